@@ -32,21 +32,21 @@ type verdict struct {
 	FirstBad *int64 `json:"first_bad"`
 }
 
-func (h *house) audit(query string) auditBody {
+func (h *fixture) audit(query string) auditBody {
 	h.t.Helper()
 	var page auditBody
 	h.page(h.auditor, "/v1/staff/audit"+query, &page)
 	return page
 }
 
-func (h *house) verdict() (v verdict) {
+func (h *fixture) verdict() (v verdict) {
 	h.t.Helper()
 	h.page(h.auditor, "/v1/staff/audit/verify", &v)
 	return v
 }
 
 // audited makes n entries, by retries of a payout that stays frozen.
-func (h *house) audited(n int) (payoutID string) {
+func (h *fixture) audited(n int) (payoutID string) {
 	h.t.Helper()
 	_, bad := h.failed()
 	for i := range n {
@@ -60,7 +60,7 @@ func (h *house) audited(n int) (payoutID string) {
 
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	if v := h.verdict(); !v.Valid || v.Entries != 0 || v.FirstBad != nil || v.Head != strings.Repeat("0", 64) {
 		t.Errorf("empty: %+v", v)
 	}
@@ -111,7 +111,7 @@ func TestAudit(t *testing.T) {
 // TestAuditPages: the cursor keeps filters and order, whatever is appended meanwhile.
 func TestAuditPages(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	bad := h.audited(4)
 	for _, repeat := range []bool{false, true} {
 		var got []int64
@@ -158,12 +158,12 @@ func TestAuditPages(t *testing.T) {
 	}
 }
 
-// TestBrokenAuditIsTold: where somebody wrote into the database, and the entry
+// TestBrokenAuditIsReported: where somebody wrote into the database, and the entry
 // stays readable, also when it is no JSON any more.
-func TestBrokenAuditIsTold(t *testing.T) {
+func TestBrokenAuditIsReported(t *testing.T) {
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)
-	h := newHouse(t, parts{dsn: dsn})
+	h := newFixture(t, parts{dsn: dsn})
 	h.audited(3)
 	h.exec(dsn, "DROP TRIGGER IF EXISTS audit_no_update", "DROP TRIGGER IF EXISTS audit_no_delete",
 		"UPDATE audit SET after_is = '{\"status\":' WHERE seq = 2")
@@ -182,7 +182,7 @@ func TestBrokenAuditIsTold(t *testing.T) {
 }
 
 // exec runs statements as somebody who owns the database.
-func (h *house) exec(dsn string, statements ...string) {
+func (h *fixture) exec(dsn string, statements ...string) {
 	h.t.Helper()
 	db := h.database(dsn)
 	for _, text := range statements {

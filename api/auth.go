@@ -89,7 +89,7 @@ func (l *listener) authenticate(c *fiber.Ctx) error {
 // callerOf finds who makes a request: the owner of the key that it shows, or, of a
 // request from inside, of the key that it acts for.
 func (l *listener) callerOf(r *request) (*caller, error) {
-	if id, ok := r.c.Context().UserValue(insideKey{}).(string); ok {
+	if id, ok := r.c.Context().UserValue(inProcessKeyContext{}).(string); ok {
 		if who, ok := l.server.dir.byID(id, l.server.cfg.Now()); ok {
 			return who, nil
 		}

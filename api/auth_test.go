@@ -16,14 +16,14 @@ import (
 	"hongbao/test/wait"
 )
 
-// nobody is a packet id in the right form that no packet has.
-const nobody = "00000000000000000000"
+// anonymous is a packet id in the right form that no packet has.
+const anonymous = "00000000000000000000"
 
 // TestOrderOfChecks: auth, role, route, body, fields, idempotency, state. Each
 // line repairs what the line before was refused for.
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	bad := strings.Repeat("x", 65<<10)
 	text := map[string]string{"Content-Type": "text/plain"}
 	good := `{"sender_id":"u1","total_amount":10,"share_count":1}`
@@ -36,12 +36,12 @@ func TestOrderOfChecks(t *testing.T) {
 		{call{method: "POST", path: "/v1/nothing", body: bad, key: h.finance.token}, 403, "forbidden"},
 		{call{method: "POST", path: "/v1/nothing", body: bad, key: h.app.token}, 404, "not_found"},
 		{call{method: "PUT", path: "/v1/packets", body: bad, key: h.app.token}, 405, "method_not_allowed"},
-		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: bad, key: h.app.token, header: text}, 415,
+		{call{method: "POST", path: "/v1/packets/" + anonymous + "/grabs", body: bad, key: h.app.token, header: text}, 415,
 			"unsupported_media_type"},
-		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: bad, key: h.app.token}, 413, "body_too_large"},
-		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: `{"user_id":`, key: h.app.token}, 400, "malformed_json"},
-		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: `{"user_id":1}`, key: h.app.token}, 422, "invalid_request"},
-		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: `{"user_id":"u"}`, key: h.app.token}, 404, "packet_not_found"},
+		{call{method: "POST", path: "/v1/packets/" + anonymous + "/grabs", body: bad, key: h.app.token}, 413, "body_too_large"},
+		{call{method: "POST", path: "/v1/packets/" + anonymous + "/grabs", body: `{"user_id":`, key: h.app.token}, 400, "malformed_json"},
+		{call{method: "POST", path: "/v1/packets/" + anonymous + "/grabs", body: `{"user_id":1}`, key: h.app.token}, 422, "invalid_request"},
+		{call{method: "POST", path: "/v1/packets/" + anonymous + "/grabs", body: `{"user_id":"u"}`, key: h.app.token}, 404, "packet_not_found"},
 		{call{method: "POST", path: "/v1/packets", body: strings.Repeat("x", 4<<20+1)}, 401, "unauthenticated"},
 		{call{method: "POST", path: "/v1/packets", body: strings.Repeat("x", 4<<20+1), key: h.app.token}, 413, "body_too_large"},
 		{call{method: "POST", path: "/v1/packets", body: `{"sender_id":"u1"}`, key: h.app.token}, 422, "invalid_request"},
@@ -75,7 +75,7 @@ func TestOrderOfChecks(t *testing.T) {
 // TestListeners: who sees what where.
 func TestListeners(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	for i, c := range []struct {
 		base, path, key string
 		status          int
@@ -85,10 +85,10 @@ func TestListeners(t *testing.T) {
 		{h.public, "/v1/staff/payouts", h.finance.token, 404, "not_found"},
 		{h.public, "/v1/staff", h.app.token, 403, "forbidden"},
 		{h.public, "/v1/staffing", h.finance.token, 403, "forbidden"},
-		{h.staff, "/v1/packets/" + nobody, h.finance.token, 403, "forbidden"},
-		{h.staff, "/v1/packets/" + nobody, h.app.token, 404, "not_found"},
-		{h.public, "/v1/packets/" + nobody, h.auditor.token, 403, "forbidden"},
-		{h.public, "/v1/packets/" + nobody, h.app.token, 404, "packet_not_found"},
+		{h.staff, "/v1/packets/" + anonymous, h.finance.token, 403, "forbidden"},
+		{h.staff, "/v1/packets/" + anonymous, h.app.token, 404, "not_found"},
+		{h.public, "/v1/packets/" + anonymous, h.auditor.token, 403, "forbidden"},
+		{h.public, "/v1/packets/" + anonymous, h.app.token, 404, "packet_not_found"},
 		{h.public, "/metrics", "", 401, "unauthenticated"},
 		{h.public, "/metrics", h.ops.token, 404, "not_found"},
 		{h.staff, "/openapi.json", "", 401, "unauthenticated"},
@@ -97,10 +97,10 @@ func TestListeners(t *testing.T) {
 		{h.public, "//", h.app.token, 404, "not_found"},
 		{h.public, "/V1/packets", h.app.token, 404, "not_found"},
 		{h.public, "/v1/Packets", h.app.token, 404, "not_found"},
-		{h.public, "/v1/packets/" + nobody + "/", h.app.token, 404, "not_found"},
-		{h.public, "/v1//packets/" + nobody, h.app.token, 404, "not_found"},
-		{h.public, "/v1/../v1/packets/" + nobody, h.app.token, 404, "not_found"},
-		{h.public, "/v1/%70ackets/" + nobody, h.app.token, 404, "not_found"},
+		{h.public, "/v1/packets/" + anonymous + "/", h.app.token, 404, "not_found"},
+		{h.public, "/v1//packets/" + anonymous, h.app.token, 404, "not_found"},
+		{h.public, "/v1/../v1/packets/" + anonymous, h.app.token, 404, "not_found"},
+		{h.public, "/v1/%70ackets/" + anonymous, h.app.token, 404, "not_found"},
 		{h.public, "/livez/", "", 401, "unauthenticated"},
 		{h.public, "/docs/../v1/packets", "", 404, "not_found"},
 	} {
@@ -113,11 +113,11 @@ func TestListeners(t *testing.T) {
 		if r := h.do(call{method: method, path: "/livez"}); r.status != 405 || r.header.Get("Allow") != "GET, HEAD" {
 			t.Errorf("%s /livez: Allow %q, %s", method, r.header.Get("Allow"), r)
 		}
-		if r := h.do(call{method: method, path: "/v1/packets/" + nobody + "/proof"}); r.status != 401 {
+		if r := h.do(call{method: method, path: "/v1/packets/" + anonymous + "/proof"}); r.status != 401 {
 			t.Errorf("%s without key: %s", method, r)
 		}
 	}
-	if r := h.do(call{method: "PROPFIND", path: "/v1/packets/" + nobody + "/grabs", key: h.app.token}); r.status != 405 ||
+	if r := h.do(call{method: "PROPFIND", path: "/v1/packets/" + anonymous + "/grabs", key: h.app.token}); r.status != 405 ||
 		r.header.Get("Allow") != "GET, HEAD, POST" {
 		t.Errorf("Allow %q, %s", r.header.Get("Allow"), r)
 	}
@@ -125,7 +125,7 @@ func TestListeners(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	other := h.app.token[:len(h.app.token)-1] + "A"
 	if other == h.app.token {
 		other = h.app.token[:len(h.app.token)-1] + "B"
@@ -141,31 +141,31 @@ func TestKeys(t *testing.T) {
 		"trailing":     {"Authorization": "Bearer " + h.app.token + " x"},
 		"long":         {"Authorization": "Bearer " + strings.Repeat("x", 4000)},
 	} {
-		if r := h.do(call{method: "GET", path: "/v1/packets/" + nobody, header: header}); r.status != http.StatusUnauthorized {
+		if r := h.do(call{method: "GET", path: "/v1/packets/" + anonymous, header: header}); r.status != http.StatusUnauthorized {
 			t.Errorf("%s: %s", name, r)
 		}
 	}
-	if r := h.do(call{method: "GET", path: "/v1/packets/" + nobody,
+	if r := h.do(call{method: "GET", path: "/v1/packets/" + anonymous,
 		header: map[string]string{"Authorization": "bEARER  " + h.app.token}}); r.status != http.StatusNotFound {
 		t.Errorf("the scheme's case: %s", r)
 	}
-	twice := "GET /v1/packets/" + nobody + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + h.app.token + "\r\nAuthorization: Bearer " +
+	twice := "GET /v1/packets/" + anonymous + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + h.app.token + "\r\nAuthorization: Bearer " +
 		h.app.token + "\r\n\r\n"
 	if r := h.wire(h.public, twice); r.status != http.StatusUnauthorized {
 		t.Errorf("two keys: %s", r)
 	}
 	// A new key opens within a second or so, without a restart.
 	fresh := h.newOwner(access.RoleApp)
-	wait.Until(h.t, "new key", func() bool { return h.as(fresh, "GET", "/v1/packets/"+nobody, "").status == http.StatusNotFound })
+	wait.Until(h.t, "new key", func() bool { return h.as(fresh, "GET", "/v1/packets/"+anonymous, "").status == http.StatusNotFound })
 }
 
-// TestKeysInAnOlderRedis: the copy of the keys is made again in a Redis that has lost it, or
+// TestKeysInAStaleRedis: the copy of the keys is made again in a Redis that has lost it, or
 // has an older one, in which a revoked key is still good.
-func TestKeysInAnOlderRedis(t *testing.T) {
+func TestKeysInAStaleRedis(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	server, dsn := stacktest.FreshMariaDB(t)
-	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})
+	h := newFixture(t, parts{redis: redis.Addr, dsn: dsn})
 	id := h.open(h.app, `{"sender_id":"u1","total_amount":10,"share_count":2}`)
 	var now []byte
 	wait.Until(h.t, "the keys are in redis", func() bool {
@@ -196,14 +196,14 @@ func TestKeysInAnOlderRedis(t *testing.T) {
 	}
 }
 
-// TestWhoWritesToRedisIsNoStaff: an API process that starts while MySQL is away takes from
+// TestRedisWriterIsNoStaff: an API process that starts while MySQL is away takes from
 // Redis neither a key of staff nor anything that this installation has not put there, or not
 // last. What it takes never authenticates staff.
-func TestWhoWritesToRedisIsNoStaff(t *testing.T) {
+func TestRedisWriterIsNoStaff(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	mysql, dsn := stacktest.FreshMariaDB(t)
-	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})
+	h := newFixture(t, parts{redis: redis.Addr, dsn: dsn})
 	id := h.open(h.app, `{"sender_id":"u1","total_amount":10,"share_count":2}`)
 	thief, thiefID := access.NewToken(access.RoleFinance)
 	stolen, stolenID := access.NewToken(access.RoleApp)
@@ -274,7 +274,7 @@ func TestKeysWithoutMySQL(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	server, dsn := stacktest.FreshMariaDB(t)
-	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})
+	h := newFixture(t, parts{redis: redis.Addr, dsn: dsn})
 	id := h.open(h.app, `{"sender_id":"u1","total_amount":10,"share_count":2}`)
 	if err := h.stop(); err != nil {
 		t.Fatal(err)
@@ -296,7 +296,7 @@ func TestKeysWithoutMySQL(t *testing.T) {
 // TestPublicTokens: a token that everybody knows opens nothing, although its key is there.
 func TestPublicTokens(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	cfg := h.cfg
 	cfg.PublicTokens = [][]byte{access.HashOf(h.finance.token), access.HashOf(h.app2.token)}
 	server, err := api.New(cfg)

@@ -24,9 +24,9 @@ func factsOf(p packet.Packet) facts {
 	return facts{app: p.App, opensAt: p.OpensAt, shares: p.ShareCount, restricted: p.EligibleCount > 0, tickets: p.Tickets}
 }
 
-// know keeps what was read of a packet from the pool as it is now.
-func (s *Server) know(id string, f facts) {
-	f.epoch, _ = s.cfg.Gate(id)
+// rememberFacts keeps what was read of a packet from the pool as it is now.
+func (s *Server) rememberFacts(id string, f facts) {
+	f.epoch, _ = s.cfg.Fence(id)
 	s.facts.put(id, f)
 }
 

@@ -16,8 +16,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// CampaignBook keeps campaigns in MySQL.
-type CampaignBook interface {
+// CampaignStore keeps campaigns in MySQL.
+type CampaignStore interface {
 	CreateCampaign(ctx context.Context, c campaign.Campaign) (made campaign.Campaign, existed bool, err error)
 	Campaign(ctx context.Context, id string) (campaign.Campaign, error)
 	Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Place, limit int) ([]campaign.Campaign, error)

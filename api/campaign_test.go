@@ -58,12 +58,12 @@ type campaignAnswer struct {
 	Schedule struct{ ID string }
 }
 
-func (h *house) postCampaign(o owner, key, body string) result {
+func (h *fixture) postCampaign(o owner, key, body string) result {
 	h.t.Helper()
 	return h.do(call{method: "POST", path: "/v1/campaigns", key: o.token, body: body, header: map[string]string{"Idempotency-Key": key}})
 }
 
-func (h *house) campaign(o owner, key, body string) (c campaignAnswer) {
+func (h *fixture) campaign(o owner, key, body string) (c campaignAnswer) {
 	h.t.Helper()
 	r := h.postCampaign(o, key, body)
 	if r.status != http.StatusCreated {
@@ -74,7 +74,7 @@ func (h *house) campaign(o owner, key, body string) (c campaignAnswer) {
 }
 
 // campaignOfDays is one of which some days were decided.
-func (h *house) campaignOfDays(n int) (id string) {
+func (h *fixture) campaignOfDays(n int) (id string) {
 	h.t.Helper()
 	id = h.campaign(h.app, rand.Text(), campaignBody()).ID
 	c, err := h.store.Campaign(h.t.Context(), id)
@@ -88,7 +88,7 @@ func (h *house) campaignOfDays(n int) (id string) {
 
 func TestCampaignFields(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	for _, c := range []struct {
 		name, body string
 		want       []string
@@ -130,7 +130,7 @@ func TestCampaignFields(t *testing.T) {
 
 func TestCampaignCreate(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	body := campaignBody("packet", with("eligible_user_ids", `["u1","u2"]`, "metadata", `{"k":"v"}`, "expires_in_seconds", "3600"))
 	r := h.postCampaign(h.app, "order-1", body)
 	var c campaignAnswer
@@ -162,7 +162,7 @@ func TestCampaignCreate(t *testing.T) {
 // who has won already is told why he wins no more.
 func TestCampaignOneWin(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	if h.campaign(h.app, "every", campaignBody()).OneWin || h.campaign(h.app, "every", campaignBody("one_win_per_user", "false")).OneWin {
 		t.Error("a rule that nobody has asked for")
 	}
@@ -195,7 +195,7 @@ func TestCampaignOneWin(t *testing.T) {
 
 func TestCampaignLife(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	c := h.campaign(h.app, "a", campaignBody("ends_on", `"2037-12-31"`))
 	path := "/v1/campaigns/" + c.ID
 	status := func(o owner, method, path, want string) {
@@ -232,7 +232,7 @@ func TestCampaignLife(t *testing.T) {
 
 func TestCampaignLists(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	var ids []string
 	for i := range 5 {
 		ids = append(ids, h.campaign(h.app, fmt.Sprint("k", i), campaignBody()).ID)
@@ -297,7 +297,7 @@ func TestCampaignLists(t *testing.T) {
 // with its place in the audit.
 func TestStaffCampaigns(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	mine, other := h.campaign(h.app, "k", campaignBody()).ID, h.campaign(h.app2, "k", campaignBody()).ID
 	var list func(query string) string
 	list = func(query string) (ids string) {

@@ -83,15 +83,15 @@ func decodeGrab(body []byte) (grabbing, bool) {
 		return grabbing{}, false
 	}
 	return grabbing{user: g.UserID, ticket: valueOr(g.Ticket, ""),
-		profile: packet.Profile{Nickname: told(g.Nickname), AvatarURL: told(g.AvatarURL), Recipient: valueOr(g.Recipient, "")}}, true
+		profile: packet.Profile{Nickname: nonEmpty(g.Nickname), AvatarURL: nonEmpty(g.AvatarURL), Recipient: valueOr(g.Recipient, "")}}, true
 }
 
 func grabFrom(o *object) (grabbing, error) {
 	var g grabbing
 	g.user = valueOr(o.text("user_id", true, checkID), "")
 	g.profile = packet.Profile{
-		Nickname:  told(o.text("nickname", false, checkText(maxNickname))),
-		AvatarURL: told(o.text("avatar_url", false, checkAvatar)),
+		Nickname:  nonEmpty(o.text("nickname", false, checkText(maxNickname))),
+		AvatarURL: nonEmpty(o.text("avatar_url", false, checkAvatar)),
 		Recipient: valueOr(o.text("recipient", false, checkID), ""),
 	}
 	g.ticket = valueOr(o.text("ticket", false, checkTicket), "")
@@ -107,7 +107,7 @@ func checkTicket(s string) *fault {
 
 // told takes an empty name or picture for none: apps send what their users have not
 // filled in.
-func told(s *string) *string {
+func nonEmpty(s *string) *string {
 	if s != nil && *s == "" {
 		return nil
 	}

@@ -38,12 +38,12 @@ func grabShare(r *request) (answer, error) {
 		if unticketed := r.unticketed(fact, id, asked); unticketed != nil { // it opened, and he has not won: what is left to say is this
 			return r.refuseUnticketed(unticketed)
 		}
-		r.server.metrics.toldSoldOut.Inc()
-		return r.grabbed(packet.Grabbed{Result: packet.GrabSoldOut})
+		r.server.metrics.soldOutLocally.Inc()
+		return r.answerGrab(packet.Grabbed{Result: packet.GrabSoldOut})
 	}
 	if known := r.server.rememberedClaim(id, user); known != nil {
 		r.server.metrics.grab(packet.GrabReplayed)
-		return answer{status: http.StatusOK, raw: r.repeated(known.claim, r.progressOf(known))}, nil
+		return answer{status: http.StatusOK, raw: r.renderRepeated(known.claim, r.progressOf(known))}, nil
 	}
 	over, unticketed := r.mayGrab(fact, id, asked)
 	if over != nil {
@@ -71,18 +71,18 @@ func grabShare(r *request) (answer, error) {
 		r.server.soldOut.learn(id, fact)
 	}
 	if got.Result == packet.GrabWon && got.Claim.ShareIndex == fact.shares-1 {
-		return r.wonLast(got)
+		return r.answerLastShare(got)
 	}
-	return r.grabbed(got)
+	return r.answerGrab(got)
 }
 
-// errGateShut is the cause of a 503, for the log.
-var errGateShut = errors.New("the pool is being checked or rebuilt")
+// errLaneFenced is the cause of a 503, for the log.
+var errLaneFenced = errors.New("the pool is being checked or rebuilt")
 
 // admit refuses to change a packet while the gate of its pool is shut (rule R9).
 func (s *Server) admit(id string) error {
-	if _, open := s.cfg.Gate(id); !open {
-		return unavailable(errGateShut)
+	if _, open := s.cfg.Fence(id); !open {
+		return unavailable(errLaneFenced)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (s *Server) admit(id string) error {
 func (r *request) factsOf(id string) (facts, error) {
 	// Of an earlier pool they may be another packet's: one that Redis lost before MySQL had
 	// its row, and that was then asked for anew.
-	epoch, _ := r.server.cfg.Gate(id)
+	epoch, _ := r.server.cfg.Fence(id)
 	fact, ok := r.server.facts.get(id)
 	if !ok || fact.epoch != epoch {
 		l, err := r.server.locate(r.ctx, id)
@@ -107,11 +107,11 @@ func (r *request) factsOf(id string) (facts, error) {
 	return fact, nil
 }
 
-// lateForAll is what a crowd is told, the same for everybody. Nobody may write to it.
-var lateForAll = refuse(CodeSoldOut)
+// sharedSoldOut is what a crowd is told, the same for everybody. Nobody may write to it.
+var sharedSoldOut = refuse(CodeSoldOut)
 
-// grabbed turns the outcome of a grab into its answer.
-func (r *request) grabbed(got packet.Grabbed) (answer, error) {
+// answerGrab turns the outcome of a grab into its answer.
+func (r *request) answerGrab(got packet.Grabbed) (answer, error) {
 	r.server.metrics.grab(got.Result)
 	switch got.Result {
 	case packet.GrabWon:
@@ -120,7 +120,7 @@ func (r *request) grabbed(got packet.Grabbed) (answer, error) {
 	case packet.GrabReplayed:
 		r.server.rememberClaim(got.Claim)
 		paid, _ := r.server.replays.progress(r.ctx, claimed(got.Claim), statusLimit)
-		return answer{status: http.StatusOK, raw: r.repeated(got.Claim, paid)}, nil
+		return answer{status: http.StatusOK, raw: r.renderRepeated(got.Claim, paid)}, nil
 	case packet.GrabNotOpenYet:
 		return answer{}, notOpenYet(got.OpensAt, max(shortPause, got.OpensAt.Sub(r.server.cfg.Now())))
 	case packet.GrabNotEligible:
@@ -130,7 +130,7 @@ func (r *request) grabbed(got packet.Grabbed) (answer, error) {
 		}
 		return answer{}, refused
 	case packet.GrabSoldOut:
-		return answer{}, lateForAll
+		return answer{}, sharedSoldOut
 	case packet.GrabExpired:
 		return answer{}, refuse(CodeExpired)
 	case packet.GrabNotFound:
@@ -139,29 +139,29 @@ func (r *request) grabbed(got packet.Grabbed) (answer, error) {
 	return answer{}, unavailable(errors.New("the pool cannot decide"))
 }
 
-// wonLast answers the grab that took the last share: from here on somebody has the best
+// answerLastShare answers the grab that took the last share: from here on somebody has the best
 // luck, perhaps he. All others need not ask.
-func (r *request) wonLast(got packet.Grabbed) (answer, error) {
+func (r *request) answerLastShare(got packet.Grabbed) (answer, error) {
 	r.server.metrics.grab(got.Result)
 	ctx, cancel := context.WithTimeout(r.ctx, statusLimit)
 	defer cancel()
 	paid := notRecorded(claimed(got.Claim))
 	claim := renderClaim(got.Claim, paid)
-	claim.BestLuck = isBest(r.luckAsKnown(ctx, got.Claim.PacketID), got.Claim, paid)
+	claim.BestLuck = isBest(r.knownBestLuck(ctx, got.Claim.PacketID), got.Claim, paid)
 	return answer{status: http.StatusCreated, raw: encodeClaim(&claim)}, nil
 }
 
-// repeated renders a claim that was there before. Its status and luck are told
+// renderRepeated renders a claim that was there before. Its status and luck are told
 // as far as they are known; the claim is told in any case.
-func (r *request) repeated(c packet.Claim, paid payout.Progress) []byte {
+func (r *request) renderRepeated(c packet.Claim, paid payout.Progress) []byte {
 	out := renderClaim(c, paid)
 	out.Replayed = true
-	out.BestLuck = isBest(r.luckAsKnown(r.ctx, c.PacketID), c, paid)
+	out.BestLuck = isBest(r.knownBestLuck(r.ctx, c.PacketID), c, paid)
 	return encodeClaim(&out)
 }
 
-// luckAsKnown is bestLuck for answers that are given in any case.
-func (r *request) luckAsKnown(ctx context.Context, id string) *int {
+// knownBestLuck is bestLuck for answers that are given in any case.
+func (r *request) knownBestLuck(ctx context.Context, id string) *int {
 	best, err := r.bestLuck(ctx, id)
 	if err != nil {
 		slog.WarnContext(r.named(), "best luck is not known", slog.String("packet_id", id), slog.Any("error", err))
@@ -170,7 +170,7 @@ func (r *request) luckAsKnown(ctx context.Context, id string) *int {
 }
 
 func (r *request) bestLuck(ctx context.Context, id string) (*int, error) {
-	epoch, open := r.server.cfg.Gate(id)
+	epoch, open := r.server.cfg.Fence(id)
 	if known, ok := r.server.lucky.get(id); ok && open && known.epoch == epoch {
 		return known.share, nil
 	}
@@ -215,5 +215,5 @@ func (r *request) grabFromRow(id, user string) (answer, error) {
 	default:
 		got.Result = packet.GrabExpired
 	}
-	return r.grabbed(got)
+	return r.answerGrab(got)
 }

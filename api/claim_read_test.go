@@ -23,13 +23,13 @@ func (p *between) Claim(ctx context.Context, id, user string) (packet.Claim, boo
 	return p.Pool.Claim(ctx, id, user)
 }
 
-// TestClaimOfAPoolRetiredMeanwhile: the pool is retired between the two reads of a claim,
+// TestClaimOfAPoolRetiredDuringRead: the pool is retired between the two reads of a claim,
 // and MySQL, which has it, is away. Nobody may say that there is none.
-func TestClaimOfAPoolRetiredMeanwhile(t *testing.T) {
+func TestClaimOfAPoolRetiredDuringRead(t *testing.T) {
 	t.Parallel()
 	server, dsn := stacktest.FreshMariaDB(t)
 	pool := &between{}
-	h := newHouse(t, parts{dsn: dsn, change: func(c *api.Config) { pool.Pool, c.Pool = c.Pool, pool }})
+	h := newFixture(t, parts{dsn: dsn, change: func(c *api.Config) { pool.Pool, c.Pool = c.Pool, pool }})
 	ended, open := h.open(h.app, with("share_count", "2")), h.open(h.app, with("share_count", "2"))
 	won := h.grab(h.app, ended, "u")
 	if won.status != http.StatusCreated {

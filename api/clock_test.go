@@ -27,7 +27,7 @@ func TestClockOfTheAPI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var off atomic.Int64
-			h := newHouse(t, parts{change: func(c *api.Config) {
+			h := newFixture(t, parts{change: func(c *api.Config) {
 				c.Now = func() time.Time { return time.Now().Add(time.Duration(off.Load())) }
 			}})
 			id, bad := h.failed()
@@ -60,7 +60,7 @@ func TestClockOfTheAPI(t *testing.T) {
 			if step > 0 {
 				want = http.StatusUnauthorized
 			}
-			if r := h.as(brief, "GET", "/v1/packets/"+nobody, ""); r.status != want {
+			if r := h.as(brief, "GET", "/v1/packets/"+anonymous, ""); r.status != want {
 				t.Errorf("a key that ends in five minutes: %s", r)
 			}
 			// The library that verifies looks at the machine's clock: what was signed just
@@ -80,7 +80,7 @@ func TestClockOfTheAPI(t *testing.T) {
 					t.Errorf("%s won %s, and is told %s in the end", user, amount, again)
 				}
 			}
-			if r := h.as(brief, "GET", "/v1/packets/"+nobody, ""); r.status != http.StatusNotFound {
+			if r := h.as(brief, "GET", "/v1/packets/"+anonymous, ""); r.status != http.StatusNotFound {
 				t.Errorf("a key that ends in five minutes: %s", r)
 			}
 			if r := h.notify(bad, time.Now()); r.status != http.StatusNoContent {
@@ -106,7 +106,7 @@ func refundOfCancel(t *testing.T, paid string) string {
 }
 
 // amountOf is what a user who has won is told when he grabs again.
-func (h *house) amountOf(id, user string) string {
+func (h *fixture) amountOf(id, user string) string {
 	h.t.Helper()
 	r := h.grab(h.app, id, user)
 	var c claimBody
@@ -118,7 +118,7 @@ func (h *house) amountOf(id, user string) string {
 }
 
 // ending is an app whose key ends in a while, and is known.
-func (h *house) ending(in time.Duration) owner {
+func (h *fixture) ending(in time.Duration) owner {
 	h.t.Helper()
 	o := h.newOwner(access.RoleApp)
 	db := h.database(h.dsn)
@@ -128,12 +128,12 @@ func (h *house) ending(in time.Duration) owner {
 	}
 	h.check(h.stop())
 	h.start() // with the key's end from the first moment
-	wait.Until(h.t, "the new key is known", func() bool { return h.as(o, "GET", "/v1/packets/"+nobody, "").status == http.StatusNotFound })
+	wait.Until(h.t, "the new key is known", func() bool { return h.as(o, "GET", "/v1/packets/"+anonymous, "").status == http.StatusNotFound })
 	return o
 }
 
 // notify delivers a notification that was signed at a time.
-func (h *house) notify(paymentID string, at time.Time) result {
+func (h *fixture) notify(paymentID string, at time.Time) result {
 	h.t.Helper()
 	id := "evt_" + strconv.FormatInt(at.UnixNano(), 36)
 	body := fmt.Sprintf(`{"event_id":%q,"type":"order.succeeded","order_no":"%s01","status":"succeeded","created_at":"2026-01-01T00:00:00.000Z"}`, id, paymentID)
@@ -151,7 +151,7 @@ func (h *house) notify(paymentID string, at time.Time) result {
 
 // noTimeOff looks at every time in the books, but for when a key was used last: none is
 // off by about a step.
-func (h *house) noTimeOff(step time.Duration) {
+func (h *fixture) noTimeOff(step time.Duration) {
 	h.t.Helper()
 	ctx, db := h.t.Context(), h.database(h.dsn)
 	rows, err := db.QueryContext(ctx, `SELECT table_name, column_name FROM information_schema.columns
@@ -180,7 +180,7 @@ func (h *house) noTimeOff(step time.Duration) {
 }
 
 // timesAt counts the times of a column around a moment.
-func (h *house) timesAt(table, name string, at time.Time) (n int) {
+func (h *fixture) timesAt(table, name string, at time.Time) (n int) {
 	h.t.Helper()
 	query := fmt.Sprintf("SELECT COUNT(*) FROM `%s` WHERE `%s` BETWEEN ? AND ?", table, name)
 	if err := h.database(h.dsn).QueryRowContext(h.t.Context(), query, at.UTC().Add(-4*time.Minute),

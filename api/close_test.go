@@ -54,7 +54,7 @@ type closeBody struct {
 }
 
 // tomorrow is the store of a process that works after the end of the day.
-func (h *house) tomorrow() (s *store.Store, off *atomic.Int64) {
+func (h *fixture) tomorrow() (s *store.Store, off *atomic.Int64) {
 	h.t.Helper()
 	off = new(atomic.Int64)
 	off.Store(int64(24 * time.Hour))
@@ -68,7 +68,7 @@ func (h *house) tomorrow() (s *store.Store, off *atomic.Int64) {
 
 // closeDay does what the worker does after the end of a day, in whose statement money
 // has moved under numbers that are none of ours.
-func (h *house) closeDay(s *store.Store, day payout.Day, foreign ...string) {
+func (h *fixture) closeDay(s *store.Store, day payout.Day, foreign ...string) {
 	h.t.Helper()
 	ctx := h.t.Context()
 	asked, err := s.RequestDay(ctx, "sandbox", day, "tester")
@@ -91,7 +91,7 @@ func (h *house) closeDay(s *store.Store, day payout.Day, foreign ...string) {
 }
 
 // tieDay does what the worker does about days from time to time.
-func (h *house) tieDay(s *store.Store) {
+func (h *fixture) tieDay(s *store.Store) {
 	h.t.Helper()
 	ctx := h.t.Context()
 	for more := true; more; {
@@ -107,7 +107,7 @@ func (h *house) tieDay(s *store.Store) {
 // of the staff, and the same again once it is final.
 func TestCloses(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	day := payout.DayOf(time.Now(), time.UTC)
 	if _, end := day.Span(time.UTC); time.Until(end) < 5*time.Minute {
 		t.Skip("a few minutes from midnight UTC there is no one day to close")
@@ -208,7 +208,7 @@ func TestCloses(t *testing.T) {
 }
 
 // closeFile reads the file of a day.
-func (h *house) closeFile(day payout.Day, hostile string, total int64) {
+func (h *fixture) closeFile(day payout.Day, hostile string, total int64) {
 	t := h.t
 	t.Helper()
 	r := h.as(h.finance, "GET", "/v1/staff/export/close.csv?bom=true&date="+string(day), "")

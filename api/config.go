@@ -55,9 +55,9 @@ type Config struct {
 	// Runs asks Temporal for the runs of a workflow, for a payment's timeline; nil: it
 	// is told that Temporal cannot be asked. Its context ends within runsPatience.
 	Runs func(ctx context.Context, workflowID string) (payout.Runs, error)
-	// BooksBelieved is asked by /readyz: an error while MySQL is older than reality
+	// MySQLCurrent is asked by /readyz: an error while MySQL is older than reality
 	// (rule R13); nil leaves it out of it.
-	BooksBelieved func(context.Context) error
+	MySQLCurrent func(context.Context) error
 	// Vitals are the figures of the stores as metrics tell them; nil: the health of
 	// the parts says that they are unknown.
 	HealthSnapshot func() observe.HealthSnapshot
@@ -65,12 +65,12 @@ type Config struct {
 	// there are; nil as above.
 	TaskQueues func(context.Context) (queues []observe.QueueBacklog, workers int, err error)
 
-	// Gate is asked before anything is created, grabbed or recalled, and before anything
+	// Fence is asked before anything is created, grabbed or recalled, and before anything
 	// is answered from the memory of the process; nil: the pool has one epoch, and its
 	// gate is open.
-	Gate Gate
-	// GatesOpen is asked by /readyz; nil leaves the gates out of it.
-	GatesOpen func(context.Context) error
+	Fence Fence
+	// LanesOpen is asked by /readyz; nil leaves the gates out of it.
+	LanesOpen func(context.Context) error
 
 	// SeedKey is the installation's key for seeds: derives them and opens sealed ones.
 	SeedKey [32]byte
@@ -88,10 +88,10 @@ type Config struct {
 	// Limits refuse who asks too often; Limiter counts it, and is needed with any of them.
 	Limits  Limits
 	Limiter Limiter
-	// Risk is asked about each grab that could win; nil: nobody is. RiskSilenceRefuses says
+	// Risk is asked about each grab that could win; nil: nobody is. RiskRefuseUnanswered says
 	// what becomes of the grab when there is no answer: it is let through unless set.
-	Risk               RiskCheck
-	RiskSilenceRefuses bool
+	Risk                 RiskCheck
+	RiskRefuseUnanswered bool
 	// RiskRefuseFrom: of packets of this total amount and more, a grab that nobody has
 	// judged is refused; 0: of none.
 	RiskRefuseFrom money.Fen
@@ -133,11 +133,11 @@ type Config struct {
 	Version string
 }
 
-// Gate tells the epoch of the pool that decides about a packet, and false while
+// Fence tells the epoch of the pool that decides about a packet, and false while
 // that pool is being checked or rebuilt (rule R9). It is called with every grab
 // and must not block. What the process remembers of sold-out packets is good for
 // the epoch in which it was learned, and for an open gate.
-type Gate func(packetID string) (epoch int64, open bool)
+type Fence func(packetID string) (epoch int64, open bool)
 
 func (c Config) withDefaults() (Config, error) {
 	if c.ApprovalAmount == 0 {
@@ -152,8 +152,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Refresh == 0 {
 		c.Refresh = DefaultRefresh
 	}
-	if c.Gate == nil {
-		c.Gate = func(string) (int64, bool) { return 0, true }
+	if c.Fence == nil {
+		c.Fence = func(string) (int64, bool) { return 0, true }
 	}
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, DefaultReadTimeout)

@@ -46,7 +46,7 @@ func (w *conns) Accept() (net.Conn, error) {
 	for {
 		inner, err := w.Listener.Accept()
 		switch {
-		case err != nil && !passes(err):
+		case err != nil && !isTransientAcceptError(err):
 			return nil, err
 		case err != nil:
 			unavailable(fmt.Errorf("accept a connection: %w", err)).log(w.base, "", "connection")

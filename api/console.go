@@ -53,7 +53,7 @@ func (s *Server) serveConsole(c *fasthttp.RequestCtx) {
 	ctx, cancel := context.WithTimeout(s.base, consoleTime)
 	w := &consoleWriter{header: http.Header{}, status: http.StatusOK, cancel: cancel, server: s, conn: c.Conn()}
 	w.header.Set(fiber.HeaderXRequestID, id)
-	if err := s.page(context.WithValue(ctx, insideConnKey{}, c.Conn()), c, w); err != nil {
+	if err := s.page(context.WithValue(ctx, outerConnContext{}, c.Conn()), c, w); err != nil {
 		slog.ErrorContext(ctx, "page was not answered", slog.String("request_id", id), slog.Any("error", err))
 		w.body.Reset()
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)

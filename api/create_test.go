@@ -21,7 +21,7 @@ import (
 // columns are the answer and whether it is the first one again.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	body := with("greeting", `"x"`)
 	id, first := h.create(h.app, "k", body)
 	if first.status != http.StatusCreated || first.header.Get("Idempotency-Replayed") != "" {
@@ -79,7 +79,7 @@ func TestIdempotency(t *testing.T) {
 func TestCreateRedisEmptied(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: redis.Addr})
+	h := newFixture(t, parts{redis: redis.Addr})
 	_, closed := h.create(h.app, "closed", with())
 	h.finish(packet.NewID(h.app.app.Salt, "closed"), packet.CloseRecalled)
 	openID, open := h.create(h.app, "open", with())
@@ -116,7 +116,7 @@ func TestCreateRedisEmptied(t *testing.T) {
 func TestCreateLostWhileFunding(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: redis.Addr, change: func(c *api.Config) { c.FundingWait = 50 * time.Millisecond }})
+	h := newFixture(t, parts{redis: redis.Addr, change: func(c *api.Config) { c.FundingWait = 50 * time.Millisecond }})
 	r := h.post(h.app, "k", with())
 	if r.status != http.StatusAccepted {
 		t.Fatal(r)
@@ -152,7 +152,7 @@ func TestCreateLostWhileFunding(t *testing.T) {
 
 func TestFundingDeclined(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	body := with("sender_id", `"u~broke"`)
 	id, first := h.create(h.app, "k", body)
 	var p struct {
@@ -195,7 +195,7 @@ func TestFundingDeclined(t *testing.T) {
 // TestFundingSlow: 202 after the wait, then the packet opens; the first answer stays 202.
 func TestFundingSlow(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) { c.FundingWait = 300 * time.Millisecond }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.FundingWait = 300 * time.Millisecond }})
 	id := packet.NewID(h.app.app.Salt, "k")
 	answered := make(chan result, 1)
 	go func() { answered <- h.post(h.app, "k", with()) }()
@@ -237,7 +237,7 @@ func TestFundingSlow(t *testing.T) {
 // TestCreateCrashed: the first request staged the packet and was never heard of again.
 func TestCreateCrashed(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	_, first := h.create(h.app, "model", with())
 	var model packetBody
 	first.json(t, &model)
@@ -270,7 +270,7 @@ func TestCreateCrashed(t *testing.T) {
 
 func TestCreateScheduled(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	at := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 	id, r := h.create(h.app, "k", with("opens_at", quoted(at.In(time.FixedZone("", 8*3600)).Format(time.RFC3339Nano)), "expires_in_seconds",
 		"60"))
@@ -307,7 +307,7 @@ func TestCreateScheduled(t *testing.T) {
 // charge any more is refused before anything is charged; a longer life opens earlier.
 func TestCreateWithinRefundWindow(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	const day = 24 * time.Hour
 	limits := h.sandbox.Limits()
 	if limits.OpensAhead(day) != limits.RefundWindow-61*day || limits.RefundWindow < 90*day {
@@ -338,7 +338,7 @@ func TestCreateWithinRefundWindow(t *testing.T) {
 // TestCreateCrowd: one key, many requests at the same time: one packet, one answer.
 func TestCreateCrowd(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id := packet.NewID(h.app.app.Salt, "k")
 	answers := make(chan result, 16)
 	for range cap(answers) {
@@ -373,11 +373,11 @@ func (p fasterPool) Answered(ctx context.Context, id string, mine packet.FirstAn
 	return p.Pool.Answered(ctx, id, mine)
 }
 
-// TestAnsweredMeanwhile: the answer of another request for the same packet is told as
+// TestAnsweredConcurrently: the answer of another request for the same packet is told as
 // the one of before, whatever it was.
-func TestAnsweredMeanwhile(t *testing.T) {
+func TestAnsweredConcurrently(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) { c.Pool = fasterPool{c.Pool} }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Pool = fasterPool{c.Pool} }})
 	for sender, status := range map[string]int{"u1": http.StatusCreated, "u~broke": http.StatusPaymentRequired} {
 		_, r := h.create(h.app, sender, with("sender_id", quoted(sender)))
 		if r.status != status || r.header.Get("Idempotency-Replayed") != "true" {

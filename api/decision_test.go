@@ -17,13 +17,13 @@ import (
 )
 
 // write is a staff write.
-func (h *house) write(who owner, path, key, body string) result {
+func (h *fixture) write(who owner, path, key, body string) result {
 	h.t.Helper()
 	return h.do(call{method: "POST", path: "/v1/staff/" + path, key: who.token, body: body, header: map[string]string{"Idempotency-Key": key}})
 }
 
 // colleague is a second person of finance whose key is known already.
-func (h *house) colleague() owner {
+func (h *fixture) colleague() owner {
 	h.t.Helper()
 	o := h.newOwner("finance")
 	wait.Until(h.t, "the new key is known", func() bool { return h.as(o, "GET", "/v1/staff/approvals", "").status == http.StatusOK })
@@ -44,7 +44,7 @@ type answeredBody struct {
 	}
 }
 
-func (h *house) decided(r result, status string) answeredBody {
+func (h *fixture) decided(r result, status string) answeredBody {
 	h.t.Helper()
 	var d answeredBody
 	r.json(h.t, &d)
@@ -59,7 +59,7 @@ const because = `{"reason":"because"}`
 // TestCancel: two persons send a payout's money back to the sender.
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id, bad := h.failed()
 	colleague := h.colleague()
 	d := h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
@@ -115,7 +115,7 @@ func TestCancel(t *testing.T) {
 // provider says something else meanwhile, nothing happens and the answer has what is there now.
 func TestDecisionChanged(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	_, bad := h.failed()
 	colleague := h.colleague()
 	d := h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
@@ -168,7 +168,7 @@ func TestDecisionChanged(t *testing.T) {
 // nobody else does.
 func TestWithdraw(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id, bad := h.failed()
 	colleague := h.colleague()
 	d := h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
@@ -212,7 +212,7 @@ func TestWithdraw(t *testing.T) {
 
 func TestMarkPaid(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id, bad := h.failed()
 	colleague := h.colleague()
 	for body, want := range map[string]string{
@@ -262,11 +262,11 @@ func TestMarkPaid(t *testing.T) {
 	}
 }
 
-// TestWaitsForMe: by_others leaves out what one has decided oneself, on every page, and a
+// TestApprovalsWaitingForMe: by_others leaves out what one has decided oneself, on every page, and a
 // cursor is good for nobody else.
-func TestWaitsForMe(t *testing.T) {
+func TestApprovalsWaitingForMe(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	colleague := h.colleague()
 	var mine, others []string
 	for i := range 3 {
@@ -308,9 +308,9 @@ func TestWaitsForMe(t *testing.T) {
 	}
 }
 
-func TestAsk(t *testing.T) {
+func TestQueryDecision(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	_, bad := h.failed()
 	d := h.decided(h.write(h.finance, "payouts/"+bad+"/ask", "k", because), "carried_out")
 	if d.Approval != nil || d.Payout.Status != "failed" {
@@ -328,7 +328,7 @@ func TestAsk(t *testing.T) {
 
 func TestRefundDecisions(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id := h.open(h.app, with("sender_id", `"payer"`, "total_amount", "300000", "share_count", "3"))
 	h.grab(h.app, id, "winner")
 	_, err := h.store.BeginClosing(t.Context(), id, packet.CloseRecalled)
@@ -388,7 +388,7 @@ type bulkBody struct {
 
 func TestBulkRetry(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 300 }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 300 }})
 	_, small := h.failed()
 	big := h.open(h.app, with("share_count", "2", "split", `"equal"`))
 	h.grab(h.app, big, "大~frozen")
@@ -462,7 +462,7 @@ func TestBulkRetry(t *testing.T) {
 // TestDecisionRoles: only finance decides.
 func TestDecisionRoles(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	_, bad := h.failed()
 	for _, path := range []string{"payouts/" + bad + "/retry", "payouts/" + bad + "/cancel", "payouts/" + bad + "/mark-paid", "payouts/" +
 		bad + "/ask",
@@ -493,7 +493,7 @@ func TestDecisionRoles(t *testing.T) {
 // and looks like everybody, and repeats too.
 func TestLongOwners(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	var long [2]owner
 	for i, first := range []string{"𠮷", "𡈽"} { // four bytes each
 		o := owner{}

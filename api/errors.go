@@ -283,15 +283,15 @@ func (e *refusal) problem(instance, requestID string) Problem {
 // once for each request that meets it or, from somebody without a key, makes it.
 const warnPause = time.Second
 
-// seldom lets through what is told now and then only.
-type seldom struct{ last atomic.Int64 } // Unix time in ns
+// logThrottle lets through what is told now and then only.
+type logThrottle struct{ last atomic.Int64 } // Unix time in ns
 
-func (s *seldom) due() bool {
+func (s *logThrottle) allow() bool {
 	last, now := s.last.Load(), time.Now().UnixNano()
 	return now-last >= int64(warnPause) && s.last.CompareAndSwap(last, now)
 }
 
-var tellUnavailable seldom
+var unavailableLog logThrottle
 
 // ours reports whether something went wrong on our side.
 func (e *refusal) ours() bool {
@@ -305,7 +305,7 @@ func (e *refusal) log(ctx context.Context, requestID, route string) {
 	if !e.ours() {
 		return
 	}
-	if e.code == CodeUnavailable && !tellUnavailable.due() {
+	if e.code == CodeUnavailable && !unavailableLog.allow() {
 		return
 	}
 	attrs := []slog.Attr{slog.String(observe.LogRequest, requestID), slog.String("route", route), slog.String("code", string(e.code))}

@@ -24,7 +24,7 @@ import (
 // listed is a list of staff that comes as a file too.
 type listed struct {
 	name   string               // of list and file
-	who    func(*house) owner   // may read it
+	who    func(*fixture) owner // may read it
 	yuan   map[string]string    // columns with an amount in yuan, by the column with the same in fen
 	local  map[string]string    // columns with a time as people read it, by the column with the same in UTC
 	inside []string             // members whose objects come as JSON, in one column
@@ -32,30 +32,30 @@ type listed struct {
 	flat   func(map[string]any) // makes of the members of an item those of its line
 }
 
-func everybodyOfStaff(h *house) owner { return h.ops }
+func anyStaff(h *fixture) owner { return h.ops }
 
-var listedRefunds = listed{name: "refunds", who: everybodyOfStaff, yuan: map[string]string{"amount": "amount_yuan"},
+var listedRefunds = listed{name: "refunds", who: anyStaff, yuan: map[string]string{"amount": "amount_yuan"},
 	local: map[string]string{"created_at": "created_local", "updated_at": "updated_local"}}
 
 var listedPackets = listed{
-	name: "packets", who: everybodyOfStaff, inside: []string{"metadata"},
+	name: "packets", who: anyStaff, inside: []string{"metadata"},
 	yuan: map[string]string{"total_amount": "total_amount_yuan", "claimed_amount": "claimed_amount_yuan",
 		"remaining_amount": "remaining_amount_yuan", "refunded_amount": "refunded_amount_yuan"},
 	local: map[string]string{"created_at": "created_local", "opens_at": "opens_local", "expires_at": "expires_local",
 		"closed_at": "closed_local"},
 }
 
-var listedAudit = listed{name: "audit", who: func(h *house) owner { return h.auditor }, local: map[string]string{"at": "at_local"},
+var listedAudit = listed{name: "audit", who: func(h *fixture) owner { return h.auditor }, local: map[string]string{"at": "at_local"},
 	inside: []string{"before", "after"}}
 
 var listedBreaks = listed{
-	name: "breaks", who: everybodyOfStaff, ages: []string{"age_seconds"},
+	name: "breaks", who: anyStaff, ages: []string{"age_seconds"},
 	yuan:  map[string]string{"amount": "amount_yuan", "payment_amount": "payment_amount_yuan"},
 	local: map[string]string{"created_at": "created_local", "last_seen_at": "last_seen_local", "resolved_at": "resolved_local"},
 }
 
 var listedApprovals = listed{
-	name: "approvals", who: everybodyOfStaff, yuan: map[string]string{"amount": "amount_yuan"},
+	name: "approvals", who: anyStaff, yuan: map[string]string{"amount": "amount_yuan"},
 	local: map[string]string{"created_at": "created_local", "expires_at": "expires_local", "ended_at": "ended_local"},
 	flat: func(item map[string]any) {
 		decision, about := item["decision"].(map[string]any), item["payout"]
@@ -74,13 +74,13 @@ var listedApprovals = listed{
 	},
 }
 
-func (l listed) get(h *house, query string) result {
+func (l listed) get(h *fixture, query string) result {
 	return h.as(l.who(h), "GET", "/v1/staff/export/"+l.name+".csv"+query, "")
 }
 
 // lines are those of the file, with one filter or none. A busy machine may not read the first
 // of them within the limit of a read, and is asked again, as it says.
-func (l listed) lines(h *house, query string) []map[string]string {
+func (l listed) lines(h *fixture, query string) []map[string]string {
 	h.t.Helper()
 	var r result
 	wait.Until(h.t, "the file", func() bool {
@@ -94,7 +94,7 @@ func (l listed) lines(h *house, query string) []map[string]string {
 }
 
 // items are those of the list, as its JSON has them.
-func (l listed) items(h *house, query string) []json.RawMessage {
+func (l listed) items(h *fixture, query string) []json.RawMessage {
 	h.t.Helper()
 	mark := "?"
 	if query != "" {
@@ -176,7 +176,7 @@ const reckoned = "=+-@＝＋－＠\t\r\n"
 // same: with each of the filters the file has what the list has, in its order, each
 // line being its item once one apostrophe is taken off, and no cell that a spreadsheet
 // reckons with.
-func (l listed) same(h *house, queries ...string) {
+func (l listed) same(h *fixture, queries ...string) {
 	h.t.Helper()
 	for _, query := range queries {
 		got, want := l.lines(h, query), l.items(h, query)
@@ -227,7 +227,7 @@ func lineEnd(text string) string {
 }
 
 // like: the file is of the form that all files have, and refuses what the list refuses.
-func (l listed) like(h *house, first string, refused map[string]string) {
+func (l listed) like(h *fixture, first string, refused map[string]string) {
 	h.t.Helper()
 	r := l.get(h, "")
 	kind, params, err := mime.ParseMediaType(r.header.Get("Content-Disposition"))
@@ -260,7 +260,7 @@ func (l listed) like(h *house, first string, refused map[string]string) {
 // TestExportRefunds: the list of refunds as a file, with its filters.
 func TestExportRefunds(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	for sender := range hostile { // to whom the money goes back
 		id := h.open(h.app, with("sender_id", quote(strings.TrimSuffix(sender, "~frozen")), "total_amount", "300", "share_count", "3", "split",
 			`"equal"`))
@@ -310,7 +310,7 @@ func quote(text string) string {
 // whatever senders and apps have put in.
 func TestExportPackets(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	for text := range hostile {
 		id := h.open(h.app, with("sender_id", quote(strings.TrimSuffix(text, "~frozen")), "greeting", quote(text), "group_id", quote(text),
 			"metadata", `{`+quote(text)+`:`+quote(text)+`,"b":"<&>"}`))
@@ -347,7 +347,7 @@ func TestExportPackets(t *testing.T) {
 // TestExportAudit: the audit as a file, whatever people give as reasons, for auditors alone.
 func TestExportAudit(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	_, bad := h.failed()
 	for i, reason := range slices.Sorted(maps.Keys(hostile)) {
 		if r := h.write(h.finance, "payouts/"+bad+"/ask", fmt.Sprint("ask", i), `{"reason":`+quote(reason+"\n=1+1\n\"-2")+
@@ -375,7 +375,7 @@ func TestExportAudit(t *testing.T) {
 // people give as reasons.
 func TestExportBreaks(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	packet, bad := h.failed()
 	db := h.database(h.dsn)
 	for text := range hostile {
@@ -414,7 +414,7 @@ func TestExportBreaks(t *testing.T) {
 // people write, about payouts and refunds, in every status.
 func TestExportApprovals(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	_, bad := h.failed()
 	_, other := h.failed()
 	for i, text := range slices.Sorted(maps.Keys(hostile)) {
@@ -456,7 +456,7 @@ func jsonEqual(t *testing.T, a, b []byte) bool {
 func TestExportListsInSteps(t *testing.T) {
 	night.Volume(t)
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	const n = 2500
 	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark,
 		provider, status, attempt, created_at, updated_at, settled_at)

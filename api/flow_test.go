@@ -11,7 +11,7 @@ import (
 )
 
 // create creates a packet that is funded as a worker would.
-func (h *house) create(o owner, key, body string) (string, result) {
+func (h *fixture) create(o owner, key, body string) (string, result) {
 	h.t.Helper()
 	id := packet.NewID(o.app.Salt, key)
 	answered := make(chan result, 1)
@@ -34,7 +34,7 @@ func (h *house) create(o owner, key, body string) (string, result) {
 }
 
 // open creates a packet that can be grabbed.
-func (h *house) open(o owner, body string) string {
+func (h *fixture) open(o owner, body string) string {
 	h.t.Helper()
 	id, r := h.create(o, rand.Text(), body)
 	if r.status != http.StatusCreated && r.status != http.StatusAccepted { // it is open by now, even when that took long
@@ -43,7 +43,7 @@ func (h *house) open(o owner, body string) string {
 	return id
 }
 
-func (h *house) check(err error) {
+func (h *fixture) check(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Error(err)
@@ -51,13 +51,13 @@ func (h *house) check(err error) {
 }
 
 // fund does what the packet workflow does until the pool is open or rejected.
-func (h *house) fund(id string) {
+func (h *fixture) fund(id string) {
 	h.t.Helper()
 	h.check(h.stack.Fund(h.t.Context(), id))
 }
 
 // drive moves a payment until nothing is left to do.
-func (h *house) drive(paymentID string) payout.State {
+func (h *fixture) drive(paymentID string) payout.State {
 	h.t.Helper()
 	st, err := h.stack.Drive(h.t.Context(), paymentID)
 	h.check(err)
@@ -65,7 +65,7 @@ func (h *house) drive(paymentID string) payout.State {
 }
 
 // grab grabs for a user.
-func (h *house) grab(o owner, id, user string) result {
+func (h *fixture) grab(o owner, id, user string) result {
 	h.t.Helper()
 	body, err := json.Marshal(map[string]string{"user_id": user})
 	if err != nil {
@@ -75,14 +75,14 @@ func (h *house) grab(o owner, id, user string) result {
 }
 
 // record books every claim of the pool and pays it.
-func (h *house) record(id string) {
+func (h *fixture) record(id string) {
 	h.t.Helper()
 	_, err := h.stack.Record(h.t.Context(), id)
 	h.check(err)
 }
 
 // finish closes a packet as its workflow would, refund included, and retires its pool.
-func (h *house) finish(id string, reason packet.CloseReason) {
+func (h *fixture) finish(id string, reason packet.CloseReason) {
 	h.t.Helper()
 	h.check(h.stack.Finish(h.t.Context(), id, reason))
 }

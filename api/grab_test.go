@@ -18,7 +18,7 @@ import (
 // TestGrabTable: the lines of api.md's table, for a packet in each state.
 func TestGrabTable(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	guests := h.open(h.app, with("share_count", "2", "eligible_user_ids", `["a","b","c"]`))
 	recalled := h.open(h.app, with("eligible_user_ids", `["a","c"]`))
 	closing := h.open(h.app, with())
@@ -48,7 +48,7 @@ func TestGrabTable(t *testing.T) {
 		status   int
 		code     string
 	}{
-		{nobody, "a", h.app, 404, "packet_not_found"},
+		{anonymous, "a", h.app, 404, "packet_not_found"},
 		{guests, "a", h.app2, 404, "packet_not_found"},
 		{guests, "a", h.app, 200, ""},
 		{guests, "A", h.app, 403, "not_eligible"},
@@ -90,7 +90,7 @@ func TestGrabTable(t *testing.T) {
 // TestGrabExpired: by the clock of Redis, before anybody has closed the packet.
 func TestGrabExpired(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	var id string
 	var first result
 	left := time.Second
@@ -118,7 +118,7 @@ func TestGrabExpired(t *testing.T) {
 // TestGrabEmptyProfile: an empty name or picture is none, wherever the claim is read.
 func TestGrabEmptyProfile(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id := h.open(h.app, with("share_count", "2"))
 	path := "/v1/packets/" + id + "/grabs"
 	none := func(when string, r result, status int) {
@@ -140,7 +140,7 @@ func TestGrabEmptyProfile(t *testing.T) {
 // TestClaimKept: a repeat gets the same claim, whatever it brings, for ever.
 func TestClaimKept(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id := h.open(h.app, with("share_count", "2"))
 	path := "/v1/packets/" + id + "/grabs"
 	first := h.as(h.app, "POST", path, `{"user_id":"u","nickname":"小王 <b>","avatar_url":"https://h/x?a=1&b=2","recipient":"acct-1"}`)
@@ -180,7 +180,7 @@ func TestClaimKept(t *testing.T) {
 }
 
 // grabPatiently grabs at one process until Redis has had the time to decide.
-func (h *house) grabPatiently(base, id, user string) result {
+func (h *fixture) grabPatiently(base, id, user string) result {
 	h.t.Helper()
 	body, err := json.Marshal(map[string]string{"user_id": user})
 	if err != nil {
@@ -197,7 +197,7 @@ func (h *house) grabPatiently(base, id, user string) result {
 // TestCrowd: 60 users, 3 tries each at once, 20 shares.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id := h.open(h.app, with("share_count", "20", "total_amount", "2000"))
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -258,7 +258,7 @@ func TestMySQLAway(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	server, dsn := stacktest.FreshMariaDB(t)
-	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})
+	h := newFixture(t, parts{redis: redis.Addr, dsn: dsn})
 	id := h.open(h.app, with("share_count", "3"))
 	gone := h.open(h.app, with("share_count", "2"))
 	h.grab(h.app, gone, "a")
@@ -283,14 +283,14 @@ func TestMySQLAway(t *testing.T) {
 		{"GET", "/v1/packets/" + gone, "", 503, "unavailable"},
 		{"GET", "/v1/packets/" + gone + "/grabs", "", 503, "unavailable"},
 		{"GET", "/v1/packets/" + gone + "/grabs/a", "", 503, "unavailable"},
-		{"GET", "/v1/packets/" + nobody, "", 503, "unavailable"},
-		{"POST", "/v1/packets/" + nobody + "/grabs", `{"user_id":"a"}`, 503, "unavailable"},
+		{"GET", "/v1/packets/" + anonymous, "", 503, "unavailable"},
+		{"POST", "/v1/packets/" + anonymous + "/grabs", `{"user_id":"a"}`, 503, "unavailable"},
 	} {
 		if r := h.as(h.app, c.method, c.path, c.body); r.status != c.status || r.code() != c.code {
 			t.Errorf("%d: %s %s: want %d %s, got %s", i, c.method, c.path, c.status, c.code, r)
 		}
 	}
-	for _, path := range []string{"/v1/staff/payouts", "/v1/staff/payouts/p" + nobody + "0000"} {
+	for _, path := range []string{"/v1/staff/payouts", "/v1/staff/payouts/p" + anonymous + "0000"} {
 		if r := h.as(h.ops, "GET", path, ""); r.status != 503 {
 			t.Errorf("%s: %s", path, r)
 		}
@@ -309,7 +309,7 @@ func TestMySQLAway(t *testing.T) {
 func TestRedisAway(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: redis.Addr})
+	h := newFixture(t, parts{redis: redis.Addr})
 	id := h.open(h.app, with("share_count", "3"))
 	closed := h.open(h.app, with("share_count", "2"))
 	h.grab(h.app, closed, "a")
@@ -327,7 +327,7 @@ func TestRedisAway(t *testing.T) {
 		{"GET", "/v1/packets/" + id + "/grabs/a", "", 503},
 		{"GET", "/v1/packets/" + id + "/proof", "", 503},
 		{"POST", "/v1/packets/" + id + "/close", "", 503},
-		{"GET", "/v1/packets/" + nobody, "", 503},
+		{"GET", "/v1/packets/" + anonymous, "", 503},
 		{"GET", "/v1/packets/" + closed, "", 200},
 		{"GET", "/v1/packets/" + closed + "/grabs", "", 200},
 		{"GET", "/v1/packets/" + closed + "/grabs/a", "", 200},

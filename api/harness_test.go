@@ -42,9 +42,9 @@ type owner struct {
 
 func ownerOf(o harness.Owner) owner { return owner{o.App, o.Key, o.Token} }
 
-// house is the API on real Redis, MariaDB and provider, with owners of a test's own. The test
+// fixture is the API on real Redis, MariaDB and provider, with owners of a test's own. The test
 // itself does what the workflows would do.
-type house struct {
+type fixture struct {
 	t        *testing.T
 	stack    *harness.Stack
 	dsn      string
@@ -71,32 +71,32 @@ type parts struct {
 	change func(*api.Config)
 }
 
-// newHouse opens a house for one test: for a test that ends servers, changes the
+// newFixture opens a house for one test: for a test that ends servers, changes the
 // configuration, or looks at more than its own apps.
-func newHouse(t *testing.T, p parts) *house {
+func newFixture(t *testing.T, p parts) *fixture {
 	t.Helper()
 	s := harness.Open(t, harness.Options{Redis: p.redis, DSN: p.dsn, Owners: roles, API: p.change, Pool: func(c *pool.Config) {
 		if p.queue > 0 {
 			c.MaxQueued, c.Timeout = p.queue, 20*time.Second
 		}
 	}})
-	return inHouse(t, s, s.Owners)
+	return newFixtureOn(t, s, s.Owners)
 }
 
-// sharedHouse is the house of all tests that need nothing special. They keep apart by their
+// sharedFixture is the house of all tests that need nothing special. They keep apart by their
 // apps and keys; the lists of staff have what all of them do.
-func sharedHouse(t *testing.T) *house {
+func sharedFixture(t *testing.T) *fixture {
 	t.Helper()
 	s := harness.Shared(t)
-	return inHouse(t, s, s.NewOwners(t, roles...))
+	return newFixtureOn(t, s, s.NewOwners(t, roles...))
 }
 
 // roles are those of the owners of a house.
 var roles = []access.Role{access.RoleApp, access.RoleApp, access.RoleFinance, access.RoleOps, access.RoleAuditor}
 
-func inHouse(t *testing.T, s *harness.Stack, owners []harness.Owner) *house {
+func newFixtureOn(t *testing.T, s *harness.Stack, owners []harness.Owner) *fixture {
 	t.Helper()
-	h := &house{t: t, stack: s, dsn: s.DSN, cfg: s.Config, pool: s.Pool, store: s.Store, sandbox: s.Provider, public: s.Public, staff: s.Staff,
+	h := &fixture{t: t, stack: s, dsn: s.DSN, cfg: s.Config, pool: s.Pool, store: s.Store, sandbox: s.Provider, public: s.Public, staff: s.Staff,
 		provider: s.ProviderURL, doc: newContract(t)}
 	for i, o := range []*owner{&h.app, &h.app2, &h.finance, &h.ops, &h.auditor} {
 		*o = ownerOf(owners[i])
@@ -105,20 +105,20 @@ func inHouse(t *testing.T, s *harness.Stack, owners []harness.Owner) *house {
 }
 
 // newOwner creates a key, and an app for it when the role is app.
-func (h *house) newOwner(role access.Role) owner {
+func (h *fixture) newOwner(role access.Role) owner {
 	h.t.Helper()
 	return ownerOf(h.stack.NewOwner(h.t, role))
 }
 
 // start runs the API with the configuration as it is now until the test ends or stop is called.
-func (h *house) start() {
+func (h *fixture) start() {
 	h.t.Helper()
 	h.stack.Config = h.cfg
 	h.stack.Start(h.t)
 	h.public, h.staff = h.stack.Public, h.stack.Staff
 }
 
-func (h *house) stop() error { return h.stack.Stop() }
+func (h *fixture) stop() error { return h.stack.Stop() }
 
 // call is a request of a test.
 type call struct {
@@ -160,7 +160,7 @@ func (r result) code() string {
 var client = &http.Client{Timeout: wait.Limit(), Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
 
 // do sends a request as a client would; every answer is checked against the document.
-func (h *house) do(c call) result {
+func (h *fixture) do(c call) result {
 	h.t.Helper()
 	if c.base == "" {
 		c.base = h.public
@@ -213,25 +213,25 @@ func (h *house) do(c call) result {
 	return r
 }
 
-func (h *house) get(path string) result {
+func (h *fixture) get(path string) result {
 	h.t.Helper()
 	return h.do(call{method: "GET", path: path})
 }
 
 // as sends a request of an owner.
-func (h *house) as(o owner, method, path, body string) result {
+func (h *fixture) as(o owner, method, path, body string) result {
 	h.t.Helper()
 	return h.do(call{method: method, path: path, key: o.token, body: body})
 }
 
 // post creates a packet with a key; nobody funds it.
-func (h *house) post(o owner, key, body string) result {
+func (h *fixture) post(o owner, key, body string) result {
 	h.t.Helper()
 	return h.do(call{method: "POST", path: "/v1/packets", key: o.token, body: body, header: map[string]string{"Idempotency-Key": key}})
 }
 
 // wire writes bytes to a listener as they are and reads one answer.
-func (h *house) wire(base, text string) result {
+func (h *fixture) wire(base, text string) result {
 	h.t.Helper()
 	all := h.wireAll(base, text)
 	if len(all) == 0 {
@@ -241,7 +241,7 @@ func (h *house) wire(base, text string) result {
 }
 
 // wireAll reads answers until the connection ends.
-func (h *house) wireAll(base, text string) []result {
+func (h *fixture) wireAll(base, text string) []result {
 	h.t.Helper()
 	var d net.Dialer
 	conn, err := d.DialContext(h.t.Context(), "tcp", strings.TrimPrefix(base, "http://"))

@@ -70,11 +70,11 @@ func (s *Server) probe(ctx context.Context) map[string]Dependency {
 	if s.cfg.PingTemporal != nil {
 		probes["temporal"] = s.cfg.PingTemporal
 	}
-	if s.cfg.BooksBelieved != nil {
-		probes["books"] = s.cfg.BooksBelieved
+	if s.cfg.MySQLCurrent != nil {
+		probes["books"] = s.cfg.MySQLCurrent
 	}
-	if s.cfg.GatesOpen != nil {
-		probes["pool"] = s.cfg.GatesOpen
+	if s.cfg.LanesOpen != nil {
+		probes["pool"] = s.cfg.LanesOpen
 	}
 	out := map[string]Dependency{}
 	var mu sync.Mutex

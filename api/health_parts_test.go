@@ -31,7 +31,7 @@ type healthBody struct {
 }
 
 // health is the status of every check, by part and name.
-func (h *house) health() (healthBody, map[string]string) {
+func (h *fixture) health() (healthBody, map[string]string) {
 	h.t.Helper()
 	r := h.as(h.auditor, "GET", "/v1/staff/health", "")
 	if r.status != http.StatusOK {
@@ -63,7 +63,7 @@ func TestHealthOfParts(t *testing.T) {
 	var temporal error
 	workers := 2
 	// A Redis of its own: hand-offs that other tests left would be old.
-	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr, change: func(c *api.Config) {
+	h := newFixture(t, parts{redis: stacktest.FreshRedis(t).Addr, change: func(c *api.Config) {
 		s := c.Store.(*store.Store)
 		redis := c.Pool.(interface {
 			HealthSnapshot(context.Context, *observe.HealthSnapshot) error

@@ -29,10 +29,10 @@ var hostileValues = []string{
 		strings.Repeat(`]`, 2000),
 }
 
-// TestBadInputIsTold: whatever a client who may call an operation writes into its
+// TestBadInputIsReported: whatever a client who may call an operation writes into its
 // path, its parameters, its cursor or its body, the answer is its own fault and
 // never ours.
-func TestBadInputIsTold(t *testing.T) {
+func TestBadInputIsReported(t *testing.T) {
 	night.Volume(t)
 	t.Parallel()
 	m := newMatrix(t)

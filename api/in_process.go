@@ -20,13 +20,13 @@ import (
 // of the staff listener, so that roles, checks, idempotency and audit are those
 // of the HTTP API, whoever asks.
 
-// insideKey is the name under which such a request carries the id of the key that
+// inProcessKeyContext is the name under which such a request carries the id of the key that
 // it acts for. No request from outside can have a value under it.
-type insideKey struct{}
+type inProcessKeyContext struct{}
 
-// insideConnKey is the name under which a context carries the connection whose
+// outerConnContext is the name under which a context carries the connection whose
 // deadline a long answer pushes on.
-type insideConnKey struct{}
+type outerConnContext struct{}
 
 // SignIn returns the id of the key that a token of staff belongs to; false: it
 // belongs to none that may sign in. An error says that keys cannot be told apart
@@ -69,22 +69,22 @@ func (s *Server) SignInEnded(id []byte) bool { return s.dir.signInEnded(id) }
 // ActAs returns a transport whose requests are answered by the routes of the
 // staff listener, in this process, as if they had come with the key of this id.
 // A key that has ended meanwhile gets 401, like everywhere.
-func (s *Server) ActAs(keyID string) http.RoundTripper { return inside{server: s, keyID: keyID} }
+func (s *Server) ActAs(keyID string) http.RoundTripper { return inProcess{server: s, keyID: keyID} }
 
-type inside struct {
+type inProcess struct {
 	server *Server
 	keyID  string
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t inside) RoundTrip(req *http.Request) (*http.Response, error) {
-	body, err := insideBody(req)
+func (t inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := inProcessBody(req)
 	if err != nil {
 		return nil, err
 	}
 	c := &fasthttp.RequestCtx{}
-	conn, _ := req.Context().Value(insideConnKey{}).(net.Conn)
-	c.Init2(insideConn{conn}, nil, true)
+	conn, _ := req.Context().Value(outerConnContext{}).(net.Conn)
+	c.Init2(inProcessConn{conn}, nil, true)
 	c.Request.Header.SetMethod(req.Method)
 	c.Request.SetRequestURI(req.URL.RequestURI())
 	c.Request.Header.SetHost(req.URL.Host)
@@ -98,13 +98,13 @@ func (t inside) RoundTrip(req *http.Request) (*http.Response, error) {
 		c.Request.SetBodyStream(bytes.NewReader(body), len(body))
 		c.Request.Header.SetContentLength(len(body))
 	}
-	c.SetUserValue(insideKey{}, t.keyID)
+	c.SetUserValue(inProcessKeyContext{}, t.keyID)
 	t.server.staff.chain(c)
-	return insideResponse(req, &c.Response), nil
+	return inProcessResponse(req, &c.Response), nil
 }
 
-// insideBody reads what is sent; nil: nothing.
-func insideBody(req *http.Request) ([]byte, error) {
+// inProcessBody reads what is sent; nil: nothing.
+func inProcessBody(req *http.Request) ([]byte, error) {
 	if req.Body == nil {
 		return nil, nil
 	}
@@ -116,7 +116,7 @@ func insideBody(req *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-func insideResponse(req *http.Request, from *fasthttp.Response) *http.Response {
+func inProcessResponse(req *http.Request, from *fasthttp.Response) *http.Response {
 	out := &http.Response{StatusCode: from.StatusCode(), Status: http.StatusText(from.StatusCode()), Proto: "HTTP/1.1", ProtoMajor: 1,
 		ProtoMinor: 1,
 		Header:     http.Header{}, Request: req, ContentLength: -1}
@@ -124,7 +124,7 @@ func insideResponse(req *http.Request, from *fasthttp.Response) *http.Response {
 		out.Header.Add(string(name), string(value))
 	}
 	if from.IsBodyStream() {
-		out.Body = insideStream{from}
+		out.Body = inProcessStream{from}
 		return out
 	}
 	body := bytes.Clone(from.Body())
@@ -133,26 +133,26 @@ func insideResponse(req *http.Request, from *fasthttp.Response) *http.Response {
 	return out
 }
 
-// insideStream is an answer that is made while it is read.
-type insideStream struct{ from *fasthttp.Response }
+// inProcessStream is an answer that is made while it is read.
+type inProcessStream struct{ from *fasthttp.Response }
 
-func (b insideStream) Read(p []byte) (int, error) { return b.from.BodyStream().Read(p) }
-func (b insideStream) Close() error               { return b.from.CloseBodyStream() }
+func (b inProcessStream) Read(p []byte) (int, error) { return b.from.BodyStream().Read(p) }
+func (b inProcessStream) Close() error               { return b.from.CloseBodyStream() }
 
-// insideConn stands for the connection of a request that came by none, or by that
+// inProcessConn stands for the connection of a request that came by none, or by that
 // of another request: long answers push its deadline on.
-type insideConn struct{ outer net.Conn }
+type inProcessConn struct{ outer net.Conn }
 
-var errInside = errors.New("not a connection")
+var errInProcess = errors.New("not a connection")
 
-func (insideConn) Read([]byte) (int, error)        { return 0, errInside }
-func (insideConn) Write([]byte) (int, error)       { return 0, errInside }
-func (insideConn) Close() error                    { return nil }
-func (insideConn) LocalAddr() net.Addr             { return &net.TCPAddr{} }
-func (insideConn) RemoteAddr() net.Addr            { return &net.TCPAddr{} }
-func (insideConn) SetDeadline(time.Time) error     { return nil }
-func (insideConn) SetReadDeadline(time.Time) error { return nil }
-func (c insideConn) SetWriteDeadline(at time.Time) error {
+func (inProcessConn) Read([]byte) (int, error)        { return 0, errInProcess }
+func (inProcessConn) Write([]byte) (int, error)       { return 0, errInProcess }
+func (inProcessConn) Close() error                    { return nil }
+func (inProcessConn) LocalAddr() net.Addr             { return &net.TCPAddr{} }
+func (inProcessConn) RemoteAddr() net.Addr            { return &net.TCPAddr{} }
+func (inProcessConn) SetDeadline(time.Time) error     { return nil }
+func (inProcessConn) SetReadDeadline(time.Time) error { return nil }
+func (c inProcessConn) SetWriteDeadline(at time.Time) error {
 	if c.outer == nil {
 		return nil
 	}

@@ -54,7 +54,7 @@ func quoted(s string) string {
 
 func TestCreateFields(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	const max = "9007199254740991"
 	ids := func(n int) string {
 		var all []string
@@ -158,7 +158,7 @@ func TestCreateFields(t *testing.T) {
 // TestCreateLimits: what is just allowed.
 func TestCreateLimits(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	var ids []string
 	for i := range 10_000 {
 		ids = append(ids, fmt.Sprintf("%q", fmt.Sprintf("%064d", i)))
@@ -199,8 +199,8 @@ func TestCreateLimits(t *testing.T) {
 // TestBodies: what is not a body of JSON.
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
-	grabs := "/v1/packets/" + nobody + "/grabs"
+	h := sharedFixture(t)
+	grabs := "/v1/packets/" + anonymous + "/grabs"
 	good := `{"user_id":"u"}`
 	for name, c := range map[string]struct {
 		path, body string
@@ -245,11 +245,11 @@ func TestBodies(t *testing.T) {
 		"create 4 MiB + 1":      {"/v1/packets", strings.Repeat(" ", 4<<20+1), nil, false, 413},
 		"create chunked 4 MiB+": {"/v1/packets", strings.Repeat(" ", 4<<20+1), nil, true, 413},
 		"create 6 MiB":          {"/v1/packets", strings.Repeat(" ", 6<<20), nil, true, 413},
-		"close array":           {"/v1/packets/" + nobody + "/close", "[]", nil, false, 422},
-		"close member":          {"/v1/packets/" + nobody + "/close", `{"x":1}`, nil, false, 422},
-		"close empty":           {"/v1/packets/" + nobody + "/close", `{}`, nil, false, 404},
-		"close none":            {"/v1/packets/" + nobody + "/close", "", nil, false, 404},
-		"close text":            {"/v1/packets/" + nobody + "/close", "x", map[string]string{"Content-Type": "text/plain"}, false, 415},
+		"close array":           {"/v1/packets/" + anonymous + "/close", "[]", nil, false, 422},
+		"close member":          {"/v1/packets/" + anonymous + "/close", `{"x":1}`, nil, false, 422},
+		"close empty":           {"/v1/packets/" + anonymous + "/close", `{}`, nil, false, 404},
+		"close none":            {"/v1/packets/" + anonymous + "/close", "", nil, false, 404},
+		"close text":            {"/v1/packets/" + anonymous + "/close", "x", map[string]string{"Content-Type": "text/plain"}, false, 415},
 	} {
 		r := h.do(call{method: "POST", path: c.path, key: h.app.token, body: c.body, header: c.header, chunked: c.chunked})
 		if r.status != c.status {
@@ -265,7 +265,7 @@ func TestBodies(t *testing.T) {
 // of the fields.
 func TestEscapedBodies(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	escaped := func(text string) string {
 		var b strings.Builder
 		for _, unit := range utf16.Encode([]rune(text)) {
@@ -292,7 +292,7 @@ func TestEscapedBodies(t *testing.T) {
 
 func TestGrabFields(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	for body, want := range map[string]string{
 		`{}`:                            "user_id required",
 		`{"user_id":null}`:              "user_id required",
@@ -311,7 +311,7 @@ func TestGrabFields(t *testing.T) {
 		`{"user_id":"u","recipient":""}`:                                            "recipient wrong_length",
 		`{"user_id":"u","recipient":"` + strings.Repeat("r", 65) + `"}`:             "recipient wrong_length",
 	} {
-		r := h.as(h.app, "POST", "/v1/packets/"+nobody+"/grabs", body)
+		r := h.as(h.app, "POST", "/v1/packets/"+anonymous+"/grabs", body)
 		if r.status != 422 || !slices.Equal(fieldsOf(t, r), []string{want}) {
 			t.Errorf("%.80s: want %s, got %s", body, want, r)
 		}
@@ -321,7 +321,7 @@ func TestGrabFields(t *testing.T) {
 // TestPaths: ids in paths are bytes in percent-encoding.
 func TestPaths(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id := h.open(h.app, with("share_count", "8"))
 	users := []string{"a", "A", "a ", "a/b", "a%2Fb", "用户", "a+b", "..", "?#"}
 	for _, u := range users[:8] {
@@ -353,7 +353,7 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s: want %s, got %s", path, code, r)
 		}
 	}
-	for _, bad := range []string{"x", strings.ToUpper(id), id + "0", id[1:], "%zz", "%00", id + "%20", nobody, strings.Repeat("x", 3000)} {
+	for _, bad := range []string{"x", strings.ToUpper(id), id + "0", id[1:], "%zz", "%00", id + "%20", anonymous, strings.Repeat("x", 3000)} {
 		for _, path := range []string{"", "/grabs", "/proof", "/grabs/u"} {
 			if r := h.as(h.app, "GET", "/v1/packets/"+bad+path, ""); r.code() != "packet_not_found" {
 				t.Errorf("%.30s%s: %s", bad, path, r)
@@ -368,9 +368,9 @@ func TestPaths(t *testing.T) {
 // TestHostileHeaders: requests below the level of handlers.
 func TestHostileHeaders(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	auth := "Authorization: Bearer " + h.app.token + "\r\n"
-	post := "POST /v1/packets/" + nobody + "/grabs HTTP/1.1\r\nHost: h\r\n" + auth + "Content-Type: application/json\r\n"
+	post := "POST /v1/packets/" + anonymous + "/grabs HTTP/1.1\r\nHost: h\r\n" + auth + "Content-Type: application/json\r\n"
 	for name, c := range map[string]struct {
 		text   string
 		status int
@@ -386,7 +386,7 @@ func TestHostileHeaders(t *testing.T) {
 		"body cut off":         {post + "Content-Length: 50\r\n\r\n{\"user_id\":", 400, "malformed_json"},
 		"chunk cut off":        {post + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"u", 400, "malformed_json"},
 		"chunk without number": {post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", 400, "malformed_json"},
-		"two keys": {strings.Replace(strings.Replace(post, "/"+nobody+"/grabs", "", 1), "Host: h\r\n",
+		"two keys": {strings.Replace(strings.Replace(post, "/"+anonymous+"/grabs", "", 1), "Host: h\r\n",
 			"Host: h\r\nIdempotency-Key: a\r\nIdempotency-Key: a\r\n", 1) + "Content-Length: 52\r\n\r\n" +
 			`{"sender_id":"u1","total_amount":10,"share_count":1}`, 400, "idempotency_key_required"},
 		"key with DEL": {strings.Replace(post, "Host: h\r\n", "Host: h\r\nidempotency-key: a\x7f\r\n", 1) + "Content-Length: 2\r\n\r\n{}",
@@ -415,11 +415,11 @@ func TestHostileHeaders(t *testing.T) {
 // TestKeepAlive: whatever is left of a refused body is not the next request.
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	smuggled := "GET /livez HTTP/1.1\r\nHost: h\r\n\r\n"
-	text := "POST /v1/packets/" + nobody + "/grabs HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: " +
+	text := "POST /v1/packets/" + anonymous + "/grabs HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: " +
 		fmt.Sprint(9000+len(smuggled)) + "\r\n\r\n" +
-		strings.Repeat(" ", 9000) + smuggled + "GET /v1/packets/" + nobody + " HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+		strings.Repeat(" ", 9000) + smuggled + "GET /v1/packets/" + anonymous + " HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
 	answers := h.wireAll(h.public, text)
 	if len(answers) != 2 || answers[0].status != 401 || answers[1].status != 401 {
 		t.Errorf("answers: %v", answers)
@@ -429,17 +429,17 @@ func TestKeepAlive(t *testing.T) {
 // TestPipeline: requests of one connection, with bodies of every kind, are told apart.
 func TestPipeline(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	head := func(method, path string) string {
 		return method + " " + path + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + h.app.token + "\r\nContent-Type: application/json\r\n"
 	}
-	grabs := head("POST", "/v1/packets/"+nobody+"/grabs")
+	grabs := head("POST", "/v1/packets/"+anonymous+"/grabs")
 	text := grabs + "Content-Length: 15\r\n\r\n" + `{"user_id":"u"}` + // 404
 		grabs + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"use\r\na\r\nr_id\":\"u\"}\r\n0\r\n\r\n" + // 404
 		grabs + "Content-Length: 0\r\n\r\n" + // 400
 		grabs + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + // 400
-		head("GET", "/v1/packets/"+nobody) + "Content-Length: 4\r\n\r\nGET " + // 404, its body is not the next request
-		head("GET", "/v1/packets/"+nobody) + "Transfer-Encoding: chunked\r\n\r\n1\r\nG\r\n0\r\n\r\n" + // 404
+		head("GET", "/v1/packets/"+anonymous) + "Content-Length: 4\r\n\r\nGET " + // 404, its body is not the next request
+		head("GET", "/v1/packets/"+anonymous) + "Transfer-Encoding: chunked\r\n\r\n1\r\nG\r\n0\r\n\r\n" + // 404
 		grabs + "Content-Length: 70000\r\n\r\n" + strings.Repeat(" ", 70000) + // 413
 		grabs + "Transfer-Encoding: chunked\r\n\r\n11170\r\n" + strings.Repeat(" ", 70000) + "\r\n0\r\n\r\n" + // 413
 		grabs + "Expect: 100-continue\r\nContent-Length: 15\r\n\r\n" + `{"user_id":"u"}` + // 100, 404
@@ -455,16 +455,16 @@ func TestPipeline(t *testing.T) {
 
 func TestRequestID(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	for sent, kept := range map[string]bool{"abc-1": true, strings.Repeat("x", 128): true, strings.Repeat("x", 129): false, "a b": false,
 		"ä": false, "a\tb": false} {
-		r := h.do(call{method: "GET", path: "/v1/packets/" + nobody, key: h.app.token, header: map[string]string{"X-Request-Id": sent}})
+		r := h.do(call{method: "GET", path: "/v1/packets/" + anonymous, key: h.app.token, header: map[string]string{"X-Request-Id": sent}})
 		var p struct {
 			RequestID string `json:"request_id"`
 			Instance  string
 		}
 		r.json(t, &p)
-		if got := r.header.Get("X-Request-Id"); (got == sent) != kept || got != p.RequestID || p.Instance != "/v1/packets/"+nobody {
+		if got := r.header.Get("X-Request-Id"); (got == sent) != kept || got != p.RequestID || p.Instance != "/v1/packets/"+anonymous {
 			t.Errorf("%q came back as %q, %s", sent, got, r)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // proposedKey has a key made that waits for a second person and opens nothing.
-func (h *house) proposedKey(who owner, path, key, body string) owner {
+func (h *fixture) proposedKey(who owner, path, key, body string) owner {
 	h.t.Helper()
 	made, o := h.issue(who, path, key, body)
 	if made.Key.Status != "waiting" || made.Key.ApprovedBy != nil || made.Key.MadeBy == nil || *made.Key.MadeBy != who.key.Owner {
@@ -23,7 +23,7 @@ func (h *house) proposedKey(who owner, path, key, body string) owner {
 }
 
 // opensNothing tells that a key reads and decides nothing, also when every process has read the keys again.
-func (h *house) opensNothing(o owner) {
+func (h *fixture) opensNothing(o owner) {
 	h.t.Helper()
 	if code := h.opens("", o); code != "unauthenticated" {
 		h.t.Errorf("a key that waits: %q", code)
@@ -36,7 +36,7 @@ func (h *house) opensNothing(o owner) {
 }
 
 // named is a second key of a member of staff under another spelling, made on a machine of ours.
-func (h *house) named(role access.Role, name string) owner {
+func (h *fixture) named(role access.Role, name string) owner {
 	h.t.Helper()
 	token, id := access.NewToken(role)
 	k := access.Key{ID: id, Role: role, Owner: name, SecretHash: access.HashOf(token)}
@@ -52,7 +52,7 @@ func (h *house) named(role access.Role, name string) owner {
 // decides about money, or lets others decide, works when a second person has agreed.
 func TestKeyApproval(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	admin, second := h.administrator(), h.administrator()
 	path := func(o owner, what string) string { return "keys/" + o.key.ID + "/" + what }
 	finance := fmt.Sprintf(`{"role":"finance","owner":%q,"reason":"r"}`, h.finance.key.Owner)
@@ -136,7 +136,7 @@ func TestKeyApproval(t *testing.T) {
 }
 
 // actedWith checks which key the audit names for what was done.
-func (h *house) actedWith(want map[string]owner) {
+func (h *fixture) actedWith(want map[string]owner) {
 	h.t.Helper()
 	for what, who := range want {
 		action, subject, _ := strings.Cut(what, " ")
@@ -151,7 +151,7 @@ func (h *house) actedWith(want map[string]owner) {
 // works is not rotated by another person.
 func TestKeyApprovalLastAdministrator(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	admin := h.administrator()
 	_, passing := h.issue(admin, "keys", "k1", fmt.Sprintf(`{"role":"admin","owner":%q,"expires_in_seconds":3600,"reason":"r"}`,
 		admin.key.Owner))
@@ -172,7 +172,7 @@ func TestKeyApprovalLastAdministrator(t *testing.T) {
 // name makes one of them two.
 func TestKeyIDOfDecisions(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	_, bad := h.failed()
 	asked := h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
 	if asked.Decision.KeyID != h.finance.key.ID {

@@ -42,7 +42,7 @@ type issuedBody struct {
 }
 
 // administrator is a person who may administer keys, and is known already.
-func (h *house) administrator() owner {
+func (h *fixture) administrator() owner {
 	h.t.Helper()
 	o := h.newOwner(access.RoleAdmin)
 	wait.Until(h.t, "the new key is known", func() bool { return h.opens("", o) == "" })
@@ -50,7 +50,7 @@ func (h *house) administrator() owner {
 }
 
 // issue has a key made.
-func (h *house) issue(who owner, path, key, body string) (issuedBody, owner) {
+func (h *fixture) issue(who owner, path, key, body string) (issuedBody, owner) {
 	h.t.Helper()
 	r := h.write(who, path, key, body)
 	var made issuedBody
@@ -62,7 +62,7 @@ func (h *house) issue(who owner, path, key, body string) (issuedBody, owner) {
 }
 
 // opens tells what a key is answered by the process at base: "" or a code.
-func (h *house) opens(base string, who owner) string {
+func (h *fixture) opens(base string, who owner) string {
 	h.t.Helper()
 	path := "/v1/staff/providers"
 	if who.key.Role == access.RoleApp {
@@ -71,7 +71,7 @@ func (h *house) opens(base string, who owner) string {
 	return h.do(call{method: "GET", path: path, key: who.token, base: base}).code()
 }
 
-func (h *house) keys(who owner, query string) map[string]keyBody {
+func (h *fixture) keys(who owner, query string) map[string]keyBody {
 	h.t.Helper()
 	out := map[string]keyBody{}
 	for cursor := ""; ; {
@@ -95,7 +95,7 @@ func (h *house) keys(who owner, query string) map[string]keyBody {
 
 func TestKeyCreate(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	admin := h.administrator()
 	body := fmt.Sprintf(`{"role":"app","app_id":%q,"name":"收银台","reason":"ticket 1"}`, h.app.app.ID)
 	for _, who := range []owner{h.finance, h.ops, h.auditor, h.app} {
@@ -164,7 +164,7 @@ func TestKeyCreate(t *testing.T) {
 // is made and one of them is told its token.
 func TestKeyCreateOnce(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	admin := h.administrator()
 	const n = 8
 	answers := make([]result, n)
@@ -193,7 +193,7 @@ func TestKeyCreateOnce(t *testing.T) {
 // right after it.
 func TestKeyLastUseOfEnded(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	admin := h.administrator()
 	_, revoked := h.issue(admin, "keys", "k1", `{"role":"ops","owner":"zhou","reason":"r"}`)
 	_, rotated := h.issue(admin, "keys", "k2", `{"role":"ops","owner":"zhou","reason":"r"}`)
@@ -212,7 +212,7 @@ func TestKeyLastUseOfEnded(t *testing.T) {
 
 func TestKeyRotateAndRevoke(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	admin := h.administrator()
 	_, ops := h.issue(admin, "keys", "k1", `{"role":"ops","owner":"zhou","name":"n","reason":"r"}`)
 	made, next := h.issue(admin, "keys/"+ops.key.ID+"/rotate", "k2", `{"grace_seconds":3600,"reason":"yearly"}`)
@@ -279,7 +279,7 @@ func TestKeyRotateAndRevoke(t *testing.T) {
 // administer keys, by mistake.
 func TestKeyLockOut(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	admin := h.administrator()
 	own := "keys/" + admin.key.ID
 	for key, c := range map[string]struct{ path, body, code string }{
@@ -316,7 +316,7 @@ func TestKeyLockOut(t *testing.T) {
 // others soon, and even one that remembers it longer makes no key for it.
 func TestKeyRevokedElsewhere(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	admin, thief := h.administrator(), h.administrator()
 	first := h.staff
 	h.another()
@@ -385,7 +385,7 @@ func TestKeyNowhere(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	t.Cleanup(func() { slog.SetDefault(before) })
 	addr := stacktest.FreshRedis(t).Addr
-	h := newHouse(t, parts{redis: addr})
+	h := newFixture(t, parts{redis: addr})
 	admin := h.administrator()
 	_, one := h.issue(admin, "keys", "k1", fmt.Sprintf(`{"role":"app","app_id":%q,"reason":"r"}`, h.app.app.ID))
 	_, two := h.issue(admin, "keys/"+one.key.ID+"/rotate", "k2", `{"grace_seconds":60,"reason":"r"}`)

@@ -59,7 +59,7 @@ const (
 	rememberUser    = time.Second
 )
 
-var tellNoLimit seldom
+var noLimiterLog logThrottle
 
 // refusals remembers until when limits refuse, so that a party that goes on asking costs
 // Redis nothing. The times are of the process' own clock.
@@ -128,7 +128,7 @@ func (r *request) count(limits []access.Counted) *refusal {
 		ctx, cancel := context.WithTimeout(r.ctx, limitPatience)
 		defer cancel()
 		over, wait, err := r.server.cfg.Limiter.WithinLimits(ctx, limits)
-		if err != nil && tellNoLimit.due() {
+		if err != nil && noLimiterLog.allow() {
 			slog.WarnContext(r.named(), "rate limits cannot be counted; those that cannot be looked at let everybody through",
 				slog.Any("error", err))
 		}
@@ -207,10 +207,10 @@ func (r *request) mayGrab(fact facts, id string, asked grabbing) (over, unticket
 	return r.count(append(beside, r.limitsOf(asked.user, limitUser, limitWins)...)), nil
 }
 
-// real reports whether a grab was an attempt at a share: one that took it, or came before
+// countsAsAttempt reports whether a grab was an attempt at a share: one that took it, or came before
 // its time or without a right to it. Who finds nothing left, or gets what he has already,
 // has tried nothing.
-func real(got packet.GrabResult) bool {
+func countsAsAttempt(got packet.GrabResult) bool {
 	return got == packet.GrabWon || got == packet.GrabNotOpenYet || got == packet.GrabNotEligible
 }
 
@@ -220,7 +220,7 @@ func real(got packet.GrabResult) bool {
 // they find.
 func (r *request) attempted(user string, got packet.GrabResult, err error) {
 	switch {
-	case err != nil || !real(got):
+	case err != nil || !countsAsAttempt(got):
 		r.giveBack(user, limitUser, limitWins)
 	case got != packet.GrabWon:
 		r.giveBack(user, limitWins)
@@ -235,7 +235,7 @@ func (r *request) giveBack(user string, kinds ...string) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), limitPatience)
 	defer cancel()
-	if err := r.server.cfg.Limiter.GiveBack(ctx, counted); err != nil && tellNoLimit.due() {
+	if err := r.server.cfg.Limiter.GiveBack(ctx, counted); err != nil && noLimiterLog.allow() {
 		slog.WarnContext(r.named(), "what was counted against rate limits cannot be given back", slog.Any("limits", kinds),
 			slog.Any("error", err))
 	}
@@ -263,22 +263,22 @@ func (r *request) grabLimited(id, user string, over *refusal) (answer, error) {
 	case err != nil:
 		return answer{}, err
 	case found:
-		return r.grabbed(packet.Grabbed{Result: packet.GrabReplayed, Claim: c})
+		return r.answerGrab(packet.Grabbed{Result: packet.GrabReplayed, Claim: c})
 	case alive:
 		return answer{}, r.refuseLimited(over)
 	}
-	return r.grabBeside(id, user, func(location) (answer, error) { return answer{}, r.refuseLimited(over) })
+	return r.existingClaimOr(id, user, func(location) (answer, error) { return answer{}, r.refuseLimited(over) })
 }
 
-// grabBeside answers a grab that may take nothing: with the claim that the user has
+// existingClaimOr answers a grab that may take nothing: with the claim that the user has
 // already, in every state of the packet, else with what instead says of the packet.
-func (r *request) grabBeside(id, user string, instead func(location) (answer, error)) (answer, error) {
+func (r *request) existingClaimOr(id, user string, instead func(location) (answer, error)) (answer, error) {
 	c, ok, err := r.server.cfg.Pool.Claim(r.ctx, id, user)
 	if err != nil {
 		return answer{}, err
 	}
 	if ok {
-		return r.grabbed(packet.Grabbed{Result: packet.GrabReplayed, Claim: c})
+		return r.answerGrab(packet.Grabbed{Result: packet.GrabReplayed, Claim: c})
 	}
 	l, err := r.server.locate(r.ctx, id) // the claims of a pool that was retired are in MySQL
 	if err != nil {
@@ -292,11 +292,11 @@ func (r *request) grabBeside(id, user string, instead func(location) (answer, er
 	paid, err := r.server.cfg.Store.Claim(ctx, id, user)
 	switch {
 	case err == nil:
-		return r.grabbed(packet.Grabbed{Result: packet.GrabReplayed, Claim: paid.Claim})
+		return r.answerGrab(packet.Grabbed{Result: packet.GrabReplayed, Claim: paid.Claim})
 	case !errors.Is(err, packet.ErrNotFound):
 		return answer{}, err
 	case !l.settled:
-		return r.grabbed(packet.Grabbed{Result: packet.GrabUnavailable})
+		return r.answerGrab(packet.Grabbed{Result: packet.GrabUnavailable})
 	}
 	return instead(l)
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // limit starts the API again with limits, on the same stores.
-func (h *house) limit(l api.Limits) {
+func (h *fixture) limit(l api.Limits) {
 	h.t.Helper()
 	h.check(h.stop())
 	h.cfg.Limits, h.cfg.Limiter, h.cfg.Metrics = l, h.pool, nil
@@ -31,7 +31,7 @@ func (h *house) limit(l api.Limits) {
 }
 
 // overLimit checks a refusal by a limit of an hour.
-func (h *house) overLimit(what string, r result) {
+func (h *fixture) overLimit(what string, r result) {
 	h.t.Helper()
 	after, err := strconv.Atoi(r.header.Get("Retry-After"))
 	if r.status != http.StatusTooManyRequests || r.code() != "rate_limited" || err != nil || after < 1 || after > 3600 {
@@ -40,7 +40,7 @@ func (h *house) overLimit(what string, r result) {
 }
 
 // same checks that a grab gets the claim of an earlier one.
-func (h *house) same(what string, first, r result) {
+func (h *fixture) same(what string, first, r result) {
 	h.t.Helper()
 	var was, is claimBody
 	first.json(h.t, &was)
@@ -59,7 +59,7 @@ const limitedBy = `hongbao_rate_limited_total{limit="%s"}`
 // claim of the packet, wherever it is kept; nobody else is touched.
 func TestLimitUser(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	one, two, three := h.open(h.app, with()), h.open(h.app, with()), h.open(h.app, with())
 	missed := h.open(h.app, with())
 	early := h.open(h.app, with("opens_at", strconv.Quote(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))))
@@ -85,7 +85,7 @@ func TestLimitUser(t *testing.T) {
 	h.same("the second claim", second, h.grab(h.app, two, "a"))
 	h.finish(one, packet.CloseRecalled)
 	h.same("the first claim from mysql", first, h.grab(h.app, one, "a"))
-	for what, r := range map[string]result{"of another app": h.grab(h.app, other, "a"), "of nobody": h.grab(h.app, nobody, "a")} {
+	for what, r := range map[string]result{"of another app": h.grab(h.app, other, "a"), "of nobody": h.grab(h.app, anonymous, "a")} {
 		if r.code() != "packet_not_found" {
 			t.Errorf("packet %s: %s", what, r)
 		}
@@ -105,7 +105,7 @@ func TestLimitUser(t *testing.T) {
 // TestLimitKey: all that a key asks counts, and who has won is answered all the same.
 func TestLimitKey(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id := h.open(h.app, with())
 	path := "/v1/packets/" + id
 	h.limit(api.Limits{Key: access.Limit{N: 2, Span: time.Hour}})
@@ -145,7 +145,7 @@ func TestLimitKey(t *testing.T) {
 func TestLimitAddress(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t) // everybody here has the same address
-	h := newHouse(t, parts{redis: redis.Addr})
+	h := newFixture(t, parts{redis: redis.Addr})
 	id, other := h.open(h.app, with()), h.open(h.app2, with())
 	h.limit(api.Limits{Address: access.Limit{N: 2, Span: time.Hour}})
 	won := h.grab(h.app, id, "a")
@@ -167,7 +167,7 @@ func TestLimitAddress(t *testing.T) {
 // TestLimitPasses: whoever is over a limit is let through when its time has come.
 func TestLimitPasses(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	one, two := h.open(h.app, with()), h.open(h.app, with())
 	h.limit(api.Limits{User: access.Limit{N: 1, Span: time.Second}})
 	if r := h.grab(h.app, one, "a"); r.status != 201 {
@@ -186,7 +186,7 @@ func TestLimitPasses(t *testing.T) {
 func TestLimitsOff(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: server.Addr})
+	h := newFixture(t, parts{redis: server.Addr})
 	h.cfg.Limiter = h.pool
 	h.limit(api.Limits{})
 	counted := func() []string {
@@ -223,7 +223,7 @@ func TestLimitsOff(t *testing.T) {
 func TestLimitWithoutRedis(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: redis.Addr})
+	h := newFixture(t, parts{redis: redis.Addr})
 	open, closed := h.open(h.app, with()), h.open(h.app, with("share_count", "2"))
 	other := h.open(h.app2, with())
 	h.finish(other, packet.CloseRecalled)
@@ -251,7 +251,7 @@ func TestLimitWithoutRedis(t *testing.T) {
 // TestLimitConfig: a limit that nobody counts, or that cannot be one, does not start.
 func TestLimitConfig(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	for what, change := range map[string]func(*api.Config){
 		"nobody counts": func(c *api.Config) { c.Limits.User = access.Limit{N: 1, Span: time.Second} },
 		"no number":     func(c *api.Config) { c.Limiter, c.Limits.Key = h.pool, access.Limit{Span: time.Second} },
@@ -275,7 +275,7 @@ func TestLimitConfig(t *testing.T) {
 // tried nothing.
 func TestLimitCountsRealAttempts(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	one, two := h.open(h.app, with()), h.open(h.app, with())
 	empty := h.open(h.app, with("share_count", "1"))
 	recalled := h.open(h.app, with())
@@ -342,7 +342,7 @@ func (l *tallied) take() (counted, back []string) {
 }
 
 // tally is limit with a limiter that notes what is counted.
-func (h *house) tally(l api.Limits) *tallied {
+func (h *fixture) tally(l api.Limits) *tallied {
 	h.t.Helper()
 	h.check(h.stop())
 	noted := &tallied{Limiter: h.pool}
@@ -364,7 +364,7 @@ func TestLimitCountsNothingRefused(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			redis := stacktest.FreshRedis(t) // everybody here has the same address
-			h := newHouse(t, parts{redis: redis.Addr})
+			h := newFixture(t, parts{redis: redis.Addr})
 			one, two := h.open(h.app, with()), h.open(h.app, with())
 			next := "b"
 			if kind == "user" {
@@ -401,7 +401,7 @@ func TestLimitCountsNothingRefused(t *testing.T) {
 func TestLimitOrder(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: redis.Addr})
+	h := newFixture(t, parts{redis: redis.Addr})
 	ours := h.signs(h.administrator(), h.app)
 	open, ticketed := h.open(h.app, with()), h.open(h.app, with("tickets", byTicket))
 	noted := h.tally(api.Limits{User: access.Limit{N: 1, Span: time.Hour}, Address: access.Limit{N: 4, Span: time.Hour},
@@ -435,7 +435,7 @@ func TestLimitOrder(t *testing.T) {
 // that win nothing do not count, and a claim is repeated whatever the limit says.
 func TestLimitWins(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	var ids []string
 	for range 3 {
 		ids = append(ids, h.open(h.app, with()))
@@ -483,7 +483,7 @@ func TestLimitWins(t *testing.T) {
 func TestLimitRefusedCostsLess(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: server.Addr})
+	h := newFixture(t, parts{redis: server.Addr})
 	id := h.open(h.app, with("share_count", "100"))
 	h.limit(api.Limits{Key: access.Limit{N: 21, Span: time.Hour}})
 	c := redis.NewClient(&redis.Options{Addr: server.Addr})

@@ -59,7 +59,7 @@ func sumStaffPackets(r *request) (answer, error) {
 			return payout.Tally{}, nil // as in the list
 		}
 		if !slices.Contains(countedStatuses, f.status) {
-			return r.server.lookedAt(ctx, f, lookedMost, lookedFor)
+			return r.server.scanPackets(ctx, f, scanMost, scanTime)
 		}
 		return r.server.cfg.Store.PacketTally(ctx, f.records(packet.Place{}, 0))
 	})
@@ -69,17 +69,17 @@ func sumStaffPackets(r *request) (answer, error) {
 // Packets whose status Redis tells are looked at as for the list, so many at a time, up to
 // as many as are counted of a list, and for so long.
 const (
-	lookedStep = 500
-	lookedMost = 10_000
-	lookedFor  = 2 * time.Second
+	scanStep = 500
+	scanMost = 10_000
+	scanTime = 2 * time.Second
 )
 
-// lookedAt counts the packets of a filter by looking at each that may be one.
-func (s *Server) lookedAt(ctx context.Context, f packetFilter, most int, limit time.Duration) (t payout.Tally, err error) {
+// scanPackets counts the packets of a filter by looking at each that may be one.
+func (s *Server) scanPackets(ctx context.Context, f packetFilter, most int, limit time.Duration) (t payout.Tally, err error) {
 	began := time.Now()
 	after := packet.Place{At: f.to} // as in the list
 	for looked := 0; ; {
-		some, end, err := s.packetStep(ctx, f, after, min(lookedStep, most-looked))
+		some, end, err := s.packetStep(ctx, f, after, min(scanStep, most-looked))
 		if err != nil {
 			return t, err
 		}

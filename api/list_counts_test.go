@@ -17,7 +17,7 @@ import (
 
 // tallyOf is what is told of a list: how many, how much (-1: no amount), more, and, of
 // breaks, how many without an amount.
-func (h *house) tallyOf(who owner, path string) string {
+func (h *fixture) tallyOf(who owner, path string) string {
 	h.t.Helper()
 	var told struct {
 		Count   int64
@@ -49,7 +49,7 @@ func TestTallies(t *testing.T) {
 	night.Volume(t)
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)
-	h := newHouse(t, parts{dsn: dsn})
+	h := newFixture(t, parts{dsn: dsn})
 	id, bad := h.failed()
 	_, other := h.failed()
 	h.finish(id, packet.CloseRecalled)

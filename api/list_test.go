@@ -47,7 +47,7 @@ type summaryBody struct {
 }
 
 // page reads one page of a list into to.
-func (h *house) page(o owner, path string, to any) {
+func (h *fixture) page(o owner, path string, to any) {
 	h.t.Helper()
 	r := h.as(o, "GET", path, "")
 	if r.status != http.StatusOK {
@@ -57,7 +57,7 @@ func (h *house) page(o owner, path string, to any) {
 }
 
 // ids walks a list of packets and returns their ids. between is called before each page.
-func (h *house) ids(o owner, path string, limit int, between func(page int)) []string {
+func (h *fixture) ids(o owner, path string, limit int, between func(page int)) []string {
 	h.t.Helper()
 	var ids []string
 	query, mark := "", "?"
@@ -86,7 +86,7 @@ func (h *house) ids(o owner, path string, limit int, between func(page int)) []s
 }
 
 // stage creates a packet that is in Redis only, as one of an app whose worker is behind.
-func (h *house) stage(o owner, sender string) packet.Packet {
+func (h *fixture) stage(o owner, sender string) packet.Packet {
 	h.t.Helper()
 	id := packet.NewID(o.app.Salt, rand.Text())
 	seed := packet.DeriveSeed(h.cfg.SeedKey, id)
@@ -104,7 +104,7 @@ func (h *house) stage(o owner, sender string) packet.Packet {
 // them between two pages.
 func TestStagedPacketsAreListed(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	var all []packet.Packet
 	for i := range 24 {
 		all = append(all, h.stage(h.app, []string{"a", "A", "a "}[i%3]))
@@ -157,7 +157,7 @@ func TestStagedPacketsAreListed(t *testing.T) {
 // a list tells of a packet what the packet tells of itself.
 func TestPacketsByStatus(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	two := with("share_count", "2")
 	want := map[string]string{}
 	want["open"] = h.open(h.app, two)
@@ -220,7 +220,7 @@ func flat(p packetBody) packetBody {
 func TestFewAmongMany(t *testing.T) {
 	night.Volume(t)
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	soldOut := h.open(h.app, with("share_count", "1"))
 	h.grab(h.app, soldOut, "a")
 	for range 260 { // more than are looked at in one go
@@ -238,7 +238,7 @@ func TestFewAmongMany(t *testing.T) {
 // TestUserClaims: a claim is listed as soon as it is won, once, whatever becomes of it.
 func TestUserClaims(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	const packets = 12
 	var all []string
 	for i := range packets {
@@ -320,7 +320,7 @@ func TestUserClaims(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	sum := func(o owner, user, query string) (s summaryBody) {
 		t.Helper()
 		h.page(o, "/v1/users/"+url.PathEscape(user)+"/summary"+query, &s)
@@ -378,7 +378,7 @@ func TestSummary(t *testing.T) {
 // TestGrabPagesAcrossRetiring: the list goes on where it was when MySQL takes over.
 func TestGrabPagesAcrossRetiring(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id := h.open(h.app, with("share_count", "9"))
 	var want []string
 	for i := range 7 {
@@ -404,7 +404,7 @@ func TestGrabPagesAcrossRetiring(t *testing.T) {
 
 func TestListsRefuse(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	for range 2 {
 		id := h.stage(h.app, "u1").ID
 		h.fund(id)
@@ -457,7 +457,7 @@ func TestListsWhileAway(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	server, dsn := stacktest.FreshMariaDB(t)
-	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})
+	h := newFixture(t, parts{redis: redis.Addr, dsn: dsn})
 	id := h.open(h.app, with("share_count", "2"))
 	h.grab(h.app, id, "u1")
 	lists := []string{"/v1/packets", "/v1/packets?status=funding", "/v1/packets?sender_id=u1", "/v1/users/u1/packets", "/v1/users/u1/claims",

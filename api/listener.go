@@ -182,7 +182,7 @@ func (l *listener) enter(c *fiber.Ctx) error {
 	if start.IsZero() { // from inside
 		start = time.Now()
 	}
-	r := &request{c: c, ctx: l.server.deadlines.from(start), server: l.server, caller: nobody, id: requestID(c)}
+	r := &request{c: c, ctx: l.server.deadlines.from(start), server: l.server, caller: anonymous, id: requestID(c)}
 	c.Set(fiber.HeaderXRequestID, r.id)
 	c.Locals(localRequest, r)
 	span := r.trace(l.server.cfg.Tracer)

@@ -38,7 +38,7 @@ type matrixRow struct {
 
 // matrix is everything that the rows of the matrix act on.
 type matrix struct {
-	*house
+	*fixture
 	rows    map[string]matrixRow
 	callers map[string]string // their tokens
 	open    string            // a packet of app that can be grabbed
@@ -102,8 +102,8 @@ func TestAnotherAppsPacket(t *testing.T) {
 		for _, real := range []string{m.open, m.closed, m.staged} {
 			for _, user := range []string{"winner", "u1", "no%20winner"} {
 				there := strings.NewReplacer(m.open, real, "winner", user).Replace(row.path)
-				missing := strings.NewReplacer(m.open, nobody, "winner", "nobody").Replace(row.path)
-				if got, want := m.told(method, there, row), m.told(method, missing, row); got != want {
+				missing := strings.NewReplacer(m.open, anonymous, "winner", "nobody").Replace(row.path)
+				if got, want := m.answerOf(method, there, row), m.answerOf(method, missing, row); got != want {
 					t.Errorf("%s %s is told apart from what is not there:\n%s\n%s", id, there, got, want)
 				}
 				seen++
@@ -127,8 +127,8 @@ func TestAnotherAppsPacket(t *testing.T) {
 	}
 }
 
-// told is what the other app is answered, without what names the request.
-func (m *matrix) told(method, path string, row matrixRow) string {
+// answerOf is what the other app is answered, without what names the request.
+func (m *matrix) answerOf(method, path string, row matrixRow) string {
 	m.t.Helper()
 	r := m.do(call{method: method, path: path, key: m.app2.token, body: row.body, header: map[string]string{"X-Request-Id": "same"}})
 	if strings.Contains(path, "/packets/") && r.status != http.StatusNotFound {
@@ -265,12 +265,12 @@ func (m *matrix) expect(id, caller string, c call, want int) {
 // newMatrix makes one of everything that can be asked for.
 func newMatrix(t *testing.T) *matrix {
 	t.Helper()
-	m := &matrix{house: newHouse(t, parts{})}
+	m := &matrix{fixture: newFixture(t, parts{})}
 	m.callers = map[string]string{"without key": "", "malformed key": "not_a_key", "key with a typing error": m.finance.token + "A",
 		"unknown staff key": tokenOf(access.RoleFinance), "unknown app key": tokenOf(access.RoleApp),
 		"revoked app key": m.revoked(access.RoleApp), "revoked finance key": m.revoked(access.RoleFinance),
 		"app": m.app.token, "finance": m.finance.token, "ops": m.ops.token, "auditor": m.auditor.token, "admin": m.administrator().token}
-	m.open = m.house.open(m.app, with("total_amount", "9000", "share_count", "9", "split", `"equal"`))
+	m.open = m.fixture.open(m.app, with("total_amount", "9000", "share_count", "9", "split", `"equal"`))
 	var failed []string
 	for i := range 8 {
 		m.grab(m.app, m.open, fmt.Sprint("w", i, "~frozen"))
@@ -283,7 +283,7 @@ func newMatrix(t *testing.T) *matrix {
 	if len(failed) != 8 {
 		t.Fatalf("failed payouts: %v", failed)
 	}
-	m.closed = m.house.open(m.app, with("share_count", "2"))
+	m.closed = m.fixture.open(m.app, with("share_count", "2"))
 	m.grab(m.app, m.closed, "winner")
 	m.finish(m.closed, packet.CloseRecalled)
 	// The ledger begins a day ago: lists of its days have more than one.
@@ -324,7 +324,7 @@ func (m *matrix) failedRefund() string {
 			m.t.Fatalf("%s", r)
 		}
 	}
-	id := m.house.open(m.app, with())
+	id := m.fixture.open(m.app, with())
 	_, err := m.store.BeginClosing(m.t.Context(), id, packet.CloseRecalled)
 	m.check(err)
 	_, err = m.pool.ClosePool(m.t.Context(), id, packet.CloseRecalled)
@@ -359,7 +359,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		m.t.Fatalf("%s", r)
 	}
 	refunds := [2]string{m.failedRefund(), m.failedRefund()}
-	fresh := m.house.open(m.app, with())
+	fresh := m.fixture.open(m.app, with())
 	notice := `{"event_id":"e1","type":"order.succeeded","order_no":"` + payout.OrderNo(failed[0], 1) +
 		`","status":"succeeded","created_at":"2026-01-01T00:00:00Z"}`
 	const staff, evidence = "/v1/staff", `{"reason":"because","evidence":"a letter"}`
@@ -437,7 +437,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"getStaffPacket":   read(allStaff, staff+"/packets/"+fresh),
 		"listStaffGrabs":   read(allStaff, staff+"/packets/"+m.open+"/grabs"),
 		"getStaffProof":    read(allStaff, staff+"/packets/"+fresh+"/proof"),
-		"recallStaffPacket": {who: "ops finance", path: staff + "/packets/" + m.house.open(m.app, with()) + "/recall", body: because,
+		"recallStaffPacket": {who: "ops finance", path: staff + "/packets/" + m.fixture.open(m.app, with()) + "/recall", body: because,
 			status: http.StatusAccepted},
 
 		"listProviders":   read(allStaff, staff+"/providers"),

@@ -22,8 +22,8 @@ type metrics struct {
 	registry *prometheus.Registry
 	grabs    *prometheus.CounterVec
 	requests *prometheus.HistogramVec
-	// toldSoldOut counts the grabs that the process has answered by itself.
-	toldSoldOut prometheus.Counter
+	// soldOutLocally counts the grabs that the process has answered by itself.
+	soldOutLocally prometheus.Counter
 	// conns are the connections of each listener, turnedAway those beyond the bound, evicted
 	// the keyless ones that were closed for others.
 	conns      *prometheus.GaugeVec
@@ -39,7 +39,7 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	m := &metrics{
 		registry: registry,
 		grabs:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricGrabs, Help: "Grabs by outcome."}, []string{"result"}),
-		toldSoldOut: prometheus.NewCounter(prometheus.CounterOpts{Name: observe.MetricSoldOut,
+		soldOutLocally: prometheus.NewCounter(prometheus.CounterOpts{Name: observe.MetricSoldOut,
 			Help: "Grabs of sold-out packets that were answered without asking Redis; hongbao_grab_total has them too."}),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: observe.MetricRequests,
 			Help:    "Time from the request's arrival to its answer, by route.",
@@ -70,8 +70,8 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	for r := packet.GrabUnavailable; r <= packet.GrabWon; r++ {
 		m.results[r] = m.grabs.WithLabelValues(r.String()) // a counter that is there from the start can be alarmed on
 	}
-	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, m.conns, m.turnedAway, m.evicted, limited, risks, m.riskTime,
-		observe.Build(version), collectors.NewGoCollector(),
+	for _, c := range []prometheus.Collector{m.grabs, m.soldOutLocally, m.requests, m.conns, m.turnedAway, m.evicted, limited, risks,
+		m.riskTime, observe.Build(version), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		var twice prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &twice) {

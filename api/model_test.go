@@ -95,7 +95,7 @@ type payoutsBody struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-func (h *house) packet(o owner, id string) packetBody {
+func (h *fixture) packet(o owner, id string) packetBody {
 	h.t.Helper()
 	r := h.as(o, "GET", "/v1/packets/"+id, "")
 	if r.status != http.StatusOK {
@@ -109,7 +109,7 @@ func (h *house) packet(o owner, id string) packetBody {
 	return p
 }
 
-func (h *house) proof(o owner, id string) proofBody {
+func (h *fixture) proof(o owner, id string) proofBody {
 	h.t.Helper()
 	r := h.as(o, "GET", "/v1/packets/"+id+"/proof", "")
 	if r.status != http.StatusOK {
@@ -127,7 +127,7 @@ func (h *house) proof(o owner, id string) proofBody {
 }
 
 // empty makes a Redis of this test's own forget everything.
-func (h *house) empty(addr string) {
+func (h *fixture) empty(addr string) {
 	h.t.Helper()
 	var d net.Dialer
 	conn, err := d.DialContext(h.t.Context(), "tcp", addr)

@@ -19,7 +19,7 @@ type Notification struct {
 	CreatedAt string `json:"created_at" required:"false" format:"date-time" doc:"When it happened."`
 }
 
-var tellUnsigned seldom // anybody may send them, as fast as he likes
+var unsignedLog logThrottle // anybody may send them, as fast as he likes
 
 // receiveNotification stores a signed notification once, however often it
 // comes. An unsigned or wrongly signed one is told no more than that; whoever holds the
@@ -33,7 +33,7 @@ func receiveNotification(r *request) (answer, error) {
 	eventID, orderNo, err := provider.VerifyNotification(header, r.payload)
 	if err != nil {
 		signed := errors.Is(err, payout.ErrNotificationUnread)
-		if signed || tellUnsigned.due() { // the signed ones of one provider are few
+		if signed || unsignedLog.allow() { // the signed ones of one provider are few
 			slog.WarnContext(r.ctx, "notification refused", slog.String(observe.LogRequest, r.id), slog.Any("error", err))
 		}
 		if signed {

@@ -70,7 +70,7 @@ func (r *route) operation(reg huma.Registry) *huma.Operation {
 		op.Security = []map[string][]string{{schemeApp: {}}}
 	case realmStaff:
 		op.Security = []map[string][]string{{schemeStaff: {}}}
-		op.Description = strings.TrimSpace(op.Description + " " + r.whoMay())
+		op.Description = strings.TrimSpace(op.Description + " " + r.allowedRoles())
 	}
 	for _, p := range r.params {
 		op.Parameters = append(op.Parameters, p.parameter(reg))
@@ -86,7 +86,7 @@ func (r *route) operation(reg huma.Registry) *huma.Operation {
 	return op
 }
 
-func (r *route) whoMay() string {
+func (r *route) allowedRoles() string {
 	if r.roles == nil {
 		return "For every role of staff."
 	}

@@ -13,7 +13,7 @@ import (
 // whether that could be there or not: api.md's order is body, fields, idempotency, state.
 func TestBodyBeforeState(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	admin := h.newOwner(access.RoleAdmin)
 	wait.Until(h.t, "the new key is known", func() bool { return h.as(admin, "GET", "/v1/staff/keys", "").status == http.StatusOK })
 	var doc struct {
@@ -35,7 +35,7 @@ func TestBodyBeforeState(t *testing.T) {
 		case strings.HasPrefix(path, "/v1/staff"):
 			who = h.finance
 		}
-		for _, id := range []string{nobody, "x", "%zz", "b1", strings.Repeat("y", 300)} {
+		for _, id := range []string{anonymous, "x", "%zz", "b1", strings.Repeat("y", 300)} {
 			for body, code := range map[string]string{`{`: "malformed_json", `{"no_member":1}`: "invalid_request"} {
 				r := h.do(call{method: "POST", path: before + id + after, key: who.token, body: body,
 					header: map[string]string{"Idempotency-Key": "k"}})
@@ -50,7 +50,7 @@ func TestBodyBeforeState(t *testing.T) {
 	}
 	for path, code := range map[string]string{
 		"x/grabs?limit=0": "invalid_request", "x/grabs?cursor=x": "invalid_request", "x/grabs/%00": "invalid_request",
-		nobody + "/grabs/%00": "invalid_request", "x/grabs?limit=1": "packet_not_found", "x/grabs/u": "packet_not_found",
+		anonymous + "/grabs/%00": "invalid_request", "x/grabs?limit=1": "packet_not_found", "x/grabs/u": "packet_not_found",
 	} {
 		if r := h.as(h.app, "GET", "/v1/packets/"+path, ""); r.code() != code {
 			t.Errorf("%s: want %s, got %s", path, code, r)

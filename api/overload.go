@@ -40,8 +40,8 @@ var (
 	errNoRoomBody = errors.New("too many large bodies at once")
 )
 
-// passes reports whether accepting fails now and may succeed later.
-func passes(err error) bool {
+// isTransientAcceptError reports whether accepting fails now and may succeed later.
+func isTransientAcceptError(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
 		if errors.Is(err, e) {
 			return true
@@ -80,15 +80,15 @@ func (w *conns) refuse(c net.Conn) {
 		defer func() { <-w.turnAway }()
 		stop := context.AfterFunc(w.base, func() { _ = c.Close() }) // the server does not end later for it
 		defer stop()
-		_ = tellNoRoom(w.base, c) // who does not listen has gone
+		_ = answerNoRoom(w.base, c) // who does not listen has gone
 		_ = c.Close()
 	}()
 }
 
-// tellNoRoom answers one request with 503. It is read first and the rest is let
+// answerNoRoom answers one request with 503. It is read first and the rest is let
 // run out: closing with bytes unread would reset the connection, and the client
 // would never see the answer.
-func tellNoRoom(ctx context.Context, c net.Conn) error {
+func answerNoRoom(ctx context.Context, c net.Conn) error {
 	if err := c.SetReadDeadline(time.Now().Add(turnAwayTime)); err != nil {
 		return err
 	}

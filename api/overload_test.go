@@ -20,7 +20,7 @@ import (
 )
 
 // dial opens a connection to a listener; the test closes it without leaving it behind in the kernel.
-func (h *house) dial(base string) *net.TCPConn {
+func (h *fixture) dial(base string) *net.TCPConn {
 	h.t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
 	if err != nil {
@@ -34,7 +34,7 @@ func (h *house) dial(base string) *net.TCPConn {
 }
 
 // metric reads one series of /metrics.
-func (h *house) metric(series string) int {
+func (h *fixture) metric(series string) int {
 	h.t.Helper()
 	for line := range strings.SplitSeq(string(h.get("/metrics").body), "\n") {
 		if value, ok := strings.CutPrefix(line, series+" "); ok {
@@ -50,7 +50,7 @@ func (h *house) metric(series string) int {
 const openConns = `hongbao_http_connections{listener="public"}`
 
 // shed checks that an answer says clearly to come again.
-func (h *house) shed(what string, r result) {
+func (h *fixture) shed(what string, r result) {
 	h.t.Helper()
 	after, err := strconv.Atoi(r.header.Get("Retry-After"))
 	if r.status != http.StatusServiceUnavailable || r.code() != "unavailable" || r.header.Get("Content-Type") != "application/problem+json" ||
@@ -60,10 +60,10 @@ func (h *house) shed(what string, r result) {
 }
 
 // keyed opens a connection that has shown a key.
-func (h *house) keyed() net.Conn {
+func (h *fixture) keyed() net.Conn {
 	h.t.Helper()
 	conn := h.dial(h.public)
-	_, err := fmt.Fprintf(conn, "GET /v1/packets/%s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n\r\n", nobody, h.app.token)
+	_, err := fmt.Fprintf(conn, "GET /v1/packets/%s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n\r\n", anonymous, h.app.token)
 	h.check(err)
 	if status := h.answered(conn); status != http.StatusNotFound {
 		h.t.Fatalf("with a key: %d", status)
@@ -72,7 +72,7 @@ func (h *house) keyed() net.Conn {
 }
 
 // answered reads one answer and returns its status; 0: the connection was closed.
-func (h *house) answered(conn net.Conn) int {
+func (h *fixture) answered(conn net.Conn) int {
 	h.t.Helper()
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -89,7 +89,7 @@ func (h *house) answered(conn net.Conn) int {
 func TestConnectionsWithoutKey(t *testing.T) {
 	t.Parallel()
 	const room = 6
-	h := newHouse(t, parts{change: func(c *api.Config) { c.MaxConns = room }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.MaxConns = room }})
 	wait.Until(h.t, "the first ones have gone", func() bool { return h.metric(openConns) == 0 })
 	ours := h.keyed()
 	silent, half, health := h.dial(h.public), h.dial(h.public), h.dial(h.public)
@@ -97,7 +97,7 @@ func TestConnectionsWithoutKey(t *testing.T) {
 	h.check(err)
 	wrong := h.dial(h.public)
 	ask := func(c net.Conn, head string) int {
-		_, err := io.WriteString(c, "GET /v1/packets/"+nobody+" HTTP/1.1\r\nHost: h\r\n"+head+"\r\n")
+		_, err := io.WriteString(c, "GET /v1/packets/"+anonymous+" HTTP/1.1\r\nHost: h\r\n"+head+"\r\n")
 		h.check(err)
 		return h.answered(c)
 	}
@@ -131,7 +131,7 @@ func TestConnectionsWithoutKey(t *testing.T) {
 // TestConnectionsPerAddress: one address has no more than its part, with a key or without.
 func TestConnectionsPerAddress(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) { c.ConnsPerAddress = 2 }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.ConnsPerAddress = 2 }})
 	wait.Until(h.t, "the first ones have gone", func() bool { return h.metric(openConns) == 0 })
 	first, _ := h.keyed(), h.dial(h.public)
 	wait.Until(h.t, "both are there", func() bool { return h.metric(openConns) == 2 })
@@ -160,7 +160,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 func TestConnectionsBound(t *testing.T) {
 	t.Parallel()
 	const room, more = 20, 300
-	h := newHouse(t, parts{change: func(c *api.Config) { c.MaxConns = room }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.MaxConns = room }})
 	wait.Until(h.t, "the first ones have gone", func() bool { return h.metric(openConns) == 0 })
 	var held []net.Conn
 	for range room {
@@ -178,7 +178,7 @@ func TestConnectionsBound(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for range more {
-		wg.Go(func() { h.shed("one of many", h.grab(h.app, nobody, "u")) })
+		wg.Go(func() { h.shed("one of many", h.grab(h.app, anonymous, "u")) })
 	}
 	wg.Wait()
 	if n := h.metric(`hongbao_http_connections_refused_total{listener="public"}`); n < more+3 {
@@ -202,7 +202,7 @@ func TestConnectionsBound(t *testing.T) {
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	const each = 25
-	h := newHouse(t, parts{change: func(c *api.Config) {
+	h := newFixture(t, parts{change: func(c *api.Config) {
 		c.ReadTimeout, c.WriteTimeout, c.IdleTimeout = 2*time.Second, time.Second, time.Second
 	}})
 	id := h.open(h.app, with("share_count", "1000"))
@@ -257,7 +257,7 @@ func TestSlowClients(t *testing.T) {
 }
 
 // answer reads one answer.
-func (h *house) answer(c net.Conn) result {
+func (h *fixture) answer(c net.Conn) result {
 	h.t.Helper()
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
@@ -279,7 +279,7 @@ func TestNeverEndingBodies(t *testing.T) {
 		budget  = 64 << 20
 		slack   = 24 << 20 // buffers of connections, and what else there is
 	)
-	h := newHouse(t, parts{change: func(c *api.Config) { c.ReadTimeout = time.Minute }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.ReadTimeout = time.Minute }})
 	id := h.open(h.app, with("share_count", "1000"))
 	head := "POST /v1/packets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + h.app.token +
 		"\r\nContent-Type: application/json\r\nIdempotency-Key: k\r\n"
@@ -357,7 +357,7 @@ func TestGrabsShed(t *testing.T) {
 	// Two flights and the queue may hold a bound's worth each; all others are told at once.
 	const shed = crowd - 3*queue
 	server := stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: server.Addr, queue: queue})
+	h := newFixture(t, parts{redis: server.Addr, queue: queue})
 	id := h.open(h.app, with("share_count", strconv.Itoa(shares)))
 	if r := h.grab(h.app, id, "u0"); r.status != http.StatusCreated {
 		t.Fatalf("%s", r)

@@ -104,7 +104,7 @@ func renderPile(p payout.Pile) Pile { return Pile{Count: p.Count, OldestAt: stam
 // fundsOf are the figures of a proof, over all packets: promises that could not be
 // booked are the house's money and left out.
 func fundsOf(all payout.Balances) *Funds {
-	a := audit{}
+	a := proofCheck{}
 	a.ledger = all.Own()
 	p := a.figures()
 	f := &Funds{Funded: TotalFen(p.Total), Paid: TotalFen(p.Paid), Owed: TotalFen(p.Owed), Remaining: TotalFen(p.Remaining),

@@ -78,7 +78,7 @@ func (c *creation) run() (answer, error) {
 	case view.First != nil:
 		return c.again(*view.First, ofView(view), view.Retired)
 	case view.Retired:
-		return c.asItStands()
+		return c.answerCurrent()
 	case view.Now.Before(view.BusyUntil):
 		return answer{}, c.inProgress()
 	}
@@ -125,13 +125,13 @@ func (c *creation) stage() (answer, error) {
 	case staged.View.First != nil:
 		return c.again(*staged.View.First, ofView(staged.View), staged.View.Retired)
 	case staged.View.Retired:
-		return c.asItStands()
+		return c.answerCurrent()
 	case staged.Existed && staged.View.Now.Before(staged.View.BusyUntil):
 		return answer{}, c.inProgress()
 	}
 	fact := factsOf(c.packet)
 	fact.opensAt = staged.View.Packet.OpensAt
-	c.server.know(c.packet.ID, fact)
+	c.server.rememberFacts(c.packet.ID, fact)
 	view, err := c.await(staged.View)
 	if err != nil {
 		return answer{}, err
@@ -239,28 +239,28 @@ func (c *creation) fromRow(rec packet.Record) (answer, error) {
 	case rec.First != nil:
 		return c.again(*rec.First, ofRecord(rec, c.server.cfg.Now()), false)
 	case rec.Stored != packet.StatusFunding:
-		return c.standing(rec)
+		return c.renderCurrent(rec)
 	}
 	opensAt := rec.OpensAt
 	c.packet.CreatedAt = rec.CreatedAt // a repeat is told the same
 	c.OpensAt, c.Life = &opensAt, int64(rec.ExpiresAt.Sub(rec.OpensAt).Seconds())
 	a, err := c.stage()
 	if r, ok := errors.AsType[*refusal](err); ok && r.code == CodeInvalidRequest {
-		return c.standing(rec) // expired before it was funded
+		return c.renderCurrent(rec) // expired before it was funded
 	}
 	return a, err
 }
 
-func (c *creation) asItStands() (answer, error) {
+func (c *creation) answerCurrent() (answer, error) {
 	rec, err := c.row()
 	if err != nil {
 		return answer{}, err
 	}
-	return c.standing(rec)
+	return c.renderCurrent(rec)
 }
 
-// standing answers with the packet as it is, where no first answer was kept.
-func (c *creation) standing(rec packet.Record) (answer, error) {
+// renderCurrent answers with the packet as it is, where no first answer was kept.
+func (c *creation) renderCurrent(rec packet.Record) (answer, error) {
 	snap := ofRecord(rec, c.server.cfg.Now())
 	switch rec.Stored {
 	case packet.StatusRejected:

@@ -224,7 +224,7 @@ func (s *Server) staged(ctx context.Context, f packetFilter, after packet.Place,
 func (s *Server) candidates(ctx context.Context, places []packet.Place, rows map[string]packet.Record, books bool) ([]candidate, error) {
 	var ask []string
 	for _, at := range places {
-		if _, open := s.cfg.Gate(at.ID); !final(rows[at.ID].Stored) && (open || !books) {
+		if _, open := s.cfg.Fence(at.ID); !final(rows[at.ID].Stored) && (open || !books) {
 			ask = append(ask, at.ID)
 		}
 	}

@@ -35,7 +35,7 @@ func (l location) snapshot() snapshot {
 // locate asks Redis, and MySQL when Redis does not hold the pool. Errors:
 // CodePacketNotFound, CodeUnavailable.
 func (s *Server) locate(ctx context.Context, id string) (location, error) {
-	epoch, _ := s.cfg.Gate(id)
+	epoch, _ := s.cfg.Fence(id)
 	view, err := s.cfg.Pool.View(ctx, id)
 	if err == nil && !view.Retired {
 		return location{view: view, alive: true, epoch: epoch}, nil
@@ -126,7 +126,7 @@ func (r *request) owned(id string) (snapshot, error) {
 // own checks that a packet belongs to the caller, and remembers whose it is. Staff,
 // who never come to the routes of apps, see those of all apps.
 func (r *request) own(p packet.Packet) error {
-	r.server.know(p.ID, factsOf(p))
+	r.server.rememberFacts(p.ID, factsOf(p))
 	if p.App != r.caller.app.ID && !r.caller.key.Role.Staff() {
 		return refuse(CodePacketNotFound)
 	}

@@ -19,7 +19,7 @@ import (
 // no more grabs, the remainder goes back. Who, why, before and after stand in the audit.
 func TestStaffRecall(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id := h.open(h.app2, with("share_count", "4"))
 	h.grab(h.app2, id, "a")
 	path := "packets/" + id + "/recall"
@@ -38,7 +38,7 @@ func TestStaffRecall(t *testing.T) {
 	if r := h.as(h.finance, "POST", "/v1/staff/"+path, body); r.code() != "idempotency_key_required" {
 		t.Errorf("without key: %s", r)
 	}
-	for _, missing := range []string{nobody, "x"} {
+	for _, missing := range []string{anonymous, "x"} {
 		if r := h.write(h.finance, "packets/"+missing+"/recall", "k", body); r.code() != "packet_not_found" {
 			t.Errorf("%s: %s", missing, r)
 		}
@@ -99,7 +99,7 @@ func TestStaffRecall(t *testing.T) {
 // scheduled one can.
 func TestStaffRecallTooEarly(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	funding := h.stage(h.app, "u1").ID
 	for range 2 {
 		if r := h.write(h.finance, "packets/"+funding+"/recall", "k", because); r.status != http.StatusConflict || r.code() != "not_open_yet" {
@@ -123,7 +123,7 @@ func TestStaffRecallGoesOn(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	cut := false
-	h := newHouse(t, parts{redis: redis.Addr,
+	h := newFixture(t, parts{redis: redis.Addr,
 		change: func(c *api.Config) { c.Store = &cutStore{Store: c.Store, cut: &cut, pause: func() { redis.Pause(t) }} }})
 	id := h.open(h.app, with("share_count", "4"))
 	cut = true

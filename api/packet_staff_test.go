@@ -37,7 +37,7 @@ type staffPacketBody struct {
 	}
 }
 
-func (h *house) staffPacket(id string) (p staffPacketBody) {
+func (h *fixture) staffPacket(id string) (p staffPacketBody) {
 	h.t.Helper()
 	h.page(h.ops, "/v1/staff/packets/"+id, &p)
 	return p
@@ -47,7 +47,7 @@ func (h *house) staffPacket(id string) (p staffPacketBody) {
 // only; and what is listed is what the app is told.
 func TestStaffPackets(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	two := with("share_count", "2")
 	want := map[string][2]string{} // status: id of each app
 	for i, o := range []owner{h.app, h.app2} {
@@ -149,7 +149,7 @@ func deref(s *string) string {
 func TestStaffPacketDetail(t *testing.T) {
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)
-	h := newHouse(t, parts{dsn: dsn})
+	h := newFixture(t, parts{dsn: dsn})
 	id, bad := h.failed()
 	h.exec(dsn, `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen)
 		VALUES ('mismatch', '`+id+`', '`+bad+`', '`+bad+`01', 'amount 1, not 2', NOW(3), NOW(3))`)
@@ -184,7 +184,7 @@ func TestStaffPacketDetail(t *testing.T) {
 	if mine.status != http.StatusOK || string(mine.body) != string(theirs.body) {
 		t.Errorf("%s\n%s", mine, theirs)
 	}
-	for _, path := range []string{"x", nobody, strings.ToUpper(id), id + "%20", "%zz", "%00"} {
+	for _, path := range []string{"x", anonymous, strings.ToUpper(id), id + "%20", "%zz", "%00"} {
 		for _, end := range []string{"", "/proof"} {
 			if r := h.as(h.ops, "GET", "/v1/staff/packets/"+path+end, ""); r.status != http.StatusNotFound || r.code() != "packet_not_found" {
 				t.Errorf("%s: %s", path, r)
@@ -195,7 +195,7 @@ func TestStaffPacketDetail(t *testing.T) {
 
 func TestStaffPacketsRefuse(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	for range 2 {
 		h.fund(h.stage(h.app, "u1").ID)
 	}

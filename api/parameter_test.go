@@ -16,7 +16,7 @@ import (
 // what lies just outside is refused, so that a client made from the document fits.
 func TestParametersAndDocument(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id := h.open(h.app, with())
 	campaign := h.campaign(h.app, "parameters", campaignBody()).ID
 	seen := 0

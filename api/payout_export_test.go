@@ -48,7 +48,7 @@ func lines(t *testing.T, text []byte) []map[string]string {
 	return out
 }
 
-func (h *house) export(query string) []map[string]string {
+func (h *fixture) export(query string) []map[string]string {
 	h.t.Helper()
 	r := h.as(h.auditor, "GET", "/v1/staff/export/payouts.csv"+query, "")
 	if r.status != http.StatusOK {
@@ -94,7 +94,7 @@ var hostile = map[string]string{
 
 func TestExport(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id := h.open(h.app, with("share_count", strconv.Itoa(len(hostile)), "split", `"equal"`))
 	for user := range hostile {
 		if r := h.grab(h.app, id, user); r.status != http.StatusCreated {
@@ -190,7 +190,7 @@ func yuanOf(fen string) string {
 }
 
 // manyPayouts fills the books with n payouts of one packet.
-func (h *house) manyPayouts(dsn string, n int) {
+func (h *fixture) manyPayouts(dsn string, n int) {
 	h.t.Helper()
 	h.exec(dsn, fmt.Sprintf(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark,
 		provider, status, attempt, failure_code, failure_message, created_at, updated_at, settled_at)
@@ -205,7 +205,7 @@ func (h *house) manyPayouts(dsn string, n int) {
 func TestExportSteps(t *testing.T) {
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)
-	h := newHouse(t, parts{dsn: dsn})
+	h := newFixture(t, parts{dsn: dsn})
 	const n = 5000
 	h.manyPayouts(dsn, n)
 	small := 0
@@ -217,7 +217,7 @@ func TestExportSteps(t *testing.T) {
 	for _, tc := range []struct {
 		query string
 		want  int
-	}{{"?status=failed", n - n/3}, {"?status=paid&amount_max=3", small}, {"?packet_id=" + nobody, n}, {"", n}} {
+	}{{"?status=failed", n - n/3}, {"?status=paid&amount_max=3", small}, {"?packet_id=" + anonymous, n}, {"", n}} {
 		query, want := tc.query, tc.want
 		body, _ := h.stream(t.Context(), query)
 		head := make([]byte, 100)
@@ -246,7 +246,7 @@ func TestExportSteps(t *testing.T) {
 }
 
 // stream opens an export that is read bit by bit.
-func (h *house) stream(ctx context.Context, query string) (io.Reader, func()) {
+func (h *fixture) stream(ctx context.Context, query string) (io.Reader, func()) {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, "GET", h.staff+"/v1/staff/export/payouts.csv"+query, nil)
 	if err != nil {
@@ -269,7 +269,7 @@ func (h *house) stream(ctx context.Context, query string) (io.Reader, func()) {
 func TestExportIsCutOff(t *testing.T) {
 	t.Parallel()
 	server, dsn := stacktest.FreshMariaDB(t)
-	h := newHouse(t, parts{dsn: dsn})
+	h := newFixture(t, parts{dsn: dsn})
 	h.manyPayouts(dsn, 30_000) // more than the buffers of a connection hold
 	body, _ := h.stream(t.Context(), "")
 	in := bufio.NewReader(body)

@@ -16,7 +16,7 @@ import (
 )
 
 // failed makes a packet of four equal shares, of which one payout fails.
-func (h *house) failed() (id, payoutID string) {
+func (h *fixture) failed() (id, payoutID string) {
 	h.t.Helper()
 	id = h.open(h.app, with("share_count", "4", "split", `"equal"`))
 	for _, user := range []string{"a", "用/户~frozen", "c"} {
@@ -33,7 +33,7 @@ func (h *house) failed() (id, payoutID string) {
 	return id, c.Payout.ID
 }
 
-func (h *house) payouts(query string) payoutsBody {
+func (h *fixture) payouts(query string) payoutsBody {
 	h.t.Helper()
 	r := h.as(h.auditor, "GET", "/v1/staff/payouts"+query, "")
 	if r.status != http.StatusOK {
@@ -46,7 +46,7 @@ func (h *house) payouts(query string) payoutsBody {
 
 func TestPayoutList(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id, bad := h.failed()
 	other, _ := h.failed()
 	detail, err := h.store.Payment(t.Context(), bad)
@@ -75,7 +75,7 @@ func TestPayoutList(t *testing.T) {
 
 func TestPayoutPages(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id, _ := h.failed()
 	h.failed()
 	all := h.payouts("?status=paid").Items
@@ -113,7 +113,7 @@ func TestPayoutPages(t *testing.T) {
 
 func TestPayoutDetail(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id, bad := h.failed()
 	for _, who := range []owner{h.finance, h.ops, h.auditor} {
 		var p payoutBody
@@ -130,7 +130,7 @@ func TestPayoutDetail(t *testing.T) {
 			t.Errorf("%+v", p.Workflow)
 		}
 	}
-	for _, path := range []string{"x", "p" + nobody + "0000", "c" + id + "0000", "r" + id + "0000", bad + "01", strings.ToUpper(bad),
+	for _, path := range []string{"x", "p" + anonymous + "0000", "c" + id + "0000", "r" + id + "0000", bad + "01", strings.ToUpper(bad),
 		bad + "%20", "%zz", "%00"} {
 		if r := h.as(h.ops, "GET", "/v1/staff/payouts/"+path, ""); r.code() != "payout_not_found" {
 			t.Errorf("%s: %s", path, r)
@@ -145,7 +145,7 @@ type decided struct {
 	Approval *struct{ ID string }
 }
 
-func (h *house) retry(who owner, id, key, body string) result {
+func (h *fixture) retry(who owner, id, key, body string) result {
 	h.t.Helper()
 	return h.do(call{method: "POST", path: "/v1/staff/payouts/" + id + "/retry", key: who.token, body: body,
 		header: map[string]string{"Idempotency-Key": key}})
@@ -153,7 +153,7 @@ func (h *house) retry(who owner, id, key, body string) result {
 
 func TestRetry(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id, bad := h.failed()
 	for body, want := range map[string]string{
 		`{}`: "reason required", `{"reason":null}`: "reason required", `{"reason":" \n"}`: "reason wrong_length",
@@ -207,7 +207,7 @@ func TestRetry(t *testing.T) {
 	if r := h.retry(h.finance, bad, "k4", `{"reason":"once more"}`); r.code() != "not_retryable" {
 		t.Errorf("paid: %s", r)
 	}
-	if r := h.retry(h.finance, "p"+nobody+"0000", "k5", `{"reason":"r"}`); r.code() != "payout_not_found" {
+	if r := h.retry(h.finance, "p"+anonymous+"0000", "k5", `{"reason":"r"}`); r.code() != "payout_not_found" {
 		t.Errorf("%s", r)
 	}
 	colleague := h.newOwner("finance")
@@ -224,7 +224,7 @@ func TestRetry(t *testing.T) {
 // TestRetryApproval: from the approval amount on nothing moves before a second person agrees.
 func TestRetryApproval(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 250 }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 250 }})
 	_, bad := h.failed()
 	r := h.retry(h.finance, bad, "k", `{"reason":"r"}`)
 	var d decided
@@ -246,7 +246,7 @@ func TestUnsignedFlood(t *testing.T) {
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewJSONHandler(log, nil)))
 	t.Cleanup(func() { slog.SetDefault(before) })
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	send := func() {
 		t.Helper()
 		if r := h.do(call{method: "POST", path: "/v1/provider-notifications/sandbox", body: "x"}); r.status != http.StatusUnauthorized {
@@ -269,7 +269,7 @@ func TestUnsignedFlood(t *testing.T) {
 // with the body is told to the one who could sign it.
 func TestNotification(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	_, bad := h.failed()
 	body := fmt.Sprintf(`{"event_id":"evt_1","type":"order.succeeded","order_no":"%s01","status":"succeeded","created_at":"2026-01-01T00:00:00.000Z"}`, bad)
 	send := func(header map[string]string, body string) result {

@@ -27,18 +27,18 @@ const plansPayouts = 30_000
 // which the first has a statement of its own and the others one form.
 const plansFile = 300_000
 
-// desk is a house with books of that size, and with what names things in them.
-type desk struct {
-	*house
+// planFixture is a house with books of that size, and with what names things in them.
+type planFixture struct {
+	*fixture
 	db     *sql.DB
 	values map[string][]string // of parameters, by name
 	ids    map[string]string   // in paths, by the path
 }
 
-func newDesk(t *testing.T) *desk {
+func newPlanFixture(t *testing.T) *planFixture {
 	t.Helper()
 	_, dsn := stacktest.FreshMariaDB(t)
-	d := &desk{house: newHouse(t, parts{dsn: dsn})}
+	d := &planFixture{fixture: newFixture(t, parts{dsn: dsn})}
 	db, err := store.OpenSQL(dsn)
 	check(t, err)
 	d.db = db
@@ -47,7 +47,7 @@ func newDesk(t *testing.T) *desk {
 		Payouts: plansPayouts, Days: 30, Until: time.Now(), App: d.app.app.ID, SeedKey: d.cfg.SeedKey, Provider: d.sandbox.Name(),
 	}))
 	for more := true; more; { // as the worker does
-		more, err = d.house.store.MarkLedger(t.Context(), time.UTC)
+		more, err = d.fixture.store.MarkLedger(t.Context(), time.UTC)
 		check(t, err)
 	}
 	d.more()
@@ -64,7 +64,7 @@ func check(t *testing.T, err error) {
 
 // more fills what bulk.Fill leaves empty or small, so that a full scan of it can be told,
 // and its file has many steps.
-func (d *desk) more() {
+func (d *planFixture) more() {
 	for _, statement := range []string{
 		`INSERT INTO reconciliations (id, provider, day, status, requested_by, reason, created_at, ended_at, due_at)
 			SELECT CONCAT('rec', SUBSTRING(id, 2, 20)), 'sandbox', DATE_FORMAT(created_at - INTERVAL seq DAY, '%Y-%m-%d'), 'done', 'worker',
@@ -105,7 +105,7 @@ func (d *desk) more() {
 }
 
 // name finds what the parameters of lists are about.
-func (d *desk) name() {
+func (d *planFixture) name() {
 	one := func(query string) (text string) {
 		d.t.Helper()
 		if err := d.db.QueryRowContext(d.t.Context(), query).Scan(&text); err != nil {
@@ -150,7 +150,7 @@ type operation struct {
 
 // requests are all that a desk can ask for: every route of staff that reads, with
 // every parameter and every pair of them.
-func (d *desk) requests() (list []string) {
+func (d *planFixture) requests() (list []string) {
 	raw, err := api.Document("test")
 	check(d.t, err)
 	var doc struct {
@@ -217,7 +217,7 @@ func (d *desk) requests() (list []string) {
 
 // statements asks for everything and returns what MariaDB was told meanwhile, by
 // the request that caused it. A list is asked for its second page too.
-func (d *desk) statements(requests []string) map[string]string {
+func (d *planFixture) statements(requests []string) map[string]string {
 	d.exec("SET GLOBAL log_output = 'TABLE'", "TRUNCATE mysql.general_log", "SET GLOBAL general_log = 1")
 	for i, path := range requests {
 		d.exec(fmt.Sprintf("SELECT 'request %d'", i))
@@ -260,7 +260,7 @@ func (d *desk) statements(requests []string) map[string]string {
 	return out
 }
 
-func (d *desk) exec(statements ...string) {
+func (d *planFixture) exec(statements ...string) {
 	d.t.Helper()
 	for _, s := range statements {
 		if _, err := d.db.ExecContext(d.t.Context(), s); err != nil {
@@ -294,7 +294,7 @@ var wholeOnPurpose = map[string]string{
 }
 
 // offence says what is wrong with how a statement is carried out; "": nothing.
-func (d *desk) offence(statement string) string {
+func (d *planFixture) offence(statement string) string {
 	if wholeOnPurpose[form(statement)] != "" {
 		return ""
 	}
@@ -329,7 +329,7 @@ func (d *desk) offence(statement string) string {
 }
 
 // read carries a statement out and returns how many rows it has looked at.
-func (d *desk) read(statement string) (n int64) {
+func (d *planFixture) read(statement string) (n int64) {
 	conn, err := d.db.Conn(d.t.Context())
 	check(d.t, err)
 	defer conn.Close()
@@ -348,7 +348,7 @@ func (d *desk) read(statement string) (n int64) {
 }
 
 // judge looks at every statement, each form with a few of its values.
-func (d *desk) judge(statements map[string]string) (offences []string) {
+func (d *planFixture) judge(statements map[string]string) (offences []string) {
 	const each = 12
 	looked := map[string]int{}
 	for _, statement := range slices.Sorted(maps.Keys(statements)) {
@@ -374,7 +374,7 @@ func (d *desk) judge(statements map[string]string) (offences []string) {
 // causes: none goes through a large table, or sorts one.
 func TestPlans(t *testing.T) {
 	night.Only(t, "the lists of staff are tested on small tables")
-	d := newDesk(t)
+	d := newPlanFixture(t)
 	requests := d.requests()
 	statements := d.statements(requests)
 	t.Logf("%d requests, %d different statements", len(requests), len(statements))
@@ -402,7 +402,7 @@ func TestPlans(t *testing.T) {
 }
 
 // sees: a key that is missing is noticed.
-func (d *desk) sees(t *testing.T) {
+func (d *planFixture) sees(t *testing.T) {
 	for drop, path := range map[string]string{
 		"ALTER TABLE attempts DROP KEY attempts_ref":                 "/v1/staff/payouts?provider_ref=" + d.values["provider_ref"][0],
 		"ALTER TABLE payment_events DROP KEY payment_events_payment": "/v1/staff/payouts/" + d.ids["payouts"],

@@ -49,8 +49,8 @@ type Pool interface {
 	KeyMirror
 }
 
-// Books reads packets and claims from MySQL.
-type Books interface {
+// PacketReader reads packets and claims from MySQL.
+type PacketReader interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
 	PacketRow(ctx context.Context, id string) (packet.Record, error)
 	Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Record, error)
@@ -77,8 +77,8 @@ type Payments interface {
 	AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnAsk, error)
 }
 
-// Watched reads from MySQL what people watch.
-type Watched interface {
+// Dashboard reads from MySQL what people watch.
+type Dashboard interface {
 	Overview(ctx context.Context) (payout.Overview, error)
 	DecisionsDue(ctx context.Context) ([]payout.DecisionDue, error)
 	PaymentStatuses(ctx context.Context, ids []string) (map[string]payout.Status, error)
@@ -172,9 +172,9 @@ type KeyAdministration interface {
 
 // Store is everything that is asked of MySQL.
 type Store interface {
-	Books
+	PacketReader
 	Payments
-	Watched
+	Dashboard
 	Tallies
 	Decisions
 	Recalls
@@ -185,7 +185,7 @@ type Store interface {
 	Keys
 	KeyAdministration
 	TicketKeys
-	CampaignBook
+	CampaignStore
 }
 
 // Provider is what the API asks of the payment provider: sums and returns for the proof,

@@ -155,7 +155,7 @@ func (s *Server) prove(ctx context.Context, id string, look int) (Proof, error) 
 	if e.provider, err = s.cfg.Provider.Totals(ctx, id); err != nil {
 		return Proof{}, unavailable(err)
 	}
-	a := audit{server: s, id: id, look: look, evidence: e}
+	a := proofCheck{server: s, id: id, look: look, evidence: e}
 	a.promises = promisesOf(e.promised, e.ledger.Promised)
 	a.ledger = e.ledger.Own() // the rest is about the packet's own money
 	a.proof = a.figures()
@@ -168,8 +168,8 @@ func (s *Server) prove(ctx context.Context, id string, look int) (Proof, error) 
 	return a.proof, nil
 }
 
-// audit compares the sources.
-type audit struct {
+// proofCheck compares the sources.
+type proofCheck struct {
 	evidence
 	server *Server
 	id     string
@@ -177,7 +177,7 @@ type audit struct {
 
 	promises ProofPromises
 	look     int // the how many-th of one request, from 1
-	asks     int // see underwayBack
+	asks     int // see pendingReturns
 }
 
 // promisesOf renders the promises of a packet, with what was posted for them.
@@ -188,7 +188,7 @@ func promisesOf(m payout.Promises, by map[payout.PostingKind]money.Fen) ProofPro
 	return p
 }
 
-func (a *audit) figures() Proof {
+func (a *proofCheck) figures() Proof {
 	by, of := a.ledger.ByKind, a.ledger.ByAccount
 	p := Proof{
 		PacketID: a.id, Total: Fen(by[payout.PostCharge]),
@@ -214,14 +214,14 @@ func (a *audit) figures() Proof {
 	return p
 }
 
-func (a *audit) differ(what string, expected, actual money.Fen) {
+func (a *proofCheck) differ(what string, expected, actual money.Fen) {
 	if expected != actual {
 		a.proof.Differences = append(a.proof.Differences, Difference{What: what, Expected: int64(expected), Actual: int64(actual)})
 	}
 }
 
 // checkLedger: the parts make up the whole, and nothing was given out that was not there.
-func (a *audit) checkLedger() {
+func (a *proofCheck) checkLedger() {
 	p := &a.proof
 	a.differ("ledger: total and its parts", money.Fen(p.Total), money.Fen(p.Paid+p.Owed+p.Remaining+p.Refunding+p.Refunded))
 	for _, account := range []payout.Account{payout.AccountHolding, payout.AccountOwed, payout.AccountRefunding} {
@@ -241,7 +241,7 @@ func (a *audit) checkLedger() {
 // checkPool: Redis may be ahead by the claims that are on their way to the
 // ledger, but not behind, and once the books are closed only ahead by promises
 // that could not be booked any more.
-func (a *audit) checkPool() {
+func (a *proofCheck) checkPool() {
 	if a.view == nil {
 		return
 	}
@@ -261,7 +261,7 @@ func (a *audit) checkPool() {
 // checkProvider: the provider may be ahead by payments that are open, and by what came
 // back and is being asked about, never behind. Money under a number that was given up is in the ledger as second
 // success; it was moved by a transfer or by a refund.
-func (a *audit) checkProvider(ctx context.Context) error {
+func (a *proofCheck) checkProvider(ctx context.Context) error {
 	by, moved := a.ledger.ByKind, a.provider
 	paid, refunded, second := by[payout.PostPaid], by[payout.PostRefunded], by[payout.PostSecondSuccess]
 	asTransfer := min(max(moved.Transferred-paid, 0), second)
@@ -278,7 +278,7 @@ func (a *audit) checkProvider(ctx context.Context) error {
 	} {
 		ahead := side.moved - side.booked
 		if ahead > 0 {
-			explained, err := a.underway(ctx, side.kind, side.posting, ahead)
+			explained, err := a.inFlight(ctx, side.kind, side.posting, ahead)
 			if err != nil {
 				return fmt.Errorf("proof of packet %s: %w", a.id, err)
 			}
@@ -291,7 +291,7 @@ func (a *audit) checkProvider(ctx context.Context) error {
 	}
 	returned := returns(by)
 	if moved.Returned > returned {
-		explained, err := a.comingBack(ctx, moved.Returned-returned)
+		explained, err := a.explainReturns(ctx, moved.Returned-returned)
 		if err != nil || explained {
 			return err
 		}
@@ -300,10 +300,10 @@ func (a *audit) checkProvider(ctx context.Context) error {
 	return nil
 }
 
-// underway sums what may explain that the provider is ahead: payments that wait for its
+// inFlight sums what may explain that the provider is ahead: payments that wait for its
 // answer, and those whose answer was booked since the ledger was read, which takes
 // seconds when a packet has a million. Asked in this order none is in neither.
-func (a *audit) underway(ctx context.Context, kind payout.Kind, posting payout.PostingKind, enough money.Fen) (money.Fen, error) {
+func (a *proofCheck) inFlight(ctx context.Context, kind payout.Kind, posting payout.PostingKind, enough money.Fen) (money.Fen, error) {
 	sum, err := a.open(ctx, kind, enough)
 	if err != nil || sum >= enough {
 		return sum, err
@@ -322,7 +322,7 @@ const (
 )
 
 // open sums payments that wait for the provider's answer, until they explain enough.
-func (a *audit) open(ctx context.Context, kind payout.Kind, enough money.Fen) (money.Fen, error) {
+func (a *proofCheck) open(ctx context.Context, kind payout.Kind, enough money.Fen) (money.Fen, error) {
 	var sum money.Fen
 	for _, status := range payout.Statuses {
 		if !status.Open() {

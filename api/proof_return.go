@@ -24,11 +24,11 @@ func returns(by map[payout.PostingKind]money.Fen) money.Fen {
 	return by[payout.PostReturned] + by[payout.PostRefundReturned] + by[payout.PostSecondReturned]
 }
 
-// comingBack reports whether running steps explain that more has come back than is booked:
+// explainReturns reports whether running steps explain that more has come back than is booked:
 // the provider is about to be asked about it, the payment itself still waits for an answer,
 // or it came back a moment ago, and the news is on its way. What came back of a charge is
 // a matter for people from the start.
-func (a *audit) comingBack(ctx context.Context, ahead money.Fen) (bool, error) {
+func (a *proofCheck) explainReturns(ctx context.Context, ahead money.Fen) (bool, error) {
 	if a.look != 1 && a.look != proofLooks { // the provider is called outside its pace
 		return false, nil
 	}
@@ -40,7 +40,7 @@ func (a *audit) comingBack(ctx context.Context, ahead money.Fen) (bool, error) {
 			if err != nil {
 				return false, unavailable(err)
 			}
-			explained, waiting, err := a.underwayBack(ctx, page)
+			explained, waiting, err := a.pendingReturns(ctx, page)
 			if err != nil {
 				return false, err
 			}
@@ -65,10 +65,10 @@ func (a *audit) comingBack(ctx context.Context, ahead money.Fen) (bool, error) {
 	return true, nil
 }
 
-// underwayBack sums what of a page of returns is not booked and explained; waiting is the
+// pendingReturns sums what of a page of returns is not booked and explained; waiting is the
 // part whose payments wait for the provider's answer. The first look has the provider asked
 // about what nothing explains: at the last that does.
-func (a *audit) underwayBack(ctx context.Context, page payout.ReturnPage) (explained, waiting money.Fen, err error) {
+func (a *proofCheck) pendingReturns(ctx context.Context, page payout.ReturnPage) (explained, waiting money.Fen, err error) {
 	numbers := make([]string, len(page.Lines))
 	for i, line := range page.Lines {
 		numbers[i] = line.OrderNo

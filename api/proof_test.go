@@ -14,9 +14,9 @@ import (
 	"hongbao/test/wait"
 )
 
-// proven is a packet of four shares of 250 in a proof test.
-type proven struct {
-	*house
+// proofFixture is a packet of four shares of 250 in a proof test.
+type proofFixture struct {
+	*fixture
 	id string
 }
 
@@ -25,7 +25,7 @@ type sums struct{ paid, owed, remaining, refunding, refunded, inFlight int64 }
 
 // shows compares a proof, which has to be balanced: its parts are the total, and
 // no source disagrees.
-func (p proven) shows(step string, want sums) {
+func (p proofFixture) shows(step string, want sums) {
 	p.t.Helper()
 	got := p.proof(p.app, p.id)
 	if have := (sums{got.Paid, got.Owed, got.Remaining, got.Refunding, got.Refunded, got.InFlight}); have != want || !got.Balanced ||
@@ -35,7 +35,7 @@ func (p proven) shows(step string, want sums) {
 }
 
 // payoutOf returns the id of a user's payout after his grab was booked and paid.
-func (p proven) payoutOf(user string) string {
+func (p proofFixture) payoutOf(user string) string {
 	p.t.Helper()
 	p.grab(p.app, p.id, user)
 	p.record(p.id)
@@ -48,7 +48,7 @@ func (p proven) payoutOf(user string) string {
 }
 
 // ask asks about the first number of a payment and books the answer.
-func (p proven) ask(paymentID string) payout.Status {
+func (p proofFixture) ask(paymentID string) payout.Status {
 	p.t.Helper()
 	parts, err := payout.Parse(paymentID)
 	p.check(err)
@@ -61,7 +61,7 @@ func (p proven) ask(paymentID string) payout.Status {
 }
 
 // agreed has two persons decide about a payment.
-func (p proven) agreed(path, body string) {
+func (p proofFixture) agreed(path, body string) {
 	p.t.Helper()
 	d := p.decided(p.write(p.finance, path, rand.Text(), body), "waiting")
 	if r := p.write(p.colleague(), "approvals/"+d.Approval.ID+"/approve", "yes", because); r.status != 202 {
@@ -70,7 +70,7 @@ func (p proven) agreed(path, body string) {
 }
 
 // closeBooks leaves a packet with its remainder on its way.
-func (p proven) closeBooks() (refund string) {
+func (p proofFixture) closeBooks() (refund string) {
 	p.t.Helper()
 	ctx := p.t.Context()
 	_, err := p.store.BeginClosing(ctx, p.id, packet.CloseRecalled)
@@ -86,11 +86,11 @@ func (p proven) closeBooks() (refund string) {
 // can get there.
 func TestProofOfEveryEnd(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
-	start := func(t *testing.T) proven {
+	h := newFixture(t, parts{})
+	start := func(t *testing.T) proofFixture {
 		t.Helper()
 		h.t = t
-		return proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+		return proofFixture{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 	}
 	t.Run("returned, then cancelled", func(t *testing.T) {
 		p := start(t)
@@ -190,8 +190,8 @@ func (s *paying) Balances(ctx context.Context, packetID string) (payout.Balances
 func TestProofWhileItIsPaid(t *testing.T) {
 	t.Parallel()
 	books := &paying{}
-	h := newHouse(t, parts{change: func(c *api.Config) { books.Store, c.Store = c.Store, books }})
-	p := proven{h, h.open(h.app, with("share_count", "40", "split", `"equal"`))}
+	h := newFixture(t, parts{change: func(c *api.Config) { books.Store, c.Store = c.Store, books }})
+	p := proofFixture{h, h.open(h.app, with("share_count", "40", "split", `"equal"`))}
 	n := 0
 	books.pay = func() {
 		n++
@@ -222,8 +222,8 @@ func (s *counting) Packet(ctx context.Context, id string) (packet.Record, error)
 func TestClosingIsNotCounted(t *testing.T) {
 	t.Parallel()
 	books := &counting{}
-	h := newHouse(t, parts{change: func(c *api.Config) { books.Store, c.Store = c.Store, books }})
-	p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+	h := newFixture(t, parts{change: func(c *api.Config) { books.Store, c.Store = c.Store, books }})
+	p := proofFixture{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 	p.payoutOf("w")
 	_, err := p.store.BeginClosing(t.Context(), p.id, packet.CloseRecalled)
 	p.check(err)
@@ -269,9 +269,9 @@ func (p foreignReturn) Returns(ctx context.Context, kind payout.Kind, packetID, 
 // TestProofOfForeignReturns: a return under a number that is none of ours is a difference.
 func TestProofOfForeignReturns(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) { c.Provider = foreignReturn{c.Provider} }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Provider = foreignReturn{c.Provider} }})
 	id := h.open(h.app, with())
-	if got := (proven{h, id}).proof(h.app, id); got.Balanced || len(got.Differences) != 1 || got.Differences[0].Actual != 7 {
+	if got := (proofFixture{h, id}).proof(h.app, id); got.Balanced || len(got.Differences) != 1 || got.Differences[0].Actual != 7 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -282,15 +282,15 @@ func TestProofOfForeignReturns(t *testing.T) {
 func TestProofOfReturns(t *testing.T) {
 	t.Parallel()
 	late := &agedReturns{}
-	h := newHouse(t, parts{change: func(c *api.Config) { late.Provider, c.Provider = c.Provider, late }})
-	back := func(h *house, paymentID string) func() bool {
+	h := newFixture(t, parts{change: func(c *api.Config) { late.Provider, c.Provider = c.Provider, late }})
+	back := func(h *fixture, paymentID string) func() bool {
 		return func() bool {
 			return h.sandbox.Ask(h.t.Context(), payout.OpTransfer, payout.OrderNo(paymentID, 1)).Kind == payout.ObsReturned
 		}
 	}
 	t.Run("paid", func(t *testing.T) {
 		h.t, late.by = t, 0
-		p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+		p := proofFixture{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 		id := p.payoutOf("w~returned")
 		wait.Until(p.t, "it came back", back(h, id))
 		p.shows("a moment ago", sums{paid: 250, remaining: 750, inFlight: 250})
@@ -306,7 +306,7 @@ func TestProofOfReturns(t *testing.T) {
 	})
 	t.Run("paid, and nobody tells", func(t *testing.T) {
 		h.t, late.by = t, time.Minute
-		p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+		p := proofFixture{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 		id := p.payoutOf("w~returned")
 		no := payout.OrderNo(id, 1)
 		wait.Until(p.t, "it came back", back(h, id))
@@ -341,7 +341,7 @@ func TestProofOfReturns(t *testing.T) {
 	})
 	t.Run("not heard of at all", func(t *testing.T) {
 		h.t, late.by = t, time.Minute
-		p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+		p := proofFixture{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 		p.grab(p.app, p.id, "w~returned")
 		c, _, err := p.pool.Claim(t.Context(), p.id, "w~returned")
 		p.check(err)
@@ -359,7 +359,7 @@ func TestProofOfReturns(t *testing.T) {
 	})
 	t.Run("many, booked meanwhile", func(t *testing.T) {
 		h.t, late.by = t, 0
-		p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+		p := proofFixture{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 		first, second := p.payoutOf("v~returned"), p.payoutOf("w~returned")
 		wait.Until(p.t, "both came back", func() bool { return back(h, first)() && back(h, second)() })
 		if st := p.ask(first); st != payout.StatusReturned {

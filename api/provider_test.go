@@ -19,7 +19,7 @@ type providerBody struct {
 	ReleasedAt *string `json:"released_at"`
 }
 
-func (h *house) providerState(who owner) providerBody {
+func (h *fixture) providerState(who owner) providerBody {
 	h.t.Helper()
 	r := h.as(who, "GET", "/v1/staff/providers", "")
 	var page struct {
@@ -37,7 +37,7 @@ func (h *house) providerState(who owner) providerBody {
 // the answer on nothing is sent.
 func TestProviderHold(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) { c.ProviderRate = 100 }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.ProviderRate = 100 }})
 	if p := h.providerState(h.auditor); p.Held || p.Hold != nil || p.ReleasedAt != nil || p.Rate == nil || *p.Rate != 100 {
 		t.Errorf("at first: %+v", p)
 	}
@@ -124,7 +124,7 @@ func TestProviderHold(t *testing.T) {
 // TestProviderListParameters: there is nothing to filter by.
 func TestProviderListParameters(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	if r := h.as(h.ops, "GET", "/v1/staff/providers?name=sandbox", ""); r.code() != "invalid_request" {
 		t.Errorf("%s", r)
 	}

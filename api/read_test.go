@@ -16,7 +16,7 @@ import (
 // TestLife: a packet from open to closed, as the app sees it.
 func TestLife(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id := h.open(h.app, with("share_count", "4"))
 	if r := h.as(h.app2, "GET", "/v1/packets/"+id, ""); r.code() != "packet_not_found" {
 		t.Errorf("another app: %s", r)
@@ -67,7 +67,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-func (h *house) claims(o owner, id, query string) claimsBody {
+func (h *fixture) claims(o owner, id, query string) claimsBody {
 	h.t.Helper()
 	r := h.as(o, "GET", "/v1/packets/"+id+"/grabs"+query, "")
 	if r.status != http.StatusOK {
@@ -81,7 +81,7 @@ func (h *house) claims(o owner, id, query string) claimsBody {
 // TestBestLuck: on exactly one claim once sold out or closed, on none before, the same everywhere.
 func TestBestLuck(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	best := func(id string) []string {
 		t.Helper()
 		var users []string
@@ -144,7 +144,7 @@ func TestBestLuck(t *testing.T) {
 
 func TestGrabPages(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id := h.open(h.app, with("share_count", "7"))
 	for i := range 7 {
 		h.grab(h.app, id, fmt.Sprint("u", i))
@@ -197,7 +197,7 @@ func TestGrabPages(t *testing.T) {
 // TestProof: the parts move from one place to the next, and always make up the total.
 func TestProof(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id := h.open(h.app, with("share_count", "4", "split", `"equal"`))
 	expect := func(step string, want proofBody) {
 		t.Helper()
@@ -241,7 +241,7 @@ func TestProof(t *testing.T) {
 // TestProofDiffers: money that no step of ours explains is a difference.
 func TestProofDiffers(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id := h.open(h.app, with("share_count", "4", "split", `"equal"`))
 	h.grab(h.app, id, "a")
 	h.record(id)

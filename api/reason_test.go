@@ -10,7 +10,7 @@ import (
 // every one of them, whatever characters they are made of.
 func TestLongestReason(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	_, bad := h.failed()
 	_, other := h.failed()
 	open := h.open(h.app, with())

@@ -47,7 +47,7 @@ type breaksBody struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-func (h *house) breaks(query string) (page breaksBody) {
+func (h *fixture) breaks(query string) (page breaksBody) {
 	h.t.Helper()
 	h.page(h.auditor, "/v1/staff/breaks"+query, &page)
 	return page
@@ -55,7 +55,7 @@ func (h *house) breaks(query string) (page breaksBody) {
 
 // reconciled does what the worker does with a reconciliation: the statement says
 // that money moved under n numbers nobody knows.
-func (h *house) reconciled(id string, n int) {
+func (h *fixture) reconciled(id string, n int) {
 	h.t.Helper()
 	ctx := h.t.Context()
 	r, err := h.store.BeginReconciliation(ctx, id, time.Now().Add(time.Hour))
@@ -74,7 +74,7 @@ func (h *house) reconciled(id string, n int) {
 
 func TestReconciliations(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	today := string(payout.DayOf(time.Now(), time.UTC))
 	for body, code := range map[string]string{
 		`{"date":""}`: "invalid_request", `{"date":"2026-02-30"}`: "invalid_request", `{"date":20260217}`: "invalid_request",
@@ -146,7 +146,7 @@ func TestReconciliations(t *testing.T) {
 
 func TestReconciliationList(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	var want []string
 	for i := range 5 {
 		var one reconciliationBody
@@ -189,7 +189,7 @@ func TestReconciliationList(t *testing.T) {
 
 func TestBreaks(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	var run reconciliationBody
 	h.write(h.finance, "reconciliations", "k", `{"date":"2026-02-17"}`).json(t, &run)
 	h.reconciled(run.ID, 5)

@@ -30,7 +30,7 @@ type bulkRefundsBody struct {
 // second person, and what was decided under a key is told again.
 func TestBulkRetryOfRefunds(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 1000 }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 1000 }})
 	h.faults(`{"op":"refund","kind":"decline","rate":1}`)
 	_, small := h.remaindered("a")
 	_, big := h.remaindered("b", "total_amount", "4000")
@@ -50,7 +50,7 @@ func TestBulkRetryOfRefunds(t *testing.T) {
 		`{"reason":"r","filter":{}}`: "filter required", `{"reason":"r","filter":{"late":true}}`: "filter.late unknown_field",
 		`{"reason":"r","filter":{"payout_ids":["` + bad + `"]}}`:                   "filter.payout_ids unknown_field",
 		`{"reason":"r","filter":{"refund_ids":["` + bad + `"]}}`:                   "filter.refund_ids[0] invalid_format",
-		`{"reason":"r","filter":{"refund_ids":["r` + nobody + `0000"]}}`:           "filter.refund_ids[0] invalid_format",
+		`{"reason":"r","filter":{"refund_ids":["r` + anonymous + `0000"]}}`:        "filter.refund_ids[0] invalid_format",
 		`{"reason":"r","filter":{"status":"failed","refund_ids":["` + big + `"]}}`: "filter.refund_ids invalid_format",
 	} {
 		if r := h.write(h.finance, "refunds/retry", "bad", body); r.status != 422 || !slices.Equal(fieldsOf(t, r), []string{want}) {
@@ -83,7 +83,7 @@ func TestBulkRetryOfRefunds(t *testing.T) {
 		t.Errorf("another body: %s", r)
 	}
 	var found struct{ Items []struct{ ID, Status string } }
-	h.as(h.auditor, "GET", "/v1/staff/refunds/statuses?ids="+small+","+big+",r"+nobody+"0000", "").json(t, &found)
+	h.as(h.auditor, "GET", "/v1/staff/refunds/statuses?ids="+small+","+big+",r"+anonymous+"0000", "").json(t, &found)
 	if len(found.Items) != 2 || found.Items[0].ID != small || found.Items[0].Status != "pending" || found.Items[1].ID != big ||
 		found.Items[1].Status != "failed" {
 		t.Errorf("%+v", found)
@@ -102,7 +102,7 @@ func TestBulkRetryOfRefunds(t *testing.T) {
 }
 
 // leaves has the books restored and recovered, which leaves a packet to people.
-func (h *house) leaves(id, orderNo string) {
+func (h *fixture) leaves(id, orderNo string) {
 	h.t.Helper()
 	w := payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}
 	books, err := h.store.DeclareRestored(h.t.Context(), w, 0, time.Now())
@@ -116,7 +116,7 @@ func (h *house) leaves(id, orderNo string) {
 // person nothing is decided; a bulk retry skips it, and decides about all the others.
 func TestBulkRetryPassesOverUndecided(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	_, small := h.failed()
 	left, bad := h.failed()
 	h.leaves(left, payout.OrderNo(bad, 2))
@@ -148,7 +148,7 @@ func TestBulkRetryPassesOverUndecided(t *testing.T) {
 // was. The refusal is of the state: remembered, and over once the break is resolved.
 func TestUndecidedPacketIsAState(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	left, bad := h.failed()
 	colleague := h.colleague()
 	var waits answeredBody

@@ -28,7 +28,7 @@ type refundsBody struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-func (h *house) refunds(query string) refundsBody {
+func (h *fixture) refunds(query string) refundsBody {
 	h.t.Helper()
 	var page refundsBody
 	h.page(h.ops, "/v1/staff/refunds"+query, &page)
@@ -36,7 +36,7 @@ func (h *house) refunds(query string) refundsBody {
 }
 
 // faults tells the provider what to spoil.
-func (h *house) faults(rules string) {
+func (h *fixture) faults(rules string) {
 	h.t.Helper()
 	if r := h.do(call{method: "PUT", base: h.provider, path: "/_faults", body: `{"rules":[` + rules +
 		`]}`}); r.status != http.StatusNoContent {
@@ -47,7 +47,7 @@ func (h *house) faults(rules string) {
 // TestLateRefunds: the filter is of refunds alone, goes with others and over pages.
 func TestLateRefunds(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	h.faults(`{"op":"refund","kind":"decline","rate":1}`)
 	var ids []string
 	for _, sender := range []string{"a", "b", "c"} {
@@ -135,7 +135,7 @@ func TestLateRefunds(t *testing.T) {
 
 // remaindered makes a packet that is recalled after one of four shares was taken;
 // its refund of 750 fen, unless more says otherwise, is driven to its end.
-func (h *house) remaindered(sender string, more ...string) (id, refund string) {
+func (h *fixture) remaindered(sender string, more ...string) (id, refund string) {
 	h.t.Helper()
 	id = h.open(h.app, with(append([]string{"share_count", "4", "split", `"equal"`, "sender_id", `"` + sender + `"`}, more...)...))
 	h.grab(h.app, id, "a")
@@ -156,7 +156,7 @@ func (h *house) remaindered(sender string, more ...string) (id, refund string) {
 // next learns that the sender may have his money already.
 func TestRefundOfAChargeThatCameBack(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id := h.open(h.app, with("share_count", "4", "split", `"equal"`, "sender_id", `"s~returned"`))
 	charge := payout.ID(payout.KindCharge, id, 0)
 	wait.Until(h.t, "the charge came back", func() bool {
@@ -187,7 +187,7 @@ func TestRefundOfAChargeThatCameBack(t *testing.T) {
 func TestRefunds(t *testing.T) {
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)
-	h := newHouse(t, parts{dsn: dsn})
+	h := newFixture(t, parts{dsn: dsn})
 	h.faults(`{"op":"refund","kind":"decline","rate":1}`)
 	badPacket, bad := h.remaindered("s/1")
 	h.faults("")
@@ -221,7 +221,7 @@ func TestRefunds(t *testing.T) {
 		!strings.Contains(d.Timeline[0].What, "cancelled") || d.Workflow.ID != "refund/"+cancelled.PacketID+"/2" {
 		t.Errorf("%s", r)
 	}
-	for _, path := range []string{"x", "r" + nobody + "0000", badPayout, "c" + badPacket + "0000", bad + "01", strings.ToUpper(bad),
+	for _, path := range []string{"x", "r" + anonymous + "0000", badPayout, "c" + badPacket + "0000", bad + "01", strings.ToUpper(bad),
 		bad + "%20", "%zz", "%00"} {
 		if r := h.as(h.ops, "GET", "/v1/staff/refunds/"+path, ""); r.status != http.StatusNotFound || r.code() != "refund_not_found" {
 			t.Errorf("%s: %s", path, r)
@@ -249,7 +249,7 @@ func TestRefunds(t *testing.T) {
 
 func TestRefundPages(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	var want []string
 	for range 3 {
 		_, id := h.remaindered("s")

@@ -60,8 +60,8 @@ type request struct {
 	reserved int // bytes of the budget for large bodies
 }
 
-// nobody is the caller who has shown no key.
-var nobody = &caller{}
+// anonymous is the caller who has shown no key.
+var anonymous = &caller{}
 
 // requestOf finds the request that enter has made.
 func requestOf(c *fiber.Ctx) *request { return c.Locals(localRequest).(*request) }

@@ -35,7 +35,7 @@ const (
 // riskDetail says no more: whoever tries what is noticed must not learn it here.
 const riskDetail = "The grab was refused."
 
-var tellUnanswered seldom
+var riskUnansweredLog logThrottle
 
 // riskRefuses asks the risk check about a grab that could win; all others cost it nothing.
 // A non-nil error is the answer to the grab, which has taken nothing.
@@ -55,8 +55,8 @@ func (r *request) riskRefuses(id, user string, fact facts) error {
 		if outcome = riskUnanswered; errors.Is(err, ErrRiskOverflow) {
 			outcome = riskOverflow
 		}
-		allow = !r.server.cfg.silenceRefuses(stake)
-		if tellUnanswered.due() {
+		allow = !r.server.cfg.refuseUnanswered(stake)
+		if riskUnansweredLog.allow() {
 			slog.WarnContext(r.named(), "the risk check does not answer", slog.Bool("lets_through", allow), slog.String("packet_id", id),
 				slog.Any("error", err))
 		}
@@ -70,9 +70,9 @@ func (r *request) riskRefuses(id, user string, fact facts) error {
 	return &refusal{code: CodeNotEligible, detail: riskDetail}
 }
 
-// silenceRefuses decides about grabs of a packet of this amount that nobody has judged.
-func (c *Config) silenceRefuses(stake money.Fen) bool {
-	return c.RiskSilenceRefuses || c.RiskRefuseFrom > 0 && stake >= c.RiskRefuseFrom
+// refuseUnanswered decides about grabs of a packet of this amount that nobody has judged.
+func (c *Config) refuseUnanswered(stake money.Fen) bool {
+	return c.RiskRefuseUnanswered || c.RiskRefuseFrom > 0 && stake >= c.RiskRefuseFrom
 }
 
 // couldWin looks, and takes nothing, whether a grab would win now, and how much its packet

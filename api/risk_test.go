@@ -60,13 +60,13 @@ func (j *judge) users() []string {
 }
 
 // judged starts the API again with a risk check.
-func (h *house) judged(url string, silenceRefuses bool) {
+func (h *fixture) judged(url string, silenceRefuses bool) {
 	h.t.Helper()
 	check, err := risk.New(url, "key", time.Second)
 	h.check(err)
 	h.t.Cleanup(check.Close)
 	h.check(h.stop())
-	h.cfg.Metrics, h.cfg.RiskSilenceRefuses = nil, silenceRefuses
+	h.cfg.Metrics, h.cfg.RiskRefuseUnanswered = nil, silenceRefuses
 	h.cfg.Risk = func(ctx context.Context, q api.RiskQuestion) (bool, error) {
 		return check.Allows(ctx, risk.Question{App: q.App, PacketID: q.PacketID, UserID: q.UserID, At: q.At.UTC().Format(time.RFC3339)})
 	}
@@ -79,7 +79,7 @@ const riskBy = `hongbao_risk_checks_total{outcome="%s"}`
 // refused takes nothing and learns no more.
 func TestRisk(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	j := newJudge(t)
 	early := h.open(h.app, with("opens_at", strconv.Quote(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))))
 	id, guests, soldOut, closing, retired := h.open(h.app, with()), h.open(h.app, with("eligible_user_ids", `["a","bad"]`)),
@@ -116,7 +116,7 @@ func TestRisk(t *testing.T) {
 		{retired, "bad", 410, "expired", false},
 		{retired, "a", 200, "", false},
 		{ticketed, "bad", 403, "not_eligible", false},
-		{nobody, "bad", 404, "packet_not_found", false},
+		{anonymous, "bad", 404, "packet_not_found", false},
 	} {
 		r := h.grab(h.app, c.id, c.user)
 		if r.status != c.status || r.code() != c.code {
@@ -154,7 +154,7 @@ func TestRisk(t *testing.T) {
 func TestRiskSilence(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: server.Addr})
+	h := newFixture(t, parts{redis: server.Addr})
 	id := h.open(h.app, with())
 	gone := newJudge(t)
 	gone.Close()
@@ -181,7 +181,7 @@ func TestRiskSilence(t *testing.T) {
 // risk check nothing.
 func TestRiskBehindLimits(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	j := newJudge(t)
 	id := h.open(h.app, with())
 	h.limit(api.Limits{User: access.Limit{N: 1, Span: time.Hour}})
@@ -200,12 +200,12 @@ func TestRiskBehindLimits(t *testing.T) {
 // for packets from a configured amount on; both kinds of silence are counted apart.
 func TestRiskRefuseFrom(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	small := h.open(h.app, with("total_amount", "999", "share_count", "9"))
 	large := h.open(h.app, with("total_amount", "1000", "share_count", "9"))
 	h.check(h.stop())
 	silence := errors.New("no answer")
-	h.cfg.Metrics, h.cfg.RiskSilenceRefuses, h.cfg.RiskRefuseFrom = nil, false, 1000
+	h.cfg.Metrics, h.cfg.RiskRefuseUnanswered, h.cfg.RiskRefuseFrom = nil, false, 1000
 	h.cfg.Risk = func(_ context.Context, q api.RiskQuestion) (bool, error) {
 		if q.UserID == "crowded" {
 			return true, fmt.Errorf("%w: %w", api.ErrRiskOverflow, silence)

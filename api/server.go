@@ -75,7 +75,7 @@ func New(cfg Config) (*Server, error) {
 	s.deadlines.base = s.base
 	s.replays = &statusQueue{look: cfg.Store.PayoutProgress, base: s.base}
 	s.repeated = newWeighedCache(maxRepeatedClaims, (*repeatedClaim).weight)
-	s.soldOut = newSoldOut(s.base, cfg.Pool, cfg.Store, cfg.Gate, maxRemembered)
+	s.soldOut = newSoldOut(s.base, cfg.Pool, cfg.Store, cfg.Fence, maxRemembered)
 	s.public, s.staff = newListener(s, listenPublic), newListener(s, listenStaff)
 	return s, nil
 }

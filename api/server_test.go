@@ -41,7 +41,7 @@ func sign(t *testing.T, id, body string) map[string]string {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	temporal := errors.New("away")
-	h := newHouse(t, parts{change: func(c *api.Config) { c.PingTemporal = func(context.Context) error { return temporal } }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.PingTemporal = func(context.Context) error { return temporal } }})
 	for _, base := range []string{h.public, h.staff} {
 		r := h.do(call{method: "GET", base: base, path: "/readyz"})
 		var ready struct {
@@ -71,7 +71,7 @@ func TestReadyHangs(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	defer close(release)
-	h := newHouse(t, parts{change: func(c *api.Config) { c.PingTemporal = func(context.Context) error { <-release; return nil } }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.PingTemporal = func(context.Context) error { <-release; return nil } }})
 	if r := h.get("/readyz"); r.status != 200 { // and it hangs still
 		t.Errorf("%s", r)
 	}
@@ -82,7 +82,7 @@ func TestReadyHangs(t *testing.T) {
 func TestReadyOnce(t *testing.T) {
 	t.Parallel()
 	var at, most atomic.Int64
-	h := newHouse(t, parts{change: func(c *api.Config) {
+	h := newFixture(t, parts{change: func(c *api.Config) {
 		c.PingTemporal = func(ctx context.Context) error {
 			n := at.Add(1)
 			defer at.Add(-1)
@@ -109,7 +109,7 @@ func TestReadyOnce(t *testing.T) {
 
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	page := h.get("/docs")
 	policy := page.header.Get("Content-Security-Policy")
 	if page.status != 200 || !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "'sha256-") ||
@@ -158,7 +158,7 @@ func TestDocs(t *testing.T) {
 // TestDrain: idle connections do not delay the end, requests under way are answered.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) {
+	h := newFixture(t, parts{change: func(c *api.Config) {
 		c.DrainDelay, c.DrainTime, c.FundingWait = 200*time.Millisecond, time.Hour, time.Second
 	}})
 	idle := h.keepAlive()
@@ -192,7 +192,7 @@ func TestDrain(t *testing.T) {
 }
 
 // keepAlive is a connection that was used once and stays open.
-func (h *house) keepAlive() net.Conn {
+func (h *fixture) keepAlive() net.Conn {
 	h.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(h.public, "http://"))
 	if err != nil {
@@ -213,8 +213,8 @@ func (h *house) keepAlive() net.Conn {
 // TestPanic: a bug in a handler is a 500 like others, and the server lives on.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) { c.Pool = panicking{c.Pool} }})
-	r := h.as(h.app, "GET", "/v1/packets/"+nobody, "")
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Pool = panicking{c.Pool} }})
+	r := h.as(h.app, "GET", "/v1/packets/"+anonymous, "")
 	if r.status != 500 || r.code() != "internal" {
 		t.Errorf("%s", r)
 	}
@@ -232,8 +232,8 @@ func (panicking) View(context.Context, string) (packet.PoolView, error) {
 // TestInternalError: what nobody has foreseen is told to nobody.
 func TestInternalError(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) { c.Pool = failing{c.Pool} }})
-	r := h.as(h.app, "GET", "/v1/packets/"+nobody, "")
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Pool = failing{c.Pool} }})
+	r := h.as(h.app, "GET", "/v1/packets/"+anonymous, "")
 	if r.status != 500 || strings.Contains(string(r.body), "secret") {
 		t.Errorf("%s", r)
 	}
@@ -248,7 +248,7 @@ func (failing) View(context.Context, string) (packet.PoolView, error) {
 // TestStarting: without keys the API is not ready, and says so to everybody.
 func TestStarting(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	if err := h.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestStarting(t *testing.T) {
 		r.header.Get("Retry-After") == "" {
 		t.Errorf("%s", r)
 	}
-	if r := h.as(h.app, "GET", "/v1/packets/"+nobody, ""); r.code() != "unavailable" {
+	if r := h.as(h.app, "GET", "/v1/packets/"+anonymous, ""); r.code() != "unavailable" {
 		t.Errorf("%s", r)
 	}
 	close(keys.come)
@@ -300,7 +300,7 @@ func (noMirror) LoadApps(context.Context) ([]byte, error) { return nil, packet.E
 
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	for name, change := range map[string]func(*api.Config){
 		"no pool":        func(c *api.Config) { c.Pool = nil },
 		"no address":     func(c *api.Config) { c.StaffAddr = "" },
@@ -335,7 +335,7 @@ func TestConfig(t *testing.T) {
 // TestUnknownThings: whoever mistypes an id is told that, not to look for another path.
 func TestUnknownThings(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	admin := h.administrator()
 	for path, want := range map[string]string{
 		"approvals/anobody/approve": "There is no such approval.", "approvals/" + strings.Repeat("a", 99) +
@@ -349,7 +349,7 @@ func TestUnknownThings(t *testing.T) {
 		if strings.HasPrefix(path, "keys/") {
 			who = admin
 		}
-		h.toldMissing(h.write(who, path, "k", because), path, want)
+		h.reportsMissing(h.write(who, path, "k", because), path, want)
 	}
 	for path, want := range map[string]string{
 		"reconciliations/x": "There is no such reconciliation.", "reconciliations/%zz": "There is no such reconciliation.",
@@ -357,11 +357,11 @@ func TestUnknownThings(t *testing.T) {
 			"posted",
 		"nothing": "There is nothing at this path.",
 	} {
-		h.toldMissing(h.as(h.ops, "GET", "/v1/staff/"+path, ""), path, want)
+		h.reportsMissing(h.as(h.ops, "GET", "/v1/staff/"+path, ""), path, want)
 	}
 }
 
-func (h *house) toldMissing(r result, path, want string) {
+func (h *fixture) reportsMissing(r result, path, want string) {
 	h.t.Helper()
 	var p struct{ Detail string }
 	if r.json(h.t, &p); r.code() != "not_found" || !strings.HasPrefix(p.Detail, want) {

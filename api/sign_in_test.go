@@ -15,7 +15,7 @@ func TestEndSignIn(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	mysql, dsn := stacktest.FreshMariaDB(t)
-	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})
+	h := newFixture(t, parts{redis: redis.Addr, dsn: dsn})
 	process := func() *api.Server {
 		t.Helper()
 		server, err := api.New(h.cfg)

@@ -55,13 +55,13 @@ func (w *winners) has(user uint64) bool {
 //
 // Packets with a guest list are left out: a stranger is refused as such first.
 type soldOut struct {
-	grabs  Grabs
-	books  Books
-	gate   Gate
-	seed   maphash.Seed
-	known  *cache[*winners]
-	base   context.Context
-	places chan struct{} // one for each packet that may be learned now
+	grabs   Grabs
+	packets PacketReader
+	fence   Fence
+	seed    maphash.Seed
+	known   *cache[*winners]
+	base    context.Context
+	places  chan struct{} // one for each packet that may be learned now
 
 	mu       sync.Mutex
 	ended    bool
@@ -69,9 +69,9 @@ type soldOut struct {
 	running  sync.WaitGroup
 }
 
-func newSoldOut(base context.Context, grabs Grabs, books Books, gate Gate, limit int) *soldOut {
+func newSoldOut(base context.Context, grabs Grabs, books PacketReader, gate Fence, limit int) *soldOut {
 	return &soldOut{
-		grabs: grabs, books: books, gate: gate, seed: maphash.MakeSeed(), base: base,
+		grabs: grabs, packets: books, fence: gate, seed: maphash.MakeSeed(), base: base,
 		known:    newWeighedCache(limit, func(w *winners) int { return rememberedPacket + len(w.hashes) }),
 		places:   make(chan struct{}, maxLearning),
 		learning: map[string]bool{},
@@ -84,7 +84,7 @@ func (s *soldOut) excludes(id, user string) bool {
 	if !ok || w.has(maphash.String(s.seed, user)) {
 		return false
 	}
-	epoch, open := s.gate(id)
+	epoch, open := s.fence(id)
 	return open && epoch == w.epoch
 }
 
@@ -94,14 +94,14 @@ func (s *soldOut) final(id string) (epoch int64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	epoch, open := s.gate(id)
+	epoch, open := s.fence(id)
 	return epoch, open && epoch == w.epoch
 }
 
 // learn begins to read the winners of a packet that has been found sold out,
 // unless that is being done, or enough others are.
 func (s *soldOut) learn(id string, fact facts) {
-	epoch, open := s.gate(id)
+	epoch, open := s.fence(id)
 	if !open || fact.restricted {
 		return
 	}
@@ -149,12 +149,12 @@ func (s *soldOut) end() {
 // from MySQL once the pool is retired. Less than n are no answer.
 func (s *soldOut) read(ctx context.Context, id string, n int) ([]uint64, error) {
 	hashes := make([]uint64, 0, n)
-	page, promised := s.fromPool, s.toldBeside
+	page, promised := s.fromPool, s.conflictWinners
 	for len(hashes) < n {
 		began := time.Now()
 		users, err := page(ctx, id, n-len(hashes))
 		if errors.Is(err, packet.ErrNotFound) && len(hashes) == 0 {
-			page, promised = s.fromBooks, s.promised
+			page, promised = s.fromMySQL, s.conflictUsers
 			users, err = page(ctx, id, n)
 		}
 		if err != nil {
@@ -196,27 +196,27 @@ func (s *soldOut) fromPool(ctx context.Context, id string, upTo int) (users []st
 	return users, nil
 }
 
-// toldBeside reads who was told that he has won besides the winners of the n shares: a
+// conflictWinners reads who was told that he has won besides the winners of the n shares: a
 // pool that was made again has such users, but not in the order of its claims (rule R10).
-func (s *soldOut) toldBeside(ctx context.Context, id string, n int) (users []string, err error) {
+func (s *soldOut) conflictWinners(ctx context.Context, id string, n int) (users []string, err error) {
 	told, err := s.grabs.WinnersCount(ctx, id)
 	if err != nil || told == n { // as nearly always; then MySQL need not be there
 		return nil, err
 	}
-	users, err = s.promised(ctx, id, n)
+	users, err = s.conflictUsers(ctx, id, n)
 	if err == nil && told > n+len(users) {
 		err = fmt.Errorf("%w: %d were told that they have won, %d of them by promise", errNotFinal, told, len(users))
 	}
 	return users, err
 }
 
-func (s *soldOut) promised(ctx context.Context, id string, _ int) ([]string, error) {
-	return s.books.PromisedUsers(ctx, id)
+func (s *soldOut) conflictUsers(ctx context.Context, id string, _ int) ([]string, error) {
+	return s.packets.PromisedUsers(ctx, id)
 }
 
-// fromBooks reads a page of the winners of the shares below upTo.
-func (s *soldOut) fromBooks(ctx context.Context, id string, upTo int) (users []string, err error) {
-	paid, err := s.books.ClaimsBefore(ctx, id, upTo, winnersPage)
+// fromMySQL reads a page of the winners of the shares below upTo.
+func (s *soldOut) fromMySQL(ctx context.Context, id string, upTo int) (users []string, err error) {
+	paid, err := s.packets.ClaimsBefore(ctx, id, upTo, winnersPage)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// toldAlone is how many grabs the process has answered without asking Redis.
-func (h *house) toldAlone() int {
+// soldOutLocally is how many grabs the process has answered without asking Redis.
+func (h *fixture) soldOutLocally() int {
 	h.t.Helper()
 	found := regexp.MustCompile(`(?m)^hongbao_grab_sold_out_local_total (\d+)$`).FindSubmatch(h.get("/metrics").body)
 	if found == nil {
@@ -36,7 +36,7 @@ func (h *house) toldAlone() int {
 
 // another starts another process of the API, which is asked from now on; first is
 // the address of the one before, which goes on.
-func (h *house) another() (first string) {
+func (h *fixture) another() (first string) {
 	first, stop := h.public, h.stop
 	h.t.Cleanup(func() { h.check(stop()) })
 	h.start()
@@ -44,7 +44,7 @@ func (h *house) another() (first string) {
 }
 
 // sellOut lets n winners take all shares of a packet and returns their claims.
-func (h *house) sellOut(id string, n int) map[string]claimBody {
+func (h *fixture) sellOut(id string, n int) map[string]claimBody {
 	h.t.Helper()
 	won := map[string]claimBody{}
 	for i := range n {
@@ -60,20 +60,20 @@ func (h *house) sellOut(id string, n int) map[string]claimBody {
 }
 
 // tooLate grabs for people who have not won until the process answers by itself.
-func (h *house) tooLate(id string) {
+func (h *fixture) tooLate(id string) {
 	h.t.Helper()
-	before, n := h.toldAlone(), 0
+	before, n := h.soldOutLocally(), 0
 	wait.Until(h.t, "the process knows the winners", func() bool {
 		n++
 		if r := h.grab(h.app, id, fmt.Sprint("late", n)); r.code() != "sold_out" {
 			h.t.Fatalf("%s", r)
 		}
-		return h.toldAlone() > before
+		return h.soldOutLocally() > before
 	})
 }
 
 // keepTheirs: every winner still gets his claim.
-func (h *house) keepTheirs(id string, won map[string]claimBody) {
+func (h *fixture) keepTheirs(id string, won map[string]claimBody) {
 	h.t.Helper()
 	for user, first := range won {
 		var again claimBody
@@ -90,7 +90,7 @@ func (h *house) keepTheirs(id string, won map[string]claimBody) {
 func TestSoldOutLocally(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: server.Addr})
+	h := newFixture(t, parts{redis: server.Addr})
 	id := h.open(h.app, with("share_count", "7"))
 	won := h.sellOut(id, 6)
 	first := h.another()
@@ -105,13 +105,13 @@ func TestSoldOutLocally(t *testing.T) {
 
 	crowd := func(when string) {
 		t.Helper()
-		before, commands := h.toldAlone(), commandsOf(t, server.Addr)
+		before, commands := h.soldOutLocally(), commandsOf(t, server.Addr)
 		for i := range 50 {
 			if r := h.grab(h.app, id, fmt.Sprint("crowd", i)); r.code() != "sold_out" || r.status != http.StatusConflict {
 				t.Errorf("%s: %s", when, r)
 			}
 		}
-		if n := h.toldAlone() - before; n != 50 {
+		if n := h.soldOutLocally() - before; n != 50 {
 			t.Errorf("%s: %d of 50 were answered by the process", when, n)
 		}
 		if now := commandsOf(t, server.Addr); commands != now {
@@ -157,9 +157,9 @@ func TestRepeatedClaims(t *testing.T) {
 	server := stacktest.FreshRedis(t)
 	var epoch atomic.Int64
 	var shut atomic.Bool
-	h := newHouse(t, parts{redis: server.Addr, change: func(c *api.Config) {
-		gate := c.Gate
-		c.Gate = func(id string) (int64, bool) { at, open := gate(id); return at + epoch.Load(), open && !shut.Load() }
+	h := newFixture(t, parts{redis: server.Addr, change: func(c *api.Config) {
+		gate := c.Fence
+		c.Fence = func(id string) (int64, bool) { at, open := gate(id); return at + epoch.Load(), open && !shut.Load() }
 	}})
 	id := h.open(h.app, with("share_count", "5"))
 	won := h.sellOut(id, 5)
@@ -237,14 +237,14 @@ func commandsOf(t *testing.T, addr string) string {
 // sold out or not; the process leaves that to the pool.
 func TestSoldOutGuests(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	guests := h.open(h.app, with("share_count", "1", "eligible_user_ids", `["winner0","b"]`))
 	open := h.open(h.app, with("share_count", "1"))
 	won := h.sellOut(guests, 1)
 	h.sellOut(open, 1)
 	check := func(when string) {
 		t.Helper()
-		before := h.toldAlone()
+		before := h.soldOutLocally()
 		for range 5 {
 			if r := h.grab(h.app, guests, "b"); r.code() != "sold_out" {
 				t.Errorf("%s: %s", when, r)
@@ -257,8 +257,8 @@ func TestSoldOutGuests(t *testing.T) {
 		if r := h.grab(h.app, guests, "x"); r.code() != "not_eligible" {
 			t.Errorf("%s: %s", when, r)
 		}
-		at := h.toldAlone()
-		if r := h.grab(h.app, guests, "b"); r.code() != "sold_out" || h.toldAlone() != at || at < before {
+		at := h.soldOutLocally()
+		if r := h.grab(h.app, guests, "b"); r.code() != "sold_out" || h.soldOutLocally() != at || at < before {
 			t.Errorf("%s: %s, answered by the process", when, r)
 		}
 		h.keepTheirs(guests, won)
@@ -292,7 +292,7 @@ func (p *hasty) ClaimsPage(ctx context.Context, id string, upTo, limit int) ([]p
 func TestSoldOutOnlyWhenFinal(t *testing.T) {
 	t.Parallel()
 	pool := &hasty{victim: "victim"}
-	h := newHouse(t, parts{change: func(c *api.Config) { pool.Pool, c.Pool = c.Pool, pool }})
+	h := newFixture(t, parts{change: func(c *api.Config) { pool.Pool, c.Pool = c.Pool, pool }})
 	for shares := range 3 {
 		id := h.open(h.app, with("share_count", strconv.Itoa(shares+1)))
 		won := h.sellOut(id, shares)
@@ -302,14 +302,14 @@ func TestSoldOutOnlyWhenFinal(t *testing.T) {
 			if r := h.grab(h.app, id, "victim"); r.code() != "sold_out" {
 				t.Fatalf("%s", r)
 			}
-			return pool.read.Load() > at+1 || h.toldAlone() > 0
+			return pool.read.Load() > at+1 || h.soldOutLocally() > 0
 		})
 		if r := h.grab(h.app, id, "last"); r.status != http.StatusCreated {
 			t.Errorf("%d of %d shares were taken: %s", shares, shares+1, r)
 		}
 		h.keepTheirs(id, won)
 	}
-	if n := h.toldAlone(); n != 0 {
+	if n := h.soldOutLocally(); n != 0 {
 		t.Errorf("%d were refused by the process", n)
 	}
 }
@@ -318,7 +318,7 @@ func TestSoldOutOnlyWhenFinal(t *testing.T) {
 // nobody is both refused and a winner, and who was refused stays refused.
 func TestSoldOutCrowd(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	first := h.another()
 	doors := []string{first, h.public}
 	const shares, users = 30, 90
@@ -358,23 +358,23 @@ func TestSoldOutCrowd(t *testing.T) {
 	h.tooLate(id)
 }
 
-// TestSoldOutGate: while the pool is checked or rebuilt, and when it has been
+// TestSoldOutBehindFence: while the pool is checked or rebuilt, and when it has been
 // rebuilt, what the process remembers is worth nothing.
-func TestSoldOutGate(t *testing.T) {
+func TestSoldOutBehindFence(t *testing.T) {
 	t.Parallel()
 	var epoch atomic.Int64
 	var shut atomic.Bool
-	h := newHouse(t, parts{change: func(c *api.Config) { c.Gate = func(string) (int64, bool) { return epoch.Load(), !shut.Load() } }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Fence = func(string) (int64, bool) { return epoch.Load(), !shut.Load() } }})
 	id := h.open(h.app, with("share_count", "2"))
 	won := h.sellOut(id, 2)
 	h.tooLate(id)
 	asks := func(when string, alone bool) {
 		t.Helper()
-		before := h.toldAlone()
+		before := h.soldOutLocally()
 		if r := h.grab(h.app, id, "x"); r.code() != "sold_out" {
 			t.Errorf("%s: %s", when, r)
 		}
-		if told := h.toldAlone() > before; told != alone {
+		if told := h.soldOutLocally() > before; told != alone {
 			t.Errorf("%s: answered by the process: %t", when, told)
 		}
 		h.keepTheirs(id, won)

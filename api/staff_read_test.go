@@ -10,7 +10,7 @@ import (
 )
 
 // database opens the books behind the back of the API.
-func (h *house) database(dsn string) *sql.DB {
+func (h *fixture) database(dsn string) *sql.DB {
 	h.t.Helper()
 	db, err := store.OpenSQL(dsn)
 	if err != nil {
@@ -23,7 +23,7 @@ func (h *house) database(dsn string) *sql.DB {
 // TestStaffReads: who may read what, and that reading is all there is.
 func TestStaffReads(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id, _ := h.failed()
 	everyone := []string{
 		"/v1/staff/payouts", "/v1/staff/refunds", "/v1/staff/packets", "/v1/staff/packets/" + id, "/v1/staff/packets/" + id + "/proof",

@@ -53,7 +53,7 @@ func TestHandOver(t *testing.T) {
 			}
 		})
 	}
-	h := newHouse(t, parts{change: func(c *api.Config) { c.Starting = starting }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Starting = starting }})
 	if h.public != "http://"+public || h.staff != "http://"+staff {
 		t.Errorf("served at %s, %s", h.public, h.staff)
 	}

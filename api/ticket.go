@@ -58,13 +58,13 @@ func (r *request) refuseUnticketed(refused *refusal) (answer, error) {
 // grabUnticketed answers who has no valid ticket in the order of every grab, and takes
 // nothing. It was not counted for the user: anybody may write that name into a grab.
 func (r *request) grabUnticketed(id, user string, refused *refusal) (answer, error) {
-	return r.grabBeside(id, user, func(l location) (answer, error) {
+	return r.existingClaimOr(id, user, func(l location) (answer, error) {
 		snap, now := l.snapshot(), l.now
 		if l.alive {
 			now = l.view.Now
 		}
 		if snap.status == packet.StatusFunding || now.Before(snap.OpensAt) {
-			return r.grabbed(packet.Grabbed{Result: packet.GrabNotOpenYet, OpensAt: snap.OpensAt})
+			return r.answerGrab(packet.Grabbed{Result: packet.GrabNotOpenYet, OpensAt: snap.OpensAt})
 		}
 		return r.refuseUnticketed(refused)
 	})

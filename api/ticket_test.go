@@ -58,7 +58,7 @@ func addBody(app, key string) string {
 }
 
 // signs adds a new key of tickets for an app.
-func (h *house) signs(admin, app owner) signer {
+func (h *fixture) signs(admin, app owner) signer {
 	h.t.Helper()
 	s := newSigner(h.t)
 	r := h.write(admin, "ticket-keys", rand.Text(), addBody(app.app.ID, s.pem))
@@ -86,7 +86,7 @@ func (s signer) until(t *testing.T, id, user string, left time.Duration) string 
 }
 
 // grabWith grabs with a ticket.
-func (h *house) grabWith(o owner, id, user, ticket string) result {
+func (h *fixture) grabWith(o owner, id, user, ticket string) result {
 	h.t.Helper()
 	body, err := json.Marshal(map[string]string{"user_id": user, "ticket": ticket})
 	h.check(err)
@@ -94,7 +94,7 @@ func (h *house) grabWith(o owner, id, user, ticket string) result {
 }
 
 // refusedTicket checks a refusal, and that it says why and repeats nothing.
-func (h *house) refusedTicket(what string, r result, says, ticket string) {
+func (h *fixture) refusedTicket(what string, r result, says, ticket string) {
 	h.t.Helper()
 	var p struct{ Detail string }
 	r.json(h.t, &p)
@@ -110,7 +110,7 @@ const byTicket = `true`
 // whatever else is tried; others do not look at them.
 func TestTickets(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	admin := h.administrator()
 	ours, theirs := h.signs(admin, h.app), h.signs(admin, h.app2)
 	id, other := h.open(h.app, with("tickets", byTicket)), h.open(h.app, with("tickets", byTicket))
@@ -166,7 +166,7 @@ func TestTickets(t *testing.T) {
 // is a ticket, from Redis and from MySQL.
 func TestTicketOrder(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	ours := h.signs(h.administrator(), h.app)
 	early := h.open(h.app, with("tickets", byTicket, "opens_at", strconv.Quote(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))))
 	funding := packet.NewID(h.app.app.Salt, "funding")
@@ -189,7 +189,7 @@ func TestTicketOrder(t *testing.T) {
 			id, user   string
 			with, none string // the codes
 		}{
-			{nobody, "a", "packet_not_found", "packet_not_found"},
+			{anonymous, "a", "packet_not_found", "packet_not_found"},
 			{early, "a", "not_open_yet", "not_open_yet"},
 			{funding, "a", "not_open_yet", "not_open_yet"},
 			{soldOut, "a", "", ""},
@@ -219,20 +219,20 @@ func TestTicketOrder(t *testing.T) {
 func TestTicketSoldOutLocally(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: server.Addr})
+	h := newFixture(t, parts{redis: server.Addr})
 	ours := h.signs(h.administrator(), h.app)
 	id := h.open(h.app, with("tickets", byTicket, "share_count", "1"))
 	if r := h.grabWith(h.app, id, "a", ours.ticket(t, id, "a")); r.status != http.StatusCreated {
 		t.Fatalf("%s", r)
 	}
-	before, n := h.toldAlone(), 0
+	before, n := h.soldOutLocally(), 0
 	wait.Until(h.t, "the process knows the winners", func() bool {
 		n++
 		user := fmt.Sprint("late", n)
 		if r := h.grabWith(h.app, id, user, ours.ticket(t, id, user)); r.code() != "sold_out" {
 			t.Fatalf("%s", r)
 		}
-		return h.toldAlone() > before
+		return h.soldOutLocally() > before
 	})
 	commands := commandsOf(t, server.Addr)
 	h.refusedTicket("without a ticket", h.grab(h.app, id, "b"), "brings none", "")
@@ -256,7 +256,7 @@ func TestTicketSoldOutLocally(t *testing.T) {
 // valid one is no attempt of the user whose name is in it.
 func TestTicketLimit(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	ours := h.signs(h.administrator(), h.app)
 	id, other := h.open(h.app, with("tickets", byTicket)), h.open(h.app, with("tickets", byTicket))
 	early := h.open(h.app, with("tickets", byTicket, "opens_at", strconv.Quote(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))))
@@ -280,7 +280,7 @@ func TestTicketLimit(t *testing.T) {
 // old one, and what was revoked is refused by every process soon, claims apart.
 func TestTicketKeys(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	admin := h.administrator()
 	old := h.signs(admin, h.app)
 	id := h.open(h.app, with("tickets", byTicket, "total_amount", "100", "share_count", "50"))
@@ -332,10 +332,10 @@ func TestTicketKeys(t *testing.T) {
 	}
 }
 
-// TestTicketKeyWishes: who may add keys and which; a repeat adds nothing.
-func TestTicketKeyWishes(t *testing.T) {
+// TestTicketKeyDecisions: who may add keys and which; a repeat adds nothing.
+func TestTicketKeyDecisions(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	admin := h.administrator()
 	s := newSigner(t)
 	body := addBody(h.app.app.ID, s.pem)
@@ -386,7 +386,7 @@ func TestTicketKeyWishes(t *testing.T) {
 func TestTicketKeysWithoutMySQL(t *testing.T) {
 	t.Parallel()
 	db, dsn := stacktest.FreshMariaDB(t)
-	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr, dsn: dsn}) // the copy of the keys in Redis is its own
+	h := newFixture(t, parts{redis: stacktest.FreshRedis(t).Addr, dsn: dsn}) // the copy of the keys in Redis is its own
 	ours := h.signs(h.administrator(), h.app)
 	id := h.open(h.app, with("tickets", byTicket))
 	db.Kill()
@@ -401,7 +401,7 @@ func TestTicketKeysWithoutMySQL(t *testing.T) {
 // tickets is the same request as before there were any.
 func TestTicketsCreate(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	for _, body := range []string{with("tickets", "true", "eligible_user_ids", `["a"]`), with("tickets", "1"), with("tickets", `"true"`)} {
 		r := h.post(h.app, rand.Text(), body)
 		if got := fieldsOf(t, r); r.code() != "invalid_request" || len(got) != 1 || !strings.HasPrefix(got[0], "tickets ") {
@@ -437,14 +437,14 @@ func TestTicketsCreate(t *testing.T) {
 	}
 }
 
-// TestR9_TicketsOfAPoolMadeAgain: a pool that was made again from the books wants tickets
+// TestR9_TicketsOfARebuiltPool: a pool that was made again from the books wants tickets
 // as it did, also of a process that learns of the packet from it.
-func TestR9_TicketsOfAPoolMadeAgain(t *testing.T) {
+func TestR9_TicketsOfARebuiltPool(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr})
+	h := newFixture(t, parts{redis: stacktest.FreshRedis(t).Addr})
 	ours := h.signs(h.administrator(), h.app)
-	p := proven{h, h.open(h.app, with("tickets", byTicket))}
-	p.madeAgain()
+	p := proofFixture{h, h.open(h.app, with("tickets", byTicket))}
+	p.rebuildPool()
 	h.another()
 	h.refusedTicket("without a ticket", h.grab(h.app, p.id, "a"), "brings none", "")
 	if r := h.grabWith(h.app, p.id, "a", ours.ticket(t, p.id, "a")); r.status != http.StatusCreated {
@@ -452,13 +452,13 @@ func TestR9_TicketsOfAPoolMadeAgain(t *testing.T) {
 	}
 }
 
-// TestTicketsOfAPacketAskedForAnew: Redis lost a packet before the books had it, and its app
+// TestTicketsOfARepeatedCreate: Redis lost a packet before the books had it, and its app
 // asked for another one under the same key, with tickets. A process that has looked at the
 // first one knows of no ticket.
-func TestTicketsOfAPacketAskedForAnew(t *testing.T) {
+func TestTicketsOfARepeatedCreate(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: redis.Addr})
+	h := newFixture(t, parts{redis: redis.Addr})
 	p := h.stage(h.app, "u1")
 	if r := h.grab(h.app, p.ID, "a"); r.code() != "not_open_yet" {
 		t.Fatalf("%s", r)

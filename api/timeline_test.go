@@ -38,7 +38,7 @@ type timelineBody struct {
 // its hand-off waits; what nobody has won is not.
 func TestPayoutBeforeItIsBooked(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id := h.open(h.app, with("share_count", "4", "split", `"equal"`))
 	var won []string
 	for _, user := range []string{"a", "用/户"} {
@@ -93,7 +93,7 @@ func TestTimeline(t *testing.T) {
 	t.Parallel()
 	var asked string
 	answer := func(context.Context) (payout.Runs, error) { return payout.Runs{}, errors.New("refused") }
-	h := newHouse(t, parts{change: func(c *api.Config) {
+	h := newFixture(t, parts{change: func(c *api.Config) {
 		c.Runs = func(ctx context.Context, id string) (payout.Runs, error) { asked = id; return answer(ctx) }
 	}})
 	id, bad := h.failed()

@@ -12,7 +12,7 @@ import (
 func TestSumsAboveMax(t *testing.T) {
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)
-	h := newHouse(t, parts{dsn: dsn})
+	h := newFixture(t, parts{dsn: dsn})
 	const largest = 9007199254740991
 	for user, amounts := range map[string][]int64{"one": {largest}, "two": {largest, largest}, "other": {largest, largest - 1}} {
 		for i, amount := range amounts {

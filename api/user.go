@@ -81,7 +81,7 @@ func (s *Server) seenPackets(ctx context.Context, claims []packet.Claim) (map[st
 	var ask []string
 	for _, c := range claims {
 		known, ok := s.ended.get(c.PacketID)
-		if epoch, open := s.cfg.Gate(c.PacketID); ok && open && known.epoch == epoch {
+		if epoch, open := s.cfg.Fence(c.PacketID); ok && open && known.epoch == epoch {
 			seen[c.PacketID] = known
 		} else {
 			seen[c.PacketID] = seenPacket{epoch: epoch}

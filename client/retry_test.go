@@ -138,7 +138,7 @@ func TestRetryWhatMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestRetryNothingElse(t *testing.T) {
+func TestNoRetryOfOtherFailures(t *testing.T) {
 	for _, refusal := range []struct {
 		status int
 		code   client.Code

@@ -78,8 +78,8 @@ func TestExportToFullDisk(t *testing.T) {
 	}
 }
 
-// TestExportOfSomethingElse: what is no whole file is none, and leaves nothing in the file.
-func TestExportOfSomethingElse(t *testing.T) {
+// TestExportRefusesOtherAnswers: what is no whole file is none, and leaves nothing in the file.
+func TestExportRefusesOtherAnswers(t *testing.T) {
 	t.Parallel()
 	for name, head := range map[string]string{
 		"page":       "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n",

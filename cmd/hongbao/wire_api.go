@@ -80,14 +80,14 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		Metrics: registry, Tracer: tracer,
 		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen, Starting: starting,
 		MaxConns: cfg.MaxConnections, ConnsPerAddress: cfg.ConnectionsPerAddress,
-		Pool: redis, Store: db, Provider: pay, Gate: redis.Gate, GatesOpen: redis.GatesOpen,
+		Pool: redis, Store: db, Provider: pay, Fence: redis.Gate, LanesOpen: redis.GatesOpen,
 		PingTemporal: func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) },
 		Runs:         worker.NewRuns(temporal, cfg.Temporal.Namespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.Temporal.Namespace).Look,
-		BooksBelieved: db.BooksBelieved, HealthSnapshot: watched.HealthSnapshot,
+		MySQLCurrent: db.BooksBelieved, HealthSnapshot: watched.HealthSnapshot,
 		SeedKey: key32(cfg.SeedKey), MirrorKey: deriveKey(key32(cfg.SeedKey), "hongbao copy of apps v1"),
 		PublicTokens:   refusedTokens(cfg.TryOut, logger),
 		ApprovalAmount: approvalAmount(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
-		Limits: cfg.Limits, Limiter: redis, Risk: asks, RiskSilenceRefuses: cfg.Risk.SilenceRefuses, RiskRefuseFrom: cfg.Risk.RefuseFrom,
+		Limits: cfg.Limits, Limiter: redis, Risk: asks, RiskRefuseUnanswered: cfg.Risk.SilenceRefuses, RiskRefuseFrom: cfg.Risk.RefuseFrom,
 		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.Temporal.Namespace, Version: version,
 	})
 	if err != nil {

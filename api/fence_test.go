@@ -22,7 +22,7 @@ import (
 
 // goOnWithNothing opens all lanes in a later epoch, as a rebuild does that finds nothing
 // to put back, once they were found to have lost something.
-func (h *house) goOnWithNothing() {
+func (h *fixture) goOnWithNothing() {
 	h.t.Helper()
 	ctx := h.t.Context()
 	wait.Until(h.t, "every lane is shut in the books", func() bool {
@@ -50,7 +50,7 @@ func (h *house) goOnWithNothing() {
 }
 
 // laneOf is the lane of a packet as the books know it.
-func (h *house) laneOf(id string) packet.LaneRow {
+func (h *fixture) laneOf(id string) packet.LaneRow {
 	h.t.Helper()
 	lanes, err := h.store.PoolLanes(h.t.Context())
 	h.check(err)
@@ -64,7 +64,7 @@ func (h *house) laneOf(id string) packet.LaneRow {
 }
 
 // seen waits until the books have heard of everything that was told.
-func (h *house) seen(id string) packet.LaneRow {
+func (h *fixture) seen(id string) packet.LaneRow {
 	h.t.Helper()
 	var l packet.LaneRow
 	wait.Until(h.t, "the books have heard", func() bool {
@@ -77,15 +77,15 @@ func (h *house) seen(id string) packet.LaneRow {
 }
 
 // refused asks for everything that changes a packet.
-func (h *house) refused(when, id string) {
+func (h *fixture) refused(when, id string) {
 	h.t.Helper()
 	for what, r := range map[string]result{
 		"grab":         h.grab(h.app, id, rand.Text()),
 		"winner":       h.grab(h.app, id, "winner0"),
 		"recall":       h.as(h.app, "POST", "/v1/packets/"+id+"/close", ""),
-		"grab of none": h.grab(h.app, nobody, "u"),
+		"grab of none": h.grab(h.app, anonymous, "u"),
 	} {
-		if what == "grab of none" && packet.Lane(nobody, h.pool.Lanes()) != packet.Lane(id, h.pool.Lanes()) {
+		if what == "grab of none" && packet.Lane(anonymous, h.pool.Lanes()) != packet.Lane(id, h.pool.Lanes()) {
 			continue
 		}
 		if r.status != http.StatusServiceUnavailable || r.code() != "unavailable" || r.header.Get("Retry-After") == "" {
@@ -101,15 +101,15 @@ func (h *house) refused(when, id string) {
 	}
 }
 
-// TestR9_LostGrabsAreNotToldAgain: whatever makes Redis lose grabs that were told, HTTP
+// TestR9_LostGrabsAreNotAcknowledgedAgain: whatever makes Redis lose grabs that were told, HTTP
 // answers 503 to whoever wants to create, grab or recall in that lane, to those of another
 // process too, which was not there when it happened: it goes by what the books have heard.
-func TestR9_LostGrabsAreNotToldAgain(t *testing.T) {
+func TestR9_LostGrabsAreNotAcknowledgedAgain(t *testing.T) {
 	for name, prepare := range stacktest.RedisHarms {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := stacktest.FreshRedis(t)
-			h := newHouse(t, parts{redis: server.Addr})
+			h := newFixture(t, parts{redis: server.Addr})
 			closed := h.open(h.app, with())
 			h.finish(closed, packet.CloseRecalled)
 			id := h.open(h.app, with("share_count", "200", "total_amount", "20000"))
@@ -153,7 +153,7 @@ func TestR9_LostGrabsAreNotToldAgain(t *testing.T) {
 
 // reads: what MySQL can speak for is told while the gate is shut, the rest is not
 // available, never unknown; /readyz tells of it and goes on.
-func (h *house) reads(open, closed string) {
+func (h *fixture) reads(open, closed string) {
 	h.t.Helper()
 	if r := h.as(h.app, "GET", "/v1/packets/"+closed, ""); r.status != http.StatusOK {
 		h.t.Errorf("closed packet: %s", r)
@@ -175,14 +175,14 @@ func (h *house) reads(open, closed string) {
 	}
 }
 
-// TestR9_OnlyTheNewcomerKnows: the process that was told has died with Redis; a new one
+// TestR9_OnlyANewProcessKnows: the process that was told has died with Redis; a new one
 // goes by the books alone.
-func TestR9_OnlyTheNewcomerKnows(t *testing.T) {
+func TestR9_OnlyANewProcessKnows(t *testing.T) {
 	for name, prepare := range stacktest.RedisHarms {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := stacktest.FreshRedis(t)
-			h := newHouse(t, parts{redis: server.Addr})
+			h := newFixture(t, parts{redis: server.Addr})
 			id := h.open(h.app, with("share_count", "200", "total_amount", "20000"))
 			for i := range 60 {
 				h.grab(h.app, id, fmt.Sprint("before", i))
@@ -211,7 +211,7 @@ func TestR9_OnlyTheNewcomerKnows(t *testing.T) {
 func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
 	t.Parallel()
 	master, replica := stacktest.FreshRedis(t, "--repl-diskless-sync-delay", "0"), stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: master.Addr})
+	h := newFixture(t, parts{redis: master.Addr})
 	client := redis.NewClient(&redis.Options{Addr: replica.Addr})
 	defer client.Close()
 	host, port, err := net.SplitHostPort(master.Addr)
@@ -249,7 +249,7 @@ func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
 }
 
 // epochKey finds the key of the epoch of a packet's lane.
-func (h *house) epochKey(id, addr string) string {
+func (h *fixture) epochKey(id, addr string) string {
 	h.t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
@@ -260,12 +260,12 @@ func (h *house) epochKey(id, addr string) string {
 	return found[0]
 }
 
-// TestR9_OpenAgain: what was shut answers again in a later epoch, and what a process had
+// TestR9_LaneOpensAfterRebuild: what was shut answers again in a later epoch, and what a process had
 // in memory of the epoch before is worth nothing.
-func TestR9_OpenAgain(t *testing.T) {
+func TestR9_LaneOpensAfterRebuild(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
-	h := newHouse(t, parts{redis: server.Addr})
+	h := newFixture(t, parts{redis: server.Addr})
 	id := h.open(h.app, with("share_count", "2"))
 	h.sellOut(id, 2)
 	h.tooLate(id)
@@ -273,8 +273,8 @@ func TestR9_OpenAgain(t *testing.T) {
 	wait.Until(h.t, "it has noticed", func() bool { return h.grab(h.app, id, "x").code() == "unavailable" })
 	h.refused("shut", id)
 	h.goOnWithNothing()
-	before := h.toldAlone()
-	if r := h.grab(h.app, id, "x"); r.code() != "unavailable" || h.toldAlone() != before { // its pool was not put back
+	before := h.soldOutLocally()
+	if r := h.grab(h.app, id, "x"); r.code() != "unavailable" || h.soldOutLocally() != before { // its pool was not put back
 		t.Errorf("rebuilt with nothing: %s", r)
 	}
 	next := h.open(h.app, with())
@@ -286,13 +286,13 @@ func TestR9_OpenAgain(t *testing.T) {
 	}
 }
 
-// TestR9_MySQLAwayAtTheStart: a process that starts while MySQL is away serves what Redis
+// TestR9_MySQLAwayAtStartup: a process that starts while MySQL is away serves what Redis
 // says, and compares when MySQL is back.
-func TestR9_MySQLAwayAtTheStart(t *testing.T) {
+func TestR9_MySQLAwayAtStartup(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	mysql, dsn := stacktest.FreshMariaDB(t)
-	h := newHouse(t, parts{redis: server.Addr, dsn: dsn})
+	h := newFixture(t, parts{redis: server.Addr, dsn: dsn})
 	id := h.open(h.app, with("share_count", "200", "total_amount", "20000"))
 	older := stacktest.RedisHarms["older copy restored"](t, server)
 	h.sellOut(id, 3)
@@ -339,7 +339,7 @@ func TestR9_FirstStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := stacktest.FreshRedis(t)
-			h := &house{t: t, store: newStore(t)}
+			h := &fixture{t: t, store: newStore(t)}
 			const lanes = 4
 			before, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Lanes: lanes, Epochs: silent{}})
 			h.check(err)

@@ -15,7 +15,7 @@ import (
 // the recovery the same request is carried out.
 func TestR13_DecisionsRefused(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) { c.BooksBelieved = c.Store.(*store.Store).BooksBelieved }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.MySQLCurrent = c.Store.(*store.Store).BooksBelieved }})
 	ctx := t.Context()
 	id, bad := h.failed()
 	found, err := h.store.CompareBooks(ctx, 7)

@@ -10,12 +10,12 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestR9_ListsBehindAShutGate: while a lane is shut, staff are told its packets as the
+// TestR9_ListsOfAFencedLane: while a lane is shut, staff are told its packets as the
 // books have them; lists of apps and users, in which somebody would miss what he has just
 // won, are not available until it is open again.
-func TestR9_ListsBehindAShutGate(t *testing.T) {
+func TestR9_ListsOfAFencedLane(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr}) // its lane stays shut
+	h := newFixture(t, parts{redis: stacktest.FreshRedis(t).Addr}) // its lane stays shut
 	shut := h.open(h.app, with("share_count", "4", "split", `"equal"`))
 	other := shut
 	for packet.Lane(other, h.pool.Lanes()) == packet.Lane(shut, h.pool.Lanes()) {

@@ -10,11 +10,11 @@ import (
 	"hongbao/api"
 )
 
-// TestWithheldBody: a request that is refused for its key is refused whether or not its body
+// TestBodyOfARefusedHead: a request that is refused for its key is refused whether or not its body
 // comes; only one whose key is right waits for it.
-func TestWithheldBody(t *testing.T) {
+func TestBodyOfARefusedHead(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) { c.ReadTimeout = 4 * time.Second }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.ReadTimeout = 4 * time.Second }})
 	id := h.open(h.app, with())
 	grab, create := "POST /v1/packets/"+id+"/grabs", "POST /v1/packets"
 	const length, chunked, some = "Content-Length: 20\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n", "Content-Length: 20\r\n\r\n{\"user_id\""
@@ -60,7 +60,7 @@ func TestWithheldBody(t *testing.T) {
 // TestHeaderLines: a head that two readers may read in two ways is refused.
 func TestHeaderLines(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id := h.open(h.app, with())
 	body := `{"user_id":"u"}`
 	post := func(lines ...string) result {

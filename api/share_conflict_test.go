@@ -16,12 +16,12 @@ import (
 	"hongbao/test/wait"
 )
 
-// promisesBody are the promises of a proof.
-type promisesBody struct{ Count, Amount, Honoured, Owed, Paid, Voided int64 }
+// conflictsBody are the promises of a proof.
+type conflictsBody struct{ Count, Amount, Honoured, Owed, Paid, Voided int64 }
 
-// promised has a user win the next share of a packet in Redis, which in MySQL a
+// addConflict has a user win the next share of a packet in Redis, which in MySQL a
 // grab has that Redis lost; the claim is kept as the workflow keeps it.
-func (p proven) promised(user string, share int) (promiseID string) {
+func (p proofFixture) addConflict(user string, share int) (promiseID string) {
 	p.t.Helper()
 	ctx := p.t.Context()
 	c := packet.Claim{PacketID: p.id, UserID: fmt.Sprint("lost", share), ShareIndex: share, Amount: 250}
@@ -34,11 +34,11 @@ func (p proven) promised(user string, share int) (promiseID string) {
 	if r.json(p.t, &won); r.status != http.StatusCreated || won.ShareIndex != share || won.Amount != 250 {
 		p.t.Fatalf("%s", r)
 	}
-	return p.notBooked(user)
+	return p.addUnrecorded(user)
 }
 
-// notBooked keeps a user's claim, which MySQL refuses, as the workflow does.
-func (p proven) notBooked(user string) (promiseID string) {
+// addUnrecorded keeps a user's claim, which MySQL refuses, as the workflow does.
+func (p proofFixture) addUnrecorded(user string) (promiseID string) {
 	p.t.Helper()
 	c, _, err := p.pool.Claim(p.t.Context(), p.id, user)
 	p.check(err)
@@ -52,7 +52,7 @@ func (p proven) notBooked(user string) (promiseID string) {
 }
 
 // told checks that a user is told the same as ever, by a read and by a grab.
-func (p proven) told(user string, share int, id, status string) {
+func (p proofFixture) hasClaim(user string, share int, id, status string) {
 	p.t.Helper()
 	for _, r := range []result{p.as(p.app, "GET", "/v1/packets/"+p.id+"/grabs/"+user, ""), p.grab(p.app, p.id, user)} {
 		var c claimBody
@@ -63,9 +63,9 @@ func (p proven) told(user string, share int, id, status string) {
 	}
 }
 
-func (p proven) promises(step string, want promisesBody) {
+func (p proofFixture) showsConflicts(step string, want conflictsBody) {
 	p.t.Helper()
-	var got struct{ Promises promisesBody }
+	var got struct{ Promises conflictsBody }
 	p.as(p.app, "GET", "/v1/packets/"+p.id+"/proof", "").json(p.t, &got)
 	if got.Promises != want {
 		p.t.Errorf("%s: %+v, want %+v", step, got.Promises, want)
@@ -76,10 +76,10 @@ func (p proven) promises(step string, want promisesBody) {
 // about it, however little it is.
 func TestR10_Staff(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
-	p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
-	id := p.promised("late", 0)
-	p.told("late", 0, id, "failed")
+	h := newFixture(t, parts{})
+	p := proofFixture{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+	id := p.addConflict("late", 0)
+	p.hasClaim("late", 0, id, "failed")
 	if page := p.payouts("?packet_id=" + p.id); len(page.Items) != 2 {
 		t.Errorf("%+v", page.Items)
 	}
@@ -113,46 +113,46 @@ func TestR10_Staff(t *testing.T) {
 		t.Errorf("%+v", bulk)
 	}
 	p.agreed("payouts/"+id+"/retry", because) // fails unless the decision waits
-	p.told("late", 0, id, "pending")
+	p.hasClaim("late", 0, id, "pending")
 	if st := p.drive(id); st.Status != payout.StatusPaid {
 		t.Errorf("%+v", st)
 	}
-	p.told("late", 0, id, "paid")
+	p.hasClaim("late", 0, id, "paid")
 	if r := p.write(p.finance, "payouts/"+id+"/cancel", "too-late", because); r.code() != "not_retryable" {
 		t.Errorf("%s", r)
 	}
-	void := p.promised("later", 1)
+	void := p.addConflict("later", 1)
 	p.agreed("payouts/"+void+"/cancel", because)
 	p.drive(void)
-	p.told("later", 1, void, "cancelled")
+	p.hasClaim("later", 1, void, "cancelled")
 	p.shows("as without them", sums{paid: 500, remaining: 500})
 	p.drive(p.closeBooks())
 	_, err := p.store.FinishPacket(t.Context(), p.id, nil)
 	p.check(err)
 	p.check(p.pool.Retire(t.Context(), p.id))
-	p.told("late", 0, id, "paid") // from MySQL now
-	p.told("later", 1, void, "cancelled")
+	p.hasClaim("late", 0, id, "paid") // from MySQL now
+	p.hasClaim("later", 1, void, "cancelled")
 	p.shows("closed", sums{paid: 500, refunded: 500})
 }
 
-// TestR10_ProofLeavesPromisesOut: the packet's figures are the same whatever
+// TestR10_ProofExcludesShareConflicts: the packet's figures are the same whatever
 // becomes of a promise, and its own money is proven all the while.
-func TestR10_ProofLeavesPromisesOut(t *testing.T) {
+func TestR10_ProofExcludesShareConflicts(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
-	p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+	h := sharedFixture(t)
+	p := proofFixture{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 	own := sums{paid: 250, remaining: 750}
-	id := p.promised("late~declined", 0)
+	id := p.addConflict("late~declined", 0)
 	p.shows("promised", own)
-	p.promises("promised", promisesBody{Count: 1, Amount: 250})
+	p.showsConflicts("promised", conflictsBody{Count: 1, Amount: 250})
 	p.agreed("payouts/"+id+"/retry", because)
 	p.shows("honoured", own)
-	p.promises("honoured", promisesBody{1, 250, 250, 250, 0, 0})
+	p.showsConflicts("honoured", conflictsBody{1, 250, 250, 250, 0, 0})
 	p.drive(id)
 	p.shows("refused", own)
 	p.agreed("payouts/"+id+"/mark-paid", `{"reason":"r","evidence":"e"}`)
 	p.shows("paid outside", own)
-	p.promises("paid outside", promisesBody{1, 250, 250, 0, 250, 0})
+	p.showsConflicts("paid outside", conflictsBody{1, 250, 250, 0, 250, 0})
 	// What Redis gave out and nobody has booked when the books close is a
 	// difference, until it is kept as a promise.
 	p.grab(p.app, p.id, "slow")
@@ -160,24 +160,24 @@ func TestR10_ProofLeavesPromisesOut(t *testing.T) {
 	if got := p.proof(p.app, p.id); got.Balanced || len(got.Differences) != 1 {
 		t.Errorf("a claim that nobody has: %+v", got)
 	}
-	slow := p.notBooked("slow")
-	p.told("slow", 1, slow, "failed")
+	slow := p.addUnrecorded("slow")
+	p.hasClaim("slow", 1, slow, "failed")
 	p.shows("books closed", sums{paid: 250, refunding: 750})
-	p.promises("books closed", promisesBody{2, 500, 250, 0, 250, 0})
+	p.showsConflicts("books closed", conflictsBody{2, 500, 250, 0, 250, 0})
 	p.agreed("payouts/"+slow+"/retry", because)
 	p.drive(slow)
 	p.shows("paid by the house", sums{paid: 250, refunding: 750})
-	p.promises("paid by the house", promisesBody{2, 500, 500, 0, 500, 0})
+	p.showsConflicts("paid by the house", conflictsBody{2, 500, 500, 0, 500, 0})
 }
 
-// TestR10_SoldOutKnowsPromises: who was told that he has won is never among those
+// TestR10_SoldOutKnowsShareConflicts: who was told that he has won is never among those
 // to whom a process says "sold out" by itself, also when it has read the winners
 // from MySQL, where he is none; and his own list keeps what he was told.
-func TestR10_SoldOutKnowsPromises(t *testing.T) {
+func TestR10_SoldOutKnowsShareConflicts(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
-	p := proven{h, h.open(h.app, with("share_count", "1", "total_amount", "250"))}
-	id := p.promised("late", 0)
+	h := newFixture(t, parts{})
+	p := proofFixture{h, h.open(h.app, with("share_count", "1", "total_amount", "250"))}
+	id := p.addConflict("late", 0)
 	p.closeBooks()
 	closed, err := p.store.FinishPacket(t.Context(), p.id, nil)
 	if p.check(err); !closed {
@@ -185,7 +185,7 @@ func TestR10_SoldOutKnowsPromises(t *testing.T) {
 	}
 	p.check(p.pool.Retire(t.Context(), p.id))
 	p.tooLate(p.id)
-	p.told("late", 0, id, "failed")
+	p.hasClaim("late", 0, id, "failed")
 	var list claimsBody
 	p.as(p.app, "GET", "/v1/users/late/claims", "").json(t, &list)
 	if len(list.Items) != 1 || list.Items[0].Amount != 250 || list.Items[0].Payout.ID != id {
@@ -198,9 +198,9 @@ func TestR10_SoldOutKnowsPromises(t *testing.T) {
 // of the same share: the one who has it.
 func TestR10_ListOfAPacket(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
-	p := proven{h, h.open(h.app, with("share_count", "1", "total_amount", "250"))}
-	id := p.promised("late", 0)
+	h := sharedFixture(t)
+	p := proofFixture{h, h.open(h.app, with("share_count", "1", "total_amount", "250"))}
+	id := p.addConflict("late", 0)
 	luck := func(step string, want map[string]bool, sums map[string]int, list ...string) {
 		t.Helper()
 		for user, best := range want {
@@ -257,10 +257,10 @@ func TestR10_ListOfAPacket(t *testing.T) {
 // pool of MySQL's claims is there again when the list goes on.
 func TestR10_PagesOfAPacket(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
-	p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
-	p.promised("late0", 0)
-	p.promised("late1", 1)
+	h := sharedFixture(t)
+	p := proofFixture{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+	p.addConflict("late0", 0)
+	p.addConflict("late1", 1)
 	p.drive(p.closeBooks())
 	closed, err := p.store.FinishPacket(t.Context(), p.id, nil)
 	if p.check(err); !closed {
@@ -307,8 +307,8 @@ func TestR10_PagesOfAPacket(t *testing.T) {
 	}
 }
 
-// madeAgain makes the pool of a packet again from its rows, as a rebuild of its lane does.
-func (p proven) madeAgain() {
+// rebuildPool makes the pool of a packet again from its rows, as a rebuild of its lane does.
+func (p proofFixture) rebuildPool() {
 	p.t.Helper()
 	ctx := p.t.Context()
 	lane := packet.Lane(p.id, p.pool.Lanes())
@@ -333,27 +333,27 @@ func (p proven) madeAgain() {
 	})
 }
 
-// TestR10_SoldOutOfAPoolMadeAgain: a pool that was made again from the books has its
+// TestR10_SoldOutOfARebuiltPool: a pool that was made again from the books has its
 // promises beside the claims. A process that learns from it who has won knows both.
-func TestR10_SoldOutOfAPoolMadeAgain(t *testing.T) {
+func TestR10_SoldOutOfARebuiltPool(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr})
-	p := proven{h, h.open(h.app, with("share_count", "1", "total_amount", "250"))}
-	id := p.promised("late", 0)
-	p.madeAgain()
-	p.told("late", 0, id, "failed")
+	h := newFixture(t, parts{redis: stacktest.FreshRedis(t).Addr})
+	p := proofFixture{h, h.open(h.app, with("share_count", "1", "total_amount", "250"))}
+	id := p.addConflict("late", 0)
+	p.rebuildPool()
+	p.hasClaim("late", 0, id, "failed")
 	p.tooLate(p.id)
-	p.told("late", 0, id, "failed")
+	p.hasClaim("late", 0, id, "failed")
 }
 
-// TestR9_LuckOfAPoolMadeAgain: a packet whose recall was lost with Redis gives out shares
+// TestR9_LuckOfARebuiltPool: a packet whose recall was lost with Redis gives out shares
 // again. Whoever is luckier then has the best luck, whatever was told before.
-func TestR9_LuckOfAPoolMadeAgain(t *testing.T) {
+func TestR9_LuckOfARebuiltPool(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr})
-	var p proven
+	h := newFixture(t, parts{redis: stacktest.FreshRedis(t).Addr})
+	var p proofFixture
 	for lucky := false; !lucky; { // the second share is the larger one
-		p = proven{h, h.open(h.app, with("share_count", "2", "total_amount", "100000"))}
+		p = proofFixture{h, h.open(h.app, with("share_count", "2", "total_amount", "100000"))}
 		shares, err := p.store.SharesAfter(t.Context(), p.id, -1, 2)
 		p.check(err)
 		lucky = shares[1].Amount > shares[0].Amount
@@ -371,7 +371,7 @@ func TestR9_LuckOfAPoolMadeAgain(t *testing.T) {
 		}
 	}
 	best("first")
-	p.madeAgain()
+	p.rebuildPool()
 	if r := p.grab(p.app, p.id, "second"); r.status != http.StatusCreated {
 		t.Fatalf("%s", r)
 	}

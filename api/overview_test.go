@@ -19,7 +19,7 @@ import (
 )
 
 // serve runs another server of the house until what it returns is called.
-func (h *house) serve(server *api.Server) (stop func() error) {
+func (h *fixture) serve(server *api.Server) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx) }()
@@ -52,7 +52,7 @@ type dueBody struct {
 	More          bool
 }
 
-func (h *house) overview() overviewBody {
+func (h *fixture) overview() overviewBody {
 	h.t.Helper()
 	r := h.as(h.auditor, "GET", "/v1/staff/overview", "")
 	var o overviewBody
@@ -67,7 +67,7 @@ func (h *house) overview() overviewBody {
 // its end is counted.
 func TestOverview(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	if o := h.overview(); o.Money == nil || o.Money.Funded != 0 || !o.Money.Ties || len(o.Payments) != 0 {
 		t.Fatalf("empty: %+v", o)
 	}
@@ -102,7 +102,7 @@ func TestOverview(t *testing.T) {
 
 func TestPaymentSums(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	id, _ := h.failed()
 	h.failed()
 	for query, want := range map[string][2]int64{"": {6, 1500}, "?status=failed": {2, 500}, "?status=paid&packet_id=" + id: {2, 500},
@@ -132,7 +132,7 @@ func TestPaymentSums(t *testing.T) {
 // TestPayoutStatuses: the statuses of payouts that are named, in the order of the question.
 func TestPayoutStatuses(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id, bad := h.failed()
 	paid := h.payouts("?status=paid&packet_id=" + id).Items[0].ID
 	ask := func(ids ...string) result {
@@ -141,12 +141,12 @@ func TestPayoutStatuses(t *testing.T) {
 	var found struct {
 		Items []struct{ ID, Status string }
 	}
-	if ask(paid, "p"+nobody+"0000", bad).json(t, &found); fmt.Sprint(found.Items) != "[{"+paid+" paid} {"+bad+" failed}]" {
+	if ask(paid, "p"+anonymous+"0000", bad).json(t, &found); fmt.Sprint(found.Items) != "[{"+paid+" paid} {"+bad+" failed}]" {
 		t.Errorf("%v", found.Items)
 	}
 	var many []string
 	for i := range 100 {
-		many = append(many, payout.ID(payout.KindPayout, nobody, i))
+		many = append(many, payout.ID(payout.KindPayout, anonymous, i))
 	}
 	if r := ask(many...); r.status != http.StatusOK || !strings.Contains(string(r.body), `"items":[]`) {
 		t.Errorf("a hundred that are not there: %s", r)
@@ -166,7 +166,7 @@ func TestPayoutStatuses(t *testing.T) {
 // TestRetryOfNamedPayouts: a bulk retry can name its payouts.
 func TestRetryOfNamedPayouts(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id, bad := h.failed()
 	_, other := h.failed()
 	paid := h.payouts("?status=paid&packet_id=" + id).Items[0].ID
@@ -176,7 +176,7 @@ func TestRetryOfNamedPayouts(t *testing.T) {
 	for body, want := range map[string]string{
 		named(``): "filter.payout_ids wrong_length", named(`"x"`): "filter.payout_ids[0] invalid_format",
 		named(`"` + bad + `","` + bad + `"`): "filter.payout_ids[1] duplicate", named(`"r` + bad[1:] + `"`): "filter.payout_ids[0] " +
-			"invalid_format", named(`"` + bad + `","p` + nobody + `0000"`): "filter.payout_ids[1] invalid_format",
+			"invalid_format", named(`"` + bad + `","p` + anonymous + `0000"`): "filter.payout_ids[1] invalid_format",
 		`{"reason":"r","filter":{"status":"failed","payout_ids":["` + bad + `"]}}`: "filter.payout_ids invalid_format",
 	} {
 		if r := h.write(h.finance, "payouts/retry", "bad", body); r.status != 422 || fmt.Sprint(fieldsOf(t, r)) != "["+want+"]" {
@@ -200,7 +200,7 @@ func TestRetryOfNamedPayouts(t *testing.T) {
 // TestRetryPreview: a payout's page tells what a retry would do, to every role.
 func TestRetryPreview(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 250 }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 250 }})
 	id, bad := h.failed()
 	var p struct {
 		Retry struct {
@@ -240,7 +240,7 @@ func TestRetryPreview(t *testing.T) {
 // and lose them with it; what is shown besides counts for nothing.
 func TestActsAs(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	server, err := api.New(h.cfg)
 	h.check(err)
 	h.check(server.Listen())
@@ -312,7 +312,7 @@ func TestActsAs(t *testing.T) {
 // TestStaffGrabs: staff sees who got what of a packet of any app.
 func TestStaffGrabs(t *testing.T) {
 	t.Parallel()
-	h := sharedHouse(t)
+	h := sharedFixture(t)
 	id, _ := h.failed()
 	want := h.as(h.app, "GET", "/v1/packets/"+id+"/grabs?limit=2", "")
 	got := h.as(h.auditor, "GET", "/v1/staff/packets/"+id+"/grabs?limit=2", "")
@@ -326,7 +326,7 @@ func TestStaffGrabs(t *testing.T) {
 	if r := h.as(h.ops, "GET", "/v1/staff/packets/"+id+"/grabs?cursor="+url.QueryEscape(page.NextCursor), ""); r.status != http.StatusOK {
 		t.Errorf("%s", r)
 	}
-	if r := h.as(h.ops, "GET", "/v1/staff/packets/"+nobody+"/grabs", ""); r.code() != "packet_not_found" {
+	if r := h.as(h.ops, "GET", "/v1/staff/packets/"+anonymous+"/grabs", ""); r.code() != "packet_not_found" {
 		t.Errorf("%s", r)
 	}
 }
@@ -335,7 +335,7 @@ func TestStaffGrabs(t *testing.T) {
 // the listener stays as it was.
 func TestConsoleMounted(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	server, err := api.New(h.cfg)
 	h.check(err)
 	server.MountConsole(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -388,7 +388,7 @@ func TestConsoleMounted(t *testing.T) {
 // TestActivityOfMinutes: what is booked is counted in its minute.
 func TestActivityOfMinutes(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, parts{})
+	h := newFixture(t, parts{})
 	h.failed() // three grabs of 250, two of them paid
 	var a struct {
 		Minutes []struct {
