@@ -16,8 +16,8 @@ import (
 // statusLimit bounds the look at a payout's status on the grab path.
 const statusLimit = 300 * time.Millisecond
 
-// grabShare answers with the first line of api.md's table that fits; the order
-// is decided in grab.lua, and in grabFromRow for packets no longer in Redis.
+// grabShare returns the first outcome that applies, in the order of packet.GrabResult.
+// grab.lua decides it; grabFromRow decides for packets no longer in Redis.
 func grabShare(r *request) (answer, error) {
 	// An id that cannot be one is not found, like one that nobody has: behind the body.
 	id, idErr := r.packetID()

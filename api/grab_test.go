@@ -15,7 +15,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestGrabTable: the lines of api.md's table, for a packet in each state.
+// TestGrabTable: each outcome of a grab, for a packet in each state.
 func TestGrabTable(t *testing.T) {
 	t.Parallel()
 	h := sharedFixture(t)

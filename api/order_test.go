@@ -10,7 +10,7 @@ import (
 )
 
 // TestBodyBeforeState: a body is judged before anybody looks for what the path names,
-// whether that could be there or not: api.md's order is body, fields, idempotency, state.
+// whether that could be there or not: the order of checks is body, fields, idempotency, state.
 func TestBodyBeforeState(t *testing.T) {
 	t.Parallel()
 	h := sharedFixture(t)

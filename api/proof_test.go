@@ -82,8 +82,7 @@ func (p proofFixture) closeBooks() (refund string) {
 	return payout.ID(payout.KindRefund, p.id, 0)
 }
 
-// TestProofOfEveryEnd: where api.md says the money is, for each way in which it
-// can get there.
+// TestProofOfEveryEnd: the proof names the right account for each way in which a packet ends.
 func TestProofOfEveryEnd(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})

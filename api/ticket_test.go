@@ -162,8 +162,8 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// TestTicketOrder: the lines of api.md's table come in their order, whether or not there
-// is a ticket, from Redis and from MySQL.
+// TestTicketOrder: the outcomes of a grab keep their order of precedence, with and without
+// a ticket, from Redis and from MySQL.
 func TestTicketOrder(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})

@@ -754,7 +754,7 @@ func TestComposeVariables(t *testing.T) {
 			t.Errorf("%s is no token of role %s", name, role)
 		}
 	}
-	if readme := readRepo(t, "README.md"); !strings.Contains(readme, said["HB_APP_KEY"]) {
-		t.Error("README.md shows another key of the app demo")
+	if doc := readRepo(t, "docs/docker.md"); !strings.Contains(doc, said["HB_APP_KEY"]) {
+		t.Error("docs/docker.md shows another key of the app demo")
 	}
 }

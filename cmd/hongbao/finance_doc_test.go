@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,10 +13,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// typed are the hongbao lines of the blocks of docs/finance.md, block by block.
-func typed(t *testing.T) (blocks [][]string) {
+// typed returns the hongbao lines of the blocks of a document, block by block.
+func typed(t *testing.T, doc string) (blocks [][]string) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/finance.md")
+	text, err := os.ReadFile("../../docs/" + doc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,12 +47,28 @@ func words(line string) (args []string, code int) {
 	return args, code
 }
 
+// TestFinanceChinese: docs/finance.zh-CN.md has the commands of docs/finance.md; reasons and comments are translated.
+func TestFinanceChinese(t *testing.T) {
+	said := regexp.MustCompile(`\s*#.*|'[^']*'`)
+	commands := func(doc string) (out []string) {
+		for _, block := range typed(t, doc) {
+			for _, line := range append(block, "") {
+				out = append(out, said.ReplaceAllString(line, ""))
+			}
+		}
+		return out
+	}
+	if en, zh := commands("finance.md"), commands("finance.zh-CN.md"); !slices.Equal(en, zh) {
+		t.Errorf("commands differ:\nen %q\nzh %q", en, zh)
+	}
+}
+
 // TestFinanceWalk types docs/finance.md, line by line, and sees a payout that
 // failed end as paid, one end as cancelled, and many go out again.
 func TestFinanceWalk(t *testing.T) {
 	t.Parallel()
 	d := newDeskTest(t)
-	blocks := typed(t)
+	blocks := typed(t, "finance.md")
 	text, err := os.ReadFile("../../docs/finance.md")
 	d.check(err)
 	_, said, _ := strings.Cut(string(text), "The exit code says what became of it:")

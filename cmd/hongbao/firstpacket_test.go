@@ -16,7 +16,7 @@ import (
 	"hongbao/internal/money"
 )
 
-// tinyAPI answers as api.md says, from memory and at once. It shows that the first
+// tinyAPI answers like the API, from memory and at once. It shows that the first
 // packet calls the right routes and checks every answer; the end-to-end tests show
 // that the product answers so.
 type tinyAPI struct {

@@ -1,8 +1,8 @@
 package packet
 
 // GrabResult is the outcome of one grab. The order of the constants is the
-// order of precedence: the first that fits is the answer (api.md, grab.lua and
-// the table tests keep the same order).
+// order of precedence: the first that fits is the answer (grab.lua and the
+// table tests keep the same order).
 type GrabResult int
 
 // The outcomes.

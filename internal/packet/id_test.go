@@ -94,7 +94,7 @@ func TestGrabResultNames(t *testing.T) {
 	if len(seen) != len(grabNames) || GrabResult(-1).String() != "invalid" || (GrabWon+1).String() != "invalid" {
 		t.Errorf("%d names of %d", len(seen), len(grabNames))
 	}
-	// The order of precedence of api.md.
+	// The order of precedence of outcomes.
 	if !(GrabUnavailable < GrabNotFound && GrabNotFound < GrabReplayed && GrabReplayed < GrabNotOpenYet && GrabNotOpenYet < GrabNotEligible &&
 		GrabNotEligible < GrabSoldOut && GrabSoldOut < GrabExpired && GrabExpired < GrabWon) {
 		t.Error("the outcomes are not in their order of precedence")

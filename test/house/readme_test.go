@@ -16,7 +16,8 @@ var (
 )
 
 // shape is what two languages of one document must share: the levels of the
-// headings, every code block, the code in the running text, the links.
+// headings, every code block, the code in the running text, the links. A link
+// to a Chinese document counts as one to its English original.
 func shape(text string) (levels, blocks, code, links []string) {
 	blocks = codeBlock.FindAllString(text, -1)
 	rest := codeBlock.ReplaceAllString(text, "")
@@ -24,7 +25,7 @@ func shape(text string) (levels, blocks, code, links []string) {
 	code = inlineCode.FindAllString(rest, -1)
 	for _, m := range mdLink.FindAllStringSubmatch(rest, -1) {
 		if !strings.HasPrefix(m[1], "README") {
-			links = append(links, m[1])
+			links = append(links, strings.Replace(m[1], ".zh-CN.md", ".md", 1))
 		}
 	}
 	slices.Sort(code)
