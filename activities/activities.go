@@ -45,11 +45,11 @@ type ClaimBook interface {
 type Cashbook interface {
 	ClaimBook
 	BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
-		payout.Begun, error)
+		payout.SendStart, error)
 	Late(ctx context.Context, c packet.Claim) (bool, error)
 	PaymentState(ctx context.Context, id string) (payout.State, error)
 	ExpireCharge(ctx context.Context, id string) (payout.State, error)
-	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
+	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.SendStart, error)
 	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)
 	BeginAsk(ctx context.Context, orderNo string, by payout.Adapter) (time.Time, error)
 	Decisions
@@ -69,7 +69,7 @@ type Decisions interface {
 type Pool interface {
 	OpenPool(ctx context.Context, id string, shares []money.Fen, progress func(loaded int)) error
 	Reject(ctx context.Context, id string, f packet.Failure) error
-	ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.Remainder, error)
+	ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.PoolCloseResult, error)
 	Retire(ctx context.Context, id string) error
 	PoolReader
 }
@@ -97,7 +97,7 @@ type Provider interface {
 	Limits() payout.Limits
 	EncodeRequest(payout.Instruction) ([]byte, error)
 	Send(ctx context.Context, o payout.Order) payout.Observation
-	Ask(ctx context.Context, op payout.Op, orderNo string) payout.Observation
+	Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation
 }
 
 // Starter gives a claim a run unless one is open, and reports whether it started

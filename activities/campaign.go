@@ -23,7 +23,7 @@ type CampaignBook interface {
 
 // Staging is the part of Redis in which packets begin.
 type Staging interface {
-	Create(ctx context.Context, p packet.Packet, eligible []string, opensAt *time.Time, life, busy time.Duration) (packet.Staged, error)
+	Create(ctx context.Context, p packet.Packet, eligible []string, opensAt *time.Time, life, busy time.Duration) (packet.StageResult, error)
 }
 
 // Campaigns are the steps of campaigns.
@@ -100,11 +100,11 @@ func (a *Campaigns) make(ctx context.Context, c campaign.Campaign, day campaign.
 		if over {
 			return campaign.DayMissed, nil
 		}
-		return "", fmt.Errorf("%d of %d users who may grab are known: %w", n, p.EligibleCount, packet.ErrGone)
+		return "", fmt.Errorf("%d of %d users who may grab are known: %w", n, p.EligibleCount, packet.ErrPoolGone)
 	}
 	staged, err := a.Pool.Create(ctx, p, c.Template.Eligible, &day.OpensAt, life, time.Second)
 	switch {
-	case errors.Is(err, packet.ErrPast): // it is not there
+	case errors.Is(err, packet.ErrExpiresInPast): // it is not there
 		return campaign.DayMissed, nil
 	case err != nil:
 		return "", err

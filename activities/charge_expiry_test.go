@@ -30,7 +30,7 @@ func (b *book) ExpireCharge(_ context.Context, id string) (payout.State, error) 
 		return st, nil
 	}
 	st.Status, st.Step, st.Failure = payout.StatusFailed, payout.Step{Do: payout.ActionEnd},
-		payout.FailureOf(payout.KindCharge, payout.FailureLapsed, "")
+		payout.FailureOf(payout.KindCharge, payout.FailureExpiredBeforeCharge, "")
 	return st, nil
 }
 
@@ -80,7 +80,7 @@ func TestR2_LapsesByTheClockOfThePool(t *testing.T) {
 					tc.sends)
 			}
 			if ended := tc.lapses == 1 && !tc.late; ended != (out.Observation == nil && out.State.Status == payout.StatusFailed &&
-				out.State.Failure.Code == payout.FailureLapsed) {
+				out.State.Failure.Code == payout.FailureExpiredBeforeCharge) {
 				t.Errorf("%+v", out)
 			}
 		})

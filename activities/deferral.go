@@ -9,13 +9,13 @@ import (
 
 // parked returns the payment as it is, with its send due later. What is not a
 // send, because the row has moved, is not kept waiting.
-func (a *Payments) parked(ctx context.Context, id string, why payout.Deferral, wait time.Duration) (payout.Begun, error) {
+func (a *Payments) parked(ctx context.Context, id string, why payout.Deferral, wait time.Duration) (payout.SendStart, error) {
 	st, err := a.Cashbook.PaymentState(ctx, id)
 	if err != nil {
-		return payout.Begun{}, typed(err)
+		return payout.SendStart{}, typed(err)
 	}
 	a.park(&st, why, wait)
-	return payout.Begun{State: st}, nil
+	return payout.SendStart{State: st}, nil
 }
 
 func (a *Payments) park(st *payout.State, why payout.Deferral, wait time.Duration) {
@@ -24,7 +24,7 @@ func (a *Payments) park(st *payout.State, why payout.Deferral, wait time.Duratio
 	}
 	at := st.Clock.Add(wait)
 	if at.After(st.Step.At) {
-		st.Step.At, st.Step.Parked = at, why
+		st.Step.At, st.Step.Deferred = at, why
 	}
 }
 

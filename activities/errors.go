@@ -46,13 +46,13 @@ func typed(err error) error {
 		return temporal.NewNonRetryableApplicationError(err.Error(), TypeNotClosing, err)
 	case errors.Is(err, packet.ErrNotDeclined):
 		return temporal.NewNonRetryableApplicationError(err.Error(), TypeNotDeclined, err)
-	case errors.Is(err, payout.ErrOtherProvider):
+	case errors.Is(err, payout.ErrWrongProvider):
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeOtherProvider, err)
-	case errors.Is(err, packet.ErrGone):
+	case errors.Is(err, packet.ErrPoolGone):
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeGone, err)
 	case errors.Is(err, packet.ErrNotFound):
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeNotFound, err)
-	case errors.Is(err, packet.ErrUnavailable), errors.Is(err, payout.ErrBooksRestored):
+	case errors.Is(err, packet.ErrUnavailable), errors.Is(err, payout.ErrMySQLRestored):
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeUnavailable, err)
 	}
 	return err

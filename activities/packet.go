@@ -54,7 +54,7 @@ func (a *Packets) RecordPacket(ctx context.Context, p packet.Packet) (packet.Sta
 			if rec, err := a.Books.Packet(ctx, p.ID); err == nil && rec.BodyHash == p.BodyHash {
 				return rec.Stored, nil
 			}
-			return "", typed(fmt.Errorf("packet %s: eligible list has %d of %d ids: %w", p.ID, len(eligible), p.EligibleCount, packet.ErrGone))
+			return "", typed(fmt.Errorf("packet %s: eligible list has %d of %d ids: %w", p.ID, len(eligible), p.EligibleCount, packet.ErrPoolGone))
 		}
 	}
 	status, err := a.Books.RecordPacket(ctx, p, sealed, eligible, a.Provider.Name())
@@ -106,7 +106,7 @@ func (a *Packets) OpenPool(ctx context.Context, id string) error {
 		}
 	}
 	err := a.Pool.OpenPool(ctx, id, shares, nil)
-	if errors.Is(err, packet.ErrGone) {
+	if errors.Is(err, packet.ErrPoolGone) {
 		err = cmp.Or(a.remake(ctx, id), err)
 	}
 	if err != nil {
@@ -144,7 +144,7 @@ func (a *Packets) RejectPacket(ctx context.Context, id string, f payout.Failure)
 		failure = *rec.Failure
 	}
 	err = a.Pool.Reject(ctx, id, failure)
-	if errors.Is(err, packet.ErrGone) || errors.Is(err, packet.ErrNotFound) {
+	if errors.Is(err, packet.ErrPoolGone) || errors.Is(err, packet.ErrNotFound) {
 		return nil // the pool was lost; the row says the same
 	}
 	return typed(err)
@@ -158,7 +158,7 @@ func (a *Packets) BeginClosing(ctx context.Context, id string, reason packet.Clo
 
 // ClosePool ends grabbing and returns what was claimed, the same at every
 // repeat; for expiry it may answer "not yet" by Redis TIME (Remainder.NotYet).
-func (a *Packets) ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.Remainder, error) {
+func (a *Packets) ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.PoolCloseResult, error) {
 	rem, err := a.Pool.ClosePool(ctx, id, reason)
 	if err != nil {
 		return rem, typed(err)

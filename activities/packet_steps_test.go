@@ -73,8 +73,8 @@ func (w *whole) BeginClosing(context.Context, string, packet.CloseReason) (packe
 	return packet.StatusClosing, w.do("begin closing")
 }
 
-func (w *whole) ClosePool(_ context.Context, _ string, reason packet.CloseReason) (packet.Remainder, error) {
-	return packet.Remainder{NotYet: w.notYet, Reason: reason}, w.do("close pool")
+func (w *whole) ClosePool(_ context.Context, _ string, reason packet.CloseReason) (packet.PoolCloseResult, error) {
+	return packet.PoolCloseResult{NotYet: w.notYet, Reason: reason}, w.do("close pool")
 }
 
 func (w *whole) CorrectReason(_ context.Context, _ string, reason packet.CloseReason) error {

@@ -45,9 +45,9 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) 
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	op := opOf(id)
 	if !a.short(ctx, op) {
-		return a.payLater(ctx, c, payout.ParkedNot, 0)
+		return a.payLater(ctx, c, payout.NotDeferred, 0)
 	}
-	if why, wait := a.Gate.admit(ctx, op, id); why != payout.ParkedNot {
+	if why, wait := a.Gate.admit(ctx, op, id); why != payout.NotDeferred {
 		return a.payLater(ctx, c, why, wait)
 	}
 	noted := a.clock() // not later than the note itself
@@ -56,8 +56,8 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) 
 	case err != nil:
 		a.Gate.cancel(op)
 		return Outcome{}, typed(err)
-	case begun.Held != nil:
-		return a.payLater(ctx, c, payout.ParkedHeld, a.Gate.hold(op, id))
+	case begun.Hold != nil:
+		return a.payLater(ctx, c, payout.DeferredHeld, a.Gate.hold(op, id))
 	case begun.Order == nil, passed(noted, a.clock()) >= payout.LeaveWithin:
 		a.Gate.cancel(op)
 		return Outcome{State: begun.State}, nil
@@ -80,7 +80,7 @@ func (a *Payments) payLater(ctx context.Context, c packet.Claim, why payout.Defe
 	if err != nil {
 		return Outcome{}, typed(err)
 	}
-	if why != payout.ParkedNot {
+	if why != payout.NotDeferred {
 		a.park(&st, why, wait)
 	}
 	return Outcome{State: st}, nil

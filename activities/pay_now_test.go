@@ -34,26 +34,26 @@ func (r *rows) state(id string) payout.State {
 	case len(r.settled) > 0:
 		st.Status, st.Step = payout.StatusPaid, payout.Step{Do: payout.ActionEnd}
 	case r.noted:
-		st.Status, st.Step = payout.StatusSending, payout.Step{Do: payout.ActionAsk, OrderNo: payout.OrderNo(id, 1)}
+		st.Status, st.Step = payout.StatusSending, payout.Step{Do: payout.ActionQuery, OrderNo: payout.OrderNo(id, 1)}
 	}
 	return st
 }
 
 func (r *rows) BeginClaim(_ context.Context, c packet.Claim, _ string, _ payout.Limits, _ func(payout.Instruction) ([]byte, error)) (
-	payout.Begun, error) {
+	payout.SendStart, error) {
 	r.did = append(r.did, "begin")
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	if r.beginErr != nil || r.held != nil {
-		return payout.Begun{Held: r.held}, r.beginErr
+		return payout.SendStart{Hold: r.held}, r.beginErr
 	}
 	if r.booked {
-		return payout.Begun{State: r.state(id)}, nil
+		return payout.SendStart{State: r.state(id)}, nil
 	}
 	r.booked, r.noted = true, true
 	if r.begun != nil {
 		r.begun()
 	}
-	return payout.Begun{State: r.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1),
+	return payout.SendStart{State: r.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1),
 		Request: []byte("stored"), Send: 1}}, nil
 }
 
@@ -156,8 +156,8 @@ func TestR3_PayNowAgainSendsNothing(t *testing.T) {
 		crash func(s *short) // in the first life, which ends there
 		want  payout.Action
 	}{
-		"before the send":       {func(s *short) { s.rows.begun = func() { panic("killed") } }, payout.ActionAsk},
-		"while it is under way": {func(s *short) { s.wire.took = func() { panic("killed") } }, payout.ActionAsk},
+		"before the send":       {func(s *short) { s.rows.begun = func() { panic("killed") } }, payout.ActionQuery},
+		"while it is under way": {func(s *short) { s.wire.took = func() { panic("killed") } }, payout.ActionQuery},
 		"after it was booked":   {func(*short) {}, payout.ActionEnd},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestR4_PayNowLeavesInTime(t *testing.T) {
 			s := newShort(nil)
 			s.rows.begun = func() { s.at = later(s.at) }
 			got, err := s.pay(t)
-			if err != nil || got.State.Step.Do != payout.ActionAsk || got.Observation != nil {
+			if err != nil || got.State.Step.Do != payout.ActionQuery || got.Observation != nil {
 				t.Errorf("%+v, %v", got, err)
 			}
 			s.want(t, "begin")
@@ -243,18 +243,18 @@ func TestPayNowParks(t *testing.T) {
 		want  payout.Deferral
 		did   []string
 	}{
-		"held": {nil, func(s *short) { s.rows.held = &payout.Hold{By: "ops"} }, payout.ParkedHeld, []string{"begin", "book"}},
+		"held": {nil, func(s *short) { s.rows.held = &payout.Hold{By: "ops"} }, payout.DeferredHeld, []string{"begin", "book"}},
 		"low balance": {nil, func(s *short) {
 			for n := 1; n < 4; n++ {
 				s.Gate.report(t.Context(), payout.OpTransfer, paymentID(n), low)
 			}
-		}, payout.ParkedLowBalance, []string{"book"}},
-		"pace": {busy(time.Minute), func(*short) {}, payout.ParkedPace, []string{"book"}},
+		}, payout.DeferredLowBalance, []string{"book"}},
+		"pace": {busy(time.Minute), func(*short) {}, payout.DeferredThrottled, []string{"book"}},
 		"slow": {nil, func(s *short) {
 			for range slowCalls + 1 {
 				s.calls.note(payout.OpTransfer, slowCall+1, s.at)
 			}
-		}, payout.ParkedNot, []string{"book"}},
+		}, payout.NotDeferred, []string{"book"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShort(tc.pacer)
@@ -264,7 +264,7 @@ func TestPayNowParks(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.want(t, tc.did...)
-			if step := got.State.Step; step.Do != payout.ActionSend || step.Parked != tc.want || step.At.IsZero() != (tc.want == payout.ParkedNot) {
+			if step := got.State.Step; step.Do != payout.ActionSend || step.Deferred != tc.want || step.At.IsZero() != (tc.want == payout.NotDeferred) {
 				t.Errorf("next: %+v", step)
 			}
 		})
@@ -277,7 +277,7 @@ func TestPayNowWithoutTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), PayNowCall+PayNowBook-time.Millisecond)
 	defer cancel()
 	got, err := s.PayNow(ctx, packet.Claim{PacketID: "0123456789abcdefghij", UserID: "u", Amount: 5})
-	if err != nil || got.State.Step.Do != payout.ActionSend || got.State.Step.Parked != payout.ParkedNot {
+	if err != nil || got.State.Step.Do != payout.ActionSend || got.State.Step.Deferred != payout.NotDeferred {
 		t.Errorf("%+v, %v", got, err)
 	}
 	s.want(t, "book")

@@ -60,14 +60,14 @@ func (a *Payments) ReadPayment(ctx context.Context, id string) (payout.State, er
 // says what to do instead. A repeat finds the note and asks: it never sends twice
 // under one note. While the provider is in trouble or held, nothing is noted and the
 // step is due later (Gate). noted is not later than the note.
-func (a *Payments) begin(ctx context.Context, id string) (begun payout.Begun, noted time.Time, err error) {
+func (a *Payments) begin(ctx context.Context, id string) (begun payout.SendStart, noted time.Time, err error) {
 	op := opOf(id)
 	if op == payout.OpCharge {
 		if st, ended, err := a.lapse(ctx, id); ended || err != nil {
-			return payout.Begun{State: st}, noted, err
+			return payout.SendStart{State: st}, noted, err
 		}
 	}
-	if why, wait := a.Gate.admit(ctx, op, id); why != payout.ParkedNot {
+	if why, wait := a.Gate.admit(ctx, op, id); why != payout.NotDeferred {
 		begun, err = a.parked(ctx, id, why, wait)
 		return begun, noted, err
 	}
@@ -76,8 +76,8 @@ func (a *Payments) begin(ctx context.Context, id string) (begun payout.Begun, no
 	switch {
 	case err != nil:
 		a.Gate.cancel(op)
-	case begun.Held != nil:
-		a.park(&begun.State, payout.ParkedHeld, a.Gate.hold(op, id))
+	case begun.Hold != nil:
+		a.park(&begun.State, payout.DeferredHeld, a.Gate.hold(op, id))
 	case begun.Order == nil:
 		a.Gate.cancel(op)
 	default:
@@ -89,7 +89,7 @@ func (a *Payments) begin(ctx context.Context, id string) (begun payout.Begun, no
 // deliver makes the call of a noted send. Whatever happens is an observation.
 func (a *Payments) deliver(ctx context.Context, o payout.Order) (seen payout.Observation) {
 	began := a.clock()
-	step := failpoint.Of(o.OrderNo, failpoint.ChargeSend, failpoint.PayoutSend, failpoint.RefundSend)
+	step := failpoint.ForPayment(o.OrderNo, failpoint.ChargeSend, failpoint.PayoutSend, failpoint.RefundSend)
 	_ = failpoint.Do(step, func() error {
 		seen = a.Provider.Send(ctx, o)
 		return nil
@@ -119,7 +119,7 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 	}
 	var seen payout.Observation
 	_ = failpoint.Do(failpoint.OrderAsk, func() error { // whatever happens is an observation
-		seen = a.Provider.Ask(ctx, payout.OpOf(parts.Kind), orderNo)
+		seen = a.Provider.Query(ctx, payout.OpOf(parts.Kind), orderNo)
 		return nil
 	})
 	a.Gate.report(ctx, payout.OpOf(parts.Kind), parts.PaymentID, seen)
@@ -134,10 +134,10 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 // written of what another provider says, either.
 func (a *Payments) Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error) {
 	st, err := a.Cashbook.Settle(ctx, o, asked)
-	if errors.Is(err, payout.ErrOtherProvider) {
+	if errors.Is(err, payout.ErrWrongProvider) {
 		logger(ctx).Error("An answer of another provider, or about another account there, is left out.", "order_no", asked, "error", err)
 	}
-	if errors.Is(err, packet.ErrNotFound) || errors.Is(err, payout.ErrOtherProvider) {
+	if errors.Is(err, packet.ErrNotFound) || errors.Is(err, payout.ErrWrongProvider) {
 		st, err = a.Cashbook.PaymentState(ctx, paymentOf(asked))
 	}
 	if err != nil {

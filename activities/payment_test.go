@@ -25,12 +25,12 @@ func (a ahead) BeginAsk(context.Context, string, payout.Adapter) (time.Time, err
 }
 
 // Ask answers after three seconds, by this machine's clock.
-func (b *bank) Ask(_ context.Context, _ payout.Op, orderNo string) payout.Observation {
+func (b *bank) Query(_ context.Context, _ payout.Op, orderNo string) payout.Observation {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asks++
 	now := time.Now().UTC()
-	return payout.Observation{Source: payout.SourceAsk, Kind: payout.ObsDeclined, OrderNo: orderNo, StartedAt: now,
+	return payout.Observation{Source: payout.SourceQuery, Kind: payout.ObsDeclined, OrderNo: orderNo, StartedAt: now,
 		EndedAt: now.Add(3 * time.Second)}
 }
 
@@ -102,15 +102,15 @@ func TestR13_SettleOfALostNumber(t *testing.T) {
 type foreign struct{ lacking }
 
 func (foreign) BeginAsk(context.Context, string, payout.Adapter) (time.Time, error) {
-	return time.Time{}, payout.ErrOtherProvider
+	return time.Time{}, payout.ErrWrongProvider
 }
 
-func (foreign) BeginSend(context.Context, string, payout.Limits, func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
-	return payout.Begun{}, payout.ErrOtherProvider
+func (foreign) BeginSend(context.Context, string, payout.Limits, func(payout.Instruction) ([]byte, error)) (payout.SendStart, error) {
+	return payout.SendStart{}, payout.ErrWrongProvider
 }
 
 func (foreign) Settle(context.Context, payout.Observation, string) (payout.State, error) {
-	return payout.State{}, payout.ErrOtherProvider
+	return payout.State{}, payout.ErrWrongProvider
 }
 
 // TestStepsOfAnotherProvider: a worker of another account sends and asks nothing, and its steps

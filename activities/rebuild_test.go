@@ -25,7 +25,7 @@ type lostPool struct {
 func (l *lostPool) Packet(context.Context, string) (packet.Record, error) { return l.row, nil }
 
 func (*lostPool) OpenPool(context.Context, string, []money.Fen, func(int)) error {
-	return packet.ErrGone
+	return packet.ErrPoolGone
 }
 
 func (l *lostPool) View(context.Context, string) (packet.PoolView, error) {
@@ -63,7 +63,7 @@ func TestR9_LostPoolShutsItsLane(t *testing.T) {
 		"closing":            {func(l *lostPool, _ *Packets) { l.row.Stored = packet.StatusClosing }, 0},
 		"about to expire":    {func(l *lostPool, _ *Packets) { l.row.ExpiresAt = time.Now().Add(remakeFrom / 2) }, 0},
 		"made meanwhile":     {func(l *lostPool, _ *Packets) { l.there = true }, 0},
-		"books are restored": {func(l *lostPool, _ *Packets) { l.restored = payout.ErrBooksRestored }, 0},
+		"books are restored": {func(l *lostPool, _ *Packets) { l.restored = payout.ErrMySQLRestored }, 0},
 		"rebuilt by hand":    {func(_ *lostPool, p *Packets) { p.Remake = nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,8 +35,8 @@ type StatementBook interface {
 	SaveStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, lines []payout.StatementLine) error
 	SealStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, readAt time.Time) error
 	CompareLines(ctx context.Context, r payout.Reconciliation, after int64, unsettled bool, limit int) (int64, error)
-	ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.PostingPlace,
-		limit int) (payout.PostingPage, error)
+	ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.TransferCursor,
+		limit int) (payout.TransferPage, error)
 	ReviewBreaks(ctx context.Context, r payout.Reconciliation, after int64, limit int) (int64, error)
 	Unsettled(ctx context.Context, r payout.Reconciliation) (int64, error)
 }
@@ -131,10 +131,10 @@ func inBatches(ctx context.Context, do func(after int64) (int64, error)) error {
 
 // ComparePostings compares the day's postings with the statements. Days that
 // have to be read before all of them can be judged are told.
-func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconciliation) (payout.PostingPage, error) {
+func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconciliation) (payout.TransferPage, error) {
 	defer heartbeat(ctx)()
-	all := payout.PostingPage{Missing: map[payout.Op]payout.Sum{}}
-	for at := (payout.PostingPlace{}); ; {
+	all := payout.TransferPage{Missing: map[payout.Op]payout.Sum{}}
+	for at := (payout.TransferCursor{}); ; {
 		page, err := a.Book.ComparePostings(ctx, r, a.Provider.Zone(), at, compareBatch)
 		if err == nil {
 			err = ctx.Err()

@@ -98,7 +98,7 @@ func (a *Payments) sendWithin(ctx context.Context, id string, call, book time.Du
 // But an answer that comes when the send no longer counts as open is not booked
 // beside the caller's back: a later send may be open by now, and is not to be taken
 // for answered.
-func (a *Payments) sendNow(ctx context.Context, begun payout.Begun, noted time.Time, call, book time.Duration) Outcome {
+func (a *Payments) sendNow(ctx context.Context, begun payout.SendStart, noted time.Time, call, book time.Duration) Outcome {
 	o := *begun.Order
 	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), call)
 	seen := a.deliver(callCtx, o)

@@ -19,19 +19,19 @@ func (r *rows) PaymentState(_ context.Context, id string) (payout.State, error) 
 	return r.state(id), nil
 }
 
-func (r *rows) BeginSend(_ context.Context, id string, _ payout.Limits, _ func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+func (r *rows) BeginSend(_ context.Context, id string, _ payout.Limits, _ func(payout.Instruction) ([]byte, error)) (payout.SendStart, error) {
 	r.did = append(r.did, "note")
 	if r.beginErr != nil {
-		return payout.Begun{}, r.beginErr
+		return payout.SendStart{}, r.beginErr
 	}
 	if r.held != nil || r.noted {
-		return payout.Begun{State: r.state(id), Held: r.held}, nil
+		return payout.SendStart{State: r.state(id), Hold: r.held}, nil
 	}
 	r.noted = true
 	if r.begun != nil {
 		r.begun()
 	}
-	return payout.Begun{State: r.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1),
+	return payout.SendStart{State: r.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1),
 		Request: []byte("stored"), Send: 1}}, nil
 }
 
@@ -75,8 +75,8 @@ func TestR3_SendAgainSendsNothing(t *testing.T) {
 		crash func(s *short) // in the first life, which ends there
 		want  payout.Action
 	}{
-		"before the send":       {func(s *short) { s.rows.begun = func() { panic("killed") } }, payout.ActionAsk},
-		"while it is under way": {func(s *short) { s.wire.took = func() { panic("killed") } }, payout.ActionAsk},
+		"before the send":       {func(s *short) { s.rows.begun = func() { panic("killed") } }, payout.ActionQuery},
+		"while it is under way": {func(s *short) { s.wire.took = func() { panic("killed") } }, payout.ActionQuery},
 		"after it was booked":   {func(*short) {}, payout.ActionEnd},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestR3_SendAgainSendsNothing(t *testing.T) {
 		s := newShort(nil)
 		s.rows.begun = func() { // the server gave up on the first, which goes on
 			s.rows.begun = nil
-			if got, err := s.send(t); err != nil || got.State.Step.Do != payout.ActionAsk || got.Observation != nil {
+			if got, err := s.send(t); err != nil || got.State.Step.Do != payout.ActionQuery || got.Observation != nil {
 				t.Errorf("the repeat: %+v, %v", got, err)
 			}
 			s.at = s.at.Add(payout.LeaveWithin)
@@ -124,7 +124,7 @@ func TestR4_SendLeavesInTime(t *testing.T) {
 			s := newShort(nil)
 			s.rows.begun = func() { s.at = later(s.at) }
 			got, err := s.send(t)
-			if err != nil || got.State.Step.Do != payout.ActionAsk || got.Observation != nil {
+			if err != nil || got.State.Step.Do != payout.ActionQuery || got.Observation != nil {
 				t.Errorf("%+v, %v", got, err)
 			}
 			s.want(t, "note")
@@ -196,13 +196,13 @@ func TestSendParks(t *testing.T) {
 		want  payout.Deferral
 		did   []string
 	}{
-		"held": {nil, func(s *short) { s.rows.held = &payout.Hold{By: "ops"} }, payout.ParkedHeld, []string{"note"}},
+		"held": {nil, func(s *short) { s.rows.held = &payout.Hold{By: "ops"} }, payout.DeferredHeld, []string{"note"}},
 		"low balance": {nil, func(s *short) {
 			for n := 1; n < 4; n++ {
 				s.Gate.report(t.Context(), payout.OpTransfer, paymentID(n), low)
 			}
-		}, payout.ParkedLowBalance, []string{"read"}},
-		"pace": {busy(time.Minute), func(*short) {}, payout.ParkedPace, []string{"read"}},
+		}, payout.DeferredLowBalance, []string{"read"}},
+		"pace": {busy(time.Minute), func(*short) {}, payout.DeferredThrottled, []string{"read"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShort(tc.pacer)
@@ -211,7 +211,7 @@ func TestSendParks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if step := got.State.Step; !slices.Equal(s.rows.did, tc.did) || step.Do != payout.ActionSend || step.Parked != tc.want ||
+			if step := got.State.Step; !slices.Equal(s.rows.did, tc.did) || step.Do != payout.ActionSend || step.Deferred != tc.want ||
 				step.At.IsZero() {
 				t.Errorf("did %q, next: %+v", s.rows.did, step)
 			}

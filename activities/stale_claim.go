@@ -42,5 +42,5 @@ func (a *Payments) toldOf(ctx context.Context, c packet.Claim) error {
 	if err := a.Pools.Distrust(ctx, lane, packet.LanePoolBehind); err != nil {
 		return err
 	}
-	return fmt.Errorf("claim of packet %s: %w", c.PacketID, packet.ErrLate)
+	return fmt.Errorf("claim of packet %s: %w", c.PacketID, packet.ErrStaleClaim)
 }

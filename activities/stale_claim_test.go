@@ -68,7 +68,7 @@ func TestR9_LateClaimIsToldFirst(t *testing.T) {
 		{"told", true, latePool{told: true}, "late?, ask for u, book", nil},
 		{"retired", true, latePool{retired: true}, "late?, ask for u, book", nil},
 		{"gone", true, latePool{viewErr: packet.ErrNotFound}, "late?, ask for u, book", nil},
-		{"not told", true, latePool{}, fmt.Sprintf("late?, ask for u, shut lane %d: pool_behind", lane), packet.ErrLate},
+		{"not told", true, latePool{}, fmt.Sprintf("late?, ask for u, shut lane %d: pool_behind", lane), packet.ErrStaleClaim},
 		{"Redis away", true, latePool{err: packet.ErrUnavailable}, "late?, ask for u", packet.ErrUnavailable},
 		{"Redis away then", true, latePool{viewErr: packet.ErrUnavailable}, "late?, ask for u", packet.ErrUnavailable},
 	} {
@@ -80,7 +80,7 @@ func TestR9_LateClaimIsToldFirst(t *testing.T) {
 				env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 				env.RegisterActivity(steps.RecordClaim)
 				env.RegisterActivityWithOptions(func(ctx context.Context, c packet.Claim) (Outcome, error) {
-					return steps.payLater(ctx, c, payout.ParkedNot, 0)
+					return steps.payLater(ctx, c, payout.NotDeferred, 0)
 				}, activity.RegisterOptions{Name: "payLater"})
 				_, err := env.ExecuteActivity(way, c)
 				var typed *temporal.ApplicationError

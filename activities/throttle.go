@@ -102,13 +102,13 @@ func (g *Gate) breaker(op payout.Op) *payout.Breaker {
 // it should ask again. Who is admitted reports or cancels.
 func (g *Gate) admit(ctx context.Context, op payout.Op, id string) (payout.Deferral, time.Duration) {
 	if g == nil {
-		return payout.ParkedNot, 0
+		return payout.NotDeferred, 0
 	}
 	g.mu.Lock()
 	b := g.breaker(op)
 	wait, ok := b.Admit(g.Now())
 	if !ok {
-		why := payout.Deferral(b.Why())
+		why := payout.Deferral(b.Cause())
 		wait = g.park(id, why, wait)
 		g.mu.Unlock()
 		return why, wait
@@ -116,9 +116,9 @@ func (g *Gate) admit(ctx context.Context, op payout.Op, id string) (payout.Defer
 	g.mu.Unlock()
 	if wait := g.pace(ctx, id); wait > 0 {
 		g.cancel(op)
-		return payout.ParkedPace, wait
+		return payout.DeferredThrottled, wait
 	}
-	return payout.ParkedNot, 0
+	return payout.NotDeferred, 0
 }
 
 // pace waits for a turn that is near and returns how long one that is not is off.
@@ -173,7 +173,7 @@ func (g *Gate) hold(op payout.Op, id string) time.Duration {
 	g.cancel(op)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.park(id, payout.ParkedHeld, 0)
+	return g.park(id, payout.DeferredHeld, 0)
 }
 
 // park notes a parked payment and returns its pause: never shorter than least,
@@ -186,7 +186,7 @@ func (g *Gate) park(id string, why payout.Deferral, least time.Duration) time.Du
 		p = parked{why: why}
 	}
 	pause := min(time.Duration(len(g.parked))*time.Second/pollsPerSecond, parkCap)
-	if why == payout.ParkedHeld {
+	if why == payout.DeferredHeld {
 		pause = max(pause, min(parkFirst<<min(p.times, 10), parkGrown))
 	}
 	pause = max(pause, parkFirst/10)
@@ -239,14 +239,14 @@ func (g *Gate) report(ctx context.Context, op payout.Op, payment string, o payou
 	defer g.mu.Unlock()
 	b := g.breaker(op)
 	heard := b.Report
-	if o.Source == payout.SourceAsk {
-		heard = b.Asked
+	if o.Source == payout.SourceQuery {
+		heard = b.ReportQuery
 	}
 	if !heard(payment, o, g.Now()) {
 		return
 	}
 	attrs := []slog.Attr{slog.String("provider", g.provider), slog.String("op", string(op))}
-	if why := b.Why(); why != payout.TroubleNone {
+	if why := b.Cause(); why != payout.TroubleNone {
 		g.opened[opened{op, why}]++
 		g.logger.LogAttrs(ctx, slog.LevelWarn, "Payments are parked: the provider is in trouble.",
 			append(attrs, slog.String("why", string(why)), slog.String("code", o.Code))...)

@@ -12,7 +12,7 @@ var (
 		"1 while this process parks the operation because of the provider's trouble.", []string{"provider", "op", "why"}, nil)
 	breakerOpened = prometheus.NewDesc(observe.MetricBreakerOpened,
 		"How often this process began to park the operation.", []string{"provider", "op", "why"}, nil)
-	paymentsParked = prometheus.NewDesc(observe.MetricParked,
+	paymentsParked = prometheus.NewDesc(observe.MetricDeferred,
 		"Payments this process has parked: due, not sent, no number taken.", []string{"provider", "why"}, nil)
 )
 
@@ -29,7 +29,7 @@ func (g *Gate) Collect(out chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sweep(g.Now())
-	count := map[payout.Deferral]int{payout.ParkedHeld: 0, payout.ParkedLowBalance: 0, payout.ParkedOutage: 0}
+	count := map[payout.Deferral]int{payout.DeferredHeld: 0, payout.DeferredLowBalance: 0, payout.DeferredOutage: 0}
 	for _, p := range g.parked {
 		count[p.why]++
 	}
@@ -39,7 +39,7 @@ func (g *Gate) Collect(out chan<- prometheus.Metric) {
 	for op, b := range g.breakers {
 		for _, why := range []payout.Trouble{payout.TroubleLowBalance, payout.TroubleOutage} {
 			open := 0.0
-			if b.Why() == why {
+			if b.Cause() == why {
 				open = 1
 			}
 			out <- prometheus.MustNewConstMetric(breakerOpen, prometheus.GaugeValue, open, g.provider, string(op), string(why))

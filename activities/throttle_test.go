@@ -33,7 +33,7 @@ type book struct {
 func (b *book) state(id string) payout.State {
 	st := payout.State{PaymentID: id, Status: payout.StatusPending, Step: payout.Step{Do: payout.ActionSend}, Clock: time.Now().UTC()}
 	if b.asked {
-		st.Step = payout.Step{Do: payout.ActionAsk, OrderNo: payout.OrderNo(id, 1)}
+		st.Step = payout.Step{Do: payout.ActionQuery, OrderNo: payout.OrderNo(id, 1)}
 	}
 	return st
 }
@@ -42,14 +42,14 @@ func (b *book) PaymentState(_ context.Context, id string) (payout.State, error) 
 	return b.state(id), nil
 }
 
-func (b *book) BeginSend(_ context.Context, id string, _ payout.Limits, _ func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+func (b *book) BeginSend(_ context.Context, id string, _ payout.Limits, _ func(payout.Instruction) ([]byte, error)) (payout.SendStart, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held != nil || b.asked {
-		return payout.Begun{State: b.state(id), Held: b.held}, nil
+		return payout.SendStart{State: b.state(id), Hold: b.held}, nil
 	}
 	b.sends[id]++
-	return payout.Begun{State: b.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1), Send: b.sends[id]}},
+	return payout.SendStart{State: b.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1), Send: b.sends[id]}},
 		nil
 }
 
@@ -124,7 +124,7 @@ func TestGateParks(t *testing.T) {
 	}
 	before := time.Now()
 	step := c.try(t, paymentID(7))
-	if step.Do != payout.ActionSend || step.Parked != payout.ParkedLowBalance || step.At.Before(before.Add(300*time.Millisecond)) ||
+	if step.Do != payout.ActionSend || step.Deferred != payout.DeferredLowBalance || step.At.Before(before.Add(300*time.Millisecond)) ||
 		step.At.After(before.Add(20*time.Second)) {
 		t.Errorf("parked as %+v", step)
 	}
@@ -142,8 +142,8 @@ func TestGateParks(t *testing.T) {
 	c.bank.answer = payout.Observation{Kind: payout.ObsSucceeded}
 	c.at = c.at.Add(2 * time.Second)
 	for i := range many {
-		if step := c.try(t, paymentID(i)); step.Parked != payout.ParkedNot {
-			t.Fatalf("payment %d is parked by %s after the provider worked", i, step.Parked)
+		if step := c.try(t, paymentID(i)); step.Deferred != payout.NotDeferred {
+			t.Fatalf("payment %d is parked by %s after the provider worked", i, step.Deferred)
 		}
 	}
 	if c.bank.sends != 4+many {
@@ -160,10 +160,10 @@ func TestGateOperations(t *testing.T) {
 		c.try(t, paymentID(i))
 	}
 	charge := payout.ID(payout.KindCharge, "0123456789abcdefghij", 0)
-	if why, _ := c.gate.admit(t.Context(), opOf(charge), charge); why != payout.ParkedNot {
+	if why, _ := c.gate.admit(t.Context(), opOf(charge), charge); why != payout.NotDeferred {
 		t.Errorf("a charge is parked: %s", why)
 	}
-	if why, _ := c.gate.admit(t.Context(), opOf(paymentID(0)), paymentID(0)); why != payout.ParkedLowBalance {
+	if why, _ := c.gate.admit(t.Context(), opOf(paymentID(0)), paymentID(0)); why != payout.DeferredLowBalance {
 		t.Errorf("a payout is not parked: %q", why)
 	}
 }
@@ -177,7 +177,7 @@ func TestGateHold(t *testing.T) {
 	for range 12 {
 		before := time.Now()
 		step := c.try(t, paymentID(1))
-		if step.Parked != payout.ParkedHeld {
+		if step.Deferred != payout.DeferredHeld {
 			t.Fatalf("%+v", step)
 		}
 		waits = append(waits, step.At.Sub(before))
@@ -186,7 +186,7 @@ func TestGateHold(t *testing.T) {
 		t.Errorf("waits %v", waits)
 	}
 	c.book.held = nil
-	if step := c.try(t, paymentID(1)); step.Parked != payout.ParkedNot || c.bank.sends != 1 {
+	if step := c.try(t, paymentID(1)); step.Deferred != payout.NotDeferred || c.bank.sends != 1 {
 		t.Errorf("%+v, %d sends", step, c.bank.sends)
 	}
 	if len(c.gate.parked) != 0 {
@@ -227,7 +227,7 @@ func TestGateLetsAsk(t *testing.T) {
 		c.try(t, paymentID(i))
 	}
 	c.book.asked = true
-	if step := c.try(t, paymentID(9)); step.Do != payout.ActionAsk || step.Parked != payout.ParkedNot || !step.At.IsZero() {
+	if step := c.try(t, paymentID(9)); step.Do != payout.ActionQuery || step.Deferred != payout.NotDeferred || !step.At.IsZero() {
 		t.Errorf("%+v", step)
 	}
 }
@@ -270,17 +270,17 @@ func TestGatePace(t *testing.T) {
 	c := newTimed(q)
 	before := time.Now()
 	step := c.try(t, paymentID(1))
-	if step.Parked != payout.ParkedPace || step.At.Before(before.Add(q.wait)) || step.At.After(time.Now().Add(q.wait)) || c.bank.sends != 0 {
+	if step.Deferred != payout.DeferredThrottled || step.At.Before(before.Add(q.wait)) || step.At.After(time.Now().Add(q.wait)) || c.bank.sends != 0 {
 		t.Errorf("%+v, %d sends", step, c.bank.sends)
 	}
 	q.wait = 0
-	if step := c.try(t, paymentID(1)); step.Parked != payout.ParkedNot || c.bank.sends != 1 {
+	if step := c.try(t, paymentID(1)); step.Deferred != payout.NotDeferred || c.bank.sends != 1 {
 		t.Errorf("%+v, %d sends", step, c.bank.sends)
 	}
 	// Redis away: payments go on, and Redis is left alone for a while.
 	q.err, q.calls = errors.New("away"), 0
 	for i := range 10 {
-		if step := c.try(t, paymentID(i)); step.Parked != payout.ParkedNot {
+		if step := c.try(t, paymentID(i)); step.Deferred != payout.NotDeferred {
 			t.Errorf("%+v", step)
 		}
 	}
@@ -289,7 +289,7 @@ func TestGatePace(t *testing.T) {
 	}
 	c.at = c.at.Add(paceAway)
 	q.err, q.wait = nil, time.Hour
-	if step := c.try(t, paymentID(99)); step.Parked != payout.ParkedPace {
+	if step := c.try(t, paymentID(99)); step.Deferred != payout.DeferredThrottled {
 		t.Errorf("back again, %+v", step)
 	}
 }
@@ -341,7 +341,7 @@ func TestNoGate(t *testing.T) {
 		t.Errorf("%d sends", c.bank.sends)
 	}
 	c.book.held = &payout.Hold{By: "ops"}
-	if step := c.try(t, paymentID(1)); step.Parked != payout.ParkedHeld || c.bank.sends != 20 {
+	if step := c.try(t, paymentID(1)); step.Deferred != payout.DeferredHeld || c.bank.sends != 20 {
 		t.Errorf("%+v", step)
 	}
 }

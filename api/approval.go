@@ -42,7 +42,7 @@ type Preview struct {
 
 func previewOf(v payout.Preview) *Preview {
 	return &Preview{Status: PayoutStatus(v.Status), Amount: Fen(v.Amount), FailureCode: textOrNull(v.FailureCode),
-		AttemptCount: v.AttemptCount, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.Same}
+		AttemptCount: v.AttemptCount, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo}
 }
 
 // Approvals is a page of approvals.

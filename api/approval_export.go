@@ -35,7 +35,7 @@ func approvalLine(a payout.Approval, form fileForm) []string {
 		return append(line, "", "", "", "", "", "")
 	}
 	return append(line, string(v.Status), fenCell(Fen(v.Amount)), cell(v.FailureCode), strconv.Itoa(v.AttemptCount), cell(v.OrderNo),
-		strconv.FormatBool(v.Same))
+		strconv.FormatBool(v.SameOrderNo))
 }
 
 func exportApprovals(r *request) (answer, error) {

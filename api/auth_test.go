@@ -208,8 +208,8 @@ func TestRedisWriterIsNoStaff(t *testing.T) {
 	thief, thiefID := access.NewToken(access.RoleFinance)
 	stolen, stolenID := access.NewToken(access.RoleApp)
 	keys, err := json.Marshal([]access.Key{
-		{ID: thiefID, Role: access.RoleFinance, Owner: "thief", SecretHash: access.HashOf(thief)},
-		{ID: stolenID, Role: access.RoleApp, AppID: h.app.app.ID, Owner: "thief", SecretHash: access.HashOf(stolen)}})
+		{ID: thiefID, Role: access.RoleFinance, Owner: "thief", SecretHash: access.HashToken(thief)},
+		{ID: stolenID, Role: access.RoleApp, AppID: h.app.app.ID, Owner: "thief", SecretHash: access.HashToken(stolen)}})
 	h.check(err)
 	apps, err := json.Marshal([]access.App{h.app.app})
 	h.check(err)
@@ -298,7 +298,7 @@ func TestPublicTokens(t *testing.T) {
 	t.Parallel()
 	h := sharedFixture(t)
 	cfg := h.cfg
-	cfg.PublicTokens = [][]byte{access.HashOf(h.finance.token), access.HashOf(h.app2.token)}
+	cfg.PublicTokens = [][]byte{access.HashToken(h.finance.token), access.HashToken(h.app2.token)}
 	server, err := api.New(cfg)
 	h.check(err)
 	h.check(server.Listen())

@@ -20,7 +20,7 @@ import (
 type CampaignStore interface {
 	CreateCampaign(ctx context.Context, c campaign.Campaign) (made campaign.Campaign, existed bool, err error)
 	Campaign(ctx context.Context, id string) (campaign.Campaign, error)
-	Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Place, limit int) ([]campaign.Campaign, error)
+	Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Cursor, limit int) ([]campaign.Campaign, error)
 	CampaignDays(ctx context.Context, id string, before payout.Day, limit int) ([]campaign.Day, error)
 	SetCampaign(ctx context.Context, id string, to campaign.Status) (campaign.Campaign, error)
 	StopCampaign(ctx context.Context, w payout.StaffWrite, id string, to campaign.Status,
@@ -348,7 +348,7 @@ func (r *request) listedCampaigns(list string) (found []campaign.Campaign, next 
 		return found, next, err
 	}
 	last := found[limit-1]
-	return found[:limit], place{packet.Place{At: last.CreatedAt, ID: last.ID}}.cursor(list, filters), nil
+	return found[:limit], place{packet.Cursor{At: last.CreatedAt, ID: last.ID}}.cursor(list, filters), nil
 }
 
 // dayCursor continues a list of days.

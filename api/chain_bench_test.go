@@ -67,8 +67,8 @@ func (p instant) View(_ context.Context, id string) (packet.PoolView, error) {
 	return packet.PoolView{Packet: packet.Packet{ID: id, App: p.app, ShareCount: 1}, State: packet.PoolOpen}, nil
 }
 
-func (p instant) Grab(_ context.Context, packetID, userID string, profile packet.Profile) (packet.Grabbed, error) {
-	g := packet.Grabbed{Result: p.result}
+func (p instant) Grab(_ context.Context, packetID, userID string, profile packet.Profile) (packet.GrabAnswer, error) {
+	g := packet.GrabAnswer{Result: p.result}
 	if g.Result == packet.GrabWon {
 		g.Claim = packet.Claim{PacketID: packetID, UserID: userID, ShareIndex: 17, Amount: 1288, ClaimedAt: time.UnixMilli(1_700_000_000_123),
 			Profile: profile}
@@ -108,7 +108,7 @@ func BenchmarkChain(b *testing.B) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	token, id := access.NewToken(access.RoleApp)
 	books := oneKey{app: access.App{ID: "app" + id, Name: "bench", Salt: []byte(rand.Text())}}
-	books.key = access.Key{ID: id, Role: access.RoleApp, SecretHash: access.HashOf(token), Owner: "bench", AppID: books.app.ID}
+	books.key = access.Key{ID: id, Role: access.RoleApp, SecretHash: access.HashToken(token), Owner: "bench", AppID: books.app.ID}
 	const body = `{"user_id":"0123456789abcdef-12345"}`
 	request := fmt.Appendf(nil, "POST /v1/packets/0123456789abcdefghij/grabs HTTP/1.1\r\nUser-Agent: fasthttp\r\nHost: 127.0.0.1:8080\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\nAuthorization: Bearer %s\r\n\r\n%s", len(body), token, body)

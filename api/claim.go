@@ -129,7 +129,7 @@ func checkAvatar(s string) *fault {
 }
 
 // renderClaim renders a claim of which only its payout and luck can change.
-func renderClaim(c packet.Claim, p payout.Progress) Claim {
+func renderClaim(c packet.Claim, p payout.PayoutProgress) Claim {
 	return Claim{
 		PacketID: c.PacketID, UserID: c.UserID, Nickname: orNull(c.Nickname), AvatarURL: orNull(c.AvatarURL), ShareIndex: c.ShareIndex,
 		Amount: Fen(c.Amount), Currency: packet.CurrencyCNY, ClaimedAt: Stamp(c.ClaimedAt),
@@ -138,20 +138,20 @@ func renderClaim(c packet.Claim, p payout.Progress) Claim {
 }
 
 // notRecorded is the payout of a claim that MySQL does not know yet.
-func notRecorded(c payout.Claimed) payout.Progress {
-	return payout.Progress{ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Status: payout.StatusPending}
+func notRecorded(c payout.ClaimRef) payout.PayoutProgress {
+	return payout.PayoutProgress{ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Status: payout.StatusPending}
 }
 
-func claimed(c packet.Claim) payout.Claimed {
-	return payout.Claimed{PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex}
+func claimed(c packet.Claim) payout.ClaimRef {
+	return payout.ClaimRef{PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex}
 }
 
 // statuses reads how far payouts have come. What is not recorded yet, and
 // everything while MySQL is away, is pending: claims are told without MySQL.
-func (s *Server) statuses(ctx context.Context, claims []packet.Claim, limit time.Duration) func(packet.Claim) payout.Progress {
+func (s *Server) statuses(ctx context.Context, claims []packet.Claim, limit time.Duration) func(packet.Claim) payout.PayoutProgress {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	of := make([]payout.Claimed, len(claims))
+	of := make([]payout.ClaimRef, len(claims))
 	for i, c := range claims {
 		of[i] = claimed(c)
 	}
@@ -159,7 +159,7 @@ func (s *Server) statuses(ctx context.Context, claims []packet.Claim, limit time
 	if err != nil {
 		slog.WarnContext(ctx, "payout statuses were not read", slog.Any("error", err))
 	}
-	return func(c packet.Claim) payout.Progress {
+	return func(c packet.Claim) payout.PayoutProgress {
 		if p, ok := found[claimed(c)]; ok && err == nil {
 			return p
 		}
@@ -190,6 +190,6 @@ func (l location) bestLuck() (share *int, final bool) {
 
 // isBest reports whether a claim had the best luck. One that could not be booked has
 // a payout of its own, and its share, if anybody's, is another's (rule R10).
-func isBest(best *int, c packet.Claim, p payout.Progress) bool {
+func isBest(best *int, c packet.Claim, p payout.PayoutProgress) bool {
 	return best != nil && *best == c.ShareIndex && p.ID == notRecorded(claimed(c)).ID
 }

@@ -39,7 +39,7 @@ func grabShare(r *request) (answer, error) {
 			return r.refuseUnticketed(unticketed)
 		}
 		r.server.metrics.soldOutLocally.Inc()
-		return r.answerGrab(packet.Grabbed{Result: packet.GrabSoldOut})
+		return r.answerGrab(packet.GrabAnswer{Result: packet.GrabSoldOut})
 	}
 	if known := r.server.rememberedClaim(id, user); known != nil {
 		r.server.metrics.grab(packet.GrabReplayed)
@@ -111,7 +111,7 @@ func (r *request) factsOf(id string) (facts, error) {
 var sharedSoldOut = refuse(CodeSoldOut)
 
 // answerGrab turns the outcome of a grab into its answer.
-func (r *request) answerGrab(got packet.Grabbed) (answer, error) {
+func (r *request) answerGrab(got packet.GrabAnswer) (answer, error) {
 	r.server.metrics.grab(got.Result)
 	switch got.Result {
 	case packet.GrabWon:
@@ -141,7 +141,7 @@ func (r *request) answerGrab(got packet.Grabbed) (answer, error) {
 
 // answerLastShare answers the grab that took the last share: from here on somebody has the best
 // luck, perhaps he. All others need not ask.
-func (r *request) answerLastShare(got packet.Grabbed) (answer, error) {
+func (r *request) answerLastShare(got packet.GrabAnswer) (answer, error) {
 	r.server.metrics.grab(got.Result)
 	ctx, cancel := context.WithTimeout(r.ctx, statusLimit)
 	defer cancel()
@@ -153,7 +153,7 @@ func (r *request) answerLastShare(got packet.Grabbed) (answer, error) {
 
 // renderRepeated renders a claim that was there before. Its status and luck are told
 // as far as they are known; the claim is told in any case.
-func (r *request) renderRepeated(c packet.Claim, paid payout.Progress) []byte {
+func (r *request) renderRepeated(c packet.Claim, paid payout.PayoutProgress) []byte {
 	out := renderClaim(c, paid)
 	out.Replayed = true
 	out.BestLuck = isBest(r.knownBestLuck(r.ctx, c.PacketID), c, paid)
@@ -197,7 +197,7 @@ func (r *request) grabFromRow(id, user string) (answer, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()
 	paid, err := r.server.cfg.Store.Claim(ctx, id, user)
-	got := packet.Grabbed{OpensAt: l.rec.OpensAt}
+	got := packet.GrabAnswer{OpensAt: l.rec.OpensAt}
 	switch {
 	case err == nil:
 		got.Result, got.Claim = packet.GrabReplayed, paid.Claim

@@ -29,7 +29,7 @@ type grabCursor struct {
 type grabPage struct {
 	location
 	claims []packet.Claim
-	payout func(packet.Claim) payout.Progress
+	payout func(packet.Claim) payout.PayoutProgress
 	// before is, for Redis, how many claims were made before what follows the n-th
 	// claim of the page.
 	before func(n int) int
@@ -86,12 +86,12 @@ func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPa
 		return grabPage{}, err
 	}
 	page := grabPage{location: l}
-	of := make(map[string]payout.Progress, len(paid))
+	of := make(map[string]payout.PayoutProgress, len(paid))
 	for _, p := range paid {
 		page.claims = append(page.claims, p.Claim)
 		of[p.UserID] = progressOf(p)
 	}
-	page.payout = func(c packet.Claim) payout.Progress { return of[c.UserID] }
+	page.payout = func(c packet.Claim) payout.PayoutProgress { return of[c.UserID] }
 	// A share is listed once more for everybody who was told of it and could not be
 	// booked (rule R10): the same one may go on. Claims do not tell their places.
 	page.before = func(n int) int { return paid[n-1].ShareIndex + 1 }
@@ -156,11 +156,11 @@ func getGrab(r *request) (answer, error) {
 
 // oneClaim reads one user's claim from Redis, else from MySQL. "There is none"
 // is said only by a store that knows every claim.
-func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.Progress, error) {
+func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.PayoutProgress, error) {
 	if l.alive {
 		c, ok, err := r.server.cfg.Pool.Claim(r.ctx, id, user)
 		if err != nil {
-			return c, payout.Progress{}, err
+			return c, payout.PayoutProgress{}, err
 		}
 		if ok {
 			return c, r.server.statuses(r.ctx, []packet.Claim{c}, readLimit)(c), nil
@@ -173,11 +173,11 @@ func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.Pr
 	case err == nil:
 		return paid.Claim, progressOf(paid), nil
 	case errors.Is(err, packet.ErrNotFound) && (l.alive || l.settled), errors.Is(err, packet.ErrUnavailable) && l.alive && r.stillAlive(id):
-		return packet.Claim{}, payout.Progress{}, refuse(CodeClaimNotFound)
+		return packet.Claim{}, payout.PayoutProgress{}, refuse(CodeClaimNotFound)
 	case errors.Is(err, packet.ErrNotFound):
-		return packet.Claim{}, payout.Progress{}, unavailable(err)
+		return packet.Claim{}, payout.PayoutProgress{}, unavailable(err)
 	}
-	return packet.Claim{}, payout.Progress{}, err
+	return packet.Claim{}, payout.PayoutProgress{}, err
 }
 
 // stillAlive reports whether a pool that was there before still is: then it was not
@@ -187,6 +187,6 @@ func (r *request) stillAlive(id string) bool {
 	return err == nil && !view.Retired
 }
 
-func progressOf(p packet.Paid) payout.Progress {
-	return payout.Progress{ID: p.PayoutID, Status: payout.Status(p.PayoutStatus)}
+func progressOf(p packet.ClaimWithPayout) payout.PayoutProgress {
+	return payout.PayoutProgress{ID: p.PayoutID, Status: payout.Status(p.PayoutStatus)}
 }

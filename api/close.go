@@ -203,8 +203,8 @@ func renderAccounts(opening, closing payout.Totals) []AccountDay {
 
 func renderMovements(t payout.Totals) []KindSum {
 	byKind := t.ByKind()
-	out := make([]KindSum, 0, len(payout.PostingKinds))
-	for _, kind := range payout.PostingKinds {
+	out := make([]KindSum, 0, len(payout.TransferKinds))
+	for _, kind := range payout.TransferKinds {
 		debit, credit := kind.Accounts()
 		sum := byKind[kind]
 		out = append(out, KindSum{Kind: string(kind), Debit: string(debit), Credit: string(credit), Count: sum.Count,
@@ -213,7 +213,7 @@ func renderMovements(t payout.Totals) []KindSum {
 	return out
 }
 
-func renderCloseSummary(c payout.Close) CloseSummary {
+func renderCloseSummary(c payout.DayClose) CloseSummary {
 	day := c.Movements()
 	kinds := day.ByKind()
 	out := CloseSummary{Date: Date(c.Day), Status: closeProvisional, Pending: []string{}, From: Stamp(c.From), To: Stamp(c.To),
@@ -229,17 +229,17 @@ func renderCloseSummary(c payout.Close) CloseSummary {
 	case c.At.Before(c.To):
 		out.Status = closeOpen
 	}
-	for _, p := range c.Pending {
+	for _, p := range c.Blockers {
 		out.Pending = append(out.Pending, string(p))
 	}
-	if c.Tie != nil {
-		ties := c.Tie.Ties()
-		out.Differences, out.OpenBreaks, out.Ties = orNull(&c.Tie.Count), orNull(&c.Tie.OpenBreaks), orNull(&ties)
+	if c.Match != nil {
+		ties := c.Match.Agrees()
+		out.Differences, out.OpenBreaks, out.Ties = orNull(&c.Match.Count), orNull(&c.Match.OpenBreaks), orNull(&ties)
 	}
 	return out
 }
 
-func renderClose(c payout.Close) Close {
+func renderClose(c payout.DayClose) Close {
 	out := Close{CloseSummary: renderCloseSummary(c), Accounts: renderAccounts(c.Opening, c.Closing),
 		Movements: renderMovements(c.Movements()), Apps: []AppDay{}}
 	for _, app := range c.Closing.Apps() {
@@ -247,15 +247,15 @@ func renderClose(c payout.Close) Close {
 		out.Apps = append(out.Apps, AppDay{AppID: app, Accounts: renderAccounts(opening, closing),
 			Movements: renderMovements(closing.Minus(opening))})
 	}
-	if c.Tie != nil {
-		tie := renderTie(c.Tie)
+	if c.Match != nil {
+		tie := renderTie(c.Match)
 		out.Statement = orNull(&tie)
 	}
 	return out
 }
 
 func renderTie(t *payout.StatementMatch) StatementTie {
-	out := StatementTie{Provider: t.Provider, ReconciliationID: t.ReconciliationID, ReadAt: Stamp(t.ReadAt), ComparedAt: Stamp(t.TiedAt),
+	out := StatementTie{Provider: t.Provider, ReconciliationID: t.ReconciliationID, ReadAt: Stamp(t.ReadAt), ComparedAt: Stamp(t.MatchedAt),
 		Operations: []TieOp{}, ByKind: []DifferenceSum{}, Differences: []DayDifference{}, Unexplained: t.Unexplained}
 	for _, o := range t.Ops {
 		out.Operations = append(out.Operations, TieOp{Op: string(o.Op), Ours: renderSum(o.Ours), Theirs: renderSum(o.Theirs),
@@ -315,7 +315,7 @@ func listCloses(r *request) (answer, error) {
 		return answer{}, err
 	}
 	var page Closes
-	page.Items, page.NextCursor = pageOf(found, limit, func(k payout.Close) listCursor {
+	page.Items, page.NextCursor = pageOf(found, limit, func(k payout.DayClose) listCursor {
 		return listCursor{Filters: given, At: k.From, ID: string(k.Day)}
 	}, renderCloseSummary)
 	return answer{status: http.StatusOK, body: page}, nil
@@ -328,9 +328,9 @@ func noDay() *refusal {
 }
 
 // readClose reads the close of a day.
-func (r *request) readClose(date string) (payout.Close, error) {
+func (r *request) readClose(date string) (payout.DayClose, error) {
 	if checkDay(date) != nil {
-		return payout.Close{}, noDay()
+		return payout.DayClose{}, noDay()
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
 	defer cancel()

@@ -27,7 +27,7 @@ var localZone = time.FixedZone("UTC+8", 8*60*60)
 
 // closeFile writes the lines of a day's file.
 type closeFile struct {
-	c   payout.Close
+	c   payout.DayClose
 	out *csv.Writer
 	err error
 }
@@ -143,8 +143,8 @@ func exportClose(r *request) (answer, error) {
 	for _, app := range c.Closing.Apps() {
 		f.book(app, c.Opening.Of(app), c.Closing.Of(app))
 	}
-	if c.Tie != nil {
-		f.statement(c.Tie)
+	if c.Match != nil {
+		f.statement(c.Match)
 	}
 	if f.out.Flush(); f.err == nil {
 		f.err = f.out.Error()

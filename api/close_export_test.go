@@ -23,7 +23,7 @@ func TestCloseFileNotListed(t *testing.T) {
 				Theirs: 10})
 		}
 		var text bytes.Buffer
-		f := &closeFile{c: payout.Close{Day: "2026-02-17", Tie: tie}, out: csv.NewWriter(&text)}
+		f := &closeFile{c: payout.DayClose{Day: "2026-02-17", Match: tie}, out: csv.NewWriter(&text)}
 		f.statement(tie)
 		if f.out.Flush(); f.err != nil || f.out.Error() != nil {
 			t.Fatal(f.err, f.out.Error())

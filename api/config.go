@@ -54,7 +54,7 @@ type Config struct {
 	PingTemporal func(context.Context) error
 	// Runs asks Temporal for the runs of a workflow, for a payment's timeline; nil: it
 	// is told that Temporal cannot be asked. Its context ends within runsPatience.
-	Runs func(ctx context.Context, workflowID string) (payout.Runs, error)
+	Runs func(ctx context.Context, workflowID string) (payout.WorkflowRuns, error)
 	// MySQLCurrent is asked by /readyz: an error while MySQL is older than reality
 	// (rule R13); nil leaves it out of it.
 	MySQLCurrent func(context.Context) error

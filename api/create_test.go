@@ -310,7 +310,7 @@ func TestCreateWithinRefundWindow(t *testing.T) {
 	h := sharedFixture(t)
 	const day = 24 * time.Hour
 	limits := h.sandbox.Limits()
-	if limits.OpensAhead(day) != limits.RefundWindow-61*day || limits.RefundWindow < 90*day {
+	if limits.MaxOpensAhead(day) != limits.RefundWindow-61*day || limits.RefundWindow < 90*day {
 		t.Fatalf("%+v", limits)
 	}
 	for what, c := range map[string]struct {

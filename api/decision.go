@@ -103,7 +103,7 @@ func decide(kind payout.DecisionKind, about payout.Kind) func(*request) (answer,
 	return func(r *request) (answer, error) {
 		// The path is part of the route: an id that cannot be one is not found.
 		id, idErr := r.paymentID(about, missing)
-		c := payout.Command{Kind: kind, ApproveFrom: r.server.cfg.ApprovalAmount}
+		c := payout.DecisionRequest{Kind: kind, ApproveFrom: r.server.cfg.ApprovalAmount}
 		w, err := r.readDecision(&c)
 		if err != nil {
 			return answer{}, err
@@ -118,7 +118,7 @@ func decide(kind payout.DecisionKind, about payout.Kind) func(*request) (answer,
 }
 
 // readDecision reads body and key of a decision.
-func (r *request) readDecision(c *payout.Command) (payout.StaffWrite, error) {
+func (r *request) readDecision(c *payout.DecisionRequest) (payout.StaffWrite, error) {
 	if c.Kind != payout.DecisionMarkPaid {
 		body, err := readReason(r.payload)
 		if err != nil {
@@ -154,7 +154,7 @@ func staffAnswer(stored payout.StaffAnswer, err error, missing *refusal) (answer
 	switch {
 	case errors.Is(err, packet.ErrNotFound):
 		return answer{}, missing
-	case errors.Is(err, access.ErrActorEnded):
+	case errors.Is(err, access.ErrActorKeyEnded):
 		return answer{}, refuse(CodeUnauthenticated)
 	case errors.Is(err, payout.ErrKeyReused):
 		return answer{}, refuse(CodeKeyReused)

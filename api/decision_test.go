@@ -143,7 +143,7 @@ func TestDecisionChanged(t *testing.T) {
 	listed(false)
 	no := payout.OrderNo(bad, 1)
 	_, err := h.store.Settle(t.Context(), payout.Observation{ID: rand.Text(), Adapter: payout.Adapter{Provider: "sandbox", Account: "sandbox"},
-		Source: payout.SourceAsk, Kind: payout.ObsPending, OrderNo: no}, no)
+		Source: payout.SourceQuery, Kind: payout.ObsPending, OrderNo: no}, no)
 	h.check(err)
 	listed(true)
 	r := h.write(colleague, "approvals/"+d.Approval.ID+"/approve", "blind", because)
@@ -318,7 +318,7 @@ func TestQueryDecision(t *testing.T) {
 	}
 	st, err := h.store.PaymentState(t.Context(), bad)
 	h.check(err)
-	if st.Step.Do != payout.ActionAsk || st.Status != payout.StatusFailed {
+	if st.Step.Do != payout.ActionQuery || st.Status != payout.StatusFailed {
 		t.Errorf("%+v", st)
 	}
 	if st := h.drive(bad); st.Status != payout.StatusFailed {
@@ -362,7 +362,7 @@ func TestRefundDecisions(t *testing.T) {
 	}
 	due, err := h.store.DueOutbox(t.Context(), 10)
 	h.check(err)
-	if !slices.ContainsFunc(due, func(d payout.Due) bool { return d.Payment.ID == refund }) {
+	if !slices.ContainsFunc(due, func(d payout.DueRun) bool { return d.Payment.ID == refund }) {
 		t.Errorf("nobody closes the packet: %+v", due)
 	}
 	h.drive(refund)
@@ -498,7 +498,7 @@ func TestLongOwners(t *testing.T) {
 	for i, first := range []string{"𠮷", "𡈽"} { // four bytes each
 		o := owner{}
 		o.token, o.key.ID = access.NewToken(access.RoleFinance)
-		o.key.Role, o.key.SecretHash, o.key.Owner = access.RoleFinance, access.HashOf(o.token), strings.Repeat(first, 64)
+		o.key.Role, o.key.SecretHash, o.key.Owner = access.RoleFinance, access.HashToken(o.token), strings.Repeat(first, 64)
 		if !access.ValidOwner(o.key.Owner) {
 			t.Fatal("nobody has such a name")
 		}

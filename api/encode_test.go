@@ -36,7 +36,7 @@ func TestEncoders(t *testing.T) {
 			Amount:     money.Fen(rapid.Int64Range(1, int64(money.Max)).Draw(t, "amount")),
 			ClaimedAt:  time.UnixMilli(rapid.Int64Range(0, maxMs).Draw(t, "at")).In(time.FixedZone("", 3600)),
 			Profile:    packet.Profile{Nickname: rapid.Ptr(text, true).Draw(t, "nickname"), AvatarURL: rapid.Ptr(text, true).Draw(t, "avatar")},
-		}, payout.Progress{ID: rapid.StringMatching(`[ph][0-9a-v]{24}`).Draw(t, "payout"),
+		}, payout.PayoutProgress{ID: rapid.StringMatching(`[ph][0-9a-v]{24}`).Draw(t, "payout"),
 			Status: rapid.SampledFrom(payout.Statuses).Draw(t, "status")})
 		c.Replayed, c.BestLuck = rapid.Bool().Draw(t, "replayed"), rapid.Bool().Draw(t, "luck")
 		if got, want := string(encodeClaim(&c)), reflected(t, c); got != want {

@@ -233,7 +233,7 @@ func asRefusal(err error) *refusal {
 		}
 		return &refusal{code: CodeInternal, cause: err}
 	}
-	if errors.Is(err, payout.ErrBooksRestored) {
+	if errors.Is(err, payout.ErrMySQLRestored) {
 		return &refusal{code: CodeUnavailable, retryAfter: restoredPause, detail: restoredDetail, cause: err}
 	}
 	if errors.Is(err, packet.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

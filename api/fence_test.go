@@ -71,7 +71,7 @@ func (h *fixture) seen(id string) packet.LaneRow {
 		e, err := h.pool.ReadEpoch(h.t.Context(), packet.Lane(id, h.pool.Lanes()))
 		h.check(err)
 		l = h.laneOf(id)
-		return e.Seq > 0 && l.Seen == e.Seq && l.SeenGrabs == e.Grabs
+		return e.Seq > 0 && l.AckedSeq == e.Seq && l.AckedGrabs == e.Grabs
 	})
 	return l
 }
@@ -124,7 +124,7 @@ func TestR9_LostGrabsAreNotAcknowledgedAgain(t *testing.T) {
 
 			wait.Until(h.t, "the books know", func() bool { return h.laneOf(id).State == packet.LaneShut })
 			shut := h.laneOf(id)
-			if shut.Epoch != 1 || shut.Seen < told.Seen || shut.SeenGrabs != 80 || shut.ShutAt.IsZero() {
+			if shut.Epoch != 1 || shut.AckedSeq < told.AckedSeq || shut.AckedGrabs != 80 || shut.ShutAt.IsZero() {
 				t.Errorf("the lane was %+v, is %+v", told, shut)
 			}
 			if want := map[string]packet.LaneReason{"emptied": packet.LaneKeyMissing, "file deleted": packet.LaneKeyMissing}[name]; want != "" &&
@@ -199,7 +199,7 @@ func TestR9_OnlyANewProcessKnows(t *testing.T) {
 			if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrGate) {
 				t.Errorf("a new process tells %v", err)
 			}
-			if l := h.laneOf(id); l.State != packet.LaneShut || l.Seen != told.Seen {
+			if l := h.laneOf(id); l.State != packet.LaneShut || l.AckedSeq != told.AckedSeq {
 				t.Errorf("the lane was %+v, is %+v", told, l)
 			}
 		})
@@ -222,7 +222,7 @@ func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
 	all := h.seen(id)
 	wait.Until(h.t, "the replica has it", func() bool {
 		seq, err := client.HGet(t.Context(), h.epochKey(id, master.Addr), "seq").Int64()
-		return err == nil && seq == all.Seen
+		return err == nil && seq == all.AckedSeq
 	})
 	h.check(client.ReplicaOf(t.Context(), "NO", "ONE").Err())
 	h.sellOut(id, 3)
@@ -332,8 +332,8 @@ func TestR9_FirstStart(t *testing.T) {
 		"key alone":            {redis: begun(1, true)},
 		"key alone, not open":  {redis: begun(1, false)},
 		"open, then emptied":   {row: opened, reason: packet.LaneKeyMissing},
-		"books older":          {row: opened, redis: begun(2, true), reason: packet.LaneBooksOlder},
-		"books have lost rows": {redis: begun(2, true), reason: packet.LaneBooksOlder},
+		"books older":          {row: opened, redis: begun(2, true), reason: packet.LaneMySQLOlder},
+		"books have lost rows": {redis: begun(2, true), reason: packet.LaneMySQLOlder},
 		"Redis older":          {row: packet.LaneRow{Epoch: 2, State: packet.LaneOpen}, redis: begun(1, true), reason: packet.LaneRedisOlder},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -407,10 +407,10 @@ func begun(epoch int64, open bool) func(p *pool.Pool, lane int) error {
 // silent are books that are away: a process beside them makes no lanes.
 type silent struct{}
 
-func (silent) PoolLanes(context.Context) ([]packet.LaneRow, error)  { return nil, packet.ErrUnavailable }
-func (silent) AddPoolLanes(context.Context, []packet.LaneRow) error { return packet.ErrUnavailable }
-func (silent) OpenNewPoolLanes(context.Context, []int) error        { return packet.ErrUnavailable }
-func (silent) NoteSeen(context.Context, []packet.LaneSeen) error    { return packet.ErrUnavailable }
+func (silent) PoolLanes(context.Context) ([]packet.LaneRow, error)   { return nil, packet.ErrUnavailable }
+func (silent) AddPoolLanes(context.Context, []packet.LaneRow) error  { return packet.ErrUnavailable }
+func (silent) OpenNewPoolLanes(context.Context, []int) error         { return packet.ErrUnavailable }
+func (silent) NoteSeen(context.Context, []packet.LanePosition) error { return packet.ErrUnavailable }
 func (silent) LaneAhead(context.Context, int, int64) (bool, error) {
 	return false, packet.ErrUnavailable
 }

@@ -61,7 +61,7 @@ func FuzzDecisions(f *testing.F) {
 		},
 		"bulk of refunds": func(b []byte) (any, error) {
 			read, filter, err := bulkRefunds.read(b, now)
-			if err == nil && (filter.Kind != payout.KindRefund || filter.Promises) {
+			if err == nil && (filter.Kind != payout.KindRefund || filter.IncludeHonours) {
 				f.Errorf("%q selects %+v", b, filter)
 			}
 			return BulkRefundRetry{Filter: BulkRefundFilter(read.Filter), Reason: read.Reason, DryRun: read.DryRun}, err

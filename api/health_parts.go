@@ -153,13 +153,13 @@ func (s *Server) decisionHealth(ctx context.Context, _ observe.HealthSnapshot) [
 	defer cancel()
 	due, err := s.cfg.Store.DecisionsDue(ctx)
 	var checks []HealthCheck
-	for _, reason := range payout.DueReasons {
-		if reason == payout.DueBreak {
+	for _, reason := range payout.DecisionReasons {
+		if reason == payout.ReasonBreak {
 			continue
 		}
 		var limit time.Duration // any payment that failed is somebody's to decide
-		if reason == payout.DueApproval {
-			limit = observe.ApprovalsWarning
+		if reason == payout.ReasonApproval {
+			limit = observe.ApprovalWarnAge
 		}
 		var b observe.Backlog
 		for _, d := range due {
@@ -174,7 +174,7 @@ func (s *Server) decisionHealth(ctx context.Context, _ observe.HealthSnapshot) [
 
 func (s *Server) redisHealth(ctx context.Context, v observe.HealthSnapshot) []HealthPart {
 	var shut observe.Backlog
-	for _, g := range v.Gates {
+	for _, g := range v.Lanes {
 		if g.State != string(packet.LaneOpen) {
 			shut = shut.Add(g.Backlog)
 		}
@@ -186,7 +186,7 @@ func (s *Server) redisHealth(ctx context.Context, v observe.HealthSnapshot) []He
 		known(v.FromRedis, held("durable", v.Durable, healthWrong)),
 		known(v.FromMySQL, aged("gates", shut, 0, healthWrong)),
 		known(v.FromMySQL, counted("lost_grabs", v.LostGrabs, healthWarning)),
-		known(v.FromRedis, aged("handoffs", v.Handoffs, observe.HandoffsWrong, healthWrong)))}
+		known(v.FromRedis, aged("handoffs", v.Handoffs, observe.HandoffMaxAge, healthWrong)))}
 }
 
 func (s *Server) mysqlHealth(ctx context.Context, v observe.HealthSnapshot) []HealthPart {
@@ -201,8 +201,8 @@ func (s *Server) mysqlHealth(ctx context.Context, v observe.HealthSnapshot) []He
 		known(v.FromMySQL, held("books", !v.BooksRestored, healthWrong)),
 		known(v.FromMySQL, counted("ledger", v.Imbalanced, healthWrong)),
 		known(v.FromMySQL, counted("suspense", v.Suspense, healthWarning)),
-		known(v.FromMySQL, aged("outbox", v.Outbox, observe.OutboxWrong, healthWrong)),
-		known(v.FromMySQL, aged("overdue", overdue, observe.OverdueWrong, healthWrong)),
+		known(v.FromMySQL, aged("outbox", v.Outbox, observe.OutboxMaxAge, healthWrong)),
+		known(v.FromMySQL, aged("overdue", overdue, observe.OverdueMaxAge, healthWrong)),
 		known(v.FromMySQL, counted("quarantine", v.Quarantined, healthWrong)))}
 }
 
@@ -222,7 +222,7 @@ func (s *Server) temporalHealth(ctx context.Context, _ observe.HealthSnapshot) [
 				waiting = waiting.Add(q.Backlog)
 			}
 			n := int64(workers)
-			queues, polling = aged("queues", waiting, observe.QueueWrong, healthWrong), held("polling", workers > 0, healthWrong)
+			queues, polling = aged("queues", waiting, observe.QueueMaxAge, healthWrong), held("polling", workers > 0, healthWrong)
 			polling.Count = orNull(&n)
 		}
 	}
@@ -247,21 +247,21 @@ func (s *Server) providerHealth(ctx context.Context, v observe.HealthSnapshot) [
 			troubles[t.Why] = troubles[t.Why].Add(t.Backlog)
 		}
 	}
-	hold := HealthCheck{Name: "held", Status: healthOK, Since: stampOrNull(v.Held[s.cfg.Provider.Name()])}
+	hold := HealthCheck{Name: "held", Status: healthOK, Since: stampOrNull(v.HeldProviders[s.cfg.Provider.Name()])}
 	if hold.Since.Value != nil {
 		hold.Status = healthWarning
 	}
 	return []HealthPart{partOf("provider",
 		s.providerAnswers(ctx),
 		known(v.FromMySQL, hold),
-		known(v.FromMySQL, aged("under_way", moving, observe.MovingWrong, healthWrong)),
+		known(v.FromMySQL, aged("under_way", moving, observe.MovingMaxAge, healthWrong)),
 		// Which payments a worker parks, and why, is nowhere but there: what can be seen
 		// is what the provider has refused, and how much was not sent.
-		known(v.FromMySQL, aged("unsent", unsent, observe.TroubleWarning, healthWarning)),
+		known(v.FromMySQL, aged("unsent", unsent, observe.TroubleWarnAge, healthWarning)),
 		known(v.FromMySQL, aged("low_balance", troubles[observe.TroubleLowBalance], 0, healthWarning)),
-		known(v.FromMySQL, aged("rate_limited", troubles[observe.TroubleRateLimited], observe.TroubleWarning, healthWarning)),
-		known(v.FromMySQL, aged("no_answer", troubles[observe.TroubleNoAnswer], observe.TroubleWarning, healthWarning)),
-		known(v.FromMySQL, aged("unknown_outcomes", unknown, observe.UnknownWrong, healthWrong)))}
+		known(v.FromMySQL, aged("rate_limited", troubles[observe.TroubleRateLimited], observe.TroubleWarnAge, healthWarning)),
+		known(v.FromMySQL, aged("no_answer", troubles[observe.TroubleNoAnswer], observe.TroubleWarnAge, healthWarning)),
+		known(v.FromMySQL, aged("unknown_outcomes", unknown, observe.UnknownMaxAge, healthWrong)))}
 }
 
 // providerAnswers asks the provider what moves nothing: the sums of a packet that
@@ -301,7 +301,7 @@ func (s *Server) reconciliationHealth(ctx context.Context, v observe.HealthSnaps
 // lastRun judges the newest reconciliation that has ended. A new installation has none
 // yet, and one that has had none since it was made is as bad as one without for so long.
 func lastRun(runs []payout.Reconciliation, installed time.Time) HealthCheck {
-	c := held("last_run", time.Since(installed) <= observe.ReconciledWarning, healthWarning)
+	c := held("last_run", time.Since(installed) <= observe.ReconciledWarnAge, healthWarning)
 	for _, r := range runs {
 		if r.EndedAt.IsZero() {
 			continue
@@ -310,7 +310,7 @@ func lastRun(runs []payout.Reconciliation, installed time.Time) HealthCheck {
 		switch {
 		case r.Status == payout.ReconciliationFailed:
 			c.Status = healthWrong
-		case time.Since(r.EndedAt) > observe.ReconciledWarning:
+		case time.Since(r.EndedAt) > observe.ReconciledWarnAge:
 			c.Status = healthWarning
 		default:
 			c.Status = healthOK

@@ -69,7 +69,7 @@ func TestHealthOfParts(t *testing.T) {
 			HealthSnapshot(context.Context, *observe.HealthSnapshot) error
 		})
 		watched := func() observe.HealthSnapshot {
-			v := observe.HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+			v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 			_ = redis.HealthSnapshot(t.Context(), &v)
 			_ = store.NewHealthReader(s).Read(t.Context(), &v)
 			return v

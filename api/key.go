@@ -179,7 +179,7 @@ func createKey(r *request) (answer, error) {
 	w.Route = r.c.Method() + " " + r.route.path
 	token, id := access.NewToken(access.Role(body.Role))
 	k := access.KeyRecord{Name: body.Name, Key: access.Key{ID: id, Role: access.Role(body.Role), AppID: body.AppID, Owner: body.Owner,
-		SecretHash: access.HashOf(token)}}
+		SecretHash: access.HashToken(token)}}
 	var made CreatedKey
 	stored, err := r.server.cfg.Store.IssueKey(r.ctx, w, k, seconds(body.ExpiresInSeconds),
 		func(k access.KeyRecord) (int, []byte) {
@@ -219,7 +219,7 @@ func rotateKey(r *request) (answer, error) {
 	}
 	token, next := access.NewToken(old.Role)
 	var made RotatedKey
-	stored, err := r.server.cfg.Store.RotateKey(r.ctx, w, id, access.Key{ID: next, SecretHash: access.HashOf(token)},
+	stored, err := r.server.cfg.Store.RotateKey(r.ctx, w, id, access.Key{ID: next, SecretHash: access.HashToken(token)},
 		time.Duration(body.GraceSeconds)*time.Second, seconds(body.ExpiresInSeconds), func(old, k access.KeyRecord, refused error) (int, []byte) {
 			if refused != nil {
 				return r.renderRefusedKey(old, refused)

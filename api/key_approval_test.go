@@ -39,7 +39,7 @@ func (h *fixture) opensNothing(o owner) {
 func (h *fixture) named(role access.Role, name string) owner {
 	h.t.Helper()
 	token, id := access.NewToken(role)
-	k := access.Key{ID: id, Role: role, Owner: name, SecretHash: access.HashOf(token)}
+	k := access.Key{ID: id, Role: role, Owner: name, SecretHash: access.HashToken(token)}
 	if err := h.store.EnsureKey(h.t.Context(), k); err != nil {
 		h.t.Fatal(err)
 	}

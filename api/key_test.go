@@ -401,7 +401,7 @@ func TestKeyNowhere(t *testing.T) {
 	defer rdb.Close()
 	places := map[string]string{"mysql": everyRow(t, h.database(h.dsn)), "redis": everyValue(t, rdb), "log": log.String(),
 		"metrics": string(h.do(call{method: "GET", path: "/metrics", base: h.staff}).body), "audit": fmt.Sprint(h.audit(""))}
-	for place, has := range map[string]string{"mysql": hex.EncodeToString(access.HashOf(two.token)), "redis": one.key.ID,
+	for place, has := range map[string]string{"mysql": hex.EncodeToString(access.HashToken(two.token)), "redis": one.key.ID,
 		"log": "the log is kept", "audit": two.key.ID} {
 		if !strings.Contains(places[place], has) {
 			t.Fatalf("%s was not read: %.500s", place, places[place])

@@ -31,8 +31,8 @@ func (l Limits) valid() bool {
 // Limiter counts requests, over all processes, against their limits: against all that a
 // request has, or, when one of them allows no more before a time to wait, against none.
 type Limiter interface {
-	WithinLimits(ctx context.Context, limits []access.Counted) (over int, wait time.Duration, err error)
-	GiveBack(ctx context.Context, limits []access.Counted) error
+	WithinLimits(ctx context.Context, limits []access.AppliedLimit) (over int, wait time.Duration, err error)
+	GiveBack(ctx context.Context, limits []access.AppliedLimit) error
 }
 
 // Kinds of limits, as metrics and keys in Redis name them.
@@ -69,11 +69,11 @@ type refusals struct {
 
 func newRefusals() *refusals { return &refusals{newCache[time.Time](maxRefusals)} }
 
-func refusalKey(c access.Counted) string { return c.Kind + "\x00" + c.Who }
+func refusalKey(c access.AppliedLimit) string { return c.Kind + "\x00" + c.Party }
 
 // first returns the place of the first of some limits that is known to refuse, and its
 // wait; 0: none is.
-func (f *refusals) first(limits []access.Counted) (over int, wait time.Duration) {
+func (f *refusals) first(limits []access.AppliedLimit) (over int, wait time.Duration) {
 	for i, c := range limits {
 		if until, ok := f.until.get(refusalKey(c)); ok {
 			if wait := time.Until(until); wait > 0 {
@@ -85,7 +85,7 @@ func (f *refusals) first(limits []access.Counted) (over int, wait time.Duration)
 }
 
 // learn remembers a refusal until its wait is over, but not for long.
-func (f *refusals) learn(c access.Counted, wait time.Duration) {
+func (f *refusals) learn(c access.AppliedLimit, wait time.Duration) {
 	most := rememberRefusal
 	if c.Kind == limitUser || c.Kind == limitWins {
 		most = rememberUser
@@ -94,7 +94,7 @@ func (f *refusals) learn(c access.Counted, wait time.Duration) {
 }
 
 // forget lets Redis decide again, when something was given back.
-func (f *refusals) forget(limits []access.Counted) {
+func (f *refusals) forget(limits []access.AppliedLimit) {
 	for _, c := range limits {
 		if _, ok := f.until.get(refusalKey(c)); ok {
 			f.until.put(refusalKey(c), time.Time{})
@@ -103,12 +103,12 @@ func (f *refusals) forget(limits []access.Counted) {
 }
 
 // remembered refuses a request that the process knows to be over one of its limits.
-func (r *request) remembered(limits []access.Counted) *refusal {
+func (r *request) remembered(limits []access.AppliedLimit) *refusal {
 	return overLimit(limits, r.server.refusals.first)
 }
 
 // overLimit makes the refusal of the first limit that refuses; nil: none does.
-func overLimit(limits []access.Counted, first func([]access.Counted) (int, time.Duration)) *refusal {
+func overLimit(limits []access.AppliedLimit, first func([]access.AppliedLimit) (int, time.Duration)) *refusal {
 	over, wait := first(limits)
 	if wait <= 0 {
 		return nil
@@ -117,14 +117,14 @@ func overLimit(limits []access.Counted, first func([]access.Counted) (int, time.
 }
 
 // count counts the request against all its limits, or refuses it and counts nothing.
-func (r *request) count(limits []access.Counted) *refusal {
+func (r *request) count(limits []access.AppliedLimit) *refusal {
 	if len(limits) == 0 {
 		return nil
 	}
 	if over := r.remembered(limits); over != nil {
 		return over
 	}
-	return overLimit(limits, func([]access.Counted) (int, time.Duration) {
+	return overLimit(limits, func([]access.AppliedLimit) (int, time.Duration) {
 		ctx, cancel := context.WithTimeout(r.ctx, limitPatience)
 		defer cancel()
 		over, wait, err := r.server.cfg.Limiter.WithinLimits(ctx, limits)
@@ -157,29 +157,29 @@ func (r *request) refuseLimited(over *refusal) error {
 
 // limitsOf returns the limits of some kinds that are set, in the order in which they are
 // looked at: address, key, user, wins.
-func (r *request) limitsOf(user string, kinds ...string) []access.Counted {
+func (r *request) limitsOf(user string, kinds ...string) []access.AppliedLimit {
 	limits := &r.server.cfg.Limits
 	if !limits.any() {
 		return nil
 	}
-	var set []access.Counted
+	var set []access.AppliedLimit
 	for _, kind := range kinds {
-		c := access.Counted{Kind: kind}
+		c := access.AppliedLimit{Kind: kind}
 		switch kind {
 		case limitAddress:
 			c.Limit = limits.Address
 		case limitKey:
-			c.Limit, c.Who = limits.Key, r.caller.key.ID
+			c.Limit, c.Party = limits.Key, r.caller.key.ID
 		case limitUser:
-			c.Limit, c.Who = limits.User, r.caller.app.ID+":"+user
+			c.Limit, c.Party = limits.User, r.caller.app.ID+":"+user
 		case limitWins:
-			c.Limit, c.Who = limits.Wins, r.caller.app.ID+":"+user
+			c.Limit, c.Party = limits.Wins, r.caller.app.ID+":"+user
 		}
 		if c.Limit == (access.Limit{}) {
 			continue
 		}
 		if kind == limitAddress { // where the connection comes from; headers of proxies are not believed: anybody can write them
-			c.Who = networkOf(r.c.Context().RemoteIP())
+			c.Party = networkOf(r.c.Context().RemoteIP())
 		}
 		set = append(set, c)
 	}
@@ -263,7 +263,7 @@ func (r *request) grabLimited(id, user string, over *refusal) (answer, error) {
 	case err != nil:
 		return answer{}, err
 	case found:
-		return r.answerGrab(packet.Grabbed{Result: packet.GrabReplayed, Claim: c})
+		return r.answerGrab(packet.GrabAnswer{Result: packet.GrabReplayed, Claim: c})
 	case alive:
 		return answer{}, r.refuseLimited(over)
 	}
@@ -278,7 +278,7 @@ func (r *request) existingClaimOr(id, user string, instead func(location) (answe
 		return answer{}, err
 	}
 	if ok {
-		return r.answerGrab(packet.Grabbed{Result: packet.GrabReplayed, Claim: c})
+		return r.answerGrab(packet.GrabAnswer{Result: packet.GrabReplayed, Claim: c})
 	}
 	l, err := r.server.locate(r.ctx, id) // the claims of a pool that was retired are in MySQL
 	if err != nil {
@@ -292,11 +292,11 @@ func (r *request) existingClaimOr(id, user string, instead func(location) (answe
 	paid, err := r.server.cfg.Store.Claim(ctx, id, user)
 	switch {
 	case err == nil:
-		return r.answerGrab(packet.Grabbed{Result: packet.GrabReplayed, Claim: paid.Claim})
+		return r.answerGrab(packet.GrabAnswer{Result: packet.GrabReplayed, Claim: paid.Claim})
 	case !errors.Is(err, packet.ErrNotFound):
 		return answer{}, err
 	case !l.settled:
-		return r.answerGrab(packet.Grabbed{Result: packet.GrabUnavailable})
+		return r.answerGrab(packet.GrabAnswer{Result: packet.GrabUnavailable})
 	}
 	return instead(l)
 }

@@ -314,17 +314,17 @@ type tallied struct {
 	counted, back []string
 }
 
-func (l *tallied) WithinLimits(ctx context.Context, limits []access.Counted) (int, time.Duration, error) {
+func (l *tallied) WithinLimits(ctx context.Context, limits []access.AppliedLimit) (int, time.Duration, error) {
 	l.note(&l.counted, limits)
 	return l.Limiter.WithinLimits(ctx, limits)
 }
 
-func (l *tallied) GiveBack(ctx context.Context, limits []access.Counted) error {
+func (l *tallied) GiveBack(ctx context.Context, limits []access.AppliedLimit) error {
 	l.note(&l.back, limits)
 	return l.Limiter.GiveBack(ctx, limits)
 }
 
-func (l *tallied) note(to *[]string, limits []access.Counted) {
+func (l *tallied) note(to *[]string, limits []access.AppliedLimit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var kinds []string

@@ -32,12 +32,12 @@ type BreakSum struct {
 var countedStatuses = []packet.Status{"", packet.StatusFunding, packet.StatusRejected, packet.StatusClosed}
 
 // tally answers with what count finds.
-func tally(r *request, count func(context.Context) (payout.Tally, error)) (ListSum, error) {
+func tally(r *request, count func(context.Context) (payout.ListTotal, error)) (ListSum, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
 	defer cancel()
 	found, err := count(ctx)
-	out := ListSum{ListCount: ListCount{Count: found.Count, More: found.More}}
-	if !found.More {
+	out := ListSum{ListCount: ListCount{Count: found.Count, More: found.AtLeast}}
+	if !found.AtLeast {
 		amount := TotalFen(found.Amount)
 		out.Amount = orNull(&amount)
 	}
@@ -54,14 +54,14 @@ func sumStaffPackets(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out, err := tally(r, func(ctx context.Context) (payout.Tally, error) {
+	out, err := tally(r, func(ctx context.Context) (payout.ListTotal, error) {
 		if !f.overdue.IsZero() && final(f.status) {
-			return payout.Tally{}, nil // as in the list
+			return payout.ListTotal{}, nil // as in the list
 		}
 		if !slices.Contains(countedStatuses, f.status) {
 			return r.server.scanPackets(ctx, f, scanMost, scanTime)
 		}
-		return r.server.cfg.Store.PacketTally(ctx, f.records(packet.Place{}, 0))
+		return r.server.cfg.Store.PacketTally(ctx, f.records(packet.Cursor{}, 0))
 	})
 	return answer{status: http.StatusOK, body: out}, err
 }
@@ -75,9 +75,9 @@ const (
 )
 
 // scanPackets counts the packets of a filter by looking at each that may be one.
-func (s *Server) scanPackets(ctx context.Context, f packetFilter, most int, limit time.Duration) (t payout.Tally, err error) {
+func (s *Server) scanPackets(ctx context.Context, f packetFilter, most int, limit time.Duration) (t payout.ListTotal, err error) {
 	began := time.Now()
-	after := packet.Place{At: f.to} // as in the list
+	after := packet.Cursor{At: f.to} // as in the list
 	for looked := 0; ; {
 		some, end, err := s.packetStep(ctx, f, after, min(scanStep, most-looked))
 		if err != nil {
@@ -91,7 +91,7 @@ func (s *Server) scanPackets(ctx context.Context, f packetFilter, most int, limi
 			after = c.at
 		}
 		looked += len(some)
-		if t.More = !end && (looked >= most || time.Since(began) > limit); end || t.More {
+		if t.AtLeast = !end && (looked >= most || time.Since(began) > limit); end || t.AtLeast {
 			return t, nil
 		}
 	}
@@ -103,7 +103,7 @@ func sumApprovals(r *request) (answer, error) {
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}
-	out, err := tally(r, func(ctx context.Context) (payout.Tally, error) { return r.server.cfg.Store.ApprovalTally(ctx, f) })
+	out, err := tally(r, func(ctx context.Context) (payout.ListTotal, error) { return r.server.cfg.Store.ApprovalTally(ctx, f) })
 	return answer{status: http.StatusOK, body: out}, err
 }
 
@@ -123,9 +123,9 @@ func (r *request) sumBreaks() (out BreakSum, err error) {
 	if err := q.done(); err != nil {
 		return out, err
 	}
-	out.ListSum, err = tally(r, func(ctx context.Context) (payout.Tally, error) {
+	out.ListSum, err = tally(r, func(ctx context.Context) (payout.ListTotal, error) {
 		found, err := r.server.cfg.Store.BreakTally(ctx, f)
-		out.WithoutAmount = found.Without
+		out.WithoutAmount = found.WithoutAmount
 		return found, err
 	})
 	return out, err
@@ -137,6 +137,6 @@ func countAudit(r *request) (answer, error) {
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}
-	out, err := tally(r, func(ctx context.Context) (payout.Tally, error) { return r.server.cfg.Store.AuditTally(ctx, f) })
+	out, err := tally(r, func(ctx context.Context) (payout.ListTotal, error) { return r.server.cfg.Store.AuditTally(ctx, f) })
 	return answer{status: http.StatusOK, body: out.ListCount}, err
 }

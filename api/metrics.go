@@ -71,7 +71,7 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 		m.results[r] = m.grabs.WithLabelValues(r.String()) // a counter that is there from the start can be alarmed on
 	}
 	for _, c := range []prometheus.Collector{m.grabs, m.soldOutLocally, m.requests, m.conns, m.turnedAway, m.evicted, limited, risks,
-		m.riskTime, observe.Build(version), collectors.NewGoCollector(),
+		m.riskTime, observe.BuildInfo(version), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		var twice prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &twice) {

@@ -32,7 +32,7 @@ func receiveNotification(r *request) (answer, error) {
 	provider := r.server.cfg.Provider
 	eventID, orderNo, err := provider.VerifyNotification(header, r.payload)
 	if err != nil {
-		signed := errors.Is(err, payout.ErrNotificationUnread)
+		signed := errors.Is(err, payout.ErrUnknownNotification)
 		if signed || unsignedLog.allow() { // the signed ones of one provider are few
 			slog.WarnContext(r.ctx, "notification refused", slog.String(observe.LogRequest, r.id), slog.Any("error", err))
 		}

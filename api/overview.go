@@ -43,7 +43,7 @@ type Unfinished struct {
 	OldestAt Stamp        `json:"oldest_at" doc:"When the oldest of them was made."`
 }
 
-// DecisionDue is what waits for staff to decide for one reason.
+// DecisionBacklog is what waits for staff to decide for one reason.
 type DecisionDue struct {
 	Reason   string           `json:"reason" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,break" doc:"Why. What waits for two reasons counts in both: a share conflict is a payout that failed and a break."`
 	Kind     Nullable[string] `json:"kind" doc:"Of a break its kind; null of everything else."`
@@ -93,13 +93,13 @@ func getOverview(r *request) (answer, error) {
 	for _, d := range found.Decisions {
 		if d.Count > 0 {
 			out.Decisions = append(out.Decisions, DecisionDue{Reason: string(d.Reason), Kind: textOrNull(string(d.Break)), Count: d.Count,
-				Amount: TotalFen(d.Amount), More: d.More, OldestAt: Stamp(d.Oldest)})
+				Amount: TotalFen(d.Amount), More: d.AtLeast, OldestAt: Stamp(d.Oldest)})
 		}
 	}
 	return answer{status: http.StatusOK, body: out}, nil
 }
 
-func renderPile(p payout.Pile) Pile { return Pile{Count: p.Count, OldestAt: stampOrNull(p.Oldest)} }
+func renderPile(p payout.Backlog) Pile { return Pile{Count: p.Count, OldestAt: stampOrNull(p.Oldest)} }
 
 // fundsOf are the figures of a proof, over all packets: promises that could not be
 // booked are the house's money and left out.

@@ -89,7 +89,7 @@ func (c *creation) run() (answer, error) {
 // any more. The process' clock will do: the margin is 60 days.
 func (c *creation) refundable(now time.Time) error {
 	limits := c.server.cfg.Provider.Limits()
-	most := limits.OpensAhead(time.Duration(c.Life) * time.Second)
+	most := limits.MaxOpensAhead(time.Duration(c.Life) * time.Second)
 	const day = 24 * time.Hour
 	switch {
 	case c.OpensAt == nil && most < 0:
@@ -114,9 +114,9 @@ func (c *creation) stage() (answer, error) {
 	life := time.Duration(c.Life) * time.Second
 	staged, err := c.server.cfg.Pool.Create(c.ctx, c.packet, c.Eligible, c.OpensAt, life, createBusy)
 	switch {
-	case errors.Is(err, packet.ErrPast):
+	case errors.Is(err, packet.ErrExpiresInPast):
 		return answer{}, invalid(FieldError{"opens_at", faultRange, "the packet would have expired already"})
-	case errors.Is(err, packet.ErrTooFar):
+	case errors.Is(err, packet.ErrOpensTooFar):
 		return answer{}, invalid(FieldError{"opens_at", faultRange, "must be at most 366 days ahead"})
 	case err != nil:
 		return answer{}, err

@@ -63,7 +63,7 @@ func exportPackets(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	server, after := r.server, packet.Place{At: f.to} // as in the list
+	server, after := r.server, packet.Cursor{At: f.to} // as in the list
 	return r.sendFile(form, listFile{name: "packets", columns: packetColumns, more: func(ctx context.Context) (lines [][]string, end bool,
 		err error) {
 		found, next, err := server.packetsAfter(ctx, f, after, exportStep)
@@ -84,7 +84,7 @@ func exportPackets(r *request) (answer, error) {
 		if next == nil {
 			return lines, true, nil
 		}
-		after = next.Place
+		after = next.Cursor
 		return lines, false, nil
 	}})
 }

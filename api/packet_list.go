@@ -53,7 +53,7 @@ func (f packetFilter) stored() []packet.Status {
 }
 
 // records is the filter of the rows: up to n of them, after a place.
-func (f packetFilter) records(after packet.Place, n int) packet.RecordFilter {
+func (f packetFilter) records(after packet.Cursor, n int) packet.RecordFilter {
 	return packet.RecordFilter{App: f.app, SenderID: f.sender, Stored: f.stored(), From: f.from, To: f.to, ExpiresBefore: f.overdue,
 		AfterTime: after.At, AfterID: after.ID, Limit: n}
 }
@@ -136,7 +136,7 @@ func (r *request) packetPage(q *query, list string, filters map[string]string) (
 
 // packetsAfter returns the packets of a page, and where the next one begins; nil
 // when there is none.
-func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.Place, limit int) (page []snapshot, next *place,
+func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.Cursor, limit int) (page []snapshot, next *place,
 	err error) {
 	if !f.overdue.IsZero() && final(f.status) {
 		return nil, nil, nil // what is closed is not late, and nobody has to look through all of it
@@ -169,15 +169,15 @@ func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.
 // candidate is a packet that may belong to a list.
 type candidate struct {
 	snapshot
-	at    packet.Place
+	at    packet.Cursor
 	known bool // snapshot is set; else there is no such packet after all
 }
 
 // packetStep looks at up to n packets of a filter. They are in MySQL, or staged in
 // Redis, or both: staged ones are read first, because a packet leaves that list
 // only after its row was written. end: there are no more.
-func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Place, n int) (some []candidate, end bool, err error) {
-	var staged []packet.Place
+func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Cursor, n int) (some []candidate, end bool, err error) {
+	var staged []packet.Cursor
 	if f.staged() {
 		if staged, err = s.staged(ctx, f, after, n); err != nil && !(f.books && errors.Is(err, packet.ErrUnavailable)) {
 			return nil, false, err
@@ -193,10 +193,10 @@ func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Pl
 	places := staged
 	for _, rec := range rows {
 		byID[rec.ID] = rec
-		places = append(places, packet.Place{At: rec.CreatedAt, ID: rec.ID})
+		places = append(places, packet.Cursor{At: rec.CreatedAt, ID: rec.ID})
 	}
-	slices.SortFunc(places, packet.Place.Compare)
-	places = slices.CompactFunc(places, func(a, b packet.Place) bool { return a.ID == b.ID })
+	slices.SortFunc(places, packet.Cursor.Compare)
+	places = slices.CompactFunc(places, func(a, b packet.Cursor) bool { return a.ID == b.ID })
 	end = len(staged) < n && len(rows) < n && len(places) <= n
 	some, err = s.candidates(ctx, places[:min(n, len(places))], byID, f.books)
 	return some, end, err
@@ -204,7 +204,7 @@ func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Pl
 
 // staged lists packets of a filter that are in Redis only: of one app, or of all. One that
 // was created before the filter's time ends the list.
-func (s *Server) staged(ctx context.Context, f packetFilter, after packet.Place, n int) ([]packet.Place, error) {
+func (s *Server) staged(ctx context.Context, f packetFilter, after packet.Cursor, n int) ([]packet.Cursor, error) {
 	apps := []string{f.app}
 	if f.app == "" {
 		apps = s.dir.apps()
@@ -213,7 +213,7 @@ func (s *Server) staged(ctx context.Context, f packetFilter, after packet.Place,
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(all, func(at packet.Place) bool { return at.At.Before(f.from) }); i >= 0 {
+	if i := slices.IndexFunc(all, func(at packet.Cursor) bool { return at.At.Before(f.from) }); i >= 0 {
 		all = all[:i]
 	}
 	return all, nil
@@ -221,7 +221,7 @@ func (s *Server) staged(ctx context.Context, f packetFilter, after packet.Place,
 
 // candidates finds out how the packets are now. A row that is final speaks for
 // itself; of the others Redis knows best, or the books where it cannot be asked (books).
-func (s *Server) candidates(ctx context.Context, places []packet.Place, rows map[string]packet.Record, books bool) ([]candidate, error) {
+func (s *Server) candidates(ctx context.Context, places []packet.Cursor, rows map[string]packet.Record, books bool) ([]candidate, error) {
 	var ask []string
 	for _, at := range places {
 		if _, open := s.cfg.Fence(at.ID); !final(rows[at.ID].Stored) && (open || !books) {

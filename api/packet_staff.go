@@ -91,7 +91,7 @@ func listStaffPackets(r *request) (answer, error) {
 		return answer{}, err
 	}
 	if cursor == "" && !f.to.IsZero() {
-		after = packet.Place{At: f.to} // for those that are staged: nothing comes before it
+		after = packet.Cursor{At: f.to} // for those that are staged: nothing comes before it
 	}
 	found, next, err := r.server.packetsAfter(r.ctx, f, after, limit)
 	if err != nil {

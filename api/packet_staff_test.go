@@ -113,7 +113,7 @@ func TestStaffPackets(t *testing.T) {
 	}
 	// The time of creation, from one packet on up to another.
 	slices.SortFunc(all.Items, func(a, b staffPacketBody) int {
-		return packet.Place{At: a.CreatedAt, ID: a.ID}.Compare(packet.Place{At: b.CreatedAt, ID: b.ID})
+		return packet.Cursor{At: a.CreatedAt, ID: a.ID}.Compare(packet.Cursor{At: b.CreatedAt, ID: b.ID})
 	})
 	for i := range all.Items {
 		for j := range i + 1 { // j is newer

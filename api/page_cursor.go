@@ -17,7 +17,7 @@ type placeCursor struct {
 }
 
 // place is where the next page of a list begins.
-type place struct{ packet.Place }
+type place struct{ packet.Cursor }
 
 func (p place) cursor(list string, filters map[string]string) Nullable[string] {
 	return encodeCursor(placeCursor{List: list, Filters: filters, At: p.At.UnixMilli(), ID: p.ID})
@@ -25,13 +25,13 @@ func (p place) cursor(list string, filters map[string]string) Nullable[string] {
 
 // resume reads a cursor; "" begins the list. It keeps the filters of its list;
 // the client may repeat them, but neither change nor add any.
-func resume(cursor, list string, given map[string]string) (after packet.Place, filters map[string]string, err error) {
+func resume(cursor, list string, given map[string]string) (after packet.Cursor, filters map[string]string, err error) {
 	if cursor == "" {
-		return packet.Place{}, given, nil
+		return packet.Cursor{}, given, nil
 	}
 	var c placeCursor
 	if decodeCursor(cursor, &c) != nil || c.List != list || !packet.ValidID(c.ID) || c.At < 0 || c.At > maxMs {
-		return packet.Place{}, nil, badCursor()
+		return packet.Cursor{}, nil, badCursor()
 	}
 	both := maps.Clone(c.Filters)
 	if both == nil {
@@ -39,7 +39,7 @@ func resume(cursor, list string, given map[string]string) (after packet.Place, f
 	}
 	maps.Copy(both, given)
 	if !maps.Equal(both, c.Filters) {
-		return packet.Place{}, nil, badCursor()
+		return packet.Cursor{}, nil, badCursor()
 	}
-	return packet.Place{At: time.UnixMilli(c.At).UTC(), ID: c.ID}, c.Filters, nil
+	return packet.Cursor{At: time.UnixMilli(c.At).UTC(), ID: c.ID}, c.Filters, nil
 }

@@ -40,7 +40,7 @@ func TestYearOf(t *testing.T) {
 
 // TestResume: a cursor continues its own list with its own filters.
 func TestResume(t *testing.T) {
-	at := place{packet.Place{At: time.UnixMilli(1771200000123).UTC(), ID: packet.NewID([]byte("s"), "k")}}
+	at := place{packet.Cursor{At: time.UnixMilli(1771200000123).UTC(), ID: packet.NewID([]byte("s"), "k")}}
 	both := map[string]string{"sender_id": "u", "status": "open"}
 	cursor := *at.cursor("packets", both).Value
 	for name, tc := range map[string]struct {
@@ -57,9 +57,9 @@ func TestResume(t *testing.T) {
 		"no filters":       {"packets", *at.cursor("packets", nil).Value, nil, true},
 		"another list":     {"sent", cursor, nil, false},
 		"another list's":   {"packets", *encodeCursor(grabCursor{PacketID: at.ID}).Value, nil, false},
-		"no id":            {"packets", *place{packet.Place{At: at.At}}.cursor("packets", nil).Value, nil, false},
-		"before time":      {"packets", *place{packet.Place{At: time.UnixMilli(-1), ID: at.ID}}.cursor("packets", nil).Value, nil, false},
-		"after time": {"packets", *place{packet.Place{At: time.UnixMilli(maxMs + 1), ID: at.ID}}.cursor("packets", nil).Value, nil,
+		"no id":            {"packets", *place{packet.Cursor{At: at.At}}.cursor("packets", nil).Value, nil, false},
+		"before time":      {"packets", *place{packet.Cursor{At: time.UnixMilli(-1), ID: at.ID}}.cursor("packets", nil).Value, nil, false},
+		"after time": {"packets", *place{packet.Cursor{At: time.UnixMilli(maxMs + 1), ID: at.ID}}.cursor("packets", nil).Value, nil,
 			false},
 		"not made by us":     {"packets", "e30", nil, false},
 		"a beginning's none": {"packets", "", both, true},
@@ -68,7 +68,7 @@ func TestResume(t *testing.T) {
 		if (err == nil) != tc.ok {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err == nil && tc.cursor != "" && got != at.Place {
+		if err == nil && tc.cursor != "" && got != at.Cursor {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if err == nil && tc.cursor == cursor && filters["sender_id"] != "u" {

@@ -80,14 +80,14 @@ type RetryPreview struct {
 // previewRetry asks what a retry of a payment would do.
 func (r *request) previewRetry(id string) (RetryPreview, error) {
 	v, err := r.server.cfg.Store.PreviewDecision(r.ctx, id,
-		payout.Command{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount})
+		payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount})
 	if err != nil && !refusedByState(err) {
 		return RetryPreview{}, err
 	}
 	if err != nil {
 		return RetryPreview{Code: BulkItem{}.orSkipped(err).Code, Undecided: textOrNull(undecidedOf(err))}, nil
 	}
-	return RetryPreview{Possible: true, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.Same, SecondPerson: v.Second}, nil
+	return RetryPreview{Possible: true, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo, SecondPerson: v.NeedsApproval}, nil
 }
 
 // undecidedOf names what a recovery has left to people; "": nothing of it.
@@ -152,7 +152,7 @@ func renderAttempts(d payout.Detail) []Attempt {
 	for _, a := range d.Attempts {
 		out = append(out, Attempt{No: a.No, Op: string(a.Op), OrderNo: a.OrderNo, Outcome: textOrNull(string(a.Statement)),
 			Code: textOrNull(a.Code), StartedAt: stampOrNull(a.StartedAt), EndedAt: stampOrNull(a.EndedAt), Message: textOrNull(a.Message),
-			ProviderRef: textOrNull(a.ProviderRef), Request: textOrNull(masked(a.Request)), Sends: a.Sends, Asks: a.Asks})
+			ProviderRef: textOrNull(a.ProviderRef), Request: textOrNull(masked(a.Request)), Sends: a.Sends, Asks: a.Queries})
 	}
 	return out
 }

@@ -73,7 +73,7 @@ type bulkOf struct {
 	answer   func(BulkRetried) any
 }
 
-var bulkPayouts = bulkOf{Filter: payout.Filter{Kind: payout.KindPayout, Promises: true}, ids: "payout_ids", one: "a payout",
+var bulkPayouts = bulkOf{Filter: payout.Filter{Kind: payout.KindPayout, IncludeHonours: true}, ids: "payout_ids", one: "a payout",
 	missing: CodePayoutNotFound,
 	answer:  func(b BulkRetried) any { return b }}
 
@@ -261,7 +261,7 @@ func (r *request) bulkIDs(f payout.Filter) (ids []string, more bool, err error) 
 
 // bulkItem decides about one payout, or says what would be decided.
 func (r *request) bulkItem(w payout.StaffWrite, id string, dryRun bool) (BulkItem, money.Fen, error) {
-	c := payout.Command{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount}
+	c := payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount}
 	store := r.server.cfg.Store
 	d, err := store.Payment(r.ctx, id)
 	if err != nil {
@@ -271,11 +271,11 @@ func (r *request) bulkItem(w payout.StaffWrite, id string, dryRun bool) (BulkIte
 	if refused != nil && !refusedByState(refused) {
 		return BulkItem{}, 0, refused
 	}
-	item := BulkItem{ID: id, Result: bulkWould, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.Same}
+	item := BulkItem{ID: id, Result: bulkWould, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo}
 	if d.Failure != nil {
 		item.Code = textOrNull(d.Failure.Code)
 	}
-	if v.Second {
+	if v.NeedsApproval {
 		item.Result = bulkApproval
 	}
 	if dryRun {
@@ -292,7 +292,7 @@ func refusedByState(err error) bool {
 // bulkDecide decides about one payout, also when the preview said no: one
 // decision per key and payout, whose item is remembered, so that a repeat of the
 // call decides nothing twice and tells the same.
-func (r *request) bulkDecide(w payout.StaffWrite, id string, c payout.Command, item BulkItem) (BulkItem, error) {
+func (r *request) bulkDecide(w payout.StaffWrite, id string, c payout.DecisionRequest, item BulkItem) (BulkItem, error) {
 	w.Route += "/" + id
 	stored, err := r.server.cfg.Store.Decide(r.ctx, w, id, c, func(d *payout.Decision, _ payout.Row, refused error) (int, []byte) {
 		one := item.orSkipped(refused)

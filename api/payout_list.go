@@ -56,7 +56,7 @@ func checkCode(s string) *fault {
 
 // readFilter reads the filters of the list of payouts.
 func readFilter(q *query, now time.Time) payout.Filter {
-	f := payout.Filter{Kind: payout.KindPayout, Promises: true}
+	f := payout.Filter{Kind: payout.KindPayout, IncludeHonours: true}
 	f.Status = payout.Status(q.text("status", checkStatus))
 	f.PacketID = q.text("packet_id", checkFilter)
 	f.UserID = q.text("user_id", checkID)

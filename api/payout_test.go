@@ -283,7 +283,7 @@ func TestNotification(t *testing.T) {
 		}
 	}
 	st, err := h.store.PaymentState(t.Context(), bad)
-	if err != nil || st.Step.Do != payout.ActionAsk || st.Status != payout.StatusFailed {
+	if err != nil || st.Step.Do != payout.ActionQuery || st.Status != payout.StatusFailed {
 		t.Errorf("a notification asks and moves nothing: %+v, %v", st, err)
 	}
 	wrong := sign(t, "evt_1", body)
@@ -318,7 +318,7 @@ func TestNotification(t *testing.T) {
 	told, err := h.store.Timeline(t.Context(), d)
 	h.check(err)
 	var events []string
-	for _, n := range told.Notices {
+	for _, n := range told.Notifications {
 		events = append(events, n.EventID)
 	}
 	if !slices.Equal(events, []string{"evt_1", "evt_2"}) {

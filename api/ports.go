@@ -15,23 +15,23 @@ import (
 
 // Stage stages and reads packets in Redis.
 type Stage interface {
-	Create(ctx context.Context, p packet.Packet, eligible []string, opensAt *time.Time, life, busy time.Duration) (packet.Staged, error)
+	Create(ctx context.Context, p packet.Packet, eligible []string, opensAt *time.Time, life, busy time.Duration) (packet.StageResult, error)
 	Answered(ctx context.Context, id string, first packet.FirstAnswer) (packet.FirstAnswer, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
 	Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
-	Staged(ctx context.Context, apps []string, sender string, after packet.Place, limit int) ([]packet.Place, error)
+	Staged(ctx context.Context, apps []string, sender string, after packet.Cursor, limit int) ([]packet.Cursor, error)
 	Recall(ctx context.Context, id string) (packet.PoolView, error)
 }
 
 // Grabs decides and reads claims in Redis.
 type Grabs interface {
-	Grab(ctx context.Context, packetID, userID string, p packet.Profile) (packet.Grabbed, error)
+	Grab(ctx context.Context, packetID, userID string, p packet.Profile) (packet.GrabAnswer, error)
 	Claim(ctx context.Context, id, user string) (packet.Claim, bool, error)
 	LiveClaim(ctx context.Context, id, user string) (c packet.Claim, found, alive bool, err error)
 	ClaimsPage(ctx context.Context, id string, upTo, limit int) (claims []packet.Claim, made int, err error)
 	WinnersCount(ctx context.Context, id string) (int, error)
 	IsGuest(ctx context.Context, id, user string) (bool, error)
-	UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Claim, error)
+	UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.Claim, error)
 }
 
 // KeyMirror keeps apps and keys in Redis, for the time that MySQL is away.
@@ -54,50 +54,50 @@ type PacketReader interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
 	PacketRow(ctx context.Context, id string) (packet.Record, error)
 	Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Record, error)
-	ClaimsBefore(ctx context.Context, packetID string, before, limit int) ([]packet.Paid, error)
-	AcknowledgedAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.Paid, error)
-	UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Received, error)
-	Sums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.Sums, error)
-	Claim(ctx context.Context, packetID, userID string) (packet.Paid, error)
+	ClaimsBefore(ctx context.Context, packetID string, before, limit int) ([]packet.ClaimWithPayout, error)
+	AcknowledgedAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.ClaimWithPayout, error)
+	UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error)
+	Sums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.UserSums, error)
+	Claim(ctx context.Context, packetID, userID string) (packet.ClaimWithPayout, error)
 	Balances(ctx context.Context, packetID string) (payout.Balances, error)
 	PayoutSums(ctx context.Context, packetID string) (map[payout.Status]payout.Sum, error)
-	Promises(ctx context.Context, packetID string) (payout.Promises, error)
+	Promises(ctx context.Context, packetID string) (payout.ShareConflicts, error)
 	PromisedUsers(ctx context.Context, packetID string) ([]string, error)
 }
 
 // Payments reads payments from MySQL and records decisions about them.
 type Payments interface {
-	PayoutProgress(ctx context.Context, claims []payout.Claimed) (map[payout.Claimed]payout.Progress, error)
+	PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error)
 	Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error)
 	Payment(ctx context.Context, id string) (payout.Detail, error)
 	Timeline(ctx context.Context, d payout.Detail) (payout.Timeline, error)
 	PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error)
 	NoteNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error
-	ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.ReturnKnown, error)
-	AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnAsk, error)
+	ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error)
+	AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error)
 }
 
 // Dashboard reads from MySQL what people watch.
 type Dashboard interface {
 	Overview(ctx context.Context) (payout.Overview, error)
-	DecisionsDue(ctx context.Context) ([]payout.DecisionDue, error)
+	DecisionsDue(ctx context.Context) ([]payout.DecisionBacklog, error)
 	PaymentStatuses(ctx context.Context, ids []string) (map[string]payout.Status, error)
-	Activity(ctx context.Context) ([]payout.Minute, error)
+	Activity(ctx context.Context) ([]payout.ActivityMinute, error)
 	AuditWatched(ctx context.Context) (payout.AuditWatch, error)
 }
 
 // Tallies counts lists of staff in MySQL.
 type Tallies interface {
-	PacketTally(ctx context.Context, f packet.RecordFilter) (payout.Tally, error)
-	ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (payout.Tally, error)
-	BreakTally(ctx context.Context, f payout.BreakFilter) (payout.Tally, error)
-	AuditTally(ctx context.Context, f payout.AuditFilter) (payout.Tally, error)
+	PacketTally(ctx context.Context, f packet.RecordFilter) (payout.ListTotal, error)
+	ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (payout.ListTotal, error)
+	BreakTally(ctx context.Context, f payout.BreakFilter) (payout.ListTotal, error)
+	AuditTally(ctx context.Context, f payout.AuditFilter) (payout.ListTotal, error)
 }
 
 // Decisions records what people decide about payments in MySQL.
 type Decisions interface {
-	Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.Command, render payout.DecisionAnswer) (payout.StaffAnswer, error)
-	PreviewDecision(ctx context.Context, id string, c payout.Command) (payout.Preview, error)
+	Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.DecisionRequest, render payout.DecisionAnswer) (payout.StaffAnswer, error)
+	PreviewDecision(ctx context.Context, id string, c payout.DecisionRequest) (payout.Preview, error)
 	Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payout.Approval, error)
 	WithdrawApproval(ctx context.Context, w payout.StaffWrite, approvalID string, render payout.DecisionAnswer) (payout.StaffAnswer, error)
 	AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool, render payout.DecisionAnswer) (payout.StaffAnswer,
@@ -140,9 +140,9 @@ type Reconciling interface {
 
 // Closing reads the balances of the ledger, and the closes of its days, from MySQL.
 type Closing interface {
-	LedgerBalances(ctx context.Context, at time.Time) (payout.Standing, error)
-	DayClose(ctx context.Context, provider string, day payout.Day, zone *time.Location) (payout.Close, error)
-	DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]payout.Close, error)
+	LedgerBalances(ctx context.Context, at time.Time) (payout.LedgerSnapshot, error)
+	DayClose(ctx context.Context, provider string, day payout.Day, zone *time.Location) (payout.DayClose, error)
+	DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]payout.DayClose, error)
 }
 
 // Keys reads apps, keys and ended sign-ins from MySQL, ends sign-ins and notes when

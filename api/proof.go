@@ -127,7 +127,7 @@ type evidence struct {
 	rec      packet.Record // zero: not written yet
 	ledger   payout.Balances
 	view     *packet.PoolView // nil: not in Redis
-	promised payout.Promises
+	promised payout.ShareConflicts
 	provider payout.ProviderTotals
 }
 
@@ -156,7 +156,7 @@ func (s *Server) prove(ctx context.Context, id string, look int) (Proof, error) 
 		return Proof{}, unavailable(err)
 	}
 	a := proofCheck{server: s, id: id, look: look, evidence: e}
-	a.promises = promisesOf(e.promised, e.ledger.Promised)
+	a.promises = promisesOf(e.promised, e.ledger.Honours)
 	a.ledger = e.ledger.Own() // the rest is about the packet's own money
 	a.proof = a.figures()
 	a.checkLedger()
@@ -181,7 +181,7 @@ type proofCheck struct {
 }
 
 // promisesOf renders the promises of a packet, with what was posted for them.
-func promisesOf(m payout.Promises, by map[payout.PostingKind]money.Fen) ProofPromises {
+func promisesOf(m payout.ShareConflicts, by map[payout.TransferKind]money.Fen) ProofPromises {
 	p := ProofPromises{Count: m.Count, Amount: Fen(m.Amount), Honoured: Fen(by[payout.PostHonoured]), Voided: Fen(by[payout.PostVoided])}
 	p.Paid = Fen(by[payout.PostPaid] - by[payout.PostReturned] + by[payout.PostPaidOutside])
 	p.Owed = p.Honoured - p.Paid - p.Voided
@@ -269,7 +269,7 @@ func (a *proofCheck) checkProvider(ctx context.Context) error {
 	for _, side := range []struct {
 		what          string
 		kind          payout.Kind
-		posting       payout.PostingKind
+		posting       payout.TransferKind
 		booked, moved money.Fen
 	}{
 		{"ledger charged, provider charged", payout.KindCharge, payout.PostCharge, by[payout.PostCharge], moved.Charged},
@@ -303,7 +303,7 @@ func (a *proofCheck) checkProvider(ctx context.Context) error {
 // inFlight sums what may explain that the provider is ahead: payments that wait for its
 // answer, and those whose answer was booked since the ledger was read, which takes
 // seconds when a packet has a million. Asked in this order none is in neither.
-func (a *proofCheck) inFlight(ctx context.Context, kind payout.Kind, posting payout.PostingKind, enough money.Fen) (money.Fen, error) {
+func (a *proofCheck) inFlight(ctx context.Context, kind payout.Kind, posting payout.TransferKind, enough money.Fen) (money.Fen, error) {
 	sum, err := a.open(ctx, kind, enough)
 	if err != nil || sum >= enough {
 		return sum, err

@@ -20,7 +20,7 @@ const (
 )
 
 // returns sums what is booked as having come back.
-func returns(by map[payout.PostingKind]money.Fen) money.Fen {
+func returns(by map[payout.TransferKind]money.Fen) money.Fen {
 	return by[payout.PostReturned] + by[payout.PostRefundReturned] + by[payout.PostSecondReturned]
 }
 
@@ -82,7 +82,7 @@ func (a *proofCheck) pendingReturns(ctx context.Context, page payout.ReturnPage)
 		case k.Booked: // in the ledger
 		case k.Waiting:
 			explained, waiting = explained+line.Amount, waiting+line.Amount
-		case k.Asked, page.At.Sub(line.At) < payout.ReturnNews:
+		case k.QueryRequested, page.At.Sub(line.At) < payout.ReturnNotificationDelay:
 			explained += line.Amount
 		case a.look == 1 && a.asks < returnAsks:
 			// Its news was lost, or comes late: the proof is told what a notification tells.

@@ -53,7 +53,7 @@ func (p proofFixture) ask(paymentID string) payout.Status {
 	parts, err := payout.Parse(paymentID)
 	p.check(err)
 	no := payout.OrderNo(paymentID, 1)
-	o := p.sandbox.Ask(p.t.Context(), payout.OpOf(parts.Kind), no)
+	o := p.sandbox.Query(p.t.Context(), payout.OpOf(parts.Kind), no)
 	o.ID = rand.Text()
 	st, err := p.store.Settle(p.t.Context(), o, no)
 	p.check(err)
@@ -140,7 +140,7 @@ func TestProofOfEveryEnd(t *testing.T) {
 		}
 		no := payout.OrderNo(id, 1)
 		for range 2 { // after a refusal it has to be said twice
-			o := payout.Observation{ID: rand.Text(), Adapter: p.stack.Provider.Adapter(), Source: payout.SourceAsk, Kind: payout.ObsSucceeded,
+			o := payout.Observation{ID: rand.Text(), Adapter: p.stack.Provider.Adapter(), Source: payout.SourceQuery, Kind: payout.ObsSucceeded,
 				OrderNo: no, Account: "w~declined", Amount: 250}
 			if _, err := p.store.Settle(t.Context(), o, no); err != nil {
 				t.Fatal(err)
@@ -284,7 +284,7 @@ func TestProofOfReturns(t *testing.T) {
 	h := newFixture(t, parts{change: func(c *api.Config) { late.Provider, c.Provider = c.Provider, late }})
 	back := func(h *fixture, paymentID string) func() bool {
 		return func() bool {
-			return h.sandbox.Ask(h.t.Context(), payout.OpTransfer, payout.OrderNo(paymentID, 1)).Kind == payout.ObsReturned
+			return h.sandbox.Query(h.t.Context(), payout.OpTransfer, payout.OrderNo(paymentID, 1)).Kind == payout.ObsReturned
 		}
 	}
 	t.Run("paid", func(t *testing.T) {
@@ -312,7 +312,7 @@ func TestProofOfReturns(t *testing.T) {
 		asked := func(want bool) {
 			t.Helper()
 			st, err := p.store.PaymentState(t.Context(), id)
-			if p.check(err); (st.Step.Do == payout.ActionAsk && st.Step.OrderNo == no) != want {
+			if p.check(err); (st.Step.Do == payout.ActionQuery && st.Step.OrderNo == no) != want {
 				t.Errorf("next: %+v", st.Step)
 			}
 		}
@@ -321,7 +321,7 @@ func TestProofOfReturns(t *testing.T) {
 		asked(true)
 		// The provider, asked, knows nothing of what it lists: that is a difference, and is not
 		// asked about at every look.
-		o := payout.Observation{ID: rand.Text(), Adapter: p.stack.Provider.Adapter(), Source: payout.SourceAsk, Kind: payout.ObsSucceeded,
+		o := payout.Observation{ID: rand.Text(), Adapter: p.stack.Provider.Adapter(), Source: payout.SourceQuery, Kind: payout.ObsSucceeded,
 			OrderNo: no, Account: "w~returned", Amount: 250, StartedAt: time.Now()}
 		_, err := p.store.Settle(t.Context(), o, no)
 		p.check(err)

@@ -100,12 +100,12 @@ func TestProviderHold(t *testing.T) {
 	_, err = h.store.RecordPacket(t.Context(), view.Packet, []byte("sealed"), nil, "sandbox")
 	h.check(err)
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
-	begin := func() payout.Begun {
+	begin := func() payout.SendStart {
 		b, err := h.store.BeginSend(t.Context(), charge, h.sandbox.Limits(), h.sandbox.EncodeRequest)
 		h.check(err)
 		return b
 	}
-	if b := begin(); b.Order != nil || b.Held == nil || b.Held.By != h.ops.key.Owner {
+	if b := begin(); b.Order != nil || b.Hold == nil || b.Hold.By != h.ops.key.Owner {
 		t.Errorf("while held: %+v", b)
 	}
 	var released providerBody

@@ -160,7 +160,7 @@ func TestRefundOfAChargeThatCameBack(t *testing.T) {
 	id := h.open(h.app, with("share_count", "4", "split", `"equal"`, "sender_id", `"s~returned"`))
 	charge := payout.ID(payout.KindCharge, id, 0)
 	wait.Until(h.t, "the charge came back", func() bool {
-		return h.sandbox.Ask(t.Context(), payout.OpCharge, payout.OrderNo(charge, 1)).Kind == payout.ObsReturned
+		return h.sandbox.Query(t.Context(), payout.OpCharge, payout.OrderNo(charge, 1)).Kind == payout.ObsReturned
 	})
 	_, err := h.store.BeginClosing(t.Context(), id, packet.CloseRecalled)
 	h.check(err)

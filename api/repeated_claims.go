@@ -28,7 +28,7 @@ type repeatedClaim struct {
 
 // progressAt is the progress of a payout and the time at which it was read.
 type progressAt struct {
-	payout.Progress
+	payout.PayoutProgress
 	at time.Time
 }
 
@@ -65,15 +65,15 @@ func (s *Server) rememberedClaim(packetID, user string) *repeatedClaim {
 
 // progressOf returns the progress of the claim's payout: as last read while that is fresh or
 // MySQL does not answer, else as MySQL has it.
-func (r *request) progressOf(c *repeatedClaim) payout.Progress {
+func (r *request) progressOf(c *repeatedClaim) payout.PayoutProgress {
 	now := r.server.cfg.Now()
 	last := c.last.Load()
 	if last != nil && !now.Before(last.at) && now.Sub(last.at) < progressFresh {
-		return last.Progress
+		return last.PayoutProgress
 	}
 	p, ok := r.server.replays.progress(r.ctx, claimed(c.claim), statusLimit)
 	if !ok && last != nil {
-		p = last.Progress
+		p = last.PayoutProgress
 	}
 	c.last.Store(&progressAt{p, now})
 	return p

@@ -360,5 +360,5 @@ func (r *request) named() context.Context {
 			ids = append(ids, slog.String(observe.LogPacket, id))
 		}
 	}
-	return observe.Naming(r.ctx, ids...)
+	return observe.WithLogAttrs(r.ctx, ids...)
 }

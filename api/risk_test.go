@@ -68,7 +68,7 @@ func (h *fixture) judged(url string, silenceRefuses bool) {
 	h.check(h.stop())
 	h.cfg.Metrics, h.cfg.RiskRefuseUnanswered = nil, silenceRefuses
 	h.cfg.Risk = func(ctx context.Context, q api.RiskQuestion) (bool, error) {
-		return check.Allows(ctx, risk.Question{App: q.App, PacketID: q.PacketID, UserID: q.UserID, At: q.At.UTC().Format(time.RFC3339)})
+		return check.Allows(ctx, risk.Request{App: q.App, PacketID: q.PacketID, UserID: q.UserID, At: q.At.UTC().Format(time.RFC3339)})
 	}
 	h.start()
 }

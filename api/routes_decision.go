@@ -57,7 +57,7 @@ func decisionRoutes() []*route {
 			payoutParam, MarkPaid{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionMarkPaid, payout.KindPayout)),
 		post("askPayout", "payouts/{id}/ask", "Have the provider asked about every order number of a payout",
 			"Moves nothing by itself; what the provider says is booked. In every status, once something was sent.",
-			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionAsk, payout.KindPayout)),
+			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionQuery, payout.KindPayout)),
 		post("retryRefund", "refunds/{id}/retry", "Decide to refund again", "As a payout's retry.",
 			refundParam, Reason{}, DecidedRefund{}, CodeRefundNotFound, decide(payout.DecisionRetry, payout.KindRefund)),
 		post("markRefundPaid", "refunds/{id}/mark-paid", "Note that a refund was made by other means", "As a payout's mark-paid.",

@@ -76,8 +76,8 @@ func TestStaffInAuthenticCopy(t *testing.T) {
 	appToken, appKey := access.NewToken(access.RoleApp)
 	writer := appMirror{redis: redis, key: [32]byte{1}, now: time.Now}
 	err := writer.save(t.Context(), appList{Apps: []access.App{{ID: "one"}}, Keys: []access.Key{
-		{ID: id, Role: access.RoleAdmin, Owner: "thief", SecretHash: access.HashOf(token)},
-		{ID: appKey, Role: access.RoleApp, AppID: "one", Owner: "one", SecretHash: access.HashOf(appToken)},
+		{ID: id, Role: access.RoleAdmin, Owner: "thief", SecretHash: access.HashToken(token)},
+		{ID: appKey, Role: access.RoleApp, AppID: "one", Owner: "one", SecretHash: access.HashToken(appToken)},
 	}})
 	if err == nil {
 		err = d.loadMirror(t.Context())

@@ -275,9 +275,9 @@ type hasty struct {
 	read   atomic.Int32
 }
 
-func (p *hasty) Grab(ctx context.Context, id, user string, profile packet.Profile) (packet.Grabbed, error) {
+func (p *hasty) Grab(ctx context.Context, id, user string, profile packet.Profile) (packet.GrabAnswer, error) {
 	if user == p.victim {
-		return packet.Grabbed{Result: packet.GrabSoldOut}, nil
+		return packet.GrabAnswer{Result: packet.GrabSoldOut}, nil
 	}
 	return p.Pool.Grab(ctx, id, user, profile)
 }

@@ -14,7 +14,7 @@ import (
 // under way the others queue and go together with the next: a crowd of winners
 // costs MySQL one query at a time, however large it is, and one alone never waits.
 type statusQueue struct {
-	look func(ctx context.Context, claims []payout.Claimed) (map[payout.Claimed]payout.Progress, error)
+	look func(ctx context.Context, claims []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error)
 	base context.Context
 
 	mu      sync.Mutex
@@ -24,9 +24,9 @@ type statusQueue struct {
 
 // statusLook is one query. Its result may be read when done is closed.
 type statusLook struct {
-	of    []payout.Claimed
+	of    []payout.ClaimRef
 	done  chan struct{}
-	found map[payout.Claimed]payout.Progress
+	found map[payout.ClaimRef]payout.PayoutProgress
 	// looked says that MySQL answered: a claim that is not in found is not recorded.
 	looked bool
 }
@@ -34,7 +34,7 @@ type statusLook struct {
 // progress tells how far a payout has come. What is not recorded yet, or does not
 // come within limit, is pending: claims are answered without MySQL. ok is false when MySQL
 // did not answer.
-func (q *statusQueue) progress(ctx context.Context, c payout.Claimed, limit time.Duration) (p payout.Progress, ok bool) {
+func (q *statusQueue) progress(ctx context.Context, c payout.ClaimRef, limit time.Duration) (p payout.PayoutProgress, ok bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	l := q.join(c)
@@ -51,7 +51,7 @@ func (q *statusQueue) progress(ctx context.Context, c payout.Claimed, limit time
 }
 
 // join adds a claim to the next look, and sees to it that somebody looks.
-func (q *statusQueue) join(c payout.Claimed) *statusLook {
+func (q *statusQueue) join(c payout.ClaimRef) *statusLook {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.next == nil {

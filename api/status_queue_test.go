@@ -16,22 +16,22 @@ import (
 // TestStatusQueue: those who come while one look is under way share the next one.
 func TestStatusQueue(t *testing.T) {
 	const crowd = 100
-	looks, begun, goOn := [][]payout.Claimed{}, make(chan struct{}, 2), make(chan struct{})
-	q := &statusQueue{base: t.Context(), look: func(_ context.Context, of []payout.Claimed) (map[payout.Claimed]payout.Progress, error) {
+	looks, begun, goOn := [][]payout.ClaimRef{}, make(chan struct{}, 2), make(chan struct{})
+	q := &statusQueue{base: t.Context(), look: func(_ context.Context, of []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error) {
 		looks = append(looks, of) // one at a time: the race detector would see two
 		begun <- struct{}{}
 		<-goOn
-		found := map[payout.Claimed]payout.Progress{}
+		found := map[payout.ClaimRef]payout.PayoutProgress{}
 		for _, c := range of {
 			if c.UserID != "unrecorded" {
-				found[c] = payout.Progress{Status: payout.Status("status of " + c.UserID)}
+				found[c] = payout.PayoutProgress{Status: payout.Status("status of " + c.UserID)}
 			}
 		}
 		return found, nil
 	}}
 	var all sync.WaitGroup
 	ask := func(id string, want payout.Status) {
-		if got, _ := q.progress(t.Context(), payout.Claimed{UserID: id}, time.Minute); got.Status != want {
+		if got, _ := q.progress(t.Context(), payout.ClaimRef{UserID: id}, time.Minute); got.Status != want {
 			t.Errorf("%s: %s", id, got.Status)
 		}
 	}
@@ -59,19 +59,21 @@ func TestStatusQueue(t *testing.T) {
 func TestStatusQueueWithoutMySQL(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
-	for name, look := range map[string]func(context.Context, []payout.Claimed) (map[payout.Claimed]payout.Progress, error){
-		"away": func(context.Context, []payout.Claimed) (map[payout.Claimed]payout.Progress, error) {
+	for name, look := range map[string]func(context.Context, []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error){
+		"away": func(context.Context, []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error) {
 			return nil, errors.New("away")
 		},
-		"panics": func(context.Context, []payout.Claimed) (map[payout.Claimed]payout.Progress, error) { panic("bug") },
-		"hangs": func(context.Context, []payout.Claimed) (map[payout.Claimed]payout.Progress, error) {
+		"panics": func(context.Context, []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error) {
+			panic("bug")
+		},
+		"hangs": func(context.Context, []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error) {
 			<-hang
 			return nil, nil
 		},
 	} {
 		q := &statusQueue{base: t.Context(), look: look}
 		for range 2 {
-			if got, _ := q.progress(t.Context(), payout.Claimed{UserID: "p"}, 10*time.Millisecond); got.Status != payout.StatusPending {
+			if got, _ := q.progress(t.Context(), payout.ClaimRef{UserID: "p"}, 10*time.Millisecond); got.Status != payout.StatusPending {
 				t.Errorf("%s: %s", name, got.Status)
 			}
 		}
@@ -84,17 +86,17 @@ func TestProgressOfRepeatedClaims(t *testing.T) {
 	now, away := time.Now(), false
 	claim := &repeatedClaim{claim: packet.Claim{PacketID: "p", UserID: "u", ShareIndex: 3}}
 	of := claimed(claim.claim)
-	paid := payout.Progress{ID: "h1", Status: payout.StatusPaid}
-	found := map[payout.Claimed]payout.Progress{}
+	paid := payout.PayoutProgress{ID: "h1", Status: payout.StatusPaid}
+	found := map[payout.ClaimRef]payout.PayoutProgress{}
 	s := &Server{cfg: Config{Now: func() time.Time { return now }}}
-	s.replays = &statusQueue{base: t.Context(), look: func(context.Context, []payout.Claimed) (map[payout.Claimed]payout.Progress, error) {
+	s.replays = &statusQueue{base: t.Context(), look: func(context.Context, []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error) {
 		if away {
 			return nil, errors.New("away")
 		}
 		return found, nil
 	}}
 	r := &request{ctx: t.Context(), server: s}
-	shows := func(when string, want payout.Progress) {
+	shows := func(when string, want payout.PayoutProgress) {
 		t.Helper()
 		if got := r.progressOf(claim); got != want {
 			t.Errorf("%s: %+v", when, got)
@@ -110,6 +112,6 @@ func TestProgressOfRepeatedClaims(t *testing.T) {
 	away = true
 	shows("away", paid)
 	shows("still away", paid)
-	away, found[of] = false, payout.Progress{ID: "h1", Status: payout.StatusReturned}
+	away, found[of] = false, payout.PayoutProgress{ID: "h1", Status: payout.StatusReturned}
 	shows("back", found[of])
 }

@@ -21,10 +21,10 @@ var ticketDetails = []struct {
 	{ticket.ErrMissing, "The packet wants a ticket, and the grab brings none."},
 	{ticket.ErrMalformed, "The ticket cannot be read: it has to be a JWT of at most 2048 bytes."},
 	{ticket.ErrForged, "The ticket is not signed by EdDSA with a key of this app that is in use."},
-	{ticket.ErrOther, "The ticket is for another packet, another user or another audience."},
-	{ticket.ErrEndless, "The ticket has no exp."},
+	{ticket.ErrWrongSubject, "The ticket is for another packet, another user or another audience."},
+	{ticket.ErrNoExpiry, "The ticket has no exp."},
 	{ticket.ErrExpired, "The ticket has expired."},
-	{ticket.ErrEarly, "The ticket is not valid yet."},
+	{ticket.ErrNotYetValid, "The ticket is not valid yet."},
 }
 
 // unticketed refuses a grab that brings no valid ticket where the packet wants one; nil:
@@ -64,7 +64,7 @@ func (r *request) grabUnticketed(id, user string, refused *refusal) (answer, err
 			now = l.view.Now
 		}
 		if snap.status == packet.StatusFunding || now.Before(snap.OpensAt) {
-			return r.answerGrab(packet.Grabbed{Result: packet.GrabNotOpenYet, OpensAt: snap.OpensAt})
+			return r.answerGrab(packet.GrabAnswer{Result: packet.GrabNotOpenYet, OpensAt: snap.OpensAt})
 		}
 		return r.refuseUnticketed(refused)
 	})

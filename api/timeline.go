@@ -33,7 +33,7 @@ type TemporalRun struct {
 	ClosedAt  Nullable[Stamp] `json:"closed_at" doc:"When it ended; null while it runs."`
 }
 
-// PendingStep is a step of a run that has not ended.
+// PendingActivity is a step of a run that has not ended.
 type PendingStep struct {
 	Name        string           `json:"name" doc:"The activity, or workflow task: the run itself cannot go on." example:"Settle"`
 	State       string           `json:"state" doc:"scheduled, started or cancel_requested."`
@@ -65,10 +65,10 @@ func (r *request) timeline(d payout.Detail, began, workflowID string) ([]Timelin
 	runs := r.runsOf(workflowID)
 	out := append(handedOn(d.Kind, passage), runs.entries()...)
 	out = append(out, renderTimeline(d, began)...)
-	for _, n := range passage.Notices {
+	for _, n := range passage.Notifications {
 		out = append(out, TimelineEntry{At: Stamp(n.At), Source: "notification", What: "told about " + n.OrderNo + ": event " + n.EventID})
 	}
-	for _, e := range passage.Errands {
+	for _, e := range passage.OutboxEntries {
 		out = append(out, TimelineEntry{At: Stamp(e.Since), Source: "outbox", What: fmt.Sprintf("run to be started or woken: %s, tries %d",
 			e.Kind, e.Tries)})
 	}

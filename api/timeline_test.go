@@ -92,9 +92,9 @@ func TestPayoutBeforeItIsBooked(t *testing.T) {
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	var asked string
-	answer := func(context.Context) (payout.Runs, error) { return payout.Runs{}, errors.New("refused") }
+	answer := func(context.Context) (payout.WorkflowRuns, error) { return payout.WorkflowRuns{}, errors.New("refused") }
 	h := newFixture(t, parts{change: func(c *api.Config) {
-		c.Runs = func(ctx context.Context, id string) (payout.Runs, error) { asked = id; return answer(ctx) }
+		c.Runs = func(ctx context.Context, id string) (payout.WorkflowRuns, error) { asked = id; return answer(ctx) }
 	}})
 	id, bad := h.failed()
 	read := func() (body timelineBody) {
@@ -116,8 +116,8 @@ func TestTimeline(t *testing.T) {
 		return out
 	}
 	books := []string{"redis", "ledger", "provider", "provider"}
-	for name, a := range map[string]func(ctx context.Context) (payout.Runs, error){
-		"refuses": answer, "silent": func(ctx context.Context) (payout.Runs, error) { <-ctx.Done(); return payout.Runs{}, ctx.Err() },
+	for name, a := range map[string]func(ctx context.Context) (payout.WorkflowRuns, error){
+		"refuses": answer, "silent": func(ctx context.Context) (payout.WorkflowRuns, error) { <-ctx.Done(); return payout.WorkflowRuns{}, ctx.Err() },
 	} {
 		answer = a
 		if got := read(); got.Temporal.State != "away" || got.Temporal.Runs == nil || !slices.Equal(sources(got), books) {
@@ -127,7 +127,7 @@ func TestTimeline(t *testing.T) {
 	if want := "payout/" + id + "/用/户~frozen"; asked != want {
 		t.Errorf("asked about %q, want %q", asked, want)
 	}
-	answer = func(context.Context) (payout.Runs, error) { return payout.Runs{}, nil }
+	answer = func(context.Context) (payout.WorkflowRuns, error) { return payout.WorkflowRuns{}, nil }
 	if got := read(); got.Temporal.State != "gone" || !slices.Equal(sources(got), books) {
 		t.Errorf("gone: %+v", got)
 	}
@@ -135,11 +135,11 @@ func TestTimeline(t *testing.T) {
 	h.check(err)
 	h.check(h.store.NoteNotification(t.Context(), h.stack.Provider.Adapter(), "evt-1", d.OrderNo, []byte("{}")))
 	now := time.Now()
-	answer = func(context.Context) (payout.Runs, error) {
-		return payout.Runs{Known: true, Runs: []payout.Run{
+	answer = func(context.Context) (payout.WorkflowRuns, error) {
+		return payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{
 			{ID: "first", Status: "failed", StartedAt: d.CreatedAt, ClosedAt: now.Add(time.Second)},
 			{ID: "second", Status: "running", StartedAt: now.Add(2 * time.Second)},
-		}, Pending: []payout.PendingStep{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "no MySQL", NextAt: now}}}, nil
+		}, Pending: []payout.PendingActivity{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "no MySQL", NextAt: now}}}, nil
 	}
 	got := read()
 	if want := []string{"redis", "temporal", "ledger", "provider", "provider", "notification", "outbox", "temporal",

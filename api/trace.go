@@ -18,7 +18,7 @@ func (r *request) trace(tracer trace.Tracer) trace.Span {
 	if tracer == nil {
 		return nil
 	}
-	ctx, span := tracer.Start(observe.Below(r.ctx, r.c.Get(headerTraceparent)), "HTTP", trace.WithSpanKind(trace.SpanKindServer))
+	ctx, span := tracer.Start(observe.WithTraceparent(r.ctx, r.c.Get(headerTraceparent)), "HTTP", trace.WithSpanKind(trace.SpanKindServer))
 	if !span.IsRecording() {
 		return nil // what is not sampled goes on as if nothing were traced
 	}
@@ -44,11 +44,11 @@ func (r *request) traced(span trace.Span, status int) {
 }
 
 // grab asks the pool. A sampled grab leaves with its claim where its trace goes on.
-func (r *request) grab(id, user string, profile packet.Profile) (packet.Grabbed, error) {
+func (r *request) grab(id, user string, profile packet.Profile) (packet.GrabAnswer, error) {
 	if r.server.cfg.Tracer == nil || !observe.Sampled(r.ctx) {
 		return r.server.cfg.Pool.Grab(r.ctx, id, user, profile)
 	}
-	ctx, span := observe.Child(r.ctx, "grab in Redis", trace.WithSpanKind(trace.SpanKindProducer),
+	ctx, span := observe.StartChildSpan(r.ctx, "grab in Redis", trace.WithSpanKind(trace.SpanKindProducer),
 		trace.WithAttributes(observe.SpanPacket.String(id)))
 	defer span.End()
 	profile.Trace = observe.Traceparent(ctx)

@@ -65,7 +65,7 @@ type seenPacket struct {
 
 // live reads claims of a user from Redis. What was retired meanwhile is left
 // out: MySQL has it, and has to be asked after this.
-func (r *request) live(user string, after packet.Place, limit int) (received, error) {
+func (r *request) live(user string, after packet.Cursor, limit int) (received, error) {
 	claims, err := r.server.cfg.Pool.UserClaims(r.ctx, r.caller.app.ID, user, after, limit)
 	if err != nil {
 		return received{}, err
@@ -107,7 +107,7 @@ func (s *Server) seenPackets(ctx context.Context, claims []packet.Claim) (map[st
 
 // best reports whether a claim had the best luck of a packet that gives out
 // nothing any more.
-func (l received) best(c packet.Claim, p payout.Progress) bool {
+func (l received) best(c packet.Claim, p payout.PayoutProgress) bool {
 	return isBest(l.packets[c.PacketID].best, c, p)
 }
 
@@ -138,14 +138,14 @@ func listUserClaims(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
-func placeOf(c UserClaim) packet.Place {
-	return packet.Place{At: time.Time(c.ClaimedAt), ID: c.PacketID}
+func placeOf(c UserClaim) packet.Cursor {
+	return packet.Cursor{At: time.Time(c.ClaimedAt), ID: c.PacketID}
 }
 
 // userClaims joins what Redis holds with what was recorded. A claim is in both
 // from being recorded until its packet is retired: then MySQL knows its payout,
 // and Redis its luck. Its place in the list is the same in both.
-func (r *request) userClaims(user string, after packet.Place, limit int) ([]UserClaim, error) {
+func (r *request) userClaims(user string, after packet.Cursor, limit int) ([]UserClaim, error) {
 	live, err := r.live(user, after, limit)
 	if err != nil {
 		return nil, err
@@ -160,8 +160,8 @@ func (r *request) userClaims(user string, after packet.Place, limit int) ([]User
 	recorded := make(map[string]bool, len(rows))
 	for _, row := range rows {
 		recorded[row.PacketID] = true
-		item := UserClaim{Claim: renderClaim(row.Claim, progressOf(row.Paid)), SenderID: row.SenderID, Greeting: row.Greeting}
-		item.BestLuck = row.BestLuck || live.best(row.Claim, progressOf(row.Paid))
+		item := UserClaim{Claim: renderClaim(row.Claim, progressOf(row.ClaimWithPayout)), SenderID: row.SenderID, Greeting: row.Greeting}
+		item.BestLuck = row.BestLuck || live.best(row.Claim, progressOf(row.ClaimWithPayout))
 		items = append(items, item)
 	}
 	for _, c := range live.claims {
@@ -247,17 +247,17 @@ func yearOf(year int, loc *time.Location) packet.Span {
 
 // sums adds up what Redis holds and what only MySQL does: whatever is counted
 // here is left out there, so a claim that is recorded meanwhile counts once.
-func (r *request) sums(user string, in packet.Span) (packet.Sums, error) {
-	var held packet.Sums
+func (r *request) sums(user string, in packet.Span) (packet.UserSums, error) {
+	var held packet.UserSums
 	var ids []string
 	var best []packet.Claim // the luckiest claim of each, by Redis, which does not know what could not be booked
-	for after := (packet.Place{At: in.To}); ; {
+	for after := (packet.Cursor{At: in.To}); ; {
 		live, err := r.live(user, after, sumStep)
 		if err != nil {
 			return held, err
 		}
 		for _, c := range live.claims {
-			after = packet.Place{At: c.ClaimedAt, ID: c.PacketID}
+			after = packet.Cursor{At: c.ClaimedAt, ID: c.PacketID}
 			if c.ClaimedAt.Before(in.From) || live.packets[c.PacketID].retired {
 				continue
 			}

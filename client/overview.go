@@ -40,7 +40,7 @@ type Unfinished struct {
 	OldestAt time.Time    `json:"oldest_at"`
 }
 
-// DecisionDue is what waits for staff to decide for one reason. What waits for two reasons
+// DecisionBacklog is what waits for staff to decide for one reason. What waits for two reasons
 // counts in both.
 type DecisionDue struct {
 	Reason   string    `json:"reason"` // payout_failed, payout_returned, refund_failed, refund_returned, approval, break

@@ -105,7 +105,7 @@ type TemporalRun struct {
 	ClosedAt  *time.Time `json:"closed_at"` // nil while it runs
 }
 
-// PendingStep is a step of the latest run that has not ended.
+// PendingActivity is a step of the latest run that has not ended.
 type PendingStep struct {
 	Name        string     `json:"name"` // of the activity, or workflow task
 	State       string     `json:"state"`

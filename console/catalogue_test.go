@@ -65,7 +65,7 @@ func open(word string) (keys []string) {
 		}
 	case "advice_refund":
 		for _, f := range payout.FailureCodes {
-			if f.OfRefund != "" {
+			if f.RefundNextAction != "" {
 				add(f.Code)
 			}
 		}
@@ -84,7 +84,7 @@ func open(word string) (keys []string) {
 			add(s)
 		}
 	case "decision":
-		add(string(payout.DecisionRetry), string(payout.DecisionCancel), string(payout.DecisionMarkPaid), string(payout.DecisionAsk), "approve",
+		add(string(payout.DecisionRetry), string(payout.DecisionCancel), string(payout.DecisionMarkPaid), string(payout.DecisionQuery), "approve",
 			"reject", "withdraw")
 	case "refund":
 		add(string(client.RefundRemainder), string(client.RefundCancel))
@@ -93,7 +93,7 @@ func open(word string) (keys []string) {
 	case "close_status":
 		add("open", "provisional", "final")
 	case "pending":
-		for _, p := range payout.Pendings {
+		for _, p := range payout.CloseBlockers {
 			add(string(p))
 		}
 	case "account":
@@ -101,7 +101,7 @@ func open(word string) (keys []string) {
 			add(string(a))
 		}
 	case "posting":
-		for _, k := range payout.PostingKinds {
+		for _, k := range payout.TransferKinds {
 			add(string(k))
 		}
 	case "difference":
@@ -154,7 +154,7 @@ func open(word string) (keys []string) {
 		add("not_retryable", "decision_pending")
 	case "done":
 		add("hold", "release", "approve", "reject", "withdraw", "resolve", "reconcile", "recall", "campaign_pause", "campaign_end")
-		for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionAsk} {
+		for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionQuery} {
 			for _, status := range firstStatuses[kind] {
 				add(string(kind) + "_" + string(status))
 			}
@@ -164,7 +164,7 @@ func open(word string) (keys []string) {
 	case "part":
 		add("decisions", "redis", "mysql", "temporal", "workers", "provider", "reconciliation", "audit")
 	case "due":
-		for _, r := range payout.DueReasons {
+		for _, r := range payout.DecisionReasons {
 			add(string(r))
 		}
 	case "check":
@@ -204,7 +204,7 @@ func TestEveryAuditAction(t *testing.T) {
 		"../internal/store/reconciliation.go", "../internal/store/recall.go", "../internal/store/ticket.go")
 	want = append(want, written(`action(?: :?=|, refused :=| := before,) "([a-z]+)"`, "../internal/store/provider.go")...)
 	want = append(want, written(`"([a-z]+_campaign)"`, "../internal/store/campaign.go")...)
-	want = append(want, "hold", "release", "cancel_carried_out", "cancel_overtaken", string(payout.DecisionAsk))
+	want = append(want, "hold", "release", "cancel_carried_out", "cancel_overtaken", string(payout.DecisionQuery))
 	for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid} {
 		want = append(want, string(kind), "approve_"+string(kind), "reject_"+string(kind), "withdraw_"+string(kind))
 	}
@@ -269,7 +269,7 @@ var firstStatuses = map[payout.DecisionKind][]payout.DecisionStatus{
 	payout.DecisionRetry:    {payout.DecisionCarriedOut, payout.DecisionWaiting, payout.DecisionOpen},
 	payout.DecisionCancel:   {payout.DecisionWaiting},
 	payout.DecisionMarkPaid: {payout.DecisionWaiting},
-	payout.DecisionAsk:      {payout.DecisionCarriedOut, payout.DecisionOpen},
+	payout.DecisionQuery:    {payout.DecisionCarriedOut, payout.DecisionOpen},
 }
 
 // TestCatalogue: everything that is said is there, in both languages, with the

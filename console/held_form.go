@@ -104,7 +104,7 @@ func (v *visit) stale() bool {
 	return v.console.showAgain(v.w, v.r, a)
 }
 
-// askAgain leads a page that asks by itself to the login, and from there back to it.
+// scheduleQuery leads a page that asks by itself to the login, and from there back to it.
 func askAgain(w http.ResponseWriter, r *http.Request) {
 	next := "/"
 	if at, err := url.Parse(r.Header.Get("HX-Current-URL")); err == nil && at.Path != "" {

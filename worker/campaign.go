@@ -184,12 +184,12 @@ const pausedNote = "The campaign is paused."
 // it opens, by the clocks on the walls of its time zone.
 func campaignSchedule(c campaign.Campaign) client.ScheduleOptions {
 	id := workflows.CampaignID(c.ID)
-	minute := (c.Minute - int(campaign.Lead/time.Minute) + campaign.MinutesADay) % campaign.MinutesADay
+	minute := (c.Minute - int(campaign.CreateAhead/time.Minute) + campaign.MinutesADay) % campaign.MinutesADay
 	options := client.ScheduleOptions{
 		ID: id,
 		Spec: client.ScheduleSpec{TimeZoneName: c.Zone, Calendars: []client.ScheduleCalendarSpec{{
 			Hour: []client.ScheduleRange{{Start: minute / 60}}, Minute: []client.ScheduleRange{{Start: minute % 60}},
-			Comment: "make the packet of the day, " + campaign.Lead.String() + " before it opens"}}},
+			Comment: "make the packet of the day, " + campaign.CreateAhead.String() + " before it opens"}}},
 		Action: &client.ScheduleWorkflowAction{
 			ID: id, Workflow: workflows.CampaignWorkflow, Args: []any{workflows.CampaignInput{ID: c.ID}}, TaskQueue: workflows.TaskQueue,
 			TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrApp.ValueSet(c.App)),
@@ -203,8 +203,8 @@ func campaignSchedule(c campaign.Campaign) client.ScheduleOptions {
 	if options.Paused {
 		options.Note = pausedNote
 	}
-	if opens, err := c.Opening(c.StartsOn); err == nil { // until then there is nothing to look at
-		options.Spec.StartAt = opens.Add(-campaign.Lead - time.Hour)
+	if opens, err := c.OpensAt(c.StartsOn); err == nil { // until then there is nothing to look at
+		options.Spec.StartAt = opens.Add(-campaign.CreateAhead - time.Hour)
 	}
 	return options
 }

@@ -132,7 +132,7 @@ func TestCampaigns(t *testing.T) {
 		}
 		wait.Until(t, "the schedule's next run", func() bool {
 			d := r.schedule(t, c)
-			return d != nil && len(d.Info.NextActionTimes) > 0 && d.Info.NextActionTimes[0].Equal(next.NextOpens.Add(-campaign.Lead))
+			return d != nil && len(d.Info.NextActionTimes) > 0 && d.Info.NextActionTimes[0].Equal(next.NextOpens.Add(-campaign.CreateAhead))
 		})
 		ran := workflows.CampaignID(c.ID) // by a worker, when it was not told that it had made the schedule
 		if recent := r.schedule(t, c).Info.RecentActions; len(recent) > 0 {
@@ -203,7 +203,7 @@ func TestCampaigns(t *testing.T) {
 		for _, d := range days {
 			r.awaitOpen(t, d.PacketID)
 		}
-		grab := func(day int, user string) packet.Grabbed {
+		grab := func(day int, user string) packet.GrabAnswer {
 			return must(r.pool.Grab(t.Context(), days[day].PacketID, user, packet.Profile{}))(t)
 		}
 		won := grab(0, "u1")
@@ -215,7 +215,7 @@ func TestCampaigns(t *testing.T) {
 		}
 		r.awaitPayout(t, won.Claim, payout.StatusPaid) // the lane is made again from the rows
 		r.flush(t)
-		var got packet.Grabbed
+		var got packet.GrabAnswer
 		wait.Until(t, "the lane is open again", func() (open bool) {
 			var err error
 			got, err = r.pool.Grab(t.Context(), days[1].PacketID, "u1", packet.Profile{})

@@ -25,12 +25,12 @@ func TestR2_ExpiredBeforeItsCharge(t *testing.T) {
 	r.startWorker(t)
 	r.awaitOpen(t, lives.ID)
 	rec := r.awaitStatus(t, p.ID, packet.StatusRejected)
-	if rec.Failure == nil || rec.Failure.Code != payout.FailureLapsed {
+	if rec.Failure == nil || rec.Failure.Code != payout.FailureExpiredBeforeCharge {
 		t.Errorf("rejected for %+v", rec.Failure)
 	}
 	wait.Until(t, "the pool says so, too", func() bool {
 		v, err := r.pool.View(ctx, p.ID)
-		return err == nil && v.Status() == packet.StatusRejected && v.Failure != nil && v.Failure.Code == payout.FailureLapsed
+		return err == nil && v.Status() == packet.StatusRejected && v.Failure != nil && v.Failure.Code == payout.FailureExpiredBeforeCharge
 	})
 	if n := len(r.movements(t, p.ID)); n != 0 {
 		t.Errorf("%d movements", n)

@@ -27,8 +27,8 @@ func (s *stepped) Send(ctx context.Context, o payout.Order) payout.Observation {
 	return s.shifted(s.Sandbox.Send(ctx, o))
 }
 
-func (s *stepped) Ask(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
-	return s.shifted(s.Sandbox.Ask(ctx, op, orderNo))
+func (s *stepped) Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
+	return s.shifted(s.Sandbox.Query(ctx, op, orderNo))
 }
 
 func (s *stepped) shifted(o payout.Observation) payout.Observation {

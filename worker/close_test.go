@@ -84,29 +84,29 @@ func (d *dated) lineOf(t *testing.T, orderNo string) time.Time {
 }
 
 // closedDay waits until the worker has closed a day for good.
-func (r *rig) closedDay(t *testing.T, d *dated, day payout.Day) payout.Close {
+func (r *rig) closedDay(t *testing.T, d *dated, day payout.Day) payout.DayClose {
 	t.Helper()
 	if got := r.reconcileDay(t, day); got.Status != payout.ReconciliationDone || got.Provisional || got.Breaks != 0 {
 		t.Fatalf("reconciliation of %s: %+v", day, got)
 	}
-	var c payout.Close
+	var c payout.DayClose
 	wait.Until(t, "close of "+string(day)+" is final", func() bool {
 		var err error
 		c, err = r.store.DayClose(t.Context(), "sandbox", day, d.Zone())
 		return err == nil && !c.FinalAt.IsZero()
 	})
-	if c.Checked() == nil || !*c.Checked() || !c.Tie.Ties() || len(c.Pending) != 0 {
-		t.Errorf("%s: pending %v, %+v", day, c.Pending, c.Tie)
+	if c.Checked() == nil || !*c.Checked() || !c.Match.Agrees() || len(c.Blockers) != 0 {
+		t.Errorf("%s: pending %v, %+v", day, c.Blockers, c.Match)
 	}
 	return c
 }
 
 func fen(n int64, amount money.Fen) payout.Sum { return payout.Sum{Count: n, Amount: amount} }
 
-func wantMovements(t *testing.T, c payout.Close, want map[payout.PostingKind]payout.Sum) {
+func wantMovements(t *testing.T, c payout.DayClose, want map[payout.TransferKind]payout.Sum) {
 	t.Helper()
 	got := c.Movements().ByKind()
-	for _, kind := range payout.PostingKinds {
+	for _, kind := range payout.TransferKinds {
 		if got[kind] != want[kind] {
 			t.Errorf("%s: %s %+v, want %+v", c.Day, kind, got[kind], want[kind])
 		}
@@ -159,7 +159,7 @@ func TestClosesTieToTheProvider(t *testing.T) {
 	r.off.Store(int64(2 * payout.LedgerSettled))
 	owed := ice.Amount + slow.Amount + late.Amount
 	c := r.closedDay(t, d, first)
-	wantMovements(t, c, map[payout.PostingKind]payout.Sum{payout.PostCharge: fen(2, 4300), payout.PostClaim: fen(5, 4000+small.Amount),
+	wantMovements(t, c, map[payout.TransferKind]payout.Sum{payout.PostCharge: fen(2, 4300), payout.PostClaim: fen(5, 4000+small.Amount),
 		payout.PostPaid: fen(2, anna.Amount+small.Amount), payout.PostClose: fen(1, 300-small.Amount),
 		payout.PostRefunded: fen(1, 300-small.Amount)})
 	if got := c.Closing.Balance(payout.AccountOwed); got != fen(3, owed) {
@@ -168,11 +168,11 @@ func TestClosesTieToTheProvider(t *testing.T) {
 	if got := c.Closing.Of("demo").Balance(payout.AccountProvider).Amount; got != -owed {
 		t.Errorf("with the provider: %d, want %d", got, -owed)
 	}
-	if op := c.Tie.Ops[1]; op.Ours != fen(2, anna.Amount+small.Amount) || op.Theirs != fen(3, anna.Amount+small.Amount+late.Amount) ||
+	if op := c.Match.Ops[1]; op.Ours != fen(2, anna.Amount+small.Amount) || op.Theirs != fen(3, anna.Amount+small.Amount+late.Amount) ||
 		op.Differ != fen(1, late.Amount) {
 		t.Errorf("transfers: %+v", op)
 	}
-	if diff := c.Tie.Differences; len(diff) != 1 || diff[0].Kind != payout.DifferLate || diff[0].OrderNo != lateNo ||
+	if diff := c.Match.Differences; len(diff) != 1 || diff[0].Kind != payout.DifferLate || diff[0].OrderNo != lateNo ||
 		diff[0].Theirs != late.Amount {
 		t.Errorf("%+v", diff)
 	}
@@ -180,8 +180,8 @@ func TestClosesTieToTheProvider(t *testing.T) {
 
 	r.off.Store(int64(25 * time.Hour))
 	second := r.closedDay(t, d, first.Add(1))
-	wantMovements(t, second, map[payout.PostingKind]payout.Sum{payout.PostPaid: fen(3, owed)})
-	if diff := second.Tie.Differences; len(diff) != 1 || diff[0].Kind != payout.DifferMovedEarlier || diff[0].OrderNo != lateNo ||
+	wantMovements(t, second, map[payout.TransferKind]payout.Sum{payout.PostPaid: fen(3, owed)})
+	if diff := second.Match.Differences; len(diff) != 1 || diff[0].Kind != payout.DifferMovedEarlier || diff[0].OrderNo != lateNo ||
 		diff[0].Ours != late.Amount {
 		t.Errorf("%+v", diff)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // twoPersons decides about a payment, and another person agrees.
-func (r *rig) twoPersons(t *testing.T, id string, c payout.Command) {
+func (r *rig) twoPersons(t *testing.T, id string, c payout.DecisionRequest) {
 	t.Helper()
 	var approval string
 	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h", Reason: "r"})
@@ -43,7 +43,7 @@ func (r *rig) twoPersons(t *testing.T, id string, c payout.Command) {
 	}
 }
 
-var cancel = payout.Command{Kind: payout.DecisionCancel}
+var cancel = payout.DecisionRequest{Kind: payout.DecisionCancel}
 
 // liveCancelled cancels a failed payout and waits until its money is back at the
 // sender. The run it returns is the one that carried the decision out.
@@ -135,7 +135,7 @@ func TestRefusedRefunds(t *testing.T) {
 		r.twoPersons(t, bad.ID, cancel)
 		refund := r.awaitRefund(t, c.PacketID, c.ShareIndex+1, payout.StatusFailed)
 		refuse(false)
-		r.twoPersons(t, refund.ID, payout.Command{Kind: payout.DecisionRetry}) // an approval amount of 0: always two
+		r.twoPersons(t, refund.ID, payout.DecisionRequest{Kind: payout.DecisionRetry}) // an approval amount of 0: always two
 		if refund = r.awaitRefund(t, c.PacketID, c.ShareIndex+1, payout.StatusPaid); refund.Attempt != 2 {
 			t.Errorf("%+v", refund)
 		}
@@ -152,7 +152,7 @@ func TestRefusedRefunds(t *testing.T) {
 			t.Fatal(err)
 		}
 		refund := r.awaitRefund(t, p.ID, 0, payout.StatusFailed)
-		r.twoPersons(t, refund.ID, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
+		r.twoPersons(t, refund.ID, payout.DecisionRequest{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
 		r.awaitStatus(t, p.ID, packet.StatusClosed)
 		wait.Until(t, "pool retired", func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
@@ -178,7 +178,7 @@ func TestR5_TwoPeopleAtOnce(t *testing.T) {
 			w := by(t, r.store, payout.StaffWrite{Owner: "finance" + strings.Repeat("i", i), Role: "finance", Route: "POST /x", Key: rand.Text(),
 				BodyHash: "h",
 				Reason:   "r"})
-			_, out.err = r.store.Decide(t.Context(), w, bad.ID, payout.Command{Kind: kind, ApproveFrom: 100_000, Evidence: "e"},
+			_, out.err = r.store.Decide(t.Context(), w, bad.ID, payout.DecisionRequest{Kind: kind, ApproveFrom: 100_000, Evidence: "e"},
 				func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
 					out.refused = err
 					return 202, []byte("{}")

@@ -13,8 +13,8 @@ import (
 
 // Outbox is the part of MySQL the dispatcher needs.
 type Outbox interface {
-	DueOutbox(ctx context.Context, limit int) ([]payout.Due, error)
-	OutboxReached(ctx context.Context, d payout.Due) error
+	DueOutbox(ctx context.Context, limit int) ([]payout.DueRun, error)
+	OutboxReached(ctx context.Context, d payout.DueRun) error
 }
 
 const (
@@ -47,7 +47,7 @@ func (w *Worker) dispatch(ctx context.Context) error {
 	}
 }
 
-func (w *Worker) runAll(ctx context.Context, due []payout.Due) {
+func (w *Worker) runAll(ctx context.Context, due []payout.DueRun) {
 	var group errgroup.Group
 	group.SetLimit(dispatchParallel)
 	for _, d := range due {
@@ -58,7 +58,7 @@ func (w *Worker) runAll(ctx context.Context, due []payout.Due) {
 
 // runDue starts or wakes the run of one payment. Of what has moved by the second try, as
 // nearly all has, nobody needs to know that its run was reached.
-func (w *Worker) runDue(ctx context.Context, d payout.Due) {
+func (w *Worker) runDue(ctx context.Context, d payout.DueRun) {
 	var started bool
 	err := failpoint.Do(failpoint.OutboxRun, func() (err error) {
 		started, err = w.cfg.Starter.Run(ctx, d.Payment)

@@ -210,7 +210,7 @@ func askedAfterForgetting(s *scene) {
 		if err != nil || len(d.Attempts) == 0 {
 			return false
 		}
-		until = d.Attempts[0].AskUntil
+		until = d.Attempts[0].QueryUntil
 		return true
 	})
 	asked := func() (n int) {

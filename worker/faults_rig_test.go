@@ -120,13 +120,13 @@ func (o ownLimits) of(packetID string, limits payout.Limits) payout.Limits {
 }
 
 func (o ownLimits) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
-	payout.Begun, error) {
+	payout.SendStart, error) {
 	limits = o.of(packetOf(id), limits)
 	return o.Store.BeginSend(ctx, id, limits, encode)
 }
 
 func (o ownLimits) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits,
-	encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+	encode func(payout.Instruction) ([]byte, error)) (payout.SendStart, error) {
 	limits = o.of(c.PacketID, limits)
 	return o.Store.BeginClaim(ctx, c, provider, limits, encode)
 }

@@ -21,8 +21,8 @@ const (
 
 // NumberedBooks is the part of MySQL that has the number of the books.
 type NumberedBooks interface {
-	CompareBooks(ctx context.Context, known int64) (payout.Books, error)
-	BeatBooks(ctx context.Context, known int64) (payout.Books, error)
+	CompareBooks(ctx context.Context, known int64) (payout.MySQLState, error)
+	BeatBooks(ctx context.Context, known int64) (payout.MySQLState, error)
 }
 
 // BooksCopy keeps a copy of that number outside MySQL.
@@ -81,21 +81,21 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if books.State == payout.BooksRestored {
+	if books.State == payout.MySQLRestored {
 		h.tell(ctx, books)
 		return nil
 	}
-	if books.Number <= known { // nothing that the copy does not have
+	if books.Heartbeat <= known { // nothing that the copy does not have
 		return nil
 	}
-	return h.Copy.RaiseBooksNumber(ctx, books.Number)
+	return h.Copy.RaiseBooksNumber(ctx, books.Heartbeat)
 }
 
-func (h *Heartbeat) tell(ctx context.Context, b payout.Books) {
+func (h *Heartbeat) tell(ctx context.Context, b payout.MySQLState) {
 	if time.Since(h.told) < tellAgain {
 		return
 	}
 	h.told = time.Now()
 	h.Logger.ErrorContext(ctx, "MySQL was restored from an older backup: nothing is sent, closed or decided until hongbao recover has run.",
-		slog.Int64("number", b.Number), slog.Int64("known", b.Known), slog.Time("books_until", b.BeatAt), slog.Time("noticed_at", b.RestoredAt))
+		slog.Int64("number", b.Heartbeat), slog.Int64("known", b.Known), slog.Time("books_until", b.HeartbeatAt), slog.Time("noticed_at", b.RestoredAt))
 }

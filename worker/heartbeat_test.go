@@ -38,11 +38,11 @@ func TestR13_Heartbeat(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	numbers := func(s *store.Store, mysql, copied int64, state payout.BooksState) {
+	numbers := func(s *store.Store, mysql, copied int64, state payout.MySQLStatus) {
 		t.Helper()
 		b := must(s.Books(ctx))(t)
-		if n := must(p.BooksNumber(ctx))(t); b.Number != mysql || n != copied || b.State != state {
-			t.Errorf("MySQL %d (%s), Redis %d; want %d (%s), %d", b.Number, b.State, n, mysql, state, copied)
+		if n := must(p.BooksNumber(ctx))(t); b.Heartbeat != mysql || n != copied || b.State != state {
+			t.Errorf("MySQL %d (%s), Redis %d; want %d (%s), %d", b.Heartbeat, b.State, n, mysql, state, copied)
 		}
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr})
@@ -64,27 +64,27 @@ func TestR13_Heartbeat(t *testing.T) {
 	}
 	beat(first)
 	beat(first)
-	numbers(one, 2, 2, payout.BooksNormal)
+	numbers(one, 2, 2, payout.MySQLNormal)
 	two, second := process()
 	second.Beats = false
 	beat(second)
-	numbers(two, 2, 2, payout.BooksNormal)
+	numbers(two, 2, 2, payout.MySQLNormal)
 	forget()
 	beat(first)
-	numbers(one, 3, 3, payout.BooksNormal)
+	numbers(one, 3, 3, payout.MySQLNormal)
 
 	if _, err := raw.ExecContext(ctx, "UPDATE books SET number = 1"); err != nil {
 		t.Fatal(err)
 	}
 	three, third := process()
 	beat(third)
-	numbers(three, 1, 3, payout.BooksRestored)
+	numbers(three, 1, 3, payout.MySQLRestored)
 	forget()
 	four, fourth := process()
 	beat(fourth)
-	numbers(four, 1, 0, payout.BooksRestored)
+	numbers(four, 1, 0, payout.MySQLRestored)
 	for _, s := range []*store.Store{one, two, three, four} {
-		if err := s.BooksBelieved(ctx); !errors.Is(err, payout.ErrBooksRestored) {
+		if err := s.BooksBelieved(ctx); !errors.Is(err, payout.ErrMySQLRestored) {
 			t.Errorf("restored books are believed: %v", err)
 		}
 	}

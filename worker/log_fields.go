@@ -27,7 +27,7 @@ type namedStep struct {
 
 // ExecuteActivity implements interceptor.ActivityInboundInterceptor.
 func (s *namedStep) ExecuteActivity(ctx context.Context, in *sdk.ExecuteActivityInput) (any, error) {
-	return s.Next.ExecuteActivity(observe.Naming(ctx, idsOf(activity.GetInfo(ctx).WorkflowExecution.ID, in.Args)...), in)
+	return s.Next.ExecuteActivity(observe.WithLogAttrs(ctx, idsOf(activity.GetInfo(ctx).WorkflowExecution.ID, in.Args)...), in)
 }
 
 // idsOf are the ids of a step: its run, its packet, and its payment when its first

@@ -33,7 +33,7 @@ func TestStepsNameTheirLines(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		logger := slog.New(observe.NewLogHandler(slog.NewTextHandler(&out, nil)))
-		logger.InfoContext(observe.Naming(t.Context(), idsOf(tc.workflow, tc.args)...), "m")
+		logger.InfoContext(observe.WithLogAttrs(t.Context(), idsOf(tc.workflow, tc.args)...), "m")
 		if !strings.HasSuffix(out.String(), " msg=m "+tc.want+"\n") {
 			t.Errorf("%s: %s", tc.workflow, &out)
 		}

@@ -22,8 +22,8 @@ func (w wordy) Send(ctx context.Context, o payout.Order) payout.Observation {
 	return w.at(w.Provider.Send(ctx, o))
 }
 
-func (w wordy) Ask(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
-	return w.at(w.Provider.Ask(ctx, op, orderNo))
+func (w wordy) Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
+	return w.at(w.Provider.Query(ctx, op, orderNo))
 }
 
 func (wordy) at(o payout.Observation) payout.Observation {

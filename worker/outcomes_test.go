@@ -177,7 +177,7 @@ func TestR5_FinanceRetryAfterConfirmedFailure(t *testing.T) {
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape("ice~frozen"), nil, nil)
 	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h",
 		Reason: "unfrozen"})
-	answer, err := r.store.Decide(t.Context(), w, failed.ID, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000},
+	answer, err := r.store.Decide(t.Context(), w, failed.ID, payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: 100000},
 		func(d *payout.Decision, _ payout.Row, err error) (int, []byte) {
 			if err != nil || d.Status != payout.DecisionCarriedOut {
 				t.Errorf("decision %+v, %v", d, err)

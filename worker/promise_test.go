@@ -123,7 +123,7 @@ func (c *promiseCase) conserved(t *testing.T, house money.Fen) {
 	}
 }
 
-var small = payout.Command{Kind: payout.DecisionRetry, ApproveFrom: money.Max} // below the approval amount
+var small = payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: money.Max} // below the approval amount
 
 // TestR10_Promises: what the relay cannot book fails, visibly, and goes where two
 // persons send it; the packet's own money is the same in each case.
@@ -201,7 +201,7 @@ func TestR10_Promises(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.failed(t, payout.FailureShareConflict)
-		c.twoPersons(t, c.id, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
+		c.twoPersons(t, c.id, payout.DecisionRequest{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
 		c.await(t, payout.StatusPaidOutside)
 		c.conserved(t, 1)
 	})

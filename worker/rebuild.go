@@ -24,7 +24,7 @@ import (
 type RebuildBooks interface {
 	PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
 	BooksBelieved(ctx context.Context) error
-	BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LaneSeen) (packet.Rebuild, bool, error)
+	BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LanePosition) (packet.Rebuild, bool, error)
 	KeepRebuild(ctx context.Context, b packet.Rebuild, lease time.Duration) error
 	EndRebuild(ctx context.Context, b packet.Rebuild) error
 	ClaimsBehind(ctx context.Context, lane, lanes int, epoch, seq int64) (int64, error)
@@ -33,11 +33,11 @@ type RebuildBooks interface {
 
 // RebuildRows reads what pools are made of.
 type RebuildRows interface {
-	PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Place, limit int) ([]packet.Restored, error)
-	PoolOf(ctx context.Context, id string) (packet.Restored, bool, error)
+	PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Cursor, limit int) ([]packet.RebuildInput, error)
+	PoolOf(ctx context.Context, id string) (packet.RebuildInput, bool, error)
 	SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error)
-	TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration, after packet.Place,
-		limit int) ([]packet.Tombstone, packet.Place, error)
+	TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration, after packet.Cursor,
+		limit int) ([]packet.Tombstone, packet.Cursor, error)
 	WinsOfLane(ctx context.Context, lane, lanes int, tell func(campaign string, users []string) error) error
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
 	Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
@@ -57,7 +57,7 @@ type RebuildPools interface {
 	Remains(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	RemainingClaims(ctx context.Context, id string, tell func([]packet.Claim) error) error
 	ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, tell func(ids []string) error) (int, error)
-	Restore(ctx context.Context, epoch int64, r packet.Restored, after func(index int) ([]packet.Share, error)) error
+	Restore(ctx context.Context, epoch int64, r packet.RebuildInput, after func(index int) ([]packet.Share, error)) error
 	RestoreWins(ctx context.Context, epoch int64, campaign string, users []string, until time.Time) error
 	RestoreTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error
 	ReplaceByTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error
@@ -205,7 +205,7 @@ func (r *Rebuilder) leave(lane int, again time.Time) {
 // Rebuildable reports whether a lane is one that a rebuild opens again: not one that
 // was never open, nor one of books that are older than Redis (rule R13).
 func Rebuildable(l packet.LaneRow) bool {
-	return l.State != packet.LaneOpen && l.Reason != packet.LaneNew && l.Reason != packet.LaneBooksOlder
+	return l.State != packet.LaneOpen && l.Reason != packet.LaneNew && l.Reason != packet.LaneMySQLOlder
 }
 
 func (r *Rebuilder) try(ctx context.Context, lane int) {
@@ -229,7 +229,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 		return b, false, err
 	}
 	b, taken, err := r.cfg.Books.BeginRebuild(ctx, lane, r.holder, r.cfg.Pace.Lease,
-		packet.LaneSeen{Lane: lane, Epoch: found.Number, Seq: found.Seq, Grabs: found.Grabs})
+		packet.LanePosition{Lane: lane, Epoch: found.Number, Seq: found.Seq, Grabs: found.Grabs})
 	if err != nil || !taken {
 		return b, false, err
 	}
@@ -273,7 +273,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 		level = slog.LevelWarn
 	}
 	r.cfg.Logger.Log(ctx, level, "Lane is open again.", slog.Int("lane", lane), slog.Int64("epoch", b.Epoch), slog.Int("packets", b.Packets),
-		slog.Int("unknown", b.Unknown), slog.Int64("seen_grabs", b.Seen.Grabs), slog.Int64("found_grabs", b.Found.Grabs),
+		slog.Int("unknown", b.Unknown), slog.Int64("seen_grabs", b.Acked.Grabs), slog.Int64("found_grabs", b.Found.Grabs),
 		slog.Int64("recorded", b.Recorded), slog.Int64("lost", b.Lost))
 	return b, true, nil
 }
@@ -299,6 +299,6 @@ func (r *Rebuilder) open(ctx context.Context, b *packet.Rebuild) (err error) {
 	if b.Recorded, err = r.cfg.Books.ClaimsBehind(ctx, b.Lane, r.cfg.Lanes, b.From, b.Found.Seq); err != nil {
 		return err
 	}
-	b.Lost = max(b.Seen.Grabs-b.Found.Grabs-b.Recorded, 0)
+	b.Lost = max(b.Acked.Grabs-b.Found.Grabs-b.Recorded, 0)
 	return failpoint.Do(failpoint.RebuildOpen, func() error { return r.cfg.Gates.OpenGate(ctx, b.Lane, b.Epoch, packet.RebuiltSeq) })
 }

@@ -150,7 +150,7 @@ func TestR9_CopyOfAHalfMadeLane(t *testing.T) {
 		}
 		wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
 	}
-	must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, packet.LaneByHand))(t)
+	must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, packet.LaneRequested))(t)
 	rebuild(made)
 	server.Kill()
 	copyDir(t, copied, dir)

@@ -76,7 +76,7 @@ func (r *Rebuilder) make(ctx context.Context, b *packet.Rebuild) error {
 // finds them in Redis as well. It returns the packets.
 func (r *Rebuilder) makeRejected(ctx context.Context, b *packet.Rebuild) (map[string]bool, error) {
 	out := map[string]bool{}
-	for after := (packet.Place{}); ; {
+	for after := (packet.Cursor{}); ; {
 		page, err := r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, packet.StatusFunding, after, rebuildPackets)
 		if err != nil || len(page) == 0 {
 			return out, err
@@ -87,7 +87,7 @@ func (r *Rebuilder) makeRejected(ctx context.Context, b *packet.Rebuild) (map[st
 		}
 		var ids []string
 		for _, p := range page {
-			ids, after = append(ids, p.ID), packet.Place{At: p.CreatedAt, ID: p.ID}
+			ids, after = append(ids, p.ID), packet.Cursor{At: p.CreatedAt, ID: p.ID}
 		}
 		views, err := r.cfg.Pools.Remains(ctx, ids)
 		if err != nil {
@@ -113,7 +113,7 @@ func (r *Rebuilder) makeRejected(ctx context.Context, b *packet.Rebuild) (map[st
 
 func (r *Rebuilder) makeStatus(ctx context.Context, b *packet.Rebuild, status packet.Status, rejected map[string]bool,
 	done map[string]packet.Status) error {
-	var after packet.Place
+	var after packet.Cursor
 	for {
 		page, err := r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, status, after, rebuildPackets)
 		if err != nil || len(page) == 0 {
@@ -135,13 +135,13 @@ func (r *Rebuilder) makeStatus(ctx context.Context, b *packet.Rebuild, status pa
 			done[p.ID] = status
 		}
 		last := page[len(page)-1]
-		after = packet.Place{At: last.CreatedAt, ID: last.ID}
+		after = packet.Cursor{At: last.CreatedAt, ID: last.ID}
 	}
 }
 
 // makePool makes one packet, again when its rows moved meanwhile. now is the books'
 // time after they were read.
-func (r *Rebuilder) makePool(ctx context.Context, epoch int64, p packet.Restored, now time.Time) error {
+func (r *Rebuilder) makePool(ctx context.Context, epoch int64, p packet.RebuildInput, now time.Time) error {
 	for try := 1; ; try++ {
 		if p.First == nil {
 			p.First = firstAnswer(p, now)
@@ -171,7 +171,7 @@ func (r *Rebuilder) makePool(ctx context.Context, epoch int64, p packet.Restored
 // firstAnswer is what the create request was told first, when the row does not say so:
 // those that were told 202 and opened later have that in their row. Nil: nobody may
 // have been told anything yet.
-func firstAnswer(p packet.Restored, now time.Time) *packet.FirstAnswer {
+func firstAnswer(p packet.RebuildInput, now time.Time) *packet.FirstAnswer {
 	switch {
 	case p.Stored == packet.StatusFunding && now.Sub(p.CreatedAt) < answeredAfter:
 		return nil
@@ -198,7 +198,7 @@ func (r *Rebuilder) makeStones(ctx context.Context, b *packet.Rebuild, status pa
 		return err
 	}
 	ended := now.Add(-packet.TombstoneLife)
-	var after packet.Place
+	var after packet.Cursor
 	for {
 		stones, last, err := r.cfg.Rows.TombstonesOfLane(ctx, b.Lane, r.cfg.Lanes, status, ended, packet.TombstoneLife, after, rebuildStones)
 		if err != nil {
@@ -212,7 +212,7 @@ func (r *Rebuilder) makeStones(ctx context.Context, b *packet.Rebuild, status pa
 		if err := r.cfg.Pools.RestoreTombstones(ctx, b.Lane, b.Epoch, stones); err != nil {
 			return fmt.Errorf("tombstones: %w", err)
 		}
-		if last == (packet.Place{}) {
+		if last == (packet.Cursor{}) {
 			return nil
 		}
 		after = last

@@ -93,7 +93,7 @@ func TestR9_RebuildKilled(t *testing.T) {
 			r.leaseKept(t, lane)
 			wait.Until(t, "taken over", func() bool {
 				b, did, err := rebuilt(t, second, lane)
-				if err != nil || did && (b.Lost != 0 || b.From != from.Epoch || b.Seen.Grabs != from.SeenGrabs || b.Packets != 1) {
+				if err != nil || did && (b.Lost != 0 || b.From != from.Epoch || b.Acked.Grabs != from.AckedGrabs || b.Packets != 1) {
 					t.Fatalf("taken over: %+v %v", b, err)
 				}
 				return did
@@ -156,7 +156,7 @@ func rebuilt(t testing.TB, rebuilder *worker.Rebuilder, lane int) (b packet.Rebu
 func (r *rig) leaseKept(t testing.TB, lane int) {
 	t.Helper()
 	before := r.laneRow(t, lane)
-	_, taken, err := r.store.BeginRebuild(t.Context(), lane, "another", time.Millisecond, packet.LaneSeen{Lane: lane})
+	_, taken, err := r.store.BeginRebuild(t.Context(), lane, "another", time.Millisecond, packet.LanePosition{Lane: lane})
 	if err != nil || taken && must(r.store.Clock(t.Context()))(t).Before(before.LeaseUntil) {
 		t.Errorf("taken over within the lease, which ends %v: %v %v", before.LeaseUntil, taken, err)
 	}

@@ -205,7 +205,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 	wait.Until(t, "the packet has been funding for a while", func() bool { return time.Since(funding.CreatedAt) > 5*time.Second })
 	r.quietLanes(t)
 	must(r.pool.Claims(ctx, some.ID))(t)
-	must(r.pool.UserClaims(ctx, "demo", "u001", packet.Place{}, 10))(t) // lists all claims
+	must(r.pool.UserClaims(ctx, "demo", "u001", packet.Cursor{}, 10))(t) // lists all claims
 	// A rejected packet is made as the tombstone that it is about to become.
 	if err := r.pool.Retire(ctx, rejected.ID); err != nil {
 		t.Fatal(err)
@@ -239,7 +239,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 		})
 		var lanes sync.WaitGroup
 		for lane := range harness.Lanes {
-			must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, packet.LaneByHand))(t)
+			must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, packet.LaneRequested))(t)
 			lanes.Go(func() {
 				if _, did, err := rebuilder.Lane(ctx, lane); !did || err != nil {
 					t.Errorf("rebuild of lane %d: %v %v", lane, did, err)

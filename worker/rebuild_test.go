@@ -121,7 +121,7 @@ func (c *grabbers) awaitWon(t testing.TB, more int) {
 func (c *grabbers) judge(t testing.TB) (gone int) {
 	t.Helper()
 	for _, p := range c.packets {
-		booked := map[string]packet.Paid{}
+		booked := map[string]packet.ClaimWithPayout{}
 		for _, paid := range must(c.r.store.ClaimsBefore(t.Context(), p.ID, -1, p.ShareCount))(t) {
 			booked[paid.UserID] = paid
 		}

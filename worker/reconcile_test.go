@@ -71,7 +71,7 @@ func exec(t *testing.T, db *sql.DB, rows int64, text string, args ...any) {
 // and at the provider's statement as it is read: in flight is over.
 type aged struct{ activities.Statements }
 
-const agedBy = 2 * payout.InFlight
+const agedBy = 2 * payout.InFlightAge
 
 func (a aged) Statement(ctx context.Context, day payout.Day, after string) (payout.StatementPage, error) {
 	page, err := a.Statements.Statement(ctx, day, after)

@@ -183,7 +183,7 @@ func liveFinanceRetry(t *testing.T, r *rig) (string, string) {
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape(user), nil, nil)
 	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h",
 		Reason: "unfrozen"})
-	if _, err := r.store.Decide(t.Context(), w, failed.ID, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000},
+	if _, err := r.store.Decide(t.Context(), w, failed.ID, payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: 100000},
 		func(*payout.Decision, payout.Row, error) (int, []byte) {
 			return 202, []byte("{}")
 		}); err != nil {
@@ -202,7 +202,7 @@ func liveChargeAsked(t *testing.T, r *rig) (string, string) {
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
 	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: charge, BodyHash: "h",
 		Reason: "the sender says it was taken"})
-	if _, err := r.store.Decide(t.Context(), w, charge, payout.Command{Kind: payout.DecisionAsk},
+	if _, err := r.store.Decide(t.Context(), w, charge, payout.DecisionRequest{Kind: payout.DecisionQuery},
 		func(*payout.Decision, payout.Row, error) (int, []byte) {
 			return 202, []byte("{}")
 		}); err != nil {

@@ -21,9 +21,9 @@ import (
 
 // RestoredBooks is the part of MySQL that knows that it was restored.
 type RestoredBooks interface {
-	CompareBooks(ctx context.Context, known int64) (payout.Books, error)
-	DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.Books, error)
-	EndRestored(ctx context.Context, w payout.StaffWrite, found payout.Books, known int64, provider string, report any) (payout.Books, error)
+	CompareBooks(ctx context.Context, known int64) (payout.MySQLState, error)
+	DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.MySQLState, error)
+	EndRestored(ctx context.Context, w payout.StaffWrite, found payout.MySQLState, known int64, provider string, report any) (payout.MySQLState, error)
 	NoteUndecided(ctx context.Context, packetID, subject, detail string) error
 	activities.Clock
 }
@@ -38,7 +38,7 @@ type RestoredPackets interface {
 	RecoverRejected(ctx context.Context, id string, f packet.Failure) error
 	RecoverRemainder(ctx context.Context, id string, amount money.Fen, reason packet.CloseReason) error
 	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
-	SharesLeft(ctx context.Context, packetID string, after, limit int) ([]payout.ShareLeft, error)
+	SharesLeft(ctx context.Context, packetID string, after, limit int) ([]payout.UnclaimedShare, error)
 	WatchedPackets
 }
 
@@ -158,8 +158,8 @@ type Recovery struct {
 	Raised  int       `json:"raised"`  // lanes that Redis has in a later epoch than the books had
 	Shut    int       `json:"shut"`    // lanes that are to be made again from the books
 	// Undecided is what a person has to decide; each is a break of kind restored.
-	Undecided []string     `json:"undecided,omitempty"`
-	Books     payout.Books `json:"-"`
+	Undecided []string          `json:"undecided,omitempty"`
+	Books     payout.MySQLState `json:"-"`
 }
 
 const (
@@ -184,7 +184,7 @@ var ErrNoSince = errors.New("the books do not say until when they are complete: 
 // stores, of Temporal and of the provider; ErrSilent names orders, see Leave.
 func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 	books, known, err := r.begin(ctx)
-	if err != nil || books.State == payout.BooksNormal {
+	if err != nil || books.State == payout.MySQLNormal {
 		r.report.Books = books
 		return r.report, err
 	}
@@ -218,7 +218,7 @@ func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 		r.report.Ended = false
 		return r.report, err
 	}
-	return r.report, r.Pools.RaiseBooksNumber(ctx, books.Number)
+	return r.report, r.Pools.RaiseBooksNumber(ctx, books.Heartbeat)
 }
 
 func (r *Recover) write(reason string) payout.StaffWrite {
@@ -227,34 +227,34 @@ func (r *Recover) write(reason string) payout.StaffWrite {
 
 // begin compares the books with their copy, as every process does, and finds out
 // from when on they lack something.
-func (r *Recover) begin(ctx context.Context) (payout.Books, int64, error) {
+func (r *Recover) begin(ctx context.Context) (payout.MySQLState, int64, error) {
 	now, err := r.Store.Clock(ctx)
 	if err != nil {
-		return payout.Books{}, 0, err
+		return payout.MySQLState{}, 0, err
 	}
 	known, err := r.Pools.BooksNumber(ctx)
 	if err != nil {
-		return payout.Books{}, 0, err
+		return payout.MySQLState{}, 0, err
 	}
 	books, err := r.Store.CompareBooks(ctx, known)
 	if err != nil {
 		return books, 0, err
 	}
-	if books.State == payout.BooksNormal && !r.Since.IsZero() {
+	if books.State == payout.MySQLNormal && !r.Since.IsZero() {
 		if r.DryRun {
-			books.State = payout.BooksRestored
+			books.State = payout.MySQLRestored
 		} else if books, err = r.Store.DeclareRestored(ctx, r.write("declared by an operator"), known, r.Since); err != nil {
 			return books, 0, err
 		}
 	}
-	until := books.BeatAt
-	if !r.Since.IsZero() && (r.Since.Before(until) || books.Number == 0) {
+	until := books.HeartbeatAt
+	if !r.Since.IsZero() && (r.Since.Before(until) || books.Heartbeat == 0) {
 		until = r.Since
 	}
 	r.report, r.left, r.unanswered = Recovery{}, map[string]bool{}, nil
 	r.since, r.report.Since, r.report.DryRun = until.Add(-recoverMargin), until.Add(-recoverMargin), r.DryRun
 	r.began, r.horizon = now, now.Add(24*time.Hour-r.Provider.Limits().Remembers)
-	if books.State == payout.BooksRestored && books.Number == 0 && r.Since.IsZero() {
+	if books.State == payout.MySQLRestored && books.Heartbeat == 0 && r.Since.IsZero() {
 		return books, 0, ErrNoSince
 	}
 	return books, known, nil
@@ -262,7 +262,7 @@ func (r *Recover) begin(ctx context.Context) (payout.Books, int64, error) {
 
 // landed waits until no send can be under way that was noted in books that are
 // lost: after that the provider's "never received" is its last word.
-func (r *Recover) landed(ctx context.Context, b payout.Books) error {
+func (r *Recover) landed(ctx context.Context, b payout.MySQLState) error {
 	now, err := r.Store.Clock(ctx)
 	if err != nil {
 		return err

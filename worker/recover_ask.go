@@ -85,7 +85,7 @@ func (r *Recover) ask(ctx context.Context, no string) (payout.Observation, error
 		return payout.Observation{}, err
 	}
 	for range recoverTries {
-		seen := r.Provider.Ask(ctx, payout.OpOf(parts.Kind), no)
+		seen := r.Provider.Query(ctx, payout.OpOf(parts.Kind), no)
 		r.note(func(v *Recovery) { v.Asked++ })
 		switch seen.Kind {
 		case payout.ObsUnknown, payout.ObsNoAnswer, payout.ObsNotSent, payout.ObsRetryAfter:

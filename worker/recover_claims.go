@@ -155,7 +155,7 @@ func (r *Recover) shares(ctx context.Context, id string) error {
 
 // share gives a share to whom the provider paid it, when nobody else remembers whose
 // it is: his account is all that is known of him.
-func (r *Recover) share(ctx context.Context, id string, share payout.ShareLeft) error {
+func (r *Recover) share(ctx context.Context, id string, share payout.UnclaimedShare) error {
 	no := payout.OrderNo(payout.ID(payout.KindPayout, id, share.Index), 1)
 	seen, err := r.ask(ctx, no)
 	if err != nil || seen.Kind == payout.ObsNeverReceived {

@@ -30,14 +30,14 @@ func (r *Recover) candidates(ctx context.Context) ([]string, error) {
 
 func (r *Recover) unfinished(ctx context.Context, found map[string]bool) error {
 	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing} {
-		for after := (packet.Place{}); ; {
+		for after := (packet.Cursor{}); ; {
 			page, err := r.Store.UnfinishedPackets(ctx, status, after, recoverPage)
 			if err != nil {
 				return err
 			}
 			for _, u := range page {
 				found[u.ID] = true
-				after = packet.Place{At: u.ExpiresAt, ID: u.ID}
+				after = packet.Cursor{At: u.ExpiresAt, ID: u.ID}
 			}
 			if len(page) < recoverPage {
 				break
@@ -53,7 +53,7 @@ func (r *Recover) waiting(ctx context.Context, found map[string]bool) error {
 			if !status.Open() && status != payout.StatusFailed && status != payout.StatusReturned {
 				continue
 			}
-			for after := (packet.Place{}); ; {
+			for after := (packet.Cursor{}); ; {
 				page, err := r.Store.WaitingPayments(ctx, kind, status, after, recoverPage)
 				if err != nil {
 					return err
@@ -62,7 +62,7 @@ func (r *Recover) waiting(ctx context.Context, found map[string]bool) error {
 					if kind != payout.KindCharge || status.Open() { // a declined charge is at its end
 						found[w.PacketID] = true
 					}
-					after = packet.Place{At: w.CreatedAt, ID: w.ID}
+					after = packet.Cursor{At: w.CreatedAt, ID: w.ID}
 				}
 				if len(page) < recoverPage {
 					break

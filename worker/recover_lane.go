@@ -56,11 +56,11 @@ func (r *Recover) lanes(ctx context.Context) error {
 func (r *Recover) laneAs(lane int, row packet.LaneRow, found pool.Epoch, lacks bool) packet.LaneRow {
 	l := packet.LaneRow{Lane: lane, Epoch: max(row.Epoch, found.Number), State: packet.LaneOpen}
 	if found.Number == l.Epoch {
-		l.Seen, l.SeenGrabs = found.Seq, found.Grabs
+		l.AckedSeq, l.AckedGrabs = found.Seq, found.Grabs
 	}
 	switch {
 	case r.Rebuild:
-		l.Reason = packet.LaneByHand
+		l.Reason = packet.LaneRequested
 	case lacks:
 		l.Reason = packet.LanePoolBehind
 	case found.Number > row.Epoch && !found.Open():

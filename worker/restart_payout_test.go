@@ -47,7 +47,7 @@ func TestR10_SecondShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	lane := packet.Lane(p.ID, harness.Lanes)
-	if err := r.pool.Distrust(ctx, lane, packet.LaneByHand); err != nil {
+	if err := r.pool.Distrust(ctx, lane, packet.LaneRequested); err != nil {
 		t.Fatal(err)
 	}
 	r.awaitShut(t, lane)
@@ -80,7 +80,7 @@ func TestR10_SecondShare(t *testing.T) {
 		t.Errorf("the list has %+v, want %+v", list, first)
 	}
 
-	r.twoPersons(t, id, payout.Command{Kind: payout.DecisionRetry})
+	r.twoPersons(t, id, payout.DecisionRequest{Kind: payout.DecisionRetry})
 	wait.Until(t, "the promise is kept beside the first share", func() bool {
 		kept, err := r.store.PaymentOf(ctx, id)
 		return err == nil && kept.Status == payout.StatusAwaitingRecipient // his account has to confirm this one, too
@@ -96,7 +96,7 @@ func TestR10_SecondShare(t *testing.T) {
 	must(r.pool.Recall(ctx, p.ID))(t)
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	wait.Until(t, "retired", func() bool { return must(r.pool.View(ctx, p.ID))(t).Retired })
-	if left, err := r.pool.UserClaims(ctx, "demo", first.UserID, packet.Place{}, 10); err != nil || len(left) != 0 {
+	if left, err := r.pool.UserClaims(ctx, "demo", first.UserID, packet.Cursor{}, 10); err != nil || len(left) != 0 {
 		t.Errorf("claims of a user whose packet is retired: %+v, %v", left, err)
 	}
 	places := must(rdb.Keys(ctx, "hb:{*}:claimed").Result())(t)

@@ -61,7 +61,7 @@ func (h *history) second(t *testing.T, r *rig) {
 func (h *history) third(t *testing.T, r *rig) {
 	r.call(t, http.MethodPost, "/_unfreeze/cold~frozen", nil, nil)
 	wait.Until(t, "run failed", func() bool { return r.runs(t, workflows.PayoutID(h.cold.PacketID, h.cold.UserID)) == "Failed" })
-	r.twoPersons(t, payout.ID(payout.KindPayout, h.cold.PacketID, h.cold.ShareIndex), payout.Command{Kind: payout.DecisionRetry})
+	r.twoPersons(t, payout.ID(payout.KindPayout, h.cold.PacketID, h.cold.ShareIndex), payout.DecisionRequest{Kind: payout.DecisionRetry})
 	if p := r.awaitPayout(t, h.cold, payout.StatusPaid); p.Attempt != 2 {
 		t.Fatalf("%+v", p)
 	}
@@ -160,7 +160,7 @@ func allThreeRestored(t *testing.T, mysqlFirst bool) {
 func (h history) goesOn(t *testing.T, r *rig) {
 	r.call(t, http.MethodPost, "/_unfreeze/ice~frozen", nil, nil)
 	r.awaitPayout(t, h.ice, payout.StatusFailed)
-	r.twoPersons(t, payout.ID(payout.KindPayout, h.ice.PacketID, h.ice.ShareIndex), payout.Command{Kind: payout.DecisionRetry})
+	r.twoPersons(t, payout.ID(payout.KindPayout, h.ice.PacketID, h.ice.ShareIndex), payout.DecisionRequest{Kind: payout.DecisionRetry})
 	r.awaitPayout(t, h.ice, payout.StatusPaid)
 	if p := r.payoutOf(t, h.cold); p.Status != payout.StatusPaid || p.Attempt != 2 {
 		t.Errorf("%+v", p)

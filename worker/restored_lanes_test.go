@@ -41,7 +41,7 @@ func (r *rig) lane(t testing.TB, id string) (row packet.LaneRow) {
 // shutWhileRestored: grabs of a packet are refused, and nobody rebuilds its lane.
 func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneReason) {
 	t.Helper()
-	wait.Until(t, "restored books are noticed", func() bool { return errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrBooksRestored) })
+	wait.Until(t, "restored books are noticed", func() bool { return errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrMySQLRestored) })
 	wait.Until(t, "lane is shut", func() bool { return r.lane(t, p.ID).State == packet.LaneShut })
 	if row := r.lane(t, p.ID); row.Reason != why {
 		t.Errorf("shut because of %s, want %s", row.Reason, why)
@@ -50,7 +50,7 @@ func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneRe
 		t.Errorf("a grab: %v", err)
 	}
 	if _, did, err := worker.NewRebuilder(rebuildConfig(t, r)).Lane(t.Context(), packet.Lane(p.ID, harness.Lanes)); did ||
-		!errors.Is(err, payout.ErrBooksRestored) {
+		!errors.Is(err, payout.ErrMySQLRestored) {
 		t.Errorf("rebuilt from restored books: %v, %v", did, err)
 	}
 }
@@ -104,12 +104,12 @@ func TestR9_R13RedisIsNewer(t *testing.T) {
 	}
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
-	r.shutWhileRestored(t, p, packet.LaneBooksOlder)
+	r.shutWhileRestored(t, p, packet.LaneMySQLOlder)
 	told, err := r.recovery(t).Run(t.Context())
 	if err != nil || !told.Ended || told.Raised != harness.Lanes || told.Shut != 0 {
 		t.Fatalf("%+v, %v", told, err)
 	}
-	if now := r.lane(t, p.ID); now.Epoch != was.Epoch || now.State != packet.LaneOpen || now.Seen < was.Seen {
+	if now := r.lane(t, p.ID); now.Epoch != was.Epoch || now.State != packet.LaneOpen || now.AckedSeq < was.AckedSeq {
 		t.Errorf("the lane is %+v, was %+v", now, was)
 	}
 	r.sameAgain(t, first, second, third)
@@ -175,8 +175,8 @@ func TestR9_R13LanesProveIt(t *testing.T) {
 	t.Cleanup(func() { _ = other.Close() })
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
-	r.shutWhileRestored(t, p, packet.LaneBooksOlder)
-	if err := other.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrBooksRestored) {
+	r.shutWhileRestored(t, p, packet.LaneMySQLOlder)
+	if err := other.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
 		t.Errorf("another process believes the books: %v", err)
 	}
 	told, err := r.recovery(t).Run(t.Context())
@@ -204,7 +204,7 @@ func TestR13_RebuildStopsAtRestoredBooks(t *testing.T) {
 	won := r.won(t, p, "early")
 	until := must(r.store.Clock(ctx))(t)
 	lane := packet.Lane(p.ID, harness.Lanes)
-	if err := r.pool.Distrust(ctx, lane, packet.LaneByHand); err != nil {
+	if err := r.pool.Distrust(ctx, lane, packet.LaneRequested); err != nil {
 		t.Fatal(err)
 	}
 	r.awaitShut(t, lane)
@@ -233,7 +233,7 @@ func TestR13_RebuildStopsAtRestoredBooks(t *testing.T) {
 		}
 		return n
 	}
-	if _, did, err := rebuilder.Lane(ctx, lane); did || !errors.Is(err, payout.ErrBooksRestored) {
+	if _, did, err := rebuilder.Lane(ctx, lane); did || !errors.Is(err, payout.ErrMySQLRestored) {
 		t.Errorf("rebuilt from restored books: %v, %v", did, err)
 	}
 	if n := count(); n != 1 {

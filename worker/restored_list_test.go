@@ -47,7 +47,7 @@ func TestR13_ListIsLost(t *testing.T) {
 	}
 	for _, one := range []packet.Packet{p, untouched} {
 		rec := must(r.store.Packet(t.Context(), one.ID))(t)
-		if rec.EligibleCount != one.EligibleCount || !rec.ListLost() || rec.Stored == packet.StatusOpen {
+		if rec.EligibleCount != one.EligibleCount || !rec.EligibleListLost() || rec.Stored == packet.StatusOpen {
 			t.Errorf("recorded %s for %d users, %d of them known", rec.Stored, rec.EligibleCount, len(rec.Eligible))
 		}
 	}
@@ -106,7 +106,7 @@ func TestR9_ListIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	lane := packet.Lane(p.ID, harness.Lanes)
-	if err := r.pool.Distrust(t.Context(), lane, packet.LaneByHand); err != nil {
+	if err := r.pool.Distrust(t.Context(), lane, packet.LaneRequested); err != nil {
 		t.Fatal(err)
 	}
 	r.awaitShut(t, lane)

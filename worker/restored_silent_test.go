@@ -19,8 +19,8 @@ type mute struct {
 	no string
 }
 
-func (m mute) Ask(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
-	seen := m.RestoredProvider.Ask(ctx, op, orderNo)
+func (m mute) Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
+	seen := m.RestoredProvider.Query(ctx, op, orderNo)
 	if orderNo == m.no {
 		return payout.Observation{Adapter: seen.Adapter, Kind: payout.ObsUnknown, Code: "internal", StartedAt: seen.StartedAt,
 			EndedAt: seen.EndedAt}

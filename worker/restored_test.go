@@ -42,16 +42,16 @@ func (unseen) LivePage(context.Context, int, time.Time, int) ([]pool.LivePacket,
 	return nil, nil
 }
 
-func (unwatched) WaitingPayments(context.Context, payout.Kind, payout.Status, packet.Place, int) ([]payout.Waiting, error) {
+func (unwatched) WaitingPayments(context.Context, payout.Kind, payout.Status, packet.Cursor, int) ([]payout.OpenPayment, error) {
 	return nil, nil
 }
 
-func (unwatched) UnfinishedPackets(context.Context, packet.Status, packet.Place, int) ([]packet.Unfinished, error) {
+func (unwatched) UnfinishedPackets(context.Context, packet.Status, packet.Cursor, int) ([]packet.UnfinishedPacket, error) {
 	return nil, nil
 }
 
-func (unwatched) UnfinishedPacket(context.Context, string) (packet.Unfinished, bool, error) {
-	return packet.Unfinished{}, false, nil
+func (unwatched) UnfinishedPacket(context.Context, string) (packet.UnfinishedPacket, bool, error) {
+	return packet.UnfinishedPacket{}, false, nil
 }
 
 func beatingUnwatched(r *rig, cfg *worker.Config) {
@@ -254,7 +254,7 @@ func (r *rig) after(t *testing.T, l *lost) {
 	}
 	r.deleted(t, workflows.PayoutID(l.onlyPaid.ID, "second"))
 	r.call(t, http.MethodPost, "/_unfreeze/cold~frozen", nil, nil)
-	r.twoPersons(t, payout.ID(payout.KindPayout, l.retry.PacketID, l.retry.ShareIndex), payout.Command{Kind: payout.DecisionRetry})
+	r.twoPersons(t, payout.ID(payout.KindPayout, l.retry.PacketID, l.retry.ShareIndex), payout.DecisionRequest{Kind: payout.DecisionRetry})
 	r.awaitPayout(t, l.retry, payout.StatusPaid)
 	r.twoPersons(t, payout.ID(payout.KindPayout, l.cancel.PacketID, l.cancel.ShareIndex), cancel)
 	r.awaitRefund(t, l.cancel.PacketID, l.cancel.ShareIndex+1, payout.StatusPaid)
@@ -279,7 +279,7 @@ func (r *rig) decideOn(t *testing.T, c packet.Claim, kind payout.DecisionKind, k
 	t.Helper()
 	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: key, BodyHash: "h", Reason: "r"})
 	var refused error
-	_, err := r.store.Decide(t.Context(), w, payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), payout.Command{Kind: kind},
+	_, err := r.store.Decide(t.Context(), w, payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), payout.DecisionRequest{Kind: kind},
 		func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
 			refused = err
 			return 200, []byte("{}")
@@ -313,7 +313,7 @@ func TestR13_Recover(t *testing.T) {
 	}
 	w, _ = r.startWorker(t)
 	wait.Until(t, "restored books are noticed, worker ready", func() bool {
-		return w.Ready() && errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrBooksRestored)
+		return w.Ready() && errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrMySQLRestored)
 	})
 	r.watchFast(t)
 	r.refuses(t, &l)
@@ -338,7 +338,7 @@ func TestR13_Recover(t *testing.T) {
 			t.Fatal("not killed")
 		}
 		kill()
-		if err := r.store.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrBooksRestored) {
+		if err := r.store.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
 			t.Fatalf("after a recovery that was killed: %v", err)
 		}
 	}
@@ -357,7 +357,7 @@ func TestR13_Recover(t *testing.T) {
 	}
 	r.goesOn(t, l)
 	again, err := r.recovery(t).Run(t.Context())
-	if err != nil || again.Ended || again.Packets != 0 || again.Books.State != payout.BooksNormal {
+	if err != nil || again.Ended || again.Packets != 0 || again.Books.State != payout.MySQLNormal {
 		t.Errorf("recovered again: %+v, %v", again, err)
 	}
 }
@@ -373,7 +373,7 @@ func (r *rig) unanswered(t *testing.T, no string) {
 	if told.Ended || !errors.Is(err, worker.ErrSilent) || !strings.Contains(err.Error(), no) || left != 0 {
 		t.Errorf("%d packets are not looked at: %+v, %v", left, told, err)
 	}
-	if err := r.store.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrBooksRestored) {
+	if err := r.store.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
 		t.Errorf("believed without an answer: %v", err)
 	}
 	if open := r.openBreaks(t)[payout.BreakRestored]; len(open) != 0 {
@@ -406,7 +406,7 @@ func (r *rig) refuses(t *testing.T, l *lost) {
 	t.Helper()
 	for _, kind := range []payout.DecisionKind{payout.DecisionCancel, payout.DecisionRetry} {
 		for _, c := range []packet.Claim{l.retry, l.cancel} {
-			if err := r.decideOn(t, c, kind, "restored"); !errors.Is(err, payout.ErrBooksRestored) {
+			if err := r.decideOn(t, c, kind, "restored"); !errors.Is(err, payout.ErrMySQLRestored) {
 				t.Errorf("%s: %v", kind, err)
 			}
 		}
@@ -430,7 +430,7 @@ func (r *rig) refuses(t *testing.T, l *lost) {
 			rec, err := r.store.Packet(t.Context(), p.ID)
 			return err == nil && rec.Stored == packet.StatusClosing
 		})
-		if _, err := r.store.CloseBooks(t.Context(), p.ID); !errors.Is(err, payout.ErrBooksRestored) {
+		if _, err := r.store.CloseBooks(t.Context(), p.ID); !errors.Is(err, payout.ErrMySQLRestored) {
 			t.Errorf("books are closed: %v", err)
 		}
 		if rec := must(r.store.Packet(t.Context(), p.ID))(t); !rec.BooksClosedAt.IsZero() {
@@ -541,7 +541,7 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	old.awaitPayout(t, g.Claim, payout.StatusPaid)
-	old.twoPersons(t, bad.ID, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
+	old.twoPersons(t, bad.ID, payout.DecisionRequest{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
 	wait.Until(t, "its run has seen it", func() bool {
 		ended, err := old.starter.EndedAs(t.Context(), bad)
 		return err == nil && ended == payout.StatusPaidOutside
@@ -569,7 +569,7 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	if rec.Stored != packet.StatusRejected || rec.Failure == nil || rec.Failure.Code != "payer_declined" {
 		t.Errorf("%+v, %+v", rec.Stored, rec.Failure)
 	}
-	if b := told.Books; b.State != payout.BooksNormal {
+	if b := told.Books; b.State != payout.MySQLNormal {
 		t.Errorf("%+v", b)
 	}
 	found := map[string]string{}
@@ -584,13 +584,13 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	before := r.allMoves(t, []string{account.ID, outside.ID, unheard.ID, refused.ID})
 	w, _ = r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
-	if err := r.decideOn(t, slip, payout.DecisionRetry, "guarded"); !errors.Is(err, payout.ErrBooksRestored) {
+	if err := r.decideOn(t, slip, payout.DecisionRetry, "guarded"); !errors.Is(err, payout.ErrMySQLRestored) {
 		t.Errorf("a retry of what was paid by other means: %v", err)
 	}
 	if _, err := r.store.BeginClosing(t.Context(), account.ID, packet.CloseRecalled); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.store.CloseBooks(t.Context(), account.ID); !errors.Is(err, payout.ErrBooksRestored) {
+	if _, err := r.store.CloseBooks(t.Context(), account.ID); !errors.Is(err, payout.ErrMySQLRestored) {
 		t.Errorf("the share that nobody has would be refunded: %v", err)
 	}
 	other := r.create(t, spec{total: 100, count: 1})
@@ -611,7 +611,7 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.twoPersons(t, bad.ID, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
+	r.twoPersons(t, bad.ID, payout.DecisionRequest{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
 	r.awaitPayout(t, slip, payout.StatusPaidOutside)
 	r.verified(t)
 }

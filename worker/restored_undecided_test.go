@@ -68,7 +68,7 @@ func TestR13_R9UndecidedIsWithheld(t *testing.T) {
 
 	// What is decided is given out again, by itself, though nothing was lost since.
 	r.resolve(t, payout.BreakRestored, p.ID)
-	var third packet.Grabbed
+	var third packet.GrabAnswer
 	wait.Until(t, "grabbed again", func() bool {
 		var err error
 		third, err = r.pool.Grab(t.Context(), p.ID, "third", packet.Profile{})
@@ -115,7 +115,7 @@ func TestR13_R9RejectionIsKept(t *testing.T) {
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace
 	for range 2 {
-		if err := r.pool.Distrust(ctx, lane, packet.LaneByHand); err != nil {
+		if err := r.pool.Distrust(ctx, lane, packet.LaneRequested); err != nil {
 			t.Fatal(err)
 		}
 		r.awaitShut(t, lane)

@@ -10,16 +10,16 @@ import (
 
 // RetentionBook is the part of MySQL that removes old rows.
 type RetentionBook interface {
-	TurnToRemove(ctx context.Context, table payout.Retained, every time.Duration) (ok bool, err error)
-	RemoveOld(ctx context.Context, table payout.Retained, keep time.Duration, after payout.RetainedPlace) (removed int64,
-		next payout.RetainedPlace, more bool, err error)
+	TurnToRemove(ctx context.Context, table payout.RetainedTable, every time.Duration) (ok bool, err error)
+	RemoveOld(ctx context.Context, table payout.RetainedTable, keep time.Duration, after payout.RetentionCursor) (removed int64,
+		next payout.RetentionCursor, more bool, err error)
 }
 
 // Retention removes old rows, by the settings of the process. A table that Keep does not
 // have keeps its rows for ever.
 type Retention struct {
 	Book RetentionBook
-	Keep map[payout.Retained]time.Duration
+	Keep map[payout.RetainedTable]time.Duration
 }
 
 const (
@@ -54,7 +54,7 @@ func (w *Worker) removeOld(ctx context.Context) error {
 }
 
 // turn removes what is old in a table, a batch at a time, unless another worker does.
-func (r *Retention) turn(ctx context.Context, table payout.Retained) (removed int64, err error) {
+func (r *Retention) turn(ctx context.Context, table payout.RetainedTable) (removed int64, err error) {
 	keep, limited := r.Keep[table]
 	if !limited {
 		return 0, nil
@@ -65,7 +65,7 @@ func (r *Retention) turn(ctx context.Context, table payout.Retained) (removed in
 	}
 	ctx, cancel := context.WithTimeout(ctx, retentionTurn)
 	defer cancel()
-	var at payout.RetainedPlace
+	var at payout.RetentionCursor
 	for more := true; more; {
 		var n int64
 		if n, at, more, err = r.Book.RemoveOld(ctx, table, keep, at); err != nil {

@@ -15,13 +15,13 @@ type oldRows struct {
 	kept  []time.Duration
 }
 
-func (o *oldRows) TurnToRemove(context.Context, payout.Retained, time.Duration) (bool, error) {
+func (o *oldRows) TurnToRemove(context.Context, payout.RetainedTable, time.Duration) (bool, error) {
 	o.turns++
 	return o.turns == 1, nil
 }
 
-func (o *oldRows) RemoveOld(_ context.Context, _ payout.Retained, keep time.Duration, after payout.RetainedPlace) (int64,
-	payout.RetainedPlace, bool, error) {
+func (o *oldRows) RemoveOld(_ context.Context, _ payout.RetainedTable, keep time.Duration, after payout.RetentionCursor) (int64,
+	payout.RetentionCursor, bool, error) {
 	o.kept = append(o.kept, keep)
 	n := min(2, o.left)
 	o.left -= n
@@ -34,7 +34,7 @@ func (o *oldRows) RemoveOld(_ context.Context, _ payout.Retained, keep time.Dura
 func TestRetentionTurn(t *testing.T) {
 	t.Parallel()
 	rows := &oldRows{left: 5}
-	r := &Retention{Book: rows, Keep: map[payout.Retained]time.Duration{payout.RetainedBreaks: time.Hour}}
+	r := &Retention{Book: rows, Keep: map[payout.RetainedTable]time.Duration{payout.RetainedBreaks: time.Hour}}
 	if n, err := r.turn(t.Context(), payout.RetainedEvents); err != nil || n != 0 || rows.turns != 0 {
 		t.Errorf("for ever: %d, %v, %d turns", n, err, rows.turns)
 	}

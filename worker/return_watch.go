@@ -15,8 +15,8 @@ import (
 type ReturnBook interface {
 	TurnToWatchReturns(ctx context.Context, by payout.Adapter, every time.Duration) (payout.ReturnWatch, bool, error)
 	KeepReturnWatch(ctx context.Context, was, now payout.ReturnWatch, next time.Duration) (ok bool, err error)
-	ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.ReturnKnown, error)
-	AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnAsk, error)
+	ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error)
+	AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error)
 	activities.Clock
 }
 
@@ -30,7 +30,7 @@ const (
 	returnsCall  = 10 * time.Second
 	// returnsDayEnd is how long after its end a day may still get lines: until then the next
 	// day is not read.
-	returnsDayEnd = 2 * payout.ReturnNews
+	returnsDayEnd = 2 * payout.ReturnNotificationDelay
 	// returnsPatience is how long the position waits at a return whose payment was queried too
 	// early to show it, by one clock or another. Then the reconciliation finds it.
 	returnsPatience = 10 * time.Minute
@@ -112,7 +112,7 @@ func (r *returnWatcher) page(ctx context.Context, at payout.ReturnWatch) (next p
 		next.Day, next.After, next.Until = "", "", time.Time{}
 		return next, false, nil
 	}
-	old := now.Add(-payout.ReturnNews)
+	old := now.Add(-payout.ReturnNotificationDelay)
 	fresh, err := r.ask(ctx, page.Lines, now)
 	if err != nil {
 		return at, false, err
@@ -142,7 +142,7 @@ func (r *returnWatcher) ask(ctx context.Context, lines []payout.StatementLine, n
 		if line.Op != payout.OpReturn {
 			continue
 		}
-		if line.At.After(now.Add(-payout.ReturnNews)) {
+		if line.At.After(now.Add(-payout.ReturnNotificationDelay)) {
 			fresh = line.At
 			break
 		}
@@ -153,16 +153,16 @@ func (r *returnWatcher) ask(ctx context.Context, lines []payout.StatementLine, n
 		return fresh, err
 	}
 	for _, line := range slices.Backward(back) { // so that fresh is the first one
-		if k, ours := known[line.OrderNo]; !ours || k.Booked || k.Asked { // not ours: the reconciliation reports it
+		if k, ours := known[line.OrderNo]; !ours || k.Booked || k.QueryRequested { // not ours: the reconciliation reports it
 			continue
 		}
-		did, err := r.book.AskReturned(ctx, line.OrderNo, payout.ReturnNews)
+		did, err := r.book.AskReturned(ctx, line.OrderNo, payout.ReturnNotificationDelay)
 		switch {
 		case err != nil:
 			return fresh, err
-		case did == payout.ReturnAsked:
+		case did == payout.ReturnQueryRequested:
 			r.logger.InfoContext(ctx, "Payment returned without a notification: query requested.", slog.String("order_no", line.OrderNo))
-		case did == payout.ReturnAnswered && line.At.After(now.Add(-returnsPatience)): // an answer from before the return proves nothing
+		case did == payout.ReturnQueryAnswered && line.At.After(now.Add(-returnsPatience)): // an answer from before the return proves nothing
 			fresh = line.At
 		}
 	}

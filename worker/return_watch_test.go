@@ -29,7 +29,7 @@ func TestReturnWithoutNotification(t *testing.T) {
 	r.grab(t, p.ID, "fine")
 	r.awaitPayout(t, notified, payout.StatusReturned)
 	r.awaitPayout(t, silent, payout.StatusReturned)
-	if got := r.payoutOf(t, silent); got.UpdatedAt.Sub(got.CreatedAt) < payout.ReturnNews {
+	if got := r.payoutOf(t, silent); got.UpdatedAt.Sub(got.CreatedAt) < payout.ReturnNotificationDelay {
 		t.Errorf("asked about within %v, when the news could still come", got.UpdatedAt.Sub(got.CreatedAt))
 	}
 	// The line of the charge came before theirs: it was read as often.

@@ -269,7 +269,7 @@ func (r *rig) createFor(t testing.TB, guests []string, opensAt *time.Time, s spe
 	p := packet.Packet{ID: id, App: "demo", SenderID: s.sender, Currency: packet.CurrencyCNY, TotalAmount: s.total, ShareCount: s.count,
 		Split:    packet.SplitRandom,
 		MinShare: 1, BodyHash: "h", Commitment: packet.Commitment(packet.DeriveSeed(r.seedKey, id)), Metadata: map[string]string{}}
-	var staged packet.Staged
+	var staged packet.StageResult
 	r.throughGate(t, "create", func() (err error) {
 		staged, err = r.pool.Create(t.Context(), p, guests, opensAt, s.life, 5*time.Second)
 		return err
@@ -298,9 +298,9 @@ func (r *rig) awaitOpen(t testing.TB, id string) {
 }
 
 // grab grabs once, whatever comes.
-func (r *rig) grab(t testing.TB, id, user string) packet.Grabbed {
+func (r *rig) grab(t testing.TB, id, user string) packet.GrabAnswer {
 	t.Helper()
-	var g packet.Grabbed
+	var g packet.GrabAnswer
 	r.throughGate(t, "grab of "+user, func() (err error) {
 		g, err = r.pool.Grab(t.Context(), id, user, packet.Profile{})
 		return err

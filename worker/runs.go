@@ -37,22 +37,22 @@ func NewRuns(c client.Client, namespace string) *Runs { return &Runs{client: c, 
 
 // Of returns the runs of a workflow, and what the latest one waits for. Errors are
 // about Temporal: it did not answer before ctx ended, or refused.
-func (r *Runs) Of(ctx context.Context, workflowID string) (payout.Runs, error) {
+func (r *Runs) Of(ctx context.Context, workflowID string) (payout.WorkflowRuns, error) {
 	found, err := r.client.DescribeWorkflowExecution(ctx, workflowID, "")
 	var none *serviceerror.NotFound
 	if errors.As(err, &none) {
-		return payout.Runs{}, nil
+		return payout.WorkflowRuns{}, nil
 	}
 	if err != nil {
-		return payout.Runs{}, fmt.Errorf("describe %s: %w", workflowID, err)
+		return payout.WorkflowRuns{}, fmt.Errorf("describe %s: %w", workflowID, err)
 	}
 	latest := runOf(found.GetWorkflowExecutionInfo())
-	out := payout.Runs{Known: true, Runs: []payout.Run{latest}, Pending: pendingSteps(found)}
+	out := payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{latest}, Pending: pendingSteps(found)}
 	listed, err := r.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: r.namespace, PageSize: lookedAt, Query: queryOf(workflowID),
 	})
 	if err != nil {
-		return payout.Runs{}, fmt.Errorf("list runs of %s: %w", workflowID, err)
+		return payout.WorkflowRuns{}, fmt.Errorf("list runs of %s: %w", workflowID, err)
 	}
 	for _, e := range listed.GetExecutions() {
 		// The list is some seconds behind what describes the latest run.
@@ -60,7 +60,7 @@ func (r *Runs) Of(ctx context.Context, workflowID string) (payout.Runs, error) {
 			out.Runs = append(out.Runs, one)
 		}
 	}
-	slices.SortFunc(out.Runs, func(a, b payout.Run) int { return a.StartedAt.Compare(b.StartedAt) })
+	slices.SortFunc(out.Runs, func(a, b payout.WorkflowRun) int { return a.StartedAt.Compare(b.StartedAt) })
 	out.Runs = out.Runs[max(0, len(out.Runs)-shownRuns):]
 	return out, nil
 }
@@ -77,8 +77,8 @@ func queryOf(workflowID string) string {
 	return "WorkflowId " + compare + " '" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
-func runOf(e *workflowpb.WorkflowExecutionInfo) payout.Run {
-	run := payout.Run{ID: e.GetExecution().GetRunId(), Status: statusName(e.GetStatus()), StartedAt: e.GetStartTime().AsTime()}
+func runOf(e *workflowpb.WorkflowExecutionInfo) payout.WorkflowRun {
+	run := payout.WorkflowRun{ID: e.GetExecution().GetRunId(), Status: statusName(e.GetStatus()), StartedAt: e.GetStartTime().AsTime()}
 	if at := e.GetCloseTime(); at != nil {
 		run.ClosedAt = at.AsTime()
 	}
@@ -98,9 +98,9 @@ func statusName(s enumspb.WorkflowExecutionStatus) string {
 
 // pendingSteps lists the activities that have not ended, and the workflow task when
 // it has failed: then no code can carry the run on.
-func pendingSteps(d *workflowservice.DescribeWorkflowExecutionResponse) (steps []payout.PendingStep) {
+func pendingSteps(d *workflowservice.DescribeWorkflowExecutionResponse) (steps []payout.PendingActivity) {
 	for _, a := range d.GetPendingActivities() {
-		step := payout.PendingStep{Name: a.GetActivityType().GetName(), Attempt: int(a.GetAttempt()),
+		step := payout.PendingActivity{Name: a.GetActivityType().GetName(), Attempt: int(a.GetAttempt()),
 			LastFailure: clipped(a.GetLastFailure().GetMessage())}
 		switch a.GetState() {
 		case enumspb.PENDING_ACTIVITY_STATE_STARTED:
@@ -118,7 +118,7 @@ func pendingSteps(d *workflowservice.DescribeWorkflowExecutionResponse) (steps [
 		steps = append(steps, step)
 	}
 	if t := d.GetPendingWorkflowTask(); t.GetAttempt() > 1 {
-		step := payout.PendingStep{Name: "workflow task", State: "scheduled", Attempt: int(t.GetAttempt())}
+		step := payout.PendingActivity{Name: "workflow task", State: "scheduled", Attempt: int(t.GetAttempt())}
 		if t.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_STARTED {
 			step.State = "started"
 		}
@@ -130,7 +130,7 @@ func pendingSteps(d *workflowservice.DescribeWorkflowExecutionResponse) (steps [
 
 // set notes when the last attempt of a step began or ended, and when the next one
 // begins: what is under way has no next one.
-func set(step *payout.PendingStep, last, next *timestamppb.Timestamp) {
+func set(step *payout.PendingActivity, last, next *timestamppb.Timestamp) {
 	if last != nil {
 		step.LastAt = last.AsTime()
 	}

@@ -71,7 +71,7 @@ func TestR7_RejectedStagedAgain(t *testing.T) {
 	before, _ := rejected()
 	for _, id := range []string{"late/1", "late/2"} {
 		now := must(r.store.Clock(t.Context()))(t)
-		o := payout.Observation{ID: id, Adapter: r.provider.Adapter(), Source: payout.SourceAsk, Kind: payout.ObsSucceeded,
+		o := payout.Observation{ID: id, Adapter: r.provider.Adapter(), Source: payout.SourceQuery, Kind: payout.ObsSucceeded,
 			OrderNo: payout.OrderNo(payout.ID(payout.KindCharge, p.ID, 0), 1), StartedAt: now, EndedAt: now}
 		if _, err := r.store.Settle(t.Context(), o, o.OrderNo); err != nil {
 			t.Fatal(err)

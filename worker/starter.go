@@ -67,7 +67,7 @@ func (s *Starter) packetStart(p packet.Packet) client.StartWorkflowOptions {
 // StartPayout starts the workflow of a claim, as StartPacket does. app may be empty.
 func (s *Starter) StartPayout(ctx context.Context, c packet.Claim, app string) error {
 	options, in := s.payoutStart(c, app)
-	return s.once(observe.Below(ctx, c.Trace), options, workflows.PayoutWorkflow, in)
+	return s.once(observe.WithTraceparent(ctx, c.Trace), options, workflows.PayoutWorkflow, in)
 }
 
 func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowOptions, workflows.PayoutInput) {

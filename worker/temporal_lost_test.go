@@ -125,7 +125,7 @@ func (r *rig) retry(t testing.TB, id string) {
 	t.Helper()
 	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h",
 		Reason: "unfrozen"})
-	_, err := r.store.Decide(t.Context(), w, id, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000},
+	_, err := r.store.Decide(t.Context(), w, id, payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: 100000},
 		func(d *payout.Decision, _ payout.Row, err error) (int, []byte) {
 			if err != nil || d.Status != payout.DecisionCarriedOut {
 				t.Errorf("decision %+v, %v", d, err)
@@ -330,7 +330,7 @@ type oneRound struct {
 	end context.CancelFunc
 }
 
-func (o oneRound) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Place, limit int) ([]packet.Unfinished, error) {
+func (o oneRound) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket, error) {
 	if status == packet.StatusClosing { // the last one of a round
 		o.end()
 	}

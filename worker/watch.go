@@ -26,8 +26,8 @@ type WatchStore interface {
 // WatchedPackets reads packets for the watch.
 type WatchedPackets interface {
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
-	UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Place, limit int) ([]packet.Unfinished, error)
-	UnfinishedPacket(ctx context.Context, id string) (packet.Unfinished, bool, error)
+	UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket, error)
+	UnfinishedPacket(ctx context.Context, id string) (packet.UnfinishedPacket, bool, error)
 	ClaimsRecorded(ctx context.Context, packetID string) (int, error)
 	PromisedUsers(ctx context.Context, packetID string) ([]string, error)
 	Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
@@ -36,7 +36,7 @@ type WatchedPackets interface {
 
 // WatchedPayments reads payments for the watch.
 type WatchedPayments interface {
-	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Place, limit int) ([]payout.Waiting, error)
+	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor, limit int) ([]payout.OpenPayment, error)
 	PaymentOf(ctx context.Context, id string) (payout.Payment, error)
 	ClaimBook
 }
@@ -104,8 +104,8 @@ type WatchConfig struct {
 type Watch struct {
 	cfg      WatchConfig
 	lanes    []laneWatch
-	packets  map[packet.Status]packet.Place
-	payments map[watched]packet.Place
+	packets  map[packet.Status]packet.Cursor
+	payments map[watched]packet.Cursor
 	// asksUntil is until when this round puts questions to the provider itself.
 	asksUntil time.Time
 	patience  *patience
@@ -118,7 +118,7 @@ func NewWatch(cfg WatchConfig) *Watch {
 	if cfg.Pace == (Intervals{}) {
 		cfg.Pace = DefaultIntervals
 	}
-	w := &Watch{cfg: cfg, lanes: make([]laneWatch, cfg.Lanes), packets: map[packet.Status]packet.Place{}, payments: map[watched]packet.Place{},
+	w := &Watch{cfg: cfg, lanes: make([]laneWatch, cfg.Lanes), packets: map[packet.Status]packet.Cursor{}, payments: map[watched]packet.Cursor{},
 		patience: newPatience(), ended: newEndedRuns(time.Now())}
 	for lane := range w.lanes {
 		w.lanes[lane] = laneWatch{watch: w, lane: lane, settled: newSettled()}

@@ -26,7 +26,7 @@ func (w *Watch) watchPackets(ctx context.Context) error {
 	var faults []error
 	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing} {
 		if !w.packets[status].At.IsZero() {
-			_, err := w.packetPage(ctx, status, packet.Place{}, true)
+			_, err := w.packetPage(ctx, status, packet.Cursor{}, true)
 			faults = append(faults, err)
 		}
 		faults = append(faults, w.pages(func() (bool, error) { return w.packetPage(ctx, status, w.packets[status], false) }))
@@ -37,7 +37,7 @@ func (w *Watch) watchPackets(ctx context.Context) error {
 // packetPage compares a page of rows with their runs. Of the first page, which
 // is looked at beside the one whose turn it is, only what is overdue counts. It
 // reports whether there is a page behind it.
-func (w *Watch) packetPage(ctx context.Context, status packet.Status, after packet.Place, overdue bool) (more bool, err error) {
+func (w *Watch) packetPage(ctx context.Context, status packet.Status, after packet.Cursor, overdue bool) (more bool, err error) {
 	now, err := w.cfg.Store.Clock(ctx)
 	if err != nil {
 		return false, err
@@ -55,17 +55,17 @@ func (w *Watch) packetPage(ctx context.Context, status packet.Status, after pack
 		group.Go(func() error { return w.unfinished(ctx, u) })
 	}
 	if !overdue {
-		w.packets[status] = packet.Place{}
+		w.packets[status] = packet.Cursor{}
 		if len(page) == packetPage {
 			last := page[len(page)-1]
-			w.packets[status] = packet.Place{At: last.ExpiresAt, ID: last.ID}
+			w.packets[status] = packet.Cursor{At: last.ExpiresAt, ID: last.ID}
 		}
 	}
 	return len(page) == packetPage, group.Wait()
 }
 
 // unfinished gives one packet what it needs to go on.
-func (w *Watch) unfinished(ctx context.Context, u packet.Unfinished) error {
+func (w *Watch) unfinished(ctx context.Context, u packet.UnfinishedPacket) error {
 	key := "packet/" + u.ID
 	if u.BooksClosed() && u.Remainder > 0 {
 		switch payout.Status(u.RefundStatus) {
@@ -99,7 +99,7 @@ func (w *Watch) unfinished(ctx context.Context, u packet.Unfinished) error {
 // else: it found the row open, and a recovery of the books has closed them since (rule
 // R13), or Temporal was restored from before it was told. It would wait until the packet
 // expires. A run that waits for Redis' clock to come to the expiry is where it has to be.
-func (w *Watch) closing(ctx context.Context, u packet.Unfinished, latest run) error {
+func (w *Watch) closing(ctx context.Context, u packet.UnfinishedPacket, latest run) error {
 	key := "closing/" + u.ID
 	byClock := !u.BooksClosed() && u.Reason == packet.CloseExpired
 	if u.Stored != packet.StatusClosing || !latest.idle || byClock {
@@ -118,7 +118,7 @@ func (w *Watch) closing(ctx context.Context, u packet.Unfinished, latest run) er
 
 // finish closes a packet whose refund is through: a new run of the refund finds
 // nothing to pay and does what came after.
-func (w *Watch) finish(ctx context.Context, u packet.Unfinished) error {
+func (w *Watch) finish(ctx context.Context, u packet.UnfinishedPacket) error {
 	if !w.patience.try("packet/"+u.ID, time.Now()) {
 		return nil
 	}

@@ -56,7 +56,7 @@ func (w *Watch) paymentPage(ctx context.Context, of watched) (more bool, err err
 	var group errgroup.Group
 	group.SetLimit(looksAtOnce)
 	for _, p := range page {
-		if p.Ahead(now) {
+		if p.TooFarAhead(now) {
 			group.Go(func() error { return w.rewind(ctx, p) })
 			continue
 		}
@@ -64,17 +64,17 @@ func (w *Watch) paymentPage(ctx context.Context, of watched) (more bool, err err
 			group.Go(func() error { return w.overdue(ctx, p, overdue) })
 		}
 	}
-	w.payments[of] = packet.Place{}
+	w.payments[of] = packet.Cursor{}
 	if len(page) == paymentPage {
 		last := page[len(page)-1]
-		w.payments[of] = packet.Place{At: last.CreatedAt, ID: last.ID}
+		w.payments[of] = packet.Cursor{At: last.CreatedAt, ID: last.ID}
 	}
 	return len(page) == paymentPage, group.Wait()
 }
 
 // rewind writes as of now what was noted of a payment by a clock ahead, and wakes the run that
 // has read it.
-func (w *Watch) rewind(ctx context.Context, p payout.Waiting) error {
+func (w *Watch) rewind(ctx context.Context, p payout.OpenPayment) error {
 	if err := w.cfg.Store.Rewind(ctx, p.ID); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (w *Watch) rewind(ctx context.Context, p payout.Waiting) error {
 // unasked all the same, because a person paused the run, say, or because no code
 // can carry on its history, is put by the watch: the answer is booked like any
 // other, and the run reads the row when it can.
-func (w *Watch) overdue(ctx context.Context, p payout.Waiting, overdue time.Duration) error {
+func (w *Watch) overdue(ctx context.Context, p payout.OpenPayment, overdue time.Duration) error {
 	started, err := w.cfg.Starter.Run(ctx, p.Payment)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (w *Watch) overdue(ctx context.Context, p payout.Waiting, overdue time.Dura
 		return err
 	}
 	w.paused(ctx, id, latest)
-	if p.Next != payout.ActionAsk || p.OrderNo == "" {
+	if p.Next != payout.ActionQuery || p.OrderNo == "" {
 		return nil
 	}
 	o, err := w.cfg.Payments.Ask(ctx, p.OrderNo)

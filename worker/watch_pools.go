@@ -326,7 +326,7 @@ func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolVie
 	}
 	cfg.Logger.WarnContext(ctx, "A packet that was withheld is decided; its lane is rebuilt.", slog.String("packet_id", id),
 		slog.Int("lane", l.lane))
-	return cfg.Pools.Distrust(ctx, l.lane, packet.LaneByHand)
+	return cfg.Pools.Distrust(ctx, l.lane, packet.LaneRequested)
 }
 
 // missed is what came of a look at the winners of a packet.

@@ -69,8 +69,8 @@ func waitDetails(st payout.State, console string) string {
 	at := st.Step.At.UTC().Format(time.RFC3339)
 	text := fmt.Sprintf("Status: **%s**. Next: %s order `%s` at %s, or at once when a notification comes.", st.Status, st.Step.Do,
 		st.Step.OrderNo, at)
-	if st.Step.Parked != payout.ParkedNot {
-		text = fmt.Sprintf("Status: **%s**. **Parked**: %s. Looks again at %s; it goes on by itself.", st.Status, st.Step.Parked, at)
+	if st.Step.Deferred != payout.NotDeferred {
+		text = fmt.Sprintf("Status: **%s**. **Parked**: %s. Looks again at %s; it goes on by itself.", st.Status, st.Step.Deferred, at)
 	}
 	return text + "\n\n" + places(st.PaymentID, console)
 }

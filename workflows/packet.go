@@ -303,7 +303,7 @@ const (
 // closePool ends grabbing; for expiry, once Redis' clock agrees.
 func (l *life) closePool(ctx workflow.Context, reason packet.CloseReason) error {
 	for {
-		rem, err := step[packet.Remainder](storeStep(ctx, "close the pool: "+string(reason)), packets.ClosePool, l.packet.ID, reason)
+		rem, err := step[packet.PoolCloseResult](storeStep(ctx, "close the pool: "+string(reason)), packets.ClosePool, l.packet.ID, reason)
 		if err != nil || rem.NotYet <= 0 {
 			return err
 		}

@@ -15,7 +15,7 @@ func outcome(o activities.Outcome) *activities.Outcome { return &o }
 // not come to its end there goes on as it always does: visible, and for ever.
 func TestOpenNowCourses(t *testing.T) {
 	readCharge := "ReadPayment c" + packetID + "0000"
-	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionAsk, time.Time{}))
+	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))
 	unbooked.Unbooked, unbooked.OrderNo = true, chargeNo
 	frozen := ended(payout.StatusFailed)
 	for name, tc := range map[string]struct {
@@ -31,7 +31,7 @@ func TestOpenNowCourses(t *testing.T) {
 		"charge due": {opened: activities.Opened{Status: packet.StatusFunding,
 			Charge: outcome(activities.Outcome{State: ready(payout.StatusPending, payout.ActionSend, time.Time{})})}, then: opening[3:]},
 		"charge unknown": {opened: activities.Opened{Status: packet.StatusFunding,
-			Charge: outcome(sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionAsk, time.Time{})))},
+			Charge: outcome(sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionQuery, time.Time{})))},
 			then: steps([]string{"Ask", "Settle succeeded"}, opening[4:])},
 		"charge's answer unbooked": {opened: activities.Opened{Status: packet.StatusFunding, Charge: &unbooked},
 			then: steps([]string{"Settle succeeded"}, opening[4:])},
@@ -101,7 +101,7 @@ func TestCloseNowCourses(t *testing.T) {
 // TestRefundNowCourses: a refund is sent and its packet closed by one step when that
 // is possible.
 func TestRefundNowCourses(t *testing.T) {
-	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionAsk, time.Time{}))
+	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))
 	unbooked.Unbooked, unbooked.OrderNo = true, "r"+packetID+"000001"
 	for name, tc := range map[string]struct {
 		done  activities.Refunded
@@ -116,7 +116,7 @@ func TestRefundNowCourses(t *testing.T) {
 		"due": {done: activities.Refunded{Outcome: activities.Outcome{State: ready(payout.StatusPending, payout.ActionSend, time.Time{})}},
 			then: []string{"Send", "FinishPacket"}},
 		"unbooked": {done: activities.Refunded{Outcome: unbooked}, then: []string{"Settle succeeded", "FinishPacket"}},
-		"unknown": {done: activities.Refunded{Outcome: sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionAsk, time.Time{}))},
+		"unknown": {done: activities.Refunded{Outcome: sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionQuery, time.Time{}))},
 			then: []string{"Ask", "Settle succeeded", "FinishPacket"}},
 		"declined": {done: activities.Refunded{Outcome: sent(payout.ObsDeclined, ended(payout.StatusFailed))}, fails: true},
 	} {

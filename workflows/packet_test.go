@@ -132,8 +132,8 @@ func TestPacketClosesBySignal(t *testing.T) {
 // TestR6_RedisClockDecidesExpiry: "not yet" by Redis TIME is waited for, not overruled.
 func TestR6_RedisClockDecidesExpiry(t *testing.T) {
 	p := newSteps(t)
-	p.closePool = func(n int) packet.Remainder {
-		return []packet.Remainder{{NotYet: 1500 * time.Millisecond}, {NotYet: 300 * time.Millisecond}, {ClaimedCount: 4}}[n-1]
+	p.closePool = func(n int) packet.PoolCloseResult {
+		return []packet.PoolCloseResult{{NotYet: 1500 * time.Millisecond}, {NotYet: 300 * time.Millisecond}, {ClaimedCount: 4}}[n-1]
 	}
 	p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
 	p.result(t)
@@ -148,8 +148,8 @@ func TestR6_RedisClockDecidesExpiry(t *testing.T) {
 // does not keep the sender's money until it is: a recall is heard while it waits.
 func TestR6_RecallEndsTheWait(t *testing.T) {
 	p := newSteps(t)
-	p.closePool = func(n int) packet.Remainder {
-		return []packet.Remainder{{NotYet: 23 * time.Hour}, {ClaimedCount: 4}}[n-1]
+	p.closePool = func(n int) packet.PoolCloseResult {
+		return []packet.PoolCloseResult{{NotYet: 23 * time.Hour}, {ClaimedCount: 4}}[n-1]
 	}
 	p.env.RegisterDelayedCallback(func() { p.env.SignalWorkflow(SignalClose, packet.CloseExpired) }, time.Minute)
 	p.env.RegisterDelayedCallback(func() { p.env.SignalWorkflow(SignalClose, packet.CloseRecalled) }, 2*time.Minute)
@@ -192,7 +192,7 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 				return ended(payout.StatusPaid)
 			}
 			next += 10 * time.Minute
-			return ready(payout.StatusUnknown, payout.ActionAsk, at(next))
+			return ready(payout.StatusUnknown, payout.ActionQuery, at(next))
 		}
 		p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
 		if got := p.result(t); !strings.HasPrefix(got, "unopened: ") {
@@ -215,7 +215,7 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 			if p.elapsed() >= 2*time.Hour {
 				return ended(payout.StatusFailed)
 			}
-			return ready(payout.StatusUnknown, payout.ActionAsk, at(2*time.Hour))
+			return ready(payout.StatusUnknown, payout.ActionQuery, at(2*time.Hour))
 		}
 		p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
 		if got := p.result(t); got != "rejected: account_frozen" || p.count("BeginClosing") != 0 {
@@ -289,7 +289,7 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 		p := newSteps(t)
 		p.openNow = func() (activities.Opened, error) { // the charge takes 20 minutes to be known
 			return activities.Opened{Status: packet.StatusFunding,
-				Charge: outcome(activities.Outcome{State: ready(payout.StatusUnknown, payout.ActionAsk, at(20*time.Minute))})}, nil
+				Charge: outcome(activities.Outcome{State: ready(payout.StatusUnknown, payout.ActionQuery, at(20*time.Minute))})}, nil
 		}
 		p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
 		p.result(t)
@@ -356,7 +356,7 @@ func TestR3_PacketRunHasNoAuthority(t *testing.T) {
 
 	t.Run("funding, the charge already sent: asked, not sent", func(t *testing.T) {
 		p := newSteps(t)
-		p.read = func(int) payout.State { return ready(payout.StatusSending, payout.ActionAsk, time.Time{}) }
+		p.read = func(int) payout.State { return ready(payout.StatusSending, payout.ActionQuery, time.Time{}) }
 		p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
 		p.result(t)
 		if p.count("Send") != 0 || p.count("Ask") != 1 {
@@ -414,7 +414,7 @@ func TestR13_DeclinedChargeOfRestoredBooks(t *testing.T) {
 	}
 
 	p = newSteps(t)
-	p.read = func(int) payout.State { return ready(payout.StatusSending, payout.ActionAsk, time.Time{}) }
+	p.read = func(int) payout.State { return ready(payout.StatusSending, payout.ActionQuery, time.Time{}) }
 	p.env.ExecuteWorkflow(Packet, in)
 	p.result(t)
 	p.want(t, steps(charge[:3], []string{"Ask", "Settle succeeded"}, opening[4:], closing(packet.CloseExpired, "FinishPacket"))...)
@@ -425,7 +425,7 @@ func TestR13_DeclinedChargeOfRestoredBooks(t *testing.T) {
 func TestPacketShowsThatItsChargeIsPaid(t *testing.T) {
 	p := newSteps(t)
 	p.send = func(int) (activities.Outcome, error) {
-		return sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionAsk, at(time.Second))), nil
+		return sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionQuery, at(time.Second))), nil
 	}
 	p.settle = func(payout.Observation) payout.State { return ended(payout.StatusPaid) }
 	var while []string

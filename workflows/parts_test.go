@@ -51,7 +51,7 @@ type parts struct {
 	settle    func(o payout.Observation) payout.State
 	fund      func(n int) error // Fund; nil: the shares are written
 	openPool  func(n int) error
-	closePool func(n int) packet.Remainder
+	closePool func(n int) packet.PoolCloseResult
 	remainder money.Fen // CloseBooks
 	// notClosing: CloseBooks finds that the packet is open.
 	notClosing bool
@@ -109,7 +109,7 @@ func newParts(t *testing.T) *parts {
 	}
 	p.openPool = func(int) error { return nil }
 	p.reject = func(int) error { return nil }
-	p.closePool = func(int) packet.Remainder { return packet.Remainder{} }
+	p.closePool = func(int) packet.PoolCloseResult { return packet.PoolCloseResult{} }
 	return p
 }
 
@@ -191,7 +191,7 @@ func (p *parts) BeginClosing(_ context.Context, _ string, reason packet.CloseRea
 	return packet.StatusClosing, nil
 }
 
-func (p *parts) ClosePool(_ context.Context, _ string, reason packet.CloseReason) (packet.Remainder, error) {
+func (p *parts) ClosePool(_ context.Context, _ string, reason packet.CloseReason) (packet.PoolCloseResult, error) {
 	return p.closePool(p.did("ClosePool", string(reason))), nil
 }
 
@@ -255,7 +255,7 @@ func (p *parts) Send(_ context.Context, id string) (activities.Outcome, error) {
 }
 
 func (p *parts) Ask(_ context.Context, no string) (payout.Observation, error) {
-	return payout.Observation{Source: payout.SourceAsk, Kind: p.ask(p.did("Ask", "")), OrderNo: no}, nil
+	return payout.Observation{Source: payout.SourceQuery, Kind: p.ask(p.did("Ask", "")), OrderNo: no}, nil
 }
 
 func (p *parts) Settle(_ context.Context, o payout.Observation, asked string) (payout.State, error) {

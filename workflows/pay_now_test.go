@@ -31,18 +31,18 @@ func TestPayNowCourses(t *testing.T) {
 		upsert []string
 	}{
 		"paid": {now: sent(payout.ObsSucceeded, ended(payout.StatusPaid))},
-		"no answer: asked": {now: sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionAsk, at(500*time.Millisecond))),
+		"no answer: asked": {now: sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionQuery, at(500*time.Millisecond))),
 			then: []string{"Ask", "Settle succeeded"}, timers: 1, upsert: []string{"unknown", "paid"}},
-		"declined: confirmed": {now: sent(payout.ObsDeclined, ready(payout.StatusSending, payout.ActionAsk, time.Time{})),
+		"declined: confirmed": {now: sent(payout.ObsDeclined, ready(payout.StatusSending, payout.ActionQuery, time.Time{})),
 			then: []string{"Ask", "Settle succeeded"}},
 		"refused for now: sent again": {now: sent(payout.ObsRetryAfter, ready(payout.StatusSending, payout.ActionSend, at(time.Second))),
 			then: []string{"Send"}, timers: 1},
 		"parked: sent later": {now: activities.Outcome{State: payout.State{PaymentID: payoutID, Status: payout.StatusPending,
-			Step: payout.Step{Do: payout.ActionSend, At: at(time.Second), Parked: payout.ParkedHeld}}},
+			Step: payout.Step{Do: payout.ActionSend, At: at(time.Second), Deferred: payout.DeferredHeld}}},
 			then: []string{"Send"}, timers: 1},
 		"booked only: sent by steps": {now: activities.Outcome{State: ready(payout.StatusPending, payout.ActionSend, time.Time{})},
 			then: []string{"Send"}},
-		"found its own note: asked": {now: activities.Outcome{State: ready(payout.StatusSending, payout.ActionAsk, time.Time{})},
+		"found its own note: asked": {now: activities.Outcome{State: ready(payout.StatusSending, payout.ActionQuery, time.Time{})},
 			then: []string{"Ask", "Settle succeeded"}},
 		"the step broke: the row says": {err: errors.New("MySQL is away"),
 			then: []string{"RecordClaim u", "Send"}},
@@ -67,7 +67,7 @@ func TestPayNowCourses(t *testing.T) {
 // sent, whatever the answer and the row name.
 func TestR3_PayNowAnswerIsNotLost(t *testing.T) {
 	p := newParts(t)
-	now := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionAsk, time.Time{}))
+	now := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))
 	now.Unbooked, now.OrderNo = true, payoutNo
 	now.Observation.OrderNo, now.State.Step.OrderNo = "another", "an earlier one"
 	p.payNow = func() (activities.Outcome, error) { return now, nil }

@@ -61,7 +61,7 @@ func (m *machine) run(ctx workflow.Context, st payout.State) (payout.State, erro
 			st, err = step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, st.PaymentID)
 		case st.Step.Do == payout.ActionSend:
 			st, err = m.send(ctx, st)
-		case st.Step.Do == payout.ActionAsk:
+		case st.Step.Do == payout.ActionQuery:
 			st, err = m.ask(ctx, st)
 		case st.Step.Do == payout.ActionCarryOut:
 			st, err = step[payout.State](storeStep(ctx, "carry out the decision"), payments.CarryOut, st.PaymentID)
@@ -83,8 +83,8 @@ func (m *machine) await(ctx workflow.Context, st payout.State) (woken bool, err 
 		return false, nil
 	}
 	what := fmt.Sprintf("%s: %s order %s again", st.Status, st.Step.Do, st.Step.OrderNo)
-	if st.Step.Parked != payout.ParkedNot {
-		what = fmt.Sprintf("%s: parked, %s", st.Status, st.Step.Parked)
+	if st.Step.Deferred != payout.NotDeferred {
+		what = fmt.Sprintf("%s: parked, %s", st.Status, st.Step.Deferred)
 	}
 	workflow.SetCurrentDetails(ctx, waitDetails(st, m.console))
 	return sleepOrWake(ctx, wait, what)

@@ -79,10 +79,10 @@ func TestR3_PayoutRunHasNoAuthority(t *testing.T) {
 		{ended(payout.StatusFailed), nil, true},
 		{ended(payout.StatusReturned), nil, true},
 		{ready(payout.StatusPending, payout.ActionSend, time.Time{}), []string{"Send"}, false},
-		{ready(payout.StatusPending, payout.ActionAsk, time.Time{}), []string{"Ask", "Settle succeeded"}, false},
-		{ready(payout.StatusSending, payout.ActionAsk, time.Time{}), []string{"Ask", "Settle succeeded"}, false},
-		{ready(payout.StatusUnknown, payout.ActionAsk, at(time.Hour)), []string{"Ask", "Settle succeeded"}, false},
-		{ready(payout.StatusAwaitingRecipient, payout.ActionAsk, at(time.Hour)), []string{"Ask", "Settle succeeded"}, false},
+		{ready(payout.StatusPending, payout.ActionQuery, time.Time{}), []string{"Ask", "Settle succeeded"}, false},
+		{ready(payout.StatusSending, payout.ActionQuery, time.Time{}), []string{"Ask", "Settle succeeded"}, false},
+		{ready(payout.StatusUnknown, payout.ActionQuery, at(time.Hour)), []string{"Ask", "Settle succeeded"}, false},
+		{ready(payout.StatusAwaitingRecipient, payout.ActionQuery, at(time.Hour)), []string{"Ask", "Settle succeeded"}, false},
 	} {
 		t.Run("row is "+string(tc.row.Status)+", "+string(tc.row.Step.Do), func(t *testing.T) {
 			p := newSteps(t)
@@ -102,9 +102,9 @@ func TestPayoutWake(t *testing.T) {
 	confirmed := false
 	p.read = func(int) payout.State {
 		if confirmed {
-			return ready(payout.StatusAwaitingRecipient, payout.ActionAsk, at(5*time.Second)) // not at once: leftover signals would wake it again
+			return ready(payout.StatusAwaitingRecipient, payout.ActionQuery, at(5*time.Second)) // not at once: leftover signals would wake it again
 		}
-		return ready(payout.StatusAwaitingRecipient, payout.ActionAsk, at(24*time.Hour))
+		return ready(payout.StatusAwaitingRecipient, payout.ActionQuery, at(24*time.Hour))
 	}
 	p.env.RegisterDelayedCallback(func() {
 		p.mu.Lock()
@@ -128,7 +128,7 @@ func TestPayoutWake(t *testing.T) {
 
 func TestPayoutWaitsUntilTheStepIsDue(t *testing.T) {
 	p := newSteps(t)
-	p.read = func(int) payout.State { return ready(payout.StatusUnknown, payout.ActionAsk, at(5*time.Minute)) }
+	p.read = func(int) payout.State { return ready(payout.StatusUnknown, payout.ActionQuery, at(5*time.Minute)) }
 	p.env.ExecuteWorkflow(Payout, claimInput())
 	p.result(t)
 	if got := p.elapsed(); got < 5*time.Minute || got > 5*time.Minute+time.Second {
@@ -141,7 +141,7 @@ func TestPayoutObservationIDs(t *testing.T) {
 	p := newSteps(t)
 	p.settle = func(payout.Observation) payout.State {
 		if p.count("Settle") < 6 {
-			return ready(payout.StatusUnknown, payout.ActionAsk, time.Time{})
+			return ready(payout.StatusUnknown, payout.ActionQuery, time.Time{})
 		}
 		return ended(payout.StatusPaid)
 	}
@@ -156,7 +156,7 @@ func TestPayoutContinuesAsNew(t *testing.T) {
 	p := newSteps(t)
 	p.settle = func(payout.Observation) payout.State {
 		p.env.SetContinueAsNewSuggested(p.count("Settle") >= 3)
-		return ready(payout.StatusUnknown, payout.ActionAsk, time.Time{})
+		return ready(payout.StatusUnknown, payout.ActionQuery, time.Time{})
 	}
 	p.payNow = func() (activities.Outcome, error) {
 		return activities.Outcome{State: ready(payout.StatusPending, payout.ActionSend, time.Time{})}, nil

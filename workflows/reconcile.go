@@ -101,14 +101,14 @@ func compare(ctx workflow.Context, r payout.Reconciliation) (map[payout.Op]payou
 		return nil, err
 	}
 	const look = "compare the books with the statement"
-	page, err := step[payout.PostingPage](reconcileStep(ctx, look), reconciliations.ComparePostings, r)
+	page, err := step[payout.TransferPage](reconcileStep(ctx, look), reconciliations.ComparePostings, r)
 	if err == nil && len(page.Unread) > 0 { // cut at midnight, or booked days after it moved
 		for _, day := range page.Unread {
 			if err := readStatement(ctx, r, day); err != nil {
 				return nil, err
 			}
 		}
-		page, err = step[payout.PostingPage](reconcileStep(ctx, look), reconciliations.ComparePostings, r)
+		page, err = step[payout.TransferPage](reconcileStep(ctx, look), reconciliations.ComparePostings, r)
 	}
 	if err != nil {
 		return nil, err

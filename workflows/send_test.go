@@ -25,15 +25,15 @@ func TestSendIsOneStep(t *testing.T) {
 	}{
 		"paid": {sends: []activities.Outcome{sent(payout.ObsSucceeded, ended(payout.StatusPaid))}, upsert: []string{"paid"}},
 		"no answer: asked": {sends: []activities.Outcome{sent(payout.ObsNoAnswer,
-			ready(payout.StatusUnknown, payout.ActionAsk, at(500*time.Millisecond)))},
+			ready(payout.StatusUnknown, payout.ActionQuery, at(500*time.Millisecond)))},
 			then: []string{"Ask", "Settle succeeded"}, timers: 1, upsert: []string{"unknown", "paid"}},
 		"repeated or late: the note is asked about": {
-			sends: []activities.Outcome{{State: ready(payout.StatusSending, payout.ActionAsk, time.Time{})}},
+			sends: []activities.Outcome{{State: ready(payout.StatusSending, payout.ActionQuery, time.Time{})}},
 			then:  []string{"Ask", "Settle succeeded"}, upsert: []string{"paid"}},
 		"refused for now, or parked: sent again": {sends: []activities.Outcome{
 			sent(payout.ObsRetryAfter, ready(payout.StatusSending, payout.ActionSend, at(time.Second))),
 			{State: payout.State{PaymentID: payoutID, Status: payout.StatusSending, Step: payout.Step{Do: payout.ActionSend, At: at(time.Minute),
-				Parked: payout.ParkedHeld}}},
+				Deferred: payout.DeferredHeld}}},
 			sent(payout.ObsSucceeded, ended(payout.StatusPaid))},
 			then: []string{"Send", "Send"}, timers: 2, upsert: []string{"paid"}},
 	} {
@@ -57,7 +57,7 @@ func TestSendIsOneStep(t *testing.T) {
 // sent, whatever the answer and the row name.
 func TestR3_SendAnswerIsNotLost(t *testing.T) {
 	p := newParts(t)
-	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionAsk, time.Time{}))
+	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))
 	unbooked.Unbooked, unbooked.OrderNo = true, payoutNo
 	unbooked.Observation.OrderNo, unbooked.State.Step.OrderNo = "another", "an earlier one"
 	p.send = func(int) (activities.Outcome, error) { return unbooked, nil }
@@ -83,7 +83,7 @@ func TestR4_LostWorkerInASend(t *testing.T) {
 				if n < 3 {
 					return activities.Outcome{}, cause
 				}
-				return activities.Outcome{State: ready(payout.StatusSending, payout.ActionAsk, time.Time{})}, nil
+				return activities.Outcome{State: ready(payout.StatusSending, payout.ActionQuery, time.Time{})}, nil
 			}
 			p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID})
 			p.result(t)

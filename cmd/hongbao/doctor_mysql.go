@@ -55,7 +55,7 @@ func (d *doctor) mysql(ctx context.Context) {
 	} else {
 		d.held(state)
 	}
-	v := observe.HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+	v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 	if err := store.NewHealthReader(db).Read(ctx, &v); err != nil {
 		d.add("backlogs", verdictWrong, "See to MySQL.", "What waits could not be read: %v", err)
 		return
@@ -227,7 +227,7 @@ func oldest(a, b observe.Backlog) observe.Backlog { return a.Add(b) }
 func (d *doctor) trust(v observe.HealthSnapshot) {
 	var shut observe.Backlog
 	var states []string
-	for _, g := range v.Gates {
+	for _, g := range v.Lanes {
 		if g.State != string(packet.LaneOpen) && g.Waiting > 0 {
 			shut = oldest(shut, g.Backlog)
 			states = append(states, fmt.Sprintf("%d %s", g.Waiting, g.State))
@@ -253,10 +253,10 @@ func (d *doctor) trust(v observe.HealthSnapshot) {
 }
 
 // failedLists are the commands that list the payments that wait for a decision, by reason.
-var failedLists = map[string]string{string(payout.DuePayoutFailed): "hongbao payouts list --status failed",
-	string(payout.DuePayoutReturned): "hongbao payouts list --status returned",
-	string(payout.DueRefundFailed):   "hongbao refunds list --status failed",
-	string(payout.DueRefundReturned): "hongbao refunds list --status returned"}
+var failedLists = map[string]string{string(payout.ReasonPayoutFailed): "hongbao payouts list --status failed",
+	string(payout.ReasonPayoutReturned): "hongbao payouts list --status returned",
+	string(payout.ReasonRefundFailed):   "hongbao refunds list --status failed",
+	string(payout.ReasonRefundReturned): "hongbao refunds list --status returned"}
 
 // failed judges the payments that wait for a decision, as the console's overview lists them.
 func (d *doctor) failed(v observe.HealthSnapshot) {
@@ -284,10 +284,10 @@ func (d *doctor) vitals(v observe.HealthSnapshot) {
 		byStatus[p.Status] = oldest(byStatus[p.Status], p.Backlog)
 	}
 	moving := oldest(byStatus["pending"], byStatus["sending"])
-	d.backlog("payments under way", moving, limit{wrong: observe.MovingWrong, what: "payments that are to be sent or were not answered",
+	d.backlog("payments under way", moving, limit{wrong: observe.MovingMaxAge, what: "payments that are to be sent or were not answered",
 		do: "See whether workers run, the provider answers and nobody holds it; the runs in the Temporal UI say what they wait for. They are " +
 			"in: " + listed(v.Payments, payout.StatusPending, payout.StatusSending) + "."})
-	d.backlog("unknown outcomes", byStatus["unknown"], limit{wrong: observe.UnknownWrong, what: "payments whose outcome nobody knows",
+	d.backlog("unknown outcomes", byStatus["unknown"], limit{wrong: observe.UnknownMaxAge, what: "payments whose outcome nobody knows",
 		do: listed(v.Payments, payout.StatusUnknown) + "; they are asked about by themselves. Ask the provider about the oldest."})
 	d.failed(v)
 	var overdue, open, lost observe.Backlog
@@ -300,11 +300,11 @@ func (d *doctor) vitals(v observe.HealthSnapshot) {
 	for _, day := range v.CampaignDays {
 		lost = oldest(lost, day.Backlog)
 	}
-	d.backlog("packets overdue", overdue, limit{wrong: observe.OverdueWrong, what: "packets past their expiry that are not closed",
+	d.backlog("packets overdue", overdue, limit{wrong: observe.OverdueMaxAge, what: "packets past their expiry that are not closed",
 		do: "See their runs in the Temporal UI; one that waits for a failed refund: hongbao refunds list --status failed."})
-	d.backlog("outbox", v.Outbox, limit{wrong: observe.OutboxWrong, what: "runs that are to be started or woken",
+	d.backlog("outbox", v.Outbox, limit{wrong: observe.OutboxMaxAge, what: "runs that are to be started or woken",
 		do: "See whether workers run and Temporal answers."})
-	d.backlog("approvals", v.Approvals, limit{warn: observe.ApprovalsWarning, what: "decisions that wait for a second person",
+	d.backlog("approvals", v.Approvals, limit{warn: observe.ApprovalWarnAge, what: "decisions that wait for a second person",
 		do: "hongbao approvals list --status waiting"})
 	d.backlog("reconciliation", v.Unreconciled, limit{warn: always, what: "days that were not compared with the provider's statement",
 		do: "hongbao reconcile list --status failed says why. They are tried again by themselves; hongbao reconcile start does so at once."})
@@ -312,12 +312,12 @@ func (d *doctor) vitals(v observe.HealthSnapshot) {
 		do: "See whether workers run, and what the runs of their schedules, campaign/<id> in the Temporal UI, fail of."})
 	d.backlog("campaign days", lost, limit{warn: always, what: "days of campaigns without a packet that could be grabbed, in the last 24 h",
 		do: "docs/runbook.md, HongbaoCampaignDayLost, says how to find out which. The app can make up for them."})
-	if age := d.now().Sub(v.Reconciled); !v.Reconciled.IsZero() && age > observe.ReconciledWarning {
+	if age := d.now().Sub(v.Reconciled); !v.Reconciled.IsZero() && age > observe.ReconciledWarnAge {
 		d.add("last reconciliation", verdictWarning, "See whether workers run, and what hongbao reconcile list says; hongbao reconcile start "+
 			"--date <day> --reason <text> --wait for each day that was left out.",
 			"No day was compared with the provider's statement for %v.", age.Round(time.Second))
 	} else {
-		d.ok("last reconciliation", "Not longer ago than %v.", observe.ReconciledWarning)
+		d.ok("last reconciliation", "Not longer ago than %v.", observe.ReconciledWarnAge)
 	}
 	d.backlog("breaks", open, limit{warn: always, what: "disagreements that wait for a person", do: "hongbao reconcile breaks --open"})
 	if v.Quarantined > 0 {

@@ -63,7 +63,7 @@ func (d *doctor) redis(ctx context.Context) {
 		d.add("hand-offs", verdictWrong, "See to Redis.", "The hand-offs that wait could not be counted: %v", seen.BacklogErr)
 		return
 	}
-	d.backlog("hand-offs", seen.Handoffs, limit{wrong: observe.HandoffsWrong, what: "grabs that wait to be paid",
+	d.backlog("hand-offs", seen.Handoffs, limit{wrong: observe.HandoffMaxAge, what: "grabs that wait to be paid",
 		do: "No relay works, or Temporal is away: see that a worker runs."})
 }
 

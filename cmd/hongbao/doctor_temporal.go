@@ -81,7 +81,7 @@ func (d *doctor) temporal(ctx context.Context) {
 
 // queues judges what waits for a worker: some may ask, and be too few.
 func (d *doctor) queues(waiting observe.Backlog) {
-	d.backlog("task queues", waiting, limit{wrong: observe.QueueWrong, what: "tasks that no worker has taken",
+	d.backlog("task queues", waiting, limit{wrong: observe.QueueMaxAge, what: "tasks that no worker has taken",
 		do: "Start more workers (docs/scaling.md), or see why those that run take none: their log, /readyz and processors. What was grabbed " +
 			"is paid late meanwhile."})
 }

@@ -463,9 +463,9 @@ func TestDoctorJudges(t *testing.T) {
 		"queue":           {func(d *doctor) { d.queues(since(29 * time.Second)) }, "task queues", verdictOK, "the oldest for 29s"},
 		"approvals":       {vitals(observe.HealthSnapshot{Approvals: since(2 * time.Hour)}), "approvals", verdictWarning, "2h0m0s"},
 		"approvals young": {vitals(observe.HealthSnapshot{Approvals: since(time.Minute)}), "approvals", verdictOK, ""},
-		"gate shut": {vitals(observe.HealthSnapshot{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 63}},
+		"gate shut": {vitals(observe.HealthSnapshot{Lanes: []observe.LaneBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 63}},
 			{State: "shut", Backlog: since(time.Hour)}}}), "gates", verdictWrong, "3 shut"},
-		"gates open": {vitals(observe.HealthSnapshot{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 64}},
+		"gates open": {vitals(observe.HealthSnapshot{Lanes: []observe.LaneBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 64}},
 			{State: "shut"}}}), "gates", verdictOK, ""},
 		"grabs lost":        {vitals(observe.HealthSnapshot{LostGrabs: 14}), "gates", verdictWarning, "14 grabs"},
 		"books restored":    {vitals(observe.HealthSnapshot{BooksRestored: true}), "books", verdictWrong, "older than reality"},
@@ -495,7 +495,7 @@ func TestDoctorJudges(t *testing.T) {
 // TestDoctorRebuild: the rebuild that the doctor tells of is one that the command takes.
 func TestDoctorRebuild(t *testing.T) {
 	d := &doctor{now: time.Now}
-	d.vitals(observe.HealthSnapshot{Gates: []observe.GateBacklog{{State: "shut", Backlog: observe.Backlog{Waiting: 1, Oldest: time.Now()}}}})
+	d.vitals(observe.HealthSnapshot{Lanes: []observe.LaneBacklog{{State: "shut", Backlog: observe.Backlog{Waiting: 1, Oldest: time.Now()}}}})
 	i := slices.IndexFunc(d.findings, func(f finding) bool { return f.Check == "gates" })
 	_, after, found := strings.Cut(d.findings[i].Do, "then hongbao ")
 	line, _, _ := strings.Cut(after, ". ")

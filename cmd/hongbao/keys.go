@@ -221,7 +221,7 @@ func parseTokens(text string) ([]givenToken, error) {
 			return nil, fmt.Errorf("holds the key of number %d twice", i+1)
 		}
 		seen[id] = true
-		k := access.Key{ID: id, Role: role, Owner: owner, SecretHash: access.HashOf(token)}
+		k := access.Key{ID: id, Role: role, Owner: owner, SecretHash: access.HashToken(token)}
 		if role == access.RoleApp {
 			k.AppID = owner
 		}

@@ -162,7 +162,7 @@ func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
 		case l.RebuiltAt.IsZero():
 			continue // nothing ever happened to it
 		}
-		t.row(l.Lane, l.State, l.Epoch, l.Reason, at(l.ShutAt), l.Seen, has(found, lacks), l.Lost, at(l.RebuiltAt))
+		t.row(l.Lane, l.State, l.Epoch, l.Reason, at(l.ShutAt), l.AckedSeq, has(found, lacks), l.Lost, at(l.RebuiltAt))
 		shown++
 	}
 	if shown > 0 {
@@ -186,7 +186,7 @@ func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
 
 // agrees reports whether Redis carries out what it is asked in a lane that is open.
 func agrees(l packet.LaneRow, found pool.Epoch) bool {
-	return found.Open() && found.Number == l.Epoch && found.Seq >= l.Seen
+	return found.Open() && found.Number == l.Epoch && found.Seq >= l.AckedSeq
 }
 
 // has is what Redis has of a lane; of one that it should have open also its gate.
@@ -209,7 +209,7 @@ func showRebuilds(ctx context.Context, db *store.Store, out io.Writer) error {
 		"packets")
 	for _, b := range rebuilds {
 		t.row(b.ID, b.Lane, fmt.Sprintf("%d to %d", b.From, b.Epoch), b.Reason, at(b.StartedAt), at(b.EndedAt),
-			b.Seen.Grabs, b.Found.Grabs, b.Recorded, b.Lost, b.Packets)
+			b.Acked.Grabs, b.Found.Grabs, b.Recorded, b.Lost, b.Packets)
 	}
 	t.render()
 	return nil
@@ -258,7 +258,7 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 			stay = errors.Join(stay, fmt.Errorf("lane %d stays shut: %s", l.Lane, l.Reason))
 			continue
 		case l.State == packet.LaneOpen:
-			if _, err := db.ShutPoolLane(ctx, l.Lane, l.Epoch, packet.LaneByHand); err != nil {
+			if _, err := db.ShutPoolLane(ctx, l.Lane, l.Epoch, packet.LaneRequested); err != nil {
 				return err
 			}
 		case !worker.Rebuildable(l):
@@ -286,8 +286,8 @@ func refuseRestored(ctx context.Context, db *store.Store, redis *pool.Pool) erro
 		return err
 	}
 	books, err := db.CompareBooks(ctx, known)
-	if err == nil && books.State == payout.BooksRestored {
-		err = fmt.Errorf("nothing is rebuilt: %w; see docs/disaster.md, \"MySQL restored\"", payout.ErrBooksRestored)
+	if err == nil && books.State == payout.MySQLRestored {
+		err = fmt.Errorf("nothing is rebuilt: %w; see docs/disaster.md, \"MySQL restored\"", payout.ErrMySQLRestored)
 	}
 	return err
 }

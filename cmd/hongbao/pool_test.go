@@ -156,7 +156,7 @@ func TestPoolRebuildTellsWhatStays(t *testing.T) {
 		}
 	}
 	r.run(exitOK, "0 lanes rebuilt.", "pool", "rebuild", "--all")
-	shut(1, packet.LaneBooksOlder)
+	shut(1, packet.LaneMySQLOlder)
 	shut(3, packet.LaneSeqBehind)
 	r.run(exitFailed, "lane 1 stays shut: books_older", "pool", "rebuild", "--all")
 	states := func() string {

@@ -124,8 +124,8 @@ func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, ou
 }
 
 func showRecovery(out io.Writer, v worker.Recovery) error {
-	if !v.Ended && !v.DryRun || v.DryRun && v.Books.State == payout.BooksNormal {
-		return printf(out, "The books are normal (number %d); nothing was changed.\n", v.Books.Number)
+	if !v.Ended && !v.DryRun || v.DryRun && v.Books.State == payout.MySQLNormal {
+		return printf(out, "The books are normal (number %d); nothing was changed.\n", v.Books.Heartbeat)
 	}
 	t := newGrid(out)
 	for _, row := range [][]any{
@@ -146,5 +146,5 @@ func showRecovery(out io.Writer, v worker.Recovery) error {
 	if v.DryRun {
 		return printf(out, "Dry run: nothing was put back. The books are %s.\n", v.Books.State)
 	}
-	return printf(out, "The books are %s (number %d); %d left to a person.\n", v.Books.State, v.Books.Number, len(v.Undecided))
+	return printf(out, "The books are %s (number %d); %d left to a person.\n", v.Books.State, v.Books.Heartbeat, len(v.Undecided))
 }

@@ -280,9 +280,9 @@ var elsewhere = []string{
 }
 
 // retainFlag is the flag of the setting for how long the rows of a table are kept.
-func retainFlag(table payout.Retained) string { return "retain-" + kebab(string(table)) }
+func retainFlag(table payout.RetainedTable) string { return "retain-" + kebab(string(table)) }
 
-func retainSetting(table payout.Retained) setting {
+func retainSetting(table payout.RetainedTable) setting {
 	for _, r := range payout.Retentions {
 		if r.Table == table {
 			return setting{flag: retainFlag(table), env: "HONGBAO_RETAIN_" + strings.ToUpper(string(table)), fallback: strconv.FormatInt(r.Days, 10),

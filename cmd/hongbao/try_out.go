@@ -73,7 +73,7 @@ func (c config) refusePublic() (problems error) {
 func publicTokens() (hashes [][]byte) {
 	for _, s := range publicSecrets {
 		if _, ok := access.RoleOf(s); ok {
-			hashes = append(hashes, access.HashOf(s))
+			hashes = append(hashes, access.HashToken(s))
 		}
 	}
 	return hashes

@@ -72,7 +72,7 @@ func listApps(ctx context.Context, dsn Secret, out io.Writer) error {
 // createKey prints the token alone to out, for scripts, and what belongs to it to notes.
 func createKey(ctx context.Context, cfg keyConfig, out, notes io.Writer) error {
 	token, id := access.NewToken(cfg.Role)
-	key := access.Key{ID: id, Role: cfg.Role, AppID: cfg.App, Owner: cfg.Owner, SecretHash: access.HashOf(token)}
+	key := access.Key{ID: id, Role: cfg.Role, AppID: cfg.App, Owner: cfg.Owner, SecretHash: access.HashToken(token)}
 	return withStore(ctx, cfg.MySQLDSN, func(db *store.Store) error {
 		err := db.CreateKey(ctx, key)
 		if errors.Is(err, store.ErrNotFound) {

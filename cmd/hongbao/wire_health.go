@@ -19,7 +19,7 @@ import (
 func vitals(db *store.Store, redis *pool.Pool, provider string) map[string]observe.Source {
 	books := store.NewHealthReader(db)
 	return map[string]observe.Source{"redis": redis.HealthSnapshot, "mysql": func(ctx context.Context, v *observe.HealthSnapshot) error {
-		v.Held[provider] = time.Time{}
+		v.HeldProviders[provider] = time.Time{}
 		for _, kind := range worker.Repairs { // a series that is there from the start can be alarmed on
 			v.Repairs[string(kind)] = 0
 		}
@@ -41,7 +41,7 @@ func withMetrics(health http.Handler, sources map[string]observe.Source, own ...
 		return nil, err
 	}
 	registry.MustRegister(own...)
-	registry.MustRegister(observe.Build(version), collectors.NewGoCollector(),
+	registry.MustRegister(observe.BuildInfo(version), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("/", health)

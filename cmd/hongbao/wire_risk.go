@@ -33,7 +33,7 @@ func (c riskConfig) check() (api.RiskCheck, func(), error) {
 		return nil, nil, err
 	}
 	return func(ctx context.Context, q api.RiskQuestion) (bool, error) {
-		allow, err := service.Allows(ctx, risk.Question{App: q.App, PacketID: q.PacketID, UserID: q.UserID, At: q.At.UTC().Format(riskMoment)})
+		allow, err := service.Allows(ctx, risk.Request{App: q.App, PacketID: q.PacketID, UserID: q.UserID, At: q.At.UTC().Format(riskMoment)})
 		if errors.Is(err, risk.ErrOverflow) {
 			err = fmt.Errorf("%w: %w", api.ErrRiskOverflow, err)
 		}

@@ -42,7 +42,7 @@ func openActing(ctx context.Context, cfg store.Config, acts payout.Adapter, logg
 	within, cancel := context.WithTimeout(ctx, migrationsPatience)
 	defer cancel()
 	switch err := db.KeepAdapter(within, acts); {
-	case errors.Is(err, payout.ErrOtherProvider):
+	case errors.Is(err, payout.ErrWrongProvider):
 		_ = db.Close()
 		return nil, &usageError{fmt.Errorf("HONGBAO_PROVIDER_ACCOUNT (--provider-account): %w; every open payment would be made once more "+
 			"there: correct it (docs/runbook.md#provider-account)", err)}
@@ -167,7 +167,7 @@ func ensureKeys(ctx context.Context, dsn Secret, keys devstack.Keys) (devstack.K
 			return keys, fmt.Errorf("stored key of %s is damaged; `make reset` starts anew", k.owner)
 		}
 		if err := db.EnsureKey(ctx, access.Key{ID: id, Role: k.role, AppID: k.app, Owner: k.owner,
-			SecretHash: access.HashOf(*k.token)}); err != nil {
+			SecretHash: access.HashToken(*k.token)}); err != nil {
 			return keys, fmt.Errorf("create key of %s: %w", k.owner, err)
 		}
 	}

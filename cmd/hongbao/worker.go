@@ -22,7 +22,7 @@ type workerConfig struct {
 	ProviderKey     Secret
 	ProviderRate    int64  // charges, payouts and refunds a second of all workers; 0 = no limit
 	ReconcileAt     string // hours and minutes, see clock
-	Retain          map[payout.Retained]time.Duration
+	Retain          map[payout.RetainedTable]time.Duration
 	PoolRebuild     string // rebuildAuto or rebuildManual
 	CrashPoints     string // "" = none, see package crash
 	Tracing         tracingConfig
@@ -66,8 +66,8 @@ func newWorkerCommand(env environment) *cobra.Command {
 }
 
 // retain is for how long rows of tables are kept; tables that keep theirs for ever left out.
-func (c config) retain() map[payout.Retained]time.Duration {
-	out := map[payout.Retained]time.Duration{}
+func (c config) retain() map[payout.RetainedTable]time.Duration {
+	out := map[payout.RetainedTable]time.Duration{}
 	for _, r := range payout.Retentions {
 		if days := c.number(retainFlag(r.Table)); days > 0 {
 			out[r.Table] = time.Duration(days) * 24 * time.Hour

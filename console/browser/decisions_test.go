@@ -200,9 +200,9 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 func TestRetryManyOfAnotherPage(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
-	h.runs = func(context.Context, string) (payout.Runs, error) {
+	h.runs = func(context.Context, string) (payout.WorkflowRuns, error) {
 		t.Error("Temporal is asked for what MySQL knows")
-		return payout.Runs{}, nil
+		return payout.WorkflowRuns{}, nil
 	}
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 5300, "share_count": 53, "split": "equal"})
 	for i := range 53 {

@@ -264,7 +264,7 @@ func (h *house) decide(who harness.Owner, payoutID, action, reason string) {
 	w := payout.StaffWrite{Owner: who.Key.Owner, Role: string(who.Key.Role), KeyID: who.Key.ID, Route: "POST /test/" + payoutID, Key: action,
 		BodyHash: "h",
 		Reason:   reason}
-	_, err := h.Store.Decide(h.t.Context(), w, payoutID, payout.Command{Kind: payout.DecisionKind(action), ApproveFrom: 100_000},
+	_, err := h.Store.Decide(h.t.Context(), w, payoutID, payout.DecisionRequest{Kind: payout.DecisionKind(action), ApproveFrom: 100_000},
 		func(*payout.Decision, payout.Row, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
 	h.must(err)
 }

@@ -145,19 +145,19 @@ func (s *site) resumes(b *tab, failed string) {
 func (s *site) showsRuns(b *tab, failed string) {
 	s.t.Helper()
 	at := time.Now().Add(-time.Minute)
-	known := payout.Runs{Known: true, Runs: []payout.Run{
+	known := payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{
 		{ID: "run-1", Status: "failed", StartedAt: at, ClosedAt: at.Add(time.Second)},
 		{ID: "run-2", Status: "running", StartedAt: at.Add(2 * time.Second)},
-	}, Pending: []payout.PendingStep{
+	}, Pending: []payout.PendingActivity{
 		{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "mysql is <i>away</i>", NextAt: time.Now().Add(time.Minute)},
 	}}
-	s.runs = func(context.Context, string) (payout.Runs, error) { return known, nil }
+	s.runs = func(context.Context, string) (payout.WorkflowRuns, error) { return known, nil }
 	b.open("/payouts/" + failed)
 	b.has("#temporal", "mysql is <i>away</i>")
 	b.inspect("runs", "en")
-	s.runs = func(ctx context.Context, _ string) (payout.Runs, error) {
+	s.runs = func(ctx context.Context, _ string) (payout.WorkflowRuns, error) {
 		<-ctx.Done()
-		return payout.Runs{}, ctx.Err()
+		return payout.WorkflowRuns{}, ctx.Err()
 	}
 	b.open("/payouts/" + failed)
 	b.has("#temporal", "Temporal does not answer")

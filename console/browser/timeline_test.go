@@ -16,7 +16,7 @@ import (
 
 // likelyRuns is what Temporal would tell of a payment's workflow: the test does what
 // it does.
-func (h *house) likelyRuns(ctx context.Context, workflowID string) (payout.Runs, error) {
+func (h *house) likelyRuns(ctx context.Context, workflowID string) (payout.WorkflowRuns, error) {
 	id := ""
 	kind, rest, _ := strings.Cut(workflowID, "/")
 	packetID, who, _ := strings.Cut(rest, "/")
@@ -24,7 +24,7 @@ func (h *house) likelyRuns(ctx context.Context, workflowID string) (payout.Runs,
 	case "payout":
 		c, err := h.Store.Claim(ctx, packetID, who)
 		if err != nil {
-			return payout.Runs{}, err
+			return payout.WorkflowRuns{}, err
 		}
 		id = c.PayoutID
 	case "refund":
@@ -34,19 +34,19 @@ func (h *house) likelyRuns(ctx context.Context, workflowID string) (payout.Runs,
 	}
 	p, err := h.Store.PaymentOf(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return payout.Runs{}, nil
+		return payout.WorkflowRuns{}, nil
 	}
 	if err != nil {
-		return payout.Runs{}, err
+		return payout.WorkflowRuns{}, err
 	}
-	run := payout.Run{ID: "0198a1b2-c3d4-7e5f-8a9b-" + id[1:13], Status: "completed", StartedAt: p.CreatedAt, ClosedAt: p.UpdatedAt}
+	run := payout.WorkflowRun{ID: "0198a1b2-c3d4-7e5f-8a9b-" + id[1:13], Status: "completed", StartedAt: p.CreatedAt, ClosedAt: p.UpdatedAt}
 	switch {
 	case p.Status.Open():
 		run.Status, run.ClosedAt = "running", time.Time{}
 	case p.Status == payout.StatusFailed || p.Status == payout.StatusReturned:
 		run.Status = "failed"
 	}
-	return payout.Runs{Known: true, Runs: []payout.Run{run}}, nil
+	return payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{run}}, nil
 }
 
 // TestOneTimeline: the page of a payout tells everything in one line of time, each
@@ -59,11 +59,11 @@ func TestOneTimeline(t *testing.T) {
 	d, err := h.Store.Payment(t.Context(), bad)
 	h.must(err)
 	h.must(h.Store.NoteNotification(t.Context(), h.Provider.Adapter(), "evt-<b>1</b>", d.OrderNo, []byte("{}")))
-	h.runs = func(context.Context, string) (payout.Runs, error) {
+	h.runs = func(context.Context, string) (payout.WorkflowRuns, error) {
 		at := d.CreatedAt
-		return payout.Runs{Known: true, Runs: []payout.Run{{ID: "run-1", Status: "failed", StartedAt: at, ClosedAt: at.Add(time.Second)},
+		return payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{{ID: "run-1", Status: "failed", StartedAt: at, ClosedAt: at.Add(time.Second)},
 			{ID: "run-2", Status: "running", StartedAt: at.Add(2 * time.Second)}},
-			Pending: []payout.PendingStep{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "mysql is <i>away</i>",
+			Pending: []payout.PendingActivity{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "mysql is <i>away</i>",
 				NextAt: time.Now().Add(10 * time.Second)}}}, nil
 	}
 	b := h.signIn(h.finance, "en")
@@ -77,14 +77,14 @@ func TestOneTimeline(t *testing.T) {
 	if len(sources) != 9 || sources[0] != "Redis" || sources[1] != "Temporal" || sources[2] != "ledger" || sources[8] != "Temporal" {
 		t.Errorf("sources in order: %q", sources)
 	}
-	h.runs = func(ctx context.Context, _ string) (payout.Runs, error) {
+	h.runs = func(ctx context.Context, _ string) (payout.WorkflowRuns, error) {
 		<-ctx.Done()
-		return payout.Runs{}, ctx.Err()
+		return payout.WorkflowRuns{}, ctx.Err()
 	}
 	b.open("/payouts/" + bad)
 	b.has("#temporal", "Temporal does not answer")
 	b.has(".timeline", "Claim booked, payout owed", "Told about "+d.OrderNo)
-	h.runs = func(context.Context, string) (payout.Runs, error) { return payout.Runs{}, nil }
+	h.runs = func(context.Context, string) (payout.WorkflowRuns, error) { return payout.WorkflowRuns{}, nil }
 	b.open("/payouts/" + bad)
 	b.has("#temporal", "Temporal knows no run of it")
 	zh := h.signIn(h.auditor, "zh-CN")

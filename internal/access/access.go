@@ -111,8 +111,8 @@ var (
 	ErrOwnKey   = errors.New("the key of the one who asks")
 	ErrLastKey  = errors.New("the last key that may administer keys")
 	ErrKeyEnded = errors.New("the key was revoked, has expired or was rotated")
-	// ErrActorEnded: the key of the one who asks was revoked or has expired meanwhile.
-	ErrActorEnded = errors.New("the key of the one who asks has ended")
+	// ErrActorKeyEnded: the key of the one who asks was revoked or has expired meanwhile.
+	ErrActorKeyEnded = errors.New("the key of the one who asks has ended")
 )
 
 // OwnGrace is the shortest grace of the key that asks for its own rotation: with
@@ -166,7 +166,7 @@ const (
 	alphabet    = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 )
 
-// NewToken makes the secret token of a new key. It is shown once; store HashOf it.
+// NewToken makes the secret token of a new key. It is shown once; store HashToken it.
 func NewToken(role Role) (token, id string) {
 	id = strings.ToLower(rand.Text()[:idLen])
 	body := fmt.Sprintf("%s_%s_%s_%s", prefix, role, id, rand.Text()+rand.Text())
@@ -199,9 +199,9 @@ func RoleOf(token string) (Role, bool) {
 	return role, slices.Contains(Roles, role)
 }
 
-// HashOf returns what is stored of a token: SHA-256. The secret has 260 random
+// HashToken returns what is stored of a token: SHA-256. The secret has 260 random
 // bits, a slow hash would protect nothing.
-func HashOf(token string) []byte {
+func HashToken(token string) []byte {
 	sum := sha256.Sum256([]byte(token))
 	return sum[:]
 }

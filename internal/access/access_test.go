@@ -43,7 +43,7 @@ func TestTokenGolden(t *testing.T) {
 	if id, ok := ParseToken(tok); !ok || id != "abcdefghijkl" {
 		t.Errorf("%q %t; its checksum would be %s", id, ok, checksum(tok[:len(tok)-checksumLen]))
 	}
-	if h := hex.EncodeToString(HashOf("x")); h != "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" {
+	if h := hex.EncodeToString(HashToken("x")); h != "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" {
 		t.Errorf("hash %s", h)
 	}
 }
@@ -86,7 +86,7 @@ func TestChecksumIsCRC(t *testing.T) {
 
 func TestMatches(t *testing.T) {
 	tok, id := NewToken(RoleApp)
-	k := Key{ID: id, SecretHash: HashOf(tok)}
+	k := Key{ID: id, SecretHash: HashToken(tok)}
 	if !k.Matches([]byte(tok)) {
 		t.Error("its own token does not match")
 	}

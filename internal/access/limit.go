@@ -49,8 +49,8 @@ func (l Limit) Valid() bool {
 }
 
 // Counted is one limit of a request, and the party that the request counts against it.
-type Counted struct {
-	Kind string // of limit, as metrics and keys in Redis name it
-	Who  string
+type AppliedLimit struct {
+	Kind  string // of limit, as metrics and keys in Redis name it
+	Party string
 	Limit
 }

@@ -11,9 +11,9 @@ import (
 // SamePerson reports whether two owners are one person wherever a second person has to
 // agree: letter case, width, composition, spaces and characters that are not seen do not
 // count (Unicode D146, compatibility caseless matching).
-func SamePerson(a, b string) bool { return a == b || person(a) == person(b) }
+func SamePerson(a, b string) bool { return a == b || foldOwner(a) == foldOwner(b) }
 
-func person(owner string) string {
+func foldOwner(owner string) string {
 	seen := strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
 			return -1
@@ -25,9 +25,9 @@ func person(owner string) string {
 	return strings.Join(strings.Fields(norm.NFKD.String(folded)), " ")
 }
 
-// NeedsSecond reports whether a key that a person has made works only when a second one
+// NeedsApproval reports whether a key that a person has made works only when a second one
 // has agreed: with it the maker could be another person who decides about money, or who
 // lets others decide.
-func (k KeyRecord) NeedsSecond() bool {
+func (k KeyRecord) NeedsApproval() bool {
 	return k.Role == RoleFinance || k.Role == RoleAdmin && !SamePerson(k.MadeBy, k.Owner)
 }

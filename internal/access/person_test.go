@@ -46,7 +46,7 @@ func FuzzPerson(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		forms := []string{person(name), " " + name, name + "\u200b", strings.ReplaceAll(name, " ", "\u3000 ")}
+		forms := []string{foldOwner(name), " " + name, name + "\u200b", strings.ReplaceAll(name, " ", "\u3000 ")}
 		for _, form := range []norm.Form{norm.NFC, norm.NFD, norm.NFKC, norm.NFKD} {
 			forms = append(forms, form.String(name))
 		}
@@ -58,7 +58,7 @@ func FuzzPerson(f *testing.F) {
 		}, name))
 		for _, form := range forms {
 			if !SamePerson(name, form) || !SamePerson(form, name) {
-				t.Errorf("%+q and %+q are two persons: %+q, %+q", name, form, person(name), person(form))
+				t.Errorf("%+q and %+q are two persons: %+q, %+q", name, form, foldOwner(name), foldOwner(form))
 			}
 		}
 		if SamePerson(name, name+"x") {

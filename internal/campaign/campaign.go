@@ -44,12 +44,12 @@ const (
 const (
 	// Lead is how long before it opens a packet is made, so that its sender is charged
 	// and its shares are written when the crowd comes.
-	Lead = 10 * time.Minute
+	CreateAhead = 10 * time.Minute
 	// Early is by how much it may be made before that: the clock of whoever looks on time
 	// may be that much ahead of MySQL's.
-	Early = 5 * time.Second
+	ClockSkew = 5 * time.Second
 	// Late is how long after that moment somebody looks why it was not made.
-	Late = time.Minute
+	OverdueAfter = time.Minute
 	// MaxRunning is how many campaigns that have not ended an app may have.
 	MaxRunning = 1000
 	// MaxName is the longest name, in characters.
@@ -110,7 +110,7 @@ type Day struct {
 // because clocks are put forward, it opens when that time would have come with clocks
 // left alone; on one that has it twice, the first time (as RFC 5545, 3.3.5, has it).
 // Errors: the time zone is not known to this machine.
-func (c Campaign) Opening(day payout.Day) (time.Time, error) {
+func (c Campaign) OpensAt(day payout.Day) (time.Time, error) {
 	zone, err := time.LoadLocation(c.Zone)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("campaign %s: %w", c.ID, err)
@@ -145,7 +145,7 @@ func (c Campaign) Next(after time.Time) (payout.Day, time.Time, error) {
 	}
 	day := max(c.StartsOn, payout.DayOf(after, zone))
 	for {
-		opens, err := c.Opening(day)
+		opens, err := c.OpensAt(day)
 		switch {
 		case err != nil || c.EndsOn != "" && day > c.EndsOn:
 			return "", time.Time{}, err
@@ -157,12 +157,12 @@ func (c Campaign) Next(after time.Time) (payout.Day, time.Time, error) {
 }
 
 // After returns the day that follows one, as Next does.
-func (c Campaign) After(day payout.Day) (payout.Day, time.Time, error) {
+func (c Campaign) DayAfter(day payout.Day) (payout.Day, time.Time, error) {
 	next := day.Add(1)
 	if c.EndsOn != "" && next > c.EndsOn {
 		return "", time.Time{}, nil
 	}
-	opens, err := c.Opening(next)
+	opens, err := c.OpensAt(next)
 	return next, opens, err
 }
 
@@ -171,12 +171,14 @@ func (c Campaign) RanOut() bool {
 	if c.Status != StatusEnded || c.EndsOn == "" {
 		return false
 	}
-	last, err := c.Opening(c.EndsOn)
-	return err == nil && !c.EndedAt.Before(last.Add(-Lead-Early))
+	last, err := c.OpensAt(c.EndsOn)
+	return err == nil && !c.EndedAt.Before(last.Add(-CreateAhead-ClockSkew))
 }
 
 // PacketID derives the id of a day's packet.
-func (c Campaign) PacketID(day payout.Day) string { return packet.NewIDIn(c.ID, c.Salt, string(day)) }
+func (c Campaign) PacketID(day payout.Day) string {
+	return packet.NewCampaignPacketID(c.ID, c.Salt, string(day))
+}
 
 // PacketOf returns the packet of a day, as its create request would have it. Its times
 // are Redis' business.

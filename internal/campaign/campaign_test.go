@@ -43,15 +43,15 @@ func TestOpening(t *testing.T) {
 		{"Pacific/Apia", 20 * 60, "2011-12-30", "2011-12-31T06:00:00Z"},          // a whole day was left out
 		{"Asia/Kathmandu", 23*60 + 59, "2026-12-31", "2026-12-31T18:14:00Z"},
 	} {
-		got, err := Campaign{Zone: c.zone, Minute: c.minute}.Opening(c.day)
+		got, err := Campaign{Zone: c.zone, Minute: c.minute}.OpensAt(c.day)
 		if err != nil || !got.Equal(at(c.want)) {
 			t.Errorf("%s %d on %s: %v, %v, want %s", c.zone, c.minute, c.day, got, err, c.want)
 		}
 	}
-	if _, err := (Campaign{Zone: "Moon/Base"}).Opening("2026-01-01"); err == nil {
+	if _, err := (Campaign{Zone: "Moon/Base"}).OpensAt("2026-01-01"); err == nil {
 		t.Error("a zone that is none")
 	}
-	if _, err := (Campaign{Zone: "UTC"}).Opening("2026-02-30"); !errors.Is(err, payout.ErrBadDay) {
+	if _, err := (Campaign{Zone: "UTC"}).OpensAt("2026-02-30"); !errors.Is(err, payout.ErrBadDay) {
 		t.Errorf("a day that is none: %v", err)
 	}
 }
@@ -74,10 +74,10 @@ func TestNext(t *testing.T) {
 			t.Errorf("after %s: %s at %v, %v, want %s", one.after, day, opens, err, one.want)
 		}
 	}
-	if day, _, err := c.After("2026-02-12"); day != "" || err != nil {
+	if day, _, err := c.DayAfter("2026-02-12"); day != "" || err != nil {
 		t.Errorf("after the last day: %s, %v", day, err)
 	}
-	if day, opens, err := c.After("2026-02-11"); day != "2026-02-12" || !opens.Equal(at("2026-02-12T12:00:00Z")) || err != nil {
+	if day, opens, err := c.DayAfter("2026-02-11"); day != "2026-02-12" || !opens.Equal(at("2026-02-12T12:00:00Z")) || err != nil {
 		t.Errorf("after a day: %s, %v, %v", day, opens, err)
 	}
 	c.EndsOn = ""

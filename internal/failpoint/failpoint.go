@@ -97,7 +97,7 @@ func Do(s Step, do func() error) error {
 // Of picks among the steps of a charge, a payout and a refund by the payment's id
 // or order number, whose first letter is its kind. An honoured promise is paid
 // like a payout.
-func Of(number string, charge, payout, refund Step) Step {
+func ForPayment(number string, charge, payout, refund Step) Step {
 	switch {
 	case strings.HasPrefix(number, "c"):
 		return charge

@@ -129,7 +129,7 @@ func TestDo(t *testing.T) {
 
 func TestOf(t *testing.T) {
 	for number, want := range map[string]Step{"c0": ChargeSend, "p0": PayoutSend, "h0": PayoutSend, "r0": RefundSend} {
-		if got := Of(number, ChargeSend, PayoutSend, RefundSend); got != want {
+		if got := ForPayment(number, ChargeSend, PayoutSend, RefundSend); got != want {
 			t.Errorf("%s: %s", number, got.Name)
 		}
 	}

@@ -81,7 +81,7 @@ func (f Fen) String() string {
 	if f < 0 {
 		sign, n = "-", -uint64(f)
 	}
-	return fmt.Sprintf("%s%d.%02d%s", sign, n/100, n%100, f.more())
+	return fmt.Sprintf("%s%d.%02d%s", sign, n/100, n%100, f.saturationMark())
 }
 
 // Parse reads what String writes: yuan with exactly two decimals and no sign,

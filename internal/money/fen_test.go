@@ -153,14 +153,14 @@ func TestJSON(t *testing.T) {
 // TestSumsAboveMax: no two sums have the same text, and what is Full says so and stays so.
 func TestSumsAboveMax(t *testing.T) {
 	for f, want := range map[money.Fen][2]string{
-		money.Max + 1:      {`"9007199254740992"`, "90071992547409.92"},
-		2 * money.Max:      {`"18014398509481982"`, "180143985094819.82"},
-		-2 * money.Max:     {`"-18014398509481982"`, "-180143985094819.82"},
-		money.Full - 1:     {`"9223372036854775806"`, "92233720368547758.06"},
-		money.Full:         {`"9223372036854775807+"`, "92233720368547758.07+"},
-		-money.Full:        {`"-9223372036854775807+"`, "-92233720368547758.07+"},
-		-money.Max:         {"-9007199254740991", "-90071992547409.91"},
-		money.Max.Plus(-1): {"9007199254740990", "90071992547409.90"},
+		money.Max + 1:       {`"9007199254740992"`, "90071992547409.92"},
+		2 * money.Max:       {`"18014398509481982"`, "180143985094819.82"},
+		-2 * money.Max:      {`"-18014398509481982"`, "-180143985094819.82"},
+		money.Saturated - 1: {`"9223372036854775806"`, "92233720368547758.06"},
+		money.Saturated:     {`"9223372036854775807+"`, "92233720368547758.07+"},
+		-money.Saturated:    {`"-9223372036854775807+"`, "-92233720368547758.07+"},
+		-money.Max:          {"-9007199254740991", "-90071992547409.91"},
+		money.Max.Plus(-1):  {"9007199254740990", "90071992547409.90"},
 	} {
 		text, err := json.Marshal(f)
 		var back money.Fen
@@ -172,9 +172,9 @@ func TestSumsAboveMax(t *testing.T) {
 		}
 	}
 	for _, c := range [][3]money.Fen{
-		{1, 2, 3}, {money.Max, money.Max, 2 * money.Max}, {money.Full - 1, 0, money.Full - 1}, {money.Full - 1, 1, money.Full},
-		{money.Full - 1, money.Full - 1, money.Full}, {money.Full, -1, money.Full}, {money.Full, -money.Full, money.Full},
-		{-money.Full, 5, -money.Full}, {1 - money.Full, -1, -money.Full}, {5, money.Full, money.Full}, {math.MinInt64, 1, math.MinInt64},
+		{1, 2, 3}, {money.Max, money.Max, 2 * money.Max}, {money.Saturated - 1, 0, money.Saturated - 1}, {money.Saturated - 1, 1, money.Saturated},
+		{money.Saturated - 1, money.Saturated - 1, money.Saturated}, {money.Saturated, -1, money.Saturated}, {money.Saturated, -money.Saturated, money.Saturated},
+		{-money.Saturated, 5, -money.Saturated}, {1 - money.Saturated, -1, -money.Saturated}, {5, money.Saturated, money.Saturated}, {math.MinInt64, 1, math.MinInt64},
 	} {
 		if got := c[0].Plus(c[1]); got != c[2] {
 			t.Errorf("%d and %d are %d, want %d", int64(c[0]), int64(c[1]), int64(got), int64(c[2]))

@@ -10,32 +10,32 @@ import (
 
 // Full is a sum that 64 bits do not hold: this amount or more, about a thousand times
 // Max. A sum below is exact. -Full is the same below zero.
-const Full Fen = math.MaxInt64
+const Saturated Fen = math.MaxInt64
 
 // Plus returns f + g of two sums, which may be above Max or below zero. What is Full
 // stays so: it is never taken for an exact sum.
 func (f Fen) Plus(g Fen) Fen {
 	for _, one := range []Fen{f, g} {
-		if one.full() {
+		if one.saturated() {
 			return one
 		}
 	}
 	switch {
-	case g > 0 && f > Full-g:
-		return Full
-	case g < 0 && f < -Full-g:
-		return -Full
+	case g > 0 && f > Saturated-g:
+		return Saturated
+	case g < 0 && f < -Saturated-g:
+		return -Saturated
 	}
 	return f + g
 }
 
-func (f Fen) full() bool { return f == Full || f <= -Full }
+func (f Fen) saturated() bool { return f == Saturated || f <= -Saturated }
 
 // Digits returns f in fen; one that is Full has a + behind: "9223372036854775807+".
-func (f Fen) Digits() string { return strconv.FormatInt(int64(f), 10) + f.more() }
+func (f Fen) Digits() string { return strconv.FormatInt(int64(f), 10) + f.saturationMark() }
 
-func (f Fen) more() string {
-	if f.full() {
+func (f Fen) saturationMark() string {
+	if f.saturated() {
 		return "+"
 	}
 	return ""

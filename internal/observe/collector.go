@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// vitalsFresh is for how long a reading is served again: scrapes cost the
+	// snapshotFresh is for how long a reading is served again: scrapes cost the
 	// stores nothing in between, however many there are.
-	vitalsFresh = 5 * time.Second
-	// vitalsTimeout bounds one reading.
-	vitalsTimeout = 3 * time.Second
+	snapshotFresh = 5 * time.Second
+	// snapshotTimeout bounds one reading.
+	snapshotTimeout = 3 * time.Second
 )
 
 // Source reads part of the vitals into v, which others fill in at the same time. What it
@@ -29,11 +29,11 @@ type Collector struct {
 	sources map[string]Source
 	now     func() time.Time
 
-	mu     sync.Mutex
-	read   time.Time
-	vitals HealthSnapshot
-	failed map[string]bool
-	descs  map[string]*prometheus.Desc
+	mu       sync.Mutex
+	read     time.Time
+	snapshot HealthSnapshot
+	failed   map[string]bool
+	descs    map[string]*prometheus.Desc
 }
 
 // NewCollector returns a collector of what the named sources read.
@@ -44,12 +44,12 @@ func NewCollector(sources map[string]Source) *Collector {
 		labels     []string
 	}{
 		{MetricHealthUp, "1: the source answered at the last reading of the figures below; 0: they are missing.", []string{"source"}},
-		{MetricVitalsAge, "Age of that reading in seconds.", nil},
+		{MetricHealthAge, "Age of that reading in seconds.", nil},
 		{MetricHandoffs, "Hand-offs in Redis that no workflow has taken over.", nil},
 		{MetricHandoffAge, "Age of the oldest of them in seconds; of all lanes the largest.", nil},
-		{MetricPoolRefused, "Lanes of the pool that this process refuses: their gate is shut.", nil},
-		{MetricPoolGate, "Lanes of the pool by the state of their gate in the books.", []string{"state"}},
-		{MetricPoolShutAge, "For how many seconds the first of those gates that are not open has been shut.", nil},
+		{MetricLanesRefused, "Lanes of the pool that this process refuses: their gate is shut.", nil},
+		{MetricLaneState, "Lanes of the pool by the state of their gate in the books.", []string{"state"}},
+		{MetricLaneShutAge, "For how many seconds the first of those gates that are not open has been shut.", nil},
 		{MetricPoolLost, "Grabs that were told and may be lost, by breaks that nobody has dealt with.", nil},
 		{MetricPayments, "Payments that are not at their end, or wait for a person.", []string{"kind", "status"}},
 		{MetricPaymentAge, "Age of the oldest of them in seconds.", []string{"kind", "status"}},
@@ -67,8 +67,8 @@ func NewCollector(sources map[string]Source) *Collector {
 			[]string{"reason"}},
 		{MetricApprovals, "Decisions that wait for a second person.", nil},
 		{MetricApprovalAge, "Age of the oldest of them in seconds.", nil},
-		{MetricDue, "What waits for staff to decide, by reason.", []string{"reason"}},
-		{MetricDueFen, "What they come to, in fen.", []string{"reason"}},
+		{MetricDecisionsDue, "What waits for staff to decide, by reason.", []string{"reason"}},
+		{MetricDecisionsDueFen, "What they come to, in fen.", []string{"reason"}},
 		{MetricOutbox, "Runs that are to be started or woken; not those that know.", nil},
 		{MetricOutboxAge, "Age of the oldest of them in seconds.", nil},
 		{MetricQuarantined, "Hand-offs that could not be decoded.", nil},
@@ -108,15 +108,15 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	for source := range c.sources {
 		gauge(MetricHealthUp, oneIf(!c.failed[source]), source)
 	}
-	gauge(MetricVitalsAge, now.Sub(c.read).Seconds())
+	gauge(MetricHealthAge, now.Sub(c.read).Seconds())
 	c.show(now, gauge)
-	if !c.vitals.FromMySQL {
+	if !c.snapshot.FromMySQL {
 		return
 	}
-	for kind, made := range c.vitals.Repairs { // zeros in place of them would be a counter that began anew
+	for kind, made := range c.snapshot.Repairs { // zeros in place of them would be a counter that began anew
 		out <- prometheus.MustNewConstMetric(c.descs[MetricRepairs], prometheus.CounterValue, float64(made), kind)
 	}
-	for _, r := range c.vitals.Retention {
+	for _, r := range c.snapshot.Retention {
 		out <- prometheus.MustNewConstMetric(c.descs[MetricRemoved], prometheus.CounterValue, float64(r.Removed), r.Table)
 		gauge(MetricOldest, Backlog{Oldest: r.Oldest}.age(now), r.Table)
 	}
@@ -128,19 +128,19 @@ func (c *Collector) HealthSnapshot() HealthSnapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keepFresh()
-	return c.vitals
+	return c.snapshot
 }
 
 func (c *Collector) keepFresh() {
-	if now := c.now(); c.read.IsZero() || now.Sub(c.read) >= vitalsFresh {
+	if now := c.now(); c.read.IsZero() || now.Sub(c.read) >= snapshotFresh {
 		c.refresh(now)
 	}
 }
 
 func (c *Collector) refresh(now time.Time) {
-	ctx, cancel := context.WithTimeout(context.Background(), vitalsTimeout) //nolint:forbidigo // others may share what a scrape reads
+	ctx, cancel := context.WithTimeout(context.Background(), snapshotTimeout) //nolint:forbidigo // others may share what a scrape reads
 	defer cancel()
-	v := HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+	v := HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for name, source := range c.sources { // at the same time: one that hangs takes none of the others' time
@@ -152,12 +152,12 @@ func (c *Collector) refresh(now time.Time) {
 		})
 	}
 	all.Wait()
-	c.vitals, c.read = v, now
+	c.snapshot, c.read = v, now
 }
 
 // show tells what was read; of a source that is away nothing was.
 func (c *Collector) show(now time.Time, gauge func(name string, value float64, labels ...string)) {
-	v := c.vitals
+	v := c.snapshot
 	backlog := func(count, age string, b Backlog, labels ...string) {
 		gauge(count, float64(b.Waiting), labels...)
 		gauge(age, b.age(now), labels...)
@@ -165,7 +165,7 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 	if v.FromRedis {
 		backlog(MetricHandoffs, MetricHandoffAge, v.Handoffs)
 		gauge(MetricDurable, oneIf(v.Durable))
-		gauge(MetricPoolRefused, float64(v.LanesShut))
+		gauge(MetricLanesRefused, float64(v.LanesShut))
 	}
 	if v.FromTemporal {
 		for _, q := range v.Queues {
@@ -176,11 +176,11 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 		return
 	}
 	shut := 0.0
-	for _, g := range v.Gates {
-		gauge(MetricPoolGate, float64(g.Waiting), g.State)
+	for _, g := range v.Lanes {
+		gauge(MetricLaneState, float64(g.Waiting), g.State)
 		shut = max(shut, g.age(now))
 	}
-	gauge(MetricPoolShutAge, shut)
+	gauge(MetricLaneShutAge, shut)
 	gauge(MetricPoolLost, float64(v.LostGrabs))
 	unknown, lag := int64(0), 0.0
 	for _, p := range v.Payments {
@@ -212,11 +212,11 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 		fen[d.Reason] += d.Fen
 	}
 	for reason := range due {
-		gauge(MetricDue, float64(due[reason]), reason)
-		gauge(MetricDueFen, float64(fen[reason]), reason)
+		gauge(MetricDecisionsDue, float64(due[reason]), reason)
+		gauge(MetricDecisionsDueFen, float64(fen[reason]), reason)
 	}
 	backlog(MetricOutbox, MetricOutboxAge, v.Outbox)
-	for provider, since := range v.Held {
+	for provider, since := range v.HeldProviders {
 		gauge(MetricHeld, Backlog{Oldest: since}.age(now), provider)
 	}
 	gauge(MetricQuarantined, float64(v.Quarantined))
@@ -249,7 +249,7 @@ func (c *Collector) Register(registry *prometheus.Registry) error {
 }
 
 // Build is the metric by which one sees which version a process runs.
-func Build(version string) prometheus.Collector {
+func BuildInfo(version string) prometheus.Collector {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricBuild, Help: "1, with the build as labels.",
 		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()}})
 	g.Set(1)

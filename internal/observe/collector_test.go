@@ -39,9 +39,9 @@ func TestCollector(t *testing.T) {
 				{"break", "orphan", 5, old(1, time.Hour)}, {Reason: "approval"}}
 			v.Retention = []Retained{{"breaks", 18, at.Add(-19 * time.Second)}, {Table: "decisions"}}
 			v.Quarantined, v.Imbalanced, v.Suspense = 7, 8, 900
-			v.Held["p"], v.Held["q"] = at.Add(-21*time.Second), time.Time{}
+			v.HeldProviders["p"], v.HeldProviders["q"] = at.Add(-21*time.Second), time.Time{}
 			v.Repairs["packet_without_run"] = 11
-			v.Gates, v.LostGrabs = []GateBacklog{{"open", Backlog{Waiting: 61}}, {"shut", old(2, 15*time.Second)},
+			v.Lanes, v.LostGrabs = []LaneBacklog{{"open", Backlog{Waiting: 61}}, {"shut", old(2, 15*time.Second)},
 				{"rebuilding", old(1, 20*time.Second)}}, 14
 			v.FromMySQL = true
 			return nil
@@ -95,7 +95,7 @@ func TestCollector(t *testing.T) {
 	if scrape(t, registry); reads != 1 {
 		t.Errorf("%d readings: scrapes cost readings", reads)
 	}
-	now, away = at.Add(vitalsFresh), true
+	now, away = at.Add(snapshotFresh), true
 	got = scrape(t, registry)
 	if reads != 2 || strings.Contains(got, "hongbao_payments{") || strings.Contains(got, "hongbao_outbox") ||
 		strings.Contains(got, "hongbao_repairs_total{") {
@@ -126,7 +126,7 @@ func TestHangingSource(t *testing.T) {
 		failed <- !v.FromRedis || v.Handoffs.Waiting != 12 || !c.failed["mysql"] || c.failed["redis"]
 	}()
 	if wait.For(t, "no source waits for the other", failed) {
-		t.Errorf("read %+v, failed %v", c.vitals, c.failed)
+		t.Errorf("read %+v, failed %v", c.snapshot, c.failed)
 	}
 }
 

@@ -18,7 +18,7 @@ type HealthSnapshot struct {
 	LanesShut int64
 	// Gates are the lanes of the pool by the state of their gate in the books; Oldest
 	// is since when a gate is not open.
-	Gates []GateBacklog
+	Lanes []LaneBacklog
 	// LostGrabs may have been lost, by breaks that nobody has dealt with yet.
 	LostGrabs int64
 	// Payments that are not at their end, and those that wait for a person, by
@@ -58,7 +58,7 @@ type HealthSnapshot struct {
 	// Retention are the tables whose old rows are removed.
 	Retention []Retained
 	// Held is since when a person has been holding a provider, by its name; zero: he is not held.
-	Held map[string]time.Time
+	HeldProviders map[string]time.Time
 	// Queues are the tasks that no worker has taken yet.
 	Queues []QueueBacklog
 	// Imbalanced counts the packets, of those posted to lately, whose ledger does not
@@ -67,7 +67,7 @@ type HealthSnapshot struct {
 	// Suspense is what moved twice and has not come back, in fen, by breaks that nobody
 	// has dealt with yet.
 	Suspense int64
-	// BooksRestored: MySQL is older than reality (rule R13).
+	// MySQLRestored: MySQL is older than reality (rule R13).
 	BooksRestored bool
 }
 
@@ -117,8 +117,8 @@ const (
 	TroubleNoAnswer    Trouble = "no_answer"    // silence, or an answer that says nothing of the order
 )
 
-// GateBacklog is how many lanes have their gate in one state.
-type GateBacklog struct {
+// LaneBacklog is how many lanes have their gate in one state.
+type LaneBacklog struct {
 	State string
 	Backlog
 }

@@ -21,7 +21,7 @@ type logKey struct{}
 
 // Naming returns ctx with attributes for every line that is logged with it or with
 // what comes of it. The values must outlive the caller's memory.
-func Naming(ctx context.Context, attrs ...slog.Attr) context.Context {
+func WithLogAttrs(ctx context.Context, attrs ...slog.Attr) context.Context {
 	if above, ok := ctx.Value(logKey{}).([]slog.Attr); ok {
 		attrs = slices.Concat(above, attrs)
 	}

@@ -13,7 +13,7 @@ import (
 func TestLogHandler(t *testing.T) {
 	var out bytes.Buffer
 	logger := slog.New(NewLogHandler(slog.NewJSONHandler(&out, nil))).With(slog.String("program", "api"))
-	ctx := Naming(Naming(t.Context(), slog.String(LogRequest, "r1"), slog.String(LogPacket, "p1")), slog.String(LogPayment, "y1"),
+	ctx := WithLogAttrs(WithLogAttrs(t.Context(), slog.String(LogRequest, "r1"), slog.String(LogPacket, "p1")), slog.String(LogPayment, "y1"),
 		slog.String(LogPacket, "above counts"))
 	for _, tc := range []struct {
 		log  func()
@@ -24,10 +24,10 @@ func TestLogHandler(t *testing.T) {
 		{func() { logger.InfoContext(ctx, "m", slog.String(LogPacket, "p2")) },
 			map[string]any{LogRequest: "r1", LogPacket: "p2", LogPayment: "y1"}},
 		{func() {
-			logger.InfoContext(Below(t.Context(), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), "m")
+			logger.InfoContext(WithTraceparent(t.Context(), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), "m")
 		}, map[string]any{LogTrace: "0af7651916cd43dd8448eb211c80319c"}},
 		{func() {
-			logger.InfoContext(Below(t.Context(), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"), "m")
+			logger.InfoContext(WithTraceparent(t.Context(), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"), "m")
 		}, nil},
 	} {
 		out.Reset()

@@ -26,7 +26,7 @@ func Sampled(ctx context.Context) bool { return trace.SpanContextFromContext(ctx
 
 // Child begins a span below that of ctx; the caller ends it. Where nothing is
 // sampled it does nothing.
-func Child(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+func StartChildSpan(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
 		return ctx, trace.SpanFromContext(context.Background()) //nolint:forbidigo // the span that is none
@@ -68,7 +68,7 @@ func Traceparent(ctx context.Context) string {
 
 // Below returns ctx with the parent that a traceparent names. What is malformed,
 // or empty, changes nothing. It keeps no reference to the text.
-func Below(ctx context.Context, parent string) context.Context {
+func WithTraceparent(ctx context.Context, parent string) context.Context {
 	if parent == "" {
 		return ctx
 	}

@@ -31,7 +31,7 @@ func TestClaimRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		// What grab.lua puts together.
-		share := Loaded{Index: want.ShareIndex, Amount: want.Amount, Sum: money.Max, Best: 7}.AppendText(nil)
+		share := PoolShare{Index: want.ShareIndex, Amount: want.Amount, Sum: money.Max, Best: 7}.AppendText(nil)
 		record := fmt.Sprintf("%s:%d:MARK:%s", share, want.ClaimedAt.UnixMilli(), profile)
 		got, err := DecodeClaim(want.PacketID, want.UserID, record)
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -89,7 +89,7 @@ func FuzzDecodeClaim(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		share := Loaded{Index: c.ShareIndex, Amount: c.Amount}.AppendText(nil)
+		share := PoolShare{Index: c.ShareIndex, Amount: c.Amount}.AppendText(nil)
 		again, err := DecodeClaim(somePacket, user, fmt.Sprintf("%s:%d:MARK:%s", share, c.ClaimedAt.UnixMilli(), profile))
 		if err != nil || !reflect.DeepEqual(again, c) {
 			t.Errorf("%q: %+v, written again %+v, %v", record, c, again, err)
@@ -129,7 +129,7 @@ func TestLuckier(t *testing.T) {
 func TestLoader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		amounts := rapid.SliceOfN(rapid.Int64Range(1, 5), 1, 40).Draw(t, "amounts")
-		var l Loader
+		var l ShareLoader
 		var sum money.Fen
 		best := Claim{}
 		for i, a := range amounts {
@@ -137,8 +137,8 @@ func TestLoader(t *testing.T) {
 			if c := (Claim{ShareIndex: i, Amount: money.Fen(a)}); Luckier(c, best) {
 				best = c
 			}
-			want := Loaded{Index: i, Amount: money.Fen(a), Sum: sum, Best: best.ShareIndex}
-			if got := l.Next(money.Fen(a)); got != want || l.Loaded() != i+1 {
+			want := PoolShare{Index: i, Amount: money.Fen(a), Sum: sum, Best: best.ShareIndex}
+			if got := l.Next(money.Fen(a)); got != want || l.Count() != i+1 {
 				t.Fatalf("%+v, want %+v", got, want)
 			}
 		}

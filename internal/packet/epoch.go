@@ -23,8 +23,8 @@ const (
 	LaneSeqBehind  LaneReason = "seq_behind"  // Redis has come less far than somebody was told
 	LaneHalted     LaneReason = "halted"      // a process that could not tell why halted the lane in Redis
 	LanePoolBehind LaneReason = "pool_behind" // the books know claims of a pool that Redis lacks
-	LaneBooksOlder LaneReason = "books_older" // Redis is ahead of the books: these were restored (rule R13); no rebuild
-	LaneByHand     LaneReason = "by_hand"     // a person wants it rebuilt
+	LaneMySQLOlder LaneReason = "books_older" // Redis is ahead of the books: these were restored (rule R13); no rebuild
+	LaneRequested  LaneReason = "by_hand"     // a person wants it rebuilt
 )
 
 // LaneRow is a lane as the books know it.
@@ -32,15 +32,15 @@ type LaneRow struct {
 	Lane  int
 	Epoch int64
 	State LaneState
-	// Seen is the highest seq of this epoch that anybody was told, SeenGrabs how
+	// Seen is the highest seq of this epoch that anybody was told, AckedGrabs how
 	// many grabs are among them; both rise within a second or so.
-	Seen, SeenGrabs int64
-	Reason          LaneReason // "" while open
-	ShutAt          time.Time  // zero while open
-	Lost            int64      // grabs that may be lost, of the last rebuild
-	RebuiltAt       time.Time  // zero: never
-	Holder          string     // who rebuilds; "" otherwise
-	LeaseUntil      time.Time
+	AckedSeq, AckedGrabs int64
+	Reason               LaneReason // "" while open
+	ShutAt               time.Time  // zero while open
+	Lost                 int64      // grabs that may be lost, of the last rebuild
+	RebuiltAt            time.Time  // zero: never
+	Holder               string     // who rebuilds; "" otherwise
+	LeaseUntil           time.Time
 }
 
 // Leased reports whether somebody's lease of the lane still runs. One that ends later than a
@@ -50,8 +50,8 @@ func (l LaneRow) Leased(now time.Time, lease time.Duration) bool {
 	return left >= 0 && left <= lease+time.Minute
 }
 
-// LaneSeen is how far a lane was seen to have come in an epoch.
-type LaneSeen struct {
+// LanePosition is how far a lane was seen to have come in an epoch.
+type LanePosition struct {
 	Lane       int
 	Epoch      int64
 	Seq, Grabs int64

@@ -16,10 +16,10 @@ var (
 	ErrConflict = errors.New("conflicts with what is stored")
 	// ErrNotOpenYet: the packet is still being funded.
 	ErrNotOpenYet = errors.New("not open yet")
-	// ErrPast: the packet would have expired before it was created.
-	ErrPast = errors.New("expires in the past")
-	// ErrTooFar: opens_at lies further ahead than MaxOpensAhead.
-	ErrTooFar = errors.New("opens too far ahead")
+	// ErrExpiresInPast: the packet would have expired before it was created.
+	ErrExpiresInPast = errors.New("expires in the past")
+	// ErrOpensTooFar: opens_at lies further ahead than MaxOpensAhead.
+	ErrOpensTooFar = errors.New("opens too far ahead")
 	// ErrBooksClosed: the packet's books are closed, nothing can be claimed any more.
 	ErrBooksClosed = errors.New("books are closed")
 	// ErrNotClosing: books cannot be closed, because the packet is not closing (any more):
@@ -28,9 +28,9 @@ var (
 	// ErrNotDeclined: a packet cannot be rejected, because its charge has not failed for that
 	// reason (any more): it had, in books that were restored since.
 	ErrNotDeclined = errors.New("charge is not declined")
-	// ErrLate: a claim was won before the last rebuild of its lane, which is open: the pool
+	// ErrStaleClaim: a claim was won before the last rebuild of its lane, which is open: the pool
 	// may have been made without it (rule R9). It is booked when the pool has been asked.
-	ErrLate = fmt.Errorf("won before its lane was rebuilt: %w", ErrUnavailable)
-	// ErrGone: the pool is not in Redis.
-	ErrGone = errors.New("pool is gone")
+	ErrStaleClaim = fmt.Errorf("won before its lane was rebuilt: %w", ErrUnavailable)
+	// ErrPoolGone: the pool is not in Redis.
+	ErrPoolGone = errors.New("pool is gone")
 )

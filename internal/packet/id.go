@@ -36,15 +36,15 @@ func NewID(salt []byte, idempotencyKey string) string {
 	return string(out)
 }
 
-// NewIDIn derives the id of a packet of a campaign: its first half is the campaign's, so
+// NewCampaignPacketID derives the id of a packet of a campaign: its first half is the campaign's, so
 // that the packets of a campaign are in one lane; the second half is NewID's.
-func NewIDIn(campaign string, salt []byte, key string) string {
-	return CampaignPart(campaign) + NewID(salt, key)[IDLen/2:]
+func NewCampaignPacketID(campaign string, salt []byte, key string) string {
+	return CampaignPrefix(campaign) + NewID(salt, key)[IDLen/2:]
 }
 
-// CampaignPart returns what all packets of a campaign have in common: the first half of the
+// CampaignPrefix returns what all packets of a campaign have in common: the first half of the
 // id, 50 bits. The id must be valid; it need not be of a campaign's packet.
-func CampaignPart(id string) string { return id[:IDLen/2] }
+func CampaignPrefix(id string) string { return id[:IDLen/2] }
 
 // ValidID reports whether s has the form of a packet id. It says nothing about
 // whether such a packet exists.

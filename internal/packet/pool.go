@@ -84,7 +84,7 @@ func (v PoolView) BestLuck() (share *int, final bool) {
 }
 
 // Staged is the answer to staging a packet.
-type Staged struct {
+type StageResult struct {
 	View PoolView
 	// Existed: the packet key was there before, made by an earlier request.
 	Existed bool
@@ -93,7 +93,7 @@ type Staged struct {
 }
 
 // Grabbed is the answer to one grab.
-type Grabbed struct {
+type GrabAnswer struct {
 	Result  GrabResult
 	Claim   Claim     // of won and replayed
 	OpensAt time.Time // of not_open_yet; zero while funding
@@ -102,7 +102,7 @@ type Grabbed struct {
 }
 
 // Remainder is what close.lua found.
-type Remainder struct {
+type PoolCloseResult struct {
 	// NotYet is positive when expires_at lies ahead by Redis TIME: ask again then.
 	NotYet time.Duration
 	// Gone: the pool is not in Redis (retired, or lost).

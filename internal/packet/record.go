@@ -27,9 +27,9 @@ type Record struct {
 	First         *FirstAnswer
 }
 
-// ListLost reports whether the packet has a list of users that is lost: EligibleCount says how
+// EligibleListLost reports whether the packet has a list of users that is lost: EligibleCount says how
 // many may grab, and not all of them are known. Nobody may grab then.
-func (r Record) ListLost() bool { return len(r.Eligible) != r.EligibleCount }
+func (r Record) EligibleListLost() bool { return len(r.Eligible) != r.EligibleCount }
 
 // Status derives what the API tells from the row, at the given time.
 func (r Record) Status(now time.Time) Status {
@@ -49,7 +49,7 @@ func (r Record) Status(now time.Time) Status {
 }
 
 // Paid is a claim with the state of its payout.
-type Paid struct {
+type ClaimWithPayout struct {
 	Claim
 	PayoutID     string
 	PayoutStatus string
@@ -71,19 +71,19 @@ type RecordFilter struct {
 
 // Place is where something stands in a list that is ordered by time, then id,
 // both falling. The zero Place is before everything: where a list begins.
-type Place struct {
+type Cursor struct {
 	At time.Time
 	ID string
 }
 
 // Compare orders places as lists do: the newest first.
-func (p Place) Compare(q Place) int {
+func (p Cursor) Compare(q Cursor) int {
 	return cmp.Or(q.At.Compare(p.At), cmp.Compare(q.ID, p.ID))
 }
 
 // Received is a recorded claim as its user sees it among his others.
-type Received struct {
-	Paid
+type ReceivedClaim struct {
+	ClaimWithPayout
 	SenderID string
 	Greeting string
 	BestLuck bool // of a packet whose books are closed
@@ -93,7 +93,7 @@ type Received struct {
 type Span struct{ From, To time.Time }
 
 // Sums are what one user sent and received in a span of time.
-type Sums struct {
+type UserSums struct {
 	SentCount      int
 	SentAmount     money.Fen
 	ReceivedCount  int
@@ -103,7 +103,7 @@ type Sums struct {
 
 // Unfinished is a packet that is not at its end in MySQL, with what tells whose
 // turn it is: its own workflow's, its refund's, or a person's.
-type Unfinished struct {
+type UnfinishedPacket struct {
 	Record
 	// RefundStatus is the status of the remainder's refund; "" before there is one.
 	RefundStatus string
@@ -113,7 +113,7 @@ type Unfinished struct {
 
 // BooksClosed reports whether the remainder is fixed: from then on its refund, if
 // there is one, carries the packet to its end.
-func (u Unfinished) BooksClosed() bool { return !u.BooksClosedAt.IsZero() }
+func (u UnfinishedPacket) BooksClosed() bool { return !u.BooksClosedAt.IsZero() }
 
 // RowState is what the watch compares a pool with.
 type RowState struct {

@@ -8,13 +8,13 @@ import (
 
 // Restored is what MySQL tells of a packet whose pool has to be made again (rule
 // R9). Counts and best share are filled in also while more can be claimed.
-type Restored struct {
+type RebuildInput struct {
 	Record
 	BestAmount    money.Fen // of BestShare
 	LastClaimedAt time.Time // zero when nobody claimed anything
 	// Promised are claims that could not be booked (rule R10): their users are told
 	// the same as ever, and have none of the shares.
-	Promised []Claim
+	ShareConflicts []Claim
 	// Withheld: nobody is given a share of it that is free. A recovery of the books left
 	// the packet to a person (rule R13), and who has which share is not known before.
 	Withheld bool
@@ -37,7 +37,7 @@ type Tombstone struct {
 }
 
 // Prefixes are the two characters with which the ids of a lane's packets begin.
-func Prefixes(lane, lanes int) []string {
+func LanePrefixes(lane, lanes int) []string {
 	var out []string
 	for n := lane; n < len(Digits)*len(Digits); n += lanes {
 		out = append(out, string([]byte{Digits[n>>5], Digits[n&31]}))
@@ -64,9 +64,9 @@ type Rebuild struct {
 	Holder string // who makes it
 	// Seen is how far the lost epoch was seen to have come, Found how far Redis had
 	// come in it when the rebuild began: zero when it did not know it.
-	Seen, Found LaneSeen
-	StartedAt   time.Time
-	EndedAt     time.Time // zero: not yet
+	Acked, Found LanePosition
+	StartedAt    time.Time
+	EndedAt      time.Time // zero: not yet
 	// Recorded grabs are in the books and not in what Redis had; Lost ones were
 	// acknowledged and are neither here nor there.
 	Recorded, Lost int64

@@ -11,7 +11,7 @@ import (
 // Loaded is a share as it waits in the pool: with what the packet's counters will
 // be once it is taken. Shares are taken in order, so whoever takes some of them has
 // to look at the last one only.
-type Loaded struct {
+type PoolShare struct {
 	Index  int
 	Amount money.Fen
 	Sum    money.Fen // of all shares up to this one
@@ -19,7 +19,7 @@ type Loaded struct {
 }
 
 // Loader turns the amounts of a packet, one after the other, into its Loaded shares.
-type Loader struct {
+type ShareLoader struct {
 	n    int // shares so far
 	sum  money.Fen
 	best int
@@ -29,28 +29,28 @@ type Loader struct {
 // Resume returns a loader for the shares that are left of a packet after the given
 // claims: the sum of their amounts in fen, and share and amount of the luckiest of
 // them, 0 and 0 when there are none.
-func Resume(sum money.Fen, best int, most money.Fen) Loader {
-	return Loader{sum: sum, best: best, most: most}
+func ResumeLoader(sum money.Fen, best int, most money.Fen) ShareLoader {
+	return ShareLoader{sum: sum, best: best, most: most}
 }
 
 // Loaded returns how many shares there were.
-func (l *Loader) Loaded() int { return l.n }
+func (l *ShareLoader) Count() int { return l.n }
 
 // Next returns the next share, of a packet of which all are left.
-func (l *Loader) Next(amount money.Fen) Loaded { return l.NextOf(l.n, amount) }
+func (l *ShareLoader) Next(amount money.Fen) PoolShare { return l.NextOf(l.n, amount) }
 
 // NextOf returns the next share when some are missing: the one with this index.
-func (l *Loader) NextOf(index int, amount money.Fen) Loaded {
+func (l *ShareLoader) NextOf(index int, amount money.Fen) PoolShare {
 	if amount > l.most { // of equal ones the first is luckier
 		l.best, l.most = index, amount
 	}
 	l.n++
 	l.sum += amount
-	return Loaded{Index: index, Amount: amount, Sum: l.sum, Best: l.best}
+	return PoolShare{Index: index, Amount: amount, Sum: l.sum, Best: l.best}
 }
 
 // AppendText appends "<index>:<amount>:<sum>:<best>", amounts in fen.
-func (l Loaded) AppendText(b []byte) []byte {
+func (l PoolShare) AppendText(b []byte) []byte {
 	b = append(strconv.AppendInt(b, int64(l.Index), 10), ':')
 	b = append(strconv.AppendInt(b, int64(l.Amount), 10), ':')
 	b = append(strconv.AppendInt(b, int64(l.Sum), 10), ':')

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// ErrAuditText means that an audit entry holds text that is not UTF-8. JSON would
+// ErrAuditNotUTF8 means that an audit entry holds text that is not UTF-8. JSON would
 // write all such bytes alike, so the hash would not tell them apart.
-var ErrAuditText = errors.New("audit entry is not UTF-8")
+var ErrAuditNotUTF8 = errors.New("audit entry is not UTF-8")
 
 // AuditHash is the hash of an audit entry. The zero value stands before the first.
 type AuditHash [sha256.Size]byte
@@ -34,13 +34,13 @@ type AuditEntry struct {
 
 // Sum computes the hash that the entry has to have behind the one with the hash
 // prev: SHA-256 of prev and the JSON array of every other member. Whoever changes,
-// removes, adds or moves an entry breaks the chain there. Errors: ErrAuditText,
+// removes, adds or moves an entry breaks the chain there. Errors: ErrAuditNotUTF8,
 // and a time that JSON cannot write.
 func (e AuditEntry) Sum(prev AuditHash) (AuditHash, error) {
 	members := []any{e.Seq, e.At.UTC(), e.Actor, e.Role, e.KeyID, e.Action, e.Subject, e.Reason, e.Before, e.After}
 	for _, m := range members {
 		if text, ok := m.(string); ok && !utf8.ValidString(text) {
-			return AuditHash{}, fmt.Errorf("entry %d: %w", e.Seq, ErrAuditText)
+			return AuditHash{}, fmt.Errorf("entry %d: %w", e.Seq, ErrAuditNotUTF8)
 		}
 	}
 	text, err := json.Marshal(members)

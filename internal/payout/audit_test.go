@@ -71,7 +71,7 @@ func TestAuditSumCovers(t *testing.T) {
 	}
 	bad := auditEntry(7)
 	bad.Subject = "\xff"
-	if _, err := bad.Sum(payout.AuditHash{}); !errors.Is(err, payout.ErrAuditText) {
+	if _, err := bad.Sum(payout.AuditHash{}); !errors.Is(err, payout.ErrAuditNotUTF8) {
 		t.Errorf("bytes that JSON writes like others: %v", err)
 	}
 }

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-func (s *script) begins(want Numbering) *script {
+func (s *script) begins(want OrderNoChoice) *script {
 	s.t.Helper()
-	if got := Begin(s.p, s.attempts, s.now); got != want {
+	if got := ChooseOrderNo(s.p, s.attempts, s.now); got != want {
 		s.t.Fatalf("%s: numbering %d, want %d", s.p.Status, got, want)
 	}
 	return s
 }
 
 func TestR5_FirstNumber(t *testing.T) {
-	s := story(t, KindPayout).begins(NumberNew).next(ActionSend, 0).sends("")
+	s := story(t, KindPayout).begins(NewOrderNo).next(ActionSend, 0).sends("")
 	if a := s.attempts[0]; a.OrderNo != OrderNo(s.p.ID, 1) || a.Sends != 1 || s.p.Attempt != 1 || string(a.Request) != "request" ||
-		!a.AskUntil.Equal(t0.Add(limits.Remembers-24*time.Hour)) || !a.StartedAt.Equal(t0) ||
+		!a.QueryUntil.Equal(t0.Add(limits.Remembers-24*time.Hour)) || !a.StartedAt.Equal(t0) ||
 		!a.NotedUntil.Equal(t0.Add(LeaveWithin+limits.LandingWindow)) {
 		t.Errorf("%+v", a)
 	}
 	for _, status := range Statuses {
 		if status != StatusPending {
-			if got := Begin(Payment{Status: status}, nil, t0); got != NumberNone {
+			if got := ChooseOrderNo(Payment{Status: status}, nil, t0); got != NoOrderNo {
 				t.Errorf("%s without attempts: %d", status, got)
 			}
 		}
@@ -33,10 +33,10 @@ func TestR5_FirstNumber(t *testing.T) {
 // TestR5_NewNumberOnlyWhenAllAreFinal: after a decision every earlier number is
 // asked about, whatever it said before.
 func TestR5_NewNumberOnlyWhenAllAreFinal(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).begins(NumberNone).retries()
-	s.next(ActionAsk, 1).begins(NumberNone).asks(1, ObsNoAnswer).begins(NumberNone).asks(1, ObsUnknown).begins(NumberNone).is(StatusPending)
-	s.asks(1, ObsDeclined).next(ActionSend, 0).begins(NumberNew).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed).retries()
-	s.next(ActionAsk, 1).asks(1, ObsDeclined).next(ActionAsk, 2).begins(NumberNone).asks(2, ObsDeclined).begins(NumberNew).sends(ObsSucceeded)
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).begins(NoOrderNo).retries()
+	s.next(ActionQuery, 1).begins(NoOrderNo).asks(1, ObsNoAnswer).begins(NoOrderNo).asks(1, ObsUnknown).begins(NoOrderNo).is(StatusPending)
+	s.asks(1, ObsDeclined).next(ActionSend, 0).begins(NewOrderNo).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed).retries()
+	s.next(ActionQuery, 1).asks(1, ObsDeclined).next(ActionQuery, 2).begins(NoOrderNo).asks(2, ObsDeclined).begins(NewOrderNo).sends(ObsSucceeded)
 	if s.is(StatusPaid).owes(0).broke(); s.p.Attempt != 3 || s.attempts[2].OrderNo != OrderNo(s.p.ID, 3) {
 		t.Errorf("attempt %d, %+v", s.p.Attempt, s.attempts)
 	}
@@ -44,22 +44,22 @@ func TestR5_NewNumberOnlyWhenAllAreFinal(t *testing.T) {
 
 func TestR5_ReturnedIsFinal(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).is(StatusReturned).owes(amount).retries()
-	s.asks(1, ObsReturned).begins(NumberNew).sends(ObsSucceeded).is(StatusPaid).owes(0).broke()
+	s.asks(1, ObsReturned).begins(NewOrderNo).sends(ObsSucceeded).is(StatusPaid).owes(0).broke()
 }
 
 // TestR5_QueryBeforeTheDecisionDoesNotCount: its answer comes after the decision, but it was put before.
 func TestR5_QueryBeforeTheDecisionDoesNotCount(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined)
-	stale := said(SourceAsk, s.attempt(1).OrderNo, ObsDeclined)
+	stale := said(SourceQuery, s.attempt(1).OrderNo, ObsDeclined)
 	stale.StartedAt = s.now
 	s.retries()
 	s.must(s.settle(1, stale))
-	s.begins(NumberNone).next(ActionAsk, 1).asks(1, ObsDeclined).begins(NumberNew)
+	s.begins(NoOrderNo).next(ActionQuery, 1).asks(1, ObsDeclined).begins(NewOrderNo)
 }
 
 func TestR5_SameNumberAfterNeverReceived(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).retries()
-	s.asks(1, ObsNeverReceived).begins(NumberSame).sends(ObsSucceeded).is(StatusPaid).owes(0)
+	s.asks(1, ObsNeverReceived).begins(SameOrderNo).sends(ObsSucceeded).is(StatusPaid).owes(0)
 	if len(s.attempts) != 1 || s.attempts[0].Sends != 2 {
 		t.Errorf("%+v", s.attempts)
 	}
@@ -72,28 +72,28 @@ func TestR5_OneThatSucceededSettles(t *testing.T) {
 		t.Errorf("attempt %d", s.p.Attempt)
 	}
 	// After two confirmed refusals one statement is not enough.
-	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsSucceeded).is(StatusUnknown).begins(NumberNone)
+	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsSucceeded).is(StatusUnknown).begins(NoOrderNo)
 	s.asks(1, ObsSucceeded).is(StatusPaid).broke(BreakContradiction)
 }
 
 func TestR5_AnythingElseIsUnknown(t *testing.T) {
 	failed := func() *script { return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries() }
-	failed().asks(1, ObsPending).is(StatusUnknown).begins(NumberNone)
-	failed().asks(1, ObsNeedsRecipient).is(StatusUnknown).begins(NumberNone)
+	failed().asks(1, ObsPending).is(StatusUnknown).begins(NoOrderNo)
+	failed().asks(1, ObsNeedsRecipient).is(StatusUnknown).begins(NoOrderNo)
 	// Said once against another word of before: asked again before a new number.
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).retries()
-	s.asks(1, ObsDeclined).begins(NumberNone).next(ActionAsk, 1).asks(1, ObsDeclined).begins(NumberNew)
+	s.asks(1, ObsDeclined).begins(NoOrderNo).next(ActionQuery, 1).asks(1, ObsDeclined).begins(NewOrderNo)
 	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).retries()
-	s.asks(1, ObsReturned).begins(NumberNone).next(ActionAsk, 1).asks(1, ObsReturned).begins(NumberNew)
+	s.asks(1, ObsReturned).begins(NoOrderNo).next(ActionQuery, 1).asks(1, ObsReturned).begins(NewOrderNo)
 }
 
 // TestR5_ReturnedThatIsPaidAgain: the provider says the returned money has moved
 // after all. Nothing is sent, nothing is booked twice, a person has to look.
 func TestR5_ReturnedThatIsPaidAgain(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries()
-	s.asks(1, ObsSucceeded).is(StatusUnknown).broke(BreakContradiction).begins(NumberNone)
+	s.asks(1, ObsSucceeded).is(StatusUnknown).broke(BreakContradiction).begins(NoOrderNo)
 	for range 20 {
-		s.after(time.Hour).asks(1, ObsSucceeded).is(StatusUnknown).begins(NumberNone).next(ActionAsk, 1)
+		s.after(time.Hour).asks(1, ObsSucceeded).is(StatusUnknown).begins(NoOrderNo).next(ActionQuery, 1)
 	}
 	n := len(s.posted)
 	if s.asks(1, ObsReturned).is(StatusReturned).owes(amount); len(s.posted) != n {
@@ -102,8 +102,8 @@ func TestR5_ReturnedThatIsPaidAgain(t *testing.T) {
 	// The same for everything else it may say of a returned order.
 	for _, kind := range []ObservationKind{ObsPending, ObsNeedsRecipient, ObsDeclined, ObsNeverReceived} {
 		s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, kind)
-		s.is(StatusUnknown).begins(NumberNone)
-		if s.asks(1, kind); s.p.Status != StatusUnknown || s.step().Do != ActionAsk {
+		s.is(StatusUnknown).begins(NoOrderNo)
+		if s.asks(1, kind); s.p.Status != StatusUnknown || s.step().Do != ActionQuery {
 			t.Errorf("%s: %s, %+v", kind, s.p.Status, s.step())
 		}
 		s.asks(1, ObsReturned).is(StatusReturned).owes(amount)
@@ -119,49 +119,49 @@ func TestR5_ReturnedThatIsPaidAgain(t *testing.T) {
 
 func TestR5_AskUntil(t *testing.T) {
 	old := limits.Remembers - 24*time.Hour
-	s := story(t, KindPayout).sends(ObsNoAnswer).after(old).asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionAsk, 1).begins(NumberNone)
+	s := story(t, KindPayout).sends(ObsNoAnswer).after(old).asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionQuery, 1).begins(NoOrderNo)
 	s.asks(1, ObsSucceeded).is(StatusPaid)
 	// Due to be sent again, but the time is over.
-	s = story(t, KindPayout).sends(ObsNoAnswer).asks(1, ObsNeverReceived).begins(NumberSame).after(old - time.Nanosecond).begins(NumberSame)
-	s.after(time.Nanosecond).begins(NumberNone)
+	s = story(t, KindPayout).sends(ObsNoAnswer).asks(1, ObsNeverReceived).begins(SameOrderNo).after(old - time.Nanosecond).begins(SameOrderNo)
+	s.after(time.Nanosecond).begins(NoOrderNo)
 	if no, err := s.send(); no != "" || err != nil {
 		t.Fatal(no, err)
 	}
-	s.is(StatusUnknown).next(ActionAsk, 1)
+	s.is(StatusUnknown).next(ActionQuery, 1)
 	// Refused and never received, after it: proves nothing. People decide from unknown.
-	story(t, KindPayout).sends(ObsDeclined).after(old).asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionAsk, 1)
+	story(t, KindPayout).sends(ObsDeclined).after(old).asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionQuery, 1)
 	// A decision about a number too old to be sent.
-	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).after(old).retries().asks(1, ObsNeverReceived).begins(NumberNone)
+	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).after(old).retries().asks(1, ObsNeverReceived).begins(NoOrderNo)
 	if no, err := s.send(); no != "" || err != nil {
 		t.Fatal(no, err)
 	}
 	s.is(StatusUnknown)
 	// What was confirmed final before stays final when the provider has forgotten it.
-	story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).after(old).retries().asks(1, ObsNeverReceived).begins(NumberNew)
-	story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).after(old).retries().asks(1, ObsNeverReceived).begins(NumberNew)
+	story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).after(old).retries().asks(1, ObsNeverReceived).begins(NewOrderNo)
+	story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).after(old).retries().asks(1, ObsNeverReceived).begins(NewOrderNo)
 }
 
 // TestR5_NumbersEnd: two digits are all there are.
 func TestR5_NumbersEnd(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined)
 	for no := 2; no <= MaxAttempts; no++ {
-		s.begins(NumberNew)
+		s.begins(NewOrderNo)
 		a := s.attempts[0]
 		a.No, a.OrderNo = no, OrderNo(s.p.ID, no)
 		s.attempts = append(s.attempts, a)
 	}
-	s.begins(NumberNone)
+	s.begins(NoOrderNo)
 	if no, err := s.send(); no != "" || err != nil || s.p.Status != StatusUnknown {
 		t.Fatal(no, err, s.p.Status)
 	}
 }
 
 func TestR3_NotedSendIsAskedAbout(t *testing.T) {
-	s := story(t, KindPayout).sends("").next(ActionAsk, 1).begins(NumberNone)
+	s := story(t, KindPayout).sends("").next(ActionQuery, 1).begins(NoOrderNo)
 	if no, err := s.send(); no != "" || err != nil {
 		t.Fatal("sent twice under one note", no, err)
 	}
-	s.asks(1, ObsNoAnswer).begins(NumberNone).asks(1, ObsNeverReceived).begins(NumberSame)
+	s.asks(1, ObsNoAnswer).begins(NoOrderNo).asks(1, ObsNeverReceived).begins(SameOrderNo)
 }
 
 func TestR3_NextOfEveryStatus(t *testing.T) {
@@ -169,19 +169,19 @@ func TestR3_NextOfEveryStatus(t *testing.T) {
 		s := story(t, KindPayout)
 		past.live(s)
 		step := s.step()
-		wanted := slices.ContainsFunc(s.attempts, func(a Attempt) bool { return a.AskRequested })
+		wanted := slices.ContainsFunc(s.attempts, func(a Attempt) bool { return a.QueryRequested })
 		if (s.p.Status.Open() || wanted) == (step.Do == ActionEnd) {
 			t.Errorf("%s: %s, next %+v", past.name, s.p.Status, step)
 		}
 		// A notification, or a person, wants it asked: whatever the status.
-		s.attempts[0].AskRequested, s.attempts[0].NextAt = true, s.now // as the store does
+		s.attempts[0].QueryRequested, s.attempts[0].NextAt = true, s.now // as the store does
 		// Without an answer it is wanted on; the number that is under way is due meanwhile.
-		own := ActionAsk
+		own := ActionQuery
 		if step.Do == ActionSend && s.p.Status != StatusPending {
 			own = ActionSend
 		}
-		s.next(ActionAsk, 1).asks(1, ObsNoAnswer).next(own, len(s.attempts))
-		if a := s.attempt(1); !a.AskRequested || !a.NextAt.After(s.now) {
+		s.next(ActionQuery, 1).asks(1, ObsNoAnswer).next(own, len(s.attempts))
+		if a := s.attempt(1); !a.QueryRequested || !a.NextAt.After(s.now) {
 			t.Errorf("%s: an unanswered question is asked again at once", past.name)
 		}
 	}
@@ -216,7 +216,7 @@ func TestPausesOfARecipient(t *testing.T) {
 			t.Fatalf("after %v: a pause of %v after one of %v", age, pause, last)
 		}
 		s.now, last = step.At, pause
-		s.answers(SourceAsk, 1, ObsNeedsRecipient)
+		s.answers(SourceQuery, 1, ObsNeedsRecipient)
 		if questions++; questions > 400 {
 			t.Fatalf("%d questions within %v", questions, age)
 		}
@@ -283,29 +283,29 @@ func TestRetryAfterIsKept(t *testing.T) {
 		t.Errorf("again at %v", at)
 	}
 	s = story(t, KindPayout).sends("")
-	o.Source = SourceAsk
+	o.Source = SourceQuery
 	s.must(s.settle(1, o))
-	if at := s.next(ActionAsk, 1).step().At; !at.Equal(s.now.Add(time.Hour)) {
+	if at := s.next(ActionQuery, 1).step().At; !at.Equal(s.now.Add(time.Hour)) {
 		t.Errorf("asked again at %v", at)
 	}
 }
 
 // TestR5_BookedIsNeverSent: whatever its row says is next.
 func TestR5_BookedIsNeverSent(t *testing.T) {
-	a := Attempt{No: 1, Sends: 1, Next: ActionSend, AskUntil: t0.Add(time.Hour), Statement: ObsNeverReceived, AskedAt: t0}
+	a := Attempt{No: 1, Sends: 1, Next: ActionSend, QueryUntil: t0.Add(time.Hour), Statement: ObsNeverReceived, QueriedAt: t0}
 	for _, status := range []Status{StatusSending, StatusUnknown, StatusPending} {
 		p := Payment{Status: status, Attempt: 1, DecidedAt: t0.Add(-time.Minute)}
 		a.Booked = false
-		if got := Begin(p, []Attempt{a}, t0); got != NumberSame {
+		if got := ChooseOrderNo(p, []Attempt{a}, t0); got != SameOrderNo {
 			t.Errorf("%s: %d", status, got)
 		}
 		a.Booked = true
-		if got := Begin(p, []Attempt{a}, t0); got != NumberNone {
+		if got := ChooseOrderNo(p, []Attempt{a}, t0); got != NoOrderNo {
 			t.Errorf("%s, booked: %d", status, got)
 		}
 	}
 	a.Booked, a.OpenUntil = false, t0.Add(time.Second)
-	if got := Begin(Payment{Status: StatusPending, Attempt: 1, DecidedAt: t0.Add(-time.Minute)}, []Attempt{a}, t0); got != NumberNone {
+	if got := ChooseOrderNo(Payment{Status: StatusPending, Attempt: 1, DecidedAt: t0.Add(-time.Minute)}, []Attempt{a}, t0); got != NoOrderNo {
 		t.Errorf("open: %d", got)
 	}
 }
@@ -315,8 +315,8 @@ func TestR5_BookedIsNeverSent(t *testing.T) {
 // payment when it says so twice: nothing has been sent since.
 func TestR5_EveryNumberIsAskedAgain(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined)
-	s.sends(ObsDeclined).asks(2, ObsDeclined).retries().asks(1, ObsSucceeded).broke(BreakContradiction).is(StatusPending).next(ActionAsk, 1)
-	if n := Begin(s.p, s.attempts, s.now); n != NumberNone {
+	s.sends(ObsDeclined).asks(2, ObsDeclined).retries().asks(1, ObsSucceeded).broke(BreakContradiction).is(StatusPending).next(ActionQuery, 1)
+	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NoOrderNo {
 		t.Errorf("begins %d", n)
 	}
 	s.asks(1, ObsSucceeded).is(StatusPaid).owes(0).next(ActionEnd, 0)
@@ -329,7 +329,7 @@ func TestR5_EveryNumberIsAskedAgain(t *testing.T) {
 func TestEndedIsAskedAbout(t *testing.T) {
 	for _, last := range []ObservationKind{ObsSucceeded, ObsReturned} {
 		s := story(t, KindPayout).sends(ObsNotSent).next(ActionSend, 1).asks(1, last)
-		if a := s.attempt(1); a.Next != ActionAsk {
+		if a := s.attempt(1); a.Next != ActionQuery {
 			t.Errorf("%s: next %s", last, a.Next)
 		}
 	}

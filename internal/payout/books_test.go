@@ -10,31 +10,31 @@ import (
 // TestR13_BooksAreJudged: what is known of the number decides, once and for all.
 func TestR13_BooksAreJudged(t *testing.T) {
 	now, then := time.Now(), time.Now().Add(-time.Hour)
-	normal := Books{Number: 5, State: BooksNormal, BeatAt: then}
-	restored := Books{Number: 5, State: BooksRestored, BeatAt: then, Known: 6, RestoredAt: now}
+	normal := MySQLState{Heartbeat: 5, State: MySQLNormal, HeartbeatAt: then}
+	restored := MySQLState{Heartbeat: 5, State: MySQLRestored, HeartbeatAt: then, Known: 6, RestoredAt: now}
 	for name, tc := range map[string]struct {
-		before Books
+		before MySQLState
 		known  int64
 		rise   bool
-		want   Books
+		want   MySQLState
 	}{
 		"equal":                {normal, 5, false, normal},
-		"equal, rises":         {normal, 5, true, Books{Number: 6, State: BooksNormal, BeatAt: now}},
-		"nobody knows":         {normal, 0, true, Books{Number: 6, State: BooksNormal, BeatAt: now}},
+		"equal, rises":         {normal, 5, true, MySQLState{Heartbeat: 6, State: MySQLNormal, HeartbeatAt: now}},
+		"nobody knows":         {normal, 0, true, MySQLState{Heartbeat: 6, State: MySQLNormal, HeartbeatAt: now}},
 		"lower":                {normal, 6, false, restored},
 		"lower, does not rise": {normal, 6, true, restored},
-		"nothing ever beat":    {Books{State: BooksNormal}, 1, true, Books{State: BooksRestored, Known: 1, RestoredAt: now}},
+		"nothing ever beat":    {MySQLState{State: MySQLNormal}, 1, true, MySQLState{State: MySQLRestored, Known: 1, RestoredAt: now}},
 		"stays restored":       {restored, 0, true, restored},
-		"restored, more is known": {Books{Number: 5, State: BooksRestored, BeatAt: then, Known: 6, RestoredAt: then}, 9, true,
-			Books{Number: 5, State: BooksRestored, BeatAt: then, Known: 9, RestoredAt: now}},
+		"restored, more is known": {MySQLState{Heartbeat: 5, State: MySQLRestored, HeartbeatAt: then, Known: 6, RestoredAt: then}, 9, true,
+			MySQLState{Heartbeat: 5, State: MySQLRestored, HeartbeatAt: then, Known: 9, RestoredAt: now}},
 	} {
-		if got := tc.before.Judge(tc.known, tc.rise, now); got != tc.want {
+		if got := tc.before.CheckRestored(tc.known, tc.rise, now); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
 	}
 	for _, known := range []int64{0, 6, 70} {
 		got := restored.Recovered(known, now)
-		if got.State != BooksNormal || got.Number <= max(known, 6) || got.Judge(max(known, 6), false, now) != got {
+		if got.State != MySQLNormal || got.Heartbeat <= max(known, 6) || got.CheckRestored(max(known, 6), false, now) != got {
 			t.Errorf("recovered, %d is known: %+v", known, got)
 		}
 	}
@@ -53,21 +53,21 @@ func TestR13_NumbersArePutBack(t *testing.T) {
 		switch status {
 		case StatusPending, StatusFailed, StatusReturned, StatusUnknown:
 			if err != nil || p.Status != StatusUnknown || p.Attempt != 2 || p.Deciding != "" || p.Failure != nil || a.Sends != 1 ||
-				a.Next != ActionAsk ||
-				a.Booked || a.Statement != "" || !a.open(now) || !a.AskUntil.Equal(now.Add(-time.Hour+29*24*time.Hour)) {
+				a.Next != ActionQuery ||
+				a.Booked || a.Statement != "" || !a.open(now) || !a.QueryUntil.Equal(now.Add(-time.Hour+29*24*time.Hour)) {
 				t.Errorf("%s: %+v, %+v, %v", status, p, a, err)
 			}
-			if Begin(p, []Attempt{{No: 1}, a}, now) != NumberNone {
+			if ChooseOrderNo(p, []Attempt{{No: 1}, a}, now) != NoOrderNo {
 				t.Errorf("%s: a number that was put back may be sent", status)
 			}
 		case StatusPaid: // under number 1; what moved under 2 is nobody's
-			if err != nil || p.Status != StatusPaid || p.Attempt != 1 || a.Sends != 1 || a.Next != ActionAsk ||
-				Begin(p, []Attempt{{No: 1}, a}, now) != NumberNone {
+			if err != nil || p.Status != StatusPaid || p.Attempt != 1 || a.Sends != 1 || a.Next != ActionQuery ||
+				ChooseOrderNo(p, []Attempt{{No: 1}, a}, now) != NoOrderNo {
 				t.Errorf("%s: %+v, %+v, %v", status, p, a, err)
 			}
-			s, err := Settle(p, a, Observation{Source: SourceAsk, Kind: ObsSucceeded, OrderNo: a.OrderNo, StartedAt: now, EndedAt: now}, now)
-			if err != nil || len(s.Breaks) != 1 || s.Breaks[0].Kind != BreakSecondSuccess || len(s.Postings) != 1 ||
-				s.Postings[0].Kind != PostSecondSuccess {
+			s, err := Settle(p, a, Observation{Source: SourceQuery, Kind: ObsSucceeded, OrderNo: a.OrderNo, StartedAt: now, EndedAt: now}, now)
+			if err != nil || len(s.Breaks) != 1 || s.Breaks[0].Kind != BreakSecondSuccess || len(s.Transfers) != 1 ||
+				s.Transfers[0].Kind != PostSecondSuccess {
 				t.Errorf("%s twice: %+v, %v", status, s, err)
 			}
 		default:
@@ -139,11 +139,11 @@ func TestR13_SentAgainSinceTheBackup(t *testing.T) {
 			}
 			if p.Status != StatusUnknown || p.Attempt != 1 || p.Deciding != "" || p.Failure != nil || a.Sends != 3 || a.Statement != "" ||
 				a.Forgotten || !a.open(now) ||
-				Begin(p, []Attempt{a}, now) != NumberNone {
+				ChooseOrderNo(p, []Attempt{a}, now) != NoOrderNo {
 				t.Errorf("%s: %+v, %+v", status, p, a)
 			}
-			s, err := Settle(p, a, Observation{Source: SourceAsk, Kind: ObsSucceeded, OrderNo: a.OrderNo, StartedAt: now, EndedAt: now}, now)
-			if err != nil || s.Payment.Status != StatusPaid || len(s.Breaks) != 0 || len(s.Postings) != 1 {
+			s, err := Settle(p, a, Observation{Source: SourceQuery, Kind: ObsSucceeded, OrderNo: a.OrderNo, StartedAt: now, EndedAt: now}, now)
+			if err != nil || s.Payment.Status != StatusPaid || len(s.Breaks) != 0 || len(s.Transfers) != 1 {
 				t.Errorf("%s, paid: %+v, %v", status, s, err)
 			}
 		}

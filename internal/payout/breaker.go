@@ -47,20 +47,20 @@ const (
 	// One account that behaves badly must not stop everybody, nor must orders whose
 	// first calls get lost: only a row of different payments opens the breaker, none
 	// of which had a good answer, each with so many calls in vain.
-	lowBalanceRow   = 3
-	lowBalanceTries = 1
-	outageRow       = 5
-	outageTries     = 3
-	// rowAge is how old the first of them may be.
-	rowAge = time.Minute
+	lowBalancePayments = 3
+	lowBalanceCalls    = 1
+	outagePayments     = 5
+	outageCalls        = 3
+	// failureWindow is how old the first of them may be.
+	failureWindow = time.Minute
 
 	breakerFirstPause = 500 * time.Millisecond
 	breakerPauseCap   = 15 * time.Second
-	// probeLife is how long the one call that tries is waited for. Above the
+	// probeLease is how long the one call that tries is waited for. Above the
 	// longest payment call; who was let through and died holds up nobody longer.
-	probeLife = 10 * time.Second
-	// probeLook is when to look again while that call is under way.
-	probeLook = 250 * time.Millisecond
+	probeLease = 10 * time.Second
+	// probePoll is when to look again while that call is under way.
+	probePoll = 250 * time.Millisecond
 )
 
 // Breaker is a circuit breaker for one operation of one provider. Closed it lets
@@ -72,19 +72,19 @@ const (
 // in another, perhaps of another process, perhaps never: a probe is a lease that
 // runs out. Breakers made for one function call stay half-open for ever then.
 type Breaker struct {
-	trouble Trouble        // of the row, and why it is open
-	row     map[string]int // calls in vain by payment
-	rowFrom time.Time
-	tried   string // the payment of the last call that tried in vain
+	trouble      Trouble        // of the row, and why it is open
+	failures     map[string]int // calls in vain by payment
+	failingSince time.Time
+	lastFailed   string // the payment of the last call that tried in vain
 
-	opened time.Time // zero: closed
-	tries  int       // how often it has opened in a row
-	until  time.Time // nothing goes out before
-	probe  time.Time // the lease of the call that tries
+	opened   time.Time // zero: closed
+	openings int       // how often it has opened in a row
+	until    time.Time // nothing goes out before
+	probe    time.Time // the lease of the call that tries
 }
 
 // Why returns what keeps the breaker open, TroubleNone while it is closed.
-func (b *Breaker) Why() Trouble {
+func (b *Breaker) Cause() Trouble {
 	if b.opened.IsZero() {
 		return TroubleNone
 	}
@@ -100,9 +100,9 @@ func (b *Breaker) Admit(now time.Time) (wait time.Duration, ok bool) {
 	case now.Before(b.until):
 		return b.until.Sub(now), false
 	case now.Before(b.probe):
-		return min(probeLook, b.probe.Sub(now)), false
+		return min(probePoll, b.probe.Sub(now)), false
 	}
-	b.probe = now.Add(probeLife)
+	b.probe = now.Add(probeLease)
 	return 0, true
 }
 
@@ -114,7 +114,7 @@ func (b *Breaker) Cancel() { b.probe = time.Time{} }
 func (b *Breaker) Report(payment string, o Observation, now time.Time) (changed bool) {
 	trouble, says := TroubleOf(o)
 	if b.opened.IsZero() {
-		return says && b.note(payment, trouble, now)
+		return says && b.countFailure(payment, trouble, now)
 	}
 	if o.StartedAt.Before(b.opened) {
 		return false // let through before: nothing new
@@ -127,7 +127,7 @@ func (b *Breaker) Report(payment string, o Observation, now time.Time) (changed 
 	if says {
 		b.trouble = trouble
 	}
-	b.tried = payment
+	b.lastFailed = payment
 	b.open(now)
 	return false
 }
@@ -136,40 +136,40 @@ func (b *Breaker) Report(payment string, o Observation, now time.Time) (changed 
 // provider has the order shows that a send worked whose answer was lost; a query
 // without an answer is one more call in vain. It reports whether the breaker has
 // opened or closed by it.
-func (b *Breaker) Asked(payment string, o Observation, now time.Time) (changed bool) {
+func (b *Breaker) ReportQuery(payment string, o Observation, now time.Time) (changed bool) {
 	closed := b.opened.IsZero()
 	switch o.Kind {
 	case ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsReturned:
-		if !closed && b.tried == payment {
+		if !closed && b.lastFailed == payment {
 			*b = Breaker{}
 			return true
 		}
-		delete(b.row, payment)
+		delete(b.failures, payment)
 	case ObsUnknown, ObsNoAnswer, ObsNotSent:
 		// Only of a payment whose send was in vain: questions about others say nothing of sends.
-		if _, known := b.row[payment]; closed && known {
-			return b.note(payment, TroubleOutage, now)
+		if _, known := b.failures[payment]; closed && known {
+			return b.countFailure(payment, TroubleOutage, now)
 		}
 	}
 	return false
 }
 
 // note keeps a row of troubles while closed and opens when it is long enough.
-func (b *Breaker) note(payment string, trouble Trouble, now time.Time) bool {
+func (b *Breaker) countFailure(payment string, trouble Trouble, now time.Time) bool {
 	if trouble == TroubleNone {
 		*b = Breaker{}
 		return false
 	}
-	if trouble != b.trouble || now.Sub(b.rowFrom) > rowAge {
-		*b = Breaker{trouble: trouble, row: map[string]int{}, rowFrom: now}
+	if trouble != b.trouble || now.Sub(b.failingSince) > failureWindow {
+		*b = Breaker{trouble: trouble, failures: map[string]int{}, failingSince: now}
 	}
-	b.row[payment]++
-	enough, tries := outageRow, outageTries
+	b.failures[payment]++
+	enough, tries := outagePayments, outageCalls
 	if trouble == TroubleLowBalance {
-		enough, tries = lowBalanceRow, lowBalanceTries
+		enough, tries = lowBalancePayments, lowBalanceCalls
 	}
 	in := 0
-	for _, n := range b.row {
+	for _, n := range b.failures {
 		if n >= tries {
 			in++
 		}
@@ -177,13 +177,13 @@ func (b *Breaker) note(payment string, trouble Trouble, now time.Time) bool {
 	if in < enough {
 		return false
 	}
-	b.row = nil
+	b.failures = nil
 	b.opened = now
 	b.open(now)
 	return true
 }
 
 func (b *Breaker) open(now time.Time) {
-	b.until = now.Add(min(breakerFirstPause<<min(b.tries, 10), breakerPauseCap))
-	b.tries++
+	b.until = now.Add(min(breakerFirstPause<<min(b.openings, 10), breakerPauseCap))
+	b.openings++
 }

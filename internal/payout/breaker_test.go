@@ -18,14 +18,14 @@ func at(o Observation, now time.Time) Observation {
 func troubled(t *testing.T, o Observation, now time.Time) *Breaker {
 	t.Helper()
 	b := new(Breaker)
-	for i := 0; b.Why() == TroubleNone; i++ {
-		if i > outageRow*outageTries {
+	for i := 0; b.Cause() == TroubleNone; i++ {
+		if i > outagePayments*outageCalls {
 			t.Fatal("the breaker does not open")
 		}
 		if _, ok := b.Admit(now); !ok {
 			t.Fatal("a closed breaker refuses")
 		}
-		b.Report(fmt.Sprint("p", i%outageRow), at(o, now), now)
+		b.Report(fmt.Sprint("p", i%outagePayments), at(o, now), now)
 	}
 	return b
 }
@@ -97,7 +97,7 @@ func TestBreakerOpens(t *testing.T) {
 			TroubleNone},
 		"a rate limit between says nothing": {join(thrice(silent, "a", "b", "c", "d"), row(limited, "z"), thrice(silent, "e")), TroubleOutage},
 		"too long ago": {join(thrice(silent, "a", "b", "c", "d"), row(silent, "e", "e"),
-			[]said{{"e", silent, rowAge + time.Second}}), TroubleNone},
+			[]said{{"e", silent, failureWindow + time.Second}}), TroubleNone},
 		"two kinds": {join(row(lowBalance, "a", "b"), row(silent, "c"), row(lowBalance, "d")), TroubleNone},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestBreakerOpens(t *testing.T) {
 				now = now.Add(s.after)
 				b.Report(s.payment, at(s.o, now), now)
 			}
-			if b.Why() != tc.want {
-				t.Errorf("%q, want %q", b.Why(), tc.want)
+			if b.Cause() != tc.want {
+				t.Errorf("%q, want %q", b.Cause(), tc.want)
 			}
 			if _, ok := b.Admit(now); ok != (tc.want == TroubleNone) {
 				t.Errorf("admitted: %v", ok)
@@ -131,7 +131,7 @@ func TestBreakerProbes(t *testing.T) {
 		if _, ok := b.Admit(now); !ok {
 			t.Fatalf("round %d: nobody may try", i)
 		}
-		if wait, ok := b.Admit(now); ok || wait <= 0 || wait > probeLook {
+		if wait, ok := b.Admit(now); ok || wait <= 0 || wait > probePoll {
 			t.Fatalf("round %d: a second one tries: %v %v", i, wait, ok)
 		}
 		if b.Report("p", at(lowBalance, now), now) {
@@ -142,7 +142,7 @@ func TestBreakerProbes(t *testing.T) {
 	if _, ok := b.Admit(now); !ok {
 		t.Fatal("nobody may try")
 	}
-	if !b.Report("p", at(Observation{Kind: ObsSucceeded}, now), now) || b.Why() != TroubleNone {
+	if !b.Report("p", at(Observation{Kind: ObsSucceeded}, now), now) || b.Cause() != TroubleNone {
 		t.Fatal("a good try does not close it")
 	}
 	for range 100 {
@@ -166,10 +166,10 @@ func TestBreakerProbeIsALease(t *testing.T) {
 	if _, ok := b.Admit(now); !ok {
 		t.Fatal("a turn that was given back is lost")
 	}
-	if _, ok := b.Admit(now.Add(probeLife - time.Millisecond)); ok {
+	if _, ok := b.Admit(now.Add(probeLease - time.Millisecond)); ok {
 		t.Fatal("two try at once")
 	}
-	if _, ok := b.Admit(now.Add(probeLife)); !ok {
+	if _, ok := b.Admit(now.Add(probeLease)); !ok {
 		t.Fatal("a try that was never reported blocks for ever")
 	}
 }
@@ -180,7 +180,7 @@ func TestBreakerIgnoresTheLate(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	b := troubled(t, lowBalance, now)
 	for _, o := range []Observation{{Kind: ObsSucceeded}, lowBalance} {
-		if b.Report("late", at(o, now.Add(-time.Millisecond)), now) || b.Why() != TroubleLowBalance {
+		if b.Report("late", at(o, now.Add(-time.Millisecond)), now) || b.Cause() != TroubleLowBalance {
 			t.Errorf("%s of before changed it", o.Kind)
 		}
 	}
@@ -197,39 +197,39 @@ func TestBreakerHearsQueries(t *testing.T) {
 	b := new(Breaker)
 	for i := range 100 { // replies get lost, one after the other
 		p := fmt.Sprint("p", i)
-		for range outageTries {
-			if b.Report(p, at(silent, now), now) || b.Asked(p, has, now) {
+		for range outageCalls {
+			if b.Report(p, at(silent, now), now) || b.ReportQuery(p, has, now) {
 				t.Fatal("lost replies open it")
 			}
 		}
 	}
 	b = new(Breaker)
 	opened := false
-	for i := range outageRow {
+	for i := range outagePayments {
 		p := fmt.Sprint("p", i)
 		b.Report(p, at(silent, now), now)
-		for range outageTries - 1 {
-			if b.Asked("another", silent, now) {
+		for range outageCalls - 1 {
+			if b.ReportQuery("another", silent, now) {
 				t.Fatal("a question about somebody else counts")
 			}
-			if b.Asked(p, Observation{Kind: ObsNeverReceived}, now) {
+			if b.ReportQuery(p, Observation{Kind: ObsNeverReceived}, now) {
 				t.Fatal("never received says nothing")
 			}
-			opened = b.Asked(p, silent, now) || opened
+			opened = b.ReportQuery(p, silent, now) || opened
 		}
 	}
-	if !opened || b.Why() != TroubleOutage {
-		t.Fatalf("sends and queries in vain: %q", b.Why())
+	if !opened || b.Cause() != TroubleOutage {
+		t.Fatalf("sends and queries in vain: %q", b.Cause())
 	}
 	now = now.Add(breakerFirstPause)
 	if _, ok := b.Admit(now); !ok {
 		t.Fatal("nobody may try")
 	}
 	b.Report("try", at(silent, now), now)
-	if b.Asked("p0", has, now) || b.Why() == TroubleNone {
+	if b.ReportQuery("p0", has, now) || b.Cause() == TroubleNone {
 		t.Fatal("an order of before closed it")
 	}
-	if !b.Asked("try", has, now) || b.Why() != TroubleNone {
+	if !b.ReportQuery("try", has, now) || b.Cause() != TroubleNone {
 		t.Fatal("the call that tried had worked, and it stays open")
 	}
 }

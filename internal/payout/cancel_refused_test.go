@@ -11,7 +11,7 @@ func TestR5_CancelOfWhatIsCalledRefused(t *testing.T) {
 		for range 200 {
 			step := s.step()
 			s.now = maxTime(s.now, step.At)
-			if step.Do != ActionAsk {
+			if step.Do != ActionQuery {
 				break
 			}
 			parts, err := Parse(step.OrderNo)

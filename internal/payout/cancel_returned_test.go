@@ -9,7 +9,7 @@ func TestR5_CancelOfWhatIsPaidAgain(t *testing.T) {
 	returned := func() *script {
 		s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).is(StatusReturned)
 		s.must(s.decide(DecisionCancel, true))
-		return s.after(1).next(ActionAsk, 1)
+		return s.after(1).next(ActionQuery, 1)
 	}
 	carries := func(s *script, want DecisionStatus, status Status) {
 		t.Helper()
@@ -25,7 +25,7 @@ func TestR5_CancelOfWhatIsPaidAgain(t *testing.T) {
 	s.must(s.decide(DecisionMarkPaid, true)) // it waits for people again
 	// Under way, refused or not known: asked about until it is back, or has moved.
 	for _, kind := range []ObservationKind{ObsPending, ObsNeedsRecipient, ObsDeclined, ObsNeverReceived} {
-		s := returned().asks(1, kind).next(ActionAsk, 1)
+		s := returned().asks(1, kind).next(ActionQuery, 1)
 		carries(s, DecisionOpen, StatusReturned)
 		carries(s.asks(1, ObsReturned).next(ActionCarryOut, 0), DecisionCarriedOut, StatusCancelled)
 	}
@@ -45,5 +45,5 @@ func TestR5_CancelOfWhatIsPaidAgain(t *testing.T) {
 func TestR5_CancelAfterAContradiction(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed)
 	s.must(s.decide(DecisionCancel, true))
-	s.after(1).asks(1, ObsSucceeded).asks(1, ObsDeclined).next(ActionAsk, 1).asks(1, ObsDeclined).next(ActionCarryOut, 0)
+	s.after(1).asks(1, ObsSucceeded).asks(1, ObsDeclined).next(ActionQuery, 1).asks(1, ObsDeclined).next(ActionCarryOut, 0)
 }

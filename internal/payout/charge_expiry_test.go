@@ -26,7 +26,7 @@ func TestR4_OnlyUnsentChargesLapse(t *testing.T) {
 				switch {
 				case !want && (!errors.Is(err, ErrTransition) || p != before):
 					t.Errorf("%c %s, %d numbers: lapsed: %+v, %v", kind, status, attempt, p, err)
-				case want && (err != nil || p.Status != StatusFailed || p.Failure.Code != FailureLapsed || !p.UpdatedAt.Equal(t0.Add(time.Hour)) ||
+				case want && (err != nil || p.Status != StatusFailed || p.Failure.Code != FailureExpiredBeforeCharge || !p.UpdatedAt.Equal(t0.Add(time.Hour)) ||
 					Next(p, nil).Do != ActionEnd):
 					t.Errorf("%+v, %v", p, err)
 				}
@@ -37,7 +37,7 @@ func TestR4_OnlyUnsentChargesLapse(t *testing.T) {
 
 // TestLapsedChargeIsExplained: the catalogue says that nothing was taken, and what to do.
 func TestLapsedChargeIsExplained(t *testing.T) {
-	f := FailureOf(KindCharge, FailureLapsed, "")
+	f := FailureOf(KindCharge, FailureExpiredBeforeCharge, "")
 	if f.Message == FailureCodes[0].Message || f.NextAction == FailureCodes[0].NextAction || !f.Retryable {
 		t.Errorf("%+v", f)
 	}

@@ -8,7 +8,7 @@ import "testing"
 func TestR2_ChargeThatCameBack(t *testing.T) {
 	s := story(t, KindCharge).sends(ObsNoAnswer)
 	for range 20 {
-		if s.step().Do != ActionAsk {
+		if s.step().Do != ActionQuery {
 			break
 		}
 		s.now = maxTime(s.now, s.step().At)

@@ -11,21 +11,21 @@ import (
 	"hongbao/internal/money"
 )
 
-// TotalKey says what a sum of postings is of.
-type TotalKey struct {
+// TotalsKey says what a sum of postings is of.
+type TotalsKey struct {
 	App     string // whose packets
-	Kind    PostingKind
+	Kind    TransferKind
 	Payment Kind // of the payments that they were made for
 }
 
 // Totals counts and adds up postings: all up to a moment, or those of a day.
-type Totals map[TotalKey]Sum
+type Totals map[TotalsKey]Sum
 
 // totalRow is a member of Totals as it is stored.
 type totalRow struct {
-	App     string      `json:"app"`
-	Kind    PostingKind `json:"kind"`
-	Payment string      `json:"payment"`
+	App     string       `json:"app"`
+	Kind    TransferKind `json:"kind"`
+	Payment string       `json:"payment"`
 	Sum
 }
 
@@ -52,7 +52,7 @@ func (t *Totals) UnmarshalJSON(text []byte) error {
 		if len(r.Payment) != 1 {
 			return fmt.Errorf("totals of postings: kind of payment %q", r.Payment)
 		}
-		(*t)[TotalKey{r.App, r.Kind, Kind(r.Payment[0])}] = r.Sum
+		(*t)[TotalsKey{r.App, r.Kind, Kind(r.Payment[0])}] = r.Sum
 	}
 	return nil
 }
@@ -111,8 +111,8 @@ func (t Totals) Entries() int64 {
 }
 
 // ByKind adds up by kind of posting.
-func (t Totals) ByKind() map[PostingKind]Sum {
-	out := map[PostingKind]Sum{}
+func (t Totals) ByKind() map[TransferKind]Sum {
+	out := map[TransferKind]Sum{}
 	for key, sum := range t {
 		out[key.Kind] = out[key.Kind].Plus(sum)
 	}
@@ -127,9 +127,9 @@ func (t Totals) Balance(a Account) Sum {
 	var out Sum
 	for key, sum := range t {
 		switch a {
-		case postingAccounts[key.Kind][0]:
+		case transferAccounts[key.Kind][0]:
 			out = out.Minus(sum)
-		case postingAccounts[key.Kind][1]:
+		case transferAccounts[key.Kind][1]:
 			out = out.Plus(sum)
 		}
 	}
@@ -140,9 +140,9 @@ func (t Totals) Balance(a Account) Sum {
 func (t Totals) Turnover(a Account) (debits, credits money.Fen) {
 	for key, sum := range t {
 		switch a {
-		case postingAccounts[key.Kind][0]:
+		case transferAccounts[key.Kind][0]:
 			debits = debits.Plus(sum.Amount)
-		case postingAccounts[key.Kind][1]:
+		case transferAccounts[key.Kind][1]:
 			credits = credits.Plus(sum.Amount)
 		}
 	}
@@ -173,24 +173,24 @@ func (s Sum) Minus(other Sum) Sum {
 	return Sum{Count: s.Count - other.Count, Amount: s.Amount.Plus(-other.Amount)}
 }
 
-// PostingKinds lists every kind, in the order in which a packet lives.
-var PostingKinds = []PostingKind{PostCharge, PostClaim, PostPaid, PostReturned, PostPaidOutside, PostCancel, PostClose, PostRefunded,
+// TransferKinds lists every kind, in the order in which a packet lives.
+var TransferKinds = []TransferKind{PostCharge, PostClaim, PostPaid, PostReturned, PostPaidOutside, PostCancel, PostClose, PostRefunded,
 	PostRefundReturned,
 	PostRefundPaidOutside, PostHonoured, PostVoided, PostSecondSuccess, PostSecondReturned}
 
 // Accounts returns from which account to which postings of the kind move money.
-func (k PostingKind) Accounts() (debit, credit Account) {
-	return postingAccounts[k][0], postingAccounts[k][1]
+func (k TransferKind) Accounts() (debit, credit Account) {
+	return transferAccounts[k][0], transferAccounts[k][1]
 }
 
 // Op is what a statement calls a movement that is posted as this kind for a kind of
 // payment; "" when it is none at a provider.
-func (k PostingKind) Op(of Kind) Op {
-	return Posted{Posting: Posting{Kind: k}, Payment: Payment{Kind: of}}.Op()
+func (k TransferKind) Op(of Kind) Op {
+	return BookedMovement{Transfer: Transfer{Kind: k}, Payment: Payment{Kind: of}}.Op()
 }
 
 // Standing is the ledger at a moment.
-type Standing struct {
+type LedgerSnapshot struct {
 	At time.Time
 	// Settled: nothing can be posted any more that belongs before the moment.
 	Settled bool
@@ -202,68 +202,68 @@ type Standing struct {
 const LedgerSettled = 5 * time.Minute
 
 // Pending names what a day's close still waits for.
-type Pending string
+type CloseBlocker string
 
 // What a close waits for.
 const (
-	// PendingDay: the day is not over, or has been for less than LedgerSettled.
-	PendingDay Pending = "day"
-	// PendingSums: the worker has not yet written down the end of the day.
-	PendingSums Pending = "sums"
-	// PendingStatement: no reconciliation that began after the day was over has ended.
-	PendingStatement Pending = "statement"
-	// PendingTie: the worker has not yet put the day beside the statement that was read last.
-	PendingTie Pending = "tie"
-	// PendingBreaks: breaks of the day are open.
-	PendingBreaks Pending = "breaks"
-	// PendingUnexplained: sides differ, and no break says why.
-	PendingUnexplained Pending = "unexplained"
-	// PendingEntries: the postings of the day, added up once more, are not what lies
+	// BlockedByDay: the day is not over, or has been for less than LedgerSettled.
+	BlockedByDay CloseBlocker = "day"
+	// BlockedBySums: the worker has not yet written down the end of the day.
+	BlockedBySums CloseBlocker = "sums"
+	// BlockedByStatement: no reconciliation that began after the day was over has ended.
+	BlockedByStatement CloseBlocker = "statement"
+	// BlockedByMatch: the worker has not yet put the day beside the statement that was read last.
+	BlockedByMatch CloseBlocker = "tie"
+	// BlockedByBreaks: breaks of the day are open.
+	BlockedByBreaks CloseBlocker = "breaks"
+	// BlockedByUnexplained: sides differ, and no break says why.
+	BlockedByUnexplained CloseBlocker = "unexplained"
+	// BlockedByEntries: the postings of the day, added up once more, are not what lies
 	// between opening and closing balances.
-	PendingEntries Pending = "entries"
+	BlockedByEntries CloseBlocker = "entries"
 )
 
 // Pendings lists all of them.
-var Pendings = []Pending{PendingDay, PendingSums, PendingStatement, PendingTie, PendingBreaks, PendingUnexplained, PendingEntries}
+var CloseBlockers = []CloseBlocker{BlockedByDay, BlockedBySums, BlockedByStatement, BlockedByMatch, BlockedByBreaks, BlockedByUnexplained, BlockedByEntries}
 
 // Close (日结) is the statement of a day of the ledger. The day is one of the provider's
 // statement; postings belong to the day in which they were made.
-type Close struct {
+type DayClose struct {
 	Day      Day
 	From, To time.Time
 	// At is up to when the closing totals go: To, or now while the day lasts.
 	At               time.Time
 	Opening, Closing Totals
-	Tie              *StatementMatch // nil: the day was not yet put beside the statement
+	Match            *StatementMatch // nil: the day was not yet put beside the statement
 	// Pending says what the close waits for; empty: it is final.
-	Pending []Pending
-	FinalAt time.Time // since when it does not change any more
+	Blockers []CloseBlocker
+	FinalAt  time.Time // since when it does not change any more
 }
 
 // Movements are the postings of the day.
-func (c Close) Movements() Totals { return c.Closing.Minus(c.Opening) }
+func (c DayClose) Movements() Totals { return c.Closing.Minus(c.Opening) }
 
 // Waits tells what keeps a day that is over from being final. unread: no statement
 // was read to its end after the day was over.
-func (c Close) Waits(unread bool) []Pending {
+func (c DayClose) FindBlockers(unread bool) []CloseBlocker {
 	if unread {
-		return []Pending{PendingStatement}
+		return []CloseBlocker{BlockedByStatement}
 	}
-	if c.Tie == nil {
-		return []Pending{PendingTie}
+	if c.Match == nil {
+		return []CloseBlocker{BlockedByMatch}
 	}
-	var out []Pending
-	if c.Tie.ReadAt.Before(c.To) {
-		out = append(out, PendingStatement)
+	var out []CloseBlocker
+	if c.Match.ReadAt.Before(c.To) {
+		out = append(out, BlockedByStatement)
 	}
-	if c.Tie.OpenBreaks > 0 {
-		out = append(out, PendingBreaks)
+	if c.Match.OpenBreaks > 0 {
+		out = append(out, BlockedByBreaks)
 	}
-	if !c.Tie.Ties() {
-		out = append(out, PendingUnexplained)
+	if !c.Match.Agrees() {
+		out = append(out, BlockedByUnexplained)
 	}
 	if ok := c.Checked(); ok == nil || !*ok {
-		out = append(out, PendingEntries)
+		out = append(out, BlockedByEntries)
 	}
 	return out
 }
@@ -271,10 +271,10 @@ func (c Close) Waits(unread bool) []Pending {
 // Checked reports whether the opening balances and the postings of the day, added up
 // once more one by one, make the closing balances, and these can be right; nil: that
 // was not yet looked at.
-func (c Close) Checked() *bool {
-	if c.Tie == nil {
+func (c DayClose) Checked() *bool {
+	if c.Match == nil {
 		return nil
 	}
-	ok := maps.Equal(c.Movements().ByKind(), c.Tie.Entries) && c.Opening.Sound() && c.Closing.Sound()
+	ok := maps.Equal(c.Movements().ByKind(), c.Match.Entries) && c.Opening.Sound() && c.Closing.Sound()
 	return &ok
 }

@@ -41,30 +41,30 @@ var (
 // TestR5_WhoMayDecideWhen walks every status with every decision.
 func TestR5_WhoMayDecideWhen(t *testing.T) {
 	may := map[Status][]DecisionKind{
-		StatusFailed:   {DecisionRetry, DecisionCancel, DecisionMarkPaid, DecisionAsk},
-		StatusReturned: {DecisionRetry, DecisionCancel, DecisionMarkPaid, DecisionAsk},
+		StatusFailed:   {DecisionRetry, DecisionCancel, DecisionMarkPaid, DecisionQuery},
+		StatusReturned: {DecisionRetry, DecisionCancel, DecisionMarkPaid, DecisionQuery},
 	}
-	sentOnce := []Attempt{{No: 1, AskUntil: t0.Add(time.Hour)}}
+	sentOnce := []Attempt{{No: 1, QueryUntil: t0.Add(time.Hour)}}
 	for _, kind := range []Kind{KindCharge, KindPayout, KindRefund} {
 		for _, status := range Statuses {
-			for _, d := range []DecisionKind{DecisionRetry, DecisionCancel, DecisionMarkPaid, DecisionAsk, "other"} {
-				want := slices.Contains(may[status], d) && kind != KindCharge && (d != DecisionCancel || kind == KindPayout) || d == DecisionAsk
-				if got := Permits(Payment{Kind: kind, Status: status, Attempt: 1}, sentOnce, d) == nil; got != want {
+			for _, d := range []DecisionKind{DecisionRetry, DecisionCancel, DecisionMarkPaid, DecisionQuery, "other"} {
+				want := slices.Contains(may[status], d) && kind != KindCharge && (d != DecisionCancel || kind == KindPayout) || d == DecisionQuery
+				if got := CheckDecision(Payment{Kind: kind, Status: status, Attempt: 1}, sentOnce, d) == nil; got != want {
 					t.Errorf("%c %s %s: permitted %v", kind, status, d, got)
 				}
 			}
 		}
 	}
-	if err := Permits(Payment{Kind: KindPayout, Status: StatusPending}, nil, DecisionAsk); !errors.Is(err, ErrNotRetryable) {
+	if err := CheckDecision(Payment{Kind: KindPayout, Status: StatusPending}, nil, DecisionQuery); !errors.Is(err, ErrNotRetryable) {
 		t.Errorf("nothing was sent: %v", err)
 	}
 	s := lost(t)
-	for d, want := range map[DecisionKind]bool{DecisionRetry: true, DecisionMarkPaid: true, DecisionCancel: false, DecisionAsk: true} {
-		if got := Permits(s.p, s.attempts, d) == nil; got != want {
+	for d, want := range map[DecisionKind]bool{DecisionRetry: true, DecisionMarkPaid: true, DecisionCancel: false, DecisionQuery: true} {
+		if got := CheckDecision(s.p, s.attempts, d) == nil; got != want {
 			t.Errorf("unknown and forgotten, %s: permitted %v", d, got)
 		}
 	}
-	if s.asks(1, ObsPending); Permits(s.p, s.attempts, DecisionRetry) == nil {
+	if s.asks(1, ObsPending); CheckDecision(s.p, s.attempts, DecisionRetry) == nil {
 		t.Error("the provider knows the number again")
 	}
 }
@@ -82,14 +82,14 @@ func TestR5_SecondPerson(t *testing.T) {
 		{"a big retry", failed(t), DecisionRetry, from, true},
 		{"a cancel", failed(t), DecisionCancel, from + 1, true},
 		{"mark-paid", failed(t), DecisionMarkPaid, from + 1, true},
-		{"ask", failed(t), DecisionAsk, 0, false},
+		{"ask", failed(t), DecisionQuery, 0, false},
 		{"a small retry of a forgotten number", lost(t), DecisionRetry, from + 1, true},
 		{"a small retry of a refusal long ago", failed(t).after(limits.Remembers), DecisionRetry, from + 1, false},
 		{"a small retry of what was never received, long ago",
 			story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).after(limits.Remembers), DecisionRetry, from + 1,
 			true},
 	} {
-		if got := NeedsSecond(row.s.p, row.s.attempts, Command{Kind: row.kind, ApproveFrom: row.from}, row.s.now); got != row.second {
+		if got := NeedsApproval(row.s.p, row.s.attempts, DecisionRequest{Kind: row.kind, ApproveFrom: row.from}, row.s.now); got != row.second {
 			t.Errorf("%s: second person %v", row.name, got)
 		}
 	}
@@ -98,36 +98,36 @@ func TestR5_SecondPerson(t *testing.T) {
 func TestR5_RetryOfAForgottenNumber(t *testing.T) {
 	// One person: nothing may be sent, back to unknown.
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).after(limits.Remembers)
-	s.decides(DecisionRetry, false).is(StatusPending).asks(1, ObsNeverReceived).begins(NumberNone)
+	s.decides(DecisionRetry, false).is(StatusPending).asks(1, ObsNeverReceived).begins(NoOrderNo)
 	// Two: a new number, after asking once more.
-	s = lost(t).decides(DecisionRetry, true).is(StatusPending).next(ActionAsk, 1).begins(NumberNone)
-	s.asks(1, ObsNeverReceived).begins(NumberNew).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed)
+	s = lost(t).decides(DecisionRetry, true).is(StatusPending).next(ActionQuery, 1).begins(NoOrderNo)
+	s.asks(1, ObsNeverReceived).begins(NewOrderNo).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed)
 	if s.p.NewNumberAgreed {
 		t.Error("the agreement was for one number")
 	}
 	// The old number is given up for good: the next retry needs nothing special.
-	s.decides(DecisionRetry, false).asks(1, ObsNeverReceived).asks(2, ObsDeclined).begins(NumberNew)
+	s.decides(DecisionRetry, false).asks(1, ObsNeverReceived).asks(2, ObsDeclined).begins(NewOrderNo)
 	// What the agreement was about turns up after all: settled, nothing is sent.
 	lost(t).decides(DecisionRetry, true).asks(1, ObsSucceeded).is(StatusPaid).owes(0)
-	lost(t).decides(DecisionRetry, true).asks(1, ObsPending).is(StatusUnknown).begins(NumberNone)
+	lost(t).decides(DecisionRetry, true).asks(1, ObsPending).is(StatusUnknown).begins(NoOrderNo)
 }
 
 func TestR5_CancelAsksFirst(t *testing.T) {
-	s := failed(t).decides(DecisionCancel, true).is(StatusFailed).next(ActionAsk, 1).carries(DecisionOpen)
-	if err := Permits(s.p, s.attempts, DecisionRetry); !errors.Is(err, ErrDecisionPending) {
+	s := failed(t).decides(DecisionCancel, true).is(StatusFailed).next(ActionQuery, 1).carries(DecisionOpen)
+	if err := CheckDecision(s.p, s.attempts, DecisionRetry); !errors.Is(err, ErrDecisionPending) {
 		t.Errorf("retry during a cancel: %v", err)
 	}
-	s.asks(1, ObsNoAnswer).next(ActionAsk, 1).carries(DecisionOpen).asks(1, ObsUnknown).next(ActionAsk, 1)
+	s.asks(1, ObsNoAnswer).next(ActionQuery, 1).carries(DecisionOpen).asks(1, ObsUnknown).next(ActionQuery, 1)
 	s.asks(1, ObsDeclined).next(ActionCarryOut, 0).carries(DecisionCarriedOut).is(StatusCancelled).owes(0).next(ActionEnd, 0)
 	if s.p.Failure != nil || s.p.Deciding != "" {
 		t.Errorf("%+v", s.p)
 	}
-	if s.carries(DecisionOpen); len(s.posted) != 1 || s.posted[0] != NewPosting(PostCancel, s.p.ID, amount) {
+	if s.carries(DecisionOpen); len(s.posted) != 1 || s.posted[0] != NewTransfer(PostCancel, s.p.ID, amount) {
 		t.Errorf("posted %v", s.posted)
 	}
 	// Every number, not only the last.
 	s = failed(t).retries().asks(1, ObsDeclined).sends(ObsDeclined).asks(2, ObsDeclined).decides(DecisionCancel, true)
-	s.next(ActionAsk, 1).asks(1, ObsDeclined).next(ActionAsk, 2).carries(DecisionOpen).asks(2, ObsDeclined).carries(DecisionCarriedOut)
+	s.next(ActionQuery, 1).asks(1, ObsDeclined).next(ActionQuery, 2).carries(DecisionOpen).asks(2, ObsDeclined).carries(DecisionCarriedOut)
 	cameBack(t).decides(DecisionCancel, true).is(StatusReturned).asks(1, ObsReturned).carries(DecisionCarriedOut).is(StatusCancelled).owes(0)
 	// Never received is final here: nothing is ever sent again.
 	story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).decides(DecisionCancel, true).asks(1,
@@ -144,13 +144,13 @@ func TestR5_CancelWaitsForSends(t *testing.T) {
 	}
 	s.carries(DecisionOpen).is(StatusFailed).after(5 * time.Second).carries(DecisionCarriedOut).is(StatusCancelled)
 	// What the provider no longer knows cannot tell anything new: two persons have agreed.
-	s = failed(t).decides(DecisionCancel, true).asks(1, ObsPending).after(limits.Remembers).next(ActionAsk, 1).asks(1, ObsNeverReceived)
+	s = failed(t).decides(DecisionCancel, true).asks(1, ObsPending).after(limits.Remembers).next(ActionQuery, 1).asks(1, ObsNeverReceived)
 	s.next(ActionCarryOut, 0).carries(DecisionCarriedOut).is(StatusCancelled)
 }
 
 // TestR5_CancelOvertaken: the money had moved after all.
 func TestR5_CancelOvertaken(t *testing.T) {
-	s := failed(t).decides(DecisionCancel, true).asks(1, ObsSucceeded).next(ActionAsk, 1).carries(DecisionOpen).is(StatusFailed)
+	s := failed(t).decides(DecisionCancel, true).asks(1, ObsSucceeded).next(ActionQuery, 1).carries(DecisionOpen).is(StatusFailed)
 	s.asks(1, ObsSucceeded).is(StatusPaid).owes(0)
 	if s.last.Overtaken != DecisionCancel || s.p.Deciding != "" {
 		t.Errorf("overtaken %q, deciding %q", s.last.Overtaken, s.p.Deciding)
@@ -174,7 +174,7 @@ func TestR12_SuccessAfterCancelOrMarkPaid(t *testing.T) {
 	if got := s.posted[len(s.posted)-1]; got.Kind != PostSecondSuccess || got.Debit != AccountSuspense {
 		t.Errorf("posted %v", s.posted)
 	}
-	s = lost(t).decides(DecisionMarkPaid, true).is(StatusPaidOutside).owes(0).next(ActionAsk, 1)
+	s = lost(t).decides(DecisionMarkPaid, true).is(StatusPaidOutside).owes(0).next(ActionQuery, 1)
 	s.asks(1, ObsSucceeded).is(StatusPaidOutside).broke(BreakSecondSuccess).next(ActionEnd, 0)
 }
 
@@ -186,11 +186,11 @@ func TestR12_MarkPaidOfARefund(t *testing.T) {
 }
 
 func TestPreview(t *testing.T) {
-	c := Command{Kind: DecisionRetry, ApproveFrom: amount + 1}
+	c := DecisionRequest{Kind: DecisionRetry, ApproveFrom: amount + 1}
 	s := failed(t)
 	of := func(s *script) Preview {
 		t.Helper()
-		v, err := PreviewOf(s.p, s.attempts, c, s.now)
+		v, err := PreviewDecision(s.p, s.attempts, c, s.now)
 		if err != nil || v.Hash == ([32]byte{}) {
 			t.Errorf("%+v, %v", v, err)
 		}
@@ -203,10 +203,10 @@ func TestPreview(t *testing.T) {
 	}
 	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived)
 	if v, want := of(s), (Preview{Amount: amount, Status: StatusFailed, FailureCode: "never_received", AttemptCount: 1,
-		OrderNo: OrderNo(s.p.ID, 1), Same: true}); v != want {
+		OrderNo: OrderNo(s.p.ID, 1), SameOrderNo: true}); v != want {
 		t.Errorf("%+v", v)
 	}
-	if _, err := PreviewOf(story(t, KindPayout).sends(ObsSucceeded).p, nil, c, t0); !errors.Is(err, ErrNotRetryable) {
+	if _, err := PreviewDecision(story(t, KindPayout).sends(ObsSucceeded).p, nil, c, t0); !errors.Is(err, ErrNotRetryable) {
 		t.Errorf("of a paid one: %v", err)
 	}
 	if r := CancelRefund(s.p, "sender", t0); r.ID != ID(KindRefund, s.p.PacketID, s.p.ShareIndex+1) || r.Account != "sender" ||
@@ -218,41 +218,41 @@ func TestPreview(t *testing.T) {
 // TestPreviewHash: whatever a person consents to changes the hash; time and calls that say
 // the same do not.
 func TestPreviewHash(t *testing.T) {
-	hash := func(change func(p *Payment, attempts []Attempt, c *Command, now *time.Time)) [32]byte {
+	hash := func(change func(p *Payment, attempts []Attempt, c *DecisionRequest, now *time.Time)) [32]byte {
 		t.Helper()
 		s := failed(t)
-		c, now := Command{Kind: DecisionRetry}, s.now
+		c, now := DecisionRequest{Kind: DecisionRetry}, s.now
 		change(&s.p, s.attempts, &c, &now)
-		v, err := PreviewOf(s.p, s.attempts, c, now)
+		v, err := PreviewDecision(s.p, s.attempts, c, now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return v.Hash
 	}
-	shown := hash(func(*Payment, []Attempt, *Command, *time.Time) {})
-	for what, change := range map[string]func(*Payment, []Attempt, *Command, *time.Time){
-		"times and calls": func(p *Payment, a []Attempt, _ *Command, now *time.Time) {
-			p.UpdatedAt, a[0].AskedAt, a[0].Asks, *now = now.Add(time.Hour), now.Add(time.Hour), 7, now.Add(time.Hour)
+	shown := hash(func(*Payment, []Attempt, *DecisionRequest, *time.Time) {})
+	for what, change := range map[string]func(*Payment, []Attempt, *DecisionRequest, *time.Time){
+		"times and calls": func(p *Payment, a []Attempt, _ *DecisionRequest, now *time.Time) {
+			p.UpdatedAt, a[0].QueriedAt, a[0].Queries, *now = now.Add(time.Hour), now.Add(time.Hour), 7, now.Add(time.Hour)
 		},
-		"the threshold": func(_ *Payment, _ []Attempt, c *Command, _ *time.Time) { c.ApproveFrom = amount + 1 },
+		"the threshold": func(_ *Payment, _ []Attempt, c *DecisionRequest, _ *time.Time) { c.ApproveFrom = amount + 1 },
 	} {
 		if hash(change) != shown {
 			t.Errorf("%s change the hash", what)
 		}
 	}
-	for what, change := range map[string]func(*Payment, []Attempt, *Command, *time.Time){
-		"another amount":         func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Amount++ },
-		"another account":        func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Account += "x" },
-		"another provider":       func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Provider += "x" },
-		"another status":         func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Status = StatusReturned },
-		"another reason":         func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Failure.Code += "x" },
-		"another answer":         func(_ *Payment, a []Attempt, _ *Command, _ *time.Time) { a[0].Statement = ObsPending },
-		"the same number":        func(_ *Payment, a []Attempt, _ *Command, _ *time.Time) { a[0].Statement = ObsNeverReceived },
-		"a success":              func(_ *Payment, a []Attempt, _ *Command, _ *time.Time) { a[0].Booked = true },
-		"a number was forgotten": func(_ *Payment, a []Attempt, _ *Command, _ *time.Time) { a[0].Forgotten = true },
-		"another decision":       func(_ *Payment, _ []Attempt, c *Command, _ *time.Time) { c.Kind = DecisionCancel },
-		"a risk is taken": func(_ *Payment, a []Attempt, _ *Command, now *time.Time) {
-			a[0].Statement, *now = ObsPending, a[0].AskUntil
+	for what, change := range map[string]func(*Payment, []Attempt, *DecisionRequest, *time.Time){
+		"another amount":         func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Amount++ },
+		"another account":        func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Account += "x" },
+		"another provider":       func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Provider += "x" },
+		"another status":         func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Status = StatusReturned },
+		"another reason":         func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Failure.Code += "x" },
+		"another answer":         func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) { a[0].Statement = ObsPending },
+		"the same number":        func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) { a[0].Statement = ObsNeverReceived },
+		"a success":              func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) { a[0].Booked = true },
+		"a number was forgotten": func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) { a[0].Forgotten = true },
+		"another decision":       func(_ *Payment, _ []Attempt, c *DecisionRequest, _ *time.Time) { c.Kind = DecisionCancel },
+		"a risk is taken": func(_ *Payment, a []Attempt, _ *DecisionRequest, now *time.Time) {
+			a[0].Statement, *now = ObsPending, a[0].QueryUntil
 		},
 	} {
 		if hash(change) == shown {
@@ -310,14 +310,14 @@ func TestR5_ClockSetBack(t *testing.T) {
 					if err := b.retry(); err != nil {
 						t.Fatal(err)
 					}
-					settle(SourceAsk, b.step().OrderNo)
+					settle(SourceQuery, b.step().OrderNo)
 				}
 				no, err := b.send()
 				if err != nil {
 					t.Fatal(err)
 				}
 				settle(SourceSend, no)
-				settle(SourceAsk, no)
+				settle(SourceQuery, no)
 				if b.p.Status != StatusFailed || b.p.Attempt != n {
 					t.Fatal(b.p)
 				}
@@ -332,17 +332,17 @@ func TestR5_ClockSetBack(t *testing.T) {
 			}
 			b.now = back
 			asked, questions := map[string]int{}, 0
-			for step := b.step(); step.Do == ActionAsk && questions < 5; step = b.step() {
+			for step := b.step(); step.Do == ActionQuery && questions < 5; step = b.step() {
 				if step.At.After(b.now) {
 					t.Fatalf("%s, set back before %v: at %v next is %+v, not a question at once", kind, before, b.now, step)
 				}
-				settle(SourceAsk, step.OrderNo)
+				settle(SourceQuery, step.OrderNo)
 				asked[step.OrderNo]++
 				questions++
 			}
 			// Of the first one after a decision in the future nobody knows whether it was put before it.
 			want := map[bool]int{true: 2, false: 3}[before]
-			if step := b.step(); len(asked) != 2 || questions != want || step.Do == ActionAsk || step.At.After(b.now) {
+			if step := b.step(); len(asked) != 2 || questions != want || step.Do == ActionQuery || step.At.After(b.now) {
 				t.Errorf("%s, set back before %v: after questions %v next is %+v", kind, before, asked, step)
 			}
 		}
@@ -357,7 +357,7 @@ func TestR5_QuestionBeforeTheClockWasSetBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, source := range []Source{SourceSend, SourceAsk} {
+	for _, source := range []Source{SourceSend, SourceQuery} {
 		if err := b.settle(1, said(source, no, ObsDeclined)); err != nil {
 			t.Fatal(err)
 		}
@@ -368,12 +368,12 @@ func TestR5_QuestionBeforeTheClockWasSetBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.now = b.now.Add(time.Second)
-	o := said(SourceAsk, no, ObsDeclined)
+	o := said(SourceQuery, no, ObsDeclined)
 	o.StartedAt = put
 	if err := b.settle(1, o); err != nil {
 		t.Fatal(err)
 	}
-	if step := b.step(); step.Do != ActionAsk {
+	if step := b.step(); step.Do != ActionQuery {
 		t.Errorf("next is %+v, without a question", step)
 	}
 }

@@ -25,9 +25,9 @@ type FailureCode struct {
 	Message    string
 	Retryable  bool
 	NextAction string
-	// OfRefund is the next action of a refund: its recipient is the sender, and there is no
+	// RefundNextAction is the next action of a refund: its recipient is the sender, and there is no
 	// cancel. "": the same.
-	OfRefund string
+	RefundNextAction string
 }
 
 // FailureShareConflict is the code of a promise that could not be booked (rule R10).
@@ -48,7 +48,7 @@ var FailureCodes = []FailureCode{
 		""},
 	{"insufficient_sender_balance", "The sender's account does not cover the charge.", true,
 		"The sender has to top up and create the packet again.", ""},
-	{FailureLapsed, "The packet expired before its charge was sent: nothing was taken.", true,
+	{FailureExpiredBeforeCharge, "The packet expired before its charge was sent: nothing was taken.", true,
 		"Create the packet again, under another Idempotency-Key.", ""},
 	{"declined_by_rule", "The provider's rules refused the order.", true, "Retry later, or ask the provider.", ""},
 	{"never_received", "The provider refused the request and does not know the order number.", true,
@@ -83,14 +83,14 @@ func FailureOf(kind Kind, code, message string) *Failure {
 		message = row.Message
 	}
 	next := row.NextAction
-	if kind == KindRefund && row.OfRefund != "" {
-		next = row.OfRefund
+	if kind == KindRefund && row.RefundNextAction != "" {
+		next = row.RefundNextAction
 	}
 	return &Failure{Code: code, Message: message, Retryable: row.Retryable, NextAction: next}
 }
 
-// FailureLapsed is the code of a charge whose packet expired before anything was sent.
-const FailureLapsed = "expired_before_charge"
+// FailureExpiredBeforeCharge is the code of a charge whose packet expired before anything was sent.
+const FailureExpiredBeforeCharge = "expired_before_charge"
 
 // Unsent reports whether this is a charge of which nothing was ever sent: it has no
 // order number, so that no money can have moved. It is the only payment that fails
@@ -105,14 +105,14 @@ func ExpireUnsent(p *Payment, now time.Time) error {
 	if err := p.Move(StatusFailed); err != nil {
 		return err
 	}
-	p.Failure, p.UpdatedAt = FailureOf(p.Kind, FailureLapsed, ""), now
+	p.Failure, p.UpdatedAt = FailureOf(p.Kind, FailureExpiredBeforeCharge, ""), now
 	return nil
 }
 
-// LateCharge reports whether a charge went through, by what was settled now, that may have
+// ChargeSucceededLate reports whether a charge went through, by what was settled now, that may have
 // cost its packet: it had been called failed, or a recovery has put it back to unknown since
 // (rule R13). If the packet was rejected, its sender was told that nothing is taken, and all
 // of it goes back to him (rule R2); one that is still funding goes on with it.
-func LateCharge(was Status, now Payment) bool {
+func ChargeSucceededLate(was Status, now Payment) bool {
 	return now.Kind == KindCharge && now.Status == StatusPaid && (was == StatusFailed || was == StatusUnknown)
 }

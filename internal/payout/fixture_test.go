@@ -20,7 +20,7 @@ type books struct {
 	attempts []Attempt
 	now      time.Time
 	seq      int
-	posted   []Posting
+	posted   []Transfer
 	breaks   []Break
 	last     Settlement
 }
@@ -37,17 +37,17 @@ func (b *books) attempt(no int) *Attempt { return &b.attempts[no-1] }
 
 // send is the store's BeginSend: it returns the order number, or "" when nothing may be sent.
 func (b *books) send() (string, error) {
-	switch Begin(b.p, b.attempts, b.now) {
-	case NumberNone:
+	switch ChooseOrderNo(b.p, b.attempts, b.now) {
+	case NoOrderNo:
 		if len(b.attempts) > 0 && b.step().Do == ActionSend {
-			return "", BackToUnknown(&b.p, &b.attempts[len(b.attempts)-1], b.now)
+			return "", RevertToUnknown(&b.p, &b.attempts[len(b.attempts)-1], b.now)
 		}
 		return "", nil
-	case NumberNew:
+	case NewOrderNo:
 		b.attempts = append(b.attempts, NewAttempt(b.p, len(b.attempts)+1, []byte("request")))
 	}
 	cur := &b.attempts[len(b.attempts)-1]
-	return cur.OrderNo, NoteSend(&b.p, cur, limits, b.now)
+	return cur.OrderNo, RecordSend(&b.p, cur, limits, b.now)
 }
 
 // settle is the store's Settle about attempt no.
@@ -62,7 +62,7 @@ func (b *books) settle(no int, o Observation) error {
 	}
 	b.last = s
 	b.p, *b.attempt(no) = s.Payment, s.Attempt
-	b.posted = append(b.posted, s.Postings...)
+	b.posted = append(b.posted, s.Transfers...)
 	b.breaks = append(b.breaks, s.Breaks...)
 	return nil
 }
@@ -73,10 +73,10 @@ func (b *books) decide(kind DecisionKind, second bool) error {
 	if err != nil {
 		return err
 	}
-	b.posted = append(b.posted, e.Postings...)
-	if e.AskAll {
+	b.posted = append(b.posted, e.Transfers...)
+	if e.QueryAll {
 		for i := range b.attempts {
-			b.attempts[i].AskRequested, b.attempts[i].NextAt = true, b.now
+			b.attempts[i].QueryRequested, b.attempts[i].NextAt = true, b.now
 		}
 	}
 	return nil
@@ -88,7 +88,7 @@ func (b *books) carryOut() (DecisionStatus, error) {
 	if !ok {
 		return DecisionOpen, err
 	}
-	b.posted = append(b.posted, e.Postings...)
+	b.posted = append(b.posted, e.Transfers...)
 	return e.Status, err
 }
 
@@ -147,7 +147,7 @@ func (s *script) sends(kind ObservationKind) *script {
 
 func (s *script) asks(no int, kind ObservationKind) *script {
 	s.t.Helper()
-	return s.answers(SourceAsk, no, kind)
+	return s.answers(SourceQuery, no, kind)
 }
 
 func (s *script) answers(source Source, no int, kind ObservationKind) *script {

@@ -60,10 +60,10 @@ func (h *honest) act(t *rapid.T) bool {
 			}
 			h.hears(t, SourceSend, n)
 		}
-	case ActionAsk:
+	case ActionQuery:
 		parts, _ := Parse(step.OrderNo)
 		h.ends(t, parts.Attempt)
-		h.hears(t, SourceAsk, parts.Attempt)
+		h.hears(t, SourceQuery, parts.Attempt)
 	case ActionCarryOut:
 		if _, err := h.carryOut(); err != nil {
 			t.Fatal(err)
@@ -91,7 +91,7 @@ func TestR4_HonestyEndsIt(t *testing.T) {
 			}
 			// Past ask_until people may decide, of all but charges; and they may close what has
 			// moved its money under another number, which keeps this one from being sent.
-			if !forgotten(h.attempts) && Permits(h.p, h.attempts, DecisionMarkPaid) != nil {
+			if !anyForgotten(h.attempts) && CheckDecision(h.p, h.attempts, DecisionMarkPaid) != nil {
 				t.Fatalf("no end: %s %s under number %d, next %+v; %+v, truth %v", h.p.ID, h.p.Status, h.p.Attempt, h.step(), h.attempts, h.truth)
 			}
 		})

@@ -43,22 +43,22 @@ func TestR5_NothingIsSentInSpite(t *testing.T) {
 // is due for long when a notification comes about another number.
 func TestR5_DueQuestionComesBeforeParkedSend(t *testing.T) {
 	s := secondNumber(t, ObsRetryAfter).after(time.Hour)
-	s.attempt(1).AskRequested, s.attempt(1).NextAt = true, s.now.Add(time.Second)
+	s.attempt(1).QueryRequested, s.attempt(1).NextAt = true, s.now.Add(time.Second)
 	if step := NextDue(s.p, s.attempts, s.now); step.Do != ActionSend {
 		t.Errorf("not due yet: %+v", step)
 	}
 	s.after(time.Minute)
-	if step := NextDue(s.p, s.attempts, s.now); step.Do != ActionAsk || step.OrderNo != s.attempt(1).OrderNo {
+	if step := NextDue(s.p, s.attempts, s.now); step.Do != ActionQuery || step.OrderNo != s.attempt(1).OrderNo {
 		t.Errorf("%+v", step)
 	}
-	if n := Begin(s.p, s.attempts, s.now); n != NumberNone {
+	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NoOrderNo {
 		t.Errorf("begins %d", n)
 	}
 	s.asks(1, ObsNoAnswer) // holds nobody up
 	if step := NextDue(s.p, s.attempts, s.now); step.Do != ActionSend {
 		t.Errorf("%+v", step)
 	}
-	if n := Begin(s.p, s.attempts, s.now); n != NumberSame {
+	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != SameOrderNo {
 		t.Errorf("begins %d", n)
 	}
 }
@@ -69,17 +69,17 @@ func TestR5_LostWhileMoving(t *testing.T) {
 	s := secondNumber(t, ObsNotSent)
 	s.sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed).retries()
 	s.asks(1, ObsPending).is(StatusUnknown).asks(2, ObsDeclined).is(StatusFailed)
-	c := Command{Kind: DecisionRetry, ApproveFrom: amount + 1}
-	if NeedsSecond(s.p, s.attempts, c, s.now) {
+	c := DecisionRequest{Kind: DecisionRetry, ApproveFrom: amount + 1}
+	if NeedsApproval(s.p, s.attempts, c, s.now) {
 		t.Error("a second person while it can still be asked about")
 	}
 	s.after(30 * 24 * time.Hour)
-	if !NeedsSecond(s.p, s.attempts, c, s.now) {
+	if !NeedsApproval(s.p, s.attempts, c, s.now) {
 		t.Error("one person is enough")
 	}
 	s.retries() // by one person all the same
 	s.asks(1, ObsNeverReceived).asks(2, ObsNeverReceived)
-	if n := Begin(s.p, s.attempts, s.now); n != NumberNone {
+	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NoOrderNo {
 		t.Errorf("begins %d", n)
 	}
 }
@@ -91,7 +91,7 @@ func TestR5_LostWhileMovingAgreed(t *testing.T) {
 	s.after(30 * 24 * time.Hour)
 	s.must(s.decide(DecisionRetry, true))
 	s.after(time.Second).asks(1, ObsNeverReceived).asks(2, ObsNeverReceived)
-	if n := Begin(s.p, s.attempts, s.now); n != NumberNew {
+	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NewOrderNo {
 		t.Errorf("begins %d", n)
 	}
 }

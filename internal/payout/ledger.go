@@ -20,32 +20,32 @@ const (
 // Accounts lists every account.
 var Accounts = []Account{AccountProvider, AccountHolding, AccountOwed, AccountRefunding, AccountOutside, AccountSuspense, AccountHouse}
 
-// PostingKind names why money moved between two accounts.
-type PostingKind string
+// TransferKind names why money moved between two accounts.
+type TransferKind string
 
 // The posting kinds of rule R12.
 const (
-	PostCharge         PostingKind = "charge"
-	PostClaim          PostingKind = "claim"
-	PostPaid           PostingKind = "paid"
-	PostClose          PostingKind = "close"
-	PostRefunded       PostingKind = "refunded"
-	PostCancel         PostingKind = "cancel"
-	PostReturned       PostingKind = "returned"
-	PostRefundReturned PostingKind = "refund_returned"
-	PostPaidOutside    PostingKind = "paid_outside"
+	PostCharge         TransferKind = "charge"
+	PostClaim          TransferKind = "claim"
+	PostPaid           TransferKind = "paid"
+	PostClose          TransferKind = "close"
+	PostRefunded       TransferKind = "refunded"
+	PostCancel         TransferKind = "cancel"
+	PostReturned       TransferKind = "returned"
+	PostRefundReturned TransferKind = "refund_returned"
+	PostPaidOutside    TransferKind = "paid_outside"
 	// PostRefundPaidOutside: a refund that was made by other means.
-	PostRefundPaidOutside PostingKind = "refund_outside"
-	PostHonoured          PostingKind = "honoured"
+	PostRefundPaidOutside TransferKind = "refund_outside"
+	PostHonoured          TransferKind = "honoured"
 	// PostVoided: an honoured promise that was not paid and is given up (rule R10).
-	PostVoided        PostingKind = "voided"
-	PostSecondSuccess PostingKind = "second_success"
+	PostVoided        TransferKind = "voided"
+	PostSecondSuccess TransferKind = "second_success"
 	// PostSecondReturned: what had moved as a second success came back.
-	PostSecondReturned PostingKind = "second_returned"
+	PostSecondReturned TransferKind = "second_returned"
 )
 
-// postingAccounts says from which account to which each kind moves money.
-var postingAccounts = map[PostingKind][2]Account{
+// transferAccounts says from which account to which each kind moves money.
+var transferAccounts = map[TransferKind][2]Account{
 	PostCharge:            {AccountProvider, AccountHolding},
 	PostClaim:             {AccountHolding, AccountOwed},
 	PostPaid:              {AccountOwed, AccountProvider},
@@ -64,25 +64,25 @@ var postingAccounts = map[PostingKind][2]Account{
 
 // Posting is one append-only transfer of the ledger. Its reference, order
 // number and kind, is unique, so that it can be made only once.
-type Posting struct {
-	Kind    PostingKind
+type Transfer struct {
+	Kind    TransferKind
 	Debit   Account // the account the money leaves
 	Credit  Account // the account it goes to
 	Amount  money.Fen
 	OrderNo string // or the payment id where no order number is involved
 }
 
-// NewPosting returns the posting of a kind.
-func NewPosting(kind PostingKind, orderNo string, amount money.Fen) Posting {
-	a := postingAccounts[kind]
-	return Posting{Kind: kind, Debit: a[0], Credit: a[1], Amount: amount, OrderNo: orderNo}
+// NewTransfer returns the posting of a kind.
+func NewTransfer(kind TransferKind, orderNo string, amount money.Fen) Transfer {
+	a := transferAccounts[kind]
+	return Transfer{Kind: kind, Debit: a[0], Credit: a[1], Amount: amount, OrderNo: orderNo}
 }
 
 // Reference returns what makes the posting unique.
-func (p Posting) Reference() string { return p.OrderNo + ":" + string(p.Kind) }
+func (p Transfer) Reference() string { return p.OrderNo + ":" + string(p.Kind) }
 
-// successPosting and returnPosting of each kind of payment.
-func successPosting(k Kind) PostingKind {
+// successTransfer and returnTransfer of each kind of payment.
+func successTransfer(k Kind) TransferKind {
 	switch k {
 	case KindCharge:
 		return PostCharge
@@ -93,7 +93,7 @@ func successPosting(k Kind) PostingKind {
 	}
 }
 
-func returnPosting(k Kind) PostingKind {
+func returnTransfer(k Kind) TransferKind {
 	if k == KindRefund {
 		return PostRefundReturned
 	}

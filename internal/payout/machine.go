@@ -10,9 +10,9 @@ type Action string
 
 // The actions. The row names the next one, whoever reads it (rule R3).
 const (
-	ActionSend Action = "send" // make or repeat a send: BeginSend, then the provider call, then Settle
-	ActionAsk  Action = "ask"  // ask the provider about an order number, then Settle
-	ActionEnd  Action = "end"  // nothing, until a person or a notification says otherwise
+	ActionSend  Action = "send" // make or repeat a send: BeginSend, then the provider call, then Settle
+	ActionQuery Action = "ask"  // ask the provider about an order number, then Settle
+	ActionEnd   Action = "end"  // nothing, until a person or a notification says otherwise
 	// ActionCarryOut: carry out the open decision; every number has been asked about.
 	ActionCarryOut Action = "carry_out"
 )
@@ -23,7 +23,7 @@ type Step struct {
 	OrderNo string    `json:"order_no,omitempty"`
 	At      time.Time `json:"at,omitzero"`
 	// Parked says why a send that is due waits until At.
-	Parked Deferral `json:"parked,omitempty"`
+	Deferred Deferral `json:"parked,omitempty"`
 }
 
 // Pauses between repeats. They grow by doubling up to the cap and never end:
@@ -34,7 +34,7 @@ const (
 )
 
 // grown returns the n-th pause (n counts from 0): 0.5 s, 1 s, 2 s, and so on.
-func grown(n int) time.Duration { return firstPause << min(max(n, 0), 16) }
+func backoff(n int) time.Duration { return firstPause << min(max(n, 0), 16) }
 
 // A pause is never longer than 15 s, or a sixteenth of the time since the first
 // send: after trouble of four minutes all is asked about again within 15 s, after
@@ -56,9 +56,9 @@ const (
 func (a Attempt) pause(n int, now time.Time) time.Duration {
 	age := now.Sub(a.StartedAt)
 	if a.Statement == ObsNeedsRecipient {
-		return min(grown(n), max(recipientShortest, age/recipientPart), recipientCap)
+		return min(backoff(n), max(recipientShortest, age/recipientPart), recipientCap)
 	}
-	return min(grown(n), max(pauseShortest, age/pausePart), pauseCap)
+	return min(backoff(n), max(pauseShortest, age/pausePart), pauseCap)
 }
 
 // Next reads the program counter off the rows (rule R3). attempts holds every
@@ -70,12 +70,12 @@ func Next(p Payment, attempts []Attempt) Step {
 	own, asked := ownStep(p, attempts), Step{}
 	first := own.Do == ActionEnd || own.Do == ActionCarryOut || own.Do == ActionSend && p.Status == StatusPending
 	for _, a := range attempts {
-		if !a.AskRequested {
+		if !a.QueryRequested {
 			continue
 		}
-		first = first || own.Do == ActionSend && (a.No == len(attempts) || !a.ceded(p))
+		first = first || own.Do == ActionSend && (a.No == len(attempts) || !a.replaced(p))
 		if asked.Do == "" || a.NextAt.Before(asked.At) {
-			asked = Step{Do: ActionAsk, OrderNo: a.OrderNo, At: a.NextAt}
+			asked = Step{Do: ActionQuery, OrderNo: a.OrderNo, At: a.NextAt}
 		}
 	}
 	if asked.Do == "" || !first && own.At.Before(asked.At) {
@@ -92,8 +92,8 @@ func NextDue(p Payment, attempts []Attempt, now time.Time) Step {
 		return step
 	}
 	for _, a := range attempts {
-		if a.wanted(now) {
-			return Step{Do: ActionAsk, OrderNo: a.OrderNo, At: a.NextAt}
+		if a.queryDue(now) {
+			return Step{Do: ActionQuery, OrderNo: a.OrderNo, At: a.NextAt}
 		}
 	}
 	return step
@@ -101,19 +101,19 @@ func NextDue(p Payment, attempts []Attempt, now time.Time) Step {
 
 // wanted reports whether somebody wants the number asked about, a notification say, and
 // it is due: after a question without an answer it is not for a while.
-func (a Attempt) wanted(now time.Time) bool { return a.AskRequested && !a.NextAt.After(now) }
+func (a Attempt) queryDue(now time.Time) bool { return a.QueryRequested && !a.NextAt.After(now) }
 
 // ceded reports whether a number has made way for a later one, and nothing that was said
 // of it since speaks against that.
-func (a Attempt) ceded(p Payment) bool {
-	return a.refused() || a.Statement == ObsNeverReceived || a.agreed(p)
+func (a Attempt) replaced(p Payment) bool {
+	return a.refused() || a.Statement == ObsNeverReceived || a.consented(p)
 }
 
 // ownStep is what the payment itself needs next.
 func ownStep(p Payment, attempts []Attempt) Step {
 	if !p.Status.Open() {
 		if p.Deciding != "" {
-			return nextOfCancel(p, attempts)
+			return nextCancelStep(p, attempts)
 		}
 		return Step{Do: ActionEnd}
 	}
@@ -122,8 +122,8 @@ func ownStep(p Payment, attempts []Attempt) Step {
 	}
 	if p.Status == StatusPending {
 		for _, a := range attempts {
-			if !a.AskedAt.After(p.DecidedAt) {
-				return Step{Do: ActionAsk, OrderNo: a.OrderNo, At: a.NextAt}
+			if !a.QueriedAt.After(p.DecidedAt) {
+				return Step{Do: ActionQuery, OrderNo: a.OrderNo, At: a.NextAt}
 			}
 		}
 		return Step{Do: ActionSend}
@@ -133,57 +133,57 @@ func ownStep(p Payment, attempts []Attempt) Step {
 }
 
 // Numbering says under which number BeginSend sends.
-type Numbering int
+type OrderNoChoice int
 
 // The numberings.
 const (
-	// NumberNew: attempt n+1. Only when every earlier number is confirmed final (rule R5).
-	NumberNew Numbering = iota
-	// NumberSame: the current number again, byte for byte.
-	NumberSame
-	// NumberNone: nothing may be sent now; go on asking.
-	NumberNone
+	// NewOrderNo: attempt n+1. Only when every earlier number is confirmed final (rule R5).
+	NewOrderNo OrderNoChoice = iota
+	// SameOrderNo: the current number again, byte for byte.
+	SameOrderNo
+	// NoOrderNo: nothing may be sent now; go on asking.
+	NoOrderNo
 )
 
 // Begin decides under which number a send may go out now (rule R5).
-func Begin(p Payment, attempts []Attempt, now time.Time) Numbering {
+func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 	if len(attempts) == 0 {
 		if p.Status == StatusPending {
-			return NumberNew
+			return NewOrderNo
 		}
-		return NumberNone
+		return NoOrderNo
 	}
 	cur := attempts[len(attempts)-1]
 	switch p.Status {
 	case StatusSending, StatusUnknown:
 		// Money that moved under an earlier number is not sent once more, nor what may have.
-		forbids := func(a Attempt) bool { return a.wanted(now) || a.No != cur.No && a.forbids(p, cur) }
-		if cur.Next == ActionSend && !cur.Booked && now.Before(cur.AskUntil) && !slices.ContainsFunc(attempts, forbids) {
-			return NumberSame
+		forbids := func(a Attempt) bool { return a.queryDue(now) || a.No != cur.No && a.blocksResend(p, cur) }
+		if cur.Next == ActionSend && !cur.Booked && now.Before(cur.QueryUntil) && !slices.ContainsFunc(attempts, forbids) {
+			return SameOrderNo
 		}
-		return NumberNone
+		return NoOrderNo
 	case StatusPending:
 	default:
-		return NumberNone
+		return NoOrderNo
 	}
 	for _, a := range attempts {
-		if !a.AskedAt.After(p.DecidedAt) || a.AskRequested {
-			return NumberNone
+		if !a.QueriedAt.After(p.DecidedAt) || a.QueryRequested {
+			return NoOrderNo
 		}
-		if !a.refused() && !a.agreed(p) && !(a.No == cur.No && a.Statement == ObsNeverReceived) {
-			return NumberNone
+		if !a.refused() && !a.consented(p) && !(a.No == cur.No && a.Statement == ObsNeverReceived) {
+			return NoOrderNo
 		}
 	}
-	if cur.Statement == ObsNeverReceived && !cur.agreed(p) {
-		if cur.Booked || cur.open(now) || !now.Before(cur.AskUntil) {
-			return NumberNone
+	if cur.Statement == ObsNeverReceived && !cur.consented(p) {
+		if cur.Booked || cur.open(now) || !now.Before(cur.QueryUntil) {
+			return NoOrderNo
 		}
-		return NumberSame
+		return SameOrderNo
 	}
 	if cur.No >= MaxAttempts {
-		return NumberNone
+		return NoOrderNo
 	}
-	return NumberNew
+	return NewOrderNo
 }
 
 // refused reports whether the provider's word under this number is final: no
@@ -193,32 +193,32 @@ func (a Attempt) refused() bool { return a.Statement == ObsDeclined || a.Stateme
 // agreed reports whether two persons took it on themselves that the provider no
 // longer knows this number; that a later one was sent shows that they did, unless the
 // number had been refused by then, and was called under way only afterwards.
-func (a Attempt) agreed(p Payment) bool {
-	consented := p.NewNumberAgreed && !a.AskUntil.After(p.DecidedAt) // what was lost later, nobody decided about
-	return a.Forgotten && !a.Booked && (consented || a.No < p.Attempt && !a.moving())
+func (a Attempt) consented(p Payment) bool {
+	consented := p.NewNumberAgreed && !a.QueryUntil.After(p.DecidedAt) // what was lost later, nobody decided about
+	return a.Forgotten && !a.Booked && (consented || a.No < p.Attempt && !a.mayMove())
 }
 
 // moving reports whether the provider's last word about a number that is not booked, or
 // whose money came back, was that its money moves, or may.
-func (a Attempt) moving() bool { return (!a.Booked || a.ReturnBooked) && a.Statement.moves() }
+func (a Attempt) mayMove() bool { return (!a.Booked || a.ReturnBooked) && a.Statement.mayMove() }
 
 // unsettled reports whether the money of a number that was given up may still move: the
 // provider says so, or has said once only that this is over.
 func (a Attempt) unsettled() bool {
-	return a.moving() || a.refused() && a.AskRequested && a.EndedAt.IsZero()
+	return a.mayMove() || a.refused() && a.QueryRequested && a.EndedAt.IsZero()
 }
 
 // forbids reports whether an earlier number keeps a payment from being sent under cur: its
 // money moved, or may (rule R5). That two persons gave it up, because the provider no longer
 // knows it, shows in cur having been made after that.
-func (a Attempt) forbids(p Payment, cur Attempt) bool {
-	givenUp := a.agreed(p) || a.Forgotten && !a.AskUntil.After(cur.StartedAt)
-	return a.holds() || a.unsettled() && !givenUp
+func (a Attempt) blocksResend(p Payment, cur Attempt) bool {
+	givenUp := a.consented(p) || a.Forgotten && !a.QueryUntil.After(cur.StartedAt)
+	return a.recipientPaid() || a.unsettled() && !givenUp
 }
 
 // Holds reports whether the money of one of a payment's numbers may still move, as far as
 // the provider can be asked about it. The refund of a cancelled payout waits for that (rule R5).
-func Holds(attempts []Attempt) bool {
+func MayStillMove(attempts []Attempt) bool {
 	return slices.ContainsFunc(attempts, func(a Attempt) bool { return a.unsettled() && !a.Forgotten })
 }
 
@@ -245,9 +245,9 @@ func NewAttempt(p Payment, no int, request []byte) Attempt {
 // later asks first: the landing window counts from here, not from the note.
 const LeaveWithin = 5 * time.Second
 
-// NoteSend notes a send before it goes out: whoever reads the row from now on
+// RecordSend notes a send before it goes out: whoever reads the row from now on
 // asks before anything else, and the send stays open for the landing window.
-func NoteSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
+func RecordSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 	if err := p.Move(StatusSending); err != nil {
 		return err
 	}
@@ -259,23 +259,23 @@ func NoteSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 	p.UpdatedAt = now
 	if a.Sends == 0 {
 		a.StartedAt = now
-		a.AskUntil = now.Add(l.Remembers - 24*time.Hour)
+		a.QueryUntil = now.Add(l.Remembers - 24*time.Hour)
 	}
 	a.Sends++
 	a.Refused = false // what an earlier send was refused for is no answer to this one
 	a.leaveOpen()
 	a.NotedUntil = now.Add(LeaveWithin + l.LandingWindow)
-	a.Next, a.NextAt = ActionAsk, now
+	a.Next, a.NextAt = ActionQuery, now
 	return nil
 }
 
-// BackToUnknown is the outcome of a decision whose earlier numbers are not all
+// RevertToUnknown is the outcome of a decision whose earlier numbers are not all
 // confirmed final (rule R5): the payment goes on being asked about.
-func BackToUnknown(p *Payment, a *Attempt, now time.Time) error {
+func RevertToUnknown(p *Payment, a *Attempt, now time.Time) error {
 	if err := p.Move(StatusUnknown); err != nil {
 		return err
 	}
 	p.UpdatedAt = now
-	a.Next, a.NextAt = ActionAsk, now.Add(a.pause(a.Asks, now))
+	a.Next, a.NextAt = ActionQuery, now.Add(a.pause(a.Queries, now))
 	return nil
 }

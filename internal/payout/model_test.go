@@ -47,7 +47,7 @@ func (l *liar) observation(t *rapid.T, source Source, no int) Observation {
 	case 2:
 		o.OrderNo = "c0123456789abcdefghij000001"
 	}
-	if source == SourceAsk && rapid.IntRange(0, 3).Draw(t, "slow") == 0 {
+	if source == SourceQuery && rapid.IntRange(0, 3).Draw(t, "slow") == 0 {
 		o.StartedAt = l.now.Add(-time.Duration(rapid.IntRange(0, 30).Draw(t, "seconds")) * time.Second)
 	}
 	return o
@@ -90,7 +90,7 @@ func (l *liar) hear(t *rapid.T, no int, o Observation) {
 // judgeFailure is rule R4: two refusals that agree, the second by asking, or
 // never received after a documented refusal with no send open.
 func (l *liar) judgeFailure(t *rapid.T, no int, o Observation) {
-	if o.Source != SourceAsk {
+	if o.Source != SourceQuery {
 		t.Fatalf("failed by the answer to a send: %+v", o)
 	}
 	heard := l.heard[no]
@@ -129,8 +129,8 @@ func (l *liar) judgeFailure(t *rapid.T, no int, o Observation) {
 			t.Fatalf("never received, and the last answer to a send was no refusal: %+v", heard)
 		}
 		for _, s := range l.sends {
-			if s.no == no && !s.answered && o.asked(l.now).Before(s.at.Add(limits.LandingWindow)) {
-				t.Fatalf("never received while the send of %v was open at %v", s.at, o.asked(l.now))
+			if s.no == no && !s.answered && o.queriedAt(l.now).Before(s.at.Add(limits.LandingWindow)) {
+				t.Fatalf("never received while the send of %v was open at %v", s.at, o.queriedAt(l.now))
 			}
 		}
 	default:
@@ -171,7 +171,7 @@ func (l *liar) Check(t *rapid.T) {
 	if (l.p.Failure != nil) != (l.p.Status == StatusFailed || l.p.Status == StatusReturned) {
 		t.Fatalf("%s with failure %+v", l.p.Status, l.p.Failure)
 	}
-	wanted := slices.ContainsFunc(l.attempts, func(a Attempt) bool { return a.AskRequested })
+	wanted := slices.ContainsFunc(l.attempts, func(a Attempt) bool { return a.QueryRequested })
 	if l.p.Deciding != "" && !l.p.decidable() {
 		t.Fatalf("%s, deciding %s", l.p.Status, l.p.Deciding)
 	}
@@ -182,7 +182,7 @@ func (l *liar) Check(t *rapid.T) {
 	}
 	for _, a := range l.attempts {
 		if last := l.lastAsked(a.No); l.p.Status == StatusCancelled && (last == ObsPending || last == ObsNeedsRecipient) &&
-			(!a.Booked || a.ReturnBooked) && !Holds(l.attempts) {
+			(!a.Booked || a.ReturnBooked) && !MayStillMove(l.attempts) {
 			t.Fatalf("cancelled, and the refund does not wait for %s of %+v", last, a)
 		}
 		if a.Sends == 0 || len(a.Observed) > rememberBytes {
@@ -203,13 +203,13 @@ func (l *liar) send(t *rapid.T) {
 	}
 	cur := l.attempts[len(l.attempts)-1]
 	for _, a := range l.attempts[:len(l.attempts)-1] {
-		if last := l.lastAsked(a.No); last.moves() && !a.Forgotten && !l.given[a.No] {
+		if last := l.lastAsked(a.No); last.mayMove() && !a.Forgotten && !l.given[a.No] {
 			t.Fatalf("number %d sent in spite of %s of %+v", cur.No, last, a)
 		}
 	}
 	l.sends = append(l.sends, sent{no: cur.No, at: l.now, heard: len(l.heard[cur.No])})
 	if len(l.attempts) == len(before) {
-		if cur.Booked || !l.now.Before(cur.AskUntil) {
+		if cur.Booked || !l.now.Before(cur.QueryUntil) {
 			t.Fatalf("sent again: %+v", cur)
 		}
 		return
@@ -217,9 +217,9 @@ func (l *liar) send(t *rapid.T) {
 	for _, a := range before {
 		// An earlier number was refused, or it were no earlier one: forgotten since, it stays that,
 		// unless it was called under way meanwhile.
-		lost := a.Forgotten && a.No < cur.No-1 && !slices.ContainsFunc(l.heard[a.No], func(o Observation) bool { return o.Kind.moves() })
+		lost := a.Forgotten && a.No < cur.No-1 && !slices.ContainsFunc(l.heard[a.No], func(o Observation) bool { return o.Kind.mayMove() })
 		final := a.Statement == ObsDeclined || a.Statement == ObsReturned || l.given[a.No] || lost
-		if !final || !a.AskedAt.After(decided) {
+		if !final || !a.QueriedAt.After(decided) {
 			t.Fatalf("number %d made while %+v", cur.No, a)
 		}
 	}
@@ -228,7 +228,7 @@ func (l *liar) send(t *rapid.T) {
 // lastAsked is the provider's last usable answer to a question about a number.
 func (l *liar) lastAsked(no int) ObservationKind {
 	for _, h := range slices.Backward(l.heard[no]) {
-		if h.Source == SourceAsk && h.Kind.usable() {
+		if h.Source == SourceQuery && h.Kind.usable() {
 			return h.Kind
 		}
 	}
@@ -247,7 +247,7 @@ func (l *liar) carry(t *rapid.T) {
 		return
 	}
 	for _, a := range l.attempts {
-		if !a.AskedAt.After(decided) || a.Statement == ObsSucceeded && !a.Forgotten || a.Booked && !a.ReturnBooked {
+		if !a.QueriedAt.After(decided) || a.Statement == ObsSucceeded && !a.Forgotten || a.Booked && !a.ReturnBooked {
 			t.Fatalf("cancelled in spite of %+v", a)
 		}
 		for _, h := range slices.Backward(l.heard[a.No]) { // its last answer to a question counts
@@ -285,9 +285,9 @@ func (l *liar) actions() map[string]func(*rapid.T) {
 			switch step := l.step(); step.Do {
 			case ActionSend:
 				l.send(t)
-			case ActionAsk:
+			case ActionQuery:
 				parts, _ := Parse(step.OrderNo)
-				l.hear(t, parts.Attempt, l.observation(t, SourceAsk, parts.Attempt))
+				l.hear(t, parts.Attempt, l.observation(t, SourceQuery, parts.Attempt))
 			case ActionCarryOut:
 				l.carry(t)
 			default:
@@ -295,7 +295,7 @@ func (l *liar) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"another run sends": l.send,
-		"another run asks":  func(t *rapid.T) { no := pick(t); l.hear(t, no, l.observation(t, SourceAsk, no)) },
+		"another run asks":  func(t *rapid.T) { no := pick(t); l.hear(t, no, l.observation(t, SourceQuery, no)) },
 		"a send is answered": func(t *rapid.T) {
 			var open []int
 			for i, s := range l.sends {
@@ -315,9 +315,9 @@ func (l *liar) actions() map[string]func(*rapid.T) {
 				if l.send(t); len(l.sends) > sent {
 					l.answer(t, sent, l.observed(t, SourceSend, l.sends[sent].no, ObsDeclined, ObsUnknown, ObsNoAnswer))
 				}
-			case ActionAsk:
+			case ActionQuery:
 				parts, _ := Parse(step.OrderNo)
-				l.hear(t, parts.Attempt, l.observed(t, SourceAsk, parts.Attempt, ObsNeverReceived))
+				l.hear(t, parts.Attempt, l.observed(t, SourceQuery, parts.Attempt, ObsNeverReceived))
 			default:
 				t.Skip("nothing to send or to ask")
 			}
@@ -338,16 +338,16 @@ func (l *liar) actions() map[string]func(*rapid.T) {
 				t.Fatalf("the repeat changed something: %+v, %v", l.last, err)
 			}
 		},
-		"a notification": func(t *rapid.T) { a := l.attempt(pick(t)); a.AskRequested, a.NextAt = true, l.now },
+		"a notification": func(t *rapid.T) { a := l.attempt(pick(t)); a.QueryRequested, a.NextAt = true, l.now },
 		"a decision": func(t *rapid.T) {
 			kind := rapid.SampledFrom([]DecisionKind{DecisionRetry, DecisionRetry, DecisionRetry, DecisionRetry, DecisionCancel, DecisionMarkPaid,
-				DecisionAsk}).Draw(t, "kind")
-			two := rapid.Bool().Draw(t, "two") || NeedsSecond(l.p, l.attempts, Command{Kind: kind, ApproveFrom: amount + 1}, l.now)
+				DecisionQuery}).Draw(t, "kind")
+			two := rapid.Bool().Draw(t, "two") || NeedsApproval(l.p, l.attempts, DecisionRequest{Kind: kind, ApproveFrom: amount + 1}, l.now)
 			if l.decide(kind, two) != nil {
 				t.Skip("the state does not permit it")
 			}
 			for _, a := range l.attempts { // what two persons consent to: the newest number, and earlier ones that were under way
-				if kind == DecisionRetry && two && !l.now.Before(a.AskUntil) && (a.No == len(l.attempts) || a.moving()) {
+				if kind == DecisionRetry && two && !l.now.Before(a.QueryUntil) && (a.No == len(l.attempts) || a.mayMove()) {
 					l.given[a.No] = true
 				}
 			}

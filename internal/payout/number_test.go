@@ -7,7 +7,7 @@ import "testing"
 // the second, whose turn it would be, is not sent again either.
 func TestR5_EarlierNumberNotKnown(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed).retries().asks(1, ObsDeclined)
-	s.begins(NumberNew).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed).retries()
-	s.asks(1, ObsNeverReceived).asks(2, ObsDeclined).begins(NumberNone)
-	s.asks(1, ObsDeclined).begins(NumberNone).asks(1, ObsDeclined).begins(NumberNew)
+	s.begins(NewOrderNo).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed).retries()
+	s.asks(1, ObsNeverReceived).asks(2, ObsDeclined).begins(NoOrderNo)
+	s.asks(1, ObsDeclined).begins(NoOrderNo).asks(1, ObsDeclined).begins(NewOrderNo)
 }

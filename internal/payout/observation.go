@@ -11,8 +11,8 @@ type Source string
 
 // The sources.
 const (
-	SourceSend Source = "send" // the answer to a charge, transfer or refund call, or its absence
-	SourceAsk  Source = "ask"  // the answer to a query by order number
+	SourceSend  Source = "send" // the answer to a charge, transfer or refund call, or its absence
+	SourceQuery Source = "ask"  // the answer to a query by order number
 )
 
 // ObservationKind is what the provider said, or that it said nothing.
@@ -70,7 +70,7 @@ func (k ObservationKind) Definite() bool {
 }
 
 // moves reports whether the observation says that money moves, has moved, or may.
-func (k ObservationKind) moves() bool {
+func (k ObservationKind) mayMove() bool {
 	return k == ObsPending || k == ObsNeedsRecipient || k == ObsSucceeded
 }
 
@@ -102,7 +102,7 @@ type Limits struct {
 // remainder, for cancelled payouts, and for people to decide about both.
 const RefundMargin = 60 * 24 * time.Hour
 
-// OpensAhead is how far ahead of its charge a packet may open that then lives so long.
-func (l Limits) OpensAhead(life time.Duration) time.Duration {
+// MaxOpensAhead is how far ahead of its charge a packet may open that then lives so long.
+func (l Limits) MaxOpensAhead(life time.Duration) time.Duration {
 	return l.RefundWindow - RefundMargin - life
 }

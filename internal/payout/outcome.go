@@ -12,22 +12,22 @@ func (s *Settlement) succeeded(o Observation, now time.Time) error {
 		// Answer and query disagree: believe it when it is said twice.
 		s.contradiction(o)
 		a.Statement, a.EndedAt = ObsSucceeded, time.Time{}
-		a.AskRequested = !p.Status.Open() || a.No != p.Attempt
+		a.QueryRequested = !p.Status.Open() || a.No != p.Attempt
 		if p.Status == StatusPending && a.No != p.Attempt {
 			// It still counts: nothing has been sent since the decision that asks about all of
 			// them. As unknown the payment would wait for its last number, and this one would be past.
-			s.askAgain(now)
-			a.AskedAt = time.Time{}
+			s.scheduleQuery(now)
+			a.QueriedAt = time.Time{}
 			return nil
 		}
-		return s.askAgainAsUnknown(now)
+		return s.queryAsUnknown(now)
 	}
 	// After a contradiction only what is said twice counts: it was refused, and then
 	// under way.
 	once := p.Status == StatusUnknown && (a.Statement == ObsPending || a.Statement == ObsNeedsRecipient)
 	a.Statement = ObsSucceeded
-	if once && o.Source == SourceAsk {
-		return s.askAgainAsUnknown(now)
+	if once && o.Source == SourceQuery {
+		return s.queryAsUnknown(now)
 	}
 	switch p.Status {
 	case StatusPaid, StatusReturned, StatusCancelled, StatusPaidOutside:
@@ -49,14 +49,14 @@ func (s *Settlement) book(now time.Time) {
 	a := &s.Attempt
 	a.Booked = true
 	s.end(now)
-	s.Postings = append(s.Postings, NewPosting(successPosting(s.Payment.Kind), a.OrderNo, s.Payment.Amount))
+	s.Transfers = append(s.Transfers, NewTransfer(successTransfer(s.Payment.Kind), a.OrderNo, s.Payment.Amount))
 }
 
 func (s *Settlement) secondSuccess(now time.Time) {
 	a := &s.Attempt
 	a.Booked = true
 	s.end(now)
-	s.Postings = append(s.Postings, NewPosting(PostSecondSuccess, a.OrderNo, s.Payment.Amount))
+	s.Transfers = append(s.Transfers, NewTransfer(PostSecondSuccess, a.OrderNo, s.Payment.Amount))
 	s.addBreak(BreakSecondSuccess, fmt.Sprintf("%d fen moved under a number that no longer counted", s.Payment.Amount))
 }
 
@@ -65,14 +65,14 @@ func (s *Settlement) secondReturned(now time.Time) {
 	a := &s.Attempt
 	a.Statement, a.ReturnBooked = ObsReturned, true
 	s.end(now)
-	s.Postings = append(s.Postings, NewPosting(PostSecondReturned, a.OrderNo, s.Payment.Amount))
+	s.Transfers = append(s.Transfers, NewTransfer(PostSecondReturned, a.OrderNo, s.Payment.Amount))
 	s.addBreak(BreakSecondSuccess, fmt.Sprintf("%d fen moved under a number that no longer counted, and came back", s.Payment.Amount))
 }
 
 // end: the number's outcome is final. Whatever opens the payment again asks first.
 func (s *Settlement) end(now time.Time) {
 	s.Attempt.EndedAt = now
-	s.Attempt.Next, s.Attempt.NextAt = ActionAsk, now
+	s.Attempt.Next, s.Attempt.NextAt = ActionQuery, now
 }
 
 // settleBooked: the success of this number is in the ledger. Only its return
@@ -89,11 +89,11 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		}
 		return nil // what an answer that came late says has been asked for since
 	}
-	if p.ended() && a.ReturnBooked && o.Kind.usable() && (o.Kind.moves() || a.unsettled()) {
+	if p.endedByStaff() && a.ReturnBooked && o.Kind.usable() && (o.Kind.mayMove() || a.unsettled()) {
 		s.settleSuperseded(o, now)
 		return nil
 	}
-	s.askAgain(now)
+	s.scheduleQuery(now)
 	switch {
 	case !o.Kind.usable():
 		a.NextAt = maxTime(a.NextAt, now.Add(o.RetryAfter))
@@ -101,7 +101,7 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 	case o.Kind == ObsSucceeded && !a.ReturnBooked:
 		a.Statement = o.Kind
 		return nil
-	case o.Kind == ObsNeverReceived && !now.Before(a.AskUntil):
+	case o.Kind == ObsNeverReceived && !now.Before(a.QueryUntil):
 		return nil // it may simply have forgotten: its last word stands
 	case o.Kind == ObsNeverReceived:
 		s.addBreak(BreakForgotten, "the provider does not know an order it had carried out")
@@ -109,22 +109,22 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		s.contradiction(o)
 	}
 	if p.Status.Open() || p.Deciding != "" { // money is about to move: what it says last counts
-		s.says(o.Kind)
+		s.recordStatement(o.Kind)
 	}
 	if p.Status.Open() {
 		return p.Move(StatusUnknown)
 	}
 	// What wanted it asked, the news of a return perhaps, is not answered yet.
-	a.AskRequested = !a.ReturnBooked && now.Before(a.AskUntil)
+	a.QueryRequested = !a.ReturnBooked && now.Before(a.QueryUntil)
 	return nil
 }
 
 // says keeps the last word about a number that is booked. That it was refused counts for a
 // cancel when it is said twice: nobody has the money then, whichever is true.
-func (s *Settlement) says(kind ObservationKind) {
+func (s *Settlement) recordStatement(kind ObservationKind) {
 	a := &s.Attempt
 	if s.Payment.Deciding != "" && kind == ObsDeclined && a.Statement != kind {
-		a.AskedAt = time.Time{}
+		a.QueriedAt = time.Time{}
 	}
 	a.Statement = kind
 }
@@ -133,18 +133,18 @@ func (s *Settlement) says(kind ObservationKind) {
 func (s *Settlement) returned(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	was := a.Statement
-	if p.ended() && a.moving() {
+	if p.endedByStaff() && a.mayMove() {
 		if !a.Booked {
 			s.addBreak(BreakLateSuccess, "moved and came back after the payment had been given up")
 		}
-		s.settles(o, now)
+		s.endWhenRepeated(o, now)
 		return nil
 	}
 	if !a.Booked && (was == ObsDeclined || was == ObsSucceeded) {
 		// Nothing can come back that was refused: believe it when it is said twice.
 		s.contradiction(o)
 		a.Statement = ObsReturned
-		return s.askAgainAsUnknown(now)
+		return s.queryAsUnknown(now)
 	}
 	a.Statement = ObsReturned
 	if p.Kind == KindCharge {
@@ -159,7 +159,7 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 		if was != ObsReturned && !a.Booked {
 			// Moved and came back under a number already given up: nothing is left to book.
 			s.addBreak(BreakLateSuccess, "moved and came back after the payment had been given up")
-			s.confirm(now)
+			s.queryAgainSoon(now)
 		} else if a.EndedAt.IsZero() {
 			a.EndedAt = now
 		}
@@ -175,7 +175,7 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 	s.end(now)
 	if !a.ReturnBooked {
 		a.ReturnBooked = true
-		s.Postings = append(s.Postings, NewPosting(returnPosting(p.Kind), a.OrderNo, p.Amount))
+		s.Transfers = append(s.Transfers, NewTransfer(returnTransfer(p.Kind), a.OrderNo, p.Amount))
 	}
 	return nil
 }
@@ -185,68 +185,68 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 // packet never opens (rule R2).
 func (s *Settlement) chargeReturned(was ObservationKind, o Observation, now time.Time) error {
 	s.addBreak(BreakContradiction, "the provider reports a charge as returned")
-	if was == ObsReturned && o.Source == SourceAsk && !s.Attempt.Booked {
+	if was == ObsReturned && o.Source == SourceQuery && !s.Attempt.Booked {
 		return s.fail("returned", s.Attempt.Message, now)
 	}
-	return s.askAgainAsUnknown(now)
+	return s.queryAsUnknown(now)
 }
 
-// askedDeclined: a final failure needs two statements, the second by asking.
-func (s *Settlement) askedDeclined(o Observation, now time.Time) error {
+// queriedDeclined: a final failure needs two statements, the second by asking.
+func (s *Settlement) queriedDeclined(o Observation, now time.Time) error {
 	a := &s.Attempt
-	if s.Payment.ended() && a.moving() {
+	if s.Payment.endedByStaff() && a.mayMove() {
 		if a.Statement == ObsSucceeded {
 			s.contradiction(o)
 		}
-		s.settles(o, now)
+		s.endWhenRepeated(o, now)
 		return nil
 	}
 	switch a.Statement {
 	case ObsSucceeded, ObsReturned:
 		s.contradiction(o)
 		a.Statement = ObsDeclined
-		return s.askAgainAsUnknown(now)
+		return s.queryAsUnknown(now)
 	case ObsDeclined:
 		return s.fail(a.Code, a.Message, now)
 	}
 	a.Statement = ObsDeclined
-	s.confirm(now)
+	s.queryAgainSoon(now)
 	return nil
 }
 
 // confirm: said once, a final statement is asked about again soon, and before a new number.
-func (s *Settlement) confirm(now time.Time) {
+func (s *Settlement) queryAgainSoon(now time.Time) {
 	a := &s.Attempt
-	a.Next, a.NextAt = ActionAsk, now.Add(firstPause)
+	a.Next, a.NextAt = ActionQuery, now.Add(firstPause)
 	if s.Payment.Status == StatusPending || s.Payment.Deciding != "" {
-		a.AskedAt = time.Time{}
+		a.QueriedAt = time.Time{}
 	}
 }
 
-func (s *Settlement) askedNeverReceived(o Observation, now time.Time) error {
+func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	if !p.Status.Open() {
-		s.askAgain(now)
+		s.scheduleQuery(now)
 		// It had accepted the order: what wanted it asked is not answered yet.
-		a.AskRequested = (a.ProviderRef != "" || a.moving()) && !a.Forgotten
+		a.QueryRequested = (a.ProviderRef != "" || a.mayMove()) && !a.Forgotten
 		return nil
 	}
-	if !now.Before(a.AskUntil) { // it may simply have forgotten: proves nothing
-		s.askAgain(now)
+	if !now.Before(a.QueryUntil) { // it may simply have forgotten: proves nothing
+		s.scheduleQuery(now)
 		if p.Status == StatusPending {
 			return nil
 		}
 		return p.Move(StatusUnknown) // people decide from there
 	}
-	if a.No < p.Attempt && a.moving() { // it was given up as refused, and called under way after that
-		s.askAgain(now)
-		s.lost()
+	if a.No < p.Attempt && a.mayMove() { // it was given up as refused, and called under way after that
+		s.scheduleQuery(now)
+		s.forgottenInFlight()
 		return nil
 	}
 	if a.Statement == ObsSucceeded || a.Statement == ObsReturned {
 		s.contradiction(o)
 		a.Statement, a.Refused = ObsNeverReceived, false
-		return s.askAgainAsUnknown(now)
+		return s.queryAsUnknown(now)
 	}
 	// A refusal that left nothing under the number has no reference either.
 	refused := a.Refused && a.ProviderRef == ""
@@ -260,12 +260,12 @@ func (s *Settlement) askedNeverReceived(o Observation, now time.Time) error {
 		return nil
 	}
 	switch {
-	case refused && !a.open(o.asked(now)):
+	case refused && !a.open(o.queriedAt(now)):
 		a.Statement = ObsNeverReceived
 		return s.fail("never_received", a.Message, now)
 	case refused: // a send may still land: ask until it cannot
 		a.leaveOpen()
-		s.askAgain(now)
+		s.scheduleQuery(now)
 		if a.OpenUntil.Before(a.NextAt) {
 			a.NextAt = a.OpenUntil
 		}
@@ -279,7 +279,7 @@ func (s *Settlement) askedNeverReceived(o Observation, now time.Time) error {
 func (s *Settlement) fail(code, message string, now time.Time) error {
 	p := &s.Payment
 	if p.Status == StatusPending || !p.Status.Open() {
-		if p.ended() && s.Attempt.EndedAt.IsZero() {
+		if p.endedByStaff() && s.Attempt.EndedAt.IsZero() {
 			s.Attempt.EndedAt = now
 		}
 		return nil

@@ -27,15 +27,15 @@ func (s State) Wait() time.Duration {
 }
 
 // Begun is the answer of BeginSend: an order to send, or none.
-type Begun struct {
+type SendStart struct {
 	State State  `json:"state"`
 	Order *Order `json:"order,omitempty"`
 	// Held is set when nothing was noted because the provider is held.
-	Held *Hold `json:"-"`
+	Hold *Hold `json:"-"`
 }
 
 // Due is a payment whose run has to be started or woken.
-type Due struct {
+type DueRun struct {
 	Payment Payment
 	Kind    string    // of the errand
 	Since   time.Time // of the errand
@@ -46,14 +46,14 @@ type Due struct {
 type Filter struct {
 	Kind Kind
 	// Promises, with KindPayout: payouts of promises that could not be booked too (rule R10).
-	Promises    bool
-	PacketID    string
-	UserID      string
-	OrderNo     string
-	ProviderRef string // the provider's own number, of any attempt
-	Status      Status
-	FailureCode string
-	CreatedTo   time.Time // created at or before
+	IncludeHonours bool
+	PacketID       string
+	UserID         string
+	OrderNo        string
+	ProviderRef    string // the provider's own number, of any attempt
+	Status         Status
+	FailureCode    string
+	CreatedTo      time.Time // created at or before
 	// LateBefore, with KindRefund: not at their end, and due by then: what nobody took
 	// when its packet expired or, if earlier, its books were closed, what a cancelled
 	// payout held when that was cancelled.
@@ -75,14 +75,14 @@ type Row struct {
 }
 
 // Claimed names a claim by what its payout is looked for by.
-type Claimed struct {
+type ClaimRef struct {
 	PacketID   string
 	UserID     string
 	ShareIndex int
 }
 
 // Progress is the payout of a claim, and how far it has come.
-type Progress struct {
+type PayoutProgress struct {
 	ID     string
 	Status Status
 }
@@ -118,8 +118,8 @@ const (
 	DecisionCancel DecisionKind = "cancel"
 	// DecisionMarkPaid notes that it was paid by other means, with evidence.
 	DecisionMarkPaid DecisionKind = "mark_paid"
-	// DecisionAsk has the provider asked again. It moves nothing.
-	DecisionAsk DecisionKind = "ask"
+	// DecisionQuery has the provider asked again. It moves nothing.
+	DecisionQuery DecisionKind = "ask"
 )
 
 // DecisionStatus says how far a decision has come.
@@ -186,20 +186,20 @@ type ApprovalFilter struct {
 // Balances are the sums of a packet's ledger.
 type Balances struct {
 	// ByKind sums the amounts of each posting kind.
-	ByKind map[PostingKind]money.Fen
+	ByKind map[TransferKind]money.Fen
 	// ByAccount is credit minus debit of each account.
 	ByAccount map[Account]money.Fen
 	// Promised is the part of ByKind that is about promises which could not be
 	// booked: the house's money, outside the packet's total (rule R10).
-	Promised map[PostingKind]money.Fen
+	Honours map[TransferKind]money.Fen
 }
 
 // Own is what is left without the promises that could not be booked: the packet's
 // own money.
 func (b Balances) Own() Balances {
 	own := Balances{ByKind: maps.Clone(b.ByKind), ByAccount: maps.Clone(b.ByAccount)}
-	for kind, sum := range b.Promised {
-		accounts := postingAccounts[kind]
+	for kind, sum := range b.Honours {
+		accounts := transferAccounts[kind]
 		own.ByKind[kind] -= sum
 		own.ByAccount[accounts[0]] += sum
 		own.ByAccount[accounts[1]] -= sum
@@ -220,7 +220,7 @@ type ProviderTotals struct {
 const LateAfter = 5 * time.Minute
 
 // Waiting is an open payment and when its next step is due.
-type Waiting struct {
+type OpenPayment struct {
 	Payment
 	// OrderNo is the number of the current attempt, "" before the first.
 	OrderNo string
@@ -232,7 +232,7 @@ type Waiting struct {
 
 // Overdue tells for how long nobody has done what was due at the given time: 0
 // while the step lies ahead.
-func (w Waiting) Overdue(now time.Time) time.Duration {
+func (w OpenPayment) Overdue(now time.Time) time.Duration {
 	due := w.UpdatedAt
 	if w.NextAt.After(due) {
 		due = w.NextAt
@@ -241,4 +241,6 @@ func (w Waiting) Overdue(now time.Time) time.Duration {
 }
 
 // Ahead reports whether it was noted by a clock ahead.
-func (w Waiting) Ahead(now time.Time) bool { return Ahead(w.UpdatedAt, now) || Ahead(w.NextAt, now) }
+func (w OpenPayment) TooFarAhead(now time.Time) bool {
+	return TooFarAhead(w.UpdatedAt, now) || TooFarAhead(w.NextAt, now)
+}

@@ -36,32 +36,32 @@ type Preview struct {
 	FailureCode  string
 	AttemptCount int
 	// Second: another person has to agree first.
-	Second bool
+	NeedsApproval bool
 	// OrderNo is the number that would be sent, when asking confirms what is
 	// known; "" when nothing can be sent.
 	OrderNo string
 	// Same: it is the number of the last attempt, never received by the provider.
-	Same bool
+	SameOrderNo bool
 	// Hash names everything that a person consents to: the payment, what is known of each of
 	// its order numbers, and what the decision would do. Times and counts of calls are no
 	// part of it.
 	Hash [sha256.Size]byte
 }
 
-// PreviewOf says what a decision would do now. Errors: as Permits.
-func PreviewOf(p Payment, attempts []Attempt, c Command, now time.Time) (Preview, error) {
+// PreviewDecision says what a decision would do now. Errors: as Permits.
+func PreviewDecision(p Payment, attempts []Attempt, c DecisionRequest, now time.Time) (Preview, error) {
 	v := Preview{Amount: p.Amount, Status: p.Status, AttemptCount: len(attempts)}
 	if p.Failure != nil {
 		v.FailureCode = p.Failure.Code
 	}
-	if err := Permits(p, attempts, c.Kind); err != nil {
+	if err := CheckDecision(p, attempts, c.Kind); err != nil {
 		return v, err
 	}
-	v.Second = NeedsSecond(p, attempts, c, now)
+	v.NeedsApproval = NeedsApproval(p, attempts, c, now)
 	if c.Kind == DecisionRetry {
 		next := len(attempts) + 1
-		if n := len(attempts); n > 0 && attempts[n-1].Statement == ObsNeverReceived && now.Before(attempts[n-1].AskUntil) {
-			next, v.Same = n, true
+		if n := len(attempts); n > 0 && attempts[n-1].Statement == ObsNeverReceived && now.Before(attempts[n-1].QueryUntil) {
+			next, v.SameOrderNo = n, true
 		}
 		if next <= MaxAttempts {
 			v.OrderNo = OrderNo(p.ID, next)
@@ -73,7 +73,7 @@ func PreviewOf(p Payment, attempts []Attempt, c Command, now time.Time) (Preview
 }
 
 // hash is Preview.Hash.
-func (v Preview) hash(p Payment, attempts []Attempt, c Command, now time.Time) ([sha256.Size]byte, error) {
+func (v Preview) hash(p Payment, attempts []Attempt, c DecisionRequest, now time.Time) ([sha256.Size]byte, error) {
 	type number struct {
 		OrderNo                                  string
 		Statement                                ObservationKind
@@ -87,7 +87,7 @@ func (v Preview) hash(p Payment, attempts []Attempt, c Command, now time.Time) (
 		Same, Agreed                                          bool // Agreed: to a new number in spite of an open one
 		Numbers                                               []number
 	}{ID: p.ID, Account: p.Account, Currency: p.Currency, Provider: p.Provider, FailureCode: v.FailureCode, OrderNo: v.OrderNo,
-		Kind: c.Kind, Amount: p.Amount, Status: p.Status, Same: v.Same, Agreed: needsAgreement(p, attempts, now)}
+		Kind: c.Kind, Amount: p.Amount, Status: p.Status, Same: v.SameOrderNo, Agreed: needsAgreement(p, attempts, now)}
 	for _, a := range attempts {
 		shown.Numbers = append(shown.Numbers, number{a.OrderNo, a.Statement, a.Refused, a.Booked, a.ReturnBooked, a.Forgotten})
 	}

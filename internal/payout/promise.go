@@ -6,11 +6,11 @@ import (
 	"hongbao/internal/money"
 )
 
-// NewPromise makes p the payout of a claim that was acknowledged and cannot be
+// NewShareConflict makes p the payout of a claim that was acknowledged and cannot be
 // booked (rule R10): it has failed before anything was sent, has no share, and
 // nothing is owed for it. A retry honours it with the house's money, a cancel
 // voids it; both need two persons.
-func NewPromise(p Payment, now time.Time) Payment {
+func NewShareConflict(p Payment, now time.Time) Payment {
 	p.Kind, p.ShareIndex, p.Status, p.Failure = KindHonour, -1, StatusFailed, NewFailure(FailureShareConflict, "")
 	p.CreatedAt, p.UpdatedAt = now, now
 	return p
@@ -24,7 +24,7 @@ func (p Payment) unhonoured(attempts []Attempt) bool {
 }
 
 // Promises are sums of the claims of a packet that could not be booked.
-type Promises struct {
+type ShareConflicts struct {
 	Count  int64
 	Amount money.Fen
 	// Free is the part whose shares nobody has: Redis gave them out, and the books

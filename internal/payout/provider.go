@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// ErrNotificationUnread means that a notification is the provider's by its signature,
+// ErrUnknownNotification means that a notification is the provider's by its signature,
 // but does not tell in the way that is known which event it is, and of which order.
-var ErrNotificationUnread = errors.New("notification not understood")
+var ErrUnknownNotification = errors.New("notification not understood")
 
-// ErrOtherProvider means that a payment, or the whole installation, belongs to another
+// ErrWrongProvider means that a payment, or the whole installation, belongs to another
 // provider, or to another account there, than the adapter that would act.
-var ErrOtherProvider = errors.New("another provider, or another account there")
+var ErrWrongProvider = errors.New("another provider, or another account there")
 
 // Adapter names who acts at a provider, and whose word an observation is: the provider, and
 // the account that it knows us by.
@@ -27,14 +27,14 @@ func (a Adapter) String() string {
 }
 
 // Take lets the adapter act on a payment. One that was never sent becomes its account's.
-// Errors: ErrOtherProvider, and the payment is as it was.
-func (a Adapter) Take(p *Payment) error {
+// Errors: ErrWrongProvider, and the payment is as it was.
+func (a Adapter) Assign(p *Payment) error {
 	own := Adapter{Provider: p.Provider, Account: p.ProviderAccount}
 	if own.Account == "" {
 		own.Account = a.Account
 	}
 	if own != a || a == (Adapter{}) {
-		return fmt.Errorf("payment %s is of %s, not of %s: %w", p.ID, own, a, ErrOtherProvider)
+		return fmt.Errorf("payment %s is of %s, not of %s: %w", p.ID, own, a, ErrWrongProvider)
 	}
 	p.ProviderAccount = a.Account
 	return nil
@@ -65,23 +65,23 @@ type Deferral string
 
 // Why a payment is parked. Low balance and outage are a Trouble.
 const (
-	ParkedNot        Deferral = ""
-	ParkedHeld       Deferral = "held"
-	ParkedLowBalance          = Deferral(TroubleLowBalance)
-	ParkedOutage              = Deferral(TroubleOutage)
-	ParkedPace       Deferral = "pace"
+	NotDeferred        Deferral = ""
+	DeferredHeld       Deferral = "held"
+	DeferredLowBalance          = Deferral(TroubleLowBalance)
+	DeferredOutage              = Deferral(TroubleOutage)
+	DeferredThrottled  Deferral = "pace"
 )
 
 // String tells people why.
 func (p Deferral) String() string {
 	switch p {
-	case ParkedHeld:
+	case DeferredHeld:
 		return "the provider is held"
-	case ParkedLowBalance:
+	case DeferredLowBalance:
 		return "our balance at the provider is low"
-	case ParkedOutage:
+	case DeferredOutage:
 		return "the provider does not answer"
-	case ParkedPace:
+	case DeferredThrottled:
 		return "the provider is called at its pace"
 	}
 	return "not parked"

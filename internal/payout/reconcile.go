@@ -40,12 +40,12 @@ func (k BreakKind) Repairable() bool {
 	return k == BreakNotBooked || k == BreakReturnNotBooked || k == BreakSuperseded
 }
 
-// InFlight is how young a movement or a posting may be without its counterpart:
+// InFlightAge is how young a movement or a posting may be without its counterpart:
 // an answer on its way, a step that waits for its turn, clocks that differ.
-const InFlight = time.Minute
+const InFlightAge = time.Minute
 
 // Booked is our side of one order number.
-type Booked struct {
+type BookedOrder struct {
 	Payment  Payment
 	Attempt  Attempt
 	Moved    money.Fen // posted as moved, whatever for
@@ -53,22 +53,22 @@ type Booked struct {
 }
 
 // Verdict is what the comparison of one line says.
-type Verdict struct {
-	// Breaks are empty when the line and the books agree, or may yet (InFlight).
+type LineVerdict struct {
+	// Breaks are empty when the line and the books agree, or may yet (InFlightAge).
 	Breaks []Break
-	// InFlight: not booked, and too young for a break.
+	// InFlightAge: not booked, and too young for a break.
 	InFlight bool
 	// Ask: the provider is to be asked about the order, as after a notification.
-	Ask bool
+	Query bool
 	// Booked is what the books have for this line.
 	Booked money.Fen
 }
 
-// JudgeLine compares a line of a provider's statement with the books. before are
+// CompareLine compares a line of a provider's statement with the books. before are
 // the lines that come before it under the same number; ours is nil when the
 // number has no attempt of ours. The statement has everything up to asOf.
-func JudgeLine(provider string, l StatementLine, before []StatementLine, ours *Booked, asOf time.Time) Verdict {
-	var v Verdict
+func CompareLine(provider string, l StatementLine, before []StatementLine, ours *BookedOrder, asOf time.Time) LineVerdict {
+	var v LineVerdict
 	add := func(kind BreakKind, format string, args ...any) {
 		v.Breaks = append(v.Breaks, Break{Kind: kind, OrderNo: l.OrderNo, Detail: fmt.Sprintf(format, args...)})
 	}
@@ -108,12 +108,12 @@ func JudgeLine(provider string, l StatementLine, before []StatementLine, ours *B
 
 // unbooked judges a movement that the ledger does not show. known: the attempt
 // says that it does, so that asking would not make anybody book it.
-func (v *Verdict) unbooked(l StatementLine, ours *Booked, known bool, asOf time.Time) {
+func (v *LineVerdict) unbooked(l StatementLine, ours *BookedOrder, known bool, asOf time.Time) {
 	p, a := ours.Payment, ours.Attempt
-	if l.At.After(asOf.Add(-InFlight)) {
+	if l.At.After(asOf.Add(-InFlightAge)) {
 		v.InFlight = true
 		// An open payment is asked about anyway; of the others nobody would hear.
-		v.Ask = !p.Status.Open() && !known
+		v.Query = !p.Status.Open() && !known
 		return
 	}
 	kind := BreakNotBooked
@@ -123,14 +123,14 @@ func (v *Verdict) unbooked(l StatementLine, ours *Booked, known bool, asOf time.
 	case a.No != p.Attempt && p.Status != StatusPending && p.Status != StatusFailed:
 		kind = BreakSuperseded
 	}
-	v.Ask = !known
+	v.Query = !known
 	v.Breaks = append(v.Breaks, Break{Kind: kind, OrderNo: l.OrderNo,
 		Detail: fmt.Sprintf("%s of %d fen at %s; the payment is %s", l.Op, l.Amount, l.At.UTC().Format(time.RFC3339), p.Status)})
 }
 
 // Posted is a posting that says that money moved at a provider, or came back.
-type Posted struct {
-	Posting
+type BookedMovement struct {
+	Transfer
 	At      time.Time
 	Payment Payment
 	// FirstSent is when the order was sent first: the money moved after it.
@@ -138,7 +138,7 @@ type Posted struct {
 }
 
 // Op is what a statement calls the movement, "" when the posting is none at a provider.
-func (p Posted) Op() Op {
+func (p BookedMovement) Op() Op {
 	switch p.Kind {
 	case PostCharge, PostPaid, PostRefunded, PostSecondSuccess:
 		return OpOf(p.Payment.Kind)
@@ -150,14 +150,14 @@ func (p Posted) Op() Op {
 
 // Days are the days whose statements may have the movement: from the first send
 // to the posting, and clocks may differ.
-func (p Posted) Days(zone *time.Location) []Day {
+func (p BookedMovement) Days(zone *time.Location) []Day {
 	first := p.FirstSent
 	if first.IsZero() || first.After(p.At) {
 		first = p.At
 	}
-	last := DayOf(p.At.Add(InFlight), zone)
+	last := DayOf(p.At.Add(InFlightAge), zone)
 	var days []Day
-	for d := DayOf(first.Add(-InFlight), zone); d <= last && len(days) < maxDays; d = d.Add(1) {
+	for d := DayOf(first.Add(-InFlightAge), zone); d <= last && len(days) < maxDays; d = d.Add(1) {
 		days = append(days, d)
 	}
 	return days
@@ -168,31 +168,31 @@ func (p Posted) Days(zone *time.Location) []Day {
 const maxDays = 40
 
 // Judgement is what is to be said of a posting.
-type Judgement struct {
+type TransferVerdict struct {
 	// Break is nil when a statement has the movement, or may yet.
 	Break *Break
 	// Unread are the days that have to be read before anything can be said.
 	Unread []Day
 }
 
-// JudgePosting looks for a posting's movement in the statements. lines are all
+// CompareTransfer looks for a posting's movement in the statements. lines are all
 // lines under its order number that were read; readAt tells up to when a day was
-// read, the zero time: not at all. What is younger than asOf less InFlight is
+// read, the zero time: not at all. What is younger than asOf less InFlightAge is
 // not judged yet.
-func JudgePosting(p Posted, lines []StatementLine, readAt func(Day) time.Time, zone *time.Location, asOf time.Time) Judgement {
+func CompareTransfer(p BookedMovement, lines []StatementLine, readAt func(Day) time.Time, zone *time.Location, asOf time.Time) TransferVerdict {
 	op := p.Op()
-	if op == "" || p.At.After(asOf.Add(-InFlight)) {
-		return Judgement{}
+	if op == "" || p.At.After(asOf.Add(-InFlightAge)) {
+		return TransferVerdict{}
 	}
 	for _, l := range lines {
 		if l.Op == op {
-			return Judgement{}
+			return TransferVerdict{}
 		}
 	}
-	var j Judgement
+	var j TransferVerdict
 	for _, d := range p.Days(zone) {
 		_, until := d.Span(zone)
-		if end := p.At.Add(InFlight); end.Before(until) {
+		if end := p.At.Add(InFlightAge); end.Before(until) {
 			until = end
 		}
 		if readAt(d).Before(until) {

@@ -40,18 +40,18 @@ func TestDay(t *testing.T) {
 }
 
 // booked is a paid payout of 100 fen, booked, and the line that says so.
-func booked() (*Booked, StatementLine) {
+func booked() (*BookedOrder, StatementLine) {
 	id := ID(KindPayout, "0123456789abcdefghij", 3)
 	p := Payment{ID: id, Kind: KindPayout, Account: "u", Amount: 100, Provider: "sandbox", Status: StatusPaid, Attempt: 1}
 	a := Attempt{OrderNo: OrderNo(id, 1), PaymentID: id, No: 1, Op: OpTransfer, Booked: true}
-	return &Booked{Payment: p, Attempt: a, Moved: 100},
+	return &BookedOrder{Payment: p, Attempt: a, Moved: 100},
 		StatementLine{Ref: "1", Op: OpTransfer, OrderNo: a.OrderNo, Account: "u", Amount: 100, At: noon}
 }
 
 func TestR12_EveryLineIsJudged(t *testing.T) {
 	asOf := noon.Add(time.Hour)
 	type line struct {
-		ours   *Booked
+		ours   *BookedOrder
 		l      StatementLine
 		before []StatementLine
 	}
@@ -81,11 +81,11 @@ func TestR12_EveryLineIsJudged(t *testing.T) {
 		"not booked":         {unbook, []BreakKind{BreakNotBooked}, true, false, 0},
 		"not booked, failed": {func(x *line) { unbook(x); x.ours.Payment.Status = StatusFailed }, []BreakKind{BreakNotBooked}, true, false, 0},
 		"posting is gone":    {func(x *line) { x.ours.Moved = 0 }, []BreakKind{BreakNotBooked}, false, false, 0},
-		"in flight, open":    {func(x *line) { unbook(x); x.l.At = asOf.Add(-InFlight + 1) }, nil, false, true, 0},
+		"in flight, open":    {func(x *line) { unbook(x); x.l.At = asOf.Add(-InFlightAge + 1) }, nil, false, true, 0},
 		"in flight, failed": {func(x *line) { unbook(x); x.ours.Payment.Status = StatusFailed; x.l.At = asOf }, nil,
 			true, true, 0},
 		"posting is gone, in flight": {func(x *line) { x.ours.Moved, x.l.At = 0, asOf }, nil, false, true, 0},
-		"just old enough":            {func(x *line) { unbook(x); x.l.At = asOf.Add(-InFlight) }, []BreakKind{BreakNotBooked}, true, false, 0},
+		"just old enough":            {func(x *line) { unbook(x); x.l.At = asOf.Add(-InFlightAge) }, []BreakKind{BreakNotBooked}, true, false, 0},
 		"superseded": {func(x *line) { unbook(x); x.ours.Payment.Attempt = 2; x.ours.Payment.Status = StatusPaid },
 			[]BreakKind{BreakSuperseded}, true, false, 0},
 		"paid outside": {func(x *line) { unbook(x); x.ours.Payment.Status = StatusPaidOutside }, []BreakKind{BreakNotBooked}, true, false, 0},
@@ -102,7 +102,7 @@ func TestR12_EveryLineIsJudged(t *testing.T) {
 		var x line
 		x.ours, x.l = booked()
 		tc.change(&x)
-		v := JudgeLine("sandbox", x.l, x.before, x.ours, asOf)
+		v := CompareLine("sandbox", x.l, x.before, x.ours, asOf)
 		var kinds []BreakKind
 		for _, b := range v.Breaks {
 			kinds = append(kinds, b.Kind)
@@ -110,8 +110,8 @@ func TestR12_EveryLineIsJudged(t *testing.T) {
 				t.Errorf("%s: %+v", name, b)
 			}
 		}
-		if !slices.Equal(kinds, tc.kinds) || v.Ask != tc.ask || v.InFlight != tc.flight || v.Booked != tc.booked {
-			t.Errorf("%s: %q, ask %v, in flight %v, booked %d", name, kinds, v.Ask, v.InFlight, v.Booked)
+		if !slices.Equal(kinds, tc.kinds) || v.Query != tc.ask || v.InFlight != tc.flight || v.Booked != tc.booked {
+			t.Errorf("%s: %q, ask %v, in flight %v, booked %d", name, kinds, v.Query, v.InFlight, v.Booked)
 		}
 	}
 }
@@ -120,13 +120,13 @@ func TestR12_EveryPostingIsLookedFor(t *testing.T) {
 	from, to := day0.Span(time.UTC)
 	late := to.Add(6 * time.Hour)
 	whole := func(d Day) time.Time { _, end := d.Span(time.UTC); return end.Add(6 * time.Hour) }
-	posted := func(kind PostingKind, at, sent time.Time) Posted {
+	posted := func(kind TransferKind, at, sent time.Time) BookedMovement {
 		ours, _ := booked()
-		return Posted{Posting: NewPosting(kind, ours.Attempt.OrderNo, 100), At: at, Payment: ours.Payment, FirstSent: sent}
+		return BookedMovement{Transfer: NewTransfer(kind, ours.Attempt.OrderNo, 100), At: at, Payment: ours.Payment, FirstSent: sent}
 	}
 	transfer, back := StatementLine{Op: OpTransfer}, StatementLine{Op: OpReturn}
 	for name, tc := range map[string]struct {
-		p      Posted
+		p      BookedMovement
 		lines  []StatementLine
 		readAt func(Day) time.Time
 		asOf   time.Time
@@ -141,8 +141,8 @@ func TestR12_EveryPostingIsLookedFor(t *testing.T) {
 		"second success":          {posted(PostSecondSuccess, noon, noon), nil, whole, late, nil, true},
 		"a claim moves nothing":   {posted(PostClaim, noon, noon), nil, whole, late, nil, false},
 		"outside":                 {posted(PostPaidOutside, noon, noon), nil, whole, late, nil, false},
-		"in flight":               {posted(PostPaid, noon, noon), nil, whole, noon.Add(InFlight - 1), nil, false},
-		"not in flight any more": {posted(PostPaid, noon, noon), nil, func(Day) time.Time { return noon.Add(InFlight) }, noon.Add(InFlight), nil,
+		"in flight":               {posted(PostPaid, noon, noon), nil, whole, noon.Add(InFlightAge - 1), nil, false},
+		"not in flight any more": {posted(PostPaid, noon, noon), nil, func(Day) time.Time { return noon.Add(InFlightAge) }, noon.Add(InFlightAge), nil,
 			true},
 		"read before it": {posted(PostPaid, noon, noon), nil, func(Day) time.Time { return noon }, late, []Day{day0}, false},
 		"sent before midnight": {posted(PostPaid, from.Add(5*time.Minute), from.Add(-time.Second)), nil, func(d Day) time.Time {
@@ -164,14 +164,14 @@ func TestR12_EveryPostingIsLookedFor(t *testing.T) {
 			return time.Time{}
 		}, late, []Day{"2026-02-18"}, false},
 		"next day read long enough": {posted(PostPaid, to.Add(-time.Second), noon), nil, func(d Day) time.Time {
-			return to.Add(InFlight)
+			return to.Add(InFlightAge)
 		}, late, nil, true},
 		"weeks later": {posted(PostPaid, noon, noon.AddDate(0, 0, -2)), nil, func(Day) time.Time { return time.Time{} }, late,
 			[]Day{"2026-02-15", "2026-02-16", day0}, false},
 		"sent after it was booked, says the clock": {posted(PostPaid, noon, noon.AddDate(0, 0, 2)), nil, whole, late, nil, true},
 		"sent years ago": {posted(PostPaid, noon, time.Time{}), nil, whole, late, nil, true},
 	} {
-		j := JudgePosting(tc.p, tc.lines, tc.readAt, time.UTC, tc.asOf)
+		j := CompareTransfer(tc.p, tc.lines, tc.readAt, time.UTC, tc.asOf)
 		if !slices.Equal(j.Unread, tc.unread) || (j.Break != nil) != tc.found || tc.found &&
 			(j.Break.Kind != BreakNotInStatement || j.Break.OrderNo != tc.p.OrderNo) {
 			t.Errorf("%s: %+v", name, j)

@@ -43,10 +43,10 @@ type Reconciliation struct {
 // BySchedule is who asks for the daily reconciliations.
 const BySchedule = "schedule"
 
-// ReconcileAgain is how long after the last of n failed reconciliations of a day another
+// ReconcileRetryDelay is how long after the last of n failed reconciliations of a day another
 // is asked for by itself: 2 h, doubling to 16 h. Statements of yesterday are there by the
 // late morning, at the latest; one that is missing after days is a matter for people.
-func ReconcileAgain(n int) time.Duration { return 2 * time.Hour << min(max(n-1, 0), 3) }
+func ReconcileRetryDelay(n int) time.Duration { return 2 * time.Hour << min(max(n-1, 0), 3) }
 
 // ByReconciliation is who resolves breaks that are no more.
 const ByReconciliation = "reconciliation"
@@ -106,15 +106,15 @@ type BreakFilter struct {
 	Limit            int
 }
 
-// PostingPlace is a place in the ledger in the order of time.
-type PostingPlace struct {
+// TransferCursor is a place in the ledger in the order of time.
+type TransferCursor struct {
 	At time.Time `json:"at"`
 	ID int64     `json:"id"`
 }
 
-// PostingPage is what the comparison of a part of a day's postings has found.
-type PostingPage struct {
-	Next *PostingPlace `json:"next"` // nil: there are no more
+// TransferPage is what the comparison of a part of a day's postings has found.
+type TransferPage struct {
+	Next *TransferCursor `json:"next"` // nil: there are no more
 	// Missing sums up what the books have and no statement.
 	Missing map[Op]Sum `json:"missing"`
 	// Unread are days that have to be read before their postings can be judged.
@@ -122,7 +122,7 @@ type PostingPage struct {
 }
 
 // Miss adds a movement to Missing.
-func (p *PostingPage) Miss(op Op, amount money.Fen) {
+func (p *TransferPage) AddMissing(op Op, amount money.Fen) {
 	if p.Missing == nil {
 		p.Missing = map[Op]Sum{}
 	}

@@ -50,9 +50,9 @@ func NoteLeft(p *Payment, a *Attempt, l Limits, sentAt, now time.Time) error {
 
 // sentBefore makes an attempt one that was sent, nobody knows when after sentAt.
 func (a *Attempt) sentBefore(l Limits, sentAt, now time.Time) {
-	a.Sends, a.StartedAt, a.AskUntil = 1, sentAt, sentAt.Add(l.Remembers-24*time.Hour)
+	a.Sends, a.StartedAt, a.QueryUntil = 1, sentAt, sentAt.Add(l.Remembers-24*time.Hour)
 	a.OpenUntil = now.Add(LeaveWithin + l.LandingWindow)
-	a.Next, a.NextAt = ActionAsk, now
+	a.Next, a.NextAt = ActionQuery, now
 }
 
 // unknownUnder moves a payment along a path to unknown, under an attempt that counts from
@@ -88,7 +88,7 @@ func NoteResent(p *Payment, a *Attempt, l Limits, now time.Time) (bool, error) {
 	a.Statement, a.Forgotten = "", false
 	a.Sends++
 	a.OpenUntil = now.Add(LeaveWithin + l.LandingWindow)
-	a.Next, a.NextAt = ActionAsk, now
+	a.Next, a.NextAt = ActionQuery, now
 	return true, nil
 }
 
@@ -146,8 +146,8 @@ type KnownOrder struct {
 	ReturnBooked bool
 }
 
-// ShareLeft is a share that nobody has claimed in the books.
-type ShareLeft struct {
+// UnclaimedShare is a share that nobody has claimed in the books.
+type UnclaimedShare struct {
 	Index  int
 	Amount money.Fen
 }

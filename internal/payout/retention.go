@@ -3,23 +3,23 @@ package payout
 import "time"
 
 // Retained is a table whose old rows are removed.
-type Retained string
+type RetainedTable string
 
 // The tables. Every other one keeps its rows for ever, grows by a row a day, or removes
 // them by itself.
 const (
-	RetainedNotifications    Retained = "notifications"
-	RetainedEvents           Retained = "payment_events"
-	RetainedLines            Retained = "statement_lines"
-	RetainedStaffIdempotency Retained = "staff_idempotency"
-	RetainedDecisions        Retained = "decisions"
-	RetainedBreaks           Retained = "breaks"
-	RetainedQuarantine       Retained = "quarantine"
+	RetainedNotifications    RetainedTable = "notifications"
+	RetainedEvents           RetainedTable = "payment_events"
+	RetainedLines            RetainedTable = "statement_lines"
+	RetainedStaffIdempotency RetainedTable = "staff_idempotency"
+	RetainedDecisions        RetainedTable = "decisions"
+	RetainedBreaks           RetainedTable = "breaks"
+	RetainedQuarantine       RetainedTable = "quarantine"
 )
 
 // Retention says for how long rows of a table are kept at least, in days.
 type Retention struct {
-	Table Retained
+	Table RetainedTable
 	Days  int64  // unless it is configured
 	Least int64  // less is refused, 0 apart: for ever
 	What  string // the rows, for the help of the setting
@@ -39,9 +39,9 @@ var Retentions = []Retention{
 	{RetainedQuarantine, 400, 90, "hand-offs that could not be decoded"},
 }
 
-// RetainedPlace is how far the removal of a turn has come: behind a row of a table that is
+// RetentionCursor is how far the removal of a turn has come: behind a row of a table that is
 // read by its numbers, else behind the first Kept of those of At that stay.
-type RetainedPlace struct {
+type RetentionCursor struct {
 	ID   int64
 	At   time.Time
 	Kept int

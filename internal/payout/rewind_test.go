@@ -24,23 +24,23 @@ func TestRewind(t *testing.T) {
 	if err := b.settle(1, Observation{Source: SourceSend, Kind: ObsUnknown, OrderNo: no}); err != nil {
 		t.Fatal(err)
 	}
-	until := b.attempt(1).AskUntil
+	until := b.attempt(1).QueryUntil
 	b.now = b.now.Add(month)
-	if err := b.settle(1, Observation{Source: SourceAsk, Kind: ObsNoAnswer, OrderNo: no}); err != nil {
+	if err := b.settle(1, Observation{Source: SourceQuery, Kind: ObsNoAnswer, OrderNo: no}); err != nil {
 		t.Fatal(err)
 	}
-	if Rewind(&b.p, b.attempts, b.now) {
+	if ClampFutureTimes(&b.p, b.attempts, b.now) {
 		t.Fatal("something was rewound while the clock was ahead")
 	}
 	b.now = t0.Add(time.Minute)
-	if !Rewind(&b.p, b.attempts, b.now) {
+	if !ClampFutureTimes(&b.p, b.attempts, b.now) {
 		t.Fatal("nothing was rewound")
 	}
 	a := b.attempt(1)
-	if at := b.step().At; at.After(b.now) || b.p.UpdatedAt.After(b.now) || !a.StartedAt.Equal(t0) || !a.AskUntil.Equal(until) {
+	if at := b.step().At; at.After(b.now) || b.p.UpdatedAt.After(b.now) || !a.StartedAt.Equal(t0) || !a.QueryUntil.Equal(until) {
 		t.Errorf("next at %v, updated at %v, %+v", at, b.p.UpdatedAt, a)
 	}
-	if Rewind(&b.p, b.attempts, b.now) {
+	if ClampFutureTimes(&b.p, b.attempts, b.now) {
 		t.Error("it was rewound twice")
 	}
 }
@@ -50,10 +50,10 @@ func TestRewindLeavesLegalDelays(t *testing.T) {
 	b := newBooks(KindPayout)
 	no := sentNow(t, b)
 	for range 200 {
-		if err := b.settle(1, Observation{Source: SourceAsk, Kind: ObsNoAnswer, OrderNo: no, RetryAfter: LongestPause}); err != nil {
+		if err := b.settle(1, Observation{Source: SourceQuery, Kind: ObsNoAnswer, OrderNo: no, RetryAfter: LongestPause}); err != nil {
 			t.Fatal(err)
 		}
-		if Rewind(&b.p, b.attempts, b.now.Add(-time.Second)) { // read before a transaction that waited
+		if ClampFutureTimes(&b.p, b.attempts, b.now.Add(-time.Second)) { // read before a transaction that waited
 			t.Fatalf("at %v: rewound from %+v", b.now, b.attempt(1))
 		}
 		b.now = b.step().At
@@ -76,10 +76,10 @@ func TestR5_RewindKeepsTheProvidersMemory(t *testing.T) {
 			b := newBooks(KindPayout)
 			b.now = t0.Add(month)
 			no := sentNow(t, b)
-			for _, source := range []Source{SourceSend, SourceAsk} {
+			for _, source := range []Source{SourceSend, SourceQuery} {
 				b.now = b.now.Add(time.Second)
 				kind := tc.answer
-				if source == SourceAsk && kind == ObsUnknown {
+				if source == SourceQuery && kind == ObsUnknown {
 					kind = ObsNeverReceived
 				}
 				if err := b.settle(1, Observation{Source: source, Kind: kind, OrderNo: no}); err != nil {
@@ -87,14 +87,14 @@ func TestR5_RewindKeepsTheProvidersMemory(t *testing.T) {
 				}
 			}
 			b.now = t0
-			Rewind(&b.p, b.attempts, b.now)
-			if got := b.attempt(1).AskUntil.Sub(b.now); got != tc.most {
+			ClampFutureTimes(&b.p, b.attempts, b.now)
+			if got := b.attempt(1).QueryUntil.Sub(b.now); got != tc.most {
 				t.Errorf("may be sent on for %v, want %v", got, tc.most)
 			}
 			if tc.answer != ObsUnknown {
 				return
 			}
-			if Begin(b.p, b.attempts, b.now) != NumberSame || Begin(b.p, b.attempts, b.now.Add(tc.most)) != NumberNone {
+			if ChooseOrderNo(b.p, b.attempts, b.now) != SameOrderNo || ChooseOrderNo(b.p, b.attempts, b.now.Add(tc.most)) != NoOrderNo {
 				t.Error("it is not sent on, or after a day still")
 			}
 		})
@@ -108,7 +108,7 @@ func TestR4_RewindKeepsTheLandingWindow(t *testing.T) {
 	b.now = t0.Add(month)
 	sentNow(t, b)
 	b.now = t0
-	Rewind(&b.p, b.attempts, b.now)
+	ClampFutureTimes(&b.p, b.attempts, b.now)
 	window := LeaveWithin + limits.LandingWindow
 	if a := *b.attempt(1); !a.open(t0.Add(window-time.Millisecond)) || a.open(t0.Add(window)) {
 		t.Errorf("it may land until %v, want %v", a.NotedUntil, t0.Add(window))

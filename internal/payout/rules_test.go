@@ -6,7 +6,7 @@ import (
 )
 
 func TestR4_DeclinedIsConfirmedByAsking(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).is(StatusSending).next(ActionAsk, 1)
+	s := story(t, KindPayout).sends(ObsDeclined).is(StatusSending).next(ActionQuery, 1)
 	s.asks(1, ObsDeclined).is(StatusFailed).next(ActionEnd, 0).owes(amount).broke()
 	if f := s.p.Failure; f.Code != "payee_declined" || f.Message != "no transfers" {
 		t.Errorf("failure %+v", f)
@@ -50,10 +50,10 @@ func TestR4_NeverReceived(t *testing.T) {
 	})
 	t.Run("the cause survives an unanswered query", func(t *testing.T) {
 		s := story(t, KindPayout).sends(ObsDeclined)
-		lost := said(SourceAsk, s.attempt(1).OrderNo, ObsNoAnswer)
+		lost := said(SourceQuery, s.attempt(1).OrderNo, ObsNoAnswer)
 		lost.Code = "timeout"
 		s.must(s.settle(1, lost))
-		unknown := said(SourceAsk, s.attempt(1).OrderNo, ObsNeverReceived)
+		unknown := said(SourceQuery, s.attempt(1).OrderNo, ObsNeverReceived)
 		unknown.Code, unknown.Message = "order_not_found", "no such order"
 		s.must(s.settle(1, unknown))
 		if f := s.is(StatusFailed).p.Failure; f.Message != "no transfers" {
@@ -68,7 +68,7 @@ func TestR4_NeverReceived(t *testing.T) {
 	})
 	t.Run("an earlier send is open", func(t *testing.T) {
 		s := story(t, KindPayout).sends(ObsNoAnswer).after(time.Second).asks(1, ObsNeverReceived).sends(ObsDeclined)
-		s.asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionAsk, 1)
+		s.asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionQuery, 1)
 		s.after(LeaveWithin+limits.LandingWindow+time.Second).asks(1, ObsNeverReceived).is(StatusFailed)
 	})
 	t.Run("it lands in the window", func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestR4_LateAnswerOfAnEarlierSend(t *testing.T) {
 // send was over and its answer came after: the send may have landed in between.
 func TestR4_StaleNeverReceived(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsNoAnswer).after(time.Second).asks(1, ObsNeverReceived).sends(ObsDeclined)
-	stale := said(SourceAsk, s.attempt(1).OrderNo, ObsNeverReceived)
+	stale := said(SourceQuery, s.attempt(1).OrderNo, ObsNeverReceived)
 	stale.StartedAt = s.now
 	s.after(2 * limits.LandingWindow)
 	s.must(s.settle(1, stale))
@@ -146,7 +146,7 @@ func TestR4_MismatchIsABreak(t *testing.T) {
 		"amount":  func(o *Observation) { o.Amount = amount + 1 },
 		"case":    func(o *Observation) { o.Account = "Acct" },
 	} {
-		for _, source := range []Source{SourceSend, SourceAsk} {
+		for _, source := range []Source{SourceSend, SourceQuery} {
 			for _, kind := range allKinds {
 				s := story(t, KindPayout).sends("")
 				o := said(source, s.attempt(1).OrderNo, kind)
@@ -157,7 +157,7 @@ func TestR4_MismatchIsABreak(t *testing.T) {
 				if !s.p.Status.Open() {
 					t.Errorf("%s, %s %s: %s", name, source, kind, s.p.Status)
 				}
-				if a := s.attempt(1); a.Statement != "" || a.ProviderRef != "" || a.Token != "" || a.Refused || !a.AskedAt.IsZero() {
+				if a := s.attempt(1); a.Statement != "" || a.ProviderRef != "" || a.Token != "" || a.Refused || !a.QueriedAt.IsZero() {
 					t.Errorf("%s, %s %s: something of it was kept: %+v", name, source, kind, a)
 				}
 			}
@@ -182,18 +182,18 @@ func TestR4_LateSuccess(t *testing.T) {
 	s.asks(1, ObsSucceeded).is(StatusPaid).broke(BreakLateSuccess).owes(0)
 	// One statement against two: asked again although the payment has failed.
 	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed)
-	s.asks(1, ObsSucceeded).is(StatusFailed).next(ActionAsk, 1)
+	s.asks(1, ObsSucceeded).is(StatusFailed).next(ActionQuery, 1)
 	s.asks(1, ObsSucceeded).is(StatusPaid).broke(BreakContradiction, BreakLateSuccess).owes(0)
 	// Under way after failing: asked until it is final.
 	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed)
-	s.asks(1, ObsPending).is(StatusFailed).next(ActionAsk, 1).asks(1, ObsNoAnswer).next(ActionAsk, 1)
+	s.asks(1, ObsPending).is(StatusFailed).next(ActionQuery, 1).asks(1, ObsNoAnswer).next(ActionQuery, 1)
 	s.asks(1, ObsDeclined).is(StatusFailed).next(ActionEnd, 0)
 }
 
 func TestR12_SecondSuccessGoesToSuspense(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).sends(ObsSucceeded).is(StatusPaid).owes(0)
 	s.asks(1, ObsSucceeded).is(StatusPaid).broke(BreakSecondSuccess).owes(0)
-	if p := s.posted[len(s.posted)-1]; p != NewPosting(PostSecondSuccess, s.attempt(1).OrderNo, amount) {
+	if p := s.posted[len(s.posted)-1]; p != NewTransfer(PostSecondSuccess, s.attempt(1).OrderNo, amount) {
 		t.Errorf("posted %+v", p)
 	}
 	n := len(s.posted)
@@ -213,13 +213,13 @@ func TestSettledOnce(t *testing.T) {
 		for _, kind := range allKinds {
 			s := story(t, KindPayout)
 			past.live(s)
-			o := said(SourceAsk, s.attempt(1).OrderNo, kind)
+			o := said(SourceQuery, s.attempt(1).OrderNo, kind)
 			o.ID = "a/1"
 			s.must(s.settle(1, o))
 			p, a := s.p, *s.attempt(1)
 			s.after(time.Hour)
 			s.must(s.settle(1, o))
-			if s.last.Changed || len(s.last.Postings)+len(s.last.Breaks) > 0 || s.p != p || s.last.Attempt.Asks != a.Asks {
+			if s.last.Changed || len(s.last.Transfers)+len(s.last.Breaks) > 0 || s.p != p || s.last.Attempt.Queries != a.Queries {
 				t.Errorf("%s, %s: the repeat changed something: %+v", past.name, kind, s.last)
 			}
 		}
@@ -231,7 +231,7 @@ func TestSettledOnce(t *testing.T) {
 // the provider must not count as two.
 func TestSettledOnceAfterAnotherRuns(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsNoAnswer)
-	first := said(SourceAsk, s.attempt(1).OrderNo, ObsDeclined)
+	first := said(SourceQuery, s.attempt(1).OrderNo, ObsDeclined)
 	first.ID = "a/1"
 	s.must(s.settle(1, first))
 	s.asks(1, ObsNoAnswer).asks(1, ObsUnknown)

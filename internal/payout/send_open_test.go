@@ -40,7 +40,7 @@ func TestR4_OnlyADocumentedAnswerClosesASend(t *testing.T) {
 					return // the provider has the order
 				}
 			}
-			if s.step().Do == ActionAsk {
+			if s.step().Do == ActionQuery {
 				s.after(time.Second).asks(1, ObsNeverReceived)
 			}
 			if final && o.Kind == ObsDeclined {
@@ -54,7 +54,7 @@ func TestR4_OnlyADocumentedAnswerClosesASend(t *testing.T) {
 				s.is(StatusFailed)
 				return
 			}
-			s.is(StatusUnknown).next(ActionAsk, 1)
+			s.is(StatusUnknown).next(ActionQuery, 1)
 			s.now = landsUntil.Add(-time.Millisecond)
 			s.asks(1, ObsNeverReceived).is(StatusUnknown)
 			s.now = landsUntil

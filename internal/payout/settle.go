@@ -10,11 +10,11 @@ import (
 // Settlement is what an observation changes: the new rows, the postings and
 // breaks of the same transaction, and one line for the timeline.
 type Settlement struct {
-	Payment  Payment
-	Attempt  Attempt
-	Postings []Posting
-	Breaks   []Break
-	Event    string
+	Payment   Payment
+	Attempt   Attempt
+	Transfers []Transfer
+	Breaks    []Break
+	Event     string
 	// Changed is false when the observation was settled before.
 	Changed bool
 	// Overtaken is the open decision that this observation made pointless.
@@ -41,8 +41,8 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	s.Event = describe(o)
 	o = s.verify(o)
 	// A question put before it was wanted, at NextAt, knows nothing of what it is wanted for.
-	early := a.AskRequested && o.Source == SourceAsk && o.Kind.usable() && o.asked(now).Before(a.NextAt) && !a.NextAt.After(now)
-	s.note(o, now)
+	early := a.QueryRequested && o.Source == SourceQuery && o.Kind.usable() && o.queriedAt(now).Before(a.NextAt) && !a.NextAt.After(now)
+	s.recordAnswer(o, now)
 	var err error
 	switch {
 	case s.superseded():
@@ -52,10 +52,10 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	case o.Source == SourceSend:
 		err = s.settleSend(o, now)
 	default:
-		err = s.settleAsk(o, now)
+		err = s.settleQuery(o, now)
 	}
 	if early {
-		s.Attempt.AskRequested, s.Attempt.NextAt = true, a.NextAt
+		s.Attempt.QueryRequested, s.Attempt.NextAt = true, a.NextAt
 	}
 	if d := s.Payment.Deciding; d != "" && !s.Payment.decidable() {
 		s.Payment.Deciding, s.Overtaken = "", d
@@ -119,20 +119,20 @@ func (s *Settlement) verify(o Observation) Observation {
 }
 
 // note keeps what the provider said beside the attempt, whatever it changes.
-func (s *Settlement) note(o Observation, now time.Time) {
+func (s *Settlement) recordAnswer(o Observation, now time.Time) {
 	a := &s.Attempt
 	// What a refused request was refused for is what the failure will show.
-	if keep := a.Refused && o.Source == SourceAsk; o.Kind.Definite() || o.Code != "" && !keep {
+	if keep := a.Refused && o.Source == SourceQuery; o.Kind.Definite() || o.Code != "" && !keep {
 		a.Code, a.Message = o.Code, o.Message
 	}
-	if o.Source == SourceAsk {
-		a.Asks++
+	if o.Source == SourceQuery {
+		a.Queries++
 		if o.Kind.usable() {
-			if a.AskedAt = o.asked(now); o.StartedAt.After(now) {
-				a.AskedAt = time.Time{} // the clock was set back: nobody knows when it was put
+			if a.QueriedAt = o.queriedAt(now); o.StartedAt.After(now) {
+				a.QueriedAt = time.Time{} // the clock was set back: nobody knows when it was put
 			}
-			a.AskRequested = false
-			a.Forgotten = o.Kind == ObsNeverReceived && !a.AskedAt.Before(a.AskUntil)
+			a.QueryRequested = false
+			a.Forgotten = o.Kind == ObsNeverReceived && !a.QueriedAt.Before(a.QueryUntil)
 		}
 	} else {
 		// While an earlier send is open, this may be the answer to that one.
@@ -153,7 +153,7 @@ func (s *Settlement) note(o Observation, now time.Time) {
 
 // asked is when the question was put: an answer that was long on its way says
 // nothing about what has happened since.
-func (o Observation) asked(now time.Time) time.Time {
+func (o Observation) queriedAt(now time.Time) time.Time {
 	if o.StartedAt.IsZero() || o.StartedAt.After(now) {
 		return now
 	}
@@ -179,14 +179,14 @@ func (s *Settlement) superseded() bool {
 // owed: suspense, and a break. While it may move, nothing is paid in its stead.
 func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 	a := &s.Attempt
-	if o.Source == SourceAsk {
-		s.askAgain(now)
+	if o.Source == SourceQuery {
+		s.scheduleQuery(now)
 		a.NextAt = maxTime(a.NextAt, now.Add(o.RetryAfter))
 	}
 	gone := a.Booked && !a.ReturnBooked
 	switch {
-	case o.Source == SourceAsk && o.Kind == ObsNeverReceived && a.moving():
-		s.lost()
+	case o.Source == SourceQuery && o.Kind == ObsNeverReceived && a.mayMove():
+		s.forgottenInFlight()
 	case o.Kind == ObsReturned && gone:
 		s.secondReturned(now)
 	case o.Kind == ObsSucceeded && !a.Booked:
@@ -198,44 +198,44 @@ func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 		s.contradiction(o)
 	case o.Kind == ObsDeclined && a.Booked:
 		s.contradiction(o)
-		if o.Source == SourceAsk && (!a.refused() || a.EndedAt.IsZero()) {
-			s.settles(o, now)
+		if o.Source == SourceQuery && (!a.refused() || a.EndedAt.IsZero()) {
+			s.endWhenRepeated(o, now)
 		}
-	case o.Kind.moves() && gone:
-		if o.Source == SourceAsk && s.Payment.Deciding != "" {
+	case o.Kind.mayMove() && gone:
+		if o.Source == SourceQuery && s.Payment.Deciding != "" {
 			s.contradiction(o)
 			a.Statement = o.Kind
 		}
-	case o.Kind.moves(): // or, of what came back, succeeded
-		s.stirs(o, now)
-	case o.Source == SourceAsk && o.Kind == ObsNeverReceived:
+	case o.Kind.mayMove(): // or, of what came back, succeeded
+		s.movesAgain(o, now)
+	case o.Source == SourceQuery && o.Kind == ObsNeverReceived:
 		a.Statement = o.Kind
-	case o.Source == SourceAsk && o.Kind.Definite():
-		s.settles(o, now)
+	case o.Source == SourceQuery && o.Kind.Definite():
+		s.endWhenRepeated(o, now)
 	}
 }
 
 // stirs: a number that was given up is under way again, or its money has gone again after
 // it came back. It is asked about until that is over; nothing is paid in its stead before.
-func (s *Settlement) stirs(o Observation, now time.Time) {
+func (s *Settlement) movesAgain(o Observation, now time.Time) {
 	a := &s.Attempt
-	if a.Statement != "" && !a.moving() {
+	if a.Statement != "" && !a.mayMove() {
 		s.contradiction(o)
 	}
 	a.Statement, a.EndedAt = o.Kind, time.Time{}
 	// A cancel that is being carried out ends by a success: nothing is left to ask for.
-	a.AskRequested = o.Kind != ObsSucceeded || s.Payment.Deciding == ""
+	a.QueryRequested = o.Kind != ObsSucceeded || s.Payment.Deciding == ""
 	if o.Source == SourceSend {
-		a.Next, a.NextAt = ActionAsk, now
+		a.Next, a.NextAt = ActionQuery, now
 	}
 }
 
 // settles: a refusal, or a return, of a number that was under way again counts when it is
 // said twice.
-func (s *Settlement) settles(o Observation, now time.Time) {
+func (s *Settlement) endWhenRepeated(o Observation, now time.Time) {
 	a := &s.Attempt
-	if once := a.moving(); once {
-		a.AskRequested, a.NextAt = true, now.Add(firstPause)
+	if once := a.mayMove(); once {
+		a.QueryRequested, a.NextAt = true, now.Add(firstPause)
 	} else if a.EndedAt.IsZero() {
 		a.EndedAt = now
 	}
@@ -244,17 +244,19 @@ func (s *Settlement) settles(o Observation, now time.Time) {
 
 // lost: the provider does not know a number that it had called under way. As long as it
 // remembers numbers that proves nothing.
-func (s *Settlement) lost() {
+func (s *Settlement) forgottenInFlight() {
 	if s.Attempt.Forgotten {
 		return
 	}
 	s.addBreak(BreakForgotten, "the provider does not know an order that it had called under way")
-	s.Attempt.AskRequested = true
+	s.Attempt.QueryRequested = true
 }
 
 // ended reports whether the payment came to its end by a person, without the provider. What
 // the sender gets back for it waits for the numbers that may still move.
-func (p Payment) ended() bool { return p.Status == StatusCancelled || p.Status == StatusPaidOutside }
+func (p Payment) endedByStaff() bool {
+	return p.Status == StatusCancelled || p.Status == StatusPaidOutside
+}
 
 func (s *Settlement) settleSend(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
@@ -275,7 +277,7 @@ func (s *Settlement) settleSend(o Observation, now time.Time) error {
 			s.contradiction(o)
 		}
 		a.Statement = o.Kind
-		a.Next, a.NextAt = ActionAsk, now
+		a.Next, a.NextAt = ActionQuery, now
 		return nil
 	case ObsRetryAfter, ObsNotSent:
 		if p.Status == StatusAwaitingRecipient {
@@ -287,26 +289,26 @@ func (s *Settlement) settleSend(o Observation, now time.Time) error {
 		if p.Status == StatusAwaitingRecipient {
 			return nil
 		}
-		a.Next, a.NextAt = ActionAsk, now.Add(firstPause) // it may just be landing
+		a.Next, a.NextAt = ActionQuery, now.Add(firstPause) // it may just be landing
 		return p.Move(StatusUnknown)
 	}
 }
 
-func (s *Settlement) settleAsk(o Observation, now time.Time) error {
+func (s *Settlement) settleQuery(o Observation, now time.Time) error {
 	switch o.Kind {
 	case ObsSucceeded:
 		return s.succeeded(o, now)
 	case ObsReturned:
 		return s.returned(o, now)
 	case ObsDeclined:
-		return s.askedDeclined(o, now)
+		return s.queriedDeclined(o, now)
 	case ObsNeverReceived:
-		return s.askedNeverReceived(o, now)
+		return s.queriedNeverReceived(o, now)
 	case ObsPending, ObsNeedsRecipient:
 		return s.underway(o, now)
 	default: // the question was not answered
-		s.askAgain(now)
-		s.Attempt.NextAt = now.Add(max(o.RetryAfter, s.Attempt.pause(s.Attempt.Asks-1, now)))
+		s.scheduleQuery(now)
+		s.Attempt.NextAt = now.Add(max(o.RetryAfter, s.Attempt.pause(s.Attempt.Queries-1, now)))
 		return nil
 	}
 }
@@ -315,9 +317,9 @@ func (s *Settlement) settleAsk(o Observation, now time.Time) error {
 // statement, or of a payment that has failed, that is a contradiction (rule R4).
 func (s *Settlement) underway(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
-	if p.ended() {
-		s.askAgain(now)
-		s.stirs(o, now)
+	if p.endedByStaff() {
+		s.scheduleQuery(now)
+		s.movesAgain(o, now)
 		return nil
 	}
 	contradicted := a.Statement.Definite() || p.Status == StatusFailed
@@ -325,11 +327,11 @@ func (s *Settlement) underway(o Observation, now time.Time) error {
 		s.contradiction(o)
 	}
 	a.Statement, a.EndedAt = o.Kind, time.Time{}
-	s.askAgain(now)
-	a.AskRequested = a.AskRequested || a.No != p.Attempt // a later number waits for it
+	s.scheduleQuery(now)
+	a.QueryRequested = a.QueryRequested || a.No != p.Attempt // a later number waits for it
 	switch {
 	case !p.Status.Open(): // its money may still move: go on asking
-		a.AskRequested = true
+		a.QueryRequested = true
 		return nil
 	case contradicted, p.Status == StatusPending:
 		return p.Move(StatusUnknown)
@@ -341,18 +343,18 @@ func (s *Settlement) underway(o Observation, now time.Time) error {
 	return nil
 }
 
-func (s *Settlement) askAgain(now time.Time) {
-	s.Attempt.Next, s.Attempt.NextAt = ActionAsk, now.Add(s.Attempt.pause(s.Attempt.Asks, now))
+func (s *Settlement) scheduleQuery(now time.Time) {
+	s.Attempt.Next, s.Attempt.NextAt = ActionQuery, now.Add(s.Attempt.pause(s.Attempt.Queries, now))
 }
 
-// askAgainAsUnknown: the provider contradicts itself; only what it says twice counts.
-func (s *Settlement) askAgainAsUnknown(now time.Time) error {
-	s.askAgain(now)
+// queryAsUnknown: the provider contradicts itself; only what it says twice counts.
+func (s *Settlement) queryAsUnknown(now time.Time) error {
+	s.scheduleQuery(now)
 	if s.Payment.Status.Open() {
 		return s.Payment.Move(StatusUnknown)
 	}
 	if s.Payment.Deciding != "" {
-		s.Attempt.AskedAt = time.Time{}
+		s.Attempt.QueriedAt = time.Time{}
 	}
 	return nil
 }

@@ -23,19 +23,19 @@ func TestR12_EarlierQuestion(t *testing.T) {
 	settle(SourceSend, ObsPending, b.now)
 	put := b.now.Add(2 * time.Second)
 	noted := put.Add(300 * time.Millisecond)
-	b.attempt(1).AskRequested, b.attempt(1).NextAt = true, noted // as the store does
+	b.attempt(1).QueryRequested, b.attempt(1).NextAt = true, noted // as the store does
 	b.now = noted.Add(4 * time.Second)
 
-	settle(SourceAsk, ObsRetryAfter, put)
+	settle(SourceQuery, ObsRetryAfter, put)
 	if at := b.step().At; !at.After(b.now) {
 		t.Errorf("an unanswered question is put again at %v, without a pause", at)
 	}
 	b.attempt(1).NextAt = noted
-	settle(SourceAsk, ObsSucceeded, put)
-	if want := (Step{Do: ActionAsk, OrderNo: no, At: noted}); b.p.Status != StatusPaid || b.step() != want {
+	settle(SourceQuery, ObsSucceeded, put)
+	if want := (Step{Do: ActionQuery, OrderNo: no, At: noted}); b.p.Status != StatusPaid || b.step() != want {
 		t.Fatalf("%s, then %+v, want %+v", b.p.Status, b.step(), want)
 	}
-	settle(SourceAsk, ObsReturned, b.now)
+	settle(SourceQuery, ObsReturned, b.now)
 	if b.p.Status != StatusReturned || b.step().Do != ActionEnd {
 		t.Errorf("%s, then %+v", b.p.Status, b.step())
 	}

@@ -67,7 +67,7 @@ func TestSettleTable(t *testing.T) {
 		past.live(s)
 		reached[s.p.Status] = true
 		fmt.Fprintf(&out, "%s: %s, next %s\n", past.name, s.p.Status, showStep(s.books))
-		for _, source := range []Source{SourceSend, SourceAsk} {
+		for _, source := range []Source{SourceSend, SourceQuery} {
 			for _, kind := range allKinds {
 				fmt.Fprintf(&out, "  %-4s %-15s %s\n", source, kind, settled(t, past.live, said(source, "", kind)))
 			}
@@ -155,8 +155,8 @@ func TestR4_SuccessAfterAContradiction(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Status{StatusUnknown, StatusUnknown, StatusUnknown, StatusUnknown, StatusPaid}
-	for i, o := range []Observation{said(SourceSend, no, ObsUnknown), said(SourceAsk, no, ObsDeclined), said(SourceAsk, no, ObsPending),
-		said(SourceAsk, no, ObsSucceeded), said(SourceAsk, no, ObsSucceeded)} {
+	for i, o := range []Observation{said(SourceSend, no, ObsUnknown), said(SourceQuery, no, ObsDeclined), said(SourceQuery, no, ObsPending),
+		said(SourceQuery, no, ObsSucceeded), said(SourceQuery, no, ObsSucceeded)} {
 		b.now = b.now.Add(time.Second)
 		if err := b.settle(1, o); err != nil {
 			t.Fatal(err)

@@ -75,9 +75,9 @@ type StatementPage struct {
 	Last string
 }
 
-// ReturnNews is how long the notification of a return may take: one that is not answered in
+// ReturnNotificationDelay is how long the notification of a return may take: one that is not answered in
 // time, and the next.
-const ReturnNews = 15 * time.Second
+const ReturnNotificationDelay = 15 * time.Second
 
 // ReturnWatch is the position of the search for returned payments in a provider's statement.
 type ReturnWatch struct {
@@ -91,16 +91,16 @@ type ReturnWatch struct {
 	Until time.Time
 }
 
-// ReturnAsk is the outcome of a request to query the provider about a return.
-type ReturnAsk int
+// ReturnQuery is the outcome of a request to query the provider about a return.
+type ReturnQuery int
 
 const (
-	// ReturnLeft means that there is nothing to query, or a query is requested already.
-	ReturnLeft ReturnAsk = iota
-	// ReturnAsked means that the query is requested.
-	ReturnAsked
-	// ReturnAnswered means that the provider answered a moment ago, and that answer stands for now.
-	ReturnAnswered
+	// ReturnQueryNotNeeded means that there is nothing to query, or a query is requested already.
+	ReturnQueryNotNeeded ReturnQuery = iota
+	// ReturnQueryRequested means that the query is requested.
+	ReturnQueryRequested
+	// ReturnQueryAnswered means that the provider answered a moment ago, and that answer stands for now.
+	ReturnQueryAnswered
 )
 
 // ReturnPage is a part of what has come back of the payments of one kind of a packet.
@@ -110,9 +110,9 @@ type ReturnPage struct {
 	Next  string    // names the page behind it; "" after the last
 }
 
-// ReturnKnown is what the books know of an order number whose money has come back.
-type ReturnKnown struct {
-	Booked  bool // its return is in the ledger
-	Waiting bool // it moved for a payment that waits for the provider's answer, and is not booked itself
-	Asked   bool // somebody wants the provider asked about it
+// KnownReturn is what the books know of an order number whose money has come back.
+type KnownReturn struct {
+	Booked         bool // its return is in the ledger
+	Waiting        bool // it moved for a payment that waits for the provider's answer, and is not booked itself
+	QueryRequested bool // somebody wants the provider asked about it
 }

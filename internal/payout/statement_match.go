@@ -89,20 +89,20 @@ type StatementMatch struct {
 	Day              Day       `json:"day"`
 	ReconciliationID string    `json:"reconciliation_id"` // the last one that has ended
 	ReadAt           time.Time `json:"read_at"`           // up to when the statement says what has moved
-	TiedAt           time.Time `json:"tied_at"`
+	MatchedAt        time.Time `json:"tied_at"`
 	Ops              []MatchOp `json:"ops"`
 	// Entries are the postings of the day, added up one by one.
-	Entries     map[PostingKind]Sum `json:"entries"`
-	Sums        []DifferenceSum     `json:"sums"`
-	Differences []Difference        `json:"differences"` // in the order of time, at most MatchDifferences
-	Count       int64               `json:"count"`       // of all differences
-	OpenBreaks  int64               `json:"open_breaks"` // of the day
-	Unexplained int64               `json:"unexplained"` // differences without a break that need one
+	Entries     map[TransferKind]Sum `json:"entries"`
+	Sums        []DifferenceSum      `json:"sums"`
+	Differences []Difference         `json:"differences"` // in the order of time, at most MatchDifferences
+	Count       int64                `json:"count"`       // of all differences
+	OpenBreaks  int64                `json:"open_breaks"` // of the day
+	Unexplained int64                `json:"unexplained"` // differences without a break that need one
 }
 
 // NewStatementMatch returns an empty one.
 func NewStatementMatch(provider string, day Day) *StatementMatch {
-	t := &StatementMatch{Provider: provider, Day: day, Entries: map[PostingKind]Sum{}}
+	t := &StatementMatch{Provider: provider, Day: day, Entries: map[TransferKind]Sum{}}
 	for _, op := range []Op{OpCharge, OpTransfer, OpRefund, OpReturn} {
 		t.Ops = append(t.Ops, MatchOp{Op: op})
 	}
@@ -110,7 +110,7 @@ func NewStatementMatch(provider string, day Day) *StatementMatch {
 }
 
 // Ties reports whether both sides agree, or every difference is there one by one and explained.
-func (t *StatementMatch) Ties() bool {
+func (t *StatementMatch) Agrees() bool {
 	for _, o := range t.Ops {
 		if o.Ours.Plus(o.Differ) != o.Theirs {
 			return false
@@ -136,7 +136,7 @@ func (t *StatementMatch) Theirs(l DatedLine) {
 }
 
 // Ours counts a posting of the day.
-func (t *StatementMatch) Ours(p DatedPosting) {
+func (t *StatementMatch) Ours(p DatedTransfer) {
 	t.Entries[p.Kind] = t.Entries[p.Kind].Plus(Sum{1, p.Amount})
 	if p.Op != "" {
 		o := t.op(p.Op)
@@ -198,10 +198,10 @@ type DatedLine struct {
 	Broken bool // a break is about it
 }
 
-// DatedPosting is a posting as a statement would call it.
-type DatedPosting struct {
+// DatedTransfer is a posting as a statement would call it.
+type DatedTransfer struct {
 	ID      int64
-	Kind    PostingKind
+	Kind    TransferKind
 	Op      Op // "": it is no movement at a provider
 	OrderNo string
 	Amount  money.Fen
@@ -211,19 +211,19 @@ type DatedPosting struct {
 // Movement is one movement of money on the sides that have it.
 type Movement struct {
 	Line *DatedLine
-	Post *DatedPosting
+	Post *DatedTransfer
 }
 
 // Pair puts the lines and the postings of order numbers beside each other: the first
 // line of a number and operation with its first posting, and so on. Both have to be
 // all that there are of a number.
-func Pair(lines []DatedLine, posts []DatedPosting) []Movement {
+func Pair(lines []DatedLine, posts []DatedTransfer) []Movement {
 	type key struct {
 		orderNo string
 		op      Op
 	}
 	slices.SortFunc(lines, func(a, b DatedLine) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
-	slices.SortFunc(posts, func(a, b DatedPosting) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(posts, func(a, b DatedTransfer) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
 	var out []Movement
 	waiting := map[key][]int{}
 	for i, l := range lines {

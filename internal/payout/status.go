@@ -138,7 +138,7 @@ type Attempt struct {
 	Op        Op
 	Request   []byte // the exact bytes, stored before the first send
 	Sends     int
-	Asks      int
+	Queries   int
 	// NotedUntil is set from the note of a send to its answer: it may land until then.
 	NotedUntil time.Time
 	// OpenUntil is until when earlier sends without a final answer may land. Zero: none.
@@ -154,11 +154,11 @@ type Attempt struct {
 	// Next and NextAt are the program counter while the payment is open.
 	Next   Action
 	NextAt time.Time
-	// AskedAt is when the query was put that last got a usable answer.
-	AskedAt time.Time
-	// AskRequested: a notification or a person wants the provider asked, whatever the status.
-	AskRequested bool
-	// Forgotten: asked past AskUntil, the provider did not know the number. That
+	// QueriedAt is when the query was put that last got a usable answer.
+	QueriedAt time.Time
+	// QueryRequested: a notification or a person wants the provider asked, whatever the status.
+	QueryRequested bool
+	// Forgotten: asked past QueryUntil, the provider did not know the number. That
 	// proves nothing; from then on people may decide (rule R5).
 	Forgotten bool
 	// Observed holds the IDs of the last observations settled, newest first,
@@ -170,6 +170,6 @@ type Attempt struct {
 	ProviderRef string
 	Token       string    // of MaxToken bytes at most
 	StartedAt   time.Time // first send
-	AskUntil    time.Time // StartedAt + what the provider remembers - 1 day
+	QueryUntil  time.Time // StartedAt + what the provider remembers - 1 day
 	EndedAt     time.Time // when its outcome became final
 }

@@ -163,7 +163,7 @@ func TestFailureCatalogue(t *testing.T) {
 }
 
 func TestR12_PostingsAsDesigned(t *testing.T) {
-	want := map[PostingKind][2]Account{
+	want := map[TransferKind][2]Account{
 		"charge": {"provider", "holding"}, "claim": {"holding", "owed"}, "paid": {"owed", "provider"}, "close": {"holding", "refunding"},
 		"refunded": {"refunding", "provider"}, "cancel": {"owed", "refunding"}, "returned": {"provider", "owed"},
 		"refund_returned": {"provider", "refunding"}, "paid_outside": {"owed", "outside"}, "honoured": {"house", "owed"},
@@ -172,11 +172,11 @@ func TestR12_PostingsAsDesigned(t *testing.T) {
 		"second_returned": {"provider", "suspense"}, // added: a second success that came back
 		"voided":          {"owed", "house"},        // added: an honoured promise that was not paid and is given up
 	}
-	if len(postingAccounts) != len(want) {
-		t.Errorf("%d kinds of postings, designed %d", len(postingAccounts), len(want))
+	if len(transferAccounts) != len(want) {
+		t.Errorf("%d kinds of postings, designed %d", len(transferAccounts), len(want))
 	}
 	for kind, accounts := range want {
-		p := NewPosting(kind, "order", 7)
+		p := NewTransfer(kind, "order", 7)
 		if p.Debit != accounts[0] || p.Credit != accounts[1] || p.Amount != 7 || p.Kind != kind || p.OrderNo != "order" {
 			t.Errorf("%s: %+v", kind, p)
 		}

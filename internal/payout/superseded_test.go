@@ -14,7 +14,7 @@ func TestR5_LaterNumberThanThePaidOne(t *testing.T) {
 	s.asks(1, ObsPending).is(StatusUnknown)
 	for range 20 {
 		step := s.step()
-		if step.Do != ActionAsk {
+		if step.Do != ActionQuery {
 			break
 		}
 		s.now = maxTime(s.now, step.At)

@@ -9,9 +9,9 @@ type Timeline struct {
 	// wrote its hand-off, by Redis' clock; zero: not known, or nobody's grab.
 	AcknowledgedAt time.Time
 	// Epoch and Seq say where in its lane's history a grab was won (rule R9); 0: not known.
-	Epoch, Seq int64
-	Notices    []Notification
-	Errands    []OutboxEntry
+	Epoch, Seq    int64
+	Notifications []Notification
+	OutboxEntries []OutboxEntry
 }
 
 // Notice is a notification of the provider about one of a payment's order numbers.
@@ -31,22 +31,22 @@ type OutboxEntry struct {
 }
 
 // Runs are the runs of a workflow as Temporal tells of them.
-type Runs struct {
-	Known   bool  // false: Temporal knows none, or none any more
-	Runs    []Run // oldest first
-	Pending []PendingStep
+type WorkflowRuns struct {
+	Known   bool          // false: Temporal knows none, or none any more
+	Runs    []WorkflowRun // oldest first
+	Pending []PendingActivity
 }
 
 // Run is one run of a workflow.
-type Run struct {
+type WorkflowRun struct {
 	ID        string
 	Status    string // running, completed, failed, canceled, terminated, continued_as_new, timed_out
 	StartedAt time.Time
 	ClosedAt  time.Time // zero while it runs
 }
 
-// PendingStep is a step of the latest run that has not ended.
-type PendingStep struct {
+// PendingActivity is a step of the latest run that has not ended.
+type PendingActivity struct {
 	Name    string // of the activity; "workflow task" when the run itself cannot go on
 	State   string // scheduled, started, cancel_requested
 	Attempt int

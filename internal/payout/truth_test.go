@@ -144,7 +144,7 @@ func (p *truth) send(no string, now time.Time) Observation {
 
 func (p *truth) ask(no string, now time.Time) Observation {
 	p.pass(now)
-	o := Observation{Source: SourceAsk, OrderNo: no, StartedAt: now}
+	o := Observation{Source: SourceQuery, OrderNo: no, StartedAt: now}
 	switch {
 	case p.bad("query lost", 5):
 		o.Kind = ObsNoAnswer
@@ -153,7 +153,7 @@ func (p *truth) ask(no string, now time.Time) Observation {
 	case p.orders[no] == nil:
 		o.Kind, o.Code = ObsNeverReceived, "order_not_found"
 	default:
-		o = p.answer(SourceAsk, no)
+		o = p.answer(SourceQuery, no)
 		o.StartedAt = now
 	}
 	return o
@@ -252,7 +252,7 @@ func (w *world) act() bool {
 		if no != "" {
 			w.settleLater(len(w.attempts), w.provider.send(no, w.now))
 		}
-	case ActionAsk:
+	case ActionQuery:
 		parts, _ := Parse(step.OrderNo)
 		w.settleLater(parts.Attempt, w.provider.ask(step.OrderNo, w.now))
 	case ActionCarryOut:

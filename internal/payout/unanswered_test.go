@@ -12,9 +12,9 @@ func TestR12_WhatWasNotifiedIsAskedUntilAnswered(t *testing.T) {
 	for _, evasive := range []ObservationKind{ObsNeverReceived, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsUnknown} {
 		t.Run("paid, then "+string(evasive), func(t *testing.T) {
 			s := story(t, KindPayout).sends(ObsSucceeded).is(StatusPaid).next(ActionEnd, 0)
-			s.attempt(1).AskRequested = true // the notification
+			s.attempt(1).QueryRequested = true // the notification
 			for range 4 {
-				s.after(time.Hour).asks(1, evasive).is(StatusPaid).next(ActionAsk, 1)
+				s.after(time.Hour).asks(1, evasive).is(StatusPaid).next(ActionQuery, 1)
 			}
 			s.after(time.Hour).asks(1, ObsReturned).is(StatusReturned).next(ActionEnd, 0)
 		})
@@ -23,18 +23,18 @@ func TestR12_WhatWasNotifiedIsAskedUntilAnswered(t *testing.T) {
 		s := story(t, KindPayout).sends(ObsDeclined)
 		s.attempt(1).ProviderRef = "x1"
 		s.asks(1, ObsDeclined).is(StatusFailed).next(ActionEnd, 0)
-		s.attempt(1).AskRequested = true
-		s.after(time.Hour).asks(1, ObsNeverReceived).is(StatusFailed).next(ActionAsk, 1)
+		s.attempt(1).QueryRequested = true
+		s.after(time.Hour).asks(1, ObsNeverReceived).is(StatusFailed).next(ActionQuery, 1)
 		s.after(time.Hour).asks(1, ObsSucceeded).asks(1, ObsSucceeded).is(StatusPaid)
 	})
 	t.Run("refused and never received: that is an answer", func(t *testing.T) {
 		s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed)
-		s.attempt(1).AskRequested = true
+		s.attempt(1).QueryRequested = true
 		s.after(time.Hour).asks(1, ObsNeverReceived).is(StatusFailed).next(ActionEnd, 0)
 	})
 	t.Run("forgotten: nothing more will be said", func(t *testing.T) {
 		s := story(t, KindPayout).sends(ObsSucceeded).is(StatusPaid)
-		s.attempt(1).AskRequested = true
+		s.attempt(1).QueryRequested = true
 		s.after(60*24*time.Hour).asks(1, ObsNeverReceived).is(StatusPaid).next(ActionEnd, 0)
 	})
 }

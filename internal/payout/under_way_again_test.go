@@ -22,17 +22,17 @@ var underWay = []ObservationKind{ObsPending, ObsNeedsRecipient}
 // TestR5_EarlierNumberUnderWayAgain: number 1 was refused, number 2 has not arrived, and then
 // the provider says that number 1 is under way. Number 2 waits for its outcome.
 func TestR5_EarlierNumberUnderWayAgain(t *testing.T) {
-	for _, source := range []Source{SourceSend, SourceAsk} {
+	for _, source := range []Source{SourceSend, SourceQuery} {
 		for _, kind := range underWay {
 			for _, answer := range []ObservationKind{ObsRetryAfter, ObsNotSent} {
 				again := func(t *testing.T) *script {
-					s := secondNumber(t, answer).begins(NumberSame)
-					return s.answers(source, 1, kind).broke(BreakContradiction).refuses().next(ActionAsk, 1)
+					s := secondNumber(t, answer).begins(SameOrderNo)
+					return s.answers(source, 1, kind).broke(BreakContradiction).refuses().next(ActionQuery, 1)
 				}
 				name := string(source) + " " + string(kind) + ", " + string(answer) + ": "
 				t.Run(name+"refused", func(t *testing.T) {
 					s := again(t).asks(1, ObsNoAnswer).refuses().asks(1, kind).refuses()
-					s.asks(1, ObsDeclined).refuses().next(ActionAsk, 1) // said once
+					s.asks(1, ObsDeclined).refuses().next(ActionQuery, 1) // said once
 					s.asks(1, ObsDeclined).asks(2, ObsNeverReceived).sends(ObsSucceeded).is(StatusPaid).owes(0)
 					s.broke(BreakContradiction).next(ActionEnd, 0)
 				})
@@ -46,13 +46,13 @@ func TestR5_EarlierNumberUnderWayAgain(t *testing.T) {
 					s.is(StatusPaidOutside).owes(0)
 				})
 				t.Run(name+"not found", func(t *testing.T) {
-					s := again(t).asks(1, ObsNeverReceived).refuses().next(ActionAsk, 1).broke(BreakContradiction, BreakForgotten)
+					s := again(t).asks(1, ObsNeverReceived).refuses().next(ActionQuery, 1).broke(BreakContradiction, BreakForgotten)
 					if err := s.decide(DecisionRetry, true); err == nil {
 						t.Error("retried while it can be asked about")
 					}
 					// Once the provider may have forgotten it, two persons decide.
 					s.after(limits.Remembers).asks(1, ObsNeverReceived).refuses().is(StatusUnknown)
-					if c := (Command{Kind: DecisionRetry, ApproveFrom: amount + 1}); !NeedsSecond(s.p, s.attempts, c, s.now) {
+					if c := (DecisionRequest{Kind: DecisionRetry, ApproveFrom: amount + 1}); !NeedsApproval(s.p, s.attempts, c, s.now) {
 						t.Error("one person is enough")
 					}
 					s.must(s.decide(DecisionRetry, true))
@@ -72,7 +72,7 @@ func TestR5_ReturnedNumberUnderWayAgain(t *testing.T) {
 	for _, kind := range append(underWay, ObsSucceeded) {
 		for _, over := range []ObservationKind{ObsReturned, ObsDeclined} {
 			s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, ObsReturned).sends(ObsRetryAfter)
-			s.begins(NumberSame).asks(1, kind).refuses().next(ActionAsk, 1)
+			s.begins(SameOrderNo).asks(1, kind).refuses().next(ActionQuery, 1)
 			s.asks(1, over).refuses().asks(1, over).asks(2, ObsNeverReceived).sends(ObsSucceeded).is(StatusPaid).owes(0)
 		}
 	}
@@ -83,7 +83,7 @@ func TestR5_ReturnedNumberUnderWayAgain(t *testing.T) {
 func TestR5_UnderWayAfterTheDecision(t *testing.T) {
 	for _, kind := range underWay {
 		s := secondNumber(t, ObsDeclined).asks(2, ObsNeverReceived).is(StatusFailed).retries()
-		s.asks(1, kind).is(StatusUnknown).asks(2, ObsNeverReceived).is(StatusFailed).next(ActionAsk, 1)
+		s.asks(1, kind).is(StatusUnknown).asks(2, ObsNeverReceived).is(StatusFailed).next(ActionQuery, 1)
 		s.retries().asks(2, ObsNeverReceived).asks(1, kind).refuses().asks(1, ObsDeclined).asks(2, ObsNeverReceived).is(StatusFailed)
 		s.asks(1, ObsDeclined).retries().asks(1, ObsDeclined).asks(2, ObsNeverReceived).sends(ObsSucceeded).is(StatusPaid).owes(0)
 	}
@@ -105,7 +105,7 @@ func TestR5_SentNumberIsAskedAboutBeside(t *testing.T) {
 	if asked[1] < 5 || asked[2] < 5 {
 		t.Errorf("asked %v times", asked)
 	}
-	s.asks(2, ObsSucceeded).is(StatusPaid).next(ActionAsk, 1).asks(1, ObsSucceeded).broke(BreakContradiction, BreakSecondSuccess)
+	s.asks(2, ObsSucceeded).is(StatusPaid).next(ActionQuery, 1).asks(1, ObsSucceeded).broke(BreakContradiction, BreakSecondSuccess)
 }
 
 // TestR5_CancelledUnderWayAgain: a payout was cancelled, and the provider says then that its
@@ -133,7 +133,7 @@ func TestR5_CancelledUnderWayAgain(t *testing.T) {
 	}
 	holds := func(s *script, want bool) *script {
 		t.Helper()
-		if Holds(s.attempts) != want {
+		if MayStillMove(s.attempts) != want {
 			t.Fatalf("holds the refund: %v, want %v; %+v", !want, want, s.attempts)
 		}
 		return s
@@ -145,11 +145,11 @@ func TestR5_CancelledUnderWayAgain(t *testing.T) {
 			}
 			again := func() *script {
 				s := holds(holds(past(), false).asks(1, kind).is(StatusCancelled), true).broke(BreakContradiction)
-				holds(s.next(ActionAsk, 1).asks(1, ObsNoAnswer).next(ActionAsk, 1), true)
-				return holds(s.asks(1, ObsNeverReceived).next(ActionAsk, 1), true)
+				holds(s.next(ActionQuery, 1).asks(1, ObsNoAnswer).next(ActionQuery, 1), true)
+				return holds(s.asks(1, ObsNeverReceived).next(ActionQuery, 1), true)
 			}
 			for _, over := range []ObservationKind{ObsDeclined, ObsReturned} {
-				s := holds(again().asks(1, over).next(ActionAsk, 1), true) // said once
+				s := holds(again().asks(1, over).next(ActionQuery, 1), true) // said once
 				holds(s.asks(1, over).next(ActionEnd, 0), false)
 			}
 			holds(again().after(limits.Remembers).asks(1, ObsNeverReceived).next(ActionEnd, 0), false)
@@ -159,7 +159,7 @@ func TestR5_CancelledUnderWayAgain(t *testing.T) {
 					t.Errorf("%s, %s: %v", name, kind, s.breakKinds())
 				}
 			} else {
-				holds(s.next(ActionAsk, 1), true)
+				holds(s.next(ActionQuery, 1), true)
 			}
 		}
 	}
@@ -171,7 +171,7 @@ func TestR5_CancelledUnderWayAgain(t *testing.T) {
 func TestR5_ConsentCoversWhatWasLost(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).after(10 * 24 * time.Hour)
 	s.sends(ObsDeclined).asks(2, ObsNeverReceived).is(StatusFailed).asks(1, ObsPending).after(20 * 24 * time.Hour)
-	if c := (Command{Kind: DecisionRetry, ApproveFrom: amount + 1}); !NeedsSecond(s.p, s.attempts, c, s.now) {
+	if c := (DecisionRequest{Kind: DecisionRetry, ApproveFrom: amount + 1}); !NeedsApproval(s.p, s.attempts, c, s.now) {
 		t.Fatal("one person is enough")
 	}
 	s.must(s.decide(DecisionRetry, true))

@@ -52,20 +52,20 @@ type Violation struct {
 }
 
 // Transfer is one row of the ledger.
-type Transfer struct {
+type StoredTransfer struct {
 	ID       int64
 	PacketID string
-	Posting
+	Transfer
 	Reference string
 }
 
 // faults collects violations of one packet.
-type faults struct {
+type violations struct {
 	packetID string
 	found    []Violation
 }
 
-func (f *faults) add(rule Rule, subject, format string, args ...any) {
+func (f *violations) add(rule Rule, subject, format string, args ...any) {
 	f.found = append(f.found, Violation{Rule: rule, PacketID: f.packetID, Subject: subject, Detail: fmt.Sprintf(format, args...)})
 }
 
@@ -95,25 +95,25 @@ type LedgerPacket struct {
 // packet in the order of their ids, then ask for the violations. It keeps sums
 // only, whatever the size of the packet.
 type PacketVerifier struct {
-	faults
+	violations
 	packet  LedgerPacket
 	balance map[Account]money.Fen
-	byKind  map[PostingKind]money.Fen
+	byKind  map[TransferKind]money.Fen
 	moved   bool
 }
 
 // NewPacketVerifier returns a verifier for one packet.
 func NewPacketVerifier(p LedgerPacket) *PacketVerifier {
-	return &PacketVerifier{faults: faults{packetID: p.ID}, packet: p, balance: map[Account]money.Fen{}, byKind: map[PostingKind]money.Fen{}}
+	return &PacketVerifier{violations: violations{packetID: p.ID}, packet: p, balance: map[Account]money.Fen{}, byKind: map[TransferKind]money.Fen{}}
 }
 
 // neverNegative are the accounts that hold what was put into them before.
 var neverNegative = []Account{AccountHolding, AccountOwed, AccountRefunding}
 
 // Transfer takes the next transfer: the row by itself, and the balances after it.
-func (v *PacketVerifier) Transfer(t Transfer) {
+func (v *PacketVerifier) Add(t StoredTransfer) {
 	subject := fmt.Sprintf("transfer %d", t.ID)
-	accounts, known := postingAccounts[t.Kind]
+	accounts, known := transferAccounts[t.Kind]
 	switch {
 	case t.Amount <= 0:
 		v.add(RuleTransfer, subject, "amount %d is not above zero", t.Amount)
@@ -124,8 +124,8 @@ func (v *PacketVerifier) Transfer(t Transfer) {
 	case accounts != [2]Account{t.Debit, t.Credit}:
 		v.add(RuleTransfer, subject, "%s moves from %s to %s, want %s to %s", t.Kind, t.Debit, t.Credit, accounts[0], accounts[1])
 	}
-	if t.Reference != t.Posting.Reference() {
-		v.add(RuleReference, subject, "reference %q, want %q", t.Reference, t.Posting.Reference())
+	if t.Reference != t.Transfer.Reference() {
+		v.add(RuleReference, subject, "reference %q, want %q", t.Reference, t.Transfer.Reference())
 	}
 	if parts, err := Parse(t.OrderNo); err != nil || parts.PacketID != v.packet.ID {
 		v.add(RuleUnknown, subject, "order number %q is not one of this packet", t.OrderNo)

@@ -21,7 +21,7 @@ type LedgerPayment struct {
 	// CancelRefund is the amount of the refund of a cancelled payout; 0: there is none.
 	CancelRefund money.Fen
 	Attempts     []LedgerAttempt
-	Postings     []Transfer
+	Transfers    []StoredTransfer
 }
 
 // LedgerAttempt is what an attempt says of the ledger.
@@ -33,9 +33,9 @@ type LedgerAttempt struct {
 
 // VerifyPayment checks that a payment says what its postings say.
 func VerifyPayment(p LedgerPayment) []Violation {
-	v := paymentVerifier{faults: faults{packetID: p.PacketID}, payment: p, posted: map[string]money.Fen{}, byKind: map[PostingKind]money.Fen{}}
-	for _, t := range p.Postings {
-		v.posting(t)
+	v := paymentVerifier{violations: violations{packetID: p.PacketID}, payment: p, posted: map[string]money.Fen{}, byKind: map[TransferKind]money.Fen{}}
+	for _, t := range p.Transfers {
+		v.addTransfer(t)
 	}
 	v.moved()
 	v.decided()
@@ -48,14 +48,14 @@ func VerifyPayment(p LedgerPayment) []Violation {
 }
 
 type paymentVerifier struct {
-	faults
+	violations
 	payment LedgerPayment
 	posted  map[string]money.Fen // by reference
-	byKind  map[PostingKind]money.Fen
+	byKind  map[TransferKind]money.Fen
 }
 
-func (v *paymentVerifier) posting(t Transfer) {
-	p, ref := v.payment, t.Posting.Reference()
+func (v *paymentVerifier) addTransfer(t StoredTransfer) {
+	p, ref := v.payment, t.Transfer.Reference()
 	if t.PacketID != p.PacketID {
 		v.add(RuleUnknown, t.OrderNo, "%s is posted to packet %s", t.Kind, t.PacketID)
 	}
@@ -73,7 +73,7 @@ func (v *paymentVerifier) posting(t Transfer) {
 // the payment is paid.
 func (v *paymentVerifier) moved() {
 	p := v.payment
-	success, back := successPosting(p.Kind), returnPosting(p.Kind)
+	success, back := successTransfer(p.Kind), returnTransfer(p.Kind)
 	net, want := v.byKind[success]-v.byKind[back], money.Fen(0)
 	if p.Kind == KindCharge {
 		net = v.byKind[success]
@@ -92,7 +92,7 @@ func (v *paymentVerifier) decided() {
 	cancelled, promise := p.Status == StatusCancelled, p.Kind == KindHonour
 	v.posts(PostCancel, cancelled && !promise)
 	v.posts(PostVoided, cancelled && promise && v.honoured())
-	v.posts(outsidePosting(p.Kind), p.Status == StatusPaidOutside)
+	v.posts(outsideTransfer(p.Kind), p.Status == StatusPaidOutside)
 	want := money.Fen(0)
 	if cancelled && !promise { // a promise was never the sender's money
 		want = p.Amount
@@ -131,7 +131,7 @@ func (v *paymentVerifier) honoured() bool {
 }
 
 // posts: the whole amount is posted as kind, or nothing is.
-func (v *paymentVerifier) posts(kind PostingKind, should bool) {
+func (v *paymentVerifier) posts(kind TransferKind, should bool) {
 	want := money.Fen(0)
 	if should {
 		want = v.payment.Amount
@@ -148,7 +148,7 @@ func (v *paymentVerifier) attempts() {
 	known := map[string]bool{p.ID: true}
 	for _, a := range p.Attempts {
 		known[a.OrderNo] = true
-		success := v.under(a.OrderNo, successPosting(p.Kind))
+		success := v.under(a.OrderNo, successTransfer(p.Kind))
 		second := v.under(a.OrderNo, PostSecondSuccess)
 		if success && second {
 			v.add(RuleAttempt, a.OrderNo, "its success is posted, and as a second one too")
@@ -156,7 +156,7 @@ func (v *paymentVerifier) attempts() {
 		if a.Booked != (success || second) {
 			v.add(RuleAttempt, a.OrderNo, "booked %t, posted %t", a.Booked, success || second)
 		}
-		back, secondBack := v.under(a.OrderNo, returnPosting(p.Kind)), v.under(a.OrderNo, PostSecondReturned)
+		back, secondBack := v.under(a.OrderNo, returnTransfer(p.Kind)), v.under(a.OrderNo, PostSecondReturned)
 		if secondBack && !second {
 			v.add(RuleAttempt, a.OrderNo, "came back as a second success, and was posted as none")
 		}
@@ -164,14 +164,14 @@ func (v *paymentVerifier) attempts() {
 			v.add(RuleAttempt, a.OrderNo, "return booked %t, posted %t", a.ReturnBooked, back)
 		}
 	}
-	for _, t := range p.Postings {
+	for _, t := range p.Transfers {
 		if !known[t.OrderNo] {
 			v.add(RuleUnknown, t.OrderNo, "%s is posted under a number without an attempt", t.Kind)
 		}
 	}
 }
 
-func (v *paymentVerifier) under(orderNo string, kind PostingKind) bool {
-	_, ok := v.posted[Posting{Kind: kind, OrderNo: orderNo}.Reference()]
+func (v *paymentVerifier) under(orderNo string, kind TransferKind) bool {
+	_, ok := v.posted[Transfer{Kind: kind, OrderNo: orderNo}.Reference()]
 	return ok
 }

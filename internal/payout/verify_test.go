@@ -12,7 +12,7 @@ import (
 // folio is one packet's whole ledger, as the store reads it.
 type folio struct {
 	packet    LedgerPacket
-	transfers []Transfer
+	transfers []StoredTransfer
 	payments  []LedgerPayment
 }
 
@@ -20,9 +20,9 @@ const booksID = "00000000000000000001"
 
 var booksAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func (b *folio) post(kind PostingKind, orderNo string, amount money.Fen) {
-	p := NewPosting(kind, orderNo, amount)
-	b.transfers = append(b.transfers, Transfer{ID: int64(len(b.transfers) + 1), PacketID: booksID, Posting: p, Reference: p.Reference()})
+func (b *folio) post(kind TransferKind, orderNo string, amount money.Fen) {
+	p := NewTransfer(kind, orderNo, amount)
+	b.transfers = append(b.transfers, StoredTransfer{ID: int64(len(b.transfers) + 1), PacketID: booksID, Transfer: p, Reference: p.Reference()})
 }
 
 func (b *folio) add(kind Kind, n int, amount money.Fen, status Status, attempts ...LedgerAttempt) *LedgerPayment {
@@ -86,13 +86,13 @@ func soundBooks() *folio {
 func (b *folio) verify() (rules []Rule, suspense money.Fen) {
 	v := NewPacketVerifier(b.packet)
 	for _, t := range b.transfers {
-		v.Transfer(t)
+		v.Add(t)
 	}
 	found := v.End()
 	for _, p := range b.payments {
 		for _, t := range b.transfers {
 			if strings.HasPrefix(t.OrderNo, p.ID) {
-				p.Postings = append(p.Postings, t)
+				p.Transfers = append(p.Transfers, t)
 			}
 		}
 		found = append(found, VerifyPayment(p)...)
@@ -111,7 +111,7 @@ func TestR12_VerifierCatches(t *testing.T) {
 		t.Fatalf("sound books break %v, suspense %d", rules, suspense)
 	}
 	caught := map[Rule]bool{}
-	find := func(b *folio, kind PostingKind) *Transfer {
+	find := func(b *folio, kind TransferKind) *StoredTransfer {
 		for i := range b.transfers {
 			if b.transfers[i].Kind == kind {
 				return &b.transfers[i]
@@ -120,9 +120,9 @@ func TestR12_VerifierCatches(t *testing.T) {
 		t.Fatalf("no %s", kind)
 		return nil
 	}
-	remove := func(b *folio, kind PostingKind) {
+	remove := func(b *folio, kind TransferKind) {
 		id := find(b, kind).ID
-		b.transfers = slices.DeleteFunc(b.transfers, func(t Transfer) bool { return t.ID == id })
+		b.transfers = slices.DeleteFunc(b.transfers, func(t StoredTransfer) bool { return t.ID == id })
 	}
 	payment := func(b *folio, status Status) *LedgerPayment {
 		for i := range b.payments {

@@ -10,8 +10,8 @@ import (
 func secondOf(t *testing.T, answer ObservationKind) *script {
 	t.Helper()
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed).retries().asks(1, ObsDeclined).sends(answer)
-	s.must(s.decide(DecisionAsk, false))
-	return s.next(ActionAsk, 1)
+	s.must(s.decide(DecisionQuery, false))
+	return s.next(ActionQuery, 1)
 }
 
 // lives does what is due for a while: number 1 gives no answer that is of use, number 2
@@ -44,11 +44,11 @@ func TestWantedQuestionHoldsUpNobody(t *testing.T) {
 	if asked, sent := s.lives(time.Minute); asked == 0 || sent == 0 {
 		t.Errorf("number 2 was asked about %d times, sent %d times", asked, sent)
 	}
-	s.is(StatusPaid).owes(0).broke().next(ActionAsk, 1) // and number 1 is asked about until it answers
+	s.is(StatusPaid).owes(0).broke().next(ActionQuery, 1) // and number 1 is asked about until it answers
 	// A notification about a number that is past.
 	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).sends(ObsNotSent)
-	s.attempt(1).AskRequested, s.attempt(1).NextAt = true, s.now
-	s.next(ActionAsk, 1).asks(1, ObsUnknown).next(ActionSend, 2)
+	s.attempt(1).QueryRequested, s.attempt(1).NextAt = true, s.now
+	s.next(ActionQuery, 1).asks(1, ObsUnknown).next(ActionSend, 2)
 	if _, sent := s.lives(time.Minute); sent != 1 {
 		t.Errorf("sent %d times", sent)
 	}
@@ -60,33 +60,33 @@ func TestWantedQuestionHoldsUpNobody(t *testing.T) {
 func TestR5_WantedQuestionComesFirst(t *testing.T) {
 	late := func(s *script, no int, do Action) *script { // it is due long before the question
 		t.Helper()
-		if a := s.attempt(no); !a.AskRequested || !a.NextAt.After(s.now) {
+		if a := s.attempt(no); !a.QueryRequested || !a.NextAt.After(s.now) {
 			t.Fatalf("nothing is wanted about %d: %+v", no, a)
 		}
 		a := s.attempt(no)
-		a.AskRequested = false
+		a.QueryRequested = false
 		if s.step().Do != do {
 			t.Fatalf("%+v would be next without it, want %s", s.step(), do)
 		}
-		a.AskRequested = true
-		return s.next(ActionAsk, no)
+		a.QueryRequested = true
+		return s.next(ActionQuery, no)
 	}
 	// A new number.
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).begins(NumberNew)
-	s.attempt(1).AskRequested = true
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).begins(NewOrderNo)
+	s.attempt(1).QueryRequested = true
 	late(s.asks(1, ObsNoAnswer), 1, ActionSend)
 	// A cancel.
 	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed).after(time.Second)
 	s.must(s.decide(DecisionCancel, true))
 	s.after(time.Second).asks(1, ObsDeclined)
-	s.attempt(1).AskRequested = true
+	s.attempt(1).QueryRequested = true
 	late(s.asks(1, ObsNoAnswer), 1, ActionCarryOut)
 	// The number itself, sent again.
 	s = story(t, KindPayout).sends(ObsNotSent)
-	s.attempt(1).AskRequested, s.attempt(1).NextAt = true, s.now.Add(time.Hour)
+	s.attempt(1).QueryRequested, s.attempt(1).NextAt = true, s.now.Add(time.Hour)
 	late(s, 1, ActionSend)
 	// An earlier number of which it is not known any more that no money moves.
 	s = secondOf(t, ObsNotSent).asks(1, ObsNoAnswer)
-	s.attempt(1).Statement, s.attempt(2).AskRequested = ObsSucceeded, false
+	s.attempt(1).Statement, s.attempt(2).QueryRequested = ObsSucceeded, false
 	late(s, 1, ActionSend)
 }

@@ -58,49 +58,49 @@ func (p *Pool) Recall(ctx context.Context, id string) (packet.PoolView, error) {
 // retired pool is not an error: Remainder.Gone.
 //
 // Errors: ErrState for a rejected packet, ErrUnavailable, ErrMalformed.
-func (p *Pool) ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.Remainder, error) {
+func (p *Pool) ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.PoolCloseResult, error) {
 	keys, err := p.keysOf(id)
 	if err != nil {
-		return packet.Remainder{Gone: true}, nil //nolint:nilerr // what cannot exist is gone
+		return packet.PoolCloseResult{Gone: true}, nil //nolint:nilerr // what cannot exist is gone
 	}
 	reply, err := p.change(ctx, failpoint.ClosePool, closeScript, id, []string{keys.packet, keys.shares}, string(reason))
 	if err != nil {
-		return packet.Remainder{}, redisError("close packet "+id, err)
+		return packet.PoolCloseResult{}, redisError("close packet "+id, err)
 	}
 	outcome, r, err := decodeRemainder(reply)
 	switch {
 	case err != nil:
-		return packet.Remainder{}, fmt.Errorf("close packet %s: %w", id, err)
+		return packet.PoolCloseResult{}, fmt.Errorf("close packet %s: %w", id, err)
 	case outcome == "rejected":
-		return packet.Remainder{}, fmt.Errorf("close packet %s: %w", id, &StateError{State: packet.PoolRejected})
+		return packet.PoolCloseResult{}, fmt.Errorf("close packet %s: %w", id, &StateError{State: packet.PoolRejected})
 	}
 	return r, nil
 }
 
-func decodeRemainder(reply []any) (string, packet.Remainder, error) {
+func decodeRemainder(reply []any) (string, packet.PoolCloseResult, error) {
 	outcome, err := text(reply, 0)
 	if err != nil {
-		return "", packet.Remainder{}, err
+		return "", packet.PoolCloseResult{}, err
 	}
 	var fields [3]string // reason, claimed count, claimed amount
 	for i := range fields {
 		if fields[i], err = text(reply, i+1); err != nil {
-			return "", packet.Remainder{}, err
+			return "", packet.PoolCloseResult{}, err
 		}
 	}
 	count, err := strconv.Atoi(fields[1])
 	if err != nil {
-		return "", packet.Remainder{}, fmt.Errorf("%w: claimed count: %w", ErrMalformed, err)
+		return "", packet.PoolCloseResult{}, fmt.Errorf("%w: claimed count: %w", ErrMalformed, err)
 	}
 	amount, err := strconv.ParseInt(fields[2], 10, 64)
 	if err != nil {
-		return "", packet.Remainder{}, fmt.Errorf("%w: claimed amount: %w", ErrMalformed, err)
+		return "", packet.PoolCloseResult{}, fmt.Errorf("%w: claimed amount: %w", ErrMalformed, err)
 	}
 	wait, err := number(reply, 4)
 	if err != nil {
-		return "", packet.Remainder{}, err
+		return "", packet.PoolCloseResult{}, err
 	}
-	return outcome, packet.Remainder{
+	return outcome, packet.PoolCloseResult{
 		NotYet: time.Duration(wait) * time.Millisecond, Gone: outcome == "gone",
 		Reason: packet.CloseReason(fields[0]), ClaimedCount: count, ClaimedAmount: money.Fen(amount),
 	}, nil

@@ -88,14 +88,14 @@ func testClosePool(t *testing.T, on setup) {
 	late := func(make func(packet.Packet)) func(packet.Packet) {
 		return func(pk packet.Packet) { make(pk); expire(t, p, pk.ID) }
 	}
-	half := packet.Remainder{ClaimedCount: 1, ClaimedAmount: 100}
-	full := packet.Remainder{ClaimedCount: 2, ClaimedAmount: 200}
+	half := packet.PoolCloseResult{ClaimedCount: 1, ClaimedAmount: 100}
+	full := packet.PoolCloseResult{ClaimedCount: 2, ClaimedAmount: 200}
 	for _, c := range []struct {
 		name   string
 		make   func(packet.Packet)
 		reason packet.CloseReason
 		wait   bool
-		want   packet.Remainder
+		want   packet.PoolCloseResult
 		first  packet.CloseReason
 	}{
 		{"open, expired", late(oneOfTwo), packet.CloseExpired, false, half, packet.CloseExpired},
@@ -105,9 +105,9 @@ func testClosePool(t *testing.T, on setup) {
 		{"not sold out", oneOfTwo, packet.CloseSoldOut, true, half, ""},
 		{"not sold out, but expired", late(oneOfTwo), packet.CloseSoldOut, false, half, packet.CloseExpired},
 		{"recalled", oneOfTwo, packet.CloseRecalled, false, half, packet.CloseRecalled},
-		{"unopened", stagedOnly, packet.CloseUnopened, false, packet.Remainder{}, packet.CloseUnopened},
-		{"funding, expired", late(stagedOnly), packet.CloseExpired, false, packet.Remainder{}, packet.CloseExpired},
-		{"funding, not expired", stagedOnly, packet.CloseExpired, true, packet.Remainder{}, ""},
+		{"unopened", stagedOnly, packet.CloseUnopened, false, packet.PoolCloseResult{}, packet.CloseUnopened},
+		{"funding, expired", late(stagedOnly), packet.CloseExpired, false, packet.PoolCloseResult{}, packet.CloseExpired},
+		{"funding, not expired", stagedOnly, packet.CloseExpired, true, packet.PoolCloseResult{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pk := newPacket(t, 2)
@@ -167,7 +167,7 @@ func testClosePool(t *testing.T, on setup) {
 		retired(t, p, pk)
 		before := dump(t, p, pk.ID)
 		for _, id := range []string{pk.ID, newPacket(t, 1).ID, "no id"} {
-			if r, err := p.ClosePool(ctx, id, packet.CloseExpired); err != nil || r != (packet.Remainder{Gone: true}) {
+			if r, err := p.ClosePool(ctx, id, packet.CloseExpired); err != nil || r != (packet.PoolCloseResult{Gone: true}) {
 				t.Errorf("%s: %+v, %v", id, r, err)
 			}
 		}

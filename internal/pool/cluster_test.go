@@ -156,7 +156,7 @@ func testDeadMaster(t *testing.T, die, revive func(*stacktest.Server), silent bo
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := map[int]packet.Grabbed{}
+	before := map[int]packet.GrabAnswer{}
 	for lane, pk := range packets {
 		before[lane] = mustGrab(t, p, pk.ID, "first")
 	}

@@ -24,13 +24,13 @@ import (
 // first one with the same body after that time becomes the busy one itself, as
 // long as no first answer is stored, and sees BusyUntil as it was before.
 //
-// Errors: ErrPast, ErrTooFar, ErrUnavailable, ErrMalformed. After
+// Errors: ErrExpiresInPast, ErrOpensTooFar, ErrUnavailable, ErrMalformed. After
 // ErrUnavailable the packet may have been staged; the call may be repeated.
 func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, opensAt *time.Time, life,
-	busy time.Duration) (packet.Staged, error) {
+	busy time.Duration) (packet.StageResult, error) {
 	keys, err := p.keysOf(pk.ID)
 	if err != nil {
-		return packet.Staged{}, err
+		return packet.StageResult{}, err
 	}
 	guests := slices.Compact(slices.Sorted(slices.Values(eligible)))
 	pk.EligibleCount = len(guests)
@@ -41,7 +41,7 @@ func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, 
 	pk.CreatedAt, pk.OpensAt, pk.ExpiresAt = time.Time{}, time.Time{}, time.Time{}
 	static, err := json.Marshal(pk)
 	if err != nil {
-		return packet.Staged{}, fmt.Errorf("encode packet %s: %w", pk.ID, err)
+		return packet.StageResult{}, fmt.Errorf("encode packet %s: %w", pk.ID, err)
 	}
 	opens := ""
 	if opensAt != nil {
@@ -57,7 +57,7 @@ func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, 
 	reply, err := p.change(ctx, failpoint.CreateStage, createScript, pk.ID, []string{keys.packet, keys.eligible, keys.live, keys.handoff,
 		keys.staged, keys.wins}, args...)
 	if err != nil {
-		return packet.Staged{}, redisError("stage packet "+pk.ID, err)
+		return packet.StageResult{}, redisError("stage packet "+pk.ID, err)
 	}
 	return decodeStaged(pk, token, reply)
 }
@@ -70,35 +70,35 @@ func winsKept(pk packet.Packet) int64 {
 	return packet.WinsKept.Milliseconds()
 }
 
-func decodeStaged(pk packet.Packet, token string, reply []any) (packet.Staged, error) {
+func decodeStaged(pk packet.Packet, token string, reply []any) (packet.StageResult, error) {
 	outcome, err := text(reply, 0)
 	if err != nil {
-		return packet.Staged{}, err
+		return packet.StageResult{}, err
 	}
 	h, err := readHash(reply, 1)
 	if err != nil {
-		return packet.Staged{}, fmt.Errorf("stage packet %s: %w", pk.ID, err)
+		return packet.StageResult{}, fmt.Errorf("stage packet %s: %w", pk.ID, err)
 	}
 	switch outcome {
 	case "past":
-		return packet.Staged{}, fmt.Errorf("stage packet %s: %w", pk.ID, ErrPast)
+		return packet.StageResult{}, fmt.Errorf("stage packet %s: %w", pk.ID, ErrPast)
 	case "far":
-		return packet.Staged{}, fmt.Errorf("stage packet %s: %w", pk.ID, ErrTooFar)
+		return packet.StageResult{}, fmt.Errorf("stage packet %s: %w", pk.ID, ErrTooFar)
 	}
 	view, err := h.view(pk.ID)
 	if err != nil {
-		return packet.Staged{}, err
+		return packet.StageResult{}, err
 	}
 	if _, ok := h.fields["busy_before"]; ok && h.fields["holder"] == token {
 		view.BusyUntil = h.time("busy_before")
 	}
-	return packet.Staged{View: view, Existed: outcome == "existed", SameBody: view.Packet.BodyHash == pk.BodyHash}, h.failed(pk.ID)
+	return packet.StageResult{View: view, Existed: outcome == "existed", SameBody: view.Packet.BodyHash == pk.BodyHash}, h.failed(pk.ID)
 }
 
 // Answered stores what the create request is answered first, and returns what
 // every repeat gets: first, or the answer that was stored before.
 //
-// Errors: ErrGone when there is no packet, ErrUnavailable, ErrMalformed.
+// Errors: ErrPoolGone when there is no packet, ErrUnavailable, ErrMalformed.
 func (p *Pool) Answered(ctx context.Context, id string, first packet.FirstAnswer) (packet.FirstAnswer, error) {
 	keys, err := p.keysOf(id)
 	if err != nil {

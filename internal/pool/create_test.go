@@ -109,7 +109,7 @@ func TestCreateRepeated(t *testing.T) { onEach(t, testCreateRepeated) }
 func testCreateRepeated(t *testing.T, on setup) {
 	p := on.open(t)
 	ctx := t.Context()
-	again := func(t *testing.T, pk packet.Packet) packet.Staged {
+	again := func(t *testing.T, pk packet.Packet) packet.StageResult {
 		t.Helper()
 		got, err := p.Create(ctx, pk, nil, nil, time.Hour, busy)
 		if err != nil {

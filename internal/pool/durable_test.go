@@ -29,7 +29,7 @@ func rewriting(t *testing.T, c *redis.Client) bool {
 // grabsSurvive grabs, kills the server and starts it again: each acknowledged claim is there.
 func grabsSurvive(t *testing.T, p *Pool, id string, server *stacktest.Server) {
 	t.Helper()
-	acknowledged := map[string]packet.Grabbed{}
+	acknowledged := map[string]packet.GrabAnswer{}
 	for n := range 200 {
 		user := fmt.Sprint(n)
 		acknowledged[user] = mustGrab(t, p, id, user)

@@ -34,7 +34,7 @@ type Epochs interface {
 	AddPoolLanes(ctx context.Context, lanes []packet.LaneRow) error
 	OpenNewPoolLanes(ctx context.Context, lanes []int) error
 	ShutPoolLane(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) (bool, error)
-	NoteSeen(ctx context.Context, seen []packet.LaneSeen) error
+	NoteSeen(ctx context.Context, seen []packet.LanePosition) error
 	// LaneAhead is told of a lane that Redis has in a later epoch than the books said
 	// before: these were restored, if they still say so.
 	LaneAhead(ctx context.Context, lane int, epoch int64) (older bool, err error)
@@ -130,7 +130,7 @@ func (k *keeper) round(ctx context.Context) bool {
 		case moveAdmit:
 			k.admit(ctx, lane, s)
 		case moveOpen:
-			if err := k.pool.OpenGate(ctx, lane, s.found.Number, s.row.Seen); err == nil {
+			if err := k.pool.OpenGate(ctx, lane, s.found.Number, s.row.AckedSeq); err == nil {
 				k.admit(ctx, lane, s)
 			}
 		case moveMake:
@@ -263,8 +263,8 @@ func (k *keeper) shut(ctx context.Context, lane int, s sight, reason packet.Lane
 	first := k.pool.gates[lane].open.Swap(nil) != nil
 	s.was = k.pool.gates[lane].last.Load().memory() // it may have been told more since
 	log := k.pool.cfg.Logger.With(slog.Int("lane", lane), slog.String("reason", string(reason)), slog.Int64("epoch", s.epoch()),
-		slog.Int64("seq", s.found.Seq), slog.Int64("seq_told", max(s.was.seq, s.row.Seen)))
-	if s.found.Number > 0 && reason != packet.LaneBooksOlder {
+		slog.Int64("seq", s.found.Seq), slog.Int64("seq_told", max(s.was.seq, s.row.AckedSeq)))
+	if s.found.Number > 0 && reason != packet.LaneMySQLOlder {
 		if err := k.pool.HaltGate(ctx, lane, s.found.Number, reason); err != nil {
 			log.WarnContext(ctx, "The lane could not be halted in Redis.", slog.Any("error", err))
 		}
@@ -272,7 +272,7 @@ func (k *keeper) shut(ctx context.Context, lane int, s sight, reason packet.Lane
 	if s.known {
 		ctx, cancel := context.WithTimeout(ctx, booksTimeout)
 		defer cancel()
-		shut, err := false, k.books.NoteSeen(ctx, []packet.LaneSeen{s.seen(lane)})
+		shut, err := false, k.books.NoteSeen(ctx, []packet.LanePosition{s.seen(lane)})
 		if err == nil {
 			shut, err = k.books.ShutPoolLane(ctx, lane, s.epoch(), reason)
 		}
@@ -330,13 +330,13 @@ func (k *keeper) each(lanes []int, do func(lane int) error) error {
 
 // note writes how far the lanes were seen to have come, where that is news.
 func (k *keeper) note(ctx context.Context) {
-	var news []packet.LaneSeen
+	var news []packet.LanePosition
 	for lane, g := range k.pool.gates {
 		m := g.last.Load().memory() // of one that is shut too: answers may still have been under way
 		if m.epoch == 0 || k.noted[lane].epoch == m.epoch && k.noted[lane].seq >= m.seq {
 			continue
 		}
-		news = append(news, packet.LaneSeen{Lane: lane, Epoch: m.epoch, Seq: m.seq, Grabs: m.grabs})
+		news = append(news, packet.LanePosition{Lane: lane, Epoch: m.epoch, Seq: m.seq, Grabs: m.grabs})
 	}
 	if len(news) == 0 {
 		return

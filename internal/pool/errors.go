@@ -54,12 +54,12 @@ var (
 
 	// ErrNotFound: what was asked for is not in Redis (MySQL may know it).
 	ErrNotFound = fmt.Errorf("redis: %w", packet.ErrNotFound)
-	// ErrGone: the pool that should be changed is not in Redis. It is an ErrNotFound.
-	ErrGone = fmt.Errorf("%w: %w", packet.ErrGone, ErrNotFound)
-	// ErrPast: expires_at would not lie ahead. Nothing was staged.
-	ErrPast = fmt.Errorf("packet: %w", packet.ErrPast)
-	// ErrTooFar: opens_at lies too far ahead. Nothing was staged.
-	ErrTooFar = fmt.Errorf("%w: more than %v", packet.ErrTooFar, packet.MaxOpensAhead)
+	// ErrPoolGone: the pool that should be changed is not in Redis. It is an ErrNotFound.
+	ErrGone = fmt.Errorf("%w: %w", packet.ErrPoolGone, ErrNotFound)
+	// ErrExpiresInPast: expires_at would not lie ahead. Nothing was staged.
+	ErrPast = fmt.Errorf("packet: %w", packet.ErrExpiresInPast)
+	// ErrOpensTooFar: opens_at lies too far ahead. Nothing was staged.
+	ErrTooFar = fmt.Errorf("%w: more than %v", packet.ErrOpensTooFar, packet.MaxOpensAhead)
 	// ErrNotOpenYet: the packet is still being funded.
 	ErrNotOpenYet = fmt.Errorf("packet: %w", packet.ErrNotOpenYet)
 	// ErrState: the pool is in a state that the call does not lead on from; a *StateError names it.

@@ -47,7 +47,7 @@ func (s sight) judge() move {
 		return move{kind: moveMake}
 	case s.row.State != packet.LaneOpen:
 		// Whoever shut it in the books may not have come to halt it in Redis.
-		if s.found.Number == s.row.Epoch && s.found.Gate == GateOpen && s.row.State == packet.LaneShut && s.row.Reason != packet.LaneBooksOlder {
+		if s.found.Number == s.row.Epoch && s.found.Gate == GateOpen && s.row.State == packet.LaneShut && s.row.Reason != packet.LaneMySQLOlder {
 			return move{moveShut, s.row.Reason}
 		}
 		return move{}
@@ -59,7 +59,7 @@ func (s sight) judge() move {
 	case s.found.Gate != GateOpen && s.found.Gate != GateClosed:
 		return move{moveShut, packet.LaneHalted}
 	case s.outlived():
-		return move{moveWait, packet.LaneBooksOlder}
+		return move{moveWait, packet.LaneMySQLOlder}
 	case s.found.Gate == GateClosed:
 		return move{kind: moveOpen}
 	}
@@ -74,14 +74,14 @@ func (s sight) outlived() bool { return s.was.epoch > s.row.Epoch }
 
 // lacks says what Redis lacks of a lane whose gate is open in the books.
 func (s sight) lacks() packet.LaneReason {
-	books := memory{epoch: s.row.Epoch, seq: s.row.Seen}
+	books := memory{epoch: s.row.Epoch, seq: s.row.AckedSeq}
 	switch {
 	case s.found.Gate == GateHalted && s.found.Number == s.row.Epoch && s.found.Reason != "":
 		return s.found.Reason // who halted it knows
 	case books.lacks(s.found, 0) != "":
 		return books.lacks(s.found, 0)
 	case s.found.Number > s.row.Epoch:
-		return packet.LaneBooksOlder
+		return packet.LaneMySQLOlder
 	case s.outlived(): // compared with the books above; what it remembers is of another past
 		return ""
 	}
@@ -98,8 +98,8 @@ func (s sight) judgeUnrecorded() move {
 
 // row is the lane as it is put into the books.
 func (m move) row(lane int, s sight) packet.LaneRow {
-	r := packet.LaneRow{Lane: lane, Epoch: max(s.found.Number, s.was.epoch), State: packet.LaneOpen, Seen: s.found.Seq,
-		SeenGrabs: s.found.Grabs}
+	r := packet.LaneRow{Lane: lane, Epoch: max(s.found.Number, s.was.epoch), State: packet.LaneOpen, AckedSeq: s.found.Seq,
+		AckedGrabs: s.found.Grabs}
 	lost := s.was.lacks(s.found, s.made)
 	switch {
 	case lost != "":
@@ -107,11 +107,11 @@ func (m move) row(lane int, s sight) packet.LaneRow {
 	case s.found.Gate == GateHalted:
 		r.Reason = cmp.Or(s.found.Reason, packet.LaneHalted)
 	case s.found.Number > 1:
-		r.Reason = packet.LaneBooksOlder
+		r.Reason = packet.LaneMySQLOlder
 	}
 	if r.Reason != "" {
 		seen := s.seen(lane)
-		r.State, r.Seen, r.SeenGrabs = packet.LaneShut, seen.Seq, seen.Grabs
+		r.State, r.AckedSeq, r.AckedGrabs = packet.LaneShut, seen.Seq, seen.Grabs
 	}
 	return r
 }
@@ -142,8 +142,8 @@ func (s sight) epoch() int64 {
 // seen is how far the lane would have come had it lost nothing. Where others have gone
 // on since, seq has caught up: then the changes of this process that are missing are
 // counted on top of it.
-func (s sight) seen(lane int) packet.LaneSeen {
-	seen := packet.LaneSeen{Lane: lane, Epoch: s.epoch()}
+func (s sight) seen(lane int) packet.LanePosition {
+	seen := packet.LanePosition{Lane: lane, Epoch: s.epoch()}
 	if s.was.epoch != seen.Epoch {
 		return seen
 	}

@@ -10,7 +10,7 @@ import (
 // what follows from it.
 func TestR9_EverySightIsJudged(t *testing.T) {
 	row := func(epoch int64, state packet.LaneState, seen int64, reason packet.LaneReason) packet.LaneRow {
-		return packet.LaneRow{Epoch: epoch, State: state, Seen: seen, Reason: reason}
+		return packet.LaneRow{Epoch: epoch, State: state, AckedSeq: seen, Reason: reason}
 	}
 	open := row(2, packet.LaneOpen, 10, "")
 	at := func(number, seq int64, gate GateState) Epoch { return Epoch{Number: number, Seq: seq, Gate: gate} }
@@ -36,17 +36,17 @@ func TestR9_EverySightIsJudged(t *testing.T) {
 		{"others have gone on", sight{recorded: true, row: open, was: was, found: at(2, 99, GateOpen), made: 2}, moveShut, packet.LaneSeqBehind},
 		{"halted by another", sight{recorded: true, row: open, found: halted}, moveShut, packet.LaneSeqBehind},
 		{"halted, nobody says why", sight{recorded: true, row: open, found: at(2, 10, GateHalted)}, moveShut, packet.LaneHalted},
-		{"books before a rebuild", sight{recorded: true, row: open, found: at(3, 0, GateOpen)}, moveShut, packet.LaneBooksOlder},
+		{"books before a rebuild", sight{recorded: true, row: open, found: at(3, 0, GateOpen)}, moveShut, packet.LaneMySQLOlder},
 		{"books and Redis before what is remembered", sight{recorded: true, row: row(4, packet.LaneOpen, 10, ""), was: memory{epoch: 5},
-			found: at(4, 10, GateOpen)}, moveWait, packet.LaneBooksOlder},
+			found: at(4, 10, GateOpen)}, moveWait, packet.LaneMySQLOlder},
 		{"the same, not opened to the end", sight{recorded: true, row: row(4, packet.LaneOpen, 10, ""), was: memory{epoch: 5},
-			found: at(4, 10, GateClosed)}, moveWait, packet.LaneBooksOlder},
+			found: at(4, 10, GateClosed)}, moveWait, packet.LaneMySQLOlder},
 		{"the same, halted", sight{recorded: true, row: row(4, packet.LaneOpen, 10, ""), was: memory{epoch: 5}, found: at(4, 10, GateHalted)},
 			moveShut, packet.LaneHalted},
 		{"the same, and Redis is behind the books", sight{recorded: true, row: row(4, packet.LaneOpen, 10, ""), was: memory{epoch: 5},
 			found: at(4, 9, GateOpen)}, moveShut, packet.LaneSeqBehind},
 		{"books alone before what is remembered", sight{recorded: true, row: row(4, packet.LaneOpen, 10, ""), was: memory{epoch: 5},
-			found: at(5, 10, GateOpen)}, moveShut, packet.LaneBooksOlder},
+			found: at(5, 10, GateOpen)}, moveShut, packet.LaneMySQLOlder},
 		{"not opened to the end", sight{recorded: true, row: open, found: at(2, 10, GateClosed)}, moveOpen, ""},
 		{"made anew and not opened", sight{recorded: true, row: open, found: at(2, 0, GateClosed)}, moveShut, packet.LaneSeqBehind},
 
@@ -54,9 +54,9 @@ func TestR9_EverySightIsJudged(t *testing.T) {
 		{"shut and halted", sight{recorded: true, row: row(2, packet.LaneShut, 10, packet.LaneSeqBehind), found: halted}, moveWait, ""},
 		{"shut, not halted yet", sight{recorded: true, row: row(2, packet.LaneShut, 10, packet.LanePoolBehind), found: at(2, 10, GateOpen)},
 			moveShut, packet.LanePoolBehind},
-		{"shut, a rebuild has begun", sight{recorded: true, row: row(2, packet.LaneShut, 10, packet.LaneByHand), found: at(3, 0, GateOpen)},
+		{"shut, a rebuild has begun", sight{recorded: true, row: row(2, packet.LaneShut, 10, packet.LaneRequested), found: at(3, 0, GateOpen)},
 			moveWait, ""},
-		{"shut because the books are older", sight{recorded: true, row: row(2, packet.LaneShut, 10, packet.LaneBooksOlder),
+		{"shut because the books are older", sight{recorded: true, row: row(2, packet.LaneShut, 10, packet.LaneMySQLOlder),
 			found: at(2, 10, GateOpen)}, moveWait, ""},
 		{"being rebuilt", sight{recorded: true, row: row(3, packet.LaneRebuilding, 0, packet.LaneKeyMissing), found: at(3, 0, GateClosed)},
 			moveWait, ""},
@@ -65,7 +65,7 @@ func TestR9_EverySightIsJudged(t *testing.T) {
 		{"begun in the books", sight{recorded: true, row: row(1, packet.LaneShut, 0, packet.LaneNew)}, moveMake, ""},
 		{"begun in Redis", sight{recorded: true, row: row(1, packet.LaneShut, 0, packet.LaneNew), found: at(1, 0, GateClosed)}, moveMake, ""},
 		{"known to Redis alone", sight{found: at(1, 5, GateOpen)}, moveAdd, ""},
-		{"known to Redis alone, rebuilt", sight{found: at(2, 5, GateOpen)}, moveAdd, packet.LaneBooksOlder},
+		{"known to Redis alone, rebuilt", sight{found: at(2, 5, GateOpen)}, moveAdd, packet.LaneMySQLOlder},
 		{"known to Redis alone, halted", sight{found: Epoch{Number: 1, Gate: GateHalted}}, moveAdd, packet.LaneHalted},
 		{"known to nobody but this process", sight{was: was}, moveAdd, packet.LaneKeyMissing},
 		{"known to Redis, less than to this process", sight{was: was, found: at(2, 5, GateOpen)}, moveAdd, packet.LaneSeqBehind},
@@ -124,7 +124,7 @@ func TestR9_SeenCountsWhatIsMissing(t *testing.T) {
 		{"rebuilt meanwhile", Epoch{Number: 3}, 0, packet.LaneRow{Epoch: 3}, 0, 0},
 	} {
 		s := sight{known: true, recorded: true, row: c.row, was: was, found: c.found, made: c.made}
-		if got, want := s.seen(4), (packet.LaneSeen{Lane: 4, Epoch: c.row.Epoch, Seq: c.seq, Grabs: c.grabs}); got != want {
+		if got, want := s.seen(4), (packet.LanePosition{Lane: 4, Epoch: c.row.Epoch, Seq: c.seq, Grabs: c.grabs}); got != want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, want)
 		}
 	}

@@ -81,7 +81,7 @@ func TestFullRedis(t *testing.T) {
 		{"reject", func() error { return p.Reject(ctx, declined.ID, packet.Failure{Code: "declined"}) }},
 		{"recall", func() error { _, err := p.Recall(ctx, recalled.ID); return err }},
 		{"close", func() error { _, err := p.ClosePool(ctx, ended.ID, packet.CloseSoldOut); return err }},
-		{"claims of a user", func() error { _, err := p.UserClaims(ctx, "shop", "a", packet.Place{}, 10); return err }},
+		{"claims of a user", func() error { _, err := p.UserClaims(ctx, "shop", "a", packet.Cursor{}, 10); return err }},
 		{"the books' number", func() error { return p.RaiseBooksNumber(ctx, 7) }},
 		{"ack", func() error { return h.Ack(ctx, lane, entryIDs(read, taken)...) }},
 		{"retire", func() error { return p.Retire(ctx, ended.ID) }},
@@ -137,7 +137,7 @@ func TestFullRedisRebuilds(t *testing.T) {
 	openPacket(t, p, pk)
 	lane := packet.Lane(pk.ID, p.Lanes())
 	full(t, server.Addr)
-	if err := p.HaltGate(ctx, lane, 1, packet.LaneByHand); err != nil {
+	if err := p.HaltGate(ctx, lane, 1, packet.LaneRequested); err != nil {
 		t.Error(err)
 	}
 	if err := p.ShutGate(ctx, lane, 2); err != nil {
@@ -198,7 +198,7 @@ func testFullRedisAnswers(t *testing.T, on setup) {
 		{open.ID, "u", packet.GrabUnavailable},
 		{guests.ID, "guest", packet.GrabUnavailable},
 	}
-	check := func(id, user string, want packet.GrabResult, got packet.Grabbed, err error) {
+	check := func(id, user string, want packet.GrabResult, got packet.GrabAnswer, err error) {
 		t.Helper()
 		if want == packet.GrabUnavailable {
 			wantErr(t, err, ErrUnavailable)

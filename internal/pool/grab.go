@@ -17,13 +17,13 @@ import (
 // the grab may still happen: a repeat then gets that claim.
 //
 // Errors: ErrUnavailable, ErrGate, ErrOverloaded, ErrInconsistent, packet.ErrBadClaim.
-func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet.Profile) (packet.Grabbed, error) {
+func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet.Profile) (packet.GrabAnswer, error) {
 	if !packet.ValidID(packetID) {
-		return packet.Grabbed{Result: packet.GrabNotFound}, nil
+		return packet.GrabAnswer{Result: packet.GrabNotFound}, nil
 	}
 	lane := packet.Lane(packetID, p.cfg.Lanes)
 	if _, err := p.admitted(lane); err != nil {
-		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w", packetID, err)
+		return packet.GrabAnswer{}, fmt.Errorf("grab packet %s: %w", packetID, err)
 	}
 	// The queue can outlive the caller, and with it the memory of the request that
 	// the ids may point into.
@@ -31,22 +31,22 @@ func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet
 	if profile != (packet.Profile{}) {
 		encoded, err := json.Marshal(profile)
 		if err != nil {
-			return packet.Grabbed{}, fmt.Errorf("encode profile: %w", err)
+			return packet.GrabAnswer{}, fmt.Errorf("encode profile: %w", err)
 		}
 		g.encoded = string(encoded)
 	}
 	q, i, err := p.lanes[lane].add(packetID, g)
 	if err != nil {
-		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w", packetID, err)
+		return packet.GrabAnswer{}, fmt.Errorf("grab packet %s: %w", packetID, err)
 	}
 	select {
 	case <-q.done:
 	case <-ctx.Done():
-		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w: %w", packetID, ErrUnavailable, context.Cause(ctx))
+		return packet.GrabAnswer{}, fmt.Errorf("grab packet %s: %w: %w", packetID, ErrUnavailable, context.Cause(ctx))
 	}
 	grabbed, err := q.answer(i)
 	if err != nil {
-		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w", packetID, err)
+		return packet.GrabAnswer{}, fmt.Errorf("grab packet %s: %w", packetID, err)
 	}
 	return grabbed, nil
 }

@@ -153,13 +153,13 @@ func (q *question) readOthers(b []byte) error {
 }
 
 // answer returns what caller i gets, once done is closed.
-func (q *question) answer(i int) (packet.Grabbed, error) {
+func (q *question) answer(i int) (packet.GrabAnswer, error) {
 	if q.err != nil {
-		return packet.Grabbed{}, q.err
+		return packet.GrabAnswer{}, q.err
 	}
 	g, at := &q.grabs[i], q.asked[i]
 	if at.user < 0 { // nobody is there to read it
-		return packet.Grabbed{}, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(g.ctx))
+		return packet.GrabAnswer{}, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(g.ctx))
 	}
 	rank := at.user
 	if q.ranks != nil {
@@ -178,21 +178,21 @@ func (q *question) answer(i int) (packet.Grabbed, error) {
 }
 
 // decided returns what came out for a user; the profile of who won now is left out.
-func (q *question) decided(user string, rank int) (packet.Grabbed, error) {
+func (q *question) decided(user string, rank int) (packet.GrabAnswer, error) {
 	switch {
 	case rank < 0:
 		o := q.others[-rank-1]
 		return decodeGrabbed(q.id, user, o.outcome, o.detail)
 	case q.full != nil && q.outcome == packet.GrabUnavailable.String():
-		return packet.Grabbed{}, q.full
+		return packet.GrabAnswer{}, q.full
 	case rank >= len(q.shares):
 		return decodeGrabbed(q.id, user, q.outcome, q.detail)
 	}
 	index, amount, err := packet.DecodeShare(q.shares[rank])
 	if err != nil {
-		return packet.Grabbed{}, err
+		return packet.GrabAnswer{}, err
 	}
-	return packet.Grabbed{Result: packet.GrabWon, Claim: packet.Claim{PacketID: q.id, UserID: user, ShareIndex: index, Amount: amount,
+	return packet.GrabAnswer{Result: packet.GrabWon, Claim: packet.Claim{PacketID: q.id, UserID: user, ShareIndex: index, Amount: amount,
 		ClaimedAt: q.at}}, nil
 }
 
@@ -207,19 +207,19 @@ func (q *question) brought(user int) *grab {
 }
 
 // decodeGrabbed reads an outcome of grab.lua with its detail.
-func decodeGrabbed(packetID, userID, outcome, detail string) (packet.Grabbed, error) {
+func decodeGrabbed(packetID, userID, outcome, detail string) (packet.GrabAnswer, error) {
 	result, ok := grabResults[outcome]
 	if !ok {
-		return packet.Grabbed{}, fmt.Errorf("%w: grab outcome %q", ErrMalformed, outcome)
+		return packet.GrabAnswer{}, fmt.Errorf("%w: grab outcome %q", ErrMalformed, outcome)
 	}
-	g := packet.Grabbed{Result: result}
+	g := packet.GrabAnswer{Result: result}
 	switch result {
 	case packet.GrabUnavailable:
-		return packet.Grabbed{}, ErrInconsistent
+		return packet.GrabAnswer{}, ErrInconsistent
 	case packet.GrabWon, packet.GrabReplayed:
 		claim, err := packet.DecodeClaim(packetID, userID, detail)
 		if err != nil {
-			return packet.Grabbed{}, err
+			return packet.GrabAnswer{}, err
 		}
 		g.Claim = claim
 	case packet.GrabNotEligible:
@@ -230,7 +230,7 @@ func decodeGrabbed(packetID, userID, outcome, detail string) (packet.Grabbed, er
 		}
 		ms, err := strconv.ParseInt(detail, 10, 64)
 		if err != nil {
-			return packet.Grabbed{}, fmt.Errorf("%w: opens_at: %w", ErrMalformed, err)
+			return packet.GrabAnswer{}, fmt.Errorf("%w: opens_at: %w", ErrMalformed, err)
 		}
 		g.OpensAt = fromMs(ms)
 	}

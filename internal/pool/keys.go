@@ -122,7 +122,7 @@ func (k keyspace) of(id string) packetKeys {
 	base := "hb:{" + k.tags[lane] + "}:packet:" + id
 	return packetKeys{
 		packet: base, shares: base + ":shares", winners: base + ":winners", eligible: base + ":eligible",
-		wins: "hb:{" + k.tags[lane] + "}:wins:" + packet.CampaignPart(id), order: base + ":order",
+		wins: "hb:{" + k.tags[lane] + "}:wins:" + packet.CampaignPrefix(id), order: base + ":order",
 		handoff: k.handoff(lane), epoch: k.epoch(lane), live: k.live(lane), claimed: k.claimed(lane),
 		listed: k.listed(lane), staged: k.staged(lane),
 	}
@@ -145,7 +145,7 @@ func prefixOf(app, user string) string { return app + "\x00" + user + "\x00" }
 // placeAt is what a place has after its prefix.
 func placeAt(ms int64, id string) string { return fmt.Sprintf("%015d\x00%s", ms, id) }
 
-// keysOf returns the keys of a packet, or ErrGone for what cannot be a packet id.
+// keysOf returns the keys of a packet, or ErrPoolGone for what cannot be a packet id.
 func (p *Pool) keysOf(id string) (packetKeys, error) {
 	if !packet.ValidID(id) {
 		return packetKeys{}, ErrGone

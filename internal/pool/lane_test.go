@@ -28,7 +28,7 @@ func batchOf(ctx context.Context, who ...[2]string) *batch {
 			b.questions = append(b.questions, q)
 		}
 		n := len(q.grabs)
-		b.at = append(b.at, func() (packet.Grabbed, error) { <-q.done; return q.answer(n) })
+		b.at = append(b.at, func() (packet.GrabAnswer, error) { <-q.done; return q.answer(n) })
 		q.grabs = append(q.grabs, grab{ctx: ctx, user: w[1]})
 	}
 	return b
@@ -38,19 +38,19 @@ func batchOf(ctx context.Context, who ...[2]string) *batch {
 type batch struct {
 	of        map[string]*question
 	questions []*question
-	at        []func() (packet.Grabbed, error)
+	at        []func() (packet.GrabAnswer, error)
 }
 
-func (b *batch) answer(i int) (packet.Grabbed, error) { return b.at[i]() }
+func (b *batch) answer(i int) (packet.GrabAnswer, error) { return b.at[i]() }
 
 // flush sends a batch at once, as the call of a lane.
 func flush(p *Pool, lane int, b *batch) {
 	p.fly([]*call{{lane: p.lanes[lane], questions: b.questions}})
 }
 
-func results(t *testing.T, b *batch) []packet.Grabbed {
+func results(t *testing.T, b *batch) []packet.GrabAnswer {
 	t.Helper()
-	var got []packet.Grabbed
+	var got []packet.GrabAnswer
 	for i := range b.at {
 		grabbed, err := b.answer(i)
 		if err != nil {
@@ -296,7 +296,7 @@ func TestQueue(t *testing.T) {
 
 	server.Pause(t)
 	type answer struct {
-		grabbed packet.Grabbed
+		grabbed packet.GrabAnswer
 		err     error
 	}
 	press := func(ctx context.Context, user string) chan answer {

@@ -27,7 +27,7 @@ func limitTag(kind, who string) string { return "limit:" + kind + ":" + who }
 //
 // Errors: ErrUnavailable; then some may have been counted. Beside a wait above 0: the limits
 // before that one have counted the request.
-func (p *Pool) WithinLimits(ctx context.Context, limits []access.Counted) (over int, wait time.Duration, err error) {
+func (p *Pool) WithinLimits(ctx context.Context, limits []access.AppliedLimit) (over int, wait time.Duration, err error) {
 	for from := 0; from < len(limits); {
 		to := p.limitsTogether(limits, from)
 		place, wait, err := p.limit(ctx, limits[from:to], 1)
@@ -45,7 +45,7 @@ func (p *Pool) WithinLimits(ctx context.Context, limits []access.Counted) (over 
 // GiveBack takes back what WithinLimits has counted against limits.
 //
 // Errors: ErrUnavailable; then some may have been taken back.
-func (p *Pool) GiveBack(ctx context.Context, limits []access.Counted) error {
+func (p *Pool) GiveBack(ctx context.Context, limits []access.AppliedLimit) error {
 	var errs []error
 	for from := 0; from < len(limits); {
 		to := p.limitsTogether(limits, from)
@@ -57,12 +57,12 @@ func (p *Pool) GiveBack(ctx context.Context, limits []access.Counted) error {
 }
 
 // limitsTogether returns the end of the limits from a place on that one call may count.
-func (p *Pool) limitsTogether(limits []access.Counted, from int) (to int) {
+func (p *Pool) limitsTogether(limits []access.AppliedLimit, from int) (to int) {
 	if p.cfg.Mode != ModeCluster {
 		return len(limits)
 	}
 	slot := func(i int) int {
-		tag, _, _ := strings.Cut(limitTag(limits[i].Kind, limits[i].Who), "}") // an id may hold braces
+		tag, _, _ := strings.Cut(limitTag(limits[i].Kind, limits[i].Party), "}") // an id may hold braces
 		return hashSlot(tag)
 	}
 	for to = from + 1; to < len(limits) && slot(to) == slot(from); to++ {
@@ -71,14 +71,14 @@ func (p *Pool) limitsTogether(limits []access.Counted, from int) (to int) {
 }
 
 // limit runs the script for limits of one slot, which are not empty.
-func (p *Pool) limit(ctx context.Context, limits []access.Counted, count int) (over int, wait time.Duration, err error) {
+func (p *Pool) limit(ctx context.Context, limits []access.AppliedLimit, count int) (over int, wait time.Duration, err error) {
 	keys, args := make([]string, len(limits)), make([]any, 1, 1+2*len(limits))
 	args[0] = count
 	for i, l := range limits {
 		if !l.Valid() || l.Limit == (access.Limit{}) {
 			return 0, 0, fmt.Errorf("limit by %s: %d in %v: not %s", l.Kind, l.N, l.Span, access.LimitForm)
 		}
-		keys[i] = keyLimit(l.Kind, l.Who)
+		keys[i] = keyLimit(l.Kind, l.Party)
 		args = append(args, (l.Span.Microseconds()+l.N-1)/l.N, l.N) // rounded up, so that the limit is kept
 	}
 	reply, err := limitScript.Run(ctx, p.rdb, keys, args...).Int64Slice()

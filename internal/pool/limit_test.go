@@ -14,8 +14,8 @@ import (
 )
 
 // counted is one limit alone.
-func counted(kind, who string, n int64, span time.Duration) []access.Counted {
-	return []access.Counted{{Kind: kind, Who: who, Limit: access.Limit{N: n, Span: span}}}
+func counted(kind, who string, n int64, span time.Duration) []access.AppliedLimit {
+	return []access.AppliedLimit{{Kind: kind, Party: who, Limit: access.Limit{N: n, Span: span}}}
 }
 
 // TestLimit: every process counts the same, for each one of each kind alone; what is over
@@ -136,8 +136,8 @@ func TestLimitsTogether(t *testing.T) { onEach(t, testLimitsTogether) }
 
 func testLimitsTogether(t *testing.T, on setup) {
 	p := on.openFresh(t)
-	limit := func(kind string, n int64) access.Counted { return counted(kind, "app:a", n, time.Hour)[0] }
-	within := func(limits ...access.Counted) (over int, allowed bool) {
+	limit := func(kind string, n int64) access.AppliedLimit { return counted(kind, "app:a", n, time.Hour)[0] }
+	within := func(limits ...access.AppliedLimit) (over int, allowed bool) {
 		t.Helper()
 		over, wait, err := p.WithinLimits(t.Context(), limits)
 		if err != nil {
@@ -150,7 +150,7 @@ func testLimitsTogether(t *testing.T, on setup) {
 	}
 	kinds := []string{"address", "key", "user"}
 	for refusing := range kinds {
-		var limits []access.Counted
+		var limits []access.AppliedLimit
 		for i, kind := range kinds {
 			n := int64(3)
 			if i == refusing {
@@ -174,7 +174,7 @@ func testLimitsTogether(t *testing.T, on setup) {
 			}
 		}
 	}
-	both := []access.Counted{limit("key", 1), limit("user", 1)}
+	both := []access.AppliedLimit{limit("key", 1), limit("user", 1)}
 	for range 2 {
 		if over, allowed := within(both...); !allowed {
 			t.Fatalf("refused by limit %d", over)

@@ -17,7 +17,7 @@ import (
 // claimsOf reads all claims of a user through the lists.
 func claimsOf(t *testing.T, p *Pool, user string) []packet.Claim {
 	t.Helper()
-	claims, err := p.UserClaims(t.Context(), "shop", user, packet.Place{}, 1000)
+	claims, err := p.UserClaims(t.Context(), "shop", user, packet.Cursor{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ var pageScript = newScript("page")
 // the next page is the one with upTo = made - number of claims returned. The
 // cost does not grow with the packet.
 //
-// Errors: ErrGone (no such pool, or retired), ErrUnavailable, ErrMalformed,
+// Errors: ErrPoolGone (no such pool, or retired), ErrUnavailable, ErrMalformed,
 // packet.ErrBadClaim.
 func (p *Pool) ClaimsPage(ctx context.Context, id string, upTo, limit int) (claims []packet.Claim, made int, err error) {
 	keys, err := p.keysOf(id)
@@ -75,7 +75,7 @@ func (p *Pool) ClaimsPage(ctx context.Context, id string, upTo, limit int) (clai
 // before the call and is not in MySQL yet is among all of them.
 //
 // Errors: ErrUnavailable, ErrMalformed, packet.ErrBadClaim.
-func (p *Pool) UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Claim, error) {
+func (p *Pool) UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.Claim, error) {
 	if err := p.GatesOpen(ctx); err != nil {
 		return nil, fmt.Errorf("claims of a user: %w", err)
 	}
@@ -94,7 +94,7 @@ const userClaimsTries = 5
 
 // userClaims is one try of UserClaims. It is not complete when a packet was
 // retired while it was read; then its place is gone, and a repeat gets on.
-func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Place, limit int) (claims []packet.Claim, complete bool,
+func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) (claims []packet.Claim, complete bool,
 	err error) {
 	of := search{app: app, user: strings.Clone(user), after: after, limit: limit} // it can outlive the caller
 	found, err := p.searches.ask(ctx, of)
@@ -134,7 +134,7 @@ func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Pl
 // call and is not in MySQL yet is among all of them; the others are being funded.
 //
 // Errors: ErrUnavailable, ErrMalformed.
-func (p *Pool) Staged(ctx context.Context, apps []string, sender string, after packet.Place, limit int) ([]packet.Place, error) {
+func (p *Pool) Staged(ctx context.Context, apps []string, sender string, after packet.Cursor, limit int) ([]packet.Cursor, error) {
 	if err := p.GatesOpen(ctx); err != nil {
 		return nil, fmt.Errorf("staged packets: %w", err)
 	}
@@ -147,22 +147,22 @@ func (p *Pool) Staged(ctx context.Context, apps []string, sender string, after p
 	if err != nil {
 		return nil, fmt.Errorf("staged packets: %w", err)
 	}
-	var all []packet.Place
+	var all []packet.Cursor
 	for _, of := range asked {
 		all = append(all, found[of]...)
 	}
-	slices.SortFunc(all, packet.Place.Compare)
+	slices.SortFunc(all, packet.Cursor.Compare)
 	return all[:min(limit, len(all))], nil
 }
 
 // placeOf reads what placeAt wrote.
-func placeOf(s string) (packet.Place, error) {
+func placeOf(s string) (packet.Cursor, error) {
 	at, id, ok := strings.Cut(s, "\x00")
 	ms, err := strconv.ParseInt(at, 10, 64)
 	if !ok || err != nil || !packet.ValidID(id) {
-		return packet.Place{}, fmt.Errorf("%w: place %q", ErrMalformed, s)
+		return packet.Cursor{}, fmt.Errorf("%w: place %q", ErrMalformed, s)
 	}
-	return packet.Place{At: fromMs(ms), ID: id}, nil
+	return packet.Cursor{At: fromMs(ms), ID: id}, nil
 }
 
 // Views returns packets as Redis knows them, tombstones too; those that it does

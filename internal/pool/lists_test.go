@@ -90,7 +90,7 @@ func testUserClaims(t *testing.T, on setup) {
 	}
 	read := func(app, user string, limit int) (got []packet.Claim) {
 		t.Helper()
-		for after := (packet.Place{}); ; {
+		for after := (packet.Cursor{}); ; {
 			claims, err := p.UserClaims(ctx, app, user, after, limit)
 			if err != nil || len(claims) > limit {
 				t.Fatalf("%d claims of %d, %v", len(claims), limit, err)
@@ -100,7 +100,7 @@ func testUserClaims(t *testing.T, on setup) {
 			}
 			got = append(got, claims...)
 			last := claims[len(claims)-1]
-			after = packet.Place{At: last.ClaimedAt, ID: last.PacketID}
+			after = packet.Cursor{At: last.ClaimedAt, ID: last.PacketID}
 		}
 	}
 	for _, app := range []string{"shop", "another"} {
@@ -142,7 +142,7 @@ func TestUserClaimsOfOneMoment(t *testing.T) {
 	flush(p, packet.Lane(asks[0][0], p.Lanes()), batch)
 	results(t, batch)
 	seen := map[string]bool{}
-	for after := (packet.Place{}); ; {
+	for after := (packet.Cursor{}); ; {
 		claims, err := p.UserClaims(ctx, "shop", "u", after, 2)
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +154,7 @@ func TestUserClaimsOfOneMoment(t *testing.T) {
 			if seen[c.PacketID] {
 				t.Errorf("%s twice", c.PacketID)
 			}
-			seen[c.PacketID], after = true, packet.Place{At: c.ClaimedAt, ID: c.PacketID}
+			seen[c.PacketID], after = true, packet.Cursor{At: c.ClaimedAt, ID: c.PacketID}
 		}
 	}
 	if len(seen) != len(asks) {
@@ -167,12 +167,12 @@ func TestStaged(t *testing.T) { onEach(t, testStaged) }
 func testStaged(t *testing.T, on setup) {
 	p := on.openFresh(t)
 	ctx := t.Context()
-	var all []packet.Place
+	var all []packet.Cursor
 	for i := range 12 {
 		pk := newPacket(t, 1)
 		pk.SenderID = []string{"s", "S", "s "}[i%3]
 		v := stage(t, p, pk).View
-		all = append(all, packet.Place{At: v.Packet.CreatedAt, ID: pk.ID})
+		all = append(all, packet.Cursor{At: v.Packet.CreatedAt, ID: pk.ID})
 		if got := dump(t, p, pk.ID).Staged; len(got) != 2 ||
 			got[1] != fmt.Sprintf("shop\x00%s\x00%015d\x00%s", pk.SenderID, v.Packet.CreatedAt.UnixMilli(), pk.ID) {
 			t.Errorf("staged at %q", got)
@@ -181,9 +181,9 @@ func testStaged(t *testing.T, on setup) {
 	other := newPacket(t, 1)
 	other.App = "another"
 	stage(t, p, other)
-	read := func(sender string, limit int) (got []packet.Place) {
+	read := func(sender string, limit int) (got []packet.Cursor) {
 		t.Helper()
-		for after := (packet.Place{}); ; after = got[len(got)-1] {
+		for after := (packet.Cursor{}); ; after = got[len(got)-1] {
 			some, err := p.Staged(ctx, []string{"shop"}, sender, after, limit)
 			if err != nil {
 				t.Fatal(err)
@@ -194,7 +194,7 @@ func testStaged(t *testing.T, on setup) {
 			got = append(got, some...)
 		}
 	}
-	want := slices.SortedFunc(slices.Values(all), packet.Place.Compare)
+	want := slices.SortedFunc(slices.Values(all), packet.Cursor.Compare)
 	for _, limit := range []int{1, 5, 100} {
 		if got := read("", limit); !slices.Equal(got, want) {
 			t.Errorf("by %d: %v, want %v", limit, got, want)

@@ -192,7 +192,7 @@ func TestLostReply(t *testing.T) {
 		}, want: packet.CloseRecalled},
 		{name: "close", script: closeScript, make: opened, call: func(pk packet.Packet) (any, error) {
 			return p.ClosePool(ctx, pk.ID, packet.CloseUnopened)
-		}, want: packet.Remainder{Reason: packet.CloseUnopened}},
+		}, want: packet.PoolCloseResult{Reason: packet.CloseUnopened}},
 		{name: "retire", script: retireScript, make: closing, call: func(pk packet.Packet) (any, error) {
 			return nil, p.Retire(ctx, pk.ID)
 		}},

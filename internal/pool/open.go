@@ -20,7 +20,7 @@ const openChunk = 5_000
 // opening it does nothing, whatever the state. progress, when not nil, is called
 // with the number of shares in the list after each chunk.
 //
-// Errors: ErrGone, ErrUnavailable, ErrMalformed when there are not as many
+// Errors: ErrPoolGone, ErrUnavailable, ErrMalformed when there are not as many
 // shares as the packet has.
 func (p *Pool) OpenPool(ctx context.Context, id string, shares []money.Fen, progress func(loaded int)) error {
 	keys, err := p.keysOf(id)
@@ -32,7 +32,7 @@ func (p *Pool) OpenPool(ctx context.Context, id string, shares []money.Fen, prog
 			return fmt.Errorf("open packet %s: share %d is %d fen", id, i, a)
 		}
 	}
-	var loader packet.Loader
+	var loader packet.ShareLoader
 	for offset := 0; ; {
 		args := append(make([]any, 0, openChunk+1), offset)
 		args = appendChunk(args, &loader, shares, offset)
@@ -65,12 +65,12 @@ func (p *Pool) OpenPool(ctx context.Context, id string, shares []money.Fen, prog
 
 // appendChunk appends the texts of the shares from offset on. They lie in one piece
 // of memory: a million small ones would keep the collector busy.
-func appendChunk(args []any, loader *packet.Loader, shares []money.Fen, offset int) []any {
-	if loader.Loaded() > offset { // another loader's chunk was lost, with Redis
-		*loader = packet.Loader{}
+func appendChunk(args []any, loader *packet.ShareLoader, shares []money.Fen, offset int) []any {
+	if loader.Count() > offset { // another loader's chunk was lost, with Redis
+		*loader = packet.ShareLoader{}
 	}
-	for loader.Loaded() < offset {
-		loader.Next(shares[loader.Loaded()])
+	for loader.Count() < offset {
+		loader.Next(shares[loader.Count()])
 	}
 	const typical = 32 // bytes of a text
 	var ends [openChunk]int
@@ -91,7 +91,7 @@ func appendChunk(args []any, loader *packet.Loader, shares []money.Fen, offset i
 // Reject ends a packet whose charge was declined. A repeat changes nothing; the
 // first failure stays.
 //
-// Errors: ErrGone, ErrState when it is not funding, ErrUnavailable.
+// Errors: ErrPoolGone, ErrState when it is not funding, ErrUnavailable.
 func (p *Pool) Reject(ctx context.Context, id string, failure packet.Failure) error {
 	keys, err := p.keysOf(id)
 	if err != nil {

@@ -158,7 +158,7 @@ type Pool struct {
 	flushers []*flusher
 	gates    []*gate
 	keeper   *keeper
-	searches *coalescer[search, []packet.Place]
+	searches *coalescer[search, []packet.Cursor]
 	views    *coalescer[string, viewed]
 	mine     int // number of this process, at every gate
 	// base lives until Close and carries no deadline of any caller.

@@ -152,7 +152,7 @@ func laneMates(t testing.TB, p *Pool, n, shares int) []packet.Packet {
 func hundreds(n int) []money.Fen { return slices.Repeat([]money.Fen{100}, n) }
 
 // stage creates a packet that is open at once for one hour when it is loaded.
-func stage(t testing.TB, p *Pool, pk packet.Packet, eligible ...string) packet.Staged {
+func stage(t testing.TB, p *Pool, pk packet.Packet, eligible ...string) packet.StageResult {
 	t.Helper()
 	s, err := p.Create(t.Context(), pk, eligible, nil, time.Hour, 10*time.Second)
 	if err != nil {
@@ -170,7 +170,7 @@ func openPacket(t testing.TB, p *Pool, pk packet.Packet, eligible ...string) {
 	}
 }
 
-func mustGrab(t testing.TB, p *Pool, id, user string) packet.Grabbed {
+func mustGrab(t testing.TB, p *Pool, id, user string) packet.GrabAnswer {
 	t.Helper()
 	g, err := p.Grab(t.Context(), id, user, packet.Profile{})
 	if err != nil {

@@ -75,7 +75,7 @@ func TestReplicasFailover(t *testing.T) {
 	openPacket(t, p, pk)
 
 	var mu sync.Mutex
-	told := map[string]packet.Grabbed{}
+	told := map[string]packet.GrabAnswer{}
 	var crowd sync.WaitGroup
 	enough := make(chan struct{})
 	for n := range 50 {

@@ -108,18 +108,18 @@ func (p *Pool) clear(ctx context.Context, lane int, epoch int64, keys []string) 
 //
 // Errors: ErrGate, ErrUnavailable, ErrTorn when the shares are not those that the
 // record counts, and what after returns. After an error the call has to be repeated.
-func (p *Pool) Restore(ctx context.Context, epoch int64, r packet.Restored, after func(index int) ([]packet.Share, error)) error {
+func (p *Pool) Restore(ctx context.Context, epoch int64, r packet.RebuildInput, after func(index int) ([]packet.Share, error)) error {
 	keys, err := p.keysOf(r.ID)
 	if err != nil {
 		return err
 	}
-	if r.Stored == packet.StatusOpen && r.ListLost() {
+	if r.Stored == packet.StatusOpen && r.EligibleListLost() {
 		r.Stored, r.Reason = packet.StatusClosing, packet.CloseUnopened
 	}
 	lane := packet.Lane(r.ID, p.cfg.Lanes)
 	f := &filling{pool: p, keys: keys, gate: p.keys.epoch(lane), epoch: epoch, packet: r,
-		loader: packet.Resume(r.ClaimedAmount, best(r), r.BestAmount), promised: map[string]packet.Claim{}}
-	for _, c := range r.Promised {
+		loader: packet.ResumeLoader(r.ClaimedAmount, best(r), r.BestAmount), promised: map[string]packet.Claim{}}
+	for _, c := range r.ShareConflicts {
 		f.promised[c.UserID] = c
 	}
 	if err := p.clear(ctx, lane, epoch, []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.order}); err != nil {
@@ -150,7 +150,7 @@ func (p *Pool) Restore(ctx context.Context, epoch int64, r packet.Restored, afte
 	return nil
 }
 
-func best(r packet.Restored) int {
+func best(r packet.RebuildInput) int {
 	if r.BestShare == nil {
 		return 0
 	}
@@ -163,8 +163,8 @@ type filling struct {
 	keys   packetKeys
 	gate   string
 	epoch  int64
-	packet packet.Restored
-	loader packet.Loader
+	packet packet.RebuildInput
+	loader packet.ShareLoader
 
 	free, claimed, parts int // elements of shares, claims in winners, elements of order
 	sum                  money.Fen
@@ -259,7 +259,7 @@ func (f *filling) record(c packet.Claim, sum money.Fen) (string, error) {
 		}
 		profile = string(encoded)
 	}
-	share := packet.Loaded{Index: c.ShareIndex, Amount: c.Amount, Sum: sum, Best: best(f.packet)}.AppendText(nil)
+	share := packet.PoolShare{Index: c.ShareIndex, Amount: c.Amount, Sum: sum, Best: best(f.packet)}.AppendText(nil)
 	return fmt.Sprintf("%s:%d:%s:%s", share, c.ClaimedAt.UnixMilli(), restoredMark, profile), nil
 }
 
@@ -305,7 +305,7 @@ var poolStates = map[packet.Status]packet.PoolState{
 }
 
 // hashOf returns the fields of a packet's key, as the scripts would have left them.
-func hashOf(r packet.Restored) ([]any, error) {
+func hashOf(r packet.RebuildInput) ([]any, error) {
 	state, ok := poolStates[r.Stored]
 	if !ok {
 		return nil, fmt.Errorf("a packet that is %s has no pool", r.Stored)

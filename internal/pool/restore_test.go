@@ -11,11 +11,11 @@ import (
 )
 
 // restored is a packet as MySQL tells of it, with the first claims of its shares made.
-func restored(t testing.TB, pk packet.Packet, claims int) packet.Restored {
+func restored(t testing.TB, pk packet.Packet, claims int) packet.RebuildInput {
 	t.Helper()
 	now := time.Now().Truncate(time.Millisecond).UTC()
 	pk.CreatedAt, pk.OpensAt, pk.ExpiresAt = now, now, now.Add(time.Hour)
-	r := packet.Restored{Record: packet.Record{Packet: pk, Stored: packet.StatusOpen}}
+	r := packet.RebuildInput{Record: packet.Record{Packet: pk, Stored: packet.StatusOpen}}
 	r.ClaimedCount, r.ClaimedAmount = claims, money.Fen(100*claims)
 	if claims > 0 {
 		best := 0
@@ -25,7 +25,7 @@ func restored(t testing.TB, pk packet.Packet, claims int) packet.Restored {
 }
 
 // sharesOf are shares of 100 fen, the first of which are claimed, in pages.
-func sharesOf(r packet.Restored, page int) func(index int) ([]packet.Share, error) {
+func sharesOf(r packet.RebuildInput, page int) func(index int) ([]packet.Share, error) {
 	return func(index int) (out []packet.Share, _ error) {
 		for i := index + 1; i < r.ShareCount && len(out) < page; i++ {
 			s := packet.Share{Index: i, Amount: 100}
@@ -147,7 +147,7 @@ func TestR9_RestoreKeepsTheShare(t *testing.T) {
 	pk := newPacket(t, 10)
 	lane := packet.Lane(pk.ID, p.Lanes())
 	r := restored(t, pk, 3)
-	r.Promised = []packet.Claim{
+	r.ShareConflicts = []packet.Claim{
 		{PacketID: pk.ID, UserID: "u1", ShareIndex: 7, Amount: 700, ClaimedAt: r.CreatedAt},
 		{PacketID: pk.ID, UserID: "told", ShareIndex: 8, Amount: 800, ClaimedAt: r.CreatedAt},
 	}

@@ -189,7 +189,7 @@ func everyScript(t *testing.T, p *Pool) {
 	_, err = h.TakeStrays(ctx, lane, "heir", 1)
 	must(err)
 	must(s.Release(ctx))
-	must(p.HaltGate(ctx, lane, 1, packet.LaneByHand))
+	must(p.HaltGate(ctx, lane, 1, packet.LaneRequested))
 	must(p.ShutGate(ctx, lane, 2))
 	_, err = p.ClearLane(ctx, lane, 2, nil, nil)
 	must(err)

@@ -18,7 +18,7 @@ const searchPause = 20 * time.Millisecond
 type search struct {
 	staged    bool // among the staged packets; else among the claims
 	app, user string
-	after     packet.Place
+	after     packet.Cursor
 	limit     int
 }
 
@@ -38,7 +38,7 @@ type searching struct {
 	pool  *Pool
 	known []listedLane
 	seed  maphash.Seed // of owners
-	found map[search][]packet.Place
+	found map[search][]packet.Cursor
 	read  []laneRead
 }
 
@@ -50,16 +50,16 @@ type laneRead struct {
 }
 
 // newSearches makes the coalescer of searches.
-func newSearches(p *Pool) *coalescer[search, []packet.Place] {
+func newSearches(p *Pool) *coalescer[search, []packet.Cursor] {
 	known, seed := make([]listedLane, p.cfg.Lanes), maphash.MakeSeed()
-	return &coalescer[search, []packet.Place]{base: p.base, pause: searchPause,
-		fly: func(ctx context.Context, asked []search) (map[search][]packet.Place, error) {
-			f := &searching{pool: p, known: known, seed: seed, found: map[search][]packet.Place{}}
+	return &coalescer[search, []packet.Cursor]{base: p.base, pause: searchPause,
+		fly: func(ctx context.Context, asked []search) (map[search][]packet.Cursor, error) {
+			f := &searching{pool: p, known: known, seed: seed, found: map[search][]packet.Cursor{}}
 			if err := f.fly(ctx, asked); err != nil {
 				return nil, err
 			}
 			for of, places := range f.found {
-				slices.SortFunc(places, packet.Place.Compare)
+				slices.SortFunc(places, packet.Cursor.Compare)
 				f.found[of] = places[:min(of.limit, len(places))]
 			}
 			return f.found, nil
@@ -211,7 +211,7 @@ func (f *searching) ask(ctx context.Context, pipe redis.Pipeliner, lane int, key
 	for _, s := range searches {
 		prefix := prefixOf(s.app, s.user)
 		span := &redis.ZRangeBy{Min: "[" + prefix, Max: "(" + prefix[:len(prefix)-1] + "\x01", Count: int64(s.limit)}
-		if s.after != (packet.Place{}) {
+		if s.after != (packet.Cursor{}) {
 			span.Max = "(" + prefix + placeAt(s.after.At.UnixMilli(), s.after.ID)
 		}
 		f.read = append(f.read, laneRead{lane, s, pipe.ZRevRangeByLex(ctx, key(lane), span)})

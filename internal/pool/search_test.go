@@ -64,7 +64,7 @@ func TestListsCost(t *testing.T) {
 		mustGrab(t, p, pk.ID, "u")
 	}
 	page := func(user string) {
-		if claims, err := p.UserClaims(t.Context(), "shop", user, packet.Place{}, 51); err != nil || len(claims) != 0 {
+		if claims, err := p.UserClaims(t.Context(), "shop", user, packet.Cursor{}, 51); err != nil || len(claims) != 0 {
 			t.Errorf("%s: %d claims, %v", user, len(claims), err)
 		}
 	}
@@ -82,13 +82,13 @@ func TestListsCost(t *testing.T) {
 	calls, _ := costs(t, p, func() { page("nobody") })
 	check("a user without claims", calls, map[string]int{"hmget": p.Lanes()})
 	calls, _ = costs(t, p, func() {
-		if claims, err := p.UserClaims(t.Context(), "shop", "u", packet.Place{}, 51); err != nil || len(claims) != won {
+		if claims, err := p.UserClaims(t.Context(), "shop", "u", packet.Cursor{}, 51); err != nil || len(claims) != won {
 			t.Errorf("%v, %v", claims, err)
 		}
 	})
 	check("one who has some", calls, map[string]int{"hmget": p.Lanes(), "zrevrangebylex": won})
 	calls, _ = costs(t, p, func() {
-		if some, err := p.Staged(t.Context(), []string{"shop", "another"}, "", packet.Place{}, 51); err != nil || len(some) != 0 {
+		if some, err := p.Staged(t.Context(), []string{"shop", "another"}, "", packet.Cursor{}, 51); err != nil || len(some) != 0 {
 			t.Errorf("%v, %v", some, err)
 		}
 	})
@@ -181,7 +181,7 @@ func testListsWhileGrabbing(t *testing.T, on setup) {
 					t.Errorf("%s: %v, %v", user, got.Result, err)
 					return
 				}
-				claims, err := reading.UserClaims(t.Context(), "shop", user, packet.Place{}, 2*packets)
+				claims, err := reading.UserClaims(t.Context(), "shop", user, packet.Cursor{}, 2*packets)
 				if err != nil || len(claims) != n+1 {
 					t.Errorf("%s: %d claims after %d grabs, %v", user, len(claims), n+1, err)
 					return
@@ -190,7 +190,7 @@ func testListsWhileGrabbing(t *testing.T, on setup) {
 		})
 	}
 	users.Wait()
-	if claims, err := reading.UserClaims(t.Context(), "shop", "nobody", packet.Place{}, 1); err != nil || len(claims) != 0 {
+	if claims, err := reading.UserClaims(t.Context(), "shop", "nobody", packet.Cursor{}, 1); err != nil || len(claims) != 0 {
 		t.Errorf("%v, %v", claims, err)
 	}
 }
@@ -219,7 +219,7 @@ func TestListsCostOfACrowd(t *testing.T) {
 		t.Errorf("grabs: %v", calls)
 	}
 	page := func(user string) {
-		if _, err := p.UserClaims(t.Context(), "shop", user, packet.Place{}, 51); err != nil {
+		if _, err := p.UserClaims(t.Context(), "shop", user, packet.Cursor{}, 51); err != nil {
 			t.Error(err)
 		}
 	}

@@ -67,14 +67,14 @@ func (w watched) promoted(t *testing.T) {
 // keeps what they were told.
 type crowdOf struct {
 	mu      sync.Mutex
-	told    map[string]packet.Grabbed
+	told    map[string]packet.GrabAnswer
 	refused []error // each kind once
 	stop    chan struct{}
 	people  sync.WaitGroup
 }
 
 func crowdAround(t *testing.T, p *Pool, id string, people int) *crowdOf {
-	c := &crowdOf{told: map[string]packet.Grabbed{}, stop: make(chan struct{})}
+	c := &crowdOf{told: map[string]packet.GrabAnswer{}, stop: make(chan struct{})}
 	for n := range people {
 		c.people.Go(func() {
 			for i := 0; ; i++ {

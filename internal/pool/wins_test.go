@@ -18,11 +18,11 @@ func testOneWin(t *testing.T, on setup) {
 	campaign := newPacket(t, 1).ID
 	day := func(name string, shares int, eligible ...string) packet.Packet {
 		pk := newPacket(t, shares)
-		pk.ID, pk.OneWin = packet.NewIDIn(campaign, []byte(t.Name()), name), true
+		pk.ID, pk.OneWin = packet.NewCampaignPacketID(campaign, []byte(t.Name()), name), true
 		openPacket(t, p, pk, eligible...)
 		return pk
 	}
-	is := func(why string, got packet.Grabbed, want packet.GrabResult, before bool) {
+	is := func(why string, got packet.GrabAnswer, want packet.GrabResult, before bool) {
 		t.Helper()
 		if got.Result != want || got.WonBefore != before {
 			t.Errorf("%s: %v, won before %v; want %v, %v", why, got.Result, got.WonBefore, want, before)
@@ -78,7 +78,7 @@ func testOneWin(t *testing.T, on setup) {
 // TestOneWinRestored: a packet that is made again from its row has the rule of its campaign.
 func TestOneWinRestored(t *testing.T) {
 	t.Parallel()
-	r := packet.Restored{Record: packet.Record{Packet: newPacket(t, 2), Stored: packet.StatusOpen}}
+	r := packet.RebuildInput{Record: packet.Record{Packet: newPacket(t, 2), Stored: packet.StatusOpen}}
 	r.OneWin, r.ExpiresAt = true, time.UnixMilli(1_000)
 	fields, err := hashOf(r)
 	must(t, err)

@@ -22,11 +22,11 @@ func FuzzObserve(f *testing.F) {
 	f.Add(429, `{"code":"rate_limited"}`, "99999999999999999999", true)
 	f.Add(503, `<html>`, "-1", true)
 	f.Fuzz(func(t *testing.T, status int, body, retry string, send bool) {
-		o := new(Sandbox).newObservation(payout.SourceAsk, "p1")
+		o := new(Sandbox).newObservation(payout.SourceQuery, "p1")
 		if send {
 			o = new(Sandbox).newObservation(payout.SourceSend, "p1")
 		}
-		observe(&o, answer{status: status, body: []byte(body), header: http.Header{"Retry-After": {retry}}, left: true}, payout.OpTransfer)
+		observe(&o, answer{status: status, body: []byte(body), header: http.Header{"Retry-After": {retry}}, mayHaveLeft: true}, payout.OpTransfer)
 		if o.RetryAfter < 0 || o.RetryAfter > max(retryAfterMax, retryAfterKeyRefused) {
 			t.Fatalf("wait for %v", o.RetryAfter)
 		}

@@ -192,8 +192,8 @@ func (s *Sandbox) Send(ctx context.Context, order payout.Order) payout.Observati
 }
 
 // Ask asks what became of an order number. It moves nothing.
-func (s *Sandbox) Ask(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
-	o := s.newObservation(payout.SourceAsk, orderNo)
+func (s *Sandbox) Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
+	o := s.newObservation(payout.SourceQuery, orderNo)
 	observe(&o, s.call(ctx, http.MethodGet, "/v1/orders/"+url.PathEscape(orderNo), nil), op)
 	return o
 }
@@ -245,7 +245,7 @@ type answer struct {
 	body   []byte
 	err    error
 	// left is false when it is certain that no byte of the request left.
-	left bool
+	mayHaveLeft bool
 }
 
 // call makes one HTTP call within the timeout.
@@ -257,7 +257,7 @@ func (s *Sandbox) call(ctx context.Context, method, path string, body []byte) an
 func (s *Sandbox) callUpTo(ctx context.Context, method, path string, body []byte, limit int64) (a answer) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	ctx, span := spans.Child(ctx, "provider "+method, trace.WithSpanKind(trace.SpanKindClient))
+	ctx, span := spans.StartChildSpan(ctx, "provider "+method, trace.WithSpanKind(trace.SpanKindClient))
 	defer func() {
 		span.SetAttributes(spans.SpanMethod.String(method), spans.SpanStatus.Int(a.status)) // 0: no answer
 		span.End()
@@ -277,10 +277,10 @@ func (s *Sandbox) callUpTo(ctx context.Context, method, path string, body []byte
 	}
 	res, err := s.client.Do(req)
 	if err != nil {
-		return answer{err: err, left: connected.Load()}
+		return answer{err: err, mayHaveLeft: connected.Load()}
 	}
 	defer res.Body.Close()
-	a = answer{status: res.StatusCode, header: res.Header, left: true}
+	a = answer{status: res.StatusCode, header: res.Header, mayHaveLeft: true}
 	a.body, err = io.ReadAll(io.LimitReader(res.Body, limit))
 	if err != nil {
 		a.err = fmt.Errorf("read answer: %w", err)

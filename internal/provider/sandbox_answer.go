@@ -95,7 +95,7 @@ func observeSilence(o *payout.Observation, a answer) {
 	}](a.err); ok && timeout.Timeout() {
 		o.Code = codeTimeout
 	}
-	if !a.left {
+	if !a.mayHaveLeft {
 		o.Kind = payout.ObsNotSent
 	}
 }
@@ -128,7 +128,7 @@ func observeProblem(o *payout.Observation, a answer) {
 	if a.status < 400 || a.status > 499 {
 		return
 	}
-	if o.Source == payout.SourceAsk {
+	if o.Source == payout.SourceQuery {
 		switch {
 		case a.status == http.StatusNotFound && p.Code == "order_not_found":
 			o.Kind = payout.ObsNeverReceived
@@ -159,7 +159,7 @@ func retryAfter(h http.Header) time.Duration {
 }
 
 // ErrNotification is wrapped when a notification is not the provider's, too old
-// or too new (5 minutes), or not understood (then payout.ErrNotificationUnread as
+// or too new (5 minutes), or not understood (then payout.ErrUnknownNotification as
 // well). Nothing of it may be used.
 var ErrNotification = errors.New("notification not verified")
 
@@ -179,11 +179,11 @@ func (s *Sandbox) VerifyNotification(header http.Header, body []byte) (eventID, 
 		OrderNo string  `json:"order_no"`
 	}
 	if err := json.Unmarshal(body, &n); err != nil {
-		return "", "", fmt.Errorf("%w: %w: %w", ErrNotification, payout.ErrNotificationUnread, err)
+		return "", "", fmt.Errorf("%w: %w: %w", ErrNotification, payout.ErrUnknownNotification, err)
 	}
 	eventID = header.Get(standardwebhooks.HeaderWebhookID)
 	if n.OrderNo == "" || eventID == "" || n.EventID != nil && *n.EventID != eventID {
-		return "", "", fmt.Errorf("%w: %w: no event id or order number, or two event ids", ErrNotification, payout.ErrNotificationUnread)
+		return "", "", fmt.Errorf("%w: %w: no event id or order number, or two event ids", ErrNotification, payout.ErrUnknownNotification)
 	}
 	return eventID, n.OrderNo, nil
 }

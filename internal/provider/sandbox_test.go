@@ -153,11 +153,11 @@ func TestSendAndAsk(t *testing.T) {
 			t.Errorf("%s: token %q until %v", name, got.Token, got.Until)
 		}
 		if c.asked != "" {
-			again := s.Ask(context.Background(), payout.OpTransfer, o.OrderNo)
-			check(t, name+" asked", again, payout.SourceAsk, o.OrderNo, c.account, c.asked, "")
+			again := s.Query(context.Background(), payout.OpTransfer, o.OrderNo)
+			check(t, name+" asked", again, payout.SourceQuery, o.OrderNo, c.account, c.asked, "")
 		}
 		wait.Until(t, name+" is "+string(c.finally), func() bool {
-			return s.Ask(context.Background(), payout.OpTransfer, o.OrderNo).Kind == c.finally
+			return s.Query(context.Background(), payout.OpTransfer, o.OrderNo).Kind == c.finally
 		})
 	}
 }
@@ -193,7 +193,7 @@ func TestDocumentedRefusals(t *testing.T) {
 	if got := s.Send(ctx, other); got.Kind != payout.ObsDeclined || got.Code != "order_conflict" {
 		t.Errorf("other parameters: %+v", got)
 	}
-	if got := s.Ask(ctx, payout.OpRefund, o.OrderNo); got.Kind != payout.ObsUnknown || got.Code != codeUnexpected {
+	if got := s.Query(ctx, payout.OpRefund, o.OrderNo); got.Kind != payout.ObsUnknown || got.Code != codeUnexpected {
 		t.Errorf("asked as another op: %+v", got)
 	}
 	refund := order(t, s, payout.Instruction{Op: payout.OpRefund, OrderNo: "r1", Account: "s", Amount: 1, ChargeOrderNo: "c1"})
@@ -211,7 +211,7 @@ func TestDocumentedRefusals(t *testing.T) {
 	if got := s.Send(ctx, transfer(t, s, 2, "u")); got.Kind != payout.ObsRetryAfter || got.RetryAfter != retryAfterKeyRefused {
 		t.Errorf("another account: %+v", got)
 	}
-	if got := s.Ask(ctx, payout.OpTransfer, o.OrderNo); got.Kind != payout.ObsUnknown || got.Code != "unauthenticated" {
+	if got := s.Query(ctx, payout.OpTransfer, o.OrderNo); got.Kind != payout.ObsUnknown || got.Code != "unauthenticated" {
 		t.Errorf("asked for another account: %+v", got)
 	}
 	s.account = SandboxAccount
@@ -219,7 +219,7 @@ func TestDocumentedRefusals(t *testing.T) {
 	if got := s.Send(ctx, transfer(t, s, 2, "u")); got.Kind != payout.ObsRetryAfter || got.RetryAfter != retryAfterKeyRefused {
 		t.Errorf("wrong key: %+v", got)
 	}
-	if got := s.Ask(ctx, payout.OpTransfer, o.OrderNo); got.Kind != payout.ObsUnknown || got.Code != "unauthenticated" {
+	if got := s.Query(ctx, payout.OpTransfer, o.OrderNo); got.Kind != payout.ObsUnknown || got.Code != "unauthenticated" {
 		t.Errorf("asked with a wrong key: %+v", got)
 	}
 }
@@ -285,7 +285,7 @@ func TestOddAnswers(t *testing.T) {
 		if got := s.Send(context.Background(), payout.Order{Op: payout.OpTransfer, OrderNo: "p1", Request: []byte(`{}`)}); got.Kind != c.sent {
 			t.Errorf("%s sent: %+v", c.name, got)
 		}
-		if got := s.Ask(context.Background(), payout.OpTransfer, "p1"); got.Kind != c.asked {
+		if got := s.Query(context.Background(), payout.OpTransfer, "p1"); got.Kind != c.asked {
 			t.Errorf("%s asked: %+v", c.name, got)
 		}
 		s.Close()

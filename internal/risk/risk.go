@@ -25,9 +25,9 @@ const (
 )
 
 const (
-	// atOnce is how many questions are under way together, each on a connection that is
+	// maxConcurrent is how many questions are under way together, each on a connection that is
 	// kept open. More wait, and the wait is part of their timeout.
-	atOnce = 128
+	maxConcurrent = 128
 	// maxAnswer bounds what is read of an answer.
 	maxAnswer = 4 << 10
 	// idleTime is how long a connection is kept that nobody needs.
@@ -35,7 +35,7 @@ const (
 )
 
 // Question is a grab that could win, as the service reads it.
-type Question struct {
+type Request struct {
 	App      string `json:"app"`
 	PacketID string `json:"packet_id"`
 	UserID   string `json:"user_id"`
@@ -55,7 +55,7 @@ type Check struct {
 	key     string
 	timeout time.Duration
 	client  http.Client
-	places  chan struct{}
+	slots   chan struct{}
 }
 
 // New makes a check. address is where questions are posted, key what they carry as a bearer
@@ -68,9 +68,9 @@ func New(address, key string, timeout time.Duration) (*Check, error) {
 		return nil, errors.New("risk check: its address is not an http or https URL")
 	}
 	dialer := &net.Dialer{Timeout: timeout, KeepAlive: 15 * time.Second}
-	return &Check{url: address, key: key, timeout: timeout, places: make(chan struct{}, atOnce), client: http.Client{
+	return &Check{url: address, key: key, timeout: timeout, slots: make(chan struct{}, maxConcurrent), client: http.Client{
 		Transport: &http.Transport{
-			DialContext: dialer.DialContext, MaxConnsPerHost: atOnce, MaxIdleConns: atOnce, MaxIdleConnsPerHost: atOnce, IdleConnTimeout: idleTime,
+			DialContext: dialer.DialContext, MaxConnsPerHost: maxConcurrent, MaxIdleConns: maxConcurrent, MaxIdleConnsPerHost: maxConcurrent, IdleConnTimeout: idleTime,
 			TLSHandshakeTimeout: MaxTimeout, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, DisableCompression: true,
 		},
 		// A place that the key was not meant for must not get it.
@@ -83,14 +83,14 @@ func (c *Check) Close() { c.client.CloseIdleConnections() }
 
 // Allows asks whether a grab may go on. Errors: ErrUnanswered, for whatever is not a clear
 // yes or no in time; ErrOverflow when it could not be asked in time.
-func (c *Check) Allows(ctx context.Context, q Question) (bool, error) {
+func (c *Check) Allows(ctx context.Context, q Request) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	select {
-	case c.places <- struct{}{}:
-		defer func() { <-c.places }()
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
 	case <-ctx.Done():
-		return false, fmt.Errorf("%w: %d are under way: %w", ErrOverflow, atOnce, ctx.Err())
+		return false, fmt.Errorf("%w: %d are under way: %w", ErrOverflow, maxConcurrent, ctx.Err())
 	}
 	allow, err := c.ask(ctx, q)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Check) Allows(ctx context.Context, q Question) (bool, error) {
 	return allow, nil
 }
 
-func (c *Check) ask(ctx context.Context, q Question) (bool, error) {
+func (c *Check) ask(ctx context.Context, q Request) (bool, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return false, fmt.Errorf("encode the question: %w", err)

@@ -54,7 +54,7 @@ func text(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
 }
 
-var question = Question{App: "mall", PacketID: "3q5k9v0c1m7e2u8h4r6t", UserID: "用户 \"a\"", At: "2026-02-17T20:00:00.000Z"}
+var question = Request{App: "mall", PacketID: "3q5k9v0c1m7e2u8h4r6t", UserID: "用户 \"a\"", At: "2026-02-17T20:00:00.000Z"}
 
 // TestAllows: yes, no, and everything that is neither.
 func TestAllows(t *testing.T) {
@@ -130,7 +130,7 @@ func TestQuestion(t *testing.T) {
 // TestCrowd: of many who ask at once no more are under way than the bound, the others wait
 // for them, and connections are kept.
 func TestCrowd(t *testing.T) {
-	const crowd = 3 * atOnce
+	const crowd = 3 * maxConcurrent
 	release := make(chan struct{})
 	var at atomic.Int64
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -148,20 +148,20 @@ func TestCrowd(t *testing.T) {
 			}
 		})
 	}
-	if !wait.Reached(MaxTimeout, func() bool { return at.Load() >= atOnce }) {
-		t.Errorf("%d of %d are under way", at.Load(), atOnce)
+	if !wait.Reached(MaxTimeout, func() bool { return at.Load() >= maxConcurrent }) {
+		t.Errorf("%d of %d are under way", at.Load(), maxConcurrent)
 		close(release)
 		return
 	}
-	if n, conns := at.Load(), s.conns.Load(); n != atOnce || conns > atOnce {
-		t.Errorf("%d under way on %d connections, at most %d", n, conns, atOnce)
+	if n, conns := at.Load(), s.conns.Load(); n != maxConcurrent || conns > maxConcurrent {
+		t.Errorf("%d under way on %d connections, at most %d", n, conns, maxConcurrent)
 	}
 	close(release)
 	all.Wait()
 	if n := answered.Load(); n != crowd {
 		t.Errorf("%d of %d have an answer", n, crowd)
 	}
-	if n := s.conns.Load(); n > atOnce {
+	if n := s.conns.Load(); n > maxConcurrent {
 		t.Errorf("%d connections", n)
 	}
 	before := s.conns.Load()
@@ -176,7 +176,7 @@ func TestCrowd(t *testing.T) {
 // TestHangs: a service that hangs is waited for as long as is set, whoever has a place and
 // whoever has none.
 func TestHangs(t *testing.T) {
-	const crowd, timeout = 2 * atOnce, 50 * time.Millisecond
+	const crowd, timeout = 2 * maxConcurrent, 50 * time.Millisecond
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // then the end of the connection is noticed
 		<-r.Context().Done()
@@ -206,8 +206,8 @@ func TestOverflow(t *testing.T) {
 	if _, err := c.Allows(t.Context(), question); !errors.Is(err, ErrUnanswered) || errors.Is(err, ErrOverflow) {
 		t.Errorf("a bad answer: %v", err)
 	}
-	for range atOnce {
-		c.places <- struct{}{}
+	for range maxConcurrent {
+		c.slots <- struct{}{}
 	}
 	if _, err := c.Allows(t.Context(), question); !errors.Is(err, ErrOverflow) || !errors.Is(err, ErrUnanswered) {
 		t.Errorf("without a place: %v", err)

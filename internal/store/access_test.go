@@ -27,8 +27,8 @@ func TestKeyLife(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
 	token, id := access.NewToken(access.RoleApp)
-	key := access.Key{ID: id, Role: access.RoleApp, AppID: "mall", Owner: "mall", SecretHash: access.HashOf(token)}
-	staff := access.Key{ID: "staff", Role: access.RoleFinance, Owner: "李娜", SecretHash: access.HashOf("x")}
+	key := access.Key{ID: id, Role: access.RoleApp, AppID: "mall", Owner: "mall", SecretHash: access.HashToken(token)}
+	staff := access.Key{ID: "staff", Role: access.RoleFinance, Owner: "李娜", SecretHash: access.HashToken("x")}
 
 	wantErr(t, s.CreateKey(ctx, key), ErrNotFound) // no app yet
 	if _, err := s.FindKey(ctx, id); !errors.Is(err, ErrNotFound) {
@@ -37,8 +37,8 @@ func TestKeyLife(t *testing.T) {
 	must(t, s.CreateApp(ctx, access.App{ID: "mall", Name: "mall", Salt: []byte("salt")}))
 	must(t, s.CreateKey(ctx, key))
 	must(t, s.CreateKey(ctx, staff))
-	wantErr(t, s.CreateKey(ctx, access.Key{ID: id, Role: access.RoleOps, Owner: "thief", SecretHash: access.HashOf("mine")}), ErrConflict)
-	if err := s.CreateKey(ctx, access.Key{ID: "wrong", Role: "root", Owner: "x", SecretHash: access.HashOf("x")}); err == nil {
+	wantErr(t, s.CreateKey(ctx, access.Key{ID: id, Role: access.RoleOps, Owner: "thief", SecretHash: access.HashToken("mine")}), ErrConflict)
+	if err := s.CreateKey(ctx, access.Key{ID: "wrong", Role: "root", Owner: "x", SecretHash: access.HashToken("x")}); err == nil {
 		t.Error("a role that is none was stored")
 	}
 

@@ -29,7 +29,7 @@ type minuteSums struct {
 	mu     sync.Mutex
 	of     time.Time // when the books that they are of were restored last
 	upTo   time.Time // exclusive
-	booked map[int64]payout.Minute
+	booked map[int64]payout.ActivityMinute
 	// patience 0 means activityPatience.
 	patience time.Duration
 }
@@ -38,7 +38,7 @@ type minuteSums struct {
 // the current one last. It reads a range of the index on the ledger's times, and
 // remembers minutes that are over. Those that it did not come to in one call are
 // not Counted. Errors: ErrUnavailable.
-func (s *Store) Activity(ctx context.Context) ([]payout.Minute, error) {
+func (s *Store) Activity(ctx context.Context) ([]payout.ActivityMinute, error) {
 	m := &s.minutes
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,14 +69,14 @@ func (s *Store) Activity(ctx context.Context) ([]payout.Minute, error) {
 		}
 		m.upTo = to
 	}
-	fresh := map[int64]payout.Minute{}
+	fresh := map[int64]payout.ActivityMinute{}
 	whole := !m.upTo.Before(settled)
 	if whole {
 		if err := s.countMinutes(ctx, m.upTo, last.Add(time.Minute), fresh); err != nil {
 			return nil, classify(err)
 		}
 	}
-	out := make([]payout.Minute, 0, payout.ActivitySpan)
+	out := make([]payout.ActivityMinute, 0, payout.ActivitySpan)
 	for at := first; !at.After(last); at = at.Add(time.Minute) {
 		one := add(m.booked[at.Unix()], fresh[at.Unix()])
 		one.At, one.Counted = at, whole || !at.Add(time.Minute).After(m.upTo)
@@ -89,7 +89,7 @@ func (s *Store) Activity(ctx context.Context) ([]payout.Minute, error) {
 // ahead, begins anew.
 func (m *minuteSums) from(first, now time.Time) {
 	if m.booked == nil || m.upTo.Before(first) || m.upTo.After(now) {
-		m.upTo, m.booked = first, map[int64]payout.Minute{}
+		m.upTo, m.booked = first, map[int64]payout.ActivityMinute{}
 	}
 	for at := range m.booked {
 		if at < first.Unix() {
@@ -99,7 +99,7 @@ func (m *minuteSums) from(first, now time.Time) {
 }
 
 // countMinutes adds what was booked from a minute's moment on, before to, to the minutes of into.
-func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[int64]payout.Minute) error {
+func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[int64]payout.ActivityMinute) error {
 	var rows []struct {
 		Past   int64
 		Kind   string
@@ -108,15 +108,15 @@ func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[i
 	base := from.Truncate(time.Minute).UTC()
 	err := s.read(ctx).Raw(`SELECT TIMESTAMPDIFF(MINUTE, ?, created_at) AS past, kind, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum
 		FROM transfers FORCE INDEX (transfers_created)
-		WHERE created_at >= ? AND created_at < ? AND kind IN ('claim', 'paid') GROUP BY past, kind`, base, int64(money.Full), from.UTC(),
+		WHERE created_at >= ? AND created_at < ? AND kind IN ('claim', 'paid') GROUP BY past, kind`, base, int64(money.Saturated), from.UTC(),
 		to.UTC()).Scan(&rows).Error
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
 		at := base.Add(time.Duration(r.Past) * time.Minute).Unix()
-		one, sum := payout.Minute{}, payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)}
-		if payout.PostingKind(r.Kind) == payout.PostClaim {
+		one, sum := payout.ActivityMinute{}, payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)}
+		if payout.TransferKind(r.Kind) == payout.PostClaim {
 			one.Grabs = sum
 		} else {
 			one.Paid = sum
@@ -127,7 +127,7 @@ func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[i
 }
 
 // add adds up what was booked in two parts of a minute.
-func add(a, b payout.Minute) payout.Minute {
+func add(a, b payout.ActivityMinute) payout.ActivityMinute {
 	a.Grabs, a.Paid = a.Grabs.Plus(b.Grabs), a.Paid.Plus(b.Paid)
 	return a
 }

@@ -16,7 +16,7 @@ func TestActivityOfLargest(t *testing.T) {
 	must(t, err)
 	var count int64
 	for _, m := range minutes {
-		if count += m.Grabs.Count; m.Grabs.Amount != money.Full && m.Grabs.Amount != money.Fen(m.Grabs.Count)*money.Max {
+		if count += m.Grabs.Count; m.Grabs.Amount != money.Saturated && m.Grabs.Amount != money.Fen(m.Grabs.Count)*money.Max {
 			t.Errorf("%+v", m)
 		}
 	}

@@ -89,13 +89,13 @@ func TestActivityInTurns(t *testing.T) {
 	s.minutes.patience = -time.Second
 	minutes, err := s.Activity(t.Context())
 	must(t, err)
-	if slices.ContainsFunc(minutes, func(m payout.Minute) bool { return m.Counted || m.Grabs.Count > 0 }) {
+	if slices.ContainsFunc(minutes, func(m payout.ActivityMinute) bool { return m.Counted || m.Grabs.Count > 0 }) {
 		t.Errorf("told before it was counted: %+v", minutes)
 	}
 	s.minutes.patience = time.Minute
 	minutes, err = s.Activity(t.Context())
 	must(t, err)
-	if slices.ContainsFunc(minutes, func(m payout.Minute) bool { return !m.Counted }) || minutes[59].Grabs.Count+minutes[58].Grabs.Count != 1 {
+	if slices.ContainsFunc(minutes, func(m payout.ActivityMinute) bool { return !m.Counted }) || minutes[59].Grabs.Count+minutes[58].Grabs.Count != 1 {
 		t.Errorf("%+v", minutes)
 	}
 }
@@ -156,7 +156,7 @@ func TestR13_ActivityOfRestoredBooks(t *testing.T) {
 		t.Fatalf("%d booked, remembered %v", n, s.minutes.booked)
 	}
 	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
-	if b, err := s.CompareBooks(t.Context(), 0); err != nil || b.State != payout.BooksRestored {
+	if b, err := s.CompareBooks(t.Context(), 0); err != nil || b.State != payout.MySQLRestored {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	if n := booked(); n != 0 {

@@ -10,7 +10,7 @@ import (
 // actor checks that the key works with which somebody writes, and keeps it from being
 // revoked until commit: what an API process remembers of keys may be older. Keys of
 // administrators are locked all together, in one order, since what they write may lock them
-// too. access.ErrActorEnded: the key is unknown, has ended, or is another person's.
+// too. access.ErrActorKeyEnded: the key is unknown, has ended, or is another person's.
 func (tx tx) actor(w payout.StaffWrite) error {
 	if w.Role == string(access.RoleAdmin) {
 		_, err := tx.administrators(w)
@@ -21,7 +21,7 @@ func (tx tx) actor(w payout.StaffWrite) error {
 		return err
 	}
 	if len(rows) == 0 || !tx.writes(rows[0].record(), w) {
-		return fmt.Errorf("key %s: %w", w.KeyID, access.ErrActorEnded)
+		return fmt.Errorf("key %s: %w", w.KeyID, access.ErrActorKeyEnded)
 	}
 	return nil
 }

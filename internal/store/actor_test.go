@@ -111,7 +111,7 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 				}
 				end(&w)
 				before := query[string](t, s, books)
-				if err := way(w); !errors.Is(err, access.ErrActorEnded) {
+				if err := way(w); !errors.Is(err, access.ErrActorKeyEnded) {
 					t.Errorf("%s, %s, %s: %v", name, role, what, err)
 				}
 				if after := query[string](t, s, books); after != before {
@@ -160,7 +160,7 @@ func TestRevocationWaitsForAWrite(t *testing.T) {
 	}
 	must(t, <-revoked)
 	w.Key = "after"
-	if _, err := s.Decide(ctx, w, "any", retryCommand, render); !errors.Is(err, access.ErrActorEnded) {
+	if _, err := s.Decide(ctx, w, "any", retryCommand, render); !errors.Is(err, access.ErrActorKeyEnded) {
 		t.Errorf("after it was revoked: %v", err)
 	}
 }

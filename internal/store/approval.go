@@ -89,7 +89,7 @@ func (tx tx) decisionOf(approvalID string, lock bool) (payout.Decision, error) {
 // it no longer permits ends as overtaken and is refused; one that would no longer do what
 // was shown when it was made is refused with payout.ChangedError and goes on waiting.
 // Errors: ErrNotFound,
-// payout.ErrSelfApproval, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
+// payout.ErrSelfApproval, payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d payout.Decision) (payout.StaffAnswer,
@@ -147,7 +147,7 @@ func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 // previewOf is what a waiting decision would do now, and whether that is not what was shown
 // when it was made. Errors: as payout.Permits.
 func previewOf(p payout.Payment, attempts []payout.Attempt, d payout.Decision, now time.Time) (v payout.Preview, changed bool, err error) {
-	v, err = payout.PreviewOf(p, attempts, payout.Command{Kind: d.Kind}, now)
+	v, err = payout.PreviewDecision(p, attempts, payout.DecisionRequest{Kind: d.Kind}, now)
 	return v, err != nil || !bytes.Equal(v.Hash[:], d.PreviewHash), err
 }
 

@@ -18,18 +18,18 @@ func TestApprovalsBehindForgottenOnes(t *testing.T) {
 		claim(t, s, p, i, user)
 		fail(t, s, payoutID(p, i))
 	}
-	proposed(t, s, payoutID(p, 0), payout.Command{Kind: payout.DecisionCancel})
+	proposed(t, s, payoutID(p, 0), payout.DecisionRequest{Kind: payout.DecisionCancel})
 	must(t, s.read(ctx).Exec(`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at,
 		preview_hash, created_at)
 		SELECT CONCAT('d', n.seq), d.payment_id, d.kind, d.reason, d.decided_by, d.role, d.status, CONCAT('a', n.seq), d.expires_at, d.preview_hash,
 		d.created_at
 		FROM decisions d JOIN seq_1_to_10001 n`).Error)
 	c.pass(approvalLife + time.Second)
-	now := proposed(t, s, payoutID(p, 1), payout.Command{Kind: payout.DecisionCancel})
+	now := proposed(t, s, payoutID(p, 1), payout.DecisionRequest{Kind: payout.DecisionCancel})
 	waiting := payout.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: "another", Limit: 10}
 	sum, err := s.ApprovalTally(ctx, waiting)
 	must(t, err)
-	if sum.Count != 1 || sum.Amount != 100 || sum.More {
+	if sum.Count != 1 || sum.Amount != 100 || sum.AtLeast {
 		t.Errorf("%+v", sum)
 	}
 	list, err := s.Approvals(ctx, waiting)

@@ -22,7 +22,7 @@ func second(t testing.TB, s *Store, key string) payout.StaffWrite {
 }
 
 // proposed makes a decision that waits, and returns its approval id.
-func proposed(t testing.TB, s *Store, id string, c payout.Command) string {
+func proposed(t testing.TB, s *Store, id string, c payout.DecisionRequest) string {
 	t.Helper()
 	a, err := s.Decide(t.Context(), staff(t, s, "propose "+string(c.Kind)+id, "h"), id, c, render)
 	must(t, err)
@@ -34,7 +34,7 @@ func proposed(t testing.TB, s *Store, id string, c payout.Command) string {
 }
 
 // agreed is a decision that a second person has approved.
-func agreed(t testing.TB, s *Store, id string, c payout.Command) {
+func agreed(t testing.TB, s *Store, id string, c payout.DecisionRequest) {
 	t.Helper()
 	approval := proposed(t, s, id, c)
 	if a, err := s.AnswerApproval(t.Context(), second(t, s, "agree "+approval), approval, true, render); err != nil || a.Status != 202 {
@@ -70,10 +70,10 @@ func askedAndDeclined(t testing.TB, s *Store, id string) {
 	for range 10 {
 		st, err := s.PaymentState(t.Context(), id)
 		must(t, err)
-		if st.Step.Do != payout.ActionAsk {
+		if st.Step.Do != payout.ActionQuery {
 			return
 		}
-		settle(t, s, payout.SourceAsk, st.Step.OrderNo, payout.ObsDeclined)
+		settle(t, s, payout.SourceQuery, st.Step.OrderNo, payout.ObsDeclined)
 	}
 	t.Fatal("asks for ever")
 }
@@ -88,7 +88,7 @@ func TestR5_Cancel(t *testing.T) {
 	fail(t, s, id)
 	parts, err := payout.Parse(id)
 	must(t, err)
-	cancel := payout.Command{Kind: payout.DecisionCancel, ApproveFrom: money.Max}
+	cancel := payout.DecisionRequest{Kind: payout.DecisionCancel, ApproveFrom: money.Max}
 	approval := proposed(t, s, id, cancel)
 	before, err := s.Balances(ctx, parts.PacketID)
 	must(t, err)
@@ -102,7 +102,7 @@ func TestR5_Cancel(t *testing.T) {
 	if got := dueKinds(t, s, id); !slices.Equal(got, []string{"decide"}) {
 		t.Errorf("outbox %v", got)
 	}
-	if st, err := s.CarryOut(ctx, id); err != nil || st.Step.Do != payout.ActionAsk {
+	if st, err := s.CarryOut(ctx, id); err != nil || st.Step.Do != payout.ActionQuery {
 		t.Errorf("%+v, %v: carried out before anything was asked", st, err)
 	}
 	if a, err := s.Decide(ctx, staff(t, s, "meanwhile", "h"), id, retryCommand, render); err != nil || string(a.Body) != "decision_pending" {
@@ -144,10 +144,10 @@ func TestR5_CancelOvertakenBySuccess(t *testing.T) {
 	s, c := newStore(t)
 	id := owing(t, s)
 	fail(t, s, id)
-	agreed(t, s, id, payout.Command{Kind: payout.DecisionCancel})
+	agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
 	c.pass(time.Second)
 	for range 2 {
-		settle(t, s, payout.SourceAsk, payout.OrderNo(id, 1), payout.ObsSucceeded)
+		settle(t, s, payout.SourceQuery, payout.OrderNo(id, 1), payout.ObsSucceeded)
 		c.pass(time.Second)
 	}
 	if got := statusOf(t, s, id); got != payout.StatusPaid {
@@ -167,7 +167,7 @@ func TestMarkPaid(t *testing.T) {
 	ctx := t.Context()
 	id := owing(t, s)
 	fail(t, s, id)
-	agreed(t, s, id, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "bank slip 4711"})
+	agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionMarkPaid, Evidence: "bank slip 4711"})
 	if got := statusOf(t, s, id); got != payout.StatusPaidOutside {
 		t.Fatalf("%s", got)
 	}
@@ -188,7 +188,7 @@ func TestMarkPaid(t *testing.T) {
 	}
 	for range 2 {
 		c.pass(time.Second)
-		settle(t, s, payout.SourceAsk, payout.OrderNo(id, 1), payout.ObsSucceeded)
+		settle(t, s, payout.SourceQuery, payout.OrderNo(id, 1), payout.ObsSucceeded)
 	}
 	b, err = s.Balances(ctx, d.PacketID)
 	must(t, err)
@@ -205,7 +205,7 @@ func TestMarkPaid(t *testing.T) {
 // they were or somebody rejects it.
 func TestApprovalOfWhatWasShown(t *testing.T) {
 	t.Parallel()
-	for _, c := range []payout.Command{{Kind: payout.DecisionCancel}, {Kind: payout.DecisionRetry},
+	for _, c := range []payout.DecisionRequest{{Kind: payout.DecisionCancel}, {Kind: payout.DecisionRetry},
 		{Kind: payout.DecisionMarkPaid, Evidence: "bank slip 4711"}} {
 		t.Run(string(c.Kind), func(t *testing.T) {
 			t.Parallel()
@@ -221,9 +221,9 @@ func TestApprovalOfWhatWasShown(t *testing.T) {
 					t.Errorf("%+v, want changed %t", list, changed)
 				}
 			}
-			settle(t, s, payout.SourceAsk, number, payout.ObsDeclined) // said again: as it was shown
+			settle(t, s, payout.SourceQuery, number, payout.ObsDeclined) // said again: as it was shown
 			listed(false)
-			settle(t, s, payout.SourceAsk, number, payout.ObsPending)
+			settle(t, s, payout.SourceQuery, number, payout.ObsPending)
 			listed(true)
 			before := query[string](t, s, "SELECT CONCAT(status, version, (SELECT COUNT(*) FROM audit)) FROM payments WHERE id = ?", id)
 			a, err := s.AnswerApproval(ctx, second(t, s, "blind"), approval, true, render)
@@ -249,7 +249,7 @@ func TestApprovalOfWhatWasShown(t *testing.T) {
 				return
 			}
 			for range 2 {
-				settle(t, s, payout.SourceAsk, number, payout.ObsDeclined)
+				settle(t, s, payout.SourceQuery, number, payout.ObsDeclined)
 			}
 			listed(false)
 			if a, err := s.AnswerApproval(ctx, second(t, s, "yes"), approval, true, render); err != nil || a.Status != 202 {
@@ -264,7 +264,7 @@ func TestApprovals(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 700, 7)
-	cancel := payout.Command{Kind: payout.DecisionCancel}
+	cancel := payout.DecisionRequest{Kind: payout.DecisionCancel}
 	approvals := make([]string, 7)
 	for i := range approvals {
 		claim(t, s, p, i, fmt.Sprint("u", i))
@@ -303,7 +303,7 @@ func TestApprovals(t *testing.T) {
 	t.Run("the state has moved", func(t *testing.T) {
 		id := payoutID(p, 2)
 		for range 2 {
-			settle(t, s, payout.SourceAsk, payout.OrderNo(id, 1), payout.ObsSucceeded)
+			settle(t, s, payout.SourceQuery, payout.OrderNo(id, 1), payout.ObsSucceeded)
 		}
 		a, err := s.AnswerApproval(ctx, second(t, s, "late"), approvals[2], true, render)
 		if err != nil || a.Status != 409 || string(a.Body) != "not_retryable paid" {
@@ -430,10 +430,10 @@ func TestPreviewDecision(t *testing.T) {
 		t.Errorf("pending: %v", err)
 	}
 	fail(t, s, id)
-	if v, err := s.PreviewDecision(ctx, id, retryCommand); err != nil || v.OrderNo != payout.OrderNo(id, 2) || v.Second {
+	if v, err := s.PreviewDecision(ctx, id, retryCommand); err != nil || v.OrderNo != payout.OrderNo(id, 2) || v.NeedsApproval {
 		t.Errorf("%+v, %v", v, err)
 	}
-	proposed(t, s, id, payout.Command{Kind: payout.DecisionCancel})
+	proposed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
 	if _, err := s.PreviewDecision(ctx, id, retryCommand); !errors.Is(err, payout.ErrDecisionPending) {
 		t.Errorf("while another one waits: %v", err)
 	}
@@ -447,7 +447,7 @@ func TestExpiredDecisionsWaitForNobody(t *testing.T) {
 	s, c := newStore(t)
 	id := owing(t, s)
 	fail(t, s, id)
-	proposed(t, s, id, payout.Command{Kind: payout.DecisionCancel})
+	proposed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
 	check := func(when string, want int64) {
 		t.Helper()
 		o, err := s.Overview(t.Context())

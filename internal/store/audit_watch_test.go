@@ -57,7 +57,7 @@ func TestR13_AuditOfRestoredBooks(t *testing.T) {
 	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
 	b, err := s.CompareBooks(t.Context(), 0)
 	must(t, err)
-	if b.State != payout.BooksRestored {
+	if b.State != payout.MySQLRestored {
 		t.Fatalf("%+v", b)
 	}
 	appended(t, s, 5)

@@ -46,21 +46,21 @@ type booksRow struct {
 func (booksRow) TableName() string { return "books" }
 
 // books is what the row says; without it nothing has beaten yet.
-func (r booksRow) books() payout.Books {
+func (r booksRow) books() payout.MySQLState {
 	if r.ID == 0 {
-		return payout.Books{State: payout.BooksNormal}
+		return payout.MySQLState{State: payout.MySQLNormal}
 	}
-	return payout.Books{Number: r.Number, State: payout.BooksState(r.State), BeatAt: r.BeatAt.UTC(), Known: r.Known,
+	return payout.MySQLState{Heartbeat: r.Number, State: payout.MySQLStatus(r.State), HeartbeatAt: r.BeatAt.UTC(), Known: r.Known,
 		RestoredAt: orZero(r.RestoredAt), RecoveredAt: orZero(r.RecoveredAt)}
 }
 
-func (tx tx) saveBooks(b payout.Books) error {
+func (tx tx) saveBooks(b payout.MySQLState) error {
 	return tx.Exec("UPDATE books SET number = ?, state = ?, beat_at = ?, known = ?, restored_at = ?, recovered_at = ? WHERE id = 1",
-		b.Number, string(b.State), b.BeatAt, b.Known, optTime(b.RestoredAt), optTime(b.RecoveredAt)).Error
+		b.Heartbeat, string(b.State), b.HeartbeatAt, b.Known, optTime(b.RestoredAt), optTime(b.RecoveredAt)).Error
 }
 
 // lockBooks reads the one row for a change of it, and makes it when it is not there.
-func (tx tx) lockBooks() (payout.Books, error) {
+func (tx tx) lockBooks() (payout.MySQLState, error) {
 	const lock = "SELECT * FROM books WHERE id = 1 FOR UPDATE"
 	var row booksRow
 	if err := tx.Raw(lock).Scan(&row).Error; err != nil || row.ID != 0 {
@@ -68,20 +68,20 @@ func (tx tx) lockBooks() (payout.Books, error) {
 	}
 	if err := tx.Exec("INSERT IGNORE INTO books (id, number, state, beat_at) VALUES (1, 0, 'normal', '2000-01-01 " +
 		"00:00:00')").Error; err != nil {
-		return payout.Books{}, err
+		return payout.MySQLState{}, err
 	}
 	err := tx.Raw(lock).Scan(&row).Error
 	return row.books(), err
 }
 
 // Books reads the state of the books and changes nothing. Errors: ErrUnavailable.
-func (s *Store) Books(ctx context.Context) (payout.Books, error) {
+func (s *Store) Books(ctx context.Context) (payout.MySQLState, error) {
 	var row booksRow
 	err := s.read(ctx).Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error
 	return row.books(), classify(err)
 }
 
-// BooksBelieved is nil while the books are normal. Errors: payout.ErrBooksRestored,
+// BooksBelieved is nil while the books are normal. Errors: payout.ErrMySQLRestored,
 // ErrUnavailable.
 func (s *Store) BooksBelieved(ctx context.Context) error {
 	// What time it is decides nothing here.
@@ -92,30 +92,30 @@ func (s *Store) BooksBelieved(ctx context.Context) error {
 // has kept, read before this call, and with what this process has seen. Books that
 // are older are restored from its commit on, for every process. Errors:
 // ErrUnavailable.
-func (s *Store) CompareBooks(ctx context.Context, known int64) (payout.Books, error) {
+func (s *Store) CompareBooks(ctx context.Context, known int64) (payout.MySQLState, error) {
 	return s.judgeBooks(ctx, known, false)
 }
 
 // BeatBooks does what CompareBooks does, and lets the number of normal books rise
 // by one.
-func (s *Store) BeatBooks(ctx context.Context, known int64) (payout.Books, error) {
+func (s *Store) BeatBooks(ctx context.Context, known int64) (payout.MySQLState, error) {
 	return s.judgeBooks(ctx, known, true)
 }
 
-func (s *Store) judgeBooks(ctx context.Context, known int64, rise bool) (payout.Books, error) {
-	var out payout.Books
+func (s *Store) judgeBooks(ctx context.Context, known int64, rise bool) (payout.MySQLState, error) {
+	var out payout.MySQLState
 	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		seen := max(known, s.sight.number.Load()) // before the row is read: the row was at least this
 		before, err := tx.lockBooks()
 		if err != nil {
 			return err
 		}
-		if out = before.Judge(seen, rise, tx.now); out == before {
+		if out = before.CheckRestored(seen, rise, tx.now); out == before {
 			return nil
 		}
-		if payout.Ahead(before.BeatAt, tx.now) && out.BeatAt != before.BeatAt {
+		if payout.TooFarAhead(before.HeartbeatAt, tx.now) && out.HeartbeatAt != before.HeartbeatAt {
 			slog.WarnContext(ctx, "MySQL's clock was set back; what it noted meanwhile counts as of now.",
-				slog.Duration("by", before.BeatAt.Sub(tx.now)))
+				slog.Duration("by", before.HeartbeatAt.Sub(tx.now)))
 			if err := tx.noteRepair(payout.ClockSetBack, "books"); err != nil {
 				return err
 			}
@@ -125,17 +125,17 @@ func (s *Store) judgeBooks(ctx context.Context, known int64, rise bool) (payout.
 	if err != nil {
 		return out, err
 	}
-	s.sight.raise(max(known, out.Number))
+	s.sight.raise(max(known, out.Heartbeat))
 	s.sight.awaited.Store(false)
 	return out, nil
 }
 
 // judgeRow judges a row that was read, with seen as the process knew it before.
-func (tx tx) judgeRow(row booksRow, seen int64) (payout.Books, error) {
+func (tx tx) judgeRow(row booksRow, seen int64) (payout.MySQLState, error) {
 	if tx.sight != nil && tx.sight.awaited.Load() {
-		return payout.Books{}, fmt.Errorf("%w: the books were not compared with Redis yet", ErrUnavailable)
+		return payout.MySQLState{}, fmt.Errorf("%w: the books were not compared with Redis yet", ErrUnavailable)
 	}
-	return row.books().Judge(seen, false, tx.now), nil
+	return row.books().CheckRestored(seen, false, tx.now), nil
 }
 
 func (tx tx) seen() int64 {
@@ -156,7 +156,7 @@ func (tx tx) believed(packetID string) error {
 	undecided, err := tx.undecided(row, packetID)
 	if err == nil && undecided {
 		err = fmt.Errorf("packet %s: its break of kind %s is open: %w: %w", packetID, payout.BreakRestored, payout.ErrUndecided,
-			payout.ErrBooksRestored)
+			payout.ErrMySQLRestored)
 	}
 	return err
 }
@@ -174,8 +174,8 @@ func (tx tx) normalBooks() (booksRow, error) {
 		return row, err
 	}
 	b, err := tx.judgeRow(row, seen)
-	if err == nil && b.State != payout.BooksNormal {
-		err = fmt.Errorf("books at %d, %d is known: %w", b.Number, b.Known, payout.ErrBooksRestored)
+	if err == nil && b.State != payout.MySQLNormal {
+		err = fmt.Errorf("books at %d, %d is known: %w", b.Heartbeat, b.Known, payout.ErrMySQLRestored)
 	}
 	return row, err
 }
@@ -217,13 +217,13 @@ func (r booksRow) adapter() payout.Adapter {
 // of refuses what another adapter would do.
 func (r booksRow) of(a payout.Adapter) error {
 	if own := r.adapter(); own != a && own != (payout.Adapter{}) {
-		return fmt.Errorf("this installation is of %s, not of %s: %w", own, a, payout.ErrOtherProvider)
+		return fmt.Errorf("this installation is of %s, not of %s: %w", own, a, payout.ErrWrongProvider)
 	}
 	return nil
 }
 
 // KeepAdapter keeps whose payments these are: the first start does. Errors:
-// payout.ErrOtherProvider when they are another's, ErrUnavailable.
+// payout.ErrWrongProvider when they are another's, ErrUnavailable.
 func (s *Store) KeepAdapter(ctx context.Context, a payout.Adapter) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if _, err := tx.lockBooks(); err != nil {
@@ -311,7 +311,7 @@ func (tx tx) holding(p payout.Payment, by payout.Adapter) (hold *payout.Hold, gu
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, guarded, err
 	}
-	if payout.Holds(attempts) {
+	if payout.MayStillMove(attempts) {
 		return &payout.Hold{By: "ledger", Role: "system", Reason: "the cancelled payout is under way again: its outcome is asked for first",
 			Since: tx.now}, guarded, nil
 	}

@@ -45,33 +45,33 @@ func TestR13_BooksBeat(t *testing.T) {
 	s, c, dsn, set := newBooks(t)
 	ctx := t.Context()
 	b, err := s.Books(ctx)
-	if err != nil || b.Number != 3 || b.State != payout.BooksNormal || b.BeatAt.IsZero() {
+	if err != nil || b.Heartbeat != 3 || b.State != payout.MySQLNormal || b.HeartbeatAt.IsZero() {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	c.pass(time.Minute)
 	if same, err := s.CompareBooks(ctx, 3); err != nil || same != b {
 		t.Errorf("comparing changes %+v to %+v, %v", b, same, err)
 	}
-	if b, err = s.BeatBooks(ctx, 3); err != nil || b.Number != 4 {
+	if b, err = s.BeatBooks(ctx, 3); err != nil || b.Heartbeat != 4 {
 		t.Errorf("%+v, %v", b, err)
 	}
 	// A restore that loses nothing that was seen is none.
 	set(4)
-	if b, err = another(t, s, dsn, Config{}).BeatBooks(ctx, 4); err != nil || b.Number != 5 || b.State != payout.BooksNormal {
+	if b, err = another(t, s, dsn, Config{}).BeatBooks(ctx, 4); err != nil || b.Heartbeat != 5 || b.State != payout.MySQLNormal {
 		t.Errorf("%+v, %v", b, err)
 	}
 	// What Redis remembers and these books do not: once told, known to every process.
 	set(2)
 	fresh := another(t, s, dsn, Config{})
 	must(t, fresh.BooksBelieved(ctx)) // Redis was not asked, and nobody has noticed
-	if b, err = fresh.CompareBooks(ctx, 5); err != nil || b.State != payout.BooksRestored || b.Number != 2 || b.Known != 5 ||
+	if b, err = fresh.CompareBooks(ctx, 5); err != nil || b.State != payout.MySQLRestored || b.Heartbeat != 2 || b.Known != 5 ||
 		b.RestoredAt.IsZero() {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	later := another(t, s, dsn, Config{})
-	wantErr(t, later.BooksBelieved(ctx), payout.ErrBooksRestored)
+	wantErr(t, later.BooksBelieved(ctx), payout.ErrMySQLRestored)
 	// Nothing rises, whatever Redis has lost since.
-	if b, err = later.BeatBooks(ctx, 0); err != nil || b.State != payout.BooksRestored || b.Number != 2 || b.Known != 5 {
+	if b, err = later.BeatBooks(ctx, 0); err != nil || b.State != payout.MySQLRestored || b.Heartbeat != 2 || b.Known != 5 {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
@@ -106,7 +106,7 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	decide := func(s *Store, key, id string, kind payout.DecisionKind) error {
 		w := w
 		w.Key = key
-		_, err := s.Decide(ctx, w, id, payout.Command{Kind: kind, ApproveFrom: 1 << 40}, decision)
+		_, err := s.Decide(ctx, w, id, payout.DecisionRequest{Kind: kind, ApproveFrom: 1 << 40}, decision)
 		return err
 	}
 	must(t, decide(s, "cancel", cancelled, payout.DecisionCancel))
@@ -123,17 +123,17 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	waits := query[string](t, s, "SELECT approval_id FROM decisions WHERE payment_id = ?", waiting)
 	// Every number of the cancelled one is asked about: nothing but the carrying out is left.
 	for range 2 {
-		settle(t, s, payout.SourceAsk, payout.OrderNo(cancelled, 1), payout.ObsDeclined)
+		settle(t, s, payout.SourceQuery, payout.OrderNo(cancelled, 1), payout.ObsDeclined)
 	}
-	held := func(b payout.Begun, err error) error {
-		if err == nil && b.Held != nil && b.Order == nil {
+	held := func(b payout.SendStart, err error) error {
+		if err == nil && b.Hold != nil && b.Order == nil {
 			err = errHeld
 		}
 		return err
 	}
 	return guarded{
 		"rebuild a lane": func(s *Store) error {
-			_, _, err := s.BeginRebuild(ctx, 0, "h", time.Minute, packet.LaneSeen{})
+			_, _, err := s.BeginRebuild(ctx, 0, "h", time.Minute, packet.LanePosition{})
 			return err
 		},
 		"end a rebuild": func(s *Store) error { // who finds the books normal finds that he has no lane
@@ -209,7 +209,7 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 		t.Helper()
 		before := sums()
 		for name, do := range cases {
-			if err := do(s); !errors.Is(err, payout.ErrBooksRestored) && !errors.Is(err, errHeld) {
+			if err := do(s); !errors.Is(err, payout.ErrMySQLRestored) && !errors.Is(err, errHeld) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -266,11 +266,11 @@ func TestR13_UndecidedPacketStays(t *testing.T) {
 		return tx.addBreak(p.ID, no, payout.Break{Kind: payout.BreakRestored, OrderNo: no, Detail: "whose is it"})
 	}))
 	claim(t, s, p, 0, "u")
-	if b, err := s.BeginSend(ctx, payoutID(p, 0), limits, encode); err != nil || b.Held == nil {
+	if b, err := s.BeginSend(ctx, payoutID(p, 0), limits, encode); err != nil || b.Hold == nil {
 		t.Errorf("%+v, %v", b, err)
 	}
 	_, err = s.CloseBooks(ctx, p.ID)
-	wantErr(t, err, payout.ErrBooksRestored)
+	wantErr(t, err, payout.ErrMySQLRestored)
 	_, err = s.CloseBooks(ctx, other.ID)
 	must(t, err)
 	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"})
@@ -317,12 +317,12 @@ func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
 	for _, id := range []string{payoutID(p, 0), payoutID(p, 1), refund} {
 		for range 2 {
 			b, err := s.BeginSend(ctx, id, limits, encode)
-			if err != nil || b.Order != nil || b.State.Status != payout.StatusUnknown || b.State.Step.Do != payout.ActionAsk {
+			if err != nil || b.Order != nil || b.State.Status != payout.StatusUnknown || b.State.Step.Do != payout.ActionQuery {
 				t.Fatalf("%s: %+v, %v", id, b, err)
 			}
 		}
 	}
-	o := observation(payout.SourceAsk, payout.OrderNo(refund, 1), payout.ObsSucceeded)
+	o := observation(payout.SourceQuery, payout.OrderNo(refund, 1), payout.ObsSucceeded)
 	o.Amount = 17
 	if st, err := s.Settle(ctx, o, o.OrderNo); err != nil || st.Status != payout.StatusUnknown {
 		t.Errorf("another amount: %+v, %v", st, err)
@@ -330,7 +330,7 @@ func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
 	if n := query[int](t, s, "SELECT COUNT(*) FROM breaks WHERE kind = 'mismatch' AND order_no = ?", o.OrderNo); n != 1 {
 		t.Errorf("%d breaks", n)
 	}
-	if st := settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 0), 1), payout.ObsSucceeded); st.Status != payout.StatusPaid {
+	if st := settle(t, s, payout.SourceQuery, payout.OrderNo(payoutID(p, 0), 1), payout.ObsSucceeded); st.Status != payout.StatusPaid {
 		t.Errorf("the same request: %+v", st)
 	}
 	if b, err := s.BeginClaim(ctx, claimOf(other, 0, "u"), provider, limits, encode); err != nil || b.Order == nil {
@@ -358,7 +358,7 @@ func TestR13_LeftChargeIsNotRejected(t *testing.T) {
 	must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
 	reject := func() error { return s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined"}) }
-	if err := reject(); !errors.Is(err, payout.ErrBooksRestored) || !strings.Contains(err.Error(), chargeID(p)) {
+	if err := reject(); !errors.Is(err, payout.ErrMySQLRestored) || !strings.Contains(err.Error(), chargeID(p)) {
 		t.Fatalf("%v", err)
 	}
 	_, err = s.sql.ExecContext(ctx, "UPDATE books SET restored_at = (SELECT MAX(last_seen) FROM breaks) + INTERVAL 1 SECOND WHERE id = 1")
@@ -380,7 +380,7 @@ func TestR13_NumberSentAgain(t *testing.T) {
 	id := payoutID(p, 0)
 	o := begin(t, s, id)
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsDeclined)
-	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusFailed {
+	if st := settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusFailed {
 		t.Fatalf("%+v", st)
 	}
 	again := func() (bool, error) {
@@ -393,14 +393,14 @@ func TestR13_NumberSentAgain(t *testing.T) {
 	for n, want := range []bool{true, false} {
 		put, err := again()
 		if st, serr := s.PaymentState(ctx, id); err != nil || put != want || serr != nil || st.Status != payout.StatusUnknown ||
-			st.Step.Do != payout.ActionAsk {
+			st.Step.Do != payout.ActionQuery {
 			t.Errorf("time %d: %v, %v; %+v, %v", n, put, err, st, serr)
 		}
 	}
 	if sends := query[int](t, s, "SELECT sends FROM attempts WHERE payment_id = ?", id); sends != 2 {
 		t.Errorf("%d sends", sends)
 	}
-	st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	st := settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	if n := query[int](t, s, "SELECT COUNT(*) FROM breaks"); st.Status != payout.StatusPaid || n != 0 {
 		t.Errorf("%+v, %d breaks", st, n)
 	}

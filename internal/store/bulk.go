@@ -19,9 +19,9 @@ const planned = 0
 // PlanBulk stores which payments a bulk decision is about, before the first of
 // them is decided: a repeat after a crash goes on with the same ones, also those
 // that no longer match the filter. It returns the stored plan, or, once
-// EndBulk was called, the first answer. Errors: access.ErrActorEnded, payout.ErrKeyReused,
+// EndBulk was called, the first answer. Errors: access.ErrActorKeyEnded, payout.ErrKeyReused,
 // payout.ErrInProgress for 10 s after the plan was made,
-// payout.ErrBooksRestored, ErrUnavailable.
+// payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string) ([]string, payout.StaffAnswer, error) {
 	var plan []string
 	var out payout.StaffAnswer
@@ -98,7 +98,7 @@ func (s *Store) endPlanned(
 // Errors: ErrNotFound, payout.ErrNotRetryable, payout.ErrDecisionPending,
 // payout.ErrUndecided while its packet, or the refund of its cancel, is left to a
 // person, ErrUnavailable.
-func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Command) (payout.Preview, error) {
+func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.DecisionRequest) (payout.Preview, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return payout.Preview{}, err
@@ -108,7 +108,7 @@ func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Command
 	if err != nil {
 		return payout.Preview{}, classify(err)
 	}
-	v, err := payout.PreviewOf(row.payment(), attempts, c, t.now)
+	v, err := payout.PreviewDecision(row.payment(), attempts, c, t.now)
 	if err != nil {
 		return v, err
 	}

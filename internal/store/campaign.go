@@ -147,7 +147,7 @@ func (s *Store) Campaign(ctx context.Context, id string) (campaign.Campaign, err
 
 // Campaigns lists those of an app after a place, newest first; app "": of all; status "":
 // of any. Errors: ErrUnavailable.
-func (s *Store) Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Place, limit int) ([]campaign.Campaign,
+func (s *Store) Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Cursor, limit int) ([]campaign.Campaign,
 	error) {
 	index := "campaigns_created"
 	switch {
@@ -253,7 +253,7 @@ func (tx tx) resumed(c campaign.Campaign, to campaign.Status) (day payout.Day, o
 		string(day)).Scan(&decided).Error; err != nil || decided == 0 {
 		return day, opens, err
 	}
-	return c.After(day)
+	return c.DayAfter(day)
 }
 
 // campaign reads a campaign for a change of it.

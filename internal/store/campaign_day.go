@@ -52,7 +52,7 @@ func (s *Store) DaysInTheMaking(ctx context.Context, id string, limit int) ([]ca
 // ReserveDay reserves the next day of a campaign, if it is active and its packet is due,
 // and goes on to the day after it; after the last one the campaign ends. From here on the
 // packet of that day is made, whoever pauses or ends the campaign, and no day waits for
-// it. ok is false when nothing is due. Errors: ErrNotFound; payout.ErrBooksRestored;
+// it. ok is false when nothing is due. Errors: ErrNotFound; payout.ErrMySQLRestored;
 // ErrUnavailable.
 func (s *Store) ReserveDay(ctx context.Context, id string) (d campaign.Day, ok bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
@@ -61,7 +61,7 @@ func (s *Store) ReserveDay(ctx context.Context, id string) (d campaign.Day, ok b
 			return err
 		}
 		c, err := tx.campaign(id)
-		if err != nil || c.Status != campaign.StatusActive || tx.now.Before(c.NextOpens.Add(-campaign.Lead-campaign.Early)) {
+		if err != nil || c.Status != campaign.StatusActive || tx.now.Before(c.NextOpens.Add(-campaign.CreateAhead-campaign.ClockSkew)) {
 			return err
 		}
 		d = campaign.Day{Day: c.NextDay, Status: campaign.DayMaking, PacketID: c.PacketID(c.NextDay), OpensAt: c.NextOpens, DecidedAt: tx.now}
@@ -70,7 +70,7 @@ func (s *Store) ReserveDay(ctx context.Context, id string) (d campaign.Day, ok b
 			id, string(d.Day), d.PacketID, d.OpensAt.UTC(), tx.now).Error; err != nil {
 			return err
 		}
-		day, opens, err := c.After(d.Day)
+		day, opens, err := c.DayAfter(d.Day)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (s *Store) ReserveDay(ctx context.Context, id string) (d campaign.Day, ok b
 // DecideDay notes what became of a day that was reserved. That its packet was made wins
 // over that it was missed, also later; books that were restored, which may have forgotten
 // a packet, say of no day that it was missed. Repeatable. Errors: ErrMoved when the day
-// was not reserved; payout.ErrBooksRestored; ErrUnavailable.
+// was not reserved; payout.ErrMySQLRestored; ErrUnavailable.
 func (s *Store) DecideDay(ctx context.Context, id string, day payout.Day, status campaign.DayStatus) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if status == campaign.DayMissed {

@@ -111,7 +111,7 @@ func TestReserveDay(t *testing.T) {
 	c, _, err := s.CreateCampaign(t.Context(), c)
 	must(t, err)
 	nothingDue(t, s, c)
-	clock.pass(50*time.Minute - campaign.Early - time.Second)
+	clock.pass(50*time.Minute - campaign.ClockSkew - time.Second)
 	nothingDue(t, s, c)
 	clock.pass(time.Second) // whoever looks on time may be ahead of MySQL by that much
 	found := make([]bool, 8)
@@ -215,13 +215,13 @@ func TestDecideDay(t *testing.T) {
 	clock.pass(24 * time.Hour)
 	first = reserved(t, s, c)
 	made(s.CompareBooks(t.Context(), 1000))(t) // more is known than these books hold
-	wantErr(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMissed), payout.ErrBooksRestored)
+	wantErr(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMissed), payout.ErrMySQLRestored)
 	status(campaign.DayMaking)
 	must(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMade))
 	status(campaign.DayMade)
 	clock.pass(24 * time.Hour)
 	_, _, err = s.ReserveDay(t.Context(), c.ID)
-	wantErr(t, err, payout.ErrBooksRestored)
+	wantErr(t, err, payout.ErrMySQLRestored)
 }
 
 // TestSetCampaign: a pause leaves days out, and what was made before one is not made again.
@@ -318,7 +318,7 @@ func TestCampaignsAreLookedAfter(t *testing.T) {
 	if got := ids(s.LateCampaigns(t.Context(), "", 5)); got != "" {
 		t.Errorf("late an hour before: %s", got)
 	}
-	clock.pass(50*time.Minute + campaign.Late)
+	clock.pass(50*time.Minute + campaign.OverdueAfter)
 	if got := ids(s.LateCampaigns(t.Context(), "", 5)); got != a.ID {
 		t.Errorf("late: %s, want %s", got, a.ID)
 	}
@@ -337,11 +337,11 @@ func TestCampaignsAreLookedAfter(t *testing.T) {
 	if got := ids(s.UnsyncedCampaigns(t.Context(), "", 5)); got != low+" "+high {
 		t.Errorf("unsynced: %s", got)
 	}
-	if got := ids(s.Campaigns(t.Context(), "app", "", packet.Place{}, 5)) +
-		ids(s.Campaigns(t.Context(), "another", campaign.StatusEnded, packet.Place{}, 5)); got != a.ID {
+	if got := ids(s.Campaigns(t.Context(), "app", "", packet.Cursor{}, 5)) +
+		ids(s.Campaigns(t.Context(), "another", campaign.StatusEnded, packet.Cursor{}, 5)); got != a.ID {
 		t.Errorf("lists: %s", got)
 	}
-	if got := ids(s.Campaigns(t.Context(), "app", "", packet.Place{At: a.CreatedAt, ID: a.ID}, 5)); got != "" {
+	if got := ids(s.Campaigns(t.Context(), "app", "", packet.Cursor{At: a.CreatedAt, ID: a.ID}, 5)); got != "" {
 		t.Errorf("behind the only one: %s", got)
 	}
 }
@@ -375,7 +375,7 @@ func TestVitalsOfCampaigns(t *testing.T) {
 	clock.pass(55 * time.Minute)
 	late := func() {
 		t.Helper()
-		if v := vitals(); v.Campaigns.Waiting != 1 || !v.Campaigns.Oldest.Equal(c.NextOpens.Add(-campaign.Lead)) {
+		if v := vitals(); v.Campaigns.Waiting != 1 || !v.Campaigns.Oldest.Equal(c.NextOpens.Add(-campaign.CreateAhead)) {
 			t.Errorf("late: %+v", v)
 		}
 	}
@@ -414,7 +414,7 @@ func TestVitalsOfCampaigns(t *testing.T) {
 	recorded(t, s, p)
 	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayMade))
 	lapsed(t, s, chargeID(p))
-	must(t, s.RejectPacket(t.Context(), p.ID, packet.Failure{Code: payout.FailureLapsed}))
+	must(t, s.RejectPacket(t.Context(), p.ID, packet.Failure{Code: payout.FailureExpiredBeforeCharge}))
 	wantLost("missed 0 declined 0 unopened 2 ")
 }
 

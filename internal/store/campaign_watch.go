@@ -38,7 +38,7 @@ func (s *Store) LateCampaigns(ctx context.Context, after string, limit int) ([]c
 // lateOpening is when packets open that should have been made campaign.Late ago.
 func (s *Store) lateOpening(ctx context.Context) (time.Time, error) {
 	now, err := s.Clock(ctx)
-	return now.Add(campaign.Lead - campaign.Late), err
+	return now.Add(campaign.CreateAhead - campaign.OverdueAfter), err
 }
 
 func (s *Store) someCampaigns(ctx context.Context, from string, args ...any) ([]campaign.Campaign, error) {
@@ -72,18 +72,18 @@ func (r *HealthReader) campaigns(ctx context.Context, v *observe.HealthSnapshot)
 		return err
 	}
 	if v.Campaigns = late.backlog(); late.N > 0 {
-		v.Campaigns.Oldest = v.Campaigns.Oldest.Add(-campaign.Lead)
+		v.Campaigns.Oldest = v.Campaigns.Oldest.Add(-campaign.CreateAhead)
 	}
 	// Unopened is what was over before its sender was charged, too. A packet that was charged, and not
 	// open before it expired, is closed as long as it may live after its day was decided.
 	var lost []backlogRow
-	told := opens.Add(campaign.Late - campaign.Lead - lostSpan)
+	told := opens.Add(campaign.OverdueAfter - campaign.CreateAhead - lostSpan)
 	err = r.store.read(ctx).Raw(`SELECT IF(p.id IS NULL, 'missed', IF(p.status = 'rejected' AND p.failure_code <> ?, 'declined',
 		'unopened')) AS kind, COUNT(*) AS n, MIN(d.decided_at) AS oldest
 		FROM campaign_days d LEFT JOIN packets p ON p.id = d.packet_id
 		WHERE d.decided_at >= ? AND (p.id IS NULL AND d.status = 'missed' AND d.decided_at >= ?
 			OR p.status = 'rejected' AND p.updated_at >= ? OR p.close_reason = ? AND (p.closed_at IS NULL OR p.closed_at >= ?)) GROUP BY kind`,
-		payout.FailureLapsed, told.Add(-packet.MaxLife), told, told, string(packet.CloseUnopened), told).Scan(&lost).Error
+		payout.FailureExpiredBeforeCharge, told.Add(-packet.MaxLife), told, told, string(packet.CloseUnopened), told).Scan(&lost).Error
 	for _, reason := range []string{"missed", "declined", "unopened"} {
 		day := observe.KindBacklog{Kind: reason}
 		for _, row := range lost {

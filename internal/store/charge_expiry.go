@@ -61,7 +61,7 @@ func (tx tx) expiredUnsent(p payout.Payment) (bool, error) {
 		!of.CreatedAt.After(*of.RestoredAt) {
 		return false, err
 	}
-	if err := tx.mayReject(p.PacketID); !errors.Is(err, payout.ErrBooksRestored) {
+	if err := tx.mayReject(p.PacketID); !errors.Is(err, payout.ErrMySQLRestored) {
 		return err == nil, err
 	}
 	return false, nil

@@ -35,19 +35,19 @@ func TestR2_UnsentChargeLapses(t *testing.T) {
 		must(t, err)
 	}
 	st := lapsed(t, s, id)
-	if st.Status != payout.StatusFailed || st.Step.Do != payout.ActionEnd || st.Failure == nil || st.Failure.Code != payout.FailureLapsed {
+	if st.Status != payout.StatusFailed || st.Step.Do != payout.ActionEnd || st.Failure == nil || st.Failure.Code != payout.FailureExpiredBeforeCharge {
 		t.Fatalf("expired: %+v", st)
 	}
 	if b, err := s.BeginSend(t.Context(), id, limits, encode); err != nil || b.Order != nil || b.State.Status != payout.StatusFailed {
 		t.Errorf("sent all the same: %+v, %v", b, err)
 	}
 	if n := query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND source = 'ledger' AND code = ?", id,
-		payout.FailureLapsed); n != 1 {
+		payout.FailureExpiredBeforeCharge); n != 1 {
 		t.Errorf("%d entries of the timeline", n)
 	}
 	must(t, s.RejectPacket(t.Context(), p.ID, packet.Failure{Code: st.Failure.Code, Message: st.Failure.Message}))
 	rec, err := s.Packet(t.Context(), p.ID)
-	if must(t, err); rec.Stored != packet.StatusRejected || rec.Failure == nil || rec.Failure.Code != payout.FailureLapsed {
+	if must(t, err); rec.Stored != packet.StatusRejected || rec.Failure == nil || rec.Failure.Code != payout.FailureExpiredBeforeCharge {
 		t.Errorf("%s, %+v", rec.Stored, rec.Failure)
 	}
 	if n := query[int](t, s, "SELECT (SELECT COUNT(*) FROM attempts) + (SELECT COUNT(*) FROM transfers)"); n != 0 {

@@ -14,7 +14,7 @@ import (
 // The packet is locked after its charge here, and before it everywhere else: who meets the
 // other in a deadlock begins again, and this happens hardly ever.
 func (tx tx) giveBack(was paymentRow, now payout.Payment) error {
-	if !payout.LateCharge(payout.Status(was.Status), now) {
+	if !payout.ChargeSucceededLate(payout.Status(was.Status), now) {
 		return nil
 	}
 	row, err := tx.lockPacket(was.PacketID)

@@ -21,8 +21,8 @@ func TestLateChargeGoesBack(t *testing.T) {
 	must(t, s.RejectPacket(ctx, p.ID, refused))
 	late := func() payout.Status {
 		t.Helper()
-		settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded) // refused, then paid: believed when said twice
-		return settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded).Status
+		settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded) // refused, then paid: believed when said twice
+		return settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded).Status
 	}
 	if got := late(); got != payout.StatusPaid {
 		t.Fatalf("the charge is %s", got)
@@ -67,8 +67,8 @@ func TestLateChargeOfAPacketThatWaits(t *testing.T) {
 	ctx := t.Context()
 	p := recorded(t, s, samplePacket(100, 1))
 	o := fail(t, s, payout.ID(payout.KindCharge, p.ID, 0))
-	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
-	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	if err := s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined", Message: "y"}); err == nil {
 		t.Error("rejected, though it was charged")
 	}
@@ -86,12 +86,12 @@ func TestLateChargeRefundedOutside(t *testing.T) {
 	p := recorded(t, s, samplePacket(100, 1))
 	o := fail(t, s, chargeID(p))
 	must(t, s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined", Message: "y"}))
-	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
-	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	refused := fail(t, s, refundID(p))
-	agreed(t, s, refundID(p), payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "bank slip 4711"})
+	agreed(t, s, refundID(p), payout.DecisionRequest{Kind: payout.DecisionMarkPaid, Evidence: "bank slip 4711"})
 	c.pass(time.Second)
-	settle(t, s, payout.SourceAsk, refused.OrderNo, payout.ObsDeclined) // asked once more
+	settle(t, s, payout.SourceQuery, refused.OrderNo, payout.ObsDeclined) // asked once more
 	_, err := s.FinishPacket(ctx, p.ID, nil)
 	must(t, err)
 	c.pass(time.Minute)

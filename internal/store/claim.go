@@ -18,7 +18,7 @@ import (
 // On books that were restored nothing is booked: with whom its share was, or that it was
 // refunded, is for their recovery to find out first (rule R13).
 // Errors: ErrNotFound (no such packet or share), ErrBooksClosed, ErrConflict
-// (share taken by another, or another amount: rule R10), payout.ErrBooksRestored,
+// (share taken by another, or another amount: rule R10), payout.ErrMySQLRestored,
 // ErrUnavailable.
 func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error) {
 	return s.recordClaim(ctx, c, provider, tx.trusted)
@@ -56,18 +56,18 @@ func (s *Store) recordClaim(ctx context.Context, c packet.Claim, provider string
 // before is left as it is: Order is nil then, and State says how far it has come.
 // While the provider is held, or the books were restored, nothing is booked either:
 // Held is all it returns.
-// Errors: as RecordClaim, ErrLate (see Late; nothing is booked), payout.ErrOtherProvider, and what encode returns.
+// Errors: as RecordClaim, ErrStaleClaim (see Late; nothing is booked), payout.ErrWrongProvider, and what encode returns.
 func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits,
-	encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
-	var out payout.Begun
+	encode func(payout.Instruction) ([]byte, error)) (payout.SendStart, error) {
+	var out payout.SendStart
 	err := s.inTx(ctx, failpoint.ClaimBegin, func(tx tx) error {
-		out = payout.Begun{}
+		out = payout.SendStart{}
 		hold, guarded, err := tx.sending(limits.Adapter, c.PacketID)
 		switch {
 		case err != nil:
 			return err
 		case hold != nil:
-			out.Held = hold
+			out.Hold = hold
 			return nil
 		}
 		p, late, err := tx.claimShare(c, provider, s.lanes)
@@ -78,9 +78,9 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 			out.State, err = tx.stateOf(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
 			return err
 		case late: // the share is not taken: this transaction is not committed
-			return fmt.Errorf("claim of packet %s: %w", c.PacketID, packet.ErrLate)
+			return fmt.Errorf("claim of packet %s: %w", c.PacketID, packet.ErrStaleClaim)
 		}
-		if err := limits.Adapter.Take(p); err != nil {
+		if err := limits.Adapter.Assign(p); err != nil {
 			return err
 		}
 		first, err := newAttempt(*p, 1, encode)
@@ -94,7 +94,7 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 			}
 			return err
 		}
-		if err := payout.NoteSend(p, &first, limits, tx.now); err != nil {
+		if err := payout.RecordSend(p, &first, limits, tx.now); err != nil {
 			return err
 		}
 		if err := tx.bookClaim(*p); err != nil {
@@ -209,7 +209,7 @@ func (tx tx) bookClaim(p payout.Payment) error {
 	if err := tx.insertPayment(p); err != nil {
 		return err
 	}
-	return tx.post(p.PacketID, payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
+	return tx.post(p.PacketID, payout.NewTransfer(payout.PostClaim, p.ID, p.Amount))
 }
 
 // claimError names the unique key that keeps a user from a second share.

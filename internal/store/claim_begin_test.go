@@ -10,7 +10,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-func beginClaim(t testing.TB, s *Store, c packet.Claim) payout.Begun {
+func beginClaim(t testing.TB, s *Store, c packet.Claim) payout.SendStart {
 	t.Helper()
 	b, err := s.BeginClaim(t.Context(), c, provider, limits, encode)
 	must(t, err)
@@ -27,7 +27,7 @@ func TestR3_BeginClaim(t *testing.T) {
 	claim(t, s, p, 0, "u0")
 	slow := begin(t, s, payoutID(p, 0))
 	b := beginClaim(t, s, claimOf(p, 1, "u1"))
-	if b.Order == nil || b.Held != nil || b.State.Status != payout.StatusSending || b.State.Step.Do != payout.ActionAsk ||
+	if b.Order == nil || b.Hold != nil || b.State.Status != payout.StatusSending || b.State.Step.Do != payout.ActionQuery ||
 		b.State.Step.OrderNo != b.Order.OrderNo {
 		t.Fatalf("%+v", b)
 	}
@@ -61,7 +61,7 @@ func TestR3_BeginClaim(t *testing.T) {
 			t.Errorf("the regular step: %+v, %v", st, err)
 		}
 		if next, err := s.BeginSend(ctx, payoutID(p, 1), limits, encode); err != nil || next.Order != nil ||
-			next.State.Step.Do != payout.ActionAsk {
+			next.State.Step.Do != payout.ActionQuery {
 			t.Errorf("a noted send is sent again: %+v, %v", next, err)
 		}
 		settle(t, s, payout.SourceSend, b.Order.OrderNo, payout.ObsSucceeded)
@@ -135,7 +135,7 @@ func TestBeginClaimRefuses(t *testing.T) {
 		t.Errorf("no request can be made: %v", err)
 	}
 	setHold(t, s, "ops", "k1", "stop", true)
-	if b := beginClaim(t, s, claimOf(p, 0, "u2")); b.Held == nil || b.Held.By != "ops" || b.Order != nil {
+	if b := beginClaim(t, s, claimOf(p, 0, "u2")); b.Hold == nil || b.Hold.By != "ops" || b.Order != nil {
 		t.Errorf("while held: %+v", b)
 	}
 	setHold(t, s, "ops", "k2", "go", false)
@@ -147,7 +147,7 @@ func TestBeginClaimRefuses(t *testing.T) {
 	_, err = s.CloseBooks(ctx, p.ID)
 	must(t, err)
 	refused("books closed", claimOf(p, 2, "u3"), ErrBooksClosed)
-	if b := beginClaim(t, s, claimOf(p, 1, "u1")); b.Order != nil || b.State.Step.Do != payout.ActionAsk {
+	if b := beginClaim(t, s, claimOf(p, 1, "u1")); b.Order != nil || b.State.Step.Do != payout.ActionQuery {
 		t.Errorf("a repeat of what was booked in time: %+v", b)
 	}
 }

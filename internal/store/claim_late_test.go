@@ -50,7 +50,7 @@ func TestR9_LateClaims(t *testing.T) {
 			t.Errorf("%s: late %t, %v", c.name, late, err)
 		}
 		_, err := s.BeginClaim(ctx, won, provider, limits, encode)
-		if errors.Is(err, packet.ErrLate) != c.late || err != nil && !c.late {
+		if errors.Is(err, packet.ErrStaleClaim) != c.late || err != nil && !c.late {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if have, err := s.Recorded(ctx, p.ID, []string{won.UserID}); err != nil || have[won.UserID] == c.late {

@@ -221,8 +221,8 @@ func TestShareConflictIsKept(t *testing.T) {
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100})
 }
 
-func claimed(c packet.Claim) payout.Claimed {
-	return payout.Claimed{PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex}
+func claimed(c packet.Claim) payout.ClaimRef {
+	return payout.ClaimRef{PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex}
 }
 
 func TestPayoutProgress(t *testing.T) {
@@ -233,9 +233,9 @@ func TestPayoutProgress(t *testing.T) {
 	// v was promised the share that u has: he has a payout of his own (rule R10).
 	u, v, nobody := claimed(claimOf(p, 0, "u")), claimed(claimOf(p, 0, "v")), claimed(claimOf(p, 1, "x"))
 	promise := notBooked(t, s, claimOf(p, 0, "v")).PaymentID
-	got, err := s.PayoutProgress(t.Context(), []payout.Claimed{v, u, nobody})
-	if err != nil || len(got) != 2 || got[u] != (payout.Progress{ID: payoutID(p, 0), Status: payout.StatusPending}) ||
-		got[v] != (payout.Progress{ID: promise, Status: payout.StatusFailed}) {
+	got, err := s.PayoutProgress(t.Context(), []payout.ClaimRef{v, u, nobody})
+	if err != nil || len(got) != 2 || got[u] != (payout.PayoutProgress{ID: payoutID(p, 0), Status: payout.StatusPending}) ||
+		got[v] != (payout.PayoutProgress{ID: promise, Status: payout.StatusFailed}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	if got, err := s.PayoutProgress(t.Context(), nil); err != nil || len(got) != 0 {

@@ -12,18 +12,18 @@ import (
 // final one is read as it was written down; of others the closing balances are added
 // up from the last sums that are kept. Errors: ErrNotFound when the day begins in the
 // future or ends before the first posting, ErrUnavailable.
-func (s *Store) DayClose(ctx context.Context, provider string, day payout.Day, zone *time.Location) (payout.Close, error) {
+func (s *Store) DayClose(ctx context.Context, provider string, day payout.Day, zone *time.Location) (payout.DayClose, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
-		return payout.Close{}, err
+		return payout.DayClose{}, err
 	}
 	return s.readClose(ctx, provider, day, zone, now)
 }
 
-func (s *Store) readClose(ctx context.Context, provider string, day payout.Day, zone *time.Location, now time.Time) (payout.Close, error) {
+func (s *Store) readClose(ctx context.Context, provider string, day payout.Day, zone *time.Location, now time.Time) (payout.DayClose, error) {
 	row, err := s.tieOf(ctx, day, zone)
 	if err != nil {
-		return payout.Close{}, err
+		return payout.DayClose{}, err
 	}
 	if row.FinalAt != nil && now.Before(row.ClosedTo) {
 		now = row.ClosedTo // it was over for whoever wrote it down, and stays so whatever a clock does
@@ -36,8 +36,8 @@ func (s *Store) readClose(ctx context.Context, provider string, day payout.Day, 
 }
 
 // closeOf reads the balances of a day.
-func (s *Store) closeOf(ctx context.Context, day payout.Day, zone *time.Location, now time.Time) (payout.Close, error) {
-	c := payout.Close{Day: day}
+func (s *Store) closeOf(ctx context.Context, day payout.Day, zone *time.Location, now time.Time) (payout.DayClose, error) {
+	c := payout.DayClose{Day: day}
 	c.From, c.To = day.Span(zone)
 	if c.At = c.To; now.Before(c.To) {
 		c.At = now
@@ -57,26 +57,26 @@ func (s *Store) closeOf(ctx context.Context, day payout.Day, zone *time.Location
 }
 
 // wait fills in the tie, and what the close waits for.
-func (s *Store) wait(ctx context.Context, c *payout.Close, provider string, row tieRow) error {
-	c.Tie = row.tie
+func (s *Store) wait(ctx context.Context, c *payout.DayClose, provider string, row tieRow) error {
+	c.Match = row.tie
 	if row.FinalAt != nil {
 		c.FinalAt = row.FinalAt.UTC()
 		return nil
 	}
 	switch {
 	case c.At.Before(c.To):
-		c.Pending = []payout.Pending{payout.PendingDay}
+		c.Blockers = []payout.CloseBlocker{payout.BlockedByDay}
 		return nil
 	case row.ClosedTo.IsZero():
-		c.Pending = []payout.Pending{payout.PendingSums}
+		c.Blockers = []payout.CloseBlocker{payout.BlockedBySums}
 	}
 	r, err := s.readDay(ctx, provider, c.Day)
 	if err != nil {
 		return err
 	}
-	c.Pending = append(c.Pending, c.Waits(r.ID == "" || r.Provisional)...)
-	if c.Tie != nil && c.Tie.ReconciliationID != r.ID {
-		c.Pending = append(c.Pending, payout.PendingTie)
+	c.Blockers = append(c.Blockers, c.FindBlockers(r.ID == "" || r.Provisional)...)
+	if c.Match != nil && c.Match.ReconciliationID != r.ID {
+		c.Blockers = append(c.Blockers, payout.BlockedByMatch)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (s *Store) wait(ctx context.Context, c *payout.Close, provider string, row 
 // DayCloses lists the days of the ledger, newest first: from the day before another one,
 // or from today, back to that of the first posting. Of each the tie is left out.
 // Errors: ErrUnavailable.
-func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]payout.Close, error) {
+func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]payout.DayClose, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return nil, err
@@ -97,14 +97,14 @@ func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Locat
 	if err != nil || first.IsZero() {
 		return nil, err
 	}
-	var out []payout.Close
+	var out []payout.DayClose
 	for last := payout.DayOf(first, zone); day >= last && len(out) < limit; day = day.Add(-1) {
 		c, err := s.readClose(ctx, provider, day, zone, now)
 		if err != nil {
 			return nil, err
 		}
-		if c.Tie != nil {
-			c.Tie.Differences = nil
+		if c.Match != nil {
+			c.Match.Differences = nil
 		}
 		out = append(out, c)
 	}
@@ -113,14 +113,14 @@ func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Locat
 
 // LedgerBalances adds up the ledger at a moment; the zero time, or one in the future,
 // means now. Errors: ErrUnavailable.
-func (s *Store) LedgerBalances(ctx context.Context, at time.Time) (payout.Standing, error) {
+func (s *Store) LedgerBalances(ctx context.Context, at time.Time) (payout.LedgerSnapshot, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
-		return payout.Standing{}, err
+		return payout.LedgerSnapshot{}, err
 	}
 	if at.IsZero() || at.After(now) {
 		at = now
 	}
 	totals, err := s.LedgerAt(ctx, at)
-	return payout.Standing{At: at.UTC(), Settled: !at.After(now.Add(-payout.LedgerSettled)), Totals: totals}, err
+	return payout.LedgerSnapshot{At: at.UTC(), Settled: !at.After(now.Add(-payout.LedgerSettled)), Totals: totals}, err
 }

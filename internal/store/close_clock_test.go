@@ -30,8 +30,8 @@ func TestCloseAfterTheClockWasSetBack(t *testing.T) {
 	x.closing()
 	x.reconcile(day)
 	x.closing()
-	if c := x.close(day); len(c.Pending) > 0 || c.FinalAt.IsZero() {
-		t.Errorf("the day waits for %v", c.Pending)
+	if c := x.close(day); len(c.Blockers) > 0 || c.FinalAt.IsZero() {
+		t.Errorf("the day waits for %v", c.Blockers)
 	}
 	all, err := x.s.LedgerBalances(t.Context(), time.Time{})
 	must(t, err)
@@ -57,7 +57,7 @@ func TestFinalDayOutlivesAClockSetBack(t *testing.T) {
 	x.closing()
 	before := x.close(first)
 	if before.FinalAt.IsZero() {
-		t.Fatalf("the day waits for %v", before.Pending)
+		t.Fatalf("the day waits for %v", before.Blockers)
 	}
 	x.c.pass(-time.Hour)
 	x.closing()

@@ -96,7 +96,7 @@ func (s *Store) sumBetween(ctx context.Context, from, to time.Time) (payout.Tota
 			return out, classify(err)
 		}
 		for _, r := range rows {
-			key := payout.TotalKey{App: r.App, Kind: payout.PostingKind(r.Kind), Payment: payout.Kind(r.Payment[0])}
+			key := payout.TotalsKey{App: r.App, Kind: payout.TransferKind(r.Kind), Payment: payout.Kind(r.Payment[0])}
 			out[key] = out[key].Plus(payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)})
 		}
 		from = end

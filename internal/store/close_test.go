@@ -41,7 +41,7 @@ func (x *statement) closing() {
 	must(x.t, err)
 }
 
-func (x *statement) close(day payout.Day) payout.Close {
+func (x *statement) close(day payout.Day) payout.DayClose {
 	x.t.Helper()
 	c, err := x.s.DayClose(x.t.Context(), provider, day, time.UTC)
 	must(x.t, err)
@@ -67,9 +67,9 @@ func (x *statement) packet(app string, total money.Fen, shares int) packet.Packe
 
 func sums(pairs ...int64) payout.Sum { return payout.Sum{Count: pairs[0], Amount: money.Fen(pairs[1])} }
 
-func wantKinds(t *testing.T, what string, got map[payout.PostingKind]payout.Sum, want map[payout.PostingKind]payout.Sum) {
+func wantKinds(t *testing.T, what string, got map[payout.TransferKind]payout.Sum, want map[payout.TransferKind]payout.Sum) {
 	t.Helper()
-	for _, kind := range payout.PostingKinds {
+	for _, kind := range payout.TransferKinds {
 		if got[kind] != want[kind] {
 			t.Errorf("%s: %s %+v, want %+v", what, kind, got[kind], want[kind])
 		}
@@ -123,7 +123,7 @@ func twoDays(t *testing.T) (x *statement, first payout.Day, late payout.Order) {
 	settle(t, x.s, payout.SourceSend, late.OrderNo, payout.ObsSucceeded)
 	x.paid(flight, 250, "u2")
 	decide(t, x.s, payoutID(p, 1))
-	settle(t, x.s, payout.SourceAsk, payout.OrderNo(payoutID(p, 1), 1), payout.ObsDeclined)
+	settle(t, x.s, payout.SourceQuery, payout.OrderNo(payoutID(p, 1), 1), payout.ObsDeclined)
 	x.moves(payoutID(p, 1), "u1", 250)
 	return x, first, late
 }
@@ -137,20 +137,20 @@ func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
 	second := first.Add(1)
 	x.c.pass(2 * payout.LedgerSettled)
 	x.closing()
-	if c := x.close(first); !slices.Equal(c.Pending, []payout.Pending{payout.PendingStatement}) || c.Tie != nil || c.Checked() != nil {
-		t.Errorf("nothing was read: %v, %+v", c.Pending, c.Tie)
+	if c := x.close(first); !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByStatement}) || c.Match != nil || c.Checked() != nil {
+		t.Errorf("nothing was read: %v, %+v", c.Blockers, c.Match)
 	}
 	x.reconcile(first)
-	if c := x.close(first); !slices.Equal(c.Pending, []payout.Pending{payout.PendingTie}) {
-		t.Errorf("read, and not tied: %v", c.Pending)
+	if c := x.close(first); !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByMatch}) {
+		t.Errorf("read, and not tied: %v", c.Blockers)
 	}
 	x.closing()
 	c := x.close(first)
-	if len(c.Pending) != 0 || c.FinalAt.IsZero() || c.Checked() == nil || !*c.Checked() || c.Tie == nil || !c.Tie.Ties() {
-		t.Fatalf("pending %v, %+v", c.Pending, c.Tie)
+	if len(c.Blockers) != 0 || c.FinalAt.IsZero() || c.Checked() == nil || !*c.Checked() || c.Match == nil || !c.Match.Agrees() {
+		t.Fatalf("pending %v, %+v", c.Blockers, c.Match)
 	}
 	wantBalances(t, "opening", c.Opening, nil)
-	wantKinds(t, "first day", c.Movements().ByKind(), map[payout.PostingKind]payout.Sum{payout.PostCharge: sums(3, 1800),
+	wantKinds(t, "first day", c.Movements().ByKind(), map[payout.TransferKind]payout.Sum{payout.PostCharge: sums(3, 1800),
 		payout.PostClaim: sums(5, 1100),
 		payout.PostPaid:  sums(2, 350), payout.PostClose: sums(1, 200), payout.PostRefunded: sums(1, 200)})
 	atMidnight := map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -1250), payout.AccountHolding: sums(0, 500),
@@ -158,55 +158,55 @@ func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
 	wantBalances(t, "closing", c.Closing, atMidnight)
 	wantBalances(t, "closing of the other app", c.Closing.Of("other"), map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500),
 		payout.AccountHolding: sums(0, 500)})
-	if ops := c.Tie.Ops; ops[0] != (payout.MatchOp{Op: payout.OpCharge, Ours: sums(3, 1800), Theirs: sums(3, 1800)}) ||
+	if ops := c.Match.Ops; ops[0] != (payout.MatchOp{Op: payout.OpCharge, Ours: sums(3, 1800), Theirs: sums(3, 1800)}) ||
 		ops[1] != (payout.MatchOp{Op: payout.OpTransfer, Ours: sums(2, 350), Theirs: sums(3, 600), Differ: sums(1, 250)}) ||
 		ops[2] != (payout.MatchOp{Op: payout.OpRefund, Ours: sums(1, 200), Theirs: sums(1, 200)}) {
 		t.Errorf("%+v", ops)
 	}
-	if d := c.Tie.Differences; len(d) != 1 || d[0].Kind != payout.DifferLate || d[0].OrderNo != late.OrderNo || d[0].Theirs != 250 ||
+	if d := c.Match.Differences; len(d) != 1 || d[0].Kind != payout.DifferLate || d[0].OrderNo != late.OrderNo || d[0].Theirs != 250 ||
 		d[0].Ours != 0 ||
 		payout.DayOf(d[0].MovedAt, time.UTC) != first || payout.DayOf(d[0].BookedAt, time.UTC) != second {
 		t.Errorf("%+v", d)
 	}
 
 	today := x.close(second)
-	if !slices.Equal(today.Pending, []payout.Pending{payout.PendingDay}) {
-		t.Errorf("today waits for %v", today.Pending)
+	if !slices.Equal(today.Blockers, []payout.CloseBlocker{payout.BlockedByDay}) {
+		t.Errorf("today waits for %v", today.Blockers)
 	}
 	wantBalances(t, "opening of the second day", today.Opening, atMidnight)
-	wantKinds(t, "second day", today.Movements().ByKind(), map[payout.PostingKind]payout.Sum{payout.PostPaid: sums(3, 750)})
+	wantKinds(t, "second day", today.Movements().ByKind(), map[payout.TransferKind]payout.Sum{payout.PostPaid: sums(3, 750)})
 
 	x.add(payout.OpTransfer, "nobody-sent-this", "stranger", 77, x.s.Now())
 	x.midnight(2 * payout.LedgerSettled)
 	x.reconcile(second)
 	x.closing()
 	c = x.close(second)
-	if !slices.Equal(c.Pending, []payout.Pending{payout.PendingBreaks}) || !c.FinalAt.IsZero() || !c.Tie.Ties() || c.Tie.OpenBreaks != 1 {
-		t.Fatalf("pending %v, %+v", c.Pending, c.Tie)
+	if !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByBreaks}) || !c.FinalAt.IsZero() || !c.Match.Agrees() || c.Match.OpenBreaks != 1 {
+		t.Fatalf("pending %v, %+v", c.Blockers, c.Match)
 	}
-	if op := c.Tie.Ops[1]; op != (payout.MatchOp{Op: payout.OpTransfer, Ours: sums(3, 750), Theirs: sums(3, 577), Differ: sums(0, -173)}) {
+	if op := c.Match.Ops[1]; op != (payout.MatchOp{Op: payout.OpTransfer, Ours: sums(3, 750), Theirs: sums(3, 577), Differ: sums(0, -173)}) {
 		t.Errorf("%+v", op)
 	}
-	if len(c.Tie.Sums) != 2 ||
-		c.Tie.Sums[0] != (payout.DifferenceSum{Kind: payout.DifferMovedEarlier, Op: payout.OpTransfer, Ours: sums(1, 250)}) ||
-		c.Tie.Sums[1] != (payout.DifferenceSum{Kind: payout.DifferTheirs, Op: payout.OpTransfer, Theirs: sums(1, 77)}) {
-		t.Errorf("%+v", c.Tie.Sums)
+	if len(c.Match.Sums) != 2 ||
+		c.Match.Sums[0] != (payout.DifferenceSum{Kind: payout.DifferMovedEarlier, Op: payout.OpTransfer, Ours: sums(1, 250)}) ||
+		c.Match.Sums[1] != (payout.DifferenceSum{Kind: payout.DifferTheirs, Op: payout.OpTransfer, Theirs: sums(1, 77)}) {
+		t.Errorf("%+v", c.Match.Sums)
 	}
-	b := c.Tie.Differences[1].Breaks
+	b := c.Match.Differences[1].Breaks
 	if len(b) != 1 || b[0].Kind != payout.BreakForeignOrder || !b[0].Open {
-		t.Fatalf("%+v", c.Tie.Differences)
+		t.Fatalf("%+v", c.Match.Differences)
 	}
 	_, err := x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), b[0].ID,
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("resolved") })
 	must(t, err)
 	x.closing() // too soon after the last look
-	if c := x.close(second); !slices.Equal(c.Pending, []payout.Pending{payout.PendingBreaks}) {
-		t.Errorf("pending %v", c.Pending)
+	if c := x.close(second); !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByBreaks}) {
+		t.Errorf("pending %v", c.Blockers)
 	}
 	x.c.pass(2 * tiePatience)
 	x.closing()
-	if c = x.close(second); len(c.Pending) != 0 || c.FinalAt.IsZero() || c.Tie.OpenBreaks != 0 || c.Tie.Differences[1].Breaks[0].Open {
-		t.Errorf("pending %v, %+v", c.Pending, c.Tie)
+	if c = x.close(second); len(c.Blockers) != 0 || c.FinalAt.IsZero() || c.Match.OpenBreaks != 0 || c.Match.Differences[1].Breaks[0].Open {
+		t.Errorf("pending %v, %+v", c.Blockers, c.Match)
 	}
 	wantBalances(t, "closing of the second day", c.Closing, map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500),
 		payout.AccountHolding: sums(0, 500)})
@@ -222,8 +222,8 @@ func TestFinalDayStaysAsItIs(t *testing.T) {
 	x.closing()
 	text := func() []byte {
 		c := x.close(first)
-		if c.FinalAt.IsZero() || len(c.Pending) != 0 {
-			t.Fatalf("pending %v", c.Pending)
+		if c.FinalAt.IsZero() || len(c.Blockers) != 0 {
+			t.Fatalf("pending %v", c.Blockers)
 		}
 		b, err := json.Marshal(c)
 		must(t, err)
@@ -261,8 +261,8 @@ func TestCloseSeesEntriesThatAreMissing(t *testing.T) {
 	x.reconcile(first)
 	x.closing()
 	c := x.close(first)
-	if !slices.Equal(c.Pending, []payout.Pending{payout.PendingEntries}) || c.Checked() == nil || *c.Checked() || !c.FinalAt.IsZero() {
-		t.Errorf("pending %v", c.Pending)
+	if !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByEntries}) || c.Checked() == nil || *c.Checked() || !c.FinalAt.IsZero() {
+		t.Errorf("pending %v", c.Blockers)
 	}
 }
 
@@ -277,8 +277,8 @@ func TestCloseNeedsABreakForEachDifference(t *testing.T) {
 	must(t, x.s.db.Exec("DELETE FROM breaks").Error)
 	x.closing()
 	c := x.close(first)
-	if !slices.Equal(c.Pending, []payout.Pending{payout.PendingUnexplained}) || c.Tie.Unexplained != 1 {
-		t.Errorf("pending %v, %+v", c.Pending, c.Tie)
+	if !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByUnexplained}) || c.Match.Unexplained != 1 {
+		t.Errorf("pending %v, %+v", c.Blockers, c.Match)
 	}
 }
 
@@ -302,7 +302,7 @@ func TestLedgerAtAnyMoment(t *testing.T) {
 			var rows []transferRow
 			must(t, x.s.db.Raw("SELECT * FROM transfers WHERE created_at < ?", at).Scan(&rows).Error)
 			for _, r := range rows {
-				key := payout.TotalKey{App: "app", Kind: payout.PostingKind(r.Kind), Payment: payout.Kind(r.OrderNo[0])}
+				key := payout.TotalsKey{App: "app", Kind: payout.TransferKind(r.Kind), Payment: payout.Kind(r.OrderNo[0])}
 				want[key] = want[key].Plus(sums(1, r.Amount))
 			}
 			got, err := x.s.LedgerAt(t.Context(), at)
@@ -349,8 +349,8 @@ func TestClosesAtOnce(t *testing.T) {
 	for _, err := range together(4, func(int) error { _, err := x.s.MatchDays(t.Context(), provider, time.UTC); return err }) {
 		must(t, err)
 	}
-	if c := x.close(first); len(c.Pending) != 0 {
-		t.Errorf("pending %v", c.Pending)
+	if c := x.close(first); len(c.Blockers) != 0 {
+		t.Errorf("pending %v", c.Blockers)
 	}
 }
 
@@ -420,8 +420,8 @@ func TestClosesReadIndexes(t *testing.T) {
 	must(t, err)
 	_, err = s.LedgerAt(t.Context(), at.Add(time.Hour))
 	must(t, err)
-	if c := x.close(day); c.Tie == nil || c.Tie.ReconciliationID != "f0" || c.Movements().Entries() < 10000 {
-		t.Errorf("%+v", c.Tie)
+	if c := x.close(day); c.Match == nil || c.Match.ReconciliationID != "f0" || c.Movements().Entries() < 10000 {
+		t.Errorf("%+v", c.Match)
 	}
 	explained := 0
 	for _, text := range rec.texts[from:] {

@@ -20,7 +20,7 @@ const (
 
 // staffWrite runs fn once an Idempotency-Key, in one transaction with the answer it gives:
 // the same key and body get the first answer again. Errors: what fn returns,
-// access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
+// access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (
 	payout.StaffAnswer, error) {
 	var out payout.StaffAnswer
@@ -51,8 +51,8 @@ func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w payout.St
 // change, postings, audit entry and the outbox row that starts the run (rules
 // R3 and R5). Refusals that come from the state are answers and remembered
 // too; render makes them. Errors: ErrNotFound, payout.ErrKeyReused,
-// payout.ErrBooksRestored, ErrUnavailable.
-func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.Command,
+// payout.ErrMySQLRestored, ErrUnavailable.
+func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.DecisionRequest,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Decide, w, func(tx tx) (payout.StaffAnswer, error) {
 		row, attempts, err := tx.load(id, true)
@@ -91,22 +91,22 @@ func refusedByState(err error) bool {
 }
 
 // decide returns the payment as it is afterwards.
-func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, c payout.Command, d *payout.Decision) (payout.Payment,
+func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, c payout.DecisionRequest, d *payout.Decision) (payout.Payment,
 	error) {
 	p := row.payment()
-	preview, err := payout.PreviewOf(p, attempts, c, tx.now)
+	preview, err := payout.PreviewDecision(p, attempts, c, tx.now)
 	if err != nil {
 		return p, err
 	}
 	if err := tx.cancelLeft(p, c.Kind); err != nil {
 		return p, err
 	}
-	if c.Kind != payout.DecisionAsk {
+	if c.Kind != payout.DecisionQuery {
 		if err := tx.noneWaiting(p.ID); err != nil {
 			return p, err
 		}
 	}
-	if preview.Second {
+	if preview.NeedsApproval {
 		d.Status, d.ApprovalID, d.ExpiresAt = payout.DecisionWaiting, "a"+rand.Text()[:25], tx.now.Add(approvalLife)
 		d.PreviewHash = preview.Hash[:]
 	} else if err := tx.carryOut(row, &p, attempts, d, false); err != nil {
@@ -152,20 +152,20 @@ func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attem
 	if err := tx.casPayment(row, *p); err != nil {
 		return err
 	}
-	for _, post := range effect.Postings {
+	for _, post := range effect.Transfers {
 		if err := tx.post(p.PacketID, post); err != nil {
 			return err
 		}
 	}
-	for _, kind := range outboxOf(*p, d.Kind, effect.AskAll && len(attempts) > 0) {
+	for _, kind := range outboxOf(*p, d.Kind, effect.QueryAll && len(attempts) > 0) {
 		if err := tx.putOutbox(p.ID, kind); err != nil {
 			return err
 		}
 	}
-	if effect.AskFirst {
+	if effect.QueryFirst {
 		return tx.Exec("UPDATE attempts SET asked_at = NULL, next_at = NULL WHERE payment_id = ?", p.ID).Error
 	}
-	if effect.AskAll {
+	if effect.QueryAll {
 		return tx.Exec("UPDATE attempts SET ask_requested = TRUE, next_at = ? WHERE payment_id = ?", tx.now, p.ID).Error
 	}
 	return nil
@@ -213,7 +213,7 @@ func (tx tx) endOpenDecision(paymentID string, status payout.DecisionStatus) err
 // CarryOut ends a decision whose numbers were all asked about (rule R5): a
 // cancelled payout's money becomes a refund of its own, which the outbox
 // starts. It changes nothing when it is too early or was done. Errors:
-// ErrNotFound, payout.ErrBooksRestored, ErrUnavailable.
+// ErrNotFound, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 	var out payout.State
 	err := s.inTx(ctx, failpoint.DecideCarryOut, func(tx tx) error {
@@ -236,7 +236,7 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 		if err := tx.casPayment(row, p); err != nil {
 			return err
 		}
-		for _, post := range effect.Postings {
+		for _, post := range effect.Transfers {
 			if err := tx.post(p.PacketID, post); err != nil {
 				return err
 			}

@@ -13,7 +13,7 @@ import (
 // requests for a second person, and open breaks by kind, each as its list shows it. It is
 // what the overview, the health, the metrics and `hongbao doctor` say. Reasons without any
 // are there too, kinds of breaks without any are not. Errors: ErrUnavailable.
-func (s *Store) DecisionsDue(ctx context.Context) ([]payout.DecisionDue, error) {
+func (s *Store) DecisionsDue(ctx context.Context) ([]payout.DecisionBacklog, error) {
 	out, err := s.paymentsDue(ctx)
 	if err != nil {
 		return nil, classify(err)
@@ -22,13 +22,13 @@ func (s *Store) DecisionsDue(ctx context.Context) ([]payout.DecisionDue, error) 
 	if err != nil {
 		return nil, err
 	}
-	approvals := payout.DecisionDue{Reason: payout.DueApproval, Oldest: orZero(waiting.Oldest), Sum: payout.Sum{Count: waiting.N}}
+	approvals := payout.DecisionBacklog{Reason: payout.ReasonApproval, Oldest: orZero(waiting.Oldest), Sum: payout.Sum{Count: waiting.N}}
 	if waiting.N > 0 {
 		tally, err := s.ApprovalTally(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting})
 		if err != nil {
 			return nil, err
 		}
-		approvals.Amount, approvals.More = tally.Amount, tally.More
+		approvals.Amount, approvals.AtLeast = tally.Amount, tally.AtLeast
 	}
 	breaks, err := s.breaksDue(ctx)
 	return append(append(out, approvals), breaks...), err
@@ -36,23 +36,23 @@ func (s *Store) DecisionsDue(ctx context.Context) ([]payout.DecisionDue, error) 
 
 // paymentsDue counts the payments that failed or came back. Share conflicts are in the
 // list of payouts, and so are they here. The index has the amounts.
-func (s *Store) paymentsDue(ctx context.Context) ([]payout.DecisionDue, error) {
+func (s *Store) paymentsDue(ctx context.Context) ([]payout.DecisionBacklog, error) {
 	var rows []struct {
 		Kind, Status string
 		N, Sum       int64
 	}
 	err := s.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum FROM payments FORCE INDEX (payments_status) "+
-		"WHERE kind IN ('p', 'r', 'h') AND status IN ('failed', 'returned') GROUP BY kind, status", int64(money.Full)).Scan(&rows).Error
+		"WHERE kind IN ('p', 'r', 'h') AND status IN ('failed', 'returned') GROUP BY kind, status", int64(money.Saturated)).Scan(&rows).Error
 	if err != nil {
 		return nil, err
 	}
-	out := slices.Clone(payout.PaymentsDue)
+	out := slices.Clone(payout.PaymentDecisions)
 	for _, r := range rows {
-		reason := payout.DueReason("payout_" + r.Status)
+		reason := payout.DecisionReason("payout_" + r.Status)
 		if payout.Kind(r.Kind[0]) == payout.KindRefund {
-			reason = payout.DueReason("refund_" + r.Status)
+			reason = payout.DecisionReason("refund_" + r.Status)
 		}
-		i := slices.IndexFunc(out, func(d payout.DecisionDue) bool { return d.Reason == reason })
+		i := slices.IndexFunc(out, func(d payout.DecisionBacklog) bool { return d.Reason == reason })
 		since, err := NewHealthReader(s).since(ctx, r.Kind, r.Status)
 		if err != nil {
 			return nil, err
@@ -66,7 +66,7 @@ func (s *Store) paymentsDue(ctx context.Context) ([]payout.DecisionDue, error) {
 
 // breaksDue counts the open breaks by kind. What they are about is added up as far as
 // their list does it.
-func (s *Store) breaksDue(ctx context.Context) (out []payout.DecisionDue, err error) {
+func (s *Store) breaksDue(ctx context.Context) (out []payout.DecisionBacklog, err error) {
 	var rows []backlogRow
 	err = s.read(ctx).Raw("SELECT kind, COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL GROUP BY kind " +
 		"ORDER BY kind").Scan(&rows).Error
@@ -75,12 +75,12 @@ func (s *Store) breaksDue(ctx context.Context) (out []payout.DecisionDue, err er
 	}
 	open := false
 	for _, r := range rows {
-		due := payout.DecisionDue{Reason: payout.DueBreak, Break: payout.BreakKind(r.Kind), Oldest: orZero(r.Oldest)}
+		due := payout.DecisionBacklog{Reason: payout.ReasonBreak, Break: payout.BreakKind(r.Kind), Oldest: orZero(r.Oldest)}
 		tally, err := s.BreakTally(ctx, payout.BreakFilter{Kind: due.Break, Resolved: &open})
 		if err != nil {
 			return nil, err
 		}
-		due.Sum, due.More = payout.Sum{Count: r.N, Amount: tally.Amount}, tally.More
+		due.Sum, due.AtLeast = payout.Sum{Count: r.N, Amount: tally.Amount}, tally.AtLeast
 		out = append(out, due)
 	}
 	return out, nil

@@ -24,22 +24,22 @@ func TestDecisionsDue(t *testing.T) {
 	other := claimOf(p, 1, "another")
 	_, err := s.NoteShareConflict(ctx, other, "sandbox", "claimed by another")
 	must(t, err)
-	proposed(t, s, payoutID(p, 2), payout.Command{Kind: payout.DecisionCancel})
+	proposed(t, s, payoutID(p, 2), payout.DecisionRequest{Kind: payout.DecisionCancel})
 	c.pass(time.Second)
 
 	due, err := s.DecisionsDue(ctx)
 	must(t, err)
-	seen := map[string]payout.DecisionDue{}
+	seen := map[string]payout.DecisionBacklog{}
 	for _, d := range due {
 		seen[string(d.Reason)+" "+string(d.Break)] = d
-		if (d.Count == 0) != d.Oldest.IsZero() || d.More {
+		if (d.Count == 0) != d.Oldest.IsZero() || d.AtLeast {
 			t.Errorf("%+v", d)
 		}
 	}
 	open := false
 	for reason, list := range map[string]func() (payout.Sum, error){
 		"payout_failed ": func() (payout.Sum, error) {
-			sum, _, err := s.PaymentSum(ctx, payout.Filter{Kind: payout.KindPayout, Promises: true, Status: payout.StatusFailed})
+			sum, _, err := s.PaymentSum(ctx, payout.Filter{Kind: payout.KindPayout, IncludeHonours: true, Status: payout.StatusFailed})
 			return sum, err
 		},
 		"payout_returned ": func() (payout.Sum, error) { return payout.Sum{}, nil },

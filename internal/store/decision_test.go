@@ -16,7 +16,7 @@ import (
 
 const approveFrom = money.Fen(100_000)
 
-var retryCommand = payout.Command{Kind: payout.DecisionRetry, ApproveFrom: approveFrom}
+var retryCommand = payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: approveFrom}
 
 func staff(t testing.TB, s *Store, key, body string) payout.StaffWrite {
 	return by(t, s, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /v1/staff/payouts/x/retry", Key: key, BodyHash: body,
@@ -67,7 +67,7 @@ func TestRetryPayment(t *testing.T) {
 		t.Errorf("%d %s", first.Status, first.Body)
 	}
 	st, err := s.PaymentState(ctx, id)
-	if err != nil || st.Status != payout.StatusPending || st.Failure != nil || st.Step.Do != payout.ActionAsk {
+	if err != nil || st.Status != payout.StatusPending || st.Failure != nil || st.Step.Do != payout.ActionQuery {
 		t.Errorf("%+v, %v: the old number has to be asked about", st, err)
 	}
 	due, err := s.DueOutbox(ctx, 10)
@@ -92,7 +92,7 @@ func TestRetryPayment(t *testing.T) {
 	t.Run("refusal is remembered", func(t *testing.T) {
 		// It could be retried by now; the first answer under this key stays.
 		o := payout.OrderNo(id, 1)
-		settle(t, s, payout.SourceAsk, o, payout.ObsDeclined)
+		settle(t, s, payout.SourceQuery, o, payout.ObsDeclined)
 		fail(t, s, id)
 		if a := retryPayment(t, s, staff(t, s, "early", "h"), id); a.Status != 409 || !a.Replayed || string(a.Body) != "not_retryable pending" {
 			t.Errorf("%d %s", a.Status, a.Body)
@@ -264,7 +264,7 @@ func TestR5_DecisionWhenTheClockWasSetBack(t *testing.T) {
 	c.pass(-10 * time.Minute)
 	decide(t, s, id)
 	st, err := s.PaymentState(t.Context(), id)
-	if must(t, err); st.Status != payout.StatusPending || st.Step.Do != payout.ActionAsk || st.Wait() > 0 {
+	if must(t, err); st.Status != payout.StatusPending || st.Step.Do != payout.ActionQuery || st.Wait() > 0 {
 		t.Errorf("%+v", st)
 	}
 	if begun, err := s.BeginSend(t.Context(), id, limits, encode); err != nil || begun.Order != nil {

@@ -27,7 +27,7 @@ type laneRow struct {
 
 func (r laneRow) row() packet.LaneRow {
 	return packet.LaneRow{
-		Lane: r.Lane, Epoch: r.Epoch, State: packet.LaneState(r.State), Seen: r.Seen, SeenGrabs: r.SeenGrabs,
+		Lane: r.Lane, Epoch: r.Epoch, State: packet.LaneState(r.State), AckedSeq: r.Seen, AckedGrabs: r.SeenGrabs,
 		Reason: packet.LaneReason(orEmpty(r.Reason)), ShutAt: orZero(r.ShutAt), Lost: r.Lost, RebuiltAt: orZero(r.RebuiltAt),
 		Holder: orEmpty(r.Holder), LeaseUntil: orZero(r.LeaseUntil),
 	}
@@ -61,7 +61,7 @@ func (s *Store) AddPoolLanes(ctx context.Context, lanes []packet.LaneRow) error 
 			if l.State != packet.LaneOpen {
 				shutAt = &tx.now
 			}
-			values = append(values, l.Lane, l.Epoch, string(l.State), l.Seen, l.SeenGrabs, optString(string(l.Reason)), shutAt, tx.now)
+			values = append(values, l.Lane, l.Epoch, string(l.State), l.AckedSeq, l.AckedGrabs, optString(string(l.Reason)), shutAt, tx.now)
 		}
 		rows := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?), ", len(lanes)), ", ")
 		return tx.Exec("INSERT IGNORE INTO pool_lanes (lane, epoch, state, seen, seen_grabs, reason, shut_at, updated_at) VALUES "+rows,
@@ -110,10 +110,10 @@ func (s *Store) LaneAhead(ctx context.Context, lane int, epoch int64) (older boo
 			return nil
 		}
 		b, err := tx.lockBooks()
-		if err != nil || b.State == payout.BooksRestored {
+		if err != nil || b.State == payout.MySQLRestored {
 			return err
 		}
-		b.State, b.Known, b.RestoredAt = payout.BooksRestored, max(b.Number, s.sight.number.Load()), tx.now
+		b.State, b.Known, b.RestoredAt = payout.MySQLRestored, max(b.Heartbeat, s.sight.number.Load()), tx.now
 		return tx.saveBooks(b)
 	})
 	return older, err
@@ -143,28 +143,28 @@ func (s *Store) RecoverPoolLane(ctx context.Context, l packet.LaneRow) error {
 		}
 		return tx.Exec(`UPDATE pool_lanes SET epoch = ?, state = ?, seen = ?, seen_grabs = ?, reason = ?, shut_at = ?, holder = NULL,
 			lease_until = NULL, updated_at = ?
-			WHERE lane = ?`, to.Epoch, string(to.State), to.Seen, to.SeenGrabs, optString(string(to.Reason)), shutAt, tx.now, l.Lane).Error
+			WHERE lane = ?`, to.Epoch, string(to.State), to.AckedSeq, to.AckedGrabs, optString(string(to.Reason)), shutAt, tx.now, l.Lane).Error
 	})
 }
 
 // recoveredLane is what becomes of a lane that the books have, by what was found.
 func recoveredLane(have, found packet.LaneRow) (packet.LaneRow, bool) {
 	shuts := found.State == packet.LaneShut
-	waits := have.State == packet.LaneShut && (have.Reason == packet.LaneBooksOlder || have.Reason == packet.LaneNew && shuts)
+	waits := have.State == packet.LaneShut && (have.Reason == packet.LaneMySQLOlder || have.Reason == packet.LaneNew && shuts)
 	switch {
 	case found.Epoch > have.Epoch:
 		return found, true
 	case found.Epoch < have.Epoch, !waits && (!shuts || have.State != packet.LaneOpen):
 		return have, false
 	}
-	found.Seen, found.SeenGrabs = max(found.Seen, have.Seen), max(found.SeenGrabs, have.SeenGrabs)
+	found.AckedSeq, found.AckedGrabs = max(found.AckedSeq, have.AckedSeq), max(found.AckedGrabs, have.AckedGrabs)
 	return found, true
 }
 
 // NoteSeen raises how far lanes were seen to have come. What is of another epoch
 // than the lane's, or lower than what is known, changes nothing. One statement,
 // whatever the number of lanes; each may be named once. Errors: ErrUnavailable.
-func (s *Store) NoteSeen(ctx context.Context, seen []packet.LaneSeen) error {
+func (s *Store) NoteSeen(ctx context.Context, seen []packet.LanePosition) error {
 	if len(seen) == 0 {
 		return nil
 	}

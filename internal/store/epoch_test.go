@@ -30,12 +30,12 @@ func TestR9_LaneRowMovesByItsEpochAlone(t *testing.T) {
 	first := packet.LaneRow{Lane: 7, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneNew}
 	must(t, s.AddPoolLanes(ctx, nil))
 	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{first}))
-	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 7, Epoch: 9, State: packet.LaneOpen, Seen: 5, SeenGrabs: 4},
-		{Lane: 8, Epoch: 1, State: packet.LaneOpen, Seen: 2, SeenGrabs: 1}}))
-	if l := laneOf(t, s, 8); l.State != packet.LaneOpen || l.Seen != 2 || l.SeenGrabs != 1 || !l.ShutAt.IsZero() {
+	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 7, Epoch: 9, State: packet.LaneOpen, AckedSeq: 5, AckedGrabs: 4},
+		{Lane: 8, Epoch: 1, State: packet.LaneOpen, AckedSeq: 2, AckedGrabs: 1}}))
+	if l := laneOf(t, s, 8); l.State != packet.LaneOpen || l.AckedSeq != 2 || l.AckedGrabs != 1 || !l.ShutAt.IsZero() {
 		t.Errorf("put in open: %+v", l)
 	}
-	if l := laneOf(t, s, 7); l.Epoch != 1 || l.State != packet.LaneShut || l.Reason != packet.LaneNew || l.ShutAt.IsZero() || l.Seen != 0 {
+	if l := laneOf(t, s, 7); l.Epoch != 1 || l.State != packet.LaneShut || l.Reason != packet.LaneNew || l.ShutAt.IsZero() || l.AckedSeq != 0 {
 		t.Errorf("first one does not stay: %+v", l)
 	}
 	moves := func(what string, want bool, move func() (bool, error)) {
@@ -76,7 +76,7 @@ func TestR9_R13LanesAreRaised(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
 	lane := func(epoch int64, state packet.LaneState, seen int64, why packet.LaneReason) packet.LaneRow {
-		return packet.LaneRow{Epoch: epoch, State: state, Seen: seen, SeenGrabs: seen, Reason: why}
+		return packet.LaneRow{Epoch: epoch, State: state, AckedSeq: seen, AckedGrabs: seen, Reason: why}
 	}
 	open, shut := packet.LaneOpen, packet.LaneShut
 	for i, c := range []struct {
@@ -88,7 +88,7 @@ func TestR9_R13LanesAreRaised(t *testing.T) {
 		{"later epoch, shut before", lane(2, shut, 90, packet.LaneKeyMissing), lane(3, open, 5, ""), lane(3, open, 5, "")},
 		{"later epoch, rebuilt before", lane(2, packet.LaneRebuilding, 0, packet.LaneKeyMissing), lane(3, open, 5, ""), lane(3, open, 5, "")},
 		{"later epoch, to be made", lane(2, open, 90, ""), lane(3, shut, 5, packet.LanePoolBehind), lane(3, shut, 5, packet.LanePoolBehind)},
-		{"taken for older", lane(3, shut, 9, packet.LaneBooksOlder), lane(3, open, 5, ""), lane(3, open, 9, "")},
+		{"taken for older", lane(3, shut, 9, packet.LaneMySQLOlder), lane(3, open, 5, ""), lane(3, open, 9, "")},
 		{"lower epoch", lane(3, open, 9, ""), lane(2, shut, 50, packet.LanePoolBehind), lane(3, open, 9, "")},
 		{"same epoch", lane(3, open, 9, ""), lane(3, open, 50, ""), lane(3, open, 9, "")},
 		{"same epoch, lacks claims", lane(3, open, 9, ""), lane(3, shut, 5, packet.LanePoolBehind), lane(3, shut, 9, packet.LanePoolBehind)},
@@ -102,7 +102,7 @@ func TestR9_R13LanesAreRaised(t *testing.T) {
 		case have.State == packet.LaneRebuilding:
 			have.State, have.Epoch = shut, have.Epoch-1
 			must(t, s.AddPoolLanes(ctx, []packet.LaneRow{have}))
-			_, _, err := s.BeginRebuild(ctx, i, "holder", time.Minute, packet.LaneSeen{})
+			_, _, err := s.BeginRebuild(ctx, i, "holder", time.Minute, packet.LanePosition{})
 			must(t, err)
 		case have.Epoch > 0:
 			must(t, s.AddPoolLanes(ctx, []packet.LaneRow{have}))
@@ -111,7 +111,7 @@ func TestR9_R13LanesAreRaised(t *testing.T) {
 			must(t, s.RecoverPoolLane(ctx, c.found))
 		}
 		l := laneOf(t, s, i)
-		if got := lane(l.Epoch, l.State, l.Seen, l.Reason); got != c.want || l.SeenGrabs != l.Seen || l.ShutAt.IsZero() != (l.State == open) ||
+		if got := lane(l.Epoch, l.State, l.AckedSeq, l.Reason); got != c.want || l.AckedGrabs != l.AckedSeq || l.ShutAt.IsZero() != (l.State == open) ||
 			l.Holder != "" {
 			t.Errorf("%s: %+v, want %+v", c.name, l, c.want)
 		}
@@ -124,7 +124,7 @@ func TestR9_SeenRises(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
 	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 3, Epoch: 1, State: packet.LaneOpen}, {Lane: 4, Epoch: 2, State: packet.LaneOpen}}))
-	for _, seen := range [][]packet.LaneSeen{
+	for _, seen := range [][]packet.LanePosition{
 		{},
 		{{Lane: 3, Epoch: 1, Seq: 10, Grabs: 8}, {Lane: 4, Epoch: 2, Seq: 1 << 52, Grabs: 1<<52 - 1}},
 		{{Lane: 3, Epoch: 1, Seq: 9, Grabs: 7}, {Lane: 4, Epoch: 3, Seq: 1<<52 + 1, Grabs: 1}},
@@ -132,17 +132,17 @@ func TestR9_SeenRises(t *testing.T) {
 	} {
 		must(t, s.NoteSeen(ctx, seen))
 	}
-	if l := laneOf(t, s, 3); l.Seen != 10 || l.SeenGrabs != 8 {
+	if l := laneOf(t, s, 3); l.AckedSeq != 10 || l.AckedGrabs != 8 {
 		t.Errorf("lane 3: %+v", l)
 	}
-	if l := laneOf(t, s, 4); l.Seen != 1<<52 || l.SeenGrabs != 1<<52-1 {
+	if l := laneOf(t, s, 4); l.AckedSeq != 1<<52 || l.AckedGrabs != 1<<52-1 {
 		t.Errorf("lane 4: %+v", l)
 	}
 	if lanes, err := s.PoolLanes(ctx); err != nil || len(lanes) != 2 {
 		t.Errorf("lanes %+v, %v", lanes, err)
 	}
-	must(t, s.NoteSeen(ctx, []packet.LaneSeen{{Lane: 3, Epoch: 1, Seq: 12, Grabs: 9}}))
-	if l := laneOf(t, s, 3); l.Seen != 12 || l.SeenGrabs != 9 {
+	must(t, s.NoteSeen(ctx, []packet.LanePosition{{Lane: 3, Epoch: 1, Seq: 12, Grabs: 9}}))
+	if l := laneOf(t, s, 3); l.AckedSeq != 12 || l.AckedGrabs != 9 {
 		t.Errorf("lane 3: %+v", l)
 	}
 }
@@ -166,7 +166,7 @@ func TestR9_R13LaneAhead(t *testing.T) {
 		}
 	}
 	b, err := s.Books(ctx)
-	if err != nil || b.State != payout.BooksRestored || b.RestoredAt.IsZero() {
+	if err != nil || b.State != payout.MySQLRestored || b.RestoredAt.IsZero() {
 		t.Errorf("%+v, %v", b, err)
 	}
 	if older, err := s.LaneAhead(ctx, 9, 2); !older || err != nil { // a lane that the books do not know

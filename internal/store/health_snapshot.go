@@ -186,7 +186,7 @@ func (r *HealthReader) held(ctx context.Context, v *observe.HealthSnapshot) erro
 	var rows []providerRow
 	err := r.store.read(ctx).Raw("SELECT * FROM providers").Scan(&rows).Error
 	for _, row := range rows {
-		v.Held[row.Name] = orZero(row.HeldAt)
+		v.HeldProviders[row.Name] = orZero(row.HeldAt)
 	}
 	return err
 }
@@ -225,7 +225,7 @@ func (r *HealthReader) gates(ctx context.Context, v *observe.HealthSnapshot) err
 		found[row.State] = observe.Backlog{Waiting: row.N, Oldest: orZero(row.Oldest)}
 	}
 	for _, state := range []packet.LaneState{packet.LaneOpen, packet.LaneShut, packet.LaneRebuilding} {
-		v.Gates = append(v.Gates, observe.GateBacklog{State: string(state), Backlog: found[string(state)]})
+		v.Lanes = append(v.Lanes, observe.LaneBacklog{State: string(state), Backlog: found[string(state)]})
 	}
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (r *HealthReader) repairs(ctx context.Context, v *observe.HealthSnapshot) e
 
 func (r *HealthReader) books(ctx context.Context, v *observe.HealthSnapshot) error {
 	b, err := r.store.Books(ctx)
-	v.BooksRestored = b.State == payout.BooksRestored
+	v.BooksRestored = b.State == payout.MySQLRestored
 	return err
 }
 
@@ -307,7 +307,7 @@ func (r *HealthReader) ledger(ctx context.Context, v *observe.HealthSnapshot) er
 		r.posted = rows[0].ID
 	}
 	v.Imbalanced = int64(len(r.off))
-	return r.store.read(ctx).Raw(selectTwice, string(payout.PostSecondSuccess), int64(money.Full), string(payout.PostSecondSuccess),
+	return r.store.read(ctx).Raw(selectTwice, string(payout.PostSecondSuccess), int64(money.Saturated), string(payout.PostSecondSuccess),
 		string(payout.PostSecondReturned),
 		string(payout.BreakSecondSuccess)).Scan(&v.Suspense).Error
 }

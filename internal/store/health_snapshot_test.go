@@ -47,7 +47,7 @@ func TestVitalsSinceWhen(t *testing.T) {
 	begin(t, s, id)
 	c.pass(time.Minute)
 	expect(payout.StatusSending, time.Minute)
-	for _, source := range []payout.Source{payout.SourceSend, payout.SourceAsk} {
+	for _, source := range []payout.Source{payout.SourceSend, payout.SourceQuery} {
 		settle(t, s, source, payout.OrderNo(id, 1), payout.ObsDeclined)
 	}
 	c.pass(2 * time.Minute)
@@ -108,7 +108,7 @@ func TestVitalsOfTroubles(t *testing.T) {
 	if since := now.Sub(told()[observe.TroubleLowBalance].Oldest); since < 3*time.Minute || since > 3*time.Minute+5*time.Second {
 		t.Errorf("low for %v", since)
 	}
-	settle(t, s, payout.SourceAsk, payout.OrderNo(silent, 1), payout.ObsPending)
+	settle(t, s, payout.SourceQuery, payout.OrderNo(silent, 1), payout.ObsPending)
 	expect(map[observe.Trouble]int64{observe.TroubleLowBalance: 1, observe.TroubleRateLimited: 1, observe.TroubleNoAnswer: 1})
 	c.pass(10 * time.Minute)
 	begin(t, s, low) // on its way once more

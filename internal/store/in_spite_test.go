@@ -15,7 +15,7 @@ func notify(t *testing.T, s *Store, orderNo string) {
 }
 
 // sends reports whether a payment would go out now.
-func sends(t *testing.T, s *Store, id string) payout.Begun {
+func sends(t *testing.T, s *Store, id string) payout.SendStart {
 	t.Helper()
 	b, err := s.BeginSend(t.Context(), id, limits, encode)
 	must(t, err)
@@ -30,28 +30,28 @@ func TestR3_NotificationBeforeStep(t *testing.T) {
 	again, cancelled := owing(t, s), owing(t, s)
 	one := fail(t, s, again)
 	decide(t, s, again)
-	if st := settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined); st.Step.Do != payout.ActionSend {
+	if st := settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined); st.Step.Do != payout.ActionSend {
 		t.Fatalf("%+v", st)
 	}
 	c.pass(time.Hour) // parked
 	notify(t, s, one.OrderNo)
-	if b := sends(t, s, again); b.Order != nil || b.State.Step.Do != payout.ActionAsk || b.State.Step.OrderNo != one.OrderNo {
+	if b := sends(t, s, again); b.Order != nil || b.State.Step.Do != payout.ActionQuery || b.State.Step.OrderNo != one.OrderNo {
 		t.Errorf("a new number: %+v", b)
 	}
 
 	one = fail(t, s, cancelled)
-	agreed(t, s, cancelled, payout.Command{Kind: payout.DecisionCancel})
+	agreed(t, s, cancelled, payout.DecisionRequest{Kind: payout.DecisionCancel})
 	c.pass(time.Minute)
-	if st := settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined); st.Step.Do != payout.ActionCarryOut {
+	if st := settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined); st.Step.Do != payout.ActionCarryOut {
 		t.Fatalf("%+v", st)
 	}
 	notify(t, s, one.OrderNo)
 	st, err := s.CarryOut(t.Context(), cancelled)
 	must(t, err)
-	if st.Status != payout.StatusFailed || st.Step.Do != payout.ActionAsk {
+	if st.Status != payout.StatusFailed || st.Step.Do != payout.ActionQuery {
 		t.Errorf("a cancel: %+v", st)
 	}
-	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
 	if st, err = s.CarryOut(t.Context(), cancelled); err != nil || st.Status != payout.StatusCancelled {
 		t.Errorf("asked: %+v, %v", st, err)
 	}
@@ -66,7 +66,7 @@ func TestR12_NotificationWhileHeld(t *testing.T) {
 	id := owing(t, s)
 	one := fail(t, s, id)
 	decide(t, s, id)
-	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
 	two := begin(t, s, id)
 	settle(t, s, payout.SourceSend, two.OrderNo, payout.ObsRetryAfter)
 	c.pass(time.Minute)
@@ -76,14 +76,14 @@ func TestR12_NotificationWhileHeld(t *testing.T) {
 		must(t, err)
 	}
 	hold(true)
-	if b := sends(t, s, id); b.Held == nil {
+	if b := sends(t, s, id); b.Hold == nil {
 		t.Fatalf("%+v", b)
 	}
 	notify(t, s, one.OrderNo)
 	c.pass(time.Hour)
 	st, err := s.PaymentState(t.Context(), id)
 	must(t, err)
-	if st.Step.Do != payout.ActionAsk || st.Step.OrderNo != one.OrderNo {
+	if st.Step.Do != payout.ActionQuery || st.Step.OrderNo != one.OrderNo {
 		t.Errorf("held: %+v", st)
 	}
 	hold(false)
@@ -99,9 +99,9 @@ func TestR5_CancelRefundWaits(t *testing.T) {
 	s, c := newStore(t)
 	id := owing(t, s)
 	one := fail(t, s, id)
-	agreed(t, s, id, payout.Command{Kind: payout.DecisionCancel})
+	agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
 	c.pass(time.Minute)
-	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
 	if st, err := s.CarryOut(t.Context(), id); err != nil || st.Status != payout.StatusCancelled {
 		t.Fatalf("%+v, %v", st, err)
 	}
@@ -109,17 +109,17 @@ func TestR5_CancelRefundWaits(t *testing.T) {
 	must(t, err)
 	refund := payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1)
 	fail(t, s, refund) // the sender's account refuses it
-	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsSucceeded)
-	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsSucceeded)
 	decide(t, s, refund)
-	settle(t, s, payout.SourceAsk, payout.OrderNo(refund, 1), payout.ObsDeclined)
-	if b := sends(t, s, refund); b.Order != nil || b.Held == nil {
+	settle(t, s, payout.SourceQuery, payout.OrderNo(refund, 1), payout.ObsDeclined)
+	if b := sends(t, s, refund); b.Order != nil || b.Hold == nil {
 		t.Fatalf("%+v", b)
 	}
 	open := query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'second_success' AND resolved_at IS NULL")
 	must(t, errOnly(s.ResolveBreak(t.Context(), staff(t, s, "resolve", "h"), open,
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
-	if b := sends(t, s, refund); b.Order == nil || b.Held != nil {
+	if b := sends(t, s, refund); b.Order == nil || b.Hold != nil {
 		t.Errorf("resolved: %+v", b)
 	}
 }
@@ -130,13 +130,13 @@ func TestR5_CancelRefundWaitsForTheOutcome(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	for _, kind := range []payout.ObservationKind{payout.ObsPending, payout.ObsNeedsRecipient} {
-		for _, source := range []payout.Source{payout.SourceSend, payout.SourceAsk} {
+		for _, source := range []payout.Source{payout.SourceSend, payout.SourceQuery} {
 			for _, over := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsReturned} {
 				id := owing(t, s)
 				one := fail(t, s, id)
-				agreed(t, s, id, payout.Command{Kind: payout.DecisionCancel})
+				agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
 				c.pass(time.Minute)
-				settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+				settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
 				if st, err := s.CarryOut(t.Context(), id); err != nil || st.Status != payout.StatusCancelled {
 					t.Fatalf("%+v, %v", st, err)
 				}
@@ -145,22 +145,22 @@ func TestR5_CancelRefundWaitsForTheOutcome(t *testing.T) {
 				refund := payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1)
 				waits := func(st payout.State) {
 					t.Helper()
-					if st.Step.Do != payout.ActionAsk {
+					if st.Step.Do != payout.ActionQuery {
 						t.Errorf("not asked about: %+v", st)
 					}
-					if b := sends(t, s, refund); b.Order != nil || b.Held == nil || b.State.Status != payout.StatusPending {
+					if b := sends(t, s, refund); b.Order != nil || b.Hold == nil || b.State.Status != payout.StatusPending {
 						t.Fatalf("%s by %s: %+v", kind, source, b)
 					}
 					c.pass(time.Hour)
 				}
 				waits(settle(t, s, source, one.OrderNo, kind))
-				waits(settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsNoAnswer))
-				waits(settle(t, s, payout.SourceAsk, one.OrderNo, kind))
-				waits(settle(t, s, payout.SourceAsk, one.OrderNo, over)) // said once
-				if st := settle(t, s, payout.SourceAsk, one.OrderNo, over); st.Step.Do != payout.ActionEnd {
+				waits(settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsNoAnswer))
+				waits(settle(t, s, payout.SourceQuery, one.OrderNo, kind))
+				waits(settle(t, s, payout.SourceQuery, one.OrderNo, over)) // said once
+				if st := settle(t, s, payout.SourceQuery, one.OrderNo, over); st.Step.Do != payout.ActionEnd {
 					t.Errorf("%s: asked on: %+v", over, st)
 				}
-				if b := sends(t, s, refund); b.Order == nil || b.Held != nil {
+				if b := sends(t, s, refund); b.Order == nil || b.Hold != nil {
 					t.Errorf("%s, %s by %s: %+v", over, kind, source, b)
 				}
 			}
@@ -176,20 +176,20 @@ func TestR5_LaterNumberWaitsForTheEarlier(t *testing.T) {
 	id := owing(t, s)
 	one := fail(t, s, id)
 	decide(t, s, id)
-	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
 	two := begin(t, s, id)
 	settle(t, s, payout.SourceSend, two.OrderNo, payout.ObsRetryAfter)
-	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsPending)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsPending)
 	for range 3 {
 		c.pass(time.Hour)
 		if b := sends(t, s, id); b.Order != nil || b.State.Step.OrderNo != one.OrderNo {
 			t.Fatalf("%+v", b)
 		}
-		settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsPending)
+		settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsPending)
 	}
-	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
-	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
-	settle(t, s, payout.SourceAsk, two.OrderNo, payout.ObsNeverReceived)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, two.OrderNo, payout.ObsNeverReceived)
 	c.pass(time.Hour)
 	if b := sends(t, s, id); b.Order == nil || b.Order.OrderNo != two.OrderNo {
 		t.Errorf("%+v", b)
@@ -205,7 +205,7 @@ func TestR4_RestatedLine(t *testing.T) {
 	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
 	x.add(o.Op, o.OrderNo, "u", 101, x.s.Now()) // one fen more than was requested
 	day := payout.DayOf(x.s.Now(), time.UTC)
-	x.c.pass(24*time.Hour + 2*payout.InFlight)
+	x.c.pass(24*time.Hour + 2*payout.InFlightAge)
 	x.reconcile(day)
 	x.want(x.breaks(false), "amount_differs "+o.OrderNo)
 	x.c.pass(time.Minute)

@@ -47,7 +47,7 @@ func (s *Store) namesOf(ctx context.Context, owner string) ([]string, error) {
 // IssueKey stores a new key that a person asked for, with the audit entry in the
 // same transaction; life 0: it does not end by itself. The same key and body get the
 // first answer again.
-// Errors: ErrNotFound (its app), access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
+// Errors: ErrNotFound (its app), access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) IssueKey(ctx context.Context, w payout.StaffWrite, k access.KeyRecord, life time.Duration,
 	render func(access.KeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
@@ -76,7 +76,7 @@ func (tx tx) addKey(w payout.StaffWrite, k access.KeyRecord, life time.Duration,
 		k.ExpiresAt = k.CreatedAt.Add(life)
 	}
 	k.MadeBy = w.Owner
-	k.Waiting = k.NeedsSecond()
+	k.Waiting = k.NeedsApproval()
 	err := tx.Exec("INSERT INTO api_keys (id, role, app_id, owner, name, secret_hash, created_at, expires_at, made_by, waiting) "+
 		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", k.ID, string(k.Role), optString(k.AppID), k.Owner, optString(k.Name), k.SecretHash, k.CreatedAt,
 		optTime(k.ExpiresAt), k.MadeBy, k.Waiting).Error
@@ -95,7 +95,7 @@ func (tx tx) addKey(w payout.StaffWrite, k access.KeyRecord, life time.Duration,
 // audited in the same transaction. life 0: the successor does not end by itself.
 // Refusals that come from the state (access.ErrKeyEnded, ErrOwnKey, ErrLastKey)
 // are answers and remembered too; render makes them. Errors: ErrNotFound,
-// access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
+// access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, id string, successor access.Key, grace, life time.Duration,
 	render func(old, successor access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
@@ -116,7 +116,7 @@ func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, id string, s
 			refused = access.ErrKeyEnded
 		case id == w.KeyID && grace < access.OwnGrace:
 			refused = access.ErrOwnKey
-		case old.Role == access.RoleAdmin && (life > 0 || made.NeedsSecond()) && !admins.without(id):
+		case old.Role == access.RoleAdmin && (life > 0 || made.NeedsApproval()) && !admins.without(id):
 			refused = access.ErrLastKey
 		}
 		if refused != nil {
@@ -189,7 +189,7 @@ func (s *Store) EndKey(ctx context.Context, w payout.StaffWrite, id string,
 // ApproveKey makes a key work that waits for a second person, with the audit entry in the
 // same transaction; one that works stays as it is. access.ErrKeyEnded comes from the state:
 // such an answer is remembered too; render makes it. Errors: ErrNotFound,
-// payout.ErrSelfApproval, access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
+// payout.ErrSelfApproval, access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) ApproveKey(ctx context.Context, w payout.StaffWrite, id string,
 	render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
@@ -232,7 +232,7 @@ func (a administrators) without(id string) bool {
 // administrators locks every key that may administer keys until commit, so that
 // two of them cannot end each other at once, and one that was revoked a moment
 // ago, and is still remembered in some API process, cannot make itself another.
-// access.ErrActorEnded: that is so with the key of the write, or it is none of an administrator.
+// access.ErrActorKeyEnded: that is so with the key of the write, or it is none of an administrator.
 func (tx tx) administrators(w payout.StaffWrite) (administrators, error) {
 	var rows []keyRow
 	if err := tx.Raw(selectKeys+" WHERE role = ? ORDER BY id FOR UPDATE", string(access.RoleAdmin)).Scan(&rows).Error; err != nil {
@@ -251,7 +251,7 @@ func (tx tx) administrators(w payout.StaffWrite) (administrators, error) {
 		}
 	}
 	if !asks {
-		return nil, fmt.Errorf("key %s: %w", w.KeyID, access.ErrActorEnded)
+		return nil, fmt.Errorf("key %s: %w", w.KeyID, access.ErrActorKeyEnded)
 	}
 	return lasting, nil
 }

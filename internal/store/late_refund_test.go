@@ -36,7 +36,7 @@ func TestLateRefunds(t *testing.T) {
 		open(t, s, p)
 		claim(t, s, p, 0, "u")
 		fail(t, s, payoutID(p, 0))
-		agreed(t, s, payoutID(p, 0), payout.Command{Kind: payout.DecisionCancel})
+		agreed(t, s, payoutID(p, 0), payout.DecisionRequest{Kind: payout.DecisionCancel})
 		c.pass(time.Second)
 		askedAndDeclined(t, s, payoutID(p, 0))
 		_, err := s.CarryOut(ctx, payoutID(p, 0))

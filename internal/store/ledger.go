@@ -22,7 +22,7 @@ type transferRow struct {
 func (transferRow) TableName() string { return "transfers" }
 
 // post appends one transfer. The unique reference refuses a second one.
-func (tx tx) post(packetID string, p payout.Posting) error {
+func (tx tx) post(packetID string, p payout.Transfer) error {
 	return tx.Create(&transferRow{PacketID: packetID, Kind: string(p.Kind), Debit: string(p.Debit), Credit: string(p.Credit),
 		Amount: int64(p.Amount), OrderNo: p.OrderNo, Reference: p.Reference(), CreatedAt: tx.now}).Error
 }

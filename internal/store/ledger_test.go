@@ -35,15 +35,15 @@ func TestR12_LedgerBalances(t *testing.T) {
 	}
 	one := pay(t, s, payoutID(p, 0))
 	check("paid", map[payout.Account]money.Fen{payout.AccountOwed: -250})
-	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsReturned)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsReturned)
 	check("returned", map[payout.Account]money.Fen{payout.AccountOwed: 250})
 	fail(t, s, payoutID(p, 1))
 	check("failed", nil)
 	decide(t, s, payoutID(p, 1))
-	settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 1), 1), payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, payout.OrderNo(payoutID(p, 1), 1), payout.ObsDeclined)
 	pay(t, s, payoutID(p, 1))
 	check("paid under a new number", map[payout.Account]money.Fen{payout.AccountOwed: -250})
-	settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 1), 1), payout.ObsSucceeded)
+	settle(t, s, payout.SourceQuery, payout.OrderNo(payoutID(p, 1), 1), payout.ObsSucceeded)
 	check("paid under the old one too", map[payout.Account]money.Fen{payout.AccountSuspense: -250})
 	_, err := s.BeginClosing(ctx, p.ID, "expired")
 	must(t, err)
@@ -52,11 +52,11 @@ func TestR12_LedgerBalances(t *testing.T) {
 	check("books closed", map[payout.Account]money.Fen{payout.AccountHolding: -250, payout.AccountRefunding: 250})
 	refund := pay(t, s, refundID(p))
 	check("refunded", map[payout.Account]money.Fen{payout.AccountRefunding: -250})
-	settle(t, s, payout.SourceAsk, refund.OrderNo, payout.ObsReturned)
+	settle(t, s, payout.SourceQuery, refund.OrderNo, payout.ObsReturned)
 	check("refund came back", map[payout.Account]money.Fen{payout.AccountRefunding: 250})
 	b, err := s.Balances(ctx, p.ID)
 	must(t, err)
-	kinds := map[payout.PostingKind]money.Fen{"charge": 1000, "claim": 750, "paid": 500, "returned": 250, "second_success": 250, "close": 250,
+	kinds := map[payout.TransferKind]money.Fen{"charge": 1000, "claim": 750, "paid": 500, "returned": 250, "second_success": 250, "close": 250,
 		"refunded": 250, "refund_returned": 250}
 	if !maps.Equal(b.ByKind, kinds) {
 		t.Errorf("by kind %v", b.ByKind)
@@ -75,21 +75,21 @@ func TestR12_LedgerRefuses(t *testing.T) {
 	s, _ := newStore(t)
 	id := newID()
 	order := func(attempt int) string { return payout.OrderNo(payout.ID(payout.KindPayout, id, 0), attempt) }
-	p := payout.NewPosting(payout.PostPaid, order(1), 5)
-	post := func(change func(*payout.Posting)) error {
+	p := payout.NewTransfer(payout.PostPaid, order(1), 5)
+	post := func(change func(*payout.Transfer)) error {
 		q := p
 		change(&q)
 		return s.inTx(t.Context(), failpoint.Administration, func(tx tx) error { return tx.post(id, q) })
 	}
-	must(t, post(func(*payout.Posting) {}))
-	wantErr(t, post(func(*payout.Posting) {}), gorm.ErrDuplicatedKey)
-	must(t, post(func(q *payout.Posting) { *q = payout.NewPosting(payout.PostReturned, order(1), 5) })) // the other reference
-	for name, change := range map[string]func(*payout.Posting){
-		"nothing":        func(q *payout.Posting) { q.OrderNo, q.Amount = order(2), 0 },
-		"negative":       func(q *payout.Posting) { q.OrderNo, q.Amount = order(3), -1 },
-		"one side":       func(q *payout.Posting) { q.OrderNo, q.Credit = order(4), q.Debit },
-		"other accounts": func(q *payout.Posting) { q.OrderNo, q.Credit = order(5), payout.AccountHouse },
-		"other packet":   func(q *payout.Posting) { q.OrderNo = payout.OrderNo(payout.ID(payout.KindPayout, newID(), 0), 1) },
+	must(t, post(func(*payout.Transfer) {}))
+	wantErr(t, post(func(*payout.Transfer) {}), gorm.ErrDuplicatedKey)
+	must(t, post(func(q *payout.Transfer) { *q = payout.NewTransfer(payout.PostReturned, order(1), 5) })) // the other reference
+	for name, change := range map[string]func(*payout.Transfer){
+		"nothing":        func(q *payout.Transfer) { q.OrderNo, q.Amount = order(2), 0 },
+		"negative":       func(q *payout.Transfer) { q.OrderNo, q.Amount = order(3), -1 },
+		"one side":       func(q *payout.Transfer) { q.OrderNo, q.Credit = order(4), q.Debit },
+		"other accounts": func(q *payout.Transfer) { q.OrderNo, q.Credit = order(5), payout.AccountHouse },
+		"other packet":   func(q *payout.Transfer) { q.OrderNo = payout.OrderNo(payout.ID(payout.KindPayout, newID(), 0), 1) },
 	} {
 		err := post(change)
 		if my, ok := errors.AsType[*mysql.MySQLError](err); !ok || my.Number != 4025 && my.Number != 3819 { // CHECK: MariaDB, MySQL

@@ -66,7 +66,7 @@ func firstRows(rows []packetRow, limit int) []packetRow {
 	return rows[:min(limit, len(rows))]
 }
 
-func (r packetRow) place() packet.Place { return packet.Place{At: r.CreatedAt, ID: r.ID} }
+func (r packetRow) place() packet.Cursor { return packet.Cursor{At: r.CreatedAt, ID: r.ID} }
 
 // packetsIndex names the index that has the rows of a filter in their order. The
 // optimizer, left alone, may take a shorter one and sort everything it finds.
@@ -123,13 +123,13 @@ func (s *Store) packetRows(ctx context.Context, f packet.RecordFilter, status pa
 // ClaimsBefore lists up to limit recorded claims of a packet, newest first: those
 // of shares below before, or of all when before is negative. Shares are claimed
 // in the order of their index. The cost does not grow with the packet.
-func (s *Store) ClaimsBefore(ctx context.Context, packetID string, before, limit int) ([]packet.Paid, error) {
+func (s *Store) ClaimsBefore(ctx context.Context, packetID string, before, limit int) ([]packet.ClaimWithPayout, error) {
 	return s.claimsAfter(ctx, packetID, before, "", limit)
 }
 
 // claimsAfter is ClaimsBefore, with the claim of share before, too, unless its user
 // comes first in the order of ids; "": without it.
-func (s *Store) claimsAfter(ctx context.Context, packetID string, before int, user string, limit int) ([]packet.Paid, error) {
+func (s *Store) claimsAfter(ctx context.Context, packetID string, before int, user string, limit int) ([]packet.ClaimWithPayout, error) {
 	if before < 0 {
 		err := s.read(ctx).Raw("SELECT COALESCE(last_share, share_count) + 1 FROM packets WHERE id = ?", packetID).Scan(&before).Error
 		if err != nil {
@@ -141,7 +141,7 @@ func (s *Store) claimsAfter(ctx context.Context, packetID string, before int, us
 		ON p.packet_id = s.packet_id AND p.kind = 'p' AND p.share_index = s.share_index
 		WHERE s.packet_id = ? AND s.share_index <= ? AND (s.share_index < ? OR ? <> '' AND s.user_id > ?) AND s.user_id IS NOT NULL
 		ORDER BY s.share_index DESC LIMIT ?`, packetID, before, before, user, user, limit).Scan(&rows).Error
-	out := make([]packet.Paid, len(rows))
+	out := make([]packet.ClaimWithPayout, len(rows))
 	for i, r := range rows {
 		out[i] = r.paid()
 	}
@@ -158,7 +158,7 @@ type receivedRow struct {
 
 // UserClaims lists up to limit recorded claims of a user in packets of an app,
 // newest first, after the given place, also those that could not be booked.
-func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Received, error) {
+func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error) {
 	text := `SELECT s.*, y.status, p.sender_id, p.greeting, p.best_share
 		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id
 		STRAIGHT_JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
@@ -172,9 +172,9 @@ func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.P
 	}
 	var rows []receivedRow
 	err := s.read(ctx).Raw(text+" ORDER BY c.claimed_at DESC, c.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
-	out := make([]packet.Received, len(rows))
+	out := make([]packet.ReceivedClaim, len(rows))
 	for i, r := range rows {
-		out[i] = packet.Received{Paid: r.Claim.paid(), SenderID: r.SenderID, Greeting: r.Greeting,
+		out[i] = packet.ReceivedClaim{ClaimWithPayout: r.Claim.paid(), SenderID: r.SenderID, Greeting: r.Greeting,
 			BestLuck: r.BestShare != nil && *r.BestShare == r.Claim.Share.ShareIndex}
 	}
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.P
 // charged, by the time of their creation, and recorded claims in packets other
 // than those in except. Best luck counts once the packet's books are
 // closed.
-func (s *Store) Sums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.Sums, error) {
+func (s *Store) Sums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.UserSums, error) {
 	var sent, received struct {
 		N, Best int
 		Sum     int64
@@ -195,22 +195,22 @@ func (s *Store) Sums(ctx context.Context, app, user string, in packet.Span, exce
 	from, to := in.From.UTC(), in.To.UTC()
 	err := s.read(ctx).Raw(`SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(total_amount), 0), ?) AS sum FROM packets
 		WHERE app_id = ? AND sender_id = ? AND created_at >= ? AND created_at < ? AND status IN ('open', 'closing', 'closed')`,
-		int64(money.Full), app, user, from, to).Scan(&sent).Error
+		int64(money.Saturated), app, user, from, to).Scan(&sent).Error
 	if err != nil {
-		return packet.Sums{}, classify(err)
+		return packet.UserSums{}, classify(err)
 	}
 	text := `SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(s.amount), 0), ?) AS sum, COALESCE(SUM(p.best_share = s.share_index), 0) AS best
 		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id
 		STRAIGHT_JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
 		WHERE c.app_id = ? AND c.user_id = ? AND c.claimed_at >= ? AND c.claimed_at < ?`
-	args := []any{int64(money.Full), app, user, from, to}
+	args := []any{int64(money.Saturated), app, user, from, to}
 	if len(except) > 0 {
 		text, args = text+" AND c.packet_id NOT IN ?", append(args, except)
 	}
 	if err := s.read(ctx).Raw(text, args...).Scan(&received).Error; err != nil {
-		return packet.Sums{}, classify(err)
+		return packet.UserSums{}, classify(err)
 	}
-	out := packet.Sums{SentCount: sent.N, SentAmount: money.Fen(sent.Sum),
+	out := packet.UserSums{SentCount: sent.N, SentAmount: money.Fen(sent.Sum),
 		ReceivedCount: received.N, ReceivedAmount: money.Fen(received.Sum), BestLuckCount: received.Best}
 	return out, s.addPromises(ctx, &out, app, user, in, except)
 }

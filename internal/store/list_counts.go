@@ -47,14 +47,14 @@ type counting struct {
 const none = "0"
 
 // tally carries a counting out.
-func (s *Store) tally(ctx context.Context, c counting) (t payout.Tally, err error) {
+func (s *Store) tally(ctx context.Context, c counting) (t payout.ListTotal, err error) {
 	var row struct{ Looked, N, Bare, Sum int64 }
-	args := append([]any{int64(money.Full)}, c.fits.args...)
+	args := append([]any{int64(money.Saturated)}, c.fits.args...)
 	args = append(append(args, c.within.args...), tallyLimit+1)
 	err = s.read(ctx).Raw("SELECT COUNT(*) AS looked, COALESCE(SUM(f.fits), 0) AS n, COALESCE(SUM("+c.without+
 		"), 0) AS bare, LEAST(COALESCE(SUM("+c.sum+"), 0), ?) AS sum FROM (SELECT ("+
 		c.fits.all()+") AS fits, "+c.columns+" FROM "+c.from+" WHERE "+c.within.all()+" LIMIT ?) f"+c.join, args...).Scan(&row).Error
-	t.Count, t.Amount, t.Without, t.More = row.N, money.Fen(row.Sum), row.Bare, row.Looked > tallyLimit
+	t.Count, t.Amount, t.WithoutAmount, t.AtLeast = row.N, money.Fen(row.Sum), row.Bare, row.Looked > tallyLimit
 	return t, classify(err)
 }
 
@@ -75,7 +75,7 @@ func (c *conditions) span(column string, from, to time.Time) {
 // PacketTally counts the packets that Packets would list, without its place and limit,
 // and adds up their totals: up to 10,000 of each status of the filter. Packets that
 // are in Redis only are not among them. Errors: ErrUnavailable.
-func (s *Store) PacketTally(ctx context.Context, f packet.RecordFilter) (all payout.Tally, err error) {
+func (s *Store) PacketTally(ctx context.Context, f packet.RecordFilter) (all payout.ListTotal, err error) {
 	stored := f.Stored
 	if f.App == "" && f.SenderID != "" && len(stored) == 0 {
 		stored = storedStatuses // as in Packets
@@ -88,7 +88,7 @@ func (s *Store) PacketTally(ctx context.Context, f packet.RecordFilter) (all pay
 		if err != nil {
 			return all, err
 		}
-		all.Sum, all.More = all.Plus(one.Sum), all.More || one.More
+		all.Sum, all.AtLeast = all.Plus(one.Sum), all.AtLeast || one.AtLeast
 	}
 	return all, nil
 }
@@ -120,10 +120,10 @@ func packetCounting(f packet.RecordFilter, status packet.Status) counting {
 // ApprovalTally counts the decisions that Approvals would list, without its place and
 // limit, and adds up the amounts of their payments: one that was decided about twice
 // counts twice. Errors: ErrUnavailable.
-func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (payout.Tally, error) {
+func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (payout.ListTotal, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
-		return payout.Tally{}, err
+		return payout.ListTotal{}, err
 	}
 	c := counting{from: "decisions FORCE INDEX (decisions_waiting)", columns: "payment_id AS x",
 		join: " LEFT JOIN payments p ON p.id = f.x AND f.fits", sum: "p.amount", without: none}
@@ -150,7 +150,7 @@ func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (pay
 	if f.NotBy != "" {
 		names, err := s.namesOf(ctx, f.NotBy)
 		if err != nil {
-			return payout.Tally{}, err
+			return payout.ListTotal{}, err
 		}
 		c.fits.and("decided_by NOT IN ?", names)
 	}
@@ -161,7 +161,7 @@ func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (pay
 // adds up what they are about: what moved or was booked, where reconciliation tells it,
 // else the payment's amount. A payment that several breaks are about counts in each.
 // Without are those about no payment of ours, of no amount. Errors: ErrUnavailable.
-func (s *Store) BreakTally(ctx context.Context, f payout.BreakFilter) (payout.Tally, error) {
+func (s *Store) BreakTally(ctx context.Context, f payout.BreakFilter) (payout.ListTotal, error) {
 	c := counting{columns: "NULLIF(amount, 0) AS x, payment_id AS y", join: " LEFT JOIN payments p ON p.id = f.y AND f.fits AND f.x IS NULL",
 		sum: "IF(f.fits, COALESCE(f.x, p.amount), 0)", without: "f.fits AND f.x IS NULL AND p.id IS NULL"}
 	kind, resolved, created := &c.fits, &c.fits, &c.fits
@@ -200,7 +200,7 @@ func (s *Store) BreakTally(ctx context.Context, f payout.BreakFilter) (payout.Ta
 
 // AuditTally counts the entries that Audit would list, without its place and limit.
 // Errors: ErrUnavailable.
-func (s *Store) AuditTally(ctx context.Context, f payout.AuditFilter) (payout.Tally, error) {
+func (s *Store) AuditTally(ctx context.Context, f payout.AuditFilter) (payout.ListTotal, error) {
 	index := auditIndex(f)
 	c := counting{from: "audit FORCE INDEX (" + index + ")", columns: none, sum: none, without: none}
 	for _, eq := range []struct{ index, column, value string }{{"audit_subject", "subject", f.Subject}, {"audit_actor", "actor", f.Actor},

@@ -69,7 +69,7 @@ const everything = 100_000
 
 // same: a count is what the list shows; where not all was looked at, it is not more
 // than that. Whatever it counts, each statement looks at a bounded number of rows.
-func (x *tallies) same(name string, more bool, count func() (payout.Tally, error), list func() payout.Sum) {
+func (x *tallies) same(name string, more bool, count func() (payout.ListTotal, error), list func() payout.Sum) {
 	x.t.Helper()
 	x.rec.texts = nil
 	got, err := count()
@@ -91,7 +91,7 @@ func (x *tallies) same(name string, more bool, count func() (payout.Tally, error
 	switch {
 	case counted == 0:
 		x.t.Errorf("%s: nothing was counted", name)
-	case got.More != more:
+	case got.AtLeast != more:
 		x.t.Errorf("%s: %+v, more %v is wanted", name, got, more)
 	case !more && got.Sum != want, more && (got.Count > want.Count || got.Amount > want.Amount):
 		x.t.Errorf("%s: %+v, the list has %+v", name, got, want)
@@ -159,7 +159,7 @@ func (x *tallies) packets() {
 		{packet.RecordFilter{Stored: late, ExpiresBefore: time.Now(), App: "app1", To: hour.Add(-time.Hour)}, false},
 		{packet.RecordFilter{Stored: late[:1], ExpiresBefore: time.Now(), SenderID: "s100"}, false},
 	} {
-		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.Tally, error) { return x.s.PacketTally(x.t.Context(), tc.f) },
+		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.ListTotal, error) { return x.s.PacketTally(x.t.Context(), tc.f) },
 			func() (sum payout.Sum) {
 				tc.f.Limit = everything
 				rows, err := x.s.Packets(x.t.Context(), tc.f)
@@ -173,7 +173,7 @@ func (x *tallies) packets() {
 	_, err = x.raw.ExecContext(x.t.Context(), "UPDATE packets SET total_amount = ? WHERE sender_id = 'giant'", int64(money.Max))
 	must(x.t, err)
 	if got, err := x.s.PacketTally(x.t.Context(), packet.RecordFilter{SenderID: "giant"}); err != nil || got.Count != 6000 ||
-		got.Amount != money.Full || got.More {
+		got.Amount != money.Saturated || got.AtLeast {
 		x.t.Errorf("more than an amount can be: %+v, %v", got, err)
 	}
 }
@@ -182,7 +182,7 @@ func (x *tallies) approvals() {
 	for status, more := range map[payout.DecisionStatus]bool{"": true, payout.DecisionWaiting: false, payout.DecisionOpen: false,
 		payout.DecisionCarriedOut: true,
 		payout.DecisionOvertaken:  false, payout.DecisionRejected: true, payout.DecisionExpired: false} {
-		x.same(string(status), more, func() (payout.Tally, error) {
+		x.same(string(status), more, func() (payout.ListTotal, error) {
 			return x.s.ApprovalTally(x.t.Context(), payout.ApprovalFilter{Status: status})
 		}, func() (sum payout.Sum) {
 			rows, err := x.s.Approvals(x.t.Context(), payout.ApprovalFilter{Status: status, Limit: everything})
@@ -222,8 +222,8 @@ func (x *tallies) breaks() {
 		{payout.BreakFilter{ReconciliationID: "run2", Resolved: &yes, Kind: "mismatch"}, false},
 		{payout.BreakFilter{ReconciliationID: "run2", PacketID: "00000000000000000004"}, false},
 	} {
-		var got payout.Tally
-		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (t payout.Tally, err error) {
+		var got payout.ListTotal
+		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (t payout.ListTotal, err error) {
 			got, err = x.s.BreakTally(x.t.Context(), tc.f)
 			return got, err
 		}, func() (sum payout.Sum) {
@@ -238,8 +238,8 @@ func (x *tallies) breaks() {
 				}
 				sum = sum.Plus(payout.Sum{Count: 1, Amount: amount})
 			}
-			if got.Without > without || got.Without < without && !tc.more {
-				x.t.Errorf("%+v: %d without an amount, the list has %d", tc.f, got.Without, without)
+			if got.WithoutAmount > without || got.WithoutAmount < without && !tc.more {
+				x.t.Errorf("%+v: %d without an amount, the list has %d", tc.f, got.WithoutAmount, without)
 			}
 			return sum
 		})
@@ -257,7 +257,7 @@ func (x *tallies) breaks() {
 			without++
 		}
 	}
-	if open.Count != 1200 || int64(open.Amount) != sum || open.Without != without {
+	if open.Count != 1200 || int64(open.Amount) != sum || open.WithoutAmount != without {
 		x.t.Errorf("%+v, want 1200 of %d fen, %d without", open, sum, without)
 	}
 	about := func(order string, want ...money.Fen) {
@@ -288,7 +288,7 @@ func (x *tallies) audit() {
 		{payout.AuditFilter{Action: "retry", To: hour}, false}, {payout.AuditFilter{Subject: "p42"}, false},
 		{payout.AuditFilter{Subject: "p42", Actor: "li-na", Action: "ask"}, false}, {payout.AuditFilter{Subject: "p42", From: hour}, false},
 	} {
-		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.Tally, error) { return x.s.AuditTally(x.t.Context(), tc.f) }, func() payout.Sum {
+		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.ListTotal, error) { return x.s.AuditTally(x.t.Context(), tc.f) }, func() payout.Sum {
 			tc.f.Limit = everything
 			rows, err := x.s.Audit(x.t.Context(), tc.f)
 			must(x.t, err)

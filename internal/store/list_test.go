@@ -116,7 +116,7 @@ func TestUserClaims(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
 	at := time.Date(2026, 2, 16, 16, 0, 0, 0, time.UTC)
-	var want []packet.Place
+	var want []packet.Cursor
 	for i := range 12 {
 		p := samplePacket(100, 3)
 		if i >= 8 {
@@ -130,25 +130,25 @@ func TestUserClaims(t *testing.T) {
 			must(t, err)
 		}
 		if i < 8 {
-			want = append(want, packet.Place{At: at.Add(time.Duration(i/4) * time.Millisecond), ID: p.ID})
+			want = append(want, packet.Cursor{At: at.Add(time.Duration(i/4) * time.Millisecond), ID: p.ID})
 		}
 		if i%2 == 1 {
 			closed(t, s, p)
 		}
 	}
-	slices.SortFunc(want, packet.Place.Compare)
+	slices.SortFunc(want, packet.Cursor.Compare)
 	for _, user := range []string{"a", "A", "a "} {
 		for _, limit := range []int{1, 3, 8, 50} {
-			var got []packet.Place
+			var got []packet.Cursor
 			lucky := 0
-			for after := (packet.Place{}); ; {
+			for after := (packet.Cursor{}); ; {
 				page, err := s.UserClaims(ctx, "app", user, after, limit)
 				must(t, err)
 				if len(page) == 0 {
 					break
 				}
 				for _, c := range page {
-					after = packet.Place{At: c.ClaimedAt, ID: c.PacketID}
+					after = packet.Cursor{At: c.ClaimedAt, ID: c.PacketID}
 					got = append(got, after)
 					if c.UserID != user || c.SenderID != "sender" || c.Greeting != "恭喜发财 🧧" || c.PayoutStatus != "pending" {
 						t.Errorf("%+v", c)
@@ -164,7 +164,7 @@ func TestUserClaims(t *testing.T) {
 		}
 	}
 	for _, who := range [][2]string{{"app", "b"}, {"App", "a"}, {"app", "a  "}} {
-		if page, err := s.UserClaims(ctx, who[0], who[1], packet.Place{}, 5); err != nil || len(page) != 0 {
+		if page, err := s.UserClaims(ctx, who[0], who[1], packet.Cursor{}, 5); err != nil || len(page) != 0 {
 			t.Errorf("%q: %v, %v", who, page, err)
 		}
 	}
@@ -206,13 +206,13 @@ func TestSums(t *testing.T) {
 	for name, tc := range map[string]struct {
 		user   string
 		except []string
-		want   packet.Sums
+		want   packet.UserSums
 	}{
-		"all": {"u", nil, packet.Sums{SentCount: 3, SentAmount: 303, ReceivedCount: 3, ReceivedAmount: 153, BestLuckCount: 2}},
-		"but one": {"u", []string{live.ID}, packet.Sums{SentCount: 3, SentAmount: 303, ReceivedCount: 2, ReceivedAmount: 102,
+		"all": {"u", nil, packet.UserSums{SentCount: 3, SentAmount: 303, ReceivedCount: 3, ReceivedAmount: 153, BestLuckCount: 2}},
+		"but one": {"u", []string{live.ID}, packet.UserSums{SentCount: 3, SentAmount: 303, ReceivedCount: 2, ReceivedAmount: 102,
 			BestLuckCount: 2}},
-		"other case":  {"U", nil, packet.Sums{}},
-		"other space": {"u ", nil, packet.Sums{}},
+		"other case":  {"U", nil, packet.UserSums{}},
+		"other space": {"u ", nil, packet.UserSums{}},
 	} {
 		if got, err := s.Sums(ctx, "app", tc.user, year, tc.except); err != nil || got != tc.want {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, tc.want)
@@ -247,11 +247,11 @@ func TestListsReadOnePage(t *testing.T) {
 	}
 	rec := &recorder{Interface: logger.Discard}
 	s.db = s.db.Session(&gorm.Session{Logger: rec})
-	after := packet.Place{At: time.Now().Add(-time.Hour), ID: "g0000000000000003600"}
+	after := packet.Cursor{At: time.Now().Add(-time.Hour), ID: "g0000000000000003600"}
 	for _, sender := range []string{"", "s7", "giant", "nobody"} {
 		for _, stored := range [][]packet.Status{nil, {packet.StatusOpen, packet.StatusClosing}, {packet.StatusClosed}, {packet.StatusFunding},
 			{packet.StatusRejected}} {
-			for _, from := range []packet.Place{{}, after} {
+			for _, from := range []packet.Cursor{{}, after} {
 				_, err := s.Packets(ctx, packet.RecordFilter{App: "app", SenderID: sender, Stored: stored, AfterTime: from.At, AfterID: from.ID,
 					Limit: 51})
 				must(t, err)
@@ -259,7 +259,7 @@ func TestListsReadOnePage(t *testing.T) {
 		}
 	}
 	for _, user := range []string{"u7", "giant", "nobody"} {
-		for _, from := range []packet.Place{{}, after} {
+		for _, from := range []packet.Cursor{{}, after} {
 			_, err := s.UserClaims(ctx, "app", user, from, 51)
 			must(t, err)
 		}

@@ -23,7 +23,7 @@ func (s *Store) NoteNotification(ctx context.Context, by payout.Adapter, eventID
 			}
 			if known = err == nil && parts.Attempt <= len(attempts); known {
 				p := row.payment()
-				known = by.Take(&p) == nil
+				known = by.Assign(&p) == nil
 			}
 		}
 		res := tx.Exec("INSERT IGNORE INTO notifications (provider, event_id, order_no, known, body, received_at) VALUES (?, ?, ?, ?, ?, ?)",

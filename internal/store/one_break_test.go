@@ -46,7 +46,7 @@ func TestOneBadOrderIsOneBreak(t *testing.T) {
 	_, err := x.s.Settle(t.Context(), o, mismatched.OrderNo)
 	must(t, err)
 	x.add(mismatched.Op, mismatched.OrderNo, "u", 100, x.s.Now())
-	x.c.pass(2 * payout.InFlight)
+	x.c.pass(2 * payout.InFlightAge)
 	for range 2 {
 		if r := x.reconcile(today()); r.Breaks != 3 {
 			t.Errorf("%d breaks of three orders: %q", r.Breaks, x.breaks(false))
@@ -85,18 +85,18 @@ func TestWhatSaysMoreTakesTheBreak(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
-	for _, source := range []payout.Source{payout.SourceSend, payout.SourceAsk} {
+	for _, source := range []payout.Source{payout.SourceSend, payout.SourceQuery} {
 		settle(t, x.s, source, o.OrderNo, payout.ObsDeclined)
 	}
-	settle(t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	x.one(payout.BreakContradiction, o.OrderNo, 0)
-	settle(t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	x.one(payout.BreakLateSuccess, o.OrderNo, 0, "said declined before, now succeeded")
 	due, err := x.s.DecisionsDue(t.Context())
 	must(t, err)
 	n := int64(0)
 	for _, d := range due {
-		if d.Reason == payout.DueBreak {
+		if d.Reason == payout.ReasonBreak {
 			n += d.Count
 		}
 	}
@@ -109,7 +109,7 @@ func TestWhatSaysMoreTakesTheBreak(t *testing.T) {
 	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "seen"})
 	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	must(t, err)
-	x.c.pass(2 * payout.InFlight)
+	x.c.pass(2 * payout.InFlightAge)
 	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.one(payout.BreakNotInStatement, o.OrderNo, 100)
 }

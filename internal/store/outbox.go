@@ -69,8 +69,8 @@ type outboxRow struct {
 // DueOutbox returns payments whose run has to be started or woken and puts them
 // off, so that a second worker does not do the same at once. Rows that have
 // moved are deleted. Repeating a start is harmless (rule R3).
-func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.Due, error) {
-	var out []payout.Due
+func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.DueRun, error) {
+	var out []payout.DueRun
 	err := s.inTx(ctx, failpoint.OutboxTake, func(tx tx) error {
 		out = out[:0]
 		var rows []outboxRow
@@ -85,7 +85,7 @@ func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.Due, error) 
 				return err
 			}
 			if due {
-				out = append(out, payout.Due{Payment: p, Kind: r.Kind, Since: r.CreatedAt.UTC(), Tries: r.Tries})
+				out = append(out, payout.DueRun{Payment: p, Kind: r.Kind, Since: r.CreatedAt.UTC(), Tries: r.Tries})
 			}
 		}
 		return nil
@@ -96,7 +96,7 @@ func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.Due, error) 
 // OutboxReached notes that the run of a payment that DueOutbox has returned was started,
 // or woken. From some tries on that run is told more and more seldom; a start that fails
 // is repeated as before. A row that was put anew meanwhile is left alone. Errors: ErrUnavailable.
-func (s *Store) OutboxReached(ctx context.Context, d payout.Due) error {
+func (s *Store) OutboxReached(ctx context.Context, d payout.DueRun) error {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (tx tx) outboxMoved(kind string, p payout.Payment, attempts []payout.Attemp
 		return status == string(packet.StatusClosed) || status == string(packet.StatusRejected), err // see giveBack
 	}
 	for _, a := range attempts {
-		if a.AskRequested {
+		if a.QueryRequested {
 			return false, nil
 		}
 	}

@@ -62,7 +62,7 @@ func TestDueOutbox(t *testing.T) {
 			t.Fatalf("try %d: %+v, %v", try, rows, err)
 		}
 	}
-	settle(t, s, payout.SourceAsk, payout.OrderNo(a, 1), payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, payout.OrderNo(a, 1), payout.ObsDeclined)
 	begin(t, s, a)
 	c.pass(time.Minute)
 	if got := due(t, s, 10); !slices.Equal(got, []string{b}) {
@@ -116,7 +116,7 @@ func TestOutboxReached(t *testing.T) {
 	if got := outbox(); got.Waiting != 1 || got.Oldest.Sub(since).Abs() > time.Second {
 		t.Errorf("waiting: %+v, want one since %v", got, since)
 	}
-	settle(t, s, payout.SourceAsk, payout.OrderNo(lost, 1), payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, payout.OrderNo(lost, 1), payout.ObsDeclined)
 	begin(t, s, lost)
 	c.pass(5 * time.Second)
 	due(t, s, 10) // it has moved
@@ -231,11 +231,11 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 		t.Errorf("due %v, want %s", got, id)
 	}
 	st, err := s.PaymentState(ctx, id)
-	if err != nil || st.Step.Do != payout.ActionAsk || st.Step.At.After(s.Now()) {
+	if err != nil || st.Step.Do != payout.ActionQuery || st.Step.At.After(s.Now()) {
 		t.Errorf("%+v, %v: to be asked now", st, err)
 	}
 	// Asked, it is settled; the outbox row is done, and a repeat of the event asks no more.
-	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	c.pass(time.Minute)
 	if got := due(t, s, 10); len(got) != 0 {
 		t.Errorf("due %v after it was asked", got)
@@ -249,10 +249,10 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 	if got := due(t, s, 10); !slices.Equal(got, []string{id}) {
 		t.Errorf("due %v", got)
 	}
-	if st, err := s.PaymentState(ctx, id); err != nil || st.Status != payout.StatusPaid || st.Step.Do != payout.ActionAsk {
+	if st, err := s.PaymentState(ctx, id); err != nil || st.Status != payout.StatusPaid || st.Step.Do != payout.ActionQuery {
 		t.Errorf("%+v, %v", st, err)
 	}
-	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsReturned); st.Status != payout.StatusReturned ||
+	if st := settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsReturned); st.Status != payout.StatusReturned ||
 		st.Step.Do != payout.ActionEnd {
 		t.Errorf("%+v", st)
 	}
@@ -276,7 +276,7 @@ func TestNotificationsAndOutboxAtOnce(t *testing.T) {
 				_, err := s.DueOutbox(ctx, 10)
 				return err
 			}
-			_, err := s.Settle(ctx, observation(payout.SourceAsk, o.OrderNo, payout.ObsPending), o.OrderNo)
+			_, err := s.Settle(ctx, observation(payout.SourceQuery, o.OrderNo, payout.ObsPending), o.OrderNo)
 			return err
 		}) {
 			must(t, err)
@@ -297,7 +297,7 @@ func TestNotificationOvertakesAnAnswer(t *testing.T) {
 	s, c := newStore(t)
 	id := owing(t, s)
 	o := begin(t, s, id)
-	answer := observation(payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	answer := observation(payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	answer.StartedAt, answer.EndedAt = c.now(), c.now()
 	c.pass(time.Second)
 	noted := false
@@ -312,7 +312,7 @@ func TestNotificationOvertakesAnAnswer(t *testing.T) {
 	}
 	st, err := s.Settle(t.Context(), answer, o.OrderNo)
 	must(t, err)
-	if st.Status != payout.StatusPaid || st.Step.Do != payout.ActionAsk {
+	if st.Status != payout.StatusPaid || st.Step.Do != payout.ActionQuery {
 		t.Errorf("after the answer: %+v", st)
 	}
 	if !query[bool](t, s, "SELECT ask_requested FROM attempts WHERE order_no = ?", o.OrderNo) {

@@ -69,12 +69,12 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 	// An app may ask for any amount: together they may be more than 64 bits hold.
 	err := s.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum, MIN(created_at) AS oldest FROM payments "+
 		"FORCE INDEX (payments_status) WHERE "+
-		unfinished+" GROUP BY kind, status", int64(money.Full)).Scan(&rows).Error
+		unfinished+" GROUP BY kind, status", int64(money.Saturated)).Scan(&rows).Error
 	if err != nil {
 		return out, classify(err)
 	}
 	for _, r := range rows {
-		out.Payments = append(out.Payments, payout.Unfinished{Kind: payout.Kind(r.Kind[0]), Status: payout.Status(r.Status),
+		out.Payments = append(out.Payments, payout.StatusCount{Kind: payout.Kind(r.Kind[0]), Status: payout.Status(r.Status),
 			Sum: payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)}, Oldest: orZero(r.Oldest)})
 	}
 	var breaks backlogRow
@@ -82,12 +82,12 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 		&breaks).Error; err != nil {
 		return out, classify(err)
 	}
-	out.Breaks = payout.Pile{Count: breaks.N, Oldest: orZero(breaks.Oldest)}
+	out.Breaks = payout.Backlog{Count: breaks.N, Oldest: orZero(breaks.Oldest)}
 	waiting, err := s.waitingDecisions(ctx)
 	if err != nil {
 		return out, err
 	}
-	out.Approvals = payout.Pile{Count: waiting.N, Oldest: orZero(waiting.Oldest)}
+	out.Approvals = payout.Backlog{Count: waiting.N, Oldest: orZero(waiting.Oldest)}
 	if out.Decisions, err = s.DecisionsDue(ctx); err != nil {
 		return out, err
 	}
@@ -96,17 +96,17 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 }
 
 // lateRefunds counts refunds that are due for payout.LateAfter and not at their end.
-func (s *Store) lateRefunds(ctx context.Context) (payout.Pile, error) {
+func (s *Store) lateRefunds(ctx context.Context) (payout.Backlog, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
-		return payout.Pile{}, err
+		return payout.Backlog{}, err
 	}
 	var row backlogRow
 	by := now.Add(-payout.LateAfter)
 	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(p.created_at) AS oldest FROM payments p FORCE INDEX (payments_status) WHERE p.kind = "+
 		"'r' AND "+lateRefund,
 		unfinishedStatuses, by, by).Scan(&row).Error
-	return payout.Pile{Count: row.N, Oldest: orZero(row.Oldest)}, err
+	return payout.Backlog{Count: row.N, Oldest: orZero(row.Oldest)}, err
 }
 
 // sumLedger fills in the sums of all postings, or how far they have come.
@@ -196,14 +196,14 @@ func (s *Store) sumPostings(ctx context.Context, after int64, upTo *int64) ([]le
 
 // balancesOf turns sums of postings into balances.
 func balancesOf(rows []ledgerSum) payout.Balances {
-	b := payout.Balances{ByKind: map[payout.PostingKind]money.Fen{}, ByAccount: map[payout.Account]money.Fen{},
-		Promised: map[payout.PostingKind]money.Fen{}}
+	b := payout.Balances{ByKind: map[payout.TransferKind]money.Fen{}, ByAccount: map[payout.Account]money.Fen{},
+		Honours: map[payout.TransferKind]money.Fen{}}
 	for _, r := range rows {
-		b.ByKind[payout.PostingKind(r.Key.Kind)] += money.Fen(r.Sum)
+		b.ByKind[payout.TransferKind(r.Key.Kind)] += money.Fen(r.Sum)
 		b.ByAccount[payout.Account(r.Key.Debit)] -= money.Fen(r.Sum)
 		b.ByAccount[payout.Account(r.Key.Credit)] += money.Fen(r.Sum)
 		if r.Key.Promise {
-			b.Promised[payout.PostingKind(r.Key.Kind)] += money.Fen(r.Sum)
+			b.Honours[payout.TransferKind(r.Key.Kind)] += money.Fen(r.Sum)
 		}
 	}
 	return b
@@ -216,7 +216,7 @@ const sumLimit = 10_000
 // up to 10,000 of them; more: there are others. Errors: ErrUnavailable.
 func (s *Store) PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error) {
 	kinds := []payout.Kind{f.Kind}
-	if f.Kind == payout.KindPayout && f.Promises {
+	if f.Kind == payout.KindPayout && f.IncludeHonours {
 		kinds = append(kinds, payout.KindHonour)
 	}
 	for _, kind := range kinds {
@@ -231,7 +231,7 @@ func (s *Store) PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum
 		var row struct{ N, Sum int64 }
 		found := q.Select("p.amount").Order("p.created_at DESC, p.id DESC").Limit(f.Limit)
 		if err := s.read(ctx).Table("(?) f", found).Select("COUNT(*) AS n, LEAST(COALESCE(SUM(amount), 0), ?) AS sum",
-			int64(money.Full)).Scan(&row).Error; err != nil {
+			int64(money.Saturated)).Scan(&row).Error; err != nil {
 			return sum, more, classify(err)
 		}
 		sum.Count += row.N

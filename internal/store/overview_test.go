@@ -23,7 +23,7 @@ func TestOverviewSums(t *testing.T) {
 		t.Helper()
 		o, err := s.Overview(ctx)
 		must(t, err)
-		want := map[payout.PostingKind]money.Fen{}
+		want := map[payout.TransferKind]money.Fen{}
 		for _, id := range packets {
 			b, err := s.Balances(ctx, id)
 			must(t, err)
@@ -52,7 +52,7 @@ func TestOverviewSums(t *testing.T) {
 			t.Fatal("nothing was remembered")
 		}
 		o := check("remembered")
-		found := map[payout.Status]payout.Unfinished{}
+		found := map[payout.Status]payout.StatusCount{}
 		for _, u := range o.Payments {
 			if u.Kind == payout.KindPayout {
 				found[u.Status] = u
@@ -87,7 +87,7 @@ func TestR13_OverviewOfRestoredBooks(t *testing.T) {
 	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
 	b, err := s.CompareBooks(ctx, 0)
 	must(t, err)
-	if b.State != payout.BooksRestored {
+	if b.State != payout.MySQLRestored {
 		t.Fatalf("%+v", b)
 	}
 	o, err := s.Overview(ctx)
@@ -139,12 +139,12 @@ func TestOverviewOfHugeAmounts(t *testing.T) {
 		FROM payments JOIN seq_1_to_1100 n`).Error)
 	o, err := s.Overview(t.Context())
 	must(t, err)
-	if len(o.Payments) != 1 || o.Payments[0].Count != more+1 || o.Payments[0].Amount != money.Full {
+	if len(o.Payments) != 1 || o.Payments[0].Count != more+1 || o.Payments[0].Amount != money.Saturated {
 		t.Errorf("%+v", o.Payments)
 	}
 	sum, _, err := s.PaymentSum(t.Context(), payout.Filter{Kind: payout.KindCharge})
 	must(t, err)
-	if sum.Count != more+1 || sum.Amount != money.Full {
+	if sum.Count != more+1 || sum.Amount != money.Saturated {
 		t.Errorf("%+v", sum)
 	}
 }
@@ -200,7 +200,7 @@ func TestLedgerOfHugeAmounts(t *testing.T) {
 			split, min_share, max_share, greeting, metadata, body_hash,
 			commitment, sealed_seed, status, created_at, opens_at, expires_at, updated_at FROM packets JOIN seq_1_to_1100`).Error)
 		sums, err := s.Sums(t.Context(), p.App, p.SenderID, year, nil)
-		if err != nil || sums.SentCount != more+1 || sums.SentAmount != money.Full {
+		if err != nil || sums.SentCount != more+1 || sums.SentAmount != money.Saturated {
 			t.Errorf("%+v, %v", sums, err)
 		}
 	}

@@ -177,7 +177,7 @@ func remark(packetID string) string { return "hongbao " + packetID }
 // transaction. One whose list is lost moves on to closing, unopened: its shares take only the
 // claims that were won before. A packet that is open or later is left as it is. Returns the
 // row's status afterwards. Errors: ErrNotFound, ErrMoved while the charge is not
-// paid, payout.ErrBooksRestored (see charged and chargeBelieved), ErrConflict when the amounts are not the
+// paid, payout.ErrMySQLRestored (see charged and chargeBelieved), ErrConflict when the amounts are not the
 // packet's total in its number of shares, ErrUnavailable.
 func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
 	return s.fund(ctx, id, amounts, tx.chargeBelieved)
@@ -224,7 +224,7 @@ func (s *Store) fund(ctx context.Context, id string, amounts []money.Fen, charge
 
 // charged returns ErrMoved unless the packet's charge is paid: nothing may be
 // promised, and nothing refunded, of money that did not come. Of one that a recovery has left
-// to people it returns payout.ErrBooksRestored, also once they have resolved its break: whom
+// to people it returns payout.ErrMySQLRestored, also once they have resolved its break: whom
 // the packet has paid since the backup nobody has looked for, and all of it would go back to
 // the sender. A further recovery does, and has its shares written (rule R13).
 func (tx tx) charged(id string) error {
@@ -270,7 +270,7 @@ func (tx tx) lockPacket(id string) (packetRow, error) {
 // may be pending again, and is charged after all; or the charge that has failed in them went
 // through since, and the packet was opened. Repeatable. Errors: ErrNotFound,
 // packet.ErrNotDeclined and ErrMoved when the row says something else,
-// payout.ErrBooksRestored, ErrUnavailable.
+// payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) error {
 	return s.inTx(ctx, failpoint.RejectRow, func(tx tx) error {
 		row, err := tx.lockPacket(id)
@@ -295,7 +295,7 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 // BeginClosing moves open (or, by rule R2, charged but still funding) to closing
 // with its reason; the first reason wins. Repeatable. Returns the status
 // afterwards. Errors: ErrNotFound, ErrMoved while the charge is not paid,
-// payout.ErrBooksRestored for one that is funding, ErrUnavailable.
+// payout.ErrMySQLRestored for one that is funding, ErrUnavailable.
 func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error) {
 	status := packet.StatusClosing
 	err := s.inTx(ctx, failpoint.CloseBegin, func(tx tx) error {
@@ -308,7 +308,7 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 			status = from
 			return nil
 		}
-		if err := tx.charged(id); err != nil && (from == packet.StatusFunding || !errors.Is(err, payout.ErrBooksRestored)) {
+		if err := tx.charged(id); err != nil && (from == packet.StatusFunding || !errors.Is(err, payout.ErrMySQLRestored)) {
 			return err // one that is open was funded in spite of that: by a recovery
 		}
 		if from == packet.StatusFunding { // that it gave out nothing is not for older books to say
@@ -334,7 +334,7 @@ func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.Clos
 // shares; a remainder becomes a pending refund with its outbox row, holding
 // moves to refunding. From now on RecordClaim refuses. Returns the remainder,
 // the same at every repeat. Errors: packet.ErrNotClosing and ErrMoved when it is not,
-// payout.ErrBooksRestored, ErrUnavailable, this also while the gate of its lane is
+// payout.ErrMySQLRestored, ErrUnavailable, this also while the gate of its lane is
 // shut: then nobody can say whether every winner is known (rule R9).
 func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 	var remainder money.Fen
@@ -379,7 +379,7 @@ func (tx tx) owedRefund(row packetRow, amount money.Fen) error {
 	if err := tx.insertPayment(refund); err != nil {
 		return err
 	}
-	if err := tx.post(row.ID, payout.NewPosting(payout.PostClose, refund.ID, amount)); err != nil {
+	if err := tx.post(row.ID, payout.NewTransfer(payout.PostClose, refund.ID, amount)); err != nil {
 		return err
 	}
 	return tx.putOutbox(refund.ID, outboxBegin)

@@ -87,7 +87,7 @@ type claimRow struct {
 	Status *string
 }
 
-func (c claimRow) paid() packet.Paid {
+func (c claimRow) paid() packet.ClaimWithPayout {
 	r := c.Share
 	claim := packet.Claim{PacketID: r.PacketID, UserID: orEmpty(r.UserID), ShareIndex: r.ShareIndex, Amount: money.Fen(r.Amount),
 		ClaimedAt: orZero(r.ClaimedAt),
@@ -97,18 +97,18 @@ func (c claimRow) paid() packet.Paid {
 	if c.Status != nil {
 		status = *c.Status
 	}
-	return packet.Paid{Claim: claim, PayoutID: id, PayoutStatus: status}
+	return packet.ClaimWithPayout{Claim: claim, PayoutID: id, PayoutStatus: status}
 }
 
 // Claim reads one user's recorded claim, also one that could not be booked (rule
 // R10): he is told the same amount. Errors: ErrNotFound, ErrUnavailable.
-func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.Paid, error) {
+func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.ClaimWithPayout, error) {
 	var rows []claimRow
 	err := s.read(ctx).Raw(`SELECT s.*, p.status FROM claims c JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
 		LEFT JOIN payments p ON p.packet_id = c.packet_id AND p.kind = 'p' AND p.share_index = c.share_index
 		WHERE c.packet_id = ? AND c.user_id = ?`, packetID, userID).Scan(&rows).Error
 	if err != nil {
-		return packet.Paid{}, classify(err)
+		return packet.ClaimWithPayout{}, classify(err)
 	}
 	if len(rows) > 0 {
 		return rows[0].paid(), nil

@@ -169,7 +169,7 @@ func TestR13_RejectNeedsTheFailedCharge(t *testing.T) {
 	refused(p, payout.StatusSending)
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
 	refused(p, payout.StatusUnknown)
-	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	refused(p, payout.StatusPaid)
 	if status, err := s.Fund(t.Context(), p.ID, even(p)); err != nil || status != packet.StatusOpen {
 		t.Errorf("funded: %s, %v", status, err)

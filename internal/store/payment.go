@@ -133,22 +133,22 @@ func (attemptRow) TableName() string { return "attempts" }
 
 func newAttemptRow(a payout.Attempt) attemptRow {
 	return attemptRow{
-		OrderNo: a.OrderNo, PaymentID: a.PaymentID, No: a.No, Op: string(a.Op), Request: a.Request, Sends: a.Sends, Asks: a.Asks,
+		OrderNo: a.OrderNo, PaymentID: a.PaymentID, No: a.No, Op: string(a.Op), Request: a.Request, Sends: a.Sends, Asks: a.Queries,
 		NotedUntil: optTime(a.NotedUntil), OpenUntil: optTime(a.OpenUntil), Statement: string(a.Statement), Refused: a.Refused, Booked: a.Booked,
-		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.AskedAt),
-		AskRequested: a.AskRequested, Forgotten: a.Forgotten, Observed: a.Observed, Code: code(a.Code), Message: clip(a.Message, messageLen),
-		ProviderRef: key(a.ProviderRef, refLen), Token: a.Token, StartedAt: a.StartedAt.UTC(), AskUntil: a.AskUntil.UTC(),
+		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.QueriedAt),
+		AskRequested: a.QueryRequested, Forgotten: a.Forgotten, Observed: a.Observed, Code: code(a.Code), Message: clip(a.Message, messageLen),
+		ProviderRef: key(a.ProviderRef, refLen), Token: a.Token, StartedAt: a.StartedAt.UTC(), AskUntil: a.QueryUntil.UTC(),
 		EndedAt: optTime(a.EndedAt),
 	}
 }
 
 func (r attemptRow) attempt() payout.Attempt {
 	return payout.Attempt{
-		OrderNo: r.OrderNo, PaymentID: r.PaymentID, No: r.No, Op: payout.Op(r.Op), Request: r.Request, Sends: r.Sends, Asks: r.Asks,
+		OrderNo: r.OrderNo, PaymentID: r.PaymentID, No: r.No, Op: payout.Op(r.Op), Request: r.Request, Sends: r.Sends, Queries: r.Asks,
 		NotedUntil: orZero(r.NotedUntil), OpenUntil: orZero(r.OpenUntil), Statement: payout.ObservationKind(r.Statement), Refused: r.Refused,
-		Booked: r.Booked, ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt), AskedAt: orZero(r.AskedAt),
-		AskRequested: r.AskRequested, Forgotten: r.Forgotten, Observed: r.Observed, Code: r.Code, Message: r.Message, ProviderRef: r.ProviderRef,
-		Token: r.Token, StartedAt: r.StartedAt.UTC(), AskUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
+		Booked: r.Booked, ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt), QueriedAt: orZero(r.AskedAt),
+		QueryRequested: r.AskRequested, Forgotten: r.Forgotten, Observed: r.Observed, Code: r.Code, Message: r.Message, ProviderRef: r.ProviderRef,
+		Token: r.Token, StartedAt: r.StartedAt.UTC(), QueryUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
 	}
 }
 
@@ -161,7 +161,7 @@ func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 		return row, attempts, err
 	}
 	p := row.payment()
-	if !payout.Rewind(&p, attempts, tx.now) {
+	if !payout.ClampFutureTimes(&p, attempts, tx.now) {
 		return row, attempts, nil
 	}
 	row.UpdatedAt, row.DecidedAt = p.UpdatedAt, optTime(p.DecidedAt)
@@ -226,7 +226,7 @@ func (s *Store) PaymentState(ctx context.Context, id string) (payout.State, erro
 }
 
 // BeginAsk returns MySQL's time before a question about an order is put to a provider. Errors:
-// payout.ErrOtherProvider when its payment is another adapter's, ErrUnavailable.
+// payout.ErrWrongProvider when its payment is another adapter's, ErrUnavailable.
 func (s *Store) BeginAsk(ctx context.Context, orderNo string, by payout.Adapter) (time.Time, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -238,7 +238,7 @@ func (s *Store) BeginAsk(ctx context.Context, orderNo string, by payout.Adapter)
 		return now, classify(err)
 	}
 	p := row.payment()
-	return now, by.Take(&p)
+	return now, by.Assign(&p)
 }
 
 func (tx tx) stateOf(id string) (payout.State, error) {
@@ -254,35 +254,35 @@ func (tx tx) stateOf(id string) (payout.State, error) {
 // the payment to sending. Order is nil when nothing may be sent; State then says
 // what to do instead. Held is set when nothing is sent because a person has
 // stopped the provider, or the books are older than reality (rule R13). Errors: ErrNotFound,
-// payout.ErrOtherProvider, ErrUnavailable, what encode returns.
+// payout.ErrWrongProvider, ErrUnavailable, what encode returns.
 func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
-	payout.Begun, error) {
-	var out payout.Begun
-	err := s.inTx(ctx, failpoint.Of(id, failpoint.ChargeBegin, failpoint.PayoutBegin, failpoint.RefundBegin), func(tx tx) error {
-		out = payout.Begun{}
+	payout.SendStart, error) {
+	var out payout.SendStart
+	err := s.inTx(ctx, failpoint.ForPayment(id, failpoint.ChargeBegin, failpoint.PayoutBegin, failpoint.RefundBegin), func(tx tx) error {
+		out = payout.SendStart{}
 		row, attempts, err := tx.load(id, true)
 		if err != nil {
 			return err
 		}
 		p := row.payment()
-		if err := limits.Adapter.Take(&p); err != nil {
+		if err := limits.Adapter.Assign(&p); err != nil {
 			return err
 		}
-		numbering, guarded := payout.Begin(p, attempts, tx.now), false
-		if numbering != payout.NumberNone {
+		numbering, guarded := payout.ChooseOrderNo(p, attempts, tx.now), false
+		if numbering != payout.NoOrderNo {
 			var hold *payout.Hold
 			if hold, guarded, err = tx.holding(p, limits.Adapter); err != nil {
 				return err
 			}
 			if hold != nil { // nothing is noted, no number is taken
-				out.State, out.Held = tx.state(p, attempts), hold
+				out.State, out.Hold = tx.state(p, attempts), hold
 				return nil
 			}
 		}
 		switch numbering {
-		case payout.NumberNone:
+		case payout.NoOrderNo:
 			return tx.notNow(row, p, attempts, &out)
-		case payout.NumberNew:
+		case payout.NewOrderNo:
 			next, err := newAttempt(p, len(attempts)+1, encode)
 			if err != nil {
 				return err
@@ -296,7 +296,7 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 			attempts = append(attempts, next)
 		}
 		cur := &attempts[len(attempts)-1]
-		if err := payout.NoteSend(&p, cur, limits, tx.now); err != nil {
+		if err := payout.RecordSend(&p, cur, limits, tx.now); err != nil {
 			return err
 		}
 		arow := newAttemptRow(*cur)
@@ -339,11 +339,11 @@ func orderOf(a payout.Attempt) *payout.Order {
 
 // notNow leaves a payment that may not be sent as it is, or sends it back to
 // asking when a decision, or a number too old to be sent, left it there.
-func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt, out *payout.Begun) error {
+func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt, out *payout.SendStart) error {
 	step := payout.NextDue(p, attempts, tx.now)
 	if step.Do == payout.ActionSend && len(attempts) > 0 {
 		cur := &attempts[len(attempts)-1]
-		if err := payout.BackToUnknown(&p, cur, tx.now); err != nil {
+		if err := payout.RevertToUnknown(&p, cur, tx.now); err != nil {
 			return err
 		}
 		arow := newAttemptRow(*cur)
@@ -360,14 +360,14 @@ func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt,
 
 // Settle applies one observation: rows, postings, breaks and timeline in one
 // transaction, and the refund of a charge whose packet was rejected meanwhile. Settling the same observation twice changes nothing. Errors:
-// ErrNotFound for an order number that is not ours, payout.ErrOtherProvider, ErrUnavailable.
+// ErrNotFound for an order number that is not ours, payout.ErrWrongProvider, ErrUnavailable.
 func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error) {
 	parts, err := payout.Parse(asked)
 	if err != nil {
 		return payout.State{}, fmt.Errorf("%w: %w", ErrNotFound, err)
 	}
 	var out payout.State
-	err = s.inTx(ctx, failpoint.Of(asked, failpoint.ChargeSettle, failpoint.PayoutSettle, failpoint.RefundSettle), func(tx tx) error {
+	err = s.inTx(ctx, failpoint.ForPayment(asked, failpoint.ChargeSettle, failpoint.PayoutSettle, failpoint.RefundSettle), func(tx tx) error {
 		row, attempts, err := tx.load(parts.PaymentID, true)
 		if err != nil {
 			return err
@@ -376,10 +376,10 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 			return fmt.Errorf("attempt %s: %w", asked, ErrNotFound)
 		}
 		p, a := row.payment(), attempts[parts.Attempt-1]
-		if err := o.Adapter.Take(&p); err != nil {
+		if err := o.Adapter.Assign(&p); err != nil {
 			return err
 		}
-		if a.AskRequested && a.NextAt.After(tx.now) {
+		if a.QueryRequested && a.NextAt.After(tx.now) {
 			// The question may have become wanted after this transaction read the clock and
 			// before it had the row; then this answer is to an earlier one.
 			if tx.now, err = s.clock(tx.DB); err != nil {
@@ -411,7 +411,7 @@ func (tx tx) writeSettlement(row paymentRow, set payout.Settlement, o payout.Obs
 	if err := tx.casPayment(row, set.Payment); err != nil {
 		return err
 	}
-	for _, post := range set.Postings {
+	for _, post := range set.Transfers {
 		if err := tx.post(row.PacketID, post); err != nil {
 			return err
 		}

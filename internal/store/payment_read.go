@@ -103,7 +103,7 @@ func amounts(q *gorm.DB, f payout.Filter) *gorm.DB {
 // promises, when the filter says so. Errors: ErrUnavailable.
 func (s *Store) Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error) {
 	rows, err := s.paymentsOf(ctx, f)
-	if err != nil || f.Kind != payout.KindPayout || !f.Promises {
+	if err != nil || f.Kind != payout.KindPayout || !f.IncludeHonours {
 		return rows, err
 	}
 	f.Kind = payout.KindHonour // each kind by itself: an index can order the rows of one only

@@ -44,11 +44,11 @@ func TestPaymentThroughTheRows(t *testing.T) {
 	}
 	st, err = s.PaymentState(ctx, id)
 	must(t, err)
-	if st.Status != payout.StatusSending || st.Step.Do != payout.ActionAsk || st.Step.OrderNo != o.OrderNo {
+	if st.Status != payout.StatusSending || st.Step.Do != payout.ActionQuery || st.Step.OrderNo != o.OrderNo {
 		t.Errorf("noted: %+v", st)
 	}
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
-	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived)
 	again := begin(t, s, id)
 	if again.OrderNo != o.OrderNo || again.Send != 2 || string(again.Request) != string(o.Request) {
 		t.Errorf("sent again as %+v", again)
@@ -66,7 +66,7 @@ func TestPaymentThroughTheRows(t *testing.T) {
 	if d.OrderNo != o.OrderNo || d.ProviderRef != "ref" || d.AttemptCount != 1 || len(d.Attempts) != 1 || len(d.Events) != 3 {
 		t.Errorf("%+v", d)
 	}
-	if a := d.Attempts[0]; !a.Booked || a.Sends != 2 || a.Asks != 1 || a.Statement != payout.ObsSucceeded || a.EndedAt.IsZero() ||
+	if a := d.Attempts[0]; !a.Booked || a.Sends != 2 || a.Queries != 1 || a.Statement != payout.ObsSucceeded || a.EndedAt.IsZero() ||
 		a.Message != "ok" {
 		t.Errorf("%+v", a)
 	}
@@ -115,7 +115,7 @@ func TestAttemptSurvivesItsRow(t *testing.T) {
 	}
 	zero := payoutID(samplePacket(100, 1), 0)
 	want = payout.Attempt{OrderNo: payout.OrderNo(zero, 1), PaymentID: zero, No: 1, Op: payout.OpTransfer, Sends: 1, Request: []byte{},
-		StartedAt: at, AskUntil: at}
+		StartedAt: at, QueryUntil: at}
 	row = newAttemptRow(want)
 	must(t, s.db.Create(&row).Error)
 	back = attemptRow{}
@@ -148,7 +148,7 @@ func TestR3_OneOrderAtOnce(t *testing.T) {
 	orders := make([]*payout.Order, 16)
 	for _, err := range together(len(orders), func(i int) error {
 		b, err := s.BeginSend(t.Context(), id, limits, encode)
-		if err == nil && b.Order == nil && b.State.Step.Do != payout.ActionAsk {
+		if err == nil && b.Order == nil && b.State.Step.Do != payout.ActionQuery {
 			err = fmt.Errorf("no order, and next %+v", b.State.Step)
 		}
 		orders[i] = b.Order
@@ -220,7 +220,7 @@ func TestR3_RowIsTheProgramCounter(t *testing.T) {
 						kind = payout.ObsSucceeded
 					}
 					mu.Unlock()
-					o := observation(payout.SourceAsk, st.Step.OrderNo, kind)
+					o := observation(payout.SourceQuery, st.Step.OrderNo, kind)
 					o.ID = fmt.Sprintf("run-%d/%d", i, n)
 					if _, err := s.Settle(ctx, o, st.Step.OrderNo); err != nil {
 						return err
@@ -263,12 +263,12 @@ func TestR5_NothingIsSentPastAskUntil(t *testing.T) {
 			forgetful := payout.Limits{Adapter: adapter, LandingWindow: time.Second, Remembers: 25 * time.Hour}
 			one, err := s.BeginSend(t.Context(), id, forgetful, encode)
 			must(t, err)
-			if st := settle(t, s, payout.SourceAsk, one.Order.OrderNo, payout.ObsNeverReceived); st.Step.Do != payout.ActionSend {
+			if st := settle(t, s, payout.SourceQuery, one.Order.OrderNo, payout.ObsNeverReceived); st.Step.Do != payout.ActionSend {
 				t.Fatalf("%+v", st)
 			}
 			c.pass(tc.later)
 			b, err := s.BeginSend(t.Context(), id, forgetful, encode)
-			if err != nil || (b.Order != nil) != tc.sent || !tc.sent && b.State.Step.Do != payout.ActionAsk {
+			if err != nil || (b.Order != nil) != tc.sent || !tc.sent && b.State.Step.Do != payout.ActionQuery {
 				t.Errorf("%+v, %v", b, err)
 			}
 		})
@@ -295,7 +295,7 @@ func TestSettleIsRepeatable(t *testing.T) {
 		t.Errorf("%d events, %v", len(d.Events), err)
 	}
 	for _, no := range []string{"", "nonsense", id, payout.OrderNo(id, 2), payout.OrderNo(payout.ID('p', newID(), 0), 1)} {
-		_, err := s.Settle(ctx, observation(payout.SourceAsk, no, payout.ObsSucceeded), no)
+		_, err := s.Settle(ctx, observation(payout.SourceQuery, no, payout.ObsSucceeded), no)
 		wantErr(t, err, ErrNotFound)
 	}
 }
@@ -315,7 +315,7 @@ func TestSettleTakesAnyText(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 			continue
 		}
-		obs.ID, obs.Source = "again", payout.SourceAsk
+		obs.ID, obs.Source = "again", payout.SourceQuery
 		st, err := s.Settle(t.Context(), obs, o.OrderNo)
 		if err != nil || st.Status != payout.StatusFailed {
 			t.Errorf("%d: %+v, %v", i, st, err)
@@ -350,7 +350,7 @@ func TestCasRefusesMovedRows(t *testing.T) {
 	// The same status again, but another version.
 	old, _, err = tx{DB: s.read(ctx)}.loadAsNoted(id, false)
 	must(t, err)
-	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsPending)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsPending)
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casPayment(old, old.payment()) })
 	wantErr(t, err, ErrMoved)
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.movePacket(parse(t, id).PacketID, "funding", "open", nil) })
@@ -366,11 +366,11 @@ func TestR4_UnansweredRepeatIsNotRefused(t *testing.T) {
 	id := claim(t, s, p, 0, "u").PaymentID
 	o := begin(t, s, id)
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsDeclined)
-	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusFailed {
+	if st := settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusFailed {
 		t.Fatalf("%+v", st)
 	}
 	decide(t, s, id)
-	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived)
 	const refused = "SELECT refused FROM attempts WHERE order_no = ?"
 	if !query[bool](t, s, refused, o.OrderNo) {
 		t.Fatal("the first send was not refused")
@@ -378,7 +378,7 @@ func TestR4_UnansweredRepeatIsNotRefused(t *testing.T) {
 	if again := begin(t, s, id); again.OrderNo != o.OrderNo || again.Send != 2 || query[bool](t, s, refused, o.OrderNo) {
 		t.Errorf("sent %+v, the row says it is refused", again)
 	}
-	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusUnknown ||
+	if st := settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusUnknown ||
 		st.Step.Do != payout.ActionSend {
 		t.Errorf("%+v", st)
 	}

@@ -32,7 +32,7 @@ func (promiseRow) TableName() string { return "promises" }
 // the packet; a repeat for the same user finds the payout that is there, however
 // far it has come. Nothing is posted: people decide. Returns the payout's state.
 // On books that were restored nothing is noted, as RecordClaim says.
-// Errors: ErrNotFound (no such packet), payout.ErrBooksRestored, ErrUnavailable.
+// Errors: ErrNotFound (no such packet), payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) NoteShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
 	return s.noteShareConflict(ctx, c, provider, detail, tx.trusted)
 }
@@ -101,7 +101,7 @@ func (tx tx) promiseOf(c packet.Claim, row packetRow, provider, detail string) (
 		}
 		number = parts.Number + 1
 	}
-	p := payout.NewPromise(payout.Payment{
+	p := payout.NewShareConflict(payout.Payment{
 		ID: payout.ID(payout.KindHonour, c.PacketID, number), PacketID: c.PacketID, App: row.AppID, UserID: c.UserID, Account: c.Account(),
 		Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID), Provider: provider,
 	}, tx.now)
@@ -126,9 +126,9 @@ type promisedRow struct {
 	Status  string
 }
 
-func (r promisedRow) paid() packet.Paid {
+func (r promisedRow) paid() packet.ClaimWithPayout {
 	m := r.Promise
-	return packet.Paid{
+	return packet.ClaimWithPayout{
 		Claim: packet.Claim{PacketID: m.PacketID, UserID: m.UserID, ShareIndex: m.ShareIndex, Amount: money.Fen(r.Amount),
 			ClaimedAt: m.ClaimedAt.UTC(),
 			Profile:   packet.Profile{Nickname: m.Nickname, AvatarURL: m.AvatarURL, Recipient: orEmpty(m.Recipient)}},
@@ -138,7 +138,7 @@ func (r promisedRow) paid() packet.Paid {
 
 // promise reads what a user was told and could not be booked; found is false when
 // there is no such thing.
-func (s *Store) promise(ctx context.Context, packetID, userID string) (p packet.Paid, found bool, err error) {
+func (s *Store) promise(ctx context.Context, packetID, userID string) (p packet.ClaimWithPayout, found bool, err error) {
 	var rows []promisedRow
 	err = s.read(ctx).Raw(`SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
 		WHERE m.packet_id = ? AND m.user_id = ?`, packetID, userID).Scan(&rows).Error
@@ -151,8 +151,8 @@ func (s *Store) promise(ctx context.Context, packetID, userID string) (p packet.
 // PayoutProgress reads how far the payouts of claims have come. A claim that could
 // not be booked has a payout of its own, not that of its share, which is another's
 // (rule R10). Claims that are not recorded yet are missing from the map. Errors: ErrUnavailable.
-func (s *Store) PayoutProgress(ctx context.Context, claims []payout.Claimed) (map[payout.Claimed]payout.Progress, error) {
-	out := make(map[payout.Claimed]payout.Progress, len(claims))
+func (s *Store) PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error) {
+	out := make(map[payout.ClaimRef]payout.PayoutProgress, len(claims))
 	if len(claims) == 0 {
 		return out, nil
 	}
@@ -172,7 +172,7 @@ func (s *Store) PayoutProgress(ctx context.Context, claims []payout.Claimed) (ma
 	var packets, users []string
 	for i, c := range claims {
 		if b, ok := of[ids[i]]; ok && b.user == c.UserID {
-			out[c] = payout.Progress{ID: ids[i], Status: payout.Status(b.status)}
+			out[c] = payout.PayoutProgress{ID: ids[i], Status: payout.Status(b.status)}
 			continue
 		}
 		packets, users = append(packets, c.PacketID), append(users, c.UserID)
@@ -181,7 +181,7 @@ func (s *Store) PayoutProgress(ctx context.Context, claims []payout.Claimed) (ma
 }
 
 // promised adds the payouts of promises to the claims that have none yet.
-func (s *Store) promised(ctx context.Context, out map[payout.Claimed]payout.Progress, claims []payout.Claimed, packets,
+func (s *Store) promised(ctx context.Context, out map[payout.ClaimRef]payout.PayoutProgress, claims []payout.ClaimRef, packets,
 	users []string) error {
 	if len(packets) == 0 {
 		return nil
@@ -192,7 +192,7 @@ func (s *Store) promised(ctx context.Context, out map[payout.Claimed]payout.Prog
 	for _, r := range rows {
 		for _, c := range claims {
 			if _, known := out[c]; !known && c.PacketID == r.PacketID && c.UserID == r.UserID {
-				out[c] = payout.Progress{ID: r.PaymentID, Status: payout.Status(r.Status)}
+				out[c] = payout.PayoutProgress{ID: r.PaymentID, Status: payout.Status(r.Status)}
 			}
 		}
 	}
@@ -200,13 +200,13 @@ func (s *Store) promised(ctx context.Context, out map[payout.Claimed]payout.Prog
 }
 
 // Promises adds up the promises of a packet that could not be booked. Errors: ErrUnavailable.
-func (s *Store) Promises(ctx context.Context, packetID string) (payout.Promises, error) {
+func (s *Store) Promises(ctx context.Context, packetID string) (payout.ShareConflicts, error) {
 	var sums struct{ Count, Amount, Free int64 }
 	err := s.read(ctx).Raw(`SELECT COUNT(*) AS count, COALESCE(SUM(y.amount), 0) AS amount, COALESCE(SUM(IF(s.user_id IS NULL, y.amount, 0)),
 		0) AS free
 		FROM promises m JOIN payments y ON y.id = m.payment_id LEFT JOIN shares s ON s.packet_id = m.packet_id AND s.share_index = m.share_index
 		WHERE m.packet_id = ?`, packetID).Scan(&sums).Error
-	return payout.Promises{Count: sums.Count, Amount: money.Fen(sums.Amount), Free: money.Fen(sums.Free)}, classify(err)
+	return payout.ShareConflicts{Count: sums.Count, Amount: money.Fen(sums.Amount), Free: money.Fen(sums.Free)}, classify(err)
 }
 
 // PromisedUsers names whose claims of a packet could not be booked: no winners of

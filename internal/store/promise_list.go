@@ -24,7 +24,7 @@ type toldRow struct {
 
 // userPromises lists up to limit claims of a user that could not be booked, newest
 // first, after the given place.
-func (s *Store) userPromises(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Received, error) {
+func (s *Store) userPromises(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error) {
 	text := `SELECT m.*, y.amount, y.status, p.sender_id, p.greeting FROM promises m FORCE INDEX (promises_user)
 		STRAIGHT_JOIN payments y ON y.id = m.payment_id STRAIGHT_JOIN packets p ON p.id = m.packet_id WHERE` + besideClaims
 	args := []any{app, user}
@@ -35,23 +35,23 @@ func (s *Store) userPromises(ctx context.Context, app, user string, after packet
 	}
 	var rows []toldRow
 	err := s.read(ctx).Raw(text+" ORDER BY m.claimed_at DESC, m.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
-	out := make([]packet.Received, len(rows))
+	out := make([]packet.ReceivedClaim, len(rows))
 	for i, r := range rows {
-		out[i] = packet.Received{Paid: r.Told.paid(), SenderID: r.SenderID, Greeting: r.Greeting}
+		out[i] = packet.ReceivedClaim{ClaimWithPayout: r.Told.paid(), SenderID: r.SenderID, Greeting: r.Greeting}
 	}
 	return out, classify(err)
 }
 
 // withPromises puts the promises of a user among his claims.
-func (s *Store) withPromises(ctx context.Context, claims []packet.Received, app, user string, after packet.Place,
-	limit int) ([]packet.Received, error) {
+func (s *Store) withPromises(ctx context.Context, claims []packet.ReceivedClaim, app, user string, after packet.Cursor,
+	limit int) ([]packet.ReceivedClaim, error) {
 	told, err := s.userPromises(ctx, app, user, after, limit)
 	if err != nil || len(told) == 0 {
 		return claims, err
 	}
 	claims = append(claims, told...)
-	slices.SortFunc(claims, func(a, b packet.Received) int {
-		return packet.Place{At: a.ClaimedAt, ID: a.PacketID}.Compare(packet.Place{At: b.ClaimedAt, ID: b.PacketID})
+	slices.SortFunc(claims, func(a, b packet.ReceivedClaim) int {
+		return packet.Cursor{At: a.ClaimedAt, ID: a.PacketID}.Compare(packet.Cursor{At: b.ClaimedAt, ID: b.PacketID})
 	})
 	return claims[:min(limit, len(claims))], nil
 }
@@ -60,7 +60,7 @@ func (s *Store) withPromises(ctx context.Context, claims []packet.Received, app,
 // who got what, as everybody was told. They are ordered by share, the last one
 // first, and then by user, and begin behind the given ones; a negative share: at
 // the beginning. Errors: ErrUnavailable.
-func (s *Store) AcknowledgedAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.Paid, error) {
+func (s *Store) AcknowledgedAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.ClaimWithPayout, error) {
 	out, err := s.claimsAfter(ctx, packetID, share, user, limit)
 	if err != nil {
 		return nil, err
@@ -77,17 +77,17 @@ func (s *Store) AcknowledgedAfter(ctx context.Context, packetID string, share in
 	for _, r := range rows {
 		out = append(out, r.paid())
 	}
-	slices.SortFunc(out, func(a, b packet.Paid) int {
+	slices.SortFunc(out, func(a, b packet.ClaimWithPayout) int {
 		return cmp.Or(cmp.Compare(b.ShareIndex, a.ShareIndex), strings.Compare(a.UserID, b.UserID))
 	})
 	return out[:min(limit, len(out))], classify(err)
 }
 
 // addPromises adds what a user was told and could not be booked to what he received.
-func (s *Store) addPromises(ctx context.Context, sums *packet.Sums, app, user string, in packet.Span, except []string) error {
+func (s *Store) addPromises(ctx context.Context, sums *packet.UserSums, app, user string, in packet.Span, except []string) error {
 	text := `SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(y.amount), 0), ?) AS sum FROM promises m FORCE INDEX (promises_user)
 		STRAIGHT_JOIN payments y ON y.id = m.payment_id WHERE` + besideClaims + " AND m.claimed_at >= ? AND m.claimed_at < ?"
-	args := []any{int64(money.Full), app, user, in.From.UTC(), in.To.UTC()}
+	args := []any{int64(money.Saturated), app, user, in.From.UTC(), in.To.UTC()}
 	if len(except) > 0 {
 		text, args = text+" AND m.packet_id NOT IN ?", append(args, except)
 	}

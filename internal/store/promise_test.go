@@ -14,10 +14,10 @@ import (
 )
 
 var (
-	cancelCommand = payout.Command{Kind: payout.DecisionCancel, ApproveFrom: money.Max}
-	markCommand   = payout.Command{Kind: payout.DecisionMarkPaid, ApproveFrom: money.Max, Evidence: "slip 1"}
+	cancelCommand = payout.DecisionRequest{Kind: payout.DecisionCancel, ApproveFrom: money.Max}
+	markCommand   = payout.DecisionRequest{Kind: payout.DecisionMarkPaid, ApproveFrom: money.Max, Evidence: "slip 1"}
 	// smallRetry is a retry below the approval amount: for any other payout one person is enough.
-	smallRetry = payout.Command{Kind: payout.DecisionRetry, ApproveFrom: money.Max}
+	smallRetry = payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: money.Max}
 )
 
 // notBooked has a claim refused and kept as a promise, as RecordClaim's activity does.
@@ -101,7 +101,7 @@ func TestR10_PromiseIsKept(t *testing.T) {
 	if st := notBooked(t, s, late); st.PaymentID != payout.ID(payout.KindHonour, p.ID, 2) || st.Status != payout.StatusFailed {
 		t.Errorf("%+v", st)
 	}
-	if sums, err := s.Promises(ctx, p.ID); err != nil || sums != (payout.Promises{Count: 2, Amount: 200, Free: 100}) {
+	if sums, err := s.Promises(ctx, p.ID); err != nil || sums != (payout.ShareConflicts{Count: 2, Amount: 200, Free: 100}) {
 		t.Errorf("%+v, %v", sums, err)
 	}
 	// The first claim of the share is not touched, and a repeat of it is no promise.
@@ -199,7 +199,7 @@ func TestR10_Honoured(t *testing.T) {
 	}
 	balanced(t, s, p, house)
 	c.pass(time.Second) // every earlier number is asked about before a new one
-	settle(t, s, payout.SourceAsk, first.OrderNo, payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, first.OrderNo, payout.ObsDeclined)
 	if o := pay(t, s, id); o.OrderNo != payout.OrderNo(id, 2) {
 		t.Errorf("paid under %s", o.OrderNo)
 	}
@@ -208,7 +208,7 @@ func TestR10_Honoured(t *testing.T) {
 	must(t, err)
 	if own := b.Own(); own.ByAccount[payout.AccountOwed] != 100 || own.ByAccount[payout.AccountHouse] != 0 ||
 		own.ByKind[payout.PostPaid] != 0 ||
-		own.ByAccount[payout.AccountProvider] != -100 || b.Promised[payout.PostPaid] != 100 || b.Imbalanced() {
+		own.ByAccount[payout.AccountProvider] != -100 || b.Honours[payout.PostPaid] != 100 || b.Imbalanced() {
 		t.Errorf("%+v, of its own %+v", b, own)
 	}
 	soundLedger(t, s)
@@ -282,7 +282,7 @@ func TestR10_Listed(t *testing.T) {
 		want = append(want, claim(t, s, p, i, fmt.Sprint("u", i)).PaymentID, notBooked(t, s, claimOf(p, i, fmt.Sprint("v", i))).PaymentID)
 	}
 	slices.Reverse(want)
-	f := payout.Filter{Kind: payout.KindPayout, Promises: true, PacketID: p.ID, Limit: 3}
+	f := payout.Filter{Kind: payout.KindPayout, IncludeHonours: true, PacketID: p.ID, Limit: 3}
 	var got []string
 	for {
 		rows, err := s.Payments(ctx, f)
@@ -299,8 +299,8 @@ func TestR10_Listed(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for what, f := range map[string]payout.Filter{
-		"code":   {Kind: payout.KindPayout, Promises: true, FailureCode: payout.FailureShareConflict, Limit: 9},
-		"status": {Kind: payout.KindPayout, Promises: true, Status: payout.StatusFailed, Limit: 9},
+		"code":   {Kind: payout.KindPayout, IncludeHonours: true, FailureCode: payout.FailureShareConflict, Limit: 9},
+		"status": {Kind: payout.KindPayout, IncludeHonours: true, Status: payout.StatusFailed, Limit: 9},
 		"kind":   {Kind: payout.KindHonour, Limit: 9},
 	} {
 		if rows, err := s.Payments(ctx, f); err != nil || len(rows) != 5 || rows[0].UserID != "v4" {
@@ -310,7 +310,7 @@ func TestR10_Listed(t *testing.T) {
 	if rows, err := s.Payments(ctx, payout.Filter{Kind: payout.KindPayout, Limit: 20}); err != nil || len(rows) != 5 {
 		t.Errorf("%d payouts of shares, %v", len(rows), err)
 	}
-	if sums, err := s.Promises(ctx, p.ID); err != nil || sums != (payout.Promises{Count: 5, Amount: 500}) {
+	if sums, err := s.Promises(ctx, p.ID); err != nil || sums != (payout.ShareConflicts{Count: 5, Amount: 500}) {
 		t.Errorf("%+v, %v", sums, err)
 	}
 }
@@ -366,7 +366,7 @@ func TestR10_UserIsToldTheSame(t *testing.T) {
 	}
 	slices.Reverse(want)
 	var got []string
-	var after packet.Place
+	var after packet.Cursor
 	for {
 		page, err := s.UserClaims(ctx, "app", "v", after, 2)
 		must(t, err)
@@ -379,7 +379,7 @@ func TestR10_UserIsToldTheSame(t *testing.T) {
 		if len(page) < 2 {
 			break
 		}
-		after = packet.Place{At: page[1].ClaimedAt, ID: page[1].PacketID}
+		after = packet.Cursor{At: page[1].ClaimedAt, ID: page[1].PacketID}
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

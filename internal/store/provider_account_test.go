@@ -23,9 +23,9 @@ func TestPaymentOfAnotherProvider(t *testing.T) {
 	id := owing(t, s)
 	o := begin(t, s, id)
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
-	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived)
 	c.pass(time.Hour) // whatever was sent has landed, and a repeat is due
-	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived)
 	row := func() [2]string {
 		return [2]string{
 			query[string](t, s, "SELECT CONCAT_WS(' ', provider, provider_account, status, version, attempt, updated_at) FROM payments "+
@@ -38,16 +38,16 @@ func TestPaymentOfAnotherProvider(t *testing.T) {
 		other := limits
 		other.Adapter = by
 		b, err := s.BeginSend(ctx, id, other, encode)
-		wantErr(t, err, payout.ErrOtherProvider)
+		wantErr(t, err, payout.ErrWrongProvider)
 		if b.Order != nil {
 			t.Errorf("%s: sent", name)
 		}
-		seen := observation(payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+		seen := observation(payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 		seen.Adapter = by
 		_, err = s.Settle(ctx, seen, o.OrderNo)
-		wantErr(t, err, payout.ErrOtherProvider)
+		wantErr(t, err, payout.ErrWrongProvider)
 		_, err = s.BeginAsk(ctx, o.OrderNo, by)
-		wantErr(t, err, payout.ErrOtherProvider)
+		wantErr(t, err, payout.ErrWrongProvider)
 		must(t, s.NoteNotification(ctx, by, "evt "+name, o.OrderNo, []byte("{}")))
 		if after := row(); after != before {
 			t.Errorf("%s: %q, was %q", name, after, before)
@@ -87,9 +87,9 @@ func TestAccountIsStoredByTheFirstSend(t *testing.T) {
 		t.Errorf("claim paid at once: %+v, %v: %q", b, err, account(payoutID(p, 1)))
 	}
 	must(t, s.db.Exec("UPDATE payments SET provider_account = 'before' WHERE id = ?", chargeID(p)).Error)
-	agreed(t, s, payoutID(p, 0), payout.Command{Kind: payout.DecisionCancel})
+	agreed(t, s, payoutID(p, 0), payout.DecisionRequest{Kind: payout.DecisionCancel})
 	c.pass(time.Minute)
-	settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 0), 1), payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, payout.OrderNo(payoutID(p, 0), 1), payout.ObsDeclined)
 	must(t, errOnly(s.CarryOut(ctx, payoutID(p, 0))))
 	must(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
 	must(t, errOnly(s.CloseBooks(ctx, p.ID)))
@@ -98,7 +98,7 @@ func TestAccountIsStoredByTheFirstSend(t *testing.T) {
 			t.Errorf("refund of the %s: %q", what, got)
 		}
 		_, err = s.BeginSend(ctx, id, limits, encode)
-		wantErr(t, err, payout.ErrOtherProvider)
+		wantErr(t, err, payout.ErrWrongProvider)
 	}
 }
 
@@ -117,16 +117,16 @@ func TestAccountAtTheProvider(t *testing.T) {
 	p := funded(t, s, 1000, 4)
 	claim(t, s, p, 0, "zhao")
 	for name, by := range others {
-		wantErr(t, s.KeepAdapter(ctx, by), payout.ErrOtherProvider)
+		wantErr(t, s.KeepAdapter(ctx, by), payout.ErrWrongProvider)
 		other := limits
 		other.Adapter = by
 		if b, err := s.BeginSend(ctx, payoutID(p, 0), other, encode); b.Order != nil {
 			t.Errorf("%s: sent: %v", name, err)
 		} else {
-			wantErr(t, err, payout.ErrOtherProvider)
+			wantErr(t, err, payout.ErrWrongProvider)
 		}
 		b, err := s.BeginClaim(ctx, claimOf(p, 1, "qian"), provider, other, encode)
-		wantErr(t, err, payout.ErrOtherProvider)
+		wantErr(t, err, payout.ErrWrongProvider)
 		if n := query[int](t, s, "SELECT COUNT(*) FROM claims WHERE user_id = 'qian'"); n != 0 || b.Order != nil {
 			t.Errorf("%s: claim recorded: %+v", name, b)
 		}
@@ -146,13 +146,13 @@ func TestStatementOfAnotherProvider(t *testing.T) {
 	asked, err := x.s.RequestDay(ctx, provider, day, "tester")
 	must(t, err)
 	lines := []payout.StatementLine{{Ref: "1", Op: payout.OpTransfer, OrderNo: "Foreign", Account: "a", Amount: 1, At: x.s.Now()}}
-	wantErr(t, x.s.SealStatement(ctx, asked.ID, others["another provider"], day, x.s.Now()), payout.ErrOtherProvider)
+	wantErr(t, x.s.SealStatement(ctx, asked.ID, others["another provider"], day, x.s.Now()), payout.ErrWrongProvider)
 	must(t, x.s.KeepAdapter(ctx, adapter))
 	for _, by := range others {
-		wantErr(t, x.s.SaveStatement(ctx, asked.ID, by, day, lines), payout.ErrOtherProvider)
-		wantErr(t, x.s.SealStatement(ctx, asked.ID, by, day, x.s.Now()), payout.ErrOtherProvider)
+		wantErr(t, x.s.SaveStatement(ctx, asked.ID, by, day, lines), payout.ErrWrongProvider)
+		wantErr(t, x.s.SealStatement(ctx, asked.ID, by, day, x.s.Now()), payout.ErrWrongProvider)
 		_, _, err := x.s.TurnToWatchReturns(ctx, by, time.Second)
-		wantErr(t, err, payout.ErrOtherProvider)
+		wantErr(t, err, payout.ErrWrongProvider)
 	}
 	if n := query[int](t, x.s, "SELECT (SELECT COUNT(*) FROM statement_lines) + (SELECT COUNT(*) FROM statements)"); n != 0 {
 		t.Errorf("%d rows of another provider's statement", n)

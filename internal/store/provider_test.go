@@ -128,7 +128,7 @@ func TestHoldStopsSends(t *testing.T) {
 	ctx := t.Context()
 	p := funded(t, s, 300, 3)
 	encoded := 0
-	begin := func(id string) payout.Begun {
+	begin := func(id string) payout.SendStart {
 		t.Helper()
 		b, err := s.BeginSend(ctx, id, limits, func(payout.Instruction) ([]byte, error) { encoded++; return []byte("{}"), nil })
 		must(t, err)
@@ -138,14 +138,14 @@ func TestHoldStopsSends(t *testing.T) {
 		claim(t, s, p, i, fmt.Sprint("u", i))
 	}
 	noted := begin(payoutID(p, 0))
-	if noted.Order == nil || noted.Held != nil {
+	if noted.Order == nil || noted.Hold != nil {
 		t.Fatalf("before the hold: %+v", noted)
 	}
 	setHold(t, s, "ops", "k1", "stop", true)
 	encoded = 0
 	for range 3 {
 		b := begin(payoutID(p, 1))
-		if b.Order != nil || b.Held == nil || b.Held.By != "ops" || b.State.Status != payout.StatusPending ||
+		if b.Order != nil || b.Hold == nil || b.Hold.By != "ops" || b.State.Status != payout.StatusPending ||
 			b.State.Step.Do != payout.ActionSend {
 			t.Fatalf("while held: %+v", b)
 		}
@@ -154,8 +154,8 @@ func TestHoldStopsSends(t *testing.T) {
 		t.Errorf("%d attempts, %d requests encoded", n, encoded)
 	}
 	// Its number is asked about, which is not sent again while held.
-	settle(t, s, payout.SourceAsk, noted.Order.OrderNo, payout.ObsNeverReceived)
-	if b := begin(payoutID(p, 0)); b.Order != nil || b.Held == nil || b.State.Step.Do != payout.ActionSend {
+	settle(t, s, payout.SourceQuery, noted.Order.OrderNo, payout.ObsNeverReceived)
+	if b := begin(payoutID(p, 0)); b.Order != nil || b.Hold == nil || b.State.Step.Do != payout.ActionSend {
 		t.Errorf("resend while held: %+v", b)
 	}
 	waiting, err := s.WaitingToSend(ctx, provider, 10)

@@ -36,11 +36,11 @@ func TestPayments(t *testing.T) {
 	pay(t, s, payoutID(p, 0))
 	failed := fail(t, s, payoutID(p, 1))
 	decide(t, s, payoutID(p, 1))
-	settle(t, s, payout.SourceAsk, failed.OrderNo, payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, failed.OrderNo, payout.ObsDeclined)
 	second := fail(t, s, payoutID(p, 1))
 	never := begin(t, s, payoutID(p, 2))
 	settle(t, s, payout.SourceSend, never.OrderNo, payout.ObsDeclined)
-	settle(t, s, payout.SourceAsk, never.OrderNo, payout.ObsNeverReceived)
+	settle(t, s, payout.SourceQuery, never.OrderNo, payout.ObsNeverReceived)
 	mid := s.Now()
 	c.pass(time.Second)
 	r := funded(t, s, 7, 1)
@@ -138,14 +138,14 @@ func TestReferenceOfTheCurrentNumber(t *testing.T) {
 	}
 	begin(t, s, id)
 	answer(payout.SourceSend, 1, payout.ObsDeclined)
-	answer(payout.SourceAsk, 1, payout.ObsDeclined)
+	answer(payout.SourceQuery, 1, payout.ObsDeclined)
 	decide(t, s, id)
-	answer(payout.SourceAsk, 1, payout.ObsDeclined)
+	answer(payout.SourceQuery, 1, payout.ObsDeclined)
 	begin(t, s, id)
 	answer(payout.SourceSend, 2, payout.ObsDeclined)
-	answer(payout.SourceAsk, 2, payout.ObsDeclined)
-	answer(payout.SourceAsk, 1, payout.ObsSucceeded)
-	answer(payout.SourceAsk, 1, payout.ObsSucceeded)
+	answer(payout.SourceQuery, 2, payout.ObsDeclined)
+	answer(payout.SourceQuery, 1, payout.ObsSucceeded)
+	answer(payout.SourceQuery, 1, payout.ObsSucceeded)
 	d, err := s.Payment(t.Context(), id)
 	must(t, err)
 	list, err := s.Payments(t.Context(), payout.Filter{Kind: payout.KindPayout, Limit: 5})
@@ -161,15 +161,15 @@ func TestAccess(t *testing.T) {
 	ctx := t.Context()
 	token, keyID := access.NewToken(access.RoleApp)
 	app := access.App{ID: "app", Name: "应用", Salt: []byte{0, 1, 0xff}}
-	key := access.Key{ID: keyID, Role: access.RoleApp, AppID: "app", Owner: "应用", SecretHash: access.HashOf(token)}
-	staffKey := access.Key{ID: "f", Role: access.RoleFinance, Owner: "finance", SecretHash: access.HashOf("x")}
+	key := access.Key{ID: keyID, Role: access.RoleApp, AppID: "app", Owner: "应用", SecretHash: access.HashToken(token)}
+	staffKey := access.Key{ID: "f", Role: access.RoleFinance, Owner: "finance", SecretHash: access.HashToken("x")}
 	for range 2 {
 		must(t, s.EnsureApp(ctx, app))
 		must(t, s.EnsureKey(ctx, key))
 		must(t, s.EnsureKey(ctx, staffKey))
 	}
 	must(t, s.EnsureApp(ctx, access.App{ID: "app", Name: "new name", Salt: []byte("new salt")})) // R1: the salt never changes
-	must(t, s.EnsureKey(ctx, access.Key{ID: keyID, Role: access.RoleOps, Owner: "thief", SecretHash: access.HashOf("mine")}))
+	must(t, s.EnsureKey(ctx, access.Key{ID: keyID, Role: access.RoleOps, Owner: "thief", SecretHash: access.HashToken("mine")}))
 	apps, keys, err := s.Access(ctx)
 	must(t, err)
 	if len(apps) != 1 || !reflect.DeepEqual(apps[0], app) {
@@ -257,7 +257,7 @@ func TestStatementsUseAnIndex(t *testing.T) {
 	fail(t, s, payoutID(p, 0))
 	decide(t, s, payoutID(p, 0))
 	due(t, s, 10)
-	settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 0), 1), payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, payout.OrderNo(payoutID(p, 0), 1), payout.ObsDeclined)
 	o := begin(t, s, payoutID(p, 0))
 	must(t, s.NoteNotification(ctx, adapter, "event", o.OrderNo, nil))
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
@@ -265,7 +265,7 @@ func TestStatementsUseAnIndex(t *testing.T) {
 	due(t, s, 10)
 	for name, read := range map[string]func() error{
 		"waiting": func() error {
-			_, err := s.WaitingPayments(ctx, payout.KindPayout, payout.StatusPending, packet.Place{}, 10)
+			_, err := s.WaitingPayments(ctx, payout.KindPayout, payout.StatusPending, packet.Cursor{}, 10)
 			return err
 		},
 		"packet":   func() error { _, err := s.Packet(ctx, p.ID); return err },
@@ -280,7 +280,7 @@ func TestStatementsUseAnIndex(t *testing.T) {
 		},
 		"count": func() error { _, err := s.AccountedFor(ctx, p.ID); return err },
 		"statuses": func() error {
-			_, err := s.PayoutProgress(ctx, []payout.Claimed{claimed(claimOf(p, 0, "u1")), claimed(claimOf(p, 1, "u2"))})
+			_, err := s.PayoutProgress(ctx, []payout.ClaimRef{claimed(claimOf(p, 0, "u1")), claimed(claimOf(p, 1, "u2"))})
 			return err
 		},
 		"states":  func() error { _, err := s.PacketStates(ctx, []string{p.ID}); return err },

@@ -34,8 +34,8 @@ func (rebuildRow) TableName() string { return "pool_rebuilds" }
 func (r rebuildRow) rebuild() packet.Rebuild {
 	b := packet.Rebuild{
 		ID: r.ID, Lane: r.Lane, From: r.FromEpoch, Epoch: r.Epoch, Reason: packet.LaneReason(r.Reason), Holder: r.Holder,
-		Seen:      packet.LaneSeen{Lane: r.Lane, Epoch: r.FromEpoch, Seq: r.Seen, Grabs: r.SeenGrabs},
-		Found:     packet.LaneSeen{Lane: r.Lane, Epoch: r.FromEpoch, Seq: r.Found, Grabs: r.FoundGrabs},
+		Acked:     packet.LanePosition{Lane: r.Lane, Epoch: r.FromEpoch, Seq: r.Seen, Grabs: r.SeenGrabs},
+		Found:     packet.LanePosition{Lane: r.Lane, Epoch: r.FromEpoch, Seq: r.Found, Grabs: r.FoundGrabs},
 		StartedAt: r.StartedAt.UTC(), EndedAt: orZero(r.EndedAt),
 	}
 	if r.EndedAt != nil {
@@ -53,8 +53,8 @@ func (r rebuildRow) rebuild() packet.Rebuild {
 // the lane; of a rebuild that another one began, what he found stays. It reports
 // whether the lane was taken: not one that is open, was never open, is behind books
 // that are older than Redis (rule R13), or is held by another. Errors:
-// payout.ErrBooksRestored, ErrUnavailable.
-func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LaneSeen) (b packet.Rebuild,
+// payout.ErrMySQLRestored, ErrUnavailable.
+func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LanePosition) (b packet.Rebuild,
 	taken bool, err error) {
 	err = s.inTx(ctx, failpoint.RebuildBegin, func(tx tx) error {
 		taken = false
@@ -66,12 +66,12 @@ func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease
 			return err
 		}
 		l := row.row()
-		began := rebuildRow{Lane: lane, FromEpoch: l.Epoch, Reason: string(l.Reason), Seen: l.Seen, SeenGrabs: l.SeenGrabs, StartedAt: tx.now}
+		began := rebuildRow{Lane: lane, FromEpoch: l.Epoch, Reason: string(l.Reason), Seen: l.AckedSeq, SeenGrabs: l.AckedGrabs, StartedAt: tx.now}
 		if found.Epoch == l.Epoch {
 			began.Found, began.FoundGrabs = found.Seq, found.Grabs
 		}
 		switch {
-		case l.State == packet.LaneShut && l.Reason != packet.LaneNew && l.Reason != packet.LaneBooksOlder:
+		case l.State == packet.LaneShut && l.Reason != packet.LaneNew && l.Reason != packet.LaneMySQLOlder:
 		case l.State == packet.LaneRebuilding && (l.Holder == holder || !l.Leased(tx.now, lease)):
 			if err := tx.Raw("SELECT * FROM pool_rebuilds WHERE lane = ? AND epoch = ? AND ended_at IS NULL", lane,
 				l.Epoch).Scan(&began).Error; err != nil {
@@ -108,7 +108,7 @@ func (s *Store) KeepRebuild(ctx context.Context, b packet.Rebuild, lease time.Du
 // EndRebuild opens the gate of a rebuilt lane in the books and keeps what came of the
 // rebuild. Grabs that may be lost are a break. Redis has to be open already, with at least
 // packet.RebuiltSeq: who reads the row goes on at once. Errors: ErrMoved when another one has taken it over,
-// payout.ErrBooksRestored when the rows that it was made of are older than reality,
+// payout.ErrMySQLRestored when the rows that it was made of are older than reality,
 // ErrUnavailable.
 func (s *Store) EndRebuild(ctx context.Context, b packet.Rebuild) error {
 	return s.inTx(ctx, failpoint.RebuildEnd, func(tx tx) error {

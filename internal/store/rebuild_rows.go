@@ -18,13 +18,13 @@ const idsOfLane = "SUBSTRING(id, 1, 2) IN ?"
 // PoolsOfLane lists packets of a lane in one stored status that have a pool, the
 // oldest first, after the given place (time of creation and id). What was claimed is
 // filled in. Errors: ErrUnavailable.
-func (s *Store) PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Place, limit int) ([]packet.Restored,
+func (s *Store) PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Cursor, limit int) ([]packet.RebuildInput,
 	error) {
 	rows, err := s.laneRows(ctx, "*", lane, lanes, status, after, limit)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]packet.Restored, len(rows))
+	out := make([]packet.RebuildInput, len(rows))
 	for i, r := range rows {
 		if out[i], err = s.restored(ctx, r); err != nil {
 			return nil, err
@@ -33,18 +33,18 @@ func (s *Store) PoolsOfLane(ctx context.Context, lane, lanes int, status packet.
 	return out, nil
 }
 
-func (s *Store) laneRows(ctx context.Context, columns string, lane, lanes int, status packet.Status, after packet.Place,
+func (s *Store) laneRows(ctx context.Context, columns string, lane, lanes int, status packet.Status, after packet.Cursor,
 	limit int) ([]packetRow, error) {
 	var rows []packetRow
 	err := s.read(ctx).Raw("SELECT "+columns+" FROM packets FORCE INDEX (packets_any_status) WHERE status = ? AND created_at >= ? AND "+
 		"(created_at > ? OR id > ?) AND "+idsOfLane+
-		" ORDER BY created_at, id LIMIT ?", string(status), epoch(after.At), epoch(after.At), after.ID, packet.Prefixes(lane, lanes),
+		" ORDER BY created_at, id LIMIT ?", string(status), epoch(after.At), epoch(after.At), after.ID, packet.LanePrefixes(lane, lanes),
 		limit).Scan(&rows).Error
 	return rows, classify(err)
 }
 
 // PoolOf reads one of them; found is false when it has no pool (any more).
-func (s *Store) PoolOf(ctx context.Context, id string) (r packet.Restored, found bool, err error) {
+func (s *Store) PoolOf(ctx context.Context, id string) (r packet.RebuildInput, found bool, err error) {
 	var rows []packetRow
 	err = s.read(ctx).Raw("SELECT * FROM packets WHERE id = ? AND status IN ('funding', 'open', 'closing')", id).Scan(&rows).Error
 	if err != nil || len(rows) == 0 {
@@ -54,9 +54,9 @@ func (s *Store) PoolOf(ctx context.Context, id string) (r packet.Restored, found
 	return r, err == nil, err
 }
 
-func (s *Store) restored(ctx context.Context, row packetRow) (packet.Restored, error) {
+func (s *Store) restored(ctx context.Context, row packetRow) (packet.RebuildInput, error) {
 	rec, err := row.record()
-	r := packet.Restored{Record: rec}
+	r := packet.RebuildInput{Record: rec}
 	if err != nil {
 		return r, err
 	}
@@ -84,7 +84,7 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.Restored, e
 		}
 		r.BestAmount = money.Fen(amount)
 	}
-	if r.Promised, err = s.promisedClaims(ctx, r.ID); err != nil {
+	if r.ShareConflicts, err = s.promisedClaims(ctx, r.ID); err != nil {
 		return r, err
 	}
 	r.Withheld, err = s.Undecided(ctx, r.ID)
@@ -127,7 +127,7 @@ func (s *Store) SharesAfter(ctx context.Context, packetID string, index, limit i
 // that was created more than two months before it ended may be missing: a late repeat
 // of its create request is answered from its row. Errors: ErrUnavailable.
 func (s *Store) TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration,
-	after packet.Place, limit int) (stones []packet.Tombstone, last packet.Place, err error) {
+	after packet.Cursor, limit int) (stones []packet.Tombstone, last packet.Cursor, err error) {
 	states := map[packet.Status]packet.PoolState{packet.StatusClosed: packet.PoolClosed, packet.StatusRejected: packet.PoolRejected}
 	state, ok := states[status]
 	if !ok {
@@ -164,7 +164,7 @@ const behindPage = 50_000
 // reads every claim of the lane, in pages of whole packets. Errors: ErrUnavailable.
 func (s *Store) ClaimsBehind(ctx context.Context, lane, lanes int, epoch, seq int64) (int64, error) {
 	var n int64
-	for _, prefix := range packet.Prefixes(lane, lanes) {
+	for _, prefix := range packet.LanePrefixes(lane, lanes) {
 		end := prefix + "~"
 		for from := prefix; from != end; {
 			next, err := s.nextClaims(ctx, from, end)

@@ -16,7 +16,7 @@ func TestR9_ClaimsBehind(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
 	const lanes, lane = 8, 3
-	in, other := packet.Prefixes(lane, lanes), packet.Prefixes(lane+1, lanes)
+	in, other := packet.LanePrefixes(lane, lanes), packet.LanePrefixes(lane+1, lanes)
 	add := func(id string, n int, epoch int64) {
 		t.Helper()
 		const digits = "(SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT " +

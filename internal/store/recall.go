@@ -13,7 +13,7 @@ import (
 // wanted. look reads the packet, and is not asked when the key was used before. An
 // answer of status 0 says to go on, recall, and end with EndRecall, which a repeat
 // after a crash does too; any other is the first answer, or what look has refused.
-// Errors: what look returns, access.ErrActorEnded, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
+// Errors: what look returns, access.ErrActorKeyEnded, payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID string, look func(context.Context) (payout.Recall, error)) (
 	payout.StaffAnswer, error) {
 	var out payout.StaffAnswer

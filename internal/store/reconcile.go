@@ -21,7 +21,7 @@ type finding struct {
 
 // noteFinding stores a break that a run has found. Found again by the same run
 // it changes nothing; one that reconciliation itself had resolved is opened again.
-func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.Booked, f finding) error {
+func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.BookedOrder, f finding) error {
 	var packetID, paymentID string
 	if parts, err := payout.Parse(f.OrderNo); err == nil && ours != nil {
 		packetID, paymentID = parts.PacketID, parts.PaymentID
@@ -65,7 +65,7 @@ func (s *Store) askAbout(ctx context.Context, orderNo, source, why string,
 	}
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		p, attempts, err := tx.load(parts.PaymentID, true)
-		if err != nil || parts.Attempt < 1 || parts.Attempt > len(attempts) || attempts[parts.Attempt-1].AskRequested ||
+		if err != nil || parts.Attempt < 1 || parts.Attempt > len(attempts) || attempts[parts.Attempt-1].QueryRequested ||
 			unless(tx, p.payment(), attempts[parts.Attempt-1]) {
 			return err
 		}
@@ -124,7 +124,7 @@ func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after
 		return 0, err
 	}
 	for _, j := range all {
-		if j.verdict.Ask {
+		if j.verdict.Query {
 			why := fmt.Sprintf("the statement of %s shows a %s the books do not have: asked", r.Day, j.line.Op)
 			if err := s.askAbout(ctx, j.line.OrderNo, payout.ByReconciliation, why,
 				func(tx, payout.Payment, payout.Attempt) bool { return false }); err != nil {
@@ -168,9 +168,9 @@ func (tx tx) writeJudged(r payout.Reconciliation, both orders, all []judged, aga
 // day's postings says there were, from behind the posting after on. Days that
 // have to be read first are told; nothing is noted of their postings. It may be
 // repeated. Errors: ErrUnavailable.
-func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.PostingPlace,
-	limit int) (payout.PostingPage, error) {
-	var page payout.PostingPage
+func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.TransferCursor,
+	limit int) (payout.TransferPage, error) {
+	var page payout.TransferPage
 	from, to := r.Day.Span(zone)
 	if r.StartedAt.Before(to) {
 		to = r.StartedAt // what comes later is for a later run
@@ -185,7 +185,7 @@ func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zo
 		return page, classify(err)
 	}
 	last := posts[len(posts)-1]
-	page.Next = &payout.PostingPlace{At: last.CreatedAt.UTC(), ID: last.ID}
+	page.Next = &payout.TransferCursor{At: last.CreatedAt.UTC(), ID: last.ID}
 	var numbers []string
 	for _, p := range posts {
 		numbers = append(numbers, p.OrderNo)
@@ -209,10 +209,10 @@ func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zo
 		for _, l := range both.lines[row.OrderNo] {
 			lines = append(lines, l.line())
 		}
-		j := payout.JudgePosting(p, lines, read, zone, r.StartedAt)
+		j := payout.CompareTransfer(p, lines, read, zone, r.StartedAt)
 		page.Unread = append(page.Unread, j.Unread...)
 		if j.Break != nil {
-			page.Miss(p.Op(), p.Amount)
+			page.AddMissing(p.Op(), p.Amount)
 			if !both.found(r.Provider, row.OrderNo, payout.BreakOpDiffers, r.StartedAt) { // which tells that it is missing
 				found = append(found, finding{Break: *j.Break, amount: p.Amount, evidence: p.At})
 			}
@@ -233,8 +233,8 @@ func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zo
 
 // posted is a posting with its payment, and whether it is about the provider. A
 // posting whose payment is gone is taken for what its number says.
-func (o orders) posted(row transferRow, provider string) (payout.Posted, bool) {
-	p := payout.Posted{At: row.CreatedAt.UTC(), Posting: payout.Posting{Kind: payout.PostingKind(row.Kind), Debit: payout.Account(row.Debit),
+func (o orders) posted(row transferRow, provider string) (payout.BookedMovement, bool) {
+	p := payout.BookedMovement{At: row.CreatedAt.UTC(), Transfer: payout.Transfer{Kind: payout.TransferKind(row.Kind), Debit: payout.Account(row.Debit),
 		Credit: payout.Account(row.Credit), Amount: money.Fen(row.Amount), OrderNo: row.OrderNo}}
 	if b := o.booked[row.OrderNo]; b != nil {
 		p.Payment, p.FirstSent = b.Payment, b.Attempt.StartedAt

@@ -17,7 +17,7 @@ const uncovered = ` FROM reconciliations f FORCE INDEX (reconciliations_created)
 
 // RepeatReconciliations leaves the wish for another reconciliation of each day that was
 // never compared because its statement could not be read, when its pause is over
-// (payout.ReconcileAgain), and returns how many. Days whose reconciliations were asked
+// (payout.ReconcileRetryDelay), and returns how many. Days whose reconciliations were asked
 // for more than tieDays ago are left to people. Errors: ErrUnavailable.
 func (s *Store) RepeatReconciliations(ctx context.Context, provider string) (int, error) {
 	now, err := s.Clock(ctx)
@@ -37,7 +37,7 @@ func (s *Store) RepeatReconciliations(ctx context.Context, provider string) (int
 	}
 	asked := 0
 	for _, row := range rows {
-		if now.Before(row.Last.Add(payout.ReconcileAgain(row.N))) {
+		if now.Before(row.Last.Add(payout.ReconcileRetryDelay(row.N))) {
 			continue
 		}
 		if _, err := s.RequestDay(ctx, provider, payout.Day(row.Day), payout.BySchedule); err != nil {

@@ -36,7 +36,7 @@ func TestFailedReconciliationIsAskedForAgain(t *testing.T) {
 	}
 	told := func(days int64, oldest time.Duration) {
 		t.Helper()
-		v := observe.HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+		v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 		must(t, NewHealthReader(s).Read(ctx, &v))
 		if v.Unreconciled.Waiting != days || (days > 0) == v.Unreconciled.Oldest.IsZero() || days > 0 &&
 			s.Now().Sub(v.Unreconciled.Oldest).Truncate(time.Minute) != oldest {
@@ -91,7 +91,7 @@ func TestLastReconciliationIsTold(t *testing.T) {
 	ctx := t.Context()
 	last := func() time.Time {
 		t.Helper()
-		v := observe.HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+		v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 		must(t, NewHealthReader(s).Read(ctx, &v))
 		return v.Reconciled
 	}

@@ -116,7 +116,7 @@ func (x *statement) inBatches(do func(after int64) (int64, error)) {
 func (x *statement) comparePostings(r payout.Reconciliation) (unread []payout.Day) {
 	x.t.Helper()
 	x.missing = map[payout.Op]payout.Sum{}
-	for at := (payout.PostingPlace{}); ; {
+	for at := (payout.TransferCursor{}); ; {
 		page, err := x.s.ComparePostings(x.t.Context(), r, time.UTC, at, 2)
 		must(x.t, err)
 		unread = append(unread, page.Unread...)
@@ -164,9 +164,9 @@ func TestReconcileAgrees(t *testing.T) {
 		o := x.owing()
 		x.paid(o, 100, "u")
 		x.add(payout.OpReturn, o.OrderNo, "u", 100, x.s.Now())
-		settle(t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsReturned)
+		settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsReturned)
 	}
-	x.c.pass(2 * payout.InFlight)
+	x.c.pass(2 * payout.InFlightAge)
 	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false))
 	if r.Lines != 9 || r.Matched != 9 || r.InFlight+r.Breaks+r.Repaired != 0 || !r.Provisional {
@@ -192,7 +192,7 @@ func TestReconcileHugeAmounts(t *testing.T) {
 	}
 	r := x.reconcile(day)
 	for _, sum := range r.Sums {
-		if sum.Op == payout.OpTransfer && (sum.Provider.Count != lines || sum.Provider.Amount != money.Full) {
+		if sum.Op == payout.OpTransfer && (sum.Provider.Count != lines || sum.Provider.Amount != money.Saturated) {
 			t.Errorf("%+v", sum)
 		}
 	}
@@ -200,9 +200,9 @@ func TestReconcileHugeAmounts(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	// And the books may have what it lacks, of as many large packets as there are.
-	var page payout.PostingPage
+	var page payout.TransferPage
 	for range 2000 {
-		page.Miss(payout.OpCharge, money.Max)
+		page.AddMissing(payout.OpCharge, money.Max)
 	}
 	asked, err := x.s.RequestDay(t.Context(), provider, day, "tester")
 	must(t, err)
@@ -217,7 +217,7 @@ func TestReconcileHugeAmounts(t *testing.T) {
 	must(t, x.s.FinishReconciliation(t.Context(), again.ID, page.Missing))
 	r, err = x.s.Reconciliation(t.Context(), again.ID)
 	must(t, err)
-	for op, want := range map[payout.Op]payout.Sum{payout.OpCharge: {Count: 2000, Amount: money.Full},
+	for op, want := range map[payout.Op]payout.Sum{payout.OpCharge: {Count: 2000, Amount: money.Saturated},
 		payout.OpTransfer: {Count: 2, Amount: 2 * money.Max}} {
 		if got := x.sums(r, op).Books; got != want {
 			t.Errorf("missing: %+v", got)
@@ -237,7 +237,7 @@ func TestReconcileRepairsByAsking(t *testing.T) {
 	if x.want(x.breaks(false)); young.InFlight != 1 || young.Breaks != 0 {
 		t.Errorf("in flight: %+v", young)
 	}
-	x.c.pass(2 * payout.InFlight)
+	x.c.pass(2 * payout.InFlightAge)
 	first := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false), "not_booked "+o.OrderNo)
 	if sum := x.sums(first, payout.OpTransfer); first.Breaks != 1 || first.Repaired != 0 || sum.Provider.Amount != 100 ||
@@ -248,7 +248,7 @@ func TestReconcileRepairsByAsking(t *testing.T) {
 	if d := due(t, x.s, 10); len(d) != 1 || d[0] != id {
 		t.Errorf("to be run: %+v", d)
 	}
-	if st, err := x.s.PaymentState(t.Context(), id); err != nil || st.Step.Do != payout.ActionAsk || st.Step.OrderNo != o.OrderNo {
+	if st, err := x.s.PaymentState(t.Context(), id); err != nil || st.Step.Do != payout.ActionQuery || st.Step.OrderNo != o.OrderNo {
 		t.Errorf("%+v, %v", st, err)
 	}
 	detail, err := x.s.Payment(t.Context(), id)
@@ -256,7 +256,7 @@ func TestReconcileRepairsByAsking(t *testing.T) {
 	if last := detail.Events[len(detail.Events)-1]; last.Source != payout.ByReconciliation || last.What == "" {
 		t.Errorf("%+v", last)
 	}
-	settle(t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	second := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false))
 	x.want(x.breaks(true), "not_booked "+o.OrderNo)
@@ -295,7 +295,7 @@ func TestReconcileAsksAboutReturnInFlight(t *testing.T) {
 	must(t, err)
 	_, err = x.s.CompareLines(t.Context(), next, 0, false, 10)
 	must(t, err)
-	settle(t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsReturned)
+	settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsReturned)
 	for range 2 {
 		_, err = x.s.CompareLines(t.Context(), next, 0, true, 10)
 		must(t, err)
@@ -324,7 +324,7 @@ func TestReconcileMoneyUnderOtherNumbers(t *testing.T) {
 	x.add(o.Op, payout.OrderNo(later, 2), "u", 100, x.s.Now())
 	x.add(payout.OpRefund, chargeOf(o.OrderNo), "sender", 100, x.s.Now())
 	old := x.superseded()
-	x.c.pass(2 * payout.InFlight)
+	x.c.pass(2 * payout.InFlightAge)
 	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false), "moved_twice "+o.OrderNo, "foreign_order NotOurs4711", "foreign_order "+other, "foreign_order "+
 		payout.OrderNo(later, 2),
@@ -332,7 +332,7 @@ func TestReconcileMoneyUnderOtherNumbers(t *testing.T) {
 	if r.Breaks != 6 {
 		t.Errorf("%+v", r)
 	}
-	settle(t, x.s, payout.SourceAsk, old, payout.ObsSucceeded)
+	settle(t, x.s, payout.SourceQuery, old, payout.ObsSucceeded)
 	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(true), "superseded "+old)
 	if n := len(x.breaks(false)); n != 6 { // the machine's second_success instead of it
@@ -351,10 +351,10 @@ func (x *statement) superseded() string {
 	x.t.Helper()
 	o := x.owing()
 	settle(x.t, x.s, payout.SourceSend, o.OrderNo, payout.ObsDeclined)
-	settle(x.t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsDeclined)
+	settle(x.t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsDeclined)
 	id := parse(x.t, o.OrderNo).PaymentID
 	decide(x.t, x.s, id)
-	settle(x.t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsDeclined)
+	settle(x.t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsDeclined)
 	second := begin(x.t, x.s, id)
 	if second.OrderNo == o.OrderNo {
 		x.t.Fatal("the same number again")
@@ -407,7 +407,7 @@ func TestReconcileBookedAndNotInStatement(t *testing.T) {
 	if x.reconcile(day); len(x.breaks(false)) != 0 {
 		t.Errorf("in flight: %q", x.breaks(false))
 	}
-	x.c.pass(2 * payout.InFlight)
+	x.c.pass(2 * payout.InFlightAge)
 	r := x.reconcile(day)
 	x.want(x.breaks(false), "not_in_statement "+o.OrderNo)
 	if sum := x.sums(r, payout.OpTransfer); r.Breaks != 1 || sum.Provider.Count != 0 || sum.Books != (payout.Sum{Count: 1, Amount: 100}) {
@@ -435,7 +435,7 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	o := x.owing()
 	x.paid(o, 100, "u")
 	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
-	x.c.pass(2 * payout.InFlight)
+	x.c.pass(2 * payout.InFlightAge)
 	day := payout.DayOf(x.s.Now(), time.UTC)
 	x.reconcile(day)
 	rows, err := x.s.Breaks(t.Context(), payout.BreakFilter{Kind: payout.BreakMovedTwice, Limit: 10})
@@ -472,7 +472,7 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	}
 	x.want(x.breaks(false))
 	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
-	x.c.pass(2 * payout.InFlight)
+	x.c.pass(2 * payout.InFlightAge)
 	if r := x.reconcile(day); r.Breaks != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -517,7 +517,7 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 	if again, err := s.WantedReconciliations(ctx, time.Minute, 10); err != nil || len(again) != 0 {
 		t.Errorf("put off: %+v, %v", again, err)
 	}
-	end := s.Now().Add(-payout.InFlight)
+	end := s.Now().Add(-payout.InFlightAge)
 	for range 2 {
 		r, err := s.BeginReconciliation(ctx, ids[0], end)
 		if err != nil || r.Status != payout.ReconciliationRunning || r.Provisional || !r.StartedAt.After(r.CreatedAt) {
@@ -632,7 +632,7 @@ func TestBreakOfManyLines(t *testing.T) {
 		x.add(o.Op, "NotOurs4711", "v", fen, x.s.Now())
 		x.add(payout.OpRefund, "NotOurs4712", "v", 1, x.s.Now())
 	}
-	x.c.pass(2 * payout.InFlight)
+	x.c.pass(2 * payout.InFlightAge)
 	first := payout.DayOf(x.s.Now(), time.UTC)
 	amounts := func(want map[string]money.Fen) {
 		t.Helper()
@@ -658,7 +658,7 @@ func TestBreakOfManyLines(t *testing.T) {
 	}
 	x.c.pass(24 * time.Hour)
 	x.add(o.Op, "NotOurs4711", "v", 4000, x.s.Now())
-	x.c.pass(2 * payout.InFlight)
+	x.c.pass(2 * payout.InFlightAge)
 	x.reconcile(first.Add(1))
 	want["foreign_order NotOurs4711"] = 4675
 	amounts(want)

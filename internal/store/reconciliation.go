@@ -137,7 +137,7 @@ func (s *Store) WantedReconciliations(ctx context.Context, again time.Duration, 
 func (s *Store) BeginReconciliation(ctx context.Context, id string, dayEnd time.Time) (payout.Reconciliation, error) {
 	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		began := tx.Exec("UPDATE reconciliations SET status = 'running', started_at = ?, provisional = ? WHERE id = ? AND status = 'requested'",
-			tx.now, tx.now.Before(dayEnd.Add(payout.InFlight)), id)
+			tx.now, tx.now.Before(dayEnd.Add(payout.InFlightAge)), id)
 		if began.Error == nil && began.RowsAffected == 0 {
 			slog.InfoContext(ctx, "Reconciliation had begun before.", slog.String("reconciliation_id", id))
 		}
@@ -241,7 +241,7 @@ func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
 	// A statement may hold any amounts, foreign ones too: together they may be more than 64 bits hold.
 	err := tx.Raw(`SELECT op, verdict, COUNT(*) AS n, LEAST(COALESCE(SUM(amount), 0), ?) AS amount, COALESCE(SUM(booked > 0), 0) AS known,
 		LEAST(COALESCE(SUM(booked), 0), ?) AS entered FROM statement_lines WHERE provider = ? AND day = ? GROUP BY op, verdict`,
-		int64(money.Full), int64(money.Full), r.Provider, r.Day).Scan(&rows).Error
+		int64(money.Saturated), int64(money.Saturated), r.Provider, r.Day).Scan(&rows).Error
 	var counts lineCounts
 	sums := []payout.OpSum{{Op: payout.OpCharge}, {Op: payout.OpTransfer}, {Op: payout.OpRefund}, {Op: payout.OpReturn}}
 	for _, row := range rows {

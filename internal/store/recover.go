@@ -20,7 +20,7 @@ import (
 func (tx tx) restoredOnly() error {
 	var row booksRow
 	err := tx.Raw("SELECT * FROM books WHERE id = 1 LOCK IN SHARE MODE").Scan(&row).Error
-	if b := row.books(); err == nil && b.State != payout.BooksRestored {
+	if b := row.books(); err == nil && b.State != payout.MySQLRestored {
 		err = fmt.Errorf("the books are %s: %w", b.State, ErrMoved)
 	}
 	return err
@@ -32,7 +32,7 @@ func (tx tx) chargeRecovered(packetID string) error {
 		return err
 	}
 	err := tx.charged(packetID)
-	if errors.Is(err, payout.ErrBooksRestored) {
+	if errors.Is(err, payout.ErrMySQLRestored) {
 		return nil
 	}
 	return err
@@ -73,14 +73,14 @@ func (s *Store) UnsettledPayments(ctx context.Context, packetID string) ([]payou
 
 // SharesLeft lists shares of a packet that nobody has, by index, after the given
 // one. Errors: ErrUnavailable.
-func (s *Store) SharesLeft(ctx context.Context, packetID string, after, limit int) ([]payout.ShareLeft, error) {
+func (s *Store) SharesLeft(ctx context.Context, packetID string, after, limit int) ([]payout.UnclaimedShare, error) {
 	var rows []shareRow
 	err := s.read(ctx).Raw("SELECT packet_id, share_index, amount FROM shares WHERE packet_id = ? AND share_index > ? AND user_id IS NULL "+
 		"ORDER BY share_index LIMIT ?",
 		packetID, after, limit).Scan(&rows).Error
-	out := make([]payout.ShareLeft, len(rows))
+	out := make([]payout.UnclaimedShare, len(rows))
 	for i, r := range rows {
-		out[i] = payout.ShareLeft{Index: r.ShareIndex, Amount: money.Fen(r.Amount)}
+		out[i] = payout.UnclaimedShare{Index: r.ShareIndex, Amount: money.Fen(r.Amount)}
 	}
 	return out, classify(err)
 }
@@ -90,7 +90,7 @@ func (s *Store) SharesLeft(ctx context.Context, packetID string, after, limit in
 // number that the books have stays as it is, but for the one that counts when the
 // provider had never received it by the time of the backup: it was sent again.
 // put says whether anything changed. Errors: ErrNotFound, ErrMoved when it is not
-// the next number, payout.ErrUndecided, payout.ErrOtherProvider, ErrUnavailable, what encode returns.
+// the next number, payout.ErrUndecided, payout.ErrWrongProvider, ErrUnavailable, what encode returns.
 func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt time.Time, limits payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
 	err = s.inTx(ctx, failpoint.RecoverNumber, func(tx tx) error {
@@ -103,7 +103,7 @@ func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt ti
 			return err
 		}
 		p, deciding := row.payment(), row.payment().Deciding
-		if err := limits.Adapter.Take(&p); err != nil {
+		if err := limits.Adapter.Assign(&p); err != nil {
 			return err
 		}
 		var a payout.Attempt
@@ -172,7 +172,7 @@ func (s *Store) RecoverCancel(ctx context.Context, id string) (refund string, er
 		if err := tx.casPayment(row, p); err != nil {
 			return err
 		}
-		if err := tx.post(p.PacketID, payout.NewPosting(payout.PostCancel, p.ID, p.Amount)); err != nil {
+		if err := tx.post(p.PacketID, payout.NewTransfer(payout.PostCancel, p.ID, p.Amount)); err != nil {
 			return err
 		}
 		if err := tx.refundOfCancel(p); err != nil {
@@ -284,14 +284,14 @@ func (s *Store) NoteUndecided(ctx context.Context, packetID, subject, detail str
 // DeclareRestored says of books that are normal that they were restored, and hold
 // what had happened until then: what nobody could notice, because the copy of their
 // number was lost too. With the audit entry; repeatable. Errors: ErrUnavailable.
-func (s *Store) DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.Books, error) {
-	var out payout.Books
+func (s *Store) DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.MySQLState, error) {
+	var out payout.MySQLState
 	err := s.inTx(ctx, failpoint.RecoverDeclare, func(tx tx) error {
 		b, err := tx.lockBooks()
-		if out = b; err != nil || b.State == payout.BooksRestored {
+		if out = b; err != nil || b.State == payout.MySQLRestored {
 			return err
 		}
-		out.State, out.Known, out.RestoredAt, out.BeatAt = payout.BooksRestored, max(known, b.Number), tx.now, until.UTC()
+		out.State, out.Known, out.RestoredAt, out.HeartbeatAt = payout.MySQLRestored, max(known, b.Heartbeat), tx.now, until.UTC()
 		if err := tx.saveBooks(out); err != nil {
 			return err
 		}
@@ -305,9 +305,9 @@ func (s *Store) DeclareRestored(ctx context.Context, w payout.StaffWrite, known 
 // keeps report. found is how the recovery found them: books that were restored once more
 // since do not have what it has put back. Books that are normal stay as they are. Errors:
 // ErrMoved when these are other books, ErrUnavailable.
-func (s *Store) EndRestored(ctx context.Context, w payout.StaffWrite, found payout.Books, known int64, provider string,
-	report any) (payout.Books, error) {
-	var out payout.Books
+func (s *Store) EndRestored(ctx context.Context, w payout.StaffWrite, found payout.MySQLState, known int64, provider string,
+	report any) (payout.MySQLState, error) {
+	var out payout.MySQLState
 	err := s.inTx(ctx, failpoint.RecoverEnd, func(tx tx) error {
 		b, err := tx.lockBooks()
 		out = b
@@ -316,7 +316,7 @@ func (s *Store) EndRestored(ctx context.Context, w payout.StaffWrite, found payo
 			return err
 		case !b.RestoredAt.Equal(found.RestoredAt):
 			return fmt.Errorf("the books were restored once more while they were recovered: %w", ErrMoved)
-		case b.State == payout.BooksNormal:
+		case b.State == payout.MySQLNormal:
 			return nil
 		}
 		out = b.Recovered(max(known, s.sight.number.Load()), tx.now)
@@ -335,6 +335,6 @@ func (s *Store) EndRestored(ctx context.Context, w payout.StaffWrite, found payo
 	return out, err
 }
 
-func booksNote(b payout.Books) map[string]any {
-	return map[string]any{"number": b.Number, "state": string(b.State), "known": b.Known, "until": b.BeatAt}
+func booksNote(b payout.MySQLState) map[string]any {
+	return map[string]any{"number": b.Heartbeat, "state": string(b.State), "known": b.Known, "until": b.HeartbeatAt}
 }

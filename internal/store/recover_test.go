@@ -14,7 +14,7 @@ import (
 // The writes of a recovery on real rows; package simulate has them in memory.
 
 // declared declares MySQL restored.
-func declared(t *testing.T, s *Store) payout.Books {
+func declared(t *testing.T, s *Store) payout.MySQLState {
 	t.Helper()
 	b, err := s.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, 0, s.Now())
 	must(t, err)
@@ -22,7 +22,7 @@ func declared(t *testing.T, s *Store) payout.Books {
 }
 
 // ended ends the recovery.
-func ended(t *testing.T, s *Store, found payout.Books) {
+func ended(t *testing.T, s *Store, found payout.MySQLState) {
 	t.Helper()
 	must(t, errOnly(s.EndRestored(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, found, 0, provider, nil)))
 }
@@ -78,7 +78,7 @@ func TestR13_ListIsLost(t *testing.T) {
 				counts = append(counts, l.EligibleCount)
 			}
 		}
-		if want := slices.Repeat([]int{one.EligibleCount}, 4); !slices.Equal(counts, want) || !rec.ListLost() || !pool.ListLost() ||
+		if want := slices.Repeat([]int{one.EligibleCount}, 4); !slices.Equal(counts, want) || !rec.EligibleListLost() || !pool.EligibleListLost() ||
 			rec.Reason != packet.CloseUnopened {
 			t.Errorf("for %v users, closed as %s", counts, rec.Reason)
 		}
@@ -164,7 +164,7 @@ func TestR13_OtherBooksAreNotComplete(t *testing.T) {
 	again := declared(t, s)
 	_, err := s.EndRestored(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, first, 0, provider, nil)
 	wantErr(t, err, ErrMoved)
-	wantErr(t, s.BooksBelieved(t.Context()), payout.ErrBooksRestored)
+	wantErr(t, s.BooksBelieved(t.Context()), payout.ErrMySQLRestored)
 	ended(t, s, again)
 	must(t, s.BooksBelieved(t.Context()))
 }
@@ -182,7 +182,7 @@ func TestR13_LeftCancelIsNotPaidAgain(t *testing.T) {
 	leaves(t, s, p, payout.OrderNo(payout.ID(payout.KindRefund, p.ID, 1), 1))
 	_, err := s.PreviewDecision(ctx, id, retryCommand)
 	wantErr(t, err, payout.ErrCancelLeft)
-	_, err = s.PreviewDecision(ctx, id, payout.Command{Kind: payout.DecisionCancel})
+	_, err = s.PreviewDecision(ctx, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
 	must(t, err)
 	retry := func(key string) (refused error) {
 		_, err := s.Decide(ctx, staff(t, s, key, "h"), id, retryCommand, func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
@@ -207,10 +207,10 @@ func TestR13_LeftChargeOpensNothing(t *testing.T) {
 	p := recorded(t, s, samplePacket(100, 2))
 	o := begin(t, s, chargeID(p))
 	leaves(t, s, p, o.OrderNo)
-	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	refused := func(name string, err error) {
 		t.Helper()
-		if !errors.Is(err, payout.ErrBooksRestored) || !strings.Contains(err.Error(), "recover again") {
+		if !errors.Is(err, payout.ErrMySQLRestored) || !strings.Contains(err.Error(), "recover again") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

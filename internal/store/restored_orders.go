@@ -60,7 +60,7 @@ func (tx tx) cancelLeft(p payout.Payment, kind payout.DecisionKind) error {
 		refund, payout.OrderNo(refund, 1), string(payout.BreakRestored)).Scan(&left).Error
 	if err == nil && left {
 		err = fmt.Errorf("payment %s: the recovery left the refund of its cancel to people, recover again: %w: %w", p.ID, payout.ErrCancelLeft,
-			payout.ErrBooksRestored)
+			payout.ErrMySQLRestored)
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func (c chargeState) behind() error {
 	if !c.LeftBehind {
 		return nil
 	}
-	return fmt.Errorf("charge %s: the recovery left it to people, recover again: %w", c.ID, payout.ErrBooksRestored)
+	return fmt.Errorf("charge %s: the recovery left it to people, recover again: %w", c.ID, payout.ErrMySQLRestored)
 }
 
 // mayReject refuses the rejection of a packet by books that may not know what its charge has

@@ -35,7 +35,7 @@ type retained struct {
 }
 
 // retainedTables are the tables of payout.Retentions.
-var retainedTables = map[payout.Retained]retained{
+var retainedTables = map[payout.RetainedTable]retained{
 	payout.RetainedNotifications: {key: []string{"provider", "event_id"}, at: "received_at", gone: noneOrEnded,
 		from: "notifications b FORCE INDEX (notifications_received) LEFT JOIN attempts a ON a.order_no = b.order_no " +
 			"LEFT JOIN payments p ON p.id = a.payment_id"},
@@ -67,7 +67,7 @@ type retainedRow struct {
 
 // TurnToRemove takes the next turn of the removal of old rows of a table; no other turn
 // begins for every. ok is false when none is due. Errors: ErrUnavailable.
-func (s *Store) TurnToRemove(ctx context.Context, table payout.Retained, every time.Duration) (ok bool, err error) {
+func (s *Store) TurnToRemove(ctx context.Context, table payout.RetainedTable, every time.Duration) (ok bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		var known int64 // read first: INSERT IGNORE of an existing row locks it, and two workers would deadlock
 		if err := tx.Raw("SELECT COUNT(*) FROM retention WHERE name = ?", string(table)).Scan(&known).Error; err != nil {
@@ -88,9 +88,9 @@ func (s *Store) TurnToRemove(ctx context.Context, table payout.Retained, every t
 
 // RemoveOld looks at the next rows of a table behind a place, oldest first, and removes
 // those that are older than keep and about nothing that is still going on. more: rows as
-// old are left behind next. Errors: payout.ErrBooksRestored, ErrUnavailable.
-func (s *Store) RemoveOld(ctx context.Context, table payout.Retained, keep time.Duration, after payout.RetainedPlace) (
-	removed int64, next payout.RetainedPlace, more bool, err error) {
+// old are left behind next. Errors: payout.ErrMySQLRestored, ErrUnavailable.
+func (s *Store) RemoveOld(ctx context.Context, table payout.RetainedTable, keep time.Duration, after payout.RetentionCursor) (
+	removed int64, next payout.RetentionCursor, more bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		removed, next, more = 0, after, false
 		if err := tx.trusted(); err != nil { // what a restored MySQL says of payments may be wrong
@@ -127,7 +127,7 @@ func (s *Store) RemoveOld(ctx context.Context, table payout.Retained, keep time.
 }
 
 // oldest reads the next rows behind a place.
-func (tx tx) oldest(t retained, before time.Time, after payout.RetainedPlace) (rows []retainedRow, err error) {
+func (tx tx) oldest(t retained, before time.Time, after payout.RetentionCursor) (rows []retainedRow, err error) {
 	columns := "b." + t.at + " AS at, " + t.gone + " AS gone"
 	for i, name := range t.key {
 		columns += fmt.Sprintf(", b.%s AS k%d", name, i+1)
@@ -147,7 +147,7 @@ func (tx tx) oldest(t retained, before time.Time, after payout.RetainedPlace) (r
 }
 
 // retainedBehind is the place behind a row that stays.
-func retainedBehind(p payout.RetainedPlace, r retainedRow) payout.RetainedPlace {
+func retainedBehind(p payout.RetentionCursor, r retainedRow) payout.RetentionCursor {
 	if !r.At.Equal(p.At) {
 		p.At, p.Kept = r.At.UTC(), 0
 	}
@@ -157,7 +157,7 @@ func retainedBehind(p payout.RetainedPlace, r retainedRow) payout.RetainedPlace 
 }
 
 // remove deletes rows by their primary keys.
-func (tx tx) remove(table payout.Retained, rows []retainedRow) (int64, error) {
+func (tx tx) remove(table payout.RetainedTable, rows []retainedRow) (int64, error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}

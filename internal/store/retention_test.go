@@ -17,14 +17,14 @@ import (
 const retainedDay = 24 * time.Hour
 
 // removeAll removes what is old in every table, as a worker's turns do.
-func removeAll(t *testing.T, s *Store, keep time.Duration) map[payout.Retained]int64 {
+func removeAll(t *testing.T, s *Store, keep time.Duration) map[payout.RetainedTable]int64 {
 	t.Helper()
-	out := map[payout.Retained]int64{}
+	out := map[payout.RetainedTable]int64{}
 	for _, r := range payout.Retentions {
 		if _, err := s.TurnToRemove(t.Context(), r.Table, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		var at payout.RetainedPlace
+		var at payout.RetentionCursor
 		for more := true; more; {
 			n, next, left, err := s.RemoveOld(t.Context(), r.Table, keep, at)
 			must(t, err)
@@ -58,10 +58,10 @@ func TestRetention(t *testing.T) {
 		must(t, s.NoteNotification(ctx, adapter, fmt.Sprint("evt", i), payout.OrderNo(id, 1), []byte("{}")))
 	}
 	must(t, s.NoteNotification(ctx, adapter, "foreign", "Foreign1", []byte("{}")))
-	proposed(t, s, waits, payout.Command{Kind: payout.DecisionCancel})
+	proposed(t, s, waits, payout.DecisionRequest{Kind: payout.DecisionCancel})
 	repeated := staff(t, s, "repeated", "h")
 	repeated.Route = "POST /v1/staff/payouts/" + paid + "/ask"
-	first, err := s.Decide(ctx, repeated, paid, payout.Command{Kind: payout.DecisionAsk}, render)
+	first, err := s.Decide(ctx, repeated, paid, payout.DecisionRequest{Kind: payout.DecisionQuery}, render)
 	must(t, err)
 	must(t, s.db.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by,
 		reason)
@@ -82,7 +82,7 @@ func TestRetention(t *testing.T) {
 	waiting := eventsOf(t, s, bad)
 	c.pass(40 * retainedDay)
 	got := removeAll(t, s, 30*retainedDay) // of the answers one, whose path names no payment
-	for table, want := range map[payout.Retained]int64{payout.RetainedNotifications: 2, payout.RetainedLines: 2, payout.RetainedBreaks: 1,
+	for table, want := range map[payout.RetainedTable]int64{payout.RetainedNotifications: 2, payout.RetainedLines: 2, payout.RetainedBreaks: 1,
 		payout.RetainedDecisions: 1, payout.RetainedQuarantine: 1, payout.RetainedStaffIdempotency: 1} {
 		if got[table] != want {
 			t.Errorf("%s: %d rows were removed, want %d", table, got[table], want)
@@ -97,14 +97,14 @@ func TestRetention(t *testing.T) {
 	if after, err := s.Balances(ctx, p.ID); err != nil || after.ByAccount[payout.AccountOwed] != before.ByAccount[payout.AccountOwed] {
 		t.Errorf("%v, %v", after, err)
 	}
-	if again, err := s.Decide(ctx, repeated, paid, payout.Command{Kind: payout.DecisionAsk}, render); err != nil || !again.Replayed ||
+	if again, err := s.Decide(ctx, repeated, paid, payout.DecisionRequest{Kind: payout.DecisionQuery}, render); err != nil || !again.Replayed ||
 		string(again.Body) != string(first.Body) {
 		t.Errorf("repeated while its packet is open: %+v, %v", again, err)
 	}
 	v := newVitals()
 	must(t, NewHealthReader(s).Read(ctx, v))
 	for _, r := range v.Retention {
-		if r.Removed != got[payout.Retained(r.Table)] || r.Table == "quarantine" && !r.Oldest.IsZero() ||
+		if r.Removed != got[payout.RetainedTable(r.Table)] || r.Table == "quarantine" && !r.Oldest.IsZero() ||
 			r.Table == "payment_events" && r.Oldest.IsZero() {
 			t.Errorf("%+v", r)
 		}
@@ -181,7 +181,7 @@ func TestRetentionReadsIndexes(t *testing.T) {
 	v := newVitals()
 	must(t, NewHealthReader(s).retention(t.Context(), v))
 	// About payments that are not there: an event or a decision always has one, and stays.
-	for table, want := range map[payout.Retained]int64{payout.RetainedEvents: 0, payout.RetainedDecisions: 0,
+	for table, want := range map[payout.RetainedTable]int64{payout.RetainedEvents: 0, payout.RetainedDecisions: 0,
 		payout.RetainedNotifications: 3000,
 		payout.RetainedLines:         3000, payout.RetainedStaffIdempotency: 3000, payout.RetainedBreaks: 3000, payout.RetainedQuarantine: 3000} {
 		if got[table] != want {

@@ -17,7 +17,7 @@ type returnWatchRow struct {
 
 // TurnToWatchReturns takes the next turn of the search for returned payments and returns its
 // position. No other turn begins for every. ok is false when none is due, because another
-// worker has the turn: then nothing changes. Errors: payout.ErrOtherProvider, ErrUnavailable.
+// worker has the turn: then nothing changes. Errors: payout.ErrWrongProvider, ErrUnavailable.
 func (s *Store) TurnToWatchReturns(ctx context.Context, by payout.Adapter, every time.Duration) (w payout.ReturnWatch, ok bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if err := tx.ofAdapter(by); err != nil {

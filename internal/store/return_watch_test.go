@@ -40,7 +40,7 @@ func TestReturnWatch(t *testing.T) {
 	if !keep(first, at, 0) {
 		t.Error("the place was not kept")
 	}
-	v := observe.HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+	v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 	if must(t, NewHealthReader(s).Read(ctx, &v)); !v.ReturnsSeen.Equal(at.Until) { // the other one has seen nothing yet
 		t.Errorf("seen up to %v, shown as %v", at.Until, v.ReturnsSeen)
 	}

@@ -13,32 +13,32 @@ import (
 // counts against the list. Not queried are unknown numbers, numbers that ended without moving
 // money, and charges: a returned charge is decided by staff (payout.BreakContradiction).
 // Errors: ErrUnavailable.
-func (s *Store) AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnAsk, error) {
-	was := payout.ReturnLeft
+func (s *Store) AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error) {
+	was := payout.ReturnQueryNotNeeded
 	err := s.askAbout(ctx, orderNo, "provider", "returned without a notification: query requested",
 		func(tx tx, p payout.Payment, a payout.Attempt) bool {
 			switch {
 			case p.Kind == payout.KindCharge, a.ReturnBooked, !a.Booked && !p.Status.Open():
-				was = payout.ReturnLeft
-			case tx.now.Sub(a.AskedAt).Abs() < stands:
-				was = payout.ReturnAnswered
+				was = payout.ReturnQueryNotNeeded
+			case tx.now.Sub(a.QueriedAt).Abs() < stands:
+				was = payout.ReturnQueryAnswered
 			default:
-				was = payout.ReturnAsked
+				was = payout.ReturnQueryRequested
 			}
-			return was != payout.ReturnAsked
+			return was != payout.ReturnQueryRequested
 		})
 	switch {
 	case errors.Is(err, ErrNotFound), errors.Is(err, payout.ErrBadOrderNo): // not of ours: a difference
-		return payout.ReturnLeft, nil
+		return payout.ReturnQueryNotNeeded, nil
 	case err != nil:
-		return payout.ReturnLeft, err
+		return payout.ReturnQueryNotNeeded, err
 	}
 	return was, nil
 }
 
 // ReturnsKnown tells what the books know of order numbers whose money has come back. A
 // number that they do not have is left out. Errors: ErrUnavailable.
-func (s *Store) ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.ReturnKnown, error) {
+func (s *Store) ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error) {
 	if len(orderNos) == 0 {
 		return nil, nil
 	}
@@ -55,9 +55,9 @@ func (s *Store) ReturnsKnown(ctx context.Context, orderNos []string) (map[string
 	if err != nil {
 		return nil, classify(err)
 	}
-	out := make(map[string]payout.ReturnKnown, len(rows))
+	out := make(map[string]payout.KnownReturn, len(rows))
 	for _, r := range rows {
-		out[r.OrderNo] = payout.ReturnKnown{Booked: r.ReturnBooked, Waiting: !r.Booked && payout.Status(r.Status).Open(), Asked: r.AskRequested}
+		out[r.OrderNo] = payout.KnownReturn{Booked: r.ReturnBooked, Waiting: !r.Booked && payout.Status(r.Status).Open(), QueryRequested: r.AskRequested}
 	}
 	return out, nil
 }

@@ -46,7 +46,7 @@ func TestDueOnceTheClockIsSetRight(t *testing.T) {
 			return len(r) == 1
 		},
 		"lane": func() bool {
-			_, taken, err := s.BeginRebuild(ctx, 3, rand.Text(), time.Minute, packet.LaneSeen{})
+			_, taken, err := s.BeginRebuild(ctx, 3, rand.Text(), time.Minute, packet.LanePosition{})
 			must(t, err)
 			return taken
 		},
@@ -85,12 +85,12 @@ func TestDueOnceTheClockIsSetRight(t *testing.T) {
 		t.Errorf("a bulk decision that broke off is under way for ever: %v", err)
 	}
 	for _, id := range []string{retried, told} {
-		if st, err := s.PaymentState(ctx, id); err != nil || st.Step.Do != payout.ActionAsk || st.Wait() > 0 {
+		if st, err := s.PaymentState(ctx, id); err != nil || st.Step.Do != payout.ActionQuery || st.Wait() > 0 {
 			t.Errorf("%s: %+v, %v", id, st, err)
 		}
 	}
 	for range 2 { // the first answer may be to a question put before the decision
-		settle(t, s, payout.SourceAsk, payout.OrderNo(retried, 1), payout.ObsDeclined)
+		settle(t, s, payout.SourceQuery, payout.OrderNo(retried, 1), payout.ObsDeclined)
 	}
 	pay(t, s, retried)
 }
@@ -104,13 +104,13 @@ func TestRewindIsKept(t *testing.T) {
 	ctx := t.Context()
 	id := owing(t, s)
 	c.meanwhile(func() { failAs(t, s, id, "account_frozen") })
-	page, err := s.WaitingPayments(ctx, payout.KindPayout, payout.StatusFailed, packet.Place{}, 10)
-	if must(t, err); len(page) != 1 || !page[0].Ahead(c.now()) {
+	page, err := s.WaitingPayments(ctx, payout.KindPayout, payout.StatusFailed, packet.Cursor{}, 10)
+	if must(t, err); len(page) != 1 || !page[0].TooFarAhead(c.now()) {
 		t.Fatalf("the watch does not see it: %+v", page)
 	}
 	must(t, s.Rewind(ctx, id))
-	page, err = s.WaitingPayments(ctx, payout.KindPayout, payout.StatusFailed, packet.Place{}, 10)
-	if must(t, err); len(page) != 1 || page[0].Ahead(c.now()) {
+	page, err = s.WaitingPayments(ctx, payout.KindPayout, payout.StatusFailed, packet.Cursor{}, 10)
+	if must(t, err); len(page) != 1 || page[0].TooFarAhead(c.now()) {
 		t.Errorf("it is seen again: %+v", page)
 	}
 	if until := query[time.Time](t, s, "SELECT ask_until FROM attempts WHERE payment_id = ?", id); until.After(c.now()) {
@@ -147,7 +147,7 @@ func TestApprovalAskedForByAClockAhead(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
 	id := failedPayment(t, s)
-	cancel := payout.Command{Kind: payout.DecisionCancel}
+	cancel := payout.DecisionRequest{Kind: payout.DecisionCancel}
 	var approval string
 	c.meanwhile(func() { approval = proposed(t, s, id, cancel) })
 	for status, want := range map[payout.DecisionStatus]int{payout.DecisionWaiting: 0, payout.DecisionExpired: 1} {
@@ -164,7 +164,7 @@ func TestApprovalAskedForByAClockAhead(t *testing.T) {
 		t.Errorf("approved all the same: %d %s", a.Status, a.Body)
 	}
 	v, err := s.PreviewDecision(ctx, id, cancel)
-	if err != nil || !v.Second {
+	if err != nil || !v.NeedsApproval {
 		t.Errorf("another cannot be asked for: %+v, %v", v, err)
 	}
 }

@@ -41,7 +41,7 @@ func (r lineRow) line() payout.StatementLine {
 var errLineRef = errors.New("statement line has no usable reference")
 
 // SaveStatement stores a part of a day's statement, as an adapter has read it. The last
-// reading of a line counts; it may be repeated. Errors: payout.ErrOtherProvider, ErrUnavailable.
+// reading of a line counts; it may be repeated. Errors: payout.ErrWrongProvider, ErrUnavailable.
 func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, lines []payout.StatementLine) error {
 	if len(lines) == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (tx tx) statementOf(runID string, by payout.Adapter) error {
 		return err
 	}
 	if provider != "" && provider != by.Provider {
-		return fmt.Errorf("reconciliation %s is of provider %q, not of %s: %w", runID, provider, by, payout.ErrOtherProvider)
+		return fmt.Errorf("reconciliation %s is of provider %q, not of %s: %w", runID, provider, by, payout.ErrWrongProvider)
 	}
 	return tx.ofAdapter(by)
 }
@@ -94,7 +94,7 @@ func (tx tx) statementOf(runID string, by payout.Adapter) error {
 // SealStatement notes that a day's statement was read to its end: it says what
 // had moved by readAt, when its run began. Lines that an earlier reading had and this
 // one has not are gone; those of a run beside this one stay, which reads the same day
-// for its own: its are as new. Errors: payout.ErrOtherProvider, ErrUnavailable.
+// for its own: its are as new. Errors: payout.ErrWrongProvider, ErrUnavailable.
 func (s *Store) SealStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, readAt time.Time) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if err := tx.statementOf(runID, by); err != nil {
@@ -114,13 +114,13 @@ func (s *Store) SealStatement(ctx context.Context, runID string, by payout.Adapt
 
 // orders is what the books and the statements have about some order numbers.
 type orders struct {
-	booked map[string]*payout.Booked
+	booked map[string]*payout.BookedOrder
 	lines  map[string][]lineRow // in the order in which they came
 }
 
 // loadOrders reads both sides of some order numbers.
 func (tx tx) loadOrders(provider string, numbers []string) (orders, error) {
-	o := orders{booked: map[string]*payout.Booked{}, lines: map[string][]lineRow{}}
+	o := orders{booked: map[string]*payout.BookedOrder{}, lines: map[string][]lineRow{}}
 	var ids, ours []string
 	for _, no := range numbers {
 		if parts, err := payout.Parse(no); err == nil && parts.Attempt > 0 {
@@ -159,7 +159,7 @@ func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
 	}
 	for _, a := range attempts {
 		if p, ok := byID[a.PaymentID]; ok {
-			o.booked[a.OrderNo] = &payout.Booked{Payment: p, Attempt: a.attempt()}
+			o.booked[a.OrderNo] = &payout.BookedOrder{Payment: p, Attempt: a.attempt()}
 		}
 	}
 	var posts []transferRow
@@ -171,7 +171,7 @@ func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
 		if b == nil {
 			continue
 		}
-		switch (payout.Posted{Posting: payout.Posting{Kind: payout.PostingKind(post.Kind)}, Payment: b.Payment}).Op() {
+		switch (payout.BookedMovement{Transfer: payout.Transfer{Kind: payout.TransferKind(post.Kind)}, Payment: b.Payment}).Op() {
 		case "":
 		case payout.OpReturn:
 			b.Returned += money.Fen(post.Amount)
@@ -185,7 +185,7 @@ func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
 // judged is a line with what the comparison says of it.
 type judged struct {
 	line    lineRow
-	verdict payout.Verdict
+	verdict payout.LineVerdict
 	// same are all lines of the number that leave the break too, this one among them.
 	same map[payout.BreakKind]payout.Sum
 }
@@ -197,7 +197,7 @@ func (o orders) judge(provider, orderNo string, asOf time.Time) []judged {
 	same := map[payout.BreakKind]payout.Sum{}
 	for _, row := range o.lines[orderNo] {
 		l := row.line()
-		v := payout.JudgeLine(provider, l, before, o.booked[orderNo], asOf)
+		v := payout.CompareLine(provider, l, before, o.booked[orderNo], asOf)
 		out = append(out, judged{row, v, same})
 		before = append(before, l)
 		for _, b := range v.Breaks {
@@ -222,7 +222,7 @@ func (j judged) text() string {
 	switch {
 	case len(j.verdict.Breaks) > 0:
 		return verdictBreak
-	case j.verdict.InFlight && j.verdict.Ask:
+	case j.verdict.InFlight && j.verdict.Query:
 		return verdictAsked
 	case j.verdict.InFlight:
 		return verdictInFlight

@@ -69,9 +69,9 @@ func (r tieLineRow) line() payout.DatedLine {
 		Op: payout.Op(r.Op), OrderNo: r.OrderNo, Amount: money.Fen(r.Amount), At: r.MovedAt.UTC()}}
 }
 
-func (r transferRow) dated() payout.DatedPosting {
-	kind := payout.PostingKind(r.Kind)
-	return payout.DatedPosting{ID: r.ID, Kind: kind, Op: kind.Op(payout.Kind(r.OrderNo[0])), OrderNo: r.OrderNo, Amount: money.Fen(r.Amount),
+func (r transferRow) dated() payout.DatedTransfer {
+	kind := payout.TransferKind(r.Kind)
+	return payout.DatedTransfer{ID: r.ID, Kind: kind, Op: kind.Op(payout.Kind(r.OrderNo[0])), OrderNo: r.OrderNo, Amount: money.Fen(r.Amount),
 		At: r.CreatedAt.UTC()}
 }
 
@@ -100,7 +100,7 @@ func (t *tying) lines(ctx context.Context) error {
 // postings goes through the postings of the day. What has a line of the day was seen before.
 func (t *tying) postings(ctx context.Context) error {
 	from, to := t.tie.Day.Span(t.zone)
-	after := payout.PostingPlace{At: from}
+	after := payout.TransferCursor{At: from}
 	for {
 		var rows []transferRow
 		err := t.store.read(ctx).Raw(`SELECT * FROM transfers FORCE INDEX (transfers_created) WHERE created_at >= ? AND created_at < ?
@@ -110,7 +110,7 @@ func (t *tying) postings(ctx context.Context) error {
 		}
 		here, numbers := map[int64]bool{}, []string{}
 		for _, r := range rows {
-			after = payout.PostingPlace{At: r.CreatedAt.UTC(), ID: r.ID}
+			after = payout.TransferCursor{At: r.CreatedAt.UTC(), ID: r.ID}
 			p := r.dated()
 			t.tie.Ours(p)
 			if p.Op != "" {
@@ -144,7 +144,7 @@ func (t *tying) compare(ctx context.Context, numbers []string, meant func(payout
 		numbers).Scan(&postRows).Error; err != nil {
 		return err
 	}
-	lines, posts := make([]payout.DatedLine, len(lineRows)), make([]payout.DatedPosting, len(postRows))
+	lines, posts := make([]payout.DatedLine, len(lineRows)), make([]payout.DatedTransfer, len(postRows))
 	for i, r := range lineRows {
 		lines[i] = r.line()
 	}
@@ -289,13 +289,13 @@ func (s *Store) tieOnce(ctx context.Context, r payout.Reconciliation, zone *time
 	if err != nil {
 		return false, err
 	}
-	tie.TiedAt, c.Tie = now, tie
+	tie.MatchedAt, c.Match = now, tie
 	text, err := json.Marshal(storedTie{Zone: zone.String(), Took: done.Sub(now), StatementMatch: tie})
 	if err != nil {
 		return false, fmt.Errorf("encode tie of %s: %w", r.Day, err)
 	}
 	var final *time.Time
-	if len(c.Waits(false)) == 0 {
+	if len(c.FindBlockers(false)) == 0 {
 		final = &now
 	}
 	return true, s.inTx(ctx, failpoint.Administration, func(tx tx) error {

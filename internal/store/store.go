@@ -262,7 +262,7 @@ func classify(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, own := range []error{ErrNotFound, ErrUnavailable, ErrConflict, ErrMoved, ErrBooksClosed, payout.ErrBooksRestored,
+	for _, own := range []error{ErrNotFound, ErrUnavailable, ErrConflict, ErrMoved, ErrBooksClosed, payout.ErrMySQLRestored,
 		gorm.ErrDuplicatedKey} {
 		if errors.Is(err, own) {
 			return err

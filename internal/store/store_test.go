@@ -220,7 +220,7 @@ func failAs(t testing.TB, s *Store, id, why string) payout.Order {
 	seen.Code = why
 	_, err := s.Settle(t.Context(), seen, o.OrderNo)
 	must(t, err)
-	seen.ID, seen.Source = rand.Text(), payout.SourceAsk
+	seen.ID, seen.Source = rand.Text(), payout.SourceQuery
 	st, err := s.Settle(t.Context(), seen, o.OrderNo)
 	if must(t, err); st.Status != payout.StatusFailed || st.Failure == nil {
 		t.Fatalf("%+v, want failed", st)

@@ -64,7 +64,7 @@ func (s *Store) TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.Ti
 // AddTicketKey stores the public key with which an app signs tickets, with the audit entry
 // in the same transaction. The same Idempotency-Key
 // and body get the first answer again. Errors: ErrNotFound (its app),
-// access.ErrTicketKeyTaken, access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
+// access.ErrTicketKeyTaken, access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) AddTicketKey(ctx context.Context, w payout.StaffWrite, k access.TicketKeyRecord,
 	render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
@@ -101,7 +101,7 @@ func (s *Store) AddTicketKey(ctx context.Context, w payout.StaffWrite, k access.
 
 // EndTicketKey revokes a key of tickets for ever, with the audit entry in the same
 // transaction; one that was revoked before stays as it is. Errors: ErrNotFound,
-// access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
+// access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) EndTicketKey(ctx context.Context, w payout.StaffWrite, id string,
 	render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {

@@ -19,8 +19,8 @@ func TestTicketKeys(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
 	must(t, s.EnsureApp(ctx, access.App{ID: "mall", Name: "Mall", Salt: []byte("salt")}))
-	must(t, s.EnsureKey(ctx, access.Key{ID: "admin", Role: access.RoleAdmin, Owner: "li-na", SecretHash: access.HashOf("x")}))
-	must(t, s.EnsureKey(ctx, access.Key{ID: "gone", Role: access.RoleAdmin, Owner: "li-na", SecretHash: access.HashOf("y")}))
+	must(t, s.EnsureKey(ctx, access.Key{ID: "admin", Role: access.RoleAdmin, Owner: "li-na", SecretHash: access.HashToken("x")}))
+	must(t, s.EnsureKey(ctx, access.Key{ID: "gone", Role: access.RoleAdmin, Owner: "li-na", SecretHash: access.HashToken("y")}))
 	_, err := s.RevokeKey(ctx, "gone")
 	must(t, err)
 	w := func(key, asker string) payout.StaffWrite {
@@ -37,7 +37,7 @@ func TestTicketKeys(t *testing.T) {
 	for what, c := range map[string]struct{ err, want error }{
 		"twice":             {add("3", "admin", "mall", 2), access.ErrTicketKeyTaken},
 		"no such app":       {add("4", "admin", "nobody", 3), ErrNotFound},
-		"by a key that was": {add("5", "gone", "mall", 3), access.ErrActorEnded},
+		"by a key that was": {add("5", "gone", "mall", 3), access.ErrActorKeyEnded},
 	} {
 		if !errors.Is(c.err, c.want) {
 			t.Errorf("%s: %v, want %v", what, c.err, c.want)
@@ -71,7 +71,7 @@ func TestTicketKeys(t *testing.T) {
 	if _, err := end("8", "admin", "kid3"); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := end("9", "gone", "kid2"); !errors.Is(err, access.ErrActorEnded) {
+	if _, err := end("9", "gone", "kid2"); !errors.Is(err, access.ErrActorKeyEnded) {
 		t.Error(err)
 	}
 	if err := add("10", "admin", "mall", 1); !errors.Is(err, access.ErrTicketKeyTaken) {

@@ -18,13 +18,13 @@ func TestDayOfLongAgoBecomesFinal(t *testing.T) {
 	day := x.midnight(2 * payout.LedgerSettled)
 	x.reconcile(day)
 	x.closing()
-	waits := func(want ...payout.Pending) {
+	waits := func(want ...payout.CloseBlocker) {
 		t.Helper()
-		if c := x.close(day); !slices.Equal(c.Pending, want) || c.FinalAt.IsZero() != (len(want) > 0) {
-			t.Errorf("pending %v, want %v", c.Pending, want)
+		if c := x.close(day); !slices.Equal(c.Blockers, want) || c.FinalAt.IsZero() != (len(want) > 0) {
+			t.Errorf("pending %v, want %v", c.Blockers, want)
 		}
 	}
-	waits(payout.PendingBreaks)
+	waits(payout.BlockedByBreaks)
 	x.c.pass((tieDays + 5) * 24 * time.Hour)
 	id := query[int64](t, x.s, "SELECT id FROM breaks")
 	_, err := x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), id,

@@ -22,7 +22,7 @@ func (s *Store) Timeline(ctx context.Context, d payout.Detail) (payout.Timeline,
 	if err != nil {
 		return out, classify(err)
 	}
-	if out.Notices, err = t.notices(d.Provider, d.Attempts); err != nil {
+	if out.Notifications, err = t.notices(d.Provider, d.Attempts); err != nil {
 		return out, classify(err)
 	}
 	var rows []struct {
@@ -35,7 +35,7 @@ func (s *Store) Timeline(ctx context.Context, d payout.Detail) (payout.Timeline,
 		return out, classify(err)
 	}
 	for _, r := range rows {
-		out.Errands = append(out.Errands, payout.OutboxEntry{Kind: r.Kind, Since: r.CreatedAt.UTC(), DueAt: r.DueAt.UTC(), Tries: r.Tries})
+		out.OutboxEntries = append(out.OutboxEntries, payout.OutboxEntry{Kind: r.Kind, Since: r.CreatedAt.UTC(), DueAt: r.DueAt.UTC(), Tries: r.Tries})
 	}
 	return out, nil
 }

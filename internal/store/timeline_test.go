@@ -28,7 +28,7 @@ func TestPassage(t *testing.T) {
 		must(t, err)
 		return way
 	}
-	if got := of(id); !got.AcknowledgedAt.Equal(at) || got.Epoch != 3 || got.Seq != 17 || len(got.Notices)+len(got.Errands) != 0 {
+	if got := of(id); !got.AcknowledgedAt.Equal(at) || got.Epoch != 3 || got.Seq != 17 || len(got.Notifications)+len(got.OutboxEntries) != 0 {
 		t.Errorf("%+v", got)
 	}
 	order := fail(t, s, id).OrderNo
@@ -38,20 +38,20 @@ func TestPassage(t *testing.T) {
 	c.pass(time.Second)
 	must(t, s.NoteNotification(ctx, adapter, "evt-0", order, []byte("{}")))
 	got := of(id)
-	if n := got.Notices; len(n) != 2 || n[0].EventID != "evt-1" || n[1].EventID != "evt-0" || n[0].OrderNo != order || n[1].OrderNo != order ||
+	if n := got.Notifications; len(n) != 2 || n[0].EventID != "evt-1" || n[1].EventID != "evt-0" || n[0].OrderNo != order || n[1].OrderNo != order ||
 		n[1].At.Sub(n[0].At) < time.Second {
 		t.Fatalf("notices %+v", n)
 	}
-	first := got.Notices[0].At
-	if len(got.Errands) != 1 || got.Errands[0].Kind != outboxAsk || got.Errands[0].Tries != 0 || !got.Errands[0].Since.Equal(first) ||
-		got.Errands[0].DueAt.Before(first) {
-		t.Errorf("errands %+v", got.Errands)
+	first := got.Notifications[0].At
+	if len(got.OutboxEntries) != 1 || got.OutboxEntries[0].Kind != outboxAsk || got.OutboxEntries[0].Tries != 0 || !got.OutboxEntries[0].Since.Equal(first) ||
+		got.OutboxEntries[0].DueAt.Before(first) {
+		t.Errorf("errands %+v", got.OutboxEntries)
 	}
 	if _, err := s.DueOutbox(ctx, 10); err != nil {
 		t.Fatal(err)
 	}
-	if got := of(id); len(got.Errands) != 1 || got.Errands[0].Tries != 1 {
-		t.Errorf("errands after a try: %+v", got.Errands)
+	if got := of(id); len(got.OutboxEntries) != 1 || got.OutboxEntries[0].Tries != 1 {
+		t.Errorf("errands after a try: %+v", got.OutboxEntries)
 	}
 	if got := of(payout.ID(payout.KindCharge, p.ID, 0)); !got.AcknowledgedAt.Equal(p.CreatedAt) || got.Seq != 0 {
 		t.Errorf("charge: %+v, packet created %v", got, p.CreatedAt)

@@ -86,8 +86,8 @@ func (p *pages[T]) peek() (*T, error) {
 
 func (p *pages[T]) skip() { p.buf = p.buf[1:] }
 
-func (r transferRow) transfer() payout.Transfer {
-	return payout.Transfer{ID: r.ID, PacketID: r.PacketID, Reference: r.Reference, Posting: payout.Posting{Kind: payout.PostingKind(r.Kind),
+func (r transferRow) transfer() payout.StoredTransfer {
+	return payout.StoredTransfer{ID: r.ID, PacketID: r.PacketID, Reference: r.Reference, Transfer: payout.Transfer{Kind: payout.TransferKind(r.Kind),
 		Debit: payout.Account(r.Debit), Credit: payout.Account(r.Credit), Amount: money.Fen(r.Amount), OrderNo: r.OrderNo}}
 }
 
@@ -207,7 +207,7 @@ func (c *ledgerCheck) byPacket() error {
 			if t == nil || t.PacketID != p.ID {
 				break
 			}
-			v.Transfer(t.transfer())
+			v.Add(t.transfer())
 			c.out.Transfers++
 			transfers.skip()
 		}

@@ -131,7 +131,7 @@ func (c *ledgerCheck) byPayment() error {
 			if t == nil || !strings.HasPrefix(t.OrderNo, p.ID) {
 				break
 			}
-			p.Postings = append(p.Postings, t.transfer())
+			p.Transfers = append(p.Transfers, t.transfer())
 			transfers.skip()
 		}
 		if err := c.tell(payout.VerifyPayment(p)); err != nil {

@@ -42,12 +42,12 @@ func manyLives(t testing.TB, s *Store) {
 		claim(t, s, p, i, fmt.Sprint("u", i))
 	}
 	one := pay(t, s, payoutID(p, 0))
-	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsReturned)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsReturned)
 	fail(t, s, payoutID(p, 1))
 	decide(t, s, payoutID(p, 1))
-	settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 1), 1), payout.ObsDeclined)
+	settle(t, s, payout.SourceQuery, payout.OrderNo(payoutID(p, 1), 1), payout.ObsDeclined)
 	pay(t, s, payoutID(p, 1))
-	settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 1), 1), payout.ObsSucceeded) // paid twice
+	settle(t, s, payout.SourceQuery, payout.OrderNo(payoutID(p, 1), 1), payout.ObsSucceeded) // paid twice
 	pay(t, s, payoutID(p, 2))
 	_, err := s.BeginClosing(ctx, p.ID, "expired")
 	must(t, err)
@@ -166,7 +166,7 @@ func TestVerifyPages(t *testing.T) {
 }
 
 func newVitals() *observe.HealthSnapshot {
-	return &observe.HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+	return &observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 }
 
 // TestVitals: what is left of many lives.
@@ -207,15 +207,15 @@ func TestVitals(t *testing.T) {
 	if len(open) != len(payout.MachineBreaks)+len(payout.StatementBreaks) || open[string(payout.BreakSecondSuccess)] != 1 {
 		t.Errorf("breaks %v", open)
 	}
-	if since, known := v.Held["x"]; !known || since.IsZero() || !v.Held["y"].IsZero() || len(v.Held) != 2 {
-		t.Errorf("held %v", v.Held)
+	if since, known := v.HeldProviders["x"]; !known || since.IsZero() || !v.HeldProviders["y"].IsZero() || len(v.HeldProviders) != 2 {
+		t.Errorf("held %v", v.HeldProviders)
 	}
 	if v.Repairs["packet_without_run"] != 2 || v.Imbalanced != 0 || v.Suspense != 200 {
 		t.Errorf("%+v", v)
 	}
-	if len(v.Gates) != 3 || v.Gates[0].Waiting != 1 || v.Gates[1].Waiting != 1 || v.Gates[1].Oldest.IsZero() || !v.Gates[0].Oldest.IsZero() ||
-		v.Gates[2].Waiting != 0 || v.LostGrabs != 0 {
-		t.Errorf("gates %+v, %d lost", v.Gates, v.LostGrabs)
+	if len(v.Lanes) != 3 || v.Lanes[0].Waiting != 1 || v.Lanes[1].Waiting != 1 || v.Lanes[1].Oldest.IsZero() || !v.Lanes[0].Oldest.IsZero() ||
+		v.Lanes[2].Waiting != 0 || v.LostGrabs != 0 {
+		t.Errorf("gates %+v, %d lost", v.Lanes, v.LostGrabs)
 	}
 	tamper(t, s.sql, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
 		SELECT packet_id, 'paid', 'owed', 'provider', 5000, order_no, CONCAT(order_no, ':x'), created_at FROM transfers ORDER BY id DESC LIMIT 1`)
@@ -247,7 +247,7 @@ func TestR13_VitalsOfRestoredBooks(t *testing.T) {
 		t.Fatalf("%d packets out of balance, up to %d", v.Imbalanced, r.posted)
 	}
 	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
-	if b, err := s.CompareBooks(t.Context(), 0); err != nil || b.State != payout.BooksRestored {
+	if b, err := s.CompareBooks(t.Context(), 0); err != nil || b.State != payout.MySQLRestored {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	if must(t, r.Read(t.Context(), v)); v.Imbalanced != 1 {

@@ -21,7 +21,7 @@ func TestR9_LostGrabsWaitForPeople(t *testing.T) {
 		if shut, err := s.ShutPoolLane(ctx, 7, epoch, packet.LaneKeyMissing); err != nil || !shut {
 			t.Fatal(shut, err)
 		}
-		b, taken, err := s.BeginRebuild(ctx, 7, "h", time.Minute, packet.LaneSeen{})
+		b, taken, err := s.BeginRebuild(ctx, 7, "h", time.Minute, packet.LanePosition{})
 		if err != nil || !taken {
 			t.Fatal(taken, err)
 		}

@@ -26,9 +26,9 @@ func TestVitalsOfSuspense(t *testing.T) {
 		id := owing(t, s)
 		fail(t, s, id)
 		decide(t, s, id)
-		settle(t, s, payout.SourceAsk, payout.OrderNo(id, 1), payout.ObsDeclined)
+		settle(t, s, payout.SourceQuery, payout.OrderNo(id, 1), payout.ObsDeclined)
 		pay(t, s, id)
-		settle(t, s, payout.SourceAsk, payout.OrderNo(id, 1), payout.ObsSucceeded)
+		settle(t, s, payout.SourceQuery, payout.OrderNo(id, 1), payout.ObsSucceeded)
 		return payout.OrderNo(id, 1)
 	}
 	told(0)
@@ -38,7 +38,7 @@ func TestVitalsOfSuspense(t *testing.T) {
 		funded(t, s, 100, 1)
 	}
 	told(200)
-	settle(t, s, payout.SourceAsk, first, payout.ObsReturned)
+	settle(t, s, payout.SourceQuery, first, payout.ObsReturned)
 	told(100)
 	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Key: "k",
 		Reason: "the recipient has paid it back by bank"})

@@ -19,16 +19,16 @@ type waitingRow struct {
 
 // WaitingPayments lists payments of one kind in one status, the oldest first,
 // after the given place (time of creation and id). Errors: ErrUnavailable.
-func (s *Store) WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Place,
-	limit int) ([]payout.Waiting, error) {
+func (s *Store) WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor,
+	limit int) ([]payout.OpenPayment, error) {
 	var rows []waitingRow
 	err := s.read(ctx).Raw(`SELECT p.*, a.next_at, a.next_action FROM payments p FORCE INDEX (payments_status) LEFT
 		JOIN attempts a ON a.order_no = p.order_no
 		WHERE p.kind = ? AND p.status = ? AND (p.created_at > ? OR (p.created_at = ? AND p.id > ?))
 		ORDER BY p.created_at, p.id LIMIT ?`, string(kind), string(status), epoch(after.At), epoch(after.At), after.ID, limit).Scan(&rows).Error
-	out := make([]payout.Waiting, len(rows))
+	out := make([]payout.OpenPayment, len(rows))
 	for i, r := range rows {
-		out[i] = payout.Waiting{Payment: r.Payment.payment(), OrderNo: orEmpty(r.Payment.OrderNo), NextAt: orZero(r.NextAt),
+		out[i] = payout.OpenPayment{Payment: r.Payment.payment(), OrderNo: orEmpty(r.Payment.OrderNo), NextAt: orZero(r.NextAt),
 			Next: payout.Action(orEmpty(r.NextAction))}
 	}
 	return out, classify(err)
@@ -47,9 +47,9 @@ type unfinishedRow struct {
 	RefundStatus *string
 }
 
-func (r unfinishedRow) unfinished() (packet.Unfinished, error) {
+func (r unfinishedRow) unfinished() (packet.UnfinishedPacket, error) {
 	rec, err := r.Packet.record()
-	return packet.Unfinished{Record: rec, RefundStatus: orEmpty(r.RefundStatus), UpdatedAt: r.Packet.UpdatedAt.UTC()}, err
+	return packet.UnfinishedPacket{Record: rec, RefundStatus: orEmpty(r.RefundStatus), UpdatedAt: r.Packet.UpdatedAt.UTC()}, err
 }
 
 // The refund of the remainder has number 0: its id is the packet's between two constants.
@@ -57,14 +57,14 @@ const selectUnfinished = "SELECT k.*, r.status AS refund_status FROM packets k L
 
 // UnfinishedPackets lists packets in one stored status, those that expire first
 // at the beginning, after the given place (expiry and id). Errors: ErrUnavailable.
-func (s *Store) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Place, limit int) ([]packet.Unfinished, error) {
+func (s *Store) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket, error) {
 	var rows []unfinishedRow
 	err := s.read(ctx).Raw(selectUnfinished+` WHERE k.status = ? AND (k.expires_at > ? OR (k.expires_at = ? AND k.id > ?))
 		ORDER BY k.expires_at, k.id LIMIT ?`, string(status), epoch(after.At), epoch(after.At), after.ID, limit).Scan(&rows).Error
 	if err != nil {
 		return nil, classify(err)
 	}
-	out := make([]packet.Unfinished, len(rows))
+	out := make([]packet.UnfinishedPacket, len(rows))
 	for i, r := range rows {
 		if out[i], err = r.unfinished(); err != nil {
 			return nil, err
@@ -75,11 +75,11 @@ func (s *Store) UnfinishedPackets(ctx context.Context, status packet.Status, aft
 
 // UnfinishedPacket reads one of them; found is false for a packet that is closed,
 // rejected or not there. Errors: ErrUnavailable.
-func (s *Store) UnfinishedPacket(ctx context.Context, id string) (u packet.Unfinished, found bool, err error) {
+func (s *Store) UnfinishedPacket(ctx context.Context, id string) (u packet.UnfinishedPacket, found bool, err error) {
 	var rows []unfinishedRow
 	err = s.read(ctx).Raw(selectUnfinished+" WHERE k.id = ? AND k.status IN ('funding', 'open', 'closing')", id).Scan(&rows).Error
 	if err != nil || len(rows) == 0 {
-		return packet.Unfinished{}, false, classify(err)
+		return packet.UnfinishedPacket{}, false, classify(err)
 	}
 	u, err = rows[0].unfinished()
 	return u, err == nil, err

@@ -18,7 +18,7 @@ func TestWaitingPayments(t *testing.T) {
 	overdue := func() (ids []string) {
 		t.Helper()
 		for _, status := range payout.Statuses {
-			var after packet.Place
+			var after packet.Cursor
 			for {
 				page, err := s.WaitingPayments(ctx, payout.KindPayout, status, after, 1)
 				must(t, err)
@@ -28,7 +28,7 @@ func TestWaitingPayments(t *testing.T) {
 				if status.Open() && page[0].Overdue(s.Now()) > 30*time.Second {
 					ids = append(ids, page[0].ID)
 				}
-				after = packet.Place{At: page[0].CreatedAt, ID: page[0].ID}
+				after = packet.Cursor{At: page[0].CreatedAt, ID: page[0].ID}
 			}
 		}
 		return ids
@@ -45,9 +45,9 @@ func TestWaitingPayments(t *testing.T) {
 	if got := overdue(); !slices.Equal(got, []string{fresh, second, sending}) {
 		t.Errorf("overdue %v, want %v", got, []string{fresh, second, sending})
 	}
-	page, err := s.WaitingPayments(ctx, payout.KindPayout, payout.StatusSending, packet.Place{}, 10)
+	page, err := s.WaitingPayments(ctx, payout.KindPayout, payout.StatusSending, packet.Cursor{}, 10)
 	must(t, err)
-	if len(page) != 1 || page[0].OrderNo != o.OrderNo || page[0].Next != payout.ActionAsk {
+	if len(page) != 1 || page[0].OrderNo != o.OrderNo || page[0].Next != payout.ActionQuery {
 		t.Errorf("%+v", page)
 	}
 	obs := observation(payout.SourceSend, o.OrderNo, payout.ObsRetryAfter)
@@ -82,7 +82,7 @@ func TestUnfinishedPackets(t *testing.T) {
 	}
 	found := map[packet.Status][]string{}
 	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing} {
-		var after packet.Place
+		var after packet.Cursor
 		for {
 			page, err := s.UnfinishedPackets(ctx, status, after, 1)
 			must(t, err)
@@ -91,7 +91,7 @@ func TestUnfinishedPackets(t *testing.T) {
 			}
 			u := page[0]
 			found[status] = append(found[status], u.ID)
-			after = packet.Place{At: u.ExpiresAt, ID: u.ID}
+			after = packet.Cursor{At: u.ExpiresAt, ID: u.ID}
 			one, ok, err := s.UnfinishedPacket(ctx, u.ID)
 			if must(t, err); !ok || one.Stored != status || one.Commitment != u.Commitment || !one.UpdatedAt.Equal(u.UpdatedAt) {
 				t.Errorf("%+v, %t", one, ok)

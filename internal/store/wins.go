@@ -23,7 +23,7 @@ func (s *Store) WinsOfLane(ctx context.Context, lane, lanes int, tell func(campa
 	}
 	var rows []campaignRow
 	err = s.read(ctx).Raw("SELECT id, template FROM campaigns WHERE "+idsOfLane+" AND (ended_at IS NULL OR ended_at > ?)",
-		packet.Prefixes(lane, lanes), now.Add(-packet.MaxLife-campaign.Lead)).Scan(&rows).Error
+		packet.LanePrefixes(lane, lanes), now.Add(-packet.MaxLife-campaign.CreateAhead)).Scan(&rows).Error
 	if err != nil {
 		return classify(err)
 	}
@@ -45,7 +45,7 @@ func (s *Store) WinsOfLane(ctx context.Context, lane, lanes int, tell func(campa
 // winners reads along the primary key: ids of the packets of a campaign begin alike, and no
 // id has a character behind v.
 func (s *Store) winners(ctx context.Context, id string, tell func(campaign string, users []string) error) error {
-	part := packet.CampaignPart(id)
+	part := packet.CampaignPrefix(id)
 	type place struct{ PacketID, UserID string }
 	after := place{PacketID: part}
 	for {

@@ -12,7 +12,7 @@ import (
 // WithdrawApproval ends a decision that waits for a second person, by the one who asked
 // for it: nothing has moved, and something else can be decided about the payment. A
 // decision that was answered, or has expired, is refused. Errors: ErrNotFound,
-// payout.ErrNotAsker, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
+// payout.ErrNotAsker, payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) WithdrawApproval(ctx context.Context, w payout.StaffWrite, approvalID string,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d payout.Decision) (payout.StaffAnswer,

@@ -28,7 +28,7 @@ func TestWithdraw(t *testing.T) {
 		claim(t, s, p, i, fmt.Sprint("u", i))
 		fail(t, s, payoutID(p, i))
 		ids = append(ids, payoutID(p, i))
-		approvals = append(approvals, proposed(t, s, ids[i], payout.Command{Kind: payout.DecisionCancel}))
+		approvals = append(approvals, proposed(t, s, ids[i], payout.DecisionRequest{Kind: payout.DecisionCancel}))
 	}
 	statusIn := func(i int) string {
 		return query[string](t, s, "SELECT status FROM decisions WHERE approval_id = ?", approvals[i])

@@ -30,7 +30,7 @@ func ParseKey(text string) (ed25519.PublicKey, error) {
 		return nil, fmt.Errorf("%w: %w", ErrKey, err)
 	}
 	public, ok := key.(ed25519.PublicKey)
-	if !ok || !sound(public) {
+	if !ok || !hasLargeOrder(public) {
 		return nil, ErrKey
 	}
 	return public, nil
@@ -39,7 +39,7 @@ func ParseKey(text string) (ed25519.PublicKey, error) {
 // sound reports whether a public key can have a private half: it is a point of the curve,
 // and none of the eight of small order, for which there are signatures of any message that
 // everybody can make (RFC 8032, section 8.4 has the curve's cofactor).
-func sound(public ed25519.PublicKey) bool {
+func hasLargeOrder(public ed25519.PublicKey) bool {
 	point, err := new(edwards25519.Point).SetBytes(public)
 	if err != nil {
 		return false

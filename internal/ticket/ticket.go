@@ -23,13 +23,13 @@ const (
 
 // Why a ticket opens nothing.
 var (
-	ErrMissing   = errors.New("no ticket")
-	ErrMalformed = errors.New("not a ticket")
-	ErrForged    = errors.New("not signed with a key of the app that is in use")
-	ErrOther     = errors.New("of another packet, user or audience")
-	ErrEndless   = errors.New("has no end")
-	ErrExpired   = errors.New("expired")
-	ErrEarly     = errors.New("not valid yet")
+	ErrMissing      = errors.New("no ticket")
+	ErrMalformed    = errors.New("not a ticket")
+	ErrForged       = errors.New("not signed with a key of the app that is in use")
+	ErrWrongSubject = errors.New("of another packet, user or audience")
+	ErrNoExpiry     = errors.New("has no end")
+	ErrExpired      = errors.New("expired")
+	ErrNotYetValid  = errors.New("not valid yet")
 )
 
 // claims are the members of a ticket that are looked at.
@@ -136,13 +136,13 @@ func Check(text, packetID, userID string, now time.Time, find func(kid string) (
 	err = ours.Validate(&said)
 	switch {
 	case said.PacketID != packetID, said.Subject != userID, len(said.Audience) == 0, errors.Is(err, jwt.ErrTokenInvalidAudience):
-		return ErrOther
+		return ErrWrongSubject
 	case said.ExpiresAt == nil:
-		return ErrEndless
+		return ErrNoExpiry
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return ErrExpired
 	case errors.Is(err, jwt.ErrTokenNotValidYet):
-		return ErrEarly
+		return ErrNotYetValid
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}

@@ -124,11 +124,11 @@ func TestCheck(t *testing.T) {
 		"its end beyond all years":   {claim("exp", 1e300), ErrMalformed},
 		"with an end of line":        {good + "\n", ErrMalformed},
 		"Sub after sub": {jwtOf(t, ticketHeader, `{"aud":"hongbao","sub":"u3","Sub":"u2","packet_id":"`+ticketPacket+
-			`","exp":4000000000}`, ours), ErrOther},
+			`","exp":4000000000}`, ours), ErrWrongSubject},
 		"SUB alone": {jwtOf(t, ticketHeader, `{"aud":"hongbao","SUB":"u2","packet_id":"`+ticketPacket+`","exp":4000000000}`,
-			ours), ErrOther},
+			ours), ErrWrongSubject},
 		"AUD after aud": {jwtOf(t, ticketHeader, `{"aud":"mall","AUD":"hongbao","sub":"u2","packet_id":"`+ticketPacket+
-			`","exp":4000000000}`, ours), ErrOther},
+			`","exp":4000000000}`, ours), ErrWrongSubject},
 		"Exp after exp": {jwtOf(t, ticketHeader, `{"aud":"hongbao","sub":"u2","packet_id":"`+ticketPacket+
 			`","exp":1,"Exp":4000000000}`, ours), ErrExpired},
 		"sub twice": {jwtOf(t, ticketHeader, `{"aud":"hongbao","sub":"u3","sub":"u2","packet_id":"`+ticketPacket+
@@ -152,18 +152,18 @@ func TestCheck(t *testing.T) {
 		"its kid a number": {header("kid", 1), ErrForged},
 		"the body of another": {strings.Join([]string{head, strings.Split(claim("sub", "u3"), ".")[1], strings.Split(good, ".")[2]}, "."),
 			ErrForged},
-		"of another packet":           {claim("packet_id", "3q5k9v0c1m7e2u8h4r6u"), ErrOther},
-		"of no packet":                {claim("packet_id", nil), ErrOther},
-		"of another user":             {claim("sub", "U2"), ErrOther},
-		"of nobody":                   {claim("sub", nil), ErrOther},
-		"for somebody else":           {claim("aud", "mall"), ErrOther},
-		"for nobody":                  {claim("aud", nil), ErrOther},
-		"for an empty list":           {claim("aud", []string{}), ErrOther},
-		"without an end":              {claim("exp", nil), ErrEndless},
+		"of another packet":           {claim("packet_id", "3q5k9v0c1m7e2u8h4r6u"), ErrWrongSubject},
+		"of no packet":                {claim("packet_id", nil), ErrWrongSubject},
+		"of another user":             {claim("sub", "U2"), ErrWrongSubject},
+		"of nobody":                   {claim("sub", nil), ErrWrongSubject},
+		"for somebody else":           {claim("aud", "mall"), ErrWrongSubject},
+		"for nobody":                  {claim("aud", nil), ErrWrongSubject},
+		"for an empty list":           {claim("aud", []string{}), ErrWrongSubject},
+		"without an end":              {claim("exp", nil), ErrNoExpiry},
 		"expired just now":            {claim("exp", ticketNow.Unix()), ErrExpired},
 		"expired long ago":            {claim("exp", 1), ErrExpired},
-		"not valid yet":               {claim("nbf", ticketNow.Add(time.Second).Unix()), ErrEarly},
-		"of another packet, expired":  {jwtOf(t, ticketHeader, with(with(ticketBody, "packet_id", "x"), "exp", 1), ours), ErrOther},
+		"not valid yet":               {claim("nbf", ticketNow.Add(time.Second).Unix()), ErrNotYetValid},
+		"of another packet, expired":  {jwtOf(t, ticketHeader, with(with(ticketBody, "packet_id", "x"), "exp", 1), ours), ErrWrongSubject},
 		"forged, and expired as well": {jwtOf(t, ticketHeader, with(ticketBody, "exp", 1), by(stranger)), ErrForged},
 	} {
 		err := Check(c.text, ticketPacket, "u2", ticketNow, find)

@@ -184,7 +184,7 @@ func newDrain(tb testing.TB, p *pool.Pool) *emptier {
 	return &emptier{h}
 }
 
-// atOnce is how many entries are read, and acknowledged, by one call.
+// maxConcurrent is how many entries are read, and acknowledged, by one call.
 const atOnce = 100
 
 // each takes everything out of a lane until done.

@@ -58,7 +58,7 @@ func newDesk(tb testing.TB, payouts int) *desk {
 	var id string
 	d.token, id = access.NewToken(access.RoleAuditor)
 	app := access.App{ID: "app" + id, Name: "bench", Salt: []byte(rand.Text())}
-	key := access.Key{ID: id, Role: access.RoleAuditor, SecretHash: access.HashOf(d.token), Owner: "bench"}
+	key := access.Key{ID: id, Role: access.RoleAuditor, SecretHash: access.HashToken(d.token), Owner: "bench"}
 	if err := errors.Join(books.EnsureApp(tb.Context(), app), books.EnsureKey(tb.Context(), key)); err != nil {
 		tb.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func newApp(tb testing.TB, s *store.Store) (app, token string) {
 	tb.Helper()
 	token, id := access.NewToken(access.RoleApp)
 	a := access.App{ID: "app" + id, Name: "bench", Salt: []byte(rand.Text())}
-	k := access.Key{ID: id, Role: access.RoleApp, SecretHash: access.HashOf(token), Owner: "bench", AppID: a.ID}
+	k := access.Key{ID: id, Role: access.RoleApp, SecretHash: access.HashToken(token), Owner: "bench", AppID: a.ID}
 	if err := errors.Join(s.EnsureApp(tb.Context(), a), s.EnsureKey(tb.Context(), k)); err != nil {
 		tb.Fatal(err)
 	}

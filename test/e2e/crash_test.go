@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// atOnce is how many points are tried at the same time. Each kill disturbs the
+	// maxConcurrent is how many points are tried at the same time. Each kill disturbs the
 	// packets of all others: that is wanted, and saves the time of healing alone.
 	atOnce = 32
 	// reachWithin is how long a point may take to be reached. Other points kill the

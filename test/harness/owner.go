@@ -25,7 +25,7 @@ func (s *Stack) NewOwner(t testing.TB, role access.Role) Owner {
 	t.Helper()
 	o := Owner{}
 	o.Token, o.Key.ID = access.NewToken(role)
-	o.Key.Role, o.Key.SecretHash, o.Key.Owner = role, access.HashOf(o.Token), string(role)+"-"+o.Key.ID
+	o.Key.Role, o.Key.SecretHash, o.Key.Owner = role, access.HashToken(o.Token), string(role)+"-"+o.Key.ID
 	if role == access.RoleApp {
 		o.App = access.App{ID: "app" + o.Key.ID, Name: "shop", Salt: []byte(rand.Text())}
 		o.Key.AppID = o.App.ID

@@ -84,12 +84,12 @@ func (s *Stack) step(ctx context.Context, paymentID string, next payout.Step) er
 			return err
 		}
 		orderNo, o = begun.Order.OrderNo, s.Provider.Send(ctx, *begun.Order)
-	case payout.ActionAsk:
+	case payout.ActionQuery:
 		parts, err := payout.Parse(paymentID)
 		if err != nil {
 			return err
 		}
-		o = s.Provider.Ask(ctx, payout.OpOf(parts.Kind), orderNo)
+		o = s.Provider.Query(ctx, payout.OpOf(parts.Kind), orderNo)
 	default:
 		return fmt.Errorf("payment %s: step %q is unknown", paymentID, next.Do)
 	}

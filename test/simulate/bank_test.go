@@ -126,7 +126,7 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 }
 
 // Ask tells where an order stands.
-func (b *bank) Ask(_ context.Context, _ payout.Op, no string) (seen payout.Observation) {
+func (b *bank) Query(_ context.Context, _ payout.Op, no string) (seen payout.Observation) {
 	w := b.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +135,7 @@ func (b *bank) Ask(_ context.Context, _ payout.Op, no string) (seen payout.Obser
 		panic("the recovery queries " + no + " without end")
 	}
 	now := w.now()
-	seen = payout.Observation{Source: payout.SourceAsk, OrderNo: no, Kind: payout.ObsNeverReceived, StartedAt: now, EndedAt: now}
+	seen = payout.Observation{Source: payout.SourceQuery, OrderNo: no, Kind: payout.ObsNeverReceived, StartedAt: now, EndedAt: now}
 	o := b.orders[no]
 	if now.Before(b.mute) {
 		seen.Kind = payout.ObsNoAnswer

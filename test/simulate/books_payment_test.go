@@ -67,29 +67,29 @@ func (b *books) ExpireCharge(_ context.Context, id string) (st payout.State, err
 	return st, err
 }
 
-func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode encoder) (out payout.Begun, err error) {
+func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode encoder) (out payout.SendStart, err error) {
 	err = b.world.do("note send", func() error {
 		r, now := b.rows[id], b.world.now()
-		if out = (payout.Begun{}); r == nil { // it was in books that are lost
+		if out = (payout.SendStart{}); r == nil { // it was in books that are lost
 			return packet.ErrNotFound
 		}
 		p, attempts := r.Payment, slices.Clone(r.attempts)
-		numbering := payout.Begin(p, attempts, now)
-		if numbering != payout.NumberNone && b.holds() != nil {
-			out.State, out.Held = r.state(now), b.holds()
+		numbering := payout.ChooseOrderNo(p, attempts, now)
+		if numbering != payout.NoOrderNo && b.holds() != nil {
+			out.State, out.Hold = r.state(now), b.holds()
 			b.world.reached["parked: held"]++
 			return nil
 		}
-		if of := b.cancelled(p); numbering != payout.NumberNone && of != nil && payout.Holds(of.attempts) {
-			out.State, out.Held = r.state(now), &payout.Hold{By: "ledger", Since: now}
+		if of := b.cancelled(p); numbering != payout.NoOrderNo && of != nil && payout.MayStillMove(of.attempts) {
+			out.State, out.Hold = r.state(now), &payout.Hold{By: "ledger", Since: now}
 			b.world.reached["a refund waits for its payout"]++
 			return nil
 		}
 		switch numbering {
-		case payout.NumberNone:
+		case payout.NoOrderNo:
 			b.world.waits(p, attempts)
 			if len(attempts) > 0 && payout.NextDue(p, attempts, now).Do == payout.ActionSend {
-				if err := payout.BackToUnknown(&p, &attempts[len(attempts)-1], now); err != nil {
+				if err := payout.RevertToUnknown(&p, &attempts[len(attempts)-1], now); err != nil {
 					return err
 				}
 			}
@@ -97,7 +97,7 @@ func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode 
 			b.save(r, p)
 			out.State = r.state(b.world.now())
 			return nil
-		case payout.NumberNew:
+		case payout.NewOrderNo:
 			next, err := b.newAttempt(p, len(attempts)+1, encode)
 			if err != nil {
 				return err
@@ -115,7 +115,7 @@ func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode 
 			attempts = append(attempts, next)
 		}
 		cur := &attempts[len(attempts)-1]
-		if err := payout.NoteSend(&p, cur, l, now); err != nil {
+		if err := payout.RecordSend(&p, cur, l, now); err != nil {
 			return err
 		}
 		r.attempts = attempts
@@ -172,7 +172,7 @@ func (b *books) Settle(_ context.Context, o payout.Observation, asked string) (s
 			r.attempts[parts.Attempt-1] = set.Attempt
 			was := r.Status
 			b.save(r, set.Payment)
-			b.post(set.Postings...)
+			b.post(set.Transfers...)
 			b.giveBack(was, set.Payment)
 			b.breaks = append(b.breaks, set.Breaks...)
 			if set.Overtaken != "" {
@@ -189,7 +189,7 @@ func (b *books) Settle(_ context.Context, o payout.Observation, asked string) (s
 // nothing of one does not take back its last word.
 func (b *books) hear(no string, o payout.Observation) {
 	switch was := b.heard[no]; {
-	case o.Source != payout.SourceAsk, o.Kind == payout.ObsNoAnswer, o.Kind == payout.ObsUnknown, o.Kind == payout.ObsRetryAfter:
+	case o.Source != payout.SourceQuery, o.Kind == payout.ObsNoAnswer, o.Kind == payout.ObsUnknown, o.Kind == payout.ObsRetryAfter:
 	case o.Kind == payout.ObsNeverReceived && (was == payout.ObsDeclined || was == payout.ObsReturned):
 	case o.Kind == payout.ObsSucceeded && was == payout.ObsReturned: // the answer to an earlier question came late
 	default:
@@ -213,7 +213,7 @@ func (b *books) CarryOut(_ context.Context, id string) (st payout.State, err err
 				return err
 			}
 			b.save(r, p)
-			b.post(effect.Postings...)
+			b.post(effect.Transfers...)
 			b.world.note("cancel of %s: %s", id, effect.Status)
 			b.endOpen(id, effect.Status)
 			if effect.Status == payout.DecisionCarriedOut && p.Kind == payout.KindPayout {
@@ -229,7 +229,7 @@ func (b *books) CarryOut(_ context.Context, id string) (st payout.State, err err
 }
 
 func (b *books) askFor(r *row, i int) {
-	r.attempts[i].AskRequested, r.attempts[i].NextAt = true, b.world.now()
+	r.attempts[i].QueryRequested, r.attempts[i].NextAt = true, b.world.now()
 	b.wants(r.ID, wantAsk)
 }
 
@@ -273,7 +273,7 @@ func (b *books) moved(w want) bool {
 	case wantFinish:
 		return b.rec.Stored == packet.StatusClosed || b.rec.Stored == packet.StatusRejected
 	}
-	return !slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.AskRequested })
+	return !slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.QueryRequested })
 }
 
 // lost returns what the watch starts again: payments that wait for a step, the

@@ -51,7 +51,7 @@ type books struct {
 	shares    []share
 	rows      map[string]*row
 	ids       []string // of rows, in the order they were made
-	transfers []payout.Transfer
+	transfers []payout.StoredTransfer
 	posted    map[string]bool
 	sums           // of the packet
 	honours   sums // of promises that could not be booked
@@ -60,7 +60,7 @@ type books struct {
 	promises  []promise
 	decisions []*decision
 	hold      *payout.Hold
-	state     payout.Books                      // rule R13
+	state     payout.MySQLState                 // rule R13
 	left      map[string]leftOrder              // what a recovery has left to people
 	heard     map[string]payout.ObservationKind // the last answer to a question that was booked, by number
 }
@@ -68,11 +68,11 @@ type books struct {
 // sums are what postings come to.
 type sums struct {
 	balance map[payout.Account]money.Fen
-	byKind  map[payout.PostingKind]money.Fen
+	byKind  map[payout.TransferKind]money.Fen
 }
 
 func newSums() sums {
-	return sums{map[payout.Account]money.Fen{}, map[payout.PostingKind]money.Fen{}}
+	return sums{map[payout.Account]money.Fen{}, map[payout.TransferKind]money.Fen{}}
 }
 
 func newBooks(w *world) *books {
@@ -105,13 +105,13 @@ func (b *books) save(r *row, p payout.Payment) {
 	r.Payment = p
 }
 
-func (b *books) post(postings ...payout.Posting) {
+func (b *books) post(postings ...payout.Transfer) {
 	for _, p := range postings {
 		if b.posted[p.Reference()] {
 			b.world.violated("%s posted twice", p.Reference())
 		}
 		b.posted[p.Reference()] = true
-		b.transfers = append(b.transfers, payout.Transfer{ID: int64(len(b.transfers) + 1), PacketID: b.world.packet.ID, Posting: p,
+		b.transfers = append(b.transfers, payout.StoredTransfer{ID: int64(len(b.transfers) + 1), PacketID: b.world.packet.ID, Transfer: p,
 			Reference: p.Reference()})
 		to := b.sums
 		if p.OrderNo[0] == byte(payout.KindHonour) {
@@ -134,7 +134,7 @@ func (b *books) RecordPacket(_ context.Context, p packet.Packet, sealed []byte, 
 	err = b.world.do("record packet", func() error {
 		if !b.recorded {
 			b.recorded, b.rec = true, packet.Record{Packet: p, Stored: packet.StatusFunding, SealedSeed: sealed, Eligible: guests}
-			if b.rec.ListLost() {
+			if b.rec.EligibleListLost() {
 				b.world.reached["a list was lost"]++
 			}
 			now := b.world.now()
@@ -166,14 +166,14 @@ func (b *books) charged() error {
 	}
 	if b.leftBehind(b.chargeNo()) {
 		b.world.reached["neither funded nor closed, its charge was left"]++
-		return payout.ErrBooksRestored
+		return payout.ErrMySQLRestored
 	}
 	return nil
 }
 
 // chargeRecovered is charged for books that are being recovered.
 func (b *books) chargeRecovered() error {
-	if err := b.charged(); !errors.Is(err, payout.ErrBooksRestored) {
+	if err := b.charged(); !errors.Is(err, payout.ErrMySQLRestored) {
 		return err
 	}
 	return nil
@@ -190,7 +190,7 @@ func (b *books) fund(amounts []money.Fen, allowed func() error) (status packet.S
 			if err := allowed(); err != nil {
 				return err
 			}
-			if b.move(packet.StatusOpen); b.rec.ListLost() {
+			if b.move(packet.StatusOpen); b.rec.EligibleListLost() {
 				b.rec.Reason = packet.CloseUnopened
 				b.move(packet.StatusClosing)
 			}
@@ -217,7 +217,7 @@ func (b *books) RejectPacket(_ context.Context, _ string, f packet.Failure) erro
 				}
 				if b.leftBehind(b.chargeNo()) {
 					b.world.reached["not rejected, its charge was left"]++
-					return payout.ErrBooksRestored
+					return payout.ErrMySQLRestored
 				}
 				b.rec.Failure = &f
 				b.move(packet.StatusRejected)
@@ -231,7 +231,7 @@ func (b *books) RejectPacket(_ context.Context, _ string, f packet.Failure) erro
 func (b *books) BeginClosing(_ context.Context, _ string, reason packet.CloseReason) (status packet.Status, err error) {
 	err = b.world.do("begin closing", func() error {
 		if s := b.rec.Stored; s == packet.StatusOpen || s == packet.StatusFunding {
-			if err := b.charged(); err != nil && (s == packet.StatusFunding || !errors.Is(err, payout.ErrBooksRestored)) {
+			if err := b.charged(); err != nil && (s == packet.StatusFunding || !errors.Is(err, payout.ErrMySQLRestored)) {
 				return err // one that is open was funded in spite of that: by a recovery
 			}
 			if s == packet.StatusFunding {
@@ -300,14 +300,14 @@ func (b *books) owesRefund(amount money.Fen) {
 	b.insert(payout.Payment{ID: id, Kind: payout.KindRefund, PacketID: b.rec.ID, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1,
 		Account: b.rec.SenderID,
 		Amount:  amount, Currency: b.rec.Currency, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
-	b.post(payout.NewPosting(payout.PostClose, id, amount))
+	b.post(payout.NewTransfer(payout.PostClose, id, amount))
 	b.wants(id, wantBegin)
 }
 
 // giveBack sends a sender's money home whose charge went through after its packet had been
 // rejected (rule R2). The lock is held.
 func (b *books) giveBack(was payout.Status, now payout.Payment) {
-	if !payout.LateCharge(was, now) {
+	if !payout.ChargeSucceededLate(was, now) {
 		return
 	}
 	_, known := b.rows[payout.ID(payout.KindRefund, b.rec.ID, 0)]
@@ -408,10 +408,10 @@ func (b *books) recordClaim(c packet.Claim, provider string, recovery bool) (st 
 		if p != nil {
 			if b.restored() != recovery {
 				b.shares[c.ShareIndex].user = ""
-				return payout.ErrBooksRestored
+				return payout.ErrMySQLRestored
 			}
 			b.insert(*p)
-			b.post(payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
+			b.post(payout.NewTransfer(payout.PostClaim, p.ID, p.Amount))
 		}
 		st = b.rows[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)].state(b.world.now())
 		return nil
@@ -424,10 +424,10 @@ func (b *books) Late(context.Context, packet.Claim) (bool, error) { return false
 
 type encoder = func(payout.Instruction) ([]byte, error)
 
-func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l payout.Limits, encode encoder) (out payout.Begun,
+func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l payout.Limits, encode encoder) (out payout.SendStart,
 	err error) {
 	err = b.world.do("book claim, note send", func() error {
-		if out = (payout.Begun{Held: b.holds()}); out.Held != nil {
+		if out = (payout.SendStart{Hold: b.holds()}); out.Hold != nil {
 			return nil
 		}
 		p, err := b.claim(c, provider)
@@ -444,15 +444,15 @@ func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l
 		}
 		if b.leftToPeople(first.OrderNo) {
 			b.insert(*p)
-			b.post(payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
+			b.post(payout.NewTransfer(payout.PostClaim, p.ID, p.Amount))
 			out.State = b.rows[p.ID].state(b.world.now())
 			return nil
 		}
-		if err := payout.NoteSend(p, &first, l, b.world.now()); err != nil {
+		if err := payout.RecordSend(p, &first, l, b.world.now()); err != nil {
 			return err
 		}
 		b.insert(*p, first)
-		b.post(payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
+		b.post(payout.NewTransfer(payout.PostClaim, p.ID, p.Amount))
 		out.State, out.Order = b.rows[p.ID].state(b.world.now()), orderOf(first)
 		return nil
 	})

@@ -62,7 +62,7 @@ func TestJudgeSees(t *testing.T) {
 	}{
 		"a fen is gone":        {func(m *model, _ *row) { m.books.balance[payout.AccountHolding]-- }, "but its parts are"},
 		"a posting is missing": {func(m *model, _ *row) { m.books.byKind[payout.PostPaid] = 0 }, "but its parts are"},
-		"posted twice": {func(m *model, w *row) { m.books.post(payout.NewPosting(payout.PostClaim, w.ID, w.Amount)) },
+		"posted twice": {func(m *model, w *row) { m.books.post(payout.NewTransfer(payout.PostClaim, w.ID, w.Amount)) },
 			"posted twice"},
 		"a row says otherwise":  {func(_ *model, w *row) { w.Status = payout.StatusCancelled; w.attempts[no].Booked = false }, "the verifier"},
 		"owed by the row alone": {func(_ *model, w *row) { w.Status = payout.StatusUnknown }, "the rows say owed"},
@@ -90,14 +90,14 @@ func TestJudgeSees(t *testing.T) {
 		"a promise of another amount": {func(m *model, w *row) { m.promised(w, 2) }, "was promised 2 fen"},
 		"a promise nobody honoured": {func(m *model, w *row) {
 			m.promised(w, 1)
-			m.books.post(payout.NewPosting(payout.PostPaid, payout.OrderNo(m.books.promises[0].payment, 1), 1))
+			m.books.post(payout.NewTransfer(payout.PostPaid, payout.OrderNo(m.books.promises[0].payment, 1), 1))
 		}, "the house honoured 0"},
 		"a promise paid with the packet's money": {func(m *model, w *row) {
 			m.promised(w, 1)
-			m.books.post(payout.NewPosting(payout.PostClaim, m.books.promises[0].payment, 1))
+			m.books.post(payout.NewTransfer(payout.PostClaim, m.books.promises[0].payment, 1))
 		}, "the rows of promises say owed 0, the ledger 1"},
 		"sent when the provider forgets": {func(m *model, w *row) {
-			m.clock = w.attempts[no].AskUntil.Add(time.Minute)
+			m.clock = w.attempts[no].QueryUntil.Add(time.Minute)
 			m.judgeLeaves(w.attempts[no].OrderNo)
 		}, "is about to forget it"},
 		"carried out again": {func(m *model, w *row) {
@@ -106,7 +106,7 @@ func TestJudgeSees(t *testing.T) {
 		}, "had forgotten it"},
 		"a new number on one's own": {func(m *model, w *row) {
 			w.attempts = append(w.attempts, payout.NewAttempt(w.Payment, 2, w.attempts[no].Request))
-			m.bank.told[w.attempts[no].OrderNo] = answer{w.attempts[no].AskUntil, payout.ObsNeverReceived}
+			m.bank.told[w.attempts[no].OrderNo] = answer{w.attempts[no].QueryUntil, payout.ObsNeverReceived}
 			m.judgeNewNumber(w.attempts[1].OrderNo)
 		}, "no two persons said so"},
 		"sent while an earlier number is under way": {func(m *model, w *row) {

@@ -69,7 +69,7 @@ func (w *world) judgeStatuses(after string, f figures) {
 			w.violated("after %s: %s is %s with failure %v", after, id, r.Status, r.Failure)
 		}
 		if r.Kind == payout.KindCharge && r.Status == payout.StatusFailed && b.state.RestoredAt.IsZero() &&
-			(len(r.attempts) == 0) != (r.Failure.Code == payout.FailureLapsed) {
+			(len(r.attempts) == 0) != (r.Failure.Code == payout.FailureExpiredBeforeCharge) {
 			w.violated("after %s: the charge has failed as %s, with %d numbers", after, r.Failure.Code, len(r.attempts))
 		}
 	}
@@ -186,8 +186,8 @@ func (w *world) judgeHold(after string) {
 func (w *world) judgeLeaves(no string) {
 	parts, _ := payout.Parse(no)
 	if r := w.books.rows[parts.PaymentID]; r != nil && parts.Attempt <= len(r.attempts) {
-		if a := r.attempts[parts.Attempt-1]; !w.now().Before(a.AskUntil.Add(payout.LeaveWithin)) {
-			w.violated("%s was sent after %s, when the provider is about to forget it", no, a.AskUntil)
+		if a := r.attempts[parts.Attempt-1]; !w.now().Before(a.QueryUntil.Add(payout.LeaveWithin)) {
+			w.violated("%s was sent after %s, when the provider is about to forget it", no, a.QueryUntil)
 		}
 	}
 }
@@ -389,7 +389,7 @@ func (w *world) judgeNewNumber(no string) {
 		case !told.at.After(r.DecidedAt):
 			w.violated("%s came to the provider; %s was not asked about since the decision", no, a.OrderNo)
 		case w.bank.orders[a.OrderNo] != nil && w.bank.orders[a.OrderNo].turned: // it said so later
-		case told.kind == payout.ObsNeverReceived && !told.at.Before(a.AskUntil) && !w.books.risked(r.ID) && r.Status != payout.StatusCancelled:
+		case told.kind == payout.ObsNeverReceived && !told.at.Before(a.QueryUntil) && !w.books.risked(r.ID) && r.Status != payout.StatusCancelled:
 			w.violated("%s came to the provider, which may have forgotten %s, and no two persons said so", no, a.OrderNo)
 		case told.kind != payout.ObsDeclined && told.kind != payout.ObsReturned && told.kind != payout.ObsNeverReceived:
 			w.violated("%s came to the provider, which had said %s of %s", no, told.kind, a.OrderNo)
@@ -563,7 +563,7 @@ func (w *world) verify() {
 		ClosedAt:      rec.ClosedAt, Remainder: rec.Remainder, NotedClaims: b.noted, ShareRows: len(b.shares), ShareSum: all, ClaimedCount: n,
 		ClaimedAmount: sum, ClaimRows: n})
 	for _, t := range b.transfers {
-		v.Transfer(t)
+		v.Add(t)
 	}
 	found := v.End()
 	for _, id := range b.ids {
@@ -581,7 +581,7 @@ func (w *world) verify() {
 		}
 		for _, t := range b.transfers {
 			if parts, err := payout.Parse(t.OrderNo); err == nil && parts.PaymentID == id {
-				lp.Postings = append(lp.Postings, t)
+				lp.Transfers = append(lp.Transfers, t)
 			}
 		}
 		found = append(found, payout.VerifyPayment(lp)...)

@@ -31,18 +31,18 @@ func (b *books) decide(id string, kind payout.DecisionKind, by string) error {
 		if err := b.believed(); err != nil {
 			return err
 		}
-		preview, err := payout.PreviewOf(r.Payment, r.attempts, payout.Command{Kind: kind, ApproveFrom: approveFrom}, now)
+		preview, err := payout.PreviewDecision(r.Payment, r.attempts, payout.DecisionRequest{Kind: kind, ApproveFrom: approveFrom}, now)
 		if err != nil {
 			return err
 		}
 		if err := b.cancelLeft(r.Payment, kind); err != nil {
 			return err
 		}
-		if kind != payout.DecisionAsk && b.waiting(id, now) {
+		if kind != payout.DecisionQuery && b.waiting(id, now) {
 			return payout.ErrDecisionPending
 		}
 		d := &decision{Decision: payout.Decision{ID: fmt.Sprintf("d%d", len(b.decisions)+1), PaymentID: id, Kind: kind, By: by, CreatedAt: now}}
-		if preview.Second {
+		if preview.NeedsApproval {
 			d.Status, d.ExpiresAt, d.PreviewHash = payout.DecisionWaiting, now.Add(approvalLife), preview.Hash[:]
 		} else if err := b.carry(r, d, false, now); err != nil {
 			return err
@@ -89,7 +89,7 @@ func (b *books) agree(d *decision, by string, yes bool) error {
 		if err := b.cancelLeft(r.Payment, d.Kind); yes && err != nil {
 			return err
 		}
-		if v, err := payout.PreviewOf(r.Payment, r.attempts, payout.Command{Kind: d.Kind}, now); yes && err == nil && !bytes.Equal(v.Hash[:],
+		if v, err := payout.PreviewDecision(r.Payment, r.attempts, payout.DecisionRequest{Kind: d.Kind}, now); yes && err == nil && !bytes.Equal(v.Hash[:],
 			d.PreviewHash) {
 			b.world.reached["a decision has changed"]++
 			return payout.ErrDecisionChanged
@@ -122,7 +122,7 @@ func (b *books) carry(r *row, d *decision, two bool, now time.Time) error {
 		d.EndedAt = now
 	}
 	b.save(r, p)
-	b.post(effect.Postings...)
+	b.post(effect.Transfers...)
 	switch {
 	case d.Kind == payout.DecisionRetry:
 		b.wants(r.ID, wantBegin)
@@ -131,7 +131,7 @@ func (b *books) carry(r *row, d *decision, two bool, now time.Time) error {
 	case d.Kind == payout.DecisionMarkPaid && r.ID == payout.ID(payout.KindRefund, b.rec.ID, 0):
 		b.wants(r.ID, wantFinish)
 	}
-	if effect.AskAll {
+	if effect.QueryAll {
 		for i := range r.attempts {
 			b.askFor(r, i)
 		}
@@ -156,7 +156,7 @@ func (b *books) blind(r *row, now time.Time) bool {
 	}
 	cur := r.attempts[len(r.attempts)-1]
 	heard := b.heard[cur.OrderNo]
-	return !now.Before(cur.AskUntil) && heard != payout.ObsDeclined && heard != payout.ObsReturned
+	return !now.Before(cur.QueryUntil) && heard != payout.ObsDeclined && heard != payout.ObsReturned
 }
 
 // stuck reports whether only people can move a payment: its outcome is unknown, and
@@ -164,7 +164,7 @@ func (b *books) blind(r *row, now time.Time) bool {
 func (b *books) stuck(id string) bool {
 	r := b.rows[id]
 	return r != nil && r.Status == payout.StatusUnknown && (r.attempts[len(r.attempts)-1].Forgotten || b.movedBefore(id)) &&
-		!slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.AskRequested })
+		!slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.QueryRequested })
 }
 
 // movedBefore reports whether money has moved under an earlier number of a payment, and
@@ -247,7 +247,7 @@ func (w *world) finance() func() error {
 	if len(ids) == 0 {
 		return nil
 	}
-	kinds := []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionAsk}
+	kinds := []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionQuery}
 	id, kind, by := ids[w.dice.n("payment", len(ids))], kinds[w.dice.n("decision", len(kinds))], w.somebody()
 	return func() error { return w.books.decide(id, kind, by) }
 }

@@ -95,7 +95,7 @@ func (p *pool) recall() {
 func (p *pool) OpenPool(_ context.Context, _ string, shares []money.Fen, _ func(int)) error {
 	return p.script("open pool", func() error {
 		if p.gone {
-			return packet.ErrGone
+			return packet.ErrPoolGone
 		}
 		if p.state == packet.PoolFunding {
 			p.state, p.shares, p.free = packet.PoolOpen, slices.Clone(shares), nil
@@ -110,7 +110,7 @@ func (p *pool) OpenPool(_ context.Context, _ string, shares []money.Fen, _ func(
 func (p *pool) Reject(context.Context, string, packet.Failure) error {
 	return p.script("reject pool", func() error {
 		if p.gone {
-			return packet.ErrGone
+			return packet.ErrPoolGone
 		}
 		if p.state == packet.PoolFunding { // what is open stays so
 			p.state = packet.PoolRejected
@@ -120,10 +120,10 @@ func (p *pool) Reject(context.Context, string, packet.Failure) error {
 }
 
 // ClosePool is close.lua.
-func (p *pool) ClosePool(_ context.Context, _ string, reason packet.CloseReason) (rem packet.Remainder, err error) {
+func (p *pool) ClosePool(_ context.Context, _ string, reason packet.CloseReason) (rem packet.PoolCloseResult, err error) {
 	err = p.script("close pool", func() error {
 		w := p.world
-		rem = packet.Remainder{}
+		rem = packet.PoolCloseResult{}
 		switch {
 		case p.gone || p.retired || p.state == packet.PoolRejected:
 			rem.Gone = true
@@ -140,7 +140,7 @@ func (p *pool) ClosePool(_ context.Context, _ string, reason packet.CloseReason)
 			}
 			p.state, p.reason = packet.PoolClosing, reason
 		}
-		rem = packet.Remainder{Reason: p.reason, ClaimedCount: len(p.winners), ClaimedAmount: p.claimed}
+		rem = packet.PoolCloseResult{Reason: p.reason, ClaimedCount: len(p.winners), ClaimedAmount: p.claimed}
 		return nil
 	})
 	return rem, err

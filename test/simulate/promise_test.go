@@ -33,13 +33,13 @@ func (b *books) noteShareConflict(c packet.Claim, provider, detail string, recov
 			return nil
 		}
 		if b.restored() != recovery {
-			return payout.ErrBooksRestored
+			return payout.ErrMySQLRestored
 		}
 		b.breaks = append(b.breaks, payout.Break{Kind: payout.BreakShareConflict, OrderNo: share, UserID: c.UserID, Detail: detail})
 		i := slices.IndexFunc(b.promises, func(p promise) bool { return p.claim.UserID == c.UserID })
 		if i < 0 {
 			i = len(b.promises)
-			p := payout.NewPromise(payout.Payment{ID: payout.ID(payout.KindHonour, c.PacketID, i+1), PacketID: c.PacketID, App: b.rec.App,
+			p := payout.NewShareConflict(payout.Payment{ID: payout.ID(payout.KindHonour, c.PacketID, i+1), PacketID: c.PacketID, App: b.rec.App,
 				UserID:  c.UserID,
 				Account: c.Account(), Amount: c.Amount, Currency: b.rec.Currency, Provider: provider}, b.world.now())
 			b.promises = append(b.promises, promise{c, p.ID})

@@ -53,7 +53,7 @@ func (b *books) clone() *books {
 }
 
 // restored reports whether the books are older than reality. The lock is held.
-func (b *books) restored() bool { return b.state.State == payout.BooksRestored }
+func (b *books) restored() bool { return b.state.State == payout.MySQLRestored }
 
 // holds is what keeps sends back: a person, older books, or what a recovery has left to
 // a person. The lock is held.
@@ -70,7 +70,7 @@ func (b *books) holds() *payout.Hold {
 // believed refuses what must not be done on such books. The lock is held.
 func (b *books) believed() error {
 	if b.restored() || b.guarded() {
-		return payout.ErrBooksRestored
+		return payout.ErrMySQLRestored
 	}
 	return nil
 }
@@ -87,10 +87,10 @@ func (m *model) keepBackup() {
 			return
 		}
 		if !b.restored() {
-			b.state.Number, b.state.BeatAt, b.state.State = b.state.Number+1, m.clock, payout.BooksNormal
+			b.state.Heartbeat, b.state.HeartbeatAt, b.state.State = b.state.Heartbeat+1, m.clock, payout.MySQLNormal
 		}
 		m.kept = append(m.kept[max(len(m.kept)-backups+1, 0):], &backup{b.clone(), m.clock})
-		m.note("backup %d", b.state.Number)
+		m.note("backup %d", b.state.Heartbeat)
 	})
 }
 
@@ -137,11 +137,11 @@ func (m *model) restoreTo(to *backup) {
 // putBack puts the books back to a backup. The lock is held.
 func (m *model) putBack(to *backup) {
 	b := m.books
-	known := max(b.state.Number, m.copied) + 1
+	known := max(b.state.Heartbeat, m.copied) + 1
 	*b = *to.books.clone()
 	m.kept = slices.DeleteFunc(m.kept, func(k *backup) bool { return k.at.After(to.at) }) // of books that are lost now
-	m.complete = b.state.BeatAt
-	m.copied, b.state = known, b.state.Judge(known, false, m.clock)
+	m.complete = b.state.HeartbeatAt
+	m.copied, b.state = known, b.state.CheckRestored(known, false, m.clock)
 	m.held = false // what other books have noted says nothing
 	m.note("MySQL restored: the books are of %s", to.at.Sub(born))
 	m.reached["books restored"]++
@@ -268,28 +268,28 @@ var errDied = fmt.Errorf("killed: %w", packet.ErrUnavailable)
 // restoredBooks are the books as their recovery needs them; as package store does it.
 type restoredBooks struct{ *books }
 
-func (b restoredBooks) CompareBooks(_ context.Context, known int64) (st payout.Books, err error) {
+func (b restoredBooks) CompareBooks(_ context.Context, known int64) (st payout.MySQLState, err error) {
 	b.world.look(func() {
-		b.state = b.state.Judge(known, false, b.world.now())
+		b.state = b.state.CheckRestored(known, false, b.world.now())
 		st = b.state
 	})
 	return st, nil
 }
 
-func (b restoredBooks) DeclareRestored(_ context.Context, _ payout.StaffWrite, known int64, until time.Time) (st payout.Books, err error) {
+func (b restoredBooks) DeclareRestored(_ context.Context, _ payout.StaffWrite, known int64, until time.Time) (st payout.MySQLState, err error) {
 	err = b.world.do("declare restored", func() error {
-		if st = b.state; st.State == payout.BooksRestored {
+		if st = b.state; st.State == payout.MySQLRestored {
 			return nil
 		}
-		st.State, st.Known, st.RestoredAt, st.BeatAt = payout.BooksRestored, max(known, st.Number), b.world.now(), until
+		st.State, st.Known, st.RestoredAt, st.HeartbeatAt = payout.MySQLRestored, max(known, st.Heartbeat), b.world.now(), until
 		b.state = st
 		return nil
 	})
 	return st, err
 }
 
-func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, found payout.Books, known int64, _ string,
-	_ any) (st payout.Books, err error) {
+func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, found payout.MySQLState, known int64, _ string,
+	_ any) (st payout.MySQLState, err error) {
 	err = b.world.do("end of the recovery", func() error {
 		if !b.state.RestoredAt.Equal(found.RestoredAt) {
 			return fmt.Errorf("the books were restored once more while they were recovered: %w", errMoved)
@@ -414,7 +414,7 @@ func (b restoredBooks) RecoverCancel(_ context.Context, id string) (refund strin
 			return err
 		}
 		b.put(r, p)
-		b.post(payout.NewPosting(payout.PostCancel, p.ID, p.Amount))
+		b.post(payout.NewTransfer(payout.PostCancel, p.ID, p.Amount))
 		b.insert(payout.CancelRefund(p, b.rec.SenderID, b.world.now()))
 		b.wants(refund, wantBegin)
 		b.endOpen(id, payout.DecisionCarriedOut)
@@ -471,11 +471,11 @@ func (b restoredBooks) KnownOrders(_ context.Context, numbers []string) (map[str
 	return out, nil
 }
 
-func (b restoredBooks) SharesLeft(_ context.Context, _ string, after, limit int) (out []payout.ShareLeft, err error) {
+func (b restoredBooks) SharesLeft(_ context.Context, _ string, after, limit int) (out []payout.UnclaimedShare, err error) {
 	b.world.look(func() {
 		for i, s := range b.shares {
 			if i > after && s.user == "" && len(out) < limit {
-				out = append(out, payout.ShareLeft{Index: i, Amount: s.amount})
+				out = append(out, payout.UnclaimedShare{Index: i, Amount: s.amount})
 			}
 		}
 	})
@@ -495,12 +495,12 @@ func (b restoredBooks) UnsettledPayments(context.Context, string) (out []payout.
 	return out, nil
 }
 
-func (b restoredBooks) WaitingPayments(_ context.Context, kind payout.Kind, status payout.Status, after packet.Place,
-	_ int) (out []payout.Waiting, err error) {
+func (b restoredBooks) WaitingPayments(_ context.Context, kind payout.Kind, status payout.Status, after packet.Cursor,
+	_ int) (out []payout.OpenPayment, err error) {
 	b.world.look(func() {
 		for _, id := range b.ids {
-			if r := b.rows[id]; r.Kind == kind && r.Status == status && after == (packet.Place{}) {
-				out = append(out, payout.Waiting{Payment: r.Payment})
+			if r := b.rows[id]; r.Kind == kind && r.Status == status && after == (packet.Cursor{}) {
+				out = append(out, payout.OpenPayment{Payment: r.Payment})
 			}
 		}
 	})
@@ -532,18 +532,18 @@ func (b restoredBooks) PacketStates(_ context.Context, ids []string) (map[string
 	return out, nil
 }
 
-func (b restoredBooks) UnfinishedPackets(_ context.Context, status packet.Status, after packet.Place, _ int) (out []packet.Unfinished,
+func (b restoredBooks) UnfinishedPackets(_ context.Context, status packet.Status, after packet.Cursor, _ int) (out []packet.UnfinishedPacket,
 	err error) {
 	b.world.look(func() {
-		if b.recorded && b.rec.Stored == status && after == (packet.Place{}) {
-			out = append(out, packet.Unfinished{Record: b.rec})
+		if b.recorded && b.rec.Stored == status && after == (packet.Cursor{}) {
+			out = append(out, packet.UnfinishedPacket{Record: b.rec})
 		}
 	})
 	return out, nil
 }
 
-func (b restoredBooks) UnfinishedPacket(context.Context, string) (packet.Unfinished, bool, error) {
-	return packet.Unfinished{}, false, nil
+func (b restoredBooks) UnfinishedPacket(context.Context, string) (packet.UnfinishedPacket, bool, error) {
+	return packet.UnfinishedPacket{}, false, nil
 }
 
 func (b restoredBooks) Recorded(_ context.Context, _ string, users []string) (map[string]bool, error) {
@@ -753,7 +753,7 @@ func TestRestoreSees(t *testing.T) {
 		want  string
 	}{
 		"in order":              {func(*model) {}, ""},
-		"believed all the same": {func(m *model) { m.books.state.State = payout.BooksNormal; m.pass(time.Second) }, "the books do not"},
+		"believed all the same": {func(m *model) { m.books.state.State = payout.MySQLNormal; m.pass(time.Second) }, "the books do not"},
 		"a fen is gone":         {func(m *model) { m.books.balance[payout.AccountHolding]--; m.pass(time.Second) }, "but its parts are"},
 		"closed all the same":   {func(m *model) { m.shareGoesBack() }, "the books do not"},
 		"sent on restored books": {func(m *model) {
@@ -843,7 +843,7 @@ func TestRestoreBeforeTheChargeFailed(t *testing.T) {
 // shareGoesBack closes the books of a packet although they are older than reality, and
 // believes them then.
 func (m *model) shareGoesBack() {
-	m.books.state.State = payout.BooksNormal
+	m.books.state.State = payout.MySQLNormal
 	_, _ = m.books.BeginClosing(ctx, m.packet.ID, packet.CloseRecalled)
 	_, _ = m.books.CloseBooks(ctx, m.packet.ID)
 }

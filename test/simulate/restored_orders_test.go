@@ -62,7 +62,7 @@ func (b *books) cancelLeft(p payout.Payment, kind payout.DecisionKind) error {
 	refund := payout.OrderNo(payout.ID(payout.KindRefund, p.PacketID, p.ShareIndex+1), 1)
 	if p.Kind == payout.KindPayout && kind == payout.DecisionRetry && b.leftBehind(refund) {
 		b.world.reached["not paid again, its cancel was left"]++
-		return errors.Join(payout.ErrUndecided, payout.ErrBooksRestored)
+		return errors.Join(payout.ErrUndecided, payout.ErrMySQLRestored)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (r *run) step() (err error) {
 	case r.st.Step.Do == payout.ActionSend:
 		out, serr := p.Send(ctx, r.payment)
 		st, err = out.State, serr
-	case r.st.Step.Do == payout.ActionAsk:
+	case r.st.Step.Do == payout.ActionQuery:
 		seen, aerr := p.Ask(ctx, r.st.Step.OrderNo)
 		if aerr == nil {
 			r.book(seen, r.st.Step.OrderNo)
@@ -80,8 +80,8 @@ func (r *run) step() (err error) {
 		return r.end()
 	}
 	if err == nil {
-		if r.st, r.payment = &st, st.PaymentID; st.Step.Parked != payout.ParkedNot {
-			r.w.look(func() { r.w.reached["parked: "+string(st.Step.Parked)]++ })
+		if r.st, r.payment = &st, st.PaymentID; st.Step.Deferred != payout.NotDeferred {
+			r.w.look(func() { r.w.reached["parked: "+string(st.Step.Deferred)]++ })
 		}
 	}
 	return err
@@ -215,7 +215,7 @@ func (l *life) step() (err error) {
 	case stageBegin:
 		_, err = w.packets.BeginClosing(ctx, id, l.reason)
 	case stageClose:
-		var rem packet.Remainder
+		var rem packet.PoolCloseResult
 		if rem, err = w.packets.ClosePool(ctx, id, l.reason); err == nil && rem.NotYet > 0 {
 			l.again = w.clock().Add(rem.NotYet)
 			return nil

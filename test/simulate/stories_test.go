@@ -279,7 +279,7 @@ func promiseStories() map[string]story {
 // unrecorded keeps a backup of before the packet.
 func unrecorded(m *model) {
 	b := newBooks(m.world)
-	b.state = payout.Books{Number: 1, State: payout.BooksNormal, BeatAt: m.clock}
+	b.state = payout.MySQLState{Heartbeat: 1, State: payout.MySQLNormal, HeartbeatAt: m.clock}
 	m.kept, m.copied = append(m.kept, &backup{b, m.clock}), 2
 }
 
@@ -292,7 +292,7 @@ func listStories() map[string]story {
 	}
 	nobodyElse := func(m *model, status packet.Status) bool {
 		m.rebuilt()
-		return m.books.rec.Stored == status && m.books.rec.ListLost() && !m.pool.grab(user(1)) && !m.pool.grab(user(5))
+		return m.books.rec.Stored == status && m.books.rec.EligibleListLost() && !m.pool.grab(user(1)) && !m.pool.grab(user(5))
 	}
 	return map[string]story{
 		"for a list that is lost, claimed": {dice: list(), before: unrecorded, after: func(m *model) { opens(m); m.pays(0) }, lost: emptied,
@@ -308,7 +308,7 @@ func listStories() map[string]story {
 		}},
 		"for a list that Redis has": {dice: list(), before: unrecorded, after: func(m *model) { opens(m); m.pays(0) },
 			want: func(m *model, _ worker.Recovery) bool {
-				return m.books.rec.Stored == packet.StatusOpen && !m.books.rec.ListLost() && !m.pool.grab(user(5)) && m.pool.grab(user(1))
+				return m.books.rec.Stored == packet.StatusOpen && !m.books.rec.EligibleListLost() && !m.pool.grab(user(5)) && m.pool.grab(user(1))
 			}},
 	}
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // answerCases stand between the adapter and the provider and spoil what passes.
-func answerCases() []tcase {
-	return []tcase{
+func answerCases() []testCase {
+	return []testCase{
 		{"what is sent are the stored bytes", caseBytes},
 		{"one send is one request", caseOneRequest},
 		{"no connection: nothing was sent", caseRefusedConnection},
@@ -44,7 +44,7 @@ type response struct {
 
 // between is a proxy between an adapter and the provider. spoil writes the answer;
 // ask fetches the genuine one, which makes the provider act.
-type between struct {
+type proxy struct {
 	p       *probe
 	adapter Adapter
 	mu      sync.Mutex
@@ -53,22 +53,22 @@ type between struct {
 	strip   bool // the credentials
 }
 
-func (p *probe) between() *between {
-	b := &between{p: p}
+func (p *probe) proxy() *proxy {
+	b := &proxy{p: p}
 	server := httptest.NewServer(b)
 	client := server.Client()
-	p.ends = append(p.ends, func() { client.CloseIdleConnections(); server.CloseClientConnections(); server.Close() })
+	p.cleanups = append(p.cleanups, func() { client.CloseIdleConnections(); server.CloseClientConnections(); server.Close() })
 	var err error
 	b.adapter, err = p.h.Through(server.URL)
 	p.must(err)
 	if c, ok := b.adapter.(interface{ Close() }); ok {
-		p.ends = append(p.ends, c.Close)
+		p.cleanups = append(p.cleanups, c.Close)
 	}
 	return b
 }
 
 // ServeHTTP implements http.Handler.
-func (b *between) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (b *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -118,29 +118,29 @@ func genuine(w http.ResponseWriter, _ request, ask func() response) {
 	_, _ = w.Write(res.body)
 }
 
-func (b *between) set(spoil func(http.ResponseWriter, request, func() response)) {
+func (b *proxy) set(spoil func(http.ResponseWriter, request, func() response)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.spoil, b.seen = spoil, nil
 }
 
-func (b *between) requests() []request {
+func (b *proxy) requests() []request {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.seen)
 }
 
-func (b *between) send(o payout.Order) payout.Observation {
+func (b *proxy) send(o payout.Order) payout.Observation {
 	return b.p.wellFormed(b.adapter.Send(b.p.ctx, o), payout.SourceSend, o.OrderNo)
 }
 
-func (b *between) ask(o payout.Order) payout.Observation {
-	return b.p.wellFormed(b.adapter.Ask(b.p.ctx, o.Op, o.OrderNo), payout.SourceAsk, o.OrderNo)
+func (b *proxy) query(o payout.Order) payout.Observation {
+	return b.p.wellFormed(b.adapter.Query(b.p.ctx, o.Op, o.OrderNo), payout.SourceQuery, o.OrderNo)
 }
 
 func caseBytes(p *probe) {
-	b := p.between()
-	account, _ := p.at(Succeeds)
+	b := p.proxy()
+	account, _ := p.arrange(Succeeds)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	// As stored by an older version, say: not what would be encoded today.
 	o.Request = append(bytes.Clone(o.Request), ' ')
@@ -162,8 +162,8 @@ func caseBytes(p *probe) {
 // caseOneRequest: an adapter never repeats a send by itself, whatever comes back,
 // also over a connection that was used before: then an HTTP library may repeat.
 func caseOneRequest(p *probe) {
-	b := p.between()
-	account, _ := p.at(Succeeds)
+	b := p.proxy()
+	account, _ := p.arrange(Succeeds)
 	for what, spoil := range map[string]func(http.ResponseWriter, request, func() response){
 		"server error": func(w http.ResponseWriter, _ request, _ func() response) {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -179,7 +179,7 @@ func caseOneRequest(p *probe) {
 		"broken connection": func(http.ResponseWriter, request, func() response) { panic(http.ErrAbortHandler) },
 	} {
 		b.set(nil)
-		b.ask(payout.Order{Op: payout.OpTransfer, OrderNo: number(payout.OpTransfer)}) // the connection is used now
+		b.query(payout.Order{Op: payout.OpTransfer, OrderNo: number(payout.OpTransfer)}) // the connection is used now
 		b.set(spoil)
 		o := p.order(payout.OpTransfer, account, someAmount)
 		if got := b.send(o); got.Kind.Definite() {
@@ -200,14 +200,14 @@ func caseRefusedConnection(p *probe) {
 	p.must(err)
 	o := p.order(payout.OpTransfer, "u", someAmount)
 	p.wantKind("sent", p.wellFormed(dead.Send(p.ctx, o), payout.SourceSend, o.OrderNo), payout.ObsNotSent)
-	p.wantKind("asked", p.wellFormed(dead.Ask(p.ctx, o.Op, o.OrderNo), payout.SourceAsk, o.OrderNo), payout.ObsNotSent, payout.ObsNoAnswer)
+	p.wantKind("asked", p.wellFormed(dead.Query(p.ctx, o.Op, o.OrderNo), payout.SourceQuery, o.OrderNo), payout.ObsNotSent, payout.ObsNoAnswer)
 }
 
 // caseDropped: the request left. Saying that it did not would let it be sent under
 // a new number while the first one lands.
 func caseDropped(p *probe) {
-	b := p.between()
-	account, _ := p.at(Succeeds)
+	b := p.proxy()
+	account, _ := p.arrange(Succeeds)
 	for what, spoil := range map[string]func(http.ResponseWriter, request, func() response){
 		"before the answer": func(_ http.ResponseWriter, _ request, ask func() response) { ask(); panic(http.ErrAbortHandler) },
 		"in the answer": func(w http.ResponseWriter, _ request, ask func() response) {
@@ -221,7 +221,7 @@ func caseDropped(p *probe) {
 		b.set(spoil)
 		o := p.order(payout.OpTransfer, account, someAmount)
 		p.wantKind(what, b.send(o), payout.ObsNoAnswer, payout.ObsUnknown)
-		p.wantKind(what+", asked", b.ask(o), payout.ObsNoAnswer, payout.ObsUnknown)
+		p.wantKind(what+", asked", b.query(o), payout.ObsNoAnswer, payout.ObsUnknown)
 		p.becomes(o, payout.ObsSucceeded)
 		p.wantMoved(what, o, 1)
 	}
@@ -266,8 +266,8 @@ var spoiledPages = map[string]func(http.ResponseWriter, request, func() response
 // caseNonsense: what an outage in between makes of answers. None of it is success,
 // failure, "never received" or a passing refusal.
 func caseNonsense(p *probe) {
-	b := p.between()
-	account, _ := p.at(Succeeds)
+	b := p.proxy()
+	account, _ := p.arrange(Succeeds)
 	for what, spoil := range map[string]func(http.ResponseWriter, request, func() response){
 		"a page instead":        raw(http.StatusOK, html, "<html><h1>Welcome</h1>"),
 		"an error page":         raw(http.StatusInternalServerError, html, "<html><h1>500</h1>"),
@@ -292,13 +292,13 @@ func caseNonsense(p *probe) {
 		p.wantKind(what+", sent", b.send(o), payout.ObsUnknown, payout.ObsNoAnswer)
 		p.send(o) // now it is there
 		b.set(spoil)
-		p.wantKind(what+", asked", b.ask(o), payout.ObsUnknown, payout.ObsNoAnswer)
+		p.wantKind(what+", asked", b.query(o), payout.ObsUnknown, payout.ObsNoAnswer)
 	}
 }
 
 func caseRedirect(p *probe) {
-	b := p.between()
-	account, _ := p.at(Succeeds)
+	b := p.proxy()
+	account, _ := p.arrange(Succeeds)
 	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
 		http.StatusPermanentRedirect} {
 		o := p.order(payout.OpTransfer, account, someAmount)
@@ -310,15 +310,15 @@ func caseRedirect(p *probe) {
 		if n := len(b.requests()); n != 1 {
 			p.errorf("%d: one send is %d requests", status, n)
 		}
-		p.wantKind("asked, "+strconv.Itoa(status), b.ask(o), payout.ObsUnknown, payout.ObsNoAnswer)
+		p.wantKind("asked, "+strconv.Itoa(status), b.query(o), payout.ObsUnknown, payout.ObsNoAnswer)
 	}
 }
 
 // caseForeignNotFound: a 404 of a proxy or of a wrong path, about an order that
 // the provider has. Taken for "never received" it would be paid again.
 func caseForeignNotFound(p *probe) {
-	b := p.between()
-	account, _ := p.at(Succeeds)
+	b := p.proxy()
+	account, _ := p.arrange(Succeeds)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	p.succeed(o, account, someAmount)
 	for what, body := range map[string]string{"a page": "<html><h1>404</h1>", "empty": "", "an empty object": "{}",
@@ -327,20 +327,20 @@ func caseForeignNotFound(p *probe) {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = io.WriteString(w, body)
 		})
-		p.wantKind(what+", asked", b.ask(o), payout.ObsUnknown, payout.ObsNoAnswer)
+		p.wantKind(what+", asked", b.query(o), payout.ObsUnknown, payout.ObsNoAnswer)
 		p.wantKind(what+", sent", b.send(o), payout.ObsUnknown, payout.ObsNoAnswer)
 	}
 }
 
 // caseRefusedKey: our configuration is wrong. No payment may fail by it.
 func caseRefusedKey(p *probe) {
-	b := p.between()
-	account, _ := p.at(Succeeds)
+	b := p.proxy()
+	account, _ := p.arrange(Succeeds)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	b.strip = true
 	b.set(nil)
 	p.wantKind("sent", b.send(o), payout.ObsRetryAfter, payout.ObsUnknown)
-	p.wantKind("asked", b.ask(o), payout.ObsRetryAfter, payout.ObsUnknown)
+	p.wantKind("asked", b.query(o), payout.ObsRetryAfter, payout.ObsUnknown)
 	p.wantMoved("key refused", o, 0)
 	p.succeed(o, account, someAmount)
 }
@@ -348,9 +348,9 @@ func caseRefusedKey(p *probe) {
 // caseOtherOrder: the provider (or a cache before it) answers about another order.
 // The adapter has to say whose answer it is, or that it knows nothing.
 func caseOtherOrder(p *probe) {
-	b := p.between()
-	account, _ := p.at(Succeeds)
-	other, _ := p.at(Succeeds)
+	b := p.proxy()
+	account, _ := p.arrange(Succeeds)
+	other, _ := p.arrange(Succeeds)
 	var kept []byte
 	var header http.Header
 	b.set(func(w http.ResponseWriter, r request, ask func() response) {
@@ -365,7 +365,7 @@ func caseOtherOrder(p *probe) {
 		_, _ = w.Write(kept)
 	})
 	o := p.order(payout.OpTransfer, account, someAmount)
-	for what, seen := range map[string]payout.Observation{"sent": b.adapter.Send(p.ctx, o), "asked": b.adapter.Ask(p.ctx, o.Op, o.OrderNo)} {
+	for what, seen := range map[string]payout.Observation{"sent": b.adapter.Send(p.ctx, o), "asked": b.adapter.Query(p.ctx, o.Op, o.OrderNo)} {
 		if seen.Kind == payout.ObsUnknown || seen.OrderNo != o.OrderNo {
 			continue
 		}
@@ -376,8 +376,8 @@ func caseOtherOrder(p *probe) {
 // caseOtherAmount: what the answer says is handed on as it is, for the books to
 // compare with what was stored; or the adapter says that it knows nothing.
 func caseOtherAmount(p *probe) {
-	b := p.between()
-	account, _ := p.at(Succeeds)
+	b := p.proxy()
+	account, _ := p.arrange(Succeeds)
 	was, is := []byte(strconv.Itoa(int(someAmount))), []byte(strconv.Itoa(int(someAmount)+1))
 	found := false
 	b.set(changed(func(status int, body []byte) (int, []byte) {
@@ -385,7 +385,7 @@ func caseOtherAmount(p *probe) {
 		return status, bytes.ReplaceAll(body, was, is)
 	}))
 	o := p.order(payout.OpTransfer, account, someAmount)
-	for what, seen := range map[string]payout.Observation{"sent": b.send(o), "asked": b.ask(o)} {
+	for what, seen := range map[string]payout.Observation{"sent": b.send(o), "asked": b.query(o)} {
 		if seen.Kind != payout.ObsUnknown && seen.Amount == someAmount {
 			p.errorf("%s: an answer about %s fen counts as %s of %d", what, is, seen.Kind, seen.Amount)
 		}
@@ -394,6 +394,6 @@ func caseOtherAmount(p *probe) {
 		}
 	}
 	if !found {
-		p.must(ErrCannot) // this provider writes amounts in another way
+		p.must(ErrUnsupported) // this provider writes amounts in another way
 	}
 }

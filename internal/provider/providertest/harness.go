@@ -24,24 +24,24 @@ type Adapter interface {
 	Limits() payout.Limits
 	EncodeRequest(in payout.Instruction) ([]byte, error)
 	Send(ctx context.Context, o payout.Order) payout.Observation
-	Ask(ctx context.Context, op payout.Op, orderNo string) payout.Observation
+	Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation
 }
 
 // Notified is implemented by adapters to providers that send notifications.
-type Notified interface {
+type NotificationVerifier interface {
 	// VerifyNotification returns the event's id, the same at every delivery, and
 	// the order number it is about, or an error; then both are empty.
 	VerifyNotification(header http.Header, body []byte) (eventID, orderNo string, err error)
 }
 
 // Stated is implemented by adapters to providers that give statements.
-type Stated interface {
+type StatementReader interface {
 	Zone() *time.Location
 	Statement(ctx context.Context, day payout.Day, after string) (payout.StatementPage, error)
 }
 
-// ErrCannot is what a harness answers when its provider cannot be made to do that.
-var ErrCannot = errors.New("the provider cannot be made to do this")
+// ErrUnsupported is what a harness answers when its provider cannot be made to do that.
+var ErrUnsupported = errors.New("the provider cannot be made to do this")
 
 // Situation is how the provider treats one account.
 type Situation string
@@ -60,9 +60,9 @@ const (
 	ErrorBefore    Situation = "server error, nothing stored"
 	ErrorAfter     Situation = "server error, money moved"
 	ErrorLate      Situation = "server error, lands later" // within Config.Within
-	AskSilent      Situation = "no answer to a query"
-	AskError       Situation = "server error to a query"
-	AskLimited     Situation = "query rate limited"
+	QuerySilent    Situation = "no answer to a query"
+	QueryError     Situation = "server error to a query"
+	QueryLimited   Situation = "query rate limited"
 	NotFoundYet    Situation = "query says not found of an order that exists"
 )
 
@@ -71,20 +71,20 @@ type Harness interface {
 	// Adapter returns the adapter under test, connected to the provider.
 	Adapter() Adapter
 	// Arrange returns an account, new at every call, that the provider treats so
-	// until end is called. Errors: ErrCannot.
+	// until end is called. Errors: ErrUnsupported.
 	Arrange(s Situation) (account string, end func(), err error)
 	// Moved returns how often money was moved under an order number; what came
-	// back is not counted. Errors: ErrCannot.
+	// back is not counted. Errors: ErrUnsupported.
 	Moved(orderNo string) (int, error)
 	// Through returns an adapter as Adapter does, which finds the provider at
-	// another base URL: the suite listens there. Errors: ErrCannot.
+	// another base URL: the suite listens there. Errors: ErrUnsupported.
 	Through(baseURL string) (Adapter, error)
 	// Upstream is the provider's own base URL.
 	Upstream() string
-	// Delivered waits for a genuine notification about an order. Errors: ErrCannot.
+	// Delivered waits for a genuine notification about an order. Errors: ErrUnsupported.
 	Delivered(ctx context.Context, orderNo string) (http.Header, []byte, error)
 	// Sign returns the headers of a notification as the provider signs it; with
-	// genuine false by somebody who does not know the secret. Errors: ErrCannot.
+	// genuine false by somebody who does not know the secret. Errors: ErrUnsupported.
 	Sign(genuine bool, eventID string, at time.Time, body []byte) (http.Header, error)
 }
 
@@ -101,5 +101,5 @@ type Config struct {
 	// Cannot lists the cases that this provider cannot be made to show. The run
 	// fails when the list is not exact: a case that is not run is a risk that
 	// somebody has to have seen.
-	Cannot []string
+	Unsupported []string
 }

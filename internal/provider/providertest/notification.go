@@ -11,8 +11,8 @@ import (
 
 // notificationCases: a notification only ever causes a question, and only a
 // genuine one does.
-func notificationCases() []tcase {
-	return []tcase{
+func notificationCases() []testCase {
+	return []testCase{
 		{"a genuine notification names its event and order", caseGenuine},
 		{"a notification that was sent twice is the same event", caseReplayed},
 		{"a notification that was changed, or is not the provider's, is refused", caseForged},
@@ -21,12 +21,12 @@ func notificationCases() []tcase {
 }
 
 // delivered returns a genuine notification, and the adapter that reads it.
-func (p *probe) delivered() (Notified, payout.Order, http.Header, []byte) {
-	n, ok := p.a.(Notified)
+func (p *probe) delivered() (NotificationVerifier, payout.Order, http.Header, []byte) {
+	n, ok := p.a.(NotificationVerifier)
 	if !ok {
-		p.must(ErrCannot)
+		p.must(ErrUnsupported)
 	}
-	account, _ := p.at(StaysPending)
+	account, _ := p.arrange(StaysPending)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	p.wantKind("sent", p.send(o), payout.ObsSucceeded, payout.ObsPending)
 	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Within)
@@ -60,7 +60,7 @@ func caseReplayed(p *probe) {
 }
 
 // refuses checks that nothing of a notification is taken.
-func (p *probe) refuses(what string, n Notified, header http.Header, body []byte) {
+func (p *probe) refuses(what string, n NotificationVerifier, header http.Header, body []byte) {
 	if event, orderNo, err := n.VerifyNotification(header, body); err == nil || event != "" || orderNo != "" {
 		p.errorf("%s: taken as event %q of order %q, error %v", what, event, orderNo, err)
 	}

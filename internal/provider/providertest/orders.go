@@ -14,8 +14,8 @@ import (
 var ops = []payout.Op{payout.OpCharge, payout.OpTransfer, payout.OpRefund}
 
 // orderCases are about orders the provider understands and answers.
-func orderCases() []tcase {
-	return []tcase{
+func orderCases() []testCase {
+	return []testCase{
 		{"the name and the limits can be stored and used", caseFacts},
 		{"a request is the same bytes whenever it is encoded", caseEncode},
 		{"a request that must not be stored is not encoded", caseEncodeRefuses},
@@ -59,7 +59,7 @@ func caseFacts(p *probe) {
 	if l.Remembers-24*time.Hour < l.LandingWindow {
 		p.errorf("remembers numbers for %v, a day of which is not used, landing window %v: nothing could be proved", l.Remembers, l.LandingWindow)
 	}
-	if week := 7 * 24 * time.Hour; l.OpensAhead(week) < 24*time.Hour {
+	if week := 7 * 24 * time.Hour; l.MaxOpensAhead(week) < 24*time.Hour {
 		p.errorf("refunds a charge for %v: a packet that opens on the next day and stays open for a week needs %v more after it",
 			l.RefundWindow, payout.RefundMargin)
 	}
@@ -125,7 +125,7 @@ func (p *probe) succeed(o payout.Order, account string, amount money.Fen) {
 }
 
 func caseSucceed(p *probe) {
-	account, _ := p.at(Succeeds)
+	account, _ := p.arrange(Succeeds)
 	charge := p.order(payout.OpCharge, account, someAmount)
 	p.succeed(charge, account, someAmount)
 	p.wantMoved("charge", charge, 1)
@@ -139,7 +139,7 @@ func caseSucceed(p *probe) {
 }
 
 func caseRepeat(p *probe) {
-	account, _ := p.at(Succeeds)
+	account, _ := p.arrange(Succeeds)
 	for _, op := range ops {
 		o := p.order(op, account, someAmount)
 		p.succeed(o, account, someAmount)
@@ -153,7 +153,7 @@ func caseRepeat(p *probe) {
 }
 
 func caseRepeatAtOnce(p *probe) {
-	account, _ := p.at(Succeeds)
+	account, _ := p.arrange(Succeeds)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	seen := make([]payout.Observation, 8)
 	var all sync.WaitGroup
@@ -172,8 +172,8 @@ func caseRepeatAtOnce(p *probe) {
 }
 
 func caseConflict(p *probe) {
-	account, _ := p.at(Succeeds)
-	other, _ := p.at(Succeeds)
+	account, _ := p.arrange(Succeeds)
+	other, _ := p.arrange(Succeeds)
 	first := p.order(payout.OpTransfer, account, someAmount)
 	p.succeed(first, account, someAmount)
 	for what, in := range map[string]payout.Instruction{
@@ -183,7 +183,7 @@ func caseConflict(p *probe) {
 		in.Op, in.OrderNo = first.Op, first.OrderNo
 		p.wantKind(what, p.send(p.encode(in)), payout.ObsDeclined, payout.ObsUnknown)
 	}
-	seen := p.ask(first)
+	seen := p.query(first)
 	p.wantKind("asked after it", seen, payout.ObsSucceeded)
 	p.about("asked after it", seen, account, someAmount)
 	p.wantMoved("three different sends", first, 1)
@@ -192,7 +192,7 @@ func caseConflict(p *probe) {
 func caseNeverReceived(p *probe) {
 	for _, op := range ops {
 		o := payout.Order{Op: op, OrderNo: number(op)}
-		seen := p.ask(o)
+		seen := p.query(o)
 		p.wantKind("asked about a new number", seen, payout.ObsNeverReceived)
 		if seen.Account != "" || seen.Amount != 0 {
 			p.errorf("an order nobody knows has account %q and amount %d", seen.Account, seen.Amount)
@@ -201,11 +201,11 @@ func caseNeverReceived(p *probe) {
 }
 
 func caseDeclined(p *probe) {
-	account, _ := p.at(Declines)
+	account, _ := p.arrange(Declines)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	sent := p.send(o)
 	p.wantKind("sent", sent, payout.ObsDeclined)
-	seen := p.ask(o)
+	seen := p.query(o)
 	p.wantKind("asked", seen, payout.ObsDeclined)
 	if sent.Code == "" || seen.Code != sent.Code {
 		p.errorf("the refusal is %q when sent and %q when asked: want one code", sent.Code, seen.Code)
@@ -215,7 +215,7 @@ func caseDeclined(p *probe) {
 }
 
 func casePending(p *probe) {
-	account, _ := p.at(StaysPending)
+	account, _ := p.arrange(StaysPending)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	p.wantKind("sent", p.send(o), payout.ObsPending)
 	p.becomes(o, payout.ObsSucceeded)
@@ -224,9 +224,9 @@ func casePending(p *probe) {
 }
 
 func caseNeedsRecipient(p *probe) {
-	account, _ := p.at(NeedsRecipient)
+	account, _ := p.arrange(NeedsRecipient)
 	o := p.order(payout.OpTransfer, account, someAmount)
-	for what, seen := range map[string]payout.Observation{"sent": p.send(o), "asked": p.ask(o)} {
+	for what, seen := range map[string]payout.Observation{"sent": p.send(o), "asked": p.query(o)} {
 		if p.wantKind(what, seen, payout.ObsNeedsRecipient) && (seen.Token == "" || !seen.Until.After(time.Now())) {
 			p.errorf("%s: token %q until %v: the recipient could not confirm", what, seen.Token, seen.Until)
 		}
@@ -235,7 +235,7 @@ func caseNeedsRecipient(p *probe) {
 }
 
 func caseReturned(p *probe) {
-	account, _ := p.at(Returns)
+	account, _ := p.arrange(Returns)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	p.wantKind("sent", p.send(o), payout.ObsSucceeded, payout.ObsPending)
 	seen := p.becomes(o, payout.ObsReturned)
@@ -245,10 +245,10 @@ func caseReturned(p *probe) {
 
 func caseAmounts(p *probe) {
 	for _, amount := range []money.Fen{1, 1<<53 - 2, 1<<53 - 1} {
-		account, _ := p.at(Succeeds)
+		account, _ := p.arrange(Succeeds)
 		o := p.order(payout.OpTransfer, account, amount)
 		p.succeed(o, account, amount)
-		if seen := p.ask(o); seen.Amount != amount {
+		if seen := p.query(o); seen.Amount != amount {
 			p.errorf("%d fen are found as %d", amount, seen.Amount)
 		}
 	}
@@ -260,7 +260,7 @@ var strangeAccounts = []string{"Alice", "alice", "alice ", " alice", "é", "e\u0
 	"<a>", "a\u2028b", "007", "1e5", "null", "true"}
 
 func caseAccounts(p *probe) {
-	account, _ := p.at(Succeeds)
+	account, _ := p.arrange(Succeeds)
 	if _, err := p.a.EncodeRequest(payout.Instruction{Op: payout.OpTransfer, OrderNo: number(payout.OpTransfer), Account: account, Amount: 1,
 		Currency: p.cfg.Currency}); err != nil {
 		p.must(err)
@@ -281,7 +281,7 @@ func caseAccounts(p *probe) {
 }
 
 func caseConcurrent(p *probe) {
-	account, _ := p.at(Succeeds)
+	account, _ := p.arrange(Succeeds)
 	orders := make([]payout.Order, 32)
 	for i := range orders {
 		orders[i] = p.order(payout.OpTransfer, account, someAmount+money.Fen(i))
@@ -291,14 +291,14 @@ func caseConcurrent(p *probe) {
 	for i, o := range orders {
 		all.Go(func() {
 			sent[i] = p.a.Send(p.ctx, o)
-			seen[i] = p.a.Ask(p.ctx, o.Op, o.OrderNo)
+			seen[i] = p.a.Query(p.ctx, o.Op, o.OrderNo)
 		})
 	}
 	all.Wait()
 	ids := map[string]bool{}
 	for i, o := range orders {
 		for _, s := range []payout.Observation{p.wellFormed(sent[i], payout.SourceSend, o.OrderNo),
-			p.wellFormed(seen[i], payout.SourceAsk, o.OrderNo)} {
+			p.wellFormed(seen[i], payout.SourceQuery, o.OrderNo)} {
 			p.wantKind("one of many", s, payout.ObsSucceeded, payout.ObsPending)
 			p.about("one of many", s, account, someAmount+money.Fen(i))
 			if ids[s.ID] {

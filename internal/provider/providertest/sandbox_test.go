@@ -123,8 +123,8 @@ var suffixes = map[Situation]string{Succeeds: "", Declines: "~declined", StaysPe
 var faults = map[Situation][2]string{
 	LowBalance: {"transfer", "low_balance"}, RateLimited: {"transfer", "rate_limit"}, SilentBefore: {"transfer", "timeout_before"},
 	SilentAfter: {"transfer", "timeout_after"}, ErrorBefore: {"transfer", "error_before"}, ErrorAfter: {"transfer", "error_after"},
-	ErrorLate: {"transfer", "error_late"},
-	AskSilent: {"query", "timeout_before"}, AskError: {"query", "error_before"}, AskLimited: {"query", "rate_limit"},
+	ErrorLate:   {"transfer", "error_late"},
+	QuerySilent: {"query", "timeout_before"}, QueryError: {"query", "error_before"}, QueryLimited: {"query", "rate_limit"},
 	NotFoundYet: {"query", "not_found_yet"},
 }
 
@@ -139,7 +139,7 @@ func (h *sandboxHarness) Arrange(s Situation) (string, func(), error) {
 	}
 	fault, ok := faults[s]
 	if !ok {
-		return "", nil, ErrCannot
+		return "", nil, ErrUnsupported
 	}
 	h.rules[n] = fmt.Sprintf(`{"op":%q,"kind":%q,"account_prefix":%q}`, fault[0], fault[1], account)
 	end := func() {

@@ -8,8 +8,8 @@ import (
 )
 
 // statementCases: the statement is what the books are compared with at the end.
-func statementCases() []tcase {
-	return []tcase{
+func statementCases() []testCase {
+	return []testCase{
 		{"the statement lists every movement once, with its amount", caseStatement},
 		{"the statement lists what came back", caseStatementReturn},
 		{"a statement that breaks off is no statement", caseStatementBroken},
@@ -18,16 +18,16 @@ func statementCases() []tcase {
 	}
 }
 
-func (p *probe) stated() Stated {
-	s, ok := p.a.(Stated)
+func (p *probe) stated() StatementReader {
+	s, ok := p.a.(StatementReader)
 	if !ok {
-		p.must(ErrCannot)
+		p.must(ErrUnsupported)
 	}
 	return s
 }
 
 // lines reads the statement from a moment until today, all pages.
-func (p *probe) lines(s Stated, from time.Time) map[string][]payout.StatementLine {
+func (p *probe) lines(s StatementReader, from time.Time) map[string][]payout.StatementLine {
 	out := map[string][]payout.StatementLine{}
 	refs := map[string]bool{}
 	for day := payout.DayOf(from, s.Zone()); day <= payout.DayOf(time.Now(), s.Zone()); day = day.Add(1) {
@@ -64,8 +64,8 @@ func (p *probe) lines(s Stated, from time.Time) map[string][]payout.StatementLin
 func caseStatement(p *probe) {
 	s := p.stated()
 	began := time.Now()
-	account, _ := p.at(Succeeds)
-	refuses, _ := p.at(Declines)
+	account, _ := p.arrange(Succeeds)
+	refuses, _ := p.arrange(Declines)
 	var made []payout.Order
 	amounts := map[string]money.Fen{}
 	for i, op := range []payout.Op{payout.OpCharge, payout.OpTransfer, payout.OpRefund, payout.OpTransfer} {
@@ -100,7 +100,7 @@ func caseStatement(p *probe) {
 func caseStatementReturn(p *probe) {
 	s := p.stated()
 	began := time.Now()
-	account, _ := p.at(Returns)
+	account, _ := p.arrange(Returns)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	p.wantKind("sent", p.send(o), payout.ObsSucceeded, payout.ObsPending)
 	p.becomes(o, payout.ObsReturned)
@@ -112,9 +112,9 @@ func caseStatementReturn(p *probe) {
 
 func caseStatementBroken(p *probe) {
 	p.stated()
-	b := p.between()
-	s := b.adapter.(Stated)
-	account, _ := p.at(Succeeds)
+	b := p.proxy()
+	s := b.adapter.(StatementReader)
+	account, _ := p.arrange(Succeeds)
 	p.succeed(p.order(payout.OpTransfer, account, someAmount), account, someAmount)
 	today := payout.DayOf(time.Now(), s.Zone())
 	for what, spoil := range spoiledPages {
@@ -137,7 +137,7 @@ func caseStatementEmpty(p *probe) {
 // which what moves later is listed, and nothing else.
 func caseStatementGrows(p *probe) {
 	s := p.stated()
-	account, _ := p.at(Succeeds)
+	account, _ := p.arrange(Succeeds)
 	send := func() string {
 		o := p.order(payout.OpTransfer, account, someAmount)
 		p.succeed(o, account, someAmount)

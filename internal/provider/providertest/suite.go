@@ -19,26 +19,26 @@ import (
 type verdict string
 
 const (
-	passed verdict = "passed"
-	failed verdict = "FAILED"
-	cannot verdict = "cannot be arranged"
+	passed      verdict = "passed"
+	failed      verdict = "FAILED"
+	unsupported verdict = "cannot be arranged"
 )
 
 // result is one line of the table.
 type result struct {
-	name    string
-	verdict verdict
-	says    []string // what was wrong
+	name     string
+	verdict  verdict
+	failures []string // what was wrong
 }
 
 // tcase is one thing an adapter has to do.
-type tcase struct {
+type testCase struct {
 	name string
 	run  func(*probe)
 }
 
 // cases are all cases in the order they are run.
-func cases() []tcase {
+func cases() []testCase {
 	return slices.Concat(orderCases(), troubleCases(), answerCases(), notificationCases(), statementCases())
 }
 
@@ -48,7 +48,7 @@ func Run(t *testing.T, cfg Config) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
 			r := examine(t.Context(), cfg, c)
-			for _, s := range r.says {
+			for _, s := range r.failures {
 				t.Error(s)
 			}
 			results = append(results, r)
@@ -61,21 +61,21 @@ func Run(t *testing.T, cfg Config) {
 }
 
 // examine runs one case.
-func examine(ctx context.Context, cfg Config, c tcase) (r result) {
+func examine(ctx context.Context, cfg Config, c testCase) (r result) {
 	p := &probe{ctx: ctx, cfg: cfg, h: cfg.Harness, a: cfg.Harness.Adapter()}
 	defer func() {
-		for i := len(p.ends) - 1; i >= 0; i-- {
-			p.ends[i]()
+		for i := len(p.cleanups) - 1; i >= 0; i-- {
+			p.cleanups[i]()
 		}
 		if e := recover(); e != nil && e != any(errStop) {
 			panic(e)
 		}
-		r = result{name: c.name, verdict: passed, says: p.says}
+		r = result{name: c.name, verdict: passed, failures: p.failures}
 		switch {
-		case len(p.says) > 0:
+		case len(p.failures) > 0:
 			r.verdict = failed
-		case p.cannot:
-			r.verdict = cannot
+		case p.unsupported:
+			r.verdict = unsupported
 		}
 	}()
 	c.run(p)
@@ -87,15 +87,15 @@ func disagreement(cfg Config, results []result) (out []string) {
 	known := map[string]bool{}
 	for _, r := range results {
 		known[r.name] = true
-		listed := slices.Contains(cfg.Cannot, r.name)
+		listed := slices.Contains(cfg.Unsupported, r.name)
 		switch {
-		case r.verdict == cannot && !listed:
+		case r.verdict == unsupported && !listed:
 			out = append(out, fmt.Sprintf("%q cannot be arranged with this harness and is not in the agreed list", r.name))
-		case r.verdict != cannot && listed:
+		case r.verdict != unsupported && listed:
 			out = append(out, fmt.Sprintf("%q is agreed to be impossible, but was run", r.name))
 		}
 	}
-	for _, name := range cfg.Cannot {
+	for _, name := range cfg.Unsupported {
 		if !known[name] {
 			out = append(out, fmt.Sprintf("%q is agreed to be impossible, but there is no such case", name))
 		}
@@ -111,7 +111,7 @@ func table(name string, results []result) string {
 		n[r.verdict]++
 		fmt.Fprintf(&b, "  %-19s %s\n", r.verdict, r.name)
 	}
-	fmt.Fprintf(&b, "  %d cases: %d passed, %d failed, %d cannot be arranged", len(results), n[passed], n[failed], n[cannot])
+	fmt.Fprintf(&b, "  %d cases: %d passed, %d failed, %d cannot be arranged", len(results), n[passed], n[failed], n[unsupported])
 	return b.String()
 }
 
@@ -121,24 +121,24 @@ var errStop = errors.New("case ended")
 // probe is a running case. It collects what is wrong instead of failing a test,
 // so that the suite itself can be tested.
 type probe struct {
-	ctx    context.Context
-	cfg    Config
-	h      Harness
-	a      Adapter
-	says   []string
-	cannot bool
-	ends   []func()
+	ctx         context.Context
+	cfg         Config
+	h           Harness
+	a           Adapter
+	failures    []string
+	unsupported bool
+	cleanups    []func()
 }
 
 func (p *probe) errorf(format string, args ...any) {
-	p.says = append(p.says, fmt.Sprintf(format, args...))
+	p.failures = append(p.failures, fmt.Sprintf(format, args...))
 }
 
 // must ends the case when something that every case needs went wrong.
 func (p *probe) must(err error) {
 	switch {
-	case errors.Is(err, ErrCannot):
-		p.cannot = true
+	case errors.Is(err, ErrUnsupported):
+		p.unsupported = true
 		panic(errStop)
 	case err != nil:
 		p.errorf("the harness failed: %v", err)
@@ -147,11 +147,11 @@ func (p *probe) must(err error) {
 }
 
 // at arranges a situation until the case or its end is over.
-func (p *probe) at(s Situation) (string, func()) {
+func (p *probe) arrange(s Situation) (string, func()) {
 	account, end, err := p.h.Arrange(s)
 	p.must(err)
 	once := sync.OnceFunc(end)
-	p.ends = append(p.ends, once)
+	p.cleanups = append(p.cleanups, once)
 	return account, once
 }
 
@@ -192,8 +192,8 @@ func (p *probe) send(o payout.Order) payout.Observation {
 	return p.wellFormed(p.a.Send(p.ctx, o), payout.SourceSend, o.OrderNo)
 }
 
-func (p *probe) ask(o payout.Order) payout.Observation {
-	return p.wellFormed(p.a.Ask(p.ctx, o.Op, o.OrderNo), payout.SourceAsk, o.OrderNo)
+func (p *probe) query(o payout.Order) payout.Observation {
+	return p.wellFormed(p.a.Query(p.ctx, o.Op, o.OrderNo), payout.SourceQuery, o.OrderNo)
 }
 
 func (p *probe) wellFormed(o payout.Observation, source payout.Source, orderNo string) payout.Observation {
@@ -226,7 +226,7 @@ func (p *probe) wantKind(what string, o payout.Observation, kinds ...payout.Obse
 // wantMoved checks how often money moved under a number, if the provider tells.
 func (p *probe) wantMoved(what string, o payout.Order, want int) {
 	n, err := p.h.Moved(o.OrderNo)
-	if errors.Is(err, ErrCannot) {
+	if errors.Is(err, ErrUnsupported) {
 		return
 	}
 	p.must(err)
@@ -242,7 +242,7 @@ func (p *probe) becomes(o payout.Order, kind payout.ObservationKind) payout.Obse
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		seen := p.ask(o)
+		seen := p.query(o)
 		if seen.Kind == kind {
 			return seen
 		}

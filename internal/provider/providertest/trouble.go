@@ -8,8 +8,8 @@ import (
 )
 
 // troubleCases are about a provider that does not do, or not say, what was asked.
-func troubleCases() []tcase {
-	return []tcase{
+func troubleCases() []testCase {
+	return []testCase{
 		{"low balance stores nothing and passes", func(p *probe) { p.refusedForNow(LowBalance, payout.CodeLowBalance) }},
 		{"a rate limit stores nothing and passes", func(p *probe) { p.refusedForNow(RateLimited, payout.CodeRateLimited) }},
 		{"no answer, nothing stored", func(p *probe) { p.lost(SilentBefore, payout.ObsNoAnswer, false) }},
@@ -17,9 +17,9 @@ func troubleCases() []tcase {
 		{"a server error, nothing stored", func(p *probe) { p.lost(ErrorBefore, payout.ObsUnknown, false) }},
 		{"a server error, money moved", func(p *probe) { p.lost(ErrorAfter, payout.ObsUnknown, true) }},
 		{"a server error, lands later", caseLandsLater},
-		{"a query without answer says nothing", func(p *probe) { p.unanswered(AskSilent, payout.ObsNoAnswer) }},
-		{"a query with a server error says nothing", func(p *probe) { p.unanswered(AskError, payout.ObsUnknown) }},
-		{"a query that is rate limited says nothing", func(p *probe) { p.unanswered(AskLimited, payout.ObsRetryAfter) }},
+		{"a query without answer says nothing", func(p *probe) { p.unanswered(QuerySilent, payout.ObsNoAnswer) }},
+		{"a query with a server error says nothing", func(p *probe) { p.unanswered(QueryError, payout.ObsUnknown) }},
+		{"a query that is rate limited says nothing", func(p *probe) { p.unanswered(QueryLimited, payout.ObsRetryAfter) }},
 		{"not found yet, sent again, found", caseNotFoundYet},
 		{"a context that has ended sends nothing", caseCancelled},
 		{"a context that ends in mid-call leaves the outcome open", caseCancelledMidCall},
@@ -29,13 +29,13 @@ func troubleCases() []tcase {
 // refusedForNow: a documented refusal that passes. Nothing is under the number,
 // and the very same bytes are paid later.
 func (p *probe) refusedForNow(s Situation, code string) {
-	account, end := p.at(s)
+	account, end := p.arrange(s)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	sent := p.send(o)
 	if p.wantKind("sent", sent, payout.ObsRetryAfter) && (sent.Code != code || sent.RetryAfter <= 0 || sent.RetryAfter > payout.LongestPause) {
 		p.errorf("refused as %q, to be tried again after %v: want code %q and a pause", sent.Code, sent.RetryAfter, code)
 	}
-	p.wantKind("asked", p.ask(o), payout.ObsNeverReceived)
+	p.wantKind("asked", p.query(o), payout.ObsNeverReceived)
 	p.wantMoved("refused for now", o, 0)
 	end()
 	p.succeed(o, account, someAmount)
@@ -45,7 +45,7 @@ func (p *probe) refusedForNow(s Situation, code string) {
 // lost: the answer to a send is no answer. What happened is asked for, and the
 // same bytes are sent again.
 func (p *probe) lost(s Situation, want payout.ObservationKind, moved bool) {
-	account, end := p.at(s)
+	account, end := p.arrange(s)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	began := time.Now()
 	p.wantKind("sent", p.send(o), want)
@@ -60,7 +60,7 @@ func (p *probe) lost(s Situation, want payout.ObservationKind, moved bool) {
 	if moved {
 		p.becomes(o, asked)
 	} else {
-		p.wantKind("asked", p.ask(o), asked)
+		p.wantKind("asked", p.query(o), asked)
 	}
 	p.wantMoved("asked", o, times)
 	p.succeed(o, account, someAmount)
@@ -71,10 +71,10 @@ func (p *probe) lost(s Situation, want payout.ObservationKind, moved bool) {
 // and whenever the same bytes are sent again the money moves once. An answer that the machine
 // reads as final would let it give the number up before.
 func caseLandsLater(p *probe) {
-	account, end := p.at(ErrorLate)
+	account, end := p.arrange(ErrorLate)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	p.wantKind("sent", p.send(o), payout.ObsUnknown, payout.ObsNoAnswer)
-	p.wantKind("asked", p.ask(o), payout.ObsNeverReceived, payout.ObsPending, payout.ObsSucceeded)
+	p.wantKind("asked", p.query(o), payout.ObsNeverReceived, payout.ObsPending, payout.ObsSucceeded)
 	p.becomes(o, payout.ObsSucceeded)
 	p.wantMoved("landed", o, 1)
 	end()
@@ -84,19 +84,19 @@ func caseLandsLater(p *probe) {
 
 // unanswered: a query that got no answer is neither success nor "never received".
 func (p *probe) unanswered(s Situation, want payout.ObservationKind) {
-	account, end := p.at(s)
+	account, end := p.arrange(s)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	p.wantKind("sent", p.send(o), payout.ObsSucceeded, payout.ObsPending)
-	p.wantKind("asked", p.ask(o), want)
+	p.wantKind("asked", p.query(o), want)
 	end()
 	p.becomes(o, payout.ObsSucceeded)
 }
 
 func caseNotFoundYet(p *probe) {
-	account, end := p.at(NotFoundYet)
+	account, end := p.arrange(NotFoundYet)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	p.wantKind("sent", p.send(o), payout.ObsSucceeded, payout.ObsPending)
-	p.wantKind("asked", p.ask(o), payout.ObsNeverReceived)
+	p.wantKind("asked", p.query(o), payout.ObsNeverReceived)
 	p.wantKind("sent again", p.send(o), payout.ObsSucceeded, payout.ObsPending)
 	end()
 	p.becomes(o, payout.ObsSucceeded)
@@ -104,17 +104,17 @@ func caseNotFoundYet(p *probe) {
 }
 
 func caseCancelled(p *probe) {
-	account, _ := p.at(Succeeds)
+	account, _ := p.arrange(Succeeds)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	ctx, cancel := context.WithCancel(p.ctx)
 	cancel()
 	p.wantKind("sent", p.wellFormed(p.a.Send(ctx, o), payout.SourceSend, o.OrderNo), payout.ObsNotSent, payout.ObsNoAnswer)
-	p.wantKind("asked", p.wellFormed(p.a.Ask(ctx, o.Op, o.OrderNo), payout.SourceAsk, o.OrderNo), payout.ObsNotSent, payout.ObsNoAnswer)
-	p.wantKind("asked properly", p.ask(o), payout.ObsNeverReceived)
+	p.wantKind("asked", p.wellFormed(p.a.Query(ctx, o.Op, o.OrderNo), payout.SourceQuery, o.OrderNo), payout.ObsNotSent, payout.ObsNoAnswer)
+	p.wantKind("asked properly", p.query(o), payout.ObsNeverReceived)
 }
 
 func caseCancelledMidCall(p *probe) {
-	account, _ := p.at(SilentAfter)
+	account, _ := p.arrange(SilentAfter)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Timeout/4)
 	defer cancel()

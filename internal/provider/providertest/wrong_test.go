@@ -63,11 +63,11 @@ func (w *wrong) Send(ctx context.Context, o payout.Order) payout.Observation {
 	return seen
 }
 
-func (w *wrong) Ask(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
+func (w *wrong) Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
 	if w.ctx != nil {
 		ctx = w.ctx(ctx)
 	}
-	seen := w.Sandbox.Ask(ctx, op, orderNo)
+	seen := w.Sandbox.Query(ctx, op, orderNo)
 	if w.asked != nil {
 		seen = w.asked(orderNo, seen)
 	}
@@ -237,7 +237,7 @@ func TestCatches(t *testing.T) {
 			}
 			defer own.(*wrong).Close()
 			wh.own = own
-			i := slices.IndexFunc(cases(), func(c tcase) bool { return c.name == m.by })
+			i := slices.IndexFunc(cases(), func(c testCase) bool { return c.name == m.by })
 			if i < 0 {
 				t.Fatalf("there is no case %q", m.by)
 			}
@@ -256,7 +256,7 @@ func TestCatches(t *testing.T) {
 			defer right.(*wrong).Close()
 			wh.own = right
 			if r := examine(t.Context(), cfg, cases()[i]); r.verdict != passed {
-				t.Errorf("without a mistake: %q %s: %q", m.by, r.verdict, r.says)
+				t.Errorf("without a mistake: %q %s: %q", m.by, r.verdict, r.failures)
 			}
 		})
 	}
@@ -375,14 +375,14 @@ type limited struct{ *sandboxHarness }
 
 func (l limited) Arrange(s Situation) (string, func(), error) {
 	if s == Returns || s == NeedsRecipient {
-		return "", nil, ErrCannot
+		return "", nil, ErrUnsupported
 	}
 	return l.sandboxHarness.Arrange(s)
 }
 
-func (l limited) Through(string) (Adapter, error) { return nil, ErrCannot }
+func (l limited) Through(string) (Adapter, error) { return nil, ErrUnsupported }
 
-func (l limited) Moved(string) (int, error) { return 0, ErrCannot }
+func (l limited) Moved(string) (int, error) { return 0, ErrUnsupported }
 
 // TestListsWhatItCannot: what cannot be arranged is in the table, and has to be
 // exactly what was agreed.
@@ -393,9 +393,9 @@ func TestListsWhatItCannot(t *testing.T) {
 	for _, c := range cases() {
 		r := examine(t.Context(), cfg, c)
 		if r.verdict == failed {
-			t.Errorf("%s: %v", r.name, r.says)
+			t.Errorf("%s: %v", r.name, r.failures)
 		}
-		if r.verdict == cannot {
+		if r.verdict == unsupported {
 			missing = append(missing, r.name)
 		}
 		results = append(results, r)
@@ -408,11 +408,11 @@ func TestListsWhatItCannot(t *testing.T) {
 			t.Errorf("%q is not in the table", name)
 		}
 	}
-	cfg.Cannot = missing
+	cfg.Unsupported = missing
 	if says := disagreement(cfg, results); len(says) != 0 {
 		t.Errorf("agreed, but %q", says)
 	}
-	cfg.Cannot = append(slices.Clone(missing[1:]), "there is no such case", "pending, then final")
+	cfg.Unsupported = append(slices.Clone(missing[1:]), "there is no such case", "pending, then final")
 	if says := disagreement(cfg, results); len(says) != 3 {
 		t.Errorf("three disagreements, found %q", says)
 	}

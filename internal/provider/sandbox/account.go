@@ -16,7 +16,7 @@ const (
 	pending     behaviour = "~pending"
 	confirm     behaviour = "~confirm"
 	returned    behaviour = "~returned"
-	broke       behaviour = "~broke"
+	overdrawn   behaviour = "~broke"
 )
 
 // flakyFailures is how many sends of one order number a ~flaky account fails.
@@ -29,25 +29,25 @@ func behaviourOf(account string) behaviour {
 		return plain
 	}
 	switch b := behaviour(account[i:]); b {
-	case declined, frozen, flaky, lostReply, lostRequest, pending, confirm, returned, broke:
+	case declined, frozen, flaky, lostReply, lostRequest, pending, confirm, returned, overdrawn:
 		return b
 	}
 	return plain
 }
 
-// fateOf says how an order of this account ends once it is processed.
-func fateOf(op string, b behaviour, isUnfrozen bool) fate {
+// outcomeOf says how an order of this account ends once it is processed.
+func outcomeOf(op string, b behaviour, isUnfrozen bool) outcome {
 	switch {
 	case b == declined && op == opCharge:
-		return fate{StatusDeclined, "payer_declined", "The sender's account refuses to be charged."}
+		return outcome{StatusDeclined, "payer_declined", "The sender's account refuses to be charged."}
 	case b == declined:
-		return fate{StatusDeclined, "payee_declined", "The account refuses to be paid."}
+		return outcome{StatusDeclined, "payee_declined", "The account refuses to be paid."}
 	case b == frozen && !isUnfrozen:
-		return fate{StatusDeclined, "account_frozen", "The account is frozen."}
-	case b == broke && op == opCharge:
-		return fate{StatusDeclined, "insufficient_sender_balance", "The sender's balance does not cover the charge."}
+		return outcome{StatusDeclined, "account_frozen", "The account is frozen."}
+	case b == overdrawn && op == opCharge:
+		return outcome{StatusDeclined, "insufficient_sender_balance", "The sender's balance does not cover the charge."}
 	case b == confirm:
-		return fate{Status: StatusAwaitingConfirmation}
+		return outcome{Status: StatusAwaitingConfirmation}
 	}
-	return fate{Status: StatusSucceeded}
+	return outcome{Status: StatusSucceeded}
 }

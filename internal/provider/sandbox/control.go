@@ -137,7 +137,7 @@ func (s *Server) handleConfirm(w http.ResponseWriter, r *http.Request) {
 		case rec == nil:
 			refused = problemOrderNotFound
 		case rec.Status == StatusAwaitingConfirmation:
-			return s.becomeLater(tx, rec, fate{Status: StatusSucceeded}, time.Now())
+			return s.setStatusAndNotify(tx, rec, outcome{Status: StatusSucceeded}, time.Now())
 		case rec.ConfirmToken == "" || rec.Status != StatusSucceeded:
 			refused = problemNotAwaiting
 		}

@@ -128,12 +128,12 @@ func (f *faultSet) any(is func(*Rule) bool) bool {
 	return false
 }
 
-// touchQueries reports whether a rule may change the answer to a query.
-func (f *faultSet) touchQueries() bool {
+// mayAffectQueries reports whether a rule may change the answer to a query.
+func (f *faultSet) mayAffectQueries() bool {
 	return f.any(func(r *Rule) bool { return r.Op == opQuery || r.Kind == faultNotFoundYet })
 }
 
 // hides reports whether a masked order has to look as if it were processing.
-func (f *faultSet) hides(rec *record) bool {
+func (f *faultSet) masks(rec *record) bool {
 	return rec.Masked && f.any(func(r *Rule) bool { return r.Kind == faultPendingForever && r.matches(rec.Op, rec.Account) })
 }

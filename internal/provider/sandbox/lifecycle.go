@@ -32,7 +32,7 @@ const duePerCommit = 256
 
 // become gives the order its new status with all that follows: the movement,
 // the later return, the deadline. The caller stores the record.
-func (s *Server) become(tx *txn, rec *record, f fate, now time.Time) error {
+func (s *Server) setStatus(tx *txn, rec *record, f outcome, now time.Time) error {
 	rec.Status, rec.Code, rec.Message, rec.Next = f.Status, f.Code, f.Message, nil
 	rec.UpdatedMS = now.UnixMilli()
 	switch f.Status {
@@ -53,23 +53,23 @@ func (s *Server) become(tx *txn, rec *record, f fate, now time.Time) error {
 	return nil
 }
 
-// becomeLater is become for a change the caller is not waiting for: it is
+// setStatusAndNotify is become for a change the caller is not waiting for: it is
 // stored, and notified when the status is a final one.
-func (s *Server) becomeLater(tx *txn, rec *record, f fate, now time.Time) error {
-	if err := s.become(tx, rec, f, now); err != nil {
+func (s *Server) setStatusAndNotify(tx *txn, rec *record, f outcome, now time.Time) error {
+	if err := s.setStatus(tx, rec, f, now); err != nil {
 		return err
 	}
 	if err := tx.putOrder(rec); err != nil {
 		return err
 	}
-	if !f.Status.final() || s.faults.hides(rec) {
+	if !f.Status.final() || s.faults.masks(rec) {
 		return nil
 	}
 	return s.notify(tx, rec, now)
 }
 
 // happen carries out a due event. An order that has moved on meanwhile is left alone.
-func (s *Server) happen(tx *txn, ev dueEvent, now time.Time) error {
+func (s *Server) applyDue(tx *txn, ev dueEvent, now time.Time) error {
 	rec, err := getOrder(tx.Tx, ev.OrderNo)
 	if err != nil {
 		return err
@@ -81,11 +81,11 @@ func (s *Server) happen(tx *txn, ev dueEvent, now time.Time) error {
 		// Cannot be; dropped, so that it does not hold up the others for ever.
 		s.log.Error("due event of an unknown order", slog.String("order_no", ev.OrderNo), slog.String("kind", ev.Kind))
 	case ev.Kind == dueComplete && rec.Status == StatusProcessing && rec.Next != nil:
-		return s.becomeLater(tx, rec, *rec.Next, now)
+		return s.setStatusAndNotify(tx, rec, *rec.Next, now)
 	case ev.Kind == dueReturn && rec.Status == StatusSucceeded:
-		return s.becomeLater(tx, rec, fate{StatusReturned, "returned", "The money came back."}, now)
+		return s.setStatusAndNotify(tx, rec, outcome{StatusReturned, "returned", "The money came back."}, now)
 	case ev.Kind == dueExpire && rec.Status == StatusAwaitingConfirmation:
-		return s.becomeLater(tx, rec, fate{StatusDeclined, "confirmation_expired", "Nobody confirmed in time."}, now)
+		return s.setStatusAndNotify(tx, rec, outcome{StatusDeclined, "confirmation_expired", "Nobody confirmed in time."}, now)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (s *Server) arrive(tx *txn, p params, now time.Time) error {
 
 // runDue makes due events happen until the context ends.
 func (s *Server) runDue(ctx context.Context) {
-	s.everyDue(ctx, bucketDue, s.wakeDue, func(now time.Time) (time.Time, error) {
+	s.loopDue(ctx, bucketDue, s.wakeDue, func(now time.Time) (time.Time, error) {
 		var next time.Time
 		err := s.db.View(func(tx *bolt.Tx) error {
 			_, _, next = dueUpTo(tx, bucketDue, now, 0, nil)
@@ -129,7 +129,7 @@ func (s *Server) runDue(ctx context.Context) {
 				if err := tx.delete(bucketDue, keys[i]); err != nil {
 					return err
 				}
-				if err := s.happen(tx, ev, now); err != nil {
+				if err := s.applyDue(tx, ev, now); err != nil {
 					return err
 				}
 			}
@@ -139,8 +139,8 @@ func (s *Server) runDue(ctx context.Context) {
 	})
 }
 
-// everyDue calls round at once, at the time it names next, and at every wake-up.
-func (s *Server) everyDue(ctx context.Context, bucket []byte, wake <-chan struct{}, round func(time.Time) (time.Time, error)) {
+// loopDue calls round at once, at the time it names next, and at every wake-up.
+func (s *Server) loopDue(ctx context.Context, bucket []byte, wake <-chan struct{}, round func(time.Time) (time.Time, error)) {
 	const idle = time.Minute // a wake-up cannot be missed; this only bounds a mistake
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -112,7 +112,7 @@ func (s *Server) runOutbox(ctx context.Context) {
 	defer transport.CloseIdleConnections()
 	o := &outbox{s: s, hook: s.hook, tokens: make(chan struct{}, notifyConcurrency), busy: map[string]bool{},
 		client: &http.Client{Transport: transport, Timeout: notifyTimeout, CheckRedirect: neverFollow}}
-	s.everyDue(ctx, bucketOutbox, s.wakeOutbox, func(now time.Time) (time.Time, error) { return o.round(ctx, now) })
+	s.loopDue(ctx, bucketOutbox, s.wakeOutbox, func(now time.Time) (time.Time, error) { return o.round(ctx, now) })
 	o.done.Wait()
 }
 

@@ -50,17 +50,17 @@ type record struct {
 	CreatedMS    int64  `json:"created_ms"`
 	UpdatedMS    int64  `json:"updated_ms"`
 	// Next is what a processing order becomes when it is due.
-	Next *fate `json:"next,omitempty"`
+	Next *outcome `json:"next,omitempty"`
 	// Returns: once it has succeeded, the money comes back.
 	Returns bool `json:"returns,omitzero"`
 	// Masked: a pending_forever rule caught it; answered as processing while such a rule stands.
 	Masked bool `json:"masked,omitzero"`
 	// Told is the last final status the caller was told, for contradict on queries.
-	Told Status `json:"told,omitempty"`
+	Reported Status `json:"told,omitempty"`
 }
 
 // fate is how an account makes an order end.
-type fate struct {
+type outcome struct {
 	Status  Status `json:"status"`
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -99,7 +99,7 @@ func (r *record) view() *orderView {
 }
 
 // viewAs shows the record with another status, as a spoiled answer does.
-func (r *record) viewAs(f fate) *orderView {
+func (r *record) viewAs(f outcome) *orderView {
 	v := r.view()
 	v.Status, v.Code, v.Message = f.Status, optional(f.Code), optional(f.Message)
 	v.ConfirmToken, v.ExpiresAt = nil, nil

@@ -12,7 +12,7 @@ import (
 func (s *Server) query(orderNo string) (reply, error) {
 	var answer reply
 	simple := false
-	if !s.faults.touchQueries() {
+	if !s.faults.mayAffectQueries() {
 		err := s.db.View(func(tx *bolt.Tx) error {
 			rec, err := getOrder(tx, orderNo)
 			if err != nil {
@@ -22,8 +22,8 @@ func (s *Server) query(orderNo string) (reply, error) {
 				answer, simple = refuse(problemOrderNotFound), true
 				return nil
 			}
-			told, view := s.truth(rec)
-			answer, simple = reply{order: view}, !told.final() || told == rec.Told
+			told, view := s.currentView(rec)
+			answer, simple = reply{order: view}, !told.final() || told == rec.Reported
 			return nil
 		})
 		if err != nil {
@@ -41,9 +41,9 @@ func (s *Server) query(orderNo string) (reply, error) {
 }
 
 // truth is the order as it is, or as processing while a pending_forever rule hides it.
-func (s *Server) truth(rec *record) (Status, *orderView) {
-	if s.faults.hides(rec) {
-		return StatusProcessing, rec.viewAs(fate{Status: StatusProcessing})
+func (s *Server) currentView(rec *record) (Status, *orderView) {
+	if s.faults.masks(rec) {
+		return StatusProcessing, rec.viewAs(outcome{Status: StatusProcessing})
 	}
 	return rec.Status, rec.view()
 }
@@ -53,7 +53,7 @@ func (s *Server) queryWithRules(tx *txn, orderNo string) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	rule, counted := s.faults.fire(func(r *Rule) bool { return canSpoilQuery(r, rec) })
+	rule, counted := s.faults.fire(func(r *Rule) bool { return canAffectQuery(r, rec) })
 	if counted {
 		if err := tx.put(bucketMeta, keyFaults, s.faults.snapshot()); err != nil {
 			return reply{}, err
@@ -64,16 +64,16 @@ func (s *Server) queryWithRules(tx *txn, orderNo string) (reply, error) {
 	}
 	r, told := s.answerQuery(rec, rule)
 	r.delay = time.Duration(rule.DelayMS) * time.Millisecond
-	if rec != nil && told.final() && told != rec.Told {
-		rec.Told = told
+	if rec != nil && told.final() && told != rec.Reported {
+		rec.Reported = told
 		return r, tx.putOrder(rec)
 	}
 	return r, nil
 }
 
-// canSpoilQuery tells whether the rule can have an effect on this answer. An
+// canAffectQuery tells whether the rule can have an effect on this answer. An
 // unknown order has no account: only rules without a prefix are about it.
-func canSpoilQuery(r *Rule, rec *record) bool {
+func canAffectQuery(r *Rule, rec *record) bool {
 	if rec == nil {
 		if r.Op != opQuery || r.AccountPrefix != "" {
 			return false
@@ -87,7 +87,7 @@ func canSpoilQuery(r *Rule, rec *record) bool {
 	case faultNotFoundYet, faultPending, faultPendingForever:
 		return rec != nil
 	case faultContradict:
-		return rec != nil && (rec.Told == StatusSucceeded || rec.Told == StatusDeclined)
+		return rec != nil && (rec.Reported == StatusSucceeded || rec.Reported == StatusDeclined)
 	}
 	return false
 }
@@ -104,16 +104,16 @@ func (s *Server) answerQuery(rec *record, rule *Rule) (reply, Status) {
 	case faultNotFoundYet:
 		return refuse(problemOrderNotFound), ""
 	case faultPending, faultPendingForever:
-		return reply{order: rec.viewAs(fate{Status: StatusProcessing})}, ""
+		return reply{order: rec.viewAs(outcome{Status: StatusProcessing})}, ""
 	case faultContradict:
-		if rec.Told == StatusSucceeded {
+		if rec.Reported == StatusSucceeded {
 			return reply{order: rec.viewAs(contradiction)}, StatusDeclined
 		}
-		return reply{order: rec.viewAs(fate{Status: StatusSucceeded})}, StatusSucceeded
+		return reply{order: rec.viewAs(outcome{Status: StatusSucceeded})}, StatusSucceeded
 	}
 	if rec == nil {
 		return refuse(problemOrderNotFound), ""
 	}
-	told, view := s.truth(rec)
+	told, view := s.currentView(rec)
 	return reply{order: view}, told
 }

@@ -38,7 +38,7 @@ type Server struct {
 
 	wakeDue, wakeOutbox chan struct{}
 	stopping            chan struct{} // closed when Serve begins to stop, or by Close
-	stop1, close1       sync.Once
+	stopOnce, closeOnce sync.Once
 	closeErr            error
 }
 
@@ -116,7 +116,7 @@ func (s *Server) Serve(ctx context.Context) error {
 // Close stops listening and closes the database. Call it after Serve has
 // returned. Calling it again returns the same error.
 func (s *Server) Close() error {
-	s.close1.Do(func() {
+	s.closeOnce.Do(func() {
 		s.stop()
 		s.writer.close()
 		s.closeErr = s.db.Close()
@@ -127,7 +127,7 @@ func (s *Server) Close() error {
 	return s.closeErr
 }
 
-func (s *Server) stop() { s.stop1.Do(func() { close(s.stopping) }) }
+func (s *Server) stop() { s.stopOnce.Do(func() { close(s.stopping) }) }
 
 // wake tells both loops that something may be due. It never blocks.
 func (s *Server) wake() {

@@ -30,7 +30,7 @@ func refuse(p *problem) reply { return reply{problem: p} }
 type plan struct {
 	existing *record  // the number is known
 	refusal  *problem // the request is refused and nothing is stored
-	fate     fate     // of a new order
+	outcome  outcome  // of a new order
 	account  behaviour
 	silent   bool // the account answers this send with an error or not at all
 }
@@ -88,7 +88,7 @@ func (s *Server) plan(tx *txn, p params) (plan, error) {
 		return pl, nil
 	}
 	unfrozen := tx.Bucket(bucketUnfrozen).Get([]byte(p.Account)) != nil
-	pl.fate = fateOf(p.Op, pl.account, unfrozen)
+	pl.outcome = outcomeOf(p.Op, pl.account, unfrozen)
 	switch pl.account {
 	case flaky:
 		pl.silent = sendsOf(tx.Tx, p.OrderNo) < flakyFailures
@@ -97,7 +97,7 @@ func (s *Server) plan(tx *txn, p params) (plan, error) {
 	case lostReply:
 		pl.silent = true
 	}
-	if p.ChargeOrderNo != "" && pl.fate.Status != StatusDeclined {
+	if p.ChargeOrderNo != "" && pl.outcome.Status != StatusDeclined {
 		left, err := refundable(tx, p.ChargeOrderNo)
 		if err != nil {
 			return pl, err
@@ -125,12 +125,12 @@ func (s *Server) fireForSend(tx *txn, p params, pl plan) (*Rule, error) {
 		case faultPending, faultErrorLate:
 			return fresh && !pl.silent
 		case faultPendingForever:
-			return fresh && !pl.silent || pl.existing != nil && pl.refusal == nil && !pl.existing.Told.final()
+			return fresh && !pl.silent || pl.existing != nil && pl.refusal == nil && !pl.existing.Reported.final()
 		case faultContradict:
 			if pl.existing != nil {
 				return pl.refusal == nil && pl.existing.Status == StatusSucceeded
 			}
-			return fresh && !pl.silent && pl.fate.Status == StatusSucceeded && pl.account != pending
+			return fresh && !pl.silent && pl.outcome.Status == StatusSucceeded && pl.account != pending
 		}
 		return false
 	})
@@ -164,7 +164,7 @@ func (s *Server) process(tx *txn, p params, pl plan, rule *Rule) (reply, error) 
 		return s.answerSend(tx, pl.existing, rule)
 	}
 	if rule.Kind == faultDecline {
-		pl.fate = fate{StatusDeclined, "declined_by_rule", "The provider's rules refused the order."}
+		pl.outcome = outcome{StatusDeclined, "declined_by_rule", "The provider's rules refused the order."}
 		pl.account, pl.silent = plain, false
 	}
 	if pl.silent && pl.account == flaky {
@@ -189,16 +189,16 @@ func (s *Server) accept(tx *txn, p params, pl plan, rule *Rule) (*record, error)
 	now := time.Now()
 	rec := &record{params: p, ProviderRef: newID("sbx"), CreatedMS: now.UnixMilli(), UpdatedMS: now.UnixMilli(),
 		Returns: pl.account == returned}
-	if p.ChargeOrderNo != "" && pl.fate.Status != StatusDeclined {
+	if p.ChargeOrderNo != "" && pl.outcome.Status != StatusDeclined {
 		if err := tx.putRaw(bucketRefunds, append(indexKey(p.ChargeOrderNo), p.OrderNo...), present); err != nil {
 			return nil, err
 		}
 	}
 	if pl.account == pending || rule.Kind == faultPending {
-		rec.Status, rec.Next = StatusProcessing, &pl.fate
+		rec.Status, rec.Next = StatusProcessing, &pl.outcome
 		return rec, tx.schedule(bucketDue, now.Add(s.cfg.PendingAfter), dueEvent{Kind: dueComplete, OrderNo: p.OrderNo})
 	}
-	return rec, s.become(tx, rec, pl.fate, now)
+	return rec, s.setStatus(tx, rec, pl.outcome, now)
 }
 
 // answerSend answers the order as the rule wants it told, and stores the record
@@ -212,15 +212,15 @@ func (s *Server) answerSend(tx *txn, rec *record, rule *Rule) (reply, error) {
 	switch {
 	case rule.Kind == faultErrorAfter || rule.Kind == faultTimeoutAfter:
 		told = "" // nobody will hear it
-	case s.faults.hides(rec):
-		told, view = StatusProcessing, rec.viewAs(fate{Status: StatusProcessing})
+	case s.faults.masks(rec):
+		told, view = StatusProcessing, rec.viewAs(outcome{Status: StatusProcessing})
 	case rule.Kind == faultContradict && rec.Status == StatusSucceeded:
 		told, view = StatusDeclined, rec.viewAs(contradiction)
 	}
 	if told.final() {
-		rec.Told = told
+		rec.Reported = told
 	}
-	if *rec != before || !tx.knows(rec) {
+	if *rec != before || !tx.isStored(rec) {
 		if err := tx.putOrder(rec); err != nil {
 			return reply{}, err
 		}
@@ -229,9 +229,9 @@ func (s *Server) answerSend(tx *txn, rec *record, rule *Rule) (reply, error) {
 }
 
 // contradiction is the false refusal of an order whose money moved.
-var contradiction = fate{StatusDeclined, "declined", "The order was refused."}
+var contradiction = outcome{StatusDeclined, "declined", "The order was refused."}
 
-func (tx *txn) knows(rec *record) bool {
+func (tx *txn) isStored(rec *record) bool {
 	return tx.Bucket(bucketOrders).Get([]byte(rec.OrderNo)) != nil
 }
 

@@ -31,12 +31,12 @@ type job struct {
 // commit is on its way share the next commit and its fsync. There is no waiting
 // when idle.
 type writer struct {
-	db     *bolt.DB
-	jobs   chan job
-	quit   chan struct{}
-	ended  chan struct{}
-	close1 sync.Once
-	onWake func()
+	db        *bolt.DB
+	jobs      chan job
+	quit      chan struct{}
+	ended     chan struct{}
+	closeOnce sync.Once
+	onWake    func()
 }
 
 func newWriter(db *bolt.DB, onWake func()) *writer {
@@ -71,7 +71,7 @@ func (w *writer) do(run func(*txn) error) error {
 
 // close ends the loop after the commit under way and waits for it.
 func (w *writer) close() {
-	w.close1.Do(func() { close(w.quit) })
+	w.closeOnce.Do(func() { close(w.quit) })
 	<-w.ended
 }
 
