@@ -92,7 +92,9 @@ func TestPayoutBeforeItIsBooked(t *testing.T) {
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	var asked string
-	answer := func(context.Context) (payout.WorkflowRuns, error) { return payout.WorkflowRuns{}, errors.New("refused") }
+	answer := func(context.Context) (payout.WorkflowRuns, error) {
+		return payout.WorkflowRuns{}, errors.New("refused")
+	}
 	h := newFixture(t, parts{change: func(c *api.Config) {
 		c.Runs = func(ctx context.Context, id string) (payout.WorkflowRuns, error) { asked = id; return answer(ctx) }
 	}})
@@ -117,7 +119,10 @@ func TestTimeline(t *testing.T) {
 	}
 	books := []string{"redis", "ledger", "provider", "provider"}
 	for name, a := range map[string]func(ctx context.Context) (payout.WorkflowRuns, error){
-		"refuses": answer, "silent": func(ctx context.Context) (payout.WorkflowRuns, error) { <-ctx.Done(); return payout.WorkflowRuns{}, ctx.Err() },
+		"refuses": answer, "silent": func(ctx context.Context) (payout.WorkflowRuns, error) {
+			<-ctx.Done()
+			return payout.WorkflowRuns{}, ctx.Err()
+		},
 	} {
 		answer = a
 		if got := read(); got.Temporal.State != "away" || got.Temporal.Runs == nil || !slices.Equal(sources(got), books) {
