@@ -19,7 +19,7 @@ type Books interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
 	Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
 	RejectPacket(ctx context.Context, id string, f packet.Failure) error
-	KeepFirst(ctx context.Context, id string, first packet.FirstAnswer) error
+	SaveFirstAnswer(ctx context.Context, id string, first packet.FirstAnswer) error
 	Closing
 }
 
@@ -29,16 +29,16 @@ type Closing interface {
 	CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error
 	CloseBooks(ctx context.Context, id string) (money.Fen, error)
 	FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error)
-	AccountedFor(ctx context.Context, packetID string) (int, error)
-	Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
-	PromisedUsers(ctx context.Context, packetID string) ([]string, error)
+	CountRecordedClaims(ctx context.Context, packetID string) (int, error)
+	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
+	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
 	ClaimBook
 }
 
 // ClaimBook is the part of MySQL that books claims, and what could not be booked.
 type ClaimBook interface {
 	RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
-	NoteShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
+	RecordShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
 }
 
 // Cashbook is the part of MySQL that knows payments.
@@ -46,12 +46,12 @@ type Cashbook interface {
 	ClaimBook
 	BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
 		payout.SendStart, error)
-	Late(ctx context.Context, c packet.Claim) (bool, error)
+	IsStaleClaim(ctx context.Context, c packet.Claim) (bool, error)
 	PaymentState(ctx context.Context, id string) (payout.State, error)
 	ExpireCharge(ctx context.Context, id string) (payout.State, error)
 	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.SendStart, error)
 	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)
-	BeginAsk(ctx context.Context, orderNo string, by payout.Adapter) (time.Time, error)
+	BeginQuery(ctx context.Context, orderNo string, by payout.Adapter) (time.Time, error)
 	Decisions
 }
 

@@ -15,7 +15,7 @@ import (
 type CampaignBook interface {
 	Campaign(ctx context.Context, id string) (campaign.Campaign, error)
 	ReserveDay(ctx context.Context, id string) (campaign.Day, bool, error)
-	DaysInTheMaking(ctx context.Context, id string, limit int) ([]campaign.Day, error)
+	ReservedDays(ctx context.Context, id string, limit int) ([]campaign.Day, error)
 	DecideDay(ctx context.Context, id string, day payout.Day, status campaign.DayStatus) error
 	Packet(ctx context.Context, id string) (packet.Record, error)
 	Clock
@@ -56,7 +56,7 @@ func (a *Campaigns) MakeCampaignPackets(ctx context.Context, id string) ([]campa
 			break
 		}
 	}
-	days, listed := a.Book.DaysInTheMaking(ctx, id, maxDaysAtOnce)
+	days, listed := a.Book.ReservedDays(ctx, id, maxDaysAtOnce)
 	err = errors.Join(err, listed)
 	var decided []campaign.Day
 	for _, day := range days {

@@ -126,7 +126,7 @@ func (a *Packets) keepFirst(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return a.Books.KeepFirst(ctx, id, *view.First)
+	return a.Books.SaveFirstAnswer(ctx, id, *view.First)
 }
 
 // RejectPacket ends a packet whose charge was declined, in MySQL and in Redis. Repeatable.
@@ -225,13 +225,13 @@ func (a *Packets) recorded(ctx context.Context, id string) (n int, all bool, err
 	if err != nil {
 		return 0, false, typed(err)
 	}
-	n, err = a.Books.AccountedFor(ctx, id)
+	n, err = a.Books.CountRecordedClaims(ctx, id)
 	if err != nil || n < view.ClaimedCount {
 		return n, false, typed(err)
 	}
 	// Of promises that cannot be booked the pool may know nothing, when it was made again
 	// (rule R9): then counts say nothing, and the sets are compared.
-	promised, err := a.Books.PromisedUsers(ctx, id)
+	promised, err := a.Books.ShareConflictUsers(ctx, id)
 	if err != nil || len(promised) == 0 {
 		return n, err == nil, typed(err)
 	}
@@ -274,7 +274,7 @@ func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
 func (a *Packets) missing(ctx context.Context, id string) (missing []packet.Claim, err error) {
 	err = a.Pool.EachClaim(ctx, id, func(some []packet.Claim) error {
 		for part := range slices.Chunk(some, compareSets) {
-			unrecorded, err := a.Books.Unrecorded(ctx, id, part)
+			unrecorded, err := a.Books.UnrecordedClaims(ctx, id, part)
 			if err != nil {
 				return err
 			}

@@ -86,9 +86,9 @@ func (w *whole) View(context.Context, string) (packet.PoolView, error) {
 	return packet.PoolView{ClaimedCount: w.won}, nil
 }
 
-func (*whole) PromisedUsers(context.Context, string) ([]string, error) { return nil, nil }
+func (*whole) ShareConflictUsers(context.Context, string) ([]string, error) { return nil, nil }
 
-func (w *whole) AccountedFor(context.Context, string) (n int, _ error) {
+func (w *whole) CountRecordedClaims(context.Context, string) (n int, _ error) {
 	if len(w.winners) > 0 {
 		n, w.winners = w.winners[0], w.winners[1:]
 	}

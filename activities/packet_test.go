@@ -34,13 +34,13 @@ func (l *lostHandOffs) EachClaim(_ context.Context, _ string, tell func([]packet
 	return tell(l.winners)
 }
 
-func (*lostHandOffs) PromisedUsers(context.Context, string) ([]string, error) { return nil, nil }
+func (*lostHandOffs) ShareConflictUsers(context.Context, string) ([]string, error) { return nil, nil }
 
-func (l *lostHandOffs) AccountedFor(context.Context, string) (int, error) {
+func (l *lostHandOffs) CountRecordedClaims(context.Context, string) (int, error) {
 	return len(l.recorded), nil
 }
 
-func (l *lostHandOffs) Unrecorded(_ context.Context, _ string, claims []packet.Claim) ([]packet.Claim, error) {
+func (l *lostHandOffs) UnrecordedClaims(_ context.Context, _ string, claims []packet.Claim) ([]packet.Claim, error) {
 	return slices.DeleteFunc(slices.Clone(claims), func(c packet.Claim) bool { return l.recorded[c.UserID] }), nil
 }
 
@@ -70,11 +70,11 @@ func TestR11_DrainStartsWhatIsMissing(t *testing.T) {
 // know: it was made again without it.
 type promised struct{ lostHandOffs }
 
-func (*promised) PromisedUsers(context.Context, string) ([]string, error) {
+func (*promised) ShareConflictUsers(context.Context, string) ([]string, error) {
 	return []string{"late"}, nil
 }
 
-func (p *promised) AccountedFor(context.Context, string) (int, error) {
+func (p *promised) CountRecordedClaims(context.Context, string) (int, error) {
 	return len(p.recorded) + 1, nil
 }
 
@@ -98,9 +98,9 @@ func TestR9_DrainLooksPastPromises(t *testing.T) {
 // two looks.
 type busyRelay struct{ lostHandOffs }
 
-func (*busyRelay) PromisedUsers(context.Context, string) ([]string, error) { return nil, nil }
+func (*busyRelay) ShareConflictUsers(context.Context, string) ([]string, error) { return nil, nil }
 
-func (r *busyRelay) AccountedFor(context.Context, string) (int, error) {
+func (r *busyRelay) CountRecordedClaims(context.Context, string) (int, error) {
 	if n := len(r.recorded); n < len(r.winners) {
 		r.recorded[r.winners[n].UserID] = true
 	}

@@ -45,7 +45,7 @@ func (a *Payments) RecordClaim(ctx context.Context, c packet.Claim) (payout.Stat
 func BookClaim(ctx context.Context, book ClaimBook, c packet.Claim, provider string) (payout.State, error) {
 	st, err := book.RecordClaim(ctx, c, provider)
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
-		st, err = book.NoteShareConflict(ctx, c, provider, err.Error())
+		st, err = book.RecordShareConflict(ctx, c, provider, err.Error())
 	}
 	return st, err
 }
@@ -112,7 +112,7 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 		return payout.Observation{}, temporal.NewNonRetryableApplicationError(err.Error(), TypeDefect, err)
 	}
 	clockCtx, cancel := context.WithTimeout(ctx, clockWithin)
-	asked, err := a.Cashbook.BeginAsk(clockCtx, orderNo, a.Provider.Limits().Adapter)
+	asked, err := a.Cashbook.BeginQuery(clockCtx, orderNo, a.Provider.Limits().Adapter)
 	cancel()
 	if err != nil {
 		return payout.Observation{}, typed(fmt.Errorf("ask about %s: %w", orderNo, err))

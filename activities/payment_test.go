@@ -20,7 +20,7 @@ type ahead struct {
 	err error
 }
 
-func (a ahead) BeginAsk(context.Context, string, payout.Adapter) (time.Time, error) {
+func (a ahead) BeginQuery(context.Context, string, payout.Adapter) (time.Time, error) {
 	return a.at, a.err
 }
 
@@ -101,7 +101,7 @@ func TestR13_SettleOfALostNumber(t *testing.T) {
 // foreign is a cashbook whose payments are another account's.
 type foreign struct{ lacking }
 
-func (foreign) BeginAsk(context.Context, string, payout.Adapter) (time.Time, error) {
+func (foreign) BeginQuery(context.Context, string, payout.Adapter) (time.Time, error) {
 	return time.Time{}, payout.ErrWrongProvider
 }
 

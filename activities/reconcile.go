@@ -23,7 +23,7 @@ type Statements interface {
 
 // ReconciliationBook is the part of MySQL that keeps reconciliations.
 type ReconciliationBook interface {
-	RequestDay(ctx context.Context, provider string, day payout.Day, by string) (payout.Reconciliation, error)
+	RequestDailyReconciliation(ctx context.Context, provider string, day payout.Day, by string) (payout.Reconciliation, error)
 	BeginReconciliation(ctx context.Context, id string, dayEnd time.Time) (payout.Reconciliation, error)
 	FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]payout.Sum) error
 	FailReconciliation(ctx context.Context, id, why string) error
@@ -38,7 +38,7 @@ type StatementBook interface {
 	ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.TransferCursor,
 		limit int) (payout.TransferPage, error)
 	ReviewBreaks(ctx context.Context, r payout.Reconciliation, after int64, limit int) (int64, error)
-	Unsettled(ctx context.Context, r payout.Reconciliation) (int64, error)
+	CountUnsettled(ctx context.Context, r payout.Reconciliation) (int64, error)
 }
 
 // Reconciliations are the steps of a reconciliation. All may be repeated.
@@ -55,7 +55,7 @@ const compareBatch = 1000
 // a moment, in the provider's time zone.
 func (a *Reconciliations) RequestReconciliation(ctx context.Context, at time.Time) (payout.Day, error) {
 	day := payout.DayOf(at, a.Provider.Zone()).Add(-1)
-	_, err := a.Book.RequestDay(ctx, a.Provider.Name(), day, payout.BySchedule)
+	_, err := a.Book.RequestDailyReconciliation(ctx, a.Provider.Name(), day, payout.BySchedule)
 	return day, typed(err)
 }
 
@@ -169,7 +169,7 @@ func (a *Reconciliations) SettleBreaks(ctx context.Context, r payout.Reconciliat
 	if err != nil {
 		return 0, typed(err)
 	}
-	n, err := a.Book.Unsettled(ctx, r)
+	n, err := a.Book.CountUnsettled(ctx, r)
 	return n, typed(err)
 }
 

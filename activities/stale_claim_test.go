@@ -47,7 +47,7 @@ type lateRows struct {
 	late bool
 }
 
-func (r *lateRows) Late(context.Context, packet.Claim) (bool, error) {
+func (r *lateRows) IsStaleClaim(context.Context, packet.Claim) (bool, error) {
 	r.did = append(r.did, "late?")
 	return r.late, nil
 }

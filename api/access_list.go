@@ -259,7 +259,7 @@ func (d *directory) load(ctx context.Context, pause time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	defer func() { d.last = time.Now() }()
-	apps, keys, err := d.keys.Access(ctx)
+	apps, keys, err := d.keys.AppsAndKeys(ctx)
 	d.reached.Store(err == nil)
 	if err != nil {
 		return errors.Join(fmt.Errorf("read from mysql: %w", err), d.loadMirror(ctx))

@@ -22,7 +22,7 @@ type CampaignStore interface {
 	Campaign(ctx context.Context, id string) (campaign.Campaign, error)
 	Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Cursor, limit int) ([]campaign.Campaign, error)
 	CampaignDays(ctx context.Context, id string, before payout.Day, limit int) ([]campaign.Day, error)
-	SetCampaign(ctx context.Context, id string, to campaign.Status) (campaign.Campaign, error)
+	SetCampaignStatus(ctx context.Context, id string, to campaign.Status) (campaign.Campaign, error)
 	StopCampaign(ctx context.Context, w payout.StaffWrite, id string, to campaign.Status,
 		render func(c campaign.Campaign, ended bool) (status int, body []byte)) (payout.StaffAnswer, error)
 }
@@ -286,7 +286,7 @@ func setCampaign(to campaign.Status) func(*request) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		c, err = r.server.cfg.Store.SetCampaign(r.ctx, c.ID, to)
+		c, err = r.server.cfg.Store.SetCampaignStatus(r.ctx, c.ID, to)
 		if errors.Is(err, campaign.ErrEnded) {
 			return answer{}, refuse(CodeCampaignEnded)
 		}

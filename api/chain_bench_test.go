@@ -93,7 +93,7 @@ type oneKey struct {
 	key access.Key
 }
 
-func (s oneKey) Access(context.Context) ([]access.App, []access.Key, error) {
+func (s oneKey) AppsAndKeys(context.Context) ([]access.App, []access.Key, error) {
 	return []access.App{s.app}, []access.Key{s.key}, nil
 }
 

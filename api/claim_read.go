@@ -81,7 +81,7 @@ func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPa
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()
-	paid, err := r.server.cfg.Store.AcknowledgedAfter(ctx, l.rec.ID, after.Share, after.User, limit)
+	paid, err := r.server.cfg.Store.AcknowledgedClaimsAfter(ctx, l.rec.ID, after.Share, after.User, limit)
 	if err != nil {
 		return grabPage{}, err
 	}

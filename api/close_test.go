@@ -71,7 +71,7 @@ func (h *fixture) tomorrow() (s *store.Store, off *atomic.Int64) {
 func (h *fixture) closeDay(s *store.Store, day payout.Day, foreign ...string) {
 	h.t.Helper()
 	ctx := h.t.Context()
-	asked, err := s.RequestDay(ctx, "sandbox", day, "tester")
+	asked, err := s.RequestDailyReconciliation(ctx, "sandbox", day, "tester")
 	h.check(err)
 	_, end := day.Span(time.UTC)
 	r, err := s.BeginReconciliation(ctx, asked.ID, end)
@@ -96,7 +96,7 @@ func (h *fixture) tieDay(s *store.Store) {
 	ctx := h.t.Context()
 	for more := true; more; {
 		var err error
-		more, err = s.MarkLedger(ctx, time.UTC)
+		more, err = s.SaveLedgerSums(ctx, time.UTC)
 		h.check(err)
 	}
 	_, err := s.MatchDays(ctx, "sandbox", time.UTC)

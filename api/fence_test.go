@@ -407,11 +407,13 @@ func begun(epoch int64, open bool) func(p *pool.Pool, lane int) error {
 // silent are books that are away: a process beside them makes no lanes.
 type silent struct{}
 
-func (silent) PoolLanes(context.Context) ([]packet.LaneRow, error)   { return nil, packet.ErrUnavailable }
-func (silent) AddPoolLanes(context.Context, []packet.LaneRow) error  { return packet.ErrUnavailable }
-func (silent) OpenNewPoolLanes(context.Context, []int) error         { return packet.ErrUnavailable }
-func (silent) NoteSeen(context.Context, []packet.LanePosition) error { return packet.ErrUnavailable }
-func (silent) LaneAhead(context.Context, int, int64) (bool, error) {
+func (silent) PoolLanes(context.Context) ([]packet.LaneRow, error)  { return nil, packet.ErrUnavailable }
+func (silent) AddPoolLanes(context.Context, []packet.LaneRow) error { return packet.ErrUnavailable }
+func (silent) OpenNewPoolLanes(context.Context, []int) error        { return packet.ErrUnavailable }
+func (silent) RaiseSeenSeqs(context.Context, []packet.LanePosition) error {
+	return packet.ErrUnavailable
+}
+func (silent) CompareLaneEpoch(context.Context, int, int64) (bool, error) {
 	return false, packet.ErrUnavailable
 }
 func (silent) ShutPoolLane(context.Context, int, int64, packet.LaneReason) (bool, error) {

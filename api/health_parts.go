@@ -289,7 +289,7 @@ func (s *Server) reconciliationHealth(ctx context.Context, v observe.HealthSnaps
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if runs, err := s.cfg.Store.Reconciliations(ctx, payout.ReconciliationFilter{Limit: reconcileLook}); err == nil {
-		installed, err := s.cfg.Store.Installed(ctx)
+		installed, err := s.cfg.Store.InstalledAt(ctx)
 		if last = lastRun(runs, installed); err != nil && last.Since.Value == nil {
 			last.Status = healthUnknown
 		}
@@ -323,7 +323,7 @@ func lastRun(runs []payout.Reconciliation, installed time.Time) HealthCheck {
 func (s *Server) auditHealth(ctx context.Context, _ observe.HealthSnapshot) []HealthPart {
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
 	defer cancel()
-	w, err := s.cfg.Store.AuditWatched(ctx)
+	w, err := s.cfg.Store.WatchAudit(ctx)
 	if err != nil {
 		return []HealthPart{partOf("audit", HealthCheck{Name: "chain", Status: healthUnknown})}
 	}

@@ -98,7 +98,7 @@ func TestHealthOfParts(t *testing.T) {
 	_, bad := h.failed()
 	reconcile := func(day payout.Day, end func(id string) error) {
 		t.Helper()
-		r, err := h.store.RequestDay(t.Context(), "sandbox", day, payout.BySchedule)
+		r, err := h.store.RequestDailyReconciliation(t.Context(), "sandbox", day, payout.BySchedule)
 		if err == nil {
 			_, err = h.store.BeginReconciliation(t.Context(), r.ID, time.Now().Add(-24*time.Hour))
 		}

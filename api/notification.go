@@ -41,7 +41,7 @@ func receiveNotification(r *request) (answer, error) {
 		}
 		return answer{}, refuse(CodeUnauthenticated)
 	}
-	if err := r.server.cfg.Store.NoteNotification(r.ctx, provider.Adapter(), eventID, orderNo, r.payload); err != nil {
+	if err := r.server.cfg.Store.RecordNotification(r.ctx, provider.Adapter(), eventID, orderNo, r.payload); err != nil {
 		return answer{}, err
 	}
 	return answer{status: http.StatusNoContent}, nil

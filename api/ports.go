@@ -55,14 +55,14 @@ type PacketReader interface {
 	PacketRow(ctx context.Context, id string) (packet.Record, error)
 	Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Record, error)
 	ClaimsBefore(ctx context.Context, packetID string, before, limit int) ([]packet.ClaimWithPayout, error)
-	AcknowledgedAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.ClaimWithPayout, error)
+	AcknowledgedClaimsAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.ClaimWithPayout, error)
 	UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error)
-	Sums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.UserSums, error)
+	UserSums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.UserSums, error)
 	Claim(ctx context.Context, packetID, userID string) (packet.ClaimWithPayout, error)
 	Balances(ctx context.Context, packetID string) (payout.Balances, error)
 	PayoutSums(ctx context.Context, packetID string) (map[payout.Status]payout.Sum, error)
-	Promises(ctx context.Context, packetID string) (payout.ShareConflicts, error)
-	PromisedUsers(ctx context.Context, packetID string) ([]string, error)
+	ShareConflicts(ctx context.Context, packetID string) (payout.ShareConflicts, error)
+	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
 }
 
 // Payments reads payments from MySQL and records decisions about them.
@@ -72,9 +72,9 @@ type Payments interface {
 	Payment(ctx context.Context, id string) (payout.Detail, error)
 	Timeline(ctx context.Context, d payout.Detail) (payout.Timeline, error)
 	PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error)
-	NoteNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error
-	ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error)
-	AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error)
+	RecordNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error
+	RecordedReturns(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error)
+	RequestReturnQuery(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error)
 }
 
 // Dashboard reads from MySQL what people watch.
@@ -83,7 +83,7 @@ type Dashboard interface {
 	DecisionsDue(ctx context.Context) ([]payout.DecisionBacklog, error)
 	PaymentStatuses(ctx context.Context, ids []string) (map[string]payout.Status, error)
 	Activity(ctx context.Context) ([]payout.ActivityMinute, error)
-	AuditWatched(ctx context.Context) (payout.AuditWatch, error)
+	WatchAudit(ctx context.Context) (payout.AuditWatch, error)
 }
 
 // Tallies counts lists of staff in MySQL.
@@ -132,7 +132,7 @@ type Reconciling interface {
 		render func(payout.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error)
 	Reconciliations(ctx context.Context, f payout.ReconciliationFilter) ([]payout.Reconciliation, error)
 	Reconciliation(ctx context.Context, id string) (payout.Reconciliation, error)
-	Installed(ctx context.Context) (time.Time, error)
+	InstalledAt(ctx context.Context) (time.Time, error)
 	Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.BreakRow, error)
 	ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (
 		payout.StaffAnswer, error)
@@ -148,7 +148,7 @@ type Closing interface {
 // Keys reads apps, keys and ended sign-ins from MySQL, ends sign-ins and notes when
 // keys were used.
 type Keys interface {
-	Access(ctx context.Context) ([]access.App, []access.Key, error)
+	AppsAndKeys(ctx context.Context) ([]access.App, []access.Key, error)
 	NoteKeyUse(ctx context.Context, used map[string]time.Time) error
 	EndSignIn(ctx context.Context, e access.EndedSignIn) error
 	EndedSignIns(ctx context.Context) ([]access.EndedSignIn, error)

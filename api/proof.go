@@ -142,7 +142,7 @@ func (s *Server) prove(ctx context.Context, id string, look int) (Proof, error) 
 	if e.ledger, err = s.cfg.Store.Balances(ctx, id); err != nil {
 		return Proof{}, err
 	}
-	if e.promised, err = s.cfg.Store.Promises(ctx, id); err != nil {
+	if e.promised, err = s.cfg.Store.ShareConflicts(ctx, id); err != nil {
 		return Proof{}, err
 	}
 	view, err := s.cfg.Pool.View(ctx, id)

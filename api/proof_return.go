@@ -73,7 +73,7 @@ func (a *proofCheck) pendingReturns(ctx context.Context, page payout.ReturnPage)
 	for i, line := range page.Lines {
 		numbers[i] = line.OrderNo
 	}
-	known, err := a.server.cfg.Store.ReturnsKnown(ctx, numbers)
+	known, err := a.server.cfg.Store.RecordedReturns(ctx, numbers)
 	if err != nil {
 		return 0, 0, fmt.Errorf("proof of packet %s: %w", a.id, err)
 	}
@@ -87,7 +87,7 @@ func (a *proofCheck) pendingReturns(ctx context.Context, page payout.ReturnPage)
 		case a.look == 1 && a.asks < returnAsks:
 			// Its news was lost, or comes late: the proof is told what a notification tells.
 			a.asks++
-			if _, err := a.server.cfg.Store.AskReturned(ctx, line.OrderNo, returnAnswered); err != nil {
+			if _, err := a.server.cfg.Store.RequestReturnQuery(ctx, line.OrderNo, returnAnswered); err != nil {
 				return 0, 0, fmt.Errorf("proof of packet %s: %w", a.id, err)
 			}
 		}

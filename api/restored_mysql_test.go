@@ -43,7 +43,7 @@ func TestR13_DecisionsRefused(t *testing.T) {
 		t.Errorf("%s", r)
 	}
 	w := payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}
-	if _, err := h.store.EndRestored(ctx, w, found, 7, "sandbox", nil); err != nil {
+	if _, err := h.store.EndRecovery(ctx, w, found, 7, "sandbox", nil); err != nil {
 		t.Fatal(err)
 	}
 	path := "payouts/" + bad + "/retry"

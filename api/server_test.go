@@ -285,10 +285,10 @@ type lateKeys struct {
 	come chan struct{}
 }
 
-func (k *lateKeys) Access(ctx context.Context) ([]access.App, []access.Key, error) {
+func (k *lateKeys) AppsAndKeys(ctx context.Context) ([]access.App, []access.Key, error) {
 	select {
 	case <-k.come:
-		return k.Store.Access(ctx)
+		return k.Store.AppsAndKeys(ctx)
 	default:
 		return nil, nil, packet.ErrUnavailable
 	}

@@ -46,7 +46,7 @@ func (p proofFixture) addUnrecorded(user string) (promiseID string) {
 	if refused == nil {
 		p.t.Fatalf("the claim of %s was booked", user)
 	}
-	st, err := p.store.NoteShareConflict(p.t.Context(), c, "sandbox", refused.Error())
+	st, err := p.store.RecordShareConflict(p.t.Context(), c, "sandbox", refused.Error())
 	p.check(err)
 	return st.PaymentID
 }

@@ -211,7 +211,7 @@ func (s *soldOut) conflictWinners(ctx context.Context, id string, n int) (users 
 }
 
 func (s *soldOut) conflictUsers(ctx context.Context, id string, _ int) ([]string, error) {
-	return s.packets.PromisedUsers(ctx, id)
+	return s.packets.ShareConflictUsers(ctx, id)
 }
 
 // fromMySQL reads a page of the winners of the shares below upTo.

@@ -138,7 +138,7 @@ func TestTimeline(t *testing.T) {
 	}
 	d, err := h.store.Payment(t.Context(), bad)
 	h.check(err)
-	h.check(h.store.NoteNotification(t.Context(), h.stack.Provider.Adapter(), "evt-1", d.OrderNo, []byte("{}")))
+	h.check(h.store.RecordNotification(t.Context(), h.stack.Provider.Adapter(), "evt-1", d.OrderNo, []byte("{}")))
 	now := time.Now()
 	answer = func(context.Context) (payout.WorkflowRuns, error) {
 		return payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{

@@ -280,7 +280,7 @@ func (r *request) sums(user string, in packet.Span) (packet.UserSums, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()
-	sums, err := r.server.cfg.Store.Sums(ctx, r.caller.app.ID, user, in, ids)
+	sums, err := r.server.cfg.Store.UserSums(ctx, r.caller.app.ID, user, in, ids)
 	sums.ReceivedCount += held.ReceivedCount
 	sums.ReceivedAmount = sums.ReceivedAmount.Plus(held.ReceivedAmount)
 	sums.BestLuckCount += held.BestLuckCount

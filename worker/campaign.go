@@ -23,8 +23,8 @@ import (
 type CampaignChanges interface {
 	UnsyncedCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
 	ScheduledCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
-	LateCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
-	CampaignSynced(ctx context.Context, id string, revision int) error
+	OverdueCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
+	MarkCampaignSynced(ctx context.Context, id string, revision int) error
 }
 
 // Campaigns is what a worker needs to carry out campaigns.
@@ -57,7 +57,7 @@ func (w *Worker) campaigns(ctx context.Context) error {
 		every = scheduleEvery
 	}
 	changed := campaignTurn{list: c.Wishes.UnsyncedCampaigns, do: w.syncCampaign}
-	late := campaignTurn{list: c.Wishes.LateCampaigns, do: w.cfg.Starter.StartCampaign}
+	late := campaignTurn{list: c.Wishes.OverdueCampaigns, do: w.cfg.Starter.StartCampaign}
 	kept := campaignTurn{list: c.Wishes.ScheduledCampaigns, do: w.keepCampaign}
 	var looked time.Time
 	for {
@@ -108,7 +108,7 @@ func (w *Worker) syncCampaign(ctx context.Context, c campaign.Campaign) error {
 	if err := w.cfg.Starter.ScheduleCampaign(ctx, c); err != nil {
 		return err
 	}
-	return w.cfg.Campaigns.Wishes.CampaignSynced(ctx, c.ID, c.Revision)
+	return w.cfg.Campaigns.Wishes.MarkCampaignSynced(ctx, c.ID, c.Revision)
 }
 
 // keepCampaign makes a schedule again that is gone: a Temporal that lost all it had stored
@@ -118,7 +118,7 @@ func (w *Worker) keepCampaign(ctx context.Context, c campaign.Campaign) error {
 	if err != nil || !made {
 		return err
 	}
-	return w.cfg.Campaigns.Wishes.CampaignSynced(ctx, c.ID, c.Revision)
+	return w.cfg.Campaigns.Wishes.MarkCampaignSynced(ctx, c.ID, c.Revision)
 }
 
 // StartCampaign starts a run that makes the packets of a campaign that are due, also of

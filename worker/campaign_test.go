@@ -153,13 +153,13 @@ func TestCampaigns(t *testing.T) {
 		c := r.campaign(t, "berta", 2*time.Hour, nil)
 		wait.Until(t, "a schedule", func() bool { return r.schedule(t, c) != nil })
 		for _, to := range []campaign.Status{campaign.StatusPaused, campaign.StatusActive, campaign.StatusPaused, campaign.StatusActive} {
-			must(r.store.SetCampaign(t.Context(), c.ID, to))(t)
+			must(r.store.SetCampaignStatus(t.Context(), c.ID, to))(t)
 			wait.Until(t, "the schedule follows: "+string(to), func() bool {
 				d := r.schedule(t, c)
 				return d != nil && d.Schedule.State.Paused == (to == campaign.StatusPaused)
 			})
 		}
-		must(r.store.SetCampaign(t.Context(), c.ID, campaign.StatusEnded))(t)
+		must(r.store.SetCampaignStatus(t.Context(), c.ID, campaign.StatusEnded))(t)
 		wait.Until(t, "the schedule is gone", func() bool { return r.schedule(t, c) == nil })
 		r.days(t, c, 0)
 	})
@@ -361,11 +361,11 @@ func TestScheduleOfAnEarlierChange(t *testing.T) {
 	temporal, ns := stacktest.Temporal(t)
 	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns)
 	c := r.campaign(t, "inge", 2*time.Hour, nil)
-	paused := must(r.store.SetCampaign(t.Context(), c.ID, campaign.StatusPaused))(t)
-	ended := must(r.store.SetCampaign(t.Context(), c.ID, campaign.StatusEnded))(t)
+	paused := must(r.store.SetCampaignStatus(t.Context(), c.ID, campaign.StatusPaused))(t)
+	ended := must(r.store.SetCampaignStatus(t.Context(), c.ID, campaign.StatusEnded))(t)
 	for _, late := range []campaign.Campaign{ended, c, paused} {
 		if err := errors.Join(r.starter.ScheduleCampaign(t.Context(), late),
-			r.store.CampaignSynced(t.Context(), late.ID, late.Revision)); err != nil {
+			r.store.MarkCampaignSynced(t.Context(), late.ID, late.Revision)); err != nil {
 			t.Fatal(err)
 		}
 	}

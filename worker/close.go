@@ -9,7 +9,7 @@ import (
 // CloseBook is the part of MySQL that keeps the sums of the ledger and the closes of
 // its days. Both may be done by several processes at once.
 type CloseBook interface {
-	MarkLedger(ctx context.Context, zone *time.Location) (bool, error)
+	SaveLedgerSums(ctx context.Context, zone *time.Location) (bool, error)
 	MatchDays(ctx context.Context, provider string, zone *time.Location) (int, error)
 }
 
@@ -35,7 +35,7 @@ func (r *Reconcile) closeOnce(ctx context.Context) error {
 	provider := r.Steps.Provider
 	for more := true; more; {
 		var err error
-		if more, err = r.Closes.MarkLedger(ctx, provider.Zone()); err != nil {
+		if more, err = r.Closes.SaveLedgerSums(ctx, provider.Zone()); err != nil {
 			return err
 		}
 	}

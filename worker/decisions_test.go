@@ -63,7 +63,7 @@ func (r *rig) awaitRefund(t *testing.T, packetID string, n int, want payout.Stat
 	var p payout.Payment
 	wait.Until(t, "refund "+string(want), func() bool {
 		var err error
-		p, err = r.store.PaymentOf(t.Context(), payout.ID(payout.KindRefund, packetID, n))
+		p, err = r.store.PaymentRow(t.Context(), payout.ID(payout.KindRefund, packetID, n))
 		return err == nil && p.Status == want
 	})
 	return p

@@ -14,7 +14,7 @@ import (
 // Outbox is the part of MySQL the dispatcher needs.
 type Outbox interface {
 	DueOutbox(ctx context.Context, limit int) ([]payout.DueRun, error)
-	OutboxReached(ctx context.Context, d payout.DueRun) error
+	MarkOutboxStarted(ctx context.Context, d payout.DueRun) error
 }
 
 const (
@@ -67,7 +67,7 @@ func (w *Worker) runDue(ctx context.Context, d payout.DueRun) {
 	what := "Run could not be started; the outbox comes again."
 	if err == nil && d.Tries > 0 {
 		what = "Run was started or woken, which could not be noted; the outbox comes again."
-		err = w.cfg.Outbox.OutboxReached(ctx, d)
+		err = w.cfg.Outbox.MarkOutboxStarted(ctx, d)
 	}
 	if err != nil && ctx.Err() == nil {
 		w.cfg.Logger.WarnContext(ctx, what, slog.String("payment_id", d.Payment.ID), slog.Int("tries", d.Tries), slog.Any("error", err))

@@ -33,7 +33,7 @@ func (s *scene) refundOf() {
 	s.Helper()
 	id := payout.ID(payout.KindRefund, s.packet.ID, 1)
 	wait.Until(s, "the money is back with the sender", func() bool {
-		p, err := s.r.store.PaymentOf(s.Context(), id)
+		p, err := s.r.store.PaymentRow(s.Context(), id)
 		return err == nil && p.Status == payout.StatusPaid && p.Account == "sender"
 	})
 	if moves := s.line.moved(s, s.packet.ID, id); moneyOf(moves) != "once" {

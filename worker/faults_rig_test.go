@@ -245,7 +245,7 @@ func (s *scene) heldNotice() notice {
 }
 
 func (s *scene) payment() payout.Payment {
-	p, err := s.r.store.PaymentOf(s.Context(), s.id)
+	p, err := s.r.store.PaymentRow(s.Context(), s.id)
 	if err != nil {
 		return payout.Payment{}
 	}

@@ -246,7 +246,7 @@ func (r *faultRig) begin(s *scene, ready func(*scene)) {
 	if s.op == payout.OpRefund && strings.HasSuffix(sender, "~confirm") {
 		charge := payout.OrderNo(payout.ID(payout.KindCharge, s.packet.ID, 0), 1)
 		wait.Until(s, "the charge waits for the sender", func() bool {
-			p, err := r.store.PaymentOf(s.Context(), charge[:payout.IDLen])
+			p, err := r.store.PaymentRow(s.Context(), charge[:payout.IDLen])
 			return err == nil && p.Status == payout.StatusAwaitingRecipient
 		})
 		s.line.control(s, http.MethodPost, "/_confirm/"+charge, nil)
@@ -270,7 +270,7 @@ func (r *faultRig) awaitPool(s *scene) {
 	s.Helper()
 	charge := payout.ID(payout.KindCharge, s.packet.ID, 0)
 	wait.Within(s, rowWithin, func() string {
-		p, err := r.store.PaymentOf(s.Context(), charge)
+		p, err := r.store.PaymentRow(s.Context(), charge)
 		return fmt.Sprintf("pool open; the charge is %s (%v) after calls %q", p.Status, err, s.line.seen(charge))
 	}, func() bool {
 		v, err := r.pool.View(s.Context(), s.packet.ID)
@@ -417,7 +417,7 @@ func (s *scene) checkClosed(row faultRow) {
 	s.awaitPacket(cmp.Or(row.ends, packet.StatusClosed))
 	if s.op == payout.OpCharge && row.ends == "" {
 		wait.Until(s, "the winner is paid", func() bool {
-			p, err := s.r.store.PaymentOf(s.Context(), payout.ID(payout.KindPayout, s.packet.ID, 0))
+			p, err := s.r.store.PaymentRow(s.Context(), payout.ID(payout.KindPayout, s.packet.ID, 0))
 			return err == nil && p.Status == payout.StatusPaid
 		})
 	}
@@ -438,7 +438,7 @@ func (s *scene) awaitPacket(status packet.Status) {
 func (s *scene) awaitRefund() {
 	s.Helper()
 	wait.Until(s, "the remainder is refunded", func() bool {
-		p, err := s.r.store.PaymentOf(s.Context(), payout.ID(payout.KindRefund, s.packet.ID, 0))
+		p, err := s.r.store.PaymentRow(s.Context(), payout.ID(payout.KindRefund, s.packet.ID, 0))
 		return err == nil && p.Status == payout.StatusPaid
 	})
 }

@@ -22,7 +22,7 @@ const (
 // NumberedBooks is the part of MySQL that has the number of the books.
 type NumberedBooks interface {
 	CompareBooks(ctx context.Context, known int64) (payout.MySQLState, error)
-	BeatBooks(ctx context.Context, known int64) (payout.MySQLState, error)
+	AdvanceBooks(ctx context.Context, known int64) (payout.MySQLState, error)
 }
 
 // BooksCopy keeps a copy of that number outside MySQL.
@@ -75,7 +75,7 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	}
 	look := h.Books.CompareBooks
 	if h.Beats {
-		look = h.Books.BeatBooks
+		look = h.Books.AdvanceBooks
 	}
 	books, err := look(ctx, known)
 	if err != nil {

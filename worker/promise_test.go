@@ -58,7 +58,7 @@ func (c *promiseCase) await(t *testing.T, want payout.Status) payout.Payment {
 		if told.Amount != c.claim.Amount || told.ShareIndex != c.claim.ShareIndex || told.PayoutID[0] != 'h' {
 			t.Fatalf("told %+v", told)
 		}
-		p, err = c.store.PaymentOf(t.Context(), told.PayoutID)
+		p, err = c.store.PaymentRow(t.Context(), told.PayoutID)
 		return err == nil && p.Status == want
 	})
 	c.id = p.ID
@@ -168,7 +168,7 @@ func TestR10_Promises(t *testing.T) {
 		c := lostGrab(t, r, "late~declined")
 		c.twoPersons(t, c.id, small)
 		wait.Until(t, "sent, and refused", func() bool {
-			p, err := r.store.PaymentOf(t.Context(), c.id)
+			p, err := r.store.PaymentRow(t.Context(), c.id)
 			return err == nil && p.Attempt == 1 && p.Status == payout.StatusFailed
 		})
 		c.failed(t, "payee_declined")

@@ -25,9 +25,9 @@ type RebuildBooks interface {
 	PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
 	BooksBelieved(ctx context.Context) error
 	BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LanePosition) (packet.Rebuild, bool, error)
-	KeepRebuild(ctx context.Context, b packet.Rebuild, lease time.Duration) error
+	ExtendRebuildLease(ctx context.Context, b packet.Rebuild, lease time.Duration) error
 	EndRebuild(ctx context.Context, b packet.Rebuild) error
-	ClaimsBehind(ctx context.Context, lane, lanes int, epoch, seq int64) (int64, error)
+	CountClaimsAfterSeq(ctx context.Context, lane, lanes int, epoch, seq int64) (int64, error)
 	activities.Clock
 }
 
@@ -38,9 +38,9 @@ type RebuildRows interface {
 	SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error)
 	TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration, after packet.Cursor,
 		limit int) ([]packet.Tombstone, packet.Cursor, error)
-	WinsOfLane(ctx context.Context, lane, lanes int, tell func(campaign string, users []string) error) error
+	CampaignWinnersOfLane(ctx context.Context, lane, lanes int, tell func(campaign string, users []string) error) error
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
-	Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
+	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 	ClaimBook
 }
 
@@ -282,7 +282,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 func (r *Rebuilder) keep(ctx context.Context, b packet.Rebuild, cancel context.CancelCauseFunc) {
 	kept := time.Now()
 	for pause(ctx, r.cfg.Pace.Lease/4) {
-		err := r.cfg.Books.KeepRebuild(ctx, b, r.cfg.Pace.Lease)
+		err := r.cfg.Books.ExtendRebuildLease(ctx, b, r.cfg.Pace.Lease)
 		switch {
 		case err == nil:
 			kept = time.Now()
@@ -296,7 +296,7 @@ func (r *Rebuilder) keep(ctx context.Context, b packet.Rebuild, cancel context.C
 // open counts what may be lost, and opens the gate in Redis. Nobody comes through
 // before the books say so too.
 func (r *Rebuilder) open(ctx context.Context, b *packet.Rebuild) (err error) {
-	if b.Recorded, err = r.cfg.Books.ClaimsBehind(ctx, b.Lane, r.cfg.Lanes, b.From, b.Found.Seq); err != nil {
+	if b.Recorded, err = r.cfg.Books.CountClaimsAfterSeq(ctx, b.Lane, r.cfg.Lanes, b.From, b.Found.Seq); err != nil {
 		return err
 	}
 	b.Lost = max(b.Acked.Grabs-b.Found.Grabs-b.Recorded, 0)

@@ -174,7 +174,7 @@ func (r *Rebuilder) restart(ctx context.Context, id string, view packet.PoolView
 }
 
 func (r *Rebuilder) restartSome(ctx context.Context, id, app string, claims []packet.Claim, missing map[claimed]int) error {
-	left, err := r.cfg.Rows.Unrecorded(ctx, id, claims)
+	left, err := r.cfg.Rows.UnrecordedClaims(ctx, id, claims)
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (r *Rebuilder) unbooked(ctx context.Context, missing map[claimed]int, packe
 	}
 	for id, all := range claims {
 		for some := range slices.Chunk(all, compareUsers) {
-			left, err := r.cfg.Rows.Unrecorded(ctx, id, some)
+			left, err := r.cfg.Rows.UnrecordedClaims(ctx, id, some)
 			if err != nil {
 				return false, err
 			}

@@ -90,7 +90,7 @@ type slowBooks struct {
 	booked, most int
 }
 
-func (s *slowBooks) Unrecorded(_ context.Context, _ string, claims []packet.Claim) ([]packet.Claim, error) {
+func (s *slowBooks) UnrecordedClaims(_ context.Context, _ string, claims []packet.Claim) ([]packet.Claim, error) {
 	s.booked = min(s.booked+1, s.most)
 	return slices.DeleteFunc(slices.Clone(claims), func(c packet.Claim) bool { return c.ShareIndex < s.booked }), nil
 }

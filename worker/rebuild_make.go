@@ -187,7 +187,7 @@ func (r *Rebuilder) makeWins(ctx context.Context, b *packet.Rebuild) error {
 	if err != nil {
 		return err
 	}
-	return r.cfg.Rows.WinsOfLane(ctx, b.Lane, r.cfg.Lanes, func(campaign string, users []string) error {
+	return r.cfg.Rows.CampaignWinnersOfLane(ctx, b.Lane, r.cfg.Lanes, func(campaign string, users []string) error {
 		return r.cfg.Pools.RestoreWins(ctx, b.Epoch, campaign, users, now.Add(packet.WinsKept))
 	})
 }

@@ -73,7 +73,7 @@ func TestR9_RebuildKilled(t *testing.T) {
 			}
 		}
 		r.quietLanes(t)
-		wait.Until(t, "claims recorded", func() bool { return must(r.store.AccountedFor(ctx, p.ID))(t) == 5*(i+1) })
+		wait.Until(t, "claims recorded", func() bool { return must(r.store.CountRecordedClaims(ctx, p.ID))(t) == 5*(i+1) })
 		r.flush(t)
 		from := r.awaitShut(t, lane)
 		dying, kill := context.WithCancel(ctx)
@@ -165,7 +165,7 @@ func (r *rig) leaseKept(t testing.TB, lane int) {
 // paused are books that hear nothing of a rebuilder: its machine stands still.
 type paused struct{ worker.RebuildBooks }
 
-func (paused) KeepRebuild(ctx context.Context, _ packet.Rebuild, _ time.Duration) error {
+func (paused) ExtendRebuildLease(ctx context.Context, _ packet.Rebuild, _ time.Duration) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -186,7 +186,7 @@ func TestR9_RebuildStale(t *testing.T) {
 		r.awaitOpen(t, p.ID)
 		lane := packet.Lane(p.ID, harness.Lanes)
 		g := r.grab(t, p.ID, "first")
-		wait.Until(t, "claim recorded", func() bool { return must(r.store.AccountedFor(ctx, p.ID))(t) == 1 })
+		wait.Until(t, "claim recorded", func() bool { return must(r.store.CountRecordedClaims(ctx, p.ID))(t) == 1 })
 		r.flush(t)
 		r.awaitShut(t, lane)
 		slow := cfg
@@ -277,7 +277,7 @@ func TestR9_LatePromise(t *testing.T) {
 		told, err := r.store.Claim(ctx, p.ID, "lost")
 		return err == nil && told.PayoutStatus == string(payout.StatusFailed) && told.Amount == lost.Amount && told.PayoutID[0] == 'h'
 	})
-	p2, err := r.store.PaymentOf(ctx, must(r.store.Claim(ctx, p.ID, "lost"))(t).PayoutID)
+	p2, err := r.store.PaymentRow(ctx, must(r.store.Claim(ctx, p.ID, "lost"))(t).PayoutID)
 	if err != nil || p2.Failure.Code != payout.FailureShareConflict {
 		t.Errorf("promise %+v, %v", p2, err)
 	}
@@ -292,7 +292,7 @@ func TestR9_LatePromise(t *testing.T) {
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	r.awaitPayout(t, third, payout.StatusPaid)
 	r.balanced(t, p)
-	if n := len(must(r.store.PromisedUsers(ctx, p.ID))(t)); n != 1 {
+	if n := len(must(r.store.ShareConflictUsers(ctx, p.ID))(t)); n != 1 {
 		t.Errorf("%d promises, want one", n)
 	}
 	if lost := r.lost(t); lost != 1 {
@@ -343,7 +343,7 @@ func TestR9_LateClaim(t *testing.T) {
 	must(r.pool.Recall(ctx, p.ID))(t)
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	r.balanced(t, p)
-	if n := len(must(r.store.PromisedUsers(ctx, p.ID))(t)); n != 0 {
+	if n := len(must(r.store.ShareConflictUsers(ctx, p.ID))(t)); n != 0 {
 		t.Errorf("%d promises, want none", n)
 	}
 }
@@ -383,11 +383,11 @@ type asked struct {
 	told func()
 }
 
-func (a asked) Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
+func (a asked) UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
 	if slices.ContainsFunc(claims, func(c packet.Claim) bool { return c.UserID == a.user }) {
 		a.told()
 	}
-	return a.RebuildRows.Unrecorded(ctx, packetID, claims)
+	return a.RebuildRows.UnrecordedClaims(ctx, packetID, claims)
 }
 
 // heldRow holds a packet's row: nothing is booked before it is released.

@@ -199,7 +199,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 		wait.Until(t, "retired", func() bool { return must(r.pool.View(ctx, id))(t).Retired })
 	}
 	for id, n := range map[string]int{some.ID: 120, closing.ID: 7, guests.ID: 2, large.ID: 1} {
-		wait.Until(t, "claims recorded", func() bool { return must(r.store.AccountedFor(ctx, id))(t) == n })
+		wait.Until(t, "claims recorded", func() bool { return must(r.store.CountRecordedClaims(ctx, id))(t) == n })
 	}
 	// Only then is it certain that its request was answered 202, or by nobody.
 	wait.Until(t, "the packet has been funding for a while", func() bool { return time.Since(funding.CreatedAt) > 5*time.Second })

@@ -125,7 +125,7 @@ func (c *grabbers) judge(t testing.TB) (gone int) {
 		for _, paid := range must(c.r.store.ClaimsBefore(t.Context(), p.ID, -1, p.ShareCount))(t) {
 			booked[paid.UserID] = paid
 		}
-		for _, user := range must(c.r.store.PromisedUsers(t.Context(), p.ID))(t) {
+		for _, user := range must(c.r.store.ShareConflictUsers(t.Context(), p.ID))(t) {
 			if _, too := booked[user]; too {
 				t.Errorf("user %s of packet %s has a share, and another promise", user, p.ID)
 			}

@@ -21,8 +21,8 @@ import (
 
 // ReconciliationRequests is the part of MySQL that knows which reconciliations are wanted.
 type ReconciliationRequests interface {
-	WantedReconciliations(ctx context.Context, again time.Duration, limit int) ([]payout.Reconciliation, error)
-	RepeatReconciliations(ctx context.Context, provider string) (int, error)
+	DueReconciliations(ctx context.Context, again time.Duration, limit int) ([]payout.Reconciliation, error)
+	RetryReconciliations(ctx context.Context, provider string) (int, error)
 }
 
 // Reconcile is what a worker needs to carry out reconciliations.
@@ -84,7 +84,7 @@ func (w *Worker) reconcile(ctx context.Context) error {
 				wait = awayPause
 			}
 		}
-		wanted, err := r.Wishes.WantedReconciliations(ctx, wishAgain, wishBatch)
+		wanted, err := r.Wishes.DueReconciliations(ctx, wishAgain, wishBatch)
 		if err != nil {
 			if ctx.Err() == nil {
 				w.cfg.Logger.WarnContext(ctx, "Wanted reconciliations could not be read.", slog.Any("error", err))
@@ -111,7 +111,7 @@ func (w *Worker) repeatReconciliations(ctx context.Context) error {
 	}
 	for pause(ctx, scheduleEvery) {
 		provider := r.Steps.Provider.Name()
-		asked, err := r.Wishes.RepeatReconciliations(ctx, provider)
+		asked, err := r.Wishes.RetryReconciliations(ctx, provider)
 		if asked > 0 {
 			w.cfg.Logger.InfoContext(ctx, "Days that could not be reconciled are tried again.", slog.String("provider", provider),
 				slog.Int("days", asked))

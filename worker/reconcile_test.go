@@ -39,7 +39,7 @@ func awayFromMidnight(t *testing.T) {
 // reconcileDay has a day reconciled, as the API does, and waits for the end.
 func (r *rig) reconcileDay(t *testing.T, day payout.Day) payout.Reconciliation {
 	t.Helper()
-	asked, err := r.store.RequestDay(t.Context(), "sandbox", day, "tester")
+	asked, err := r.store.RequestDailyReconciliation(t.Context(), "sandbox", day, "tester")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestReconcileEveryBreak(t *testing.T) {
 		t.Errorf("%+v", second)
 	}
 	for user, want := range map[string]payout.Status{"unbooked": payout.StatusPaid, "last~returned": payout.StatusReturned} {
-		if got, err := r.store.PaymentOf(t.Context(), claims[user]); err != nil || got.Status != want {
+		if got, err := r.store.PaymentRow(t.Context(), claims[user]); err != nil || got.Status != want {
 			t.Errorf("%s is %s after the repair, %v", user, got.Status, err)
 		}
 	}
@@ -354,7 +354,7 @@ func TestReconciliationsAreScheduled(t *testing.T) {
 func TestReconciliationSurvivesItsRun(t *testing.T) {
 	r := sharedRig(t)
 	day := today().Add(-3)
-	asked := must(r.store.RequestDay(t.Context(), "sandbox", day, "tester"))(t)
+	asked := must(r.store.RequestDailyReconciliation(t.Context(), "sandbox", day, "tester"))(t)
 	id := workflows.ReconcileID("sandbox", day)
 	wait.Until(t, "run", func() bool {
 		return r.temporal.TerminateWorkflow(t.Context(), id, "", "by hand") == nil || ended(t, r, asked.ID)

@@ -23,7 +23,8 @@ import (
 type RestoredBooks interface {
 	CompareBooks(ctx context.Context, known int64) (payout.MySQLState, error)
 	DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.MySQLState, error)
-	EndRestored(ctx context.Context, w payout.StaffWrite, found payout.MySQLState, known int64, provider string, report any) (payout.MySQLState, error)
+	EndRecovery(ctx context.Context, w payout.StaffWrite, found payout.MySQLState, known int64, provider string, report any) (
+		payout.MySQLState, error)
 	NoteUndecided(ctx context.Context, packetID, subject, detail string) error
 	activities.Clock
 }
@@ -37,14 +38,14 @@ type RestoredPackets interface {
 	RecoverShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
 	RecoverRejected(ctx context.Context, id string, f packet.Failure) error
 	RecoverRemainder(ctx context.Context, id string, amount money.Fen, reason packet.CloseReason) error
-	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
-	SharesLeft(ctx context.Context, packetID string, after, limit int) ([]payout.UnclaimedShare, error)
+	RecordedUsers(ctx context.Context, packetID string, users []string) (map[string]bool, error)
+	UnclaimedShares(ctx context.Context, packetID string, after, limit int) ([]payout.UnclaimedShare, error)
 	WatchedPackets
 }
 
 // RestoredPayments is the part of MySQL that gets payments back.
 type RestoredPayments interface {
-	KnownOrders(ctx context.Context, numbers []string) (map[string]payout.KnownOrder, error)
+	FindOrders(ctx context.Context, numbers []string) (map[string]payout.KnownOrder, error)
 	UnsettledPayments(ctx context.Context, packetID string) ([]payout.Payment, error)
 	RecoverAttempt(ctx context.Context, id string, no int, sentAt time.Time, limits payout.Limits,
 		encode func(payout.Instruction) ([]byte, error)) (put bool, err error)
@@ -213,7 +214,7 @@ func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 	r.report.Ended = true
 	audited := r.report
 	audited.Undecided = audited.Undecided[:min(len(audited.Undecided), auditedMost)] // all of them are breaks
-	books, err = r.Store.EndRestored(ctx, r.write("what happened since the backup was put back"), books, known, r.Provider.Name(), audited)
+	books, err = r.Store.EndRecovery(ctx, r.write("what happened since the backup was put back"), books, known, r.Provider.Name(), audited)
 	if r.report.Books = books; err != nil {
 		r.report.Ended = false
 		return r.report, err
@@ -345,7 +346,7 @@ func (r *Recover) unbooked(ctx context.Context, packetID string) ([]string, erro
 	of := r.lines[packetID]
 	var out []string
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(of)), recoverPage) {
-		known, err := r.Store.KnownOrders(ctx, some)
+		known, err := r.Store.FindOrders(ctx, some)
 		if err != nil {
 			return nil, err
 		}

@@ -64,7 +64,7 @@ func (r *Recover) twofold(ctx context.Context, id string) (bool, error) {
 func (r *Recover) eachLost(ctx context.Context, id string, do func(context.Context, []packet.Claim) error) error {
 	err := r.Pools.RemainingClaims(ctx, id, func(claims []packet.Claim) error {
 		for some := range slices.Chunk(claims, compareUsers) {
-			left, err := r.Store.Unrecorded(ctx, id, some)
+			left, err := r.Store.UnrecordedClaims(ctx, id, some)
 			if err == nil {
 				err = do(ctx, left)
 			}
@@ -77,7 +77,7 @@ func (r *Recover) eachLost(ctx context.Context, id string, do func(context.Conte
 	if err != nil {
 		return err
 	}
-	past, err := r.Starter.ClaimsOf(ctx, id, func(users []string) (map[string]bool, error) { return r.Store.Recorded(ctx, id, users) })
+	past, err := r.Starter.ClaimsOf(ctx, id, func(users []string) (map[string]bool, error) { return r.Store.RecordedUsers(ctx, id, users) })
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (r *Recover) book(ctx context.Context, c packet.Claim) error {
 // what is left of them is what would be refunded.
 func (r *Recover) shares(ctx context.Context, id string) error {
 	for after := -1; ; {
-		left, err := r.Store.SharesLeft(ctx, id, after, recoverPage)
+		left, err := r.Store.UnclaimedShares(ctx, id, after, recoverPage)
 		if err != nil || len(left) == 0 {
 			return err
 		}

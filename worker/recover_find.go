@@ -109,7 +109,7 @@ func (r *Recover) claimed(ctx context.Context, found map[string]bool) error {
 			if found[id] {
 				break
 			}
-			have, err := r.Store.Recorded(ctx, id, some)
+			have, err := r.Store.RecordedUsers(ctx, id, some)
 			if err != nil {
 				return err
 			}

@@ -146,7 +146,7 @@ func (r *Recover) lacks(ctx context.Context, ids []string) (bool, error) {
 		if ended(row) {
 			continue
 		}
-		if claims[id], err = r.Store.ClaimsRecorded(ctx, id); err != nil {
+		if claims[id], err = r.Store.CountClaimedShares(ctx, id); err != nil {
 			return false, err
 		}
 	}

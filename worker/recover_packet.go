@@ -188,7 +188,7 @@ func (r *Recover) cancelled(ctx context.Context, p payout.Payment) error {
 // outside looks for what left its trace in Temporal alone: a payment that its run
 // saw at its end, by a person's decision, and of which the provider knows nothing.
 func (r *Recover) outside(ctx context.Context, paymentID string) error {
-	p, err := r.Store.PaymentOf(ctx, paymentID)
+	p, err := r.Store.PaymentRow(ctx, paymentID)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ const recoverLooks = 4
 func (r *Recover) payment(ctx context.Context, id string) (payout.Payment, error) {
 	looked := map[int]int{}
 	for {
-		p, err := r.Store.PaymentOf(ctx, id)
+		p, err := r.Store.PaymentRow(ctx, id)
 		if err != nil {
 			return p, err
 		}
@@ -56,7 +56,7 @@ func (r *Recover) payment(ctx context.Context, id string) (payout.Payment, error
 		}
 		switch seen.Kind {
 		case payout.ObsNeverReceived, payout.ObsPending, payout.ObsNeedsRecipient:
-			return r.Store.PaymentOf(ctx, id)
+			return r.Store.PaymentRow(ctx, id)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestR10_SecondShare(t *testing.T) {
 		return did
 	})
 	id := payout.ID(payout.KindHonour, p.ID, 1)
-	promise, err := r.store.PaymentOf(ctx, id)
+	promise, err := r.store.PaymentRow(ctx, id)
 	if err != nil || promise.UserID != first.UserID || int64(promise.Amount) != amount || promise.Status != payout.StatusFailed ||
 		promise.Failure.Code != payout.FailureShareConflict {
 		t.Fatalf("%+v, %v", promise, err)
@@ -82,7 +82,7 @@ func TestR10_SecondShare(t *testing.T) {
 
 	r.twoPersons(t, id, payout.DecisionRequest{Kind: payout.DecisionRetry})
 	wait.Until(t, "the promise is kept beside the first share", func() bool {
-		kept, err := r.store.PaymentOf(ctx, id)
+		kept, err := r.store.PaymentRow(ctx, id)
 		return err == nil && kept.Status == payout.StatusAwaitingRecipient // his account has to confirm this one, too
 	})
 	for _, no := range []string{payout.OrderNo(id, 1), payout.OrderNo(payout.ID(payout.KindPayout, p.ID, 0), 1)} {

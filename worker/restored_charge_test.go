@@ -15,7 +15,7 @@ import (
 func (r *rig) providerHas(t *testing.T, charge string) {
 	t.Helper()
 	wait.Until(t, "the provider has the charge", func() bool {
-		c, err := r.store.PaymentOf(t.Context(), charge)
+		c, err := r.store.PaymentRow(t.Context(), charge)
 		return err == nil && c.Status == payout.StatusAwaitingRecipient
 	})
 }

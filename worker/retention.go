@@ -10,7 +10,7 @@ import (
 
 // RetentionBook is the part of MySQL that removes old rows.
 type RetentionBook interface {
-	TurnToRemove(ctx context.Context, table payout.RetainedTable, every time.Duration) (ok bool, err error)
+	TakeRetentionTurn(ctx context.Context, table payout.RetainedTable, every time.Duration) (ok bool, err error)
 	RemoveOld(ctx context.Context, table payout.RetainedTable, keep time.Duration, after payout.RetentionCursor) (removed int64,
 		next payout.RetentionCursor, more bool, err error)
 }
@@ -59,7 +59,7 @@ func (r *Retention) turn(ctx context.Context, table payout.RetainedTable) (remov
 	if !limited {
 		return 0, nil
 	}
-	mine, err := r.Book.TurnToRemove(ctx, table, retentionEvery)
+	mine, err := r.Book.TakeRetentionTurn(ctx, table, retentionEvery)
 	if err != nil || !mine {
 		return 0, err
 	}

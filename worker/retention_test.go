@@ -15,7 +15,7 @@ type oldRows struct {
 	kept  []time.Duration
 }
 
-func (o *oldRows) TurnToRemove(context.Context, payout.RetainedTable, time.Duration) (bool, error) {
+func (o *oldRows) TakeRetentionTurn(context.Context, payout.RetainedTable, time.Duration) (bool, error) {
 	o.turns++
 	return o.turns == 1, nil
 }

@@ -13,10 +13,10 @@ import (
 
 // ReturnBook is the part of MySQL that knows returned payments and the position of their search.
 type ReturnBook interface {
-	TurnToWatchReturns(ctx context.Context, by payout.Adapter, every time.Duration) (payout.ReturnWatch, bool, error)
-	KeepReturnWatch(ctx context.Context, was, now payout.ReturnWatch, next time.Duration) (ok bool, err error)
-	ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error)
-	AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error)
+	TakeReturnWatchTurn(ctx context.Context, by payout.Adapter, every time.Duration) (payout.ReturnWatch, bool, error)
+	AdvanceReturnWatch(ctx context.Context, was, now payout.ReturnWatch, next time.Duration) (ok bool, err error)
+	RecordedReturns(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error)
+	RequestReturnQuery(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error)
 	activities.Clock
 }
 
@@ -69,7 +69,7 @@ func (w *Worker) watchReturns(ctx context.Context) error {
 
 // turn reads from where the last turn ended, unless another worker is reading.
 func (r *returnWatcher) turn(ctx context.Context) error {
-	at, mine, err := r.book.TurnToWatchReturns(ctx, r.from.Adapter(), r.every)
+	at, mine, err := r.book.TakeReturnWatchTurn(ctx, r.from.Adapter(), r.every)
 	if err != nil || !mine {
 		return err
 	}
@@ -82,7 +82,7 @@ func (r *returnWatcher) turn(ctx context.Context) error {
 		if next.Until.IsZero() {
 			wait = returnsNever
 		}
-		kept, err := r.book.KeepReturnWatch(ctx, at, next, wait)
+		kept, err := r.book.AdvanceReturnWatch(ctx, at, next, wait)
 		if err != nil || !kept || !more { // not kept: another worker has begun
 			return err
 		}
@@ -148,7 +148,7 @@ func (r *returnWatcher) ask(ctx context.Context, lines []payout.StatementLine, n
 		}
 		back, numbers = append(back, line), append(numbers, line.OrderNo)
 	}
-	known, err := r.book.ReturnsKnown(ctx, numbers)
+	known, err := r.book.RecordedReturns(ctx, numbers)
 	if err != nil {
 		return fresh, err
 	}
@@ -156,7 +156,7 @@ func (r *returnWatcher) ask(ctx context.Context, lines []payout.StatementLine, n
 		if k, ours := known[line.OrderNo]; !ours || k.Booked || k.QueryRequested { // not ours: the reconciliation reports it
 			continue
 		}
-		did, err := r.book.AskReturned(ctx, line.OrderNo, payout.ReturnNotificationDelay)
+		did, err := r.book.RequestReturnQuery(ctx, line.OrderNo, payout.ReturnNotificationDelay)
 		switch {
 		case err != nil:
 			return fresh, err

@@ -151,7 +151,7 @@ func (r *rig) hear(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	if err := r.store.NoteNotification(req.Context(), r.provider.Adapter(), event, order, body.Bytes()); err != nil {
+	if err := r.store.RecordNotification(req.Context(), r.provider.Adapter(), event, order, body.Bytes()); err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
@@ -323,7 +323,7 @@ func (r *rig) throughGate(t testing.TB, what string, call func() error) {
 
 func (r *rig) payoutOf(t testing.TB, c packet.Claim) payout.Payment {
 	t.Helper()
-	p, err := r.store.PaymentOf(t.Context(), payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
+	p, err := r.store.PaymentRow(t.Context(), payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
 	if err != nil {
 		return payout.Payment{}
 	}

@@ -18,7 +18,7 @@ import (
 type WatchStore interface {
 	WatchedPackets
 	WatchedPayments
-	NoteRepair(ctx context.Context, kind, subject string) error
+	CountRepair(ctx context.Context, kind, subject string) error
 	Rewind(ctx context.Context, paymentID string) error
 	activities.Clock
 }
@@ -28,16 +28,16 @@ type WatchedPackets interface {
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
 	UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket, error)
 	UnfinishedPacket(ctx context.Context, id string) (packet.UnfinishedPacket, bool, error)
-	ClaimsRecorded(ctx context.Context, packetID string) (int, error)
-	PromisedUsers(ctx context.Context, packetID string) ([]string, error)
-	Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
+	CountClaimedShares(ctx context.Context, packetID string) (int, error)
+	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
+	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 	Undecided(ctx context.Context, packetID string) (bool, error)
 }
 
 // WatchedPayments reads payments for the watch.
 type WatchedPayments interface {
 	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor, limit int) ([]payout.OpenPayment, error)
-	PaymentOf(ctx context.Context, id string) (payout.Payment, error)
+	PaymentRow(ctx context.Context, id string) (payout.Payment, error)
 	ClaimBook
 }
 
@@ -205,7 +205,7 @@ func (w *Watch) repaired(ctx context.Context, kind Repair, subject string, attrs
 	w.repairs.Add(1)
 	attrs = append([]slog.Attr{slog.String("repair", string(kind)), slog.String("subject", subject)}, attrs...)
 	w.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "Watch repaired something.", attrs...)
-	if err := w.cfg.Store.NoteRepair(ctx, string(kind), subject); err != nil && ctx.Err() == nil {
+	if err := w.cfg.Store.CountRepair(ctx, string(kind), subject); err != nil && ctx.Err() == nil {
 		w.cfg.Logger.WarnContext(ctx, "Repair could not be counted.", slog.Any("error", err))
 	}
 }

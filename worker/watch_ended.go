@@ -78,7 +78,7 @@ func (w *Watch) endedRun(ctx context.Context, workflowID string) error {
 		if err != nil || !packet.ValidID(packetID) {
 			return nil //nolint:nilerr // not one of ours
 		}
-		p, err := w.cfg.Store.PaymentOf(ctx, payout.ID(numberedRuns[kind], packetID, n))
+		p, err := w.cfg.Store.PaymentRow(ctx, payout.ID(numberedRuns[kind], packetID, n))
 		if errors.Is(err, packet.ErrNotFound) {
 			return nil
 		}

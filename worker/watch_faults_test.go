@@ -54,7 +54,7 @@ func TestR11_WatchGoesOnBesideAFault(t *testing.T) {
 	if _, err := r.steps().Fund(t.Context(), p.ID); err != nil {
 		t.Fatal(err)
 	}
-	share := must(r.store.SharesLeft(t.Context(), p.ID, -1, 1))(t)[0]
+	share := must(r.store.UnclaimedShares(t.Context(), p.ID, -1, 1))(t)[0]
 	c := packet.Claim{PacketID: p.ID, UserID: "u", ShareIndex: share.Index, Amount: share.Amount,
 		ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
 	must(r.store.RecordClaim(t.Context(), c, r.provider.Name()))(t)

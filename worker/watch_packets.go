@@ -122,7 +122,7 @@ func (w *Watch) finish(ctx context.Context, u packet.UnfinishedPacket) error {
 	if !w.patience.try("packet/"+u.ID, time.Now()) {
 		return nil
 	}
-	refund, err := w.cfg.Store.PaymentOf(ctx, payout.ID(payout.KindRefund, u.ID, 0))
+	refund, err := w.cfg.Store.PaymentRow(ctx, payout.ID(payout.KindRefund, u.ID, 0))
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func endedRefund(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string))
 		t.Fatal(err)
 	}
 	wait.Until(t, "refund is being sent", func() bool {
-		refund, err := r.store.PaymentOf(t.Context(), payout.ID(payout.KindRefund, p.ID, 0))
+		refund, err := r.store.PaymentRow(t.Context(), payout.ID(payout.KindRefund, p.ID, 0))
 		return err == nil && refund.Status == payout.StatusSending
 	})
 	do(t, r, workflows.RefundID(p.ID, 0))

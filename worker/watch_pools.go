@@ -212,7 +212,7 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 	if l.settled.holds(id, view.ClaimedCount, now) {
 		return nil
 	}
-	recorded, err := w.cfg.Store.ClaimsRecorded(ctx, id)
+	recorded, err := w.cfg.Store.CountClaimedShares(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 			return err
 		}
 	}
-	promised, err := w.cfg.Store.PromisedUsers(ctx, id)
+	promised, err := w.cfg.Store.ShareConflictUsers(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 func (l *laneWatch) behind(ctx context.Context, id string) (bool, error) {
 	cfg := l.watch.cfg
 	// The books first: by the time the pool is asked it has all that they know.
-	recorded, err := cfg.Store.ClaimsRecorded(ctx, id)
+	recorded, err := cfg.Store.CountClaimedShares(ctx, id)
 	if err != nil {
 		return false, err
 	}
@@ -348,7 +348,7 @@ func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolV
 		})
 		n.missing += all - len(some) // as far as was looked
 		for part := range slices.Chunk(some, compareUsers) {
-			unrecorded, err := w.cfg.Store.Unrecorded(ctx, id, part)
+			unrecorded, err := w.cfg.Store.UnrecordedClaims(ctx, id, part)
 			if err != nil {
 				return err
 			}

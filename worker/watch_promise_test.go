@@ -26,7 +26,7 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	first := r.grab(t, p.ID, "first").Claim
 	r.awaitPayout(t, first, payout.StatusPaid)
 	told := packet.Claim{PacketID: p.ID, UserID: "told", ShareIndex: first.ShareIndex, Amount: first.Amount, ClaimedAt: time.Now().UTC()}
-	if _, err := r.store.NoteShareConflict(ctx, told, r.provider.Name(), "claimed by another"); err != nil {
+	if _, err := r.store.RecordShareConflict(ctx, told, r.provider.Name(), "claimed by another"); err != nil {
 		t.Fatal(err)
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
@@ -59,7 +59,7 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	}
 	_, r.stop = r.startWorker(t)
 	r.awaitPayout(t, twice, payout.StatusPaid)
-	if n := len(must(r.store.PromisedUsers(ctx, p.ID))(t)); n != 2 {
+	if n := len(must(r.store.ShareConflictUsers(ctx, p.ID))(t)); n != 2 {
 		t.Errorf("%d promises, want two", n)
 	}
 	if _, open := r.pool.Gate(p.ID); !open {
@@ -78,7 +78,7 @@ func TestR9_ForgottenPromise(t *testing.T) {
 	r.awaitPayout(t, first, payout.StatusPaid)
 	told := first
 	told.UserID = "told"
-	if _, err := r.store.NoteShareConflict(t.Context(), told, r.provider.Name(), "claimed by another"); err != nil {
+	if _, err := r.store.RecordShareConflict(t.Context(), told, r.provider.Name(), "claimed by another"); err != nil {
 		t.Fatal(err)
 	}
 	r.watchFast(t)

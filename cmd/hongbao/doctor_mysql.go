@@ -154,7 +154,7 @@ func (d *doctor) account(ctx context.Context, db *store.Store) {
 	if !d.has("provider account", "provider-account") {
 		return
 	}
-	kept, err := db.KeptAdapter(ctx)
+	kept, err := db.SavedAdapter(ctx)
 	acts := payout.Adapter{Provider: providerName, Account: d.config.text("provider-account")}
 	switch {
 	case err != nil:

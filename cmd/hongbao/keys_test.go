@@ -47,7 +47,7 @@ func (o office) must(args ...string) (stdout string) {
 func (o office) inUse() (apps []access.App, keys []access.Key) {
 	o.t.Helper()
 	err := withStore(o.t.Context(), o.dsn, func(db *store.Store) (err error) {
-		apps, keys, err = db.Access(o.t.Context())
+		apps, keys, err = db.AppsAndKeys(o.t.Context())
 		return err
 	})
 	if err != nil {

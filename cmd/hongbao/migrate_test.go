@@ -204,7 +204,7 @@ func TestOtherBuild(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	keys := redis.NewClient(&redis.Options{Addr: r.redis})
 	defer func() { _ = keys.Close() }()
-	if err := r.db.KeepAdapter(t.Context(), payout.Adapter{Provider: providerName, Account: provider.SandboxAccount}); err != nil {
+	if err := r.db.SaveAdapter(t.Context(), payout.Adapter{Provider: providerName, Account: provider.SandboxAccount}); err != nil {
 		t.Fatal(err) // as the first start does
 	}
 	exec := func(statement string) {

@@ -63,7 +63,7 @@ func TestR13_RecoverCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	if _, err := db.BeatBooks(t.Context(), 0); err != nil {
+	if _, err := db.AdvanceBooks(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.CompareBooks(t.Context(), 9); err != nil { // as if Redis had kept it

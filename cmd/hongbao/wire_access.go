@@ -51,7 +51,7 @@ func createApp(ctx context.Context, cfg appsConfig, out io.Writer) error {
 
 func listApps(ctx context.Context, dsn Secret, out io.Writer) error {
 	return withStore(ctx, dsn, func(db *store.Store) error {
-		apps, keys, err := db.Access(ctx)
+		apps, keys, err := db.AppsAndKeys(ctx)
 		if err != nil {
 			return fmt.Errorf("list apps: %w", err)
 		}

@@ -44,7 +44,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 	}
 	defer pay.Close()
 	starting.Awaits("mysql")
-	db, err := openActing(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true}, pay.Adapter(), logger)
+	db, err := openActing(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), RequireComparison: true}, pay.Adapter(), logger)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func openActing(ctx context.Context, cfg store.Config, acts payout.Adapter, logg
 	}
 	within, cancel := context.WithTimeout(ctx, migrationsPatience)
 	defer cancel()
-	switch err := db.KeepAdapter(within, acts); {
+	switch err := db.SaveAdapter(within, acts); {
 	case errors.Is(err, payout.ErrWrongProvider):
 		_ = db.Close()
 		return nil, &usageError{fmt.Errorf("HONGBAO_PROVIDER_ACCOUNT (--provider-account): %w; every open payment would be made once more "+

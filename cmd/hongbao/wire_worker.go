@@ -53,7 +53,8 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		return err
 	}
 	defer pay.Close()
-	db, err := openActing(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true, Lanes: cfg.Redis.Lanes}, pay.Adapter(), logger)
+	db, err := openActing(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), RequireComparison: true, Lanes: cfg.Redis.Lanes}, pay.Adapter(),
+		logger)
 	if err != nil {
 		return err
 	}

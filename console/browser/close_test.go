@@ -22,7 +22,7 @@ func (h *house) tieToday(day payout.Day, foreign string) (later *store.Store, of
 	h.must(err)
 	h.t.Cleanup(func() { _ = later.Close() })
 	ctx := h.t.Context()
-	asked, err := later.RequestDay(ctx, "sandbox", day, "tester")
+	asked, err := later.RequestDailyReconciliation(ctx, "sandbox", day, "tester")
 	h.must(err)
 	_, end := day.Span(time.UTC)
 	r, err := later.BeginReconciliation(ctx, asked.ID, end)
@@ -46,7 +46,7 @@ func (h *house) closeDays(s *store.Store) {
 	ctx := context.WithoutCancel(h.t.Context())
 	for more := true; more; {
 		var err error
-		more, err = s.MarkLedger(ctx, time.UTC)
+		more, err = s.SaveLedgerSums(ctx, time.UTC)
 		h.must(err)
 	}
 	_, err := s.MatchDays(ctx, "sandbox", time.UTC)

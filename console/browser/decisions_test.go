@@ -153,7 +153,7 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	h.must(h.Store.NoteUndecided(ctx, packet, payout.OrderNo(undecided, 2), "d"))
 	refund := payout.ID(payout.KindRefund, gone, 1)
 	h.must(h.Store.NoteUndecided(ctx, gone, payout.OrderNo(refund, 1), "d"))
-	_, err = h.Store.EndRestored(ctx, w, books, 0, "sandbox", nil)
+	_, err = h.Store.EndRecovery(ctx, w, books, 0, "sandbox", nil)
 	h.must(err)
 	_, err = db.ExecContext(ctx, "UPDATE breaks SET resolved_at = last_seen, resolved_by = 'op', reason = 'looked at' WHERE packet_id = ?",
 		gone)

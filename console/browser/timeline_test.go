@@ -32,7 +32,7 @@ func (h *house) likelyRuns(ctx context.Context, workflowID string) (payout.Workf
 		_, _ = fmt.Sscan(who, &n)
 		id = payout.ID(payout.KindRefund, packetID, n)
 	}
-	p, err := h.Store.PaymentOf(ctx, id)
+	p, err := h.Store.PaymentRow(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return payout.WorkflowRuns{}, nil
 	}
@@ -58,7 +58,7 @@ func TestOneTimeline(t *testing.T) {
 	bad := h.grab(id, "bob~frozen", "Bob")
 	d, err := h.Store.Payment(t.Context(), bad)
 	h.must(err)
-	h.must(h.Store.NoteNotification(t.Context(), h.Provider.Adapter(), "evt-<b>1</b>", d.OrderNo, []byte("{}")))
+	h.must(h.Store.RecordNotification(t.Context(), h.Provider.Adapter(), "evt-<b>1</b>", d.OrderNo, []byte("{}")))
 	h.runs = func(context.Context, string) (payout.WorkflowRuns, error) {
 		at := d.CreatedAt
 		return payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{{ID: "run-1", Status: "failed", StartedAt: at, ClosedAt: at.Add(time.Second)},

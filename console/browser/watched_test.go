@@ -54,7 +54,7 @@ func TestWatchedPayout(t *testing.T) {
 
 	// The facts change, the status does not: what can be decided is left alone.
 	b.do(chromedp.Focus(chromedp.CSS("#to-temporal")))
-	h.must(h.Store.NoteNotification(ctx, h.Provider.Adapter(), "evt-1", order.OrderNo, []byte("{}")))
+	h.must(h.Store.RecordNotification(ctx, h.Provider.Adapter(), "evt-1", order.OrderNo, []byte("{}")))
 	wait.Until(h.t, "the facts are put in anew", func() bool { return !eval[bool](b, `window.facts.isConnected`) })
 	b.has(".timeline", "evt-1")
 	if at := eval[string](b, "document.activeElement.id"); at != "to-temporal" {

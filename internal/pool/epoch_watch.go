@@ -34,10 +34,10 @@ type Epochs interface {
 	AddPoolLanes(ctx context.Context, lanes []packet.LaneRow) error
 	OpenNewPoolLanes(ctx context.Context, lanes []int) error
 	ShutPoolLane(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) (bool, error)
-	NoteSeen(ctx context.Context, seen []packet.LanePosition) error
-	// LaneAhead is told of a lane that Redis has in a later epoch than the books said
+	RaiseSeenSeqs(ctx context.Context, seen []packet.LanePosition) error
+	// CompareLaneEpoch is told of a lane that Redis has in a later epoch than the books said
 	// before: these were restored, if they still say so.
-	LaneAhead(ctx context.Context, lane int, epoch int64) (older bool, err error)
+	CompareLaneEpoch(ctx context.Context, lane int, epoch int64) (older bool, err error)
 }
 
 // keeper keeps the gates of this process: it lets the process into lanes whose epoch is
@@ -173,7 +173,7 @@ func (k *keeper) prove(ctx context.Context, sights []sight) {
 func (k *keeper) tellAhead(ctx context.Context, lane int, s sight) bool {
 	ctx, cancel := context.WithTimeout(ctx, booksTimeout)
 	defer cancel()
-	older, err := k.books.LaneAhead(ctx, lane, s.found.Number)
+	older, err := k.books.CompareLaneEpoch(ctx, lane, s.found.Number)
 	if err != nil {
 		k.tell(ctx, "The books do not hear that a lane is ahead of them.", err)
 		return false
@@ -272,7 +272,7 @@ func (k *keeper) shut(ctx context.Context, lane int, s sight, reason packet.Lane
 	if s.known {
 		ctx, cancel := context.WithTimeout(ctx, booksTimeout)
 		defer cancel()
-		shut, err := false, k.books.NoteSeen(ctx, []packet.LanePosition{s.seen(lane)})
+		shut, err := false, k.books.RaiseSeenSeqs(ctx, []packet.LanePosition{s.seen(lane)})
 		if err == nil {
 			shut, err = k.books.ShutPoolLane(ctx, lane, s.epoch(), reason)
 		}
@@ -343,7 +343,7 @@ func (k *keeper) note(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, booksTimeout)
 	defer cancel()
-	if err := k.books.NoteSeen(ctx, news); err != nil {
+	if err := k.books.RaiseSeenSeqs(ctx, news); err != nil {
 		k.tell(ctx, "The books do not hear how far the lanes have come.", err)
 		return
 	}

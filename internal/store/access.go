@@ -10,7 +10,7 @@ import (
 )
 
 // Access reads every app and every key that works, those that will end too.
-func (s *Store) Access(ctx context.Context) ([]access.App, []access.Key, error) {
+func (s *Store) AppsAndKeys(ctx context.Context) ([]access.App, []access.Key, error) {
 	var apps []struct {
 		ID, Name string
 		IDSalt   []byte

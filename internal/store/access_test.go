@@ -15,7 +15,7 @@ func TestCreateApp(t *testing.T) {
 	must(t, s.CreateApp(t.Context(), app))
 	wantErr(t, s.CreateApp(t.Context(), access.App{ID: "mall", Name: "other", Salt: []byte("other")}), ErrConflict)
 	must(t, s.CreateApp(t.Context(), access.App{ID: "Mall", Name: "m", Salt: []byte("m")})) // R8: another id
-	apps, _, err := s.Access(t.Context())
+	apps, _, err := s.AppsAndKeys(t.Context())
 	must(t, err)
 	if len(apps) != 2 || !reflect.DeepEqual(apps[0], app) && !reflect.DeepEqual(apps[1], app) {
 		t.Errorf("apps %+v", apps)
@@ -68,7 +68,7 @@ func TestKeyLife(t *testing.T) {
 	if len(list) != 2 || !reflect.DeepEqual(list[0], again) || !reflect.DeepEqual(list[1].Key, staff) {
 		t.Errorf("list %+v", list)
 	}
-	if _, keys, err := s.Access(ctx); err != nil || len(keys) != 1 || !reflect.DeepEqual(keys[0], staff) {
+	if _, keys, err := s.AppsAndKeys(ctx); err != nil || len(keys) != 1 || !reflect.DeepEqual(keys[0], staff) {
 		t.Errorf("in use: %+v, %v", keys, err)
 	}
 }

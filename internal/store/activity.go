@@ -18,20 +18,20 @@ const (
 	// activityStep is the resolution of what is remembered: of the postings of the
 	// last minute and some seconds alone each call counts all.
 	activityStep = 10 * time.Second
-	// activityPatience is how long one call counts what nobody has counted yet; the
+	// activityTimeLimit is how long one call counts what nobody has counted yet; the
 	// next call goes on from there.
-	activityPatience = time.Second
+	activityTimeLimit = time.Second
 )
 
 // minuteSums remembers what was booked in the minutes of the last hour, up to a
 // moment that is settled.
 type minuteSums struct {
-	mu     sync.Mutex
-	of     time.Time // when the books that they are of were restored last
-	upTo   time.Time // exclusive
-	booked map[int64]payout.ActivityMinute
-	// patience 0 means activityPatience.
-	patience time.Duration
+	mu         sync.Mutex
+	restoredAt time.Time // when the books that they are of were restored last
+	upTo       time.Time // exclusive
+	booked     map[int64]payout.ActivityMinute
+	// timeLimit 0 means activityTimeLimit.
+	timeLimit time.Duration
 }
 
 // Activity counts what was booked in each of the last payout.ActivitySpan minutes,
@@ -50,14 +50,14 @@ func (s *Store) Activity(ctx context.Context) ([]payout.ActivityMinute, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !books.RestoredAt.Equal(m.of) { // what is remembered may be gone
-		m.of, m.booked = books.RestoredAt, nil
+	if !books.RestoredAt.Equal(m.restoredAt) { // what is remembered may be gone
+		m.restoredAt, m.booked = books.RestoredAt, nil
 	}
 	last := now.Truncate(time.Minute)
 	first := last.Add(-(payout.ActivitySpan - 1) * time.Minute)
-	m.from(first, now)
+	m.dropBefore(first, now)
 	settled := now.Add(-activitySettled).Truncate(activityStep)
-	patience, cancel := context.WithTimeout(ctx, cmp.Or(m.patience, activityPatience))
+	patience, cancel := context.WithTimeout(ctx, cmp.Or(m.timeLimit, activityTimeLimit))
 	defer cancel()
 	for m.upTo.Before(settled) && patience.Err() == nil {
 		to := m.upTo.Truncate(time.Minute).Add(time.Minute)
@@ -78,16 +78,16 @@ func (s *Store) Activity(ctx context.Context) ([]payout.ActivityMinute, error) {
 	}
 	out := make([]payout.ActivityMinute, 0, payout.ActivitySpan)
 	for at := first; !at.After(last); at = at.Add(time.Minute) {
-		one := add(m.booked[at.Unix()], fresh[at.Unix()])
+		one := addMinutes(m.booked[at.Unix()], fresh[at.Unix()])
 		one.At, one.Counted = at, whole || !at.Add(time.Minute).After(m.upTo)
 		out = append(out, one)
 	}
 	return out, nil
 }
 
-// from forgets what was before the first minute. A clock that went back, or far
+// dropBefore forgets what was before the first minute. A clock that went back, or far
 // ahead, begins anew.
-func (m *minuteSums) from(first, now time.Time) {
+func (m *minuteSums) dropBefore(first, now time.Time) {
 	if m.booked == nil || m.upTo.Before(first) || m.upTo.After(now) {
 		m.upTo, m.booked = first, map[int64]payout.ActivityMinute{}
 	}
@@ -121,13 +121,13 @@ func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[i
 		} else {
 			one.Paid = sum
 		}
-		into[at] = add(into[at], one)
+		into[at] = addMinutes(into[at], one)
 	}
 	return nil
 }
 
-// add adds up what was booked in two parts of a minute.
-func add(a, b payout.ActivityMinute) payout.ActivityMinute {
+// addMinutes adds up what was booked in two parts of a minute.
+func addMinutes(a, b payout.ActivityMinute) payout.ActivityMinute {
 	a.Grabs, a.Paid = a.Grabs.Plus(b.Grabs), a.Paid.Plus(b.Paid)
 	return a
 }

@@ -6,8 +6,8 @@ import (
 	"hongbao/internal/money"
 )
 
-// TestActivityOfLargest: minutes in which more was booked than 64 bits hold say so.
-func TestActivityOfLargest(t *testing.T) {
+// TestActivityAbove64Bits: minutes in which more was booked than 64 bits hold say so.
+func TestActivityAbove64Bits(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	tamper(t, s.sql, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)

@@ -19,7 +19,7 @@ import (
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
-	s.minutes.patience = time.Minute
+	s.minutes.timeLimit = time.Minute
 	c.mu.Lock()
 	c.at = time.Date(2026, 2, 17, 12, 0, 30, 0, time.UTC)
 	c.mu.Unlock()
@@ -86,13 +86,13 @@ func TestActivityInTurns(t *testing.T) {
 	s, _ := newStore(t)
 	p := funded(t, s, 1000, 4)
 	claim(t, s, p, 0, "a")
-	s.minutes.patience = -time.Second
+	s.minutes.timeLimit = -time.Second
 	minutes, err := s.Activity(t.Context())
 	must(t, err)
 	if slices.ContainsFunc(minutes, func(m payout.ActivityMinute) bool { return m.Counted || m.Grabs.Count > 0 }) {
 		t.Errorf("told before it was counted: %+v", minutes)
 	}
-	s.minutes.patience = time.Minute
+	s.minutes.timeLimit = time.Minute
 	minutes, err = s.Activity(t.Context())
 	must(t, err)
 	if slices.ContainsFunc(minutes, func(m payout.ActivityMinute) bool { return !m.Counted }) || minutes[59].Grabs.Count+minutes[58].Grabs.Count != 1 {
@@ -105,7 +105,7 @@ func TestActivityInTurns(t *testing.T) {
 func TestActivityReadsItsRange(t *testing.T) {
 	t.Parallel()
 	s, c, raw := newStoreAt(t, stacktest.MariaDB(t))
-	s.minutes.patience = time.Minute
+	s.minutes.timeLimit = time.Minute
 	p := funded(t, s, 1000, 4)
 	for i := range 4 {
 		claim(t, s, p, i, fmt.Sprint("u", i))
@@ -138,10 +138,10 @@ func TestR13_ActivityOfRestoredBooks(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	older, _ := newStore(t)
-	s.minutes.patience = time.Minute
+	s.minutes.timeLimit = time.Minute
 	p := funded(t, s, 1000, 4)
 	claim(t, s, p, 0, "u")
-	_, err := s.BeatBooks(t.Context(), 0)
+	_, err := s.AdvanceBooks(t.Context(), 0)
 	must(t, err)
 	booked := func() (n int64) {
 		minutes, err := s.Activity(t.Context())

@@ -20,13 +20,13 @@ func (tx tx) actor(w payout.StaffWrite) error {
 	if err := tx.Raw(selectKeys+" WHERE id = ? LOCK IN SHARE MODE", w.KeyID).Scan(&rows).Error; err != nil {
 		return err
 	}
-	if len(rows) == 0 || !tx.writes(rows[0].record(), w) {
+	if len(rows) == 0 || !tx.authorizes(rows[0].record(), w) {
 		return fmt.Errorf("key %s: %w", w.KeyID, access.ErrActorKeyEnded)
 	}
 	return nil
 }
 
-// writes reports whether a key works and is that of a write.
-func (tx tx) writes(k access.KeyRecord, w payout.StaffWrite) bool {
+// authorizes reports whether a key works and is that of a write.
+func (tx tx) authorizes(k access.KeyRecord, w payout.StaffWrite) bool {
 	return k.ID == w.KeyID && k.Status(tx.now) == access.KeyActive && string(k.Role) == w.Role && k.Owner == w.Owner && k.Role.Staff()
 }

@@ -89,7 +89,7 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 			takes = takes || in == reflect.TypeFor[payout.StaffWrite]()
 		}
 		ends := m.Name == "EndBulk" || m.Name == "EndRecall"
-		byCommand := m.Name == "DeclareRestored" || m.Name == "EndRestored" // of the machine's operator, who has no key
+		byCommand := m.Name == "DeclareRestored" || m.Name == "EndRecovery" // of the machine's operator, who has no key
 		if _, tested := ways[m.Name]; takes && !tested && !ends && !byCommand {
 			t.Errorf("%s is not tested", m.Name)
 		}
@@ -106,7 +106,7 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 					Reason: "r"})
 				if what == "replayed" {
 					must(t, s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-						return tx.remember(w, payout.StaffAnswer{Status: 200, Body: body})
+						return tx.storeAnswer(w, payout.StaffAnswer{Status: 200, Body: body})
 					}))
 				}
 				end(&w)

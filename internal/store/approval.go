@@ -110,7 +110,7 @@ func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 	p := row.payment()
 	if d.Status != payout.DecisionWaiting {
 		if d.Status == payout.DecisionExpired {
-			if err := tx.noneWaiting(p.ID); err != nil {
+			if err := tx.checkNoneWaiting(p.ID); err != nil {
 				return p, err
 			}
 		}
@@ -192,7 +192,7 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 	if err := q.Order("created_at DESC, approval_id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
-	about, err := s.listedBy(ctx, rows)
+	about, err := s.paymentsOfDecisions(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -267,8 +267,8 @@ func (s *Store) attemptsOfWaiting(ctx context.Context, decisions []decisionRow) 
 	return out, classify(err)
 }
 
-// listedBy reads the payments that decisions are about, by id, as lists show them.
-func (s *Store) listedBy(ctx context.Context, decisions []decisionRow) (map[string]payout.Row, error) {
+// paymentsOfDecisions reads the payments that decisions are about, by id, as lists show them.
+func (s *Store) paymentsOfDecisions(ctx context.Context, decisions []decisionRow) (map[string]payout.Row, error) {
 	out := make(map[string]payout.Row, len(decisions))
 	if len(decisions) == 0 {
 		return out, nil

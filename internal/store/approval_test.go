@@ -122,7 +122,7 @@ func TestR5_Cancel(t *testing.T) {
 		amount || amount == 0 {
 		t.Errorf("before %v, after %v", before.ByAccount, after.ByAccount)
 	}
-	refund, err := s.PaymentOf(ctx, payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1))
+	refund, err := s.PaymentRow(ctx, payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1))
 	must(t, err)
 	if refund.Amount != amount || refund.Status != payout.StatusPending || refund.Account == "" || refund.Account != refund.UserID {
 		t.Errorf("%+v", refund)
@@ -439,10 +439,10 @@ func TestPreviewDecision(t *testing.T) {
 	}
 }
 
-// TestExpiredDecisionsWaitForNobody: one that nobody answers in time is counted
+// TestExpiredDecisionsAreNotCounted: one that nobody answers in time is counted
 // neither by the overview nor by the figures, although its row stays as it is
 // until somebody decides about the payment again.
-func TestExpiredDecisionsWaitForNobody(t *testing.T) {
+func TestExpiredDecisionsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	id := owing(t, s)

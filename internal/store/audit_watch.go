@@ -13,35 +13,35 @@ import (
 const (
 	// auditStep is how many entries of the audit one statement reads.
 	auditStep = 1000
-	// auditPatience is how long one call checks entries; the next one goes on from there.
-	auditPatience = time.Second
-	// auditAgain is how long what was checked is believed: then the walk begins anew,
+	// auditTimeLimit is how long one call checks entries; the next one goes on from there.
+	auditTimeLimit = time.Second
+	// auditRestartAfter is how long what was checked is believed: then the walk begins anew,
 	// because an entry may have been changed behind its back.
-	auditAgain = time.Hour
+	auditRestartAfter = time.Hour
 )
 
 // auditWalk is how far the chain of the audit was checked.
 type auditWalk struct {
-	mu      sync.Mutex
-	of      time.Time // when the books that it is of were restored last
-	began   time.Time
-	chain   payout.AuditChain
-	checked int64 // number of the last entry
-	ended   bool  // it came to the end, or to a bad entry
+	mu         sync.Mutex
+	restoredAt time.Time // when the books that it is of were restored last
+	began      time.Time
+	chain      payout.AuditChain
+	checked    int64 // number of the last entry
+	ended      bool  // it came to the end, or to a bad entry
 }
 
-// AuditWatched checks the chain of the audit in turns: each call goes on where the
+// WatchAudit checks the chain of the audit in turns: each call goes on where the
 // last one ended, for about a second, and tells how far it has come; once an hour
 // all is checked anew. VerifyAudit checks all at once. Errors: ErrUnavailable.
-func (s *Store) AuditWatched(ctx context.Context) (payout.AuditWatch, error) {
+func (s *Store) WatchAudit(ctx context.Context) (payout.AuditWatch, error) {
 	w := &s.auditWalk
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out, err := w.on(ctx, s)
+	out, err := w.advance(ctx, s)
 	return out, classify(err)
 }
 
-func (w *auditWalk) on(ctx context.Context, s *Store) (out payout.AuditWatch, err error) {
+func (w *auditWalk) advance(ctx context.Context, s *Store) (out payout.AuditWatch, err error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return out, err
@@ -56,13 +56,13 @@ func (w *auditWalk) on(ctx context.Context, s *Store) (out payout.AuditWatch, er
 	if err != nil {
 		return out, err
 	}
-	if !books.RestoredAt.Equal(w.of) { // what was checked may be gone, and other entries in its place
-		w.of, w.began = books.RestoredAt, time.Time{}
+	if !books.RestoredAt.Equal(w.restoredAt) { // what was checked may be gone, and other entries in its place
+		w.restoredAt, w.began = books.RestoredAt, time.Time{}
 	}
-	if w.began.IsZero() || w.checked > out.Head.Seq || w.ended && now.Sub(w.began) > auditAgain || now.Before(w.began) {
+	if w.began.IsZero() || w.checked > out.Head.Seq || w.ended && now.Sub(w.began) > auditRestartAfter || now.Before(w.began) {
 		w.began, w.chain, w.checked = now, payout.AuditChain{}, 0
 	}
-	patience, cancel := context.WithTimeout(ctx, auditPatience)
+	patience, cancel := context.WithTimeout(ctx, auditTimeLimit)
 	defer cancel()
 	w.ended = w.checked == out.Head.Seq
 	for !w.ended && patience.Err() == nil {

@@ -6,14 +6,14 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestAuditWatched: what is appended is checked in turn, from where the last call
+// TestWatchAudit: what is appended is checked in turn, from where the last call
 // ended, and what was changed is found as soon as it is come to.
-func TestAuditWatched(t *testing.T) {
+func TestWatchAudit(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	watch := func() payout.AuditWatch {
 		t.Helper()
-		w, err := s.AuditWatched(t.Context())
+		w, err := s.WatchAudit(t.Context())
 		must(t, err)
 		return w
 	}
@@ -35,7 +35,7 @@ func TestAuditWatched(t *testing.T) {
 	if w := watch(); w.FirstBad == nil || *w.FirstBad != 15 || w.Checked != 14 {
 		t.Errorf("behind what was checked: %+v", w)
 	}
-	c.pass(2 * auditAgain)
+	c.pass(2 * auditRestartAfter)
 	if w := watch(); w.FirstBad == nil || *w.FirstBad != 5 {
 		t.Errorf("anew: %+v", w)
 	}
@@ -49,9 +49,9 @@ func TestR13_AuditOfRestoredBooks(t *testing.T) {
 	older, _ := newStore(t)
 	appended(t, s, 12)
 	appended(t, older, 10)
-	_, err := s.BeatBooks(t.Context(), 0)
+	_, err := s.AdvanceBooks(t.Context(), 0)
 	must(t, err)
-	if w, err := s.AuditWatched(t.Context()); err != nil || w.FirstBad != nil || w.Checked != 12 {
+	if w, err := s.WatchAudit(t.Context()); err != nil || w.FirstBad != nil || w.Checked != 12 {
 		t.Fatalf("%+v, %v", w, err)
 	}
 	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
@@ -61,20 +61,20 @@ func TestR13_AuditOfRestoredBooks(t *testing.T) {
 		t.Fatalf("%+v", b)
 	}
 	appended(t, s, 5)
-	if w, err := s.AuditWatched(t.Context()); err != nil || w.FirstBad != nil || w.Checked != 15 {
+	if w, err := s.WatchAudit(t.Context()); err != nil || w.FirstBad != nil || w.Checked != 15 {
 		t.Errorf("%+v, %v", w, err)
 	}
 }
 
-// TestAuditWatchedEnd: entries that were cut off are missed.
-func TestAuditWatchedEnd(t *testing.T) {
+// TestWatchAuditEnd: entries that were cut off are missed.
+func TestWatchAuditEnd(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	appended(t, s, 3)
 	unguarded(t, s)
 	_, err := s.sql.ExecContext(t.Context(), "DELETE FROM audit WHERE seq = 3")
 	must(t, err)
-	w, err := s.AuditWatched(t.Context())
+	w, err := s.WatchAudit(t.Context())
 	must(t, err)
 	if w.FirstBad == nil || *w.FirstBad != 3 || w.Checked != 2 {
 		t.Errorf("%+v", w)

@@ -12,16 +12,16 @@ import (
 	"hongbao/internal/payout"
 )
 
-// sight is what this process knows of the number of the books (rule R13).
-type sight struct {
+// highestNumber is what this process knows of the number of the books (rule R13).
+type highestNumber struct {
 	// number is the highest it has seen, here or in Redis. Books below it are
 	// older than what this process has lived through, whoever noticed already.
 	number atomic.Int64
-	// awaited: nothing was compared yet, so nothing that needs it is done.
-	awaited atomic.Bool
+	// uncompared: nothing was compared yet, so nothing that needs it is done.
+	uncompared atomic.Bool
 }
 
-func (s *sight) raise(n int64) {
+func (s *highestNumber) raise(n int64) {
 	for {
 		have := s.number.Load()
 		if n <= have || s.number.CompareAndSwap(have, n) {
@@ -85,7 +85,7 @@ func (s *Store) Books(ctx context.Context) (payout.MySQLState, error) {
 // ErrUnavailable.
 func (s *Store) BooksBelieved(ctx context.Context) error {
 	// What time it is decides nothing here.
-	return classify(tx{DB: s.read(ctx), sight: s.sight}.believed(""))
+	return classify(tx{DB: s.read(ctx), highest: s.highest}.believed(""))
 }
 
 // CompareBooks compares the number of the books with known, the number that Redis
@@ -93,19 +93,19 @@ func (s *Store) BooksBelieved(ctx context.Context) error {
 // are older are restored from its commit on, for every process. Errors:
 // ErrUnavailable.
 func (s *Store) CompareBooks(ctx context.Context, known int64) (payout.MySQLState, error) {
-	return s.judgeBooks(ctx, known, false)
+	return s.compareBooks(ctx, known, false)
 }
 
-// BeatBooks does what CompareBooks does, and lets the number of normal books rise
+// AdvanceBooks does what CompareBooks does, and lets the number of normal books rise
 // by one.
-func (s *Store) BeatBooks(ctx context.Context, known int64) (payout.MySQLState, error) {
-	return s.judgeBooks(ctx, known, true)
+func (s *Store) AdvanceBooks(ctx context.Context, known int64) (payout.MySQLState, error) {
+	return s.compareBooks(ctx, known, true)
 }
 
-func (s *Store) judgeBooks(ctx context.Context, known int64, rise bool) (payout.MySQLState, error) {
+func (s *Store) compareBooks(ctx context.Context, known int64, rise bool) (payout.MySQLState, error) {
 	var out payout.MySQLState
 	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		seen := max(known, s.sight.number.Load()) // before the row is read: the row was at least this
+		seen := max(known, s.highest.number.Load()) // before the row is read: the row was at least this
 		before, err := tx.lockBooks()
 		if err != nil {
 			return err
@@ -125,24 +125,24 @@ func (s *Store) judgeBooks(ctx context.Context, known int64, rise bool) (payout.
 	if err != nil {
 		return out, err
 	}
-	s.sight.raise(max(known, out.Heartbeat))
-	s.sight.awaited.Store(false)
+	s.highest.raise(max(known, out.Heartbeat))
+	s.highest.uncompared.Store(false)
 	return out, nil
 }
 
-// judgeRow judges a row that was read, with seen as the process knew it before.
-func (tx tx) judgeRow(row booksRow, seen int64) (payout.MySQLState, error) {
-	if tx.sight != nil && tx.sight.awaited.Load() {
+// compareRow judges a row that was read, with seen as the process knew it before.
+func (tx tx) compareRow(row booksRow, seen int64) (payout.MySQLState, error) {
+	if tx.highest != nil && tx.highest.uncompared.Load() {
 		return payout.MySQLState{}, fmt.Errorf("%w: the books were not compared with Redis yet", ErrUnavailable)
 	}
 	return row.books().CheckRestored(seen, false, tx.now), nil
 }
 
 func (tx tx) seen() int64 {
-	if tx.sight == nil {
+	if tx.highest == nil {
 		return 0
 	}
-	return tx.sight.number.Load()
+	return tx.highest.number.Load()
 }
 
 // believed refuses what must not be done on books that are older than reality, or
@@ -173,7 +173,7 @@ func (tx tx) normalBooks() (booksRow, error) {
 	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
 		return row, err
 	}
-	b, err := tx.judgeRow(row, seen)
+	b, err := tx.compareRow(row, seen)
 	if err == nil && b.State != payout.MySQLNormal {
 		err = fmt.Errorf("books at %d, %d is known: %w", b.Heartbeat, b.Known, payout.ErrMySQLRestored)
 	}
@@ -214,42 +214,42 @@ func (r booksRow) adapter() payout.Adapter {
 	return payout.Adapter{Provider: orEmpty(r.Provider), Account: orEmpty(r.ProviderAccount)}
 }
 
-// of refuses what another adapter would do.
-func (r booksRow) of(a payout.Adapter) error {
+// checkAdapter refuses what another adapter would do.
+func (r booksRow) checkAdapter(a payout.Adapter) error {
 	if own := r.adapter(); own != a && own != (payout.Adapter{}) {
 		return fmt.Errorf("this installation is of %s, not of %s: %w", own, a, payout.ErrWrongProvider)
 	}
 	return nil
 }
 
-// KeepAdapter keeps whose payments these are: the first start does. Errors:
+// SaveAdapter keeps whose payments these are: the first start does. Errors:
 // payout.ErrWrongProvider when they are another's, ErrUnavailable.
-func (s *Store) KeepAdapter(ctx context.Context, a payout.Adapter) error {
+func (s *Store) SaveAdapter(ctx context.Context, a payout.Adapter) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if _, err := tx.lockBooks(); err != nil {
 			return err
 		}
-		if err := tx.ofAdapter(a); err != nil {
+		if err := tx.checkAdapter(a); err != nil {
 			return err
 		}
 		return tx.Exec("UPDATE books SET provider = ?, provider_account = ? WHERE id = 1", a.Provider, a.Account).Error
 	})
 }
 
-// KeptAdapter is what KeepAdapter has kept; zero before the first start. Errors: ErrUnavailable.
-func (s *Store) KeptAdapter(ctx context.Context) (payout.Adapter, error) {
+// SavedAdapter is what SaveAdapter has kept; zero before the first start. Errors: ErrUnavailable.
+func (s *Store) SavedAdapter(ctx context.Context) (payout.Adapter, error) {
 	var row booksRow
 	err := s.read(ctx).Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error
 	return row.adapter(), classify(err)
 }
 
-// ofAdapter refuses what another adapter would do in a transaction.
-func (tx tx) ofAdapter(a payout.Adapter) error {
+// checkAdapter refuses what another adapter would do in a transaction.
+func (tx tx) checkAdapter(a payout.Adapter) error {
 	var row booksRow
 	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
 		return err
 	}
-	return row.of(a)
+	return row.checkAdapter(a)
 }
 
 // sending returns what keeps a packet's payments from being sent through a
@@ -274,10 +274,10 @@ func (tx tx) sending(by payout.Adapter, packetID string) (hold *payout.Hold, gua
 	if err != nil {
 		return nil, false, err
 	}
-	if err := row.Books.of(by); err != nil {
+	if err := row.Books.checkAdapter(by); err != nil {
 		return nil, false, err
 	}
-	b, err := tx.judgeRow(row.Books, seen)
+	b, err := tx.compareRow(row.Books, seen)
 	if err != nil {
 		return nil, false, err
 	}

@@ -31,7 +31,7 @@ func newBooks(t testing.TB) (s *Store, c *clock, dsn string, set func(number int
 	dsn = stacktest.MariaDB(t)
 	s, c, raw := newStoreAt(t, dsn)
 	for range 3 {
-		_, err := s.BeatBooks(t.Context(), 0)
+		_, err := s.AdvanceBooks(t.Context(), 0)
 		must(t, err)
 	}
 	return s, c, dsn, func(number int64) {
@@ -52,12 +52,12 @@ func TestR13_BooksBeat(t *testing.T) {
 	if same, err := s.CompareBooks(ctx, 3); err != nil || same != b {
 		t.Errorf("comparing changes %+v to %+v, %v", b, same, err)
 	}
-	if b, err = s.BeatBooks(ctx, 3); err != nil || b.Heartbeat != 4 {
+	if b, err = s.AdvanceBooks(ctx, 3); err != nil || b.Heartbeat != 4 {
 		t.Errorf("%+v, %v", b, err)
 	}
 	// A restore that loses nothing that was seen is none.
 	set(4)
-	if b, err = another(t, s, dsn, Config{}).BeatBooks(ctx, 4); err != nil || b.Heartbeat != 5 || b.State != payout.MySQLNormal {
+	if b, err = another(t, s, dsn, Config{}).AdvanceBooks(ctx, 4); err != nil || b.Heartbeat != 5 || b.State != payout.MySQLNormal {
 		t.Errorf("%+v, %v", b, err)
 	}
 	// What Redis remembers and these books do not: once told, known to every process.
@@ -71,7 +71,7 @@ func TestR13_BooksBeat(t *testing.T) {
 	later := another(t, s, dsn, Config{})
 	wantErr(t, later.BooksBelieved(ctx), payout.ErrMySQLRestored)
 	// Nothing rises, whatever Redis has lost since.
-	if b, err = later.BeatBooks(ctx, 0); err != nil || b.State != payout.MySQLRestored || b.Heartbeat != 2 || b.Known != 5 {
+	if b, err = later.AdvanceBooks(ctx, 0); err != nil || b.State != payout.MySQLRestored || b.Heartbeat != 2 || b.Known != 5 {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
@@ -155,7 +155,7 @@ func guardedCases(t *testing.T, s *Store) guarded {
 		},
 		"book": func(s *Store) error { _, err := s.RecordClaim(ctx, claimOf(claimed, 1, "v"), provider); return err },
 		"promise": func(s *Store) error {
-			_, err := s.NoteShareConflict(ctx, claimOf(taken, 0, "v"), provider, "claimed by another")
+			_, err := s.RecordShareConflict(ctx, claimOf(taken, 0, "v"), provider, "claimed by another")
 			return err
 		},
 		"retry": func(s *Store) error { return decide(s, "retry", failed, payout.DecisionRetry) },
@@ -217,7 +217,7 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 			t.Errorf("changed: %v, before %v", after, before)
 		}
 	}
-	unasked := another(t, s, dsn, Config{AwaitBooks: true})
+	unasked := another(t, s, dsn, Config{RequireComparison: true})
 	for name, do := range cases {
 		if name != "let a send leave" { // its note was refused
 			if err := do(unasked); !errors.Is(err, ErrUnavailable) {

@@ -50,14 +50,14 @@ func (r breakRow) row() payout.BreakRow {
 	return b
 }
 
-// ofOrder are the breaks of an order number beside a new one: the one that says more, open
+// orderBreaks are the breaks of an order number beside a new one: the one that says more, open
 // or else resolved last, and those open that say less.
-type ofOrder struct {
+type orderBreaks struct {
 	more breakRow
 	less []breakRow
 }
 
-func (tx tx) breaksOfOrder(paymentID string, b payout.Break) (out ofOrder, err error) {
+func (tx tx) breaksOfOrder(paymentID string, b payout.Break) (out orderBreaks, err error) {
 	rank := func(kind string) int { return slices.Index(payout.OrderBreaks, payout.BreakKind(kind)) }
 	mine := rank(string(b.Kind))
 	if mine < 0 {
@@ -84,12 +84,12 @@ func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
 		return err
 	}
 	if more := about.more; more.ID != 0 && more.ResolvedAt == nil {
-		return tx.Exec("UPDATE breaks SET seen = seen + 1, last_seen = ?, detail = ? WHERE id = ?", tx.now, joined(more.Detail, b.Detail),
+		return tx.Exec("UPDATE breaks SET seen = seen + 1, last_seen = ?, detail = ? WHERE id = ?", tx.now, joinDetails(more.Detail, b.Detail),
 			more.ID).Error
 	}
 	detail := b.Detail
 	for _, less := range about.less {
-		detail = joined(detail, less.Detail)
+		detail = joinDetails(detail, less.Detail)
 	}
 	err = tx.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, user_id, detail, created_at, last_seen) VALUES (?, ?, ?, ?, ?,
 		?, ?, ?)
@@ -98,11 +98,11 @@ func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
 	if err != nil {
 		return err
 	}
-	return tx.closeLess(about.less, b.Kind)
+	return tx.resolveSuperseded(about.less, b.Kind)
 }
 
-// closeLess resolves breaks of an order of which another one tells now.
-func (tx tx) closeLess(less []breakRow, kind payout.BreakKind) error {
+// resolveSuperseded resolves breaks of an order of which another one tells now.
+func (tx tx) resolveSuperseded(less []breakRow, kind payout.BreakKind) error {
 	for _, r := range less {
 		err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL", tx.now,
 			payout.ByReconciliation, fmt.Sprintf("The break %s of the same order tells it.", kind), r.ID).Error
@@ -113,8 +113,8 @@ func (tx tx) closeLess(less []breakRow, kind payout.BreakKind) error {
 	return nil
 }
 
-// joined is a detail with what another one says beside.
-func joined(detail, other string) string {
+// joinDetails is a detail with what another one says beside.
+func joinDetails(detail, other string) string {
 	if strings.Contains(detail, other) {
 		return clip(detail, 255)
 	}
@@ -221,7 +221,7 @@ func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after
 	}
 	return rows[len(rows)-1].ID, s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		for _, b := range rows {
-			if both.still(r, b, tx.now) {
+			if both.stillApplies(r, b, tx.now) {
 				continue
 			}
 			err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL",
@@ -239,18 +239,18 @@ func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after
 	})
 }
 
-// still reports whether a break is what the two sides still say.
-func (o orders) still(r payout.Reconciliation, b breakRow, now time.Time) bool {
+// stillApplies reports whether a break is what the two sides still say.
+func (o orders) stillApplies(r payout.Reconciliation, b breakRow, now time.Time) bool {
 	switch kind := payout.BreakKind(b.Kind); {
 	case kind == payout.BreakNotInStatement:
 		return o.booked[b.OrderNo] == nil || o.missing(b.OrderNo)
 	case kind == payout.BreakOpDiffers && o.missing(b.OrderNo): // its detail listed that as well
 		return true
 	}
-	return o.found(r.Provider, b.OrderNo, payout.BreakKind(b.Kind), now)
+	return o.hasFinding(r.Provider, b.OrderNo, payout.BreakKind(b.Kind), now)
 }
 
-func (o orders) found(provider, orderNo string, kind payout.BreakKind, now time.Time) bool {
+func (o orders) hasFinding(provider, orderNo string, kind payout.BreakKind, now time.Time) bool {
 	return slices.ContainsFunc(o.findings(provider, orderNo, now), func(f finding) bool { return f.Kind == kind })
 }
 
@@ -278,7 +278,7 @@ func (o orders) findings(provider, orderNo string, now time.Time) (out []finding
 
 // Unsettled counts what asking may still settle of a run: open breaks that can
 // be repaired, and questions about movements in flight. Errors: ErrUnavailable.
-func (s *Store) Unsettled(ctx context.Context, r payout.Reconciliation) (int64, error) {
+func (s *Store) CountUnsettled(ctx context.Context, r payout.Reconciliation) (int64, error) {
 	var repairable []payout.BreakKind
 	for _, kind := range payout.StatementBreaks {
 		if kind.Repairable() {
@@ -288,6 +288,6 @@ func (s *Store) Unsettled(ctx context.Context, r payout.Reconciliation) (int64, 
 	var n int64
 	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(*) FROM breaks WHERE reconciliation_id = ? AND kind IN ? AND resolved_at IS NULL)
 		+ (SELECT COUNT(*) FROM statement_lines WHERE provider = ? AND day = ? AND verdict = ?)`,
-		r.ID, repairable, r.Provider, string(r.Day), verdictAsked).Scan(&n).Error
+		r.ID, repairable, r.Provider, string(r.Day), verdictQueried).Scan(&n).Error
 	return n, classify(err)
 }

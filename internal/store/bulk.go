@@ -49,7 +49,7 @@ func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string)
 			if err != nil {
 				return fmt.Errorf("encode plan: %w", err)
 			}
-			return tx.remember(w, payout.StaffAnswer{Status: planned, Body: body})
+			return tx.storeAnswer(w, payout.StaffAnswer{Status: planned, Body: body})
 		case made[0].BodyHash != w.BodyHash:
 			return payout.ErrKeyReused
 		case made[0].Status != planned:
@@ -88,7 +88,7 @@ func (s *Store) endPlanned(
 		if out = a; res.Error != nil || res.RowsAffected == 1 {
 			return res.Error
 		}
-		_, err := tx.remembered(w, &out) // a repeat of the call was faster
+		_, err := tx.storedAnswer(w, &out) // a repeat of the call was faster
 		return err
 	})
 	return out, err

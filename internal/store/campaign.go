@@ -174,12 +174,12 @@ func (s *Store) Campaigns(ctx context.Context, app string, status campaign.Statu
 	return campaignsOf(rows)
 }
 
-// SetCampaign pauses a campaign, goes on with it, or ends it, and returns it as it is
+// SetCampaignStatus pauses a campaign, goes on with it, or ends it, and returns it as it is
 // then. One that has the status already stays as it is; whoever goes on begins with the
 // first day whose packet opens from now on, and a campaign without such a day ends, or
 // has ended by now. A day that is being made is made all the same.
 // Errors: ErrNotFound; campaign.ErrEnded; ErrUnavailable.
-func (s *Store) SetCampaign(ctx context.Context, id string, to campaign.Status) (c campaign.Campaign, err error) {
+func (s *Store) SetCampaignStatus(ctx context.Context, id string, to campaign.Status) (c campaign.Campaign, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if c, err = tx.campaign(id); err != nil {
 			return err
@@ -190,7 +190,7 @@ func (s *Store) SetCampaign(ctx context.Context, id string, to campaign.Status) 
 	return c, err
 }
 
-// StopCampaign is SetCampaign by staff, with its place in the audit: to pause a campaign
+// StopCampaign is SetCampaignStatus by staff, with its place in the audit: to pause a campaign
 // of any app, or to end it. That it has ended is an answer, and remembered; render makes
 // them. Errors: ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) StopCampaign(ctx context.Context, w payout.StaffWrite, id string, to campaign.Status,
@@ -224,7 +224,7 @@ func (tx tx) setCampaign(c campaign.Campaign, to campaign.Status) (campaign.Camp
 	if c.Status == to {
 		return c, nil
 	}
-	day, opens, err := tx.resumed(c, to)
+	day, opens, err := tx.nextDayOnResume(c, to)
 	switch {
 	case err != nil:
 		return c, err
@@ -239,9 +239,9 @@ func (tx tx) setCampaign(c campaign.Campaign, to campaign.Status) (campaign.Camp
 	return tx.casCampaign(c, to, day, opens)
 }
 
-// resumed is the day with which a campaign goes on that was paused; "" for every other
+// nextDayOnResume is the day with which a campaign goes on that was paused; "" for every other
 // status. A day that was decided before the pause stays so.
-func (tx tx) resumed(c campaign.Campaign, to campaign.Status) (day payout.Day, opens time.Time, err error) {
+func (tx tx) nextDayOnResume(c campaign.Campaign, to campaign.Status) (day payout.Day, opens time.Time, err error) {
 	if to != campaign.StatusActive {
 		return "", time.Time{}, nil
 	}

@@ -39,9 +39,9 @@ func (s *Store) CampaignDays(ctx context.Context, id string, before payout.Day, 
 	return campaignDaysOf(rows), classify(err)
 }
 
-// DaysInTheMaking lists the days of a campaign whose packets were reserved and not
+// ReservedDays lists the days of a campaign whose packets were reserved and not
 // decided yet, oldest first. Errors: ErrUnavailable.
-func (s *Store) DaysInTheMaking(ctx context.Context, id string, limit int) ([]campaign.Day, error) {
+func (s *Store) ReservedDays(ctx context.Context, id string, limit int) ([]campaign.Day, error) {
 	var rows []campaignDayRow
 	err := s.read(ctx).Raw("SELECT day, status, packet_id, opens_at, decided_at FROM campaign_days FORCE INDEX (campaign_days_making) "+
 		"WHERE status = 'making' AND campaign_id = ? ORDER BY day LIMIT ?",

@@ -144,7 +144,7 @@ func TestReserveDay(t *testing.T) {
 	if got.Status != campaign.StatusEnded || got.NextDay != "" || !got.NextOpens.IsZero() || got.EndedAt.IsZero() || got.Revision != 2 {
 		t.Errorf("after the last day: %+v", got)
 	}
-	days := made(s.DaysInTheMaking(t.Context(), c.ID, 2))(t)
+	days := made(s.ReservedDays(t.Context(), c.ID, 2))(t)
 	if len(days) != 2 || days[0].Day != "2026-02-17" || days[1].Day != "2026-02-18" {
 		t.Errorf("%+v", days)
 	}
@@ -162,7 +162,7 @@ func TestReserveOrPause(t *testing.T) {
 		found := make([]bool, 4)
 		for _, err := range together(5, func(i int) (err error) {
 			if i == 4 {
-				_, err = s.SetCampaign(t.Context(), c.ID, campaign.StatusPaused)
+				_, err = s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusPaused)
 				return err
 			}
 			_, found[i], err = s.ReserveDay(t.Context(), c.ID)
@@ -170,7 +170,7 @@ func TestReserveOrPause(t *testing.T) {
 		}) {
 			must(t, err)
 		}
-		days := made(s.DaysInTheMaking(t.Context(), c.ID, 5))(t)
+		days := made(s.ReservedDays(t.Context(), c.ID, 5))(t)
 		if reserved := slices.Contains(found, true); reserved != (len(days) == 1) || len(days) > 1 {
 			t.Errorf("%v, and %+v", found, days)
 		}
@@ -224,49 +224,49 @@ func TestDecideDay(t *testing.T) {
 	wantErr(t, err, payout.ErrMySQLRestored)
 }
 
-// TestSetCampaign: a pause leaves days out, and what was made before one is not made again.
-func TestSetCampaign(t *testing.T) {
+// TestSetCampaignStatus: a pause leaves days out, and what was made before one is not made again.
+func TestSetCampaignStatus(t *testing.T) {
 	t.Parallel()
 	s, clock := campaignClock(t, -5*time.Minute)
 	c, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
 	must(t, err)
 	reserved(t, s, c) // its packet is being made just then
-	paused := made(s.SetCampaign(t.Context(), c.ID, campaign.StatusPaused))(t)
+	paused := made(s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusPaused))(t)
 	if paused.Status != campaign.StatusPaused || paused.NextDay != "" || paused.Revision != 2 {
 		t.Fatalf("%+v", paused)
 	}
 	must(t, s.DecideDay(t.Context(), c.ID, "2026-02-17", campaign.DayMade))
-	if again := made(s.SetCampaign(t.Context(), c.ID, campaign.StatusPaused))(t); again.Revision != 2 {
+	if again := made(s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusPaused))(t); again.Revision != 2 {
 		t.Errorf("paused twice: %+v", again)
 	}
-	if resumed := made(s.SetCampaign(t.Context(), c.ID, campaign.StatusActive))(t); resumed.NextDay != "2026-02-18" ||
+	if resumed := made(s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusActive))(t); resumed.NextDay != "2026-02-18" ||
 		resumed.Status != campaign.StatusActive {
 		t.Errorf("resumed: %+v", resumed)
 	}
-	made(s.SetCampaign(t.Context(), c.ID, campaign.StatusPaused))(t)
+	made(s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusPaused))(t)
 	clock.pass(72 * time.Hour)
-	if resumed := made(s.SetCampaign(t.Context(), c.ID, campaign.StatusActive))(t); resumed.NextDay != "2026-02-20" {
+	if resumed := made(s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusActive))(t); resumed.NextDay != "2026-02-20" {
 		t.Errorf("resumed after three days: %+v", resumed)
 	}
-	ended := made(s.SetCampaign(t.Context(), c.ID, campaign.StatusEnded))(t)
-	if ended.EndedAt.IsZero() || made(s.SetCampaign(t.Context(), c.ID, campaign.StatusEnded))(t).Revision != ended.Revision {
+	ended := made(s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusEnded))(t)
+	if ended.EndedAt.IsZero() || made(s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusEnded))(t).Revision != ended.Revision {
 		t.Errorf("ended: %+v", ended)
 	}
 	for _, to := range []campaign.Status{campaign.StatusActive, campaign.StatusPaused} {
-		_, err := s.SetCampaign(t.Context(), c.ID, to)
+		_, err := s.SetCampaignStatus(t.Context(), c.ID, to)
 		wantErr(t, err, campaign.ErrEnded)
 	}
-	_, err = s.SetCampaign(t.Context(), newID(), campaign.StatusEnded)
+	_, err = s.SetCampaignStatus(t.Context(), newID(), campaign.StatusEnded)
 	wantErr(t, err, ErrNotFound)
 
 	short := sampleCampaign()
 	short.EndsOn = "2026-02-20"
 	short, _, err = s.CreateCampaign(t.Context(), short)
 	must(t, err)
-	made(s.SetCampaign(t.Context(), short.ID, campaign.StatusPaused))(t)
+	made(s.SetCampaignStatus(t.Context(), short.ID, campaign.StatusPaused))(t)
 	clock.pass(24 * time.Hour)
 	for range 2 { // the repeat, too
-		if over := made(s.SetCampaign(t.Context(), short.ID, campaign.StatusActive))(t); over.Status != campaign.StatusEnded {
+		if over := made(s.SetCampaignStatus(t.Context(), short.ID, campaign.StatusActive))(t); over.Status != campaign.StatusEnded {
 			t.Errorf("resumed when no day was left: %+v", over)
 		}
 	}
@@ -274,14 +274,14 @@ func TestSetCampaign(t *testing.T) {
 	other.EndsOn = "2026-02-22"
 	other, _, err = s.CreateCampaign(t.Context(), other)
 	must(t, err)
-	made(s.SetCampaign(t.Context(), other.ID, campaign.StatusEnded))(t)
+	made(s.SetCampaignStatus(t.Context(), other.ID, campaign.StatusEnded))(t)
 	clock.pass(96 * time.Hour)
-	_, err = s.SetCampaign(t.Context(), other.ID, campaign.StatusActive) // a person ended it, also now that it would be over
+	_, err = s.SetCampaignStatus(t.Context(), other.ID, campaign.StatusActive) // a person ended it, also now that it would be over
 	wantErr(t, err, campaign.ErrEnded)
 }
 
-// TestCampaignsAreLookedAfter: what worker and lists read.
-func TestCampaignsAreLookedAfter(t *testing.T) {
+// TestCampaignWatch: what worker and lists read.
+func TestCampaignWatch(t *testing.T) {
 	t.Parallel()
 	s, clock := campaignClock(t, -time.Hour)
 	ids := func(all []campaign.Campaign, err error) string {
@@ -307,31 +307,31 @@ func TestCampaignsAreLookedAfter(t *testing.T) {
 	if got := ids(s.UnsyncedCampaigns(t.Context(), "", 5)); got != low+" "+high {
 		t.Errorf("unsynced: %s", got)
 	}
-	must(t, s.CampaignSynced(t.Context(), a.ID, 1))
-	must(t, s.CampaignSynced(t.Context(), b.ID, 0)) // it has changed since
+	must(t, s.MarkCampaignSynced(t.Context(), a.ID, 1))
+	must(t, s.MarkCampaignSynced(t.Context(), b.ID, 0)) // it has changed since
 	if got := ids(s.UnsyncedCampaigns(t.Context(), "", 5)); got != b.ID {
 		t.Errorf("unsynced: %s", got)
 	}
 	if got := ids(s.ScheduledCampaigns(t.Context(), low, 5)); got != high {
 		t.Errorf("scheduled after one: %s", got)
 	}
-	if got := ids(s.LateCampaigns(t.Context(), "", 5)); got != "" {
+	if got := ids(s.OverdueCampaigns(t.Context(), "", 5)); got != "" {
 		t.Errorf("late an hour before: %s", got)
 	}
 	clock.pass(50*time.Minute + campaign.OverdueAfter)
-	if got := ids(s.LateCampaigns(t.Context(), "", 5)); got != a.ID {
+	if got := ids(s.OverdueCampaigns(t.Context(), "", 5)); got != a.ID {
 		t.Errorf("late: %s, want %s", got, a.ID)
 	}
 	day := reserved(t, s, a)
-	made(s.SetCampaign(t.Context(), a.ID, campaign.StatusEnded))(t)
-	if got := ids(s.LateCampaigns(t.Context(), "", 5)); got != a.ID {
+	made(s.SetCampaignStatus(t.Context(), a.ID, campaign.StatusEnded))(t)
+	if got := ids(s.OverdueCampaigns(t.Context(), "", 5)); got != a.ID {
 		t.Errorf("a day that is being made is late, also when the campaign has ended: %s", got)
 	}
-	if got := ids(s.LateCampaigns(t.Context(), a.ID, 5)); got != "" {
+	if got := ids(s.OverdueCampaigns(t.Context(), a.ID, 5)); got != "" {
 		t.Errorf("late after the only one: %s", got)
 	}
 	must(t, s.DecideDay(t.Context(), a.ID, day.Day, campaign.DayMissed))
-	if got := ids(s.LateCampaigns(t.Context(), "", 5)) + ids(s.ScheduledCampaigns(t.Context(), "", 5)); got != b.ID {
+	if got := ids(s.OverdueCampaigns(t.Context(), "", 5)) + ids(s.ScheduledCampaigns(t.Context(), "", 5)); got != b.ID {
 		t.Errorf("late, and scheduled: %s", got)
 	}
 	if got := ids(s.UnsyncedCampaigns(t.Context(), "", 5)); got != low+" "+high {
@@ -434,7 +434,7 @@ func TestTooManyCampaigns(t *testing.T) {
 	if _, existed, err := s.CreateCampaign(t.Context(), again); !existed || err != nil {
 		t.Errorf("a repeat: %t, %v", existed, err)
 	}
-	made(s.SetCampaign(t.Context(), first.ID, campaign.StatusEnded))(t)
+	made(s.SetCampaignStatus(t.Context(), first.ID, campaign.StatusEnded))(t)
 	_, _, err = s.CreateCampaign(t.Context(), sampleCampaign())
 	must(t, err)
 }

@@ -15,33 +15,33 @@ import (
 // an id, in the order of ids. Errors: ErrUnavailable; beside what could be read, of rows
 // that cannot be.
 func (s *Store) UnsyncedCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
-	return s.someCampaigns(ctx, "campaigns WHERE unsynced = TRUE AND id > ? ORDER BY id LIMIT ?", after, limit)
+	return s.listCampaigns(ctx, "campaigns WHERE unsynced = TRUE AND id > ? ORDER BY id LIMIT ?", after, limit)
 }
 
 // ScheduledCampaigns lists campaigns that are to have a schedule, as UnsyncedCampaigns does.
 func (s *Store) ScheduledCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
-	return s.someCampaigns(ctx, "campaigns WHERE ended_at IS NULL AND id > ? ORDER BY id LIMIT ?", after, limit)
+	return s.listCampaigns(ctx, "campaigns WHERE ended_at IS NULL AND id > ? ORDER BY id LIMIT ?", after, limit)
 }
 
-// LateCampaigns lists campaigns that have a day whose packet should have been made
+// OverdueCampaigns lists campaigns that have a day whose packet should have been made
 // campaign.Late ago, by MySQL's clock, as UnsyncedCampaigns does.
-func (s *Store) LateCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
-	opens, err := s.lateOpening(ctx)
+func (s *Store) OverdueCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
+	opens, err := s.overdueOpening(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.someCampaigns(ctx, `campaigns JOIN (SELECT id AS late FROM campaigns WHERE status = 'active' AND next_opens < ?
+	return s.listCampaigns(ctx, `campaigns JOIN (SELECT id AS late FROM campaigns WHERE status = 'active' AND next_opens < ?
 		UNION SELECT campaign_id FROM campaign_days WHERE status = 'making' AND opens_at < ?) l ON id = late WHERE id > ? ORDER BY id LIMIT ?`,
 		opens, opens, after, limit)
 }
 
-// lateOpening is when packets open that should have been made campaign.Late ago.
-func (s *Store) lateOpening(ctx context.Context) (time.Time, error) {
+// overdueOpening is when packets open that should have been made campaign.Late ago.
+func (s *Store) overdueOpening(ctx context.Context) (time.Time, error) {
 	now, err := s.Clock(ctx)
 	return now.Add(campaign.CreateAhead - campaign.OverdueAfter), err
 }
 
-func (s *Store) someCampaigns(ctx context.Context, from string, args ...any) ([]campaign.Campaign, error) {
+func (s *Store) listCampaigns(ctx context.Context, from string, args ...any) ([]campaign.Campaign, error) {
 	var rows []campaignRow
 	if err := s.read(ctx).Raw("SELECT "+campaignColumns+" FROM "+from, args...).Scan(&rows).Error; err != nil {
 		return nil, classify(err)
@@ -49,10 +49,10 @@ func (s *Store) someCampaigns(ctx context.Context, from string, args ...any) ([]
 	return campaignsOf(rows)
 }
 
-// CampaignSynced notes that the schedule of a campaign follows it as it was at a revision.
+// MarkCampaignSynced notes that the schedule of a campaign follows it as it was at a revision.
 // One that has changed since is unsynced: whoever carried out the change of then may have
 // done so after the one of now. Errors: ErrUnavailable.
-func (s *Store) CampaignSynced(ctx context.Context, id string, revision int) error {
+func (s *Store) MarkCampaignSynced(ctx context.Context, id string, revision int) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		return tx.Exec("UPDATE campaigns SET unsynced = IF(revision = ?, NULL, TRUE) WHERE id = ?", revision, id).Error
 	})
@@ -60,7 +60,7 @@ func (s *Store) CampaignSynced(ctx context.Context, id string, revision int) err
 
 // campaigns reads which days of campaigns are late, and which came to nothing.
 func (r *HealthReader) campaigns(ctx context.Context, v *observe.HealthSnapshot) error {
-	opens, err := r.store.lateOpening(ctx)
+	opens, err := r.store.overdueOpening(ctx)
 	if err != nil {
 		return err
 	}

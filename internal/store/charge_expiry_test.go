@@ -19,9 +19,9 @@ func lapsed(t testing.TB, s *Store, id string) payout.State {
 	return st
 }
 
-// TestR2_UnsentChargeLapses: a packet that has expired before its charge was sent costs its
+// TestR2_UnsentChargeExpires: a packet that has expired before its charge was sent costs its
 // sender nothing: the charge ends, the packet is rejected, and the ledger is empty.
-func TestR2_UnsentChargeLapses(t *testing.T) {
+func TestR2_UnsentChargeExpires(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	p := recorded(t, s, samplePacket(1000, 3))
@@ -58,8 +58,8 @@ func TestR2_UnsentChargeLapses(t *testing.T) {
 	}
 }
 
-// TestR4_SentChargeDoesNotLapse: whatever was sent may have arrived, and is asked about.
-func TestR4_SentChargeDoesNotLapse(t *testing.T) {
+// TestR4_SentChargeDoesNotExpire: whatever was sent may have arrived, and is asked about.
+func TestR4_SentChargeDoesNotExpire(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	noted, unknown := recorded(t, s, samplePacket(1000, 3)), recorded(t, s, samplePacket(1000, 3))
@@ -83,9 +83,9 @@ func TestR4_SentChargeDoesNotLapse(t *testing.T) {
 	wantErr(t, err, ErrNotFound)
 }
 
-// TestR13_RestoredBooksLapseNothing: books that were restored since a packet was made do
+// TestR13_RestoredBooksExpireNoCharge: books that were restored since a packet was made do
 // not know whether its charge was sent before that; of later packets they do.
-func TestR13_RestoredBooksLapseNothing(t *testing.T) {
+func TestR13_RestoredBooksExpireNoCharge(t *testing.T) {
 	t.Parallel()
 	s, c, _, _ := newBooks(t)
 	ctx := t.Context()

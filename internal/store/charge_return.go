@@ -6,14 +6,14 @@ import (
 	"hongbao/internal/payout"
 )
 
-// giveBack sends a sender's money home whose charge went through after all, when its
+// refundLateCharge sends a sender's money home whose charge went through after all, when its
 // packet had been rejected because the provider had called it failed: he was told that
 // nothing is taken. All of it is the remainder of that packet, which stays rejected; the
 // refund is one like any other. A packet that is still funding goes on with its charge.
 //
 // The packet is locked after its charge here, and before it everywhere else: who meets the
 // other in a deadlock begins again, and this happens hardly ever.
-func (tx tx) giveBack(was paymentRow, now payout.Payment) error {
+func (tx tx) refundLateCharge(was paymentRow, now payout.Payment) error {
 	if !payout.ChargeSucceededLate(payout.Status(was.Status), now) {
 		return nil
 	}
@@ -26,7 +26,7 @@ func (tx tx) giveBack(was paymentRow, now payout.Payment) error {
 		refunds > 0 {
 		return err
 	}
-	return tx.owedRefund(row, money.Fen(was.Amount))
+	return tx.createRemainderRefund(row, money.Fen(was.Amount))
 }
 
 // chargeBelieved is charged for books that are normal. Older ones do not know whether the

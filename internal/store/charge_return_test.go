@@ -27,7 +27,7 @@ func TestLateChargeGoesBack(t *testing.T) {
 	if got := late(); got != payout.StatusPaid {
 		t.Fatalf("the charge is %s", got)
 	}
-	refund, err := s.PaymentOf(ctx, refundID(p))
+	refund, err := s.PaymentRow(ctx, refundID(p))
 	must(t, err)
 	if refund.Status != payout.StatusPending || refund.Amount != 100 || refund.Account != p.SenderID ||
 		query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE payment_id = ?", refund.ID) != 1 {

@@ -121,7 +121,7 @@ func (tx tx) claimShare(c packet.Claim, provider string, lanes int) (p *payout.P
 		Packet packetRow `gorm:"embedded"`
 		Late   bool
 	}
-	lane, since := lateSince(c, lanes)
+	lane, since := staleAfter(c, lanes)
 	err = tx.Raw(`SELECT id, app_id, currency, books_closed_at, EXISTS (SELECT 1 FROM pool_lanes WHERE lane = ? AND state = 'open'
 		AND epoch > ?) AS late
 		FROM packets WHERE id = ? LOCK IN SHARE MODE`, lane, since, c.PacketID).Scan(&found).Error
@@ -132,10 +132,10 @@ func (tx tx) claimShare(c packet.Claim, provider string, lanes int) (p *payout.P
 	return p, found.Late, err
 }
 
-// lateSince returns the lane of a claim, and behind which epoch it is late there. Of a claim
+// staleAfter returns the lane of a claim, and behind which epoch it is late there. Of a claim
 // whose epoch is not known that is the first one: nothing was made again before it. Without
 // lanes there is no such lane.
-func lateSince(c packet.Claim, lanes int) (lane int, epoch int64) {
+func staleAfter(c packet.Claim, lanes int) (lane int, epoch int64) {
 	if lanes == 0 {
 		return -1, 0
 	}
@@ -146,8 +146,8 @@ func lateSince(c packet.Claim, lanes int) (lane int, epoch int64) {
 // open again, on a share that there is: the pool may have been made without the claim (rule
 // R9). Behind a gate that is not open it is not late: the rebuild waits for it.
 // Errors: ErrUnavailable.
-func (s *Store) Late(ctx context.Context, c packet.Claim) (late bool, err error) {
-	lane, since := lateSince(c, s.lanes)
+func (s *Store) IsStaleClaim(ctx context.Context, c packet.Claim) (late bool, err error) {
+	lane, since := staleAfter(c, s.lanes)
 	err = s.read(ctx).Raw(`SELECT EXISTS (SELECT 1 FROM pool_lanes WHERE lane = ? AND state = 'open' AND epoch > ?)
 		AND EXISTS (SELECT 1 FROM shares WHERE packet_id = ? AND share_index = ?)`, lane, since, c.PacketID, c.ShareIndex).Scan(&late).Error
 	return late, classify(err)
@@ -159,7 +159,7 @@ func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Pa
 		return nil, fmt.Errorf("packet %s: %w", c.PacketID, ErrNotFound)
 	}
 	if row.BooksClosedAt != nil {
-		return nil, tx.whyNotClaimed(c, fmt.Errorf("packet %s: %w", c.PacketID, ErrBooksClosed))
+		return nil, tx.claimRefusal(c, fmt.Errorf("packet %s: %w", c.PacketID, ErrBooksClosed))
 	}
 	res := tx.Exec(`UPDATE shares SET app_id = ?, user_id = ?, nickname = ?, avatar_url = ?, recipient = ?, claimed_at = ?
 		WHERE packet_id = ? AND share_index = ? AND user_id IS NULL AND amount = ?`,
@@ -168,7 +168,7 @@ func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Pa
 		return nil, res.Error
 	}
 	if res.RowsAffected != 1 {
-		return nil, tx.whyNotClaimed(c, fmt.Errorf("packet %s: share %d: %w", c.PacketID, c.ShareIndex, ErrMoved))
+		return nil, tx.claimRefusal(c, fmt.Errorf("packet %s: share %d: %w", c.PacketID, c.ShareIndex, ErrMoved))
 	}
 	// One share a user: the table's key refuses a second one.
 	err := tx.Exec("INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at, epoch, seq) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -183,9 +183,9 @@ func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Pa
 	}, nil
 }
 
-// whyNotClaimed says why a share could not be given to the claim's user; nil
+// claimRefusal says why a share could not be given to the claim's user; nil
 // when it is his already, otherwise when it is free.
-func (tx tx) whyNotClaimed(c packet.Claim, otherwise error) error {
+func (tx tx) claimRefusal(c packet.Claim, otherwise error) error {
 	var share shareRow
 	if err := tx.Raw("SELECT * FROM shares WHERE packet_id = ? AND share_index = ? FOR UPDATE", c.PacketID,
 		c.ShareIndex).Scan(&share).Error; err != nil {
@@ -220,17 +220,17 @@ func claimError(err error, c packet.Claim) error {
 	return err
 }
 
-// AccountedFor counts the claims of a packet that MySQL knows: claimed shares,
+// CountRecordedClaims counts the claims of a packet that MySQL knows: claimed shares,
 // and promises that could not be booked (rule R10).
-func (s *Store) AccountedFor(ctx context.Context, packetID string) (int, error) {
+func (s *Store) CountRecordedClaims(ctx context.Context, packetID string) (int, error) {
 	var n int
 	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(*) FROM claims WHERE packet_id = ?) +
 		(SELECT COUNT(*) FROM promises WHERE packet_id = ?)`, packetID, packetID).Scan(&n).Error
 	return n, classify(err)
 }
 
-// ClaimsRecorded counts the claimed shares of a packet. Errors: ErrUnavailable.
-func (s *Store) ClaimsRecorded(ctx context.Context, packetID string) (int, error) {
+// CountClaimedShares counts the claimed shares of a packet. Errors: ErrUnavailable.
+func (s *Store) CountClaimedShares(ctx context.Context, packetID string) (int, error) {
 	var n int
 	err := s.read(ctx).Raw("SELECT COUNT(*) FROM claims WHERE packet_id = ?", packetID).Scan(&n).Error
 	return n, classify(err)

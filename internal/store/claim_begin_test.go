@@ -139,7 +139,7 @@ func TestBeginClaimRefuses(t *testing.T) {
 		t.Errorf("while held: %+v", b)
 	}
 	setHold(t, s, "ops", "k2", "go", false)
-	if n, err := s.AccountedFor(ctx, p.ID); err != nil || n != 1 {
+	if n, err := s.CountRecordedClaims(ctx, p.ID); err != nil || n != 1 {
 		t.Errorf("%d shares claimed, %v", n, err)
 	}
 	_, err = s.BeginClosing(ctx, p.ID, packet.CloseExpired)

@@ -48,7 +48,7 @@ func TestRecordClaim(t *testing.T) {
 			!got.ClaimedAt.Equal(c.ClaimedAt) || got.PayoutID != first.PaymentID || got.PayoutStatus != "paid" {
 			t.Errorf("%+v", got)
 		}
-		if d, err := s.PaymentOf(ctx, first.PaymentID); err != nil || d.Account != "wallet" || d.UserID != "u1" || d.ShareIndex != 1 {
+		if d, err := s.PaymentRow(ctx, first.PaymentID); err != nil || d.Account != "wallet" || d.UserID != "u1" || d.ShareIndex != 1 {
 			t.Errorf("%+v, %v", d, err)
 		}
 		all, err := s.ClaimsBefore(ctx, p.ID, -1, 10)
@@ -71,10 +71,10 @@ func TestRecordClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := s.RecordClaim(ctx, tc.claim, provider)
 			wantErr(t, err, tc.want)
-			if n, err := s.AccountedFor(ctx, p.ID); err != nil || n != 1 {
+			if n, err := s.CountRecordedClaims(ctx, p.ID); err != nil || n != 1 {
 				t.Errorf("%d shares claimed, %v", n, err)
 			}
-			if _, err := s.PaymentOf(ctx, payoutID(p, tc.claim.ShareIndex)); tc.claim.ShareIndex != 1 && !errors.Is(err, ErrNotFound) {
+			if _, err := s.PaymentRow(ctx, payoutID(p, tc.claim.ShareIndex)); tc.claim.ShareIndex != 1 && !errors.Is(err, ErrNotFound) {
 				t.Errorf("a payout was left: %v", err)
 			}
 		})
@@ -102,7 +102,7 @@ func TestRecordClaimAtOnce(t *testing.T) {
 		"one share": func(i int) packet.Claim { return claimOf(p, 7, fmt.Sprint("user", i)) },
 		"one user":  func(i int) packet.Claim { return claimOf(p, (8+i%41)%50, "greedy") },
 	} {
-		before, err := s.AccountedFor(t.Context(), p.ID)
+		before, err := s.CountRecordedClaims(t.Context(), p.ID)
 		must(t, err)
 		won := 0
 		for _, err := range together(50, func(i int) error { _, err := s.RecordClaim(t.Context(), claimOf(i), provider); return err }) {
@@ -113,7 +113,7 @@ func TestRecordClaimAtOnce(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		after, err := s.AccountedFor(t.Context(), p.ID)
+		after, err := s.CountRecordedClaims(t.Context(), p.ID)
 		must(t, err)
 		if after-before != 1 || won < 1 || name == "one share" && won != 1 {
 			t.Errorf("%s: %d answers, %d rows", name, won, after-before)
@@ -160,7 +160,7 @@ func TestR8_UsersAreBytes(t *testing.T) {
 		if err != nil || len(rows) != 1 || rows[0].UserID != u || rows[0].Account != u {
 			t.Errorf("%q: payouts %+v, %v", u, rows, err)
 		}
-		rec, err := s.Recorded(ctx, p.ID, []string{u, u + "?"})
+		rec, err := s.RecordedUsers(ctx, p.ID, []string{u, u + "?"})
 		if err != nil || len(rec) != 1 || !rec[u] {
 			t.Errorf("%q: recorded %v, %v", u, rec, err)
 		}
@@ -208,14 +208,14 @@ func TestShareConflictIsKept(t *testing.T) {
 	p := funded(t, s, 100, 1)
 	claim(t, s, p, 0, "u")
 	for range 3 {
-		_, err := s.NoteShareConflict(t.Context(), claimOf(p, 0, strings.Repeat("\xff", 64)), provider, strings.Repeat("长", 300))
+		_, err := s.RecordShareConflict(t.Context(), claimOf(p, 0, strings.Repeat("\xff", 64)), provider, strings.Repeat("长", 300))
 		must(t, err)
 	}
 	if n := query[int](t, s, "SELECT seen FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", p.ID); n != 3 {
 		t.Errorf("seen %d times", n)
 	}
 	// The drain waits until every promise is accounted for: this one too, once.
-	if n, err := s.AccountedFor(t.Context(), p.ID); err != nil || n != 2 {
+	if n, err := s.CountRecordedClaims(t.Context(), p.ID); err != nil || n != 2 {
 		t.Errorf("%d claims accounted for, want the booked one and the promise: %v", n, err)
 	}
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100})

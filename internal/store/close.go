@@ -21,7 +21,7 @@ func (s *Store) DayClose(ctx context.Context, provider string, day payout.Day, z
 }
 
 func (s *Store) readClose(ctx context.Context, provider string, day payout.Day, zone *time.Location, now time.Time) (payout.DayClose, error) {
-	row, err := s.tieOf(ctx, day, zone)
+	row, err := s.readCloseRow(ctx, day, zone)
 	if err != nil {
 		return payout.DayClose{}, err
 	}
@@ -32,7 +32,7 @@ func (s *Store) readClose(ctx context.Context, provider string, day payout.Day, 
 	if err != nil {
 		return c, err
 	}
-	return c, s.wait(ctx, &c, provider, row)
+	return c, s.fillPending(ctx, &c, provider, row)
 }
 
 // closeOf reads the balances of a day.
@@ -49,16 +49,16 @@ func (s *Store) closeOf(ctx context.Context, day payout.Day, zone *time.Location
 	if !c.From.Before(now) || first.IsZero() {
 		return c, fmt.Errorf("close of %s: %w", day, ErrNotFound)
 	}
-	if c.Opening, err = s.LedgerAt(ctx, c.From); err != nil {
+	if c.Opening, err = s.LedgerSumsAt(ctx, c.From); err != nil {
 		return c, err
 	}
-	c.Closing, err = s.LedgerAt(ctx, c.At)
+	c.Closing, err = s.LedgerSumsAt(ctx, c.At)
 	return c, err
 }
 
-// wait fills in the tie, and what the close waits for.
-func (s *Store) wait(ctx context.Context, c *payout.DayClose, provider string, row tieRow) error {
-	c.Match = row.tie
+// fillPending fills in the tie, and what the close waits for.
+func (s *Store) fillPending(ctx context.Context, c *payout.DayClose, provider string, row closeRow) error {
+	c.Match = row.match
 	if row.FinalAt != nil {
 		c.FinalAt = row.FinalAt.UTC()
 		return nil
@@ -121,6 +121,6 @@ func (s *Store) LedgerBalances(ctx context.Context, at time.Time) (payout.Ledger
 	if at.IsZero() || at.After(now) {
 		at = now
 	}
-	totals, err := s.LedgerAt(ctx, at)
+	totals, err := s.LedgerSumsAt(ctx, at)
 	return payout.LedgerSnapshot{At: at.UTC(), Settled: !at.After(now.Add(-payout.LedgerSettled)), Totals: totals}, err
 }

@@ -47,8 +47,8 @@ func TestCloseAfterTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestFinalDayOutlivesAClockSetBack: a day that is final stays it when its end is in the future.
-func TestFinalDayOutlivesAClockSetBack(t *testing.T) {
+// TestFinalDaySurvivesClockSetBack: a day that is final stays it when its end is in the future.
+func TestFinalDaySurvivesClockSetBack(t *testing.T) {
 	t.Parallel()
 	x, first, _ := twoDays(t)
 	x.c.pass(2 * payout.LedgerSettled)

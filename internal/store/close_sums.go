@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// markEvery is how far the sums of the ledger that are kept lie apart at most while
+	// sumsInterval is how far the sums of the ledger that are kept lie apart at most while
 	// something is posted: what was posted since has to be added up to know a balance.
-	markEvery = 10 * time.Minute
+	sumsInterval = 10 * time.Minute
 	// sumWindow is how much time one statement adds up.
 	sumWindow = time.Minute
 )
@@ -23,12 +23,12 @@ const (
 // ledgerBegin is before every posting, and a time that MySQL can compare with.
 var ledgerBegin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-type markRow struct {
+type sumsRow struct {
 	ClosedTo time.Time
 	Totals   []byte
 }
 
-func (r markRow) totals() (payout.Totals, error) {
+func (r sumsRow) totals() (payout.Totals, error) {
 	var t payout.Totals
 	if err := json.Unmarshal(r.Totals, &t); err != nil {
 		return nil, fmt.Errorf("sums of the ledger at %s: %w", r.ClosedTo.UTC().Format(time.RFC3339), err)
@@ -36,11 +36,11 @@ func (r markRow) totals() (payout.Totals, error) {
 	return t, nil
 }
 
-// LedgerAt adds up all postings that were made before a moment: from the last sums
+// LedgerSumsAt adds up all postings that were made before a moment: from the last sums
 // that are kept. Of the last minutes it may change yet (payout.LedgerSettled).
 // Errors: ErrUnavailable.
-func (s *Store) LedgerAt(ctx context.Context, at time.Time) (payout.Totals, error) {
-	totals, from, err := s.lastMark(ctx, at)
+func (s *Store) LedgerSumsAt(ctx context.Context, at time.Time) (payout.Totals, error) {
+	totals, from, err := s.latestSums(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -48,10 +48,10 @@ func (s *Store) LedgerAt(ctx context.Context, at time.Time) (payout.Totals, erro
 	return totals.Plus(since), err
 }
 
-// lastMark returns the last sums that are kept, at or before a moment; where there are
+// latestSums returns the last sums that are kept, at or before a moment; where there are
 // none, nothing at the beginning.
-func (s *Store) lastMark(ctx context.Context, at time.Time) (payout.Totals, time.Time, error) {
-	var row markRow
+func (s *Store) latestSums(ctx context.Context, at time.Time) (payout.Totals, time.Time, error) {
+	var row sumsRow
 	err := s.read(ctx).Raw("SELECT closed_to, totals FROM ledger_closes WHERE closed_to <= ? ORDER BY closed_to DESC LIMIT 1",
 		at.UTC()).Scan(&row).Error
 	if err != nil || row.Totals == nil {
@@ -103,20 +103,20 @@ func (s *Store) sumBetween(ctx context.Context, from, to time.Time) (payout.Tota
 	}
 }
 
-// MarkLedger writes down the sums of the ledger at the next moment that is settled and
+// SaveLedgerSums writes down the sums of the ledger at the next moment that is settled and
 // at which they are to be kept: after ten minutes with postings, and at the end of
 // every day in zone. False: there is none yet. Several processes may do it: they come
 // to the same sums, and the first one's stay. Errors: ErrUnavailable.
-func (s *Store) MarkLedger(ctx context.Context, zone *time.Location) (bool, error) {
+func (s *Store) SaveLedgerSums(ctx context.Context, zone *time.Location) (bool, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return false, err
 	}
 	settled := now.Add(-payout.LedgerSettled)
-	if err := s.forgetAhead(ctx, settled); err != nil {
+	if err := s.deleteFutureSums(ctx, settled); err != nil {
 		return false, err
 	}
-	totals, from, err := s.lastMark(ctx, settled)
+	totals, from, err := s.latestSums(ctx, settled)
 	if err != nil {
 		return false, err
 	}
@@ -129,7 +129,7 @@ func (s *Store) MarkLedger(ctx context.Context, zone *time.Location) (bool, erro
 	}
 	_, next := payout.DayOf(from, zone).Span(zone)
 	if !first.IsZero() {
-		if soon := first.Truncate(markEvery).Add(markEvery); soon.Before(next) {
+		if soon := first.Truncate(sumsInterval).Add(sumsInterval); soon.Before(next) {
 			next = soon
 		}
 	}
@@ -153,11 +153,11 @@ func (s *Store) MarkLedger(ctx context.Context, zone *time.Location) (bool, erro
 	return err == nil, err
 }
 
-// forgetAhead forgets the sums of moments that are not settled: MySQL's clock was ahead
+// deleteFutureSums forgets the sums of moments that are not settled: MySQL's clock was ahead
 // when they were written down, and was set back since. What is posted from now on may
 // belong before them, and would be missing in them and in all that follow. Those of a day
 // that is final stay.
-func (s *Store) forgetAhead(ctx context.Context, settled time.Time) error {
+func (s *Store) deleteFutureSums(ctx context.Context, settled time.Time) error {
 	const ahead = " FROM ledger_closes WHERE closed_to > ? AND final_at IS NULL"
 	var n int64
 	if err := s.read(ctx).Raw("SELECT COUNT(*)"+ahead, settled.UTC()).Scan(&n).Error; err != nil || n == 0 {

@@ -31,7 +31,7 @@ func (x *statement) closing() {
 	x.t.Helper()
 	for more, n := true, 0; more; n++ {
 		var err error
-		more, err = x.s.MarkLedger(x.t.Context(), time.UTC)
+		more, err = x.s.SaveLedgerSums(x.t.Context(), time.UTC)
 		must(x.t, err)
 		if n > 1000 {
 			x.t.Fatal("there is no end of sums")
@@ -128,10 +128,10 @@ func twoDays(t *testing.T) (x *statement, first payout.Day, late payout.Order) {
 	return x, first, late
 }
 
-// TestCloseTiesBothSidesOfMidnight: the figures of two days are those of what was done,
+// TestCloseMatchesBothSidesOfMidnight: the figures of two days are those of what was done,
 // the day ends where the next one begins, and what is on different days on the two
 // sides is told by its number.
-func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
+func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	t.Parallel()
 	x, first, late := twoDays(t)
 	second := first.Add(1)
@@ -203,7 +203,7 @@ func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
 	if c := x.close(second); !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByBreaks}) {
 		t.Errorf("pending %v", c.Blockers)
 	}
-	x.c.pass(2 * tiePatience)
+	x.c.pass(2 * matchInterval)
 	x.closing()
 	if c = x.close(second); len(c.Blockers) != 0 || c.FinalAt.IsZero() || c.Match.OpenBreaks != 0 || c.Match.Differences[1].Breaks[0].Open {
 		t.Errorf("pending %v, %+v", c.Blockers, c.Match)
@@ -305,7 +305,7 @@ func TestLedgerAtAnyMoment(t *testing.T) {
 				key := payout.TotalsKey{App: "app", Kind: payout.TransferKind(r.Kind), Payment: payout.Kind(r.OrderNo[0])}
 				want[key] = want[key].Plus(sums(1, r.Amount))
 			}
-			got, err := x.s.LedgerAt(t.Context(), at)
+			got, err := x.s.LedgerSumsAt(t.Context(), at)
 			must(t, err)
 			if diff := got.Minus(want); len(diff) != 0 {
 				t.Errorf("%s, %s: %v", what, at, diff)
@@ -315,7 +315,7 @@ func TestLedgerAtAnyMoment(t *testing.T) {
 	check("nothing kept")
 	half := time.FixedZone("half", 5*3600+1800)
 	for {
-		more, err := x.s.MarkLedger(t.Context(), half)
+		more, err := x.s.SaveLedgerSums(t.Context(), half)
 		must(t, err)
 		if !more {
 			break
@@ -339,7 +339,7 @@ func TestClosesAtOnce(t *testing.T) {
 	x.reconcile(first)
 	for _, err := range together(4, func(int) error {
 		for {
-			if more, err := x.s.MarkLedger(t.Context(), time.UTC); err != nil || !more {
+			if more, err := x.s.SaveLedgerSums(t.Context(), time.UTC); err != nil || !more {
 				return err
 			}
 		}
@@ -418,7 +418,7 @@ func TestClosesReadIndexes(t *testing.T) {
 	x.close(day)
 	_, err = s.DayCloses(t.Context(), provider, time.UTC, "", 20)
 	must(t, err)
-	_, err = s.LedgerAt(t.Context(), at.Add(time.Hour))
+	_, err = s.LedgerSumsAt(t.Context(), at.Add(time.Hour))
 	must(t, err)
 	if c := x.close(day); c.Match == nil || c.Match.ReconciliationID != "f0" || c.Movements().Entries() < 10000 {
 		t.Errorf("%+v", c.Match)

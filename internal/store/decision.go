@@ -29,14 +29,14 @@ func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w payout.St
 		if err := tx.actor(w); err != nil {
 			return err
 		}
-		found, err := tx.remembered(w, &out)
+		found, err := tx.storedAnswer(w, &out)
 		if err != nil || found {
 			return err
 		}
 		if out, err = fn(tx); err != nil {
 			return err
 		}
-		return tx.remember(w, out)
+		return tx.storeAnswer(w, out)
 	}
 	write := func() error { return s.inTx(ctx, step, run) }
 	err := write()
@@ -102,7 +102,7 @@ func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 		return p, err
 	}
 	if c.Kind != payout.DecisionQuery {
-		if err := tx.noneWaiting(p.ID); err != nil {
+		if err := tx.checkNoneWaiting(p.ID); err != nil {
 			return p, err
 		}
 	}
@@ -122,9 +122,9 @@ func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 	return p, tx.noteDecision(w, string(d.Kind), row, p, *d)
 }
 
-// noneWaiting refuses a second decision while one waits for a second person.
+// checkNoneWaiting refuses a second decision while one waits for a second person.
 // One that waited too long ends here.
-func (tx tx) noneWaiting(paymentID string) error {
+func (tx tx) checkNoneWaiting(paymentID string) error {
 	d, found, err := tx.liveDecision(paymentID, payout.DecisionWaiting)
 	if err != nil || !found {
 		return err
@@ -183,7 +183,7 @@ func outboxOf(p payout.Payment, kind payout.DecisionKind, ask bool) []string {
 		out = append(out, outboxFinish)
 	}
 	if ask {
-		out = append(out, outboxAsk)
+		out = append(out, outboxQuery)
 	}
 	return out
 }
@@ -256,7 +256,7 @@ func (tx tx) refundOfCancel(p payout.Payment) error {
 	if err := tx.Raw("SELECT sender_id FROM packets WHERE id = ?", p.PacketID).Scan(&sender).Error; err != nil {
 		return err
 	}
-	refund, err := tx.whereCharged(payout.CancelRefund(p, sender, tx.now))
+	refund, err := tx.withChargeProvider(payout.CancelRefund(p, sender, tx.now))
 	if err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func (tx tx) noteCarriedOut(row paymentRow, p payout.Payment, status payout.Deci
 	return tx.noteDecision(w, d.Kind+"_"+string(status), row, p, payout.Decision{ID: d.ID, Status: status})
 }
 
-func (tx tx) remembered(w payout.StaffWrite, out *payout.StaffAnswer) (bool, error) {
+func (tx tx) storedAnswer(w payout.StaffWrite, out *payout.StaffAnswer) (bool, error) {
 	var rows []struct {
 		BodyHash string
 		Status   int
@@ -297,7 +297,7 @@ func (tx tx) remembered(w payout.StaffWrite, out *payout.StaffAnswer) (bool, err
 	return true, nil
 }
 
-func (tx tx) remember(w payout.StaffWrite, a payout.StaffAnswer) error {
+func (tx tx) storeAnswer(w payout.StaffWrite, a payout.StaffAnswer) error {
 	return tx.Exec("INSERT INTO staff_idempotency (owner, route, idem_key, body_hash, status, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
 		w.Owner, w.Route, w.Key, w.BodyHash, a.Status, a.Body, tx.now).Error
 }

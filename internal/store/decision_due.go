@@ -53,7 +53,7 @@ func (s *Store) paymentsDue(ctx context.Context) ([]payout.DecisionBacklog, erro
 			reason = payout.DecisionReason("refund_" + r.Status)
 		}
 		i := slices.IndexFunc(out, func(d payout.DecisionBacklog) bool { return d.Reason == reason })
-		since, err := NewHealthReader(s).since(ctx, r.Kind, r.Status)
+		since, err := NewHealthReader(s).statusSince(ctx, r.Kind, r.Status)
 		if err != nil {
 			return nil, err
 		}

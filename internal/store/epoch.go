@@ -95,12 +95,12 @@ func (s *Store) ShutPoolLane(ctx context.Context, lane int, epoch int64, reason 
 	return shut, err
 }
 
-// LaneAhead declares the books restored (rule R13) when a lane has an epoch in Redis,
+// CompareLaneEpoch declares the books restored (rule R13) when a lane has an epoch in Redis,
 // read before this call, that they have not come to: each one is begun here, and shown to
 // Redis after that commit. A rebuild that has begun meanwhile is no proof. It reports
 // whether the books are older; those that are known to be restored stay as they are.
 // Errors: ErrUnavailable.
-func (s *Store) LaneAhead(ctx context.Context, lane int, epoch int64) (older bool, err error) {
+func (s *Store) CompareLaneEpoch(ctx context.Context, lane int, epoch int64) (older bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		var row laneRow
 		if err := tx.Raw("SELECT * FROM pool_lanes WHERE lane = ? FOR UPDATE", lane).Scan(&row).Error; err != nil {
@@ -113,7 +113,7 @@ func (s *Store) LaneAhead(ctx context.Context, lane int, epoch int64) (older boo
 		if err != nil || b.State == payout.MySQLRestored {
 			return err
 		}
-		b.State, b.Known, b.RestoredAt = payout.MySQLRestored, max(b.Heartbeat, s.sight.number.Load()), tx.now
+		b.State, b.Known, b.RestoredAt = payout.MySQLRestored, max(b.Heartbeat, s.highest.number.Load()), tx.now
 		return tx.saveBooks(b)
 	})
 	return older, err
@@ -161,10 +161,10 @@ func recoveredLane(have, found packet.LaneRow) (packet.LaneRow, bool) {
 	return found, true
 }
 
-// NoteSeen raises how far lanes were seen to have come. What is of another epoch
+// RaiseSeenSeqs raises how far lanes were seen to have come. What is of another epoch
 // than the lane's, or lower than what is known, changes nothing. One statement,
 // whatever the number of lanes; each may be named once. Errors: ErrUnavailable.
-func (s *Store) NoteSeen(ctx context.Context, seen []packet.LanePosition) error {
+func (s *Store) RaiseSeenSeqs(ctx context.Context, seen []packet.LanePosition) error {
 	if len(seen) == 0 {
 		return nil
 	}

@@ -130,7 +130,7 @@ func TestR9_SeenRises(t *testing.T) {
 		{{Lane: 3, Epoch: 1, Seq: 9, Grabs: 7}, {Lane: 4, Epoch: 3, Seq: 1<<52 + 1, Grabs: 1}},
 		{{Lane: 5, Epoch: 1, Seq: 9, Grabs: 7}},
 	} {
-		must(t, s.NoteSeen(ctx, seen))
+		must(t, s.RaiseSeenSeqs(ctx, seen))
 	}
 	if l := laneOf(t, s, 3); l.AckedSeq != 10 || l.AckedGrabs != 8 {
 		t.Errorf("lane 3: %+v", l)
@@ -141,7 +141,7 @@ func TestR9_SeenRises(t *testing.T) {
 	if lanes, err := s.PoolLanes(ctx); err != nil || len(lanes) != 2 {
 		t.Errorf("lanes %+v, %v", lanes, err)
 	}
-	must(t, s.NoteSeen(ctx, []packet.LanePosition{{Lane: 3, Epoch: 1, Seq: 12, Grabs: 9}}))
+	must(t, s.RaiseSeenSeqs(ctx, []packet.LanePosition{{Lane: 3, Epoch: 1, Seq: 12, Grabs: 9}}))
 	if l := laneOf(t, s, 3); l.AckedSeq != 12 || l.AckedGrabs != 9 {
 		t.Errorf("lane 3: %+v", l)
 	}
@@ -155,13 +155,13 @@ func TestR9_R13LaneAhead(t *testing.T) {
 	ctx := t.Context()
 	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 3, Epoch: 4, State: packet.LaneOpen}}))
 	for _, epoch := range []int64{1, 4} {
-		if older, err := s.LaneAhead(ctx, 3, epoch); older || err != nil {
+		if older, err := s.CompareLaneEpoch(ctx, 3, epoch); older || err != nil {
 			t.Errorf("epoch %d: %v, %v", epoch, older, err)
 		}
 	}
 	must(t, s.BooksBelieved(ctx))
 	for range 2 {
-		if older, err := s.LaneAhead(ctx, 3, 5); !older || err != nil {
+		if older, err := s.CompareLaneEpoch(ctx, 3, 5); !older || err != nil {
 			t.Errorf("%v, %v", older, err)
 		}
 	}
@@ -169,7 +169,7 @@ func TestR9_R13LaneAhead(t *testing.T) {
 	if err != nil || b.State != payout.MySQLRestored || b.RestoredAt.IsZero() {
 		t.Errorf("%+v, %v", b, err)
 	}
-	if older, err := s.LaneAhead(ctx, 9, 2); !older || err != nil { // a lane that the books do not know
+	if older, err := s.CompareLaneEpoch(ctx, 9, 2); !older || err != nil { // a lane that the books do not know
 		t.Errorf("%v, %v", older, err)
 	}
 }

@@ -18,10 +18,10 @@ import (
 type HealthReader struct {
 	store *Store
 
-	mu     sync.Mutex
-	of     time.Time           // when the books that posted is of were restored last
-	posted int64               // the last transfer that was looked at
-	off    map[string]struct{} // packets whose ledger was wrong
+	mu         sync.Mutex
+	restoredAt time.Time           // when the books that posted is of were restored last
+	posted     int64               // the last transfer that was looked at
+	off        map[string]struct{} // packets whose ledger was wrong
 }
 
 // NewHealthReader returns a reader of the vitals in MySQL.
@@ -45,9 +45,8 @@ var paymentKinds = map[payout.Kind]string{payout.KindCharge: "charge", payout.Ki
 
 // Read fills in what MySQL knows. Errors: ErrUnavailable.
 func (r *HealthReader) Read(ctx context.Context, v *observe.HealthSnapshot) error {
-	for _, read := range []func(context.Context, *observe.HealthSnapshot) error{r.payments, r.packets, r.breaks, r.waiting, r.decisions, r.held,
-		r.gates, r.repairs,
-		r.ledger, r.books, r.reconciled, r.campaigns, r.retention} {
+	for _, read := range []func(context.Context, *observe.HealthSnapshot) error{r.payments, r.packets, r.breaks, r.waiting, r.decisions,
+		r.heldProviders, r.lanes, r.repairs, r.ledger, r.books, r.reconciled, r.campaigns, r.retention} {
 		if err := read(ctx, v); err != nil {
 			return classify(err)
 		}
@@ -67,11 +66,11 @@ func (r *HealthReader) payments(ctx context.Context, v *observe.HealthSnapshot) 
 	}
 	found := map[[2]string]observe.Backlog{}
 	for _, row := range rows {
-		if row.Oldest, err = r.since(ctx, row.Kind, row.Status); err != nil {
+		if row.Oldest, err = r.statusSince(ctx, row.Kind, row.Status); err != nil {
 			return err
 		}
 		found[[2]string{row.Kind, row.Status}] = row.backlog()
-		if err := r.troubles(ctx, v, row.Kind, row.Status); err != nil {
+		if err := r.countNotAccepted(ctx, v, row.Kind, row.Status); err != nil {
 			return err
 		}
 	}
@@ -86,9 +85,9 @@ func (r *HealthReader) payments(ctx context.Context, v *observe.HealthSnapshot) 
 	return nil
 }
 
-// vitalsOldest is of how many payments of a kind and status, those that were made
+// healthOldest is of how many payments of a kind and status, those that were made
 // first, it is looked at since when they have it.
-const vitalsOldest = 5000
+const healthOldest = 5000
 
 // selectSince reads since when payments have their status: pending since they were
 // made, or since a person decided so; with the provider since the first send under
@@ -98,26 +97,26 @@ const selectSince = `SELECT p.created_at, GREATEST(p.created_at, COALESCE(p.deci
 	FROM payments p FORCE INDEX (payments_status) LEFT JOIN attempts a ON a.order_no = p.order_no
 	WHERE p.kind = ? AND p.status = ? ORDER BY p.created_at, p.id LIMIT ?`
 
-// since tells since when the first of them has its status: a payout of last week that
-// was retried just now is not stuck. Of more than vitalsOldest those behind them are
+// statusSince tells since when the first of them has its status: a payout of last week that
+// was retried just now is not stuck. Of more than healthOldest those behind them are
 // taken to have it since they were made: rather too early than too late.
-func (r *HealthReader) since(ctx context.Context, kind, status string) (*time.Time, error) {
+func (r *HealthReader) statusSince(ctx context.Context, kind, status string) (*time.Time, error) {
 	var row struct {
 		N           int
 		Since, Last *time.Time
 	}
 	err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(since) AS since, MAX(created_at) AS last FROM ("+selectSince+") oldest", kind,
-		status, vitalsOldest).Scan(&row).Error
-	if row.N == vitalsOldest && row.Last.Before(*row.Since) {
+		status, healthOldest).Scan(&row).Error
+	if row.N == healthOldest && row.Last.Before(*row.Since) {
 		row.Since = row.Last
 	}
 	return row.Since, err
 }
 
-// selectTroubles finds payments under way that the provider has not taken: what is to be
+// selectNotAccepted finds payments under way that the provider has not taken: what is to be
 // sent again was refused, or not answered, and of what is being asked about nothing was
 // ever said. While a send is on its way its payment is neither.
-const selectTroubles = `SELECT p.provider, CASE WHEN a.next_action = 'ask' THEN @none WHEN a.code = @low THEN @low
+const selectNotAccepted = `SELECT p.provider, CASE WHEN a.next_action = 'ask' THEN @none WHEN a.code = @low THEN @low
 	WHEN a.code = @rate THEN @rate ELSE @none END AS why,
 	COUNT(*) AS n, MIN(a.started_at) AS oldest
 	FROM (SELECT provider, order_no, status FROM payments FORCE INDEX (payments_status) WHERE kind = @kind AND status = @status
@@ -125,9 +124,9 @@ const selectTroubles = `SELECT p.provider, CASE WHEN a.next_action = 'ask' THEN 
 	JOIN attempts a ON a.order_no = p.order_no
 	WHERE a.next_action = 'send' OR p.status = 'unknown' AND a.statement = '' AND NOT a.forgotten GROUP BY p.provider, why`
 
-// troubles counts, of the payments of a kind and status that were made first, those that
+// countNotAccepted counts, of the payments of a kind and status that were made first, those that
 // the provider has not taken. Why a worker parks others is its own knowledge.
-func (r *HealthReader) troubles(ctx context.Context, v *observe.HealthSnapshot, kind, status string) error {
+func (r *HealthReader) countNotAccepted(ctx context.Context, v *observe.HealthSnapshot, kind, status string) error {
 	if s := payout.Status(status); s != payout.StatusSending && s != payout.StatusUnknown {
 		return nil
 	}
@@ -136,7 +135,7 @@ func (r *HealthReader) troubles(ctx context.Context, v *observe.HealthSnapshot, 
 		N             int64
 		Oldest        time.Time
 	}
-	err := r.store.read(ctx).Raw(selectTroubles, map[string]any{"kind": kind, "status": status, "most": vitalsOldest,
+	err := r.store.read(ctx).Raw(selectNotAccepted, map[string]any{"kind": kind, "status": status, "most": healthOldest,
 		"low": payout.CodeLowBalance, "rate": payout.CodeRateLimited, "none": string(observe.TroubleNoAnswer)}).Scan(&rows).Error
 	for _, row := range rows {
 		v.Troubles = append(v.Troubles, observe.TroubleBacklog{Provider: row.Provider, Why: observe.Trouble(row.Why),
@@ -181,8 +180,8 @@ func (r *HealthReader) breaks(ctx context.Context, v *observe.HealthSnapshot) er
 	return err
 }
 
-// held reads whom people hold; a provider that nobody ever held is not known here.
-func (r *HealthReader) held(ctx context.Context, v *observe.HealthSnapshot) error {
+// heldProviders reads whom people hold; a provider that nobody ever held is not known here.
+func (r *HealthReader) heldProviders(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []providerRow
 	err := r.store.read(ctx).Raw("SELECT * FROM providers").Scan(&rows).Error
 	for _, row := range rows {
@@ -212,8 +211,8 @@ func (r *HealthReader) waiting(ctx context.Context, v *observe.HealthSnapshot) e
 	return r.store.read(ctx).Raw("SELECT COUNT(*) FROM quarantine").Scan(&v.Quarantined).Error
 }
 
-// gates counts the lanes of the pool by the state of their gate; a table of one row a lane.
-func (r *HealthReader) gates(ctx context.Context, v *observe.HealthSnapshot) error {
+// lanes counts the lanes of the pool by the state of their gate; a table of one row a lane.
+func (r *HealthReader) lanes(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []struct {
 		State  string
 		N      int64
@@ -230,12 +229,12 @@ func (r *HealthReader) gates(ctx context.Context, v *observe.HealthSnapshot) err
 	if err != nil {
 		return err
 	}
-	return r.store.read(ctx).Raw(selectLost, string(payout.BreakPoolLost)).Scan(&v.LostGrabs).Error
+	return r.store.read(ctx).Raw(selectLostGrabs, string(payout.BreakPoolLost)).Scan(&v.LostGrabs).Error
 }
 
-// selectLost adds up what was lost by breaks that nobody has dealt with. A lane's last
+// selectLostGrabs adds up what was lost by breaks that nobody has dealt with. A lane's last
 // rebuild would not do: the next one, seconds later perhaps, may have lost nothing.
-const selectLost = `SELECT COALESCE(SUM(r.lost), 0) FROM breaks b JOIN pool_rebuilds r
+const selectLostGrabs = `SELECT COALESCE(SUM(r.lost), 0) FROM breaks b JOIN pool_rebuilds r
 	ON r.lane = CAST(SUBSTRING_INDEX(b.payment_id, '/', -1) AS UNSIGNED) AND r.from_epoch = CAST(SUBSTRING_INDEX(b.order_no, '/',
 	-1) AS UNSIGNED)
 	WHERE b.resolved_at IS NULL AND b.kind = ?`
@@ -259,13 +258,13 @@ func (r *HealthReader) books(ctx context.Context, v *observe.HealthSnapshot) err
 }
 
 const (
-	// vitalsTransfers is how many new postings one reading goes through, and
-	// vitalsPackets how many packets it adds up. Under more load than that the
+	// healthTransfers is how many new postings one reading goes through, and
+	// healthPackets how many packets it adds up. Under more load than that the
 	// newest are looked at; `hongbao ledger verify` looks at everything.
-	vitalsTransfers = 2000
-	vitalsPackets   = 100
-	// vitalsShares: adding up a packet of more shares takes too long to be done often.
-	vitalsShares = 20_000
+	healthTransfers = 2000
+	healthPackets   = 100
+	// healthMaxShares: adding up a packet of more shares takes too long to be done often.
+	healthMaxShares = 20_000
 )
 
 // ledger adds up the packets that were posted to since the last reading, and
@@ -277,15 +276,15 @@ func (r *HealthReader) ledger(ctx context.Context, v *observe.HealthSnapshot) er
 	if err != nil {
 		return err
 	}
-	if !books.RestoredAt.Equal(r.of) { // what was posted up to there may be gone, and more be posted under its numbers
-		r.of, r.posted = books.RestoredAt, 0
+	if !books.RestoredAt.Equal(r.restoredAt) { // what was posted up to there may be gone, and more be posted under its numbers
+		r.restoredAt, r.posted = books.RestoredAt, 0
 	}
 	var rows []struct {
 		ID       int64
 		PacketID string
 	}
 	err = r.store.read(ctx).Raw("SELECT id, packet_id FROM transfers WHERE id > ? ORDER BY id DESC LIMIT ?", r.posted,
-		vitalsTransfers).Scan(&rows).Error
+		healthTransfers).Scan(&rows).Error
 	if err != nil {
 		return err
 	}
@@ -294,7 +293,7 @@ func (r *HealthReader) ledger(ctx context.Context, v *observe.HealthSnapshot) er
 		look[id] = true
 	}
 	for _, row := range rows {
-		if len(look) < vitalsPackets+len(r.off) {
+		if len(look) < healthPackets+len(r.off) {
 			look[row.PacketID] = true
 		}
 	}
@@ -307,15 +306,15 @@ func (r *HealthReader) ledger(ctx context.Context, v *observe.HealthSnapshot) er
 		r.posted = rows[0].ID
 	}
 	v.Imbalanced = int64(len(r.off))
-	return r.store.read(ctx).Raw(selectTwice, string(payout.PostSecondSuccess), int64(money.Saturated), string(payout.PostSecondSuccess),
+	return r.store.read(ctx).Raw(selectSuspense, string(payout.PostSecondSuccess), int64(money.Saturated), string(payout.PostSecondSuccess),
 		string(payout.PostSecondReturned),
 		string(payout.BreakSecondSuccess)).Scan(&v.Suspense).Error
 }
 
-// selectTwice adds up what moved twice under order numbers whose break nobody has dealt
+// selectSuspense adds up what moved twice under order numbers whose break nobody has dealt
 // with, less what came back. Every such posting has one; whoever gets the money back by
 // other means says so there, and no posting ever would.
-const selectTwice = `SELECT LEAST(COALESCE(SUM(IF(t.kind = ?, t.amount, -CAST(t.amount AS DECIMAL(20)))), 0), ?)
+const selectSuspense = `SELECT LEAST(COALESCE(SUM(IF(t.kind = ?, t.amount, -CAST(t.amount AS DECIMAL(20)))), 0), ?)
 	FROM breaks b FORCE INDEX (breaks_open) STRAIGHT_JOIN transfers t FORCE INDEX (transfers_order) ON t.order_no = b.order_no
 	AND t.kind IN (?, ?)
 	WHERE b.resolved_at IS NULL AND b.kind = ?`
@@ -325,7 +324,7 @@ func (r *HealthReader) addUp(ctx context.Context, packetID string) error {
 	if err := r.store.read(ctx).Raw("SELECT share_count FROM packets WHERE id = ?", packetID).Scan(&shares).Error; err != nil {
 		return err
 	}
-	if shares != nil && *shares > vitalsShares {
+	if shares != nil && *shares > healthMaxShares {
 		return nil
 	}
 	b, err := r.store.Balances(ctx, packetID)

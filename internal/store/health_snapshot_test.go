@@ -11,10 +11,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestVitalsSinceWhen: a payment is as old, to those who watch, as its status: one of
+// TestHealthStatusSince: a payment is as old, to those who watch, as its status: one of
 // last week that was retried just now does not stand still, one that failed just now
 // has not waited for finance.
-func TestVitalsSinceWhen(t *testing.T) {
+func TestHealthStatusSince(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	id := owing(t, s)
@@ -59,9 +59,9 @@ func TestVitalsSinceWhen(t *testing.T) {
 	expect(payout.StatusPending, 10*time.Minute)
 }
 
-// TestVitalsOfTroubles: what the provider has refused or not answered is told by why,
+// TestHealthNotAccepted: what the provider has refused or not answered is told by why,
 // from its first send on, until it is taken; what is on its way is not.
-func TestVitalsOfTroubles(t *testing.T) {
+func TestHealthNotAccepted(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	told := func() map[observe.Trouble]observe.Backlog {
@@ -117,9 +117,9 @@ func TestVitalsOfTroubles(t *testing.T) {
 	expect(map[observe.Trouble]int64{})
 }
 
-// TestVitalsSinceWhenOfMany: of those that are not looked at one by one it is taken
+// TestHealthStatusSinceOfMany: of those that are not looked at one by one it is taken
 // that they have their status since they were made.
-func TestVitalsSinceWhenOfMany(t *testing.T) {
+func TestHealthStatusSinceOfMany(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	id := owing(t, s)
@@ -141,11 +141,11 @@ func TestVitalsSinceWhenOfMany(t *testing.T) {
 		}
 		return time.Time{}
 	}
-	copies(1, vitalsOldest-2, 60) // decided about just now, with the first one fewer than are looked at
+	copies(1, healthOldest-2, 60) // decided about just now, with the first one fewer than are looked at
 	if got := oldest(); !got.Equal(made) {
 		t.Errorf("since %v, want %v", got, made)
 	}
-	copies(vitalsOldest-1, vitalsOldest+1, 30)
+	copies(healthOldest-1, healthOldest+1, 30)
 	if got, want := oldest(), made.Add(-30*time.Minute); !got.Equal(want) {
 		t.Errorf("of more: since %v, want %v", got, want)
 	}

@@ -116,7 +116,7 @@ func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, id string, s
 			refused = access.ErrKeyEnded
 		case id == w.KeyID && grace < access.OwnGrace:
 			refused = access.ErrOwnKey
-		case old.Role == access.RoleAdmin && (life > 0 || made.NeedsApproval()) && !admins.without(id):
+		case old.Role == access.RoleAdmin && (life > 0 || made.NeedsApproval()) && !admins.remainWithout(id):
 			refused = access.ErrLastKey
 		}
 		if refused != nil {
@@ -166,7 +166,7 @@ func (s *Store) EndKey(ctx context.Context, w payout.StaffWrite, id string,
 			return out, nil
 		case id == w.KeyID:
 			refused = access.ErrOwnKey
-		case k.Role == access.RoleAdmin && k.Status(tx.now) == access.KeyActive && !admins.without(id):
+		case k.Role == access.RoleAdmin && k.Status(tx.now) == access.KeyActive && !admins.remainWithout(id):
 			refused = access.ErrLastKey
 		}
 		if refused != nil {
@@ -224,8 +224,8 @@ func (s *Store) ApproveKey(ctx context.Context, w payout.StaffWrite, id string,
 // administrators are the ids of the keys that administer keys and do not end by themselves.
 type administrators []string
 
-// without reports whether one is left when a key ends.
-func (a administrators) without(id string) bool {
+// remainWithout reports whether one is left when a key ends.
+func (a administrators) remainWithout(id string) bool {
 	return slices.ContainsFunc(a, func(other string) bool { return other != id })
 }
 
@@ -245,7 +245,7 @@ func (tx tx) administrators(w payout.StaffWrite) (administrators, error) {
 		if k.Status(tx.now) != access.KeyActive {
 			continue
 		}
-		asks = asks || tx.writes(k, w)
+		asks = asks || tx.authorizes(k, w)
 		if k.ExpiresAt.IsZero() {
 			lasting = append(lasting, k.ID)
 		}

@@ -45,7 +45,7 @@ func (eventRow) TableName() string { return "payment_events" }
 
 func (tx tx) addEvent(paymentID string, e payout.Event) error {
 	return tx.Create(&eventRow{PaymentID: paymentID, At: tx.now, Source: e.Source, Op: e.Op, OrderNo: e.OrderNo, Outcome: e.Outcome,
-		Code: code(e.Code), What: clip(e.What, 255), StartedAt: optTime(e.StartedAt), EndedAt: optTime(e.EndedAt)}).Error
+		Code: clipCode(e.Code), What: clip(e.What, 255), StartedAt: optTime(e.StartedAt), EndedAt: optTime(e.EndedAt)}).Error
 }
 
 // Balances sums a packet's ledger. All zero for a packet without transfers.

@@ -180,14 +180,14 @@ func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.C
 	if err != nil {
 		return out, classify(err)
 	}
-	return s.withPromises(ctx, out, app, user, after, limit)
+	return s.withShareConflicts(ctx, out, app, user, after, limit)
 }
 
 // Sums adds up what a user of an app sent and received: packets that were
 // charged, by the time of their creation, and recorded claims in packets other
 // than those in except. Best luck counts once the packet's books are
 // closed.
-func (s *Store) Sums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.UserSums, error) {
+func (s *Store) UserSums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.UserSums, error) {
 	var sent, received struct {
 		N, Best int
 		Sum     int64
@@ -212,5 +212,5 @@ func (s *Store) Sums(ctx context.Context, app, user string, in packet.Span, exce
 	}
 	out := packet.UserSums{SentCount: sent.N, SentAmount: money.Fen(sent.Sum),
 		ReceivedCount: received.N, ReceivedAmount: money.Fen(received.Sum), BestLuckCount: received.Best}
-	return out, s.addPromises(ctx, &out, app, user, in, except)
+	return out, s.addShareConflictSums(ctx, &out, app, user, in, except)
 }

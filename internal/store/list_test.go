@@ -214,7 +214,7 @@ func TestSums(t *testing.T) {
 		"other case":  {"U", nil, packet.UserSums{}},
 		"other space": {"u ", nil, packet.UserSums{}},
 	} {
-		if got, err := s.Sums(ctx, "app", tc.user, year, tc.except); err != nil || got != tc.want {
+		if got, err := s.UserSums(ctx, "app", tc.user, year, tc.except); err != nil || got != tc.want {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, tc.want)
 		}
 	}
@@ -269,7 +269,7 @@ func TestListsReadOnePage(t *testing.T) {
 		must(t, err)
 	}
 	pages := len(rec.texts)
-	_, err := s.Sums(ctx, "app", "giant", packet.Span{From: after.At, To: time.Now()}, []string{"g0000000000000000001"})
+	_, err := s.UserSums(ctx, "app", "giant", packet.Span{From: after.At, To: time.Now()}, []string{"g0000000000000000001"})
 	must(t, err)
 	if pages < 50 {
 		t.Errorf("only %d statements", pages)

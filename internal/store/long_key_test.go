@@ -19,8 +19,8 @@ func TestLongKeys(t *testing.T) {
 		for _, s := range []string{"", "a", long(63, "a"), long(64, "a"), long(64, "b"), long(600, "a"), strings.Repeat("长", 22),
 			strings.Repeat("🧧", 17),
 			strings.Repeat("\xbf", 65)} {
-			got := key(s, 64)
-			if seen[got] || len(got) > 64 || len(s) <= 64 && got != s || key(got, 64) != got {
+			got := clipKey(s, 64)
+			if seen[got] || len(got) > 64 || len(s) <= 64 && got != s || clipKey(got, 64) != got {
 				t.Errorf("%q: %q", s, got)
 			}
 			seen[got] = true
@@ -32,8 +32,8 @@ func TestLongKeys(t *testing.T) {
 		id := owing(t, s)
 		o := begin(t, s, id)
 		for _, event := range []string{"a", "b", "a"} {
-			must(t, s.NoteNotification(t.Context(), adapter, long(128, event), o.OrderNo, nil))
-			must(t, s.NoteNotification(t.Context(), adapter, "of "+event, long(64, event), nil))
+			must(t, s.RecordNotification(t.Context(), adapter, long(128, event), o.OrderNo, nil))
+			must(t, s.RecordNotification(t.Context(), adapter, "of "+event, long(64, event), nil))
 		}
 		if got := query[int](t, s, "SELECT COUNT(*) FROM notifications WHERE order_no = ?", o.OrderNo); got != 2 {
 			t.Errorf("%d notifications of two events", got)

@@ -9,10 +9,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// NoteNotification stores a provider's notification once and asks for the order
+// RecordNotification stores a provider's notification once and asks for the order
 // to be asked about: it moves nothing by itself (rule R12). A repeat, and a
 // notification about an unknown order, or one of another provider or account, change nothing. Errors: ErrUnavailable.
-func (s *Store) NoteNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error {
+func (s *Store) RecordNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error {
 	run := func(tx tx) error {
 		parts, perr := payout.Parse(orderNo)
 		known := false
@@ -27,21 +27,21 @@ func (s *Store) NoteNotification(ctx context.Context, by payout.Adapter, eventID
 			}
 		}
 		res := tx.Exec("INSERT IGNORE INTO notifications (provider, event_id, order_no, known, body, received_at) VALUES (?, ?, ?, ?, ?, ?)",
-			by.Provider, key(eventID, 128), key(orderNo, 64), known, body, tx.now)
+			by.Provider, clipKey(eventID, 128), clipKey(orderNo, 64), known, body, tx.now)
 		if res.Error != nil || res.RowsAffected == 0 || !known {
 			return res.Error
 		}
 		if err := tx.Exec("UPDATE attempts SET ask_requested = TRUE, next_at = ? WHERE order_no = ?", tx.now, orderNo).Error; err != nil {
 			return err
 		}
-		return tx.putOutbox(parts.PaymentID, outboxAsk)
+		return tx.putOutbox(parts.PaymentID, outboxQuery)
 	}
 	return s.inTx(ctx, failpoint.NotificationNote, run)
 }
 
-// Installed reads since when there are books: when the first migration was applied.
+// InstalledAt reads since when there are books: when the first migration was applied.
 // Errors: ErrUnavailable.
-func (s *Store) Installed(ctx context.Context) (time.Time, error) {
+func (s *Store) InstalledAt(ctx context.Context) (time.Time, error) {
 	var at *int64 // seconds, whatever the session's time zone
 	err := s.read(ctx).Raw("SELECT UNIX_TIMESTAMP(MIN(tstamp)) FROM goose_db_version").Scan(&at).Error
 	if err != nil || at == nil {

@@ -13,7 +13,7 @@ import (
 
 const (
 	outboxBegin = "begin" // moved when the payment is no longer pending
-	outboxAsk   = "ask"   // moved when no attempt wants to be asked about
+	outboxQuery = "ask"   // moved when no attempt wants to be asked about
 	// outboxDecide: moved when the open decision is carried out, or overtaken.
 	outboxDecide = "decide"
 	// outboxFinish: moved when the packet of a refund made outside is closed, or was rejected.
@@ -37,20 +37,20 @@ func outboxPause(tries int) time.Duration {
 const (
 	reachedOften = 10
 	reachedPart  = 16
-	reachedCap   = payout.LongestPause
+	startedCap   = payout.LongestPause
 )
 
-// reachedPause is how long a row is put off at least once its run was reached.
-func reachedPause(tries int, age time.Duration) time.Duration {
+// startedPause is how long a row is put off at least once its run was reached.
+func startedPause(tries int, age time.Duration) time.Duration {
 	if tries < reachedOften {
 		return 0
 	}
-	return min(age/reachedPart, reachedCap)
+	return min(age/reachedPart, startedCap)
 }
 
-// lostPause is how long an outbox row is put off whose payment is not there: only
+// orphanPause is how long an outbox row is put off whose payment is not there: only
 // somebody's hand in the tables makes one, and it must not hold up the others.
-const lostPause = payout.LongestPause
+const orphanPause = payout.LongestPause
 
 // isDue is true of rows whose time has come, or lies further ahead than the longest delay of
 // their table: the clock was ahead when it was written. Its arguments are the two times.
@@ -93,16 +93,16 @@ func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.DueRun, erro
 	return out, err
 }
 
-// OutboxReached notes that the run of a payment that DueOutbox has returned was started,
+// MarkOutboxStarted notes that the run of a payment that DueOutbox has returned was started,
 // or woken. From some tries on that run is told more and more seldom; a start that fails
 // is repeated as before. A row that was put anew meanwhile is left alone. Errors: ErrUnavailable.
-func (s *Store) OutboxReached(ctx context.Context, d payout.DueRun) error {
+func (s *Store) MarkOutboxStarted(ctx context.Context, d payout.DueRun) error {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return err
 	}
 	err = s.read(ctx).Exec("UPDATE outbox SET reached_at = ?, due_at = GREATEST(due_at, ?) WHERE payment_id = ? AND kind = ? AND tries = ?",
-		now, now.Add(reachedPause(d.Tries, now.Sub(d.Since))), d.Payment.ID, d.Kind, d.Tries+1).Error
+		now, now.Add(startedPause(d.Tries, now.Sub(d.Since))), d.Payment.ID, d.Kind, d.Tries+1).Error
 	return classify(err)
 }
 
@@ -111,7 +111,7 @@ func (tx tx) takeOutbox(r outboxRow) (p payout.Payment, due bool, err error) {
 	row, attempts, err := tx.load(r.PaymentID, false)
 	if errors.Is(err, ErrNotFound) {
 		slog.Error("Outbox row without a payment; it is put off.", slog.String("payment_id", r.PaymentID), slog.String("kind", r.Kind))
-		return p, false, tx.putOff(r, lostPause)
+		return p, false, tx.putOff(r, orphanPause)
 	}
 	if err != nil {
 		return p, false, err
@@ -141,7 +141,7 @@ func (tx tx) outboxMoved(kind string, p payout.Payment, attempts []payout.Attemp
 	case outboxFinish:
 		var status string
 		err := tx.Raw("SELECT status FROM packets WHERE id = ?", p.PacketID).Scan(&status).Error
-		return status == string(packet.StatusClosed) || status == string(packet.StatusRejected), err // see giveBack
+		return status == string(packet.StatusClosed) || status == string(packet.StatusRejected), err // see refundLateCharge
 	}
 	for _, a := range attempts {
 		if a.QueryRequested {

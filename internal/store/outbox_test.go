@@ -73,10 +73,10 @@ func TestDueOutbox(t *testing.T) {
 	}
 }
 
-// TestOutboxReached: a payment that waits for its provider keeps its row for hours. Its
+// TestMarkOutboxStarted: a payment that waits for its provider keeps its row for hours. Its
 // run, which knows, is told more and more seldom, and nobody is called for it. A run that
 // cannot be reached is tried every five seconds, and people are called.
-func TestOutboxReached(t *testing.T) {
+func TestMarkOutboxStarted(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
@@ -102,11 +102,11 @@ func TestOutboxReached(t *testing.T) {
 				continue
 			}
 			age, paused := c.now().Sub(since), c.now().Sub(last)
-			if most := max(5*time.Second, age/15) + 5*time.Second; !last.IsZero() && paused > min(most, reachedCap+5*time.Second) {
+			if most := max(5*time.Second, age/15) + 5*time.Second; !last.IsZero() && paused > min(most, startedCap+5*time.Second) {
 				t.Fatalf("after %v it was told nothing for %v", age, paused)
 			}
 			last = c.now()
-			must(t, s.OutboxReached(ctx, d))
+			must(t, s.MarkOutboxStarted(ctx, d))
 		}
 		c.pass(5 * time.Second)
 	}
@@ -124,8 +124,8 @@ func TestOutboxReached(t *testing.T) {
 		t.Errorf("waiting: %+v, of a run that was reached", got)
 	}
 	// No dispatcher comes: it is due, and nobody takes it.
-	c.pass(reachedCap + time.Minute)
-	if got := outbox(); got.Waiting != 1 || c.now().Sub(got.Oldest) < time.Minute || c.now().Sub(got.Oldest) > reachedCap+time.Minute {
+	c.pass(startedCap + time.Minute)
+	if got := outbox(); got.Waiting != 1 || c.now().Sub(got.Oldest) < time.Minute || c.now().Sub(got.Oldest) > startedCap+time.Minute {
 		t.Errorf("waiting: %+v at %v", got, c.now())
 	}
 	// What is put anew is told at once, and what was noted of before does not put it off.
@@ -134,7 +134,7 @@ func TestOutboxReached(t *testing.T) {
 		t.Fatal(rows, err)
 	}
 	must(t, s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.putOutbox(held, outboxBegin) }))
-	must(t, s.OutboxReached(ctx, rows[0]))
+	must(t, s.MarkOutboxStarted(ctx, rows[0]))
 	if got := due(t, s, 10); !slices.Equal(got, []string{held}) || outbox().Waiting != 1 {
 		t.Errorf("due %v, waiting %+v", got, outbox())
 	}
@@ -195,7 +195,7 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 	must(t, err)
 	unchanged := func(what string) {
 		t.Helper()
-		after, err := s.PaymentOf(ctx, id)
+		after, err := s.PaymentRow(ctx, id)
 		must(t, err)
 		if after != before.Payment {
 			t.Errorf("%s changed the payment: %+v", what, after)
@@ -212,7 +212,7 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 		"another provider": {payout.Adapter{Provider: "other", Account: adapter.Account}, "e5", o.OrderNo},
 		"another account":  {payout.Adapter{Provider: provider, Account: "other"}, "e5b", o.OrderNo},
 	} {
-		must(t, s.NoteNotification(ctx, n.by, n.event, n.order, []byte("{}")))
+		must(t, s.RecordNotification(ctx, n.by, n.event, n.order, []byte("{}")))
 		unchanged(name)
 		if got := due(t, s, 10); len(got) != 0 {
 			t.Errorf("%s: due %v", name, got)
@@ -222,7 +222,7 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 		t.Errorf("%d unknown notifications kept", n)
 	}
 	for _, err := range together(6, func(int) error {
-		return s.NoteNotification(ctx, adapter, "e6", o.OrderNo, []byte(`{"status":"succeeded"}`))
+		return s.RecordNotification(ctx, adapter, "e6", o.OrderNo, []byte(`{"status":"succeeded"}`))
 	}) {
 		must(t, err)
 	}
@@ -240,12 +240,12 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 	if got := due(t, s, 10); len(got) != 0 {
 		t.Errorf("due %v after it was asked", got)
 	}
-	must(t, s.NoteNotification(ctx, adapter, "e6", o.OrderNo, []byte("{}")))
+	must(t, s.RecordNotification(ctx, adapter, "e6", o.OrderNo, []byte("{}")))
 	if got := due(t, s, 10); len(got) != 0 {
 		t.Errorf("due %v after a repeat", got)
 	}
 	// A new event about a paid payment is asked about too: it may have come back.
-	must(t, s.NoteNotification(ctx, adapter, "e7", o.OrderNo, []byte("{}")))
+	must(t, s.RecordNotification(ctx, adapter, "e7", o.OrderNo, []byte("{}")))
 	if got := due(t, s, 10); !slices.Equal(got, []string{id}) {
 		t.Errorf("due %v", got)
 	}
@@ -271,7 +271,7 @@ func TestNotificationsAndOutboxAtOnce(t *testing.T) {
 		for _, err := range together(3, func(i int) error {
 			switch i {
 			case 0:
-				return s.NoteNotification(ctx, adapter, fmt.Sprint(round), o.OrderNo, nil)
+				return s.RecordNotification(ctx, adapter, fmt.Sprint(round), o.OrderNo, nil)
 			case 1:
 				_, err := s.DueOutbox(ctx, 10)
 				return err
@@ -306,7 +306,7 @@ func TestNotificationOvertakesAnAnswer(t *testing.T) {
 		if !noted {
 			noted = true // its own transaction reads the clock too
 			c.pass(time.Second)
-			must(t, s.NoteNotification(t.Context(), adapter, "e1", o.OrderNo, nil))
+			must(t, s.RecordNotification(t.Context(), adapter, "e1", o.OrderNo, nil))
 		}
 		return read, nil
 	}

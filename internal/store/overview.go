@@ -15,9 +15,9 @@ import (
 const (
 	// ledgerStep is how many postings one statement adds up.
 	ledgerStep = 200_000
-	// ledgerPatience is how long one call adds up postings that nobody has added up
+	// ledgerTimeLimit is how long one call adds up postings that nobody has added up
 	// yet; the next call goes on from there.
-	ledgerPatience = 2 * time.Second
+	ledgerTimeLimit = 2 * time.Second
 	// ledgerSettled is the age from which no posting with a lower number can appear
 	// any more: transactions take seconds.
 	ledgerSettled = 5 * time.Minute
@@ -26,14 +26,14 @@ const (
 // ledgerSums remembers the sums over all postings up to one that is settled. The
 // ledger is append-only, so they never change, unless MySQL was restored.
 type ledgerSums struct {
-	mu   sync.Mutex
-	of   time.Time // when the books that they are of were restored last
-	upTo int64
-	rows map[ledgerKey]int64
+	mu         sync.Mutex
+	restoredAt time.Time // when the books that they are of were restored last
+	upTo       int64
+	rows       map[ledgerKey]int64
 	// beyond: a sum is more than 64 bits hold, and stays so.
 	beyond bool
-	// patience 0 means ledgerPatience.
-	patience time.Duration
+	// timeLimit 0 means ledgerTimeLimit.
+	timeLimit time.Duration
 }
 
 // ledgerKey is one kind of posting. Accounts follow from it.
@@ -132,10 +132,10 @@ func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
 	if err != nil {
 		return err
 	}
-	if l.rows == nil || !books.RestoredAt.Equal(l.of) {
-		l.of, l.upTo, l.rows = books.RestoredAt, 0, map[ledgerKey]int64{}
+	if l.rows == nil || !books.RestoredAt.Equal(l.restoredAt) {
+		l.restoredAt, l.upTo, l.rows = books.RestoredAt, 0, map[ledgerKey]int64{}
 	}
-	patience, cancel := context.WithTimeout(ctx, cmp.Or(l.patience, ledgerPatience))
+	patience, cancel := context.WithTimeout(ctx, cmp.Or(l.timeLimit, ledgerTimeLimit))
 	defer cancel()
 	for l.upTo < settled && patience.Err() == nil {
 		to := min(l.upTo+ledgerStep, settled)

@@ -77,7 +77,7 @@ func TestR13_OverviewOfRestoredBooks(t *testing.T) {
 	kept := funded(t, older, 300, 2)
 	for range 3 {
 		funded(t, s, 1000, 4)
-		_, err := s.BeatBooks(ctx, 0)
+		_, err := s.AdvanceBooks(ctx, 0)
 		must(t, err)
 	}
 	c.pass(2 * ledgerSettled)
@@ -105,13 +105,13 @@ func TestOverviewInTurns(t *testing.T) {
 	s, c := newStore(t)
 	funded(t, s, 1000, 4)
 	c.pass(2 * ledgerSettled)
-	s.ledger.patience = -time.Second
+	s.ledger.timeLimit = -time.Second
 	o, err := s.Overview(t.Context())
 	must(t, err)
 	if o.Summed == o.Posted || len(o.Ledger.ByKind) != 0 {
 		t.Errorf("told before it was added up: %+v", o)
 	}
-	s.ledger.patience = 0
+	s.ledger.timeLimit = 0
 	if o, err = s.Overview(t.Context()); err != nil || o.Summed != o.Posted || o.Ledger.ByKind[payout.PostCharge] != 1000 {
 		t.Errorf("%+v, %v", o, err)
 	}
@@ -199,7 +199,7 @@ func TestLedgerOfHugeAmounts(t *testing.T) {
 			status, created_at, opens_at, expires_at, updated_at) SELECT LPAD(seq, 20, '0'), app_id, sender_id, currency, total_amount, share_count,
 			split, min_share, max_share, greeting, metadata, body_hash,
 			commitment, sealed_seed, status, created_at, opens_at, expires_at, updated_at FROM packets JOIN seq_1_to_1100`).Error)
-		sums, err := s.Sums(t.Context(), p.App, p.SenderID, year, nil)
+		sums, err := s.UserSums(t.Context(), p.App, p.SenderID, year, nil)
 		if err != nil || sums.SentCount != more+1 || sums.SentAmount != money.Saturated {
 			t.Errorf("%+v, %v", sums, err)
 		}

@@ -281,14 +281,14 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 		if err != nil {
 			return err
 		}
-		if why := orEmpty(charge.FailureCode); charge.Status != string(payout.StatusFailed) || why != code(f.Code) {
+		if why := orEmpty(charge.FailureCode); charge.Status != string(payout.StatusFailed) || why != clipCode(f.Code) {
 			return fmt.Errorf("packet %s: charge is %s %q, not failed %q: %w: %w", id, charge.Status, why, f.Code, packet.ErrNotDeclined, ErrMoved)
 		}
 		if err := tx.mayReject(id); err != nil {
 			return err
 		}
 		return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
-			map[string]any{"failure_code": code(f.Code), "failure_message": clip(f.Message, messageLen)})
+			map[string]any{"failure_code": clipCode(f.Code), "failure_message": clip(f.Message, messageLen)})
 	})
 }
 
@@ -353,7 +353,7 @@ func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 		if err := tx.believed(id); err != nil {
 			return err
 		}
-		if err := tx.gateOpen(id, s.lanes); err != nil {
+		if err := tx.laneOpen(id, s.lanes); err != nil {
 			return err
 		}
 		if remainder, err = tx.closeBooks(row); err != nil {
@@ -362,13 +362,13 @@ func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 		if remainder == 0 {
 			return nil
 		}
-		return tx.owedRefund(row, remainder)
+		return tx.createRemainderRefund(row, remainder)
 	})
 	return remainder, err
 }
 
-func (tx tx) owedRefund(row packetRow, amount money.Fen) error {
-	refund, err := tx.whereCharged(payout.Payment{
+func (tx tx) createRemainderRefund(row packetRow, amount money.Fen) error {
+	refund, err := tx.withChargeProvider(payout.Payment{
 		ID: payout.ID(payout.KindRefund, row.ID, 0), Kind: payout.KindRefund, PacketID: row.ID, App: row.AppID, UserID: row.SenderID,
 		ShareIndex: -1, Account: row.SenderID, Amount: amount, Currency: row.Currency, Remark: remark(row.ID),
 		Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
@@ -385,9 +385,9 @@ func (tx tx) owedRefund(row packetRow, amount money.Fen) error {
 	return tx.putOutbox(refund.ID, outboxBegin)
 }
 
-// whereCharged returns a refund with the provider, and the account there, that its packet's
+// withChargeProvider returns a refund with the provider, and the account there, that its packet's
 // charge went to: the money is there, whichever account is configured now.
-func (tx tx) whereCharged(refund payout.Payment) (payout.Payment, error) {
+func (tx tx) withChargeProvider(refund payout.Payment) (payout.Payment, error) {
 	charge, _, err := tx.load(payout.ID(payout.KindCharge, refund.PacketID, 0), false)
 	refund.Provider, refund.ProviderAccount = charge.Provider, charge.ProviderAccount
 	return refund, err

@@ -113,17 +113,17 @@ func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.Clai
 	if len(rows) > 0 {
 		return rows[0].paid(), nil
 	}
-	told, found, err := s.promise(ctx, packetID, userID)
+	told, found, err := s.shareConflict(ctx, packetID, userID)
 	if err == nil && !found {
 		err = fmt.Errorf("claim of packet %s: %w", packetID, ErrNotFound)
 	}
 	return told, err
 }
 
-// Recorded returns which of the given users MySQL accounts for, as AccountedFor
+// Recorded returns which of the given users MySQL accounts for, as CountRecordedClaims
 // does: with a recorded claim, or with a promise that could not be booked, whatever its
 // share.
-func (s *Store) Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error) {
+func (s *Store) RecordedUsers(ctx context.Context, packetID string, users []string) (map[string]bool, error) {
 	var ids []string
 	err := s.read(ctx).Raw(`SELECT user_id FROM claims WHERE packet_id = ? AND user_id IN ?
 		UNION ALL SELECT user_id FROM promises WHERE packet_id = ? AND user_id IN ?`, packetID, users, packetID, users).Scan(&ids).Error
@@ -137,12 +137,12 @@ func (s *Store) Recorded(ctx context.Context, packetID string, users []string) (
 // anyShare of a claim stands for whatever share its user has.
 const anyShare = -1
 
-// Unrecorded returns those of some claims of a packet for which MySQL does not account,
+// UnrecordedClaims returns those of some claims of a packet for which MySQL does not account,
 // each with its share: not for one that is recorded or promised (rule R10). A user who
 // grabbed again after his first claim was lost may have two, of which one is booked (rule
 // R9): the other one is not accounted for by it. A negative share is any share of the user.
 // Errors: ErrUnavailable.
-func (s *Store) Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
+func (s *Store) UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
 	users := make([]string, len(claims))
 	for i, c := range claims {
 		users[i] = c.UserID
@@ -181,13 +181,13 @@ func (s *Store) Unrecorded(ctx context.Context, packetID string, claims []packet
 			left = append(left, c)
 		}
 	}
-	free, err := s.free(ctx, packetID, beside)
+	free, err := s.unclaimed(ctx, packetID, beside)
 	return append(left, free...), err
 }
 
-// free returns those of some claims whose shares nobody has. A user has one promise of a
+// unclaimed returns those of some claims whose shares nobody has. A user has one promise of a
 // packet: his claim of a share that another one has cannot be booked, nor promised beside it.
-func (s *Store) free(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
+func (s *Store) unclaimed(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
 	if len(claims) == 0 {
 		return nil, nil
 	}
@@ -201,9 +201,9 @@ func (s *Store) free(ctx context.Context, packetID string, claims []packet.Claim
 	return slices.DeleteFunc(claims, func(c packet.Claim) bool { return slices.Contains(taken, c.ShareIndex) }), classify(err)
 }
 
-// KeepFirst keeps the first answer to the create request of a packet, unless one is
+// SaveFirstAnswer keeps the first answer to the create request of a packet, unless one is
 // there. Repeatable. Errors: ErrUnavailable.
-func (s *Store) KeepFirst(ctx context.Context, id string, first packet.FirstAnswer) error {
+func (s *Store) SaveFirstAnswer(ctx context.Context, id string, first packet.FirstAnswer) error {
 	return classify(s.read(ctx).Exec("UPDATE packets SET first_status = ?, first_request_id = ? WHERE id = ? AND first_status IS NULL",
 		first.HTTPStatus, first.RequestID, id).Error)
 }

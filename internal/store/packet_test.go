@@ -38,7 +38,7 @@ func TestRecordPacket(t *testing.T) {
 		rec.Failure != nil {
 		t.Errorf("%+v", rec)
 	}
-	charge, err := s.PaymentOf(t.Context(), chargeID(p))
+	charge, err := s.PaymentRow(t.Context(), chargeID(p))
 	must(t, err)
 	if charge.Kind != payout.KindCharge || charge.Status != payout.StatusPending || charge.Amount != 1000 || charge.Account != "sender" ||
 		charge.UserID != "sender" || charge.ShareIndex != -1 || charge.PacketID != p.ID || len(charge.Remark) > 32 {
@@ -325,7 +325,7 @@ func TestClosingWithoutRemainder(t *testing.T) {
 	if closed, err := s.FinishPacket(t.Context(), p.ID, nil); err != nil || !closed {
 		t.Fatal(closed, err)
 	}
-	if _, err := s.PaymentOf(t.Context(), refundID(p)); !errors.Is(err, ErrNotFound) {
+	if _, err := s.PaymentRow(t.Context(), refundID(p)); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a refund of nothing: %v", err)
 	}
 }

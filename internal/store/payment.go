@@ -51,7 +51,7 @@ func newPaymentRow(p payout.Payment) paymentRow {
 		row.OrderNo = optString(payout.OrderNo(p.ID, p.Attempt))
 	}
 	if p.Failure != nil {
-		row.FailureCode, row.FailureMessage = optString(code(p.Failure.Code)), optString(clip(p.Failure.Message, messageLen))
+		row.FailureCode, row.FailureMessage = optString(clipCode(p.Failure.Code)), optString(clip(p.Failure.Message, messageLen))
 	}
 	return row
 }
@@ -136,8 +136,9 @@ func newAttemptRow(a payout.Attempt) attemptRow {
 		OrderNo: a.OrderNo, PaymentID: a.PaymentID, No: a.No, Op: string(a.Op), Request: a.Request, Sends: a.Sends, Asks: a.Queries,
 		NotedUntil: optTime(a.NotedUntil), OpenUntil: optTime(a.OpenUntil), Statement: string(a.Statement), Refused: a.Refused, Booked: a.Booked,
 		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.QueriedAt),
-		AskRequested: a.QueryRequested, Forgotten: a.Forgotten, Observed: a.Observed, Code: code(a.Code), Message: clip(a.Message, messageLen),
-		ProviderRef: key(a.ProviderRef, refLen), Token: a.Token, StartedAt: a.StartedAt.UTC(), AskUntil: a.QueryUntil.UTC(),
+		AskRequested: a.QueryRequested, Forgotten: a.Forgotten, Observed: a.Observed, Code: clipCode(a.Code),
+		Message:     clip(a.Message, messageLen),
+		ProviderRef: clipKey(a.ProviderRef, refLen), Token: a.Token, StartedAt: a.StartedAt.UTC(), AskUntil: a.QueryUntil.UTC(),
 		EndedAt: optTime(a.EndedAt),
 	}
 }
@@ -156,7 +157,7 @@ func (r attemptRow) attempt() payout.Attempt {
 // payment row is locked: every writer of a payment or its attempts locks it first. What was
 // noted by a clock ahead is read as of now, and with lock it is written so.
 func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
-	row, attempts, err := tx.loadAsNoted(id, lock)
+	row, attempts, err := tx.loadStored(id, lock)
 	if err != nil {
 		return row, attempts, err
 	}
@@ -177,7 +178,7 @@ func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 	return row, attempts, tx.Exec("UPDATE payments SET updated_at = ?, decided_at = ? WHERE id = ?", row.UpdatedAt, row.DecidedAt, id).Error
 }
 
-func (tx tx) loadAsNoted(id string, lock bool) (paymentRow, []payout.Attempt, error) {
+func (tx tx) loadStored(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 	query := "SELECT * FROM payments WHERE id = ?"
 	if lock {
 		query += " FOR UPDATE"
@@ -209,7 +210,7 @@ func (tx tx) state(p payout.Payment, attempts []payout.Attempt) payout.State {
 	st := payout.State{PaymentID: p.ID, Status: p.Status, Step: payout.NextDue(p, attempts, tx.now), Clock: tx.now}
 	if p.Failure != nil {
 		f := *p.Failure
-		f.Code, f.Message = code(f.Code), clip(f.Message, messageLen)
+		f.Code, f.Message = clipCode(f.Code), clip(f.Message, messageLen)
 		st.Failure = &f
 	}
 	return st
@@ -225,9 +226,9 @@ func (s *Store) PaymentState(ctx context.Context, id string) (payout.State, erro
 	return st, classify(err)
 }
 
-// BeginAsk returns MySQL's time before a question about an order is put to a provider. Errors:
+// BeginQuery returns MySQL's time before a question about an order is put to a provider. Errors:
 // payout.ErrWrongProvider when its payment is another adapter's, ErrUnavailable.
-func (s *Store) BeginAsk(ctx context.Context, orderNo string, by payout.Adapter) (time.Time, error) {
+func (s *Store) BeginQuery(ctx context.Context, orderNo string, by payout.Adapter) (time.Time, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return now, err
@@ -281,7 +282,7 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 		}
 		switch numbering {
 		case payout.NoOrderNo:
-			return tx.notNow(row, p, attempts, &out)
+			return tx.refuseSend(row, p, attempts, &out)
 		case payout.NewOrderNo:
 			next, err := newAttempt(p, len(attempts)+1, encode)
 			if err != nil {
@@ -337,9 +338,9 @@ func orderOf(a payout.Attempt) *payout.Order {
 	return &payout.Order{Op: a.Op, OrderNo: a.OrderNo, Request: a.Request, Send: a.Sends}
 }
 
-// notNow leaves a payment that may not be sent as it is, or sends it back to
+// refuseSend leaves a payment that may not be sent as it is, or sends it back to
 // asking when a decision, or a number too old to be sent, left it there.
-func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt, out *payout.SendStart) error {
+func (tx tx) refuseSend(row paymentRow, p payout.Payment, attempts []payout.Attempt, out *payout.SendStart) error {
 	step := payout.NextDue(p, attempts, tx.now)
 	if step.Do == payout.ActionSend && len(attempts) > 0 {
 		cur := &attempts[len(attempts)-1]
@@ -398,7 +399,7 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 		if err := tx.writeSettlement(row, set, o); err != nil {
 			return err
 		}
-		return tx.giveBack(row, set.Payment)
+		return tx.refundLateCharge(row, set.Payment)
 	})
 	return out, err
 }

@@ -166,7 +166,7 @@ func (s *Store) filtered(ctx context.Context, f payout.Filter) (q *gorm.DB, fits
 			f.OrderNo)
 	}
 	if f.ProviderRef != "" {
-		q = q.Where("p.id IN (SELECT x.payment_id FROM attempts x WHERE x.provider_ref = ?)", key(f.ProviderRef, refLen))
+		q = q.Where("p.id IN (SELECT x.payment_id FROM attempts x WHERE x.provider_ref = ?)", clipKey(f.ProviderRef, refLen))
 	}
 	if !f.CreatedTo.IsZero() {
 		q = q.Where("p.created_at <= ?", f.CreatedTo.UTC())
@@ -180,7 +180,7 @@ func (s *Store) filtered(ctx context.Context, f payout.Filter) (q *gorm.DB, fits
 // Payment reads one payment with attempts and timeline. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Payment(ctx context.Context, id string) (payout.Detail, error) {
 	t := tx{DB: s.read(ctx)}
-	row, attempts, err := t.loadAsNoted(id, false)
+	row, attempts, err := t.loadStored(id, false)
 	if err != nil {
 		return payout.Detail{}, classify(err)
 	}
@@ -214,8 +214,8 @@ func (s *Store) PaymentStatuses(ctx context.Context, ids []string) (map[string]p
 	return out, nil
 }
 
-// PaymentOf reads the payment row alone. Errors: ErrNotFound, ErrUnavailable.
-func (s *Store) PaymentOf(ctx context.Context, id string) (payout.Payment, error) {
+// PaymentRow reads the payment row alone. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) PaymentRow(ctx context.Context, id string) (payout.Payment, error) {
 	var row paymentRow
 	if err := s.read(ctx).Raw("SELECT * FROM payments WHERE id = ?", id).Scan(&row).Error; err != nil {
 		return payout.Payment{}, classify(err)

@@ -328,7 +328,7 @@ func TestSettleTakesAnyText(t *testing.T) {
 		if _, err := s.Settle(t.Context(), obs, o.OrderNo); err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
-		if err := s.NoteNotification(t.Context(), adapter, text, text, []byte(text[:min(len(text), 60_000)])); err != nil {
+		if err := s.RecordNotification(t.Context(), adapter, text, text, []byte(text[:min(len(text), 60_000)])); err != nil {
 			t.Errorf("%d: notification: %v", i, err)
 		}
 	}
@@ -340,7 +340,7 @@ func TestCasRefusesMovedRows(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
-	old, _, err := tx{DB: s.read(ctx)}.loadAsNoted(id, false)
+	old, _, err := tx{DB: s.read(ctx)}.loadStored(id, false)
 	must(t, err)
 	o := begin(t, s, id)
 	p := old.payment()
@@ -348,7 +348,7 @@ func TestCasRefusesMovedRows(t *testing.T) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casPayment(old, p) })
 	wantErr(t, err, ErrMoved)
 	// The same status again, but another version.
-	old, _, err = tx{DB: s.read(ctx)}.loadAsNoted(id, false)
+	old, _, err = tx{DB: s.read(ctx)}.loadStored(id, false)
 	must(t, err)
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsPending)
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casPayment(old, old.payment()) })

@@ -46,14 +46,14 @@ func TestPaymentOfAnotherProvider(t *testing.T) {
 		seen.Adapter = by
 		_, err = s.Settle(ctx, seen, o.OrderNo)
 		wantErr(t, err, payout.ErrWrongProvider)
-		_, err = s.BeginAsk(ctx, o.OrderNo, by)
+		_, err = s.BeginQuery(ctx, o.OrderNo, by)
 		wantErr(t, err, payout.ErrWrongProvider)
-		must(t, s.NoteNotification(ctx, by, "evt "+name, o.OrderNo, []byte("{}")))
+		must(t, s.RecordNotification(ctx, by, "evt "+name, o.OrderNo, []byte("{}")))
 		if after := row(); after != before {
 			t.Errorf("%s: %q, was %q", name, after, before)
 		}
 	}
-	if at, err := s.BeginAsk(ctx, o.OrderNo, adapter); err != nil || at.IsZero() {
+	if at, err := s.BeginQuery(ctx, o.OrderNo, adapter); err != nil || at.IsZero() {
 		t.Errorf("own question: %v, %v", at, err)
 	}
 	if b, err := s.BeginSend(ctx, id, limits, encode); err != nil || b.Order == nil {
@@ -108,16 +108,16 @@ func TestAccountIsStoredByTheFirstSend(t *testing.T) {
 func TestAccountAtTheProvider(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
-	if kept, err := s.KeptAdapter(ctx); err != nil || kept != (payout.Adapter{}) {
+	if kept, err := s.SavedAdapter(ctx); err != nil || kept != (payout.Adapter{}) {
 		t.Fatalf("before the first start: %v, %v", kept, err)
 	}
 	for range 2 {
-		must(t, s.KeepAdapter(ctx, adapter))
+		must(t, s.SaveAdapter(ctx, adapter))
 	}
 	p := funded(t, s, 1000, 4)
 	claim(t, s, p, 0, "zhao")
 	for name, by := range others {
-		wantErr(t, s.KeepAdapter(ctx, by), payout.ErrWrongProvider)
+		wantErr(t, s.SaveAdapter(ctx, by), payout.ErrWrongProvider)
 		other := limits
 		other.Adapter = by
 		if b, err := s.BeginSend(ctx, payoutID(p, 0), other, encode); b.Order != nil {
@@ -131,7 +131,7 @@ func TestAccountAtTheProvider(t *testing.T) {
 			t.Errorf("%s: claim recorded: %+v", name, b)
 		}
 	}
-	if kept, err := s.KeptAdapter(ctx); err != nil || kept != adapter {
+	if kept, err := s.SavedAdapter(ctx); err != nil || kept != adapter {
 		t.Errorf("kept %v, %v", kept, err)
 	}
 	begin(t, s, payoutID(p, 0))
@@ -143,15 +143,15 @@ func TestStatementOfAnotherProvider(t *testing.T) {
 	x := newStatement(t)
 	ctx := t.Context()
 	day := payout.DayOf(x.s.Now(), time.UTC).Add(-1)
-	asked, err := x.s.RequestDay(ctx, provider, day, "tester")
+	asked, err := x.s.RequestDailyReconciliation(ctx, provider, day, "tester")
 	must(t, err)
 	lines := []payout.StatementLine{{Ref: "1", Op: payout.OpTransfer, OrderNo: "Foreign", Account: "a", Amount: 1, At: x.s.Now()}}
 	wantErr(t, x.s.SealStatement(ctx, asked.ID, others["another provider"], day, x.s.Now()), payout.ErrWrongProvider)
-	must(t, x.s.KeepAdapter(ctx, adapter))
+	must(t, x.s.SaveAdapter(ctx, adapter))
 	for _, by := range others {
 		wantErr(t, x.s.SaveStatement(ctx, asked.ID, by, day, lines), payout.ErrWrongProvider)
 		wantErr(t, x.s.SealStatement(ctx, asked.ID, by, day, x.s.Now()), payout.ErrWrongProvider)
-		_, _, err := x.s.TurnToWatchReturns(ctx, by, time.Second)
+		_, _, err := x.s.TakeReturnWatchTurn(ctx, by, time.Second)
 		wantErr(t, err, payout.ErrWrongProvider)
 	}
 	if n := query[int](t, x.s, "SELECT (SELECT COUNT(*) FROM statement_lines) + (SELECT COUNT(*) FROM statements)"); n != 0 {

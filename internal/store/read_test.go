@@ -170,7 +170,7 @@ func TestAccess(t *testing.T) {
 	}
 	must(t, s.EnsureApp(ctx, access.App{ID: "app", Name: "new name", Salt: []byte("new salt")})) // R1: the salt never changes
 	must(t, s.EnsureKey(ctx, access.Key{ID: keyID, Role: access.RoleOps, Owner: "thief", SecretHash: access.HashToken("mine")}))
-	apps, keys, err := s.Access(ctx)
+	apps, keys, err := s.AppsAndKeys(ctx)
 	must(t, err)
 	if len(apps) != 1 || !reflect.DeepEqual(apps[0], app) {
 		t.Errorf("apps %+v", apps)
@@ -181,10 +181,10 @@ func TestAccess(t *testing.T) {
 	}
 	_, err = s.sql.ExecContext(ctx, "UPDATE api_keys SET revoked_at = NOW(3) WHERE id = ?", keyID)
 	must(t, err)
-	if _, keys, err = s.Access(ctx); err != nil || len(keys) != 1 || !reflect.DeepEqual(keys[0], staffKey) {
+	if _, keys, err = s.AppsAndKeys(ctx); err != nil || len(keys) != 1 || !reflect.DeepEqual(keys[0], staffKey) {
 		t.Errorf("after one was revoked: %+v, %v", keys, err)
 	}
-	if at, err := s.Installed(ctx); err != nil || at.After(time.Now().Add(time.Minute)) || time.Since(at) > 24*time.Hour {
+	if at, err := s.InstalledAt(ctx); err != nil || at.After(time.Now().Add(time.Minute)) || time.Since(at) > 24*time.Hour {
 		t.Errorf("installed %v: %v", at, err)
 	}
 }
@@ -259,7 +259,7 @@ func TestStatementsUseAnIndex(t *testing.T) {
 	due(t, s, 10)
 	settle(t, s, payout.SourceQuery, payout.OrderNo(payoutID(p, 0), 1), payout.ObsDeclined)
 	o := begin(t, s, payoutID(p, 0))
-	must(t, s.NoteNotification(ctx, adapter, "event", o.OrderNo, nil))
+	must(t, s.RecordNotification(ctx, adapter, "event", o.OrderNo, nil))
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
 	c.pass(time.Hour)
 	due(t, s, 10)
@@ -273,12 +273,12 @@ func TestStatementsUseAnIndex(t *testing.T) {
 		"claim":    func() error { _, err := s.Claim(ctx, p.ID, "u1"); return err },
 		"payment":  func() error { _, err := s.Payment(ctx, payoutID(p, 0)); return err },
 		"balances": func() error { _, err := s.Balances(ctx, p.ID); return err },
-		"recorded": func() error { _, err := s.Recorded(ctx, p.ID, []string{"u1", "u9"}); return err },
+		"recorded": func() error { _, err := s.RecordedUsers(ctx, p.ID, []string{"u1", "u9"}); return err },
 		"unrecorded": func() error {
-			_, err := s.Unrecorded(ctx, p.ID, []packet.Claim{claimOf(p, 0, "u1"), claimOf(p, 1, "u9")})
+			_, err := s.UnrecordedClaims(ctx, p.ID, []packet.Claim{claimOf(p, 0, "u1"), claimOf(p, 1, "u9")})
 			return err
 		},
-		"count": func() error { _, err := s.AccountedFor(ctx, p.ID); return err },
+		"count": func() error { _, err := s.CountRecordedClaims(ctx, p.ID); return err },
 		"statuses": func() error {
 			_, err := s.PayoutProgress(ctx, []payout.ClaimRef{claimed(claimOf(p, 0, "u1")), claimed(claimOf(p, 1, "u2"))})
 			return err
@@ -366,7 +366,7 @@ func TestClip(t *testing.T) {
 			t.Errorf("clip(%q, %d) = %q", tc.in, tc.n, got)
 		}
 	}
-	if got := code("A_1 余额\n" + rand.Text() + strings.Repeat("x", 99)); len(got) != codeLen || !strings.HasPrefix(got, "A_1 ???") {
+	if got := clipCode("A_1 余额\n" + rand.Text() + strings.Repeat("x", 99)); len(got) != codeLen || !strings.HasPrefix(got, "A_1 ???") {
 		t.Errorf("code %q", got)
 	}
 }

@@ -97,9 +97,9 @@ func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease
 	return b, taken, err
 }
 
-// KeepRebuild prolongs the lease of a rebuild. Errors: ErrMoved when another one has
+// ExtendRebuildLease prolongs the lease of a rebuild. Errors: ErrMoved when another one has
 // taken it over, ErrUnavailable.
-func (s *Store) KeepRebuild(ctx context.Context, b packet.Rebuild, lease time.Duration) error {
+func (s *Store) ExtendRebuildLease(ctx context.Context, b packet.Rebuild, lease time.Duration) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		return tx.moveLane(b, "lease_until = ?", tx.now.Add(lease))
 	})
@@ -153,10 +153,10 @@ func (s *Store) Rebuilds(ctx context.Context, limit int) ([]packet.Rebuild, erro
 	return out, classify(err)
 }
 
-// gateOpen returns ErrUnavailable while the gate of a packet's lane is not open
+// laneOpen returns ErrUnavailable while the gate of a packet's lane is not open
 // (rule R9): what Redis says of the packet may be less than was told. A lane without
 // a row was never in use behind a gate.
-func (tx tx) gateOpen(packetID string, lanes int) error {
+func (tx tx) laneOpen(packetID string, lanes int) error {
 	if lanes == 0 {
 		return nil
 	}

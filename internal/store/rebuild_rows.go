@@ -84,17 +84,17 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.RebuildInpu
 		}
 		r.BestAmount = money.Fen(amount)
 	}
-	if r.ShareConflicts, err = s.promisedClaims(ctx, r.ID); err != nil {
+	if r.ShareConflicts, err = s.conflictClaims(ctx, r.ID); err != nil {
 		return r, err
 	}
 	r.Withheld, err = s.Undecided(ctx, r.ID)
 	return r, err
 }
 
-// promisedClaims are what users of a packet were told who have no share of it. Of one who
+// conflictClaims are what users of a packet were told who have no share of it. Of one who
 // has a share too, that is what counts, here as in every other list.
-func (s *Store) promisedClaims(ctx context.Context, packetID string) ([]packet.Claim, error) {
-	var rows []promisedRow
+func (s *Store) conflictClaims(ctx context.Context, packetID string) ([]packet.Claim, error) {
+	var rows []conflictClaimRow
 	err := s.read(ctx).Raw(`SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
 		WHERE m.packet_id = ? AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.packet_id = m.packet_id
 		AND c.user_id = m.user_id)`, packetID).Scan(&rows).Error
@@ -156,18 +156,18 @@ func (s *Store) TombstonesOfLane(ctx context.Context, lane, lanes int, status pa
 	return stones, last, err
 }
 
-// behindPage is how many claims one statement of ClaimsBehind reads, but for those of one
+// countPage is how many claims one statement of CountClaimsAfterSeq reads, but for those of one
 // packet: some hundredths of a second.
-const behindPage = 50_000
+const countPage = 50_000
 
-// ClaimsBehind counts the claims of a lane that were won in an epoch behind a seq. It
+// CountClaimsAfterSeq counts the claims of a lane that were won in an epoch behind a seq. It
 // reads every claim of the lane, in pages of whole packets. Errors: ErrUnavailable.
-func (s *Store) ClaimsBehind(ctx context.Context, lane, lanes int, epoch, seq int64) (int64, error) {
+func (s *Store) CountClaimsAfterSeq(ctx context.Context, lane, lanes int, epoch, seq int64) (int64, error) {
 	var n int64
 	for _, prefix := range packet.LanePrefixes(lane, lanes) {
 		end := prefix + "~"
 		for from := prefix; from != end; {
-			next, err := s.nextClaims(ctx, from, end)
+			next, err := s.nextClaimsPage(ctx, from, end)
 			if err != nil {
 				return 0, err
 			}
@@ -183,13 +183,13 @@ func (s *Store) ClaimsBehind(ctx context.Context, lane, lanes int, epoch, seq in
 	return n, nil
 }
 
-// nextClaims is the packet with which the page behind the one from a packet on begins, or
+// nextClaimsPage is the packet with which the page behind the one from a packet on begins, or
 // end.
-func (s *Store) nextClaims(ctx context.Context, from, end string) (string, error) {
+func (s *Store) nextClaimsPage(ctx context.Context, from, end string) (string, error) {
 	for _, page := range []struct {
 		after  string
 		offset int
-	}{{">=", behindPage}, {">", 0}} { // the second: one packet has more claims than a page
+	}{{">=", countPage}, {">", 0}} { // the second: one packet has more claims than a page
 		var ids []string
 		err := s.read(ctx).Raw("SELECT packet_id FROM claims WHERE packet_id "+page.after+" ? AND packet_id < ? ORDER BY packet_id LIMIT 1 "+
 			"OFFSET ?", from, end, page.offset).Scan(&ids).Error

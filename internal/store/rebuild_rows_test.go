@@ -8,10 +8,10 @@ import (
 	"hongbao/internal/packet"
 )
 
-// TestR9_ClaimsBehind: the claims of a lane that were won behind a place of its history
+// TestR9_CountClaimsAfterSeq: the claims of a lane that were won behind a place of its history
 // are counted, of small packets that share a page and of one that is larger than a page;
 // not those of other lanes, of another epoch, or from before that place.
-func TestR9_ClaimsBehind(t *testing.T) {
+func TestR9_CountClaimsAfterSeq(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
@@ -31,19 +31,19 @@ func TestR9_ClaimsBehind(t *testing.T) {
 	for n := range 7 { // beside each other, on two pages
 		add(id(in[0], n), 9_000, 2)
 	}
-	add(id(in[0], 8), behindPage+5_000, 2)
+	add(id(in[0], 8), countPage+5_000, 2)
 	add(id(in[0], 9), 100, 2)
 	add(id(in[5], 0), 100, 2)
 	add(id(in[5], 1), 100, 1)
 	add(id(other[0], 0), 100, 2)
 	for _, tc := range []struct{ epoch, seq, want int64 }{
-		{2, 0, 7*9_000 + behindPage + 5_000 + 200}, {2, 40, 7*8_960 + behindPage + 4_960 + 120}, {2, behindPage, 5_000}, {1, 90, 10}, {3, 0, 0},
+		{2, 0, 7*9_000 + countPage + 5_000 + 200}, {2, 40, 7*8_960 + countPage + 4_960 + 120}, {2, countPage, 5_000}, {1, 90, 10}, {3, 0, 0},
 	} {
 		began := time.Now()
-		got, err := s.ClaimsBehind(ctx, lane, lanes, tc.epoch, tc.seq)
+		got, err := s.CountClaimsAfterSeq(ctx, lane, lanes, tc.epoch, tc.seq)
 		if err != nil || got != tc.want {
 			t.Errorf("behind seq %d of epoch %d: %d, %v, want %d", tc.seq, tc.epoch, got, err, tc.want)
 		}
-		t.Logf("%d claims of the lane read in %v", 7*9_000+behindPage+5_300, time.Since(began))
+		t.Logf("%d claims of the lane read in %v", 7*9_000+countPage+5_300, time.Since(began))
 	}
 }

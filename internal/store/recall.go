@@ -25,9 +25,9 @@ func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID st
 	if err := before.actor(w); err != nil {
 		return out, classify(err)
 	}
-	found, err := before.remembered(w, &out)
+	found, err := before.storedAnswer(w, &out)
 	if err != nil || found {
-		return begun(out), classify(err)
+		return planAnswer(out), classify(err)
 	}
 	seen, err := look(ctx)
 	if err != nil {
@@ -38,36 +38,36 @@ func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID st
 		if err := tx.actor(w); err != nil {
 			return err
 		}
-		found, err := tx.remembered(w, &out)
+		found, err := tx.storedAnswer(w, &out)
 		if err != nil || found {
 			return err
 		}
 		if out = seen.Refused; out.Status != planned {
-			return tx.remember(w, out)
+			return tx.storeAnswer(w, out)
 		}
 		if err := tx.believed(packetID); err != nil {
 			if !errors.Is(err, payout.ErrUndecided) {
 				return err
 			}
 			out = seen.Undecided
-			return tx.remember(w, out)
+			return tx.storeAnswer(w, out)
 		}
 		if err := tx.audit(w, "recall", "packet/"+packetID, map[string]string{"status": seen.Before},
 			map[string]string{"status": seen.After}); err != nil {
 			return err
 		}
-		return tx.remember(w, payout.StaffAnswer{Status: planned, Body: []byte("{}")})
+		return tx.storeAnswer(w, payout.StaffAnswer{Status: planned, Body: []byte("{}")})
 	}
 	write := func() error { return s.inTx(ctx, failpoint.RecallPlan, run) }
 	err = write()
 	if duplicate(err) { // the same key at the same time: the other one's plan stands
 		err = write()
 	}
-	return begun(out), err
+	return planAnswer(out), err
 }
 
-// begun leaves out what a plan keeps in the place of its answer.
-func begun(a payout.StaffAnswer) payout.StaffAnswer {
+// planAnswer leaves out what a plan keeps in the place of its answer.
+func planAnswer(a payout.StaffAnswer) payout.StaffAnswer {
 	if a.Status == planned {
 		return payout.StaffAnswer{}
 	}

@@ -26,7 +26,7 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.BookedOrder, f fi
 	if parts, err := payout.Parse(f.OrderNo); err == nil && ours != nil {
 		packetID, paymentID = parts.PacketID, parts.PaymentID
 	}
-	f.OrderNo = key(f.OrderNo, 64)
+	f.OrderNo = clipKey(f.OrderNo, 64)
 	about, err := tx.breaksOfOrder(paymentID, f.Break)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.BookedOrder, f fi
 		}
 		if more.ResolvedAt == nil {
 			return tx.Exec(`UPDATE breaks SET seen = seen + IF(reconciliation_id <=> ?, 0, 1), last_seen = ?, detail = ?, provider = ?,
-				amount = GREATEST(COALESCE(amount, 0), ?), reconciliation_id = ? WHERE id = ?`, r.ID, tx.now, joined(more.Detail, f.Detail),
+				amount = GREATEST(COALESCE(amount, 0), ?), reconciliation_id = ? WHERE id = ?`, r.ID, tx.now, joinDetails(more.Detail, f.Detail),
 				r.Provider, int64(f.amount), r.ID, more.ID).Error
 		}
 	}
@@ -52,12 +52,12 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.BookedOrder, f fi
 	if err != nil {
 		return err
 	}
-	return tx.closeLess(about.less, f.Kind)
+	return tx.resolveSuperseded(about.less, f.Kind)
 }
 
-// askAbout has the provider asked about an order number, as a notification does:
+// requestQuery has the provider asked about an order number, as a notification does:
 // it moves nothing by itself. unless says of which attempts it need not be.
-func (s *Store) askAbout(ctx context.Context, orderNo, source, why string,
+func (s *Store) requestQuery(ctx context.Context, orderNo, source, why string,
 	unless func(tx tx, p payout.Payment, a payout.Attempt) bool) error {
 	parts, err := payout.Parse(orderNo)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Store) askAbout(ctx context.Context, orderNo, source, why string,
 		if err := tx.addEvent(parts.PaymentID, payout.Event{Source: source, OrderNo: orderNo, What: why}); err != nil {
 			return err
 		}
-		return tx.putOutbox(parts.PaymentID, outboxAsk)
+		return tx.putOutbox(parts.PaymentID, outboxQuery)
 	})
 }
 
@@ -126,7 +126,7 @@ func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after
 	for _, j := range all {
 		if j.verdict.Query {
 			why := fmt.Sprintf("the statement of %s shows a %s the books do not have: asked", r.Day, j.line.Op)
-			if err := s.askAbout(ctx, j.line.OrderNo, payout.ByReconciliation, why,
+			if err := s.requestQuery(ctx, j.line.OrderNo, payout.ByReconciliation, why,
 				func(tx, payout.Payment, payout.Attempt) bool { return false }); err != nil {
 				return 0, err
 			}
@@ -141,7 +141,7 @@ func (tx tx) writeJudged(r payout.Reconciliation, both orders, all []judged, aga
 	var agree []int64
 	for _, j := range all {
 		verdict := j.text()
-		if was := j.line.Verdict; again && verdict == verdictMatched && (was == verdictAsked || was == verdictRepaired) {
+		if was := j.line.Verdict; again && verdict == verdictMatched && (was == verdictQueried || was == verdictRepaired) {
 			verdict = verdictRepaired
 		}
 		if verdict == verdictMatched {
@@ -213,7 +213,7 @@ func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zo
 		page.Unread = append(page.Unread, j.Unread...)
 		if j.Break != nil {
 			page.AddMissing(p.Op(), p.Amount)
-			if !both.found(r.Provider, row.OrderNo, payout.BreakOpDiffers, r.StartedAt) { // which tells that it is missing
+			if !both.hasFinding(r.Provider, row.OrderNo, payout.BreakOpDiffers, r.StartedAt) { // which tells that it is missing
 				found = append(found, finding{Break: *j.Break, amount: p.Amount, evidence: p.At})
 			}
 		}

@@ -69,7 +69,7 @@ func (x *statement) read(r payout.Reconciliation, day payout.Day) {
 func (x *statement) reconcile(day payout.Day) payout.Reconciliation {
 	x.t.Helper()
 	ctx := x.t.Context()
-	asked, err := x.s.RequestDay(ctx, provider, day, "tester")
+	asked, err := x.s.RequestDailyReconciliation(ctx, provider, day, "tester")
 	must(x.t, err)
 	_, end := day.Span(time.UTC)
 	r, err := x.s.BeginReconciliation(ctx, asked.ID, end)
@@ -204,7 +204,7 @@ func TestReconcileHugeAmounts(t *testing.T) {
 	for range 2000 {
 		page.AddMissing(payout.OpCharge, money.Max)
 	}
-	asked, err := x.s.RequestDay(t.Context(), provider, day, "tester")
+	asked, err := x.s.RequestDailyReconciliation(t.Context(), provider, day, "tester")
 	must(t, err)
 	_, end := day.Span(time.UTC)
 	again, err := x.s.BeginReconciliation(t.Context(), asked.ID, end)
@@ -225,9 +225,9 @@ func TestReconcileHugeAmounts(t *testing.T) {
 	}
 }
 
-// TestReconcileRepairsByAsking: the machine books what the provider says when
+// TestReconcileRepairsByQuery: the machine books what the provider says when
 // asked; the break is resolved without a person.
-func TestReconcileRepairsByAsking(t *testing.T) {
+func TestReconcileRepairsByQuery(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
@@ -273,8 +273,8 @@ func TestReconcileRepairsByAsking(t *testing.T) {
 	}
 }
 
-// TestReconcileAsksAboutReturnInFlight: nobody else would ask about a payout that is paid.
-func TestReconcileAsksAboutReturnInFlight(t *testing.T) {
+// TestReconcileQueriesReturnInFlight: nobody else would ask about a payout that is paid.
+func TestReconcileQueriesReturnInFlight(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
@@ -282,14 +282,14 @@ func TestReconcileAsksAboutReturnInFlight(t *testing.T) {
 	x.add(payout.OpReturn, o.OrderNo, "u", 100, x.s.Now())
 	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false))
-	if n, err := x.s.Unsettled(t.Context(), r); err != nil || n != 1 || r.InFlight != 1 || r.Matched != 2 {
+	if n, err := x.s.CountUnsettled(t.Context(), r); err != nil || n != 1 || r.InFlight != 1 || r.Matched != 2 {
 		t.Errorf("%d unsettled, %v, %+v", n, err, r)
 	}
 	if d := due(t, x.s, 10); len(d) != 1 {
 		t.Errorf("to be run: %+v", d)
 	}
 	// The answer comes while a run looks on.
-	next, err := x.s.RequestDay(t.Context(), provider, r.Day, "tester")
+	next, err := x.s.RequestDailyReconciliation(t.Context(), provider, r.Day, "tester")
 	must(t, err)
 	next, err = x.s.BeginReconciliation(t.Context(), next.ID, x.s.Now())
 	must(t, err)
@@ -490,7 +490,7 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 	ids := make([]string, 12)
 	for _, err := range together(len(ids), func(i int) error {
 		if i%2 == 0 {
-			r, err := s.RequestDay(ctx, provider, day, payout.BySchedule)
+			r, err := s.RequestDailyReconciliation(ctx, provider, day, payout.BySchedule)
 			ids[i] = r.ID
 			return err
 		}
@@ -507,14 +507,14 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 	if n := query[int](t, s, "SELECT COUNT(*) FROM audit WHERE action = 'reconcile' AND subject = ?", ids[0]); n != 6 {
 		t.Errorf("%d audit entries, want one each", n)
 	}
-	if r, err := s.RequestDay(ctx, provider, "2026-02-18", "x"); err != nil || r.ID == ids[0] {
+	if r, err := s.RequestDailyReconciliation(ctx, provider, "2026-02-18", "x"); err != nil || r.ID == ids[0] {
 		t.Errorf("another day: %+v, %v", r, err)
 	}
-	wanted, err := s.WantedReconciliations(ctx, time.Minute, 10)
+	wanted, err := s.DueReconciliations(ctx, time.Minute, 10)
 	if err != nil || len(wanted) != 2 || wanted[0].Status != payout.ReconciliationRequested {
 		t.Errorf("%+v, %v", wanted, err)
 	}
-	if again, err := s.WantedReconciliations(ctx, time.Minute, 10); err != nil || len(again) != 0 {
+	if again, err := s.DueReconciliations(ctx, time.Minute, 10); err != nil || len(again) != 0 {
 		t.Errorf("put off: %+v, %v", again, err)
 	}
 	end := s.Now().Add(-payout.InFlightAge)
@@ -531,7 +531,8 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 	if err != nil || r.Status != payout.ReconciliationFailed || r.Error != "no statement" || r.EndedAt.IsZero() {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if next, err := s.RequestDay(ctx, provider, day, "x"); err != nil || next.ID == ids[0] || next.Status != payout.ReconciliationRequested {
+	if next, err := s.RequestDailyReconciliation(ctx, provider, day, "x"); err != nil || next.ID == ids[0] ||
+		next.Status != payout.ReconciliationRequested {
 		t.Errorf("%+v, %v", next, err)
 	}
 	_, err = s.Reconciliation(ctx, "nobody's")

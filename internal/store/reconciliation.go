@@ -54,7 +54,7 @@ func (r reconciliationRow) reconciliation() (payout.Reconciliation, error) {
 func (s *Store) RequestReconciliation(ctx context.Context, w payout.StaffWrite, provider string, day payout.Day,
 	render func(payout.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
-		r, made, err := tx.wantReconciliation(provider, day, w.Owner, w.Reason)
+		r, made, err := tx.requestReconciliation(provider, day, w.Owner, w.Reason)
 		if err != nil {
 			return out, err
 		}
@@ -67,12 +67,12 @@ func (s *Store) RequestReconciliation(ctx context.Context, w payout.StaffWrite, 
 	})
 }
 
-// RequestDay leaves the wish for a reconciliation without a person, as the
+// RequestDailyReconciliation leaves the wish for a reconciliation without a person, as the
 // schedule does. It may be repeated while the reconciliation is active. Errors: ErrUnavailable.
-func (s *Store) RequestDay(ctx context.Context, provider string, day payout.Day, by string) (payout.Reconciliation, error) {
+func (s *Store) RequestDailyReconciliation(ctx context.Context, provider string, day payout.Day, by string) (payout.Reconciliation, error) {
 	var out payout.Reconciliation
 	run := func(tx tx) (err error) {
-		out, _, err = tx.wantReconciliation(provider, day, by, "")
+		out, _, err = tx.requestReconciliation(provider, day, by, "")
 		return err
 	}
 	err := s.inTx(ctx, failpoint.Administration, run)
@@ -82,7 +82,7 @@ func (s *Store) RequestDay(ctx context.Context, provider string, day payout.Day,
 	return out, err
 }
 
-func (tx tx) wantReconciliation(provider string, day payout.Day, by, reason string) (r payout.Reconciliation, made bool, err error) {
+func (tx tx) requestReconciliation(provider string, day payout.Day, by, reason string) (r payout.Reconciliation, made bool, err error) {
 	const active = "SELECT * FROM reconciliations WHERE provider = ? AND day = ? AND active = TRUE"
 	var row reconciliationRow
 	if err := tx.Raw(active, provider, string(day)).Scan(&row).Error; err != nil {
@@ -103,10 +103,10 @@ func (tx tx) wantReconciliation(provider string, day payout.Day, by, reason stri
 	return r, made, err
 }
 
-// WantedReconciliations returns active reconciliations whose run has to be
+// DueReconciliations returns active reconciliations whose run has to be
 // started, or looked after, and puts them off, so that a second worker does not
 // do the same at once. Starting the run of one that runs is harmless.
-func (s *Store) WantedReconciliations(ctx context.Context, again time.Duration, limit int) ([]payout.Reconciliation, error) {
+func (s *Store) DueReconciliations(ctx context.Context, again time.Duration, limit int) ([]payout.Reconciliation, error) {
 	var out []payout.Reconciliation
 	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		out = out[:0]
@@ -252,7 +252,7 @@ func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
 		case verdictRepaired:
 			counts.matched += row.N
 			counts.repaired += row.N
-		case verdictInFlight, verdictAsked:
+		case verdictInFlight, verdictQueried:
 			counts.inFlight += row.N
 		}
 		for i := range sums {

@@ -38,9 +38,9 @@ func (tx tx) chargeRecovered(packetID string) error {
 	return err
 }
 
-// KnownOrders tells what the books have of order numbers; those they do not know
+// FindOrders tells what the books have of order numbers; those they do not know
 // are missing from the map. Errors: ErrUnavailable.
-func (s *Store) KnownOrders(ctx context.Context, numbers []string) (map[string]payout.KnownOrder, error) {
+func (s *Store) FindOrders(ctx context.Context, numbers []string) (map[string]payout.KnownOrder, error) {
 	out := make(map[string]payout.KnownOrder, len(numbers))
 	if len(numbers) == 0 {
 		return out, nil
@@ -71,9 +71,9 @@ func (s *Store) UnsettledPayments(ctx context.Context, packetID string) ([]payou
 	return out, classify(err)
 }
 
-// SharesLeft lists shares of a packet that nobody has, by index, after the given
+// UnclaimedShares lists shares of a packet that nobody has, by index, after the given
 // one. Errors: ErrUnavailable.
-func (s *Store) SharesLeft(ctx context.Context, packetID string, after, limit int) ([]payout.UnclaimedShare, error) {
+func (s *Store) UnclaimedShares(ctx context.Context, packetID string, after, limit int) ([]payout.UnclaimedShare, error) {
 	var rows []shareRow
 	err := s.read(ctx).Raw("SELECT packet_id, share_index, amount FROM shares WHERE packet_id = ? AND share_index > ? AND user_id IS NULL "+
 		"ORDER BY share_index LIMIT ?",
@@ -188,7 +188,7 @@ func (s *Store) RecoverCancel(ctx context.Context, id string) (refund string, er
 
 // RecoverRejected rejects a packet of which Redis remembers that it was, and whose charge
 // the provider has never received, or has refused; or has carried out after all: then all of it
-// goes back to the sender, as giveBack has it. Errors: ErrNotFound, ErrUnavailable.
+// goes back to the sender, as refundLateCharge has it. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if err := tx.restoredOnly(); err != nil {
@@ -205,13 +205,13 @@ func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure
 		p, failure := row.payment(), payout.NewFailure(f.Code, f.Message)
 		reject := func() error {
 			return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
-				map[string]any{"failure_code": code(failure.Code), "failure_message": clip(failure.Message, 255)})
+				map[string]any{"failure_code": clipCode(failure.Code), "failure_message": clip(failure.Message, 255)})
 		}
 		if p.Status == payout.StatusPaid {
 			if err := reject(); err != nil {
 				return err
 			}
-			return tx.owedRefund(prow, p.Amount)
+			return tx.createRemainderRefund(prow, p.Amount)
 		}
 		if err := payout.RefuseRecovered(&p, failure, tx.now); err != nil {
 			return err
@@ -258,7 +258,7 @@ func (s *Store) RecoverRemainder(ctx context.Context, id string, amount money.Fe
 		if left == 0 {
 			return nil
 		}
-		return tx.owedRefund(row, left)
+		return tx.createRemainderRefund(row, left)
 	})
 }
 
@@ -300,12 +300,12 @@ func (s *Store) DeclareRestored(ctx context.Context, w payout.StaffWrite, known 
 	return out, err
 }
 
-// EndRestored makes restored books normal again, at a number above all that is
+// EndRecovery makes restored books normal again, at a number above all that is
 // known, and lets the payments of a provider go on. With the audit entry, which
 // keeps report. found is how the recovery found them: books that were restored once more
 // since do not have what it has put back. Books that are normal stay as they are. Errors:
 // ErrMoved when these are other books, ErrUnavailable.
-func (s *Store) EndRestored(ctx context.Context, w payout.StaffWrite, found payout.MySQLState, known int64, provider string,
+func (s *Store) EndRecovery(ctx context.Context, w payout.StaffWrite, found payout.MySQLState, known int64, provider string,
 	report any) (payout.MySQLState, error) {
 	var out payout.MySQLState
 	err := s.inTx(ctx, failpoint.RecoverEnd, func(tx tx) error {
@@ -319,7 +319,7 @@ func (s *Store) EndRestored(ctx context.Context, w payout.StaffWrite, found payo
 		case b.State == payout.MySQLNormal:
 			return nil
 		}
-		out = b.Recovered(max(known, s.sight.number.Load()), tx.now)
+		out = b.Recovered(max(known, s.highest.number.Load()), tx.now)
 		if err := tx.saveBooks(out); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ func declared(t *testing.T, s *Store) payout.MySQLState {
 // ended ends the recovery.
 func ended(t *testing.T, s *Store, found payout.MySQLState) {
 	t.Helper()
-	must(t, errOnly(s.EndRestored(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, found, 0, provider, nil)))
+	must(t, errOnly(s.EndRecovery(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, found, 0, provider, nil)))
 }
 
 // leaves ends a recovery without an outcome of an order; staff resolves the break.
@@ -113,7 +113,7 @@ func TestR13_RejectedAgain(t *testing.T) {
 		}
 	}
 	ended(t, s, found)
-	back, err := s.PaymentOf(ctx, refundID(charged))
+	back, err := s.PaymentRow(ctx, refundID(charged))
 	if err != nil || back.Status != payout.StatusPending || back.Amount != 100 {
 		t.Errorf("%+v, %v", back, err)
 	}
@@ -162,7 +162,7 @@ func TestR13_OtherBooksAreNotComplete(t *testing.T) {
 	ended(t, s, first)
 	c.pass(time.Minute)
 	again := declared(t, s)
-	_, err := s.EndRestored(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, first, 0, provider, nil)
+	_, err := s.EndRecovery(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, first, 0, provider, nil)
 	wantErr(t, err, ErrMoved)
 	wantErr(t, s.BooksBelieved(t.Context()), payout.ErrMySQLRestored)
 	ended(t, s, again)

@@ -65,9 +65,9 @@ type retainedRow struct {
 	Gone       bool
 }
 
-// TurnToRemove takes the next turn of the removal of old rows of a table; no other turn
+// TakeRetentionTurn takes the next turn of the removal of old rows of a table; no other turn
 // begins for every. ok is false when none is due. Errors: ErrUnavailable.
-func (s *Store) TurnToRemove(ctx context.Context, table payout.RetainedTable, every time.Duration) (ok bool, err error) {
+func (s *Store) TakeRetentionTurn(ctx context.Context, table payout.RetainedTable, every time.Duration) (ok bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		var known int64 // read first: INSERT IGNORE of an existing row locks it, and two workers would deadlock
 		if err := tx.Raw("SELECT COUNT(*) FROM retention WHERE name = ?", string(table)).Scan(&known).Error; err != nil {
@@ -116,7 +116,7 @@ func (s *Store) RemoveOld(ctx context.Context, table payout.RetainedTable, keep 
 				gone = append(gone, r)
 				continue
 			}
-			next = retainedBehind(next, r)
+			next = placeAfter(next, r)
 		}
 		if removed, err = tx.remove(table, gone); err != nil || removed == 0 {
 			return err
@@ -146,8 +146,8 @@ func (tx tx) oldest(t retained, before time.Time, after payout.RetentionCursor) 
 	return rows, err
 }
 
-// retainedBehind is the place behind a row that stays.
-func retainedBehind(p payout.RetentionCursor, r retainedRow) payout.RetentionCursor {
+// placeAfter is the place behind a row that stays.
+func placeAfter(p payout.RetentionCursor, r retainedRow) payout.RetentionCursor {
 	if !r.At.Equal(p.At) {
 		p.At, p.Kept = r.At.UTC(), 0
 	}

@@ -21,7 +21,7 @@ func removeAll(t *testing.T, s *Store, keep time.Duration) map[payout.RetainedTa
 	t.Helper()
 	out := map[payout.RetainedTable]int64{}
 	for _, r := range payout.Retentions {
-		if _, err := s.TurnToRemove(t.Context(), r.Table, time.Hour); err != nil {
+		if _, err := s.TakeRetentionTurn(t.Context(), r.Table, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		var at payout.RetentionCursor
@@ -55,9 +55,9 @@ func TestRetention(t *testing.T) {
 	fail(t, s, bad)
 	fail(t, s, waits)
 	for i, id := range []string{paid, bad} {
-		must(t, s.NoteNotification(ctx, adapter, fmt.Sprint("evt", i), payout.OrderNo(id, 1), []byte("{}")))
+		must(t, s.RecordNotification(ctx, adapter, fmt.Sprint("evt", i), payout.OrderNo(id, 1), []byte("{}")))
 	}
-	must(t, s.NoteNotification(ctx, adapter, "foreign", "Foreign1", []byte("{}")))
+	must(t, s.RecordNotification(ctx, adapter, "foreign", "Foreign1", []byte("{}")))
 	proposed(t, s, waits, payout.DecisionRequest{Kind: payout.DecisionCancel})
 	repeated := staff(t, s, "repeated", "h")
 	repeated.Route = "POST /v1/staff/payouts/" + paid + "/ask"
@@ -130,7 +130,7 @@ func TestRetentionTurns(t *testing.T) {
 	turns := func() (n int) {
 		mine := make([]bool, 4)
 		for _, err := range together(len(mine), func(i int) (err error) {
-			mine[i], err = s.TurnToRemove(t.Context(), payout.RetainedBreaks, time.Hour)
+			mine[i], err = s.TakeRetentionTurn(t.Context(), payout.RetainedBreaks, time.Hour)
 			return err
 		}) {
 			must(t, err)

@@ -15,12 +15,13 @@ type returnWatchRow struct {
 	UntilAt  *time.Time
 }
 
-// TurnToWatchReturns takes the next turn of the search for returned payments and returns its
+// TakeReturnWatchTurn takes the next turn of the search for returned payments and returns its
 // position. No other turn begins for every. ok is false when none is due, because another
 // worker has the turn: then nothing changes. Errors: payout.ErrWrongProvider, ErrUnavailable.
-func (s *Store) TurnToWatchReturns(ctx context.Context, by payout.Adapter, every time.Duration) (w payout.ReturnWatch, ok bool, err error) {
+func (s *Store) TakeReturnWatchTurn(ctx context.Context, by payout.Adapter, every time.Duration) (w payout.ReturnWatch, ok bool,
+	err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		if err := tx.ofAdapter(by); err != nil {
+		if err := tx.checkAdapter(by); err != nil {
 			return err
 		}
 		var known int64 // read first: INSERT IGNORE of an existing row locks it, and two workers would deadlock
@@ -56,9 +57,9 @@ func (s *Store) returnsSeen(ctx context.Context) (time.Time, error) {
 	return orZero(seen.UntilAt), err
 }
 
-// KeepReturnWatch moves the position from was to now and makes the next turn due after next.
+// AdvanceReturnWatch moves the position from was to now and makes the next turn due after next.
 // ok is false when another worker has moved it: then nothing changes. Errors: ErrUnavailable.
-func (s *Store) KeepReturnWatch(ctx context.Context, was, now payout.ReturnWatch, next time.Duration) (ok bool, err error) {
+func (s *Store) AdvanceReturnWatch(ctx context.Context, was, now payout.ReturnWatch, next time.Duration) (ok bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		res := tx.Exec("UPDATE return_watches SET day = ?, place = ?, until_at = ?, due_at = ? WHERE provider = ? AND COALESCE(day, '') = ? "+
 			"AND place = ?",

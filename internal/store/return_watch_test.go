@@ -16,13 +16,13 @@ func TestReturnWatch(t *testing.T) {
 	ctx := t.Context()
 	turn := func(every time.Duration) (payout.ReturnWatch, bool) {
 		t.Helper()
-		w, ok, err := s.TurnToWatchReturns(ctx, adapter, every)
+		w, ok, err := s.TakeReturnWatchTurn(ctx, adapter, every)
 		must(t, err)
 		return w, ok
 	}
 	keep := func(was, now payout.ReturnWatch, next time.Duration) bool {
 		t.Helper()
-		ok, err := s.KeepReturnWatch(ctx, was, now, next)
+		ok, err := s.AdvanceReturnWatch(ctx, was, now, next)
 		must(t, err)
 		return ok
 	}
@@ -33,7 +33,7 @@ func TestReturnWatch(t *testing.T) {
 	if w, ok := turn(time.Hour); ok {
 		t.Errorf("a second one beside it: %+v", w)
 	}
-	if _, ok, err := s.TurnToWatchReturns(ctx, payout.Adapter{Provider: "other"}, time.Hour); err != nil || !ok {
+	if _, ok, err := s.TakeReturnWatchTurn(ctx, payout.Adapter{Provider: "other"}, time.Hour); err != nil || !ok {
 		t.Errorf("another provider has to wait: %v", err)
 	}
 	at := payout.ReturnWatch{Provider: "sandbox", Day: "2026-02-17", After: "17", Until: time.Date(2026, 2, 17, 20, 0, 0, 123e6, time.UTC)}

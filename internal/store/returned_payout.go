@@ -8,14 +8,14 @@ import (
 	"hongbao/internal/payout"
 )
 
-// AskReturned requests a query of an order number that the provider lists as returned and whose
+// RequestReturnQuery requests a query of an order number that the provider lists as returned and whose
 // return is not booked. Like a notification it moves nothing. An answer younger than stands
 // counts against the list. Not queried are unknown numbers, numbers that ended without moving
 // money, and charges: a returned charge is decided by staff (payout.BreakContradiction).
 // Errors: ErrUnavailable.
-func (s *Store) AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error) {
+func (s *Store) RequestReturnQuery(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error) {
 	was := payout.ReturnQueryNotNeeded
-	err := s.askAbout(ctx, orderNo, "provider", "returned without a notification: query requested",
+	err := s.requestQuery(ctx, orderNo, "provider", "returned without a notification: query requested",
 		func(tx tx, p payout.Payment, a payout.Attempt) bool {
 			switch {
 			case p.Kind == payout.KindCharge, a.ReturnBooked, !a.Booked && !p.Status.Open():
@@ -36,9 +36,9 @@ func (s *Store) AskReturned(ctx context.Context, orderNo string, stands time.Dur
 	return was, nil
 }
 
-// ReturnsKnown tells what the books know of order numbers whose money has come back. A
+// RecordedReturns tells what the books know of order numbers whose money has come back. A
 // number that they do not have is left out. Errors: ErrUnavailable.
-func (s *Store) ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error) {
+func (s *Store) RecordedReturns(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error) {
 	if len(orderNos) == 0 {
 		return nil, nil
 	}

@@ -13,7 +13,7 @@ import (
 const clockAhead = 30 * 24 * time.Hour
 
 // meanwhile does something while the clock is ahead.
-func (c *clock) meanwhile(do func()) {
+func (c *clock) whileAhead(do func()) {
 	c.pass(clockAhead)
 	do()
 	c.pass(-clockAhead)
@@ -31,17 +31,17 @@ func TestDueOnceTheClockIsSetRight(t *testing.T) {
 	bulk := staff(t, s, "bulk", "h")
 	turns := map[string]func() bool{
 		"return watch": func() bool {
-			_, ok, err := s.TurnToWatchReturns(ctx, adapter, time.Second)
+			_, ok, err := s.TakeReturnWatchTurn(ctx, adapter, time.Second)
 			must(t, err)
 			return ok
 		},
 		"retention": func() bool {
-			ok, err := s.TurnToRemove(ctx, payout.RetainedBreaks, time.Hour)
+			ok, err := s.TakeRetentionTurn(ctx, payout.RetainedBreaks, time.Hour)
 			must(t, err)
 			return ok
 		},
 		"reconciliation": func() bool {
-			r, err := s.WantedReconciliations(ctx, 5*time.Second, 10)
+			r, err := s.DueReconciliations(ctx, 5*time.Second, 10)
 			must(t, err)
 			return len(r) == 1
 		},
@@ -51,13 +51,13 @@ func TestDueOnceTheClockIsSetRight(t *testing.T) {
 			return taken
 		},
 	}
-	c.meanwhile(func() {
+	c.whileAhead(func() {
 		decide(t, s, retried)
 		notify(t, s, order.OrderNo)
 		if got := due(t, s, 10); len(got) != 2 {
 			t.Fatalf("due %v while the clock is ahead", got)
 		}
-		_, err := s.RequestDay(ctx, provider, "2026-01-01", "schedule")
+		_, err := s.RequestDailyReconciliation(ctx, provider, "2026-01-01", "schedule")
 		must(t, err)
 		must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 3, Epoch: 1, State: packet.LaneOpen}}))
 		_, err = s.ShutPoolLane(ctx, 3, 1, packet.LaneKeyMissing)
@@ -103,7 +103,7 @@ func TestRewindIsKept(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
-	c.meanwhile(func() { failAs(t, s, id, "account_frozen") })
+	c.whileAhead(func() { failAs(t, s, id, "account_frozen") })
 	page, err := s.WaitingPayments(ctx, payout.KindPayout, payout.StatusFailed, packet.Cursor{}, 10)
 	if must(t, err); len(page) != 1 || !page[0].TooFarAhead(c.now()) {
 		t.Fatalf("the watch does not see it: %+v", page)
@@ -123,12 +123,12 @@ func TestClockSetBackIsCounted(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	beat := func() {
-		_, err := s.BeatBooks(t.Context(), 0)
+		_, err := s.AdvanceBooks(t.Context(), 0)
 		must(t, err)
 	}
 	beat()
 	for n := range 2 {
-		c.meanwhile(beat)
+		c.whileAhead(beat)
 		if got := query[int](t, s, "SELECT COALESCE(SUM(made), 0) FROM repairs WHERE kind = ?", payout.ClockSetBack); got != n {
 			t.Errorf("%d counted while the clock was ahead, want %d", got, n)
 		}
@@ -140,16 +140,16 @@ func TestClockSetBackIsCounted(t *testing.T) {
 	}
 }
 
-// TestApprovalAskedForByAClockAhead has ended once the clock is right: nobody knows for how
+// TestApprovalOfAClockAhead has ended once the clock is right: nobody knows for how
 // long it has waited. Another can be asked for at once.
-func TestApprovalAskedForByAClockAhead(t *testing.T) {
+func TestApprovalOfAClockAhead(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	id := failedPayment(t, s)
 	cancel := payout.DecisionRequest{Kind: payout.DecisionCancel}
 	var approval string
-	c.meanwhile(func() { approval = proposed(t, s, id, cancel) })
+	c.whileAhead(func() { approval = proposed(t, s, id, cancel) })
 	for status, want := range map[payout.DecisionStatus]int{payout.DecisionWaiting: 0, payout.DecisionExpired: 1} {
 		f := payout.ApprovalFilter{Status: status, Limit: 10}
 		list, err := s.Approvals(ctx, f)

@@ -16,7 +16,7 @@ import (
 const (
 	verdictMatched  = "matched"
 	verdictInFlight = "in_flight"
-	verdictAsked    = "asked"    // in flight, and the provider is being asked
+	verdictQueried  = "asked"    // in flight, and the provider is being asked
 	verdictRepaired = "repaired" // it was asked, and the books agree now
 	verdictBreak    = "break"
 )
@@ -62,7 +62,7 @@ func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapt
 			text.WriteString(", ")
 		}
 		text.WriteString("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-		args = append(args, by.Provider, l.Ref, string(day), code(string(l.Op)), key(l.OrderNo, 64), key(l.Account, 255),
+		args = append(args, by.Provider, l.Ref, string(day), clipCode(string(l.Op)), clipKey(l.OrderNo, 64), clipKey(l.Account, 255),
 			int64(l.Amount), l.At.UTC(), now, runID)
 	}
 	text.WriteString(` ON DUPLICATE KEY UPDATE
@@ -88,7 +88,7 @@ func (tx tx) statementOf(runID string, by payout.Adapter) error {
 	if provider != "" && provider != by.Provider {
 		return fmt.Errorf("reconciliation %s is of provider %q, not of %s: %w", runID, provider, by, payout.ErrWrongProvider)
 	}
-	return tx.ofAdapter(by)
+	return tx.checkAdapter(by)
 }
 
 // SealStatement notes that a day's statement was read to its end: it says what
@@ -223,7 +223,7 @@ func (j judged) text() string {
 	case len(j.verdict.Breaks) > 0:
 		return verdictBreak
 	case j.verdict.InFlight && j.verdict.Query:
-		return verdictAsked
+		return verdictQueried
 	case j.verdict.InFlight:
 		return verdictInFlight
 	}

@@ -14,47 +14,47 @@ import (
 )
 
 const (
-	// tieStep is how many lines, or postings, are put beside each other at once.
-	tieStep = 2000
-	// tieDays is how many days back a day is tied again by itself: as long as the provider
+	// matchStep is how many lines, or postings, are put beside each other at once.
+	matchStep = 2000
+	// matchDays is how many days back a day is tied again by itself: as long as the provider
 	// knows its orders. One before them is when it is among as many last reconciliations.
-	tieDays = 40
-	// tiePatience is the shortest time between two looks at the same day and the same
+	matchDays = 40
+	// matchInterval is the shortest time between two looks at the same day and the same
 	// statement; a large day is looked at less often.
-	tiePatience = time.Minute
-	tieShare    = 30
+	matchInterval = time.Minute
+	matchShare    = 30
 )
 
-// tying is a day that is being put beside its statement.
-type tying struct {
+// dayMatch is a day that is being put beside its statement.
+type dayMatch struct {
 	store *Store
-	tie   *payout.StatementMatch
+	match *payout.StatementMatch
 	zone  *time.Location
 	open  map[int64]bool // breaks
 }
 
-// tieDay puts a day beside the statement that the reconciliation has read, number by
+// matchDay puts a day beside the statement that the reconciliation has read, number by
 // number and from both sides. It reads only.
-func (s *Store) tieDay(ctx context.Context, r payout.Reconciliation, zone *time.Location) (*payout.StatementMatch, error) {
-	t := &tying{store: s, tie: payout.NewStatementMatch(r.Provider, r.Day), zone: zone, open: map[int64]bool{}}
-	t.tie.ReconciliationID = r.ID
+func (s *Store) matchDay(ctx context.Context, r payout.Reconciliation, zone *time.Location) (*payout.StatementMatch, error) {
+	t := &dayMatch{store: s, match: payout.NewStatementMatch(r.Provider, r.Day), zone: zone, open: map[int64]bool{}}
+	t.match.ReconciliationID = r.ID
 	var read struct{ ReadAt *time.Time }
 	if err := s.read(ctx).Raw("SELECT read_at FROM statements WHERE provider = ? AND day = ?", r.Provider,
 		string(r.Day)).Scan(&read).Error; err != nil {
 		return nil, classify(err)
 	}
-	t.tie.ReadAt = orZero(read.ReadAt)
+	t.match.ReadAt = orZero(read.ReadAt)
 	for _, pass := range []func(context.Context) error{t.lines, t.postings, t.foundByRun} {
 		if err := pass(ctx); err != nil {
 			return nil, classify(err)
 		}
 	}
-	t.tie.OpenBreaks = int64(len(t.open))
-	t.tie.Sort()
-	return t.tie, nil
+	t.match.OpenBreaks = int64(len(t.open))
+	t.match.Sort()
+	return t.match, nil
 }
 
-type tieLineRow struct {
+type matchLineRow struct {
 	ID      int64
 	Day     string
 	Op      string
@@ -64,7 +64,7 @@ type tieLineRow struct {
 	Verdict string
 }
 
-func (r tieLineRow) line() payout.DatedLine {
+func (r matchLineRow) line() payout.DatedLine {
 	return payout.DatedLine{ID: r.ID, Day: payout.Day(r.Day), Broken: r.Verdict == verdictBreak, StatementLine: payout.StatementLine{
 		Op: payout.Op(r.Op), OrderNo: r.OrderNo, Amount: money.Fen(r.Amount), At: r.MovedAt.UTC()}}
 }
@@ -76,19 +76,20 @@ func (r transferRow) dated() payout.DatedTransfer {
 }
 
 // lines goes through the lines of the day.
-func (t *tying) lines(ctx context.Context) error {
+func (t *dayMatch) lines(ctx context.Context) error {
 	for after := int64(0); ; {
-		var rows []tieLineRow
+		var rows []matchLineRow
 		err := t.store.read(ctx).Raw(`SELECT id, day, op, order_no, amount, moved_at, verdict
 			FROM statement_lines FORCE INDEX (statement_lines_day)
-			WHERE provider = ? AND day = ? AND id > ? ORDER BY id LIMIT ?`, t.tie.Provider, string(t.tie.Day), after, tieStep).Scan(&rows).Error
+			WHERE provider = ? AND day = ? AND id > ? ORDER BY id LIMIT ?`, t.match.Provider, string(t.match.Day), after,
+			matchStep).Scan(&rows).Error
 		if err != nil || len(rows) == 0 {
 			return err
 		}
 		here, numbers := map[int64]bool{}, []string{}
 		for _, r := range rows {
 			after, here[r.ID] = r.ID, true
-			t.tie.Theirs(r.line())
+			t.match.Theirs(r.line())
 			numbers = append(numbers, r.OrderNo)
 		}
 		if err := t.compare(ctx, numbers, func(m payout.Movement) bool { return m.Line != nil && here[m.Line.ID] }); err != nil {
@@ -98,13 +99,13 @@ func (t *tying) lines(ctx context.Context) error {
 }
 
 // postings goes through the postings of the day. What has a line of the day was seen before.
-func (t *tying) postings(ctx context.Context) error {
-	from, to := t.tie.Day.Span(t.zone)
+func (t *dayMatch) postings(ctx context.Context) error {
+	from, to := t.match.Day.Span(t.zone)
 	after := payout.TransferCursor{At: from}
 	for {
 		var rows []transferRow
 		err := t.store.read(ctx).Raw(`SELECT * FROM transfers FORCE INDEX (transfers_created) WHERE created_at >= ? AND created_at < ?
-			AND (created_at > ? OR id > ?) ORDER BY created_at, id LIMIT ?`, after.At, to, after.At, after.ID, tieStep).Scan(&rows).Error
+			AND (created_at > ? OR id > ?) ORDER BY created_at, id LIMIT ?`, after.At, to, after.At, after.ID, matchStep).Scan(&rows).Error
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -112,14 +113,14 @@ func (t *tying) postings(ctx context.Context) error {
 		for _, r := range rows {
 			after = payout.TransferCursor{At: r.CreatedAt.UTC(), ID: r.ID}
 			p := r.dated()
-			t.tie.Ours(p)
+			t.match.Ours(p)
 			if p.Op != "" {
 				here[r.ID] = true
 				numbers = append(numbers, r.OrderNo)
 			}
 		}
 		elsewhere := func(m payout.Movement) bool {
-			return m.Post != nil && here[m.Post.ID] && (m.Line == nil || m.Line.Day != t.tie.Day)
+			return m.Post != nil && here[m.Post.ID] && (m.Line == nil || m.Line.Day != t.match.Day)
 		}
 		if err := t.compare(ctx, numbers, elsewhere); err != nil {
 			return err
@@ -128,14 +129,14 @@ func (t *tying) postings(ctx context.Context) error {
 }
 
 // compare notes the differences of order numbers, of the movements that are meant.
-func (t *tying) compare(ctx context.Context, numbers []string, meant func(payout.Movement) bool) error {
+func (t *dayMatch) compare(ctx context.Context, numbers []string, meant func(payout.Movement) bool) error {
 	if len(numbers) == 0 {
 		return nil
 	}
-	var lineRows []tieLineRow
+	var lineRows []matchLineRow
 	err := t.store.read(ctx).Raw(`SELECT id, day, op, order_no, amount, moved_at, verdict
 		FROM statement_lines FORCE INDEX (statement_lines_order)
-		WHERE provider = ? AND order_no IN ?`, t.tie.Provider, numbers).Scan(&lineRows).Error
+		WHERE provider = ? AND order_no IN ?`, t.match.Provider, numbers).Scan(&lineRows).Error
 	if err != nil {
 		return err
 	}
@@ -156,20 +157,20 @@ func (t *tying) compare(ctx context.Context, numbers []string, meant func(payout
 		if !meant(m) {
 			continue
 		}
-		if d, differs := m.Differ(t.tie.Day, t.zone); differs {
+		if d, differs := m.Differ(t.match.Day, t.zone); differs {
 			found = append(found, d)
 		}
 	}
 	breaks, err := t.breaks(ctx, found)
 	for _, d := range found {
 		d.Breaks = breaks[d.OrderNo]
-		t.tie.Add(d)
+		t.match.Add(d)
 	}
 	return err
 }
 
 // breaks reads those about the numbers of differences.
-func (t *tying) breaks(ctx context.Context, of []payout.Difference) (map[string][]payout.MatchBreak, error) {
+func (t *dayMatch) breaks(ctx context.Context, of []payout.Difference) (map[string][]payout.MatchBreak, error) {
 	if len(of) == 0 {
 		return nil, nil
 	}
@@ -191,18 +192,18 @@ func (t *tying) breaks(ctx context.Context, of []payout.Difference) (map[string]
 	return out, err
 }
 
-func (t *tying) note(b breakRow) {
+func (t *dayMatch) note(b breakRow) {
 	if b.ResolvedAt == nil {
 		t.open[b.ID] = true
 	}
 }
 
 // foundByRun counts the breaks, too, that the reconciliation saw last.
-func (t *tying) foundByRun(ctx context.Context) error {
+func (t *dayMatch) foundByRun(ctx context.Context) error {
 	var rows []breakRow
 	err := t.store.read(ctx).Raw(`SELECT id, resolved_at FROM breaks FORCE INDEX (breaks_reconciliation) WHERE reconciliation_id = ?
 		AND resolved_at IS NULL
-		LIMIT 10000`, t.tie.ReconciliationID).Scan(&rows).Error
+		LIMIT 10000`, t.match.ReconciliationID).Scan(&rows).Error
 	for _, b := range rows {
 		t.note(b)
 	}
@@ -217,7 +218,7 @@ func (s *Store) MatchDays(ctx context.Context, provider string, zone *time.Locat
 	if err != nil {
 		return 0, err
 	}
-	days, err := s.daysToTie(ctx, provider, payout.DayOf(now, zone))
+	days, err := s.daysToMatch(ctx, provider, payout.DayOf(now, zone))
 	written := 0
 	for _, day := range days {
 		r, err := s.readDay(ctx, provider, day)
@@ -227,7 +228,7 @@ func (s *Store) MatchDays(ctx context.Context, provider string, zone *time.Locat
 		if r.ID == "" || r.Provisional {
 			continue
 		}
-		done, err := s.tieOnce(ctx, r, zone, now)
+		done, err := s.matchOnce(ctx, r, zone, now)
 		if err != nil {
 			return written, err
 		}
@@ -238,16 +239,16 @@ func (s *Store) MatchDays(ctx context.Context, provider string, zone *time.Locat
 	return written, err
 }
 
-// daysToTie are the days before today that may become final: the last ones, and of those
+// daysToMatch are the days before today that may become final: the last ones, and of those
 // before them the ones that were reconciled again lately.
-func (s *Store) daysToTie(ctx context.Context, provider string, today payout.Day) ([]payout.Day, error) {
+func (s *Store) daysToMatch(ctx context.Context, provider string, today payout.Day) ([]payout.Day, error) {
 	var days []payout.Day
-	for n := 1; n <= tieDays; n++ {
+	for n := 1; n <= matchDays; n++ {
 		days = append(days, today.Add(-n))
 	}
-	lately, err := s.Reconciliations(ctx, payout.ReconciliationFilter{Provider: provider, Limit: tieDays})
+	lately, err := s.Reconciliations(ctx, payout.ReconciliationFilter{Provider: provider, Limit: matchDays})
 	for _, r := range lately {
-		if r.Day < days[tieDays-1] && !slices.Contains(days, r.Day) {
+		if r.Day < days[matchDays-1] && !slices.Contains(days, r.Day) {
 			days = append(days, r.Day)
 		}
 	}
@@ -267,17 +268,18 @@ func (s *Store) readDay(ctx context.Context, provider string, day payout.Day) (p
 	return row.reconciliation()
 }
 
-// tieOnce ties a day, unless it is final, its sums are not written down yet, or it was
+// matchOnce ties a day, unless it is final, its sums are not written down yet, or it was
 // tied to the same reading a short time ago.
-func (s *Store) tieOnce(ctx context.Context, r payout.Reconciliation, zone *time.Location, now time.Time) (bool, error) {
-	before, err := s.tieOf(ctx, r.Day, zone)
+func (s *Store) matchOnce(ctx context.Context, r payout.Reconciliation, zone *time.Location, now time.Time) (bool, error) {
+	before, err := s.readCloseRow(ctx, r.Day, zone)
 	if err != nil || before.ClosedTo.IsZero() || before.kept {
 		return false, err
 	}
-	if t := before.tie; t != nil && t.ReconciliationID == r.ID && now.Sub(orZero(before.TiedAt)) < max(tiePatience, tieShare*before.took) {
+	if t := before.match; t != nil && t.ReconciliationID == r.ID &&
+		now.Sub(orZero(before.TiedAt)) < max(matchInterval, matchShare*before.took) {
 		return false, nil
 	}
-	tie, err := s.tieDay(ctx, r, zone)
+	tie, err := s.matchDay(ctx, r, zone)
 	if err != nil {
 		return false, err
 	}
@@ -290,7 +292,7 @@ func (s *Store) tieOnce(ctx context.Context, r payout.Reconciliation, zone *time
 		return false, err
 	}
 	tie.MatchedAt, c.Match = now, tie
-	text, err := json.Marshal(storedTie{Zone: zone.String(), Took: done.Sub(now), StatementMatch: tie})
+	text, err := json.Marshal(storedMatch{Zone: zone.String(), Took: done.Sub(now), StatementMatch: tie})
 	if err != nil {
 		return false, fmt.Errorf("encode tie of %s: %w", r.Day, err)
 	}
@@ -304,27 +306,27 @@ func (s *Store) tieOnce(ctx context.Context, r payout.Reconciliation, zone *time
 	})
 }
 
-// storedTie is a tie as it is kept.
-type storedTie struct {
+// storedMatch is a tie as it is kept.
+type storedMatch struct {
 	Zone string        `json:"zone"` // of the day: in another one the row ends another day, or none
 	Took time.Duration `json:"took"`
 	*payout.StatementMatch
 }
 
-type tieRow struct {
+type closeRow struct {
 	ClosedTo time.Time
 	TiedAt   *time.Time
 	FinalAt  *time.Time
 	Tie      []byte
 
-	tie  *payout.StatementMatch
-	took time.Duration
-	kept bool // the row does not change any more, whatever day it ends
+	match *payout.StatementMatch
+	took  time.Duration
+	kept  bool // the row does not change any more, whatever day it ends
 }
 
-// tieOf reads what is kept about the end of a day. ClosedTo is zero where nothing is.
-func (s *Store) tieOf(ctx context.Context, day payout.Day, zone *time.Location) (tieRow, error) {
-	var row tieRow
+// readCloseRow reads what is kept about the end of a day. ClosedTo is zero where nothing is.
+func (s *Store) readCloseRow(ctx context.Context, day payout.Day, zone *time.Location) (closeRow, error) {
+	var row closeRow
 	_, to := day.Span(zone)
 	if err := s.read(ctx).Raw("SELECT closed_to, tie, tied_at, final_at FROM ledger_closes WHERE closed_to = ?",
 		to).Scan(&row).Error; err != nil {
@@ -334,7 +336,7 @@ func (s *Store) tieOf(ctx context.Context, day payout.Day, zone *time.Location) 
 	if row.kept = row.FinalAt != nil; row.Tie == nil {
 		return row, nil
 	}
-	var kept storedTie
+	var kept storedMatch
 	if err := json.Unmarshal(row.Tie, &kept); err != nil {
 		return row, fmt.Errorf("tie of %s: %w", day, err)
 	}
@@ -342,6 +344,6 @@ func (s *Store) tieOf(ctx context.Context, day payout.Day, zone *time.Location) 
 		row.FinalAt = nil // of a day in another zone that ended at the same moment
 		return row, nil
 	}
-	row.tie, row.took = kept.StatementMatch, kept.Took
+	row.match, row.took = kept.StatementMatch, kept.Took
 	return row, nil
 }

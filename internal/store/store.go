@@ -44,9 +44,9 @@ type Config struct {
 	// IdleLimit is how long a transaction may stand still before the server rolls
 	// it back, whole seconds; 0: 20 s.
 	IdleLimit time.Duration
-	// AwaitBooks: nothing is sent, closed or decided until CompareBooks or BeatBooks
+	// RequireComparison: nothing is sent, closed or decided until CompareBooks or AdvanceBooks
 	// was called once (rule R13).
-	AwaitBooks bool
+	RequireComparison bool
 	// Lanes is the number of lanes of the pool, whose gates are looked at before books
 	// are closed (rule R9); 0: none is.
 	Lanes int
@@ -56,10 +56,10 @@ type Config struct {
 
 // Store is safe for concurrent use.
 type Store struct {
-	db    *gorm.DB
-	sql   *sql.DB
-	clock func(db *gorm.DB) (time.Time, error) // reads MySQL's
-	sight *sight
+	db      *gorm.DB
+	sql     *sql.DB
+	clock   func(db *gorm.DB) (time.Time, error) // reads MySQL's
+	highest *highestNumber
 
 	lanes int // 0: no gates are looked at
 
@@ -190,8 +190,8 @@ func Open(cfg Config) (*Store, error) {
 		_ = pool.Close()
 		return nil, fmt.Errorf("open gorm: %w", err)
 	}
-	s := &Store{db: db, sql: pool, clock: serverTime, sight: &sight{}, lanes: cfg.Lanes}
-	s.sight.awaited.Store(cfg.AwaitBooks)
+	s := &Store{db: db, sql: pool, clock: serverTime, highest: &highestNumber{}, lanes: cfg.Lanes}
+	s.highest.uncompared.Store(cfg.RequireComparison)
 	if off := cfg.ClockOff; off != nil {
 		s.clock = func(db *gorm.DB) (time.Time, error) {
 			now, err := serverTime(db)
@@ -216,8 +216,8 @@ func (s *Store) Ping(ctx context.Context) error {
 // commit agree.
 type tx struct {
 	*gorm.DB
-	now   time.Time
-	sight *sight // nil outside a transaction of a Store
+	now     time.Time
+	highest *highestNumber // nil outside a transaction of a Store
 }
 
 const txTries = 8
@@ -231,7 +231,7 @@ func (s *Store) inTx(ctx context.Context, step failpoint.Step, fn func(tx tx) er
 	var err error
 	for try := range txTries {
 		err = s.transaction(ctx, step, fn)
-		if err == nil || !repeatable(err) {
+		if err == nil || !retryable(err) {
 			return classify(err)
 		}
 		slog.DebugContext(ctx, "transaction repeated after a lock conflict", slog.Int("try", try+1))
@@ -249,7 +249,7 @@ func (s *Store) read(ctx context.Context) *gorm.DB { return s.db.WithContext(ctx
 
 // repeatable reports deadlock (1213), lock wait timeout (1205) and MariaDB's
 // "record has changed since last read" (1020): the transaction was rolled back.
-func repeatable(err error) bool {
+func retryable(err error) bool {
 	var my *mysql.MySQLError
 	return errors.As(err, &my) && (my.Number == 1213 || my.Number == 1205 || my.Number == 1020)
 }

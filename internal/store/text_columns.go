@@ -24,10 +24,10 @@ func clip(s string, n int) string {
 	return s
 }
 
-// key returns s for a column of n bytes, 64 at least, that identifies something. Two texts
+// clipKey returns s for a column of n bytes, 64 at least, that identifies something. Two texts
 // that differ have two keys: one that is too long keeps its beginning, without half a
 // character, and ends with its SHA-256.
-func key(s string, n int) string {
+func clipKey(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -49,9 +49,9 @@ const refLen = 64
 // messageLen is the width of every column of messages, in characters.
 const messageLen = 255
 
-// code returns a provider's code as a column of codes holds it: what is not
+// clipCode returns a provider's code as a column of codes holds it: what is not
 // printable ASCII is replaced.
-func code(s string) string {
+func clipCode(s string) string {
 	return clip(strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'

@@ -8,9 +8,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestPassage: a payment's way is told from the acknowledgment in Redis on, with what
+// TestTimeline: a payment's way is told from the acknowledgment in Redis on, with what
 // the provider told by itself and with the runs that are still to be started.
-func TestPassage(t *testing.T) {
+func TestTimeline(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
@@ -32,18 +32,19 @@ func TestPassage(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	order := fail(t, s, id).OrderNo
-	must(t, s.NoteNotification(ctx, adapter, "evt-1", order, []byte("{}")))
-	must(t, s.NoteNotification(ctx, payout.Adapter{Provider: "another", Account: adapter.Account}, "evt-2", order, []byte("{}")))
-	must(t, s.NoteNotification(ctx, adapter, "evt-3", payout.OrderNo(id, 2), []byte("{}")))
+	must(t, s.RecordNotification(ctx, adapter, "evt-1", order, []byte("{}")))
+	must(t, s.RecordNotification(ctx, payout.Adapter{Provider: "another", Account: adapter.Account}, "evt-2", order, []byte("{}")))
+	must(t, s.RecordNotification(ctx, adapter, "evt-3", payout.OrderNo(id, 2), []byte("{}")))
 	c.pass(time.Second)
-	must(t, s.NoteNotification(ctx, adapter, "evt-0", order, []byte("{}")))
+	must(t, s.RecordNotification(ctx, adapter, "evt-0", order, []byte("{}")))
 	got := of(id)
 	if n := got.Notifications; len(n) != 2 || n[0].EventID != "evt-1" || n[1].EventID != "evt-0" || n[0].OrderNo != order || n[1].OrderNo != order ||
 		n[1].At.Sub(n[0].At) < time.Second {
 		t.Fatalf("notices %+v", n)
 	}
 	first := got.Notifications[0].At
-	if len(got.OutboxEntries) != 1 || got.OutboxEntries[0].Kind != outboxAsk || got.OutboxEntries[0].Tries != 0 || !got.OutboxEntries[0].Since.Equal(first) ||
+	if len(got.OutboxEntries) != 1 || got.OutboxEntries[0].Kind != outboxQuery || got.OutboxEntries[0].Tries != 0 ||
+		!got.OutboxEntries[0].Since.Equal(first) ||
 		got.OutboxEntries[0].DueAt.Before(first) {
 		t.Errorf("errands %+v", got.OutboxEntries)
 	}

@@ -19,7 +19,7 @@ func (s *Store) transaction(ctx context.Context, step failpoint.Step, fn func(tx
 		if err != nil {
 			return err
 		}
-		if err := fn(tx{DB: db, now: now, sight: s.sight}); err != nil {
+		if err := fn(tx{DB: db, now: now, highest: s.highest}); err != nil {
 			return err
 		}
 		if wrote {

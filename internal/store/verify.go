@@ -47,7 +47,7 @@ type ledgerCheck struct {
 	out   payout.Verified
 }
 
-func (c *ledgerCheck) tell(violations []payout.Violation) error {
+func (c *ledgerCheck) report(violations []payout.Violation) error {
 	for _, v := range violations {
 		c.out.Violations[v.Rule]++
 		if err := c.found(v); err != nil {
@@ -191,7 +191,7 @@ func (c *ledgerCheck) byPacket() error {
 		if err != nil {
 			return err
 		}
-		if err := c.strangers(transfers, func(r transferRow) bool { return p == nil || r.PacketID < p.ID },
+		if err := c.orphans(transfers, func(r transferRow) bool { return p == nil || r.PacketID < p.ID },
 			"its packet is not there"); err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func (c *ledgerCheck) byPacket() error {
 			c.out.Transfers++
 			transfers.skip()
 		}
-		if err := c.tell(v.End()); err != nil {
+		if err := c.report(v.End()); err != nil {
 			return err
 		}
 		c.out.Packets++
@@ -220,15 +220,15 @@ func (c *ledgerCheck) byPacket() error {
 	}
 }
 
-// strangers tells of transfers as long as they belong to nothing.
-func (c *ledgerCheck) strangers(transfers *pages[transferRow], stranger func(transferRow) bool, what string) error {
+// orphans tells of transfers as long as they belong to nothing.
+func (c *ledgerCheck) orphans(transfers *pages[transferRow], stranger func(transferRow) bool, what string) error {
 	for {
 		t, err := transfers.peek()
 		if err != nil || t == nil || !stranger(*t) {
 			return err
 		}
 		v := payout.Violation{Rule: payout.RuleUnknown, PacketID: t.PacketID, Subject: t.OrderNo, Detail: t.Kind + ": " + what}
-		if err := c.tell([]payout.Violation{v}); err != nil {
+		if err := c.report([]payout.Violation{v}); err != nil {
 			return err
 		}
 		transfers.skip()

@@ -103,11 +103,11 @@ func (c *ledgerCheck) byPayment() error {
 		if err != nil {
 			return err
 		}
-		if err := c.strangers(transfers, func(r transferRow) bool { return row == nil || beforePayment(r.OrderNo, row.ID) },
+		if err := c.orphans(transfers, func(r transferRow) bool { return row == nil || beforePayment(r.OrderNo, row.ID) },
 			"its payment is not there"); err != nil {
 			return err
 		}
-		if err := c.lostAttempts(attempts, row); err != nil || row == nil {
+		if err := c.orphanedAttempts(attempts, row); err != nil || row == nil {
 			return err
 		}
 		p := row.payment()
@@ -134,7 +134,7 @@ func (c *ledgerCheck) byPayment() error {
 			p.Transfers = append(p.Transfers, t.transfer())
 			transfers.skip()
 		}
-		if err := c.tell(payout.VerifyPayment(p)); err != nil {
+		if err := c.report(payout.VerifyPayment(p)); err != nil {
 			return err
 		}
 		c.out.Payments++
@@ -147,8 +147,8 @@ func beforePayment(orderNo, paymentID string) bool {
 	return orderNo < paymentID && !strings.HasPrefix(orderNo, paymentID)
 }
 
-// lostAttempts tells of attempts whose payment is not there, up to the next payment.
-func (c *ledgerCheck) lostAttempts(attempts *pages[ledgerAttemptRow], next *ledgerPaymentRow) error {
+// orphanedAttempts tells of attempts whose payment is not there, up to the next payment.
+func (c *ledgerCheck) orphanedAttempts(attempts *pages[ledgerAttemptRow], next *ledgerPaymentRow) error {
 	for {
 		a, err := attempts.peek()
 		if err != nil || a == nil || next != nil && a.PaymentID >= next.ID {
@@ -157,7 +157,7 @@ func (c *ledgerCheck) lostAttempts(attempts *pages[ledgerAttemptRow], next *ledg
 		parts, _ := payout.Parse(a.OrderNo) // of a number that is not ours the packet stays empty
 		v := payout.Violation{Rule: payout.RuleUnknown, PacketID: parts.PacketID, Subject: a.OrderNo,
 			Detail: "an attempt, and its payment is not there"}
-		if err := c.tell([]payout.Violation{v}); err != nil {
+		if err := c.report([]payout.Violation{v}); err != nil {
 			return err
 		}
 		attempts.skip()

@@ -169,14 +169,14 @@ func newVitals() *observe.HealthSnapshot {
 	return &observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 }
 
-// TestVitals: what is left of many lives.
-func TestVitals(t *testing.T) {
+// TestHealthSnapshot: what is left of many lives.
+func TestHealthSnapshot(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	manyLives(t, s)
 	c.pass(48 * time.Hour)
-	must(t, s.NoteRepair(t.Context(), "packet_without_run", "x"))
-	must(t, s.NoteRepair(t.Context(), "packet_without_run", "y"))
+	must(t, s.CountRepair(t.Context(), "packet_without_run", "x"))
+	must(t, s.CountRepair(t.Context(), "packet_without_run", "y"))
 	tamper(t, s.sql, "INSERT INTO providers (name, held_by, held_role, reason, held_at) VALUES ('x', 'o', 'ops', 'r', '2026-01-01'), ('y', "+
 		"NULL, NULL, NULL, NULL)")
 	must(t, s.AddPoolLanes(t.Context(), []packet.LaneRow{{Lane: 0, Epoch: 1, State: packet.LaneOpen},
@@ -228,9 +228,9 @@ func TestVitals(t *testing.T) {
 	}
 }
 
-// TestR13_VitalsOfRestoredBooks: a process that lives through a restore of MySQL looks at
+// TestR13_HealthOfRestoredBooks: a process that lives through a restore of MySQL looks at
 // what is posted to from then on, although it had come farther before.
-func TestR13_VitalsOfRestoredBooks(t *testing.T) {
+func TestR13_HealthOfRestoredBooks(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	older, _ := newStore(t)
@@ -239,7 +239,7 @@ func TestR13_VitalsOfRestoredBooks(t *testing.T) {
 		SELECT packet_id, 'paid', 'owed', 'provider', 5000, order_no, CONCAT(order_no, ':x'), created_at FROM transfers ORDER BY id DESC LIMIT 1`)
 	for range 5 {
 		funded(t, s, 1000, 4)
-		_, err := s.BeatBooks(t.Context(), 0)
+		_, err := s.AdvanceBooks(t.Context(), 0)
 		must(t, err)
 	}
 	r, v := NewHealthReader(s), newVitals()
@@ -255,8 +255,8 @@ func TestR13_VitalsOfRestoredBooks(t *testing.T) {
 	}
 }
 
-// TestVitalsReadIndexes: none of the statements reads what is finished.
-func TestVitalsReadIndexes(t *testing.T) {
+// TestHealthReadsIndexes: none of the statements reads what is finished.
+func TestHealthReadsIndexes(t *testing.T) {
 	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
 	manyLives(t, s)

@@ -109,11 +109,11 @@ func (s *Store) PayoutOf(ctx context.Context, packetID, userID string) (payout.P
 	if err != nil {
 		return payout.Payment{}, err
 	}
-	return s.PaymentOf(ctx, paid.PayoutID)
+	return s.PaymentRow(ctx, paid.PayoutID)
 }
 
-// NoteRepair counts a repair of the watch by kind, for good. Errors: ErrUnavailable.
-func (s *Store) NoteRepair(ctx context.Context, kind, subject string) error {
+// CountRepair counts a repair of the watch by kind, for good. Errors: ErrUnavailable.
+func (s *Store) CountRepair(ctx context.Context, kind, subject string) error {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return err
@@ -124,5 +124,5 @@ func (s *Store) NoteRepair(ctx context.Context, kind, subject string) error {
 func (tx tx) noteRepair(kind, subject string) error {
 	return tx.Exec(`INSERT INTO repairs (kind, made, subject, last_at) VALUES (?, 1, ?, ?)
 		ON DUPLICATE KEY UPDATE made = made + 1, subject = VALUES(subject), last_at = VALUES(last_at)`, kind,
-		key(subject, 128), tx.now).Error
+		clipKey(subject, 128), tx.now).Error
 }

@@ -12,11 +12,11 @@ import (
 // winnersAtOnce is how many winners of a campaign are read together.
 const winnersAtOnce = 5_000
 
-// WinsOfLane tells who has won in packets of the campaigns of a lane in which a user wins
+// CampaignWinnersOfLane tells who has won in packets of the campaigns of a lane in which a user wins
 // once (packet.Packet.OneWin), some users at a time. Campaigns are left out whose packets
 // are all over: they ended, and the last one has expired. Errors: ErrUnavailable, and what
 // tell returns.
-func (s *Store) WinsOfLane(ctx context.Context, lane, lanes int, tell func(campaign string, users []string) error) error {
+func (s *Store) CampaignWinnersOfLane(ctx context.Context, lane, lanes int, tell func(campaign string, users []string) error) error {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func (b *books) Clock(context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-func (b *books) BeginAsk(ctx context.Context, _ string, _ payout.Adapter) (time.Time, error) {
+func (b *books) BeginQuery(ctx context.Context, _ string, _ payout.Adapter) (time.Time, error) {
 	return b.Clock(ctx)
 }
 

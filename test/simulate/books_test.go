@@ -343,7 +343,7 @@ func (b *books) FinishPacket(context.Context, string, *packet.FirstAnswer) (clos
 	return closed, err
 }
 
-func (b *books) AccountedFor(context.Context, string) (n int, err error) {
+func (b *books) CountRecordedClaims(context.Context, string) (n int, err error) {
 	b.world.look(func() {
 		n, _ = b.claimed()
 		n += len(b.promises)
@@ -351,14 +351,14 @@ func (b *books) AccountedFor(context.Context, string) (n int, err error) {
 	return n, nil
 }
 
-func (b *books) Unrecorded(_ context.Context, _ string, claims []packet.Claim) (left []packet.Claim, _ error) {
+func (b *books) UnrecordedClaims(_ context.Context, _ string, claims []packet.Claim) (left []packet.Claim, _ error) {
 	b.world.look(func() {
 		left = slices.DeleteFunc(slices.Clone(claims), b.accountedFor)
 	})
 	return left, nil
 }
 
-func (b *books) PromisedUsers(context.Context, string) (users []string, err error) {
+func (b *books) ShareConflictUsers(context.Context, string) (users []string, err error) {
 	b.world.look(func() {
 		for _, p := range b.promises {
 			users = append(users, p.claim.UserID)
@@ -420,7 +420,7 @@ func (b *books) recordClaim(c packet.Claim, provider string, recovery bool) (st 
 }
 
 // Late: nobody asks here, the pool of the world is made again with every run waited for.
-func (b *books) Late(context.Context, packet.Claim) (bool, error) { return false, nil }
+func (b *books) IsStaleClaim(context.Context, packet.Claim) (bool, error) { return false, nil }
 
 type encoder = func(payout.Instruction) ([]byte, error)
 
@@ -459,7 +459,7 @@ func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l
 	return out, err
 }
 
-func (b *books) KeepFirst(_ context.Context, _ string, first packet.FirstAnswer) error {
+func (b *books) SaveFirstAnswer(_ context.Context, _ string, first packet.FirstAnswer) error {
 	if b.rec.First == nil {
 		b.rec.First = &first
 	}

@@ -15,9 +15,9 @@ type promise struct {
 	payment string
 }
 
-// NoteShareConflict keeps it (rule R10), as a payment that has failed, outside the
+// RecordShareConflict keeps it (rule R10), as a payment that has failed, outside the
 // packet's total.
-func (b *books) NoteShareConflict(_ context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
+func (b *books) RecordShareConflict(_ context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
 	return b.noteShareConflict(c, provider, detail, false)
 }
 

@@ -288,7 +288,7 @@ func (b restoredBooks) DeclareRestored(_ context.Context, _ payout.StaffWrite, k
 	return st, err
 }
 
-func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, found payout.MySQLState, known int64, _ string,
+func (b restoredBooks) EndRecovery(_ context.Context, _ payout.StaffWrite, found payout.MySQLState, known int64, _ string,
 	_ any) (st payout.MySQLState, err error) {
 	err = b.world.do("end of the recovery", func() error {
 		if !b.state.RestoredAt.Equal(found.RestoredAt) {
@@ -457,7 +457,7 @@ func (b restoredBooks) RecoverAttempt(_ context.Context, id string, no int, sent
 	return put, err
 }
 
-func (b restoredBooks) KnownOrders(_ context.Context, numbers []string) (map[string]payout.KnownOrder, error) {
+func (b restoredBooks) FindOrders(_ context.Context, numbers []string) (map[string]payout.KnownOrder, error) {
 	out := map[string]payout.KnownOrder{}
 	b.world.look(func() {
 		for _, no := range numbers {
@@ -471,7 +471,7 @@ func (b restoredBooks) KnownOrders(_ context.Context, numbers []string) (map[str
 	return out, nil
 }
 
-func (b restoredBooks) SharesLeft(_ context.Context, _ string, after, limit int) (out []payout.UnclaimedShare, err error) {
+func (b restoredBooks) UnclaimedShares(_ context.Context, _ string, after, limit int) (out []payout.UnclaimedShare, err error) {
 	b.world.look(func() {
 		for i, s := range b.shares {
 			if i > after && s.user == "" && len(out) < limit {
@@ -507,7 +507,7 @@ func (b restoredBooks) WaitingPayments(_ context.Context, kind payout.Kind, stat
 	return out, nil
 }
 
-func (b restoredBooks) PaymentOf(_ context.Context, id string) (p payout.Payment, err error) {
+func (b restoredBooks) PaymentRow(_ context.Context, id string) (p payout.Payment, err error) {
 	b.world.look(func() {
 		if r := b.rows[id]; r != nil {
 			p = r.Payment
@@ -546,7 +546,7 @@ func (b restoredBooks) UnfinishedPacket(context.Context, string) (packet.Unfinis
 	return packet.UnfinishedPacket{}, false, nil
 }
 
-func (b restoredBooks) Recorded(_ context.Context, _ string, users []string) (map[string]bool, error) {
+func (b restoredBooks) RecordedUsers(_ context.Context, _ string, users []string) (map[string]bool, error) {
 	out := map[string]bool{}
 	b.world.look(func() {
 		for _, u := range users {
@@ -556,7 +556,7 @@ func (b restoredBooks) Recorded(_ context.Context, _ string, users []string) (ma
 	return out, nil
 }
 
-func (b restoredBooks) ClaimsRecorded(context.Context, string) (n int, err error) {
+func (b restoredBooks) CountClaimedShares(context.Context, string) (n int, err error) {
 	b.world.look(func() { n, _ = b.claimed() })
 	return n, nil
 }

@@ -39,7 +39,7 @@ func TestStatementReadByTwo(t *testing.T) {
 	x.lines[day] = x.lines[day][:2]
 	x.c.pass(48 * time.Hour)
 	begin := func(of payout.Day) payout.Reconciliation {
-		asked, err := x.s.RequestDay(ctx, provider, of, "tester")
+		asked, err := x.s.RequestDailyReconciliation(ctx, provider, of, "tester")
 		must(t, err)
 		_, end := of.Span(time.UTC)
 		r, err := x.s.BeginReconciliation(ctx, asked.ID, end)

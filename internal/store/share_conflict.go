@@ -12,8 +12,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// promiseRow is a claim that could not be booked: what its user was told.
-type promiseRow struct {
+// shareConflictRow is a claim that could not be booked: what its user was told.
+type shareConflictRow struct {
 	PacketID   string
 	UserID     string
 	PaymentID  string
@@ -25,25 +25,25 @@ type promiseRow struct {
 	ClaimedAt  time.Time
 }
 
-func (promiseRow) TableName() string { return "promises" }
+func (shareConflictRow) TableName() string { return "promises" }
 
-// NoteShareConflict keeps a promise that could not be booked (rule R10): a break,
+// RecordShareConflict keeps a promise that could not be booked (rule R10): a break,
 // and a payout that has failed with share_conflict. Its number is the next h of
 // the packet; a repeat for the same user finds the payout that is there, however
 // far it has come. Nothing is posted: people decide. Returns the payout's state.
 // On books that were restored nothing is noted, as RecordClaim says.
 // Errors: ErrNotFound (no such packet), payout.ErrMySQLRestored, ErrUnavailable.
-func (s *Store) NoteShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
-	return s.noteShareConflict(ctx, c, provider, detail, tx.trusted)
+func (s *Store) RecordShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
+	return s.saveShareConflict(ctx, c, provider, detail, tx.trusted)
 }
 
-// RecoverShareConflict does what NoteShareConflict does, on books that are being
-// recovered. Errors: as NoteShareConflict; ErrMoved when the books are normal.
+// RecoverShareConflict does what RecordShareConflict does, on books that are being
+// recovered. Errors: as RecordShareConflict; ErrMoved when the books are normal.
 func (s *Store) RecoverShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
-	return s.noteShareConflict(ctx, c, provider, detail, tx.restoredOnly)
+	return s.saveShareConflict(ctx, c, provider, detail, tx.restoredOnly)
 }
 
-func (s *Store) noteShareConflict(ctx context.Context, c packet.Claim, provider, detail string, allowed func(tx) error) (payout.State,
+func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, provider, detail string, allowed func(tx) error) (payout.State,
 	error) {
 	var out payout.State
 	err := s.inTx(ctx, failpoint.ClaimConflict, func(tx tx) error {
@@ -56,7 +56,7 @@ func (s *Store) noteShareConflict(ctx context.Context, c packet.Claim, provider,
 			return fmt.Errorf("packet %s: %w", c.PacketID, ErrNotFound)
 		}
 		share := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
-		switch err := tx.whyNotClaimed(c, ErrMoved); {
+		switch err := tx.claimRefusal(c, ErrMoved); {
 		case err == nil: // booked since: the promise is kept
 			out, err = tx.stateOf(share)
 			return err
@@ -71,7 +71,7 @@ func (s *Store) noteShareConflict(ctx context.Context, c packet.Claim, provider,
 		if err != nil {
 			return err
 		}
-		id, err := tx.promiseOf(c, row, provider, detail)
+		id, err := tx.shareConflictOf(c, row, provider, detail)
 		if err != nil {
 			return err
 		}
@@ -81,9 +81,9 @@ func (s *Store) noteShareConflict(ctx context.Context, c packet.Claim, provider,
 	return out, err
 }
 
-// promiseOf returns the payment of a user's promise, which it makes when there is
+// shareConflictOf returns the payment of a user's promise, which it makes when there is
 // none. The packet's row is locked.
-func (tx tx) promiseOf(c packet.Claim, row packetRow, provider, detail string) (string, error) {
+func (tx tx) shareConflictOf(c packet.Claim, row packetRow, provider, detail string) (string, error) {
 	var id string
 	if err := tx.Raw("SELECT payment_id FROM promises WHERE packet_id = ? AND user_id = ?", c.PacketID,
 		c.UserID).Scan(&id).Error; err != nil || id != "" {
@@ -110,7 +110,7 @@ func (tx tx) promiseOf(c packet.Claim, row packetRow, provider, detail string) (
 	if err := tx.Create(&prow).Error; err != nil {
 		return "", err
 	}
-	err := tx.Create(&promiseRow{PacketID: c.PacketID, UserID: c.UserID, PaymentID: p.ID, AppID: row.AppID, ShareIndex: c.ShareIndex,
+	err := tx.Create(&shareConflictRow{PacketID: c.PacketID, UserID: c.UserID, PaymentID: p.ID, AppID: row.AppID, ShareIndex: c.ShareIndex,
 		Nickname: c.Nickname, AvatarURL: c.AvatarURL, Recipient: optString(c.Recipient), ClaimedAt: c.ClaimedAt.UTC()}).Error
 	if err != nil {
 		return "", err
@@ -119,14 +119,14 @@ func (tx tx) promiseOf(c packet.Claim, row packetRow, provider, detail string) (
 		detail})
 }
 
-// promisedRow names its embedded row: gorm skips unexported embedded fields.
-type promisedRow struct {
-	Promise promiseRow `gorm:"embedded"`
+// conflictClaimRow names its embedded row: gorm skips unexported embedded fields.
+type conflictClaimRow struct {
+	Promise shareConflictRow `gorm:"embedded"`
 	Amount  int64
 	Status  string
 }
 
-func (r promisedRow) paid() packet.ClaimWithPayout {
+func (r conflictClaimRow) paid() packet.ClaimWithPayout {
 	m := r.Promise
 	return packet.ClaimWithPayout{
 		Claim: packet.Claim{PacketID: m.PacketID, UserID: m.UserID, ShareIndex: m.ShareIndex, Amount: money.Fen(r.Amount),
@@ -136,10 +136,10 @@ func (r promisedRow) paid() packet.ClaimWithPayout {
 	}
 }
 
-// promise reads what a user was told and could not be booked; found is false when
+// shareConflict reads what a user was told and could not be booked; found is false when
 // there is no such thing.
-func (s *Store) promise(ctx context.Context, packetID, userID string) (p packet.ClaimWithPayout, found bool, err error) {
-	var rows []promisedRow
+func (s *Store) shareConflict(ctx context.Context, packetID, userID string) (p packet.ClaimWithPayout, found bool, err error) {
+	var rows []conflictClaimRow
 	err = s.read(ctx).Raw(`SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
 		WHERE m.packet_id = ? AND m.user_id = ?`, packetID, userID).Scan(&rows).Error
 	if err != nil || len(rows) == 0 {
@@ -177,11 +177,11 @@ func (s *Store) PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (m
 		}
 		packets, users = append(packets, c.PacketID), append(users, c.UserID)
 	}
-	return out, s.promised(ctx, out, claims, packets, users)
+	return out, s.addConflictProgress(ctx, out, claims, packets, users)
 }
 
-// promised adds the payouts of promises to the claims that have none yet.
-func (s *Store) promised(ctx context.Context, out map[payout.ClaimRef]payout.PayoutProgress, claims []payout.ClaimRef, packets,
+// addConflictProgress adds the payouts of promises to the claims that have none yet.
+func (s *Store) addConflictProgress(ctx context.Context, out map[payout.ClaimRef]payout.PayoutProgress, claims []payout.ClaimRef, packets,
 	users []string) error {
 	if len(packets) == 0 {
 		return nil
@@ -200,7 +200,7 @@ func (s *Store) promised(ctx context.Context, out map[payout.ClaimRef]payout.Pay
 }
 
 // Promises adds up the promises of a packet that could not be booked. Errors: ErrUnavailable.
-func (s *Store) Promises(ctx context.Context, packetID string) (payout.ShareConflicts, error) {
+func (s *Store) ShareConflicts(ctx context.Context, packetID string) (payout.ShareConflicts, error) {
 	var sums struct{ Count, Amount, Free int64 }
 	err := s.read(ctx).Raw(`SELECT COUNT(*) AS count, COALESCE(SUM(y.amount), 0) AS amount, COALESCE(SUM(IF(s.user_id IS NULL, y.amount, 0)),
 		0) AS free
@@ -209,9 +209,9 @@ func (s *Store) Promises(ctx context.Context, packetID string) (payout.ShareConf
 	return payout.ShareConflicts{Count: sums.Count, Amount: money.Fen(sums.Amount), Free: money.Fen(sums.Free)}, classify(err)
 }
 
-// PromisedUsers names whose claims of a packet could not be booked: no winners of
+// ShareConflictUsers names whose claims of a packet could not be booked: no winners of
 // its shares, and told that they are. Errors: ErrUnavailable.
-func (s *Store) PromisedUsers(ctx context.Context, packetID string) ([]string, error) {
+func (s *Store) ShareConflictUsers(ctx context.Context, packetID string) ([]string, error) {
 	var users []string
 	err := s.read(ctx).Raw("SELECT user_id FROM promises WHERE packet_id = ?", packetID).Scan(&users).Error
 	return users, classify(err)

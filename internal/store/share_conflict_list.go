@@ -10,30 +10,30 @@ import (
 	"hongbao/internal/packet"
 )
 
-// besideClaims are the promises of users who have no share of the same packet:
+// conflictsWithoutClaim are the promises of users who have no share of the same packet:
 // one packet is once in a user's list.
-const besideClaims = ` m.app_id = ? AND m.user_id = ? AND NOT EXISTS
+const conflictsWithoutClaim = ` m.app_id = ? AND m.user_id = ? AND NOT EXISTS
 	(SELECT 1 FROM claims c WHERE c.packet_id = m.packet_id AND c.user_id = m.user_id)`
 
-// toldRow is a promise with what its user is told of the packet.
-type toldRow struct {
-	Told     promisedRow `gorm:"embedded"`
+// receivedConflictRow is a promise with what its user is told of the packet.
+type receivedConflictRow struct {
+	Told     conflictClaimRow `gorm:"embedded"`
 	SenderID string
 	Greeting string
 }
 
-// userPromises lists up to limit claims of a user that could not be booked, newest
+// userShareConflicts lists up to limit claims of a user that could not be booked, newest
 // first, after the given place.
-func (s *Store) userPromises(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error) {
+func (s *Store) userShareConflicts(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error) {
 	text := `SELECT m.*, y.amount, y.status, p.sender_id, p.greeting FROM promises m FORCE INDEX (promises_user)
-		STRAIGHT_JOIN payments y ON y.id = m.payment_id STRAIGHT_JOIN packets p ON p.id = m.packet_id WHERE` + besideClaims
+		STRAIGHT_JOIN payments y ON y.id = m.payment_id STRAIGHT_JOIN packets p ON p.id = m.packet_id WHERE` + conflictsWithoutClaim
 	args := []any{app, user}
 	if after.ID != "" {
 		at := after.At.UTC()
 		text += " AND m.claimed_at <= ? AND (m.claimed_at < ? OR m.packet_id < ?)"
 		args = append(args, at, at, after.ID)
 	}
-	var rows []toldRow
+	var rows []receivedConflictRow
 	err := s.read(ctx).Raw(text+" ORDER BY m.claimed_at DESC, m.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
 	out := make([]packet.ReceivedClaim, len(rows))
 	for i, r := range rows {
@@ -42,10 +42,10 @@ func (s *Store) userPromises(ctx context.Context, app, user string, after packet
 	return out, classify(err)
 }
 
-// withPromises puts the promises of a user among his claims.
-func (s *Store) withPromises(ctx context.Context, claims []packet.ReceivedClaim, app, user string, after packet.Cursor,
+// withShareConflicts puts the promises of a user among his claims.
+func (s *Store) withShareConflicts(ctx context.Context, claims []packet.ReceivedClaim, app, user string, after packet.Cursor,
 	limit int) ([]packet.ReceivedClaim, error) {
-	told, err := s.userPromises(ctx, app, user, after, limit)
+	told, err := s.userShareConflicts(ctx, app, user, after, limit)
 	if err != nil || len(told) == 0 {
 		return claims, err
 	}
@@ -56,11 +56,12 @@ func (s *Store) withPromises(ctx context.Context, claims []packet.ReceivedClaim,
 	return claims[:min(limit, len(claims))], nil
 }
 
-// AcknowledgedAfter lists up to limit claims of a packet with those that could not be booked:
+// AcknowledgedClaimsAfter lists up to limit claims of a packet with those that could not be booked:
 // who got what, as everybody was told. They are ordered by share, the last one
 // first, and then by user, and begin behind the given ones; a negative share: at
 // the beginning. Errors: ErrUnavailable.
-func (s *Store) AcknowledgedAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.ClaimWithPayout, error) {
+func (s *Store) AcknowledgedClaimsAfter(ctx context.Context, packetID string, share int, user string, limit int) (
+	[]packet.ClaimWithPayout, error) {
 	out, err := s.claimsAfter(ctx, packetID, share, user, limit)
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (s *Store) AcknowledgedAfter(ctx context.Context, packetID string, share in
 		text += " AND m.share_index <= ? AND (m.share_index < ? OR ? <> '' AND m.user_id > ?)"
 		args = append(args, share, share, user, user)
 	}
-	var rows []promisedRow
+	var rows []conflictClaimRow
 	err = s.read(ctx).Raw(text+" ORDER BY m.share_index DESC, m.user_id LIMIT ?", append(args, limit)...).Scan(&rows).Error
 	for _, r := range rows {
 		out = append(out, r.paid())
@@ -83,10 +84,10 @@ func (s *Store) AcknowledgedAfter(ctx context.Context, packetID string, share in
 	return out[:min(limit, len(out))], classify(err)
 }
 
-// addPromises adds what a user was told and could not be booked to what he received.
-func (s *Store) addPromises(ctx context.Context, sums *packet.UserSums, app, user string, in packet.Span, except []string) error {
+// addShareConflictSums adds what a user was told and could not be booked to what he received.
+func (s *Store) addShareConflictSums(ctx context.Context, sums *packet.UserSums, app, user string, in packet.Span, except []string) error {
 	text := `SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(y.amount), 0), ?) AS sum FROM promises m FORCE INDEX (promises_user)
-		STRAIGHT_JOIN payments y ON y.id = m.payment_id WHERE` + besideClaims + " AND m.claimed_at >= ? AND m.claimed_at < ?"
+		STRAIGHT_JOIN payments y ON y.id = m.payment_id WHERE` + conflictsWithoutClaim + " AND m.claimed_at >= ? AND m.claimed_at < ?"
 	args := []any{int64(money.Saturated), app, user, in.From.UTC(), in.To.UTC()}
 	if len(except) > 0 {
 		text, args = text+" AND m.packet_id NOT IN ?", append(args, except)

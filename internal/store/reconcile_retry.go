@@ -15,11 +15,11 @@ const uncovered = ` FROM reconciliations f FORCE INDEX (reconciliations_created)
 	WHERE f.created_at >= ? AND f.status = 'failed' AND NOT f.provisional AND NOT EXISTS
 		(SELECT 1 FROM reconciliations d WHERE d.provider = f.provider AND d.day = f.day AND d.status = 'done' AND NOT d.provisional)`
 
-// RepeatReconciliations leaves the wish for another reconciliation of each day that was
+// RetryReconciliations leaves the wish for another reconciliation of each day that was
 // never compared because its statement could not be read, when its pause is over
 // (payout.ReconcileRetryDelay), and returns how many. Days whose reconciliations were asked
-// for more than tieDays ago are left to people. Errors: ErrUnavailable.
-func (s *Store) RepeatReconciliations(ctx context.Context, provider string) (int, error) {
+// for more than matchDays ago are left to people. Errors: ErrUnavailable.
+func (s *Store) RetryReconciliations(ctx context.Context, provider string) (int, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return 0, err
@@ -31,7 +31,7 @@ func (s *Store) RepeatReconciliations(ctx context.Context, provider string) (int
 	}
 	err = s.read(ctx).Raw("SELECT f.day, COUNT(*) AS n, MAX(f.ended_at) AS last"+uncovered+` AND f.provider = ? AND NOT EXISTS
 		(SELECT 1 FROM reconciliations a WHERE a.provider = f.provider AND a.day = f.day AND a.active = TRUE) GROUP BY f.day`,
-		now.AddDate(0, 0, -tieDays), provider).Scan(&rows).Error
+		now.AddDate(0, 0, -matchDays), provider).Scan(&rows).Error
 	if err != nil {
 		return 0, classify(err)
 	}
@@ -40,7 +40,7 @@ func (s *Store) RepeatReconciliations(ctx context.Context, provider string) (int
 		if now.Before(row.Last.Add(payout.ReconcileRetryDelay(row.N))) {
 			continue
 		}
-		if _, err := s.RequestDay(ctx, provider, payout.Day(row.Day), payout.BySchedule); err != nil {
+		if _, err := s.RequestDailyReconciliation(ctx, provider, payout.Day(row.Day), payout.BySchedule); err != nil {
 			return asked, err
 		}
 		asked++
@@ -57,7 +57,7 @@ func (r *HealthReader) reconciled(ctx context.Context, v *observe.HealthSnapshot
 	var days backlogRow
 	err = r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(since) AS oldest FROM (SELECT MIN(f.ended_at) AS since"+uncovered+
 		" GROUP BY f.provider, f.day) days",
-		now.AddDate(0, 0, -tieDays)).Scan(&days).Error
+		now.AddDate(0, 0, -matchDays)).Scan(&days).Error
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (r *HealthReader) reconciled(ctx context.Context, v *observe.HealthSnapshot
 	err = r.store.read(ctx).Raw("SELECT ended_at FROM reconciliations FORCE INDEX (reconciliations_created) WHERE status = 'done' ORDER BY " +
 		"created_at DESC, id DESC LIMIT 1").Scan(&last).Error
 	if v.Reconciled = orZero(last.EndedAt); err == nil && last.EndedAt == nil {
-		v.Reconciled, err = r.store.Installed(ctx)
+		v.Reconciled, err = r.store.InstalledAt(ctx)
 	}
 	if err != nil {
 		return err

@@ -8,9 +8,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestFailedReconciliationIsAskedForAgain: a day whose statement could not be read is
+// TestFailedReconciliationIsRetried: a day whose statement could not be read is
 // told, and reconciled again after a pause that grows, until one has compared it.
-func TestFailedReconciliationIsAskedForAgain(t *testing.T) {
+func TestFailedReconciliationIsRetried(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
@@ -18,7 +18,7 @@ func TestFailedReconciliationIsAskedForAgain(t *testing.T) {
 	over, lasts := s.Now().Add(-time.Hour), s.Now().Add(time.Hour)
 	fails := func(day payout.Day, end time.Time) payout.Reconciliation {
 		t.Helper()
-		r := made(s.RequestDay(ctx, provider, day, payout.BySchedule))(t)
+		r := made(s.RequestDailyReconciliation(ctx, provider, day, payout.BySchedule))(t)
 		made(s.BeginReconciliation(ctx, r.ID, end))(t)
 		must(t, s.FailReconciliation(ctx, r.ID, "no statement"))
 		return made(s.Reconciliation(ctx, r.ID))(t)
@@ -30,7 +30,7 @@ func TestFailedReconciliationIsAskedForAgain(t *testing.T) {
 	}
 	again := func(want int) {
 		t.Helper()
-		if got := made(s.RepeatReconciliations(ctx, provider))(t); got != want {
+		if got := made(s.RetryReconciliations(ctx, provider))(t); got != want {
 			t.Fatalf("%d days asked for, want %d", got, want)
 		}
 	}
@@ -62,13 +62,13 @@ func TestFailedReconciliationIsAskedForAgain(t *testing.T) {
 		}
 	}
 	told(1, 46*time.Hour)
-	if got := made(s.RepeatReconciliations(ctx, "another"))(t); got != 0 {
+	if got := made(s.RetryReconciliations(ctx, "another"))(t); got != 0 {
 		t.Errorf("%d days of another provider", got)
 	}
 	fails(other, over)
 	told(2, 46*time.Hour)
 
-	r := made(s.RequestDay(ctx, provider, day, payout.BySchedule))(t)
+	r := made(s.RequestDailyReconciliation(ctx, provider, day, payout.BySchedule))(t)
 	made(s.BeginReconciliation(ctx, r.ID, over))(t)
 	must(t, s.FinishReconciliation(ctx, r.ID, nil))
 	told(1, 0)
@@ -76,16 +76,16 @@ func TestFailedReconciliationIsAskedForAgain(t *testing.T) {
 	older(48 * time.Hour)
 	told(1, 48*time.Hour)
 	again(1)
-	if r := made(s.RequestDay(ctx, provider, other, "x"))(t); r.RequestedBy != payout.BySchedule {
+	if r := made(s.RequestDailyReconciliation(ctx, provider, other, "x"))(t); r.RequestedBy != payout.BySchedule {
 		t.Errorf("asked for by %q", r.RequestedBy)
 	}
-	must(t, s.db.Exec("UPDATE reconciliations SET created_at = created_at - INTERVAL ? DAY", tieDays+1).Error)
+	must(t, s.db.Exec("UPDATE reconciliations SET created_at = created_at - INTERVAL ? DAY", matchDays+1).Error)
 	told(0, 0)
 }
 
-// TestLastReconciliationIsTold: when one was carried out last; before the first, since when
+// TestLastReconciliation: when one was carried out last; before the first, since when
 // the installation is there.
-func TestLastReconciliationIsTold(t *testing.T) {
+func TestLastReconciliation(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
@@ -95,12 +95,12 @@ func TestLastReconciliationIsTold(t *testing.T) {
 		must(t, NewHealthReader(s).Read(ctx, &v))
 		return v.Reconciled
 	}
-	if got, want := last(), made(s.Installed(ctx))(t); !got.Equal(want) || got.IsZero() {
+	if got, want := last(), made(s.InstalledAt(ctx))(t); !got.Equal(want) || got.IsZero() {
 		t.Errorf("%v, installed %v", got, want)
 	}
 	var ended []time.Time
 	for i, fail := range []bool{false, false, true} {
-		r := made(s.RequestDay(ctx, provider, payout.Day("2026-02-17").Add(i), "x"))(t)
+		r := made(s.RequestDailyReconciliation(ctx, provider, payout.Day("2026-02-17").Add(i), "x"))(t)
 		made(s.BeginReconciliation(ctx, r.ID, s.Now()))(t)
 		if fail {
 			must(t, s.FailReconciliation(ctx, r.ID, "no statement"))

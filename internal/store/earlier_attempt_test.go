@@ -11,7 +11,7 @@ import (
 // notify stores a notification about an order.
 func notify(t *testing.T, s *Store, orderNo string) {
 	t.Helper()
-	must(t, s.NoteNotification(t.Context(), adapter, "evt_"+rand.Text(), orderNo, []byte("{}")))
+	must(t, s.RecordNotification(t.Context(), adapter, "evt_"+rand.Text(), orderNo, []byte("{}")))
 }
 
 // sends reports whether a payment would go out now.

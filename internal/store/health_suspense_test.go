@@ -6,10 +6,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestVitalsOfSuspense: money that moved twice is told by every process, whenever it was
+// TestHealthSuspense: money that moved twice is told by every process, whenever it was
 // started and whatever was posted since, until it came back or somebody has dealt with
 // its break: what a recipient gives back by other means is never posted.
-func TestVitalsOfSuspense(t *testing.T) {
+func TestHealthSuspense(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	old := NewHealthReader(s)
@@ -34,7 +34,7 @@ func TestVitalsOfSuspense(t *testing.T) {
 	told(0)
 	first, second := twice(), twice()
 	told(200)
-	for range vitalsPackets + 1 {
+	for range healthPackets + 1 {
 		funded(t, s, 100, 1)
 	}
 	told(200)

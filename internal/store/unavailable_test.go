@@ -11,8 +11,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestAway: MySQL is killed. Every call says unavailable within moments, and works again afterwards.
-func TestAway(t *testing.T) {
+// TestMySQLDown: MySQL is killed. Every call says unavailable within moments, and works again afterwards.
+func TestMySQLDown(t *testing.T) {
 	t.Parallel()
 	server, dsn := stacktest.FreshMariaDB(t)
 	s, _, _ := newStoreAt(t, dsn)
@@ -36,8 +36,8 @@ func TestAway(t *testing.T) {
 			return err
 		},
 		"DueOutbox":    func(ctx context.Context) error { _, err := s.DueOutbox(ctx, 1); return err },
-		"Notification": func(ctx context.Context) error { return s.NoteNotification(ctx, adapter, "e", "o", nil) },
-		"Access":       func(ctx context.Context) error { _, _, err := s.Access(ctx); return err },
+		"Notification": func(ctx context.Context) error { return s.RecordNotification(ctx, adapter, "e", "o", nil) },
+		"Access":       func(ctx context.Context) error { _, _, err := s.AppsAndKeys(ctx); return err },
 		"CloseBooks":   func(ctx context.Context) error { _, err := s.CloseBooks(ctx, p.ID); return err },
 		"Balances":     func(ctx context.Context) error { _, err := s.Balances(ctx, p.ID); return err },
 	} {
@@ -77,7 +77,7 @@ func secretFree(t testing.TB, what string, err error) {
 	}
 }
 
-func TestDSNIsNotTold(t *testing.T) {
+func TestErrorsHideDSN(t *testing.T) {
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)
 	for name, bad := range map[string]string{

@@ -9,9 +9,9 @@ import (
 	"hongbao/internal/packet"
 )
 
-// TestR9_LateClaims: a claim is late when its lane was rebuilt since and is open. It is not
+// TestR9_StaleClaims: a claim is late when its lane was rebuilt since and is open. It is not
 // booked in one go then, and as ever behind a gate that is not open.
-func TestR9_LateClaims(t *testing.T) {
+func TestR9_StaleClaims(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
@@ -46,14 +46,14 @@ func TestR9_LateClaims(t *testing.T) {
 		if won.Epoch = c.epoch; c.epoch > 0 {
 			won.Seq = 1
 		}
-		if late, err := s.Late(ctx, won); err != nil || late != c.late {
+		if late, err := s.IsStaleClaim(ctx, won); err != nil || late != c.late {
 			t.Errorf("%s: late %t, %v", c.name, late, err)
 		}
 		_, err := s.BeginClaim(ctx, won, provider, limits, encode)
 		if errors.Is(err, packet.ErrStaleClaim) != c.late || err != nil && !c.late {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if have, err := s.Recorded(ctx, p.ID, []string{won.UserID}); err != nil || have[won.UserID] == c.late {
+		if have, err := s.RecordedUsers(ctx, p.ID, []string{won.UserID}); err != nil || have[won.UserID] == c.late {
 			t.Errorf("%s: recorded %v, %v", c.name, have, err)
 		}
 		if _, err := s.RecordClaim(ctx, won, provider); err != nil {
@@ -66,14 +66,14 @@ func TestR9_LateClaims(t *testing.T) {
 	must(t, s.db.Exec("UPDATE pool_lanes SET state = 'open', reason = NULL, shut_at = NULL WHERE lane = ?", lane).Error)
 	nowhere := claimOf(p, 0, "u")
 	nowhere.ShareIndex = 10
-	if late, err := s.Late(ctx, nowhere); err != nil || late {
+	if late, err := s.IsStaleClaim(ctx, nowhere); err != nil || late {
 		t.Errorf("a share that there is not: late %t, %v", late, err)
 	}
 }
 
-// TestR9_ClaimsTakeNoLane: claims look at the row of their lane without waiting for it, or
+// TestR9_ClaimsDoNotLockLane: claims look at the row of their lane without waiting for it, or
 // holding it: how far all lanes have come is written every second.
-func TestR9_ClaimsTakeNoLane(t *testing.T) {
+func TestR9_ClaimsDoNotLockLane(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	s.lanes = 64

@@ -27,7 +27,7 @@ func notBooked(t testing.TB, s *Store, c packet.Claim) payout.State {
 	if !errors.Is(refused, ErrConflict) && !errors.Is(refused, ErrBooksClosed) {
 		t.Fatalf("claim of %s: %v", c.UserID, refused)
 	}
-	st, err := s.NoteShareConflict(t.Context(), c, provider, refused.Error())
+	st, err := s.RecordShareConflict(t.Context(), c, provider, refused.Error())
 	must(t, err)
 	return st
 }
@@ -71,17 +71,17 @@ func TestR9_UnrecordedByShare(t *testing.T) {
 		{"nobody", 0, true}, {"nobody", 3, true}, {"nobody", anyShare, true},
 	} {
 		asked := packet.Claim{PacketID: p.ID, UserID: c.name, ShareIndex: c.share}
-		if left, err := s.Unrecorded(t.Context(), p.ID, []packet.Claim{asked, {PacketID: p.ID, UserID: "other", ShareIndex: 2}}); err != nil ||
-			slices.Contains(left, asked) != c.want || len(left) > 1 {
+		left, err := s.UnrecordedClaims(t.Context(), p.ID, []packet.Claim{asked, {PacketID: p.ID, UserID: "other", ShareIndex: 2}})
+		if err != nil || slices.Contains(left, asked) != c.want || len(left) > 1 {
 			t.Errorf("share %d of %s: %+v, %v", c.share, c.name, left, err)
 		}
 	}
 }
 
-// TestR10_PromiseIsKept: a share that another has, and books that are closed, make
+// TestR10_ConflictIsRecorded: a share that another has, and books that are closed, make
 // a failed payout without a share and without a posting, one a user, however
 // often; its user is told what he was told.
-func TestR10_PromiseIsKept(t *testing.T) {
+func TestR10_ConflictIsRecorded(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
@@ -101,17 +101,17 @@ func TestR10_PromiseIsKept(t *testing.T) {
 	if st := notBooked(t, s, late); st.PaymentID != payout.ID(payout.KindHonour, p.ID, 2) || st.Status != payout.StatusFailed {
 		t.Errorf("%+v", st)
 	}
-	if sums, err := s.Promises(ctx, p.ID); err != nil || sums != (payout.ShareConflicts{Count: 2, Amount: 200, Free: 100}) {
+	if sums, err := s.ShareConflicts(ctx, p.ID); err != nil || sums != (payout.ShareConflicts{Count: 2, Amount: 200, Free: 100}) {
 		t.Errorf("%+v, %v", sums, err)
 	}
 	// The first claim of the share is not touched, and a repeat of it is no promise.
-	if st, err := s.NoteShareConflict(ctx, claimOf(p, 0, "u"), provider, "by mistake"); err != nil || st.PaymentID != payoutID(p, 0) {
+	if st, err := s.RecordShareConflict(ctx, claimOf(p, 0, "u"), provider, "by mistake"); err != nil || st.PaymentID != payoutID(p, 0) {
 		t.Errorf("%+v, %v", st, err)
 	}
-	if n, err := s.AccountedFor(ctx, p.ID); err != nil || n != 3 {
+	if n, err := s.CountRecordedClaims(ctx, p.ID); err != nil || n != 3 {
 		t.Errorf("%d accounted for, want a claim and two promises: %v", n, err)
 	}
-	if got, err := s.Recorded(ctx, p.ID, []string{"u", "v", "w", "x"}); err != nil || len(got) != 3 || got["x"] {
+	if got, err := s.RecordedUsers(ctx, p.ID, []string{"u", "v", "w", "x"}); err != nil || len(got) != 3 || got["x"] {
 		t.Errorf("recorded %v, %v", got, err)
 	}
 	told, err := s.Claim(ctx, p.ID, "v")
@@ -135,16 +135,16 @@ func TestR10_PromiseIsKept(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestR10_PromisesAtOnce: runs of one claim at once make one payout, those of
+// TestR10_ConflictsAtOnce: runs of one claim at once make one payout, those of
 // different users one each, and no number is given twice.
-func TestR10_PromisesAtOnce(t *testing.T) {
+func TestR10_ConflictsAtOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 100, 1)
 	claim(t, s, p, 0, "u")
 	ids := make([]string, 40)
 	for _, err := range together(len(ids), func(i int) error {
-		st, err := s.NoteShareConflict(t.Context(), claimOf(p, 0, fmt.Sprint("v", i%10)), provider, "taken")
+		st, err := s.RecordShareConflict(t.Context(), claimOf(p, 0, fmt.Sprint("v", i%10)), provider, "taken")
 		ids[i] = st.PaymentID
 		return err
 	}) {
@@ -160,7 +160,7 @@ func TestR10_PromisesAtOnce(t *testing.T) {
 		got[9] != payout.ID(payout.KindHonour, p.ID, 10) {
 		t.Errorf("%q", got)
 	}
-	if n, err := s.AccountedFor(t.Context(), p.ID); err != nil || n != 11 {
+	if n, err := s.CountRecordedClaims(t.Context(), p.ID); err != nil || n != 11 {
 		t.Errorf("%d accounted for: %v", n, err)
 	}
 }
@@ -310,7 +310,7 @@ func TestR10_Listed(t *testing.T) {
 	if rows, err := s.Payments(ctx, payout.Filter{Kind: payout.KindPayout, Limit: 20}); err != nil || len(rows) != 5 {
 		t.Errorf("%d payouts of shares, %v", len(rows), err)
 	}
-	if sums, err := s.Promises(ctx, p.ID); err != nil || sums != (payout.ShareConflicts{Count: 5, Amount: 500}) {
+	if sums, err := s.ShareConflicts(ctx, p.ID); err != nil || sums != (payout.ShareConflicts{Count: 5, Amount: 500}) {
 		t.Errorf("%+v, %v", sums, err)
 	}
 }
@@ -336,9 +336,9 @@ func TestR10_Reconciled(t *testing.T) {
 	}
 }
 
-// TestR10_UserIsToldTheSame: a user's list and his sums have what he was told, once
+// TestR10_UserSeesTheSameAmount: a user's list and his sums have what he was told, once
 // a packet, in the order of the others.
-func TestR10_UserIsToldTheSame(t *testing.T) {
+func TestR10_UserSeesTheSameAmount(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
@@ -394,12 +394,12 @@ func TestR10_UserIsToldTheSame(t *testing.T) {
 		{nil, packet.Span{From: at, To: at.Add(time.Second)}, 2},
 		{nil, packet.Span{From: at.Add(time.Hour), To: at.Add(2 * time.Hour)}, 0},
 	} {
-		sums, err := s.Sums(ctx, "app", "v", tc.span, tc.except)
+		sums, err := s.UserSums(ctx, "app", "v", tc.span, tc.except)
 		if err != nil || sums.ReceivedCount != tc.n || sums.ReceivedAmount != money.Fen(100*tc.n) {
 			t.Errorf("%+v: %+v, %v", tc, sums, err)
 		}
 	}
-	if sums, err := s.Sums(ctx, "other", "v", packet.Span{From: at, To: at.Add(time.Hour)}, nil); err != nil || sums.ReceivedCount != 0 {
+	if sums, err := s.UserSums(ctx, "other", "v", packet.Span{From: at, To: at.Add(time.Hour)}, nil); err != nil || sums.ReceivedCount != 0 {
 		t.Errorf("another app: %+v, %v", sums, err)
 	}
 }
@@ -421,7 +421,7 @@ func TestR10_ListedWithTheClaims(t *testing.T) {
 	for _, limit := range []int{1, 2, 3, 4, 50} {
 		var got []string
 		for share, user := -1, ""; ; {
-			page, err := s.AcknowledgedAfter(t.Context(), p.ID, share, user, limit)
+			page, err := s.AcknowledgedClaimsAfter(t.Context(), p.ID, share, user, limit)
 			must(t, err)
 			for _, c := range page {
 				if c.Amount != 100 {

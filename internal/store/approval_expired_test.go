@@ -7,9 +7,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestApprovalsBehindForgottenOnes: decisions that nobody has answered in time keep their
+// TestApprovalsBehindExpired: decisions that nobody has answered in time keep their
 // rows. However many they are, what waits now is counted, and found without reading them.
-func TestApprovalsBehindForgottenOnes(t *testing.T) {
+func TestApprovalsBehindExpired(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()

@@ -79,9 +79,9 @@ func TestOneBadOrderIsOneBreak(t *testing.T) {
 	x.want(x.breaks(false), "amount_differs "+strange.OrderNo)
 }
 
-// TestWhatSaysMoreTakesTheBreak: a refused payout that was paid after all contradicts what was
+// TestMoreSevereBreakWins: a refused payout that was paid after all contradicts what was
 // said, and is late: that is one break.
-func TestWhatSaysMoreTakesTheBreak(t *testing.T) {
+func TestMoreSevereBreakWins(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()

@@ -8,9 +8,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestR9_LostGrabsWaitForPeople: how many grabs may be lost is told until somebody has dealt
+// TestR9_LostGrabsUntilResolved: how many grabs may be lost is told until somebody has dealt
 // with that, and no longer, whatever the next rebuilds of the lane have lost.
-func TestR9_LostGrabsWaitForPeople(t *testing.T) {
+func TestR9_LostGrabsUntilResolved(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()

@@ -25,7 +25,7 @@ func TestDayOfLongAgoBecomesFinal(t *testing.T) {
 		}
 	}
 	waits(payout.BlockedByBreaks)
-	x.c.pass((tieDays + 5) * 24 * time.Hour)
+	x.c.pass((matchDays + 5) * 24 * time.Hour)
 	id := query[int64](t, x.s, "SELECT id FROM breaks")
 	_, err := x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), id,
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("resolved") })
