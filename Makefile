@@ -14,7 +14,7 @@ export HOME := $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build forget run status stop reset setup test race night often check lint vuln fuzz bench mutants guarantees chaos soak simulate
+.PHONY: help build forget run status stop reset setup test race night often check lint vuln fuzz bench mutants guarantees chaos soak simulate compose
 
 help: ## Show the targets
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1	/' | while IFS=$$'\t' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
@@ -125,11 +125,11 @@ chaos: setup ## Break everything under load and count the money, e.g. make chaos
 # What the console's pages look like is kept in .cache/pictures, for people.
 night: export TEST_NIGHT := 1
 night: export CONSOLE_PICTURES ?= $(CURDIR)/.cache/pictures
-night: setup ## Run everything else, for hours: all tests marked for the night, 50 runs, chaos, soak, fuzz, mutants, simulation
+night: setup ## Run everything else, for hours: all tests marked for the night, 50 runs, chaos, soak, fuzz, mutants, simulation, docker-compose.yml
 	@mkdir -p "$(CONSOLE_PICTURES)"
 	$(GOTEST) -count=1 -timeout 120m ./...
 	go test -timeout 5m -run '^$$' -bench . -benchtime 1x ./api
-	@$(MAKE) --no-print-directory often simulate chaos soak fuzz mutants
+	@$(MAKE) --no-print-directory often simulate chaos soak fuzz mutants compose
 
 # Packages that keep deadlines, and whose tests take a minute at most; OFTEN=./worker RUNS=5
 # picks others.
@@ -142,6 +142,10 @@ often: setup ## Run the tests of what keeps deadlines 50 times, e.g. make often 
 # Without SIMULATE: 100,000 lifetimes of a seed that is printed, and 2,000 by the real workflows.
 simulate: ## Run whole packets in memory and count the money, e.g. make simulate SIMULATE='-lifetimes 20000 -seed 7'
 	@go test -C test/simulate -count=1 -timeout 180m -v -args -progress -lifetimes 100000 -seed 0 $(SIMULATE)
+
 # Without SOAK: half an hour at 30 grabs a second.
 soak: setup ## Keep a steady load on the whole stack and fail when anything grows, e.g. make soak SOAK='-length 3m -rate 20'
 	@go test -C test/chaos -count=1 -timeout 720m -run '^TestSoak$$' -args -soak $(SOAK)
+
+compose: setup ## Run docker-compose.yml on a Docker engine, break it and read every payout back
+	@test/compose/run.sh

@@ -58,6 +58,7 @@ var layers = map[string][]string{
 	"test/e2e":           {"client", "money"},                                // tests from outside
 	"test/simulate":      {},                                                 // lifetimes in memory, all of it in test files
 	"test/house":         {},                                                 // these tests
+	"test/compose":       {"client", "money", "test/wait"},                   // docker-compose.yml from outside, all of it in test files
 	"test/harness": {"access", "api", "devstack/stacktest", "packet", "payout", "pool", "provider", "provider/sandbox", "store",
 		"test/wait"},
 	"test/logs":  {}, // imported by test files alone
