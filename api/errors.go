@@ -20,8 +20,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Code names an error for programs; people read the detail. This file is the
-// only one that knows which HTTP status belongs to which code.
+// Code identifies an error for programs; people read the detail. Only this file maps
+// codes to HTTP statuses.
 type Code string
 
 // The codes, in the order of their statuses.
@@ -63,58 +63,57 @@ const (
 	CodeUnavailable       Code = "unavailable"
 )
 
-// catalogue says the status, the title and the usual detail of every code.
+// catalogue has the status, the title and the usual detail of each code.
 var catalogue = []struct {
 	code   Code
 	status int
 	title  string
 	detail string
 }{
-	{CodeMalformedJSON, http.StatusBadRequest, "Malformed JSON", "The body is not JSON in UTF-8, or it is cut off."},
+	{CodeMalformedJSON, http.StatusBadRequest, "Malformed JSON", "The body is not valid JSON in UTF-8, or it was truncated."},
 	{CodeMalformedRequest, http.StatusBadRequest, "Malformed request", "The request is not well-formed HTTP."},
-	{CodeKeyRequired, http.StatusBadRequest, "Idempotency key required", "Send an Idempotency-Key header of 1 to 128 visible ASCII " +
-		"characters."},
+	{CodeKeyRequired, http.StatusBadRequest, "Idempotency key required",
+		"The Idempotency-Key header is missing or is not 1 to 128 visible ASCII characters."},
 	{CodeUnauthenticated, http.StatusUnauthorized, "Unauthenticated", "The API key is missing or unknown."},
-	{CodeFundingDeclined, http.StatusPaymentRequired, "Funding declined", "The provider declined to charge the sender. Nothing was taken."},
-	{CodeForbidden, http.StatusForbidden, "Forbidden", "The role of this API key may not do this."},
+	{CodeFundingDeclined, http.StatusPaymentRequired, "Funding declined",
+		"The provider declined to charge the sender. No money was taken."},
+	{CodeForbidden, http.StatusForbidden, "Forbidden", "The role of the API key does not permit this operation."},
 	{CodeNotEligible, http.StatusForbidden, "Not eligible",
-		"The user is not on the packet's list, without a valid ticket, or has won in its campaign."},
-	{CodeNotFound, http.StatusNotFound, "Not found", "There is nothing at this path."},
+		"The user is not on the packet's list, has no valid ticket, or has won in its campaign."},
+	{CodeNotFound, http.StatusNotFound, "Not found", "Nothing exists at this path."},
 	{CodePacketNotFound, http.StatusNotFound, "Packet not found", "There is no such packet."},
-	{CodeClaimNotFound, http.StatusNotFound, "Claim not found", "This user has no claim of this packet."},
+	{CodeClaimNotFound, http.StatusNotFound, "Claim not found", "The user has no claim in this packet."},
 	{CodePayoutNotFound, http.StatusNotFound, "Payout not found", "There is no such payout."},
 	{CodeRefundNotFound, http.StatusNotFound, "Refund not found", "There is no such refund."},
 	{CodeCampaignNotFound, http.StatusNotFound, "Campaign not found", "There is no such campaign."},
-	{CodeMethodNotAllowed, http.StatusMethodNotAllowed, "Method not allowed", "The Allow header lists the methods of this path."},
-	{CodeRequestTimeout, http.StatusRequestTimeout, "Request timeout", "The request did not arrive in time."},
-	{CodeNotOpenYet, http.StatusConflict, "Not open yet", "The packet cannot be grabbed or closed yet."},
-	{CodeSoldOut, http.StatusConflict, "Sold out", "The last share was claimed."},
+	{CodeMethodNotAllowed, http.StatusMethodNotAllowed, "Method not allowed", "This path does not support the method."},
+	{CodeRequestTimeout, http.StatusRequestTimeout, "Request timeout", "The request did not arrive completely in time."},
+	{CodeNotOpenYet, http.StatusConflict, "Not open yet", "The packet is not open yet: it cannot be grabbed or closed."},
+	{CodeSoldOut, http.StatusConflict, "Sold out", "All shares of the packet are claimed."},
 	{CodeRequestInProgress, http.StatusConflict, "Request in progress", "The first request with this Idempotency-Key is still running."},
-	{CodeNotRetryable, http.StatusConflict, "Not retryable", "The status does not allow this decision, or does not any more."},
-	{CodeDecisionPending, http.StatusConflict, "Decision pending", "Another decision about this payment waits for a second person, or is " +
-		"being carried out."},
-	{CodeDecisionChanged, http.StatusConflict, "Decision changed", "What the decision is about has changed since it was made; see preview. " +
-		"Nothing has moved, and it goes on waiting."},
-	{CodeOwnKey, http.StatusConflict, "Own key", "This is the key that asks. Revoke it with another one, or rotate it with a grace of at " +
-		"least 60 seconds."},
-	{CodeLastAdminKey, http.StatusConflict, "Last admin key", "No other key of role admin would be left that does not end by itself. Make " +
-		"another one first."},
+	{CodeNotRetryable, http.StatusConflict, "Not retryable", "The current status does not permit this decision."},
+	{CodeDecisionPending, http.StatusConflict, "Decision pending",
+		"Another decision about this payment waits for a second person or is being carried out."},
+	{CodeDecisionChanged, http.StatusConflict, "Decision changed",
+		"The payment has changed since the decision was made; see preview. Nothing has moved, and the decision still waits."},
+	{CodeOwnKey, http.StatusConflict, "Own key", "The request would end the key that sent it."},
+	{CodeLastAdminKey, http.StatusConflict, "Last admin key", "No other admin key without an expiry would remain."},
 	{CodeKeyEnded, http.StatusConflict, "Key ended", "The key was revoked, has expired or was rotated already."},
-	{CodeCampaignEnded, http.StatusConflict, "Campaign ended", "The campaign has ended, and does not begin again."},
+	{CodeCampaignEnded, http.StatusConflict, "Campaign ended", "The campaign has ended and cannot be resumed."},
 	{CodeManyCampaigns, http.StatusConflict, "Too many campaigns", "The app has 1000 campaigns that have not ended."},
-	{CodeExpired, http.StatusGone, "Expired", "The packet does not give out shares any more."},
-	{CodeBodyTooLarge, http.StatusRequestEntityTooLarge, "Body too large", "The body is larger than this endpoint accepts."},
-	{CodeUnsupportedMedia, http.StatusUnsupportedMediaType, "Unsupported media type", "Send the body as application/json, without content " +
-		"coding."},
-	{CodeInvalidRequest, http.StatusUnprocessableEntity, "Invalid request", "The request has faults; see errors."},
+	{CodeExpired, http.StatusGone, "Expired", "The packet is over: its shares can no longer be grabbed."},
+	{CodeBodyTooLarge, http.StatusRequestEntityTooLarge, "Body too large", "The body is larger than this operation accepts."},
+	{CodeUnsupportedMedia, http.StatusUnsupportedMediaType, "Unsupported media type",
+		"The body is not application/json, or it has a content coding."},
+	{CodeInvalidRequest, http.StatusUnprocessableEntity, "Invalid request", "The request is invalid; see errors. Nothing was changed."},
 	{CodeKeyReused, http.StatusUnprocessableEntity, "Idempotency key reused", "This Idempotency-Key was used with another body."},
-	{CodeRateLimited, http.StatusTooManyRequests, "Rate limited", "Too many requests; see Retry-After."},
+	{CodeRateLimited, http.StatusTooManyRequests, "Rate limited", "Too many requests; see Retry-After. Nothing was taken or changed."},
 	{CodeHeadersTooLarge, http.StatusRequestHeaderFieldsTooLarge, "Headers too large", "The request line and headers are too large."},
-	{CodeInternal, http.StatusInternalServerError, "Internal error", "Something went wrong on our side."},
-	{CodeUnavailable, http.StatusServiceUnavailable, "Unavailable", "This cannot be answered now. Nothing is lost; ask again."},
+	{CodeInternal, http.StatusInternalServerError, "Internal error", "An unexpected error occurred on the server."},
+	{CodeUnavailable, http.StatusServiceUnavailable, "Unavailable", "The request cannot be answered now. Nothing is lost; repeat it."},
 }
 
-// row finds a code's line of the catalogue; an unknown code is internal.
+// row returns the catalogue entry of a code, for an unknown code that of internal.
 func (c Code) row() (status int, title, detail string) {
 	for _, r := range catalogue {
 		if r.code == c {
@@ -126,37 +125,37 @@ func (c Code) row() (status int, title, detail string) {
 
 // Schema implements huma.SchemaProvider.
 func (Code) Schema(huma.Registry) *huma.Schema {
-	s := &huma.Schema{Type: huma.TypeString, Description: "What went wrong, for programs."}
+	s := &huma.Schema{Type: huma.TypeString, Description: "The error code, for programs."}
 	for _, r := range catalogue {
 		s.Enum = append(s.Enum, string(r.code))
 	}
 	return s
 }
 
-// FieldError is one fault of one member, parameter or path segment.
+// FieldError is one fault of a member, parameter or path segment.
 type FieldError struct {
-	Field   string `json:"field" doc:"Where: the member's path with dots and indexes, or the parameter's name." example:"total_amount"`
-	Code    string `json:"code" doc:"What is wrong with it, for programs." example:"out_of_range"`
-	Message string `json:"message" doc:"What is wrong with it, for people." example:"must be from 1 to 9007199254740991"`
+	Field   string `json:"field" doc:"The path of the member with dots and indexes, or the name of the parameter." example:"total_amount"`
+	Code    string `json:"code" doc:"The fault, for programs." example:"out_of_range"`
+	Message string `json:"message" doc:"The fault, for people." example:"must be from 1 to 9007199254740991"`
 }
 
 // Problem is the body of every error (RFC 9457).
 type Problem struct {
-	Type      string       `json:"type" format:"uri-reference" doc:"Names the kind of error; stable." example:"/errors/invalid_request"`
+	Type      string       `json:"type" format:"uri-reference" doc:"Identifies the kind of error, stable: a URI reference to a page about the code. Resolve it against the URL of the request." example:"/errors/invalid_request"`
 	Title     string       `json:"title" doc:"The kind of error, for people." example:"Invalid request"`
 	Status    int          `json:"status" doc:"The HTTP status." example:"422"`
-	Detail    string       `json:"detail" doc:"This error, for people."`
-	Instance  string       `json:"instance" doc:"The path that was asked for." example:"/v1/packets"`
-	Code      Code         `json:"code" doc:"What went wrong, for programs." example:"invalid_request"`
-	RequestID string       `json:"request_id" doc:"The X-Request-Id of the answer; of a replayed answer that of the first one."`
-	Errors    []FieldError `json:"errors,omitempty" nullable:"false" doc:"With invalid_request: every fault that was found."`
+	Detail    string       `json:"detail" doc:"What happened, for people." example:"The request is invalid; see errors. Nothing was changed."`
+	Instance  string       `json:"instance" doc:"The path of the request." example:"/v1/packets"`
+	Code      Code         `json:"code" doc:"The error code, for programs." example:"invalid_request"`
+	RequestID string       `json:"request_id" doc:"The X-Request-Id of the answer; in a replayed answer that of the first answer."`
+	Errors    []FieldError `json:"errors,omitempty" nullable:"false" doc:"With invalid_request: all faults."`
 	OpensAt   *Stamp       `json:"opens_at,omitempty" doc:"With not_open_yet: when the packet opens."`
 	PacketID  string       `json:"packet_id,omitempty" doc:"With funding_declined: the rejected packet."`
 	Failure   *Failure     `json:"failure,omitempty" doc:"With funding_declined: why the charge was declined."`
-	Preview   *Preview     `json:"preview,omitempty" doc:"With decision_changed: what the decision would do now."`
+	Preview   *Preview     `json:"preview,omitempty" doc:"With decision_changed: what the decision would now do."`
 }
 
-// refusal is an error on its way to the client.
+// refusal is an error that is rendered for the client.
 type refusal struct {
 	code       Code
 	fields     []FieldError
@@ -164,8 +163,8 @@ type refusal struct {
 	packetID   string
 	failure    *packet.Failure
 	retryAfter time.Duration
-	detail     string // "": the code's usual one
-	requestID  string // of the first answer, when this one is a replay
+	detail     string // "": the usual detail of the code
+	requestID  string // of the first answer, if this answer is a replay
 	replayed   bool
 	cause      error // for the log, never for the client
 }
@@ -181,30 +180,30 @@ func (e *refusal) Error() string {
 // Unwrap returns the cause.
 func (e *refusal) Unwrap() error { return e.cause }
 
-// What is answered to a decision while MySQL is older than reality (rule R13). It
-// lasts until operators have recovered it.
+// The answer to a decision while MySQL is behind after a restore (R13). The state lasts
+// until operations have run hongbao recover.
 const (
 	restoredPause  = time.Minute
-	restoredDetail = "The database was restored from an older backup, and what happened since is not in it yet. Nothing is decided or " +
-		"changed until operations have recovered it; ask again then."
+	restoredDetail = "The database was restored from an older backup and lacks later changes. Decisions are refused until operations " +
+		"have recovered it; repeat the request then."
 )
 
-// What is answered while the recovery of such books has left something to people: a state,
-// which lasts until one of them has looked into it.
+// The answers when a recovery could not settle a packet or payment. The state lasts until
+// staff has looked into it.
 const (
-	undecidedDetail = "A break of kind restored about this packet is open: nothing of it is decided until somebody has resolved it. Then " +
-		"send this with a new Idempotency-Key."
-	cancelLeftDetail = "Whether this payout was cancelled, and its sender has the money, could not be recovered: it can be cancelled or " +
-		"marked as paid, not retried. A further recovery tells."
+	undecidedDetail = "A break of kind restored about this packet is open: decisions are refused until it is resolved. Then repeat the " +
+		"request with a new Idempotency-Key."
+	cancelLeftDetail = "The recovery could not find out whether this payout was cancelled and refunded. It can be cancelled or marked as " +
+		"paid, but not retried; another recovery may settle it."
 )
 
-// shortPause is what Retry-After says where nothing better is known.
+// shortPause is the default of Retry-After.
 const shortPause = time.Second
 
 func refuse(code Code) *refusal { return &refusal{code: code} }
 
-// noSuch refuses an id of staff that nothing has. The path is right, so the usual detail of
-// the code would send people to look for another one.
+// noSuch refuses an unknown id on a staff path. The path itself is right, so the usual
+// detail of the code would mislead.
 func noSuch(thing string) *refusal {
 	return &refusal{code: CodeNotFound, detail: "There is no such " + thing + "."}
 }
@@ -218,8 +217,8 @@ func invalid(fields ...FieldError) *refusal {
 	return &refusal{code: CodeInvalidRequest, fields: fields}
 }
 
-// asRefusal turns every error into one that may be told. What is not known
-// here is internal.
+// asRefusal converts an error to one that may be returned to the client. Unknown errors
+// become internal.
 func asRefusal(err error) *refusal {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r
@@ -242,8 +241,8 @@ func asRefusal(err error) *refusal {
 	return &refusal{code: CodeInternal, cause: err}
 }
 
-// fromTransport classifies what the HTTP server found before any handler ran,
-// or while a body was read.
+// fromTransport classifies errors of the HTTP server before a handler runs, or while a
+// body is read.
 func fromTransport(err error) *refusal {
 	timeout, isNet := errors.AsType[net.Error](err)
 	switch {
@@ -259,7 +258,7 @@ func fromTransport(err error) *refusal {
 	return refuse(CodeMalformedRequest)
 }
 
-// problem renders the refusal.
+// problem returns the body of the refusal.
 func (e *refusal) problem(instance, requestID string) Problem {
 	status, title, detail := e.code.row()
 	if e.requestID != "" {
@@ -279,11 +278,11 @@ func (e *refusal) problem(instance, requestID string) Problem {
 	return p
 }
 
-// warnPause is the shortest time between two lines about the same trouble: it is told, not
-// once for each request that meets it or, from somebody without a key, makes it.
+// warnPause is the shortest time between two log lines about the same condition, so that
+// requests, also those without a key, cannot flood the log.
 const warnPause = time.Second
 
-// logThrottle lets through what is told now and then only.
+// logThrottle permits one log line per warnPause.
 type logThrottle struct{ last atomic.Int64 } // Unix time in ns
 
 func (s *logThrottle) allow() bool {
@@ -293,14 +292,14 @@ func (s *logThrottle) allow() bool {
 
 var unavailableLog logThrottle
 
-// ours reports whether something went wrong on our side.
+// ours reports whether the error is a server error.
 func (e *refusal) ours() bool {
 	status, _, _ := e.code.row()
 	return status >= http.StatusInternalServerError
 }
 
-// log writes what went wrong on our side: every internal error, once, and what
-// was not available now and then.
+// log writes server errors: every internal error, and unavailable ones at most once per
+// warnPause.
 func (e *refusal) log(ctx context.Context, requestID, route string) {
 	if !e.ours() {
 		return
@@ -316,7 +315,7 @@ func (e *refusal) log(ctx context.Context, requestID, route string) {
 	if e.code == CodeUnavailable {
 		level = slog.LevelWarn
 	}
-	slog.LogAttrs(ctx, level, "request was not answered", attrs...)
+	slog.LogAttrs(ctx, level, "request failed", attrs...)
 }
 
 // retryAfterSeconds rounds up to whole seconds, at least one.

@@ -11,38 +11,51 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// about is the introduction of the document.
-const about = `Red packets (红包): a sender puts money in, many people grab at the same instant, every winner is really paid, and what nobody took goes back.
+// about is the introduction of the OpenAPI document.
+const about = `Red packets (红包): a sender funds a packet that is split into shares, many users grab at the same moment, every winner is paid, and the unclaimed amount is refunded to the sender.
 
-**Money** is an integer in fen, from 0 to 2^53-1. A sum above that is a string with its digits, exact up to 2^63-2; 9223372036854775807+ is more. **Times** are RFC 3339 UTC with milliseconds. **Ids** are opaque. User, sender and account ids are 1 to 64 bytes of UTF-8 without control characters, compared byte by byte, percent-encoded in paths.
+**Money** is an integer in fen, from 0 to 2^53-1. A larger sum is a string of its digits, exact up to 2^63-2; 9223372036854775807+ stands for any larger sum. **Times** are RFC 3339 UTC with milliseconds. **Ids** are opaque. User, sender and account ids are 1 to 64 bytes of UTF-8 without control characters, compared byte by byte, percent-encoded in paths.
 
-**Errors** are application/problem+json with a code for programs. They are checked in this order: auth, role, route, body, fields, idempotency, state. A path without key is 401, whether or not something is there; a known path with another method is 405 with Allow. Every answer carries X-Request-Id: the client's, when it is 1 to 128 visible ASCII characters.
+**Errors** are application/problem+json with a code for programs. type is a URI reference such as /errors/sold_out; resolved against the URL of the request it is a page about the code. Requests are checked in this order: authentication, role, route, body, fields, idempotency, state. Without a key every path is 401, whether or not it exists; a known path with another method is 405 with Allow. Every answer has X-Request-Id: the client's, if it is 1 to 128 visible ASCII characters.
 
-**Bodies** are strict JSON: member names are compared exactly; unknown and duplicate members, floats where whole numbers belong and trailing content are refused. Members that are not required may be null, which means their default.
+**Bodies** are strict JSON: member names are compared exactly; unknown and duplicate members, fractions in whole numbers and trailing content are refused. Optional members may be null, which means their default.
 
-**Lists** are newest first: limit, and cursor from next_cursor, which keeps filters and order. Unknown parameters of lists are refused.
+**Lists** are newest first. limit is the page size; cursor is the next_cursor of the previous page and keeps filters and order. Unknown parameters of lists are refused.
 
-Operations tagged staff, and /metrics, are on the staff listener; the others on the public one; /livez, /readyz and /errors on both.`
+Operations whose tag begins with staff, and /metrics, are on the staff listener, the others on the public listener; /livez, /readyz and /errors are on both. Examples are valid requests with invented ids: replace the ids with your own.`
 
-// Document returns the OpenAPI 3.1 document of the routes, as served at
-// /openapi.json. It is made from the same table as the routes themselves.
+// Document returns the OpenAPI 3.1 document as served at /openapi.json, generated from
+// the table of routes.
 func Document(version string) ([]byte, error) {
 	reg := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "hongbao", Version: version, Description: about,
 			License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}},
-		Servers: []*huma.Server{{URL: "/", Description: "Where this document was read; operations tagged staff are on the staff listener."}},
+		Servers: []*huma.Server{{URL: "/", Description: "The listener that served this document; operations whose tag begins with staff are on the staff listener."}},
 		Tags: []*huma.Tag{
-			{Name: "packets", Description: "Red packets, for the apps' backends."},
-			{Name: "claims", Description: "Grabs and claims, for the apps' backends."},
-			{Name: "users", Description: "What users sent and received, for the apps' backends."},
-			{Name: "staff", Description: "For the people of the platform; on the staff listener."},
+			// In the order of a packet's life: first the apps' backends, then staff.
+			{Name: "packets", Description: "App backends: create, read and recall packets."},
+			{Name: "claims", Description: "App backends: grab shares and read claims."},
+			{Name: "users", Description: "App backends: what users sent and received."},
+			{Name: "campaigns", Description: "App backends: packets that open every day."},
+			{Name: "staff overview", Description: "Staff: balances, open work, activity and health."},
+			{Name: "staff packets", Description: "Staff: packets of all apps."},
+			{Name: "staff payouts", Description: "Staff: payouts to recipients."},
+			{Name: "staff refunds", Description: "Staff: refunds to senders."},
+			{Name: "staff decisions", Description: "Finance: retry, cancel, mark as paid, query, and approvals by a second person."},
+			{Name: "staff providers", Description: "Staff: payment providers and their holds."},
+			{Name: "staff campaigns", Description: "Staff: campaigns of all apps."},
+			{Name: "staff reconciliation", Description: "Staff: comparison with the provider's statement, and breaks."},
+			{Name: "staff ledger", Description: "Staff: balances and day-end closes of the ledger."},
+			{Name: "staff exports", Description: "Staff: lists and day-end closes as CSV."},
+			{Name: "staff audit", Description: "Auditors: what staff did."},
+			{Name: "staff keys", Description: "Administrators: API keys and ticket keys."},
 			{Name: "platform", Description: "Health, metrics, this document, notifications of providers."},
 		},
 		Components: &huma.Components{Schemas: reg, SecuritySchemes: map[string]*huma.SecurityScheme{
 			schemeApp:   {Type: "http", Scheme: "bearer", Description: "The API key of an app."},
-			schemeStaff: {Type: "http", Scheme: "bearer", Description: "The API key of a member of staff: finance, ops, auditor or admin."},
+			schemeStaff: {Type: "http", Scheme: "bearer", Description: "The API key of a member of staff, with the role finance, ops, auditor or admin."},
 		}},
 	}
 	reg.Schema(typeOf[Problem](), true, "")
@@ -97,7 +110,7 @@ func (r *route) allowedRoles() string {
 	return "Only for the role " + strings.Join(names, ", ") + "."
 }
 
-// addProblems documents one answer a status, with the codes it can carry.
+// addProblems documents one answer per status, with its possible codes.
 func (r *route) addProblems(op *huma.Operation) {
 	byStatus := map[int][]Code{}
 	for _, code := range r.codes() {
@@ -114,7 +127,7 @@ func (r *route) addProblems(op *huma.Operation) {
 		content := map[string]*huma.MediaType{
 			contentProblem: {Schema: &huma.Schema{AllOf: []*huma.Schema{{Ref: "#/components/schemas/Problem"}, limited}}}}
 		key := strconv.Itoa(status)
-		if good := op.Responses[key]; good != nil { // a health answer may share its status with a problem
+		if good := op.Responses[key]; good != nil { // readiness shares 503 with a problem
 			for kind, media := range content {
 				good.Content[kind] = media
 			}
@@ -128,7 +141,7 @@ func (r *route) addProblems(op *huma.Operation) {
 	}
 }
 
-// problemHeaders lists the headers that come with some codes.
+// problemHeaders lists the headers of the given codes.
 func problemHeaders(codes []Code) []param {
 	var out []param
 	if slices.Contains(codes, CodeUnauthenticated) {
@@ -136,7 +149,7 @@ func problemHeaders(codes []Code) []param {
 	}
 	for _, code := range []Code{CodeUnavailable, CodeNotOpenYet, CodeRequestInProgress, CodeRateLimited} {
 		if slices.Contains(codes, code) {
-			return append(out, param{name: "Retry-After", about: "Seconds to wait before asking again."})
+			return append(out, param{name: "Retry-After", about: "Seconds to wait before the request is repeated."})
 		}
 	}
 	return out
@@ -158,7 +171,7 @@ func (a reply) response(reg huma.Registry) *huma.Response {
 }
 
 func requestIDHeader() map[string]*huma.Param {
-	return map[string]*huma.Param{"X-Request-Id": {Description: "The client's, or made by the server.", Required: true,
+	return map[string]*huma.Param{"X-Request-Id": {Description: "The client's id, or one generated by the server.", Required: true,
 		Schema: &huma.Schema{Type: huma.TypeString}}}
 }
 

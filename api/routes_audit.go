@@ -16,8 +16,8 @@ func auditFilters() []param {
 		return param{in: "query", name: name, schema: "", example: example, about: about}
 	}
 	return []param{
-		text("actor", "li.na", "Entries of this person."), text("action", "retry", "Entries of this kind."),
-		text("subject", "p3q5k9v0c1m7e2u8h4r6t0003", "Entries about this payment, or whatever else it is about."),
+		text("actor", "li.na", "Entries of this actor."), text("action", "retry", "Entries with this action."),
+		text("subject", "p3q5k9v0c1m7e2u8h4r6t0003", "Entries about this payment or other subject."),
 		text("from", "2026-02-17T00:00:00Z", "Entries from this time on."), text("to", "2026-02-18T00:00:00Z", "Entries before this time."),
 	}
 }
@@ -27,25 +27,27 @@ func auditRoutes() []*route {
 	return []*route{
 		{
 			id: "listAudit", method: http.MethodGet, path: "/v1/staff/audit", listener: listenStaff, realm: realmStaff, roles: auditReaders,
-			tag: "staff", summary: "List what staff did", about: "Newest first. All filters have to fit. Those whose decisions it holds cannot " +
-				"read it.",
+			tag: "staff audit", summary: "List audit entries",
+			about:    "Newest first. Filters are combined with AND. The roles whose decisions are audited cannot read the audit.",
 			params:   slices.Concat(filters, paging),
 			answers:  []reply{{status: http.StatusOK, about: "A page of the audit.", body: AuditEntries{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listAudit,
 		},
 		{
 			id: "countAudit", method: http.MethodGet, path: "/v1/staff/audit/count", listener: listenStaff, realm: realmStaff, roles: auditReaders,
-			tag: "staff", summary: "Count what staff did", about: "Those that the list would show with the same filters, as far as 10,000 tell.",
+			tag: "staff audit", summary: "Count audit entries",
+			about:    "Counts the entries that the list returns for the same filters, up to 10,000.",
 			params:   filters,
-			answers:  []reply{{status: http.StatusOK, about: "Their number.", body: ListCount{}}},
+			answers:  []reply{{status: http.StatusOK, about: "The count.", body: ListCount{}}},
 			problems: []Code{CodeInvalidRequest}, handle: countAudit,
 		},
 		{
 			id: "verifyAudit", method: http.MethodGet, path: "/v1/staff/audit/verify", listener: listenStaff, realm: realmStaff, roles: auditReaders,
-			tag: "staff", summary: "Check that the audit is as it was written",
-			about: "Reads every entry: each holds a hash over the one before and itself. Entries that were changed, removed, added or moved are " +
-				"found, also at the end. Compare head with one that was kept elsewhere to find an audit that was written anew. May take a minute.",
-			answers:  []reply{{status: http.StatusOK, about: "What was found.", body: AuditVerdict{}}},
+			tag: "staff audit", summary: "Verify the audit chain",
+			about: "Reads every entry: each holds a hash of its content and of the entry before it. Changed, removed, added and " +
+				"moved entries are found, also at the end. A completely rewritten audit is found only by comparing head with a " +
+				"copy kept elsewhere. The call may take a minute.",
+			answers:  []reply{{status: http.StatusOK, about: "The result.", body: AuditVerdict{}}},
 			problems: []Code{CodeInvalidRequest}, handle: verifyAudit,
 		},
 	}

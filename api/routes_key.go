@@ -6,18 +6,19 @@ import (
 	"hongbao/internal/access"
 )
 
-// keyRoutes are what administrators do with keys, and what all staff sees of them.
+// keyRoutes returns the routes to administer keys and, for all staff, to list them.
 func keyRoutes() []*route {
 	admin := []access.Role{access.RoleAdmin}
 	idParam := param{in: "path", name: "id", required: true, schema: "", example: "k3q5v2c7m4e2", about: "The key's id."}
-	const once = " The token is in this answer and nowhere else: a repeat with the same Idempotency-Key makes no second key and answers " +
-		"the same with `token` null. When the first answer was lost, rotate the new key with grace_seconds 0: its id is in the repeat's answer."
-	const second = " A key of role finance, and one of role admin for another person than the one who asks, is `waiting` and opens nothing " +
-		"until another administrator or a person of finance approves it (`POST /v1/staff/keys/{id}/approve`)."
+	const once = " The token is returned in this answer only: a repeat with the same Idempotency-Key creates no second key and returns " +
+		"`token` null. If the first answer was lost, rotate the new key with grace_seconds 0; its id is in the answer to the repeat."
+	const second = " A key of role finance, and a key of role admin for another person than the caller, is `waiting`: it is refused " +
+		"until another administrator or a member of finance approves it (`POST /v1/staff/keys/{id}/approve`)."
 	return []*route{
 		{
-			id: "listKeys", method: http.MethodGet, path: "/v1/staff/keys", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "List API keys", about: "Newest first, ended ones too. Nothing of their secrets is told. All filters have to fit.",
+			id: "listKeys", method: http.MethodGet, path: "/v1/staff/keys", listener: listenStaff, realm: realmStaff, tag: "staff keys",
+			summary: "List API keys",
+			about:   "Newest first, ended keys included. Secrets are never returned. Filters are combined with AND.",
 			params: []param{
 				{in: "query", name: "role", schema: KeyRole(""), example: string(access.RoleFinance), about: "Keys of this role."},
 				{in: "query", name: "app_id", schema: "", example: "mall", about: "Keys of this app."},
@@ -27,42 +28,45 @@ func keyRoutes() []*route {
 			problems: []Code{CodeInvalidRequest}, handle: listKeys,
 		},
 		{
-			id: "createKey", method: http.MethodPost, path: "/v1/staff/keys", listener: listenStaff, realm: realmStaff, roles: admin, tag: "staff",
+			id: "createKey", method: http.MethodPost, path: "/v1/staff/keys", listener: listenStaff, realm: realmStaff, roles: admin,
+			tag:     "staff keys",
 			summary: "Create an API key",
-			about: "For an app that exists, or for a person of the staff. Only its hash is stored. It works in this process at once, in the " +
-				"others within a second of its first use." + second + once,
+			about: "For an existing app or for a member of staff. Only the hash is stored. The key works in this process at " +
+				"once, in the others within a second of its first use." + second + once,
 			params: []param{keyParam}, body: CreateKey{},
-			answers:  []reply{{status: http.StatusCreated, about: "Made.", body: CreatedKey{}, headers: []param{replayed}}},
+			answers:  []reply{{status: http.StatusCreated, about: "The key is created.", body: CreatedKey{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: createKey,
 		},
 		{
 			id: "rotateKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/rotate", listener: listenStaff, realm: realmStaff, roles: admin,
-			tag: "staff", summary: "Replace an API key",
-			about: "Makes a key of the same role, app, owner and name. The old one works beside it until the grace is over and is refused then, " +
-				"by every process by its own clock; grace 0 ends it as a revocation does. 409 `key_ended` when it works no more or was rotated " +
-				"before, `own_key` for the key that asks with less than 60 seconds, `last_admin_key` when every key that may administer keys would " +
-				"end by itself, or wait for a second person." + second + once,
+			tag: "staff keys", summary: "Rotate an API key",
+			about: "Creates a key of the same role, app, owner and name. The old key works until the grace period ends; then " +
+				"every process refuses it by its own clock. Grace 0 revokes it at once. 409 `key_ended`: the key has ended or " +
+				"was rotated before. 409 `own_key`: the calling key was given less than 60 seconds. 409 `last_admin_key`: every " +
+				"admin key would expire or wait for a second person." + second + once,
 			params: []param{idParam, keyParam}, body: RotateKey{},
-			answers:  []reply{{status: http.StatusCreated, about: "Made; the old one ends.", body: RotatedKey{}, headers: []param{replayed}}},
+			answers: []reply{{status: http.StatusCreated, about: "The new key is created; the old key ends after the grace " +
+				"period.", body: RotatedKey{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeNotFound, CodeOwnKey, CodeLastAdminKey, CodeKeyEnded, CodeKeyReused}, handle: rotateKey,
 		},
 		{
 			id: "approveKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/approve", listener: listenStaff, realm: realmStaff,
-			roles: []access.Role{access.RoleAdmin, access.RoleFinance}, tag: "staff", summary: "Agree to an API key that another person made",
-			about: "It works from now on. Never by the one who made or rotated it: 403, also under another spelling of the name. Approving a key " +
-				"that works changes nothing. 409 `key_ended` when it has ended or was rotated. Who does not agree has an administrator revoke it.",
+			roles: []access.Role{access.RoleAdmin, access.RoleFinance}, tag: "staff keys", summary: "Approve an API key",
+			about: "Activates a key that another person created. The person who created or rotated it is refused with 403, also " +
+				"under another spelling of the name. Approving an active key changes nothing. 409 `key_ended`: the key has ended " +
+				"or was rotated. To reject a key, have an administrator revoke it.",
 			params: []param{idParam, keyParam}, body: Reason{},
-			answers:  []reply{{status: http.StatusOK, about: "It works.", body: APIKey{}, headers: []param{replayed}}},
+			answers:  []reply{{status: http.StatusOK, about: "The key is active.", body: APIKey{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyEnded, CodeKeyReused}, handle: approveKey,
 		},
 		{
 			id: "revokeKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/revoke", listener: listenStaff, realm: realmStaff, roles: admin,
-			tag: "staff", summary: "End an API key",
-			about: "For ever. This process refuses it from the answer on, every other one that reaches MySQL within 3 seconds. Revoking it again " +
-				"changes nothing. 409 `own_key` for the key that asks, `last_admin_key` when no other key of role admin would be left that does not " +
-				"end by itself.",
+			tag: "staff keys", summary: "Revoke an API key",
+			about: "Ends the key for ever. This process refuses it from the answer on, every other process that reaches MySQL " +
+				"within 3 seconds. Revoking a revoked key changes nothing. 409 `own_key`: it is the calling key. 409 " +
+				"`last_admin_key`: no other admin key without an expiry would remain.",
 			params: []param{idParam, keyParam}, body: Reason{},
-			answers:  []reply{{status: http.StatusOK, about: "It is revoked.", body: APIKey{}, headers: []param{replayed}}},
+			answers:  []reply{{status: http.StatusOK, about: "The key is revoked.", body: APIKey{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeNotFound, CodeOwnKey, CodeLastAdminKey, CodeKeyReused}, handle: revokeKey,
 		},
 	}

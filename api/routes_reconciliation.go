@@ -7,16 +7,16 @@ import (
 	"hongbao/internal/access"
 )
 
-// breakFilters are the filters of breaks.
+// breakFilters returns the filters of the list of breaks.
 func breakFilters() []param {
 	text := func(name, example, about string) param {
 		return param{in: "query", name: name, schema: "", example: example, about: about}
 	}
 	return []param{
-		text("kind", "not_in_statement", "Of this kind."), text("packet_id", "3q5k9v0c1m7e2u8h4r6t", "About this packet."),
-		text("reconciliation_id", "sq5k9v0c1m7e2u8h4r6t00030a", "Those that this reconciliation saw, if none has seen them since."),
-		{in: "query", name: "resolved", schema: true, example: false, about: "false: only the open ones; true: only those that were dealt with."},
-		olderParam("Seen first at least this many seconds ago."),
+		text("kind", "not_in_statement", "Breaks of this kind."), text("packet_id", "3q5k9v0c1m7e2u8h4r6t", "Breaks about this packet."),
+		text("reconciliation_id", "sq5k9v0c1m7e2u8h4r6t00030a", "Breaks that this reconciliation was the last to see."),
+		{in: "query", name: "resolved", schema: true, example: false, about: "false: open breaks only; true: resolved breaks only."},
+		olderParam("Breaks first seen at least this many seconds ago."),
 	}
 }
 
@@ -31,30 +31,34 @@ func reconciliationRoutes() []*route {
 	return []*route{
 		{
 			id: "listReconciliations", method: http.MethodGet, path: "/v1/staff/reconciliations", listener: listenStaff, realm: realmStaff,
-			tag: "staff", summary: "List reconciliations", about: "Newest first. All filters have to fit.",
+			tag: "staff reconciliation", summary: "List reconciliations",
+			about: "Newest first. Filters are combined with AND.",
 			params: []param{
-				text("provider", "", "sandbox", "Of this provider."), text("date", Date(""), "2026-02-17", "Of this day."),
-				text("status", ReconciliationStatus(""), "done", "In this status."), limitParam, cursorParam,
+				text("provider", "", "sandbox", "Reconciliations of this provider."), text("date", Date(""), "2026-02-17", "Reconciliations of "+
+					"this day."),
+				text("status", ReconciliationStatus(""), "done", "Reconciliations in this status."), limitParam, cursorParam,
 			},
 			answers:  []reply{{status: http.StatusOK, about: "A page of reconciliations.", body: Reconciliations{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listReconciliations,
 		},
 		{
 			id: "startReconciliation", method: http.MethodPost, path: "/v1/staff/reconciliations", listener: listenStaff, realm: realmStaff,
-			roles: finance, tag: "staff",
-			summary: "Compare a day of the provider's statement with the books",
-			about: "Done every day for the day before, and now on demand. It moves no money: what asking the provider can settle is asked about, " +
-				"as after a notification, for up to a minute; the rest is left as breaks. While one of the same day is requested or running, that " +
-				"is the answer. Of today it is provisional, and what moved within the last minute counts as in flight. " +
-				"The body may be left out: today, the only provider, no reason.",
+			roles: finance, tag: "staff reconciliation",
+			summary: "Compare a day of the provider's statement with our records",
+			about: "Requests a reconciliation. The previous day is reconciled every day without a request. It moves no money: " +
+				"differences that a query can settle are queried for up to a minute, the others become breaks. While a " +
+				"reconciliation of the same day is requested or running, that one is returned. For the current day the result is " +
+				"provisional, and movements of the last minute count as in flight. The body is optional: by default it is today, " +
+				"the only provider, no reason.",
 			params: []param{keyParam}, body: ReconcileRequest{}, optional: true,
-			answers:  []reply{{status: http.StatusAccepted, about: "It will be carried out.", body: Reconciliation{}, headers: []param{replayed}}},
+			answers: []reply{{status: http.StatusAccepted, about: "The reconciliation is " +
+				"requested.", body: Reconciliation{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: startReconciliation,
 		},
 		{
 			id: "getReconciliation", method: http.MethodGet, path: "/v1/staff/reconciliations/{id}", listener: listenStaff, realm: realmStaff,
-			tag: "staff", summary: "Get a reconciliation",
-			about:    "Its breaks are listed by `GET /v1/staff/breaks?reconciliation_id=`.",
+			tag: "staff reconciliation", summary: "Get a reconciliation",
+			about:    "`GET /v1/staff/breaks?reconciliation_id=` lists its breaks.",
 			params:   []param{id("sq5k9v0c1m7e2u8h4r6t00030a", "The reconciliation's id.")},
 			answers:  []reply{{status: http.StatusOK, about: "The reconciliation.", body: Reconciliation{}}},
 			problems: []Code{CodeNotFound}, handle: getReconciliation,
@@ -65,35 +69,41 @@ func reconciliationRoutes() []*route {
 func breakRoutes() []*route {
 	return []*route{
 		{
-			id: "listBreaks", method: http.MethodGet, path: "/v1/staff/breaks", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "List breaks: disagreements that a person has to look at", about: "Newest first. All filters have to fit.",
+			id: "listBreaks", method: http.MethodGet, path: "/v1/staff/breaks", listener: listenStaff, realm: realmStaff,
+			tag:      "staff reconciliation",
+			summary:  "List breaks",
+			about:    "A break is a difference that staff has to look into. Newest first. Filters are combined with AND.",
 			params:   slices.Concat(breakFilters(), paging),
 			answers:  []reply{{status: http.StatusOK, about: "A page of breaks.", body: Breaks{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listBreaks,
 		},
 		{
-			id: "countBreaks", method: http.MethodGet, path: "/v1/staff/breaks/count", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "Count breaks", about: "Those that the list would show with the same filters, as far as 10,000 tell.",
+			id: "countBreaks", method: http.MethodGet, path: "/v1/staff/breaks/count", listener: listenStaff, realm: realmStaff,
+			tag:      "staff reconciliation",
+			summary:  "Count breaks",
+			about:    "Counts the breaks that the list returns for the same filters, up to 10,000.",
 			params:   breakFilters(),
-			answers:  []reply{{status: http.StatusOK, about: "Their number.", body: ListCount{}}},
+			answers:  []reply{{status: http.StatusOK, about: "The count.", body: ListCount{}}},
 			problems: []Code{CodeInvalidRequest}, handle: countBreaks,
 		},
 		{
-			id: "sumBreaks", method: http.MethodGet, path: "/v1/staff/breaks/sum", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "Count breaks and add up what they are about",
-			about: "Those that the list would show with the same filters, as far as 10,000 tell. A break is about its amount, where it has one, " +
-				"else about its payment_amount. That is not what is missing or too much, and a payment that several breaks are about counts in " +
-				"each. What is about neither, such as grabs that Redis lost, adds nothing; without_amount counts it.",
+			id: "sumBreaks", method: http.MethodGet, path: "/v1/staff/breaks/sum", listener: listenStaff, realm: realmStaff,
+			tag:     "staff reconciliation",
+			summary: "Count and sum breaks",
+			about: "Covers the breaks that the list returns for the same filters, up to 10,000. A break counts with its amount, " +
+				"without one with its payment_amount. The sum is not what is missing or surplus: a payment with several breaks " +
+				"counts in each. Breaks without any amount, such as grabs that Redis lost, are counted in without_amount.",
 			params:   breakFilters(),
-			answers:  []reply{{status: http.StatusOK, about: "Their number and sum.", body: BreakSum{}}},
+			answers:  []reply{{status: http.StatusOK, about: "Count and sum.", body: BreakSum{}}},
 			problems: []Code{CodeInvalidRequest}, handle: sumBreaks,
 		},
 		{
 			id: "resolveBreak", method: http.MethodPost, path: "/v1/staff/breaks/{id}/resolve", listener: listenStaff, realm: realmStaff,
-			roles: []access.Role{access.RoleFinance}, tag: "staff",
-			summary: "Note that a break was dealt with",
-			about: "It moves no money. One that is resolved already keeps its first reason. A resolved break is opened again when it is seen " +
-				"again; of one that reconciliation found only something new counts, such as the same money moving once more.",
+			roles: []access.Role{access.RoleFinance}, tag: "staff reconciliation",
+			summary: "Resolve a break",
+			about: "Records that the break was dealt with. It moves no money. A break that is resolved keeps its first reason. " +
+				"It is opened again when the difference is seen again; a break found by reconciliation only when something new " +
+				"is seen, such as a second movement of the same money.",
 			params: []param{{in: "path", name: "id", required: true, schema: "", example: "b4711", about: "The break's id."}, keyParam},
 			body:   Reason{}, answers: []reply{{status: http.StatusOK, about: "The break.", body: Break{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyReused}, handle: resolveBreak,

@@ -6,15 +6,15 @@ import (
 	"hongbao/internal/access"
 )
 
-// ticketKeyRoutes are what administrators do with the keys of tickets, and what all staff
-// sees of them.
+// ticketKeyRoutes returns the routes to administer ticket keys and, for all staff, to list them.
 func ticketKeyRoutes() []*route {
 	admin := []access.Role{access.RoleAdmin}
 	idParam := param{in: "path", name: "id", required: true, schema: "", example: "k3q5v2c7m4e2", about: "The key's id."}
 	return []*route{
 		{
-			id: "listTicketKeys", method: http.MethodGet, path: "/v1/staff/ticket-keys", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "List the keys of tickets", about: "Newest first, revoked ones too. Only public halves are known.",
+			id: "listTicketKeys", method: http.MethodGet, path: "/v1/staff/ticket-keys", listener: listenStaff, realm: realmStaff, tag: "staff keys",
+			summary: "List ticket keys",
+			about:   "Newest first, revoked keys included. Only public keys are stored.",
 			params: []param{
 				{in: "query", name: "app_id", schema: "", example: "mall", about: "Keys of this app."},
 				limitParam, cursorParam,
@@ -24,22 +24,23 @@ func ticketKeyRoutes() []*route {
 		},
 		{
 			id: "addTicketKey", method: http.MethodPost, path: "/v1/staff/ticket-keys", listener: listenStaff, realm: realmStaff, roles: admin,
-			tag: "staff", summary: "Add a key of tickets",
-			about: "The public half of the key with which an app signs tickets for its packets. An app may have several, so that a new one is " +
-				"known everywhere before its backend changes over. Its tickets are taken by this process at once, by every other one that reaches " +
-				"MySQL within 3 seconds. A public key is added once, for ever: 422 `invalid_request` on `public_key` when it is there already, " +
-				"revoked or not.",
+			tag: "staff keys", summary: "Add a ticket key",
+			about: "Adds the public key with which tickets of an app are verified. An app may have several keys, so that a new " +
+				"one is known everywhere before its backend switches. This process accepts its tickets at once, every other " +
+				"process that reaches MySQL within 3 seconds. A public key can be added once only: a second time is 422 " +
+				"`invalid_request` on `public_key`, also after it was revoked.",
 			params: []param{keyParam}, body: AddTicketKey{},
-			answers:  []reply{{status: http.StatusCreated, about: "Added.", body: TicketKey{}, headers: []param{replayed}}},
+			answers:  []reply{{status: http.StatusCreated, about: "The key is added.", body: TicketKey{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: addTicketKey,
 		},
 		{
 			id: "revokeTicketKey", method: http.MethodPost, path: "/v1/staff/ticket-keys/{id}/revoke", listener: listenStaff, realm: realmStaff,
-			roles: admin, tag: "staff", summary: "End a key of tickets",
-			about: "For ever, and all its tickets with it. This process refuses them from the answer on, every other one that reaches MySQL " +
-				"within 3 seconds. Claims that were won with them stay. Revoking it again changes nothing.",
+			roles: admin, tag: "staff keys", summary: "Revoke a ticket key",
+			about: "Revokes the key and all its tickets for ever. This process refuses them from the answer on, every other " +
+				"process that reaches MySQL within 3 seconds. Claims won with them remain. Revoking a revoked key changes " +
+				"nothing.",
 			params: []param{idParam, keyParam}, body: Reason{},
-			answers:  []reply{{status: http.StatusOK, about: "It is revoked.", body: TicketKey{}, headers: []param{replayed}}},
+			answers:  []reply{{status: http.StatusOK, about: "The key is revoked.", body: TicketKey{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyReused}, handle: revokeTicketKey,
 		},
 	}

@@ -343,7 +343,7 @@ func TestUnknownThings(t *testing.T) {
 		"approvals/anobody/withdraw": "There is no such approval.",
 		"breaks/b999999/resolve":     "There is no such break.", "breaks/x/resolve": "There is no such break.",
 		"keys/aaaaaaaaaaaa/revoke": "There is no such key.", "keys/x/revoke": "There is no such key.",
-		"providers/wechat/hold": "There is no such provider.", "nothing": "There is nothing at this path.",
+		"providers/wechat/hold": "There is no such provider.", "nothing": "Nothing exists at this path.",
 	} {
 		who := h.finance
 		if strings.HasPrefix(path, "keys/") {
@@ -355,7 +355,7 @@ func TestUnknownThings(t *testing.T) {
 		"reconciliations/x": "There is no such reconciliation.", "reconciliations/%zz": "There is no such reconciliation.",
 		"closes/2026-02-30": "The books have no such day: nothing was posted", "closes/2001-01-01": "The books have no such day: nothing was " +
 			"posted",
-		"nothing": "There is nothing at this path.",
+		"nothing": "Nothing exists at this path.",
 	} {
 		h.reportsMissing(h.as(h.ops, "GET", "/v1/staff/"+path, ""), path, want)
 	}

@@ -158,7 +158,7 @@ func ExampleIsCode() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusConflict)
-		_, _ = fmt.Fprint(w, `{"code":"sold_out","detail":"The last share was claimed.","status":409}`)
+		_, _ = fmt.Fprint(w, `{"code":"sold_out","detail":"All shares of the packet are claimed.","status":409}`)
 	}))
 	defer server.Close()
 	c, err := client.New(server.URL, "key")
@@ -170,5 +170,5 @@ func ExampleIsCode() {
 	fmt.Println(err)
 	// Output:
 	// true
-	// POST /v1/packets/97h0uojo11oljc4bchnk/grabs: sold_out: The last share was claimed.
+	// POST /v1/packets/97h0uojo11oljc4bchnk/grabs: sold_out: All shares of the packet are claimed.
 }

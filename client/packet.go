@@ -154,7 +154,7 @@ func (c *Client) CreateAndWait(ctx context.Context, r CreateRequest) (*Packet, e
 	}
 	if p.Status == StatusRejected {
 		return p, &Problem{Type: "/errors/" + string(CodeFundingDeclined), Title: "Funding declined", Status: http.StatusPaymentRequired,
-			Detail: "The provider declined to charge the sender. Nothing was taken.", Instance: "/v1/packets", Code: CodeFundingDeclined,
+			Detail: "The provider declined to charge the sender. No money was taken.", Instance: "/v1/packets", Code: CodeFundingDeclined,
 			PacketID: p.ID, Failure: p.Failure}
 	}
 	return p, nil
