@@ -79,7 +79,7 @@ type LatePools interface {
 	Lanes() int
 	Claim(ctx context.Context, id, user string) (packet.Claim, bool, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
-	Distrust(ctx context.Context, lane int, reason packet.LaneReason) error
+	HaltLane(ctx context.Context, lane int, reason packet.LaneReason) error
 }
 
 // PoolReader reads what a pool holds.

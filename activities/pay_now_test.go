@@ -286,7 +286,7 @@ func TestPayNowWithoutTime(t *testing.T) {
 // busy is a pacer whose turn never comes.
 type busy time.Duration
 
-func (b busy) Turn(context.Context, string) (time.Duration, error) { return time.Duration(b), nil }
+func (b busy) Acquire(context.Context, string) (time.Duration, error) { return time.Duration(b), nil }
 
 // TestPayNowSlowProvider: a provider that takes its time keeps no workflow task
 // waiting; it is noticed by any send, and when it has become fast again.

@@ -18,7 +18,7 @@ type Remake struct {
 // Lanes is the part of Redis that shuts a lane that lacks something.
 type Lanes interface {
 	Lanes() int
-	Distrust(ctx context.Context, lane int, reason packet.LaneReason) error
+	HaltLane(ctx context.Context, lane int, reason packet.LaneReason) error
 }
 
 // Believed tells whether MySQL is of today (rule R13).
@@ -56,7 +56,7 @@ func (a *Packets) remake(ctx context.Context, id string) error {
 	}
 	lane := packet.Lane(id, a.Remake.Lanes.Lanes())
 	logger(ctx).Warn("A funded packet has no pool in Redis: its lane is rebuilt.", "packet_id", id, "lane", lane)
-	if err := a.Remake.Lanes.Distrust(ctx, lane, packet.LanePoolBehind); err != nil {
+	if err := a.Remake.Lanes.HaltLane(ctx, lane, packet.LanePoolBehind); err != nil {
 		return fmt.Errorf("pool of packet %s: %w", id, err)
 	}
 	return nil

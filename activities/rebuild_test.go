@@ -39,7 +39,7 @@ func (l *lostPool) BooksBelieved(context.Context) error { return l.restored }
 
 func (*lostPool) Lanes() int { return 4 }
 
-func (l *lostPool) Distrust(_ context.Context, _ int, reason packet.LaneReason) error {
+func (l *lostPool) HaltLane(_ context.Context, _ int, reason packet.LaneReason) error {
 	l.shut = append(l.shut, reason)
 	return nil
 }

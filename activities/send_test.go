@@ -144,7 +144,7 @@ func TestR4_SendLeavesInTime(t *testing.T) {
 // late is a pacer that gives every turn at once, after something has happened.
 type late func()
 
-func (l late) Turn(context.Context, string) (time.Duration, error) { l(); return 0, nil }
+func (l late) Acquire(context.Context, string) (time.Duration, error) { l(); return 0, nil }
 
 // TestR4_LateAnswerIsNotBookedBesideTheRun: an answer that comes when its send no
 // longer counts as open is handed to the run and not booked by the step itself: a

@@ -39,7 +39,7 @@ func (a *Payments) toldOf(ctx context.Context, c packet.Claim) error {
 	lane := packet.Lane(c.PacketID, a.Pools.Lanes())
 	logger(ctx).Warn("A claim turned up after its lane was rebuilt without it: the lane is rebuilt again.",
 		"packet_id", c.PacketID, "share_index", c.ShareIndex, "lane", lane, "epoch", c.Epoch)
-	if err := a.Pools.Distrust(ctx, lane, packet.LanePoolBehind); err != nil {
+	if err := a.Pools.HaltLane(ctx, lane, packet.LanePoolBehind); err != nil {
 		return err
 	}
 	return fmt.Errorf("claim of packet %s: %w", c.PacketID, packet.ErrStaleClaim)

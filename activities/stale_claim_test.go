@@ -36,7 +36,7 @@ func (p *latePool) View(context.Context, string) (packet.PoolView, error) {
 	return packet.PoolView{Retired: p.retired}, p.viewErr
 }
 
-func (p *latePool) Distrust(_ context.Context, lane int, reason packet.LaneReason) error {
+func (p *latePool) HaltLane(_ context.Context, lane int, reason packet.LaneReason) error {
 	p.rows.did = append(p.rows.did, fmt.Sprintf("shut lane %d: %s", lane, reason))
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // Pacer limits the calls to the provider across all workers. Turn returns 0 when
 // a call may go out now, else how long to wait before the same name asks again.
 type Pacer interface {
-	Turn(ctx context.Context, name string) (time.Duration, error)
+	Acquire(ctx context.Context, name string) (time.Duration, error)
 }
 
 // Pauses of parked payments. They come back one after the other, spread so that
@@ -151,7 +151,7 @@ func (g *Gate) turn(ctx context.Context, id string) time.Duration {
 	}
 	ctx, cancel := context.WithTimeout(ctx, paceTimeout)
 	defer cancel()
-	wait, err := g.pacer.Turn(ctx, id)
+	wait, err := g.pacer.Acquire(ctx, id)
 	if err == nil {
 		return wait
 	}

@@ -260,7 +260,7 @@ type queue struct {
 	calls int
 }
 
-func (q *queue) Turn(context.Context, string) (time.Duration, error) {
+func (q *queue) Acquire(context.Context, string) (time.Duration, error) {
 	q.calls++
 	return q.wait, q.err
 }

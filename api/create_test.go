@@ -364,13 +364,13 @@ func TestCreateCrowd(t *testing.T) {
 // with the first answer.
 type fasterPool struct{ api.Pool }
 
-func (p fasterPool) Answered(ctx context.Context, id string, mine packet.FirstAnswer) (packet.FirstAnswer, error) {
+func (p fasterPool) StoreFirstAnswer(ctx context.Context, id string, mine packet.FirstAnswer) (packet.FirstAnswer, error) {
 	theirs := mine
 	theirs.RequestID = "req_theirs"
-	if _, err := p.Pool.Answered(ctx, id, theirs); err != nil {
+	if _, err := p.Pool.StoreFirstAnswer(ctx, id, theirs); err != nil {
 		return theirs, err
 	}
-	return p.Pool.Answered(ctx, id, mine)
+	return p.Pool.StoreFirstAnswer(ctx, id, mine)
 }
 
 // TestAnsweredConcurrently: the answer of another request for the same packet is told as

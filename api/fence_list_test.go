@@ -28,7 +28,7 @@ func TestR9_ListsOfAFencedLane(t *testing.T) {
 	}
 	h.record(shut)
 	h.record(other)
-	h.check(h.pool.Distrust(t.Context(), packet.Lane(shut, h.pool.Lanes()), packet.LaneRequested))
+	h.check(h.pool.HaltLane(t.Context(), packet.Lane(shut, h.pool.Lanes()), packet.LaneRequested))
 	wait.Until(h.t, "the lane is shut", func() bool { return h.laneOf(shut).State == packet.LaneShut })
 
 	for _, path := range []string{"/v1/packets", "/v1/users/u/claims"} {

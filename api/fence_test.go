@@ -36,7 +36,7 @@ func (h *fixture) goOnWithNothing() {
 		return len(lanes) == h.pool.Lanes()
 	})
 	for lane := range h.pool.Lanes() {
-		h.check(h.pool.ShutGate(ctx, lane, 2))
+		h.check(h.pool.CloseFence(ctx, lane, 2))
 	}
 	db, err := store.OpenSQL(h.dsn)
 	h.check(err)
@@ -44,9 +44,9 @@ func (h *fixture) goOnWithNothing() {
 	_, err = db.ExecContext(ctx, "UPDATE pool_lanes SET epoch = 2, state = 'open', reason = NULL, shut_at = NULL, seen = 0, seen_grabs = 0")
 	h.check(err)
 	for lane := range h.pool.Lanes() {
-		h.check(h.pool.OpenGate(ctx, lane, 2, 0))
+		h.check(h.pool.OpenFence(ctx, lane, 2, 0))
 	}
-	wait.Until(h.t, "the gates are open", func() bool { return h.pool.GatesOpen(ctx) == nil })
+	wait.Until(h.t, "the gates are open", func() bool { return h.pool.CheckFences(ctx) == nil })
 }
 
 // laneOf is the lane of a packet as the books know it.
@@ -137,10 +137,10 @@ func TestR9_LostGrabsAreNotAcknowledgedAgain(t *testing.T) {
 			fresh, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Lanes: harness.Lanes, Epochs: h.store})
 			h.check(err)
 			defer fresh.Close()
-			if _, open := fresh.Gate(id); open {
+			if _, open := fresh.Fence(id); open {
 				t.Error("a new process goes on")
 			}
-			if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrGate) {
+			if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrFenced) {
 				t.Errorf("a new process tells %v", err)
 			}
 			h.refused("later", id)
@@ -196,7 +196,7 @@ func TestR9_OnlyANewProcessKnows(t *testing.T) {
 			fresh, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Lanes: harness.Lanes, Epochs: h.store})
 			h.check(err)
 			defer fresh.Close()
-			if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrGate) {
+			if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrFenced) {
 				t.Errorf("a new process tells %v", err)
 			}
 			if l := h.laneOf(id); l.State != packet.LaneShut || l.AckedSeq != told.AckedSeq {
@@ -235,7 +235,7 @@ func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
 	})
 	h.check(err)
 	defer fresh.Close()
-	if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrGate) {
+	if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrFenced) {
 		t.Errorf("the replica tells %v", err)
 	}
 	if l := h.laneOf(id); l.State != packet.LaneShut || l.Reason != packet.LaneSeqBehind {
@@ -243,7 +243,7 @@ func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
 	}
 	e, err := fresh.ReadEpoch(t.Context(), packet.Lane(id, fresh.Lanes()))
 	h.check(err)
-	if e.Gate != pool.GateHalted {
+	if e.Fence != pool.FenceHalted {
 		t.Errorf("others may go on: %+v", e)
 	}
 }
@@ -308,8 +308,8 @@ func TestR9_MySQLAwayAtStartup(t *testing.T) {
 		t.Errorf("nobody can know yet: %+v, %v", g, err)
 	}
 	mysql.Restart(t)
-	wait.Until(h.t, "it has compared", func() bool { _, open := fresh.Gate(id); return !open })
-	if _, err := fresh.Create(t.Context(), packet.Packet{ID: id}, nil, nil, time.Hour, time.Second); !errors.Is(err, pool.ErrGate) {
+	wait.Until(h.t, "it has compared", func() bool { _, open := fresh.Fence(id); return !open })
+	if _, err := fresh.Create(t.Context(), packet.Packet{ID: id}, nil, nil, time.Hour, time.Second); !errors.Is(err, pool.ErrFenced) {
 		t.Errorf("create: %v", err)
 	}
 }
@@ -358,8 +358,8 @@ func TestR9_FirstStart(t *testing.T) {
 			p, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Lanes: lanes, Epochs: h.store})
 			h.check(err)
 			defer p.Close()
-			if (p.GatesOpen(t.Context()) == nil) != (c.reason == "") {
-				t.Errorf("%d lanes shut", p.LanesShut())
+			if (p.CheckFences(t.Context()) == nil) != (c.reason == "") {
+				t.Errorf("%d lanes shut", p.LanesFenced())
 			}
 			rows, err := h.store.PoolLanes(t.Context())
 			h.check(err)
@@ -374,8 +374,8 @@ func TestR9_FirstStart(t *testing.T) {
 			two, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Lanes: lanes, Epochs: h.store})
 			h.check(err)
 			defer two.Close()
-			if two.LanesShut() != p.LanesShut() {
-				t.Errorf("%d lanes are shut for one, %d for another", p.LanesShut(), two.LanesShut())
+			if two.LanesFenced() != p.LanesFenced() {
+				t.Errorf("%d lanes are shut for one, %d for another", p.LanesFenced(), two.LanesFenced())
 			}
 		})
 	}
@@ -397,10 +397,10 @@ func newStore(t *testing.T) *store.Store {
 // begun brings a lane of Redis into an epoch.
 func begun(epoch int64, open bool) func(p *pool.Pool, lane int) error {
 	return func(p *pool.Pool, lane int) error {
-		if err := p.ShutGate(context.Background(), lane, epoch); err != nil || !open {
+		if err := p.CloseFence(context.Background(), lane, epoch); err != nil || !open {
 			return err
 		}
-		return p.OpenGate(context.Background(), lane, epoch, 0)
+		return p.OpenFence(context.Background(), lane, epoch, 0)
 	}
 }
 

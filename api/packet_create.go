@@ -174,7 +174,7 @@ func (c *creation) first(view packet.PoolView) (answer, error) {
 	case view.Status() == packet.StatusFunding, view.Reason == packet.CloseUnopened:
 		mine.HTTPStatus = http.StatusAccepted
 	}
-	stored, err := c.server.cfg.Pool.Answered(c.ctx, c.packet.ID, mine)
+	stored, err := c.server.cfg.Pool.StoreFirstAnswer(c.ctx, c.packet.ID, mine)
 	if err != nil {
 		return answer{}, unavailable(err)
 	}

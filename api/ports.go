@@ -16,7 +16,7 @@ import (
 // Stage stages and reads packets in Redis.
 type Stage interface {
 	Create(ctx context.Context, p packet.Packet, eligible []string, opensAt *time.Time, life, busy time.Duration) (packet.StageResult, error)
-	Answered(ctx context.Context, id string, first packet.FirstAnswer) (packet.FirstAnswer, error)
+	StoreFirstAnswer(ctx context.Context, id string, first packet.FirstAnswer) (packet.FirstAnswer, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
 	Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	Staged(ctx context.Context, apps []string, sender string, after packet.Cursor, limit int) ([]packet.Cursor, error)

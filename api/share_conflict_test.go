@@ -319,16 +319,16 @@ func (p proofFixture) rebuildPool() {
 		p.check(err)
 	}
 	move("state = 'shut', reason = 'by_hand', shut_at = UTC_TIMESTAMP(3)")
-	p.check(p.pool.ShutGate(ctx, lane, 2))
+	p.check(p.pool.CloseFence(ctx, lane, 2))
 	rows, found, err := p.store.PoolOf(ctx, p.id)
 	if p.check(err); !found {
 		p.t.Fatal("the books have no pool of the packet")
 	}
 	p.check(p.pool.Restore(ctx, 2, rows, func(index int) ([]packet.Share, error) { return p.store.SharesAfter(ctx, p.id, index, 100) }))
 	move("state = 'open', reason = NULL, shut_at = NULL")
-	p.check(p.pool.OpenGate(ctx, lane, 2, 0))
+	p.check(p.pool.OpenFence(ctx, lane, 2, 0))
 	wait.Until(p.t, "the gate is open in the new epoch", func() bool {
-		epoch, open := p.pool.Gate(p.id)
+		epoch, open := p.pool.Fence(p.id)
 		return open && epoch == 2
 	})
 }

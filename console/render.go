@@ -165,7 +165,7 @@ func kept(text string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// placeAt is a page's address without what was done there: a form sent from it says its own.
+// memberSuffix is a page's address without what was done there: a form sent from it says its own.
 func placeAt(at url.URL) string {
 	if q, err := url.ParseQuery(at.RawQuery); err == nil && q.Has("done") {
 		q.Del("done")

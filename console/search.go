@@ -105,7 +105,7 @@ func (v *visit) lead(path string) error {
 	return nil
 }
 
-// placeOf is the page of a payment by its id; "": it cannot be one.
+// parseMemberSuffix is the page of a payment by its id; "": it cannot be one.
 func placeOf(id string) string {
 	if !packet.ValidID(id[1 : 1+packet.IDLen]) {
 		return ""

@@ -145,7 +145,7 @@ func newParkRig(t testing.TB, perSecond int64) *parkRig {
 		t.Cleanup(adapter.Close)
 		var pacer activities.Pacer
 		if perSecond > 0 {
-			pacer = must(pool.NewPace(own.pool, "sandbox", perSecond))(t)
+			pacer = must(pool.NewThrottle(own.pool, "sandbox", perSecond))(t)
 		}
 		r.gate = activities.NewGate("sandbox", pacer, own.logger)
 		cfg.Payments = &activities.Payments{Cashbook: own.store, Provider: counted{adapter, r.sends}, Gate: r.gate}

@@ -44,18 +44,18 @@ type RebuildRows interface {
 	ClaimBook
 }
 
-// RebuildGates moves the gates of lanes in Redis.
-type RebuildGates interface {
+// RebuildFences moves the gates of lanes in Redis.
+type RebuildFences interface {
 	ReadEpoch(ctx context.Context, lane int) (pool.Epoch, error)
-	ShutGate(ctx context.Context, lane int, epoch int64) error
-	OpenGate(ctx context.Context, lane int, epoch, seq int64) error
+	CloseFence(ctx context.Context, lane int, epoch int64) error
+	OpenFence(ctx context.Context, lane int, epoch, seq int64) error
 }
 
 // RebuildPools reads and makes the pools of a lane.
 type RebuildPools interface {
-	RemainsPage(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
-	Remains(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
-	RemainingClaims(ctx context.Context, id string, tell func([]packet.Claim) error) error
+	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
+	ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
+	EachClaimUnfenced(ctx context.Context, id string, tell func([]packet.Claim) error) error
 	ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, tell func(ids []string) error) (int, error)
 	Restore(ctx context.Context, epoch int64, r packet.RebuildInput, after func(index int) ([]packet.Share, error)) error
 	RestoreWins(ctx context.Context, epoch int64, campaign string, users []string, until time.Time) error
@@ -87,7 +87,7 @@ var DefaultRebuildIntervals = RebuildIntervals{Every: 500 * time.Millisecond, Af
 type RebuildConfig struct {
 	Books   RebuildBooks
 	Rows    RebuildRows
-	Gates   RebuildGates
+	Fences  RebuildFences
 	Pools   RebuildPools
 	Backlog Backlog
 	Starter *Starter
@@ -224,7 +224,7 @@ var errTakenOver = errors.New("another one rebuilds the lane")
 // Lane rebuilds one lane that is shut, or whose rebuilder is gone, and returns what
 // came of it. It reports whether it did: not a lane that is open, or held by another.
 func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done bool, err error) {
-	found, err := r.cfg.Gates.ReadEpoch(ctx, lane)
+	found, err := r.cfg.Fences.ReadEpoch(ctx, lane)
 	if err != nil {
 		return b, false, err
 	}
@@ -249,7 +249,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 		do   func(context.Context, *packet.Rebuild) error
 	}{
 		{"shut", func(ctx context.Context, b *packet.Rebuild) error {
-			return failpoint.Do(failpoint.RebuildShut, func() error { return r.cfg.Gates.ShutGate(ctx, lane, b.Epoch) })
+			return failpoint.Do(failpoint.RebuildShut, func() error { return r.cfg.Fences.CloseFence(ctx, lane, b.Epoch) })
 		}},
 		{"drained", func(ctx context.Context, b *packet.Rebuild) (err error) {
 			left, err = r.drain(ctx, b, waited)
@@ -300,5 +300,5 @@ func (r *Rebuilder) open(ctx context.Context, b *packet.Rebuild) (err error) {
 		return err
 	}
 	b.Lost = max(b.Acked.Grabs-b.Found.Grabs-b.Recorded, 0)
-	return failpoint.Do(failpoint.RebuildOpen, func() error { return r.cfg.Gates.OpenGate(ctx, b.Lane, b.Epoch, packet.RebuiltSeq) })
+	return failpoint.Do(failpoint.RebuildOpen, func() error { return r.cfg.Fences.OpenFence(ctx, b.Lane, b.Epoch, packet.RebuiltSeq) })
 }

@@ -118,7 +118,7 @@ func (r *Rebuilder) tell(ctx context.Context, told *time.Time, what string, attr
 func (r *Rebuilder) eachLive(ctx context.Context, lane int, do func(map[string]packet.PoolView, map[string]packet.RowState) error) error {
 	var from time.Time
 	for {
-		live, err := r.cfg.Pools.RemainsPage(ctx, lane, from, lanePage)
+		live, err := r.cfg.Pools.LivePageUnfenced(ctx, lane, from, lanePage)
 		if err != nil || len(live) == 0 {
 			return err
 		}
@@ -128,7 +128,7 @@ func (r *Rebuilder) eachLive(ctx context.Context, lane int, do func(map[string]p
 				ids = append(ids, p.ID)
 			}
 		}
-		views, err := r.cfg.Pools.Remains(ctx, ids)
+		views, err := r.cfg.Pools.ViewsUnfenced(ctx, ids)
 		if err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (r *Rebuilder) restart(ctx context.Context, id string, view packet.PoolView
 	if view.Retired {
 		return nil
 	}
-	return r.cfg.Pools.RemainingClaims(ctx, id, func(claims []packet.Claim) error {
+	return r.cfg.Pools.EachClaimUnfenced(ctx, id, func(claims []packet.Claim) error {
 		for len(claims) > 0 {
 			some := claims[:min(compareUsers, len(claims))]
 			claims = claims[len(some):]

@@ -148,7 +148,7 @@ func TestR9_CopyOfAHalfMadeLane(t *testing.T) {
 		if _, did, err := rebuilt(t, worker.NewRebuilder(cfg), lane); !did || err != nil {
 			t.Fatalf("rebuilt %t: %v", did, err)
 		}
-		wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+		wait.Until(t, "gate open", func() bool { _, open := r.pool.Fence(p.ID); return open })
 	}
 	must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, packet.LaneRequested))(t)
 	rebuild(made)

@@ -89,7 +89,7 @@ func (r *Rebuilder) makeRejected(ctx context.Context, b *packet.Rebuild) (map[st
 		for _, p := range page {
 			ids, after = append(ids, p.ID), packet.Cursor{At: p.CreatedAt, ID: p.ID}
 		}
-		views, err := r.cfg.Pools.Remains(ctx, ids)
+		views, err := r.cfg.Pools.ViewsUnfenced(ctx, ids)
 		if err != nil {
 			return nil, err
 		}

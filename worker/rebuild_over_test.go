@@ -102,7 +102,7 @@ func TestR9_RebuildKilled(t *testing.T) {
 		if _, did, err := rebuilt(t, second, lane); did || err != nil {
 			t.Errorf("rebuilt although it is open: %v %v", did, err)
 		}
-		wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+		wait.Until(t, "gate open", func() bool { _, open := r.pool.Fence(p.ID); return open })
 	}
 	r.rebuildShut(t, worker.NewRebuilder(cfg)) // the empty ones
 	if err := c.grab(ctx, p.ID, c.user(false)); err != nil {
@@ -211,7 +211,7 @@ func TestR9_RebuildStale(t *testing.T) {
 		live := worker.NewRebuilder(cfg)
 		both := sync.OnceFunc(func() { // they are about to make the lane
 			close(goOn)
-			if err := <-answer; !errors.Is(err, pool.ErrGate) {
+			if err := <-answer; !errors.Is(err, pool.ErrFenced) {
 				t.Errorf("made by two at once: %v", err)
 			}
 			answer <- errTold
@@ -224,7 +224,7 @@ func TestR9_RebuildStale(t *testing.T) {
 		wait.Until(t, "taken over", func() bool {
 			return must(func() (bool, error) { _, did, err := rebuilt(t, live, lane); return did, err }())(t)
 		})
-		wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+		wait.Until(t, "gate open", func() bool { _, open := r.pool.Fence(p.ID); return open })
 		again := r.grab(t, p.ID, "second")
 		before, books := content(t, server.Addr), must(r.store.PoolLanes(ctx))(t)[lane]
 		if step != "settled" {
@@ -247,7 +247,7 @@ func TestR9_RebuildStale(t *testing.T) {
 		}
 		live.OnStep(func(int, string) {})
 		r.rebuildShut(t, live)
-		wait.Until(t, "every gate open", func() bool { return r.pool.LanesShut() == 0 })
+		wait.Until(t, "every gate open", func() bool { return r.pool.LanesFenced() == 0 })
 	}
 }
 
@@ -348,9 +348,9 @@ func TestR9_LateClaim(t *testing.T) {
 	}
 }
 
-// TestR9_BooksWaitForTheGate: no books are closed while the gate of their lane is not
+// TestR9_ClosingWaitsForTheFence: no books are closed while the gate of their lane is not
 // open, whoever asks: what Redis says then is not all that was told.
-func TestR9_BooksWaitForTheGate(t *testing.T) {
+func TestR9_ClosingWaitsForTheFence(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)
 	ctx := t.Context()
@@ -439,7 +439,7 @@ func TestR9_RebuildWaitsForRuns(t *testing.T) {
 	if !did || err != nil || b.Lost != 0 || b.Recorded != 1 {
 		t.Fatalf("rebuilt: %+v, %v, %v", b, did, err)
 	}
-	wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+	wait.Until(t, "gate open", func() bool { _, open := r.pool.Fence(p.ID); return open })
 	if again := r.grab(t, p.ID, "first"); again.Result != packet.GrabReplayed || again.Claim.ShareIndex != g.Claim.ShareIndex ||
 		again.Claim.Amount != g.Claim.Amount {
 		t.Errorf("told %+v, then %+v", g, again)

@@ -37,7 +37,7 @@ func rebuildConfig(t testing.TB, r *rig) worker.RebuildConfig {
 	t.Helper()
 	handoffs := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	t.Cleanup(func() { _ = handoffs.Close() })
-	return worker.RebuildConfig{Books: r.store, Rows: r.store, Gates: r.pool, Pools: r.pool, Backlog: handoffs,
+	return worker.RebuildConfig{Books: r.store, Rows: r.store, Fences: r.pool, Pools: r.pool, Backlog: handoffs,
 		Starter: r.starter, Lanes: harness.Lanes, Logger: r.logger}
 }
 
@@ -153,7 +153,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 		}
 	}
 	answered := func(id string, status int) {
-		must(r.pool.Answered(ctx, id, packet.FirstAnswer{HTTPStatus: status}))(t)
+		must(r.pool.StoreFirstAnswer(ctx, id, packet.FirstAnswer{HTTPStatus: status}))(t)
 	}
 	r.call(t, http.MethodPut, "/_faults", map[string]any{"rules": []any{
 		map[string]any{"op": "charge", "kind": "pending_forever", "account_prefix": "slow"},
@@ -247,7 +247,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 			})
 		}
 		lanes.Wait()
-		wait.Until(t, "every gate open", func() bool { return r.pool.LanesShut() == 0 })
+		wait.Until(t, "every gate open", func() bool { return r.pool.LanesFenced() == 0 })
 		same(t, before, content(t, server.Addr))
 	}
 	if again := must(listed(r, some.ID))(t); !reflect.DeepEqual(page, again) {

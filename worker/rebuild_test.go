@@ -189,7 +189,7 @@ func (r *rig) awaitRebuilt(t testing.TB, before int) {
 	t.Helper()
 	wait.Until(t, "lanes rebuilt, and all open", func() bool {
 		lanes, err := r.store.PoolLanes(t.Context())
-		if err != nil || len(lanes) != harness.Lanes || r.pool.LanesShut() > 0 {
+		if err != nil || len(lanes) != harness.Lanes || r.pool.LanesFenced() > 0 {
 			return false
 		}
 		for _, l := range lanes {

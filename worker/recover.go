@@ -72,12 +72,12 @@ type RestoredLanes interface {
 // whatever the gates say.
 type RestoredPools interface {
 	BooksCopy
-	RemainsPage(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
-	Remains(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
-	RemainingClaims(ctx context.Context, id string, tell func([]packet.Claim) error) error
-	RemainingEligible(ctx context.Context, id string) ([]string, error)
+	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
+	ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
+	EachClaimUnfenced(ctx context.Context, id string, tell func([]packet.Claim) error) error
+	EligibleUnfenced(ctx context.Context, id string) ([]string, error)
 	ReadEpoch(ctx context.Context, lane int) (pool.Epoch, error)
-	HaltGate(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) error
+	HaltFence(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) error
 }
 
 // RestoredProvider is the payment API that knows what moved.

@@ -53,7 +53,7 @@ func (r *Recover) twofold(ctx context.Context, id string) (bool, error) {
 		return false, err
 	}
 	told := 0
-	err = r.Pools.RemainingClaims(ctx, id, func(claims []packet.Claim) error {
+	err = r.Pools.EachClaimUnfenced(ctx, id, func(claims []packet.Claim) error {
 		told += len(claims)
 		return nil
 	})
@@ -62,7 +62,7 @@ func (r *Recover) twofold(ctx context.Context, id string) (bool, error) {
 
 // eachLost does something with the claims that the books do not have, some at a time.
 func (r *Recover) eachLost(ctx context.Context, id string, do func(context.Context, []packet.Claim) error) error {
-	err := r.Pools.RemainingClaims(ctx, id, func(claims []packet.Claim) error {
+	err := r.Pools.EachClaimUnfenced(ctx, id, func(claims []packet.Claim) error {
 		for some := range slices.Chunk(claims, compareUsers) {
 			left, err := r.Store.UnrecordedClaims(ctx, id, some)
 			if err == nil {

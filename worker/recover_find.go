@@ -181,7 +181,7 @@ func (r *Recover) recordLost(ctx context.Context, p packet.Packet) error {
 	}
 	var eligible []string
 	if p.EligibleCount > 0 {
-		if eligible, err = r.Pools.RemainingEligible(ctx, p.ID); err != nil {
+		if eligible, err = r.Pools.EligibleUnfenced(ctx, p.ID); err != nil {
 			return err
 		}
 		if len(eligible) != p.EligibleCount {

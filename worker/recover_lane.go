@@ -12,7 +12,7 @@ import (
 
 // view is a packet as Redis has it, whatever the gate of its lane says.
 func (r *Recover) view(ctx context.Context, id string) (packet.PoolView, error) {
-	views, err := r.Pools.Remains(ctx, []string{id})
+	views, err := r.Pools.ViewsUnfenced(ctx, []string{id})
 	if err != nil {
 		return packet.PoolView{}, err
 	}
@@ -80,7 +80,7 @@ func (r *Recover) lane(ctx context.Context, row packet.LaneRow, found pool.Epoch
 		l.Epoch = 1
 	}
 	if l.State == packet.LaneShut && found.Number > 0 {
-		if err := r.Pools.HaltGate(ctx, l.Lane, found.Number, l.Reason); err != nil {
+		if err := r.Pools.HaltFence(ctx, l.Lane, found.Number, l.Reason); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (r *Recover) lacking(ctx context.Context) (map[int]bool, error) {
 		}
 	}
 	for some := range slices.Chunk(gone, recoverPage) {
-		views, err := r.Pools.Remains(ctx, some)
+		views, err := r.Pools.ViewsUnfenced(ctx, some)
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +150,7 @@ func (r *Recover) lacks(ctx context.Context, ids []string) (bool, error) {
 			return false, err
 		}
 	}
-	views, err := r.Pools.Remains(ctx, ids)
+	views, err := r.Pools.ViewsUnfenced(ctx, ids)
 	if err != nil {
 		return false, err
 	}
@@ -173,7 +173,7 @@ func ended(row packet.RowState) bool {
 // eachRemaining goes through the packets that a lane in Redis has, some at a time.
 func (r *Recover) eachRemaining(ctx context.Context, lane int, do func(ids []string) error) error {
 	for from := (time.Time{}); ; {
-		page, err := r.Pools.RemainsPage(ctx, lane, from, recoverPage)
+		page, err := r.Pools.LivePageUnfenced(ctx, lane, from, recoverPage)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ type Handoffs interface {
 	ReadOwnPending(ctx context.Context, lane int, consumer, after string, count int) (pool.Batch, error)
 	Ack(ctx context.Context, lane int, entryIDs ...string) error
 	TakeOver(ctx context.Context, lane int, from, to string, limit int) (pool.Batch, error)
-	TakeStrays(ctx context.Context, lane int, to string, limit int) (pool.Batch, error)
+	TakeOrphans(ctx context.Context, lane int, to string, limit int) (pool.Batch, error)
 	RewriteAfterStart(ctx context.Context) error
 	Consumers(ctx context.Context, lane int) ([]pool.Consumer, error)
 	RemoveConsumer(ctx context.Context, lane int, consumer string) (bool, error)

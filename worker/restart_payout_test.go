@@ -47,7 +47,7 @@ func TestR10_SecondShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	lane := packet.Lane(p.ID, harness.Lanes)
-	if err := r.pool.Distrust(ctx, lane, packet.LaneRequested); err != nil {
+	if err := r.pool.HaltLane(ctx, lane, packet.LaneRequested); err != nil {
 		t.Fatal(err)
 	}
 	r.awaitShut(t, lane)
@@ -71,7 +71,7 @@ func TestR10_SecondShare(t *testing.T) {
 		t.Errorf("breaks: %+v", open)
 	}
 
-	wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+	wait.Until(t, "gate open", func() bool { _, open := r.pool.Fence(p.ID); return open })
 	if kept := must(r.store.Claim(ctx, p.ID, first.UserID))(t).Claim; !sameClaim(kept, first) {
 		t.Errorf("told %+v, the books tell %+v", first, kept)
 	}

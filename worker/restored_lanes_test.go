@@ -46,7 +46,7 @@ func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneRe
 	if row := r.lane(t, p.ID); row.Reason != why {
 		t.Errorf("shut because of %s, want %s", row.Reason, why)
 	}
-	if _, err := r.pool.Grab(t.Context(), p.ID, "meanwhile", packet.Profile{}); !errors.Is(err, pool.ErrGate) {
+	if _, err := r.pool.Grab(t.Context(), p.ID, "meanwhile", packet.Profile{}); !errors.Is(err, pool.ErrFenced) {
 		t.Errorf("a grab: %v", err)
 	}
 	if _, did, err := worker.NewRebuilder(rebuildConfig(t, r)).Lane(t.Context(), packet.Lane(p.ID, harness.Lanes)); did ||
@@ -204,7 +204,7 @@ func TestR13_RebuildStopsAtRestoredBooks(t *testing.T) {
 	won := r.won(t, p, "early")
 	until := must(r.store.Clock(ctx))(t)
 	lane := packet.Lane(p.ID, harness.Lanes)
-	if err := r.pool.Distrust(ctx, lane, packet.LaneRequested); err != nil {
+	if err := r.pool.HaltLane(ctx, lane, packet.LaneRequested); err != nil {
 		t.Fatal(err)
 	}
 	r.awaitShut(t, lane)
@@ -228,7 +228,7 @@ func TestR13_RebuildStopsAtRestoredBooks(t *testing.T) {
 	pools := must(pool.Open(ctx, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Observe: true, Logger: r.logger}))(t)
 	defer func() { _ = pools.Close() }()
 	count := func() (n int) {
-		if err := pools.RemainingClaims(ctx, p.ID, func(claims []packet.Claim) error { n += len(claims); return nil }); err != nil {
+		if err := pools.EachClaimUnfenced(ctx, p.ID, func(claims []packet.Claim) error { n += len(claims); return nil }); err != nil {
 			t.Error(err)
 		}
 		return n

@@ -106,7 +106,7 @@ func TestR9_ListIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	lane := packet.Lane(p.ID, harness.Lanes)
-	if err := r.pool.Distrust(t.Context(), lane, packet.LaneRequested); err != nil {
+	if err := r.pool.HaltLane(t.Context(), lane, packet.LaneRequested); err != nil {
 		t.Fatal(err)
 	}
 	r.awaitShut(t, lane)

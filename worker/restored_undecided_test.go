@@ -115,7 +115,7 @@ func TestR13_R9RejectionIsKept(t *testing.T) {
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace
 	for range 2 {
-		if err := r.pool.Distrust(ctx, lane, packet.LaneRequested); err != nil {
+		if err := r.pool.HaltLane(ctx, lane, packet.LaneRequested); err != nil {
 			t.Fatal(err)
 		}
 		r.awaitShut(t, lane)
@@ -133,13 +133,13 @@ func TestR13_R9RejectionIsKept(t *testing.T) {
 			}
 			return did
 		})
-		views := must(r.pool.Remains(ctx, []string{p.ID, beside.ID}))(t)
+		views := must(r.pool.ViewsUnfenced(ctx, []string{p.ID, beside.ID}))(t)
 		if got := views[p.ID].State; got != packet.PoolRejected {
 			t.Errorf("rejected, and %q after a rebuild", got)
 		}
 		if got := views[beside.ID].State; got != packet.PoolFunding {
 			t.Errorf("funding, and %q after a rebuild", got)
 		}
-		wait.Until(t, "open", func() bool { return r.pool.LanesShut() == 0 })
+		wait.Until(t, "open", func() bool { return r.pool.LanesFenced() == 0 })
 	}
 }

@@ -188,7 +188,7 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 			Pools: r.pool},
 		Starter: r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store,
 		Reconcile: r.reconcile(), Campaigns: r.campaigns(), Lanes: harness.Lanes, Logger: r.logger,
-		Rebuild: &worker.RebuildConfig{Books: r.store, Rows: r.store, Gates: r.pool, Pools: r.pool, Backlog: handoffs, Starter: r.starter,
+		Rebuild: &worker.RebuildConfig{Books: r.store, Rows: r.store, Fences: r.pool, Pools: r.pool, Backlog: handoffs, Starter: r.starter,
 			Lanes: harness.Lanes,
 			Pace:  rebuildPace, Logger: r.logger},
 	}
@@ -270,7 +270,7 @@ func (r *rig) createFor(t testing.TB, guests []string, opensAt *time.Time, s spe
 		Split:    packet.SplitRandom,
 		MinShare: 1, BodyHash: "h", Commitment: packet.Commitment(packet.DeriveSeed(r.seedKey, id)), Metadata: map[string]string{}}
 	var staged packet.StageResult
-	r.throughGate(t, "create", func() (err error) {
+	r.retryFenced(t, "create", func() (err error) {
 		staged, err = r.pool.Create(t.Context(), p, guests, opensAt, s.life, 5*time.Second)
 		return err
 	})
@@ -301,20 +301,20 @@ func (r *rig) awaitOpen(t testing.TB, id string) {
 func (r *rig) grab(t testing.TB, id, user string) packet.GrabAnswer {
 	t.Helper()
 	var g packet.GrabAnswer
-	r.throughGate(t, "grab of "+user, func() (err error) {
+	r.retryFenced(t, "grab of "+user, func() (err error) {
 		g, err = r.pool.Grab(t.Context(), id, user, packet.Profile{})
 		return err
 	})
 	return g
 }
 
-// throughGate calls again while the gate of the lane is shut: another test of the same
+// retryFenced calls again while the gate of the lane is shut: another test of the same
 // rig may have had it rebuilt.
-func (r *rig) throughGate(t testing.TB, what string, call func() error) {
+func (r *rig) retryFenced(t testing.TB, what string, call func() error) {
 	t.Helper()
 	wait.Until(t, what, func() bool {
 		err := call()
-		if err != nil && !errors.Is(err, pool.ErrGate) {
+		if err != nil && !errors.Is(err, pool.ErrFenced) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		return err == nil

@@ -88,7 +88,7 @@ func TestR11_RefusedStartsHoldNothingUp(t *testing.T) {
 
 	// Nor do they keep their lane from being rebuilt, with their claims in it.
 	lane := packet.Lane(p.ID, harness.Lanes)
-	if err := r.pool.Distrust(t.Context(), lane, packet.LaneRequested); err != nil {
+	if err := r.pool.HaltLane(t.Context(), lane, packet.LaneRequested); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, "the lane is open again", func() bool {

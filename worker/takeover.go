@@ -101,7 +101,7 @@ func (r *relay) lost(ctx context.Context, l *laneReader, pending int) bool {
 // remove them, and a rebuild of the lane would wait for them.
 func (r *relay) adoptStrays(ctx context.Context, l *laneReader) error {
 	for {
-		batch, err := r.handoffs.TakeStrays(ctx, l.lane, l.consumer, adoptBatch)
+		batch, err := r.handoffs.TakeOrphans(ctx, l.lane, l.consumer, adoptBatch)
 		if err != nil || batch.Empty() {
 			return err
 		}

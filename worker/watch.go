@@ -48,14 +48,14 @@ type LivePools interface {
 	View(ctx context.Context, id string) (packet.PoolView, error)
 	EachClaim(ctx context.Context, id string, tell func([]packet.Claim) error) error
 	Retire(ctx context.Context, id string) error
-	Gates
+	Fences
 }
 
 // Gates shuts lanes that lack something (rule R9).
-type Gates interface {
-	Gate(packetID string) (epoch int64, open bool)
+type Fences interface {
+	Fence(packetID string) (epoch int64, open bool)
 	ClaimedCount(ctx context.Context, id string) (int, error)
-	Distrust(ctx context.Context, lane int, reason packet.LaneReason) error
+	HaltLane(ctx context.Context, lane int, reason packet.LaneReason) error
 }
 
 // Pace says how often the watch looks and how patient it is. What is younger

@@ -83,7 +83,7 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) (failed error) {
 	if len(ids) == 0 {
 		return nil
 	}
-	epoch, _ := cfg.Pools.Gate(ids[0])
+	epoch, _ := cfg.Pools.Fence(ids[0])
 	l.settled.in(epoch)
 	// Pools before rows: what a row tells is then the later truth.
 	views, err := cfg.Pools.Views(ctx, ids)
@@ -281,7 +281,7 @@ func (l *laneWatch) behind(ctx context.Context, id string) (bool, error) {
 	}
 	cfg.Logger.WarnContext(ctx, "The books know claims that the pool lacks.", slog.String("packet_id", id), slog.Int("recorded", recorded),
 		slog.Int("claimed", claimed))
-	return true, cfg.Pools.Distrust(ctx, l.lane, packet.LanePoolBehind)
+	return true, cfg.Pools.HaltLane(ctx, l.lane, packet.LanePoolBehind)
 }
 
 // unpromised does the same for promises: whoever was told that he has won is told so
@@ -311,7 +311,7 @@ func (l *laneWatch) unpromised(ctx context.Context, id string, promised []string
 		return false, err
 	}
 	cfg.Logger.WarnContext(ctx, "The books know promises that the pool lacks.", slog.String("packet_id", id), slog.Int("users", len(lacks)))
-	return true, cfg.Pools.Distrust(ctx, l.lane, packet.LanePoolBehind)
+	return true, cfg.Pools.HaltLane(ctx, l.lane, packet.LanePoolBehind)
 }
 
 // withheld has the lane of a packet rebuilt once a person has decided what a recovery
@@ -326,7 +326,7 @@ func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolVie
 	}
 	cfg.Logger.WarnContext(ctx, "A packet that was withheld is decided; its lane is rebuilt.", slog.String("packet_id", id),
 		slog.Int("lane", l.lane))
-	return cfg.Pools.Distrust(ctx, l.lane, packet.LaneRequested)
+	return cfg.Pools.HaltLane(ctx, l.lane, packet.LaneRequested)
 }
 
 // missed is what came of a look at the winners of a packet.

@@ -62,7 +62,7 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	if n := len(must(r.store.ShareConflictUsers(ctx, p.ID))(t)); n != 2 {
 		t.Errorf("%d promises, want two", n)
 	}
-	if _, open := r.pool.Gate(p.ID); !open {
+	if _, open := r.pool.Fence(p.ID); !open {
 		t.Error("the pool lacks nothing, and its lane is shut")
 	}
 }

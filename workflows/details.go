@@ -29,7 +29,7 @@ func PaymentDetails(paymentID, console string) string {
 	return text + fmt.Sprintf(" A failed one is retried by `POST /v1/staff/%s/retry`.", place)
 }
 
-// placeOf is where staff find a payment, in the console and below /v1/staff.
+// parseMemberSuffix is where staff find a payment, in the console and below /v1/staff.
 func placeOf(paymentID string) string {
 	switch parts, err := payout.Parse(paymentID); {
 	case err == nil && parts.Kind == payout.KindRefund:

@@ -82,7 +82,7 @@ func (d *doctor) noRedis(addr string, err error) {
 	d.add("redis", verdictWrong, startRedis, "Redis at %s does not answer: %v", addr, err)
 }
 
-func (d *doctor) redisServer(s pool.ServerSeen) {
+func (d *doctor) redisServer(s pool.ServerReport) {
 	if s.Err != nil {
 		d.noRedis(s.Addr, s.Err)
 		return
@@ -118,7 +118,7 @@ func (d *doctor) redisServer(s pool.ServerSeen) {
 	} else if n := d.config.number("redis-replicas"); n > 0 {
 		d.ok("redis replicas", "%d keep up with %s.", n, s.Addr)
 	}
-	d.clock("clock of redis", "Redis at "+s.Addr, s.Ahead)
+	d.clock("clock of redis", "Redis at "+s.Addr, s.ClockAhead)
 }
 
 // provider judges the payment provider, by a question that moves nothing.

@@ -417,21 +417,21 @@ func TestDoctorJudges(t *testing.T) {
 		change(&seen)
 		return func(d *doctor) { d.mysqlServer(seen) }
 	}
-	server := func(s pool.ServerSeen) func(*doctor) { return func(d *doctor) { d.redisServer(s) } }
+	server := func(s pool.ServerReport) func(*doctor) { return func(d *doctor) { d.redisServer(s) } }
 	vitals := func(v observe.HealthSnapshot) func(*doctor) { return func(d *doctor) { d.vitals(v) } }
 	for name, c := range map[string]struct {
 		judge          func(*doctor)
 		check, verdict string
 		says           string
 	}{
-		"redis behind": {server(pool.ServerSeen{Version: "7.0.15", Ahead: -11 * time.Second}), "clock of redis", verdictWrong,
+		"redis behind": {server(pool.ServerReport{Version: "7.0.15", ClockAhead: -11 * time.Second}), "clock of redis", verdictWrong,
 			"11s behind"},
-		"redis a bit ahead": {server(pool.ServerSeen{Version: "7.0.15", Ahead: 1500 * time.Millisecond}), "clock of redis", verdictWarning,
+		"redis a bit ahead": {server(pool.ServerReport{Version: "7.0.15", ClockAhead: 1500 * time.Millisecond}), "clock of redis", verdictWarning,
 			"1.5s ahead of"},
-		"redis in time": {server(pool.ServerSeen{Version: "7.0.15", Ahead: 90 * time.Millisecond}), "clock of redis", verdictOK,
+		"redis in time": {server(pool.ServerReport{Version: "7.0.15", ClockAhead: 90 * time.Millisecond}), "clock of redis", verdictOK,
 			"90ms ahead"},
-		"redis 6":      {server(pool.ServerSeen{Version: "6.2.14"}), "redis", verdictWrong, "6.2.14"},
-		"redis 10":     {server(pool.ServerSeen{Version: "10.0.0"}), "redis", verdictOK, "10.0.0"},
+		"redis 6":      {server(pool.ServerReport{Version: "6.2.14"}), "redis", verdictWrong, "6.2.14"},
+		"redis 10":     {server(pool.ServerReport{Version: "10.0.0"}), "redis", verdictOK, "10.0.0"},
 		"mysql ahead":  {changed(func(e *store.Examination) { e.Ahead = time.Hour }), "clock of mysql", verdictWrong, "1h0m0s ahead"},
 		"mysql 8.0":    {changed(func(e *store.Examination) { e.Version = "8.0.39" }), "mysql", verdictWrong, "8.0.39"},
 		"mysql 9":      {changed(func(e *store.Examination) { e.Version = "9.1.0-log" }), "mysql", verdictOK, "9.1.0"},

@@ -195,7 +195,7 @@ func has(found pool.Epoch, lacks bool) string {
 	case found.Number == 0:
 		return "nothing"
 	case lacks:
-		return fmt.Sprintf("epoch %d, %d, %s", found.Number, found.Seq, found.Gate)
+		return fmt.Sprintf("epoch %d, %d, %s", found.Number, found.Seq, found.Fence)
 	}
 	return fmt.Sprintf("epoch %d, %d", found.Number, found.Seq)
 }
@@ -246,7 +246,7 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 	if err != nil {
 		return err
 	}
-	r := worker.NewRebuilder(worker.RebuildConfig{Books: db, Rows: db, Gates: redis, Pools: redis, Backlog: handoffs,
+	r := worker.NewRebuilder(worker.RebuildConfig{Books: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs,
 		Starter: worker.NewStarter(temporal, "sandbox"), Lanes: cfg.Redis.Lanes, Logger: logger})
 	n := 0
 	var stay error // lanes that are shut and not rebuilt: they take no grabs, and that is no success

@@ -113,7 +113,7 @@ func TestPoolStatusChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := further.ShutGate(t.Context(), 2, 7); err != nil {
+	if err := further.CloseFence(t.Context(), 2, 7); err != nil {
 		t.Fatal(err)
 	}
 	if err := further.Close(); err != nil {

@@ -131,7 +131,7 @@ func (c config) temporalContradictions() error {
 var materialFlags = map[worker.Material]string{worker.MaterialCA: "temporal-ca-file", worker.MaterialCert: "temporal-cert-file",
 	worker.MaterialKey: "temporal-key-file"}
 
-// nameOf is how a person finds the setting of a flag that only one setting has.
+// masterName is how a person finds the setting of a flag that only one setting has.
 func nameOf(flag string) string {
 	for _, s := range settings {
 		if s.flag == flag {

@@ -80,7 +80,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		Metrics: registry, Tracer: tracer,
 		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen, Starting: starting,
 		MaxConns: cfg.MaxConnections, ConnsPerAddress: cfg.ConnectionsPerAddress,
-		Pool: redis, Store: db, Provider: pay, Fence: redis.Gate, LanesOpen: redis.GatesOpen,
+		Pool: redis, Store: db, Provider: pay, Fence: redis.Fence, LanesOpen: redis.CheckFences,
 		PingTemporal: func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) },
 		Runs:         worker.NewRuns(temporal, cfg.Temporal.Namespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.Temporal.Namespace).Look,
 		MySQLCurrent: db.BooksBelieved, HealthSnapshot: watched.HealthSnapshot,

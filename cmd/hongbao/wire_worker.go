@@ -117,7 +117,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 // healthChecks are what a worker has to reach to be ready.
 func healthChecks(cfg workerConfig, db *store.Store, redis *pool.Pool, temporal client.Client) []worker.Check {
 	ping := func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) }
-	return []worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "pool", Ask: redis.GatesOpen}, {Name: "mysql", Ask: db.Ping},
+	return []worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "pool", Ask: redis.CheckFences}, {Name: "mysql", Ask: db.Ping},
 		{Name: "books", Ask: db.BooksBelieved}, {Name: "temporal", Ask: ping}}
 }
 
@@ -127,7 +127,7 @@ func rebuildConfig(cfg workerConfig, db *store.Store, redis *pool.Pool, handoffs
 	if cfg.PoolRebuild == rebuildManual {
 		return nil
 	}
-	return &worker.RebuildConfig{Books: db, Rows: db, Gates: redis, Pools: redis, Backlog: handoffs, Starter: starter, Lanes: cfg.Redis.Lanes,
+	return &worker.RebuildConfig{Books: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs, Starter: starter, Lanes: cfg.Redis.Lanes,
 		Logger: logger}
 }
 
@@ -145,7 +145,7 @@ func newGate(cfg workerConfig, redis *pool.Pool, provider string, logger *slog.L
 	if cfg.ProviderRate == 0 {
 		return activities.NewGate(provider, nil, logger), nil
 	}
-	pace, err := pool.NewPace(redis, provider, cfg.ProviderRate)
+	pace, err := pool.NewThrottle(redis, provider, cfg.ProviderRate)
 	if err != nil {
 		return nil, err
 	}

@@ -165,7 +165,7 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 	if v.FromRedis {
 		backlog(MetricHandoffs, MetricHandoffAge, v.Handoffs)
 		gauge(MetricDurable, oneIf(v.Durable))
-		gauge(MetricLanesRefused, float64(v.LanesShut))
+		gauge(MetricLanesRefused, float64(v.LanesFenced))
 	}
 	if v.FromTemporal {
 		for _, q := range v.Queues {

@@ -52,7 +52,7 @@ func TestCollector(t *testing.T) {
 		},
 		"redis": func(_ context.Context, v *HealthSnapshot) error {
 			v.Durable = true
-			v.Handoffs, v.LanesShut, v.FromRedis = Backlog{Waiting: 12, Oldest: at.Add(-13 * time.Second)}, 3, true
+			v.Handoffs, v.LanesFenced, v.FromRedis = Backlog{Waiting: 12, Oldest: at.Add(-13 * time.Second)}, 3, true
 			return nil
 		},
 	})

@@ -14,8 +14,8 @@ type HealthSnapshot struct {
 	Durable bool
 	// Handoffs wait in Redis for the relay, all lanes together.
 	Handoffs Backlog
-	// LanesShut counts the lanes of the pool that this process refuses (rule R9).
-	LanesShut int64
+	// LanesFenced counts the lanes of the pool that this process refuses (rule R9).
+	LanesFenced int64
 	// Gates are the lanes of the pool by the state of their gate in the books; Oldest
 	// is since when a gate is not open.
 	Lanes []LaneBacklog

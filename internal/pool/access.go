@@ -86,7 +86,7 @@ func (a Access) dialer(timeout time.Duration) func(ctx context.Context, network,
 			_ = cn.Close()
 			return nil, handshakeError(addr, err)
 		}
-		return securedConn{secured}, nil
+		return tlsConn{secured}, nil
 	}
 }
 
@@ -108,19 +108,19 @@ func isAlert(err error) bool {
 	return ok && op.Op == "remote error" // as crypto/tls names an alert that was received
 }
 
-// suspectAccess returns an ErrTLS when we could not talk to a server because one side speaks
+// diagnoseAccess returns an ErrTLS when we could not talk to a server because one side speaks
 // TLS and the other does not, or because it wants to see a certificate of ours; and an
 // ErrProtected when it is in protected mode. All that the first call gets then is silence,
 // or a connection that is gone: a closer look is needed, at what was configured, which says
 // nothing of us.
-func (c Config) suspectAccess(ctx context.Context, err error) error {
+func (c Config) diagnoseAccess(ctx context.Context, err error) error {
 	if err == nil || isReply(err) || !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrAccess) || errors.Is(err, ErrVolatile) {
 		return err // a server that answered speaks as we do
 	}
 	for _, addr := range c.addrs() {
 		var why error
 		if c.Access.TLS {
-			why = c.tryPlain(ctx, addr)
+			why = c.diagnosePlain(ctx, addr)
 		} else if c.isProtected(ctx, addr) {
 			why = fmt.Errorf("%w: %s has no password and talks to its own machine only", ErrProtected, addr)
 		} else if tried := c.tryTLS(ctx, addr, Access{TLS: true}); tried == nil || errors.Is(tried, ErrTLS) && !isNoTLS(tried) {
@@ -179,8 +179,8 @@ func (c Config) tryTLS(ctx context.Context, addr string, as Access) error {
 // alertWait is how long an alert behind a handshake may take.
 const alertWait = time.Second
 
-// tryPlain looks why a server does not talk to us by TLS. nil: for no reason that is known.
-func (c Config) tryPlain(ctx context.Context, addr string) error {
+// diagnosePlain looks why a server does not talk to us by TLS. nil: for no reason that is known.
+func (c Config) diagnosePlain(ctx context.Context, addr string) error {
 	if err := c.tryTLS(ctx, addr, c.Access); err == nil || errors.Is(err, ErrTLS) {
 		return err
 	}

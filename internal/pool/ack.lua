@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- ack.lua removes hand-offs for good: nobody has them any more, and they are gone. A
--- transaction would be refused when Redis is at its limit of memory, whatever is in it.
+-- ack.lua acknowledges and deletes hand-offs. A script, because Redis refuses a
+-- transaction at its memory limit, even one that only deletes.
 --
 -- KEYS[1] hand-off stream of the lane
 --
--- ARGV[1]  group
+-- ARGV[1]  consumer group
 -- ARGV[+1] id of one hand-off
 --
--- Returns how many of them were there.
+-- Returns the number of hand-offs deleted.
 
 local n = 0
 for from = 2, #ARGV, 1000 do

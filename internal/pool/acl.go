@@ -78,7 +78,7 @@ func checkRights(ctx context.Context, c redis.Cmdable, cfg Config) error {
 		if r.unless != nil && r.unless(cfg) {
 			continue
 		}
-		args = append(args, strings.Join(questionOf(r.command, keyLanes(0)), " "))
+		args = append(args, strings.Join(probeCommand(r.command, keyLanes(0)), " "))
 		needed = append(needed, r)
 		if !r.keyless {
 			keyed++
@@ -102,11 +102,11 @@ func checkRights(ctx context.Context, c redis.Cmdable, cfg Config) error {
 	return lack
 }
 
-// leastWords is how many words a command has at least, its own among them; two where it is
+// minWords is how many words a command has at least, its own among them; two where it is
 // missing. A server with the security releases of 2025 asks for them even when it is only
 // asked about a right (redis.acl_check_cmd); one without them ends when words are missing
 // between which it looks for keys.
-var leastWords = map[string]int{
+var minWords = map[string]int{
 	"time": 1, "ping": 1, "info": 1, "role": 1, "asking": 1, "bgrewriteaof": 1,
 	"hget": 3, "hmget": 3, "hscan": 3, "incrby": 3, "lindex": 3, "pexpire": 3, "pexpireat": 3, "rpush": 3, "sadd": 3, "set": 3,
 	"smismember": 3, "xdel": 3, "xpending": 3, "zrem": 3, "config get": 3, "script load": 3, "wait": 3, "xinfo groups": 3,
@@ -115,14 +115,14 @@ var leastWords = map[string]int{
 	"xadd": 5, "xgroup create": 5, "xgroup delconsumer": 5, "xclaim": 6, "xreadgroup": 7,
 }
 
-// questionOf returns the words with which a server is asked whether its user may run a
+// probeCommand returns the words with which a server is asked whether its user may run a
 // command on a key.
-func questionOf(command, key string) []string {
+func probeCommand(command, key string) []string {
 	if command == "eval" || command == "evalsha" {
 		return []string{command, key, "0"} // Valkey 9.1 ends when it is asked without a number of keys
 	}
 	words := strings.Fields(command)
-	least, ok := leastWords[command]
+	least, ok := minWords[command]
 	if !ok {
 		least = 2
 	}

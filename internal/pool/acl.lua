@@ -1,7 +1,7 @@
 #!lua flags=no-writes
--- acl.lua tells which commands the user of this connection may not run; it runs none.
--- ARGV[+1] a command with as many words as it needs (questionOf), blanks between them
--- Returns the places of those that are refused, in the same order.
+-- acl.lua reports which commands the user of this connection may not run. It runs none.
+-- ARGV[+1] a command with its minimum number of words (probeCommand), separated by blanks
+-- Returns the positions of the refused commands, in order.
 local refused = {}
 for i = 1, #ARGV do
   local words = {}

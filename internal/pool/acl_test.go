@@ -103,9 +103,9 @@ func everyRead(t *testing.T, p *Pool) {
 	note(p.ClaimedCount(ctx, pk.ID))
 	note(p.Eligible(ctx, pk.ID))
 	note(p.LivePage(ctx, lane, time.Time{}, 10))
-	note(p.RemainsPage(ctx, lane, time.Time{}, 10))
-	note(p.Remains(ctx, []string{pk.ID}))
-	note(nil, p.RemainingClaims(ctx, pk.ID, ignore))
+	note(p.LivePageUnfenced(ctx, lane, time.Time{}, 10))
+	note(p.ViewsUnfenced(ctx, []string{pk.ID}))
+	note(nil, p.EachClaimUnfenced(ctx, pk.ID, ignore))
 	note(p.UserClaims(ctx, pk.App, "a", packet.Cursor{}, 10))
 	note(p.Staged(ctx, []string{pk.App}, pk.SenderID, packet.Cursor{}, 10))
 	note(p.Views(ctx, []string{pk.ID}))
@@ -356,7 +356,7 @@ func TestQuestionsHaveTheirWords(t *testing.T) {
 		}
 	}
 	for _, r := range rights {
-		fits("at the start", r.command, len(questionOf(r.command, "k")))
+		fits("at the start", r.command, len(probeCommand(r.command, "k")))
 	}
 	list := regexp.MustCompile(`\{'([A-Z]+)'([^}]*)\}`)
 	for name, s := range scripts {

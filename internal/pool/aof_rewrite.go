@@ -33,7 +33,7 @@ func (h *Handoffs) RewriteAfterStart(ctx context.Context) error {
 		denied = fmt.Errorf("write the append-only file anew: %w: %w", ErrRights, err)
 		return nil
 	})
-	return errors.Join(asked.all(), denied)
+	return errors.Join(asked.allErr(), denied)
 }
 
 // rewriteOnce has one server do it, if it has not since it started.

@@ -15,15 +15,15 @@ import (
 
 // call is one call of grab.lua: questions about packets of one lane.
 type call struct {
-	lane      *lane
-	questions []*question
-	keys      []string
-	args      []any
-	mark      string
-	cmd       *redis.Cmd // nil: nobody waits for an answer, or err
-	at        *standing
-	err       error // the gate of the lane is shut
-	full      error // Redis has no memory for winners: nothing was taken
+	lane    *lane
+	batches []*grabBatch
+	keys    []string
+	args    []any
+	mark    string
+	cmd     *redis.Cmd // nil: nobody waits for an answer, or err
+	seen    *positionTracker
+	err     error // the gate of the lane is shut
+	full    error // Redis has no memory for winners: nothing was taken
 }
 
 // markLen is the length of the mark of a call: 40 random bits to tell apart the
@@ -34,8 +34,8 @@ const markLen = 8
 func (c *call) arguments(keys keyspace, pass string) (names []string, args []any) {
 	c.mark = rand.Text()[:markLen]
 	args = append(args, pass, c.mark)
-	for _, q := range c.questions {
-		users, profiles := q.ask()
+	for _, q := range c.batches {
+		users, profiles := q.encode()
 		if users == nil {
 			continue
 		}
@@ -50,15 +50,15 @@ func (c *call) arguments(keys keyspace, pass string) (names []string, args []any
 }
 
 // read gives each question its part of the reply.
-func (c *call) read(p *Pool) error {
+func (c *call) decode(p *Pool) error {
 	reply, err := c.cmd.Slice()
 	if err != nil {
-		return redisError("grab", p.heard(c.lane.number, c.at, err))
+		return redisError("grab", p.closeIfFenced(c.lane.number, c.seen, err))
 	}
-	if reply, err = c.at.counted(reply); err != nil {
+	if reply, err = c.seen.readCounts(reply); err != nil {
 		return err
 	}
-	for _, q := range c.questions {
+	for _, q := range c.batches {
 		q.full = c.full
 		if q.users == 0 {
 			continue
@@ -66,7 +66,7 @@ func (c *call) read(p *Pool) error {
 		if len(reply) < replyFields {
 			return fmt.Errorf("%w: grab reply is too short", ErrMalformed)
 		}
-		if err := q.read(reply[:replyFields]); err != nil {
+		if err := q.decode(reply[:replyFields]); err != nil {
 			return err
 		}
 		reply = reply[replyFields:]
@@ -76,7 +76,7 @@ func (c *call) read(p *Pool) error {
 
 // fly makes calls to one server together and answers every caller in them. It has
 // its own deadline: the context of one caller must not end the grabs of the others.
-func (p *Pool) fly(calls []*call) {
+func (p *Pool) serveCalls(calls []*call) {
 	defer func() {
 		var err error
 		if r := recover(); r != nil {
@@ -84,7 +84,7 @@ func (p *Pool) fly(calls []*call) {
 			err = fmt.Errorf("%w: %v", errPanicked, r)
 		}
 		for _, c := range calls {
-			for _, q := range c.questions {
+			for _, q := range c.batches {
 				if err != nil {
 					q.err = err
 				}
@@ -94,13 +94,13 @@ func (p *Pool) fly(calls []*call) {
 	}()
 	ctx, cancel := context.WithTimeout(p.base, (retries+1)*p.cfg.Timeout)
 	defer cancel()
-	_ = failpoint.Do(failpoint.GrabTake, func() error { return p.send(ctx, calls) }) // each call keeps its error
+	_ = failpoint.Do(failpoint.GrabTake, func() error { return p.sendCalls(ctx, calls) }) // each call keeps its error
 	for _, c := range calls {
 		if c.cmd != nil {
-			c.err = c.read(p)
+			c.err = c.decode(p)
 		}
 		if c.err != nil {
-			for _, q := range c.questions {
+			for _, q := range c.batches {
 				q.err = c.err
 			}
 		}
@@ -109,25 +109,25 @@ func (p *Pool) fly(calls []*call) {
 
 // send makes the calls. A Redis that is full refuses them, and is asked once more
 // without anything to be taken: who has a claim hears of it all the same.
-func (p *Pool) send(ctx context.Context, calls []*call) error {
+func (p *Pool) sendCalls(ctx context.Context, calls []*call) error {
 	var made, full []*call
 	for _, c := range calls {
-		if c.at, c.err = p.admitted(c.lane.number); c.err != nil {
+		if c.seen, c.err = p.checkFence(c.lane.number); c.err != nil {
 			continue
 		}
-		if c.keys, c.args = c.arguments(p.keys, c.at.memory().pass(p.mine)); c.keys != nil {
+		if c.keys, c.args = c.arguments(p.keys, c.seen.position().token(p.process)); c.keys != nil {
 			made = append(made, c)
 		}
 	}
-	p.sendAs(ctx, grabScript, made)
+	p.sendScript(ctx, grabScript, made)
 	for _, c := range made {
 		if redis.IsOOMError(c.cmd.Err()) {
 			c.full = redisError("grab", c.cmd.Err())
-			c.args[1] = looking + c.mark
+			c.args[1] = dryRun + c.mark
 			full = append(full, c)
 		}
 	}
-	p.sendAs(ctx, lookScript, full)
+	p.sendScript(ctx, dryRunScript, full)
 	var failed error
 	for _, c := range made {
 		failed = errors.Join(failed, c.cmd.Err())
@@ -135,9 +135,9 @@ func (p *Pool) send(ctx context.Context, calls []*call) error {
 	return failed
 }
 
-// sendAs makes calls of one script in one pipeline. After a restart Redis has forgotten
+// sendScript makes calls of one script in one pipeline. After a restart Redis has forgotten
 // the script: then it did nothing, and is told it again.
-func (p *Pool) sendAs(ctx context.Context, s *redis.Script, calls []*call) {
+func (p *Pool) sendScript(ctx context.Context, s *redis.Script, calls []*call) {
 	if len(calls) == 0 {
 		return
 	}

@@ -37,7 +37,7 @@ func (p *Pool) LiveClaim(ctx context.Context, id, user string) (c packet.Claim, 
 	}
 	var record *redis.StringCmd
 	var state *redis.SliceCmd
-	_, err = p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) {
+	_, err = p.readFenced(ctx, p.laneOf(id), func(pipe redis.Pipeliner) {
 		record = pipe.HGet(ctx, keys.winners, user)
 		state = pipe.HMGet(ctx, keys.packet, "state", "retired")
 	})
@@ -69,7 +69,7 @@ func (p *Pool) IsGuest(ctx context.Context, id, user string) (bool, error) {
 		return false, nil //nolint:nilerr // what cannot exist has no guests
 	}
 	var found *redis.BoolSliceCmd
-	_, err = p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { found = pipe.SMIsMember(ctx, keys.eligible, user) })
+	_, err = p.readFenced(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { found = pipe.SMIsMember(ctx, keys.eligible, user) })
 	if err != nil {
 		return false, fmt.Errorf("guests of packet %s: %w", id, err)
 	}
@@ -111,13 +111,13 @@ func (p *Pool) EachClaim(ctx context.Context, id string, tell func([]packet.Clai
 		return nil //nolint:nilerr // what cannot exist has no claims
 	}
 	lane := packet.Lane(id, p.cfg.Lanes)
-	at, err := p.admitted(lane)
+	at, err := p.checkFence(lane)
 	if err != nil {
 		return fmt.Errorf("claims of packet %s: %w", id, err)
 	}
 	for cursor := uint64(0); ; {
 		var found *redis.ScanCmd
-		if _, err := p.sure(ctx, p.laneOf(id),
+		if _, err := p.readFenced(ctx, p.laneOf(id),
 			func(pipe redis.Pipeliner) { found = pipe.HScan(ctx, keys.winners, cursor, "", scanCount) }); err != nil {
 			return fmt.Errorf("claims of packet %s: %w", id, err)
 		}
@@ -125,10 +125,10 @@ func (p *Pool) EachClaim(ctx context.Context, id string, tell func([]packet.Clai
 		if err != nil {
 			return redisError("claims of packet "+id, err)
 		}
-		if now, err := p.admitted(lane); err != nil || now != at {
-			return fmt.Errorf("claims of packet %s: rebuilt meanwhile: %w", id, ErrGate) // a scan of two halves
+		if now, err := p.checkFence(lane); err != nil || now != at {
+			return fmt.Errorf("claims of packet %s: rebuilt meanwhile: %w", id, ErrFenced) // a scan of two halves
 		}
-		if err := p.followed(ctx, lane, ""); err != nil { // payouts are started for them
+		if err := p.checkReplicated(ctx, lane, ""); err != nil { // payouts are started for them
 			return redisError("claims of packet "+id, err)
 		}
 		some := make([]packet.Claim, len(pairs)/2)
@@ -158,7 +158,7 @@ func (p *Pool) WinnersCount(ctx context.Context, id string) (int, error) {
 		return 0, nil //nolint:nilerr // what cannot exist has no winners
 	}
 	var n *redis.IntCmd
-	if _, err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { n = pipe.HLen(ctx, keys.winners) }); err != nil {
+	if _, err := p.readFenced(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { n = pipe.HLen(ctx, keys.winners) }); err != nil {
 		return 0, fmt.Errorf("winners of packet %s: %w", id, err)
 	}
 	return int(n.Val()), redisError("winners of packet "+id, n.Err())
@@ -174,7 +174,7 @@ func (p *Pool) Eligible(ctx context.Context, id string) ([]string, error) {
 		return nil, nil //nolint:nilerr // what cannot exist has no guest list
 	}
 	var guests *redis.StringSliceCmd
-	if _, err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { guests = pipe.SMembers(ctx, keys.eligible) }); err != nil {
+	if _, err := p.readFenced(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { guests = pipe.SMembers(ctx, keys.eligible) }); err != nil {
 		return nil, fmt.Errorf("eligible users of packet %s: %w", id, err)
 	}
 	users, err := guests.Result()
@@ -205,7 +205,7 @@ func (p *Pool) LivePage(ctx context.Context, lane int, from time.Time, limit int
 		span.Min = strconv.FormatInt(from.UnixMilli(), 10)
 	}
 	var page *redis.ZSliceCmd
-	if _, err := p.sure(ctx, []int{lane},
+	if _, err := p.readFenced(ctx, []int{lane},
 		func(pipe redis.Pipeliner) { page = pipe.ZRangeByScoreWithScores(ctx, p.keys.live(lane), span) }); err != nil {
 		return nil, fmt.Errorf("live packets: %w", err)
 	}

@@ -47,7 +47,7 @@ func newBlockingClient(cfg Config) redis.UniversalClient {
 // is how often a call is sent again, to another master too; -1: never.
 func newClusterClient(opt *redis.UniversalOptions, attempts int, cfg Config) *redis.ClusterClient {
 	c := opt.Cluster()
-	c.NewClient = func(o *redis.Options) *redis.Client { return addReplicated(hooked(redis.NewClient(o), cfg), cfg) }
+	c.NewClient = func(o *redis.Options) *redis.Client { return addReplicated(addHooks(redis.NewClient(o), cfg), cfg) }
 	c.MaxRedirects = attempts
 	c.MaxRetries = -1 // a master's own client would multiply them
 	c.ClusterStateReloadInterval = slotsReload
@@ -80,17 +80,17 @@ func options(cfg Config) *redis.UniversalOptions {
 	if !cfg.AllowVolatile {
 		// A restarted Redis, and a replica that takes over, is met by new
 		// connections, so its settings are checked before the first grab reaches it.
-		opt.OnConnect = func(ctx context.Context, cn *redis.Conn) error { return cfg.settled.check(ctx, cn) }
+		opt.OnConnect = func(ctx context.Context, cn *redis.Conn) error { return cfg.durability.check(ctx, cn) }
 	}
 	return opt
 }
 
 // hooked adds to the client of one server what all of them need.
-func hooked(c *redis.Client, cfg Config) *redis.Client {
-	cfg.Access.hide(c)
-	c.AddHook(stamping{})
+func addHooks(c *redis.Client, cfg Config) *redis.Client {
+	cfg.Access.addRedactor(c)
+	c.AddHook(pipelineErrors{})
 	if !cfg.AllowVolatile {
-		c.AddHook(newSuspecting(c, cfg))
+		c.AddHook(newRecheckHook(c, cfg))
 	}
 	return c
 }
@@ -98,16 +98,16 @@ func hooked(c *redis.Client, cfg Config) *redis.Client {
 // stamping gives each command of a pipeline the error that ended it before any was sent.
 // The library gives them none when a new connection was refused by a reply of the server
 // (WRONGPASS, DENIED, BUSY), and their results look empty.
-type stamping struct{}
+type pipelineErrors struct{}
 
 // DialHook implements redis.Hook.
-func (stamping) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (pipelineErrors) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook implements redis.Hook.
-func (stamping) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (pipelineErrors) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
 // ProcessPipelineHook implements redis.Hook.
-func (stamping) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (pipelineErrors) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := next(ctx, cmds)
 		if err != nil && !slices.ContainsFunc(cmds, func(c redis.Cmder) bool { return c.Err() != nil }) {
@@ -122,16 +122,16 @@ func (stamping) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 // setLogger sends the client library's own messages, which are about
 // connections, to the log. The library has one logger for the process.
 func setLogger(cfg Config) {
-	setLoggerOnce.Do(func() { redis.SetLogger(clientLog{cfg.Logger, hiding{cfg.Access}}) })
+	setLoggerOnce.Do(func() { redis.SetLogger(clientLog{cfg.Logger, redactor{cfg.Access}}) })
 }
 
 var setLoggerOnce sync.Once
 
 type clientLog struct {
 	*slog.Logger
-	hiding
+	redactor
 }
 
 func (l clientLog) Printf(ctx context.Context, format string, v ...any) {
-	l.DebugContext(ctx, "redis client", slog.String("text", l.text(fmt.Sprintf(format, v...))))
+	l.DebugContext(ctx, "redis client", slog.String("text", l.redact(fmt.Sprintf(format, v...))))
 }

@@ -29,7 +29,7 @@ func (p *Pool) Recall(ctx context.Context, id string) (packet.PoolView, error) {
 	if err != nil {
 		return packet.PoolView{}, err
 	}
-	reply, err := p.change(ctx, failpoint.RecallFlag, recallScript, id, []string{keys.packet, keys.handoff})
+	reply, err := p.runWrite(ctx, failpoint.RecallFlag, recallScript, id, []string{keys.packet, keys.handoff})
 	if err != nil {
 		return packet.PoolView{}, redisError("recall packet "+id, err)
 	}
@@ -63,7 +63,7 @@ func (p *Pool) ClosePool(ctx context.Context, id string, reason packet.CloseReas
 	if err != nil {
 		return packet.PoolCloseResult{Gone: true}, nil //nolint:nilerr // what cannot exist is gone
 	}
-	reply, err := p.change(ctx, failpoint.ClosePool, closeScript, id, []string{keys.packet, keys.shares}, string(reason))
+	reply, err := p.runWrite(ctx, failpoint.ClosePool, closeScript, id, []string{keys.packet, keys.shares}, string(reason))
 	if err != nil {
 		return packet.PoolCloseResult{}, redisError("close packet "+id, err)
 	}
@@ -120,15 +120,15 @@ func (p *Pool) Retire(ctx context.Context, id string) error {
 		return err
 	}
 	lane := packet.Lane(id, p.cfg.Lanes)
-	if _, err := p.admitted(lane); err != nil {
+	if _, err := p.checkFence(lane); err != nil {
 		return fmt.Errorf("retire packet %s: %w", id, err)
 	}
-	if _, err := p.listClaims(ctx, lane, ""); err != nil {
+	if _, err := p.indexClaims(ctx, lane, ""); err != nil {
 		return fmt.Errorf("retire packet %s: %w", id, err)
 	}
 	all := []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.live, keys.order, keys.claimed, keys.staged}
 	for {
-		reply, err := p.change(ctx, failpoint.PoolRetire, retireScript, id, all, id, tombstoneLife.Milliseconds(), retireChunk)
+		reply, err := p.runWrite(ctx, failpoint.PoolRetire, retireScript, id, all, id, tombstoneLife.Milliseconds(), retireChunk)
 		if err != nil {
 			return redisError("retire packet "+id, err)
 		}

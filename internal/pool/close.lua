@@ -1,27 +1,27 @@
 #!lua flags=allow-oom
--- close.lua stops the grabs of a packet for ever and tells what was claimed. The
--- first reason stays, and later calls get the same answer.
+-- close.lua ends the grabs of a packet and returns what was claimed. The first reason
+-- stays, and a repeated call returns the same.
 --
 -- KEYS[1] epoch of the lane
 -- KEYS[2] packet hash, or its tombstone
--- KEYS[3] shares; dropped when the packet never opened
+-- KEYS[3] shares; deleted when the packet never opened
 --
--- ARGV[1] pass of the caller (epoch.go)
--- ARGV[2] reason: expired or sold_out (only when that is true by Redis TIME and the
---         counters), recalled or unopened (at once)
+-- ARGV[1] fencing token of the caller (epoch.go)
+-- ARGV[2] reason: expired or sold_out (checked by Redis TIME and the counters),
+--         recalled or unopened (not checked)
 --
 -- Returns {outcome, reason, claimed count, claimed amount, ms until expires_at,
--- what was counted (epoch.go)}.
--- Outcomes: closing; not_yet (neither expired nor sold out, nothing done); gone;
+-- counts (epoch.go)}.
+-- Outcomes: closing; not_yet (neither expired nor sold out, nothing changed); gone;
 -- rejected (nothing to close).
 
--- The gate (rule R9): the lane is in the caller's epoch, and lacks nothing he was told.
-local epoch, seen, mine, made = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
-local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', mine)
-if gate[1] ~= epoch or gate[2] ~= 'open' or tonumber(gate[3]) < tonumber(seen) or (tonumber(gate[4]) or 0) < tonumber(made) then
-  return redis.error_reply('HBGATE the gate of the lane is shut')
+-- The fence (R9): refuse a caller of another epoch, and a lane that lacks acknowledged changes.
+local epoch, seen_seq, process, seen_own = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
+local fence = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', process)
+if fence[1] ~= epoch or fence[2] ~= 'open' or tonumber(fence[3]) < tonumber(seen_seq) or (tonumber(fence[4]) or 0) < tonumber(seen_own) then
+  return redis.error_reply('HBFENCED the fence of the lane is closed')
 end
-local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], mine, 1)} end
+local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], process, 1)} end
 
 local f = redis.call('HMGET', KEYS[2], 'state', 'retired', 'reason', 'remaining', 'expires_at', 'claimed_count', 'claimed_amount')
 local state, reason, claimed_count, claimed_amount = f[1], f[3], f[6], f[7]

@@ -196,7 +196,7 @@ func testR7_Retire(t *testing.T, on setup) {
 		pk := newPacket(t, 2)
 		openPacket(t, p, pk, "u", "v")
 		mustGrab(t, p, pk.ID, "u")
-		if _, err := p.Answered(ctx, pk.ID, packet.FirstAnswer{HTTPStatus: 201, RequestID: "r"}); err != nil {
+		if _, err := p.StoreFirstAnswer(ctx, pk.ID, packet.FirstAnswer{HTTPStatus: 201, RequestID: "r"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.Recall(ctx, pk.ID); err != nil {

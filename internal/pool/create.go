@@ -54,7 +54,7 @@ func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, 
 	for _, user := range guests {
 		args = append(args, user)
 	}
-	reply, err := p.change(ctx, failpoint.CreateStage, createScript, pk.ID, []string{keys.packet, keys.eligible, keys.live, keys.handoff,
+	reply, err := p.runWrite(ctx, failpoint.CreateStage, createScript, pk.ID, []string{keys.packet, keys.eligible, keys.live, keys.handoff,
 		keys.staged, keys.wins}, args...)
 	if err != nil {
 		return packet.StageResult{}, redisError("stage packet "+pk.ID, err)
@@ -99,7 +99,7 @@ func decodeStaged(pk packet.Packet, token string, reply []any) (packet.StageResu
 // every repeat gets: first, or the answer that was stored before.
 //
 // Errors: ErrPoolGone when there is no packet, ErrUnavailable, ErrMalformed.
-func (p *Pool) Answered(ctx context.Context, id string, first packet.FirstAnswer) (packet.FirstAnswer, error) {
+func (p *Pool) StoreFirstAnswer(ctx context.Context, id string, first packet.FirstAnswer) (packet.FirstAnswer, error) {
 	keys, err := p.keysOf(id)
 	if err != nil {
 		return packet.FirstAnswer{}, err
@@ -108,7 +108,7 @@ func (p *Pool) Answered(ctx context.Context, id string, first packet.FirstAnswer
 	if err != nil {
 		return packet.FirstAnswer{}, fmt.Errorf("encode first answer of packet %s: %w", id, err)
 	}
-	reply, err := p.change(ctx, failpoint.CreateAnswer, answerScript, id, []string{keys.packet}, encoded)
+	reply, err := p.runWrite(ctx, failpoint.CreateAnswer, answerScript, id, []string{keys.packet}, encoded)
 	if err != nil {
 		return packet.FirstAnswer{}, redisError("answer packet "+id, err)
 	}

@@ -1,12 +1,10 @@
 #!lua
--- create.lua stages a packet: its hash in state funding, its guest list, its
--- place among the lane's live packets and among those that MySQL may not know
--- yet, and the hand-off that starts its workflow. A packet that is there already (its tombstone too) is answered as
--- it is. One exception: when the same body asks again, no first answer is
--- stored and the time of the request that was busy with it is over, the caller
--- becomes the busy one (busy_until is set again, busy_before keeps what it was).
--- A call that is sent twice carries the same token, so the second sending finds
--- itself as the holder and gets the answer of the first.
+-- create.lua stages a packet: its hash in state funding, its guest list, its entries
+-- among the live and the staged packets of the lane, and the hand-off that starts its
+-- workflow. An existing packet or tombstone is returned unchanged, with one exception.
+-- When the same body is sent again after busy_until, and no first answer is stored, the
+-- caller takes over the request: busy_until is extended, busy_before keeps the old value.
+-- A call that the client repeats carries the same token and returns the first outcome.
 --
 -- KEYS[1] epoch of the lane
 -- KEYS[2] packet hash
@@ -18,34 +16,34 @@
 --         with score 0
 -- KEYS[7] users who have won in a packet of the same campaign, set
 --
--- ARGV[1]  pass of the caller (epoch.go)
+-- ARGV[1]  fencing token of the caller (epoch.go)
 -- ARGV[2]  packet id
--- ARGV[3]  packet as JSON, times not filled in
+-- ARGV[3]  packet as JSON, without times
 -- ARGV[4]  body hash
 -- ARGV[5]  number of shares
 -- ARGV[6]  opens_at in ms, or empty: now
--- ARGV[7]  life in ms: expires_at - opens_at
--- ARGV[8]  how far ahead opens_at may lie, in ms
--- ARGV[9]  how long the caller is busy with this packet, in ms
+-- ARGV[7]  expires_at - opens_at in ms
+-- ARGV[8]  maximum of opens_at - now in ms
+-- ARGV[9]  time in ms for which this request is busy with the packet
 -- ARGV[10] token of this call
 -- ARGV[11] app
 -- ARGV[12] sender id
 -- ARGV[13] created_at in ms of a packet whose pool was lost, or empty: now
--- ARGV[14] for how long after expires_at the wins of the packet's campaign count, in ms;
---          0: a user may win in each of its packets
--- ARGV[+1] one eligible user id; none at all: everybody may grab
+-- ARGV[14] time in ms after expires_at for which the wins of the campaign count; 0: a
+--          user may win in each of its packets
+-- ARGV[+1] one eligible user id; none: every user may grab
 --
--- Returns {outcome, now in ms, packet hash as a flat list, what was counted (epoch.go)}.
--- Outcomes: staged; existed; past (expires_at is not ahead, nothing done); far
--- (opens_at is too far ahead, nothing done).
+-- Returns {outcome, now in ms, packet hash as a flat list, counts (epoch.go)}.
+-- Outcomes: staged; existed; past (expires_at is not in the future, nothing changed);
+-- far (opens_at is too far ahead, nothing changed).
 
--- The gate (rule R9): the lane is in the caller's epoch, and lacks nothing he was told.
-local epoch, seen, mine, made = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
-local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', mine)
-if gate[1] ~= epoch or gate[2] ~= 'open' or tonumber(gate[3]) < tonumber(seen) or (tonumber(gate[4]) or 0) < tonumber(made) then
-  return redis.error_reply('HBGATE the gate of the lane is shut')
+-- The fence (R9): refuse a caller of another epoch, and a lane that lacks acknowledged changes.
+local epoch, seen_seq, process, seen_own = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
+local fence = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', process)
+if fence[1] ~= epoch or fence[2] ~= 'open' or tonumber(fence[3]) < tonumber(seen_seq) or (tonumber(fence[4]) or 0) < tonumber(seen_own) then
+  return redis.error_reply('HBFENCED the fence of the lane is closed')
 end
-local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], mine, 1)} end
+local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], process, 1)} end
 
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)

@@ -165,7 +165,7 @@ func testCreateRepeated(t *testing.T, on setup) {
 		pk := newPacket(t, 1)
 		stage(t, p, pk)
 		answer := packet.FirstAnswer{HTTPStatus: 201, RequestID: "r1"}
-		if _, err := p.Answered(ctx, pk.ID, answer); err != nil {
+		if _, err := p.StoreFirstAnswer(ctx, pk.ID, answer); err != nil {
 			t.Fatal(err)
 		}
 		setField(t, p, pk.ID, "busy_until", time.Now().Add(-time.Minute).UnixMilli())
@@ -207,7 +207,7 @@ func testCreateRepeated(t *testing.T, on setup) {
 func retired(t *testing.T, p *Pool, pk packet.Packet) {
 	t.Helper()
 	openPacket(t, p, pk)
-	if _, err := p.Answered(t.Context(), pk.ID, packet.FirstAnswer{HTTPStatus: 201, RequestID: "r1"}); err != nil {
+	if _, err := p.StoreFirstAnswer(t.Context(), pk.ID, packet.FirstAnswer{HTTPStatus: 201, RequestID: "r1"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.ClosePool(t.Context(), pk.ID, packet.CloseRecalled); err != nil {
@@ -227,17 +227,17 @@ func testAnswered(t *testing.T, on setup) {
 	pk := newPacket(t, 1)
 	stage(t, p, pk)
 	before := dump(t, p, pk.ID)
-	if got, err := p.Answered(t.Context(), pk.ID, first); err != nil || got != first {
+	if got, err := p.StoreFirstAnswer(t.Context(), pk.ID, first); err != nil || got != first {
 		t.Errorf("first %+v, %v", got, err)
 	}
 	changed(t, p, pk.ID, before, map[string]string{"first": `{"HTTPStatus":202,"RequestID":"a"}`})
-	if got, err := p.Answered(t.Context(), pk.ID, second); err != nil || got != first {
+	if got, err := p.StoreFirstAnswer(t.Context(), pk.ID, second); err != nil || got != first {
 		t.Errorf("second %+v, %v", got, err)
 	}
 
 	missing := newPacket(t, 1)
 	before = dump(t, p, missing.ID)
-	_, err := p.Answered(t.Context(), missing.ID, first)
+	_, err := p.StoreFirstAnswer(t.Context(), missing.ID, first)
 	wantErr(t, err, ErrGone)
 	unchanged(t, p, missing.ID, before)
 }

@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- dismiss.lua removes a consumer from the lane's group, but only when nothing is
--- pending for it: XGROUP DELCONSUMER would lose sight of what is.
+-- dismiss.lua removes a consumer from the lane's group, unless entries are pending for
+-- it: XGROUP DELCONSUMER would orphan them.
 --
 -- KEYS[1] hand-off stream of the lane
 --
--- ARGV[1] group
+-- ARGV[1] consumer group
 -- ARGV[2] consumer
 --
--- Returns 1 when the consumer is gone, 0 when something is pending.
+-- Returns 1 when the consumer is removed, 0 when entries are pending.
 
 if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then return 0 end
 redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])

@@ -51,7 +51,7 @@ func (e *VolatileError) durable() bool {
 // On a Cluster it is so when some master answers and none that answers loses
 // writes: as long as one lane can be served, its callers need this process.
 func (p *Pool) Durable(ctx context.Context) error {
-	check := p.cfg.settled.checkAgain
+	check := p.cfg.durability.checkConnected
 	if p.cfg.AllowVolatile {
 		check = func(ctx context.Context, c redis.Cmdable) error { return c.Ping(ctx).Err() }
 	}
@@ -60,7 +60,7 @@ func (p *Pool) Durable(ctx context.Context) error {
 			return err
 		}
 		return p.checkReplicas(ctx, c)
-	}).living()
+	}).availableErr()
 }
 
 // unknownSetting stands for a setting that the server does not return. What
@@ -77,18 +77,18 @@ const unknownSetting = "unknown"
 // not tell them apart: Redis 8.0.2 confirms what is gone after a kill. One seen on a settled
 // master is ordinary. A promotion gives a master another replication id, and a start
 // another run id.
-type settled struct {
+type durabilityChecker struct {
 	mu    sync.Mutex
 	known map[string]bool // run id and replication id
 	// suspicions is what became known of a server since its connections were opened, by address.
-	suspicions map[string]*suspicion
+	rechecks map[string]*recheck
 }
 
-func newSettled() *settled {
-	return &settled{known: map[string]bool{}, suspicions: map[string]*suspicion{}}
+func newDurabilityChecker() *durabilityChecker {
+	return &durabilityChecker{known: map[string]bool{}, rechecks: map[string]*recheck{}}
 }
 
-func (s *settled) note(server string, is bool) {
+func (s *durabilityChecker) note(server string, is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !is {
@@ -98,7 +98,7 @@ func (s *settled) note(server string, is bool) {
 	s.known[server] = true
 }
 
-func (s *settled) knows(server string) bool {
+func (s *durabilityChecker) knows(server string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.known[server]
@@ -108,8 +108,8 @@ func (s *settled) knows(server string) bool {
 var durableSettings = []string{"appendonly", "appendfsync", "maxmemory-policy", "no-appendfsync-on-rewrite"}
 
 // check returns nil, a *VolatileError, an ErrRewrite or the client's error.
-func (s *settled) check(ctx context.Context, c redis.Cmdable) error {
-	ctx = asCheck(ctx)
+func (s *durabilityChecker) check(ctx context.Context, c redis.Cmdable) error {
+	ctx = skipRecheck(ctx)
 	values := map[string]string{}
 	for _, name := range durableSettings {
 		values[name] = unknownSetting
@@ -158,7 +158,7 @@ func (s *settled) check(ctx context.Context, c redis.Cmdable) error {
 
 // checkFile returns an ErrRewrite unless the server appends to a file that its next start
 // reads. said is its INFO.
-func (s *settled) checkFile(server string, said map[string]string) error {
+func (s *durabilityChecker) checkFile(server string, said map[string]string) error {
 	if said["aof_rewrite_in_progress"] == "0" && said["aof_rewrite_scheduled"] == "0" {
 		s.note(server, said["role"] == "master") // the file of a replica may be switched off again
 		return nil

@@ -240,7 +240,7 @@ func TestDemotedAndPromoted(t *testing.T) {
 			wantErr(t, err, ErrUnavailable)
 		},
 		"by a check": func(p *Pool, _ string) {
-			wait.Until(t, "it is suspected", func() bool { return p.cfg.settled.suspicionOf(p.cfg.Addr).is.Load() })
+			wait.Until(t, "it is suspected", func() bool { return p.cfg.durability.recheckOf(p.cfg.Addr).due.Load() })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

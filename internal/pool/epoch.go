@@ -11,20 +11,20 @@ import (
 )
 
 var (
-	gateShutScript = newScript("gate_shut")
-	gateOpenScript = newScript("gate_open")
-	gateHaltScript = newScript("gate_halt")
+	fenceCloseScript = newScript("fence_close")
+	fenceOpenScript  = newScript("fence_open")
+	fenceHaltScript  = newScript("fence_halt")
 )
 
-// GateState is the state of a lane's gate in Redis (rule R9).
-type GateState string
+// FenceState is the state of a lane's gate in Redis (rule R9).
+type FenceState string
 
 // The states.
 const (
-	GateMissing GateState = ""       // Redis does not know the lane
-	GateOpen    GateState = "open"   // scripts with this epoch are carried out
-	GateClosed  GateState = "closed" // the lane is being made; then OpenGate
-	GateHalted  GateState = "halted" // it lacks something; never opened in this epoch
+	FenceMissing FenceState = ""       // Redis does not know the lane
+	FenceOpen    FenceState = "open"   // scripts with this epoch are carried out
+	FenceClosed  FenceState = "closed" // the lane is being made; then OpenFence
+	FenceHalted  FenceState = "halted" // it lacks something; never opened in this epoch
 )
 
 // Epoch is what Redis says of a lane (rule R9).
@@ -33,12 +33,12 @@ type Epoch struct {
 	// Seq counts the changes of this epoch: grabs that won, and creations, openings
 	// and ends of packets. Grabs are those that won alone.
 	Seq, Grabs int64
-	Gate       GateState
+	Fence      FenceState
 	Reason     packet.LaneReason // why it was halted
 }
 
 // Open reports whether scripts with this epoch are carried out.
-func (e Epoch) Open() bool { return e.Gate == GateOpen }
+func (e Epoch) Open() bool { return e.Fence == FenceOpen }
 
 // The fields of a lane's epoch, as the scripts write them. Besides, there is one for
 // each process, named by a number (Pool.mine): how many of the changes it has made.
@@ -55,16 +55,16 @@ var epochFields = []string{"epoch", "seq", "grabs", "gate", "reason"}
 //
 // Errors: ErrUnavailable, ErrMalformed.
 func (p *Pool) ReadEpoch(ctx context.Context, lane int) (Epoch, error) {
-	e, _, err := p.decodeEpoch(lane, p.askEpoch(ctx, p.rdb, lane))
+	e, _, err := p.decodeEpoch(lane, p.queueEpoch(ctx, p.rdb, lane))
 	return e, err
 }
 
-// askEpoch asks for the epoch of a lane, and for the changes of this process.
-func (p *Pool) askEpoch(ctx context.Context, c redis.Cmdable, lane int) *redis.SliceCmd {
-	return c.HMGet(ctx, p.keys.epoch(lane), append([]string{strconv.Itoa(p.mine)}, epochFields...)...)
+// queueEpoch asks for the epoch of a lane, and for the changes of this process.
+func (p *Pool) queueEpoch(ctx context.Context, c redis.Cmdable, lane int) *redis.SliceCmd {
+	return c.HMGet(ctx, p.keys.epoch(lane), append([]string{strconv.Itoa(p.process)}, epochFields...)...)
 }
 
-// decodeEpoch reads the answer to askEpoch.
+// decodeEpoch reads the answer to queueEpoch.
 func (p *Pool) decodeEpoch(lane int, cmd *redis.SliceCmd) (e Epoch, made int64, err error) {
 	values, err := cmd.Result()
 	if err != nil {
@@ -85,29 +85,29 @@ func (p *Pool) decodeEpoch(lane int, cmd *redis.SliceCmd) (e Epoch, made int64, 
 			return Epoch{}, 0, fmt.Errorf("%w: epoch of lane %d: %w", ErrMalformed, lane, err)
 		}
 	}
-	e.Gate, e.Reason = GateState(texts[4]), packet.LaneReason(texts[5])
+	e.Fence, e.Reason = FenceState(texts[4]), packet.LaneReason(texts[5])
 	return e, made, nil
 }
 
-// ShutGate begins a new epoch of a lane behind a closed gate: from then on neither
-// who has the epoch before nor who has this one can change anything, until OpenGate.
+// CloseFence begins a new epoch of a lane behind a closed gate: from then on neither
+// who has the epoch before nor who has this one can change anything, until OpenFence.
 // The counters begin anew. A lane that is in this epoch already stays as it is.
 //
 // Errors: ErrEpoch when the lane is in a later epoch, ErrUnavailable.
-func (p *Pool) ShutGate(ctx context.Context, lane int, epoch int64) error {
-	return p.moveGate(ctx, "shut", gateShutScript, lane, epoch)
+func (p *Pool) CloseFence(ctx context.Context, lane int, epoch int64) error {
+	return p.setFence(ctx, "shut", fenceCloseScript, lane, epoch)
 }
 
-// OpenGate opens the gate of a lane that is in this epoch, with seq as the lowest
+// OpenFence opens the gate of a lane that is in this epoch, with seq as the lowest
 // number to go on from. It may be repeated.
 //
 // Errors: ErrEpoch when the lane is in another epoch, in none, or halted,
 // ErrUnavailable.
-func (p *Pool) OpenGate(ctx context.Context, lane int, epoch, seq int64) error {
-	return p.moveGate(ctx, "open", gateOpenScript, lane, epoch, seq)
+func (p *Pool) OpenFence(ctx context.Context, lane int, epoch, seq int64) error {
+	return p.setFence(ctx, "open", fenceOpenScript, lane, epoch, seq)
 }
 
-func (p *Pool) moveGate(ctx context.Context, op string, s *redis.Script, lane int, epoch int64, args ...any) error {
+func (p *Pool) setFence(ctx context.Context, op string, s *redis.Script, lane int, epoch int64, args ...any) error {
 	op += " gate of lane " + strconv.Itoa(lane)
 	outcome, err := s.Run(ctx, p.rdb, []string{p.keys.epoch(lane)}, append([]any{epoch}, args...)...).Text()
 	if err != nil {
@@ -119,12 +119,12 @@ func (p *Pool) moveGate(ctx context.Context, op string, s *redis.Script, lane in
 	return nil
 }
 
-// HaltGate ends an epoch of a lane for everybody, at once: nothing is changed any more
+// HaltFence ends an epoch of a lane for everybody, at once: nothing is changed any more
 // until a later epoch is opened. The first reason stays. It does nothing when the lane
 // is in another epoch or in none.
 //
 // Errors: ErrUnavailable.
-func (p *Pool) HaltGate(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) error {
-	err := gateHaltScript.Run(ctx, p.rdb, []string{p.keys.epoch(lane)}, epoch, string(reason)).Err()
+func (p *Pool) HaltFence(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) error {
+	err := fenceHaltScript.Run(ctx, p.rdb, []string{p.keys.epoch(lane)}, epoch, string(reason)).Err()
 	return redisError("halt gate of lane "+strconv.Itoa(lane), err)
 }

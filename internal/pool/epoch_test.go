@@ -23,9 +23,9 @@ func epochOf(t testing.TB, p *Pool, lane int) Epoch {
 func runScript(t testing.TB, p *Pool, s *redis.Script, id string, keys []string, args ...any) *redis.Cmd {
 	t.Helper()
 	lane := packet.Lane(id, p.Lanes())
-	at, err := p.admitted(lane)
+	at, err := p.checkFence(lane)
 	must(t, err)
-	return p.run(t.Context(), at.memory(), lane, s, keys, args...)
+	return p.runScript(t.Context(), at.position(), lane, s, keys, args...)
 }
 
 // wonAt is a claim as its hand-off tells it.
@@ -41,23 +41,23 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestR9_GateMovesForwardAlone: an epoch is begun closed, opened, perhaps halted, and
+// TestR9_EpochOnlyIncreases: an epoch is begun closed, opened, perhaps halted, and
 // never open again once it was halted or a later one has begun, however often and late
 // a step is repeated.
-func TestR9_GateMovesForwardAlone(t *testing.T) { onEach(t, testGateMovesForwardAlone) }
+func TestR9_EpochOnlyIncreases(t *testing.T) { onEach(t, testEpochOnlyIncreases) }
 
-func testGateMovesForwardAlone(t *testing.T, on setup) {
+func testEpochOnlyIncreases(t *testing.T, on setup) {
 	p := on.open(t)
 	ctx := t.Context()
 	lane := packet.Lane(newPacket(t, 1).ID, p.Lanes())
 	must(t, p.rdb.Del(ctx, p.keys.epoch(lane)).Err())
 	t.Cleanup(func() { empty(t, on.addrs[0]) })
-	shut := func(epoch int64) func() error { return func() error { return p.ShutGate(ctx, lane, epoch) } }
+	shut := func(epoch int64) func() error { return func() error { return p.CloseFence(ctx, lane, epoch) } }
 	open := func(epoch, seq int64) func() error {
-		return func() error { return p.OpenGate(ctx, lane, epoch, seq) }
+		return func() error { return p.OpenFence(ctx, lane, epoch, seq) }
 	}
 	halt := func(epoch int64) func() error {
-		return func() error { return p.HaltGate(ctx, lane, epoch, packet.LaneSeqBehind) }
+		return func() error { return p.HaltFence(ctx, lane, epoch, packet.LaneSeqBehind) }
 	}
 	for _, step := range []struct {
 		what string
@@ -67,22 +67,22 @@ func testGateMovesForwardAlone(t *testing.T, on setup) {
 	}{
 		{"halt what is not there", halt(1), nil, Epoch{}},
 		{"open what is not there", open(1, 0), ErrEpoch, Epoch{}},
-		{"begin", shut(1), nil, Epoch{1, 0, 0, GateClosed, ""}},
-		{"begin again", shut(1), nil, Epoch{1, 0, 0, GateClosed, ""}},
-		{"open another", open(2, 0), ErrEpoch, Epoch{1, 0, 0, GateClosed, ""}},
-		{"open", open(1, 0), nil, Epoch{1, 0, 0, GateOpen, ""}},
-		{"open from 5", open(1, 5), nil, Epoch{1, 5, 0, GateOpen, ""}},
-		{"open from 3", open(1, 3), nil, Epoch{1, 5, 0, GateOpen, ""}},
-		{"begin what is open", shut(1), nil, Epoch{1, 5, 0, GateOpen, ""}},
-		{"halt another", halt(2), nil, Epoch{1, 5, 0, GateOpen, ""}},
-		{"halt", halt(1), nil, Epoch{1, 5, 0, GateHalted, packet.LaneSeqBehind}},
-		{"open what is halted", open(1, 0), ErrEpoch, Epoch{1, 5, 0, GateHalted, packet.LaneSeqBehind}},
-		{"begin what is halted", shut(1), nil, Epoch{1, 5, 0, GateHalted, packet.LaneSeqBehind}},
-		{"begin the next", shut(2), nil, Epoch{2, 0, 0, GateClosed, ""}},
-		{"halt the one before", halt(1), nil, Epoch{2, 0, 0, GateClosed, ""}},
-		{"begin the one before", shut(1), ErrEpoch, Epoch{2, 0, 0, GateClosed, ""}},
-		{"open the one before", open(1, 0), ErrEpoch, Epoch{2, 0, 0, GateClosed, ""}},
-		{"open the next", open(2, 1<<53-2), nil, Epoch{2, 1<<53 - 2, 0, GateOpen, ""}},
+		{"begin", shut(1), nil, Epoch{1, 0, 0, FenceClosed, ""}},
+		{"begin again", shut(1), nil, Epoch{1, 0, 0, FenceClosed, ""}},
+		{"open another", open(2, 0), ErrEpoch, Epoch{1, 0, 0, FenceClosed, ""}},
+		{"open", open(1, 0), nil, Epoch{1, 0, 0, FenceOpen, ""}},
+		{"open from 5", open(1, 5), nil, Epoch{1, 5, 0, FenceOpen, ""}},
+		{"open from 3", open(1, 3), nil, Epoch{1, 5, 0, FenceOpen, ""}},
+		{"begin what is open", shut(1), nil, Epoch{1, 5, 0, FenceOpen, ""}},
+		{"halt another", halt(2), nil, Epoch{1, 5, 0, FenceOpen, ""}},
+		{"halt", halt(1), nil, Epoch{1, 5, 0, FenceHalted, packet.LaneSeqBehind}},
+		{"open what is halted", open(1, 0), ErrEpoch, Epoch{1, 5, 0, FenceHalted, packet.LaneSeqBehind}},
+		{"begin what is halted", shut(1), nil, Epoch{1, 5, 0, FenceHalted, packet.LaneSeqBehind}},
+		{"begin the next", shut(2), nil, Epoch{2, 0, 0, FenceClosed, ""}},
+		{"halt the one before", halt(1), nil, Epoch{2, 0, 0, FenceClosed, ""}},
+		{"begin the one before", shut(1), ErrEpoch, Epoch{2, 0, 0, FenceClosed, ""}},
+		{"open the one before", open(1, 0), ErrEpoch, Epoch{2, 0, 0, FenceClosed, ""}},
+		{"open the next", open(2, 1<<53-2), nil, Epoch{2, 1<<53 - 2, 0, FenceOpen, ""}},
 	} {
 		wantErr(t, step.do(), step.err)
 		if got := epochOf(t, p, lane); got != step.want {
@@ -105,10 +105,10 @@ func TestR9_ObserverMakesNothing(t *testing.T) {
 	p := openAt(t, Config{Addr: server.Addr})
 	openPacket(t, p, pk)
 	was := epochOf(t, p, lane)
-	if _, err := observer.Grab(ctx, pk.ID, "u", packet.Profile{}); !errors.Is(err, ErrGate) {
+	if _, err := observer.Grab(ctx, pk.ID, "u", packet.Profile{}); !errors.Is(err, ErrFenced) {
 		t.Errorf("a grab: %v", err)
 	}
-	views, err := observer.Remains(ctx, []string{pk.ID})
+	views, err := observer.ViewsUnfenced(ctx, []string{pk.ID})
 	must(t, err)
 	if e := epochOf(t, observer, lane); e != was || !e.Open() || views[pk.ID].State != packet.PoolOpen {
 		t.Errorf("%+v, was %+v; %+v", e, was, views)

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// keeperPace is how often the gates that are open are compared and what was seen is
+	// watchInterval is how often the gates that are open are compared and what was seen is
 	// written to the books: what a process that dies has seen since is not in them.
-	keeperPace = time.Second
-	// keeperWait is how often somebody looks whether a gate that is shut may be opened.
-	keeperWait = 200 * time.Millisecond
-	// booksTimeout bounds one question to the books.
-	booksTimeout = time.Second
-	// makeTimeout bounds the making of all lanes of an installation.
-	makeTimeout = 5 * time.Second
-	// keeperTries is how many looks Open waits for: to make new lanes, to open them, and
+	watchInterval = time.Second
+	// closedInterval is how often somebody looks whether a gate that is shut may be opened.
+	closedInterval = 200 * time.Millisecond
+	// mysqlTimeout bounds one question to the books.
+	mysqlTimeout = time.Second
+	// createTimeout bounds the making of all lanes of an installation.
+	createTimeout = 5 * time.Second
+	// openRounds is how many looks Open waits for: to make new lanes, to open them, and
 	// to be let in.
-	keeperTries = 3
+	openRounds = 3
 )
 
 // Epochs is what the books know of the lanes (rule R9); store.Store. Every method
@@ -44,24 +44,24 @@ type Epochs interface {
 // that of the books and that lack nothing, shuts what does, for everybody, and writes
 // how far the lanes were seen to have come. Nothing waits for it; what it has not
 // noticed yet the scripts refuse.
-type keeper struct {
-	pool  *Pool
-	books Epochs // nil: Redis alone
-	wake  chan struct{}
-	noted []memory      // what was written last, by lane
-	ahead map[int]int64 // the epoch with which a lane was ahead of the books when they were told
-	alone map[int]int64 // the epoch of a lane of which it was said that this process has outlived it
-	stop  context.CancelFunc
-	done  sync.WaitGroup
+type epochWatch struct {
+	pool          *Pool
+	mysql         Epochs // nil: Redis alone
+	wake          chan struct{}
+	recorded      []position    // what was written last, by lane
+	aheadReported map[int]int64 // the epoch with which a lane was ahead of the books when they were told
+	staleLogged   map[int]int64 // the epoch of a lane of which it was said that this process has outlived it
+	cancel        context.CancelFunc
+	done          sync.WaitGroup
 }
 
-func newKeeper(p *Pool, books Epochs) *keeper {
-	return &keeper{pool: p, books: books, wake: make(chan struct{}, 1), noted: make([]memory, p.cfg.Lanes), ahead: map[int]int64{},
-		alone: map[int]int64{}}
+func newEpochWatch(p *Pool, books Epochs) *epochWatch {
+	return &epochWatch{pool: p, mysql: books, wake: make(chan struct{}, 1), recorded: make([]position, p.cfg.Lanes), aheadReported: map[int]int64{},
+		staleLogged: map[int]int64{}}
 }
 
 // look has the keeper look at once.
-func (k *keeper) look() {
+func (k *epochWatch) trigger() {
 	select {
 	case k.wake <- struct{}{}:
 	default: // it is about to
@@ -70,18 +70,18 @@ func (k *keeper) look() {
 
 // start looks as long as lanes are made, then goes on by itself until end or the end
 // of life.
-func (k *keeper) start(ctx, life context.Context) {
-	life, k.stop = context.WithCancel(life)
-	for range keeperTries {
+func (k *epochWatch) start(ctx, life context.Context) {
+	life, k.cancel = context.WithCancel(life)
+	for range openRounds {
 		if made := k.round(ctx); !made {
 			break
 		}
 	}
 	k.done.Go(func() {
 		for {
-			pace := keeperPace
-			if k.pool.LanesShut() > 0 {
-				pace = keeperWait
+			pace := watchInterval
+			if k.pool.LanesFenced() > 0 {
+				pace = closedInterval
 			}
 			select {
 			case <-life.Done():
@@ -95,30 +95,30 @@ func (k *keeper) start(ctx, life context.Context) {
 }
 
 // end returns when nobody looks any more.
-func (k *keeper) end() {
-	if k.stop != nil {
-		k.stop()
+func (k *epochWatch) stop() {
+	if k.cancel != nil {
+		k.cancel()
 	}
 	k.done.Wait()
 }
 
 // round compares all lanes once. It reports whether lanes were made that another round
 // would find open.
-func (k *keeper) round(ctx context.Context) bool {
+func (k *epochWatch) round(ctx context.Context) bool {
 	if !k.pool.cfg.AllowVolatile {
-		k.pool.everyMaster(ctx, "check durability", k.pool.cfg.settled.checkAgain) // what it finds holds for all commands
+		k.pool.everyMaster(ctx, "check durability", k.pool.cfg.durability.checkConnected) // what it finds holds for all commands
 	}
 	// The order matters: what the books and this process know is of before the moment
 	// in which Redis is read, so it can only have come further.
-	rows, known := k.rows(ctx)
-	sights := make([]sight, len(k.pool.gates))
-	for lane, g := range k.pool.gates {
+	rows, known := k.readRows(ctx)
+	sights := make([]laneSnapshot, len(k.pool.fences))
+	for lane, g := range k.pool.fences {
 		row, ok := rows[lane]
-		sights[lane] = sight{known: known, alone: k.books == nil, recorded: ok, row: row, was: g.last.Load().memory()}
+		sights[lane] = laneSnapshot{mysqlRead: known, noMySQL: k.mysql == nil, recorded: ok, row: row, seenHere: g.last.Load().position()}
 	}
-	errs := k.read(ctx, sights)
+	errs := k.readEpochs(ctx, sights)
 	if known {
-		k.prove(ctx, sights)
+		k.reportAhead(ctx, sights)
 	}
 	var fresh []int
 	var added []packet.LaneRow
@@ -126,27 +126,27 @@ func (k *keeper) round(ctx context.Context) bool {
 		if errs[lane] != nil {
 			continue // the master of this lane is away: its calls fail by themselves
 		}
-		switch m := s.judge(); m.kind {
-		case moveAdmit:
+		switch m := s.decide(); m.kind {
+		case actionAdmit:
 			k.admit(ctx, lane, s)
-		case moveOpen:
-			if err := k.pool.OpenGate(ctx, lane, s.found.Number, s.row.AckedSeq); err == nil {
+		case actionOpen:
+			if err := k.pool.OpenFence(ctx, lane, s.redis.Number, s.row.AckedSeq); err == nil {
 				k.admit(ctx, lane, s)
 			}
-		case moveMake:
+		case actionCreate:
 			fresh = append(fresh, lane)
-		case moveAdd:
+		case actionRecord:
 			added = append(added, m.row(lane, s))
-		case moveShut:
-			k.shut(ctx, lane, s, m.reason)
-		case moveWait:
-			k.pool.gates[lane].open.Store(nil)
-			k.tellOutlived(ctx, lane, s, m.reason)
+		case actionHalt:
+			k.halt(ctx, lane, s, m.reason)
+		case actionNone:
+			k.pool.fences[lane].open.Store(nil)
+			k.logStoresOlder(ctx, lane, s, m.reason)
 		}
 	}
-	k.make(ctx, fresh, added)
+	k.createLanes(ctx, fresh, added)
 	if known {
-		k.note(ctx)
+		k.recordSeen(ctx)
 	}
 	return len(fresh)+len(added) > 0
 }
@@ -154,60 +154,60 @@ func (k *keeper) round(ctx context.Context) bool {
 // prove tells the books, once, of lanes that Redis has in a later epoch than they: an
 // epoch begins in the books. What this process remembers is no proof, it may have missed
 // a recovery.
-func (k *keeper) prove(ctx context.Context, sights []sight) {
+func (k *epochWatch) reportAhead(ctx context.Context, sights []laneSnapshot) {
 	for lane, s := range sights {
 		switch {
-		case s.found.Number <= max(s.row.Epoch, 1): // the first epoch of a new lane may be Redis' own
-			delete(k.ahead, lane)
+		case s.redis.Number <= max(s.row.Epoch, 1): // the first epoch of a new lane may be Redis' own
+			delete(k.aheadReported, lane)
 			continue
-		case k.ahead[lane] == s.found.Number:
+		case k.aheadReported[lane] == s.redis.Number:
 			continue
 		}
-		if !k.tellAhead(ctx, lane, s) {
+		if !k.reportLaneAhead(ctx, lane, s) {
 			return // the next ones would not be heard either
 		}
 	}
 }
 
-// tellAhead tells the books of one such lane, and reports whether they have heard.
-func (k *keeper) tellAhead(ctx context.Context, lane int, s sight) bool {
-	ctx, cancel := context.WithTimeout(ctx, booksTimeout)
+// reportLaneAhead tells the books of one such lane, and reports whether they have heard.
+func (k *epochWatch) reportLaneAhead(ctx context.Context, lane int, s laneSnapshot) bool {
+	ctx, cancel := context.WithTimeout(ctx, mysqlTimeout)
 	defer cancel()
-	older, err := k.books.CompareLaneEpoch(ctx, lane, s.found.Number)
+	older, err := k.mysql.CompareLaneEpoch(ctx, lane, s.redis.Number)
 	if err != nil {
-		k.tell(ctx, "The books do not hear that a lane is ahead of them.", err)
+		k.logFailure(ctx, "The books do not hear that a lane is ahead of them.", err)
 		return false
 	}
-	k.ahead[lane] = s.found.Number
+	k.aheadReported[lane] = s.redis.Number
 	if older {
 		k.pool.cfg.Logger.ErrorContext(ctx, "A lane is ahead of the books: MySQL was restored from an older backup.",
-			slog.Int("lane", lane), slog.Int64("epoch", s.found.Number), slog.Int64("epoch_of_books", s.row.Epoch))
+			slog.Int("lane", lane), slog.Int64("epoch", s.redis.Number), slog.Int64("epoch_of_books", s.row.Epoch))
 	}
 	return true
 }
 
-// tellOutlived says once that a lane is shut for this process alone, because it remembers a
+// logStoresOlder says once that a lane is shut for this process alone, because it remembers a
 // later epoch than books and Redis.
-func (k *keeper) tellOutlived(ctx context.Context, lane int, s sight, reason packet.LaneReason) {
-	if reason == "" || k.alone[lane] == s.row.Epoch {
+func (k *epochWatch) logStoresOlder(ctx context.Context, lane int, s laneSnapshot, reason packet.LaneReason) {
+	if reason == "" || k.staleLogged[lane] == s.row.Epoch {
 		return
 	}
-	k.alone[lane] = s.row.Epoch
+	k.staleLogged[lane] = s.row.Epoch
 	k.pool.cfg.Logger.ErrorContext(ctx, "MySQL and Redis are both older than what this process remembers of a lane: they were restored. It "+
 		"is shut for this process until it is started again, or the lane is rebuilt.",
-		slog.Int("lane", lane), slog.Int64("epoch", s.row.Epoch), slog.Int64("epoch_remembered", s.was.epoch))
+		slog.Int("lane", lane), slog.Int64("epoch", s.row.Epoch), slog.Int64("epoch_remembered", s.seenHere.epoch))
 }
 
 // rows returns what the books know, and false when they are away or there are none.
-func (k *keeper) rows(ctx context.Context) (map[int]packet.LaneRow, bool) {
-	if k.books == nil {
+func (k *epochWatch) readRows(ctx context.Context) (map[int]packet.LaneRow, bool) {
+	if k.mysql == nil {
 		return nil, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, booksTimeout)
+	ctx, cancel := context.WithTimeout(ctx, mysqlTimeout)
 	defer cancel()
-	all, err := k.books.PoolLanes(ctx)
+	all, err := k.mysql.PoolLanes(ctx)
 	if err != nil {
-		k.tell(ctx, "The books do not tell the epochs of the lanes.", err)
+		k.logFailure(ctx, "The books do not tell the epochs of the lanes.", err)
 		return nil, false
 	}
 	rows := make(map[int]packet.LaneRow, len(all))
@@ -218,39 +218,39 @@ func (k *keeper) rows(ctx context.Context) (map[int]packet.LaneRow, bool) {
 }
 
 // read fills in what Redis says, in one pipeline.
-func (k *keeper) read(ctx context.Context, sights []sight) []error {
+func (k *epochWatch) readEpochs(ctx context.Context, sights []laneSnapshot) []error {
 	cmds := make([]*redis.SliceCmd, len(sights))
 	_, _ = k.pool.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
 		for lane := range sights {
-			cmds[lane] = k.pool.askEpoch(ctx, pipe, lane)
+			cmds[lane] = k.pool.queueEpoch(ctx, pipe, lane)
 		}
 		return nil
 	})
 	errs := make([]error, len(sights))
 	for lane := range sights {
 		s := &sights[lane]
-		s.found, s.made, errs[lane] = k.pool.decodeEpoch(lane, cmds[lane])
+		s.redis, s.redisChanges, errs[lane] = k.pool.decodeEpoch(lane, cmds[lane])
 	}
-	k.pool.markFollowed(ctx, sights)
+	k.pool.markReplicated(ctx, sights)
 	return errs
 }
 
 // admit lets the process into a lane: with what it remembers of this epoch, or with
 // what Redis says when it is new to it.
-func (k *keeper) admit(ctx context.Context, lane int, s sight) {
-	g := k.pool.gates[lane]
-	if now := g.open.Load(); now != nil && now.epoch == s.found.Number {
-		if s.followed {
-			now.told(s.found.Seq, s.made, s.found.Grabs)
+func (k *epochWatch) admit(ctx context.Context, lane int, s laneSnapshot) {
+	g := k.pool.fences[lane]
+	if now := g.open.Load(); now != nil && now.epoch == s.redis.Number {
+		if s.replicated {
+			now.advance(s.redis.Seq, s.redisChanges, s.redis.Grabs)
 		}
 		return
 	}
 	at := g.last.Load()
-	if at == nil || at.epoch != s.found.Number {
-		at = &standing{epoch: s.found.Number}
+	if at == nil || at.epoch != s.redis.Number {
+		at = &positionTracker{epoch: s.redis.Number}
 	}
-	if s.followed {
-		at.told(s.found.Seq, s.made, s.found.Grabs)
+	if s.replicated {
+		at.advance(s.redis.Seq, s.redisChanges, s.redis.Grabs)
 	}
 	if again := g.last.Swap(at); again != nil {
 		k.pool.cfg.Logger.InfoContext(ctx, "The gate of a lane is open again.", slog.Int("lane", lane), slog.Int64("epoch", at.epoch))
@@ -259,25 +259,25 @@ func (k *keeper) admit(ctx context.Context, lane int, s sight) {
 }
 
 // shut ends the lane's epoch for everybody: in Redis at once, then in the books.
-func (k *keeper) shut(ctx context.Context, lane int, s sight, reason packet.LaneReason) {
-	first := k.pool.gates[lane].open.Swap(nil) != nil
-	s.was = k.pool.gates[lane].last.Load().memory() // it may have been told more since
+func (k *epochWatch) halt(ctx context.Context, lane int, s laneSnapshot, reason packet.LaneReason) {
+	first := k.pool.fences[lane].open.Swap(nil) != nil
+	s.seenHere = k.pool.fences[lane].last.Load().position() // it may have been told more since
 	log := k.pool.cfg.Logger.With(slog.Int("lane", lane), slog.String("reason", string(reason)), slog.Int64("epoch", s.epoch()),
-		slog.Int64("seq", s.found.Seq), slog.Int64("seq_told", max(s.was.seq, s.row.AckedSeq)))
-	if s.found.Number > 0 && reason != packet.LaneMySQLOlder {
-		if err := k.pool.HaltGate(ctx, lane, s.found.Number, reason); err != nil {
+		slog.Int64("seq", s.redis.Seq), slog.Int64("seq_told", max(s.seenHere.seq, s.row.AckedSeq)))
+	if s.redis.Number > 0 && reason != packet.LaneMySQLOlder {
+		if err := k.pool.HaltFence(ctx, lane, s.redis.Number, reason); err != nil {
 			log.WarnContext(ctx, "The lane could not be halted in Redis.", slog.Any("error", err))
 		}
 	}
-	if s.known {
-		ctx, cancel := context.WithTimeout(ctx, booksTimeout)
+	if s.mysqlRead {
+		ctx, cancel := context.WithTimeout(ctx, mysqlTimeout)
 		defer cancel()
-		shut, err := false, k.books.RaiseSeenSeqs(ctx, []packet.LanePosition{s.seen(lane)})
+		shut, err := false, k.mysql.RaiseSeenSeqs(ctx, []packet.LanePosition{s.seen(lane)})
 		if err == nil {
-			shut, err = k.books.ShutPoolLane(ctx, lane, s.epoch(), reason)
+			shut, err = k.mysql.ShutPoolLane(ctx, lane, s.epoch(), reason)
 		}
 		if err != nil {
-			k.tell(ctx, "The books do not hear that a lane is shut.", err)
+			k.logFailure(ctx, "The books do not hear that a lane is shut.", err)
 		}
 		first = first || shut
 	}
@@ -289,36 +289,36 @@ func (k *keeper) shut(ctx context.Context, lane int, s sight, reason packet.Lane
 // make puts lanes into the books that are not there, and makes those new in Redis that
 // were never open. The row comes first: a lane that Redis does not know is new only as
 // long as the row says so.
-func (k *keeper) make(ctx context.Context, fresh []int, added []packet.LaneRow) {
+func (k *epochWatch) createLanes(ctx context.Context, fresh []int, added []packet.LaneRow) {
 	if len(fresh)+len(added) == 0 {
 		return
 	}
 	for _, lane := range fresh {
 		added = append(added, packet.LaneRow{Lane: lane, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneNew})
 	}
-	ctx, cancel := context.WithTimeout(ctx, makeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	var err error
-	if k.books != nil {
-		err = k.books.AddPoolLanes(ctx, added)
+	if k.mysql != nil {
+		err = k.mysql.AddPoolLanes(ctx, added)
 	}
 	if err == nil {
-		err = k.each(fresh, func(lane int) error { return k.pool.ShutGate(ctx, lane, 1) })
+		err = k.forEachLane(fresh, func(lane int) error { return k.pool.CloseFence(ctx, lane, 1) })
 	}
 	switch {
 	case err != nil:
-	case k.books != nil:
-		err = k.books.OpenNewPoolLanes(ctx, fresh)
+	case k.mysql != nil:
+		err = k.mysql.OpenNewPoolLanes(ctx, fresh)
 	default:
-		err = k.each(fresh, func(lane int) error { return k.pool.OpenGate(ctx, lane, 1, 0) })
+		err = k.forEachLane(fresh, func(lane int) error { return k.pool.OpenFence(ctx, lane, 1, 0) })
 	}
 	if err != nil {
-		k.tell(ctx, "New lanes could not be made.", err)
+		k.logFailure(ctx, "New lanes could not be made.", err)
 	}
 }
 
 // each calls do for some lanes at the same time: together they cost few disk writes.
-func (k *keeper) each(lanes []int, do func(lane int) error) error {
+func (k *epochWatch) forEachLane(lanes []int, do func(lane int) error) error {
 	errs := make([]error, len(lanes))
 	var wg sync.WaitGroup
 	for i, lane := range lanes {
@@ -329,11 +329,11 @@ func (k *keeper) each(lanes []int, do func(lane int) error) error {
 }
 
 // note writes how far the lanes were seen to have come, where that is news.
-func (k *keeper) note(ctx context.Context) {
+func (k *epochWatch) recordSeen(ctx context.Context) {
 	var news []packet.LanePosition
-	for lane, g := range k.pool.gates {
-		m := g.last.Load().memory() // of one that is shut too: answers may still have been under way
-		if m.epoch == 0 || k.noted[lane].epoch == m.epoch && k.noted[lane].seq >= m.seq {
+	for lane, g := range k.pool.fences {
+		m := g.last.Load().position() // of one that is shut too: answers may still have been under way
+		if m.epoch == 0 || k.recorded[lane].epoch == m.epoch && k.recorded[lane].seq >= m.seq {
 			continue
 		}
 		news = append(news, packet.LanePosition{Lane: lane, Epoch: m.epoch, Seq: m.seq, Grabs: m.grabs})
@@ -341,19 +341,19 @@ func (k *keeper) note(ctx context.Context) {
 	if len(news) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, booksTimeout)
+	ctx, cancel := context.WithTimeout(ctx, mysqlTimeout)
 	defer cancel()
-	if err := k.books.RaiseSeenSeqs(ctx, news); err != nil {
-		k.tell(ctx, "The books do not hear how far the lanes have come.", err)
+	if err := k.mysql.RaiseSeenSeqs(ctx, news); err != nil {
+		k.logFailure(ctx, "The books do not hear how far the lanes have come.", err)
 		return
 	}
 	for _, l := range news {
-		k.noted[l.Lane] = memory{epoch: l.Epoch, seq: l.Seq}
+		k.recorded[l.Lane] = position{epoch: l.Epoch, seq: l.Seq}
 	}
 }
 
 // tell says what was in the way; it comes again with the next round.
-func (k *keeper) tell(ctx context.Context, what string, err error) {
+func (k *epochWatch) logFailure(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		k.pool.cfg.Logger.DebugContext(ctx, what, slog.Any("error", err))
 	}

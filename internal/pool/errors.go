@@ -22,9 +22,9 @@ var (
 	// ErrReplicas: fewer replicas than configured have what was written; the master has
 	// it. It is an ErrUnavailable: the same call again is answered once they have it.
 	ErrReplicas = fmt.Errorf("too few replicas have it: %w", ErrUnavailable)
-	// ErrGate: what Redis holds of the lane lacks something that was told before, or may
+	// ErrFenced: what Redis holds of the lane lacks something that was told before, or may
 	// (rule R9); nothing was changed, and is not until the lane was rebuilt. It is an ErrUnavailable.
-	ErrGate = fmt.Errorf("the gate of the lane is shut: %w", ErrUnavailable)
+	ErrFenced = fmt.Errorf("the gate of the lane is shut: %w", ErrUnavailable)
 	// ErrEpoch: the lane is in another epoch than the one whose gate should be moved.
 	ErrEpoch = errors.New("lane is in another epoch")
 	// ErrVolatile: Redis is set up so that it may lose acknowledged writes. It comes with ErrUnavailable.
@@ -89,10 +89,10 @@ func redisError(op string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrGate):
+	case errors.Is(err, ErrFenced):
 		return fmt.Errorf("%s: %w", op, err)
-	case redis.HasErrorPrefix(err, gateCode):
-		return fmt.Errorf("%s: %w", op, ErrGate)
+	case redis.HasErrorPrefix(err, fencedCode):
+		return fmt.Errorf("%s: %w", op, ErrFenced)
 	case accessKind(err) != nil:
 		return fmt.Errorf("%s: %w: %w: %w", op, ErrUnavailable, accessKind(err), err)
 	case errors.Is(err, ErrUnavailable):

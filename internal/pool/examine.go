@@ -18,7 +18,7 @@ import (
 
 // Examination is what was seen of Redis by looking only.
 type Examination struct {
-	Servers []ServerSeen // the server, or every master of the Cluster that is known
+	Servers []ServerReport // the server, or every master of the Cluster that is known
 	// Lanes is the number of lanes that Redis was used with; 0: never.
 	Lanes int
 	// Format is nil unless a build with another data format has written Redis: a *dataformat.Error.
@@ -28,8 +28,8 @@ type Examination struct {
 	BacklogErr error
 }
 
-// ServerSeen is one server of Redis.
-type ServerSeen struct {
+// ServerReport is one server of Redis.
+type ServerReport struct {
 	Addr    string
 	Version string
 	// Err is nil when the server answered.
@@ -44,7 +44,7 @@ type ServerSeen struct {
 	Replicas error
 	// Ahead is how far its clock is ahead of this machine's, as far as can be
 	// seen: half of the time that asking took is uncertain.
-	Ahead time.Duration
+	ClockAhead time.Duration
 }
 
 // Examine looks at Redis and changes nothing in it: unlike Open it does not note
@@ -68,16 +68,16 @@ func Examine(ctx context.Context, cfg Config) (Examination, error) {
 	}()
 	masters, err := p.masters(ctx)
 	if err != nil {
-		return Examination{}, cfg.suspectAccess(ctx, redisError("find masters", err))
+		return Examination{}, cfg.diagnoseAccess(ctx, redisError("find masters", err))
 	}
-	seen := Examination{Servers: make([]ServerSeen, len(masters))}
+	seen := Examination{Servers: make([]ServerReport, len(masters))}
 	var wg sync.WaitGroup
 	for i, m := range masters {
 		wg.Go(func() { seen.Servers[i] = p.examine(ctx, m, asked) })
 	}
 	wg.Wait()
 	var mu sync.Mutex
-	_, _, err = p.atPlaces(ctx, keyLanes, func(ctx context.Context, key string) (bool, error) {
+	_, _, err = p.askCopies(ctx, keyLanes, func(ctx context.Context, key string) (bool, error) {
 		n, err := p.rdb.Get(ctx, key).Int()
 		if errors.Is(err, redis.Nil) {
 			return false, nil
@@ -107,18 +107,18 @@ func Examine(ctx context.Context, cfg Config) (Examination, error) {
 }
 
 // examine looks at one server, as somebody who will use it as asked.
-func (p *Pool) examine(ctx context.Context, m *redis.Client, asked Config) ServerSeen {
-	seen := ServerSeen{Addr: m.Options().Addr}
+func (p *Pool) examine(ctx context.Context, m *redis.Client, asked Config) ServerReport {
+	seen := ServerReport{Addr: m.Options().Addr}
 	if err := checkRights(ctx, m, asked); errors.Is(err, ErrRights) {
 		seen.Rights = err // another error comes again below
 	}
 	before := time.Now()
 	at, err := m.Time(ctx).Result()
 	if err != nil {
-		seen.Err = p.cfg.suspectAccess(ctx, redisError("ask the time", err))
+		seen.Err = p.cfg.diagnoseAccess(ctx, redisError("ask the time", err))
 		return seen
 	}
-	seen.Ahead = at.Sub(before.Add(time.Since(before) / 2))
+	seen.ClockAhead = at.Sub(before.Add(time.Since(before) / 2))
 	text, err := m.Info(ctx, "server").Result()
 	if err != nil {
 		seen.Err = redisError("ask the version", err)
@@ -129,7 +129,7 @@ func (p *Pool) examine(ctx context.Context, m *redis.Client, asked Config) Serve
 			seen.Version = version
 		}
 	}
-	if err := p.cfg.settled.check(ctx, m); err != nil {
+	if err := p.cfg.durability.check(ctx, m); err != nil {
 		if volatile, ok := errors.AsType[*VolatileError](err); ok {
 			seen.Volatile = volatile
 		} else if errors.Is(err, ErrRewrite) {

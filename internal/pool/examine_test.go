@@ -20,7 +20,7 @@ func TestExamine(t *testing.T) {
 				t.Fatalf("%+v, %v", seen, err)
 			}
 			if s := seen.Servers[0]; s.Addr != addr || s.Version == "" || s.Err != nil || s.Volatile != nil || s.Replicas != nil ||
-				s.Ahead.Abs() > 1e9 {
+				s.ClockAhead.Abs() > 1e9 {
 				t.Errorf("%+v", s)
 			}
 		}

@@ -109,7 +109,7 @@ func TestRedisAway(t *testing.T) {
 		"ping":     func() error { return p.Ping(ctx) },
 		"durable":  func() error { return p.Durable(ctx) },
 		"create":   func() error { _, err := p.Create(ctx, newPacket(t, 1), nil, nil, time.Hour, busy); return err },
-		"answered": func() error { _, err := p.Answered(ctx, pk.ID, packet.FirstAnswer{}); return err },
+		"answered": func() error { _, err := p.StoreFirstAnswer(ctx, pk.ID, packet.FirstAnswer{}); return err },
 		"open":     func() error { return p.OpenPool(ctx, pk.ID, hundreds(2), nil) },
 		"reject":   func() error { return p.Reject(ctx, pk.ID, packet.Failure{}) },
 		"grab":     func() error { _, err := p.Grab(ctx, pk.ID, "u", packet.Profile{}); return err },

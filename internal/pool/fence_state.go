@@ -8,105 +8,105 @@ import (
 
 // sight is what is known of one lane at one moment: by the books and by this process
 // first, then by Redis.
-type sight struct {
-	known    bool // the books have answered
-	alone    bool // there are no books
-	recorded bool // they know the lane: row
-	row      packet.LaneRow
-	was      memory // of this process; zero: it was never let in
-	found    Epoch
-	made     int64 // changes of this process that Redis knows
-	followed bool  // enough replicas have come as far
+type laneSnapshot struct {
+	mysqlRead    bool // the books have answered
+	noMySQL      bool // there are no books
+	recorded     bool // they know the lane: row
+	row          packet.LaneRow
+	seenHere     position // of this process; zero: it was never let in
+	redis        Epoch
+	redisChanges int64 // changes of this process that Redis knows
+	replicated   bool  // enough replicas have come as far
 }
 
 // move is what follows from a sight.
-type move struct {
-	kind   moveKind
+type fenceAction struct {
+	kind   actionKind
 	reason packet.LaneReason
 }
 
-type moveKind int
+type actionKind int
 
 const (
-	moveWait  moveKind = iota // nothing to be done here: the gate is shut for this process
-	moveAdmit                 // let the process in
-	moveOpen                  // the books say open, and who said so did not come to open it in Redis
-	moveMake                  // the lane is new
-	moveAdd                   // Redis knows a lane that the books do not
-	moveShut                  // something is lost, or may be
+	actionNone   actionKind = iota // nothing to be done here: the gate is shut for this process
+	actionAdmit                    // let the process in
+	actionOpen                     // the books say open, and who said so did not come to open it in Redis
+	actionCreate                   // the lane is new
+	actionRecord                   // Redis knows a lane that the books do not
+	actionHalt                     // something is lost, or may be
 )
 
 // judge says what to do about a lane.
-func (s sight) judge() move {
+func (s laneSnapshot) decide() fenceAction {
 	switch {
-	case !s.known:
-		return s.judgeAlone()
+	case !s.mysqlRead:
+		return s.decideWithoutMySQL()
 	case !s.recorded:
-		return s.judgeUnrecorded()
+		return s.decideUnrecorded()
 	case s.row.State == packet.LaneShut && s.row.Reason == packet.LaneNew:
-		return move{kind: moveMake}
+		return fenceAction{kind: actionCreate}
 	case s.row.State != packet.LaneOpen:
 		// Whoever shut it in the books may not have come to halt it in Redis.
-		if s.found.Number == s.row.Epoch && s.found.Gate == GateOpen && s.row.State == packet.LaneShut && s.row.Reason != packet.LaneMySQLOlder {
-			return move{moveShut, s.row.Reason}
+		if s.redis.Number == s.row.Epoch && s.redis.Fence == FenceOpen && s.row.State == packet.LaneShut && s.row.Reason != packet.LaneMySQLOlder {
+			return fenceAction{actionHalt, s.row.Reason}
 		}
-		return move{}
+		return fenceAction{}
 	}
-	lost := s.lacks()
+	lost := s.loss()
 	switch {
 	case lost != "":
-		return move{moveShut, lost}
-	case s.found.Gate != GateOpen && s.found.Gate != GateClosed:
-		return move{moveShut, packet.LaneHalted}
-	case s.outlived():
-		return move{moveWait, packet.LaneMySQLOlder}
-	case s.found.Gate == GateClosed:
-		return move{kind: moveOpen}
+		return fenceAction{actionHalt, lost}
+	case s.redis.Fence != FenceOpen && s.redis.Fence != FenceClosed:
+		return fenceAction{actionHalt, packet.LaneHalted}
+	case s.storesOlder():
+		return fenceAction{actionNone, packet.LaneMySQLOlder}
+	case s.redis.Fence == FenceClosed:
+		return fenceAction{kind: actionOpen}
 	}
-	return move{kind: moveAdmit}
+	return fenceAction{kind: actionAdmit}
 }
 
 // outlived: this process remembers a later epoch than books and Redis, which agree. Both
 // were restored while it lived, and it may be the only one that did not hear of their
 // recovery: what it remembers is no reason to shut the lane for the others, but it could
 // not tell any more what the lane lacks.
-func (s sight) outlived() bool { return s.was.epoch > s.row.Epoch }
+func (s laneSnapshot) storesOlder() bool { return s.seenHere.epoch > s.row.Epoch }
 
 // lacks says what Redis lacks of a lane whose gate is open in the books.
-func (s sight) lacks() packet.LaneReason {
-	books := memory{epoch: s.row.Epoch, seq: s.row.AckedSeq}
+func (s laneSnapshot) loss() packet.LaneReason {
+	books := position{epoch: s.row.Epoch, seq: s.row.AckedSeq}
 	switch {
-	case s.found.Gate == GateHalted && s.found.Number == s.row.Epoch && s.found.Reason != "":
-		return s.found.Reason // who halted it knows
-	case books.lacks(s.found, 0) != "":
-		return books.lacks(s.found, 0)
-	case s.found.Number > s.row.Epoch:
+	case s.redis.Fence == FenceHalted && s.redis.Number == s.row.Epoch && s.redis.Reason != "":
+		return s.redis.Reason // who halted it knows
+	case books.loss(s.redis, 0) != "":
+		return books.loss(s.redis, 0)
+	case s.redis.Number > s.row.Epoch:
 		return packet.LaneMySQLOlder
-	case s.outlived(): // compared with the books above; what it remembers is of another past
+	case s.storesOlder(): // compared with the books above; what it remembers is of another past
 		return ""
 	}
-	return s.was.lacks(s.found, s.made)
+	return s.seenHere.loss(s.redis, s.redisChanges)
 }
 
-// judgeUnrecorded: the books do not know the lane.
-func (s sight) judgeUnrecorded() move {
-	if s.found.Number == 0 && s.was.epoch == 0 {
-		return move{kind: moveMake}
+// decideUnrecorded: the books do not know the lane.
+func (s laneSnapshot) decideUnrecorded() fenceAction {
+	if s.redis.Number == 0 && s.seenHere.epoch == 0 {
+		return fenceAction{kind: actionCreate}
 	}
-	return move{kind: moveAdd}
+	return fenceAction{kind: actionRecord}
 }
 
 // row is the lane as it is put into the books.
-func (m move) row(lane int, s sight) packet.LaneRow {
-	r := packet.LaneRow{Lane: lane, Epoch: max(s.found.Number, s.was.epoch), State: packet.LaneOpen, AckedSeq: s.found.Seq,
-		AckedGrabs: s.found.Grabs}
-	lost := s.was.lacks(s.found, s.made)
+func (m fenceAction) row(lane int, s laneSnapshot) packet.LaneRow {
+	r := packet.LaneRow{Lane: lane, Epoch: max(s.redis.Number, s.seenHere.epoch), State: packet.LaneOpen, AckedSeq: s.redis.Seq,
+		AckedGrabs: s.redis.Grabs}
+	lost := s.seenHere.loss(s.redis, s.redisChanges)
 	switch {
 	case lost != "":
 		r.Reason = lost
-	case s.found.Gate == GateHalted:
-		r.Reason = cmp.Or(s.found.Reason, packet.LaneHalted)
-	case s.found.Number > 1:
+	case s.redis.Fence == FenceHalted:
+		r.Reason = cmp.Or(s.redis.Reason, packet.LaneHalted)
+	case s.redis.Number > 1:
 		r.Reason = packet.LaneMySQLOlder
 	}
 	if r.Reason != "" {
@@ -116,40 +116,40 @@ func (m move) row(lane int, s sight) packet.LaneRow {
 	return r
 }
 
-// judgeAlone: the books are away, or there are none. Redis is believed as long as it
+// decideWithoutMySQL: the books are away, or there are none. Redis is believed as long as it
 // does not contradict what this process was told.
-func (s sight) judgeAlone() move {
-	lost := s.was.lacks(s.found, s.made)
+func (s laneSnapshot) decideWithoutMySQL() fenceAction {
+	lost := s.seenHere.loss(s.redis, s.redisChanges)
 	switch {
 	case lost != "":
-		return move{moveShut, lost}
-	case s.found.Gate == GateOpen:
-		return move{kind: moveAdmit}
-	case s.alone && (s.found.Gate == GateMissing || s.found.Gate == GateClosed && s.found.Number == 1):
-		return move{kind: moveMake}
+		return fenceAction{actionHalt, lost}
+	case s.redis.Fence == FenceOpen:
+		return fenceAction{kind: actionAdmit}
+	case s.noMySQL && (s.redis.Fence == FenceMissing || s.redis.Fence == FenceClosed && s.redis.Number == 1):
+		return fenceAction{kind: actionCreate}
 	}
-	return move{}
+	return fenceAction{}
 }
 
 // epoch is the one that ends when the lane is shut.
-func (s sight) epoch() int64 {
+func (s laneSnapshot) epoch() int64 {
 	if s.recorded {
 		return s.row.Epoch
 	}
-	return max(s.was.epoch, s.found.Number)
+	return max(s.seenHere.epoch, s.redis.Number)
 }
 
 // seen is how far the lane would have come had it lost nothing. Where others have gone
 // on since, seq has caught up: then the changes of this process that are missing are
 // counted on top of it.
-func (s sight) seen(lane int) packet.LanePosition {
+func (s laneSnapshot) seen(lane int) packet.LanePosition {
 	seen := packet.LanePosition{Lane: lane, Epoch: s.epoch()}
-	if s.was.epoch != seen.Epoch {
+	if s.seenHere.epoch != seen.Epoch {
 		return seen
 	}
-	seen.Seq, seen.Grabs = s.was.seq, s.was.grabs
-	if missing := s.was.made - s.made; missing > 0 && s.found.Number == seen.Epoch && s.found.Seq >= s.was.seq {
-		seen.Seq, seen.Grabs = s.found.Seq+missing, min(s.found.Grabs+missing, s.found.Seq+missing)
+	seen.Seq, seen.Grabs = s.seenHere.seq, s.seenHere.grabs
+	if missing := s.seenHere.changes - s.redisChanges; missing > 0 && s.redis.Number == seen.Epoch && s.redis.Seq >= s.seenHere.seq {
+		seen.Seq, seen.Grabs = s.redis.Seq+missing, min(s.redis.Grabs+missing, s.redis.Seq+missing)
 	}
 	return seen
 }

@@ -74,10 +74,13 @@ func TestFullRedis(t *testing.T) {
 		{"consumers", func() error { _, err := h.Consumers(ctx, lane); return err }},
 		{"take over", func() (err error) { taken, err = h.TakeOver(ctx, lane, "dead", s.Consumer(), 50); return err }},
 		{"remove consumer", func() error { _, err := h.RemoveConsumer(ctx, lane, "dead"); return err }},
-		{"strays", func() error { _, err := h.TakeStrays(ctx, lane, s.Consumer(), 50); return err }},
-		{"pace", func() error { _, err := pc.Turn(ctx, "one"); return err }},
-		{"pace in line", func() error { _, err := pc.Turn(ctx, "two"); return err }},
-		{"answered", func() error { _, err := p.Answered(ctx, mates[3].ID, packet.FirstAnswer{HTTPStatus: 202}); return err }},
+		{"strays", func() error { _, err := h.TakeOrphans(ctx, lane, s.Consumer(), 50); return err }},
+		{"pace", func() error { _, err := pc.Acquire(ctx, "one"); return err }},
+		{"pace in line", func() error { _, err := pc.Acquire(ctx, "two"); return err }},
+		{"answered", func() error {
+			_, err := p.StoreFirstAnswer(ctx, mates[3].ID, packet.FirstAnswer{HTTPStatus: 202})
+			return err
+		}},
 		{"reject", func() error { return p.Reject(ctx, declined.ID, packet.Failure{Code: "declined"}) }},
 		{"recall", func() error { _, err := p.Recall(ctx, recalled.ID); return err }},
 		{"close", func() error { _, err := p.ClosePool(ctx, ended.ID, packet.CloseSoldOut); return err }},
@@ -137,10 +140,10 @@ func TestFullRedisRebuilds(t *testing.T) {
 	openPacket(t, p, pk)
 	lane := packet.Lane(pk.ID, p.Lanes())
 	full(t, server.Addr)
-	if err := p.HaltGate(ctx, lane, 1, packet.LaneRequested); err != nil {
+	if err := p.HaltFence(ctx, lane, 1, packet.LaneRequested); err != nil {
 		t.Error(err)
 	}
-	if err := p.ShutGate(ctx, lane, 2); err != nil {
+	if err := p.CloseFence(ctx, lane, 2); err != nil {
 		t.Error(err)
 	}
 	if n, err := p.ClearLane(ctx, lane, 2, nil, nil); err != nil || n != 1 {
@@ -150,7 +153,7 @@ func TestFullRedisRebuilds(t *testing.T) {
 		[]packet.Tombstone{{ID: pk.ID, State: packet.PoolClosed, Until: time.Now().Add(time.Hour)}}); err != nil {
 		t.Error(err)
 	}
-	if err := p.OpenGate(ctx, lane, 2, 0); err != nil {
+	if err := p.OpenFence(ctx, lane, 2, 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,13 +16,13 @@ import (
 // When ctx ends first, Grab returns ErrUnavailable with the context's error, and
 // the grab may still happen: a repeat then gets that claim.
 //
-// Errors: ErrUnavailable, ErrGate, ErrOverloaded, ErrInconsistent, packet.ErrBadClaim.
+// Errors: ErrUnavailable, ErrFenced, ErrOverloaded, ErrInconsistent, packet.ErrBadClaim.
 func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet.Profile) (packet.GrabAnswer, error) {
 	if !packet.ValidID(packetID) {
 		return packet.GrabAnswer{Result: packet.GrabNotFound}, nil
 	}
 	lane := packet.Lane(packetID, p.cfg.Lanes)
-	if _, err := p.admitted(lane); err != nil {
+	if _, err := p.checkFence(lane); err != nil {
 		return packet.GrabAnswer{}, fmt.Errorf("grab packet %s: %w", packetID, err)
 	}
 	// The queue can outlive the caller, and with it the memory of the request that
@@ -35,7 +35,7 @@ func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet
 		}
 		g.encoded = string(encoded)
 	}
-	q, i, err := p.lanes[lane].add(packetID, g)
+	q, i, err := p.lanes[lane].enqueue(packetID, g)
 	if err != nil {
 		return packet.GrabAnswer{}, fmt.Errorf("grab packet %s: %w", packetID, err)
 	}
@@ -44,7 +44,7 @@ func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet
 	case <-ctx.Done():
 		return packet.GrabAnswer{}, fmt.Errorf("grab packet %s: %w: %w", packetID, ErrUnavailable, context.Cause(ctx))
 	}
-	grabbed, err := q.answer(i)
+	grabbed, err := q.result(i)
 	if err != nil {
 		return packet.GrabAnswer{}, fmt.Errorf("grab packet %s: %w", packetID, err)
 	}

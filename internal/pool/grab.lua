@@ -1,59 +1,56 @@
 #!lua
--- grab.lua decides grabs of one lane: for each packet those of some users, in the
--- order they are given. Everything is read and checked first, then all is written:
--- for each packet the claims of its winners, its counters, and one hand-off for all
--- of them. A call that is sent twice finds the claims of its first sending, knows
--- them by its mark, and answers them as won again.
+-- grab.lua decides grabs of one lane: for each packet those of some users, in the given
+-- order. All reads and checks come first, then all writes: for each packet the claims
+-- of its winners, its counters, and one hand-off for all of them. A repeated call
+-- recognizes its own claims by their mark, and returns them as won again.
 --
 -- KEYS[1]  epoch of the lane
 -- KEYS[2]  hand-off stream of the lane
 -- KEYS[+1] packet hash
 -- KEYS[+2] shares, list of "<index>:<amount>:<sum>:<best>", taken from the left; sum
---          and best are what claimed_amount and best of the packet are after it
+--          and best are claimed_amount and best of the packet after this share
 -- KEYS[+3] winners, hash of user id -> claim record
 -- KEYS[+4] eligible user ids, set
--- KEYS[+5] winners in the order of their claims, list of "<claims before these>:<user
---          ids as a MessagePack array>", one a call
--- KEYS[+6] users who have won in a packet of the same campaign, set; looked at and written
---          when the packet has wins_until, which is when it goes
+-- KEYS[+5] winners in the order of their claims, list of "<number of earlier claims>:<user
+--          ids as a MessagePack array>", one element a call
+-- KEYS[+6] users who have won in a packet of the same campaign, set; read and written
+--          only when the packet has wins_until, the expiry of this key
 --
--- ARGV[1]  pass of the caller (epoch.go)
--- ARGV[2]  mark of this call, of no other one; with a ? before it nothing is taken, and
+-- ARGV[1]  fencing token of the caller (epoch.go)
+-- ARGV[2]  mark, unique to this call; with a ? before it nothing is taken, and a user
 --          who could win gets unavailable
 -- ARGV[+1] user ids as a MessagePack array, each once for a packet
--- ARGV[+2] their profiles as a MessagePack map: place in that array, from 1 -> JSON;
---          whoever told nothing is not in it, and empty when nobody did
+-- ARGV[+2] their profiles as a MessagePack map: position in that array, from 1 -> JSON;
+--          users without a profile are left out; empty when there is none
 --
 -- A claim record is "<share>:<claimed at ms>:<mark>:<profile>", share as in the list.
 --
--- Returns a flat list, five elements a packet: outcome, detail, shares, claimed at ms,
--- others. Others is a MessagePack array {place, outcome, detail, ...} of users for
--- whom something else came out, or empty. The rest, in their order, won the shares, a
--- text with a blank between two; when shares are fewer than the rest, outcome and
--- detail are for those left over. Outcomes in order of precedence, the first that fits
--- (packet.GrabResult): not_found; replayed (detail: claim record of an earlier grab);
--- retired; not_open_yet (detail: opens_at in ms, empty while funding); not_eligible;
--- sold_out; expired; not_eligible (detail: won, in another packet of the campaign); won
--- (detail: claim record of this call's first sending);
--- unavailable (counters and shares disagree, nothing taken). Behind them what was
--- counted: {seq of the lane, changes of the caller, grabs of the lane}.
+-- Returns a flat list of five elements a packet: outcome, detail, shares, claimed at ms,
+-- others. Others is a MessagePack array {position, outcome, detail, ...} of users with a
+-- result of their own, or empty. The remaining users, in order, won the shares, separated
+-- by blanks. Outcome and detail are for remaining users without a share. Outcomes in
+-- order of precedence, the first that applies (packet.GrabResult): not_found; replayed
+-- (detail: claim record of an earlier grab); retired; not_open_yet (detail: opens_at in
+-- ms, empty while funding); not_eligible; sold_out; expired; not_eligible (detail: won,
+-- in another packet of the campaign); won (detail: claim record of this call's first
+-- sending); unavailable (counters and shares disagree, nothing taken). The last element
+-- holds the counts: {seq of the lane, changes of the process, grabs of the lane}.
 
--- The gate (rule R9): the lane is in the caller's epoch, and lacks nothing he was told.
-local epoch, seen, mine, made = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
-local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', mine, 'grabs')
-if gate[1] ~= epoch or gate[2] ~= 'open' or tonumber(gate[3]) < tonumber(seen) or (tonumber(gate[4]) or 0) < tonumber(made) then
-  return redis.error_reply('HBGATE the gate of the lane is shut')
+-- The fence (R9): refuse a caller of another epoch, and a lane that lacks acknowledged changes.
+local epoch, seen_seq, process, seen_own = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
+local fence = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', process, 'grabs')
+if fence[1] ~= epoch or fence[2] ~= 'open' or tonumber(fence[3]) < tonumber(seen_seq) or (tonumber(fence[4]) or 0) < tonumber(seen_own) then
+  return redis.error_reply('HBFENCED the fence of the lane is closed')
 end
 
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local looking = string.sub(ARGV[2], 1, 1) == '?'
-local mark = ':' .. string.sub(ARGV[2], looking and 2 or 1) .. ':'
--- As an argument of a command a number would be printed with all the care that %.17g
--- needs; a batch is small enough for that to show.
+local dry_run = string.sub(ARGV[2], 1, 1) == '?'
+local mark = ':' .. string.sub(ARGV[2], dry_run and 2 or 1) .. ':'
+-- A number passed to a command is formatted with %.17g, which is measurably slower.
 local function text(n) return string.format('%d', n) end
 
--- What the packet itself says to a user without a claim; nil: he may take a share.
+-- Returns the refusal that applies to every user without a claim; nil: grabs are possible.
 local function refusal(p)
   if p.retired then return 'retired', '' end
   if p.state == 'funding' or p.state == 'opening' then return 'not_open_yet', '' end
@@ -63,12 +60,12 @@ end
 
 local function grabbable(p) return p.state == 'open' and now < p.expires_at and p.remaining > 0 end
 
--- Who wins in this call, by the key of the wins of a campaign.
+-- The winners of this call, by the campaign's key.
 local wins_of = {}
 
--- Sorts the users of a packet: others get an answer of their own, the rest stays in
--- p.users with their profiles.
-local function look(p, users, profiles)
+-- Splits the users of a packet: users with a result of their own go to p.others, the
+-- remaining users and their profiles stay in p.users and p.profiles.
+local function split_users(p, users, profiles)
   local records = redis.call('HMGET', p.winners, unpack(users))
   local early = p.restricted and not p.outcome and redis.call('SMISMEMBER', p.eligible, unpack(users))
   local has_won = p.wins_until and not p.outcome and grabbable(p) and redis.call('SMISMEMBER', p.wins, unpack(users))
@@ -80,7 +77,7 @@ local function look(p, users, profiles)
     seen[user] = true
     local uninvited, again = early and early[i] == 0, has_won and (has_won[i] == 1 or winning[user])
     if record or uninvited or again then
-      if not rest then -- the first one: what came before him is the rest so far
+      if not rest then -- the first one: all earlier users remain
         rest, kept = {unpack(users, 1, i - 1)}, {}
         for n = 1, i - 1 do kept[n] = profiles[n] end
       end
@@ -95,13 +92,13 @@ local function look(p, users, profiles)
   p.users, p.profiles = rest or users, kept or profiles
 end
 
--- Which shares the rest takes, and what is left to say to those who get none. The
--- pool must not contradict itself, and the last share tells the new counters.
+-- Returns the shares that the remaining users take, and sets the outcome of users without
+-- one. Counters and shares must agree; the last share holds the new counters.
 local function next_shares(p)
   local take = grabbable(p) and math.min(#p.users, p.remaining) or 0
   p.outcome, p.detail = p.remaining == take and 'sold_out' or 'expired', ''
   if take == 0 then return nil end
-  if looking then
+  if dry_run then
     p.outcome = 'unavailable'
     return nil
   end
@@ -128,38 +125,38 @@ for n = 1, (#ARGV - 2) / 2 do
     wins = KEYS[key + 5], wins_until = f[11],
     state = f[1], id = f[2], app = f[3], opens_at = tonumber(f[4]), expires_at = tonumber(f[5]), restricted = f[6] == '1',
     remaining = tonumber(f[7]), claimed = tonumber(f[8]), retired = f[10],
-    at = math.max(now, tonumber(f[9]) or 0), -- claims are in the order of time, also when the clock steps back
+    at = math.max(now, tonumber(f[9]) or 0), -- keeps claims in the order of time when the clock steps back
     others = {},
   }
   packets[n] = p
   if p.state then
     p.outcome, p.detail = refusal(p)
-    local told = ARGV[2 * n + 2]
-    look(p, cmsgpack.unpack(ARGV[2 * n + 1]), told ~= '' and cmsgpack.unpack(told) or {})
+    local profiles = ARGV[2 * n + 2]
+    split_users(p, cmsgpack.unpack(ARGV[2 * n + 1]), profiles ~= '' and cmsgpack.unpack(profiles) or {})
     if not p.outcome then p.taken = next_shares(p) end
   else
     p.outcome, p.detail = 'not_found', ''
   end
 end
 
--- The hand-off of a packet, of which won claims of this call come before. It names
--- winners only; returns who they are, packed.
+-- Writes the hand-off of a packet, after `won` claims of this call. It names winners only,
+-- and returns them packed.
 local function hand_off(p, n, take, shares, at, won)
-  local asked, told = ARGV[2 * n + 1], ARGV[2 * n + 2]
+  local users, profiles = ARGV[2 * n + 1], ARGV[2 * n + 2]
   if #p.others > 0 or take < #p.users then
-    asked = cmsgpack.pack({unpack(p.users, 1, take)})
+    users = cmsgpack.pack({unpack(p.users, 1, take)})
     for i = take + 1, #p.users do p.profiles[i] = nil end
-    told = next(p.profiles) and cmsgpack.pack(p.profiles) or ''
+    profiles = next(p.profiles) and cmsgpack.pack(p.profiles) or ''
   end
   local last = take == p.remaining and '1' or '0'
   redis.call('XADD', KEYS[2], '*', 'kind', 'claims', 'packet_id', p.id, 'app', p.app, 'at', at,
-    'shares', shares, 'users', asked, 'profiles', told, 'last', last,
-    'epoch', epoch, 'seq', text(gate[3] + won + 1))
-  return asked
+    'shares', shares, 'users', users, 'profiles', profiles, 'last', last,
+    'epoch', epoch, 'seq', text(fence[3] + won + 1))
+  return users
 end
 
--- Somebody may take a right away while we work. Redis would tell at the command that needs
--- it, and undo nothing of those before: half a grab is a share for two.
+-- An operator may revoke a right at any time. Redis checks rights command by command and
+-- rolls nothing back, and half a grab would give one share to two users.
 local commands = {}
 for _, p in ipairs(packets) do
   if p.taken and p.wins_until then
@@ -173,7 +170,7 @@ for _, name in ipairs(commands) do
   if not redis.acl_check_cmd(name, KEYS[3], '0', '0') then return redis.error_reply('NOPERM +' .. string.lower(name)) end
 end
 
--- From here on only writes. XADD comes first: it is the one that a damaged key can refuse.
+-- Only writes from here on. XADD comes first: a damaged key can make it fail.
 local reply, won = {}, 0
 for n, p in ipairs(packets) do
   local shares, at = '', ''
@@ -202,7 +199,7 @@ for n, p in ipairs(packets) do
   reply[at_n], reply[at_n + 1], reply[at_n + 2], reply[at_n + 3] = p.outcome, p.detail, shares, at
   reply[at_n + 4] = #p.others > 0 and cmsgpack.pack(p.others) or ''
 end
-local seq, grabs, changes = gate[3] + won, gate[5] + won, (gate[4] or 0) + won
-if won > 0 then redis.call('HSET', KEYS[1], 'seq', text(seq), 'grabs', text(grabs), mine, text(changes)) end
+local seq, grabs, changes = fence[3] + won, fence[5] + won, (fence[4] or 0) + won
+if won > 0 then redis.call('HSET', KEYS[1], 'seq', text(seq), 'grabs', text(grabs), process, text(changes)) end
 reply[#reply + 1] = {seq, changes, grabs}
 return reply

@@ -196,7 +196,7 @@ func testGrabWon(t *testing.T, on setup) {
 	if len(after.Claimed) != 0 {
 		t.Errorf("a grab listed its claim: %q", after.Claimed)
 	}
-	if _, err := p.listLanes(t.Context(), p.lanesAll()); err != nil {
+	if _, err := p.indexLanes(t.Context(), p.lanesAll()); err != nil {
 		t.Fatal(err)
 	}
 	after = dump(t, p, pk.ID)

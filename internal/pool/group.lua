@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- group.lua makes the consumer group of a lane's hand-offs, so that it begins with the
--- first of them; the stream too when there is none. A group that is there stays.
+-- group.lua creates the consumer group of a lane's hand-offs, starting at the first
+-- entry, and the stream when it is missing. An existing group stays.
 --
 -- KEYS[1] hand-off stream of the lane
 --
--- ARGV[1] group
+-- ARGV[1] consumer group
 --
--- Returns 1 when the group was made, else 0.
+-- Returns 1 when the group was created, else 0.
 
 if redis.call('EXISTS', KEYS[1]) == 1 then
   for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do

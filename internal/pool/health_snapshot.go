@@ -15,7 +15,7 @@ import (
 //
 // Errors: ErrUnavailable; then nothing is filled in.
 func (p *Pool) HealthSnapshot(ctx context.Context, v *observe.HealthSnapshot) error {
-	ctx = asCheck(ctx) // they show a server that is refused
+	ctx = skipRecheck(ctx) // they show a server that is refused
 	lengths, firsts := make([]*redis.IntCmd, p.cfg.Lanes), make([]*redis.XMessageSliceCmd, p.cfg.Lanes)
 	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for lane := range lengths {
@@ -42,7 +42,7 @@ func (p *Pool) HealthSnapshot(ctx context.Context, v *observe.HealthSnapshot) er
 	if err != nil {
 		return err
 	}
-	v.Handoffs, v.Durable, v.LanesShut, v.FromRedis = b, durable, int64(p.LanesShut()), true
+	v.Handoffs, v.Durable, v.LanesFenced, v.FromRedis = b, durable, int64(p.LanesFenced()), true
 	return nil
 }
 
@@ -50,14 +50,14 @@ func (p *Pool) HealthSnapshot(ctx context.Context, v *observe.HealthSnapshot) er
 // acknowledges, also where volatile writes are allowed: people shall see that.
 func (p *Pool) keepsWrites(ctx context.Context) (bool, error) {
 	asked := p.everyMaster(ctx, "check durability", func(ctx context.Context, c redis.Cmdable) error {
-		if err := p.cfg.settled.checkAgain(ctx, c); err != nil {
+		if err := p.cfg.durability.checkConnected(ctx, c); err != nil {
 			return err
 		}
 		return p.checkReplicas(ctx, c)
 	})
-	if isLossy(asked.all()) {
+	if isLossy(asked.allErr()) {
 		return false, nil
 	}
-	err := asked.living()
+	err := asked.availableErr()
 	return err == nil, err
 }

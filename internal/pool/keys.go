@@ -15,32 +15,32 @@ const keyApps = "hb:apps"
 // and is true when two agree. On a Cluster of three or more masters the places
 // are on three of them, so that no single one holds up everybody.
 const (
-	places   = 3
-	majority = places/2 + 1
+	copies   = 3
+	majority = copies/2 + 1
 )
 
-// placeTags are the hash tags of the places, each in the middle of a third of
+// copyTags are the hash tags of the places, each in the middle of a third of
 // the hash slots: apart for every even division among three or more masters.
-var placeTags = func() (tags [places]string) {
+var copyTags = func() (tags [copies]string) {
 	for i := range tags {
-		tags[i] = tagWithin("p"+strconv.Itoa(i), (4*i+1)*slots/(4*places), (4*i+3)*slots/(4*places)-1)
+		tags[i] = tagWithin("p"+strconv.Itoa(i), (4*i+1)*slots/(4*copies), (4*i+3)*slots/(4*copies)-1)
 	}
 	return tags
 }()
 
 // keyLanes holds the number of lanes in use.
-func keyLanes(place int) string { return "hb:{" + placeTags[place] + "}:lanes" }
+func keyLanes(place int) string { return "hb:{" + copyTags[place] + "}:lanes" }
 
 // keyFormat holds the number of the data format.
-func keyFormat(place int) string { return "hb:{" + placeTags[place] + "}:format" }
+func keyFormat(place int) string { return "hb:{" + copyTags[place] + "}:format" }
 
 // keyWorker holds the lease of a worker slot.
 func keyWorker(slot, place int) string {
-	return "hb:{" + placeTags[place] + "}:worker:" + strconv.Itoa(slot)
+	return "hb:{" + copyTags[place] + "}:worker:" + strconv.Itoa(slot)
 }
 
 // keyBooks holds the copy of the number of MySQL's books (rule R13).
-func keyBooks(place int) string { return "hb:{" + placeTags[place] + "}:books" }
+func keyBooks(place int) string { return "hb:{" + copyTags[place] + "}:books" }
 
 // slots is the number of hash slots of Redis Cluster.
 const slots = 16384
@@ -135,15 +135,15 @@ func (k keyspace) claimed(lane int) string { return "hb:{" + k.tags[lane] + "}:c
 func (k keyspace) listed(lane int) string  { return "hb:{" + k.tags[lane] + "}:listed" }
 func (k keyspace) staged(lane int) string  { return "hb:{" + k.tags[lane] + "}:staged" }
 
-// prefixOf begins the places of one user of an app in the sorted sets claimed
+// memberPrefix begins the places of one user of an app in the sorted sets claimed
 // and staged; user "" is everybody, in staged only. A place is prefix, time in ms
 // with 15 digits, zero byte, packet id. All scores are 0, so the places of a user
 // are in the order of time, then id. No id has a zero byte, so no user's places
 // begin like another's.
-func prefixOf(app, user string) string { return app + "\x00" + user + "\x00" }
+func memberPrefix(app, user string) string { return app + "\x00" + user + "\x00" }
 
-// placeAt is what a place has after its prefix.
-func placeAt(ms int64, id string) string { return fmt.Sprintf("%015d\x00%s", ms, id) }
+// memberSuffix is what a place has after its prefix.
+func memberSuffix(ms int64, id string) string { return fmt.Sprintf("%015d\x00%s", ms, id) }
 
 // keysOf returns the keys of a packet, or ErrPoolGone for what cannot be a packet id.
 func (p *Pool) keysOf(id string) (packetKeys, error) {

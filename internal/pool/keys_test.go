@@ -28,8 +28,8 @@ func TestLaneTagsAreSpreadEvenly(t *testing.T) {
 // The tags of an installation are in its data: they must never change.
 func TestLaneTagsStay(t *testing.T) {
 	k := newKeyspace(DefaultLanes)
-	if placeTags != [places]string{"p0bd", "p1b", "p2b"} {
-		t.Errorf("tags of places %q", placeTags)
+	if copyTags != [copies]string{"p0bd", "p1b", "p2b"} {
+		t.Errorf("tags of places %q", copyTags)
 	}
 	if k.tags[0] != "l00da" || k.tags[7] != "l07dp" || k.tags[63] != "l63s" {
 		t.Errorf("tags %q %q %q", k.tags[0], k.tags[7], k.tags[63])
@@ -39,12 +39,12 @@ func TestLaneTagsStay(t *testing.T) {
 // The places are on three masters of every Cluster whose masters have equal
 // parts of the slots.
 func TestPlacesAreApart(t *testing.T) {
-	for n := places; n <= 100; n++ {
+	for n := copies; n <= 100; n++ {
 		seen := map[int]bool{}
-		for _, tag := range placeTags {
+		for _, tag := range copyTags {
 			seen[hashSlot(tag)*n/slots] = true
 		}
-		if len(seen) != places {
+		if len(seen) != copies {
 			t.Errorf("%d masters: the places are on %d of them", n, len(seen))
 		}
 	}

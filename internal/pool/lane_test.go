@@ -19,16 +19,16 @@ import (
 
 // batchOf returns grabs as a lane would have queued them.
 func batchOf(ctx context.Context, who ...[2]string) *batch {
-	b := &batch{of: map[string]*question{}}
+	b := &batch{of: map[string]*grabBatch{}}
 	for _, w := range who {
 		q := b.of[w[0]]
 		if q == nil {
-			q = newQuestion(w[0], 0)
+			q = newGrabBatch(w[0], 0)
 			b.of[w[0]] = q
 			b.questions = append(b.questions, q)
 		}
 		n := len(q.grabs)
-		b.at = append(b.at, func() (packet.GrabAnswer, error) { <-q.done; return q.answer(n) })
+		b.at = append(b.at, func() (packet.GrabAnswer, error) { <-q.done; return q.result(n) })
 		q.grabs = append(q.grabs, grab{ctx: ctx, user: w[1]})
 	}
 	return b
@@ -36,8 +36,8 @@ func batchOf(ctx context.Context, who ...[2]string) *batch {
 
 // batch is the questions of one call, with the answers in the order of the grabs.
 type batch struct {
-	of        map[string]*question
-	questions []*question
+	of        map[string]*grabBatch
+	questions []*grabBatch
 	at        []func() (packet.GrabAnswer, error)
 }
 
@@ -45,7 +45,7 @@ func (b *batch) answer(i int) (packet.GrabAnswer, error) { return b.at[i]() }
 
 // flush sends a batch at once, as the call of a lane.
 func flush(p *Pool, lane int, b *batch) {
-	p.fly([]*call{{lane: p.lanes[lane], questions: b.questions}})
+	p.serveCalls([]*call{{lane: p.lanes[lane], batches: b.questions}})
 }
 
 func results(t *testing.T, b *batch) []packet.GrabAnswer {
@@ -150,7 +150,7 @@ func TestBatchPanicReachesEveryCaller(t *testing.T) {
 	broken := &Pool{cfg: Config{Timeout: time.Second, Logger: quiet}, base: t.Context()} // no client
 	b := batchOf(t.Context(), [2]string{newPacket(t, 1).ID, "u"}, [2]string{newPacket(t, 1).ID, "v"})
 	broken.keys = newKeyspace(DefaultLanes)
-	broken.fly([]*call{{lane: &lane{}, questions: b.questions}})
+	broken.serveCalls([]*call{{lane: &lane{}, batches: b.questions}})
 	for i := range b.at {
 		_, err := b.answer(i)
 		wantErr(t, err, errPanicked)
@@ -311,7 +311,7 @@ func TestQueue(t *testing.T) {
 	wait.Until(t, "the first grab is under way", func() bool {
 		l.flusher.mu.Lock()
 		defer l.flusher.mu.Unlock()
-		return l.flusher.flights > 0 && l.queued == 0
+		return l.flusher.pipelines > 0 && l.queued == 0
 	})
 	second := press(t.Context(), "second")
 	third := press(t.Context(), "third")
@@ -352,7 +352,7 @@ func testLaneGoesIdle(t *testing.T, on setup) {
 		wait.Until(t, "lane is idle", func() bool {
 			l.flusher.mu.Lock()
 			defer l.flusher.mu.Unlock()
-			return l.flusher.flights == 0 && l.queued == 0 && len(l.flusher.lines) == 0 && l.flusher.order == nil
+			return l.flusher.pipelines == 0 && l.queued == 0 && len(l.flusher.queues) == 0 && l.flusher.turns == nil
 		})
 	}
 }
@@ -361,11 +361,11 @@ func testLaneGoesIdle(t *testing.T, on setup) {
 // another, not even one of the same lane, and each packet's grabs go in their order.
 func TestTurns(t *testing.T) {
 	p := &Pool{cfg: Config{MaxQueued: 10 * maxBatch}}
-	f := &flusher{pool: p, lines: map[string]*line{}, flights: maxFlights} // as if all were under way
+	f := &flusher{pool: p, queues: map[string]*packetQueue{}, pipelines: maxPipelines} // as if all were under way
 	a, b := &lane{flusher: f, number: 1}, &lane{flusher: f, number: 2}
 	add := func(l *lane, id string, n int) {
 		for i := range n {
-			if _, _, err := l.add(id, grab{ctx: t.Context(), user: fmt.Sprint(i)}); err != nil {
+			if _, _, err := l.enqueue(id, grab{ctx: t.Context(), user: fmt.Sprint(i)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -375,19 +375,19 @@ func TestTurns(t *testing.T) {
 	add(b, "other", 1)
 	add(b, "other crowd", maxBatch+1)
 	var turns [][]string
-	for f.flights = 1; ; {
-		calls := f.take()
+	for f.pipelines = 1; ; {
+		calls := f.next()
 		if calls == nil {
 			break
 		}
 		var turn []string
 		for _, c := range calls {
-			for _, q := range c.questions {
+			for _, q := range c.batches {
 				turn = append(turn, fmt.Sprint(c.lane.number, " ", q.id, " ", len(q.grabs), " from ", q.grabs[0].user))
 			}
 		}
 		turns = append(turns, turn)
-		f.flights = 1
+		f.pipelines = 1
 	}
 	want := [][]string{
 		{"1 crowd 512 from 0", "1 mate 2 from 0", "2 other 1 from 0", "2 other crowd 512 from 0"},
@@ -398,7 +398,7 @@ func TestTurns(t *testing.T) {
 	if !reflect.DeepEqual(turns, want) {
 		t.Errorf("%q", turns)
 	}
-	if f.queued != 0 || a.queued != 0 || b.queued != 0 || len(f.lines) != 0 || f.order != nil || f.flights != 0 {
+	if f.queued != 0 || a.queued != 0 || b.queued != 0 || len(f.queues) != 0 || f.turns != nil || f.pipelines != 0 {
 		t.Errorf("%+v, %+v, %+v", f, a, b)
 	}
 }

@@ -48,7 +48,7 @@ func (h *Handoffs) AcquireSlot(ctx context.Context, maxSlots int, life time.Dura
 func (s Slot) take(ctx context.Context) (bool, error) {
 	yes := 0
 	var silent []error
-	for place := range places {
+	for place := range copies {
 		pctx, cancel := context.WithTimeout(ctx, s.pool.cfg.Timeout)
 		ok, err := s.acquire(pctx, s.key(place))
 		cancel()
@@ -66,7 +66,7 @@ func (s Slot) take(ctx context.Context) (bool, error) {
 	switch {
 	case yes >= majority:
 		return true, nil
-	case len(silent) > places-majority:
+	case len(silent) > copies-majority:
 		return false, errors.Join(silent...) // what was taken ends by itself
 	}
 	return false, s.Release(ctx)
@@ -102,17 +102,17 @@ func (s Slot) run(ctx context.Context, op string, script *redis.Script, key stri
 // Errors: ErrLeaseLost when it ran out before; the holder must stop reading and
 // acknowledging under the slot's name. ErrUnavailable.
 func (s Slot) Renew(ctx context.Context) error {
-	held, said, err := s.pool.atPlaces(ctx, s.key, s.renew)
+	held, said, err := s.pool.askCopies(ctx, s.key, s.renew)
 	if err != nil {
 		return err
 	}
 	if !held {
 		return fmt.Errorf("%w: %s", ErrLeaseLost, s.Consumer())
 	}
-	if count(said, answerNo) > 0 {
+	if countVotes(said, voteNo) > 0 {
 		// One copy ran out while its master was away; without it the next master
 		// that goes away would end the lease. The holder has a majority anyway.
-		_, _, err = s.pool.atPlaces(ctx, s.key, s.acquire)
+		_, _, err = s.pool.askCopies(ctx, s.key, s.acquire)
 	}
 	return err
 }
@@ -121,7 +121,7 @@ func (s Slot) Renew(ctx context.Context) error {
 //
 // Errors: ErrUnavailable; then the lease ends by itself.
 func (s Slot) Release(ctx context.Context) error {
-	_, _, err := s.pool.atPlaces(ctx, s.key, s.release)
+	_, _, err := s.pool.askCopies(ctx, s.key, s.release)
 	return err
 }
 
@@ -133,11 +133,11 @@ func (s Slot) Release(ctx context.Context) error {
 func (h *Handoffs) LiveSlots(ctx context.Context, maxSlots int) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.pool.cfg.Timeout)
 	defer cancel()
-	found := make([][places]*redis.StringCmd, maxSlots)
+	found := make([][copies]*redis.StringCmd, maxSlots)
 	// The error of the pipeline is the first one of its commands.
 	_, _ = h.pool.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for n := range found {
-			for place := range places {
+			for place := range copies {
 				found[n][place] = p.Get(ctx, keyWorker(n, place))
 			}
 		}
@@ -146,9 +146,9 @@ func (h *Handoffs) LiveSlots(ctx context.Context, maxSlots int) (map[string]bool
 	live := map[string]bool{}
 	var unknown error
 	sure := 0
-	for n, copies := range found {
+	for n, leases := range found {
 		free, silent := 0, 0
-		for _, c := range copies {
+		for _, c := range leases {
 			switch err := c.Err(); {
 			case errors.Is(err, redis.Nil):
 				free++
@@ -157,7 +157,7 @@ func (h *Handoffs) LiveSlots(ctx context.Context, maxSlots int) (map[string]bool
 				unknown = redisError("live worker slots", err)
 			}
 		}
-		if silent <= places-majority {
+		if silent <= copies-majority {
 			sure++
 		}
 		if free < majority {

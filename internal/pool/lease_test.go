@@ -40,7 +40,7 @@ func testSlots(t *testing.T, on setup) {
 	}
 	lose := func(t *testing.T, n int) {
 		t.Helper()
-		for place := range places {
+		for place := range copies {
 			if err := p.rdb.Del(ctx, keyWorker(n, place)).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func testSlots(t *testing.T, on setup) {
 	}
 	live(t, "w0", "w1", "w2")
 
-	for place := range places {
+	for place := range copies {
 		if err := p.rdb.PExpire(ctx, keyWorker(0, place), time.Second).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func testSlots(t *testing.T, on setup) {
 	if err := heir.Renew(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for place := range places {
+	for place := range copies {
 		if life, err := p.rdb.PTTL(ctx, keyWorker(0, place)).Result(); err != nil || life < 50*time.Second || life > time.Minute {
 			t.Errorf("place %d: renewed for %v, %v", place, life, err)
 		}
@@ -160,7 +160,7 @@ func testSlotNeedsMajority(t *testing.T, on setup) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for place := range places {
+	for place := range copies {
 		lose(place)
 		if !held() {
 			t.Errorf("not held without copy %d", place)

@@ -1,20 +1,18 @@
 #!lua
--- limit.lua counts a request against all its limits, over all processes: so many in a
--- span of time, at once after a quiet time or spread over it (GCRA, as in pace.lua: all
--- that is kept is when the party may do as many at once again). It counts against all of
--- them or, when one is used up, against none: whoever goes on asking waits no longer for
--- it, and no limit is consumed by the refusal of another. What was counted can be given
--- back, when it turns out that it should not have been.
+-- limit.lua counts a request against all its limits, over all processes: N in a span of
+-- time, as one burst or spread (GCRA, as in throttle.lua: one value a limit, the time at
+-- which the full burst is available again). It counts against all limits, or against
+-- none when one is used up: a refused request consumes nothing. A count can be returned.
 --
--- KEYS[+1] of each limit, in the order in which they are looked at: time in us from which
---          on as many at once are allowed again
+-- KEYS[+1] of each limit, in the order of checking: time in us at which the full burst
+--          is available again
 --
--- ARGV[1]  1: count one; -1: give one back
+-- ARGV[1]  1: count one; -1: return one
 -- ARGV[+1] of each limit: us after which one more is allowed
--- ARGV[+2] how many are allowed at once
+-- ARGV[+2] burst
 --
--- Returns {0, 0} when it was within all limits, and counted, or given back; else {place of
--- the first limit that is used up, from 1; how many us until that allows one}.
+-- Returns {0, 0} when the request is within all limits and counted, or returned; else
+-- {position of the first limit that is used up, from 1; us until it allows one}.
 
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -24,8 +22,8 @@ local full = {}
 for i = 1, #KEYS do
   local every = tonumber(ARGV[2 * i])
   local span = every * tonumber(ARGV[2 * i + 1])
-  -- Never further ahead than with a limit that is used up: after a clock was set back, or
-  -- a limit was lowered, nobody waits longer than that.
+  -- Bounded by the span: after a clock was set back, or a limit was lowered, no request
+  -- waits longer than that.
   full[i] = math.min(math.max(tonumber(redis.call('GET', KEYS[i])) or 0, now), now + span)
   if back then
     full[i] = full[i] - every

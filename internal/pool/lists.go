@@ -33,7 +33,7 @@ func (p *Pool) ClaimsPage(ctx context.Context, id string, upTo, limit int) (clai
 	if upTo >= 0 {
 		newest = strconv.Itoa(upTo)
 	}
-	reply, err := p.ask(ctx, pageScript, id, []string{keys.packet, keys.order, keys.winners}, newest, limit)
+	reply, err := p.runRead(ctx, pageScript, id, []string{keys.packet, keys.order, keys.winners}, newest, limit)
 	if err != nil {
 		return nil, 0, redisError("claims of packet "+id, err)
 	}
@@ -76,7 +76,7 @@ func (p *Pool) ClaimsPage(ctx context.Context, id string, upTo, limit int) (clai
 //
 // Errors: ErrUnavailable, ErrMalformed, packet.ErrBadClaim.
 func (p *Pool) UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.Claim, error) {
-	if err := p.GatesOpen(ctx); err != nil {
+	if err := p.CheckFences(ctx); err != nil {
 		return nil, fmt.Errorf("claims of a user: %w", err)
 	}
 	for range userClaimsTries {
@@ -97,7 +97,7 @@ const userClaimsTries = 5
 func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) (claims []packet.Claim, complete bool,
 	err error) {
 	of := search{app: app, user: strings.Clone(user), after: after, limit: limit} // it can outlive the caller
-	found, err := p.searches.ask(ctx, of)
+	found, err := p.searches.get(ctx, of)
 	if err != nil {
 		return nil, false, fmt.Errorf("claims of a user: %w", err)
 	}
@@ -135,7 +135,7 @@ func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Cu
 //
 // Errors: ErrUnavailable, ErrMalformed.
 func (p *Pool) Staged(ctx context.Context, apps []string, sender string, after packet.Cursor, limit int) ([]packet.Cursor, error) {
-	if err := p.GatesOpen(ctx); err != nil {
+	if err := p.CheckFences(ctx); err != nil {
 		return nil, fmt.Errorf("staged packets: %w", err)
 	}
 	sender = strings.Clone(sender) // the search can outlive the caller
@@ -143,7 +143,7 @@ func (p *Pool) Staged(ctx context.Context, apps []string, sender string, after p
 	for i, app := range apps {
 		asked[i] = search{staged: true, app: app, user: sender, after: after, limit: limit}
 	}
-	found, err := p.searches.ask(ctx, asked...)
+	found, err := p.searches.get(ctx, asked...)
 	if err != nil {
 		return nil, fmt.Errorf("staged packets: %w", err)
 	}
@@ -155,8 +155,8 @@ func (p *Pool) Staged(ctx context.Context, apps []string, sender string, after p
 	return all[:min(limit, len(all))], nil
 }
 
-// placeOf reads what placeAt wrote.
-func placeOf(s string) (packet.Cursor, error) {
+// parseMemberSuffix reads what memberSuffix wrote.
+func parseMemberSuffix(s string) (packet.Cursor, error) {
 	at, id, ok := strings.Cut(s, "\x00")
 	ms, err := strconv.ParseInt(at, 10, 64)
 	if !ok || err != nil || !packet.ValidID(id) {
@@ -175,11 +175,11 @@ func (p *Pool) Views(ctx context.Context, ids []string) (map[string]packet.PoolV
 		return views, nil
 	}
 	for _, id := range ids {
-		if _, err := p.admitted(packet.Lane(id, p.cfg.Lanes)); err != nil { // of others' packets it is no matter
+		if _, err := p.checkFence(packet.Lane(id, p.cfg.Lanes)); err != nil { // of others' packets it is no matter
 			return nil, fmt.Errorf("view packets: %w", err)
 		}
 	}
-	seen, err := p.views.ask(ctx, ids...)
+	seen, err := p.views.get(ctx, ids...)
 	if err != nil {
 		return nil, fmt.Errorf("view packets: %w", err)
 	}
@@ -195,7 +195,7 @@ func (p *Pool) Views(ctx context.Context, ids []string) (map[string]packet.PoolV
 }
 
 // viewed is the answer about one packet of a flight.
-type viewed struct {
+type viewResult struct {
 	view packet.PoolView
 	err  error
 }
@@ -203,19 +203,21 @@ type viewed struct {
 // viewPause bounds the pause between two flights of views.
 const viewPause = 5 * time.Millisecond
 
-func newViews(p *Pool) *coalescer[string, viewed] {
-	return &coalescer[string, viewed]{base: p.base, pause: viewPause,
-		fly: func(ctx context.Context, ids []string) (map[string]viewed, error) { return p.viewAll(ctx, ids), nil }}
+func newViews(p *Pool) *coalescer[string, viewResult] {
+	return &coalescer[string, viewResult]{base: p.base, pause: viewPause,
+		read: func(ctx context.Context, ids []string) (map[string]viewResult, error) {
+			return p.viewAll(ctx, ids), nil
+		}}
 }
 
-func (p *Pool) viewAll(ctx context.Context, ids []string) map[string]viewed {
-	seen := make(map[string]viewed, len(ids))
+func (p *Pool) viewAll(ctx context.Context, ids []string) map[string]viewResult {
+	seen := make(map[string]viewResult, len(ids))
 	replies := make([]*redis.Cmd, len(ids))
-	at := make([]*standing, len(ids))
+	at := make([]*positionTracker, len(ids))
 	for i, id := range ids {
-		s, err := p.admitted(packet.Lane(id, p.cfg.Lanes))
+		s, err := p.checkFence(packet.Lane(id, p.cfg.Lanes))
 		if err != nil {
-			seen[id] = viewed{err: fmt.Errorf("view packets: %w", err)}
+			seen[id] = viewResult{err: fmt.Errorf("view packets: %w", err)}
 		}
 		at[i] = s
 	}
@@ -223,7 +225,7 @@ func (p *Pool) viewAll(ctx context.Context, ids []string) map[string]viewed {
 		for i, id := range ids {
 			if at[i] != nil {
 				k := p.keys.of(id)
-				replies[i] = viewScript.EvalSha(ctx, pipe, []string{k.epoch, k.packet}, at[i].memory().pass(p.mine))
+				replies[i] = viewScript.EvalSha(ctx, pipe, []string{k.epoch, k.packet}, at[i].position().token(p.process))
 			}
 		}
 		return nil
@@ -232,9 +234,9 @@ func (p *Pool) viewAll(ctx context.Context, ids []string) map[string]viewed {
 		if at[i] == nil {
 			continue
 		}
-		_ = p.heard(packet.Lane(id, p.cfg.Lanes), at[i], replies[i].Err())
+		_ = p.closeIfFenced(packet.Lane(id, p.cfg.Lanes), at[i], replies[i].Err())
 		view, err := p.viewOf(ctx, id, replies[i])
-		seen[id] = viewed{view, err}
+		seen[id] = viewResult{view, err}
 	}
 	return seen
 }

@@ -164,7 +164,7 @@ func TestLostReply(t *testing.T) {
 			return []any{s.Existed, s.SameBody, s.View.BusyUntil.UnixMilli()}, err
 		}, want: []any{true, true, int64(1700000000000)}},
 		{name: "answer", script: answerScript, make: staged, call: func(pk packet.Packet) (any, error) {
-			return p.Answered(ctx, pk.ID, packet.FirstAnswer{HTTPStatus: 201, RequestID: "r"})
+			return p.StoreFirstAnswer(ctx, pk.ID, packet.FirstAnswer{HTTPStatus: 201, RequestID: "r"})
 		}, want: packet.FirstAnswer{HTTPStatus: 201, RequestID: "r"}},
 		{name: "open", script: openScript, make: staged, call: func(pk packet.Packet) (any, error) {
 			return nil, p.OpenPool(ctx, pk.ID, hundreds(3), nil)
@@ -265,11 +265,11 @@ func TestLostReplyOfHandoffs(t *testing.T) {
 	if !reflect.DeepEqual(ids(b), want[:2]) {
 		t.Errorf("taken over %v, want %v", ids(b), want[:2])
 	}
-	for _, answer := range []string{strayScript.Hash(), "xclaim"} {
+	for _, answer := range []string{orphansScript.Hash(), "xclaim"} {
 		if err := direct.rdb.XAck(ctx, direct.keys.handoff(0), Group, want[0]).Err(); err != nil {
 			t.Fatal(err)
 		}
-		losing(t, answer, func() (err error) { b, err = h.TakeStrays(ctx, 0, "w1", 10); return err })
+		losing(t, answer, func() (err error) { b, err = h.TakeOrphans(ctx, 0, "w1", 10); return err })
 		if !reflect.DeepEqual(ids(b), want[:1]) {
 			t.Errorf("strays taken %v, want %v", ids(b), want[:1])
 		}

@@ -36,7 +36,7 @@ func (p *Pool) OpenPool(ctx context.Context, id string, shares []money.Fen, prog
 	for offset := 0; ; {
 		args := append(make([]any, 0, openChunk+1), offset)
 		args = appendChunk(args, &loader, shares, offset)
-		reply, err := p.change(ctx, failpoint.CreateOpen, openScript, id, []string{keys.packet, keys.shares, keys.staged}, args...)
+		reply, err := p.runWrite(ctx, failpoint.CreateOpen, openScript, id, []string{keys.packet, keys.shares, keys.staged}, args...)
 		if err != nil {
 			return redisError("open packet "+id, err)
 		}
@@ -101,7 +101,7 @@ func (p *Pool) Reject(ctx context.Context, id string, failure packet.Failure) er
 	if err != nil {
 		return fmt.Errorf("encode failure of packet %s: %w", id, err)
 	}
-	reply, err := p.change(ctx, failpoint.RejectPool, rejectScript, id, []string{keys.packet, keys.staged}, encoded)
+	reply, err := p.runWrite(ctx, failpoint.RejectPool, rejectScript, id, []string{keys.packet, keys.staged}, encoded)
 	if err != nil {
 		return redisError("reject packet "+id, err)
 	}

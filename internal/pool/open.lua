@@ -1,28 +1,28 @@
 #!lua
--- open.lua loads one chunk of shares and opens the packet with the last one
--- (rule R7). It appends only where the list ends, so chunks may be sent twice
--- and by several loaders.
+-- open.lua loads one chunk of shares, and opens the packet with the last one (R7). It
+-- appends only at the end of the list, so chunks may be repeated, also by several
+-- loaders.
 --
 -- KEYS[1] epoch of the lane
 -- KEYS[2] packet hash
 -- KEYS[3] shares, list of "<index>:<amount>:<sum>:<best>", taken from the left (grab.lua)
 -- KEYS[4] staged packets of the lane; an open one is in MySQL
 --
--- ARGV[1]  pass of the caller (epoch.go)
+-- ARGV[1]  fencing token of the caller (epoch.go)
 -- ARGV[2]  offset: index of the first share of this chunk
 -- ARGV[+1] one share "<index>:<amount>:<sum>:<best>"
 --
--- Returns {outcome, shares loaded, what was counted (epoch.go)}. Outcomes: loading (go
--- on from the number of shares loaded); done (open, or any state after it); gone;
--- excess (more shares than the packet has, nothing done).
+-- Returns {outcome, shares loaded, counts (epoch.go)}. Outcomes: loading (continue at
+-- the number of shares loaded); done (open, or any later state); gone; excess (more
+-- shares than the packet has, nothing changed).
 
--- The gate (rule R9): the lane is in the caller's epoch, and lacks nothing he was told.
-local epoch, seen, mine, made = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
-local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', mine)
-if gate[1] ~= epoch or gate[2] ~= 'open' or tonumber(gate[3]) < tonumber(seen) or (tonumber(gate[4]) or 0) < tonumber(made) then
-  return redis.error_reply('HBGATE the gate of the lane is shut')
+-- The fence (R9): refuse a caller of another epoch, and a lane that lacks acknowledged changes.
+local epoch, seen_seq, process, seen_own = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
+local fence = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', process)
+if fence[1] ~= epoch or fence[2] ~= 'open' or tonumber(fence[3]) < tonumber(seen_seq) or (tonumber(fence[4]) or 0) < tonumber(seen_own) then
+  return redis.error_reply('HBFENCED the fence of the lane is closed')
 end
-local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], mine, 1)} end
+local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], process, 1)} end
 
 local f = redis.call('HMGET', KEYS[2], 'state', 'share_count', 'retired', 'app', 'sender', 'created_at', 'id')
 local state, count = f[1], tonumber(f[2])

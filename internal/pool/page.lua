@@ -3,22 +3,22 @@
 --
 -- KEYS[1] epoch of the lane
 -- KEYS[2] packet hash, or its tombstone
--- KEYS[3] winners in the order of their claims, list of "<claims before these>:<user
+-- KEYS[3] winners in the order of their claims, list of "<number of earlier claims>:<user
 --         ids as a MessagePack array>"
 -- KEYS[4] winners
 --
--- ARGV[1] pass of the caller (epoch.go)
--- ARGV[2] how many claims were made before the newest one to read, or empty: all
--- ARGV[3] how many claims to read
+-- ARGV[1] fencing token of the caller (epoch.go)
+-- ARGV[2] number of claims from the first to the newest one to read, or empty: all
+-- ARGV[3] number of claims to read
 --
--- Returns {outcome, claims made before and with the first one of the list, {user
--- id, claim record, ...}}. Outcomes: done; gone (no packet, or retired).
+-- Returns {outcome, number of claims up to the first one of the list, {user id, claim
+-- record, ...}}. Outcomes: done; gone (no packet, or retired).
 
--- The gate (rule R9): the lane is in the caller's epoch, and lacks nothing he was told.
-local epoch, seen, mine, made = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
-local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', mine)
-if gate[1] ~= epoch or gate[2] ~= 'open' or tonumber(gate[3]) < tonumber(seen) or (tonumber(gate[4]) or 0) < tonumber(made) then
-  return redis.error_reply('HBGATE the gate of the lane is shut')
+-- The fence (R9): refuse a caller of another epoch, and a lane that lacks acknowledged changes.
+local epoch, seen_seq, process, seen_own = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
+local fence = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', process)
+if fence[1] ~= epoch or fence[2] ~= 'open' or tonumber(fence[3]) < tonumber(seen_seq) or (tonumber(fence[4]) or 0) < tonumber(seen_own) then
+  return redis.error_reply('HBFENCED the fence of the lane is closed')
 end
 
 local f = redis.call('HMGET', KEYS[2], 'state', 'retired', 'claimed_count')
@@ -30,8 +30,8 @@ if oldest == newest then return {'done', newest, {}} end
 
 local function before(part) return tonumber(string.match(part, '^(%d+):')) end
 
--- The part with the n-th claim, among those from low to high: the last one that begins
--- before it.
+-- Returns the part with the n-th claim, by binary search between low and high: the last
+-- part that begins before it.
 local function part_with(n, low, high)
   while low < high do
     local middle = math.ceil((low + high) / 2)
@@ -40,8 +40,8 @@ local function part_with(n, low, high)
   return low
 end
 
--- A part has one claim or hundreds. Each has one at least, so there are not more parts
--- than claims, but so many would be far too much to read when all of them are large.
+-- A part has from one to hundreds of claims. Reading as many parts as claims would be
+-- correct, and far too much when the parts are large.
 local last = part_with(newest, 0, redis.call('LLEN', KEYS[3]) - 1)
 local parts = redis.call('LRANGE', KEYS[3], part_with(oldest + 1, math.max(last - (newest - oldest) + 1, 0), last), last)
 local users = {}

@@ -108,8 +108,8 @@ type Config struct {
 	// remains (Remains) and halt gates, and nothing else. Open then writes nothing, here or
 	// in the books. For the recovery of books that are older than Redis (rule R13), which
 	// must not make a lane that Redis has lost, and for who only looks.
-	Observe bool
-	settled *settled // masters known to keep what they acknowledge; of one Pool
+	Observe    bool
+	durability *durabilityChecker // masters known to keep what they acknowledge; of one Pool
 	// Logger hears about reconnects and accepted risks; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -130,7 +130,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	c.settled = newSettled()
+	c.durability = newDurabilityChecker()
 	switch {
 	case c.Mode != ModeSingle && c.Mode != ModeCluster && c.Mode != ModeSentinel:
 		return c, fmt.Errorf("redis mode %q: not %s, %s or %s", c.Mode, ModeSingle, ModeCluster, ModeSentinel)
@@ -151,16 +151,16 @@ func (c Config) addrs() []string { return strings.Split(c.Addr, ",") }
 
 // Pool is the grabbable state of all packets. It is safe for concurrent use.
 type Pool struct {
-	cfg      Config
-	keys     keyspace
-	rdb      redis.UniversalClient
-	lanes    []*lane
-	flushers []*flusher
-	gates    []*gate
-	keeper   *keeper
-	searches *coalescer[search, []packet.Cursor]
-	views    *coalescer[string, viewed]
-	mine     int // number of this process, at every gate
+	cfg        Config
+	keys       keyspace
+	rdb        redis.UniversalClient
+	lanes      []*lane
+	flushers   []*flusher
+	fences     []*fence
+	epochWatch *epochWatch
+	searches   *coalescer[search, []packet.Cursor]
+	views      *coalescer[string, viewResult]
+	process    int // number of this process, at every gate
 	// base lives until Close and carries no deadline of any caller.
 	base     context.Context
 	cancel   context.CancelFunc
@@ -169,7 +169,7 @@ type Pool struct {
 
 // Open connects to Redis, checks that it keeps what it acknowledges and that it was used
 // with the same data format and number of lanes before, and loads the scripts. Lanes that
-// lack what the books know, or that cannot be compared, answer ErrGate until they are
+// lack what the books know, or that cannot be compared, answer ErrFenced until they are
 // rebuilt or compared; the others are served (rule R9).
 //
 // On a Cluster a minority of masters may be away; they are checked when they are
@@ -182,20 +182,20 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open pool: %w", err)
 	}
-	p := &Pool{cfg: cfg, keys: newKeyspace(cfg.Lanes), rdb: newClient(cfg), mine: 1 + rand.IntN(callers)}
+	p := &Pool{cfg: cfg, keys: newKeyspace(cfg.Lanes), rdb: newClient(cfg), process: 1 + rand.IntN(maxProcessNumber)}
 	p.base, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for n := range cfg.Lanes {
 		if n == 0 || cfg.Mode == ModeCluster {
-			p.flushers = append(p.flushers, &flusher{pool: p, lines: map[string]*line{}})
+			p.flushers = append(p.flushers, &flusher{pool: p, queues: map[string]*packetQueue{}})
 		}
 		p.lanes = append(p.lanes, &lane{flusher: p.flushers[len(p.flushers)-1], number: n})
-		p.gates = append(p.gates, &gate{})
+		p.fences = append(p.fences, &fence{})
 	}
-	p.keeper = newKeeper(p, cfg.Epochs)
+	p.epochWatch = newEpochWatch(p, cfg.Epochs)
 	p.searches, p.views = newSearches(p), newViews(p)
 	if err := p.start(ctx); err != nil {
 		p.Close()
-		return nil, fmt.Errorf("open pool at %s: %w", cfg.Addr, cfg.suspectAccess(ctx, err))
+		return nil, fmt.Errorf("open pool at %s: %w", cfg.Addr, cfg.diagnoseAccess(ctx, err))
 	}
 	return p, nil
 }
@@ -207,11 +207,11 @@ func (p *Pool) start(ctx context.Context) error {
 		return redisError("find masters", err)
 	}
 	if p.cfg.AllowVolatile {
-		found := p.everyMaster(ctx, "check durability", p.cfg.settled.check)
-		if all := found.all(); isLossy(all) {
+		found := p.everyMaster(ctx, "check durability", p.cfg.durability.check)
+		if all := found.allErr(); isLossy(all) {
 			p.cfg.Logger.WarnContext(ctx, "redis may lose acknowledged grabs, and this is allowed by configuration",
 				slog.Any("error", all))
-		} else if err := found.living(); err != nil {
+		} else if err := found.availableErr(); err != nil {
 			return err
 		}
 	}
@@ -221,13 +221,13 @@ func (p *Pool) start(ctx context.Context) error {
 		}
 		return checkRights(ctx, c, p.cfg)
 	})
-	if err := loaded.denied(); err != nil { // of one master too: it keeps its lanes from us until somebody corrects it
+	if err := loaded.accessErr(); err != nil { // of one master too: it keeps its lanes from us until somebody corrects it
 		return err
 	}
-	if err := loaded.living(); err != nil {
+	if err := loaded.availableErr(); err != nil {
 		return err
 	}
-	p.warnSilent(ctx, loaded)
+	p.warnUnreachable(ctx, loaded)
 	if err := p.checkFormat(ctx); err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (p *Pool) start(ctx context.Context) error {
 		return err
 	}
 	if !p.cfg.Observe {
-		p.keeper.start(ctx, p.base)
+		p.epochWatch.start(ctx, p.base)
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (p *Pool) checkFormat(ctx context.Context) error {
 // whether a majority of the places has that number, and the highest other one.
 func (p *Pool) keepFirst(ctx context.Context, key func(place int) string, number int) (same bool, other int, err error) {
 	var others maximum
-	same, _, err = p.atPlaces(ctx, key, func(ctx context.Context, key string) (bool, error) {
+	same, _, err = p.askCopies(ctx, key, func(ctx context.Context, key string) (bool, error) {
 		was, err := p.rdb.Get(ctx, key).Int()
 		if errors.Is(err, redis.Nil) && p.cfg.Observe {
 			return true, nil // never used, or emptied: no other number stands against ours
@@ -293,7 +293,7 @@ func (p *Pool) Close() error {
 	}
 	p.flushing.Wait() // bounded: every flush has a deadline
 	p.cancel()
-	p.keeper.end()
+	p.epochWatch.stop()
 	if err := p.rdb.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
 		return fmt.Errorf("close pool: %w", err)
 	}
@@ -307,5 +307,5 @@ func (p *Pool) Lanes() int { return p.cfg.Lanes }
 // ErrUnavailable, or ErrVolatile when one came back with settings that lose
 // writes.
 func (p *Pool) Ping(ctx context.Context) error {
-	return p.everyMaster(ctx, "ping", func(ctx context.Context, c redis.Cmdable) error { return c.Ping(ctx).Err() }).all()
+	return p.everyMaster(ctx, "ping", func(ctx context.Context, c redis.Cmdable) error { return c.Ping(ctx).Err() }).allErr()
 }

@@ -311,7 +311,7 @@ func testFormat(t *testing.T, on setup) {
 	p := on.openFresh(t)
 	held := func(want string) {
 		t.Helper()
-		for place := range places {
+		for place := range copies {
 			if got := p.rdb.Get(t.Context(), keyFormat(place)).Val(); got != want {
 				t.Errorf("place %d holds %q, want %q", place, got, want)
 			}
@@ -328,7 +328,7 @@ func testFormat(t *testing.T, on setup) {
 	own := strconv.Itoa(dataformat.Number)
 	held(own)
 	for _, number := range []int{dataformat.Number - 1, dataformat.Number + 1} {
-		for place := range places {
+		for place := range copies {
 			if err := p.rdb.Set(t.Context(), keyFormat(place), number, 0).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -344,7 +344,7 @@ func testFormat(t *testing.T, on setup) {
 			t.Errorf("examined: %v, %v", seen.Format, err)
 		}
 	}
-	for place := range places {
+	for place := range copies {
 		if err := p.rdb.Unlink(t.Context(), keyFormat(place)).Err(); err != nil {
 			t.Fatal(err)
 		}

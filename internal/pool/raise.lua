@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- raise.lua keeps a number that only rises: the copy of the number of MySQL's
--- books (rule R13).
+-- raise.lua stores a number that only increases: the copy of MySQL's restore counter,
+-- books.number (R13).
 --
--- KEYS[1] the number at one place
+-- KEYS[1] one copy of the number
 --
 -- ARGV[1] the number
 --
--- Returns the number that is kept now: the higher one.
+-- Returns the stored number: the higher one.
 
 local have = redis.call('GET', KEYS[1])
 if have and tonumber(have) >= tonumber(ARGV[1]) then return tonumber(have) end

@@ -101,7 +101,7 @@ func TestLargePartsAreReadOnce(t *testing.T) {
 		return n
 	}
 	if n := entries(func() {
-		if _, err := p.listClaims(t.Context(), lane, ""); err != nil {
+		if _, err := p.indexClaims(t.Context(), lane, ""); err != nil {
 			t.Error(err)
 		}
 	}); n > 3*calls {
@@ -114,7 +114,7 @@ func TestLargePartsAreReadOnce(t *testing.T) {
 	h := handoffs(t, p)
 	readAll(t, h, lane)
 	if n := entries(func() {
-		if b, err := h.TakeStrays(t.Context(), lane, "w1", maxTakeOver); err != nil || !b.Empty() {
+		if b, err := h.TakeOrphans(t.Context(), lane, "w1", maxTakeOver); err != nil || !b.Empty() {
 			t.Errorf("strays: %+v, %v", b, err)
 		}
 	}); n > 1 {

@@ -1,24 +1,24 @@
 #!lua flags=allow-oom
--- recall.lua stops a packet because its sender wants the remainder back: the
--- flag (the truth) and the hand-off (the wake-up) in one (rule R6). A packet
--- that is sold out, closing, rejected or retired stays as it is.
+-- recall.lua stops a packet because its sender wants the remainder back. It writes the
+-- flag, which decides, and the hand-off, which wakes the workflow, in one step (R6). A
+-- packet that is sold out, closing, rejected or retired stays unchanged.
 --
 -- KEYS[1] epoch of the lane
 -- KEYS[2] packet hash, or its tombstone
 -- KEYS[3] hand-off stream of the lane
 --
--- ARGV[1] pass of the caller (epoch.go)
+-- ARGV[1] fencing token of the caller (epoch.go)
 --
--- Returns {outcome, now in ms, packet hash as a flat list, what was counted (epoch.go)}.
--- Outcomes: done; not_found; not_open_yet (funding, nothing done).
+-- Returns {outcome, now in ms, packet hash as a flat list, counts (epoch.go)}.
+-- Outcomes: done; not_found; not_open_yet (funding, nothing changed).
 
--- The gate (rule R9): the lane is in the caller's epoch, and lacks nothing he was told.
-local epoch, seen, mine, made = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
-local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', mine)
-if gate[1] ~= epoch or gate[2] ~= 'open' or tonumber(gate[3]) < tonumber(seen) or (tonumber(gate[4]) or 0) < tonumber(made) then
-  return redis.error_reply('HBGATE the gate of the lane is shut')
+-- The fence (R9): refuse a caller of another epoch, and a lane that lacks acknowledged changes.
+local epoch, seen_seq, process, seen_own = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
+local fence = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', process)
+if fence[1] ~= epoch or fence[2] ~= 'open' or tonumber(fence[3]) < tonumber(seen_seq) or (tonumber(fence[4]) or 0) < tonumber(seen_own) then
+  return redis.error_reply('HBFENCED the fence of the lane is closed')
 end
-local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], mine, 1)} end
+local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], process, 1)} end
 
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)

@@ -5,20 +5,19 @@
 -- KEYS[2] packet hash, or its tombstone
 -- KEYS[3] staged packets of the lane; a rejected one is in MySQL
 --
--- ARGV[1] pass of the caller (epoch.go)
+-- ARGV[1] fencing token of the caller (epoch.go)
 -- ARGV[2] failure as JSON
 --
--- Returns {outcome, state, what was counted (epoch.go)}. Outcomes: done (also when it
--- was rejected before: the first failure stays); gone; state (another state, nothing
--- done).
+-- Returns {outcome, state, counts (epoch.go)}. Outcomes: done (also when it was rejected
+-- before: the first failure stays); gone; state (another state, nothing changed).
 
--- The gate (rule R9): the lane is in the caller's epoch, and lacks nothing he was told.
-local epoch, seen, mine, made = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
-local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', mine)
-if gate[1] ~= epoch or gate[2] ~= 'open' or tonumber(gate[3]) < tonumber(seen) or (tonumber(gate[4]) or 0) < tonumber(made) then
-  return redis.error_reply('HBGATE the gate of the lane is shut')
+-- The fence (R9): refuse a caller of another epoch, and a lane that lacks acknowledged changes.
+local epoch, seen_seq, process, seen_own = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
+local fence = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', process)
+if fence[1] ~= epoch or fence[2] ~= 'open' or tonumber(fence[3]) < tonumber(seen_seq) or (tonumber(fence[4]) or 0) < tonumber(seen_own) then
+  return redis.error_reply('HBFENCED the fence of the lane is closed')
 end
-local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], mine, 1)} end
+local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], process, 1)} end
 
 local f = redis.call('HMGET', KEYS[2], 'state', 'app', 'sender', 'created_at', 'id')
 local state = f[1]

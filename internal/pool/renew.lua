@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- renew.lua prolongs the lease of a worker slot. A lease that ran out is not
--- taken back: by then another worker may have taken over its hand-offs.
+-- renew.lua extends the lease of a worker slot. An expired lease is not renewed: another
+-- worker may have taken over its hand-offs.
 --
 -- KEYS[1] lease of the slot
 --
 -- ARGV[1] token of the caller
--- ARGV[2] life of the lease in ms, from now
+-- ARGV[2] duration of the lease in ms, from now
 --
 -- Returns 1 when the caller still holds the slot, else 0.
 

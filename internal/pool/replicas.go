@@ -11,7 +11,7 @@ import (
 
 // promises are the scripts whose outcome somebody is told: it must not be undone by
 // a replica that takes over and lacks it.
-var promises = []*redis.Script{createScript, answerScript, openScript, rejectScript, grabScript, lookScript, recallScript, closeScript,
+var acknowledgedScripts = []*redis.Script{createScript, answerScript, openScript, rejectScript, grabScript, dryRunScript, recallScript, closeScript,
 	retireScript}
 
 // replicated lets a client of one server answer such a script only when enough
@@ -22,16 +22,16 @@ var promises = []*redis.Script{createScript, answerScript, openScript, rejectScr
 //
 // That bounds what a failover loses to what nobody was told. It is no consensus: a
 // master that was cut off from clients and replicas alike must not come back as one.
-type replicated struct {
-	client *redis.Client
-	n      int
-	within time.Duration
+type replicaHook struct {
+	client  *redis.Client
+	n       int
+	timeout time.Duration
 }
 
-// scriptTexts are the names by which such a script is called: its hash, and its text.
-var scriptTexts = func() map[string]bool {
+// acknowledgedTexts are the names by which such a script is called: its hash, and its text.
+var acknowledgedTexts = func() map[string]bool {
 	all := map[string]bool{}
-	for _, s := range promises {
+	for _, s := range acknowledgedScripts {
 		all[s.Hash()], all[sources[s]] = true, true
 	}
 	return all
@@ -40,7 +40,7 @@ var scriptTexts = func() map[string]bool {
 // addReplicated hooks it into the client of one server.
 func addReplicated(c *redis.Client, cfg Config) *redis.Client {
 	if cfg.Replicas > 0 {
-		c.AddHook(&replicated{client: c, n: cfg.Replicas, within: replicaWait(cfg)})
+		c.AddHook(&replicaHook{client: c, n: cfg.Replicas, timeout: replicaWait(cfg)})
 	}
 	return c
 }
@@ -50,12 +50,12 @@ func addReplicated(c *redis.Client, cfg Config) *redis.Client {
 func replicaWait(cfg Config) time.Duration { return cfg.Timeout / 2 }
 
 // DialHook implements redis.Hook.
-func (*replicated) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (*replicaHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook implements redis.Hook.
-func (r *replicated) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (r *replicaHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if !promised(cmd) {
+		if !isAcknowledged(cmd) {
 			return next(ctx, cmd)
 		}
 		pipe := r.client.Pipeline() // both on one connection
@@ -66,16 +66,16 @@ func (r *replicated) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 // ProcessPipelineHook implements redis.Hook.
-func (r *replicated) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (r *replicaHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if !slices.ContainsFunc(cmds, promised) {
+		if !slices.ContainsFunc(cmds, isAcknowledged) {
 			return next(ctx, cmds)
 		}
 		wait := r.wait(ctx)
 		err := next(ctx, append(slices.Clone(cmds), wait))
-		if why := r.missing(wait); why != nil {
+		if why := r.waitError(wait); why != nil {
 			for _, cmd := range cmds {
-				if promised(cmd) && cmd.Err() == nil {
+				if isAcknowledged(cmd) && cmd.Err() == nil {
 					cmd.SetErr(why)
 				}
 			}
@@ -87,30 +87,30 @@ func (r *replicated) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	}
 }
 
-func (r *replicated) wait(ctx context.Context) *redis.IntCmd {
-	return redis.NewIntCmd(ctx, "wait", r.n, r.within.Milliseconds())
+func (r *replicaHook) wait(ctx context.Context) *redis.IntCmd {
+	return redis.NewIntCmd(ctx, "wait", r.n, r.timeout.Milliseconds())
 }
 
 // missing says why it is not known that enough replicas have it.
-func (r *replicated) missing(wait *redis.IntCmd) error {
+func (r *replicaHook) waitError(wait *redis.IntCmd) error {
 	got, err := wait.Result()
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrReplicas, err)
 	case int(got) < r.n:
-		return fmt.Errorf("%w: %d of %d within %v", ErrReplicas, got, r.n, r.within)
+		return fmt.Errorf("%w: %d of %d within %v", ErrReplicas, got, r.n, r.timeout)
 	}
 	return nil
 }
 
 // promised reports whether a command is a script whose outcome somebody is told.
-func promised(cmd redis.Cmder) bool {
+func isAcknowledged(cmd redis.Cmder) bool {
 	args := cmd.Args()
 	if len(args) < 2 || cmd.Name() != "evalsha" && cmd.Name() != "eval" {
 		return false
 	}
 	text, ok := args[1].(string)
-	return ok && scriptTexts[text]
+	return ok && acknowledgedTexts[text]
 }
 
 // followed returns an ErrReplicas unless enough replicas have what the master of a lane
@@ -118,7 +118,7 @@ func promised(cmd redis.Cmder) bool {
 // its id, "" for none. Hand-offs and claims are read only then: the payout of a claim
 // that a failover undoes would go to somebody who was told nothing, and whoever gets the
 // share then is told that it is his.
-func (p *Pool) followed(ctx context.Context, lane int, entry string) error {
+func (p *Pool) checkReplicated(ctx context.Context, lane int, entry string) error {
 	if p.cfg.Replicas == 0 {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (p *Pool) followed(ctx context.Context, lane int, entry string) error {
 	if entry == "" {
 		return p.checkReplicas(ctx, master)
 	}
-	r := replicated{n: p.cfg.Replicas, within: replicaWait(p.cfg)}
+	r := replicaHook{n: p.cfg.Replicas, timeout: replicaWait(p.cfg)}
 	var found *redis.XMessageSliceCmd
 	var wait *redis.IntCmd
 	_, _ = master.Pipelined(ctx, func(pipe redis.Pipeliner) error { // the commands keep their errors
@@ -143,7 +143,7 @@ func (p *Pool) followed(ctx context.Context, lane int, entry string) error {
 	case len(messages) == 0:
 		return fmt.Errorf("%w: the master lacks hand-off %s too", ErrReplicas, entry)
 	}
-	return r.missing(wait)
+	return r.waitError(wait)
 }
 
 // masterOf returns the master of a lane.
@@ -154,14 +154,14 @@ func (p *Pool) masterOf(ctx context.Context, lane int) (redis.Cmdable, error) {
 	return p.rdb, nil
 }
 
-// markFollowed tells for each lane whether enough replicas have what was just read of
+// markReplicated tells for each lane whether enough replicas have what was just read of
 // it. How far a lane has come counts only then: what a failover takes back was told to
 // nobody, and is nothing that the lane lacks afterwards (rule R9).
-func (p *Pool) markFollowed(ctx context.Context, sights []sight) {
+func (p *Pool) markReplicated(ctx context.Context, sights []laneSnapshot) {
 	asked := map[redis.Cmdable]bool{}
 	for lane := range sights {
 		if p.cfg.Replicas == 0 {
-			sights[lane].followed = true
+			sights[lane].replicated = true
 			continue
 		}
 		master, err := p.masterOf(ctx, lane)
@@ -173,7 +173,7 @@ func (p *Pool) markFollowed(ctx context.Context, sights []sight) {
 			yes = p.checkReplicas(ctx, master) == nil
 			asked[master] = yes
 		}
-		sights[lane].followed = yes
+		sights[lane].replicated = yes
 	}
 }
 
@@ -183,12 +183,12 @@ func (p *Pool) checkReplicas(ctx context.Context, c redis.Cmdable) error {
 	if p.cfg.Replicas == 0 {
 		return nil
 	}
-	r := replicated{n: p.cfg.Replicas, within: replicaWait(p.cfg)}
+	r := replicaHook{n: p.cfg.Replicas, timeout: replicaWait(p.cfg)}
 	var wait *redis.IntCmd
 	_, _ = c.Pipelined(ctx, func(pipe redis.Pipeliner) error { // the command keeps its error
 		pipe.Ping(ctx) // the state at the end of this one, not of what the connection did before
 		wait = r.wait(ctx)
 		return pipe.Process(ctx, wait)
 	})
-	return r.missing(wait)
+	return r.waitError(wait)
 }

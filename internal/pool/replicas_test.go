@@ -205,19 +205,19 @@ func TestR9_ReplicasBehindAreNoLoss(t *testing.T) {
 	openPacket(t, p, pk)
 	mustGrab(t, p, pk.ID, "u")
 	lane := packet.Lane(pk.ID, p.Lanes())
-	seen := func() int64 { return p.gates[lane].last.Load().memory().seq }
+	seen := func() int64 { return p.fences[lane].last.Load().position().seq }
 	servers.part(t)
 	before := seen()
 	if _, err := p.Grab(t.Context(), pk.ID, "v", packet.Profile{}); !errors.Is(err, ErrReplicas) {
 		t.Fatal(err)
 	}
-	p.keeper.round(t.Context())
+	p.epochWatch.round(t.Context())
 	if got := seen(); got != before {
 		t.Errorf("seq %d counts, told was %d", got, before)
 	}
 	servers.follow(t)
 	wait.Until(t, "it counts once the replica has it", func() bool {
-		p.keeper.round(t.Context())
+		p.epochWatch.round(t.Context())
 		return seen() > before
 	})
 }
@@ -249,20 +249,20 @@ func TestReplicasOfPromises(t *testing.T) {
 	t.Parallel()
 	waits := map[string]bool{"create": true, "answer": true, "open": true, "reject": true, "grab": true, "recall": true, "close": true,
 		"retire": true,
-		"list":   false, "view": false, "acquire": false, "renew": false, "release": false, "dismiss": false, "stray": false, "group": false,
+		"index":  false, "view": false, "acquire": false, "renew": false, "release": false, "dismiss": false, "orphans": false, "group": false,
 		// what a replica lacks of those is done again
-		"ack": false, "pace": false, "limit": false, "page": false, "gate_shut": false, "gate_open": false, "gate_halt": false,
+		"ack": false, "throttle": false, "limit": false, "page": false, "fence_close": false, "fence_open": false, "fence_halt": false,
 		"restore": false, "clear": false, "raise": false, "acl": false}
-	if !promised(redis.NewCmd(t.Context(), "evalsha", lookScript.Hash(), 0)) ||
-		!promised(redis.NewCmd(t.Context(), "eval", sources[lookScript], 0)) {
+	if !isAcknowledged(redis.NewCmd(t.Context(), "evalsha", dryRunScript.Hash(), 0)) ||
+		!isAcknowledged(redis.NewCmd(t.Context(), "eval", sources[dryRunScript], 0)) {
 		t.Error("grab.lua does not wait when it takes nothing")
 	}
 	for name, s := range scripts {
 		want, known := waits[name]
-		if got := promised(redis.NewCmd(t.Context(), "evalsha", s.Hash(), 0)); !known || got != want {
+		if got := isAcknowledged(redis.NewCmd(t.Context(), "evalsha", s.Hash(), 0)); !known || got != want {
 			t.Errorf("%s waits: %v, decided %v (known: %v)", name, got, want, known)
 		}
-		if got := promised(redis.NewCmd(t.Context(), "eval", sources[s], 0)); got != want {
+		if got := isAcknowledged(redis.NewCmd(t.Context(), "eval", sources[s], 0)); got != want {
 			t.Errorf("%s as a text waits: %v, decided %v", name, got, want)
 		}
 	}

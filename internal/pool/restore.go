@@ -28,8 +28,8 @@ const (
 	orderPart = 100
 	// clearPackets is how many packets one call of clear.lua removes.
 	clearPackets = 200
-	// tombstonesAtOnce is how many tombstones go to Redis together.
-	tombstonesAtOnce = 500
+	// tombstoneBatch is how many tombstones go to Redis together.
+	tombstoneBatch = 500
 	// restoredMark stands where a claim record has the mark of its call.
 	restoredMark = "restored"
 )
@@ -53,7 +53,7 @@ var ErrTorn = errors.New("rows changed meanwhile")
 // tombstone stays. tell, when not nil, is told the ids of the packets, some at a time,
 // before they are removed. It returns how many packets there were. Hand-offs stay.
 //
-// Errors: ErrGate (the gate is not closed in this epoch), ErrUnavailable, and what
+// Errors: ErrFenced (the gate is not closed in this epoch), ErrUnavailable, and what
 // tell returns.
 func (p *Pool) ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, tell func(ids []string) error) (int, error) {
 	if lane < 0 || lane >= p.cfg.Lanes {
@@ -106,7 +106,7 @@ func (p *Pool) clear(ctx context.Context, lane int, epoch int64, keys []string) 
 // behind an index, in order, some at a time, and none at the end; -1 is before all
 // of them. Memory does not grow with the packet.
 //
-// Errors: ErrGate, ErrUnavailable, ErrTorn when the shares are not those that the
+// Errors: ErrFenced, ErrUnavailable, ErrTorn when the shares are not those that the
 // record counts, and what after returns. After an error the call has to be repeated.
 func (p *Pool) Restore(ctx context.Context, epoch int64, r packet.RebuildInput, after func(index int) ([]packet.Share, error)) error {
 	keys, err := p.keysOf(r.ID)
@@ -117,15 +117,15 @@ func (p *Pool) Restore(ctx context.Context, epoch int64, r packet.RebuildInput, 
 		r.Stored, r.Reason = packet.StatusClosing, packet.CloseUnopened
 	}
 	lane := packet.Lane(r.ID, p.cfg.Lanes)
-	f := &filling{pool: p, keys: keys, gate: p.keys.epoch(lane), epoch: epoch, packet: r,
-		loader: packet.ResumeLoader(r.ClaimedAmount, best(r), r.BestAmount), promised: map[string]packet.Claim{}}
+	f := &packetRestore{pool: p, keys: keys, epochKey: p.keys.epoch(lane), epoch: epoch, packet: r,
+		loader: packet.ResumeLoader(r.ClaimedAmount, best(r), r.BestAmount), withoutShare: map[string]packet.Claim{}}
 	for _, c := range r.ShareConflicts {
-		f.promised[c.UserID] = c
+		f.withoutShare[c.UserID] = c
 	}
 	if err := p.clear(ctx, lane, epoch, []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.order}); err != nil {
 		return err
 	}
-	if err := f.frame(ctx); err != nil {
+	if err := f.writeHeader(ctx); err != nil {
 		return fmt.Errorf("restore packet %s: %w", r.ID, err)
 	}
 	for index := -1; ; {
@@ -139,12 +139,12 @@ func (p *Pool) Restore(ctx context.Context, epoch int64, r packet.RebuildInput, 
 		for len(shares) > 0 {
 			some := shares[:min(restorePart, len(shares))]
 			shares, index = shares[len(some):], some[len(some)-1].Index
-			if err := f.add(ctx, some); err != nil {
+			if err := f.writeShares(ctx, some); err != nil {
 				return fmt.Errorf("restore packet %s: %w", r.ID, err)
 			}
 		}
 	}
-	if err := f.end(ctx); err != nil {
+	if err := f.finish(ctx); err != nil {
 		return fmt.Errorf("restore packet %s: %w", r.ID, err)
 	}
 	return nil
@@ -158,24 +158,24 @@ func best(r packet.RebuildInput) int {
 }
 
 // filling is one packet on its way into the pool.
-type filling struct {
-	pool   *Pool
-	keys   packetKeys
-	gate   string
-	epoch  int64
-	packet packet.RebuildInput
-	loader packet.ShareLoader
+type packetRestore struct {
+	pool     *Pool
+	keys     packetKeys
+	epochKey string
+	epoch    int64
+	packet   packet.RebuildInput
+	loader   packet.ShareLoader
 
 	free, claimed, parts int // elements of shares, claims in winners, elements of order
 	sum                  money.Fen
-	promised             map[string]packet.Claim // by user: those who have no share, as far as it has come
+	withoutShare         map[string]packet.Claim // by user: those who have no share, as far as it has come
 }
 
 // write puts elements into a key; before is how many a list has already.
-func (f *filling) write(ctx context.Context, key, kind string, before int, elements []any) error {
+func (f *packetRestore) write(ctx context.Context, key, kind string, before int, elements []any) error {
 	for from := 0; from < len(elements); from += 2 * restorePart { // even: pairs stay together
 		part := elements[from:min(from+2*restorePart, len(elements))]
-		done, err := restoreScript.Run(ctx, f.pool.rdb, []string{f.gate, key}, append([]any{f.epoch, kind, before + from, 0}, part...)...).Int()
+		done, err := restoreScript.Run(ctx, f.pool.rdb, []string{f.epochKey, key}, append([]any{f.epoch, kind, before + from, 0}, part...)...).Int()
 		if err != nil {
 			return redisError("write "+key, err)
 		}
@@ -188,14 +188,14 @@ func (f *filling) write(ctx context.Context, key, kind string, before int, eleme
 
 // frame writes what goes before shares and winners: first of all the place among
 // the live packets, by which ClearLane finds the rest.
-func (f *filling) frame(ctx context.Context) error {
+func (f *packetRestore) writeHeader(ctx context.Context) error {
 	r := f.packet
 	if err := f.write(ctx, f.keys.live, kindZset, 0, []any{r.CreatedAt.UnixMilli(), r.ID}); err != nil {
 		return err
 	}
 	if r.Stored == packet.StatusFunding {
-		at := placeAt(r.CreatedAt.UnixMilli(), r.ID)
-		if err := f.write(ctx, f.keys.staged, kindZset, 0, []any{0, prefixOf(r.App, "") + at, 0, prefixOf(r.App, r.SenderID) + at}); err != nil {
+		at := memberSuffix(r.CreatedAt.UnixMilli(), r.ID)
+		if err := f.write(ctx, f.keys.staged, kindZset, 0, []any{0, memberPrefix(r.App, "") + at, 0, memberPrefix(r.App, r.SenderID) + at}); err != nil {
 			return err
 		}
 	}
@@ -207,7 +207,7 @@ func (f *filling) frame(ctx context.Context) error {
 }
 
 // add writes some shares: those that are free into the list, the others to the winners.
-func (f *filling) add(ctx context.Context, shares []packet.Share) error {
+func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) error {
 	var free, winners, places, order []any
 	var users []string
 	before := f.claimed
@@ -222,9 +222,9 @@ func (f *filling) add(ctx context.Context, shares []packet.Share) error {
 			return err
 		}
 		c := s.Claim
-		delete(f.promised, c.UserID) // of two, the share counts
+		delete(f.withoutShare, c.UserID) // of two, the share counts
 		winners = append(winners, c.UserID, record)
-		places = append(places, 0, prefixOf(f.packet.App, c.UserID)+placeAt(c.ClaimedAt.UnixMilli(), c.PacketID))
+		places = append(places, 0, memberPrefix(f.packet.App, c.UserID)+memberSuffix(c.ClaimedAt.UnixMilli(), c.PacketID))
 		users = append(users, c.UserID)
 	}
 	for from := 0; from < len(users); from += orderPart {
@@ -250,7 +250,7 @@ func (f *filling) add(ctx context.Context, shares []packet.Share) error {
 }
 
 // record is a claim record as grab.lua writes it.
-func (f *filling) record(c packet.Claim, sum money.Fen) (string, error) {
+func (f *packetRestore) record(c packet.Claim, sum money.Fen) (string, error) {
 	profile := ""
 	if c.Profile != (packet.Profile{}) {
 		encoded, err := json.Marshal(c.Profile)
@@ -272,7 +272,7 @@ func packUsers(users []string) []byte {
 }
 
 // end compares what came with what the record counts, and writes the packet's hash.
-func (f *filling) end(ctx context.Context) error {
+func (f *packetRestore) finish(ctx context.Context) error {
 	r := f.packet
 	shares := f.free + f.claimed
 	opened := r.Stored != packet.StatusFunding && shares > 0 // a packet that closes unopened has no shares
@@ -282,7 +282,7 @@ func (f *filling) end(ctx context.Context) error {
 			ErrTorn)
 	}
 	var told []any // to users who have no share (rule R10)
-	for _, c := range f.promised {
+	for _, c := range f.withoutShare {
 		record, err := f.record(c, f.sum)
 		if err != nil {
 			return err
@@ -292,7 +292,7 @@ func (f *filling) end(ctx context.Context) error {
 	if err := f.write(ctx, f.keys.winners, kindHash, 0, told); err != nil {
 		return err
 	}
-	fields, err := hashOf(r)
+	fields, err := packetFields(r)
 	if err != nil {
 		return err
 	}
@@ -304,8 +304,8 @@ var poolStates = map[packet.Status]packet.PoolState{
 	packet.StatusFunding: packet.PoolFunding, packet.StatusOpen: packet.PoolOpen, packet.StatusClosing: packet.PoolClosing,
 }
 
-// hashOf returns the fields of a packet's key, as the scripts would have left them.
-func hashOf(r packet.RebuildInput) ([]any, error) {
+// packetFields returns the fields of a packet's key, as the scripts would have left them.
+func packetFields(r packet.RebuildInput) ([]any, error) {
 	state, ok := poolStates[r.Stored]
 	if !ok {
 		return nil, fmt.Errorf("a packet that is %s has no pool", r.Stored)
@@ -358,7 +358,7 @@ func withFirst(fields []any, first *packet.FirstAnswer) ([]any, error) {
 // that of one of its packets, while the gate of its lane is closed in the given epoch. They
 // count until the given time at least.
 //
-// Errors: ErrGate, ErrUnavailable.
+// Errors: ErrFenced, ErrUnavailable.
 func (p *Pool) RestoreWins(ctx context.Context, epoch int64, campaign string, users []string, until time.Time) error {
 	keys, err := p.keysOf(campaign)
 	if err != nil {
@@ -375,20 +375,20 @@ func (p *Pool) RestoreWins(ctx context.Context, epoch int64, campaign string, us
 // RestoreTombstones makes tombstones of packets of a lane, while its gate is closed
 // in the given epoch. One that is there stays, and so does a pool.
 //
-// Errors: ErrGate, ErrUnavailable.
+// Errors: ErrFenced, ErrUnavailable.
 func (p *Pool) RestoreTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error {
-	return p.writeStones(ctx, lane, epoch, kindTombstone, stones)
+	return p.writeTombstones(ctx, lane, epoch, kindTombstone, stones)
 }
 
 // ReplaceByTombstones does the same in place of what is there, in one step a packet.
 func (p *Pool) ReplaceByTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error {
-	return p.writeStones(ctx, lane, epoch, kindRetired, stones)
+	return p.writeTombstones(ctx, lane, epoch, kindRetired, stones)
 }
 
-func (p *Pool) writeStones(ctx context.Context, lane int, epoch int64, kind string, stones []packet.Tombstone) error {
+func (p *Pool) writeTombstones(ctx context.Context, lane int, epoch int64, kind string, stones []packet.Tombstone) error {
 	gate := p.keys.epoch(lane)
 	for len(stones) > 0 {
-		some := stones[:min(tombstonesAtOnce, len(stones))]
+		some := stones[:min(tombstoneBatch, len(stones))]
 		stones = stones[len(some):]
 		args := make([][]any, len(some))
 		for i, s := range some {

@@ -1,24 +1,22 @@
 #!lua flags=allow-oom
--- restore.lua writes a part of one key while the gate of its lane is closed: the
--- lane's pools are made again from MySQL (rule R9). It may be sent twice: a list
--- that has the part already is left as it is.
+-- restore.lua writes a part of one key while the fence of its lane is closed, for a
+-- rebuild from MySQL (R9). A repeated call leaves a list that has the part unchanged.
 --
 -- KEYS[1] epoch of the lane, hash {epoch, gate, ...}
 -- KEYS[2] key to write
 --
--- ARGV[1]  epoch of the caller, under which the gate is closed
--- ARGV[2]  what the key is: hash, list, set, zset, tombstone (a hash that is only
---          written when the key is not there), or retired (a hash that takes the place
---          of the one that is there)
--- ARGV[3]  of a list: how many elements it has before this part; else 0
--- ARGV[4]  when the key goes, in ms, or 0: never
+-- ARGV[1]  epoch of the caller, in which the fence is closed
+-- ARGV[2]  kind of the key: hash, list, set, zset, tombstone (a hash that is written only
+--          when the key is missing), or retired (a hash that replaces the existing one)
+-- ARGV[3]  of a list: number of elements before this part; else 0
+-- ARGV[4]  expiry of the key in ms, or 0: none
 -- ARGV[+1] one element; of a hash name and value, of a zset score and member
 --
--- Returns 1, or 0 when the list has another length (nothing done). Replies with an
--- error of code HBGATE, and does nothing, unless the gate is closed in this epoch.
+-- Returns 1, or 0 when the list has another length (nothing changed). Replies with error
+-- code HBFENCED, and changes nothing, unless the fence is closed in this epoch.
 
-local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate')
-if gate[1] ~= ARGV[1] or gate[2] ~= 'closed' then return redis.error_reply('HBGATE not closed in this epoch') end
+local fence = redis.call('HMGET', KEYS[1], 'epoch', 'gate')
+if fence[1] ~= ARGV[1] or fence[2] ~= 'closed' then return redis.error_reply('HBFENCED the fence is not closed in this epoch') end
 
 local kind, replaces = ARGV[2], ARGV[2] == 'retired'
 if kind == 'tombstone' and redis.call('EXISTS', KEYS[2]) == 1 then return 1 end

@@ -46,7 +46,7 @@ func TestR9_RestoreLargest(t *testing.T) {
 	pk := newPacket(t, packet.MaxShares)
 	lane := packet.Lane(pk.ID, p.Lanes())
 	r := restored(t, pk, 400_000)
-	if err := errors.Join(p.ShutGate(ctx, lane, 9), p.Restore(ctx, 9, r, sharesOf(r, 10_000))); err != nil {
+	if err := errors.Join(p.CloseFence(ctx, lane, 9), p.Restore(ctx, 9, r, sharesOf(r, 10_000))); err != nil {
 		t.Fatal(err)
 	}
 	keys := p.keys.of(pk.ID)
@@ -59,7 +59,7 @@ func TestR9_RestoreLargest(t *testing.T) {
 	if last := p.rdb.LIndex(ctx, keys.shares, -1).Val(); last != fmt.Sprintf("999999:100:%d:0", pk.TotalAmount) {
 		t.Errorf("last share %s", last)
 	}
-	if err := p.OpenGate(ctx, lane, 9, 0); err != nil {
+	if err := p.OpenFence(ctx, lane, 9, 0); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,7 +82,7 @@ func testR9RestoreRefused(t *testing.T, on setup) {
 				[]packet.Tombstone{{ID: pk.ID, State: packet.PoolClosed, Until: time.Now().Add(time.Hour)}}),
 		}
 	}
-	if err := p.ShutGate(ctx, lane, 5); err != nil {
+	if err := p.CloseFence(ctx, lane, 5); err != nil {
 		t.Fatal(err)
 	}
 	for what, err := range all(5) {
@@ -97,7 +97,7 @@ func testR9RestoreRefused(t *testing.T, on setup) {
 	refused := func(when string, epoch int64) {
 		t.Helper()
 		for what, err := range all(epoch) {
-			if !errors.Is(err, ErrGate) {
+			if !errors.Is(err, ErrFenced) {
 				t.Errorf("%s, %s: %v", what, when, err)
 			}
 		}
@@ -105,7 +105,7 @@ func testR9RestoreRefused(t *testing.T, on setup) {
 	}
 	refused("in an earlier epoch", 4)
 	refused("in a later one", 6)
-	if err := p.OpenGate(ctx, lane, 5, 0); err != nil {
+	if err := p.OpenFence(ctx, lane, 5, 0); err != nil {
 		t.Fatal(err)
 	}
 	refused("behind an open gate", 5)
@@ -118,7 +118,7 @@ func TestR9_RestoreTorn(t *testing.T) {
 	ctx := t.Context()
 	pk := newPacket(t, 10)
 	lane := packet.Lane(pk.ID, p.Lanes())
-	if err := p.ShutGate(ctx, lane, 5); err != nil {
+	if err := p.CloseFence(ctx, lane, 5); err != nil {
 		t.Fatal(err)
 	}
 	r := restored(t, pk, 3)
@@ -151,7 +151,7 @@ func TestR9_RestoreKeepsTheShare(t *testing.T) {
 		{PacketID: pk.ID, UserID: "u1", ShareIndex: 7, Amount: 700, ClaimedAt: r.CreatedAt},
 		{PacketID: pk.ID, UserID: "told", ShareIndex: 8, Amount: 800, ClaimedAt: r.CreatedAt},
 	}
-	if err := errors.Join(p.ShutGate(ctx, lane, 5), p.Restore(ctx, 5, r, sharesOf(r, 2))); err != nil {
+	if err := errors.Join(p.CloseFence(ctx, lane, 5), p.Restore(ctx, 5, r, sharesOf(r, 2))); err != nil {
 		t.Fatal(err)
 	}
 	winners := dump(t, p, pk.ID).Winners
@@ -174,12 +174,12 @@ func testR9RejectedIsKept(t *testing.T, on setup) {
 	if _, err := p.Create(ctx, pk, []string{"guest"}, nil, time.Hour, time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(p.Reject(ctx, pk.ID, packet.Failure{Code: "payer_declined"}), p.ShutGate(ctx, lane, 5)); err != nil {
+	if err := errors.Join(p.Reject(ctx, pk.ID, packet.Failure{Code: "payer_declined"}), p.CloseFence(ctx, lane, 5)); err != nil {
 		t.Fatal(err)
 	}
 	before := dump(t, p, pk.ID)
 	stones := []packet.Tombstone{{ID: pk.ID, App: pk.App, BodyHash: "h", State: packet.PoolRejected, Until: time.Now().Add(time.Hour)}}
-	if err := p.ReplaceByTombstones(ctx, lane, 4, stones); !errors.Is(err, ErrGate) {
+	if err := p.ReplaceByTombstones(ctx, lane, 4, stones); !errors.Is(err, ErrFenced) {
 		t.Errorf("in an earlier epoch: %v", err)
 	}
 	unchanged(t, p, pk.ID, before)

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- retire.lua removes the pool of a packet whose books are closed and leaves a
--- tombstone, so that a late repeat of the create request still meets it (rule
--- R7). One that is not open yet goes too: it was staged again when the packet had ended
--- long before, by a create that could not ask MySQL. The tombstone is made by the first call, and from then on the packet is
--- read from MySQL; the claims, all of which list.lua must have seen, are taken out
--- of the lane's claims by user some at a time, and the last call removes the rest.
+-- retire.lua removes the pool of a closed packet and leaves a tombstone, which answers
+-- a late repeat of the create request (R7). A packet that is not open yet is retired
+-- too: a create without MySQL staged it again long after its end. The first call writes
+-- the tombstone, and from then on the packet is read from MySQL. Each call removes a part
+-- of its claims, all indexed before by index.lua, from the lane's claims by user. The
+-- last call removes the rest.
 --
 -- KEYS[1] epoch of the lane
 -- KEYS[2] packet hash, or its tombstone
@@ -12,27 +12,26 @@
 -- KEYS[4] winners
 -- KEYS[5] eligible user ids
 -- KEYS[6] live packets of the lane
--- KEYS[7] winners in the order of their claims, list of "<claims before these>:<user
+-- KEYS[7] winners in the order of their claims, list of "<number of earlier claims>:<user
 --         ids as a MessagePack array>"
 -- KEYS[8] claims of the lane by user
 -- KEYS[9] staged packets of the lane
 --
--- ARGV[1] pass of the caller (epoch.go)
+-- ARGV[1] fencing token of the caller (epoch.go)
 -- ARGV[2] packet id
--- ARGV[3] life of the tombstone in ms
--- ARGV[4] how many claims to take out, give or take those of one call of grab.lua
+-- ARGV[3] duration of the tombstone in ms
+-- ARGV[4] number of claims to remove, rounded up to whole calls of grab.lua
 --
--- Returns {outcome, state, what was counted (epoch.go)}. Outcomes: done (also when there
--- is nothing left to retire); more (call again); state (grabs are still possible,
--- nothing done).
+-- Returns {outcome, state, counts (epoch.go)}. Outcomes: done (also when nothing is left
+-- to retire); more (call again); state (grabs are still possible, nothing changed).
 
--- The gate (rule R9): the lane is in the caller's epoch, and lacks nothing he was told.
-local epoch, seen, mine, made = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
-local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', mine)
-if gate[1] ~= epoch or gate[2] ~= 'open' or tonumber(gate[3]) < tonumber(seen) or (tonumber(gate[4]) or 0) < tonumber(made) then
-  return redis.error_reply('HBGATE the gate of the lane is shut')
+-- The fence (R9): refuse a caller of another epoch, and a lane that lacks acknowledged changes.
+local epoch, seen_seq, process, seen_own = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
+local fence = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', process)
+if fence[1] ~= epoch or fence[2] ~= 'open' or tonumber(fence[3]) < tonumber(seen_seq) or (tonumber(fence[4]) or 0) < tonumber(seen_own) then
+  return redis.error_reply('HBFENCED the fence of the lane is closed')
 end
-local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], mine, 1)} end
+local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], process, 1)} end
 
 local f = redis.call('HMGET', KEYS[2], 'state', 'retired', 'body_hash', 'first', 'app', 'sender', 'created_at')
 local state, app, counted = f[1], f[5] or '', {}

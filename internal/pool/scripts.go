@@ -26,32 +26,32 @@ import (
 var scriptFiles embed.FS
 
 var (
-	createScript  = newScript("create")
-	answerScript  = newScript("answer")
-	openScript    = newScript("open")
-	rejectScript  = newScript("reject")
-	grabScript    = newScript("grab")
-	recallScript  = newScript("recall")
-	closeScript   = newScript("close")
-	retireScript  = newScript("retire")
-	listScript    = newScript("list")
-	viewScript    = newScript("view")
-	acquireScript = newScript("acquire")
-	renewScript   = newScript("renew")
-	releaseScript = newScript("release")
-	dismissScript = newScript("dismiss")
-	strayScript   = newScript("stray")
-	groupScript   = newScript("group")
-	ackScript     = newScript("ack")
-	paceScript    = newScript("pace")
-	limitScript   = newScript("limit")
-	raiseScript   = newScript("raise")
-	aclScript     = newScript("acl")
+	createScript   = newScript("create")
+	answerScript   = newScript("answer")
+	openScript     = newScript("open")
+	rejectScript   = newScript("reject")
+	grabScript     = newScript("grab")
+	recallScript   = newScript("recall")
+	closeScript    = newScript("close")
+	retireScript   = newScript("retire")
+	indexScript    = newScript("index")
+	viewScript     = newScript("view")
+	acquireScript  = newScript("acquire")
+	renewScript    = newScript("renew")
+	releaseScript  = newScript("release")
+	dismissScript  = newScript("dismiss")
+	orphansScript  = newScript("orphans")
+	groupScript    = newScript("group")
+	ackScript      = newScript("ack")
+	throttleScript = newScript("throttle")
+	limitScript    = newScript("limit")
+	raiseScript    = newScript("raise")
+	aclScript      = newScript("acl")
 )
 
-// lookScript is grab.lua for a Redis that is full: it takes nothing (looking), so it
+// dryRunScript is grab.lua for a Redis that is full: it takes nothing (looking), so it
 // needs no memory.
-var lookScript = func() *redis.Script {
+var dryRunScript = func() *redis.Script {
 	const writes, reads = "#!lua\n", "#!lua flags=no-writes\n"
 	source := sources[grabScript]
 	if !strings.HasPrefix(source, writes) {
@@ -64,7 +64,7 @@ var lookScript = func() *redis.Script {
 }()
 
 // looking before the mark of a call says that nothing is to be taken.
-const looking = "?"
+const dryRun = "?"
 
 // scripts are all scripts by name, sources their texts.
 var (
@@ -84,7 +84,7 @@ func newScript(name string) *redis.Script {
 }
 
 // called are the commands that a script names.
-var called = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+var commandNames = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
 
 // withRights has a script that writes ask first whether its user may run all its commands:
 // Redis looks at each of them only when it comes to it, and undoes nothing of those before.
@@ -93,12 +93,12 @@ var called = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
 func withRights(source string) string {
 	head, rest, _ := strings.Cut(source, "\n")
 	var asked, names []string
-	for _, call := range called.FindAllStringSubmatch(rest, -1) {
+	for _, call := range commandNames.FindAllStringSubmatch(rest, -1) {
 		if slices.Contains(names, call[1]) || call[1] == "XGROUP" || call[1] == "XINFO" { // these are of a subcommand
 			continue
 		}
 		names = append(names, call[1])
-		words := questionOf(strings.ToLower(call[1]), "KEYS[1]")
+		words := probeCommand(strings.ToLower(call[1]), "KEYS[1]")
 		words[0] = "'" + call[1] + "'"
 		asked = append(asked, "{"+strings.Join(words, ", ")+"}")
 	}

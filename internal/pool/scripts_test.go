@@ -150,7 +150,7 @@ func everyScript(t *testing.T, p *Pool) {
 	openPacket(t, p, two, "a", "b")
 	stage(t, p, three)
 	must(p.Reject(ctx, three.ID, packet.Failure{Code: "declined"}))
-	_, err := p.Answered(ctx, one.ID, packet.FirstAnswer{HTTPStatus: 201})
+	_, err := p.StoreFirstAnswer(ctx, one.ID, packet.FirstAnswer{HTTPStatus: 201})
 	must(err)
 	batch := batchOf(ctx, [2]string{one.ID, "a"}, [2]string{two.ID, "a"}, [2]string{one.ID, "b"})
 	flush(p, packet.Lane(one.ID, p.Lanes()), batch)
@@ -186,18 +186,18 @@ func everyScript(t *testing.T, p *Pool) {
 	must(err)
 	_, err = h.RemoveConsumer(ctx, lane, "heir")
 	must(err)
-	_, err = h.TakeStrays(ctx, lane, "heir", 1)
+	_, err = h.TakeOrphans(ctx, lane, "heir", 1)
 	must(err)
 	must(s.Release(ctx))
-	must(p.HaltGate(ctx, lane, 1, packet.LaneRequested))
-	must(p.ShutGate(ctx, lane, 2))
+	must(p.HaltFence(ctx, lane, 1, packet.LaneRequested))
+	must(p.CloseFence(ctx, lane, 2))
 	_, err = p.ClearLane(ctx, lane, 2, nil, nil)
 	must(err)
 	must(p.RestoreTombstones(ctx, lane, 2, []packet.Tombstone{{ID: one.ID, State: packet.PoolClosed, Until: time.Now().Add(time.Hour)}}))
-	must(p.OpenGate(ctx, lane, 2, 0))
-	pc, err := NewPace(p, "sandbox", 1)
+	must(p.OpenFence(ctx, lane, 2, 0))
+	pc, err := NewThrottle(p, "sandbox", 1)
 	must(err)
-	_, err = pc.Turn(ctx, "one")
+	_, err = pc.Acquire(ctx, "one")
 	must(err)
 	must(p.RaiseBooksNumber(ctx, 1))
 	_, _, err = p.WithinLimits(ctx, counted("user", "u", 1, time.Minute))
@@ -267,7 +267,7 @@ func testScriptsComeBack(t *testing.T, on setup) {
 		}
 	}
 	for name := range scripts {
-		most := places // a script of a lease is called for its copies at the same time
+		most := copies // a script of a lease is called for its copies at the same time
 		if name == "group" {
 			most = p.Lanes() // and this one for the lanes
 		}

@@ -22,24 +22,24 @@ type search struct {
 	limit     int
 }
 
-// listedLane is what the flights know of the claims of a lane. The zero value knows
+// indexedLane is what the flights know of the claims of a lane. The zero value knows
 // nothing. It is of the flight under way alone.
-type listedLane struct {
+type indexedLane struct {
 	epoch, grabs int64 // all claims up to this number of grabs are listed
 	claims       int64 // that are left of them, at most
 	changed      bool  // in the last flight: then the next one is likely to find it changed
-	owners       owners
+	owners       claimOwners
 }
 
-func (l listedLane) covers(e Epoch) bool { return l.epoch == e.Number && l.grabs == e.Grabs }
+func (l indexedLane) covers(e Epoch) bool { return l.epoch == e.Number && l.grabs == e.Grabs }
 
 // searching is a flight of searches.
-type searching struct {
-	pool  *Pool
-	known []listedLane
-	seed  maphash.Seed // of owners
-	found map[search][]packet.Cursor
-	read  []laneRead
+type searchRun struct {
+	pool   *Pool
+	known  []indexedLane
+	seed   maphash.Seed // of owners
+	found  map[search][]packet.Cursor
+	queued []laneRead
 }
 
 // laneRead is a command in a pipeline that reads places of one lane.
@@ -51,11 +51,11 @@ type laneRead struct {
 
 // newSearches makes the coalescer of searches.
 func newSearches(p *Pool) *coalescer[search, []packet.Cursor] {
-	known, seed := make([]listedLane, p.cfg.Lanes), maphash.MakeSeed()
+	known, seed := make([]indexedLane, p.cfg.Lanes), maphash.MakeSeed()
 	return &coalescer[search, []packet.Cursor]{base: p.base, pause: searchPause,
-		fly: func(ctx context.Context, asked []search) (map[search][]packet.Cursor, error) {
-			f := &searching{pool: p, known: known, seed: seed, found: map[search][]packet.Cursor{}}
-			if err := f.fly(ctx, asked); err != nil {
+		read: func(ctx context.Context, asked []search) (map[search][]packet.Cursor, error) {
+			f := &searchRun{pool: p, known: known, seed: seed, found: map[search][]packet.Cursor{}}
+			if err := f.run(ctx, asked); err != nil {
 				return nil, err
 			}
 			for of, places := range f.found {
@@ -70,7 +70,7 @@ func newSearches(p *Pool) *coalescer[search, []packet.Cursor] {
 // changed since the last flight, the places. Lanes in which somebody has won since are
 // listed first and read then. Lanes that are known to have no claims, or none of the user,
 // are not read.
-func (f *searching) fly(ctx context.Context, asked []search) error {
+func (f *searchRun) run(ctx context.Context, asked []search) error {
 	var claims, staged []search
 	for _, s := range asked {
 		if s.staged {
@@ -80,9 +80,9 @@ func (f *searching) fly(ctx context.Context, asked []search) error {
 		}
 	}
 	var any []*redis.IntCmd
-	epochs, err := f.pool.sure(ctx, f.pool.lanesAll(), func(pipe redis.Pipeliner) {
+	epochs, err := f.pool.readFenced(ctx, f.pool.lanesAll(), func(pipe redis.Pipeliner) {
 		for lane := range f.known {
-			f.askQuiet(ctx, pipe, lane, claims)
+			f.queueUnchanged(ctx, pipe, lane, claims)
 		}
 		if len(staged) > 0 {
 			any = f.pool.countKeys(ctx, pipe, f.pool.keys.staged)
@@ -108,29 +108,29 @@ func (f *searching) fly(ctx context.Context, asked []search) error {
 	return nil
 }
 
-// askQuiet puts the searches of a lane into a pipeline that is likely not to have changed:
+// queueUnchanged puts the searches of a lane into a pipeline that is likely not to have changed:
 // for users who may have claims there.
-func (f *searching) askQuiet(ctx context.Context, pipe redis.Pipeliner, lane int, claims []search) {
+func (f *searchRun) queueUnchanged(ctx context.Context, pipe redis.Pipeliner, lane int, claims []search) {
 	known := &f.known[lane]
 	if known.epoch == 0 || known.changed || known.claims == 0 || len(claims) == 0 {
 		return
 	}
-	if !known.owners.whole {
-		known.owners.looked += int64(len(claims))
-		f.ask(ctx, pipe, lane, f.pool.keys.claimed, claims)
-		known.owners.read(ctx, pipe, f.pool.keys.claimed(lane), known.claims)
+	if !known.owners.complete {
+		known.owners.searches += int64(len(claims))
+		f.queue(ctx, pipe, lane, f.pool.keys.claimed, claims)
+		known.owners.queue(ctx, pipe, f.pool.keys.claimed(lane), known.claims)
 		return
 	}
 	for _, s := range claims {
-		if known.owners.has(maphash.String(f.seed, prefixOf(s.app, s.user))) {
-			f.ask(ctx, pipe, lane, f.pool.keys.claimed, []search{s})
+		if known.owners.has(maphash.String(f.seed, memberPrefix(s.app, s.user))) {
+			f.queue(ctx, pipe, lane, f.pool.keys.claimed, []search{s})
 		}
 	}
 }
 
 // readChanged takes what was read, lists the claims of the lanes that have changed, and
 // reads those that were not read yet.
-func (f *searching) readChanged(ctx context.Context, claims []search, epochs []Epoch) error {
+func (f *searchRun) readChanged(ctx context.Context, claims []search, epochs []Epoch) error {
 	var changed, unread []int
 	for lane, e := range epochs {
 		known := &f.known[lane]
@@ -142,18 +142,18 @@ func (f *searching) readChanged(ctx context.Context, claims []search, epochs []E
 		}
 		known.changed = false
 		if known.covers(e) {
-			if err := known.owners.take(f.seed); err != nil {
+			if err := known.owners.collect(f.seed); err != nil {
 				return err
 			}
 		}
 	}
-	if err := f.take(func(lane int) bool { return !slices.Contains(changed, lane) }); err != nil || len(changed)+len(unread) == 0 {
+	if err := f.collect(func(lane int) bool { return !slices.Contains(changed, lane) }); err != nil || len(changed)+len(unread) == 0 {
 		return err
 	}
 	for _, lane := range changed {
-		f.known[lane] = listedLane{}
+		f.known[lane] = indexedLane{}
 	}
-	left, err := f.pool.listLanes(ctx, changed)
+	left, err := f.pool.indexLanes(ctx, changed)
 	if err != nil {
 		return err
 	}
@@ -162,23 +162,23 @@ func (f *searching) readChanged(ctx context.Context, claims []search, epochs []E
 			unread = append(unread, lane)
 		}
 	}
-	if _, err = f.pool.sure(ctx, slices.Compact(slices.Sorted(slices.Values(slices.Concat(changed, unread)))), func(pipe redis.Pipeliner) {
+	if _, err = f.pool.readFenced(ctx, slices.Compact(slices.Sorted(slices.Values(slices.Concat(changed, unread)))), func(pipe redis.Pipeliner) {
 		for _, lane := range unread {
-			f.ask(ctx, pipe, lane, f.pool.keys.claimed, claims)
+			f.queue(ctx, pipe, lane, f.pool.keys.claimed, claims)
 		}
 	}); err != nil {
 		return err
 	}
 	for i, lane := range changed {
-		f.known[lane] = listedLane{epoch: epochs[lane].Number, grabs: epochs[lane].Grabs, claims: left[i], changed: true}
+		f.known[lane] = indexedLane{epoch: epochs[lane].Number, grabs: epochs[lane].Grabs, claims: left[i], changed: true}
 	}
-	return f.take(func(int) bool { return true })
+	return f.collect(func(int) bool { return true })
 }
 
 // readStaged reads the lanes that have staged packets.
-func (f *searching) readStaged(ctx context.Context, staged []search) error {
+func (f *searchRun) readStaged(ctx context.Context, staged []search) error {
 	counts := make([]*redis.IntCmd, f.pool.cfg.Lanes)
-	_, err := f.pool.sure(ctx, f.pool.lanesAll(), func(pipe redis.Pipeliner) {
+	_, err := f.pool.readFenced(ctx, f.pool.lanesAll(), func(pipe redis.Pipeliner) {
 		for lane := range counts {
 			counts[lane] = pipe.ZCard(ctx, f.pool.keys.staged(lane))
 		}
@@ -196,32 +196,32 @@ func (f *searching) readStaged(ctx context.Context, staged []search) error {
 			lanes = append(lanes, lane)
 		}
 	}
-	if _, err = f.pool.sure(ctx, lanes, func(pipe redis.Pipeliner) {
+	if _, err = f.pool.readFenced(ctx, lanes, func(pipe redis.Pipeliner) {
 		for _, lane := range lanes {
-			f.ask(ctx, pipe, lane, f.pool.keys.staged, staged)
+			f.queue(ctx, pipe, lane, f.pool.keys.staged, staged)
 		}
 	}); err != nil {
 		return err
 	}
-	return f.take(func(int) bool { return true })
+	return f.collect(func(int) bool { return true })
 }
 
 // ask puts the reads of a lane into a pipeline.
-func (f *searching) ask(ctx context.Context, pipe redis.Pipeliner, lane int, key func(lane int) string, searches []search) {
+func (f *searchRun) queue(ctx context.Context, pipe redis.Pipeliner, lane int, key func(lane int) string, searches []search) {
 	for _, s := range searches {
-		prefix := prefixOf(s.app, s.user)
+		prefix := memberPrefix(s.app, s.user)
 		span := &redis.ZRangeBy{Min: "[" + prefix, Max: "(" + prefix[:len(prefix)-1] + "\x01", Count: int64(s.limit)}
 		if s.after != (packet.Cursor{}) {
-			span.Max = "(" + prefix + placeAt(s.after.At.UnixMilli(), s.after.ID)
+			span.Max = "(" + prefix + memberSuffix(s.after.At.UnixMilli(), s.after.ID)
 		}
-		f.read = append(f.read, laneRead{lane, s, pipe.ZRevRangeByLex(ctx, key(lane), span)})
+		f.queued = append(f.queued, laneRead{lane, s, pipe.ZRevRangeByLex(ctx, key(lane), span)})
 	}
 }
 
 // take keeps what was found in some lanes, and forgets the rest.
-func (f *searching) take(from func(lane int) bool) error {
-	read := f.read
-	f.read = nil
+func (f *searchRun) collect(from func(lane int) bool) error {
+	read := f.queued
+	f.queued = nil
 	for _, r := range read {
 		if !from(r.lane) {
 			continue
@@ -231,7 +231,7 @@ func (f *searching) take(from func(lane int) bool) error {
 			return redisError("read lanes", err)
 		}
 		for _, member := range members {
-			at, err := placeOf(member[len(prefixOf(r.of.app, r.of.user)):])
+			at, err := parseMemberSuffix(member[len(memberPrefix(r.of.app, r.of.user)):])
 			if err != nil {
 				return err
 			}

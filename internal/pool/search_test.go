@@ -108,7 +108,7 @@ func TestListsShared(t *testing.T) {
 		land  chan struct{}
 	}
 	flights := make(chan flight)
-	c := &coalescer[string, string]{base: t.Context(), fly: func(_ context.Context, asked []string) (map[string]string, error) {
+	c := &coalescer[string, string]{base: t.Context(), read: func(_ context.Context, asked []string) (map[string]string, error) {
 		f := flight{asked, make(chan struct{})}
 		flights <- f
 		<-f.land
@@ -121,7 +121,7 @@ func TestListsShared(t *testing.T) {
 	var readers sync.WaitGroup
 	read := func(q string) {
 		readers.Go(func() {
-			if got, err := c.ask(t.Context(), q); err != nil || got[q] != "of "+q {
+			if got, err := c.get(t.Context(), q); err != nil || got[q] != "of "+q {
 				t.Errorf("%s: %v, %v", q, got, err)
 			}
 		})
@@ -129,10 +129,10 @@ func TestListsShared(t *testing.T) {
 	waiting := func() int {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.waiting == nil {
+		if c.pending == nil {
 			return 0
 		}
-		return len(c.waiting.asked)
+		return len(c.pending.keys)
 	}
 	read("a")
 	first := <-flights
@@ -142,7 +142,7 @@ func TestListsShared(t *testing.T) {
 	wait.Until(t, "three questions wait", func() bool { return waiting() == 3 })
 	left, leave := context.WithCancel(t.Context())
 	leave()
-	if _, err := c.ask(left, "d"); err == nil {
+	if _, err := c.get(left, "d"); err == nil {
 		t.Error("a reader who left was answered")
 	}
 	close(first.land)

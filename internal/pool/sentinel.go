@@ -31,7 +31,7 @@ var (
 // the one that the sentinels name.
 func newServerClient(opt *redis.UniversalOptions, cfg Config) *redis.Client {
 	if cfg.Mode != ModeSentinel {
-		return hooked(redis.NewClient(opt.Simple()), cfg)
+		return addHooks(redis.NewClient(opt.Simple()), cfg)
 	}
 	opt.MasterName = cfg.Master
 	checkMaster := opt.OnConnect // nil: what it keeps is not asked
@@ -50,17 +50,17 @@ func newServerClient(opt *redis.UniversalOptions, cfg Config) *redis.Client {
 		return nil
 	}
 	c := redis.NewFailoverClient(opt.Failover())
-	c.AddHook(sentinelSays{})
-	return hooked(c, cfg)
+	c.AddHook(sentinelErrors{})
+	return addHooks(c, cfg)
 }
 
-// sentinelSays keeps what sentinels say from being taken for the master's own answer: of
+// sentinelErrors keeps what sentinels say from being taken for the master's own answer: of
 // a name that they do not know, the reply that a key without a value has too; and of
 // our password, which they have one of their own for.
-type sentinelSays struct{}
+type sentinelErrors struct{}
 
 // DialHook implements redis.Hook.
-func (sentinelSays) DialHook(next redis.DialHook) redis.DialHook {
+func (sentinelErrors) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		cn, err := next(ctx, network, addr)
 		if errors.Is(err, redis.Nil) {
@@ -74,15 +74,15 @@ func (sentinelSays) DialHook(next redis.DialHook) redis.DialHook {
 }
 
 // ProcessHook implements redis.Hook.
-func (sentinelSays) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (sentinelErrors) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
 // ProcessPipelineHook implements redis.Hook.
-func (sentinelSays) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (sentinelErrors) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-// nameOf names a master for people: by its address, or as the sentinels call it.
-func (p *Pool) nameOf(m *redis.Client) string {
+// masterName names a master for people: by its address, or as the sentinels call it.
+func (p *Pool) masterName(m *redis.Client) string {
 	if p.cfg.Mode == ModeSentinel {
 		return p.cfg.Master
 	}

@@ -155,7 +155,7 @@ func (h *Handoffs) readGroup(ctx context.Context, c redis.UniversalClient, lane 
 	if len(messages) == 0 {
 		return b, deleted, nil
 	}
-	if err := h.pool.followed(ctx, lane, messages[len(messages)-1].ID); err != nil { // else money may leave for what a failover undoes
+	if err := h.pool.checkReplicated(ctx, lane, messages[len(messages)-1].ID); err != nil { // else money may leave for what a failover undoes
 		return Batch{}, nil, redisError("read hand-offs of lane "+strconv.Itoa(lane), err)
 	}
 	return b, deleted, nil
@@ -171,7 +171,7 @@ func (h *Handoffs) Ack(ctx context.Context, lane int, entryIDs ...string) error 
 		return nil
 	}
 	key := h.pool.keys.handoff(lane)
-	if _, err := h.pool.listClaims(ctx, lane, slices.MaxFunc(entryIDs, compareEntryIDs)); err != nil {
+	if _, err := h.pool.indexClaims(ctx, lane, slices.MaxFunc(entryIDs, compareEntryIDs)); err != nil {
 		return err
 	}
 	args := make([]any, 0, 1+len(entryIDs))

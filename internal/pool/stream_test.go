@@ -153,7 +153,7 @@ func testRead(t *testing.T, on setup) {
 			"pending":   func() error { _, err := h.ReadOwnPending(ctx, 4, "w0", "0", 10); return err },
 			"consumers": func() error { _, err := h.Consumers(ctx, 4); return err },
 			"take over": func() error { _, err := h.TakeOver(ctx, 4, "w0", "w1", 10); return err },
-			"strays":    func() error { _, err := h.TakeStrays(ctx, 4, "w1", 10); return err },
+			"strays":    func() error { _, err := h.TakeOrphans(ctx, 4, "w1", 10); return err },
 			"remove":    func() error { _, err := h.RemoveConsumer(ctx, 4, "w0"); return err },
 			"depth":     func() error { _, _, err := h.Depth(ctx, 4); return err },
 		} {
@@ -295,7 +295,7 @@ func testTakeStrays(t *testing.T, on setup) {
 	const lane = 2
 	strays := func() []string {
 		t.Helper()
-		b, err := h.TakeStrays(ctx, lane, "heir", 2)
+		b, err := h.TakeOrphans(ctx, lane, "heir", 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -350,7 +350,7 @@ func TestHandoffsUnavailable(t *testing.T) {
 		"ack":       func() error { return h.Ack(ctx, 0, "1-1") },
 		"consumers": func() error { _, err := h.Consumers(ctx, 0); return err },
 		"take over": func() error { _, err := h.TakeOver(ctx, 0, "a", "b", 1); return err },
-		"strays":    func() error { _, err := h.TakeStrays(ctx, 0, "b", 1); return err },
+		"strays":    func() error { _, err := h.TakeOrphans(ctx, 0, "b", 1); return err },
 		"remove":    func() error { _, err := h.RemoveConsumer(ctx, 0, "a"); return err },
 		"depth":     func() error { _, _, err := h.Depth(ctx, 0); return err },
 		"groups":    func() error { return h.EnsureGroups(ctx) },

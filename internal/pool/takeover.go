@@ -58,7 +58,7 @@ func (h *Handoffs) TakeOver(ctx context.Context, lane int, from, to string, limi
 		if len(pending) == 0 {
 			return Batch{}, nil
 		}
-		if err := h.pool.followed(ctx, lane, ""); err != nil {
+		if err := h.pool.checkReplicated(ctx, lane, ""); err != nil {
 			return Batch{}, redisError("take over hand-offs of lane "+strconv.Itoa(lane), err)
 		}
 		ids := make([]string, len(pending))
@@ -89,20 +89,20 @@ func (h *Handoffs) RemoveConsumer(ctx context.Context, lane int, consumer string
 	return gone, redisError("remove consumer of lane "+strconv.Itoa(lane), err)
 }
 
-// TakeStrays moves up to limit (at most 50) of the oldest entries that were read and
+// TakeOrphans moves up to limit (at most 50) of the oldest entries that were read and
 // that no reader has, to a consumer, and returns them (stray.lua says where they come
 // from); an empty batch means that none was found. Two that take the same entry at the
 // same time both get it: to carry one twice is harmless.
 //
 // Errors: ErrUnavailable. After an error entries may be pending for the consumer that
 // nobody has seen: read them with ReadOwnPending.
-func (h *Handoffs) TakeStrays(ctx context.Context, lane int, to string, limit int) (Batch, error) {
+func (h *Handoffs) TakeOrphans(ctx context.Context, lane int, to string, limit int) (Batch, error) {
 	key, op := h.pool.keys.handoff(lane), "stray hand-offs of lane "+strconv.Itoa(lane)
-	ids, err := strayScript.Run(ctx, h.pool.rdb, []string{key}, Group, min(max(limit, 1), maxTakeOver)).StringSlice()
+	ids, err := orphansScript.Run(ctx, h.pool.rdb, []string{key}, Group, min(max(limit, 1), maxTakeOver)).StringSlice()
 	if err != nil || len(ids) == 0 {
 		return Batch{}, redisError(op, err)
 	}
-	if err := h.pool.followed(ctx, lane, ids[len(ids)-1]); err != nil {
+	if err := h.pool.checkReplicated(ctx, lane, ids[len(ids)-1]); err != nil {
 		return Batch{}, redisError(op, err)
 	}
 	b, err := h.claim(ctx, lane, to, ids)

@@ -10,28 +10,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// securedConn is a connection by TLS of which the client can see that the other side has
+// tlsConn is a connection by TLS of which the client can see that the other side has
 // ended it. Without that it would find out by a call, whose repetition gets the next one
 // that is gone: after a restart of Redis, or its timeout, calls failed until all had been
 // tried. The client looks at the socket before each use; for TLS it does not, because
 // what may lie there unread (session tickets) looks to it like answers to nobody.
-type securedConn struct{ *tls.Conn }
+type tlsConn struct{ *tls.Conn }
 
 // SyscallConn implements syscall.Conn.
-func (c securedConn) SyscallConn() (syscall.RawConn, error) {
+func (c tlsConn) SyscallConn() (syscall.RawConn, error) {
 	below, ok := c.NetConn().(*net.TCPConn)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
 	raw, err := below.SyscallConn()
-	return socket{raw}, err
+	return peerCheck{raw}, err
 }
 
 // socket shows nothing but whether the other side is gone.
-type socket struct{ syscall.RawConn }
+type peerCheck struct{ syscall.RawConn }
 
 // Read does not let anybody look at what is there.
-func (s socket) Read(func(fd uintptr) bool) error {
+func (s peerCheck) Read(func(fd uintptr) bool) error {
 	var events []unix.PollFd
 	var failed error
 	err := s.Control(func(fd uintptr) {

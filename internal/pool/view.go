@@ -23,7 +23,7 @@ func (p *Pool) View(ctx context.Context, id string) (packet.PoolView, error) {
 	if err != nil {
 		return packet.PoolView{}, err
 	}
-	reply, err := p.ask(ctx, viewScript, id, []string{keys.packet})
+	reply, err := p.runRead(ctx, viewScript, id, []string{keys.packet})
 	if err != nil {
 		return packet.PoolView{}, redisError("view packet "+id, err)
 	}
@@ -51,7 +51,7 @@ func (p *Pool) ClaimedCount(ctx context.Context, id string) (int, error) {
 		return 0, err
 	}
 	var count *redis.StringCmd
-	if _, err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { count = pipe.HGet(ctx, keys.packet, "claimed_count") }); err != nil {
+	if _, err := p.readFenced(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { count = pipe.HGet(ctx, keys.packet, "claimed_count") }); err != nil {
 		return 0, fmt.Errorf("claimed count of packet %s: %w", id, err)
 	}
 	s, err := count.Result()

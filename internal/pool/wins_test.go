@@ -65,10 +65,10 @@ func testOneWin(t *testing.T, on setup) {
 	// A lane that is made again.
 	must(t, p.rdb.Del(ctx, keys.wins).Err())
 	is("after a loss", mustGrab(t, p, third.ID, "b"), packet.GrabNotEligible, false) // not on the list
-	if err := p.RestoreWins(ctx, 1, campaign, []string{"a", "b"}, time.Now().Add(time.Hour)); !errors.Is(err, ErrGate) {
+	if err := p.RestoreWins(ctx, 1, campaign, []string{"a", "b"}, time.Now().Add(time.Hour)); !errors.Is(err, ErrFenced) {
 		t.Errorf("behind an open gate: %v", err)
 	}
-	must(t, p.ShutGate(ctx, lane, 9))
+	must(t, p.CloseFence(ctx, lane, 9))
 	must(t, p.RestoreWins(ctx, 9, campaign, []string{"a", "b"}, time.Now().Add(time.Hour)))
 	if members := p.rdb.SMembers(ctx, keys.wins).Val(); len(members) != 2 {
 		t.Errorf("restored %v", members)
@@ -80,7 +80,7 @@ func TestOneWinRestored(t *testing.T) {
 	t.Parallel()
 	r := packet.RebuildInput{Record: packet.Record{Packet: newPacket(t, 2), Stored: packet.StatusOpen}}
 	r.OneWin, r.ExpiresAt = true, time.UnixMilli(1_000)
-	fields, err := hashOf(r)
+	fields, err := packetFields(r)
 	must(t, err)
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i] == "wins_until" && fields[i+1] == 1_000+packet.WinsKept.Milliseconds() {

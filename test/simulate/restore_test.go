@@ -181,7 +181,7 @@ type marks struct{ orders, claims int }
 
 // newRecovery is the product's recovery of the books.
 func (m *model) newRecovery() *worker.Recover {
-	return &worker.Recover{Store: restoredBooks{m.books}, Pools: remains{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1,
+	return &worker.Recover{Store: restoredBooks{m.books}, Pools: unfencedPool{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1,
 		SeedKey: seedKey, By: "ops", Logger: slog.New(slog.DiscardHandler)}
 }
 
@@ -574,19 +574,19 @@ func (b restoredBooks) PoolLanes(context.Context) (lanes []packet.LaneRow, err e
 func (b restoredBooks) RecoverPoolLane(context.Context, packet.LaneRow) error { return nil }
 
 // remains is the pool as a recovery reads it, whatever its gate says.
-type remains struct{ *pool }
+type unfencedPool struct{ *pool }
 
-func (p remains) BooksNumber(context.Context) (n int64, err error) {
+func (p unfencedPool) BooksNumber(context.Context) (n int64, err error) {
 	p.world.look(func() { n = p.world.copied })
 	return n, nil
 }
 
-func (p remains) RaiseBooksNumber(_ context.Context, n int64) error {
+func (p unfencedPool) RaiseBooksNumber(_ context.Context, n int64) error {
 	p.world.look(func() { p.world.copied = max(p.world.copied, n) })
 	return nil
 }
 
-func (p remains) RemainsPage(_ context.Context, _ int, from time.Time, _ int) (live []redis.LivePacket, err error) {
+func (p unfencedPool) LivePageUnfenced(_ context.Context, _ int, from time.Time, _ int) (live []redis.LivePacket, err error) {
 	p.world.look(func() {
 		if !p.gone && !p.retired && from.IsZero() {
 			live = []redis.LivePacket{{ID: p.world.packet.ID, CreatedAt: p.world.packet.CreatedAt}}
@@ -595,7 +595,7 @@ func (p remains) RemainsPage(_ context.Context, _ int, from time.Time, _ int) (l
 	return live, nil
 }
 
-func (p remains) Remains(_ context.Context, ids []string) (map[string]packet.PoolView, error) {
+func (p unfencedPool) ViewsUnfenced(_ context.Context, ids []string) (map[string]packet.PoolView, error) {
 	out := map[string]packet.PoolView{}
 	p.world.look(func() {
 		if p.gone || !slices.Contains(ids, p.world.packet.ID) {
@@ -611,7 +611,7 @@ func (p remains) Remains(_ context.Context, ids []string) (map[string]packet.Poo
 	return out, nil
 }
 
-func (p remains) RemainingEligible(context.Context, string) (list []string, err error) {
+func (p unfencedPool) EligibleUnfenced(context.Context, string) (list []string, err error) {
 	p.world.look(func() {
 		if !p.gone {
 			list = slices.Sorted(maps.Keys(p.eligible))
@@ -620,8 +620,8 @@ func (p remains) RemainingEligible(context.Context, string) (list []string, err 
 	return list, nil
 }
 
-// RemainingClaims tells of whoever has a promise too, since the pool was made again.
-func (p remains) RemainingClaims(_ context.Context, _ string, tell func([]packet.Claim) error) error {
+// EachClaimUnfenced tells of whoever has a promise too, since the pool was made again.
+func (p unfencedPool) EachClaimUnfenced(_ context.Context, _ string, tell func([]packet.Claim) error) error {
 	var claims []packet.Claim
 	p.world.look(func() {
 		for _, user := range slices.Sorted(maps.Keys(p.byUser)) {
@@ -636,16 +636,16 @@ func (p remains) RemainingClaims(_ context.Context, _ string, tell func([]packet
 	return tell(claims)
 }
 
-func (p remains) ReadEpoch(context.Context, int) (e redis.Epoch, err error) {
+func (p unfencedPool) ReadEpoch(context.Context, int) (e redis.Epoch, err error) {
 	p.world.look(func() {
-		if e = (redis.Epoch{Number: 1, Gate: redis.GateOpen}); p.shut {
-			e.Gate = redis.GateHalted
+		if e = (redis.Epoch{Number: 1, Fence: redis.FenceOpen}); p.shut {
+			e.Fence = redis.FenceHalted
 		}
 	})
 	return e, nil
 }
 
-func (p remains) HaltGate(context.Context, int, int64, packet.LaneReason) error {
+func (p unfencedPool) HaltFence(context.Context, int, int64, packet.LaneReason) error {
 	p.world.look(func() {
 		p.shut = true
 		p.world.reached["a recovery shuts the lane"]++

@@ -164,7 +164,7 @@ func (w *world) newGate() *activities.Gate {
 type pace struct{ w *world }
 
 // Turn implements activities.Pacer.
-func (p pace) Turn(context.Context, string) (time.Duration, error) {
+func (p pace) Acquire(context.Context, string) (time.Duration, error) {
 	calm := false
 	if p.w.look(func() { calm = p.w.calm }); calm || p.w.faults == 0 || !p.w.hit("pace", 5) {
 		return 0, nil

@@ -22,11 +22,11 @@ func testR13BooksNumber(t *testing.T, on setup) {
 		}
 	}
 	want(10)
-	for place := range places {
+	for place := range copies {
 		if err := p.rdb.Del(ctx, keyBooks(place)).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if place < places-1 {
+		if place < copies-1 {
 			want(10)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 func pace(t *testing.T, p *Pool, perSecond int64) *Throttle {
 	t.Helper()
-	pc, err := NewPace(p, "sandbox", perSecond)
+	pc, err := NewThrottle(p, "sandbox", perSecond)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func pace(t *testing.T, p *Pool, perSecond int64) *Throttle {
 
 func turn(t *testing.T, p *Throttle, name string) time.Duration {
 	t.Helper()
-	wait, err := p.Turn(t.Context(), name)
+	wait, err := p.Acquire(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestPaceIsOfOneProvider(t *testing.T) {
 	t.Parallel()
 	p := onSingle(t).openFresh(t)
 	a := pace(t, p, 1)
-	b, err := NewPace(p, "other", 1)
+	b, err := NewThrottle(p, "other", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,14 +103,14 @@ func TestPaceIsOfOneProvider(t *testing.T) {
 func TestPaceRefuses(t *testing.T) {
 	t.Parallel()
 	p := onSingle(t).openFresh(t)
-	for _, rate := range []int64{0, -1, MaxPace + 1} {
-		if _, err := NewPace(p, "sandbox", rate); err == nil {
+	for _, rate := range []int64{0, -1, MaxThrottleRate + 1} {
+		if _, err := NewThrottle(p, "sandbox", rate); err == nil {
 			t.Errorf("a pace of %v is taken", rate)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := pace(t, p, 1).Turn(ctx, "x"); !errors.Is(err, ErrUnavailable) {
+	if _, err := pace(t, p, 1).Acquire(ctx, "x"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("%v", err)
 	}
 }
@@ -138,7 +138,7 @@ func TestPaceClockSetBack(t *testing.T) {
 			}
 			if forgotten { // nobody comes when it is his turn, and the bucket is full again
 				wait.Until(t, "the bucket is forgotten", func() bool {
-					return p.rdb.Exists(t.Context(), keyPace("sandbox")+"full").Val() == 0
+					return p.rdb.Exists(t.Context(), keyThrottle("sandbox")+"full").Val() == 0
 				})
 			}
 			server.Step(t, -10*time.Minute)

@@ -30,7 +30,7 @@ func TestListing(t *testing.T) { onEach(t, testListing) }
 
 func testListing(t *testing.T, on setup) {
 	p := on.openFresh(t)
-	const users = 2*listChunk + 7 // more than one call lists
+	const users = 2*indexChunk + 7 // more than one call lists
 	pk := newPacket(t, users+1)
 	openPacket(t, p, pk)
 	lane := packet.Lane(pk.ID, p.Lanes())
@@ -115,13 +115,13 @@ func TestForgottenScripts(t *testing.T) {
 		pk := newPacket(t, 2)
 		openPacket(t, p, pk)
 		b := batchOf(t.Context(), [2]string{pk.ID, "u"})
-		flight = append(flight, &call{lane: p.lanes[packet.Lane(pk.ID, p.Lanes())], questions: b.questions})
+		flight = append(flight, &call{lane: p.lanes[packet.Lane(pk.ID, p.Lanes())], batches: b.questions})
 		asked = append(asked, b)
 	}
 	if err := p.rdb.ScriptFlush(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	p.fly(flight)
+	p.serveCalls(flight)
 	for _, b := range asked {
 		if got := results(t, b)[0]; got.Result != packet.GrabWon {
 			t.Errorf("%+v", got)
@@ -157,15 +157,15 @@ func TestSecondFlight(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr, Timeout: patience})
-	pk := newPacket(t, 2*secondFlight)
+	pk := newPacket(t, 2*secondPipelineGrabs)
 	openPacket(t, p, pk)
 	f := p.lanes[packet.Lane(pk.ID, p.Lanes())].flusher
 	now := func() (flights, queued int) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return f.flights, f.queued
+		return f.pipelines, f.queued
 	}
-	answers := make(chan error, 2*secondFlight)
+	answers := make(chan error, 2*secondPipelineGrabs)
 	press := func(users, from int) {
 		for i := range users {
 			go func() {
@@ -180,17 +180,17 @@ func TestSecondFlight(t *testing.T) {
 	server.Pause(t)
 	press(1, 0)
 	wait.Until(t, "the first is under way", func() bool { flights, queued := now(); return flights == 1 && queued == 0 })
-	press(secondFlight-1, 1)
-	wait.Until(t, "all wait", func() bool { _, queued := now(); return queued == secondFlight-1 })
+	press(secondPipelineGrabs-1, 1)
+	wait.Until(t, "all wait", func() bool { _, queued := now(); return queued == secondPipelineGrabs-1 })
 	if flights, _ := now(); flights != 1 {
 		t.Errorf("%d flights for few", flights)
 	}
-	press(1, secondFlight)
-	wait.Until(t, "the others are under way too", func() bool { flights, queued := now(); return flights == maxFlights && queued == 0 })
-	press(secondFlight-1, secondFlight+1)
-	wait.Until(t, "the rest waits", func() bool { _, queued := now(); return queued == secondFlight-1 })
+	press(1, secondPipelineGrabs)
+	wait.Until(t, "the others are under way too", func() bool { flights, queued := now(); return flights == maxPipelines && queued == 0 })
+	press(secondPipelineGrabs-1, secondPipelineGrabs+1)
+	wait.Until(t, "the rest waits", func() bool { _, queued := now(); return queued == secondPipelineGrabs-1 })
 	server.Resume(t)
-	for range 2 * secondFlight {
+	for range 2 * secondPipelineGrabs {
 		if err := <-answers; err != nil {
 			t.Error(err)
 		}

@@ -35,7 +35,7 @@ func newCrowd(t testing.TB, p *Pool, id string, end context.Context) *crowd {
 					c.toldAfter.Add(1)
 				case err == nil:
 					c.told.Add(1)
-				case errors.Is(err, ErrGate):
+				case errors.Is(err, ErrFenced):
 					c.refused.Add(1)
 				case !errors.Is(err, ErrUnavailable):
 					t.Error(err)
@@ -46,10 +46,10 @@ func newCrowd(t testing.TB, p *Pool, id string, end context.Context) *crowd {
 	return c
 }
 
-// TestR9_LostGrabsShutTheGate: whatever makes Redis lose grabs that were told, from then
+// TestR9_LostGrabsCloseTheFence: whatever makes Redis lose grabs that were told, from then
 // on nobody in the crowd is told anything any more, and nothing is created, until the lane
 // is opened in a later epoch.
-func TestR9_LostGrabsShutTheGate(t *testing.T) {
+func TestR9_LostGrabsCloseTheFence(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range stacktest.RedisHarms {
 		t.Run(name, func(t *testing.T) {
@@ -78,15 +78,15 @@ func TestR9_LostGrabsShutTheGate(t *testing.T) {
 			checkShut(t, p, pk, other)
 			wait.Until(t, "nobody else may go on", func() bool {
 				e := epochOf(t, p, lane)
-				return e.Number == 0 || e.Gate == GateHalted
+				return e.Number == 0 || e.Fence == FenceHalted
 			})
 
 			// A rebuild would put back what the books know; here they know nothing.
 			must(t, p.rdb.Del(ctx, p.keys.of(pk.ID).packet, p.keys.of(pk.ID).shares, p.keys.of(pk.ID).winners, p.keys.of(pk.ID).order).Err())
-			must(t, p.ShutGate(ctx, lane, 2))
+			must(t, p.CloseFence(ctx, lane, 2))
 			checkShut(t, p, pk, other)
-			must(t, p.OpenGate(ctx, lane, 2, 0))
-			wait.Until(t, "the gate is open", func() bool { _, open := p.Gate(pk.ID); return open })
+			must(t, p.OpenFence(ctx, lane, 2, 0))
+			wait.Until(t, "the gate is open", func() bool { _, open := p.Fence(pk.ID); return open })
 			openPacket(t, p, other)
 			if g := mustGrab(t, p, other.ID, "u"); g.Result != packet.GrabWon {
 				t.Errorf("in the new epoch: %v", g.Result)
@@ -96,7 +96,7 @@ func TestR9_LostGrabsShutTheGate(t *testing.T) {
 }
 
 // checkShut: everything that would change a packet, or say what there is not, answers
-// ErrGate, and changes nothing.
+// ErrFenced, and changes nothing.
 func checkShut(t *testing.T, p *Pool, pk, other packet.Packet) {
 	t.Helper()
 	ctx := t.Context()
@@ -104,7 +104,7 @@ func checkShut(t *testing.T, p *Pool, pk, other packet.Packet) {
 	lane := packet.Lane(pk.ID, p.Lanes())
 	for name, call := range map[string]func() error{
 		"create":   func() error { _, err := p.Create(ctx, other, nil, nil, time.Hour, busy); return err },
-		"answered": func() error { _, err := p.Answered(ctx, pk.ID, packet.FirstAnswer{}); return err },
+		"answered": func() error { _, err := p.StoreFirstAnswer(ctx, pk.ID, packet.FirstAnswer{}); return err },
 		"open":     func() error { return p.OpenPool(ctx, pk.ID, hundreds(pk.ShareCount), nil) },
 		"reject":   func() error { return p.Reject(ctx, pk.ID, packet.Failure{}) },
 		"grab":     func() error { _, err := p.Grab(ctx, pk.ID, "u", packet.Profile{}); return err },
@@ -122,9 +122,9 @@ func checkShut(t *testing.T, p *Pool, pk, other packet.Packet) {
 		"live":     func() error { _, err := p.LivePage(ctx, lane, time.Time{}, 10); return err },
 		"user":     func() error { _, err := p.UserClaims(ctx, pk.App, "u", packet.Cursor{}, 10); return err },
 		"staged":   func() error { _, err := p.Staged(ctx, []string{pk.App}, "", packet.Cursor{}, 10); return err },
-		"open?":    func() error { return p.GatesOpen(ctx) },
+		"open?":    func() error { return p.CheckFences(ctx) },
 	} {
-		if err := call(); !errors.Is(err, ErrGate) || !errors.Is(err, ErrUnavailable) {
+		if err := call(); !errors.Is(err, ErrFenced) || !errors.Is(err, ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -145,19 +145,21 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 	lane := packet.Lane(pk.ID, p.Lanes())
 	openPacket(t, p, pk)
 	mustGrab(t, p, pk.ID, "u")
-	at, err := p.admitted(lane)
+	at, err := p.checkFence(lane)
 	must(t, err)
-	told := at.memory()
+	told := at.position()
 	key := p.keys.epoch(lane)
-	p.keeper.end() // else it halts what is put right again
+	p.epochWatch.stop() // else it halts what is put right again
 	for what, harm := range map[string]func() error{
 		"no epoch":      func() error { return p.rdb.Del(ctx, key).Err() },
 		"another epoch": func() error { return p.rdb.HSet(ctx, key, "epoch", 2).Err() },
 		"seq behind":    func() error { return p.rdb.HSet(ctx, key, "seq", told.seq-1).Err() },
 		// others have gone on
-		"own grab lost": func() error { return p.rdb.HSet(ctx, key, "seq", told.seq+5, fmt.Sprint(p.mine), told.made-1).Err() },
+		"own grab lost": func() error {
+			return p.rdb.HSet(ctx, key, "seq", told.seq+5, fmt.Sprint(p.process), told.changes-1).Err()
+		},
 		"own field lost": func() error {
-			return errors.Join(p.rdb.HSet(ctx, key, "seq", told.seq+5).Err(), p.rdb.HDel(ctx, key, fmt.Sprint(p.mine)).Err())
+			return errors.Join(p.rdb.HSet(ctx, key, "seq", told.seq+5).Err(), p.rdb.HDel(ctx, key, fmt.Sprint(p.process)).Err())
 		},
 		"closed": func() error { return p.rdb.HSet(ctx, key, "gate", "closed").Err() },
 		"halted": func() error { return p.rdb.HSet(ctx, key, "gate", "halted").Err() },
@@ -200,11 +202,11 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 					return pageScript.Run(ctx, p.rdb, append(keys, k.packet, k.order, k.winners), pass, "", 10).Err()
 				},
 			} {
-				err := call(told.pass(p.mine))
-				if !strings.HasPrefix(fmt.Sprint(err), gateCode) {
+				err := call(told.token(p.process))
+				if !strings.HasPrefix(fmt.Sprint(err), fencedCode) {
 					t.Errorf("%s: %v", name, err)
 				}
-				wantErr(t, redisError(name, err), ErrGate, ErrUnavailable)
+				wantErr(t, redisError(name, err), ErrFenced, ErrUnavailable)
 			}
 			unchanged(t, p, pk.ID, before)
 			if n, err := p.rdb.Exists(ctx, p.keys.of(other.ID).packet).Result(); err != nil || n != 0 {
@@ -215,14 +217,14 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 				"claims": func() error { _, err := p.Claims(ctx, pk.ID); return err },
 				"grab":   func() error { _, err := p.Grab(ctx, pk.ID, "w", packet.Profile{}); return err },
 			} {
-				p.gates[lane].open.Store(at) // it has not noticed
-				if err := call(); !errors.Is(err, ErrGate) {
+				p.fences[lane].open.Store(at) // it has not noticed
+				if err := call(); !errors.Is(err, ErrFenced) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
 			must(t, p.rdb.Del(ctx, key).Err())
 			must(t, p.rdb.HSet(ctx, key, was).Err())
-			p.gates[lane].open.Store(at)
+			p.fences[lane].open.Store(at)
 			if g := mustGrab(t, p, pk.ID, "u"); g.Result != packet.GrabReplayed {
 				t.Errorf("put right: %v", g.Result)
 			}
@@ -241,33 +243,33 @@ func TestR9_OthersHaveGoneOn(t *testing.T) {
 	mustGrab(t, ann, pk.ID, "first")
 	harm := stacktest.RedisHarms["older copy restored"](t, server)
 	lost := mustGrab(t, ann, pk.ID, "lost")
-	ann.keeper.end() // it is busy elsewhere: nothing looks by itself
+	ann.epochWatch.stop() // it is busy elsewhere: nothing looks by itself
 	harm()
 
 	bob := openAt(t, Config{Addr: server.Addr})
-	for bob.mine == ann.mine { // by chance one of a thousand
+	for bob.process == ann.process { // by chance one of a thousand
 		bob = openAt(t, Config{Addr: server.Addr})
 	}
-	wait.Until(t, "the other process is let in", func() bool { _, open := bob.Gate(pk.ID); return open })
+	wait.Until(t, "the other process is let in", func() bool { _, open := bob.Fence(pk.ID); return open })
 	if g := mustGrab(t, bob, pk.ID, "bob"); g.Result != packet.GrabWon || g.Claim.ShareIndex != lost.Claim.ShareIndex {
 		t.Fatalf("the share of the lost grab is not free: %+v", g)
 	}
 	mustGrab(t, bob, pk.ID, "another")
-	if was, e := ann.gates[packet.Lane(pk.ID, ann.Lanes())].open.Load().memory(),
+	if was, e := ann.fences[packet.Lane(pk.ID, ann.Lanes())].open.Load().position(),
 		epochOf(t, bob, packet.Lane(pk.ID, ann.Lanes())); e.Seq <= was.seq {
 		t.Fatalf("the lane has come to %d, was at %d", e.Seq, was.seq)
 	}
-	if _, open := ann.Gate(pk.ID); !open {
+	if _, open := ann.Fence(pk.ID); !open {
 		t.Fatal("it has noticed before it asked")
 	}
 	_, err := ann.Grab(t.Context(), pk.ID, "late", packet.Profile{})
-	wantErr(t, err, ErrGate)
-	ann.keeper.round(t.Context())
-	if e := epochOf(t, bob, packet.Lane(pk.ID, ann.Lanes())); e.Gate != GateHalted || e.Reason != packet.LaneSeqBehind {
+	wantErr(t, err, ErrFenced)
+	ann.epochWatch.round(t.Context())
+	if e := epochOf(t, bob, packet.Lane(pk.ID, ann.Lanes())); e.Fence != FenceHalted || e.Reason != packet.LaneSeqBehind {
 		t.Errorf("the lane is not halted for all: %+v", e)
 	}
 	_, err = bob.Grab(t.Context(), pk.ID, "late", packet.Profile{})
-	wantErr(t, err, ErrGate)
+	wantErr(t, err, ErrFenced)
 }
 
 // TestR9_NoticedWithoutACall: nobody grabs; the process notices all the same.
@@ -275,7 +277,7 @@ func TestR9_NoticedWithoutACall(t *testing.T) { onEach(t, testNoticedWithoutACal
 
 func testNoticedWithoutACall(t *testing.T, on setup) {
 	p := on.openFresh(t)
-	if n := p.LanesShut(); n != 0 {
+	if n := p.LanesFenced(); n != 0 {
 		t.Fatalf("%d lanes are shut at first", n)
 	}
 	hurt := on.addrs[0]
@@ -289,16 +291,16 @@ func testNoticedWithoutACall(t *testing.T, on setup) {
 			}
 		}
 	}
-	wait.Until(t, "it has noticed", func() bool { return p.LanesShut() == want })
+	wait.Until(t, "it has noticed", func() bool { return p.LanesFenced() == want })
 	for lane, tag := range p.keys.tags {
 		pk := packetIn(t, p, lane)
 		_, err := p.Create(t.Context(), pk, nil, nil, time.Hour, busy)
 		lost := on.mode == ModeSingle || hashSlot(tag) < slots/3
-		if errors.Is(err, ErrGate) != lost || !lost && err != nil {
+		if errors.Is(err, ErrFenced) != lost || !lost && err != nil {
 			t.Errorf("lane %d, lost %v: %v", lane, lost, err)
 		}
 	}
-	if n := p.LanesShut(); n != want {
+	if n := p.LanesFenced(); n != want {
 		t.Errorf("%d lanes are shut, %d were lost", n, want)
 	}
 }
@@ -343,7 +345,7 @@ func testCountedOnce(t *testing.T, on setup) {
 		}
 	}
 	answer := func() error {
-		_, err := p.Answered(ctx, a.ID, packet.FirstAnswer{HTTPStatus: 201})
+		_, err := p.StoreFirstAnswer(ctx, a.ID, packet.FirstAnswer{HTTPStatus: 201})
 		return err
 	}
 	closing := func(pk packet.Packet, reason packet.CloseReason) func() error {
@@ -386,40 +388,40 @@ func testCountedOnce(t *testing.T, on setup) {
 			t.Errorf("%s: counted %d, of them %d grabs; want %d, %d", step.what, after.Seq-before.Seq, after.Grabs-before.Grabs, step.seq,
 				step.grabs)
 		}
-		if at := p.gates[lane].open.Load().memory(); at.seq != after.Seq || at.made != after.Seq || at.grabs != after.Grabs ||
+		if at := p.fences[lane].open.Load().position(); at.seq != after.Seq || at.changes != after.Seq || at.grabs != after.Grabs ||
 			at.epoch != after.Number {
 			t.Errorf("%s: was told %+v, Redis has %+v", step.what, at, after)
 		}
 	}
 }
 
-// ungated are the scripts that do not ask the gate of a lane, and why.
-var ungated = map[string]string{
-	"list":    "lists by user what hand-offs tell; these are paid while the gate is shut",
-	"dismiss": "readers of hand-offs, which are read while the gate is shut",
-	"stray":   "reads hand-offs, which are read while the gate is shut",
-	"group":   "readers of hand-offs, which are read while the gate is shut",
-	"ack":     "removes hand-offs, which are carried while the gate is shut",
-	"acquire": "of no lane", "renew": "of no lane", "release": "of no lane", "pace": "of no lane",
-	"limit": "of no lane", "raise": "of no lane", "acl": "of no lane", "gate_shut": "moves it", "gate_open": "moves it",
-	"gate_halt": "moves it", "restore": "only while it is closed", "clear": "only while it is closed",
+// unfenced are the scripts that do not check the fence of a lane, and why.
+var unfenced = map[string]string{
+	"index":   "indexes by user the claims of hand-offs, whose payouts go on while the fence is closed",
+	"dismiss": "consumers of hand-offs, which are read while the fence is closed",
+	"orphans": "reads hand-offs, which are read while the fence is closed",
+	"group":   "consumers of hand-offs, which are read while the fence is closed",
+	"ack":     "removes hand-offs, which are relayed while the fence is closed",
+	"acquire": "of no lane", "renew": "of no lane", "release": "of no lane", "throttle": "of no lane",
+	"limit": "of no lane", "raise": "of no lane", "acl": "of no lane", "fence_close": "sets the fence", "fence_open": "sets the fence",
+	"fence_halt": "sets the fence", "restore": "only while it is closed", "clear": "only while it is closed",
 }
 
-// TestR9_EveryScriptAsksTheGate: all scripts of packets begin with the same question.
-func TestR9_EveryScriptAsksTheGate(t *testing.T) {
-	const question = `
--- The gate (rule R9): the lane is in the caller's epoch, and lacks nothing he was told.
-local epoch, seen, mine, made = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
-local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', mine)
-if gate[1] ~= epoch or gate[2] ~= 'open' or tonumber(gate[3]) < tonumber(seen) or (tonumber(gate[4]) or 0) < tonumber(made) then
-  return redis.error_reply('HBGATE the gate of the lane is shut')
+// TestR9_EveryScriptChecksTheFence: all scripts of packets begin with the same check.
+func TestR9_EveryScriptChecksTheFence(t *testing.T) {
+	const check = `
+-- The fence (R9): refuse a caller of another epoch, and a lane that lacks acknowledged changes.
+local epoch, seen_seq, process, seen_own = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
+local fence = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', process)
+if fence[1] ~= epoch or fence[2] ~= 'open' or tonumber(fence[3]) < tonumber(seen_seq) or (tonumber(fence[4]) or 0) < tonumber(seen_own) then
+  return redis.error_reply('HBFENCED the fence of the lane is closed')
 end
 `
 	for name, s := range scripts {
-		source := strings.ReplaceAll(sources[s], "'seq', mine, 'grabs')", "'seq', mine)") // grab.lua counts these too
-		first := source[strings.Index(source, "\n\n")+1:]                                 // behind the header
-		if asks := strings.HasPrefix(first, question); asks == (ungated[name] != "") {
-			t.Errorf("%s.lua asks the gate first: %v", name, asks)
+		source := strings.ReplaceAll(sources[s], "'seq', process, 'grabs')", "'seq', process)") // grab.lua counts these too
+		first := source[strings.Index(source, "\n\n")+1:]                                       // behind the header
+		if checks := strings.HasPrefix(first, check); checks == (unfenced[name] != "") {
+			t.Errorf("%s.lua checks the fence first: %v", name, checks)
 		}
 	}
 }

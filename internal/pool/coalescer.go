@@ -16,29 +16,29 @@ import (
 type coalescer[Q comparable, A any] struct {
 	base  context.Context // of flights: readers may leave
 	pause time.Duration   // at most
-	fly   func(ctx context.Context, asked []Q) (map[Q]A, error)
+	read  func(ctx context.Context, asked []Q) (map[Q]A, error)
 
 	mu      sync.Mutex
-	waiting *flightOf[Q, A] // has not begun; nil: nobody waits
+	pending *sharedRead[Q, A] // has not begun; nil: nobody waits
 	running bool
 	next    time.Time // not before this time
 }
 
-// flightOf is one flight. answers and err are for everybody once done is closed.
-type flightOf[Q comparable, A any] struct {
-	asked   map[Q]bool
+// sharedRead is one flight. answers and err are for everybody once done is closed.
+type sharedRead[Q comparable, A any] struct {
+	keys    map[Q]bool
 	done    chan struct{}
 	answers map[Q]A
 	err     error
 }
 
-// flightTimeout bounds a flight: far more than the claims of a crowd take to be listed.
-const flightTimeout = 5 * time.Second
+// sharedReadTimeout bounds a flight: far more than the claims of a crowd take to be listed.
+const sharedReadTimeout = 5 * time.Second
 
 // ask returns the answers to some questions; one that has none is missing.
 //
 // Errors: those of fly; ErrUnavailable when ctx ends first.
-func (c *coalescer[Q, A]) ask(ctx context.Context, questions ...Q) (map[Q]A, error) {
+func (c *coalescer[Q, A]) get(ctx context.Context, questions ...Q) (map[Q]A, error) {
 	f := c.join(questions)
 	select {
 	case <-f.done:
@@ -48,44 +48,44 @@ func (c *coalescer[Q, A]) ask(ctx context.Context, questions ...Q) (map[Q]A, err
 	}
 }
 
-func (c *coalescer[Q, A]) join(questions []Q) *flightOf[Q, A] {
+func (c *coalescer[Q, A]) join(questions []Q) *sharedRead[Q, A] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.waiting == nil {
-		c.waiting = &flightOf[Q, A]{asked: map[Q]bool{}, done: make(chan struct{})}
+	if c.pending == nil {
+		c.pending = &sharedRead[Q, A]{keys: map[Q]bool{}, done: make(chan struct{})}
 	}
 	for _, q := range questions {
-		c.waiting.asked[q] = true
+		c.pending.keys[q] = true
 	}
 	if !c.running {
 		c.running = true
 		go c.run()
 	}
-	return c.waiting
+	return c.pending
 }
 
 // run flies until nobody waits.
 func (c *coalescer[Q, A]) run() {
-	for c.await() {
-		f := c.begin()
-		asked := make([]Q, 0, len(f.asked))
-		for q := range f.asked {
+	for c.waitPause() {
+		f := c.detach()
+		asked := make([]Q, 0, len(f.keys))
+		for q := range f.keys {
 			asked = append(asked, q)
 		}
 		began := time.Now()
-		ctx, cancel := context.WithTimeout(c.base, flightTimeout)
-		f.answers, f.err = c.fly(ctx, asked)
+		ctx, cancel := context.WithTimeout(c.base, sharedReadTimeout)
+		f.answers, f.err = c.read(ctx, asked)
 		cancel()
-		c.rest(time.Since(began))
+		c.schedulePause(time.Since(began))
 		close(f.done)
 	}
 }
 
 // await waits for the pause to end, and reports whether somebody waits.
-func (c *coalescer[Q, A]) await() bool {
+func (c *coalescer[Q, A]) waitPause() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.waiting == nil {
+	if c.pending == nil {
 		c.running = false
 		return false
 	}
@@ -103,16 +103,16 @@ func (c *coalescer[Q, A]) await() bool {
 }
 
 // begin closes the flight to those who come from now on.
-func (c *coalescer[Q, A]) begin() *flightOf[Q, A] {
+func (c *coalescer[Q, A]) detach() *sharedRead[Q, A] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.waiting
-	c.waiting = nil
+	f := c.pending
+	c.pending = nil
 	return f
 }
 
 // rest lets Redis work for others after a flight that took so long.
-func (c *coalescer[Q, A]) rest(took time.Duration) {
+func (c *coalescer[Q, A]) schedulePause(took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next = time.Now().Add(min(c.pause, 3*took))

@@ -1,15 +1,14 @@
 #!lua flags=allow-oom
--- gate_open.lua opens the gate of a lane in one epoch (rule R9), and raises its seq to
--- a floor. An open one stays open. One that was halted is never opened again: only a
--- later epoch is.
+-- fence_open.lua opens the fence of a lane in one epoch (R9), and raises seq to a
+-- minimum. An open fence stays open. A halted epoch never opens again, only a later one.
 --
 -- KEYS[1] epoch of the lane
 --
 -- ARGV[1] epoch
--- ARGV[2] lowest seq to go on from
+-- ARGV[2] minimum of seq
 --
 -- Returns the outcome. Outcomes: done; other (another epoch, none, or halted; nothing
--- done).
+-- changed).
 
 local found = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'gate')
 if found[1] ~= ARGV[1] or found[3] == 'halted' then return 'other' end

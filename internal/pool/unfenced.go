@@ -15,10 +15,10 @@ import (
 // What a rebuild reads behind a gate that is shut (rule R9): whatever Redis has of the
 // lane, which may be older than what was told, or nothing.
 
-// RemainsPage is LivePage behind a shut gate.
+// LivePageUnfenced is LivePage behind a shut gate.
 //
 // Errors: ErrUnavailable.
-func (p *Pool) RemainsPage(ctx context.Context, lane int, from time.Time, limit int) ([]LivePacket, error) {
+func (p *Pool) LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]LivePacket, error) {
 	if lane < 0 || lane >= p.cfg.Lanes {
 		return nil, fmt.Errorf("lane %d of %d", lane, p.cfg.Lanes)
 	}
@@ -41,7 +41,7 @@ func (p *Pool) RemainsPage(ctx context.Context, lane int, from time.Time, limit 
 // Remains is Views behind a shut gate; what cannot be read is missing.
 //
 // Errors: ErrUnavailable.
-func (p *Pool) Remains(ctx context.Context, ids []string) (map[string]packet.PoolView, error) {
+func (p *Pool) ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error) {
 	found := make([]*redis.MapStringStringCmd, len(ids))
 	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, id := range ids {
@@ -62,10 +62,10 @@ func (p *Pool) Remains(ctx context.Context, ids []string) (map[string]packet.Poo
 	return views, nil
 }
 
-// RemainingEligible is Eligible behind a shut gate; what cannot be read is missing.
+// EligibleUnfenced is Eligible behind a shut gate; what cannot be read is missing.
 //
 // Errors: ErrUnavailable.
-func (p *Pool) RemainingEligible(ctx context.Context, id string) ([]string, error) {
+func (p *Pool) EligibleUnfenced(ctx context.Context, id string) ([]string, error) {
 	keys, err := p.keysOf(id)
 	if err != nil {
 		return nil, nil //nolint:nilerr // what cannot exist has no list
@@ -78,12 +78,12 @@ func (p *Pool) RemainingEligible(ctx context.Context, id string) ([]string, erro
 	return users, nil
 }
 
-// RemainingClaims is Claims behind a shut gate, some at a time and in no order: a
+// EachClaimUnfenced is Claims behind a shut gate, some at a time and in no order: a
 // claim may be told twice. It ends with the first error of tell. Records that cannot
 // be read are left out.
 //
 // Errors: ErrUnavailable, and what tell returns.
-func (p *Pool) RemainingClaims(ctx context.Context, id string, tell func([]packet.Claim) error) error {
+func (p *Pool) EachClaimUnfenced(ctx context.Context, id string, tell func([]packet.Claim) error) error {
 	keys, err := p.keysOf(id)
 	if err != nil {
 		return nil //nolint:nilerr // what cannot exist has no claims

@@ -39,7 +39,7 @@ func TestR9_PoolBehindTheBooks(t *testing.T) {
 			return b.Lane == lane && b.Reason == packet.LanePoolBehind && !b.EndedAt.IsZero() && b.Lost == 0
 		})
 	})
-	wait.Until(t, "the lane is open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+	wait.Until(t, "the lane is open", func() bool { _, open := r.pool.Fence(p.ID); return open })
 	c := r.grab(t, p.ID, "c").Claim
 	r.awaitPayout(t, c, payout.StatusPaid)
 	var epoch, seq int64

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- gate_halt.lua ends an epoch of a lane for everybody, because somebody has found that
--- the lane lacks what he was told (rule R9). A lane that is not in this epoch, or has
--- none, stays as it is: nothing with this epoch can change it anyway.
+-- fence_halt.lua ends an epoch of a lane for every process, because the lane lacks
+-- acknowledged changes (R9). A lane in another epoch, or in none, stays unchanged: no
+-- call with this epoch can change it.
 --
 -- KEYS[1] epoch of the lane
 --

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// keyPace begins the keys of a provider's pace. They belong to no lane: the pace
+// keyThrottle begins the keys of a provider's pace. They belong to no lane: the pace
 // is one for all workers, so its keys are together, on one master of a Cluster.
-func keyPace(provider string) string { return "hb:{pace:" + provider + "}:" }
+func keyThrottle(provider string) string { return "hb:{pace:" + provider + "}:" }
 
-// MaxPace is the highest rate a Pace keeps, in calls a second: one a microsecond.
-const MaxPace = 1_000_000
+// MaxThrottleRate is the highest rate a Pace keeps, in calls a second: one a microsecond.
+const MaxThrottleRate = 1_000_000
 
 // Pace limits calls to a provider across all processes that use this Redis.
 type Throttle struct {
@@ -21,11 +21,11 @@ type Throttle struct {
 	burst    int64
 }
 
-// NewPace allows perSecond calls a second, and a tenth of a second's worth at
-// once after a quiet time. The rate is from 1 to MaxPace.
-func NewPace(p *Pool, provider string, perSecond int64) (*Throttle, error) {
-	if perSecond < 1 || perSecond > MaxPace {
-		return nil, fmt.Errorf("pace of %s: %d calls a second: not from 1 to %d", provider, perSecond, MaxPace)
+// NewThrottle allows perSecond calls a second, and a tenth of a second's worth at
+// once after a quiet time. The rate is from 1 to MaxThrottleRate.
+func NewThrottle(p *Pool, provider string, perSecond int64) (*Throttle, error) {
+	if perSecond < 1 || perSecond > MaxThrottleRate {
+		return nil, fmt.Errorf("pace of %s: %d calls a second: not from 1 to %d", provider, perSecond, MaxThrottleRate)
 	}
 	// Rounded up, so that the pace is kept exactly or a little slower.
 	every := (1_000_000 + perSecond - 1) / perSecond
@@ -38,9 +38,9 @@ func NewPace(p *Pool, provider string, perSecond int64) (*Throttle, error) {
 // wastes its turn, nothing else.
 //
 // Errors: ErrUnavailable.
-func (p *Throttle) Turn(ctx context.Context, name string) (time.Duration, error) {
-	key := keyPace(p.provider)
-	wait, err := paceScript.Run(ctx, p.pool.rdb, []string{key + "full", key + "last", key + "turn:" + name}, p.everyUS, p.burst).Int64()
+func (p *Throttle) Acquire(ctx context.Context, name string) (time.Duration, error) {
+	key := keyThrottle(p.provider)
+	wait, err := throttleScript.Run(ctx, p.pool.rdb, []string{key + "full", key + "last", key + "turn:" + name}, p.everyUS, p.burst).Int64()
 	if err != nil {
 		return 0, redisError("pace of "+p.provider, err)
 	}

@@ -35,21 +35,21 @@ func (p *Pool) masters(ctx context.Context) ([]*redis.Client, error) {
 }
 
 // verdict is what asking every master came to.
-type verdict struct {
+type masterResults struct {
 	// silent holds an ErrUnavailable for each master that does not answer: its
 	// lanes are away until it does, and no other.
-	silent []error
+	unreachable []error
 	// refused is the errors of the masters that answered with one.
-	refused error
+	failed  error
 	masters int
 }
 
 // everyMaster calls ask for all masters at the same time. On a Cluster each has
 // one timeout, so that a hanging one does not use up the caller's patience.
-func (p *Pool) everyMaster(ctx context.Context, op string, ask func(context.Context, redis.Cmdable) error) verdict {
+func (p *Pool) everyMaster(ctx context.Context, op string, ask func(context.Context, redis.Cmdable) error) masterResults {
 	masters, err := p.masters(ctx)
 	if err != nil {
-		return verdict{silent: []error{redisError(op, err)}, masters: 1}
+		return masterResults{unreachable: []error{redisError(op, err)}, masters: 1}
 	}
 	if p.cfg.Mode == ModeCluster {
 		var cancel context.CancelFunc
@@ -61,30 +61,30 @@ func (p *Pool) everyMaster(ctx context.Context, op string, ask func(context.Cont
 	for i, m := range masters {
 		wg.Go(func() {
 			if err := ask(ctx, m); err != nil {
-				errs[i] = fmt.Errorf("master %s: %w", p.nameOf(m), redisError(op, err))
+				errs[i] = fmt.Errorf("master %s: %w", p.masterName(m), redisError(op, err))
 			}
 		})
 	}
 	wg.Wait()
-	v := verdict{masters: len(masters)}
+	v := masterResults{masters: len(masters)}
 	for _, err := range errs {
 		switch {
 		case err == nil:
 		case errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrVolatile):
-			v.silent = append(v.silent, err)
+			v.unreachable = append(v.unreachable, err)
 		default:
-			v.refused = errors.Join(v.refused, err)
+			v.failed = errors.Join(v.failed, err)
 		}
 	}
 	return v
 }
 
 // all is nil when every master answered well.
-func (v verdict) all() error { return errors.Join(append(v.silent, v.refused)...) }
+func (v masterResults) allErr() error { return errors.Join(append(v.unreachable, v.failed)...) }
 
 // denied returns the errors of the masters that do not let us in, or that we do not trust.
-func (v verdict) denied() (err error) {
-	for _, silent := range v.silent {
+func (v masterResults) accessErr() (err error) {
+	for _, silent := range v.unreachable {
 		if errors.Is(silent, ErrAccess) {
 			err = errors.Join(err, silent)
 		}
@@ -94,40 +94,40 @@ func (v verdict) denied() (err error) {
 
 // living is nil when no master answered badly and at least one answered: the
 // lanes of the others are away, but not the pool.
-func (v verdict) living() error {
-	if v.refused != nil || len(v.silent) == v.masters {
-		return v.all()
+func (v masterResults) availableErr() error {
+	if v.failed != nil || len(v.unreachable) == v.masters {
+		return v.allErr()
 	}
 	return nil
 }
 
-// warnSilent logs which masters of a Cluster the pool has to do without.
-func (p *Pool) warnSilent(ctx context.Context, v verdict) {
-	for _, err := range v.silent {
+// warnUnreachable logs which masters of a Cluster the pool has to do without.
+func (p *Pool) warnUnreachable(ctx context.Context, v masterResults) {
+	for _, err := range v.unreachable {
 		p.cfg.Logger.WarnContext(ctx, "a master of the Redis Cluster does not answer as it should; its lanes are unavailable until it does",
 			slog.Any("error", err))
 	}
 }
 
-// atPlaces calls ask for the key of every place at the same time, with one
+// askCopies calls ask for the key of every place at the same time, with one
 // timeout, and returns whether a majority said yes and what each said. Without
 // the answers of a majority there is no telling: ErrUnavailable.
-func (p *Pool) atPlaces(ctx context.Context, key func(place int) string, ask func(ctx context.Context, key string) (bool, error)) (yes bool,
-	said [places]answer, err error) {
+func (p *Pool) askCopies(ctx context.Context, key func(place int) string, ask func(ctx context.Context, key string) (bool, error)) (yes bool,
+	said [copies]vote, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
-	var errs [places]error
+	var errs [copies]error
 	var wg sync.WaitGroup
-	for place := range places {
+	for place := range copies {
 		wg.Go(func() {
 			ok, err := ask(ctx, key(place))
 			switch {
 			case err != nil:
 				errs[place] = err
 			case ok:
-				said[place] = answerYes
+				said[place] = voteYes
 			default:
-				said[place] = answerNo
+				said[place] = voteNo
 			}
 		})
 	}
@@ -137,13 +137,13 @@ func (p *Pool) atPlaces(ctx context.Context, key func(place int) string, ask fun
 			return false, said, err
 		}
 	}
-	if count(said, answerNothing) > places-majority {
+	if countVotes(said, voteNone) > copies-majority {
 		return false, said, errors.Join(errs[:]...)
 	}
-	return count(said, answerYes) >= majority, said, nil
+	return countVotes(said, voteYes) >= majority, said, nil
 }
 
-func count(said [places]answer, what answer) (n int) {
+func countVotes(said [copies]vote, what vote) (n int) {
 	for _, s := range said {
 		if s == what {
 			n++
@@ -153,10 +153,10 @@ func count(said [places]answer, what answer) (n int) {
 }
 
 // answer is what one place said.
-type answer int
+type vote int
 
 const (
-	answerNothing answer = iota // it does not answer
-	answerNo
-	answerYes
+	voteNone vote = iota // it does not answer
+	voteNo
+	voteYes
 )

@@ -14,16 +14,16 @@ import (
 
 // question is grabs of one packet that are decided together, and the answer. A user
 // who grabs twice is asked for once.
-type question struct {
+type grabBatch struct {
 	id    string
 	grabs []grab
 
 	// What follows belongs to the flusher until done is closed, then to everybody.
-	done  chan struct{}
-	err   error
-	full  error   // for who could win, when Redis has no memory for it
-	users int     // that were asked for
-	asked []place // of each grab
+	done   chan struct{}
+	err    error
+	full   error      // for who could win, when Redis has no memory for it
+	users  int        // that were asked for
+	userOf []grabUser // of each grab
 
 	outcome, detail string
 	at              time.Time // of the claims that were made now
@@ -31,43 +31,43 @@ type question struct {
 	// ranks is the number of each user among those who got shares; below 0 he is
 	// among the others. nil: everybody has the number in which he was asked for.
 	ranks  []int
-	others []other
+	others []otherResult
 }
 
 // place is where the answer to a grab is.
-type place struct {
-	user  int  // number of the user, -1: the caller had left, nothing was asked
-	again bool // an earlier grab has brought him
+type grabUser struct {
+	index    int  // number of the user, -1: the caller had left, nothing was asked
+	repeated bool // an earlier grab has brought him
 }
 
 // other is a user for whom something else came out than for the rest.
-type other struct{ outcome, detail string }
+type otherResult struct{ outcome, detail string }
 
-func newQuestion(id string, room int) *question {
-	return &question{id: id, grabs: make([]grab, 0, room), done: make(chan struct{})}
+func newGrabBatch(id string, room int) *grabBatch {
+	return &grabBatch{id: id, grabs: make([]grab, 0, room), done: make(chan struct{})}
 }
 
 // ask returns the users and their profiles as grab.lua reads them; no users when
 // nobody waits.
-func (q *question) ask() (users, profiles []byte) {
+func (q *grabBatch) encode() (users, profiles []byte) {
 	const typical = 24 // bytes of a user id
 	known := make(map[string]int, len(q.grabs))
-	q.asked = make([]place, len(q.grabs))
+	q.userOf = make([]grabUser, len(q.grabs))
 	ids := make([]byte, 0, typical*len(q.grabs))
 	var told []byte
 	toldBy := uint32(0)
 	for i := range q.grabs {
 		g := &q.grabs[i]
 		if g.ctx.Err() != nil {
-			q.asked[i].user = -1 // nothing is taken for who has left; under overload it would keep the others waiting
+			q.userOf[i].index = -1 // nothing is taken for who has left; under overload it would keep the others waiting
 			continue
 		}
 		n, again := known[g.user]
-		q.asked[i] = place{n, again}
+		q.userOf[i] = grabUser{n, again}
 		if again {
 			continue
 		}
-		q.asked[i].user = q.users
+		q.userOf[i].index = q.users
 		known[g.user] = q.users
 		q.users++
 		ids = msgp.AppendString(ids, g.user)
@@ -90,7 +90,7 @@ func (q *question) ask() (users, profiles []byte) {
 const replyFields = 5
 
 // read takes the packet's part of the reply.
-func (q *question) read(reply []any) error {
+func (q *grabBatch) decode(reply []any) error {
 	var fields [replyFields]string
 	for i := range fields {
 		s, err := text(reply, i)
@@ -111,14 +111,14 @@ func (q *question) read(reply []any) error {
 	if fields[4] == "" {
 		return nil
 	}
-	if err := q.readOthers([]byte(fields[4])); err != nil {
+	if err := q.decodeOthers([]byte(fields[4])); err != nil {
 		return fmt.Errorf("%w: others: %w", ErrMalformed, err)
 	}
 	return nil
 }
 
-// readOthers ranks the users: the others below 0, the rest in their order.
-func (q *question) readOthers(b []byte) error {
+// decodeOthers ranks the users: the others below 0, the rest in their order.
+func (q *grabBatch) decodeOthers(b []byte) error {
 	n, b, err := msgp.ReadArrayHeaderBytes(b)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (q *question) readOthers(b []byte) error {
 	q.ranks = make([]int, q.users)
 	for range n / 3 {
 		var place int
-		var o other
+		var o otherResult
 		if place, b, err = msgp.ReadIntBytes(b); err != nil {
 			return err
 		}
@@ -153,32 +153,32 @@ func (q *question) readOthers(b []byte) error {
 }
 
 // answer returns what caller i gets, once done is closed.
-func (q *question) answer(i int) (packet.GrabAnswer, error) {
+func (q *grabBatch) result(i int) (packet.GrabAnswer, error) {
 	if q.err != nil {
 		return packet.GrabAnswer{}, q.err
 	}
-	g, at := &q.grabs[i], q.asked[i]
-	if at.user < 0 { // nobody is there to read it
+	g, at := &q.grabs[i], q.userOf[i]
+	if at.index < 0 { // nobody is there to read it
 		return packet.GrabAnswer{}, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(g.ctx))
 	}
-	rank := at.user
+	rank := at.index
 	if q.ranks != nil {
-		rank = q.ranks[at.user]
+		rank = q.ranks[at.index]
 	}
-	got, err := q.decided(g.user, rank)
+	got, err := q.resultOf(g.user, rank)
 	if err != nil || got.Result != packet.GrabWon {
 		return got, err
 	}
-	if at.again {
+	if at.repeated {
 		got.Result = packet.GrabReplayed // won by the same user's other request, with its profile
-		g = q.brought(at.user)
+		g = q.firstGrab(at.index)
 	}
 	got.Claim.Profile = g.profile
 	return got, nil
 }
 
 // decided returns what came out for a user; the profile of who won now is left out.
-func (q *question) decided(user string, rank int) (packet.GrabAnswer, error) {
+func (q *grabBatch) resultOf(user string, rank int) (packet.GrabAnswer, error) {
 	switch {
 	case rank < 0:
 		o := q.others[-rank-1]
@@ -197,9 +197,9 @@ func (q *question) decided(user string, rank int) (packet.GrabAnswer, error) {
 }
 
 // brought returns the grab that brought a user.
-func (q *question) brought(user int) *grab {
-	for i, at := range q.asked {
-		if at.user == user && !at.again {
+func (q *grabBatch) firstGrab(user int) *grab {
+	for i, at := range q.userOf {
+		if at.index == user && !at.repeated {
 			return &q.grabs[i]
 		}
 	}

@@ -13,8 +13,8 @@ const (
 	// ownersChunk is how many claims one read of owners takes: about a tenth of a
 	// millisecond in which Redis serves nobody else.
 	ownersChunk = 1_000
-	// ownersWorth is how many owners are read at about the cost of one search of a lane.
-	ownersWorth = 6
+	// ownersPerSearch is how many owners are read at about the cost of one search of a lane.
+	ownersPerSearch = 6
 	// maxOwners bounds the owners that a process knows of a lane: about 2 MB.
 	maxOwners = 50_000
 )
@@ -22,40 +22,40 @@ const (
 // owners are the users with claims in a lane that does not change, as hashes: two users
 // with the same hash are both looked for in Redis. They are read once so many searches
 // have looked into the lane that reading them costs Redis less than going on.
-type owners struct {
-	hashes map[uint64]struct{}
-	last   string // claim that was read last
-	whole  bool   // all are known
-	looked int64  // searches that have read the lane since it changed
-	next   *redis.StringSliceCmd
+type claimOwners struct {
+	hashes   map[uint64]struct{}
+	last     string // claim that was read last
+	complete bool   // all are known
+	searches int64  // searches that have read the lane since it changed
+	queued   *redis.StringSliceCmd
 }
 
-func (o *owners) has(owner uint64) bool {
+func (o *claimOwners) has(owner uint64) bool {
 	_, ok := o.hashes[owner]
 	return ok
 }
 
 // read puts the next read of owners into a pipeline, when it is worth it for a lane with
 // so many claims.
-func (o *owners) read(ctx context.Context, pipe redis.Pipeliner, key string, claims int64) {
-	o.next = nil
-	if o.whole || claims > maxOwners || o.looked*ownersWorth < claims {
+func (o *claimOwners) queue(ctx context.Context, pipe redis.Pipeliner, key string, claims int64) {
+	o.queued = nil
+	if o.complete || claims > maxOwners || o.searches*ownersPerSearch < claims {
 		return
 	}
 	span := &redis.ZRangeBy{Min: "-", Max: "+", Count: ownersChunk}
 	if o.last != "" {
 		span.Min = "(" + o.last
 	}
-	o.next = pipe.ZRangeByLex(ctx, key, span)
+	o.queued = pipe.ZRangeByLex(ctx, key, span)
 }
 
 // take keeps what was read.
-func (o *owners) take(seed maphash.Seed) error {
-	if o.next == nil {
+func (o *claimOwners) collect(seed maphash.Seed) error {
+	if o.queued == nil {
 		return nil
 	}
-	members, err := o.next.Result()
-	o.next = nil
+	members, err := o.queued.Result()
+	o.queued = nil
 	if err != nil {
 		return redisError("read owners of claims", err)
 	}
@@ -64,10 +64,10 @@ func (o *owners) take(seed maphash.Seed) error {
 	}
 	for _, member := range members {
 		o.last = member
-		if end := len(member) - len(placeAt(0, "")) - packet.IDLen; end > 0 {
+		if end := len(member) - len(memberSuffix(0, "")) - packet.IDLen; end > 0 {
 			o.hashes[maphash.String(seed, member[:end])] = struct{}{}
 		}
 	}
-	o.whole = len(members) < ownersChunk
+	o.complete = len(members) < ownersChunk
 	return nil
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// listChunk is how many claims one call of list.lua lists, give or take the claims
+// indexChunk is how many claims one call of list.lua lists, give or take the claims
 // of one hand-off: about a millisecond in which Redis serves nobody else.
-const listChunk = 500
+const indexChunk = 500
 
-// listClaims lists the claims of a lane's hand-offs by user, up to the hand-off with
+// indexClaims lists the claims of a lane's hand-offs by user, up to the hand-off with
 // the id upTo, or up to the one that is the newest now when upTo is empty. Grabs
 // leave this to whoever reads the lists (UserClaims), removes a hand-off (Ack) or a
 // packet (Retire): it costs about as much as a grab, and no grabber waits for it. It
 // returns how many claims the lane has in its list.
 //
 // Errors: ErrUnavailable, ErrMalformed.
-func (p *Pool) listClaims(ctx context.Context, lane int, upTo string) (left int64, err error) {
+func (p *Pool) indexClaims(ctx context.Context, lane int, upTo string) (left int64, err error) {
 	keys := []string{p.keys.handoff(lane), p.keys.claimed(lane), p.keys.listed(lane)}
 	for {
-		reply, err := listScript.Run(ctx, p.rdb, keys, listChunk).Slice()
+		reply, err := indexScript.Run(ctx, p.rdb, keys, indexChunk).Slice()
 		if err != nil {
 			return 0, redisError("list claims of lane "+strconv.Itoa(lane), err)
 		}
@@ -54,12 +54,12 @@ func decodeListed(reply []any) (listed, newest string, left int64, err error) {
 	return listed, newest, left, err
 }
 
-// listLanes does the same for some lanes, up to what is the newest now.
-func (p *Pool) listLanes(ctx context.Context, lanes []int) (left []int64, err error) {
+// indexLanes does the same for some lanes, up to what is the newest now.
+func (p *Pool) indexLanes(ctx context.Context, lanes []int) (left []int64, err error) {
 	cmds := make([]*redis.Cmd, len(lanes))
 	_, err = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, lane := range lanes {
-			cmds[i] = listScript.EvalSha(ctx, pipe, []string{p.keys.handoff(lane), p.keys.claimed(lane), p.keys.listed(lane)}, listChunk)
+			cmds[i] = indexScript.EvalSha(ctx, pipe, []string{p.keys.handoff(lane), p.keys.claimed(lane), p.keys.listed(lane)}, indexChunk)
 		}
 		return nil
 	})
@@ -78,7 +78,7 @@ func (p *Pool) listLanes(ctx context.Context, lanes []int) (left []int64, err er
 			}
 			upTo = newest
 		}
-		wg.Go(func() { left[i], errs[i] = p.listClaims(ctx, lanes[i], upTo) })
+		wg.Go(func() { left[i], errs[i] = p.indexClaims(ctx, lanes[i], upTo) })
 	}
 	wg.Wait()
 	return left, errors.Join(errs...)

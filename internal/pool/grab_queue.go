@@ -15,15 +15,15 @@ const (
 	// maxBatch is the most grabs of one packet in one call: about a millisecond of
 	// Redis' time, in which it shares one fsync.
 	maxBatch = 512
-	// maxFlight is how many grabs go to one server together before it may answer the
+	// maxPipelineGrabs is how many grabs go to one server together before it may answer the
 	// first of them.
-	maxFlight = 2 * maxBatch
-	// secondFlight is how many grabs have to wait before a second flight takes off
+	maxPipelineGrabs = 2 * maxBatch
+	// secondPipelineGrabs is how many grabs have to wait before a second flight takes off
 	// while the first is under way: then Redis decides one while the answers of the
 	// other are given out here. With fewer it would only make two small calls of one,
 	// and Redis wait for the disk twice.
-	secondFlight = 32
-	maxFlights   = 2
+	secondPipelineGrabs = 32
+	maxPipelines        = 2
 	// gatherYields is how often nobody must have come before a flight takes off.
 	gatherYields = 30
 )
@@ -47,10 +47,10 @@ type lane struct {
 }
 
 // line is the grabs of one packet that wait, in questions of maxBatch at most.
-type line struct {
-	lane      *lane
-	id        string
-	questions []*question
+type packetQueue struct {
+	lane    *lane
+	id      string
+	batches []*grabBatch
 }
 
 // flusher sends the grabs that wait for one server, which decides one after the
@@ -61,19 +61,19 @@ type line struct {
 type flusher struct {
 	pool *Pool
 
-	mu         sync.Mutex
-	lines      map[string]*line // by packet id
-	order      []*line          // the same, whose turn is next first
-	queued     int              // grabs in all of them
-	room       int              // for grabs in a new question: as many as the last one had
-	lastFlight int              // its callers, of whom many want more
-	flights    int              // how many serve
-	closed     bool
+	mu        sync.Mutex
+	queues    map[string]*packetQueue // by packet id
+	turns     []*packetQueue          // the same, whose turn is next first
+	queued    int                     // grabs in all of them
+	batchSize int                     // for grabs in a new question: as many as the last one had
+	lastSize  int                     // its callers, of whom many want more
+	pipelines int                     // how many serve
+	closed    bool
 }
 
 // add queues a grab and sees to it that somebody serves the queue. It returns the
 // question that the grab belongs to, and its number there.
-func (l *lane) add(id string, g grab) (*question, int, error) {
+func (l *lane) enqueue(id string, g grab) (*grabBatch, int, error) {
 	f := l.flusher
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,21 +83,21 @@ func (l *lane) add(id string, g grab) (*question, int, error) {
 	case l.queued >= f.pool.cfg.MaxQueued:
 		return nil, 0, ErrOverloaded
 	}
-	at := f.lines[id]
+	at := f.queues[id]
 	if at == nil {
-		at = &line{lane: l, id: strings.Clone(id)} // it may point into the memory of the caller's request
-		f.lines[at.id] = at
-		f.order = append(f.order, at)
+		at = &packetQueue{lane: l, id: strings.Clone(id)} // it may point into the memory of the caller's request
+		f.queues[at.id] = at
+		f.turns = append(f.turns, at)
 	}
-	if n := len(at.questions); n == 0 || len(at.questions[n-1].grabs) == maxBatch {
-		at.questions = append(at.questions, newQuestion(at.id, f.room))
+	if n := len(at.batches); n == 0 || len(at.batches[n-1].grabs) == maxBatch {
+		at.batches = append(at.batches, newGrabBatch(at.id, f.batchSize))
 	}
-	q := at.questions[len(at.questions)-1]
+	q := at.batches[len(at.batches)-1]
 	q.grabs = append(q.grabs, g)
 	l.queued++
 	f.queued++
-	if f.flights == 0 || f.flights < maxFlights && f.queued >= secondFlight {
-		f.flights++
+	if f.pipelines == 0 || f.pipelines < maxPipelines && f.queued >= secondPipelineGrabs {
+		f.pipelines++
 		f.pool.flushing.Go(f.serve)
 	}
 	return q, len(q.grabs) - 1, nil
@@ -114,11 +114,11 @@ func (f *flusher) close() {
 func (f *flusher) serve() {
 	for {
 		f.gather()
-		calls := f.take()
+		calls := f.next()
 		if calls == nil {
 			return
 		}
-		f.pool.fly(calls)
+		f.pool.serveCalls(calls)
 	}
 }
 
@@ -142,30 +142,30 @@ func (f *flusher) gather() {
 func (f *flusher) waiting() (queued, expected int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.queued, f.lastFlight
+	return f.queued, f.lastSize
 }
 
-// take returns up to maxFlight grabs as one call for each lane, or nil and the end of
+// take returns up to maxPipelineGrabs grabs as one call for each lane, or nil and the end of
 // serving when nothing waits. Packets take turns, one question each, so that a crowd
 // on one does not keep the others waiting, not even those of its lane.
-func (f *flusher) take() []*call {
+func (f *flusher) next() []*call {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.queued == 0 || f.flights > 1 && f.queued < secondFlight {
-		f.flights--
+	if f.queued == 0 || f.pipelines > 1 && f.queued < secondPipelineGrabs {
+		f.pipelines--
 		return nil
 	}
 	var calls []*call
 	of := map[*lane]*call{}
 	n := 0
-	for turns := len(f.order); turns > 0 && n < maxFlight; turns-- {
-		at := f.order[0]
-		f.order = f.order[1:]
-		q := at.questions[0]
-		if at.questions = at.questions[1:]; len(at.questions) > 0 {
-			f.order = append(f.order, at)
+	for turns := len(f.turns); turns > 0 && n < maxPipelineGrabs; turns-- {
+		at := f.turns[0]
+		f.turns = f.turns[1:]
+		q := at.batches[0]
+		if at.batches = at.batches[1:]; len(at.batches) > 0 {
+			f.turns = append(f.turns, at)
 		} else {
-			delete(f.lines, at.id)
+			delete(f.queues, at.id)
 		}
 		c := of[at.lane]
 		if c == nil {
@@ -173,14 +173,14 @@ func (f *flusher) take() []*call {
 			of[at.lane] = c
 			calls = append(calls, c)
 		}
-		c.questions = append(c.questions, q)
+		c.batches = append(c.batches, q)
 		at.lane.queued -= len(q.grabs)
-		f.room = len(q.grabs)
+		f.batchSize = len(q.grabs)
 		n += len(q.grabs)
 	}
-	f.lastFlight = n
+	f.lastSize = n
 	if f.queued -= n; f.queued == 0 {
-		f.order = nil // lets the served ones go
+		f.turns = nil // lets the served ones go
 	}
 	return calls
 }

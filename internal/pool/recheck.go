@@ -1,0 +1,160 @@
+package pool
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A check of a new connection says nothing about its later life: a master may become a
+// replica, synchronise and be promoted again, and CONFIG SET changes settings, while
+// connections stay open. suspicion is what is known of one server since.
+type recheck struct {
+	due      atomic.Bool // no command is sent before a check has succeeded
+	mu       sync.Mutex
+	err      error     // why the last check refused it
+	next     time.Time // until then err is the answer
+	requests int       // how often it was raised
+}
+
+// recheckInterval is how long the refusal of one check holds for all commands.
+const recheckInterval = 100 * time.Millisecond
+
+// raise has the server checked before the next command.
+func (s *recheck) request() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = nil
+	s.requests++
+	s.due.Store(true)
+}
+
+// clear returns nil when the server is not suspected, or check succeeds now.
+func (s *recheck) run(check func() error) error {
+	if !s.due.Load() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.due.Load():
+		return nil
+	case s.err != nil && time.Now().Before(s.next):
+		return s.err
+	}
+	return s.record(check(), s.requests)
+}
+
+// settle keeps what a check has found, and returns it. The caller holds mu. What was raised
+// during the check, after before, is no part of what it has found.
+func (s *recheck) record(found error, before int) error {
+	switch {
+	case isLossy(found):
+		s.err, s.next = found, time.Now().Add(recheckInterval)
+		s.due.Store(true)
+	case found == nil && s.requests == before:
+		s.err = nil
+		s.due.Store(false)
+	default: // a check that did not succeed says nothing about the next caller
+		s.err = nil
+	}
+	return found
+}
+
+// recheckOf returns what is known of the server at an address.
+func (s *durabilityChecker) recheckOf(addr string) *recheck {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rechecks[addr] == nil {
+		s.rechecks[addr] = &recheck{}
+	}
+	return s.rechecks[addr]
+}
+
+// checkConnected checks a master to which connections are open. One that would lose writes gets
+// no command from then on, until a check succeeds.
+func (s *durabilityChecker) checkConnected(ctx context.Context, c redis.Cmdable) error {
+	m, ok := c.(*redis.Client)
+	if !ok {
+		return s.check(ctx, c)
+	}
+	is := s.recheckOf(m.Options().Addr)
+	is.mu.Lock()
+	before := is.requests
+	is.mu.Unlock()
+	found := s.check(ctx, c) // it may take as long as the server takes
+	is.mu.Lock()
+	defer is.mu.Unlock()
+	return is.record(found, before)
+}
+
+// checking marks a context whose commands are sent to a server that is suspected.
+type skipRecheckKey struct{}
+
+func skipRecheck(ctx context.Context) context.Context {
+	return context.WithValue(ctx, skipRecheckKey{}, true)
+}
+
+func skipsRecheck(ctx context.Context) bool { return ctx.Value(skipRecheckKey{}) != nil }
+
+// suspecting refuses the commands of a server that may lose them. Redis says itself that it
+// is a master no longer: READONLY, or MOVED in a Cluster.
+type recheckHook struct {
+	durability *durabilityChecker
+	client     *redis.Client
+	server     *recheck
+}
+
+func newRecheckHook(c *redis.Client, cfg Config) recheckHook {
+	return recheckHook{cfg.durability, c, cfg.durability.recheckOf(c.Options().Addr)}
+}
+
+func (s recheckHook) run(ctx context.Context) error {
+	if skipsRecheck(ctx) {
+		return nil
+	}
+	return s.server.run(func() error { return s.durability.check(ctx, s.client) })
+}
+
+func isDemoted(cmd redis.Cmder) bool {
+	return redis.HasErrorPrefix(cmd.Err(), "READONLY") || redis.HasErrorPrefix(cmd.Err(), "MOVED ")
+}
+
+// DialHook implements redis.Hook.
+func (recheckHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (s recheckHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if err := s.run(ctx); err != nil {
+			cmd.SetErr(err)
+			return err
+		}
+		err := next(ctx, cmd)
+		if isDemoted(cmd) && !skipsRecheck(ctx) {
+			s.server.request()
+		}
+		return err
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (s recheckHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if err := s.run(ctx); err != nil {
+			for _, c := range cmds {
+				c.SetErr(err)
+			}
+			return err
+		}
+		err := next(ctx, cmds)
+		if slices.ContainsFunc(cmds, isDemoted) && !skipsRecheck(ctx) {
+			s.server.request()
+		}
+		return err
+	}
+}
