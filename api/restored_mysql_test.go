@@ -18,7 +18,7 @@ func TestR13_DecisionsRefused(t *testing.T) {
 	h := newFixture(t, parts{change: func(c *api.Config) { c.MySQLCurrent = c.Store.(*store.Store).BooksBelieved }})
 	ctx := t.Context()
 	id, bad := h.failed()
-	found, err := h.store.CompareBooks(ctx, 7)
+	found, err := h.store.CompareHeartbeat(ctx, 7)
 	if err != nil {
 		t.Fatal(err)
 	}

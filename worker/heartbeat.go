@@ -21,8 +21,8 @@ const (
 
 // NumberedBooks is the part of MySQL that has the number of the books.
 type NumberedBooks interface {
-	CompareBooks(ctx context.Context, known int64) (payout.MySQLState, error)
-	AdvanceBooks(ctx context.Context, known int64) (payout.MySQLState, error)
+	CompareHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error)
+	AdvanceHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error)
 }
 
 // BooksCopy keeps a copy of that number outside MySQL.
@@ -73,9 +73,9 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	look := h.Books.CompareBooks
+	look := h.Books.CompareHeartbeat
 	if h.Beats {
-		look = h.Books.AdvanceBooks
+		look = h.Books.AdvanceHeartbeat
 	}
 	books, err := look(ctx, known)
 	if err != nil {

@@ -40,7 +40,7 @@ func TestR13_Heartbeat(t *testing.T) {
 	}
 	numbers := func(s *store.Store, mysql, copied int64, state payout.MySQLStatus) {
 		t.Helper()
-		b := must(s.Books(ctx))(t)
+		b := must(s.MySQLState(ctx))(t)
 		if n := must(p.BooksNumber(ctx))(t); b.Heartbeat != mysql || n != copied || b.State != state {
 			t.Errorf("MySQL %d (%s), Redis %d; want %d (%s), %d", b.Heartbeat, b.State, n, mysql, state, copied)
 		}

@@ -21,7 +21,7 @@ import (
 
 // RestoredBooks is the part of MySQL that knows that it was restored.
 type RestoredBooks interface {
-	CompareBooks(ctx context.Context, known int64) (payout.MySQLState, error)
+	CompareHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error)
 	DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.MySQLState, error)
 	EndRecovery(ctx context.Context, w payout.StaffWrite, found payout.MySQLState, known int64, provider string, report any) (
 		payout.MySQLState, error)
@@ -237,7 +237,7 @@ func (r *Recover) begin(ctx context.Context) (payout.MySQLState, int64, error) {
 	if err != nil {
 		return payout.MySQLState{}, 0, err
 	}
-	books, err := r.Store.CompareBooks(ctx, known)
+	books, err := r.Store.CompareHeartbeat(ctx, known)
 	if err != nil {
 		return books, 0, err
 	}

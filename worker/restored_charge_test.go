@@ -33,7 +33,7 @@ func TestR13_RefusedIsRejectedAgain(t *testing.T) {
 	old.refused(t, p)
 	dsn := old.backup(t)
 	old.rejects(t, p)
-	old.awaitBeat(t, must(old.store.Books(t.Context()))(t).Heartbeat+1)
+	old.awaitBeat(t, must(old.store.MySQLState(t.Context()))(t).Heartbeat+1)
 	stop()
 
 	r := old.restored(t, dsn)

@@ -285,7 +285,7 @@ func refuseRestored(ctx context.Context, db *store.Store, redis *pool.Pool) erro
 	if err != nil {
 		return err
 	}
-	books, err := db.CompareBooks(ctx, known)
+	books, err := db.CompareHeartbeat(ctx, known)
 	if err == nil && books.State == payout.MySQLRestored {
 		err = fmt.Errorf("nothing is rebuilt: %w; see docs/disaster.md, \"MySQL restored\"", payout.ErrMySQLRestored)
 	}

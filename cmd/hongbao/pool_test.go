@@ -174,10 +174,10 @@ func TestPoolRebuildTellsWhatStays(t *testing.T) {
 		t.Errorf("lanes: %s", got)
 	}
 	r.run(exitFailed, "lane 1 is shut because of books_older", "pool", "rebuild", "--lane", "1")
-	if _, err := r.db.AdvanceBooks(ctx, 0); err != nil {
+	if _, err := r.db.AdvanceHeartbeat(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.db.CompareBooks(ctx, 9); err != nil { // as if Redis had kept it
+	if _, err := r.db.CompareHeartbeat(ctx, 9); err != nil { // as if Redis had kept it
 		t.Fatal(err)
 	}
 	was := states()

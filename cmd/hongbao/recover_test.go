@@ -63,10 +63,10 @@ func TestR13_RecoverCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	if _, err := db.AdvanceBooks(t.Context(), 0); err != nil {
+	if _, err := db.AdvanceHeartbeat(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.CompareBooks(t.Context(), 9); err != nil { // as if Redis had kept it
+	if _, err := db.CompareHeartbeat(t.Context(), 9); err != nil { // as if Redis had kept it
 		t.Fatal(err)
 	}
 	run(exitOK, "Dry run: nothing was put back. The books are restored.", "recover", "--by", "op", "--dry-run")

@@ -9,7 +9,8 @@ import (
 	"hongbao/internal/failpoint"
 )
 
-// Access reads every app and every key that works, those that will end too.
+// AppsAndKeys reads every app and every usable key, including keys with an expiry time. Errors:
+// ErrUnavailable.
 func (s *Store) AppsAndKeys(ctx context.Context) ([]access.App, []access.Key, error) {
 	var apps []struct {
 		ID, Name string
@@ -39,14 +40,14 @@ func (s *Store) AppsAndKeys(ctx context.Context) ([]access.App, []access.Key, er
 	return outApps, outKeys, nil
 }
 
-// EnsureApp creates an app unless it exists; an existing app keeps its salt for ever.
+// EnsureApp creates an app unless it exists. An existing app keeps its salt. Errors: ErrUnavailable.
 func (s *Store) EnsureApp(ctx context.Context, a access.App) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		return tx.Exec("INSERT IGNORE INTO apps (id, name, id_salt, created_at) VALUES (?, ?, ?, ?)", a.ID, a.Name, a.Salt, tx.now).Error
 	})
 }
 
-// EnsureKey creates a key unless it exists.
+// EnsureKey creates a key unless it exists. Errors: ErrUnavailable.
 func (s *Store) EnsureKey(ctx context.Context, k access.Key) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		return tx.Exec("INSERT IGNORE INTO api_keys (id, role, app_id, owner, secret_hash, created_at) VALUES (?, ?, ?, ?, ?, ?)",
@@ -54,8 +55,8 @@ func (s *Store) EnsureKey(ctx context.Context, k access.Key) error {
 	})
 }
 
-// CreateApp creates an app. ErrConflict: there is one with this id, whose salt
-// stays what it is. Other errors: ErrUnavailable.
+// CreateApp creates an app. Errors: ErrConflict when the id exists (its salt is kept),
+// ErrUnavailable.
 func (s *Store) CreateApp(ctx context.Context, a access.App) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		err := tx.Exec("INSERT INTO apps (id, name, id_salt, created_at) VALUES (?, ?, ?, ?)", a.ID, a.Name, a.Salt, tx.now).Error
@@ -66,9 +67,8 @@ func (s *Store) CreateApp(ctx context.Context, a access.App) error {
 	})
 }
 
-// CreateKey creates a key. ErrNotFound: its app does not exist. ErrConflict:
-// there is a key with this id, revoked or not. Other errors: ErrUnavailable;
-// then the key may have been created.
+// CreateKey creates a key. Errors: ErrNotFound when its app does not exist; ErrConflict when the id
+// exists, revoked or not; ErrUnavailable, after which the key may exist.
 func (s *Store) CreateKey(ctx context.Context, k access.Key) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if k.AppID != "" {
@@ -119,8 +119,7 @@ func (r keyRow) record() access.KeyRecord {
 const selectKeys = "SELECT id, role, app_id, owner, secret_hash, name, created_at, expires_at, revoked_at, last_used_at, replaced_by, " +
 	"made_by, waiting, approved_by FROM api_keys"
 
-// ListKeys reads every key, revoked ones too, the oldest first.
-// Errors: ErrUnavailable.
+// ListKeys reads every key, revoked ones included, oldest first. Errors: ErrUnavailable.
 func (s *Store) ListKeys(ctx context.Context) ([]access.KeyRecord, error) {
 	var rows []keyRow
 	if err := s.read(ctx).Raw(selectKeys + " ORDER BY created_at, id").Scan(&rows).Error; err != nil {
@@ -145,8 +144,8 @@ func (s *Store) FindKey(ctx context.Context, id string) (access.KeyRecord, error
 	return rows[0].record(), nil
 }
 
-// RevokeKey ends a key for ever and returns it. A key that was revoked before
-// keeps that moment. Errors: ErrNotFound, ErrUnavailable.
+// RevokeKey revokes a key permanently and returns it. An earlier revocation time is kept. Errors:
+// ErrNotFound, ErrUnavailable.
 func (s *Store) RevokeKey(ctx context.Context, id string) (access.KeyRecord, error) {
 	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		return tx.Exec("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", tx.now, id).Error

@@ -11,33 +11,30 @@ import (
 )
 
 const (
-	// activitySettled is the age from which what was booked in a moment is taken for
-	// all of it: transactions take seconds. What comes later still, because a lock
-	// was waited for, is missing in the chart and nowhere else.
+	// activitySettled is the age from which the transfers of a moment are assumed complete.
+	// Transactions take seconds; a transfer delayed longer by a lock is missing in this chart only.
 	activitySettled = time.Minute
-	// activityStep is the resolution of what is remembered: of the postings of the
-	// last minute and some seconds alone each call counts all.
+	// activityStep is the resolution of the cached sums. Each call counts the transfers of the last
+	// minute and some seconds again.
 	activityStep = 10 * time.Second
-	// activityTimeLimit is how long one call counts what nobody has counted yet; the
-	// next call goes on from there.
+	// activityTimeLimit bounds the time that one call counts uncached minutes. The next call
+	// continues from there.
 	activityTimeLimit = time.Second
 )
 
-// minuteSums remembers what was booked in the minutes of the last hour, up to a
-// moment that is settled.
+// minuteSums caches what was booked in the minutes of the last hour, up to a settled moment.
 type minuteSums struct {
 	mu         sync.Mutex
-	restoredAt time.Time // when the books that they are of were restored last
+	restoredAt time.Time // RestoredAt of the MySQL that the sums are from
 	upTo       time.Time // exclusive
 	booked     map[int64]payout.ActivityMinute
 	// timeLimit 0 means activityTimeLimit.
 	timeLimit time.Duration
 }
 
-// Activity counts what was booked in each of the last payout.ActivitySpan minutes,
-// the current one last. It reads a range of the index on the ledger's times, and
-// remembers minutes that are over. Those that it did not come to in one call are
-// not Counted. Errors: ErrUnavailable.
+// Activity counts what was booked in each of the last payout.ActivitySpan minutes, the current one
+// last. It reads a range of the index on the ledger's times and caches past minutes. Minutes not
+// reached in one call are not Counted. Errors: ErrUnavailable.
 func (s *Store) Activity(ctx context.Context) ([]payout.ActivityMinute, error) {
 	m := &s.minutes
 	m.mu.Lock()
@@ -46,11 +43,11 @@ func (s *Store) Activity(ctx context.Context) ([]payout.ActivityMinute, error) {
 	if err != nil {
 		return nil, err
 	}
-	books, err := s.Books(ctx)
+	books, err := s.MySQLState(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if !books.RestoredAt.Equal(m.restoredAt) { // what is remembered may be gone
+	if !books.RestoredAt.Equal(m.restoredAt) { // the cached minutes may no longer exist
 		m.restoredAt, m.booked = books.RestoredAt, nil
 	}
 	last := now.Truncate(time.Minute)
@@ -85,8 +82,7 @@ func (s *Store) Activity(ctx context.Context) ([]payout.ActivityMinute, error) {
 	return out, nil
 }
 
-// dropBefore forgets what was before the first minute. A clock that went back, or far
-// ahead, begins anew.
+// dropBefore drops the minutes before first. It drops everything when the clock jumped.
 func (m *minuteSums) dropBefore(first, now time.Time) {
 	if m.booked == nil || m.upTo.Before(first) || m.upTo.After(now) {
 		m.upTo, m.booked = first, map[int64]payout.ActivityMinute{}
@@ -98,7 +94,7 @@ func (m *minuteSums) dropBefore(first, now time.Time) {
 	}
 }
 
-// countMinutes adds what was booked from a minute's moment on, before to, to the minutes of into.
+// countMinutes adds the transfers from from (inclusive) to to (exclusive) to into, by minute.
 func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[int64]payout.ActivityMinute) error {
 	var rows []struct {
 		Past   int64
@@ -126,7 +122,7 @@ func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[i
 	return nil
 }
 
-// addMinutes adds up what was booked in two parts of a minute.
+// addMinutes adds two parts of a minute.
 func addMinutes(a, b payout.ActivityMinute) payout.ActivityMinute {
 	a.Grabs, a.Paid = a.Grabs.Plus(b.Grabs), a.Paid.Plus(b.Paid)
 	return a

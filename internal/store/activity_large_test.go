@@ -6,7 +6,7 @@ import (
 	"hongbao/internal/money"
 )
 
-// TestActivityAbove64Bits: minutes in which more was booked than 64 bits hold say so.
+// TestActivityAbove64Bits: sums of minutes saturate visibly when more was booked than 64 bits hold.
 func TestActivityAbove64Bits(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)

@@ -14,8 +14,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestActivity: what was booked is counted in its minute, whether it is new or was
-// remembered, and what is older than an hour is forgotten.
+// TestActivity: a transfer counts in its minute, cached or not, and is dropped after an hour.
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -79,8 +78,8 @@ func TestActivity(t *testing.T) {
 	check("clock set back")
 }
 
-// TestActivityInTurns: an hour that takes longer than one call is counted in turns,
-// and until then told as not counted.
+// TestActivityInTurns: an hour that takes longer than one call is counted in turns, and until then
+// reported as not counted.
 func TestActivityInTurns(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -90,7 +89,7 @@ func TestActivityInTurns(t *testing.T) {
 	minutes, err := s.Activity(t.Context())
 	must(t, err)
 	if slices.ContainsFunc(minutes, func(m payout.ActivityMinute) bool { return m.Counted || m.Grabs.Count > 0 }) {
-		t.Errorf("told before it was counted: %+v", minutes)
+		t.Errorf("reported before it was counted: %+v", minutes)
 	}
 	s.minutes.timeLimit = time.Minute
 	minutes, err = s.Activity(t.Context())
@@ -100,8 +99,8 @@ func TestActivityInTurns(t *testing.T) {
 	}
 }
 
-// TestActivityReadsItsRange: a minute is read by the index on the ledger's times,
-// and what was counted is not read again.
+// TestActivityReadsItsRange: a minute is read by the index on the ledger's times, and cached minutes
+// are not read again.
 func TestActivityReadsItsRange(t *testing.T) {
 	t.Parallel()
 	s, c, raw := newStoreAt(t, stacktest.MariaDB(t))
@@ -132,8 +131,8 @@ func TestActivityReadsItsRange(t *testing.T) {
 	}
 }
 
-// TestR13_ActivityOfRestoredBooks: a process that lives through a restore of MySQL does not
-// tell bookings that are not in the books any more.
+// TestR13_ActivityOfRestoredBooks: after a restore of MySQL a running process does not report
+// transfers that no longer exist.
 func TestR13_ActivityOfRestoredBooks(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -141,7 +140,7 @@ func TestR13_ActivityOfRestoredBooks(t *testing.T) {
 	s.minutes.timeLimit = time.Minute
 	p := funded(t, s, 1000, 4)
 	claim(t, s, p, 0, "u")
-	_, err := s.AdvanceBooks(t.Context(), 0)
+	_, err := s.AdvanceHeartbeat(t.Context(), 0)
 	must(t, err)
 	booked := func() (n int64) {
 		minutes, err := s.Activity(t.Context())
@@ -156,7 +155,7 @@ func TestR13_ActivityOfRestoredBooks(t *testing.T) {
 		t.Fatalf("%d booked, remembered %v", n, s.minutes.booked)
 	}
 	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
-	if b, err := s.CompareBooks(t.Context(), 0); err != nil || b.State != payout.MySQLRestored {
+	if b, err := s.CompareHeartbeat(t.Context(), 0); err != nil || b.State != payout.MySQLRestored {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	if n := booked(); n != 0 {

@@ -7,10 +7,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// actor checks that the key works with which somebody writes, and keeps it from being
-// revoked until commit: what an API process remembers of keys may be older. Keys of
-// administrators are locked all together, in one order, since what they write may lock them
-// too. access.ErrActorKeyEnded: the key is unknown, has ended, or is another person's.
+// actor checks that the key of a staff write is usable, and blocks its revocation until commit: an
+// API process may have a stale copy of the key. All administrator keys are locked in one order,
+// since an administrator's write may lock them too. access.ErrActorKeyEnded: the key is unknown,
+// ended, or of another person.
 func (tx tx) actor(w payout.StaffWrite) error {
 	if w.Role == string(access.RoleAdmin) {
 		_, err := tx.administrators(w)
@@ -26,7 +26,7 @@ func (tx tx) actor(w payout.StaffWrite) error {
 	return nil
 }
 
-// authorizes reports whether a key works and is that of a write.
+// authorizes reports whether a key is usable and is the key of a staff write.
 func (tx tx) authorizes(k access.KeyRecord, w payout.StaffWrite) bool {
 	return k.ID == w.KeyID && k.Status(tx.now) == access.KeyActive && string(k.Role) == w.Role && k.Owner == w.Owner && k.Role.Staff()
 }

@@ -16,7 +16,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// by is a write with a key that works, of its owner; the key is made unless it is there.
+// by returns a write with an active key of its owner; the key is created when missing.
 func by(t testing.TB, s *Store, w payout.StaffWrite) payout.StaffWrite {
 	t.Helper()
 	hash := sha256.Sum256([]byte(w.Role + "/" + w.Owner))
@@ -25,9 +25,9 @@ func by(t testing.TB, s *Store, w payout.StaffWrite) payout.StaffWrite {
 	return w
 }
 
-// TestEndedKeyWritesNothing: a key that was revoked, has expired, is unknown, or is another
-// person's or role's changes nothing by any way in which staff writes, whatever the process
-// that asks still remembers; a first answer is not told again either.
+// TestEndedKeyWritesNothing: a key that is revoked, expired, unknown, or of another person or role
+// changes nothing by any staff write, whatever an API process has cached. A stored first answer is
+// not returned either.
 func TestEndedKeyWritesNothing(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -82,14 +82,14 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 			return errOnly(s.EndTicketKey(ctx, w, "kid", func(access.TicketKeyRecord) (int, []byte) { return 200, body }))
 		},
 	}
-	// Each method of the store that takes a write is here, or ends what one of these has begun.
+	// Each method of the store that takes a write is listed here, or ends what a listed one began.
 	for m := range reflect.TypeFor[*Store]().Methods() {
 		takes := false
 		for in := range m.Type.Ins() {
 			takes = takes || in == reflect.TypeFor[payout.StaffWrite]()
 		}
 		ends := m.Name == "EndBulk" || m.Name == "EndRecall"
-		byCommand := m.Name == "DeclareRestored" || m.Name == "EndRecovery" // of the machine's operator, who has no key
+		byCommand := m.Name == "DeclareRestored" || m.Name == "EndRecovery" // by the machine's operator, without a key
 		if _, tested := ways[m.Name]; takes && !tested && !ends && !byCommand {
 			t.Errorf("%s is not tested", m.Name)
 		}
@@ -132,8 +132,8 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 	}
 }
 
-// TestRevocationWaitsForAWrite: a key is revoked before a decision or after it, never while it
-// is under way: once it is revoked, nothing of it comes any more.
+// TestRevocationWaitsForAWrite: a key is revoked before or after a decision, never during it: after
+// the revocation nothing more is written.
 func TestRevocationWaitsForAWrite(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)

@@ -31,7 +31,8 @@ type decisionRow struct {
 	EndedAt       *time.Time
 }
 
-// decision shows a decision that waited too long as expired, whoever looks first.
+// decision returns the decision. One that waited too long is returned as expired, although its row
+// still says waiting.
 func (r decisionRow) decision(now time.Time) payout.Decision {
 	d := payout.Decision{ID: r.ID, PaymentID: r.PaymentID, Kind: payout.DecisionKind(r.Kind), Reason: r.Reason, By: r.DecidedBy, Role: r.Role,
 		KeyID:  orEmpty(r.KeyID),
@@ -47,15 +48,14 @@ func (r decisionRow) decision(now time.Time) payout.Decision {
 	return d
 }
 
-// liveDecision returns the decision of a payment that has the status. There is
-// at most one that waits or is being carried out.
+// liveDecision returns the decision of a payment with the given status. At most one waits and at
+// most one is open.
 func (tx tx) liveDecision(paymentID string, status payout.DecisionStatus) (r decisionRow, found bool, err error) {
 	err = tx.Raw("SELECT * FROM decisions WHERE payment_id = ? AND status = ?", paymentID, string(status)).Scan(&r).Error
 	return r, r.ID != "", err
 }
 
-// casDecision is the only writer of decisions.status. The second person, if there
-// was one, stays.
+// casDecision is the only writer of decisions.status. It keeps a stored approver.
 func (tx tx) casDecision(from payout.DecisionStatus, d payout.Decision) error {
 	res := tx.Exec(`UPDATE decisions SET status = ?, ended_at = ?, approved_by = COALESCE(?, approved_by),
 		approve_key_id = COALESCE(?, approve_key_id), approve_reason = COALESCE(?, approve_reason) WHERE id = ? AND status = ?`,
@@ -84,12 +84,11 @@ func (tx tx) decisionOf(approvalID string, lock bool) (payout.Decision, error) {
 	return r.decision(tx.now), nil
 }
 
-// AnswerApproval agrees to a waiting decision, which is then carried out as
-// Decide does it, or rejects it. The state is looked at again: a decision that
-// it no longer permits ends as overtaken and is refused; one that would no longer do what
-// was shown when it was made is refused with payout.ChangedError and goes on waiting.
-// Errors: ErrNotFound,
-// payout.ErrSelfApproval, payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
+// AnswerApproval approves a waiting decision and carries it out like Decide, or rejects it. The
+// state is checked again. A decision that it no longer permits ends as overtaken and is refused. One
+// whose effect differs from the preview shown at its creation is refused with payout.ChangedError
+// and keeps waiting. Errors: ErrNotFound, payout.ErrSelfApproval, payout.ErrKeyReused,
+// payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d payout.Decision) (payout.StaffAnswer,
@@ -97,7 +96,7 @@ func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approva
 		if access.SamePerson(d.By, w.Owner) {
 			return payout.StaffAnswer{}, payout.ErrSelfApproval
 		}
-		if err := tx.believed(row.PacketID); err != nil { // undecided: the decision goes on waiting
+		if err := tx.believed(row.PacketID); err != nil { // the decision keeps waiting
 			return answerDecision(row, attempts, row.payment(), nil, err, render)
 		}
 		p, err := tx.answer(w, row, attempts, &d, agree)
@@ -117,7 +116,7 @@ func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 		return p, fmt.Errorf("decision %s is %s: %w", d.ID, d.Status, payout.ErrNotRetryable)
 	}
 	if agree {
-		if v, changed, err := previewOf(p, attempts, *d, tx.now); err == nil && changed { // else Decide refuses it
+		if v, changed, err := previewOf(p, attempts, *d, tx.now); err == nil && changed { // on an error payout.Decide refuses it
 			return p, &payout.ChangedError{PaymentID: p.ID, Now: v}
 		}
 	}
@@ -144,15 +143,15 @@ func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 	return p, refused
 }
 
-// previewOf is what a waiting decision would do now, and whether that is not what was shown
-// when it was made. Errors: as payout.Permits.
+// previewOf returns what a waiting decision would do now, and whether that differs from the preview
+// shown at its creation. Errors: as payout.Permits.
 func previewOf(p payout.Payment, attempts []payout.Attempt, d payout.Decision, now time.Time) (v payout.Preview, changed bool, err error) {
 	v, err = payout.PreviewDecision(p, attempts, payout.DecisionRequest{Kind: d.Kind}, now)
 	return v, err != nil || !bytes.Equal(v.Hash[:], d.PreviewHash), err
 }
 
-// Approvals lists decisions that need, or needed, a second person, newest
-// first, with their payments. Errors: ErrUnavailable.
+// Approvals lists decisions that need or needed an approval, newest first, with their payments.
+// Errors: ErrUnavailable.
 func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payout.Approval, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -161,9 +160,9 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 	index := "decisions_created"
 	switch {
 	case f.PaymentID != "":
-		index = "decisions_payment" // of which there are few
+		index = "decisions_payment" // a payment has few
 	case f.Status != "":
-		index = "decisions_waiting" // by status, and in their order
+		index = "decisions_waiting" // by status, in list order
 	}
 	q := s.read(ctx).Table("decisions FORCE INDEX (" + index + ")").Where("approval_id IS NOT NULL")
 	switch f.Status {
@@ -211,18 +210,16 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 	return out, nil
 }
 
-// stillWaits is true of decisions that wait for a second person, as stillWaitsWithin is as
-// far as an index knows: those that have waited too long keep their rows, and there are
-// more and more.
+// stillWaits selects decisions that wait for an approval. stillWaitsWithin is the part that an index
+// can use: expired decisions keep status waiting and accumulate.
 const (
 	stillWaits       = stillWaitsWithin + " AND " + inTime
 	inTime           = "(expires_at > ? AND expires_at <= ?)"
 	stillWaitsWithin = "status = 'waiting' AND created_at > ?"
 )
 
-// waitingDecisions counts the decisions that wait for a second person. One that has
-// waited too long keeps its row until somebody decides about the payment again, and
-// waits for nobody.
+// waitingDecisions counts the decisions that wait for an approval. An expired decision keeps status
+// waiting until the next decision about its payment; it is not counted.
 func (s *Store) waitingDecisions(ctx context.Context) (row backlogRow, err error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -233,7 +230,7 @@ func (s *Store) waitingDecisions(ctx context.Context) (row backlogRow, err error
 	return row, classify(err)
 }
 
-// approvalOf adds to a decision that waits what it would do now.
+// approvalOf adds to a waiting decision what it would do now.
 func approvalOf(d payout.Decision, row payout.Row, attempts []payout.Attempt, now time.Time) payout.Approval {
 	a := payout.Approval{Decision: d, Row: row}
 	if d.Status != payout.DecisionWaiting {
@@ -246,8 +243,7 @@ func approvalOf(d payout.Decision, row payout.Row, attempts []payout.Attempt, no
 	return a
 }
 
-// attemptsOfWaiting reads the attempts of the payments that waiting decisions are about, by
-// payment.
+// attemptsOfWaiting reads, by payment id, the attempts of payments with a waiting decision.
 func (s *Store) attemptsOfWaiting(ctx context.Context, decisions []decisionRow) (map[string][]payout.Attempt, error) {
 	var ids []string
 	for _, d := range decisions {
@@ -267,7 +263,7 @@ func (s *Store) attemptsOfWaiting(ctx context.Context, decisions []decisionRow) 
 	return out, classify(err)
 }
 
-// paymentsOfDecisions reads the payments that decisions are about, by id, as lists show them.
+// paymentsOfDecisions reads, by id, the payments of decisions as list rows.
 func (s *Store) paymentsOfDecisions(ctx context.Context, decisions []decisionRow) (map[string]payout.Row, error) {
 	out := make(map[string]payout.Row, len(decisions))
 	if len(decisions) == 0 {

@@ -7,8 +7,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestApprovalsBehindExpired: decisions that nobody has answered in time keep their
-// rows. However many they are, what waits now is counted, and found without reading them.
+// TestApprovalsBehindExpired: expired decisions keep their rows. However many there are, waiting
+// decisions are counted and found without reading them.
 func TestApprovalsBehindExpired(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)

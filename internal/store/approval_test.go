@@ -14,14 +14,14 @@ import (
 	"hongbao/internal/payout"
 )
 
-// second is what another person sends.
+// second returns a write of another person.
 func second(t testing.TB, s *Store, key string) payout.StaffWrite {
 	w := staff(t, s, key, "h")
 	w.Owner, w.Route = "finance2", "POST /v1/staff/approvals/x/approve"
 	return by(t, s, w)
 }
 
-// proposed makes a decision that waits, and returns its approval id.
+// proposed makes a waiting decision and returns its approval id.
 func proposed(t testing.TB, s *Store, id string, c payout.DecisionRequest) string {
 	t.Helper()
 	a, err := s.Decide(t.Context(), staff(t, s, "propose "+string(c.Kind)+id, "h"), id, c, render)
@@ -33,7 +33,7 @@ func proposed(t testing.TB, s *Store, id string, c payout.DecisionRequest) strin
 	return words[2]
 }
 
-// agreed is a decision that a second person has approved.
+// agreed makes a decision and approves it by a second person.
 func agreed(t testing.TB, s *Store, id string, c payout.DecisionRequest) {
 	t.Helper()
 	approval := proposed(t, s, id, c)
@@ -64,7 +64,7 @@ func dueKinds(t testing.TB, s *Store, id string) []string {
 	return out
 }
 
-// askedAndDeclined answers every number the cancel asks about.
+// askedAndDeclined answers every order number that the cancel queries.
 func askedAndDeclined(t testing.TB, s *Store, id string) {
 	t.Helper()
 	for range 10 {
@@ -78,8 +78,8 @@ func askedAndDeclined(t testing.TB, s *Store, id string) {
 	t.Fatal("asks for ever")
 }
 
-// TestR5_Cancel: nothing moves before a second person agreed and every number
-// was asked about; then owed goes to refunding, and a refund of its own is due.
+// TestR5_Cancel: nothing moves before the approval and the query of every order number; then owed
+// moves to refunding, and a refund is due.
 func TestR5_Cancel(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -105,8 +105,8 @@ func TestR5_Cancel(t *testing.T) {
 	if st, err := s.CarryOut(ctx, id); err != nil || st.Step.Do != payout.ActionQuery {
 		t.Errorf("%+v, %v: carried out before anything was asked", st, err)
 	}
-	if a, err := s.Decide(ctx, staff(t, s, "meanwhile", "h"), id, retryCommand, render); err != nil || string(a.Body) != "decision_pending" {
-		t.Errorf("retry meanwhile: %s, %v", a.Body, err)
+	if a, err := s.Decide(ctx, staff(t, s, "concurrent", "h"), id, retryCommand, render); err != nil || string(a.Body) != "decision_pending" {
+		t.Errorf("retry while it waits: %s, %v", a.Body, err)
 	}
 	c.pass(time.Second)
 	askedAndDeclined(t, s, id)
@@ -182,7 +182,7 @@ func TestMarkPaid(t *testing.T) {
 		"bank slip 4711") {
 		t.Errorf("audit keeps %s", got)
 	}
-	// Its number is asked about once more; a success is a break, in suspense.
+	// Its order number is queried once more; a success is a break, in suspense.
 	if got := dueKinds(t, s, id); !slices.Equal(got, []string{"ask"}) {
 		t.Errorf("outbox %v", got)
 	}
@@ -200,9 +200,9 @@ func TestMarkPaid(t *testing.T) {
 	}
 }
 
-// TestApprovalOfWhatWasShown: a consent covers what the deciding person was shown. When
-// that has changed nothing happens and the decision goes on waiting, until things are as
-// they were or somebody rejects it.
+// TestApprovalOfWhatWasShown: an approval covers the preview shown at the decision. When the effect
+// has changed, nothing happens and the decision keeps waiting until the effect is the same again or
+// it is rejected.
 func TestApprovalOfWhatWasShown(t *testing.T) {
 	t.Parallel()
 	for _, c := range []payout.DecisionRequest{{Kind: payout.DecisionCancel}, {Kind: payout.DecisionRetry},
@@ -221,7 +221,7 @@ func TestApprovalOfWhatWasShown(t *testing.T) {
 					t.Errorf("%+v, want changed %t", list, changed)
 				}
 			}
-			settle(t, s, payout.SourceQuery, number, payout.ObsDeclined) // said again: as it was shown
+			settle(t, s, payout.SourceQuery, number, payout.ObsDeclined) // repeated: as shown
 			listed(false)
 			settle(t, s, payout.SourceQuery, number, payout.ObsPending)
 			listed(true)
@@ -298,7 +298,7 @@ func TestApprovals(t *testing.T) {
 		if a, err = s.AnswerApproval(ctx, second(t, s, "but yes"), approvals[1], true, render); err != nil || a.Status != 409 {
 			t.Errorf("approved after it was rejected: %d %s, %v", a.Status, a.Body, err)
 		}
-		decide(t, s, payoutID(p, 1)) // nothing waits any more
+		decide(t, s, payoutID(p, 1)) // nothing waits
 	})
 	t.Run("the state has moved", func(t *testing.T) {
 		id := payoutID(p, 2)
@@ -439,9 +439,8 @@ func TestPreviewDecision(t *testing.T) {
 	}
 }
 
-// TestExpiredDecisionsAreNotCounted: one that nobody answers in time is counted
-// neither by the overview nor by the figures, although its row stays as it is
-// until somebody decides about the payment again.
+// TestExpiredDecisionsAreNotCounted: neither the overview nor the metrics count an expired decision,
+// although its row stays until the next decision about the payment.
 func TestExpiredDecisionsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)

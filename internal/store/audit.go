@@ -39,9 +39,9 @@ type auditHead struct {
 	Hash []byte
 }
 
-// auditHead locks the end of the chain, which the first entry makes. It looks
-// before it inserts: an INSERT IGNORE of a row that is there takes a shared
-// lock, and two transactions that hold it can only deadlock over the exclusive one.
+// auditHead locks the end of the chain and creates it for the first entry. It selects before it
+// inserts: INSERT IGNORE of an existing row takes a shared lock, and two holders of it deadlock over
+// the exclusive one.
 func (tx tx) auditHead() (auditHead, error) {
 	var head auditHead
 	const lock = "SELECT seq, hash FROM audit_head WHERE id = 1 FOR UPDATE"
@@ -55,7 +55,8 @@ func (tx tx) auditHead() (auditHead, error) {
 	return head, err
 }
 
-// audit appends one entry to the hash chain (payout.AuditEntry). The head row is locked until commit.
+// audit appends one entry to the hash chain (payout.AuditEntry). The head row stays locked until
+// commit.
 func (tx tx) audit(w payout.StaffWrite, action, subject string, before, after any) error {
 	head, err := tx.auditHead()
 	if err != nil {
@@ -84,7 +85,7 @@ func (tx tx) audit(w payout.StaffWrite, action, subject string, before, after an
 	return tx.Exec("UPDATE audit_head SET seq = ?, hash = ? WHERE id = 1", e.Seq, e.Hash[:]).Error
 }
 
-// auditIndex names the index that has the rows of a filter in their order.
+// auditIndex names the index that has the rows of a filter in list order.
 func auditIndex(f payout.AuditFilter) string {
 	switch {
 	case f.Subject != "":
@@ -97,7 +98,7 @@ func auditIndex(f payout.AuditFilter) string {
 	return "audit_at"
 }
 
-// Audit lists entries of the audit, newest first. Errors: ErrUnavailable.
+// Audit lists audit entries, newest first. Errors: ErrUnavailable.
 func (s *Store) Audit(ctx context.Context, f payout.AuditFilter) ([]payout.AuditEntry, error) {
 	q := s.read(ctx).Table("audit FORCE INDEX (" + auditIndex(f) + ")")
 	for _, eq := range []struct{ column, value string }{{"subject", f.Subject}, {"actor", f.Actor}, {"action", f.Action}} {
@@ -126,18 +127,17 @@ func (s *Store) Audit(ctx context.Context, f payout.AuditFilter) ([]payout.Audit
 	return out, nil
 }
 
-// VerifyAudit walks the whole chain of the audit and compares its end with the
-// head, all of one snapshot: entries that are appended meanwhile are not looked
-// at. Memory does not grow with the audit, time does. What is not found: entries
-// that were cut off, or all of them written anew, together with the head; so the
-// head is told, to be kept elsewhere and compared later. Errors: ErrUnavailable.
+// VerifyAudit checks the whole hash chain and compares its end with the head, in one snapshot.
+// Memory does not grow with the audit; time does. It cannot detect a consistent rewrite of entries
+// and head. Therefore it returns the head, to be stored elsewhere and compared later. Errors:
+// ErrUnavailable.
 func (s *Store) VerifyAudit(ctx context.Context) (payout.AuditCheck, error) {
 	var check payout.AuditCheck
 	tx, err := s.sql.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
 		return check, classify(err)
 	}
-	defer func() { _ = tx.Rollback() }() // it has only read
+	defer func() { _ = tx.Rollback() }() // read only
 	if check, err = walkAudit(ctx, tx); err != nil {
 		return check, fmt.Errorf("verify audit: %w", classify(err))
 	}
@@ -147,7 +147,7 @@ func (s *Store) VerifyAudit(ctx context.Context) (payout.AuditCheck, error) {
 func walkAudit(ctx context.Context, tx *sql.Tx) (check payout.AuditCheck, err error) {
 	var hash []byte
 	err = tx.QueryRowContext(ctx, "SELECT seq, hash FROM audit_head WHERE id = 1").Scan(&check.Head.Seq, &hash)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) { // without a row nothing was ever appended
+	if err != nil && !errors.Is(err, sql.ErrNoRows) { // no row: no entry was ever appended
 		return check, err
 	}
 	copy(check.Head.Hash[:], hash)
@@ -160,7 +160,7 @@ func walkAudit(ctx context.Context, tx *sql.Tx) (check payout.AuditCheck, err er
 	for rows.Next() {
 		check.Entries++
 		if check.FirstBad != nil {
-			continue // only counted
+			continue // count the rest
 		}
 		var r auditRow
 		if err := rows.Scan(&r.Seq, &r.At, &r.Actor, &r.Role, &r.KeyID, &r.Action, &r.Subject, &r.Reason, &r.BeforeIs, &r.AfterIs,

@@ -35,8 +35,7 @@ func audited(t testing.TB, s *Store) payout.AuditCheck {
 	return check
 }
 
-// unguarded removes the triggers that keep the audit from being changed: what
-// somebody can do who owns the database.
+// unguarded removes the triggers that protect the audit, as an owner of the database could.
 func unguarded(t testing.TB, s *Store) {
 	t.Helper()
 	rows, err := s.sql.QueryContext(t.Context(), "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = DATABASE() "+
@@ -56,8 +55,8 @@ func unguarded(t testing.TB, s *Store) {
 	}
 }
 
-// TestVerifyAudit: whatever is done to the rows behind our back is found, with
-// the entry where it begins. Each member of an entry is changed by itself.
+// TestVerifyAudit: every change of the rows is found, with the entry where it begins. Each member of
+// an entry is changed separately.
 func TestVerifyAudit(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -123,7 +122,7 @@ func TestVerifyAudit(t *testing.T) {
 	if again := audited(t, s); again != whole {
 		t.Errorf("put back: %+v", again)
 	}
-	// Cut off together with its head, only a head that was kept elsewhere tells.
+	// Entries cut off together with the head: only a head stored elsewhere shows it.
 	for _, text := range []string{"DELETE FROM audit WHERE seq > 4", "UPDATE audit_head SET seq = 4, hash = (SELECT hash FROM audit WHERE " +
 		"seq = 4)"} {
 		_, err := s.sql.ExecContext(ctx, text)
@@ -134,8 +133,7 @@ func TestVerifyAudit(t *testing.T) {
 	}
 }
 
-// TestVerifyAuditWhileItGrows: entries that are appended meanwhile neither look
-// like too many nor are they missed.
+// TestVerifyAuditWhileItGrows: entries appended during the check are neither surplus nor missing.
 func TestVerifyAuditWhileItGrows(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -196,12 +194,12 @@ func TestAuditList(t *testing.T) {
 			}
 		}
 	}
-	// Some at the same moment.
+	// Some have the same time.
 	unguarded(t, s)
 	_, err := s.sql.ExecContext(t.Context(), "UPDATE audit SET at = (SELECT at FROM (SELECT at FROM audit WHERE seq = 15) x) WHERE seq "+
 		"BETWEEN 15 AND 18")
 	must(t, err)
-	entry := func(seq int64) int { // its number among those of its call of appended
+	entry := func(seq int64) int { // position among those of its call of appended
 		if seq > 12 {
 			return int(seq) - 13
 		}

@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// auditStep is how many entries of the audit one statement reads.
+	// auditStep is the number of audit entries that one statement reads.
 	auditStep = 1000
-	// auditTimeLimit is how long one call checks entries; the next one goes on from there.
+	// auditTimeLimit bounds the time of one call. The next call continues from there.
 	auditTimeLimit = time.Second
-	// auditRestartAfter is how long what was checked is believed: then the walk begins anew,
-	// because an entry may have been changed behind its back.
+	// auditRestartAfter is how long a check is trusted. Then the walk restarts, because a checked
+	// entry may have been changed since.
 	auditRestartAfter = time.Hour
 )
 
-// auditWalk is how far the chain of the audit was checked.
+// auditWalk is the position of the incremental audit check.
 type auditWalk struct {
 	mu         sync.Mutex
-	restoredAt time.Time // when the books that it is of were restored last
+	restoredAt time.Time // RestoredAt of the MySQL that was checked
 	began      time.Time
 	chain      payout.AuditChain
-	checked    int64 // number of the last entry
-	ended      bool  // it came to the end, or to a bad entry
+	checked    int64 // seq of the last checked entry
+	ended      bool  // reached the end or a bad entry
 }
 
-// WatchAudit checks the chain of the audit in turns: each call goes on where the
-// last one ended, for about a second, and tells how far it has come; once an hour
-// all is checked anew. VerifyAudit checks all at once. Errors: ErrUnavailable.
+// WatchAudit checks the audit chain incrementally: each call continues for about a second and
+// returns the position reached. After an hour the check restarts. VerifyAudit checks everything at
+// once. Errors: ErrUnavailable.
 func (s *Store) WatchAudit(ctx context.Context) (payout.AuditWatch, error) {
 	w := &s.auditWalk
 	w.mu.Lock()
@@ -48,15 +48,15 @@ func (w *auditWalk) advance(ctx context.Context, s *Store) (out payout.AuditWatc
 	}
 	var hash []byte
 	err = s.sql.QueryRowContext(ctx, "SELECT seq, hash FROM audit_head WHERE id = 1").Scan(&out.Head.Seq, &hash)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) { // without a row nothing was ever appended
+	if err != nil && !errors.Is(err, sql.ErrNoRows) { // no row: no entry was ever appended
 		return out, err
 	}
 	copy(out.Head.Hash[:], hash)
-	books, err := s.Books(ctx)
+	books, err := s.MySQLState(ctx)
 	if err != nil {
 		return out, err
 	}
-	if !books.RestoredAt.Equal(w.restoredAt) { // what was checked may be gone, and other entries in its place
+	if !books.RestoredAt.Equal(w.restoredAt) { // checked entries may be gone or replaced
 		w.restoredAt, w.began = books.RestoredAt, time.Time{}
 	}
 	if w.began.IsZero() || w.checked > out.Head.Seq || w.ended && now.Sub(w.began) > auditRestartAfter || now.Before(w.began) {
@@ -66,7 +66,7 @@ func (w *auditWalk) advance(ctx context.Context, s *Store) (out payout.AuditWatc
 	defer cancel()
 	w.ended = w.checked == out.Head.Seq
 	for !w.ended && patience.Err() == nil {
-		// What is above the head was appended since, and is looked at by the next call.
+		// Entries above the head were appended since; the next call checks them.
 		var rows []auditRow
 		err := s.read(ctx).Raw("SELECT "+auditColumns+" FROM audit WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?", w.checked,
 			out.Head.Seq, auditStep).Scan(&rows).Error
@@ -83,7 +83,7 @@ func (w *auditWalk) advance(ctx context.Context, s *Store) (out payout.AuditWatc
 	}
 	out.Checked = w.checked
 	if w.ended {
-		end := w.chain // the head moves on: what is said of the end holds for now
+		end := w.chain // a copy: the head moves on
 		out.FirstBad = end.End(out.Head)
 	}
 	return out, nil

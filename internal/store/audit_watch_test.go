@@ -6,8 +6,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestWatchAudit: what is appended is checked in turn, from where the last call
-// ended, and what was changed is found as soon as it is come to.
+// TestWatchAudit: appended entries are checked from where the last call ended, and a changed entry
+// is found when the check reaches it.
 func TestWatchAudit(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -37,25 +37,25 @@ func TestWatchAudit(t *testing.T) {
 	}
 	c.pass(2 * auditRestartAfter)
 	if w := watch(); w.FirstBad == nil || *w.FirstBad != 5 {
-		t.Errorf("anew: %+v", w)
+		t.Errorf("from the beginning: %+v", w)
 	}
 }
 
-// TestR13_AuditOfRestoredBooks: a process that lives through a restore of MySQL checks the
-// chain of the books as they are, which has other entries behind those of the backup.
+// TestR13_AuditOfRestoredBooks: after a restore of MySQL a running process checks the chain as it
+// is, with other entries after those of the backup.
 func TestR13_AuditOfRestoredBooks(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	older, _ := newStore(t)
 	appended(t, s, 12)
 	appended(t, older, 10)
-	_, err := s.AdvanceBooks(t.Context(), 0)
+	_, err := s.AdvanceHeartbeat(t.Context(), 0)
 	must(t, err)
 	if w, err := s.WatchAudit(t.Context()); err != nil || w.FirstBad != nil || w.Checked != 12 {
 		t.Fatalf("%+v, %v", w, err)
 	}
 	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
-	b, err := s.CompareBooks(t.Context(), 0)
+	b, err := s.CompareHeartbeat(t.Context(), 0)
 	must(t, err)
 	if b.State != payout.MySQLRestored {
 		t.Fatalf("%+v", b)
@@ -66,7 +66,7 @@ func TestR13_AuditOfRestoredBooks(t *testing.T) {
 	}
 }
 
-// TestWatchAuditEnd: entries that were cut off are missed.
+// TestWatchAuditEnd: missing entries at the end are found.
 func TestWatchAuditEnd(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)

@@ -44,14 +44,14 @@ func (r breakRow) row() payout.BreakRow {
 	if r.PaymentAmount != nil {
 		b.PaymentAmount = money.Fen(*r.PaymentAmount)
 	}
-	if r.ResolvedAt != nil { // of one that was opened again, they are about the time before
+	if r.ResolvedAt != nil { // of a reopened break they describe the earlier resolution
 		b.ResolvedBy, b.Reason = orEmpty(r.ResolvedBy), orEmpty(r.Reason)
 	}
 	return b
 }
 
-// orderBreaks are the breaks of an order number beside a new one: the one that says more, open
-// or else resolved last, and those open that say less.
+// orderBreaks are the other breaks of an order number: more is the more severe one, open or resolved
+// last; less are the open, less severe ones.
 type orderBreaks struct {
 	more breakRow
 	less []breakRow
@@ -77,7 +77,8 @@ func (tx tx) breaksOfOrder(paymentID string, b payout.Break) (out orderBreaks, e
 	return out, err
 }
 
-// addBreak stores a break that was found without a statement.
+// addBreak stores a break found without a statement. An open, more severe break of the order takes
+// its detail instead.
 func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
 	about, err := tx.breaksOfOrder(paymentID, b)
 	if err != nil {
@@ -101,7 +102,7 @@ func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
 	return tx.resolveSuperseded(about.less, b.Kind)
 }
 
-// resolveSuperseded resolves breaks of an order of which another one tells now.
+// resolveSuperseded resolves breaks of an order that a more severe break covers.
 func (tx tx) resolveSuperseded(less []breakRow, kind payout.BreakKind) error {
 	for _, r := range less {
 		err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL", tx.now,
@@ -113,7 +114,7 @@ func (tx tx) resolveSuperseded(less []breakRow, kind payout.BreakKind) error {
 	return nil
 }
 
-// joinDetails is a detail with what another one says beside.
+// joinDetails appends another break's detail, unless it is contained.
 func joinDetails(detail, other string) string {
 	if strings.Contains(detail, other) {
 		return clip(detail, 255)
@@ -121,7 +122,7 @@ func joinDetails(detail, other string) string {
 	return clip(detail+"; "+other, 255)
 }
 
-// breaksIndex names the index that has the breaks of a filter in their order.
+// breaksIndex names the index that has the rows of a filter in list order.
 func breaksIndex(f payout.BreakFilter) string {
 	switch {
 	case f.PacketID != "":
@@ -166,9 +167,8 @@ func (s *Store) Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.Brea
 	return out, nil
 }
 
-// ResolveBreak notes that a person has dealt with a break, with the audit entry
-// in the same transaction; one that is resolved already stays as it is. It moves
-// nothing. The same key and body get the first answer again. Errors:
+// ResolveBreak resolves a break, with the audit entry in the same transaction. A resolved break
+// stays as it is. No money moves. The same key and body return the first answer. Errors:
 // ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (
 	payout.StaffAnswer, error) {
@@ -191,7 +191,7 @@ func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64,
 				return out, err
 			}
 		}
-		// By itself: the lock is of the break alone.
+		// A separate statement: only the break is locked.
 		if err := tx.Raw("SELECT amount FROM payments WHERE id = ?", row.PaymentID).Scan(&row.PaymentAmount).Error; err != nil {
 			return out, err
 		}
@@ -200,9 +200,8 @@ func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64,
 	})
 }
 
-// ReviewBreaks compares again what a part of the open breaks of a provider is
-// about, from behind the break after on, and resolves those that are no more.
-// Returns the last break it saw, 0 at the end. Errors: ErrUnavailable.
+// ReviewBreaks compares the next open breaks of a provider after id after, and resolves those that
+// no longer exist. It returns the last id seen, 0 at the end. Errors: ErrUnavailable.
 func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after int64, limit int) (int64, error) {
 	var rows []breakRow
 	err := s.read(ctx).Raw(`SELECT * FROM breaks FORCE INDEX (breaks_provider) WHERE provider = ? AND resolved_at IS NULL AND id > ?
@@ -229,7 +228,7 @@ func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after
 			if err != nil {
 				return err
 			}
-			for _, f := range both.findings(r.Provider, b.OrderNo, tx.now) { // its detail listed these as well
+			for _, f := range both.findings(r.Provider, b.OrderNo, tx.now) { // the resolved break's detail covered these
 				if err := tx.noteFinding(r, both.booked[b.OrderNo], f); err != nil {
 					return err
 				}
@@ -239,12 +238,12 @@ func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after
 	})
 }
 
-// stillApplies reports whether a break is what the two sides still say.
+// stillApplies reports whether both sides still show the break.
 func (o orders) stillApplies(r payout.Reconciliation, b breakRow, now time.Time) bool {
 	switch kind := payout.BreakKind(b.Kind); {
 	case kind == payout.BreakNotInStatement:
 		return o.booked[b.OrderNo] == nil || o.missing(b.OrderNo)
-	case kind == payout.BreakOpDiffers && o.missing(b.OrderNo): // its detail listed that as well
+	case kind == payout.BreakOpDiffers && o.missing(b.OrderNo): // its detail covered this
 		return true
 	}
 	return o.hasFinding(r.Provider, b.OrderNo, payout.BreakKind(b.Kind), now)
@@ -254,7 +253,7 @@ func (o orders) hasFinding(provider, orderNo string, kind payout.BreakKind, now 
 	return slices.ContainsFunc(o.findings(provider, orderNo, now), func(f finding) bool { return f.Kind == kind })
 }
 
-// missing reports whether the statements lack what the books have of an order.
+// missing reports whether the statements lack a movement that MySQL has of an order.
 func (o orders) missing(orderNo string) bool {
 	ours := o.booked[orderNo]
 	if ours == nil {
@@ -266,7 +265,7 @@ func (o orders) missing(orderNo string) bool {
 	return ours.Moved > 0 && !has(ours.Attempt.Op) || ours.Returned > 0 && !has(payout.OpReturn)
 }
 
-// findings are what the lines of an order number leave.
+// findings returns the breaks that the statement lines of an order number leave.
 func (o orders) findings(provider, orderNo string, now time.Time) (out []finding) {
 	for _, j := range o.judge(provider, orderNo, now) {
 		for _, b := range j.verdict.Breaks {
@@ -276,8 +275,8 @@ func (o orders) findings(provider, orderNo string, now time.Time) (out []finding
 	return out
 }
 
-// Unsettled counts what asking may still settle of a run: open breaks that can
-// be repaired, and questions about movements in flight. Errors: ErrUnavailable.
+// CountUnsettled counts what queries may still settle of a reconciliation: open repairable breaks
+// and pending queries. Errors: ErrUnavailable.
 func (s *Store) CountUnsettled(ctx context.Context, r payout.Reconciliation) (int64, error) {
 	var repairable []payout.BreakKind
 	for _, kind := range payout.StatementBreaks {

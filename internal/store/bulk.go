@@ -10,18 +10,17 @@ import (
 	"hongbao/internal/payout"
 )
 
-// bulkBusy is how long a bulk decision that has not answered counts as running.
+// bulkBusy is how long a bulk decision without an answer counts as running.
 const bulkBusy = 10 * time.Second
 
-// planned is the status of what was begun under a key and has no answer yet.
+// planned is the stored status of a staff write that began and has no answer yet.
 const planned = 0
 
-// PlanBulk stores which payments a bulk decision is about, before the first of
-// them is decided: a repeat after a crash goes on with the same ones, also those
-// that no longer match the filter. It returns the stored plan, or, once
-// EndBulk was called, the first answer. Errors: access.ErrActorKeyEnded, payout.ErrKeyReused,
-// payout.ErrInProgress for 10 s after the plan was made,
-// payout.ErrMySQLRestored, ErrUnavailable.
+// PlanBulk stores the payments of a bulk decision before the first one is decided. A repeat after a
+// crash continues with the same payments, even those that no longer match the filter. It returns the
+// stored plan or, after EndBulk, the first answer. Errors: access.ErrActorKeyEnded,
+// payout.ErrKeyReused, payout.ErrInProgress within 10 s of the plan, payout.ErrMySQLRestored,
+// ErrUnavailable.
 func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string) ([]string, payout.StaffAnswer, error) {
 	var plan []string
 	var out payout.StaffAnswer
@@ -65,19 +64,19 @@ func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string)
 	}
 	write := func() error { return s.inTx(ctx, failpoint.DecideBulkPlan, run) }
 	err := write()
-	if duplicate(err) { // the same key at the same time: the other one's plan stands
+	if duplicate(err) { // concurrent request with the same key: its plan counts
 		err = write()
 	}
 	return plan, out, err
 }
 
-// EndBulk remembers the answer of a bulk decision and returns the one that
-// counts: the first. Errors: ErrUnavailable.
+// EndBulk stores the answer of a bulk decision and returns the first one stored. Errors:
+// ErrUnavailable.
 func (s *Store) EndBulk(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error) {
 	return s.endPlanned(ctx, failpoint.DecideBulkEnd, w, a)
 }
 
-// endPlanned gives what was planned its answer, unless it has one.
+// endPlanned stores the answer of a planned write, unless it has one.
 func (s *Store) endPlanned(
 	ctx context.Context, step failpoint.Step, w payout.StaffWrite, a payout.StaffAnswer,
 ) (payout.StaffAnswer, error) {
@@ -88,16 +87,15 @@ func (s *Store) endPlanned(
 		if out = a; res.Error != nil || res.RowsAffected == 1 {
 			return res.Error
 		}
-		_, err := tx.storedAnswer(w, &out) // a repeat of the call was faster
+		_, err := tx.storedAnswer(w, &out) // a concurrent repeat stored its answer first
 		return err
 	})
 	return out, err
 }
 
-// PreviewDecision says what a decision would do now, and changes nothing.
-// Errors: ErrNotFound, payout.ErrNotRetryable, payout.ErrDecisionPending,
-// payout.ErrUndecided while its packet, or the refund of its cancel, is left to a
-// person, ErrUnavailable.
+// PreviewDecision returns what a decision would do now. It changes nothing. Errors: ErrNotFound,
+// payout.ErrNotRetryable, payout.ErrDecisionPending, payout.ErrUndecided while its packet or the
+// refund of its cancel is left to staff, ErrUnavailable.
 func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.DecisionRequest) (payout.Preview, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {

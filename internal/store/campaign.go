@@ -55,12 +55,12 @@ func (r campaignRow) campaign() (campaign.Campaign, error) {
 	return c, nil
 }
 
-// campaignColumns are those of every list: not the users who may grab, who may be many.
+// campaignColumns are the columns of lists. The eligible users are left out: there may be many.
 const campaignColumns = `id, app_id, name, salt, zone, opens_minute, starts_on, ends_on, template, body_hash, status,
 	next_day, next_opens, revision, unsynced,
 	created_at, updated_at, ended_at`
 
-// campaignsOf returns those that can be read, and the errors of the others.
+// campaignsOf returns the readable campaigns and the joined errors of the others.
 func campaignsOf(rows []campaignRow) (out []campaign.Campaign, err error) {
 	for _, r := range rows {
 		c, unreadable := r.campaign()
@@ -71,12 +71,11 @@ func campaignsOf(rows []campaignRow) (out []campaign.Campaign, err error) {
 	return out, err
 }
 
-// CreateCampaign writes an active campaign whose first packet opens after now, by
-// MySQL's clock. StartsOn is filled in when it is empty: with the first day. A repeat
-// with the same body hash changes nothing. Returns the row, and whether it was there.
-// Errors: ErrConflict when the id is taken by another body; campaign.ErrNoDay when no day
-// is left; campaign.ErrTooMany when the app has campaign.MaxRunning already, give or take those that
-// are created at the same instant; ErrUnavailable.
+// CreateCampaign stores an active campaign whose first packet opens after now (MySQL's clock). An
+// empty StartsOn becomes the first day. A repeat with the same body hash changes nothing. It returns
+// the row and whether it existed. Errors: ErrConflict when the id exists with another body;
+// campaign.ErrNoDay when no day is left; campaign.ErrTooMany when the app has campaign.MaxRunning
+// campaigns (concurrent creates may exceed it); ErrUnavailable.
 func (s *Store) CreateCampaign(ctx context.Context, c campaign.Campaign) (made campaign.Campaign, existed bool, err error) {
 	template, err := json.Marshal(c.Template)
 	if err != nil {
@@ -127,13 +126,13 @@ func (s *Store) CreateCampaign(ctx context.Context, c campaign.Campaign) (made c
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, TRUE, ?, ?)`, c.ID, c.App, c.Name, c.Salt, c.Zone, c.Minute,
 			string(made.StartsOn), optString(string(c.EndsOn)), template, eligible, c.BodyHash, string(day), opens, tx.now, tx.now).Error
 	})
-	if duplicate(err) { // two requests at once: the other one wrote it
+	if duplicate(err) { // a concurrent request wrote it
 		return s.CreateCampaign(ctx, c)
 	}
 	return made, existed, err
 }
 
-// Campaign reads one. Errors: ErrNotFound, ErrUnavailable.
+// Campaign reads a campaign. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Campaign(ctx context.Context, id string) (campaign.Campaign, error) {
 	var rows []campaignRow
 	if err := s.read(ctx).Raw("SELECT * FROM campaigns WHERE id = ?", id).Scan(&rows).Error; err != nil {
@@ -145,8 +144,8 @@ func (s *Store) Campaign(ctx context.Context, id string) (campaign.Campaign, err
 	return rows[0].campaign()
 }
 
-// Campaigns lists those of an app after a place, newest first; app "": of all; status "":
-// of any. Errors: ErrUnavailable.
+// Campaigns lists campaigns after a place, newest first. An empty app or status means all. Errors:
+// ErrUnavailable.
 func (s *Store) Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Cursor, limit int) ([]campaign.Campaign,
 	error) {
 	index := "campaigns_created"
@@ -174,11 +173,10 @@ func (s *Store) Campaigns(ctx context.Context, app string, status campaign.Statu
 	return campaignsOf(rows)
 }
 
-// SetCampaignStatus pauses a campaign, goes on with it, or ends it, and returns it as it is
-// then. One that has the status already stays as it is; whoever goes on begins with the
-// first day whose packet opens from now on, and a campaign without such a day ends, or
-// has ended by now. A day that is being made is made all the same.
-// Errors: ErrNotFound; campaign.ErrEnded; ErrUnavailable.
+// SetCampaignStatus pauses, resumes or ends a campaign and returns it. A campaign with that status
+// stays as it is. A resumed one continues with the first day whose packet opens from now on; without
+// such a day it ends. A reserved day's packet is still made. Errors: ErrNotFound; campaign.ErrEnded;
+// ErrUnavailable.
 func (s *Store) SetCampaignStatus(ctx context.Context, id string, to campaign.Status) (c campaign.Campaign, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if c, err = tx.campaign(id); err != nil {
@@ -190,9 +188,9 @@ func (s *Store) SetCampaignStatus(ctx context.Context, id string, to campaign.St
 	return c, err
 }
 
-// StopCampaign is SetCampaignStatus by staff, with its place in the audit: to pause a campaign
-// of any app, or to end it. That it has ended is an answer, and remembered; render makes
-// them. Errors: ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
+// StopCampaign is SetCampaignStatus by staff, with an audit entry: it pauses or ends a campaign of
+// any app. An ended campaign is an answer and stored; render makes the answers. Errors: ErrNotFound,
+// payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) StopCampaign(ctx context.Context, w payout.StaffWrite, id string, to campaign.Status,
 	render func(c campaign.Campaign, ended bool) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
@@ -228,7 +226,7 @@ func (tx tx) setCampaign(c campaign.Campaign, to campaign.Status) (campaign.Camp
 	switch {
 	case err != nil:
 		return c, err
-	case c.Status == campaign.StatusEnded && to == campaign.StatusActive && c.RanOut(): // by itself, or by the same request
+	case c.Status == campaign.StatusEnded && to == campaign.StatusActive && c.RanOut(): // after its last day, or by the same request
 		return c, nil
 	case c.Status == campaign.StatusEnded:
 		return c, fmt.Errorf("campaign %s: %w", c.ID, campaign.ErrEnded)
@@ -239,8 +237,8 @@ func (tx tx) setCampaign(c campaign.Campaign, to campaign.Status) (campaign.Camp
 	return tx.casCampaign(c, to, day, opens)
 }
 
-// nextDayOnResume is the day with which a campaign goes on that was paused; "" for every other
-// status. A day that was decided before the pause stays so.
+// nextDayOnResume returns the day with which a paused campaign continues; "" for every other status.
+// A day decided before the pause is skipped.
 func (tx tx) nextDayOnResume(c campaign.Campaign, to campaign.Status) (day payout.Day, opens time.Time, err error) {
 	if to != campaign.StatusActive {
 		return "", time.Time{}, nil
@@ -256,7 +254,7 @@ func (tx tx) nextDayOnResume(c campaign.Campaign, to campaign.Status) (day payou
 	return c.DayAfter(day)
 }
 
-// campaign reads a campaign for a change of it.
+// campaign reads and locks a campaign.
 func (tx tx) campaign(id string) (campaign.Campaign, error) {
 	var rows []campaignRow
 	if err := tx.Raw("SELECT "+campaignColumns+" FROM campaigns WHERE id = ? FOR UPDATE", id).Scan(&rows).Error; err != nil {
@@ -268,8 +266,8 @@ func (tx tx) campaign(id string) (campaign.Campaign, error) {
 	return rows[0].campaign()
 }
 
-// casCampaign moves a campaign on to a status and a next day ("": none). A change of
-// status is told to its schedule. ErrMoved: it has changed since it was read.
+// casCampaign sets status and next day ("": none) of a campaign. A change of status marks its
+// schedule as unsynced. ErrMoved: the campaign has changed since it was read.
 func (tx tx) casCampaign(c campaign.Campaign, to campaign.Status, day payout.Day, opens time.Time) (campaign.Campaign, error) {
 	next := c
 	next.Status, next.NextDay, next.NextOpens, next.UpdatedAt = to, day, opens, tx.now

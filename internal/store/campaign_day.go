@@ -25,12 +25,11 @@ func campaignDaysOf(rows []campaignDayRow) []campaign.Day {
 	return out
 }
 
-// afterDays sorts behind every day.
+// afterDays sorts after every day.
 const afterDays = "A"
 
-// CampaignDays lists days, newest first, before a day; "": from the newest on. A day whose
-// packet is in the books was made, whatever was decided when they did not have it.
-// Errors: ErrUnavailable.
+// CampaignDays lists days before a day, newest first; "": from the newest on. A day whose packet has
+// a row counts as made, whatever its stored status. Errors: ErrUnavailable.
 func (s *Store) CampaignDays(ctx context.Context, id string, before payout.Day, limit int) ([]campaign.Day, error) {
 	var rows []campaignDayRow
 	err := s.read(ctx).Raw(`SELECT d.day, IF(p.id IS NULL, d.status, 'made') AS status, d.packet_id, d.opens_at, d.decided_at
@@ -39,8 +38,8 @@ func (s *Store) CampaignDays(ctx context.Context, id string, before payout.Day, 
 	return campaignDaysOf(rows), classify(err)
 }
 
-// ReservedDays lists the days of a campaign whose packets were reserved and not
-// decided yet, oldest first. Errors: ErrUnavailable.
+// ReservedDays lists the days of a campaign that are reserved and not decided yet, oldest first.
+// Errors: ErrUnavailable.
 func (s *Store) ReservedDays(ctx context.Context, id string, limit int) ([]campaign.Day, error) {
 	var rows []campaignDayRow
 	err := s.read(ctx).Raw("SELECT day, status, packet_id, opens_at, decided_at FROM campaign_days FORCE INDEX (campaign_days_making) "+
@@ -49,11 +48,10 @@ func (s *Store) ReservedDays(ctx context.Context, id string, limit int) ([]campa
 	return campaignDaysOf(rows), classify(err)
 }
 
-// ReserveDay reserves the next day of a campaign, if it is active and its packet is due,
-// and goes on to the day after it; after the last one the campaign ends. From here on the
-// packet of that day is made, whoever pauses or ends the campaign, and no day waits for
-// it. ok is false when nothing is due. Errors: ErrNotFound; payout.ErrMySQLRestored;
-// ErrUnavailable.
+// ReserveDay reserves the next day of an active campaign when its packet is due, and moves on to the
+// following day; after the last one the campaign ends. A reserved day's packet is made even when the
+// campaign is paused or ended. ok is false when nothing is due. Errors: ErrNotFound;
+// payout.ErrMySQLRestored; ErrUnavailable.
 func (s *Store) ReserveDay(ctx context.Context, id string) (d campaign.Day, ok bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		ok = false
@@ -85,10 +83,9 @@ func (s *Store) ReserveDay(ctx context.Context, id string) (d campaign.Day, ok b
 	return d, ok && err == nil, err
 }
 
-// DecideDay notes what became of a day that was reserved. That its packet was made wins
-// over that it was missed, also later; books that were restored, which may have forgotten
-// a packet, say of no day that it was missed. Repeatable. Errors: ErrMoved when the day
-// was not reserved; payout.ErrMySQLRestored; ErrUnavailable.
+// DecideDay stores the outcome of a reserved day. Made always wins over missed. A restored MySQL,
+// which may lack the packet, never records missed. Repeatable. Errors: ErrMoved when the day was not
+// reserved; payout.ErrMySQLRestored; ErrUnavailable.
 func (s *Store) DecideDay(ctx context.Context, id string, day payout.Day, status campaign.DayStatus) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if status == campaign.DayMissed {

@@ -14,7 +14,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// sampleCampaign opens at 20:00 in Shanghai, from the first day that is possible on.
+// sampleCampaign opens at 20:00 in Shanghai, from the first possible day on.
 func sampleCampaign() campaign.Campaign {
 	p := samplePacket(100, 2)
 	id := campaign.NewID([]byte(rand.Text()), "key")
@@ -25,7 +25,7 @@ func sampleCampaign() campaign.Campaign {
 			Split: p.Split, MinShare: 1, GroupID: p.GroupID, Metadata: p.Metadata, EligibleCount: 2}}}
 }
 
-// campaignClock stands on noon UTC, which is 20:00 in Shanghai, plus some time.
+// campaignClock starts at noon UTC, 20:00 in Shanghai, plus after.
 func campaignClock(t *testing.T, after time.Duration) (*Store, *clock) {
 	t.Helper()
 	s, c := newStore(t)
@@ -93,7 +93,7 @@ func reserved(t *testing.T, s *Store, c campaign.Campaign) campaign.Day {
 	return d
 }
 
-// nothingDue sees that there is no day to reserve.
+// nothingDue checks that no day can be reserved.
 func nothingDue(t *testing.T, s *Store, c campaign.Campaign) {
 	t.Helper()
 	if d, ok, err := s.ReserveDay(t.Context(), c.ID); ok || err != nil {
@@ -101,8 +101,8 @@ func nothingDue(t *testing.T, s *Store, c campaign.Campaign) {
 	}
 }
 
-// TestReserveDay: each day is reserved once, in order and when it is due; after the last
-// one the campaign ends.
+// TestReserveDay: each day is reserved once, in order and when it is due; after the last one the
+// campaign ends.
 func TestReserveDay(t *testing.T) {
 	t.Parallel()
 	s, clock := campaignClock(t, -time.Hour)
@@ -113,7 +113,7 @@ func TestReserveDay(t *testing.T) {
 	nothingDue(t, s, c)
 	clock.pass(50*time.Minute - campaign.ClockSkew - time.Second)
 	nothingDue(t, s, c)
-	clock.pass(time.Second) // whoever looks on time may be ahead of MySQL by that much
+	clock.pass(time.Second) // the caller's clock may be ahead of MySQL's by that much
 	found := make([]bool, 8)
 	for _, err := range together(8, func(i int) (err error) {
 		_, found[i], err = s.ReserveDay(t.Context(), c.ID)
@@ -152,7 +152,7 @@ func TestReserveDay(t *testing.T) {
 	wantErr(t, err, ErrNotFound)
 }
 
-// TestReserveOrPause: a pause comes before a day is reserved, or after it.
+// TestReserveOrPause: a pause comes before or after the reservation of a day.
 func TestReserveOrPause(t *testing.T) {
 	t.Parallel()
 	s, _ := campaignClock(t, -time.Minute)
@@ -181,7 +181,7 @@ func TestReserveOrPause(t *testing.T) {
 	}
 }
 
-// TestDecideDay: a day that was reserved is decided once; that its packet was made wins.
+// TestDecideDay: a reserved day is decided once; made wins.
 func TestDecideDay(t *testing.T) {
 	t.Parallel()
 	s, clock := campaignClock(t, -time.Minute)
@@ -210,11 +210,11 @@ func TestDecideDay(t *testing.T) {
 	p := samplePacket(100, 2)
 	p.ID = first.PacketID
 	recorded(t, s, p)
-	status(campaign.DayMade) // there it is
+	status(campaign.DayMade) // the packet has a row
 
 	clock.pass(24 * time.Hour)
 	first = reserved(t, s, c)
-	made(s.CompareBooks(t.Context(), 1000))(t) // more is known than these books hold
+	made(s.CompareHeartbeat(t.Context(), 1000))(t) // a number above MySQL's is known
 	wantErr(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMissed), payout.ErrMySQLRestored)
 	status(campaign.DayMaking)
 	must(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMade))
@@ -224,13 +224,13 @@ func TestDecideDay(t *testing.T) {
 	wantErr(t, err, payout.ErrMySQLRestored)
 }
 
-// TestSetCampaignStatus: a pause leaves days out, and what was made before one is not made again.
+// TestSetCampaignStatus: a pause skips days, and a day made before the pause is not made again.
 func TestSetCampaignStatus(t *testing.T) {
 	t.Parallel()
 	s, clock := campaignClock(t, -5*time.Minute)
 	c, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
 	must(t, err)
-	reserved(t, s, c) // its packet is being made just then
+	reserved(t, s, c) // its packet is being made
 	paused := made(s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusPaused))(t)
 	if paused.Status != campaign.StatusPaused || paused.NextDay != "" || paused.Revision != 2 {
 		t.Fatalf("%+v", paused)
@@ -276,7 +276,7 @@ func TestSetCampaignStatus(t *testing.T) {
 	must(t, err)
 	made(s.SetCampaignStatus(t.Context(), other.ID, campaign.StatusEnded))(t)
 	clock.pass(96 * time.Hour)
-	_, err = s.SetCampaignStatus(t.Context(), other.ID, campaign.StatusActive) // a person ended it, also now that it would be over
+	_, err = s.SetCampaignStatus(t.Context(), other.ID, campaign.StatusActive) // staff ended it, also now that it would be over
 	wantErr(t, err, campaign.ErrEnded)
 }
 
@@ -349,7 +349,7 @@ func TestCampaignWatch(t *testing.T) {
 func TestVitalsOfCampaigns(t *testing.T) {
 	t.Parallel()
 	s, clock := campaignClock(t, -time.Hour)
-	vitals := func() (v observe.HealthSnapshot) {
+	snapshot := func() (v observe.HealthSnapshot) {
 		t.Helper()
 		must(t, NewHealthReader(s).campaigns(t.Context(), &v))
 		return v
@@ -364,18 +364,18 @@ func TestVitalsOfCampaigns(t *testing.T) {
 	}
 	wantLost := func(want string) {
 		t.Helper()
-		if got := lost(vitals()); got != want {
+		if got := lost(snapshot()); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	if v := vitals(); v.Campaigns != (observe.Backlog{}) {
+	if v := snapshot(); v.Campaigns != (observe.Backlog{}) {
 		t.Errorf("new: %+v", v)
 	}
 	wantLost("missed 0 declined 0 unopened 0 ")
 	clock.pass(55 * time.Minute)
 	late := func() {
 		t.Helper()
-		if v := vitals(); v.Campaigns.Waiting != 1 || !v.Campaigns.Oldest.Equal(c.NextOpens.Add(-campaign.CreateAhead)) {
+		if v := snapshot(); v.Campaigns.Waiting != 1 || !v.Campaigns.Oldest.Equal(c.NextOpens.Add(-campaign.CreateAhead)) {
 			t.Errorf("late: %+v", v)
 		}
 	}
@@ -386,7 +386,7 @@ func TestVitalsOfCampaigns(t *testing.T) {
 	p.ID = day.PacketID
 	recorded(t, s, p)
 	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayMade))
-	if v := vitals(); v.Campaigns.Waiting != 0 {
+	if v := snapshot(); v.Campaigns.Waiting != 0 {
 		t.Errorf("made: %+v", v)
 	}
 	wantLost("missed 0 declined 0 unopened 0 ")
@@ -418,7 +418,7 @@ func TestVitalsOfCampaigns(t *testing.T) {
 	wantLost("missed 0 declined 0 unopened 2 ")
 }
 
-// TestTooManyCampaigns: an app may have so many that have not ended.
+// TestTooManyCampaigns: the number of an app's campaigns that have not ended is bounded.
 func TestTooManyCampaigns(t *testing.T) {
 	t.Parallel()
 	s, _ := campaignClock(t, -time.Hour)

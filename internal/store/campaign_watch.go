@@ -11,20 +11,19 @@ import (
 	"hongbao/internal/payout"
 )
 
-// UnsyncedCampaigns lists campaigns whose schedules do not follow their status yet, after
-// an id, in the order of ids. Errors: ErrUnavailable; beside what could be read, of rows
-// that cannot be.
+// UnsyncedCampaigns lists campaigns with an unsynced schedule after an id, by id. Errors:
+// ErrUnavailable; errors of unreadable rows, joined, beside the readable ones.
 func (s *Store) UnsyncedCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
 	return s.listCampaigns(ctx, "campaigns WHERE unsynced = TRUE AND id > ? ORDER BY id LIMIT ?", after, limit)
 }
 
-// ScheduledCampaigns lists campaigns that are to have a schedule, as UnsyncedCampaigns does.
+// ScheduledCampaigns lists campaigns that need a schedule, like UnsyncedCampaigns.
 func (s *Store) ScheduledCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
 	return s.listCampaigns(ctx, "campaigns WHERE ended_at IS NULL AND id > ? ORDER BY id LIMIT ?", after, limit)
 }
 
-// OverdueCampaigns lists campaigns that have a day whose packet should have been made
-// campaign.Late ago, by MySQL's clock, as UnsyncedCampaigns does.
+// OverdueCampaigns lists campaigns with a day whose packet was due campaign.Late ago (MySQL's
+// clock), like UnsyncedCampaigns.
 func (s *Store) OverdueCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
 	opens, err := s.overdueOpening(ctx)
 	if err != nil {
@@ -35,7 +34,7 @@ func (s *Store) OverdueCampaigns(ctx context.Context, after string, limit int) (
 		opens, opens, after, limit)
 }
 
-// overdueOpening is when packets open that should have been made campaign.Late ago.
+// overdueOpening returns the opening time of packets that were due campaign.Late ago.
 func (s *Store) overdueOpening(ctx context.Context) (time.Time, error) {
 	now, err := s.Clock(ctx)
 	return now.Add(campaign.CreateAhead - campaign.OverdueAfter), err
@@ -49,16 +48,16 @@ func (s *Store) listCampaigns(ctx context.Context, from string, args ...any) ([]
 	return campaignsOf(rows)
 }
 
-// MarkCampaignSynced notes that the schedule of a campaign follows it as it was at a revision.
-// One that has changed since is unsynced: whoever carried out the change of then may have
-// done so after the one of now. Errors: ErrUnavailable.
+// MarkCampaignSynced records that the schedule follows a revision of the campaign. A newer revision
+// stays unsynced: concurrent schedule updates may have ended in either order. Errors:
+// ErrUnavailable.
 func (s *Store) MarkCampaignSynced(ctx context.Context, id string, revision int) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		return tx.Exec("UPDATE campaigns SET unsynced = IF(revision = ?, NULL, TRUE) WHERE id = ?", revision, id).Error
 	})
 }
 
-// campaigns reads which days of campaigns are late, and which came to nothing.
+// campaigns counts overdue campaigns and days without an open packet.
 func (r *HealthReader) campaigns(ctx context.Context, v *observe.HealthSnapshot) error {
 	opens, err := r.store.overdueOpening(ctx)
 	if err != nil {
@@ -74,16 +73,16 @@ func (r *HealthReader) campaigns(ctx context.Context, v *observe.HealthSnapshot)
 	if v.Campaigns = late.backlog(); late.N > 0 {
 		v.Campaigns.Oldest = v.Campaigns.Oldest.Add(-campaign.CreateAhead)
 	}
-	// Unopened is what was over before its sender was charged, too. A packet that was charged, and not
-	// open before it expired, is closed as long as it may live after its day was decided.
+	// Unopened includes packets that expired before their charge was paid. A charged packet that did
+	// not open before its expiry is closed within its lifetime after the day was decided.
 	var lost []backlogRow
-	told := opens.Add(campaign.OverdueAfter - campaign.CreateAhead - lostSpan)
+	openedAfter := opens.Add(campaign.OverdueAfter - campaign.CreateAhead - lostSpan)
 	err = r.store.read(ctx).Raw(`SELECT IF(p.id IS NULL, 'missed', IF(p.status = 'rejected' AND p.failure_code <> ?, 'declined',
 		'unopened')) AS kind, COUNT(*) AS n, MIN(d.decided_at) AS oldest
 		FROM campaign_days d LEFT JOIN packets p ON p.id = d.packet_id
 		WHERE d.decided_at >= ? AND (p.id IS NULL AND d.status = 'missed' AND d.decided_at >= ?
 			OR p.status = 'rejected' AND p.updated_at >= ? OR p.close_reason = ? AND (p.closed_at IS NULL OR p.closed_at >= ?)) GROUP BY kind`,
-		payout.FailureExpiredBeforeCharge, told.Add(-packet.MaxLife), told, told, string(packet.CloseUnopened), told).Scan(&lost).Error
+		payout.FailureExpiredBeforeCharge, openedAfter.Add(-packet.MaxLife), openedAfter, openedAfter, string(packet.CloseUnopened), openedAfter).Scan(&lost).Error
 	for _, reason := range []string{"missed", "declined", "unopened"} {
 		day := observe.KindBacklog{Kind: reason}
 		for _, row := range lost {
@@ -96,5 +95,5 @@ func (r *HealthReader) campaigns(ctx context.Context, v *observe.HealthSnapshot)
 	return err
 }
 
-// lostSpan is for how long days without a packet are told.
+// lostSpan is how long days without a packet are reported.
 const lostSpan = 24 * time.Hour

@@ -10,14 +10,13 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Lapse ends a charge that has nothing to pay for any more: of which nothing was ever
-// sent, and whose packet has expired (rule R2). It is failed then, and the packet can be
-// rejected. Of any other payment nothing changes. Returns the state that the row has
-// afterwards. Errors: ErrNotFound, ErrUnavailable.
+// ExpireCharge fails a charge that was never sent and whose packet has expired (rule R2). Then the
+// packet can be rejected. Other payments stay unchanged. It returns the state afterwards. Errors:
+// ErrNotFound, ErrUnavailable.
 //
-// That nothing was sent is for the books to say: they have to be believed, and must not have
-// been restored since the packet was made. After a restore it is charged and refunded, which
-// is right whatever was sent before (rule R13).
+// MySQL must be normal and not restored since the packet's creation: otherwise a send may be
+// missing. After a restore the charge is made and refunded, which is right whatever was sent before
+// (rule R13).
 func (s *Store) ExpireCharge(ctx context.Context, id string) (payout.State, error) {
 	var out payout.State
 	err := s.inTx(ctx, failpoint.ChargeLapse, func(tx tx) error {
@@ -44,7 +43,7 @@ func (s *Store) ExpireCharge(ctx context.Context, id string) (payout.State, erro
 	return out, err
 }
 
-// expiredUnsent reports whether a payment is a charge to be lapsed. Its row is locked.
+// expiredUnsent reports whether a locked payment is a charge to expire.
 func (tx tx) expiredUnsent(p payout.Payment) (bool, error) {
 	if !p.Unsent() {
 		return false, nil

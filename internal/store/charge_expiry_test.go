@@ -8,7 +8,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// lapsed asks for a charge to be lapsed and returns what its row says then.
+// lapsed expires a charge and returns its state.
 func lapsed(t testing.TB, s *Store, id string) payout.State {
 	t.Helper()
 	st, err := s.ExpireCharge(t.Context(), id)
@@ -19,8 +19,8 @@ func lapsed(t testing.TB, s *Store, id string) payout.State {
 	return st
 }
 
-// TestR2_UnsentChargeExpires: a packet that has expired before its charge was sent costs its
-// sender nothing: the charge ends, the packet is rejected, and the ledger is empty.
+// TestR2_UnsentChargeExpires: a packet that expired before its charge was sent costs its sender
+// nothing: the charge fails, the packet is rejected, and the ledger is empty.
 func TestR2_UnsentChargeExpires(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -39,7 +39,7 @@ func TestR2_UnsentChargeExpires(t *testing.T) {
 		t.Fatalf("expired: %+v", st)
 	}
 	if b, err := s.BeginSend(t.Context(), id, limits, encode); err != nil || b.Order != nil || b.State.Status != payout.StatusFailed {
-		t.Errorf("sent all the same: %+v, %v", b, err)
+		t.Errorf("sent after its expiry: %+v, %v", b, err)
 	}
 	if n := query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND source = 'ledger' AND code = ?", id,
 		payout.FailureExpiredBeforeCharge); n != 1 {
@@ -58,7 +58,7 @@ func TestR2_UnsentChargeExpires(t *testing.T) {
 	}
 }
 
-// TestR4_SentChargeDoesNotExpire: whatever was sent may have arrived, and is asked about.
+// TestR4_SentChargeDoesNotExpire: a sent charge may have arrived and is queried.
 func TestR4_SentChargeDoesNotExpire(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -83,8 +83,8 @@ func TestR4_SentChargeDoesNotExpire(t *testing.T) {
 	wantErr(t, err, ErrNotFound)
 }
 
-// TestR13_RestoredBooksExpireNoCharge: books that were restored since a packet was made do
-// not know whether its charge was sent before that; of later packets they do.
+// TestR13_RestoredBooksExpireNoCharge: a MySQL restored since a packet's creation cannot know
+// whether its charge was sent. For later packets it can.
 func TestR13_RestoredBooksExpireNoCharge(t *testing.T) {
 	t.Parallel()
 	s, c, _, _ := newBooks(t)
@@ -100,7 +100,7 @@ func TestR13_RestoredBooksExpireNoCharge(t *testing.T) {
 	if st := lapsed(t, s, chargeID(old)); st.Status != payout.StatusPending {
 		t.Errorf("not recovered yet: %s", st.Status)
 	}
-	restored("restored", 48*time.Hour) // that it was is older than the packet, and still so
+	restored("restored", 48*time.Hour) // the restore is older than the packet and still not recovered
 	if st := lapsed(t, s, chargeID(old)); st.Status != payout.StatusPending {
 		t.Errorf("restored before, not recovered yet: %s", st.Status)
 	}

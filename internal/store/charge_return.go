@@ -6,13 +6,11 @@ import (
 	"hongbao/internal/payout"
 )
 
-// refundLateCharge sends a sender's money home whose charge went through after all, when its
-// packet had been rejected because the provider had called it failed: he was told that
-// nothing is taken. All of it is the remainder of that packet, which stays rejected; the
-// refund is one like any other. A packet that is still funding goes on with its charge.
+// refundLateCharge refunds a charge that succeeded after its packet was rejected: the provider had
+// reported it as failed, and the sender saw "not charged". The full amount becomes the remainder of
+// the packet, which stays rejected. A packet in status funding continues with its charge.
 //
-// The packet is locked after its charge here, and before it everywhere else: who meets the
-// other in a deadlock begins again, and this happens hardly ever.
+// Here the packet is locked after its charge, elsewhere before it. A deadlock is retried and rare.
 func (tx tx) refundLateCharge(was paymentRow, now payout.Payment) error {
 	if !payout.ChargeSucceededLate(payout.Status(was.Status), now) {
 		return nil
@@ -29,8 +27,8 @@ func (tx tx) refundLateCharge(was paymentRow, now payout.Payment) error {
 	return tx.createRemainderRefund(row, money.Fen(was.Amount))
 }
 
-// chargeBelieved is charged for books that are normal. Older ones do not know whether the
-// packet was rejected since, before its charge went through after all (rule R13).
+// chargeBelieved is charged for a normal MySQL. A restored one may not know that the packet was
+// rejected before its charge succeeded (rule R13).
 func (tx tx) chargeBelieved(id string) error {
 	if err := tx.charged(id); err != nil {
 		return err

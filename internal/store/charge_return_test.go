@@ -8,8 +8,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestLateChargeGoesBack: a charge that the provider has called failed, and that goes
-// through after its packet was rejected, is refunded as a whole and by itself.
+// TestLateChargeGoesBack: a failed charge that succeeds after its packet was rejected is refunded in
+// full, automatically.
 func TestLateChargeGoesBack(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -21,7 +21,7 @@ func TestLateChargeGoesBack(t *testing.T) {
 	must(t, s.RejectPacket(ctx, p.ID, refused))
 	late := func() payout.Status {
 		t.Helper()
-		settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded) // refused, then paid: believed when said twice
+		settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded) // refused, then paid: accepted when repeated
 		return settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded).Status
 	}
 	if got := late(); got != payout.StatusPaid {
@@ -45,7 +45,7 @@ func TestLateChargeGoesBack(t *testing.T) {
 		}
 	}
 	check(0, 100)
-	late() // said again: once is enough
+	late() // repeated: one refund is enough
 	must(t, s.RejectPacket(ctx, p.ID, refused))
 	pay(t, s, refund.ID)
 	if closed, err := s.FinishPacket(ctx, p.ID, nil); err != nil || closed {
@@ -59,8 +59,8 @@ func TestLateChargeGoesBack(t *testing.T) {
 	}
 }
 
-// TestLateChargeOfAPacketThatWaits: before it is rejected a packet goes on with its charge,
-// and nothing is refunded.
+// TestLateChargeOfAPacketThatWaits: a packet that is not rejected yet continues with its charge;
+// nothing is refunded.
 func TestLateChargeOfAPacketThatWaits(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -77,8 +77,8 @@ func TestLateChargeOfAPacketThatWaits(t *testing.T) {
 	}
 }
 
-// TestLateChargeRefundedOutside: its refund failed and people made it by other means. Its
-// packet stays rejected, and nobody waits for that to change: no run is started for ever.
+// TestLateChargeRefundedOutside: its refund failed and staff made it outside. The packet stays
+// rejected, and no run is started forever.
 func TestLateChargeRefundedOutside(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -91,7 +91,7 @@ func TestLateChargeRefundedOutside(t *testing.T) {
 	refused := fail(t, s, refundID(p))
 	agreed(t, s, refundID(p), payout.DecisionRequest{Kind: payout.DecisionMarkPaid, Evidence: "bank slip 4711"})
 	c.pass(time.Second)
-	settle(t, s, payout.SourceQuery, refused.OrderNo, payout.ObsDeclined) // asked once more
+	settle(t, s, payout.SourceQuery, refused.OrderNo, payout.ObsDeclined) // queried once more
 	_, err := s.FinishPacket(ctx, p.ID, nil)
 	must(t, err)
 	c.pass(time.Minute)

@@ -12,20 +12,18 @@ import (
 	"hongbao/internal/payout"
 )
 
-// RecordClaim books a claim once: the share row is claimed by an UPDATE that can
-// succeed once, the payout row is made pending, holding moves to owed, all in
-// one transaction. A repeat changes nothing. Returns the payout's state.
-// On books that were restored nothing is booked: with whom its share was, or that it was
-// refunded, is for their recovery to find out first (rule R13).
-// Errors: ErrNotFound (no such packet or share), ErrBooksClosed, ErrConflict
-// (share taken by another, or another amount: rule R10), payout.ErrMySQLRestored,
-// ErrUnavailable.
+// RecordClaim records a claim once, in one transaction: it claims the share row by compare-and-set,
+// inserts a pending payout, and moves holding to owed. A repeat changes nothing. It returns the
+// payout's state. On a restored MySQL nothing is recorded: the recovery first finds out who had the
+// share or whether it was refunded (rule R13). Errors: ErrNotFound (no such packet or share),
+// ErrBooksClosed, ErrConflict (share taken by another user, or another amount: rule R10),
+// payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error) {
 	return s.recordClaim(ctx, c, provider, tx.trusted)
 }
 
-// RecoverClaim does what RecordClaim does, on books that are being recovered.
-// Errors: as RecordClaim; ErrMoved when the books are normal.
+// RecoverClaim is RecordClaim during a recovery. Errors: as RecordClaim; ErrMoved when MySQL is
+// normal.
 func (s *Store) RecoverClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error) {
 	return s.recordClaim(ctx, c, provider, tx.restoredOnly)
 }
@@ -41,7 +39,7 @@ func (s *Store) recordClaim(ctx context.Context, c packet.Claim, provider string
 			out, err = tx.stateOf(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
 			return err
 		}
-		if err := allowed(tx); err != nil { // the share is not taken: this transaction is not committed
+		if err := allowed(tx); err != nil { // the transaction rolls back: the share stays free
 			return err
 		}
 		out = tx.state(*p, nil)
@@ -50,13 +48,11 @@ func (s *Store) recordClaim(ctx context.Context, c packet.Claim, provider string
 	return out, claimError(err, c)
 }
 
-// BeginClaim does what RecordClaim and the first BeginSend of its payout do, in
-// one transaction: from its commit on the money is owed, and number, exact
-// request and the send that may follow are on record. A claim that was booked
-// before is left as it is: Order is nil then, and State says how far it has come.
-// While the provider is held, or the books were restored, nothing is booked either:
-// Held is all it returns.
-// Errors: as RecordClaim, ErrStaleClaim (see Late; nothing is booked), payout.ErrWrongProvider, and what encode returns.
+// BeginClaim does RecordClaim and the first BeginSend of its payout in one transaction: after its
+// commit the money is owed, and order number, exact request and send are stored. A claim recorded
+// before stays as it is: Order is nil, and State is its state. Under a hold or on a restored MySQL
+// nothing is recorded: only Held is set. Errors: as RecordClaim, ErrStaleClaim for a stale claim
+// (IsStaleClaim; nothing is recorded), payout.ErrWrongProvider, errors of encode.
 func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (payout.SendStart, error) {
 	var out payout.SendStart
@@ -77,7 +73,7 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 		case p == nil:
 			out.State, err = tx.stateOf(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
 			return err
-		case late: // the share is not taken: this transaction is not committed
+		case late: // the transaction rolls back: the share stays free
 			return fmt.Errorf("claim of packet %s: %w", c.PacketID, packet.ErrStaleClaim)
 		}
 		if err := limits.Adapter.Assign(p); err != nil {
@@ -87,7 +83,7 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 		if err != nil {
 			return err
 		}
-		if left, err := tx.leftToPeople(guarded, first); left || err != nil { // BeginSend asks about it
+		if left, err := tx.leftToPeople(guarded, first); left || err != nil { // BeginSend queries it
 			out.State = tx.state(*p, nil)
 			if err == nil {
 				err = tx.bookClaim(*p)
@@ -111,11 +107,10 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 	return out, claimError(err, c)
 }
 
-// claimShare gives a share to the claim's user and returns his payout, pending,
-// for the caller to insert. It returns nil when the share was his before. The
-// packet row is locked in share mode: claims go on beside each other, and the
-// closing of the books waits for those that are under way (rule R6). It reports whether
-// the claim is late (Late).
+// claimShare assigns a share to the claim's user and returns a pending payout, which the caller
+// inserts; nil when the user has the share already. The packet row is locked in share mode: claims
+// run concurrently, and closing the packet waits for them (rule R6). late reports a stale claim
+// (IsStaleClaim).
 func (tx tx) claimShare(c packet.Claim, provider string, lanes int) (p *payout.Payment, late bool, err error) {
 	var found struct {
 		Packet packetRow `gorm:"embedded"`
@@ -132,9 +127,8 @@ func (tx tx) claimShare(c packet.Claim, provider string, lanes int) (p *payout.P
 	return p, found.Late, err
 }
 
-// staleAfter returns the lane of a claim, and behind which epoch it is late there. Of a claim
-// whose epoch is not known that is the first one: nothing was made again before it. Without
-// lanes there is no such lane.
+// staleAfter returns the lane of a claim and the epoch after which the claim is stale. A claim
+// without an epoch counts as of the first one. lane is -1 without lanes.
 func staleAfter(c packet.Claim, lanes int) (lane int, epoch int64) {
 	if lanes == 0 {
 		return -1, 0
@@ -142,10 +136,9 @@ func staleAfter(c packet.Claim, lanes int) (lane int, epoch int64) {
 	return packet.Lane(c.PacketID, lanes), max(c.Epoch, 1)
 }
 
-// Late reports whether a claim was won before the last rebuild of its lane, whose gate is
-// open again, on a share that there is: the pool may have been made without the claim (rule
-// R9). Behind a gate that is not open it is not late: the rebuild waits for it.
-// Errors: ErrUnavailable.
+// IsStaleClaim reports whether a claim on an existing share is older than the last rebuild of its
+// lane, and the lane is open again: the rebuilt pool may lack the claim (rule R9). On a lane that is
+// not open the claim is not stale, because the rebuild waits for it. Errors: ErrUnavailable.
 func (s *Store) IsStaleClaim(ctx context.Context, c packet.Claim) (late bool, err error) {
 	lane, since := staleAfter(c, s.lanes)
 	err = s.read(ctx).Raw(`SELECT EXISTS (SELECT 1 FROM pool_lanes WHERE lane = ? AND state = 'open' AND epoch > ?)
@@ -153,7 +146,7 @@ func (s *Store) IsStaleClaim(ctx context.Context, c packet.Claim) (late bool, er
 	return late, classify(err)
 }
 
-// claimOf is claimShare for a packet whose row is locked.
+// claimOf is claimShare for a locked packet row.
 func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Payment, error) {
 	if row.ID == "" {
 		return nil, fmt.Errorf("packet %s: %w", c.PacketID, ErrNotFound)
@@ -170,7 +163,7 @@ func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Pa
 	if res.RowsAffected != 1 {
 		return nil, tx.claimRefusal(c, fmt.Errorf("packet %s: share %d: %w", c.PacketID, c.ShareIndex, ErrMoved))
 	}
-	// One share a user: the table's key refuses a second one.
+	// The primary key refuses a second share of a user.
 	err := tx.Exec("INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at, epoch, seq) VALUES (?, ?, ?, ?, ?, ?, ?)",
 		c.PacketID, c.UserID, c.ShareIndex, row.AppID, c.ClaimedAt.UTC(), optNumber(c.Epoch), optNumber(c.Seq)).Error
 	if err != nil {
@@ -183,8 +176,8 @@ func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Pa
 	}, nil
 }
 
-// claimRefusal says why a share could not be given to the claim's user; nil
-// when it is his already, otherwise when it is free.
+// claimRefusal returns why the share could not be assigned: nil when the user has it already,
+// otherwise when it is free.
 func (tx tx) claimRefusal(c packet.Claim, otherwise error) error {
 	var share shareRow
 	if err := tx.Raw("SELECT * FROM shares WHERE packet_id = ? AND share_index = ? FOR UPDATE", c.PacketID,
@@ -204,7 +197,7 @@ func (tx tx) claimRefusal(c packet.Claim, otherwise error) error {
 	return nil
 }
 
-// bookClaim inserts the payout of a share just claimed; the money is owed now.
+// bookClaim inserts the payout of a claimed share and moves its amount to owed.
 func (tx tx) bookClaim(p payout.Payment) error {
 	if err := tx.insertPayment(p); err != nil {
 		return err
@@ -212,7 +205,7 @@ func (tx tx) bookClaim(p payout.Payment) error {
 	return tx.post(p.PacketID, payout.NewTransfer(payout.PostClaim, p.ID, p.Amount))
 }
 
-// claimError names the unique key that keeps a user from a second share.
+// claimError maps the unique key of one share a user to ErrConflict.
 func claimError(err error, c packet.Claim) error {
 	if duplicate(err) {
 		return fmt.Errorf("packet %s: user has another share: %w", c.PacketID, ErrConflict)
@@ -220,8 +213,8 @@ func claimError(err error, c packet.Claim) error {
 	return err
 }
 
-// CountRecordedClaims counts the claims of a packet that MySQL knows: claimed shares,
-// and promises that could not be booked (rule R10).
+// CountRecordedClaims counts the recorded claims of a packet: claimed shares and share conflicts
+// (rule R10). Errors: ErrUnavailable.
 func (s *Store) CountRecordedClaims(ctx context.Context, packetID string) (int, error) {
 	var n int
 	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(*) FROM claims WHERE packet_id = ?) +
@@ -236,7 +229,7 @@ func (s *Store) CountClaimedShares(ctx context.Context, packetID string) (int, e
 	return n, classify(err)
 }
 
-// closeBooks writes what was claimed of a packet, for ever, and returns the remainder.
+// closeBooks fixes what was claimed of a packet and returns the remainder.
 func (tx tx) closeBooks(row packetRow) (money.Fen, error) {
 	var claimed struct {
 		N    int
@@ -262,8 +255,8 @@ func (tx tx) closeBooks(row packetRow) (money.Fen, error) {
 	return money.Fen(remainder), err
 }
 
-// bestShare returns the share of the luckiest claim (packet.Luckier); nil when
-// nobody claimed anything. It reads every claim of the packet.
+// bestShare returns the share of the luckiest claim (packet.Luckier); nil without claims. It reads
+// every claim of the packet.
 func bestShare(db *gorm.DB, packetID string) (*int, error) {
 	var best *int
 	err := db.Raw(`SELECT share_index FROM shares WHERE packet_id = ? AND user_id IS NOT NULL

@@ -17,8 +17,8 @@ func beginClaim(t testing.TB, s *Store, c packet.Claim) payout.SendStart {
 	return b
 }
 
-// TestR3_BeginClaim: a claim and its first send, booked at once, leave the rows
-// that the two steps leave one after the other; whoever comes to them asks.
+// TestR3_BeginClaim: a claim and its first send, recorded in one transaction, leave the same rows as
+// the two steps. A later run queries.
 func TestR3_BeginClaim(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -104,7 +104,7 @@ func TestR3_BeginClaim(t *testing.T) {
 	})
 }
 
-// TestBeginClaimRefuses: what cannot be booked is not sent, and leaves nothing.
+// TestBeginClaimRefuses: what cannot be recorded is not sent and leaves no rows.
 func TestBeginClaimRefuses(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -152,7 +152,7 @@ func TestBeginClaimRefuses(t *testing.T) {
 	}
 }
 
-// book books a claim in one of the two ways: by a step of its own, or with its send.
+// book records a claim alone or with its send.
 func book(s *Store, t testing.TB, c packet.Claim, withSend bool) (err error) {
 	if withSend {
 		_, err = s.BeginClaim(t.Context(), c, provider, limits, encode)
@@ -162,8 +162,8 @@ func book(s *Store, t testing.TB, c packet.Claim, withSend bool) (err error) {
 	return err
 }
 
-// TestBeginClaimBesideRecordClaim: many users want one share, and run after run
-// wants the same claim, each in either way. One of them has it, once.
+// TestBeginClaimBesideRecordClaim: many users claim one share in concurrent runs, both ways. One of
+// them gets it, once.
 func TestBeginClaimBesideRecordClaim(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)

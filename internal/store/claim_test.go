@@ -82,7 +82,7 @@ func TestRecordClaim(t *testing.T) {
 	t.Run("books closed", func(t *testing.T) {
 		_, err := s.BeginClosing(ctx, p.ID, packet.CloseExpired)
 		must(t, err)
-		claim(t, s, p, 0, "u3") // closing is no reason: a promise made before it
+		claim(t, s, p, 0, "u3") // closing is no reason: the claim was acknowledged before
 		_, err = s.CloseBooks(ctx, p.ID)
 		must(t, err)
 		_, err = s.RecordClaim(ctx, claimOf(p, 2, "u4"), provider)
@@ -93,7 +93,8 @@ func TestRecordClaim(t *testing.T) {
 	})
 }
 
-// TestRecordClaimAtOnce: fifty users want one share, and then one user wants fifty shares. One row comes of it.
+// TestRecordClaimAtOnce: fifty users claim one share, and then one user claims fifty shares. One row
+// results.
 func TestRecordClaimAtOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -126,7 +127,7 @@ func TestRecordClaimAtOnce(t *testing.T) {
 	}
 }
 
-// TestRecordClaimRepeatedAtOnce: the same claim from many runs is booked once and answered to all.
+// TestRecordClaimRepeatedAtOnce: the same claim from many runs is recorded once and returned to all.
 func TestRecordClaimRepeatedAtOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -137,8 +138,8 @@ func TestRecordClaimRepeatedAtOnce(t *testing.T) {
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100})
 }
 
-// TestR8_UsersAreBytes: `a`, `A`, `a ` and the like are as many people. Every
-// text collation would merge some of them.
+// TestR8_UsersAreBytes: `a`, `A`, `a ` and the like are different users. Every text collation would
+// merge some of them.
 func TestR8_UsersAreBytes(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -170,7 +171,7 @@ func TestR8_UsersAreBytes(t *testing.T) {
 			t.Errorf("sender %q: %d packets, %v", sender, len(page), err)
 		}
 	}
-	// The same of packet ids.
+	// The same for packet ids.
 	if _, err := s.Packet(ctx, strings.ToUpper(p.ID)); !errors.Is(err, ErrNotFound) {
 		t.Errorf("packet id in capitals: %v", err)
 	}
@@ -214,7 +215,7 @@ func TestShareConflictIsKept(t *testing.T) {
 	if n := query[int](t, s, "SELECT seen FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", p.ID); n != 3 {
 		t.Errorf("seen %d times", n)
 	}
-	// The drain waits until every promise is accounted for: this one too, once.
+	// The drain waits for every acknowledged claim: a share conflict counts too, once.
 	if n, err := s.CountRecordedClaims(t.Context(), p.ID); err != nil || n != 2 {
 		t.Errorf("%d claims accounted for, want the booked one and the promise: %v", n, err)
 	}
@@ -230,7 +231,7 @@ func TestPayoutProgress(t *testing.T) {
 	s, _ := newStore(t)
 	p := funded(t, s, 100, 2)
 	claim(t, s, p, 0, "u")
-	// v was promised the share that u has: he has a payout of his own (rule R10).
+	// v has a share conflict about u's share, with a payout of its own (rule R10).
 	u, v, nobody := claimed(claimOf(p, 0, "u")), claimed(claimOf(p, 0, "v")), claimed(claimOf(p, 1, "x"))
 	promise := notBooked(t, s, claimOf(p, 0, "v")).PaymentID
 	got, err := s.PayoutProgress(t.Context(), []payout.ClaimRef{v, u, nobody})
@@ -243,7 +244,7 @@ func TestPayoutProgress(t *testing.T) {
 	}
 }
 
-// unread is a state without the time at which it was read.
+// unread returns a state without its read time.
 func unread(st payout.State) payout.State {
 	st.Clock = time.Time{}
 	return st

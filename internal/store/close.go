@@ -8,10 +8,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// DayClose reads the statement of a day of the ledger beside that of the provider. A
-// final one is read as it was written down; of others the closing balances are added
-// up from the last sums that are kept. Errors: ErrNotFound when the day begins in the
-// future or ends before the first posting, ErrUnavailable.
+// DayClose reads the close of a ledger day and its statement match. A final day is read as stored;
+// of others the closing balances are summed from the last stored sums. Errors: ErrNotFound when the
+// day begins in the future or ends before the first transfer, ErrUnavailable.
 func (s *Store) DayClose(ctx context.Context, provider string, day payout.Day, zone *time.Location) (payout.DayClose, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -26,7 +25,7 @@ func (s *Store) readClose(ctx context.Context, provider string, day payout.Day, 
 		return payout.DayClose{}, err
 	}
 	if row.FinalAt != nil && now.Before(row.ClosedTo) {
-		now = row.ClosedTo // it was over for whoever wrote it down, and stays so whatever a clock does
+		now = row.ClosedTo // a stored final day is over, even when the clock was set back
 	}
 	c, err := s.closeOf(ctx, day, zone, now)
 	if err != nil {
@@ -35,7 +34,7 @@ func (s *Store) readClose(ctx context.Context, provider string, day payout.Day, 
 	return c, s.fillPending(ctx, &c, provider, row)
 }
 
-// closeOf reads the balances of a day.
+// closeOf reads the opening and closing balances of a day.
 func (s *Store) closeOf(ctx context.Context, day payout.Day, zone *time.Location, now time.Time) (payout.DayClose, error) {
 	c := payout.DayClose{Day: day}
 	c.From, c.To = day.Span(zone)
@@ -56,7 +55,7 @@ func (s *Store) closeOf(ctx context.Context, day payout.Day, zone *time.Location
 	return c, err
 }
 
-// fillPending fills in the tie, and what the close waits for.
+// fillPending fills in the statement match and what the close waits for.
 func (s *Store) fillPending(ctx context.Context, c *payout.DayClose, provider string, row closeRow) error {
 	c.Match = row.match
 	if row.FinalAt != nil {
@@ -81,9 +80,8 @@ func (s *Store) fillPending(ctx context.Context, c *payout.DayClose, provider st
 	return nil
 }
 
-// DayCloses lists the days of the ledger, newest first: from the day before another one,
-// or from today, back to that of the first posting. Of each the tie is left out.
-// Errors: ErrUnavailable.
+// DayCloses lists the ledger's days, newest first, from the day before before (or today) to the
+// first transfer's day. Differences of the statement match are left out. Errors: ErrUnavailable.
 func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]payout.DayClose, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -111,8 +109,8 @@ func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Locat
 	return out, nil
 }
 
-// LedgerBalances adds up the ledger at a moment; the zero time, or one in the future,
-// means now. Errors: ErrUnavailable.
+// LedgerBalances returns the balances at a moment; the zero time or a future one means now. Errors:
+// ErrUnavailable.
 func (s *Store) LedgerBalances(ctx context.Context, at time.Time) (payout.LedgerSnapshot, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {

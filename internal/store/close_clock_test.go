@@ -8,9 +8,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestCloseAfterTheClockWasSetBack: sums that were written down while MySQL's clock was
-// ahead lack what is posted after it was set right. They are made anew, so that balances
-// are those of the ledger and the day becomes final.
+// TestCloseAfterTheClockWasSetBack: sums stored while MySQL's clock was ahead lack the transfers
+// made after it was set right. They are recomputed, so the balances are those of the ledger and the
+// day becomes final.
 func TestCloseAfterTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -47,7 +47,7 @@ func TestCloseAfterTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestFinalDaySurvivesClockSetBack: a day that is final stays it when its end is in the future.
+// TestFinalDaySurvivesClockSetBack: a final day stays final when its end is in the future.
 func TestFinalDaySurvivesClockSetBack(t *testing.T) {
 	t.Parallel()
 	x, first, _ := twoDays(t)

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// sumsInterval is how far the sums of the ledger that are kept lie apart at most while
-	// something is posted: what was posted since has to be added up to know a balance.
+	// sumsInterval is the largest distance of stored ledger sums while transfers are posted: a
+	// balance adds up the transfers since the last sums.
 	sumsInterval = 10 * time.Minute
-	// sumWindow is how much time one statement adds up.
+	// sumWindow is the time span that one statement adds up.
 	sumWindow = time.Minute
 )
 
-// ledgerBegin is before every posting, and a time that MySQL can compare with.
+// ledgerBegin is before every transfer and valid for MySQL's comparison.
 var ledgerBegin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 type sumsRow struct {
@@ -36,9 +36,8 @@ func (r sumsRow) totals() (payout.Totals, error) {
 	return t, nil
 }
 
-// LedgerSumsAt adds up all postings that were made before a moment: from the last sums
-// that are kept. Of the last minutes it may change yet (payout.LedgerSettled).
-// Errors: ErrUnavailable.
+// LedgerSumsAt adds up all transfers made before a moment, starting from the last stored sums. Sums
+// of the last minutes may still change (payout.LedgerSettled). Errors: ErrUnavailable.
 func (s *Store) LedgerSumsAt(ctx context.Context, at time.Time) (payout.Totals, error) {
 	totals, from, err := s.latestSums(ctx, at)
 	if err != nil {
@@ -48,8 +47,8 @@ func (s *Store) LedgerSumsAt(ctx context.Context, at time.Time) (payout.Totals, 
 	return totals.Plus(since), err
 }
 
-// latestSums returns the last sums that are kept, at or before a moment; where there are
-// none, nothing at the beginning.
+// latestSums returns the last stored sums at or before a moment; without any, zero sums at
+// ledgerBegin.
 func (s *Store) latestSums(ctx context.Context, at time.Time) (payout.Totals, time.Time, error) {
 	var row sumsRow
 	err := s.read(ctx).Raw("SELECT closed_to, totals FROM ledger_closes WHERE closed_to <= ? ORDER BY closed_to DESC LIMIT 1",
@@ -61,8 +60,7 @@ func (s *Store) latestSums(ctx context.Context, at time.Time) (payout.Totals, ti
 	return totals, row.ClosedTo.UTC(), err
 }
 
-// nextPosting returns when the first posting from a moment on was made, before another
-// one; the zero time: none was.
+// nextPosting returns the time of the first transfer in [from, to); zero without one.
 func (s *Store) nextPosting(ctx context.Context, from, to time.Time) (time.Time, error) {
 	var at *time.Time
 	err := s.read(ctx).Raw(`SELECT created_at FROM transfers FORCE INDEX (transfers_created) WHERE created_at >= ? AND created_at < ?
@@ -75,8 +73,8 @@ const sumPostingsOfApps = `SELECT COALESCE(k.app_id, '') AS app, t.kind, SUBSTRI
 	FROM transfers t FORCE INDEX (transfers_created) LEFT JOIN packets k ON k.id = t.packet_id
 	WHERE t.created_at >= ? AND t.created_at < ? GROUP BY k.app_id, t.kind, payment`
 
-// sumBetween adds up what was posted from a moment on, before another one, in steps
-// of some time; time without postings takes none.
+// sumBetween adds up the transfers in [from, to), one sumWindow a statement. Spans without transfers
+// are skipped.
 func (s *Store) sumBetween(ctx context.Context, from, to time.Time) (payout.Totals, error) {
 	out := payout.Totals{}
 	for {
@@ -103,10 +101,9 @@ func (s *Store) sumBetween(ctx context.Context, from, to time.Time) (payout.Tota
 	}
 }
 
-// SaveLedgerSums writes down the sums of the ledger at the next moment that is settled and
-// at which they are to be kept: after ten minutes with postings, and at the end of
-// every day in zone. False: there is none yet. Several processes may do it: they come
-// to the same sums, and the first one's stay. Errors: ErrUnavailable.
+// SaveLedgerSums stores the ledger's sums at the next settled moment that needs them: ten minutes
+// after a transfer, and at the end of every day in zone. It returns false when there is none yet.
+// Concurrent processes compute the same sums; the first ones stay. Errors: ErrUnavailable.
 func (s *Store) SaveLedgerSums(ctx context.Context, zone *time.Location) (bool, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -153,10 +150,9 @@ func (s *Store) SaveLedgerSums(ctx context.Context, zone *time.Location) (bool, 
 	return err == nil, err
 }
 
-// deleteFutureSums forgets the sums of moments that are not settled: MySQL's clock was ahead
-// when they were written down, and was set back since. What is posted from now on may
-// belong before them, and would be missing in them and in all that follow. Those of a day
-// that is final stay.
+// deleteFutureSums deletes sums of unsettled moments: MySQL's clock was ahead when they were stored
+// and was set back since. New transfers may belong before them and would be missing in all later
+// sums. Sums of a final day stay.
 func (s *Store) deleteFutureSums(ctx context.Context, settled time.Time) error {
 	const ahead = " FROM ledger_closes WHERE closed_to > ? AND final_at IS NULL"
 	var n int64

@@ -18,7 +18,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// midnight passes to a moment after the end of the store's day.
+// midnight advances to a moment after the end of the store's day.
 func (x *statement) midnight(after time.Duration) payout.Day {
 	day := payout.DayOf(x.s.Now(), time.UTC)
 	_, end := day.Span(time.UTC)
@@ -26,7 +26,7 @@ func (x *statement) midnight(after time.Duration) payout.Day {
 	return day
 }
 
-// closing does what the worker does about days: all that can be done now.
+// closing runs the worker's steps for days as far as possible.
 func (x *statement) closing() {
 	x.t.Helper()
 	for more, n := true, 0; more; n++ {
@@ -48,7 +48,7 @@ func (x *statement) close(day payout.Day) payout.DayClose {
 	return c
 }
 
-// moves carries a pending payment out, at the provider and in the books.
+// moves carries out a pending payment, at the provider and in MySQL.
 func (x *statement) moves(id string, account string, amount money.Fen) {
 	x.t.Helper()
 	x.paid(begin(x.t, x.s, id), amount, account)
@@ -92,11 +92,10 @@ func wantBalances(t *testing.T, what string, got payout.Totals, want map[payout.
 	}
 }
 
-// twoDays are two days of the ledger, the second one not over, and the provider's
-// statements of them. On the first, of a packet of 1000 fen in four shares: one is paid,
-// one fails, one is in flight at midnight, and one the provider has moved before
-// midnight, of which we hear after it. Another packet of 300 fen has one of three shares
-// claimed, and its remainder refunded; a third one, of another app, is open.
+// twoDays are two ledger days, the second not over, with their statements. First day: a packet of
+// 1000 fen in four shares: one paid, one failed, one in flight at midnight, one moved before
+// midnight and reported after it. A packet of 300 fen has one of three shares claimed and its
+// remainder refunded. A third packet, of another app, is open.
 func twoDays(t *testing.T) (x *statement, first payout.Day, late payout.Order) {
 	x = newStatement(t)
 	p := x.packet("app", 1000, 4)
@@ -128,9 +127,8 @@ func twoDays(t *testing.T) (x *statement, first payout.Day, late payout.Order) {
 	return x, first, late
 }
 
-// TestCloseMatchesBothSidesOfMidnight: the figures of two days are those of what was done,
-// the day ends where the next one begins, and what is on different days on the two
-// sides is told by its number.
+// TestCloseMatchesBothSidesOfMidnight: the figures of two days are correct, each day ends where the
+// next one begins, and a movement on different days is reported by its order number.
 func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	t.Parallel()
 	x, first, late := twoDays(t)
@@ -199,7 +197,7 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	_, err := x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), b[0].ID,
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("resolved") })
 	must(t, err)
-	x.closing() // too soon after the last look
+	x.closing() // too soon after the last match
 	if c := x.close(second); !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByBreaks}) {
 		t.Errorf("pending %v", c.Blockers)
 	}
@@ -246,14 +244,14 @@ func TestFinalDayStaysAsItIs(t *testing.T) {
 	}
 }
 
-// TestCloseSeesEntriesThatAreMissing: a day whose postings are not what lies between
-// its balances does not become final.
+// TestCloseSeesEntriesThatAreMissing: a day whose transfers do not add up to the difference of its
+// balances does not become final.
 func TestCloseSeesEntriesThatAreMissing(t *testing.T) {
 	t.Parallel()
 	x, first, _ := twoDays(t)
 	x.c.pass(2 * payout.LedgerSettled)
 	x.closing()
-	// Gone after the sums were written down, on both sides.
+	// Deleted after the sums were stored, on both sides.
 	gone := x.lines[first][slices.IndexFunc(x.lines[first], func(l payout.StatementLine) bool { return l.Op == payout.OpRefund })]
 	x.lines[first] = slices.DeleteFunc(x.lines[first], func(l payout.StatementLine) bool { return l.Ref == gone.Ref })
 	must(t, x.s.db.Exec("DROP TRIGGER transfers_no_delete").Error)
@@ -266,8 +264,8 @@ func TestCloseSeesEntriesThatAreMissing(t *testing.T) {
 	}
 }
 
-// TestCloseNeedsABreakForEachDifference: sides that differ without a break that says
-// why do not make a day final.
+// TestCloseNeedsABreakForEachDifference: a difference without a break keeps the day from becoming
+// final.
 func TestCloseNeedsABreakForEachDifference(t *testing.T) {
 	t.Parallel()
 	x, first, _ := twoDays(t)
@@ -282,8 +280,8 @@ func TestCloseNeedsABreakForEachDifference(t *testing.T) {
 	}
 }
 
-// TestLedgerAtAnyMoment: the balances at a moment are those of all postings before it,
-// whatever sums are kept, in whatever time zone days end.
+// TestLedgerAtAnyMoment: the balances at a moment are those of all transfers before it, whatever
+// sums are stored, in every time zone.
 func TestLedgerAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -331,7 +329,7 @@ func TestLedgerAtAnyMoment(t *testing.T) {
 	}
 }
 
-// TestClosesAtOnce: two workers write down the same sums.
+// TestClosesAtOnce: two workers store the same sums.
 func TestClosesAtOnce(t *testing.T) {
 	t.Parallel()
 	x, first, _ := twoDays(t)
@@ -354,7 +352,7 @@ func TestClosesAtOnce(t *testing.T) {
 	}
 }
 
-// TestClosesAreListed: every day since the first posting, newest first, page by page.
+// TestClosesAreListed: every day since the first transfer, newest first, page by page.
 func TestClosesAreListed(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -388,7 +386,7 @@ func TestClosesAreListed(t *testing.T) {
 	}
 }
 
-// TestClosesReadIndexes explains what closes ask of MySQL on full tables.
+// TestClosesReadIndexes explains the statements of closes on full tables.
 func TestClosesReadIndexes(t *testing.T) {
 	t.Parallel()
 	s, c, raw := newStoreAt(t, stacktest.MariaDB(t))

@@ -11,16 +11,16 @@ import (
 	"hongbao/internal/payout"
 )
 
-// approvalLife is how long a second person has to agree. What ends more than longestWait from
-// now was asked for by a clock ahead, and has ended.
+// approvalLife is how long an approval can be given. A decision that expires more than longestWait
+// from now was made while the clock was ahead; it counts as expired.
 const (
 	approvalLife = 24 * time.Hour
 	longestWait  = approvalLife + payout.LongestDelay
 )
 
-// staffWrite runs fn once an Idempotency-Key, in one transaction with the answer it gives:
-// the same key and body get the first answer again. Errors: what fn returns,
-// access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
+// staffWrite runs fn once for an Idempotency-Key, in one transaction with storing its answer. The
+// same key and body return the first answer. Errors: what fn returns, access.ErrActorKeyEnded,
+// payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (
 	payout.StaffAnswer, error) {
 	var out payout.StaffAnswer
@@ -40,18 +40,16 @@ func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w payout.St
 	}
 	write := func() error { return s.inTx(ctx, step, run) }
 	err := write()
-	if duplicate(err) { // the same key at the same time: the other one's answer stands
+	if duplicate(err) { // concurrent request with the same key: its answer counts
 		err = write()
 	}
 	return out, err
 }
 
-// Decide records a person's decision about a payment and, unless a second
-// person has to agree first, carries it out in the same transaction: status
-// change, postings, audit entry and the outbox row that starts the run (rules
-// R3 and R5). Refusals that come from the state are answers and remembered
-// too; render makes them. Errors: ErrNotFound, payout.ErrKeyReused,
-// payout.ErrMySQLRestored, ErrUnavailable.
+// Decide records a staff decision about a payment. Unless an approval is needed, it carries the
+// decision out in the same transaction: status, transfers, audit entry and the outbox row that
+// starts the run (rules R3 and R5). Refusals by the state are answers and stored; render makes them.
+// Errors: ErrNotFound, payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.DecisionRequest,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Decide, w, func(tx tx) (payout.StaffAnswer, error) {
@@ -69,7 +67,7 @@ func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c pa
 	})
 }
 
-// answerDecision renders what was decided, or why the state refuses it.
+// answerDecision renders the decision, or the refusal by the state.
 func answerDecision(row paymentRow, attempts []payout.Attempt, p payout.Payment, d *payout.Decision, err error,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	if err != nil && !refusedByState(err) {
@@ -122,8 +120,7 @@ func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 	return p, tx.noteDecision(w, string(d.Kind), row, p, *d)
 }
 
-// checkNoneWaiting refuses a second decision while one waits for a second person.
-// One that waited too long ends here.
+// checkNoneWaiting refuses a decision while another one waits for approval. It ends an expired one.
 func (tx tx) checkNoneWaiting(paymentID string) error {
 	d, found, err := tx.liveDecision(paymentID, payout.DecisionWaiting)
 	if err != nil || !found {
@@ -135,11 +132,11 @@ func (tx tx) checkNoneWaiting(paymentID string) error {
 	return tx.casDecision(payout.DecisionWaiting, payout.Decision{ID: d.ID, Status: payout.DecisionExpired, EndedAt: tx.now})
 }
 
-// carryOut applies a decision that needs no more agreement: payment, postings
-// and outbox. second tells that two persons made it.
+// carryOut applies a decision that needs no further approval: payment, transfers and outbox. second:
+// two persons made it.
 func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attempt, d *payout.Decision, second bool) error {
 	effect, err := payout.Decide(p, attempts, d.Kind, second, tx.now)
-	if err == nil && second { // without one it was looked at just now
+	if err == nil && second { // with one person it was just checked
 		err = tx.cancelLeft(*p, d.Kind)
 	}
 	if err != nil {
@@ -171,7 +168,7 @@ func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attem
 	return nil
 }
 
-// outboxOf names the runs a decision wants.
+// outboxOf returns the outbox kinds that a decision needs.
 func outboxOf(p payout.Payment, kind payout.DecisionKind, ask bool) []string {
 	var out []string
 	switch {
@@ -188,7 +185,7 @@ func outboxOf(p payout.Payment, kind payout.DecisionKind, ask bool) []string {
 	return out
 }
 
-// noteDecision adds timeline and audit of one person's step.
+// noteDecision adds the timeline event and the audit entry of a staff step.
 func (tx tx) noteDecision(w payout.StaffWrite, action string, row paymentRow, p payout.Payment, d payout.Decision) error {
 	what := fmt.Sprintf("%s by %s: %s", action, w.Owner, w.Reason)
 	if err := tx.addEvent(p.ID, payout.Event{Source: "finance", Outcome: string(d.Status), What: what}); err != nil {
@@ -201,7 +198,7 @@ func (tx tx) noteDecision(w payout.StaffWrite, action string, row paymentRow, p 
 	return tx.audit(w, action, p.ID, map[string]string{"status": row.Status}, after)
 }
 
-// endOpenDecision ends the decision that was being carried out.
+// endOpenDecision ends the open decision of a payment.
 func (tx tx) endOpenDecision(paymentID string, status payout.DecisionStatus) error {
 	d, found, err := tx.liveDecision(paymentID, payout.DecisionOpen)
 	if err != nil || !found {
@@ -210,10 +207,9 @@ func (tx tx) endOpenDecision(paymentID string, status payout.DecisionStatus) err
 	return tx.casDecision(payout.DecisionOpen, payout.Decision{ID: d.ID, Status: status, EndedAt: tx.now})
 }
 
-// CarryOut ends a decision whose numbers were all asked about (rule R5): a
-// cancelled payout's money becomes a refund of its own, which the outbox
-// starts. It changes nothing when it is too early or was done. Errors:
-// ErrNotFound, payout.ErrMySQLRestored, ErrUnavailable.
+// CarryOut ends a decision after all its order numbers were queried (rule R5). The money of a
+// cancelled payout becomes a refund, which the outbox starts. Too early or repeated, it changes
+// nothing. Errors: ErrNotFound, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 	var out payout.State
 	err := s.inTx(ctx, failpoint.DecideCarryOut, func(tx tx) error {
@@ -241,7 +237,7 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 				return err
 			}
 		}
-		if effect.Status == payout.DecisionCarriedOut && p.Kind == payout.KindPayout { // a promise was never the sender's money
+		if effect.Status == payout.DecisionCarriedOut && p.Kind == payout.KindPayout { // a share conflict never was the sender's money
 			if err := tx.refundOfCancel(p); err != nil {
 				return err
 			}
@@ -266,7 +262,7 @@ func (tx tx) refundOfCancel(p payout.Payment) error {
 	return tx.putOutbox(refund.ID, outboxBegin)
 }
 
-// noteCarriedOut is the worker's own entry: the persons' are there already.
+// noteCarriedOut adds the worker's audit entry; the staff's entries exist already.
 func (tx tx) noteCarriedOut(row paymentRow, p payout.Payment, status payout.DecisionStatus) error {
 	d, _, err := tx.liveDecision(p.ID, payout.DecisionOpen)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// DecisionsDue tells what waits for staff to decide: payments that failed or came back,
-// requests for a second person, and open breaks by kind, each as its list shows it. It is
-// what the overview, the health, the metrics and `hongbao doctor` say. Reasons without any
-// are there too, kinds of breaks without any are not. Errors: ErrUnavailable.
+// DecisionsDue counts what waits for a staff decision, each as its list shows it: failed or returned
+// payments, approvals, and open breaks by kind. Overview, health, metrics and `hongbao doctor`
+// report it. Payment reasons are included with zero; kinds of breaks are not. Errors:
+// ErrUnavailable.
 func (s *Store) DecisionsDue(ctx context.Context) ([]payout.DecisionBacklog, error) {
 	out, err := s.paymentsDue(ctx)
 	if err != nil {
@@ -34,8 +34,8 @@ func (s *Store) DecisionsDue(ctx context.Context) ([]payout.DecisionBacklog, err
 	return append(append(out, approvals), breaks...), err
 }
 
-// paymentsDue counts the payments that failed or came back. Share conflicts are in the
-// list of payouts, and so are they here. The index has the amounts.
+// paymentsDue counts failed and returned payments. Share conflicts count as payouts, as in their
+// list. The index covers the amounts.
 func (s *Store) paymentsDue(ctx context.Context) ([]payout.DecisionBacklog, error) {
 	var rows []struct {
 		Kind, Status string
@@ -64,8 +64,7 @@ func (s *Store) paymentsDue(ctx context.Context) ([]payout.DecisionBacklog, erro
 	return out, nil
 }
 
-// breaksDue counts the open breaks by kind. What they are about is added up as far as
-// their list does it.
+// breaksDue counts the open breaks by kind. The amounts are bounded as in their list.
 func (s *Store) breaksDue(ctx context.Context) (out []payout.DecisionBacklog, err error) {
 	var rows []backlogRow
 	err = s.read(ctx).Raw("SELECT kind, COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL GROUP BY kind " +
@@ -86,7 +85,7 @@ func (s *Store) breaksDue(ctx context.Context) (out []payout.DecisionBacklog, er
 	return out, nil
 }
 
-// decisions reads what waits for staff to decide.
+// decisions reads what waits for a staff decision.
 func (r *HealthReader) decisions(ctx context.Context, v *observe.HealthSnapshot) error {
 	due, err := r.store.DecisionsDue(ctx)
 	for _, d := range due {

@@ -9,8 +9,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestDecisionsDue: what waits for staff to decide is what the lists of it say, in number
-// and amount, and what the metrics say; share conflicts are among the payouts that failed.
+// TestDecisionsDue: counts and amounts of what waits for staff equal those of the lists and metrics.
+// Share conflicts count as failed payouts.
 func TestDecisionsDue(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)

@@ -150,7 +150,7 @@ func TestRetryPaymentNeedsASecondPerson(t *testing.T) {
 	verifyAudit(t, s, 5)
 }
 
-// TestRetryPaymentAtOnce: two people, and one of them with two tabs, decide at the same moment. One decision comes of it.
+// TestRetryPaymentAtOnce: two persons, one with two tabs, decide concurrently. One decision results.
 func TestRetryPaymentAtOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -189,10 +189,9 @@ func TestRetryPaymentAtOnce(t *testing.T) {
 	verifyAudit(t, s, 6)
 }
 
-// TestAuditAtOnce: many decisions about different payments append to the one
-// chain at the same moment, from the first entry on, without a gap or a fork,
-// and, once it has begun, one after the other without deadlocks. It is not parallel: it
-// counts the deadlocks of the whole server.
+// TestAuditAtOnce: concurrent decisions about different payments append to the one chain, from the
+// first entry on, without gap or fork and, once it has begun, without deadlocks. It is not parallel:
+// it counts the deadlocks of the whole server.
 func TestAuditAtOnce(t *testing.T) {
 	s, _ := newStore(t)
 	const n = 16
@@ -221,7 +220,7 @@ func TestAuditAtOnce(t *testing.T) {
 	verifyAudit(t, s, n+4)
 }
 
-// verifyAudit recomputes the chain from what is stored.
+// verifyAudit recomputes the stored chain.
 func verifyAudit(t testing.TB, s *Store, least int) {
 	t.Helper()
 	rows, err := s.sql.QueryContext(t.Context(), "SELECT "+auditColumns+" FROM audit ORDER BY seq")
@@ -254,8 +253,8 @@ func verifyAudit(t testing.TB, s *Store, least int) {
 	}
 }
 
-// TestR5_DecisionWhenTheClockWasSetBack: the numbers are asked about after the
-// decision, at once, whatever time their rows are of.
+// TestR5_DecisionWhenTheClockWasSetBack: the order numbers are queried right after the decision,
+// whatever times their rows have.
 func TestR5_DecisionWhenTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)

@@ -14,7 +14,7 @@ func notify(t *testing.T, s *Store, orderNo string) {
 	must(t, s.RecordNotification(t.Context(), adapter, "evt_"+rand.Text(), orderNo, []byte("{}")))
 }
 
-// sends reports whether a payment would go out now.
+// sends returns the outcome of beginning a send now.
 func sends(t *testing.T, s *Store, id string) payout.SendStart {
 	t.Helper()
 	b, err := s.BeginSend(t.Context(), id, limits, encode)
@@ -22,8 +22,8 @@ func sends(t *testing.T, s *Store, id string) payout.SendStart {
 	return b
 }
 
-// TestR3_NotificationBeforeStep: a run has read its step, and a notification about number 1
-// is stored before it carries that out. The row says that the number is asked about first.
+// TestR3_NotificationBeforeStep: a notification about number 1 is stored after a run has read its
+// step and before it carries it out. The row says that the number is queried first.
 func TestR3_NotificationBeforeStep(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -33,7 +33,7 @@ func TestR3_NotificationBeforeStep(t *testing.T) {
 	if st := settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined); st.Step.Do != payout.ActionSend {
 		t.Fatalf("%+v", st)
 	}
-	c.pass(time.Hour) // parked
+	c.pass(time.Hour) // deferred
 	notify(t, s, one.OrderNo)
 	if b := sends(t, s, again); b.Order != nil || b.State.Step.Do != payout.ActionQuery || b.State.Step.OrderNo != one.OrderNo {
 		t.Errorf("a new number: %+v", b)
@@ -57,9 +57,8 @@ func TestR3_NotificationBeforeStep(t *testing.T) {
 	}
 }
 
-// TestR12_NotificationWhileHeld: number 2 waits for a person to release the provider, and
-// a notification about number 1 comes meanwhile: that is asked about at once, not after
-// number 2 has gone out.
+// TestR12_NotificationWhileHeld: number 2 waits for the release of the provider when a notification
+// about number 1 arrives. Number 1 is queried at once, not after number 2 was sent.
 func TestR12_NotificationWhileHeld(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -92,8 +91,8 @@ func TestR12_NotificationWhileHeld(t *testing.T) {
 	}
 }
 
-// TestR5_CancelRefundWaits: a payout was cancelled, and its money has reached the recipient
-// after all. The refund does not go out as well until a person has resolved that.
+// TestR5_CancelRefundWaits: the money of a cancelled payout has reached the recipient after all. The
+// refund waits until staff have resolved that.
 func TestR5_CancelRefundWaits(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -124,8 +123,8 @@ func TestR5_CancelRefundWaits(t *testing.T) {
 	}
 }
 
-// TestR5_CancelRefundWaitsForTheOutcome: a payout was cancelled, and then the provider says that
-// it is under way. The refund waits until that is over; it does not need a person.
+// TestR5_CancelRefundWaitsForTheOutcome: the provider reports a cancelled payout as in progress. The
+// refund waits for the outcome, not for staff.
 func TestR5_CancelRefundWaitsForTheOutcome(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -156,7 +155,7 @@ func TestR5_CancelRefundWaitsForTheOutcome(t *testing.T) {
 				waits(settle(t, s, source, one.OrderNo, kind))
 				waits(settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsNoAnswer))
 				waits(settle(t, s, payout.SourceQuery, one.OrderNo, kind))
-				waits(settle(t, s, payout.SourceQuery, one.OrderNo, over)) // said once
+				waits(settle(t, s, payout.SourceQuery, one.OrderNo, over)) // reported once
 				if st := settle(t, s, payout.SourceQuery, one.OrderNo, over); st.Step.Do != payout.ActionEnd {
 					t.Errorf("%s: asked on: %+v", over, st)
 				}
@@ -168,8 +167,8 @@ func TestR5_CancelRefundWaitsForTheOutcome(t *testing.T) {
 	}
 }
 
-// TestR5_LaterNumberWaitsForTheEarlier: number 2 is to be sent again when number 1 is called
-// under way: the store notes no send before that is over.
+// TestR5_LaterNumberWaitsForTheEarlier: number 2 is to be sent again when number 1 is reported as in
+// progress. No send is recorded before that is final.
 func TestR5_LaterNumberWaitsForTheEarlier(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -196,8 +195,8 @@ func TestR5_LaterNumberWaitsForTheEarlier(t *testing.T) {
 	}
 }
 
-// TestR4_RestatedLine: a person has resolved a difference of one fen, and then the provider
-// says something else of the same movement. That is a difference nobody has looked at.
+// TestR4_RestatedLine: staff resolved a difference of one fen; then the statement changes for the
+// same movement. That is a new difference.
 func TestR4_RestatedLine(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -214,7 +213,7 @@ func TestR4_RestatedLine(t *testing.T) {
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
 	x.c.pass(time.Hour)
 	x.reconcile(day)
-	x.want(x.breaks(false)) // the same again: it stays resolved
+	x.want(x.breaks(false)) // unchanged: it stays resolved
 	for i := range x.lines[day] {
 		if x.lines[day][i].OrderNo == o.OrderNo {
 			x.lines[day][i].Amount = 999_999

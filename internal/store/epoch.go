@@ -33,8 +33,7 @@ func (r laneRow) row() packet.LaneRow {
 	}
 }
 
-// PoolLanes returns every lane that was ever in use, by number (rule R9).
-// Errors: ErrUnavailable.
+// PoolLanes returns every lane that was ever used, by lane (rule R9). Errors: ErrUnavailable.
 func (s *Store) PoolLanes(ctx context.Context) ([]packet.LaneRow, error) {
 	var rows []laneRow
 	if err := s.read(ctx).Raw("SELECT * FROM pool_lanes ORDER BY lane").Scan(&rows).Error; err != nil {
@@ -47,9 +46,8 @@ func (s *Store) PoolLanes(ctx context.Context) ([]packet.LaneRow, error) {
 	return lanes, nil
 }
 
-// AddPoolLanes puts lanes into the books that are not there: with epoch, state and
-// reason of the row, and as far as they were seen. Those that are there stay as they
-// are. Errors: ErrUnavailable.
+// AddPoolLanes inserts missing lanes with epoch, state, reason and seen positions. Existing lanes
+// stay as they are. Errors: ErrUnavailable.
 func (s *Store) AddPoolLanes(ctx context.Context, lanes []packet.LaneRow) error {
 	if len(lanes) == 0 {
 		return nil
@@ -69,8 +67,8 @@ func (s *Store) AddPoolLanes(ctx context.Context, lanes []packet.LaneRow) error 
 	})
 }
 
-// OpenNewPoolLanes opens the gates of those lanes that were never open. A lane that was
-// shut later is opened by its rebuild alone. Errors: ErrUnavailable.
+// OpenNewPoolLanes opens the fences of lanes that were never open. A lane shut later is opened by
+// its rebuild only. Errors: ErrUnavailable.
 func (s *Store) OpenNewPoolLanes(ctx context.Context, lanes []int) error {
 	if len(lanes) == 0 {
 		return nil
@@ -82,9 +80,8 @@ func (s *Store) OpenNewPoolLanes(ctx context.Context, lanes []int) error {
 	})
 }
 
-// ShutPoolLane shuts the gate of a lane that is open in that epoch. It reports
-// whether it did: a lane that was shut before, or has another epoch by now, stays
-// as it is, with its first reason. Errors: ErrUnavailable.
+// ShutPoolLane shuts the fence of a lane that is open in that epoch, and reports whether it did. A
+// lane that is shut or has another epoch keeps its state and reason. Errors: ErrUnavailable.
 func (s *Store) ShutPoolLane(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) (shut bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		res := tx.Exec("UPDATE pool_lanes SET state = ?, reason = ?, shut_at = ?, updated_at = ? WHERE lane = ? AND epoch = ? AND state = ?",
@@ -95,11 +92,10 @@ func (s *Store) ShutPoolLane(ctx context.Context, lane int, epoch int64, reason 
 	return shut, err
 }
 
-// CompareLaneEpoch declares the books restored (rule R13) when a lane has an epoch in Redis,
-// read before this call, that they have not come to: each one is begun here, and shown to
-// Redis after that commit. A rebuild that has begun meanwhile is no proof. It reports
-// whether the books are older; those that are known to be restored stay as they are.
-// Errors: ErrUnavailable.
+// CompareLaneEpoch marks MySQL as restored (rule R13) when the lane's epoch in Redis, read before
+// this call, is above MySQL's: an epoch is committed here before Redis gets it. The lane row is
+// locked, so a rebuild that began since is not mistaken for one. It reports whether MySQL is older.
+// An existing mark stays unchanged. Errors: ErrUnavailable.
 func (s *Store) CompareLaneEpoch(ctx context.Context, lane int, epoch int64) (older bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		var row laneRow
@@ -109,21 +105,20 @@ func (s *Store) CompareLaneEpoch(ctx context.Context, lane int, epoch int64) (ol
 		if older = row.Epoch < epoch; !older {
 			return nil
 		}
-		b, err := tx.lockBooks()
+		b, err := tx.lockMySQLState()
 		if err != nil || b.State == payout.MySQLRestored {
 			return err
 		}
 		b.State, b.Known, b.RestoredAt = payout.MySQLRestored, max(b.Heartbeat, s.highest.number.Load()), tx.now
-		return tx.saveBooks(b)
+		return tx.saveMySQLState(b)
 	})
 	return older, err
 }
 
-// RecoverPoolLane brings a lane of books that were restored up to what their recovery
-// has found (rules R9 and R13): its epoch only rises, and so does how far it was seen
-// within one. A lane of a later epoch, or of which the books only knew that they are
-// older, becomes what l says; one that l says is shut is shut, unless it is already, or
-// is being rebuilt in this epoch. Errors: ErrUnavailable.
+// RecoverPoolLane raises a lane of a restored MySQL to what the recovery found (rules R9 and R13).
+// Epoch, and the seen positions within an epoch, only rise. A lane of a later epoch, or one shut
+// only because MySQL is older, becomes what l says. A lane that l reports as shut is shut, unless it
+// is shut or rebuilding in this epoch. Errors: ErrUnavailable.
 func (s *Store) RecoverPoolLane(ctx context.Context, l packet.LaneRow) error {
 	if err := s.AddPoolLanes(ctx, []packet.LaneRow{l}); err != nil {
 		return err
@@ -147,7 +142,7 @@ func (s *Store) RecoverPoolLane(ctx context.Context, l packet.LaneRow) error {
 	})
 }
 
-// recoveredLane is what becomes of a lane that the books have, by what was found.
+// recoveredLane merges a stored lane with the found one and reports whether the row changes.
 func recoveredLane(have, found packet.LaneRow) (packet.LaneRow, bool) {
 	shuts := found.State == packet.LaneShut
 	waits := have.State == packet.LaneShut && (have.Reason == packet.LaneMySQLOlder || have.Reason == packet.LaneNew && shuts)
@@ -161,9 +156,8 @@ func recoveredLane(have, found packet.LaneRow) (packet.LaneRow, bool) {
 	return found, true
 }
 
-// RaiseSeenSeqs raises how far lanes were seen to have come. What is of another epoch
-// than the lane's, or lower than what is known, changes nothing. One statement,
-// whatever the number of lanes; each may be named once. Errors: ErrUnavailable.
+// RaiseSeenSeqs raises the highest seen positions of lanes in one statement. Entries of another
+// epoch or with lower values change nothing. Each lane may occur once. Errors: ErrUnavailable.
 func (s *Store) RaiseSeenSeqs(ctx context.Context, seen []packet.LanePosition) error {
 	if len(seen) == 0 {
 		return nil

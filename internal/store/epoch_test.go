@@ -21,8 +21,8 @@ func laneOf(t testing.TB, s *Store, lane int) packet.LaneRow {
 	return packet.LaneRow{}
 }
 
-// TestR9_LaneRowMovesByItsEpochAlone: a lane is put in once, opened when it never was,
-// and shut in its own epoch alone, with the first reason.
+// TestR9_LaneRowMovesByItsEpochAlone: a lane is inserted once, opened when it never was, and shut
+// only in its own epoch, with the first reason.
 func TestR9_LaneRowMovesByItsEpochAlone(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -69,8 +69,7 @@ func TestR9_LaneRowMovesByItsEpochAlone(t *testing.T) {
 	}
 }
 
-// TestR9_R13LanesAreRaised: a recovery raises a lane to what it has found, and never
-// lowers one.
+// TestR9_R13LanesAreRaised: a recovery raises a lane to what it found and never lowers one.
 func TestR9_R13LanesAreRaised(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -118,7 +117,7 @@ func TestR9_R13LanesAreRaised(t *testing.T) {
 	}
 }
 
-// TestR9_SeenRises: what was seen of a lane only rises, and only in the lane's epoch.
+// TestR9_SeenRises: seen positions only rise, and only within the lane's epoch.
 func TestR9_SeenRises(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -147,8 +146,8 @@ func TestR9_SeenRises(t *testing.T) {
 	}
 }
 
-// TestR9_R13LaneAhead: a lane that Redis has in a later epoch than the books proves that
-// these were restored; one whose rebuild has begun meanwhile does not.
+// TestR9_R13LaneAhead: a lane with a later epoch in Redis proves that MySQL was restored; a rebuild
+// that began since does not.
 func TestR9_R13LaneAhead(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -165,11 +164,11 @@ func TestR9_R13LaneAhead(t *testing.T) {
 			t.Errorf("%v, %v", older, err)
 		}
 	}
-	b, err := s.Books(ctx)
+	b, err := s.MySQLState(ctx)
 	if err != nil || b.State != payout.MySQLRestored || b.RestoredAt.IsZero() {
 		t.Errorf("%+v, %v", b, err)
 	}
-	if older, err := s.CompareLaneEpoch(ctx, 9, 2); !older || err != nil { // a lane that the books do not know
+	if older, err := s.CompareLaneEpoch(ctx, 9, 2); !older || err != nil { // a lane without a row
 		t.Errorf("%v, %v", older, err)
 	}
 }

@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// Examination is what was seen of MySQL by looking only.
+// Examination is what a read-only inspection of MySQL returned.
 type Examination struct {
-	Version   string // as the server tells it; MariaDB says so in it
-	Isolation string // of our connections: must be READ-COMMITTED
-	// FlushAtCommit and SyncBinlog must be 1, or a crash of the machine forgets
-	// transactions that were acknowledged; SyncBinlog matters while LogBin is on.
+	Version   string // as the server reports it; MariaDB contains "MariaDB"
+	Isolation string // of the store's connections: must be READ-COMMITTED
+	// FlushAtCommit and SyncBinlog must be 1, or a crash of the machine loses acknowledged
+	// transactions. SyncBinlog matters while LogBin is on.
 	FlushAtCommit, SyncBinlog string
 	LogBin                    bool
-	// Ahead is how far its clock is ahead of this machine's, as far as can be
-	// seen: half of the time that asking took is uncertain.
+	// Ahead is how far the server's clock is ahead of this machine's. Half of the round trip is
+	// uncertain.
 	Ahead time.Duration
 }
 
-// Examine looks at the server and at one of our connections to it. Errors:
-// ErrUnavailable.
+// Examine inspects the server and one connection of the store. Errors: ErrUnavailable.
 func (s *Store) Examine(ctx context.Context) (Examination, error) {
 	conn, err := s.sql.Conn(ctx)
 	if err != nil {
@@ -60,8 +59,8 @@ func (s *Store) Examine(ctx context.Context) (Examination, error) {
 	return seen, classify(rows.Err())
 }
 
-// NewestSeed returns the newest packet with its sealed seed, whatever app it is
-// of; "": there is no packet. Errors: ErrUnavailable.
+// NewestSeed returns the newest packet of any app with its sealed seed; "" without packets. Errors:
+// ErrUnavailable.
 func (s *Store) NewestSeed(ctx context.Context) (packetID string, sealed []byte, err error) {
 	var row struct {
 		ID         string

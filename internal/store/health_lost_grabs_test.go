@@ -8,8 +8,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestR9_LostGrabsUntilResolved: how many grabs may be lost is told until somebody has dealt
-// with that, and no longer, whatever the next rebuilds of the lane have lost.
+// TestR9_LostGrabsUntilResolved: possibly lost grabs are reported until their break is resolved,
+// whatever later rebuilds of the lane have lost.
 func TestR9_LostGrabsUntilResolved(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -28,7 +28,7 @@ func TestR9_LostGrabsUntilResolved(t *testing.T) {
 		b.Lost, epoch = lost, b.Epoch
 		must(t, s.EndRebuild(ctx, b))
 	}
-	told := func(want int64) {
+	reported := func(want int64) {
 		t.Helper()
 		v := newVitals()
 		must(t, NewHealthReader(s).Read(ctx, v))
@@ -36,22 +36,22 @@ func TestR9_LostGrabsUntilResolved(t *testing.T) {
 			t.Errorf("%d grabs may be lost, want %d", v.LostGrabs, want)
 		}
 	}
-	told(0)
+	reported(0)
 	rebuilt(3)
-	told(3)
-	rebuilt(0) // as when a claim turns up that was in somebody's hands
-	told(3)
+	reported(3)
+	rebuilt(0) // as when a claim turns up that a process still had
+	reported(3)
 	rebuilt(2)
-	told(5)
+	reported(5)
 	resolve := func(order string) {
 		t.Helper()
 		id := query[int64](t, s, "SELECT id FROM breaks WHERE kind = ? AND order_no = ?", string(payout.BreakPoolLost), order)
-		w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "told the users", Key: order})
+		w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "users informed", Key: order})
 		_, err := s.ResolveBreak(ctx, w, id, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
 		must(t, err)
 	}
 	resolve("epoch/1")
-	told(2)
+	reported(2)
 	resolve("epoch/3")
-	told(0)
+	reported(0)
 }

@@ -13,18 +13,18 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Vitals reads what people watch. Each statement reads an index, from where work
-// is left, so that finished payments cost nothing. It is safe for concurrent use.
+// HealthReader reads the health snapshot's values in MySQL. Each statement reads an index from the
+// unfinished rows, so finished payments cost nothing. It is safe for concurrent use.
 type HealthReader struct {
 	store *Store
 
 	mu         sync.Mutex
-	restoredAt time.Time           // when the books that posted is of were restored last
-	posted     int64               // the last transfer that was looked at
-	off        map[string]struct{} // packets whose ledger was wrong
+	restoredAt time.Time           // RestoredAt of the MySQL that posted is from
+	posted     int64               // id of the last transfer checked
+	off        map[string]struct{} // packets with an imbalanced ledger
 }
 
-// NewHealthReader returns a reader of the vitals in MySQL.
+// NewHealthReader returns a reader of the health values in MySQL.
 func NewHealthReader(s *Store) *HealthReader {
 	return &HealthReader{store: s, off: map[string]struct{}{}}
 }
@@ -39,7 +39,7 @@ func (r backlogRow) backlog() observe.Backlog {
 	return observe.Backlog{Waiting: r.N, Oldest: orZero(r.Oldest)}
 }
 
-// paymentKinds are the names of kinds in metrics.
+// paymentKinds maps kinds to their names in metrics.
 var paymentKinds = map[payout.Kind]string{payout.KindCharge: "charge", payout.KindPayout: "payout", payout.KindRefund: "refund",
 	payout.KindHonour: "honour"}
 
@@ -55,8 +55,8 @@ func (r *HealthReader) Read(ctx context.Context, v *observe.HealthSnapshot) erro
 	return nil
 }
 
-// payments counts what is not at its end. Every kind and status is told, zeros
-// too: a series that is there can be alarmed on.
+// payments counts unfinished payments. Every kind and status is reported, zeros included: an alert
+// needs an existing series.
 func (r *HealthReader) payments(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []backlogRow
 	err := r.store.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n FROM payments FORCE INDEX (payments_status) WHERE " + unfinished +
@@ -85,21 +85,21 @@ func (r *HealthReader) payments(ctx context.Context, v *observe.HealthSnapshot) 
 	return nil
 }
 
-// healthOldest is of how many payments of a kind and status, those that were made
-// first, it is looked at since when they have it.
+// healthOldest bounds how many payments of a kind and status, oldest first, are checked for the time
+// of their status.
 const healthOldest = 5000
 
-// selectSince reads since when payments have their status: pending since they were
-// made, or since a person decided so; with the provider since the first send under
-// their number, or since that; failed and returned since they are.
+// selectSince selects the time from which payments have their status. Pending: created, or decided
+// so. At the provider: first send of the order number, or the later decision. Failed and returned:
+// settled.
 const selectSince = `SELECT p.created_at, GREATEST(p.created_at, COALESCE(p.decided_at, p.created_at), COALESCE(p.settled_at, p.created_at),
 	IF(p.status IN ('sending', 'unknown', 'awaiting_recipient'), COALESCE(a.started_at, p.created_at), p.created_at)) AS since
 	FROM payments p FORCE INDEX (payments_status) LEFT JOIN attempts a ON a.order_no = p.order_no
 	WHERE p.kind = ? AND p.status = ? ORDER BY p.created_at, p.id LIMIT ?`
 
-// statusSince tells since when the first of them has its status: a payout of last week that
-// was retried just now is not stuck. Of more than healthOldest those behind them are
-// taken to have it since they were made: rather too early than too late.
+// statusSince returns the earliest of these times: a payout of last week that was just retried is
+// not stuck. Of more than healthOldest payments, the rest count from their creation: rather too
+// early than too late.
 func (r *HealthReader) statusSince(ctx context.Context, kind, status string) (*time.Time, error) {
 	var row struct {
 		N           int
@@ -113,9 +113,9 @@ func (r *HealthReader) statusSince(ctx context.Context, kind, status string) (*t
 	return row.Since, err
 }
 
-// selectNotAccepted finds payments under way that the provider has not taken: what is to be
-// sent again was refused, or not answered, and of what is being asked about nothing was
-// ever said. While a send is on its way its payment is neither.
+// selectNotAccepted selects payments that the provider has not accepted: the next send repeats a
+// refused or unanswered one, or queries never got a statement. A payment whose send is in flight is
+// not selected.
 const selectNotAccepted = `SELECT p.provider, CASE WHEN a.next_action = 'ask' THEN @none WHEN a.code = @low THEN @low
 	WHEN a.code = @rate THEN @rate ELSE @none END AS why,
 	COUNT(*) AS n, MIN(a.started_at) AS oldest
@@ -124,8 +124,8 @@ const selectNotAccepted = `SELECT p.provider, CASE WHEN a.next_action = 'ask' TH
 	JOIN attempts a ON a.order_no = p.order_no
 	WHERE a.next_action = 'send' OR p.status = 'unknown' AND a.statement = '' AND NOT a.forgotten GROUP BY p.provider, why`
 
-// countNotAccepted counts, of the payments of a kind and status that were made first, those that
-// the provider has not taken. Why a worker parks others is its own knowledge.
+// countNotAccepted counts the oldest payments of a kind and status that the provider has not
+// accepted. Deferrals inside a worker are not in MySQL.
 func (r *HealthReader) countNotAccepted(ctx context.Context, v *observe.HealthSnapshot, kind, status string) error {
 	if s := payout.Status(status); s != payout.StatusSending && s != payout.StatusUnknown {
 		return nil
@@ -144,7 +144,7 @@ func (r *HealthReader) countNotAccepted(ctx context.Context, v *observe.HealthSn
 	return err
 }
 
-// packets finds those past their expiry. Each status by itself is one range of an index.
+// packets counts packets past their expiry. Each status is one range of an index.
 func (r *HealthReader) packets(ctx context.Context, v *observe.HealthSnapshot) error {
 	now, err := r.store.Clock(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *HealthReader) packets(ctx context.Context, v *observe.HealthSnapshot) e
 	return nil
 }
 
-// breaks counts those that wait for people, by kind, zeros too.
+// breaks counts open breaks by kind, zeros included.
 func (r *HealthReader) breaks(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []backlogRow
 	err := r.store.read(ctx).Raw("SELECT kind, COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL GROUP BY " +
@@ -180,7 +180,7 @@ func (r *HealthReader) breaks(ctx context.Context, v *observe.HealthSnapshot) er
 	return err
 }
 
-// heldProviders reads whom people hold; a provider that nobody ever held is not known here.
+// heldProviders reads which providers are held. A provider that was never held has no row.
 func (r *HealthReader) heldProviders(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []providerRow
 	err := r.store.read(ctx).Raw("SELECT * FROM providers").Scan(&rows).Error
@@ -190,8 +190,8 @@ func (r *HealthReader) heldProviders(ctx context.Context, v *observe.HealthSnaps
 	return err
 }
 
-// waiting counts what waits for people, and for the dispatcher. A row of the outbox whose
-// run was reached waits for something else, until it is due again.
+// waiting counts approvals, outbox entries and quarantined hand-offs. An outbox entry whose run was
+// started does not count until it is due again.
 func (r *HealthReader) waiting(ctx context.Context, v *observe.HealthSnapshot) error {
 	now, err := r.store.Clock(ctx)
 	if err != nil {
@@ -211,7 +211,7 @@ func (r *HealthReader) waiting(ctx context.Context, v *observe.HealthSnapshot) e
 	return r.store.read(ctx).Raw("SELECT COUNT(*) FROM quarantine").Scan(&v.Quarantined).Error
 }
 
-// lanes counts the lanes of the pool by the state of their gate; a table of one row a lane.
+// lanes counts the pool's lanes by fence state; the table has one row a lane.
 func (r *HealthReader) lanes(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []struct {
 		State  string
@@ -232,8 +232,8 @@ func (r *HealthReader) lanes(ctx context.Context, v *observe.HealthSnapshot) err
 	return r.store.read(ctx).Raw(selectLostGrabs, string(payout.BreakPoolLost)).Scan(&v.LostGrabs).Error
 }
 
-// selectLostGrabs adds up what was lost by breaks that nobody has dealt with. A lane's last
-// rebuild would not do: the next one, seconds later perhaps, may have lost nothing.
+// selectLostGrabs adds up the lost grabs of unresolved breaks. The last rebuild of a lane would not
+// do: the next one may have lost nothing.
 const selectLostGrabs = `SELECT COALESCE(SUM(r.lost), 0) FROM breaks b JOIN pool_rebuilds r
 	ON r.lane = CAST(SUBSTRING_INDEX(b.payment_id, '/', -1) AS UNSIGNED) AND r.from_epoch = CAST(SUBSTRING_INDEX(b.order_no, '/',
 	-1) AS UNSIGNED)
@@ -252,31 +252,30 @@ func (r *HealthReader) repairs(ctx context.Context, v *observe.HealthSnapshot) e
 }
 
 func (r *HealthReader) books(ctx context.Context, v *observe.HealthSnapshot) error {
-	b, err := r.store.Books(ctx)
+	b, err := r.store.MySQLState(ctx)
 	v.BooksRestored = b.State == payout.MySQLRestored
 	return err
 }
 
 const (
-	// healthTransfers is how many new postings one reading goes through, and
-	// healthPackets how many packets it adds up. Under more load than that the
-	// newest are looked at; `hongbao ledger verify` looks at everything.
+	// healthTransfers bounds the new transfers of one reading, healthPackets the packets that it
+	// adds up. Under more load only the newest are checked; `hongbao ledger verify` checks
+	// everything.
 	healthTransfers = 2000
 	healthPackets   = 100
-	// healthMaxShares: adding up a packet of more shares takes too long to be done often.
+	// healthMaxShares: larger packets take too long to be added up often.
 	healthMaxShares = 20_000
 )
 
-// ledger adds up the packets that were posted to since the last reading, and
-// those that were wrong then.
+// ledger adds up the packets with transfers since the last reading and those imbalanced then.
 func (r *HealthReader) ledger(ctx context.Context, v *observe.HealthSnapshot) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	books, err := r.store.Books(ctx)
+	books, err := r.store.MySQLState(ctx)
 	if err != nil {
 		return err
 	}
-	if !books.RestoredAt.Equal(r.restoredAt) { // what was posted up to there may be gone, and more be posted under its numbers
+	if !books.RestoredAt.Equal(r.restoredAt) { // earlier transfers may be gone and their ids reused
 		r.restoredAt, r.posted = books.RestoredAt, 0
 	}
 	var rows []struct {
@@ -311,9 +310,9 @@ func (r *HealthReader) ledger(ctx context.Context, v *observe.HealthSnapshot) er
 		string(payout.BreakSecondSuccess)).Scan(&v.Suspense).Error
 }
 
-// selectSuspense adds up what moved twice under order numbers whose break nobody has dealt
-// with, less what came back. Every such posting has one; whoever gets the money back by
-// other means says so there, and no posting ever would.
+// selectSuspense adds up what moved twice under order numbers with an unresolved break, less what
+// was returned. Every such transfer has a break. Money recovered by other means has no transfer:
+// staff resolve the break.
 const selectSuspense = `SELECT LEAST(COALESCE(SUM(IF(t.kind = ?, t.amount, -CAST(t.amount AS DECIMAL(20)))), 0), ?)
 	FROM breaks b FORCE INDEX (breaks_open) STRAIGHT_JOIN transfers t FORCE INDEX (transfers_order) ON t.order_no = b.order_no
 	AND t.kind IN (?, ?)

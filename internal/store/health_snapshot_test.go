@@ -11,9 +11,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestHealthStatusSince: a payment is as old, to those who watch, as its status: one of
-// last week that was retried just now does not stand still, one that failed just now
-// has not waited for finance.
+// TestHealthStatusSince: a payment's age is that of its status. A payment of last week that was just
+// retried is not stuck; one that just failed has not waited for finance.
 func TestHealthStatusSince(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -59,12 +58,12 @@ func TestHealthStatusSince(t *testing.T) {
 	expect(payout.StatusPending, 10*time.Minute)
 }
 
-// TestHealthNotAccepted: what the provider has refused or not answered is told by why,
-// from its first send on, until it is taken; what is on its way is not.
+// TestHealthNotAccepted: what the provider has refused or not answered is reported by reason, from
+// its first send until it is accepted; a send in flight is not.
 func TestHealthNotAccepted(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
-	told := func() map[observe.Trouble]observe.Backlog {
+	notAccepted := func() map[observe.Trouble]observe.Backlog {
 		t.Helper()
 		v := newVitals()
 		must(t, NewHealthReader(s).Read(t.Context(), v))
@@ -80,7 +79,7 @@ func TestHealthNotAccepted(t *testing.T) {
 	expect := func(want map[observe.Trouble]int64) {
 		t.Helper()
 		got := map[observe.Trouble]int64{}
-		for why, b := range told() {
+		for why, b := range notAccepted() {
 			got[why] = b.Waiting
 		}
 		if !maps.Equal(got, want) {
@@ -105,20 +104,19 @@ func TestHealthNotAccepted(t *testing.T) {
 	expect(map[observe.Trouble]int64{observe.TroubleLowBalance: 1, observe.TroubleRateLimited: 1, observe.TroubleNoAnswer: 2})
 	now, err := s.Clock(t.Context())
 	must(t, err)
-	if since := now.Sub(told()[observe.TroubleLowBalance].Oldest); since < 3*time.Minute || since > 3*time.Minute+5*time.Second {
+	if since := now.Sub(notAccepted()[observe.TroubleLowBalance].Oldest); since < 3*time.Minute || since > 3*time.Minute+5*time.Second {
 		t.Errorf("low for %v", since)
 	}
 	settle(t, s, payout.SourceQuery, payout.OrderNo(silent, 1), payout.ObsPending)
 	expect(map[observe.Trouble]int64{observe.TroubleLowBalance: 1, observe.TroubleRateLimited: 1, observe.TroubleNoAnswer: 1})
 	c.pass(10 * time.Minute)
-	begin(t, s, low) // on its way once more
+	begin(t, s, low) // in flight once more
 	pay(t, s, rate)
 	pay(t, s, lost)
 	expect(map[observe.Trouble]int64{})
 }
 
-// TestHealthStatusSinceOfMany: of those that are not looked at one by one it is taken
-// that they have their status since they were made.
+// TestHealthStatusSinceOfMany: payments beyond the limit count from their creation.
 func TestHealthStatusSinceOfMany(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -141,7 +139,7 @@ func TestHealthStatusSinceOfMany(t *testing.T) {
 		}
 		return time.Time{}
 	}
-	copies(1, healthOldest-2, 60) // decided about just now, with the first one fewer than are looked at
+	copies(1, healthOldest-2, 60) // decided just now; with the first one fewer than the limit
 	if got := oldest(); !got.Equal(made) {
 		t.Errorf("since %v, want %v", got, made)
 	}

@@ -6,14 +6,14 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestHealthSuspense: money that moved twice is told by every process, whenever it was
-// started and whatever was posted since, until it came back or somebody has dealt with
-// its break: what a recipient gives back by other means is never posted.
+// TestHealthSuspense: money that moved twice is reported by every process, whatever was posted
+// since, until it was returned or its break is resolved: money returned by other means is never
+// posted.
 func TestHealthSuspense(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	old := NewHealthReader(s)
-	told := func(want int64) {
+	reported := func(want int64) {
 		t.Helper()
 		for _, r := range []*HealthReader{old, NewHealthReader(s)} {
 			v := newVitals()
@@ -31,19 +31,19 @@ func TestHealthSuspense(t *testing.T) {
 		settle(t, s, payout.SourceQuery, payout.OrderNo(id, 1), payout.ObsSucceeded)
 		return payout.OrderNo(id, 1)
 	}
-	told(0)
+	reported(0)
 	first, second := twice(), twice()
-	told(200)
+	reported(200)
 	for range healthPackets + 1 {
 		funded(t, s, 100, 1)
 	}
-	told(200)
+	reported(200)
 	settle(t, s, payout.SourceQuery, first, payout.ObsReturned)
-	told(100)
+	reported(100)
 	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Key: "k",
 		Reason: "the recipient has paid it back by bank"})
 	id := query[int64](t, s, "SELECT id FROM breaks WHERE kind = ? AND order_no = ?", string(payout.BreakSecondSuccess), second)
 	_, err := s.ResolveBreak(t.Context(), w, id, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	must(t, err)
-	told(0)
+	reported(0)
 }

@@ -8,9 +8,8 @@ import (
 	"hongbao/internal/devstack/stacktest"
 )
 
-// TestIdleTransaction: whoever stands still in the midst of a transaction, a
-// process that is suspended or a host that is cut off, does not keep its rows from
-// the others; what he had done is undone, and he is told when he goes on.
+// TestIdleTransaction: a transaction that idles, of a suspended process or a host that is cut off,
+// is rolled back so that its locks are released. Its owner gets an error when it continues.
 func TestIdleTransaction(t *testing.T) {
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)
@@ -27,9 +26,9 @@ func TestIdleTransaction(t *testing.T) {
 	defer cancel()
 	must(t, s.db.WithContext(ctx).Exec("UPDATE packets SET greeting = CONCAT(greeting, '!') WHERE id = ?", p.ID).Error)
 	if got := query[string](t, s, "SELECT greeting FROM packets WHERE id = ?", p.ID); got != p.Greeting+"!" {
-		t.Errorf("greeting %q: what he did is not undone", got)
+		t.Errorf("greeting %q: not rolled back", got)
 	}
 	if err := other.Commit().Error; err == nil {
-		t.Error("he is told that it is done")
+		t.Error("the commit of a rolled-back transaction succeeds")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Keys lists keys, ended ones too, the newest first. Errors: ErrUnavailable.
+// Keys lists keys, ended ones included, newest first. Errors: ErrUnavailable.
 func (s *Store) Keys(ctx context.Context, f access.KeyFilter) ([]access.KeyRecord, error) {
 	q := s.read(ctx).Table("api_keys")
 	if f.Role != "" {
@@ -34,7 +34,7 @@ func (s *Store) Keys(ctx context.Context, f access.KeyFilter) ([]access.KeyRecor
 	return out, nil
 }
 
-// namesOf lists how the keys of staff spell a person, who need not have one.
+// namesOf lists the spellings of a person in staff keys, and owner itself.
 func (s *Store) namesOf(ctx context.Context, owner string) ([]string, error) {
 	var owners []string
 	if err := s.read(ctx).Raw("SELECT DISTINCT owner FROM api_keys WHERE role <> ?", string(access.RoleApp)).Scan(&owners).Error; err != nil {
@@ -44,10 +44,9 @@ func (s *Store) namesOf(ctx context.Context, owner string) ([]string, error) {
 	return append(slices.DeleteFunc(owners, others), owner), nil
 }
 
-// IssueKey stores a new key that a person asked for, with the audit entry in the
-// same transaction; life 0: it does not end by itself. The same key and body get the
-// first answer again.
-// Errors: ErrNotFound (its app), access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
+// IssueKey stores a new key, with the audit entry in the same transaction. life 0 means no expiry.
+// The same key and body return the first answer. Errors: ErrNotFound (its app),
+// access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) IssueKey(ctx context.Context, w payout.StaffWrite, k access.KeyRecord, life time.Duration,
 	render func(access.KeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
@@ -69,7 +68,7 @@ func (s *Store) IssueKey(ctx context.Context, w payout.StaffWrite, k access.KeyR
 	})
 }
 
-// addKey stores a key and audits it; more goes into the audit too.
+// addKey stores a key and audits it, with more merged into the audit entry.
 func (tx tx) addKey(w payout.StaffWrite, k access.KeyRecord, life time.Duration, more map[string]any) (access.KeyRecord, error) {
 	k.CreatedAt = tx.now.Truncate(time.Millisecond)
 	if life > 0 {
@@ -90,12 +89,11 @@ func (tx tx) addKey(w payout.StaffWrite, k access.KeyRecord, life time.Duration,
 	return k, tx.audit(w, "create_key", "key/"+k.ID, map[string]any{}, note)
 }
 
-// RotateKey stores the successor of a key, same role, app, owner and name, and
-// lets the old key end after the grace, or when it would have anyway. Both are
-// audited in the same transaction. life 0: the successor does not end by itself.
-// Refusals that come from the state (access.ErrKeyEnded, ErrOwnKey, ErrLastKey)
-// are answers and remembered too; render makes them. Errors: ErrNotFound,
-// access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
+// RotateKey stores the successor of a key (same role, app, owner and name) and ends the old key
+// after grace or at its own expiry. Both are audited in the same transaction. life 0 means that the
+// successor has no expiry. Refusals by the state (access.ErrKeyEnded, ErrOwnKey, ErrLastKey) are
+// answers and stored; render makes them. Errors: ErrNotFound, access.ErrActorKeyEnded,
+// payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, id string, successor access.Key, grace, life time.Duration,
 	render func(old, successor access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
@@ -144,10 +142,9 @@ func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, id string, s
 	})
 }
 
-// EndKey revokes a key that a person does not want any more, with the audit entry
-// in the same transaction; one that was revoked before stays as it is. Refusals
-// that come from the state (access.ErrOwnKey, ErrLastKey) are answers and
-// remembered too; render makes them. Errors as RotateKey's.
+// EndKey revokes a key, with the audit entry in the same transaction. A revoked key stays as it is.
+// Refusals by the state (access.ErrOwnKey, ErrLastKey) are answers and stored; render makes them.
+// Errors as RotateKey's.
 func (s *Store) EndKey(ctx context.Context, w payout.StaffWrite, id string,
 	render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
@@ -186,10 +183,10 @@ func (s *Store) EndKey(ctx context.Context, w payout.StaffWrite, id string,
 	})
 }
 
-// ApproveKey makes a key work that waits for a second person, with the audit entry in the
-// same transaction; one that works stays as it is. access.ErrKeyEnded comes from the state:
-// such an answer is remembered too; render makes it. Errors: ErrNotFound,
-// payout.ErrSelfApproval, access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
+// ApproveKey activates a key that waits for approval, with the audit entry in the same transaction.
+// An active key stays as it is. The refusal access.ErrKeyEnded is an answer and stored; render makes
+// it. Errors: ErrNotFound, payout.ErrSelfApproval, access.ErrActorKeyEnded, payout.ErrKeyReused,
+// ErrUnavailable.
 func (s *Store) ApproveKey(ctx context.Context, w payout.StaffWrite, id string,
 	render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
@@ -221,18 +218,17 @@ func (s *Store) ApproveKey(ctx context.Context, w payout.StaffWrite, id string,
 	})
 }
 
-// administrators are the ids of the keys that administer keys and do not end by themselves.
+// administrators are the ids of the active administrator keys without expiry.
 type administrators []string
 
-// remainWithout reports whether one is left when a key ends.
+// remainWithout reports whether one remains when a key ends.
 func (a administrators) remainWithout(id string) bool {
 	return slices.ContainsFunc(a, func(other string) bool { return other != id })
 }
 
-// administrators locks every key that may administer keys until commit, so that
-// two of them cannot end each other at once, and one that was revoked a moment
-// ago, and is still remembered in some API process, cannot make itself another.
-// access.ErrActorKeyEnded: that is so with the key of the write, or it is none of an administrator.
+// administrators locks every administrator key until commit. So two of them cannot revoke each other
+// concurrently, and a revoked key that some API process has cached cannot create another.
+// access.ErrActorKeyEnded: the write's key is not an active administrator key.
 func (tx tx) administrators(w payout.StaffWrite) (administrators, error) {
 	var rows []keyRow
 	if err := tx.Raw(selectKeys+" WHERE role = ? ORDER BY id FOR UPDATE", string(access.RoleAdmin)).Scan(&rows).Error; err != nil {
@@ -267,7 +263,7 @@ func (tx tx) lockKey(id string) (access.KeyRecord, error) {
 	return rows[0].record(), nil
 }
 
-// keyNote is what the audit keeps of a key: nothing of its secret, not even the hash.
+// keyNote is the audit's copy of a key, without the secret and its hash.
 func keyNote(k access.KeyRecord) map[string]any {
 	note := map[string]any{"role": k.Role, "owner": k.Owner}
 	if k.Waiting {
@@ -287,11 +283,12 @@ func keyNote(k access.KeyRecord) map[string]any {
 	return note
 }
 
-// NoteKeyUse notes when keys were used last. Errors: ErrUnavailable.
+// NoteKeyUse stores when keys were last used. Errors: ErrUnavailable.
 func (s *Store) NoteKeyUse(ctx context.Context, used map[string]time.Time) error {
 	for id, at := range used {
 		at = at.UTC()
-		err := s.inTx(ctx, failpoint.Administration, func(tx tx) error { // each by itself: it holds no lock while it waits for one
+		// One transaction each: it never waits for a lock while holding another.
+		err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 			return tx.Exec("UPDATE api_keys SET last_used_at = ? WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)", at, id, at).Error
 		})
 		if err != nil {

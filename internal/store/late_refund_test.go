@@ -9,8 +9,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestLateRefunds: late are refunds that were due and are not at their end, by the
-// time at which their packet was over, and nothing else.
+// TestLateRefunds: late are unfinished refunds that were due, by the end of their packet, and
+// nothing else.
 func TestLateRefunds(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -28,7 +28,7 @@ func TestLateRefunds(t *testing.T) {
 		must(t, err)
 		return refundID(p)
 	}
-	cancelled := func(expires time.Time) string { // late since it was cancelled, not since its packet was over
+	cancelled := func(expires time.Time) string { // late since its cancel, not since its packet's end
 		t.Helper()
 		p := samplePacket(1000, 4)
 		p.ExpiresAt = expires.UTC().Truncate(time.Millisecond)

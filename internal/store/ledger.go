@@ -21,7 +21,7 @@ type transferRow struct {
 
 func (transferRow) TableName() string { return "transfers" }
 
-// post appends one transfer. The unique reference refuses a second one.
+// post appends one transfer. The unique reference refuses a duplicate.
 func (tx tx) post(packetID string, p payout.Transfer) error {
 	return tx.Create(&transferRow{PacketID: packetID, Kind: string(p.Kind), Debit: string(p.Debit), Credit: string(p.Credit),
 		Amount: int64(p.Amount), OrderNo: p.OrderNo, Reference: p.Reference(), CreatedAt: tx.now}).Error
@@ -48,7 +48,7 @@ func (tx tx) addEvent(paymentID string, e payout.Event) error {
 		Code: clipCode(e.Code), What: clip(e.What, 255), StartedAt: optTime(e.StartedAt), EndedAt: optTime(e.EndedAt)}).Error
 }
 
-// Balances sums a packet's ledger. All zero for a packet without transfers.
+// Balances sums a packet's ledger; zero without transfers. Errors: ErrUnavailable.
 func (s *Store) Balances(ctx context.Context, packetID string) (payout.Balances, error) {
 	var rows []ledgerSum
 	err := s.read(ctx).Raw(`SELECT kind, debit, credit, SUBSTRING(order_no, 1, 1) = 'h' AS promise, SUM(amount) AS sum FROM transfers

@@ -53,7 +53,7 @@ func TestR12_LedgerBalances(t *testing.T) {
 	refund := pay(t, s, refundID(p))
 	check("refunded", map[payout.Account]money.Fen{payout.AccountRefunding: -250})
 	settle(t, s, payout.SourceQuery, refund.OrderNo, payout.ObsReturned)
-	check("refund came back", map[payout.Account]money.Fen{payout.AccountRefunding: 250})
+	check("refund returned", map[payout.Account]money.Fen{payout.AccountRefunding: 250})
 	b, err := s.Balances(ctx, p.ID)
 	must(t, err)
 	kinds := map[payout.TransferKind]money.Fen{"charge": 1000, "claim": 750, "paid": 500, "returned": 250, "second_success": 250, "close": 250,
@@ -69,7 +69,7 @@ func TestR12_LedgerBalances(t *testing.T) {
 	}
 }
 
-// TestR12_LedgerRefuses: what a transfer can never be, also not by a defect of ours.
+// TestR12_LedgerRefuses: impossible transfers are refused, even those caused by a defect.
 func TestR12_LedgerRefuses(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)

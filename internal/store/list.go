@@ -8,14 +8,14 @@ import (
 	"hongbao/internal/packet"
 )
 
-// Packets lists packets, newest first. What was claimed is filled in for packets
-// whose books are closed; of the others Redis knows better. Eligible is not
-// filled in. Statuses of the filter have to be in the order in which a packet
-// passes through them: then a packet that moves on meanwhile is not missed.
+// Packets lists packets, newest first. Claimed sums are filled in for packets with closed books; for
+// others Redis is more recent. Eligible is not filled in. The filter's statuses must be in the order
+// of a packet's life: a packet that changes status between two reads is not missed. Errors:
+// ErrUnavailable.
 func (s *Store) Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Record, error) {
 	var rows []packetRow
 	if f.App == "" && f.SenderID != "" && len(f.Stored) == 0 {
-		f.Stored = storedStatuses // the index of senders of all apps goes by status
+		f.Stored = storedStatuses // the index of senders across apps starts with status
 	}
 	if len(f.Stored) == 0 {
 		some, err := s.packetRows(ctx, f, "")
@@ -24,7 +24,7 @@ func (s *Store) Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Re
 		}
 		rows = some
 	}
-	for _, status := range f.Stored { // one by one: an index can order the rows of one status only
+	for _, status := range f.Stored { // one statement a status: an index orders the rows of one status only
 		some, err := s.packetRows(ctx, f, status)
 		if err != nil {
 			return nil, err
@@ -53,12 +53,12 @@ func (s *Store) Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Re
 	return out, nil
 }
 
-// storedStatuses are those a row can have, in the order of a packet's life.
+// storedStatuses are the statuses of a row, in the order of a packet's life.
 var storedStatuses = []packet.Status{packet.StatusFunding, packet.StatusRejected, packet.StatusOpen, packet.StatusClosing,
 	packet.StatusClosed}
 
-// firstRows orders rows and keeps the first of them. A packet that is there
-// twice has moved on between two reads; the later one counts.
+// firstRows sorts rows and keeps the first limit. A packet read twice changed its status between two
+// reads; the later row counts.
 func firstRows(rows []packetRow, limit int) []packetRow {
 	slices.Reverse(rows)
 	slices.SortStableFunc(rows, func(a, b packetRow) int { return a.place().Compare(b.place()) })
@@ -68,12 +68,12 @@ func firstRows(rows []packetRow, limit int) []packetRow {
 
 func (r packetRow) place() packet.Cursor { return packet.Cursor{At: r.CreatedAt, ID: r.ID} }
 
-// packetsIndex names the index that has the rows of a filter in their order. The
-// optimizer, left alone, may take a shorter one and sort everything it finds.
+// packetsIndex names the index that has the rows of a filter in list order. Without it the optimizer
+// may choose a shorter index and sort everything.
 func packetsIndex(f packet.RecordFilter, status packet.Status) string {
 	switch {
 	case !f.ExpiresBefore.IsZero() && status != "":
-		return " FORCE INDEX (packets_status)" // few of a status are overdue: they are sorted
+		return " FORCE INDEX (packets_status)" // few packets of a status are overdue: sorting is cheap
 	case f.App == "" && f.SenderID != "":
 		return " FORCE INDEX (packets_any_sender)"
 	case f.App == "" && status != "":
@@ -90,7 +90,7 @@ func packetsIndex(f packet.RecordFilter, status packet.Status) string {
 	return " FORCE INDEX (packets_app)"
 }
 
-// packetRows reads the first rows of a filter in one status; "": in any.
+// packetRows reads the first rows of a filter in one status; "": any.
 func (s *Store) packetRows(ctx context.Context, f packet.RecordFilter, status packet.Status) ([]packetRow, error) {
 	q := s.read(ctx).Model(&packetRow{}).Table("packets" + packetsIndex(f, status)).Omit("eligible")
 	if f.App != "" {
@@ -120,15 +120,14 @@ func (s *Store) packetRows(ctx context.Context, f packet.RecordFilter, status pa
 	return rows, classify(err)
 }
 
-// ClaimsBefore lists up to limit recorded claims of a packet, newest first: those
-// of shares below before, or of all when before is negative. Shares are claimed
-// in the order of their index. The cost does not grow with the packet.
+// ClaimsBefore lists up to limit recorded claims of a packet, newest first, with share indexes below
+// before; a negative before means all. Shares are claimed in index order. The cost does not grow
+// with the packet. Errors: ErrUnavailable.
 func (s *Store) ClaimsBefore(ctx context.Context, packetID string, before, limit int) ([]packet.ClaimWithPayout, error) {
 	return s.claimsAfter(ctx, packetID, before, "", limit)
 }
 
-// claimsAfter is ClaimsBefore, with the claim of share before, too, unless its user
-// comes first in the order of ids; "": without it.
+// claimsAfter is ClaimsBefore including share before when its user sorts after user; "": without it.
 func (s *Store) claimsAfter(ctx context.Context, packetID string, before int, user string, limit int) ([]packet.ClaimWithPayout, error) {
 	if before < 0 {
 		err := s.read(ctx).Raw("SELECT COALESCE(last_share, share_count) + 1 FROM packets WHERE id = ?", packetID).Scan(&before).Error
@@ -148,7 +147,7 @@ func (s *Store) claimsAfter(ctx context.Context, packetID string, before int, us
 	return out, classify(err)
 }
 
-// receivedRow is a claim with what its user is told of the packet.
+// receivedRow is a claim with what its user may see of the packet.
 type receivedRow struct {
 	Claim     claimRow `gorm:"embedded"`
 	SenderID  string
@@ -156,8 +155,8 @@ type receivedRow struct {
 	BestShare *int
 }
 
-// UserClaims lists up to limit recorded claims of a user in packets of an app,
-// newest first, after the given place, also those that could not be booked.
+// UserClaims lists up to limit recorded claims of a user in packets of an app after a place, newest
+// first, including share conflicts. Errors: ErrUnavailable.
 func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error) {
 	text := `SELECT s.*, y.status, p.sender_id, p.greeting, p.best_share
 		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id
@@ -183,10 +182,9 @@ func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.C
 	return s.withShareConflicts(ctx, out, app, user, after, limit)
 }
 
-// Sums adds up what a user of an app sent and received: packets that were
-// charged, by the time of their creation, and recorded claims in packets other
-// than those in except. Best luck counts once the packet's books are
-// closed.
+// UserSums adds up what a user of an app sent and received: charged packets by creation time, and
+// recorded claims outside the packets in except. Best luck counts once the packet's books are
+// closed. Errors: ErrUnavailable.
 func (s *Store) UserSums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.UserSums, error) {
 	var sent, received struct {
 		N, Best int

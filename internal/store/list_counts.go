@@ -10,10 +10,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// tallyLimit is how many rows of a list are looked at to count it: more are "at least".
+// tallyLimit bounds the rows of a list that are counted. Larger counts are reported as "at least".
 const tallyLimit = 10_000
 
-// conditions are parts of a WHERE, with what their marks stand for.
+// conditions are the parts of a WHERE clause with their arguments.
 type conditions struct {
 	texts []string
 	args  []any
@@ -30,23 +30,23 @@ func (c *conditions) all() string {
 	return strings.Join(c.texts, " AND ")
 }
 
-// counting is a list that is counted in one statement. Within is what an index finds:
-// of those rows a bounded number is looked at, whatever they are. Which of them fit
-// is asked afterwards: a filter that few rows pass would otherwise go through all.
+// counting describes a list counted in one statement. within is what an index finds: at most
+// tallyLimit of those rows are read. fits is checked on the rows read; otherwise a filter that
+// matches few rows would read all.
 type counting struct {
-	from    string // a table and its index
-	columns string // what is added up, as x, or leads to it
-	join    string // to what is added up
-	sum     string // what is added up, of one row
-	without string // whether a row that fits has nothing to be added up
+	from    string // table and index
+	columns string // what is added up, as x, or the key of its join
+	join    string // join to what is added up
+	sum     string // amount of one row
+	without string // condition of a matching row without an amount
 	within  conditions
 	fits    conditions
 }
 
-// none is the rest of a counting that adds nothing up, or whose rows all have amounts.
+// none is used when nothing is added up, or when every row has an amount.
 const none = "0"
 
-// tally carries a counting out.
+// tally runs a counting.
 func (s *Store) tally(ctx context.Context, c counting) (t payout.ListTotal, err error) {
 	var row struct{ Looked, N, Bare, Sum int64 }
 	args := append([]any{int64(money.Saturated)}, c.fits.args...)
@@ -58,11 +58,11 @@ func (s *Store) tally(ctx context.Context, c counting) (t payout.ListTotal, err 
 	return t, classify(err)
 }
 
-// everBefore is before everything. From there on a whole index is a range of it, which
-// is read from its end up to the limit; EXPLAIN tells that from a scan.
+// everBefore is before every row. As a lower bound it makes the whole index a range, read from its
+// end up to the limit; EXPLAIN distinguishes that from a scan.
 var everBefore = time.Unix(0, 0).UTC()
 
-// span narrows a column to a span of time; zero: no bound.
+// span bounds a time column; zero means no bound.
 func (c *conditions) span(column string, from, to time.Time) {
 	if !from.IsZero() {
 		c.and(column+" >= ?", from.UTC())
@@ -72,9 +72,8 @@ func (c *conditions) span(column string, from, to time.Time) {
 	}
 }
 
-// PacketTally counts the packets that Packets would list, without its place and limit,
-// and adds up their totals: up to 10,000 of each status of the filter. Packets that
-// are in Redis only are not among them. Errors: ErrUnavailable.
+// PacketTally counts the packets of Packets, ignoring place and limit, and adds up their totals, up
+// to 10,000 of each status. Packets only in Redis are not counted. Errors: ErrUnavailable.
 func (s *Store) PacketTally(ctx context.Context, f packet.RecordFilter) (all payout.ListTotal, err error) {
 	stored := f.Stored
 	if f.App == "" && f.SenderID != "" && len(stored) == 0 {
@@ -93,7 +92,7 @@ func (s *Store) PacketTally(ctx context.Context, f packet.RecordFilter) (all pay
 	return all, nil
 }
 
-// packetCounting is about the packets of a filter in one status; "": in any.
+// packetCounting counts the packets of a filter in one status; "": any.
 func packetCounting(f packet.RecordFilter, status packet.Status) counting {
 	c := counting{from: "packets" + packetsIndex(f, status), columns: "total_amount AS x", sum: "IF(f.fits, f.x, 0)", without: none}
 	if status != "" {
@@ -102,7 +101,7 @@ func packetCounting(f packet.RecordFilter, status packet.Status) counting {
 	rest := &c.within
 	if !f.ExpiresBefore.IsZero() {
 		if c.within.and("expires_at < ?", f.ExpiresBefore.UTC()); status != "" {
-			rest = &c.fits // the index knows no more
+			rest = &c.fits // the index covers no more
 		}
 	} else if f.From.IsZero() {
 		f.From = everBefore
@@ -117,9 +116,8 @@ func packetCounting(f packet.RecordFilter, status packet.Status) counting {
 	return c
 }
 
-// ApprovalTally counts the decisions that Approvals would list, without its place and
-// limit, and adds up the amounts of their payments: one that was decided about twice
-// counts twice. Errors: ErrUnavailable.
+// ApprovalTally counts the decisions of Approvals, ignoring place and limit, and adds up the amounts
+// of their payments. A payment with two decisions counts twice. Errors: ErrUnavailable.
 func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (payout.ListTotal, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -128,7 +126,7 @@ func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (pay
 	c := counting{from: "decisions FORCE INDEX (decisions_waiting)", columns: "payment_id AS x",
 		join: " LEFT JOIN payments p ON p.id = f.x AND f.fits", sum: "p.amount", without: none}
 	if f.Status != "" {
-		c.fits.and("approval_id IS NOT NULL") // most decisions need no second person
+		c.fits.and("approval_id IS NOT NULL") // most decisions need no approval
 	}
 	switch f.Status {
 	case "":
@@ -157,10 +155,10 @@ func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (pay
 	return s.tally(ctx, c)
 }
 
-// BreakTally counts the breaks that Breaks would list, without its place and limit, and
-// adds up what they are about: what moved or was booked, where reconciliation tells it,
-// else the payment's amount. A payment that several breaks are about counts in each.
-// Without are those about no payment of ours, of no amount. Errors: ErrUnavailable.
+// BreakTally counts the breaks of Breaks, ignoring place and limit, and adds up their amounts: what
+// moved or was booked when reconciliation recorded it, else the payment's amount. A payment with
+// several breaks counts in each. Without counts those about no payment and no amount. Errors:
+// ErrUnavailable.
 func (s *Store) BreakTally(ctx context.Context, f payout.BreakFilter) (payout.ListTotal, error) {
 	c := counting{columns: "NULLIF(amount, 0) AS x, payment_id AS y", join: " LEFT JOIN payments p ON p.id = f.y AND f.fits AND f.x IS NULL",
 		sum: "IF(f.fits, COALESCE(f.x, p.amount), 0)", without: "f.fits AND f.x IS NULL AND p.id IS NULL"}
@@ -198,8 +196,7 @@ func (s *Store) BreakTally(ctx context.Context, f payout.BreakFilter) (payout.Li
 	return s.tally(ctx, c)
 }
 
-// AuditTally counts the entries that Audit would list, without its place and limit.
-// Errors: ErrUnavailable.
+// AuditTally counts the entries of Audit, ignoring place and limit. Errors: ErrUnavailable.
 func (s *Store) AuditTally(ctx context.Context, f payout.AuditFilter) (payout.ListTotal, error) {
 	index := auditIndex(f)
 	c := counting{from: "audit FORCE INDEX (" + index + ")", columns: none, sum: none, without: none}

@@ -18,9 +18,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// desks are lists that are longer than what is looked at to count them: decisions of
-// which half need no second person, breaks of which few are open and few are of one
-// kind, and an audit of which one person wrote most.
+// desks are lists longer than the counting limit: half of the decisions need no approval, few breaks
+// are open and few are of one kind, and one person wrote most of the audit.
 const desks = `
 INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, preview_hash, approved_by,
 	created_at, ended_at)
@@ -44,7 +43,7 @@ INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, aft
 	seq MOD 6000), '', 'null', 'null', REPEAT('h', 32) FROM seq_1_to_12000;
 ANALYZE TABLE decisions, breaks, audit`
 
-// tallies compares counts with what the lists themselves show.
+// tallies compares counts with the lists themselves.
 type tallies struct {
 	t   *testing.T
 	s   *Store
@@ -64,11 +63,11 @@ func newTallies(t *testing.T) *tallies {
 	return &tallies{t: t, s: s, raw: raw, rec: rec}
 }
 
-// everything is more than any list has.
+// everything is more rows than any list has.
 const everything = 100_000
 
-// same: a count is what the list shows; where not all was looked at, it is not more
-// than that. Whatever it counts, each statement looks at a bounded number of rows.
+// same: a count equals the list, or is at most the list when it is incomplete. Each statement reads
+// a bounded number of rows.
 func (x *tallies) same(name string, more bool, count func() (payout.ListTotal, error), list func() payout.Sum) {
 	x.t.Helper()
 	x.rec.texts = nil
@@ -81,7 +80,7 @@ func (x *tallies) same(name string, more bool, count func() (payout.ListTotal, e
 		}
 		counted++
 		x.bounded(text)
-		most := 2 * (tallyLimit + 2) // what is found, and what is kept of it
+		most := 2 * (tallyLimit + 2) // rows found, and rows kept
 		if strings.Contains(text, "JOIN payments") {
 			most += tallyLimit + 1
 		}
@@ -123,8 +122,8 @@ func (x *tallies) bounded(text string) {
 	must(x.t, rows.Err())
 }
 
-// TestTallies: the lists of staff are counted with every filter, and added up where
-// they have amounts, by statements whose work does not grow with the list.
+// TestTallies: staff lists are counted with every filter, and added up where they have amounts, by
+// statements whose cost does not grow with the list.
 func TestTallies(t *testing.T) {
 	t.Parallel()
 	x := newTallies(t)
@@ -247,7 +246,7 @@ func (x *tallies) breaks() {
 	open, err := x.s.BreakTally(x.t.Context(), payout.BreakFilter{Resolved: &no})
 	must(x.t, err)
 	var sum, without int64
-	for seq := int64(10); seq <= 12_000; seq += 10 { // as desks makes them; of even numbers none is about a payment of ours
+	for seq := int64(10); seq <= 12_000; seq += 10 { // as desks makes them; even ones are about no payment of ours
 		switch seq % 6 {
 		case 2:
 			sum += seq
@@ -270,7 +269,7 @@ func (x *tallies) breaks() {
 		}
 	}
 	about("7", 0, 8)  // its payment's
-	about("3", 0, 2)  // that of a payment with many breaks
+	about("3", 0, 2)  // of a payment with many breaks
 	about("10", 7, 0) // of no payment of ours
 	about("6", 0, 0)  // of neither
 }

@@ -15,7 +15,7 @@ import (
 	"hongbao/internal/packet"
 )
 
-// closed closes the books of a packet and what comes after them.
+// closed closes the books of a packet and finishes it.
 func closed(t testing.TB, s *Store, p packet.Packet) {
 	t.Helper()
 	_, err := s.BeginClosing(t.Context(), p.ID, packet.CloseRecalled)
@@ -35,7 +35,7 @@ func TestClosedBooksKnowTheirClaims(t *testing.T) {
 	ctx := t.Context()
 	at := time.Date(2026, 2, 17, 0, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		late  []int // shares that are claimed, the latest first; amounts are 25, 25, 25, 26
+		late  []int // claimed shares, latest first; amounts are 25, 25, 25, 26
 		count int
 		best  int
 	}{
@@ -66,7 +66,7 @@ func TestClosedBooksKnowTheirClaims(t *testing.T) {
 			t.Errorf("%s, listed: %+v, %v", name, list, err)
 		}
 	}
-	// All claimed and books open: the luckiest is known already.
+	// All claimed and books open: best luck is known already.
 	p := funded(t, s, 101, 2)
 	claim(t, s, p, 0, "a")
 	claim(t, s, p, 1, "b")
@@ -220,7 +220,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// giants are one user, one sender and one packet that hold most of the tables.
+// giants are one user, one sender and one packet with most of the rows.
 const giants = `
 INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash,
 commitment, sealed_seed, status, close_reason, created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, best_share,
@@ -235,8 +235,8 @@ INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) SELECT 
 FROM shares WHERE user_id IS NOT NULL AND packet_id LIKE 'g%';
 ANALYZE TABLE packets, shares, claims;`
 
-// TestListsReadOnePage explains what the lists ask of MySQL on full tables: no
-// table is read from end to end, and nothing is sorted to be thrown away.
+// TestListsReadOnePage explains the statements of lists on full tables: no full scan, and no sort of
+// more than a page.
 func TestListsReadOnePage(t *testing.T) {
 	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
@@ -283,7 +283,7 @@ func TestListsReadOnePage(t *testing.T) {
 	}
 }
 
-// sortFree fails when the rows of a page are found by sorting more than a page.
+// sortFree fails when a statement sorts more than a page.
 func sortFree(t *testing.T, raw *sql.DB, text string) {
 	t.Helper()
 	rows, err := raw.QueryContext(t.Context(), "EXPLAIN "+text)
@@ -305,7 +305,7 @@ func sortFree(t *testing.T, raw *sql.DB, text string) {
 	must(t, rows.Err())
 }
 
-// readsAtMost runs the statement and counts the rows that the engine was asked for.
+// readsAtMost runs the statement and counts the rows that the engine read.
 func readsAtMost(t *testing.T, raw *sql.DB, text string, most int) {
 	t.Helper()
 	conn, err := raw.Conn(t.Context())

@@ -8,8 +8,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestLongKeys: what identifies something is never cut off. Two texts that differ behind the
-// width of their column stay two, and one that comes again is the one that was there.
+// TestLongKeys: keys are never cut. Two texts that differ after their column's width stay distinct,
+// and a repeated one is recognized.
 func TestLongKeys(t *testing.T) {
 	t.Parallel()
 	long := func(n int, end string) string { return strings.Repeat("x", n) + end }

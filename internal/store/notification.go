@@ -9,9 +9,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// RecordNotification stores a provider's notification once and asks for the order
-// to be asked about: it moves nothing by itself (rule R12). A repeat, and a
-// notification about an unknown order, or one of another provider or account, change nothing. Errors: ErrUnavailable.
+// RecordNotification stores a provider's notification once and requests a query of its order. No
+// money moves (rule R12). Repeats and notifications about an unknown order, or of another provider
+// or account, change nothing. Errors: ErrUnavailable.
 func (s *Store) RecordNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error {
 	run := func(tx tx) error {
 		parts, perr := payout.Parse(orderNo)
@@ -39,10 +39,9 @@ func (s *Store) RecordNotification(ctx context.Context, by payout.Adapter, event
 	return s.inTx(ctx, failpoint.NotificationNote, run)
 }
 
-// InstalledAt reads since when there are books: when the first migration was applied.
-// Errors: ErrUnavailable.
+// InstalledAt returns when the first migration was applied. Errors: ErrUnavailable.
 func (s *Store) InstalledAt(ctx context.Context) (time.Time, error) {
-	var at *int64 // seconds, whatever the session's time zone
+	var at *int64 // seconds, independent of the session's time zone
 	err := s.read(ctx).Raw("SELECT UNIX_TIMESTAMP(MIN(tstamp)) FROM goose_db_version").Scan(&at).Error
 	if err != nil || at == nil {
 		return time.Time{}, classify(err)

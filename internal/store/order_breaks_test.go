@@ -28,19 +28,19 @@ func (x *statement) one(kind payout.BreakKind, orderNo string, amount money.Fen,
 	return rows[0]
 }
 
-// TestOneBadOrderIsOneBreak: whatever is wrong with an order, and whoever finds it, staff
-// have one break to look into.
+// TestOneBadOrderIsOneBreak: whatever is wrong with an order, and whichever check finds it, staff
+// have one break.
 func TestOneBadOrderIsOneBreak(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
 	today := func() payout.Day { return payout.DayOf(x.s.Now(), time.UTC) }
 
-	strange := x.owing() // three things about one line
-	x.add(strange.Op, strange.OrderNo, "somebody", 90, x.s.Now())
+	strange := x.owing() // three differences of one line
+	x.add(strange.Op, strange.OrderNo, "other-account", 90, x.s.Now())
 	other := x.owing() // a line of another operation, and none of ours
 	settle(t, x.s, payout.SourceSend, other.OrderNo, payout.ObsSucceeded)
 	x.add(payout.OpRefund, other.OrderNo, "u", 100, x.s.Now())
-	mismatched := x.owing() // the machine, then the statement
+	mismatched := x.owing() // Settle, then the statement
 	o := observation(payout.SourceSend, mismatched.OrderNo, payout.ObsSucceeded)
 	o.Amount = 99
 	_, err := x.s.Settle(t.Context(), o, mismatched.OrderNo)
@@ -51,12 +51,12 @@ func TestOneBadOrderIsOneBreak(t *testing.T) {
 		if r := x.reconcile(today()); r.Breaks != 3 {
 			t.Errorf("%d breaks of three orders: %q", r.Breaks, x.breaks(false))
 		}
-		x.one(payout.BreakAccountDiffers, strange.OrderNo, 90, `account "somebody"`, "90 fen, requested were 100", "the payment is")
+		x.one(payout.BreakAccountDiffers, strange.OrderNo, 90, `account "other-account"`, "90 fen, requested were 100", "the payment is")
 		x.one(payout.BreakOpDiffers, other.OrderNo, 100, "statement says refund", "booked are 100 fen")
 		x.one(payout.BreakMismatch, mismatched.OrderNo, 100, "answer says 99 fen", "transfer of 100 fen")
 	}
 
-	// The provider corrects its statement: what is left is told, what is not is over.
+	// The provider corrects its statement: remaining differences stay open, the others are resolved.
 	for i, l := range x.lines[today()] {
 		switch l.OrderNo {
 		case strange.OrderNo:
@@ -70,7 +70,7 @@ func TestOneBadOrderIsOneBreak(t *testing.T) {
 	x.one(payout.BreakAmountDiffers, strange.OrderNo, 90)
 	x.want(x.breaks(false), "amount_differs "+strange.OrderNo, "mismatch "+mismatched.OrderNo)
 
-	// What a person has resolved stays so, whichever of them finds it again.
+	// What staff resolved stays resolved, whichever check finds it again.
 	b := x.one(payout.BreakMismatch, mismatched.OrderNo, 100)
 	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "they say 100"})
 	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
@@ -79,8 +79,8 @@ func TestOneBadOrderIsOneBreak(t *testing.T) {
 	x.want(x.breaks(false), "amount_differs "+strange.OrderNo)
 }
 
-// TestMoreSevereBreakWins: a refused payout that was paid after all contradicts what was
-// said, and is late: that is one break.
+// TestMoreSevereBreakWins: a refused payout that was paid after all is a contradiction and a late
+// success: one break.
 func TestMoreSevereBreakWins(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -104,7 +104,7 @@ func TestMoreSevereBreakWins(t *testing.T) {
 		t.Errorf("the overview counts %d breaks of one order: %+v", n, due)
 	}
 
-	// What a statement says, or lacks, is news to whoever has resolved that before.
+	// What a statement has, or lacks, is new evidence after an earlier resolution.
 	b := x.one(payout.BreakLateSuccess, o.OrderNo, 0)
 	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "seen"})
 	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	outboxBegin = "begin" // moved when the payment is no longer pending
-	outboxQuery = "ask"   // moved when no attempt wants to be asked about
-	// outboxDecide: moved when the open decision is carried out, or overtaken.
+	outboxBegin = "begin" // done when the payment is no longer pending
+	outboxQuery = "ask"   // done when no attempt needs a query
+	// outboxDecide is done when the open decision is carried out or overtaken.
 	outboxDecide = "decide"
-	// outboxFinish: moved when the packet of a refund made outside is closed, or was rejected.
+	// outboxFinish is done when the packet of a refund made outside is closed or rejected.
 	outboxFinish = "finish"
 )
 
@@ -25,22 +25,21 @@ func (tx tx) putOutbox(paymentID, kind string) error {
 		ON DUPLICATE KEY UPDATE due_at = VALUES(due_at), tries = 0, reached_at = NULL`, paymentID, kind, tx.now, tx.now).Error
 }
 
-// outboxPause: first repeat after 200 ms (a run that just ended needs a moment
-// to close), later ones grow to 5 s.
+// outboxPause is 200 ms first (a run that just ended needs a moment to close) and grows to 5 s.
 func outboxPause(tries int) time.Duration {
 	return min(200*time.Millisecond<<min(tries, 5), 5*time.Second)
 }
 
-// Who has been reached that often, and has not moved, waits for something else than the
-// dispatcher: a provider that is held or away, a person. He comes back by himself, and
-// is told again within a sixteenth of the time that his row has been there.
+// A run that was started often and has not moved its payment waits for something else: a held or
+// unavailable provider, or staff. It wakes up by itself; the dispatcher repeats after a sixteenth of
+// the row's age.
 const (
 	reachedOften = 10
 	reachedPart  = 16
 	startedCap   = payout.LongestPause
 )
 
-// startedPause is how long a row is put off at least once its run was reached.
+// startedPause is the least delay of a row after its run was started.
 func startedPause(tries int, age time.Duration) time.Duration {
 	if tries < reachedOften {
 		return 0
@@ -48,16 +47,15 @@ func startedPause(tries int, age time.Duration) time.Duration {
 	return min(age/reachedPart, startedCap)
 }
 
-// orphanPause is how long an outbox row is put off whose payment is not there: only
-// somebody's hand in the tables makes one, and it must not hold up the others.
+// orphanPause is the delay of an outbox row without a payment. Only manual changes make one; it must
+// not block others.
 const orphanPause = payout.LongestPause
 
-// isDue is true of rows whose time has come, or lies further ahead than the longest delay of
-// their table: the clock was ahead when it was written. Its arguments are the two times.
+// isDue selects due rows, and rows due later than the longest delay of their table: the clock was
+// ahead when they were written. Its arguments are both times.
 const isDue = "(due_at <= ? OR due_at > ?)"
 
-// longestTurn is longer than the delay of any turn that workers take, and of what they look
-// after.
+// longestTurn is longer than the delay of any turn of a background job.
 const longestTurn = 2 * time.Hour
 
 type outboxRow struct {
@@ -66,9 +64,9 @@ type outboxRow struct {
 	CreatedAt       time.Time
 }
 
-// DueOutbox returns payments whose run has to be started or woken and puts them
-// off, so that a second worker does not do the same at once. Rows that have
-// moved are deleted. Repeating a start is harmless (rule R3).
+// DueOutbox returns payments whose run has to be started or woken, and delays their rows so that
+// another worker does not repeat it at once. Rows that are done are deleted. Repeating a start is
+// harmless (rule R3). Errors: ErrUnavailable.
 func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.DueRun, error) {
 	var out []payout.DueRun
 	err := s.inTx(ctx, failpoint.OutboxTake, func(tx tx) error {
@@ -93,9 +91,9 @@ func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.DueRun, erro
 	return out, err
 }
 
-// MarkOutboxStarted notes that the run of a payment that DueOutbox has returned was started,
-// or woken. From some tries on that run is told more and more seldom; a start that fails
-// is repeated as before. A row that was put anew meanwhile is left alone. Errors: ErrUnavailable.
+// MarkOutboxStarted records that the run of a due payment was started or woken. After some tries the
+// delay grows; failed starts repeat as before. A row that changed since is left alone. Errors:
+// ErrUnavailable.
 func (s *Store) MarkOutboxStarted(ctx context.Context, d payout.DueRun) error {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -106,7 +104,7 @@ func (s *Store) MarkOutboxStarted(ctx context.Context, d payout.DueRun) error {
 	return classify(err)
 }
 
-// takeOutbox deletes a row that has moved and puts off one that has not, which is due.
+// takeOutbox deletes a row that is done, and delays and reports a due one.
 func (tx tx) takeOutbox(r outboxRow) (p payout.Payment, due bool, err error) {
 	row, attempts, err := tx.load(r.PaymentID, false)
 	if errors.Is(err, ErrNotFound) {

@@ -43,10 +43,10 @@ func TestDueOutbox(t *testing.T) {
 	if got := due(t, s, 1); !slices.Equal(got, []string{a}) { // oldest first
 		t.Errorf("due %v, want %s", got, a)
 	}
-	if got := due(t, s, 10); !slices.Equal(got, []string{b}) { // a was put off
+	if got := due(t, s, 10); !slices.Equal(got, []string{b}) { // a was delayed
 		t.Errorf("due %v, want %s", got, b)
 	}
-	// Again and again, with growing pauses, until the row has moved.
+	// Repeated with growing pauses until the payment has moved.
 	for try := range 12 {
 		want := min(200*time.Millisecond<<min(try, 5), 5*time.Second)
 		if got := outboxPause(try); got != want || try > 0 && got < outboxPause(try-1) {
@@ -73,45 +73,45 @@ func TestDueOutbox(t *testing.T) {
 	}
 }
 
-// TestMarkOutboxStarted: a payment that waits for its provider keeps its row for hours. Its
-// run, which knows, is told more and more seldom, and nobody is called for it. A run that
-// cannot be reached is tried every five seconds, and people are called.
+// TestMarkOutboxStarted: a payment that waits for its provider keeps its row for hours. Its run is
+// woken less and less often, and no alert is raised. A run that cannot be started is tried every
+// five seconds, and an alert is raised.
 func TestMarkOutboxStarted(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
-	vitals := NewHealthReader(s)
+	reader := NewHealthReader(s)
 	outbox := func() observe.Backlog {
 		t.Helper()
 		v := newVitals()
-		must(t, vitals.Read(ctx, v))
+		must(t, reader.Read(ctx, v))
 		return v.Outbox
 	}
 	held, lost := failedPayment(t, s), failedPayment(t, s)
 	decide(t, s, held)
 	decide(t, s, lost)
 	since := c.now()
-	told := map[string]int{}
+	woken := map[string]int{}
 	var last time.Time
 	for c.now().Sub(since) < 4*time.Hour {
 		rows, err := s.DueOutbox(ctx, 10)
 		must(t, err)
 		for _, d := range rows {
-			told[d.Payment.ID]++
+			woken[d.Payment.ID]++
 			if d.Payment.ID != held {
 				continue
 			}
 			age, paused := c.now().Sub(since), c.now().Sub(last)
 			if most := max(5*time.Second, age/15) + 5*time.Second; !last.IsZero() && paused > min(most, startedCap+5*time.Second) {
-				t.Fatalf("after %v it was told nothing for %v", age, paused)
+				t.Fatalf("after %v its run was not woken for %v", age, paused)
 			}
 			last = c.now()
 			must(t, s.MarkOutboxStarted(ctx, d))
 		}
 		c.pass(5 * time.Second)
 	}
-	if told[held] < 60 || told[held] > 200 || told[lost] < 2500 {
-		t.Errorf("the run that was reached was told %d times, the one that was not %d times", told[held], told[lost])
+	if woken[held] < 60 || woken[held] > 200 || woken[lost] < 2500 {
+		t.Errorf("a started run was woken %d times, one that could not be started %d times", woken[held], woken[lost])
 	}
 	if got := outbox(); got.Waiting != 1 || got.Oldest.Sub(since).Abs() > time.Second {
 		t.Errorf("waiting: %+v, want one since %v", got, since)
@@ -123,12 +123,12 @@ func TestMarkOutboxStarted(t *testing.T) {
 	if got := outbox(); got.Waiting != 0 || !got.Oldest.IsZero() {
 		t.Errorf("waiting: %+v, of a run that was reached", got)
 	}
-	// No dispatcher comes: it is due, and nobody takes it.
+	// The dispatcher is down: the row is due and stays.
 	c.pass(startedCap + time.Minute)
 	if got := outbox(); got.Waiting != 1 || c.now().Sub(got.Oldest) < time.Minute || c.now().Sub(got.Oldest) > startedCap+time.Minute {
 		t.Errorf("waiting: %+v at %v", got, c.now())
 	}
-	// What is put anew is told at once, and what was noted of before does not put it off.
+	// A rewritten row is due at once; the start recorded before does not delay it.
 	rows, err := s.DueOutbox(ctx, 10)
 	if err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)
@@ -140,7 +140,8 @@ func TestMarkOutboxStarted(t *testing.T) {
 	}
 }
 
-// TestDueOutboxOfManyWorkers: each row goes to one worker at a time, and none waits for another's lock.
+// TestDueOutboxOfManyWorkers: each row goes to one worker at a time, and none waits for another's
+// lock.
 func TestDueOutboxOfManyWorkers(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -169,7 +170,7 @@ func TestDueOutboxOfManyWorkers(t *testing.T) {
 	if all := slices.Concat(got...); len(all) != n || len(slices.Compact(slices.Sorted(slices.Values(all)))) != n {
 		t.Errorf("%d rows handed out, want each of %d once", len(all), n)
 	}
-	// A row another worker holds is passed over, not waited for.
+	// A row locked by another worker is skipped.
 	c.pass(time.Minute)
 	must(t, s.inTx(t.Context(), failpoint.Administration, func(tx tx) error {
 		if err := tx.Exec("SELECT * FROM outbox WHERE payment_id = ? FOR UPDATE", payoutID(p, 0)).Error; err != nil {
@@ -182,7 +183,7 @@ func TestDueOutboxOfManyWorkers(t *testing.T) {
 	}))
 }
 
-// TestR12_NotificationMovesNothing: it is stored once and wants the provider asked, that is all.
+// TestR12_NotificationMovesNothing: it is stored once and requests a query, nothing more.
 func TestR12_NotificationMovesNothing(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -234,7 +235,7 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 	if err != nil || st.Step.Do != payout.ActionQuery || st.Step.At.After(s.Now()) {
 		t.Errorf("%+v, %v: to be asked now", st, err)
 	}
-	// Asked, it is settled; the outbox row is done, and a repeat of the event asks no more.
+	// The query settles it; the outbox row is done, and a repeated event requests nothing.
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	c.pass(time.Minute)
 	if got := due(t, s, 10); len(got) != 0 {
@@ -244,7 +245,7 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 	if got := due(t, s, 10); len(got) != 0 {
 		t.Errorf("due %v after a repeat", got)
 	}
-	// A new event about a paid payment is asked about too: it may have come back.
+	// A new event about a paid payment is queried too: the money may have been returned.
 	must(t, s.RecordNotification(ctx, adapter, "e7", o.OrderNo, []byte("{}")))
 	if got := due(t, s, 10); !slices.Equal(got, []string{id}) {
 		t.Errorf("due %v", got)
@@ -258,8 +259,8 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 	}
 }
 
-// TestNotificationsAndOutboxAtOnce: a notification that comes while the
-// dispatcher deletes the row of the one before it is not lost.
+// TestNotificationsAndOutboxAtOnce: a notification is not lost when the dispatcher deletes the row
+// of the previous one concurrently.
 func TestNotificationsAndOutboxAtOnce(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -289,9 +290,8 @@ func TestNotificationsAndOutboxAtOnce(t *testing.T) {
 	}
 }
 
-// TestNotificationOvertakesAnAnswer: a notification that is noted after the answer's
-// transaction has read the clock, and before it has the row, is asked about: the
-// answer is to a question that was put before.
+// TestNotificationOvertakesAnAnswer: a notification stored after the answer's transaction has read
+// the clock, and before it has the row, is queried: the answer belongs to an earlier query.
 func TestNotificationOvertakesAnAnswer(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -332,7 +332,7 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// TestOutboxRowWithoutPayment: it does not hold up the others.
+// TestOutboxRowWithoutPayment: it does not block the others.
 func TestOutboxRowWithoutPayment(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)

@@ -13,30 +13,30 @@ import (
 )
 
 const (
-	// ledgerStep is how many postings one statement adds up.
+	// ledgerStep is the number of transfers that one statement adds up.
 	ledgerStep = 200_000
-	// ledgerTimeLimit is how long one call adds up postings that nobody has added up
-	// yet; the next call goes on from there.
+	// ledgerTimeLimit bounds the time that one call adds up uncached transfers. The next call
+	// continues from there.
 	ledgerTimeLimit = 2 * time.Second
-	// ledgerSettled is the age from which no posting with a lower number can appear
-	// any more: transactions take seconds.
+	// ledgerSettled is the age from which no transfer with a lower id can appear: transactions take
+	// seconds.
 	ledgerSettled = 5 * time.Minute
 )
 
-// ledgerSums remembers the sums over all postings up to one that is settled. The
-// ledger is append-only, so they never change, unless MySQL was restored.
+// ledgerSums caches the sums of all transfers up to a settled one. The ledger is append-only: they
+// change only when MySQL is restored.
 type ledgerSums struct {
 	mu         sync.Mutex
-	restoredAt time.Time // when the books that they are of were restored last
+	restoredAt time.Time // RestoredAt of the MySQL that the sums are from
 	upTo       int64
 	rows       map[ledgerKey]int64
-	// beyond: a sum is more than 64 bits hold, and stays so.
+	// beyond: a sum exceeds 64 bits, permanently.
 	beyond bool
 	// timeLimit 0 means ledgerTimeLimit.
 	timeLimit time.Duration
 }
 
-// ledgerKey is one kind of posting. Accounts follow from it.
+// ledgerKey is a kind of transfer; the accounts follow from it.
 type ledgerKey struct {
 	Kind, Debit, Credit string
 	Promise             bool
@@ -47,15 +47,14 @@ type ledgerSum struct {
 	Sum int64
 }
 
-// unfinished is true of payments that are not at their end. A charge that was declined
-// is: of those there are more and more, and nobody has to do anything about them.
+// unfinished selects payments that are not final. A declined charge is final: they accumulate and
+// need no action.
 const unfinished = `(kind IN ('p', 'r', 'h') AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'failed', 'returned')
 	OR kind = 'c' AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient'))`
 
-// Overview adds up the ledger over all packets and counts what is not at its end.
-// Each statement reads an index from where work is left; of the ledger only what
-// was posted since the last call. The
-// ledger is left out when a sum is more than 64 bits hold. Errors: ErrUnavailable.
+// Overview adds up the whole ledger and counts unfinished work. Each statement reads an index from
+// the unfinished rows, and of the ledger only the transfers since the last call. The ledger is left
+// out when a sum exceeds 64 bits. Errors: ErrUnavailable.
 func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 	var out payout.Overview
 	if err := s.sumLedger(ctx, &out); err != nil {
@@ -66,7 +65,7 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 		N, Sum       int64
 		Oldest       *time.Time
 	}
-	// An app may ask for any amount: together they may be more than 64 bits hold.
+	// Amounts of requests are unbounded: the sum may exceed 64 bits.
 	err := s.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum, MIN(created_at) AS oldest FROM payments "+
 		"FORCE INDEX (payments_status) WHERE "+
 		unfinished+" GROUP BY kind, status", int64(money.Saturated)).Scan(&rows).Error
@@ -95,7 +94,7 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 	return out, classify(err)
 }
 
-// lateRefunds counts refunds that are due for payout.LateAfter and not at their end.
+// lateRefunds counts unfinished refunds that are due since payout.LateAfter.
 func (s *Store) lateRefunds(ctx context.Context) (payout.Backlog, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -109,7 +108,7 @@ func (s *Store) lateRefunds(ctx context.Context) (payout.Backlog, error) {
 	return payout.Backlog{Count: row.N, Oldest: orZero(row.Oldest)}, err
 }
 
-// sumLedger fills in the sums of all postings, or how far they have come.
+// sumLedger fills in the sums of all transfers, or how far they have been added up.
 func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
 	l := &s.ledger
 	l.mu.Lock()
@@ -128,7 +127,7 @@ func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
 	if err != nil {
 		return err
 	}
-	books, err := s.Books(ctx)
+	books, err := s.MySQLState(ctx)
 	if err != nil {
 		return err
 	}
@@ -171,7 +170,7 @@ func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
 	return nil
 }
 
-// addUp adds sums to others; false: one is more than 64 bits hold.
+// addUp adds sums to to; false when one exceeds 64 bits.
 func addUp(to map[ledgerKey]int64, some []ledgerSum) bool {
 	for _, r := range some {
 		if r.Sum > math.MaxInt64-1-to[r.Key] {
@@ -182,8 +181,8 @@ func addUp(to map[ledgerKey]int64, some []ledgerSum) bool {
 	return true
 }
 
-// sumPostings adds up the postings behind after, up to and with upTo; nil: to the newest.
-// What is more than 64 bits hold is the largest that they do.
+// sumPostings adds up the transfers with id after < id <= upTo; nil: to the newest. Sums saturate at
+// 64 bits.
 func (s *Store) sumPostings(ctx context.Context, after int64, upTo *int64) ([]ledgerSum, error) {
 	q := s.read(ctx).Table("transfers").Select("kind, debit, credit, SUBSTRING(order_no, 1, 1) = 'h' AS promise, LEAST(SUM(amount), ?) AS sum",
 		int64(math.MaxInt64)).Where("id > ?", after)
@@ -194,7 +193,7 @@ func (s *Store) sumPostings(ctx context.Context, after int64, upTo *int64) ([]le
 	return rows, q.Group("kind, debit, credit, promise").Scan(&rows).Error
 }
 
-// balancesOf turns sums of postings into balances.
+// balancesOf turns sums of transfers into balances.
 func balancesOf(rows []ledgerSum) payout.Balances {
 	b := payout.Balances{ByKind: map[payout.TransferKind]money.Fen{}, ByAccount: map[payout.Account]money.Fen{},
 		Honours: map[payout.TransferKind]money.Fen{}}
@@ -209,11 +208,11 @@ func balancesOf(rows []ledgerSum) payout.Balances {
 	return b
 }
 
-// sumLimit is how many payments PaymentSum counts: more are "at least".
+// sumLimit bounds the payments that PaymentSum counts.
 const sumLimit = 10_000
 
-// PaymentSum counts the payments that a filter selects and adds up their amounts,
-// up to 10,000 of them; more: there are others. Errors: ErrUnavailable.
+// PaymentSum counts the payments of a filter and adds up their amounts, up to 10,000; more reports
+// that there are others. Errors: ErrUnavailable.
 func (s *Store) PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error) {
 	kinds := []payout.Kind{f.Kind}
 	if f.Kind == payout.KindPayout && f.IncludeHonours {

@@ -12,8 +12,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestOverviewSums: the sums over the ledger are those of its packets, whether
-// postings are new, were remembered from an earlier call, or come behind those.
+// TestOverviewSums: the ledger's sums are those of its packets, whether transfers are new, cached,
+// or added later.
 func TestOverviewSums(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -67,8 +67,8 @@ func TestOverviewSums(t *testing.T) {
 	}
 }
 
-// TestR13_OverviewOfRestoredBooks: a process that lives through a restore of MySQL does not
-// tell sums of postings that are not in the books any more.
+// TestR13_OverviewOfRestoredBooks: after a restore of MySQL a running process does not report sums
+// of transfers that no longer exist.
 func TestR13_OverviewOfRestoredBooks(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -77,7 +77,7 @@ func TestR13_OverviewOfRestoredBooks(t *testing.T) {
 	kept := funded(t, older, 300, 2)
 	for range 3 {
 		funded(t, s, 1000, 4)
-		_, err := s.AdvanceBooks(ctx, 0)
+		_, err := s.AdvanceHeartbeat(ctx, 0)
 		must(t, err)
 	}
 	c.pass(2 * ledgerSettled)
@@ -85,7 +85,7 @@ func TestR13_OverviewOfRestoredBooks(t *testing.T) {
 		t.Fatalf("%+v, %v", o, err)
 	}
 	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
-	b, err := s.CompareBooks(ctx, 0)
+	b, err := s.CompareHeartbeat(ctx, 0)
 	must(t, err)
 	if b.State != payout.MySQLRestored {
 		t.Fatalf("%+v", b)
@@ -109,7 +109,7 @@ func TestOverviewInTurns(t *testing.T) {
 	o, err := s.Overview(t.Context())
 	must(t, err)
 	if o.Summed == o.Posted || len(o.Ledger.ByKind) != 0 {
-		t.Errorf("told before it was added up: %+v", o)
+		t.Errorf("reported before it was added up: %+v", o)
 	}
 	s.ledger.timeLimit = 0
 	if o, err = s.Overview(t.Context()); err != nil || o.Summed != o.Posted || o.Ledger.ByKind[payout.PostCharge] != 1000 {
@@ -117,8 +117,8 @@ func TestOverviewInTurns(t *testing.T) {
 	}
 }
 
-// TestOverviewOfHugeAmounts: an app may ask for any number of charges of the largest
-// amount; people still see what there is.
+// TestOverviewOfHugeAmounts: an app may request any number of charges of the largest amount; the
+// overview still works.
 func TestOverviewOfHugeAmounts(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -131,7 +131,7 @@ func TestOverviewOfHugeAmounts(t *testing.T) {
 		t.Errorf("two of the largest: %+v, %v", sum, err)
 	}
 	must(t, s.read(t.Context()).Exec("DELETE FROM payments ORDER BY id LIMIT 1").Error)
-	const more = 1100 // 1,024 such amounts are more than an int64 holds
+	const more = 1100 // 1,024 such amounts exceed an int64
 	must(t, s.read(t.Context()).Exec(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency,
 		remark, provider, status, created_at, updated_at)
 		SELECT CONCAT('c', LPAD(n.seq, 20, '0'), '0000'), kind, LPAD(n.seq, 20, '0'), app_id, user_id, share_index, account, amount, currency,
@@ -149,8 +149,8 @@ func TestOverviewOfHugeAmounts(t *testing.T) {
 	}
 }
 
-// TestDeclinedChargesAreAtTheirEnd: nobody is called for them, and counting what is left
-// does not read them: there are more and more.
+// TestDeclinedChargesAreAtTheirEnd: declined charges raise no alert, and counting unfinished
+// payments does not read them: they accumulate.
 func TestDeclinedChargesAreAtTheirEnd(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -172,14 +172,14 @@ func TestDeclinedChargesAreAtTheirEnd(t *testing.T) {
 	}
 }
 
-// TestLedgerOfHugeAmounts: an app may fund any number of packets of the largest amount.
-// The ledger over all of them is left out then, at once and for good, and the rest is told.
+// TestLedgerOfHugeAmounts: an app may fund any number of packets of the largest amount. Then the
+// ledger over all of them is left out permanently, and the rest is reported.
 func TestLedgerOfHugeAmounts(t *testing.T) {
 	t.Parallel()
 	for _, settled := range []bool{false, true} {
 		s, c := newStore(t)
 		p := funded(t, s, money.Max, 1)
-		const more = 1100 // 1,024 such amounts are more than an int64 holds
+		const more = 1100 // 1,024 such amounts exceed an int64
 		must(t, s.read(t.Context()).Exec(`INSERT INTO transfers (packet_id, debit, credit, amount, order_no, kind, reference, created_at)
 			SELECT n.id, debit, credit, amount, CONCAT('c', n.id, '000001'), kind, CONCAT('c', n.id, '000001:charge'), created_at FROM transfers
 			JOIN (SELECT LPAD(seq, 20, '0') AS id FROM seq_1_to_1100) n`).Error)

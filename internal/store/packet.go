@@ -107,11 +107,11 @@ func (r packetRow) record() (packet.Record, error) {
 	return rec, nil
 }
 
-// RecordPacket writes the packet row in status funding and its charge, pending,
-// in one transaction. A repeat with the same body hash changes nothing. Without a list,
-// EligibleCount says that it is lost; only books that are being recovered take that. Returns
-// the row's status. Errors: ErrConflict when the id is taken by another body, or the list has
-// another length, ErrMoved when it is missing and the books are normal, ErrUnavailable.
+// RecordPacket inserts the packet row in status funding and its pending charge, in one transaction.
+// A repeat with the same body hash changes nothing. A missing list with EligibleCount > 0 means that
+// it is lost; only a recovery may record that. It returns the row's status. Errors: ErrConflict when
+// the id exists with another body or the list has another length, ErrMoved when the list is missing
+// and MySQL is normal, ErrUnavailable.
 func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status,
 	error) {
 	status := packet.StatusFunding
@@ -145,7 +145,7 @@ func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []
 		}
 		return tx.insertPayment(charge)
 	})
-	if duplicate(err) { // two runs at once: the other one wrote the same row
+	if duplicate(err) { // a concurrent run wrote the same row
 		rec, rerr := s.Packet(ctx, p.ID)
 		if rerr != nil {
 			return "", rerr
@@ -158,8 +158,7 @@ func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []
 	return status, err
 }
 
-// listAllowed refuses a list that is not the packet's, and a missing one unless a recovery
-// has looked for it.
+// listAllowed refuses a list of another length, and a missing one outside a recovery.
 func (tx tx) listAllowed(p packet.Packet, eligible []string) error {
 	switch {
 	case len(eligible) == p.EligibleCount:
@@ -170,21 +169,19 @@ func (tx tx) listAllowed(p packet.Packet, eligible []string) error {
 	return fmt.Errorf("packet %s: list has %d of %d users: %w", p.ID, len(eligible), p.EligibleCount, ErrConflict)
 }
 
-// remark is what payer and payee see at the provider: at most 32 characters.
+// remark is the text that payer and payee see at the provider: at most 32 characters.
 func remark(packetID string) string { return "hongbao " + packetID }
 
-// Fund moves the packet from funding to open and writes one row a share, in one
-// transaction. One whose list is lost moves on to closing, unopened: its shares take only the
-// claims that were won before. A packet that is open or later is left as it is. Returns the
-// row's status afterwards. Errors: ErrNotFound, ErrMoved while the charge is not
-// paid, payout.ErrMySQLRestored (see charged and chargeBelieved), ErrConflict when the amounts are not the
-// packet's total in its number of shares, ErrUnavailable.
+// Fund moves the packet from funding to open and inserts its share rows, in one transaction. A
+// packet whose list is lost moves on to closing, unopened: its shares take only claims won before. A
+// packet that is open or later stays as it is. It returns the status afterwards. Errors:
+// ErrNotFound, ErrMoved while the charge is not paid, payout.ErrMySQLRestored (see charged and
+// chargeBelieved), ErrConflict when the amounts do not match total and share count, ErrUnavailable.
 func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
 	return s.fund(ctx, id, amounts, tx.chargeBelieved)
 }
 
-// RecoverFund does what Fund does, on books that are being recovered. Errors: as Fund;
-// ErrMoved when the books are normal.
+// RecoverFund is Fund during a recovery. Errors: as Fund; ErrMoved when MySQL is normal.
 func (s *Store) RecoverFund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
 	return s.fund(ctx, id, amounts, tx.chargeRecovered)
 }
@@ -222,11 +219,11 @@ func (s *Store) fund(ctx context.Context, id string, amounts []money.Fen, charge
 	return status, err
 }
 
-// charged returns ErrMoved unless the packet's charge is paid: nothing may be
-// promised, and nothing refunded, of money that did not come. Of one that a recovery has left
-// to people it returns payout.ErrMySQLRestored, also once they have resolved its break: whom
-// the packet has paid since the backup nobody has looked for, and all of it would go back to
-// the sender. A further recovery does, and has its shares written (rule R13).
+// charged returns ErrMoved unless the packet's charge is paid: money that did not arrive is neither
+// handed out nor refunded. For a charge that a recovery left to staff it returns
+// payout.ErrMySQLRestored, even after its break is resolved: payouts since the backup were not
+// searched for, and a refund would return everything. Another recovery searches for them and writes
+// the shares (rule R13).
 func (tx tx) charged(id string) error {
 	charge, err := tx.chargeOf(id)
 	switch {
@@ -265,12 +262,10 @@ func (tx tx) lockPacket(id string) (packetRow, error) {
 	return row, nil
 }
 
-// RejectPacket moves funding to rejected after the charge has failed for that reason:
-// its row says so (rules R3 and R4), whatever a run knows. In books that were restored it
-// may be pending again, and is charged after all; or the charge that has failed in them went
-// through since, and the packet was opened. Repeatable. Errors: ErrNotFound,
-// packet.ErrNotDeclined and ErrMoved when the row says something else,
-// payout.ErrMySQLRestored, ErrUnavailable.
+// RejectPacket moves funding to rejected after the charge has failed with that code. The row
+// decides, not the run (rules R3 and R4): on a restored MySQL the charge may be pending again and
+// succeed later, or have succeeded and opened the packet. Repeatable. Errors: ErrNotFound,
+// packet.ErrNotDeclined and ErrMoved when the row differs, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) error {
 	return s.inTx(ctx, failpoint.RejectRow, func(tx tx) error {
 		row, err := tx.lockPacket(id)
@@ -292,10 +287,9 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 	})
 }
 
-// BeginClosing moves open (or, by rule R2, charged but still funding) to closing
-// with its reason; the first reason wins. Repeatable. Returns the status
-// afterwards. Errors: ErrNotFound, ErrMoved while the charge is not paid,
-// payout.ErrMySQLRestored for one that is funding, ErrUnavailable.
+// BeginClosing moves open (or, by rule R2, charged but still funding) to closing; the first reason
+// wins. Repeatable. It returns the status afterwards. Errors: ErrNotFound, ErrMoved while the charge
+// is not paid, payout.ErrMySQLRestored for a packet in funding, ErrUnavailable.
 func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error) {
 	status := packet.StatusClosing
 	err := s.inTx(ctx, failpoint.CloseBegin, func(tx tx) error {
@@ -309,9 +303,9 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 			return nil
 		}
 		if err := tx.charged(id); err != nil && (from == packet.StatusFunding || !errors.Is(err, payout.ErrMySQLRestored)) {
-			return err // one that is open was funded in spite of that: by a recovery
+			return err // an open one was funded by a recovery
 		}
-		if from == packet.StatusFunding { // that it gave out nothing is not for older books to say
+		if from == packet.StatusFunding { // a restored MySQL cannot know that nothing was claimed
 			if err := tx.believed(id); err != nil {
 				return err
 			}
@@ -322,7 +316,8 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 	return status, err
 }
 
-// CorrectReason keeps the reason the pool decided while the packet is closing: the pool's flag is the truth (rule R6).
+// CorrectReason stores the pool's reason while the packet is closing: the pool's flag decides (rule
+// R6). Errors: ErrUnavailable.
 func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error {
 	return s.inTx(ctx, failpoint.CloseReason, func(tx tx) error {
 		return tx.Exec("UPDATE packets SET close_reason = ? WHERE id = ? AND status = 'closing' AND close_reason <> ?", string(reason), id,
@@ -330,12 +325,11 @@ func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.Clos
 	})
 }
 
-// CloseBooks closes a packet's books once (rule R6): remainder = total - claimed
-// shares; a remainder becomes a pending refund with its outbox row, holding
-// moves to refunding. From now on RecordClaim refuses. Returns the remainder,
-// the same at every repeat. Errors: packet.ErrNotClosing and ErrMoved when it is not,
-// payout.ErrMySQLRestored, ErrUnavailable, this also while the gate of its lane is
-// shut: then nobody can say whether every winner is known (rule R9).
+// CloseBooks closes a packet's books once (rule R6). The remainder is total - claimed shares. It
+// becomes a pending refund with an outbox row and moves from holding to refunding. RecordClaim
+// refuses from then on. It returns the remainder, the same at every repeat. Errors:
+// packet.ErrNotClosing and ErrMoved when it is not closing, payout.ErrMySQLRestored, ErrUnavailable,
+// also while the lane's fence is shut: then claims may be missing (rule R9).
 func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 	var remainder money.Fen
 	err := s.inTx(ctx, failpoint.CloseBooks, func(tx tx) error {
@@ -385,17 +379,17 @@ func (tx tx) createRemainderRefund(row packetRow, amount money.Fen) error {
 	return tx.putOutbox(refund.ID, outboxBegin)
 }
 
-// withChargeProvider returns a refund with the provider, and the account there, that its packet's
-// charge went to: the money is there, whichever account is configured now.
+// withChargeProvider sets a refund's provider and account to those of its packet's charge: the money
+// is there, whichever account is configured now.
 func (tx tx) withChargeProvider(refund payout.Payment) (payout.Payment, error) {
 	charge, _, err := tx.load(payout.ID(payout.KindCharge, refund.PacketID, 0), false)
 	refund.Provider, refund.ProviderAccount = charge.Provider, charge.ProviderAccount
 	return refund, err
 }
 
-// FinishPacket moves closing to closed once the books are closed and the
-// remainder is refunded, and keeps the first answer to create. It reports
-// whether the packet is closed now; false means that the refund is still under way.
+// FinishPacket moves closing to closed once the books are closed and the remainder is refunded, and
+// stores the first answer to create. false means that the refund is not final yet. Errors:
+// ErrNotFound, ErrUnavailable.
 func (s *Store) FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error) {
 	closed := false
 	err := s.inTx(ctx, failpoint.PacketFinish, func(tx tx) error {

@@ -13,7 +13,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Packet reads a packet with its counts. Errors: ErrNotFound, ErrUnavailable.
+// Packet reads a packet with its claimed sums. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Packet(ctx context.Context, id string) (packet.Record, error) {
 	rec, err := s.PacketRow(ctx, id)
 	if err == nil && rec.BooksClosedAt.IsZero() {
@@ -22,8 +22,8 @@ func (s *Store) Packet(ctx context.Context, id string) (packet.Record, error) {
 	return rec, err
 }
 
-// PacketRow is Packet without what has to be counted as long as the books are open:
-// claims, and the best luck among them. Its cost does not grow with the packet.
+// PacketRow is Packet without the sums that have to be counted while the books are open: claims and
+// best luck. Its cost does not grow with the packet. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) PacketRow(ctx context.Context, id string) (packet.Record, error) {
 	var row packetRow
 	if err := s.read(ctx).Raw("SELECT * FROM packets WHERE id = ?", id).Scan(&row).Error; err != nil {
@@ -41,9 +41,9 @@ func (s *Store) PacketRow(ctx context.Context, id string) (packet.Record, error)
 	return rec, err
 }
 
-// countClaims fills in what was claimed of a packet whose books are open, by
-// reading every claim. Once all are claimed, the luckiest is known too. Shares
-// are claimed in the order of their index: those after the last one need no look.
+// countClaims fills in the claimed sums of a packet with open books by reading every claim. Once all
+// shares are claimed it fills in best luck too. Shares are claimed in index order: those after the
+// last claimed one are not read.
 func (s *Store) countClaims(ctx context.Context, rec *packet.Record) error {
 	var claimed struct {
 		N   int
@@ -66,7 +66,7 @@ func (s *Store) countClaims(ctx context.Context, rec *packet.Record) error {
 	return classify(err)
 }
 
-// refunded sums the refunds of packets.
+// refunded sums the final refunds of packets.
 func (s *Store) refunded(ctx context.Context, ids []string) (map[string]money.Fen, error) {
 	var refunds []struct {
 		PacketID string
@@ -100,8 +100,8 @@ func (c claimRow) paid() packet.ClaimWithPayout {
 	return packet.ClaimWithPayout{Claim: claim, PayoutID: id, PayoutStatus: status}
 }
 
-// Claim reads one user's recorded claim, also one that could not be booked (rule
-// R10): he is told the same amount. Errors: ErrNotFound, ErrUnavailable.
+// Claim reads a user's recorded claim or share conflict (rule R10); both have the acknowledged
+// amount. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.ClaimWithPayout, error) {
 	var rows []claimRow
 	err := s.read(ctx).Raw(`SELECT s.*, p.status FROM claims c JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
@@ -113,16 +113,15 @@ func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.Clai
 	if len(rows) > 0 {
 		return rows[0].paid(), nil
 	}
-	told, found, err := s.shareConflict(ctx, packetID, userID)
+	conflict, found, err := s.shareConflict(ctx, packetID, userID)
 	if err == nil && !found {
 		err = fmt.Errorf("claim of packet %s: %w", packetID, ErrNotFound)
 	}
-	return told, err
+	return conflict, err
 }
 
-// Recorded returns which of the given users MySQL accounts for, as CountRecordedClaims
-// does: with a recorded claim, or with a promise that could not be booked, whatever its
-// share.
+// RecordedUsers returns which of the users have a recorded claim or a share conflict, as
+// CountRecordedClaims counts them. Errors: ErrUnavailable.
 func (s *Store) RecordedUsers(ctx context.Context, packetID string, users []string) (map[string]bool, error) {
 	var ids []string
 	err := s.read(ctx).Raw(`SELECT user_id FROM claims WHERE packet_id = ? AND user_id IN ?
@@ -134,13 +133,12 @@ func (s *Store) RecordedUsers(ctx context.Context, packetID string, users []stri
 	return out, classify(err)
 }
 
-// anyShare of a claim stands for whatever share its user has.
+// anyShare matches any share of the claim's user.
 const anyShare = -1
 
-// UnrecordedClaims returns those of some claims of a packet for which MySQL does not account,
-// each with its share: not for one that is recorded or promised (rule R10). A user who
-// grabbed again after his first claim was lost may have two, of which one is booked (rule
-// R9): the other one is not accounted for by it. A negative share is any share of the user.
+// UnrecordedClaims returns the claims that are neither recorded nor a share conflict (rule R10), by
+// share. A user who grabbed again after a lost claim may have two claims of which one is recorded
+// (rule R9); that one does not cover the other. A negative share matches any share of the user.
 // Errors: ErrUnavailable.
 func (s *Store) UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
 	users := make([]string, len(claims))
@@ -185,8 +183,8 @@ func (s *Store) UnrecordedClaims(ctx context.Context, packetID string, claims []
 	return append(left, free...), err
 }
 
-// unclaimed returns those of some claims whose shares nobody has. A user has one promise of a
-// packet: his claim of a share that another one has cannot be booked, nor promised beside it.
+// unclaimed returns the claims whose shares are free. A user has one share conflict a packet: a
+// further claim on a taken share can be neither recorded nor become a second conflict.
 func (s *Store) unclaimed(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
 	if len(claims) == 0 {
 		return nil, nil
@@ -201,14 +199,14 @@ func (s *Store) unclaimed(ctx context.Context, packetID string, claims []packet.
 	return slices.DeleteFunc(claims, func(c packet.Claim) bool { return slices.Contains(taken, c.ShareIndex) }), classify(err)
 }
 
-// SaveFirstAnswer keeps the first answer to the create request of a packet, unless one is
-// there. Repeatable. Errors: ErrUnavailable.
+// SaveFirstAnswer stores the first answer to the create request of a packet, unless one is stored.
+// Repeatable. Errors: ErrUnavailable.
 func (s *Store) SaveFirstAnswer(ctx context.Context, id string, first packet.FirstAnswer) error {
 	return classify(s.read(ctx).Exec("UPDATE packets SET first_status = ?, first_request_id = ? WHERE id = ? AND first_status IS NULL",
 		first.HTTPStatus, first.RequestID, id).Error)
 }
 
-// Quarantine keeps a hand-off that cannot be decoded. Repeatable.
+// Quarantine stores a hand-off that cannot be decoded. Repeatable. Errors: ErrUnavailable.
 func (s *Store) Quarantine(ctx context.Context, lane int, entryID string, fields map[string]any, cause string) error {
 	content, err := json.Marshal(fields)
 	if err != nil {
@@ -221,8 +219,8 @@ func (s *Store) Quarantine(ctx context.Context, lane int, entryID string, fields
 	})
 }
 
-// PayoutSums counts and adds up the recorded payouts of a packet by status, by
-// reading each of them. Errors: ErrUnavailable.
+// PayoutSums counts and adds up the payouts of a packet by status. It reads each of them. Errors:
+// ErrUnavailable.
 func (s *Store) PayoutSums(ctx context.Context, packetID string) (map[payout.Status]payout.Sum, error) {
 	var rows []struct {
 		Status string

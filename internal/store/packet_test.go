@@ -143,9 +143,9 @@ func TestRejectPacket(t *testing.T) {
 	wantErr(t, s.RejectPacket(t.Context(), open.ID, packet.Failure{Code: "x"}), ErrMoved)
 }
 
-// TestR13_RejectNeedsTheFailedCharge: a packet is rejected when the row of its charge has
-// failed, and for that reason, not when a run says so: in books that were restored the
-// charge is back at an earlier step, and may be paid yet.
+// TestR13_RejectNeedsTheFailedCharge: a packet is rejected when the row of its charge has failed
+// with that code, not when a run says so. On a restored MySQL the charge is back at an earlier step
+// and may still be paid.
 func TestR13_RejectNeedsTheFailedCharge(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -184,8 +184,8 @@ func TestR13_RejectNeedsTheFailedCharge(t *testing.T) {
 	wantErr(t, s.RejectPacket(t.Context(), newID(), declined), ErrNotFound)
 }
 
-// TestR2_ClosingNeedsTheCharge: nothing is refunded that was not charged; what
-// was charged and could not be opened goes back in full.
+// TestR2_ClosingNeedsTheCharge: nothing is refunded that was not charged; a charged packet that
+// could not be opened is refunded in full.
 func TestR2_ClosingNeedsTheCharge(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -212,8 +212,8 @@ func TestR2_ClosingNeedsTheCharge(t *testing.T) {
 	balanced(t, s, p, map[payout.Account]money.Fen{})
 }
 
-// TestR2_FundedWhileItCloses: shares that are written at the moment in which a packet is
-// given up go back with all the rest, whoever comes first.
+// TestR2_FundedWhileItCloses: shares written while the packet begins to close are refunded with the
+// rest, in either order.
 func TestR2_FundedWhileItCloses(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -330,9 +330,8 @@ func TestClosingWithoutRemainder(t *testing.T) {
 	}
 }
 
-// TestR6_BooksCloseOnce: claims and the closing of the books at the same moment,
-// many times. Every fen is either claimed or in the remainder, whoever wins, and
-// a claim that came too late is told so.
+// TestR6_BooksCloseOnce: claims race with the closing of the books, many times. Every fen is either
+// claimed or in the remainder, and a late claim is refused.
 func TestR6_BooksCloseOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -385,7 +384,7 @@ func TestR6_BooksCloseOnce(t *testing.T) {
 	}
 }
 
-// balanced compares the packet's ledger with the balances that are not zero, but for the provider's.
+// balanced compares the packet's ledger with its balances that are not zero, except the provider's.
 func balanced(t testing.TB, s *Store, p packet.Packet, want map[payout.Account]money.Fen) {
 	t.Helper()
 	b, err := s.Balances(t.Context(), p.ID)

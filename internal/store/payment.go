@@ -75,8 +75,8 @@ func (tx tx) insertPayment(p payout.Payment) error {
 	return tx.Create(&row).Error
 }
 
-// casPayment is the only writer of payments.status. It succeeds only while the
-// row still has the status and version that were read.
+// casPayment is the only writer of payments.status. It succeeds only while the row has the status
+// and version read before.
 func (tx tx) casPayment(old paymentRow, p payout.Payment) error {
 	row := newPaymentRow(p)
 	var settled *time.Time
@@ -153,9 +153,9 @@ func (r attemptRow) attempt() payout.Attempt {
 	}
 }
 
-// load reads a payment and its attempts in ascending order. With lock, the
-// payment row is locked: every writer of a payment or its attempts locks it first. What was
-// noted by a clock ahead is read as of now, and with lock it is written so.
+// load reads a payment and its attempts in ascending order. lock locks the payment row: every writer
+// of a payment or its attempts locks it first. Times written by a clock ahead are read as now; with
+// lock they are stored so.
 func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 	row, attempts, err := tx.loadStored(id, lock)
 	if err != nil {
@@ -204,8 +204,8 @@ func (tx tx) loadStored(id string, lock bool) (paymentRow, []payout.Attempt, err
 	return row, attempts, nil
 }
 
-// state is the program counter, with the failure as the row has it: Temporal refuses a code,
-// which is a search attribute of the run, that is longer than some, and the run would never end.
+// state returns the program counter, with the failure as stored: Temporal refuses a longer code,
+// which is a search attribute, and the run would never end.
 func (tx tx) state(p payout.Payment, attempts []payout.Attempt) payout.State {
 	st := payout.State{PaymentID: p.ID, Status: p.Status, Step: payout.NextDue(p, attempts, tx.now), Clock: tx.now}
 	if p.Failure != nil {
@@ -226,8 +226,8 @@ func (s *Store) PaymentState(ctx context.Context, id string) (payout.State, erro
 	return st, classify(err)
 }
 
-// BeginQuery returns MySQL's time before a question about an order is put to a provider. Errors:
-// payout.ErrWrongProvider when its payment is another adapter's, ErrUnavailable.
+// BeginQuery returns MySQL's time before a query of an order. Errors: payout.ErrWrongProvider when
+// its payment is of another adapter, ErrUnavailable.
 func (s *Store) BeginQuery(ctx context.Context, orderNo string, by payout.Adapter) (time.Time, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -235,7 +235,7 @@ func (s *Store) BeginQuery(ctx context.Context, orderNo string, by payout.Adapte
 	}
 	var row paymentRow
 	err = s.read(ctx).Raw("SELECT p.* FROM payments p JOIN attempts a ON a.payment_id = p.id WHERE a.order_no = ?", orderNo).Scan(&row).Error
-	if err != nil || row.ID == "" { // not in the books: Settle says what that means
+	if err != nil || row.ID == "" { // no such order: Settle returns the error
 		return now, classify(err)
 	}
 	p := row.payment()
@@ -250,12 +250,11 @@ func (tx tx) stateOf(id string) (payout.State, error) {
 	return tx.state(row.payment(), attempts), nil
 }
 
-// BeginSend notes a send before it goes out (rules R3 to R5): it decides under
-// which number, stores number and exact request before the first send, and moves
-// the payment to sending. Order is nil when nothing may be sent; State then says
-// what to do instead. Held is set when nothing is sent because a person has
-// stopped the provider, or the books are older than reality (rule R13). Errors: ErrNotFound,
-// payout.ErrWrongProvider, ErrUnavailable, what encode returns.
+// BeginSend records a send before it goes out (rules R3 to R5). It chooses the order number, stores
+// it with the exact request before the first send, and moves the payment to sending. Order is nil
+// when nothing may be sent; State is the next step. Held is set under a provider hold or on a
+// restored MySQL (rule R13). Errors: ErrNotFound, payout.ErrWrongProvider, ErrUnavailable, errors of
+// encode.
 func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
 	payout.SendStart, error) {
 	var out payout.SendStart
@@ -275,7 +274,7 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 			if hold, guarded, err = tx.holding(p, limits.Adapter); err != nil {
 				return err
 			}
-			if hold != nil { // nothing is noted, no number is taken
+			if hold != nil { // nothing is stored, no order number is used
 				out.State, out.Hold = tx.state(p, attempts), hold
 				return nil
 			}
@@ -319,7 +318,7 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 	return out, err
 }
 
-// newAttempt numbers an attempt and makes its exact request.
+// newAttempt returns an attempt with its order number and exact request.
 func newAttempt(p payout.Payment, no int, encode func(payout.Instruction) ([]byte, error)) (payout.Attempt, error) {
 	ins := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(p.ID, no), Account: p.Account, Amount: p.Amount,
 		Currency: p.Currency, Remark: p.Remark}
@@ -333,13 +332,13 @@ func newAttempt(p payout.Payment, no int, encode func(payout.Instruction) ([]byt
 	return payout.NewAttempt(p, no, request), nil
 }
 
-// orderOf is the order of a noted send: the stored bytes, nothing else.
+// orderOf returns the order of a recorded send, with the stored request.
 func orderOf(a payout.Attempt) *payout.Order {
 	return &payout.Order{Op: a.Op, OrderNo: a.OrderNo, Request: a.Request, Send: a.Sends}
 }
 
-// refuseSend leaves a payment that may not be sent as it is, or sends it back to
-// asking when a decision, or a number too old to be sent, left it there.
+// refuseSend leaves a payment that may not be sent as it is. It moves one back to unknown when a
+// decision or an expired order number left it at a send.
 func (tx tx) refuseSend(row paymentRow, p payout.Payment, attempts []payout.Attempt, out *payout.SendStart) error {
 	step := payout.NextDue(p, attempts, tx.now)
 	if step.Do == payout.ActionSend && len(attempts) > 0 {
@@ -359,9 +358,9 @@ func (tx tx) refuseSend(row paymentRow, p payout.Payment, attempts []payout.Atte
 	return nil
 }
 
-// Settle applies one observation: rows, postings, breaks and timeline in one
-// transaction, and the refund of a charge whose packet was rejected meanwhile. Settling the same observation twice changes nothing. Errors:
-// ErrNotFound for an order number that is not ours, payout.ErrWrongProvider, ErrUnavailable.
+// Settle applies one observation in one transaction: rows, transfers, breaks, timeline, and the
+// refund of a charge whose packet was rejected. Settling the same observation twice changes nothing.
+// Errors: ErrNotFound for an unknown order number, payout.ErrWrongProvider, ErrUnavailable.
 func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error) {
 	parts, err := payout.Parse(asked)
 	if err != nil {
@@ -381,8 +380,8 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 			return err
 		}
 		if a.QueryRequested && a.NextAt.After(tx.now) {
-			// The question may have become wanted after this transaction read the clock and
-			// before it had the row; then this answer is to an earlier one.
+			// A query may have been requested after this transaction read the clock and before it
+			// locked the row. Then this answer belongs to an earlier query.
 			if tx.now, err = s.clock(tx.DB); err != nil {
 				return err
 			}

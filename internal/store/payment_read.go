@@ -23,7 +23,7 @@ func (r listedRow) row() payout.Row {
 		AttemptCount: r.Payment.Attempt}
 }
 
-// listed is the row as lists show it, with the reference of the current attempt.
+// listed returns the payment as a list row, with the reference of the current attempt.
 func (r paymentRow) listed(attempts []payout.Attempt) payout.Row {
 	l := listedRow{Payment: r}
 	if r.Attempt > 0 && r.Attempt <= len(attempts) {
@@ -32,19 +32,18 @@ func (r paymentRow) listed(attempts []payout.Attempt) payout.Row {
 	return l.row()
 }
 
-// unfinishedStatuses are those of payments that are not at their end.
+// unfinishedStatuses are the statuses of payments that are not final.
 var unfinishedStatuses = []payout.Status{payout.StatusPending, payout.StatusSending, payout.StatusUnknown, payout.StatusAwaitingRecipient,
 	payout.StatusFailed, payout.StatusReturned}
 
-// lateRefund is true of refunds p in one of these statuses that were due by a time,
-// which is given twice. A remainder's number is 0 (payout.ID).
+// lateRefund selects refunds p in the given statuses that were due by a time, passed twice. The
+// remainder has number 0 (payout.ID).
 const lateRefund = `p.status IN ? AND (p.created_at <= ? OR RIGHT(p.id, 4) = '0000' AND
 	EXISTS (SELECT 1 FROM packets k WHERE k.id = p.packet_id AND k.expires_at <= ?))`
 
-// paymentsIndex names the indexes that have the rows of a filter in their order.
-// With several filters the optimizer knows best which of them leaves the fewest;
-// left alone, it may take another index and sort everything it finds. rare tells
-// that few rows have the amounts of the filter.
+// paymentsIndex names the indexes that have the rows of a filter in list order. With several of them
+// the optimizer chooses the most selective; without a hint it may take another one and sort
+// everything. rare: few rows have the filter's amounts.
 func paymentsIndex(f payout.Filter, rare bool) string {
 	if named(f) {
 		return ""
@@ -68,16 +67,15 @@ func paymentsIndex(f payout.Filter, rare bool) string {
 	return " FORCE INDEX (" + strings.Join(names, ", ") + ")"
 }
 
-// named reports whether a filter names a payment by a number of its own.
+// named reports whether a filter has an order number or provider reference.
 func named(f payout.Filter) bool { return f.OrderNo != "" || f.ProviderRef != "" }
 
-// fewOfAmount is how many payments of a list are sorted rather than looked for.
+// fewOfAmount is the largest number of payments that are sorted instead of read in list order.
 const fewOfAmount = 1000
 
-// rareAmount reports whether few payments have the amounts of a filter: then they
-// are found by amount and sorted. What many have is found soon on the way from the
-// newest to the oldest. Which of the two it is has to be counted: the wrong way
-// goes through all of a million payments.
+// rareAmount reports whether few payments have the filter's amounts: then they are found by amount
+// and sorted. Frequent amounts are found soon in list order. They have to be counted, because the
+// wrong plan reads all payments.
 func (s *Store) rareAmount(ctx context.Context, f payout.Filter) (bool, error) {
 	if f.AmountMin <= 1 && f.AmountMax == 0 || named(f) || f.UserID != "" || f.PacketID != "" {
 		return false, nil
@@ -88,7 +86,7 @@ func (s *Store) rareAmount(ctx context.Context, f payout.Filter) (bool, error) {
 	return len(more) == 0, err
 }
 
-// amounts narrows a selection of payments, as p, to those of the amounts of a filter.
+// amounts restricts a selection of payments p to the filter's amounts.
 func amounts(q *gorm.DB, f payout.Filter) *gorm.DB {
 	if f.AmountMin > 0 {
 		q = q.Where("p.amount >= ?", int64(f.AmountMin))
@@ -99,14 +97,14 @@ func amounts(q *gorm.DB, f payout.Filter) *gorm.DB {
 	return q
 }
 
-// Payments lists payments of one kind, newest first; with payouts also those of
-// promises, when the filter says so. Errors: ErrUnavailable.
+// Payments lists payments of one kind, newest first; payouts include those of share conflicts when
+// the filter requests it. Errors: ErrUnavailable.
 func (s *Store) Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error) {
 	rows, err := s.paymentsOf(ctx, f)
 	if err != nil || f.Kind != payout.KindPayout || !f.IncludeHonours {
 		return rows, err
 	}
-	f.Kind = payout.KindHonour // each kind by itself: an index can order the rows of one only
+	f.Kind = payout.KindHonour // one statement a kind: an index orders the rows of one kind only
 	promises, err := s.paymentsOf(ctx, f)
 	if err != nil || len(promises) == 0 {
 		return rows, err
@@ -139,11 +137,10 @@ func (s *Store) paymentsOf(ctx context.Context, f payout.Filter) ([]payout.Row, 
 	return out, nil
 }
 
-// filtered selects the payments of one kind that a filter names, as p; false:
-// there can be none.
+// filtered selects the payments p of one kind that match a filter; false when none can match.
 func (s *Store) filtered(ctx context.Context, f payout.Filter) (q *gorm.DB, fits bool, err error) {
 	if f.FailureCode != "" && f.Status != "" && f.Status != payout.StatusFailed && f.Status != payout.StatusReturned {
-		return nil, false, nil // only those have a code; nobody has to look through all of them
+		return nil, false, nil // only those have a code; a scan would find nothing
 	}
 	rare, err := s.rareAmount(ctx, f)
 	if err != nil {
@@ -157,7 +154,8 @@ func (s *Store) filtered(ctx context.Context, f payout.Filter) (q *gorm.DB, fits
 		}
 	}
 	if f.OrderNo != "" {
-		// An earlier attempt's number finds its payment too: the id is the number without the attempt.
+		// An earlier attempt's order number finds its payment too: the id is the order number
+		// without the attempt.
 		parts, err := payout.Parse(f.OrderNo)
 		if err != nil {
 			return nil, false, nil //nolint:nilerr // what cannot be a number finds nothing

@@ -13,7 +13,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// owing is an open packet of one share, claimed, and its payout's id.
+// owing is the payout id of an open packet's only share, claimed.
 func owing(t testing.TB, s *Store) string {
 	t.Helper()
 	p := funded(t, s, 100, 1)
@@ -80,8 +80,8 @@ func TestPaymentThroughTheRows(t *testing.T) {
 	}
 }
 
-// TestAttemptSurvivesItsRow: every field of an attempt comes back as it was
-// written; one forgotten would be a program counter that forgets.
+// TestAttemptSurvivesItsRow: every field of an attempt is read as it was written: a missing one
+// would corrupt the program counter.
 func TestAttemptSurvivesItsRow(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -103,7 +103,7 @@ func TestAttemptSurvivesItsRow(t *testing.T) {
 			f.SetString(fmt.Sprint("f", i))
 		}
 	}
-	// What the table checks: the number is its payment's, the operation is known.
+	// The table checks that the order number is its payment's and that the operation is known.
 	want.PaymentID = payoutID(samplePacket(100, 1), 0)
 	want.OrderNo, want.Op = payout.OrderNo(want.PaymentID, want.No), payout.OpTransfer
 	row := newAttemptRow(want)
@@ -139,8 +139,7 @@ func TestBeginSendRefusesWhatCannotBeEncoded(t *testing.T) {
 	wantErr(t, err, ErrNotFound)
 }
 
-// TestR3_OneOrderAtOnce: many runs begin at the same moment; one of them gets
-// the order, the others are told to ask.
+// TestR3_OneOrderAtOnce: many runs begin concurrently; one of them gets the order, the others query.
 func TestR3_OneOrderAtOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -167,10 +166,9 @@ func TestR3_OneOrderAtOnce(t *testing.T) {
 	}
 }
 
-// TestR3_RowIsTheProgramCounter: several runs drive the same payment at once,
-// each only by what the row says, against a provider that loses requests and
-// answers. Every send but the first has an answered question of its own before
-// it, the money is booked once, and all runs see the same end.
+// TestR3_RowIsTheProgramCounter: several runs drive the same payment concurrently, each only by its
+// row, against a provider that loses requests and answers. Every send but the first follows an
+// answered query, the money is booked once, and all runs end alike.
 func TestR3_RowIsTheProgramCounter(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -186,7 +184,7 @@ func TestR3_RowIsTheProgramCounter(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				c.pass(time.Second) // what is due later is due now
+				c.pass(time.Second) // what is due later becomes due
 				switch st.Step.Do {
 				case payout.ActionEnd:
 					return nil
@@ -197,7 +195,7 @@ func TestR3_RowIsTheProgramCounter(t *testing.T) {
 						return err
 					}
 					if b.Order == nil || c.now().Sub(noted) >= payout.LeaveWithin {
-						continue // nothing is noted, or it is too late to leave
+						continue // nothing is recorded, or it is too late to leave
 					}
 					mu.Lock()
 					sends++
@@ -249,8 +247,8 @@ func TestR3_RowIsTheProgramCounter(t *testing.T) {
 	}
 }
 
-// TestR5_NothingIsSentPastAskUntil: a number that the provider may have forgotten is not
-// sent again, whatever was said about it before.
+// TestR5_NothingIsSentPastAskUntil: an order number that the provider may have forgotten is not sent
+// again, whatever was answered before.
 func TestR5_NothingIsSentPastAskUntil(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -300,8 +298,7 @@ func TestSettleIsRepeatable(t *testing.T) {
 	}
 }
 
-// TestSettleTakesAnyText: whatever a provider says has to fit, or the payment
-// would stay where it is for ever because of a word.
+// TestSettleTakesAnyText: every text of a provider fits, or its payment would be stuck.
 func TestSettleTakesAnyText(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -321,7 +318,7 @@ func TestSettleTakesAnyText(t *testing.T) {
 			t.Errorf("%d: %+v, %v", i, st, err)
 		}
 		if kept, err := s.PaymentState(t.Context(), id); err != nil || *st.Failure != *kept.Failure {
-			t.Errorf("%d: the run is told code %.80q and message %.80q, the row has %+v, %v", i, st.Failure.Code, st.Failure.Message, kept.Failure,
+			t.Errorf("%d: the run gets code %.80q and message %.80q, the row has %+v, %v", i, st.Failure.Code, st.Failure.Message, kept.Failure,
 				err)
 		}
 		obs.ID, obs.OrderNo = "mismatch", text
@@ -334,7 +331,7 @@ func TestSettleTakesAnyText(t *testing.T) {
 	}
 }
 
-// TestCasRefusesMovedRows: a change decided on an old reading of the row is not written.
+// TestCasRefusesMovedRows: a change based on a stale row is not written.
 func TestCasRefusesMovedRows(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -347,7 +344,7 @@ func TestCasRefusesMovedRows(t *testing.T) {
 	p.Status = payout.StatusSending
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casPayment(old, p) })
 	wantErr(t, err, ErrMoved)
-	// The same status again, but another version.
+	// The same status, but another version.
 	old, _, err = tx{DB: s.read(ctx)}.loadStored(id, false)
 	must(t, err)
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsPending)
@@ -357,8 +354,8 @@ func TestCasRefusesMovedRows(t *testing.T) {
 	wantErr(t, err, ErrMoved)
 }
 
-// TestR4_UnansweredRepeatIsNotRefused: of the send that is on its way the row knows no
-// answer, also when the one before was refused.
+// TestR4_UnansweredRepeatIsNotRefused: a send in flight has no answer, even when the one before was
+// refused.
 func TestR4_UnansweredRepeatIsNotRefused(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)

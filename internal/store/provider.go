@@ -27,7 +27,7 @@ func (r providerRow) state() payout.ProviderState {
 	return s
 }
 
-// provider reads what was decided about a provider, with lock to change it.
+// provider reads the hold of a provider; lock locks the row.
 func (tx tx) provider(name string, lock bool) (payout.ProviderState, error) {
 	query := "SELECT * FROM providers WHERE name = ?"
 	if lock {
@@ -38,24 +38,21 @@ func (tx tx) provider(name string, lock bool) (payout.ProviderState, error) {
 	return row.state(), err
 }
 
-// ProviderState reads whether a provider is held. A provider nobody ever held
-// is not. Errors: ErrUnavailable.
+// ProviderState reads whether a provider is held. Without a row it is not. Errors: ErrUnavailable.
 func (s *Store) ProviderState(ctx context.Context, name string) (payout.ProviderState, error) {
 	state, err := tx{DB: s.read(ctx)}.provider(name, false)
 	return state, classify(err)
 }
 
-// HoldProvider stops (hold) or lets go what is sent to a provider; asking goes
-// on. State, audit entry and remembered answer are one transaction. From its
-// commit on no send is noted; a send noted before it may still leave, within
-// payout.LeaveWithin.
-// A provider that is held stays held by whom it was, one that is not stays as
-// it is; both are audited. The same key and body get the first answer again.
-// Errors: payout.ErrKeyReused, ErrUnavailable.
+// HoldProvider places or releases a provider's hold on sends; queries continue. State, audit entry
+// and stored answer are one transaction. After its commit no send is recorded; a send recorded
+// before may still leave within payout.LeaveWithin. An existing hold keeps its author; both cases
+// are audited. The same key and body return the first answer. Errors: payout.ErrKeyReused,
+// ErrUnavailable.
 func (s *Store) HoldProvider(ctx context.Context, w payout.StaffWrite, name string, hold bool,
 	render payout.ProviderAnswer) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.ProviderHold, w, func(tx tx) (payout.StaffAnswer, error) {
-		// The row is there before it is locked: two first holds must not both insert.
+		// The row exists before it is locked: two first holds must not both insert.
 		if err := tx.Exec("INSERT IGNORE INTO providers (name) VALUES (?)", name).Error; err != nil {
 			return payout.StaffAnswer{}, err
 		}
@@ -93,7 +90,7 @@ func (tx tx) saveProvider(p payout.ProviderState) error {
 		row.HeldBy, row.HeldRole, row.Reason, row.HeldAt, row.ReleasedAt, row.Name).Error
 }
 
-// holdNote is what the audit keeps of a provider's state.
+// holdNote is the audit's copy of a provider's state.
 func holdNote(p payout.ProviderState) map[string]any {
 	note := map[string]any{"held": p.Hold != nil}
 	if p.Hold != nil {
@@ -102,8 +99,8 @@ func holdNote(p payout.ProviderState) map[string]any {
 	return note
 }
 
-// WaitingToSend returns open payments of a provider whose next step is a send,
-// oldest first: what a hold that ended has kept waiting.
+// WaitingToSend returns open payments of a provider whose next step is a send, oldest first: those
+// that an ended hold deferred. Errors: ErrUnavailable.
 func (s *Store) WaitingToSend(ctx context.Context, provider string, limit int) ([]payout.Payment, error) {
 	var rows []paymentRow
 	err := s.read(ctx).Raw(`SELECT p.* FROM payments p LEFT JOIN attempts a ON a.order_no = p.order_no

@@ -8,15 +8,15 @@ import (
 	"hongbao/internal/payout"
 )
 
-// others are adapters whose answers and sends are nothing to what adapter has sent.
+// others are adapters that must not affect what adapter has sent.
 var others = map[string]payout.Adapter{
 	"another account":  {Provider: provider, Account: "1900007292"},
 	"another provider": {Provider: "other", Account: adapter.Account},
 	"nobody":           {},
 }
 
-// TestPaymentOfAnotherProvider: a payment that one account has sent is neither sent again,
-// nor queried, settled nor notified by another account or provider; its rows stay as they are.
+// TestPaymentOfAnotherProvider: a payment that one account has sent is neither sent again, nor
+// queried, settled nor notified by another account or provider; its rows stay as they are.
 func TestPaymentOfAnotherProvider(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
@@ -24,7 +24,7 @@ func TestPaymentOfAnotherProvider(t *testing.T) {
 	o := begin(t, s, id)
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived)
-	c.pass(time.Hour) // whatever was sent has landed, and a repeat is due
+	c.pass(time.Hour) // every send has landed, and a repeat is due
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived)
 	row := func() [2]string {
 		return [2]string{
@@ -61,8 +61,8 @@ func TestPaymentOfAnotherProvider(t *testing.T) {
 	}
 }
 
-// TestAccountIsStoredByTheFirstSend: a payment belongs to the account that first sends it, in
-// one transaction with the note; a refund belongs to the account of its packet's charge.
+// TestAccountIsStoredByTheFirstSend: a payment belongs to the account that first sends it, in one
+// transaction with the record of the send. A refund belongs to the account of its packet's charge.
 func TestAccountIsStoredByTheFirstSend(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
@@ -102,9 +102,8 @@ func TestAccountIsStoredByTheFirstSend(t *testing.T) {
 	}
 }
 
-// TestAccountAtTheProvider: the first start keeps whose payments these are. From then on
-// another account or provider keeps nothing there, and sends nothing, not even what was never
-// sent.
+// TestAccountAtTheProvider: the first start stores provider and account of the installation. Then
+// another account or provider stores and sends nothing, even of new payments.
 func TestAccountAtTheProvider(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
@@ -137,8 +136,8 @@ func TestAccountAtTheProvider(t *testing.T) {
 	begin(t, s, payoutID(p, 0))
 }
 
-// TestStatementOfAnotherProvider: a statement that another account or provider has read is
-// not taken for the one of the reconciliation, nor searched for returns.
+// TestStatementOfAnotherProvider: a statement read by another account or provider is neither
+// accepted by the reconciliation nor searched for returns.
 func TestStatementOfAnotherProvider(t *testing.T) {
 	x := newStatement(t)
 	ctx := t.Context()

@@ -94,8 +94,8 @@ func TestHoldProvider(t *testing.T) {
 	})
 }
 
-// TestHoldProviderAtOnce: many people hold at the same moment, on a provider
-// nobody ever held: one of them is who holds it, and all are audited.
+// TestHoldProviderAtOnce: many persons place the first hold of a provider concurrently: one of them
+// holds it, and all are audited.
 func TestHoldProviderAtOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -120,8 +120,8 @@ func TestHoldProviderAtOnce(t *testing.T) {
 	verifyAudit(t, s, people)
 }
 
-// TestHoldStopsSends: while held no number is taken, no send is noted, and answers to
-// queries are booked as ever.
+// TestHoldStopsSends: under a hold no order number is used, no send is recorded, and answers to
+// queries are booked.
 func TestHoldStopsSends(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -153,7 +153,7 @@ func TestHoldStopsSends(t *testing.T) {
 	if n := query[int](t, s, "SELECT COUNT(*) FROM attempts WHERE payment_id = '"+payoutID(p, 1)+"'"); n != 0 || encoded != 0 {
 		t.Errorf("%d attempts, %d requests encoded", n, encoded)
 	}
-	// Its number is asked about, which is not sent again while held.
+	// Its order number is queried, and not sent again under the hold.
 	settle(t, s, payout.SourceQuery, noted.Order.OrderNo, payout.ObsNeverReceived)
 	if b := begin(payoutID(p, 0)); b.Order != nil || b.Hold == nil || b.State.Step.Do != payout.ActionSend {
 		t.Errorf("resend while held: %+v", b)
@@ -175,7 +175,7 @@ func TestHoldStopsSends(t *testing.T) {
 	}
 }
 
-// TestHoldIsOfOneProvider: other providers' payments go on.
+// TestHoldIsOfOneProvider: other providers' payments continue.
 func TestHoldIsOfOneProvider(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)

@@ -124,7 +124,8 @@ func TestPayments(t *testing.T) {
 	}
 }
 
-// TestReferenceOfTheCurrentNumber: an older number has succeeded after all. List and detail show its reference, not the last number's.
+// TestReferenceOfTheCurrentNumber: an older order number has succeeded after all. List and detail
+// show its reference, not that of the last one.
 func TestReferenceOfTheCurrentNumber(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -203,8 +204,8 @@ func (r *recorder) Trace(_ context.Context, _ time.Time, fc func() (string, int6
 	r.texts = append(r.texts, text)
 }
 
-// crowd fills the tables the money path reads with some thousand rows, so that
-// the optimizer has a reason to use an index.
+// crowd fills the tables of the money path with some thousand rows, so that the optimizer uses an
+// index.
 const crowd = `
 INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash,
 commitment, sealed_seed, status, created_at, opens_at, expires_at, updated_at)
@@ -240,8 +241,8 @@ INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, l
 ANALYZE TABLE breaks, packets, shares, claims, payments, attempts, transfers, payment_events, outbox, decisions, staff_idempotency,
 notifications;`
 
-// TestStatementsUseAnIndex lives payments through every path on full tables and
-// explains each statement that was run: none may read a table from end to end.
+// TestStatementsUseAnIndex drives payments through every path on full tables and explains each
+// statement: none may scan a table.
 func TestStatementsUseAnIndex(t *testing.T) {
 	t.Parallel()
 	s, c, raw := newStoreAt(t, stacktest.MariaDB(t))

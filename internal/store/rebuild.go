@@ -47,13 +47,11 @@ func (r rebuildRow) rebuild() packet.Rebuild {
 	return b
 }
 
-// BeginRebuild takes a lane that is shut, or whose rebuilder is gone, for the
-// holder until the lease ends, and gives it the next epoch: what an earlier
-// rebuilder still does is refused in Redis from then on. found is what Redis says of
-// the lane; of a rebuild that another one began, what he found stays. It reports
-// whether the lane was taken: not one that is open, was never open, is behind books
-// that are older than Redis (rule R13), or is held by another. Errors:
-// payout.ErrMySQLRestored, ErrUnavailable.
+// BeginRebuild takes over a shut lane, or one whose rebuild's lease ended, until the lease ends. It
+// starts the next epoch, so Redis refuses writes of an earlier rebuild. found is what Redis reports
+// of the lane; found of an unfinished rebuild is kept. It reports whether the lane was taken: not
+// when it is open, was never open, is of an older MySQL (rule R13), or is leased by another holder.
+// Errors: payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LanePosition) (b packet.Rebuild,
 	taken bool, err error) {
 	err = s.inTx(ctx, failpoint.RebuildBegin, func(tx tx) error {
@@ -97,19 +95,18 @@ func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease
 	return b, taken, err
 }
 
-// ExtendRebuildLease prolongs the lease of a rebuild. Errors: ErrMoved when another one has
-// taken it over, ErrUnavailable.
+// ExtendRebuildLease extends the lease of a rebuild. Errors: ErrMoved when another holder has taken
+// it over, ErrUnavailable.
 func (s *Store) ExtendRebuildLease(ctx context.Context, b packet.Rebuild, lease time.Duration) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		return tx.moveLane(b, "lease_until = ?", tx.now.Add(lease))
 	})
 }
 
-// EndRebuild opens the gate of a rebuilt lane in the books and keeps what came of the
-// rebuild. Grabs that may be lost are a break. Redis has to be open already, with at least
-// packet.RebuiltSeq: who reads the row goes on at once. Errors: ErrMoved when another one has taken it over,
-// payout.ErrMySQLRestored when the rows that it was made of are older than reality,
-// ErrUnavailable.
+// EndRebuild opens the fence of a rebuilt lane in MySQL and stores the rebuild's result. Possibly
+// lost grabs become a break. Redis must be open already, with at least packet.RebuiltSeq: readers of
+// the row continue at once. Errors: ErrMoved when another holder has taken it over,
+// payout.ErrMySQLRestored when it was rebuilt from a restored MySQL, ErrUnavailable.
 func (s *Store) EndRebuild(ctx context.Context, b packet.Rebuild) error {
 	return s.inTx(ctx, failpoint.RebuildEnd, func(tx tx) error {
 		if err := tx.believed(""); err != nil {
@@ -132,7 +129,7 @@ func (s *Store) EndRebuild(ctx context.Context, b packet.Rebuild) error {
 	})
 }
 
-// moveLane changes the row of a lane that the rebuild still holds.
+// moveLane updates the row of a lane that the rebuild still holds.
 func (tx tx) moveLane(b packet.Rebuild, set string, values ...any) error {
 	args := append(values, tx.now, b.Lane, b.Epoch, string(packet.LaneRebuilding), b.Holder)
 	res := tx.Exec("UPDATE pool_lanes SET "+set+", updated_at = ? WHERE lane = ? AND epoch = ? AND state = ? AND holder = ?", args...)
@@ -142,7 +139,7 @@ func (tx tx) moveLane(b packet.Rebuild, set string, values ...any) error {
 	return res.Error
 }
 
-// Rebuilds lists the last rebuilds, the newest first. Errors: ErrUnavailable.
+// Rebuilds lists the last rebuilds, newest first. Errors: ErrUnavailable.
 func (s *Store) Rebuilds(ctx context.Context, limit int) ([]packet.Rebuild, error) {
 	var rows []rebuildRow
 	err := s.read(ctx).Raw("SELECT * FROM pool_rebuilds ORDER BY id DESC LIMIT ?", limit).Scan(&rows).Error
@@ -153,9 +150,8 @@ func (s *Store) Rebuilds(ctx context.Context, limit int) ([]packet.Rebuild, erro
 	return out, classify(err)
 }
 
-// laneOpen returns ErrUnavailable while the gate of a packet's lane is not open
-// (rule R9): what Redis says of the packet may be less than was told. A lane without
-// a row was never in use behind a gate.
+// laneOpen returns ErrUnavailable while the fence of a packet's lane is not open (rule R9): Redis
+// may lack acknowledged claims. A lane without a row was never used.
 func (tx tx) laneOpen(packetID string, lanes int) error {
 	if lanes == 0 {
 		return nil

@@ -9,15 +9,13 @@ import (
 	"hongbao/internal/packet"
 )
 
-// What a rebuild reads to make a lane's pools again (rule R9): pages in the order of
-// an index, of one lane alone.
+// What a rebuild reads to recreate a lane's pools (rule R9): pages of one lane in index order.
 
-// idsOfLane selects packets of a lane by the two characters with which their ids begin.
+// idsOfLane selects packets of a lane by the first two characters of their ids.
 const idsOfLane = "SUBSTRING(id, 1, 2) IN ?"
 
-// PoolsOfLane lists packets of a lane in one stored status that have a pool, the
-// oldest first, after the given place (time of creation and id). What was claimed is
-// filled in. Errors: ErrUnavailable.
+// PoolsOfLane lists packets of a lane in one stored status that have a pool, oldest first, after a
+// place (creation time and id). Claimed sums are filled in. Errors: ErrUnavailable.
 func (s *Store) PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Cursor, limit int) ([]packet.RebuildInput,
 	error) {
 	rows, err := s.laneRows(ctx, "*", lane, lanes, status, after, limit)
@@ -43,7 +41,8 @@ func (s *Store) laneRows(ctx context.Context, columns string, lane, lanes int, s
 	return rows, classify(err)
 }
 
-// PoolOf reads one of them; found is false when it has no pool (any more).
+// PoolOf reads one packet like PoolsOfLane; found is false when it has no pool. Errors:
+// ErrUnavailable.
 func (s *Store) PoolOf(ctx context.Context, id string) (r packet.RebuildInput, found bool, err error) {
 	var rows []packetRow
 	err = s.read(ctx).Raw("SELECT * FROM packets WHERE id = ? AND status IN ('funding', 'open', 'closing')", id).Scan(&rows).Error
@@ -65,7 +64,7 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.RebuildInpu
 		Sum  int64
 		Last *time.Time
 	}
-	// Nobody has a share behind the last one that was claimed: those need no look.
+	// Shares after the last claimed one are free and need not be read.
 	err = s.read(ctx).Raw(`SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum, MAX(claimed_at) AS last FROM shares
 		WHERE packet_id = ? AND share_index <= (SELECT MAX(share_index) FROM claims WHERE packet_id = ?)
 		AND user_id IS NOT NULL`, r.ID, r.ID).Scan(&claimed).Error
@@ -91,8 +90,8 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.RebuildInpu
 	return r, err
 }
 
-// conflictClaims are what users of a packet were told who have no share of it. Of one who
-// has a share too, that is what counts, here as in every other list.
+// conflictClaims returns the share conflicts of users without a share of the packet. A share counts
+// before a conflict, as in every list.
 func (s *Store) conflictClaims(ctx context.Context, packetID string) ([]packet.Claim, error) {
 	var rows []conflictClaimRow
 	err := s.read(ctx).Raw(`SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
@@ -105,8 +104,8 @@ func (s *Store) conflictClaims(ctx context.Context, packetID string) ([]packet.C
 	return out, classify(err)
 }
 
-// SharesAfter lists shares of a packet behind an index, in order, claimed or not.
-// Errors: ErrUnavailable.
+// SharesAfter lists shares of a packet after an index, in order, claimed or not. Errors:
+// ErrUnavailable.
 func (s *Store) SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error) {
 	var rows []shareRow
 	err := s.read(ctx).Raw("SELECT * FROM shares WHERE packet_id = ? AND share_index > ? ORDER BY share_index LIMIT ?", packetID, index,
@@ -122,10 +121,9 @@ func (s *Store) SharesAfter(ctx context.Context, packetID string, index, limit i
 	return out, classify(err)
 }
 
-// TombstonesOfLane lists what stays of packets of a lane that are closed or rejected
-// and ended after the given time, the oldest first, after the given place. A packet
-// that was created more than two months before it ended may be missing: a late repeat
-// of its create request is answered from its row. Errors: ErrUnavailable.
+// TombstonesOfLane lists the tombstones of a lane's packets that were closed or rejected after
+// ended, oldest first, after a place. A packet created more than two months before its end may be
+// missing: its row answers a late repeat of the create request. Errors: ErrUnavailable.
 func (s *Store) TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration,
 	after packet.Cursor, limit int) (stones []packet.Tombstone, last packet.Cursor, err error) {
 	states := map[packet.Status]packet.PoolState{packet.StatusClosed: packet.PoolClosed, packet.StatusRejected: packet.PoolRejected}
@@ -156,12 +154,12 @@ func (s *Store) TombstonesOfLane(ctx context.Context, lane, lanes int, status pa
 	return stones, last, err
 }
 
-// countPage is how many claims one statement of CountClaimsAfterSeq reads, but for those of one
-// packet: some hundredths of a second.
+// countPage is how many claims one statement of CountClaimsAfterSeq reads, larger packets apart:
+// some hundredths of a second.
 const countPage = 50_000
 
-// CountClaimsAfterSeq counts the claims of a lane that were won in an epoch behind a seq. It
-// reads every claim of the lane, in pages of whole packets. Errors: ErrUnavailable.
+// CountClaimsAfterSeq counts the claims of a lane won in an epoch after a seq. It reads every claim
+// of the lane, in pages of whole packets. Errors: ErrUnavailable.
 func (s *Store) CountClaimsAfterSeq(ctx context.Context, lane, lanes int, epoch, seq int64) (int64, error) {
 	var n int64
 	for _, prefix := range packet.LanePrefixes(lane, lanes) {
@@ -183,13 +181,12 @@ func (s *Store) CountClaimsAfterSeq(ctx context.Context, lane, lanes int, epoch,
 	return n, nil
 }
 
-// nextClaimsPage is the packet with which the page behind the one from a packet on begins, or
-// end.
+// nextClaimsPage returns the packet id with which the next page begins, or end.
 func (s *Store) nextClaimsPage(ctx context.Context, from, end string) (string, error) {
 	for _, page := range []struct {
 		after  string
 		offset int
-	}{{">=", countPage}, {">", 0}} { // the second: one packet has more claims than a page
+	}{{">=", countPage}, {">", 0}} { // second try: one packet has more claims than a page
 		var ids []string
 		err := s.read(ctx).Raw("SELECT packet_id FROM claims WHERE packet_id "+page.after+" ? AND packet_id < ? ORDER BY packet_id LIMIT 1 "+
 			"OFFSET ?", from, end, page.offset).Scan(&ids).Error

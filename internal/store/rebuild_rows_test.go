@@ -8,9 +8,9 @@ import (
 	"hongbao/internal/packet"
 )
 
-// TestR9_CountClaimsAfterSeq: the claims of a lane that were won behind a place of its history
-// are counted, of small packets that share a page and of one that is larger than a page;
-// not those of other lanes, of another epoch, or from before that place.
+// TestR9_CountClaimsAfterSeq: the claims of a lane after a seq are counted, of small packets that
+// share a page and of one larger than a page; not those of other lanes, other epochs, or before that
+// seq.
 func TestR9_CountClaimsAfterSeq(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -28,7 +28,7 @@ func TestR9_CountClaimsAfterSeq(t *testing.T) {
 		must(t, err)
 	}
 	id := func(prefix string, n int) string { return fmt.Sprintf("%s%018d", prefix, n) }
-	for n := range 7 { // beside each other, on two pages
+	for n := range 7 { // adjacent, on two pages
 		add(id(in[0], n), 9_000, 2)
 	}
 	add(id(in[0], 8), countPage+5_000, 2)

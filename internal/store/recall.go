@@ -8,12 +8,11 @@ import (
 	"hongbao/internal/payout"
 )
 
-// PlanRecall notes that staff recalls a packet, with the audit entry in the same
-// transaction, before Redis is told: nothing is recalled that nobody is known to have
-// wanted. look reads the packet, and is not asked when the key was used before. An
-// answer of status 0 says to go on, recall, and end with EndRecall, which a repeat
-// after a crash does too; any other is the first answer, or what look has refused.
-// Errors: what look returns, access.ErrActorKeyEnded, payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
+// PlanRecall records a recall by staff, with the audit entry in the same transaction, before Redis
+// is changed: every recall has a recorded author. look reads the packet; a reused key skips it.
+// Status 0 means: continue, recall, and call EndRecall, also as a repeat after a crash. Any other
+// status is the first answer or look's refusal. Errors: what look returns, access.ErrActorKeyEnded,
+// payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID string, look func(context.Context) (payout.Recall, error)) (
 	payout.StaffAnswer, error) {
 	var out payout.StaffAnswer
@@ -60,13 +59,13 @@ func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID st
 	}
 	write := func() error { return s.inTx(ctx, failpoint.RecallPlan, run) }
 	err = write()
-	if duplicate(err) { // the same key at the same time: the other one's plan stands
+	if duplicate(err) { // concurrent request with the same key: its plan counts
 		err = write()
 	}
 	return planAnswer(out), err
 }
 
-// planAnswer leaves out what a plan keeps in the place of its answer.
+// planAnswer drops the placeholder body of a planned answer.
 func planAnswer(a payout.StaffAnswer) payout.StaffAnswer {
 	if a.Status == planned {
 		return payout.StaffAnswer{}
@@ -74,8 +73,7 @@ func planAnswer(a payout.StaffAnswer) payout.StaffAnswer {
 	return a
 }
 
-// EndRecall remembers the answer of a recall and returns the one that counts: the
-// first. Errors: ErrUnavailable.
+// EndRecall stores the answer of a recall and returns the first one stored. Errors: ErrUnavailable.
 func (s *Store) EndRecall(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error) {
 	return s.endPlanned(ctx, failpoint.RecallEnd, w, a)
 }

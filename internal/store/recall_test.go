@@ -9,8 +9,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestPlanRecall: the entry is there once a key, before the recall; what was begun
-// under a key goes on under it, and its first answer stays.
+// TestPlanRecall: one entry a key, before the recall; a repeat under the key continues, and its
+// first answer stays.
 func TestPlanRecall(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)

@@ -10,17 +10,17 @@ import (
 	"hongbao/internal/payout"
 )
 
-// finding is a break that reconciliation is about to note.
+// finding is a break that reconciliation is about to store.
 type finding struct {
 	payout.Break
 	amount money.Fen
-	// evidence is when that was first seen which the break follows from. What a
-	// person has resolved after it stays resolved; newer evidence opens it again.
+	// evidence is when the cause of the break was first seen. A break that staff resolved later
+	// stays resolved; newer evidence reopens it.
 	evidence time.Time
 }
 
-// noteFinding stores a break that a run has found. Found again by the same run
-// it changes nothing; one that reconciliation itself had resolved is opened again.
+// noteFinding stores a break found by a reconciliation. Found again by the same run it changes
+// nothing. A break resolved by reconciliation is reopened.
 func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.BookedOrder, f finding) error {
 	var packetID, paymentID string
 	if parts, err := payout.Parse(f.OrderNo); err == nil && ours != nil {
@@ -33,7 +33,7 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.BookedOrder, f fi
 	}
 	if more := about.more; more.ID != 0 {
 		if more.ResolvedAt != nil && more.ReconciliationID != nil && !more.ResolvedAt.Before(f.evidence) {
-			return nil // a person has dealt with the order since, and with what its statement says
+			return nil // staff resolved the order's break after this evidence
 		}
 		if more.ResolvedAt == nil {
 			return tx.Exec(`UPDATE breaks SET seen = seen + IF(reconciliation_id <=> ?, 0, 1), last_seen = ?, detail = ?, provider = ?,
@@ -55,8 +55,8 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.BookedOrder, f fi
 	return tx.resolveSuperseded(about.less, f.Kind)
 }
 
-// requestQuery has the provider asked about an order number, as a notification does:
-// it moves nothing by itself. unless says of which attempts it need not be.
+// requestQuery requests a query of an order number, like a notification; no money moves. unless
+// selects attempts that need no query.
 func (s *Store) requestQuery(ctx context.Context, orderNo, source, why string,
 	unless func(tx tx, p payout.Payment, a payout.Attempt) bool) error {
 	parts, err := payout.Parse(orderNo)
@@ -79,11 +79,10 @@ func (s *Store) requestQuery(ctx context.Context, orderNo, source, why string,
 	})
 }
 
-// CompareLines compares a part of a day's statement with the books, from behind
-// the line after on: it notes breaks and has the provider asked about what
-// asking can settle. With unsettled, only lines that did not agree when they
-// were compared last. Returns the last line it saw, 0 at the end. It may be
-// repeated. Errors: ErrUnavailable.
+// CompareLines compares the next lines of a day's statement after id after with MySQL: it stores
+// breaks and requests queries for what queries can settle. unsettled restricts it to lines that did
+// not match last time. It returns the last line seen, 0 at the end. Repeatable. Errors:
+// ErrUnavailable.
 func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after int64, unsettled bool, limit int) (int64, error) {
 	text := "SELECT * FROM statement_lines FORCE INDEX (statement_lines_day) WHERE provider = ? AND day = ? AND id > ?"
 	args := []any{r.Provider, string(r.Day), after}
@@ -135,8 +134,8 @@ func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after
 	return rows[len(rows)-1].ID, nil
 }
 
-// writeJudged stores verdicts and breaks. Lines that agree, nearly all, go in one
-// statement. again: they were compared before by this run.
+// writeJudged stores verdicts and breaks. Matching lines, nearly all, take one statement. again:
+// this run compared them before.
 func (tx tx) writeJudged(r payout.Reconciliation, both orders, all []judged, again bool) error {
 	var agree []int64
 	for _, j := range all {
@@ -164,16 +163,15 @@ func (tx tx) writeJudged(r payout.Reconciliation, both orders, all []judged, aga
 	return tx.Exec("UPDATE statement_lines SET verdict = ?, booked = amount WHERE id IN ?", verdictMatched, agree).Error
 }
 
-// ComparePostings looks in the statements for the movements that a part of a
-// day's postings says there were, from behind the posting after on. Days that
-// have to be read first are told; nothing is noted of their postings. It may be
-// repeated. Errors: ErrUnavailable.
+// ComparePostings checks that the statements have the movements of the next transfers of a day,
+// after a place. It returns days whose statement has to be read first, and stores nothing about
+// their transfers. Repeatable. Errors: ErrUnavailable.
 func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.TransferCursor,
 	limit int) (payout.TransferPage, error) {
 	var page payout.TransferPage
 	from, to := r.Day.Span(zone)
 	if r.StartedAt.Before(to) {
-		to = r.StartedAt // what comes later is for a later run
+		to = r.StartedAt // a later run compares what comes later
 	}
 	if after.At.Before(from) {
 		after.At = from
@@ -213,7 +211,7 @@ func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zo
 		page.Unread = append(page.Unread, j.Unread...)
 		if j.Break != nil {
 			page.AddMissing(p.Op(), p.Amount)
-			if !both.hasFinding(r.Provider, row.OrderNo, payout.BreakOpDiffers, r.StartedAt) { // which tells that it is missing
+			if !both.hasFinding(r.Provider, row.OrderNo, payout.BreakOpDiffers, r.StartedAt) { // that break covers the missing movement
 				found = append(found, finding{Break: *j.Break, amount: p.Amount, evidence: p.At})
 			}
 		}
@@ -231,8 +229,8 @@ func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zo
 	})
 }
 
-// posted is a posting with its payment, and whether it is about the provider. A
-// posting whose payment is gone is taken for what its number says.
+// posted returns a transfer with its payment, and whether it is of the provider. Without a payment
+// row the order number decides.
 func (o orders) posted(row transferRow, provider string) (payout.BookedMovement, bool) {
 	p := payout.BookedMovement{At: row.CreatedAt.UTC(), Transfer: payout.Transfer{Kind: payout.TransferKind(row.Kind), Debit: payout.Account(row.Debit),
 		Credit: payout.Account(row.Credit), Amount: money.Fen(row.Amount), OrderNo: row.OrderNo}}
@@ -245,8 +243,8 @@ func (o orders) posted(row transferRow, provider string) (payout.BookedMovement,
 	return p, err == nil
 }
 
-// readDays tells up to when each day of a provider's statement was read, up to a last one
-// and back for longer than any provider knows an order.
+// readDays returns up to when each day of a provider's statement was read, for 100 days up to last:
+// longer than any provider keeps an order.
 func (tx tx) readDays(provider string, last payout.Day) (func(payout.Day) time.Time, error) {
 	var rows []struct {
 		Day    string

@@ -7,8 +7,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestReconcileOfLongAgo: a day is compared from both sides also when more than a
-// hundred later ones were read since, as when an auditor asks for one of last quarter.
+// TestReconcileOfLongAgo: a day is compared from both sides even when more than a hundred later ones
+// were read since, as for an auditor.
 func TestReconcileOfLongAgo(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -26,9 +26,8 @@ func TestReconcileOfLongAgo(t *testing.T) {
 	}
 }
 
-// TestStatementReadByTwo: two reconciliations that read one day at the same time, as
-// that of the day and that of the next one do when days are made up for, take no lines
-// from each other; what neither has read goes.
+// TestStatementReadByTwo: two reconciliations that read one day concurrently, as those of adjacent
+// days do, do not delete each other's lines. A line that neither has read is deleted.
 func TestStatementReadByTwo(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)

@@ -8,17 +8,15 @@ import (
 	"hongbao/internal/payout"
 )
 
-// uncovered are the reconciliations of days whose statement could not be read, and which
-// none has compared since, or before. One that failed while its day lasted is none: the
-// schedule asks for that day when it is over.
+// uncovered selects failed reconciliations of days that no other reconciliation has compared. One
+// that failed before its day was over is left out: the schedule requests that day later.
 const uncovered = ` FROM reconciliations f FORCE INDEX (reconciliations_created)
 	WHERE f.created_at >= ? AND f.status = 'failed' AND NOT f.provisional AND NOT EXISTS
 		(SELECT 1 FROM reconciliations d WHERE d.provider = f.provider AND d.day = f.day AND d.status = 'done' AND NOT d.provisional)`
 
-// RetryReconciliations leaves the wish for another reconciliation of each day that was
-// never compared because its statement could not be read, when its pause is over
-// (payout.ReconcileRetryDelay), and returns how many. Days whose reconciliations were asked
-// for more than matchDays ago are left to people. Errors: ErrUnavailable.
+// RetryReconciliations requests a reconciliation again for each uncovered day whose pause is over
+// (payout.ReconcileRetryDelay), and returns their number. Days first requested more than matchDays
+// ago are left to staff. Errors: ErrUnavailable.
 func (s *Store) RetryReconciliations(ctx context.Context, provider string) (int, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -48,7 +46,7 @@ func (s *Store) RetryReconciliations(ctx context.Context, provider string) (int,
 	return asked, nil
 }
 
-// reconciled reads which days were not compared, and when the last one was.
+// reconciled reads the days that were not compared and the time of the last reconciliation.
 func (r *HealthReader) reconciled(ctx context.Context, v *observe.HealthSnapshot) error {
 	now, err := r.store.Clock(ctx)
 	if err != nil {

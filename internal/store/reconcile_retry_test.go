@@ -8,8 +8,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestFailedReconciliationIsRetried: a day whose statement could not be read is
-// told, and reconciled again after a pause that grows, until one has compared it.
+// TestFailedReconciliationIsRetried: a day whose statement could not be read is reported and
+// reconciled again after growing pauses, until one run has compared it.
 func TestFailedReconciliationIsRetried(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -34,23 +34,23 @@ func TestFailedReconciliationIsRetried(t *testing.T) {
 			t.Fatalf("%d days asked for, want %d", got, want)
 		}
 	}
-	told := func(days int64, oldest time.Duration) {
+	uncovered := func(days int64, oldest time.Duration) {
 		t.Helper()
 		v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 		must(t, NewHealthReader(s).Read(ctx, &v))
 		if v.Unreconciled.Waiting != days || (days > 0) == v.Unreconciled.Oldest.IsZero() || days > 0 &&
 			s.Now().Sub(v.Unreconciled.Oldest).Truncate(time.Minute) != oldest {
-			t.Fatalf("told %+v, want %d days since %v", v.Unreconciled, days, oldest)
+			t.Fatalf("reported %+v, want %d days since %v", v.Unreconciled, days, oldest)
 		}
 	}
-	told(0, 0)
-	fails(day, lasts) // while the day lasts: that is the schedule's
+	uncovered(0, 0)
+	fails(day, lasts) // before the day is over: left to the schedule
 	older(100 * time.Hour)
 	again(0)
-	told(0, 0)
+	uncovered(0, 0)
 
 	fails(day, over)
-	told(1, 0)
+	uncovered(1, 0)
 	for n, pause := range []time.Duration{2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 16 * time.Hour, 16 * time.Hour} {
 		older(pause - time.Minute)
 		again(0)
@@ -61,30 +61,30 @@ func TestFailedReconciliationIsRetried(t *testing.T) {
 			fails(day, over)
 		}
 	}
-	told(1, 46*time.Hour)
+	uncovered(1, 46*time.Hour)
 	if got := made(s.RetryReconciliations(ctx, "another"))(t); got != 0 {
 		t.Errorf("%d days of another provider", got)
 	}
 	fails(other, over)
-	told(2, 46*time.Hour)
+	uncovered(2, 46*time.Hour)
 
 	r := made(s.RequestDailyReconciliation(ctx, provider, day, payout.BySchedule))(t)
 	made(s.BeginReconciliation(ctx, r.ID, over))(t)
 	must(t, s.FinishReconciliation(ctx, r.ID, nil))
-	told(1, 0)
-	fails(day, over) // by a person, later: the day was compared
+	uncovered(1, 0)
+	fails(day, over) // requested by staff, later: the day was compared
 	older(48 * time.Hour)
-	told(1, 48*time.Hour)
+	uncovered(1, 48*time.Hour)
 	again(1)
 	if r := made(s.RequestDailyReconciliation(ctx, provider, other, "x"))(t); r.RequestedBy != payout.BySchedule {
 		t.Errorf("asked for by %q", r.RequestedBy)
 	}
 	must(t, s.db.Exec("UPDATE reconciliations SET created_at = created_at - INTERVAL ? DAY", matchDays+1).Error)
-	told(0, 0)
+	uncovered(0, 0)
 }
 
-// TestLastReconciliation: when one was carried out last; before the first, since when
-// the installation is there.
+// TestLastReconciliation: the time of the last reconciliation; before the first, that of the
+// installation.
 func TestLastReconciliation(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)

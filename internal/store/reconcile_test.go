@@ -13,20 +13,20 @@ import (
 	"hongbao/internal/payout"
 )
 
-// statement is what a provider would say, written down by the test.
+// statement is a provider's statement, written by the test.
 type statement struct {
 	t     *testing.T
 	s     *Store
 	c     *clock
 	lines map[payout.Day][]payout.StatementLine
 	refs  int
-	// missing is what the last run found that the books have and no statement.
+	// missing are the movements without a statement line in the last run.
 	missing map[payout.Op]payout.Sum
 }
 
 func newStatement(t *testing.T) *statement {
 	s, c := newStore(t)
-	// Noon, so that no test runs over a midnight it does not mean.
+	// Noon, so that no test crosses midnight by accident.
 	c.pass(c.at.Truncate(24 * time.Hour).Add(36 * time.Hour).Sub(c.at))
 	return &statement{t: t, s: s, c: c, lines: map[payout.Day][]payout.StatementLine{}}
 }
@@ -44,7 +44,7 @@ func (x *statement) paid(p payout.Order, amount money.Fen, account string) {
 	settle(x.t, x.s, payout.SourceSend, p.OrderNo, payout.ObsSucceeded)
 }
 
-// owing is a claimed share of 100 fen, its request sent.
+// owing is a claimed share of 100 fen whose request is sent.
 func (x *statement) owing() payout.Order {
 	x.t.Helper()
 	p := samplePacket(100, 1)
@@ -65,7 +65,7 @@ func (x *statement) read(r payout.Reconciliation, day payout.Day) {
 	must(x.t, x.s.SealStatement(x.t.Context(), r.ID, adapter, day, r.StartedAt))
 }
 
-// reconcile does what the workflow does, two rows at a time, each step twice.
+// reconcile runs the workflow's steps, two rows at a time, each step twice.
 func (x *statement) reconcile(day payout.Day) payout.Reconciliation {
 	x.t.Helper()
 	ctx := x.t.Context()
@@ -156,7 +156,7 @@ func (x *statement) sums(r payout.Reconciliation, op payout.Op) payout.OpSum {
 	return r.Sums[max(i, 0)]
 }
 
-// TestReconcileAgrees: what is in both counts as matched, on both sides.
+// TestReconcileAgrees: a movement on both sides counts as matched on both.
 func TestReconcileAgrees(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -179,12 +179,12 @@ func TestReconcileAgrees(t *testing.T) {
 	}
 }
 
-// TestReconcileHugeAmounts: a statement may hold any amounts, of orders that are not ours
-// too. The day comes to its end all the same: no other run of it could be started.
+// TestReconcileHugeAmounts: a statement may have any amounts, of foreign orders too. The run still
+// ends: otherwise no other run of the day could start.
 func TestReconcileHugeAmounts(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
-	const lines = 3 // of amounts that stand for those of hundreds
+	const lines = 3 // with amounts that stand for those of hundreds
 	day := payout.DayOf(x.s.Now(), time.UTC)
 	for i := range lines {
 		x.lines[day] = append(x.lines[day], payout.StatementLine{Ref: fmt.Sprint("foreign", i), Op: payout.OpTransfer, OrderNo: "foreign",
@@ -199,7 +199,7 @@ func TestReconcileHugeAmounts(t *testing.T) {
 	if r.Lines != lines {
 		t.Errorf("%+v", r)
 	}
-	// And the books may have what it lacks, of as many large packets as there are.
+	// And MySQL may have what the statement lacks, of any number of large packets.
 	var page payout.TransferPage
 	for range 2000 {
 		page.AddMissing(payout.OpCharge, money.Max)
@@ -225,8 +225,8 @@ func TestReconcileHugeAmounts(t *testing.T) {
 	}
 }
 
-// TestReconcileRepairsByQuery: the machine books what the provider says when
-// asked; the break is resolved without a person.
+// TestReconcileRepairsByQuery: a query books what the statement shows; the break is resolved
+// automatically.
 func TestReconcileRepairsByQuery(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -263,7 +263,7 @@ func TestReconcileRepairsByQuery(t *testing.T) {
 	if second.Matched != 2 || second.Breaks != 0 {
 		t.Errorf("%+v", second)
 	}
-	// Gone from the books again, which refuse to forget: the same break, open again.
+	// Deleted from MySQL, with its triggers off: the same break is open again.
 	must(t, x.s.db.Exec("DROP TRIGGER transfers_no_delete").Error)
 	must(t, x.s.db.Exec("DELETE FROM transfers WHERE reference = ?", o.OrderNo+":paid").Error)
 	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
@@ -273,7 +273,7 @@ func TestReconcileRepairsByQuery(t *testing.T) {
 	}
 }
 
-// TestReconcileQueriesReturnInFlight: nobody else would ask about a payout that is paid.
+// TestReconcileQueriesReturnInFlight: nothing else would query a paid payout.
 func TestReconcileQueriesReturnInFlight(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -288,7 +288,7 @@ func TestReconcileQueriesReturnInFlight(t *testing.T) {
 	if d := due(t, x.s, 10); len(d) != 1 {
 		t.Errorf("to be run: %+v", d)
 	}
-	// The answer comes while a run looks on.
+	// The answer comes between two runs.
 	next, err := x.s.RequestDailyReconciliation(t.Context(), provider, r.Day, "tester")
 	must(t, err)
 	next, err = x.s.BeginReconciliation(t.Context(), next.ID, x.s.Now())
@@ -309,8 +309,7 @@ func TestReconcileQueriesReturnInFlight(t *testing.T) {
 	}
 }
 
-// TestReconcileMoneyUnderOtherNumbers: numbers nobody knows, numbers used twice,
-// numbers given up.
+// TestReconcileMoneyUnderOtherNumbers: unknown, reused and abandoned order numbers.
 func TestReconcileMoneyUnderOtherNumbers(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -335,7 +334,7 @@ func TestReconcileMoneyUnderOtherNumbers(t *testing.T) {
 	settle(t, x.s, payout.SourceQuery, old, payout.ObsSucceeded)
 	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(true), "superseded "+old)
-	if n := len(x.breaks(false)); n != 6 { // the machine's second_success instead of it
+	if n := len(x.breaks(false)); n != 6 { // Settle's second_success replaces it
 		t.Errorf("%q", x.breaks(false))
 	}
 }
@@ -345,8 +344,8 @@ func chargeOf(orderNo string) string {
 	return payout.OrderNo(payout.ID(payout.KindCharge, parts.PacketID, 0), 1)
 }
 
-// superseded is a number that failed, was retried under a later one, which was
-// paid; its money moved after all.
+// superseded is an order number that failed and was retried under a later, paid one; its money moved
+// after all.
 func (x *statement) superseded() string {
 	x.t.Helper()
 	o := x.owing()
@@ -364,8 +363,8 @@ func (x *statement) superseded() string {
 	return o.OrderNo
 }
 
-// TestReconcileCutAtMidnight: the provider moved before midnight what we booked
-// after it, and the other way round for clocks that differ.
+// TestReconcileCutAtMidnight: the provider moved before midnight what was booked after it, and the
+// reverse with differing clocks.
 func TestReconcileCutAtMidnight(t *testing.T) {
 	t.Parallel()
 	for name, moved := range map[string]time.Duration{"booked after midnight": -3 * time.Second,
@@ -396,8 +395,7 @@ func TestReconcileCutAtMidnight(t *testing.T) {
 	}
 }
 
-// TestReconcileBookedAndNotInStatement: found once, and no more when a corrected
-// statement has it.
+// TestReconcileBookedAndNotInStatement: found once, and resolved when a corrected statement has it.
 func TestReconcileBookedAndNotInStatement(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -418,7 +416,7 @@ func TestReconcileBookedAndNotInStatement(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	x.want(x.breaks(true), "not_in_statement "+o.OrderNo)
-	// The provider takes the line back.
+	// The provider removes the line.
 	x.lines[day] = x.lines[day][:1]
 	x.reconcile(day)
 	x.want(x.breaks(false), "not_in_statement "+o.OrderNo)
@@ -427,8 +425,8 @@ func TestReconcileBookedAndNotInStatement(t *testing.T) {
 	}
 }
 
-// TestResolvedBreakStaysResolved: what a person has dealt with is not found again
-// by reading the same statement again; new money under the number is new.
+// TestResolvedBreakStaysResolved: a break resolved by staff is not found again in the same
+// statement; new money under the order number is a new break.
 func TestResolvedBreakStaysResolved(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -451,7 +449,7 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 		}
 	}
 	other := w
-	other.Key, other.Owner = "k2", "somebody else"
+	other.Key, other.Owner = "k2", "another person"
 	other = by(t, x.s, other)
 	if a, err := x.s.ResolveBreak(t.Context(), other, rows[0].ID, render); err != nil || string(a.Body) != "li.na: they paid it back by bank" {
 		t.Errorf("%s, %v", a.Body, err)
@@ -479,8 +477,7 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	x.want(x.breaks(false), "moved_twice "+o.OrderNo)
 }
 
-// TestOneActiveReconciliationADay: whoever asks how often at once, one is made;
-// after its end another one is.
+// TestOneActiveReconciliationADay: concurrent requests make one; after its end another can be made.
 func TestOneActiveReconciliationADay(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -593,8 +590,8 @@ func TestBreakList(t *testing.T) {
 	}
 }
 
-// TestReconcileJudgesItsOwnDay: a number with lines on two days has each judged
-// by the reconciliation of its day.
+// TestReconcileJudgesItsOwnDay: of an order number with lines on two days, each is judged by the
+// reconciliation of its day.
 func TestReconcileJudgesItsOwnDay(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -619,14 +616,14 @@ func TestReconcileJudgesItsOwnDay(t *testing.T) {
 	}
 }
 
-// TestBreakOfManyLines: what several lines say under one number is one break, of all of
-// them together, however they lie in pages and runs.
+// TestBreakOfManyLines: several lines of one order number are one break with all of them, across
+// pages and runs.
 func TestBreakOfManyLines(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
 	x.paid(o, 100, "u")
-	for _, fen := range []money.Fen{100, 100} { // beside the one that is booked
+	for _, fen := range []money.Fen{100, 100} { // in addition to the booked one
 		x.add(o.Op, o.OrderNo, "u", fen, x.s.Now())
 	}
 	for _, fen := range []money.Fen{5, 70, 600} {

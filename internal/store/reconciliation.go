@@ -47,10 +47,9 @@ func (r reconciliationRow) reconciliation() (payout.Reconciliation, error) {
 	return out, nil
 }
 
-// RequestReconciliation leaves the wish for a reconciliation of a day, which the
-// worker carries out, with its audit entry; one that is active already is the
-// answer to both. The same key and body get the first answer again. Errors:
-// payout.ErrKeyReused, ErrUnavailable.
+// RequestReconciliation requests a reconciliation of a day by staff, with its audit entry; the
+// worker runs it. An active one of that day is returned instead. The same key and body return the
+// first answer. Errors: payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) RequestReconciliation(ctx context.Context, w payout.StaffWrite, provider string, day payout.Day,
 	render func(payout.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
@@ -67,8 +66,8 @@ func (s *Store) RequestReconciliation(ctx context.Context, w payout.StaffWrite, 
 	})
 }
 
-// RequestDailyReconciliation leaves the wish for a reconciliation without a person, as the
-// schedule does. It may be repeated while the reconciliation is active. Errors: ErrUnavailable.
+// RequestDailyReconciliation requests a reconciliation of a day by the schedule. It may be repeated
+// while one is active. Errors: ErrUnavailable.
 func (s *Store) RequestDailyReconciliation(ctx context.Context, provider string, day payout.Day, by string) (payout.Reconciliation, error) {
 	var out payout.Reconciliation
 	run := func(tx tx) (err error) {
@@ -103,9 +102,9 @@ func (tx tx) requestReconciliation(provider string, day payout.Day, by, reason s
 	return r, made, err
 }
 
-// DueReconciliations returns active reconciliations whose run has to be
-// started, or looked after, and puts them off, so that a second worker does not
-// do the same at once. Starting the run of one that runs is harmless.
+// DueReconciliations returns active reconciliations whose run has to be started or checked, and
+// delays them so that another worker does not repeat it at once. Starting a running one is harmless.
+// Errors: ErrUnavailable.
 func (s *Store) DueReconciliations(ctx context.Context, again time.Duration, limit int) ([]payout.Reconciliation, error) {
 	var out []payout.Reconciliation
 	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
@@ -131,9 +130,9 @@ func (s *Store) DueReconciliations(ctx context.Context, again time.Duration, lim
 	return out, err
 }
 
-// BeginReconciliation sets a requested reconciliation to running and returns it
-// as it is then; one that runs or has ended stays as it is. Its day is over at
-// dayEnd: before that the run is provisional. Errors: ErrNotFound, ErrUnavailable.
+// BeginReconciliation moves a requested reconciliation to running and returns it; any other stays as
+// it is. Its day ends at dayEnd: a run started before is provisional. Errors: ErrNotFound,
+// ErrUnavailable.
 func (s *Store) BeginReconciliation(ctx context.Context, id string, dayEnd time.Time) (payout.Reconciliation, error) {
 	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		began := tx.Exec("UPDATE reconciliations SET status = 'running', started_at = ?, provisional = ? WHERE id = ? AND status = 'requested'",
@@ -149,7 +148,7 @@ func (s *Store) BeginReconciliation(ctx context.Context, id string, dayEnd time.
 	return s.Reconciliation(ctx, id)
 }
 
-// Reconciliation reads one. Errors: ErrNotFound, ErrUnavailable.
+// Reconciliation reads a reconciliation. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Reconciliation(ctx context.Context, id string) (payout.Reconciliation, error) {
 	var row reconciliationRow
 	if err := s.read(ctx).Raw("SELECT * FROM reconciliations WHERE id = ?", id).Scan(&row).Error; err != nil {
@@ -161,11 +160,11 @@ func (s *Store) Reconciliation(ctx context.Context, id string) (payout.Reconcili
 	return row.reconciliation()
 }
 
-// Reconciliations lists them, newest first. Errors: ErrUnavailable.
+// Reconciliations lists reconciliations, newest first. Errors: ErrUnavailable.
 func (s *Store) Reconciliations(ctx context.Context, f payout.ReconciliationFilter) ([]payout.Reconciliation, error) {
 	index := " FORCE INDEX (reconciliations_created)"
 	if f.Provider != "" && f.Day != "" {
-		index = "" // those of a provider's day are few
+		index = "" // a day of a provider has few
 	}
 	q := s.read(ctx).Table("reconciliations" + index)
 	for _, eq := range []struct{ column, value string }{{"provider", f.Provider}, {"day", string(f.Day)}, {"status", string(f.Status)}} {
@@ -191,9 +190,8 @@ func (s *Store) Reconciliations(ctx context.Context, f payout.ReconciliationFilt
 	return out, nil
 }
 
-// FinishReconciliation ends a running reconciliation with what was found:
-// missing are movements that the books have and no statement. One that has
-// ended stays as it is. Errors: ErrUnavailable.
+// FinishReconciliation ends a running reconciliation with its sums; missing are movements that MySQL
+// has and no statement. One that has ended stays as it is. Errors: ErrUnavailable.
 func (s *Store) FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]payout.Sum) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		var row reconciliationRow
@@ -238,7 +236,7 @@ func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
 		N, Amount      int64
 		Known, Entered int64
 	}
-	// A statement may hold any amounts, foreign ones too: together they may be more than 64 bits hold.
+	// Amounts of a statement are unbounded: the sum may exceed 64 bits.
 	err := tx.Raw(`SELECT op, verdict, COUNT(*) AS n, LEAST(COALESCE(SUM(amount), 0), ?) AS amount, COALESCE(SUM(booked > 0), 0) AS known,
 		LEAST(COALESCE(SUM(booked), 0), ?) AS entered FROM statement_lines WHERE provider = ? AND day = ? GROUP BY op, verdict`,
 		int64(money.Saturated), int64(money.Saturated), r.Provider, r.Day).Scan(&rows).Error
@@ -265,7 +263,7 @@ func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
 	return sums, counts, err
 }
 
-// FailReconciliation ends a reconciliation that cannot be carried out. Errors: ErrUnavailable.
+// FailReconciliation ends a reconciliation that failed, with its reason. Errors: ErrUnavailable.
 func (s *Store) FailReconciliation(ctx context.Context, id, why string) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		failed := tx.Exec(`UPDATE reconciliations SET status = 'failed', active = NULL, ended_at = ?, error = ?

@@ -12,21 +12,20 @@ import (
 	"hongbao/internal/payout"
 )
 
-// The steps of a recovery of books that were restored (rule R13). They are about
-// what has happened already, so they move no money; each may be repeated, and each
-// refuses with ErrMoved when the books are normal.
+// Steps of the recovery of a restored MySQL (rule R13). They record what has already happened, so
+// they move no money. Each is repeatable, and refuses with ErrMoved when MySQL is normal.
 
-// restoredOnly keeps a step of the recovery from books that are normal.
+// restoredOnly refuses a recovery step when MySQL is normal.
 func (tx tx) restoredOnly() error {
-	var row booksRow
+	var row mysqlStateRow
 	err := tx.Raw("SELECT * FROM books WHERE id = 1 LOCK IN SHARE MODE").Scan(&row).Error
-	if b := row.books(); err == nil && b.State != payout.MySQLRestored {
+	if b := row.state(); err == nil && b.State != payout.MySQLRestored {
 		err = fmt.Errorf("the books are %s: %w", b.State, ErrMoved)
 	}
 	return err
 }
 
-// chargeRecovered is charged for books that are being recovered.
+// chargeRecovered is charged during a recovery.
 func (tx tx) chargeRecovered(packetID string) error {
 	if err := tx.restoredOnly(); err != nil {
 		return err
@@ -38,8 +37,8 @@ func (tx tx) chargeRecovered(packetID string) error {
 	return err
 }
 
-// FindOrders tells what the books have of order numbers; those they do not know
-// are missing from the map. Errors: ErrUnavailable.
+// FindOrders reads what MySQL has of order numbers; unknown ones are missing from the map. Errors:
+// ErrUnavailable.
 func (s *Store) FindOrders(ctx context.Context, numbers []string) (map[string]payout.KnownOrder, error) {
 	out := make(map[string]payout.KnownOrder, len(numbers))
 	if len(numbers) == 0 {
@@ -57,9 +56,8 @@ func (s *Store) FindOrders(ctx context.Context, numbers []string) (map[string]pa
 	return out, classify(err)
 }
 
-// UnsettledPayments lists the payments of a packet of which more may have happened
-// than the books know: all that are not paid, cancelled or paid by other means. The
-// charge comes first. Errors: ErrUnavailable.
+// UnsettledPayments lists the payments of a packet that may have moved since the backup: all that
+// are not paid, cancelled or paid outside. The charge comes first. Errors: ErrUnavailable.
 func (s *Store) UnsettledPayments(ctx context.Context, packetID string) ([]payout.Payment, error) {
 	var rows []paymentRow
 	err := s.read(ctx).Raw(`SELECT * FROM payments FORCE INDEX (payments_packet) WHERE packet_id = ? AND kind IN ('c', 'p', 'r', 'h')
@@ -71,8 +69,8 @@ func (s *Store) UnsettledPayments(ctx context.Context, packetID string) ([]payou
 	return out, classify(err)
 }
 
-// UnclaimedShares lists shares of a packet that nobody has, by index, after the given
-// one. Errors: ErrUnavailable.
+// UnclaimedShares lists unclaimed shares of a packet after an index, in order. Errors:
+// ErrUnavailable.
 func (s *Store) UnclaimedShares(ctx context.Context, packetID string, after, limit int) ([]payout.UnclaimedShare, error) {
 	var rows []shareRow
 	err := s.read(ctx).Raw("SELECT packet_id, share_index, amount FROM shares WHERE packet_id = ? AND share_index > ? AND user_id IS NULL "+
@@ -85,12 +83,11 @@ func (s *Store) UnclaimedShares(ctx context.Context, packetID string, after, lim
 	return out, classify(err)
 }
 
-// RecoverAttempt puts number no of a payment back, which was sent at sentAt or
-// later, with its exact request; its outcome is unknown and to be asked for. A
-// number that the books have stays as it is, but for the one that counts when the
-// provider had never received it by the time of the backup: it was sent again.
-// put says whether anything changed. Errors: ErrNotFound, ErrMoved when it is not
-// the next number, payout.ErrUndecided, payout.ErrWrongProvider, ErrUnavailable, what encode returns.
+// RecoverAttempt stores attempt no of a payment, sent at sentAt or later, with its exact request.
+// Its outcome is unknown and is queried. A stored attempt stays as it is, except the current one
+// that the provider had never received by the backup: it was sent again. put reports a change.
+// Errors: ErrNotFound, ErrMoved when it is not the next attempt, payout.ErrUndecided,
+// payout.ErrWrongProvider, ErrUnavailable, errors of encode.
 func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt time.Time, limits payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
 	err = s.inTx(ctx, failpoint.RecoverNumber, func(tx tx) error {
@@ -149,9 +146,9 @@ func (tx tx) recovered(paymentID, orderNo, what string) error {
 	return tx.addEvent(paymentID, payout.Event{Source: "ledger", OrderNo: orderNo, Outcome: "recovered", What: what})
 }
 
-// RecoverCancel cancels a payout whose cancel's refund the provider knows: the money
-// is owed to the sender then, and the refund a payment of its own. Returns the
-// refund's id. Errors: ErrNotFound, payout.ErrUndecided, ErrUnavailable.
+// RecoverCancel cancels a payout whose cancel refund the provider knows: its money is owed to the
+// sender, as a refund of its own. It returns the refund's id. Errors: ErrNotFound,
+// payout.ErrUndecided, ErrUnavailable.
 func (s *Store) RecoverCancel(ctx context.Context, id string) (refund string, err error) {
 	err = s.inTx(ctx, failpoint.RecoverCancel, func(tx tx) error {
 		if err := tx.restoredOnly(); err != nil {
@@ -186,9 +183,9 @@ func (s *Store) RecoverCancel(ctx context.Context, id string) (refund string, er
 	return refund, err
 }
 
-// RecoverRejected rejects a packet of which Redis remembers that it was, and whose charge
-// the provider has never received, or has refused; or has carried out after all: then all of it
-// goes back to the sender, as refundLateCharge has it. Errors: ErrNotFound, ErrUnavailable.
+// RecoverRejected rejects a packet that Redis knows as rejected and whose charge the provider never
+// received or refused. A charge that succeeded is refunded in full (refundLateCharge). Errors:
+// ErrNotFound, ErrUnavailable.
 func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if err := tx.restoredOnly(); err != nil {
@@ -226,11 +223,9 @@ func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure
 	})
 }
 
-// RecoverRemainder closes the books of a packet whose remainder the provider knows
-// as refunded, or which was closed without one (amount 0): the remainder is what
-// the books say is left, and has to be amount.
-// Errors: ErrNotFound, ErrMoved while the charge is not paid, payout.ErrUndecided
-// when another amount is left, ErrUnavailable.
+// RecoverRemainder closes the books of a packet whose remainder the provider has refunded, or which
+// closed without one (amount 0). MySQL's remainder must equal amount. Errors: ErrNotFound, ErrMoved
+// while the charge is not paid, payout.ErrUndecided when another amount is left, ErrUnavailable.
 func (s *Store) RecoverRemainder(ctx context.Context, id string, amount money.Fen, reason packet.CloseReason) error {
 	return s.inTx(ctx, failpoint.RecoverRemainder, func(tx tx) error {
 		if err := tx.restoredOnly(); err != nil {
@@ -262,16 +257,16 @@ func (s *Store) RecoverRemainder(ctx context.Context, id string, amount money.Fe
 	})
 }
 
-// NoteUndecided keeps what the recovery could not decide about a packet as a break:
-// until it is resolved nothing of the packet is sent, closed or decided. subject is
-// an order number or a payment id. Errors: ErrUnavailable.
+// NoteUndecided stores what the recovery could not decide about a packet as a break. While it is
+// open, nothing of the packet is sent, closed or decided. subject is an order number or a payment
+// id. Errors: ErrUnavailable.
 func (s *Store) NoteUndecided(ctx context.Context, packetID, subject, detail string) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		res := tx.Exec("UPDATE books SET guarded = TRUE WHERE id = 1 AND state = 'restored'")
 		if res.Error != nil {
 			return res.Error
 		}
-		if res.RowsAffected == 0 { // they are normal, or it is set already
+		if res.RowsAffected == 0 { // MySQL is normal, or guarded already
 			if err := tx.restoredOnly(); err != nil {
 				return err
 			}
@@ -281,35 +276,34 @@ func (s *Store) NoteUndecided(ctx context.Context, packetID, subject, detail str
 	})
 }
 
-// DeclareRestored says of books that are normal that they were restored, and hold
-// what had happened until then: what nobody could notice, because the copy of their
-// number was lost too. With the audit entry; repeatable. Errors: ErrUnavailable.
+// DeclareRestored marks a normal MySQL as restored to the state of until, for a restore that was not
+// detected because the copy of its number in Redis was lost too. Audited and repeatable. Errors:
+// ErrUnavailable.
 func (s *Store) DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.MySQLState, error) {
 	var out payout.MySQLState
 	err := s.inTx(ctx, failpoint.RecoverDeclare, func(tx tx) error {
-		b, err := tx.lockBooks()
+		b, err := tx.lockMySQLState()
 		if out = b; err != nil || b.State == payout.MySQLRestored {
 			return err
 		}
 		out.State, out.Known, out.RestoredAt, out.HeartbeatAt = payout.MySQLRestored, max(known, b.Heartbeat), tx.now, until.UTC()
-		if err := tx.saveBooks(out); err != nil {
+		if err := tx.saveMySQLState(out); err != nil {
 			return err
 		}
-		return tx.audit(w, "books_restored", "books", booksNote(b), booksNote(out))
+		return tx.audit(w, "books_restored", "books", mysqlStateNote(b), mysqlStateNote(out))
 	})
 	return out, err
 }
 
-// EndRecovery makes restored books normal again, at a number above all that is
-// known, and lets the payments of a provider go on. With the audit entry, which
-// keeps report. found is how the recovery found them: books that were restored once more
-// since do not have what it has put back. Books that are normal stay as they are. Errors:
-// ErrMoved when these are other books, ErrUnavailable.
+// EndRecovery makes a restored MySQL normal, with a number above all known ones, and ends the
+// deferral of a provider's payments. The audit entry keeps report. found is the state at the begin
+// of the recovery: a MySQL restored again since lacks what was recovered. A normal one stays as it
+// is. Errors: ErrMoved when it was restored again, ErrUnavailable.
 func (s *Store) EndRecovery(ctx context.Context, w payout.StaffWrite, found payout.MySQLState, known int64, provider string,
 	report any) (payout.MySQLState, error) {
 	var out payout.MySQLState
 	err := s.inTx(ctx, failpoint.RecoverEnd, func(tx tx) error {
-		b, err := tx.lockBooks()
+		b, err := tx.lockMySQLState()
 		out = b
 		switch {
 		case err != nil:
@@ -320,21 +314,22 @@ func (s *Store) EndRecovery(ctx context.Context, w payout.StaffWrite, found payo
 			return nil
 		}
 		out = b.Recovered(max(known, s.highest.number.Load()), tx.now)
-		if err := tx.saveBooks(out); err != nil {
+		if err := tx.saveMySQLState(out); err != nil {
 			return err
 		}
-		// Payments that are parked go on when their provider is let go; it is as if it were.
+		// Deferred payments continue when their provider's hold is released; this has the same
+		// effect.
 		err = tx.Exec("INSERT INTO providers (name, released_at) VALUES (?, ?) ON DUPLICATE KEY UPDATE released_at = IF(held_at IS NULL, "+
 			"VALUES(released_at), released_at)",
 			provider, tx.now).Error
 		if err != nil {
 			return err
 		}
-		return tx.audit(w, "books_recovered", "books", booksNote(b), map[string]any{"books": booksNote(out), "report": report})
+		return tx.audit(w, "books_recovered", "books", mysqlStateNote(b), map[string]any{"books": mysqlStateNote(out), "report": report})
 	})
 	return out, err
 }
 
-func booksNote(b payout.MySQLState) map[string]any {
+func mysqlStateNote(b payout.MySQLState) map[string]any {
 	return map[string]any{"number": b.Heartbeat, "state": string(b.State), "known": b.Known, "until": b.HeartbeatAt}
 }

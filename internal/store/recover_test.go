@@ -38,9 +38,9 @@ func leaves(t *testing.T, s *Store, p packet.Packet, orderNo string) {
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
 }
 
-// TestR13_ListIsLost: only books that are being recovered take a packet whose list of users is
-// lost, and every reader knows that it is not for everybody. Its shares take the claims that were
-// won before; it does not open, and closes in full.
+// TestR13_ListIsLost: only a recovery records a packet whose user list is lost, and every reader
+// sees that it is not open to everybody. Its shares take the claims won before; it does not open,
+// and closes in full.
 func TestR13_ListIsLost(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
@@ -91,8 +91,8 @@ func TestR13_ListIsLost(t *testing.T) {
 	}
 }
 
-// TestR13_RejectedAgain: Redis remembers that a packet was rejected. One that was charged all
-// the same is refunded in full, one that was not is not. A repeat changes nothing.
+// TestR13_RejectedAgain: Redis knows that a packet was rejected. A charge that succeeded is refunded
+// in full, any other is not. A repeat changes nothing.
 func TestR13_RejectedAgain(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
@@ -154,8 +154,8 @@ func TestR13_RemainderAsRefunded(t *testing.T) {
 	}
 }
 
-// TestR13_OtherBooksAreNotComplete: MySQL was restored once more during its recovery. The end of
-// that recovery is refused.
+// TestR13_OtherBooksAreNotComplete: MySQL was restored again during its recovery. The end of that
+// recovery is refused.
 func TestR13_OtherBooksAreNotComplete(t *testing.T) {
 	s, c := newStore(t)
 	first := declared(t, s)
@@ -170,8 +170,8 @@ func TestR13_OtherBooksAreNotComplete(t *testing.T) {
 }
 
 // TestR13_LeftCancelIsNotPaidAgain: it is unknown whether a payout was cancelled: the recovery had
-// no answer about its refund. A retry is refused, a cancel is not. After a further recovery, with
-// an answer, both are allowed.
+// no answer about its refund. A retry is refused, a cancel is not. After another recovery, with an
+// answer, both are allowed.
 func TestR13_LeftCancelIsNotPaidAgain(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
@@ -198,9 +198,9 @@ func TestR13_LeftCancelIsNotPaidAgain(t *testing.T) {
 	must(t, retry("after a further recovery"))
 }
 
-// TestR13_LeftChargeOpensNothing: a recovery had no answer about a charge, which proves to be paid
+// TestR13_LeftChargeOpensNothing: a recovery had no answer about a charge, which is found paid
 // later. The payouts of its packet were not searched for, so it is neither opened nor closed (which
-// would refund it in full) before a further recovery.
+// would refund it in full) before another recovery.
 func TestR13_LeftChargeOpensNothing(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()

@@ -7,9 +7,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// leftToPeople reports whether a recovery of the books has left the number of an attempt to
-// people (guarded: it has left any), although they have resolved its break since: the
-// provider may know it, with an account or an amount that are not the attempt's.
+// leftToPeople reports whether a recovery left an attempt's order number to staff (guarded: it left
+// any), even when the break is resolved: the provider may know it with another account or amount.
 func (tx tx) leftToPeople(guarded bool, a payout.Attempt) (bool, error) {
 	if !guarded {
 		return false, nil
@@ -20,10 +19,9 @@ func (tx tx) leftToPeople(guarded bool, a payout.Attempt) (bool, error) {
 	return n > 0, err
 }
 
-// askAboutLeft puts such an attempt down as sent and its outcome as unknown: the run asks
-// about it, and what the provider says of another request is a break. A request of ours under
-// the same number would not be byte for byte the one before (rule R1). It was sent when the
-// packet was made, or later.
+// askAboutLeft stores such an attempt as sent with an unknown outcome: the run queries it, and
+// another request at the provider is a break. A new request under the same order number would differ
+// in its bytes (rule R1). Its send time is the packet's creation.
 func (tx tx) askAboutLeft(row paymentRow, p payout.Payment, a payout.Attempt, limits payout.Limits) (payout.State, error) {
 	var made time.Time
 	if err := tx.Raw("SELECT created_at FROM packets WHERE id = ?", p.PacketID).Scan(&made).Error; err != nil {
@@ -46,9 +44,9 @@ func (tx tx) askAboutLeft(row paymentRow, p payout.Payment, a payout.Attempt, li
 	return tx.stateOf(p.ID)
 }
 
-// cancelLeft refuses to pay a payout again of which the last recovery could not tell whether
-// it had been cancelled: the sender may have its money by that refund. It can be cancelled,
-// which asks about the refund, or marked as paid; a further recovery tells.
+// cancelLeft refuses to retry a payout when the last recovery could not decide whether it was
+// cancelled: the sender may have the money as a refund. It can be cancelled, which queries the
+// refund, or marked as paid; another recovery decides.
 func (tx tx) cancelLeft(p payout.Payment, kind payout.DecisionKind) error {
 	if p.Kind != payout.KindPayout || kind != payout.DecisionRetry {
 		return nil
@@ -65,8 +63,7 @@ func (tx tx) cancelLeft(p payout.Payment, kind payout.DecisionKind) error {
 	return err
 }
 
-// chargeState is how a packet's charge stands, and whether the last recovery has left it to
-// people.
+// chargeState is the status of a packet's charge, and whether the last recovery left it to staff.
 type chargeState struct {
 	ID, Status string
 	LeftBehind bool
@@ -80,7 +77,7 @@ func (tx tx) chargeOf(packetID string) (charge chargeState, err error) {
 	return charge, err
 }
 
-// behind refuses what must not be made of a charge that the last recovery has left to people.
+// behind refuses to use a charge that the last recovery left to staff.
 func (c chargeState) behind() error {
 	if !c.LeftBehind {
 		return nil
@@ -88,8 +85,8 @@ func (c chargeState) behind() error {
 	return fmt.Errorf("charge %s: the recovery left it to people, recover again: %w", c.ID, payout.ErrMySQLRestored)
 }
 
-// mayReject refuses the rejection of a packet by books that may not know what its charge has
-// paid for: older ones, and those of which the last recovery has left the charge to people.
+// mayReject refuses the rejection of a packet by a MySQL that may not know what its charge paid for:
+// a restored one, or one whose last recovery left the charge to staff.
 func (tx tx) mayReject(id string) error {
 	charge, err := tx.chargeOf(id)
 	if err != nil {

@@ -12,26 +12,26 @@ import (
 	"hongbao/internal/payout"
 )
 
-// retainedBatch is how many rows one transaction looks at.
+// retainedBatch is the number of rows that one transaction reads.
 const retainedBatch = 500
 
 // repeatedFor is how long a staff write may be repeated after its packet has ended.
 const repeatedFor = 7 * 24 * time.Hour
 
-// atEnd is true of payments at their end since before a time. What failed or came back
-// waits for staff; only of a charge nothing more is to come.
+// atEnd selects payments that are final since before a time. Failed and returned ones wait for
+// staff, except charges: nothing more happens to them.
 const atEnd = "COALESCE((p.status IN ('paid', 'paid_outside', 'cancelled') OR p.kind = 'c' AND p.status = 'failed') " +
 	"AND p.settled_at < @before, FALSE)"
 
-// noneOrEnded is atEnd also without a payment of ours.
+// noneOrEnded is atEnd, or without a payment.
 const noneOrEnded = "(p.id IS NULL OR " + atEnd + ")"
 
-// retained is how a table is read, oldest rows first, and by what a row is removed.
+// retained describes how old rows of a table are read and removed.
 type retained struct {
-	from   string   // the table as b, with its index, and what it is joined to
-	id, at string   // its number, "" where its rows have none, and its age
+	from   string   // the table as b, its index and joins
+	id, at string   // row number ("" without one) and age
 	key    []string // columns of the primary key
-	gone   string   // which rows may be removed, beside their age
+	gone   string   // rows that may be removed, age apart
 }
 
 // retainedTables are the tables of payout.Retentions.
@@ -57,7 +57,7 @@ var retainedTables = map[payout.RetainedTable]retained{
 		from: "quarantine b FORCE INDEX (quarantine_created)"},
 }
 
-// retainedRow is a row that may be removed, or stays.
+// retainedRow is a candidate for removal.
 type retainedRow struct {
 	ID         int64
 	K1, K2, K3 []byte
@@ -65,11 +65,11 @@ type retainedRow struct {
 	Gone       bool
 }
 
-// TakeRetentionTurn takes the next turn of the removal of old rows of a table; no other turn
-// begins for every. ok is false when none is due. Errors: ErrUnavailable.
+// TakeRetentionTurn takes the next turn of removing old rows of a table; no other turn begins for
+// every. ok is false when none is due. Errors: ErrUnavailable.
 func (s *Store) TakeRetentionTurn(ctx context.Context, table payout.RetainedTable, every time.Duration) (ok bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		var known int64 // read first: INSERT IGNORE of an existing row locks it, and two workers would deadlock
+		var known int64 // select first: INSERT IGNORE of an existing row locks it, and two workers would deadlock
 		if err := tx.Raw("SELECT COUNT(*) FROM retention WHERE name = ?", string(table)).Scan(&known).Error; err != nil {
 			return err
 		}
@@ -86,14 +86,14 @@ func (s *Store) TakeRetentionTurn(ctx context.Context, table payout.RetainedTabl
 	return ok, err
 }
 
-// RemoveOld looks at the next rows of a table behind a place, oldest first, and removes
-// those that are older than keep and about nothing that is still going on. more: rows as
-// old are left behind next. Errors: payout.ErrMySQLRestored, ErrUnavailable.
+// RemoveOld reads the next rows of a table after a place, oldest first, and removes those older than
+// keep whose subject is final. more: old rows remain after next. Errors: payout.ErrMySQLRestored,
+// ErrUnavailable.
 func (s *Store) RemoveOld(ctx context.Context, table payout.RetainedTable, keep time.Duration, after payout.RetentionCursor) (
 	removed int64, next payout.RetentionCursor, more bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		removed, next, more = 0, after, false
-		if err := tx.trusted(); err != nil { // what a restored MySQL says of payments may be wrong
+		if err := tx.trusted(); err != nil { // statuses in a restored MySQL may be wrong
 			return err
 		}
 		before := tx.now.Add(-keep)
@@ -110,7 +110,7 @@ func (s *Store) RemoveOld(ctx context.Context, table payout.RetainedTable, keep 
 		var gone []retainedRow
 		for _, r := range rows {
 			switch {
-			case !r.At.Before(before): // rows in the order of their numbers: what follows is younger
+			case !r.At.Before(before): // rows in the order of their numbers: later ones are younger
 				more = false
 			case r.Gone:
 				gone = append(gone, r)
@@ -126,7 +126,7 @@ func (s *Store) RemoveOld(ctx context.Context, table payout.RetainedTable, keep 
 	return removed, next, more, err
 }
 
-// oldest reads the next rows behind a place.
+// oldest reads the next rows after a place.
 func (tx tx) oldest(t retained, before time.Time, after payout.RetentionCursor) (rows []retainedRow, err error) {
 	columns := "b." + t.at + " AS at, " + t.gone + " AS gone"
 	for i, name := range t.key {
@@ -146,7 +146,7 @@ func (tx tx) oldest(t retained, before time.Time, after payout.RetentionCursor) 
 	return rows, err
 }
 
-// placeAfter is the place behind a row that stays.
+// placeAfter is the place after a row that stays.
 func placeAfter(p payout.RetentionCursor, r retainedRow) payout.RetentionCursor {
 	if !r.At.Equal(p.At) {
 		p.At, p.Kept = r.At.UTC(), 0
@@ -156,7 +156,7 @@ func placeAfter(p payout.RetentionCursor, r retainedRow) payout.RetentionCursor 
 	return p
 }
 
-// remove deletes rows by their primary keys.
+// remove deletes rows by primary key.
 func (tx tx) remove(table payout.RetainedTable, rows []retainedRow) (int64, error) {
 	if len(rows) == 0 {
 		return 0, nil
@@ -173,15 +173,15 @@ func (tx tx) remove(table payout.RetainedTable, rows []retainedRow) (int64, erro
 	return res.RowsAffected, res.Error
 }
 
-// routePayment, routePacket and routeApproval find in the path of a staff write what it is about.
+// routePayment, routePacket and routeApproval extract the subject from the path of a staff write.
 var (
 	routePayment  = regexp.MustCompile(`/([cprh][0-9a-v]{24})(?:/|$)`)
 	routePacket   = regexp.MustCompile(`/packets/([0-9a-v]{20})(?:/|$)`)
 	routeApproval = regexp.MustCompile(`/approvals/(a[0-9A-Z]{25})(?:/|$)`)
 )
 
-// keepRepeatable lets those answers stay whose packet has not ended for repeatedFor. One
-// about no single packet is old enough.
+// keepRepeatable marks answers as not removable whose packet has not ended for repeatedFor. An
+// answer about no single packet is removable.
 func (tx tx) keepRepeatable(rows []retainedRow) error {
 	for i, r := range rows {
 		packetID := ""
@@ -211,7 +211,7 @@ func (tx tx) keepRepeatable(rows []retainedRow) error {
 	return nil
 }
 
-// retention reads what was removed of each table, and how old its oldest row is.
+// retention reads what was removed of each table and the age of its oldest row.
 func (r *HealthReader) retention(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []struct {
 		Name    string

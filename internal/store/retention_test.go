@@ -16,7 +16,7 @@ import (
 
 const retainedDay = 24 * time.Hour
 
-// removeAll removes what is old in every table, as a worker's turns do.
+// removeAll removes old rows of every table, as a worker's turns do.
 func removeAll(t *testing.T, s *Store, keep time.Duration) map[payout.RetainedTable]int64 {
 	t.Helper()
 	out := map[payout.RetainedTable]int64{}
@@ -39,9 +39,9 @@ func eventsOf(t *testing.T, s *Store, id string) int {
 	return query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ?", id)
 }
 
-// TestRetention: rows that are old and about payments at their end are removed. What is
-// about others stays, with what waits or is open, and a staff write is repeatable while
-// its packet lives and seven days longer. The ledger, and so the proof, loses nothing.
+// TestRetention: old rows about final payments are removed. Others stay, as does what waits or is
+// open, and a staff write is repeatable until seven days after its packet's end. The ledger, and so
+// the proof, loses nothing.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -81,7 +81,7 @@ func TestRetention(t *testing.T) {
 	must(t, err)
 	waiting := eventsOf(t, s, bad)
 	c.pass(40 * retainedDay)
-	got := removeAll(t, s, 30*retainedDay) // of the answers one, whose path names no payment
+	got := removeAll(t, s, 30*retainedDay) // of the answers, the one whose path names no payment
 	for table, want := range map[payout.RetainedTable]int64{payout.RetainedNotifications: 2, payout.RetainedLines: 2, payout.RetainedBreaks: 1,
 		payout.RetainedDecisions: 1, payout.RetainedQuarantine: 1, payout.RetainedStaffIdempotency: 1} {
 		if got[table] != want {
@@ -153,8 +153,8 @@ func TestRetentionTurns(t *testing.T) {
 	}
 }
 
-// TestRetentionReadsIndexes: a turn reads a page at a time by an index, goes past what
-// stays, and removes by primary keys.
+// TestRetentionReadsIndexes: a turn reads pages by an index, skips what stays, and removes by
+// primary key.
 func TestRetentionReadsIndexes(t *testing.T) {
 	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
@@ -180,7 +180,7 @@ func TestRetentionReadsIndexes(t *testing.T) {
 	got := removeAll(t, s, 30*retainedDay)
 	v := newVitals()
 	must(t, NewHealthReader(s).retention(t.Context(), v))
-	// About payments that are not there: an event or a decision always has one, and stays.
+	// Without a payment row: an event or a decision always has one, and stays.
 	for table, want := range map[payout.RetainedTable]int64{payout.RetainedEvents: 0, payout.RetainedDecisions: 0,
 		payout.RetainedNotifications: 3000,
 		payout.RetainedLines:         3000, payout.RetainedStaffIdempotency: 3000, payout.RetainedBreaks: 3000, payout.RetainedQuarantine: 3000} {

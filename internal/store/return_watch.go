@@ -24,7 +24,7 @@ func (s *Store) TakeReturnWatchTurn(ctx context.Context, by payout.Adapter, ever
 		if err := tx.checkAdapter(by); err != nil {
 			return err
 		}
-		var known int64 // read first: INSERT IGNORE of an existing row locks it, and two workers would deadlock
+		var known int64 // select first: INSERT IGNORE of an existing row locks it, and two workers would deadlock
 		if err := tx.Raw("SELECT COUNT(*) FROM return_watches WHERE provider = ?", by.Provider).Scan(&known).Error; err != nil {
 			return err
 		}
@@ -49,16 +49,16 @@ func (s *Store) TakeReturnWatchTurn(ctx context.Context, by payout.Adapter, ever
 	return w, ok, err
 }
 
-// returnsSeen is the time up to which returns were searched, of the provider that is furthest
-// behind; zero when none lists the current day.
+// returnsSeen is the time up to which returns were searched, of the provider furthest behind; zero
+// when none lists the current day.
 func (s *Store) returnsSeen(ctx context.Context) (time.Time, error) {
 	var seen struct{ UntilAt *time.Time }
 	err := s.read(ctx).Raw("SELECT MIN(until_at) AS until_at FROM return_watches").Scan(&seen).Error
 	return orZero(seen.UntilAt), err
 }
 
-// AdvanceReturnWatch moves the position from was to now and makes the next turn due after next.
-// ok is false when another worker has moved it: then nothing changes. Errors: ErrUnavailable.
+// AdvanceReturnWatch moves the position from was to now and makes the next turn due after next. ok
+// is false when another worker has moved it. Errors: ErrUnavailable.
 func (s *Store) AdvanceReturnWatch(ctx context.Context, was, now payout.ReturnWatch, next time.Duration) (ok bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		res := tx.Exec("UPDATE return_watches SET day = ?, place = ?, until_at = ?, due_at = ? WHERE provider = ? AND COALESCE(day, '') = ? "+

@@ -8,11 +8,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// RequestReturnQuery requests a query of an order number that the provider lists as returned and whose
-// return is not booked. Like a notification it moves nothing. An answer younger than stands
-// counts against the list. Not queried are unknown numbers, numbers that ended without moving
-// money, and charges: a returned charge is decided by staff (payout.BreakContradiction).
-// Errors: ErrUnavailable.
+// RequestReturnQuery requests a query of an order number that the provider lists as returned and
+// whose return is not booked. No money moves. An answer younger than stands overrides the list. Not
+// queried: unknown order numbers, those that ended without moving money, and charges: staff decide
+// about a returned charge (payout.BreakContradiction). Errors: ErrUnavailable.
 func (s *Store) RequestReturnQuery(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error) {
 	was := payout.ReturnQueryNotNeeded
 	err := s.requestQuery(ctx, orderNo, "provider", "returned without a notification: query requested",
@@ -28,7 +27,7 @@ func (s *Store) RequestReturnQuery(ctx context.Context, orderNo string, stands t
 			return was != payout.ReturnQueryRequested
 		})
 	switch {
-	case errors.Is(err, ErrNotFound), errors.Is(err, payout.ErrBadOrderNo): // not of ours: a difference
+	case errors.Is(err, ErrNotFound), errors.Is(err, payout.ErrBadOrderNo): // not ours: a difference
 		return payout.ReturnQueryNotNeeded, nil
 	case err != nil:
 		return payout.ReturnQueryNotNeeded, err
@@ -36,8 +35,8 @@ func (s *Store) RequestReturnQuery(ctx context.Context, orderNo string, stands t
 	return was, nil
 }
 
-// RecordedReturns tells what the books know of order numbers whose money has come back. A
-// number that they do not have is left out. Errors: ErrUnavailable.
+// RecordedReturns reads what MySQL has of returned order numbers. Unknown ones are missing from the
+// map. Errors: ErrUnavailable.
 func (s *Store) RecordedReturns(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error) {
 	if len(orderNos) == 0 {
 		return nil, nil

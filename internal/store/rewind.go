@@ -6,7 +6,7 @@ import (
 	"hongbao/internal/failpoint"
 )
 
-// Rewind writes as of now what was noted of a payment by a clock ahead. Errors: ErrNotFound,
+// Rewind replaces a payment's times that a clock ahead has written by now. Errors: ErrNotFound,
 // ErrUnavailable.
 func (s *Store) Rewind(ctx context.Context, id string) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {

@@ -9,24 +9,24 @@ import (
 	"hongbao/internal/payout"
 )
 
-// The clock of MySQL is ahead for as long as clockAhead, and then set right.
+// MySQL's clock is ahead by clockAhead and is then set right.
 const clockAhead = 30 * 24 * time.Hour
 
-// meanwhile does something while the clock is ahead.
+// whileAhead runs do while the clock is ahead.
 func (c *clock) whileAhead(do func()) {
 	c.pass(clockAhead)
 	do()
 	c.pass(-clockAhead)
 }
 
-// TestDueOnceTheClockIsSetRight: what was put off by a clock ahead is due at once. The rest
-// of the step would be waited for otherwise.
+// TestDueOnceTheClockIsSetRight: what a clock ahead has delayed is due at once after the correction,
+// not after the size of the step.
 func TestDueOnceTheClockIsSetRight(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
-	retried, told := failedPayment(t, s), owing(t, s)
-	order := begin(t, s, told)
+	retried, notified := failedPayment(t, s), owing(t, s)
+	order := begin(t, s, notified)
 	settle(t, s, payout.SourceSend, order.OrderNo, payout.ObsPending)
 	bulk := staff(t, s, "bulk", "h")
 	turns := map[string]func() bool{
@@ -84,20 +84,19 @@ func TestDueOnceTheClockIsSetRight(t *testing.T) {
 	if _, _, err := s.PlanBulk(ctx, bulk, []string{"a"}); err != nil {
 		t.Errorf("a bulk decision that broke off is under way for ever: %v", err)
 	}
-	for _, id := range []string{retried, told} {
+	for _, id := range []string{retried, notified} {
 		if st, err := s.PaymentState(ctx, id); err != nil || st.Step.Do != payout.ActionQuery || st.Wait() > 0 {
 			t.Errorf("%s: %+v, %v", id, st, err)
 		}
 	}
-	for range 2 { // the first answer may be to a question put before the decision
+	for range 2 { // the first answer may belong to a query before the decision
 		settle(t, s, payout.SourceQuery, payout.OrderNo(retried, 1), payout.ObsDeclined)
 	}
 	pay(t, s, retried)
 }
 
-// TestRewindIsKept: what was read as of now is written so, before time comes to what was
-// written: a number that was sent by a clock ahead is not sent when the provider has
-// forgotten it.
+// TestRewindIsKept: a time read as now is stored as now, before the clock reaches the stored one.
+// Otherwise an order number sent by a clock ahead could be sent after the provider has forgotten it.
 func TestRewindIsKept(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -123,7 +122,7 @@ func TestClockSetBackIsCounted(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	beat := func() {
-		_, err := s.AdvanceBooks(t.Context(), 0)
+		_, err := s.AdvanceHeartbeat(t.Context(), 0)
 		must(t, err)
 	}
 	beat()
@@ -140,8 +139,8 @@ func TestClockSetBackIsCounted(t *testing.T) {
 	}
 }
 
-// TestApprovalOfAClockAhead has ended once the clock is right: nobody knows for how
-// long it has waited. Another can be asked for at once.
+// TestApprovalOfAClockAhead: a decision made by a clock ahead is expired once the clock is right:
+// its waiting time is unknown. Another can be made at once.
 func TestApprovalOfAClockAhead(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -161,7 +160,7 @@ func TestApprovalOfAClockAhead(t *testing.T) {
 	}
 	a, err := s.AnswerApproval(ctx, second(t, s, "late"), approval, true, render)
 	if must(t, err); a.Status != 409 || statusOf(t, s, id) != payout.StatusFailed {
-		t.Errorf("approved all the same: %d %s", a.Status, a.Body)
+		t.Errorf("an expired decision was approved: %d %s", a.Status, a.Body)
 	}
 	v, err := s.PreviewDecision(ctx, id, cancel)
 	if err != nil || !v.NeedsApproval {

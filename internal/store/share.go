@@ -21,13 +21,12 @@ type shareRow struct {
 
 func (shareRow) TableName() string { return "shares" }
 
-// insertShares is how many shares one statement writes: at most 340 KB, which
-// every server takes, and more would not be faster.
+// insertShares is how many shares one statement inserts: at most 340 KB, which every server accepts.
+// Larger ones are not faster.
 const insertShares = 20_000
 
-// putShares writes one row a share, element i with index i. MySQL makes the rows
-// from the list of amounts itself: to send and parse a million rows of VALUES
-// takes longer than to write them.
+// putShares inserts one row a share, amounts[i] with index i. MySQL generates the rows from the list
+// of amounts: sending and parsing a million VALUES rows takes longer than writing them.
 func (tx tx) putShares(packetID string, amounts []money.Fen) error {
 	var list []byte
 	for from := 0; from < len(amounts); from += insertShares {

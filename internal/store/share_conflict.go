@@ -12,7 +12,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// shareConflictRow is a claim that could not be booked: what its user was told.
+// shareConflictRow is an acknowledged claim that cannot be recorded (rule R10).
 type shareConflictRow struct {
 	PacketID   string
 	UserID     string
@@ -27,18 +27,17 @@ type shareConflictRow struct {
 
 func (shareConflictRow) TableName() string { return "promises" }
 
-// RecordShareConflict keeps a promise that could not be booked (rule R10): a break,
-// and a payout that has failed with share_conflict. Its number is the next h of
-// the packet; a repeat for the same user finds the payout that is there, however
-// far it has come. Nothing is posted: people decide. Returns the payout's state.
-// On books that were restored nothing is noted, as RecordClaim says.
-// Errors: ErrNotFound (no such packet), payout.ErrMySQLRestored, ErrUnavailable.
+// RecordShareConflict records a share conflict (rule R10): a break and a payout failed with
+// share_conflict. The payout gets the packet's next h number. A repeat for the same user finds the
+// existing payout in any state. No transfer is made: staff decide. It returns the payout's state. On
+// a restored MySQL nothing is recorded, as with RecordClaim. Errors: ErrNotFound (no such packet),
+// payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) RecordShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
 	return s.saveShareConflict(ctx, c, provider, detail, tx.trusted)
 }
 
-// RecoverShareConflict does what RecordShareConflict does, on books that are being
-// recovered. Errors: as RecordShareConflict; ErrMoved when the books are normal.
+// RecoverShareConflict is RecordShareConflict during a recovery. Errors: as RecordShareConflict;
+// ErrMoved when MySQL is normal.
 func (s *Store) RecoverShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
 	return s.saveShareConflict(ctx, c, provider, detail, tx.restoredOnly)
 }
@@ -47,7 +46,8 @@ func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, provider,
 	error) {
 	var out payout.State
 	err := s.inTx(ctx, failpoint.ClaimConflict, func(tx tx) error {
-		// Numbers are given one after the other, and no claim is being booked beside.
+		// The lock serializes h numbers and keeps claims of the packet from being recorded
+		// concurrently.
 		var row packetRow
 		if err := tx.Raw("SELECT id, app_id, currency FROM packets WHERE id = ? FOR UPDATE", c.PacketID).Scan(&row).Error; err != nil {
 			return err
@@ -57,7 +57,7 @@ func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, provider,
 		}
 		share := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 		switch err := tx.claimRefusal(c, ErrMoved); {
-		case err == nil: // booked since: the promise is kept
+		case err == nil: // the claim was recorded since
 			out, err = tx.stateOf(share)
 			return err
 		case !errors.Is(err, ErrMoved) && !errors.Is(err, ErrConflict):
@@ -81,8 +81,8 @@ func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, provider,
 	return out, err
 }
 
-// shareConflictOf returns the payment of a user's promise, which it makes when there is
-// none. The packet's row is locked.
+// shareConflictOf returns the payment id of a user's share conflict and creates it when missing. The
+// packet row is locked.
 func (tx tx) shareConflictOf(c packet.Claim, row packetRow, provider, detail string) (string, error) {
 	var id string
 	if err := tx.Raw("SELECT payment_id FROM promises WHERE packet_id = ? AND user_id = ?", c.PacketID,
@@ -136,8 +136,7 @@ func (r conflictClaimRow) paid() packet.ClaimWithPayout {
 	}
 }
 
-// shareConflict reads what a user was told and could not be booked; found is false when
-// there is no such thing.
+// shareConflict reads a user's share conflict; found is false without one.
 func (s *Store) shareConflict(ctx context.Context, packetID, userID string) (p packet.ClaimWithPayout, found bool, err error) {
 	var rows []conflictClaimRow
 	err = s.read(ctx).Raw(`SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
@@ -148,9 +147,9 @@ func (s *Store) shareConflict(ctx context.Context, packetID, userID string) (p p
 	return rows[0].paid(), true, nil
 }
 
-// PayoutProgress reads how far the payouts of claims have come. A claim that could
-// not be booked has a payout of its own, not that of its share, which is another's
-// (rule R10). Claims that are not recorded yet are missing from the map. Errors: ErrUnavailable.
+// PayoutProgress reads the state of the payouts of claims. A share conflict has its own payout, not
+// that of its share, which is another user's (rule R10). Unrecorded claims are missing from the map.
+// Errors: ErrUnavailable.
 func (s *Store) PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error) {
 	out := make(map[payout.ClaimRef]payout.PayoutProgress, len(claims))
 	if len(claims) == 0 {
@@ -180,7 +179,7 @@ func (s *Store) PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (m
 	return out, s.addConflictProgress(ctx, out, claims, packets, users)
 }
 
-// addConflictProgress adds the payouts of promises to the claims that have none yet.
+// addConflictProgress adds the payouts of share conflicts for claims without one.
 func (s *Store) addConflictProgress(ctx context.Context, out map[payout.ClaimRef]payout.PayoutProgress, claims []payout.ClaimRef, packets,
 	users []string) error {
 	if len(packets) == 0 {
@@ -199,7 +198,7 @@ func (s *Store) addConflictProgress(ctx context.Context, out map[payout.ClaimRef
 	return classify(err)
 }
 
-// Promises adds up the promises of a packet that could not be booked. Errors: ErrUnavailable.
+// ShareConflicts adds up the share conflicts of a packet. Errors: ErrUnavailable.
 func (s *Store) ShareConflicts(ctx context.Context, packetID string) (payout.ShareConflicts, error) {
 	var sums struct{ Count, Amount, Free int64 }
 	err := s.read(ctx).Raw(`SELECT COUNT(*) AS count, COALESCE(SUM(y.amount), 0) AS amount, COALESCE(SUM(IF(s.user_id IS NULL, y.amount, 0)),
@@ -209,8 +208,8 @@ func (s *Store) ShareConflicts(ctx context.Context, packetID string) (payout.Sha
 	return payout.ShareConflicts{Count: sums.Count, Amount: money.Fen(sums.Amount), Free: money.Fen(sums.Free)}, classify(err)
 }
 
-// ShareConflictUsers names whose claims of a packet could not be booked: no winners of
-// its shares, and told that they are. Errors: ErrUnavailable.
+// ShareConflictUsers lists the users with a share conflict in a packet: acknowledged claims without
+// a share. Errors: ErrUnavailable.
 func (s *Store) ShareConflictUsers(ctx context.Context, packetID string) ([]string, error) {
 	var users []string
 	err := s.read(ctx).Raw("SELECT user_id FROM promises WHERE packet_id = ?", packetID).Scan(&users).Error

@@ -10,20 +10,19 @@ import (
 	"hongbao/internal/packet"
 )
 
-// conflictsWithoutClaim are the promises of users who have no share of the same packet:
-// one packet is once in a user's list.
+// conflictsWithoutClaim selects share conflicts of users without a claim in the same packet: a
+// packet is once in a user's list.
 const conflictsWithoutClaim = ` m.app_id = ? AND m.user_id = ? AND NOT EXISTS
 	(SELECT 1 FROM claims c WHERE c.packet_id = m.packet_id AND c.user_id = m.user_id)`
 
-// receivedConflictRow is a promise with what its user is told of the packet.
+// receivedConflictRow is a share conflict with what its user may see of the packet.
 type receivedConflictRow struct {
-	Told     conflictClaimRow `gorm:"embedded"`
+	Conflict conflictClaimRow `gorm:"embedded"`
 	SenderID string
 	Greeting string
 }
 
-// userShareConflicts lists up to limit claims of a user that could not be booked, newest
-// first, after the given place.
+// userShareConflicts lists up to limit share conflicts of a user after a place, newest first.
 func (s *Store) userShareConflicts(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error) {
 	text := `SELECT m.*, y.amount, y.status, p.sender_id, p.greeting FROM promises m FORCE INDEX (promises_user)
 		STRAIGHT_JOIN payments y ON y.id = m.payment_id STRAIGHT_JOIN packets p ON p.id = m.packet_id WHERE` + conflictsWithoutClaim
@@ -37,29 +36,28 @@ func (s *Store) userShareConflicts(ctx context.Context, app, user string, after 
 	err := s.read(ctx).Raw(text+" ORDER BY m.claimed_at DESC, m.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
 	out := make([]packet.ReceivedClaim, len(rows))
 	for i, r := range rows {
-		out[i] = packet.ReceivedClaim{ClaimWithPayout: r.Told.paid(), SenderID: r.SenderID, Greeting: r.Greeting}
+		out[i] = packet.ReceivedClaim{ClaimWithPayout: r.Conflict.paid(), SenderID: r.SenderID, Greeting: r.Greeting}
 	}
 	return out, classify(err)
 }
 
-// withShareConflicts puts the promises of a user among his claims.
+// withShareConflicts merges a user's share conflicts into the claims.
 func (s *Store) withShareConflicts(ctx context.Context, claims []packet.ReceivedClaim, app, user string, after packet.Cursor,
 	limit int) ([]packet.ReceivedClaim, error) {
-	told, err := s.userShareConflicts(ctx, app, user, after, limit)
-	if err != nil || len(told) == 0 {
+	conflicts, err := s.userShareConflicts(ctx, app, user, after, limit)
+	if err != nil || len(conflicts) == 0 {
 		return claims, err
 	}
-	claims = append(claims, told...)
+	claims = append(claims, conflicts...)
 	slices.SortFunc(claims, func(a, b packet.ReceivedClaim) int {
 		return packet.Cursor{At: a.ClaimedAt, ID: a.PacketID}.Compare(packet.Cursor{At: b.ClaimedAt, ID: b.PacketID})
 	})
 	return claims[:min(limit, len(claims))], nil
 }
 
-// AcknowledgedClaimsAfter lists up to limit claims of a packet with those that could not be booked:
-// who got what, as everybody was told. They are ordered by share, the last one
-// first, and then by user, and begin behind the given ones; a negative share: at
-// the beginning. Errors: ErrUnavailable.
+// AcknowledgedClaimsAfter lists up to limit acknowledged claims of a packet: recorded claims and
+// share conflicts. They are ordered by share, descending, then by user, and start after the given
+// ones; a negative share means the beginning. Errors: ErrUnavailable.
 func (s *Store) AcknowledgedClaimsAfter(ctx context.Context, packetID string, share int, user string, limit int) (
 	[]packet.ClaimWithPayout, error) {
 	out, err := s.claimsAfter(ctx, packetID, share, user, limit)
@@ -84,7 +82,7 @@ func (s *Store) AcknowledgedClaimsAfter(ctx context.Context, packetID string, sh
 	return out[:min(limit, len(out))], classify(err)
 }
 
-// addShareConflictSums adds what a user was told and could not be booked to what he received.
+// addShareConflictSums adds a user's share conflicts to the received sums.
 func (s *Store) addShareConflictSums(ctx context.Context, sums *packet.UserSums, app, user string, in packet.Span, except []string) error {
 	text := `SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(y.amount), 0), ?) AS sum FROM promises m FORCE INDEX (promises_user)
 		STRAIGHT_JOIN payments y ON y.id = m.payment_id WHERE` + conflictsWithoutClaim + " AND m.claimed_at >= ? AND m.claimed_at < ?"
@@ -92,12 +90,12 @@ func (s *Store) addShareConflictSums(ctx context.Context, sums *packet.UserSums,
 	if len(except) > 0 {
 		text, args = text+" AND m.packet_id NOT IN ?", append(args, except)
 	}
-	var told struct {
+	var conflicts struct {
 		N   int
 		Sum money.Fen
 	}
-	err := s.read(ctx).Raw(text, args...).Scan(&told).Error
-	sums.ReceivedCount += told.N
-	sums.ReceivedAmount = sums.ReceivedAmount.Plus(told.Sum)
+	err := s.read(ctx).Raw(text, args...).Scan(&conflicts).Error
+	sums.ReceivedCount += conflicts.N
+	sums.ReceivedAmount = sums.ReceivedAmount.Plus(conflicts.Sum)
 	return classify(err)
 }

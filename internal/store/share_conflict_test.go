@@ -16,11 +16,11 @@ import (
 var (
 	cancelCommand = payout.DecisionRequest{Kind: payout.DecisionCancel, ApproveFrom: money.Max}
 	markCommand   = payout.DecisionRequest{Kind: payout.DecisionMarkPaid, ApproveFrom: money.Max, Evidence: "slip 1"}
-	// smallRetry is a retry below the approval amount: for any other payout one person is enough.
+	// smallRetry is a retry below the approval amount: any other payout needs one person.
 	smallRetry = payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: money.Max}
 )
 
-// notBooked has a claim refused and kept as a promise, as RecordClaim's activity does.
+// notBooked has a claim refused and recorded as a share conflict, as RecordClaim's activity does.
 func notBooked(t testing.TB, s *Store, c packet.Claim) payout.State {
 	t.Helper()
 	_, refused := s.RecordClaim(t.Context(), c, provider)
@@ -32,7 +32,7 @@ func notBooked(t testing.TB, s *Store, c packet.Claim) payout.State {
 	return st
 }
 
-// promised is a packet of one share of 100 fen that u has, and v was promised too.
+// promised is a packet of one share of 100 fen, recorded for u; v has a share conflict.
 func promised(t testing.TB, s *Store) (p packet.Packet, id string) {
 	t.Helper()
 	p = funded(t, s, 100, 1)
@@ -40,7 +40,7 @@ func promised(t testing.TB, s *Store) (p packet.Packet, id string) {
 	return p, notBooked(t, s, claimOf(p, 0, "v")).PaymentID
 }
 
-// soundLedger has every packet and payment of the database verified.
+// soundLedger verifies every packet and payment of the database.
 func soundLedger(t testing.TB, s *Store) {
 	t.Helper()
 	if _, broken := verified(t, s); len(broken) != 0 {
@@ -48,9 +48,9 @@ func soundLedger(t testing.TB, s *Store) {
 	}
 }
 
-// TestR9_UnrecordedByShare: a claim is accounted for with its share: what a user was
-// promised of one, or has of one, says nothing of another that he grabbed when Redis had
-// lost the first, unless that can be neither booked nor promised.
+// TestR9_UnrecordedByShare: a claim is recorded by share. A claim or conflict of a user does not
+// cover another share that the user grabbed after Redis lost the first, unless that one can be
+// neither recorded nor become a conflict.
 func TestR9_UnrecordedByShare(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -78,9 +78,8 @@ func TestR9_UnrecordedByShare(t *testing.T) {
 	}
 }
 
-// TestR10_ConflictIsRecorded: a share that another has, and books that are closed, make
-// a failed payout without a share and without a posting, one a user, however
-// often; its user is told what he was told.
+// TestR10_ConflictIsRecorded: a taken share or closed books make one failed payout a user, without
+// share and transfer, however often it is repeated; the user sees the acknowledged amount.
 func TestR10_ConflictIsRecorded(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -104,7 +103,7 @@ func TestR10_ConflictIsRecorded(t *testing.T) {
 	if sums, err := s.ShareConflicts(ctx, p.ID); err != nil || sums != (payout.ShareConflicts{Count: 2, Amount: 200, Free: 100}) {
 		t.Errorf("%+v, %v", sums, err)
 	}
-	// The first claim of the share is not touched, and a repeat of it is no promise.
+	// The first claim of the share is unchanged, and its repeat is no conflict.
 	if st, err := s.RecordShareConflict(ctx, claimOf(p, 0, "u"), provider, "by mistake"); err != nil || st.PaymentID != payoutID(p, 0) {
 		t.Errorf("%+v, %v", st, err)
 	}
@@ -114,12 +113,12 @@ func TestR10_ConflictIsRecorded(t *testing.T) {
 	if got, err := s.RecordedUsers(ctx, p.ID, []string{"u", "v", "w", "x"}); err != nil || len(got) != 3 || got["x"] {
 		t.Errorf("recorded %v, %v", got, err)
 	}
-	told, err := s.Claim(ctx, p.ID, "v")
+	got, err := s.Claim(ctx, p.ID, "v")
 	must(t, err)
-	if told.Amount != 100 || told.ShareIndex != 0 || *told.Nickname != "小红" || told.Recipient != "wallet" ||
-		!told.ClaimedAt.Equal(taken.ClaimedAt) ||
-		told.PayoutID != payout.ID(payout.KindHonour, p.ID, 1) || told.PayoutStatus != "failed" {
-		t.Errorf("%+v", told)
+	if got.Amount != 100 || got.ShareIndex != 0 || *got.Nickname != "小红" || got.Recipient != "wallet" ||
+		!got.ClaimedAt.Equal(taken.ClaimedAt) ||
+		got.PayoutID != payout.ID(payout.KindHonour, p.ID, 1) || got.PayoutStatus != "failed" {
+		t.Errorf("%+v", got)
 	}
 	if at, err := s.PayoutOf(ctx, p.ID, "w"); err != nil || at.Kind != payout.KindHonour || at.ShareIndex != -1 {
 		t.Errorf("%+v, %v", at, err)
@@ -135,8 +134,8 @@ func TestR10_ConflictIsRecorded(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestR10_ConflictsAtOnce: runs of one claim at once make one payout, those of
-// different users one each, and no number is given twice.
+// TestR10_ConflictsAtOnce: concurrent runs of one claim make one payout, those of different users
+// one each, and every number is used once.
 func TestR10_ConflictsAtOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -165,8 +164,8 @@ func TestR10_ConflictsAtOnce(t *testing.T) {
 	}
 }
 
-// TestR10_Honoured: two persons, whatever the amount; then the house owes it, once,
-// however often a number fails, and it is paid under an h-number.
+// TestR10_Honoured: two persons, whatever the amount; then the house owes it once, however often an
+// order number fails, and it is paid under an h number.
 func TestR10_Honoured(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -178,7 +177,7 @@ func TestR10_Honoured(t *testing.T) {
 	}
 	house := map[payout.Account]money.Fen{payout.AccountOwed: 200, payout.AccountHouse: -100}
 	balanced(t, s, p, house)
-	// A repeat of the claim, in whatever state, finds the row.
+	// A repeat of the claim finds the row in every state.
 	if st := notBooked(t, s, claimOf(p, 0, "v")); st.PaymentID != id || st.Status != payout.StatusPending || st.Step.Do != payout.ActionSend {
 		t.Errorf("%+v", st)
 	}
@@ -198,7 +197,7 @@ func TestR10_Honoured(t *testing.T) {
 		t.Fatalf("%d %s, %v", a.Status, a.Body, err)
 	}
 	balanced(t, s, p, house)
-	c.pass(time.Second) // every earlier number is asked about before a new one
+	c.pass(time.Second) // every earlier order number is queried before a new one
 	settle(t, s, payout.SourceQuery, first.OrderNo, payout.ObsDeclined)
 	if o := pay(t, s, id); o.OrderNo != payout.OrderNo(id, 2) {
 		t.Errorf("paid under %s", o.OrderNo)
@@ -214,8 +213,8 @@ func TestR10_Honoured(t *testing.T) {
 	soundLedger(t, s)
 }
 
-// TestR10_Voided: a cancel of what nobody has honoured posts nothing and makes no
-// refund; what the house has taken on stays with the house.
+// TestR10_Voided: a cancel of a conflict that was not honoured posts nothing and makes no refund;
+// what the house has honoured stays with the house.
 func TestR10_Voided(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -257,7 +256,7 @@ func TestR10_Voided(t *testing.T) {
 	}
 }
 
-// TestR10_PaidOutside: by other means is the house's money too.
+// TestR10_PaidOutside: paid outside is the house's money too.
 func TestR10_PaidOutside(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -270,7 +269,7 @@ func TestR10_PaidOutside(t *testing.T) {
 	soundLedger(t, s)
 }
 
-// TestR10_Listed: among the payouts of staff, in their order, and by itself.
+// TestR10_Listed: among the payouts of staff, in their order, and separately.
 func TestR10_Listed(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -315,7 +314,7 @@ func TestR10_Listed(t *testing.T) {
 	}
 }
 
-// TestR10_Reconciled: the statement's line of an honoured promise agrees with the books.
+// TestR10_Reconciled: the statement line of an honoured conflict matches.
 func TestR10_Reconciled(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
@@ -336,8 +335,8 @@ func TestR10_Reconciled(t *testing.T) {
 	}
 }
 
-// TestR10_UserSeesTheSameAmount: a user's list and his sums have what he was told, once
-// a packet, in the order of the others.
+// TestR10_UserSeesTheSameAmount: a user's list and sums have the acknowledged amount, once a packet,
+// in order.
 func TestR10_UserSeesTheSameAmount(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -355,7 +354,7 @@ func TestR10_UserSeesTheSameAmount(t *testing.T) {
 			claim(t, s, p, 0, "u")
 			notBooked(t, s, c)
 		}
-		if i == 0 { // told of a second share too: he has one, and it is that which counts
+		if i == 0 { // a share of the same packet: the share counts
 			claim(t, s, p, 1, "u")
 			notBooked(t, s, claimOf(p, 1, "v"))
 		}
@@ -404,15 +403,15 @@ func TestR10_UserSeesTheSameAmount(t *testing.T) {
 	}
 }
 
-// TestR10_ListedWithTheClaims: who got what tells of everybody who was told that he
-// has won, page after page, once each.
+// TestR10_ListedWithTheClaims: the list of claims has every user with an acknowledged claim, page by
+// page, once each.
 func TestR10_ListedWithTheClaims(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 300, 3)
 	claim(t, s, p, 0, "u0")
 	claim(t, s, p, 1, "u1")
-	for _, user := range []string{"w", "v", "u0"} { // u0 has a share: it is that which counts
+	for _, user := range []string{"w", "v", "u0"} { // u0 has a share: the share counts
 		notBooked(t, s, claimOf(p, 1, user))
 	}
 	closed(t, s, p)

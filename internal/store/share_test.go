@@ -11,7 +11,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// stored are the shares of a packet as MySQL has them.
+// stored returns the share amounts of a packet in MySQL.
 func stored(t *testing.T, s *Store, id string) (amounts []money.Fen) {
 	t.Helper()
 	var rows []shareRow
@@ -25,8 +25,8 @@ func stored(t *testing.T, s *Store, id string) (amounts []money.Fen) {
 	return amounts
 }
 
-// TestFundWritesEveryShare: each share has its index and its amount to the fen,
-// also at the ends of a statement and for the largest amount there is.
+// TestFundWritesEveryShare: each share has its index and exact amount, also at the ends of a
+// statement and for the largest amount.
 func TestFundWritesEveryShare(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -48,14 +48,14 @@ func TestFundWritesEveryShare(t *testing.T) {
 	}
 }
 
-// TestFundInterrupted: a try that dies between two statements leaves nothing, the
-// next one finds nothing in its way, and no reader sees a part. It is not parallel: it
-// looks for a waiting transaction in the whole server.
+// TestFundInterrupted: a try that fails between two statements leaves nothing, the next one
+// succeeds, and no reader sees a part. It is not parallel: it looks for a waiting transaction in the
+// whole server.
 func TestFundInterrupted(t *testing.T) {
 	s, _ := newStore(t)
 	p := recorded(t, s, samplePacket(3*insertShares, 2*insertShares))
 	pay(t, s, chargeID(p))
-	// A row of somebody else, not committed, holds up the second statement.
+	// An uncommitted row of another transaction blocks the second statement.
 	other := s.db.WithContext(t.Context()).Begin()
 	must(t, other.Error)
 	must(t, other.Exec("INSERT INTO shares (packet_id, share_index, amount) VALUES (?, ?, 1)", p.ID, insertShares+7).Error)

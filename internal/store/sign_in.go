@@ -8,24 +8,23 @@ import (
 	"hongbao/internal/failpoint"
 )
 
-// forgottenSignIns is how many rows of the past one transaction takes away.
+// forgottenSignIns is how many expired rows one transaction deletes.
 const forgottenSignIns = 1000
 
-// EndSignIn ends a sign-in to the console for every process. It is remembered until
-// its cookie has ended by itself. A repeat changes nothing. Errors: ErrUnavailable.
+// EndSignIn ends a console sign-in for every process. It is stored until its cookie expires. A
+// repeat changes nothing. Errors: ErrUnavailable.
 func (s *Store) EndSignIn(ctx context.Context, e access.EndedSignIn) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if err := tx.Exec("DELETE FROM ended_sign_ins WHERE until_at < ? ORDER BY until_at LIMIT ?", tx.now, forgottenSignIns).Error; err != nil {
 			return err
 		}
-		// Bytes right after a parenthesis would be taken for a list.
+		// gorm would expand a byte slice after a parenthesis as a list.
 		return tx.Exec("INSERT IGNORE INTO ended_sign_ins (key_id, id, ended_at, until_at) VALUES (?, ?, ?, ?)", e.KeyID, e.ID, tx.now,
 			e.Until.UTC()).Error
 	})
 }
 
-// EndedSignIns reads the sign-ins that were ended and whose cookies have not ended
-// by themselves yet. Errors: ErrUnavailable.
+// EndedSignIns reads the ended sign-ins whose cookies have not expired. Errors: ErrUnavailable.
 func (s *Store) EndedSignIns(ctx context.Context) ([]access.EndedSignIn, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"hongbao/internal/access"
 )
 
-// TestEndedSignIns: what was ended is told until its cookie would have ended by
-// itself, once, and is taken away afterwards.
+// TestEndedSignIns: an ended sign-in is listed once until its cookie expires, and deleted
+// afterwards.
 func TestEndedSignIns(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -19,7 +19,7 @@ func TestEndedSignIns(t *testing.T) {
 		must(t, s.EndSignIn(ctx, day))
 		must(t, s.EndSignIn(ctx, hour))
 	}
-	told := func() (ids []string) {
+	ended := func() (ids []string) {
 		t.Helper()
 		found, err := s.EndedSignIns(ctx)
 		must(t, err)
@@ -31,11 +31,11 @@ func TestEndedSignIns(t *testing.T) {
 		}
 		return ids
 	}
-	if ids := told(); len(ids) != 2 {
+	if ids := ended(); len(ids) != 2 {
 		t.Fatalf("%q", ids)
 	}
 	c.pass(2 * time.Hour)
-	if ids := told(); len(ids) != 1 || ids[0] != string(day.ID) {
+	if ids := ended(); len(ids) != 1 || ids[0] != string(day.ID) {
 		t.Errorf("an hour after its end: %q", ids)
 	}
 	must(t, s.EndSignIn(ctx, access.EndedSignIn{ID: []byte{2}, KeyID: "k1", Until: c.now()}))

@@ -17,12 +17,11 @@ import (
 	"hongbao/internal/payout"
 )
 
-// staffRows is how many payouts, and a tenth as many packets and refunds, the
-// lists of staff are measured on.
+// staffRows is the number of payouts, ten times that of packets and refunds, with which staff lists
+// are measured.
 const staffRows = 120_000
 
-// archive has one packet, one recipient and one sender that hold half of
-// everything, among many small ones.
+// archive has one packet, one recipient and one sender with half of all rows, among many small ones.
 var archive = fmt.Sprintf(`
 INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt,
 order_no, failure_code, created_at, updated_at, settled_at)
@@ -50,8 +49,8 @@ ANALYZE TABLE payments, packets`, staffRows, giantPacket, staffRows/10)
 
 const giantPacket = "ggggggggggggggggggg0"
 
-// TestStaffListsReadOnePage: whatever filter of staff's lists, the rows of a page
-// are found in an index, in their order, and no more of them are read.
+// TestStaffListsReadOnePage: with every filter of staff lists, the rows of a page are found in an
+// index, in order, and no more are read.
 func TestStaffListsReadOnePage(t *testing.T) {
 	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
@@ -72,7 +71,7 @@ func TestStaffListsReadOnePage(t *testing.T) {
 				continue
 			}
 			sortFree(t, raw, text)
-			if strings.Contains(text, "OFFSET") { // how many have an amount is counted up to a thousand
+			if strings.Contains(text, "OFFSET") { // payments of an amount are counted up to a thousand
 				readsAtMost(t, raw, text, most+fewOfAmount)
 				continue
 			}
@@ -125,8 +124,8 @@ func TestStaffListsReadOnePage(t *testing.T) {
 	})
 }
 
-// TestTimesHaveNoNanoseconds: with them in a literal the server finds no range of
-// an index, which EXPLAIN of a rounded time does not show.
+// TestTimesHaveNoNanoseconds: with nanoseconds in a literal the server finds no index range, which
+// EXPLAIN of a rounded time does not show.
 func TestTimesHaveNoNanoseconds(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -149,8 +148,8 @@ func TestCodeOfAnotherStatus(t *testing.T) {
 	}
 }
 
-// TestAmountsRareAndCommon: what few payments have is found by amount, what many
-// have on the way from the newest; the answers are the same as of a plain look.
+// TestAmountsRareAndCommon: rare amounts are found by amount, common ones in list order; the results
+// equal those of a plain query.
 func TestAmountsRareAndCommon(t *testing.T) {
 	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))

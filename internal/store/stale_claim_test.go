@@ -9,8 +9,8 @@ import (
 	"hongbao/internal/packet"
 )
 
-// TestR9_StaleClaims: a claim is late when its lane was rebuilt since and is open. It is not
-// booked in one go then, and as ever behind a gate that is not open.
+// TestR9_StaleClaims: a claim is stale when its lane was rebuilt since and is open: then BeginClaim
+// refuses it. Behind a shut fence it is not.
 func TestR9_StaleClaims(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -21,7 +21,7 @@ func TestR9_StaleClaims(t *testing.T) {
 	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: (lane + 1) % 64, Epoch: 9, State: packet.LaneOpen}}))
 	for i, c := range []struct {
 		name  string
-		lane  int64 // its epoch; 0: never in use
+		lane  int64 // its epoch; 0: never used
 		shut  bool
 		epoch int64 // of the claim
 		late  bool
@@ -57,7 +57,7 @@ func TestR9_StaleClaims(t *testing.T) {
 			t.Errorf("%s: recorded %v, %v", c.name, have, err)
 		}
 		if _, err := s.RecordClaim(ctx, won, provider); err != nil {
-			t.Errorf("%s: booked by whoever has asked the pool: %v", c.name, err)
+			t.Errorf("%s: recorded after a check of the pool: %v", c.name, err)
 		}
 		if again, err := s.BeginClaim(ctx, won, provider, limits, encode); err != nil || again.Order != nil {
 			t.Errorf("%s: again %+v, %v", c.name, again, err)
@@ -71,8 +71,8 @@ func TestR9_StaleClaims(t *testing.T) {
 	}
 }
 
-// TestR9_ClaimsDoNotLockLane: claims look at the row of their lane without waiting for it, or
-// holding it: how far all lanes have come is written every second.
+// TestR9_ClaimsDoNotLockLane: claims read the row of their lane without locking it or waiting for
+// it: seen positions are written every second.
 func TestR9_ClaimsDoNotLockLane(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)

@@ -12,12 +12,12 @@ import (
 	"hongbao/internal/payout"
 )
 
-// What the comparison of its day says of a line.
+// Results of comparing a statement line.
 const (
 	verdictMatched  = "matched"
 	verdictInFlight = "in_flight"
-	verdictQueried  = "asked"    // in flight, and the provider is being asked
-	verdictRepaired = "repaired" // it was asked, and the books agree now
+	verdictQueried  = "asked"    // in flight; a query is requested
+	verdictRepaired = "repaired" // matches after a query
 	verdictBreak    = "break"
 )
 
@@ -40,8 +40,8 @@ func (r lineRow) line() payout.StatementLine {
 
 var errLineRef = errors.New("statement line has no usable reference")
 
-// SaveStatement stores a part of a day's statement, as an adapter has read it. The last
-// reading of a line counts; it may be repeated. Errors: payout.ErrWrongProvider, ErrUnavailable.
+// SaveStatement stores a part of a day's statement as the adapter read it. The last reading of a
+// line counts. Repeatable. Errors: payout.ErrWrongProvider, ErrUnavailable.
 func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, lines []payout.StatementLine) error {
 	if len(lines) == 0 {
 		return nil
@@ -78,8 +78,8 @@ func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapt
 	})
 }
 
-// statementOf refuses the statement of another provider, or of another account there, than
-// the reconciliation and the installation are about.
+// statementOf refuses a statement of another provider or account than those of the reconciliation
+// and the installation.
 func (tx tx) statementOf(runID string, by payout.Adapter) error {
 	var provider string
 	if err := tx.Raw("SELECT provider FROM reconciliations WHERE id = ?", runID).Scan(&provider).Error; err != nil {
@@ -91,10 +91,9 @@ func (tx tx) statementOf(runID string, by payout.Adapter) error {
 	return tx.checkAdapter(by)
 }
 
-// SealStatement notes that a day's statement was read to its end: it says what
-// had moved by readAt, when its run began. Lines that an earlier reading had and this
-// one has not are gone; those of a run beside this one stay, which reads the same day
-// for its own: its are as new. Errors: payout.ErrWrongProvider, ErrUnavailable.
+// SealStatement marks a day's statement as read completely: it covers movements up to readAt, when
+// its run began. Lines of an earlier reading that this one lacks are deleted. Lines of a concurrent
+// run of the same day stay: they are as recent. Errors: payout.ErrWrongProvider, ErrUnavailable.
 func (s *Store) SealStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, readAt time.Time) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if err := tx.statementOf(runID, by); err != nil {
@@ -112,10 +111,10 @@ func (s *Store) SealStatement(ctx context.Context, runID string, by payout.Adapt
 	})
 }
 
-// orders is what the books and the statements have about some order numbers.
+// orders is what MySQL and the statements have of some order numbers.
 type orders struct {
 	booked map[string]*payout.BookedOrder
-	lines  map[string][]lineRow // in the order in which they came
+	lines  map[string][]lineRow // in order of arrival
 }
 
 // loadOrders reads both sides of some order numbers.
@@ -182,15 +181,15 @@ func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
 	return nil
 }
 
-// judged is a line with what the comparison says of it.
+// judged is a statement line with its verdict.
 type judged struct {
 	line    lineRow
 	verdict payout.LineVerdict
-	// same are all lines of the number that leave the break too, this one among them.
+	// same are all lines of the order number with the same break, this one included.
 	same map[payout.BreakKind]payout.Sum
 }
 
-// judge compares all lines of one order number with the books.
+// judge compares all lines of one order number with MySQL.
 func (o orders) judge(provider, orderNo string, asOf time.Time) []judged {
 	var before []payout.StatementLine
 	var out []judged
@@ -208,8 +207,8 @@ func (o orders) judge(provider, orderNo string, asOf time.Time) []judged {
 	return out
 }
 
-// finding is a break that the line leaves. Other lines of its number may leave the same
-// one: it is of all of them together, whichever is noted last, and however often.
+// finding returns the break of a line. Lines of an order number with the same break share it: it has
+// all of them, whichever is stored last.
 func (j judged) finding(b payout.Break) finding {
 	all := j.same[b.Kind]
 	if all.Count > 1 {

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// matchStep is how many lines, or postings, are put beside each other at once.
+	// matchStep is how many lines or transfers are matched at once.
 	matchStep = 2000
-	// matchDays is how many days back a day is tied again by itself: as long as the provider
-	// knows its orders. One before them is when it is among as many last reconciliations.
+	// matchDays is how many days back a day is matched again automatically: as long as the provider
+	// keeps its orders. An older day is matched while it is among as many last reconciliations.
 	matchDays = 40
-	// matchInterval is the shortest time between two looks at the same day and the same
-	// statement; a large day is looked at less often.
+	// matchInterval is the shortest time between two matches of the same day and statement; a large
+	// day waits longer.
 	matchInterval = time.Minute
 	matchShare    = 30
 )
 
-// dayMatch is a day that is being put beside its statement.
+// dayMatch is the statement match of a day in progress.
 type dayMatch struct {
 	store *Store
 	match *payout.StatementMatch
@@ -33,8 +33,8 @@ type dayMatch struct {
 	open  map[int64]bool // breaks
 }
 
-// matchDay puts a day beside the statement that the reconciliation has read, number by
-// number and from both sides. It reads only.
+// matchDay matches a day with the statement that a reconciliation has read, by order number and from
+// both sides. It only reads.
 func (s *Store) matchDay(ctx context.Context, r payout.Reconciliation, zone *time.Location) (*payout.StatementMatch, error) {
 	t := &dayMatch{store: s, match: payout.NewStatementMatch(r.Provider, r.Day), zone: zone, open: map[int64]bool{}}
 	t.match.ReconciliationID = r.ID
@@ -75,7 +75,7 @@ func (r transferRow) dated() payout.DatedTransfer {
 		At: r.CreatedAt.UTC()}
 }
 
-// lines goes through the lines of the day.
+// lines matches the statement lines of the day.
 func (t *dayMatch) lines(ctx context.Context) error {
 	for after := int64(0); ; {
 		var rows []matchLineRow
@@ -98,7 +98,7 @@ func (t *dayMatch) lines(ctx context.Context) error {
 	}
 }
 
-// postings goes through the postings of the day. What has a line of the day was seen before.
+// postings matches the transfers of the day. Those with a line of the day are done.
 func (t *dayMatch) postings(ctx context.Context) error {
 	from, to := t.match.Day.Span(t.zone)
 	after := payout.TransferCursor{At: from}
@@ -128,7 +128,7 @@ func (t *dayMatch) postings(ctx context.Context) error {
 	}
 }
 
-// compare notes the differences of order numbers, of the movements that are meant.
+// compare collects the differences of order numbers, restricted to the movements that meant accepts.
 func (t *dayMatch) compare(ctx context.Context, numbers []string, meant func(payout.Movement) bool) error {
 	if len(numbers) == 0 {
 		return nil
@@ -169,12 +169,12 @@ func (t *dayMatch) compare(ctx context.Context, numbers []string, meant func(pay
 	return err
 }
 
-// breaks reads those about the numbers of differences.
+// breaks reads the breaks about the order numbers of differences.
 func (t *dayMatch) breaks(ctx context.Context, of []payout.Difference) (map[string][]payout.MatchBreak, error) {
 	if len(of) == 0 {
 		return nil, nil
 	}
-	payments, numbers := []string{""}, []string{} // breaks about numbers that are none of ours are about no payment
+	payments, numbers := []string{""}, []string{} // breaks about foreign order numbers have no payment
 	for _, d := range of {
 		numbers = append(numbers, d.OrderNo)
 		if parts, err := payout.Parse(d.OrderNo); err == nil {
@@ -198,7 +198,7 @@ func (t *dayMatch) note(b breakRow) {
 	}
 }
 
-// foundByRun counts the breaks, too, that the reconciliation saw last.
+// foundByRun also counts the breaks that the reconciliation saw last.
 func (t *dayMatch) foundByRun(ctx context.Context) error {
 	var rows []breakRow
 	err := t.store.read(ctx).Raw(`SELECT id, resolved_at FROM breaks FORCE INDEX (breaks_reconciliation) WHERE reconciliation_id = ?
@@ -210,9 +210,9 @@ func (t *dayMatch) foundByRun(ctx context.Context) error {
 	return err
 }
 
-// MatchDays puts the days that are over and not final beside the statements that were
-// read of them, and writes down those that are final now: they stay as they are from
-// here. Returns how many days it has written. Errors: ErrUnavailable.
+// MatchDays matches past days that are not final with the statements read for them, and stores those
+// that become final: they never change again. It returns the number of stored days. Errors:
+// ErrUnavailable.
 func (s *Store) MatchDays(ctx context.Context, provider string, zone *time.Location) (int, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -239,8 +239,8 @@ func (s *Store) MatchDays(ctx context.Context, provider string, zone *time.Locat
 	return written, err
 }
 
-// daysToMatch are the days before today that may become final: the last ones, and of those
-// before them the ones that were reconciled again lately.
+// daysToMatch returns the past days that may become final: the last ones, and older ones reconciled
+// again lately.
 func (s *Store) daysToMatch(ctx context.Context, provider string, today payout.Day) ([]payout.Day, error) {
 	var days []payout.Day
 	for n := 1; n <= matchDays; n++ {
@@ -255,8 +255,7 @@ func (s *Store) daysToMatch(ctx context.Context, provider string, today payout.D
 	return days, err
 }
 
-// readDay returns the reconciliation of a day that has ended last; its id is empty
-// where none has.
+// readDay returns the last ended reconciliation of a day; its id is empty without one.
 func (s *Store) readDay(ctx context.Context, provider string, day payout.Day) (payout.Reconciliation, error) {
 	var row reconciliationRow
 	err := s.read(ctx).Raw(`SELECT * FROM reconciliations FORCE INDEX (reconciliations_active) WHERE provider = ? AND day = ?
@@ -268,8 +267,8 @@ func (s *Store) readDay(ctx context.Context, provider string, day payout.Day) (p
 	return row.reconciliation()
 }
 
-// matchOnce ties a day, unless it is final, its sums are not written down yet, or it was
-// tied to the same reading a short time ago.
+// matchOnce matches a day unless it is final, its sums are not stored yet, or the same reading was
+// matched a short time ago.
 func (s *Store) matchOnce(ctx context.Context, r payout.Reconciliation, zone *time.Location, now time.Time) (bool, error) {
 	before, err := s.readCloseRow(ctx, r.Day, zone)
 	if err != nil || before.ClosedTo.IsZero() || before.kept {
@@ -306,9 +305,9 @@ func (s *Store) matchOnce(ctx context.Context, r payout.Reconciliation, zone *ti
 	})
 }
 
-// storedMatch is a tie as it is kept.
+// storedMatch is the stored form of a statement match.
 type storedMatch struct {
-	Zone string        `json:"zone"` // of the day: in another one the row ends another day, or none
+	Zone string        `json:"zone"` // of the day: in another zone the row ends another day, or none
 	Took time.Duration `json:"took"`
 	*payout.StatementMatch
 }
@@ -321,10 +320,10 @@ type closeRow struct {
 
 	match *payout.StatementMatch
 	took  time.Duration
-	kept  bool // the row does not change any more, whatever day it ends
+	kept  bool // the row is final, whatever day it ends
 }
 
-// readCloseRow reads what is kept about the end of a day. ClosedTo is zero where nothing is.
+// readCloseRow reads the stored end of a day. ClosedTo is zero without one.
 func (s *Store) readCloseRow(ctx context.Context, day payout.Day, zone *time.Location) (closeRow, error) {
 	var row closeRow
 	_, to := day.Span(zone)
@@ -341,7 +340,7 @@ func (s *Store) readCloseRow(ctx context.Context, day payout.Day, zone *time.Loc
 		return row, fmt.Errorf("tie of %s: %w", day, err)
 	}
 	if kept.StatementMatch == nil || cmp.Or(kept.Day, day) != day || kept.Zone != zone.String() {
-		row.FinalAt = nil // of a day in another zone that ended at the same moment
+		row.FinalAt = nil // of a day in another zone with the same end
 		return row, nil
 	}
 	row.match, row.took = kept.StatementMatch, kept.Took

@@ -8,8 +8,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestDayOfLongAgoBecomesFinal: a day whose last break was dealt with after weeks is
-// final once it was reconciled again.
+// TestDayOfLongAgoBecomesFinal: a day whose last break was resolved after weeks is final once it was
+// reconciled again.
 func TestDayOfLongAgoBecomesFinal(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)

@@ -1,6 +1,6 @@
-// Package store is the only place that talks to MySQL: transactions with frozen
-// time, one file a noun. Rows go in and out as domain types; gorm's row structs
-// stay here. Every status change is a compare-and-set.
+// Package store is the only access to MySQL: transactions with a frozen time, one file a noun. Rows
+// go in and out as domain types; gorm's row structs stay here. Every status change is a
+// compare-and-set.
 package store
 
 import (
@@ -27,63 +27,60 @@ import (
 var (
 	// ErrNotFound: no such row.
 	ErrNotFound = packet.ErrNotFound
-	// ErrUnavailable wraps every failure to reach MySQL or to get an answer in time.
+	// ErrUnavailable wraps every failure to reach MySQL or to get its answer in time.
 	ErrUnavailable = packet.ErrUnavailable
-	// ErrConflict: the row exists with other contents than the caller's.
+	// ErrConflict: the row exists with other contents.
 	ErrConflict = packet.ErrConflict
-	// ErrMoved: a compare-and-set found that the row had moved.
+	// ErrMoved: a compare-and-set failed, the row has changed.
 	ErrMoved = errors.New("row has moved")
-	// ErrBooksClosed: the packet's books are closed, nothing can be claimed any more.
+	// ErrBooksClosed: the packet's books are closed, no claim can be recorded.
 	ErrBooksClosed = packet.ErrBooksClosed
 )
 
-// Config says how to reach MySQL.
+// Config configures the access to MySQL.
 type Config struct {
-	DSN          string // go-sql-driver form; isolation, time and limits are set here whatever it says
+	DSN          string // go-sql-driver form; isolation, time and limits in it are overridden
 	MaxOpenConns int    // 0: 40
-	// IdleLimit is how long a transaction may stand still before the server rolls
-	// it back, whole seconds; 0: 20 s.
+	// IdleLimit is how long a transaction may be idle before the server rolls it back, in whole
+	// seconds; 0: 20 s.
 	IdleLimit time.Duration
-	// RequireComparison: nothing is sent, closed or decided until CompareBooks or AdvanceBooks
-	// was called once (rule R13).
+	// RequireComparison: nothing is sent, closed or decided before the first CompareHeartbeat or
+	// AdvanceHeartbeat (rule R13).
 	RequireComparison bool
-	// Lanes is the number of lanes of the pool, whose gates are looked at before books
-	// are closed (rule R9); 0: none is.
+	// Lanes is the number of the pool's lanes, whose fences are checked before books are closed
+	// (rule R9); 0: no check.
 	Lanes int
-	// ClockOff, if set, is added to MySQL's time: tests step the clock with it.
+	// ClockOff, if set, is added to MySQL's time, for tests.
 	ClockOff func() time.Duration
 }
 
-// Store is safe for concurrent use.
+// Store is the access to MySQL. It is safe for concurrent use.
 type Store struct {
 	db      *gorm.DB
 	sql     *sql.DB
-	clock   func(db *gorm.DB) (time.Time, error) // reads MySQL's
-	highest *highestNumber
+	clock   func(db *gorm.DB) (time.Time, error) // reads MySQL's time
+	highest *highestHeartbeat
 
-	lanes int // 0: no gates are looked at
+	lanes int // 0: fences are not checked
 
 	ledger    ledgerSums
 	minutes   minuteSums
 	auditWalk auditWalk
 }
 
-// connector opens connections with READ COMMITTED: the name of the variable
-// differs between MySQL 8 and MariaDB 10, the statement does not. They have modes of
-// SQL of ours, whatever the server's are: see sqlMode. The server
-// closes one that says nothing for idle: a process that is suspended, or a host
-// that is cut off, in the midst of a transaction keeps its rows locked until the
-// server lets go of them, by default after eight hours.
+// connector opens connections with READ COMMITTED: the variable's name differs between MySQL 8 and
+// MariaDB 10, the statement does not. The SQL mode is sqlMode. The server closes a connection that
+// is idle for idle: a process that is suspended or cut off within a transaction would keep its
+// locks, by default for eight hours.
 type connector struct {
 	driver.Connector
 	idle time.Duration
 }
 
-// sqlMode are the modes of all connections: what does not fit a column is refused, and
-// not cut to fit. A column of milliseconds cuts microseconds off, as what is answered
-// does: MySQL would round them otherwise, and show a moment that was not answered and
-// may still be to come. MariaDB cuts without being told, and takes what is between
-// the marks for a comment.
+// sqlMode is the SQL mode of all connections. A value that does not fit its column is refused, not
+// cut. Times are truncated to the column's precision, as in answers: rounding would show a later
+// moment than answered, possibly in the future. MariaDB truncates by default and treats the marked
+// part as a comment.
 const sqlMode = "CONCAT('STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION' /*!80000 , " +
 	"',TIME_TRUNCATE_FRACTIONAL' */)"
 
@@ -121,8 +118,8 @@ func parseDSN(dsn string) (*mysql.Config, error) {
 	cfg.InterpolateParams = true
 	cfg.ClientFoundRows = false
 	cfg.Collation = "utf8mb4_bin"
-	// Of a literal with nanoseconds the server warns that it is cut, and then finds
-	// no range of an index with it: it reads every row.
+	// MySQL warns that it truncates a literal with nanoseconds, finds no index range for it and
+	// reads every row.
 	if err := cfg.Apply(mysql.TimeTruncate(time.Microsecond)); err != nil {
 		return nil, fmt.Errorf("mysql DSN: %w", err)
 	}
@@ -139,7 +136,7 @@ func parseDSN(dsn string) (*mysql.Config, error) {
 	return cfg, nil
 }
 
-// OpenSQL opens a plain handle for migrations: multiStatements on.
+// OpenSQL opens a plain handle for migrations, with multiStatements.
 func OpenSQL(dsn string) (*sql.DB, error) {
 	cfg, err := parseDSN(dsn)
 	if err != nil {
@@ -154,7 +151,7 @@ func OpenSQL(dsn string) (*sql.DB, error) {
 	return sql.OpenDB(c), nil
 }
 
-// Open prepares the store. It does not connect: MySQL may come later.
+// Open prepares the store. It does not connect: MySQL may become available later.
 func Open(cfg Config) (*Store, error) {
 	my, err := parseDSN(cfg.DSN)
 	if err != nil {
@@ -173,13 +170,13 @@ func Open(cfg Config) (*Store, error) {
 	}
 	pool.SetMaxOpenConns(cfg.MaxOpenConns)
 	pool.SetMaxIdleConns(cfg.MaxOpenConns)
-	pool.SetConnMaxIdleTime(cfg.IdleLimit / 2) // we let go of it first; the driver notices when not
+	pool.SetConnMaxIdleTime(cfg.IdleLimit / 2) // close it before the server does; else the driver notices
 	db, err := gorm.Open(gormmysql.New(gormmysql.Config{Conn: pool, SkipInitializeWithVersion: true, DisableWithReturning: true}),
 		&gorm.Config{
 			SkipDefaultTransaction: true,
 			TranslateError:         true,
 			DisableAutomaticPing:   true,
-			NowFunc:                func() time.Time { return time.Time{} }, // what was not stamped by MySQL's clock is refused
+			NowFunc:                func() time.Time { return time.Time{} }, // times that are not from MySQL's clock are refused
 			Logger:                 logger.Discard,
 		})
 	if err != nil {
@@ -190,7 +187,7 @@ func Open(cfg Config) (*Store, error) {
 		_ = pool.Close()
 		return nil, fmt.Errorf("open gorm: %w", err)
 	}
-	s := &Store{db: db, sql: pool, clock: serverTime, highest: &highestNumber{}, lanes: cfg.Lanes}
+	s := &Store{db: db, sql: pool, clock: serverTime, highest: &highestHeartbeat{}, lanes: cfg.Lanes}
 	s.highest.uncompared.Store(cfg.RequireComparison)
 	if off := cfg.ClockOff; off != nil {
 		s.clock = func(db *gorm.DB) (time.Time, error) {
@@ -212,21 +209,19 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// tx is a transaction with frozen time, MySQL's at its begin: all rows of one
-// commit agree.
+// tx is a transaction with a frozen time, MySQL's at its begin, so all rows of a commit agree.
 type tx struct {
 	*gorm.DB
 	now     time.Time
-	highest *highestNumber // nil outside a transaction of a Store
+	highest *highestHeartbeat // nil outside a Store's transaction
 }
 
 const txTries = 8
 
-// inTx runs fn in a transaction and repeats it whole after a deadlock or a lock
-// timeout. fn must not keep effects outside the transaction. Failures of the
-// connection come back as ErrUnavailable: the transaction may have committed,
-// so every fn has to be repeatable. Each transaction is a step of its own in
-// the list of crash points; a new one is put in there.
+// inTx runs fn in a transaction and repeats it after a deadlock or a lock timeout. fn must not keep
+// effects outside the transaction. Connection failures are returned as ErrUnavailable: the
+// transaction may have committed, so fn must be repeatable. step is the transaction's failpoint; a
+// new transaction gets a new one.
 func (s *Store) inTx(ctx context.Context, step failpoint.Step, fn func(tx tx) error) error {
 	var err error
 	for try := range txTries {
@@ -247,17 +242,16 @@ func (s *Store) inTx(ctx context.Context, step failpoint.Step, fn func(tx tx) er
 // read returns a handle for statements outside a transaction.
 func (s *Store) read(ctx context.Context) *gorm.DB { return s.db.WithContext(ctx) }
 
-// repeatable reports deadlock (1213), lock wait timeout (1205) and MariaDB's
-// "record has changed since last read" (1020): the transaction was rolled back.
+// retryable reports a deadlock (1213), a lock wait timeout (1205) or MariaDB's "record has changed
+// since last read" (1020): the transaction was rolled back.
 func retryable(err error) bool {
 	var my *mysql.MySQLError
 	return errors.As(err, &my) && (my.Number == 1213 || my.Number == 1205 || my.Number == 1020)
 }
 
-// classify turns driver errors into the errors of this package. What the
-// server refused (a *mysql.MySQLError) stays as it is, apart from "shutting
-// down" and "read only"; everything else that is not ours means that MySQL
-// could not be asked.
+// classify maps driver errors to the errors of this package. A refusal by the server
+// (*mysql.MySQLError) is returned unchanged, apart from those below. Any other foreign error means
+// that MySQL could not be reached.
 func classify(err error) error {
 	if err == nil {
 		return nil
@@ -274,9 +268,11 @@ func classify(err error) error {
 	var my *mysql.MySQLError
 	if errors.As(err, &my) {
 		switch my.Number {
-		// too many connections (two ways), shutdown, read only (two ways), locks, connection or query killed, statement too
-		// long for a limit of MariaDB or MySQL; a password that was changed (two ways) or has expired (two ways), an account that
-		// is locked (two ways): what runs waits until somebody has corrected that
+		// too many connections (two ways), shutdown, read only (two ways), locks, connection or
+		// query killed, statement too
+		// long for a limit of MariaDB or MySQL; a password that was changed (two ways) or has
+		// expired (two ways), an account that
+		// is locked (two ways): callers retry until an operator has corrected it
 		case 1040, 1203, 1053, 1290, 1836, 1205, 1213, 1927, 1317, 1969, 3024, 1045, 1698, 1820, 1862, 3118, 4151:
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}

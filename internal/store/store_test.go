@@ -26,13 +26,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(stacktest.Wrap(m)) }
 
 const provider = "sandbox"
 
-// adapter acts in all tests that name no other.
+// adapter is the adapter of all tests that name no other.
 var adapter = payout.Adapter{Provider: provider, Account: "1900007291"}
 
 var limits = payout.Limits{Adapter: adapter, LandingWindow: 10 * time.Second, Remembers: 30 * 24 * time.Hour}
 
-// newStore returns a store on an empty, migrated database of its own. Its clock
-// is set by the test, in steps of at least a microsecond, the columns' precision.
+// newStore returns a store on an empty, migrated database of its own. The test sets its clock, in
+// steps of at least a microsecond, the columns' precision.
 func newStore(t testing.TB) (*Store, *clock) {
 	t.Helper()
 	s, c, _ := newStoreAt(t, stacktest.MariaDB(t))
@@ -53,14 +53,14 @@ func newStoreAt(t testing.TB, dsn string) (*Store, *clock, *sql.DB) {
 	return s, c, raw
 }
 
-// Now is the store's time, which is the test's.
+// Now is the store's time, set by the test.
 func (s *Store) Now() time.Time {
 	now, _ := s.clock(nil)
 	return now
 }
 
-// clock is the time a store sees. It moves on a millisecond a look, so that rows
-// written one after the other have an order.
+// clock is the time that a store sees. Each read advances it by a millisecond, so that rows written
+// in sequence have an order.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -86,7 +86,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// made is what a call returned that may not fail.
+// made returns the result of a call that must not fail.
 func made[T any](v T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -174,7 +174,7 @@ func encode(in payout.Instruction) ([]byte, error) {
 	return fmt.Appendf(nil, "%s %s %s %d %s %s", in.Op, in.OrderNo, in.Account, in.Amount, in.Currency, in.ChargeOrderNo), nil
 }
 
-// begin notes a send and returns its order, which has to be there.
+// begin records a send and returns its order, which must exist.
 func begin(t testing.TB, s *Store, id string) payout.Order {
 	t.Helper()
 	b, err := s.BeginSend(t.Context(), id, limits, encode)
@@ -196,7 +196,7 @@ func settle(t testing.TB, s *Store, source payout.Source, orderNo string, kind p
 	return st
 }
 
-// pay carries a pending payment out.
+// pay carries out a pending payment.
 func pay(t testing.TB, s *Store, id string) payout.Order {
 	t.Helper()
 	o := begin(t, s, id)
@@ -206,7 +206,7 @@ func pay(t testing.TB, s *Store, id string) payout.Order {
 	return o
 }
 
-// fail refuses a pending payment, confirmed by asking.
+// fail refuses a pending payment, confirmed by a query.
 func fail(t testing.TB, s *Store, id string) payout.Order {
 	t.Helper()
 	return failAs(t, s, id, "")
@@ -228,7 +228,7 @@ func failAs(t testing.TB, s *Store, id, why string) payout.Order {
 	return o
 }
 
-// together runs fn n times at once and returns the errors.
+// together runs fn n times concurrently and returns the errors.
 func together(n int, fn func(i int) error) []error {
 	errs := make([]error, n)
 	start := make(chan struct{})
@@ -248,8 +248,8 @@ func query[T any](t testing.TB, s *Store, text string, args ...any) T {
 	return v
 }
 
-// TestModes: whatever the data source name, or the server, says, what does not fit is
-// refused, and times are cut, not rounded.
+// TestModes: whatever the data source name or the server says, values that do not fit are refused,
+// and times are truncated, not rounded.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	cfg, err := mysql.ParseDSN(stacktest.MariaDB(t))
@@ -311,7 +311,7 @@ func TestReadCommitted(t *testing.T) {
 	}) {
 		must(t, err)
 	}
-	// And in deed: a statement of a transaction sees what was committed after it began.
+	// In effect: a statement of a transaction sees what was committed after the transaction began.
 	p := recorded(t, s, samplePacket(100, 1))
 	must(t, s.inTx(t.Context(), failpoint.Administration, func(tx tx) error {
 		for _, want := range []string{"", "changed"} {
@@ -332,8 +332,8 @@ func TestReadCommitted(t *testing.T) {
 	}))
 }
 
-// TestDeadlockIsRepeated makes two transactions lock two rows crosswise: the
-// server rolls one back (1213), and both come through.
+// TestDeadlockIsRepeated makes two transactions lock two rows crosswise: the server rolls one back
+// (1213), and both succeed.
 func TestDeadlockIsRepeated(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -378,8 +378,8 @@ func TestDeadlockIsRepeated(t *testing.T) {
 	}
 }
 
-// TestRefused: a password that was changed while this process runs is no mistake of the
-// caller, who may ask again later; a statement that is wrong is none of that.
+// TestRefused: a password changed while this process runs is ErrUnavailable, to be retried; a wrong
+// statement is not.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
@@ -398,8 +398,7 @@ func TestRefused(t *testing.T) {
 	wantErr(t, err, ErrUnavailable)
 }
 
-// TestKilled: a statement or a connection that an operator kills, or a limit of the server,
-// is no mistake of ours: it may be repeated.
+// TestKilled: a statement or connection killed by an operator or a server limit is retryable.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -431,7 +430,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestLockTriesEnd: a transaction that meets a deadlock for ever gives up as unavailable, not in an endless loop.
+// TestLockTriesEnd: a transaction that always deadlocks ends as unavailable, not in an endless loop.
 func TestLockTriesEnd(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -446,7 +445,7 @@ func TestLockTriesEnd(t *testing.T) {
 	}
 }
 
-// TestClock: the books' time is MySQL's, whatever time zone a connection has.
+// TestClock: the store's time is MySQL's, whatever time zone a connection has.
 func TestClock(t *testing.T) {
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)

@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// What others send us has to fit its column whatever it is: a statement that the
-// server refuses because of a text would be repeated for ever, and a payment
-// would stay where it is because of a word.
+// Texts of other systems must fit their columns: a statement refused because of a text would be
+// retried forever, and its payment would be stuck.
 
 // clip returns at most the first n characters of s, as valid UTF-8.
 func clip(s string, n int) string {
@@ -24,9 +23,8 @@ func clip(s string, n int) string {
 	return s
 }
 
-// clipKey returns s for a column of n bytes, 64 at least, that identifies something. Two texts
-// that differ have two keys: one that is too long keeps its beginning, without half a
-// character, and ends with its SHA-256.
+// clipKey returns s for a key column of n bytes, at least 64. Distinct texts have distinct keys: a
+// longer one keeps its beginning, cut at a character, and ends with its SHA-256.
 func clipKey(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -43,14 +41,14 @@ func clipKey(s string, n int) string {
 // codeLen is the width of every column of codes, which are ASCII.
 const codeLen = 64
 
-// refLen is the width of a provider's own number of an order, in bytes.
+// refLen is the width of a provider's reference, in bytes.
 const refLen = 64
 
 // messageLen is the width of every column of messages, in characters.
 const messageLen = 255
 
-// clipCode returns a provider's code as a column of codes holds it: what is not
-// printable ASCII is replaced.
+// clipCode returns a provider's code for a code column; characters outside printable ASCII are
+// replaced.
 func clipCode(s string) string {
 	return clip(strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

@@ -26,8 +26,7 @@ func (r ticketKeyRow) record() access.TicketKeyRecord {
 
 const selectTicketKeys = "SELECT kid, app_id, name, public_key, created_at, revoked_at FROM app_ticket_keys"
 
-// TicketKeysInUse reads every key of tickets that was not revoked, in the order of their
-// ids. Errors: ErrUnavailable.
+// TicketKeysInUse reads every ticket key that is not revoked, by id. Errors: ErrUnavailable.
 func (s *Store) TicketKeysInUse(ctx context.Context) ([]access.TicketKey, error) {
 	var rows []ticketKeyRow
 	if err := s.read(ctx).Raw(selectTicketKeys + " WHERE revoked_at IS NULL ORDER BY kid").Scan(&rows).Error; err != nil {
@@ -40,8 +39,8 @@ func (s *Store) TicketKeysInUse(ctx context.Context) ([]access.TicketKey, error)
 	return out, nil
 }
 
-// TicketKeys lists keys of tickets, revoked ones too, the newest first; the role of the
-// filter says nothing here. Errors: ErrUnavailable.
+// TicketKeys lists ticket keys, revoked ones included, newest first. The filter's role is ignored.
+// Errors: ErrUnavailable.
 func (s *Store) TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.TicketKeyRecord, error) {
 	q := s.read(ctx).Table("app_ticket_keys")
 	if f.AppID != "" {
@@ -61,14 +60,13 @@ func (s *Store) TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.Ti
 	return out, nil
 }
 
-// AddTicketKey stores the public key with which an app signs tickets, with the audit entry
-// in the same transaction. The same Idempotency-Key
-// and body get the first answer again. Errors: ErrNotFound (its app),
-// access.ErrTicketKeyTaken, access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
+// AddTicketKey stores the public key with which an app signs tickets, with the audit entry in the
+// same transaction. The same Idempotency-Key and body return the first answer. Errors: ErrNotFound
+// (its app), access.ErrTicketKeyTaken, access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) AddTicketKey(ctx context.Context, w payout.StaffWrite, k access.TicketKeyRecord,
 	render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
-		if _, err := tx.administrators(w); err != nil { // their lock lets one be added after the other
+		if _, err := tx.administrators(w); err != nil { // their lock serializes additions
 			return out, err
 		}
 		var apps, taken int64
@@ -85,7 +83,7 @@ func (s *Store) AddTicketKey(ctx context.Context, w payout.StaffWrite, k access.
 			return out, access.ErrTicketKeyTaken
 		}
 		k.CreatedAt = tx.now.Truncate(time.Millisecond)
-		// Bytes right after a parenthesis would be taken for a list.
+		// gorm would expand a byte slice after a parenthesis as a list.
 		err = tx.Exec("INSERT INTO app_ticket_keys (kid, public_key, app_id, name, created_at) VALUES (?, ?, ?, ?, ?)",
 			k.ID, []byte(k.Public), k.AppID, optString(k.Name), k.CreatedAt).Error
 		if err != nil {
@@ -99,9 +97,9 @@ func (s *Store) AddTicketKey(ctx context.Context, w payout.StaffWrite, k access.
 	})
 }
 
-// EndTicketKey revokes a key of tickets for ever, with the audit entry in the same
-// transaction; one that was revoked before stays as it is. Errors: ErrNotFound,
-// access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
+// EndTicketKey revokes a ticket key permanently, with the audit entry in the same transaction. A
+// revoked one stays as it is. Errors: ErrNotFound, access.ErrActorKeyEnded, payout.ErrKeyReused,
+// ErrUnavailable.
 func (s *Store) EndTicketKey(ctx context.Context, w payout.StaffWrite, id string,
 	render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
@@ -131,7 +129,7 @@ func (s *Store) EndTicketKey(ctx context.Context, w payout.StaffWrite, id string
 	})
 }
 
-// ticketKeyNote is what the audit keeps of a key of tickets: all of it is public.
+// ticketKeyNote is the audit's copy of a ticket key: all of it is public.
 func ticketKeyNote(k access.TicketKeyRecord) map[string]any {
 	note := map[string]any{"app_id": k.AppID, "public_key": []byte(k.Public)}
 	if k.Name != "" {

@@ -12,8 +12,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestTicketKeys: what administrators add and revoke is what is in use; a public key is
-// added once, whoever asks, and nobody whose own key has ended adds any.
+// TestTicketKeys: added and revoked keys are in effect; a public key is added once, and an ended
+// administrator key adds none.
 func TestTicketKeys(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -43,7 +43,7 @@ func TestTicketKeys(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, c.err, c.want)
 		}
 	}
-	// Many at once with one public key: one is added.
+	// Many concurrent additions of one public key: one is added.
 	taken := 0
 	for _, err := range together(4, func(i int) error { return add(fmt.Sprint("t", i), "admin", "mall", 9) }) {
 		if errors.Is(err, access.ErrTicketKeyTaken) {
@@ -53,7 +53,7 @@ func TestTicketKeys(t *testing.T) {
 		}
 	}
 	if taken != 3 {
-		t.Errorf("%d of 4 were told that it is there", taken)
+		t.Errorf("%d of 4 got ErrTicketKeyTaken", taken)
 	}
 	end := func(key, asker, kid string) (out access.TicketKeyRecord, err error) {
 		_, err = s.EndTicketKey(ctx, w(key, asker), kid, func(k access.TicketKeyRecord) (int, []byte) {

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// shownNotices is how many notifications of one payment are told, the newest.
+	// shownNotices bounds the notifications of one payment; the newest are returned.
 	shownNotices = 100
-	// askedNumbers bounds the order numbers whose notifications are looked for.
+	// askedNumbers bounds the order numbers whose notifications are read.
 	askedNumbers = 100
 )
 
-// Passage reads how a payment came to the books and what was told about it. Each
-// statement reads a few rows by an index. Errors: ErrUnavailable.
+// Timeline reads how a payment was created and the notifications about it. Each statement reads a
+// few rows by an index. Errors: ErrUnavailable.
 func (s *Store) Timeline(ctx context.Context, d payout.Detail) (payout.Timeline, error) {
 	t := tx{DB: s.read(ctx)}
 	out, err := t.acknowledged(d.Payment)
@@ -40,7 +40,7 @@ func (s *Store) Timeline(ctx context.Context, d payout.Detail) (payout.Timeline,
 	return out, nil
 }
 
-// acknowledged reads when Redis took what the payment is about.
+// acknowledged reads when Redis accepted the payment's claim or packet.
 func (tx tx) acknowledged(p payout.Payment) (out payout.Timeline, err error) {
 	var row struct {
 		At         *time.Time
@@ -61,8 +61,7 @@ func (tx tx) acknowledged(p payout.Payment) (out payout.Timeline, err error) {
 	return out, err
 }
 
-// notices reads what the provider has told by itself about order numbers, oldest
-// first; of very many, the newest.
+// notices reads the provider's notifications about order numbers, oldest first; of many, the newest.
 func (tx tx) notices(provider string, attempts []payout.Attempt) ([]payout.Notification, error) {
 	if len(attempts) == 0 {
 		return nil, nil

@@ -8,8 +8,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestTimeline: a payment's way is told from the acknowledgment in Redis on, with what
-// the provider told by itself and with the runs that are still to be started.
+// TestTimeline: a payment's timeline starts with the acknowledgement in Redis and has the provider's
+// notifications and the runs still to be started.
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -46,13 +46,13 @@ func TestTimeline(t *testing.T) {
 	if len(got.OutboxEntries) != 1 || got.OutboxEntries[0].Kind != outboxQuery || got.OutboxEntries[0].Tries != 0 ||
 		!got.OutboxEntries[0].Since.Equal(first) ||
 		got.OutboxEntries[0].DueAt.Before(first) {
-		t.Errorf("errands %+v", got.OutboxEntries)
+		t.Errorf("outbox entries %+v", got.OutboxEntries)
 	}
 	if _, err := s.DueOutbox(ctx, 10); err != nil {
 		t.Fatal(err)
 	}
 	if got := of(id); len(got.OutboxEntries) != 1 || got.OutboxEntries[0].Tries != 1 {
-		t.Errorf("errands after a try: %+v", got.OutboxEntries)
+		t.Errorf("outbox entries after a try: %+v", got.OutboxEntries)
 	}
 	if got := of(payout.ID(payout.KindCharge, p.ID, 0)); !got.AcknowledgedAt.Equal(p.CreatedAt) || got.Seq != 0 {
 		t.Errorf("charge: %+v, packet created %v", got, p.CreatedAt)

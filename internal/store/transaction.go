@@ -9,9 +9,8 @@ import (
 	"hongbao/internal/failpoint"
 )
 
-// transaction runs fn once. The points of its step are passed right before and
-// right after the commit, and only when fn has written something: a repeat that
-// finds everything done is no place to die in.
+// transaction runs fn once. It passes its step's failpoints right before and after the commit, and
+// only when fn has written something.
 func (s *Store) transaction(ctx context.Context, step failpoint.Step, fn func(tx tx) error) error {
 	wrote := false
 	err := s.db.WithContext(ctx).Set(wroteKey, &wrote).Transaction(func(db *gorm.DB) error {
@@ -33,26 +32,24 @@ func (s *Store) transaction(ctx context.Context, step failpoint.Step, fn func(tx
 	return err
 }
 
-// serverTime reads MySQL's clock. It is the only one that the books go by: when a
-// send can no longer land, whether a question was put after a decision, and what is
-// due are the same for every process, whatever time its machine says it is.
+// serverTime reads MySQL's clock, the only one for stored times. Landing windows, the order of
+// queries and decisions, and due times are then the same for every process.
 func serverTime(db *gorm.DB) (time.Time, error) {
 	var now time.Time
 	err := db.Raw("SELECT UTC_TIMESTAMP(6)").Scan(&now).Error
 	return now.UTC(), err
 }
 
-// Clock returns MySQL's time, for callers that compare with the books' times.
-// Errors: ErrUnavailable.
+// Clock returns MySQL's time, for comparison with stored times. Errors: ErrUnavailable.
 func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 	now, err := s.clock(s.read(ctx))
 	return now, classify(err)
 }
 
-// wroteKey is where a transaction keeps whether it has changed a row.
+// wroteKey marks a transaction that has changed a row.
 const wroteKey = "hongbao:wrote"
 
-// noteWrites lets every statement that changes a row say so to its transaction.
+// noteWrites registers callbacks that set wroteKey after every changing statement.
 func noteWrites(db *gorm.DB) error {
 	note := func(db *gorm.DB) {
 		if v, ok := db.Get(wroteKey); ok && db.Error == nil && db.RowsAffected > 0 {

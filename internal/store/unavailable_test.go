@@ -11,7 +11,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestMySQLDown: MySQL is killed. Every call says unavailable within moments, and works again afterwards.
+// TestMySQLDown: MySQL is killed. Every call returns ErrUnavailable within moments, and works again
+// afterwards.
 func TestMySQLDown(t *testing.T) {
 	t.Parallel()
 	server, dsn := stacktest.FreshMariaDB(t)
@@ -53,7 +54,7 @@ func TestMySQLDown(t *testing.T) {
 	}
 	server.Restart(t)
 	claim(t, s, p, 0, "u")
-	// Frozen, not gone: the caller's deadline counts.
+	// Paused, not stopped: the caller's deadline counts.
 	server.Pause(t)
 	defer server.Resume(t)
 	var err error
@@ -68,12 +69,12 @@ func TestMySQLDown(t *testing.T) {
 	wantErr(t, err, ErrUnavailable)
 }
 
-const password = "only-for-tests" // stacktest's
+const password = "only-for-tests" // of package stacktest
 
 func secretFree(t testing.TB, what string, err error) {
 	t.Helper()
 	if err != nil && strings.Contains(err.Error(), password) {
-		t.Errorf("%s tells the password: %v", what, err)
+		t.Errorf("%s contains the password: %v", what, err)
 	}
 }
 
@@ -95,7 +96,7 @@ func TestErrorsHideDSN(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
-		if name != "unknown value" { // the caller put it there himself
+		if name != "unknown value" { // the caller put it there
 			secretFree(t, name, err)
 		}
 		if raw, err := OpenSQL(bad); err != nil {

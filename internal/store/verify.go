@@ -18,11 +18,10 @@ const (
 	verifyPayments = 2000
 )
 
-// VerifyLedger checks every packet and payment against the ledger and hands over
-// each violation as it is found. It reads one moment of the database in two
-// passes of pages, each in the order of an index: one by packet, one by payment.
-// Nothing is locked and nothing changed; the snapshot is held for as long as it
-// takes. Errors: ErrUnavailable, what found returns.
+// VerifyLedger checks every packet and payment against the ledger and passes each violation to
+// found. It reads one snapshot in two passes of pages in index order: by packet and by payment. It
+// locks and changes nothing, and holds the snapshot until it ends. Errors: ErrUnavailable, what
+// found returns.
 func (s *Store) VerifyLedger(ctx context.Context, found func(payout.Violation) error) (payout.Verified, error) {
 	tx := s.db.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if tx.Error != nil {
@@ -57,7 +56,7 @@ func (c *ledgerCheck) report(violations []payout.Violation) error {
 	return nil
 }
 
-// pages reads rows in the order of an index, a page at a time.
+// pages reads rows in index order, one page at a time.
 type pages[T any] struct {
 	read func(last *T) ([]T, error)
 	size int
@@ -93,7 +92,7 @@ func (r transferRow) transfer() payout.StoredTransfer {
 
 const selectTransfers = "SELECT id, packet_id, kind, debit, credit, amount, order_no, reference FROM transfers "
 
-// transfersBy reads the ledger by packet, or by order number.
+// transfersBy reads the ledger by packet or by order number.
 func (c *ledgerCheck) transfersBy(column, index string, of func(transferRow) string) *pages[transferRow] {
 	return &pages[transferRow]{size: verifyRows, read: func(last *transferRow) (rows []transferRow, err error) {
 		query := selectTransfers + "FORCE INDEX (" + index + ") "
@@ -182,7 +181,7 @@ func (c *ledgerCheck) packets() *pages[ledgerPacketRow] {
 	}}
 }
 
-// byPacket goes through the packets and, beside them, the ledger in their order.
+// byPacket merges the packets with the ledger in packet order.
 func (c *ledgerCheck) byPacket() error {
 	packets := c.packets()
 	transfers := c.transfersBy("packet_id", "transfers_packet", func(r transferRow) string { return r.PacketID })
@@ -220,7 +219,7 @@ func (c *ledgerCheck) byPacket() error {
 	}
 }
 
-// orphans tells of transfers as long as they belong to nothing.
+// orphans reports transfers while they belong to nothing.
 func (c *ledgerCheck) orphans(transfers *pages[transferRow], stranger func(transferRow) bool, what string) error {
 	for {
 		t, err := transfers.peek()

@@ -19,7 +19,7 @@ type ledgerPaymentRow struct {
 	SettledAt   *time.Time
 	ShareUser   *string
 	ShareAmount *int64
-	cancelled   money.Fen // the refund of it
+	cancelled   money.Fen // its refund
 }
 
 func (r ledgerPaymentRow) payment() payout.LedgerPayment {
@@ -48,7 +48,7 @@ func (c *ledgerCheck) payments() *pages[ledgerPaymentRow] {
 	}}
 }
 
-// refundsOf fills in the refunds by which cancelled payouts went back.
+// refundsOf fills in the refunds of cancelled payouts.
 func (c *ledgerCheck) refundsOf(rows []ledgerPaymentRow) error {
 	of := map[string]*ledgerPaymentRow{}
 	var ids []string
@@ -93,8 +93,8 @@ func (c *ledgerCheck) attempts() *pages[ledgerAttemptRow] {
 	}}
 }
 
-// byPayment goes through the payments and, beside them, attempts and ledger in
-// their order: an order number begins with the id of its payment.
+// byPayment merges the payments with attempts and ledger in their order: an order number begins with
+// its payment's id.
 func (c *ledgerCheck) byPayment() error {
 	payments, attempts := c.payments(), c.attempts()
 	transfers := c.transfersBy("order_no", "transfers_order", func(r transferRow) string { return r.OrderNo })
@@ -142,19 +142,19 @@ func (c *ledgerCheck) byPayment() error {
 	}
 }
 
-// beforePayment reports whether an order number comes before all those of a payment.
+// beforePayment reports whether an order number sorts before all those of a payment.
 func beforePayment(orderNo, paymentID string) bool {
 	return orderNo < paymentID && !strings.HasPrefix(orderNo, paymentID)
 }
 
-// orphanedAttempts tells of attempts whose payment is not there, up to the next payment.
+// orphanedAttempts reports attempts without a payment, up to the next payment.
 func (c *ledgerCheck) orphanedAttempts(attempts *pages[ledgerAttemptRow], next *ledgerPaymentRow) error {
 	for {
 		a, err := attempts.peek()
 		if err != nil || a == nil || next != nil && a.PaymentID >= next.ID {
 			return err
 		}
-		parts, _ := payout.Parse(a.OrderNo) // of a number that is not ours the packet stays empty
+		parts, _ := payout.Parse(a.OrderNo) // for a foreign number the packet stays empty
 		v := payout.Violation{Rule: payout.RuleUnknown, PacketID: parts.PacketID, Subject: a.OrderNo,
 			Detail: "an attempt, and its payment is not there"}
 		if err := c.report([]payout.Violation{v}); err != nil {

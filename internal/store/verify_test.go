@@ -13,7 +13,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// verified runs the verification and returns what it found.
+// verified runs the verification and returns its findings.
 func verified(t testing.TB, s *Store) (payout.Verified, []payout.Violation) {
 	t.Helper()
 	var found []payout.Violation
@@ -23,12 +23,12 @@ func verified(t testing.TB, s *Store) (payout.Verified, []payout.Violation) {
 	})
 	must(t, err)
 	if v.Found() != int64(len(found)) {
-		t.Errorf("%d violations counted, %d told", v.Found(), len(found))
+		t.Errorf("%d violations counted, %d reported", v.Found(), len(found))
 	}
 	return v, found
 }
 
-// manyLives leaves packets at every stage, with payouts that ended in every way.
+// manyLives leaves packets at every stage, with payouts of every outcome.
 func manyLives(t testing.TB, s *Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -76,7 +76,7 @@ func TestR12_VerifyLedger(t *testing.T) {
 	}
 	var paid string
 	must(t, raw.QueryRowContext(t.Context(), "SELECT id FROM payments WHERE kind = 'p' AND status = 'paid' ORDER BY id LIMIT 1").Scan(&paid))
-	// Each is undone by the next statement; what guards the tables is off meanwhile.
+	// Each change is undone by its second statement; the tables' guards are off during it.
 	for _, tc := range []struct {
 		name, do, undo string
 		want           payout.Rule
@@ -114,7 +114,7 @@ func TestR12_VerifyLedger(t *testing.T) {
 			t.Fatalf("%s is not undone: %v", tc.name, found)
 		}
 	}
-	// A posting can only be added: nobody owed it, and its packet is not there.
+	// A transfer can only be added: it was owed to no one, and its packet does not exist.
 	tamper(t, raw, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
 		VALUES ('nobody', 'paid', 'owed', 'provider', 5, 'p-nobody', 'p-nobody:paid', NOW(3))`)
 	if _, found := verified(t, s); len(found) != 2 || found[0].Rule != payout.RuleUnknown {
@@ -122,7 +122,7 @@ func TestR12_VerifyLedger(t *testing.T) {
 	}
 }
 
-// tamper changes rows with the checks of the tables switched off.
+// tamper changes rows with the tables' checks switched off.
 func tamper(t testing.TB, raw *sql.DB, statement string) {
 	t.Helper()
 	conn, err := raw.Conn(t.Context())
@@ -169,7 +169,7 @@ func newVitals() *observe.HealthSnapshot {
 	return &observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 }
 
-// TestHealthSnapshot: what is left of many lives.
+// TestHealthSnapshot: the unfinished part of many payments.
 func TestHealthSnapshot(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -219,7 +219,7 @@ func TestHealthSnapshot(t *testing.T) {
 	}
 	tamper(t, s.sql, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
 		SELECT packet_id, 'paid', 'owed', 'provider', 5000, order_no, CONCAT(order_no, ':x'), created_at FROM transfers ORDER BY id DESC LIMIT 1`)
-	for range 2 { // it stays wrong, whether or not it is posted to again
+	for range 2 { // it stays wrong, with or without new transfers
 		v = newVitals()
 		must(t, r.Read(t.Context(), v))
 		if v.Imbalanced != 1 {
@@ -228,8 +228,8 @@ func TestHealthSnapshot(t *testing.T) {
 	}
 }
 
-// TestR13_HealthOfRestoredBooks: a process that lives through a restore of MySQL looks at
-// what is posted to from then on, although it had come farther before.
+// TestR13_HealthOfRestoredBooks: after a restore of MySQL a running process checks new transfers,
+// although it had read higher ids before.
 func TestR13_HealthOfRestoredBooks(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -239,7 +239,7 @@ func TestR13_HealthOfRestoredBooks(t *testing.T) {
 		SELECT packet_id, 'paid', 'owed', 'provider', 5000, order_no, CONCAT(order_no, ':x'), created_at FROM transfers ORDER BY id DESC LIMIT 1`)
 	for range 5 {
 		funded(t, s, 1000, 4)
-		_, err := s.AdvanceBooks(t.Context(), 0)
+		_, err := s.AdvanceHeartbeat(t.Context(), 0)
 		must(t, err)
 	}
 	r, v := NewHealthReader(s), newVitals()
@@ -247,7 +247,7 @@ func TestR13_HealthOfRestoredBooks(t *testing.T) {
 		t.Fatalf("%d packets out of balance, up to %d", v.Imbalanced, r.posted)
 	}
 	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
-	if b, err := s.CompareBooks(t.Context(), 0); err != nil || b.State != payout.MySQLRestored {
+	if b, err := s.CompareHeartbeat(t.Context(), 0); err != nil || b.State != payout.MySQLRestored {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	if must(t, r.Read(t.Context(), v)); v.Imbalanced != 1 {
@@ -255,7 +255,7 @@ func TestR13_HealthOfRestoredBooks(t *testing.T) {
 	}
 }
 
-// TestHealthReadsIndexes: none of the statements reads what is finished.
+// TestHealthReadsIndexes: no statement reads finished rows.
 func TestHealthReadsIndexes(t *testing.T) {
 	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))

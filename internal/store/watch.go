@@ -8,8 +8,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// What the watch reads: pages in the order of an index, so that a round costs
-// the same whatever the tables hold.
+// What the watch reads: pages in index order, so a round costs the same whatever the tables hold.
 
 type waitingRow struct {
 	Payment    paymentRow `gorm:"embedded"`
@@ -17,8 +16,8 @@ type waitingRow struct {
 	NextAction *string
 }
 
-// WaitingPayments lists payments of one kind in one status, the oldest first,
-// after the given place (time of creation and id). Errors: ErrUnavailable.
+// WaitingPayments lists payments of one kind in one status, oldest first, after a place (creation
+// time and id). Errors: ErrUnavailable.
 func (s *Store) WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor,
 	limit int) ([]payout.OpenPayment, error) {
 	var rows []waitingRow
@@ -34,7 +33,7 @@ func (s *Store) WaitingPayments(ctx context.Context, kind payout.Kind, status pa
 	return out, classify(err)
 }
 
-// epoch is t, or a time before all others that DATETIME can hold for the zero time.
+// epoch returns t; for the zero time, the earliest one that DATETIME can hold.
 func epoch(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
@@ -55,8 +54,8 @@ func (r unfinishedRow) unfinished() (packet.UnfinishedPacket, error) {
 // The refund of the remainder has number 0: its id is the packet's between two constants.
 const selectUnfinished = "SELECT k.*, r.status AS refund_status FROM packets k LEFT JOIN payments r ON r.id = CONCAT('r', k.id, '0000')"
 
-// UnfinishedPackets lists packets in one stored status, those that expire first
-// at the beginning, after the given place (expiry and id). Errors: ErrUnavailable.
+// UnfinishedPackets lists packets in one stored status, by expiry, after a place (expiry and id).
+// Errors: ErrUnavailable.
 func (s *Store) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket, error) {
 	var rows []unfinishedRow
 	err := s.read(ctx).Raw(selectUnfinished+` WHERE k.status = ? AND (k.expires_at > ? OR (k.expires_at = ? AND k.id > ?))
@@ -73,8 +72,8 @@ func (s *Store) UnfinishedPackets(ctx context.Context, status packet.Status, aft
 	return out, nil
 }
 
-// UnfinishedPacket reads one of them; found is false for a packet that is closed,
-// rejected or not there. Errors: ErrUnavailable.
+// UnfinishedPacket reads one packet; found is false when it is closed, rejected or missing. Errors:
+// ErrUnavailable.
 func (s *Store) UnfinishedPacket(ctx context.Context, id string) (u packet.UnfinishedPacket, found bool, err error) {
 	var rows []unfinishedRow
 	err = s.read(ctx).Raw(selectUnfinished+" WHERE k.id = ? AND k.status IN ('funding', 'open', 'closing')", id).Scan(&rows).Error
@@ -85,8 +84,7 @@ func (s *Store) UnfinishedPacket(ctx context.Context, id string) (u packet.Unfin
 	return u, err == nil, err
 }
 
-// PacketStates reads the rows of packets; those without a row are missing from
-// the map. Errors: ErrUnavailable.
+// PacketStates reads the rows of packets; missing ones are not in the map. Errors: ErrUnavailable.
 func (s *Store) PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error) {
 	out := make(map[string]packet.RowState, len(ids))
 	if len(ids) == 0 {
@@ -112,7 +110,7 @@ func (s *Store) PayoutOf(ctx context.Context, packetID, userID string) (payout.P
 	return s.PaymentRow(ctx, paid.PayoutID)
 }
 
-// CountRepair counts a repair of the watch by kind, for good. Errors: ErrUnavailable.
+// CountRepair adds one to a kind's repairs. Errors: ErrUnavailable.
 func (s *Store) CountRepair(ctx context.Context, kind, subject string) error {
 	now, err := s.Clock(ctx)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestWaitingPayments: what is overdue is known from the row, whatever its
-// status, and pages go on where the last one ended.
+// TestWaitingPayments: overdue payments are known from their rows in every status, and pages
+// continue where the last one ended.
 func TestWaitingPayments(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -64,8 +64,7 @@ func TestWaitingPayments(t *testing.T) {
 	}
 }
 
-// TestUnfinishedPackets: every packet that is not at its end is in one of the
-// pages, the one that expires first before the others.
+// TestUnfinishedPackets: every unfinished packet is in one of the pages, by expiry.
 func TestUnfinishedPackets(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -102,7 +101,7 @@ func TestUnfinishedPackets(t *testing.T) {
 		len(found[packet.StatusOpen]) != 1 {
 		t.Errorf("%v, want %s, then %s", found, early.ID, late.ID)
 	}
-	// One whose books are closed tells of its refund.
+	// A packet with closed books has its refund's status.
 	p := funded(t, s, 100, 2)
 	_, err := s.BeginClosing(ctx, p.ID, packet.CloseExpired)
 	must(t, err)

@@ -9,14 +9,13 @@ import (
 	"hongbao/internal/packet"
 )
 
-// winnersAtOnce is how many winners of a campaign are read together.
+// winnersAtOnce is how many winners of a campaign are read at once.
 const winnersAtOnce = 5_000
 
-// CampaignWinnersOfLane tells who has won in packets of the campaigns of a lane in which a user wins
-// once (packet.Packet.OneWin), some users at a time. Campaigns are left out whose packets
-// are all over: they ended, and the last one has expired. Errors: ErrUnavailable, and what
-// tell returns.
-func (s *Store) CampaignWinnersOfLane(ctx context.Context, lane, lanes int, tell func(campaign string, users []string) error) error {
+// CampaignWinnersOfLane passes the winners of a lane's campaigns with one win a user
+// (packet.Packet.OneWin) to pass, in batches. Campaigns that have ended and whose last
+// packet has expired are skipped. Errors: ErrUnavailable, what pass returns.
+func (s *Store) CampaignWinnersOfLane(ctx context.Context, lane, lanes int, pass func(campaign string, users []string) error) error {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return err
@@ -35,16 +34,16 @@ func (s *Store) CampaignWinnersOfLane(ctx context.Context, lane, lanes int, tell
 		if !t.Packet.OneWin {
 			continue
 		}
-		if err := s.winners(ctx, r.ID, tell); err != nil {
+		if err := s.winners(ctx, r.ID, pass); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// winners reads along the primary key: ids of the packets of a campaign begin alike, and no
-// id has a character behind v.
-func (s *Store) winners(ctx context.Context, id string, tell func(campaign string, users []string) error) error {
+// winners reads along the primary key: packet ids of a campaign share a prefix, and no id has a
+// character after v.
+func (s *Store) winners(ctx context.Context, id string, pass func(campaign string, users []string) error) error {
 	part := packet.CampaignPrefix(id)
 	type place struct{ PacketID, UserID string }
 	after := place{PacketID: part}
@@ -60,7 +59,7 @@ func (s *Store) winners(ctx context.Context, id string, tell func(campaign strin
 		for i, r := range rows {
 			users[i] = r.UserID
 		}
-		if err := tell(id, users); err != nil {
+		if err := pass(id, users); err != nil {
 			return err
 		}
 		after = rows[len(rows)-1]

@@ -9,9 +9,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// WithdrawApproval ends a decision that waits for a second person, by the one who asked
-// for it: nothing has moved, and something else can be decided about the payment. A
-// decision that was answered, or has expired, is refused. Errors: ErrNotFound,
+// WithdrawApproval withdraws a waiting decision by its author: nothing has moved, and another
+// decision can be made. An answered or expired one is refused. Errors: ErrNotFound,
 // payout.ErrNotAsker, payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) WithdrawApproval(ctx context.Context, w payout.StaffWrite, approvalID string,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
@@ -39,8 +38,8 @@ func (tx tx) withdraw(w payout.StaffWrite, row paymentRow, d *payout.Decision) e
 	return tx.noteDecision(w, "withdraw_"+string(d.Kind), row, row.payment(), *d)
 }
 
-// onDecision carries out a staff write about a decision that may wait for a second person.
-// do has its payment and the decision locked.
+// onDecision runs a staff write about a decision with approval. do gets its payment and the decision
+// locked.
 func (s *Store) onDecision(ctx context.Context, w payout.StaffWrite, approvalID string, do func(tx, paymentRow, []payout.Attempt,
 	payout.Decision) (payout.StaffAnswer, error)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.DecideAnswer, w, func(tx tx) (payout.StaffAnswer, error) {
@@ -52,8 +51,8 @@ func (s *Store) onDecision(ctx context.Context, w payout.StaffWrite, approvalID 
 	})
 }
 
-// lockDecision locks the payment of a decision first and then the decision, as every
-// transaction does that decides.
+// lockDecision locks the payment first and then its decision, in the order of every deciding
+// transaction.
 func (tx tx) lockDecision(approvalID string) (row paymentRow, attempts []payout.Attempt, d payout.Decision, err error) {
 	if d, err = tx.decisionOf(approvalID, false); err != nil {
 		return row, nil, d, err

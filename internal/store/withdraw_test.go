@@ -9,15 +9,15 @@ import (
 	"hongbao/internal/payout"
 )
 
-// withdrawing is what the one who asked sends.
+// withdrawing returns a write of the decision's author.
 func withdrawing(t testing.TB, s *Store, key string) payout.StaffWrite {
 	w := staff(t, s, key, "h")
 	w.Route = "POST /v1/staff/approvals/x/withdraw"
 	return w
 }
 
-// TestWithdraw: a request for a second person ends by the wish of the one who asked, once,
-// while nobody has answered it; nothing has moved, and something else can be decided.
+// TestWithdraw: the author withdraws a waiting decision, once; nothing has moved, and another
+// decision can be made.
 func TestWithdraw(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)

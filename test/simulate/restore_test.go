@@ -268,7 +268,7 @@ var errDied = fmt.Errorf("killed: %w", packet.ErrUnavailable)
 // restoredBooks are the books as their recovery needs them; as package store does it.
 type restoredBooks struct{ *books }
 
-func (b restoredBooks) CompareBooks(_ context.Context, known int64) (st payout.MySQLState, err error) {
+func (b restoredBooks) CompareHeartbeat(_ context.Context, known int64) (st payout.MySQLState, err error) {
 	b.world.look(func() {
 		b.state = b.state.CheckRestored(known, false, b.world.now())
 		st = b.state

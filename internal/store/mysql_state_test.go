@@ -14,7 +14,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// another is another process on the same database.
+// another returns another process on the same database.
 func another(t testing.TB, s *Store, dsn string, cfg Config) *Store {
 	t.Helper()
 	cfg.DSN = dsn
@@ -25,13 +25,13 @@ func another(t testing.TB, s *Store, dsn string, cfg Config) *Store {
 	return o
 }
 
-// newBooks returns a store whose books have beaten three times, and its database.
+// newBooks returns a store whose MySQL has had three heartbeats, and its database.
 func newBooks(t testing.TB) (s *Store, c *clock, dsn string, set func(number int64)) {
 	t.Helper()
 	dsn = stacktest.MariaDB(t)
 	s, c, raw := newStoreAt(t, dsn)
 	for range 3 {
-		_, err := s.AdvanceBooks(t.Context(), 0)
+		_, err := s.AdvanceHeartbeat(t.Context(), 0)
 		must(t, err)
 	}
 	return s, c, dsn, func(number int64) {
@@ -44,45 +44,45 @@ func TestR13_BooksBeat(t *testing.T) {
 	t.Parallel()
 	s, c, dsn, set := newBooks(t)
 	ctx := t.Context()
-	b, err := s.Books(ctx)
+	b, err := s.MySQLState(ctx)
 	if err != nil || b.Heartbeat != 3 || b.State != payout.MySQLNormal || b.HeartbeatAt.IsZero() {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	c.pass(time.Minute)
-	if same, err := s.CompareBooks(ctx, 3); err != nil || same != b {
+	if same, err := s.CompareHeartbeat(ctx, 3); err != nil || same != b {
 		t.Errorf("comparing changes %+v to %+v, %v", b, same, err)
 	}
-	if b, err = s.AdvanceBooks(ctx, 3); err != nil || b.Heartbeat != 4 {
+	if b, err = s.AdvanceHeartbeat(ctx, 3); err != nil || b.Heartbeat != 4 {
 		t.Errorf("%+v, %v", b, err)
 	}
-	// A restore that loses nothing that was seen is none.
+	// A restore that loses nothing seen is not detected.
 	set(4)
-	if b, err = another(t, s, dsn, Config{}).AdvanceBooks(ctx, 4); err != nil || b.Heartbeat != 5 || b.State != payout.MySQLNormal {
+	if b, err = another(t, s, dsn, Config{}).AdvanceHeartbeat(ctx, 4); err != nil || b.Heartbeat != 5 || b.State != payout.MySQLNormal {
 		t.Errorf("%+v, %v", b, err)
 	}
-	// What Redis remembers and these books do not: once told, known to every process.
+	// Redis knows a higher number than MySQL: after one comparison every process knows it.
 	set(2)
 	fresh := another(t, s, dsn, Config{})
-	must(t, fresh.BooksBelieved(ctx)) // Redis was not asked, and nobody has noticed
-	if b, err = fresh.CompareBooks(ctx, 5); err != nil || b.State != payout.MySQLRestored || b.Heartbeat != 2 || b.Known != 5 ||
+	must(t, fresh.BooksBelieved(ctx)) // Redis was not read, and no process has noticed
+	if b, err = fresh.CompareHeartbeat(ctx, 5); err != nil || b.State != payout.MySQLRestored || b.Heartbeat != 2 || b.Known != 5 ||
 		b.RestoredAt.IsZero() {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	later := another(t, s, dsn, Config{})
 	wantErr(t, later.BooksBelieved(ctx), payout.ErrMySQLRestored)
-	// Nothing rises, whatever Redis has lost since.
-	if b, err = later.AdvanceBooks(ctx, 0); err != nil || b.State != payout.MySQLRestored || b.Heartbeat != 2 || b.Known != 5 {
+	// The number does not rise, whatever Redis has lost since.
+	if b, err = later.AdvanceHeartbeat(ctx, 0); err != nil || b.State != payout.MySQLRestored || b.Heartbeat != 2 || b.Known != 5 {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
 
-// guarded is what must not be done on books that are older than reality, by name.
+// guarded are the operations, by name, that a restored MySQL must refuse.
 type guarded map[string]func(s *Store) error
 
-// errHeld stands for a send that was not noted.
+// errHeld stands for a send that was not recorded.
 var errHeld = errors.New("held")
 
-// guardedCases are one packet for each of them, all of one database.
+// guardedCases makes one packet for each operation, in one database.
 func guardedCases(t *testing.T, s *Store) guarded {
 	ctx := t.Context()
 	closing := funded(t, s, 100, 2)
@@ -121,7 +121,7 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	must(t, agree(s, "agree", approval))
 	must(t, decide(s, "waits", waiting, payout.DecisionCancel))
 	waits := query[string](t, s, "SELECT approval_id FROM decisions WHERE payment_id = ?", waiting)
-	// Every number of the cancelled one is asked about: nothing but the carrying out is left.
+	// Every order number of the cancelled payout is queried: only carrying out is left.
 	for range 2 {
 		settle(t, s, payout.SourceQuery, payout.OrderNo(cancelled, 1), payout.ObsDeclined)
 	}
@@ -136,7 +136,7 @@ func guardedCases(t *testing.T, s *Store) guarded {
 			_, _, err := s.BeginRebuild(ctx, 0, "h", time.Minute, packet.LanePosition{})
 			return err
 		},
-		"end a rebuild": func(s *Store) error { // who finds the books normal finds that he has no lane
+		"end a rebuild": func(s *Store) error { // on a normal MySQL it fails for lack of a lane
 			if err := s.EndRebuild(ctx, packet.Rebuild{}); !errors.Is(err, ErrMoved) {
 				return err
 			}
@@ -184,9 +184,9 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	}
 }
 
-// TestR13_RestoredBooksRefuse: each of what closes, sends or decides is refused by
-// a process that has seen more than the books have, before anybody has noticed, and
-// then by every process; nothing is changed. Normal books let all of it pass.
+// TestR13_RestoredBooksRefuse: whatever closes, sends or decides is refused by a process that has
+// seen a higher number, before any process has noticed, and then by every process. Nothing is
+// changed. A normal MySQL lets all of it pass.
 func TestR13_RestoredBooksRefuse(t *testing.T) {
 	t.Parallel()
 	s, _, dsn, set := newBooks(t)
@@ -219,7 +219,7 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 	}
 	unasked := another(t, s, dsn, Config{RequireComparison: true})
 	for name, do := range cases {
-		if name != "let a send leave" { // its note was refused
+		if name != "let a send leave" { // its record was refused
 			if err := do(unasked); !errors.Is(err, ErrUnavailable) {
 				t.Errorf("%s before the books were compared: %v", name, err)
 			}
@@ -227,18 +227,18 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 	}
 	set(2)
 	refuse(t, s)
-	_, err := another(t, s, dsn, Config{}).CompareBooks(ctx, 3)
+	_, err := another(t, s, dsn, Config{}).CompareHeartbeat(ctx, 3)
 	must(t, err)
 	refuse(t, s)
 	refuse(t, another(t, s, dsn, Config{}))
-	// What is booked is booked, and a recovery books what it finds, and what it cannot.
+	// A recorded claim stays recorded; a recovery records claims and share conflicts.
 	claim(t, s, p, 0, "u")
 	must(t, errOnly(s.RecoverClaim(ctx, claimOf(p, 1, "v"), provider)))
 	must(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "w"), provider, "claimed by another")))
 
 	_, err = s.sql.ExecContext(ctx, "UPDATE books SET number = 10, state = 'normal' WHERE id = 1")
 	must(t, err)
-	must(t, func() error { _, err := unasked.CompareBooks(ctx, 3); return err }())
+	must(t, func() error { _, err := unasked.CompareHeartbeat(ctx, 3); return err }())
 	for name, do := range cases {
 		if err := do(unasked); err != nil {
 			t.Errorf("%s on normal books: %v", name, err)
@@ -248,8 +248,8 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 	wantErr(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "x"), provider, "claimed by another")), ErrMoved)
 }
 
-// TestR13_UndecidedPacketStays: what the recovery left to a person stays as it is
-// until that person has resolved its break; other packets go on.
+// TestR13_UndecidedPacketStays: what the recovery left to staff stays as it is until its break is
+// resolved; other packets continue.
 func TestR13_UndecidedPacketStays(t *testing.T) {
 	t.Parallel()
 	s, _, _, _ := newBooks(t)
@@ -284,9 +284,9 @@ func TestR13_UndecidedPacketStays(t *testing.T) {
 	must(t, err)
 }
 
-// TestR13_LeftNumberIsAskedAbout: a number that a recovery has left to people is not sent by
-// the books that are resolved: the provider may know it with another request. It is asked
-// about, and what does not agree is a break. Other numbers are sent.
+// TestR13_LeftNumberIsAskedAbout: an order number that a recovery left to staff is not sent after
+// its break is resolved: the provider may know it with another request. It is queried, and a
+// difference is a break. Other order numbers are sent.
 func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
 	t.Parallel()
 	s, _, _, _ := newBooks(t)
@@ -338,10 +338,9 @@ func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
 	}
 }
 
-// TestR13_LeftChargeIsNotRejected: a charge that had failed in the backup was left to people.
-// Whether it went through since, and whom its packet has paid, nobody has looked for: the
-// packet is not rejected, which would have all of it go back should the charge turn up, until a
-// further recovery was answered.
+// TestR13_LeftChargeIsNotRejected: a charge failed in the backup and was left to staff. Whether it
+// succeeded since, and which payouts its packet had, was not searched for. The packet is not
+// rejected before another recovery: a late success would be refunded in full.
 func TestR13_LeftChargeIsNotRejected(t *testing.T) {
 	t.Parallel()
 	s, _, _, _ := newBooks(t)
@@ -368,9 +367,9 @@ func TestR13_LeftChargeIsNotRejected(t *testing.T) {
 
 func errOnly[T any](_ T, err error) error { return err }
 
-// TestR13_NumberSentAgain: a number that had never been received by the time of the
-// backup is unknown once the provider knows it, and paid without a break; put back
-// twice it changes once, and of normal books nothing is changed.
+// TestR13_NumberSentAgain: an order number never received by the time of the backup becomes unknown
+// once the provider knows it, and paid without a break. A repeat changes nothing, nor does a normal
+// MySQL.
 func TestR13_NumberSentAgain(t *testing.T) {
 	t.Parallel()
 	s, _, _, _ := newBooks(t)

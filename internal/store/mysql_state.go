@@ -12,16 +12,15 @@ import (
 	"hongbao/internal/payout"
 )
 
-// highestNumber is what this process knows of the number of the books (rule R13).
-type highestNumber struct {
-	// number is the highest it has seen, here or in Redis. Books below it are
-	// older than what this process has lived through, whoever noticed already.
+// highestHeartbeat is the highest heartbeat number that this process has seen (rule R13).
+type highestHeartbeat struct {
+	// number was seen in MySQL or in Redis. A MySQL below it was restored from a backup.
 	number atomic.Int64
-	// uncompared: nothing was compared yet, so nothing that needs it is done.
+	// uncompared: no comparison was made yet. Everything that needs one is refused.
 	uncompared atomic.Bool
 }
 
-func (s *highestNumber) raise(n int64) {
+func (s *highestHeartbeat) raise(n int64) {
 	for {
 		have := s.number.Load()
 		if n <= have || s.number.CompareAndSwap(have, n) {
@@ -30,7 +29,7 @@ func (s *highestNumber) raise(n int64) {
 	}
 }
 
-type booksRow struct {
+type mysqlStateRow struct {
 	ID          int
 	Number      int64
 	State       string
@@ -43,10 +42,10 @@ type booksRow struct {
 	Provider, ProviderAccount *string // nil before the first start
 }
 
-func (booksRow) TableName() string { return "books" }
+func (mysqlStateRow) TableName() string { return "books" }
 
-// books is what the row says; without it nothing has beaten yet.
-func (r booksRow) books() payout.MySQLState {
+// state returns the stored state; without a row, no heartbeat was written yet.
+func (r mysqlStateRow) state() payout.MySQLState {
 	if r.ID == 0 {
 		return payout.MySQLState{State: payout.MySQLNormal}
 	}
@@ -54,59 +53,59 @@ func (r booksRow) books() payout.MySQLState {
 		RestoredAt: orZero(r.RestoredAt), RecoveredAt: orZero(r.RecoveredAt)}
 }
 
-func (tx tx) saveBooks(b payout.MySQLState) error {
+func (tx tx) saveMySQLState(b payout.MySQLState) error {
 	return tx.Exec("UPDATE books SET number = ?, state = ?, beat_at = ?, known = ?, restored_at = ?, recovered_at = ? WHERE id = 1",
 		b.Heartbeat, string(b.State), b.HeartbeatAt, b.Known, optTime(b.RestoredAt), optTime(b.RecoveredAt)).Error
 }
 
-// lockBooks reads the one row for a change of it, and makes it when it is not there.
-func (tx tx) lockBooks() (payout.MySQLState, error) {
+// lockMySQLState locks the single row and creates it when it is missing.
+func (tx tx) lockMySQLState() (payout.MySQLState, error) {
 	const lock = "SELECT * FROM books WHERE id = 1 FOR UPDATE"
-	var row booksRow
+	var row mysqlStateRow
 	if err := tx.Raw(lock).Scan(&row).Error; err != nil || row.ID != 0 {
-		return row.books(), err
+		return row.state(), err
 	}
 	if err := tx.Exec("INSERT IGNORE INTO books (id, number, state, beat_at) VALUES (1, 0, 'normal', '2000-01-01 " +
 		"00:00:00')").Error; err != nil {
 		return payout.MySQLState{}, err
 	}
 	err := tx.Raw(lock).Scan(&row).Error
-	return row.books(), err
+	return row.state(), err
 }
 
-// Books reads the state of the books and changes nothing. Errors: ErrUnavailable.
-func (s *Store) Books(ctx context.Context) (payout.MySQLState, error) {
-	var row booksRow
+// MySQLState reads the heartbeat and recovery state of MySQL (rule R13). It changes nothing. Errors:
+// ErrUnavailable.
+func (s *Store) MySQLState(ctx context.Context) (payout.MySQLState, error) {
+	var row mysqlStateRow
 	err := s.read(ctx).Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error
-	return row.books(), classify(err)
+	return row.state(), classify(err)
 }
 
-// BooksBelieved is nil while the books are normal. Errors: payout.ErrMySQLRestored,
+// BooksBelieved returns nil while MySQL's state is normal. Errors: payout.ErrMySQLRestored,
 // ErrUnavailable.
 func (s *Store) BooksBelieved(ctx context.Context) error {
-	// What time it is decides nothing here.
+	// The time does not matter here.
 	return classify(tx{DB: s.read(ctx), highest: s.highest}.believed(""))
 }
 
-// CompareBooks compares the number of the books with known, the number that Redis
-// has kept, read before this call, and with what this process has seen. Books that
-// are older are restored from its commit on, for every process. Errors:
-// ErrUnavailable.
-func (s *Store) CompareBooks(ctx context.Context, known int64) (payout.MySQLState, error) {
-	return s.compareBooks(ctx, known, false)
+// CompareHeartbeat compares MySQL's heartbeat number with known, the one kept in Redis and read
+// before this call, and with the highest one that this process has seen. A lower number marks MySQL
+// as restored, for every process. Errors: ErrUnavailable.
+func (s *Store) CompareHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error) {
+	return s.compareHeartbeat(ctx, known, false)
 }
 
-// AdvanceBooks does what CompareBooks does, and lets the number of normal books rise
-// by one.
-func (s *Store) AdvanceBooks(ctx context.Context, known int64) (payout.MySQLState, error) {
-	return s.compareBooks(ctx, known, true)
+// AdvanceHeartbeat does what CompareHeartbeat does and raises the number by one while the state is
+// normal.
+func (s *Store) AdvanceHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error) {
+	return s.compareHeartbeat(ctx, known, true)
 }
 
-func (s *Store) compareBooks(ctx context.Context, known int64, rise bool) (payout.MySQLState, error) {
+func (s *Store) compareHeartbeat(ctx context.Context, known int64, rise bool) (payout.MySQLState, error) {
 	var out payout.MySQLState
 	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		seen := max(known, s.highest.number.Load()) // before the row is read: the row was at least this
-		before, err := tx.lockBooks()
+		seen := max(known, s.highest.number.Load()) // read before the row, which was at least this
+		before, err := tx.lockMySQLState()
 		if err != nil {
 			return err
 		}
@@ -120,7 +119,7 @@ func (s *Store) compareBooks(ctx context.Context, known int64, rise bool) (payou
 				return err
 			}
 		}
-		return tx.saveBooks(out)
+		return tx.saveMySQLState(out)
 	})
 	if err != nil {
 		return out, err
@@ -130,12 +129,12 @@ func (s *Store) compareBooks(ctx context.Context, known int64, rise bool) (payou
 	return out, nil
 }
 
-// compareRow judges a row that was read, with seen as the process knew it before.
-func (tx tx) compareRow(row booksRow, seen int64) (payout.MySQLState, error) {
+// compareRow compares a row with seen, the highest number known before the row was read.
+func (tx tx) compareRow(row mysqlStateRow, seen int64) (payout.MySQLState, error) {
 	if tx.highest != nil && tx.highest.uncompared.Load() {
 		return payout.MySQLState{}, fmt.Errorf("%w: the books were not compared with Redis yet", ErrUnavailable)
 	}
-	return row.books().CheckRestored(seen, false, tx.now), nil
+	return row.state().CheckRestored(seen, false, tx.now), nil
 }
 
 func (tx tx) seen() int64 {
@@ -145,9 +144,9 @@ func (tx tx) seen() int64 {
 	return tx.highest.number.Load()
 }
 
-// believed refuses what must not be done on books that are older than reality, or
-// to a packet that their recovery could not decide, which is payout.ErrUndecided too;
-// packetID may be empty. It is part of the transaction that would do it.
+// believed refuses what must not be done on a restored MySQL, or to a packet that the recovery left
+// undecided (payout.ErrUndecided too). packetID may be empty. It runs inside the transaction that
+// does it.
 func (tx tx) believed(packetID string) error {
 	row, err := tx.normalBooks()
 	if err != nil {
@@ -161,15 +160,15 @@ func (tx tx) believed(packetID string) error {
 	return err
 }
 
-// trusted is believed for what may be done to packets that a recovery has left to people.
+// trusted is believed without the check of undecided packets.
 func (tx tx) trusted() error {
 	_, err := tx.normalBooks()
 	return err
 }
 
-func (tx tx) normalBooks() (booksRow, error) {
+func (tx tx) normalBooks() (mysqlStateRow, error) {
 	seen := tx.seen()
-	var row booksRow
+	var row mysqlStateRow
 	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
 		return row, err
 	}
@@ -180,9 +179,8 @@ func (tx tx) normalBooks() (booksRow, error) {
 	return row, err
 }
 
-// undecided reports whether a recovery could not decide about a packet, and nobody
-// has since.
-func (tx tx) undecided(row booksRow, packetID string) (bool, error) {
+// undecided reports whether a recovery left a packet undecided and its break is still open.
+func (tx tx) undecided(row mysqlStateRow, packetID string) (bool, error) {
 	if !row.Guarded || packetID == "" {
 		return false, nil
 	}
@@ -192,41 +190,41 @@ func (tx tx) undecided(row booksRow, packetID string) (bool, error) {
 	return n > 0, err
 }
 
-// Undecided reports whether a recovery of the books has left a packet to a person, and
-// nobody has resolved that since. Errors: ErrUnavailable.
+// Undecided reports whether a recovery left a packet to staff and the break is still open. Errors:
+// ErrUnavailable.
 func (s *Store) Undecided(ctx context.Context, packetID string) (bool, error) {
-	tx := tx{DB: s.read(ctx)} // what time it is decides nothing here
+	tx := tx{DB: s.read(ctx)} // the time does not matter here
 	left, err := tx.left(packetID)
 	return left, classify(err)
 }
 
-// left is undecided for who has not read the books' row.
+// left is undecided without a row read before.
 func (tx tx) left(packetID string) (bool, error) {
-	var row booksRow
+	var row mysqlStateRow
 	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
 		return false, err
 	}
 	return tx.undecided(row, packetID)
 }
 
-// adapter is whose payments these are; zero before the first start.
-func (r booksRow) adapter() payout.Adapter {
+// adapter returns the provider and account of this installation; zero before the first start.
+func (r mysqlStateRow) adapter() payout.Adapter {
 	return payout.Adapter{Provider: orEmpty(r.Provider), Account: orEmpty(r.ProviderAccount)}
 }
 
-// checkAdapter refuses what another adapter would do.
-func (r booksRow) checkAdapter(a payout.Adapter) error {
+// checkAdapter refuses an adapter of another provider or account.
+func (r mysqlStateRow) checkAdapter(a payout.Adapter) error {
 	if own := r.adapter(); own != a && own != (payout.Adapter{}) {
 		return fmt.Errorf("this installation is of %s, not of %s: %w", own, a, payout.ErrWrongProvider)
 	}
 	return nil
 }
 
-// SaveAdapter keeps whose payments these are: the first start does. Errors:
-// payout.ErrWrongProvider when they are another's, ErrUnavailable.
+// SaveAdapter stores the provider and account of this installation at its first start. Errors:
+// payout.ErrWrongProvider when another one is stored, ErrUnavailable.
 func (s *Store) SaveAdapter(ctx context.Context, a payout.Adapter) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		if _, err := tx.lockBooks(); err != nil {
+		if _, err := tx.lockMySQLState(); err != nil {
 			return err
 		}
 		if err := tx.checkAdapter(a); err != nil {
@@ -236,38 +234,37 @@ func (s *Store) SaveAdapter(ctx context.Context, a payout.Adapter) error {
 	})
 }
 
-// SavedAdapter is what SaveAdapter has kept; zero before the first start. Errors: ErrUnavailable.
+// SavedAdapter returns what SaveAdapter stored; zero before the first start. Errors: ErrUnavailable.
 func (s *Store) SavedAdapter(ctx context.Context) (payout.Adapter, error) {
-	var row booksRow
+	var row mysqlStateRow
 	err := s.read(ctx).Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error
 	return row.adapter(), classify(err)
 }
 
-// checkAdapter refuses what another adapter would do in a transaction.
+// checkAdapter refuses an adapter of another provider or account than the stored one.
 func (tx tx) checkAdapter(a payout.Adapter) error {
-	var row booksRow
+	var row mysqlStateRow
 	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
 		return err
 	}
 	return row.checkAdapter(a)
 }
 
-// sending returns what keeps a packet's payments from being sent through a
-// provider: a person's hold, or books that are older than reality; nil when
-// nothing does. guarded: a recovery has left something to people, see leftToPeople. It is
-// part of every send, and one statement once the books beat.
+// sending returns the hold that stops sends of a packet's payments through a provider, nil without
+// one: placed by staff, or derived from a restored MySQL. guarded: a recovery left something to
+// staff, see leftToPeople. Every send calls it; it takes one statement once a heartbeat was written.
 func (tx tx) sending(by payout.Adapter, packetID string) (hold *payout.Hold, guarded bool, err error) {
 	seen := tx.seen()
 	var row struct {
-		Provider providerRow `gorm:"embedded;embeddedPrefix:p_"`
-		Books    booksRow    `gorm:"embedded;embeddedPrefix:b_"`
+		Provider providerRow   `gorm:"embedded;embeddedPrefix:p_"`
+		Books    mysqlStateRow `gorm:"embedded;embeddedPrefix:b_"`
 	}
 	err = tx.Raw(`SELECT p.name AS p_name, p.held_by AS p_held_by, p.held_role AS p_held_role, p.reason AS p_reason, p.held_at AS p_held_at,
 		p.released_at AS p_released_at,
 		b.id AS b_id, b.number AS b_number, b.state AS b_state, b.beat_at AS b_beat_at, b.known AS b_known, b.restored_at AS b_restored_at,
 		b.guarded AS b_guarded, b.provider AS b_provider, b.provider_account AS b_provider_account
 		FROM books b LEFT JOIN providers p ON p.name = ? WHERE b.id = 1`, by.Provider).Scan(&row).Error
-	if err == nil && row.Books.ID == 0 { // nothing has beaten yet
+	if err == nil && row.Books.ID == 0 { // no heartbeat was written yet
 		err = tx.Raw("SELECT name AS p_name, held_by AS p_held_by, held_role AS p_held_role, reason AS p_reason, held_at AS p_held_at FROM "+
 			"providers WHERE name = ?", by.Provider).Scan(&row).Error
 	}
@@ -295,15 +292,15 @@ func (tx tx) sending(by payout.Adapter, packetID string) (hold *payout.Hold, gua
 	return row.Provider.state().Hold, row.Books.Guarded, nil
 }
 
-// holding is sending for a payment: the refund of a cancelled payout does not go out either
-// while the payout's money may still move, or has moved to the recipient after all and nobody
-// has resolved that break (rule R5: a share is asked about with all its numbers).
+// holding is sending for a payment. It also holds the refund of a cancelled payout while the
+// payout's money may still move, or has reached the recipient and that break is open (rule R5: a
+// share is queried with all its order numbers).
 func (tx tx) holding(p payout.Payment, by payout.Adapter) (hold *payout.Hold, guarded bool, err error) {
 	if hold, guarded, err = tx.sending(by, p.PacketID); hold != nil || err != nil || p.Kind != payout.KindRefund {
 		return hold, guarded, err
 	}
 	parts, err := payout.Parse(p.ID)
-	if err != nil || parts.Number == 0 { // of the remainder
+	if err != nil || parts.Number == 0 { // refund of the remainder
 		return nil, guarded, err
 	}
 	cancelled := payout.ID(payout.KindPayout, p.PacketID, parts.Number-1)
