@@ -143,7 +143,7 @@ func TestObservabilityRunbook(t *testing.T) {
 		sections[m[1]] = true
 	}
 	for _, r := range rules(t, "alerts.yml") {
-		if want := "docs/runbook.md#" + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
+		if want := "{{ $externalLabels.runbook }}#" + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
 			t.Errorf("%s leads to %q, want %q", r.Alert, r.Annotations["runbook_url"], want)
 		}
 		if !sections[r.Alert] {

@@ -1,19 +1,30 @@
 package e2e
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
+// shellBlock is a shell block of a document, and the block of JSON right below it, if there is one.
+var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$(?:\n+```json\n(.*?)^```$)?")
+
+// separator is printed between the answers of two blocks.
+const separator = "-- end of block --"
 
 // TestDocumentedCommands runs every shell block of the documents, in order, in
-// one shell a document, against the running stack. `make` starts what runs
-// already, so these lines alone are left out.
+// one shell a document, against the running stack. A block of JSON below shows what
+// the block prints: the same members, of the same types. Blocks that begin with
+// `make` or `docker` are left out: the stack runs already.
 func TestDocumentedCommands(t *testing.T) {
 	for _, doc := range []string{"../../README.md", "../../README.zh-CN.md", "../../docs/integrate.md"} {
 		t.Run(filepath.Base(doc), func(t *testing.T) {
@@ -23,23 +34,90 @@ func TestDocumentedCommands(t *testing.T) {
 			}
 			var script strings.Builder
 			script.WriteString("set -eu -o pipefail\n")
-			blocks := 0
+			var shown []string
 			for _, m := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 				if strings.HasPrefix(m[1], "make ") || strings.HasPrefix(m[1], "docker ") {
 					continue
 				}
-				blocks++
-				script.WriteString(m[1])
+				script.WriteString(m[1] + "echo; echo '" + separator + "'\n")
+				shown = append(shown, m[2])
 			}
-			if blocks == 0 {
+			if len(shown) == 0 {
 				t.Fatal("no shell blocks found")
 			}
 			cmd := exec.Command("bash", "-c", script.String())
 			cmd.Dir = "../.."
 			cmd.Env = append(os.Environ(), "HONGBAO_HOME="+running.home)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
+			var errs strings.Builder
+			cmd.Stderr = &errs
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v\n%s\n%s", err, out, &errs)
+			}
+			for i, printed := range strings.SplitN(string(out), separator, len(shown)+1)[:len(shown)] {
+				if shown[i] == "" {
+					continue
+				}
+				want, got := values(t, shown[i]), values(t, printed)
+				if len(want) != len(got) {
+					t.Errorf("the document shows %d values, the commands print %d:\n%s", len(want), len(got), printed)
+					continue
+				}
+				for n := range want {
+					if fault := unlike(want[n], got[n], ""); fault != "" {
+						t.Errorf("the document shows\n%s\nthe commands print\n%s\n%s", shown[i], printed, fault)
+					}
+				}
 			}
 		})
 	}
+}
+
+// values returns the JSON values of a text.
+func values(t *testing.T, text string) (out []any) {
+	t.Helper()
+	for dec := json.NewDecoder(strings.NewReader(text)); ; {
+		var v any
+		err := dec.Decode(&v)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		out = append(out, v)
+	}
+}
+
+// unlike returns how a printed value differs from the one of the document: in its members, in the
+// type of what they hold, or in one of the values that every run gives. The document's null stands for
+// a member that may be filled a moment later.
+func unlike(want, got any, at string) string {
+	switch want := want.(type) {
+	case nil:
+		return ""
+	case map[string]any:
+		object, ok := got.(map[string]any)
+		if !ok || !slices.Equal(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(object))) {
+			return fmt.Sprintf("%s has other members", at)
+		}
+		for name, member := range want {
+			if at == "" && slices.Contains([]string{"status", "code", "replayed", "balanced"}, name) && member != object[name] {
+				return fmt.Sprintf("%s is %v, the document says %v", name, object[name], member)
+			}
+			if fault := unlike(member, object[name], at+"/"+name); fault != "" {
+				return fault
+			}
+		}
+		return ""
+	case []any:
+		if list, ok := got.([]any); !ok || len(list) != len(want) {
+			return fmt.Sprintf("%s is another list", at)
+		}
+		return ""
+	}
+	if fmt.Sprintf("%T", want) != fmt.Sprintf("%T", got) {
+		return fmt.Sprintf("%s is %v, the document says %v", at, got, want)
+	}
+	return ""
 }
