@@ -105,7 +105,7 @@ func (h *fixture) refused(when, id string) {
 // answers 503 to whoever wants to create, grab or recall in that lane, to those of another
 // process too, which was not there when it happened: it goes by what the books have heard.
 func TestR9_LostGrabsAreNotAcknowledgedAgain(t *testing.T) {
-	for name, prepare := range stacktest.RedisHarms {
+	for name, prepare := range stacktest.RedisDataLosses {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := stacktest.FreshRedis(t)
@@ -178,7 +178,7 @@ func (h *fixture) reads(open, closed string) {
 // TestR9_OnlyANewProcessKnows: the process that was told has died with Redis; a new one
 // goes by the books alone.
 func TestR9_OnlyANewProcessKnows(t *testing.T) {
-	for name, prepare := range stacktest.RedisHarms {
+	for name, prepare := range stacktest.RedisDataLosses {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := stacktest.FreshRedis(t)
@@ -294,7 +294,7 @@ func TestR9_MySQLAwayAtStartup(t *testing.T) {
 	mysql, dsn := stacktest.FreshMariaDB(t)
 	h := newFixture(t, parts{redis: server.Addr, dsn: dsn})
 	id := h.open(h.app, with("share_count", "200", "total_amount", "20000"))
-	older := stacktest.RedisHarms["older copy restored"](t, server)
+	older := stacktest.RedisDataLosses["older copy restored"](t, server)
 	h.sellOut(id, 3)
 	h.seen(id)
 	h.check(h.stop())

@@ -106,7 +106,7 @@ func TestStoppedWorker(t *testing.T) {
 			}
 			// The signal is sent, not obeyed: a thread that still runs would take the
 			// answer and send.
-			wait.Until(t, "every thread stands still", func() bool { return stacktest.StandsStill(process.Process.Pid) })
+			wait.Until(t, "every thread stands still", func() bool { return stacktest.IsStopped(process.Process.Pid) })
 			close(stopped)
 		}
 		<-stopped

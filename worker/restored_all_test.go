@@ -119,7 +119,7 @@ func allThreeRestored(t *testing.T, mysqlFirst bool) {
 	stop()
 	_ = old.pool.Close()
 	want := old.allMoves(t, h.ids())
-	temporal.Lose(t)
+	temporal.LoseData(t)
 	temporal.Restart(t)
 	redis.Kill()
 	copyDir(t, copied, dir)

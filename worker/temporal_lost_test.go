@@ -231,7 +231,7 @@ func TestR3_TemporalLost(t *testing.T) {
 	}
 	b.awaitStatus(t, funding.ID, packet.StatusFunding)
 
-	temporal.Lose(t)
+	temporal.LoseData(t)
 	// What goes on while it is away: people confirm, grab, create and decide.
 	must(r.store.BeginClosing(t.Context(), closing.ID, packet.CloseRecalled))(t)
 	must(r.pool.Recall(t.Context(), closing.ID))(t)
@@ -330,7 +330,8 @@ type oneRound struct {
 	end context.CancelFunc
 }
 
-func (o oneRound) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket, error) {
+func (o oneRound) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket,
+	error) {
 	if status == packet.StatusClosing { // the last one of a round
 		o.end()
 	}

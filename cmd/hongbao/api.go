@@ -8,13 +8,13 @@ import (
 	"hongbao/internal/pool"
 )
 
-// apiConfig is what `hongbao api` is told.
+// apiConfig holds the settings of `hongbao api`.
 type apiConfig struct {
 	Listen                string
 	StaffListen           string
 	MaxConnections        int
 	ConnectionsPerAddress int
-	Redis                 pool.Config // as redisConfig makes it
+	Redis                 pool.Config // from redisConfig
 	MySQLDSN              Secret
 	SeedKey               Secret // 32 bytes, see key32
 	SessionKey            Secret // keys of 32 bytes, see keys32
@@ -25,18 +25,18 @@ type apiConfig struct {
 	ApprovalAmountFen     int64
 	Limits                api.Limits
 	Risk                  riskConfig
-	ProviderRate          int64          // shown to staff; 0 = no limit
-	Temporal              temporalConfig // asked how it is, and nothing else
+	ProviderRate          int64          // payments a second, displayed to staff; 0 = no limit
+	Temporal              temporalConfig // for health and for the runs of a payment; the API starts no workflows
 	TemporalUIURL         string         // "" = no links
-	CrashPoints           string         // "" = none, see package crash
-	TryOut                bool           // public tokens open what their keys do
+	FailpointDir          string         // folder of armed failpoints; "" = none, see package failpoint
+	TryOut                bool           // accept the public tokens of docker-compose.yml
 	Tracing               tracingConfig
 }
 
 func newAPICommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "api",
-		Short: "Serve the HTTP API: public and staff listener",
+		Short: "Serve the HTTP API on a public and a staff listener",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(cmd, cmdAPI, env)
@@ -56,7 +56,7 @@ func newAPICommand(env environment) *cobra.Command {
 				MySQLDSN:              c.secret("mysql-dsn"),
 				SeedKey:               c.secret("seed-key"),
 				SessionKey:            c.secret("session-key"),
-				TryOut:                c.yes("try-out"),
+				TryOut:                c.boolean("try-out"),
 				ProviderURL:           c.text("provider-url"),
 				ProviderAccount:       c.text("provider-account"),
 				ProviderKey:           c.secret("provider-key"),
@@ -65,11 +65,11 @@ func newAPICommand(env environment) *cobra.Command {
 				Limits: api.Limits{User: c.limit("limit-user"), Address: c.limit("limit-address"), Key: c.limit("limit-key"),
 					Wins: c.limit("limit-wins")},
 				Risk: riskConfig{URL: c.text("risk-url"), Key: c.secret("risk-key"), Timeout: c.duration("risk-timeout"),
-					SilenceRefuses: c.text("risk-unanswered") == riskRefuse, RefuseFrom: money.Fen(c.number("risk-refuse-from"))},
+					RefuseUnanswered: c.text("risk-unanswered") == riskRefuse, RefuseFrom: money.Fen(c.number("risk-refuse-from"))},
 				ProviderRate:  c.number("provider-rate"),
 				Temporal:      c.temporal(),
 				TemporalUIURL: c.text("temporal-ui-url"),
-				CrashPoints:   c.text("crash-points"),
+				FailpointDir:  c.text("crash-points"),
 				Tracing:       tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: c.text("traces-sampler"), Ratio: c.text("traces-sampler-arg")},
 			}, c.logger(cmd.ErrOrStderr()))
 		},

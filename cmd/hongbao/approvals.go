@@ -16,22 +16,25 @@ import (
 func newApprovalsCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "approvals",
-		Short: "Agree to another person's decision, refuse it, or withdraw one's own request",
-		Long: `Agree to another person's decision, or refuse it, with the key of a person of
-finance who did not ask for it. What nobody answers in 24 hours expires; nothing has
-moved then. The state is looked at again. When it does not permit the decision any
-more, agreeing is refused, exit code 4, and the decision has ended. When the decision
-would not do what its maker was shown, agreeing is refused with decision_changed and
-what it would do now: nothing happens, and it goes on waiting ("waiting, changed" in
-the list). Reject it, or have it withdrawn and made again. The person who asked
-withdraws the request while nobody has answered it.`,
+		Short: "Approve or reject another person's decision, or withdraw your own request",
+		Long: `Approve or reject another person's decision with the finance key of a second person.
+A request without an answer expires after 24 hours; no money has moved by then.
+
+approve checks the state again:
+  - When the state no longer permits the decision, approve is refused with exit code 4
+    and the decision ends.
+  - When the decision would now do something else than its maker was shown, approve is
+    refused with decision_changed. No money moves and the request stays open ("waiting,
+    changed" in the list). Reject it, or have it withdrawn and made again.
+
+withdraw is for the requester, while the request has no answer.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	group.AddCommand(newApprovalsListCommand(env),
-		newAnswerCommand(env, "approve", "Agree to another person's decision", (*client.Staff).Approve),
-		newAnswerCommand(env, "reject", "Refuse another person's decision; nothing moves", (*client.Staff).Reject),
-		newAnswerCommand(env, "withdraw", "Withdraw your own request; nothing moves", (*client.Staff).Withdraw))
+		newAnswerCommand(env, "approve", "Approve another person's decision", (*client.Staff).Approve),
+		newAnswerCommand(env, "reject", "Reject another person's decision; no money moves", (*client.Staff).Reject),
+		newAnswerCommand(env, "withdraw", "Withdraw your own request; no money moves", (*client.Staff).Withdraw))
 	return group
 }
 
@@ -39,43 +42,43 @@ var decisionStatuses = []string{string(payout.DecisionWaiting), string(payout.De
 	string(payout.DecisionOvertaken), string(payout.DecisionRejected), string(payout.DecisionExpired),
 	string(payout.DecisionWithdrawn)}
 
-// oneOfFlag checks a flag that has one of a few values, or none.
-func oneOfFlag(name, value string, values []string) error {
+// checkOneOf checks a flag with a fixed set of values; empty is accepted.
+func checkOneOf(name, value string, values []string) error {
 	if value != "" && !slices.Contains(values, value) {
-		return &usageError{fmt.Errorf("--%s %q is none of %s", name, value, strings.Join(values, ", "))}
+		return &usageError{fmt.Errorf("--%s %q is none of %s: write one of them", name, value, strings.Join(values, ", "))}
 	}
 	return nil
 }
 
 func newApprovalsListCommand(env environment) *cobra.Command {
-	f, page, filter := newDesk(), pageFlags{}, client.ApprovalFilter{}
+	f, page, filter := newFinanceFlags(), pageFlags{}, client.ApprovalFilter{}
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List decisions that need, or needed, a second person, newest first",
+		Short:   "List decisions that need or needed approval, newest first",
 		Example: "  hongbao approvals list --status waiting\n  hongbao approvals list --status waiting --by-others   # what you may answer",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOfFlag("status", filter.Status, decisionStatuses); err != nil {
+			if err := checkOneOf("status", filter.Status, decisionStatuses); err != nil {
 				return err
 			}
 			if err := page.check(); err != nil {
 				return err
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.ApprovalItem], error) {
 					return t.staff.ListApprovals(ctx, filter, p)
 				}
 				columns := []any{"approval", "what", "about", "amount", "to", "asked by", "why", "evidence", "status", "answered by", "until"}
-				return tellList(ctx, t.teller, page, fetch, columns, approvalRow)
+				return printList(ctx, t.appCommand, page, fetch, columns, approvalRow)
 			})
 		},
 	}
 	f.add(cmd, false)
 	page.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&filter.Status, "status", "", "in this `status`: "+strings.Join(decisionStatuses, ", "))
-	flags.StringVar(&filter.PaymentID, "payment", "", "about this payout or refund: its `id`")
-	flags.BoolVar(&filter.ByOthers, "by-others", false, "decided by others than you; of those that wait, what you may answer")
+	flags.StringVar(&filter.Status, "status", "", "only this `status`: "+strings.Join(decisionStatuses, ", "))
+	flags.StringVar(&filter.PaymentID, "payment", "", "only this payout or refund `id`")
+	flags.BoolVar(&filter.ByOthers, "by-others", false, "only decisions of others; of the waiting ones, those you may answer")
 	complete(cmd, "status", decisionStatuses...)
 	complete(cmd, "payment")
 	return cmd
@@ -85,23 +88,24 @@ func approvalRow(a *client.ApprovalItem) []any {
 	about, sum, to := "", "", ""
 	switch {
 	case a.Payout != nil:
-		about, sum, to = a.Payout.ID, shown(a.Payout.Amount), a.Payout.UserID
+		about, sum, to = a.Payout.ID, formatYuan(a.Payout.Amount), a.Payout.UserID
 	case a.Refund != nil:
-		about, sum, to = a.Refund.ID, shown(a.Refund.Amount), a.Refund.UserID
+		about, sum, to = a.Refund.ID, formatYuan(a.Refund.Amount), a.Refund.UserID
 	}
 	status := a.Status
 	if a.Changed {
 		status += ", changed"
 	}
-	return []any{a.ID, a.Decision.Kind, about, sum, to, a.Decision.By, a.Decision.Reason, orNone(a.Evidence), status, orNone(a.AnsweredBy),
-		when(a.ExpiresAt)}
+	return []any{a.ID, a.Decision.Kind, about, sum, to, a.Decision.By, a.Decision.Reason, optionalText(a.Evidence), status,
+		optionalText(a.AnsweredBy),
+		formatTime(a.ExpiresAt)}
 }
 
-// approvalAnswer is a method of the client that answers an approval.
+// approvalAnswer is a client method that approves, rejects or withdraws a decision.
 type approvalAnswer func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.Answered, error)
 
 func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *cobra.Command {
-	f := newDesk()
+	f := newFinanceFlags()
 	cmd := &cobra.Command{
 		Use:               verb + " <approval id> --reason <text>",
 		Short:             short,
@@ -109,12 +113,12 @@ func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *c
 		Args:              oneArg,
 		ValidArgsFunction: completeApprovals(env, &f, verb == "withdraw"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				a, err := do(t.staff, ctx, args[0], f.decision())
 				if err != nil {
 					return err
 				}
-				about := "nothing"
+				about := "no payment changed"
 				switch {
 				case a.Payout != nil:
 					about = fmt.Sprintf("payout %s is %s", a.Payout.ID, a.Payout.Status)
@@ -122,9 +126,9 @@ func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *c
 					about = fmt.Sprintf("refund %s is %s", a.Refund.ID, a.Refund.Status)
 				}
 				if t.json {
-					return t.raw(a.Raw)
+					return t.printRaw(a.Raw)
 				}
-				return printf(t.out, "%s, asked for by %s, is %s; %s.\n", decisionName(a.Decision), a.Decision.By, a.Decision.Status, about)
+				return printf(t.out, "%s, requested by %s, is %s; %s.\n", decisionName(a.Decision), a.Decision.By, a.Decision.Status, about)
 			})
 		},
 	}
@@ -132,10 +136,9 @@ func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *c
 	return cmd
 }
 
-// completeApprovals offers what waits: for an answer of this person, or, when this person
-// may have asked for it, everything.
+// completeApprovals completes waiting approvals: those of others that the caller may answer, or with asked all.
 func completeApprovals(env environment, f *staffFlags, asked bool) cobra.CompletionFunc {
-	return completeItems(env, f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
+	return completeItems(env, f, func(ctx context.Context, t *staffCommand) (found []cobra.Completion, err error) {
 		list, err := t.staff.ListApprovals(ctx, client.ApprovalFilter{Status: string(payout.DecisionWaiting), ByOthers: !asked},
 			client.Page{Limit: 20})
 		if err != nil {
@@ -143,7 +146,7 @@ func completeApprovals(env environment, f *staffFlags, asked bool) cobra.Complet
 		}
 		for _, a := range list.Items {
 			found = append(found, cobra.CompletionWithDesc(a.ID,
-				visible.Text(fmt.Sprintf("%s, asked by %s: %s", a.Decision.Kind, a.Decision.By, a.Decision.Reason))))
+				visible.Text(fmt.Sprintf("%s, requested by %s: %s", a.Decision.Kind, a.Decision.By, a.Decision.Reason))))
 		}
 		return found, nil
 	})

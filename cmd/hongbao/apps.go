@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// appsConfig is what `hongbao apps create` is told.
+// appsConfig holds the settings of `hongbao apps create`.
 type appsConfig struct {
 	MySQLDSN Secret
 	ID       string
@@ -21,13 +21,13 @@ func newAppsCommand(env environment) *cobra.Command {
 	create := &cobra.Command{
 		Use:   "create <id>",
 		Short: "Create an app",
-		Long: `Create an app: a backend that sends packets. Its salt is made now and never
-changes, because every packet id derives from it. An app that exists is left as
-it is, and the command fails. "hongbao keys create --role app" makes its keys.`,
+		Long: `Create an app: a backend that sends packets. Its salt is generated once and never
+changes, because every packet id derives from it. The command fails when the app
+exists, and changes nothing. "hongbao keys create --role app" creates its keys.`,
 		Example: "  hongbao apps create mall --name 'Mall'",
 		Args:    oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := readConfig(cmd, cmdAppsNew, env)
+			c, err := readConfig(cmd, cmdAppsCreate, env)
 			if err != nil {
 				return err
 			}
@@ -38,7 +38,7 @@ it is, and the command fails. "hongbao keys create --role app" makes its keys.`,
 			return createApp(cmd.Context(), cfg, cmd.OutOrStdout())
 		},
 	}
-	addSettings(create, cmdAppsNew)
+	addSettings(create, cmdAppsCreate)
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the apps",

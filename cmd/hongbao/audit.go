@@ -15,7 +15,7 @@ import (
 func newAuditCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "audit",
-		Short: "List and check what is on record of the decisions of staff",
+		Short: "List and verify the audit of staff decisions",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -24,25 +24,25 @@ func newAuditCommand(env environment) *cobra.Command {
 }
 
 func newAuditVerifyCommand(env environment) *cobra.Command {
-	f, overHTTP := newAuditDesk(), false
+	f, overHTTP := newAuditorFlags(), false
 	f.timeout = 10 * time.Minute
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Check that the audit is as it was written",
-		Long: `Check that the audit is as it was written: every entry holds a hash over the one
-before and itself, and the last one is the head. Entries that were changed,
-removed, added or moved are found. It reads one moment of the database; it locks
-nothing and changes nothing, so it may run beside everything else, on a replica
-too. With --api the API does it, for an auditor who has a key and no database.
+		Short: "Verify that no audit entry was changed, removed, added or moved",
+		Long: `Verify the hash chain of the audit: each entry holds a hash over itself and the entry
+before; the last entry is the head. The command finds entries that were changed,
+removed, added or moved. It reads one snapshot of MySQL, takes no locks and changes
+nothing: run it at any time, also on a replica. With --api the API verifies, for an
+auditor with a key and without database access.
 
-Keep the head that it prints elsewhere: an audit that was cut off or written anew
-together with its head is found by comparing only.
+Store the printed head outside MySQL. A truncated audit, or one that was rewritten
+together with its head, is found only by comparing heads.
 
-Exit code: 0 as it was written; 1 not so.`,
+Exit code: 0 intact; 1 not intact.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if overHTTP {
-				return f.run(cmd, env, func(ctx context.Context, t *clerk) error { return t.verifyAudit(ctx) })
+				return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error { return t.verifyAudit(ctx) })
 			}
 			c, err := readConfig(cmd, cmdAudit, env)
 			if err != nil {
@@ -53,8 +53,8 @@ Exit code: 0 as it was written; 1 not so.`,
 	}
 	f.add(cmd, false)
 	addSettings(cmd, cmdAudit)
-	cmd.Flags().BoolVar(&overHTTP, "api", false, "have the API check it, instead of reading MySQL")
-	cmd.Flags().Lookup("timeout").Usage = "with --api: give up after this `time`; 0 = never"
+	cmd.Flags().BoolVar(&overHTTP, "api", false, "let the API verify instead of reading MySQL")
+	cmd.Flags().Lookup("timeout").Usage = "with --api: give up after this `duration`; 0 = never"
 	return cmd
 }
 
@@ -68,10 +68,11 @@ func verifyAudit(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) er
 	if err != nil {
 		return err
 	}
-	return tellAudit(out, asJSON, auditVerdict{check.FirstBad == nil, check.Entries, hex.EncodeToString(check.Head.Hash[:]), check.FirstBad})
+	return printAuditVerdict(out, asJSON, auditVerdict{check.FirstBad == nil, check.Entries, hex.EncodeToString(check.Head.Hash[:]),
+		check.FirstBad})
 }
 
-// auditVerdict is what is said of the audit, by the API and by us.
+// auditVerdict is the result of a verification, by the API or by this process.
 type auditVerdict struct {
 	Valid    bool   `json:"valid"`
 	Entries  int64  `json:"entries"`
@@ -79,20 +80,20 @@ type auditVerdict struct {
 	FirstBad *int64 `json:"first_bad"`
 }
 
-// tellAudit prints the verdict and turns it into the exit code.
-func tellAudit(out io.Writer, asJSON bool, v auditVerdict) error {
+// printAuditVerdict prints the verdict. It returns errReported when the audit is not intact.
+func printAuditVerdict(out io.Writer, asJSON bool, v auditVerdict) error {
 	var err error
 	switch {
 	case asJSON:
 		err = encodeJSON(out, v)
 	case !v.Valid && v.FirstBad != nil:
-		err = printf(out, "The audit is NOT as it was written: the first wrong, missing or additional entry is number %d\n%d entries, head %s\n",
+		err = printf(out, "The audit is NOT intact: the first changed, missing or additional entry is %d.\n%d entries, head %s\n",
 			*v.FirstBad, v.Entries, v.Head)
 	default:
-		err = printf(out, "The audit is as it was written.\n%d entries, head %s\n", v.Entries, v.Head)
+		err = printf(out, "The audit is intact.\n%d entries, head %s\n", v.Entries, v.Head)
 	}
 	if err == nil && !v.Valid {
-		err = errSilent
+		err = errReported
 	}
 	return err
 }

@@ -35,7 +35,7 @@ func TestAuditVerify(t *testing.T) {
 		err := root.ExecuteContext(t.Context())
 		return out.String(), err
 	}
-	if out, err := run(); err != nil || !strings.HasPrefix(out, "The audit is as it was written.\n3 entries, head ") {
+	if out, err := run(); err != nil || !strings.HasPrefix(out, "The audit is intact.\n3 entries, head ") {
 		t.Errorf("%s%v", out, err)
 	}
 	if out, err := run("--json"); err != nil || !strings.HasPrefix(out, `{"valid":true,"entries":3,"head":"`) ||
@@ -53,12 +53,12 @@ func TestAuditVerify(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := run(); !errors.Is(err, errSilent) ||
+	if out, err := run(); !errors.Is(err, errReported) ||
 		!strings.HasPrefix(out, "The audit is NOT as it was written: the first wrong, missing or additional entry is number 2\n2 entries, "+
 			"head ") {
 		t.Errorf("%s%v", out, err)
 	}
-	if out, err := run("--json"); !errors.Is(err, errSilent) || !strings.HasPrefix(out, `{"valid":false,"entries":2,`) ||
+	if out, err := run("--json"); !errors.Is(err, errReported) || !strings.HasPrefix(out, `{"valid":false,"entries":2,`) ||
 		!strings.HasSuffix(out, `"first_bad":2}`+"\n") {
 		t.Errorf("%s%v", out, err)
 	}

@@ -15,25 +15,24 @@ import (
 	"hongbao/internal/visible"
 )
 
-// newCampaignsCommand is for apps, as are all of "packets" that are not for staff.
+// newCampaignsCommand returns the commands of apps about campaigns, and "campaigns staff".
 func newCampaignsCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "campaigns",
-		Short: "Create, look at, pause, resume and end campaigns: a packet that opens every day at the same time",
-		Long: `Create, look at, pause, resume and end campaigns as an app does: a packet like a
-template opens on every day at the same local time. Ten minutes before, it is created
-and its sender charged; from there on it is a packet as any other, also when the
-campaign is paused or ended: "hongbao packets show". In a second terminal beside
-"hongbao dev":
+		Short: "Create, list, pause, resume and end campaigns: a packet that opens every day at the same time",
+		Long: `Create, list, pause, resume and end campaigns as an app. A campaign opens one packet
+every day at the same local time. The packet is created and its sender charged ten
+minutes earlier. From then on it is an ordinary packet ("hongbao packets show"), also
+when the campaign is paused or ended. In a second terminal beside "hongbao dev":
 
   . .hongbao/dev.env
   export HONGBAO_URL HONGBAO_APP_KEY
   hongbao campaigns create --name 'evening rain' --opens-daily-at 20:00 --sender alice --total 10000 --shares 10
 
-"hongbao campaigns staff" is for staff, and campaigns of every app.
+"hongbao campaigns staff" is for staff and covers the campaigns of every app.
 
-Amounts are typed in fen (100 fen are one yuan), those of one packet, and shown in yuan.
---json prints what the API said instead of tables, also when it refused.`,
+Amounts are those of one packet. Write them in fen (100 fen = ¥1); tables show yuan.
+--json prints the API's response instead of tables, also of a refusal.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -42,14 +41,14 @@ Amounts are typed in fen (100 fen are one yuan), those of one packet, and shown 
 		newCampaignsShowCommand(env),
 		newCampaignsDaysCommand(env),
 		newCampaignsCreateCommand(env),
-		newCampaignsChangeCommand(env, "pause", "Make no packets until the campaign is resumed",
-			"Pause a campaign: no packets are made until it is resumed, but for one that is being\nmade by then. Those that are made live on.",
+		newCampaignsChangeCommand(env, "pause", "Create no packets until the campaign is resumed",
+			"Pause a campaign: no packets are created until it is resumed, except one whose creation\nhas begun. Existing packets are not affected.",
 			(*client.Client).PauseCampaign),
-		newCampaignsChangeCommand(env, "resume", "Go on with a campaign that is paused",
-			"Go on with a campaign that is paused, from the first day whose packet opens from now\non: days of the pause are not made up for. "+
-				"When no day is left, it ends.", (*client.Client).ResumeCampaign),
-		newCampaignsChangeCommand(env, "end", "Make no more packets, for ever",
-			"End a campaign, for ever: no more packets are made, but for one that is being made by\nthen. Those that are made live on.",
+		newCampaignsChangeCommand(env, "resume", "Resume a paused campaign",
+			"Resume a paused campaign with the next day whose packet opens. Days of the pause are\nnot caught up. "+
+				"When no day is left, the campaign ends.", (*client.Client).ResumeCampaign),
+		newCampaignsChangeCommand(env, "end", "End a campaign for good",
+			"End a campaign for good: no more packets are created, except one whose creation has\nbegun. Existing packets are not affected.",
 			(*client.Client).EndCampaign),
 		newCampaignsStaffCommand(env),
 	)
@@ -60,12 +59,12 @@ var campaignStatuses = []string{string(client.CampaignActive), string(client.Cam
 
 // campaignStatusFlag declares the filter by a campaign's status.
 func campaignStatusFlag(cmd *cobra.Command, status *string) {
-	cmd.Flags().StringVar(status, "status", "", "campaigns in this `status` now: "+strings.Join(campaignStatuses, ", "))
+	cmd.Flags().StringVar(status, "status", "", "only campaigns in this `status`: "+strings.Join(campaignStatuses, ", "))
 	complete(cmd, "status", campaignStatuses...)
 }
 
 func newCampaignsListCommand(env environment) *cobra.Command {
-	var f packetsFlags
+	var f appFlags
 	var page pageFlags
 	var status string
 	cmd := &cobra.Command{
@@ -77,50 +76,50 @@ func newCampaignsListCommand(env environment) *cobra.Command {
 			if err := page.check(); err != nil {
 				return err
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *teller) error {
+			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Campaign], error) {
 					return t.client.ListCampaigns(ctx, client.CampaignFilter{Status: client.CampaignStatus(status)}, p)
 				}
 				columns := []any{"campaign", "name", "status", "sender", "each packet", "shares", "opens daily", "next packet opens"}
-				return tellList(ctx, t, page, fetch, columns, func(c *client.Campaign) []any {
-					return []any{c.ID, clipped(c.Name), c.Status, c.Packet.SenderID, shown(c.Packet.TotalAmount), c.Packet.ShareCount, opensDaily(c),
-						whenever(c.NextOpensAt)}
+				return printList(ctx, t, page, fetch, columns, func(c *client.Campaign) []any {
+					return []any{c.ID, truncate(c.Name), c.Status, c.Packet.SenderID, formatYuan(c.Packet.TotalAmount), c.Packet.ShareCount, opensDaily(c),
+						formatOptionalTime(c.NextOpensAt)}
 				})
 			})
 		},
 	}
-	addPacketsFlags(cmd, &f, time.Minute)
+	addAppFlags(cmd, &f, time.Minute)
 	campaignStatusFlag(cmd, &status)
 	page.add(cmd)
 	return cmd
 }
 
 func newCampaignsShowCommand(env environment) *cobra.Command {
-	var f packetsFlags
+	var f appFlags
 	cmd := &cobra.Command{
 		Use:               "show <campaign id>",
-		Short:             "Show a campaign and what became of its last days",
-		Long:              "Show a campaign and what became of its last days. With --json it prints the campaign\nalone.",
+		Short:             "Show a campaign and the outcome of its last days",
+		Long:              "Show a campaign and the outcome of its last 7 days. --json prints the campaign alone.",
 		Example:           "  hongbao campaigns show 3q5k9v0c1m7e2u8h4r6t",
-		Args:              oneCampaign,
+		Args:              oneCampaignArg,
 		ValidArgsFunction: completeCampaigns(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *teller) error { return t.showCampaign(ctx, args[0]) })
+			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error { return t.showCampaign(ctx, args[0]) })
 		},
 	}
-	addPacketsFlags(cmd, &f, time.Minute)
+	addAppFlags(cmd, &f, time.Minute)
 	return cmd
 }
 
-// shownDays is of how many days "show" tells.
+// shownDays is the number of days that "show" lists.
 const shownDays = 7
 
-func (t *teller) showCampaign(ctx context.Context, id string) error {
+func (t *appCommand) showCampaign(ctx context.Context, id string) error {
 	c, err := t.client.Campaign(ctx, id)
 	if err != nil {
 		return err
 	}
-	if err := t.campaign(c); err != nil || t.json {
+	if err := t.printCampaign(c); err != nil || t.json {
 		return err
 	}
 	list, err := t.client.ListCampaignDays(ctx, id, client.Page{Limit: shownDays})
@@ -133,36 +132,36 @@ func (t *teller) showCampaign(ctx context.Context, id string) error {
 	}
 	days.render()
 	if list.NextCursor != nil {
-		return printf(t.out, "The last %d days; more of them: hongbao campaigns days %s\n", len(list.Items), id)
+		return printf(t.out, "The last %d days. For more: hongbao campaigns days %s\n", len(list.Items), id)
 	}
 	return nil
 }
 
 func newCampaignsDaysCommand(env environment) *cobra.Command {
-	var f packetsFlags
+	var f appFlags
 	var page pageFlags
 	cmd := &cobra.Command{
 		Use:   "days <campaign id>",
-		Short: "List what became of the days of a campaign, newest first",
-		Long: `List what became of the days of a campaign, newest first: of a day that is "made" the
-packet was created, and "hongbao packets show" tells how it is; of one that is "missed"
-nothing could be created until it would have expired. Days of a pause are not there.`,
+		Short: "List the days of a campaign, newest first",
+		Long: `List the days of a campaign with their outcome, newest first. made: the packet was
+created; "hongbao packets show" shows it. missed: no packet could be created before it
+would have expired. Days of a pause are not listed.`,
 		Example:           "  hongbao campaigns days 3q5k9v0c1m7e2u8h4r6t --all",
-		Args:              oneCampaign,
+		Args:              oneCampaignArg,
 		ValidArgsFunction: completeCampaigns(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := page.check(); err != nil {
 				return err
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *teller) error {
+			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.CampaignDay], error) {
 					return t.client.ListCampaignDays(ctx, args[0], p)
 				}
-				return tellList(ctx, t, page, fetch, dayColumns, dayRow)
+				return printList(ctx, t, page, fetch, dayColumns, dayRow)
 			})
 		},
 	}
-	addPacketsFlags(cmd, &f, time.Minute)
+	addAppFlags(cmd, &f, time.Minute)
 	page.add(cmd)
 	return cmd
 }
@@ -170,12 +169,12 @@ nothing could be created until it would have expired. Days of a pause are not th
 var dayColumns = []any{"day", "status", "packet", "opens", "decided"}
 
 func dayRow(d *client.CampaignDay) []any {
-	return []any{d.Day, d.Status, orNone(d.PacketID), when(d.OpensAt), when(d.DecidedAt)}
+	return []any{d.Day, d.Status, optionalText(d.PacketID), formatTime(d.OpensAt), formatTime(d.DecidedAt)}
 }
 
-// campaignFlags are a campaign that is wanted, as typed.
+// campaignFlags are the flags of "campaigns create".
 type campaignFlags struct {
-	packetsFlags
+	appFlags
 	shapeFlags
 	campaign client.CampaignRequest
 }
@@ -184,12 +183,12 @@ func newCampaignsCreateCommand(env environment) *cobra.Command {
 	var f campaignFlags
 	cmd := &cobra.Command{
 		Use:   "create --name <text> --opens-daily-at <HH:MM> --sender <user> --total <fen> --shares <n>",
-		Short: "Create a campaign, which begins with the first packet that opens from now on",
-		Long: `Create a campaign. It begins with the first packet that opens from now on, not before
---starts-on. Nobody is charged by creating it: the sender is charged for each packet
-ten minutes before it opens; where that is declined, the packet of that day is rejected,
-and the next one is made all the same. When the answer does not come, run it again with
-the --idempotency-key it prints: no second campaign is made.`,
+		Short: "Create a campaign",
+		Long: `Create a campaign. Its first packet is the next one that opens, not before --starts-on.
+Creating a campaign charges nothing: the sender is charged for each packet ten minutes
+before it opens. A declined charge rejects the packet of that day; the next day is not
+affected. When no answer arrives, run the command again with the --idempotency-key that
+it prints: no second campaign is created.`,
 		Example: "  hongbao campaigns create --name 'evening rain' --opens-daily-at 20:00 --starts-on 2027-02-01 --ends-on 2027-02-28 " +
 			"--sender alice --total 10000 --shares 10",
 		Args: noArgs,
@@ -200,16 +199,17 @@ the --idempotency-key it prints: no second campaign is made.`,
 			return f.run(cmd, env, f.create)
 		},
 	}
-	addPacketsFlags(cmd, &f.packetsFlags, time.Minute)
+	addAppFlags(cmd, &f.appFlags, time.Minute)
 	flags := cmd.Flags()
-	flags.StringVar(&f.campaign.Name, "name", "", "what people call it: `text` of at most 64 characters (required)")
-	flags.StringVar(&f.campaign.OpensDailyAt, "opens-daily-at", "", "at what `time` of the day packets open, such as 20:00 (required)")
-	flags.StringVar(&f.campaign.TimeZone, "time-zone", "", "the time zone of that time and of the days, an IANA `name`; empty = Asia/Shanghai")
-	flags.StringVar(&f.campaign.StartsOn, "starts-on", "", "the first `day`, YYYY-MM-DD; empty = the first whose packet opens from now on")
-	flags.StringVar(&f.campaign.EndsOn, "ends-on", "", "the last `day`, YYYY-MM-DD; empty = it goes on until it is ended")
-	flags.BoolVar(&f.campaign.OneWin, "one-win-per-user", false, "a user wins in one of its packets at most")
-	flags.StringVar(&f.campaign.IdempotencyKey, "idempotency-key", "", "names this create; the same `key` makes no second campaign; empty "+
-		"= a new one")
+	flags.StringVar(&f.campaign.Name, "name", "", "display name: `text` of at most 64 characters (required)")
+	flags.StringVar(&f.campaign.OpensDailyAt, "opens-daily-at", "", "`time` of day at which packets open, HH:MM (required)")
+	flags.StringVar(&f.campaign.TimeZone, "time-zone", "", "IANA `name` of the time zone of time and days; default Asia/Shanghai")
+	flags.StringVar(&f.campaign.StartsOn, "starts-on", "", "first `day`, YYYY-MM-DD; default: the next day whose packet can open")
+	flags.StringVar(&f.campaign.EndsOn, "ends-on", "", "last `day`, YYYY-MM-DD; default: none, until the campaign is ended")
+	flags.BoolVar(&f.campaign.OneWin, "one-win-per-user", false, "let each user win in at most one of its packets")
+	flags.StringVar(&f.campaign.IdempotencyKey, "idempotency-key", "",
+		"`key` of this request: a repeat with the same key creates no second campaign; "+
+			"default: a new key")
 	for _, name := range []string{"name", "opens-daily-at", "time-zone", "starts-on", "ends-on", "one-win-per-user", "idempotency-key"} {
 		complete(cmd, name)
 	}
@@ -235,43 +235,43 @@ func (f *campaignFlags) read() error {
 	return problems
 }
 
-func (f *campaignFlags) create(ctx context.Context, t *teller) error {
+func (f *campaignFlags) create(ctx context.Context, t *appCommand) error {
 	c, err := t.client.CreateCampaign(ctx, f.campaign)
 	if err != nil {
-		return withKey(err)
+		return withKeyIfUnanswered(err)
 	}
-	return t.campaign(c)
+	return t.printCampaign(c)
 }
 
-// newCampaignsChangeCommand is a command that changes the status of a campaign.
+// newCampaignsChangeCommand returns a command that changes the status of a campaign.
 func newCampaignsChangeCommand(env environment, verb, short, long string,
 	change func(*client.Client, context.Context, string) (*client.Campaign, error)) *cobra.Command {
-	var f packetsFlags
+	var f appFlags
 	cmd := &cobra.Command{
 		Use:               verb + " <campaign id>",
 		Short:             short,
-		Long:              long + "\nIt may be repeated.",
+		Long:              long + "\nRepeating it changes nothing.",
 		Example:           "  hongbao campaigns " + verb + " 3q5k9v0c1m7e2u8h4r6t",
-		Args:              oneCampaign,
+		Args:              oneCampaignArg,
 		ValidArgsFunction: completeCampaigns(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *teller) error {
+			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error {
 				c, err := change(t.client, ctx, args[0])
 				if err != nil {
 					return err
 				}
-				return t.campaign(c)
+				return t.printCampaign(c)
 			})
 		},
 	}
-	addPacketsFlags(cmd, &f, time.Minute)
+	addAppFlags(cmd, &f, time.Minute)
 	return cmd
 }
 
-// campaign prints a campaign.
-func (t *teller) campaign(c *client.Campaign) error {
+// printCampaign prints a campaign.
+func (t *appCommand) printCampaign(c *client.Campaign) error {
 	if t.json {
-		return t.raw(c.Raw)
+		return t.printRaw(c.Raw)
 	}
 	p, show := &c.Packet, newGrid(t.out)
 	for _, line := range [][]any{
@@ -280,12 +280,12 @@ func (t *teller) campaign(c *client.Campaign) error {
 		{"status", c.Status},
 		{"opens daily", opensDaily(c)},
 		{"first day", c.StartsOn},
-		{"last day", cmp.Or(orNone(c.EndsOn), "none")},
-		{"next packet opens", cmp.Or(whenever(c.NextOpensAt), "none")},
+		{"last day", cmp.Or(optionalText(c.EndsOn), "none")},
+		{"next packet opens", cmp.Or(formatOptionalTime(c.NextOpensAt), "none")},
 		{"sender", p.SenderID},
-		{"each packet", amount(p.TotalAmount)},
-		{"shares", fmt.Sprintf("%d, %s", p.ShareCount, bounds(p.Split, p.MinShare, p.MaxShare))},
-		{"expires", fmt.Sprintf("%v after it opens", time.Duration(p.ExpiresInSeconds)*time.Second)},
+		{"each packet", formatAmount(p.TotalAmount)},
+		{"shares", fmt.Sprintf("%d, %s", p.ShareCount, splitText(p.Split, p.MinShare, p.MaxShare))},
+		{"expires", fmt.Sprintf("%v after opening", time.Duration(p.ExpiresInSeconds)*time.Second)},
 	} {
 		show.row(line...)
 	}
@@ -296,13 +296,13 @@ func (t *teller) campaign(c *client.Campaign) error {
 		show.row("may grab", byTicket)
 	}
 	if c.OneWin {
-		show.row("wins", "one a user, in all its packets")
+		show.row("wins", "at most one per user, over all packets")
 	}
 	if p.Greeting != "" {
 		show.row("greeting", p.Greeting)
 	}
 	if c.EndedAt != nil {
-		show.row("ended", when(*c.EndedAt))
+		show.row("ended", formatTime(*c.EndedAt))
 	}
 	show.row("schedule", c.Schedule.ID)
 	show.render()
@@ -311,17 +311,17 @@ func (t *teller) campaign(c *client.Campaign) error {
 
 func opensDaily(c *client.Campaign) string { return c.OpensDailyAt + " " + c.TimeZone }
 
-// oneCampaign takes exactly one argument, a campaign id.
-func oneCampaign(_ *cobra.Command, args []string) error {
+// oneCampaignArg accepts exactly one argument, a campaign id.
+func oneCampaignArg(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return &usageError{fmt.Errorf("exactly one campaign id is needed, not %d", len(args))}
+		return &usageError{fmt.Errorf("give exactly one campaign id, not %d", len(args))}
 	}
 	return nil
 }
 
-// completeCampaigns offers the newest campaigns of the app.
+// completeCampaigns completes the newest campaigns of the app.
 func completeCampaigns(env environment) cobra.CompletionFunc {
-	return completeOwn(env, func(ctx context.Context, t *teller) (found []cobra.Completion, err error) {
+	return completeOwn(env, func(ctx context.Context, t *appCommand) (found []cobra.Completion, err error) {
 		list, err := t.client.ListCampaigns(ctx, client.CampaignFilter{}, client.Page{Limit: 20})
 		if err != nil {
 			return nil, err

@@ -32,7 +32,7 @@ or finance: HONGBAO_STAFF_URL and HONGBAO_OPS_KEY.`,
 }
 
 func newStaffCampaignsListCommand(env environment) *cobra.Command {
-	f, page, want, status := newOps(), pageFlags{}, client.StaffCampaignFilter{}, ""
+	f, page, want, status := newOpsFlags(), pageFlags{}, client.StaffCampaignFilter{}, ""
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the campaigns of all apps, newest first",
@@ -44,14 +44,14 @@ func newStaffCampaignsListCommand(env environment) *cobra.Command {
 				return err
 			}
 			want.Status = client.CampaignStatus(status)
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.StaffCampaign], error) {
 					return t.staff.ListCampaigns(ctx, want, p)
 				}
 				columns := []any{"campaign", "app", "name", "status", "sender", "each packet", "shares", "opens daily", "next packet opens"}
-				return tellList(ctx, t.teller, page, fetch, columns, func(c *client.StaffCampaign) []any {
-					return []any{c.ID, c.App, clipped(c.Name), c.Status, c.Packet.SenderID, shown(c.Packet.TotalAmount), c.Packet.ShareCount,
-						opensDaily(&c.Campaign), whenever(c.NextOpensAt)}
+				return printList(ctx, t.appCommand, page, fetch, columns, func(c *client.StaffCampaign) []any {
+					return []any{c.ID, c.App, truncate(c.Name), c.Status, c.Packet.SenderID, formatYuan(c.Packet.TotalAmount), c.Packet.ShareCount,
+						opensDaily(&c.Campaign), formatOptionalTime(c.NextOpensAt)}
 				})
 			})
 		},
@@ -66,21 +66,21 @@ func newStaffCampaignsListCommand(env environment) *cobra.Command {
 
 func newStaffCampaignsStopCommand(env environment, verb, short, long string,
 	stop func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.StaffCampaign, error)) *cobra.Command {
-	f := newOps()
+	f := newOpsFlags()
 	cmd := &cobra.Command{
 		Use:               verb + " <campaign id> --reason <text>",
 		Short:             short,
 		Long:              long,
 		Example:           "  hongbao campaigns staff " + verb + " 3q5k9v0c1m7e2u8h4r6t --reason 'the sender has left, ticket 4711'",
-		Args:              oneCampaign,
+		Args:              oneCampaignArg,
 		ValidArgsFunction: completeStaffCampaigns(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				c, err := stop(t.staff, ctx, args[0], f.decision())
 				if err != nil {
 					return err
 				}
-				return t.campaign(&c.Campaign)
+				return t.printCampaign(&c.Campaign)
 			})
 		},
 	}
@@ -90,7 +90,7 @@ func newStaffCampaignsStopCommand(env environment, verb, short, long string,
 
 // completeStaffCampaigns offers the newest campaigns of all apps.
 func completeStaffCampaigns(env environment, f *staffFlags) cobra.CompletionFunc {
-	return completeItems(env, f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
+	return completeItems(env, f, func(ctx context.Context, t *staffCommand) (found []cobra.Completion, err error) {
 		list, err := t.staff.ListCampaigns(ctx, client.StaffCampaignFilter{}, client.Page{Limit: 20})
 		if err != nil {
 			return nil, err

@@ -13,7 +13,7 @@ import (
 )
 
 // shop is the shell of an app's developer.
-func (d *desk) shop(want int, args ...string) (stdout, stderr string) {
+func (d *staffStack) shop(want int, args ...string) (stdout, stderr string) {
 	d.t.Helper()
 	return d.shAs([]string{"HONGBAO_URL=" + d.public, "HONGBAO_APP_KEY=" + d.appKey}, want, append([]string{"campaigns"}, args...)...)
 }
@@ -26,7 +26,7 @@ func rain(more ...string) []string {
 
 // TestCampaigns is the life of a campaign at a shell, on the real API.
 func TestCampaigns(t *testing.T) {
-	d := newDeskTest(t)
+	d := newStaffStack(t)
 	full := rain("--time-zone", "Asia/Tokyo", "--starts-on", "2999-01-01", "--ends-on", "2999-01-20", "--split", "even", "--min", "2", "--max",
 		"500", "--greeting", "恭喜",
 		"--expires-in", "1m", "--eligible", "bob,carol", "--group", "g", "--metadata", "a=b,c=d", "--one-win-per-user",
@@ -50,7 +50,7 @@ func TestCampaigns(t *testing.T) {
 		"24h0m0s after it opens", "campaign/")
 	out, _ = d.shop(exitOK, "show", c.ID)
 	contains(t, out, c.ID, "alice", "2999-01-01", "2 users", "one a user, in all its packets", "恭喜", "4, even, ¥0.02 to ¥5.00 each",
-		"1m0s after it opens", when(*c.NextOpensAt))
+		"1m0s after it opens", formatTime(*c.NextOpensAt))
 	if strings.Contains(out, "decided") {
 		t.Errorf("no day was decided yet:\n%s", out)
 	}
@@ -82,7 +82,7 @@ func TestCampaigns(t *testing.T) {
 }
 
 // staffCampaigns finds and stops campaigns of every app.
-func (d *desk) staffCampaigns(ended string) {
+func (d *staffStack) staffCampaigns(ended string) {
 	d.t.Helper()
 	out, _ := d.sh(exitOK, "campaigns", "staff", "list", "--status", "active", "--json")
 	ids, _ := d.ids(out)
@@ -95,7 +95,7 @@ func (d *desk) staffCampaigns(ended string) {
 		out, _ = d.sh(exitOK, "campaigns", "staff", step[0], ids[0], "--reason", "ticket 4711")
 		contains(d.t, out, ids[0], step[1])
 	}
-	if n := d.audited("campaign/" + ids[0]); n != 3 {
+	if n := d.auditCount("campaign/" + ids[0]); n != 3 {
 		d.t.Errorf("%d entries", n)
 	}
 	_, errs := d.sh(exitUsage, "campaigns", "staff", "end", ended)
@@ -106,7 +106,7 @@ func (d *desk) staffCampaigns(ended string) {
 
 // decideDays decides the first n days of a campaign as its workflow would, the first one
 // as missed.
-func (d *desk) decideDays(c client.Campaign, n int) {
+func (d *staffStack) decideDays(c client.Campaign, n int) {
 	d.t.Helper()
 	row, err := d.store.Campaign(d.t.Context(), c.ID)
 	d.check(err)
@@ -120,7 +120,7 @@ func (d *desk) decideDays(c client.Campaign, n int) {
 	}
 }
 
-func (d *desk) campaignStatuses(id string) {
+func (d *staffStack) campaignStatuses(id string) {
 	d.t.Helper()
 	for _, step := range [][2]string{{"pause", "paused"}, {"pause", "paused"}, {"resume", "active"}, {"end", "ended"}, {"end", "ended"}} {
 		out, _ := d.shop(exitOK, step[0], id)
@@ -137,7 +137,7 @@ func (d *desk) campaignStatuses(id string) {
 	}
 }
 
-func (d *desk) campaignRefusals(ended string) {
+func (d *staffStack) campaignRefusals(ended string) {
 	d.t.Helper()
 	for _, verb := range []string{"pause", "resume"} {
 		out, errs := d.shop(exitRefused, verb, ended)
@@ -202,7 +202,7 @@ func TestCampaignsNotKnown(t *testing.T) {
 // TestCampaignsHostile: a name that does harm in a terminal is not handed to it.
 func TestCampaignsHostile(t *testing.T) {
 	for _, refuse := range []bool{false, true} {
-		address := newTestServer(t, evilAPI{refuse})
+		address := newTestServer(t, hostileAPI{refuse})
 		for _, line := range []string{"list", "show x", "days x", "pause x", "resume x", "end x",
 			"create --name=n --opens-daily-at=20:00 --sender=a --total=1 --shares=1", "list --json", "show x --json"} {
 			var out bytes.Buffer

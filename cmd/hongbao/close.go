@@ -30,7 +30,7 @@ break of it is open. A final close does not change any more.`,
 }
 
 func newCloseListCommand(env environment) *cobra.Command {
-	f, page := newDesk(), pageFlags{}
+	f, page := newFinanceFlags(), pageFlags{}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List days, newest first",
@@ -39,11 +39,12 @@ func newCloseListCommand(env environment) *cobra.Command {
 			if err := page.check(); err != nil {
 				return err
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				columns := []any{"day", "status", "waits for", "funded", "paid", "refunded", "owed", "refunding", "differences", "open breaks"}
-				return tellList(ctx, t.teller, page, t.staff.ListCloses, columns, func(c *client.CloseSummary) []any {
-					return []any{c.Date, c.Status, strings.Join(c.Pending, ", "), shown(c.Funded.Amount), shown(c.Paid.Amount), shown(c.Refunded.Amount),
-						counted(c.Owed), counted(c.Refunding), known(c.Differences), known(c.OpenBreaks)}
+				return printList(ctx, t.appCommand, page, t.staff.ListCloses, columns, func(c *client.CloseSummary) []any {
+					return []any{c.Date, c.Status, strings.Join(c.Pending, ", "), formatYuan(c.Funded.Amount), formatYuan(c.Paid.Amount),
+						formatYuan(c.Refunded.Amount),
+						formatSums(c.Owed), formatSums(c.Refunding), formatOptional(c.Differences), formatOptional(c.OpenBreaks)}
 				})
 			})
 		},
@@ -54,18 +55,18 @@ func newCloseListCommand(env environment) *cobra.Command {
 }
 
 // counted shows a sum with its number.
-func counted(s client.Sums) string { return fmt.Sprintf("%d: %s", s.Count, shown(s.Amount)) }
+func formatSums(s client.Sums) string { return fmt.Sprintf("%d: %s", s.Count, formatYuan(s.Amount)) }
 
 // known shows what may not be known yet.
-func known[T any](v *T) string {
+func formatOptional[T any](v *T) string {
 	if v == nil {
 		return ""
 	}
 	return fmt.Sprint(*v)
 }
 
-// oneDay checks the day that a command is about.
-func oneDay(_ *cobra.Command, args []string) error {
+// oneDayArg checks the day that a command is about.
+func oneDayArg(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return &usageError{errors.New("which day? Name one, such as 2026-02-17")}
 	}
@@ -76,27 +77,27 @@ func oneDay(_ *cobra.Command, args []string) error {
 }
 
 func newCloseShowCommand(env environment) *cobra.Command {
-	f := newDesk()
+	f := newFinanceFlags()
 	cmd := &cobra.Command{
 		Use:   "show <day>",
 		Short: "Show the close of a day",
 		Long: "Show the close of a day, YYYY-MM-DD in the time zone of the provider's statement.\nExit code: 0 it is final; 1 it is not, " +
 			"and says what it waits for.",
 		Example: "  hongbao close show 2026-02-17",
-		Args:    oneDay,
+		Args:    oneDayArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				c, err := t.staff.DayClose(ctx, args[0])
 				if err != nil {
 					return err
 				}
 				if t.json {
-					err = t.raw(c.Raw)
+					err = t.printRaw(c.Raw)
 				} else {
-					t.close(c)
+					t.printClose(c)
 				}
 				if err == nil && c.Status != "final" {
-					err = errSilent
+					err = errReported
 				}
 				return err
 			})
@@ -107,33 +108,35 @@ func newCloseShowCommand(env environment) *cobra.Command {
 }
 
 // close prints the close of a day.
-func (t *clerk) close(c *client.Close) {
-	t.facts([][]any{
-		{"day", c.Date}, {"status", c.Status}, {"waits for", strings.Join(c.Pending, ", ")}, {"from", when(c.From)}, {"to", when(c.To)},
-		{"closing balances at", when(c.At)}, {"final since", whenever(c.FinalAt)}, {"postings", c.Entries},
-		{"opening + movements = closing", yesNo(c.Checked)}, {"payouts in flight at the end", counted(c.Owed)},
-		{"refunds in flight at the end", counted(c.Refunding)},
+func (t *staffCommand) printClose(c *client.Close) {
+	t.printFacts([][]any{
+		{"day", c.Date}, {"status", c.Status}, {"waits for", strings.Join(c.Pending, ", ")}, {"from", formatTime(c.From)}, {"to",
+			formatTime(c.To)},
+		{"closing balances at", formatTime(c.At)}, {"final since", formatOptionalTime(c.FinalAt)}, {"postings", c.Entries},
+		{"opening + movements = closing", yesNo(c.Checked)}, {"payouts in flight at the end", formatSums(c.Owed)},
+		{"refunds in flight at the end", formatSums(c.Refunding)},
 	})
 	accounts := newGrid(t.out, "account", "opening", "debits", "credits", "closing")
 	for _, a := range c.Accounts {
-		accounts.row(a.Account, signed(a.Opening), shown(a.Debits), shown(a.Credits), signed(a.Closing))
+		accounts.row(a.Account, formatSigned(a.Opening), formatYuan(a.Debits), formatYuan(a.Credits), formatSigned(a.Closing))
 	}
 	accounts.render()
 	movements := newGrid(t.out, "movement", "from", "to", "count", "amount")
 	for _, m := range c.Movements {
 		if m.Count > 0 {
-			movements.row(m.Kind, m.Debit, m.Credit, m.Count, shown(m.Amount))
+			movements.row(m.Kind, m.Debit, m.Credit, m.Count, formatYuan(m.Amount))
 		}
 	}
 	movements.render()
 	if c.Statement == nil {
 		return
 	}
-	t.facts([][]any{{"statement of", c.Statement.Provider}, {"read up to", when(c.Statement.ReadAt)}, {"ties", yesNo(c.Ties)},
-		{"differences", known(c.Differences)}, {"open breaks", known(c.OpenBreaks)}})
+	t.printFacts([][]any{{"statement of", c.Statement.Provider}, {"read up to", formatTime(c.Statement.ReadAt)}, {"ties", yesNo(c.Ties)},
+		{"differences", formatOptional(c.Differences)}, {"open breaks", formatOptional(c.OpenBreaks)}})
 	sides := newGrid(t.out, "operation", "books", "amount", "statement", "amount", "explained", "amount")
 	for _, o := range c.Statement.Operations {
-		sides.row(o.Op, o.Ours.Count, shown(o.Ours.Amount), o.Theirs.Count, shown(o.Theirs.Amount), o.Explained.Count, signed(o.Explained.Amount))
+		sides.row(o.Op, o.Ours.Count, formatYuan(o.Ours.Amount), o.Theirs.Count, formatYuan(o.Theirs.Amount), o.Explained.Count,
+			formatSigned(o.Explained.Amount))
 	}
 	sides.render()
 	if len(c.Statement.Differences) == 0 {
@@ -149,18 +152,19 @@ func (t *clerk) close(c *client.Close) {
 			}
 			breaks = append(breaks, b.ID+" "+b.Kind+" "+state)
 		}
-		differences.row(d.Kind, d.Op, d.OrderNo, shown(d.Ours), shown(d.Theirs), whenever(d.BookedAt), whenever(d.MovedAt),
+		differences.row(d.Kind, d.Op, d.OrderNo, formatYuan(d.Ours), formatYuan(d.Theirs), formatOptionalTime(d.BookedAt),
+			formatOptionalTime(d.MovedAt),
 			strings.Join(breaks, ", "))
 	}
 	differences.render()
 }
 
 // signed shows an amount that may be below zero.
-func signed(f money.Fen) string {
+func formatSigned(f money.Fen) string {
 	if f < 0 {
-		return "-" + shown(-f)
+		return "-" + formatYuan(-f)
 	}
-	return shown(f)
+	return formatYuan(f)
 }
 
 func yesNo(v *bool) string {
@@ -174,14 +178,14 @@ func yesNo(v *bool) string {
 }
 
 func newCloseExportCommand(env environment) *cobra.Command {
-	f := newDesk()
+	f := newFinanceFlags()
 	cmd := &cobra.Command{
 		Use:     "export <day>",
 		Short:   "Print the close of a day as CSV",
 		Example: "  hongbao close export 2026-02-17 > close-2026-02-17.csv",
-		Args:    oneDay,
+		Args:    oneDayArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error { return t.staff.ExportClose(ctx, args[0], t.out) })
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error { return t.staff.ExportClose(ctx, args[0], t.out) })
 		},
 	}
 	f.add(cmd, false)
@@ -189,7 +193,7 @@ func newCloseExportCommand(env environment) *cobra.Command {
 }
 
 func newCloseBalancesCommand(env environment) *cobra.Command {
-	f, text := newDesk(), ""
+	f, text := newFinanceFlags(), ""
 	cmd := &cobra.Command{
 		Use:     "balances",
 		Short:   "Show the balances of the ledger at a moment",
@@ -203,15 +207,15 @@ func newCloseBalancesCommand(env environment) *cobra.Command {
 					return &usageError{fmt.Errorf("--at %q is not a time such as 2026-02-17T16:00:00Z", text)}
 				}
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				b, err := t.staff.Balances(ctx, at)
 				if err != nil {
 					return err
 				}
 				if t.json {
-					return t.raw(b.Raw)
+					return t.printRaw(b.Raw)
 				}
-				return t.balances(b)
+				return t.printBalances(b)
 			})
 		},
 	}
@@ -222,12 +226,12 @@ func newCloseBalancesCommand(env environment) *cobra.Command {
 }
 
 // balances prints the balances at a moment: of all, and of each app.
-func (t *clerk) balances(b *client.Balances) error {
-	t.facts([][]any{{"at", when(b.At)}, {"settled", yesNo(&b.Settled)}, {"postings", b.Entries}, {"sound", yesNo(&b.Sound)}})
+func (t *staffCommand) printBalances(b *client.Balances) error {
+	t.printFacts([][]any{{"at", formatTime(b.At)}, {"settled", yesNo(&b.Settled)}, {"postings", b.Entries}, {"sound", yesNo(&b.Sound)}})
 	show := newGrid(t.out, "app", "account", "balance", "payments")
 	add := func(app string, accounts []client.AccountBalance) {
 		for _, a := range accounts {
-			show.row(app, a.Account, signed(a.Balance), known(a.Payments))
+			show.row(app, a.Account, formatSigned(a.Balance), formatOptional(a.Payments))
 		}
 	}
 	add("all", b.Accounts)
@@ -236,7 +240,7 @@ func (t *clerk) balances(b *client.Balances) error {
 	}
 	show.render()
 	if !b.Sound {
-		return errSilent
+		return errReported
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // testClose: balances and closes at the shell; a day that is not final is exit code 1.
-func (d *desk) testClose(t *testing.T) {
-	d.grabbed(100, "ann", "ben~frozen") // whose payout fails
+func (d *staffStack) testClose(t *testing.T) {
+	d.grabbedPacket(100, "ann", "ben~frozen") // whose payout fails
 	day := string(payout.DayOf(time.Now(), time.UTC))
 	out, _ := d.sh(exitFailed, "close", "show", day)
 	contains(t, out, day, "open", "waits for", "provider", "-¥", "holding", "charge", "claim", "payouts in flight at the end")

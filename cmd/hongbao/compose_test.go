@@ -115,7 +115,7 @@ func value(s types.ServiceConfig, name string) string {
 // settingsCommand names the entry in the table of settings of a command line.
 var settingsCommand = map[string]string{
 	"hongbao api": cmdAPI, "hongbao worker": cmdWorker, "hongbao provider": cmdProvider, "hongbao migrate up": cmdMigrate,
-	"hongbao keys ensure": cmdKeysHave,
+	"hongbao keys ensure": cmdKeysEnsure,
 }
 
 // parseOurs parses a command line with the program's own tree and reads the

@@ -43,7 +43,7 @@ func settingsOf(command string) []setting {
 	var list []setting
 	for _, s := range settings {
 		if slices.Contains(s.commands, command) {
-			if slices.Contains(s.asked, command) {
+			if slices.Contains(s.noDefaultFor, command) {
 				s.fallback = ""
 			}
 			list = append(list, s)
@@ -181,7 +181,7 @@ func (s setting) validate(value string) error {
 
 // unknown returns an error for every HONGBAO_ variable that nothing reads.
 func (e environment) unknown() error {
-	known := slices.Clone(elsewhere)
+	known := slices.Clone(scriptVariables)
 	for _, s := range settings {
 		known = append(known, s.env)
 	}
@@ -196,14 +196,14 @@ func (e environment) unknown() error {
 
 // contradictions checks settings against each other.
 func (c config) contradictions() error {
-	problems := errors.Join(c.redisContradictions(), c.refusePublic())
+	problems := errors.Join(c.redisContradictions(), c.rejectPublicSecrets())
 	differ := func(a, b setting) {
 		x, y := c.values[a.flag], c.values[b.flag]
 		if x == y && x != "" && !strings.HasSuffix(x, ":0") { // two free ports differ
 			problems = errors.Join(problems, fmt.Errorf("%w: %s and %s are both %q", errContradiction, a.name(), b.name(), x))
 		}
 	}
-	if c.values["crash-points"] != "" && !onThisMachine(c.values["provider-url"]) {
+	if c.values["crash-points"] != "" && !isLoopbackURL(c.values["provider-url"]) {
 		problems = errors.Join(problems,
 			fmt.Errorf("%w: HONGBAO_CRASH_POINTS (--crash-points) kills this process on purpose and is refused where HONGBAO_PROVIDER_URL "+
 				"(--provider-url) is not on this machine: there money is real", errContradiction))
@@ -247,7 +247,7 @@ func (c config) number(flag string) int64 {
 }
 
 // yes returns a setting that has been checked to be a truth value.
-func (c config) yes(flag string) bool {
+func (c config) boolean(flag string) bool {
 	value, err := strconv.ParseBool(c.text(flag))
 	if err != nil {
 		panic(flag + " was not checked: " + err.Error())

@@ -101,8 +101,8 @@ func TestReadConfig(t *testing.T) {
 		{cmdWorker, "HONGBAO_REDIS_MASTER", "hongbao", "HONGBAO_REDIS_MASTER (--redis-master) need each other"},
 		{cmdRecover, "HONGBAO_REDIS_USERNAME", "hongbao", "HONGBAO_REDIS_USERNAME (--redis-username) needs HONGBAO_REDIS_PASSWORD " +
 			"(--redis-password)"},
-		{cmdPoolShow, "HONGBAO_REDIS_USERNAME", "a\tb", "HONGBAO_REDIS_USERNAME (--redis-username) holds a control character"},
-		{cmdPoolMake, "HONGBAO_REDIS_PASSWORD", "a\n", "HONGBAO_REDIS_PASSWORD (--redis-password) holds a control character"},
+		{cmdPoolStatus, "HONGBAO_REDIS_USERNAME", "a\tb", "HONGBAO_REDIS_USERNAME (--redis-username) holds a control character"},
+		{cmdPoolRebuild, "HONGBAO_REDIS_PASSWORD", "a\n", "HONGBAO_REDIS_PASSWORD (--redis-password) holds a control character"},
 		{cmdAPI, "HONGBAO_REDIS_SENTINEL_PASSWORD", "s3cret", "HONGBAO_REDIS_SENTINEL_PASSWORD (--redis-sentinel-password) needs " +
 			"HONGBAO_REDIS_MODE (--redis-mode) sentinel"},
 		{cmdWorker, "HONGBAO_REDIS_TLS", "yes", "HONGBAO_REDIS_TLS (--redis-tls) is neither 1, true, 0 nor false"},
@@ -114,8 +114,8 @@ func TestReadConfig(t *testing.T) {
 			"file, not what is in it"},
 		{cmdAPI, "HONGBAO_REDIS_ADDR", "redis://u:s3cret-url@127.0.0.1:6379/0", "HONGBAO_REDIS_ADDR (--redis-addr) is not host:port, or several"},
 		{cmdWorker, "HONGBAO_REDIS_ADDR", "s3cret-url@127.0.0.1:6379", "HONGBAO_REDIS_ADDR (--redis-addr) is not host:port, or several"},
-		{cmdPoolShow, "HONGBAO_REDIS_ADDR", "", "HONGBAO_REDIS_ADDR (--redis-addr) is required"},
-		{cmdPoolMake, "HONGBAO_REDIS_ADDR", "", "HONGBAO_REDIS_ADDR (--redis-addr) is required"},
+		{cmdPoolStatus, "HONGBAO_REDIS_ADDR", "", "HONGBAO_REDIS_ADDR (--redis-addr) is required"},
+		{cmdPoolRebuild, "HONGBAO_REDIS_ADDR", "", "HONGBAO_REDIS_ADDR (--redis-addr) is required"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "", "HONGBAO_MYSQL_DSN (--mysql-dsn) is required"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "mysql://localhost/hongbao", "HONGBAO_MYSQL_DSN"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "u:p@tcp(localhost:3306)/", "names no database"},
@@ -130,7 +130,7 @@ func TestReadConfig(t *testing.T) {
 		{cmdAPI, "HONGBAO_PROVIDER_URL", "http://127.0.0.1:8090/api", "HONGBAO_PROVIDER_URL (--provider-url) is more than http(s)://host:port"},
 		{cmdWorker, "HONGBAO_PROVIDER_URL", "http://127.0.0.1:8090?key=1", "holds a query or fragment"},
 		{cmdDoctor, "HONGBAO_PROVIDER_URL", "http://127.0.0.1:80900", "port that is not from 1 to 65535"},
-		{cmdDesk, "HONGBAO_STAFF_URL", "http://127.0.0.1:8081/#top", "HONGBAO_STAFF_URL (--staff-url) holds a query or fragment"},
+		{cmdFinance, "HONGBAO_STAFF_URL", "http://127.0.0.1:8081/#top", "HONGBAO_STAFF_URL (--staff-url) holds a query or fragment"},
 		{cmdPackets, "HONGBAO_URL", "http://127.0.0.1:8080/?a=b", "HONGBAO_URL (--url) holds a query or fragment"},
 		{cmdAPI, "HONGBAO_SANDBOX_WEBHOOK_SECRET", "whsec_%", "whsec_ and base64"},
 		{cmdAPI, "HONGBAO_SANDBOX_WEBHOOK_SECRET", "c2VjcmV0", "whsec_ and base64"},
@@ -154,7 +154,8 @@ func TestReadConfig(t *testing.T) {
 		{cmdAPI, "HONGBAO_TEMPORAL_TLS", "on", "HONGBAO_TEMPORAL_TLS (--temporal-tls) is neither 1, true, 0 nor false"},
 		{cmdAPI, "HONGBAO_TEMPORAL_TLS", "", "HONGBAO_TEMPORAL_API_KEY (--temporal-api-key) needs HONGBAO_TEMPORAL_TLS (--temporal-tls)"},
 		{cmdRecover, "HONGBAO_TEMPORAL_TLS", "0", "HONGBAO_TEMPORAL_API_KEY (--temporal-api-key) needs HONGBAO_TEMPORAL_TLS (--temporal-tls)"},
-		{cmdPoolMake, "HONGBAO_TEMPORAL_CERT_FILE", "a.pem", "HONGBAO_TEMPORAL_CERT_FILE (--temporal-cert-file) and HONGBAO_TEMPORAL_KEY_FILE " +
+		{cmdPoolRebuild, "HONGBAO_TEMPORAL_CERT_FILE", "a.pem", "HONGBAO_TEMPORAL_CERT_FILE (--temporal-cert-file) and " +
+			"HONGBAO_TEMPORAL_KEY_FILE " +
 			"(--temporal-key-file) need each other"},
 		{cmdDoctor, "HONGBAO_TEMPORAL_KEY_FILE", "a.key", "HONGBAO_TEMPORAL_CERT_FILE (--temporal-cert-file) and HONGBAO_TEMPORAL_KEY_FILE " +
 			"(--temporal-key-file) need each other"},
@@ -169,11 +170,11 @@ func TestReadConfig(t *testing.T) {
 		{cmdWorker, "HONGBAO_RETAIN_BREAKS", "399", "HONGBAO_RETAIN_BREAKS (--retain-breaks) is not a whole number from 400 to 36500, and not 0"},
 		{cmdWorker, "HONGBAO_RETAIN_STAFF_IDEMPOTENCY", "-1", "is not a whole number from 381"},
 		{cmdProvider, "HONGBAO_PROVIDER_DB", "", "HONGBAO_PROVIDER_DB (--db) is required"},
-		{cmdAppsNew, "HONGBAO_APP_NAME", "a\tb", "HONGBAO_APP_NAME (--name) is not 1 to 64 visible characters"},
-		{cmdKeysNew, "HONGBAO_KEY_ROLE", "root", "is none of app, finance, ops, auditor, admin"},
-		{cmdKeysNew, "HONGBAO_KEY_APP", "Mall", "HONGBAO_KEY_APP (--app) is not 1 to 32 characters of a-z"},
-		{cmdKeysHave, "HONGBAO_ENSURE_KEYS", "", "HONGBAO_ENSURE_KEYS (--keys) is required"},
-		{cmdKeysHave, "HONGBAO_ENSURE_KEYS", "demo", "holds no token as number 1"},
+		{cmdAppsCreate, "HONGBAO_APP_NAME", "a\tb", "HONGBAO_APP_NAME (--name) is not 1 to 64 visible characters"},
+		{cmdKeysDirectCreate, "HONGBAO_KEY_ROLE", "root", "is none of app, finance, ops, auditor, admin"},
+		{cmdKeysDirectCreate, "HONGBAO_KEY_APP", "Mall", "HONGBAO_KEY_APP (--app) is not 1 to 32 characters of a-z"},
+		{cmdKeysEnsure, "HONGBAO_ENSURE_KEYS", "", "HONGBAO_ENSURE_KEYS (--keys) is required"},
+		{cmdKeysEnsure, "HONGBAO_ENSURE_KEYS", "demo", "holds no token as number 1"},
 		{cmdDev, "HONGBAO_PORT_API", "8081", "HONGBAO_PORT_API (--port-api) and HONGBAO_PORT_STAFF (--port-staff) are both"},
 		{cmdDev, "HONGBAO_PORT_TEMPORAL_UI", "65536", "HONGBAO_PORT_TEMPORAL_UI (--port-temporal-ui)"},
 		{cmdMigrate, "HONGBAO_LANE", "64", "unknown environment variable HONGBAO_LANE; did you mean HONGBAO_LANES?"},
@@ -206,7 +207,7 @@ func TestReadConfig(t *testing.T) {
 
 	t.Run("DevEnvIsKnown", func(t *testing.T) {
 		env := validSettings()
-		for _, name := range elsewhere {
+		for _, name := range scriptVariables {
 			env[name] = ""
 		}
 		if _, err := read(t, cmdAPI, env); err != nil {
@@ -256,7 +257,7 @@ func TestRedisConfig(t *testing.T) {
 	} {
 		env[name] = value
 	}
-	for _, command := range reachRedis {
+	for _, command := range redisCommands {
 		c, err := read(t, command, env)
 		if err != nil {
 			t.Fatal(err)
@@ -289,15 +290,16 @@ func TestRedisConfig(t *testing.T) {
 func TestHelp(t *testing.T) {
 	paths := map[string][]string{
 		cmdAPI: {"api"}, cmdWorker: {"worker"}, cmdProvider: {"provider"}, cmdMigrate: {"migrate", "up"},
-		cmdAppsNew: {"apps", "create"}, cmdAppsList: {"apps", "list"}, cmdKeysNew: {"keys", "direct", "create"}, cmdKeysMake: {"keys", "token"},
-		cmdKeysHave: {"keys", "ensure"}, cmdKeysList: {"keys", "direct", "list"}, cmdKeys: {"keys", "list"},
+		cmdAppsCreate: {"apps", "create"}, cmdAppsList: {"apps", "list"}, cmdKeysDirectCreate: {"keys", "direct", "create"},
+		cmdKeysToken:  {"keys", "token"},
+		cmdKeysEnsure: {"keys", "ensure"}, cmdKeysDirectList: {"keys", "direct", "list"}, cmdKeys: {"keys", "list"},
 		cmdDev: {"dev"}, cmdDevSetup: {"dev", "setup"}, cmdDevState: {"dev", "status"},
 		cmdPackets: {"packets", "claims"}, cmdAudit: {"audit", "verify"}, cmdLedger: {"ledger", "verify"}, cmdRecover: {"recover"},
-		cmdPoolShow: {"pool", "status"}, cmdPoolMake: {"pool", "rebuild"},
-		cmdDoctor: {"doctor"}, cmdDesk: {"payouts", "show"}, cmdOps: {"providers", "list"}, cmdAuditor: {"audit", "list"},
+		cmdPoolStatus: {"pool", "status"}, cmdPoolRebuild: {"pool", "rebuild"},
+		cmdDoctor: {"doctor"}, cmdFinance: {"payouts", "show"}, cmdOps: {"providers", "list"}, cmdAuditor: {"audit", "list"},
 	}
 	// flags that are no settings
-	own := map[string]int{cmdPackets: 2, cmdKeys: 4, cmdAudit: 5, cmdLedger: 1, cmdRecover: 6, cmdPoolMake: 2, cmdDoctor: 1, cmdDesk: 2,
+	own := map[string]int{cmdPackets: 2, cmdKeys: 4, cmdAudit: 5, cmdLedger: 1, cmdRecover: 6, cmdPoolRebuild: 2, cmdDoctor: 1, cmdFinance: 2,
 		cmdOps: 2, cmdAuditor: 10}
 	for command, path := range paths {
 		t.Run(command, func(t *testing.T) {
@@ -347,7 +349,7 @@ func TestSettings(t *testing.T) {
 		if s.fallback != "" && s.kind.check(s.fallback) != nil {
 			t.Errorf("%s: the default %q is not valid", s.env, s.fallback)
 		}
-		if slices.Contains(elsewhere, s.env) {
+		if slices.Contains(scriptVariables, s.env) {
 			t.Errorf("%s is a setting and in the other list", s.env)
 		}
 		if s.secret && s.fallback != "" {

@@ -55,8 +55,8 @@ process ids:  . .hongbao/dev.env`,
 					MySQL: port("MYSQL"), Temporal: port("TEMPORAL"), TemporalUI: port("TEMPORAL_UI"),
 				},
 				Links:       links,
-				NoInstall:   c.yes("no-install"),
-				FirstPacket: c.yes("first-packet"),
+				NoInstall:   c.boolean("no-install"),
+				FirstPacket: c.boolean("first-packet"),
 				Unread:      unread,
 			}, cmd.OutOrStdout())
 		},
@@ -103,7 +103,7 @@ func newDevSetupCommand(env environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			setup := devstack.Setup{NoInstall: c.yes("no-install"), Tests: true, Out: cmd.OutOrStdout()}
+			setup := devstack.Setup{NoInstall: c.boolean("no-install"), Tests: true, Out: cmd.OutOrStdout()}
 			_, err = setUp(cmd.Context(), setup)
 			return err
 		},
@@ -145,13 +145,13 @@ func runDev(ctx context.Context, cfg devConfig, out io.Writer) error {
 		return err
 	}
 	return devstack.Run(ctx, devstack.Options{
-		Home:     home.Dir(),
-		Ports:    cfg.Ports,
-		Binary:   binary,
-		Links:    cfg.Links,
-		Prepare:  prepare,
-		Withhold: cfg.Unread,
-		Out:      out,
+		Home:          home.Dir(),
+		Ports:         cfg.Ports,
+		Binary:        binary,
+		Links:         cfg.Links,
+		Prepare:       prepare,
+		DropVariables: cfg.Unread,
+		Out:           out,
 		Setup: func(ctx context.Context) (devstack.Tools, error) {
 			return setUp(ctx, devstack.Setup{NoInstall: cfg.NoInstall, Out: out})
 		},

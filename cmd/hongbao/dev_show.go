@@ -13,7 +13,7 @@ import (
 func showStatus(ctx context.Context, home devstack.Home, out io.Writer) error {
 	status, err := devstack.ReadStatus(ctx, home)
 	if errors.Is(err, devstack.ErrNotRunning) {
-		return errors.Join(printf(out, "no stack is running in %s; `make run` starts one\n", home.Dir()), errSilent)
+		return errors.Join(printf(out, "no stack is running in %s; `make run` starts one\n", home.Dir()), errReported)
 	}
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func showStatus(ctx context.Context, home devstack.Home, out io.Writer) error {
 		return err
 	}
 	if !status.Healthy() {
-		return errSilent
+		return errReported
 	}
 	return nil
 }

@@ -63,9 +63,9 @@ Exit code: 0 nothing is wrong, though there may be warnings; 1 something is.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, wrong, unknown := gatherConfig(cmd, cmdDoctor, env)
 			d := &doctor{config: c, wrong: wrong, timeout: partTimeout, now: time.Now}
-			d.settings(unknown)
+			d.checkSettings(unknown)
 			d.examine(cmd.Context())
-			return d.tell(cmd.OutOrStdout(), asJSON)
+			return d.report(cmd.OutOrStdout(), asJSON)
 		},
 	}
 	addSettings(cmd, cmdDoctor)
@@ -75,7 +75,8 @@ Exit code: 0 nothing is wrong, though there may be warnings; 1 something is.`,
 
 // examine looks at every part at the same time: one that hangs holds up no other.
 func (d *doctor) examine(ctx context.Context) {
-	parts := []func(*doctor, context.Context){(*doctor).redis, (*doctor).mysql, (*doctor).temporal, (*doctor).provider, (*doctor).api}
+	parts := []func(*doctor, context.Context){(*doctor).checkRedis, (*doctor).checkMySQL, (*doctor).checkTemporal, (*doctor).checkProvider,
+		(*doctor).checkAPI}
 	found := make([]doctor, len(parts))
 	ctx, cancel := context.WithTimeout(ctx, 3*d.timeout)
 	defer cancel()
@@ -98,7 +99,7 @@ func (d *doctor) ok(check, format string, args ...any) { d.add(check, verdictOK,
 
 // has reports whether settings are there and right; what needs them is skipped
 // otherwise, which is noted.
-func (d *doctor) has(check string, flags ...string) bool {
+func (d *doctor) configured(check string, flags ...string) bool {
 	for _, flag := range flags {
 		if d.wrong[flag] != nil {
 			for _, s := range settingsOf(cmdDoctor) {
@@ -112,14 +113,14 @@ func (d *doctor) has(check string, flags ...string) bool {
 	return true
 }
 
-// mayMiss are settings that only some checks need and that not everybody has.
-var mayMiss = map[string]bool{"seed-key": true, "provider-key": true, "provider-url": true}
+// optionalSettings are settings that only some checks need and that not everybody has.
+var optionalSettings = map[string]bool{"seed-key": true, "provider-key": true, "provider-url": true}
 
 // settings judges the settings themselves.
-func (d *doctor) settings(unknown error) {
-	problems := append(each(unknown), each(d.config.contradictions())...)
+func (d *doctor) checkSettings(unknown error) {
+	problems := append(unjoin(unknown), unjoin(d.config.contradictions())...)
 	for _, s := range settingsOf(cmdDoctor) {
-		if err := d.wrong[s.flag]; err != nil && !(errors.Is(err, errMissing) && mayMiss[s.flag]) {
+		if err := d.wrong[s.flag]; err != nil && !(errors.Is(err, errMissing) && optionalSettings[s.flag]) {
 			problems = append(problems, err)
 		}
 	}
@@ -132,7 +133,7 @@ func (d *doctor) settings(unknown error) {
 }
 
 // each takes apart what errors.Join has joined, also of what was joined before.
-func each(err error) []error {
+func unjoin(err error) []error {
 	if err == nil {
 		return nil
 	}
@@ -142,13 +143,13 @@ func each(err error) []error {
 	}
 	var all []error
 	for _, one := range joined.Unwrap() {
-		all = append(all, each(one)...)
+		all = append(all, unjoin(one)...)
 	}
 	return all
 }
 
 // tell prints the findings and turns them into the exit code.
-func (d *doctor) tell(out io.Writer, asJSON bool) error {
+func (d *doctor) report(out io.Writer, asJSON bool) error {
 	count := map[string]int{}
 	for _, f := range d.findings {
 		count[f.Verdict]++
@@ -156,7 +157,7 @@ func (d *doctor) tell(out io.Writer, asJSON bool) error {
 	healthy := count[verdictWrong] == 0
 	err := d.print(out, asJSON, healthy, count)
 	if err == nil && !healthy {
-		err = errSilent
+		err = errReported
 	}
 	return err
 }
@@ -196,7 +197,7 @@ const (
 )
 
 // clock judges how far a clock is ahead of this machine's.
-func (d *doctor) clock(check, whose string, ahead time.Duration) {
+func (d *doctor) checkClock(check, whose string, ahead time.Duration) {
 	off, word := ahead.Abs(), "ahead of"
 	if ahead < 0 {
 		word = "behind"
@@ -214,7 +215,7 @@ func (d *doctor) clock(check, whose string, ahead time.Duration) {
 }
 
 // older compares version numbers, of which only leading digits and dots count.
-func older(version string, atLeast ...int) bool {
+func olderThan(version string, atLeast ...int) bool {
 	for i, part := range strings.SplitN(version, ".", len(atLeast)+1) {
 		if i == len(atLeast) {
 			break

@@ -21,8 +21,8 @@ import (
 const providerName = "sandbox"
 
 // mysql judges MySQL and what its rows say of work that is left.
-func (d *doctor) mysql(ctx context.Context) {
-	if !d.has("mysql", "mysql-dsn") {
+func (d *doctor) checkMySQL(ctx context.Context) {
+	if !d.configured("mysql", "mysql-dsn") {
 		return
 	}
 	dsn := d.config.secret("mysql-dsn").Reveal()
@@ -33,7 +33,7 @@ func (d *doctor) mysql(ctx context.Context) {
 	}
 	defer func() { _ = db.Close() }()
 	seen, err := db.Examine(ctx)
-	if do := correctMySQL(err); do != "" {
+	if do := mysqlAdvice(err); do != "" {
 		d.add("mysql", verdictWrong, do+" Grabs go on and wait; nobody is paid until then.", "MySQL refuses us: %v", err)
 		return
 	}
@@ -42,36 +42,36 @@ func (d *doctor) mysql(ctx context.Context) {
 			"MySQL does not answer: %v", err)
 		return
 	}
-	d.mysqlServer(seen)
-	if !d.migrated(ctx, dsn) {
+	d.checkMySQLServer(seen)
+	if !d.checkMigrations(ctx, dsn) {
 		d.add("backlogs", verdictSkipped, "Migrate first.", "Not looked at: the schema is not the one this program knows.")
 		return
 	}
-	d.seedKey(ctx, db)
-	d.account(ctx, db)
+	d.checkSeedKey(ctx, db)
+	d.checkAccount(ctx, db)
 	state, err := db.ProviderState(ctx, providerName)
 	if err != nil {
 		d.add("provider hold", verdictWrong, "See to MySQL.", "Whether the provider is held could not be read: %v", err)
 	} else {
-		d.held(state)
+		d.checkHold(state)
 	}
 	v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 	if err := store.NewHealthReader(db).Read(ctx, &v); err != nil {
 		d.add("backlogs", verdictWrong, "See to MySQL.", "What waits could not be read: %v", err)
 		return
 	}
-	d.vitals(v)
+	d.checkBacklogs(v)
 }
 
-// flushAtCommit is what to do when commits are not on the disk.
-const flushAtCommit = "SET GLOBAL innodb_flush_log_at_trx_commit = 1, and in the server's configuration, before money is real."
+// flushAtCommitAdvice is what to do when commits are not on the disk.
+const flushAtCommitAdvice = "SET GLOBAL innodb_flush_log_at_trx_commit = 1, and in the server's configuration, before money is real."
 
-func (d *doctor) mysqlServer(seen store.Examination) {
+func (d *doctor) checkMySQLServer(seen store.Examination) {
 	version, least := seen.Version, []int{8, 4}
 	if strings.Contains(version, "MariaDB") {
 		least = []int{10, 11}
 	}
-	if older(version, least...) {
+	if olderThan(version, least...) {
 		d.add("mysql", verdictWrong, "Use MySQL 8.4 or MariaDB 10.11, or newer.", "The server has version %s.", version)
 	} else {
 		d.ok("mysql", "%s answers.", version)
@@ -85,22 +85,23 @@ func (d *doctor) mysqlServer(seen store.Examination) {
 	}
 	switch {
 	case seen.FlushAtCommit == "2":
-		d.add("mysql durability", verdictWarning, flushAtCommit, "innodb_flush_log_at_trx_commit is 2: a crash of its machine, not one of "+
+		d.add("mysql durability", verdictWarning, flushAtCommitAdvice, "innodb_flush_log_at_trx_commit is 2: a crash of its machine, not one of "+
 			"MySQL alone, forgets up to a second of bookings.")
 	case seen.FlushAtCommit != "1":
-		d.add("mysql durability", verdictWrong, flushAtCommit, "innodb_flush_log_at_trx_commit is %s: every crash forgets bookings that were "+
-			"acknowledged.", seen.FlushAtCommit)
+		d.add("mysql durability", verdictWrong, flushAtCommitAdvice,
+			"innodb_flush_log_at_trx_commit is %s: every crash forgets bookings that were "+
+				"acknowledged.", seen.FlushAtCommit)
 	case seen.LogBin && seen.SyncBinlog != "1":
 		d.add("mysql durability", verdictWarning, "SET GLOBAL sync_binlog = 1, and in the server's configuration.",
 			"sync_binlog is %s: a crash of the machine may leave replicas without the last bookings.", seen.SyncBinlog)
 	default:
 		d.ok("mysql durability", "What MySQL acknowledges is on its disk.")
 	}
-	d.clock("clock of mysql", "MySQL", seen.Ahead)
+	d.checkClock("clock of mysql", "MySQL", seen.Ahead)
 }
 
 // migrated judges the schema; false: it is not fit to be read.
-func (d *doctor) migrated(ctx context.Context, dsn string) bool {
+func (d *doctor) checkMigrations(ctx context.Context, dsn string) bool {
 	db, err := store.OpenSQL(dsn)
 	if err != nil {
 		d.add("migrations", verdictWrong, "Correct HONGBAO_MYSQL_DSN.", "%v", err)
@@ -111,7 +112,7 @@ func (d *doctor) migrated(ctx context.Context, dsn string) bool {
 	_, other := errors.AsType[*dataformat.Error](err)
 	switch {
 	case other:
-		d.add("migrations", verdictWrong, otherBuild, "%v", err)
+		d.add("migrations", verdictWrong, otherFormatAdvice, "%v", err)
 	case err != nil:
 		d.add("migrations", verdictWrong, "See to MySQL, and to what its user may read.", "%v", err)
 	case len(missing) > 0:
@@ -127,9 +128,9 @@ func (d *doctor) migrated(ctx context.Context, dsn string) bool {
 	return false
 }
 
-// seedKey sees whether the key that seals seeds is the one that was used.
-func (d *doctor) seedKey(ctx context.Context, db *store.Store) {
-	if !d.has("seed key", "seed-key") {
+// checkSeedKey sees whether the key that seals seeds is the one that was used.
+func (d *doctor) checkSeedKey(ctx context.Context, db *store.Store) {
+	if !d.configured("seed key", "seed-key") {
 		return
 	}
 	id, sealed, err := db.NewestSeed(ctx)
@@ -150,8 +151,8 @@ func (d *doctor) seedKey(ctx context.Context, db *store.Store) {
 }
 
 // account sees whether MySQL has the payments of the account that would be acted for.
-func (d *doctor) account(ctx context.Context, db *store.Store) {
-	if !d.has("provider account", "provider-account") {
+func (d *doctor) checkAccount(ctx context.Context, db *store.Store) {
+	if !d.configured("provider account", "provider-account") {
 		return
 	}
 	kept, err := db.SavedAdapter(ctx)
@@ -171,14 +172,14 @@ func (d *doctor) account(ctx context.Context, db *store.Store) {
 }
 
 // limit says when a backlog is too old.
-type limit struct {
+type ageLimit struct {
 	warn, wrong time.Duration // 0: never
 	what        string
 	do          string
 }
 
 // backlog judges by the age of the oldest: many are no harm while they move.
-func (d *doctor) backlog(check string, b observe.Backlog, l limit) {
+func (d *doctor) checkBacklog(check string, b observe.Backlog, l ageLimit) {
 	if b.Waiting == 0 {
 		d.ok(check, "No %s.", l.what)
 		return
@@ -196,11 +197,11 @@ func (d *doctor) backlog(check string, b observe.Backlog, l limit) {
 }
 
 // now and then something waits; always says that this is worth a look.
-const always = time.Nanosecond
+const anyAge = time.Nanosecond
 
 // listed are the commands that list payments in these statuses. Charges are in no list
 // of their own: a packet whose charge has no answer yet is funding.
-func listed(all []observe.PaymentBacklog, statuses ...payout.Status) string {
+func listCommands(all []observe.PaymentBacklog, statuses ...payout.Status) string {
 	var out []string
 	for _, p := range all {
 		if p.Waiting == 0 || !slices.Contains(statuses, payout.Status(p.Status)) {
@@ -221,15 +222,15 @@ func listed(all []observe.PaymentBacklog, statuses ...payout.Status) string {
 }
 
 // oldest adds backlogs up.
-func oldest(a, b observe.Backlog) observe.Backlog { return a.Add(b) }
+func addBacklogs(a, b observe.Backlog) observe.Backlog { return a.Add(b) }
 
 // trust judges whether Redis and MySQL have everything that was promised (rules R9, R13).
-func (d *doctor) trust(v observe.HealthSnapshot) {
+func (d *doctor) checkLanes(v observe.HealthSnapshot) {
 	var shut observe.Backlog
 	var states []string
 	for _, g := range v.Lanes {
 		if g.State != string(packet.LaneOpen) && g.Waiting > 0 {
-			shut = oldest(shut, g.Backlog)
+			shut = addBacklogs(shut, g.Backlog)
 			states = append(states, fmt.Sprintf("%d %s", g.Waiting, g.State))
 		}
 	}
@@ -237,7 +238,7 @@ func (d *doctor) trust(v observe.HealthSnapshot) {
 	case shut.Waiting > 0:
 		d.add("gates", verdictWrong, "hongbao pool status; workers make these lanes again from MySQL by themselves, unless "+
 			"HONGBAO_POOL_REBUILD is manual: then hongbao pool rebuild --all. Creates and grabs there are answered 503 until then.",
-			"Lanes of Redis that lack something, or may: %s, the first since %s.", strings.Join(states, ", "), when(shut.Oldest))
+			"Lanes of Redis that lack something, or may: %s, the first since %s.", strings.Join(states, ", "), formatTime(shut.Oldest))
 	case v.LostGrabs > 0:
 		d.add("gates", verdictWarning, "Compare with what users say they have won: docs/guarantees.md says when acknowledged grabs can be lost.",
 			"All are open, but up to %d grabs may have been lost before.", v.LostGrabs)
@@ -259,58 +260,60 @@ var failedLists = map[string]string{string(payout.ReasonPayoutFailed): "hongbao 
 	string(payout.ReasonRefundReturned): "hongbao refunds list --status returned"}
 
 // failed judges the payments that wait for a decision, as the console's overview lists them.
-func (d *doctor) failed(v observe.HealthSnapshot) {
+func (d *doctor) checkFailedPayments(v observe.HealthSnapshot) {
 	var all observe.Backlog
 	var lists []string
 	fen := int64(0)
 	for _, due := range v.Decisions {
 		if list, is := failedLists[due.Reason]; is && due.Waiting > 0 {
-			all, lists, fen = oldest(all, due.Backlog), append(lists, list), fen+due.Fen
+			all, lists, fen = addBacklogs(all, due.Backlog), append(lists, list), fen+due.Fen
 		}
 	}
 	what := "payments that failed or came back and wait for a person"
 	if fen > 0 {
-		what += ", " + shown(money.Fen(fen)) + " in all"
+		what += ", " + formatYuan(money.Fen(fen)) + " in all"
 	}
-	d.backlog("failed payments", all, limit{warn: always, what: what,
+	d.checkBacklog("failed payments", all, ageLimit{warn: anyAge, what: what,
 		do: strings.Join(lists, ", ") + "; docs/finance.md says how each is mended."})
 }
 
 // vitals judges what waits, by the limits of docs/metrics.md.
-func (d *doctor) vitals(v observe.HealthSnapshot) {
-	d.trust(v)
+func (d *doctor) checkBacklogs(v observe.HealthSnapshot) {
+	d.checkLanes(v)
 	byStatus := map[string]observe.Backlog{}
 	for _, p := range v.Payments {
-		byStatus[p.Status] = oldest(byStatus[p.Status], p.Backlog)
+		byStatus[p.Status] = addBacklogs(byStatus[p.Status], p.Backlog)
 	}
-	moving := oldest(byStatus["pending"], byStatus["sending"])
-	d.backlog("payments under way", moving, limit{wrong: observe.MovingMaxAge, what: "payments that are to be sent or were not answered",
+	moving := addBacklogs(byStatus["pending"], byStatus["sending"])
+	d.checkBacklog("payments under way", moving, ageLimit{wrong: observe.MovingMaxAge,
+		what: "payments that are to be sent or were not answered",
 		do: "See whether workers run, the provider answers and nobody holds it; the runs in the Temporal UI say what they wait for. They are " +
-			"in: " + listed(v.Payments, payout.StatusPending, payout.StatusSending) + "."})
-	d.backlog("unknown outcomes", byStatus["unknown"], limit{wrong: observe.UnknownMaxAge, what: "payments whose outcome nobody knows",
-		do: listed(v.Payments, payout.StatusUnknown) + "; they are asked about by themselves. Ask the provider about the oldest."})
-	d.failed(v)
+			"in: " + listCommands(v.Payments, payout.StatusPending, payout.StatusSending) + "."})
+	d.checkBacklog("unknown outcomes", byStatus["unknown"], ageLimit{wrong: observe.UnknownMaxAge, what: "payments whose outcome nobody knows",
+		do: listCommands(v.Payments, payout.StatusUnknown) + "; they are asked about by themselves. Ask the provider about the oldest."})
+	d.checkFailedPayments(v)
 	var overdue, open, lost observe.Backlog
 	for _, p := range v.Overdue {
-		overdue = oldest(overdue, p.Backlog)
+		overdue = addBacklogs(overdue, p.Backlog)
 	}
 	for _, b := range v.Breaks {
-		open = oldest(open, b.Backlog)
+		open = addBacklogs(open, b.Backlog)
 	}
 	for _, day := range v.CampaignDays {
-		lost = oldest(lost, day.Backlog)
+		lost = addBacklogs(lost, day.Backlog)
 	}
-	d.backlog("packets overdue", overdue, limit{wrong: observe.OverdueMaxAge, what: "packets past their expiry that are not closed",
+	d.checkBacklog("packets overdue", overdue, ageLimit{wrong: observe.OverdueMaxAge, what: "packets past their expiry that are not closed",
 		do: "See their runs in the Temporal UI; one that waits for a failed refund: hongbao refunds list --status failed."})
-	d.backlog("outbox", v.Outbox, limit{wrong: observe.OutboxMaxAge, what: "runs that are to be started or woken",
+	d.checkBacklog("outbox", v.Outbox, ageLimit{wrong: observe.OutboxMaxAge, what: "runs that are to be started or woken",
 		do: "See whether workers run and Temporal answers."})
-	d.backlog("approvals", v.Approvals, limit{warn: observe.ApprovalWarnAge, what: "decisions that wait for a second person",
+	d.checkBacklog("approvals", v.Approvals, ageLimit{warn: observe.ApprovalWarnAge, what: "decisions that wait for a second person",
 		do: "hongbao approvals list --status waiting"})
-	d.backlog("reconciliation", v.Unreconciled, limit{warn: always, what: "days that were not compared with the provider's statement",
+	d.checkBacklog("reconciliation", v.Unreconciled, ageLimit{warn: anyAge, what: "days that were not compared with the provider's statement",
 		do: "hongbao reconcile list --status failed says why. They are tried again by themselves; hongbao reconcile start does so at once."})
-	d.backlog("campaigns", v.Campaigns, limit{warn: 3 * time.Minute, what: "days of campaigns whose packet should have been made",
+	d.checkBacklog("campaigns", v.Campaigns, ageLimit{warn: 3 * time.Minute, what: "days of campaigns whose packet should have been made",
 		do: "See whether workers run, and what the runs of their schedules, campaign/<id> in the Temporal UI, fail of."})
-	d.backlog("campaign days", lost, limit{warn: always, what: "days of campaigns without a packet that could be grabbed, in the last 24 h",
+	d.checkBacklog("campaign days", lost, ageLimit{warn: anyAge, what: "days of campaigns without a packet that could be grabbed, in the " +
+		"last 24 h",
 		do: "docs/runbook.md, HongbaoCampaignDayLost, says how to find out which. The app can make up for them."})
 	if age := d.now().Sub(v.Reconciled); !v.Reconciled.IsZero() && age > observe.ReconciledWarnAge {
 		d.add("last reconciliation", verdictWarning, "See whether workers run, and what hongbao reconcile list says; hongbao reconcile start "+
@@ -319,7 +322,7 @@ func (d *doctor) vitals(v observe.HealthSnapshot) {
 	} else {
 		d.ok("last reconciliation", "Not longer ago than %v.", observe.ReconciledWarnAge)
 	}
-	d.backlog("breaks", open, limit{warn: always, what: "disagreements that wait for a person", do: "hongbao reconcile breaks --open"})
+	d.checkBacklog("breaks", open, ageLimit{warn: anyAge, what: "disagreements that wait for a person", do: "hongbao reconcile breaks --open"})
 	if v.Quarantined > 0 {
 		d.add("quarantine", verdictWrong, "Read the table quarantine and the worker's log: somebody may have won and not be paid.",
 			"%d hand-offs could not be decoded.", v.Quarantined)

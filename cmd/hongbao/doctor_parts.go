@@ -19,8 +19,8 @@ import (
 )
 
 // redis judges Redis: grabs are promises that it has to keep.
-func (d *doctor) redis(ctx context.Context) {
-	if !d.has("redis", "redis-addr", "redis-mode", "lanes", "redis-replicas", "allow-volatile-redis",
+func (d *doctor) checkRedis(ctx context.Context) {
+	if !d.configured("redis", "redis-addr", "redis-mode", "lanes", "redis-replicas", "allow-volatile-redis",
 		"redis-username", "redis-password", "redis-sentinel-password", "redis-tls", "redis-ca-file") {
 		return
 	}
@@ -37,17 +37,17 @@ func (d *doctor) redis(ctx context.Context) {
 	seen, err := pool.Examine(ctx, cfg)
 	told := false
 	for _, s := range seen.Servers {
-		d.redisServer(s)
+		d.checkRedisServer(s)
 		told = told || s.Err != nil
 	}
 	if err != nil {
 		if !told {
-			d.noRedis(cfg.Addr, err)
+			d.redisUnreachable(cfg.Addr, err)
 		}
 		return
 	}
 	if seen.Format != nil {
-		d.add("redis data format", verdictWrong, otherBuild, "%v", seen.Format)
+		d.add("redis data format", verdictWrong, otherFormatAdvice, "%v", seen.Format)
 	}
 	switch seen.Lanes {
 	case 0:
@@ -63,37 +63,38 @@ func (d *doctor) redis(ctx context.Context) {
 		d.add("hand-offs", verdictWrong, "See to Redis.", "The hand-offs that wait could not be counted: %v", seen.BacklogErr)
 		return
 	}
-	d.backlog("hand-offs", seen.Handoffs, limit{wrong: observe.HandoffMaxAge, what: "grabs that wait to be paid",
+	d.checkBacklog("hand-offs", seen.Handoffs, ageLimit{wrong: observe.HandoffMaxAge, what: "grabs that wait to be paid",
 		do: "No relay works, or Temporal is away: see that a worker runs."})
 }
 
-// otherBuild is what to do about a store that a build with another data format has written.
-const otherBuild = "docs/runbook.md#data-format. Until then no process starts."
+// otherFormatAdvice is what to do about a store that a build with another data format has written.
+const otherFormatAdvice = "docs/runbook.md#data-format. Until then no process starts."
 
-// startRedis is what to do when Redis does not answer.
-const startRedis = "Start it, or correct HONGBAO_REDIS_ADDR and HONGBAO_REDIS_MODE. Until then no packet is created and no share grabbed."
+// startRedisAdvice is what to do when Redis does not answer.
+const startRedisAdvice = "Start it, or correct HONGBAO_REDIS_ADDR and HONGBAO_REDIS_MODE. Until then no packet is created and no share " +
+	"grabbed."
 
-// noRedis says that a server cannot be talked to, and why as far as it is known.
-func (d *doctor) noRedis(addr string, err error) {
-	if do := correctAccess(err); do != "" {
+// redisUnreachable says that a server cannot be talked to, and why as far as it is known.
+func (d *doctor) redisUnreachable(addr string, err error) {
+	if do := redisAdvice(err); do != "" {
 		d.add("redis", verdictWrong, do+" Until then no process starts.", "Redis at %s is there, but not for us: %v", addr, err)
 		return
 	}
-	d.add("redis", verdictWrong, startRedis, "Redis at %s does not answer: %v", addr, err)
+	d.add("redis", verdictWrong, startRedisAdvice, "Redis at %s does not answer: %v", addr, err)
 }
 
-func (d *doctor) redisServer(s pool.ServerReport) {
+func (d *doctor) checkRedisServer(s pool.ServerReport) {
 	if s.Err != nil {
-		d.noRedis(s.Addr, s.Err)
+		d.redisUnreachable(s.Addr, s.Err)
 		return
 	}
 	if s.Rights != nil {
-		d.add("redis rights", verdictWrong, correctAccess(s.Rights)+" Until then no process starts.", "Our user at %s lacks some: %v", s.Addr,
+		d.add("redis rights", verdictWrong, redisAdvice(s.Rights)+" Until then no process starts.", "Our user at %s lacks some: %v", s.Addr,
 			s.Rights)
 	} else {
 		d.ok("redis rights", "Our user at %s has all that are needed.", s.Addr)
 	}
-	if older(s.Version, 7, 0) {
+	if olderThan(s.Version, 7, 0) {
 		d.add("redis", verdictWrong, "Use Redis 7.0 or newer.", "Redis at %s has version %s.", s.Addr, s.Version)
 	} else {
 		d.ok("redis", "%s at %s answers.", s.Version, s.Addr)
@@ -105,7 +106,7 @@ func (d *doctor) redisServer(s pool.ServerReport) {
 			"one after a promotion or CONFIG SET appendonly.", "Redis at %s: %v", s.Addr, s.Rewrite)
 	case s.Volatile == nil:
 		d.ok("redis durability", "What Redis at %s acknowledges is on its disk.", s.Addr)
-	case d.config.yes("allow-volatile-redis"):
+	case d.config.boolean("allow-volatile-redis"):
 		d.add("redis durability", verdictWarning, "For demonstrations only: unset HONGBAO_ALLOW_VOLATILE_REDIS before money is real.",
 			"%v; allowed by configuration", s.Volatile)
 	default:
@@ -118,12 +119,12 @@ func (d *doctor) redisServer(s pool.ServerReport) {
 	} else if n := d.config.number("redis-replicas"); n > 0 {
 		d.ok("redis replicas", "%d keep up with %s.", n, s.Addr)
 	}
-	d.clock("clock of redis", "Redis at "+s.Addr, s.ClockAhead)
+	d.checkClock("clock of redis", "Redis at "+s.Addr, s.ClockAhead)
 }
 
 // provider judges the payment provider, by a question that moves nothing.
-func (d *doctor) provider(ctx context.Context) {
-	if !d.has("provider", "provider-url", "provider-account", "provider-key") {
+func (d *doctor) checkProvider(ctx context.Context) {
+	if !d.configured("provider", "provider-url", "provider-account", "provider-key") {
 		return
 	}
 	address := d.config.text("provider-url")
@@ -145,8 +146,8 @@ func (d *doctor) provider(ctx context.Context) {
 }
 
 // api judges the API by what it says of itself on its staff listener.
-func (d *doctor) api(ctx context.Context) {
-	if !d.has("api", "staff-url") {
+func (d *doctor) checkAPI(ctx context.Context) {
+	if !d.configured("api", "staff-url") {
 		return
 	}
 	address := strings.TrimRight(d.config.text("staff-url"), "/") + "/readyz"
@@ -209,10 +210,10 @@ func getJSON(ctx context.Context, address string, to any) error {
 }
 
 // held judges whether a person has stopped the provider.
-func (d *doctor) held(state payout.ProviderState) {
+func (d *doctor) checkHold(state payout.ProviderState) {
 	if h := state.Hold; h != nil {
 		d.add("provider hold", verdictWarning, "hongbao providers release "+state.Name+" --reason ..., when the cause is gone.",
-			"Nothing is sent to %s since %s: %s (%s).", state.Name, when(h.Since), h.Reason, h.By)
+			"Nothing is sent to %s since %s: %s (%s).", state.Name, formatTime(h.Since), h.Reason, h.By)
 		return
 	}
 	d.ok("provider hold", "Nobody holds %s.", state.Name)

@@ -18,8 +18,8 @@ import (
 const minRetention = devstack.Retention
 
 // temporal judges Temporal and whether somebody works there.
-func (d *doctor) temporal(ctx context.Context) {
-	if !d.has("temporal", temporalFlags...) {
+func (d *doctor) checkTemporal(ctx context.Context) {
+	if !d.configured("temporal", temporalFlags...) {
 		return
 	}
 	if d.config.temporalContradictions() != nil {
@@ -29,12 +29,13 @@ func (d *doctor) temporal(ctx context.Context) {
 	}
 	server := d.config.temporal().server()
 	address, namespace := server.Address, server.Namespace
-	d.clientCertificate(server)
+	d.checkClientCertificate(server)
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	seen, err := worker.Examine(ctx, server)
 	if refusal, is := errors.AsType[*worker.Refusal](err); is {
-		d.add("temporal", verdictWrong, amends[refusal.Why]+" Grabs go on and wait; nobody is paid meanwhile.", "Temporal at %s: %v", address,
+		d.add("temporal", verdictWrong, temporalAdvice[refusal.Why]+" Grabs go on and wait; nobody is paid meanwhile.", "Temporal at %s: %v",
+			address,
 			err)
 		return
 	}
@@ -76,12 +77,12 @@ func (d *doctor) temporal(ctx context.Context) {
 	} else {
 		d.ok("workers", "%d ask Temporal for work.", seen.Pollers["hongbao workflow"])
 	}
-	d.queues(seen.Waiting)
+	d.checkQueues(seen.Waiting)
 }
 
 // queues judges what waits for a worker: some may ask, and be too few.
-func (d *doctor) queues(waiting observe.Backlog) {
-	d.backlog("task queues", waiting, limit{wrong: observe.QueueMaxAge, what: "tasks that no worker has taken",
+func (d *doctor) checkQueues(waiting observe.Backlog) {
+	d.checkBacklog("task queues", waiting, ageLimit{wrong: observe.QueueMaxAge, what: "tasks that no worker has taken",
 		do: "Start more workers (docs/scaling.md), or see why those that run take none: their log, /readyz and processors. What was grabbed " +
 			"is paid late meanwhile."})
 }
@@ -90,8 +91,8 @@ func (d *doctor) queues(waiting observe.Backlog) {
 // need some days when that has failed.
 const certificateWarning = 14 * 24 * time.Hour
 
-// clientCertificate judges for how long Temporal can still know us.
-func (d *doctor) clientCertificate(server worker.Server) {
+// checkClientCertificate judges for how long Temporal can still know us.
+func (d *doctor) checkClientCertificate(server worker.Server) {
 	if server.CertFile == "" {
 		return
 	}
@@ -104,10 +105,10 @@ func (d *doctor) clientCertificate(server worker.Server) {
 	}
 	switch left := ends.Sub(d.now()); {
 	case left <= 0:
-		d.add(check, verdictWrong, do, "The client certificate is not valid since %s.", when(ends))
+		d.add(check, verdictWrong, do, "The client certificate is not valid since %s.", formatTime(ends))
 	case left < certificateWarning:
-		d.add(check, verdictWarning, do, "The client certificate is valid until %s only.", when(ends))
+		d.add(check, verdictWarning, do, "The client certificate is valid until %s only.", formatTime(ends))
 	default:
-		d.ok(check, "The client certificate is valid until %s.", when(ends))
+		d.ok(check, "The client certificate is valid until %s.", formatTime(ends))
 	}
 }

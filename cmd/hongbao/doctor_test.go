@@ -31,8 +31,8 @@ import (
 )
 
 // ward is an installation of real parts that the test takes apart.
-type ward struct {
-	*desk
+type doctorRig struct {
+	*staffStack
 	redis     *stacktest.Server
 	mysql     *stacktest.Server
 	temporal  *stacktest.Server
@@ -40,13 +40,13 @@ type ward struct {
 }
 
 // settings are what doctor is given, with some changed: name, value, name, value.
-func (w *ward) settings(changed ...string) (env []string) {
+func (w *doctorRig) settings(changed ...string) (env []string) {
 	values := map[string]string{
 		"HONGBAO_REDIS_ADDR": w.redis.Addr, "HONGBAO_TEMPORAL_ADDRESS": w.temporal.Addr, "HONGBAO_TEMPORAL_NAMESPACE": w.namespace,
 		"HONGBAO_MYSQL_DSN": w.dsn.Reveal(), "HONGBAO_SEED_KEY": hex.EncodeToString(append([]byte{7}, make([]byte, 31)...)),
 		"HONGBAO_PROVIDER_KEY": harness.ProviderKey, "HONGBAO_PROVIDER_URL": "http://127.0.0.1:1",
 	}
-	if w.desk != nil && w.provider != "" {
+	if w.staffStack != nil && w.provider != "" {
 		values["HONGBAO_PROVIDER_URL"], values["HONGBAO_STAFF_URL"] = w.provider, w.staff
 	}
 	for i := 0; i < len(changed); i += 2 {
@@ -60,7 +60,7 @@ func (w *ward) settings(changed ...string) (env []string) {
 
 // look runs the doctor and returns the findings by check, of several servers the
 // worst. What it prints for people has to say the same.
-func (w *ward) look(changed ...string) (found map[string]finding, code int) {
+func (w *doctorRig) look(changed ...string) (found map[string]finding, code int) {
 	w.t.Helper()
 	code, out, errs := w.doctor(w.settings(changed...), "--json")
 	var said struct {
@@ -86,7 +86,7 @@ func (w *ward) look(changed ...string) (found map[string]finding, code int) {
 }
 
 // doctor runs the doctor with these settings alone.
-func (w *ward) doctor(env []string, args ...string) (code int, stdout, stderr string) {
+func (w *doctorRig) doctor(env []string, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = execute(w.t.Context(), append([]string{"doctor"}, args...), env, &out, &errs)
 	for _, secret := range []string{"only-for-tests", "0700000000"} {
@@ -98,7 +98,7 @@ func (w *ward) doctor(env []string, args ...string) (code int, stdout, stderr st
 }
 
 // finds expects what a check comes to, and how doctor ends.
-func (w *ward) finds(want int, check, verdict, says, do string, changed ...string) {
+func (w *doctorRig) expect(want int, check, verdict, says, do string, changed ...string) {
 	w.t.Helper()
 	found, code := w.look(changed...)
 	f, there := found[check]
@@ -116,7 +116,7 @@ func (w *ward) finds(want int, check, verdict, says, do string, changed ...strin
 }
 
 // sql changes the database by hand.
-func (w *ward) sql(statements ...string) {
+func (w *doctorRig) sql(statements ...string) {
 	w.t.Helper()
 	db, err := store.OpenSQL(w.dsn.Reveal())
 	w.check(err)
@@ -128,7 +128,7 @@ func (w *ward) sql(statements ...string) {
 }
 
 // await looks until a check comes to a verdict.
-func (w *ward) await(check, verdict string) {
+func (w *doctorRig) await(check, verdict string) {
 	w.t.Helper()
 	var last finding
 	defer func() {
@@ -147,27 +147,27 @@ func (w *ward) await(check, verdict string) {
 // each time the doctor says what is wrong and what to do, and is content when the
 // part is back.
 func TestDoctor(t *testing.T) {
-	w := &ward{redis: stacktest.FreshRedis(t)}
+	w := &doctorRig{redis: stacktest.FreshRedis(t)}
 	var dsn string
 	w.mysql, dsn = stacktest.FreshMariaDB(t)
 	w.temporal, w.namespace = stacktest.FreshTemporal(t)
-	w.desk = &desk{office: office{t, Secret{dsn}}}
+	w.staffStack = &staffStack{keysRig: keysRig{t, Secret{dsn}}}
 
-	w.finds(exitFailed, "migrations", verdictWrong, "are missing, the first is 00100", "hongbao migrate up")
-	w.finds(exitFailed, "backlogs", verdictSkipped, "", "Migrate")
-	w.finds(exitFailed, "redis lanes", verdictWarning, "never used", "new installation")
+	w.expect(exitFailed, "migrations", verdictWrong, "are missing, the first is 00100", "hongbao migrate up")
+	w.expect(exitFailed, "backlogs", verdictSkipped, "", "Migrate")
+	w.expect(exitFailed, "redis lanes", verdictWarning, "never used", "new installation")
 	if found, _ := w.look(); found["redis lanes"].Verdict != verdictWarning {
 		t.Error("looking has changed Redis")
 	}
 	w.check(runMigrate(t.Context(), migrateConfig{Action: migrateUp, MySQLDSN: w.dsn}, io.Discard, slog.New(slog.DiscardHandler)))
-	w.desk = newDeskOn(w.office, harness.Options{Redis: w.redis.Addr, Pool: func(c *pool.Config) { c.Lanes = pool.DefaultLanes },
+	w.staffStack = newStaffStackOn(w.keysRig, harness.Options{Redis: w.redis.Addr, Pool: func(c *pool.Config) { c.Lanes = pool.DefaultLanes },
 		API: func(c *api.Config) {
 			temporal, err := worker.Dial(w.temporal.Addr, w.namespace, slog.New(slog.DiscardHandler))
 			w.check(err)
 			t.Cleanup(temporal.Close)
 			c.PingTemporal = func(ctx context.Context) error { return worker.Ping(ctx, temporal, w.namespace) }
 		}})
-	w.finds(exitFailed, "workers", verdictWrong, "Nobody asks Temporal for work: hongbao activity, hongbao workflow, hongbao-drain activity",
+	w.expect(exitFailed, "workers", verdictWrong, "Nobody asks Temporal for work: hongbao activity, hongbao workflow, hongbao-drain activity",
 		"hongbao worker")
 
 	ctx, end := context.WithCancel(context.Background())
@@ -206,13 +206,14 @@ func TestDoctor(t *testing.T) {
 		_, out, _ := w.doctor(w.settings())
 		contains(t, out, "ok       redis durability", "Nothing is wrong: 37 checks are well, 0 warnings, 0 wrong, 0 skipped.")
 	})
-	for name, test := range map[string]func(*ward){"Settings": (*ward).testSettings, "Redis": (*ward).testRedis, "MySQL": (*ward).testMySQL,
-		"Temporal": (*ward).testTemporal,
-		"Provider": (*ward).testProvider, "Waiting": (*ward).testWaiting} {
+	for name, test := range map[string]func(*doctorRig){"Settings": (*doctorRig).testSettings, "Redis": (*doctorRig).testRedis,
+		"MySQL":    (*doctorRig).testMySQL,
+		"Temporal": (*doctorRig).testTemporal,
+		"Provider": (*doctorRig).testProvider, "Waiting": (*doctorRig).testWaiting} {
 		t.Run(name, func(t *testing.T) {
-			own, ownDesk := *w, *w.desk
-			own.desk = &ownDesk
-			own.t, own.office.t = t, t
+			own, ownDesk := *w, *w.staffStack
+			own.staffStack = &ownDesk
+			own.t, own.keysRig.t = t, t
 			test(&own)
 			for check, f := range first(own.look()) {
 				if f.Verdict == verdictWrong {
@@ -225,13 +226,14 @@ func TestDoctor(t *testing.T) {
 
 func first(found map[string]finding, _ int) map[string]finding { return found }
 
-func (w *ward) testSettings() {
-	w.finds(exitFailed, "settings", verdictWrong, "HONGBAO_LAENS; did you mean HONGBAO_LANES?", "docs/configuration.md", "HONGBAO_LAENS", "64")
-	w.finds(exitFailed, "settings", verdictWrong, "HONGBAO_LANES", "", "HONGBAO_LANES", "many")
-	w.finds(exitFailed, "redis", verdictSkipped, "a setting is missing or wrong", "HONGBAO_LANES", "HONGBAO_LANES", "many")
-	w.finds(exitOK, "provider", verdictSkipped, "", "HONGBAO_PROVIDER_KEY", "HONGBAO_PROVIDER_KEY", "")
-	w.finds(exitOK, "seed key", verdictSkipped, "", "HONGBAO_SEED_KEY", "HONGBAO_SEED_KEY", "")
-	w.finds(exitFailed, "settings", verdictWrong, "HONGBAO_MYSQL_DSN (--mysql-dsn) is required", "", "HONGBAO_MYSQL_DSN", "")
+func (w *doctorRig) testSettings() {
+	w.expect(exitFailed, "settings", verdictWrong, "HONGBAO_LAENS; did you mean HONGBAO_LANES?", "docs/configuration.md", "HONGBAO_LAENS",
+		"64")
+	w.expect(exitFailed, "settings", verdictWrong, "HONGBAO_LANES", "", "HONGBAO_LANES", "many")
+	w.expect(exitFailed, "redis", verdictSkipped, "a setting is missing or wrong", "HONGBAO_LANES", "HONGBAO_LANES", "many")
+	w.expect(exitOK, "provider", verdictSkipped, "", "HONGBAO_PROVIDER_KEY", "HONGBAO_PROVIDER_KEY", "")
+	w.expect(exitOK, "seed key", verdictSkipped, "", "HONGBAO_SEED_KEY", "HONGBAO_SEED_KEY", "")
+	w.expect(exitFailed, "settings", verdictWrong, "HONGBAO_MYSQL_DSN (--mysql-dsn) is required", "", "HONGBAO_MYSQL_DSN", "")
 	code, out, _ := w.doctor(w.settings("HONGBAO_LANES", "many"))
 	contains(w.t, out, "WRONG    settings", "-> Correct it", "NOT HEALTHY: ")
 	if code != exitFailed {
@@ -242,25 +244,25 @@ func (w *ward) testSettings() {
 	}
 }
 
-func (w *ward) testRedis() {
+func (w *doctorRig) testRedis() {
 	volatile := stacktest.FreshRedis(w.t, "--appendfsync", "everysec", "--maxmemory-policy", "allkeys-lru")
-	w.finds(exitFailed, "redis durability", verdictWrong, "appendfsync everysec (needs always), maxmemory-policy allkeys-lru", "redis.conf",
+	w.expect(exitFailed, "redis durability", verdictWrong, "appendfsync everysec (needs always), maxmemory-policy allkeys-lru", "redis.conf",
 		"HONGBAO_REDIS_ADDR", volatile.Addr)
-	w.finds(exitOK, "redis durability", verdictWarning, "allowed by configuration", "before money is real", "HONGBAO_REDIS_ADDR",
+	w.expect(exitOK, "redis durability", verdictWarning, "allowed by configuration", "before money is real", "HONGBAO_REDIS_ADDR",
 		volatile.Addr, "HONGBAO_ALLOW_VOLATILE_REDIS", "1")
-	w.finds(exitFailed, "redis lanes", verdictWrong, "HONGBAO_LANES is 32, and Redis was used with 64", "fixed for an installation",
+	w.expect(exitFailed, "redis lanes", verdictWrong, "HONGBAO_LANES is 32, and Redis was used with 64", "fixed for an installation",
 		"HONGBAO_LANES", "32")
-	w.finds(exitFailed, "redis replicas", verdictWrong, "", "HONGBAO_REDIS_REPLICAS", "HONGBAO_REDIS_REPLICAS", "1")
-	w.finds(exitFailed, "redis", verdictWrong, "does not answer", "HONGBAO_REDIS_ADDR", "HONGBAO_REDIS_ADDR", "127.0.0.1:1")
+	w.expect(exitFailed, "redis replicas", verdictWrong, "", "HONGBAO_REDIS_REPLICAS", "HONGBAO_REDIS_REPLICAS", "1")
+	w.expect(exitFailed, "redis", verdictWrong, "does not answer", "HONGBAO_REDIS_ADDR", "HONGBAO_REDIS_ADDR", "127.0.0.1:1")
 	w.testRedisAccess()
 	w.redis.Kill()
-	w.finds(exitFailed, "redis", verdictWrong, "does not answer", "no share grabbed")
-	w.finds(exitFailed, "api", verdictWrong, "unavailable", "takes no grabs")
+	w.expect(exitFailed, "redis", verdictWrong, "does not answer", "no share grabbed")
+	w.expect(exitFailed, "api", verdictWrong, "unavailable", "takes no grabs")
 	w.redis.Restart(w.t)
 	w.await("api", verdictOK)
 }
 
-func (w *ward) testRedisAccess() {
+func (w *doctorRig) testRedisAccess() {
 	authority := stacktest.NewAuthority(w.t)
 	const secret = "only-for-tests-redis"
 	locked := stacktest.FreshLockedRedis(w.t, stacktest.Lock{Password: secret, Authority: authority})
@@ -268,47 +270,48 @@ func (w *ward) testRedisAccess() {
 		return append([]string{"HONGBAO_REDIS_ADDR", locked.Addr, "HONGBAO_REDIS_TLS", "1", "HONGBAO_REDIS_CA_FILE", authority.File,
 			"HONGBAO_REDIS_PASSWORD", secret}, more...)
 	}
-	w.finds(exitOK, "redis", verdictOK, "answers", "", let()...)
-	w.finds(exitFailed, "redis", verdictWrong, "WRONGPASS", "HONGBAO_REDIS_PASSWORD", let("HONGBAO_REDIS_PASSWORD", "only-for-tests-wrong")...)
-	w.finds(exitFailed, "redis", verdictWrong, "NOAUTH", "HONGBAO_REDIS_PASSWORD", let("HONGBAO_REDIS_PASSWORD", "")...)
-	w.finds(exitFailed, "redis", verdictWrong, "TLS", "HONGBAO_REDIS_CA_FILE", let("HONGBAO_REDIS_CA_FILE", "")...)
-	w.finds(exitFailed, "redis", verdictWrong, "speaks it", "HONGBAO_REDIS_TLS", "HONGBAO_REDIS_ADDR", locked.Addr)
-	w.finds(exitFailed, "redis", verdictSkipped, "needs HONGBAO_REDIS_PASSWORD", "Correct", "HONGBAO_REDIS_USERNAME", "hongbao")
-	w.finds(exitFailed, "redis", verdictSkipped, "wrong", "HONGBAO_REDIS_CA_FILE", let("HONGBAO_REDIS_CA_FILE", "/nowhere.pem")...)
+	w.expect(exitOK, "redis", verdictOK, "answers", "", let()...)
+	w.expect(exitFailed, "redis", verdictWrong, "WRONGPASS", "HONGBAO_REDIS_PASSWORD", let("HONGBAO_REDIS_PASSWORD",
+		"only-for-tests-wrong")...)
+	w.expect(exitFailed, "redis", verdictWrong, "NOAUTH", "HONGBAO_REDIS_PASSWORD", let("HONGBAO_REDIS_PASSWORD", "")...)
+	w.expect(exitFailed, "redis", verdictWrong, "TLS", "HONGBAO_REDIS_CA_FILE", let("HONGBAO_REDIS_CA_FILE", "")...)
+	w.expect(exitFailed, "redis", verdictWrong, "speaks it", "HONGBAO_REDIS_TLS", "HONGBAO_REDIS_ADDR", locked.Addr)
+	w.expect(exitFailed, "redis", verdictSkipped, "needs HONGBAO_REDIS_PASSWORD", "Correct", "HONGBAO_REDIS_USERNAME", "hongbao")
+	w.expect(exitFailed, "redis", verdictSkipped, "wrong", "HONGBAO_REDIS_CA_FILE", let("HONGBAO_REDIS_CA_FILE", "/nowhere.pem")...)
 	c := redis.NewClient(&redis.Options{Addr: w.redis.Addr})
 	defer c.Close()
 	w.check(c.Do(w.t.Context(), "ACL", "SETUSER", "poor", "on", ">"+secret, "~hb:*", "+@all", "-xadd", "-xgroup|create").Err())
-	w.finds(exitFailed, "redis rights", verdictWrong, "+xadd +xgroup|create", "ACL SETUSER <user> +xadd +xgroup|create",
+	w.expect(exitFailed, "redis rights", verdictWrong, "+xadd +xgroup|create", "ACL SETUSER <user> +xadd +xgroup|create",
 		"HONGBAO_REDIS_USERNAME", "poor", "HONGBAO_REDIS_PASSWORD", secret)
 }
 
-func (w *ward) testMySQL() {
+func (w *doctorRig) testMySQL() {
 	w.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
-	w.finds(exitFailed, "mysql durability", verdictWrong, "innodb_flush_log_at_trx_commit is 0", "SET GLOBAL")
+	w.expect(exitFailed, "mysql durability", verdictWrong, "innodb_flush_log_at_trx_commit is 0", "SET GLOBAL")
 	w.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
-	w.finds(exitOK, "mysql durability", verdictWarning, "innodb_flush_log_at_trx_commit is 2", "SET GLOBAL")
+	w.expect(exitOK, "mysql durability", verdictWarning, "innodb_flush_log_at_trx_commit is 2", "SET GLOBAL")
 	w.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	w.sql("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)")
-	w.finds(exitOK, "migrations", verdictWarning, "1 are newer than this program, the last is number 99999", "Use the version")
+	w.expect(exitOK, "migrations", verdictWarning, "1 are newer than this program, the last is number 99999", "Use the version")
 	w.sql("DELETE FROM goose_db_version WHERE version_id = 99999")
 	w.sql("DELETE FROM goose_db_version WHERE version_id = 132")
-	w.finds(exitFailed, "migrations", verdictWrong, "1 are missing, the first is 00132", "hongbao migrate up")
+	w.expect(exitFailed, "migrations", verdictWrong, "1 are missing, the first is 00132", "hongbao migrate up")
 	w.sql("INSERT INTO goose_db_version (version_id, is_applied) VALUES (132, 1)", "UPDATE data_format SET number = number + 1")
-	w.finds(exitFailed, "migrations", verdictWrong, "this home was made by a newer build (MySQL", "docs/runbook.md#data-format")
+	w.expect(exitFailed, "migrations", verdictWrong, "this home was made by a newer build (MySQL", "docs/runbook.md#data-format")
 	w.sql("UPDATE data_format SET number = number - 1")
-	w.finds(exitFailed, "mysql", verdictWrong, "does not answer", "HONGBAO_MYSQL_DSN", "HONGBAO_MYSQL_DSN",
+	w.expect(exitFailed, "mysql", verdictWrong, "does not answer", "HONGBAO_MYSQL_DSN", "HONGBAO_MYSQL_DSN",
 		"u:only-for-tests@tcp(127.0.0.1:1)/x")
-	w.finds(exitFailed, "mysql", verdictWrong, "refuses us", "Correct user and password", "HONGBAO_MYSQL_DSN",
+	w.expect(exitFailed, "mysql", verdictWrong, "refuses us", "Correct user and password", "HONGBAO_MYSQL_DSN",
 		"nobody:only-for-tests@tcp("+w.mysql.Addr+")/x")
 	w.mysql.Kill()
-	w.finds(exitFailed, "mysql", verdictWrong, "does not answer", "nobody is paid")
-	w.finds(exitFailed, "api", verdictWarning, "mysql", "grabs go on")
+	w.expect(exitFailed, "mysql", verdictWrong, "does not answer", "nobody is paid")
+	w.expect(exitFailed, "api", verdictWarning, "mysql", "grabs go on")
 	w.mysql.Restart(w.t)
 	w.await("api", verdictOK)
 }
 
-func (w *ward) testTemporal() {
-	w.finds(exitFailed, "temporal namespace", verdictWrong, "There is no namespace nowhere", "namespace create --namespace nowhere",
+func (w *doctorRig) testTemporal() {
+	w.expect(exitFailed, "temporal namespace", verdictWrong, "There is no namespace nowhere", "namespace create --namespace nowhere",
 		"HONGBAO_TEMPORAL_NAMESPACE", "nowhere")
 	c, err := sdk.NewNamespaceClient(sdk.Options{HostPort: w.temporal.Addr, Logger: quietLogger{}})
 	w.check(err)
@@ -319,14 +322,14 @@ func (w *ward) testTemporal() {
 		found, _ := w.look("HONGBAO_TEMPORAL_NAMESPACE", "bare")
 		return found["search attributes"].Verdict == verdictWrong
 	})
-	w.finds(exitFailed, "search attributes", verdictWrong, "App, PacketID, UserID, Provider, PayoutStatus, FailureCode",
+	w.expect(exitFailed, "search attributes", verdictWrong, "App, PacketID, UserID, Provider, PayoutStatus, FailureCode",
 		"search-attribute create --namespace bare --type Keyword --name App", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
-	w.finds(exitFailed, "temporal namespace", verdictWarning, "forgotten after 24h0m0s", "--retention 168h", "HONGBAO_TEMPORAL_NAMESPACE",
+	w.expect(exitFailed, "temporal namespace", verdictWarning, "forgotten after 24h0m0s", "--retention 168h", "HONGBAO_TEMPORAL_NAMESPACE",
 		"bare")
-	w.finds(exitFailed, "workers", verdictWrong, "Nobody asks", "hongbao worker", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
+	w.expect(exitFailed, "workers", verdictWrong, "Nobody asks", "hongbao worker", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
 	w.temporal.Kill()
-	w.finds(exitFailed, "temporal", verdictWrong, "does not answer", "nobody is paid")
-	w.finds(exitFailed, "api", verdictWarning, "temporal", "grabs go on")
+	w.expect(exitFailed, "temporal", verdictWrong, "does not answer", "nobody is paid")
+	w.expect(exitFailed, "api", verdictWarning, "temporal", "grabs go on")
 	w.temporal.Restart(w.t)
 	w.await("api", verdictOK)
 	w.await("workers", verdictOK)
@@ -340,39 +343,39 @@ func (quietLogger) Info(string, ...any)  {}
 func (quietLogger) Warn(string, ...any)  {}
 func (quietLogger) Error(string, ...any) {}
 
-func (w *ward) testProvider() {
-	w.finds(exitFailed, "provider", verdictWrong, "status 401", "HONGBAO_PROVIDER_KEY", "HONGBAO_PROVIDER_KEY", "another")
-	w.finds(exitOK, "provider account", verdictOK, `account "sandbox" at provider "sandbox"`, "")
-	w.finds(exitFailed, "provider account", verdictWrong, `the settings say account "another"`, "HONGBAO_PROVIDER_ACCOUNT",
+func (w *doctorRig) testProvider() {
+	w.expect(exitFailed, "provider", verdictWrong, "status 401", "HONGBAO_PROVIDER_KEY", "HONGBAO_PROVIDER_KEY", "another")
+	w.expect(exitOK, "provider account", verdictOK, `account "sandbox" at provider "sandbox"`, "")
+	w.expect(exitFailed, "provider account", verdictWrong, `the settings say account "another"`, "HONGBAO_PROVIDER_ACCOUNT",
 		"HONGBAO_PROVIDER_ACCOUNT", "another")
-	w.finds(exitFailed, "provider", verdictWrong, "does not answer", "HONGBAO_PROVIDER_URL", "HONGBAO_PROVIDER_URL", "http://127.0.0.1:1")
-	w.finds(exitFailed, "api", verdictWrong, "does not answer", "HONGBAO_STAFF_URL", "HONGBAO_STAFF_URL", "http://127.0.0.1:1")
-	w.finds(exitFailed, "api", verdictWrong, "not the API", "HONGBAO_STAFF_URL", "HONGBAO_STAFF_URL", w.provider)
+	w.expect(exitFailed, "provider", verdictWrong, "does not answer", "HONGBAO_PROVIDER_URL", "HONGBAO_PROVIDER_URL", "http://127.0.0.1:1")
+	w.expect(exitFailed, "api", verdictWrong, "does not answer", "HONGBAO_STAFF_URL", "HONGBAO_STAFF_URL", "http://127.0.0.1:1")
+	w.expect(exitFailed, "api", verdictWrong, "not the API", "HONGBAO_STAFF_URL", "HONGBAO_STAFF_URL", w.provider)
 	w.sh(exitOK, "providers", "hold", "sandbox", "--reason", "statement does not tie")
-	w.finds(exitOK, "provider hold", verdictWarning, "statement does not tie (op)", "hongbao providers release sandbox")
+	w.expect(exitOK, "provider hold", verdictWarning, "statement does not tie (op)", "hongbao providers release sandbox")
 	w.sh(exitOK, "providers", "release", "sandbox", "--reason", "solved")
 }
 
-func (w *ward) testWaiting() {
+func (w *doctorRig) testWaiting() {
 	w.sql("INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) VALUES ('mismatch', '', '', '', 'x', "+
 		"NOW() - INTERVAL 1 HOUR, NOW())",
 		"INSERT INTO quarantine (lane, entry_id, content, error, created_at) VALUES (0, '1-1', '{}', 'x', NOW())")
-	w.finds(exitFailed, "quarantine", verdictWrong, "1 hand-offs", "quarantine")
-	w.finds(exitFailed, "breaks", verdictWarning, "1 disagreements that wait for a person, the oldest for 1h",
+	w.expect(exitFailed, "quarantine", verdictWrong, "1 hand-offs", "quarantine")
+	w.expect(exitFailed, "breaks", verdictWarning, "1 disagreements that wait for a person, the oldest for 1h",
 		"hongbao reconcile breaks --open")
 	w.sql("DELETE FROM breaks", "DELETE FROM quarantine")
 	w.sql("UPDATE books SET state = 'restored', restored_at = UTC_TIMESTAMP(3)")
-	w.finds(exitFailed, "books", verdictWrong, "older than reality", "hongbao recover")
+	w.expect(exitFailed, "books", verdictWrong, "older than reality", "hongbao recover")
 	w.sql("UPDATE books SET state = 'normal', restored_at = NULL")
 	made, err := w.client.CreateAndWait(w.t.Context(), client.CreateRequest{SenderID: "sender", TotalAmount: 100, ShareCount: 1})
 	w.check(err)
 	_, err = w.client.Grab(w.t.Context(), made.ID, client.GrabRequest{UserID: "late~frozen"})
 	w.check(err)
 	w.await("failed payments", verdictWarning)
-	w.finds(exitOK, "failed payments", verdictWarning, "1 payments that failed", "hongbao payouts list --status failed")
-	w.finds(exitFailed, "seed key", verdictWrong, "does not open the seed of the newest packet", "HONGBAO_SEED_KEY", "HONGBAO_SEED_KEY",
+	w.expect(exitOK, "failed payments", verdictWarning, "1 payments that failed", "hongbao payouts list --status failed")
+	w.expect(exitFailed, "seed key", verdictWrong, "does not open the seed of the newest packet", "HONGBAO_SEED_KEY", "HONGBAO_SEED_KEY",
 		strings.Repeat("ab", 32))
-	w.finds(exitOK, "seed key", verdictOK, "opens the seed of the newest packet", "")
+	w.expect(exitOK, "seed key", verdictOK, "opens the seed of the newest packet", "")
 }
 
 // TestDoctorNamesTheLists: what waits is looked for where payments of its kind are.
@@ -393,7 +396,8 @@ func TestDoctorNamesTheLists(t *testing.T) {
 		"failed payments": {nil, "hongbao refunds list --status returned; docs/finance.md"},
 	} {
 		d := &doctor{now: func() time.Time { return now }}
-		d.vitals(observe.HealthSnapshot{Payments: c.payments, Decisions: []observe.DecisionBacklog{{Reason: "refund_returned", Backlog: late},
+		d.checkBacklogs(observe.HealthSnapshot{Payments: c.payments, Decisions: []observe.DecisionBacklog{{Reason: "refund_returned",
+			Backlog: late},
 			{Reason: "payout_failed"}}})
 		i := slices.IndexFunc(d.findings, func(f finding) bool { return f.Check == check })
 		if i < 0 || !strings.Contains(d.findings[i].Do, c.do) {
@@ -415,10 +419,10 @@ func TestDoctorJudges(t *testing.T) {
 	changed := func(change func(*store.Examination)) func(*doctor) {
 		seen := good
 		change(&seen)
-		return func(d *doctor) { d.mysqlServer(seen) }
+		return func(d *doctor) { d.checkMySQLServer(seen) }
 	}
-	server := func(s pool.ServerReport) func(*doctor) { return func(d *doctor) { d.redisServer(s) } }
-	vitals := func(v observe.HealthSnapshot) func(*doctor) { return func(d *doctor) { d.vitals(v) } }
+	server := func(s pool.ServerReport) func(*doctor) { return func(d *doctor) { d.checkRedisServer(s) } }
+	vitals := func(v observe.HealthSnapshot) func(*doctor) { return func(d *doctor) { d.checkBacklogs(v) } }
 	for name, c := range map[string]struct {
 		judge          func(*doctor)
 		check, verdict string
@@ -458,9 +462,9 @@ func TestDoctorJudges(t *testing.T) {
 		"reconciled long ago": {vitals(observe.HealthSnapshot{Reconciled: now.Add(-37 * time.Hour)}), "last reconciliation", verdictWarning,
 			"for 37h0m0s"},
 		"reconciled": {vitals(observe.HealthSnapshot{Reconciled: now.Add(-35 * time.Hour)}), "last reconciliation", verdictOK, ""},
-		"queue waits long": {func(d *doctor) { d.queues(since(31 * time.Second)) }, "task queues", verdictWrong,
+		"queue waits long": {func(d *doctor) { d.checkQueues(since(31 * time.Second)) }, "task queues", verdictWrong,
 			"3 tasks that no worker has taken, the oldest for 31s"},
-		"queue":           {func(d *doctor) { d.queues(since(29 * time.Second)) }, "task queues", verdictOK, "the oldest for 29s"},
+		"queue":           {func(d *doctor) { d.checkQueues(since(29 * time.Second)) }, "task queues", verdictOK, "the oldest for 29s"},
 		"approvals":       {vitals(observe.HealthSnapshot{Approvals: since(2 * time.Hour)}), "approvals", verdictWarning, "2h0m0s"},
 		"approvals young": {vitals(observe.HealthSnapshot{Approvals: since(time.Minute)}), "approvals", verdictOK, ""},
 		"gate shut": {vitals(observe.HealthSnapshot{Lanes: []observe.LaneBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 63}},
@@ -472,7 +476,9 @@ func TestDoctorJudges(t *testing.T) {
 		"imbalanced":        {vitals(observe.HealthSnapshot{Imbalanced: 2}), "ledger", verdictWrong, "2 packets"},
 		"moved twice":       {vitals(observe.HealthSnapshot{Suspense: 300}), "ledger", verdictWarning, "300 fen"},
 		"a row of tomorrow": {vitals(observe.HealthSnapshot{Outbox: since(-time.Hour)}), "outbox", verdictOK, "the oldest for 0s"},
-		"held": {func(d *doctor) { d.held(payout.ProviderState{Name: "x", Hold: &payout.Hold{By: "ann", Reason: "r"}}) },
+		"held": {func(d *doctor) {
+			d.checkHold(payout.ProviderState{Name: "x", Hold: &payout.Hold{By: "ann", Reason: "r"}})
+		},
 			"provider hold", verdictWarning, "r (ann)"},
 	} {
 		d := &doctor{config: config{command: cmdDoctor, values: map[string]string{"redis-replicas": "0"}}, now: func() time.Time { return now }}
@@ -495,7 +501,8 @@ func TestDoctorJudges(t *testing.T) {
 // TestDoctorRebuild: the rebuild that the doctor tells of is one that the command takes.
 func TestDoctorRebuild(t *testing.T) {
 	d := &doctor{now: time.Now}
-	d.vitals(observe.HealthSnapshot{Lanes: []observe.LaneBacklog{{State: "shut", Backlog: observe.Backlog{Waiting: 1, Oldest: time.Now()}}}})
+	d.checkBacklogs(observe.HealthSnapshot{Lanes: []observe.LaneBacklog{{State: "shut", Backlog: observe.Backlog{Waiting: 1,
+		Oldest: time.Now()}}}})
 	i := slices.IndexFunc(d.findings, func(f finding) bool { return f.Check == "gates" })
 	_, after, found := strings.Cut(d.findings[i].Do, "then hongbao ")
 	line, _, _ := strings.Cut(after, ". ")

@@ -9,14 +9,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// refuseEmpty makes every command below cmd refuse an empty flag and an empty argument.
+// rejectEmptyValues makes every command below cmd refuse an empty flag and an empty argument.
 // A script whose variable is not set gives one, and none of them means what was meant: an
 // empty --idempotency-key would charge twice, an empty --eligible would let everybody grab.
-func refuseEmpty(cmd *cobra.Command) {
+func rejectEmptyValues(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		switch flag.Value.Type() {
 		case "string", "stringSlice": // the others cannot be parsed when they are empty
-			flag.Value = filledValue{flag.Value}
+			flag.Value = nonEmptyValue{flag.Value}
 		}
 	})
 	if check := cmd.Args; check != nil {
@@ -30,17 +30,17 @@ func refuseEmpty(cmd *cobra.Command) {
 		}
 	}
 	for _, below := range cmd.Commands() {
-		refuseEmpty(below)
+		rejectEmptyValues(below)
 	}
 }
 
-// filledValue is the value of a flag that is never given empty.
-type filledValue struct{ pflag.Value }
+// nonEmptyValue is the value of a flag that is never given empty.
+type nonEmptyValue struct{ pflag.Value }
 
 var errEmptyFlag = errors.New("it is empty: give a value, or leave the flag out")
 
 // Set implements pflag.Value.
-func (v filledValue) Set(text string) error {
+func (v nonEmptyValue) Set(text string) error {
 	if text == "" {
 		return errEmptyFlag
 	}
@@ -48,7 +48,7 @@ func (v filledValue) Set(text string) error {
 }
 
 // String implements pflag.Value. pflag writes an empty list as "[]" and takes that for a default.
-func (v filledValue) String() string {
+func (v nonEmptyValue) String() string {
 	if text := v.Value.String(); text != "[]" {
 		return text
 	}

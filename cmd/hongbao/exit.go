@@ -36,17 +36,17 @@ var exitCodes = []struct {
 	{exitWaiting, "Decided, and a second person has to agree: nothing has moved yet."},
 }
 
-// errLeftOver: a packet closed with shares left. It is an outcome, not a failure.
-var errLeftOver = errors.New("closed with shares left")
+// errSharesLeft: a packet closed with shares left. It is an outcome, not a failure.
+var errSharesLeft = errors.New("closed with shares left")
 
-// errSilent is an error that has been shown already.
-var errSilent = errors.New("shown already")
+// errReported is an error that has been shown already.
+var errReported = errors.New("shown already")
 
-// errWaits: a second person has to agree first. It has been shown.
-var errWaits = fmt.Errorf("%w: a second person has to agree", errSilent)
+// errNeedsApproval: a second person has to agree first. It has been shown.
+var errNeedsApproval = fmt.Errorf("%w: a second person has to agree", errReported)
 
 // errSomeRefused: of many decisions some were refused. It has been shown.
-var errSomeRefused = fmt.Errorf("%w: some were refused", errSilent)
+var errSomeRefused = fmt.Errorf("%w: some were refused", errReported)
 
 // usageError is an error in what the caller gave: arguments or settings.
 type usageError struct{ err error }
@@ -55,7 +55,7 @@ func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
 // refusals are answers of the API that a repeat does not change.
-var refusals = []client.Code{
+var refusedCodes = []client.Code{
 	client.CodeFundingDeclined, client.CodeForbidden, client.CodeNotEligible, client.CodeNotOpenYet, client.CodeSoldOut, client.CodeExpired,
 	client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged, client.CodeOwnKey, client.CodeLastAdminKey,
 	client.CodeKeyEnded,
@@ -63,7 +63,7 @@ var refusals = []client.Code{
 }
 
 // faults are answers of the API about what was typed.
-var faults = []client.Code{
+var inputCodes = []client.Code{
 	client.CodeInvalidRequest, client.CodeMalformedJSON, client.CodeMalformedRequest, client.CodeKeyRequired, client.CodeKeyReused,
 	client.CodeBodyTooLarge, client.CodeHeadersTooLarge,
 }
@@ -74,13 +74,13 @@ func exitOf(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case usage, errors.Is(err, client.ErrText), client.IsCode(err, faults...):
+	case usage, errors.Is(err, client.ErrText), client.IsCode(err, inputCodes...):
 		return exitUsage
-	case errors.Is(err, errLeftOver):
+	case errors.Is(err, errSharesLeft):
 		return exitLeft
-	case errors.Is(err, errSomeRefused), client.IsCode(err, refusals...):
+	case errors.Is(err, errSomeRefused), client.IsCode(err, refusedCodes...):
 		return exitRefused
-	case errors.Is(err, errWaits):
+	case errors.Is(err, errNeedsApproval):
 		return exitWaiting
 	}
 	return exitFailed
@@ -122,8 +122,8 @@ func newExitCodesTopic() *cobra.Command {
 		Use:   "exit-codes",
 		Short: "What the exit codes of all commands mean",
 		Long: "The exit codes of all commands:\n\n" + exitText() + "\n" +
-			"Answers of the API that end in 4:\n     " + names(refusals) + "\n\n" +
-			"Answers of the API that end in 2:\n     " + names(faults) + "\n\n" +
+			"Answers of the API that end in 4:\n     " + names(refusedCodes) + "\n\n" +
+			"Answers of the API that end in 2:\n     " + names(inputCodes) + "\n\n" +
 			"An answer that does not come, or says that the API could not finish (5xx,\n" +
 			"request_in_progress), ends in 1: then it is not known whether a write was done,\n" +
 			"and the error says with which --idempotency-key to run it again.",

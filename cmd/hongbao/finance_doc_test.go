@@ -67,7 +67,7 @@ func TestFinanceChinese(t *testing.T) {
 // failed end as paid, one end as cancelled, and many go out again.
 func TestFinanceWalk(t *testing.T) {
 	t.Parallel()
-	d := newDeskTest(t)
+	d := newStaffStack(t)
 	blocks := typed(t, "finance.md")
 	text, err := os.ReadFile("../../docs/finance.md")
 	d.check(err)
@@ -80,7 +80,7 @@ func TestFinanceWalk(t *testing.T) {
 	if len(blocks) != 3 || len(blocks[0]) != 5 || len(blocks[1]) != 3 || len(blocks[2]) != 3 {
 		t.Fatalf("blocks %q", blocks)
 	}
-	_, paid := d.grabbed(100, "one~frozen", "two~frozen", "many~frozen", "more~frozen")
+	_, paid := d.grabbedPacket(100, "one~frozen", "two~frozen", "many~frozen", "more~frozen")
 	d.unfreeze("one~frozen") // which is why somebody sits down
 	walk := func(env []string, id string, lines []string) (out string) {
 		t.Helper()
@@ -113,7 +113,7 @@ func TestFinanceWalk(t *testing.T) {
 }
 
 // waiting returns the approval that waits for a second person about a payout.
-func (d *desk) waiting(id string) string {
+func (d *staffStack) waiting(id string) string {
 	d.t.Helper()
 	out, _ := d.sh(exitOK, "approvals", "list", "--status", "waiting", "--all", "--json")
 	var page struct{ Items []client.ApprovalItem }

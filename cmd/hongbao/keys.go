@@ -75,7 +75,7 @@ second person has to approve, owners are compared.`,
   hongbao keys direct create --role app --app mall`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdKeysNew, env)
+			c, err := readConfig(cmd, cmdKeysDirectCreate, env)
 			if err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ second person has to approve, owners are compared.`,
 			return createKey(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	addSettings(cmd, cmdKeysNew)
+	addSettings(cmd, cmdKeysDirectCreate)
 	return cmd
 }
 
@@ -119,7 +119,7 @@ Where a person sets up, "hongbao keys direct create" is better: it makes a token
 nobody has seen.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdKeysHave, env)
+			c, err := readConfig(cmd, cmdKeysEnsure, env)
 			if err != nil {
 				return err
 			}
@@ -130,7 +130,7 @@ nobody has seen.`,
 			return ensureTokens(cmd.Context(), c.secret("mysql-dsn"), tokens, cmd.OutOrStdout())
 		},
 	}
-	addSettings(cmd, cmdKeysHave)
+	addSettings(cmd, cmdKeysEnsure)
 	return cmd
 }
 
@@ -142,7 +142,7 @@ func newKeysTokenCommand(env environment) *cobra.Command {
 files of settings that are written before there is a database.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdKeysMake, env)
+			c, err := readConfig(cmd, cmdKeysToken, env)
 			if err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ files of settings that are written before there is a database.`,
 			return err
 		},
 	}
-	addSettings(cmd, cmdKeysMake)
+	addSettings(cmd, cmdKeysToken)
 	return cmd
 }
 
@@ -161,14 +161,14 @@ func newDirectListCommand(env environment) *cobra.Command {
 		Short: "List the keys, revoked ones too; tokens are not known",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdKeysList, env)
+			c, err := readConfig(cmd, cmdKeysDirectList, env)
 			if err != nil {
 				return err
 			}
 			return listKeys(cmd.Context(), c.secret("mysql-dsn"), cmd.OutOrStdout())
 		},
 	}
-	addSettings(cmd, cmdKeysList)
+	addSettings(cmd, cmdKeysDirectList)
 	return cmd
 }
 
@@ -181,7 +181,7 @@ hb_role_id_secret; a whole token, found where it should not be, does too. Revoki
 a key again changes nothing.`,
 		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := readConfig(cmd, cmdKeysList, env)
+			c, err := readConfig(cmd, cmdKeysDirectList, env)
 			if err != nil {
 				return err
 			}
@@ -192,20 +192,20 @@ a key again changes nothing.`,
 			return revokeKey(cmd.Context(), c.secret("mysql-dsn"), id, cmd.OutOrStdout())
 		},
 	}
-	addSettings(cmd, cmdKeysList)
+	addSettings(cmd, cmdKeysDirectList)
 	return cmd
 }
 
-// givenToken is a token that shall work.
-type givenToken struct {
+// ensuredToken is a token that shall work.
+type ensuredToken struct {
 	key   access.Key
 	token Secret
 }
 
 // parseTokens reads owner=token pairs, separated by white space. Its errors
 // count the pairs and never show them.
-func parseTokens(text string) ([]givenToken, error) {
-	var out []givenToken
+func parseTokens(text string) ([]ensuredToken, error) {
+	var out []ensuredToken
 	seen := map[string]bool{}
 	for i, pair := range strings.Fields(text) {
 		owner, token, _ := strings.Cut(pair, "=")
@@ -225,7 +225,7 @@ func parseTokens(text string) ([]givenToken, error) {
 		if role == access.RoleApp {
 			k.AppID = owner
 		}
-		out = append(out, givenToken{key: k, token: Secret{token}})
+		out = append(out, ensuredToken{key: k, token: Secret{token}})
 	}
 	if len(out) == 0 {
 		return nil, errors.New("holds no owner=token")

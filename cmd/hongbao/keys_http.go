@@ -37,12 +37,12 @@ administrator: "hongbao keys direct create".`,
 			if want.Role == "" {
 				return &usageError{missingFlag("role")}
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				made, err := t.staff.CreateKey(ctx, want)
 				if err != nil {
 					return err
 				}
-				return t.token(made.Key, made.Token, made.Raw)
+				return t.printToken(made.Key, made.Token, made.Raw)
 			})
 		},
 	}
@@ -78,15 +78,15 @@ for a second person ("hongbao keys approve") meanwhile: give a grace that is lon
 			if want.ExpiresInSeconds, err = wholeSeconds("expires-in", life); err != nil {
 				return err
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				made, err := t.staff.RotateKey(ctx, keyID(args[0]), want)
 				if err != nil {
 					return err
 				}
-				if err := t.token(made.Key, made.Token, made.Raw); err != nil || t.json {
+				if err := t.printToken(made.Key, made.Token, made.Raw); err != nil || t.json {
 					return err
 				}
-				return printf(t.notes, "The old key %s works until %s.\n", made.Replaced.ID, when(*made.Replaced.ExpiresAt))
+				return printf(t.notes, "The old key %s works until %s.\n", made.Replaced.ID, formatTime(*made.Replaced.ExpiresAt))
 			})
 		},
 	}
@@ -109,15 +109,15 @@ have an administrator revoke it.`,
 		Example: `  hongbao keys approve k3q5v2c7m4e2 --reason 'li-na has joined, asked her lead'`,
 		Args:    oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				k, err := t.staff.ApproveKey(ctx, keyID(args[0]), f.decision())
 				if err != nil {
 					return err
 				}
 				if t.json {
-					return t.raw(k.Raw)
+					return t.printRaw(k.Raw)
 				}
-				return printf(t.out, "Key %s of role %s for %s, made by %s, is %s.\n", k.ID, k.Role, k.Owner, orNone(k.MadeBy), k.Status)
+				return printf(t.out, "Key %s of role %s for %s, made by %s, is %s.\n", k.ID, k.Role, k.Owner, optionalText(k.MadeBy), k.Status)
 			})
 		},
 	}
@@ -136,15 +136,15 @@ a key again changes nothing. Refused are the key that asks, and the last one tha
 may administer keys.`,
 		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				k, err := t.staff.RevokeKey(ctx, keyID(args[0]), client.RevokeKeyRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
 				if err != nil {
 					return err
 				}
 				if t.json {
-					return t.raw(k.Raw)
+					return t.printRaw(k.Raw)
 				}
-				return printf(t.out, "Key %s of role %s for %s is revoked since %s.\n", k.ID, k.Role, k.Owner, when(*k.RevokedAt))
+				return printf(t.out, "Key %s of role %s for %s is revoked since %s.\n", k.ID, k.Role, k.Owner, formatTime(*k.RevokedAt))
 			})
 		},
 	}
@@ -162,7 +162,7 @@ func newKeysListCommand(env environment) *cobra.Command {
 may. --json prints one key a line.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error { return t.list(ctx, filter) })
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error { return t.listKeys(ctx, filter) })
 		},
 	}
 	f.add(cmd, false)
@@ -181,7 +181,7 @@ func keyID(text string) string {
 	return text
 }
 
-func (t *clerk) list(ctx context.Context, filter client.KeyFilter) error {
+func (t *staffCommand) listKeys(ctx context.Context, filter client.KeyFilter) error {
 	show := newGrid(t.out, "key", "role", "owner", "name", "status", "created", "last used", "expires", "revoked", "replaced by", "made by",
 		"approved by")
 	for k, err := range t.staff.Keys(ctx, filter) {
@@ -189,13 +189,14 @@ func (t *clerk) list(ctx context.Context, filter client.KeyFilter) error {
 			return err
 		}
 		if t.json {
-			if err := t.raw(k.Raw); err != nil {
+			if err := t.printRaw(k.Raw); err != nil {
 				return err
 			}
 			continue
 		}
-		show.row(k.ID, k.Role, k.Owner, orNone(k.Name), k.Status, when(k.CreatedAt), whenever(k.LastUsedAt), whenever(k.ExpiresAt),
-			whenever(k.RevokedAt), orNone(k.ReplacedBy), orNone(k.MadeBy), orNone(k.ApprovedBy))
+		show.row(k.ID, k.Role, k.Owner, optionalText(k.Name), k.Status, formatTime(k.CreatedAt), formatOptionalTime(k.LastUsedAt),
+			formatOptionalTime(k.ExpiresAt),
+			formatOptionalTime(k.RevokedAt), optionalText(k.ReplacedBy), optionalText(k.MadeBy), optionalText(k.ApprovedBy))
 	}
 	if !t.json {
 		show.render()
@@ -205,9 +206,9 @@ func (t *clerk) list(ctx context.Context, filter client.KeyFilter) error {
 
 // token prints the token of a new key alone to out, for scripts, and what belongs
 // to it to notes. Without a token the answer that had it got lost.
-func (t *clerk) token(k client.APIKey, token *string, raw []byte) error {
+func (t *staffCommand) printToken(k client.APIKey, token *string, raw []byte) error {
 	if t.json {
-		if err := t.raw(raw); err != nil {
+		if err := t.printRaw(raw); err != nil {
 			return err
 		}
 	}

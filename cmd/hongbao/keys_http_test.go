@@ -11,7 +11,7 @@ import (
 )
 
 // serve runs the API on the office's database and returns its staff listener.
-func (o office) serve() (staff string) {
+func (o keysRig) serve() (staff string) {
 	o.t.Helper()
 	return harness.Open(o.t, harness.Options{DSN: o.dsn.Reveal(), Migrated: true}).Staff
 }
@@ -19,10 +19,10 @@ func (o office) serve() (staff string) {
 // TestKeysHTTP lives keys through as an administrator does: the first one
 // directly, all others through the API.
 func TestKeysHTTP(t *testing.T) {
-	o := newOffice(t)
-	o.must("apps", "create", "mall")
-	admin := strings.TrimSpace(o.must("keys", "direct", "create", "--role", "admin", "--owner", "li-na"))
-	second := strings.TrimSpace(o.must("keys", "direct", "create", "--role", "admin", "--owner", "zhou"))
+	o := newKeysRig(t)
+	o.mustRun("apps", "create", "mall")
+	admin := strings.TrimSpace(o.mustRun("keys", "direct", "create", "--role", "admin", "--owner", "li-na"))
+	second := strings.TrimSpace(o.mustRun("keys", "direct", "create", "--role", "admin", "--owner", "zhou"))
 	env := []string{"HONGBAO_STAFF_URL=" + o.serve(), "HONGBAO_ADMIN_KEY=" + admin}
 	run := func(want int, args ...string) (stdout, stderr string) {
 		t.Helper()

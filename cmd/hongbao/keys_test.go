@@ -12,20 +12,20 @@ import (
 )
 
 // office is a migrated database and the commands on it.
-type office struct {
+type keysRig struct {
 	t   *testing.T
 	dsn Secret
 }
 
-func newOffice(t *testing.T) office {
+func newKeysRig(t *testing.T) keysRig {
 	t.Helper()
 	dsn := stacktest.MariaDB(t)
 	stacktest.Migrate(t, dsn)
-	return office{t, Secret{dsn}}
+	return keysRig{t, Secret{dsn}}
 }
 
 // run runs a command line and returns what it said.
-func (o office) run(env []string, args ...string) (code int, stdout, stderr string) {
+func (o keysRig) run(env []string, args ...string) (code int, stdout, stderr string) {
 	o.t.Helper()
 	var out, err bytes.Buffer
 	code = execute(o.t.Context(), args, append(env, "HONGBAO_MYSQL_DSN="+o.dsn.Reveal()), &out, &err)
@@ -35,7 +35,7 @@ func (o office) run(env []string, args ...string) (code int, stdout, stderr stri
 	return code, out.String(), err.String()
 }
 
-func (o office) must(args ...string) (stdout string) {
+func (o keysRig) mustRun(args ...string) (stdout string) {
 	o.t.Helper()
 	code, out, stderr := o.run(nil, args...)
 	if code != exitOK {
@@ -44,7 +44,7 @@ func (o office) must(args ...string) (stdout string) {
 	return out
 }
 
-func (o office) inUse() (apps []access.App, keys []access.Key) {
+func (o keysRig) storedAccess() (apps []access.App, keys []access.Key) {
 	o.t.Helper()
 	err := withStore(o.t.Context(), o.dsn, func(db *store.Store) (err error) {
 		apps, keys, err = db.AppsAndKeys(o.t.Context())
@@ -57,22 +57,22 @@ func (o office) inUse() (apps []access.App, keys []access.Key) {
 }
 
 func TestKeys(t *testing.T) {
-	o := newOffice(t)
-	o.must("apps", "create", "mall", "--name", "Mall 商城")
-	apps, _ := o.inUse()
+	o := newKeysRig(t)
+	o.mustRun("apps", "create", "mall", "--name", "Mall 商城")
+	apps, _ := o.storedAccess()
 	if len(apps) != 1 || apps[0].ID != "mall" || apps[0].Name != "Mall 商城" || len(apps[0].Salt) != 32 {
 		t.Fatalf("apps %+v", apps)
 	}
 	if code, _, stderr := o.run(nil, "apps", "create", "mall"); code != exitFailed || !strings.Contains(stderr, "exists already") {
 		t.Errorf("a second time: exit code %d, %q", code, stderr)
 	}
-	if after, _ := o.inUse(); !bytes.Equal(after[0].Salt, apps[0].Salt) {
+	if after, _ := o.storedAccess(); !bytes.Equal(after[0].Salt, apps[0].Salt) {
 		t.Error("the salt has changed (R1)")
 	}
 
-	appToken := strings.TrimSpace(o.must("keys", "direct", "create", "--role", "app", "--app", "mall"))
-	staffToken := strings.TrimSpace(o.must("keys", "direct", "create", "--role=finance", "--owner=li-na"))
-	_, keys := o.inUse()
+	appToken := strings.TrimSpace(o.mustRun("keys", "direct", "create", "--role", "app", "--app", "mall"))
+	staffToken := strings.TrimSpace(o.mustRun("keys", "direct", "create", "--role=finance", "--owner=li-na"))
+	_, keys := o.storedAccess()
 	for _, want := range []struct {
 		token string
 		key   access.Key
@@ -91,13 +91,13 @@ func TestKeys(t *testing.T) {
 	}
 
 	id, _ := access.ParseToken(appToken)
-	o.must("keys", "direct", "revoke", id)
-	again := o.must("keys", "direct", "revoke", appToken)
+	o.mustRun("keys", "direct", "revoke", id)
+	again := o.mustRun("keys", "direct", "revoke", appToken)
 	staffID, _ := access.ParseToken(staffToken)
-	if _, keys := o.inUse(); len(keys) != 1 || keys[0].ID != staffID {
+	if _, keys := o.storedAccess(); len(keys) != 1 || keys[0].ID != staffID {
 		t.Errorf("in use after one was revoked: %+v", keys)
 	}
-	list := o.must("keys", "direct", "list")
+	list := o.mustRun("keys", "direct", "list")
 	for _, token := range []string{appToken, staffToken} {
 		if secret := token[strings.LastIndexByte(token, '_')+1:]; strings.Contains(list+again, secret) {
 			t.Errorf("a secret is shown:\n%s%s", list, again)
@@ -106,7 +106,7 @@ func TestKeys(t *testing.T) {
 	if !strings.Contains(list, id) || !strings.Contains(list, "li-na") {
 		t.Errorf("list:\n%s", list)
 	}
-	if list := o.must("apps", "list"); !strings.Contains(list, "Mall 商城") {
+	if list := o.mustRun("apps", "list"); !strings.Contains(list, "Mall 商城") {
 		t.Errorf("list:\n%s", list)
 	}
 
@@ -131,10 +131,10 @@ func TestKeys(t *testing.T) {
 }
 
 func TestKeysEnsure(t *testing.T) {
-	o := newOffice(t)
-	mall := strings.TrimSpace(o.must("keys", "token", "--role", "app"))
-	lina := strings.TrimSpace(o.must("keys", "token", "--role", "finance"))
-	if _, keys := o.inUse(); len(keys) != 0 {
+	o := newKeysRig(t)
+	mall := strings.TrimSpace(o.mustRun("keys", "token", "--role", "app"))
+	lina := strings.TrimSpace(o.mustRun("keys", "token", "--role", "finance"))
+	if _, keys := o.storedAccess(); len(keys) != 0 {
 		t.Fatalf("printing tokens stored %+v", keys)
 	}
 	ensure := func(pairs ...string) (int, string, string) {
@@ -143,7 +143,7 @@ func TestKeysEnsure(t *testing.T) {
 	var salt []byte
 	for range 2 {
 		code, stdout, stderr := ensure("mall="+mall, "li-na="+lina)
-		apps, keys := o.inUse()
+		apps, keys := o.storedAccess()
 		if code != exitOK || len(apps) != 1 || apps[0].ID != "mall" || len(keys) != 2 {
 			t.Fatalf("exit code %d, %s; apps %+v, keys %+v", code, stderr, apps, keys)
 		}
@@ -162,11 +162,11 @@ func TestKeysEnsure(t *testing.T) {
 		t.Errorf("the key of another person: exit code %d, %s", code, stderr)
 	}
 	id, _ := access.ParseToken(lina)
-	o.must("keys", "direct", "revoke", id)
+	o.mustRun("keys", "direct", "revoke", id)
 	if code, stdout, _ := ensure("li-na=" + lina); code != exitOK || !strings.Contains(stdout, "was revoked and stays so") {
 		t.Errorf("a revoked key: exit code %d, %s", code, stdout)
 	}
-	if _, keys := o.inUse(); len(keys) != 1 {
+	if _, keys := o.storedAccess(); len(keys) != 1 {
 		t.Errorf("a revoked key is in use again: %+v", keys)
 	}
 

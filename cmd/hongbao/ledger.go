@@ -81,7 +81,7 @@ func verifyLedger(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) e
 		err = showVerified(out, found)
 	}
 	if err == nil && found.Found() > 0 {
-		err = errSilent
+		err = errReported
 	}
 	return err
 }

@@ -38,9 +38,9 @@ func run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	if err != nil && !errors.Is(err, errSilent) && !errors.Is(err, errLeftOver) {
+	if err != nil && !errors.Is(err, errReported) && !errors.Is(err, errSharesLeft) {
 		_, _ = fmt.Fprintf(stderr, "hongbao: %s\n", visible.Lines(err.Error()))
-		if do := correctMySQL(err); do != "" {
+		if do := mysqlAdvice(err); do != "" {
 			_, _ = fmt.Fprintln(stderr, do)
 		}
 	}

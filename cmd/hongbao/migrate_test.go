@@ -77,7 +77,8 @@ func TestRefusedByMySQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, statement := range []string{"CREATE USER few@127.0.0.1 IDENTIFIED BY 'few'", "CREATE USER locked@127.0.0.1 IDENTIFIED BY 'few' ACCOUNT LOCK"} {
+	for _, statement := range []string{"CREATE USER few@127.0.0.1 IDENTIFIED BY 'few'",
+		"CREATE USER locked@127.0.0.1 IDENTIFIED BY 'few' ACCOUNT LOCK"} {
 		if _, err := admin.ExecContext(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
@@ -98,7 +99,7 @@ func TestRefusedByMySQL(t *testing.T) {
 	}
 	for number, says := range map[uint16]string{1049: "Correct the database", 1820: "EXPIRE NEVER", 1862: "EXPIRE NEVER", 3118: "UNLOCK",
 		1698: "Correct user", 1142: "rights"} {
-		if do := correctMySQL(fmt.Errorf("read: %w", &mysql.MySQLError{Number: number})); !strings.Contains(do, says) {
+		if do := mysqlAdvice(fmt.Errorf("read: %w", &mysql.MySQLError{Number: number})); !strings.Contains(do, says) {
 			t.Errorf("%d: %q", number, do)
 		}
 	}
@@ -141,7 +142,7 @@ func TestStartNeedsMigrations(t *testing.T) {
 	refused := func(says string) {
 		t.Helper()
 		for command, own := range map[string][]string{"api": {"HONGBAO_API_LISTEN=" + listen, "HONGBAO_STAFF_LISTEN=" + staff}, "worker": nil} {
-			var log journal
+			var log logBuffer
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // one that starts would run on
 			defer cancel()
 			if code := execute(ctx, []string{command}, append(env(dsn), own...), &log, &log); code != exitFailed ||
@@ -154,7 +155,7 @@ func TestStartNeedsMigrations(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		var log journal
+		var log logBuffer
 		defer func() {
 			if t.Failed() {
 				t.Log(log.String())

@@ -6,9 +6,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// correctMySQL returns what to do about a refusal that MySQL words for others; "" when err
+// mysqlAdvice returns what to do about a refusal that MySQL words for others; "" when err
 // is none of these.
-func correctMySQL(err error) string {
+func mysqlAdvice(err error) string {
 	refused, ok := errors.AsType[*mysql.MySQLError](err)
 	if !ok {
 		return ""

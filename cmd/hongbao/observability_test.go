@@ -207,25 +207,25 @@ func TestObservabilityDashboards(t *testing.T) {
 }
 
 // watcher is Debian's Prometheus with our configuration, on a platform's metrics.
-type watcher struct {
+type prometheusPart struct {
 	tools devstack.Prometheus
 	dir   string
 	addr  string
 }
 
-func (w *watcher) Command(context.Context) (*exec.Cmd, error) {
+func (w *prometheusPart) Command(context.Context) (*exec.Cmd, error) {
 	return exec.Command(w.tools.Server, "--config.file="+filepath.Join(w.dir, "prometheus.yml"), "--storage.tsdb.path="+
 		filepath.Join(w.dir, "data"),
 		"--web.listen-address="+w.addr), nil
 }
 
-func (w *watcher) Ready(ctx context.Context) error {
+func (w *prometheusPart) Ready(ctx context.Context) error {
 	_, err := w.ask(ctx, "/api/v1/query", url.Values{"query": {"1"}})
 	return err
 }
 
 // ask calls Prometheus' API and returns its data.
-func (w *watcher) ask(ctx context.Context, path string, query url.Values) (json.RawMessage, error) {
+func (w *prometheusPart) ask(ctx context.Context, path string, query url.Values) (json.RawMessage, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.addr+path+"?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
@@ -249,7 +249,7 @@ func (w *watcher) ask(ctx context.Context, path string, query url.Values) (json.
 }
 
 // series counts what a query returns.
-func (w *watcher) series(t *testing.T, query string) int {
+func (w *prometheusPart) series(t *testing.T, query string) int {
 	t.Helper()
 	data, err := w.ask(t.Context(), "/api/v1/query", url.Values{"query": {query}})
 	if err != nil {
@@ -264,13 +264,13 @@ func (w *watcher) series(t *testing.T, query string) int {
 
 // watch starts Prometheus with deploy/prometheus, with the platform's addresses
 // in the place of those of the compose file, and a second for a quarter of a minute.
-func (p *platform) watch(t *testing.T) *watcher {
+func (p *platform) watch(t *testing.T) *prometheusPart {
 	t.Helper()
 	ports, err := devstack.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watcher{tools: prometheusTools(t), dir: t.TempDir(), addr: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	w := &prometheusPart{tools: prometheusTools(t), dir: t.TempDir(), addr: fmt.Sprintf("127.0.0.1:%d", ports[0])}
 	config := readRepo(t, "deploy/prometheus/prometheus.yml")
 	for _, change := range [][2]string{
 		{`"api:8081"`, `"` + p.staff + `"`}, {"_interval: 15s", "_interval: 1s"},
@@ -358,7 +358,7 @@ func TestObservabilityLive(t *testing.T) {
 
 // judge looks at the rules as Prometheus has evaluated them: none failed, and no
 // alert about money is raised where all is well.
-func (p *platform) judge(t *testing.T, w *watcher) {
+func (p *platform) judge(t *testing.T, w *prometheusPart) {
 	t.Helper()
 	data, err := w.ask(t.Context(), "/api/v1/rules", nil)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestOutputToFullDisk(t *testing.T) {
 // waits, keep their exit codes.
 func TestExitCodeStaysWithoutOutput(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{errLeftOver, errWaits, errSomeRefused, &usageError{io.EOF}} {
+	for _, err := range []error{errSharesLeft, errNeedsApproval, errSomeRefused, &usageError{io.EOF}} {
 		cmd := newRoot(nil)
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 			_, _ = io.WriteString(cmd.OutOrStdout(), "text")

@@ -49,29 +49,29 @@ what the API said instead of tables, also when it refused.`,
 }
 
 // teller is one command of an app at work: where it asks and how it tells.
-type teller struct {
+type appCommand struct {
 	client *client.Client
 	out    io.Writer
 	notes  io.Writer // what belongs beside the result, which alone goes to out
 	json   bool
 }
 
-// packetsFlags are the flags that every command of an app, about packets or campaigns,
+// appFlags are the flags that every command of an app, about packets or campaigns,
 // has besides its settings.
-type packetsFlags struct {
+type appFlags struct {
 	json    bool
 	timeout time.Duration
 }
 
-// addPacketsFlags declares settings and common flags. timeout 0: none.
-func addPacketsFlags(cmd *cobra.Command, f *packetsFlags, timeout time.Duration) {
+// addAppFlags declares settings and common flags. timeout 0: none.
+func addAppFlags(cmd *cobra.Command, f *appFlags, timeout time.Duration) {
 	addSettings(cmd, cmdPackets)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print what the API said instead of tables")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", timeout, "give up after this `time`; 0 = never")
 }
 
 // run reads the settings, makes the client and does the work within the timeout.
-func (f *packetsFlags) run(cmd *cobra.Command, env environment, work func(context.Context, *teller) error, options ...client.Option) error {
+func (f *appFlags) run(cmd *cobra.Command, env environment, work func(context.Context, *appCommand) error, options ...client.Option) error {
 	c, err := readConfig(cmd, cmdPackets, env)
 	if err != nil {
 		return err
@@ -87,8 +87,8 @@ func (f *packetsFlags) run(cmd *cobra.Command, env environment, work func(contex
 		return err
 	}
 	defer cancel()
-	t := &teller{client: api, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: f.json}
-	return t.refused(work(ctx, t))
+	t := &appCommand{client: api, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: f.json}
+	return t.problemText(work(ctx, t))
 }
 
 // within is ctx for as long as --timeout says; 0: for ever.
@@ -105,26 +105,26 @@ func within(ctx context.Context, timeout time.Duration) (context.Context, contex
 
 // refused shortens an error to what the API said: code and detail, and the number
 // to tell when asking for help. With --json the refusal itself is printed too.
-func (t *teller) refused(err error) error {
+func (t *appCommand) problemText(err error) error {
 	p, ok := errors.AsType[*client.Problem](err)
 	if !ok {
 		return err
 	}
 	if t.json && json.Valid(p.Raw) {
-		if err := t.raw(p.Raw); err != nil {
+		if err := t.printRaw(p.Raw); err != nil {
 			return err
 		}
 	}
-	told := &toldProblem{p, p.Error()}
+	told := &problemError{p, p.Error()}
 	if p.RequestID != "" {
 		told.text = fmt.Sprintf("%v (request %s)", p, p.RequestID)
 	}
-	return askedWith(told, err)
+	return withIdempotencyKey(told, err)
 }
 
-// askedWith adds to an error of which it is not known whether what was asked for was
+// withIdempotencyKey adds to an error of which it is not known whether what was asked for was
 // done the key to ask with again: under another one it would be done once more.
-func askedWith(told, err error) error {
+func withIdempotencyKey(told, err error) error {
 	call, called := errors.AsType[*client.CallError](err)
 	p, said := errors.AsType[*client.Problem](err)
 	if !called || call.Tries == 0 || call.IdempotencyKey == "" || said && p.Status < http.StatusInternalServerError &&
@@ -134,35 +134,35 @@ func askedWith(told, err error) error {
 	return fmt.Errorf("%w\nit is not known whether that was done: run it again with --idempotency-key %s", told, call.IdempotencyKey)
 }
 
-// toldProblem is a refusal as it is shown: on one line, whatever it quotes.
-type toldProblem struct {
+// problemError is a refusal as it is shown: on one line, whatever it quotes.
+type problemError struct {
 	problem *client.Problem
 	text    string
 }
 
-func (p *toldProblem) Error() string { return visible.Text(p.text) }
-func (p *toldProblem) Unwrap() error { return p.problem }
+func (p *problemError) Error() string { return visible.Text(p.text) }
+func (p *problemError) Unwrap() error { return p.problem }
 
 // raw prints JSON as it came, on a line of its own, safe for a terminal.
-func (t *teller) raw(text []byte) error { return printJSON(t.out, text) }
+func (t *appCommand) printRaw(text []byte) error { return printJSON(t.out, text) }
 
 // packet prints a packet.
-func (t *teller) packet(p *client.Packet) error {
+func (t *appCommand) printPacket(p *client.Packet) error {
 	if t.json {
-		return t.raw(p.Raw)
+		return t.printRaw(p.Raw)
 	}
 	show := newGrid(t.out)
 	for _, line := range [][]any{
 		{"packet", p.ID},
 		{"status", p.Status},
 		{"sender", p.SenderID},
-		{"total", amount(p.TotalAmount)},
-		{"shares", fmt.Sprintf("%d, %s", p.ShareCount, bounds(p.Split, p.MinShare, p.MaxShare))},
-		{"claimed", fmt.Sprintf("%d, %s", p.ClaimedCount, amount(p.ClaimedAmount))},
-		{"remaining", fmt.Sprintf("%d, %s", p.RemainingCount, amount(p.RemainingAmount))},
-		{"refunded", amount(p.RefundedAmount)},
-		{"opens", when(p.OpensAt)},
-		{"expires", when(p.ExpiresAt)},
+		{"total", formatAmount(p.TotalAmount)},
+		{"shares", fmt.Sprintf("%d, %s", p.ShareCount, splitText(p.Split, p.MinShare, p.MaxShare))},
+		{"claimed", fmt.Sprintf("%d, %s", p.ClaimedCount, formatAmount(p.ClaimedAmount))},
+		{"remaining", fmt.Sprintf("%d, %s", p.RemainingCount, formatAmount(p.RemainingAmount))},
+		{"refunded", formatAmount(p.RefundedAmount)},
+		{"opens", formatTime(p.OpensAt)},
+		{"expires", formatTime(p.ExpiresAt)},
 	} {
 		show.row(line...)
 	}
@@ -170,7 +170,7 @@ func (t *teller) packet(p *client.Packet) error {
 		show.row("may grab", byTicket)
 	}
 	if p.ClosedAt != nil {
-		show.row("closed", when(*p.ClosedAt))
+		show.row("closed", formatTime(*p.ClosedAt))
 	}
 	if p.Failure != nil {
 		show.row("failure", p.Failure.Code+": "+p.Failure.Message)
@@ -190,11 +190,11 @@ func (t *teller) packet(p *client.Packet) error {
 const byTicket = "by ticket"
 
 // bounds says how a packet is split.
-func bounds(split client.Split, least money.Fen, most *money.Fen) string {
+func splitText(split client.Split, least money.Fen, most *money.Fen) string {
 	if most != nil {
-		return fmt.Sprintf("%s, %s to %s each", split, shown(least), shown(*most))
+		return fmt.Sprintf("%s, %s to %s each", split, formatYuan(least), formatYuan(*most))
 	}
-	return fmt.Sprintf("%s, %s or more each", split, shown(least))
+	return fmt.Sprintf("%s, %s or more each", split, formatYuan(least))
 }
 
 // claimTable starts a table of claims.
@@ -207,19 +207,19 @@ func claimRow(c *client.Claim) []any {
 	if c.BestLuck {
 		luck = "best"
 	}
-	return []any{c.ShareIndex, c.UserID, shown(c.Amount), when(c.ClaimedAt), c.Payout.Status, luck}
+	return []any{c.ShareIndex, c.UserID, formatYuan(c.Amount), formatTime(c.ClaimedAt), c.Payout.Status, luck}
 }
 
 // shown is an amount for people: yuan with its sign.
-func shown(f money.Fen) string { return "¥" + f.String() }
+func formatYuan(f money.Fen) string { return "¥" + f.String() }
 
 // amount is shown with the fen that are typed.
-func amount(f money.Fen) string { return fmt.Sprintf("%s (%s fen)", shown(f), f.Digits()) }
+func formatAmount(f money.Fen) string { return fmt.Sprintf("%s (%s fen)", formatYuan(f), f.Digits()) }
 
-func when(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05") }
+func formatTime(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05") }
 
-// onePacket takes exactly one argument, a packet id.
-func onePacket(_ *cobra.Command, args []string) error {
+// onePacketArg takes exactly one argument, a packet id.
+func onePacketArg(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return &usageError{fmt.Errorf("exactly one packet id is needed, not %d", len(args))}
 	}
@@ -228,13 +228,13 @@ func onePacket(_ *cobra.Command, args []string) error {
 
 // completePackets offers the newest packets of the app.
 func completePackets(env environment) cobra.CompletionFunc {
-	return completeOwn(env, func(ctx context.Context, t *teller) (found []cobra.Completion, err error) {
+	return completeOwn(env, func(ctx context.Context, t *appCommand) (found []cobra.Completion, err error) {
 		list, err := t.client.ListPackets(ctx, client.PacketFilter{}, client.Page{Limit: 20})
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range list.Items {
-			about := fmt.Sprintf("%s, %s of %s, %d of %d claimed", p.Status, shown(p.TotalAmount), p.SenderID, p.ClaimedCount, p.ShareCount)
+			about := fmt.Sprintf("%s, %s of %s, %d of %d claimed", p.Status, formatYuan(p.TotalAmount), p.SenderID, p.ClaimedCount, p.ShareCount)
 			found = append(found, cobra.CompletionWithDesc(p.ID, about))
 		}
 		return found, nil
@@ -243,13 +243,13 @@ func completePackets(env environment) cobra.CompletionFunc {
 
 // completeOwn offers what find finds with the app's key, for the first argument. Whatever
 // goes wrong, nothing is offered: a shell waits for the answer.
-func completeOwn(env environment, find func(context.Context, *teller) ([]cobra.Completion, error)) cobra.CompletionFunc {
+func completeOwn(env environment, find func(context.Context, *appCommand) ([]cobra.Completion, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		quick := packetsFlags{timeout: 2 * time.Second}
-		err := quick.run(cmd, env, func(ctx context.Context, t *teller) (err error) {
+		quick := appFlags{timeout: 2 * time.Second}
+		err := quick.run(cmd, env, func(ctx context.Context, t *appCommand) (err error) {
 			found, err = find(ctx, t)
 			return err
 		}, client.WithRetry(client.Retry{Tries: 1}))

@@ -25,7 +25,7 @@ type shapeFlags struct {
 
 // createFlags are what a sender wants, as typed.
 type createFlags struct {
-	packetsFlags
+	appFlags
 	shapeFlags
 	opensAt string
 }
@@ -48,7 +48,7 @@ made.`,
 			return f.run(cmd, env, f.create)
 		},
 	}
-	addPacketsFlags(cmd, &f.packetsFlags, time.Minute)
+	addAppFlags(cmd, &f.appFlags, time.Minute)
 	f.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.opensAt, "opens-at", "", "when grabs begin, as RFC 3339 `time`; empty = at once")
@@ -73,7 +73,7 @@ func (f *shapeFlags) add(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.request.EligibleUserIDs, "eligible", nil, "who may grab: `users` with commas between; none = everybody")
 	flags.BoolVar(&f.request.Tickets, "tickets", false, "whoever grabs has to bring a ticket that the app signed; not with --eligible")
 	flags.StringVar(&f.request.GroupID, "group", "", "a group `id` of your own")
-	flags.Var(&textsFlag{&f.request.Metadata}, "metadata", "texts of your own: `name=value`, several with commas between")
+	flags.Var(&pairsFlag{&f.request.Metadata}, "metadata", "texts of your own: `name=value`, several with commas between")
 	complete(cmd, "split", splits...)
 	for _, name := range []string{"sender", "total", "shares", "min", "max", "greeting", "expires-in", "eligible", "tickets", "group",
 		"metadata"} {
@@ -132,21 +132,21 @@ func (f *shapeFlags) read() error {
 	return problems
 }
 
-func (f *createFlags) create(ctx context.Context, t *teller) error {
+func (f *createFlags) create(ctx context.Context, t *appCommand) error {
 	p, err := t.client.CreateAndWait(ctx, f.request)
 	if p != nil {
-		if shown := t.packet(p); shown != nil {
+		if shown := t.printPacket(p); shown != nil {
 			return shown
 		}
 	}
-	return withKey(err)
+	return withKeyIfUnanswered(err)
 }
 
-// withKey adds to an error without answer of the API the key to ask with again. What the
+// withKeyIfUnanswered adds to an error without answer of the API the key to ask with again. What the
 // API has answered is told by refused.
-func withKey(err error) error {
+func withKeyIfUnanswered(err error) error {
 	if _, said := errors.AsType[*client.Problem](err); !said {
-		return askedWith(err, err)
+		return withIdempotencyKey(err, err)
 	}
 	return err
 }

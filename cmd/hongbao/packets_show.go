@@ -11,8 +11,8 @@ import (
 )
 
 func newPacketsShowCommand(env environment) *cobra.Command {
-	var f packetsFlags
-	desk, staff := newOps(), false
+	var f appFlags
+	desk, staff := newOpsFlags(), false
 	cmd := &cobra.Command{
 		Use:   "show <packet id>",
 		Short: "Show a packet and its newest claims",
@@ -20,17 +20,17 @@ func newPacketsShowCommand(env environment) *cobra.Command {
 "hongbao verify" reads it. With --staff it is a packet of any app, with its payouts by
 status and its refunds.`,
 		Example:           "  hongbao packets show 97h0uojo11oljc4bchnk\n  hongbao packets show --staff 97h0uojo11oljc4bchnk",
-		Args:              onePacket,
+		Args:              onePacketArg,
 		ValidArgsFunction: completePackets(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if staff {
 				desk.json, desk.timeout = f.json, f.timeout
-				return desk.run(cmd, env, func(ctx context.Context, t *clerk) error { return t.showPacket(ctx, args[0]) })
+				return desk.run(cmd, env, func(ctx context.Context, t *staffCommand) error { return t.showPacket(ctx, args[0]) })
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *teller) error { return t.show(ctx, args[0]) })
+			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error { return t.printPacketAndClaims(ctx, args[0]) })
 		},
 	}
-	addPacketsFlags(cmd, &f, time.Minute)
+	addAppFlags(cmd, &f, time.Minute)
 	addSettings(cmd, cmdOps)
 	cmd.Flags().BoolVar(&staff, "staff", false, "as staff, whichever app it is of: with staff-url and ops-key in the place of url and app-key")
 	return cmd
@@ -39,12 +39,12 @@ status and its refunds.`,
 // shownClaims is how many claims "show" shows.
 const shownClaims = 20
 
-func (t *teller) show(ctx context.Context, id string) error {
+func (t *appCommand) printPacketAndClaims(ctx context.Context, id string) error {
 	p, err := t.client.Packet(ctx, id)
 	if err != nil {
 		return err
 	}
-	if err := t.packet(p); err != nil || t.json || p.ClaimedCount == 0 {
+	if err := t.printPacket(p); err != nil || t.json || p.ClaimedCount == 0 {
 		return err
 	}
 	list, err := t.client.ListGrabs(ctx, id, client.Page{Limit: shownClaims})
@@ -63,24 +63,24 @@ func (t *teller) show(ctx context.Context, id string) error {
 }
 
 func newPacketsClaimsCommand(env environment) *cobra.Command {
-	var f packetsFlags
+	var f appFlags
 	cmd := &cobra.Command{
 		Use:   "claims <packet id>",
 		Short: "List every claim of a packet: who got what",
 		Long: `List every claim of a packet, newest first. With --json all pages of the API's
 list are printed as one, {"items":[...],"next_cursor":null}, as "hongbao verify
 --claims" reads it.`,
-		Args:              onePacket,
+		Args:              onePacketArg,
 		ValidArgsFunction: completePackets(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *teller) error { return t.claims(ctx, args[0]) })
+			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error { return t.printClaims(ctx, args[0]) })
 		},
 	}
-	addPacketsFlags(cmd, &f, 10*time.Minute)
+	addAppFlags(cmd, &f, 10*time.Minute)
 	return cmd
 }
 
-func (t *teller) claims(ctx context.Context, id string) error {
+func (t *appCommand) printClaims(ctx context.Context, id string) error {
 	var all []json.RawMessage
 	claims := claimTable(t.out)
 	for c, err := range t.client.Grabs(ctx, id) {
@@ -94,14 +94,14 @@ func (t *teller) claims(ctx context.Context, id string) error {
 		claims.row(claimRow(c)...)
 	}
 	if t.json {
-		return t.page(all, nil)
+		return t.printPageJSON(all, nil)
 	}
 	claims.render()
 	return nil
 }
 
 func newPacketsGrabCommand(env environment) *cobra.Command {
-	var f packetsFlags
+	var f appFlags
 	var request client.GrabRequest
 	cmd := &cobra.Command{
 		Use:   "grab <packet id> --user <user>",
@@ -109,16 +109,16 @@ func newPacketsGrabCommand(env environment) *cobra.Command {
 		Long: `Grab a share for a user. A claim that is printed is on disk and will be paid. The
 same user gets the same claim again, however often he grabs.`,
 		Example:           "  hongbao packets grab 97h0uojo11oljc4bchnk --user bob",
-		Args:              onePacket,
+		Args:              onePacketArg,
 		ValidArgsFunction: completePackets(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if request.UserID == "" {
 				return &usageError{missingFlag("user")}
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *teller) error { return t.grab(ctx, args[0], request) })
+			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error { return t.grab(ctx, args[0], request) })
 		},
 	}
-	addPacketsFlags(cmd, &f, time.Minute)
+	addAppFlags(cmd, &f, time.Minute)
 	flags := cmd.Flags()
 	flags.StringVar(&request.UserID, "user", "", "who grabs: a `user` id (required)")
 	flags.StringVar(&request.Nickname, "nickname", "", "shown with the claim")
@@ -131,17 +131,18 @@ same user gets the same claim again, however often he grabs.`,
 	return cmd
 }
 
-func (t *teller) grab(ctx context.Context, id string, request client.GrabRequest) error {
+func (t *appCommand) grab(ctx context.Context, id string, request client.GrabRequest) error {
 	c, err := t.client.Grab(ctx, id, request)
 	if err != nil {
 		return err
 	}
 	if t.json {
-		return t.raw(c.Raw)
+		return t.printRaw(c.Raw)
 	}
 	verb := "won"
 	if c.Replayed {
 		verb = "had won"
 	}
-	return printf(t.out, "%s %s %s: share %d, payout %s is %s\n", c.UserID, verb, amount(c.Amount), c.ShareIndex, c.Payout.ID, c.Payout.Status)
+	return printf(t.out, "%s %s %s: share %d, payout %s is %s\n", c.UserID, verb, formatAmount(c.Amount), c.ShareIndex, c.Payout.ID,
+		c.Payout.Status)
 }

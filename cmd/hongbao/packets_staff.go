@@ -16,7 +16,7 @@ func packetStatusFlag(cmd *cobra.Command, status *string) {
 }
 
 func newPacketsListCommand(env environment) *cobra.Command {
-	f, page, want, status := newOps(), pageFlags{}, client.StaffPacketFilter{}, ""
+	f, page, want, status := newOpsFlags(), pageFlags{}, client.StaffPacketFilter{}, ""
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the packets of all apps, newest first, as staff",
@@ -29,14 +29,14 @@ or finance. All filters have to fit.`,
 				return err
 			}
 			want.Status = client.Status(status)
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.StaffPacket], error) {
 					return t.staff.ListPackets(ctx, want, p)
 				}
-				return tellList(ctx, t.teller, page, fetch, []any{"packet", "app", "sender", "status", "total", "claimed", "created"},
+				return printList(ctx, t.appCommand, page, fetch, []any{"packet", "app", "sender", "status", "total", "claimed", "created"},
 					func(p *client.StaffPacket) []any {
-						return []any{p.ID, p.App, p.SenderID, p.Status, shown(p.TotalAmount), fmt.Sprintf("%d of %d", p.ClaimedCount, p.ShareCount),
-							when(p.CreatedAt)}
+						return []any{p.ID, p.App, p.SenderID, p.Status, formatYuan(p.TotalAmount), fmt.Sprintf("%d of %d", p.ClaimedCount, p.ShareCount),
+							formatTime(p.CreatedAt)}
 					})
 			})
 		},
@@ -55,7 +55,7 @@ or finance. All filters have to fit.`,
 }
 
 func newPacketsRecallCommand(env environment) *cobra.Command {
-	f := newOps()
+	f := newOpsFlags()
 	cmd := &cobra.Command{
 		Use:   "recall <packet id> --reason <text>",
 		Short: "Stop a packet of any app and send back what nobody took, as staff",
@@ -63,18 +63,19 @@ func newPacketsRecallCommand(env environment) *cobra.Command {
 grabs, and what nobody took goes back to the sender. What was won is paid. A packet
 that has ended already stays as it is. It stands in the audit.`,
 		Example:           "  hongbao packets recall 97h0uojo11oljc4bchnk --reason 'the sender was deceived, ticket 4711'",
-		Args:              onePacket,
+		Args:              onePacketArg,
 		ValidArgsFunction: completeStaffPackets(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				p, err := t.staff.RecallPacket(ctx, args[0], f.decision())
 				switch {
 				case err != nil:
 					return err
 				case t.json:
-					return t.raw(p.Raw)
+					return t.printRaw(p.Raw)
 				}
-				return printf(t.out, "%s is %s: %s were won, %s go back to %s.\n", p.ID, p.Status, shown(p.ClaimedAmount), shown(p.RemainingAmount),
+				return printf(t.out, "%s is %s: %s were won, %s go back to %s.\n", p.ID, p.Status, formatYuan(p.ClaimedAmount),
+					formatYuan(p.RemainingAmount),
 					p.SenderID)
 			})
 		},
@@ -85,13 +86,13 @@ that has ended already stays as it is. It stands in the audit.`,
 
 // completeStaffPackets offers the newest packets of all apps.
 func completeStaffPackets(env environment, f *staffFlags) cobra.CompletionFunc {
-	return completeItems(env, f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
+	return completeItems(env, f, func(ctx context.Context, t *staffCommand) (found []cobra.Completion, err error) {
 		list, err := t.staff.ListPackets(ctx, client.StaffPacketFilter{}, client.Page{Limit: 20})
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range list.Items {
-			about := fmt.Sprintf("%s, %s of %s, %d of %d claimed", p.Status, shown(p.TotalAmount), p.SenderID, p.ClaimedCount, p.ShareCount)
+			about := fmt.Sprintf("%s, %s of %s, %d of %d claimed", p.Status, formatYuan(p.TotalAmount), p.SenderID, p.ClaimedCount, p.ShareCount)
 			found = append(found, cobra.CompletionWithDesc(p.ID, about))
 		}
 		return found, nil
@@ -100,24 +101,24 @@ func completeStaffPackets(env environment, f *staffFlags) cobra.CompletionFunc {
 
 // showPacket shows what staff sees of a packet. What needs Redis is left out, with a
 // word about it, while Redis is away.
-func (t *clerk) showPacket(ctx context.Context, id string) error {
+func (t *staffCommand) showPacket(ctx context.Context, id string) error {
 	p, err := t.staff.Packet(ctx, id)
 	if err != nil {
 		return err
 	}
-	if err := t.packet(&p.Packet); err != nil || t.json {
+	if err := t.printPacket(&p.Packet); err != nil || t.json {
 		return err
 	}
-	t.facts([][]any{{"app", p.App}, {"closed because", orNone(p.CloseReason)}, {"workflow", p.StaffPacket.Workflow.ID},
+	t.printFacts([][]any{{"app", p.App}, {"closed because", optionalText(p.CloseReason)}, {"workflow", p.StaffPacket.Workflow.ID},
 		{"Temporal UI", uiLink(p.StaffPacket.Workflow)}})
 	sums := newGrid(t.out, "payouts", "count", "amount")
 	for _, s := range p.Payouts {
-		sums.row(s.Status, s.Count, shown(s.Amount))
+		sums.row(s.Status, s.Count, formatYuan(s.Amount))
 	}
 	sums.render()
 	refunds := newGrid(t.out, "refund", "kind", "amount", "status")
 	for _, r := range p.Refunds {
-		refunds.row(r.ID, r.Kind, shown(r.Amount), r.Status)
+		refunds.row(r.ID, r.Kind, formatYuan(r.Amount), r.Status)
 	}
 	refunds.render()
 	list, err := t.staff.PacketGrabs(ctx, id, client.Page{Limit: shownClaims})

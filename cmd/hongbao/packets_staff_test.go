@@ -13,9 +13,9 @@ import (
 // reason, and sees what became of it.
 func TestStaffPackets(t *testing.T) {
 	t.Parallel()
-	d := newDeskTest(t)
-	sold, _ := d.grabbed(250, "alice")
-	id, _ := d.spare(1000, "alice", "bob")
+	d := newStaffStack(t)
+	sold, _ := d.grabbedPacket(250, "alice")
+	id, _ := d.halfGrabbedPacket(1000, "alice", "bob")
 	out, _ := d.sh(exitOK, "packets", "list")
 	contains(t, out, sold, id, "mall", "sender", "¥10.00", "2 of 4", "sold_out", "open")
 	out, _ = d.sh(exitOK, "packets", "list", "--status", "open", "--app", "mall", "--sender", "sender", "--json")
@@ -37,17 +37,17 @@ func TestStaffPackets(t *testing.T) {
 	contains(t, errs, "--reason is required")
 	_, errs = d.shAs(d.as("HONGBAO_OPS_KEY", d.auditor), exitRefused, "packets", "recall", id, "--reason", "r")
 	contains(t, errs, "forbidden")
-	if n := d.audited("packet/" + id); n != 0 {
+	if n := d.auditCount("packet/" + id); n != 0 {
 		t.Fatalf("%d entries about what was refused", n)
 	}
 	out, _ = d.sh(exitOK, "packets", "recall", id, "--reason", "ticket 4711", "--idempotency-key", "k")
 	contains(t, out, id+" is closing: ¥5.00 were won, ¥5.00 go back to sender.")
 	out, _ = d.sh(exitOK, "packets", "recall", id, "--reason", "ticket 4711", "--idempotency-key", "k", "--json")
 	contains(t, out, `"status":"closing"`)
-	if n := d.audited("packet/" + id); n != 1 {
+	if n := d.auditCount("packet/" + id); n != 1 {
 		t.Errorf("%d entries", n)
 	}
-	if refund := d.closed(id); d.status(refund) != payout.StatusPaid {
+	if refund := d.closePacket(id); d.status(refund) != payout.StatusPaid {
 		t.Errorf("refund %s is %s", refund, d.status(refund))
 	}
 	out, _ = d.sh(exitOK, "packets", "show", "--staff", id)

@@ -315,7 +315,7 @@ func TestPacketsWatch(t *testing.T) {
 	})
 	t.Run("live bar", func(t *testing.T) {
 		var out bytes.Buffer
-		o := barOnlooker{newBarMeter(&out, "open", 4)}
+		o := barView{newBarMeter(&out, "open", 4)}
 		for _, p := range []*client.Packet{{Status: client.StatusOpen, ShareCount: 4, ClaimedCount: 1, ClaimedAmount: 250},
 			{Status: client.StatusClosed, ShareCount: 4, ClaimedCount: 1, ClaimedAmount: 250}} {
 			if err := o.show(p); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 func newPacketsWatchCommand(env environment) *cobra.Command {
-	var f packetsFlags
+	var f appFlags
 	cmd := &cobra.Command{
 		Use:   "watch <packet id>",
 		Short: "Follow a packet until it is closed",
@@ -25,14 +25,14 @@ goes on asking.
 Exit code: 0 closed and every share was claimed; 3 closed with shares left, which
 went back to the sender; 1 the charge was declined, or the packet could not be
 followed to its end; 2 wrong arguments.`,
-		Args:              onePacket,
+		Args:              onePacketArg,
 		ValidArgsFunction: completePackets(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *teller) error { return t.watch(ctx, args[0]) },
+			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error { return t.watch(ctx, args[0]) },
 				client.WithRetry(client.Retry{Tries: watchTries}))
 		},
 	}
-	addPacketsFlags(cmd, &f, 0)
+	addAppFlags(cmd, &f, 0)
 	return cmd
 }
 
@@ -45,27 +45,27 @@ const (
 )
 
 // onlooker shows what a packet does.
-type onlooker interface {
+type packetView interface {
 	show(p *client.Packet) error
 	end()
 }
 
-func (t *teller) onlooker(p *client.Packet) onlooker {
+func (t *appCommand) newView(p *client.Packet) packetView {
 	switch {
 	case t.json:
-		return jsonOnlooker{t.out}
+		return jsonView{t.out}
 	case onTerminal(t.out):
-		return barOnlooker{newBarMeter(t.out, string(p.Status), p.ShareCount)}
+		return barView{newBarMeter(t.out, string(p.Status), p.ShareCount)}
 	}
-	return lineOnlooker{t.out}
+	return lineView{t.out}
 }
 
-func (t *teller) watch(ctx context.Context, id string) error {
+func (t *appCommand) watch(ctx context.Context, id string) error {
 	p, err := t.client.Packet(ctx, id)
 	if err != nil {
 		return err
 	}
-	view := t.onlooker(p)
+	view := t.newView(p)
 	defer func() { view.end() }()
 	if err := view.show(p); err != nil {
 		return err
@@ -87,12 +87,12 @@ func (t *teller) watch(ctx context.Context, id string) error {
 		}
 	}
 	view.end()
-	view = noOnlooker{}
-	return t.outcome(p)
+	view = noView{}
+	return t.printOutcome(p)
 }
 
 // outcome tells how a packet ended and turns that into the exit code.
-func (t *teller) outcome(p *client.Packet) error {
+func (t *appCommand) printOutcome(p *client.Packet) error {
 	if p.Status == client.StatusRejected {
 		if p.Failure != nil {
 			return fmt.Errorf("packet %s was rejected: %s: %s", p.ID, p.Failure.Code, p.Failure.Message)
@@ -100,32 +100,32 @@ func (t *teller) outcome(p *client.Packet) error {
 		return fmt.Errorf("packet %s was rejected", p.ID)
 	}
 	if !t.json {
-		err := printf(t.out, "closed: %d of %d shares claimed, %s; %s refunded\n", p.ClaimedCount, p.ShareCount, shown(p.ClaimedAmount),
-			shown(p.RefundedAmount))
+		err := printf(t.out, "closed: %d of %d shares claimed, %s; %s refunded\n", p.ClaimedCount, p.ShareCount, formatYuan(p.ClaimedAmount),
+			formatYuan(p.RefundedAmount))
 		if err != nil {
 			return err
 		}
 	}
 	if p.ClaimedCount < p.ShareCount {
-		return errLeftOver
+		return errSharesLeft
 	}
 	return nil
 }
 
-// lineOnlooker prints a line for each change.
-type lineOnlooker struct{ out io.Writer }
+// lineView prints a line for each change.
+type lineView struct{ out io.Writer }
 
-func (o lineOnlooker) show(p *client.Packet) error {
+func (o lineView) show(p *client.Packet) error {
 	return printf(o.out, "%s  %-9s  %d / %d claimed, %s; %s refunded\n",
-		time.Now().Format(time.TimeOnly), p.Status, p.ClaimedCount, p.ShareCount, shown(p.ClaimedAmount), shown(p.RefundedAmount))
+		time.Now().Format(time.TimeOnly), p.Status, p.ClaimedCount, p.ShareCount, formatYuan(p.ClaimedAmount), formatYuan(p.RefundedAmount))
 }
 
-func (lineOnlooker) end() {}
+func (lineView) end() {}
 
-// jsonOnlooker prints the packet, one line each, for each change.
-type jsonOnlooker struct{ out io.Writer }
+// jsonView prints the packet, one line each, for each change.
+type jsonView struct{ out io.Writer }
 
-func (o jsonOnlooker) show(p *client.Packet) error {
+func (o jsonView) show(p *client.Packet) error {
 	var line bytes.Buffer
 	if err := json.Compact(&line, p.Raw); err != nil {
 		return err
@@ -133,13 +133,13 @@ func (o jsonOnlooker) show(p *client.Packet) error {
 	return printJSON(o.out, line.Bytes())
 }
 
-func (jsonOnlooker) end() {}
+func (jsonView) end() {}
 
-// barOnlooker is a live bar of the shares that are claimed.
-type barOnlooker struct{ bar *barMeter }
+// barView is a live bar of the shares that are claimed.
+type barView struct{ bar *barMeter }
 
-func (o barOnlooker) show(p *client.Packet) error {
-	o.bar.tracker.UpdateMessage(fmt.Sprintf("%s, %s claimed", p.Status, shown(p.ClaimedAmount)))
+func (o barView) show(p *client.Packet) error {
+	o.bar.tracker.UpdateMessage(fmt.Sprintf("%s, %s claimed", p.Status, formatYuan(p.ClaimedAmount)))
 	o.bar.set(p.ClaimedCount)
 	switch p.Status {
 	case client.StatusClosed:
@@ -150,10 +150,10 @@ func (o barOnlooker) show(p *client.Packet) error {
 	return nil
 }
 
-func (o barOnlooker) end() { o.bar.end() }
+func (o barView) end() { o.bar.end() }
 
-// noOnlooker is there when everything was shown.
-type noOnlooker struct{}
+// noView is there when everything was shown.
+type noView struct{}
 
-func (noOnlooker) show(*client.Packet) error { return nil }
-func (noOnlooker) end()                      {}
+func (noView) show(*client.Packet) error { return nil }
+func (noView) end()                      {}

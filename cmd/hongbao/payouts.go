@@ -13,8 +13,8 @@ import (
 	"hongbao/internal/visible"
 )
 
-// newDesk is the flags of a command of finance.
-func newDesk() staffFlags { return staffFlags{command: cmdDesk, key: "finance-key"} }
+// newFinanceFlags is the flags of a command of finance.
+func newFinanceFlags() staffFlags { return staffFlags{command: cmdFinance, key: "finance-key"} }
 
 func newPayoutsCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
@@ -53,7 +53,7 @@ itself; what the provider says is booked. In every status, once something was se
 }
 
 func newPayoutsListCommand(env environment) *cobra.Command {
-	f, filter, page := newDesk(), filterFlags{}, pageFlags{}
+	f, filter, page := newFinanceFlags(), filterFlags{}, pageFlags{}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List payouts, newest first",
@@ -70,11 +70,12 @@ failed and returned, nothing else.`,
 			if err := page.check(); err != nil {
 				return err
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Payout], error) {
 					return t.staff.ListPayouts(ctx, want, p)
 				}
-				return tellList(ctx, t.teller, page, fetch, []any{"payout", "user", "amount", "status", "failure", "attempts", "created"}, payoutRow)
+				return printList(ctx, t.appCommand, page, fetch, []any{"payout", "user", "amount", "status", "failure", "attempts", "created"},
+					payoutRow)
 			})
 		},
 	}
@@ -85,7 +86,7 @@ failed and returned, nothing else.`,
 }
 
 func payoutRow(p *client.Payout) []any {
-	return []any{p.ID, p.UserID, shown(p.Amount), p.Status, failureCode(p.Failure), p.AttemptCount, when(p.CreatedAt)}
+	return []any{p.ID, p.UserID, formatYuan(p.Amount), p.Status, failureCode(p.Failure), p.AttemptCount, formatTime(p.CreatedAt)}
 }
 
 func failureCode(f *client.PayoutFailure) string {
@@ -96,7 +97,7 @@ func failureCode(f *client.PayoutFailure) string {
 }
 
 func newPayoutsShowCommand(env environment) *cobra.Command {
-	f := newDesk()
+	f := newFinanceFlags()
 	cmd := &cobra.Command{
 		Use:   "show <payout id>",
 		Short: "Show a payout: what happened, what a retry would do, its workflow",
@@ -105,33 +106,34 @@ its workflow is in the Temporal UI. With --json it prints what the API said.`,
 		Args:              paymentID("payout", payout.KindPayout, payout.KindHonour),
 		ValidArgsFunction: completePayouts(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error { return t.showPayout(ctx, args[0]) })
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error { return t.showPayout(ctx, args[0]) })
 		},
 	}
 	f.add(cmd, false)
 	return cmd
 }
 
-func (t *clerk) showPayout(ctx context.Context, id string) error {
+func (t *staffCommand) showPayout(ctx context.Context, id string) error {
 	p, err := t.staff.Payout(ctx, id)
 	if err != nil {
 		return err
 	}
 	if t.json {
-		return t.raw(p.Raw)
+		return t.printRaw(p.Raw)
 	}
 	share := "none: a promise that could not be booked"
 	if p.ShareIndex != nil {
 		share = fmt.Sprint(*p.ShareIndex)
 	}
-	t.facts([][]any{
-		{"payout", p.ID}, {"packet", p.PacketID}, {"share", share}, {"user", p.UserID}, {"amount", amount(p.Amount)}, {"status", p.Status},
+	t.printFacts([][]any{
+		{"payout", p.ID}, {"packet", p.PacketID}, {"share", share}, {"user", p.UserID}, {"amount", formatAmount(p.Amount)}, {"status", p.Status},
 		{"waits for", waitsFor[p.Status]}, {"failure", failureText(p.Failure)}, {"next", nextAction(p.Failure)},
-		{"a retry", wouldText(p.Status, p.Retry)},
-		{"order number", orNone(p.OrderNo)}, {"provider", strings.TrimSpace(p.Provider + " " + orNone(p.ProviderRef))},
-		{"created", when(p.CreatedAt)}, {"changed", when(p.UpdatedAt)}, {"workflow", p.Workflow.ID}, {"Temporal UI", uiLink(p.Workflow)},
+		{"a retry", retryText(p.Status, p.Retry)},
+		{"order number", optionalText(p.OrderNo)}, {"provider", strings.TrimSpace(p.Provider + " " + optionalText(p.ProviderRef))},
+		{"created", formatTime(p.CreatedAt)}, {"changed", formatTime(p.UpdatedAt)}, {"workflow", p.Workflow.ID}, {"Temporal UI",
+			uiLink(p.Workflow)},
 	})
-	return t.history(p.Attempts, p.Timeline, p.Temporal)
+	return t.printHistory(p.Attempts, p.Timeline, p.Temporal)
 }
 
 // waitsFor is what goes on by itself.
@@ -140,7 +142,7 @@ var waitsFor = map[client.PayoutStatus]string{client.PayoutPending: "being sent"
 	client.PayoutAwaitingRecipient: "its recipient, who has to accept the money at the provider"}
 
 // facts prints a table of names and values; what has no value is left out.
-func (t *teller) facts(lines [][]any) {
+func (t *appCommand) printFacts(lines [][]any) {
 	show := newGrid(t.out)
 	for _, line := range lines {
 		if line[1] != "" {
@@ -151,11 +153,11 @@ func (t *teller) facts(lines [][]any) {
 }
 
 // history prints what happened to a payment.
-func (t *clerk) history(attempts []client.Attempt, timeline []client.TimelineEntry, temporal client.TemporalRuns) error {
+func (t *staffCommand) printHistory(attempts []client.Attempt, timeline []client.TimelineEntry, temporal client.TemporalRuns) error {
 	if len(attempts) > 0 {
 		show := newGrid(t.out, "attempt", "order number", "outcome", "code", "sent", "ended")
 		for _, a := range attempts {
-			show.row(a.No, a.OrderNo, orNone(a.Outcome), orNone(a.Code), whenever(a.StartedAt), whenever(a.EndedAt))
+			show.row(a.No, a.OrderNo, optionalText(a.Outcome), optionalText(a.Code), formatOptionalTime(a.StartedAt), formatOptionalTime(a.EndedAt))
 		}
 		show.render()
 	}
@@ -163,9 +165,9 @@ func (t *clerk) history(attempts []client.Attempt, timeline []client.TimelineEnt
 		show := newGrid(t.out, "at", "who", "what happened")
 		for _, e := range client.Spans(timeline) {
 			if e.Count > 1 {
-				e.What += fmt.Sprintf(" (%d times, last at %s)", e.Count, when(e.LastAt))
+				e.What += fmt.Sprintf(" (%d times, last at %s)", e.Count, formatTime(e.LastAt))
 			}
-			show.row(when(e.At), e.Source, e.What)
+			show.row(formatTime(e.At), e.Source, e.What)
 		}
 		show.render()
 	}
@@ -180,7 +182,7 @@ func (t *clerk) history(attempts []client.Attempt, timeline []client.TimelineEnt
 	}
 	show := newGrid(t.out, "step that has not ended", "state", "try", "next try", "why the last one failed")
 	for _, p := range temporal.Pending {
-		show.row(p.Name, p.State, p.Attempt, whenever(p.NextAt), orNone(p.LastFailure))
+		show.row(p.Name, p.State, p.Attempt, formatOptionalTime(p.NextAt), optionalText(p.LastFailure))
 	}
 	show.render()
 	return nil
@@ -208,18 +210,18 @@ func uiLink(w client.WorkflowLink) string {
 	return w.URL
 }
 
-// dryReason is the reason of what decides nothing; the API wants one always.
-const dryReason = "dry run"
+// dryRunReason is the reason of what decides nothing; the API wants one always.
+const dryRunReason = "dry run"
 
-// wouldText says what a retry of a payment would do now; "": its status wants none.
-func wouldText(status client.PayoutStatus, would client.RetryPreview) string {
-	if !mendable(status) {
+// retryText says what a retry of a payment would do now; "": its status wants none.
+func retryText(status client.PayoutStatus, would client.RetryPreview) string {
+	if !retryable(status) {
 		return ""
 	}
 	if !would.Possible {
-		return "is refused: " + orNone(would.Code)
+		return "is refused: " + optionalText(would.Code)
 	}
-	number, why := orNone(would.OrderNo), whyNumber(status, would)
+	number, why := optionalText(would.OrderNo), orderNumberReason(status, would)
 	text := fmt.Sprintf("asks about every earlier number, then sends the new order number %s: %s", number, why)
 	if would.SameOrderNo {
 		text = fmt.Sprintf("sends the same order number %s again: %s", number, why)
@@ -230,8 +232,8 @@ func wouldText(status client.PayoutStatus, would client.RetryPreview) string {
 	return text
 }
 
-// whyNumber says why a retry sends the number that it sends; "": it sends none.
-func whyNumber(status client.PayoutStatus, would client.RetryPreview) string {
+// orderNumberReason says why a retry sends the number that it sends; "": it sends none.
+func orderNumberReason(status client.PayoutStatus, would client.RetryPreview) string {
 	switch {
 	case would.OrderNo == nil:
 		return ""
@@ -251,27 +253,28 @@ func whyNumber(status client.PayoutStatus, would client.RetryPreview) string {
 // completePayouts offers the newest payouts that wait for a person. Whatever goes
 // wrong, nothing is offered: a shell waits for the answer.
 func completePayouts(env environment, f *staffFlags) cobra.CompletionFunc {
-	return completeItems(env, f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
+	return completeItems(env, f, func(ctx context.Context, t *staffCommand) (found []cobra.Completion, err error) {
 		list, err := t.staff.ListPayouts(ctx, client.PayoutFilter{Status: client.PayoutFailed}, client.Page{Limit: 20})
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range list.Items {
 			found = append(found, cobra.CompletionWithDesc(p.ID,
-				visible.Text(fmt.Sprintf("%s to %s, %s", shown(p.Amount), p.UserID, failureCode(p.Failure)))))
+				visible.Text(fmt.Sprintf("%s to %s, %s", formatYuan(p.Amount), p.UserID, failureCode(p.Failure)))))
 		}
 		return found, nil
 	})
 }
 
 // completeItems offers what find finds, for the first argument.
-func completeItems(env environment, f *staffFlags, find func(context.Context, *clerk) ([]cobra.Completion, error)) cobra.CompletionFunc {
+func completeItems(env environment, f *staffFlags, find func(context.Context, *staffCommand) ([]cobra.Completion,
+	error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		quick := staffFlags{command: f.command, key: f.key, timeout: 2 * time.Second, reason: "completion"}
-		err := quick.run(cmd, env, func(ctx context.Context, t *clerk) (err error) {
+		err := quick.run(cmd, env, func(ctx context.Context, t *staffCommand) (err error) {
 			found, err = find(ctx, t)
 			return err
 		}, client.WithRetry(client.Retry{Tries: 1}))

@@ -15,7 +15,7 @@ type payoutDecision func(*client.Staff, context.Context, string, client.Decision
 
 // newPayoutDecision makes a command that decides about one payout.
 func newPayoutDecision(env environment, verb, short, long string, decide payoutDecision) *cobra.Command {
-	f := newDesk()
+	f := newFinanceFlags()
 	cmd := &cobra.Command{
 		Use:               verb + " <payout id> --reason <text>",
 		Short:             short,
@@ -24,12 +24,12 @@ func newPayoutDecision(env environment, verb, short, long string, decide payoutD
 		Args:              paymentID("payout", payout.KindPayout, payout.KindHonour),
 		ValidArgsFunction: completePayouts(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				done, err := decide(t.staff, ctx, args[0], f.decision())
 				if err != nil {
 					return err
 				}
-				return t.decided(done)
+				return t.printPayoutDecision(done)
 			})
 		},
 	}
@@ -43,7 +43,7 @@ func (f *staffFlags) decision() client.DecisionRequest {
 }
 
 func newPayoutMarkPaidCommand(env environment) *cobra.Command {
-	f, evidence := newDesk(), ""
+	f, evidence := newFinanceFlags(), ""
 	cmd := &cobra.Command{
 		Use:   "mark-paid <payout id> --reason <text> --evidence <text>",
 		Short: "Note that a payout was paid by other means",
@@ -58,13 +58,13 @@ is a break.`,
 			if evidence == "" {
 				return &usageError{missingFlag("evidence")}
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				done, err := t.staff.MarkPayoutPaid(ctx, args[0], client.MarkPaidRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason,
 					Evidence: evidence})
 				if err != nil {
 					return err
 				}
-				return t.decided(done)
+				return t.printPayoutDecision(done)
 			})
 		},
 	}
@@ -79,26 +79,26 @@ func addEvidence(cmd *cobra.Command, evidence *string) {
 }
 
 // decided tells what was decided about a payout.
-func (t *clerk) decided(d *client.Decided) error {
-	return t.outcomeOf(d.Raw, d.Decision, d.Approval, fmt.Sprintf("payout %s of %s to %s is %s", d.Payout.ID, shown(d.Payout.Amount),
+func (t *staffCommand) printPayoutDecision(d *client.Decided) error {
+	return t.printDecision(d.Raw, d.Decision, d.Approval, fmt.Sprintf("payout %s of %s to %s is %s", d.Payout.ID, formatYuan(d.Payout.Amount),
 		d.Payout.UserID, d.Payout.Status))
 }
 
-// outcomeOf tells what was decided, and what is still missing for it.
-func (t *clerk) outcomeOf(raw []byte, d client.Decision, waits *client.Approval, about string) error {
+// printDecision tells what was decided, and what is still missing for it.
+func (t *staffCommand) printDecision(raw []byte, d client.Decision, waits *client.Approval, about string) error {
 	var err error
 	switch {
 	case t.json:
-		err = t.raw(raw)
+		err = t.printRaw(raw)
 	case waits != nil:
 		err = printf(t.out, "%s is asked for; nothing has moved: %s.\nAnother person has to agree until %s:\n  hongbao approvals approve %s "+
 			"--reason ...\n",
-			decisionName(d), about, when(waits.ExpiresAt), waits.ID)
+			decisionName(d), about, formatTime(waits.ExpiresAt), waits.ID)
 	default:
 		err = printf(t.out, "%s is decided (%s); %s.\n", decisionName(d), d.Status, about)
 	}
 	if err == nil && waits != nil {
-		err = errWaits
+		err = errNeedsApproval
 	}
 	return err
 }

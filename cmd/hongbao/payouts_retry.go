@@ -14,14 +14,14 @@ import (
 // retryFlags are those of "payouts retry" and "refunds retry", for one and for many.
 type retryFlags struct {
 	staffFlags
-	of     retried
+	of     retryKind
 	filter filterFlags
 	yes    bool
 	dryRun bool
 }
 
 func newPayoutsRetryCommand(env environment) *cobra.Command {
-	f := newRetryFlags(retriedPayouts)
+	f := newRetryFlags(payoutRetries)
 	cmd := &cobra.Command{
 		Use:   "retry <payout id> --reason <text> | retry --failure-code <code> ...",
 		Short: "Pay a payout again, or all that filters select",
@@ -43,8 +43,8 @@ When that is broken off, run it again with the --idempotency-key it prints.`,
 	return f.command(cmd, env)
 }
 
-func newRetryFlags(of retried) *retryFlags {
-	f := &retryFlags{staffFlags: newDesk(), of: of}
+func newRetryFlags(of retryKind) *retryFlags {
+	f := &retryFlags{staffFlags: newFinanceFlags(), of: of}
 	f.timeout = time.Hour // there may be many
 	return f
 }
@@ -77,20 +77,20 @@ func (f *retryFlags) retry(cmd *cobra.Command, env environment, args []string) e
 		return &usageError{errors.New("--yes and --dry-run contradict each other")}
 	case len(args) == 1 && len(given) > 0:
 		return &usageError{fmt.Errorf("%s goes without an id", given[0])}
-	case len(args) == 0 && want.Status != "" && !mendable(want.Status):
+	case len(args) == 0 && want.Status != "" && !retryable(want.Status):
 		return &usageError{fmt.Errorf("--status %s: only failed, returned and unknown %s can be paid again", want.Status, f.of.many)}
 	case len(args) == 0 && len(given) == 0:
 		return &usageError{fmt.Errorf("an id is needed, or a filter: which %s?", f.of.many)}
 	}
 	dry := f.dryRun || len(args) == 0 && !f.yes
 	if dry && f.reason == "" {
-		f.reason = dryReason
+		f.reason = dryRunReason
 	}
-	return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+	return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 		r := retrier{t, f.of}
 		switch {
 		case len(args) == 0:
-			return r.many(ctx, want, f.idempotencyKey, dry)
+			return r.retryMany(ctx, want, f.idempotencyKey, dry)
 		case dry:
 			return r.previewOne(ctx, args[0])
 		}
@@ -99,6 +99,6 @@ func (f *retryFlags) retry(cmd *cobra.Command, env environment, args []string) e
 }
 
 // mendable reports whether a retry may be possible in a status.
-func mendable(s client.PayoutStatus) bool {
+func retryable(s client.PayoutStatus) bool {
 	return s == client.PayoutFailed || s == client.PayoutReturned || s == client.PayoutUnknown
 }

@@ -30,22 +30,24 @@ func newTestServer(t *testing.T, h http.Handler) (address string) {
 // and each exit code, on the real API.
 func TestPayouts(t *testing.T) {
 	t.Parallel()
-	d := newDeskTest(t)
-	for name, test := range map[string]func(*desk, *testing.T){
-		"List": (*desk).testList, "Mend": (*desk).testMend, "TwoPersons": (*desk).testTwoPersons, "Many": (*desk).testMany,
-		"BrokenOff": (*desk).testBrokenOff, "LostAnswer": (*desk).testLostAnswer, "Refunds": (*desk).testRefunds,
-		"ManyRefunds": (*desk).testManyRefunds, "Roles": (*desk).testRoles, "Hostile": (*desk).testHostile, "Undecided": (*desk).testUndecided,
+	d := newStaffStack(t)
+	for name, test := range map[string]func(*staffStack, *testing.T){
+		"List": (*staffStack).testList, "Mend": (*staffStack).testMend, "TwoPersons": (*staffStack).testTwoPersons,
+		"Many":      (*staffStack).testMany,
+		"BrokenOff": (*staffStack).testBrokenOff, "LostAnswer": (*staffStack).testLostAnswer, "Refunds": (*staffStack).testRefunds,
+		"ManyRefunds": (*staffStack).testManyRefunds, "Roles": (*staffStack).testRoles, "Hostile": (*staffStack).testHostile,
+		"Undecided": (*staffStack).testUndecided,
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := *d
-			own.t, own.office.t = t, t
+			own.t, own.keysRig.t = t, t
 			test(&own, t)
 		})
 	}
 }
 
 // ids reads a list of --json.
-func (d *desk) ids(out string) (ids []string, next *string) {
+func (d *staffStack) ids(out string) (ids []string, next *string) {
 	d.t.Helper()
 	var page struct {
 		Items      []struct{ ID string }
@@ -60,8 +62,8 @@ func (d *desk) ids(out string) (ids []string, next *string) {
 	return ids, page.NextCursor
 }
 
-func (d *desk) testList(t *testing.T) {
-	p, paid := d.grabbed(100, "bob", "carol~frozen", "dave~declined", "eve")
+func (d *staffStack) testList(t *testing.T) {
+	p, paid := d.grabbedPacket(100, "bob", "carol~frozen", "dave~declined", "eve")
 	list := func(args ...string) []string {
 		t.Helper()
 		out, _ := d.sh(exitOK, append([]string{"payouts", "list", "--packet", p, "--json"}, args...)...)
@@ -119,8 +121,8 @@ func (d *desk) testList(t *testing.T) {
 }
 
 // testMend is the way from a failed payout to a paid one.
-func (d *desk) testMend(t *testing.T) {
-	_, paid := d.grabbed(100, "mei~frozen")
+func (d *staffStack) testMend(t *testing.T) {
+	_, paid := d.grabbedPacket(100, "mei~frozen")
 	id := paid["mei~frozen"]
 	out, _ := d.sh(exitOK, "payouts", "show", id)
 	contains(t, out, id, "mei~frozen", "¥1.00 (100 fen)", "failed", "account_frozen", "Retry once the recipient", payout.OrderNo(id, 1),
@@ -141,7 +143,7 @@ func (d *desk) testMend(t *testing.T) {
 	out, _ = d.sh(exitOK, "payouts", "retry", id, "--reason", "unfrozen", "--idempotency-key", "mend-1")
 	contains(t, out, "Paying again is decided", id, "is pending")
 	same, _ := d.sh(exitOK, "payouts", "retry", id, "--reason", "unfrozen", "--idempotency-key", "mend-1")
-	if same != out || d.audited(id) != 1 {
+	if same != out || d.auditCount(id) != 1 {
 		t.Errorf("a repeat with the same key: %s", same)
 	}
 	_, errs := d.sh(exitRefused, "payouts", "retry", id, "--reason", "again")
@@ -183,7 +185,7 @@ func (d *desk) testMend(t *testing.T) {
 	contains(t, errs, "unauthenticated")
 	_, errs = d.shAs(d.as("HONGBAO_STAFF_URL", "http://127.0.0.1:1"), exitFailed, "payouts", "ask", id, "--reason", "r", "--timeout", "100ms")
 	contains(t, errs, "http://127.0.0.1:1: POST /v1/staff/payouts/", "it is not known whether that was done", "--idempotency-key ")
-	w, broken := d.wire(func(int, *http.Request) (bool, int) { return false, http.StatusBadGateway })
+	w, broken := d.newFaultyProxy(func(int, *http.Request) (bool, int) { return false, http.StatusBadGateway })
 	_, errs = d.shAs(d.as("HONGBAO_STAFF_URL", broken), exitFailed, "payouts", "ask", id, "--reason", "r")
 	contains(t, errs, "(request req_spoilt)", "it is not known whether that was done: run it again with --idempotency-key "+w.keys[0])
 	_, errs = d.shAs(d.as("HONGBAO_FINANCE_KEY", ""), exitUsage, "payouts", "list")
@@ -191,9 +193,9 @@ func (d *desk) testMend(t *testing.T) {
 }
 
 // testTwoPersons: what needs a second person says so, and who may be that.
-func (d *desk) testTwoPersons(t *testing.T) {
+func (d *staffStack) testTwoPersons(t *testing.T) {
 	second := d.as("HONGBAO_FINANCE_KEY", d.second)
-	_, paid := d.grabbed(approvalFrom, "rich~frozen", "gone~declined", "kept~declined")
+	_, paid := d.grabbedPacket(approvalFrom, "rich~frozen", "gone~declined", "kept~declined")
 	big, gone, kept := paid["rich~frozen"], paid["gone~declined"], paid["kept~declined"]
 	out, _ := d.sh(exitOK, "payouts", "show", big)
 	contains(t, out, "a second person has to agree first")
@@ -246,12 +248,12 @@ func (d *desk) testTwoPersons(t *testing.T) {
 }
 
 // many runs a retry of many with --json.
-func (d *desk) many(want int, env []string, args ...string) (m manyRetried, errs string) {
+func (d *staffStack) many(want int, env []string, args ...string) (m retryReport, errs string) {
 	d.t.Helper()
 	return d.manyOf("payouts", want, env, args...)
 }
 
-func (d *desk) manyOf(group string, want int, env []string, args ...string) (m manyRetried, errs string) {
+func (d *staffStack) manyOf(group string, want int, env []string, args ...string) (m retryReport, errs string) {
 	d.t.Helper()
 	out, errs := d.shAs(env, want, append([]string{group, "retry", "--json"}, args...)...)
 	first, _, _ := strings.Cut(out, "\n")
@@ -262,13 +264,13 @@ func (d *desk) manyOf(group string, want int, env []string, args ...string) (m m
 }
 
 // testMany: more than one page, each decided about once; a dry run decides nothing.
-func (d *desk) testMany(t *testing.T) {
+func (d *staffStack) testMany(t *testing.T) {
 	var users []string
 	for i := range maxListPage + 5 {
 		users = append(users, fmt.Sprintf("u%d~frozen", i))
 	}
-	p, paid := d.grabbed(10, users...)
-	_, rich := d.grabbed(approvalFrom, "vip~frozen")
+	p, paid := d.grabbedPacket(10, users...)
+	_, rich := d.grabbedPacket(approvalFrom, "vip~frozen")
 	dry, _ := d.many(exitOK, d.env(), "--packet", p)
 	if !dry.DryRun || dry.Count != len(users) || dry.Amount != moneyOf(10*int64(len(users))) || dry.Results["would_retry"] != len(users) ||
 		dry.Key != "" {
@@ -301,11 +303,11 @@ func (d *desk) testMany(t *testing.T) {
 			want, result = payout.StatusFailed, "skipped"
 		}
 		if (item.OrderNo == nil) != (item.PayoutID == taken) || item.Result != result || d.status(item.PayoutID) != want || result == "skipped" &&
-			orNone(item.Code) != "decision_pending" {
+			optionalText(item.Code) != "decision_pending" {
 			t.Errorf("%+v is %s", item, d.status(item.PayoutID))
 		}
 	}
-	if n := d.audited(paid[users[0]]); n != 1 {
+	if n := d.auditCount(paid[users[0]]); n != 1 {
 		t.Errorf("%d decisions", n)
 	}
 	out, _ = d.sh(exitWaiting, "payouts", "retry", "--user", "vip~frozen", "--reason", "r", "--yes")
@@ -321,10 +323,10 @@ func (d *desk) testMany(t *testing.T) {
 
 // testUndecided: a retry of many passes over a payout of a packet that a recovery of the books
 // has left to people, and pays the others again.
-func (d *desk) testUndecided(t *testing.T) {
-	_, paid := d.grabbed(10, "undecided~frozen")
+func (d *staffStack) testUndecided(t *testing.T) {
+	_, paid := d.grabbedPacket(10, "undecided~frozen")
 	other := paid["undecided~frozen"]
-	left, paid := d.grabbed(10, "undecided~frozen") // listed first: it is newer
+	left, paid := d.grabbedPacket(10, "undecided~frozen") // listed first: it is newer
 	bad := paid["undecided~frozen"]
 	w := payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}
 	books, err := d.store.DeclareRestored(t.Context(), w, 0, time.Now())
@@ -346,9 +348,9 @@ func (d *desk) testUndecided(t *testing.T) {
 
 // testBrokenOff: a retry of many that breaks in the middle says what it did, and
 // the same command with the key it prints does the rest, and nothing twice.
-func (d *desk) testBrokenOff(t *testing.T) {
-	p, paid := d.grabbed(10, "a~frozen", "b~frozen", "c~frozen")
-	_, address := d.wire(func(n int, r *http.Request) (bool, int) {
+func (d *staffStack) testBrokenOff(t *testing.T) {
+	p, paid := d.grabbedPacket(10, "a~frozen", "b~frozen", "c~frozen")
+	_, address := d.newFaultyProxy(func(n int, r *http.Request) (bool, int) {
 		if n == 3 && r.Method == http.MethodPost { // the first says what would happen
 			return false, http.StatusInternalServerError
 		}
@@ -375,27 +377,27 @@ func (d *desk) testBrokenOff(t *testing.T) {
 		if id == first {
 			want = payout.StatusFailed
 		}
-		if d.status(id) != want || d.audited(id) != 1 {
-			t.Errorf("%s is %s with %d decisions", id, d.status(id), d.audited(id))
+		if d.status(id) != want || d.auditCount(id) != 1 {
+			t.Errorf("%s is %s with %d decisions", id, d.status(id), d.auditCount(id))
 		}
 	}
 }
 
 // testLostAnswer: the answer of a write is lost, the client asks again under the
 // same key, and one decision is made.
-func (d *desk) testLostAnswer(t *testing.T) {
-	_, paid := d.grabbed(100, "lost~frozen")
+func (d *staffStack) testLostAnswer(t *testing.T) {
+	_, paid := d.grabbedPacket(100, "lost~frozen")
 	id := paid["lost~frozen"]
-	w, address := d.wire(func(n int, r *http.Request) (bool, int) { return n == 1 && r.Method == http.MethodPost, 0 })
+	w, address := d.newFaultyProxy(func(n int, r *http.Request) (bool, int) { return n == 1 && r.Method == http.MethodPost, 0 })
 	out, _ := d.shAs(d.as("HONGBAO_STAFF_URL", address), exitOK, "payouts", "retry", id, "--reason", "unfrozen")
 	contains(t, out, "Paying again is decided")
-	if len(w.keys) != 2 || w.keys[0] == "" || w.keys[0] != w.keys[1] || d.audited(id) != 1 {
-		t.Errorf("keys %q, %d decisions", w.keys, d.audited(id))
+	if len(w.keys) != 2 || w.keys[0] == "" || w.keys[0] != w.keys[1] || d.auditCount(id) != 1 {
+		t.Errorf("keys %q, %d decisions", w.keys, d.auditCount(id))
 	}
 }
 
 // refused is the refund of a packet that nobody has grabbed, declined by the provider.
-func (d *desk) refused(key, sender string) (packetID, refund string) {
+func (d *staffStack) refused(key, sender string) (packetID, refund string) {
 	d.t.Helper()
 	ctx := d.t.Context()
 	request := client.CreateRequest{IdempotencyKey: key, SenderID: sender, TotalAmount: 300, ShareCount: 3, Split: client.SplitEqual}
@@ -403,14 +405,14 @@ func (d *desk) refused(key, sender string) (packetID, refund string) {
 	d.check(err)
 	d.check(d.stack.Fund(ctx, made.ID))
 	d.faults(`{"rules":[{"op":"refund","kind":"decline","rate":1}]}`)
-	refund = d.closed(made.ID)
+	refund = d.closePacket(made.ID)
 	d.faults(`{"rules":[]}`)
 	return made.ID, refund
 }
 
 // testManyRefunds: refunds are retried by filters as payouts are; a dry run decides
 // nothing, and what is decided is decided about each once.
-func (d *desk) testManyRefunds(t *testing.T) {
+func (d *staffStack) testManyRefunds(t *testing.T) {
 	refunds := map[string]bool{}
 	for i := range 3 {
 		_, id := d.refused(fmt.Sprintf("many-refunds-%d", i), "generous")
@@ -445,11 +447,11 @@ func (d *desk) testManyRefunds(t *testing.T) {
 		t.Errorf("selected again: %+v", again)
 	}
 	for id := range refunds {
-		if d.audited(id) != 1 || d.drive(id).Status != payout.StatusPaid {
-			t.Errorf("%s is %s with %d decisions", id, d.status(id), d.audited(id))
+		if d.auditCount(id) != 1 || d.drive(id).Status != payout.StatusPaid {
+			t.Errorf("%s is %s with %d decisions", id, d.status(id), d.auditCount(id))
 		}
 	}
-	if d.status(other) != payout.StatusFailed || d.audited(other) != 0 {
+	if d.status(other) != payout.StatusFailed || d.auditCount(other) != 0 {
 		t.Errorf("the refund of another sender is %s", d.status(other))
 	}
 	for args, says := range map[string]string{
@@ -462,7 +464,7 @@ func (d *desk) testManyRefunds(t *testing.T) {
 	}
 }
 
-func (d *desk) testRefunds(t *testing.T) {
+func (d *staffStack) testRefunds(t *testing.T) {
 	packetID, refund := d.refused("refunds", "boss")
 	out, _ := d.sh(exitOK, "refunds", "list", "--status", "failed", "--packet", packetID)
 	contains(t, out, refund, "remainder", "boss", "¥3.00")
@@ -500,7 +502,7 @@ func (d *desk) testRefunds(t *testing.T) {
 	}
 }
 
-func (d *desk) faults(rules string) {
+func (d *staffStack) faults(rules string) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodPut, d.provider+"/_faults", strings.NewReader(rules))
 	d.check(err)
@@ -514,8 +516,8 @@ func (d *desk) faults(rules string) {
 }
 
 // testRoles: who may only read is told so, and sees what he may see.
-func (d *desk) testRoles(t *testing.T) {
-	_, paid := d.grabbed(100, "seen~frozen")
+func (d *staffStack) testRoles(t *testing.T) {
+	_, paid := d.grabbedPacket(100, "seen~frozen")
 	id := paid["seen~frozen"]
 	auditor := d.as("HONGBAO_FINANCE_KEY", d.auditor)
 	out, _ := d.shAs(auditor, exitOK, "payouts", "show", id)
@@ -530,15 +532,15 @@ func (d *desk) testRoles(t *testing.T) {
 			t.Errorf("%s: %s", args, errs)
 		}
 	}
-	if d.status(id) != payout.StatusFailed || d.audited(id) != 0 {
+	if d.status(id) != payout.StatusFailed || d.auditCount(id) != 0 {
 		t.Error("an auditor has decided")
 	}
 }
 
 // testHostile: what people call themselves and write does not reach a terminal.
-func (d *desk) testHostile(t *testing.T) {
+func (d *staffStack) testHostile(t *testing.T) {
 	user := "ev\u202eil\u200b~frozen"
-	_, paid := d.grabbed(100, user)
+	_, paid := d.grabbedPacket(100, user)
 	id := paid[user]
 	out, _ := d.sh(exitWaiting, "payouts", "cancel", id, "--reason", "two\nlines\u2028and \u2066more")
 	out2, _ := d.sh(exitOK, "approvals", "list", "--status", "waiting", "--all")

@@ -26,22 +26,22 @@ type platform struct {
 	keys                  devstack.Keys
 	redis                 *stacktest.Server
 	temporal              string
-	log                   *journal // of API and worker
+	log                   *logBuffer // of API and worker
 }
 
 // journal keeps what processes log.
-type journal struct {
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (j *journal) Write(p []byte) (int, error) {
+func (j *logBuffer) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.Write(p)
 }
 
-func (j *journal) String() string {
+func (j *logBuffer) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.String()
@@ -57,7 +57,7 @@ func newPlatform(t *testing.T, further ...string) *platform {
 	}
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", ports[i]) }
 	temporal, namespace := stacktest.Temporal(t)
-	p := &platform{public: at(0), staff: at(1), worker: at(2), redis: stacktest.FreshRedis(t), temporal: temporal, log: &journal{}}
+	p := &platform{public: at(0), staff: at(1), worker: at(2), redis: stacktest.FreshRedis(t), temporal: temporal, log: &logBuffer{}}
 	dsn := stacktest.MariaDB(t)
 	p.run(t, []string{"migrate", "up"}, "HONGBAO_MYSQL_DSN="+dsn)()
 	if p.keys, err = ensureKeys(t.Context(), Secret{dsn}, devstack.Keys{}); err != nil {

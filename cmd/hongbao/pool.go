@@ -43,7 +43,7 @@ that nobody has noticed yet, is shown with what Redis has. API and workers shut 
 Exit code: 0 every lane is open; 1 some are not.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdPoolShow, env)
+			c, err := readConfig(cmd, cmdPoolStatus, env)
 			if err != nil {
 				return err
 			}
@@ -54,7 +54,7 @@ Exit code: 0 every lane is open; 1 some are not.`,
 			return poolStatus(cmd.Context(), cfg, cmd.OutOrStdout())
 		},
 	}
-	addSettings(status, cmdPoolShow)
+	addSettings(status, cmdPoolStatus)
 	group.AddCommand(status, newRebuildCommand(env))
 	return group
 }
@@ -78,7 +78,7 @@ The rebuild needs some seconds a lane. It may be broken off and repeated at any 
 Exit code: 0 every lane that was to be rebuilt is open; 1 some stay shut, and why.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdPoolMake, env)
+			c, err := readConfig(cmd, cmdPoolRebuild, env)
 			if err != nil {
 				return err
 			}
@@ -101,7 +101,7 @@ Exit code: 0 every lane that was to be rebuilt is open; 1 some stay shut, and wh
 	}
 	rebuild.Flags().StringVar(&lane, "lane", "", "number of the lane")
 	rebuild.Flags().BoolVar(&all, "all", false, "every lane that is shut")
-	addSettings(rebuild, cmdPoolMake)
+	addSettings(rebuild, cmdPoolRebuild)
 	return rebuild
 }
 
@@ -122,7 +122,7 @@ func (c poolConfig) openBoth(ctx context.Context, logger *slog.Logger) (*store.S
 	pools.Epochs, pools.Logger = db, logger
 	redis, err := pool.Open(ctx, pools)
 	if err != nil {
-		if do := correctAccess(err); do != "" {
+		if do := redisAdvice(err); do != "" {
 			err = fmt.Errorf("%w\n%s", err, do)
 		}
 		return nil, nil, nil, errors.Join(err, db.Close())
@@ -153,7 +153,7 @@ func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		lacks := l.State == packet.LaneOpen && !agrees(l, found)
+		lacks := l.State == packet.LaneOpen && !laneUsable(l, found)
 		switch {
 		case l.State != packet.LaneOpen:
 			shut++
@@ -162,7 +162,8 @@ func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
 		case l.RebuiltAt.IsZero():
 			continue // nothing ever happened to it
 		}
-		t.row(l.Lane, l.State, l.Epoch, l.Reason, at(l.ShutAt), l.AckedSeq, has(found, lacks), l.Lost, at(l.RebuiltAt))
+		t.row(l.Lane, l.State, l.Epoch, l.Reason, formatPoolTime(l.ShutAt), l.AckedSeq, redisLaneText(found, lacks), l.Lost,
+			formatPoolTime(l.RebuiltAt))
 		shown++
 	}
 	if shown > 0 {
@@ -179,18 +180,18 @@ func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
 		return printf(out, "There are no lanes yet: the first API or worker makes them.\n")
 	}
 	if shut+behind > 0 {
-		return errors.Join(err, printf(out, "%d of %d lanes are NOT OPEN\n", shut+behind, len(lanes)), errSilent)
+		return errors.Join(err, printf(out, "%d of %d lanes are NOT OPEN\n", shut+behind, len(lanes)), errReported)
 	}
 	return printf(out, "All %d lanes are open.\n", len(lanes))
 }
 
 // agrees reports whether Redis carries out what it is asked in a lane that is open.
-func agrees(l packet.LaneRow, found pool.Epoch) bool {
+func laneUsable(l packet.LaneRow, found pool.Epoch) bool {
 	return found.Open() && found.Number == l.Epoch && found.Seq >= l.AckedSeq
 }
 
 // has is what Redis has of a lane; of one that it should have open also its gate.
-func has(found pool.Epoch, lacks bool) string {
+func redisLaneText(found pool.Epoch, lacks bool) string {
 	switch {
 	case found.Number == 0:
 		return "nothing"
@@ -208,14 +209,14 @@ func showRebuilds(ctx context.Context, db *store.Store, out io.Writer) error {
 	t := newGrid(out, "rebuild", "lane", "epochs", "reason", "began (UTC)", "ended (UTC)", "grabs seen", "in Redis", "in the books", "lost",
 		"packets")
 	for _, b := range rebuilds {
-		t.row(b.ID, b.Lane, fmt.Sprintf("%d to %d", b.From, b.Epoch), b.Reason, at(b.StartedAt), at(b.EndedAt),
+		t.row(b.ID, b.Lane, fmt.Sprintf("%d to %d", b.From, b.Epoch), b.Reason, formatPoolTime(b.StartedAt), formatPoolTime(b.EndedAt),
 			b.Acked.Grabs, b.Found.Grabs, b.Recorded, b.Lost, b.Packets)
 	}
 	t.render()
 	return nil
 }
 
-func at(t time.Time) string {
+func formatPoolTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -239,7 +240,7 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 		return err
 	}
 	defer temporal.Close()
-	if err := refuseRestored(ctx, db, redis); err != nil {
+	if err := rejectRestored(ctx, db, redis); err != nil {
 		return err
 	}
 	lanes, err := db.PoolLanes(ctx)
@@ -278,9 +279,9 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 	return errors.Join(printf(out, "%d lanes rebuilt.\n", n), stay)
 }
 
-// refuseRestored compares MySQL's books with what Redis knows of them. Made from books that
+// rejectRestored compares MySQL's books with what Redis knows of them. Made from books that
 // are older than reality, a lane would lack grabs that were told (rule R13).
-func refuseRestored(ctx context.Context, db *store.Store, redis *pool.Pool) error {
+func rejectRestored(ctx context.Context, db *store.Store, redis *pool.Pool) error {
 	known, err := redis.BooksNumber(ctx)
 	if err != nil {
 		return err

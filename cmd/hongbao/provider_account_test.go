@@ -35,7 +35,7 @@ func TestStartWithAnotherAccount(t *testing.T) {
 	for _, account := range []string{"", "HONGBAO_PROVIDER_ACCOUNT=1900007292"} { // the default is another one too
 		for command, own := range map[string][]string{"worker": nil, "recover --by ann": nil,
 			"api": {"HONGBAO_API_LISTEN=" + freeAddress(t), "HONGBAO_STAFF_LISTEN=" + freeAddress(t)}} {
-			var log journal
+			var log logBuffer
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // one that starts would run on
 			defer cancel()
 			environ := append(append([]string{account}, env...), own...)
@@ -61,9 +61,9 @@ func TestFirstStartKeepsTheAccount(t *testing.T) {
 	dsn := stacktest.MariaDB(t)
 	stacktest.Migrate(t, dsn)
 	acts := payout.Adapter{Provider: "sandbox", Account: "1900007291"}
-	var log journal
+	var log logBuffer
 	for range 2 {
-		db, err := openActing(t.Context(), store.Config{DSN: dsn}, acts, slog.New(slog.NewTextHandler(&log, nil)))
+		db, err := openForProvider(t.Context(), store.Config{DSN: dsn}, acts, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestFirstStartKeepsTheAccount(t *testing.T) {
 		}
 		_ = db.Close()
 	}
-	db, err := openActing(t.Context(), store.Config{DSN: "u:p@tcp(127.0.0.1:1)/x"}, acts, slog.New(slog.NewTextHandler(&log, nil)))
+	db, err := openForProvider(t.Context(), store.Config{DSN: "u:p@tcp(127.0.0.1:1)/x"}, acts, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil || !strings.Contains(log.String(), "Whose payments MySQL has could not be compared") {
 		t.Errorf("%v, %s", err, log.String())
 	}

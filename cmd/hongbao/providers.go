@@ -8,8 +8,8 @@ import (
 	"hongbao/client"
 )
 
-// newOps is the flags of a command of operations.
-func newOps() staffFlags { return staffFlags{command: cmdOps, key: "ops-key"} }
+// newOpsFlags is the flags of a command of operations.
+func newOpsFlags() staffFlags { return staffFlags{command: cmdOps, key: "ops-key"} }
 
 func newProvidersCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
@@ -29,21 +29,21 @@ nothing.`, (*client.Staff).ReleaseProvider))
 }
 
 func newProvidersListCommand(env environment) *cobra.Command {
-	f := newOps()
+	f := newOpsFlags()
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the payment providers, and who holds them",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				fetch := func(ctx context.Context, _ client.Page) (*client.List[client.Provider], error) {
 					return t.staff.ListProviders(ctx)
 				}
-				return tellList(ctx, t.teller, pageFlags{}, fetch, []any{"provider", "held", "by", "why", "since", "per second"},
+				return printList(ctx, t.appCommand, pageFlags{}, fetch, []any{"provider", "held", "by", "why", "since", "per second"},
 					func(p *client.Provider) []any {
 						row := []any{p.Name, "no", "", "", "", "no limit"}
 						if p.Hold != nil {
-							row = []any{p.Name, "HELD", p.Hold.By, p.Hold.Reason, when(p.Hold.Since), "no limit"}
+							row = []any{p.Name, "HELD", p.Hold.By, p.Hold.Reason, formatTime(p.Hold.Since), "no limit"}
 						}
 						if p.RatePerSecond != nil {
 							row[5] = *p.RatePerSecond
@@ -61,14 +61,14 @@ func newProvidersListCommand(env environment) *cobra.Command {
 type holdDecision func(*client.Staff, context.Context, string, client.HoldRequest) (*client.Provider, error)
 
 func newHoldCommand(env environment, verb, short, long string, do holdDecision) *cobra.Command {
-	f := newOps()
+	f := newOpsFlags()
 	cmd := &cobra.Command{
 		Use:     verb + " <provider> --reason <text>",
 		Short:   short,
 		Long:    long,
 		Example: "  hongbao providers " + verb + " sandbox --reason 'statement of yesterday does not tie'",
 		Args:    oneArg,
-		ValidArgsFunction: completeItems(env, &f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
+		ValidArgsFunction: completeItems(env, &f, func(ctx context.Context, t *staffCommand) (found []cobra.Completion, err error) {
 			list, err := t.staff.ListProviders(ctx)
 			if err != nil {
 				return nil, err
@@ -79,15 +79,15 @@ func newHoldCommand(env environment, verb, short, long string, do holdDecision) 
 			return found, nil
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				p, err := do(t.staff, ctx, args[0], client.HoldRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
 				switch {
 				case err != nil:
 					return err
 				case t.json:
-					return t.raw(p.Raw)
+					return t.printRaw(p.Raw)
 				case p.Hold != nil:
-					return printf(t.out, "Nothing is sent to %s since %s: %s (%s).\n", p.Name, when(p.Hold.Since), p.Hold.Reason, p.Hold.By)
+					return printf(t.out, "Nothing is sent to %s since %s: %s (%s).\n", p.Name, formatTime(p.Hold.Since), p.Hold.Reason, p.Hold.By)
 				}
 				return printf(t.out, "Payments to %s go out.\n", p.Name)
 			})

@@ -45,14 +45,14 @@ func checkDay(date string) error {
 }
 
 func newReconcileListCommand(env environment) *cobra.Command {
-	f, page, filter := newDesk(), pageFlags{}, client.ReconciliationFilter{}
+	f, page, filter := newFinanceFlags(), pageFlags{}, client.ReconciliationFilter{}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List reconciliations, newest first",
 		Long:  "List reconciliations, newest first, and why those that failed did. \"hongbao reconcile\nshow <id>\" has the whole of it.",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOfFlag("status", filter.Status, reconciliationStatuses); err != nil {
+			if err := checkOneOf("status", filter.Status, reconciliationStatuses); err != nil {
 				return err
 			}
 			if err := checkDay(filter.Date); err != nil {
@@ -61,15 +61,15 @@ func newReconcileListCommand(env environment) *cobra.Command {
 			if err := page.check(); err != nil {
 				return err
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Reconciliation], error) {
 					return t.staff.ListReconciliations(ctx, filter, p)
 				}
 				columns := []any{"reconciliation", "provider", "day", "status", "lines", "matched", "repaired", "breaks", "asked by", "asked at",
 					"error"}
-				return tellList(ctx, t.teller, page, fetch, columns, func(r *client.Reconciliation) []any {
-					return []any{r.ID, r.Provider, r.Date, r.Status, r.Lines, r.Matched, r.Repaired, r.Breaks, r.RequestedBy, when(r.CreatedAt),
-						clipped(orNone(r.Error))}
+				return printList(ctx, t.appCommand, page, fetch, columns, func(r *client.Reconciliation) []any {
+					return []any{r.ID, r.Provider, r.Date, r.Status, r.Lines, r.Matched, r.Repaired, r.Breaks, r.RequestedBy, formatTime(r.CreatedAt),
+						truncate(optionalText(r.Error))}
 				})
 			})
 		},
@@ -87,7 +87,7 @@ func newReconcileListCommand(env environment) *cobra.Command {
 }
 
 func newReconcileStartCommand(env environment) *cobra.Command {
-	f, want, wait := newDesk(), client.ReconcileRequest{}, false
+	f, want, wait := newFinanceFlags(), client.ReconcileRequest{}, false
 	f.timeout = reconciliationWait
 	cmd := &cobra.Command{
 		Use:   "start --reason <text>",
@@ -105,14 +105,14 @@ what differs: exit code 1 when something does, or when the statement could not b
 			if !wait && !cmd.Flags().Changed("timeout") {
 				f.timeout = time.Minute // to ask for one is done at once, or not at all
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				want.Reason, want.IdempotencyKey = f.reason, f.idempotencyKey
 				r, err := t.staff.Reconcile(ctx, want)
 				if err != nil {
 					return err
 				}
 				if !wait {
-					return t.reconciliation(r)
+					return t.printReconciliation(r)
 				}
 				return t.awaitReconciliation(ctx, r)
 			})
@@ -139,7 +139,7 @@ const (
 )
 
 // awaitReconciliation waits for the end of a reconciliation and tells it.
-func (t *clerk) awaitReconciliation(ctx context.Context, r *client.Reconciliation) error {
+func (t *staffCommand) awaitReconciliation(ctx context.Context, r *client.Reconciliation) error {
 	for r.EndedAt == nil {
 		if err := sleep(ctx, reconciliationPause); err != nil {
 			return fmt.Errorf("reconciliation %s is still %s; hongbao reconcile show %s tells how it ends: %w", r.ID, r.Status, r.ID, err)
@@ -154,39 +154,39 @@ func (t *clerk) awaitReconciliation(ctx context.Context, r *client.Reconciliatio
 		return err
 	}
 	if r.Status != string(payout.ReconciliationDone) || r.Breaks > 0 {
-		return errSilent
+		return errReported
 	}
 	return nil
 }
 
 // reconciliation prints one.
-func (t *clerk) reconciliation(r *client.Reconciliation) error {
+func (t *staffCommand) printReconciliation(r *client.Reconciliation) error {
 	if t.json {
-		return t.raw(r.Raw)
+		return t.printRaw(r.Raw)
 	}
 	provisional := ""
 	if r.Provisional {
 		provisional = "yes: it began before the day was over"
 	}
-	t.facts([][]any{
+	t.printFacts([][]any{
 		{"reconciliation", r.ID}, {"provider", r.Provider}, {"day", r.Date}, {"status", r.Status}, {"provisional", provisional},
-		{"error", orNone(r.Error)}, {"lines", r.Lines}, {"matched", r.Matched}, {"in flight", r.InFlight}, {"repaired", r.Repaired},
-		{"breaks", r.Breaks}, {"asked by", r.RequestedBy}, {"why", orNone(r.Reason)}, {"asked at", when(r.CreatedAt)},
-		{"ended", whenever(r.EndedAt)}, {"workflow", r.Workflow.ID}, {"Temporal UI", uiLink(r.Workflow)},
+		{"error", optionalText(r.Error)}, {"lines", r.Lines}, {"matched", r.Matched}, {"in flight", r.InFlight}, {"repaired", r.Repaired},
+		{"breaks", r.Breaks}, {"asked by", r.RequestedBy}, {"why", optionalText(r.Reason)}, {"asked at", formatTime(r.CreatedAt)},
+		{"ended", formatOptionalTime(r.EndedAt)}, {"workflow", r.Workflow.ID}, {"Temporal UI", uiLink(r.Workflow)},
 	})
 	if len(r.Amounts) == 0 {
 		return nil
 	}
 	show := newGrid(t.out, "movement", "statement", "amount", "books", "amount")
 	for _, a := range r.Amounts {
-		show.row(a.Op, a.Provider.Count, shown(a.Provider.Amount), a.Books.Count, shown(a.Books.Amount))
+		show.row(a.Op, a.Provider.Count, formatYuan(a.Provider.Amount), a.Books.Count, formatYuan(a.Books.Amount))
 	}
 	show.render()
 	return nil
 }
 
 func newReconcileShowCommand(env environment) *cobra.Command {
-	f := newDesk()
+	f := newFinanceFlags()
 	cmd := &cobra.Command{
 		Use:   "show <reconciliation id>",
 		Short: "Show a reconciliation and its breaks",
@@ -194,7 +194,7 @@ func newReconcileShowCommand(env environment) *cobra.Command {
 			"breaks --reconciliation <id> --json\" the breaks.",
 		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				r, err := t.staff.Reconciliation(ctx, args[0])
 				if err != nil {
 					return err
@@ -208,8 +208,8 @@ func newReconcileShowCommand(env environment) *cobra.Command {
 }
 
 // showReconciliation prints a reconciliation with its breaks.
-func (t *clerk) showReconciliation(ctx context.Context, r *client.Reconciliation) error {
-	if err := t.reconciliation(r); err != nil || t.json {
+func (t *staffCommand) showReconciliation(ctx context.Context, r *client.Reconciliation) error {
+	if err := t.printReconciliation(r); err != nil || t.json {
 		return err
 	}
 	show, some := newGrid(t.out, breakColumns...), false
@@ -231,16 +231,16 @@ var breakColumns = []any{"break", "kind", "packet", "order number", "amount", "d
 func breakRow(b *client.Break) []any {
 	sum, by, how := "", "", ""
 	if about := cmp.Or(b.Amount, b.PaymentAmount); about != nil {
-		sum = shown(*about)
+		sum = formatYuan(*about)
 	}
 	if b.Resolved != nil {
 		by, how = b.Resolved.By, b.Resolved.Reason
 	}
-	return []any{b.ID, b.Kind, orNone(b.PacketID), orNone(b.OrderNo), sum, b.Detail, b.Seen, when(b.CreatedAt), by, how}
+	return []any{b.ID, b.Kind, optionalText(b.PacketID), optionalText(b.OrderNo), sum, b.Detail, b.Seen, formatTime(b.CreatedAt), by, how}
 }
 
 func newReconcileBreaksCommand(env environment) *cobra.Command {
-	f, page, filter, open := newDesk(), pageFlags{}, client.BreakFilter{}, false
+	f, page, filter, open := newFinanceFlags(), pageFlags{}, client.BreakFilter{}, false
 	cmd := &cobra.Command{
 		Use:     "breaks",
 		Short:   "List breaks, newest first, whoever found them",
@@ -259,11 +259,11 @@ func newReconcileBreaksCommand(env environment) *cobra.Command {
 			if open {
 				filter.Resolved = new(bool)
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Break], error) {
 					return t.staff.ListBreaks(ctx, filter, p)
 				}
-				return tellList(ctx, t.teller, page, fetch, breakColumns, breakRow)
+				return printList(ctx, t.appCommand, page, fetch, breakColumns, breakRow)
 			})
 		},
 	}
@@ -291,22 +291,22 @@ func breakKinds() []string {
 }
 
 func newReconcileResolveCommand(env environment) *cobra.Command {
-	f := newDesk()
+	f := newFinanceFlags()
 	cmd := &cobra.Command{
 		Use:     "resolve <break id> --reason <text>",
 		Short:   "Note how a break was dealt with; it moves no money",
 		Example: "  hongbao reconcile resolve b4711 --reason 'provider has corrected the statement'",
 		Args:    oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				b, err := t.staff.ResolveBreak(ctx, args[0], client.ResolveRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
 				if err != nil {
 					return err
 				}
 				if t.json {
-					return t.raw(b.Raw)
+					return t.printRaw(b.Raw)
 				}
-				return printf(t.out, "Break %s (%s) is resolved since %s by %s: %s\n", b.ID, b.Kind, when(b.Resolved.At), b.Resolved.By,
+				return printf(t.out, "Break %s (%s) is resolved since %s by %s: %s\n", b.ID, b.Kind, formatTime(b.Resolved.At), b.Resolved.By,
 					b.Resolved.Reason)
 			})
 		},

@@ -118,7 +118,7 @@ func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, ou
 		err = showRecovery(out, told)
 	}
 	if err == nil && len(told.Undecided) > 0 {
-		err = errSilent
+		err = errReported
 	}
 	return err
 }

@@ -26,7 +26,7 @@ payouts: "hongbao payouts --help".`,
 }
 
 func newRefundsListCommand(env environment) *cobra.Command {
-	f, filter, page, late := newDesk(), filterFlags{}, pageFlags{}, false
+	f, filter, page, late := newFinanceFlags(), filterFlags{}, pageFlags{}, false
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List refunds, newest first",
@@ -42,13 +42,13 @@ func newRefundsListCommand(env environment) *cobra.Command {
 			if err := page.check(); err != nil {
 				return err
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Refund], error) {
 					return t.staff.ListRefunds(ctx, client.RefundFilter(want), p)
 				}
-				return tellList(ctx, t.teller, page, fetch, []any{"refund", "kind", "sender", "amount", "status", "failure", "created"},
+				return printList(ctx, t.appCommand, page, fetch, []any{"refund", "kind", "sender", "amount", "status", "failure", "created"},
 					func(r *client.Refund) []any {
-						return []any{r.ID, r.Kind, r.UserID, shown(r.Amount), r.Status, failureCode(r.Failure), when(r.CreatedAt)}
+						return []any{r.ID, r.Kind, r.UserID, formatYuan(r.Amount), r.Status, failureCode(r.Failure), formatTime(r.CreatedAt)}
 					})
 			})
 		},
@@ -61,29 +61,29 @@ func newRefundsListCommand(env environment) *cobra.Command {
 }
 
 func newRefundsShowCommand(env environment) *cobra.Command {
-	f := newDesk()
+	f := newFinanceFlags()
 	cmd := &cobra.Command{
 		Use:               "show <refund id>",
 		Short:             "Show a refund: what happened, what a retry would do, its workflow",
 		Args:              paymentID("refund", payout.KindRefund),
 		ValidArgsFunction: completeRefunds(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				r, err := t.staff.Refund(ctx, args[0])
 				if err != nil {
 					return err
 				}
 				if t.json {
-					return t.raw(r.Raw)
+					return t.printRaw(r.Raw)
 				}
-				t.facts([][]any{
-					{"refund", r.ID}, {"packet", r.PacketID}, {"kind", r.Kind}, {"of payout", orNone(r.PayoutID)}, {"sender", r.UserID},
-					{"amount", amount(r.Amount)}, {"status", r.Status}, {"waits for", waitsFor[r.Status]},
+				t.printFacts([][]any{
+					{"refund", r.ID}, {"packet", r.PacketID}, {"kind", r.Kind}, {"of payout", optionalText(r.PayoutID)}, {"sender", r.UserID},
+					{"amount", formatAmount(r.Amount)}, {"status", r.Status}, {"waits for", waitsFor[r.Status]},
 					{"failure", failureText(r.Failure)}, {"next", nextAction(r.Failure)},
-					{"a retry", wouldText(r.Status, r.Retry)}, {"order number", orNone(r.OrderNo)}, {"created", when(r.CreatedAt)},
-					{"changed", when(r.UpdatedAt)}, {"workflow", r.Workflow.ID}, {"Temporal UI", uiLink(r.Workflow)},
+					{"a retry", retryText(r.Status, r.Retry)}, {"order number", optionalText(r.OrderNo)}, {"created", formatTime(r.CreatedAt)},
+					{"changed", formatTime(r.UpdatedAt)}, {"workflow", r.Workflow.ID}, {"Temporal UI", uiLink(r.Workflow)},
 				})
-				return t.history(r.Attempts, r.Timeline, r.Temporal)
+				return t.printHistory(r.Attempts, r.Timeline, r.Temporal)
 			})
 		},
 	}
@@ -92,7 +92,7 @@ func newRefundsShowCommand(env environment) *cobra.Command {
 }
 
 func newRefundsRetryCommand(env environment) *cobra.Command {
-	f := newRetryFlags(retriedRefunds)
+	f := newRetryFlags(refundRetries)
 	return f.command(&cobra.Command{
 		Use:   "retry <refund id> --reason <text> | retry --failure-code <code> ...",
 		Short: "Refund again what failed or came back, one or all that filters select",
@@ -107,7 +107,7 @@ select, as "hongbao payouts retry" is: without --yes nothing is decided.`,
 }
 
 func newRefundsMarkPaidCommand(env environment) *cobra.Command {
-	f, evidence := newDesk(), ""
+	f, evidence := newFinanceFlags(), ""
 	cmd := &cobra.Command{
 		Use:   "mark-paid <refund id> --reason <text> --evidence <text>",
 		Short: "Note that a refund was made by other means",
@@ -119,13 +119,13 @@ func newRefundsMarkPaidCommand(env environment) *cobra.Command {
 			if evidence == "" {
 				return &usageError{missingFlag("evidence")}
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				done, err := t.staff.MarkRefundPaid(ctx, args[0], client.MarkPaidRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason,
 					Evidence: evidence})
 				if err != nil {
 					return err
 				}
-				return t.decidedRefund(done)
+				return t.printRefundDecision(done)
 			})
 		},
 	}
@@ -134,20 +134,20 @@ func newRefundsMarkPaidCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-func (t *clerk) decidedRefund(d *client.DecidedRefund) error {
-	return t.outcomeOf(d.Raw, d.Decision, d.Approval, fmt.Sprintf("refund %s of %s to %s is %s", d.Refund.ID, shown(d.Refund.Amount),
+func (t *staffCommand) printRefundDecision(d *client.DecidedRefund) error {
+	return t.printDecision(d.Raw, d.Decision, d.Approval, fmt.Sprintf("refund %s of %s to %s is %s", d.Refund.ID, formatYuan(d.Refund.Amount),
 		d.Refund.UserID, d.Refund.Status))
 }
 
 func completeRefunds(env environment, f *staffFlags) cobra.CompletionFunc {
-	return completeItems(env, f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
+	return completeItems(env, f, func(ctx context.Context, t *staffCommand) (found []cobra.Completion, err error) {
 		list, err := t.staff.ListRefunds(ctx, client.RefundFilter{Status: client.PayoutFailed}, client.Page{Limit: 20})
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range list.Items {
 			found = append(found, cobra.CompletionWithDesc(r.ID,
-				visible.Text(fmt.Sprintf("%s to %s, %s", shown(r.Amount), r.UserID, failureCode(r.Failure)))))
+				visible.Text(fmt.Sprintf("%s to %s, %s", formatYuan(r.Amount), r.UserID, failureCode(r.Failure)))))
 		}
 		return found, nil
 	})

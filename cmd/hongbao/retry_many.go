@@ -12,37 +12,37 @@ import (
 )
 
 // retried tells the retries of payouts and of refunds apart.
-type retried struct {
+type retryKind struct {
 	one, many string
 	kinds     []payout.Kind
 	statuses  []client.PayoutStatus // that a retry without --status is about
 	// list iterates over what filters select, newest first.
-	list func(context.Context, *client.Staff, client.PayoutFilter) iter.Seq2[manyItem, error]
+	list func(context.Context, *client.Staff, client.PayoutFilter) iter.Seq2[retryItem, error]
 	// show reads one, with what a retry would do now.
-	show func(context.Context, *client.Staff, string) (manyItem, client.RetryPreview, error)
+	show func(context.Context, *client.Staff, string) (retryItem, client.RetryPreview, error)
 	// wouldRetry is a dry run about some, at most previewStep, by id.
 	wouldRetry func(context.Context, *client.Staff, []string) (map[string]client.BulkItem, error)
 	// retry decides about one.
 	retry func(context.Context, *client.Staff, string, client.DecisionRequest) (*client.Approval, error)
 	// decide decides about one, and tells what came of it.
-	decide func(context.Context, *clerk, string, client.DecisionRequest) error
+	decide func(context.Context, *staffCommand, string, client.DecisionRequest) error
 }
 
-var retriedPayouts = retried{
+var payoutRetries = retryKind{
 	one: "payout", many: "payouts", kinds: []payout.Kind{payout.KindPayout, payout.KindHonour},
 	statuses: []client.PayoutStatus{client.PayoutFailed, client.PayoutReturned},
-	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[manyItem, error] {
+	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[retryItem, error] {
 		return itemsOf(s.Payouts(ctx, f), itemOfPayout)
 	},
-	show: func(ctx context.Context, s *client.Staff, id string) (manyItem, client.RetryPreview, error) {
+	show: func(ctx context.Context, s *client.Staff, id string) (retryItem, client.RetryPreview, error) {
 		p, err := s.Payout(ctx, id)
 		if err != nil {
-			return manyItem{}, client.RetryPreview{}, err
+			return retryItem{}, client.RetryPreview{}, err
 		}
 		return itemOfPayout(&p.Payout), p.Retry, nil
 	},
 	wouldRetry: func(ctx context.Context, s *client.Staff, ids []string) (map[string]client.BulkItem, error) {
-		dry, err := s.RetryPayouts(ctx, client.BulkRetryRequest{Filter: client.BulkFilter{PayoutIDs: ids}, Reason: dryReason, DryRun: true})
+		dry, err := s.RetryPayouts(ctx, client.BulkRetryRequest{Filter: client.BulkFilter{PayoutIDs: ids}, Reason: dryRunReason, DryRun: true})
 		if err != nil {
 			return nil, err
 		}
@@ -59,29 +59,29 @@ var retriedPayouts = retried{
 		}
 		return done.Approval, nil
 	},
-	decide: func(ctx context.Context, t *clerk, id string, r client.DecisionRequest) error {
+	decide: func(ctx context.Context, t *staffCommand, id string, r client.DecisionRequest) error {
 		done, err := t.staff.RetryPayout(ctx, id, r)
 		if err != nil {
 			return err
 		}
-		return t.decided(done)
+		return t.printPayoutDecision(done)
 	},
 }
 
-var retriedRefunds = retried{
-	one: "refund", many: "refunds", kinds: []payout.Kind{payout.KindRefund}, statuses: retriedPayouts.statuses,
-	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[manyItem, error] {
+var refundRetries = retryKind{
+	one: "refund", many: "refunds", kinds: []payout.Kind{payout.KindRefund}, statuses: payoutRetries.statuses,
+	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[retryItem, error] {
 		return itemsOf(s.Refunds(ctx, client.RefundFilter(f)), itemOfRefund)
 	},
-	show: func(ctx context.Context, s *client.Staff, id string) (manyItem, client.RetryPreview, error) {
+	show: func(ctx context.Context, s *client.Staff, id string) (retryItem, client.RetryPreview, error) {
 		r, err := s.Refund(ctx, id)
 		if err != nil {
-			return manyItem{}, client.RetryPreview{}, err
+			return retryItem{}, client.RetryPreview{}, err
 		}
 		return itemOfRefund(&r.Refund), r.Retry, nil
 	},
 	wouldRetry: func(ctx context.Context, s *client.Staff, ids []string) (map[string]client.BulkItem, error) {
-		dry, err := s.RetryRefunds(ctx, client.BulkRefundRequest{Filter: client.BulkRefundFilter{RefundIDs: ids}, Reason: dryReason,
+		dry, err := s.RetryRefunds(ctx, client.BulkRefundRequest{Filter: client.BulkRefundFilter{RefundIDs: ids}, Reason: dryRunReason,
 			DryRun: true})
 		if err != nil {
 			return nil, err
@@ -99,29 +99,29 @@ var retriedRefunds = retried{
 		}
 		return done.Approval, nil
 	},
-	decide: func(ctx context.Context, t *clerk, id string, r client.DecisionRequest) error {
+	decide: func(ctx context.Context, t *staffCommand, id string, r client.DecisionRequest) error {
 		done, err := t.staff.RetryRefund(ctx, id, r)
 		if err != nil {
 			return err
 		}
-		return t.decidedRefund(done)
+		return t.printRefundDecision(done)
 	},
 }
 
-func itemOfPayout(p *client.Payout) manyItem {
-	return manyItem{PayoutID: p.ID, UserID: p.UserID, Amount: p.Amount, Status: p.Status, Failure: failureCode(p.Failure)}
+func itemOfPayout(p *client.Payout) retryItem {
+	return retryItem{PayoutID: p.ID, UserID: p.UserID, Amount: p.Amount, Status: p.Status, Failure: failureCode(p.Failure)}
 }
 
-func itemOfRefund(r *client.Refund) manyItem {
-	return manyItem{RefundID: r.ID, UserID: r.UserID, Amount: r.Amount, Status: r.Status, Failure: failureCode(r.Failure)}
+func itemOfRefund(r *client.Refund) retryItem {
+	return retryItem{RefundID: r.ID, UserID: r.UserID, Amount: r.Amount, Status: r.Status, Failure: failureCode(r.Failure)}
 }
 
 // itemsOf turns what a list yields into items.
-func itemsOf[T any](list iter.Seq2[*T, error], of func(*T) manyItem) iter.Seq2[manyItem, error] {
-	return func(yield func(manyItem, error) bool) {
+func itemsOf[T any](list iter.Seq2[*T, error], of func(*T) retryItem) iter.Seq2[retryItem, error] {
+	return func(yield func(retryItem, error) bool) {
 		for each, err := range list {
 			if err != nil {
-				yield(manyItem{}, err)
+				yield(retryItem{}, err)
 				return
 			}
 			if !yield(of(each), nil) {
@@ -131,8 +131,8 @@ func itemsOf[T any](list iter.Seq2[*T, error], of func(*T) manyItem) iter.Seq2[m
 	}
 }
 
-// manyItem is what was done, or would be, about one of many payouts or refunds.
-type manyItem struct {
+// retryItem is what was done, or would be, about one of many payouts or refunds.
+type retryItem struct {
 	PayoutID    string              `json:"payout_id,omitempty"` // one of these two
 	RefundID    string              `json:"refund_id,omitempty"`
 	UserID      string              `json:"user_id"`
@@ -147,14 +147,14 @@ type manyItem struct {
 	ApprovalID  *string             `json:"approval_id"`
 }
 
-// manyRetried is what a retry of many did, or would do.
-type manyRetried struct {
+// retryReport is what a retry of many did, or would do.
+type retryReport struct {
 	DryRun  bool           `json:"dry_run"`
 	Key     string         `json:"idempotency_key,omitempty"`
 	Count   int            `json:"count"`  // selected
 	Amount  money.Fen      `json:"amount"` // of these
 	Results map[string]int `json:"results"`
-	Items   []manyItem     `json:"items"`
+	Items   []retryItem    `json:"items"`
 	advice  string         // how to do what a dry run shows
 }
 
@@ -169,9 +169,9 @@ const (
 )
 
 // id is that of the payout or refund.
-func (i *manyItem) id() string { return i.PayoutID + i.RefundID }
+func (i *retryItem) id() string { return i.PayoutID + i.RefundID }
 
-func (m *manyRetried) plan(item manyItem) {
+func (m *retryReport) plan(item retryItem) {
 	item.Result = resultSelected
 	m.Items = append(m.Items, item)
 	m.Count++
@@ -179,9 +179,9 @@ func (m *manyRetried) plan(item manyItem) {
 }
 
 // number notes which order number a retry sends, and why that one.
-func (i *manyItem) number(orderNo *string, same bool) {
+func (i *retryItem) setOrderNumber(orderNo *string, same bool) {
 	i.OrderNo, i.SameOrderNo = orderNo, same
-	i.Why = whyNumber(i.Status, client.RetryPreview{OrderNo: orderNo, SameOrderNo: same})
+	i.Why = orderNumberReason(i.Status, client.RetryPreview{OrderNo: orderNo, SameOrderNo: same})
 }
 
 // previewStep is how many payouts one dry run of the API can name.
@@ -189,8 +189,8 @@ const previewStep = 100
 
 // retrier retries payouts, or refunds, for a clerk.
 type retrier struct {
-	*clerk
-	of retried
+	*staffCommand
+	of retryKind
 }
 
 // previewOne says what a retry of one would do.
@@ -199,7 +199,7 @@ func (t retrier) previewOne(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	m := &manyRetried{DryRun: true, Items: []manyItem{}, advice: "without --dry-run it is"}
+	m := &retryReport{DryRun: true, Items: []retryItem{}, advice: "without --dry-run it is"}
 	m.plan(item)
 	first := &m.Items[0]
 	switch {
@@ -210,12 +210,12 @@ func (t retrier) previewOne(ctx context.Context, id string) error {
 	default:
 		first.Result = resultWould
 	}
-	first.number(would.OrderNo, would.SameOrderNo)
-	return t.tellMany(m)
+	first.setOrderNumber(would.OrderNo, would.SameOrderNo)
+	return t.report(m)
 }
 
 // preview adds what the API says that a retry of each would do now.
-func (t retrier) preview(ctx context.Context, m *manyRetried) error {
+func (t retrier) preview(ctx context.Context, m *retryReport) error {
 	if len(m.Items) == 0 {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (t retrier) preview(ctx context.Context, m *manyRetried) error {
 			if some[i].Result = s.Result; s.Result == resultSkipped {
 				some[i].Code = s.Code
 			}
-			some[i].number(s.OrderNo, s.SameOrderNo)
+			some[i].setOrderNumber(s.OrderNo, s.SameOrderNo)
 		}
 		bar.set(from + len(some))
 	}
@@ -249,8 +249,8 @@ func (t retrier) preview(ctx context.Context, m *manyRetried) error {
 // many selects first, all pages, and then decides about
 // exactly these: each by a decision of its own under one idempotency key. What
 // fails again meanwhile is not selected a second time.
-func (t retrier) many(ctx context.Context, f client.PayoutFilter, key string, dry bool) error {
-	m := &manyRetried{DryRun: dry, Items: []manyItem{}, advice: "--yes with a --reason does it"}
+func (t retrier) retryMany(ctx context.Context, f client.PayoutFilter, key string, dry bool) error {
+	m := &retryReport{DryRun: dry, Items: []retryItem{}, advice: "--yes with a --reason does it"}
 	statuses := []client.PayoutStatus{f.Status}
 	if f.Status == "" {
 		statuses = t.of.statuses
@@ -269,14 +269,14 @@ func (t retrier) many(ctx context.Context, f client.PayoutFilter, key string, dr
 		return err
 	}
 	if dry {
-		return t.tellMany(m)
+		return t.report(m)
 	}
 	if m.Key = key; key == "" {
 		m.Key = rand.Text()
 	}
 	broke := t.decideMany(ctx, m)
-	err := t.tellMany(m)
-	if broke == nil || err != nil && !errors.Is(err, errSilent) {
+	err := t.report(m)
+	if broke == nil || err != nil && !errors.Is(err, errReported) {
 		return err
 	}
 	return errors.Join(broke,
@@ -285,7 +285,7 @@ func (t retrier) many(ctx context.Context, f client.PayoutFilter, key string, dr
 
 // decideMany decides about all of the plan. Refusals by the state are
 // noted and passed over; any other error ends it.
-func (t retrier) decideMany(ctx context.Context, m *manyRetried) error {
+func (t retrier) decideMany(ctx context.Context, m *retryReport) error {
 	if len(m.Items) == 0 {
 		return nil
 	}
@@ -302,7 +302,7 @@ func (t retrier) decideMany(ctx context.Context, m *manyRetried) error {
 			p, _ := errors.AsType[*client.Problem](err)
 			code := string(p.Code)
 			item.Result, item.Code = resultSkipped, &code
-			item.number(nil, false)
+			item.setOrderNumber(nil, false)
 		case err != nil:
 			return err
 		case waits != nil:
@@ -315,25 +315,25 @@ func (t retrier) decideMany(ctx context.Context, m *manyRetried) error {
 	return nil
 }
 
-// tellMany tells what was done, or would be, and turns it into the exit code.
-func (t retrier) tellMany(m *manyRetried) error {
+// report tells what was done, or would be, and turns it into the exit code.
+func (t retrier) report(m *retryReport) error {
 	m.Results = map[string]int{}
 	for _, item := range m.Items {
 		m.Results[item.Result]++
 	}
-	if err := t.showMany(m); err != nil || m.DryRun {
+	if err := t.printReport(m); err != nil || m.DryRun {
 		return err
 	}
 	switch {
 	case m.Results[resultSkipped] > 0:
 		return errSomeRefused
 	case m.Results[resultApproval] > 0:
-		return errWaits
+		return errNeedsApproval
 	}
 	return nil
 }
 
-func (t retrier) showMany(m *manyRetried) error {
+func (t retrier) printReport(m *retryReport) error {
 	if t.json {
 		return encodeJSON(t.out, m)
 	}
@@ -342,16 +342,16 @@ func (t retrier) showMany(m *manyRetried) error {
 	}
 	show := newGrid(t.out, t.of.one, "user", "amount", "was", "failure", "result", "order number", "why that number")
 	for _, item := range m.Items {
-		show.row(item.id(), item.UserID, shown(item.Amount), item.Status, item.Failure, resultText(item), orderText(item), item.Why)
+		show.row(item.id(), item.UserID, formatYuan(item.Amount), item.Status, item.Failure, resultText(item), orderText(item), item.Why)
 	}
 	show.render()
 	var err error
 	switch r := m.Results; {
 	case m.DryRun:
-		err = printf(t.out, "Selected: %d, %s. Nothing was decided; %s.\n", m.Count, amount(m.Amount), m.advice)
+		err = printf(t.out, "Selected: %d, %s. Nothing was decided; %s.\n", m.Count, formatAmount(m.Amount), m.advice)
 	default:
 		err = printf(t.out, "Of %d %s, %s: %d are to be paid again, %d wait for a second person, %d were refused, %d were not tried.\n",
-			m.Count, t.of.many, amount(m.Amount), r[resultRetried], r[resultApproval], r[resultSkipped], r[resultNotTried])
+			m.Count, t.of.many, formatAmount(m.Amount), r[resultRetried], r[resultApproval], r[resultSkipped], r[resultNotTried])
 	}
 	if err == nil && m.Results[resultApproval] > 0 && !m.DryRun {
 		err = printf(t.out, "Another person has to agree: hongbao approvals list --status waiting\n")
@@ -359,10 +359,10 @@ func (t retrier) showMany(m *manyRetried) error {
 	return err
 }
 
-func resultText(item manyItem) string {
+func resultText(item retryItem) string {
 	switch {
 	case item.Result == resultSkipped:
-		return "refused: " + orNone(item.Code)
+		return "refused: " + optionalText(item.Code)
 	case item.ApprovalID != nil:
 		return "needs_approval: " + *item.ApprovalID
 	case item.Result == resultSelected:
@@ -371,7 +371,7 @@ func resultText(item manyItem) string {
 	return item.Result
 }
 
-func orderText(item manyItem) string {
+func orderText(item retryItem) string {
 	switch {
 	case item.OrderNo == nil:
 		return ""

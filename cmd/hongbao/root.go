@@ -54,7 +54,7 @@ mean: "hongbao help exit-codes".`,
 		newVersionCommand(),
 		newExitCodesTopic(),
 	)
-	refuseEmpty(root)
+	rejectEmptyValues(root)
 	return root
 }
 

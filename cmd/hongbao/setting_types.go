@@ -43,17 +43,17 @@ var (
 	kindDSN       = kind{"dsn", checkDSN}
 	kindBool      = kind{"bool", checkBool}
 	kindFile      = kind{"file", checkFile} // what is in it is checked where it is used
-	kindPort      = kind{"port", between(1, 65535)}
-	kindLanes     = kind{"int", between(1, 256)}
-	kindReplicas  = kind{"int", between(0, 5)}
+	kindPort      = kind{"port", wholeNumber(1, 65535)}
+	kindLanes     = kind{"int", wholeNumber(1, 256)}
+	kindReplicas  = kind{"int", wholeNumber(0, 5)}
 	// 0 is "every retry", and JSON keeps 2^53 - 1.
-	kindAmount         = kind{"fen", between(0, 1<<53-1)}
-	kindRate           = kind{"per second", between(0, 1_000_000)}
+	kindAmount         = kind{"fen", wholeNumber(0, 1<<53-1)}
+	kindRate           = kind{"per second", wholeNumber(0, 1_000_000)}
 	kindLimit          = kind{"number/span", checkLimit}
 	kindRiskTimeout    = kind{"duration", checkRiskTimeout}
 	kindRiskUnanswered = kind{"allow|refuse", oneOf(riskAllow, riskRefuse)}
-	kindConns          = kind{"int", between(1, 1_000_000)}
-	kindConnsBound     = kind{"int", between(0, 1_000_000)}
+	kindConns          = kind{"int", wholeNumber(1, 1_000_000)}
+	kindConnsBound     = kind{"int", wholeNumber(0, 1_000_000)}
 	kindClock          = kind{"hh:mm", checkClock}
 	kindKey32          = kind{"hex", checkKey32}
 	kindKeys32         = kind{"hex", checkKeys32} // several, separated by commas
@@ -171,7 +171,7 @@ func checkListen(value string) error {
 	if err != nil {
 		return errors.New("is not host:port")
 	}
-	return between(0, 65535)(port)
+	return wholeNumber(0, 65535)(port)
 }
 
 func checkAddress(value string) error {
@@ -179,7 +179,7 @@ func checkAddress(value string) error {
 	if err != nil || host == "" || strings.Contains(host, "@") {
 		return errors.New("is not host:port")
 	}
-	return between(1, 65535)(port)
+	return wholeNumber(1, 65535)(port)
 }
 
 func checkNodes(value string) error {
@@ -199,7 +199,7 @@ func checkURL(value string) error {
 	if u.User != nil {
 		return errors.New("holds a user name or password")
 	}
-	if port := u.Port(); port != "" && between(1, 65535)(port) != nil {
+	if port := u.Port(); port != "" && wholeNumber(1, 65535)(port) != nil {
 		return errors.New("names a port that is not from 1 to 65535")
 	}
 	return nil
@@ -243,7 +243,7 @@ func checkBool(value string) error {
 	return nil
 }
 
-func between(low, high int64) func(string) error {
+func wholeNumber(low, high int64) func(string) error {
 	return func(value string) error {
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || n < low || n > high || strconv.FormatInt(n, 10) != value {
@@ -256,7 +256,7 @@ func between(low, high int64) func(string) error {
 // kindDays is for how many days something is kept: 0, for ever, or at least so many.
 func kindDays(least int64) kind {
 	const most = 36_500
-	enough := between(least, most)
+	enough := wholeNumber(least, most)
 	return kind{"days", func(value string) error {
 		if value != "0" && enough(value) != nil {
 			return fmt.Errorf("is not a whole number from %d to %d, and not 0 for ever", least, most)

@@ -16,51 +16,52 @@ import (
 // where settings are declared: flags, help texts, validation and the check for
 // unknown variables are all made from it.
 type setting struct {
-	flag     string   // long flag without dashes
-	env      string   // environment variable
-	fallback string   // default; "" = none
-	kind     kind     // what values are valid
-	usage    string   // one line for --help
-	secret   bool     // never printed
-	required bool     // "" is refused
-	commands []string // commands that take it
-	asked    []string // those of them that have no default and have to be told
+	flag         string   // long flag without dashes
+	env          string   // environment variable
+	fallback     string   // default; "" = none
+	kind         kind     // what values are valid
+	usage        string   // one line for --help
+	secret       bool     // never printed
+	required     bool     // "" is refused
+	commands     []string // commands that take it
+	noDefaultFor []string // those of them that have no default and have to be told
 }
 
 // Names of the commands in the table.
 const (
-	cmdAPI      = "api"
-	cmdWorker   = "worker"
-	cmdProvider = "provider"
-	cmdMigrate  = "migrate"
-	cmdLedger   = "ledger verify"
-	cmdRecover  = "recover"
-	cmdAudit    = "audit verify"
-	cmdAppsNew  = "apps create"
-	cmdAppsList = "apps list"
-	cmdKeys     = "keys create|list|rotate|approve|revoke, ticket-keys add|list|revoke"
-	cmdKeysNew  = "keys direct create"
-	cmdKeysList = "keys direct list|revoke"
-	cmdKeysHave = "keys ensure"
-	cmdKeysMake = "keys token"
-	cmdDev      = "dev"
-	cmdDevSetup = "dev setup"
-	cmdDevState = "dev status|stop|reset"
-	cmdPoolShow = "pool status"
-	cmdPoolMake = "pool rebuild"
-	cmdPackets  = "packets create|show|claims|grab|watch, campaigns"
-	cmdDoctor   = "doctor"
-	cmdDesk     = "payouts|refunds|approvals|reconcile|close"
-	cmdOps      = "providers list|hold|release, packets list|recall, packets show --staff, campaigns staff"
-	cmdAuditor  = "audit list, audit verify --api"
+	cmdAPI              = "api"
+	cmdWorker           = "worker"
+	cmdProvider         = "provider"
+	cmdMigrate          = "migrate"
+	cmdLedger           = "ledger verify"
+	cmdRecover          = "recover"
+	cmdAudit            = "audit verify"
+	cmdAppsCreate       = "apps create"
+	cmdAppsList         = "apps list"
+	cmdKeys             = "keys create|list|rotate|approve|revoke, ticket-keys add|list|revoke"
+	cmdKeysDirectCreate = "keys direct create"
+	cmdKeysDirectList   = "keys direct list|revoke"
+	cmdKeysEnsure       = "keys ensure"
+	cmdKeysToken        = "keys token"
+	cmdDev              = "dev"
+	cmdDevSetup         = "dev setup"
+	cmdDevState         = "dev status|stop|reset"
+	cmdPoolStatus       = "pool status"
+	cmdPoolRebuild      = "pool rebuild"
+	cmdPackets          = "packets create|show|claims|grab|watch, campaigns"
+	cmdDoctor           = "doctor"
+	cmdFinance          = "payouts|refunds|approvals|reconcile|close"
+	cmdOps              = "providers list|hold|release, packets list|recall, packets show --staff, campaigns staff"
+	cmdAuditor          = "audit list, audit verify --api"
 )
 
-// ownSecrets are the commands that work with the installation's own secrets.
-var ownSecrets = []string{cmdAPI, cmdWorker, cmdProvider, cmdDoctor, cmdMigrate, cmdLedger, cmdRecover, cmdAudit, cmdAppsNew, cmdAppsList,
-	cmdKeysNew, cmdKeysList, cmdKeysHave, cmdPoolShow, cmdPoolMake}
+// secretCommands are the commands that work with the installation's own secrets.
+var secretCommands = []string{cmdAPI, cmdWorker, cmdProvider, cmdDoctor, cmdMigrate, cmdLedger, cmdRecover, cmdAudit, cmdAppsCreate,
+	cmdAppsList,
+	cmdKeysDirectCreate, cmdKeysDirectList, cmdKeysEnsure, cmdPoolStatus, cmdPoolRebuild}
 
-// reachRedis are the commands that open connections to Redis.
-var reachRedis = []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolShow, cmdPoolMake, cmdDoctor}
+// redisCommands are the commands that open connections to Redis.
+var redisCommands = []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolStatus, cmdPoolRebuild, cmdDoctor}
 
 var settings = []setting{
 	{flag: "listen", env: "HONGBAO_API_LISTEN", fallback: "127.0.0.1:8080", kind: kindListen, required: true,
@@ -100,23 +101,24 @@ var settings = []setting{
 	{flag: "listen", env: "HONGBAO_PROVIDER_LISTEN", fallback: "127.0.0.1:8090", kind: kindListen, required: true,
 		usage: "address of the sandbox provider", commands: []string{cmdProvider}},
 	{flag: "redis-addr", env: "HONGBAO_REDIS_ADDR", fallback: "127.0.0.1:16379", kind: kindNodes, required: true,
-		usage: "address of Redis; of a Cluster some nodes, of Sentinel the sentinels, separated by commas", commands: reachRedis,
-		asked: []string{cmdPoolShow, cmdPoolMake}}, // beside the MySQL of another installation the one on this machine would look emptied
+		usage: "address of Redis; of a Cluster some nodes, of Sentinel the sentinels, separated by commas", commands: redisCommands,
+		// Compared with the MySQL of another installation, the Redis of this machine would look emptied.
+		noDefaultFor: []string{cmdPoolStatus, cmdPoolRebuild}},
 	{flag: "redis-mode", env: "HONGBAO_REDIS_MODE", fallback: "single", kind: kindRedisMode, required: true,
-		usage: "single (one server), cluster (Redis Cluster) or sentinel (one master found by Redis Sentinel)", commands: reachRedis},
+		usage: "single (one server), cluster (Redis Cluster) or sentinel (one master found by Redis Sentinel)", commands: redisCommands},
 	{flag: "redis-master", env: "HONGBAO_REDIS_MASTER", kind: kindText,
-		usage: "what the sentinels call the master; with redis-mode sentinel alone", commands: reachRedis},
+		usage: "what the sentinels call the master; with redis-mode sentinel alone", commands: redisCommands},
 	{flag: "redis-username", env: "HONGBAO_REDIS_USERNAME", kind: kindText,
-		usage: "user of Redis, with the rights that docs/scaling.md lists; empty = its default user", commands: reachRedis},
+		usage: "user of Redis, with the rights that docs/scaling.md lists; empty = its default user", commands: redisCommands},
 	{flag: "redis-password", env: "HONGBAO_REDIS_PASSWORD", kind: kindText, secret: true,
-		usage: "that user's password; empty = Redis asks for none", commands: reachRedis},
+		usage: "that user's password; empty = Redis asks for none", commands: redisCommands},
 	{flag: "redis-sentinel-password", env: "HONGBAO_REDIS_SENTINEL_PASSWORD", kind: kindText, secret: true,
-		usage: "password of the sentinels' default user; with redis-mode sentinel alone; empty = they ask for none", commands: reachRedis},
+		usage: "password of the sentinels' default user; with redis-mode sentinel alone; empty = they ask for none", commands: redisCommands},
 	{flag: "redis-tls", env: "HONGBAO_REDIS_TLS", fallback: "false", kind: kindBool,
-		usage: "speak TLS (1.2 or newer) with Redis, and with the sentinels", commands: reachRedis},
+		usage: "speak TLS (1.2 or newer) with Redis, and with the sentinels", commands: redisCommands},
 	{flag: "redis-ca-file", env: "HONGBAO_REDIS_CA_FILE", kind: kindCertificates,
 		usage:    "PEM file of the authorities that sign Redis' certificates; with redis-tls alone; empty = those of the system",
-		commands: reachRedis},
+		commands: redisCommands},
 	{flag: "redis-replicas", env: "HONGBAO_REDIS_REPLICAS", fallback: "0", kind: kindReplicas, required: true,
 		usage: "how many replicas must have a creation or a grab before it is answered, best all that may take over; 0 = the disk of Redis is " +
 			"enough", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
@@ -124,10 +126,11 @@ var settings = []setting{
 		usage: "take grabs although Redis may lose acknowledged ones", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
 	{flag: "mysql-dsn", env: "HONGBAO_MYSQL_DSN", kind: kindDSN, secret: true, required: true,
 		usage: "MySQL as user:password@tcp(host:port)/database",
-		commands: []string{cmdAPI, cmdWorker, cmdDoctor, cmdMigrate, cmdLedger, cmdRecover, cmdAudit, cmdAppsNew, cmdAppsList, cmdKeysNew,
-			cmdKeysList, cmdKeysHave, cmdPoolShow, cmdPoolMake}},
+		commands: []string{cmdAPI, cmdWorker, cmdDoctor, cmdMigrate, cmdLedger, cmdRecover, cmdAudit, cmdAppsCreate, cmdAppsList,
+			cmdKeysDirectCreate,
+			cmdKeysDirectList, cmdKeysEnsure, cmdPoolStatus, cmdPoolRebuild}},
 	{flag: "lanes", env: "HONGBAO_LANES", fallback: "64", kind: kindLanes, required: true,
-		usage: "number of Redis lanes, 1 to 256; fixed for an installation", commands: reachRedis},
+		usage: "number of Redis lanes, 1 to 256; fixed for an installation", commands: redisCommands},
 	{flag: "pool-rebuild", env: "HONGBAO_POOL_REBUILD", fallback: "auto", kind: kindRebuild, required: true,
 		usage: "whether this worker makes lanes again from the books by itself after Redis has lost something: auto, or manual (hongbao pool " +
 			"rebuild --all)", commands: []string{cmdWorker}},
@@ -138,26 +141,26 @@ var settings = []setting{
 			"API process",
 		commands: []string{cmdAPI}},
 	{flag: "temporal-address", env: "HONGBAO_TEMPORAL_ADDRESS", fallback: "127.0.0.1:17233", kind: kindAddress, required: true,
-		usage: "address of the Temporal frontend", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolMake, cmdDoctor}},
+		usage: "address of the Temporal frontend", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
 	{flag: "temporal-namespace", env: "HONGBAO_TEMPORAL_NAMESPACE", fallback: "hongbao", kind: kindText, required: true,
-		usage: "Temporal namespace", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolMake, cmdDoctor}},
+		usage: "Temporal namespace", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
 	{flag: "temporal-tls", env: "HONGBAO_TEMPORAL_TLS", fallback: "false", kind: kindBool,
-		usage: "reach Temporal by TLS, 1.2 or newer", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolMake, cmdDoctor}},
+		usage: "reach Temporal by TLS, 1.2 or newer", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
 	{flag: "temporal-ca-file", env: "HONGBAO_TEMPORAL_CA_FILE", kind: kindFile,
 		usage:    "authorities that Temporal's certificate may come from, PEM; empty = the system's",
-		commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolMake, cmdDoctor}},
+		commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
 	{flag: "temporal-cert-file", env: "HONGBAO_TEMPORAL_CERT_FILE", kind: kindFile,
 		usage:    "client certificate for Temporal, PEM; read anew for each connection",
-		commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolMake, cmdDoctor}},
+		commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
 	{flag: "temporal-key-file", env: "HONGBAO_TEMPORAL_KEY_FILE", kind: kindFile,
-		usage: "key of the client certificate, PEM; read anew with it", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolMake,
+		usage: "key of the client certificate, PEM; read anew with it", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild,
 			cmdDoctor}},
 	{flag: "temporal-api-key", env: "HONGBAO_TEMPORAL_API_KEY", kind: kindToken, secret: true,
-		usage: "key that Temporal is asked with, as a bearer token; needs TLS", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolMake,
+		usage: "key that Temporal is asked with, as a bearer token; needs TLS", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild,
 			cmdDoctor}},
 	{flag: "temporal-server-name", env: "HONGBAO_TEMPORAL_SERVER_NAME", kind: kindServerName,
 		usage:    "name that Temporal's certificate must have; empty = that of its address",
-		commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolMake, cmdDoctor}},
+		commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
 	{flag: "temporal-ui-url", env: "HONGBAO_TEMPORAL_UI_URL", kind: kindBaseURL,
 		usage: "Temporal web UI, for links to workflows; empty = no links", commands: []string{cmdAPI}},
 	{flag: "console-url", env: "HONGBAO_CONSOLE_URL", kind: kindBaseURL,
@@ -195,7 +198,8 @@ var settings = []setting{
 		usage: "from this amount in fen a retry needs a second person; 0 = always", commands: []string{cmdAPI}},
 
 	{flag: "try-out", env: "HONGBAO_TRY_OUT", fallback: "false", kind: kindBool,
-		usage: "take the public secrets of docker-compose.yml; without it they are refused, and their keys open nothing", commands: ownSecrets},
+		usage:    "take the public secrets of docker-compose.yml; without it they are refused, and their keys open nothing",
+		commands: secretCommands},
 	{flag: "checked-secrets", env: "HONGBAO_CHECKED_SECRETS", kind: kindText, secret: true,
 		usage:    "secrets of other parts, as name=secret name=secret: refused where they are public, and used for nothing else",
 		commands: []string{cmdMigrate}},
@@ -206,15 +210,15 @@ var settings = []setting{
 		commands: []string{cmdAPI, cmdWorker, cmdRecover}},
 
 	{flag: "name", env: "HONGBAO_APP_NAME", kind: kindOwner,
-		usage: "what people call the app; empty = its id", commands: []string{cmdAppsNew}},
+		usage: "what people call the app; empty = its id", commands: []string{cmdAppsCreate}},
 	{flag: "role", env: "HONGBAO_KEY_ROLE", kind: kindRole, required: true,
-		usage: "app, finance, ops, auditor or admin", commands: []string{cmdKeysNew, cmdKeysMake}},
+		usage: "app, finance, ops, auditor or admin", commands: []string{cmdKeysDirectCreate, cmdKeysToken}},
 	{flag: "app", env: "HONGBAO_KEY_APP", kind: kindAppID,
-		usage: "the app whose key it is; with role app only", commands: []string{cmdKeysNew}},
+		usage: "the app whose key it is; with role app only", commands: []string{cmdKeysDirectCreate}},
 	{flag: "owner", env: "HONGBAO_KEY_OWNER", kind: kindOwner,
-		usage: "who gets the key: a person of the staff; empty with role app = the app's id", commands: []string{cmdKeysNew}},
+		usage: "who gets the key: a person of the staff; empty with role app = the app's id", commands: []string{cmdKeysDirectCreate}},
 	{flag: "keys", env: "HONGBAO_ENSURE_KEYS", kind: kindTokens, secret: true, required: true,
-		usage: "tokens that shall work, as owner=token owner=token", commands: []string{cmdKeysHave}},
+		usage: "tokens that shall work, as owner=token owner=token", commands: []string{cmdKeysEnsure}},
 
 	{flag: "home", env: "HONGBAO_HOME", fallback: ".hongbao", kind: kindText, required: true,
 		usage: "folder of the local stack's state", commands: []string{cmdDev, cmdDevState}},
@@ -239,12 +243,12 @@ var settings = []setting{
 	{flag: "app-key", env: "HONGBAO_APP_KEY", kind: kindToken, secret: true, required: true,
 		usage: "key of the app", commands: []string{cmdPackets}},
 	{flag: "staff-url", env: "HONGBAO_STAFF_URL", fallback: "http://127.0.0.1:8081", kind: kindBaseURL, required: true,
-		usage: "where the API's staff listener is", commands: []string{cmdKeys, cmdDesk, cmdOps, cmdAuditor, cmdDoctor}},
+		usage: "where the API's staff listener is", commands: []string{cmdKeys, cmdFinance, cmdOps, cmdAuditor, cmdDoctor}},
 	{flag: "admin-key", env: "HONGBAO_ADMIN_KEY", kind: kindToken, secret: true, required: true,
 		usage:    "key of an administrator; for the list of any member of staff, for keys approve of a person of finance too",
 		commands: []string{cmdKeys}},
 	{flag: "finance-key", env: "HONGBAO_FINANCE_KEY", kind: kindToken, secret: true, required: true,
-		usage: "key of a person of finance; for what only reads of any member of staff", commands: []string{cmdDesk}},
+		usage: "key of a person of finance; for what only reads of any member of staff", commands: []string{cmdFinance}},
 	{flag: "ops-key", env: "HONGBAO_OPS_KEY", kind: kindToken, secret: true, required: true,
 		usage: "key of a person of operations or finance", commands: []string{cmdOps}},
 	{flag: "auditor-key", env: "HONGBAO_AUDITOR_KEY", kind: kindToken, secret: true, required: true,
@@ -259,9 +263,9 @@ var settings = []setting{
 	{flag: "traces-sampler-arg", env: "OTEL_TRACES_SAMPLER_ARG", fallback: "0.01", kind: kindRatio, required: true,
 		usage: "which share of them, with traceidratio, 0 to 1", commands: []string{cmdAPI}},
 	{flag: "log-format", env: "HONGBAO_LOG_FORMAT", fallback: "json", kind: kindLogFormat, required: true,
-		usage: "json or text", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate, cmdPoolMake}},
+		usage: "json or text", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate, cmdPoolRebuild}},
 	{flag: "log-level", env: "HONGBAO_LOG_LEVEL", fallback: "info", kind: kindLogLevel, required: true,
-		usage: "debug, info, warn or error", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate, cmdPoolMake}},
+		usage: "debug, info, warn or error", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate, cmdPoolRebuild}},
 }
 
 // portFlag is the flag of a port by its name in the environment.
@@ -274,7 +278,7 @@ func portSetting(name, whose string, fallback int) setting {
 
 // elsewhere are variables that no command reads and that are fine nevertheless:
 // dev.env sets them for people and scripts. HONGBAO_PID_* belongs to them.
-var elsewhere = []string{
+var scriptVariables = []string{
 	"HONGBAO_APP2_KEY", "HONGBAO_FINANCE2_KEY",
 	"HONGBAO_PID_API", "HONGBAO_PID_WORKER", "HONGBAO_PID_PROVIDER", "HONGBAO_PID_REDIS", "HONGBAO_PID_MYSQL", "HONGBAO_PID_TEMPORAL",
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // clerk is one command of the staff at work: whom it asks and how it tells.
-type clerk struct {
-	*teller
+type staffCommand struct {
+	*appCommand
 	staff *client.Staff
 	flags *staffFlags
 }
@@ -49,7 +49,8 @@ func (f *staffFlags) add(cmd *cobra.Command, writes bool) {
 
 // run reads the settings, makes the client and does the work within the timeout.
 // Whatever a write needs is asked for before anything is sent.
-func (f *staffFlags) run(cmd *cobra.Command, env environment, work func(context.Context, *clerk) error, options ...client.Option) error {
+func (f *staffFlags) run(cmd *cobra.Command, env environment, work func(context.Context, *staffCommand) error,
+	options ...client.Option) error {
 	c, err := readConfig(cmd, f.command, env)
 	if err != nil {
 		return err
@@ -69,19 +70,19 @@ func (f *staffFlags) run(cmd *cobra.Command, env environment, work func(context.
 		return &usageError{err}
 	}
 	defer staff.Close()
-	t := &clerk{teller: &teller{out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: f.json}, staff: staff, flags: f}
-	return t.refused(unanswered(work(ctx, t), url))
+	t := &staffCommand{appCommand: &appCommand{out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: f.json}, staff: staff, flags: f}
+	return t.problemText(withURL(work(ctx, t), url))
 }
 
 // unanswered adds to an error without answer whom was asked, and what can be done
 // when it is not known what has happened.
-func unanswered(err error, url string) error {
+func withURL(err error, url string) error {
 	_, said := errors.AsType[*client.Problem](err)
 	_, called := errors.AsType[*client.CallError](err)
 	if !called || said {
 		return err
 	}
-	return askedWith(fmt.Errorf("%s: %w", url, err), err)
+	return withIdempotencyKey(fmt.Errorf("%s: %w", url, err), err)
 }
 
 // wholeSeconds turns a flag into seconds.
@@ -123,9 +124,9 @@ func (p *pageFlags) check() error {
 // fetcher fetches one page of a list.
 type fetcher[T any] func(context.Context, client.Page) (*client.List[T], error)
 
-// tellList prints a list, newest first: one page, or all of them. With JSON it is
+// printList prints a list, newest first: one page, or all of them. With JSON it is
 // one page as the API gives it. Where it goes on is told beside it.
-func tellList[T any](ctx context.Context, t *teller, p pageFlags, fetch fetcher[T], columns []any, row func(*T) []any) error {
+func printList[T any](ctx context.Context, t *appCommand, p pageFlags, fetch fetcher[T], columns []any, row func(*T) []any) error {
 	want := client.Page{Limit: p.limit, Cursor: p.cursor}
 	if p.all {
 		want.Limit = maxListPage
@@ -148,7 +149,7 @@ func tellList[T any](ctx context.Context, t *teller, p pageFlags, fetch fetcher[
 			show.row(row(&list.Items[i])...)
 		}
 		if list.NextCursor == nil || !p.all {
-			return t.endList(documents, show, list.NextCursor)
+			return t.printListEnd(documents, show, list.NextCursor)
 		}
 		if *list.NextCursor == want.Cursor {
 			return fmt.Errorf("%w: the list does not go on after cursor %q", client.ErrAnswer, want.Cursor)
@@ -157,9 +158,9 @@ func tellList[T any](ctx context.Context, t *teller, p pageFlags, fetch fetcher[
 	}
 }
 
-func (t *teller) endList(documents []json.RawMessage, show *grid, next *string) error {
+func (t *appCommand) printListEnd(documents []json.RawMessage, show *grid, next *string) error {
 	if t.json {
-		return t.page(documents, next)
+		return t.printPageJSON(documents, next)
 	}
 	show.render()
 	if next != nil {
@@ -169,7 +170,7 @@ func (t *teller) endList(documents []json.RawMessage, show *grid, next *string) 
 }
 
 // page prints a page of a list as the API does.
-func (t *teller) page(items []json.RawMessage, next *string) error {
+func (t *appCommand) printPageJSON(items []json.RawMessage, next *string) error {
 	if items == nil {
 		items = []json.RawMessage{}
 	}
@@ -179,7 +180,7 @@ func (t *teller) page(items []json.RawMessage, next *string) error {
 	}{items, next})
 }
 
-func orNone(text *string) string {
+func optionalText(text *string) string {
 	if text == nil {
 		return ""
 	}
@@ -190,16 +191,16 @@ func orNone(text *string) string {
 const maxCell = 160
 
 // clipped shortens a text for a cell of a list; the view of the one thing has all of it.
-func clipped(text string) string {
+func truncate(text string) string {
 	if runes := []rune(text); len(runes) > maxCell {
 		return string(runes[:maxCell]) + "…"
 	}
 	return text
 }
 
-func whenever(at *time.Time) string {
+func formatOptionalTime(at *time.Time) string {
 	if at == nil {
 		return ""
 	}
-	return when(*at)
+	return formatTime(*at)
 }

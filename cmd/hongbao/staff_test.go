@@ -27,12 +27,13 @@ import (
 // TestReconcileProvidersAudit: what operations and auditors do at their shells.
 func TestReconcileProvidersAudit(t *testing.T) {
 	t.Parallel()
-	d := newDeskTest(t)
-	for name, test := range map[string]func(*desk, *testing.T){"Reconcile": (*desk).testReconcile, "Providers": (*desk).testProviders,
-		"Audit": (*desk).testAudit, "Close": (*desk).testClose} {
+	d := newStaffStack(t)
+	for name, test := range map[string]func(*staffStack, *testing.T){"Reconcile": (*staffStack).testReconcile,
+		"Providers": (*staffStack).testProviders,
+		"Audit":     (*staffStack).testAudit, "Close": (*staffStack).testClose} {
 		t.Run(name, func(t *testing.T) {
 			own := *d
-			own.t, own.office.t = t, t
+			own.t, own.keysRig.t = t, t
 			test(&own, t)
 		})
 	}
@@ -40,7 +41,7 @@ func TestReconcileProvidersAudit(t *testing.T) {
 
 // reconciled does what the worker does with a reconciliation: the statement says
 // that money moved under n numbers nobody knows.
-func (d *desk) reconciled(id string, n int) {
+func (d *staffStack) reconciled(id string, n int) {
 	d.t.Helper()
 	ctx := d.t.Context()
 	r, err := d.store.BeginReconciliation(ctx, id, time.Now().Add(time.Hour))
@@ -57,7 +58,7 @@ func (d *desk) reconciled(id string, n int) {
 	d.check(d.store.FinishReconciliation(ctx, r.ID, nil))
 }
 
-func (d *desk) testReconcile(t *testing.T) {
+func (d *staffStack) testReconcile(t *testing.T) {
 	out, _ := d.sh(exitOK, "reconcile", "start", "--reason", "they announced corrections", "--json")
 	var asked client.Reconciliation
 	if err := json.Unmarshal([]byte(out), &asked); err != nil || asked.Status != "requested" || asked.RequestedBy != "li-na" {
@@ -68,7 +69,7 @@ func (d *desk) testReconcile(t *testing.T) {
 	// It ends once somebody waits for it: a start after its end would be another one.
 	var waits sync.Once
 	waited, ended := make(chan struct{}), make(chan struct{})
-	_, address := d.wire(func(_ int, r *http.Request) (bool, int) {
+	_, address := d.newFaultyProxy(func(_ int, r *http.Request) (bool, int) {
 		if r.Method == http.MethodGet {
 			waits.Do(func() { close(waited) })
 		}
@@ -117,7 +118,7 @@ func (d *desk) testReconcile(t *testing.T) {
 }
 
 // testUnread: the list says why a statement could not be read, and the view all of it.
-func (d *desk) testUnread(date string) {
+func (d *staffStack) testUnread(date string) {
 	out, _ := d.sh(exitOK, "reconcile", "start", "--reason", "once more", "--date", date, "--json")
 	var asked client.Reconciliation
 	d.check(json.Unmarshal([]byte(out), &asked))
@@ -133,7 +134,7 @@ func (d *desk) testUnread(date string) {
 	contains(d.t, out, "give up after this time, without --wait after a minute; 0 = never (default 2h0m0s)")
 }
 
-func (d *desk) testProviders(t *testing.T) {
+func (d *staffStack) testProviders(t *testing.T) {
 	out, _ := d.sh(exitOK, "providers", "list")
 	contains(t, out, "sandbox", "no limit")
 	out, _ = d.sh(exitOK, "providers", "hold", "sandbox", "--reason", "statement does not tie")
@@ -154,11 +155,11 @@ func (d *desk) testProviders(t *testing.T) {
 	contains(t, errs, "--reason is required")
 }
 
-func (d *desk) testAudit(t *testing.T) {
-	before := d.audited("provider/sandbox")
+func (d *staffStack) testAudit(t *testing.T) {
+	before := d.auditCount("provider/sandbox")
 	d.sh(exitOK, "providers", "hold", "sandbox", "--reason", "for the audit")
 	d.sh(exitOK, "providers", "release", "sandbox", "--reason", "for the audit")
-	if n := d.audited("provider/sandbox"); n != before+2 {
+	if n := d.auditCount("provider/sandbox"); n != before+2 {
 		t.Errorf("%d entries after %d", n, before)
 	}
 	out, _ := d.sh(exitOK, "audit", "list", "--actor", "op", "--action", "release", "--from", "2026-01-01T00:00:00Z", "--limit", "1")
@@ -168,7 +169,7 @@ func (d *desk) testAudit(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	out, _ = d.sh(exitOK, "audit", "verify", "--api")
-	contains(t, out, "The audit is as it was written.")
+	contains(t, out, "The audit is intact.")
 	direct, _ := d.sh(exitOK, "audit", "verify", "--json")
 	over, _ := d.sh(exitOK, "audit", "verify", "--api", "--json")
 	if direct != over {
@@ -209,8 +210,8 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]int{
-		nil: exitOK, io.EOF: exitFailed, &usageError{io.EOF}: exitUsage, errLeftOver: exitLeft, errWaits: exitWaiting,
-		errSomeRefused: exitRefused, errSilent: exitFailed, context.DeadlineExceeded: exitFailed,
+		nil: exitOK, io.EOF: exitFailed, &usageError{io.EOF}: exitUsage, errSharesLeft: exitLeft, errNeedsApproval: exitWaiting,
+		errSomeRefused: exitRefused, errReported: exitFailed, context.DeadlineExceeded: exitFailed,
 	} {
 		if got := exitOf(err); got != want {
 			t.Errorf("%v: exit code %d, want %d", err, got, want)
@@ -232,26 +233,32 @@ func TestExitCodes(t *testing.T) {
 }
 
 // evil is text that does harm in a terminal, in every text of every answer.
-const evil = "x\x1b[2J\x1b]0;t\a\u009b31m\u202e\r\nforged"
+const hostileText = "x\x1b[2J\x1b]0;t\a\u009b31m\u202e\r\nforged"
 
-// evilAPI answers everything with texts that do harm.
-type evilAPI struct{ refuse bool }
+// hostileAPI answers everything with texts that do harm.
+type hostileAPI struct{ refuse bool }
 
-func (e evilAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (e hostileAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	when := "2026-02-17T20:00:00.000Z"
-	money := map[string]any{"id": evil, "packet_id": evil, "user_id": evil, "amount": 1, "status": "failed", "order_no": evil,
-		"provider": evil, "provider_ref": evil,
-		"failure": map[string]any{"code": evil, "message": evil, "next_action": evil}, "created_at": when, "updated_at": when,
-		"workflow": map[string]any{"id": evil, "url": "http://" + evil},
-		"attempts": []any{map[string]any{"no": 1, "order_no": evil, "outcome": evil, "code": evil}},
-		"timeline": []any{map[string]any{"at": when, "source": evil, "what": evil}}, "kind": evil, "payout_id": evil}
-	decision := map[string]any{"id": evil, "kind": evil, "reason": evil, "by": evil, "status": evil}
-	one := map[string]any{"decision": decision, "payout": money, "refund": nil, "approval": map[string]any{"id": evil, "expires_at": when},
-		"evidence": evil, "answered_by": evil, "answer_reason": evil, "expires_at": when,
-		"name": evil, "held": true, "hold": map[string]any{"by": evil, "role": evil, "reason": evil, "since": when},
-		"date": evil, "requested_by": evil, "reason": evil, "error": evil, "ended_at": when, "amounts": []any{map[string]any{"op": evil}},
-		"detail": evil, "resolved": map[string]any{"at": when, "by": evil, "reason": evil}, "actor": evil, "role": evil, "action": evil,
-		"subject": evil, "owner": evil, "replaced_by": evil, "valid": true, "head": evil}
+	money := map[string]any{"id": hostileText, "packet_id": hostileText, "user_id": hostileText, "amount": 1, "status": "failed",
+		"order_no": hostileText,
+		"provider": hostileText, "provider_ref": hostileText,
+		"failure": map[string]any{"code": hostileText, "message": hostileText, "next_action": hostileText}, "created_at": when,
+		"updated_at": when,
+		"workflow":   map[string]any{"id": hostileText, "url": "http://" + hostileText},
+		"attempts":   []any{map[string]any{"no": 1, "order_no": hostileText, "outcome": hostileText, "code": hostileText}},
+		"timeline":   []any{map[string]any{"at": when, "source": hostileText, "what": hostileText}}, "kind": hostileText,
+		"payout_id": hostileText}
+	decision := map[string]any{"id": hostileText, "kind": hostileText, "reason": hostileText, "by": hostileText, "status": hostileText}
+	one := map[string]any{"decision": decision, "payout": money, "refund": nil, "approval": map[string]any{"id": hostileText,
+		"expires_at": when},
+		"evidence": hostileText, "answered_by": hostileText, "answer_reason": hostileText, "expires_at": when,
+		"name": hostileText, "held": true, "hold": map[string]any{"by": hostileText, "role": hostileText, "reason": hostileText, "since": when},
+		"date": hostileText, "requested_by": hostileText, "reason": hostileText, "error": hostileText, "ended_at": when,
+		"amounts": []any{map[string]any{"op": hostileText}},
+		"detail":  hostileText, "resolved": map[string]any{"at": when, "by": hostileText, "reason": hostileText}, "actor": hostileText,
+		"role": hostileText, "action": hostileText,
+		"subject": hostileText, "owner": hostileText, "replaced_by": hostileText, "valid": true, "head": hostileText}
 	for name, value := range money {
 		one[name] = value
 	}
@@ -260,15 +267,15 @@ func (e evilAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		one["status"] = "done"
 	}
 	if strings.HasSuffix(r.URL.Path, "payouts/retry") {
-		one["items"] = []any{map[string]any{"payout_id": evil, "result": evil, "code": evil, "order_no": evil}}
+		one["items"] = []any{map[string]any{"payout_id": hostileText, "result": hostileText, "code": hostileText, "order_no": hostileText}}
 	}
 	if r.Header.Get("X-Limit") == "" && r.URL.Query().Get("limit") == "50" {
-		one["next_cursor"] = evil
+		one["next_cursor"] = hostileText
 	}
 	if e.refuse {
 		w.WriteHeader(http.StatusConflict)
-		one = map[string]any{"code": "not_retryable" + evil, "detail": evil, "request_id": evil,
-			"errors": []any{map[string]any{"field": evil, "message": evil}}}
+		one = map[string]any{"code": "not_retryable" + hostileText, "detail": hostileText, "request_id": hostileText,
+			"errors": []any{map[string]any{"field": hostileText, "message": hostileText}}}
 	}
 	_ = json.NewEncoder(w).Encode(one)
 }
@@ -295,7 +302,7 @@ func TestStaffHostile(t *testing.T) {
 		"reconcile start --reason r --wait", "reconcile show s", "reconcile breaks", "reconcile resolve b --reason r", "providers list",
 		"providers hold sandbox --reason r", "providers release sandbox --reason r", "audit list", "audit verify --api", "keys list"}
 	for _, refuse := range []bool{false, true} {
-		address := newTestServer(t, evilAPI{refuse})
+		address := newTestServer(t, hostileAPI{refuse})
 		env := []string{"HONGBAO_STAFF_URL=" + address, "HONGBAO_FINANCE_KEY=k", "HONGBAO_OPS_KEY=k", "HONGBAO_AUDITOR_KEY=k",
 			"HONGBAO_ADMIN_KEY=k"}
 		for _, line := range lines {
@@ -543,7 +550,7 @@ func TestWouldText(t *testing.T) {
 			"asks about every earlier number, then sends the new order number " + first + ": nothing was sent before; a second person has to " +
 				"agree first"},
 	} {
-		if got := wouldText(tc.status, tc.would); got != tc.want {
+		if got := retryText(tc.status, tc.would); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // startingProcess is an API that is being started.
 type startingProcess struct {
 	public, staff string
-	log           journal
+	log           logBuffer
 	stop          context.CancelFunc
 	ended         chan int
 }

@@ -33,7 +33,7 @@ var temporalFlags = []string{"temporal-address", "temporal-namespace", "temporal
 // temporal returns how Temporal is reached, of settings that have been checked.
 func (c config) temporal() temporalConfig {
 	return temporalConfig{
-		Address: c.text("temporal-address"), Namespace: c.text("temporal-namespace"), TLS: c.yes("temporal-tls"),
+		Address: c.text("temporal-address"), Namespace: c.text("temporal-namespace"), TLS: c.boolean("temporal-tls"),
 		CAFile: c.text("temporal-ca-file"), CertFile: c.text("temporal-cert-file"), KeyFile: c.text("temporal-key-file"),
 		APIKey: c.secret("temporal-api-key"), ServerName: c.text("temporal-server-name"),
 	}
@@ -55,7 +55,7 @@ func (t temporalConfig) dial(logger *slog.Logger, with ...func(*client.Options))
 	return c, func(ctx context.Context) error {
 		err := server.Refused(ctx, c)
 		if refusal, is := errors.AsType[*worker.Refusal](err); is {
-			return fmt.Errorf("%w. %s", err, amends[refusal.Why])
+			return fmt.Errorf("%w. %s", err, temporalAdvice[refusal.Why])
 		}
 		return err
 	}, nil
@@ -75,7 +75,7 @@ func (t temporalConfig) dialNow(ctx context.Context, logger *slog.Logger) (clien
 }
 
 // amends is what to do when Temporal does not take us.
-var amends = map[worker.Reason]string{
+var temporalAdvice = map[worker.Reason]string{
 	worker.WhyAuthority:   "Set HONGBAO_TEMPORAL_CA_FILE to the authorities of its certificate, or unset it when the system's know them.",
 	worker.WhyName:        "Correct HONGBAO_TEMPORAL_ADDRESS, or set HONGBAO_TEMPORAL_SERVER_NAME to a name in its certificate.",
 	worker.WhyCertificate: "Renew its certificate; see also that the clock of this machine is right.",
@@ -114,7 +114,7 @@ func (c config) temporalContradictions() error {
 	if problems != nil {
 		return problems
 	}
-	for _, err := range each(worker.Server{CAFile: c.values["temporal-ca-file"], CertFile: c.values["temporal-cert-file"],
+	for _, err := range unjoin(worker.Server{CAFile: c.values["temporal-ca-file"], CertFile: c.values["temporal-cert-file"],
 		KeyFile: c.values["temporal-key-file"]}.CheckFiles()) {
 		if file, is := errors.AsType[*worker.FileError](err); is {
 			why := file.Err

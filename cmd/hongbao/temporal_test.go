@@ -209,7 +209,7 @@ func TestDoctorTemporalTLS(t *testing.T) {
 func TestAmends(t *testing.T) {
 	for _, why := range []worker.Reason{worker.WhyAuthority, worker.WhyName, worker.WhyCertificate, worker.WhyHandshake, worker.WhyNotTLS,
 		worker.WhyNotHTTP2, worker.WhyTLS, worker.WhyKey, worker.WhyPermission} {
-		if amends[why] == "" {
+		if temporalAdvice[why] == "" {
 			t.Errorf("%s: nothing", why)
 		}
 	}
@@ -254,7 +254,7 @@ func TestTemporalAtStart(t *testing.T) {
 		t.Run("api/"+name, func(t *testing.T) {
 			public, staff := freeAddress(t), freeAddress(t)
 			ctx, cancel := context.WithCancel(t.Context())
-			var log journal
+			var log logBuffer
 			ended := make(chan int, 1)
 			go func() {
 				ended <- execute(ctx, []string{"api"}, append(append(row.env, parts...), "HONGBAO_API_LISTEN="+public, "HONGBAO_STAFF_LISTEN="+staff),

@@ -52,13 +52,13 @@ the old one is revoked. A public key is added once, for ever.`,
 			if want.PublicKey, err = readTicketKey(file, cmd.InOrStdin()); err != nil {
 				return err
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				k, err := t.staff.AddTicketKey(ctx, want)
 				if err != nil {
 					return err
 				}
 				if t.json {
-					return t.raw(k.Raw)
+					return t.printRaw(k.Raw)
 				}
 				if err := printf(t.out, "%s\n", k.ID); err != nil {
 					return err
@@ -107,7 +107,7 @@ func newTicketKeysListCommand(env environment) *cobra.Command {
 ones too. Any key of the staff may. --json prints one key a line.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error { return t.listTicketKeys(ctx, filter) })
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error { return t.listTicketKeys(ctx, filter) })
 		},
 	}
 	f.add(cmd, false)
@@ -115,19 +115,19 @@ ones too. Any key of the staff may. --json prints one key a line.`,
 	return cmd
 }
 
-func (t *clerk) listTicketKeys(ctx context.Context, filter client.TicketKeyFilter) error {
+func (t *staffCommand) listTicketKeys(ctx context.Context, filter client.TicketKeyFilter) error {
 	show := newGrid(t.out, "kid", "app", "name", "status", "added", "revoked")
 	for k, err := range t.staff.TicketKeys(ctx, filter) {
 		if err != nil {
 			return err
 		}
 		if t.json {
-			if err := t.raw(k.Raw); err != nil {
+			if err := t.printRaw(k.Raw); err != nil {
 				return err
 			}
 			continue
 		}
-		show.row(k.ID, k.AppID, orNone(k.Name), k.Status, when(k.CreatedAt), whenever(k.RevokedAt))
+		show.row(k.ID, k.AppID, optionalText(k.Name), k.Status, formatTime(k.CreatedAt), formatOptionalTime(k.RevokedAt))
 	}
 	if !t.json {
 		show.render()
@@ -144,15 +144,15 @@ func newTicketKeysRevokeCommand(env environment) *cobra.Command {
 Claims that were won with them stay. Revoking it again changes nothing.`,
 		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				k, err := t.staff.RevokeTicketKey(ctx, args[0], client.RevokeKeyRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
 				if err != nil {
 					return err
 				}
 				if t.json {
-					return t.raw(k.Raw)
+					return t.printRaw(k.Raw)
 				}
-				return printf(t.out, "Key %s of %s is revoked since %s; its tickets open nothing.\n", k.ID, k.AppID, when(*k.RevokedAt))
+				return printf(t.out, "Key %s of %s is revoked since %s; its tickets open nothing.\n", k.ID, k.AppID, formatTime(*k.RevokedAt))
 			})
 		},
 	}

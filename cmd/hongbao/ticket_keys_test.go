@@ -17,9 +17,9 @@ import (
 // TestTicketKeysCommand lives keys of tickets through as an administrator does: from a file and from
 // standard input; what is not a public key never leaves the machine.
 func TestTicketKeysCommand(t *testing.T) {
-	o := newOffice(t)
-	o.must("apps", "create", "mall")
-	admin := strings.TrimSpace(o.must("keys", "direct", "create", "--role", "admin", "--owner", "li-na"))
+	o := newKeysRig(t)
+	o.mustRun("apps", "create", "mall")
+	admin := strings.TrimSpace(o.mustRun("keys", "direct", "create", "--role", "admin", "--owner", "li-na"))
 	staff := o.serve()
 	run := func(want int, stdin string, args ...string) (stdout, stderr string) {
 		t.Helper()

@@ -20,10 +20,10 @@ import (
 	"hongbao/workflows"
 )
 
-// TestTimelineOfTheParts: what Redis, Temporal, the books and the provider tell of one
+// TestTimelineOnRealParts: what Redis, Temporal, the books and the provider tell of one
 // payout is one timeline in the answer of the API and at the shell; the run in the
 // Temporal UI leads back to the console.
-func TestTimelineOfTheParts(t *testing.T) {
+func TestTimelineOnRealParts(t *testing.T) {
 	const desk = "https://desk.example"
 	p := newPlatform(t, "HONGBAO_CONSOLE_URL="+desk)
 	packet := p.packet(t, "timeline", 2)
@@ -52,7 +52,7 @@ func TestTimelineOfTheParts(t *testing.T) {
 		t.Errorf("%+v in %+v", found.Timeline, found.Temporal)
 	}
 	shell := []string{"HONGBAO_STAFF_URL=http://" + p.staff, "HONGBAO_FINANCE_KEY=" + p.keys.Finance}
-	code, out, errs := office{t: t}.run(shell, "payouts", "show", id)
+	code, out, errs := keysRig{t: t}.run(shell, "payouts", "show", id)
 	if code != exitOK {
 		t.Fatalf("%d %s", code, errs)
 	}
@@ -78,9 +78,9 @@ func TestTimelineOfTheParts(t *testing.T) {
 	}
 }
 
-// TestLateIsWhatTheAlertSays: the lists of late refunds and overdue packets have the
+// TestOverdueMatchesTheAlert: the lists of late refunds and overdue packets have the
 // patience of the alert that sends people there.
-func TestLateIsWhatTheAlertSays(t *testing.T) {
+func TestOverdueMatchesTheAlert(t *testing.T) {
 	if want := fmt.Sprintf("max(hongbao_refund_lag_seconds) > %d'", int64(payout.LateAfter/time.Second)); !strings.Contains(
 		readRepo(t, "deploy/prometheus/alerts.yml"), want) {
 		t.Errorf("no alert waits for %q", want)

@@ -219,7 +219,7 @@ func TestTracingSettings(t *testing.T) {
 	}
 	for sampler, want := range map[string]string{
 		"always_on": "AlwaysOnSampler", "always_off": "AlwaysOffSampler", "traceidratio": "TraceIDRatioBased{0.25}",
-		samplerFollow: "ParentBased{root:AlwaysOffSampler", "parentbased_always_on": "ParentBased{root:AlwaysOnSampler",
+		samplerFromCaller: "ParentBased{root:AlwaysOffSampler", "parentbased_always_on": "ParentBased{root:AlwaysOnSampler",
 		"parentbased_traceidratio": "ParentBased{root:TraceIDRatioBased{0.25}",
 	} {
 		if got := (tracingConfig{Sampler: sampler, Ratio: "0.25"}).sampler().Description(); !strings.HasPrefix(got, want) {

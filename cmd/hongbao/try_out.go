@@ -8,9 +8,9 @@ import (
 	"hongbao/internal/access"
 )
 
-// publicSecrets are the secrets that docker-compose.yml has where nobody sets others. They
+// publicSecretValues are the secrets that docker-compose.yml has where nobody sets others. They
 // are in the repository, so that everybody knows them.
-var publicSecrets = []string{
+var publicSecretValues = []string{
 	"for-trying-out-only",
 	"7075626c69632d666f722d747279696e672d6f75742d6f6e6c792d3332627974",
 	"7075626c69632073657373696f6e206b65792c20666f7220747279696e672021",
@@ -25,11 +25,11 @@ var publicSecrets = []string{
 // errPublicSecret is a secret that everybody knows, outside of a try-out.
 var errPublicSecret = errors.New("holds a secret that is public")
 
-// holdsPublic reports whether a value is or holds a public secret. Case counts for nothing:
+// containsPublicSecret reports whether a value is or holds a public secret. Case counts for nothing:
 // hex digits have two.
-func holdsPublic(value string) bool {
+func containsPublicSecret(value string) bool {
 	value = strings.ToLower(value)
-	for _, s := range publicSecrets {
+	for _, s := range publicSecretValues {
 		if strings.Contains(value, strings.ToLower(s)) {
 			return true
 		}
@@ -41,22 +41,22 @@ func holdsPublic(value string) bool {
 // where the value is no such list.
 func publicNames(value string) (names []string) {
 	for _, pair := range strings.Fields(value) {
-		if name, secret, ok := strings.Cut(pair, "="); ok && holdsPublic(secret) && !strings.ContainsAny(name, ":@/") {
+		if name, secret, ok := strings.Cut(pair, "="); ok && containsPublicSecret(secret) && !strings.ContainsAny(name, ":@/") {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// refusePublic refuses public secrets among the settings of a command that takes
+// rejectPublicSecrets refuses public secrets among the settings of a command that takes
 // --try-out, unless it is set. Commands of clients do not take it: their keys are refused
 // by the API.
-func (c config) refusePublic() (problems error) {
-	if text, takes := c.values["try-out"]; !takes || text != "" && kindBool.check(text) == nil && c.yes("try-out") {
+func (c config) rejectPublicSecrets() (problems error) {
+	if text, takes := c.values["try-out"]; !takes || text != "" && kindBool.check(text) == nil && c.boolean("try-out") {
 		return nil
 	}
 	for _, s := range settingsOf(c.command) {
-		if !s.secret || !holdsPublic(c.values[s.flag]) {
+		if !s.secret || !containsPublicSecret(c.values[s.flag]) {
 			continue
 		}
 		where := ""
@@ -71,7 +71,7 @@ func (c config) refusePublic() (problems error) {
 
 // publicTokens are the hashes of the tokens among the public secrets.
 func publicTokens() (hashes [][]byte) {
-	for _, s := range publicSecrets {
+	for _, s := range publicSecretValues {
 		if _, ok := access.RoleOf(s); ok {
 			hashes = append(hashes, access.HashToken(s))
 		}

@@ -35,12 +35,12 @@ func composeDefaults(t *testing.T) map[string]string {
 // TestPublicSecretsAreListed: each secret of docker-compose.yml is on the list, and the list
 // holds nothing else.
 func TestPublicSecretsAreListed(t *testing.T) {
-	listed := slices.Clone(publicSecrets)
+	listed := slices.Clone(publicSecretValues)
 	for name, secret := range composeDefaults(t) {
 		if openDefaults.MatchString(name) {
 			continue
 		}
-		if !slices.Contains(publicSecrets, secret) {
+		if !slices.Contains(publicSecretValues, secret) {
 			t.Errorf("%s: %q is not among publicSecrets", name, secret)
 		}
 		listed = slices.DeleteFunc(listed, func(s string) bool { return s == secret })
@@ -49,7 +49,7 @@ func TestPublicSecretsAreListed(t *testing.T) {
 		t.Errorf("publicSecrets has %q, which the file has not", listed)
 	}
 	tokens := 0
-	for _, s := range publicSecrets {
+	for _, s := range publicSecretValues {
 		if _, ok := access.RoleOf(s); ok {
 			tokens++
 		}
@@ -154,15 +154,15 @@ func TestPublicSecretsOfEveryCommand(t *testing.T) {
 		}
 		for _, command := range s.commands {
 			c := config{command: command, values: map[string]string{"try-out": "false", s.flag: "x for-trying-out-only"}}
-			if !slices.Contains(ownSecrets, command) {
+			if !slices.Contains(secretCommands, command) {
 				t.Errorf("%s takes %s and not --try-out", command, s.name())
 			}
-			if err := c.refusePublic(); !errors.Is(err, errPublicSecret) || !strings.Contains(err.Error(), s.env) {
+			if err := c.rejectPublicSecrets(); !errors.Is(err, errPublicSecret) || !strings.Contains(err.Error(), s.env) {
 				t.Errorf("%s, %s: %v", command, s.name(), err)
 			}
 			for text, refused := range map[string]bool{"true": false, "1": false, "": true, "yes": true, "0": true} {
 				c.values["try-out"] = text
-				if err := c.refusePublic(); (err != nil) != refused {
+				if err := c.rejectPublicSecrets(); (err != nil) != refused {
 					t.Errorf("%s, HONGBAO_TRY_OUT=%s: %v", command, text, err)
 				}
 			}

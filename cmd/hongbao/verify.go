@@ -84,7 +84,7 @@ func (f verifyFlags) verify(in io.Reader, out io.Writer, packetFile string) erro
 		err = f.print(out, v)
 	}
 	if err == nil && !v.Valid {
-		err = errSilent
+		err = errReported
 	}
 	return err
 }
@@ -178,12 +178,12 @@ func (f verifyFlags) print(out io.Writer, v verdict) error {
 		claims[c.ShareIndex] = append(claims[c.ShareIndex], c)
 	}
 	for i, share := range v.Shares {
-		row := []any{i, shown(share), "", "", ""}
+		row := []any{i, formatYuan(share), "", "", ""}
 		faulty := len(claims[i]) > 1
 		for n, c := range claims[i] {
 			faulty = faulty || c.Problem != ""
 			if n == 0 {
-				row = []any{i, shown(share), shown(c.Amount), c.UserID, c.Problem}
+				row = []any{i, formatYuan(share), formatYuan(c.Amount), c.UserID, c.Problem}
 			}
 		}
 		if i >= f.rows && !faulty {
@@ -192,7 +192,7 @@ func (f verifyFlags) print(out io.Writer, v verdict) error {
 		}
 		shares.row(row...)
 		for _, c := range claims[i][min(1, len(claims[i])):] {
-			shares.row("", "", shown(c.Amount), c.UserID, c.Problem)
+			shares.row("", "", formatYuan(c.Amount), c.UserID, c.Problem)
 		}
 	}
 	shares.render()
@@ -213,11 +213,11 @@ func (f verifyFlags) print(out io.Writer, v verdict) error {
 			return err
 		}
 	}
-	return printf(out, "packet %s is %s\n", v.PacketID, v.word())
+	return printf(out, "packet %s is %s\n", v.PacketID, v.label())
 }
 
 // word sums a verdict up.
-func (v verdict) word() string {
+func (v verdict) label() string {
 	wrong := func(c check) bool { return c.Checked && !c.OK }
 	switch {
 	case v.Valid && v.Claims == nil:

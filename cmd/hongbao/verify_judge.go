@@ -120,7 +120,7 @@ func judge(p judgedPacket, claims []judgedClaim, commitment string) (verdict, er
 	if v.Shares, err = packet.Split(seed, params); err != nil {
 		return verdict{}, fmt.Errorf("cannot be split: %w", err)
 	}
-	v.check("sum", true, "%d shares were computed again, %s in all", len(v.Shares), shown(*p.TotalAmount)) // Split guarantees the sum
+	v.check("sum", true, "%d shares were computed again, %s in all", len(v.Shares), formatYuan(*p.TotalAmount)) // Split guarantees the sum
 	v.judgeCounts(p)
 	if claims != nil {
 		v.judgeClaims(p, claims)
@@ -155,17 +155,17 @@ func (v *verdict) judgeCounts(p judgedPacket) {
 	v.check("counts", *p.ClaimedCount >= 0 && *p.ClaimedCount <= *p.ShareCount && *p.RemainingCount == *p.ShareCount-*p.ClaimedCount,
 		"%d shares were claimed and %d remained, of %d", *p.ClaimedCount, *p.RemainingCount, *p.ShareCount)
 	v.check("amounts", claimed >= 0 && claimed <= total && remaining == total-claimed, "%s were claimed and %s remained, of %s",
-		shown(claimed), shown(remaining), shown(total))
+		formatYuan(claimed), formatYuan(remaining), formatYuan(total))
 	// A cancelled payout goes back to the sender as well.
 	v.check("refunded", *p.RefundedAmount >= remaining && *p.RefundedAmount <= total, "%s went back to the sender, %s remained",
-		shown(*p.RefundedAmount), shown(remaining))
+		formatYuan(*p.RefundedAmount), formatYuan(remaining))
 	least, most := money.Fen(0), money.Fen(0)
 	sorted := slices.Sorted(slices.Values(v.Shares))
 	for i := range min(max(*p.ClaimedCount, 0), len(sorted)) {
 		least, most = least+sorted[i], most+sorted[len(sorted)-1-i]
 	}
 	v.check("reach", least <= claimed && claimed <= most, "%d of the shares are %s at least and %s at most; %s were claimed",
-		*p.ClaimedCount, shown(least), shown(most), shown(claimed))
+		*p.ClaimedCount, formatYuan(least), formatYuan(most), formatYuan(claimed))
 }
 
 // judgeClaims compares each claim with its share, and all of them with the packet.
@@ -212,13 +212,14 @@ func (v *verdict) judgeClaims(p judgedPacket, claims []judgedClaim) {
 			*p.ClaimedCount)
 		return
 	case missing < 0 || sum != *p.ClaimedAmount:
-		v.check("complete", false, "the packet has %d claims of %s, the file %d of %s", *p.ClaimedCount, shown(*p.ClaimedAmount), len(claims),
-			shown(sum))
+		v.check("complete", false, "the packet has %d claims of %s, the file %d of %s", *p.ClaimedCount, formatYuan(*p.ClaimedAmount),
+			len(claims),
+			formatYuan(sum))
 		return
 	}
-	v.check("complete", true, "they are all claims of the packet, %s in all", shown(sum))
+	v.check("complete", true, "they are all claims of the packet, %s in all", formatYuan(sum))
 	v.check("cancelled", *p.RefundedAmount <= *p.RemainingAmount+cancelled, "besides the remainder, at most %s of cancelled payouts went back",
-		shown(cancelled))
+		formatYuan(cancelled))
 	v.judgeLuck(claims)
 }
 
@@ -240,7 +241,7 @@ func (v *verdict) judgeLuck(claims []judgedClaim) {
 	for _, c := range claims {
 		right = right && c.BestLuck == (c.UserID == best.UserID)
 	}
-	v.check("best_luck", right, "best luck has %s with %s", best.UserID, shown(best.Amount))
+	v.check("best_luck", right, "best luck has %s with %s", best.UserID, formatYuan(best.Amount))
 }
 
 func (c judgedClaim) claim() packet.Claim {

@@ -93,7 +93,7 @@ func createKey(ctx context.Context, cfg keyConfig, out, notes io.Writer) error {
 var errOtherKey = errors.New("exists with another owner or token")
 
 // ensureTokens makes every token work that was not revoked, and says what it did.
-func ensureTokens(ctx context.Context, dsn Secret, tokens []givenToken, out io.Writer) error {
+func ensureTokens(ctx context.Context, dsn Secret, tokens []ensuredToken, out io.Writer) error {
 	return withStore(ctx, dsn, func(db *store.Store) error {
 		for _, given := range tokens {
 			done, err := ensureToken(ctx, db, given.key)
@@ -145,7 +145,7 @@ func listKeys(ctx context.Context, dsn Secret, out io.Writer) error {
 		}
 		t := newGrid(out, "key", "role", "app", "owner", "created (UTC)", "revoked (UTC)")
 		for _, k := range keys {
-			t.row(k.ID, k.Role, k.AppID, k.Owner, moment(k.CreatedAt), moment(k.RevokedAt))
+			t.row(k.ID, k.Role, k.AppID, k.Owner, formatUTC(k.CreatedAt), formatUTC(k.RevokedAt))
 		}
 		t.render()
 		return nil
@@ -158,13 +158,13 @@ func revokeKey(ctx context.Context, dsn Secret, id string, out io.Writer) error 
 		if err != nil {
 			return fmt.Errorf("revoke key: %w", err)
 		}
-		_, err = fmt.Fprintf(out, "Key %s of role %s for %s is revoked since %s UTC.\n", k.ID, k.Role, k.Owner, moment(k.RevokedAt))
+		_, err = fmt.Fprintf(out, "Key %s of role %s for %s is revoked since %s UTC.\n", k.ID, k.Role, k.Owner, formatUTC(k.RevokedAt))
 		return err
 	})
 }
 
 // moment renders a time in UTC; the zero time is empty.
-func moment(t time.Time) string {
+func formatUTC(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

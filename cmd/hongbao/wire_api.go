@@ -19,7 +19,7 @@ import (
 // may hang, and /livez, /readyz and a 503 tell that from a process that is not there.
 func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	slog.SetDefault(logger)
-	if err := armCrashPoints(ctx, cfg.CrashPoints, logger); err != nil {
+	if err := armFailpoints(ctx, cfg.FailpointDir, logger); err != nil {
 		return err
 	}
 	starting, err := api.NewStarting(ctx, cfg.Listen, cfg.StaffListen)
@@ -44,7 +44,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 	}
 	defer pay.Close()
 	starting.Awaits("mysql")
-	db, err := openActing(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), RequireComparison: true}, pay.Adapter(), logger)
+	db, err := openForProvider(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), RequireComparison: true}, pay.Adapter(), logger)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		return err
 	}
 	defer temporal.Close()
-	registry, watched, err := newVitals(vitals(db, redis, pay.Name()))
+	registry, watched, err := newRegistry(healthSources(db, redis, pay.Name()))
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		SeedKey: key32(cfg.SeedKey), MirrorKey: deriveKey(key32(cfg.SeedKey), "hongbao copy of apps v1"),
 		PublicTokens:   refusedTokens(cfg.TryOut, logger),
 		ApprovalAmount: approvalAmount(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
-		Limits: cfg.Limits, Limiter: redis, Risk: asks, RiskRefuseUnanswered: cfg.Risk.SilenceRefuses, RiskRefuseFrom: cfg.Risk.RefuseFrom,
+		Limits: cfg.Limits, Limiter: redis, Risk: asks, RiskRefuseUnanswered: cfg.Risk.RefuseUnanswered, RiskRefuseFrom: cfg.Risk.RefuseFrom,
 		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.Temporal.Namespace, Version: version,
 	})
 	if err != nil {
@@ -103,13 +103,13 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return heartbeat.Run(gctx) })
 	group.Go(func() error { return server.Serve(gctx) })
-	group.Go(func() error { return tellRefused(gctx, refused, logger) })
+	group.Go(func() error { return logRefused(gctx, refused, logger) })
 	return group.Wait()
 }
 
-// tellRefused says once when Temporal does not take this process. It is no error that ends
+// logRefused says once when Temporal does not take this process. It is no error that ends
 // it: grabs need no Temporal, and its certificates and keys must not stop them.
-func tellRefused(ctx context.Context, refused func(context.Context) error, logger *slog.Logger) error {
+func logRefused(ctx context.Context, refused func(context.Context) error, logger *slog.Logger) error {
 	if err := refused(ctx); err != nil {
 		logger.ErrorContext(ctx, "Temporal does not take this process. Grabs go on and wait.", slog.Any("error", err))
 	}

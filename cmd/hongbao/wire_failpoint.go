@@ -9,9 +9,9 @@ import (
 	"hongbao/internal/failpoint"
 )
 
-// armCrashPoints lets a test kill this process at the steps that package crash
+// armFailpoints lets a test kill this process at the steps that package crash
 // lists. Nothing happens without a folder.
-func armCrashPoints(ctx context.Context, folder string, logger *slog.Logger) error {
+func armFailpoints(ctx context.Context, folder string, logger *slog.Logger) error {
 	if folder == "" {
 		return nil
 	}
@@ -22,8 +22,8 @@ func armCrashPoints(ctx context.Context, folder string, logger *slog.Logger) err
 	return nil
 }
 
-// onThisMachine reports whether a URL leads to a loopback address.
-func onThisMachine(address string) bool {
+// isLoopbackURL reports whether a URL leads to a loopback address.
+func isLoopbackURL(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
 		return false

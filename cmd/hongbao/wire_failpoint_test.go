@@ -9,9 +9,9 @@ import (
 	"hongbao/internal/failpoint"
 )
 
-// TestCrashPointsOnlyBesideATestProvider: where the provider is another machine,
+// TestFailpointsOnlyWithATestProvider: where the provider is another machine,
 // money is real, and nobody may ask the process to kill itself.
-func TestCrashPointsOnlyBesideATestProvider(t *testing.T) {
+func TestFailpointsOnlyWithATestProvider(t *testing.T) {
 	for provider, fine := range map[string]bool{
 		"http://127.0.0.1:8090": true, "http://[::1]:8090": true,
 		"https://api.pay.example": false, "http://10.0.0.7:8090": false, "http://localhost.pay.example": false,
@@ -35,11 +35,11 @@ func TestCrashPointsOnlyBesideATestProvider(t *testing.T) {
 	}
 }
 
-func TestArmCrashPoints(t *testing.T) {
-	if err := armCrashPoints(t.Context(), "", slog.New(slog.DiscardHandler)); err != nil {
+func TestArmFailpoints(t *testing.T) {
+	if err := armFailpoints(t.Context(), "", slog.New(slog.DiscardHandler)); err != nil {
 		t.Errorf("without a folder: %v", err)
 	}
-	if err := armCrashPoints(t.Context(), "no/such/folder", slog.New(slog.DiscardHandler)); !errors.Is(err, failpoint.ErrFolder) {
+	if err := armFailpoints(t.Context(), "no/such/folder", slog.New(slog.DiscardHandler)); !errors.Is(err, failpoint.ErrFolder) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // vitals are the sources of the figures that every process tells.
-func vitals(db *store.Store, redis *pool.Pool, provider string) map[string]observe.Source {
+func healthSources(db *store.Store, redis *pool.Pool, provider string) map[string]observe.Source {
 	books := store.NewHealthReader(db)
 	return map[string]observe.Source{"redis": redis.HealthSnapshot, "mysql": func(ctx context.Context, v *observe.HealthSnapshot) error {
 		v.HeldProviders[provider] = time.Time{}
@@ -27,16 +27,16 @@ func vitals(db *store.Store, redis *pool.Pool, provider string) map[string]obser
 	}}
 }
 
-// newVitals returns a registry with the figures that are read from the sources,
+// newRegistry returns a registry with the figures that are read from the sources,
 // and who reads them.
-func newVitals(sources map[string]observe.Source) (*prometheus.Registry, *observe.Collector, error) {
+func newRegistry(sources map[string]observe.Source) (*prometheus.Registry, *observe.Collector, error) {
 	registry, collector := prometheus.NewRegistry(), observe.NewCollector(sources)
 	return registry, collector, collector.Register(registry)
 }
 
 // withMetrics serves /metrics beside the health of a worker, its own included.
 func withMetrics(health http.Handler, sources map[string]observe.Source, own ...prometheus.Collector) (http.Handler, error) {
-	registry, _, err := newVitals(sources)
+	registry, _, err := newRegistry(sources)
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestWorkerTellsItsVersion: the runbook has people look which versions of the worker run
+// TestWorkerReportsItsVersion: the runbook has people look which versions of the worker run
 // when workflow code does not fit a history.
-func TestWorkerTellsItsVersion(t *testing.T) {
+func TestWorkerReportsItsVersion(t *testing.T) {
 	h, err := withMetrics(http.NotFoundHandler(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 			closeAll() // end is nil by now: an error is returned without it
 		}
 	}()
-	if err := armCrashPoints(ctx, c.text("crash-points"), logger); err != nil {
+	if err := armFailpoints(ctx, c.text("crash-points"), logger); err != nil {
 		return nil, nil, err
 	}
 	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: c.text("provider-url"), APIKey: c.secret("provider-key").Reveal(),
@@ -34,7 +34,7 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 		return nil, nil, err
 	}
 	opened = append(opened, pay.Close)
-	db, err := openActing(ctx, store.Config{DSN: c.secret("mysql-dsn").Reveal()}, pay.Adapter(), logger)
+	db, err := openForProvider(ctx, store.Config{DSN: c.secret("mysql-dsn").Reveal()}, pay.Adapter(), logger)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,14 +18,14 @@ func redisConfig(c config) (pool.Config, error) {
 		Addr: c.text("redis-addr"), Mode: pool.Mode(c.text("redis-mode")), Master: c.text("redis-master"), Lanes: int(c.number("lanes")),
 		Access: pool.Access{
 			Username: c.text("redis-username"), Password: c.secret("redis-password").Reveal(),
-			SentinelPassword: c.secret("redis-sentinel-password").Reveal(), TLS: c.yes("redis-tls"),
+			SentinelPassword: c.secret("redis-sentinel-password").Reveal(), TLS: c.boolean("redis-tls"),
 		},
 	}
 	if _, takes := c.values["redis-replicas"]; takes {
 		cfg.Replicas = int(c.number("redis-replicas"))
 	}
 	if _, takes := c.values["allow-volatile-redis"]; takes {
-		cfg.AllowVolatile = c.yes("allow-volatile-redis")
+		cfg.AllowVolatile = c.boolean("allow-volatile-redis")
 	}
 	if file := c.text("redis-ca-file"); file != "" {
 		authorities, err := readAuthorities(file)
@@ -78,15 +78,15 @@ func (c config) redisContradictions() error {
 	if c.values["redis-sentinel-password"] != "" && mode != pool.ModeSentinel {
 		wrong("HONGBAO_REDIS_SENTINEL_PASSWORD (--redis-sentinel-password) needs HONGBAO_REDIS_MODE (--redis-mode) sentinel")
 	}
-	if c.values["redis-ca-file"] != "" && checkBool(c.values["redis-tls"]) == nil && !c.yes("redis-tls") {
+	if c.values["redis-ca-file"] != "" && checkBool(c.values["redis-tls"]) == nil && !c.boolean("redis-tls") {
 		wrong("HONGBAO_REDIS_CA_FILE (--redis-ca-file) needs HONGBAO_REDIS_TLS (--redis-tls)")
 	}
 	return problems
 }
 
-// correctAccess says what to do when Redis does not let us in, or we do not trust it; ""
+// redisAdvice says what to do when Redis does not let us in, or we do not trust it; ""
 // when that is not what is wrong.
-func correctAccess(err error) string {
+func redisAdvice(err error) string {
 	lack, _ := errors.AsType[*pool.RightsError](err)
 	switch {
 	case errors.Is(err, pool.ErrSentinelAuth):

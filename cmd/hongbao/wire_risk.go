@@ -13,15 +13,15 @@ import (
 
 // riskConfig says who is asked about grabs that could win.
 type riskConfig struct {
-	URL            string // "" = nobody
-	Key            Secret
-	Timeout        time.Duration
-	SilenceRefuses bool
-	RefuseFrom     money.Fen
+	URL              string // "" = nobody
+	Key              Secret
+	Timeout          time.Duration
+	RefuseUnanswered bool
+	RefuseFrom       money.Fen
 }
 
-// riskMoment is how a question says when the grab came.
-const riskMoment = "2006-01-02T15:04:05.000Z"
+// riskTimeLayout is how a question says when the grab came.
+const riskTimeLayout = "2006-01-02T15:04:05.000Z"
 
 // check returns what the API asks, nil for nobody, and what ends it.
 func (c riskConfig) check() (api.RiskCheck, func(), error) {
@@ -33,7 +33,8 @@ func (c riskConfig) check() (api.RiskCheck, func(), error) {
 		return nil, nil, err
 	}
 	return func(ctx context.Context, q api.RiskQuestion) (bool, error) {
-		allow, err := service.Allows(ctx, risk.Request{App: q.App, PacketID: q.PacketID, UserID: q.UserID, At: q.At.UTC().Format(riskMoment)})
+		allow, err := service.Allows(ctx, risk.Request{App: q.App, PacketID: q.PacketID, UserID: q.UserID,
+			At: q.At.UTC().Format(riskTimeLayout)})
 		if errors.Is(err, risk.ErrOverflow) {
 			err = fmt.Errorf("%w: %w", api.ErrRiskOverflow, err)
 		}

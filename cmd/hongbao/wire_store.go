@@ -16,8 +16,8 @@ import (
 	"hongbao/migrations"
 )
 
-// migrationsPatience is for how long a process that starts asks MySQL for its schema.
-const migrationsPatience = 2 * time.Second
+// migrationsTimeout is for how long a process that starts asks MySQL for its schema.
+const migrationsTimeout = 2 * time.Second
 
 // openMigrated opens MySQL for every process but the doctor. It refuses a database of
 // another data format, and one that lacks a table that the process knows: some steps would
@@ -31,15 +31,15 @@ func openMigrated(ctx context.Context, cfg store.Config, logger *slog.Logger) (*
 	return store.Open(cfg)
 }
 
-// openActing is openMigrated for a process that acts at the provider. The first one keeps
+// openForProvider is openMigrated for a process that acts at the provider. The first one keeps
 // there whose payments these are; every later one with another account is refused. While
 // MySQL is away nothing is compared here, and all the same nothing is sent by another.
-func openActing(ctx context.Context, cfg store.Config, acts payout.Adapter, logger *slog.Logger) (*store.Store, error) {
+func openForProvider(ctx context.Context, cfg store.Config, acts payout.Adapter, logger *slog.Logger) (*store.Store, error) {
 	db, err := openMigrated(ctx, cfg, logger)
 	if err != nil {
 		return nil, err
 	}
-	within, cancel := context.WithTimeout(ctx, migrationsPatience)
+	within, cancel := context.WithTimeout(ctx, migrationsTimeout)
 	defer cancel()
 	switch err := db.SaveAdapter(within, acts); {
 	case errors.Is(err, payout.ErrWrongProvider):
@@ -61,7 +61,7 @@ func checkMigrated(ctx context.Context, dsn string, logger *slog.Logger) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, migrationsPatience)
+	ctx, cancel := context.WithTimeout(ctx, migrationsTimeout)
 	defer cancel()
 	missing, _, err := migrations.Difference(ctx, db)
 	if _, other := errors.AsType[*dataformat.Error](err); other {
@@ -69,7 +69,7 @@ func checkMigrated(ctx context.Context, dsn string, logger *slog.Logger) error {
 	}
 	if err != nil {
 		logger.WarnContext(ctx, "Whether MySQL is migrated could not be read; this process starts nevertheless.",
-			slog.Any("error", err), slog.String("do", correctMySQL(err)))
+			slog.Any("error", err), slog.String("do", mysqlAdvice(err)))
 		return nil
 	}
 	if len(missing) > 0 {

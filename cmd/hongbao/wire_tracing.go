@@ -21,15 +21,15 @@ import (
 // tracingConfig is where traces go, and which begin.
 type tracingConfig struct {
 	Endpoint string // "" = nothing is traced
-	Sampler  string // of OTEL_TRACES_SAMPLER, or samplerFollow
+	Sampler  string // of OTEL_TRACES_SAMPLER, or samplerFromCaller
 	Ratio    string
 }
 
-// samplerFollow begins no traces: a worker goes on with those of the API.
-const samplerFollow = "parentbased_always_off"
+// samplerFromCaller begins no traces: a worker goes on with those of the API.
+const samplerFromCaller = "parentbased_always_off"
 
-// lastSpans is how long a process that ends waits for its last spans to go out.
-const lastSpans = 2 * time.Second
+// spanFlushTimeout is how long a process that ends waits for its last spans to go out.
+const spanFlushTimeout = 2 * time.Second
 
 // startTracing connects to nothing: a collector may come and go, and what it does
 // not take in time is dropped. stop sends what is left. The tracer is nil without
@@ -53,7 +53,7 @@ func startTracing(ctx context.Context, cfg tracingConfig, service string, logger
 	}))
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithSampler(cfg.sampler()), sdktrace.WithResource(about))
 	return provider.Tracer(observe.TracerName), func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spanFlushTimeout)
 		defer cancel()
 		_ = provider.Shutdown(ctx) // what does not go out is lost
 	}, nil

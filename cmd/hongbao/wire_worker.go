@@ -26,7 +26,7 @@ func openPool(ctx context.Context, cfg pool.Config, books pool.Epochs, logger *s
 	cfg.Epochs, cfg.Logger = books, logger
 	for {
 		p, err := pool.Open(ctx, cfg)
-		if do := correctAccess(err); do != "" {
+		if do := redisAdvice(err); do != "" {
 			return nil, fmt.Errorf("%w\n%s", err, do)
 		}
 		if err == nil || !errors.Is(err, pool.ErrUnavailable) || errors.Is(err, pool.ErrVolatile) {
@@ -44,7 +44,7 @@ func openPool(ctx context.Context, cfg pool.Config, books pool.Epochs, logger *s
 // runWorker works until ctx ends.
 func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error {
 	slog.SetDefault(logger)
-	if err := armCrashPoints(ctx, cfg.CrashPoints, logger); err != nil {
+	if err := armFailpoints(ctx, cfg.FailpointDir, logger); err != nil {
 		return err
 	}
 	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.ProviderURL, APIKey: cfg.ProviderKey.Reveal(),
@@ -53,7 +53,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		return err
 	}
 	defer pay.Close()
-	db, err := openActing(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), RequireComparison: true, Lanes: cfg.Redis.Lanes}, pay.Adapter(),
+	db, err := openForProvider(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), RequireComparison: true, Lanes: cfg.Redis.Lanes}, pay.Adapter(),
 		logger)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	})
 	group, gctx := errgroup.WithContext(ctx)
 	if cfg.Listen != "" {
-		sources := vitals(db, redis, pay.Name())
+		sources := healthSources(db, redis, pay.Name())
 		sources["temporal"] = worker.NewQueues(temporal, cfg.Temporal.Namespace).HealthSnapshot
 		health, err := withMetrics(w.Health(healthChecks(cfg, db, redis, temporal)), sources, gate, metrics, w)
 		if err != nil {

@@ -24,7 +24,7 @@ type workerConfig struct {
 	ReconcileAt     string // hours and minutes, see clock
 	Retain          map[payout.RetainedTable]time.Duration
 	PoolRebuild     string // rebuildAuto or rebuildManual
-	CrashPoints     string // "" = none, see package crash
+	FailpointDir    string // "" = none, see package crash
 	Tracing         tracingConfig
 }
 
@@ -56,8 +56,8 @@ func newWorkerCommand(env environment) *cobra.Command {
 				ReconcileAt:     c.text("reconcile-at"),
 				Retain:          c.retain(),
 				PoolRebuild:     c.text("pool-rebuild"),
-				CrashPoints:     c.text("crash-points"),
-				Tracing:         tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: samplerFollow},
+				FailpointDir:    c.text("crash-points"),
+				Tracing:         tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: samplerFromCaller},
 			}, c.logger(cmd.ErrOrStderr()))
 		},
 	}

@@ -79,7 +79,7 @@ func newChild(name string, part Part, log string) *child {
 }
 
 // id returns the process that runs now, and false while the child is down.
-func (c *child) id() (procID, bool) {
+func (c *child) procID() (procID, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.proc == nil {
@@ -125,7 +125,7 @@ func (c *child) start(ctx context.Context) (*Process, error) {
 
 // keep runs the child until stop is called, again and again. changed is called
 // after each start and each end.
-func (c *child) keep(ctx context.Context, say func(string, ...any), changed func()) {
+func (c *child) supervise(ctx context.Context, say func(string, ...any), changed func()) {
 	defer close(c.finished)
 	quick := 0
 	for {

@@ -34,8 +34,8 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// TestWithheld: the programs get our environment, without what they would refuse.
-func TestWithheld(t *testing.T) {
+// TestDropVariables: the programs get our environment, without what they would refuse.
+func TestDropVariables(t *testing.T) {
 	t.Setenv("HONGBAO_NONSENSE", "1")
 	t.Setenv("HONGBAO_NONSENSE_TOO", "") // empty, and refused by its name all the same
 	t.Setenv("HONGBAO_LOG_LEVEL", "warn")

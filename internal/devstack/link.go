@@ -44,7 +44,7 @@ func ParseLinks(text string) (Links, error) {
 }
 
 // at is the address of a link: its own, or the direct one.
-func (l Links) at(name, direct string) string {
+func (l Links) resolve(name, direct string) string {
 	if addr, ok := l[name]; ok {
 		return addr
 	}

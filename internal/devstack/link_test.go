@@ -37,7 +37,7 @@ func TestLinks(t *testing.T) {
 	settingsOf := func(links Links) map[string][]variable {
 		out := map[string][]variable{}
 		for name, part := range makeParts(Home{"/home"}, ports, Tools{}, "", secrets{MySQLPassword: "p"}, links) {
-			if f, ok := part.(withFolder); ok {
+			if f, ok := part.(partWithFolder); ok {
 				part = f.Part
 			}
 			if p, ok := part.(*program); ok {

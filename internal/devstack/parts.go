@@ -42,12 +42,12 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 	shared := func(who string) []variable {
 		database := MariaDB{User: mysqlUser, Password: s.MySQLPassword}
 		return []variable{
-			{"HONGBAO_REDIS_ADDR", links.at(who+"-redis", env.RedisAddr)},
-			{"HONGBAO_MYSQL_DSN", database.dsnAt(links.at(who+"-mysql", hostPort(ports.MySQL)), mysqlDatabase)},
+			{"HONGBAO_REDIS_ADDR", links.resolve(who+"-redis", env.RedisAddr)},
+			{"HONGBAO_MYSQL_DSN", database.dsnAt(links.resolve(who+"-mysql", hostPort(ports.MySQL)), mysqlDatabase)},
 			{"HONGBAO_SEED_KEY", s.SeedKey},
-			{"HONGBAO_PROVIDER_URL", "http://" + links.at(who+"-provider", hostPort(ports.Provider))},
+			{"HONGBAO_PROVIDER_URL", "http://" + links.resolve(who+"-provider", hostPort(ports.Provider))},
 			{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
-			{"HONGBAO_TEMPORAL_ADDRESS", links.at(who+"-temporal", env.TemporalAddress)},
+			{"HONGBAO_TEMPORAL_ADDRESS", links.resolve(who+"-temporal", env.TemporalAddress)},
 			{"HONGBAO_TEMPORAL_NAMESPACE", env.TemporalNamespace},
 			// Of a shell that is set up for another provider, Redis or Temporal: those of this stack
 			// are on this machine, one server each, in plain text, and ask nobody who comes.
@@ -82,13 +82,13 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 		{"HONGBAO_PROVIDER_DB", home.providerDB()},
 		{"HONGBAO_PROVIDER_ACCOUNT", ""},
 		{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
-		{"HONGBAO_PROVIDER_WEBHOOK_URL", "http://" + links.at("provider-api", hostPort(ports.API)) + "/v1/provider-notifications/sandbox"},
+		{"HONGBAO_PROVIDER_WEBHOOK_URL", "http://" + links.resolve("provider-api", hostPort(ports.API)) + "/v1/provider-notifications/sandbox"},
 		{"HONGBAO_SANDBOX_WEBHOOK_SECRET", s.WebhookSecret},
 	}, env.ProviderURL+"/readyz")
 	return map[string]Part{
 		childAPI:      api,
 		childWorker:   worker,
-		childProvider: withFolder{provider, home.path(homeData, childProvider)},
+		childProvider: partWithFolder{provider, home.path(homeData, childProvider)},
 		childRedis:    Redis{Tools: tools, Dir: home.path(homeData, childRedis), Port: ports.Redis},
 		childMySQL: MariaDB{
 			Tools: tools, Dir: home.path(homeData, childMySQL), Port: ports.MySQL,
@@ -106,7 +106,7 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 func (s *supervisor) makeChildren() {
 	s.env = makeEnv(s.options.Ports, s.secrets)
 	for name, part := range makeParts(s.home, s.options.Ports, s.options.Tools, s.options.Binary, s.secrets, s.options.Links,
-		s.options.Withhold...) {
+		s.options.DropVariables...) {
 		if database, ok := part.(MariaDB); ok {
 			database.preparing = s.prepares
 			part = database
@@ -124,14 +124,14 @@ func (s *supervisor) prepares(group processGroup) {
 	s.changed()
 }
 
-// withFolder makes a folder before each start of a part.
-type withFolder struct {
+// partWithFolder makes a folder before each start of a part.
+type partWithFolder struct {
 	Part
 	folder string
 }
 
 // Command implements Part.
-func (w withFolder) Command(ctx context.Context) (*exec.Cmd, error) {
+func (w partWithFolder) Command(ctx context.Context) (*exec.Cmd, error) {
 	if err := os.MkdirAll(w.folder, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}

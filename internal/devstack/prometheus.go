@@ -52,7 +52,7 @@ func (s Setup) unpackPrometheus(ctx context.Context, cache string) error {
 			return fmt.Errorf("%w: this system has no %s; put prometheus and promtool on PATH", ErrCannotInstall, program)
 		}
 	}
-	s.say("getting Debian's package %s: its two programs for the tests, not its service", packagePrometheus)
+	s.printf("getting Debian's package %s: its two programs for the tests, not its service", packagePrometheus)
 	dir, err := os.MkdirTemp(cache, "prometheus-")
 	if err != nil {
 		return fmt.Errorf("unpack prometheus: %w", err)
@@ -88,7 +88,7 @@ func (s Setup) download(ctx context.Context, dir, pkg string) error {
 			return err
 		}
 	}
-	s.say("the package lists are empty or old: apt-get update")
+	s.printf("the package lists are empty or old: apt-get update")
 	prefix, err := rootPrefix("apt-get update")
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func (s Setup) lock(ctx context.Context, path string) (*FileLock, error) {
 			return lock, err
 		}
 		if !waited {
-			s.say("another process installs or builds; waiting for it")
+			s.printf("another process installs or builds; waiting for it")
 		}
 		pause(ctx, lockPollInterval)
 		if ctx.Err() != nil {
@@ -155,9 +155,9 @@ func (s Setup) install(ctx context.Context, packages []string) error {
 	if err != nil {
 		return err
 	}
-	s.say("installing %s with apt-get (they bring no system service)", strings.Join(packages, " "))
+	s.printf("installing %s with apt-get (they bring no system service)", strings.Join(packages, " "))
 	if !haveAptLists() {
-		s.say("the package lists are empty: apt-get update")
+		s.printf("the package lists are empty: apt-get update")
 		if err := s.apt(ctx, prefix, "apt-get", "update"); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (s Setup) install(ctx context.Context, packages []string) error {
 		return err
 	}
 	// Most often the lists are old and name files that are gone.
-	s.say("that failed; again after apt-get update")
+	s.printf("that failed; again after apt-get update")
 	if err := s.apt(ctx, prefix, "apt-get", "update"); err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (s Setup) quietly(cmd *exec.Cmd, what string) error {
 			case <-done:
 				return
 			case <-ticker.C:
-				s.say("%s: still working, %.0f s", what, time.Since(began).Seconds())
+				s.printf("%s: still working, %.0f s", what, time.Since(began).Seconds())
 			}
 		}
 	}()
@@ -247,7 +247,7 @@ func (s Setup) buildTemporal(ctx context.Context, cache string) error {
 	if _, err := os.Stat(binary); err == nil && string(have) == want {
 		return nil
 	}
-	s.say("building the Temporal CLI from source: three to four minutes on two cores, and only the first time")
+	s.printf("building the Temporal CLI from source: three to four minutes on two cores, and only the first time")
 	if err := removeFile(stamp); err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (s Setup) buildTemporal(ctx context.Context, cache string) error {
 	if err := replaceFile(stamp, []byte(want)); err != nil {
 		return fmt.Errorf("keep the Temporal CLI: %w", err)
 	}
-	s.say("the Temporal CLI is built (%.0f s)", time.Since(began).Seconds())
+	s.printf("the Temporal CLI is built (%.0f s)", time.Since(began).Seconds())
 	return nil
 }
 
@@ -283,7 +283,7 @@ func moduleStamp(dir string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-func (s Setup) say(format string, args ...any) {
+func (s Setup) printf(format string, args ...any) {
 	if s.Out == nil {
 		return
 	}

@@ -21,7 +21,7 @@ type Options struct {
 
 	// Withhold are environment variables of ours that the programs do not get: those that
 	// they would refuse.
-	Withhold []string
+	DropVariables []string
 
 	// Setup, unless it is nil, returns the Tools. It is called when the home belongs to
 	// this process, an earlier dev.env is gone and the ports are free. The context ends
@@ -130,7 +130,7 @@ func (s *supervisor) run(ctx context.Context) error {
 	}()
 	<-ctx.Done()
 	<-ready
-	s.say("stopping")
+	s.printf("stopping")
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (s *supervisor) start(ctx context.Context) error {
 	began := time.Now()
 	limited, cancel := context.WithTimeoutCause(ctx, startLimit, ErrNotReady)
 	defer cancel()
-	s.say("starting Redis, MariaDB, Temporal and the sandbox provider")
+	s.printf("starting Redis, MariaDB, Temporal and the sandbox provider")
 	for _, name := range []string{childRedis, childMySQL, childTemporal, childProvider} {
 		s.launch(ctx, name)
 	}
@@ -147,7 +147,7 @@ func (s *supervisor) start(ctx context.Context) error {
 		return err
 	}
 	if s.options.Prepare != nil {
-		s.say("preparing the database")
+		s.printf("preparing the database")
 		keys, err := s.options.Prepare(limited, s.env)
 		if err != nil {
 			return fmt.Errorf("prepare the database: %w", err)
@@ -160,7 +160,7 @@ func (s *supervisor) start(ctx context.Context) error {
 	if err := s.await(limited, childRedis, childTemporal); err != nil {
 		return err
 	}
-	s.say("starting worker and API")
+	s.printf("starting worker and API")
 	s.launch(ctx, childWorker)
 	s.launch(ctx, childAPI)
 	if err := s.await(limited, childProvider, childWorker, childAPI); err != nil {
@@ -172,7 +172,7 @@ func (s *supervisor) start(ctx context.Context) error {
 	if err := s.publish(); err != nil {
 		return err
 	}
-	s.say("ready after %.1f s", time.Since(began).Seconds())
+	s.printf("ready after %.1f s", time.Since(began).Seconds())
 	return nil
 }
 
@@ -182,7 +182,7 @@ func (s *supervisor) start(ctx context.Context) error {
 func (s *supervisor) launch(ctx context.Context, name string) {
 	c := s.children[name]
 	c.launched = true
-	go c.keep(ctx, s.say, s.changed)
+	go c.supervise(ctx, s.printf, s.changed)
 }
 
 // await returns when the named children are ready, or why one cannot be.
@@ -213,7 +213,7 @@ func (s *supervisor) callReady(ctx context.Context) {
 	first := errors.Is(err, fs.ErrNotExist)
 	if err := s.options.Ready(ctx, s.env, first); err != nil {
 		if ctx.Err() == nil {
-			s.say("%v", err)
+			s.printf("%v", err)
 		}
 		return
 	}
@@ -221,14 +221,14 @@ func (s *supervisor) callReady(ctx context.Context) {
 		return
 	}
 	if err := os.WriteFile(s.home.path(homeFirstStart), nil, 0o600); err != nil {
-		s.say("%v", err)
+		s.printf("%v", err)
 	}
 }
 
 // changed rewrites what other processes read about us.
 func (s *supervisor) changed() {
 	if err := s.publish(); err != nil {
-		s.say("%v", err)
+		s.printf("%v", err)
 	}
 }
 
@@ -250,7 +250,7 @@ func (s *supervisor) publish() error {
 	now.Supervisor, _ = identify(os.Getpid())
 	pids := map[string]int{}
 	for name, c := range s.children {
-		if id, ok := c.id(); ok {
+		if id, ok := c.procID(); ok {
 			now.Children[name] = id
 			pids[name] = id.PID
 		}
@@ -278,7 +278,7 @@ func (s *supervisor) stop() {
 	err := removeFile(s.home.EnvFile())
 	s.mu.Unlock()
 	if err != nil {
-		s.say("%v", err)
+		s.printf("%v", err)
 	}
 	hurry := time.AfterFunc(stopLimit, func() {
 		for _, c := range s.children {
@@ -289,18 +289,18 @@ func (s *supervisor) stop() {
 	for _, step := range stopOrder {
 		c := s.children[step.name]
 		if c.launched && !c.stop(step.grace) {
-			s.say("%s did not end within %v and was killed", c.name, step.grace)
+			s.printf("%s did not end within %v and was killed", c.name, step.grace)
 		}
 	}
 	if err := removeFile(s.home.path(homeState)); err != nil {
-		s.say("%v", err)
+		s.printf("%v", err)
 	}
-	s.say("stopped")
+	s.printf("stopped")
 }
 
 // say prints one line for the person at the terminal. A terminal that is gone is
 // no reason to stop.
-func (s *supervisor) say(format string, args ...any) {
+func (s *supervisor) printf(format string, args ...any) {
 	s.sayMu.Lock()
 	defer s.sayMu.Unlock()
 	_, _ = fmt.Fprintf(s.options.Out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))

@@ -64,7 +64,7 @@ func (s Temporal) Command(context.Context) (*exec.Cmd, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("temporal folder: %w", err)
 	}
-	if err := s.dropHalf(); err != nil {
+	if err := s.removeUnfinished(); err != nil {
 		return nil, err
 	}
 	args := []string{
@@ -132,31 +132,31 @@ func (s Temporal) Ready(ctx context.Context) error {
 			return fmt.Errorf("temporal search attribute %s: %w", name, err)
 		}
 	}
-	return s.noteWhole()
+	return s.writeMarker()
 }
 
 // note is the file that stands beside a database file that has its schema.
-func (s Temporal) note() string { return s.DB + ".whole" }
+func (s Temporal) markerFile() string { return s.DB + ".whole" }
 
-// noteWhole notes that the server has answered from its database file.
-func (s Temporal) noteWhole() error {
-	if exists(s.note()) {
+// writeMarker notes that the server has answered from its database file.
+func (s Temporal) writeMarker() error {
+	if exists(s.markerFile()) {
 		return nil
 	}
-	if err := os.WriteFile(s.note(), nil, 0o600); err != nil {
+	if err := os.WriteFile(s.markerFile(), nil, 0o600); err != nil {
 		return fmt.Errorf("temporal note: %w", err)
 	}
 	return nil
 }
 
-// dropHalf removes a database file that no server has answered from yet. The server
+// removeUnfinished removes a database file that no server has answered from yet. The server
 // makes its schema when there is no file, table by table, and never starts again from
 // one that was left in the middle; nobody can have put anything into it.
-func (s Temporal) dropHalf() error {
-	if exists(s.DB) && (s.Whole || exists(s.note())) {
+func (s Temporal) removeUnfinished() error {
+	if exists(s.DB) && (s.Whole || exists(s.markerFile())) {
 		return nil
 	}
-	for _, file := range []string{s.note(), s.DB, s.DB + "-wal", s.DB + "-shm", s.DB + "-journal"} {
+	for _, file := range []string{s.markerFile(), s.DB, s.DB + "-wal", s.DB + "-shm", s.DB + "-journal"} {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("temporal database that was not finished: %w", err)
 		}

@@ -45,7 +45,7 @@ func TestTemporalKilledWhileInitialising(t *testing.T) {
 		t.Error("a database that was answered from was made anew")
 	}
 
-	if err := os.Remove(part.note()); err != nil {
+	if err := os.Remove(part.markerFile()); err != nil {
 		t.Fatal(err)
 	}
 	part.Whole = true // as in a home of before the note
@@ -55,7 +55,7 @@ func TestTemporalKilledWhileInitialising(t *testing.T) {
 	if err := os.Remove(part.DB); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := part.Command(t.Context()); err != nil || exists(part.note()) {
+	if _, err := part.Command(t.Context()); err != nil || exists(part.markerFile()) {
 		t.Errorf("the note of a database that is gone stays: %v", err)
 	}
 }

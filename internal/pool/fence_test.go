@@ -51,7 +51,7 @@ func newCrowd(t testing.TB, p *Pool, id string, end context.Context) *crowd {
 // is opened in a later epoch.
 func TestR9_LostGrabsCloseTheFence(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range stacktest.RedisHarms {
+	for name, prepare := range stacktest.RedisDataLosses {
 		t.Run(name, func(t *testing.T) {
 			server := stacktest.FreshRedis(t)
 			p := openAt(t, Config{Addr: server.Addr, Timeout: time.Second})
@@ -241,7 +241,7 @@ func TestR9_OthersHaveGoneOn(t *testing.T) {
 	pk := newPacket(t, 100)
 	openPacket(t, ann, pk)
 	mustGrab(t, ann, pk.ID, "first")
-	harm := stacktest.RedisHarms["older copy restored"](t, server)
+	harm := stacktest.RedisDataLosses["older copy restored"](t, server)
 	lost := mustGrab(t, ann, pk.ID, "lost")
 	ann.epochWatch.stop() // it is busy elsewhere: nothing looks by itself
 	harm()

@@ -37,7 +37,7 @@ func NewGateway(t testing.TB, backend string, config *tls.Config, key, reader st
 	unknown := func(any, grpc.ServerStream) error {
 		return status.Error(codes.PermissionDenied, "Request unauthorized.")
 	}
-	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.UnaryInterceptor(letIn(key, reader)),
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.UnaryInterceptor(grantAccess(key, reader)),
 		grpc.UnknownServiceHandler(unknown))
 	workflowservice.RegisterWorkflowServiceServer(server, service)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,8 +50,8 @@ func NewGateway(t testing.TB, backend string, config *tls.Config, key, reader st
 	return listener.Addr().String()
 }
 
-// letIn repeats what it was sent when it refuses it, as a gateway should not do.
-func letIn(key, reader string) grpc.UnaryServerInterceptor {
+// grantAccess repeats what it was sent when it refuses it, as a gateway should not do.
+func grantAccess(key, reader string) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
 		shown := md.Get("authorization")

@@ -96,11 +96,11 @@ func (s *Server) Kill() {
 func (s *Server) Pause(t testing.TB) {
 	t.Helper()
 	s.signal(t, syscall.SIGSTOP)
-	wait.Until(t, fmt.Sprintf("process %d stops", s.proc.PID()), func() bool { return StandsStill(s.proc.PID()) })
+	wait.Until(t, fmt.Sprintf("process %d stops", s.proc.PID()), func() bool { return IsStopped(s.proc.PID()) })
 }
 
-// StandsStill reports whether all threads of a process are stopped.
-func StandsStill(pid int) bool {
+// IsStopped reports whether all threads of a process are stopped.
+func IsStopped(pid int) bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, stat := range threads {
 		text, rerr := os.ReadFile(stat)
@@ -136,7 +136,7 @@ func (s *Server) Restart(t testing.TB) {
 // Lose ends the server with SIGKILL and deletes all that it has stored, as a lost
 // disk does. Restart starts it again with nothing, as a first start does. Only a
 // Temporal server can be lost.
-func (s *Server) Lose(t testing.TB) {
+func (s *Server) LoseData(t testing.TB) {
 	t.Helper()
 	files := s.stored(t)
 	s.Kill()
@@ -164,7 +164,7 @@ func (s *Server) Backup(t testing.TB) (restore func()) {
 	}
 	return func() {
 		t.Helper()
-		s.Lose(t)
+		s.LoseData(t)
 		for file, content := range kept {
 			if err := os.WriteFile(file, content, 0o600); err != nil {
 				t.Fatal(err)
@@ -305,7 +305,7 @@ const dirPrefix = "hongbao-test-"
 func newDir() (string, error) {
 	sweep.Do(removeOrphans)
 	base := os.TempDir()
-	if !onDisk && roomy(memoryDir) {
+	if !onDisk && hasRoom(memoryDir) {
 		base = memoryDir
 	}
 	return os.MkdirTemp(base, dirPrefix+strconv.Itoa(os.Getpid())+"-")
@@ -316,7 +316,7 @@ const memoryDir = "/dev/shm"
 
 // roomy tells whether a file system has room for the servers of several test binaries;
 // that of a container often has not.
-func roomy(dir string) bool {
+func hasRoom(dir string) bool {
 	var fs syscall.Statfs_t
 	return syscall.Statfs(dir, &fs) == nil && fs.Bavail*uint64(fs.Bsize) >= 4<<30
 }

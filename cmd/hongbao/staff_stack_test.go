@@ -28,8 +28,8 @@ const approvalFrom = 5000
 
 // desk is the whole API on real parts, and people of finance at their shells. The
 // test itself does what the workflows would do.
-type desk struct {
-	office
+type staffStack struct {
+	keysRig
 	stack    *harness.Stack
 	pool     *pool.Pool
 	store    *store.Store
@@ -46,26 +46,26 @@ type desk struct {
 	auditor  string
 }
 
-func newDeskTest(t *testing.T) *desk {
+func newStaffStack(t *testing.T) *staffStack {
 	t.Helper()
-	return newDeskOn(newOffice(t), harness.Options{})
+	return newStaffStackOn(newKeysRig(t), harness.Options{})
 }
 
-// newDeskOn is a desk on the database of an office, with a stack that differs by options.
-func newDeskOn(o office, options harness.Options) *desk {
+// newStaffStackOn is a desk on the database of an office, with a stack that differs by options.
+func newStaffStackOn(o keysRig, options harness.Options) *staffStack {
 	t := o.t
 	t.Helper()
 	options.DSN, options.Migrated, options.WithoutAPI = o.dsn.Reveal(), true, true
 	s := harness.Open(t, options)
-	d := &desk{office: o, stack: s, pool: s.Pool, store: s.Store, sandbox: s.Provider, provider: s.ProviderURL}
-	d.must("apps", "create", "mall")
-	apps, _ := d.inUse()
+	d := &staffStack{keysRig: o, stack: s, pool: s.Pool, store: s.Store, sandbox: s.Provider, provider: s.ProviderURL}
+	d.mustRun("apps", "create", "mall")
+	apps, _ := d.storedAccess()
 	d.app = apps[0]
 	key := func(role, owner string) string {
-		return strings.TrimSpace(d.must("keys", "direct", "create", "--role", role, "--owner", owner))
+		return strings.TrimSpace(d.mustRun("keys", "direct", "create", "--role", role, "--owner", owner))
 	}
 	d.finance, d.second, d.ops, d.auditor = key("finance", "li-na"), key("finance", "wang-wei"), key("ops", "op"), key("auditor", "au")
-	d.appKey = strings.TrimSpace(d.must("keys", "direct", "create", "--role", "app", "--app", "mall"))
+	d.appKey = strings.TrimSpace(d.mustRun("keys", "direct", "create", "--role", "app", "--app", "mall"))
 	s.Config.ApprovalAmount, s.Config.FundingWait = approvalFrom, 300*time.Millisecond
 	s.Start(t)
 	d.staff, d.public = s.Staff, s.Public
@@ -76,7 +76,7 @@ func newDeskOn(o office, options harness.Options) *desk {
 	return d
 }
 
-func (d *desk) check(err error) {
+func (d *staffStack) check(err error) {
 	d.t.Helper()
 	if err != nil {
 		d.t.Fatal(err)
@@ -84,13 +84,13 @@ func (d *desk) check(err error) {
 }
 
 // env is what "dev.env" gives a person's shell.
-func (d *desk) env() []string {
+func (d *staffStack) env() []string {
 	return []string{"HONGBAO_STAFF_URL=" + d.staff, "HONGBAO_FINANCE_KEY=" + d.finance, "HONGBAO_OPS_KEY=" + d.ops, "HONGBAO_AUDITOR_KEY=" +
 		d.auditor}
 }
 
 // as is the shell of another person of finance, or of another address.
-func (d *desk) as(name, value string) []string {
+func (d *staffStack) as(name, value string) []string {
 	env := []string{}
 	for _, one := range d.env() {
 		if !strings.HasPrefix(one, name+"=") {
@@ -101,12 +101,12 @@ func (d *desk) as(name, value string) []string {
 }
 
 // sh runs a command line at li-na's shell and expects an exit code.
-func (d *desk) sh(want int, args ...string) (stdout, stderr string) {
+func (d *staffStack) sh(want int, args ...string) (stdout, stderr string) {
 	d.t.Helper()
 	return d.shAs(d.env(), want, args...)
 }
 
-func (d *desk) shAs(env []string, want int, args ...string) (stdout, stderr string) {
+func (d *staffStack) shAs(env []string, want int, args ...string) (stdout, stderr string) {
 	d.t.Helper()
 	code, out, errs := d.run(env, args...)
 	if code != want {
@@ -121,7 +121,7 @@ func (d *desk) shAs(env []string, want int, args ...string) (stdout, stderr stri
 }
 
 // drive moves a payment until nothing is left to do, as its workflow would.
-func (d *desk) drive(id string) payout.State {
+func (d *staffStack) drive(id string) payout.State {
 	d.t.Helper()
 	st, err := d.stack.Drive(d.t.Context(), id)
 	d.check(err)
@@ -130,18 +130,18 @@ func (d *desk) drive(id string) payout.State {
 
 // grabbed is a packet whose shares these users have, each of the same amount in
 // fen, with their payouts tried once. It returns the payout of each user.
-func (d *desk) grabbed(each int64, users ...string) (packetID string, payouts map[string]string) {
+func (d *staffStack) grabbedPacket(each int64, users ...string) (packetID string, payouts map[string]string) {
 	d.t.Helper()
-	return d.give(each*int64(len(users)), len(users), users...)
+	return d.createAndGrab(each*int64(len(users)), len(users), users...)
 }
 
 // spare is grabbed of a packet of this total in fen that has twice as many shares as users.
-func (d *desk) spare(total int64, users ...string) (packetID string, payouts map[string]string) {
+func (d *staffStack) halfGrabbedPacket(total int64, users ...string) (packetID string, payouts map[string]string) {
 	d.t.Helper()
-	return d.give(total, 2*len(users), users...)
+	return d.createAndGrab(total, 2*len(users), users...)
 }
 
-func (d *desk) give(total int64, shares int, users ...string) (packetID string, payouts map[string]string) {
+func (d *staffStack) createAndGrab(total int64, shares int, users ...string) (packetID string, payouts map[string]string) {
 	d.t.Helper()
 	ctx := d.t.Context()
 	request := client.CreateRequest{IdempotencyKey: rand.Text(), SenderID: "sender", TotalAmount: moneyOf(total), ShareCount: shares,
@@ -160,7 +160,7 @@ func (d *desk) give(total int64, shares int, users ...string) (packetID string, 
 }
 
 // closed closes a packet as its workflow would and tries the refund of its remainder.
-func (d *desk) closed(id string) (refund string) {
+func (d *staffStack) closePacket(id string) (refund string) {
 	d.t.Helper()
 	refund, err := d.stack.Close(d.t.Context(), id, packet.CloseRecalled)
 	d.check(err)
@@ -168,7 +168,7 @@ func (d *desk) closed(id string) (refund string) {
 	return refund
 }
 
-func (d *desk) unfreeze(account string) {
+func (d *staffStack) unfreeze(account string) {
 	d.t.Helper()
 	res, err := http.Post(d.provider+"/_unfreeze/"+url.PathEscape(account), "", nil)
 	d.check(err)
@@ -179,7 +179,7 @@ func (d *desk) unfreeze(account string) {
 }
 
 // status reads the status of a payout from the books.
-func (d *desk) status(id string) payout.Status {
+func (d *staffStack) status(id string) payout.Status {
 	d.t.Helper()
 	p, err := d.store.Payment(d.t.Context(), id)
 	d.check(err)
@@ -187,7 +187,7 @@ func (d *desk) status(id string) payout.Status {
 }
 
 // audited counts what is in the audit about something.
-func (d *desk) audited(subject string) (n int) {
+func (d *staffStack) auditCount(subject string) (n int) {
 	d.t.Helper()
 	out, _ := d.sh(exitOK, "audit", "list", "--subject", subject, "--all", "--json")
 	var page struct{ Items []json.RawMessage }
@@ -197,15 +197,15 @@ func (d *desk) audited(subject string) (n int) {
 
 // wire is a connection to the API that goes bad: what spoil says true to is done,
 // but its answer is cut off, or it becomes an error of the server.
-type wire struct {
+type faultyProxy struct {
 	mu    sync.Mutex
 	keys  []string // Idempotency-Keys in the order of their requests
 	spoil func(n int, r *http.Request) (cut bool, status int)
 }
 
-func (d *desk) wire(spoil func(n int, r *http.Request) (cut bool, status int)) (w *wire, address string) {
+func (d *staffStack) newFaultyProxy(spoil func(n int, r *http.Request) (cut bool, status int)) (w *faultyProxy, address string) {
 	d.t.Helper()
-	w = &wire{spoil: spoil}
+	w = &faultyProxy{spoil: spoil}
 	target, err := url.Parse(d.staff)
 	d.check(err)
 	forward := httputil.NewSingleHostReverseProxy(target)
@@ -222,7 +222,7 @@ func (d *desk) wire(spoil func(n int, r *http.Request) (cut bool, status int)) (
 			out.WriteHeader(status)
 			_, _ = fmt.Fprintf(out, `{"code":"internal","detail":"Something went wrong on our side.","request_id":"req_spoilt"}`)
 		case cut:
-			forward.ServeHTTP(&nowhere{header: http.Header{}}, r)
+			forward.ServeHTTP(&discardResponse{header: http.Header{}}, r)
 			panic(http.ErrAbortHandler)
 		default:
 			forward.ServeHTTP(out, r)
@@ -232,10 +232,10 @@ func (d *desk) wire(spoil func(n int, r *http.Request) (cut bool, status int)) (
 }
 
 // nowhere takes an answer that nobody gets.
-type nowhere struct {
+type discardResponse struct {
 	header http.Header
 	bytes.Buffer
 }
 
-func (n *nowhere) Header() http.Header { return n.header }
-func (n *nowhere) WriteHeader(int)     {}
+func (n *discardResponse) Header() http.Header { return n.header }
+func (n *discardResponse) WriteHeader(int)     {}

@@ -30,7 +30,7 @@ func TestTexts(t *testing.T) {
 			args = append(args, "--metadata", value)
 		}
 		var texts map[string]string
-		flag := textsFlag{&texts}
+		flag := pairsFlag{&texts}
 		var err error
 		for _, value := range c.given {
 			if err = flag.Set(value); err != nil {

@@ -41,7 +41,7 @@ var (
 func firstPacket(ctx context.Context, env devstack.Env, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, firstPacketLimit)
 	defer cancel()
-	retry := client.WithRetry(client.Retry{Tries: int(firstPacketLimit / showPoll), MinPause: showPoll, MaxPause: showPoll})
+	retry := client.WithRetry(client.Retry{Tries: int(firstPacketLimit / demoPoll), MinPause: demoPoll, MaxPause: demoPoll})
 	app, err := client.New(env.URL, env.Keys.App, retry)
 	if err != nil {
 		return err
@@ -52,29 +52,29 @@ func firstPacket(ctx context.Context, env devstack.Env, out io.Writer) error {
 		return err
 	}
 	defer finance.Close()
-	show := &firstShow{app: app, finance: finance, out: out, run: time.Now().UTC().Format("20060102150405")}
-	if err := show.play(ctx); err != nil {
+	show := &demo{app: app, finance: finance, out: out, id: time.Now().UTC().Format("20060102150405")}
+	if err := show.run(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errFirstPacket, err)
 	}
 	return nil
 }
 
-// firstShow is one performance.
-type firstShow struct {
+// demo is one performance.
+type demo struct {
 	app     *client.Client
 	finance *client.Staff
 	out     io.Writer
-	run     string // makes idempotency keys of this performance its own
+	id      string // makes idempotency keys of this performance its own
 }
 
-func (s *firstShow) play(ctx context.Context) error {
-	s.say("\nThe first packet: %d shares, %d guests\n", firstShares, firstGuests)
+func (s *demo) run(ctx context.Context) error {
+	s.printf("\nThe first packet: %d shares, %d guests\n", firstShares, firstGuests)
 	_, err := s.packet(ctx, client.CreateRequest{TotalAmount: firstAmount, ShareCount: firstShares, Greeting: "恭喜发财", ExpiresInSeconds: 86400},
 		firstGuests, firstShares)
 	if err != nil {
 		return err
 	}
-	s.say("\nA second packet: %d shares, %d guests, open for %d s; the rest goes back\n", secondShares, secondGuests, secondExpirySecs)
+	s.printf("\nA second packet: %d shares, %d guests, open for %d s; the rest goes back\n", secondShares, secondGuests, secondExpirySecs)
 	second, err := s.packet(ctx, client.CreateRequest{TotalAmount: secondAmount, ShareCount: secondShares, Greeting: "手慢无",
 		ExpiresInSeconds: secondExpirySecs},
 		secondGuests, secondGuests)
@@ -84,13 +84,13 @@ func (s *firstShow) play(ctx context.Context) error {
 	if want := secondAmount - second.ClaimedAmount; second.RefundedAmount != want {
 		return fmt.Errorf("%w refund: ¥%v instead of ¥%v", errUnexpected, second.RefundedAmount, want)
 	}
-	s.say("  ¥%v claimed, ¥%v refunded to the sender\n", second.ClaimedAmount, second.RefundedAmount)
+	s.printf("  ¥%v claimed, ¥%v refunded to the sender\n", second.ClaimedAmount, second.RefundedAmount)
 	return nil
 }
 
 // packet creates a packet and follows it until it is closed and its proof balances.
-func (s *firstShow) packet(ctx context.Context, r client.CreateRequest, guests, winners int) (*client.Packet, error) {
-	r.SenderID, r.IdempotencyKey = "lin-mei", fmt.Sprintf("first-packet-%s-%d", s.run, r.ShareCount)
+func (s *demo) packet(ctx context.Context, r client.CreateRequest, guests, winners int) (*client.Packet, error) {
+	r.SenderID, r.IdempotencyKey = "lin-mei", fmt.Sprintf("first-packet-%s-%d", s.id, r.ShareCount)
 	p, err := s.app.CreateAndWait(ctx, r)
 	if err != nil {
 		return nil, err
@@ -98,15 +98,15 @@ func (s *firstShow) packet(ctx context.Context, r client.CreateRequest, guests, 
 	if p.Status != client.StatusOpen {
 		return nil, fmt.Errorf("%w status of packet %s: %s instead of open", errUnexpected, p.ID, p.Status)
 	}
-	s.say("  %s sends ¥%v in packet %s\n", r.SenderID, p.TotalAmount, p.ID)
-	if err := s.crowd(ctx, p.ID, guests, winners); err != nil {
+	s.printf("  %s sends ¥%v in packet %s\n", r.SenderID, p.TotalAmount, p.ID)
+	if err := s.grabAll(ctx, p.ID, guests, winners); err != nil {
 		return nil, err
 	}
 	if err := s.payouts(ctx, p.ID, winners); err != nil {
 		return nil, err
 	}
 	if guests < r.ShareCount {
-		s.say("  open until %s\n", p.ExpiresAt.Local().Format(time.TimeOnly))
+		s.printf("  open until %s\n", p.ExpiresAt.Local().Format(time.TimeOnly))
 	}
 	if p, err = s.app.AwaitPacket(ctx, p.ID, (*client.Packet).Ended); err != nil {
 		return nil, err
@@ -114,23 +114,23 @@ func (s *firstShow) packet(ctx context.Context, r client.CreateRequest, guests, 
 	if p.Status != client.StatusClosed {
 		return nil, fmt.Errorf("%w status of packet %s: %s instead of closed", errUnexpected, p.ID, p.Status)
 	}
-	return p, s.proof(ctx, p.ID)
+	return p, s.checkProof(ctx, p.ID)
 }
 
-// showPoll is the pause between two polls, and between two tries of a call.
-const showPoll = 150 * time.Millisecond
+// demoPoll is the pause between two polls, and between two tries of a call.
+const demoPoll = 150 * time.Millisecond
 
 // guest is the result of one grab: amount is zero when the packet was sold out.
-type guest struct {
+type grabResult struct {
 	amount money.Fen
 	err    error
 }
 
 // crowd sends the grabs of all guests at the same instant.
-func (s *firstShow) crowd(ctx context.Context, packetID string, guests, winners int) error {
+func (s *demo) grabAll(ctx context.Context, packetID string, guests, winners int) error {
 	bar := newMeter(s.out, "shares grabbed", winners)
 	defer bar.end()
-	results := make(chan guest, guests)
+	results := make(chan grabResult, guests)
 	start := make(chan struct{})
 	var wait sync.WaitGroup
 	var took atomic.Int64
@@ -163,24 +163,24 @@ func (s *firstShow) crowd(ctx context.Context, packetID string, guests, winners 
 		return fmt.Errorf("%w number of winners: %d instead of %d", errUnexpected, won, winners)
 	}
 	bar.end()
-	s.say("  %d won ¥%v, %d came too late; an answer took %v on average\n",
+	s.printf("  %d won ¥%v, %d came too late; an answer took %v on average\n",
 		won, sum, late, (time.Duration(took.Load()) / time.Duration(guests)).Round(100*time.Microsecond))
 	return nil
 }
 
-func (s *firstShow) grab(ctx context.Context, packetID, userID string) guest {
+func (s *demo) grab(ctx context.Context, packetID, userID string) grabResult {
 	claim, err := s.app.Grab(ctx, packetID, client.GrabRequest{UserID: userID})
 	switch {
 	case client.IsCode(err, client.CodeSoldOut):
-		return guest{}
+		return grabResult{}
 	case err != nil:
-		return guest{err: err}
+		return grabResult{err: err}
 	}
-	return guest{amount: claim.Amount}
+	return grabResult{amount: claim.Amount}
 }
 
 // payouts counts the payouts of a packet until all are paid.
-func (s *firstShow) payouts(ctx context.Context, packetID string, want int) error {
+func (s *demo) payouts(ctx context.Context, packetID string, want int) error {
 	bar := newMeter(s.out, "paid out", want)
 	defer bar.end()
 	for {
@@ -199,31 +199,31 @@ func (s *firstShow) payouts(ctx context.Context, packetID string, want int) erro
 		if paid == want {
 			return nil
 		}
-		if err := sleep(ctx, showPoll); err != nil {
+		if err := sleep(ctx, demoPoll); err != nil {
 			return fmt.Errorf("packet %s: %d of %d payouts are paid: %w", packetID, paid, want, err)
 		}
 	}
 }
 
 // proof waits until the proof of a packet balances, and prints it.
-func (s *firstShow) proof(ctx context.Context, packetID string) error {
+func (s *demo) checkProof(ctx context.Context, packetID string) error {
 	for {
 		proof, err := s.app.Proof(ctx, packetID)
 		if err != nil {
 			return err
 		}
 		if proof.Balanced {
-			s.say("  closed; proof: ¥%v = paid ¥%v + refunded ¥%v + owed ¥%v + remaining ¥%v: balanced\n",
+			s.printf("  closed; proof: ¥%v = paid ¥%v + refunded ¥%v + owed ¥%v + remaining ¥%v: balanced\n",
 				proof.Total, proof.Paid, proof.Refunded, proof.Owed, proof.Remaining+proof.Refunding)
 			return nil
 		}
-		if err := sleep(ctx, showPoll); err != nil {
+		if err := sleep(ctx, demoPoll); err != nil {
 			return fmt.Errorf("the proof of packet %s does not balance: %w", packetID, err)
 		}
 	}
 }
 
-func (s *firstShow) say(format string, args ...any) { _ = printf(s.out, format, args...) }
+func (s *demo) printf(format string, args ...any) { _ = printf(s.out, format, args...) }
 
 // sleep waits for d, or less when ctx ends, which is its error.
 func sleep(ctx context.Context, d time.Duration) error {

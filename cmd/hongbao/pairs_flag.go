@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-var errTwice = errors.New("is given twice")
+var errDuplicateName = errors.New("is given twice")
 
-// textsFlag is a flag of texts by name. It reads what pflag's StringToString does, but a
+// pairsFlag is a flag of texts by name. It reads what pflag's StringToString does, but a
 // name that comes twice is an error: of two values one would be lost without a word.
-type textsFlag struct{ texts *map[string]string }
+type pairsFlag struct{ texts *map[string]string }
 
 // Set implements pflag.Value.
-func (f *textsFlag) Set(value string) error {
+func (f *pairsFlag) Set(value string) error {
 	pairs := []string{strings.Trim(value, `"`)} // a single one may hold commas
 	if strings.Count(value, "=") > 1 {
 		var err error
@@ -30,23 +30,23 @@ func (f *textsFlag) Set(value string) error {
 	for _, pair := range pairs {
 		name, text, ok := strings.Cut(pair, "=")
 		if !ok {
-			return fmt.Errorf("%q %w", pair, errNoPair)
+			return fmt.Errorf("%q %w", pair, errNotPair)
 		}
 		if _, known := (*f.texts)[name]; known {
-			return fmt.Errorf("%q %w", name, errTwice)
+			return fmt.Errorf("%q %w", name, errDuplicateName)
 		}
 		(*f.texts)[name] = text
 	}
 	return nil
 }
 
-var errNoPair = errors.New("is not name=value")
+var errNotPair = errors.New("is not name=value")
 
 // Type implements pflag.Value.
-func (f *textsFlag) Type() string { return "name=value" }
+func (f *pairsFlag) Type() string { return "name=value" }
 
 // String implements pflag.Value.
-func (f *textsFlag) String() string {
+func (f *pairsFlag) String() string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(*f.texts)) {
 		all = append(all, name+"="+(*f.texts)[name])

@@ -16,23 +16,23 @@ import (
 	"hongbao/internal/money"
 )
 
-// tinyAPI answers like the API, from memory and at once. It shows that the first
+// fakeAPI answers like the API, from memory and at once. It shows that the first
 // packet calls the right routes and checks every answer; the end-to-end tests show
 // that the product answers so.
-type tinyAPI struct {
+type fakeAPI struct {
 	mu       sync.Mutex
-	packets  map[string]*tinyPacket
+	packets  map[string]*fakePacket
 	stumbles int    // how many calls are answered 503 first
 	payout   string // status of every payout
 	extra    int    // shares given out beyond the last
 }
 
-type tinyPacket struct {
+type fakePacket struct {
 	request client.CreateRequest
 	claimed []money.Fen
 }
 
-func (a *tinyAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key, isApp := r.Header.Get("Authorization"), !strings.HasPrefix(r.URL.Path, "/v1/staff/")
@@ -45,7 +45,7 @@ func (a *tinyAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !isApp:
 		a.listPayouts(w, r)
 	case len(parts) == 2:
-		var p tinyPacket
+		var p fakePacket
 		if json.NewDecoder(r.Body).Decode(&p.request) != nil || r.Header.Get("Idempotency-Key") == "" {
 			answer(w, http.StatusBadRequest, client.Problem{Code: "malformed_json"})
 			return
@@ -59,7 +59,7 @@ func (a *tinyAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (a *tinyAPI) grab(w http.ResponseWriter, p *tinyPacket) {
+func (a *fakeAPI) grab(w http.ResponseWriter, p *fakePacket) {
 	if len(p.claimed) >= p.request.ShareCount+a.extra {
 		answer(w, http.StatusConflict, client.Problem{Code: "sold_out"})
 		return
@@ -69,7 +69,7 @@ func (a *tinyAPI) grab(w http.ResponseWriter, p *tinyPacket) {
 }
 
 // read answers open while nothing has been grabbed, closed afterwards.
-func (a *tinyAPI) read(w http.ResponseWriter, id string, proof bool) {
+func (a *fakeAPI) read(w http.ResponseWriter, id string, proof bool) {
 	p := a.packets[id]
 	claimed := money.Fen(len(p.claimed)) * p.request.TotalAmount / money.Fen(p.request.ShareCount)
 	refunded := p.request.TotalAmount - claimed
@@ -84,7 +84,7 @@ func (a *tinyAPI) read(w http.ResponseWriter, id string, proof bool) {
 }
 
 // listPayouts answers in pages of 20.
-func (a *tinyAPI) listPayouts(w http.ResponseWriter, r *http.Request) {
+func (a *fakeAPI) listPayouts(w http.ResponseWriter, r *http.Request) {
 	type item struct {
 		Status string `json:"status"`
 	}
@@ -107,9 +107,9 @@ func answer(w http.ResponseWriter, code int, body any) {
 }
 
 // play runs the first packet against a and returns what it printed.
-func play(t *testing.T, a *tinyAPI, limit time.Duration) (string, error) {
+func play(t *testing.T, a *fakeAPI, limit time.Duration) (string, error) {
 	t.Helper()
-	a.packets = map[string]*tinyPacket{}
+	a.packets = map[string]*fakePacket{}
 	server := httptest.NewServer(a)
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -122,7 +122,7 @@ func play(t *testing.T, a *tinyAPI, limit time.Duration) (string, error) {
 
 func TestFirstPacket(t *testing.T) {
 	t.Run("OK", func(t *testing.T) {
-		output, err := play(t, &tinyAPI{payout: "paid", stumbles: 3}, time.Minute)
+		output, err := play(t, &fakeAPI{payout: "paid", stumbles: 3}, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,19 +137,19 @@ func TestFirstPacket(t *testing.T) {
 		}
 	})
 	t.Run("OneWinnerTooMany", func(t *testing.T) {
-		_, err := play(t, &tinyAPI{payout: "paid", extra: 1}, time.Minute)
+		_, err := play(t, &fakeAPI{payout: "paid", extra: 1}, time.Minute)
 		if !errors.Is(err, errFirstPacket) || !strings.Contains(err.Error(), "51 instead of 50") {
 			t.Errorf("error: %v", err)
 		}
 	})
 	t.Run("FailedPayout", func(t *testing.T) {
-		_, err := play(t, &tinyAPI{payout: "failed"}, time.Minute)
+		_, err := play(t, &fakeAPI{payout: "failed"}, time.Minute)
 		if !errors.Is(err, errFirstPacket) || !errors.Is(err, errUnexpected) {
 			t.Errorf("error: %v", err)
 		}
 	})
 	t.Run("Interrupted", func(t *testing.T) {
-		_, err := play(t, &tinyAPI{stumbles: 1 << 30}, time.Second)
+		_, err := play(t, &fakeAPI{stumbles: 1 << 30}, time.Second)
 		if !errors.Is(err, errFirstPacket) || !client.IsCode(err, client.CodeUnavailable) {
 			t.Errorf("error: %v", err)
 		}

@@ -11,10 +11,10 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestCrowdComesBack: while the payouts of a crowd come back together, which takes the
+// TestGrabStormAfterRestart: while the payouts of a crowd come back together, which takes the
 // notifications and the questions about them some seconds, the packet's proof is balanced at
 // every look, and ends with all of it owed.
-func TestCrowdComesBack(t *testing.T) {
+func TestGrabStormAfterRestart(t *testing.T) {
 	const crowd = 120
 	p := newPlatform(t)
 	packet := p.packet(t, "crowd", crowd)

@@ -15,18 +15,18 @@ import (
 // a part of one.
 const lastWrites = 10_007
 
-// RedisHarms are ways in which a Redis comes to lack writes that it has acknowledged.
+// RedisDataLosses are ways in which a Redis comes to lack writes that it has acknowledged.
 // Each is called while the server is in use, prepares what it needs, and returns the
 // harm itself: what was acknowledged after the preparation is lost, or at least the last
 // of it. The server answers when the harm returns.
-var RedisHarms = map[string]func(t testing.TB, s *Server) (harm func()){
+var RedisDataLosses = map[string]func(t testing.TB, s *Server) (harm func()){
 	"emptied": func(t testing.TB, s *Server) func() {
 		return func() { s.flush(t) }
 	},
 	"file deleted": func(t testing.TB, s *Server) func() {
 		return func() {
 			s.Kill()
-			done(t, os.RemoveAll(s.appendOnly()))
+			checkErr(t, os.RemoveAll(s.appendOnly()))
 			s.Restart(t)
 		}
 	},
@@ -38,20 +38,20 @@ var RedisHarms = map[string]func(t testing.TB, s *Server) (harm func()){
 				t.Fatalf("append-only files %q, %v", files, err)
 			}
 			info, err := os.Stat(files[0])
-			done(t, err)
-			done(t, os.Truncate(files[0], max(0, info.Size()-lastWrites)))
+			checkErr(t, err)
+			checkErr(t, os.Truncate(files[0], max(0, info.Size()-lastWrites)))
 			s.Restart(t)
 		}
 	},
 	"older copy restored": func(t testing.TB, s *Server) func() {
 		older := filepath.Join(t.TempDir(), "older")
 		s.Pause(t) // the copy is of one moment
-		done(t, os.CopyFS(older, os.DirFS(s.appendOnly())))
+		checkErr(t, os.CopyFS(older, os.DirFS(s.appendOnly())))
 		s.Resume(t)
 		return func() {
 			s.Kill()
-			done(t, os.RemoveAll(s.appendOnly()))
-			done(t, os.CopyFS(s.appendOnly(), os.DirFS(older)))
+			checkErr(t, os.RemoveAll(s.appendOnly()))
+			checkErr(t, os.CopyFS(s.appendOnly(), os.DirFS(older)))
 			s.Restart(t)
 		}
 	},
@@ -67,16 +67,16 @@ func (s *Server) flush(t testing.TB) {
 	t.Helper()
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(t.Context(), "tcp", s.Addr)
-	done(t, err)
+	checkErr(t, err)
 	defer conn.Close()
 	_, err = fmt.Fprint(conn, "FLUSHALL\r\n")
-	done(t, err)
+	checkErr(t, err)
 	if answer, err := bufio.NewReader(conn).ReadString('\n'); err != nil || answer != "+OK\r\n" {
 		t.Fatalf("%q, %v", answer, err)
 	}
 }
 
-func done(t testing.TB, err error) {
+func checkErr(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
