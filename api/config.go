@@ -53,7 +53,7 @@ type Config struct {
 	// PingTemporal is asked by /readyz; nil leaves Temporal out of it.
 	PingTemporal func(context.Context) error
 	// Runs asks Temporal for the runs of a workflow, for a payment's timeline; nil: it
-	// is told that Temporal cannot be asked. Its context ends within runsPatience.
+	// is told that Temporal cannot be asked. Its context ends within temporalTimeout.
 	Runs func(ctx context.Context, workflowID string) (payout.WorkflowRuns, error)
 	// MySQLCurrent is asked by /readyz: an error while MySQL is older than reality
 	// (rule R13); nil leaves it out of it.

@@ -44,7 +44,7 @@ func (s *Server) SignIn(ctx context.Context, token string) (keyID string, ok boo
 
 // Holder tells whose key it is and in which role; false: the key was revoked, has
 // expired, or is none of staff.
-func (s *Server) Holder(keyID string) (owner string, role access.Role, ok bool) {
+func (s *Server) KeyOwner(keyID string) (owner string, role access.Role, ok bool) {
 	who, ok := s.dir.byID(keyID, s.cfg.Now())
 	if !ok || !who.key.Role.Staff() {
 		return "", "", false
@@ -52,9 +52,9 @@ func (s *Server) Holder(keyID string) (owner string, role access.Role, ok bool) 
 	return who.key.Owner, who.key.Role, true
 }
 
-// KeysKnown reports whether keys of staff can be told apart: they come from MySQL alone, which
+// KeysLoaded reports whether keys of staff can be told apart: they come from MySQL alone, which
 // this process has not reached yet when it is false.
-func (s *Server) KeysKnown() bool { return s.dir.staffKnown() }
+func (s *Server) KeysLoaded() bool { return s.dir.staffKnown() }
 
 // EndSignIn ends a sign-in to the console in every API process: in this one at
 // once, in the others within Config.Refresh. An error says that it may go on

@@ -288,7 +288,7 @@ func TestActsAs(t *testing.T) {
 	if r := ask(h.auditor, "GET", "/v1/staff/export/payouts.csv", ""); r.status != http.StatusOK || strings.Count(string(r.body), "\n") != 4 {
 		t.Errorf("export: %s", r)
 	}
-	if who, role, ok := server.Holder(h.ops.key.ID); !ok || who != h.ops.key.Owner || role != access.RoleOps {
+	if who, role, ok := server.KeyOwner(h.ops.key.ID); !ok || who != h.ops.key.Owner || role != access.RoleOps {
 		t.Errorf("holder: %s %s %v", who, role, ok)
 	}
 	for _, token := range []string{h.app.token, tokenOf(access.RoleFinance), "x", ""} {
@@ -303,7 +303,7 @@ func TestActsAs(t *testing.T) {
 	h.check(err)
 	wait.Until(h.t, "the revoked key opens nothing",
 		func() bool { return ask(h.ops, "GET", "/v1/staff/payouts", "").code() == "unauthenticated" })
-	if _, _, ok := server.Holder(h.ops.key.ID); ok {
+	if _, _, ok := server.KeyOwner(h.ops.key.ID); ok {
 		t.Error("a revoked key has a holder")
 	}
 	h.check(served())

@@ -25,9 +25,9 @@ func (r *request) getUnbooked(id string, missing error) (answer, error) {
 	out := PayoutDetail{Payout: r.server.renderPayout(row), Attempts: []Attempt{},
 		Retry: RetryPreview{Code: textOrNull(string(CodeNotRetryable))}}
 	out.Temporal = r.runsOf(out.Workflow.ID)
-	out.Timeline = append(handedOn(payout.KindPayout, payout.Timeline{AcknowledgedAt: c.ClaimedAt}),
+	out.Timeline = append(redisEntries(payout.KindPayout, payout.Timeline{AcknowledgedAt: c.ClaimedAt}),
 		TimelineEntry{At: Stamp(c.ClaimedAt), Source: "redis", What: "not booked yet"})
-	out.Timeline = inOrder(append(out.Timeline, out.Temporal.entries()...))
+	out.Timeline = sortByTime(append(out.Timeline, out.Temporal.entries()...))
 	return answer{status: http.StatusOK, body: out}, nil
 }
 

@@ -24,7 +24,7 @@ func TestEndSignIn(t *testing.T) {
 		stop := h.serve(server)
 		t.Cleanup(func() { h.check(stop()) })
 		wait.Until(h.t, "keys are known", func() bool {
-			_, _, ok := server.Holder(h.finance.key.ID)
+			_, _, ok := server.KeyOwner(h.finance.key.ID)
 			return ok
 		})
 		return server
@@ -53,7 +53,7 @@ func TestEndSignIn(t *testing.T) {
 	h.check(three.Listen())
 	stop := h.serve(three)
 	t.Cleanup(func() { h.check(stop()) })
-	if _, _, ok := three.Holder(h.finance.key.ID); ok || three.KeysKnown() {
+	if _, _, ok := three.KeyOwner(h.finance.key.ID); ok || three.KeysLoaded() {
 		t.Error("a process that started without MySQL knows keys of staff")
 	}
 	if _, ok, err := three.SignIn(t.Context(), h.finance.token); ok || err == nil {

@@ -50,8 +50,8 @@ const (
 	temporalAway  = "away"
 )
 
-// runsPatience bounds the question to Temporal: a page does not wait for it.
-const runsPatience = 700 * time.Millisecond
+// temporalTimeout bounds the question to Temporal: a page does not wait for it.
+const temporalTimeout = 700 * time.Millisecond
 
 // timeline tells what happened to a payment, from every source. began says in words
 // how it began in the books.
@@ -63,8 +63,8 @@ func (r *request) timeline(d payout.Detail, began, workflowID string) ([]Timelin
 		return nil, TemporalRuns{}, err
 	}
 	runs := r.runsOf(workflowID)
-	out := append(handedOn(d.Kind, passage), runs.entries()...)
-	out = append(out, renderTimeline(d, began)...)
+	out := append(redisEntries(d.Kind, passage), runs.entries()...)
+	out = append(out, storedEntries(d, began)...)
 	for _, n := range passage.Notifications {
 		out = append(out, TimelineEntry{At: Stamp(n.At), Source: "notification", What: "told about " + n.OrderNo + ": event " + n.EventID})
 	}
@@ -72,12 +72,12 @@ func (r *request) timeline(d payout.Detail, began, workflowID string) ([]Timelin
 		out = append(out, TimelineEntry{At: Stamp(e.Since), Source: "outbox", What: fmt.Sprintf("run to be started or woken: %s, tries %d",
 			e.Kind, e.Tries)})
 	}
-	return inOrder(out), runs, nil
+	return sortByTime(out), runs, nil
 }
 
-// inOrder sorts by time, in milliseconds: more of it no source but Temporal has. What
+// sortByTime sorts by time, in milliseconds: more of it no source but Temporal has. What
 // is of the same one stays as it was put together.
-func inOrder(entries []TimelineEntry) []TimelineEntry {
+func sortByTime(entries []TimelineEntry) []TimelineEntry {
 	slices.SortStableFunc(entries, func(a, b TimelineEntry) int { return cmp.Compare(a.At.String(), b.At.String()) })
 	return entries
 }
@@ -93,8 +93,8 @@ func (t TemporalRuns) entries() (out []TimelineEntry) {
 	return out
 }
 
-// handedOn tells what Redis acknowledged, where that is known.
-func handedOn(kind payout.Kind, p payout.Timeline) []TimelineEntry {
+// redisEntries tells what Redis acknowledged, where that is known.
+func redisEntries(kind payout.Kind, p payout.Timeline) []TimelineEntry {
 	if p.AcknowledgedAt.IsZero() {
 		return nil
 	}
@@ -108,8 +108,8 @@ func handedOn(kind payout.Kind, p payout.Timeline) []TimelineEntry {
 	return []TimelineEntry{{At: Stamp(p.AcknowledgedAt), Source: "redis", What: what}}
 }
 
-// renderTimeline tells what the books know of a payment.
-func renderTimeline(d payout.Detail, began string) []TimelineEntry {
+// storedEntries tells what the books know of a payment.
+func storedEntries(d payout.Detail, began string) []TimelineEntry {
 	out := []TimelineEntry{{At: Stamp(d.CreatedAt), Source: "ledger", What: began}}
 	for _, e := range d.Events {
 		out = append(out, TimelineEntry{At: Stamp(e.At), Source: e.Source, What: cmp.Or(e.What, e.Op+" "+e.Outcome)})
@@ -123,7 +123,7 @@ func (r *request) runsOf(workflowID string) TemporalRuns {
 	if r.server.cfg.Runs == nil {
 		return out
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, runsPatience)
+	ctx, cancel := context.WithTimeout(r.ctx, temporalTimeout)
 	defer cancel()
 	found, err := r.server.cfg.Runs(ctx, workflowID)
 	if err != nil {

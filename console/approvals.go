@@ -128,7 +128,7 @@ func (v *visit) answerApproval() error {
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
 	if err != nil {
-		return v.again(err)
+		return v.showFormAgain(err)
 	}
-	return v.back(v.came(), action)
+	return v.redirectDone(v.returnPath(), action)
 }

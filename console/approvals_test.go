@@ -25,7 +25,7 @@ func TestWaitingAmongMany(t *testing.T) {
 		others.Items = append(others.Items, client.ApprovalItem{ID: fmt.Sprint("a", i), Status: "waiting",
 			Decision: client.Decision{Kind: "retry", By: "somebody"}, Payout: &client.Payout{ID: fmt.Sprintf("p%024d", i)}})
 	}
-	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, Desk: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
 		func(r *http.Request) any {
 			switch {
 			case r.URL.Path == "/v1/staff/payouts/"+payout:
@@ -62,7 +62,7 @@ func TestChangedDecision(t *testing.T) {
 	changed := item
 	changed.Changed = true
 	refused := false
-	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, Desk: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
 		func(r *http.Request) any {
 			switch {
 			case r.Method == http.MethodPost:
@@ -94,7 +94,7 @@ func TestChangedDecision(t *testing.T) {
 			t.Errorf("before: no %q in\n%s", want, before)
 		}
 	}
-	s, _ := desk.seal.open(v.cookies[sessionCookie])
+	s, _ := desk.seal.decrypt(v.cookies[sessionCookie])
 	res := v.do("POST", "/approvals/aMINE/approve", url.Values{"csrf": {s.CSRF}, "key": {"k"}, "who": {"owner of f"},
 		"reason": {"I agree to it"},
 		"back":   {"/approvals?status=waiting"}})

@@ -76,7 +76,7 @@ func (v *visit) audit(verdict *client.AuditVerdict) error {
 		if id, ok := strings.CutPrefix(e.Subject, "packet/"); ok && packet.ValidID(id) {
 			line.Link = "/packets/" + id
 		} else if len(e.Subject) == idLen {
-			line.Link = placeOf(e.Subject)
+			line.Link = paymentPath(e.Subject)
 		}
 		body.Items = append(body.Items, line)
 	}

@@ -10,14 +10,14 @@ import (
 	"hongbao/client"
 )
 
-// maxNamed is how many payments one call of a bulk retry names: as many as a page of
+// maxRetryBatch is how many payments one call of a bulk retry names: as many as a page of
 // the list has, so that they fit its body beside the longest reason.
-const maxNamed = 50
+const maxRetryBatch = 50
 
 // bulkForm reads what was chosen in a work list, of payouts or of refunds: the list,
 // with that in it.
 func bulkForm(kind string, form url.Values) (listPage, error) {
-	query, err := readQuery(form.Get("filter"), paymentMembers)
+	query, err := readQuery(form.Get("filter"), paymentParams)
 	if err != nil {
 		return listPage{}, err
 	}
@@ -25,7 +25,7 @@ func bulkForm(kind string, form url.Values) (listPage, error) {
 		return listPage{}, &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
 	}
 	body := listPage{Kind: kind, Path: "/" + kind + "s", Filter: readFilterForm(query), Cursor: form.Get("cursor"), Reason: form.Get("reason"),
-		Selected: map[string]bool{}, All: form.Get("scope") == "all", Looked: form.Get("looked") == "true", Seen: form["seen"]}
+		Selected: map[string]bool{}, All: form.Get("scope") == "all", Previewed: form.Get("looked") == "true", PreviewedIDs: form["seen"]}
 	for _, id := range form["id"] {
 		body.Selected[id] = true
 	}
@@ -48,7 +48,7 @@ func (v *visit) retryMany(kind string) error {
 		return err
 	}
 	req := client.BulkRetryRequest{IdempotencyKey: v.key(), Reason: body.Reason}
-	if req.DryRun = form.Get("do") != "retry" || body.All && body.Looked && len(body.Seen) == 0; req.DryRun {
+	if req.DryRun = form.Get("do") != "retry" || body.All && body.Previewed && len(body.PreviewedIDs) == 0; req.DryRun {
 		req.IdempotencyKey = "" // looked at again, it is looked at anew
 		if req.Reason == "" {
 			req.Reason = "dry run"
@@ -58,8 +58,8 @@ func (v *visit) retryMany(kind string) error {
 	case !body.All:
 		req.Filter.PayoutIDs = form["id"]
 		body.Bulk, err = v.retry(kind, req)
-	case body.Looked && !req.DryRun:
-		body.Bulk, err = v.retryNamed(kind, req, body.Seen)
+	case body.Previewed && !req.DryRun:
+		body.Bulk, err = v.retryIDs(kind, req, body.PreviewedIDs)
 	default:
 		f, fault := body.Filter.filter()
 		if fault != "" { // read in part, it would select more than was meant
@@ -94,11 +94,11 @@ func (v *visit) retry(kind string, req client.BulkRetryRequest) (*client.BulkRet
 	return out, nil
 }
 
-// retryNamed retries payments by as many calls as it takes, each under a key of its
+// retryIDs retries payments by as many calls as it takes, each under a key of its
 // own: repeated after an error, it goes on with those that were not decided about.
-func (v *visit) retryNamed(kind string, req client.BulkRetryRequest, ids []string) (*client.BulkRetried, error) {
+func (v *visit) retryIDs(kind string, req client.BulkRetryRequest, ids []string) (*client.BulkRetried, error) {
 	all, key := &client.BulkRetried{}, req.IdempotencyKey
-	for part := range slices.Chunk(ids, maxNamed) {
+	for part := range slices.Chunk(ids, maxRetryBatch) {
 		if len(all.Items) > 0 {
 			req.IdempotencyKey = key + "." + strconv.Itoa(len(all.Items))
 		}
@@ -122,18 +122,18 @@ func (v *visit) showBulk(body listPage, err error) error {
 		if p.Status == http.StatusUnauthorized {
 			return p
 		}
-		if v.sent = v.attempted(p); v.sent.Doubt { // what was chosen may have left the list
-			v.sent.apart, body.Reason, body.Selected = true, "", nil
+		if v.submission = v.failedSubmission(p); v.submission.OutcomeUnknown { // what was chosen may have left the list
+			v.submission.separate, body.Reason, body.Selected = true, "", nil
 		}
-	} else if body.Looked, body.Seen = body.All && body.Bulk.DryRun, nil; body.Looked {
+	} else if body.Previewed, body.PreviewedIDs = body.All && body.Bulk.DryRun, nil; body.Previewed {
 		for _, item := range body.Bulk.Items {
 			if item.Result != "skipped" {
-				body.Seen = append(body.Seen, item.PayoutID)
+				body.PreviewedIDs = append(body.PreviewedIDs, item.PayoutID)
 			}
 		}
 	}
 	if body.Bulk != nil && !body.Bulk.DryRun {
-		body.Run = v.carriedOut(body.Kind, body.Bulk)
+		body.Run = v.newBulkRun(body.Kind, body.Bulk)
 	}
 	read := v.readPayouts
 	if body.Kind == "refund" {

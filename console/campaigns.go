@@ -85,7 +85,7 @@ func (v *visit) stopCampaign() error {
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
 	if err != nil {
-		return v.again(err)
+		return v.showFormAgain(err)
 	}
-	return v.back("/campaigns/"+id, "campaign_"+action)
+	return v.redirectDone("/campaigns/"+id, "campaign_"+action)
 }

@@ -74,7 +74,7 @@ func chartOf(l language, id string, minutes []client.ActiveMinute, of func(clien
 }
 
 // latest turns minutes round: the newest first.
-func latest(minutes []client.ActiveMinute) []client.ActiveMinute {
+func newestFirst(minutes []client.ActiveMinute) []client.ActiveMinute {
 	out := slices.Clone(minutes)
 	slices.Reverse(out)
 	return out

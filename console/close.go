@@ -38,12 +38,12 @@ func (v *visit) showClose() error {
 
 // exportClose hands on the file of a day that the API makes.
 func (v *visit) exportClose() error {
-	return v.passOn("/v1/staff/export/close.csv?" + url.Values{"date": {v.r.PathValue("date")}, "bom": {"true"}}.Encode())
+	return v.proxy("/v1/staff/export/close.csv?" + url.Values{"date": {v.r.PathValue("date")}, "bom": {"true"}}.Encode())
 }
 
 // together adds up the accounts of a day. Every posting is in two of them, so that
 // the balances are nothing together, and debits and credits the same.
-func together(accounts []client.AccountDay) client.AccountDay {
+func sumAccounts(accounts []client.AccountDay) client.AccountDay {
 	var all client.AccountDay
 	for _, a := range accounts {
 		all.Opening += a.Opening

@@ -26,13 +26,13 @@ const (
 )
 
 // Desk is what the console needs of the API's server.
-type Desk interface {
+type StaffAPI interface {
 	// SignIn returns the id of the key that a token belongs to; false: of none of staff.
 	SignIn(ctx context.Context, token string) (keyID string, ok bool, err error)
 	// Holder tells whose key it is and in which role; false: it has ended.
-	Holder(keyID string) (owner string, role access.Role, ok bool)
-	// KeysKnown reports whether keys can be told apart now; false: Holder knows none.
-	KeysKnown() bool
+	KeyOwner(keyID string) (owner string, role access.Role, ok bool)
+	// KeysLoaded reports whether keys can be told apart now; false: Holder knows none.
+	KeysLoaded() bool
 	// EndSignIn ends a sign-in in every process, at the latest seconds later; it has
 	// to be remembered until then.
 	EndSignIn(ctx context.Context, id []byte, keyID string, until time.Time) error
@@ -44,7 +44,7 @@ type Desk interface {
 
 // Config says what the console works with.
 type Config struct {
-	Desk Desk
+	StaffAPI StaffAPI
 	// SessionKeys are the same for every API process. The first seals sessions, each opens
 	// them: a session of a key that is removed is signed out.
 	SessionKeys [][32]byte
@@ -56,7 +56,7 @@ type Config struct {
 
 // Console answers the requests for pages. Use New. It is safe for concurrent use.
 type Console struct {
-	desk     Desk
+	api      StaffAPI
 	seal     *seal
 	idle     time.Duration
 	absolute time.Duration
@@ -64,7 +64,7 @@ type Console struct {
 	pages    map[language]pageSet
 	mux      *http.ServeMux
 	origins  *http.CrossOriginProtection
-	live     *live
+	feed     *overviewFeed
 	now      func() time.Time
 }
 
@@ -75,10 +75,10 @@ var Folders = []string{"/assets", "/login", "/logout", "/language", "/payouts", 
 
 // New prepares a console. Errors are about a configuration or a template that is wrong.
 func New(cfg Config) (*Console, error) {
-	if cfg.Desk == nil {
+	if cfg.StaffAPI == nil {
 		return nil, errors.New("console: a desk is required")
 	}
-	c := &Console{desk: cfg.Desk, idle: cfg.Idle, absolute: cfg.Absolute, failures: newFailures(),
+	c := &Console{api: cfg.StaffAPI, idle: cfg.Idle, absolute: cfg.Absolute, failures: newFailures(),
 		mux:     http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(), now: time.Now}
 	if c.idle == 0 {
@@ -87,7 +87,7 @@ func New(cfg Config) (*Console, error) {
 	if c.absolute == 0 {
 		c.absolute = DefaultAbsolute
 	}
-	c.live = &live{console: c, period: cmp.Or(cfg.Period, DefaultPeriod), quiet: streamQuiet, streams: map[*stream]struct{}{}}
+	c.feed = &overviewFeed{console: c, period: cmp.Or(cfg.Period, DefaultPeriod), keepAlive: streamKeepAlive, streams: map[*stream]struct{}{}}
 	var err error
 	if c.seal, err = newSeal(cfg.SessionKeys); err != nil {
 		return nil, err
@@ -102,54 +102,54 @@ func New(cfg Config) (*Console, error) {
 // route is a page: what its query may have, and what answers it, to somebody who is signed
 // in or to everybody.
 type route struct {
-	query  members
+	query  params
 	handle func(*visit) error
-	open   http.HandlerFunc
+	serve  http.HandlerFunc
 }
 
 // routes is the table of pages.
 func (c *Console) routes() map[string]route {
 	return map[string]route{
-		"GET /assets/{name}": {query: members{"v": exactly}, open: serveAsset},
-		"GET /login":         {query: members{"next": exactly}, open: c.showLogin},
-		"POST /login":        {open: c.signIn},
-		"POST /language":     {open: c.chooseLanguage},
+		"GET /assets/{name}": {query: params{"v": verbatim}, serve: serveAsset},
+		"GET /login":         {query: params{"next": verbatim}, serve: c.showLogin},
+		"POST /login":        {serve: c.signIn},
+		"POST /language":     {serve: c.chooseLanguage},
 
 		"POST /logout":                    {handle: (*visit).signOut},
-		"GET /{$}":                        {query: doneMember, handle: (*visit).overview},
-		"GET /live":                       {handle: (*visit).follow},
-		"GET /payouts":                    {query: paymentMembers.and(placeMember), handle: (*visit).listPayouts},
-		"GET /payouts/export.csv":         {query: paymentMembers, handle: (*visit).exportPayouts},
+		"GET /{$}":                        {query: doneParam, handle: (*visit).overview},
+		"GET /live":                       {handle: (*visit).streamOverview},
+		"GET /payouts":                    {query: paymentParams.and(cursorParam), handle: (*visit).listPayouts},
+		"GET /payouts/export.csv":         {query: paymentParams, handle: (*visit).exportPayouts},
 		"POST /payouts/retry":             {handle: (*visit).retryPayouts},
 		"POST /payouts/progress":          {handle: (*visit).payoutProgress},
-		"GET /payouts/{id}":               {query: pollMembers, handle: (*visit).showPayout},
+		"GET /payouts/{id}":               {query: pollParams, handle: (*visit).showPayout},
 		"POST /payouts/{id}/{action}":     {handle: (*visit).decidePayout},
-		"GET /refunds":                    {query: refundMembers.and(placeMember), handle: (*visit).listRefunds},
-		"GET /refunds/export.csv":         {query: refundMembers, handle: (*visit).exportRefunds},
+		"GET /refunds":                    {query: refundParams.and(cursorParam), handle: (*visit).listRefunds},
+		"GET /refunds/export.csv":         {query: refundParams, handle: (*visit).exportRefunds},
 		"POST /refunds/retry":             {handle: (*visit).retryRefunds},
 		"POST /refunds/progress":          {handle: (*visit).refundProgress},
-		"GET /refunds/{id}":               {query: pollMembers, handle: (*visit).showRefund},
+		"GET /refunds/{id}":               {query: pollParams, handle: (*visit).showRefund},
 		"POST /refunds/{id}/{action}":     {handle: (*visit).decideRefund},
-		"GET /approvals":                  {query: approvalMembers.and(placeMember, doneMember), handle: (*visit).listApprovals},
-		"GET /approvals/export.csv":       {query: approvalMembers, handle: (*visit).exportApprovals},
+		"GET /approvals":                  {query: approvalParams.and(cursorParam, doneParam), handle: (*visit).listApprovals},
+		"GET /approvals/export.csv":       {query: approvalParams, handle: (*visit).exportApprovals},
 		"POST /approvals/{id}/{action}":   {handle: (*visit).answerApproval},
-		"GET /packets":                    {query: packetMembers.and(placeMember), handle: (*visit).listPackets},
-		"GET /packets/export.csv":         {query: packetMembers, handle: (*visit).exportPackets},
-		"GET /packets/{id}":               {query: placeMember.and(doneMember), handle: (*visit).showPacket},
+		"GET /packets":                    {query: packetParams.and(cursorParam), handle: (*visit).listPackets},
+		"GET /packets/export.csv":         {query: packetParams, handle: (*visit).exportPackets},
+		"GET /packets/{id}":               {query: cursorParam.and(doneParam), handle: (*visit).showPacket},
 		"POST /packets/{id}/recall":       {handle: (*visit).recallPacket},
-		"GET /campaigns":                  {query: members{"status": trimmed}.and(placeMember), handle: (*visit).listCampaigns},
-		"GET /campaigns/{id}":             {query: placeMember.and(doneMember), handle: (*visit).showCampaign},
+		"GET /campaigns":                  {query: params{"status": trimmed}.and(cursorParam), handle: (*visit).listCampaigns},
+		"GET /campaigns/{id}":             {query: cursorParam.and(doneParam), handle: (*visit).showCampaign},
 		"POST /campaigns/{id}/{action}":   {handle: (*visit).stopCampaign},
-		"GET /search":                     {query: members{"q": exactly}, handle: (*visit).search},
-		"GET /audit":                      {query: auditMembers.and(placeMember), handle: (*visit).listAudit},
-		"GET /audit/export.csv":           {query: auditMembers, handle: (*visit).exportAudit},
-		"GET /audit/verify":               {query: auditMembers.and(placeMember), handle: (*visit).verifyAudit},
-		"GET /reconciliations":            {query: members{"status": trimmed}.and(placeMember), handle: (*visit).listReconciliations},
+		"GET /search":                     {query: params{"q": verbatim}, handle: (*visit).search},
+		"GET /audit":                      {query: auditParams.and(cursorParam), handle: (*visit).listAudit},
+		"GET /audit/export.csv":           {query: auditParams, handle: (*visit).exportAudit},
+		"GET /audit/verify":               {query: auditParams.and(cursorParam), handle: (*visit).verifyAudit},
+		"GET /reconciliations":            {query: params{"status": trimmed}.and(cursorParam), handle: (*visit).listReconciliations},
 		"POST /reconciliations":           {handle: (*visit).reconcile},
-		"GET /reconciliations/{id}":       {query: doneMember, handle: (*visit).showReconciliation},
-		"GET /breaks":                     {query: breakMembers.and(placeMember, doneMember), handle: (*visit).listBreaks},
-		"GET /breaks/export.csv":          {query: breakMembers, handle: (*visit).exportBreaks},
-		"GET /closes":                     {query: placeMember, handle: (*visit).listCloses},
+		"GET /reconciliations/{id}":       {query: doneParam, handle: (*visit).showReconciliation},
+		"GET /breaks":                     {query: breakParams.and(cursorParam, doneParam), handle: (*visit).listBreaks},
+		"GET /breaks/export.csv":          {query: breakParams, handle: (*visit).exportBreaks},
+		"GET /closes":                     {query: cursorParam, handle: (*visit).listCloses},
 		"GET /closes/{date}":              {handle: (*visit).showClose},
 		"GET /closes/{date}/export.csv":   {handle: (*visit).exportClose},
 		"POST /breaks/{id}/resolve":       {handle: (*visit).resolveBreak},
@@ -161,15 +161,15 @@ func (c *Console) routes() map[string]route {
 func (c *Console) route() {
 	for pattern, one := range c.routes() {
 		if one.handle != nil {
-			one.open = c.signedIn(one)
+			one.serve = c.signedIn(one)
 		}
-		c.mux.HandleFunc(pattern, c.readable(one))
+		c.mux.HandleFunc(pattern, c.checkInput(one))
 	}
 }
 
 // readable lets only those requests through whose form can be read as a whole, and to pages
 // for everybody only those whose query they know.
-func (c *Console) readable(one route) http.HandlerFunc {
+func (c *Console) checkInput(one route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var err error
 		if one.handle == nil {
@@ -183,7 +183,7 @@ func (c *Console) readable(one route) http.HandlerFunc {
 			c.refuse(w, r, http.StatusUnprocessableEntity, "problem.unreadable_form")
 			return
 		}
-		one.open(w, r)
+		one.serve(w, r)
 	}
 }
 
@@ -210,18 +210,18 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // visit is one request of somebody who is signed in.
 type visit struct {
-	console *Console
-	w       http.ResponseWriter
-	r       *http.Request
-	session session
-	owner   string
-	role    access.Role
-	lang    language
-	query   url.Values // as the page knows it
-	staff   *client.Staff
-	inside  *http.Client
-	problem *notice  // what went wrong with what was sent, shown above the page
-	sent    *attempt // the form that the page shows again; nil: none
+	console    *Console
+	w          http.ResponseWriter
+	r          *http.Request
+	session    session
+	owner      string
+	role       access.Role
+	lang       language
+	query      url.Values // as the page knows it
+	staff      *client.Staff
+	inside     *http.Client
+	problem    *notice     // what went wrong with what was sent, shown above the page
+	submission *submission // the form that the page shows again; nil: none
 }
 
 // insideURL names the staff API of this process.
@@ -231,16 +231,16 @@ const insideURL = "http://staff.inside"
 // comes from a page of theirs.
 func (c *Console) signedIn(one route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		s, owner, role, ok := c.present(r)
+		s, owner, role, ok := c.authenticate(r)
 		if !ok {
-			if s.KeyID != "" && !c.desk.KeysKnown() {
+			if s.KeyID != "" && !c.api.KeysLoaded() {
 				c.refuse(w, r, http.StatusServiceUnavailable, "problem.unavailable")
 				return
 			}
 			if s.KeyID != "" {
-				c.forget(w, r)
+				c.clearSession(w, r)
 			}
-			c.askToSignIn(w, r)
+			c.requireSignIn(w, r)
 			return
 		}
 		v := &visit{console: c, w: w, r: r, session: s, owner: owner, role: role, lang: languageOf(r)}
@@ -250,17 +250,17 @@ func (c *Console) signedIn(one route) http.HandlerFunc {
 			return
 		}
 		v.staff, v.inside = staff, inside
-		if v.sent, _ = r.Context().Value(attemptKey{}).(*attempt); v.sent == nil && !v.polls() {
-			c.keep(w, r, s) // somebody is there
+		if v.submission, _ = r.Context().Value(submissionKey{}).(*submission); v.submission == nil && !v.polls() {
+			c.extendSession(w, r, s) // somebody is there
 		}
 		if r.Method == http.MethodPost {
 			if subtle.ConstantTimeCompare([]byte(r.PostFormValue("csrf")), []byte(s.CSRF)) != 1 {
-				if !v.stale() {
+				if !v.showStaleForm() {
 					c.refuse(w, r, http.StatusForbidden, "problem.csrf")
 				}
 				return
 			}
-			newlines(r.Form, r.PostForm)
+			normalizeNewlines(r.Form, r.PostForm)
 		}
 		if v.query, err = readQuery(r.URL.RawQuery, one.query); err == nil {
 			err = one.handle(v)
@@ -273,17 +273,17 @@ func (c *Console) signedIn(one route) http.HandlerFunc {
 
 // present tells who has signed in; false: nobody, or not any more. The session has
 // no key when there is none that is ours and whose time is not over.
-func (c *Console) present(r *http.Request) (s session, owner string, role access.Role, ok bool) {
+func (c *Console) authenticate(r *http.Request) (s session, owner string, role access.Role, ok bool) {
 	if s, ok = c.sessionOf(r); !ok {
 		return session{}, "", "", false
 	}
-	owner, role, ok = c.desk.Holder(s.KeyID)
+	owner, role, ok = c.api.KeyOwner(s.KeyID)
 	return s, owner, role, ok
 }
 
 // asKey asks the staff API of this process as the owner of a key.
 func (c *Console) asKey(keyID string) (*client.Staff, *http.Client, error) {
-	inside := &http.Client{Transport: c.desk.ActAs(keyID)}
+	inside := &http.Client{Transport: c.api.ActAs(keyID)}
 	staff, err := client.NewStaff(insideURL, "inside", client.WithHTTPClient(inside),
 		client.WithRetry(client.Retry{Tries: 1, TryTimeout: 70 * time.Second}))
 	return staff, inside, err
@@ -296,15 +296,15 @@ func (v *visit) polls() bool {
 			v.r.URL.Path == "/refunds/progress")
 }
 
-// askToSignIn leads to the login page, and from there back to where somebody wanted
+// requireSignIn leads to the login page, and from there back to where somebody wanted
 // to go, or to the form that he has sent.
-func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
+func (c *Console) requireSignIn(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/live":
 		w.WriteHeader(http.StatusUnauthorized) // what follows it would take a page for the stream
 	case r.Header.Get("HX-Request") == "true":
-		askAgain(w, r)
-	case held(r).To != "":
+		redirectPoll(w, r)
+	case savedFormOf(r).To != "":
 		c.login(w, r, http.StatusUnauthorized, &notice{Key: "login.held"})
 	case r.Method == http.MethodGet:
 		redirect(w, r, loginFor(r.URL.RequestURI()))
@@ -318,15 +318,15 @@ func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
 func (v *visit) fail(err error) {
 	p := v.problemOf(err)
 	if p.Status == http.StatusUnauthorized {
-		v.console.forget(v.w, v.r)
-		v.console.askToSignIn(v.w, v.r)
+		v.console.clearSession(v.w, v.r)
+		v.console.requireSignIn(v.w, v.r)
 		return
 	}
 	switch {
-	case v.sent == nil && v.r.Method == http.MethodPost:
-		v.sent = v.attempted(p)
-	case v.sent != nil && v.sent.resumed: // the page that has the form cannot be read
-		v.sent.Problem, v.sent.status = noticeOf(p), p.Status
+	case v.submission == nil && v.r.Method == http.MethodPost:
+		v.submission = v.failedSubmission(p)
+	case v.submission != nil && v.submission.resumed: // the page that has the form cannot be read
+		v.submission.Problem, v.submission.status = noticeOf(p), p.Status
 	}
 	v.problem = noticeOf(p)
 	v.show("problem", p.Status, nil)
@@ -344,7 +344,7 @@ func (v *visit) refused(err error) (status int, other error) {
 
 // back leads to a page that says what was done; a repeat of the request by the
 // browser then writes nothing.
-func (v *visit) back(path, done string) error {
+func (v *visit) redirectDone(path, done string) error {
 	separator := "?"
 	if strings.Contains(path, "?") {
 		separator = "&"

@@ -18,47 +18,47 @@ import (
 
 // Bounds of streams of the overview, in this process.
 const (
-	maxStreams     = 200
-	maxStreamsEach = 8 // of one key
+	maxStreams       = 200
+	maxStreamsPerKey = 8 // of one key
 	// DefaultPeriod is how often the overview is read while somebody looks at it.
 	DefaultPeriod = 2 * time.Second
-	// streamQuiet is how long a stream says nothing at most: that is how soon it is seen
+	// streamKeepAlive is how long a stream says nothing at most: that is how soon it is seen
 	// that a browser has gone, or somebody is not signed in any more.
-	streamQuiet = 5 * time.Second
-	// readTime bounds one reading of the overview.
-	readTime = 15 * time.Second
+	streamKeepAlive = 5 * time.Second
+	// readTimeout bounds one reading of the overview.
+	readTimeout = 15 * time.Second
 )
 
 // live reads the overview for everybody who looks at it: one reading a period,
 // however many there are, and none when there is nobody.
-type live struct {
-	console *Console
-	period  time.Duration
-	quiet   time.Duration // streamQuiet, but in tests
+type overviewFeed struct {
+	console   *Console
+	period    time.Duration
+	keepAlive time.Duration // streamKeepAlive, but in tests
 
-	mu      sync.Mutex
-	streams map[*stream]struct{}
-	reading bool
-	parts   map[language][]livePart
-	begun   time.Time // when the reading of parts began
+	mu          sync.Mutex
+	streams     map[*stream]struct{}
+	reading     bool
+	parts       map[language][]livePart
+	readStarted time.Time // when the reading of parts began
 }
 
 // stream is one browser that is told what has changed.
 type stream struct {
-	live    *live
-	ctx     context.Context // ends with the process, or when the browser has gone
-	request *http.Request   // its cookie is looked at again and again
-	keyID   string
-	lang    language
-	since   time.Time // what was read before may be older than its page
-	wake    chan struct{}
-	told    map[string]string // versions of parts, by id
-	out     bytes.Buffer
-	over    bool
+	feed         *overviewFeed
+	ctx          context.Context // ends with the process, or when the browser has gone
+	request      *http.Request   // its cookie is looked at again and again
+	keyID        string
+	lang         language
+	opened       time.Time // what was read before may be older than its page
+	wake         chan struct{}
+	sentVersions map[string]string // versions of parts, by id
+	out          bytes.Buffer
+	ended        bool
 }
 
 // lasting is a writer whose answer may go on for as long as somebody reads it.
-type lasting interface {
+type liveWriter interface {
 	// LiveBody makes what open returns the answer. Its context ends with the process or
 	// the connection.
 	LiveBody(open func(ctx context.Context) io.ReadCloser)
@@ -67,13 +67,13 @@ type lasting interface {
 // follow answers with a stream of server-sent events: the parts of the overview, all
 // at first and then those that have changed. The page asks for it by itself, which is
 // no sign of anybody.
-func (v *visit) follow() error {
-	w, ok := v.w.(lasting)
+func (v *visit) streamOverview() error {
+	w, ok := v.w.(liveWriter)
 	if !ok {
 		return errors.New("answers cannot last here")
 	}
-	l := v.console.live
-	s := &stream{live: l, request: v.r, keyID: v.session.KeyID, lang: v.lang, wake: make(chan struct{}, 1), told: map[string]string{}}
+	l := v.console.feed
+	s := &stream{feed: l, request: v.r, keyID: v.session.KeyID, lang: v.lang, wake: make(chan struct{}, 1), sentVersions: map[string]string{}}
 	if !l.admit(s) {
 		v.w.Header().Set("Retry-After", "60")
 		v.w.WriteHeader(http.StatusServiceUnavailable) // the page goes on by asking
@@ -84,14 +84,14 @@ func (v *visit) follow() error {
 	h.Set("X-Accel-Buffering", "no") // a proxy passes on each event at once
 	s.out.WriteString("retry: 3000\nevent: here\ndata: {}\n\n")
 	w.LiveBody(func(ctx context.Context) io.ReadCloser {
-		l.begin(ctx, s)
+		l.start(ctx, s)
 		return s
 	})
 	return nil
 }
 
 // admit takes a place for a stream; false: there are too many.
-func (l *live) admit(s *stream) bool {
+func (l *overviewFeed) admit(s *stream) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	same := 0
@@ -100,7 +100,7 @@ func (l *live) admit(s *stream) bool {
 			same++
 		}
 	}
-	if len(l.streams) >= maxStreams || same >= maxStreamsEach {
+	if len(l.streams) >= maxStreams || same >= maxStreamsPerKey {
 		return false
 	}
 	l.streams[s] = struct{}{}
@@ -108,25 +108,25 @@ func (l *live) admit(s *stream) bool {
 }
 
 // begin lets a stream be told what is read from now on, and reads when nobody does yet.
-func (l *live) begin(ctx context.Context, s *stream) {
+func (l *overviewFeed) start(ctx context.Context, s *stream) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.ctx, s.since = ctx, time.Now()
+	s.ctx, s.opened = ctx, time.Now()
 	if !l.reading {
 		l.reading, l.parts = true, nil
-		go l.read(context.WithoutCancel(ctx))
+		go l.readLoop(context.WithoutCancel(ctx))
 	}
 }
 
 // leave takes a stream away.
-func (l *live) leave(s *stream) {
+func (l *overviewFeed) remove(s *stream) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.streams, s)
 }
 
 // read reads the overview until nobody looks at it any more.
-func (l *live) read(ctx context.Context) {
+func (l *overviewFeed) readLoop(ctx context.Context) {
 	tick := time.NewTicker(l.period)
 	defer tick.Stop()
 	for {
@@ -135,8 +135,8 @@ func (l *live) read(ctx context.Context) {
 			return
 		}
 		begun := time.Now()
-		if parts := l.once(ctx, who, languages); parts != nil {
-			l.tell(parts, begun)
+		if parts := l.readOnce(ctx, who, languages); parts != nil {
+			l.publish(parts, begun)
 		}
 		<-tick.C
 	}
@@ -144,7 +144,7 @@ func (l *live) read(ctx context.Context) {
 
 // readers are the keys of those who look, and their languages. When there are none
 // the reading ends; who comes next begins it anew.
-func (l *live) readers() (keys []string, spoken map[language]bool) {
+func (l *overviewFeed) readers() (keys []string, spoken map[language]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	spoken = map[language]bool{}
@@ -163,8 +163,8 @@ func (l *live) readers() (keys []string, spoken map[language]bool) {
 
 // once reads the overview as one of those who look at it: every role of staff may
 // read all of it. Nil: it could not be read.
-func (l *live) once(ctx context.Context, keys []string, spoken map[language]bool) (out map[language][]livePart) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
+func (l *overviewFeed) readOnce(ctx context.Context, keys []string, spoken map[language]bool) (out map[language][]livePart) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil { // the process takes grabs too
@@ -187,7 +187,7 @@ func (l *live) once(ctx context.Context, keys []string, spoken map[language]bool
 	return nil
 }
 
-func (l *live) render(ctx context.Context, staff *client.Staff, spoken map[language]bool) (map[language][]livePart, error) {
+func (l *overviewFeed) render(ctx context.Context, staff *client.Staff, spoken map[language]bool) (map[language][]livePart, error) {
 	snap, err := readSnapshot(ctx, staff)
 	if err != nil {
 		return nil, err
@@ -202,10 +202,10 @@ func (l *live) render(ctx context.Context, staff *client.Staff, spoken map[langu
 }
 
 // tell wakes everybody.
-func (l *live) tell(parts map[language][]livePart, begun time.Time) {
+func (l *overviewFeed) publish(parts map[language][]livePart, begun time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.parts, l.begun = parts, begun
+	l.parts, l.readStarted = parts, begun
 	for s := range l.streams {
 		if s.ctx == nil {
 			continue // has not begun
@@ -220,10 +220,10 @@ func (l *live) tell(parts map[language][]livePart, begun time.Time) {
 // Read implements io.Reader. It is called while the answer is written, and waits for
 // something to say.
 func (s *stream) Read(p []byte) (int, error) {
-	quiet := time.NewTimer(s.live.quiet)
+	quiet := time.NewTimer(s.feed.keepAlive)
 	defer quiet.Stop()
 	for s.out.Len() == 0 {
-		if s.over || s.ctx.Err() != nil {
+		if s.ended || s.ctx.Err() != nil {
 			return 0, io.EOF
 		}
 		select {
@@ -233,10 +233,10 @@ func (s *stream) Read(p []byte) (int, error) {
 		case <-quiet.C:
 			s.out.WriteString(": nothing new\n\n")
 		}
-		if _, _, _, ok := s.live.console.present(s.request); !ok {
+		if _, _, _, ok := s.feed.console.authenticate(s.request); !ok {
 			s.out.Reset()
 			s.out.WriteString("event: over\ndata: {}\n\n")
-			s.over = true
+			s.ended = true
 			break
 		}
 		if err := s.compose(); err != nil {
@@ -248,21 +248,21 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // compose writes the parts that have changed since they were told.
 func (s *stream) compose() error {
-	s.live.mu.Lock()
-	parts, begun := s.live.parts[s.lang], s.live.begun
-	s.live.mu.Unlock()
-	if begun.Before(s.since) {
+	s.feed.mu.Lock()
+	parts, begun := s.feed.parts[s.lang], s.feed.readStarted
+	s.feed.mu.Unlock()
+	if begun.Before(s.opened) {
 		return nil
 	}
 	for _, p := range parts {
-		if s.told[p.ID] == p.Version {
+		if s.sentVersions[p.ID] == p.Version {
 			continue
 		}
 		text, err := json.Marshal(p)
 		if err != nil {
 			return fmt.Errorf("encode %s: %w", p.ID, err)
 		}
-		s.told[p.ID] = p.Version
+		s.sentVersions[p.ID] = p.Version
 		fmt.Fprintf(&s.out, "event: part\ndata: %s\n\n", text)
 	}
 	return nil
@@ -270,6 +270,6 @@ func (s *stream) compose() error {
 
 // Close implements io.Closer: the browser has gone, or the stream has ended.
 func (s *stream) Close() error {
-	s.live.leave(s)
+	s.feed.remove(s)
 	return nil
 }

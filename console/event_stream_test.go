@@ -69,7 +69,7 @@ func TestOneReadingForAll(t *testing.T) {
 		roles[fmt.Sprint("k", i)] = access.RoleOps
 	}
 	api := counted{keys{roles: roles, books: &signOuts{}}, &atomic.Int64{}, make(chan struct{}, 100), make(chan struct{})}
-	desk, err := New(Config{Desk: api, SessionKeys: [][32]byte{{1}}, Period: time.Millisecond})
+	desk, err := New(Config{StaffAPI: api, SessionKeys: [][32]byte{{1}}, Period: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	for i := range maxStreams {
 		roles[fmt.Sprint("k", i)] = access.RoleOps
 	}
-	desk, err := New(Config{Desk: counted{keys{roles: roles, books: &signOuts{}}, &atomic.Int64{}, nil, nil}, SessionKeys: [][32]byte{{1}},
+	desk, err := New(Config{StaffAPI: counted{keys{roles: roles, books: &signOuts{}}, &atomic.Int64{}, nil, nil}, SessionKeys: [][32]byte{{1}},
 		Period: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -140,8 +140,8 @@ func TestStreamsAreBounded(t *testing.T) {
 		}
 		return bodies
 	}
-	first := open("k0", maxStreamsEach+1)
-	if len(first) != maxStreamsEach {
+	first := open("k0", maxStreamsPerKey+1)
+	if len(first) != maxStreamsPerKey {
 		t.Fatalf("%d streams of one key", len(first))
 	}
 	n := len(first)
@@ -169,7 +169,7 @@ func TestStreamKnowsItsSignIn(t *testing.T) {
 		"idle": {func(_ *visitor, _ map[string]access.Role, now *time.Time, _ func()) { *now = now.Add(DefaultIdle) },
 			"event: over\ndata: {}\n\n"},
 		"signed out": {func(v *visitor, _ map[string]access.Role, _ *time.Time, _ func()) {
-			s, _ := v.desk.seal.open(v.cookies[sessionCookie])
+			s, _ := v.desk.seal.decrypt(v.cookies[sessionCookie])
 			v.do("POST", "/logout", url.Values{"csrf": {s.CSRF}})
 		}, "event: over\ndata: {}\n\n"},
 		"stopped": {func(_ *visitor, _ map[string]access.Role, _ *time.Time, stop func()) { stop() }, ""},
@@ -177,7 +177,7 @@ func TestStreamKnowsItsSignIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			roles := map[string]access.Role{"k": access.RoleOps}
 			desk, now := newDesk(t, roles)
-			desk.live.reading = true // nobody reads: this test alone wakes the stream
+			desk.feed.reading = true // nobody reads: this test alone wakes the stream
 			v := newVisitor(t, desk)
 			v.signIn("k")
 			*now = now.Add(DefaultIdle / 2) // somebody who did something now would be noted
@@ -193,12 +193,12 @@ func TestStreamKnowsItsSignIn(t *testing.T) {
 				t.Fatalf("%q %v", hello[:n], err)
 			}
 			tc.end(v, roles, now, stop)
-			desk.live.tell(nil, time.Now())
+			desk.feed.publish(nil, time.Now())
 			if rest, err := io.ReadAll(body); err != nil || string(rest) != tc.says {
 				t.Errorf("%q %v", rest, err)
 			}
-			if len(desk.live.streams) != 1 {
-				t.Errorf("%d streams", len(desk.live.streams))
+			if len(desk.feed.streams) != 1 {
+				t.Errorf("%d streams", len(desk.feed.streams))
 			}
 		})
 	}
@@ -207,7 +207,7 @@ func TestStreamKnowsItsSignIn(t *testing.T) {
 // TestStreamTellsNothingOlder: what was read before the page was shown is not told to it.
 func TestStreamTellsNothingOlder(t *testing.T) {
 	desk, _ := newDesk(t, map[string]access.Role{"k": access.RoleOps})
-	desk.live.reading, desk.live.quiet = true, time.Millisecond
+	desk.feed.reading, desk.feed.keepAlive = true, time.Millisecond
 	v := newVisitor(t, desk)
 	v.signIn("k")
 	before := time.Now()
@@ -228,13 +228,13 @@ func TestStreamTellsNothingOlder(t *testing.T) {
 		return map[language][]livePart{english: {{ID: "live-money", Version: text, HTML: "<b>1</b>"}}}
 	}
 	said() // that it is there
-	desk.live.tell(part("old"), before)
+	desk.feed.publish(part("old"), before)
 	if got := said(); got != ": nothing new\n\n" {
 		t.Errorf("%q", got)
 	}
 	for _, want := range []string{
 		"event: part\ndata: {\"id\":\"live-money\",\"version\":\"new\",\"html\":\"\\u003cb\\u003e1\\u003c/b\\u003e\"}\n\n", ": nothing new\n\n"} {
-		desk.live.tell(part("new"), time.Now())
+		desk.feed.publish(part("new"), time.Now())
 		if got := said(); got != want { // once
 			t.Errorf("%q, want %q", got, want)
 		}

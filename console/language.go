@@ -68,7 +68,7 @@ func (c *Console) chooseLanguage(w http.ResponseWriter, r *http.Request) {
 	}
 	http.SetCookie(w, cookie(r, languageCookie, string(to), aYear))
 	if r.PostFormValue("sent_to") != "" {
-		c.stillHeld(w, withCookie(r, languageCookie, string(to)))
+		c.showSavedForm(w, withCookie(r, languageCookie, string(to)))
 		return
 	}
 	redirect(w, r, r.PostFormValue("back"))

@@ -18,7 +18,7 @@ type loginPage struct {
 
 func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
 	if s, ok := c.sessionOf(r); ok {
-		if _, _, ok := c.desk.Holder(s.KeyID); ok {
+		if _, _, ok := c.api.KeyOwner(s.KeyID); ok {
 			redirect(w, r, r.FormValue("next"))
 			return
 		}
@@ -27,20 +27,20 @@ func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Console) login(w http.ResponseWriter, r *http.Request, status int, n *notice) {
-	next, form := localPath(r.FormValue("next")), held(r)
+	next, form := localPath(r.FormValue("next")), savedFormOf(r)
 	if r.URL.Path == "/login" || r.URL.Path == "/language" {
-		form = heldForm{To: r.PostFormValue("sent_to"), Sent: r.PostFormValue("sent")}
+		form = savedForm{To: r.PostFormValue("sent_to"), Sent: r.PostFormValue("sent")}
 	}
 	if place := form.page(); place != "" {
 		next = place
 	}
-	c.write(w, r, "login", status, page{Lang: languageOf(r), Path: loginFor(next), Problem: n, Held: form, Body: loginPage{Next: next}})
+	c.write(w, r, "login", status, page{Lang: languageOf(r), Path: loginFor(next), Problem: n, SavedForm: form, Body: loginPage{Next: next}})
 }
 
 // signIn looks at a key and begins a session. The key is looked at first: a right one is
 // accepted whatever else came from its address, which may be a proxy's.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
-	id, ok, err := c.desk.SignIn(r.Context(), strings.TrimSpace(r.PostFormValue("key")))
+	id, ok, err := c.api.SignIn(r.Context(), strings.TrimSpace(r.PostFormValue("key")))
 	switch {
 	case err != nil:
 		slog.WarnContext(r.Context(), "sign-in could not be checked", slog.Any("error", err))
@@ -50,7 +50,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		c.refuseSignIn(w, r)
 		return
 	}
-	cookie, err := c.begin(w, r, id)
+	cookie, err := c.startSession(w, r, id)
 	if err != nil {
 		slog.ErrorContext(r.Context(), "sign-in failed", slog.Any("error", err))
 		c.login(w, r, http.StatusInternalServerError, &notice{Key: "problem.internal"})
@@ -80,9 +80,9 @@ func (c *Console) refuseSignIn(w http.ResponseWriter, r *http.Request) {
 // told that a copy would not.
 func (v *visit) signOut() error {
 	c := v.console
-	c.forget(v.w, v.r)
+	c.clearSession(v.w, v.r)
 	ended := time.Unix(v.session.Began, 0).Add(c.absolute + clockSlack)
-	if err := c.desk.EndSignIn(v.r.Context(), v.session.id(), v.session.KeyID, ended); err != nil {
+	if err := c.api.EndSignIn(v.r.Context(), v.session.id(), v.session.KeyID, ended); err != nil {
 		slog.WarnContext(v.r.Context(), "sign-out could not be noted", slog.Any("error", err))
 		c.login(v.w, v.r, http.StatusServiceUnavailable, &notice{Key: "login.not_ended"})
 		return nil

@@ -7,14 +7,14 @@ import (
 )
 
 // saying is one message in every language of the console.
-type saying struct{ en, zh string }
+type message struct{ en, zh string }
 
 // catalogue is everything that the console says, by key. What follows a dot may be
 // a word of the API: a status, a code, a role.
-var catalogue = func() map[string]saying {
-	all := map[string]saying{}
-	for _, part := range []map[string]saying{frameMessages, moneyMessages, closeMessages, listMessages, decisionMessages, wordMessages,
-		timelineMessages, watchMessages, recordMessages, breakMessages, campaignMessages} {
+var catalogue = func() map[string]message {
+	all := map[string]message{}
+	for _, part := range []map[string]message{frameMessages, moneyMessages, closeMessages, listMessages, decisionMessages, statusMessages,
+		timelineMessages, healthMessages, auditMessages, breakMessages, campaignMessages} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -42,7 +42,7 @@ func translate(l language, key string, args ...any) (string, error) {
 }
 
 // frameMessages are those around every page.
-var frameMessages = map[string]saying{
+var frameMessages = map[string]message{
 	"app.name":            {"Hongbao desk", "红包工作台"},
 	"nav.skip":            {"Skip to content", "跳到正文"},
 	"nav.label":           {"Main", "主导航"},

@@ -1,8 +1,8 @@
 package console
 
-// recordMessages are words of what people look into after the fact: the audit, breaks
+// auditMessages are words of what people look into after the fact: the audit, breaks
 // and differences of proofs; and what the API finds wrong with what was put in.
-var recordMessages = map[string]saying{
+var auditMessages = map[string]message{
 	"role.system":   {"the platform itself", "系统"},
 	"role.operator": {"operator, at the shell", "操作员（命令行）"},
 

@@ -2,7 +2,7 @@ package console
 
 // breakMessages say of each kind of break what happened, and what a person can do. What
 // is told of the one case, for engineers, is the API's and stands below it.
-var breakMessages = map[string]saying{
+var breakMessages = map[string]message{
 	"break.detail": {"Detail for engineers", "技术细节"},
 	"break.do":     {"What to do", "如何处理"},
 

@@ -1,7 +1,7 @@
 package console
 
 // campaignMessages are about packets that open by themselves every day.
-var campaignMessages = map[string]saying{
+var campaignMessages = map[string]message{
 	"nav.campaigns":        {"Campaigns", "定时红包"},
 	"campaign.made_daily":  {"Campaigns: packets that are made every day", "定时红包：每天自动生成"},
 	"campaign_is.active":   {"● active", "● 进行中"},

@@ -1,7 +1,7 @@
 package console
 
 // closeMessages are about closes of days.
-var closeMessages = map[string]saying{
+var closeMessages = map[string]message{
 	"nav.closes":         {"Day close", "日结"},
 	"day.one":            {"Close of", "日结："},
 	"day.export":         {"Download CSV", "下载 CSV"},

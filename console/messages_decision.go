@@ -1,7 +1,7 @@
 package console
 
 // decisionMessages are about what people decide.
-var decisionMessages = map[string]saying{
+var decisionMessages = map[string]message{
 	"form.reason":   {"Reason, for the audit", "理由（记入审计）"},
 	"form.evidence": {"Evidence", "凭证"},
 	"form.kept":     {"What you wrote, to be used again", "您填写的内容（可复制后再用）"},

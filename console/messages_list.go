@@ -1,7 +1,7 @@
 package console
 
 // listMessages are those of lists and of the pages behind them.
-var listMessages = map[string]saying{
+var listMessages = map[string]message{
 	"col.kind":        {"Kind", "类型"},
 	"col.status":      {"Status", "状态"},
 	"col.count":       {"Count", "笔数"},

@@ -1,7 +1,7 @@
 package console
 
 // moneyMessages are about where the money is.
-var moneyMessages = map[string]saying{
+var moneyMessages = map[string]message{
 	"overview.as_of":        {"As of", "截至"},
 	"overview.money":        {"Money in all packets", "全部红包资金"},
 	"overview.adding_up":    {"The ledger is being added up for the first time; this takes a moment.", "正在首次汇总账本，请稍候。"},

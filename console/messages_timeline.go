@@ -1,7 +1,7 @@
 package console
 
 // timelineMessages are what a timeline and Temporal say.
-var timelineMessages = map[string]saying{
+var timelineMessages = map[string]message{
 	"filter.late": {"Late", "逾期"},
 	"filter.about_late": {"Due for five minutes and not back with the sender: what nobody took, once its packet has expired or was " +
 		"closed before; what a cancelled payout held, once that was cancelled.", "应退已满五分钟而尚未退回发红包人的退款：红包到期或提前关闭后的余额，以及已取消付款单的款项。"},

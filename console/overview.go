@@ -92,13 +92,13 @@ func (v *visit) decideHold() error {
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
 	if err != nil {
-		return v.again(err)
+		return v.showFormAgain(err)
 	}
-	return v.back("/", action)
+	return v.redirectDone("/", action)
 }
 
 // came is the page that the form stands on.
-func (v *visit) came() string { return localPath(v.r.PostFormValue("back")) }
+func (v *visit) returnPath() string { return localPath(v.r.PostFormValue("back")) }
 
 // key is the Idempotency-Key that the form came with.
 func (v *visit) key() string { return v.r.PostFormValue("key") }

@@ -35,13 +35,13 @@ func readPacketsPage(q url.Values) packetsPage {
 
 // Query is the filter of the list, as a query of the console.
 func (p packetsPage) Query() string {
-	return queryOf(map[string]string{"status": string(p.Status), "sender": p.Sender, "overdue": yes(p.Overdue)}).Encode()
+	return queryOf(map[string]string{"status": string(p.Status), "sender": p.Sender, "overdue": trueOrEmpty(p.Overdue)}).Encode()
 }
 
 // exportPackets hands on the file that the API makes of the same filter.
 func (v *visit) exportPackets() error {
 	p := readPacketsPage(v.query)
-	return v.export("packets", map[string]string{"status": string(p.Status), "sender_id": p.Sender, "overdue": yes(p.Overdue)})
+	return v.export("packets", map[string]string{"status": string(p.Status), "sender_id": p.Sender, "overdue": trueOrEmpty(p.Overdue)})
 }
 
 func (v *visit) listPackets() error {
@@ -88,9 +88,9 @@ const maxRecomputed = 100_000
 func (v *visit) recallPacket() error {
 	id := v.r.PathValue("id")
 	if _, err := v.staff.RecallPacket(v.r.Context(), id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: v.reason()}); err != nil {
-		return v.again(err)
+		return v.showFormAgain(err)
 	}
-	return v.back("/packets/"+id, "recall")
+	return v.redirectDone("/packets/"+id, "recall")
 }
 
 func (v *visit) showPacket() error {
@@ -100,18 +100,18 @@ func (v *visit) showPacket() error {
 		return err
 	}
 	body := packetPage{Packet: found, Fair: fairness{Verdict: "unread"}}
-	if body.Proof, err = v.staff.Proof(ctx, id); err != nil && !away(err) {
+	if body.Proof, err = v.staff.Proof(ctx, id); err != nil && !unavailable(err) {
 		return err
 	}
 	if body.Claims, err = v.staff.PacketGrabs(ctx, id, client.Page{Limit: maxClaims, Cursor: v.query.Get("cursor")}); err != nil &&
-		!away(err) {
+		!unavailable(err) {
 		return err
 	}
 	if body.Claims != nil {
 		if next := body.Claims.NextCursor; next != nil {
 			body.Next = v.next(*next)
 		}
-		body.Fair = judge(found, body.Claims.Items)
+		body.Fair = verifyShares(found, body.Claims.Items)
 	}
 	v.show("packet", http.StatusOK, body)
 	return nil
@@ -119,7 +119,7 @@ func (v *visit) showPacket() error {
 
 // away reports whether the API could not answer because a part that it asks does
 // not answer, or not in time.
-func away(err error) bool {
+func unavailable(err error) bool {
 	p, ok := errors.AsType[*client.Problem](err)
 	return ok && p.Status == http.StatusServiceUnavailable
 }
@@ -129,7 +129,7 @@ const maxClaims = 100
 
 // judge recomputes a closed packet's shares from its seed and compares them with
 // what was committed to and with what was given.
-func judge(p *client.StaffPacketDetail, claims []client.Claim) fairness {
+func verifyShares(p *client.StaffPacketDetail, claims []client.Claim) fairness {
 	if p.Fairness.Seed == nil {
 		return fairness{Verdict: "open"}
 	}

@@ -64,7 +64,7 @@ func (p payment) Open() bool {
 func (p payment) Path() string { return "/" + p.Kind + "s/" + p.ID }
 
 // Needs reports whether people have to decide about it.
-func (p payment) Needs() bool {
+func (p payment) NeedsDecision() bool {
 	return p.Status == client.PayoutFailed || p.Status == client.PayoutReturned || p.Status == client.PayoutUnknown
 }
 
@@ -79,30 +79,30 @@ func (p payment) Sent() bool { return p.AttemptCount > 0 }
 
 // paymentPage is everything about one payment.
 type paymentPage struct {
-	Payment   payment
-	Attempts  []client.Attempt
-	Timeline  []client.TimelineSpan
-	Temporal  client.TemporalRuns
-	Retry     client.RetryPreview
-	Approvals []client.ApprovalItem
-	Poll      string // where the page asks for itself, with what it shows
-	Still     bool   // what can be decided is as the page has it: it is left there
+	Payment            payment
+	Attempts           []client.Attempt
+	Timeline           []client.TimelineSpan
+	Temporal           client.TemporalRuns
+	Retry              client.RetryPreview
+	Approvals          []client.ApprovalItem
+	Poll               string // where the page asks for itself, with what it shows
+	DecisionsUnchanged bool   // what can be decided is as the page has it: it is left there
 }
 
 // Moves reports whether something still happens to the payment that was not decided
 // here: by itself, by a decision that is carried out, or by a second person.
-func (b paymentPage) Moves() bool {
+func (b paymentPage) InProgress() bool {
 	return b.Payment.Open() || client.Code(valueOr(b.Retry.Code, "")) == client.CodeDecisionPending
 }
 
 // Mendable reports whether a cancel or a mark as paid may be possible. A payout of which a
 // recovery could not tell whether it was cancelled is only not retried.
-func (b paymentPage) Mendable() bool {
+func (b paymentPage) Correctable() bool {
 	return b.Retry.Possible || valueOr(b.Retry.Undecided, "") == "cancel"
 }
 
-// WhyNumber says why a retry sends the number that it sends.
-func (b paymentPage) WhyNumber() string {
+// OrderNoReason says why a retry sends the number that it sends.
+func (b paymentPage) OrderNoReason() string {
 	switch {
 	case b.Retry.SameOrderNo:
 		return "same"
@@ -116,9 +116,9 @@ func (b paymentPage) WhyNumber() string {
 	return "failed"
 }
 
-// WhyNot says why a payment cannot be retried of which nothing has moved meanwhile; "": the
+// RetryRefusal says why a payment cannot be retried of which nothing has moved meanwhile; "": the
 // code says it.
-func (b paymentPage) WhyNot() string {
+func (b paymentPage) RetryRefusal() string {
 	switch {
 	case b.Retry.Undecided != nil:
 		return *b.Retry.Undecided
@@ -151,9 +151,11 @@ func (b paymentPage) outcome(done, tone string) (key, toneNow string) {
 
 // shown names what the page says, and stands what can be decided and what waits: a
 // page that asks names what it has.
-func (b paymentPage) shown() string { return digest(b.Payment, b.Attempts, b.Timeline, b.Temporal) }
+func (b paymentPage) contentDigest() string {
+	return digest(b.Payment, b.Attempts, b.Timeline, b.Temporal)
+}
 
-func (b paymentPage) stands() string {
+func (b paymentPage) decisionsDigest() string {
 	var waiting []string
 	for _, a := range b.Approvals {
 		waiting = append(waiting, a.ID, fmt.Sprint(a.Changed))
@@ -195,8 +197,8 @@ func (v *visit) payment(body paymentPage) error {
 		return err
 	}
 	body.Approvals = waiting.Items
-	shown, stands := body.shown(), body.stands()
-	if body.Still = v.polls() && v.query.Get("stands") == stands; body.Still && v.query.Get("shown") == shown {
+	shown, stands := body.contentDigest(), body.decisionsDigest()
+	if body.DecisionsUnchanged = v.polls() && v.query.Get("stands") == stands; body.DecisionsUnchanged && v.query.Get("shown") == shown {
 		v.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
@@ -229,9 +231,9 @@ func (v *visit) decidePayout() error {
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
 	if err != nil {
-		return v.again(err)
+		return v.showFormAgain(err)
 	}
-	return v.back("/payouts/"+made.Payout.ID, made.Decision.Kind+"_"+made.Decision.Status)
+	return v.redirectDone("/payouts/"+made.Payout.ID, made.Decision.Kind+"_"+made.Decision.Status)
 }
 
 // decideRefund carries out what somebody has decided about a refund.
@@ -249,9 +251,9 @@ func (v *visit) decideRefund() error {
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
 	if err != nil {
-		return v.again(err)
+		return v.showFormAgain(err)
 	}
-	return v.back("/refunds/"+made.Refund.ID, made.Decision.Kind+"_"+made.Decision.Status)
+	return v.redirectDone("/refunds/"+made.Refund.ID, made.Decision.Kind+"_"+made.Decision.Status)
 }
 
 // reason is what somebody has put in for the audit.

@@ -97,24 +97,24 @@ func parseYuan(s string) (money.Fen, bool) {
 
 // listPage is a work list.
 type listPage struct {
-	Kind     string // payout or refund
-	Path     string
-	Filter   filterForm
-	Tabs     []client.PayoutStatus
-	Codes    []string
-	Ages     []string
-	Cursor   string // of this page; "" on the first one
-	Items    []payment
-	Sum      *client.PaymentSum
-	Next     string // the query of the next page; "" on the last one
-	Fault    string
-	Selected map[string]bool
-	All      bool     // a bulk retry is about all that fit, not about those ticked
-	Looked   bool     // what all that fit are was looked at,
-	Seen     []string // and these of them would be retried
-	Reason   string
-	Bulk     *client.BulkRetried
-	Run      bulkRun // of Bulk, when it was carried out
+	Kind         string // payout or refund
+	Path         string
+	Filter       filterForm
+	Tabs         []client.PayoutStatus
+	Codes        []string
+	Ages         []string
+	Cursor       string // of this page; "" on the first one
+	Items        []payment
+	Sum          *client.PaymentSum
+	Next         string // the query of the next page; "" on the last one
+	Fault        string
+	Selected     map[string]bool
+	All          bool     // a bulk retry is about all that fit, not about those ticked
+	Previewed    bool     // what all that fit are was looked at,
+	PreviewedIDs []string // and these of them would be retried
+	Reason       string
+	Bulk         *client.BulkRetried
+	Run          bulkRun // of Bulk, when it was carried out
 }
 
 // ages are the choices of "older than", in seconds.
@@ -136,8 +136,8 @@ func (v *visit) listPayouts() error {
 // to sign in first. Errors: what was sent is none that a page has.
 func (v *visit) workList(kind string) (listPage, error) {
 	body := listPage{Kind: kind, Path: "/" + kind + "s", Filter: readFilterForm(v.query), Cursor: v.query.Get("cursor")}
-	if v.sent != nil && v.sent.Path == body.Path+"/retry" {
-		return bulkForm(kind, v.sent.form)
+	if v.submission != nil && v.submission.Path == body.Path+"/retry" {
+		return bulkForm(kind, v.submission.form)
 	}
 	return body, nil
 }
@@ -220,7 +220,7 @@ func (v *visit) exportPayments(list string) error {
 		return nil
 	}
 	filter := map[string]string{"status": string(f.Status), "packet_id": f.PacketID, "user_id": f.UserID, "order_no": f.OrderNo,
-		"failure_code": f.FailureCode, "late": yes(f.Late)}
+		"failure_code": f.FailureCode, "late": trueOrEmpty(f.Late)}
 	for name, n := range map[string]int64{"older_than_seconds": int64(f.OlderThan / time.Second), "amount_min": int64(f.AmountMin),
 		"amount_max": int64(f.AmountMax)} {
 		if n != 0 {
@@ -231,7 +231,7 @@ func (v *visit) exportPayments(list string) error {
 }
 
 // yes is a filter that can only be asked for.
-func yes(wanted bool) string {
+func trueOrEmpty(wanted bool) string {
 	if wanted {
 		return "true"
 	}
@@ -253,7 +253,7 @@ func queryOf(filters map[string]string) url.Values {
 func (v *visit) export(list string, filters map[string]string) error {
 	q := queryOf(filters)
 	q.Set("bom", "true")
-	return v.passOn("/v1/staff/export/" + list + ".csv?" + q.Encode())
+	return v.proxy("/v1/staff/export/" + list + ".csv?" + q.Encode())
 }
 
 // maxProblem bounds what is read of a refusal, in bytes.
@@ -269,8 +269,8 @@ func problemOf(res *http.Response) *client.Problem {
 	return p
 }
 
-// passOn answers with what the API answers to a GET, while it comes.
-func (v *visit) passOn(path string) error {
+// proxy answers with what the API answers to a GET, while it comes.
+func (v *visit) proxy(path string) error {
 	req, err := http.NewRequestWithContext(v.r.Context(), http.MethodGet, insideURL+path, nil)
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ type bulkRunItem struct {
 }
 
 // Moves reports whether the payout was sent on its way and is not at its end yet.
-func (i bulkRunItem) Moves() bool {
+func (i bulkRunItem) InProgress() bool {
 	return i.Result == "retried" && (i.Status == "" || payment{Status: i.Status}.Open())
 }
 
@@ -65,7 +65,7 @@ func (b bulkRun) Sent() int {
 
 // Ended is how many of Sent are at their end.
 func (b bulkRun) Ended() int {
-	return b.countIf(func(i bulkRunItem) bool { return i.Result == "retried" && !i.Moves() })
+	return b.countIf(func(i bulkRunItem) bool { return i.Result == "retried" && !i.InProgress() })
 }
 
 func (b bulkRun) countIf(fits func(bulkRunItem) bool) (n int) {
@@ -107,14 +107,14 @@ func (b bulkRun) Pause() int {
 // look reads where the payouts are now, all of them or those that move; it reports
 // whether the page has something new to say. What was decided stays decided when
 // that cannot be read: then the page says so. Errors: who asks may not read it.
-func (v *visit) look(b *bulkRun, all bool) (changed bool, err error) {
+func (v *visit) refreshStatuses(b *bulkRun, all bool) (changed bool, err error) {
 	var ids []string
 	for _, item := range b.Items {
-		if all || item.Moves() {
+		if all || item.InProgress() {
 			ids = append(ids, item.PayoutID)
 		}
 	}
-	ctx, cancel := context.WithTimeout(v.r.Context(), lookTime)
+	ctx, cancel := context.WithTimeout(v.r.Context(), statusTimeout)
 	defer cancel()
 	read := v.staff.PayoutStatuses
 	if b.Kind == "refund" {
@@ -137,17 +137,17 @@ func (v *visit) look(b *bulkRun, all bool) (changed bool, err error) {
 	return changed, nil
 }
 
-// lookTime bounds how long the page waits for how far payouts have come.
-const lookTime = 10 * time.Second
+// statusTimeout bounds how long the page waits for how far payouts have come.
+const statusTimeout = 10 * time.Second
 
-// carriedOut is what a bulk retry has done, to be looked at as it goes on. What was
+// newBulkRun is what a bulk retry has done, to be looked at as it goes on. What was
 // decided has to be seen, whatever else cannot be read any more.
-func (v *visit) carriedOut(kind string, done *client.BulkRetried) bulkRun {
+func (v *visit) newBulkRun(kind string, done *client.BulkRetried) bulkRun {
 	b := bulkRun{Kind: kind, Began: time.Now()}
 	for _, item := range done.Items {
 		b.Items = append(b.Items, bulkRunItem{BulkItem: item})
 	}
-	if _, err := v.look(&b, true); err != nil {
+	if _, err := v.refreshStatuses(&b, true); err != nil {
 		slog.WarnContext(v.r.Context(), "progress of a bulk retry may not be read", slog.Any("error", err))
 		b.Unread = true
 	}
@@ -179,7 +179,7 @@ func (v *visit) showProgress(kind string) error {
 		}
 		run.Items = append(run.Items, item)
 	}
-	changed, err := v.look(&run, false)
+	changed, err := v.refreshStatuses(&run, false)
 	if err != nil {
 		return err
 	}

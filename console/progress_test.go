@@ -39,13 +39,13 @@ func TestDecisionsAreSeen(t *testing.T) {
 	for i := range 150 {
 		h.retried.Items = append(h.retried.Items, client.BulkItem{PayoutID: fmt.Sprintf("p%024d", i), Result: "retried"})
 	}
-	desk, err := New(Config{Desk: h, SessionKeys: [][32]byte{{1}}})
+	desk, err := New(Config{StaffAPI: h, SessionKeys: [][32]byte{{1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := newVisitor(t, desk)
 	v.signIn("f")
-	s, _ := desk.seal.open(v.cookies[sessionCookie])
+	s, _ := desk.seal.decrypt(v.cookies[sessionCookie])
 	form := url.Values{"csrf": {s.CSRF}, "key": {"k"}, "reason": {"r"}, "do": {"retry"}, "scope": {"all"}, "filter": {"status=failed"}}
 	res := v.do("POST", "/payouts/retry", form)
 	page, err := io.ReadAll(res.Body)

@@ -13,10 +13,10 @@ import (
 
 // members are what the query of a page may have: by name, how the value is read. A field
 // of a form that was left empty is there too.
-type members map[string]func(text string) (value string, fits bool)
+type params map[string]func(text string) (value string, fits bool)
 
 // and is what pages have that take others too.
-func (m members) and(others ...members) members {
+func (m params) and(others ...params) params {
 	out := maps.Clone(m)
 	for _, other := range others {
 		maps.Copy(out, other)
@@ -25,7 +25,7 @@ func (m members) and(others ...members) members {
 }
 
 // exactly is a value that counts as it is: a user id may begin or end with a space.
-func exactly(text string) (string, bool) { return text, true }
+func verbatim(text string) (string, bool) { return text, true }
 
 // trimmed is a value that people type. Of a blank alone nobody can tell what it selects.
 func trimmed(text string) (string, bool) {
@@ -46,25 +46,25 @@ func yesOrNo(text string) (string, bool) {
 	return text, text == "" || text == "true" || text == "false"
 }
 
-// ofDone is what was just done, as the catalogue says it.
-func ofDone(text string) (string, bool) {
+// doneKey is what was just done, as the catalogue says it.
+func doneKey(text string) (string, bool) {
 	_, known := catalogue["done."+text]
 	return text, known || text == ""
 }
 
 // The members of pages: of a list its filter, the place in it, and what was just done there.
 var (
-	placeMember    = members{"cursor": exactly}
-	doneMember     = members{"done": ofDone}
-	paymentMembers = members{"status": trimmed, "code": trimmed, "packet": trimmed, "user": exactly, "order": trimmed, "older": trimmed,
+	cursorParam   = params{"cursor": verbatim}
+	doneParam     = params{"done": doneKey}
+	paymentParams = params{"status": trimmed, "code": trimmed, "packet": trimmed, "user": verbatim, "order": trimmed, "older": trimmed,
 		"min": trimmed, "max": trimmed}
-	refundMembers   = paymentMembers.and(members{"late": flag})
-	approvalMembers = members{"status": trimmed, "by_others": flag}
-	packetMembers   = members{"status": trimmed, "sender": exactly, "overdue": flag}
-	auditMembers    = members{"actor": trimmed, "action": trimmed, "subject": trimmed}
-	breakMembers    = members{"kind": trimmed, "packet": trimmed, "run": trimmed, "resolved": yesOrNo}
-	// pollMembers are what a page that asks by itself has already (paymentPage.Poll).
-	pollMembers = members{"shown": exactly, "stands": exactly, "done": ofDone}
+	refundParams   = paymentParams.and(params{"late": flag})
+	approvalParams = params{"status": trimmed, "by_others": flag}
+	packetParams   = params{"status": trimmed, "sender": verbatim, "overdue": flag}
+	auditParams    = params{"actor": trimmed, "action": trimmed, "subject": trimmed}
+	breakParams    = params{"kind": trimmed, "packet": trimmed, "run": trimmed, "resolved": yesOrNo}
+	// pollParams are what a page that asks by itself has already (paymentPage.Poll).
+	pollParams = params{"shown": verbatim, "stands": verbatim, "done": doneKey}
 )
 
 // codeQuery is the refusal of a query that a page cannot read. The API never sees it.
@@ -76,7 +76,7 @@ const maxQuoted = 200
 // readQuery reads the query of a page. What the page does not know, what is there twice and
 // what cannot be read is refused, as by the API: a filter that is not applied would show,
 // export and retry what was not meant.
-func readQuery(raw string, known members) (url.Values, error) {
+func readQuery(raw string, known params) (url.Values, error) {
 	given, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, badQuery("query", "invalid_format", raw)
@@ -112,11 +112,11 @@ func (v *visit) next(cursor string) string {
 
 func badQuery(name, code, text string) *client.Problem {
 	return &client.Problem{Status: http.StatusUnprocessableEntity, Code: codeQuery,
-		Errors: []client.FieldError{{Field: quoted(name), Code: code, Message: quoted(text)}}}
+		Errors: []client.FieldError{{Field: excerpt(name), Code: code, Message: excerpt(text)}}}
 }
 
 // quoted is the beginning of what was sent, whatever it is.
-func quoted(text string) string {
+func excerpt(text string) string {
 	letters := []rune(strings.ToValidUTF8(text, "?"))
 	if len(letters) > maxQuoted {
 		return string(letters[:maxQuoted]) + "…"

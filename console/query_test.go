@@ -59,13 +59,13 @@ func (a asked) RoundTrip(r *http.Request) (*http.Response, error) {
 func newAsked(t *testing.T) (v *visitor, csrf string, seen *paths) {
 	t.Helper()
 	seen = new(paths)
-	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, Desk: asked{newKeys(map[string]access.Role{"f": access.RoleFinance}), seen}})
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: asked{newKeys(map[string]access.Role{"f": access.RoleFinance}), seen}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	v = newVisitor(t, desk)
 	v.signIn("f")
-	s, _ := desk.seal.open(v.cookies[sessionCookie])
+	s, _ := desk.seal.decrypt(v.cookies[sessionCookie])
 	return v, s.CSRF, seen
 }
 
@@ -137,28 +137,28 @@ func containsAny(text string, parts []string) bool {
 func TestQueryValues(t *testing.T) {
 	for _, one := range []struct {
 		raw   string
-		known members
+		known params
 		want  string // "": refused
 	}{
-		{"packet=+x+&user=+u+", paymentMembers, "packet=x&user=+u+"},
-		{"packet=+", paymentMembers, ""},
-		{"late=true", refundMembers, "late=true"},
-		{"late=false", refundMembers, "late="},
-		{"late=1", refundMembers, ""},
-		{"late=true", paymentMembers, ""},
-		{"overdue=yes", packetMembers, ""},
-		{"by_others=TRUE", approvalMembers, ""},
-		{"resolved=", breakMembers, "resolved="},
-		{"resolved=f", breakMembers, ""},
-		{"done=retry_open", doneMember, "done=retry_open"},
-		{"done=everything", doneMember, ""},
+		{"packet=+x+&user=+u+", paymentParams, "packet=x&user=+u+"},
+		{"packet=+", paymentParams, ""},
+		{"late=true", refundParams, "late=true"},
+		{"late=false", refundParams, "late="},
+		{"late=1", refundParams, ""},
+		{"late=true", paymentParams, ""},
+		{"overdue=yes", packetParams, ""},
+		{"by_others=TRUE", approvalParams, ""},
+		{"resolved=", breakParams, "resolved="},
+		{"resolved=f", breakParams, ""},
+		{"done=retry_open", doneParam, "done=retry_open"},
+		{"done=everything", doneParam, ""},
 	} {
 		got, err := readQuery(one.raw, one.known)
 		if got.Encode() != one.want || (err != nil) != (one.want == "") {
 			t.Errorf("%s: %q, %v; want %q", one.raw, got.Encode(), err, one.want)
 		}
 	}
-	_, err := readQuery("packet="+strings.Repeat("x", 300)+"&packet=y", paymentMembers)
+	_, err := readQuery("packet="+strings.Repeat("x", 300)+"&packet=y", paymentParams)
 	if p, ok := errors.AsType[*client.Problem](err); !ok || len([]rune(p.Errors[0].Message)) > maxQuoted+1 {
 		t.Errorf("%v repeats all of it", err)
 	}

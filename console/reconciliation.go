@@ -42,9 +42,9 @@ func (v *visit) reconcile() error {
 		client.ReconcileRequest{IdempotencyKey: v.key(), Date: strings.TrimSpace(v.r.PostFormValue("date")),
 			Reason: strings.TrimSpace(v.reason())})
 	if err != nil {
-		return v.again(err)
+		return v.showFormAgain(err)
 	}
-	return v.back("/reconciliations/"+made.ID, "reconcile")
+	return v.redirectDone("/reconciliations/"+made.ID, "reconcile")
 }
 
 // reconciliationPage is one comparison with the breaks that it saw last.
@@ -152,7 +152,7 @@ func (v *visit) listBreaks() error {
 func (v *visit) resolveBreak() error {
 	_, err := v.staff.ResolveBreak(v.r.Context(), v.r.PathValue("id"), client.ResolveRequest{IdempotencyKey: v.key(), Reason: v.reason()})
 	if err != nil {
-		return v.again(err)
+		return v.showFormAgain(err)
 	}
-	return v.back(v.came(), "resolve")
+	return v.redirectDone(v.returnPath(), "resolve")
 }

@@ -35,21 +35,21 @@ type pageSet map[string]*template.Template
 
 // page is what every template is given.
 type page struct {
-	Lang    language
-	Path    string // of the request, for the way back from a choice of language
-	Section string // which part of the navigation this is
-	Owner   string // "": nobody is signed in
-	Role    access.Role
-	CSRF    string
-	Waiting int64  // decisions that wait for this person
-	AndMore bool   // Waiting is at least
-	Done    string // what was just done
-	Tone    string // of Done
-	Problem *notice
-	Sent    *attempt // what was sent and not carried out
-	Held    heldForm // of the login page
-	Query   string   // of the search box
-	Body    any
+	Lang       language
+	Path       string // of the request, for the way back from a choice of language
+	Section    string // which part of the navigation this is
+	Owner      string // "": nobody is signed in
+	Role       access.Role
+	CSRF       string
+	Waiting    int64  // decisions that wait for this person
+	AndMore    bool   // Waiting is at least
+	Done       string // what was just done
+	Tone       string // of Done
+	Problem    *notice
+	Submission *submission // what was sent and not carried out
+	SavedForm  savedForm   // of the login page
+	Query      string      // of the search box
+	Body       any
 }
 
 // Finance, CanHold and Auditor say what is shown; what is allowed is the API's to say.
@@ -108,8 +108,8 @@ func parsePages() (map[language]pageSet, error) {
 func (v *visit) show(name string, status int, body any) {
 	p := page{Lang: v.lang, Owner: v.owner, Role: v.role, CSRF: v.session.CSRF, Problem: v.problem, Body: body,
 		Section: strings.Split(v.r.URL.Path, "/")[1], Query: v.query.Get("q")}
-	if v.sent != nil {
-		status, p.Problem, p.Sent = v.sent.status, v.sent.Problem, v.sent
+	if v.submission != nil {
+		status, p.Problem, p.Submission = v.submission.status, v.submission.Problem, v.submission
 	}
 	if done := v.query.Get("done"); done != "" {
 		p.Done, p.Tone = "done."+done, "good"
@@ -126,7 +126,7 @@ func (c *Console) write(w http.ResponseWriter, r *http.Request, name string, sta
 	switch {
 	case p.Path != "":
 	case r.Method == http.MethodGet:
-		p.Path = placeAt(*r.URL)
+		p.Path = pageURL(*r.URL)
 	default:
 		p.Path = "/"
 	}
@@ -153,7 +153,7 @@ func (s pageSet) render(page, part string, data any) (string, error) {
 
 // kept is a text for a field of a form, which sends it back as it is. HTML has no reference
 // for a C1 control: of these, which the API refuses, the field has the escape.
-func kept(text string) template.HTML {
+func formValue(text string) template.HTML {
 	var b strings.Builder
 	for _, r := range text {
 		if r != '\n' && visible.Hidden(r) && (r < 0x80 || r > 0x9f) {
@@ -165,8 +165,8 @@ func kept(text string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// memberSuffix is a page's address without what was done there: a form sent from it says its own.
-func placeAt(at url.URL) string {
+// pageURL is a page's address without what was done there: a form sent from it says its own.
+func pageURL(at url.URL) string {
 	if q, err := url.ParseQuery(at.RawQuery); err == nil && q.Has("done") {
 		q.Del("done")
 		at.RawQuery = q.Encode()
@@ -182,39 +182,41 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, status int, key
 // functions are what templates may call.
 func functions(l language) template.FuncMap {
 	return template.FuncMap{
-		"kept":     kept,
-		"hides":    func(text string) bool { return visible.Text(text) != text },
-		"t":        func(key string, args ...any) (string, error) { return translate(l, key, args...) },
-		"known":    func(key string) bool { _, ok := catalogue[key]; return ok },
-		"word":     func(kind string, value any) string { return word(l, kind, fmt.Sprint(value)) },
-		"fault":    func(f client.FieldError) string { return faultText(l, f) },
-		"tag":      l.tag,
-		"yuan":     yuan,
-		"fen":      func(f money.Fen) string { return strconv.FormatInt(int64(f), 10) },
-		"when":     when,
-		"age":      func(at time.Time) string { return age(l, time.Since(at)) },
-		"left":     func(at time.Time) string { return age(l, time.Until(at)) },
-		"number":   grouped[int64],
-		"truth":    func(v *bool) bool { return valueOr(v, false) },
-		"whole":    func(v *int64) int { return int(valueOr(v, 0)) },
-		"together": together,
-		"same":     access.SamePerson,
-		"count":    grouped[int],
-		"latest":   latest,
-		"event":    func(what string) string { return event(l, what) },
-		"query":    func(encoded string) template.URL { return template.URL(encoded) }, // of url.Values.Encode alone
-		"asset":    func(name string) string { return "/assets/" + name + "?v=" + assetVersion(name) },
-		"text":     func(s *string) string { return valueOr(s, "") },
+		"formValue":   formValue,
+		"hides":       func(text string) bool { return visible.Text(text) != text },
+		"t":           func(key string, args ...any) (string, error) { return translate(l, key, args...) },
+		"known":       func(key string) bool { _, ok := catalogue[key]; return ok },
+		"word":        func(kind string, value any) string { return word(l, kind, fmt.Sprint(value)) },
+		"fault":       func(f client.FieldError) string { return faultText(l, f) },
+		"tag":         l.tag,
+		"yuan":        yuan,
+		"fen":         func(f money.Fen) string { return strconv.FormatInt(int64(f), 10) },
+		"when":        when,
+		"age":         func(at time.Time) string { return age(l, time.Since(at)) },
+		"left":        func(at time.Time) string { return age(l, time.Until(at)) },
+		"number":      grouped[int64],
+		"truth":       func(v *bool) bool { return valueOr(v, false) },
+		"whole":       func(v *int64) int { return int(valueOr(v, 0)) },
+		"sumAccounts": sumAccounts,
+		"same":        access.SamePerson,
+		"count":       grouped[int],
+		"newestFirst": newestFirst,
+		"event":       func(what string) string { return translateEvent(l, what) },
+		"query":       func(encoded string) template.URL { return template.URL(encoded) }, // of url.Values.Encode alone
+		"asset":       func(name string) string { return "/assets/" + name + "?v=" + assetVersion(name) },
+		"text":        func(s *string) string { return valueOr(s, "") },
 		// Of an installation that names no Temporal UI the API tells paths alone, which are not the console's.
 		"outside": func(url string) bool { return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://") },
-		"status":  func(s client.PayoutStatus) tagged { return tagged{Key: "status." + string(s), Tone: tones[string(s)]} },
-		"cstatus": func(s client.CampaignStatus) tagged {
-			return tagged{Key: "campaign_is." + string(s), Tone: tones[string(s)]}
+		"status": func(s client.PayoutStatus) statusTag {
+			return statusTag{Key: "status." + string(s), Tone: tones[string(s)]}
 		},
-		"dstatus": func(s client.CampaignDayStatus) tagged {
-			return tagged{Key: "day." + string(s), Tone: tones[string(s)]}
+		"cstatus": func(s client.CampaignStatus) statusTag {
+			return statusTag{Key: "campaign_is." + string(s), Tone: tones[string(s)]}
 		},
-		"pstatus": func(s client.Status) tagged { return tagged{Key: "packet." + string(s), Tone: tones[string(s)]} },
+		"dstatus": func(s client.CampaignDayStatus) statusTag {
+			return statusTag{Key: "day." + string(s), Tone: tones[string(s)]}
+		},
+		"pstatus": func(s client.Status) statusTag { return statusTag{Key: "packet." + string(s), Tone: tones[string(s)]} },
 		"nav": func(p page, section, href, key string) link {
 			return link{Href: href, Key: key, Current: p.Owner != "" && p.Section == section}
 		},
@@ -260,7 +262,7 @@ type (
 )
 
 // tagged is a status as it is shown: in words, with a sign and a tone beside.
-type tagged struct{ Key, Tone string }
+type statusTag struct{ Key, Tone string }
 
 // tones group statuses by what they ask of people.
 var tones = map[string]string{"failed": "bad", "returned": "bad", "unknown": "warn", "awaiting_recipient": "warn", "pending": "busy",
@@ -334,16 +336,16 @@ func age(l language, d time.Duration) string {
 }
 
 var (
-	toldBySend = regexp.MustCompile(`^sent (\S+): (\w+)(?: \((.*)\))?$`)
-	toldByAsk  = regexp.MustCompile(`^asked about (\S+): (\w+)(?: \((.*)\))?$`)
+	sendEntry  = regexp.MustCompile(`^sent (\S+): (\w+)(?: \((.*)\))?$`)
+	queryEntry = regexp.MustCompile(`^asked about (\S+): (\w+)(?: \((.*)\))?$`)
 	// How a cancel ended is said by the worker, and first: it may have ended without one.
-	toldByPerson = regexp.MustCompile(
+	decisionEntry = regexp.MustCompile(
 		`(?s)^(cancel_carried_out|cancel_overtaken|retry|cancel|mark_paid|ask|approve|reject|withdraw)(?:_\w+)? by (.*?): (.*)$`)
 )
 
 // event puts a line of the API's timeline into the reader's language, where it has
 // one of the known forms; else it is shown as it came.
-func event(l language, what string) string {
+func translateEvent(l language, what string) string {
 	say := func(key string, args ...any) string {
 		text, err := translate(l, key, args...)
 		if err != nil {
@@ -361,20 +363,20 @@ func event(l language, what string) string {
 		}
 		return text
 	}
-	if m := toldBySend.FindStringSubmatch(what); m != nil {
+	if m := sendEntry.FindStringSubmatch(what); m != nil {
 		return say("event.sent", m[1], outcome(m[2], m[3]))
 	}
-	if m := toldByAsk.FindStringSubmatch(what); m != nil {
+	if m := queryEntry.FindStringSubmatch(what); m != nil {
 		return say("event.asked", m[1], outcome(m[2], m[3]))
 	}
-	if m := toldByPerson.FindStringSubmatch(what); m != nil {
+	if m := decisionEntry.FindStringSubmatch(what); m != nil {
 		key := "decision." + m[1]
 		if _, ok := catalogue[key]; !ok {
 			key = "action." + m[1]
 		}
 		return say("event.person", say(key), m[2], m[3])
 	}
-	if text, ok := elsewhere(say, what); ok {
+	if text, ok := translateOtherSource(say, what); ok {
 		return text
 	}
 	if _, ok := catalogue["event."+what]; ok {

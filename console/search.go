@@ -35,12 +35,12 @@ func (v *visit) search() error {
 		v.show("search", http.StatusOK, searchPage{})
 		return nil
 	}
-	to, err := v.placeFor(trimmed)
+	to, err := v.pageFor(trimmed)
 	if err != nil {
 		return err
 	}
 	if to != "" {
-		return v.lead(to)
+		return v.redirectTo(to)
 	}
 	body := searchPage{Query: q}
 	// What the provider calls a payment is one thing only, too. A user's id is
@@ -72,15 +72,15 @@ func (v *visit) find(body *searchPage, f client.PayoutFilter) (err error) {
 	return err
 }
 
-// placeFor is the page of the packet or payment that something names; "": of none
+// pageFor is the page of the packet or payment that something names; "": of none
 // that is there. While it cannot be asked, the page itself says so.
-func (v *visit) placeFor(text string) (to string, err error) {
+func (v *visit) pageFor(text string) (to string, err error) {
 	ctx := v.r.Context()
 	switch {
 	case packet.ValidID(text):
 		to = "/packets/" + text
 	case len(text) == orderLen || len(text) == idLen:
-		to = placeOf(text[:idLen])
+		to = paymentPath(text[:idLen])
 	}
 	kind, id, _ := strings.Cut(strings.TrimPrefix(to, "/"), "/")
 	switch kind {
@@ -94,19 +94,19 @@ func (v *visit) placeFor(text string) (to string, err error) {
 	if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound {
 		return "", nil
 	}
-	if err != nil && !away(err) {
+	if err != nil && !unavailable(err) {
 		return "", err
 	}
 	return to, nil
 }
 
-func (v *visit) lead(path string) error {
+func (v *visit) redirectTo(path string) error {
 	redirect(v.w, v.r, path)
 	return nil
 }
 
-// parseMemberSuffix is the page of a payment by its id; "": it cannot be one.
-func placeOf(id string) string {
+// paymentPath is the page of a payment by its id; "": it cannot be one.
+func paymentPath(id string) string {
 	if !packet.ValidID(id[1 : 1+packet.IDLen]) {
 		return ""
 	}

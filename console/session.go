@@ -39,8 +39,8 @@ const clockSlack = time.Hour
 // sessionCookie is the cookie's name.
 const sessionCookie = "hongbao_desk"
 
-// keepPause is how often a cookie is made anew while somebody is there.
-const keepPause = 30 * time.Second
+// extendInterval is how often a cookie is made anew while somebody is there.
+const extendInterval = 30 * time.Second
 
 // seal closes cookies with its first key and opens those of every key (AES-256-GCM).
 type seal struct{ keys []cipher.AEAD }
@@ -71,7 +71,7 @@ func newSeal(keys [][32]byte) (*seal, error) {
 	return s, nil
 }
 
-func (s *seal) close(v session) (string, error) {
+func (s *seal) encrypt(v session) (string, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
 		return "", fmt.Errorf("encode a session: %w", err)
@@ -79,7 +79,7 @@ func (s *seal) close(v session) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(s.keys[0].Seal(nil, nil, plain, []byte(sealUse))), nil
 }
 
-func (s *seal) open(text string) (v session, ok bool) {
+func (s *seal) decrypt(text string) (v session, ok bool) {
 	closed, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil {
 		return v, false
@@ -99,11 +99,11 @@ func (c *Console) sessionOf(r *http.Request) (session, bool) {
 	if err != nil {
 		return session{}, false
 	}
-	s, ok := c.seal.open(cookie.Value)
+	s, ok := c.seal.decrypt(cookie.Value)
 	if !ok {
 		return session{}, false
 	}
-	if c.desk.SignInEnded(s.id()) {
+	if c.api.SignInEnded(s.id()) {
 		return session{}, false
 	}
 	now := c.now()
@@ -112,15 +112,15 @@ func (c *Console) sessionOf(r *http.Request) (session, bool) {
 }
 
 // begin makes a session for a key that was just shown; it returns its cookie.
-func (c *Console) begin(w http.ResponseWriter, r *http.Request, keyID string) (string, error) {
+func (c *Console) startSession(w http.ResponseWriter, r *http.Request, keyID string) (string, error) {
 	now := c.now().Unix()
 	return c.setCookie(w, r, session{KeyID: keyID, Began: now, Seen: now, CSRF: rand.Text()})
 }
 
 // keep notes that somebody is there.
-func (c *Console) keep(w http.ResponseWriter, r *http.Request, s session) {
+func (c *Console) extendSession(w http.ResponseWriter, r *http.Request, s session) {
 	now := c.now()
-	if now.Sub(time.Unix(s.Seen, 0)) < min(keepPause, c.idle/4) {
+	if now.Sub(time.Unix(s.Seen, 0)) < min(extendInterval, c.idle/4) {
 		return
 	}
 	s.Seen = now.Unix()
@@ -128,14 +128,14 @@ func (c *Console) keep(w http.ResponseWriter, r *http.Request, s session) {
 }
 
 func (c *Console) setCookie(w http.ResponseWriter, r *http.Request, s session) (text string, err error) {
-	if text, err = c.seal.close(s); err == nil {
+	if text, err = c.seal.encrypt(s); err == nil {
 		http.SetCookie(w, cookie(r, sessionCookie, text, 0))
 	}
 	return text, err
 }
 
 // forget takes the cookie away.
-func (c *Console) forget(w http.ResponseWriter, r *http.Request) {
+func (c *Console) clearSession(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, cookie(r, sessionCookie, "", -1))
 }
 

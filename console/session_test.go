@@ -71,12 +71,12 @@ func (k keys) SignIn(_ context.Context, token string) (string, bool, error) {
 	return token, ok && role.Staff(), nil
 }
 
-func (k keys) Holder(id string) (string, access.Role, bool) {
+func (k keys) KeyOwner(id string) (string, access.Role, bool) {
 	role, ok := k.roles[id]
 	return "owner of " + id, role, ok && role.Staff()
 }
 
-func (k keys) KeysKnown() bool { return len(k.roles) > 0 }
+func (k keys) KeysLoaded() bool { return len(k.roles) > 0 }
 
 func (keys) ActAs(string) http.RoundTripper { return silent{} }
 
@@ -107,7 +107,7 @@ func newKeys(roles map[string]access.Role) keys {
 
 func newDesk(t *testing.T, roles map[string]access.Role) (*Console, *time.Time) {
 	t.Helper()
-	desk, err := New(Config{Desk: newKeys(roles), SessionKeys: [][32]byte{{1}}})
+	desk, err := New(Config{StaffAPI: newKeys(roles), SessionKeys: [][32]byte{{1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestSignIn(t *testing.T) {
 	if c := res.Cookies()[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Path != "/" {
 		t.Errorf("cookie %+v", c)
 	}
-	other, err := New(Config{Desk: newKeys(roles), SessionKeys: [][32]byte{{1}}})
+	other, err := New(Config{StaffAPI: newKeys(roles), SessionKeys: [][32]byte{{1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestSignIn(t *testing.T) {
 	if v.desk = other; !v.in() {
 		t.Error("another process of the installation does not know the sign-in")
 	}
-	stranger, err := New(Config{Desk: newKeys(roles), SessionKeys: [][32]byte{{2}}})
+	stranger, err := New(Config{StaffAPI: newKeys(roles), SessionKeys: [][32]byte{{2}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestSignIn(t *testing.T) {
 	for i := range good {
 		flipped := []byte(good)
 		flipped[i] ^= 1
-		if _, ok := desk.seal.open(string(flipped)); ok {
+		if _, ok := desk.seal.decrypt(string(flipped)); ok {
 			t.Fatalf("a cookie with another byte %d is taken", i)
 		}
 	}
@@ -304,7 +304,7 @@ func TestSignOut(t *testing.T) {
 	if res := v.do("POST", "/logout", url.Values{"csrf": {"wrong"}}); res.StatusCode != http.StatusForbidden || !v.in() {
 		t.Errorf("signed out by somebody else: %d", res.StatusCode)
 	}
-	s, _ := desk.seal.open(v.cookies[sessionCookie])
+	s, _ := desk.seal.decrypt(v.cookies[sessionCookie])
 	copied := newVisitor(t, desk)
 	copied.cookies[sessionCookie] = v.cookies[sessionCookie]
 	*now = now.Add(time.Minute)
@@ -322,7 +322,7 @@ func TestSignOut(t *testing.T) {
 	if !other.in() {
 		t.Error("another sign-in with the same key was ended too")
 	}
-	books := desk.desk.(keys).books
+	books := desk.api.(keys).books
 	for _, until := range books.ended {
 		if until.Before(time.Unix(s.Began, 0).Add(DefaultAbsolute)) {
 			t.Errorf("remembered until %v: the cookie lives longer", until)
@@ -331,7 +331,7 @@ func TestSignOut(t *testing.T) {
 	if books.away = true; len(books.ended) != 1 {
 		t.Errorf("ended: %v", books.ended)
 	}
-	o, _ := desk.seal.open(other.cookies[sessionCookie])
+	o, _ := desk.seal.decrypt(other.cookies[sessionCookie])
 	if res := other.do("POST", "/logout", url.Values{"csrf": {o.CSRF}}); res.StatusCode != http.StatusServiceUnavailable || other.in() {
 		t.Errorf("who cannot be signed out everywhere is not told so: %d", res.StatusCode)
 	}
@@ -344,8 +344,8 @@ func TestWritesShowTheirOrigin(t *testing.T) {
 	v, w := newVisitor(t, desk), newVisitor(t, desk)
 	v.signIn("f")
 	w.signIn("g")
-	theirs, _ := desk.seal.open(w.cookies[sessionCookie])
-	mine, _ := desk.seal.open(v.cookies[sessionCookie])
+	theirs, _ := desk.seal.decrypt(w.cookies[sessionCookie])
+	mine, _ := desk.seal.decrypt(v.cookies[sessionCookie])
 	paths := []string{"/payouts/p1/retry", "/payouts/p1/cancel", "/payouts/p1/mark-paid", "/payouts/p1/ask", "/payouts/retry",
 		"/refunds/r1/retry", "/refunds/r1/mark-paid",
 		"/approvals/a1/approve", "/approvals/a1/reject", "/providers/sandbox/hold", "/providers/sandbox/release", "/breaks/b1/resolve",
@@ -373,7 +373,7 @@ func TestBrokenFilterRetriesNothing(t *testing.T) {
 	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
 	v.signIn("f")
-	s, _ := desk.seal.open(v.cookies[sessionCookie])
+	s, _ := desk.seal.decrypt(v.cookies[sessionCookie])
 	for filter, want := range map[string]int{"status=failed&min=x": 422, "status=failed&max=1.234": 422, "status=failed&older=x": 422,
 		"%zz": 422, "status=failed&min=1": 503} {
 		form := url.Values{"csrf": {s.CSRF}, "key": {"k"}, "reason": {"r"}, "do": {"retry"}, "scope": {"all"}, "filter": {filter}}
@@ -475,7 +475,7 @@ func TestFileSaysWhyNot(t *testing.T) {
 			"length (m)",
 		`bad gateway`: "The platform answered:",
 	} {
-		desk, err := New(Config{Desk: answering{newKeys(map[string]access.Role{"f": access.RoleFinance}), http.StatusServiceUnavailable, body},
+		desk, err := New(Config{StaffAPI: answering{newKeys(map[string]access.Role{"f": access.RoleFinance}), http.StatusServiceUnavailable, body},
 			SessionKeys: [][32]byte{{1}}})
 		if err != nil {
 			t.Fatal(err)
@@ -535,7 +535,7 @@ func TestSessionKeyRotation(t *testing.T) {
 	before, after := [32]byte{1}, [32]byte{2}
 	desk := func(keys ...[32]byte) *Console {
 		t.Helper()
-		d, err := New(Config{Desk: newKeys(map[string]access.Role{"f": access.RoleFinance}), SessionKeys: keys})
+		d, err := New(Config{StaffAPI: newKeys(map[string]access.Role{"f": access.RoleFinance}), SessionKeys: keys})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -556,7 +556,7 @@ func TestSessionKeyRotation(t *testing.T) {
 	if v.desk = desk(after); !v.in() {
 		t.Error("new,old: the new key does not seal")
 	}
-	if _, err := New(Config{Desk: newKeys(nil)}); err == nil {
+	if _, err := New(Config{StaffAPI: newKeys(nil)}); err == nil {
 		t.Error("a console without a session key")
 	}
 }

@@ -4,15 +4,15 @@ import "regexp"
 
 // Lines of the API's timeline that sources beside the books tell.
 var (
-	toldOfHandOff = regexp.MustCompile(`^(grab|creation) acknowledged, hand-off written(?:: number (\d+) of epoch (\d+))?$`)
-	toldOfRun     = regexp.MustCompile(`^run (\S+) (?:started|ended: (\w+))$`)
-	toldByNotice  = regexp.MustCompile(`(?s)^told about (\S+): event (.*)$`)
-	toldOfErrand  = regexp.MustCompile(`^run to be started or woken: (\w+), tries (\d+)$`)
+	handOffEntry      = regexp.MustCompile(`^(grab|creation) acknowledged, hand-off written(?:: number (\d+) of epoch (\d+))?$`)
+	runEntry          = regexp.MustCompile(`^run (\S+) (?:started|ended: (\w+))$`)
+	notificationEntry = regexp.MustCompile(`(?s)^told about (\S+): event (.*)$`)
+	outboxEntry       = regexp.MustCompile(`^run to be started or woken: (\w+), tries (\d+)$`)
 )
 
 // elsewhere puts such a line into the reader's language; false: it is none of them.
-func elsewhere(say func(key string, args ...any) string, what string) (string, bool) {
-	if m := toldOfHandOff.FindStringSubmatch(what); m != nil {
+func translateOtherSource(say func(key string, args ...any) string, what string) (string, bool) {
+	if m := handOffEntry.FindStringSubmatch(what); m != nil {
 		text := say("event." + m[1] + "_acknowledged")
 		if m[2] != "" {
 			text += say("event.place", m[2], m[3])
@@ -22,7 +22,7 @@ func elsewhere(say func(key string, args ...any) string, what string) (string, b
 	if what == "not booked yet" {
 		return say("event.not_booked"), true
 	}
-	if m := toldOfRun.FindStringSubmatch(what); m != nil {
+	if m := runEntry.FindStringSubmatch(what); m != nil {
 		if m[2] == "" {
 			return say("event.run_started", m[1]), true
 		}
@@ -32,10 +32,10 @@ func elsewhere(say func(key string, args ...any) string, what string) (string, b
 		}
 		return say("event.run_ended", m[1], status), true
 	}
-	if m := toldByNotice.FindStringSubmatch(what); m != nil {
+	if m := notificationEntry.FindStringSubmatch(what); m != nil {
 		return say("event.told", m[1], m[2]), true
 	}
-	if m := toldOfErrand.FindStringSubmatch(what); m != nil {
+	if m := outboxEntry.FindStringSubmatch(what); m != nil {
 		kind := m[1]
 		if _, ok := catalogue["errand."+kind]; ok {
 			kind = say("errand." + kind)

@@ -22,7 +22,7 @@ func TestTimelineLines(t *testing.T) {
 		"cancel_overtaken by worker: every order number was asked":      "未取消：款项其实已付，操作人 worker：every order number was asked",
 		"something else":                                                "something else",
 	} {
-		if got := event(chinese, what); got != want {
+		if got := translateEvent(chinese, what); got != want {
 			t.Errorf("%q: %q, want %q", what, got, want)
 		}
 	}

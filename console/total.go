@@ -12,11 +12,11 @@ const mostCounted = 10_000
 
 // total is how long a list is, as its page says it.
 type total struct {
-	Count   int64
-	More    bool       // Count is at least
-	Sums    bool       // the list has amounts
-	Amount  *money.Fen // what they come to, not told with More; nil: that is not known
-	Without int64      // of Count: those that have no amount
+	Count         int64
+	More          bool       // Count is at least
+	Sums          bool       // the list has amounts
+	Amount        *money.Fen // what they come to, not told with More; nil: that is not known
+	WithoutAmount int64      // of Count: those that have no amount
 }
 
 // Over reports whether there are more than are counted, of the list itself and not
@@ -47,7 +47,7 @@ func (v *visit) breaksOf(sum *client.BreakSum, err error) *total {
 		return v.countOf(nil, err)
 	}
 	out := v.sumOf(&sum.ListSum, nil)
-	out.Without = sum.WithoutAmount
+	out.WithoutAmount = sum.WithoutAmount
 	return out
 }
 

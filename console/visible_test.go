@@ -91,7 +91,7 @@ func TestNothingIsHidden(t *testing.T) {
 		"closes": disguise[client.List[client.CloseSummary]](), "closes/2026-02-17": disguise[client.Close](),
 	}
 	roles := map[string]access.Role{"f": access.RoleFinance, "a": access.RoleAuditor}
-	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, Desk: queried{newKeys(roles), func(r *http.Request) any {
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: queried{newKeys(roles), func(r *http.Request) any {
 		return answers[strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/v1/staff/"), "/v1/")]
 	}}})
 	if err != nil {
@@ -144,7 +144,7 @@ func noneHidden(t *testing.T, where, text string) {
 // TestKeptAsItIs: what a form sends back is what was put in, to the letter.
 func TestKeptAsItIs(t *testing.T) {
 	const family = "\U0001f469\u200d\U0001f467 \u202egro & <b>"
-	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, Desk: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
 		func(r *http.Request) any {
 			if r.Method == http.MethodPost {
 				return nil
@@ -157,7 +157,7 @@ func TestKeptAsItIs(t *testing.T) {
 	}
 	v := newVisitor(t, desk)
 	v.signIn("f")
-	s, _ := desk.seal.open(v.cookies[sessionCookie])
+	s, _ := desk.seal.decrypt(v.cookies[sessionCookie])
 	sent := v.do("POST", "/payouts/retry", url.Values{"csrf": {s.CSRF}, "key": {"k"}, "id": {"p1"}, "reason": {family},
 		"filter": {"status=failed"}})
 	listed := v.do("GET", "/payouts?"+url.Values{"user": {family}, "status": {"failed"}}.Encode(), nil)

@@ -132,7 +132,7 @@ func approvalAmount(fen int64) money.Fen { return money.Fen(max(1, fen)) }
 
 // mountConsole gives the staff listener its pages for people.
 func mountConsole(server *api.Server, keys [][32]byte) error {
-	desk, err := console.New(console.Config{Desk: server, SessionKeys: keys})
+	desk, err := console.New(console.Config{StaffAPI: server, SessionKeys: keys})
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func TestAxe(t *testing.T) {
 		!strings.Contains(string(about), "4.14.1") || !strings.HasPrefix(axeSource, "/*! axe v4.14.1\n") {
 		t.Errorf("axe.min.js has SHA-256 %s, want %s, and axe.md has to say so: %v", got, want, err)
 	}
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	b := h.newTab("en")
 	for rule, harm := range map[string]string{
 		"color-contrast":    `document.querySelector("h1").style.color = "#999"`,

@@ -9,7 +9,7 @@ import (
 // with; whoever deals with one comes back to the list as it was.
 func TestBreaksAreFound(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	var ids []string
 	for range 2 {
 		id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
@@ -70,7 +70,7 @@ func TestBreaksAreFound(t *testing.T) {
 // promise it is leads to his payouts.
 func TestBreaksInWords(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	h.grab(id, "a", "")
 	h.conflict(id, "b & c")
@@ -98,7 +98,7 @@ func TestBreaksInWords(t *testing.T) {
 }
 
 // fillRun adds 204 breaks to those that a reconciliation has found.
-func (h *house) fillRun(run string) {
+func (h *testbed) fillRun(run string) {
 	h.t.Helper()
 	h.exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, provider, amount, reconciliation_id, created_at, last_seen)
 		SELECT 'foreign_order', '', '', CONCAT('F', seq), 'seen', 'sandbox', 1, '` + run + `', NOW(3) - INTERVAL 1 HOUR, NOW(3)
@@ -109,7 +109,7 @@ func (h *house) fillRun(run string) {
 // the file of them, however many there are.
 func TestBreaksOfARun(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	run := h.compare("month end", "x")
 	h.fillRun(run)
 	h.exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, provider, amount, created_at, last_seen)

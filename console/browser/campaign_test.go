@@ -12,7 +12,7 @@ import (
 )
 
 // campaign is one with three days: the packet of the first was made.
-func (h *house) campaign() string {
+func (h *testbed) campaign() string {
 	h.t.Helper()
 	status, raw := h.call(http.MethodPost, "/v1/campaigns", map[string]any{"name": "evening rain <b>", "opens_daily_at": "20:00",
 		"starts_on": "2999-01-01", "ends_on": "2999-02-01",
@@ -39,7 +39,7 @@ func (h *house) campaign() string {
 // operations pause one with a reason, and end it for ever.
 func TestCampaigns(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.campaign()
 	page := "/campaigns/" + id
 	auditor, zh := h.signIn(h.auditor, "en"), h.signIn(h.finance, "zh-CN")

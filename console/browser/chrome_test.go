@@ -30,7 +30,7 @@ import (
 // tab is a browser with nothing in it but what a test has done there. Whatever
 // its pages complain about, a refused script or a dialog, fails the test.
 type tab struct {
-	h   *house
+	h   *testbed
 	ctx context.Context
 }
 
@@ -81,13 +81,13 @@ func startChrome() {
 }
 
 // newTab opens a private window that prefers a language.
-func (h *house) newTab(language string) *tab {
+func (h *testbed) newTab(language string) *tab {
 	h.t.Helper()
 	chrome.once.Do(startChrome)
 	h.must(chrome.err)
 	own, closeTab := chromedp.NewContext(chrome.ctx, chromedp.WithNewBrowserContext())
 	h.t.Cleanup(closeTab)
-	if err := chromedp.Listen(own, func(event any) { judge(h.t, event) }); err != nil {
+	if err := chromedp.Listen(own, func(event any) { reportEvent(h.t, event) }); err != nil {
 		h.t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(own, wait.Scaled(tabLimit))
@@ -101,7 +101,7 @@ func (h *house) newTab(language string) *tab {
 }
 
 // judge fails the test for what no page of the desk may cause.
-func judge(t *testing.T, event any) {
+func reportEvent(t *testing.T, event any) {
 	switch e := event.(type) {
 	case *page.EventJavascriptDialogOpening:
 		t.Errorf("a page has opened a dialog: %s", e.Message)

@@ -14,7 +14,7 @@ import (
 
 // tieToday has the day closed as a process would that works after its end: with a
 // statement in which money has moved under a number that is none of ours.
-func (h *house) tieToday(day payout.Day, foreign string) (later *store.Store, off *atomic.Int64) {
+func (h *testbed) tieToday(day payout.Day, foreign string) (later *store.Store, off *atomic.Int64) {
 	h.t.Helper()
 	off = new(atomic.Int64)
 	off.Store(int64(24 * time.Hour))
@@ -41,7 +41,7 @@ func (h *house) tieToday(day payout.Day, foreign string) (later *store.Store, of
 }
 
 // closeDays does what the worker does about days from time to time.
-func (h *house) closeDays(s *store.Store) {
+func (h *testbed) closeDays(s *store.Store) {
 	h.t.Helper()
 	ctx := context.WithoutCancel(h.t.Context())
 	for more := true; more; {
@@ -57,7 +57,7 @@ func (h *house) closeDays(s *store.Store) {
 // and final; in both languages. A number that somebody else has made up is shown as it is.
 func TestDayClose(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	day := payout.DayOf(time.Now(), time.UTC)
 	if _, end := day.Span(time.UTC); time.Until(end) < 5*time.Minute {
 		t.Skip("a few minutes from midnight UTC there is no one day to close")

@@ -14,7 +14,7 @@ import (
 // one who asked cannot answer, the other agrees.
 func TestTwoPersons(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	b := h.newTab("en")
@@ -53,7 +53,7 @@ func TestTwoPersons(t *testing.T) {
 // retry that fails again is not done, and what was answered does not wait.
 func TestDoneFollowsTheOutcome(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	b := h.newTab("en")
@@ -97,7 +97,7 @@ func TestDoneFollowsTheOutcome(t *testing.T) {
 // the payout as in the list, says why, and decides otherwise; nobody else is offered that.
 func TestWithdrawal(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	b, other := h.signIn(h.finance, "en"), h.signIn(h.second, "zh-CN")
@@ -130,7 +130,7 @@ func TestWithdrawal(t *testing.T) {
 // a repeat of the form by the browser decides nothing twice.
 func TestRetryMany(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
 	var bad []string
 	for _, user := range []string{"a~frozen", "b~frozen", "c~declined"} {

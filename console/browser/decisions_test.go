@@ -19,7 +19,7 @@ import (
 // TestWrongRole: who may not decide is shown no form, and refused when he sends one.
 func TestWrongRole(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	for _, who := range []harness.Owner{h.ops, h.auditor} {
@@ -58,7 +58,7 @@ func TestWrongRole(t *testing.T) {
 // one from another site, although the browser would send it.
 func TestForgedWrites(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	b := h.signIn(h.finance, "en")
@@ -93,7 +93,7 @@ func TestForgedWrites(t *testing.T) {
 // be decided is offered, and each offer is taken.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	ctx := t.Context()
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
@@ -125,7 +125,7 @@ func TestForgotten(t *testing.T) {
 // or why there is none, in both languages, and offers what can be decided all the same.
 func TestWhyNumberAndWhyNot(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	ctx := t.Context()
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 600, "share_count": 6, "split": "equal"})
 	failed, asked, forgotten := h.grab(id, "failed~frozen", ""), h.grab(id, "asked~frozen", ""), h.grab(id, "forgotten~frozen", "")
@@ -199,7 +199,7 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 // same ticks of the same page, or again all that fit; and the list goes on from there.
 func TestRetryManyOfAnotherPage(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	h.runs = func(context.Context, string) (payout.WorkflowRuns, error) {
 		t.Error("Temporal is asked for what MySQL knows")
 		return payout.WorkflowRuns{}, nil
@@ -269,7 +269,7 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 // page has made is refused, and asking by itself keeps nobody signed in.
 func TestProgressWithoutScripts(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "a~frozen", "")
 	b := h.signIn(h.finance, "en")

@@ -12,7 +12,7 @@ import (
 // failed, reads why, and pays it again.
 func TestRetryOfAFailedPayout(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 40000, "share_count": 4, "split": "equal", "greeting": "恭喜发财"})
 	h.grab(id, "alice", "Alice")
 	bad := h.grab(id, "bob~frozen", "Bob")
@@ -77,7 +77,7 @@ func TestRetryOfAFailedPayout(t *testing.T) {
 // from a decision leads to what failed, and a bulk retry says why in the reader's words.
 func TestShortWays(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 40000, "share_count": 4, "split": "equal"})
 	paid, bad, waits := h.grab(id, "alice", ""), h.grab(id, "bob~frozen", ""), h.grab(id, "carl~frozen", "")
 	h.decide(h.second, waits, "cancel", "left the company")

@@ -17,7 +17,7 @@ import (
 // asking for itself, and what somebody has opened or stands on stays so.
 func TestLiveOverview(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(c *console.Config) { c.Period = 100 * time.Millisecond })
+	h := newTestbed(t, func(c *console.Config) { c.Period = 100 * time.Millisecond })
 	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 1200, "share_count": 4, "split": "equal"})
 	h.grab(id, "alice", "")
 	bad := h.grab(id, "bob~frozen", "")
@@ -62,7 +62,7 @@ func (b *tab) figure(selector string) string {
 // TestOverviewAsks: without the stream the page asks by itself, and goes back to it.
 func TestOverviewAsks(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(c *console.Config) { c.Period = 100 * time.Millisecond })
+	h := newTestbed(t, func(c *console.Config) { c.Period = 100 * time.Millisecond })
 	desk := h.signIn(h.finance, "en")
 	var streams []*follower
 	for range 8 {
@@ -93,7 +93,7 @@ func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	t.Run("revoked", func(t *testing.T) {
 		t.Parallel()
-		h := newHouse(t, nil)
+		h := newTestbed(t, nil)
 		s := h.signIn(h.ops, "en").listen()
 		_, err := h.Store.RevokeKey(t.Context(), h.ops.Key.ID)
 		h.must(err)
@@ -103,18 +103,18 @@ func TestStreamEnds(t *testing.T) {
 	})
 	t.Run("idle", func(t *testing.T) {
 		t.Parallel()
-		h := newHouse(t, func(c *console.Config) { c.Idle = 10 * time.Second }) // the stream has to begin before it is over
+		h := newTestbed(t, func(c *console.Config) { c.Idle = 10 * time.Second }) // the stream has to begin before it is over
 		if last := h.signIn(h.ops, "en").listen().end(t); last != "over" {
 			t.Errorf("it ended with %q", last)
 		}
 	})
 	var s *follower
-	t.Run("stopped", func(t *testing.T) { s = newHouse(t, nil).followed() }) // the house says whether it could be stopped
+	t.Run("stopped", func(t *testing.T) { s = newTestbed(t, nil).followed() }) // the house says whether it could be stopped
 	if last := s.end(t); last != "part" {
 		t.Errorf("it ended with %q", last)
 	}
 	t.Run("nobody", func(t *testing.T) {
-		h := newHouse(t, nil)
+		h := newTestbed(t, nil)
 		res := h.newReader("en").stream()
 		if _ = res.Body.Close(); res.StatusCode != http.StatusUnauthorized {
 			t.Errorf("without a sign-in: %d", res.StatusCode)
@@ -122,7 +122,7 @@ func TestStreamEnds(t *testing.T) {
 	})
 }
 
-func (h *house) followed() *follower { return h.signIn(h.ops, "en").listen() }
+func (h *testbed) followed() *follower { return h.signIn(h.ops, "en").listen() }
 
 // stream begins to read what the overview is told.
 func (r *reader) stream() *http.Response {
@@ -184,7 +184,7 @@ func (f *follower) stop() { _ = f.res.Body.Close() }
 // TestOverviewWithoutMySQL: in an incident the overview says what can be said.
 func TestOverviewWithoutMySQL(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	b := h.signIn(h.ops, "en")
 	h.must(h.Store.Close())
 	if status := b.open("/"); status != http.StatusOK {

@@ -39,7 +39,7 @@ func linesOf(t *testing.T, raw []byte) [][]string {
 // TestFileOfEveryList: each list is there as a file, with the filter that it shows.
 func TestFileOfEveryList(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	nasty := "=cmd|'/c calc'!A1"
 	closed := h.open(map[string]any{"sender_id": nasty, "total_amount": 300, "share_count": 3, "split": "equal"})
 	h.finish(closed)
@@ -93,7 +93,7 @@ func TestFileOfEveryList(t *testing.T) {
 // nothing in it for a formula.
 func TestFile(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	users := []string{"=cmd|'/c calc'!A1~frozen", "+1~frozen", "-1~frozen", "@SUM(A1)~frozen", "'=1~frozen", "＝1~frozen", `"=1";小明,~frozen`}
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 100 * (len(users) + 1), "share_count": len(users) + 1, "split": "equal"})
 	h.grab(id, "fine", "")

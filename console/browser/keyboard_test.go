@@ -80,7 +80,7 @@ func axText(v *accessibility.Value) string {
 // another one by the list, without a mouse; and what is said on the way.
 func TestRetryByKeyboard(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	first := h.grab(id, "a~frozen", "")
 	second := h.grab(id, "b~frozen", "")

@@ -9,18 +9,18 @@ import (
 // written before stays in its form, and only on the next page; the key is kept nowhere.
 func TestLanguage(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	t.Run("Chosen", func(t *testing.T) { h.in(t).choosesLanguage() })
 	t.Run("Typed", func(t *testing.T) { h.in(t).carriesTyped() })
 }
 
 // in is the house as a part of the test sees it.
-func (h house) in(t *testing.T) *house {
+func (h testbed) in(t *testing.T) *testbed {
 	h.t = t
 	return &h
 }
 
-func (h *house) choosesLanguage() {
+func (h *testbed) choosesLanguage() {
 	t, b := h.t, h.newTab("zh-CN")
 	b.open("/login")
 	b.has("main", "员工密钥")
@@ -43,7 +43,7 @@ func (h *house) choosesLanguage() {
 	}
 }
 
-func (h *house) carriesTyped() {
+func (h *testbed) carriesTyped() {
 	t := h.t
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")

@@ -16,19 +16,21 @@ import (
 
 // loser is a desk that carries out what it is asked for, and that loses the answers
 // to decisions, or answers nothing else, for as long as it is told to.
-type loser struct {
-	console.Desk
+type answerDropper struct {
+	console.StaffAPI
 	lose, dark atomic.Bool
 }
 
-func (l *loser) ActAs(keyID string) http.RoundTripper { return losing{l, l.Desk.ActAs(keyID)} }
+func (l *answerDropper) ActAs(keyID string) http.RoundTripper {
+	return droppingTransport{l, l.StaffAPI.ActAs(keyID)}
+}
 
-type losing struct {
-	*loser
+type droppingTransport struct {
+	*answerDropper
 	next http.RoundTripper
 }
 
-func (l losing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (l droppingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet && l.dark.Load() {
 		return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
@@ -40,15 +42,15 @@ func (l losing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// newLosingHouse is newHouse with such a desk.
-func newLosingHouse(t *testing.T, redis string) (*house, *loser) {
+// newDroppingTestbed is newTestbed with such a desk.
+func newDroppingTestbed(t *testing.T, redis string) (*testbed, *answerDropper) {
 	t.Helper()
-	l := &loser{}
-	return newHouseOn(t, redis, func(cfg *console.Config) { l.Desk, cfg.Desk = cfg.Desk, l }), l
+	l := &answerDropper{}
+	return newTestbedOn(t, redis, func(cfg *console.Config) { l.StaffAPI, cfg.StaffAPI = cfg.StaffAPI, l }), l
 }
 
 // decided counts the decisions of a kind about a payment.
-func (h *house) decided(paymentID, kind string) (n int) {
+func (h *testbed) decided(paymentID, kind string) (n int) {
 	h.t.Helper()
 	db, err := store.OpenSQL(h.DSN)
 	h.must(err)
@@ -74,7 +76,7 @@ func (b *tab) expect(what string, got, want int64) {
 }
 
 // decidedTimes fails unless there are n decisions.
-func (h *house) decidedTimes(paymentID, kind string, n int) {
+func (h *testbed) decidedTimes(paymentID, kind string, n int) {
 	h.t.Helper()
 	if got := h.decided(paymentID, kind); got != n {
 		h.t.Errorf("%d decisions to %s, want %d", got, kind, n)
@@ -85,7 +87,7 @@ func (h *house) decidedTimes(paymentID, kind string, n int) {
 // it is sent again, from the form or without it; with other contents it is refused.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
-	h, l := newLosingHouse(t, "")
+	h, l := newDroppingTestbed(t, "")
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	b := h.newTab("en")
@@ -130,7 +132,7 @@ func TestLostAnswer(t *testing.T) {
 // TestLostAnswerOfThePlatformAway: a page that cannot be read has the form too.
 func TestLostAnswerOfThePlatformAway(t *testing.T) {
 	t.Parallel()
-	h, l := newLosingHouse(t, "")
+	h, l := newDroppingTestbed(t, "")
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	b := h.signIn(h.finance, "en")
@@ -166,7 +168,7 @@ func TestLostAnswerOfThePlatformAway(t *testing.T) {
 // although its payouts have left the list.
 func TestLostAnswerOfMany(t *testing.T) {
 	t.Parallel()
-	h, l := newLosingHouse(t, "")
+	h, l := newDroppingTestbed(t, "")
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
 	bad := []string{h.grab(id, "a~frozen", ""), h.grab(id, "b~frozen", ""), h.grab(id, "c~frozen", "")}
 	b := h.signIn(h.finance, "en")
@@ -193,7 +195,7 @@ func TestLostAnswerOfMany(t *testing.T) {
 // dry run has shown, also when more than one call can name are.
 func TestWhatWasLookedAt(t *testing.T) {
 	t.Parallel()
-	h, l := newLosingHouse(t, "")
+	h, l := newDroppingTestbed(t, "")
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 6000, "share_count": 60, "split": "equal"})
 	for i := range 54 {
 		h.win(id, "u"+strings.Repeat("i", i)+"~frozen", "")

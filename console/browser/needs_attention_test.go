@@ -13,7 +13,7 @@ import (
 // exactly that; and neither names what was dealt with.
 func TestNeedsADecision(t *testing.T) {
 	t.Parallel()
-	h := newHouseOn(t, stacktest.FreshRedis(t).Addr, nil) // the verdict tells what others leave in a shared one
+	h := newTestbedOn(t, stacktest.FreshRedis(t).Addr, nil) // the verdict tells what others leave in a shared one
 	b, zh := h.signIn(h.finance, "en"), h.signIn(h.second, "zh-CN")
 	b.open("/")
 	b.has("section[aria-labelledby=people-title]", "Needs a decision", "Nothing waits for a decision.")

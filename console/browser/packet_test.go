@@ -14,7 +14,7 @@ import (
 func TestPacketWithoutParts(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
-	h := newHouseOn(t, redis.Addr, nil)
+	h := newTestbedOn(t, redis.Addr, nil)
 	live := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 900, "share_count": 3, "split": "equal", "greeting": "恭喜发财"})
 	won := h.grab(live, "alice", "Alice")
 	closed := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 500, "share_count": 2, "split": "equal"})
@@ -47,7 +47,7 @@ func TestPacketWithoutParts(t *testing.T) {
 // back to the sender, the packet is closed, and the auditor sees who wanted it and why.
 func TestRecallOfAPacket(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 900, "share_count": 3, "split": "equal"})
 	h.grab(id, "alice", "Alice")
 	auditor := h.signIn(h.auditor, "en")

@@ -22,7 +22,7 @@ import (
 // forms and sends them, as a browser does that runs no scripts. Each page that it reads
 // is checked for what faults finds.
 type reader struct {
-	h        *house
+	h        *testbed
 	client   *http.Client
 	language string
 	at       *url.URL
@@ -31,7 +31,7 @@ type reader struct {
 }
 
 // newReader returns a reader that is not signed in and prefers a language.
-func (h *house) newReader(language string) *reader {
+func (h *testbed) newReader(language string) *reader {
 	h.t.Helper()
 	jar, err := cookiejar.New(nil)
 	h.must(err)
@@ -41,7 +41,7 @@ func (h *house) newReader(language string) *reader {
 }
 
 // signIn returns a reader that is signed in.
-func (h *house) signIn(p harness.Owner, language string) *reader {
+func (h *testbed) signIn(p harness.Owner, language string) *reader {
 	h.t.Helper()
 	r := h.newReader(language)
 	r.signIn(p)

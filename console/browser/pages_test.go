@@ -41,22 +41,22 @@ const nobody access.Role = "nobody"
 
 // site is a desk with everything on it that a page can show.
 type site struct {
-	*house
+	*testbed
 	id, closed string // packets, the second one closed
 	bad, long  string // payouts that failed; a second person is asked to cancel the second one
 	run        string // a reconciliation that has found a break
 	daily      string // a campaign
 	office     string // a packet without harm in it, closed
 	frozen     string // a payout of it, failed
-	losing     *loser
+	losing     *answerDropper
 	server     *stacktest.Server // Redis
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
 	server := stacktest.FreshRedis(t)
-	h, losing := newLosingHouse(t, server.Addr)
-	s := &site{house: h, losing: losing, server: server}
+	h, losing := newDroppingTestbed(t, server.Addr)
+	s := &site{testbed: h, losing: losing, server: server}
 	s.id = h.open(map[string]any{"sender_id": hostileSender, "total_amount": 9007199254740991, "share_count": 3, "split": "equal",
 		"min_share": 1, "greeting": hostileGreeting})
 	s.bad = h.grab(s.id, hostileUser, hostileNickname)
@@ -128,7 +128,7 @@ func (s *site) tabs(language string) map[access.Role]*tab {
 
 // in is the site as a part of the test sees it.
 func (s site) in(t *testing.T) *site {
-	s.house = s.house.in(t)
+	s.testbed = s.testbed.in(t)
 	return &s
 }
 
@@ -259,7 +259,7 @@ func (s *site) missesNone(t *testing.T) {
 }
 
 // decide makes a decision by the API, as somebody else would.
-func (h *house) decide(who harness.Owner, payoutID, action, reason string) {
+func (h *testbed) decide(who harness.Owner, payoutID, action, reason string) {
 	h.t.Helper()
 	w := payout.StaffWrite{Owner: who.Key.Owner, Role: string(who.Key.Role), KeyID: who.Key.ID, Route: "POST /test/" + payoutID, Key: action,
 		BodyHash: "h",
@@ -270,7 +270,7 @@ func (h *house) decide(who harness.Owner, payoutID, action, reason string) {
 }
 
 // compare reconciles today with a statement that has a line too many, as a worker would.
-func (h *house) compare(reason, account string) (runID string) {
+func (h *testbed) compare(reason, account string) (runID string) {
 	h.t.Helper()
 	ctx := h.t.Context()
 	w := payout.StaffWrite{Owner: h.finance.Key.Owner, Role: string(access.RoleFinance), KeyID: h.finance.Key.ID,
@@ -295,14 +295,14 @@ func (h *house) compare(reason, account string) (runID string) {
 }
 
 // finish closes a packet as its workflow would.
-func (h *house) finish(id string) {
+func (h *testbed) finish(id string) {
 	h.t.Helper()
 	h.must(h.Finish(h.t.Context(), id, packet.CloseRecalled))
 }
 
 // conflict notes that another user claims a share which is recorded already; it returns
 // the payment that would honour it.
-func (h *house) conflict(packetID, user string) string {
+func (h *testbed) conflict(packetID, user string) string {
 	h.t.Helper()
 	claims, err := h.Pool.Claims(h.t.Context(), packetID)
 	h.must(err)

@@ -23,7 +23,7 @@ func TestPictures(t *testing.T) {
 	if !*takePictures {
 		t.Skip("takes the pictures of the documents, with -pictures")
 	}
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	evening := h.open(map[string]any{"sender_id": "lin-mei", "total_amount": 88_888, "share_count": 9, "greeting": "恭喜发财，大吉大利！"})
 	names := []struct{ user, nickname string }{{"wang-lei", "王磊"}, {"zhao-min~frozen", "赵敏"}, {"chen-hao", "陈浩"}, {"sun-yue", "孙悦"},
 		{"anna.k", "Anna"},

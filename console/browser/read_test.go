@@ -15,7 +15,7 @@ import (
 // order number, a payout, a packet and a user are found.
 func TestPacketAndSearch(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 888, "share_count": 3, "greeting": "恭喜发财"})
 	won := h.grab(id, "用户 a", "小明")
 	h.grab(id, "b", "")
@@ -73,7 +73,7 @@ func TestPacketAndSearch(t *testing.T) {
 // TestPacketByTicket: the page of a packet that wants tickets says so.
 func TestPacketByTicket(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "u", "total_amount": 300, "share_count": 3, "tickets": true})
 	free := h.open(map[string]any{"sender_id": "u", "total_amount": 300, "share_count": 3})
 	for language, words := range map[string]string{"en": "by ticket of the app", "zh": "凭应用签发的凭证"} {
@@ -90,7 +90,7 @@ func TestPacketByTicket(t *testing.T) {
 // TestPages: a long list is read page by page, and its filter stays.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 6000, "share_count": 60, "split": "equal"})
 	for i := range 60 {
 		h.win(id, fmt.Sprint("u", i), "")
@@ -126,7 +126,7 @@ func TestPages(t *testing.T) {
 // TestFileThatCannotBeMade: who asks for a file that cannot be made reads why.
 func TestFileThatCannotBeMade(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	h.grab(id, "bob~frozen", "")
 	b := h.signIn(h.finance, "en")
@@ -145,7 +145,7 @@ func TestFileThatCannotBeMade(t *testing.T) {
 // TestAuditIsRead: the auditor sees who did what, and has the chain checked.
 func TestAuditIsRead(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	h.decide(h.finance, bad, "cancel", "the account is gone")
@@ -164,7 +164,7 @@ func TestAuditIsRead(t *testing.T) {
 // as well, and so is what a role that the console does not know has done.
 func TestAuditOfTheWorker(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	ctx := t.Context()
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
@@ -199,7 +199,7 @@ func TestAuditOfTheWorker(t *testing.T) {
 // TestReconciliationIsAsked: finance asks for a day to be compared, and deals with a break.
 func TestReconciliationIsAsked(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	h.grab(id, "a", "")
 	h.conflict(id, "<b>another</b>")
@@ -226,7 +226,7 @@ func TestReconciliationIsAsked(t *testing.T) {
 // TestProviderSwitch: operations stops what is sent, with a reason, and lets it go.
 func TestProviderSwitch(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	b := h.signIn(h.ops, "zh-CN")
 	b.click("#hold summary")
 	b.fill("details textarea", "对账不平")
@@ -247,7 +247,7 @@ func TestProviderSwitch(t *testing.T) {
 // asks by itself.
 func TestRevokedKey(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	b := h.signIn(h.ops, "en")
 	_, err := h.Store.RevokeKey(t.Context(), h.ops.Key.ID)
 	h.must(err)

@@ -10,7 +10,7 @@ import (
 // is shown what it has found, not only how much, and can deal with it there.
 func TestWatchedReconciliation(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	b := h.newTab("en")
 	b.signIn(h.finance)
 	b.open("/reconciliations")

@@ -11,7 +11,7 @@ import (
 
 // remainder closes a packet from which nobody took anything, while the provider
 // refuses refunds; it returns the refund, which has failed.
-func (h *house) remainder(sender string, total int) string {
+func (h *testbed) remainder(sender string, total int) string {
 	h.t.Helper()
 	id := h.open(map[string]any{"sender_id": sender, "total_amount": total, "share_count": 2, "split": "equal"})
 	refund, err := h.Close(h.t.Context(), id, packet.CloseRecalled)
@@ -27,7 +27,7 @@ func (h *house) remainder(sender string, total int) string {
 // tells how far the others are; also after another sign-in.
 func TestRetryManyRefunds(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	h.spoil(`{"op":"refund","kind":"decline","rate":1}`)
 	paid, failed, large, left := h.remainder("a", 200), h.remainder("b", 300), h.remainder("c", 200_000), h.remainder("d", 400)
 	h.spoil("")

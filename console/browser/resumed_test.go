@@ -12,7 +12,7 @@ import (
 // it back, on the same page; nothing is decided before it is sent once more.
 func TestTypedWhenTheSignInEnds(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	b := h.signIn(h.finance, "en")
@@ -64,7 +64,7 @@ func TestTypedWhenTheSignInEnds(t *testing.T) {
 // where he wanted to go.
 func TestLanguageOfALoginThatHolds(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	b := h.signIn(h.finance, "en")
@@ -115,7 +115,7 @@ func TestLanguageOfALoginThatHolds(t *testing.T) {
 // TestTickedWhenTheSignInEnds: what was ticked, and what was looked at, is there again.
 func TestTickedWhenTheSignInEnds(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
 	bad := []string{h.grab(id, "a~frozen", ""), h.grab(id, "b~frozen", "")}
 	b := h.signIn(h.finance, "en")

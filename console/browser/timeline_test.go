@@ -16,7 +16,7 @@ import (
 
 // likelyRuns is what Temporal would tell of a payment's workflow: the test does what
 // it does.
-func (h *house) likelyRuns(ctx context.Context, workflowID string) (payout.WorkflowRuns, error) {
+func (h *testbed) likelyRuns(ctx context.Context, workflowID string) (payout.WorkflowRuns, error) {
 	id := ""
 	kind, rest, _ := strings.Cut(workflowID, "/")
 	packetID, who, _ := strings.Cut(rest, "/")
@@ -53,7 +53,7 @@ func (h *house) likelyRuns(ctx context.Context, workflowID string) (payout.Workf
 // with its source, and goes on without Temporal.
 func TestOneTimeline(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 400, "share_count": 4, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "Bob")
 	d, err := h.Store.Payment(t.Context(), bad)
@@ -96,7 +96,7 @@ func TestOneTimeline(t *testing.T) {
 // signed out.
 func TestSignedOutEverywhere(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	b := h.signIn(h.finance, "en")
 	copied := b.cookie("hongbao_desk")
 	b.open("/payouts?status=failed")
@@ -113,7 +113,7 @@ func TestSignedOutEverywhere(t *testing.T) {
 }
 
 // cookieStatus is what a page answers to somebody who shows this cookie.
-func (h *house) cookieStatus(value string) int {
+func (h *testbed) cookieStatus(value string) int {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.Staff+"/payouts?status=failed", nil)
 	h.must(err)
@@ -128,7 +128,7 @@ func (h *house) cookieStatus(value string) int {
 // the overview counts and leads to.
 func TestLateRefunds(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	ctx := t.Context()
 	id := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 888, "share_count": 3})
 	_, err := h.Store.BeginClosing(ctx, id, packet.CloseRecalled)

@@ -7,7 +7,7 @@ import (
 )
 
 // exec runs statements on the database of the house.
-func (h *house) exec(statements ...string) {
+func (h *testbed) exec(statements ...string) {
 	h.t.Helper()
 	db, err := store.OpenSQL(h.DSN)
 	h.must(err)
@@ -22,7 +22,7 @@ func (h *house) exec(statements ...string) {
 // amounts, with the filter that it shows; of what is too long it says that it is.
 func TestTotals(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 123400, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "a~frozen", "")
 	closed := h.open(map[string]any{"sender_id": "other", "total_amount": 888, "share_count": 2})

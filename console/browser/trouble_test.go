@@ -12,7 +12,7 @@ import (
 )
 
 // spoil makes the provider misbehave as rules say; none: not any more.
-func (h *house) spoil(rules string) {
+func (h *testbed) spoil(rules string) {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPut, h.ProviderURL+"/_faults", strings.NewReader(`{"rules":[`+rules+`]}`))
 	h.must(err)
@@ -26,7 +26,7 @@ func (h *house) spoil(rules string) {
 }
 
 // sendOnce makes the first send of a packet's one claim, and settles what is answered.
-func (h *house) sendOnce(packetID string) {
+func (h *testbed) sendOnce(packetID string) {
 	h.t.Helper()
 	order := h.begin(packetID)
 	_, err := h.Store.Settle(h.t.Context(), h.Provider.Send(h.t.Context(), *order), order.OrderNo)
@@ -38,7 +38,7 @@ func (h *house) sendOnce(packetID string) {
 // no more once it was taken.
 func TestTroubleOfTheProvider(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	one := map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"}
 	refused, waits := h.open(one), h.open(one)
 	won := h.win(refused, "bob", "")
@@ -81,7 +81,7 @@ func TestTroubleOfTheProvider(t *testing.T) {
 // too: a charge by its packet.
 func TestChargeThatWaits(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	status, raw := h.call(http.MethodPost, "/v1/packets", map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1})
 	if status != http.StatusAccepted {
 		t.Fatalf("%d %s", status, raw)

@@ -33,7 +33,7 @@ func (r *reader) kept(form string, status int64) {
 // written, in every form, and the page stays the one that it was written on.
 func TestTypedIsKept(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	ctx := t.Context()
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
 	bad, other := h.grab(id, "bob~frozen", ""), h.grab(id, "eve~frozen", "")
@@ -92,7 +92,7 @@ func TestTypedIsKept(t *testing.T) {
 // meanwhile stands below the page that says so.
 func TestTypedAboutWhatMoved(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	b := h.signIn(h.finance, "zh-CN")

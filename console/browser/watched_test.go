@@ -14,7 +14,7 @@ import (
 )
 
 // begin books the one claim of a packet and begins to send it; it returns what is to be sent.
-func (h *house) begin(packetID string) *payout.Order {
+func (h *testbed) begin(packetID string) *payout.Order {
 	h.t.Helper()
 	ctx := h.t.Context()
 	claims, err := h.Pool.Claims(ctx, packetID)
@@ -31,7 +31,7 @@ func (h *house) begin(packetID string) *payout.Order {
 // has opened, is writing or stands on stays through every change.
 func TestWatchedPayout(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	ctx := t.Context()
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"})
 	bad := h.win(id, "bob~frozen", "")
@@ -96,7 +96,7 @@ func TestWatchedPayout(t *testing.T) {
 // TestWatchedByNobody: a page that asks by itself and has the newest is told nothing.
 func TestWatchedByNobody(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"})
 	bad := h.win(id, "bob~frozen", "")
 	order := h.begin(id)
@@ -138,7 +138,7 @@ func TestWatchedByNobody(t *testing.T) {
 // far that is, from when it is asked for to its end.
 func TestWatchedCancel(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	b := h.newTab("en")
@@ -176,7 +176,7 @@ func TestWatchedCancel(t *testing.T) {
 // back; but it stays while something is written there.
 func TestAskingPageWhenTheSignInEnds(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"})
 	bad := h.win(id, "bob~frozen", "")
 	h.begin(id)

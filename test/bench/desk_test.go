@@ -159,7 +159,7 @@ func (d *desk) serve(tb testing.TB, books *store.Store, pay *provider.Sandbox) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	front, err := console.New(console.Config{Desk: server, SessionKeys: [][32]byte{seedKey}})
+	front, err := console.New(console.Config{StaffAPI: server, SessionKeys: [][32]byte{seedKey}})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 package console
 
-// wordMessages are words of the API: statuses, kinds, outcomes, events.
-var wordMessages = map[string]saying{
+// statusMessages are words of the API: statuses, kinds, outcomes, events.
+var statusMessages = map[string]message{
 	"status.pending":            {"◷ pending", "◷ 待发送"},
 	"status.sending":            {"➤ sending", "➤ 发送中"},
 	"status.unknown":            {"? unknown", "? 结果未知"},

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 // house is a console with everything behind it.
-type house struct {
+type testbed struct {
 	*harness.Stack
 	t       *testing.T
 	app     harness.Owner
@@ -49,18 +49,18 @@ type house struct {
 	runs    func(context.Context, string) (payout.WorkflowRuns, error) // what Temporal returns
 }
 
-func newHouse(t *testing.T, change func(*console.Config)) *house {
+func newTestbed(t *testing.T, change func(*console.Config)) *testbed {
 	t.Helper()
-	return newHouseOn(t, "", change)
+	return newTestbedOn(t, "", change)
 }
 
-// newHouseOn is newHouse on a Redis of the test's own; "" is the shared one.
-func newHouseOn(t *testing.T, redis string, change func(*console.Config)) *house {
+// newTestbedOn is newTestbed on a Redis of the test's own; "" is the shared one.
+func newTestbedOn(t *testing.T, redis string, change func(*console.Config)) *testbed {
 	t.Helper()
-	h := &house{t: t}
+	h := &testbed{t: t}
 	h.runs = h.likelyRuns
 	h.Stack = harness.Open(t, harness.Options{Redis: redis, WithoutAPI: true, Mount: func(server *api.Server) {
-		cfg := console.Config{Desk: server, SessionKeys: [][32]byte{{7}}}
+		cfg := console.Config{StaffAPI: server, SessionKeys: [][32]byte{{7}}}
 		if change != nil {
 			change(&cfg)
 		}
@@ -78,7 +78,7 @@ func newHouseOn(t *testing.T, redis string, change func(*console.Config)) *house
 	return h
 }
 
-func (h *house) must(err error) {
+func (h *testbed) must(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
@@ -86,7 +86,7 @@ func (h *house) must(err error) {
 }
 
 // call sends JSON to the public listener as the app would.
-func (h *house) call(method, path string, body any) (int, []byte) {
+func (h *testbed) call(method, path string, body any) (int, []byte) {
 	h.t.Helper()
 	raw, err := json.Marshal(body)
 	h.must(err)
@@ -104,7 +104,7 @@ func (h *house) call(method, path string, body any) (int, []byte) {
 }
 
 // open makes a packet and funds it as a worker would.
-func (h *house) open(body map[string]any) string {
+func (h *testbed) open(body map[string]any) string {
 	h.t.Helper()
 	raw, err := json.Marshal(body)
 	h.must(err)
@@ -134,7 +134,7 @@ func (h *house) open(body map[string]any) string {
 }
 
 // grab wins a share and pays it as a worker would; it returns the payout's id.
-func (h *house) grab(id, user, nickname string) string {
+func (h *testbed) grab(id, user, nickname string) string {
 	h.t.Helper()
 	won := h.win(id, user, nickname)
 	h.record(id)
@@ -142,7 +142,7 @@ func (h *house) grab(id, user, nickname string) string {
 }
 
 // win wins a share; it returns the id of the payout to come.
-func (h *house) win(id, user, nickname string) string {
+func (h *testbed) win(id, user, nickname string) string {
 	h.t.Helper()
 	status, raw := h.call(http.MethodPost, "/v1/packets/"+id+"/grabs", map[string]any{"user_id": user, "nickname": nickname})
 	if status != http.StatusCreated {
@@ -154,14 +154,14 @@ func (h *house) win(id, user, nickname string) string {
 }
 
 // record books every claim of a packet and pays it.
-func (h *house) record(id string) {
+func (h *testbed) record(id string) {
 	h.t.Helper()
 	_, err := h.Record(h.t.Context(), id)
 	h.must(err)
 }
 
 // drive moves a payment until nothing is left to do.
-func (h *house) drive(paymentID string) payout.Status {
+func (h *testbed) drive(paymentID string) payout.Status {
 	h.t.Helper()
 	st, err := h.Drive(h.t.Context(), paymentID)
 	h.must(err)
@@ -169,7 +169,7 @@ func (h *house) drive(paymentID string) payout.Status {
 }
 
 // unfreeze lets an account of the sandbox take money again.
-func (h *house) unfreeze(escaped string) {
+func (h *testbed) unfreeze(escaped string) {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.ProviderURL+"/_unfreeze/"+escaped, nil)
 	h.must(err)

@@ -5,22 +5,22 @@ import (
 	"net/url"
 )
 
-// maxHeld is the largest form, in bytes, that the login page carries: it comes back
+// maxSavedForm is the largest form, in bytes, that the login page carries: it comes back
 // within one that is encoded once more, of 64 KiB at most.
-const maxHeld = 16 << 10
+const maxSavedForm = 16 << 10
 
-// heldForm is a form that somebody has sent whose sign-in had ended. The login page
+// savedForm is a form that somebody has sent whose sign-in had ended. The login page
 // carries it, and after it the form is shown again; it is never carried out by that.
-type heldForm struct {
+type savedForm struct {
 	To   string // where it was sent to
 	Sent string // what was sent, as a query, without the token of the sign-in
 }
 
 // held is the form that a request has sent; the empty one when it was none that
 // stands on a page, or is too large.
-func held(r *http.Request) heldForm {
+func savedFormOf(r *http.Request) savedForm {
 	if r.Method != http.MethodPost || r.Header.Get("HX-Request") == "true" || r.ParseForm() != nil || r.PostForm.Get("who") == "" {
-		return heldForm{}
+		return savedForm{}
 	}
 	form := url.Values{}
 	for name, values := range r.PostForm {
@@ -28,28 +28,28 @@ func held(r *http.Request) heldForm {
 			form[name] = append([]string(nil), values...)
 		}
 	}
-	newlines(form)
-	out := heldForm{To: r.URL.Path, Sent: form.Encode()}
-	if pageOf(out.To, form) == "" || len(out.Sent) > maxHeld {
-		return heldForm{}
+	normalizeNewlines(form)
+	out := savedForm{To: r.URL.Path, Sent: form.Encode()}
+	if pageOf(out.To, form) == "" || len(out.Sent) > maxSavedForm {
+		return savedForm{}
 	}
 	return out
 }
 
 // attempt is the form as it is shown to who has sent it; nil: there is none, or it
 // was somebody else's.
-func (h heldForm) attempt(owner string) *attempt {
+func (h savedForm) submission(owner string) *submission {
 	form, err := url.ParseQuery(h.Sent)
 	if err != nil || h.To == "" || form.Get("who") != owner || pageOf(h.To, form) == "" {
 		return nil
 	}
-	a := attemptOf(h.To, form)
+	a := submissionOf(h.To, form)
 	a.Problem, a.status, a.resumed, a.offered = &notice{Key: "problem.resumed"}, http.StatusOK, true, true
 	return a
 }
 
 // page is where the form stands; "": there is none.
-func (h heldForm) page() string {
+func (h savedForm) page() string {
 	form, err := url.ParseQuery(h.Sent)
 	if err != nil || h.To == "" {
 		return ""
@@ -60,18 +60,18 @@ func (h heldForm) page() string {
 // resume shows the page of what was sent when the sign-in had ended to who has signed
 // in now; false: there is nothing to show.
 func (c *Console) resume(w http.ResponseWriter, r *http.Request, keyID, cookie string) bool {
-	owner, _, ok := c.desk.Holder(keyID)
-	a := heldForm{To: r.PostFormValue("sent_to"), Sent: r.PostFormValue("sent")}.attempt(owner)
+	owner, _, ok := c.api.KeyOwner(keyID)
+	a := savedForm{To: r.PostFormValue("sent_to"), Sent: r.PostFormValue("sent")}.submission(owner)
 	if !ok || a == nil {
 		return false
 	}
-	return c.showAgain(w, withCookie(r, sessionCookie, cookie), a)
+	return c.showSubmission(w, withCookie(r, sessionCookie, cookie), a)
 }
 
-// stillHeld shows what a login page carries: to who has signed in meanwhile, as in
+// showSavedForm shows what a login page carries: to who has signed in meanwhile, as in
 // another tab, its form, to everybody else that page again.
-func (c *Console) stillHeld(w http.ResponseWriter, r *http.Request) {
-	if s, _, _, ok := c.present(r); ok {
+func (c *Console) showSavedForm(w http.ResponseWriter, r *http.Request) {
+	if s, _, _, ok := c.authenticate(r); ok {
 		if mine, err := r.Cookie(sessionCookie); err == nil && c.resume(w, r, s.KeyID, mine.Value) {
 			return
 		}
@@ -95,21 +95,21 @@ func withCookie(r *http.Request, name, value string) *http.Request {
 
 // stale answers a form of this person that belongs to another sign-in, as after one
 // in another tab: it is shown again, under this one. false: it is none of this person.
-func (v *visit) stale() bool {
-	a := held(v.r).attempt(v.owner)
+func (v *visit) showStaleForm() bool {
+	a := savedFormOf(v.r).submission(v.owner)
 	if a == nil {
 		return false
 	}
 	a.Problem, a.status = &notice{Key: "problem.stale"}, http.StatusForbidden
-	return v.console.showAgain(v.w, v.r, a)
+	return v.console.showSubmission(v.w, v.r, a)
 }
 
-// scheduleQuery leads a page that asks by itself to the login, and from there back to it.
-func askAgain(w http.ResponseWriter, r *http.Request) {
+// redirectPoll leads a page that asks by itself to the login, and from there back to it.
+func redirectPoll(w http.ResponseWriter, r *http.Request) {
 	next := "/"
 	if at, err := url.Parse(r.Header.Get("HX-Current-URL")); err == nil && at.Path != "" {
 		if next = pageOf(at.Path, nil); next == "" { // one that was asked for, not the answer to a form
-			next = localPath(placeAt(*at))
+			next = localPath(pageURL(*at))
 		}
 	}
 	w.Header().Set("HX-Redirect", loginFor(next)) // a part of a page must not become a login form

@@ -1,7 +1,7 @@
 package console
 
-// watchMessages are what the overview says of the last hour and of the parts.
-var watchMessages = map[string]saying{
+// healthMessages are what the overview says of the last hour and of the parts.
+var healthMessages = map[string]message{
 	"live.on":              {"live", "实时"},
 	"live.off":             {"every 15 s", "每15秒刷新"},
 	"verdict.ok":           {"All is well", "一切正常"},

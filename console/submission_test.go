@@ -21,7 +21,7 @@ func TestNothingTypedIsLost(t *testing.T) {
 	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
 	v.signIn("f")
-	s, _ := desk.seal.open(v.cookies[sessionCookie])
+	s, _ := desk.seal.decrypt(v.cookies[sessionCookie])
 	for _, path := range []string{"/payouts/p1/retry", "/payouts/p1/mark-paid", "/payouts/retry", "/refunds/r1/retry", "/approvals/a1/approve",
 		"/approvals/a1/reject",
 		"/providers/sandbox/hold", "/providers/sandbox/release", "/breaks/b1/resolve", "/reconciliations"} {
@@ -68,9 +68,9 @@ func TestKeyIsKept(t *testing.T) {
 		if err := r.ParseForm(); err != nil {
 			t.Fatal(err)
 		}
-		a := (&visit{r: r}).attempted(&client.Problem{Status: one.status, Code: one.code})
-		key := page{Sent: a}.Write(page{Sent: a}.Typed("/payouts/p1/ask")).Key
-		if (key == "console-1") != one.kept || key == "" || a.Doubt != one.doubt || a.Offered() != one.doubt {
+		a := (&visit{r: r}).failedSubmission(&client.Problem{Status: one.status, Code: one.code})
+		key := page{Submission: a}.Write(page{Submission: a}.SubmissionFor("/payouts/p1/ask")).Key
+		if (key == "console-1") != one.kept || key == "" || a.OutcomeUnknown != one.doubt || a.Offered() != one.doubt {
 			t.Errorf("%d %s: the key is %q, %+v", one.status, one.code, key, a)
 		}
 	}
@@ -81,7 +81,7 @@ func TestKeyIsKept(t *testing.T) {
 func TestSentWhileSignedOut(t *testing.T) {
 	roles := map[string]access.Role{"f": access.RoleFinance, "g": access.RoleFinance}
 	api := &counting{keys: newKeys(roles)}
-	desk, err := New(Config{Desk: api, SessionKeys: [][32]byte{{1}}})
+	desk, err := New(Config{StaffAPI: api, SessionKeys: [][32]byte{{1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestSentWhileSignedOut(t *testing.T) {
 		t.Errorf("%d writes have reached the API", n)
 	}
 	v := newVisitor(t, desk)
-	for _, form := range []url.Values{{"who": {"owner of f"}, "reason": {strings.Repeat("x", maxHeld)}}, {"reason": {"r"}}} {
+	for _, form := range []url.Values{{"who": {"owner of f"}, "reason": {strings.Repeat("x", maxSavedForm)}}, {"reason": {"r"}}} {
 		if res := v.do("POST", "/payouts/p1/ask", form); res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/login" {
 			t.Errorf("too large, or of nobody: %d", res.StatusCode)
 		}

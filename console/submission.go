@@ -15,37 +15,37 @@ import (
 
 // attempt is a form that was sent and not carried out, or not as far as is known. The
 // page that it stands on shows it again, with what was put in and with what went wrong.
-type attempt struct {
+type submission struct {
 	Path                   string // where it was sent to
 	Reason, Evidence, Date string
 	Problem                *notice
-	Doubt                  bool // whether it was carried out is not known
+	OutcomeUnknown         bool // whether it was carried out is not known
 	form                   url.Values
 	key                    string // the Idempotency-Key that the form keeps; "": it gets another
 	status                 int
 	shown                  bool // the page has the form, so nothing is lost
 	offered                bool // a page that does not have it offers to send it again
 	resumed                bool // somebody had to sign in first, nothing was tried
-	apart                  bool // it is offered beside the form, in which it would be another one
+	separate               bool // it is offered beside the form, in which it would be another one
 }
 
-// attemptKey is the name under which the request for such a page carries the attempt.
-type attemptKey struct{}
+// submissionKey is the name under which the request for such a page carries the attempt.
+type submissionKey struct{}
 
 // attempted is what was sent, and what the API has answered.
-func (v *visit) attempted(p *client.Problem) *attempt {
-	a := attemptOf(v.r.URL.Path, v.r.PostForm)
+func (v *visit) failedSubmission(p *client.Problem) *submission {
+	a := submissionOf(v.r.URL.Path, v.r.PostForm)
 	a.Problem, a.status = noticeOf(p), p.Status
-	a.Doubt = p.Status >= http.StatusInternalServerError || p.Code == client.CodeRequestInProgress
-	if a.offered = a.Doubt; answered(p) {
+	a.OutcomeUnknown = p.Status >= http.StatusInternalServerError || p.Code == client.CodeRequestInProgress
+	if a.offered = a.OutcomeUnknown; keySpent(p) {
 		a.key = ""
 	}
 	return a
 }
 
-// attemptOf is a form as it was sent, with its key.
-func attemptOf(path string, form url.Values) *attempt {
-	return &attempt{Path: path, Reason: form.Get("reason"), Evidence: form.Get("evidence"), Date: form.Get("date"), form: form,
+// submissionOf is a form as it was sent, with its key.
+func submissionOf(path string, form url.Values) *submission {
+	return &submission{Path: path, Reason: form.Get("reason"), Evidence: form.Get("evidence"), Date: form.Get("date"), form: form,
 		key: form.Get("key")}
 }
 
@@ -54,7 +54,7 @@ func attemptOf(path string, form url.Values) *attempt {
 // answer leaves open what became of an earlier try, so that the form keeps its key,
 // whatever is changed in it: the API carries it out once, and refuses other contents
 // under the key of what it has carried out.
-func answered(p *client.Problem) bool {
+func keySpent(p *client.Problem) bool {
 	switch p.Code {
 	case client.CodeRequestInProgress:
 		return false
@@ -77,22 +77,22 @@ func (v *visit) problemOf(err error) *client.Problem {
 // again answers a form that was not carried out with the page that it stands on.
 // Errors: what the API has refused, when there is no such page, or when somebody has
 // to sign in first.
-func (v *visit) again(err error) error {
+func (v *visit) showFormAgain(err error) error {
 	p := v.problemOf(err)
-	if p.Status == http.StatusUnauthorized || !v.console.showAgain(v.w, v.r, v.attempted(p)) {
+	if p.Status == http.StatusUnauthorized || !v.console.showSubmission(v.w, v.r, v.failedSubmission(p)) {
 		return p
 	}
 	return nil
 }
 
-// showAgain answers with the page that a form stands on, as if it were asked for;
+// showSubmission answers with the page that a form stands on, as if it were asked for;
 // false: there is none. Nothing of the form is carried out.
-func (c *Console) showAgain(w http.ResponseWriter, r *http.Request, a *attempt) bool {
+func (c *Console) showSubmission(w http.ResponseWriter, r *http.Request, a *submission) bool {
 	at, err := url.Parse(pageOf(a.Path, a.form))
 	if err != nil || at.Path == "" {
 		return false
 	}
-	r = r.Clone(context.WithValue(r.Context(), attemptKey{}, a))
+	r = r.Clone(context.WithValue(r.Context(), submissionKey{}, a))
 	r.Method, r.URL, r.RequestURI = http.MethodGet, at, at.RequestURI()
 	r.Body, r.ContentLength, r.Form, r.PostForm = http.NoBody, 0, nil, nil
 	if _, pattern := c.mux.Handler(r); !strings.HasPrefix(pattern, "GET /") {
@@ -134,7 +134,7 @@ func pageOf(path string, form url.Values) string {
 }
 
 // Invalid reports whether the API finds something wrong with a field.
-func (a *attempt) Invalid(field string) bool {
+func (a *submission) Invalid(field string) bool {
 	return a != nil && slices.ContainsFunc(a.Problem.Faults, func(f client.FieldError) bool { return f.Field == field })
 }
 
@@ -145,7 +145,7 @@ type field struct{ Name, Value string }
 var ownFields = []string{"csrf", "key", "who", "reason", "evidence"}
 
 // Rest is what was sent beside what the form shows and what every form has.
-func (a *attempt) Rest() (out []field) {
+func (a *submission) Rest() (out []field) {
 	for _, name := range slices.Sorted(maps.Keys(a.form)) {
 		if !slices.Contains(ownFields, name) {
 			for _, value := range a.form[name] {
@@ -157,10 +157,10 @@ func (a *attempt) Rest() (out []field) {
 }
 
 // Offered reports whether a page that does not have the form offers to send it again.
-func (a *attempt) Offered() bool { return a.offered && a.key != "" }
+func (a *submission) Offered() bool { return a.offered && a.key != "" }
 
 // Named is how many payments it is about, 0: it does not name them one by one.
-func (a *attempt) Named() int {
+func (a *submission) Named() int {
 	if a.form.Get("scope") == "all" {
 		return len(a.form["seen"])
 	}
@@ -169,12 +169,12 @@ func (a *attempt) Named() int {
 
 // Typed is what was sent to one of these paths and not carried out, for the form
 // that sends it; nil: nothing was.
-func (p page) Typed(paths ...string) *attempt {
-	if p.Sent == nil || p.Sent.apart || !slices.Contains(paths, p.Sent.Path) {
+func (p page) SubmissionFor(paths ...string) *submission {
+	if p.Submission == nil || p.Submission.separate || !slices.Contains(paths, p.Submission.Path) {
 		return nil
 	}
-	p.Sent.shown = true
-	return p.Sent
+	p.Submission.shown = true
+	return p.Submission
 }
 
 // writePart is what every form that decides something is sent with.
@@ -185,7 +185,7 @@ type writePart struct {
 
 // Write makes a form one that decides something. It names the write: sent twice, it
 // is made once. nil: the form was not sent before.
-func (p page) Write(typed *attempt) writePart {
+func (p page) Write(typed *submission) writePart {
 	if typed != nil && typed.key != "" {
 		return writePart{CSRF: p.CSRF, Key: typed.key, Who: p.Owner, Kept: true}
 	}
@@ -194,16 +194,16 @@ func (p page) Write(typed *attempt) writePart {
 
 // Lost is what was put in and stands in no form of the page: what it was sent about
 // has moved on meanwhile, or cannot be read. It is asked for at the page's end.
-func (p page) Lost() *attempt {
-	if p.Sent == nil || p.Sent.shown || p.Sent.Reason+p.Sent.Evidence == "" {
+func (p page) Unplaced() *submission {
+	if p.Submission == nil || p.Submission.shown || p.Submission.Reason+p.Submission.Evidence == "" {
 		return nil
 	}
-	return p.Sent
+	return p.Submission
 }
 
 // newlines turns the line ends of a form into those that the API takes: browsers
 // send each as CRLF.
-func newlines(forms ...url.Values) {
+func normalizeNewlines(forms ...url.Values) {
 	for _, form := range forms {
 		for _, values := range form {
 			for i := range values {
