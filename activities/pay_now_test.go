@@ -264,7 +264,8 @@ func TestPayNowParks(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.want(t, tc.did...)
-			if step := got.State.Step; step.Do != payout.ActionSend || step.Deferred != tc.want || step.At.IsZero() != (tc.want == payout.NotDeferred) {
+			if step := got.State.Step; step.Do != payout.ActionSend || step.Deferred != tc.want ||
+				step.At.IsZero() != (tc.want == payout.NotDeferred) {
 				t.Errorf("next: %+v", step)
 			}
 		})

@@ -19,7 +19,8 @@ func (r *rows) PaymentState(_ context.Context, id string) (payout.State, error) 
 	return r.state(id), nil
 }
 
-func (r *rows) BeginSend(_ context.Context, id string, _ payout.Limits, _ func(payout.Instruction) ([]byte, error)) (payout.SendStart, error) {
+func (r *rows) BeginSend(_ context.Context, id string, _ payout.Limits, _ func(payout.Instruction) ([]byte,
+	error)) (payout.SendStart, error) {
 	r.did = append(r.did, "note")
 	if r.beginErr != nil {
 		return payout.SendStart{}, r.beginErr

@@ -42,14 +42,16 @@ func (b *book) PaymentState(_ context.Context, id string) (payout.State, error) 
 	return b.state(id), nil
 }
 
-func (b *book) BeginSend(_ context.Context, id string, _ payout.Limits, _ func(payout.Instruction) ([]byte, error)) (payout.SendStart, error) {
+func (b *book) BeginSend(_ context.Context, id string, _ payout.Limits, _ func(payout.Instruction) ([]byte,
+	error)) (payout.SendStart, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held != nil || b.asked {
 		return payout.SendStart{State: b.state(id), Hold: b.held}, nil
 	}
 	b.sends[id]++
-	return payout.SendStart{State: b.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1), Send: b.sends[id]}},
+	return payout.SendStart{State: b.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1),
+			Send: b.sends[id]}},
 		nil
 }
 
@@ -270,7 +272,8 @@ func TestGatePace(t *testing.T) {
 	c := newTimed(q)
 	before := time.Now()
 	step := c.try(t, paymentID(1))
-	if step.Deferred != payout.DeferredThrottled || step.At.Before(before.Add(q.wait)) || step.At.After(time.Now().Add(q.wait)) || c.bank.sends != 0 {
+	if step.Deferred != payout.DeferredThrottled || step.At.Before(before.Add(q.wait)) || step.At.After(time.Now().Add(q.wait)) ||
+		c.bank.sends != 0 {
 		t.Errorf("%+v, %d sends", step, c.bank.sends)
 	}
 	q.wait = 0

@@ -96,7 +96,8 @@ var roles = []access.Role{access.RoleApp, access.RoleApp, access.RoleFinance, ac
 
 func newFixtureOn(t *testing.T, s *harness.Stack, owners []harness.Owner) *fixture {
 	t.Helper()
-	h := &fixture{t: t, stack: s, dsn: s.DSN, cfg: s.Config, pool: s.Pool, store: s.Store, sandbox: s.Provider, public: s.Public, staff: s.Staff,
+	h := &fixture{t: t, stack: s, dsn: s.DSN, cfg: s.Config, pool: s.Pool, store: s.Store, sandbox: s.Provider, public: s.Public,
+		staff:    s.Staff,
 		provider: s.ProviderURL, doc: newContract(t)}
 	for i, o := range []*owner{&h.app, &h.app2, &h.finance, &h.ops, &h.auditor} {
 		*o = ownerOf(owners[i])

@@ -96,7 +96,8 @@ type Tallies interface {
 
 // Decisions records what people decide about payments in MySQL.
 type Decisions interface {
-	Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.DecisionRequest, render payout.DecisionAnswer) (payout.StaffAnswer, error)
+	Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.DecisionRequest,
+		render payout.DecisionAnswer) (payout.StaffAnswer, error)
 	PreviewDecision(ctx context.Context, id string, c payout.DecisionRequest) (payout.Preview, error)
 	Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payout.Approval, error)
 	WithdrawApproval(ctx context.Context, w payout.StaffWrite, approvalID string, render payout.DecisionAnswer) (payout.StaffAnswer, error)

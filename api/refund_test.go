@@ -179,7 +179,7 @@ func TestRefundOfAChargeThatCameBack(t *testing.T) {
 			}
 		}
 	}
-	if r.json(t, &page); len(page.Items) != 1 || !strings.Contains(page.Items[0].Failure.NextAction, "charge has come back to the sender") {
+	if r.json(t, &page); len(page.Items) != 1 || !strings.Contains(page.Items[0].Failure.NextAction, "charge was returned to the sender") {
 		t.Errorf("%s", r)
 	}
 }

@@ -17,7 +17,8 @@ import (
 func TestStatusQueue(t *testing.T) {
 	const crowd = 100
 	looks, begun, goOn := [][]payout.ClaimRef{}, make(chan struct{}, 2), make(chan struct{})
-	q := &statusQueue{base: t.Context(), look: func(_ context.Context, of []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error) {
+	q := &statusQueue{base: t.Context(), look: func(_ context.Context,
+		of []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error) {
 		looks = append(looks, of) // one at a time: the race detector would see two
 		begun <- struct{}{}
 		<-goOn
@@ -89,7 +90,8 @@ func TestProgressOfRepeatedClaims(t *testing.T) {
 	paid := payout.PayoutProgress{ID: "h1", Status: payout.StatusPaid}
 	found := map[payout.ClaimRef]payout.PayoutProgress{}
 	s := &Server{cfg: Config{Now: func() time.Time { return now }}}
-	s.replays = &statusQueue{base: t.Context(), look: func(context.Context, []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error) {
+	s.replays = &statusQueue{base: t.Context(), look: func(context.Context,
+		[]payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error) {
 		if away {
 			return nil, errors.New("away")
 		}

@@ -87,8 +87,8 @@ var decisionMessages = map[string]message{
 	"failure.insufficient_sender_balance": {"The sender's account does not cover the charge", "发红包人账户余额不足"},
 	"failure.declined_by_rule":            {"The provider's rules refused the order", "被渠道规则拒绝"},
 	"failure.never_received":              {"The provider refused the request and does not know the number", "渠道拒绝了请求且无此单号"},
-	"failure.returned":                    {"The money came back after success", "成功后退票"},
-	"failure.share_conflict":              {"The claim cannot be booked", "领取记录无法入账"},
+	"failure.returned":                    {"The money was returned after success", "成功后退票"},
+	"failure.share_conflict":              {"The claim cannot be recorded", "领取记录无法入账"},
 	"failure.confirmation_expired":        {"The recipient did not confirm in time", "收款人未及时确认"},
 	"failure.expired_before_charge":       {"The packet expired before its sender was charged", "红包在收款前已过期，未扣款"},
 	"advice.declined":                     {"Ask the provider why, then retry or cancel.", "向渠道了解原因，然后重付或取消。"},
@@ -107,11 +107,11 @@ var decisionMessages = map[string]message{
 	"advice.confirmation_expired":  {"Ask the recipient, then retry.", "联系收款人后重付。"},
 	"advice.expired_before_charge": {"Create the packet again, under another Idempotency-Key.", "请使用新的 Idempotency-Key 重新创建红包。"},
 	"advice_refund.declined": {"Ask the provider why, then retry, or pay the sender yourself and mark it as paid; not if the " +
-		"charge has come back to the sender: then nothing more is owed to him.", "向渠道了解原因，然后重付，或自行付给发红包人并标记为线下已付；若收款已退回发红包人，则无须再付。"},
+		"charge was returned to the sender: then nothing more is owed.", "向渠道了解原因，然后重付，或自行付给发红包人并标记为线下已付；若收款已退回发红包人，则无须再付。"},
 	"advice_refund.payee_declined": {"A retry pays the same account: pay another one of the sender yourself and mark it as paid.",
 		"重付仍付往原账户：请自行付至发红包人的其他账户并标记为线下已付。"},
 	"advice_refund.account_frozen": {"Retry once the sender has had the account unfrozen.", "待发红包人解冻账户后重付。"},
-	"advice_refund.never_received": {"If the packet's charge has come back to the sender (its breaks say so), he has his money: pay " +
+	"advice_refund.never_received": {"If the packet's charge was returned to the sender (its breaks say so), the sender has the money: pay " +
 		"nothing, and mark this as paid with the number of the charge as evidence. Else correct the cause named in the message, then retry: " +
 		"the same order number is used.", "若该红包的收款已退回发红包人（见其差异），款项已在其手中：请勿再付，以收款单号为凭证标记为线下已付。否则按提示排除原因后重付，将使用原单号。"},
 	"advice_refund.returned": {"Check the sender's account. If it can be paid, retry with a new order number; if not, pay " +

@@ -97,5 +97,6 @@ func (h *Heartbeat) tell(ctx context.Context, b payout.MySQLState) {
 	}
 	h.told = time.Now()
 	h.Logger.ErrorContext(ctx, "MySQL was restored from an older backup: nothing is sent, closed or decided until hongbao recover has run.",
-		slog.Int64("number", b.Heartbeat), slog.Int64("known", b.Known), slog.Time("books_until", b.HeartbeatAt), slog.Time("noticed_at", b.RestoredAt))
+		slog.Int64("number", b.Heartbeat), slog.Int64("known", b.Known), slog.Time("books_until", b.HeartbeatAt), slog.Time("noticed_at",
+			b.RestoredAt))
 }

@@ -118,7 +118,8 @@ func NewWatch(cfg WatchConfig) *Watch {
 	if cfg.Pace == (Intervals{}) {
 		cfg.Pace = DefaultIntervals
 	}
-	w := &Watch{cfg: cfg, lanes: make([]laneWatch, cfg.Lanes), packets: map[packet.Status]packet.Cursor{}, payments: map[watched]packet.Cursor{},
+	w := &Watch{cfg: cfg, lanes: make([]laneWatch, cfg.Lanes), packets: map[packet.Status]packet.Cursor{},
+		payments: map[watched]packet.Cursor{},
 		patience: newPatience(), ended: newEndedRuns(time.Now())}
 	for lane := range w.lanes {
 		w.lanes[lane] = laneWatch{watch: w, lane: lane, settled: newSettled()}

@@ -23,7 +23,8 @@ type half struct{ *store.Store }
 var errHalf = errors.New("this list is away")
 
 // UnfinishedPackets implements worker.WatchedPackets.
-func (h half) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket, error) {
+func (h half) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor,
+	limit int) ([]packet.UnfinishedPacket, error) {
 	if status == packet.StatusFunding {
 		return nil, errHalf
 	}
@@ -31,7 +32,8 @@ func (h half) UnfinishedPackets(ctx context.Context, status packet.Status, after
 }
 
 // WaitingPayments implements worker.WatchedPayments.
-func (h half) WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor, limit int) ([]payout.OpenPayment,
+func (h half) WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor,
+	limit int) ([]payout.OpenPayment,
 	error) {
 	if kind == payout.KindCharge {
 		return nil, errHalf

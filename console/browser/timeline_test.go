@@ -61,7 +61,8 @@ func TestOneTimeline(t *testing.T) {
 	h.must(h.Store.RecordNotification(t.Context(), h.Provider.Adapter(), "evt-<b>1</b>", d.OrderNo, []byte("{}")))
 	h.runs = func(context.Context, string) (payout.WorkflowRuns, error) {
 		at := d.CreatedAt
-		return payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{{ID: "run-1", Status: "failed", StartedAt: at, ClosedAt: at.Add(time.Second)},
+		return payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{{ID: "run-1", Status: "failed", StartedAt: at,
+			ClosedAt: at.Add(time.Second)},
 			{ID: "run-2", Status: "running", StartedAt: at.Add(2 * time.Second)}},
 			Pending: []payout.PendingActivity{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "mysql is <i>away</i>",
 				NextAt: time.Now().Add(10 * time.Second)}}}, nil

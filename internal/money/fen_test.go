@@ -172,9 +172,12 @@ func TestSumsAboveMax(t *testing.T) {
 		}
 	}
 	for _, c := range [][3]money.Fen{
-		{1, 2, 3}, {money.Max, money.Max, 2 * money.Max}, {money.Saturated - 1, 0, money.Saturated - 1}, {money.Saturated - 1, 1, money.Saturated},
-		{money.Saturated - 1, money.Saturated - 1, money.Saturated}, {money.Saturated, -1, money.Saturated}, {money.Saturated, -money.Saturated, money.Saturated},
-		{-money.Saturated, 5, -money.Saturated}, {1 - money.Saturated, -1, -money.Saturated}, {5, money.Saturated, money.Saturated}, {math.MinInt64, 1, math.MinInt64},
+		{1, 2, 3}, {money.Max, money.Max, 2 * money.Max}, {money.Saturated - 1, 0, money.Saturated - 1}, {money.Saturated - 1, 1,
+			money.Saturated},
+		{money.Saturated - 1, money.Saturated - 1, money.Saturated}, {money.Saturated, -1, money.Saturated}, {money.Saturated,
+			-money.Saturated, money.Saturated},
+		{-money.Saturated, 5, -money.Saturated}, {1 - money.Saturated, -1, -money.Saturated}, {5, money.Saturated, money.Saturated},
+		{math.MinInt64, 1, math.MinInt64},
 	} {
 		if got := c[0].Plus(c[1]); got != c[2] {
 			t.Errorf("%d and %d are %d, want %d", int64(c[0]), int64(c[1]), int64(got), int64(c[2]))

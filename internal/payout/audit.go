@@ -9,33 +9,32 @@ import (
 	"unicode/utf8"
 )
 
-// ErrAuditNotUTF8 means that an audit entry holds text that is not UTF-8. JSON would
-// write all such bytes alike, so the hash would not tell them apart.
+// ErrAuditNotUTF8 means that an audit entry holds text that is not UTF-8. JSON encodes all invalid
+// bytes alike, so the hash would not distinguish them.
 var ErrAuditNotUTF8 = errors.New("audit entry is not UTF-8")
 
-// AuditHash is the hash of an audit entry. The zero value stands before the first.
+// AuditHash is the hash of an audit entry. The zero value precedes the first entry.
 type AuditHash [sha256.Size]byte
 
-// AuditEntry is one line of the audit: who did what to what, in which role and
-// why, and how it was before and after. Entries are numbered from 1 without gaps.
+// AuditEntry is one line of the audit: who did what to which subject, in which role and why, with
+// the state before and after. Entries are numbered from 1 without gaps.
 type AuditEntry struct {
 	Seq     int64
-	At      time.Time // whole milliseconds, as the column keeps them
+	At      time.Time // whole milliseconds, the precision of the column
 	Actor   string
 	Role    string
-	KeyID   string // of the key that acted; "": a command on a machine of ours, or the worker
+	KeyID   string // the API key that acted; "": the local CLI or the worker
 	Action  string
-	Subject string // what it was done to: mostly the id of a payment
+	Subject string // the object of the action, mostly a payment id
 	Reason  string
 	Before  string // JSON
 	After   string // JSON
 	Hash    AuditHash
 }
 
-// Sum computes the hash that the entry has to have behind the one with the hash
-// prev: SHA-256 of prev and the JSON array of every other member. Whoever changes,
-// removes, adds or moves an entry breaks the chain there. Errors: ErrAuditNotUTF8,
-// and a time that JSON cannot write.
+// Sum computes the hash of the entry that follows the entry with the hash prev: SHA-256 of prev and
+// the JSON array of every other member. A changed, removed, added or moved entry breaks the chain
+// there. Errors: ErrAuditNotUTF8, and a time that JSON cannot encode.
 func (e AuditEntry) Sum(prev AuditHash) (AuditHash, error) {
 	members := []any{e.Seq, e.At.UTC(), e.Actor, e.Role, e.KeyID, e.Action, e.Subject, e.Reason, e.Before, e.After}
 	for _, m := range members {
@@ -63,42 +62,42 @@ type AuditFilter struct {
 	Limit     int
 }
 
-// AuditHead is the end of the chain as it is kept apart from the entries: number
-// and hash of the last one. Entries cut off at the end are missed by it.
+// AuditHead is the sequence number and hash of the last entry. It is stored apart from the entries,
+// so that truncation of the chain is detected.
 type AuditHead struct {
 	Seq  int64
 	Hash AuditHash
 }
 
-// AuditCheck is what walking the chain from its first entry has found.
+// AuditCheck is the result of checking the chain from its first entry.
 type AuditCheck struct {
-	Entries  int64 // how many there are
+	Entries  int64 // number of entries
 	Head     AuditHead
-	FirstBad *int64 // number of the first entry that is wrong, missing or too many; nil: none
+	FirstBad *int64 // sequence number of the first entry that is wrong, missing or surplus; nil: none
 }
 
-// AuditWatch is how far the chain was checked in turns.
+// AuditWatch is the position of the incremental check of the chain.
 type AuditWatch struct {
 	Head     AuditHead
-	Checked  int64  // number of the last entry that was checked; behind Head.Seq while the walk goes on
-	FirstBad *int64 // as of AuditCheck
+	Checked  int64  // sequence number of the last checked entry; below Head.Seq while a check is unfinished
+	FirstBad *int64 // as in AuditCheck
 }
 
-// AuditChain walks the entries of an audit in the order of their numbers.
+// AuditChain checks the entries of an audit in the order of their sequence numbers.
 type AuditChain struct {
 	last AuditHead
 	bad  *int64
 }
 
-// Add takes the next entry. It reports whether the chain holds so far; behind the
-// first bad entry nothing can be said.
+// Add takes the next entry and reports whether the chain is intact so far. After the first bad
+// entry it always returns false.
 func (c *AuditChain) Add(e AuditEntry) bool {
 	if c.bad != nil {
 		return false
 	}
 	want := c.last.Seq + 1
 	if e.Seq != want {
-		first := min(e.Seq, want) // below: one too many; above: the wanted one is missing
+		first := min(e.Seq, want) // below want: a surplus entry; above: the wanted entry is missing
 		c.bad = &first
 		return false
 	}
@@ -111,12 +110,12 @@ func (c *AuditChain) Add(e AuditEntry) bool {
 	return true
 }
 
-// End compares the end of the entries with the head and returns the first bad
-// entry: nil when all is well.
+// End compares the last entry with the head and returns the sequence number of the first bad entry;
+// nil: the chain is intact.
 func (c *AuditChain) End(head AuditHead) *int64 {
 	switch {
 	case c.bad != nil:
-	case c.last.Seq != head.Seq: // cut off, or appended beside the head
+	case c.last.Seq != head.Seq: // truncated, or appended without the head
 		first := min(c.last.Seq, head.Seq) + 1
 		c.bad = &first
 	case c.last.Hash != head.Hash:

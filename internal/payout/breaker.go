@@ -2,21 +2,22 @@ package payout
 
 import "time"
 
-// Trouble is what one send says about the provider as a whole.
+// Trouble is what one send shows about the health of the provider.
 type Trouble string
 
-// The troubles. An order that was refused for its own sake is none.
+// The troubles. A refusal of a single order is none.
 const (
 	// TroubleNone: the provider works.
 	TroubleNone Trouble = ""
 	// TroubleLowBalance: our balance at the provider does not cover the order.
 	TroubleLowBalance Trouble = "low_balance"
-	// TroubleOutage: no answer, no connection, an answer that says nothing, or nobody is served.
+	// TroubleOutage: no connection, no answer, an answer without information, or a refusal of every
+	// caller.
 	TroubleOutage Trouble = "outage"
 )
 
-// Codes that every adapter gives the observation ObsRetryAfter for these two
-// reasons, whatever its provider calls them: they are acted on.
+// Codes that every adapter sets on ObsRetryAfter for these two reasons, whatever its provider calls
+// them. The breaker and the throttle act on them.
 const (
 	// CodeLowBalance: our balance does not cover the order; nothing was stored.
 	CodeLowBalance = "low_balance"
@@ -24,9 +25,9 @@ const (
 	CodeRateLimited = "rate_limited"
 )
 
-// TroubleOf reads a send's observation. says is false when it tells nothing
-// about the provider as a whole: a rate limit is about our own pace.
-func TroubleOf(o Observation) (t Trouble, says bool) {
+// TroubleOf reads the observation of a send. known is false when it shows nothing about the
+// provider's health: a rate limit is about our own request rate.
+func TroubleOf(o Observation) (t Trouble, known bool) {
 	switch o.Kind {
 	case ObsRetryAfter:
 		switch o.Code {
@@ -35,55 +36,55 @@ func TroubleOf(o Observation) (t Trouble, says bool) {
 		case CodeRateLimited:
 			return TroubleNone, false
 		}
-		return TroubleOutage, true // our key is refused, say: nobody is served
+		return TroubleOutage, true // such as a refused API key: every order is refused
 	case ObsUnknown, ObsNoAnswer, ObsNotSent:
 		return TroubleOutage, true
 	}
 	return TroubleNone, true
 }
 
-// How a breaker opens and tries again.
+// When a breaker opens, and when it tries again.
 const (
-	// One account that behaves badly must not stop everybody, nor must orders whose
-	// first calls get lost: only a row of different payments opens the breaker, none
-	// of which had a good answer, each with so many calls in vain.
+	// One bad account must not stop all payments, nor must orders whose first calls are lost. So
+	// the breaker counts different payments, each with several failed calls and without a good
+	// answer in between.
 	lowBalancePayments = 3
 	lowBalanceCalls    = 1
 	outagePayments     = 5
 	outageCalls        = 3
-	// failureWindow is how old the first of them may be.
+	// failureWindow is the maximum age of the first counted failure.
 	failureWindow = time.Minute
 
 	breakerFirstPause = 500 * time.Millisecond
 	breakerPauseCap   = 15 * time.Second
-	// probeLease is how long the one call that tries is waited for. Above the
-	// longest payment call; who was let through and died holds up nobody longer.
+	// probeLease is how long the breaker waits for the result of a probe. It is longer than the
+	// longest payment call; a crashed caller blocks others no longer than this.
 	probeLease = 10 * time.Second
-	// probePoll is when to look again while that call is under way.
+	// probePoll is how long a caller waits before it checks again while a probe is in flight.
 	probePoll = 250 * time.Millisecond
 )
 
-// Breaker is a circuit breaker for one operation of one provider. Closed it lets
-// every send through. Open it lets none through for a pause that doubles from
-// 0.5 s to 15 s, then exactly one, whose outcome closes or opens it again. It is
-// pure: the caller brings the time and the lock. The zero value is closed.
+// Breaker is a circuit breaker for one operation of one provider. Closed, it admits every send.
+// Open, it admits none for a pause that doubles from 0.5 s to 15 s, then exactly one probe, whose
+// outcome closes or reopens it. It is pure: the caller supplies the time and the lock. The zero
+// value is closed.
 //
-// It is our own because a send is admitted in one activity and its outcome known
-// in another, perhaps of another process, perhaps never: a probe is a lease that
-// runs out. Breakers made for one function call stay half-open for ever then.
+// Libraries wrap one function call. Here a send is admitted in one activity and its outcome is
+// known in another, perhaps in another process, perhaps never. So a probe is a lease that expires;
+// a library's breaker would stay half-open.
 type Breaker struct {
-	trouble      Trouble        // of the row, and why it is open
-	failures     map[string]int // calls in vain by payment
+	trouble      Trouble        // of the counted failures; the cause while open
+	failures     map[string]int // failed calls by payment
 	failingSince time.Time
-	lastFailed   string // the payment of the last call that tried in vain
+	lastFailed   string // the payment of the last failed probe
 
 	opened   time.Time // zero: closed
-	openings int       // how often it has opened in a row
-	until    time.Time // nothing goes out before
-	probe    time.Time // the lease of the call that tries
+	openings int       // consecutive openings
+	until    time.Time // no send is admitted before
+	probe    time.Time // end of the probe's lease
 }
 
-// Why returns what keeps the breaker open, TroubleNone while it is closed.
+// Cause returns the trouble that keeps the breaker open, TroubleNone while it is closed.
 func (b *Breaker) Cause() Trouble {
 	if b.opened.IsZero() {
 		return TroubleNone
@@ -91,8 +92,8 @@ func (b *Breaker) Cause() Trouble {
 	return b.trouble
 }
 
-// Admit reports whether a send may go out now, and how long to wait if not. Of
-// an open breaker whose pause is over it admits one caller; it must Report or Cancel.
+// Admit reports whether a send may go out now, and otherwise how long to wait. An open breaker
+// admits one probe after its pause; its caller must call Report or Cancel.
 func (b *Breaker) Admit(now time.Time) (wait time.Duration, ok bool) {
 	switch {
 	case b.opened.IsZero():
@@ -106,25 +107,25 @@ func (b *Breaker) Admit(now time.Time) (wait time.Duration, ok bool) {
 	return 0, true
 }
 
-// Cancel gives the turn of a caller back that was admitted and sent nothing.
+// Cancel returns the admission of a caller that sent nothing.
 func (b *Breaker) Cancel() { b.probe = time.Time{} }
 
-// Report takes the outcome of a send that began at started, by the payment's id.
-// It reports whether the breaker has opened or closed by it.
+// Report takes the outcome of a send of the payment with this id. It reports whether the breaker
+// has opened or closed.
 func (b *Breaker) Report(payment string, o Observation, now time.Time) (changed bool) {
-	trouble, says := TroubleOf(o)
+	trouble, known := TroubleOf(o)
 	if b.opened.IsZero() {
-		return says && b.countFailure(payment, trouble, now)
+		return known && b.countFailure(payment, trouble, now)
 	}
 	if o.StartedAt.Before(b.opened) {
-		return false // let through before: nothing new
+		return false // admitted before the breaker opened: no new information
 	}
 	b.probe = time.Time{}
-	if says && trouble == TroubleNone {
+	if known && trouble == TroubleNone {
 		*b = Breaker{}
 		return true
 	}
-	if says {
+	if known {
 		b.trouble = trouble
 	}
 	b.lastFailed = payment
@@ -132,10 +133,9 @@ func (b *Breaker) Report(payment string, o Observation, now time.Time) (changed 
 	return false
 }
 
-// Asked takes the answer to a query about an order of a payment. That the
-// provider has the order shows that a send worked whose answer was lost; a query
-// without an answer is one more call in vain. It reports whether the breaker has
-// opened or closed by it.
+// ReportQuery takes the answer to a query about an order of a payment. A found order proves that a
+// send worked although its answer was lost. A query without an answer is one more failed call. It
+// reports whether the breaker has opened or closed.
 func (b *Breaker) ReportQuery(payment string, o Observation, now time.Time) (changed bool) {
 	closed := b.opened.IsZero()
 	switch o.Kind {
@@ -146,7 +146,7 @@ func (b *Breaker) ReportQuery(payment string, o Observation, now time.Time) (cha
 		}
 		delete(b.failures, payment)
 	case ObsUnknown, ObsNoAnswer, ObsNotSent:
-		// Only of a payment whose send was in vain: questions about others say nothing of sends.
+		// Only payments with a failed send count: other queries show nothing about sends.
 		if _, known := b.failures[payment]; closed && known {
 			return b.countFailure(payment, TroubleOutage, now)
 		}
@@ -154,7 +154,7 @@ func (b *Breaker) ReportQuery(payment string, o Observation, now time.Time) (cha
 	return false
 }
 
-// note keeps a row of troubles while closed and opens when it is long enough.
+// countFailure counts failures while the breaker is closed, and opens it when there are enough.
 func (b *Breaker) countFailure(payment string, trouble Trouble, now time.Time) bool {
 	if trouble == TroubleNone {
 		*b = Breaker{}

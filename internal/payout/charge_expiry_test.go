@@ -26,7 +26,8 @@ func TestR4_OnlyUnsentChargesLapse(t *testing.T) {
 				switch {
 				case !want && (!errors.Is(err, ErrTransition) || p != before):
 					t.Errorf("%c %s, %d numbers: lapsed: %+v, %v", kind, status, attempt, p, err)
-				case want && (err != nil || p.Status != StatusFailed || p.Failure.Code != FailureExpiredBeforeCharge || !p.UpdatedAt.Equal(t0.Add(time.Hour)) ||
+				case want && (err != nil || p.Status != StatusFailed || p.Failure.Code != FailureExpiredBeforeCharge ||
+					!p.UpdatedAt.Equal(t0.Add(time.Hour)) ||
 					Next(p, nil).Do != ActionEnd):
 					t.Errorf("%+v, %v", p, err)
 				}

@@ -9,35 +9,34 @@ import (
 	"hongbao/internal/money"
 )
 
-// ErrSelfApproval is returned when a person approves his own decision.
+// ErrSelfApproval is returned when the author of a decision tries to approve it.
 var ErrSelfApproval = errors.New("the second person has to be another one")
 
-// ErrNotAsker is returned when a person withdraws what another one has asked for.
+// ErrNotAsker is returned when staff withdraw a request of another person.
 var ErrNotAsker = errors.New("only the one who asked withdraws a request")
 
-// Command is a person's decision, not checked yet.
+// DecisionRequest is a decision of staff before it is checked.
 type DecisionRequest struct {
 	Kind     DecisionKind
-	Evidence string // of mark_paid: what proves the payment
+	Evidence string // of mark_paid: the proof of payment
 	// ApproveFrom is the amount in fen from which a retry needs a second person.
 	ApproveFrom money.Fen
 }
 
-// decidable reports whether a person's decision is what the payment waits for.
+// decidable reports whether the payment waits for a decision of staff.
 func (p Payment) decidable() bool { return p.Status == StatusFailed || p.Status == StatusReturned }
 
-// forgotten reports whether the provider no longer knows the newest number, or an earlier
-// one that it had called under way and that keeps the newest from being sent.
+// anyForgotten reports whether the provider no longer knows the newest order number, or an earlier
+// one that it last reported as in progress and that blocks the newest.
 func anyForgotten(attempts []Attempt) bool {
 	return slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Forgotten && (a.No == len(attempts) || a.mayMove()) })
 }
 
-// Permits reports whether the state lets a person decide so now: retry, cancel
-// and mark-paid of what failed or came back; retry and mark-paid also of an
-// unknown outcome once the provider no longer knows the number (rule R5), mark-paid
-// also once money has moved under one of its numbers, which keeps others from being
-// sent; ask of whatever was sent. Charges cannot be decided about. Errors:
-// ErrNotRetryable, ErrDecisionPending while a cancel is being carried out.
+// CheckDecision checks that the state permits a decision: retry, cancel and mark-paid of a failed
+// or returned payment; retry and mark-paid of an unknown outcome once the provider no longer knows
+// the order number (rule R5); mark-paid of an unknown outcome once money has moved under one of its
+// numbers, which blocks the others; a query of any sent payment. Charges take no other decision.
+// Errors: ErrNotRetryable; ErrDecisionPending while a cancel is being carried out.
 func CheckDecision(p Payment, attempts []Attempt, kind DecisionKind) error {
 	ok := false
 	switch kind {
@@ -58,10 +57,9 @@ func CheckDecision(p Payment, attempts []Attempt, kind DecisionKind) error {
 	return nil
 }
 
-// NeedsApproval reports whether a second person has to agree: to cancel and
-// mark-paid always, to a retry from an amount on, to any retry that may need a
-// new number although the provider no longer knows the last one, and to every
-// retry of a promise that could not be booked: it is the house that pays (rule R10).
+// NeedsApproval reports whether a second person has to approve: always for cancel and mark-paid;
+// for a retry from an amount on, for a retry that may need a new order number although the last one
+// is not final, and for every retry of a share conflict, which the house pays (rule R10).
 func NeedsApproval(p Payment, attempts []Attempt, c DecisionRequest, now time.Time) bool {
 	switch c.Kind {
 	case DecisionQuery:
@@ -72,9 +70,9 @@ func NeedsApproval(p Payment, attempts []Attempt, c DecisionRequest, now time.Ti
 	return true
 }
 
-// needsAgreement: the newest number is not confirmed final and can neither be
-// sent again nor asked about any more, or an earlier one was under way when the
-// provider forgot it.
+// needsAgreement reports whether two persons have to consent to a new order number: the newest one
+// is not confirmed final and can neither be sent nor queried any more, or the provider forgot an
+// earlier one while it was in progress.
 func needsAgreement(p Payment, attempts []Attempt, now time.Time) bool {
 	if len(attempts) == 0 {
 		return false
@@ -84,26 +82,26 @@ func needsAgreement(p Payment, attempts []Attempt, now time.Time) bool {
 	return p.Status == StatusUnknown || !cur.refused() && !now.Before(cur.QueryUntil) || slices.ContainsFunc(attempts, lost)
 }
 
-// Effect is what a decision changes at once, beside the payment itself.
+// DecisionEffect is what a decision changes at once, beside the payment itself.
 type DecisionEffect struct {
-	Status    DecisionStatus // carried_out, or open while numbers are asked about
+	Status    DecisionStatus // carried_out, or open while order numbers are queried
 	Transfers []Transfer
-	// QueryAll: every number of the payment is to be asked about.
+	// QueryAll: query every order number of the payment.
 	QueryAll bool
-	// QueryFirst: every number is to be asked about before anything else; QueriedAt and
-	// NextAt of the attempts were cleared for it.
+	// QueryFirst: query every order number before anything else. QueriedAt and NextAt of the
+	// attempts were cleared for it.
 	QueryFirst bool
 }
 
-// Decide applies a decision that needs no more agreement. second tells that two
-// persons made it. The caller writes payment, attempts, postings, decision, audit
-// and outbox rows in one transaction. Errors: as Permits.
+// Decide applies a decision that needs no further approval. second: two persons made it. The caller
+// writes payment, attempts, transfers, decision, audit and outbox rows in one transaction. Errors:
+// as CheckDecision.
 func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now time.Time) (DecisionEffect, error) {
 	if err := CheckDecision(*p, attempts, kind); err != nil {
 		return DecisionEffect{}, err
 	}
 	p.UpdatedAt = now
-	var honoured []Transfer // a promise is owed from the moment on that the house pays it
+	var honoured []Transfer // a share conflict is owed from the moment the house pays it
 	if p.unhonoured(attempts) {
 		honoured = []Transfer{NewTransfer(PostHonoured, p.ID, p.Amount)}
 	}
@@ -119,31 +117,30 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 			return DecisionEffect{}, err
 		}
 		p.Failure, p.DecidedAt = nil, now
-		// Should a number have succeeded after all, that is to be seen soon: a break.
-		return DecisionEffect{Status: DecisionCarriedOut, QueryAll: true, Transfers: append(honoured, NewTransfer(outsideTransfer(p.Kind), p.ID, p.Amount))},
-			nil
+		// A success under one of the numbers has to be found soon: it is a break.
+		transfers := append(honoured, NewTransfer(outsideTransfer(p.Kind), p.ID, p.Amount))
+		return DecisionEffect{Status: DecisionCarriedOut, QueryAll: true, Transfers: transfers}, nil
 	}
 	agreed := second && needsAgreement(*p, attempts, now)
 	if err := p.Move(StatusPending); err != nil {
 		return DecisionEffect{}, err
 	}
 	p.DecidedAt, p.Failure, p.NewNumberAgreed = now, nil, agreed
-	p.Attempt = len(attempts) // it may have been paid under an earlier number, and come back
+	p.Attempt = len(attempts) // an earlier number may have been paid and returned
 	clearAnswers(attempts)
 	return DecisionEffect{Status: DecisionCarriedOut, Transfers: honoured, QueryFirst: true}, nil
 }
 
-// clearAnswers has every number asked about again, at once: no answer that was there
-// before the decision counts as one to a question put after it, whatever time it was
-// by the clock of then.
+// clearAnswers makes every order number due for a query now. An answer from before the decision
+// does not count as one after it, whatever the clock said then.
 func clearAnswers(attempts []Attempt) {
 	for i := range attempts {
 		attempts[i].QueriedAt, attempts[i].NextAt = time.Time{}, time.Time{}
 	}
 }
 
-// nextCancelStep: a cancel asks about every number before the ledger moves, the
-// same as a new number would need it (rule R5).
+// nextCancelStep queries every order number before the ledger moves: a cancel has the same
+// condition as a new number (rule R5).
 func nextCancelStep(p Payment, attempts []Attempt) Step {
 	var at time.Time
 	for _, a := range attempts {
@@ -157,24 +154,23 @@ func nextCancelStep(p Payment, attempts []Attempt) Step {
 	return Step{Do: ActionCarryOut, At: at}
 }
 
-// over reports whether asking on about a number would tell nothing new.
+// queriesDone reports whether further queries of an order number give no new information.
 func (a Attempt) queriesDone() bool {
-	if a.ReturnBooked && !a.refused() { // what came back may have gone again
+	if a.ReturnBooked && !a.refused() { // a returned payment may have been paid again
 		return a.recipientPaid() || a.Forgotten
 	}
 	return a.refused() || a.Statement == ObsNeverReceived || a.Forgotten || a.Booked
 }
 
-// holds reports whether the recipient has the money of a number: it did not come back, or
-// the provider has said since that it has moved.
+// recipientPaid reports whether the recipient has the money of an order number: it was not
+// returned, or the provider has reported success since.
 func (a Attempt) recipientPaid() bool {
 	return a.Booked && (!a.ReturnBooked || a.Statement == ObsSucceeded)
 }
 
-// CarryOut ends the open decision of a payment once every number was asked
-// about: cancelled, and the postings that go with it; or overtaken, when money
-// moved under one of the numbers after all. ok is false when it is too early, or
-// when there is nothing to carry out.
+// CarryOut completes the open decision of a payment after every order number was queried:
+// cancelled, with its transfers; or overtaken, when money moved under one of the numbers. ok is
+// false when it is too early, or when there is nothing to carry out.
 func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e DecisionEffect, ok bool, err error) {
 	if p.Deciding != DecisionCancel || Next(*p, attempts).Do != ActionCarryOut {
 		return DecisionEffect{}, false, nil
@@ -195,7 +191,7 @@ func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e DecisionEffect, 
 	p.Deciding, p.Failure = "", nil
 	e = DecisionEffect{Status: DecisionCarriedOut}
 	switch {
-	case p.unhonoured(attempts): // void: nothing was owed
+	case p.unhonoured(attempts): // voided: nothing was owed
 	case p.Kind == KindHonour: // the money was the house's, not the sender's
 		e.Transfers = []Transfer{NewTransfer(PostVoided, p.ID, p.Amount)}
 	default:
@@ -204,8 +200,8 @@ func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e DecisionEffect, 
 	return e, true, nil
 }
 
-// CancelRefund is the refund that a cancelled payout's money goes back by: its
-// own order, to the packet's sender.
+// CancelRefund returns the refund that pays a cancelled payout back to the packet's sender, with an
+// order number of its own.
 func CancelRefund(p Payment, sender string, now time.Time) Payment {
 	return Payment{
 		ID: ID(KindRefund, p.PacketID, p.ShareIndex+1), Kind: KindRefund, PacketID: p.PacketID, App: p.App, UserID: sender, ShareIndex: -1,
@@ -214,7 +210,7 @@ func CancelRefund(p Payment, sender string, now time.Time) Payment {
 	}
 }
 
-// outsideTransfer is the posting of a payment made by other means.
+// outsideTransfer is the kind of ledger transfer for a payment made by other means.
 func outsideTransfer(k Kind) TransferKind {
 	if k == KindRefund {
 		return PostRefundPaidOutside

@@ -2,7 +2,7 @@ package payout
 
 import "errors"
 
-// ErrDecisionPending means that another decision about the payment waits for a second person.
+// ErrDecisionPending means that another decision about the payment waits for its approval.
 var ErrDecisionPending = errors.New("another decision is waiting")
 
 // ErrKeyReused means that the Idempotency-Key was used with another body.
@@ -11,11 +11,11 @@ var ErrKeyReused = errors.New("idempotency key was used with another body")
 // ErrInProgress means that the first request under an Idempotency-Key still runs.
 var ErrInProgress = errors.New("the first request still runs")
 
-// StaffWrite is who writes, why, and under which Idempotency-Key.
+// StaffWrite is the author, reason and Idempotency-Key of a write by staff.
 type StaffWrite struct {
 	Owner    string
 	Role     string
-	KeyID    string // of the key with which the owner writes; "" for commands on this machine
+	KeyID    string // the API key of the owner; "" for the local CLI
 	Route    string // method and path
 	Key      string
 	BodyHash string
@@ -29,15 +29,14 @@ type StaffAnswer struct {
 	Replayed bool
 }
 
-// Recall is what staff's recall of a packet will change: the packet's status, before
-// and after, for the audit.
+// Recall is the effect of a recall by staff: the packet's status before and after, for the audit.
 type Recall struct {
 	Before, After string
-	Refused       StaffAnswer // Status 0: the state permits it
-	Undecided     StaffAnswer // while a recovery has left the packet to people
+	Refused       StaffAnswer // Status 0: the state permits the recall
+	Undecided     StaffAnswer // set while a recovery has left the packet to staff
 }
 
-// DecisionAnswer renders the answer of a decision inside its transaction, so
-// that effect and remembered answer are one. d is nil when err is set
-// (ErrNotRetryable, ErrDecisionPending, ErrDecisionChanged or ErrUndecided): such answers are remembered too.
+// DecisionAnswer renders the answer of a decision inside its transaction, so that effect and stored
+// answer are atomic. d is nil when err is set (ErrNotRetryable, ErrDecisionPending,
+// ErrDecisionChanged or ErrUndecided); such answers are stored too.
 type DecisionAnswer func(d *Decision, p Row, err error) (status int, body []byte)

@@ -8,37 +8,37 @@ import (
 // ErrTransition is wrapped when a status change is not in Transitions.
 var ErrTransition = errors.New("status change not allowed")
 
-// ErrNotRetryable is returned when a person's decision does not fit the status.
+// ErrNotRetryable is returned when the payment's status does not permit the decision.
 var ErrNotRetryable = errors.New("status does not allow this decision")
 
-// Failure says why a payment failed or came back, and what a person can do.
+// Failure says why a payment failed or was returned, and what staff can do.
 type Failure struct {
 	Code       string `json:"code"`
 	Message    string `json:"message"`
-	Retryable  bool   `json:"retryable"`   // trying again without changing anything can help
-	NextAction string `json:"next_action"` // what finance should do next
+	Retryable  bool   `json:"retryable"`   // a retry without any change can succeed
+	NextAction string `json:"next_action"` // what finance does next
 }
 
-// FailureCode is one row of the catalogue.
+// FailureCode is one row of the catalogue of failures.
 type FailureCode struct {
 	Code       string
 	Message    string
 	Retryable  bool
 	NextAction string
-	// RefundNextAction is the next action of a refund: its recipient is the sender, and there is no
-	// cancel. "": the same.
+	// RefundNextAction is the next action of a refund, whose recipient is the sender and which
+	// cannot be cancelled. "": the same as NextAction.
 	RefundNextAction string
 }
 
-// FailureShareConflict is the code of a promise that could not be booked (rule R10).
+// FailureShareConflict is the code of a share conflict (rule R10).
 const FailureShareConflict = "share_conflict"
 
-// FailureCodes is the catalogue of final failures: data, not code paths. A code
-// that is not listed is shown as it came, with the advice of "declined".
+// FailureCodes is the catalogue of final failures: data, not code paths. An unlisted code is shown
+// unchanged, with the advice of "declined".
 var FailureCodes = []FailureCode{
 	{"declined", "The provider refused the order.", false, "Ask the provider why, then retry or cancel.",
-		"Ask the provider why, then retry, or pay the sender yourself and mark it as paid; not if the charge has come back to the sender: " +
-			"then nothing more is owed to him."},
+		"Ask the provider why, then retry, or pay the sender yourself and mark it as paid; not if the charge was returned to the sender: " +
+			"then nothing more is owed."},
 	{"payee_declined", "The recipient's account refuses transfers.", false, "A retry pays the same account: pay another one of the " +
 		"recipient yourself and mark it as paid, or cancel.",
 		"A retry pays the same account: pay another one of the sender yourself and mark it as paid."},
@@ -53,21 +53,21 @@ var FailureCodes = []FailureCode{
 	{"declined_by_rule", "The provider's rules refused the order.", true, "Retry later, or ask the provider.", ""},
 	{"never_received", "The provider refused the request and does not know the order number.", true,
 		"Correct the cause named in the message, then retry: the same order number is used.",
-		"If the packet's charge has come back to the sender (its breaks say so), he has his money: pay nothing, and mark this as paid with " +
-			"the number of the charge as evidence. Else correct the cause named in the message, then retry: the same order number is used."},
-	{"returned", "The money came back after success.", true, "Check the recipient's account. If it can be paid, retry with a new order " +
+		"If the packet's charge was returned to the sender (its breaks say so), the sender has the money: pay nothing, and mark this as " +
+			"paid with the number of the charge as evidence. Else correct the cause named in the message, then retry: the same order " +
+			"number is used."},
+	{"returned", "The money was returned after success.", true, "Check the recipient's account. If it can be paid, retry with a new order " +
 		"number; if not, pay another one yourself and mark it as paid, or cancel.",
 		"Check the sender's account. If it can be paid, retry with a new order number; if not, pay another one yourself and mark it as paid."},
-	{FailureShareConflict, "The claim cannot be booked: another has the share, or the books are closed.", true,
+	{FailureShareConflict, "The claim cannot be recorded: the share is taken, or the packet's books are closed.", true,
 		"Retry to honour it with the house's money, or cancel to void it; both need two persons.", ""},
 	{"confirmation_expired", "The recipient did not confirm in time.", true, "Ask the recipient, then retry.", "Ask the sender, then retry."},
 }
 
-// NewFailure is FailureOf for what is no refund.
+// NewFailure is FailureOf for payments other than refunds.
 func NewFailure(code, message string) *Failure { return FailureOf(KindPayout, code, message) }
 
-// FailureOf looks the code up in the catalogue. The provider's message, if it
-// gave one, is shown instead of ours.
+// FailureOf looks the code up in the catalogue. A message of the provider replaces ours.
 func FailureOf(kind Kind, code, message string) *Failure {
 	if code == "" {
 		code = "declined"
@@ -92,15 +92,14 @@ func FailureOf(kind Kind, code, message string) *Failure {
 // FailureExpiredBeforeCharge is the code of a charge whose packet expired before anything was sent.
 const FailureExpiredBeforeCharge = "expired_before_charge"
 
-// Unsent reports whether this is a charge of which nothing was ever sent: it has no
-// order number, so that no money can have moved. It is the only payment that fails
-// without a word of the provider's (rule R4).
+// Unsent reports whether this is a charge without any send. It has no order number, so no money can
+// have moved. It is the only payment that fails without an answer of the provider (rule R4).
 func (p Payment) Unsent() bool {
 	return p.Kind == KindCharge && p.Status == StatusPending && p.Attempt == 0
 }
 
-// Lapse fails an unsent charge whose packet has expired (rule R2). Otherwise the sender would
-// be charged for a packet that nobody can grab, only to be refunded. Errors: ErrTransition.
+// ExpireUnsent fails an unsent charge whose packet has expired (rule R2). Otherwise the sender
+// would be charged and refunded for a packet that cannot be grabbed. Errors: ErrTransition.
 func ExpireUnsent(p *Payment, now time.Time) error {
 	if err := p.Move(StatusFailed); err != nil {
 		return err
@@ -109,10 +108,9 @@ func ExpireUnsent(p *Payment, now time.Time) error {
 	return nil
 }
 
-// ChargeSucceededLate reports whether a charge went through, by what was settled now, that may have
-// cost its packet: it had been called failed, or a recovery has put it back to unknown since
-// (rule R13). If the packet was rejected, its sender was told that nothing is taken, and all
-// of it goes back to him (rule R2); one that is still funding goes on with it.
+// ChargeSucceededLate reports whether a charge succeeded after its packet may have been given up:
+// the charge had failed, or a recovery set it back to unknown (rule R13). If the packet was
+// rejected, all of it is refunded (rule R2); a packet that is still funding continues.
 func ChargeSucceededLate(was Status, now Payment) bool {
 	return now.Kind == KindCharge && now.Status == StatusPaid && (was == StatusFailed || was == StatusUnknown)
 }

@@ -23,7 +23,7 @@ var Accounts = []Account{AccountProvider, AccountHolding, AccountOwed, AccountRe
 // TransferKind names why money moved between two accounts.
 type TransferKind string
 
-// The posting kinds of rule R12.
+// The transfer kinds of rule R12.
 const (
 	PostCharge         TransferKind = "charge"
 	PostClaim          TransferKind = "claim"
@@ -34,17 +34,17 @@ const (
 	PostReturned       TransferKind = "returned"
 	PostRefundReturned TransferKind = "refund_returned"
 	PostPaidOutside    TransferKind = "paid_outside"
-	// PostRefundPaidOutside: a refund that was made by other means.
+	// PostRefundPaidOutside: a refund was made by other means.
 	PostRefundPaidOutside TransferKind = "refund_outside"
 	PostHonoured          TransferKind = "honoured"
-	// PostVoided: an honoured promise that was not paid and is given up (rule R10).
+	// PostVoided: an honoured share conflict was not paid and is given up (rule R10).
 	PostVoided        TransferKind = "voided"
 	PostSecondSuccess TransferKind = "second_success"
-	// PostSecondReturned: what had moved as a second success came back.
+	// PostSecondReturned: the money of a second success was returned.
 	PostSecondReturned TransferKind = "second_returned"
 )
 
-// transferAccounts says from which account to which each kind moves money.
+// transferAccounts are the debited and the credited account of each kind.
 var transferAccounts = map[TransferKind][2]Account{
 	PostCharge:            {AccountProvider, AccountHolding},
 	PostClaim:             {AccountHolding, AccountOwed},
@@ -62,14 +62,14 @@ var transferAccounts = map[TransferKind][2]Account{
 	PostSecondReturned:    {AccountProvider, AccountSuspense},
 }
 
-// Posting is one append-only transfer of the ledger. Its reference, order
-// number and kind, is unique, so that it can be made only once.
+// Transfer is one append-only entry of the ledger. Its reference, order number and kind, is unique,
+// so that it is recorded once.
 type Transfer struct {
 	Kind    TransferKind
-	Debit   Account // the account the money leaves
-	Credit  Account // the account it goes to
+	Debit   Account // the account that the money leaves
+	Credit  Account // the account that receives it
 	Amount  money.Fen
-	OrderNo string // or the payment id where no order number is involved
+	OrderNo string // the payment id where no order number is involved
 }
 
 // NewTransfer returns the posting of a kind.
@@ -78,10 +78,10 @@ func NewTransfer(kind TransferKind, orderNo string, amount money.Fen) Transfer {
 	return Transfer{Kind: kind, Debit: a[0], Credit: a[1], Amount: amount, OrderNo: orderNo}
 }
 
-// Reference returns what makes the posting unique.
+// Reference returns the unique key of the transfer.
 func (p Transfer) Reference() string { return p.OrderNo + ":" + string(p.Kind) }
 
-// successTransfer and returnTransfer of each kind of payment.
+// successTransfer and returnTransfer map a kind of payment to its kinds of ledger transfer.
 func successTransfer(k Kind) TransferKind {
 	switch k {
 	case KindCharge:
@@ -100,51 +100,52 @@ func returnTransfer(k Kind) TransferKind {
 	return PostReturned
 }
 
-// Break (差异) is a disagreement that a person has to look at.
+// Break (差异) is a difference that staff have to resolve.
 type Break struct {
 	Kind    BreakKind
 	OrderNo string
-	UserID  string // of a promise that cannot be booked: whose
+	UserID  string // the user of a share conflict
 	Detail  string
 }
 
-// BreakKind names a disagreement.
+// BreakKind names a difference.
 type BreakKind string
 
-// The breaks the machine can find.
+// The breaks that are found without a statement.
 const (
-	// BreakMismatch: an answer about another order number, account or amount than the stored request.
+	// BreakMismatch: an answer names another order number, account or amount than the stored
+	// request.
 	BreakMismatch BreakKind = "mismatch"
-	// BreakContradiction: the provider's definite statements about one number disagree.
+	// BreakContradiction: definite statements of the provider about one order number disagree.
 	BreakContradiction BreakKind = "contradiction"
-	// BreakSecondSuccess: money moved under a number that was superseded, or after a cancel or mark-paid.
+	// BreakSecondSuccess: money moved under a superseded order number, or after a cancel or
+	// mark-paid.
 	BreakSecondSuccess BreakKind = "second_success"
-	// BreakLateSuccess: money moved after the payment had been called failed.
+	// BreakLateSuccess: money moved after the payment had failed.
 	BreakLateSuccess BreakKind = "late_success"
-	// BreakForgotten: the provider no longer knows a number it had accepted.
+	// BreakForgotten: the provider no longer knows an order number that it had accepted.
 	BreakForgotten BreakKind = "forgotten"
-	// BreakShareConflict: a claim of the pool that cannot be booked (rule R10).
+	// BreakShareConflict: a claim of the pool cannot be recorded (rule R10).
 	BreakShareConflict BreakKind = "share_conflict"
-	// BreakRestored: after MySQL was restored the recovery could not decide about a
-	// packet; until a person has resolved it, nothing of the packet is sent, closed or
-	// decided (rule R13).
+	// BreakRestored: recovery could not decide about a packet after a restore of MySQL. Sends,
+	// closing and decisions of the packet wait until staff have resolved it (rule R13).
 	BreakRestored BreakKind = "restored"
-	// BreakPoolLost: Redis lost grabs that were acknowledged, and nobody knows whose (rule R9).
+	// BreakPoolLost: Redis lost acknowledged grabs, and their users are not known (rule R9).
 	BreakPoolLost BreakKind = "pool_lost"
 )
 
-// MachineBreaks lists the breaks that are found without a statement of the provider.
+// MachineBreaks lists the breaks that are found without a provider's statement.
 var MachineBreaks = []BreakKind{BreakMismatch, BreakContradiction, BreakSecondSuccess, BreakLateSuccess, BreakForgotten, BreakShareConflict,
 	BreakRestored, BreakPoolLost}
 
-// OrderBreaks lists the breaks about an order number, the most serious first. One bad
-// order is one break, of the first kind that applies; its detail lists the other findings.
+// OrderBreaks lists the breaks about an order number, the most serious first. One bad order is one
+// break, of the first kind that applies; its detail lists the other findings.
 var OrderBreaks = []BreakKind{BreakSecondSuccess, BreakLateSuccess, BreakMismatch, BreakContradiction, BreakForgotten, BreakForeignOrder,
 	BreakOpDiffers, BreakMovedTwice, BreakAccountDiffers, BreakAmountDiffers, BreakSuperseded, BreakReturnNotBooked, BreakNotBooked,
 	BreakNotInStatement}
 
-// Imbalanced reports whether a packet's balances cannot be right: an account that
-// holds what was put into it is below zero, or the parts are not the whole.
+// Imbalanced reports whether a packet's balances cannot be right: an account of neverNegative is
+// below zero, or the parts do not sum to the whole.
 func (b Balances) Imbalanced() bool {
 	for _, account := range neverNegative {
 		if b.ByAccount[account] < 0 {
@@ -154,7 +155,7 @@ func (b Balances) Imbalanced() bool {
 	return b.parts() != b.ByKind[PostCharge]+b.ByKind[PostHonoured]-b.ByKind[PostVoided]
 }
 
-// parts is where the money is: paid, owed, still held, going back, gone back.
+// parts is the sum of paid, owed, held, refunding and refunded money.
 func (b Balances) parts() money.Fen {
 	k := b.ByKind
 	paid := k[PostPaid] - k[PostReturned] + b.ByAccount[AccountOutside]

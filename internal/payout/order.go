@@ -1,7 +1,6 @@
-// Package payout holds the machine that moves money once: one obligation
-// (charge, payout or refund), its attempts at the provider, the transition
-// table of its statuses and the postings each transition makes. It is pure: it
-// decides, others read, write and send. It imports nothing but money.
+// Package payout holds the state machine that moves money once: one obligation (charge, payout or
+// refund), its attempts at the provider, the transitions of its status and the ledger transfers of
+// each transition. It is pure: it decides, its callers read, write and send. It imports only money.
 package payout
 
 import (
@@ -20,7 +19,7 @@ const (
 	KindCharge  Kind = 'c' // sender -> us
 	KindPayout  Kind = 'p' // us -> recipient of a claim
 	KindRefund  Kind = 'r' // us -> sender
-	KindHonour  Kind = 'h' // us -> recipient, a promise that could not be booked (rule R10)
+	KindHonour  Kind = 'h' // us -> recipient of an honoured share conflict (rule R10)
 	digits           = "0123456789abcdefghijklmnopqrstuv"
 	packetIDLen      = 20
 	numberLen        = 4
@@ -39,9 +38,9 @@ const MaxAttempts = 32*32 - 1
 // ErrBadOrderNo is wrapped by errors about order numbers and payment ids that are not ours.
 var ErrBadOrderNo = errors.New("not one of our order numbers")
 
-// ID derives the id of a payment (rule R1): kind, packet id and four base32
-// digits. n is the share index of a payout, 0 of a charge and of the refund of
-// the remainder, share + 1 of a cancelled payout's refund.
+// ID derives the id of a payment (rule R1): kind, packet id and four base32 digits. n is the share
+// index of a payout, 0 of a charge and of the refund of the remainder, share + 1 of the refund of a
+// cancelled payout.
 func ID(kind Kind, packetID string, n int) string {
 	return string(kind) + packetID + base32(n, numberLen)
 }
@@ -52,7 +51,7 @@ func OrderNo(paymentID string, attempt int) string {
 	return paymentID + base32(attempt, attemptLen)
 }
 
-// Parts is what an order number or payment id says.
+// Parts are the parsed parts of an order number or payment id.
 type Parts struct {
 	Kind      Kind
 	PacketID  string
@@ -103,7 +102,7 @@ func unbase32(s string) int {
 	return n
 }
 
-// Op is what the provider is asked to do.
+// Op is an operation of the provider.
 type Op string
 
 // The operations of a provider.
@@ -125,9 +124,8 @@ func OpOf(k Kind) Op {
 	}
 }
 
-// Instruction is what a provider is to be told under one order number. A
-// provider encodes it once; the bytes are stored before the first send and are
-// the same at every repeat.
+// Instruction is the content of a request to a provider under one order number. The adapter encodes
+// it once; the bytes are stored before the first send and are the same at every repeat.
 type Instruction struct {
 	Op            Op
 	OrderNo       string
@@ -138,11 +136,11 @@ type Instruction struct {
 	ChargeOrderNo string // of a refund: the order number of the packet's charge, "" if unknown
 }
 
-// Order is a stored request, ready to be sent: the exact bytes under its number.
+// Order is a stored request, ready to be sent: the exact bytes under its order number.
 type Order struct {
 	Op      Op     `json:"op"`
 	OrderNo string `json:"order_no"`
 	Request []byte `json:"request"`
-	// Send counts the sends of this number in MySQL, this one included.
+	// Send counts the recorded sends of this number, this one included.
 	Send int `json:"send"`
 }

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// succeeded: the money has moved, and it is not in the ledger yet.
+// succeeded settles a success that is not in the ledger yet.
 func (s *Settlement) succeeded(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	if a.Statement == ObsDeclined || a.Statement == ObsReturned {
-		// Answer and query disagree: believe it when it is said twice.
+		// A send and a query disagree: only a repeated statement counts.
 		s.contradiction(o)
 		a.Statement, a.EndedAt = ObsSucceeded, time.Time{}
 		a.QueryRequested = !p.Status.Open() || a.No != p.Attempt
 		if p.Status == StatusPending && a.No != p.Attempt {
-			// It still counts: nothing has been sent since the decision that asks about all of
-			// them. As unknown the payment would wait for its last number, and this one would be past.
+			// The number still counts: nothing was sent since the decision that queries all of
+			// them. As unknown, the payment would wait for its last number and pass this one over.
 			s.scheduleQuery(now)
 			a.QueriedAt = time.Time{}
 			return nil
 		}
 		return s.queryAsUnknown(now)
 	}
-	// After a contradiction only what is said twice counts: it was refused, and then
-	// under way.
+	// After a contradiction only a repeated statement counts: the number was refused, and reported
+	// as in progress afterwards.
 	once := p.Status == StatusUnknown && (a.Statement == ObsPending || a.Statement == ObsNeedsRecipient)
 	a.Statement = ObsSucceeded
 	if once && o.Source == SourceQuery {
@@ -57,27 +57,26 @@ func (s *Settlement) secondSuccess(now time.Time) {
 	a.Booked = true
 	s.end(now)
 	s.Transfers = append(s.Transfers, NewTransfer(PostSecondSuccess, a.OrderNo, s.Payment.Amount))
-	s.addBreak(BreakSecondSuccess, fmt.Sprintf("%d fen moved under a number that no longer counted", s.Payment.Amount))
+	s.addBreak(BreakSecondSuccess, fmt.Sprintf("%d fen moved under a superseded order number", s.Payment.Amount))
 }
 
-// secondReturned: money that nobody owed has come back by itself.
+// secondReturned settles the return of money that was not owed.
 func (s *Settlement) secondReturned(now time.Time) {
 	a := &s.Attempt
 	a.Statement, a.ReturnBooked = ObsReturned, true
 	s.end(now)
 	s.Transfers = append(s.Transfers, NewTransfer(PostSecondReturned, a.OrderNo, s.Payment.Amount))
-	s.addBreak(BreakSecondSuccess, fmt.Sprintf("%d fen moved under a number that no longer counted, and came back", s.Payment.Amount))
+	s.addBreak(BreakSecondSuccess, fmt.Sprintf("%d fen moved under a superseded order number, and were returned", s.Payment.Amount))
 }
 
-// end: the number's outcome is final. Whatever opens the payment again asks first.
+// end records a final outcome of the order number. A later decision queries first.
 func (s *Settlement) end(now time.Time) {
 	s.Attempt.EndedAt = now
 	s.Attempt.Next, s.Attempt.NextAt = ActionQuery, now
 }
 
-// settleBooked: the success of this number is in the ledger. Only its return
-// moves anything; what else is said of it is a break, and while the payment is
-// open, because a person decided to pay again, it keeps that from happening.
+// settleBooked settles an observation about a number whose success is in the ledger. Only a return
+// moves money; any other statement is a break. While a retry is open, such a statement stops it.
 func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	if o.Kind == ObsReturned {
@@ -87,7 +86,7 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		if o.Kind == ObsDeclined {
 			s.contradiction(o)
 		}
-		return nil // what an answer that came late says has been asked for since
+		return nil // a late answer to a send; a query has been answered since
 	}
 	if p.endedByStaff() && a.ReturnBooked && o.Kind.usable() && (o.Kind.mayMove() || a.unsettled()) {
 		s.settleSuperseded(o, now)
@@ -102,25 +101,25 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		a.Statement = o.Kind
 		return nil
 	case o.Kind == ObsNeverReceived && !now.Before(a.QueryUntil):
-		return nil // it may simply have forgotten: its last word stands
+		return nil // the provider may have forgotten it: its last statement stands
 	case o.Kind == ObsNeverReceived:
 		s.addBreak(BreakForgotten, "the provider does not know an order it had carried out")
 	case o.Kind.Definite() || p.Status.Open() || p.Deciding != "":
 		s.contradiction(o)
 	}
-	if p.Status.Open() || p.Deciding != "" { // money is about to move: what it says last counts
+	if p.Status.Open() || p.Deciding != "" { // money is about to move: the last statement counts
 		s.recordStatement(o.Kind)
 	}
 	if p.Status.Open() {
 		return p.Move(StatusUnknown)
 	}
-	// What wanted it asked, the news of a return perhaps, is not answered yet.
+	// The request for a query, such as news of a return, is not answered yet.
 	a.QueryRequested = !a.ReturnBooked && now.Before(a.QueryUntil)
 	return nil
 }
 
-// says keeps the last word about a number that is booked. That it was refused counts for a
-// cancel when it is said twice: nobody has the money then, whichever is true.
+// recordStatement keeps the last statement about a booked number. A refusal counts for a cancel
+// when it is repeated: then nobody has the money, whichever statement is true.
 func (s *Settlement) recordStatement(kind ObservationKind) {
 	a := &s.Attempt
 	if s.Payment.Deciding != "" && kind == ObsDeclined && a.Statement != kind {
@@ -129,19 +128,19 @@ func (s *Settlement) recordStatement(kind ObservationKind) {
 	a.Statement = kind
 }
 
-// returned: the money moved and came back, perhaps before we knew that it had moved.
+// returned settles a return, perhaps before the success was known.
 func (s *Settlement) returned(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	was := a.Statement
 	if p.endedByStaff() && a.mayMove() {
 		if !a.Booked {
-			s.addBreak(BreakLateSuccess, "moved and came back after the payment had been given up")
+			s.addBreak(BreakLateSuccess, "moved and was returned after the payment had been given up")
 		}
 		s.endWhenRepeated(o, now)
 		return nil
 	}
 	if !a.Booked && (was == ObsDeclined || was == ObsSucceeded) {
-		// Nothing can come back that was refused: believe it when it is said twice.
+		// A refused payment cannot be returned: only a repeated statement counts.
 		s.contradiction(o)
 		a.Statement = ObsReturned
 		return s.queryAsUnknown(now)
@@ -157,8 +156,8 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 			return nil
 		}
 		if was != ObsReturned && !a.Booked {
-			// Moved and came back under a number already given up: nothing is left to book.
-			s.addBreak(BreakLateSuccess, "moved and came back after the payment had been given up")
+			// Moved and returned under a number already given up: there is nothing to record.
+			s.addBreak(BreakLateSuccess, "moved and was returned after the payment had been given up")
 			s.queryAgainSoon(now)
 		} else if a.EndedAt.IsZero() {
 			a.EndedAt = now
@@ -180,9 +179,8 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 	return nil
 }
 
-// chargeReturned: the sender has his money back. Of a charge that is booked a person has to
-// look; one that is not has failed when that is said twice, the second time asked: its
-// packet never opens (rule R2).
+// chargeReturned settles a charge that was returned to the sender. Staff have to look at a booked
+// one. An unbooked one fails when a query repeats the statement: its packet never opens (rule R2).
 func (s *Settlement) chargeReturned(was ObservationKind, o Observation, now time.Time) error {
 	s.addBreak(BreakContradiction, "the provider reports a charge as returned")
 	if was == ObsReturned && o.Source == SourceQuery && !s.Attempt.Booked {
@@ -191,7 +189,7 @@ func (s *Settlement) chargeReturned(was ObservationKind, o Observation, now time
 	return s.queryAsUnknown(now)
 }
 
-// queriedDeclined: a final failure needs two statements, the second by asking.
+// queriedDeclined settles a refusal. A final failure needs two statements, the second by a query.
 func (s *Settlement) queriedDeclined(o Observation, now time.Time) error {
 	a := &s.Attempt
 	if s.Payment.endedByStaff() && a.mayMove() {
@@ -214,7 +212,7 @@ func (s *Settlement) queriedDeclined(o Observation, now time.Time) error {
 	return nil
 }
 
-// confirm: said once, a final statement is asked about again soon, and before a new number.
+// queryAgainSoon repeats the query of a final statement made once, before any new number.
 func (s *Settlement) queryAgainSoon(now time.Time) {
 	a := &s.Attempt
 	a.Next, a.NextAt = ActionQuery, now.Add(firstPause)
@@ -227,18 +225,18 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	if !p.Status.Open() {
 		s.scheduleQuery(now)
-		// It had accepted the order: what wanted it asked is not answered yet.
+		// The provider had accepted the order: the request for a query is not answered yet.
 		a.QueryRequested = (a.ProviderRef != "" || a.mayMove()) && !a.Forgotten
 		return nil
 	}
-	if !now.Before(a.QueryUntil) { // it may simply have forgotten: proves nothing
+	if !now.Before(a.QueryUntil) { // the provider may have forgotten it: no proof
 		s.scheduleQuery(now)
 		if p.Status == StatusPending {
 			return nil
 		}
-		return p.Move(StatusUnknown) // people decide from there
+		return p.Move(StatusUnknown) // staff decide from there
 	}
-	if a.No < p.Attempt && a.mayMove() { // it was given up as refused, and called under way after that
+	if a.No < p.Attempt && a.mayMove() { // given up as refused, and reported as in progress afterwards
 		s.scheduleQuery(now)
 		s.forgottenInFlight()
 		return nil
@@ -248,7 +246,7 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 		a.Statement, a.Refused = ObsNeverReceived, false
 		return s.queryAsUnknown(now)
 	}
-	// A refusal that left nothing under the number has no reference either.
+	// A refusal that stored nothing under the number has no reference either.
 	refused := a.Refused && a.ProviderRef == ""
 	if a.ProviderRef != "" {
 		s.addBreak(BreakForgotten, "the provider does not know an order it had accepted")
@@ -263,7 +261,7 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 	case refused && !a.open(o.queriedAt(now)):
 		a.Statement = ObsNeverReceived
 		return s.fail("never_received", a.Message, now)
-	case refused: // a send may still land: ask until it cannot
+	case refused: // a send may still land: query until it cannot
 		a.leaveOpen()
 		s.scheduleQuery(now)
 		if a.OpenUntil.Before(a.NextAt) {
@@ -275,7 +273,8 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 	return p.Move(StatusUnknown)
 }
 
-// fail: confirmed final failure. A payment waiting under a new decision keeps its status.
+// fail records a confirmed final failure. A payment that waits under a new decision keeps its
+// status.
 func (s *Settlement) fail(code, message string, now time.Time) error {
 	p := &s.Payment
 	if p.Status == StatusPending || !p.Status.Open() {

@@ -7,18 +7,18 @@ import (
 	"hongbao/internal/money"
 )
 
-// State is what a workflow needs to know of a payment to go on.
+// State is what a workflow needs of a payment for its next step.
 type State struct {
 	PaymentID string   `json:"payment_id"`
 	Status    Status   `json:"status"`
 	Failure   *Failure `json:"failure,omitempty"`
 	Step      Step     `json:"step"`
-	// Clock is what time it was when this was read, by the clock that Step.At goes
-	// by: how long to wait is the same wherever it is waited, whatever the time is there.
+	// Clock is the time of this read, by the clock that Step.At uses. So a wait has the same length
+	// whatever the waiting process's clock says.
 	Clock time.Time `json:"clock"`
 }
 
-// Wait is how long after the state was read the step is due.
+// Wait is the time from the read until the step is due.
 func (s State) Wait() time.Duration {
 	if s.Step.At.IsZero() {
 		return 0
@@ -26,37 +26,37 @@ func (s State) Wait() time.Duration {
 	return s.Step.At.Sub(s.Clock)
 }
 
-// Begun is the answer of BeginSend: an order to send, or none.
+// SendStart is the answer of BeginSend: an order to send, or none.
 type SendStart struct {
 	State State  `json:"state"`
 	Order *Order `json:"order,omitempty"`
-	// Held is set when nothing was noted because the provider is held.
+	// Hold is set when nothing was recorded because of a hold.
 	Hold *Hold `json:"-"`
 }
 
-// Due is a payment whose run has to be started or woken.
+// DueRun is a payment whose run has to be started or woken.
 type DueRun struct {
 	Payment Payment
-	Kind    string    // of the errand
-	Since   time.Time // of the errand
-	Tries   int       // before this one
+	Kind    string    // of the outbox entry
+	Since   time.Time // when the outbox entry was written
+	Tries   int       // starts and wake-ups before this one
 }
 
 // Filter selects payments for a list, newest first. Zero members do not filter.
 type Filter struct {
 	Kind Kind
-	// Promises, with KindPayout: payouts of promises that could not be booked too (rule R10).
+	// IncludeHonours, with KindPayout: share conflicts too (rule R10).
 	IncludeHonours bool
 	PacketID       string
 	UserID         string
 	OrderNo        string
-	ProviderRef    string // the provider's own number, of any attempt
+	ProviderRef    string // the provider's reference, of any attempt
 	Status         Status
 	FailureCode    string
 	CreatedTo      time.Time // created at or before
-	// LateBefore, with KindRefund: not at their end, and due by then: what nobody took
-	// when its packet expired or, if earlier, its books were closed, what a cancelled
-	// payout held when that was cancelled.
+	// LateBefore, with KindRefund: not final, and due by then. The refund of the remainder is due
+	// when the packet expires or, if earlier, its books close; that of a cancelled payout at the
+	// cancel.
 	LateBefore time.Time
 	AmountMin  money.Fen
 	AmountMax  money.Fen
@@ -74,14 +74,14 @@ type Row struct {
 	AttemptCount int
 }
 
-// Claimed names a claim by what its payout is looked for by.
+// ClaimRef identifies a claim for looking up its payout.
 type ClaimRef struct {
 	PacketID   string
 	UserID     string
 	ShareIndex int
 }
 
-// Progress is the payout of a claim, and how far it has come.
+// PayoutProgress is the payout of a claim and its status.
 type PayoutProgress struct {
 	ID     string
 	Status Status
@@ -90,7 +90,7 @@ type PayoutProgress struct {
 // Event is one line of a payment's timeline.
 type Event struct {
 	At        time.Time
-	Source    string // who: workflow, provider, finance
+	Source    string // workflow, provider or finance
 	Op        string // send or ask; empty otherwise
 	OrderNo   string
 	Outcome   string
@@ -107,36 +107,36 @@ type Detail struct {
 	Events   []Event
 }
 
-// DecisionKind is what a person decided.
+// DecisionKind is what staff decided.
 type DecisionKind string
 
 // The decisions.
 const (
-	// DecisionRetry pays again, after every earlier number was asked about.
+	// DecisionRetry pays again, after every earlier order number was queried.
 	DecisionRetry DecisionKind = "retry"
 	// DecisionCancel gives a payout's money back to the packet's sender, by a refund of its own.
 	DecisionCancel DecisionKind = "cancel"
-	// DecisionMarkPaid notes that it was paid by other means, with evidence.
+	// DecisionMarkPaid records a payment by other means, with evidence.
 	DecisionMarkPaid DecisionKind = "mark_paid"
-	// DecisionQuery has the provider asked again. It moves nothing.
+	// DecisionQuery makes the provider be queried again. It moves nothing.
 	DecisionQuery DecisionKind = "ask"
 )
 
-// DecisionStatus says how far a decision has come.
+// DecisionStatus is the progress of a decision.
 type DecisionStatus string
 
 // The statuses of a decision.
 const (
 	DecisionWaiting    DecisionStatus = "waiting" // for a second person
-	DecisionOpen       DecisionStatus = "open"    // agreed; every number is being asked about first
+	DecisionOpen       DecisionStatus = "open"    // approved; every order number is queried first
 	DecisionCarriedOut DecisionStatus = "carried_out"
 	DecisionOvertaken  DecisionStatus = "overtaken" // the provider's answer made it pointless
 	DecisionRejected   DecisionStatus = "rejected"  // by the second person
 	DecisionExpired    DecisionStatus = "expired"   // no second person in time
-	DecisionWithdrawn  DecisionStatus = "withdrawn" // by the one who asked, before anybody answered
+	DecisionWithdrawn  DecisionStatus = "withdrawn" // by its author, before an answer
 )
 
-// Decision is one decision of a person about one payment.
+// Decision is one decision of staff about one payment.
 type Decision struct {
 	ID        string
 	PaymentID string
@@ -144,17 +144,17 @@ type Decision struct {
 	Reason    string
 	By        string
 	Role      string
-	KeyID     string // of the key with which it was made
+	KeyID     string // the API key it was made with
 	Status    DecisionStatus
 	CreatedAt time.Time
-	// ApprovalID and ExpiresAt are set when a second person has to agree.
+	// ApprovalID and ExpiresAt are set when a second person has to approve.
 	ApprovalID string
 	ExpiresAt  time.Time
 	Evidence   string // of mark_paid
-	// PreviewHash is Preview.Hash of what was decided on, when a second person has to agree.
+	// PreviewHash is Preview.Hash of the shown preview, when a second person has to approve.
 	PreviewHash []byte
-	// ApprovedBy and ApproveReason are the second person's, who may also have rejected. Of a
-	// withdrawn decision ApproveReason is why it was withdrawn.
+	// ApprovedBy and ApproveReason are those of the second person, who approved or rejected. Of a
+	// withdrawn decision ApproveReason is the reason of the withdrawal.
 	ApprovedBy    string
 	ApproveKeyID  string // of the key that answered, or withdrew
 	ApproveReason string
@@ -165,8 +165,8 @@ type Decision struct {
 type Approval struct {
 	Decision Decision
 	Row      Row
-	// Preview is what a waiting decision would do now; nil when the state no longer permits
-	// it, and of other decisions.
+	// Preview is what a waiting decision would do now; nil when the state no longer permits it, and
+	// of other decisions.
 	Preview *Preview
 	// Changed: a waiting decision would no longer do what was shown when it was made.
 	Changed bool
@@ -175,8 +175,8 @@ type Approval struct {
 // ApprovalFilter selects approvals, newest first. Zero members do not filter.
 type ApprovalFilter struct {
 	Status    DecisionStatus
-	PaymentID string // that they are about
-	NotBy     string // whoever has decided; what waits for this person, when Status is waiting
+	PaymentID string // the payment that they are about
+	NotBy     string // excludes this person's decisions; with Status waiting: what waits for this person
 	// AfterTime and AfterID (of the approval) continue a list behind its last item.
 	AfterTime time.Time
 	AfterID   string
@@ -185,17 +185,16 @@ type ApprovalFilter struct {
 
 // Balances are the sums of a packet's ledger.
 type Balances struct {
-	// ByKind sums the amounts of each posting kind.
+	// ByKind sums the amounts of each transfer kind.
 	ByKind map[TransferKind]money.Fen
 	// ByAccount is credit minus debit of each account.
 	ByAccount map[Account]money.Fen
-	// Promised is the part of ByKind that is about promises which could not be
-	// booked: the house's money, outside the packet's total (rule R10).
+	// Honours is the part of ByKind for share conflicts: the house's money, outside the packet's
+	// total (rule R10).
 	Honours map[TransferKind]money.Fen
 }
 
-// Own is what is left without the promises that could not be booked: the packet's
-// own money.
+// Own returns the balances without share conflicts: the packet's own money.
 func (b Balances) Own() Balances {
 	own := Balances{ByKind: maps.Clone(b.ByKind), ByAccount: maps.Clone(b.ByAccount)}
 	for kind, sum := range b.Honours {
@@ -215,14 +214,14 @@ type ProviderTotals struct {
 	Refunded    money.Fen `json:"refunded"`
 }
 
-// LateAfter is for how long a refund may be due before it is late. The alert about
-// packets that are past their end has the same patience.
+// LateAfter is how long a refund may be due before it is late. The alert about overdue packets uses
+// the same time.
 const LateAfter = 5 * time.Minute
 
-// Waiting is an open payment and when its next step is due.
+// OpenPayment is an open payment and the time of its next step.
 type OpenPayment struct {
 	Payment
-	// OrderNo is the number of the current attempt, "" before the first.
+	// OrderNo is the order number of the current attempt, "" before the first.
 	OrderNo string
 	// NextAt is when the current attempt's next step is due; zero: at once.
 	NextAt time.Time
@@ -230,8 +229,7 @@ type OpenPayment struct {
 	Next Action
 }
 
-// Overdue tells for how long nobody has done what was due at the given time: 0
-// while the step lies ahead.
+// Overdue is how long the next step has been due at the given time: 0 before it is due.
 func (w OpenPayment) Overdue(now time.Time) time.Duration {
 	due := w.UpdatedAt
 	if w.NextAt.After(due) {
@@ -240,7 +238,7 @@ func (w OpenPayment) Overdue(now time.Time) time.Duration {
 	return max(now.Sub(due), 0)
 }
 
-// Ahead reports whether it was noted by a clock ahead.
+// TooFarAhead reports whether the row was written by a clock ahead.
 func (w OpenPayment) TooFarAhead(now time.Time) bool {
 	return TooFarAhead(w.UpdatedAt, now) || TooFarAhead(w.NextAt, now)
 }

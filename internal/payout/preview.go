@@ -10,8 +10,8 @@ import (
 	"hongbao/internal/money"
 )
 
-// ErrDecisionChanged means that a decision would no longer do what was shown when it was
-// made. It goes on waiting, and nothing has moved.
+// ErrDecisionChanged means that a decision would no longer do what was shown when it was made. It
+// stays waiting; no money has moved.
 var ErrDecisionChanged = errors.New("what was decided on has changed")
 
 // ChangedError is ErrDecisionChanged with what the decision would do now.
@@ -28,27 +28,26 @@ func (e *ChangedError) Error() string {
 // Is reports that a ChangedError is ErrDecisionChanged.
 func (e *ChangedError) Is(target error) bool { return target == ErrDecisionChanged }
 
-// Preview is what a decision would do, and on what.
+// Preview is what a decision would do, and on what state.
 type Preview struct {
 	Amount money.Fen
 	Status Status
 	// FailureCode is that of a failed or returned payment.
 	FailureCode  string
 	AttemptCount int
-	// Second: another person has to agree first.
+	// NeedsApproval: a second person has to approve first.
 	NeedsApproval bool
-	// OrderNo is the number that would be sent, when asking confirms what is
-	// known; "" when nothing can be sent.
+	// OrderNo is the order number that would be sent if the queries confirm the known state; "":
+	// nothing can be sent.
 	OrderNo string
-	// Same: it is the number of the last attempt, never received by the provider.
+	// SameOrderNo: it is the number of the last attempt, which the provider never received.
 	SameOrderNo bool
-	// Hash names everything that a person consents to: the payment, what is known of each of
-	// its order numbers, and what the decision would do. Times and counts of calls are no
-	// part of it.
+	// Hash covers everything that a person consents to: the payment, the known state of each of its
+	// order numbers, and the effect of the decision. Times and counts of calls are not part of it.
 	Hash [sha256.Size]byte
 }
 
-// PreviewDecision says what a decision would do now. Errors: as Permits.
+// PreviewDecision returns what a decision would do now. Errors: as CheckDecision.
 func PreviewDecision(p Payment, attempts []Attempt, c DecisionRequest, now time.Time) (Preview, error) {
 	v := Preview{Amount: p.Amount, Status: p.Status, AttemptCount: len(attempts)}
 	if p.Failure != nil {
@@ -72,7 +71,7 @@ func PreviewDecision(p Payment, attempts []Attempt, c DecisionRequest, now time.
 	return v, err
 }
 
-// hash is Preview.Hash.
+// hash computes Preview.Hash.
 func (v Preview) hash(p Payment, attempts []Attempt, c DecisionRequest, now time.Time) ([sha256.Size]byte, error) {
 	type number struct {
 		OrderNo                                  string
@@ -84,7 +83,7 @@ func (v Preview) hash(p Payment, attempts []Attempt, c DecisionRequest, now time
 		Kind                                                  DecisionKind
 		Amount                                                money.Fen
 		Status                                                Status
-		Same, Agreed                                          bool // Agreed: to a new number in spite of an open one
+		Same, Agreed                                          bool // Agreed: consent to a new number although an earlier one is open
 		Numbers                                               []number
 	}{ID: p.ID, Account: p.Account, Currency: p.Currency, Provider: p.Provider, FailureCode: v.FailureCode, OrderNo: v.OrderNo,
 		Kind: c.Kind, Amount: p.Amount, Status: p.Status, Same: v.SameOrderNo, Agreed: needsAgreement(p, attempts, now)}

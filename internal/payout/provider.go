@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// ErrUnknownNotification means that a notification is the provider's by its signature,
-// but does not tell in the way that is known which event it is, and of which order.
+// ErrUnknownNotification means that a notification carries the provider's signature, but not in a
+// known form which event it is and of which order.
 var ErrUnknownNotification = errors.New("notification not understood")
 
-// ErrWrongProvider means that a payment, or the whole installation, belongs to another
-// provider, or to another account there, than the adapter that would act.
+// ErrWrongProvider means that a payment, or the whole installation, belongs to another provider or
+// merchant account than the adapter that would act.
 var ErrWrongProvider = errors.New("another provider, or another account there")
 
-// Adapter names who acts at a provider, and whose word an observation is: the provider, and
-// the account that it knows us by.
+// Adapter identifies a provider and our merchant account there: the origin of an observation and
+// the party that sends.
 type Adapter struct {
 	Provider string `json:"provider"`
 	Account  string `json:"account"`
 }
 
-// String tells people.
+// String describes the adapter for logs and errors.
 func (a Adapter) String() string {
 	return fmt.Sprintf("account %q at provider %q", a.Account, a.Provider)
 }
 
-// Take lets the adapter act on a payment. One that was never sent becomes its account's.
-// Errors: ErrWrongProvider, and the payment is as it was.
+// Assign lets the adapter act on a payment. An unsent payment is assigned to its merchant account.
+// Errors: ErrWrongProvider; then the payment is unchanged.
 func (a Adapter) Assign(p *Payment) error {
 	own := Adapter{Provider: p.Provider, Account: p.ProviderAccount}
 	if own.Account == "" {
@@ -40,7 +40,7 @@ func (a Adapter) Assign(p *Payment) error {
 	return nil
 }
 
-// Hold says who stopped a provider's payments, and why.
+// Hold is a hold on a provider's payments, with its author and reason.
 type Hold struct {
 	By     string
 	Role   string
@@ -48,8 +48,8 @@ type Hold struct {
 	Since  time.Time
 }
 
-// ProviderState is what people decided about a provider. Hold is nil while
-// payments go out; ReleasedAt is when the last hold ended, zero if there was none.
+// ProviderState is the hold of a provider. Hold is nil while payments go out; ReleasedAt is when
+// the last hold ended, zero if there was none.
 type ProviderState struct {
 	Name       string
 	Hold       *Hold
@@ -59,11 +59,11 @@ type ProviderState struct {
 // ProviderAnswer renders the answer of a hold or release inside its transaction.
 type ProviderAnswer func(p ProviderState) (status int, body []byte)
 
-// Parking says why a send that is due waits. A parked payment has no number
-// taken and no send noted; it comes back by itself.
+// Deferral says why a due send waits. A deferred payment has no order number reserved and no send
+// recorded; it is retried automatically.
 type Deferral string
 
-// Why a payment is parked. Low balance and outage are a Trouble.
+// Why a payment is deferred. Low balance and outage are a Trouble.
 const (
 	NotDeferred        Deferral = ""
 	DeferredHeld       Deferral = "held"
@@ -72,7 +72,7 @@ const (
 	DeferredThrottled  Deferral = "pace"
 )
 
-// String tells people why.
+// String describes the reason for staff.
 func (p Deferral) String() string {
 	switch p {
 	case DeferredHeld:

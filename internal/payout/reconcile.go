@@ -7,17 +7,16 @@ import (
 	"hongbao/internal/money"
 )
 
-// The breaks reconciliation finds. The first three are repaired: the provider is
-// asked about the order, the machine books what it says, and the break is
-// resolved when the books agree. The others are for people.
+// The breaks that reconciliation finds. Repairable ones are repaired: the provider is queried, the
+// answer is settled, and the break is resolved when both sides agree. The others are for staff.
 const (
-	// BreakNotBooked: money moved at the provider, the books do not show it.
+	// BreakNotBooked: money moved at the provider and is not in the ledger.
 	BreakNotBooked BreakKind = "not_booked"
-	// BreakReturnNotBooked: money came back at the provider, the books do not show it.
+	// BreakReturnNotBooked: money was returned at the provider and the return is not in the ledger.
 	BreakReturnNotBooked BreakKind = "return_not_booked"
-	// BreakSuperseded: money moved under a number that a later one has taken the place of.
+	// BreakSuperseded: money moved under a superseded order number.
 	BreakSuperseded BreakKind = "superseded"
-	// BreakNotInStatement: booked as moved or returned, and no statement has it.
+	// BreakNotInStatement: booked as moved or returned, and in no statement.
 	BreakNotInStatement BreakKind = "not_in_statement"
 	// BreakAmountDiffers: another amount than was requested or booked.
 	BreakAmountDiffers BreakKind = "amount_differs"
@@ -27,46 +26,46 @@ const (
 	BreakOpDiffers BreakKind = "op_differs"
 	// BreakMovedTwice: the same movement more than once under one number.
 	BreakMovedTwice BreakKind = "moved_twice"
-	// BreakForeignOrder: the number is none of ours, or none that we have sent.
+	// BreakForeignOrder: the order number is none of ours, or was never sent.
 	BreakForeignOrder BreakKind = "foreign_order"
 )
 
-// StatementBreaks lists the breaks reconciliation finds.
+// StatementBreaks lists the breaks that reconciliation finds.
 var StatementBreaks = []BreakKind{BreakNotBooked, BreakReturnNotBooked, BreakSuperseded, BreakNotInStatement,
 	BreakAmountDiffers, BreakAccountDiffers, BreakOpDiffers, BreakMovedTwice, BreakForeignOrder}
 
-// Repairable reports whether asking the provider can settle a break.
+// Repairable reports whether a query of the provider can settle a break.
 func (k BreakKind) Repairable() bool {
 	return k == BreakNotBooked || k == BreakReturnNotBooked || k == BreakSuperseded
 }
 
-// InFlightAge is how young a movement or a posting may be without its counterpart:
-// an answer on its way, a step that waits for its turn, clocks that differ.
+// InFlightAge is how young a movement or a transfer may be without its counterpart: answers in
+// transit, deferred steps, clock differences.
 const InFlightAge = time.Minute
 
-// Booked is our side of one order number.
+// BookedOrder is our side of one order number.
 type BookedOrder struct {
 	Payment  Payment
 	Attempt  Attempt
-	Moved    money.Fen // posted as moved, whatever for
-	Returned money.Fen // posted as come back
+	Moved    money.Fen // booked as moved, for any purpose
+	Returned money.Fen // booked as returned
 }
 
-// Verdict is what the comparison of one line says.
+// LineVerdict is the result of comparing one statement line.
 type LineVerdict struct {
-	// Breaks are empty when the line and the books agree, or may yet (InFlightAge).
+	// Breaks are empty when line and ledger agree, or may yet agree (InFlight).
 	Breaks []Break
-	// InFlightAge: not booked, and too young for a break.
+	// InFlight: not booked, and too young for a break.
 	InFlight bool
-	// Ask: the provider is to be asked about the order, as after a notification.
+	// Query: the provider is to be queried about the order, as after a notification.
 	Query bool
-	// Booked is what the books have for this line.
+	// Booked is the amount in the ledger for this line.
 	Booked money.Fen
 }
 
-// CompareLine compares a line of a provider's statement with the books. before are
-// the lines that come before it under the same number; ours is nil when the
-// number has no attempt of ours. The statement has everything up to asOf.
+// CompareLine compares a line of a provider's statement with the ledger. before are the earlier
+// lines of the same order number; ours is nil when the number has no attempt of ours. The statement
+// is complete up to asOf.
 func CompareLine(provider string, l StatementLine, before []StatementLine, ours *BookedOrder, asOf time.Time) LineVerdict {
 	var v LineVerdict
 	add := func(kind BreakKind, format string, args ...any) {
@@ -106,13 +105,13 @@ func CompareLine(provider string, l StatementLine, before []StatementLine, ours 
 	return v
 }
 
-// unbooked judges a movement that the ledger does not show. known: the attempt
-// says that it does, so that asking would not make anybody book it.
+// unbooked judges a movement that is not in the ledger. known: the attempt claims to be booked, so
+// that a query would not lead to booking it.
 func (v *LineVerdict) unbooked(l StatementLine, ours *BookedOrder, known bool, asOf time.Time) {
 	p, a := ours.Payment, ours.Attempt
 	if l.At.After(asOf.Add(-InFlightAge)) {
 		v.InFlight = true
-		// An open payment is asked about anyway; of the others nobody would hear.
+		// An open payment is queried anyway; news about the others would be missed.
 		v.Query = !p.Status.Open() && !known
 		return
 	}
@@ -128,16 +127,16 @@ func (v *LineVerdict) unbooked(l StatementLine, ours *BookedOrder, known bool, a
 		Detail: fmt.Sprintf("%s of %d fen at %s; the payment is %s", l.Op, l.Amount, l.At.UTC().Format(time.RFC3339), p.Status)})
 }
 
-// Posted is a posting that says that money moved at a provider, or came back.
+// BookedMovement is a ledger transfer for money that moved at a provider, or was returned.
 type BookedMovement struct {
 	Transfer
 	At      time.Time
 	Payment Payment
-	// FirstSent is when the order was sent first: the money moved after it.
+	// FirstSent is the first send of the order: the money moved after it.
 	FirstSent time.Time
 }
 
-// Op is what a statement calls the movement, "" when the posting is none at a provider.
+// Op is the operation that a statement lists for the movement; "": no movement at a provider.
 func (p BookedMovement) Op() Op {
 	switch p.Kind {
 	case PostCharge, PostPaid, PostRefunded, PostSecondSuccess:
@@ -148,8 +147,8 @@ func (p BookedMovement) Op() Op {
 	return ""
 }
 
-// Days are the days whose statements may have the movement: from the first send
-// to the posting, and clocks may differ.
+// Days are the days whose statements may list the movement: from the first send to the booking,
+// with a margin for clock differences.
 func (p BookedMovement) Days(zone *time.Location) []Day {
 	first := p.FirstSent
 	if first.IsZero() || first.After(p.At) {
@@ -163,23 +162,23 @@ func (p BookedMovement) Days(zone *time.Location) []Day {
 	return days
 }
 
-// maxDays bounds how many days' statements are looked at for one posting: no
-// provider knows an order longer.
+// maxDays bounds the statements that are searched for one transfer: no provider knows an order
+// longer.
 const maxDays = 40
 
-// Judgement is what is to be said of a posting.
+// TransferVerdict is the result of comparing one transfer with the statements.
 type TransferVerdict struct {
-	// Break is nil when a statement has the movement, or may yet.
+	// Break is nil when a statement lists the movement, or may yet list it.
 	Break *Break
-	// Unread are the days that have to be read before anything can be said.
+	// Unread are the days that have to be read before a verdict is possible.
 	Unread []Day
 }
 
-// CompareTransfer looks for a posting's movement in the statements. lines are all
-// lines under its order number that were read; readAt tells up to when a day was
-// read, the zero time: not at all. What is younger than asOf less InFlightAge is
-// not judged yet.
-func CompareTransfer(p BookedMovement, lines []StatementLine, readAt func(Day) time.Time, zone *time.Location, asOf time.Time) TransferVerdict {
+// CompareTransfer looks for the movement of a transfer in the statements. lines are all read lines
+// of its order number; readAt returns the time up to which a day was read, zero: not read. A
+// transfer younger than asOf less InFlightAge is not judged yet.
+func CompareTransfer(p BookedMovement, lines []StatementLine, readAt func(Day) time.Time, zone *time.Location,
+	asOf time.Time) TransferVerdict {
 	op := p.Op()
 	if op == "" || p.At.After(asOf.Add(-InFlightAge)) {
 		return TransferVerdict{}

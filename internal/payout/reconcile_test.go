@@ -142,7 +142,8 @@ func TestR12_EveryPostingIsLookedFor(t *testing.T) {
 		"a claim moves nothing":   {posted(PostClaim, noon, noon), nil, whole, late, nil, false},
 		"outside":                 {posted(PostPaidOutside, noon, noon), nil, whole, late, nil, false},
 		"in flight":               {posted(PostPaid, noon, noon), nil, whole, noon.Add(InFlightAge - 1), nil, false},
-		"not in flight any more": {posted(PostPaid, noon, noon), nil, func(Day) time.Time { return noon.Add(InFlightAge) }, noon.Add(InFlightAge), nil,
+		"not in flight any more": {posted(PostPaid, noon, noon), nil, func(Day) time.Time { return noon.Add(InFlightAge) },
+			noon.Add(InFlightAge), nil,
 			true},
 		"read before it": {posted(PostPaid, noon, noon), nil, func(Day) time.Time { return noon }, late, []Day{day0}, false},
 		"sent before midnight": {posted(PostPaid, from.Add(5*time.Minute), from.Add(-time.Second)), nil, func(d Day) time.Time {

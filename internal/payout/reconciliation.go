@@ -6,7 +6,7 @@ import (
 	"hongbao/internal/money"
 )
 
-// ReconciliationStatus says how far a reconciliation has come.
+// ReconciliationStatus is the progress of a reconciliation.
 type ReconciliationStatus string
 
 // The statuses of a reconciliation.
@@ -17,49 +17,49 @@ const (
 	ReconciliationFailed    ReconciliationStatus = "failed" // the statement could not be read
 )
 
-// Reconciliation (对账) is one comparison of a day of a provider's statement with
-// the books. The counts are those of its end.
+// Reconciliation (对账) is one comparison of a day of a provider's statement with the ledger. The
+// counts are those at its end.
 type Reconciliation struct {
 	ID       string
 	Provider string
 	Day      Day
 	Status   ReconciliationStatus
-	// Provisional: it began before the day was over. The day is not finished with.
+	// Provisional: it began before the end of the day, which has to be reconciled again.
 	Provisional bool
-	RequestedBy string // who of the staff, or "schedule"
+	RequestedBy string // the member of staff, or BySchedule
 	Reason      string
 	CreatedAt   time.Time
-	StartedAt   time.Time // what happened until then is compared
+	StartedAt   time.Time // the comparison covers everything up to this time
 	EndedAt     time.Time
 	Lines       int64 // of the statement
-	Matched     int64 // lines that the books agree with
-	InFlight    int64 // lines too young to be judged
-	Repaired    int64 // breaks and movements in flight that asking the provider has settled meanwhile
+	Matched     int64 // lines that agree with the ledger
+	InFlight    int64 // lines too young for a verdict
+	Repaired    int64 // breaks and movements in flight that a query of the provider has settled
 	Breaks      int64 // breaks of this day that were open at its end
 	Sums        []OpSum
 	Error       string // why it failed
 }
 
-// BySchedule is who asks for the daily reconciliations.
+// BySchedule is the author of the daily reconciliations.
 const BySchedule = "schedule"
 
-// ReconcileRetryDelay is how long after the last of n failed reconciliations of a day another
-// is asked for by itself: 2 h, doubling to 16 h. Statements of yesterday are there by the
-// late morning, at the latest; one that is missing after days is a matter for people.
+// ReconcileRetryDelay is the delay before a failed reconciliation of a day is requested again,
+// after n failures: 2 h, doubling to 16 h. Statements of the previous day are available by late
+// morning; one that is missing for days is a matter for staff.
 func ReconcileRetryDelay(n int) time.Duration { return 2 * time.Hour << min(max(n-1, 0), 3) }
 
-// ByReconciliation is who resolves breaks that are no more.
+// ByReconciliation is the author of resolutions of breaks that no longer exist.
 const ByReconciliation = "reconciliation"
 
-// Sum counts movements and adds them up.
+// Sum is a count and the sum of the amounts.
 type Sum struct {
 	Count  int64     `json:"count"`
 	Amount money.Fen `json:"amount"`
 }
 
-// OpSum is what both sides have of one operation: the provider's statement of
-// the day, and the books for the same movements and for those that the
-// statement should have had. Equal unless there are breaks or movements in flight.
+// OpSum compares both sides of one operation: the provider's statement of the day, and the ledger
+// for the same movements and for those missing in the statement. The sides are equal unless there
+// are breaks or movements in flight.
 type OpSum struct {
 	Op       Op  `json:"op"`
 	Provider Sum `json:"provider"`
@@ -83,9 +83,9 @@ type BreakRow struct {
 	PacketID         string
 	PaymentID        string
 	Provider         string    // of a break that reconciliation found
-	Amount           money.Fen // what moved or was booked, of a break that reconciliation found; 0: not told
-	PaymentAmount    money.Fen // of the payment that it is about; 0: of none of ours
-	ReconciliationID string    // the run that saw it last
+	Amount           money.Fen // moved or booked, of a break found by reconciliation; 0: unknown
+	PaymentAmount    money.Fen // of the payment that the break is about; 0: not one of ours
+	ReconciliationID string    // the reconciliation that found it last
 	Seen             int
 	CreatedAt        time.Time
 	LastSeen         time.Time
@@ -106,22 +106,22 @@ type BreakFilter struct {
 	Limit            int
 }
 
-// TransferCursor is a place in the ledger in the order of time.
+// TransferCursor is a position in the ledger in the order of time.
 type TransferCursor struct {
 	At time.Time `json:"at"`
 	ID int64     `json:"id"`
 }
 
-// TransferPage is what the comparison of a part of a day's postings has found.
+// TransferPage is the result of comparing a part of a day's transfers.
 type TransferPage struct {
-	Next *TransferCursor `json:"next"` // nil: there are no more
-	// Missing sums up what the books have and no statement.
+	Next *TransferCursor `json:"next"` // nil: no more transfers
+	// Missing sums up what is in the ledger and in no statement.
 	Missing map[Op]Sum `json:"missing"`
-	// Unread are days that have to be read before their postings can be judged.
+	// Unread are days that have to be read before their transfers can be compared.
 	Unread []Day `json:"unread"`
 }
 
-// Miss adds a movement to Missing.
+// AddMissing adds a movement to Missing.
 func (p *TransferPage) AddMissing(op Op, amount money.Fen) {
 	if p.Missing == nil {
 		p.Missing = map[Op]Sum{}

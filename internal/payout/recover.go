@@ -8,55 +8,53 @@ import (
 	"hongbao/internal/money"
 )
 
-// ErrUndecided means that what has happened to a payment since the backup cannot be
-// told from what the provider, Redis and Temporal know (rule R13). A person has to.
+// ErrUndecided means that the provider, Redis and Temporal do not show what has happened to a
+// payment since the backup (rule R13). Staff have to decide.
 var ErrUndecided = errors.New("cannot be recovered without a person")
 
-// ErrCancelLeft is an ErrUndecided about a payout: whether it was cancelled, and its sender
-// has the money, cannot be told. It may be cancelled or marked as paid, not paid again.
+// ErrCancelLeft is an ErrUndecided about a payout: it is unknown whether it was cancelled and
+// refunded to the sender. It may be cancelled or marked as paid, not paid again.
 var ErrCancelLeft = fmt.Errorf("the refund of its cancel: %w", ErrUndecided)
 
-// NoteRecovered puts an attempt back of which the books know nothing and the
-// provider does (rule R13): it was sent at sentAt or later. Its outcome is unknown
-// and is asked for; nothing is believed because the number is there. A decision
-// that was being carried out has been overtaken by it. Of a payment that is paid under
-// an earlier number nothing changes but that it has this one too, whose money is
-// nobody's (see Settle). Errors: ErrUndecided when
-// the payment could not have got another number.
+// NoteRecovered restores an attempt that MySQL lost and the provider knows (rule R13): it was sent
+// at sentAt or later. Its outcome is unknown and is queried; that the order exists proves nothing.
+// A decision that was being carried out is overtaken by it. A payment that is paid under an earlier
+// order number only gets this attempt, whose money was not owed (see Settle). Errors: ErrUndecided
+// when the payment could not have got another number.
 func NoteRecovered(p *Payment, a *Attempt, l Limits, sentAt, now time.Time) error {
 	a.sentBefore(l, sentAt, now)
 	path := []Status{StatusSending, StatusUnknown}
 	switch {
-	case p.Status == StatusPaid: // the provider carried an earlier number out after all
+	case p.Status == StatusPaid: // the provider carried out an earlier number after all
 		return nil
-	case p.Kind == KindHonour: // who had decided to honour it is not in the books
-		return fmt.Errorf("promise %s has number %d: %w", p.ID, a.No, ErrUndecided)
+	case p.Kind == KindHonour: // the decision to honour it is not in MySQL
+		return fmt.Errorf("share conflict %s has order number %d: %w", p.ID, a.No, ErrUndecided)
 	case p.Status == StatusPending:
 	case p.decidable(), p.Status == StatusUnknown && p.Attempt > 0:
 		path = append([]Status{StatusPending}, path...)
 	default:
-		return fmt.Errorf("payment %s is %s and has number %d: %w", p.ID, p.Status, a.No, ErrUndecided)
+		return fmt.Errorf("payment %s is %s and has order number %d: %w", p.ID, p.Status, a.No, ErrUndecided)
 	}
 	return p.unknownUnder(a, path, now)
 }
 
-// NoteLeft puts the next number of a pending payment down as sent at sentAt or later, when a
-// recovery has left that number to people (rule R13): the provider may know it, by another
-// request. Its outcome is unknown and is asked for. Errors: those of the status table.
+// NoteLeft records the next order number of a pending payment as sent at sentAt or later, when
+// recovery has left that number to staff (rule R13): the provider may know it with another request.
+// Its outcome is unknown and is queried. Errors: those of the status table.
 func NoteLeft(p *Payment, a *Attempt, l Limits, sentAt, now time.Time) error {
 	a.sentBefore(l, sentAt, now)
 	return p.unknownUnder(a, []Status{StatusSending, StatusUnknown}, now)
 }
 
-// sentBefore makes an attempt one that was sent, nobody knows when after sentAt.
+// sentBefore makes an attempt one that was sent at an unknown time after sentAt.
 func (a *Attempt) sentBefore(l Limits, sentAt, now time.Time) {
 	a.Sends, a.StartedAt, a.QueryUntil = 1, sentAt, sentAt.Add(l.Remembers-24*time.Hour)
 	a.OpenUntil = now.Add(LeaveWithin + l.LandingWindow)
 	a.Next, a.NextAt = ActionQuery, now
 }
 
-// unknownUnder moves a payment along a path to unknown, under an attempt that counts from
-// now on.
+// unknownUnder moves a payment along a path to unknown, under an attempt that is the current one
+// from now on.
 func (p *Payment) unknownUnder(a *Attempt, path []Status, now time.Time) error {
 	if err := p.along(path); err != nil {
 		return err
@@ -65,12 +63,10 @@ func (p *Payment) unknownUnder(a *Attempt, path []Status, now time.Time) error {
 	return nil
 }
 
-// NoteResent notes of a number that the books have, and of which they know that the
-// provider had never received it, that it was sent again since the backup (rule R13).
-// So it was, too, when an answer that was under way has told the restored books already
-// that the order is carried out: nothing else has that said of what has failed.
-// Its outcome is unknown and is asked for. It reports false, and
-// changes nothing, of any other number.
+// NoteResent records for an order number that MySQL lists as never received that it was sent again
+// since the backup (rule R13). The same holds when an answer in transit has already reported the
+// order as in progress to the restored MySQL: nothing else reports that for a failed payment. The
+// outcome is unknown and is queried. For any other number it returns false and changes nothing.
 func NoteResent(p *Payment, a *Attempt, l Limits, now time.Time) (bool, error) {
 	path := []Status{StatusPending, StatusSending, StatusUnknown}
 	switch {
@@ -92,9 +88,9 @@ func NoteResent(p *Payment, a *Attempt, l Limits, now time.Time) (bool, error) {
 	return true, nil
 }
 
-// CancelRecovered cancels a payout whose money the provider has as a refund of its
-// own to the sender, which only a cancel makes (rule R13). The posting is the
-// caller's. Errors: ErrUndecided when the payout was paid.
+// CancelRecovered cancels a payout for which the provider has a refund to the sender, which only a
+// cancel creates (rule R13). The caller adds the ledger transfer. Errors: ErrUndecided when the
+// payout was paid.
 func CancelRecovered(p *Payment, now time.Time) error {
 	var path []Status
 	switch {
@@ -112,8 +108,8 @@ func CancelRecovered(p *Payment, now time.Time) error {
 	return nil
 }
 
-// RefuseRecovered fails a charge that the provider has never received, or has refused, and
-// whose packet was rejected: the sender was told that nothing is taken (rule R13). Errors:
+// RefuseRecovered fails a charge that the provider never received, or refused, and whose packet was
+// rejected: the API has reported to the sender that nothing is charged (rule R13). Errors:
 // ErrUndecided when it was paid.
 func RefuseRecovered(p *Payment, f *Failure, now time.Time) error {
 	path := []Status{StatusFailed}
@@ -130,7 +126,7 @@ func RefuseRecovered(p *Payment, f *Failure, now time.Time) error {
 	return nil
 }
 
-// along moves a payment as the table allows it, several steps at once.
+// along moves a payment several steps at once, as the table permits.
 func (p *Payment) along(path []Status) error {
 	for _, to := range path {
 		if err := p.Move(to); err != nil {
@@ -140,13 +136,13 @@ func (p *Payment) along(path []Status) error {
 	return nil
 }
 
-// KnownOrder is what the books have of an order number.
+// KnownOrder is what MySQL has of an order number.
 type KnownOrder struct {
 	Booked       bool
 	ReturnBooked bool
 }
 
-// UnclaimedShare is a share that nobody has claimed in the books.
+// UnclaimedShare is a share without a claim in MySQL.
 type UnclaimedShare struct {
 	Index  int
 	Amount money.Fen

@@ -2,11 +2,11 @@ package payout
 
 import "time"
 
-// Retained is a table whose old rows are removed.
+// RetainedTable is a table whose old rows are removed.
 type RetainedTable string
 
-// The tables. Every other one keeps its rows for ever, grows by a row a day, or removes
-// them by itself.
+// The tables. Every other table keeps its rows for ever, grows by a row a day, or removes rows by
+// itself.
 const (
 	RetainedNotifications    RetainedTable = "notifications"
 	RetainedEvents           RetainedTable = "payment_events"
@@ -17,18 +17,18 @@ const (
 	RetainedQuarantine       RetainedTable = "quarantine"
 )
 
-// Retention says for how long rows of a table are kept at least, in days.
+// Retention is the minimum time that rows of a table are kept, in days.
 type Retention struct {
 	Table RetainedTable
-	Days  int64  // unless it is configured
-	Least int64  // less is refused, 0 apart: for ever
-	What  string // the rows, for the help of the setting
+	Days  int64  // default
+	Least int64  // the minimum setting; 0 is allowed and keeps rows for ever
+	What  string // the rows, for the help text of the setting
 }
 
-// Retentions are the tables, with what finance and audit need of them. Statement lines,
-// breaks and decisions are records of accounts, kept for ten years. A staff write is
-// repeated under its key while its packet lives, which opens up to 366 days ahead and
-// stays open for seven, and seven days longer.
+// Retentions are the tables with the needs of finance and audit. Statement lines, breaks and
+// decisions are accounting records, kept for ten years. A staff write may be repeated under its key
+// during the life of its packet, which opens up to 366 days ahead and stays open for seven, and for
+// seven days after that.
 var Retentions = []Retention{
 	{RetainedNotifications, 180, 30, "notifications of providers about payments at their end"},
 	{RetainedEvents, 400, 90, "timelines of payments at their end"},
@@ -39,8 +39,8 @@ var Retentions = []Retention{
 	{RetainedQuarantine, 400, 90, "hand-offs that could not be decoded"},
 }
 
-// RetentionCursor is how far the removal of a turn has come: behind a row of a table that is
-// read by its numbers, else behind the first Kept of those of At that stay.
+// RetentionCursor is the position of a removal: behind a row of a table that is read by id, else
+// behind the first Kept rows of those of At that stay.
 type RetentionCursor struct {
 	ID   int64
 	At   time.Time

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Settlement is what an observation changes: the new rows, the postings and
-// breaks of the same transaction, and one line for the timeline.
+// Settlement is the effect of an observation: the new rows, the transfers and breaks of the same
+// transaction, and one line for the timeline.
 type Settlement struct {
 	Payment   Payment
 	Attempt   Attempt
@@ -21,10 +21,9 @@ type Settlement struct {
 	Overtaken DecisionKind
 }
 
-// Settle applies one observation to a payment and the attempt it is about. It
-// is the only writer of a payment's status except BeginSend and people's
-// decisions. Errors: ErrTransition when the table forbids the change, which
-// means a defect in this package.
+// Settle applies one observation to a payment and its attempt. It is the only writer of a payment's
+// status except BeginSend and decisions. Errors: ErrTransition when the table forbids the change,
+// which means a defect in this package.
 func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, error) {
 	s := Settlement{Payment: p, Attempt: a}
 	if a.observed(o.ID) {
@@ -32,15 +31,14 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	}
 	s.Changed = true
 	s.Payment.UpdatedAt = now
-	// It was decided by now: the clock was set back since. What is asked from here on
-	// is asked after it.
+	// The decision was made by now: the clock was set back since. Later queries count as after it.
 	if s.Payment.DecidedAt.After(now) {
 		s.Payment.DecidedAt = now
 	}
 	s.Attempt.remember(o.ID)
 	s.Event = describe(o)
 	o = s.verify(o)
-	// A question put before it was wanted, at NextAt, knows nothing of what it is wanted for.
+	// A query put before the request, at NextAt, cannot answer what the request is about.
 	early := a.QueryRequested && o.Source == SourceQuery && o.Kind.usable() && o.queriedAt(now).Before(a.NextAt) && !a.NextAt.After(now)
 	s.recordAnswer(o, now)
 	var err error
@@ -63,8 +61,8 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	return s, err
 }
 
-// How many observations are remembered, and in how many bytes: a few runs of
-// one payment at once, each of which repeats no more than its last.
+// How many observation ids are kept, and in how many bytes: for a few concurrent runs of one
+// payment, each of which repeats only its last observation.
 const (
 	rememberIDs   = 3
 	rememberBytes = 128
@@ -97,9 +95,8 @@ func describe(o Observation) string {
 	return "asked about " + o.OrderNo + ": " + text
 }
 
-// verify turns an answer about something else than what was stored into a
-// break and an unknown outcome: it is never success (rule R4), and nothing it
-// says is kept.
+// verify turns an answer about another order, account or amount into a break and an unknown
+// outcome: it is never success (rule R4), and nothing of it is kept.
 func (s *Settlement) verify(o Observation) Observation {
 	p, a := s.Payment, s.Attempt
 	var what string
@@ -118,10 +115,10 @@ func (s *Settlement) verify(o Observation) Observation {
 		StartedAt: o.StartedAt, EndedAt: o.EndedAt}
 }
 
-// note keeps what the provider said beside the attempt, whatever it changes.
+// recordAnswer stores the answer's details in the attempt, whatever it changes.
 func (s *Settlement) recordAnswer(o Observation, now time.Time) {
 	a := &s.Attempt
-	// What a refused request was refused for is what the failure will show.
+	// The reason of a refused request is what the failure will show.
 	if keep := a.Refused && o.Source == SourceQuery; o.Kind.Definite() || o.Code != "" && !keep {
 		a.Code, a.Message = o.Code, o.Message
 	}
@@ -129,7 +126,7 @@ func (s *Settlement) recordAnswer(o Observation, now time.Time) {
 		a.Queries++
 		if o.Kind.usable() {
 			if a.QueriedAt = o.queriedAt(now); o.StartedAt.After(now) {
-				a.QueriedAt = time.Time{} // the clock was set back: nobody knows when it was put
+				a.QueriedAt = time.Time{} // the clock was set back: the time of the query is unknown
 			}
 			a.QueryRequested = false
 			a.Forgotten = o.Kind == ObsNeverReceived && !a.QueriedAt.Before(a.QueryUntil)
@@ -146,13 +143,12 @@ func (s *Settlement) recordAnswer(o Observation, now time.Time) {
 	if o.ProviderRef != "" {
 		a.ProviderRef = o.ProviderRef
 	}
-	if o.Token != "" && len(o.Token) <= MaxToken { // a part of one is of no use
+	if o.Token != "" && len(o.Token) <= MaxToken { // a truncated token is of no use
 		a.Token = o.Token
 	}
 }
 
-// asked is when the question was put: an answer that was long on its way says
-// nothing about what has happened since.
+// queriedAt is when the query was put: a slow answer shows nothing of what has happened since.
 func (o Observation) queriedAt(now time.Time) time.Time {
 	if o.StartedAt.IsZero() || o.StartedAt.After(now) {
 		return now
@@ -169,14 +165,14 @@ func (k ObservationKind) usable() bool {
 	return true
 }
 
-// superseded reports whether the observation is about a number that a later
-// one, already sent, has taken the place of.
+// superseded reports whether the observation is about an order number that a later, already sent
+// one has replaced.
 func (s *Settlement) superseded() bool {
 	return s.Attempt.No != s.Payment.Attempt && s.Payment.Status != StatusPending && s.Payment.Status != StatusFailed
 }
 
-// settleSuperseded: money that moves under a superseded number is money nobody
-// owed: suspense, and a break. While it may move, nothing is paid in its stead.
+// settleSuperseded settles an observation about a superseded number: money that moves under it was
+// not owed. It goes to suspense, with a break. While it may move, nothing is paid in its place.
 func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 	a := &s.Attempt
 	if o.Source == SourceQuery {
@@ -206,7 +202,7 @@ func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 			s.contradiction(o)
 			a.Statement = o.Kind
 		}
-	case o.Kind.mayMove(): // or, of what came back, succeeded
+	case o.Kind.mayMove(): // or, of a returned payment, succeeded
 		s.movesAgain(o, now)
 	case o.Source == SourceQuery && o.Kind == ObsNeverReceived:
 		a.Statement = o.Kind
@@ -215,23 +211,23 @@ func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 	}
 }
 
-// stirs: a number that was given up is under way again, or its money has gone again after
-// it came back. It is asked about until that is over; nothing is paid in its stead before.
+// movesAgain settles a number that was given up and is in progress again, or was paid again after a
+// return. It is queried until it is final; nothing is paid in its place before.
 func (s *Settlement) movesAgain(o Observation, now time.Time) {
 	a := &s.Attempt
 	if a.Statement != "" && !a.mayMove() {
 		s.contradiction(o)
 	}
 	a.Statement, a.EndedAt = o.Kind, time.Time{}
-	// A cancel that is being carried out ends by a success: nothing is left to ask for.
+	// A success ends a cancel that is being carried out: no query is needed.
 	a.QueryRequested = o.Kind != ObsSucceeded || s.Payment.Deciding == ""
 	if o.Source == SourceSend {
 		a.Next, a.NextAt = ActionQuery, now
 	}
 }
 
-// settles: a refusal, or a return, of a number that was under way again counts when it is
-// said twice.
+// endWhenRepeated settles a refusal or a return of a number that was in progress again: it counts
+// when it is repeated.
 func (s *Settlement) endWhenRepeated(o Observation, now time.Time) {
 	a := &s.Attempt
 	if once := a.mayMove(); once {
@@ -242,18 +238,18 @@ func (s *Settlement) endWhenRepeated(o Observation, now time.Time) {
 	a.Statement = o.Kind
 }
 
-// lost: the provider does not know a number that it had called under way. As long as it
-// remembers numbers that proves nothing.
+// forgottenInFlight settles "never received" for a number that the provider had reported as in
+// progress. While the provider remembers numbers, that proves nothing.
 func (s *Settlement) forgottenInFlight() {
 	if s.Attempt.Forgotten {
 		return
 	}
-	s.addBreak(BreakForgotten, "the provider does not know an order that it had called under way")
+	s.addBreak(BreakForgotten, "the provider does not know an order that it had reported as in progress")
 	s.Attempt.QueryRequested = true
 }
 
-// ended reports whether the payment came to its end by a person, without the provider. What
-// the sender gets back for it waits for the numbers that may still move.
+// endedByStaff reports whether a decision ended the payment without the provider. The sender's
+// refund for it waits for the numbers that may still move.
 func (p Payment) endedByStaff() bool {
 	return p.Status == StatusCancelled || p.Status == StatusPaidOutside
 }
@@ -269,10 +265,10 @@ func (s *Settlement) settleSend(o Observation, now time.Time) error {
 		return s.underway(o, now)
 	}
 	if !p.Status.Open() || p.Status == StatusPending {
-		return nil // too late to say how to go on
+		return nil // too late to decide the next step
 	}
 	switch o.Kind {
-	case ObsDeclined: // to be confirmed by asking (rule R4)
+	case ObsDeclined: // to be confirmed by a query (rule R4)
 		if a.Statement == ObsSucceeded || a.Statement == ObsReturned {
 			s.contradiction(o)
 		}
@@ -285,11 +281,11 @@ func (s *Settlement) settleSend(o Observation, now time.Time) error {
 		}
 		a.Next, a.NextAt = ActionSend, now.Add(max(o.RetryAfter, a.pause(a.Sends-1, now)))
 		return p.Move(StatusSending)
-	default: // it says nothing: ask, never send again blindly
+	default: // no information: query, never send again blindly
 		if p.Status == StatusAwaitingRecipient {
 			return nil
 		}
-		a.Next, a.NextAt = ActionQuery, now.Add(firstPause) // it may just be landing
+		a.Next, a.NextAt = ActionQuery, now.Add(firstPause) // it may be landing right now
 		return p.Move(StatusUnknown)
 	}
 }
@@ -306,15 +302,15 @@ func (s *Settlement) settleQuery(o Observation, now time.Time) error {
 		return s.queriedNeverReceived(o, now)
 	case ObsPending, ObsNeedsRecipient:
 		return s.underway(o, now)
-	default: // the question was not answered
+	default: // the query was not answered
 		s.scheduleQuery(now)
 		s.Attempt.NextAt = now.Add(max(o.RetryAfter, s.Attempt.pause(s.Attempt.Queries-1, now)))
 		return nil
 	}
 }
 
-// underway: the provider has the order and no final answer. After a definite
-// statement, or of a payment that has failed, that is a contradiction (rule R4).
+// underway settles an answer without a final statement. After a definite statement, or of a failed
+// payment, that is a contradiction (rule R4).
 func (s *Settlement) underway(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	if p.endedByStaff() {
@@ -330,7 +326,7 @@ func (s *Settlement) underway(o Observation, now time.Time) error {
 	s.scheduleQuery(now)
 	a.QueryRequested = a.QueryRequested || a.No != p.Attempt // a later number waits for it
 	switch {
-	case !p.Status.Open(): // its money may still move: go on asking
+	case !p.Status.Open(): // its money may still move: continue to query
 		a.QueryRequested = true
 		return nil
 	case contradicted, p.Status == StatusPending:
@@ -347,7 +343,7 @@ func (s *Settlement) scheduleQuery(now time.Time) {
 	s.Attempt.Next, s.Attempt.NextAt = ActionQuery, now.Add(s.Attempt.pause(s.Attempt.Queries, now))
 }
 
-// queryAsUnknown: the provider contradicts itself; only what it says twice counts.
+// queryAsUnknown queries again after a contradiction: only a repeated statement counts.
 func (s *Settlement) queryAsUnknown(now time.Time) error {
 	s.scheduleQuery(now)
 	if s.Payment.Status.Open() {

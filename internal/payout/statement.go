@@ -8,18 +8,17 @@ import (
 	"hongbao/internal/money"
 )
 
-// OpReturn is how a statement lists money that moved and came back (退票): under
-// the order number it had moved under.
+// OpReturn is how a statement lists money that moved and was returned (退票): under the order number
+// it had moved under.
 const OpReturn Op = "return"
 
-// ErrBadDay is wrapped by errors about what is no day of the calendar.
+// ErrBadDay is wrapped by errors about texts that are not a calendar day.
 var ErrBadDay = errors.New("not a day, YYYY-MM-DD")
 
-// Day is a day of a provider's statement, YYYY-MM-DD. When it begins and ends is
-// for the provider's time zone to say.
+// Day is a day of a provider's statement, YYYY-MM-DD, in the provider's time zone.
 type Day string
 
-// The years whose days can be written with their ends: databases know no year 10000.
+// The years whose days can be stored with their ends: databases have no year 10000.
 const (
 	FirstYear = 2000
 	LastYear  = 9998
@@ -34,7 +33,7 @@ func ParseDay(s string) (Day, error) {
 	return Day(s), nil
 }
 
-// DayOf returns the day a moment belongs to in a time zone.
+// DayOf returns the day of a moment in a time zone.
 func DayOf(t time.Time, zone *time.Location) Day { return Day(t.In(zone).Format(time.DateOnly)) }
 
 // Add returns the day n days later; n may be negative.
@@ -57,7 +56,7 @@ func (d Day) Span(zone *time.Location) (from, to time.Time) {
 
 // StatementLine is one movement of money in a provider's statement.
 type StatementLine struct {
-	Ref     string // the provider's own name of the line, the same whenever it is read
+	Ref     string // the provider's id of the line, the same at every read
 	Op      Op     // charge, transfer, refund, or return
 	OrderNo string
 	Account string
@@ -70,13 +69,13 @@ type StatementPage struct {
 	Lines []StatementLine
 	// Next continues the statement; "" on its last page.
 	Next string
-	// Last is the position behind the page's last line: a later read from there returns what
-	// has moved since. "": the provider lists no day before it has ended.
+	// Last is the position behind the page's last line: a later read from there returns what has
+	// moved since. "": the provider lists no day before its end.
 	Last string
 }
 
-// ReturnNotificationDelay is how long the notification of a return may take: one that is not answered in
-// time, and the next.
+// ReturnNotificationDelay is how long the notification of a return may take: one delivery that
+// times out, and the next.
 const ReturnNotificationDelay = 15 * time.Second
 
 // ReturnWatch is the position of the search for returned payments in a provider's statement.
@@ -99,20 +98,21 @@ const (
 	ReturnQueryNotNeeded ReturnQuery = iota
 	// ReturnQueryRequested means that the query is requested.
 	ReturnQueryRequested
-	// ReturnQueryAnswered means that the provider answered a moment ago, and that answer stands for now.
+	// ReturnQueryAnswered means that the provider answered recently, and that answer stands for
+	// now.
 	ReturnQueryAnswered
 )
 
-// ReturnPage is a part of what has come back of the payments of one kind of a packet.
+// ReturnPage is a part of the returned payments of one kind of a packet.
 type ReturnPage struct {
 	Lines []StatementLine
-	At    time.Time // when it was read, by the clock of the lines
-	Next  string    // names the page behind it; "" after the last
+	At    time.Time // time of the read, by the clock of the lines
+	Next  string    // continues behind this page; "" after the last
 }
 
-// KnownReturn is what the books know of an order number whose money has come back.
+// KnownReturn is what MySQL has of an order number that the provider lists as returned.
 type KnownReturn struct {
 	Booked         bool // its return is in the ledger
-	Waiting        bool // it moved for a payment that waits for the provider's answer, and is not booked itself
-	QueryRequested bool // somebody wants the provider asked about it
+	Waiting        bool // unbooked, of a payment that waits for the provider's answer
+	QueryRequested bool // a query of the provider is requested
 }

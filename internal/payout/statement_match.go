@@ -8,8 +8,7 @@ import (
 	"hongbao/internal/money"
 )
 
-// DifferenceKind says why a movement of a day is on one side only, or not with the
-// same amount on both.
+// DifferenceKind says why a movement of a day is on one side only, or has different amounts.
 type DifferenceKind string
 
 // The kinds of differences.
@@ -22,13 +21,13 @@ const (
 	DifferMovedEarlier DifferenceKind = "moved_earlier"
 	// DifferMovedLater: booked on the day, and in the statement of a later one.
 	DifferMovedLater DifferenceKind = "moved_later"
-	// DifferTheirs: in the statement, and not in the books.
+	// DifferTheirs: in the statement, and not in the ledger.
 	DifferTheirs DifferenceKind = "theirs_only"
-	// DifferOurs: in the books, and in no statement.
+	// DifferOurs: in the ledger, and in no statement.
 	DifferOurs DifferenceKind = "ours_only"
 	// DifferAmount: on both sides, with different amounts.
 	DifferAmount DifferenceKind = "amount_differs"
-	// DifferOther: on both sides with one amount, and a break says that something else differs.
+	// DifferOther: on both sides with one amount, and a break names another difference.
 	DifferOther DifferenceKind = "other"
 )
 
@@ -36,20 +35,20 @@ const (
 var DifferenceKinds = []DifferenceKind{DifferLate, DifferEarly, DifferMovedEarlier, DifferMovedLater, DifferTheirs, DifferOurs,
 	DifferAmount, DifferOther}
 
-// Timing reports whether both sides have the movement, on different days: that needs no break.
+// Timing reports whether both sides have the movement on different days: that needs no break.
 func (k DifferenceKind) Timing() bool {
 	return k == DifferLate || k == DifferEarly || k == DifferMovedEarlier || k == DifferMovedLater
 }
 
-// Difference is one movement that the two sides of a day do not have alike.
+// Difference is one movement in which the two sides of a day differ.
 type Difference struct {
 	Kind    DifferenceKind `json:"kind"`
 	Op      Op             `json:"op"`
 	OrderNo string         `json:"order_no"`
-	// Ours and Theirs are what each side has on this day; 0: nothing.
+	// Ours and Theirs are the amounts of each side on this day; 0: nothing.
 	Ours   money.Fen `json:"ours"`
 	Theirs money.Fen `json:"theirs"`
-	// BookedAt and MovedAt are when each side has it, on whatever day; zero: it has not.
+	// BookedAt and MovedAt are the times on each side, on any day; zero: not on that side.
 	BookedAt time.Time `json:"booked_at,omitzero"`
 	MovedAt  time.Time `json:"moved_at,omitzero"`
 	// Breaks are those about the order number.
@@ -68,7 +67,7 @@ type MatchOp struct {
 	Op     Op  `json:"op"`
 	Ours   Sum `json:"ours"`
 	Theirs Sum `json:"theirs"`
-	// Differ adds up the differences: what theirs has more than ours, one by one.
+	// Differ sums the differences: theirs less ours.
 	Differ Sum `json:"differ"`
 }
 
@@ -80,27 +79,27 @@ type DifferenceSum struct {
 	Theirs Sum            `json:"theirs"`
 }
 
-// MatchDifferences is how many differences are kept one by one; all are added up.
+// MatchDifferences is how many differences are listed; all are summed.
 const MatchDifferences = 1000
 
-// Tie is a day of the ledger beside the provider's statement of it.
+// StatementMatch is a day of the ledger matched with the provider's statement of it.
 type StatementMatch struct {
 	Provider         string    `json:"provider"`
 	Day              Day       `json:"day"`
-	ReconciliationID string    `json:"reconciliation_id"` // the last one that has ended
-	ReadAt           time.Time `json:"read_at"`           // up to when the statement says what has moved
+	ReconciliationID string    `json:"reconciliation_id"` // the last completed one
+	ReadAt           time.Time `json:"read_at"`           // the statement is complete up to this time
 	MatchedAt        time.Time `json:"tied_at"`
 	Ops              []MatchOp `json:"ops"`
-	// Entries are the postings of the day, added up one by one.
+	// Entries are the transfers of the day, summed one by one.
 	Entries     map[TransferKind]Sum `json:"entries"`
 	Sums        []DifferenceSum      `json:"sums"`
 	Differences []Difference         `json:"differences"` // in the order of time, at most MatchDifferences
 	Count       int64                `json:"count"`       // of all differences
 	OpenBreaks  int64                `json:"open_breaks"` // of the day
-	Unexplained int64                `json:"unexplained"` // differences without a break that need one
+	Unexplained int64                `json:"unexplained"` // differences that need a break and have none
 }
 
-// NewStatementMatch returns an empty one.
+// NewStatementMatch returns an empty match.
 func NewStatementMatch(provider string, day Day) *StatementMatch {
 	t := &StatementMatch{Provider: provider, Day: day, Entries: map[TransferKind]Sum{}}
 	for _, op := range []Op{OpCharge, OpTransfer, OpRefund, OpReturn} {
@@ -109,7 +108,7 @@ func NewStatementMatch(provider string, day Day) *StatementMatch {
 	return t
 }
 
-// Ties reports whether both sides agree, or every difference is there one by one and explained.
+// Agrees reports whether both sides agree, or every difference is listed and explained.
 func (t *StatementMatch) Agrees() bool {
 	for _, o := range t.Ops {
 		if o.Ours.Plus(o.Differ) != o.Theirs {
@@ -125,7 +124,7 @@ func (t *StatementMatch) op(op Op) *MatchOp {
 			return &t.Ops[i]
 		}
 	}
-	t.Ops = append(t.Ops, MatchOp{Op: op}) // of a statement that has others
+	t.Ops = append(t.Ops, MatchOp{Op: op}) // of a statement with other operations
 	return &t.Ops[len(t.Ops)-1]
 }
 
@@ -135,7 +134,7 @@ func (t *StatementMatch) Theirs(l DatedLine) {
 	o.Theirs = o.Theirs.Plus(Sum{1, l.Amount})
 }
 
-// Ours counts a posting of the day.
+// Ours counts a transfer of the day.
 func (t *StatementMatch) Ours(p DatedTransfer) {
 	t.Entries[p.Kind] = t.Entries[p.Kind].Plus(Sum{1, p.Amount})
 	if p.Op != "" {
@@ -144,7 +143,7 @@ func (t *StatementMatch) Ours(p DatedTransfer) {
 	}
 }
 
-// Add notes a difference, with the breaks that explain it.
+// Add records a difference, with the breaks that explain it.
 func (t *StatementMatch) Add(d Difference) {
 	o := t.op(d.Op)
 	o.Differ = o.Differ.Plus(d.theirs()).Minus(d.ours())
@@ -163,7 +162,7 @@ func (t *StatementMatch) Add(d Difference) {
 	}
 }
 
-// Sort puts the differences in the order of time, so that equal ties are equal bytes.
+// Sort orders the differences by time, so that equal matches encode to equal bytes.
 func (t *StatementMatch) Sort() {
 	slices.SortFunc(t.Differences, func(a, b Difference) int {
 		return cmp.Or(a.at().Compare(b.at()), cmp.Compare(a.OrderNo, b.OrderNo), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind))
@@ -190,7 +189,7 @@ func one(amount money.Fen) Sum {
 	return Sum{1, amount}
 }
 
-// DatedLine is a line of a statement with the day whose statement it is in.
+// DatedLine is a line of a statement with the day of that statement.
 type DatedLine struct {
 	ID  int64
 	Day Day
@@ -198,25 +197,24 @@ type DatedLine struct {
 	Broken bool // a break is about it
 }
 
-// DatedTransfer is a posting as a statement would call it.
+// DatedTransfer is a ledger transfer with the operation of a statement.
 type DatedTransfer struct {
 	ID      int64
 	Kind    TransferKind
-	Op      Op // "": it is no movement at a provider
+	Op      Op // "": no movement at a provider
 	OrderNo string
 	Amount  money.Fen
 	At      time.Time
 }
 
-// Movement is one movement of money on the sides that have it.
+// Movement is one movement of money, on one side or both.
 type Movement struct {
 	Line *DatedLine
 	Post *DatedTransfer
 }
 
-// Pair puts the lines and the postings of order numbers beside each other: the first
-// line of a number and operation with its first posting, and so on. Both have to be
-// all that there are of a number.
+// Pair pairs the lines and the transfers of order numbers: the first line of a number and operation
+// with its first transfer, and so on. Both lists have to be complete for each order number.
 func Pair(lines []DatedLine, posts []DatedTransfer) []Movement {
 	type key struct {
 		orderNo string
@@ -245,8 +243,8 @@ func Pair(lines []DatedLine, posts []DatedTransfer) []Movement {
 	return out
 }
 
-// Differ compares the two sides of a movement as far as they are of a day; false: they
-// are alike, or neither is of the day.
+// Differ compares the two sides of a movement as far as they belong to a day. It returns false when
+// they are equal, or neither belongs to the day.
 func (m Movement) Differ(day Day, zone *time.Location) (Difference, bool) {
 	var d Difference
 	var theirs, ours bool

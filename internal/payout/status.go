@@ -10,26 +10,26 @@ import (
 // Status of a payment: charge, payout and refund share one table.
 type Status string
 
-// The statuses. Each names who moves it on.
+// The statuses. Each names the function that changes it.
 const (
-	// StatusPending: owed, nothing sent under the current decision. Moved on by BeginSend.
+	// StatusPending: owed, nothing sent under the current decision. Changed by BeginSend.
 	StatusPending Status = "pending"
-	// StatusSending: with the provider, no final answer. Moved on by Settle.
+	// StatusSending: with the provider, no final answer. Changed by Settle.
 	StatusSending Status = "sending"
-	// StatusUnknown: the outcome is being asked for; never sent again blindly. Moved on by Settle.
+	// StatusUnknown: the outcome is queried; never sent again blindly. Changed by Settle.
 	StatusUnknown Status = "unknown"
-	// StatusAwaitingRecipient: the recipient has to act at the provider. Moved on by Settle.
+	// StatusAwaitingRecipient: the recipient has to act at the provider. Changed by Settle.
 	StatusAwaitingRecipient Status = "awaiting_recipient"
-	// StatusPaid: the provider confirmed. Final unless it comes back.
+	// StatusPaid: the provider confirmed. Final unless the money is returned.
 	StatusPaid Status = "paid"
-	// StatusFailed: the provider, asked, confirmed final failure (rule R4), or nothing was
-	// ever sent (Lapse). Needs a person, unless it is a charge.
+	// StatusFailed: a query confirmed the final failure (rule R4), or nothing was ever sent
+	// (ExpireUnsent). Waits for a decision, unless it is a charge.
 	StatusFailed Status = "failed"
-	// StatusReturned: came back after success (退票). Needs a person.
+	// StatusReturned: returned after success (退票). Waits for a decision.
 	StatusReturned Status = "returned"
-	// StatusCancelled: a person sent it back to the sender. Final.
+	// StatusCancelled: staff gave the money back to the sender. Final.
 	StatusCancelled Status = "cancelled"
-	// StatusPaidOutside: a person paid it by other means. Final.
+	// StatusPaidOutside: staff paid it by other means. Final.
 	StatusPaidOutside Status = "paid_outside"
 )
 
@@ -37,11 +37,10 @@ const (
 var Statuses = []Status{StatusPending, StatusSending, StatusUnknown, StatusAwaitingRecipient, StatusPaid,
 	StatusFailed, StatusReturned, StatusCancelled, StatusPaidOutside}
 
-// Transitions is the one table of allowed status changes (rules R4 and R5).
-// From pending, paid and unknown are reached only when earlier numbers are
-// asked about before a new one is made; unknown goes to pending and paid_outside
-// only by two persons, once the provider no longer knows the number. From pending, failed
-// is for unsent charges alone.
+// Transitions is the table of allowed status changes (rules R4 and R5). From pending, paid and
+// unknown are reached only while earlier order numbers are queried before a new one is made.
+// unknown changes to pending and paid_outside only by two persons, once the provider no longer
+// knows the number. From pending, failed is for unsent charges only.
 var Transitions = map[Status][]Status{
 	StatusPending: {StatusSending, StatusUnknown, StatusPaid, StatusFailed},
 	StatusSending: {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusReturned},
@@ -63,7 +62,7 @@ func CanMove(from, to Status) bool {
 	return false
 }
 
-// Open reports whether somebody still has to do something without being told to.
+// Open reports whether the payment continues without a decision of staff.
 func (s Status) Open() bool {
 	switch s {
 	case StatusPending, StatusSending, StatusUnknown, StatusAwaitingRecipient:
@@ -88,34 +87,34 @@ type Payment struct {
 	Kind       Kind
 	PacketID   string
 	App        string
-	UserID     string // who is owed: grabber, or sender of a charge or refund
+	UserID     string // the recipient, or the sender of a charge or refund
 	ShareIndex int    // of a payout; -1 otherwise
 	Account    string // the account at the provider, verbatim
 	Amount     money.Fen
 	Currency   string
 	Remark     string
 	Provider   string
-	// ProviderAccount is our account there: whose payment this is from its first send on. A
-	// refund has that of its packet's charge. "": never sent.
+	// ProviderAccount is our merchant account, fixed at the first send. A refund has that of its
+	// packet's charge. "": never sent.
 	ProviderAccount string
 	Status          Status
-	Attempt         int // number of the current attempt; 0: none begun
-	// DecidedAt is when the row was last set to pending by a person; every
-	// earlier number has to be asked about after it.
+	Attempt         int // number of the current attempt; 0: none
+	// DecidedAt is when staff last set the row to pending; every earlier order number has to be
+	// queried after it.
 	DecidedAt time.Time
-	// Deciding is the open decision that is being carried out by asking first: a
-	// cancel. The status stays failed or returned until it is done (rule R5).
+	// Deciding is the open decision that waits for queries: a cancel. The status stays failed or
+	// returned until it is carried out (rule R5).
 	Deciding DecisionKind
-	// NewNumberAgreed: two persons agreed to a new number although the provider no
-	// longer knows the last one. Spent by the number it makes.
+	// NewNumberAgreed: two persons consented to a new order number although the provider no longer
+	// knows the last one. The next new number uses it up.
 	NewNumberAgreed bool
-	Failure         *Failure // set exactly while failed or returned
+	Failure         *Failure // set only while failed or returned
 	CreatedAt       time.Time
 	UpdatedAt       time.Time
 }
 
-// Move changes the status, or returns ErrTransition when the table does not allow it.
-// Moving to the status it already has is allowed and changes nothing.
+// Move changes the status, or returns ErrTransition when the table does not allow it. Moving to the
+// current status changes nothing.
 func (p *Payment) Move(to Status) error {
 	if p.Status == to {
 		return nil
@@ -127,10 +126,10 @@ func (p *Payment) Move(to Status) error {
 	return nil
 }
 
-// MaxToken is how long a provider's token may be, in bytes. A longer one is not kept.
+// MaxToken is the maximum length of a provider's token in bytes. A longer one is not stored.
 const MaxToken = 512
 
-// Attempt (付款尝试) is one order number at the provider; sends and asks are its calls.
+// Attempt (付款尝试) is one order number at the provider, with its sends and queries.
 type Attempt struct {
 	OrderNo   string
 	PaymentID string
@@ -139,37 +138,36 @@ type Attempt struct {
 	Request   []byte // the exact bytes, stored before the first send
 	Sends     int
 	Queries   int
-	// NotedUntil is set from the note of a send to its answer: it may land until then.
+	// NotedUntil is set while a recorded send has no answer: the send may land until then.
 	NotedUntil time.Time
 	// OpenUntil is until when earlier sends without a final answer may land. Zero: none.
 	OpenUntil time.Time
-	// Statement is the provider's last word about the number; "" before the first.
+	// Statement is the provider's last statement about the number; "": none yet.
 	Statement ObservationKind
 	// Refused: the last answer to a send was a documented refusal.
 	Refused bool
 	// Booked: its success is in the ledger.
 	Booked bool
-	// ReturnBooked: so is its return.
+	// ReturnBooked: its return is in the ledger.
 	ReturnBooked bool
 	// Next and NextAt are the program counter while the payment is open.
 	Next   Action
 	NextAt time.Time
-	// QueriedAt is when the query was put that last got a usable answer.
+	// QueriedAt is when the last query with a usable answer was put.
 	QueriedAt time.Time
-	// QueryRequested: a notification or a person wants the provider asked, whatever the status.
+	// QueryRequested: a notification or staff request a query, in any status.
 	QueryRequested bool
-	// Forgotten: asked past QueryUntil, the provider did not know the number. That
-	// proves nothing; from then on people may decide (rule R5).
+	// Forgotten: queried after QueryUntil, the provider did not know the number. That proves
+	// nothing; from then on staff may decide (rule R5).
 	Forgotten bool
-	// Observed holds the IDs of the last observations settled, newest first,
-	// separated by spaces: a run that did not hear that its observation was
-	// settled repeats it, perhaps after another run's.
+	// Observed holds the ids of the last settled observations, newest first, separated by spaces. A
+	// run without the answer to its Settle repeats the observation, perhaps after another run's.
 	Observed    string
 	Code        string
 	Message     string
 	ProviderRef string
-	Token       string    // of MaxToken bytes at most
+	Token       string    // at most MaxToken bytes
 	StartedAt   time.Time // first send
-	QueryUntil  time.Time // StartedAt + what the provider remembers - 1 day
+	QueryUntil  time.Time // StartedAt + Limits.Remembers - 1 day
 	EndedAt     time.Time // when its outcome became final
 }

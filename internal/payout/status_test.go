@@ -141,7 +141,7 @@ func TestFailureCatalogue(t *testing.T) {
 	}
 	// Who has his money back by the charge itself must not be paid once more.
 	for _, code := range []string{"never_received", "declined", "brand_new"} {
-		if f := FailureOf(KindRefund, code, ""); !strings.Contains(f.NextAction, "charge has come back") ||
+		if f := FailureOf(KindRefund, code, ""); !strings.Contains(f.NextAction, "charge was returned") ||
 			strings.Contains(FailureOf(KindPayout, code, "").NextAction, "charge") {
 			t.Errorf("a refund: %+v", f)
 		}

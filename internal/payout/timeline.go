@@ -2,27 +2,27 @@ package payout
 
 import "time"
 
-// Passage is what is known of a payment beside its own rows: how it came to the
-// books, what the provider has told by itself, what waits to be started.
+// Timeline is what is known of a payment beside its own rows: the grab or creation, notifications
+// of the provider, and waiting outbox entries.
 type Timeline struct {
-	// AcknowledgedAt is when Redis took the grab, or the creation of the packet, and
-	// wrote its hand-off, by Redis' clock; zero: not known, or nobody's grab.
+	// AcknowledgedAt is when Redis accepted the grab or the creation of the packet and wrote its
+	// hand-off, by the clock of Redis; zero: unknown, or not from a grab.
 	AcknowledgedAt time.Time
-	// Epoch and Seq say where in its lane's history a grab was won (rule R9); 0: not known.
+	// Epoch and Seq are the lane's position at the grab (rule R9); 0: unknown.
 	Epoch, Seq    int64
 	Notifications []Notification
 	OutboxEntries []OutboxEntry
 }
 
-// Notice is a notification of the provider about one of a payment's order numbers.
-// It moves nothing: it has the provider asked (rule R12).
+// Notification is a notification of the provider about an order number of the payment. It moves
+// nothing: it causes a query (rule R12).
 type Notification struct {
 	At      time.Time
-	EventID string // the provider's own name of it
+	EventID string // the provider's id of the event
 	OrderNo string
 }
 
-// Errand is a row of the outbox: a run that is to be started or woken.
+// OutboxEntry is a row of the outbox: a run to be started or woken.
 type OutboxEntry struct {
 	Kind  string // begin, ask, decide or finish
 	Since time.Time
@@ -30,9 +30,9 @@ type OutboxEntry struct {
 	Tries int
 }
 
-// Runs are the runs of a workflow as Temporal tells of them.
+// WorkflowRuns are the runs of a workflow as Temporal reports them.
 type WorkflowRuns struct {
-	Known   bool          // false: Temporal knows none, or none any more
+	Known   bool          // false: Temporal knows none, or no longer
 	Runs    []WorkflowRun // oldest first
 	Pending []PendingActivity
 }
@@ -45,13 +45,13 @@ type WorkflowRun struct {
 	ClosedAt  time.Time // zero while it runs
 }
 
-// PendingActivity is a step of the latest run that has not ended.
+// PendingActivity is an unfinished activity of the latest run.
 type PendingActivity struct {
-	Name    string // of the activity; "workflow task" when the run itself cannot go on
+	Name    string // of the activity; "workflow task" when the run itself is stuck
 	State   string // scheduled, started, cancel_requested
 	Attempt int
-	// LastFailure says why the last attempt failed; "": none has.
+	// LastFailure is why the last attempt failed; "": none has.
 	LastFailure string
-	LastAt      time.Time // when the attempt under way began, or the last one ended; zero: none has
-	NextAt      time.Time // of the next attempt; zero: it is under way, or due
+	LastAt      time.Time // start of the current attempt, or end of the last one; zero: none
+	NextAt      time.Time // of the next attempt; zero: in progress, or due
 }

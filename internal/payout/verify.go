@@ -8,33 +8,32 @@ import (
 	"hongbao/internal/money"
 )
 
-// Rule names what a ledger has to satisfy (rule R12).
+// Rule names a rule that a ledger has to satisfy (rule R12).
 type Rule string
 
 // The rules that verification checks.
 const (
-	// RuleTransfer: amount above zero, two different accounts, those of the kind.
+	// RuleTransfer: the amount is above zero, and the two accounts are those of the kind.
 	RuleTransfer Rule = "transfer"
-	// RuleReference: the reference is order number and kind, and made once.
+	// RuleReference: the reference is order number and kind, and unique.
 	RuleReference Rule = "reference"
 	// RuleNegative: holding, owed and refunding are never below zero, at no moment.
 	RuleNegative Rule = "negative"
-	// RuleTotal: the charge is the total, the shares are the total, and every fen of
-	// it is where the accounts say.
+	// RuleTotal: charge, shares and the parts in the accounts each sum to the total.
 	RuleTotal Rule = "total"
-	// RuleStatus: the packet's status agrees with its money.
+	// RuleStatus: the packet's status agrees with its balances.
 	RuleStatus Rule = "status"
-	// RuleClaims: claimed shares, claims, claim postings and payouts are the same.
+	// RuleClaims: claimed shares, claims, claim transfers and payouts agree.
 	RuleClaims Rule = "claims"
-	// RuleRemainder: the remainder is total minus claimed, and what the close posting says.
+	// RuleRemainder: the remainder is total less claimed, and equals the close transfer.
 	RuleRemainder Rule = "remainder"
-	// RulePayment: a payment's status is what its postings say.
+	// RulePayment: a payment's status agrees with its transfers.
 	RulePayment Rule = "payment"
-	// RuleAttempt: an attempt says booked when its posting is there, and only then.
+	// RuleAttempt: an attempt is marked as booked if and only if its transfer exists.
 	RuleAttempt Rule = "attempt"
-	// RuleSettled: status and timestamp agree: what is at its end says since when.
+	// RuleSettled: status and timestamp agree: a final status has its time.
 	RuleSettled Rule = "settled"
-	// RuleUnknown: a posting belongs to a payment that is there, and to its packet.
+	// RuleUnknown: a transfer belongs to an existing payment and to its packet.
 	RuleUnknown Rule = "unknown"
 )
 
@@ -42,16 +41,16 @@ const (
 var Rules = []Rule{RuleTransfer, RuleReference, RuleNegative, RuleTotal, RuleStatus, RuleClaims, RuleRemainder, RulePayment, RuleAttempt,
 	RuleSettled, RuleUnknown}
 
-// Violation is one rule that is broken, and where.
+// Violation is one broken rule and its place.
 type Violation struct {
 	Rule     Rule   `json:"rule"`
 	PacketID string `json:"packet_id"`
-	// Subject is the payment, order number or transfer it is about; "" for the packet.
+	// Subject is the payment, order number or transfer it is about; "": the packet.
 	Subject string `json:"subject,omitempty"`
 	Detail  string `json:"detail"`
 }
 
-// Transfer is one row of the ledger.
+// StoredTransfer is one row of the ledger.
 type StoredTransfer struct {
 	ID       int64
 	PacketID string
@@ -59,7 +58,7 @@ type StoredTransfer struct {
 	Reference string
 }
 
-// faults collects violations of one packet.
+// violations collects the violations of one packet.
 type violations struct {
 	packetID string
 	found    []Violation
@@ -69,7 +68,7 @@ func (f *violations) add(rule Rule, subject, format string, args ...any) {
 	f.found = append(f.found, Violation{Rule: rule, PacketID: f.packetID, Subject: subject, Detail: fmt.Sprintf(format, args...)})
 }
 
-// LedgerPacket is what a packet's postings are checked against.
+// LedgerPacket is what a packet's transfers are checked against.
 type LedgerPacket struct {
 	ID     string
 	Total  money.Fen
@@ -78,22 +77,21 @@ type LedgerPacket struct {
 	Status        string
 	BooksClosedAt time.Time
 	ClosedAt      time.Time
-	// Remainder and NotedClaims are what was written when the books were closed.
+	// Remainder and NotedClaims are the values stored when the packet's books were closed.
 	Remainder   money.Fen
 	NotedClaims int
-	// ShareRows and ShareSum are the split, ClaimedCount and ClaimedAmount what was won of it.
+	// ShareRows and ShareSum are the split, ClaimedCount and ClaimedAmount the claimed part of it.
 	ShareRows     int
 	ShareSum      money.Fen
 	ClaimedCount  int
 	ClaimedAmount money.Fen
-	// ClaimRows are the entries of the list of claims, ClaimStrays those of them
-	// that are not what their share says.
+	// ClaimRows is the number of rows of claims, ClaimStrays the number of those that disagree with
+	// their share.
 	ClaimRows, ClaimStrays int
 }
 
-// PacketVerifier checks the ledger of one packet. Give it every transfer of the
-// packet in the order of their ids, then ask for the violations. It keeps sums
-// only, whatever the size of the packet.
+// PacketVerifier checks the ledger of one packet. Add every transfer of the packet in the order of
+// their ids, then call End. It keeps sums only, whatever the size of the packet.
 type PacketVerifier struct {
 	violations
 	packet  LedgerPacket
@@ -104,13 +102,14 @@ type PacketVerifier struct {
 
 // NewPacketVerifier returns a verifier for one packet.
 func NewPacketVerifier(p LedgerPacket) *PacketVerifier {
-	return &PacketVerifier{violations: violations{packetID: p.ID}, packet: p, balance: map[Account]money.Fen{}, byKind: map[TransferKind]money.Fen{}}
+	return &PacketVerifier{violations: violations{packetID: p.ID}, packet: p, balance: map[Account]money.Fen{},
+		byKind: map[TransferKind]money.Fen{}}
 }
 
-// neverNegative are the accounts that hold what was put into them before.
+// neverNegative are the accounts that hold only what was put into them before.
 var neverNegative = []Account{AccountHolding, AccountOwed, AccountRefunding}
 
-// Transfer takes the next transfer: the row by itself, and the balances after it.
+// Add checks the next transfer and the balances after it.
 func (v *PacketVerifier) Add(t StoredTransfer) {
 	subject := fmt.Sprintf("transfer %d", t.ID)
 	accounts, known := transferAccounts[t.Kind]
@@ -139,7 +138,7 @@ func (v *PacketVerifier) Add(t StoredTransfer) {
 	}
 }
 
-// End checks what the transfers come to and returns everything that is broken.
+// End checks the sums of the transfers and returns every violation.
 func (v *PacketVerifier) End() []Violation {
 	v.totals()
 	v.status()
@@ -147,13 +146,13 @@ func (v *PacketVerifier) End() []Violation {
 	return v.found
 }
 
-// Suspense is what moved twice, and is waiting for a person: no violation, a break.
+// Suspense is money that moved twice, in fen: no violation, but a break for staff.
 func (v *PacketVerifier) Suspense() money.Fen { return -v.balance[AccountSuspense] }
 
 func (v *PacketVerifier) totals() {
 	p, k := v.packet, v.byKind
 	charged := p.Total
-	if k[PostCharge] == 0 && (p.Status == "rejected" || p.Status == "funding") { // while funding the charge may be through
+	if k[PostCharge] == 0 && (p.Status == "rejected" || p.Status == "funding") { // while funding the charge may have succeeded
 		charged = 0
 	}
 	if k[PostCharge] != charged {
@@ -197,8 +196,8 @@ func (v *PacketVerifier) status() {
 	}
 }
 
-// givenBack: a charge went through after its packet had been rejected, and all of it goes
-// back to the sender.
+// givenBack reports whether a charge succeeded after its packet was rejected, and all of it is
+// refunded.
 func (v *PacketVerifier) givenBack() bool {
 	k := v.byKind
 	return k[PostCharge] == v.packet.Total && k[PostClose] == v.packet.Total && k[PostClaim] == 0
@@ -236,21 +235,21 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// Verified is what a verification of the whole ledger has gone through.
+// Verified is the result of verifying the whole ledger.
 type Verified struct {
 	Packets   int64 `json:"packets"`
 	Payments  int64 `json:"payments"`
 	Attempts  int64 `json:"attempts"`
 	Transfers int64 `json:"transfers"`
-	// Violations counts what was found, by rule; every rule is in it.
+	// Violations counts the violations by rule; every rule is included.
 	Violations map[Rule]int64 `json:"violations"`
-	// Suspense is money that moved twice, in fen: no violation, but somebody has to get it back.
+	// Suspense is money that moved twice, in fen: no violation, but staff have to get it back.
 	Suspense money.Fen `json:"suspense"`
-	// OpenBreaks counts the disagreements that wait for a person, by kind.
+	// OpenBreaks counts the open breaks, by kind.
 	OpenBreaks map[BreakKind]int64 `json:"open_breaks"`
 }
 
-// Found sums the violations.
+// Found is the total number of violations.
 func (v Verified) Found() int64 {
 	var n int64
 	for _, of := range v.Violations {

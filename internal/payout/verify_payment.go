@@ -6,7 +6,7 @@ import (
 	"hongbao/internal/money"
 )
 
-// LedgerPayment is a payment, its attempts, and every posting under its numbers.
+// LedgerPayment is a payment, its attempts, and every transfer under its order numbers.
 type LedgerPayment struct {
 	ID        string
 	PacketID  string
@@ -15,25 +15,26 @@ type LedgerPayment struct {
 	Amount    money.Fen
 	Status    Status
 	SettledAt time.Time
-	// ShareUser and ShareAmount are those of the share of a payout; "" while nobody has it.
+	// ShareUser and ShareAmount are those of the share of a payout; "": unclaimed.
 	ShareUser   string
 	ShareAmount money.Fen
-	// CancelRefund is the amount of the refund of a cancelled payout; 0: there is none.
+	// CancelRefund is the amount of the refund of a cancelled payout; 0: none.
 	CancelRefund money.Fen
 	Attempts     []LedgerAttempt
 	Transfers    []StoredTransfer
 }
 
-// LedgerAttempt is what an attempt says of the ledger.
+// LedgerAttempt is the booking state of an attempt.
 type LedgerAttempt struct {
 	OrderNo      string
 	Booked       bool
 	ReturnBooked bool
 }
 
-// VerifyPayment checks that a payment says what its postings say.
+// VerifyPayment checks that a payment agrees with its transfers.
 func VerifyPayment(p LedgerPayment) []Violation {
-	v := paymentVerifier{violations: violations{packetID: p.PacketID}, payment: p, posted: map[string]money.Fen{}, byKind: map[TransferKind]money.Fen{}}
+	v := paymentVerifier{violations: violations{packetID: p.PacketID}, payment: p, posted: map[string]money.Fen{},
+		byKind: map[TransferKind]money.Fen{}}
 	for _, t := range p.Transfers {
 		v.addTransfer(t)
 	}
@@ -69,8 +70,8 @@ func (v *paymentVerifier) addTransfer(t StoredTransfer) {
 	v.byKind[t.Kind] += t.Amount
 }
 
-// moved: what went to the provider, less what came back, is there exactly while
-// the payment is paid.
+// moved checks that the payment is paid if and only if its money went to the provider and was not
+// returned.
 func (v *paymentVerifier) moved() {
 	p := v.payment
 	success, back := successTransfer(p.Kind), returnTransfer(p.Kind)
@@ -82,11 +83,11 @@ func (v *paymentVerifier) moved() {
 		want = p.Amount
 	}
 	if net != want {
-		v.add(RulePayment, p.ID, "%s, but %d %s less %d that came back", p.Status, v.byKind[success], success, v.byKind[back])
+		v.add(RulePayment, p.ID, "%s, but %d %s less %d returned", p.Status, v.byKind[success], success, v.byKind[back])
 	}
 }
 
-// decided: what a person decided is posted, and nothing else is.
+// decided checks that a decision of staff has its transfers, and nothing else has.
 func (v *paymentVerifier) decided() {
 	p := v.payment
 	cancelled, promise := p.Status == StatusCancelled, p.Kind == KindHonour
@@ -94,7 +95,7 @@ func (v *paymentVerifier) decided() {
 	v.posts(PostVoided, cancelled && promise && v.honoured())
 	v.posts(outsideTransfer(p.Kind), p.Status == StatusPaidOutside)
 	want := money.Fen(0)
-	if cancelled && !promise { // a promise was never the sender's money
+	if cancelled && !promise { // a share conflict was never the sender's money
 		want = p.Amount
 	}
 	if p.CancelRefund != want {
@@ -102,7 +103,7 @@ func (v *paymentVerifier) decided() {
 	}
 }
 
-// owed: what a payment is for was booked when it was made.
+// owed checks that the payment's obligation was booked when it was made.
 func (v *paymentVerifier) owed() {
 	p := v.payment
 	parts, err := Parse(p.ID)
@@ -121,16 +122,16 @@ func (v *paymentVerifier) owed() {
 	}
 }
 
-// honoured: a promise that could not be booked, and that the house has paid, or
-// pays (rule R10). It has a number, or is about to get one, or was paid by other
-// means; for any other promise nothing is owed.
+// honoured reports whether the house has paid a share conflict, or pays it (rule R10). It has an
+// order number, or is about to get one, or was paid by other means; for any other share conflict
+// nothing is owed.
 func (v *paymentVerifier) honoured() bool {
 	p := v.payment
 	untouched := len(p.Attempts) == 0 && (p.Status == StatusFailed || p.Status == StatusCancelled)
 	return p.Kind == KindHonour && !untouched
 }
 
-// posts: the whole amount is posted as kind, or nothing is.
+// posts checks that the whole amount is transferred as kind, or nothing.
 func (v *paymentVerifier) posts(kind TransferKind, should bool) {
 	want := money.Fen(0)
 	if should {
@@ -141,8 +142,7 @@ func (v *paymentVerifier) posts(kind TransferKind, should bool) {
 	}
 }
 
-// attempts: what an attempt says it booked is posted under its number, and the
-// other way round.
+// attempts checks that attempts are marked as booked if and only if their transfers exist.
 func (v *paymentVerifier) attempts() {
 	p := v.payment
 	known := map[string]bool{p.ID: true}
@@ -158,7 +158,7 @@ func (v *paymentVerifier) attempts() {
 		}
 		back, secondBack := v.under(a.OrderNo, returnTransfer(p.Kind)), v.under(a.OrderNo, PostSecondReturned)
 		if secondBack && !second {
-			v.add(RuleAttempt, a.OrderNo, "came back as a second success, and was posted as none")
+			v.add(RuleAttempt, a.OrderNo, "its return is posted as that of a second success, which is not posted")
 		}
 		if back = back || secondBack; a.ReturnBooked != back {
 			v.add(RuleAttempt, a.OrderNo, "return booked %t, posted %t", a.ReturnBooked, back)

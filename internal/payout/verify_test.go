@@ -22,7 +22,8 @@ var booksAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func (b *folio) post(kind TransferKind, orderNo string, amount money.Fen) {
 	p := NewTransfer(kind, orderNo, amount)
-	b.transfers = append(b.transfers, StoredTransfer{ID: int64(len(b.transfers) + 1), PacketID: booksID, Transfer: p, Reference: p.Reference()})
+	b.transfers = append(b.transfers, StoredTransfer{ID: int64(len(b.transfers) + 1), PacketID: booksID, Transfer: p,
+		Reference: p.Reference()})
 }
 
 func (b *folio) add(kind Kind, n int, amount money.Fen, status Status, attempts ...LedgerAttempt) *LedgerPayment {

@@ -70,7 +70,8 @@ func New(address, key string, timeout time.Duration) (*Check, error) {
 	dialer := &net.Dialer{Timeout: timeout, KeepAlive: 15 * time.Second}
 	return &Check{url: address, key: key, timeout: timeout, slots: make(chan struct{}, maxConcurrent), client: http.Client{
 		Transport: &http.Transport{
-			DialContext: dialer.DialContext, MaxConnsPerHost: maxConcurrent, MaxIdleConns: maxConcurrent, MaxIdleConnsPerHost: maxConcurrent, IdleConnTimeout: idleTime,
+			DialContext: dialer.DialContext, MaxConnsPerHost: maxConcurrent, MaxIdleConns: maxConcurrent, MaxIdleConnsPerHost: maxConcurrent,
+			IdleConnTimeout:     idleTime,
 			TLSHandshakeTimeout: MaxTimeout, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, DisableCompression: true,
 		},
 		// A place that the key was not meant for must not get it.

@@ -94,7 +94,8 @@ func TestActivityInTurns(t *testing.T) {
 	s.minutes.timeLimit = time.Minute
 	minutes, err = s.Activity(t.Context())
 	must(t, err)
-	if slices.ContainsFunc(minutes, func(m payout.ActivityMinute) bool { return !m.Counted }) || minutes[59].Grabs.Count+minutes[58].Grabs.Count != 1 {
+	if slices.ContainsFunc(minutes, func(m payout.ActivityMinute) bool { return !m.Counted }) ||
+		minutes[59].Grabs.Count+minutes[58].Grabs.Count != 1 {
 		t.Errorf("%+v", minutes)
 	}
 }

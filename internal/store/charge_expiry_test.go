@@ -35,7 +35,8 @@ func TestR2_UnsentChargeExpires(t *testing.T) {
 		must(t, err)
 	}
 	st := lapsed(t, s, id)
-	if st.Status != payout.StatusFailed || st.Step.Do != payout.ActionEnd || st.Failure == nil || st.Failure.Code != payout.FailureExpiredBeforeCharge {
+	if st.Status != payout.StatusFailed || st.Step.Do != payout.ActionEnd || st.Failure == nil ||
+		st.Failure.Code != payout.FailureExpiredBeforeCharge {
 		t.Fatalf("expired: %+v", st)
 	}
 	if b, err := s.BeginSend(t.Context(), id, limits, encode); err != nil || b.Order != nil || b.State.Status != payout.StatusFailed {

@@ -135,7 +135,8 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	second := first.Add(1)
 	x.c.pass(2 * payout.LedgerSettled)
 	x.closing()
-	if c := x.close(first); !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByStatement}) || c.Match != nil || c.Checked() != nil {
+	if c := x.close(first); !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByStatement}) || c.Match != nil ||
+		c.Checked() != nil {
 		t.Errorf("nothing was read: %v, %+v", c.Blockers, c.Match)
 	}
 	x.reconcile(first)
@@ -179,7 +180,8 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	x.reconcile(second)
 	x.closing()
 	c = x.close(second)
-	if !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByBreaks}) || !c.FinalAt.IsZero() || !c.Match.Agrees() || c.Match.OpenBreaks != 1 {
+	if !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByBreaks}) || !c.FinalAt.IsZero() || !c.Match.Agrees() ||
+		c.Match.OpenBreaks != 1 {
 		t.Fatalf("pending %v, %+v", c.Blockers, c.Match)
 	}
 	if op := c.Match.Ops[1]; op != (payout.MatchOp{Op: payout.OpTransfer, Ours: sums(3, 750), Theirs: sums(3, 577), Differ: sums(0, -173)}) {

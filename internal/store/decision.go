@@ -89,7 +89,8 @@ func refusedByState(err error) bool {
 }
 
 // decide returns the payment as it is afterwards.
-func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, c payout.DecisionRequest, d *payout.Decision) (payout.Payment,
+func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, c payout.DecisionRequest,
+	d *payout.Decision) (payout.Payment,
 	error) {
 	p := row.payment()
 	preview, err := payout.PreviewDecision(p, attempts, c, tx.now)

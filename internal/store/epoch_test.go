@@ -110,7 +110,8 @@ func TestR9_R13LanesAreRaised(t *testing.T) {
 			must(t, s.RecoverPoolLane(ctx, c.found))
 		}
 		l := laneOf(t, s, i)
-		if got := lane(l.Epoch, l.State, l.AckedSeq, l.Reason); got != c.want || l.AckedGrabs != l.AckedSeq || l.ShutAt.IsZero() != (l.State == open) ||
+		if got := lane(l.Epoch, l.State, l.AckedSeq, l.Reason); got != c.want || l.AckedGrabs != l.AckedSeq ||
+			l.ShutAt.IsZero() != (l.State == open) ||
 			l.Holder != "" {
 			t.Errorf("%s: %+v, want %+v", c.name, l, c.want)
 		}

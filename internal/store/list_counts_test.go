@@ -287,11 +287,12 @@ func (x *tallies) audit() {
 		{payout.AuditFilter{Action: "retry", To: hour}, false}, {payout.AuditFilter{Subject: "p42"}, false},
 		{payout.AuditFilter{Subject: "p42", Actor: "li-na", Action: "ask"}, false}, {payout.AuditFilter{Subject: "p42", From: hour}, false},
 	} {
-		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.ListTotal, error) { return x.s.AuditTally(x.t.Context(), tc.f) }, func() payout.Sum {
-			tc.f.Limit = everything
-			rows, err := x.s.Audit(x.t.Context(), tc.f)
-			must(x.t, err)
-			return payout.Sum{Count: int64(len(rows))}
-		})
+		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.ListTotal, error) { return x.s.AuditTally(x.t.Context(), tc.f) },
+			func() payout.Sum {
+				tc.f.Limit = everything
+				rows, err := x.s.Audit(x.t.Context(), tc.f)
+				must(x.t, err)
+				return payout.Sum{Count: int64(len(rows))}
+			})
 	}
 }

@@ -148,8 +148,9 @@ func (r attemptRow) attempt() payout.Attempt {
 		OrderNo: r.OrderNo, PaymentID: r.PaymentID, No: r.No, Op: payout.Op(r.Op), Request: r.Request, Sends: r.Sends, Queries: r.Asks,
 		NotedUntil: orZero(r.NotedUntil), OpenUntil: orZero(r.OpenUntil), Statement: payout.ObservationKind(r.Statement), Refused: r.Refused,
 		Booked: r.Booked, ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt), QueriedAt: orZero(r.AskedAt),
-		QueryRequested: r.AskRequested, Forgotten: r.Forgotten, Observed: r.Observed, Code: r.Code, Message: r.Message, ProviderRef: r.ProviderRef,
-		Token: r.Token, StartedAt: r.StartedAt.UTC(), QueryUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
+		QueryRequested: r.AskRequested, Forgotten: r.Forgotten, Observed: r.Observed, Code: r.Code, Message: r.Message,
+		ProviderRef: r.ProviderRef,
+		Token:       r.Token, StartedAt: r.StartedAt.UTC(), QueryUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
 	}
 }
 

@@ -232,7 +232,8 @@ func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zo
 // posted returns a transfer with its payment, and whether it is of the provider. Without a payment
 // row the order number decides.
 func (o orders) posted(row transferRow, provider string) (payout.BookedMovement, bool) {
-	p := payout.BookedMovement{At: row.CreatedAt.UTC(), Transfer: payout.Transfer{Kind: payout.TransferKind(row.Kind), Debit: payout.Account(row.Debit),
+	p := payout.BookedMovement{At: row.CreatedAt.UTC(), Transfer: payout.Transfer{Kind: payout.TransferKind(row.Kind),
+		Debit:  payout.Account(row.Debit),
 		Credit: payout.Account(row.Credit), Amount: money.Fen(row.Amount), OrderNo: row.OrderNo}}
 	if b := o.booked[row.OrderNo]; b != nil {
 		p.Payment, p.FirstSent = b.Payment, b.Attempt.StartedAt

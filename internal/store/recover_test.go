@@ -78,7 +78,8 @@ func TestR13_ListIsLost(t *testing.T) {
 				counts = append(counts, l.EligibleCount)
 			}
 		}
-		if want := slices.Repeat([]int{one.EligibleCount}, 4); !slices.Equal(counts, want) || !rec.EligibleListLost() || !pool.EligibleListLost() ||
+		if want := slices.Repeat([]int{one.EligibleCount}, 4); !slices.Equal(counts, want) || !rec.EligibleListLost() ||
+			!pool.EligibleListLost() ||
 			rec.Reason != packet.CloseUnopened {
 			t.Errorf("for %v users, closed as %s", counts, rec.Reason)
 		}

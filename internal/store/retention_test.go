@@ -97,7 +97,8 @@ func TestRetention(t *testing.T) {
 	if after, err := s.Balances(ctx, p.ID); err != nil || after.ByAccount[payout.AccountOwed] != before.ByAccount[payout.AccountOwed] {
 		t.Errorf("%v, %v", after, err)
 	}
-	if again, err := s.Decide(ctx, repeated, paid, payout.DecisionRequest{Kind: payout.DecisionQuery}, render); err != nil || !again.Replayed ||
+	if again, err := s.Decide(ctx, repeated, paid, payout.DecisionRequest{Kind: payout.DecisionQuery}, render); err != nil ||
+		!again.Replayed ||
 		string(again.Body) != string(first.Body) {
 		t.Errorf("repeated while its packet is open: %+v, %v", again, err)
 	}

@@ -56,7 +56,8 @@ func (s *Store) RecordedReturns(ctx context.Context, orderNos []string) (map[str
 	}
 	out := make(map[string]payout.KnownReturn, len(rows))
 	for _, r := range rows {
-		out[r.OrderNo] = payout.KnownReturn{Booked: r.ReturnBooked, Waiting: !r.Booked && payout.Status(r.Status).Open(), QueryRequested: r.AskRequested}
+		out[r.OrderNo] = payout.KnownReturn{Booked: r.ReturnBooked, Waiting: !r.Booked && payout.Status(r.Status).Open(),
+			QueryRequested: r.AskRequested}
 	}
 	return out, nil
 }

@@ -35,7 +35,8 @@ func (s *Store) Timeline(ctx context.Context, d payout.Detail) (payout.Timeline,
 		return out, classify(err)
 	}
 	for _, r := range rows {
-		out.OutboxEntries = append(out.OutboxEntries, payout.OutboxEntry{Kind: r.Kind, Since: r.CreatedAt.UTC(), DueAt: r.DueAt.UTC(), Tries: r.Tries})
+		out.OutboxEntries = append(out.OutboxEntries, payout.OutboxEntry{Kind: r.Kind, Since: r.CreatedAt.UTC(), DueAt: r.DueAt.UTC(),
+			Tries: r.Tries})
 	}
 	return out, nil
 }

@@ -86,8 +86,9 @@ func (p *pages[T]) peek() (*T, error) {
 func (p *pages[T]) skip() { p.buf = p.buf[1:] }
 
 func (r transferRow) transfer() payout.StoredTransfer {
-	return payout.StoredTransfer{ID: r.ID, PacketID: r.PacketID, Reference: r.Reference, Transfer: payout.Transfer{Kind: payout.TransferKind(r.Kind),
-		Debit: payout.Account(r.Debit), Credit: payout.Account(r.Credit), Amount: money.Fen(r.Amount), OrderNo: r.OrderNo}}
+	return payout.StoredTransfer{ID: r.ID, PacketID: r.PacketID, Reference: r.Reference,
+		Transfer: payout.Transfer{Kind: payout.TransferKind(r.Kind),
+			Debit: payout.Account(r.Debit), Credit: payout.Account(r.Credit), Amount: money.Fen(r.Amount), OrderNo: r.OrderNo}}
 }
 
 const selectTransfers = "SELECT id, packet_id, kind, debit, credit, amount, order_no, reference FROM transfers "

@@ -89,8 +89,9 @@ func (b *books) agree(d *decision, by string, yes bool) error {
 		if err := b.cancelLeft(r.Payment, d.Kind); yes && err != nil {
 			return err
 		}
-		if v, err := payout.PreviewDecision(r.Payment, r.attempts, payout.DecisionRequest{Kind: d.Kind}, now); yes && err == nil && !bytes.Equal(v.Hash[:],
-			d.PreviewHash) {
+		if v, err := payout.PreviewDecision(r.Payment, r.attempts, payout.DecisionRequest{Kind: d.Kind}, now); yes && err == nil &&
+			!bytes.Equal(v.Hash[:],
+				d.PreviewHash) {
 			b.world.reached["a decision has changed"]++
 			return payout.ErrDecisionChanged
 		}

@@ -276,7 +276,8 @@ func (b restoredBooks) CompareHeartbeat(_ context.Context, known int64) (st payo
 	return st, nil
 }
 
-func (b restoredBooks) DeclareRestored(_ context.Context, _ payout.StaffWrite, known int64, until time.Time) (st payout.MySQLState, err error) {
+func (b restoredBooks) DeclareRestored(_ context.Context, _ payout.StaffWrite, known int64, until time.Time) (st payout.MySQLState,
+	err error) {
 	err = b.world.do("declare restored", func() error {
 		if st = b.state; st.State == payout.MySQLRestored {
 			return nil
@@ -532,7 +533,8 @@ func (b restoredBooks) PacketStates(_ context.Context, ids []string) (map[string
 	return out, nil
 }
 
-func (b restoredBooks) UnfinishedPackets(_ context.Context, status packet.Status, after packet.Cursor, _ int) (out []packet.UnfinishedPacket,
+func (b restoredBooks) UnfinishedPackets(_ context.Context, status packet.Status, after packet.Cursor,
+	_ int) (out []packet.UnfinishedPacket,
 	err error) {
 	b.world.look(func() {
 		if b.recorded && b.rec.Stored == status && after == (packet.Cursor{}) {

@@ -36,7 +36,8 @@ func TestR5_NewNumberOnlyWhenAllAreFinal(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).begins(NoOrderNo).retries()
 	s.next(ActionQuery, 1).begins(NoOrderNo).asks(1, ObsNoAnswer).begins(NoOrderNo).asks(1, ObsUnknown).begins(NoOrderNo).is(StatusPending)
 	s.asks(1, ObsDeclined).next(ActionSend, 0).begins(NewOrderNo).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed).retries()
-	s.next(ActionQuery, 1).asks(1, ObsDeclined).next(ActionQuery, 2).begins(NoOrderNo).asks(2, ObsDeclined).begins(NewOrderNo).sends(ObsSucceeded)
+	s.next(ActionQuery, 1).asks(1, ObsDeclined).next(ActionQuery, 2).begins(NoOrderNo).asks(2,
+		ObsDeclined).begins(NewOrderNo).sends(ObsSucceeded)
 	if s.is(StatusPaid).owes(0).broke(); s.p.Attempt != 3 || s.attempts[2].OrderNo != OrderNo(s.p.ID, 3) {
 		t.Errorf("attempt %d, %+v", s.p.Attempt, s.attempts)
 	}

@@ -11,17 +11,17 @@ import (
 	"hongbao/internal/money"
 )
 
-// TotalsKey says what a sum of postings is of.
+// TotalsKey groups the transfers of one sum.
 type TotalsKey struct {
-	App     string // whose packets
+	App     string // the app of the packets
 	Kind    TransferKind
-	Payment Kind // of the payments that they were made for
+	Payment Kind // kind of the payments that the transfers belong to
 }
 
-// Totals counts and adds up postings: all up to a moment, or those of a day.
+// Totals are counts and sums of ledger transfers by group: all up to a moment, or those of a day.
 type Totals map[TotalsKey]Sum
 
-// totalRow is a member of Totals as it is stored.
+// totalRow is the stored form of one group of Totals.
 type totalRow struct {
 	App     string       `json:"app"`
 	Kind    TransferKind `json:"kind"`
@@ -29,7 +29,7 @@ type totalRow struct {
 	Sum
 }
 
-// MarshalJSON implements json.Marshaler: equal totals are equal bytes.
+// MarshalJSON implements json.Marshaler. Equal totals encode to equal bytes.
 func (t Totals) MarshalJSON() ([]byte, error) {
 	rows := make([]totalRow, 0, len(t))
 	for key, sum := range t {
@@ -57,7 +57,7 @@ func (t *Totals) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Plus returns both together.
+// Plus returns the sum of t and other.
 func (t Totals) Plus(other Totals) Totals {
 	out := maps.Clone(t)
 	if out == nil {
@@ -69,7 +69,7 @@ func (t Totals) Plus(other Totals) Totals {
 	return out
 }
 
-// Minus returns what t has more than other, without what is nothing.
+// Minus returns t less other, without groups that are zero.
 func (t Totals) Minus(other Totals) Totals {
 	out := Totals{}
 	for key := range t.Plus(other) {
@@ -80,7 +80,7 @@ func (t Totals) Minus(other Totals) Totals {
 	return out
 }
 
-// Of returns those of one app.
+// Of returns the totals of one app.
 func (t Totals) Of(app string) Totals {
 	out := Totals{}
 	for key, sum := range t {
@@ -91,7 +91,7 @@ func (t Totals) Of(app string) Totals {
 	return out
 }
 
-// Apps lists whose postings there are, in order.
+// Apps lists the apps with transfers, sorted.
 func (t Totals) Apps() []string {
 	var apps []string
 	for key := range t {
@@ -101,7 +101,7 @@ func (t Totals) Apps() []string {
 	return slices.Compact(apps)
 }
 
-// Entries counts the postings.
+// Entries counts the transfers.
 func (t Totals) Entries() int64 {
 	var n int64
 	for _, sum := range t {
@@ -110,7 +110,7 @@ func (t Totals) Entries() int64 {
 	return n
 }
 
-// ByKind adds up by kind of posting.
+// ByKind sums by kind of transfer.
 func (t Totals) ByKind() map[TransferKind]Sum {
 	out := map[TransferKind]Sum{}
 	for key, sum := range t {
@@ -119,10 +119,9 @@ func (t Totals) ByKind() map[TransferKind]Sum {
 	return out
 }
 
-// Balance is what an account holds: what was posted to it less what was posted
-// from it. Below zero is a debit balance, as that of the provider, who has our money.
-// The count is that of the payments which make up the balance; it says something of
-// owed and refunding alone, whose payments are posted as a whole.
+// Balance is the balance of an account: credits less debits. The provider account normally has a
+// debit balance (below zero): the provider holds our money. Count is the number of payments in the
+// balance; it is meaningful only for owed and refunding, whose payments are transferred as a whole.
 func (t Totals) Balance(a Account) Sum {
 	var out Sum
 	for key, sum := range t {
@@ -136,7 +135,7 @@ func (t Totals) Balance(a Account) Sum {
 	return out
 }
 
-// Turnover adds up what was posted from an account, and what was posted to it.
+// Turnover sums the debits and the credits of an account.
 func (t Totals) Turnover(a Account) (debits, credits money.Fen) {
 	for key, sum := range t {
 		switch a {
@@ -149,8 +148,8 @@ func (t Totals) Turnover(a Account) (debits, credits money.Fen) {
 	return debits, credits
 }
 
-// Sound reports whether the balances can be right: together they are nothing, and no
-// account that holds what was put into it is below zero.
+// Sound reports whether the balances can be right: they sum to zero, and no account of
+// neverNegative is below zero.
 func (t Totals) Sound() bool {
 	var all money.Fen
 	for _, a := range Accounts {
@@ -163,88 +162,88 @@ func (t Totals) Sound() bool {
 	return all == 0
 }
 
-// Plus returns both together.
+// Plus returns the sum of s and other.
 func (s Sum) Plus(other Sum) Sum {
 	return Sum{Count: s.Count + other.Count, Amount: s.Amount.Plus(other.Amount)}
 }
 
-// Minus returns what s has more than other.
+// Minus returns s less other.
 func (s Sum) Minus(other Sum) Sum {
 	return Sum{Count: s.Count - other.Count, Amount: s.Amount.Plus(-other.Amount)}
 }
 
-// TransferKinds lists every kind, in the order in which a packet lives.
+// TransferKinds lists every kind, in the order of a packet's life.
 var TransferKinds = []TransferKind{PostCharge, PostClaim, PostPaid, PostReturned, PostPaidOutside, PostCancel, PostClose, PostRefunded,
 	PostRefundReturned,
 	PostRefundPaidOutside, PostHonoured, PostVoided, PostSecondSuccess, PostSecondReturned}
 
-// Accounts returns from which account to which postings of the kind move money.
+// Accounts returns the debited and the credited account of the kind.
 func (k TransferKind) Accounts() (debit, credit Account) {
 	return transferAccounts[k][0], transferAccounts[k][1]
 }
 
-// Op is what a statement calls a movement that is posted as this kind for a kind of
-// payment; "" when it is none at a provider.
+// Op is the operation that a provider's statement lists for a transfer of this kind and a payment
+// of the kind of; "": no movement at a provider.
 func (k TransferKind) Op(of Kind) Op {
 	return BookedMovement{Transfer: Transfer{Kind: k}, Payment: Payment{Kind: of}}.Op()
 }
 
-// Standing is the ledger at a moment.
+// LedgerSnapshot is the ledger at a moment.
 type LedgerSnapshot struct {
 	At time.Time
-	// Settled: nothing can be posted any more that belongs before the moment.
+	// Settled: no transfer from before the moment can still appear.
 	Settled bool
 	Totals  Totals
 }
 
-// LedgerSettled is the age from which no posting can appear behind others any more:
-// transactions take seconds, and the server ends those that stand still.
+// LedgerSettled is the age from which no transfer can be committed behind newer ones: transactions
+// take seconds, and the server ends idle ones.
 const LedgerSettled = 5 * time.Minute
 
-// Pending names what a day's close still waits for.
+// CloseBlocker names what a day-end close still waits for.
 type CloseBlocker string
 
-// What a close waits for.
+// The blockers.
 const (
-	// BlockedByDay: the day is not over, or has been for less than LedgerSettled.
+	// BlockedByDay: the day is not over, or ended less than LedgerSettled ago.
 	BlockedByDay CloseBlocker = "day"
-	// BlockedBySums: the worker has not yet written down the end of the day.
+	// BlockedBySums: the worker has not stored the closing totals yet.
 	BlockedBySums CloseBlocker = "sums"
-	// BlockedByStatement: no reconciliation that began after the day was over has ended.
+	// BlockedByStatement: no reconciliation has completed that began after the end of the day.
 	BlockedByStatement CloseBlocker = "statement"
-	// BlockedByMatch: the worker has not yet put the day beside the statement that was read last.
+	// BlockedByMatch: the worker has not matched the day with the statement read last.
 	BlockedByMatch CloseBlocker = "tie"
 	// BlockedByBreaks: breaks of the day are open.
 	BlockedByBreaks CloseBlocker = "breaks"
-	// BlockedByUnexplained: sides differ, and no break says why.
+	// BlockedByUnexplained: both sides differ, and no break explains it.
 	BlockedByUnexplained CloseBlocker = "unexplained"
-	// BlockedByEntries: the postings of the day, added up once more, are not what lies
-	// between opening and closing balances.
+	// BlockedByEntries: the transfers of the day do not sum to closing less opening balances.
 	BlockedByEntries CloseBlocker = "entries"
 )
 
-// Pendings lists all of them.
-var CloseBlockers = []CloseBlocker{BlockedByDay, BlockedBySums, BlockedByStatement, BlockedByMatch, BlockedByBreaks, BlockedByUnexplained, BlockedByEntries}
+// CloseBlockers lists all of them.
+var CloseBlockers = []CloseBlocker{BlockedByDay, BlockedBySums, BlockedByStatement, BlockedByMatch, BlockedByBreaks, BlockedByUnexplained,
+	BlockedByEntries}
 
-// Close (日结) is the statement of a day of the ledger. The day is one of the provider's
-// statement; postings belong to the day in which they were made.
+// DayClose (日结) is the day-end close of the ledger. The day is that of the provider's statement; a
+// transfer belongs to the day on which it was recorded.
 type DayClose struct {
 	Day      Day
 	From, To time.Time
-	// At is up to when the closing totals go: To, or now while the day lasts.
+	// At is the moment of the closing totals: To, or now before the end of the day.
 	At               time.Time
 	Opening, Closing Totals
-	Match            *StatementMatch // nil: the day was not yet put beside the statement
-	// Pending says what the close waits for; empty: it is final.
+	Match            *StatementMatch // nil: the day is not matched with the statement yet
+	// Blockers lists what the close waits for; empty: it is final.
 	Blockers []CloseBlocker
-	FinalAt  time.Time // since when it does not change any more
+	FinalAt  time.Time // the time from which it no longer changes
 }
 
-// Movements are the postings of the day.
+// Movements are the transfers of the day.
 func (c DayClose) Movements() Totals { return c.Closing.Minus(c.Opening) }
 
-// Waits tells what keeps a day that is over from being final. unread: no statement
-// was read to its end after the day was over.
+// FindBlockers lists what keeps a past day from being final. unread: no statement was read
+// completely after the end of the day.
 func (c DayClose) FindBlockers(unread bool) []CloseBlocker {
 	if unread {
 		return []CloseBlocker{BlockedByStatement}
@@ -268,9 +267,8 @@ func (c DayClose) FindBlockers(unread bool) []CloseBlocker {
 	return out
 }
 
-// Checked reports whether the opening balances and the postings of the day, added up
-// once more one by one, make the closing balances, and these can be right; nil: that
-// was not yet looked at.
+// Checked reports whether the balances are sound and the transfers of the day, summed one by one,
+// make closing less opening balances; nil: not checked yet.
 func (c DayClose) Checked() *bool {
 	if c.Match == nil {
 		return nil

@@ -8,44 +8,44 @@ import (
 // Action is what has to be done next for a payment.
 type Action string
 
-// The actions. The row names the next one, whoever reads it (rule R3).
+// The actions. The row holds the next one, independent of the run that reads it (rule R3).
 const (
-	ActionSend  Action = "send" // make or repeat a send: BeginSend, then the provider call, then Settle
-	ActionQuery Action = "ask"  // ask the provider about an order number, then Settle
-	ActionEnd   Action = "end"  // nothing, until a person or a notification says otherwise
-	// ActionCarryOut: carry out the open decision; every number has been asked about.
+	ActionSend  Action = "send" // send or repeat: BeginSend, the provider call, Settle
+	ActionQuery Action = "ask"  // query the provider about an order number, then Settle
+	ActionEnd   Action = "end"  // nothing, until a decision or a notification
+	// ActionCarryOut: carry out the open decision; every order number has been queried.
 	ActionCarryOut Action = "carry_out"
 )
 
-// Step is the next thing to do, and not before when.
+// Step is the next action and its earliest time.
 type Step struct {
 	Do      Action    `json:"do"`
 	OrderNo string    `json:"order_no,omitempty"`
 	At      time.Time `json:"at,omitzero"`
-	// Parked says why a send that is due waits until At.
+	// Deferred says why a due send waits until At.
 	Deferred Deferral `json:"parked,omitempty"`
 }
 
-// Pauses between repeats. They grow by doubling up to the cap and never end:
-// no count of tries turns unknown into failed.
+// Pauses between repeats double up to the cap and never end: no number of tries turns unknown into
+// failed.
 const (
 	firstPause = 500 * time.Millisecond
 	pauseCap   = 5 * time.Minute
 )
 
-// grown returns the n-th pause (n counts from 0): 0.5 s, 1 s, 2 s, and so on.
+// backoff returns the n-th pause (n counts from 0): 0.5 s, 1 s, 2 s, and so on.
 func backoff(n int) time.Duration { return firstPause << min(max(n, 0), 16) }
 
-// A pause is never longer than 15 s, or a sixteenth of the time since the first
-// send: after trouble of four minutes all is asked about again within 15 s, after
-// an hour within four minutes, and a day costs some sixty more questions for it.
+// A pause is at most 15 s or a sixteenth of the time since the first send. After an outage of four
+// minutes every order is queried again within 15 s, after an hour within four minutes. That costs
+// some sixty more queries a day.
 const (
 	pauseShortest = 15 * time.Second
 	pausePart     = 16
 )
 
-// A recipient takes the minutes or hours that people take, and the provider notifies: the
-// question is asked about every minute for an hour, then less and less often.
+// A recipient takes minutes or hours to act, and the provider notifies. So the order is queried
+// about every minute for an hour, then less often.
 const (
 	recipientShortest = time.Minute
 	recipientPart     = 60
@@ -61,11 +61,10 @@ func (a Attempt) pause(n int, now time.Time) time.Duration {
 	return min(backoff(n), max(pauseShortest, age/pausePart), pauseCap)
 }
 
-// Next reads the program counter off the rows (rule R3). attempts holds every
-// attempt of the payment in ascending order. A question that somebody wants put is a
-// step beside the payment's own: the earlier of the two is next, so that a number that
-// gives no answer holds up no other. Where its answer may decide about money, the
-// question comes before the send.
+// Next reads the program counter from the rows (rule R3). attempts holds every attempt of the
+// payment in ascending order. A requested query is a step of its own; the earlier of it and the
+// payment's own step is next, so that an unanswered query blocks nothing. A query whose answer may
+// decide about money precedes the send.
 func Next(p Payment, attempts []Attempt) Step {
 	own, asked := ownStep(p, attempts), Step{}
 	first := own.Do == ActionEnd || own.Do == ActionCarryOut || own.Do == ActionSend && p.Status == StatusPending
@@ -84,8 +83,8 @@ func Next(p Payment, attempts []Attempt) Step {
 	return asked
 }
 
-// NextDue is Next at a moment: a question that is due comes before a send, whenever that
-// was due. The send may have been parked for hours, and the answer may forbid it.
+// NextDue is Next at a moment: a due query precedes a send, whichever was due first. The send may
+// have been deferred for hours, and the answer may forbid it.
 func NextDue(p Payment, attempts []Attempt, now time.Time) Step {
 	step := Next(p, attempts)
 	if step.Do != ActionSend {
@@ -99,17 +98,17 @@ func NextDue(p Payment, attempts []Attempt, now time.Time) Step {
 	return step
 }
 
-// wanted reports whether somebody wants the number asked about, a notification say, and
-// it is due: after a question without an answer it is not for a while.
+// queryDue reports whether a query of the order number is requested, by a notification for example,
+// and due. An unanswered query is not due again for a while.
 func (a Attempt) queryDue(now time.Time) bool { return a.QueryRequested && !a.NextAt.After(now) }
 
-// ceded reports whether a number has made way for a later one, and nothing that was said
-// of it since speaks against that.
+// replaced reports whether a later order number has replaced this one, and no later answer speaks
+// against that.
 func (a Attempt) replaced(p Payment) bool {
 	return a.refused() || a.Statement == ObsNeverReceived || a.consented(p)
 }
 
-// ownStep is what the payment itself needs next.
+// ownStep is the payment's own next step, without requested queries.
 func ownStep(p Payment, attempts []Attempt) Step {
 	if !p.Status.Open() {
 		if p.Deciding != "" {
@@ -132,20 +131,20 @@ func ownStep(p Payment, attempts []Attempt) Step {
 	return Step{Do: cur.Next, OrderNo: cur.OrderNo, At: cur.NextAt}
 }
 
-// Numbering says under which number BeginSend sends.
+// OrderNoChoice says under which order number BeginSend sends.
 type OrderNoChoice int
 
-// The numberings.
+// The choices.
 const (
-	// NewOrderNo: attempt n+1. Only when every earlier number is confirmed final (rule R5).
+	// NewOrderNo: attempt n+1, only when every earlier number is confirmed final (rule R5).
 	NewOrderNo OrderNoChoice = iota
-	// SameOrderNo: the current number again, byte for byte.
+	// SameOrderNo: the current number again, with the same bytes.
 	SameOrderNo
-	// NoOrderNo: nothing may be sent now; go on asking.
+	// NoOrderNo: nothing may be sent now; queries continue.
 	NoOrderNo
 )
 
-// Begin decides under which number a send may go out now (rule R5).
+// ChooseOrderNo decides under which order number a send may go out now (rule R5).
 func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 	if len(attempts) == 0 {
 		if p.Status == StatusPending {
@@ -156,7 +155,7 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 	cur := attempts[len(attempts)-1]
 	switch p.Status {
 	case StatusSending, StatusUnknown:
-		// Money that moved under an earlier number is not sent once more, nor what may have.
+		// Money that moved, or may move, under an earlier number is not sent again.
 		forbids := func(a Attempt) bool { return a.queryDue(now) || a.No != cur.No && a.blocksResend(p, cur) }
 		if cur.Next == ActionSend && !cur.Booked && now.Before(cur.QueryUntil) && !slices.ContainsFunc(attempts, forbids) {
 			return SameOrderNo
@@ -186,49 +185,49 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 	return NewOrderNo
 }
 
-// refused reports whether the provider's word under this number is final: no
-// money moves, or it came back.
+// refused reports whether the provider's last statement about this number is final: no money moves,
+// or it was returned.
 func (a Attempt) refused() bool { return a.Statement == ObsDeclined || a.Statement == ObsReturned }
 
-// agreed reports whether two persons took it on themselves that the provider no
-// longer knows this number; that a later one was sent shows that they did, unless the
-// number had been refused by then, and was called under way only afterwards.
+// consented reports whether two persons consented to a new number although the provider no longer
+// knows this one. A later sent number proves the consent, unless this number was refused by then
+// and reported as in progress only afterwards.
 func (a Attempt) consented(p Payment) bool {
-	consented := p.NewNumberAgreed && !a.QueryUntil.After(p.DecidedAt) // what was lost later, nobody decided about
+	consented := p.NewNumberAgreed && !a.QueryUntil.After(p.DecidedAt) // a number that was forgotten later is not part of the decision
 	return a.Forgotten && !a.Booked && (consented || a.No < p.Attempt && !a.mayMove())
 }
 
-// moving reports whether the provider's last word about a number that is not booked, or
-// whose money came back, was that its money moves, or may.
+// mayMove reports whether the provider last reported that the money of a number moves, or may; the
+// number is not booked, or its money was returned.
 func (a Attempt) mayMove() bool { return (!a.Booked || a.ReturnBooked) && a.Statement.mayMove() }
 
-// unsettled reports whether the money of a number that was given up may still move: the
-// provider says so, or has said once only that this is over.
+// unsettled reports whether the money of a number that was given up may still move: the provider
+// says so, or has reported the end of it only once.
 func (a Attempt) unsettled() bool {
 	return a.mayMove() || a.refused() && a.QueryRequested && a.EndedAt.IsZero()
 }
 
-// forbids reports whether an earlier number keeps a payment from being sent under cur: its
-// money moved, or may (rule R5). That two persons gave it up, because the provider no longer
-// knows it, shows in cur having been made after that.
+// blocksResend reports whether an earlier number forbids a send under cur: its money moved, or may
+// (rule R5). cur itself, if created after the provider forgot the earlier number, proves that two
+// persons gave that number up.
 func (a Attempt) blocksResend(p Payment, cur Attempt) bool {
 	givenUp := a.consented(p) || a.Forgotten && !a.QueryUntil.After(cur.StartedAt)
 	return a.recipientPaid() || a.unsettled() && !givenUp
 }
 
-// Holds reports whether the money of one of a payment's numbers may still move, as far as
-// the provider can be asked about it. The refund of a cancelled payout waits for that (rule R5).
+// MayStillMove reports whether the money of one of a payment's numbers may still move, while the
+// provider can be queried about it. The refund of a cancelled payout waits for that (rule R5).
 func MayStillMove(attempts []Attempt) bool {
 	return slices.ContainsFunc(attempts, func(a Attempt) bool { return a.unsettled() && !a.Forgotten })
 }
 
-// open reports whether a send may still land. An answered repeat does not close
-// an earlier send that got no final answer.
+// open reports whether a send may still land. The answer to a repeat does not end the window of an
+// earlier send without a final answer.
 func (a Attempt) open(now time.Time) bool {
 	return now.Before(a.OpenUntil) || now.Before(a.NotedUntil)
 }
 
-// leaveOpen keeps the window of the noted send, which got no final answer.
+// leaveOpen keeps the landing window of the recorded send, which got no final answer.
 func (a *Attempt) leaveOpen() {
 	if a.NotedUntil.After(a.OpenUntil) {
 		a.OpenUntil = a.NotedUntil
@@ -236,17 +235,17 @@ func (a *Attempt) leaveOpen() {
 	a.NotedUntil = time.Time{}
 }
 
-// NewAttempt returns attempt number no of a payment, not sent yet.
+// NewAttempt returns the unsent attempt number no of a payment.
 func NewAttempt(p Payment, no int, request []byte) Attempt {
 	return Attempt{OrderNo: OrderNo(p.ID, no), PaymentID: p.ID, No: no, Op: OpOf(p.Kind), Request: request}
 }
 
-// LeaveWithin is how long after its note a send may still leave. Whoever comes
-// later asks first: the landing window counts from here, not from the note.
+// LeaveWithin is how long after its record a send may still leave. A later caller queries first:
+// the landing window counts from this deadline.
 const LeaveWithin = 5 * time.Second
 
-// RecordSend notes a send before it goes out: whoever reads the row from now on
-// asks before anything else, and the send stays open for the landing window.
+// RecordSend records a send before it goes out. From then on every reader of the row queries first,
+// and the send stays open for the landing window.
 func RecordSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 	if err := p.Move(StatusSending); err != nil {
 		return err
@@ -262,15 +261,15 @@ func RecordSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 		a.QueryUntil = now.Add(l.Remembers - 24*time.Hour)
 	}
 	a.Sends++
-	a.Refused = false // what an earlier send was refused for is no answer to this one
+	a.Refused = false // the refusal of an earlier send is no answer to this one
 	a.leaveOpen()
 	a.NotedUntil = now.Add(LeaveWithin + l.LandingWindow)
 	a.Next, a.NextAt = ActionQuery, now
 	return nil
 }
 
-// RevertToUnknown is the outcome of a decision whose earlier numbers are not all
-// confirmed final (rule R5): the payment goes on being asked about.
+// RevertToUnknown ends a retry whose earlier order numbers are not all confirmed final (rule R5):
+// the payment is queried further.
 func RevertToUnknown(p *Payment, a *Attempt, now time.Time) error {
 	if err := p.Move(StatusUnknown); err != nil {
 		return err
