@@ -82,7 +82,7 @@ func TestBreaksInWords(t *testing.T) {
 		b := h.signIn(h.finance, lang)
 		b.open("/breaks?kind=share_conflict")
 		b.has("main section.card", says[0], says[1])
-		b.has("main section.card .detail dd", `user "b & c" was promised 100 fen: claimed by another`)
+		b.has("main section.card .detail dd", `user "b & c" has an acknowledged claim of 100 fen: claimed by another`)
 		if n := b.count("main section.card > .about ~ .todo ~ .facts > .detail"); n != 1 {
 			t.Errorf("%d breaks have their detail below what they mean, want 1", n)
 		}

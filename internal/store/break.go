@@ -106,7 +106,7 @@ func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
 func (tx tx) resolveSuperseded(less []breakRow, kind payout.BreakKind) error {
 	for _, r := range less {
 		err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL", tx.now,
-			payout.ByReconciliation, fmt.Sprintf("The break %s of the same order tells it.", kind), r.ID).Error
+			payout.ByReconciliation, fmt.Sprintf("The break %s of the same order covers it.", kind), r.ID).Error
 		if err != nil {
 			return err
 		}
@@ -224,7 +224,7 @@ func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after
 				continue
 			}
 			err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL",
-				tx.now, payout.ByReconciliation, "Statement and books agree now.", b.ID).Error
+				tx.now, payout.ByReconciliation, "Statement and MySQL agree now.", b.ID).Error
 			if err != nil {
 				return err
 			}

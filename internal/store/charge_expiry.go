@@ -38,7 +38,7 @@ func (s *Store) ExpireCharge(ctx context.Context, id string) (payout.State, erro
 		}
 		out = tx.state(p, attempts)
 		return tx.addEvent(id, payout.Event{Source: "ledger", Outcome: string(p.Status), Code: p.Failure.Code,
-			What: "the packet has expired, and nothing was sent"})
+			What: "the packet expired before the charge was sent"})
 	})
 	return out, err
 }

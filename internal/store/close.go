@@ -19,7 +19,8 @@ func (s *Store) DayClose(ctx context.Context, provider string, day payout.Day, z
 	return s.readClose(ctx, provider, day, zone, now)
 }
 
-func (s *Store) readClose(ctx context.Context, provider string, day payout.Day, zone *time.Location, now time.Time) (payout.DayClose, error) {
+func (s *Store) readClose(ctx context.Context, provider string, day payout.Day, zone *time.Location, now time.Time) (payout.DayClose,
+	error) {
 	row, err := s.readCloseRow(ctx, day, zone)
 	if err != nil {
 		return payout.DayClose{}, err
@@ -46,7 +47,7 @@ func (s *Store) closeOf(ctx context.Context, day payout.Day, zone *time.Location
 		return c, err
 	}
 	if !c.From.Before(now) || first.IsZero() {
-		return c, fmt.Errorf("close of %s: %w", day, ErrNotFound)
+		return c, fmt.Errorf("day-end close of %s: %w", day, ErrNotFound)
 	}
 	if c.Opening, err = s.LedgerSumsAt(ctx, c.From); err != nil {
 		return c, err
@@ -82,7 +83,8 @@ func (s *Store) fillPending(ctx context.Context, c *payout.DayClose, provider st
 
 // DayCloses lists the ledger's days, newest first, from the day before before (or today) to the
 // first transfer's day. Differences of the statement match are left out. Errors: ErrUnavailable.
-func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]payout.DayClose, error) {
+func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]payout.DayClose,
+	error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return nil, err

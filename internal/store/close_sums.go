@@ -31,7 +31,7 @@ type sumsRow struct {
 func (r sumsRow) totals() (payout.Totals, error) {
 	var t payout.Totals
 	if err := json.Unmarshal(r.Totals, &t); err != nil {
-		return nil, fmt.Errorf("sums of the ledger at %s: %w", r.ClosedTo.UTC().Format(time.RFC3339), err)
+		return nil, fmt.Errorf("decode ledger sums at %s: %w", r.ClosedTo.UTC().Format(time.RFC3339), err)
 	}
 	return t, nil
 }
@@ -139,7 +139,7 @@ func (s *Store) SaveLedgerSums(ctx context.Context, zone *time.Location) (bool, 
 	}
 	text, err := json.Marshal(totals.Plus(since))
 	if err != nil {
-		return false, fmt.Errorf("encode sums of the ledger: %w", err)
+		return false, fmt.Errorf("encode ledger sums: %w", err)
 	}
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		return tx.Exec("INSERT INTO ledger_closes (closed_to, totals, created_at) VALUES (?, ?, ?)", next.UTC(), text, tx.now).Error
@@ -159,7 +159,7 @@ func (s *Store) deleteFutureSums(ctx context.Context, settled time.Time) error {
 	if err := s.read(ctx).Raw("SELECT COUNT(*)"+ahead, settled.UTC()).Scan(&n).Error; err != nil || n == 0 {
 		return classify(err)
 	}
-	slog.WarnContext(ctx, "Sums of the ledger are of moments to come: MySQL's clock was set back. They are added up anew.",
+	slog.WarnContext(ctx, "Ledger sums are from the future: MySQL's clock was set back. They are computed again.",
 		slog.Int64("sums", n))
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.Exec("DELETE"+ahead, settled.UTC()).Error })
 }

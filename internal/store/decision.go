@@ -272,7 +272,7 @@ func (tx tx) noteCarriedOut(row paymentRow, p payout.Payment, status payout.Deci
 	if err := tx.endOpenDecision(p.ID, status); err != nil {
 		return err
 	}
-	w := payout.StaffWrite{Owner: "worker", Role: "system", Reason: "every order number was asked about"}
+	w := payout.StaffWrite{Owner: "worker", Role: "system", Reason: "every order number was queried"}
 	return tx.noteDecision(w, d.Kind+"_"+string(status), row, p, payout.Decision{ID: d.ID, Status: status})
 }
 

@@ -113,7 +113,7 @@ func (s *Store) compareHeartbeat(ctx context.Context, known int64, rise bool) (p
 			return nil
 		}
 		if payout.TooFarAhead(before.HeartbeatAt, tx.now) && out.HeartbeatAt != before.HeartbeatAt {
-			slog.WarnContext(ctx, "MySQL's clock was set back; what it noted meanwhile counts as of now.",
+			slog.WarnContext(ctx, "MySQL's clock was set back; times stored while it was ahead count as now.",
 				slog.Duration("by", before.HeartbeatAt.Sub(tx.now)))
 			if err := tx.noteRepair(payout.ClockSetBack, "books"); err != nil {
 				return err
@@ -132,7 +132,7 @@ func (s *Store) compareHeartbeat(ctx context.Context, known int64, rise bool) (p
 // compareRow compares a row with seen, the highest number known before the row was read.
 func (tx tx) compareRow(row mysqlStateRow, seen int64) (payout.MySQLState, error) {
 	if tx.highest != nil && tx.highest.uncompared.Load() {
-		return payout.MySQLState{}, fmt.Errorf("%w: the books were not compared with Redis yet", ErrUnavailable)
+		return payout.MySQLState{}, fmt.Errorf("%w: MySQL was not compared with Redis yet, wait for the first heartbeat", ErrUnavailable)
 	}
 	return row.state().CheckRestored(seen, false, tx.now), nil
 }
@@ -174,7 +174,7 @@ func (tx tx) normalBooks() (mysqlStateRow, error) {
 	}
 	b, err := tx.compareRow(row, seen)
 	if err == nil && b.State != payout.MySQLNormal {
-		err = fmt.Errorf("books at %d, %d is known: %w", b.Heartbeat, b.Known, payout.ErrMySQLRestored)
+		err = fmt.Errorf("heartbeat of MySQL is %d, %d is known: %w", b.Heartbeat, b.Known, payout.ErrMySQLRestored)
 	}
 	return row, err
 }
@@ -215,7 +215,7 @@ func (r mysqlStateRow) adapter() payout.Adapter {
 // checkAdapter refuses an adapter of another provider or account.
 func (r mysqlStateRow) checkAdapter(a payout.Adapter) error {
 	if own := r.adapter(); own != a && own != (payout.Adapter{}) {
-		return fmt.Errorf("this installation is of %s, not of %s: %w", own, a, payout.ErrWrongProvider)
+		return fmt.Errorf("this installation uses %s, not %s: %w", own, a, payout.ErrWrongProvider)
 	}
 	return nil
 }
@@ -286,7 +286,8 @@ func (tx tx) sending(by payout.Adapter, packetID string) (hold *payout.Hold, gua
 		return nil, false, err
 	}
 	if undecided {
-		return &payout.Hold{By: "recover", Role: "system", Reason: "the recovery of the books left this packet to a person", Since: tx.now}, true,
+		return &payout.Hold{By: "recover", Role: "system", Reason: "the recovery of MySQL left this packet to staff: resolve its break first",
+				Since: tx.now}, true,
 			nil
 	}
 	return row.Provider.state().Hold, row.Books.Guarded, nil
@@ -309,7 +310,7 @@ func (tx tx) holding(p payout.Payment, by payout.Adapter) (hold *payout.Hold, gu
 		return nil, guarded, err
 	}
 	if payout.MayStillMove(attempts) {
-		return &payout.Hold{By: "ledger", Role: "system", Reason: "the cancelled payout is under way again: its outcome is asked for first",
+		return &payout.Hold{By: "ledger", Role: "system", Reason: "the cancelled payout is in progress again: its outcome is queried first",
 			Since: tx.now}, guarded, nil
 	}
 	var n int64

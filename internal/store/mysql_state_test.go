@@ -217,7 +217,7 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 			t.Errorf("changed: %v, before %v", after, before)
 		}
 	}
-	unasked := another(t, s, dsn, Config{RequireComparison: true})
+	unasked := another(t, s, dsn, Config{CompareFirst: true})
 	for name, do := range cases {
 		if name != "let a send leave" { // its record was refused
 			if err := do(unasked); !errors.Is(err, ErrUnavailable) {

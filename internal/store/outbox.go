@@ -108,7 +108,7 @@ func (s *Store) MarkOutboxStarted(ctx context.Context, d payout.DueRun) error {
 func (tx tx) takeOutbox(r outboxRow) (p payout.Payment, due bool, err error) {
 	row, attempts, err := tx.load(r.PaymentID, false)
 	if errors.Is(err, ErrNotFound) {
-		slog.Error("Outbox row without a payment; it is put off.", slog.String("payment_id", r.PaymentID), slog.String("kind", r.Kind))
+		slog.Error("Outbox entry without a payment; it is delayed.", slog.String("payment_id", r.PaymentID), slog.String("kind", r.Kind))
 		return p, false, tx.putOff(r, orphanPause)
 	}
 	if err != nil {

@@ -47,7 +47,7 @@ type ledgerSum struct {
 	Sum int64
 }
 
-// unfinished selects payments that are not final. A declined charge is final: they accumulate and
+// unfinished selects payments that are not final. Declined charges are final; they accumulate and
 // need no action.
 const unfinished = `(kind IN ('p', 'r', 'h') AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'failed', 'returned')
 	OR kind = 'c' AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient'))`

@@ -52,7 +52,8 @@ func (r rebuildRow) rebuild() packet.Rebuild {
 // of the lane; found of an unfinished rebuild is kept. It reports whether the lane was taken: not
 // when it is open, was never open, is of an older MySQL (rule R13), or is leased by another holder.
 // Errors: payout.ErrMySQLRestored, ErrUnavailable.
-func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LanePosition) (b packet.Rebuild,
+func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration,
+	found packet.LanePosition) (b packet.Rebuild,
 	taken bool, err error) {
 	err = s.inTx(ctx, failpoint.RebuildBegin, func(tx tx) error {
 		taken = false
@@ -64,7 +65,8 @@ func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease
 			return err
 		}
 		l := row.row()
-		began := rebuildRow{Lane: lane, FromEpoch: l.Epoch, Reason: string(l.Reason), Seen: l.AckedSeq, SeenGrabs: l.AckedGrabs, StartedAt: tx.now}
+		began := rebuildRow{Lane: lane, FromEpoch: l.Epoch, Reason: string(l.Reason), Seen: l.AckedSeq, SeenGrabs: l.AckedGrabs,
+			StartedAt: tx.now}
 		if found.Epoch == l.Epoch {
 			began.Found, began.FoundGrabs = found.Seq, found.Grabs
 		}
@@ -124,7 +126,7 @@ func (s *Store) EndRebuild(ctx context.Context, b packet.Rebuild) error {
 			return err
 		}
 		return tx.addBreak("", fmt.Sprintf("lane/%d", b.Lane), payout.Break{Kind: payout.BreakPoolLost, OrderNo: fmt.Sprintf("epoch/%d", b.From),
-			Detail: fmt.Sprintf("Redis lost lane %d (%s): up to %d grabs that were acknowledged are gone and cannot be paid", b.Lane, b.Reason,
+			Detail: fmt.Sprintf("Redis lost lane %d (%s): up to %d acknowledged grabs are lost and cannot be paid", b.Lane, b.Reason,
 				b.Lost)})
 	})
 }

@@ -16,7 +16,8 @@ const idsOfLane = "SUBSTRING(id, 1, 2) IN ?"
 
 // PoolsOfLane lists packets of a lane in one stored status that have a pool, oldest first, after a
 // place (creation time and id). Claimed sums are filled in. Errors: ErrUnavailable.
-func (s *Store) PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Cursor, limit int) ([]packet.RebuildInput,
+func (s *Store) PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Cursor,
+	limit int) ([]packet.RebuildInput,
 	error) {
 	rows, err := s.laneRows(ctx, "*", lane, lanes, status, after, limit)
 	if err != nil {
@@ -129,7 +130,7 @@ func (s *Store) TombstonesOfLane(ctx context.Context, lane, lanes int, status pa
 	states := map[packet.Status]packet.PoolState{packet.StatusClosed: packet.PoolClosed, packet.StatusRejected: packet.PoolRejected}
 	state, ok := states[status]
 	if !ok {
-		return nil, last, fmt.Errorf("a packet that is %s has no tombstone", status)
+		return nil, last, fmt.Errorf("list tombstones: a packet in status %s has none", status)
 	}
 	if after.At.IsZero() {
 		after.At = ended.Add(-60 * 24 * time.Hour)

@@ -61,7 +61,7 @@ func (s *Store) requestQuery(ctx context.Context, orderNo, source, why string,
 	unless func(tx tx, p payout.Payment, a payout.Attempt) bool) error {
 	parts, err := payout.Parse(orderNo)
 	if err != nil {
-		return fmt.Errorf("ask about %q: %w", orderNo, err)
+		return fmt.Errorf("request query of %q: %w", orderNo, err)
 	}
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		p, attempts, err := tx.load(parts.PaymentID, true)
@@ -124,7 +124,7 @@ func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after
 	}
 	for _, j := range all {
 		if j.verdict.Query {
-			why := fmt.Sprintf("the statement of %s shows a %s the books do not have: asked", r.Day, j.line.Op)
+			why := fmt.Sprintf("the statement of %s has a %s that MySQL lacks: query requested", r.Day, j.line.Op)
 			if err := s.requestQuery(ctx, j.line.OrderNo, payout.ByReconciliation, why,
 				func(tx, payout.Payment, payout.Attempt) bool { return false }); err != nil {
 				return 0, err

@@ -651,7 +651,7 @@ func TestBreakOfManyLines(t *testing.T) {
 		amounts(want)
 	}
 	if text := query[string](t, x.s, "SELECT detail FROM breaks WHERE order_no = 'NotOurs4711'"); !strings.HasPrefix(text,
-		"3 lines, 675 fen together; one: transfer of ") {
+		"3 lines, 675 fen in total; one: transfer of ") {
 		t.Errorf("%q", text)
 	}
 	x.c.pass(24 * time.Hour)

@@ -41,7 +41,7 @@ func (r reconciliationRow) reconciliation() (payout.Reconciliation, error) {
 	}
 	if len(r.Sums) > 0 {
 		if err := json.Unmarshal(r.Sums, &out.Sums); err != nil {
-			return out, fmt.Errorf("sums of reconciliation %s: %w", r.ID, err)
+			return out, fmt.Errorf("decode sums of reconciliation %s: %w", r.ID, err)
 		}
 	}
 	return out, nil
@@ -138,7 +138,7 @@ func (s *Store) BeginReconciliation(ctx context.Context, id string, dayEnd time.
 		began := tx.Exec("UPDATE reconciliations SET status = 'running', started_at = ?, provisional = ? WHERE id = ? AND status = 'requested'",
 			tx.now, tx.now.Before(dayEnd.Add(payout.InFlightAge)), id)
 		if began.Error == nil && began.RowsAffected == 0 {
-			slog.InfoContext(ctx, "Reconciliation had begun before.", slog.String("reconciliation_id", id))
+			slog.InfoContext(ctx, "Reconciliation has already begun.", slog.String("reconciliation_id", id))
 		}
 		return began.Error
 	})
@@ -269,7 +269,7 @@ func (s *Store) FailReconciliation(ctx context.Context, id, why string) error {
 		failed := tx.Exec(`UPDATE reconciliations SET status = 'failed', active = NULL, ended_at = ?, error = ?
 			WHERE id = ? AND status IN ('requested', 'running')`, tx.now, clip(why, 255), id)
 		if failed.Error == nil && failed.RowsAffected == 0 {
-			slog.InfoContext(ctx, "Reconciliation had ended before.", slog.String("reconciliation_id", id))
+			slog.InfoContext(ctx, "Reconciliation has already ended.", slog.String("reconciliation_id", id))
 		}
 		return failed.Error
 	})

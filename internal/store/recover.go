@@ -20,7 +20,7 @@ func (tx tx) restoredOnly() error {
 	var row mysqlStateRow
 	err := tx.Raw("SELECT * FROM books WHERE id = 1 LOCK IN SHARE MODE").Scan(&row).Error
 	if b := row.state(); err == nil && b.State != payout.MySQLRestored {
-		err = fmt.Errorf("the books are %s: %w", b.State, ErrMoved)
+		err = fmt.Errorf("MySQL is %s, not restored: %w", b.State, ErrMoved)
 	}
 	return err
 }
@@ -137,7 +137,7 @@ func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt ti
 				return err
 			}
 		}
-		return tx.recovered(id, a.OrderNo, "the provider knows this number, and the restored books did not know that it was sent")
+		return tx.recovered(id, a.OrderNo, "the provider knows this order number, and the restored MySQL lacked its send")
 	})
 	return put, err
 }
@@ -216,7 +216,7 @@ func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure
 		if err := tx.casPayment(row, p); err != nil {
 			return err
 		}
-		if err := tx.recovered(p.ID, "", "its packet was rejected after the backup; the provider has not carried it out"); err != nil {
+		if err := tx.recovered(p.ID, "", "its packet was rejected after the backup; the provider did not charge it"); err != nil {
 			return err
 		}
 		return reject()
@@ -309,7 +309,7 @@ func (s *Store) EndRecovery(ctx context.Context, w payout.StaffWrite, found payo
 		case err != nil:
 			return err
 		case !b.RestoredAt.Equal(found.RestoredAt):
-			return fmt.Errorf("the books were restored once more while they were recovered: %w", ErrMoved)
+			return fmt.Errorf("MySQL was restored again during its recovery, recover again: %w", ErrMoved)
 		case b.State == payout.MySQLNormal:
 			return nil
 		}

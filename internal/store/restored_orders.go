@@ -37,8 +37,7 @@ func (tx tx) askAboutLeft(row paymentRow, p payout.Payment, a payout.Attempt, li
 	if err := tx.casPayment(row, p); err != nil {
 		return payout.State{}, err
 	}
-	if err := tx.recovered(p.ID, a.OrderNo, "a recovery had left this number to people: the provider is asked about it before anything is "+
-		"sent"); err != nil {
+	if err := tx.recovered(p.ID, a.OrderNo, "a recovery left this order number to staff: it is queried before anything is sent"); err != nil {
 		return payout.State{}, err
 	}
 	return tx.stateOf(p.ID)
@@ -57,7 +56,7 @@ func (tx tx) cancelLeft(p payout.Payment, kind payout.DecisionKind) error {
 		"AND k.kind = ? AND k.last_seen >= b.restored_at)",
 		refund, payout.OrderNo(refund, 1), string(payout.BreakRestored)).Scan(&left).Error
 	if err == nil && left {
-		err = fmt.Errorf("payment %s: the recovery left the refund of its cancel to people, recover again: %w: %w", p.ID, payout.ErrCancelLeft,
+		err = fmt.Errorf("payment %s: the recovery left the refund of its cancel to staff, recover again: %w: %w", p.ID, payout.ErrCancelLeft,
 			payout.ErrMySQLRestored)
 	}
 	return err
@@ -82,7 +81,7 @@ func (c chargeState) behind() error {
 	if !c.LeftBehind {
 		return nil
 	}
-	return fmt.Errorf("charge %s: the recovery left it to people, recover again: %w", c.ID, payout.ErrMySQLRestored)
+	return fmt.Errorf("charge %s: the recovery left it to staff, recover again: %w", c.ID, payout.ErrMySQLRestored)
 }
 
 // mayReject refuses the rejection of a packet by a MySQL that may not know what its charge paid for:

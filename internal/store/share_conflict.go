@@ -67,7 +67,7 @@ func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, provider,
 			return err
 		}
 		err := tx.addBreak(c.PacketID, share, payout.Break{Kind: payout.BreakShareConflict, OrderNo: share, UserID: c.UserID,
-			Detail: fmt.Sprintf("user %q was promised %d fen: %s", c.UserID, c.Amount, detail)})
+			Detail: fmt.Sprintf("user %q has an acknowledged claim of %d fen: %s", c.UserID, c.Amount, detail)})
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (tx tx) shareConflictOf(c packet.Claim, row packetRow, provider, detail str
 	if last != nil {
 		parts, err := payout.Parse(*last)
 		if err != nil {
-			return "", fmt.Errorf("promise of packet %s: %w", c.PacketID, err)
+			return "", fmt.Errorf("share conflict of packet %s: %w", c.PacketID, err)
 		}
 		number = parts.Number + 1
 	}
@@ -115,7 +115,7 @@ func (tx tx) shareConflictOf(c packet.Claim, row packetRow, provider, detail str
 	if err != nil {
 		return "", err
 	}
-	return p.ID, tx.addEvent(p.ID, payout.Event{Source: "ledger", Outcome: string(p.Status), Code: p.Failure.Code, What: "not booked: " +
+	return p.ID, tx.addEvent(p.ID, payout.Event{Source: "ledger", Outcome: string(p.Status), Code: p.Failure.Code, What: "not recorded: " +
 		detail})
 }
 

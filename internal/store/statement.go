@@ -86,7 +86,7 @@ func (tx tx) statementOf(runID string, by payout.Adapter) error {
 		return err
 	}
 	if provider != "" && provider != by.Provider {
-		return fmt.Errorf("reconciliation %s is of provider %q, not of %s: %w", runID, provider, by, payout.ErrWrongProvider)
+		return fmt.Errorf("reconciliation %s: statement of provider %q, not %s: %w", runID, provider, by, payout.ErrWrongProvider)
 	}
 	return tx.checkAdapter(by)
 }
@@ -212,7 +212,7 @@ func (o orders) judge(provider, orderNo string, asOf time.Time) []judged {
 func (j judged) finding(b payout.Break) finding {
 	all := j.same[b.Kind]
 	if all.Count > 1 {
-		b.Detail = fmt.Sprintf("%d lines, %d fen together; one: %s", all.Count, all.Amount, b.Detail)
+		b.Detail = fmt.Sprintf("%d lines, %d fen in total; one: %s", all.Count, all.Amount, b.Detail)
 	}
 	return finding{Break: b, amount: all.Amount, evidence: j.line.CreatedAt}
 }

@@ -293,7 +293,7 @@ func (s *Store) matchOnce(ctx context.Context, r payout.Reconciliation, zone *ti
 	tie.MatchedAt, c.Match = now, tie
 	text, err := json.Marshal(storedMatch{Zone: zone.String(), Took: done.Sub(now), StatementMatch: tie})
 	if err != nil {
-		return false, fmt.Errorf("encode tie of %s: %w", r.Day, err)
+		return false, fmt.Errorf("encode statement match of %s: %w", r.Day, err)
 	}
 	var final *time.Time
 	if len(c.FindBlockers(false)) == 0 {
@@ -337,7 +337,7 @@ func (s *Store) readCloseRow(ctx context.Context, day payout.Day, zone *time.Loc
 	}
 	var kept storedMatch
 	if err := json.Unmarshal(row.Tie, &kept); err != nil {
-		return row, fmt.Errorf("tie of %s: %w", day, err)
+		return row, fmt.Errorf("decode statement match of %s: %w", day, err)
 	}
 	if kept.StatementMatch == nil || cmp.Or(kept.Day, day) != day || kept.Zone != zone.String() {
 		row.FinalAt = nil // of a day in another zone with the same end

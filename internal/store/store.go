@@ -44,9 +44,9 @@ type Config struct {
 	// IdleLimit is how long a transaction may be idle before the server rolls it back, in whole
 	// seconds; 0: 20 s.
 	IdleLimit time.Duration
-	// RequireComparison: nothing is sent, closed or decided before the first CompareHeartbeat or
+	// CompareFirst: nothing is sent, closed or decided before the first CompareHeartbeat or
 	// AdvanceHeartbeat (rule R13).
-	RequireComparison bool
+	CompareFirst bool
 	// Lanes is the number of the pool's lanes, whose fences are checked before books are closed
 	// (rule R9); 0: no check.
 	Lanes int
@@ -111,7 +111,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 func parseDSN(dsn string) (*mysql.Config, error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
-		return nil, errors.New("mysql DSN is malformed (want user:password@tcp(host:port)/database)")
+		return nil, errors.New("parse MySQL DSN: want user:password@tcp(host:port)/database")
 	}
 	cfg.ParseTime = true
 	cfg.Loc = time.UTC
@@ -188,7 +188,7 @@ func Open(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open gorm: %w", err)
 	}
 	s := &Store{db: db, sql: pool, clock: serverTime, highest: &highestHeartbeat{}, lanes: cfg.Lanes}
-	s.highest.uncompared.Store(cfg.RequireComparison)
+	s.highest.uncompared.Store(cfg.CompareFirst)
 	if off := cfg.ClockOff; off != nil {
 		s.clock = func(db *gorm.DB) (time.Time, error) {
 			now, err := serverTime(db)
@@ -229,7 +229,7 @@ func (s *Store) inTx(ctx context.Context, step failpoint.Step, fn func(tx tx) er
 		if err == nil || !retryable(err) {
 			return classify(err)
 		}
-		slog.DebugContext(ctx, "transaction repeated after a lock conflict", slog.Int("try", try+1))
+		slog.DebugContext(ctx, "Transaction repeated after a lock conflict.", slog.Int("try", try+1))
 		select {
 		case <-ctx.Done():
 			return classify(ctx.Err())
@@ -268,11 +268,9 @@ func classify(err error) error {
 	var my *mysql.MySQLError
 	if errors.As(err, &my) {
 		switch my.Number {
-		// too many connections (two ways), shutdown, read only (two ways), locks, connection or
-		// query killed, statement too
-		// long for a limit of MariaDB or MySQL; a password that was changed (two ways) or has
-		// expired (two ways), an account that
-		// is locked (two ways): callers retry until an operator has corrected it
+		// Too many connections (two ways), shutdown, read only (two ways), locks, connection or query
+		// killed, statement over a time limit (MariaDB, MySQL), password changed (two ways) or expired
+		// (two ways), account locked (two ways): callers retry until an operator has corrected it.
 		case 1040, 1203, 1053, 1290, 1836, 1205, 1213, 1927, 1317, 1969, 3024, 1045, 1698, 1820, 1862, 3118, 4151:
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}

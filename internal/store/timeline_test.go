@@ -38,7 +38,8 @@ func TestTimeline(t *testing.T) {
 	c.pass(time.Second)
 	must(t, s.RecordNotification(ctx, adapter, "evt-0", order, []byte("{}")))
 	got := of(id)
-	if n := got.Notifications; len(n) != 2 || n[0].EventID != "evt-1" || n[1].EventID != "evt-0" || n[0].OrderNo != order || n[1].OrderNo != order ||
+	if n := got.Notifications; len(n) != 2 || n[0].EventID != "evt-1" || n[1].EventID != "evt-0" || n[0].OrderNo != order ||
+		n[1].OrderNo != order ||
 		n[1].At.Sub(n[0].At) < time.Second {
 		t.Fatalf("notices %+v", n)
 	}

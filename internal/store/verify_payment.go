@@ -104,7 +104,7 @@ func (c *ledgerCheck) byPayment() error {
 			return err
 		}
 		if err := c.orphans(transfers, func(r transferRow) bool { return row == nil || beforePayment(r.OrderNo, row.ID) },
-			"its payment is not there"); err != nil {
+			"it has no payment"); err != nil {
 			return err
 		}
 		if err := c.orphanedAttempts(attempts, row); err != nil || row == nil {
@@ -156,7 +156,7 @@ func (c *ledgerCheck) orphanedAttempts(attempts *pages[ledgerAttemptRow], next *
 		}
 		parts, _ := payout.Parse(a.OrderNo) // for a foreign number the packet stays empty
 		v := payout.Violation{Rule: payout.RuleUnknown, PacketID: parts.PacketID, Subject: a.OrderNo,
-			Detail: "an attempt, and its payment is not there"}
+			Detail: "an attempt without a payment"}
 		if err := c.report([]payout.Violation{v}); err != nil {
 			return err
 		}

@@ -56,7 +56,8 @@ const selectUnfinished = "SELECT k.*, r.status AS refund_status FROM packets k L
 
 // UnfinishedPackets lists packets in one stored status, by expiry, after a place (expiry and id).
 // Errors: ErrUnavailable.
-func (s *Store) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket, error) {
+func (s *Store) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket,
+	error) {
 	var rows []unfinishedRow
 	err := s.read(ctx).Raw(selectUnfinished+` WHERE k.status = ? AND (k.expires_at > ? OR (k.expires_at = ? AND k.id > ?))
 		ORDER BY k.expires_at, k.id LIMIT ?`, string(status), epoch(after.At), epoch(after.At), after.ID, limit).Scan(&rows).Error
