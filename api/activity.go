@@ -9,20 +9,20 @@ import (
 
 // Activity is what was booked in each minute of the last hour.
 type Activity struct {
-	Minutes []ActiveMinute `json:"minutes" nullable:"false" doc:"The last 60 minutes, the oldest first; the last one is not over."`
+	Minutes []ActiveMinute `json:"minutes" nullable:"false" doc:"The last 60 minutes, oldest first; the last minute is not over."`
 }
 
 // ActiveMinute is what was booked in one minute.
 type ActiveMinute struct {
 	At    Stamp            `json:"at" doc:"When it began."`
-	Grabs Nullable[Booked] `json:"grabs" doc:"Grabs that were booked: from then on their money is owed. null while a busy hour is counted for the first time after the start of a process."`
-	Paid  Nullable[Booked] `json:"paid" doc:"Payouts that were paid by the provider; null as above."`
+	Grabs Nullable[Booked] `json:"grabs" doc:"Claims that were recorded; from then on the amount is owed. null while a busy hour is counted for the first time after a process start."`
+	Paid  Nullable[Booked] `json:"paid" doc:"Payouts that the provider paid; null as above."`
 }
 
 // Booked counts bookings and adds them up.
 type Booked struct {
-	Count  int64    `json:"count" minimum:"0" doc:"How many there were."`
-	Amount TotalFen `json:"amount" doc:"What they came to."`
+	Count  int64    `json:"count" minimum:"0" doc:"The count."`
+	Amount TotalFen `json:"amount" doc:"The sum."`
 }
 
 func getActivity(r *request) (answer, error) {

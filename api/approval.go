@@ -16,17 +16,17 @@ import (
 type ApprovalItem struct {
 	ID            string            `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6C"`
 	Status        string            `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"The decision's status."`
-	Decision      Decision          `json:"decision" doc:"What waits."`
-	Evidence      Nullable[string]  `json:"evidence" doc:"Of mark_paid: what proves the payment."`
-	Payout        Nullable[Payout]  `json:"payout" doc:"The payout it is about, as it is now; null when it is about a refund."`
-	Refund        Nullable[Refund]  `json:"refund" doc:"The refund it is about, as it is now; null when it is about a payout."`
-	Preview       Nullable[Preview] `json:"preview" doc:"What it would do now; null unless it waits and the state permits it."`
-	Changed       bool              `json:"changed" doc:"It waits, and what it is about has changed since it was made: it cannot be approved as it is."`
-	AnsweredBy    Nullable[string]  `json:"answered_by" doc:"The second person; null while nobody has answered."`
-	AnswerKeyID   Nullable[string]  `json:"answer_key_id" doc:"The id of the key with which it was answered, or withdrawn."`
-	AnswerReason  Nullable[string]  `json:"answer_reason" doc:"Why the second person agreed or not; of a withdrawn decision why it was withdrawn."`
-	CreatedAt     Stamp             `json:"created_at" doc:"When it was decided."`
-	ExpiresAt     Stamp             `json:"expires_at" doc:"Until when somebody may agree."`
+	Decision      Decision          `json:"decision" doc:"The decision that waits."`
+	Evidence      Nullable[string]  `json:"evidence" doc:"Of mark_paid: the evidence of the payment."`
+	Payout        Nullable[Payout]  `json:"payout" doc:"The current payout that the decision is about; null for a decision about a refund."`
+	Refund        Nullable[Refund]  `json:"refund" doc:"The current refund that the decision is about; null for a decision about a payout."`
+	Preview       Nullable[Preview] `json:"preview" doc:"What the decision would now do; null unless it waits and the state permits it."`
+	Changed       bool              `json:"changed" doc:"The decision waits, and its payment has changed since it was made: it cannot be approved."`
+	AnsweredBy    Nullable[string]  `json:"answered_by" doc:"The second person; null before the answer."`
+	AnswerKeyID   Nullable[string]  `json:"answer_key_id" doc:"The id of the key that answered or withdrew it."`
+	AnswerReason  Nullable[string]  `json:"answer_reason" doc:"The reason of the second person; of a withdrawn decision, why it was withdrawn."`
+	CreatedAt     Stamp             `json:"created_at" doc:"When the decision was made."`
+	ExpiresAt     Stamp             `json:"expires_at" doc:"Until when it can be approved."`
 	DecisionEnded Nullable[Stamp]   `json:"ended_at" doc:"When the decision ended; null before."`
 }
 
@@ -34,10 +34,10 @@ type ApprovalItem struct {
 type Preview struct {
 	Status       PayoutStatus     `json:"status" doc:"The status of the payout or refund."`
 	Amount       Fen              `json:"amount" doc:"Its amount."`
-	FailureCode  Nullable[string] `json:"failure_code" doc:"Of failed and returned ones: why."`
-	AttemptCount int              `json:"attempt_count" minimum:"0" doc:"How many order numbers it has used."`
-	OrderNo      Nullable[string] `json:"order_no" doc:"Of a retry: the number that would be sent once asking has confirmed what is known; else null."`
-	SameOrderNo  bool             `json:"same_order_no" doc:"It is the number of the last attempt, which the provider never received."`
+	FailureCode  Nullable[string] `json:"failure_code" doc:"Of a failed or returned payment: the failure code."`
+	AttemptCount int              `json:"attempt_count" minimum:"0" doc:"How many order numbers were used."`
+	OrderNo      Nullable[string] `json:"order_no" doc:"Of a retry: the order number that would be sent after the queries; otherwise null."`
+	SameOrderNo  bool             `json:"same_order_no" doc:"The order number is that of the last attempt, which the provider never received."`
 }
 
 func previewOf(v payout.Preview) *Preview {
@@ -48,15 +48,15 @@ func previewOf(v payout.Preview) *Preview {
 // Approvals is a page of approvals.
 type Approvals struct {
 	Items      []ApprovalItem   `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // Answered is the answer to a second person.
 type Answered struct {
-	Decision Decision           `json:"decision" doc:"The decision after it."`
-	Payout   Nullable[Payout]   `json:"payout" doc:"The payout after it; null when it is about a refund."`
-	Refund   Nullable[Refund]   `json:"refund" doc:"The refund after it; null when it is about a payout."`
-	Approval Nullable[Approval] `json:"approval" doc:"Always null: it was answered."`
+	Decision Decision           `json:"decision" doc:"The decision after the answer."`
+	Payout   Nullable[Payout]   `json:"payout" doc:"The payout after the answer; null for a decision about a refund."`
+	Refund   Nullable[Refund]   `json:"refund" doc:"The refund after the answer; null for a decision about a payout."`
+	Approval Nullable[Approval] `json:"approval" doc:"Always null: the decision was answered."`
 }
 
 // subject renders a payment as payout or as refund, the other one null.

@@ -23,16 +23,16 @@ const verifyLimit = 60 * time.Second
 // AuditEntry is one line of the audit.
 type AuditEntry struct {
 	Seq     int64            `json:"seq" minimum:"1" doc:"Numbered from 1 without gaps." example:"4711"`
-	At      Stamp            `json:"at" doc:"When it was done."`
-	Actor   string           `json:"actor" doc:"Who: the owner of the key." example:"li.na"`
-	Role    string           `json:"role" doc:"In which role." example:"finance"`
-	KeyID   Nullable[string] `json:"key_id" doc:"The id of the key that acted; null for a command on a machine of ours, and for the worker."`
-	Action  string           `json:"action" doc:"What was done." example:"retry"`
-	Subject string           `json:"subject" doc:"What it was done to, mostly the id of a payment." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
-	Reason  string           `json:"reason" doc:"Why, in the actor's words."`
-	Before  State            `json:"before" doc:"How it was."`
-	After   State            `json:"after" doc:"How it is since."`
-	Hash    string           `json:"hash" pattern:"^[0-9a-f]{64}$" doc:"Hex SHA-256 of the hash before and this entry; see docs/audit.md."`
+	At      Stamp            `json:"at" doc:"When the action took place."`
+	Actor   string           `json:"actor" doc:"The owner of the key that acted." example:"li.na"`
+	Role    string           `json:"role" doc:"The role of the key." example:"finance"`
+	KeyID   Nullable[string] `json:"key_id" doc:"The id of the key that acted; null for a command on one of our machines, and for the worker."`
+	Action  string           `json:"action" doc:"The action." example:"retry"`
+	Subject string           `json:"subject" doc:"What the action was about, mostly the id of a payment." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	Reason  string           `json:"reason" doc:"The reason that the actor gave."`
+	Before  State            `json:"before" doc:"The state before the action."`
+	After   State            `json:"after" doc:"The state after the action."`
+	Hash    string           `json:"hash" pattern:"^[0-9a-f]{64}$" doc:"Hex SHA-256 of the previous hash and this entry; see docs/audit.md."`
 }
 
 // State is what an audit entry tells of its subject: an object, as it was written, or null.
@@ -57,15 +57,15 @@ func (State) Schema(huma.Registry) *huma.Schema {
 // AuditEntries is a page of the audit.
 type AuditEntries struct {
 	Items      []AuditEntry     `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // AuditVerdict says whether the audit is as it was written.
 type AuditVerdict struct {
-	Valid    bool            `json:"valid" doc:"Every entry follows from the one before, and the last one is the head."`
-	Entries  int64           `json:"entries" minimum:"0" doc:"How many entries there are." example:"4711"`
-	Head     string          `json:"head" pattern:"^[0-9a-f]{64}$" doc:"Hex hash of the last entry, as it is kept apart; 64 zeros before the first. Keep it elsewhere: an audit that was cut off or written anew together with its head is found by comparing only."`
-	FirstBad Nullable[int64] `json:"first_bad" doc:"The first entry that was changed, is missing or was added; null when valid. Behind it nothing can be said."`
+	Valid    bool            `json:"valid" doc:"true: the hashes of all entries form a chain that ends at the head."`
+	Entries  int64           `json:"entries" minimum:"0" doc:"The count of entries." example:"4711"`
+	Head     string          `json:"head" pattern:"^[0-9a-f]{64}$" doc:"Hex hash of the last entry, which is stored separately; 64 zeros before the first entry. Keep a copy elsewhere: an audit that was truncated or rewritten together with its head is found only by comparing."`
+	FirstBad Nullable[int64] `json:"first_bad" doc:"The first entry that was changed, is missing or was added; null when valid. Entries after it cannot be judged."`
 }
 
 // auditCursor is the last entry of a page, with the filters of the list.

@@ -14,35 +14,35 @@ import (
 
 // Break is a disagreement that a person has to look at.
 type Break struct {
-	ID               string               `json:"id" doc:"Its id." example:"b4711"`
-	Kind             string               `json:"kind" doc:"What disagrees; docs/reconciliation.md lists the kinds." example:"not_in_statement"`
-	PacketID         Nullable[string]     `json:"packet_id" doc:"The packet it is about; null when none of ours."`
-	PaymentID        Nullable[string]     `json:"payment_id" doc:"The payout, refund or charge it is about."`
-	OrderNo          Nullable[string]     `json:"order_no" doc:"The order number it is about; perhaps none of ours."`
-	UserID           Nullable[string]     `json:"user_id" doc:"Of a promise that cannot be booked: whose."`
-	Detail           string               `json:"detail" doc:"What was found, for people."`
-	Provider         Nullable[string]     `json:"provider" doc:"Whose statement, of breaks that reconciliation found."`
-	Amount           Nullable[Fen]        `json:"amount" doc:"What moved or was booked, of breaks that reconciliation found; of several lines under the number, all together."`
-	PaymentAmount    Nullable[Fen]        `json:"payment_amount" doc:"What the payment comes to that it is about; null: it is about none of ours."`
-	ReconciliationID Nullable[string]     `json:"reconciliation_id" doc:"The reconciliation that saw it last."`
-	Seen             int                  `json:"seen" minimum:"1" doc:"How often it was seen."`
-	CreatedAt        Stamp                `json:"created_at" doc:"When it was seen first."`
-	LastSeenAt       Stamp                `json:"last_seen_at" doc:"When it was seen last."`
-	AgeSeconds       int64                `json:"age_seconds" minimum:"0" doc:"Since it was seen first, until now or until it was resolved; one that was resolved and opened again counts from the first time too."`
-	Resolved         Nullable[Resolution] `json:"resolved" doc:"null while it is open."`
+	ID               string               `json:"id" doc:"The id." example:"b4711"`
+	Kind             string               `json:"kind" doc:"The kind of difference; docs/reconciliation.md lists the kinds." example:"not_in_statement"`
+	PacketID         Nullable[string]     `json:"packet_id" doc:"The packet that the break is about; null if none of ours."`
+	PaymentID        Nullable[string]     `json:"payment_id" doc:"The payout, refund or charge that the break is about."`
+	OrderNo          Nullable[string]     `json:"order_no" doc:"The order number that the break is about; it may be unknown to us."`
+	UserID           Nullable[string]     `json:"user_id" doc:"Of a share conflict: the user of the claim."`
+	Detail           string               `json:"detail" doc:"What was found, as text for people."`
+	Provider         Nullable[string]     `json:"provider" doc:"Of breaks found by reconciliation: the provider of the statement."`
+	Amount           Nullable[Fen]        `json:"amount" doc:"Of breaks found by reconciliation: the amount that moved or was booked; for several lines of the order number, their sum."`
+	PaymentAmount    Nullable[Fen]        `json:"payment_amount" doc:"The amount of the payment that the break is about; null if none of ours."`
+	ReconciliationID Nullable[string]     `json:"reconciliation_id" doc:"The last reconciliation that saw it."`
+	Seen             int                  `json:"seen" minimum:"1" doc:"How many times it was seen."`
+	CreatedAt        Stamp                `json:"created_at" doc:"When it was first seen."`
+	LastSeenAt       Stamp                `json:"last_seen_at" doc:"When it was last seen."`
+	AgeSeconds       int64                `json:"age_seconds" minimum:"0" doc:"Seconds since it was first seen, until now or until it was resolved. A break that was opened again also counts from the first time."`
+	Resolved         Nullable[Resolution] `json:"resolved" doc:"The resolution; null while the break is open."`
 }
 
 // Resolution says who has dealt with a break.
 type Resolution struct {
-	At     Stamp  `json:"at" doc:"When."`
-	By     string `json:"by" doc:"Who of the staff; reconciliation when both sides came to agree." example:"li.na"`
-	Reason string `json:"reason" doc:"How."`
+	At     Stamp  `json:"at" doc:"When it was resolved."`
+	By     string `json:"by" doc:"The member of staff; reconciliation when both sides agreed later." example:"li.na"`
+	Reason string `json:"reason" doc:"How it was resolved."`
 }
 
 // Breaks is a page of breaks.
 type Breaks struct {
 	Items      []Break          `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 const breakPrefix = "b"

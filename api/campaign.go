@@ -43,90 +43,90 @@ func (DayStatus) Schema(huma.Registry) *huma.Schema {
 
 // CreateCampaign is the body of the request, for the document.
 type CreateCampaign struct {
-	Name         string         `json:"name" minLength:"1" maxLength:"64" doc:"For people: 1 to 64 characters, no control characters." example:"evening rain"`
+	Name         string         `json:"name" minLength:"1" maxLength:"64" doc:"A name for people: 1 to 64 characters, no control characters." example:"evening rain"`
 	TimeZone     *string        `json:"time_zone" required:"false" doc:"IANA name; Asia/Shanghai by default." example:"Asia/Shanghai"`
-	OpensDailyAt string         `json:"opens_daily_at" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9]$" doc:"At what time packets open, in the time zone." example:"20:00"`
-	StartsOn     *Date          `json:"starts_on" required:"false" doc:"The first day; by default the first whose packet opens from now on. Days whose time has passed are left out."`
-	EndsOn       *Date          `json:"ends_on" required:"false" doc:"The last day; null: it goes on until it is ended."`
-	OneWin       *bool          `json:"one_win_per_user" required:"false" doc:"true: a user wins in one of its packets at most; further grabs of a winner are answered 403 not_eligible. False by default. It cannot be changed."`
-	Packet       CampaignCreate `json:"packet" doc:"What the packet of every day is like."`
+	OpensDailyAt string         `json:"opens_daily_at" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9]$" doc:"The local time at which packets open." example:"20:00"`
+	StartsOn     *Date          `json:"starts_on" required:"false" doc:"The first day; by default the first day whose opening time is in the future. Earlier days are skipped."`
+	EndsOn       *Date          `json:"ends_on" required:"false" doc:"The last day; null: the campaign runs until it is ended."`
+	OneWin       *bool          `json:"one_win_per_user" required:"false" doc:"true: a user wins in at most one of its packets; further grabs of a winner are answered 403 not_eligible. false by default. It cannot be changed later."`
+	Packet       CampaignCreate `json:"packet" doc:"The template of the daily packet."`
 }
 
 // CampaignCreate is the template in a request: CreatePacket without opens_at.
 type CampaignCreate struct {
-	SenderID         string                      `json:"sender_id" doc:"Who is charged for each packet: 1 to 64 bytes of UTF-8 without control characters." example:"u1" minLength:"1" maxLength:"64"`
-	TotalAmount      Amount                      `json:"total_amount" doc:"Of each packet, in fen." example:"10000"`
-	ShareCount       int                         `json:"share_count" minimum:"1" maximum:"1000000" example:"10" doc:"Into how many shares each is split."`
-	Split            Nullable[SplitMode]         `json:"split" required:"false" doc:"How they are split; random by default."`
-	MinShare         Nullable[Amount]            `json:"min_share" required:"false" doc:"The least share, 1 by default."`
-	MaxShare         Nullable[Amount]            `json:"max_share" required:"false" doc:"The largest share; null: no cap."`
-	Currency         *string                     `json:"currency" required:"false" doc:"CNY, also by default."`
+	SenderID         string                      `json:"sender_id" doc:"The user who is charged for each packet: 1 to 64 bytes of UTF-8 without control characters." example:"u1" minLength:"1" maxLength:"64"`
+	TotalAmount      Amount                      `json:"total_amount" doc:"The amount of each packet, in fen." example:"10000"`
+	ShareCount       int                         `json:"share_count" minimum:"1" maximum:"1000000" example:"10" doc:"The number of shares of each packet."`
+	Split            Nullable[SplitMode]         `json:"split" required:"false" doc:"How packets are split; random by default."`
+	MinShare         Nullable[Amount]            `json:"min_share" required:"false" doc:"The smallest share in fen, 1 by default."`
+	MaxShare         Nullable[Amount]            `json:"max_share" required:"false" doc:"The largest share in fen; null: no limit."`
+	Currency         *string                     `json:"currency" required:"false" doc:"Always CNY, the default."`
 	Greeting         *string                     `json:"greeting" required:"false" maxLength:"64" doc:"At most 64 characters, no control characters."`
-	ExpiresInSeconds *int                        `json:"expires_in_seconds" required:"false" minimum:"10" maximum:"604800" doc:"The window: life of each packet from its opening on; 86400 by default."`
-	EligibleUserIDs  []string                    `json:"eligible_user_ids" required:"false" nullable:"true" minItems:"1" maxItems:"10000" doc:"Who may grab, each once; null: everybody."`
-	Tickets          *bool                       `json:"tickets" required:"false" doc:"true: whoever grabs has to bring a ticket that your app signed, for the packet of the day. Not together with eligible_user_ids; false by default."`
-	GroupID          *string                     `json:"group_id" required:"false" minLength:"1" maxLength:"64" doc:"For the client's own use: 1 to 64 bytes."`
-	Metadata         Nullable[map[string]string] `json:"metadata" required:"false" doc:"For the client's own use: strings, at most 2048 bytes of them in UTF-8, and as many of their names."`
+	ExpiresInSeconds *int                        `json:"expires_in_seconds" required:"false" minimum:"10" maximum:"604800" doc:"How long each packet can be grabbed after it opens, in seconds; 86400 by default."`
+	EligibleUserIDs  []string                    `json:"eligible_user_ids" required:"false" nullable:"true" minItems:"1" maxItems:"10000" doc:"The users who may grab, without duplicates; null: every user."`
+	Tickets          *bool                       `json:"tickets" required:"false" doc:"true: a grab needs a ticket that your app signed for the packet of the day. Not together with eligible_user_ids; false by default."`
+	GroupID          *string                     `json:"group_id" required:"false" minLength:"1" maxLength:"64" doc:"A value of the client, returned unchanged: 1 to 64 bytes."`
+	Metadata         Nullable[map[string]string] `json:"metadata" required:"false" doc:"Values of the client, returned unchanged: strings, at most 2048 bytes of UTF-8 in all values and as many in all names."`
 }
 
 // Campaign is a campaign in answers.
 type Campaign struct {
 	ID           string           `json:"id" doc:"Opaque; not guessable." example:"3q5k9v0c1m7e2u8h4r6t"`
-	Name         string           `json:"name" doc:"As given."`
-	Status       CampaignStatus   `json:"status" doc:"active: a packet is made for every day. paused: days pass without packets. ended: final. Packets that were made live on by themselves."`
-	TimeZone     string           `json:"time_zone" doc:"Its days and times are of this time zone." example:"Asia/Shanghai"`
-	OpensDailyAt string           `json:"opens_daily_at" doc:"At what time packets open." example:"20:00"`
+	Name         string           `json:"name" doc:"As in the request."`
+	Status       CampaignStatus   `json:"status" doc:"active: a packet is created every day. paused: no packets are created. ended: final. Existing packets are independent of the status."`
+	TimeZone     string           `json:"time_zone" doc:"The time zone of its days and times." example:"Asia/Shanghai"`
+	OpensDailyAt string           `json:"opens_daily_at" doc:"The local time at which packets open." example:"20:00"`
 	StartsOn     Date             `json:"starts_on" doc:"The first day."`
-	EndsOn       Nullable[Date]   `json:"ends_on" doc:"The last day; null: none."`
-	NextOpensAt  Nullable[Stamp]  `json:"next_opens_at" doc:"When the next packet opens that is not made yet. It is made, and its sender charged, ten minutes before; null: there is none."`
-	OneWin       bool             `json:"one_win_per_user" doc:"Whether a user wins in one of its packets at most."`
-	Packet       CampaignTemplate `json:"packet" doc:"What the packet of every day is like."`
+	EndsOn       Nullable[Date]   `json:"ends_on" doc:"The last day; null: no end."`
+	NextOpensAt  Nullable[Stamp]  `json:"next_opens_at" doc:"When the next packet opens. It is created, and its sender charged, ten minutes before; null: there is none."`
+	OneWin       bool             `json:"one_win_per_user" doc:"true: a user wins in at most one of its packets."`
+	Packet       CampaignTemplate `json:"packet" doc:"The template of the daily packet."`
 	CreatedAt    Stamp            `json:"created_at" doc:"When it was created."`
-	EndedAt      Nullable[Stamp]  `json:"ended_at" doc:"Set when ended."`
-	Schedule     ScheduleRef      `json:"schedule" doc:"The Temporal schedule that looks after it."`
+	EndedAt      Nullable[Stamp]  `json:"ended_at" doc:"When it ended; null before."`
+	Schedule     ScheduleRef      `json:"schedule" doc:"The Temporal schedule that creates its packets."`
 }
 
 // ScheduleRef names a schedule.
 type ScheduleRef struct {
-	ID string `json:"id" doc:"Its schedule id." example:"campaign/3q5k9v0c1m7e2u8h4r6t"`
+	ID string `json:"id" doc:"The schedule id." example:"campaign/3q5k9v0c1m7e2u8h4r6t"`
 }
 
 // CampaignTemplate is what the packets of a campaign have in common, defaults filled in.
 type CampaignTemplate struct {
-	SenderID         string            `json:"sender_id" doc:"Who is charged for each packet." example:"u1"`
-	Currency         string            `json:"currency" enum:"CNY" doc:"Amounts are in its minor unit, fen."`
-	TotalAmount      Fen               `json:"total_amount" doc:"Of each packet." example:"10000"`
-	ShareCount       int               `json:"share_count" minimum:"1" maximum:"1000000" doc:"Into how many shares each is split." example:"10"`
-	Split            SplitMode         `json:"split" doc:"How they are split; see docs/fairness.md."`
-	MinShare         Fen               `json:"min_share" doc:"The least share." example:"1"`
-	MaxShare         Nullable[Fen]     `json:"max_share" doc:"The largest share; null: no cap."`
-	Greeting         string            `json:"greeting" doc:"As given."`
-	ExpiresInSeconds int64             `json:"expires_in_seconds" doc:"Life of each packet from its opening on." example:"86400"`
-	EligibleCount    int               `json:"eligible_count" minimum:"0" doc:"How many users may grab; 0: everybody may."`
-	Tickets          bool              `json:"tickets" doc:"Whether whoever grabs has to bring a ticket that the app signed."`
-	GroupID          Nullable[string]  `json:"group_id" doc:"As given."`
-	Metadata         map[string]string `json:"metadata" doc:"As given."`
+	SenderID         string            `json:"sender_id" doc:"The user who is charged for each packet." example:"u1"`
+	Currency         string            `json:"currency" enum:"CNY" doc:"Amounts are in fen, the minor unit of CNY."`
+	TotalAmount      Fen               `json:"total_amount" doc:"The amount of each packet." example:"10000"`
+	ShareCount       int               `json:"share_count" minimum:"1" maximum:"1000000" doc:"The number of shares of each packet." example:"10"`
+	Split            SplitMode         `json:"split" doc:"How packets are split; see docs/fairness.md."`
+	MinShare         Fen               `json:"min_share" doc:"The smallest share in fen." example:"1"`
+	MaxShare         Nullable[Fen]     `json:"max_share" doc:"The largest share in fen; null: no limit."`
+	Greeting         string            `json:"greeting" doc:"As in the request."`
+	ExpiresInSeconds int64             `json:"expires_in_seconds" doc:"How long each packet can be grabbed after it opens, in seconds." example:"86400"`
+	EligibleCount    int               `json:"eligible_count" minimum:"0" doc:"How many users may grab; 0: every user."`
+	Tickets          bool              `json:"tickets" doc:"true: a grab needs a ticket that the app signed."`
+	GroupID          Nullable[string]  `json:"group_id" doc:"As in the request."`
+	Metadata         map[string]string `json:"metadata" doc:"As in the request."`
 }
 
 // Campaigns is a page of campaigns.
 type Campaigns struct {
 	Items      []Campaign       `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // CampaignDay is what became of one day.
 type CampaignDay struct {
-	Day       Date             `json:"day" doc:"In the time zone of the campaign."`
-	Status    DayStatus        `json:"status" doc:"making: the packet is being created, also when the campaign is paused or ended meanwhile. made: it was; ask for it how it is. missed: nothing could be created until it would have expired."`
-	PacketID  Nullable[string] `json:"packet_id" doc:"The packet; null unless made."`
-	OpensAt   Stamp            `json:"opens_at" doc:"When it opens, or would have opened."`
-	DecidedAt Stamp            `json:"decided_at" doc:"When it was made, or given up; while making, when that began."`
+	Day       Date             `json:"day" doc:"The day in the time zone of the campaign."`
+	Status    DayStatus        `json:"status" doc:"making: the packet is being created, also when the campaign is paused or ended by then. made: the packet exists; read it for its status. missed: the packet could not be created before it would have expired."`
+	PacketID  Nullable[string] `json:"packet_id" doc:"The packet; null unless the status is made."`
+	OpensAt   Stamp            `json:"opens_at" doc:"When the packet opens, or would have opened."`
+	DecidedAt Stamp            `json:"decided_at" doc:"When the packet was created or missed; while making, when the creation began."`
 }
 
 // CampaignDays is a page of days.
 type CampaignDays struct {
-	Items      []CampaignDay    `json:"items" nullable:"false" doc:"Newest first. Days of a pause are not there."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	Items      []CampaignDay    `json:"items" nullable:"false" doc:"Newest first, without days on which the campaign was paused."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // campaignRequest is the request with its defaults filled in. Its JSON is what the body

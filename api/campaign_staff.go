@@ -15,12 +15,12 @@ type StaffCampaign struct {
 // StaffCampaigns is a page of campaigns.
 type StaffCampaigns struct {
 	Items      []StaffCampaign  `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // CampaignDecision is the body of a pause or an end by staff.
 type CampaignDecision struct {
-	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"the sender has left, ticket 4711"`
+	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"the sender has left, ticket 4711"`
 }
 
 func renderStaffCampaign(c campaign.Campaign) StaffCampaign {

@@ -16,32 +16,32 @@ import (
 
 // Claim is a claim in answers.
 type Claim struct {
-	PacketID   string           `json:"packet_id" doc:"The packet it is a share of." example:"3q5k9v0c1m7e2u8h4r6t"`
-	UserID     string           `json:"user_id" doc:"Whose claim it is." example:"u2"`
-	Nickname   Nullable[string] `json:"nickname" doc:"As given."`
-	AvatarURL  Nullable[string] `json:"avatar_url" doc:"As given."`
-	ShareIndex int              `json:"share_index" minimum:"0" doc:"Which share it is, 0 to share_count - 1." example:"3"`
-	Amount     Fen              `json:"amount" doc:"What the user gets." example:"1288"`
-	Currency   string           `json:"currency" enum:"CNY" doc:"The amount is in its minor unit, fen."`
-	ClaimedAt  Stamp            `json:"claimed_at" doc:"When it was won, by the clock of Redis."`
-	Replayed   bool             `json:"replayed" doc:"true when a grab found this claim instead of making it."`
-	BestLuck   bool             `json:"best_luck" doc:"The largest claim, then the earliest, then the lowest index: true on exactly one once sold out or closed, false before."`
-	Payout     PayoutRef        `json:"payout" doc:"How far its payout has come."`
+	PacketID   string           `json:"packet_id" doc:"The packet of the share." example:"3q5k9v0c1m7e2u8h4r6t"`
+	UserID     string           `json:"user_id" doc:"The user who won the share." example:"u2"`
+	Nickname   Nullable[string] `json:"nickname" doc:"As in the request."`
+	AvatarURL  Nullable[string] `json:"avatar_url" doc:"As in the request."`
+	ShareIndex int              `json:"share_index" minimum:"0" doc:"The index of the share, 0 to share_count - 1." example:"3"`
+	Amount     Fen              `json:"amount" doc:"The amount of the share." example:"1288"`
+	Currency   string           `json:"currency" enum:"CNY" doc:"The amount is in fen, the minor unit of CNY."`
+	ClaimedAt  Stamp            `json:"claimed_at" doc:"When the share was won, by the clock of Redis."`
+	Replayed   bool             `json:"replayed" doc:"true: the claim existed before this grab."`
+	BestLuck   bool             `json:"best_luck" doc:"true on exactly one claim once the packet is sold out or closed: the largest, then the earliest, then the lowest index. false before."`
+	Payout     PayoutRef        `json:"payout" doc:"The payout of the claim."`
 }
 
 // PayoutRef is the payout of a claim.
 type PayoutRef struct {
-	ID     string       `json:"id" doc:"Derived when the share is won; of a claim that could not be booked it is another one, which begins with h." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
-	Status PayoutStatus `json:"status" doc:"pending: not sent yet. sending: with the provider. unknown: the outcome is being asked for. awaiting_recipient: the recipient has to act. paid. failed, returned: being taken care of by finance. cancelled: went back to the sender. paid_outside."`
+	ID     string       `json:"id" doc:"The payout's id, known when the share is won. For a share conflict it changes to an id that begins with h." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	Status PayoutStatus `json:"status" doc:"pending: not sent yet. sending: with the provider. unknown: the outcome is not known and is queried. awaiting_recipient: the recipient has to act. paid: done. failed, returned: finance decides. cancelled: refunded to the sender. paid_outside: paid by other means."`
 }
 
 // Grab is the body of a grab.
 type Grab struct {
-	UserID    string  `json:"user_id" minLength:"1" maxLength:"64" doc:"Who grabs: 1 to 64 bytes of UTF-8 without control characters, compared byte by byte." example:"u2"`
-	Nickname  *string `json:"nickname" required:"false" maxLength:"64" doc:"Shown with the claim; empty counts as left out."`
-	AvatarURL *string `json:"avatar_url" required:"false" maxLength:"512" doc:"Shown with the claim; http or https, and empty counts as left out."`
-	Recipient *string `json:"recipient" required:"false" minLength:"1" maxLength:"64" doc:"The account that the provider pays; the user id by default."`
-	Ticket    *string `json:"ticket" required:"false" maxLength:"2048" doc:"Where the packet wants tickets: what your app has signed for this packet and user, see docs/integrate.md. At most 2048 bytes; other packets do not look at it."`
+	UserID    string  `json:"user_id" minLength:"1" maxLength:"64" doc:"The user who grabs: 1 to 64 bytes of UTF-8 without control characters, compared byte by byte." example:"u2"`
+	Nickname  *string `json:"nickname" required:"false" maxLength:"64" doc:"Returned with the claim; an empty string counts as omitted."`
+	AvatarURL *string `json:"avatar_url" required:"false" maxLength:"512" doc:"Returned with the claim: an http or https URL; an empty string counts as omitted."`
+	Recipient *string `json:"recipient" required:"false" minLength:"1" maxLength:"64" doc:"The account that the provider pays; by default the user id."`
+	Ticket    *string `json:"ticket" required:"false" maxLength:"2048" doc:"For packets with tickets: the ticket that your app signed for this packet and user, see docs/integrate.md. At most 2048 bytes; other packets ignore it."`
 }
 
 // grabbing is a grab that was asked for.

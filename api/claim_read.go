@@ -13,7 +13,7 @@ import (
 // Claims is a page of claims.
 type Claims struct {
 	Items      []Claim          `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // grabCursor is the last claim of a page: its share and user for MySQL, and for Redis

@@ -16,24 +16,24 @@ import (
 
 // Balances are those of every account of the ledger at a moment.
 type Balances struct {
-	At       Stamp            `json:"at" doc:"Every posting before it is in them."`
-	Settled  bool             `json:"settled" doc:"false within five minutes: a transaction that is under way may still post something that belongs before the moment."`
-	Entries  int64            `json:"entries" minimum:"0" doc:"Postings."`
-	Sound    bool             `json:"sound" doc:"All balances together are nothing, and none of holding, owed and refunding is below zero."`
+	At       Stamp            `json:"at" doc:"The moment; ledger entries before it are included."`
+	Settled  bool             `json:"settled" doc:"false within five minutes of the moment: a running transaction may still add an earlier entry."`
+	Entries  int64            `json:"entries" minimum:"0" doc:"Sum of the ledger entries."`
+	Sound    bool             `json:"sound" doc:"true: all balances add up to 0, and holding, owed and refunding are not negative."`
 	Accounts []AccountBalance `json:"accounts" nullable:"false" doc:"Every account."`
-	Apps     []AppBalances    `json:"apps" nullable:"false" doc:"The same by app: together they are accounts."`
+	Apps     []AppBalances    `json:"apps" nullable:"false" doc:"The balances by app; their sums are accounts."`
 }
 
 // AccountBalance is the balance of one account.
 type AccountBalance struct {
-	Account  string          `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house" doc:"provider: with the provider, below zero for what it has of ours. holding: in packets, not claimed. owed: claimed, not paid. refunding: on its way to senders. outside: paid by other means. suspense: moved twice. house: the house's own."`
-	Balance  NetFen          `json:"balance" doc:"Posted to it less posted from it; below zero is a debit balance."`
-	Payments Nullable[int64] `json:"payments" doc:"How many payments make up the balance of owed or refunding; null of other accounts."`
+	Account  string          `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house" doc:"provider: held by the provider, negative for our money. holding: in packets, not claimed. owed: claimed, not paid. refunding: being refunded to senders. outside: paid by other means. suspense: moved twice. house: our own money."`
+	Balance  NetFen          `json:"balance" doc:"Credits minus debits; a negative value is a debit balance."`
+	Payments Nullable[int64] `json:"payments" doc:"How many payments the balance of owed or refunding consists of; null for other accounts."`
 }
 
 // AppBalances are the balances of one app.
 type AppBalances struct {
-	AppID    string           `json:"app_id" doc:"Whose packets."`
+	AppID    string           `json:"app_id" doc:"The app of the packets."`
 	Accounts []AccountBalance `json:"accounts" nullable:"false" doc:"Every account."`
 }
 
@@ -55,119 +55,119 @@ func (CloseStatus) Schema(huma.Registry) *huma.Schema {
 // CloseSummary is one day of the ledger in a few figures.
 type CloseSummary struct {
 	Date        Date            `json:"date" doc:"The day, in the time zone of the provider's statement."`
-	Status      CloseStatus     `json:"status" doc:"open: the day lasts. provisional: it is over, and something is missing (pending). final: it does not change any more."`
-	Pending     []string        `json:"pending" nullable:"false" doc:"What it waits for: day (to be over for five minutes), sums (the worker's), statement (to be read after the day), tie (the comparison), breaks (open ones of the day), unexplained (differences without a break), entries (postings that are not what lies between the balances)."`
+	Status      CloseStatus     `json:"status" doc:"open: the day is not over. provisional: the day is over and something is missing (pending). final: it does not change."`
+	Pending     []string        `json:"pending" nullable:"false" doc:"What the close waits for: day (over for five minutes), sums (computed by the worker), statement (read after the day), tie (statement match), breaks (open breaks of the day), unexplained (differences without a break), entries (ledger entries that do not add up to the change of the balances)."`
 	From        Stamp           `json:"from" doc:"The first moment of the day."`
 	To          Stamp           `json:"to" doc:"The first moment of the next day."`
-	At          Stamp           `json:"at" doc:"Up to when the closing balances go: to, or now while the day lasts."`
-	FinalAt     Nullable[Stamp] `json:"final_at" doc:"Since when it does not change any more."`
-	Entries     int64           `json:"entries" minimum:"0" doc:"Postings of the day."`
+	At          Stamp           `json:"at" doc:"The moment of the closing balances: to, or now while the day is not over."`
+	FinalAt     Nullable[Stamp] `json:"final_at" doc:"When the close became final."`
+	Entries     int64           `json:"entries" minimum:"0" doc:"Ledger entries of the day."`
 	Funded      Sums            `json:"funded" doc:"Charged to senders on the day."`
 	Claimed     Sums            `json:"claimed" doc:"Claimed on the day."`
-	Paid        Sums            `json:"paid" doc:"Paid to winners by the provider on the day."`
-	Returned    Sums            `json:"returned" doc:"Come back from winners on the day."`
-	Refunded    Sums            `json:"refunded" doc:"Back with senders on the day."`
-	Holding     TotalFen        `json:"holding" doc:"In packets at the end, not claimed."`
-	Owed        Sums            `json:"owed" doc:"Payouts in flight at the end: claimed and not paid."`
-	Refunding   Sums            `json:"refunding" doc:"Refunds in flight at the end."`
-	Checked     Nullable[bool]  `json:"checked" doc:"Opening balances and the postings of the day, added up once more one by one, make the closing balances; null until that was looked at."`
-	Differences Nullable[int64] `json:"differences" doc:"Movements that the two sides of the day do not have alike; null until they were compared."`
-	OpenBreaks  Nullable[int64] `json:"open_breaks" doc:"Breaks of the day that are open; null until they were compared."`
-	Ties        Nullable[bool]  `json:"ties" doc:"Books and statement agree, but for differences that are explained one by one; null until they were compared."`
+	Paid        Sums            `json:"paid" doc:"Paid to recipients by the provider on the day."`
+	Returned    Sums            `json:"returned" doc:"Returned by recipients on the day."`
+	Refunded    Sums            `json:"refunded" doc:"Refunded to senders on the day."`
+	Holding     TotalFen        `json:"holding" doc:"In packets and not claimed at the end."`
+	Owed        Sums            `json:"owed" doc:"Claimed and not paid at the end."`
+	Refunding   Sums            `json:"refunding" doc:"Refunds that are not complete at the end."`
+	Checked     Nullable[bool]  `json:"checked" doc:"true: opening balances plus all ledger entries of the day give the closing balances; null before the check."`
+	Differences Nullable[int64] `json:"differences" doc:"How many movements differ between our records and the statement; null before the statement match."`
+	OpenBreaks  Nullable[int64] `json:"open_breaks" doc:"Open breaks of the day; null before the statement match."`
+	Ties        Nullable[bool]  `json:"ties" doc:"true: our records and the statement agree, apart from explained differences; null before the statement match."`
 }
 
 // Closes is a page of days.
 type Closes struct {
-	Items      []CloseSummary   `json:"items" nullable:"false" doc:"Newest first: every day since the first posting."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	Items      []CloseSummary   `json:"items" nullable:"false" doc:"Newest first: every day since the first ledger entry."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // Close is the statement of a day of the ledger beside that of the provider.
 type Close struct {
 	CloseSummary
 	Accounts  []AccountDay           `json:"accounts" nullable:"false" doc:"Every account: opening - debits + credits = closing."`
-	Movements []KindSum              `json:"movements" nullable:"false" doc:"Postings of the day by kind; kinds without any are there with none."`
-	Apps      []AppDay               `json:"apps" nullable:"false" doc:"The same by app."`
-	Statement Nullable[StatementTie] `json:"statement" doc:"The day beside the provider's statement; null until they were compared."`
+	Movements []KindSum              `json:"movements" nullable:"false" doc:"Ledger entries of the day by kind, including kinds without entries."`
+	Apps      []AppDay               `json:"apps" nullable:"false" doc:"The figures by app."`
+	Statement Nullable[StatementTie] `json:"statement" doc:"The statement match of the day; null before it."`
 }
 
 // AccountDay is a day of one account.
 type AccountDay struct {
-	Account  string          `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house" doc:"As in balances."`
-	Opening  NetFen          `json:"opening" doc:"Its balance at the beginning of the day."`
-	Debits   TotalFen        `json:"debits" doc:"Posted from it on the day."`
-	Credits  TotalFen        `json:"credits" doc:"Posted to it on the day."`
-	Closing  NetFen          `json:"closing" doc:"Its balance at the end."`
-	Payments Nullable[int64] `json:"payments" doc:"How many payments make up the closing balance of owed or refunding; null of other accounts."`
+	Account  string          `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house" doc:"The account, as in balances."`
+	Opening  NetFen          `json:"opening" doc:"The balance at the beginning of the day."`
+	Debits   TotalFen        `json:"debits" doc:"Debits of the day."`
+	Credits  TotalFen        `json:"credits" doc:"Credits of the day."`
+	Closing  NetFen          `json:"closing" doc:"The balance at the end."`
+	Payments Nullable[int64] `json:"payments" doc:"How many payments the closing balance of owed or refunding consists of; null for other accounts."`
 }
 
 // KindSum are the postings of one kind.
 type KindSum struct {
-	Kind   string   `json:"kind" doc:"charge, claim, paid, returned, paid_outside, cancel, close, refunded, refund_returned, refund_outside, honoured, voided, second_success or second_returned; docs/finance.md has them all." example:"paid"`
-	Debit  string   `json:"debit" doc:"From this account." example:"owed"`
-	Credit string   `json:"credit" doc:"To this account." example:"provider"`
-	Count  int64    `json:"count" minimum:"0" doc:"How many."`
-	Amount TotalFen `json:"amount" doc:"Together."`
+	Kind   string   `json:"kind" doc:"charge, claim, paid, returned, paid_outside, cancel, close, refunded, refund_returned, refund_outside, honoured, voided, second_success or second_returned; docs/finance.md lists all kinds." example:"paid"`
+	Debit  string   `json:"debit" doc:"The debited account." example:"owed"`
+	Credit string   `json:"credit" doc:"The credited account." example:"provider"`
+	Count  int64    `json:"count" minimum:"0" doc:"The count."`
+	Amount TotalFen `json:"amount" doc:"The sum."`
 }
 
 // AppDay is a day of one app.
 type AppDay struct {
-	AppID     string       `json:"app_id" doc:"Whose packets."`
+	AppID     string       `json:"app_id" doc:"The app of the packets."`
 	Accounts  []AccountDay `json:"accounts" nullable:"false" doc:"Every account."`
-	Movements []KindSum    `json:"movements" nullable:"false" doc:"Postings of the day by kind; kinds without any are there with none."`
+	Movements []KindSum    `json:"movements" nullable:"false" doc:"Ledger entries of the day by kind, including kinds without entries."`
 }
 
 // StatementTie is a day of the ledger beside the provider's statement of it.
 type StatementTie struct {
-	Provider         string          `json:"provider" doc:"Whose statement." example:"sandbox"`
-	ReconciliationID string          `json:"reconciliation_id" doc:"The reconciliation that has read it last."`
-	ReadAt           Stamp           `json:"read_at" doc:"Up to when it says what has moved."`
-	ComparedAt       Stamp           `json:"compared_at" doc:"When the two sides were put beside each other."`
+	Provider         string          `json:"provider" doc:"The provider of the statement." example:"sandbox"`
+	ReconciliationID string          `json:"reconciliation_id" doc:"The last reconciliation that read the statement."`
+	ReadAt           Stamp           `json:"read_at" doc:"The statement covers movements before this time."`
+	ComparedAt       Stamp           `json:"compared_at" doc:"When the statement match ran."`
 	Operations       []TieOp         `json:"operations" nullable:"false" doc:"Both sides by operation: theirs = ours + explained, in count and amount."`
-	ByKind           []DifferenceSum `json:"by_kind" nullable:"false" doc:"All differences, added up by kind and operation."`
-	Differences      []DayDifference `json:"differences" nullable:"false" doc:"One by one, in the order of time; the first 1,000 that were found."`
-	Unexplained      int64           `json:"unexplained" minimum:"0" doc:"Differences that need a break and have none."`
+	ByKind           []DifferenceSum `json:"by_kind" nullable:"false" doc:"The sums of all differences by kind and operation."`
+	Differences      []DayDifference `json:"differences" nullable:"false" doc:"Single differences in the order of time; the first 1,000."`
+	Unexplained      int64           `json:"unexplained" minimum:"0" doc:"How many differences need a break and have none."`
 }
 
 // MatchOp is one operation on both sides of a day.
 type TieOp struct {
-	Op        string  `json:"op" doc:"What the provider calls the movement: charge, transfer, refund, return." example:"transfer"`
-	Ours      Sums    `json:"ours" doc:"Booked on the day."`
+	Op        string  `json:"op" doc:"The provider's operation: charge, transfer, refund, return." example:"transfer"`
+	Ours      Sums    `json:"ours" doc:"Recorded on the day."`
 	Theirs    Sums    `json:"theirs" doc:"In the statement of the day."`
-	Explained NetSums `json:"explained" doc:"What theirs has more than ours by the differences, one by one."`
+	Explained NetSums `json:"explained" doc:"theirs minus ours, as explained by the single differences."`
 }
 
 // NetSums is a difference in count and amount.
 type NetSums struct {
-	Count  int64  `json:"count" doc:"How many more; below zero: fewer."`
-	Amount NetFen `json:"amount" doc:"How much more; below zero: less."`
+	Count  int64  `json:"count" doc:"The difference in count; negative: fewer."`
+	Amount NetFen `json:"amount" doc:"The difference in amount; negative: less."`
 }
 
 // DifferenceSum are the differences of one kind and operation.
 type DifferenceSum struct {
-	Kind   string `json:"kind" doc:"As in differences." example:"booked_later"`
-	Op     string `json:"op" doc:"What the provider calls the movement." example:"transfer"`
-	Ours   Sums   `json:"ours" doc:"What the books have of them on the day."`
-	Theirs Sums   `json:"theirs" doc:"What the statement has of them on the day."`
+	Kind   string `json:"kind" doc:"The kind, as in differences." example:"booked_later"`
+	Op     string `json:"op" doc:"The provider's operation." example:"transfer"`
+	Ours   Sums   `json:"ours" doc:"The sum of our records of the day."`
+	Theirs Sums   `json:"theirs" doc:"The sum of the statement of the day."`
 }
 
 // DayDifference is one movement that the two sides of a day do not have alike.
 type DayDifference struct {
-	Kind     string          `json:"kind" doc:"booked_later, booked_earlier: in the statement of the day, booked on another one. moved_earlier, moved_later: booked on the day, in the statement of another one. theirs_only, ours_only, amount_differs. other: the amounts agree, and a break says what does not." example:"booked_later"`
-	Op       string          `json:"op" doc:"What the provider calls the movement." example:"transfer"`
-	OrderNo  string          `json:"order_no" doc:"The order number; perhaps none of ours."`
-	Ours     TotalFen        `json:"ours" doc:"What the books have on the day."`
-	Theirs   TotalFen        `json:"theirs" doc:"What the statement has on the day."`
-	BookedAt Nullable[Stamp] `json:"booked_at" doc:"When it was booked, on whatever day; null: it was not."`
-	MovedAt  Nullable[Stamp] `json:"moved_at" doc:"When it moved, says the statement of whatever day; null: none has it."`
-	Breaks   []CloseBreak    `json:"breaks" nullable:"false" doc:"The breaks about the number."`
+	Kind     string          `json:"kind" doc:"booked_later, booked_earlier: in the statement of the day, recorded on another day. moved_earlier, moved_later: recorded on the day, in the statement of another day. theirs_only, ours_only: on one side only. amount_differs: on both sides with different amounts. other: the amounts agree; a break describes the difference." example:"booked_later"`
+	Op       string          `json:"op" doc:"The provider's operation." example:"transfer"`
+	OrderNo  string          `json:"order_no" doc:"The order number; it may be unknown to us."`
+	Ours     TotalFen        `json:"ours" doc:"The amount in our records of the day."`
+	Theirs   TotalFen        `json:"theirs" doc:"The amount in the statement of the day."`
+	BookedAt Nullable[Stamp] `json:"booked_at" doc:"When it was recorded, on any day; null: not recorded."`
+	MovedAt  Nullable[Stamp] `json:"moved_at" doc:"When it moved, by the statement of any day; null: in no statement."`
+	Breaks   []CloseBreak    `json:"breaks" nullable:"false" doc:"The breaks about the order number."`
 }
 
 // CloseBreak is a break that explains a difference.
 type CloseBreak struct {
-	ID   string `json:"id" doc:"Its id." example:"b4711"`
-	Kind string `json:"kind" doc:"What disagrees." example:"not_in_statement"`
-	Open bool   `json:"open" doc:"Nobody had resolved it when the two sides were compared."`
+	ID   string `json:"id" doc:"The id." example:"b4711"`
+	Kind string `json:"kind" doc:"The kind of difference." example:"not_in_statement"`
+	Open bool   `json:"open" doc:"true: it was not resolved at the time of the statement match."`
 }
 
 func renderSum(s payout.Sum) Sums { return Sums{Count: s.Count, Amount: TotalFen(s.Amount)} }

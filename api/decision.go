@@ -17,43 +17,43 @@ const maxReason = 500
 
 // Reason is the body of most decisions.
 type Reason struct {
-	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"account unfrozen, see ticket 4711"`
+	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"account unfrozen, see ticket 4711"`
 }
 
 // MarkPaid is the body of a decision that something was paid by other means.
 type MarkPaid struct {
-	Reason   string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"paid by bank transfer after the account was closed"`
-	Evidence string `json:"evidence" minLength:"1" maxLength:"500" doc:"What proves the payment: 1 to 500 characters." example:"bank slip 2026-03-01/4711"`
+	Reason   string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"paid by bank transfer after the account was closed"`
+	Evidence string `json:"evidence" minLength:"1" maxLength:"500" doc:"The evidence of the payment: 1 to 500 characters." example:"bank slip 2026-03-01/4711"`
 }
 
 // Decision is what a person decided.
 type Decision struct {
-	ID     string           `json:"id" doc:"The decision's id."`
-	Kind   string           `json:"kind" enum:"retry,cancel,mark_paid,ask" doc:"What was decided."`
-	Reason string           `json:"reason" doc:"Why."`
-	By     string           `json:"by" doc:"Who decided."`
-	KeyID  Nullable[string] `json:"key_id" doc:"The id of the key with which it was decided."`
-	Status string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"waiting: for a second person, nothing has moved. open: agreed, every order number is being asked about first. overtaken: what the provider said, or somebody else did, made it pointless. withdrawn: by the one who asked, nothing has moved."`
+	ID     string           `json:"id" doc:"The decision's id." example:"KQ3X7M2P5R6T4V2W3Y7Z5B6CDE"`
+	Kind   string           `json:"kind" enum:"retry,cancel,mark_paid,ask" doc:"The decision."`
+	Reason string           `json:"reason" doc:"The reason."`
+	By     string           `json:"by" doc:"The person who decided."`
+	KeyID  Nullable[string] `json:"key_id" doc:"The id of the key that decided."`
+	Status string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"waiting: for a second person; nothing has moved. open: approved; every order number is queried first. carried_out: done. overtaken: an answer of the provider or another decision made it obsolete. rejected, expired, withdrawn: ended; nothing has moved."`
 }
 
 // Approval is a second person's agreement that is waited for.
 type Approval struct {
 	ID        string `json:"id" doc:"The approval's id."`
-	ExpiresAt Stamp  `json:"expires_at" doc:"Until when somebody may agree."`
+	ExpiresAt Stamp  `json:"expires_at" doc:"Until when it can be approved."`
 }
 
 // Decided is the answer to a decision about a payout.
 type Decided struct {
-	Decision Decision           `json:"decision" doc:"What was decided."`
-	Payout   Payout             `json:"payout" doc:"The payout after it."`
-	Approval Nullable[Approval] `json:"approval" doc:"Set while a second person has to agree: nothing has moved yet."`
+	Decision Decision           `json:"decision" doc:"The decision."`
+	Payout   Payout             `json:"payout" doc:"The payout after the decision."`
+	Approval Nullable[Approval] `json:"approval" doc:"Set while a second person has to approve; nothing has moved yet."`
 }
 
 // DecidedRefund is the answer to a decision about a refund.
 type DecidedRefund struct {
-	Decision Decision           `json:"decision" doc:"What was decided."`
-	Refund   Refund             `json:"refund" doc:"The refund after it."`
-	Approval Nullable[Approval] `json:"approval" doc:"Set while a second person has to agree: nothing has moved yet."`
+	Decision Decision           `json:"decision" doc:"The decision."`
+	Refund   Refund             `json:"refund" doc:"The refund after the decision."`
+	Approval Nullable[Approval] `json:"approval" doc:"Set while a second person has to approve; nothing has moved yet."`
 }
 
 // checkReason checks what people write: a reason or an evidence.

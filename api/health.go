@@ -16,20 +16,20 @@ const probeTimeout = time.Second
 
 // Liveness is the answer of /livez.
 type Liveness struct {
-	Status string `json:"status" enum:"ok" doc:"Always, when there is an answer."`
+	Status string `json:"status" enum:"ok" doc:"Always ok."`
 }
 
 // Readiness is the answer of /readyz.
 type Readiness struct {
-	Status       string                `json:"status" enum:"ok,degraded,unavailable" doc:"degraded: ready, but MySQL or Temporal is away, MySQL was restored from an older backup, or the gate of a part of the pool is shut."`
-	Reason       string                `json:"reason,omitempty" enum:"starting,draining,redis" doc:"Why it is unavailable."`
-	Dependencies map[string]Dependency `json:"dependencies" doc:"By name: redis, mysql, books, temporal, and pool: whether all its gates are open. books is unavailable while MySQL is away, or restored from an older backup and not recovered."`
+	Status       string                `json:"status" enum:"ok,degraded,unavailable" doc:"degraded: ready, but MySQL or Temporal is unavailable, MySQL was restored from an older backup, or a lane of the pool is closed."`
+	Reason       string                `json:"reason,omitempty" enum:"starting,draining,redis" doc:"The reason, with status unavailable."`
+	Dependencies map[string]Dependency `json:"dependencies" doc:"By name: redis, mysql, books, temporal and pool. pool is ok when all lanes are open. books is unavailable while MySQL is unavailable, or was restored from an older backup and is not recovered."`
 }
 
 // Dependency is how one dependency answered.
 type Dependency struct {
-	Status    string  `json:"status" enum:"ok,unavailable" doc:"Whether it answered in time."`
-	LatencyMS float64 `json:"latency_ms" minimum:"0" doc:"How long the answer took, in milliseconds."`
+	Status    string  `json:"status" enum:"ok,unavailable" doc:"ok: it answered in time."`
+	LatencyMS float64 `json:"latency_ms" minimum:"0" doc:"The latency of the answer in milliseconds."`
 }
 
 func getLiveness(*request) (answer, error) {

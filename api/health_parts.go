@@ -33,24 +33,24 @@ const (
 
 // Health is how each part of the platform is.
 type Health struct {
-	Status string       `json:"status" enum:"ok,unknown,warning,wrong" doc:"The worst of the parts. wrong: grabs, payments or promises suffer; warning: somebody should look; unknown: something could not be looked at."`
-	Parts  []HealthPart `json:"parts" nullable:"false" doc:"Each part, always in the same order."`
+	Status string       `json:"status" enum:"ok,unknown,warning,wrong" doc:"The worst status of the parts. wrong: grabs or payments are affected. warning: staff should look into it. unknown: a check could not run."`
+	Parts  []HealthPart `json:"parts" nullable:"false" doc:"All parts, always in the same order."`
 }
 
 // HealthPart is one part of the platform.
 type HealthPart struct {
-	Name   string        `json:"name" enum:"decisions,redis,mysql,temporal,workers,provider,reconciliation,audit" doc:"Which part."`
-	Status string        `json:"status" enum:"ok,unknown,warning,wrong" doc:"The worst of its checks."`
-	Checks []HealthCheck `json:"checks" nullable:"false" doc:"What was looked at."`
+	Name   string        `json:"name" enum:"decisions,redis,mysql,temporal,workers,provider,reconciliation,audit" doc:"The part."`
+	Status string        `json:"status" enum:"ok,unknown,warning,wrong" doc:"The worst status of its checks."`
+	Checks []HealthCheck `json:"checks" nullable:"false" doc:"The checks of the part."`
 }
 
 // HealthCheck is one thing that was looked at.
 type HealthCheck struct {
-	Name      string          `json:"name" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,ledger,suspense,quarantine,queues,polling,held,under_way,unsent,low_balance,rate_limited,no_answer,unknown_outcomes,last_run,unreconciled,breaks,chain" doc:"What."`
-	Status    string          `json:"status" enum:"ok,unknown,warning,wrong" doc:"How it is."`
-	LatencyUS Nullable[int64] `json:"latency_us" doc:"How long an answer took, in microseconds; null where nobody was asked."`
-	Count     Nullable[int64] `json:"count" doc:"How many there are: gates that are not open, things that wait, workers, entries that were checked, days that were not compared because their statement could not be read; low_balance, rate_limited, no_answer: payments under way that the provider has not taken, of the oldest 5,000 of each kind and status; suspense: fen. null where nothing is counted."`
-	Since     Nullable[Stamp] `json:"since" doc:"Since when the oldest waits or lasts; last_run: when it ended; null: nothing does, or there was none yet."`
+	Name      string          `json:"name" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,ledger,suspense,quarantine,queues,polling,held,under_way,unsent,low_balance,rate_limited,no_answer,unknown_outcomes,last_run,unreconciled,breaks,chain" doc:"The check."`
+	Status    string          `json:"status" enum:"ok,unknown,warning,wrong" doc:"The result of the check."`
+	LatencyUS Nullable[int64] `json:"latency_us" doc:"The latency of the answer in microseconds; null for checks without a call."`
+	Count     Nullable[int64] `json:"count" doc:"The count, depending on the check: lanes that are not open, waiting items, workers, verified entries, days whose statement could not be read. low_balance, rate_limited, no_answer: payments that the provider has not accepted, among the oldest 5,000 of each kind and status. suspense: fen. null for checks without a count."`
+	Since     Nullable[Stamp] `json:"since" doc:"Since when the oldest item waits; last_run: when it ended. null: no item, or no run yet."`
 }
 
 // providerSeen is what the provider answered last.

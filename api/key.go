@@ -39,55 +39,55 @@ func (KeyStatus) Schema(huma.Registry) *huma.Schema { return enum(access.KeyStat
 
 // APIKey is a key in answers to staff. Of its secret nothing is told.
 type APIKey struct {
-	ID         string           `json:"id" doc:"Its id, the third part of its token." example:"k3q5v2c7m4e2"`
-	Role       KeyRole          `json:"role" doc:"What it may do."`
-	AppID      Nullable[string] `json:"app_id" doc:"Of role app: whose packets it sees."`
-	Owner      string           `json:"owner" doc:"Whose it is: a person of the staff, or the app. The audit names the owner; a person has one on all keys." example:"li-na"`
-	Name       Nullable[string] `json:"name" doc:"What it is for, in the words of whoever made it."`
-	Status     KeyStatus        `json:"status" doc:"active: it works. waiting: it works when a second person has approved it. expired: it ended by itself. revoked: a person ended it."`
-	CreatedAt  Stamp            `json:"created_at" doc:"When it was made."`
-	LastUsedAt Nullable[Stamp]  `json:"last_used_at" doc:"In which minute it was used last; null when that is not known. A few seconds late, and the last minute before a crash may be missing."`
-	ExpiresAt  Nullable[Stamp]  `json:"expires_at" doc:"From when on it is refused; null: never. A rotation sets it."`
-	RevokedAt  Nullable[Stamp]  `json:"revoked_at" doc:"When a person ended it."`
-	ReplacedBy Nullable[string] `json:"replaced_by" doc:"The id of the key that its rotation made."`
-	MadeBy     Nullable[string] `json:"made_by" doc:"Who made it, or rotated the one before; null for a command on a machine of ours."`
-	ApprovedBy Nullable[string] `json:"approved_by" doc:"The second person; null while nobody has approved it, and where none is needed."`
+	ID         string           `json:"id" doc:"The id, which is the third part of the token." example:"k3q5v2c7m4e2"`
+	Role       KeyRole          `json:"role" doc:"The role, which decides what the key may do."`
+	AppID      Nullable[string] `json:"app_id" doc:"With role app: the app whose packets the key can access."`
+	Owner      string           `json:"owner" doc:"The owner: a member of staff, or the app. The audit names the owner; a person has the same owner on all keys." example:"li-na"`
+	Name       Nullable[string] `json:"name" doc:"The purpose, as given by its creator."`
+	Status     KeyStatus        `json:"status" doc:"active: accepted. waiting: accepted after the approval of a second person. expired: its time is over. revoked: ended by a person."`
+	CreatedAt  Stamp            `json:"created_at" doc:"When it was created."`
+	LastUsedAt Nullable[Stamp]  `json:"last_used_at" doc:"The minute of its last use; null when unknown. It is updated with a delay of seconds, and the last minute before a crash may be missing."`
+	ExpiresAt  Nullable[Stamp]  `json:"expires_at" doc:"When it expires; null: never. A rotation sets it."`
+	RevokedAt  Nullable[Stamp]  `json:"revoked_at" doc:"When it was revoked."`
+	ReplacedBy Nullable[string] `json:"replaced_by" doc:"The id of the key that replaced it in a rotation."`
+	MadeBy     Nullable[string] `json:"made_by" doc:"The person who created it, or rotated its predecessor; null for a command on one of our machines."`
+	ApprovedBy Nullable[string] `json:"approved_by" doc:"The second person; null before the approval, and when none is needed."`
 }
 
 // APIKeys is a page of keys.
 type APIKeys struct {
 	Items      []APIKey         `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // CreateKey is the body of the creation of a key.
 type CreateKey struct {
-	Role             KeyRole `json:"role" doc:"What it may do."`
-	AppID            string  `json:"app_id,omitempty" doc:"With role app, and only then: whose packets it sees." example:"mall"`
-	Owner            string  `json:"owner,omitempty" minLength:"1" maxLength:"64" doc:"Whose it is. Required for staff; the app's id by default. Where a second person has to approve, owners are compared: one name a person, whatever its case and width." example:"li-na"`
-	Name             string  `json:"name,omitempty" minLength:"1" maxLength:"64" doc:"What it is for." example:"checkout backend"`
-	ExpiresInSeconds *int64  `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"316224000" doc:"When it ends by itself; never by default."`
-	Reason           string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"new backend, see ticket 4711"`
+	Role             KeyRole `json:"role" doc:"The role, which decides what the key may do."`
+	AppID            string  `json:"app_id,omitempty" doc:"The app whose packets the key can access; required with role app, not permitted otherwise." example:"mall"`
+	Owner            string  `json:"owner,omitempty" minLength:"1" maxLength:"64" doc:"The owner. Required for staff; by default the app's id. Approvals compare owners, ignoring case and width: use one name per person." example:"li-na"`
+	Name             string  `json:"name,omitempty" minLength:"1" maxLength:"64" doc:"The purpose." example:"checkout backend"`
+	ExpiresInSeconds *int64  `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"316224000" doc:"Seconds until it expires; by default it never expires."`
+	Reason           string  `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"new backend, see ticket 4711"`
 }
 
 // RotateKey is the body of a rotation.
 type RotateKey struct {
-	GraceSeconds     int64  `json:"grace_seconds" minimum:"0" maximum:"2592000" doc:"For how long the old key works beside the new one: up to 30 days. 0 ends it at once. At least 60 for the key that asks." example:"86400"`
-	ExpiresInSeconds *int64 `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"316224000" doc:"When the new key ends by itself; never by default."`
-	Reason           string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"yearly rotation"`
+	GraceSeconds     int64  `json:"grace_seconds" minimum:"0" maximum:"2592000" doc:"Seconds until the old key expires, up to 30 days. 0 revokes it at once. At least 60 for the calling key." example:"86400"`
+	ExpiresInSeconds *int64 `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"316224000" doc:"Seconds until the new key expires; by default it never expires."`
+	Reason           string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"yearly rotation"`
 }
 
 // CreatedKey is the answer to the creation of a key.
 type CreatedKey struct {
 	Key   APIKey           `json:"key" doc:"The key."`
-	Token Nullable[string] `json:"token" doc:"What goes behind Bearer. It is told this once and stored nowhere; null in a replayed answer."`
+	Token Nullable[string] `json:"token" doc:"The bearer token. It is returned only once and not stored; null in a replayed answer."`
 }
 
 // RotatedKey is the answer to a rotation.
 type RotatedKey struct {
 	Key      APIKey           `json:"key" doc:"The new key."`
-	Token    Nullable[string] `json:"token" doc:"What goes behind Bearer. It is told this once and stored nowhere; null in a replayed answer."`
-	Replaced APIKey           `json:"replaced" doc:"The old key, which works until its expires_at."`
+	Token    Nullable[string] `json:"token" doc:"The bearer token. It is returned only once and not stored; null in a replayed answer."`
+	Replaced APIKey           `json:"replaced" doc:"The old key, which is accepted until its expires_at."`
 }
 
 func (s *Server) renderKey(k access.KeyRecord) APIKey {

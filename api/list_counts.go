@@ -12,20 +12,20 @@ import (
 
 // ListCount says how long a list is.
 type ListCount struct {
-	Count int64 `json:"count" minimum:"0" doc:"How many there are; with more: at least."`
-	More  bool  `json:"more" doc:"There are more to be looked at than were: more than 10,000, or than can be in two seconds."`
+	Count int64 `json:"count" minimum:"0" doc:"The count; with more, a lower bound."`
+	More  bool  `json:"more" doc:"true: not all items were counted, because there are more than 10,000 or the time limit of two seconds was reached."`
 }
 
 // ListSum says how long a list is, and what it comes to.
 type ListSum struct {
 	ListCount
-	Amount Nullable[TotalFen] `json:"amount" doc:"What they come to; null with more."`
+	Amount Nullable[TotalFen] `json:"amount" doc:"The sum; null with more."`
 }
 
 // BreakSum says how long a list of breaks is, and how much it is about.
 type BreakSum struct {
 	ListSum
-	WithoutAmount int64 `json:"without_amount" minimum:"0" doc:"How many of them are about no amount, and add nothing; with more: at least."`
+	WithoutAmount int64 `json:"without_amount" minimum:"0" doc:"How many of them have no amount and do not count in the sum; with more, a lower bound."`
 }
 
 // countedStatuses are told by rows. The others Redis tells, packet by packet.

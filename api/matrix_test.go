@@ -205,7 +205,7 @@ func (m *matrix) each(do func(id string, row matrixRow, method string)) {
 	}
 }
 
-var onlyFor = regexp.MustCompile(`Only for the role ([a-z, ]+)\.$`)
+var onlyFor = regexp.MustCompile(`Only for the roles? ([a-z, ]+)\.$`)
 
 // documentedWho is who may call an operation as its security and text say.
 func documentedWho(op *openapi3.Operation) string {

@@ -12,10 +12,10 @@ import (
 // Notification is the body of the sandbox provider's notifications. Nothing in
 // it is believed: the order is asked about.
 type Notification struct {
-	EventID   string `json:"event_id" required:"false" doc:"Names the event, as the webhook-id header does; it may be left out."`
-	Type      string `json:"type" required:"false" doc:"What kind of event it is." example:"order.succeeded"`
-	OrderNo   string `json:"order_no" doc:"Which order to ask about."`
-	Status    string `json:"status" required:"false" doc:"The order's status as the provider sees it."`
+	EventID   string `json:"event_id" required:"false" doc:"The id of the event, equal to the webhook-id header; optional."`
+	Type      string `json:"type" required:"false" doc:"The kind of event." example:"order.succeeded"`
+	OrderNo   string `json:"order_no" doc:"The order number to query."`
+	Status    string `json:"status" required:"false" doc:"The provider's status of the order."`
 	CreatedAt string `json:"created_at" required:"false" format:"date-time" doc:"When it happened."`
 }
 

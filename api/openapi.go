@@ -53,7 +53,7 @@ func Document(version string) ([]byte, error) {
 			{Name: "staff keys", Description: "Administrators: API keys and ticket keys."},
 			{Name: "platform", Description: "Health, metrics, this document, notifications of providers."},
 		},
-		Components: &huma.Components{Schemas: reg, SecuritySchemes: map[string]*huma.SecurityScheme{
+		Components: &huma.Components{Schemas: reg, Examples: problemExamples(), SecuritySchemes: map[string]*huma.SecurityScheme{
 			schemeApp:   {Type: "http", Scheme: "bearer", Description: "The API key of an app."},
 			schemeStaff: {Type: "http", Scheme: "bearer", Description: "The API key of a member of staff, with the role finance, ops, auditor or admin."},
 		}},
@@ -90,7 +90,7 @@ func (r *route) operation(reg huma.Registry) *huma.Operation {
 	}
 	if r.body != nil {
 		op.RequestBody = &huma.RequestBody{Required: !r.optional, Description: fmt.Sprintf("At most %d bytes.", r.limit()),
-			Content: map[string]*huma.MediaType{contentJSON: {Schema: schemaOf(reg, r.body)}}}
+			Content: map[string]*huma.MediaType{contentJSON: mediaOf(reg, contentJSON, r.body, true)}}
 	}
 	for _, a := range r.answers {
 		op.Responses[strconv.Itoa(a.status)] = a.response(reg)
@@ -99,6 +99,7 @@ func (r *route) operation(reg huma.Registry) *huma.Operation {
 	return op
 }
 
+// allowedRoles returns the sentence about the roles of a staff operation.
 func (r *route) allowedRoles() string {
 	if r.roles == nil {
 		return "For every role of staff."
@@ -107,7 +108,10 @@ func (r *route) allowedRoles() string {
 	for i, role := range r.roles {
 		names[i] = string(role)
 	}
-	return "Only for the role " + strings.Join(names, ", ") + "."
+	if len(names) == 1 {
+		return "Only for the role " + names[0] + "."
+	}
+	return "Only for the roles " + strings.Join(names, ", ") + "."
 }
 
 // addProblems documents one answer per status, with its possible codes.
@@ -125,7 +129,8 @@ func (r *route) addProblems(op *huma.Operation) {
 			texts[i] = fmt.Sprintf("`%s`: %s", code, detail)
 		}
 		content := map[string]*huma.MediaType{
-			contentProblem: {Schema: &huma.Schema{AllOf: []*huma.Schema{{Ref: "#/components/schemas/Problem"}, limited}}}}
+			contentProblem: {Schema: &huma.Schema{AllOf: []*huma.Schema{{Ref: "#/components/schemas/Problem"}, limited}},
+				Examples: problemReferences(codes)}}
 		key := strconv.Itoa(status)
 		if good := op.Responses[key]; good != nil { // readiness shares 503 with a problem
 			for kind, media := range content {
@@ -165,7 +170,7 @@ func (a reply) response(reg huma.Registry) *huma.Response {
 		if kind == "" {
 			kind = contentJSON
 		}
-		out.Content = map[string]*huma.MediaType{kind: {Schema: schemaOf(reg, a.body)}}
+		out.Content = map[string]*huma.MediaType{kind: mediaOf(reg, kind, a.body, false)}
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -212,6 +213,71 @@ func TestNumbersAndDocument(t *testing.T) {
 		}
 		if seen != 3 {
 			t.Errorf("%s has %d numbers", name, seen)
+		}
+	}
+}
+
+// TestRequestExamples sends the documented example of each body to its reader: an example
+// that is sent unchanged must not be refused.
+func TestRequestExamples(t *testing.T) {
+	doc := loadDocument(t)
+	from := func(read func(*object)) func([]byte) error {
+		return func(body []byte) error {
+			o, err := readObject(body)
+			if err != nil {
+				return err
+			}
+			read(o)
+			return o.done()
+		}
+	}
+	readers := map[string]func([]byte) error{
+		"CreatePacket":    func(b []byte) error { _, err := readCreate(b); return err },
+		"CreateCampaign":  func(b []byte) error { _, err := readCampaign(b); return err },
+		"CreateKey":       func(b []byte) error { _, err := readCreateKey(b); return err },
+		"AddTicketKey":    func(b []byte) error { _, err := readAddTicketKey(b); return err },
+		"Grab":            func(b []byte) error { _, err := readGrab(b); return err },
+		"Reason":          func(b []byte) error { _, err := readReason(b); return err },
+		"MarkPaid":        func(b []byte) error { _, err := readMarkPaid(b); return err },
+		"BulkRetry":       from(func(o *object) { _, _, _ = bulkPayouts.from(o, time.Now()) }),
+		"BulkRefundRetry": from(func(o *object) { _, _, _ = bulkRefunds.from(o, time.Now()) }),
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			if op.RequestBody == nil {
+				continue
+			}
+			media := op.RequestBody.Value.Content.Get("application/json")
+			if media.Example == nil {
+				t.Errorf("%s %s: no example", method, path)
+				continue
+			}
+			read := readers[strings.TrimPrefix(media.Schema.Ref, "#/components/schemas/")]
+			if read == nil {
+				continue // its members are checked against the schema
+			}
+			body, err := json.Marshal(media.Example)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := read(body); err != nil {
+				t.Errorf("%s %s: example %s: %v", method, path, body, err)
+			}
+		}
+	}
+}
+
+// TestAnswerExamples requires an example of every JSON answer.
+func TestAnswerExamples(t *testing.T) {
+	for path, item := range loadDocument(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			for status, r := range op.Responses.Map() {
+				for kind, media := range r.Value.Content {
+					if strings.HasSuffix(kind, "json") && media.Example == nil && len(media.Examples) == 0 {
+						t.Errorf("%s %s: %s answer %s has no example", method, path, kind, status)
+					}
+				}
+			}
 		}
 	}
 }

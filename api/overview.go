@@ -13,57 +13,57 @@ const overviewLimit = 8 * time.Second
 
 // Overview is where all the money is, and what is not at its end.
 type Overview struct {
-	Money     Nullable[Funds] `json:"money" doc:"The ledger over all packets; null while a large one is added up for the first time after the start of a process, and when it comes to more than 64 bits hold."`
-	Payments  []Unfinished    `json:"payments" nullable:"false" doc:"Payments that are not at their end, by kind and status; kinds and statuses with none left out."`
-	Breaks    Pile            `json:"breaks" doc:"Breaks that nobody has resolved."`
+	Money     Nullable[Funds] `json:"money" doc:"The sums of the ledger over all packets; null while a large ledger is summed for the first time after a process start, and when a sum exceeds 64 bits."`
+	Payments  []Unfinished    `json:"payments" nullable:"false" doc:"Unfinished payments by kind and status, without empty groups."`
+	Breaks    Pile            `json:"breaks" doc:"Open breaks."`
 	Approvals Pile            `json:"approvals" doc:"Decisions that wait for a second person."`
 
-	Decisions []DecisionDue `json:"decisions" nullable:"false" doc:"What waits for staff to decide, by reason; reasons without any left out."`
+	Decisions []DecisionDue `json:"decisions" nullable:"false" doc:"What waits for a decision of staff, by reason, without empty groups."`
 
-	LateRefunds Pile `json:"late_refunds" doc:"Refunds that are due for five minutes and not at their end: /v1/staff/refunds?late=true lists them."`
+	LateRefunds Pile `json:"late_refunds" doc:"Unfinished refunds that have been due for at least five minutes; /v1/staff/refunds?late=true lists them."`
 }
 
 // Funds is the money of all packets: funded = paid + owed + remaining + refunding + refunded.
 type Funds struct {
-	Funded    TotalFen `json:"funded" doc:"What senders were charged."`
-	Paid      TotalFen `json:"paid" doc:"Paid to winners, outside payments included, without what came back."`
+	Funded    TotalFen `json:"funded" doc:"Charged to senders."`
+	Paid      TotalFen `json:"paid" doc:"Paid to recipients, including payments by other means, without returned amounts."`
 	Owed      TotalFen `json:"owed" doc:"Claimed and not paid."`
-	Remaining TotalFen `json:"remaining" doc:"In packets, not claimed."`
-	Refunding TotalFen `json:"refunding" doc:"On its way back to senders."`
-	Refunded  TotalFen `json:"refunded" doc:"Back with senders."`
-	Ties      bool     `json:"ties" doc:"The parts make up the whole, and none is below zero."`
+	Remaining TotalFen `json:"remaining" doc:"In packets and not claimed."`
+	Refunding TotalFen `json:"refunding" doc:"Being refunded to senders."`
+	Refunded  TotalFen `json:"refunded" doc:"Refunded to senders."`
+	Ties      bool     `json:"ties" doc:"true: the parts add up to funded, and none is negative."`
 }
 
 // Unfinished are the payments of one kind in one status.
 type Unfinished struct {
-	Kind     string       `json:"kind" enum:"charge,payout,refund,honour" doc:"honour: a promise that could not be booked, which the house pays."`
-	Status   PayoutStatus `json:"status" doc:"Their status."`
-	Count    int64        `json:"count" minimum:"1" doc:"How many there are."`
-	Amount   TotalFen     `json:"amount" doc:"What they come to."`
-	OldestAt Stamp        `json:"oldest_at" doc:"When the oldest of them was made."`
+	Kind     string       `json:"kind" enum:"charge,payout,refund,honour" doc:"The kind; honour: a share conflict that is paid with our own money."`
+	Status   PayoutStatus `json:"status" doc:"The status."`
+	Count    int64        `json:"count" minimum:"1" doc:"The count."`
+	Amount   TotalFen     `json:"amount" doc:"The sum."`
+	OldestAt Stamp        `json:"oldest_at" doc:"When the oldest was created."`
 }
 
 // DecisionBacklog is what waits for staff to decide for one reason.
 type DecisionDue struct {
-	Reason   string           `json:"reason" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,break" doc:"Why. What waits for two reasons counts in both: a share conflict is a payout that failed and a break."`
-	Kind     Nullable[string] `json:"kind" doc:"Of a break its kind; null of everything else."`
-	Count    int64            `json:"count" minimum:"1" doc:"How many there are."`
-	Amount   TotalFen         `json:"amount" doc:"What they come to; with more: at least."`
-	More     bool             `json:"more" doc:"There are more than 10,000, of which the newest were added up."`
-	OldestAt Stamp            `json:"oldest_at" doc:"Since when the first of them waits."`
+	Reason   string           `json:"reason" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,break" doc:"The reason. An item with two reasons counts in both: a share conflict is a failed payout and a break."`
+	Kind     Nullable[string] `json:"kind" doc:"The kind of a break; null otherwise."`
+	Count    int64            `json:"count" minimum:"1" doc:"The count."`
+	Amount   TotalFen         `json:"amount" doc:"The sum; with more, a lower bound."`
+	More     bool             `json:"more" doc:"true: there are more than 10,000; the newest were summed."`
+	OldestAt Stamp            `json:"oldest_at" doc:"Since when the oldest waits."`
 }
 
 // Pile is a number of things that wait.
 type Pile struct {
-	Count    int64           `json:"count" minimum:"0" doc:"How many wait."`
-	OldestAt Nullable[Stamp] `json:"oldest_at" doc:"Since when the oldest has; null when none does."`
+	Count    int64           `json:"count" minimum:"0" doc:"The count."`
+	OldestAt Nullable[Stamp] `json:"oldest_at" doc:"Since when the oldest waits; null without any."`
 }
 
 // PaymentSum counts payments and adds them up.
 type PaymentSum struct {
-	Count  int64    `json:"count" minimum:"0" doc:"How many there are; with more: at least."`
-	Amount TotalFen `json:"amount" doc:"What they come to; with more: at least."`
-	More   bool     `json:"more" doc:"There are more than 10,000, of which the newest were counted."`
+	Count  int64    `json:"count" minimum:"0" doc:"The count; with more, a lower bound."`
+	Amount TotalFen `json:"amount" doc:"The sum; with more, a lower bound."`
+	More   bool     `json:"more" doc:"true: there are more than 10,000; the newest were counted."`
 }
 
 // kindNames are the names of kinds of payments.

@@ -11,48 +11,48 @@ import (
 // Packet is a packet in answers.
 type Packet struct {
 	ID              string            `json:"id" doc:"Opaque; not guessable." example:"3q5k9v0c1m7e2u8h4r6t"`
-	Status          PacketStatus      `json:"status" doc:"funding: the charge has no final answer yet. rejected: it was declined, the packet holds no money. scheduled: opens_at lies ahead. open: shares can be grabbed. sold_out: every share was claimed. closing: no more grabs, the refund is under way. closed: final; only a cancelled payout may still raise refunded_amount."`
-	SenderID        string            `json:"sender_id" doc:"Who is charged and gets the remainder back." example:"u1"`
-	Currency        string            `json:"currency" enum:"CNY" doc:"Amounts are in its minor unit, fen."`
-	TotalAmount     Fen               `json:"total_amount" doc:"What the sender puts in." example:"10000"`
-	ShareCount      int               `json:"share_count" minimum:"1" maximum:"1000000" doc:"Into how many shares it is split." example:"10"`
+	Status          PacketStatus      `json:"status" doc:"funding: the charge is not final. rejected: the charge was declined; the packet holds no money. scheduled: opens_at is in the future. open: shares can be grabbed. sold_out: every share is claimed. closing: no more grabs; the remainder is being refunded. closed: final; only a cancelled payout can still increase refunded_amount."`
+	SenderID        string            `json:"sender_id" doc:"The user who is charged and gets the remainder back." example:"u1"`
+	Currency        string            `json:"currency" enum:"CNY" doc:"Amounts are in fen, the minor unit of CNY."`
+	TotalAmount     Fen               `json:"total_amount" doc:"The amount that the sender pays." example:"10000"`
+	ShareCount      int               `json:"share_count" minimum:"1" maximum:"1000000" doc:"The number of shares." example:"10"`
 	Split           SplitMode         `json:"split" doc:"How it is split; see docs/fairness.md."`
-	MinShare        Fen               `json:"min_share" doc:"The least share." example:"1"`
-	MaxShare        Nullable[Fen]     `json:"max_share" doc:"The largest share; null: no cap."`
-	Greeting        string            `json:"greeting" doc:"As given." example:"恭喜发财"`
-	GroupID         Nullable[string]  `json:"group_id" doc:"As given."`
-	Metadata        map[string]string `json:"metadata" doc:"As given."`
-	Tickets         bool              `json:"tickets" doc:"Whether whoever grabs has to bring a ticket that the app signed."`
-	ClaimedCount    int               `json:"claimed_count" minimum:"0" doc:"Shares that were claimed."`
-	ClaimedAmount   Fen               `json:"claimed_amount" doc:"Their sum, whether or not it was paid already."`
-	RemainingCount  int               `json:"remaining_count" minimum:"0" doc:"Shares that nobody claimed: share_count - claimed_count; 0 when rejected."`
-	RemainingAmount Fen               `json:"remaining_amount" doc:"Their sum: total_amount - claimed_amount, also after it went back; 0 when rejected."`
-	RefundedAmount  Fen               `json:"refunded_amount" doc:"What has come back to the sender: the remainder, and payouts that were cancelled."`
+	MinShare        Fen               `json:"min_share" doc:"The smallest share in fen." example:"1"`
+	MaxShare        Nullable[Fen]     `json:"max_share" doc:"The largest share in fen; null: no limit."`
+	Greeting        string            `json:"greeting" doc:"As in the request." example:"恭喜发财"`
+	GroupID         Nullable[string]  `json:"group_id" doc:"As in the request."`
+	Metadata        map[string]string `json:"metadata" doc:"As in the request."`
+	Tickets         bool              `json:"tickets" doc:"true: a grab needs a ticket that the app signed."`
+	ClaimedCount    int               `json:"claimed_count" minimum:"0" doc:"Claimed shares."`
+	ClaimedAmount   Fen               `json:"claimed_amount" doc:"The sum of the claimed shares, paid or not."`
+	RemainingCount  int               `json:"remaining_count" minimum:"0" doc:"Unclaimed shares: share_count - claimed_count; 0 when rejected."`
+	RemainingAmount Fen               `json:"remaining_amount" doc:"The sum of the unclaimed shares: total_amount - claimed_amount, also after the refund; 0 when rejected."`
+	RefundedAmount  Fen               `json:"refunded_amount" doc:"The amount refunded to the sender: the remainder and cancelled payouts."`
 	CreatedAt       Stamp             `json:"created_at" doc:"When it was created, by the clock of Redis."`
 	OpensAt         Stamp             `json:"opens_at" doc:"When grabs begin."`
 	ExpiresAt       Stamp             `json:"expires_at" doc:"When grabs end: opens_at + expires_in_seconds."`
-	ClosedAt        Nullable[Stamp]   `json:"closed_at" doc:"Set when closed."`
-	Failure         Nullable[Failure] `json:"failure" doc:"Set when rejected."`
-	Fairness        Fairness          `json:"fairness" doc:"How to check the split."`
-	Workflow        WorkflowRef       `json:"workflow" doc:"The workflow that takes care of it."`
+	ClosedAt        Nullable[Stamp]   `json:"closed_at" doc:"When it was closed; null before."`
+	Failure         Nullable[Failure] `json:"failure" doc:"Why it was rejected; null otherwise."`
+	Fairness        Fairness          `json:"fairness" doc:"The data to verify the split."`
+	Workflow        WorkflowRef       `json:"workflow" doc:"The Temporal workflow of the packet."`
 }
 
 // Failure says why a packet was rejected.
 type Failure struct {
 	Code    string `json:"code" doc:"The provider's code, for programs." example:"insufficient_sender_balance"`
-	Message string `json:"message" doc:"For people."`
+	Message string `json:"message" doc:"The provider's message, for people."`
 }
 
 // Fairness lets everybody check that the split was fixed beforehand.
 type Fairness struct {
-	Algorithm  string           `json:"algorithm" doc:"Names the algorithm of docs/fairness.md." example:"hongbao-split-v1"`
-	Commitment string           `json:"commitment" pattern:"^[0-9a-f]{64}$" doc:"Hex SHA-256 of the seed, told at creation."`
-	Seed       Nullable[string] `json:"seed" doc:"Hex; told when closed."`
+	Algorithm  string           `json:"algorithm" doc:"The algorithm, as described in docs/fairness.md." example:"hongbao-split-v1"`
+	Commitment string           `json:"commitment" pattern:"^[0-9a-f]{64}$" doc:"Hex SHA-256 of the seed, published at creation."`
+	Seed       Nullable[string] `json:"seed" doc:"The seed in hex; null before the packet is closed."`
 }
 
 // WorkflowRef names the Temporal workflow that takes care of a packet.
 type WorkflowRef struct {
-	ID string `json:"id" doc:"Its workflow id." example:"packet/3q5k9v0c1m7e2u8h4r6t"`
+	ID string `json:"id" doc:"The workflow id." example:"packet/3q5k9v0c1m7e2u8h4r6t"`
 }
 
 // snapshot is a packet at one moment, from whichever store knows best.

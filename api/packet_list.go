@@ -12,8 +12,8 @@ import (
 
 // Packets is a page of packets.
 type Packets struct {
-	Items      []Packet         `json:"items" nullable:"false" doc:"Newest first. Fewer than limit do not mean the end: next_cursor tells."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	Items      []Packet         `json:"items" nullable:"false" doc:"Newest first. A page may have fewer items than limit; the list ends when next_cursor is null."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // A status such as scheduled is in no column. Its packets are looked for among

@@ -9,7 +9,7 @@ import (
 
 // RecallDecision is the body of a recall by staff.
 type RecallDecision struct {
-	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"the sender was deceived, ticket 4711"`
+	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"the sender was deceived, ticket 4711"`
 }
 
 // recallStaffPacket stops a packet as its app can, and says in the audit who wanted

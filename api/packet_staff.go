@@ -15,9 +15,9 @@ import (
 type StaffPacket struct {
 	Packet
 	App          string                 `json:"app" doc:"The app that created it."`
-	StoredStatus Nullable[StoredStatus] `json:"stored_status" doc:"What MySQL has; null: no row yet. status says more: it knows the time and Redis."`
-	CloseReason  Nullable[string]       `json:"close_reason" doc:"Why it closes or was closed: expired, sold_out, recalled, unopened; null before."`
-	Workflow     WorkflowLink           `json:"workflow" doc:"The workflow that takes care of it."`
+	StoredStatus Nullable[StoredStatus] `json:"stored_status" doc:"The status in MySQL; null: no row yet. status also takes the time and Redis into account."`
+	CloseReason  Nullable[string]       `json:"close_reason" doc:"Why it was ended: expired, sold_out, recalled or unopened; null before."`
+	Workflow     WorkflowLink           `json:"workflow" doc:"The Temporal workflow of the packet."`
 }
 
 // StoredStatus is the status of a packet's row.
@@ -25,31 +25,31 @@ type StoredStatus packet.Status
 
 // StaffPackets is a page of packets.
 type StaffPackets struct {
-	Items      []StaffPacket    `json:"items" nullable:"false" doc:"Newest first. Fewer than limit do not mean the end: next_cursor tells."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	Items      []StaffPacket    `json:"items" nullable:"false" doc:"Newest first. A page may have fewer items than limit; the list ends when next_cursor is null."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // Charge is the payment that funds a packet.
 type Charge struct {
 	ID           string                  `json:"id" doc:"The payment's id." example:"c3q5k9v0c1m7e2u8h4r6t0000"`
-	Amount       Fen                     `json:"amount" doc:"What the sender is charged."`
-	Status       PayoutStatus            `json:"status" doc:"How far it has come; the same statuses as a payout's."`
-	OrderNo      Nullable[string]        `json:"order_no" doc:"Of the current attempt; null before the first."`
-	Provider     string                  `json:"provider" doc:"Who charges." example:"sandbox"`
-	ProviderRef  Nullable[string]        `json:"provider_ref" doc:"The provider's own number; null until it is known."`
-	Failure      Nullable[PayoutFailure] `json:"failure" doc:"Set exactly while failed or returned."`
-	AttemptCount int                     `json:"attempt_count" minimum:"0" doc:"How many order numbers were used."`
-	CreatedAt    Stamp                   `json:"created_at" doc:"When it was booked."`
-	UpdatedAt    Stamp                   `json:"updated_at" doc:"When it changed last."`
-	Attempts     []Attempt               `json:"attempts" nullable:"false" doc:"In the order they were made."`
+	Amount       Fen                     `json:"amount" doc:"The amount charged to the sender."`
+	Status       PayoutStatus            `json:"status" doc:"The status; the values are those of a payout."`
+	OrderNo      Nullable[string]        `json:"order_no" doc:"The order number of the current attempt; null before the first."`
+	Provider     string                  `json:"provider" doc:"The provider." example:"sandbox"`
+	ProviderRef  Nullable[string]        `json:"provider_ref" doc:"The provider's reference; null until it is known."`
+	Failure      Nullable[PayoutFailure] `json:"failure" doc:"The failure; null unless the status is failed or returned."`
+	AttemptCount int                     `json:"attempt_count" minimum:"0" doc:"The number of attempts; each has its own order number."`
+	CreatedAt    Stamp                   `json:"created_at" doc:"When it was recorded."`
+	UpdatedAt    Stamp                   `json:"updated_at" doc:"When it last changed."`
+	Attempts     []Attempt               `json:"attempts" nullable:"false" doc:"Oldest first."`
 	Timeline     []TimelineEntry         `json:"timeline" nullable:"false" doc:"Oldest first."`
 }
 
 // PayoutSum says how many payouts of a packet have a status.
 type PayoutSum struct {
 	Status PayoutStatus `json:"status" doc:"The status."`
-	Count  int64        `json:"count" minimum:"0" doc:"How many payouts have it."`
-	Amount Fen          `json:"amount" doc:"Their sum."`
+	Count  int64        `json:"count" minimum:"0" doc:"How many payouts have this status."`
+	Amount Fen          `json:"amount" doc:"The sum."`
 }
 
 // Most refunds and breaks of a packet that its detail shows.
@@ -58,8 +58,8 @@ const shownOfPacket = 200
 // StaffPacketDetail is a packet with what became of its money.
 type StaffPacketDetail struct {
 	StaffPacket
-	Charge  Nullable[Charge]      `json:"charge" doc:"The payment that funds it; null: not in MySQL yet."`
-	Payouts Nullable[[]PayoutSum] `json:"payouts" doc:"Its recorded payouts by status, in the order of their lives; those with none left out. null for packets of more than 100,000 shares, which nobody waits to be counted. /v1/staff/payouts?packet_id= lists them."`
+	Charge  Nullable[Charge]      `json:"charge" doc:"The charge of the packet; null: not in MySQL yet."`
+	Payouts Nullable[[]PayoutSum] `json:"payouts" doc:"Its recorded payouts by status, in the order of the state machine, without empty groups. null for packets of more than 100,000 shares, because counting takes too long. /v1/staff/payouts?packet_id= lists them."`
 	Refunds []Refund              `json:"refunds" nullable:"false" doc:"Newest first, 200 at most; /v1/staff/refunds?packet_id= lists all."`
 	Breaks  []Break               `json:"breaks" nullable:"false" doc:"Newest first, 200 at most, resolved ones too; /v1/staff/breaks?packet_id= lists all."`
 }

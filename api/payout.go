@@ -10,71 +10,71 @@ import (
 
 // Payout is a payout in answers to staff.
 type Payout struct {
-	ID           string                  `json:"id" doc:"The payout's id. Of a promise that could not be booked it begins with h." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
-	PacketID     string                  `json:"packet_id" doc:"The packet it pays a share of."`
-	UserID       string                  `json:"user_id" doc:"Who is owed."`
-	ShareIndex   Nullable[int]           `json:"share_index" minimum:"0" doc:"Which share it pays; null of a promise that could not be booked."`
-	Amount       Fen                     `json:"amount" doc:"What is owed."`
-	Currency     string                  `json:"currency" enum:"CNY" doc:"The amount is in its minor unit, fen."`
-	Status       PayoutStatus            `json:"status" doc:"How far it has come; see the payout of a claim."`
-	OrderNo      Nullable[string]        `json:"order_no" doc:"Of the current attempt; null before the first."`
-	Provider     string                  `json:"provider" doc:"Who pays it." example:"sandbox"`
-	ProviderRef  Nullable[string]        `json:"provider_ref" doc:"The provider's own number; null until it is known."`
-	Failure      Nullable[PayoutFailure] `json:"failure" doc:"Set exactly while failed or returned."`
-	AttemptCount int                     `json:"attempt_count" minimum:"0" doc:"How many order numbers were used."`
-	CreatedAt    Stamp                   `json:"created_at" doc:"When it was booked."`
-	UpdatedAt    Stamp                   `json:"updated_at" doc:"When it changed last."`
-	Workflow     WorkflowLink            `json:"workflow" doc:"The workflow that pays it."`
+	ID           string                  `json:"id" doc:"The payout's id; for a share conflict it begins with h." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	PacketID     string                  `json:"packet_id" doc:"The packet of the share."`
+	UserID       string                  `json:"user_id" doc:"The recipient."`
+	ShareIndex   Nullable[int]           `json:"share_index" minimum:"0" doc:"The index of the share; null for a share conflict."`
+	Amount       Fen                     `json:"amount" doc:"The amount owed."`
+	Currency     string                  `json:"currency" enum:"CNY" doc:"The amount is in fen, the minor unit of CNY."`
+	Status       PayoutStatus            `json:"status" doc:"The status; see the payout of a claim."`
+	OrderNo      Nullable[string]        `json:"order_no" doc:"The order number of the current attempt; null before the first."`
+	Provider     string                  `json:"provider" doc:"The provider." example:"sandbox"`
+	ProviderRef  Nullable[string]        `json:"provider_ref" doc:"The provider's reference; null until it is known."`
+	Failure      Nullable[PayoutFailure] `json:"failure" doc:"The failure; null unless the status is failed or returned."`
+	AttemptCount int                     `json:"attempt_count" minimum:"0" doc:"The number of attempts; each has its own order number."`
+	CreatedAt    Stamp                   `json:"created_at" doc:"When it was recorded."`
+	UpdatedAt    Stamp                   `json:"updated_at" doc:"When it last changed."`
+	Workflow     WorkflowLink            `json:"workflow" doc:"The Temporal workflow of the payment."`
 }
 
 // PayoutFailure says why a payout failed or came back, and what can be done.
 type PayoutFailure struct {
-	Code       string `json:"code" doc:"Why, for programs." example:"account_frozen"`
-	Message    string `json:"message" doc:"For people; the provider's own words where it gave some."`
-	Retryable  bool   `json:"retryable" doc:"Trying again without changing anything can help."`
-	NextAction string `json:"next_action" doc:"What finance should do next."`
+	Code       string `json:"code" doc:"The failure code, for programs." example:"account_frozen"`
+	Message    string `json:"message" doc:"A message for people; the provider's own if it gave one."`
+	Retryable  bool   `json:"retryable" doc:"true: a retry without any change can succeed."`
+	NextAction string `json:"next_action" doc:"The next step of finance."`
 }
 
 // WorkflowLink names a Temporal workflow and where to look at it.
 type WorkflowLink struct {
-	ID  string `json:"id" doc:"Its workflow id." example:"payout/3q5k9v0c1m7e2u8h4r6t/u2"`
-	URL string `json:"url" format:"uri-reference" doc:"In the Temporal UI."`
+	ID  string `json:"id" doc:"The workflow id." example:"payout/3q5k9v0c1m7e2u8h4r6t/u2"`
+	URL string `json:"url" format:"uri-reference" doc:"The page in the Temporal UI." example:"https://temporal.example.com/namespaces/default/workflows/payout%2F3q5k9v0c1m7e2u8h4r6t%2Fu2"`
 }
 
 // Attempt is one order number at the provider; sends and asks are its calls.
 type Attempt struct {
-	No        int              `json:"no" minimum:"1" doc:"1 for the first order number."`
-	Op        string           `json:"op" enum:"charge,transfer,refund" doc:"What the provider is asked to do."`
-	OrderNo   string           `json:"order_no" doc:"Our number at the provider."`
-	Outcome   Nullable[string] `json:"outcome" doc:"The provider's last word about this number: succeeded, pending, needs_recipient, declined, returned, never_received; null before the first."`
-	Code      Nullable[string] `json:"code" doc:"The provider's code, if it gave one."`
-	StartedAt Nullable[Stamp]  `json:"started_at" doc:"First send; null before it."`
+	No        int              `json:"no" minimum:"1" doc:"The number of the attempt, 1 for the first order number."`
+	Op        string           `json:"op" enum:"charge,transfer,refund" doc:"The provider's operation."`
+	OrderNo   string           `json:"order_no" doc:"The order number: the idempotency key at the provider."`
+	Outcome   Nullable[string] `json:"outcome" doc:"The provider's last answer about this order number: succeeded, pending, needs_recipient, declined, returned or never_received; null before the first answer."`
+	Code      Nullable[string] `json:"code" doc:"The provider's code, or null."`
+	StartedAt Nullable[Stamp]  `json:"started_at" doc:"When it was first sent; null before."`
 	EndedAt   Nullable[Stamp]  `json:"ended_at" doc:"When its outcome became final."`
 
-	Message     Nullable[string] `json:"message" doc:"The provider's words to its last answer, if it gave some."`
-	ProviderRef Nullable[string] `json:"provider_ref" doc:"The provider's own number; null until it is known."`
-	Request     Nullable[string] `json:"request" doc:"The body that was sent, or will be, as it was stored before the first send; members that hold secrets are masked."`
-	Sends       int              `json:"sends" minimum:"0" doc:"How often it was sent."`
-	Asks        int              `json:"asks" minimum:"0" doc:"How often the provider was asked about it."`
+	Message     Nullable[string] `json:"message" doc:"The provider's message in its last answer, or null."`
+	ProviderRef Nullable[string] `json:"provider_ref" doc:"The provider's reference; null until it is known."`
+	Request     Nullable[string] `json:"request" doc:"The request body, as stored before the first send; members with secrets are masked."`
+	Sends       int              `json:"sends" minimum:"0" doc:"How many times it was sent."`
+	Asks        int              `json:"asks" minimum:"0" doc:"How many times the provider was queried about it."`
 }
 
 // PayoutDetail is a payout with everything known about it.
 type PayoutDetail struct {
 	Payout
-	Attempts []Attempt       `json:"attempts" nullable:"false" doc:"In the order they were made."`
-	Timeline []TimelineEntry `json:"timeline" nullable:"false" doc:"Oldest first, from every source."`
-	Temporal TemporalRuns    `json:"temporal" doc:"What Temporal tells of its workflow."`
-	Retry    RetryPreview    `json:"retry" doc:"What a retry would do now."`
+	Attempts []Attempt       `json:"attempts" nullable:"false" doc:"Oldest first."`
+	Timeline []TimelineEntry `json:"timeline" nullable:"false" doc:"Oldest first, merged from all sources."`
+	Temporal TemporalRuns    `json:"temporal" doc:"The runs of its workflow, from Temporal."`
+	Retry    RetryPreview    `json:"retry" doc:"What a retry would now do."`
 }
 
 // RetryPreview says what a retry would do if it was decided now.
 type RetryPreview struct {
-	Possible     bool             `json:"possible" doc:"The state allows it."`
-	Code         Nullable[string] `json:"code" doc:"Why not: not_retryable or decision_pending; null when it is possible."`
-	Undecided    Nullable[string] `json:"undecided" doc:"What a recovery of restored books has left to people: packet, its break of kind restored is open, and nothing of it is decided; cancel, the refund of its cancel, so that it can be cancelled or marked as paid, not retried. null otherwise."`
-	OrderNo      Nullable[string] `json:"order_no" doc:"The number that would be sent once asking has confirmed what is known; null when it is not possible."`
-	SameOrderNo  bool             `json:"same_order_no" doc:"It is the number of the last attempt, which the provider never received."`
-	SecondPerson bool             `json:"second_person" doc:"Somebody else would have to agree."`
+	Possible     bool             `json:"possible" doc:"true: the status permits a retry."`
+	Code         Nullable[string] `json:"code" doc:"Why a retry is not possible: not_retryable or decision_pending; null when it is possible."`
+	Undecided    Nullable[string] `json:"undecided" doc:"What the recovery of a restored MySQL could not settle. packet: the packet has an open break of kind restored, and decisions are refused. cancel: the refund of a cancel; the payout can be cancelled or marked as paid, but not retried. null otherwise."`
+	OrderNo      Nullable[string] `json:"order_no" doc:"The order number that would be sent after the queries; null when a retry is not possible."`
+	SameOrderNo  bool             `json:"same_order_no" doc:"The order number is that of the last attempt, which the provider never received."`
+	SecondPerson bool             `json:"second_person" doc:"true: a second person would have to approve."`
 }
 
 // previewRetry asks what a retry of a payment would do.
@@ -104,7 +104,7 @@ func undecidedOf(err error) string {
 // Payouts is a page of payouts.
 type Payouts struct {
 	Items      []Payout         `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // shareOf is the share that a payout pays: a promise that could not be booked has none.

@@ -26,15 +26,15 @@ const (
 
 // BulkFilter selects payouts: the filters of the list of payouts.
 type BulkFilter struct {
-	Status           PayoutStatus `json:"status,omitempty" doc:"Payouts in this status; left out: failed and returned."`
+	Status           PayoutStatus `json:"status,omitempty" doc:"Payouts in this status; by default failed and returned."`
 	PacketID         string       `json:"packet_id,omitempty" doc:"Payouts of this packet."`
 	UserID           string       `json:"user_id,omitempty" doc:"Payouts to this user."`
-	OrderNo          string       `json:"order_no,omitempty" doc:"The payout that used this order number, in any attempt."`
+	OrderNo          string       `json:"order_no,omitempty" doc:"The payout with this order number in any attempt."`
 	FailureCode      string       `json:"failure_code,omitempty" doc:"Payouts that failed with this code." example:"account_frozen"`
-	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" maximum:"8589934592" doc:"Payouts made at least this many seconds ago."`
+	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" maximum:"8589934592" doc:"Payouts created at least this many seconds ago."`
 	AmountMin        *Fen         `json:"amount_min,omitempty" nullable:"false" doc:"Payouts of this many fen or more."`
 	AmountMax        *Fen         `json:"amount_max,omitempty" nullable:"false" doc:"Payouts of this many fen or less."`
-	IDs              []string     `json:"payout_ids,omitempty" nullable:"false" maxItems:"100" doc:"These payouts, whatever their status: then no other member is allowed."`
+	IDs              []string     `json:"payout_ids,omitempty" nullable:"false" maxItems:"100" doc:"Exactly these payouts, in any status; no other member is then allowed."`
 }
 
 // IsZero reports whether a filter would select everything.
@@ -42,26 +42,26 @@ func (f BulkFilter) IsZero() bool { return reflect.ValueOf(f).IsZero() }
 
 // BulkRetry is the body of a bulk retry.
 type BulkRetry struct {
-	Filter BulkFilter `json:"filter" doc:"Which payouts; at least one member."`
-	Reason string     `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"bank was down, incident 17"`
-	DryRun bool       `json:"dry_run,omitempty" default:"true" doc:"true: only say what would happen."`
+	Filter BulkFilter `json:"filter" doc:"The filter of the payouts, with at least one member."`
+	Reason string     `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"bank was down, incident 17"`
+	DryRun bool       `json:"dry_run,omitempty" default:"true" doc:"true: return what would happen and decide nothing."`
 }
 
 // BulkItem is what a bulk retry does about one payout.
 type BulkItem struct {
 	ID          string           `json:"payout_id" doc:"The payout."`
-	Result      string           `json:"result" enum:"would_retry,retried,needs_approval,skipped" doc:"would_retry: in a dry run. needs_approval: a second person has to agree, in a dry run: would have to."`
-	Code        Nullable[string] `json:"code" doc:"Of skipped: why, not_retryable or decision_pending; else what it had failed with."`
-	OrderNo     Nullable[string] `json:"order_no" doc:"The number that is sent once asking has confirmed what is known; null when skipped."`
-	SameOrderNo bool             `json:"same_order_no" doc:"It is the number of the last attempt, which the provider never received."`
+	Result      string           `json:"result" enum:"would_retry,retried,needs_approval,skipped" doc:"would_retry: in a dry run. retried: the retry is decided. needs_approval: a second person has to approve, or would have to in a dry run. skipped: not possible."`
+	Code        Nullable[string] `json:"code" doc:"Of skipped: not_retryable or decision_pending; otherwise the failure code."`
+	OrderNo     Nullable[string] `json:"order_no" doc:"The order number that is sent after the queries; null when skipped."`
+	SameOrderNo bool             `json:"same_order_no" doc:"The order number is that of the last attempt, which the provider never received."`
 }
 
 // BulkRetried is the answer to a bulk retry.
 type BulkRetried struct {
-	DryRun bool       `json:"dry_run" doc:"Nothing was decided."`
-	Count  int        `json:"count" minimum:"0" doc:"How many are, or would be, retried or wait for a second person."`
-	Amount TotalFen   `json:"amount" doc:"What these come to."`
-	More   bool       `json:"more" doc:"More payouts match than the 200 of one call."`
+	DryRun bool       `json:"dry_run" doc:"true: nothing was decided."`
+	Count  int        `json:"count" minimum:"0" doc:"How many are retried or wait for a second person, or would in a dry run."`
+	Amount TotalFen   `json:"amount" doc:"The sum of these."`
+	More   bool       `json:"more" doc:"true: more than the 200 payouts of one call match."`
 	Items  []BulkItem `json:"items" nullable:"false" doc:"Newest payout first."`
 }
 

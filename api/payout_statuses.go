@@ -10,13 +10,13 @@ import (
 
 // PayoutStatuses says how far some payouts have come.
 type PayoutStatuses struct {
-	Items []PayoutAt `json:"items" nullable:"false" doc:"In the order of the question, without ids that no payout has."`
+	Items []PayoutAt `json:"items" nullable:"false" doc:"In the order of the requested ids, without unknown ids."`
 }
 
 // PayoutAt is a payout's status.
 type PayoutAt struct {
 	ID     string       `json:"id" doc:"The payout's id." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
-	Status PayoutStatus `json:"status" doc:"How far it has come; see the payout of a claim."`
+	Status PayoutStatus `json:"status" doc:"The status; see the payout of a claim."`
 }
 
 // payoutIDsParam names payouts; a request line has room for no more of them.

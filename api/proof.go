@@ -15,73 +15,73 @@ import (
 // Proof says where the money of a packet is, by three independent sources.
 type Proof struct {
 	PacketID  string `json:"packet_id" doc:"The packet."`
-	Total     Fen    `json:"total" doc:"What the sender was charged: total_amount, and 0 while funding or rejected, when the packet holds no money."`
-	Paid      Fen    `json:"paid" doc:"Paid to winners, outside payments included, without what came back."`
+	Total     Fen    `json:"total" doc:"The amount charged to the sender: total_amount, or 0 while the packet is funding or rejected." example:"10000"`
+	Paid      Fen    `json:"paid" doc:"Paid to recipients, including payments by other means, without returned amounts." example:"1288"`
 	Owed      Fen    `json:"owed" doc:"Claimed and not paid: pending, sending, unknown, awaiting_recipient, failed, returned."`
-	Remaining Fen    `json:"remaining" doc:"In the packet: not claimed, or claimed and not booked yet (then it is in_flight too)."`
-	Refunding Fen    `json:"refunding" doc:"On its way back to the sender: remainder and cancelled payouts."`
-	Refunded  Fen    `json:"refunded" doc:"Back with the sender."`
-	Balanced  bool   `json:"balanced" doc:"The ledger sums to total, and Redis and the provider agree with it: differences is empty."`
-	InFlight  Fen    `json:"in_flight" doc:"What running steps explain: claims in Redis that are not booked yet, money the provider has moved for payments that still wait for its answer, and what came back a moment ago or is being asked about."`
+	Remaining Fen    `json:"remaining" doc:"In the packet: not claimed, or claimed and not recorded yet (then also in in_flight)." example:"8712"`
+	Refunding Fen    `json:"refunding" doc:"Being refunded to the sender: remainder and cancelled payouts."`
+	Refunded  Fen    `json:"refunded" doc:"Refunded to the sender."`
+	Balanced  bool   `json:"balanced" doc:"true: the ledger adds up to total, and Redis and the provider agree with it; differences is empty."`
+	InFlight  Fen    `json:"in_flight" doc:"What running steps explain: claims in Redis that are not recorded yet, money that the provider moved for payments without an answer, and returned amounts that are recent or being queried."`
 
-	Promises    ProofPromises `json:"promises" doc:"Claims that could not be booked: not the packet's money, and in none of the figures beside."`
-	Sources     ProofSources  `json:"sources" doc:"What each source says by itself."`
-	Differences []Difference  `json:"differences" nullable:"false" doc:"What no running step explains; empty when balanced."`
+	Promises    ProofPromises `json:"promises" doc:"Share conflicts: acknowledged claims that could not be recorded. They are not money of the packet and count in no other figure."`
+	Sources     ProofSources  `json:"sources" doc:"The figures of each source."`
+	Differences []Difference  `json:"differences" nullable:"false" doc:"Differences that no running step explains; empty when balanced."`
 }
 
 // ProofPromises are claims of a packet that were acknowledged and could not be
 // booked, because another has the share or the books were closed. When people
 // decide so, the house pays them: honoured = owed + paid + voided.
 type ProofPromises struct {
-	Count    int64 `json:"count" doc:"How many there are, whatever has become of them."`
-	Amount   Fen   `json:"amount" doc:"What was promised."`
-	Honoured Fen   `json:"honoured" doc:"What the house has taken on."`
-	Owed     Fen   `json:"owed" doc:"Of that: not paid yet."`
-	Paid     Fen   `json:"paid" doc:"Of that: paid, outside payments included, without what came back."`
-	Voided   Fen   `json:"voided" doc:"Of that: given up."`
+	Count    int64 `json:"count" doc:"The count, in any status." example:"0"`
+	Amount   Fen   `json:"amount" doc:"The sum of the acknowledged amounts." example:"0"`
+	Honoured Fen   `json:"honoured" doc:"The part that is paid with our own money."`
+	Owed     Fen   `json:"owed" doc:"Of honoured: not paid yet."`
+	Paid     Fen   `json:"paid" doc:"Of honoured: paid, including payments by other means, without returned amounts."`
+	Voided   Fen   `json:"voided" doc:"Of honoured: voided later."`
 }
 
 // ProofSources are the figures of each source by themselves.
 type ProofSources struct {
-	Ledger   LedgerFigures         `json:"ledger" doc:"MySQL."`
-	Redis    Nullable[PoolFigures] `json:"redis" doc:"null: the pool is not in Redis any more."`
-	Provider ProviderFigures       `json:"provider" doc:"The provider's own books."`
+	Ledger   LedgerFigures         `json:"ledger" doc:"The ledger in MySQL."`
+	Redis    Nullable[PoolFigures] `json:"redis" doc:"The pool; null: it is no longer in Redis."`
+	Provider ProviderFigures       `json:"provider" doc:"The provider's figures."`
 }
 
 // LedgerFigures are balances of the packet's accounts, and sums of its postings.
 type LedgerFigures struct {
-	Holding   int64 `json:"holding" doc:"Account: charged, neither claimed nor going back."`
-	Owed      int64 `json:"owed" doc:"Account: claimed, neither paid nor cancelled."`
-	Refunding int64 `json:"refunding" doc:"Account: going back."`
-	Outside   int64 `json:"outside" doc:"Account: paid by other means."`
-	Suspense  int64 `json:"suspense" doc:"Account: moved twice; 0 unless there is a break, then negative."`
-	Provider  int64 `json:"provider" doc:"Account: minus what is with us."`
-	Charged   Fen   `json:"charged" doc:"Postings."`
-	Claimed   Fen   `json:"claimed" doc:"Postings."`
-	Paid      Fen   `json:"paid" doc:"Postings, by the provider."`
-	Returned  Fen   `json:"returned" doc:"Postings: came back after success, refunds that came back included."`
-	Refunded  Fen   `json:"refunded" doc:"Postings."`
+	Holding   int64 `json:"holding" doc:"Account balance: charged, neither claimed nor being refunded." example:"8712"`
+	Owed      int64 `json:"owed" doc:"Account balance: claimed, neither paid nor cancelled."`
+	Refunding int64 `json:"refunding" doc:"Account balance: being refunded."`
+	Outside   int64 `json:"outside" doc:"Account balance: paid by other means."`
+	Suspense  int64 `json:"suspense" doc:"Account balance: moved twice; 0, or negative with a break."`
+	Provider  int64 `json:"provider" doc:"Account balance: minus the money that we hold." example:"-8712"`
+	Charged   Fen   `json:"charged" doc:"Sum of the ledger entries." example:"10000"`
+	Claimed   Fen   `json:"claimed" doc:"Sum of the ledger entries." example:"1288"`
+	Paid      Fen   `json:"paid" doc:"Sum of the ledger entries, by the provider." example:"1288"`
+	Returned  Fen   `json:"returned" doc:"Sum of the ledger entries: returned after success, including returned refunds."`
+	Refunded  Fen   `json:"refunded" doc:"Sum of the ledger entries."`
 }
 
 // PoolFigures are what Redis says.
 type PoolFigures struct {
 	Claimed   Fen `json:"claimed" doc:"The sum of all claims."`
-	Remaining Fen `json:"remaining" doc:"total_amount minus that."`
+	Remaining Fen `json:"remaining" doc:"total_amount - claimed."`
 }
 
 // ProviderFigures are the sums of the provider's own movements.
 type ProviderFigures struct {
-	Charged     Fen `json:"charged" doc:"From the sender."`
-	Transferred Fen `json:"transferred" doc:"To winners."`
-	Returned    Fen `json:"returned" doc:"Transfers and refunds that came back."`
-	Refunded    Fen `json:"refunded" doc:"To the sender."`
+	Charged     Fen `json:"charged" doc:"Charged to the sender." example:"10000"`
+	Transferred Fen `json:"transferred" doc:"Paid to recipients." example:"1288"`
+	Returned    Fen `json:"returned" doc:"Returned transfers and refunds."`
+	Refunded    Fen `json:"refunded" doc:"Refunded to the sender."`
 }
 
 // Difference is a disagreement that no running step explains.
 type Difference struct {
-	What     string `json:"what" doc:"Which two figures." example:"provider transferred, ledger paid"`
-	Expected int64  `json:"expected" doc:"By the ledger, or by arithmetic."`
-	Actual   int64  `json:"actual" doc:"What was found."`
+	What     string `json:"what" doc:"The two figures." example:"provider transferred, ledger paid"`
+	Expected int64  `json:"expected" doc:"The figure of the ledger, or the computed figure."`
+	Actual   int64  `json:"actual" doc:"The figure found."`
 }
 
 // A difference is told when it is still there at the last of proofLooks looks:

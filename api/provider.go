@@ -9,31 +9,31 @@ import (
 
 // PaymentProvider is a payment provider in answers to staff.
 type PaymentProvider struct {
-	Name string `json:"name" doc:"Its name, as payouts carry it." example:"sandbox"`
-	Held bool   `json:"held" doc:"Whether a person has stopped what is sent to it."`
+	Name string `json:"name" doc:"The name, as in the provider member of payouts." example:"sandbox"`
+	Held bool   `json:"held" doc:"true: a hold stops sending to the provider."`
 	// Hold and ReleasedAt may be null for ever: most providers are never held.
-	Hold          Nullable[ProviderHold] `json:"hold" doc:"Who stopped it and why; null while payments go out."`
-	ReleasedAt    Nullable[Stamp]        `json:"released_at" doc:"When the last hold ended; null if there was none."`
-	RatePerSecond Nullable[int64]        `json:"rate_per_second" doc:"How many charges, payouts and refunds a second all workers together may send; null without a limit."`
+	Hold          Nullable[ProviderHold] `json:"hold" doc:"The hold; null without one."`
+	ReleasedAt    Nullable[Stamp]        `json:"released_at" doc:"When the last hold was released; null if there was none."`
+	RatePerSecond Nullable[int64]        `json:"rate_per_second" doc:"The rate limit of all workers together, in charges, payouts and refunds per second; null without a limit."`
 }
 
 // ProviderHold says who stopped a provider, and why.
 type ProviderHold struct {
-	By     string `json:"by" doc:"Who: the owner of the key." example:"li.na"`
-	Role   string `json:"role" enum:"finance,ops" doc:"In which role."`
-	Reason string `json:"reason" doc:"Why, in their words." example:"statement of yesterday does not tie"`
-	Since  Stamp  `json:"since" doc:"Since when."`
+	By     string `json:"by" doc:"The owner of the key that acted." example:"li.na"`
+	Role   string `json:"role" enum:"finance,ops" doc:"The role of the key."`
+	Reason string `json:"reason" doc:"The reason." example:"statement of yesterday does not match"`
+	Since  Stamp  `json:"since" doc:"When the hold was placed."`
 }
 
 // PaymentProviders is a page of providers.
 type PaymentProviders struct {
-	Items      []PaymentProvider `json:"items" nullable:"false" doc:"By name."`
-	NextCursor Nullable[string]  `json:"next_cursor" doc:"null: there are few providers, they fit on one page."`
+	Items      []PaymentProvider `json:"items" nullable:"false" doc:"Sorted by name."`
+	NextCursor Nullable[string]  `json:"next_cursor" doc:"Always null: all providers are on one page."`
 }
 
 // HoldDecision is the body of a hold or a release.
 type HoldDecision struct {
-	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"statement of yesterday does not tie"`
+	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"statement of yesterday does not match"`
 }
 
 func (s *Server) renderProvider(p payout.ProviderState) PaymentProvider {

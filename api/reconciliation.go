@@ -17,50 +17,50 @@ import (
 
 // Reconciliation is one comparison of a day of a provider's statement with the books.
 type Reconciliation struct {
-	ID          string               `json:"id" doc:"Its id." example:"sq5k9v0c1m7e2u8h4r6t00030a"`
-	Provider    string               `json:"provider" doc:"Whose statement." example:"sandbox"`
+	ID          string               `json:"id" doc:"The id." example:"sq5k9v0c1m7e2u8h4r6t00030a"`
+	Provider    string               `json:"provider" doc:"The provider of the statement." example:"sandbox"`
 	Date        Date                 `json:"date" doc:"The day, in the time zone of the provider's statement."`
-	Status      ReconciliationStatus `json:"status" doc:"requested: it will be started. running. done. failed: the statement could not be read; ask again."`
-	Provisional bool                 `json:"provisional" doc:"It began before the day was over: another one is needed."`
-	RequestedBy string               `json:"requested_by" doc:"Who of the staff, or schedule." example:"schedule"`
-	Reason      Nullable[string]     `json:"reason" doc:"Why, if a person asked for it."`
-	CreatedAt   Stamp                `json:"created_at" doc:"When it was asked for."`
-	StartedAt   Nullable[Stamp]      `json:"started_at" doc:"What happened until then is compared; null while requested."`
-	EndedAt     Nullable[Stamp]      `json:"ended_at" doc:"null while requested or running."`
-	Lines       int64                `json:"lines" minimum:"0" doc:"Movements in the statement."`
-	Matched     int64                `json:"matched" minimum:"0" doc:"Movements that the books agree with."`
-	InFlight    int64                `json:"in_flight" minimum:"0" doc:"Movements of the last minute that are not booked yet."`
-	Repaired    int64                `json:"repaired" minimum:"0" doc:"What the books did not have and have now, because the provider was asked: breaks, and movements in flight."`
-	Breaks      int64                `json:"breaks" minimum:"0" doc:"Breaks of this day that were open at its end."`
-	Amounts     []OpSums             `json:"amounts" nullable:"false" doc:"Both sides by operation; empty until it is done."`
-	Error       Nullable[string]     `json:"error" doc:"Why it failed, for people."`
-	Workflow    WorkflowLink         `json:"workflow" doc:"The workflow that carries it out."`
+	Status      ReconciliationStatus `json:"status" doc:"requested: not started yet. running: in progress. done: complete. failed: the statement could not be read; request it again."`
+	Provisional bool                 `json:"provisional" doc:"true: it began before the day was over; another one is needed."`
+	RequestedBy string               `json:"requested_by" doc:"The member of staff, or schedule." example:"schedule"`
+	Reason      Nullable[string]     `json:"reason" doc:"The reason, if a person requested it."`
+	CreatedAt   Stamp                `json:"created_at" doc:"When it was requested."`
+	StartedAt   Nullable[Stamp]      `json:"started_at" doc:"When it started; movements before this time are compared. null while requested."`
+	EndedAt     Nullable[Stamp]      `json:"ended_at" doc:"When it ended; null while requested or running."`
+	Lines       int64                `json:"lines" minimum:"0" doc:"Lines of the statement."`
+	Matched     int64                `json:"matched" minimum:"0" doc:"Lines that match our records."`
+	InFlight    int64                `json:"in_flight" minimum:"0" doc:"Movements of the last minute that are not recorded yet."`
+	Repaired    int64                `json:"repaired" minimum:"0" doc:"Differences that a query settled: breaks and movements in flight."`
+	Breaks      int64                `json:"breaks" minimum:"0" doc:"Open breaks of this day when it ended."`
+	Amounts     []OpSums             `json:"amounts" nullable:"false" doc:"Both sides by operation; empty before it is done."`
+	Error       Nullable[string]     `json:"error" doc:"Why it failed, as text for people."`
+	Workflow    WorkflowLink         `json:"workflow" doc:"The Temporal workflow of the reconciliation."`
 }
 
 // OpSums is what both sides have of one operation.
 type OpSums struct {
-	Op       string `json:"op" enum:"charge,transfer,refund,return" doc:"What the provider calls the movement."`
-	Provider Sums   `json:"provider" doc:"In the statement."`
-	Books    Sums   `json:"books" doc:"In the books, for the same movements and for those that the statement should have had."`
+	Op       string `json:"op" enum:"charge,transfer,refund,return" doc:"The provider's operation."`
+	Provider Sums   `json:"provider" doc:"The sums of the statement."`
+	Books    Sums   `json:"books" doc:"The sums of our records, for the same movements and for those missing in the statement."`
 }
 
 // Sums counts movements and adds them up.
 type Sums struct {
-	Count  int64    `json:"count" minimum:"0" doc:"How many."`
-	Amount TotalFen `json:"amount" doc:"Together."`
+	Count  int64    `json:"count" minimum:"0" doc:"The count."`
+	Amount TotalFen `json:"amount" doc:"The sum."`
 }
 
 // Reconciliations is a page of reconciliations.
 type Reconciliations struct {
 	Items      []Reconciliation `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // ReconcileRequest is the body of a request for a reconciliation. It may be left out.
 type ReconcileRequest struct {
-	Date     Date   `json:"date,omitempty" doc:"The day, in the time zone of the provider's statement; not after today, which is the default."`
-	Provider string `json:"provider,omitempty" default:"sandbox" doc:"Whose statement; the only provider by default."`
-	Reason   string `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit." example:"provider announced corrections"`
+	Date     Date   `json:"date,omitempty" doc:"The day in the time zone of the provider's statement; by default today. Later days are refused."`
+	Provider string `json:"provider,omitempty" default:"sandbox" doc:"The provider of the statement; by default the only provider."`
+	Reason   string `json:"reason,omitempty" maxLength:"500" doc:"The reason, for the audit." example:"provider announced corrections"`
 }
 
 // Date is a day in answers and requests.

@@ -16,36 +16,36 @@ const (
 // Refund is money on its way back to a packet's sender, in answers to staff.
 type Refund struct {
 	ID           string                  `json:"id" doc:"The refund's id." example:"r3q5k9v0c1m7e2u8h4r6t0000"`
-	PacketID     string                  `json:"packet_id" doc:"The packet whose money it is."`
-	Kind         string                  `json:"kind" enum:"remainder,cancel" doc:"remainder: what nobody claimed. cancel: what a cancelled payout held."`
-	PayoutID     Nullable[string]        `json:"payout_id" doc:"The payout that was cancelled; null for the remainder."`
-	UserID       string                  `json:"user_id" doc:"The sender, who gets it back."`
-	Amount       Fen                     `json:"amount" doc:"What goes back."`
-	Currency     string                  `json:"currency" enum:"CNY" doc:"The amount is in its minor unit, fen."`
-	Status       PayoutStatus            `json:"status" doc:"How far it has come; the same statuses as a payout's."`
-	OrderNo      Nullable[string]        `json:"order_no" doc:"Of the current attempt; null before the first."`
-	Provider     string                  `json:"provider" doc:"Who pays it." example:"sandbox"`
-	ProviderRef  Nullable[string]        `json:"provider_ref" doc:"The provider's own number; null until it is known."`
-	Failure      Nullable[PayoutFailure] `json:"failure" doc:"Set exactly while failed or returned."`
-	AttemptCount int                     `json:"attempt_count" minimum:"0" doc:"How many order numbers were used."`
-	CreatedAt    Stamp                   `json:"created_at" doc:"When it was booked."`
-	UpdatedAt    Stamp                   `json:"updated_at" doc:"When it changed last."`
-	Workflow     WorkflowLink            `json:"workflow" doc:"The workflow that pays it."`
+	PacketID     string                  `json:"packet_id" doc:"The packet."`
+	Kind         string                  `json:"kind" enum:"remainder,cancel" doc:"remainder: the unclaimed amount. cancel: the amount of a cancelled payout."`
+	PayoutID     Nullable[string]        `json:"payout_id" doc:"The cancelled payout; null for the remainder."`
+	UserID       string                  `json:"user_id" doc:"The sender, who is refunded." example:"u1"`
+	Amount       Fen                     `json:"amount" doc:"The amount to refund."`
+	Currency     string                  `json:"currency" enum:"CNY" doc:"The amount is in fen, the minor unit of CNY."`
+	Status       PayoutStatus            `json:"status" doc:"The status; the values are those of a payout."`
+	OrderNo      Nullable[string]        `json:"order_no" doc:"The order number of the current attempt; null before the first."`
+	Provider     string                  `json:"provider" doc:"The provider." example:"sandbox"`
+	ProviderRef  Nullable[string]        `json:"provider_ref" doc:"The provider's reference; null until it is known."`
+	Failure      Nullable[PayoutFailure] `json:"failure" doc:"The failure; null unless the status is failed or returned."`
+	AttemptCount int                     `json:"attempt_count" minimum:"0" doc:"The number of attempts; each has its own order number."`
+	CreatedAt    Stamp                   `json:"created_at" doc:"When it was recorded."`
+	UpdatedAt    Stamp                   `json:"updated_at" doc:"When it last changed."`
+	Workflow     WorkflowLink            `json:"workflow" doc:"The Temporal workflow of the payment."`
 }
 
 // RefundDetail is a refund with everything known about it.
 type RefundDetail struct {
 	Refund
-	Attempts []Attempt       `json:"attempts" nullable:"false" doc:"In the order they were made."`
-	Timeline []TimelineEntry `json:"timeline" nullable:"false" doc:"Oldest first, from every source."`
-	Temporal TemporalRuns    `json:"temporal" doc:"What Temporal tells of its workflow."`
-	Retry    RetryPreview    `json:"retry" doc:"What a retry would do now."`
+	Attempts []Attempt       `json:"attempts" nullable:"false" doc:"Oldest first."`
+	Timeline []TimelineEntry `json:"timeline" nullable:"false" doc:"Oldest first, merged from all sources."`
+	Temporal TemporalRuns    `json:"temporal" doc:"The runs of its workflow, from Temporal."`
+	Retry    RetryPreview    `json:"retry" doc:"What a retry would now do."`
 }
 
 // Refunds is a page of refunds.
 type Refunds struct {
 	Items      []Refund         `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // renderRefund renders a payment of kind refund. The number in its id is 0 for

@@ -4,39 +4,39 @@ import "hongbao/internal/payout"
 
 // BulkRefundFilter selects refunds: the filters of the list of refunds, but for late.
 type BulkRefundFilter struct {
-	Status           PayoutStatus `json:"status,omitempty" doc:"Refunds in this status; left out: failed and returned."`
+	Status           PayoutStatus `json:"status,omitempty" doc:"Refunds in this status; by default failed and returned."`
 	PacketID         string       `json:"packet_id,omitempty" doc:"Refunds of this packet."`
 	UserID           string       `json:"user_id,omitempty" doc:"Refunds to this user, the sender."`
-	OrderNo          string       `json:"order_no,omitempty" doc:"The refund that used this order number, in any attempt."`
+	OrderNo          string       `json:"order_no,omitempty" doc:"The refund with this order number in any attempt."`
 	FailureCode      string       `json:"failure_code,omitempty" doc:"Refunds that failed with this code." example:"declined_by_rule"`
-	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" maximum:"8589934592" doc:"Refunds made at least this many seconds ago."`
+	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" maximum:"8589934592" doc:"Refunds created at least this many seconds ago."`
 	AmountMin        *Fen         `json:"amount_min,omitempty" nullable:"false" doc:"Refunds of this many fen or more."`
 	AmountMax        *Fen         `json:"amount_max,omitempty" nullable:"false" doc:"Refunds of this many fen or less."`
-	IDs              []string     `json:"refund_ids,omitempty" nullable:"false" maxItems:"100" doc:"These refunds, whatever their status: then no other member is allowed."`
+	IDs              []string     `json:"refund_ids,omitempty" nullable:"false" maxItems:"100" doc:"Exactly these refunds, in any status; no other member is then allowed."`
 }
 
 // BulkRefundRetry is the body of a bulk retry of refunds.
 type BulkRefundRetry struct {
-	Filter BulkRefundFilter `json:"filter" doc:"Which refunds; at least one member."`
-	Reason string           `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"bank was down, incident 17"`
-	DryRun bool             `json:"dry_run,omitempty" default:"true" doc:"true: only say what would happen."`
+	Filter BulkRefundFilter `json:"filter" doc:"The filter of the refunds, with at least one member."`
+	Reason string           `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"bank was down, incident 17"`
+	DryRun bool             `json:"dry_run,omitempty" default:"true" doc:"true: return what would happen and decide nothing."`
 }
 
 // BulkRefundItem is what a bulk retry does about one refund.
 type BulkRefundItem struct {
 	ID          string           `json:"refund_id" doc:"The refund."`
-	Result      string           `json:"result" enum:"would_retry,retried,needs_approval,skipped" doc:"As of payouts."`
-	Code        Nullable[string] `json:"code" doc:"Of skipped: why, not_retryable or decision_pending; else what it had failed with."`
-	OrderNo     Nullable[string] `json:"order_no" doc:"The number that is sent once asking has confirmed what is known; null when skipped."`
-	SameOrderNo bool             `json:"same_order_no" doc:"It is the number of the last attempt, which the provider never received."`
+	Result      string           `json:"result" enum:"would_retry,retried,needs_approval,skipped" doc:"The result, as for payouts."`
+	Code        Nullable[string] `json:"code" doc:"Of skipped: not_retryable or decision_pending; otherwise the failure code."`
+	OrderNo     Nullable[string] `json:"order_no" doc:"The order number that is sent after the queries; null when skipped."`
+	SameOrderNo bool             `json:"same_order_no" doc:"The order number is that of the last attempt, which the provider never received."`
 }
 
 // BulkRefundsRetried is the answer to a bulk retry of refunds.
 type BulkRefundsRetried struct {
-	DryRun bool             `json:"dry_run" doc:"Nothing was decided."`
-	Count  int              `json:"count" minimum:"0" doc:"How many are, or would be, retried or wait for a second person."`
-	Amount TotalFen         `json:"amount" doc:"What these come to."`
-	More   bool             `json:"more" doc:"More refunds match than the 200 of one call."`
+	DryRun bool             `json:"dry_run" doc:"true: nothing was decided."`
+	Count  int              `json:"count" minimum:"0" doc:"How many are retried or wait for a second person, or would in a dry run."`
+	Amount TotalFen         `json:"amount" doc:"The sum of these."`
+	More   bool             `json:"more" doc:"true: more than the 200 refunds of one call match."`
 	Items  []BulkRefundItem `json:"items" nullable:"false" doc:"Newest refund first."`
 }
 
@@ -51,13 +51,13 @@ var bulkRefunds = bulkOf{Filter: payout.Filter{Kind: payout.KindRefund}, ids: "r
 
 // RefundStatuses says how far some refunds have come.
 type RefundStatuses struct {
-	Items []RefundAt `json:"items" nullable:"false" doc:"In the order of the question, without ids that no refund has."`
+	Items []RefundAt `json:"items" nullable:"false" doc:"In the order of the requested ids, without unknown ids."`
 }
 
 // RefundAt is a refund's status.
 type RefundAt struct {
 	ID     string       `json:"id" doc:"The refund's id." example:"r3q5k9v0c1m7e2u8h4r6t0000"`
-	Status PayoutStatus `json:"status" doc:"How far it has come; the same statuses as a payout's."`
+	Status PayoutStatus `json:"status" doc:"The status; the values are those of a payout."`
 }
 
 // refundIDsParam is payoutIDsParam for refunds.

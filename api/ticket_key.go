@@ -23,27 +23,27 @@ type TicketKeys interface {
 
 // TicketKey is a key of tickets in answers to staff. All of it is public.
 type TicketKey struct {
-	ID        string           `json:"id" doc:"What tickets that are signed with it have as kid in their header." example:"k3q5v2c7m4e2"`
-	AppID     string           `json:"app_id" doc:"The app whose packets its tickets open." example:"mall"`
-	Name      Nullable[string] `json:"name" doc:"What it is for, in the words of whoever added it."`
+	ID        string           `json:"id" doc:"The id, which is the kid in the header of its tickets." example:"k3q5v2c7m4e2"`
+	AppID     string           `json:"app_id" doc:"The app whose tickets it verifies." example:"mall"`
+	Name      Nullable[string] `json:"name" doc:"The purpose, as given by its creator."`
 	PublicKey string           `json:"public_key" doc:"The Ed25519 public key: its 32 bytes in base64." example:"11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="`
-	Status    KeyStatus        `json:"status" doc:"active: its tickets open packets. revoked: a person ended it. It does not expire; its tickets do."`
+	Status    KeyStatus        `json:"status" doc:"active: its tickets are accepted. revoked: its tickets are refused. Keys do not expire; tickets do."`
 	CreatedAt Stamp            `json:"created_at" doc:"When it was added."`
-	RevokedAt Nullable[Stamp]  `json:"revoked_at" doc:"When a person ended it."`
+	RevokedAt Nullable[Stamp]  `json:"revoked_at" doc:"When it was revoked."`
 }
 
 // TicketKeyPage is a page of keys of tickets.
 type TicketKeyPage struct {
 	Items      []TicketKey      `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // AddTicketKey is the body of the addition of a key of tickets.
 type AddTicketKey struct {
-	AppID     string `json:"app_id" doc:"The app that has the private half." example:"mall"`
+	AppID     string `json:"app_id" doc:"The app that has the private key." example:"mall"`
 	PublicKey string `json:"public_key" minLength:"1" maxLength:"1024" doc:"An Ed25519 public key in PEM, as 'openssl pkey -pubout' writes it." example:"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n"`
-	Name      string `json:"name,omitempty" minLength:"1" maxLength:"64" doc:"What it is for." example:"campaign backend"`
-	Reason    string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"yearly rotation"`
+	Name      string `json:"name,omitempty" minLength:"1" maxLength:"64" doc:"The purpose." example:"campaign backend"`
+	Reason    string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"yearly rotation"`
 }
 
 func renderTicketKey(k access.TicketKeyRecord) TicketKey {

@@ -24,7 +24,7 @@ type UserClaim struct {
 // UserClaims is a page of a user's claims.
 type UserClaims struct {
 	Items      []UserClaim      `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
 // Summary is what a user sent and received in a year.
