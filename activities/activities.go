@@ -14,17 +14,17 @@ import (
 )
 
 // Books is the part of MySQL that knows packets.
-type Books interface {
+type PacketStore interface {
 	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status, error)
 	Packet(ctx context.Context, id string) (packet.Record, error)
 	Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
 	RejectPacket(ctx context.Context, id string, f packet.Failure) error
 	SaveFirstAnswer(ctx context.Context, id string, first packet.FirstAnswer) error
-	Closing
+	ClosingStore
 }
 
 // Closing is the part of MySQL that ends packets.
-type Closing interface {
+type ClosingStore interface {
 	BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error)
 	CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error
 	CloseBooks(ctx context.Context, id string) (money.Fen, error)
@@ -32,18 +32,18 @@ type Closing interface {
 	CountRecordedClaims(ctx context.Context, packetID string) (int, error)
 	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
-	ClaimBook
+	ClaimStore
 }
 
-// ClaimBook is the part of MySQL that books claims, and what could not be booked.
-type ClaimBook interface {
+// ClaimStore is the part of MySQL that books claims, and what could not be booked.
+type ClaimStore interface {
 	RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
 	RecordShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
 }
 
 // Cashbook is the part of MySQL that knows payments.
-type Cashbook interface {
-	ClaimBook
+type PaymentStore interface {
+	ClaimStore
 	BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
 		payout.SendStart, error)
 	IsStaleClaim(ctx context.Context, c packet.Claim) (bool, error)
@@ -74,8 +74,8 @@ type Pool interface {
 	PoolReader
 }
 
-// LatePools is the part of Redis that is asked before a claim is booked late (rule R9).
-type LatePools interface {
+// ClaimPools is the part of Redis that is asked before a claim is booked late (rule R9).
+type ClaimPools interface {
 	Lanes() int
 	Claim(ctx context.Context, id, user string) (packet.Claim, bool, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)

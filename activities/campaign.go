@@ -11,8 +11,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// CampaignBook is the part of MySQL that keeps campaigns.
-type CampaignBook interface {
+// CampaignStore is the part of MySQL that keeps campaigns.
+type CampaignStore interface {
 	Campaign(ctx context.Context, id string) (campaign.Campaign, error)
 	ReserveDay(ctx context.Context, id string) (campaign.Day, bool, error)
 	ReservedDays(ctx context.Context, id string, limit int) ([]campaign.Day, error)
@@ -22,19 +22,19 @@ type CampaignBook interface {
 }
 
 // Staging is the part of Redis in which packets begin.
-type Staging interface {
+type StagingPool interface {
 	Create(ctx context.Context, p packet.Packet, eligible []string, opensAt *time.Time, life, busy time.Duration) (packet.StageResult, error)
 }
 
 // Campaigns are the steps of campaigns.
 type Campaigns struct {
-	Book    CampaignBook
-	Pool    Staging
+	Store   CampaignStore
+	Pool    StagingPool
 	SeedKey [32]byte
 }
 
-// maxDaysAtOnce bounds what one step decides: after a long outage the next one goes on.
-const maxDaysAtOnce = 40
+// maxDaysPerRun bounds what one step decides: after a long outage the next one goes on.
+const maxDaysPerRun = 40
 
 // MakeCampaignPackets creates the packets of a campaign that are due, each campaign.Lead
 // before it opens, and notes the days whose packets would have expired by now as missed.
@@ -43,26 +43,26 @@ const maxDaysAtOnce = 40
 // decided, in order. Repeatable. Errors: of each day that could not be decided.
 func (a *Campaigns) MakeCampaignPackets(ctx context.Context, id string) ([]campaign.Day, error) {
 	defer heartbeat(ctx)()
-	c, err := a.Book.Campaign(ctx, id)
+	c, err := a.Store.Campaign(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {
 		return nil, nil // the books were restored; its schedule outlived it
 	}
 	if err != nil {
 		return nil, typed(err)
 	}
-	for range maxDaysAtOnce {
-		_, ok, reserved := a.Book.ReserveDay(ctx, id)
+	for range maxDaysPerRun {
+		_, ok, reserved := a.Store.ReserveDay(ctx, id)
 		if err = reserved; !ok {
 			break
 		}
 	}
-	days, listed := a.Book.ReservedDays(ctx, id, maxDaysAtOnce)
+	days, listed := a.Store.ReservedDays(ctx, id, maxDaysPerRun)
 	err = errors.Join(err, listed)
 	var decided []campaign.Day
 	for _, day := range days {
-		status, making := a.make(ctx, c, day)
+		status, making := a.stageDay(ctx, c, day)
 		if making == nil {
-			making = a.Book.DecideDay(ctx, id, day.Day, status)
+			making = a.Store.DecideDay(ctx, id, day.Day, status)
 		}
 		if making != nil {
 			err = errors.Join(err, fmt.Errorf("campaign %s, day %s: %w", id, day.Day, making))
@@ -85,13 +85,13 @@ const (
 // MySQL has it: then nothing that Redis may lose is lost. Only both together know whether
 // it is there: its pool may have been lost, or retired. packet.ErrNotFound: MySQL does not
 // have it yet.
-func (a *Campaigns) make(ctx context.Context, c campaign.Campaign, day campaign.Day) (campaign.DayStatus, error) {
+func (a *Campaigns) stageDay(ctx context.Context, c campaign.Campaign, day campaign.Day) (campaign.DayStatus, error) {
 	p, life := c.PacketOf(day.Day, a.SeedKey), time.Duration(c.Template.Life)*time.Second
-	_, err := a.Book.Packet(ctx, p.ID)
+	_, err := a.Store.Packet(ctx, p.ID)
 	if !errors.Is(err, packet.ErrNotFound) {
 		return campaign.DayMade, err
 	}
-	now, err := a.Book.Clock(ctx)
+	now, err := a.Store.Clock(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -123,7 +123,7 @@ func (a *Campaigns) awaitRow(ctx context.Context, id string) error {
 	tick := time.NewTicker(rowPause)
 	defer tick.Stop()
 	for {
-		if _, err := a.Book.Packet(ctx, id); !errors.Is(err, packet.ErrNotFound) {
+		if _, err := a.Store.Packet(ctx, id); !errors.Is(err, packet.ErrNotFound) {
 			return err
 		}
 		select {

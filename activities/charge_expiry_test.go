@@ -11,7 +11,7 @@ import (
 
 // watched is a pool of which only its state and its clock matter.
 type watched struct {
-	LatePools
+	ClaimPools
 	view packet.PoolView
 	err  error
 	asks int

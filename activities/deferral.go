@@ -9,16 +9,16 @@ import (
 
 // parked returns the payment as it is, with its send due later. What is not a
 // send, because the row has moved, is not kept waiting.
-func (a *Payments) parked(ctx context.Context, id string, why payout.Deferral, wait time.Duration) (payout.SendStart, error) {
-	st, err := a.Cashbook.PaymentState(ctx, id)
+func (a *Payments) readDeferred(ctx context.Context, id string, why payout.Deferral, wait time.Duration) (payout.SendStart, error) {
+	st, err := a.Store.PaymentState(ctx, id)
 	if err != nil {
 		return payout.SendStart{}, typed(err)
 	}
-	a.park(&st, why, wait)
+	a.deferStep(&st, why, wait)
 	return payout.SendStart{State: st}, nil
 }
 
-func (a *Payments) park(st *payout.State, why payout.Deferral, wait time.Duration) {
+func (a *Payments) deferStep(st *payout.State, why payout.Deferral, wait time.Duration) {
 	if st.Step.Do != payout.ActionSend {
 		return
 	}

@@ -65,9 +65,9 @@ func TemporalRefuses(err error) bool {
 	return is
 }
 
-// TemporalAway reports whether an error of a call to Temporal says that other calls fail as
+// TemporalUnavailable reports whether an error of a call to Temporal says that other calls fail as
 // well: it is busy, or does not answer.
-func TemporalAway(err error) bool {
+func TemporalUnavailable(err error) bool {
 	var (
 		busy *serviceerror.ResourceExhausted
 		away *serviceerror.Unavailable

@@ -17,14 +17,14 @@ import (
 
 // Packets are the steps of a packet's workflow.
 type Packets struct {
-	Books    Books
+	Store    PacketStore
 	Pool     Pool
 	Provider Provider
 	Starter  Starter
 	// SeedKey derives and seals the seeds of packets; 32 bytes from the configuration.
 	SeedKey [32]byte
 	// Remake has lost pools made again; nil where lanes are rebuilt by hand alone.
-	Remake *Remake
+	PoolRebuild *PoolRebuild
 
 	// funded is the split of the packet that was funded last: mostly it is opened
 	// next, by the same worker, and a million shares take a tenth of a second to
@@ -51,27 +51,27 @@ func (a *Packets) RecordPacket(ctx context.Context, p packet.Packet) (packet.Sta
 		}
 		if len(eligible) != p.EligibleCount {
 			// A packet that is recorded may have lost its pool: a new run reads the row (rule R3).
-			if rec, err := a.Books.Packet(ctx, p.ID); err == nil && rec.BodyHash == p.BodyHash {
+			if rec, err := a.Store.Packet(ctx, p.ID); err == nil && rec.BodyHash == p.BodyHash {
 				return rec.Stored, nil
 			}
 			return "", typed(fmt.Errorf("packet %s: eligible list has %d of %d ids: %w", p.ID, len(eligible), p.EligibleCount, packet.ErrPoolGone))
 		}
 	}
-	status, err := a.Books.RecordPacket(ctx, p, sealed, eligible, a.Provider.Name())
+	status, err := a.Store.RecordPacket(ctx, p, sealed, eligible, a.Provider.Name())
 	return status, typed(err)
 }
 
 // Fund moves the packet to open and writes its shares in one transaction. Repeatable.
 func (a *Packets) Fund(ctx context.Context, id string) (packet.Status, error) {
 	defer heartbeat(ctx)()
-	shares, rec, err := a.split(ctx, id)
+	shares, rec, err := a.computeShares(ctx, id)
 	if err != nil {
 		return "", typed(err)
 	}
 	if rec.Stored != packet.StatusFunding {
 		return rec.Stored, nil
 	}
-	status, err := a.Books.Fund(ctx, id, shares)
+	status, err := a.Store.Fund(ctx, id, shares)
 	if err == nil && status == packet.StatusOpen {
 		a.funded.Store(&funded{id, shares})
 	}
@@ -79,8 +79,8 @@ func (a *Packets) Fund(ctx context.Context, id string) (packet.Status, error) {
 }
 
 // split computes the shares of a packet from its sealed seed.
-func (a *Packets) split(ctx context.Context, id string) ([]money.Fen, packet.Record, error) {
-	rec, err := a.Books.Packet(ctx, id)
+func (a *Packets) computeShares(ctx context.Context, id string) ([]money.Fen, packet.Record, error) {
+	rec, err := a.Store.Packet(ctx, id)
 	if err != nil {
 		return nil, rec, err
 	}
@@ -101,24 +101,24 @@ func (a *Packets) OpenPool(ctx context.Context, id string) error {
 		shares = last.shares
 	} else {
 		var err error
-		if shares, _, err = a.split(ctx, id); err != nil {
+		if shares, _, err = a.computeShares(ctx, id); err != nil {
 			return typed(err)
 		}
 	}
 	err := a.Pool.OpenPool(ctx, id, shares, nil)
 	if errors.Is(err, packet.ErrPoolGone) {
-		err = cmp.Or(a.remake(ctx, id), err)
+		err = cmp.Or(a.requestRebuild(ctx, id), err)
 	}
 	if err != nil {
 		return typed(err)
 	}
-	return typed(a.keepFirst(ctx, id))
+	return typed(a.keepFirstAnswer(ctx, id))
 }
 
-// keepFirst keeps in MySQL what the create request was told before its packet opened:
+// keepFirstAnswer keeps in MySQL what the create request was told before its packet opened:
 // whoever makes a lost pool again (rule R9) takes it for granted that the others were
 // told 201.
-func (a *Packets) keepFirst(ctx context.Context, id string) error {
+func (a *Packets) keepFirstAnswer(ctx context.Context, id string) error {
 	view, err := a.Pool.View(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) || err == nil && (view.First == nil || view.Retired) {
 		return nil
@@ -126,17 +126,17 @@ func (a *Packets) keepFirst(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return a.Books.SaveFirstAnswer(ctx, id, *view.First)
+	return a.Store.SaveFirstAnswer(ctx, id, *view.First)
 }
 
 // RejectPacket ends a packet whose charge was declined, in MySQL and in Redis. Repeatable.
 func (a *Packets) RejectPacket(ctx context.Context, id string, f payout.Failure) error {
 	failure := packet.Failure{Code: f.Code, Message: f.Message}
-	if err := a.Books.RejectPacket(ctx, id, failure); err != nil {
+	if err := a.Store.RejectPacket(ctx, id, failure); err != nil {
 		return typed(err)
 	}
 	// What the sender was told stays, also when its charge says something else by now.
-	rec, err := a.Books.Packet(ctx, id)
+	rec, err := a.Store.Packet(ctx, id)
 	if err != nil {
 		return typed(err)
 	}
@@ -152,7 +152,7 @@ func (a *Packets) RejectPacket(ctx context.Context, id string, f payout.Failure)
 
 // BeginClosing moves the row to closing. Repeatable; returns the status it has then.
 func (a *Packets) BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error) {
-	status, err := a.Books.BeginClosing(ctx, id, reason)
+	status, err := a.Store.BeginClosing(ctx, id, reason)
 	return status, typed(err)
 }
 
@@ -166,7 +166,7 @@ func (a *Packets) ClosePool(ctx context.Context, id string, reason packet.CloseR
 	if rem.NotYet == 0 && !rem.Gone && rem.Reason != "" {
 		// Also when it is the one that was asked for: the row may have an earlier one, of
 		// an expiry that Redis did not know of when the recall came.
-		err = a.Books.CorrectReason(ctx, id, rem.Reason)
+		err = a.Store.CorrectReason(ctx, id, rem.Reason)
 	}
 	return rem, typed(err)
 }
@@ -225,13 +225,13 @@ func (a *Packets) recorded(ctx context.Context, id string) (n int, all bool, err
 	if err != nil {
 		return 0, false, typed(err)
 	}
-	n, err = a.Books.CountRecordedClaims(ctx, id)
+	n, err = a.Store.CountRecordedClaims(ctx, id)
 	if err != nil || n < view.ClaimedCount {
 		return n, false, typed(err)
 	}
 	// Of promises that cannot be booked the pool may know nothing, when it was made again
 	// (rule R9): then counts say nothing, and the sets are compared.
-	promised, err := a.Books.ShareConflictUsers(ctx, id)
+	promised, err := a.Store.ShareConflictUsers(ctx, id)
 	if err != nil || len(promised) == 0 {
 		return n, err == nil, typed(err)
 	}
@@ -255,7 +255,7 @@ func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
 		start := func() error { // also when its run was terminated by hand: the relay takes that one for done
 			_, err := a.Starter.RestartPayout(ctx, c, p.App)
 			if TemporalRefuses(err) {
-				_, err = BookClaim(ctx, a.Books, c, a.Provider.Name())
+				_, err = RecordClaimOrConflict(ctx, a.Store, c, a.Provider.Name())
 			}
 			return err
 		}
@@ -263,7 +263,7 @@ func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
 		if err != nil && failed == nil {
 			failed = fmt.Errorf("start payout of packet %s: %w", p.ID, err)
 		}
-		if TemporalAway(err) || errors.Is(err, packet.ErrUnavailable) {
+		if TemporalUnavailable(err) || errors.Is(err, packet.ErrUnavailable) {
 			break
 		}
 	}
@@ -274,7 +274,7 @@ func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
 func (a *Packets) missing(ctx context.Context, id string) (missing []packet.Claim, err error) {
 	err = a.Pool.EachClaim(ctx, id, func(some []packet.Claim) error {
 		for part := range slices.Chunk(some, compareSets) {
-			unrecorded, err := a.Books.UnrecordedClaims(ctx, id, part)
+			unrecorded, err := a.Store.UnrecordedClaims(ctx, id, part)
 			if err != nil {
 				return err
 			}
@@ -289,7 +289,7 @@ func (a *Packets) missing(ctx context.Context, id string) (missing []packet.Clai
 // becomes a pending refund, whose workflow the outbox starts. Repeatable.
 func (a *Packets) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 	defer heartbeat(ctx)() // it reads every claim
-	rem, err := a.Books.CloseBooks(ctx, id)
+	rem, err := a.Store.CloseBooks(ctx, id)
 	return rem, typed(err)
 }
 
@@ -300,7 +300,7 @@ func (a *Packets) FinishPacket(ctx context.Context, id string) (bool, error) {
 	if err != nil && !errors.Is(err, packet.ErrNotFound) {
 		return false, typed(err)
 	}
-	closed, err := a.Books.FinishPacket(ctx, id, view.First)
+	closed, err := a.Store.FinishPacket(ctx, id, view.First)
 	if err != nil || !closed {
 		return false, typed(err)
 	}

@@ -19,7 +19,7 @@ import (
 // lostHandOffs is a packet whose pool has winners that no hand-off has told of:
 // they are recorded only when somebody starts their payouts.
 type lostHandOffs struct {
-	Books
+	PacketStore
 	Pool
 	winners  []packet.Claim
 	recorded map[string]bool
@@ -55,7 +55,7 @@ func (l *lostHandOffs) RestartPayout(_ context.Context, c packet.Claim, app stri
 func TestR11_DrainStartsWhatIsMissing(t *testing.T) {
 	l := &lostHandOffs{recorded: map[string]bool{"ann": true},
 		winners: []packet.Claim{{PacketID: "p", UserID: "ann"}, {PacketID: "p", UserID: "bob"}, {PacketID: "p", UserID: "eve"}}}
-	steps := &Packets{Books: l, Pool: l, Starter: l}
+	steps := &Packets{Store: l, Pool: l, Starter: l}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps.Drain)
 	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}); err != nil {
@@ -78,12 +78,12 @@ func (p *promised) CountRecordedClaims(context.Context, string) (int, error) {
 	return len(p.recorded) + 1, nil
 }
 
-// TestR9_DrainLooksPastPromises: a promise that the pool does not know stands for none
+// TestR9_DrainLooksPastConflicts: a promise that the pool does not know stands for none
 // of its winners, though the counts agree.
-func TestR9_DrainLooksPastPromises(t *testing.T) {
+func TestR9_DrainLooksPastConflicts(t *testing.T) {
 	p := &promised{lostHandOffs{recorded: map[string]bool{"ann": true},
 		winners: []packet.Claim{{PacketID: "p", UserID: "ann"}, {PacketID: "p", UserID: "bob"}}}}
-	steps := &Packets{Books: p, Pool: p, Starter: p}
+	steps := &Packets{Store: p, Pool: p, Starter: p}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps.Drain)
 	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}); err != nil {
@@ -115,7 +115,7 @@ func TestDrainLeavesTheRelayItsWork(t *testing.T) {
 	for _, user := range []string{"ann", "bob", "eve", "ida", "joe", "kim", "lou"} { // enough looks for what would be a stall
 		r.winners = append(r.winners, packet.Claim{PacketID: "p", UserID: user})
 	}
-	steps := &Packets{Books: r, Pool: r, Starter: r}
+	steps := &Packets{Store: r, Pool: r, Starter: r}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps.Drain)
 	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}); err != nil {
@@ -128,7 +128,7 @@ func TestDrainLeavesTheRelayItsWork(t *testing.T) {
 
 // ledgerOfShares notes what is funded and what is opened.
 type ledgerOfShares struct {
-	Books
+	PacketStore
 	Pool
 	records map[string]packet.Record
 	reads   int
@@ -171,7 +171,7 @@ func TestOpenPoolOpensWhatWasFunded(t *testing.T) {
 		l.records[id] = packet.Record{Stored: packet.StatusFunding, SealedSeed: sealed,
 			Packet: packet.Packet{ID: id, TotalAmount: 10_000, ShareCount: 50, Split: packet.SplitRandom, MinShare: 1}}
 	}
-	steps := &Packets{Books: l, Pool: l, SeedKey: key}
+	steps := &Packets{Store: l, Pool: l, SeedKey: key}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps)
 	do := func(step any, id string) {
@@ -203,7 +203,7 @@ func TestOpenPoolOpensWhatWasFunded(t *testing.T) {
 
 // slowBooks take until somebody has heard of the step.
 type slowBooks struct {
-	Books
+	PacketStore
 	Provider
 	beats chan struct{}
 }
@@ -219,12 +219,12 @@ func (b slowBooks) CloseBooks(context.Context, string) (money.Fen, error) {
 	}
 }
 
-// TestCloseBooksBeats: reading a million shares takes longer than a worker's death may
+// TestCloseBooksHeartbeats: reading a million shares takes longer than a worker's death may
 // go unnoticed.
-func TestCloseBooksBeats(t *testing.T) {
+func TestCloseBooksHeartbeats(t *testing.T) {
 	t.Parallel()
 	b := slowBooks{beats: make(chan struct{}, 100)}
-	steps := &Packets{Books: b, Provider: b}
+	steps := &Packets{Store: b, Provider: b}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { b.beats <- struct{}{} })
 	env.RegisterActivity(steps.CloseBooks)

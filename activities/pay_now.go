@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// PayNowCall bounds the provider call of PayNow, and of AtOnce. A call that takes longer is
+	// PayNowCallTimeout bounds the provider call of PayNow, and of CombinedSteps. A call that takes longer is
 	// cut off: it may have arrived, and is asked about.
-	PayNowCall = 1500 * time.Millisecond
-	// PayNowBook bounds the booking of its answer.
-	PayNowBook = time.Second
+	PayNowCallTimeout = 1500 * time.Millisecond
+	// PayNowSettleTimeout bounds the booking of its answer.
+	PayNowSettleTimeout = time.Second
 )
 
 // PayNow books a claim and pays it, in one go: two transactions with the call
@@ -44,44 +44,44 @@ const (
 func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) {
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	op := opOf(id)
-	if !a.short(ctx, op) {
-		return a.payLater(ctx, c, payout.NotDeferred, 0)
+	if !a.fitsWorkflowTask(ctx, op) {
+		return a.recordOnly(ctx, c, payout.NotDeferred, 0)
 	}
-	if why, wait := a.Gate.admit(ctx, op, id); why != payout.NotDeferred {
-		return a.payLater(ctx, c, why, wait)
+	if why, wait := a.Admission.admit(ctx, op, id); why != payout.NotDeferred {
+		return a.recordOnly(ctx, c, why, wait)
 	}
 	noted := a.clock() // not later than the note itself
-	begun, err := a.Cashbook.BeginClaim(ctx, c, a.Provider.Name(), a.Provider.Limits(), a.Provider.EncodeRequest)
+	begun, err := a.Store.BeginClaim(ctx, c, a.Provider.Name(), a.Provider.Limits(), a.Provider.EncodeRequest)
 	switch {
 	case err != nil:
-		a.Gate.cancel(op)
+		a.Admission.cancel(op)
 		return Outcome{}, typed(err)
 	case begun.Hold != nil:
-		return a.payLater(ctx, c, payout.DeferredHeld, a.Gate.hold(op, id))
-	case begun.Order == nil, passed(noted, a.clock()) >= payout.LeaveWithin:
-		a.Gate.cancel(op)
+		return a.recordOnly(ctx, c, payout.DeferredHeld, a.Admission.deferHeld(op, id))
+	case begun.Order == nil, elapsed(noted, a.clock()) >= payout.LeaveWithin:
+		a.Admission.cancel(op)
 		return Outcome{State: begun.State}, nil
 	}
-	a.Gate.begun(id)
+	a.Admission.sendNoted(id)
 	var paid Outcome
 	_ = failpoint.Do(failpoint.PayoutNow, func() error { // whatever happens is an outcome
-		paid = a.sendNow(ctx, begun, noted, PayNowCall, PayNowBook)
+		paid = a.sendNow(ctx, begun, noted, PayNowCallTimeout, PayNowSettleTimeout)
 		return nil
 	})
 	return paid, nil
 }
 
-// payLater only books the claim. Its send is due at once, or parked.
-func (a *Payments) payLater(ctx context.Context, c packet.Claim, why payout.Deferral, wait time.Duration) (Outcome, error) {
-	if err := a.toldOf(ctx, c); err != nil {
+// recordOnly only books the claim. Its send is due at once, or parked.
+func (a *Payments) recordOnly(ctx context.Context, c packet.Claim, why payout.Deferral, wait time.Duration) (Outcome, error) {
+	if err := a.checkStaleClaim(ctx, c); err != nil {
 		return Outcome{}, typed(err)
 	}
-	st, err := a.Cashbook.RecordClaim(ctx, c, a.Provider.Name())
+	st, err := a.Store.RecordClaim(ctx, c, a.Provider.Name())
 	if err != nil {
 		return Outcome{}, typed(err)
 	}
 	if why != payout.NotDeferred {
-		a.park(&st, why, wait)
+		a.deferStep(&st, why, wait)
 	}
 	return Outcome{State: st}, nil
 }
@@ -96,7 +96,7 @@ func (a *Payments) clock() time.Time {
 // passed is the time between two readings of the clock, the longer one when its
 // hands and its counter disagree: the hands may have been set back, and the
 // counter stands still while the machine is suspended.
-func passed(from, to time.Time) time.Duration {
+func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
@@ -113,10 +113,10 @@ const (
 // calls is how long the last calls took, of this process, by what they are for.
 type calls struct {
 	mu sync.Mutex
-	of map[payout.Op]*lastTook
+	of map[payout.Op]*recentCalls
 }
 
-type lastTook struct {
+type recentCalls struct {
 	slow [lastCalls]time.Time // when it ended, of each slow call; zero: it was fast
 	n    int
 }
@@ -125,11 +125,11 @@ func (c *calls) note(op payout.Op, took time.Duration, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {
-		c.of = map[payout.Op]*lastTook{}
+		c.of = map[payout.Op]*recentCalls{}
 	}
 	l := c.of[op]
 	if l == nil {
-		l = new(lastTook)
+		l = new(recentCalls)
 		c.of[op] = l
 	}
 	l.slow[l.n] = time.Time{}

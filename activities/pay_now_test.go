@@ -17,7 +17,7 @@ import (
 // rows is a cashbook that keeps the payment of one claim as MySQL does: whether it
 // is booked, and whether its send is noted. It writes down what is done to it.
 type rows struct {
-	Cashbook
+	PaymentStore
 	did       []string
 	booked    bool
 	noted     bool
@@ -101,11 +101,11 @@ type short struct {
 	at   time.Time
 }
 
-func newShort(pacer Pacer) *short {
+func newShort(pacer Throttle) *short {
 	s := &short{rows: &rows{}, at: time.Now()}
 	s.wire = &wire{bank: bank{answer: payout.Observation{Source: payout.SourceSend, Kind: payout.ObsSucceeded}}, rows: s.rows}
-	gate := NewGate("sandbox", pacer, slog.New(slog.DiscardHandler))
-	s.Payments = &Payments{Cashbook: s.rows, Provider: s.wire, Gate: gate, Now: func() time.Time { return s.at }}
+	gate := NewAdmission("sandbox", pacer, slog.New(slog.DiscardHandler))
+	s.Payments = &Payments{Store: s.rows, Provider: s.wire, Admission: gate, Now: func() time.Time { return s.at }}
 	gate.Now = s.Payments.Now
 	return s
 }
@@ -234,11 +234,11 @@ func TestPayNowOutcomes(t *testing.T) {
 	s.want(t, "begin")
 }
 
-// TestPayNowParks: what keeps a send back keeps it back here too. The claim is
+// TestPayNowDefers: what keeps a send back keeps it back here too. The claim is
 // booked, no number is taken, and the send is due when it may look again.
-func TestPayNowParks(t *testing.T) {
+func TestPayNowDefers(t *testing.T) {
 	for name, tc := range map[string]struct {
-		pacer Pacer
+		pacer Throttle
 		set   func(s *short)
 		want  payout.Deferral
 		did   []string
@@ -246,7 +246,7 @@ func TestPayNowParks(t *testing.T) {
 		"held": {nil, func(s *short) { s.rows.held = &payout.Hold{By: "ops"} }, payout.DeferredHeld, []string{"begin", "book"}},
 		"low balance": {nil, func(s *short) {
 			for n := 1; n < 4; n++ {
-				s.Gate.report(t.Context(), payout.OpTransfer, paymentID(n), low)
+				s.Admission.report(t.Context(), payout.OpTransfer, paymentID(n), low)
 			}
 		}, payout.DeferredLowBalance, []string{"book"}},
 		"pace": {busy(time.Minute), func(*short) {}, payout.DeferredThrottled, []string{"book"}},
@@ -275,7 +275,7 @@ func TestPayNowParks(t *testing.T) {
 // TestPayNowWithoutTime: a send that could not end in time is left to the steps.
 func TestPayNowWithoutTime(t *testing.T) {
 	s := newShort(nil)
-	ctx, cancel := context.WithTimeout(t.Context(), PayNowCall+PayNowBook-time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), PayNowCallTimeout+PayNowSettleTimeout-time.Millisecond)
 	defer cancel()
 	got, err := s.PayNow(ctx, packet.Claim{PacketID: "0123456789abcdefghij", UserID: "u", Amount: 5})
 	if err != nil || got.State.Step.Do != payout.ActionSend || got.State.Step.Deferred != payout.NotDeferred {
@@ -316,7 +316,7 @@ func TestPayNowSlowProvider(t *testing.T) {
 	order := payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(paymentID(9), 1), Send: 1}
 	for range lastCalls - 1 { // by the regular step, until fewer than 1 in 100 were slow
 		s.wire.took = nil
-		s.deliver(t.Context(), order)
+		s.callProvider(t.Context(), order)
 	}
 	before := s.wire.sends
 	if send(0); s.wire.sends != before+1 {

@@ -15,7 +15,7 @@ import (
 
 // ahead is a cashbook whose clock is not that of this machine.
 type ahead struct {
-	Cashbook
+	PaymentStore
 	at  time.Time
 	err error
 }
@@ -43,7 +43,7 @@ func TestR5_AskedByTheBooksClock(t *testing.T) {
 	to := &bank{}
 	ask := func(b ahead) (payout.Observation, error) {
 		env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
-		steps := &Payments{Cashbook: b, Provider: to}
+		steps := &Payments{Store: b, Provider: to}
 		env.RegisterActivity(steps.Ask)
 		value, err := env.ExecuteActivity(steps.Ask, orderNo)
 		if err != nil {
@@ -63,7 +63,7 @@ func TestR5_AskedByTheBooksClock(t *testing.T) {
 
 // lacking is a cashbook that does not have the number that an answer is about.
 type lacking struct {
-	Cashbook
+	PaymentStore
 	row payout.State
 	err error
 }
@@ -86,7 +86,7 @@ func TestR13_SettleOfALostNumber(t *testing.T) {
 		err  error
 		want string
 	}{{nil, ""}, {packet.ErrNotFound, TypeNotFound}, {packet.ErrUnavailable, TypeUnavailable}} {
-		steps := &Payments{Cashbook: lacking{row: payout.State{Status: payout.StatusPending}, err: tc.err}}
+		steps := &Payments{Store: lacking{row: payout.State{Status: payout.StatusPending}, err: tc.err}}
 		st, err := steps.Settle(t.Context(), payout.Observation{Kind: payout.ObsNoAnswer}, payout.OrderNo(id, 1))
 		app, _ := errors.AsType[*temporal.ApplicationError](err)
 		switch {
@@ -118,7 +118,7 @@ func (foreign) Settle(context.Context, payout.Observation, string) (payout.State
 // the run goes on from the row.
 func TestStepsOfAnotherProvider(t *testing.T) {
 	id, to := paymentID(0), &bank{}
-	steps := &Payments{Cashbook: foreign{lacking{row: payout.State{Status: payout.StatusUnknown}}}, Provider: to}
+	steps := &Payments{Store: foreign{lacking{row: payout.State{Status: payout.StatusUnknown}}}, Provider: to}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps)
 	for _, step := range []func() error{

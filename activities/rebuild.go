@@ -10,9 +10,9 @@ import (
 )
 
 // Remake has pools made that are not in Redis, by a rebuild of their lane (rule R9).
-type Remake struct {
+type PoolRebuild struct {
 	Lanes Lanes
-	Books Believed
+	Store Believed
 }
 
 // Lanes is the part of Redis that shuts a lane that lacks something.
@@ -26,25 +26,25 @@ type Believed interface {
 	BooksBelieved(ctx context.Context) error
 }
 
-// remakeFrom is how much of a packet's life has to be left for a rebuild, which takes some
+// rebuildMinLife is how much of a packet's life has to be left for a rebuild, which takes some
 // seconds and shuts the lane for all others, to be worth it. The money of one that has less
 // goes back when it expires (rule R2).
-const remakeFrom = 30 * time.Second
+const rebuildMinLife = 30 * time.Second
 
 // remake shuts the lane of a funded packet whose pool is not in Redis. It had been staged
 // there, was lost before it had a row, and got that after its lane was rebuilt: its sender is
 // charged, and nobody stages it again. The rebuild makes its pool, once for all, since
 // the row is open by now. While books that were restored are being recovered, grabs of the
 // lane's other packets go on, and no rebuild would begin.
-func (a *Packets) remake(ctx context.Context, id string) error {
-	if a.Remake == nil {
+func (a *Packets) requestRebuild(ctx context.Context, id string) error {
+	if a.PoolRebuild == nil {
 		return nil
 	}
-	rec, err := a.Books.Packet(ctx, id)
-	if err != nil || rec.Stored != packet.StatusOpen || time.Until(rec.ExpiresAt) < remakeFrom {
+	rec, err := a.Store.Packet(ctx, id)
+	if err != nil || rec.Stored != packet.StatusOpen || time.Until(rec.ExpiresAt) < rebuildMinLife {
 		return err
 	}
-	if err := a.Remake.Books.BooksBelieved(ctx); err != nil {
+	if err := a.PoolRebuild.Store.BooksBelieved(ctx); err != nil {
 		return err
 	}
 	// The pool after the row: a rebuild that has ended meanwhile has made it.
@@ -54,9 +54,9 @@ func (a *Packets) remake(ctx context.Context, id string) error {
 	case !errors.Is(err, packet.ErrNotFound):
 		return err
 	}
-	lane := packet.Lane(id, a.Remake.Lanes.Lanes())
+	lane := packet.Lane(id, a.PoolRebuild.Lanes.Lanes())
 	logger(ctx).Warn("A funded packet has no pool in Redis: its lane is rebuilt.", "packet_id", id, "lane", lane)
-	if err := a.Remake.Lanes.HaltLane(ctx, lane, packet.LanePoolBehind); err != nil {
+	if err := a.PoolRebuild.Lanes.HaltLane(ctx, lane, packet.LanePoolBehind); err != nil {
 		return fmt.Errorf("pool of packet %s: %w", id, err)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 
 // lostPool is a funded packet that is not in Redis, and the lane that it should be in.
 type lostPool struct {
-	Books
+	PacketStore
 	Pool
 	row      packet.Record
 	there    bool  // another rebuild has made it meanwhile
@@ -44,10 +44,10 @@ func (l *lostPool) HaltLane(_ context.Context, _ int, reason packet.LaneReason) 
 	return nil
 }
 
-// TestR9_LostPoolShutsItsLane: only where a rebuild can make it, and is of use to its users:
+// TestR9_LostPoolRebuildsItsLane: only where a rebuild can make it, and is of use to its users:
 // not where lanes are rebuilt by hand, not by books that were restored, and not shortly
 // before the money goes back. The step fails all the same, until the pool is there.
-func TestR9_LostPoolShutsItsLane(t *testing.T) {
+func TestR9_LostPoolRebuildsItsLane(t *testing.T) {
 	key := [32]byte{3}
 	id := packet.NewID([]byte("salt"), "a")
 	sealed, err := packet.SealSeed(key, id, packet.DeriveSeed(key, id))
@@ -61,16 +61,16 @@ func TestR9_LostPoolShutsItsLane(t *testing.T) {
 		"funded":             {func(*lostPool, *Packets) {}, 1},
 		"not funded yet":     {func(l *lostPool, _ *Packets) { l.row.Stored = packet.StatusFunding }, 0},
 		"closing":            {func(l *lostPool, _ *Packets) { l.row.Stored = packet.StatusClosing }, 0},
-		"about to expire":    {func(l *lostPool, _ *Packets) { l.row.ExpiresAt = time.Now().Add(remakeFrom / 2) }, 0},
+		"about to expire":    {func(l *lostPool, _ *Packets) { l.row.ExpiresAt = time.Now().Add(rebuildMinLife / 2) }, 0},
 		"made meanwhile":     {func(l *lostPool, _ *Packets) { l.there = true }, 0},
 		"books are restored": {func(l *lostPool, _ *Packets) { l.restored = payout.ErrMySQLRestored }, 0},
-		"rebuilt by hand":    {func(_ *lostPool, p *Packets) { p.Remake = nil }, 0},
+		"rebuilt by hand":    {func(_ *lostPool, p *Packets) { p.PoolRebuild = nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &lostPool{row: packet.Record{Stored: packet.StatusOpen, SealedSeed: sealed,
 				Packet: packet.Packet{ID: id, TotalAmount: 10_000, ShareCount: 50,
 					Split: packet.SplitRandom, MinShare: 1, ExpiresAt: time.Now().Add(time.Hour)}}}
-			steps := &Packets{Books: l, Pool: l, SeedKey: key, Remake: &Remake{Lanes: l, Books: l}}
+			steps := &Packets{Store: l, Pool: l, SeedKey: key, PoolRebuild: &PoolRebuild{Lanes: l, Store: l}}
 			tc.change(l, steps)
 			env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 			env.RegisterActivity(steps.OpenPool)

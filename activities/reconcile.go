@@ -21,17 +21,17 @@ type Statements interface {
 	Statement(ctx context.Context, day payout.Day, after string) (payout.StatementPage, error)
 }
 
-// ReconciliationBook is the part of MySQL that keeps reconciliations.
-type ReconciliationBook interface {
+// ReconciliationStore is the part of MySQL that keeps reconciliations.
+type ReconciliationStore interface {
 	RequestDailyReconciliation(ctx context.Context, provider string, day payout.Day, by string) (payout.Reconciliation, error)
 	BeginReconciliation(ctx context.Context, id string, dayEnd time.Time) (payout.Reconciliation, error)
 	FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]payout.Sum) error
 	FailReconciliation(ctx context.Context, id, why string) error
-	StatementBook
+	StatementStore
 }
 
-// StatementBook is the part of MySQL that keeps statements and compares them with the books.
-type StatementBook interface {
+// StatementStore is the part of MySQL that keeps statements and compares them with the books.
+type StatementStore interface {
 	SaveStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, lines []payout.StatementLine) error
 	SealStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, readAt time.Time) error
 	CompareLines(ctx context.Context, r payout.Reconciliation, after int64, unsettled bool, limit int) (int64, error)
@@ -43,7 +43,7 @@ type StatementBook interface {
 
 // Reconciliations are the steps of a reconciliation. All may be repeated.
 type Reconciliations struct {
-	Book     ReconciliationBook
+	Store    ReconciliationStore
 	Provider Statements
 }
 
@@ -55,14 +55,14 @@ const compareBatch = 1000
 // a moment, in the provider's time zone.
 func (a *Reconciliations) RequestReconciliation(ctx context.Context, at time.Time) (payout.Day, error) {
 	day := payout.DayOf(at, a.Provider.Zone()).Add(-1)
-	_, err := a.Book.RequestDailyReconciliation(ctx, a.Provider.Name(), day, payout.BySchedule)
+	_, err := a.Store.RequestDailyReconciliation(ctx, a.Provider.Name(), day, payout.BySchedule)
 	return day, typed(err)
 }
 
 // BeginReconciliation marks it as running and returns it.
 func (a *Reconciliations) BeginReconciliation(ctx context.Context, id string, day payout.Day) (payout.Reconciliation, error) {
 	_, end := day.Span(a.Provider.Zone())
-	r, err := a.Book.BeginReconciliation(ctx, id, end)
+	r, err := a.Store.BeginReconciliation(ctx, id, end)
 	return r, typed(err)
 }
 
@@ -89,7 +89,7 @@ func (a *Reconciliations) ReadStatement(ctx context.Context, r payout.Reconcilia
 		if err != nil {
 			return at.Lines, err
 		}
-		if err := a.Book.SaveStatement(ctx, r.ID, a.Provider.Adapter(), day, page.Lines); err != nil {
+		if err := a.Store.SaveStatement(ctx, r.ID, a.Provider.Adapter(), day, page.Lines); err != nil {
 			return at.Lines, typed(err)
 		}
 		at = reading{After: page.Next, Lines: at.Lines + len(page.Lines)}
@@ -100,7 +100,7 @@ func (a *Reconciliations) ReadStatement(ctx context.Context, r payout.Reconcilia
 		done.Store(&next)
 	}
 	// All that had moved before the run began is in what was read after it.
-	return at.Lines, typed(a.Book.SealStatement(ctx, r.ID, a.Provider.Adapter(), day, r.StartedAt))
+	return at.Lines, typed(a.Store.SealStatement(ctx, r.ID, a.Provider.Adapter(), day, r.StartedAt))
 }
 
 // CompareLines compares the day's statement with the books.
@@ -111,7 +111,7 @@ func (a *Reconciliations) CompareLines(ctx context.Context, r payout.Reconciliat
 
 func (a *Reconciliations) compareLines(ctx context.Context, r payout.Reconciliation, unsettled bool) error {
 	return inBatches(ctx, func(after int64) (int64, error) {
-		return a.Book.CompareLines(ctx, r, after, unsettled, compareBatch)
+		return a.Store.CompareLines(ctx, r, after, unsettled, compareBatch)
 	})
 }
 
@@ -135,7 +135,7 @@ func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconcil
 	defer heartbeat(ctx)()
 	all := payout.TransferPage{Missing: map[payout.Op]payout.Sum{}}
 	for at := (payout.TransferCursor{}); ; {
-		page, err := a.Book.ComparePostings(ctx, r, a.Provider.Zone(), at, compareBatch)
+		page, err := a.Store.ComparePostings(ctx, r, a.Provider.Zone(), at, compareBatch)
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -162,24 +162,24 @@ func (a *Reconciliations) SettleBreaks(ctx context.Context, r payout.Reconciliat
 	// Breaks first: what is settled between the two steps is seen as open then, and
 	// looked at again. The other way round its break would be resolved and its line
 	// counted as it was.
-	err := inBatches(ctx, func(after int64) (int64, error) { return a.Book.ReviewBreaks(ctx, r, after, compareBatch) })
+	err := inBatches(ctx, func(after int64) (int64, error) { return a.Store.ReviewBreaks(ctx, r, after, compareBatch) })
 	if err == nil {
 		err = a.compareLines(ctx, r, true)
 	}
 	if err != nil {
 		return 0, typed(err)
 	}
-	n, err := a.Book.CountUnsettled(ctx, r)
+	n, err := a.Store.CountUnsettled(ctx, r)
 	return n, typed(err)
 }
 
 // FinishReconciliation ends it with what was found.
 func (a *Reconciliations) FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]payout.Sum) error {
 	defer heartbeat(ctx)() // it adds up the lines of the day
-	return typed(a.Book.FinishReconciliation(ctx, id, missing))
+	return typed(a.Store.FinishReconciliation(ctx, id, missing))
 }
 
 // FailReconciliation ends one whose statement could not be read.
 func (a *Reconciliations) FailReconciliation(ctx context.Context, id, why string) error {
-	return typed(a.Book.FailReconciliation(ctx, id, why))
+	return typed(a.Store.FailReconciliation(ctx, id, why))
 }

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// SendCall bounds the provider call of Send. A call that takes longer is cut
+	// SendCallTimeout bounds the provider call of Send. A call that takes longer is cut
 	// off: it may have arrived, and is asked about.
-	SendCall = 5 * time.Second
-	// SendBook bounds the booking of its answer.
-	SendBook = time.Second
+	SendCallTimeout = 5 * time.Second
+	// SendSettleTimeout bounds the booking of its answer.
+	SendSettleTimeout = time.Second
 )
 
 // Outcome is what came of a send: the answer of PayNow and of Send.
@@ -60,24 +60,24 @@ func (o Outcome) ended(as ...payout.Status) bool {
 //     or a transaction that waited, finds out here.
 func (a *Payments) Send(ctx context.Context, id string) (Outcome, error) {
 	defer heartbeat(ctx)()
-	return a.sendWithin(ctx, id, SendCall, SendBook)
+	return a.sendWithin(ctx, id, SendCallTimeout, SendSettleTimeout)
 }
 
-// sendShortly is Send within a workflow task: with less time for the call, and none
+// sendInWorkflowTask is Send within a workflow task: with less time for the call, and none
 // while the provider is slow, or when the call and its booking could not end in time.
 // The state says then that the send is still due.
-func (a *Payments) sendShortly(ctx context.Context, id string) (Outcome, error) {
-	if a.short(ctx, opOf(id)) {
-		return a.sendWithin(ctx, id, PayNowCall, PayNowBook)
+func (a *Payments) sendInWorkflowTask(ctx context.Context, id string) (Outcome, error) {
+	if a.fitsWorkflowTask(ctx, opOf(id)) {
+		return a.sendWithin(ctx, id, PayNowCallTimeout, PayNowSettleTimeout)
 	}
-	st, err := a.Cashbook.PaymentState(ctx, id)
+	st, err := a.Store.PaymentState(ctx, id)
 	return Outcome{State: st}, typed(err)
 }
 
 // short reports whether a call of this kind may be made within a workflow task.
-func (a *Payments) short(ctx context.Context, op payout.Op) bool {
+func (a *Payments) fitsWorkflowTask(ctx context.Context, op payout.Op) bool {
 	by, ends := ctx.Deadline()
-	return !a.calls.slow(op, a.clock()) && !(ends && time.Until(by) < PayNowCall+PayNowBook)
+	return !a.calls.slow(op, a.clock()) && !(ends && time.Until(by) < PayNowCallTimeout+PayNowSettleTimeout)
 }
 
 func (a *Payments) sendWithin(ctx context.Context, id string, call, book time.Duration) (Outcome, error) {
@@ -85,8 +85,8 @@ func (a *Payments) sendWithin(ctx context.Context, id string, call, book time.Du
 	if err != nil || begun.Order == nil {
 		return Outcome{State: begun.State}, err
 	}
-	if passed(noted, a.clock()) >= payout.LeaveWithin {
-		a.Gate.cancel(begun.Order.Op)
+	if elapsed(noted, a.clock()) >= payout.LeaveWithin {
+		a.Admission.cancel(begun.Order.Op)
 		return Outcome{State: begun.State}, nil
 	}
 	return a.sendNow(ctx, begun, noted, call, book), nil
@@ -101,16 +101,16 @@ func (a *Payments) sendWithin(ctx context.Context, id string, call, book time.Du
 func (a *Payments) sendNow(ctx context.Context, begun payout.SendStart, noted time.Time, call, book time.Duration) Outcome {
 	o := *begun.Order
 	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), call)
-	seen := a.deliver(callCtx, o)
+	seen := a.callProvider(callCtx, o)
 	cancel()
 	seen.ID = fmt.Sprintf("%s/%d", o.OrderNo, o.Send) // a noted send has one answer
 	unbooked := Outcome{State: begun.State, Observation: &seen, Unbooked: true, OrderNo: o.OrderNo}
-	if passed(noted, a.clock()) >= payout.LeaveWithin+a.Provider.Limits().LandingWindow {
+	if elapsed(noted, a.clock()) >= payout.LeaveWithin+a.Provider.Limits().LandingWindow {
 		return unbooked
 	}
 	bookCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), book)
 	defer cancel()
-	st, err := a.Cashbook.Settle(bookCtx, seen, o.OrderNo)
+	st, err := a.Store.Settle(bookCtx, seen, o.OrderNo)
 	if err != nil {
 		logger(ctx).Warn("The provider's answer is not booked yet.", "order_no", o.OrderNo, "error", err)
 		return unbooked

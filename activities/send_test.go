@@ -133,7 +133,7 @@ func TestR4_SendLeavesInTime(t *testing.T) {
 	}
 	t.Run("in time", func(t *testing.T) {
 		s := newShort(nil)
-		s.Gate = NewGate("sandbox", late(func() { s.at = s.at.Add(time.Hour) }), slog.New(slog.DiscardHandler))
+		s.Admission = NewAdmission("sandbox", late(func() { s.at = s.at.Add(time.Hour) }), slog.New(slog.DiscardHandler))
 		s.rows.begun = func() { s.at = s.at.Add(payout.LeaveWithin - time.Millisecond) }
 		if _, err := s.send(t); err != nil {
 			t.Fatal(err)
@@ -188,11 +188,11 @@ func TestSendOutcomes(t *testing.T) {
 	s.want(t, "note")
 }
 
-// TestSendParks: what keeps a send back keeps it back here too. Nothing is noted
+// TestSendDefers: what keeps a send back keeps it back here too. Nothing is noted
 // where the gate is shut, and the send is due when it may look again.
-func TestSendParks(t *testing.T) {
+func TestSendDefers(t *testing.T) {
 	for name, tc := range map[string]struct {
-		pacer Pacer
+		pacer Throttle
 		set   func(s *short)
 		want  payout.Deferral
 		did   []string
@@ -200,7 +200,7 @@ func TestSendParks(t *testing.T) {
 		"held": {nil, func(s *short) { s.rows.held = &payout.Hold{By: "ops"} }, payout.DeferredHeld, []string{"note"}},
 		"low balance": {nil, func(s *short) {
 			for n := 1; n < 4; n++ {
-				s.Gate.report(t.Context(), payout.OpTransfer, paymentID(n), low)
+				s.Admission.report(t.Context(), payout.OpTransfer, paymentID(n), low)
 			}
 		}, payout.DeferredLowBalance, []string{"read"}},
 		"pace": {busy(time.Minute), func(*short) {}, payout.DeferredThrottled, []string{"read"}},

@@ -8,18 +8,18 @@ import (
 	"hongbao/internal/packet"
 )
 
-// toldOf returns nil when a claim may be booked: whoever won it is told so when he grabs
+// checkStaleClaim returns nil when a claim may be booked: whoever won it is told so when he grabs
 // again. Of a late claim (Cashbook.IsStaleClaim) that is not certain: Redis lost it while it was in
 // the hands of a relay that stood still, and its lane was made again without it (rule R9).
 // Were it only booked, or promised (rule R10), its user would win a second share, and its
 // own, if nobody has it yet, would be dealt again. So the lane is shut before anybody can
 // see the claim. The error is retried until it is shut in the books, too: the claim is
 // booked behind the gate then, and the rebuild, which waits for its run, puts it back.
-func (a *Payments) toldOf(ctx context.Context, c packet.Claim) error {
+func (a *Payments) checkStaleClaim(ctx context.Context, c packet.Claim) error {
 	if a.Pools == nil {
 		return nil
 	}
-	late, err := a.Cashbook.IsStaleClaim(ctx, c)
+	late, err := a.Store.IsStaleClaim(ctx, c)
 	if err != nil || !late {
 		return err
 	}

@@ -52,9 +52,9 @@ func (r *lateRows) IsStaleClaim(context.Context, packet.Claim) (bool, error) {
 	return r.late, nil
 }
 
-// TestR9_LateClaimIsToldFirst: a claim of before the last rebuild of its lane is booked, or
+// TestR9_StaleClaimRebuildsItsLane: a claim of before the last rebuild of its lane is booked, or
 // promised, when its user is told of it, and not before: a lane that lacks it is shut.
-func TestR9_LateClaimIsToldFirst(t *testing.T) {
+func TestR9_StaleClaimRebuildsItsLane(t *testing.T) {
 	c := packet.Claim{PacketID: strings.Repeat("0", packet.IDLen), UserID: "u", ShareIndex: 1, Amount: 5}
 	lane := packet.Lane(c.PacketID, 64)
 	for _, tc := range []struct {
@@ -76,11 +76,11 @@ func TestR9_LateClaimIsToldFirst(t *testing.T) {
 			t.Run(tc.name+"/"+way, func(t *testing.T) {
 				r, pool := &lateRows{&rows{}, tc.late}, tc.pool
 				pool.rows = r.rows
-				steps := &Payments{Cashbook: r, Provider: &wire{}, Pools: &pool}
+				steps := &Payments{Store: r, Provider: &wire{}, Pools: &pool}
 				env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 				env.RegisterActivity(steps.RecordClaim)
 				env.RegisterActivityWithOptions(func(ctx context.Context, c packet.Claim) (Outcome, error) {
-					return steps.payLater(ctx, c, payout.NotDeferred, 0)
+					return steps.recordOnly(ctx, c, payout.NotDeferred, 0)
 				}, activity.RegisterOptions{Name: "payLater"})
 				_, err := env.ExecuteActivity(way, c)
 				var typed *temporal.ApplicationError

@@ -25,7 +25,7 @@ const (
 	chargeID = "c" + packetID + "0000"
 	paidID   = "p" + packetID + "0000"
 	failedID = "p" + packetID + "0001"
-	// promiseID is of a claim that could not be booked.
+	// conflictID is of a claim that could not be booked.
 	promiseID = "h" + packetID + "0001"
 )
 

@@ -19,8 +19,8 @@ import (
 	"hongbao/workflows"
 )
 
-// CampaignChanges is the part of MySQL that knows which campaigns there are.
-type CampaignChanges interface {
+// CampaignStore is the part of MySQL that knows which campaigns there are.
+type CampaignStore interface {
 	UnsyncedCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
 	ScheduledCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
 	OverdueCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
@@ -29,8 +29,8 @@ type CampaignChanges interface {
 
 // Campaigns is what a worker needs to carry out campaigns.
 type Campaigns struct {
-	Steps  *activities.Campaigns
-	Wishes CampaignChanges
+	Steps *activities.Campaigns
+	Store CampaignStore
 	// Every is how often schedules that are gone are made again, and packets that are
 	// late are looked for; 0: every 30 s.
 	Every time.Duration
@@ -56,12 +56,12 @@ func (w *Worker) campaigns(ctx context.Context) error {
 	if every == 0 {
 		every = scheduleEvery
 	}
-	changed := campaignTurn{list: c.Wishes.UnsyncedCampaigns, do: w.syncCampaign}
-	late := campaignTurn{list: c.Wishes.OverdueCampaigns, do: w.cfg.Starter.StartCampaign}
-	kept := campaignTurn{list: c.Wishes.ScheduledCampaigns, do: w.keepCampaign}
+	changed := campaignPager{list: c.Store.UnsyncedCampaigns, do: w.syncCampaign}
+	late := campaignPager{list: c.Store.OverdueCampaigns, do: w.cfg.Starter.StartCampaign}
+	kept := campaignPager{list: c.Store.ScheduledCampaigns, do: w.recreateCampaignSchedule}
 	var looked time.Time
 	for {
-		wait := wishEvery
+		wait := requestPollEvery
 		err := changed.next(ctx)
 		if time.Since(looked) >= every {
 			err, looked = errors.Join(err, late.next(ctx), kept.next(ctx)), time.Now()
@@ -70,7 +70,7 @@ func (w *Worker) campaigns(ctx context.Context) error {
 			if ctx.Err() == nil {
 				w.cfg.Logger.WarnContext(ctx, "Campaigns could not be looked after; it is tried again.", slog.Any("error", err))
 			}
-			wait = awayPause
+			wait = errorPause
 		}
 		if !pause(ctx, wait) {
 			return nil
@@ -78,15 +78,15 @@ func (w *Worker) campaigns(ctx context.Context) error {
 	}
 }
 
-// campaignTurn does something for each campaign of a list, some at a time: those that
+// campaignPager does something for each campaign of a list, some at a time: those that
 // fail, however many, hold up no others.
-type campaignTurn struct {
+type campaignPager struct {
 	list  func(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
 	do    func(context.Context, campaign.Campaign) error
 	after string // the last one that was done; "": from the first one on
 }
 
-func (t *campaignTurn) next(ctx context.Context) error {
+func (t *campaignPager) next(ctx context.Context) error {
 	some, err := t.list(ctx, t.after, campaignBatch)
 	t.after = ""
 	if n := len(some); n == campaignBatch || n > 0 && err != nil { // there may be more, or some that cannot be read
@@ -108,17 +108,17 @@ func (w *Worker) syncCampaign(ctx context.Context, c campaign.Campaign) error {
 	if err := w.cfg.Starter.ScheduleCampaign(ctx, c); err != nil {
 		return err
 	}
-	return w.cfg.Campaigns.Wishes.MarkCampaignSynced(ctx, c.ID, c.Revision)
+	return w.cfg.Campaigns.Store.MarkCampaignSynced(ctx, c.ID, c.Revision)
 }
 
-// keepCampaign makes a schedule again that is gone: a Temporal that lost all it had stored
+// recreateCampaignSchedule makes a schedule again that is gone: a Temporal that lost all it had stored
 // has lost them too.
-func (w *Worker) keepCampaign(ctx context.Context, c campaign.Campaign) error {
+func (w *Worker) recreateCampaignSchedule(ctx context.Context, c campaign.Campaign) error {
 	made, err := w.cfg.Starter.createSchedule(ctx, campaignSchedule(c))
 	if err != nil || !made {
 		return err
 	}
-	return w.cfg.Campaigns.Wishes.MarkCampaignSynced(ctx, c.ID, c.Revision)
+	return w.cfg.Campaigns.Store.MarkCampaignSynced(ctx, c.ID, c.Revision)
 }
 
 // StartCampaign starts a run that makes the packets of a campaign that are due, also of

@@ -24,11 +24,11 @@ import (
 
 // campaigns is what a worker of the rig carries out campaigns with.
 func (r *rig) campaigns() *worker.Campaigns {
-	return &worker.Campaigns{Steps: r.campaignSteps(), Wishes: r.store, Every: 200 * time.Millisecond}
+	return &worker.Campaigns{Steps: r.campaignSteps(), Store: r.store, Every: 200 * time.Millisecond}
 }
 
 func (r *rig) campaignSteps() *activities.Campaigns {
-	return &activities.Campaigns{Book: r.store, Pool: r.pool, SeedKey: r.seedKey}
+	return &activities.Campaigns{Store: r.store, Pool: r.pool, SeedKey: r.seedKey}
 }
 
 // makeCampaignPackets is one step of a run.

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	canaryWithin = time.Second
-	canaryID     = "canary/" // and something random
+	canaryTimeout = time.Second
+	canaryID      = "canary/" // and something random
 )
 
 // canary sends a small workflow through our own task queue until it came back
@@ -28,7 +28,7 @@ func (w *Worker) canary(ctx context.Context) error {
 	for good := 0; good < 2; {
 		began, handed := time.Now(), w.handed.Load()
 		err := w.oneCanary(ctx)
-		if err != nil && time.Since(began) >= canaryWithin && w.handed.Load() > handed {
+		if err != nil && time.Since(began) >= canaryTimeout && w.handed.Load() > handed {
 			err = nil
 		}
 		if err != nil {
@@ -47,7 +47,7 @@ func (w *Worker) canary(ctx context.Context) error {
 }
 
 func (w *Worker) oneCanary(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, canaryWithin)
+	ctx, cancel := context.WithTimeout(ctx, canaryTimeout)
 	defer cancel()
 	run, err := w.cfg.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: canaryID + rand.Text(), TaskQueue: workflows.TaskQueue, WorkflowExecutionTimeout: 10 * time.Second,
@@ -59,25 +59,25 @@ func (w *Worker) oneCanary(ctx context.Context) error {
 	return run.Get(ctx, nil)
 }
 
-// counted counts the steps that Temporal hands this process. Those of canaries do not
+// stepCounter counts the steps that Temporal hands this process. Those of canaries do not
 // count: one that is late says that the queue is slow, and nothing of others.
-type counted struct {
+type stepCounter struct {
 	sdk.WorkerInterceptorBase
 	handed *atomic.Int64
 }
 
 // InterceptActivity implements interceptor.WorkerInterceptor.
-func (c *counted) InterceptActivity(_ context.Context, next sdk.ActivityInboundInterceptor) sdk.ActivityInboundInterceptor {
-	return &countedStep{ActivityInboundInterceptorBase: sdk.ActivityInboundInterceptorBase{Next: next}, handed: c.handed}
+func (c *stepCounter) InterceptActivity(_ context.Context, next sdk.ActivityInboundInterceptor) sdk.ActivityInboundInterceptor {
+	return &countingStep{ActivityInboundInterceptorBase: sdk.ActivityInboundInterceptorBase{Next: next}, handed: c.handed}
 }
 
-type countedStep struct {
+type countingStep struct {
 	sdk.ActivityInboundInterceptorBase
 	handed *atomic.Int64
 }
 
 // ExecuteActivity implements interceptor.ActivityInboundInterceptor.
-func (s *countedStep) ExecuteActivity(ctx context.Context, in *sdk.ExecuteActivityInput) (any, error) {
+func (s *countingStep) ExecuteActivity(ctx context.Context, in *sdk.ExecuteActivityInput) (any, error) {
 	if !strings.HasPrefix(activity.GetInfo(ctx).WorkflowExecution.ID, canaryID) {
 		s.handed.Add(1)
 	}

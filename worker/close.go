@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// CloseBook is the part of MySQL that keeps the sums of the ledger and the closes of
+// DayCloseStore is the part of MySQL that keeps the sums of the ledger and the closes of
 // its days. Both may be done by several processes at once.
-type CloseBook interface {
+type DayCloseStore interface {
 	SaveLedgerSums(ctx context.Context, zone *time.Location) (bool, error)
 	MatchDays(ctx context.Context, provider string, zone *time.Location) (int, error)
 }

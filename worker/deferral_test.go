@@ -125,16 +125,16 @@ func (s *sends) of(op payout.Op) []time.Time {
 	return append([]time.Time(nil), s.at[op]...)
 }
 
-// parkRig is a rig whose workers reach the provider through a door.
-type parkRig struct {
+// deferralRig is a rig whose workers reach the provider through a door.
+type deferralRig struct {
 	*rig
 	door  *door
 	sends *sends
-	gate  *activities.Gate // of the last worker
+	gate  *activities.Admission // of the last worker
 }
 
-func newParkRig(t testing.TB, perSecond int64) *parkRig {
-	r := &parkRig{sends: &sends{at: map[payout.Op][]time.Time{}}}
+func newDeferralRig(t testing.TB, perSecond int64) *deferralRig {
+	r := &deferralRig{sends: &sends{at: map[payout.Op][]time.Time{}}}
 	server, ns := stacktest.TemporalNamespace(t)
 	r.rig = newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server, ns, func(own *rig, cfg *worker.Config) {
 		if r.door == nil {
@@ -143,18 +143,18 @@ func newParkRig(t testing.TB, perSecond int64) *parkRig {
 		adapter := must(provider.NewSandbox(provider.SandboxConfig{BaseURL: "http://" + r.door.addr, APIKey: harness.ProviderKey,
 			Timeout: time.Second}))(t)
 		t.Cleanup(adapter.Close)
-		var pacer activities.Pacer
+		var pacer activities.Throttle
 		if perSecond > 0 {
 			pacer = must(pool.NewThrottle(own.pool, "sandbox", perSecond))(t)
 		}
-		r.gate = activities.NewGate("sandbox", pacer, own.logger)
-		cfg.Payments = &activities.Payments{Cashbook: own.store, Provider: counted{adapter, r.sends}, Gate: r.gate}
+		r.gate = activities.NewAdmission("sandbox", pacer, own.logger)
+		cfg.Payments = &activities.Payments{Store: own.store, Provider: counted{adapter, r.sends}, Admission: r.gate}
 	})
 	return r
 }
 
 // metric reads one series of the gate.
-func (r *parkRig) metric(t testing.TB, name string, labels ...string) float64 {
+func (r *deferralRig) metric(t testing.TB, name string, labels ...string) float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(r.gate)
@@ -177,7 +177,7 @@ func (r *parkRig) metric(t testing.TB, name string, labels ...string) float64 {
 	return 0
 }
 
-func (r *parkRig) hold(t testing.TB, hold bool, key string) {
+func (r *deferralRig) hold(t testing.TB, hold bool, key string) {
 	t.Helper()
 	w := by(t, r.store, payout.StaffWrite{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: key, BodyHash: "h",
 		Reason: "statement does not tie"})
@@ -188,14 +188,14 @@ func (r *parkRig) hold(t testing.TB, hold bool, key string) {
 }
 
 // opened is a packet that can be grabbed.
-func (r *parkRig) opened(t testing.TB, shares int) packet.Packet {
+func (r *deferralRig) opened(t testing.TB, shares int) packet.Packet {
 	t.Helper()
 	p := r.create(t, spec{total: 100_000, count: shares})
 	r.awaitOpen(t, p.ID)
 	return p
 }
 
-func (r *parkRig) grabs(t testing.TB, id string, from, to int) (out []packet.Claim) {
+func (r *deferralRig) grabs(t testing.TB, id string, from, to int) (out []packet.Claim) {
 	t.Helper()
 	for i := from; i < to; i++ {
 		out = append(out, r.grab(t, id, fmt.Sprint("u", i)).Claim)
@@ -205,7 +205,7 @@ func (r *parkRig) grabs(t testing.TB, id string, from, to int) (out []packet.Cla
 
 // paid waits until all are paid, checks that each took one number, and returns how
 // many sends were noted for all of them.
-func (r *parkRig) paid(t testing.TB, claims []packet.Claim) (sends int) {
+func (r *deferralRig) paid(t testing.TB, claims []packet.Claim) (sends int) {
 	t.Helper()
 	for _, c := range claims {
 		p := r.awaitPayout(t, c, payout.StatusPaid)
@@ -221,7 +221,7 @@ func (r *parkRig) paid(t testing.TB, claims []packet.Claim) (sends int) {
 }
 
 // details is what the Temporal UI shows of a run.
-func (r *parkRig) details(t testing.TB, workflowID string) string {
+func (r *deferralRig) details(t testing.TB, workflowID string) string {
 	t.Helper()
 	value, err := r.temporal.QueryWorkflow(t.Context(), workflowID, "", "__temporal_workflow_metadata")
 	if err != nil {
@@ -235,7 +235,7 @@ func (r *parkRig) details(t testing.TB, workflowID string) string {
 }
 
 // signals counts the signals a run was sent.
-func (r *parkRig) signals(t testing.TB, workflowID string) (n int) {
+func (r *deferralRig) signals(t testing.TB, workflowID string) (n int) {
 	t.Helper()
 	events := r.temporal.GetWorkflowHistory(t.Context(), workflowID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
@@ -246,12 +246,12 @@ func (r *parkRig) signals(t testing.TB, workflowID string) (n int) {
 	return n
 }
 
-// TestParking: held, low on balance or down, the provider gets next to no calls,
+// TestDeferral: held, low on balance or down, the provider gets next to no calls,
 // payouts wait without taking a number or noting a send, and all are paid by
 // themselves afterwards.
-func TestParking(t *testing.T) {
+func TestDeferral(t *testing.T) {
 	t.Parallel()
-	r := newParkRig(t, 0)
+	r := newDeferralRig(t, 0)
 	t.Run("held", r.testHeld)
 	t.Run("low balance", func(t *testing.T) {
 		r.testTrouble(t, 3, payout.TroubleLowBalance, func(on bool) {
@@ -273,7 +273,7 @@ func TestParking(t *testing.T) {
 	})
 }
 
-func (r *parkRig) testHeld(t *testing.T) {
+func (r *deferralRig) testHeld(t *testing.T) {
 	const shares = 20
 	p, rest := r.opened(t, shares), r.opened(t, 1)
 	before := len(r.sends.of(payout.OpTransfer))
@@ -332,7 +332,7 @@ func (r *rig) runsReached(t testing.TB) {
 }
 
 // testTrouble: row payouts find out, the others wait; one at a time tries.
-func (r *parkRig) testTrouble(t *testing.T, row int, why payout.Trouble, trouble func(on bool)) {
+func (r *deferralRig) testTrouble(t *testing.T, row int, why payout.Trouble, trouble func(on bool)) {
 	const shares = 30
 	p := r.opened(t, shares)
 	before := len(r.sends.of(payout.OpTransfer))
@@ -373,12 +373,12 @@ func bits(d time.Duration) (n int) {
 	return n
 }
 
-// TestPaceOfAllWorkers: two workers together keep the pace, and what waits for
+// TestThrottleOfAllWorkers: two workers together keep the pace, and what waits for
 // its turn takes one number and one send.
-func TestPaceOfAllWorkers(t *testing.T) {
+func TestThrottleOfAllWorkers(t *testing.T) {
 	t.Parallel()
 	const perSecond, shares = 10, 40
-	r := newParkRig(t, perSecond)
+	r := newDeferralRig(t, perSecond)
 	second, _ := r.startWorker(t)
 	wait.Until(t, "second worker ready", func() bool { return second.Ready() })
 	p := r.opened(t, shares)

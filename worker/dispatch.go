@@ -21,7 +21,7 @@ const (
 	dispatchEvery    = 100 * time.Millisecond
 	dispatchBatch    = 50
 	dispatchParallel = 8
-	awayPause        = time.Second // after an error: the other side is away
+	errorPause       = time.Second // after an error: the other side is away
 )
 
 // dispatch starts or wakes the run of every payment whose row wants one, and
@@ -36,7 +36,7 @@ func (w *Worker) dispatch(ctx context.Context) error {
 			if ctx.Err() == nil {
 				w.cfg.Logger.WarnContext(ctx, "Outbox could not be read.", slog.Any("error", err))
 			}
-			wait = awayPause
+			wait = errorPause
 		case len(due) == dispatchBatch:
 			wait = 0
 		}

@@ -19,14 +19,14 @@ import (
 	"hongbao/workflows"
 )
 
-// pastPage is how many runs one look at Temporal's list brings.
-const pastPage = 1000
+// listPage is how many runs one look at Temporal's list brings.
+const listPage = 1000
 
 // past calls visit for every run, ended or not, that a query finds. A run that was
 // started within the last second or so may not be listed yet.
-func (s *Starter) past(ctx context.Context, query string, visit func(id, runID string) error) error {
+func (s *Starter) eachRun(ctx context.Context, query string, visit func(id, runID string) error) error {
 	for token := []byte(nil); ; {
-		page, err := s.patientList(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: pastPage, Query: query, NextPageToken: token})
+		page, err := s.listWithRetry(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: listPage, Query: query, NextPageToken: token})
 		if err != nil {
 			return err
 		}
@@ -44,22 +44,22 @@ func (s *Starter) past(ctx context.Context, query string, visit func(id, runID s
 // How long a list of runs is asked for. Servers limit lists more than anything else, to 10
 // a second by default: who comes too early is told so only when his time is over.
 const (
-	listPatience = 2 * time.Minute
+	listRetryFor = 2 * time.Minute
 	listPause    = time.Second
 )
 
-// patientList asks for a page again while Temporal is busy or away, up to listPatience: a
+// listWithRetry asks for a page again while Temporal is busy or away, up to listRetryFor: a
 // recovery that gave up would begin with the first packet again.
-func (s *Starter) patientList(ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (
+func (s *Starter) listWithRetry(ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (
 	*workflowservice.ListWorkflowExecutionsResponse, error) {
-	for until := time.Now().Add(listPatience); ; {
+	for until := time.Now().Add(listRetryFor); ; {
 		callCtx, cancel := context.WithTimeout(ctx, startTimeout)
 		page, err := s.client.ListWorkflow(callCtx, request)
 		cancel()
 		if err == nil {
 			return page, nil
 		}
-		if !activities.TemporalAway(err) || time.Now().After(until) || !pause(ctx, listPause) {
+		if !activities.TemporalUnavailable(err) || time.Now().After(until) || !pause(ctx, listPause) {
 			return nil, fmt.Errorf("list runs: %w", err)
 		}
 	}
@@ -69,7 +69,7 @@ func (s *Starter) patientList(ctx context.Context, request *workflowservice.List
 func (s *Starter) PacketsSince(ctx context.Context, since time.Time) ([]string, error) {
 	var ids []string
 	query := fmt.Sprintf("WorkflowType = '%s' AND StartTime >= '%s'", workflows.PacketWorkflow, since.UTC().Format(time.RFC3339Nano))
-	err := s.past(ctx, query, func(id, _ string) error {
+	err := s.eachRun(ctx, query, func(id, _ string) error {
 		if id = strings.TrimPrefix(id, workflows.PacketID("")); packet.ValidID(id) {
 			ids = append(ids, id)
 		}
@@ -82,7 +82,7 @@ func (s *Starter) PacketsSince(ctx context.Context, since time.Time) ([]string, 
 func (s *Starter) WinnersSince(ctx context.Context, since time.Time) (map[string][]string, error) {
 	users := map[string][]string{}
 	query := fmt.Sprintf("WorkflowType = '%s' AND StartTime >= '%s'", workflows.PayoutWorkflow, since.UTC().Format(time.RFC3339Nano))
-	err := s.past(ctx, query, func(id, _ string) error {
+	err := s.eachRun(ctx, query, func(id, _ string) error {
 		_, rest, _ := strings.Cut(id, "/")
 		packetID, user, _ := strings.Cut(rest, "/")
 		if packet.ValidID(packetID) && id == workflows.PayoutID(packetID, user) {
@@ -99,7 +99,7 @@ func (s *Starter) ClaimsOf(ctx context.Context, packetID string, known func(user
 	error) {
 	runs, users := map[string][]string{}, []string{}
 	query := fmt.Sprintf("WorkflowType = '%s' AND %s = '%s'", workflows.PayoutWorkflow, workflows.AttrPacketID.GetName(), packetID)
-	err := s.past(ctx, query, func(id, runID string) error {
+	err := s.eachRun(ctx, query, func(id, runID string) error {
 		user, ok := strings.CutPrefix(id, workflows.PayoutID(packetID, ""))
 		if ok && runs[user] == nil {
 			users = append(users, user)

@@ -12,7 +12,9 @@ import (
 func (w *Worker) Fatal(err error) { w.fatal(err) }
 
 // Make is the step of a rebuild that replaces what Redis has of a lane.
-func (r *Rebuilder) Make(ctx context.Context, b *packet.Rebuild) error { return r.make(ctx, b) }
+func (r *Rebuilder) Make(ctx context.Context, b *packet.Rebuild) error {
+	return r.rebuildFromRows(ctx, b)
+}
 
 // Await waits for claims of one packet to get into the books.
 func (r *Rebuilder) Await(ctx context.Context, b packet.Rebuild, claims []packet.Claim) error {
@@ -20,10 +22,10 @@ func (r *Rebuilder) Await(ctx context.Context, b packet.Rebuild, claims []packet
 	for _, c := range claims {
 		missing[claimed{c.PacketID, c.UserID}] = c.ShareIndex
 	}
-	return r.await(ctx, b, missing, nil)
+	return r.awaitRecorded(ctx, b, missing, nil)
 }
 
-// OnStep has f told of each step that a rebuild of a lane has done.
+// OnStep has f loggedAt of each step that a rebuild of a lane has done.
 func (r *Rebuilder) OnStep(f func(lane int, done string)) { r.step = f }
 
 // Turn has the watch of a lane meet a page of it in which all is settled, and returns of
@@ -32,20 +34,20 @@ func (w *Watch) Turn(lane int, page []pool.LivePacket, now time.Time) int {
 	l := &w.lanes[lane]
 	l.next(page)
 	for _, p := range page {
-		l.settled.note(p.ID, 1, now)
+		l.agreed.note(p.ID, 1, now)
 	}
-	return len(l.settled.now) + len(l.settled.last)
+	return len(l.agreed.now) + len(l.agreed.last)
 }
 
 // Settled reports whether the watch of a lane need not ask the books about a packet; the
 // lane is in an epoch.
 func (w *Watch) Settled(lane int, epoch int64, id string, claimed int, now time.Time) bool {
-	w.lanes[lane].settled.in(epoch)
-	return w.lanes[lane].settled.holds(id, claimed, now)
+	w.lanes[lane].agreed.resetForEpoch(epoch)
+	return w.lanes[lane].agreed.holds(id, claimed, now)
 }
 
-// LanePage and SettledFor are what the watch goes by.
+// LanePage and AgreedFor are what the watch goes by.
 const (
-	LanePage   = lanePage
-	SettledFor = settledFor
+	LanePage  = lanePage
+	AgreedFor = agreedFor
 )

@@ -20,8 +20,8 @@ func TestFatalEndsTheWorker(t *testing.T) {
 	defer func() { _ = handoffs.Close() }()
 	w := worker.New(worker.Config{
 		Client:   r.temporal,
-		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
-		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
+		Packets:  &activities.Packets{Store: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
+		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
 		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: harness.Lanes,
 		Logger: r.logger,
 	})

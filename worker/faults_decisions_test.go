@@ -49,7 +49,7 @@ func (s *scene) oneOf(what string, a, b int) {
 	}
 }
 
-// maxConcurrent makes two calls at the same moment.
+// concurrently makes two calls at the same moment.
 func atOnce(a, b func() int) (int, int) {
 	other := make(chan int, 1)
 	go func() { other <- b() }()

@@ -163,7 +163,7 @@ func redirect(s *scene) {
 	})(s)
 }
 
-// keepFirst holds the payment's first send; other calls pass, as other wants them.
+// keepFirstAnswer holds the payment's first send; other calls pass, as other wants them.
 func keepFirst(other func(s *scene, x *exchange, forward func() reply) reply) func(s *scene) {
 	return func(s *scene) {
 		s.line.between = func(x *exchange, forward func() reply) reply {

@@ -85,8 +85,8 @@ func (r *faultRig) work(t testing.TB, pay activities.Provider) {
 	handoffs := must(pool.NewHandoffs(ctx, r.pool))(t)
 	w := worker.New(worker.Config{
 		Client:   r.temporal,
-		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: pay, Starter: r.starter, SeedKey: r.seedKey},
-		Payments: &activities.Payments{Cashbook: ownLimits{r.store, r.limits}, Provider: unhurried{pay}, Now: slowClock()},
+		Packets:  &activities.Packets{Store: r.store, Pool: r.pool, Provider: pay, Starter: r.starter, SeedKey: r.seedKey},
+		Payments: &activities.Payments{Store: ownLimits{r.store, r.limits}, Provider: unhurried{pay}, Now: slowClock()},
 		Tune:     tunePatiently,
 		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: harness.Lanes,
 		Logger: r.logger,
@@ -133,7 +133,7 @@ func (o ownLimits) BeginClaim(ctx context.Context, c packet.Claim, provider stri
 
 // Settle has more time than the step gives it.
 func (o ownLimits) Settle(ctx context.Context, seen payout.Observation, asked string) (payout.State, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience*activities.SendBook)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryState*activities.SendSettleTimeout)
 	defer cancel()
 	return o.Store.Settle(ctx, seen, asked)
 }

@@ -12,21 +12,21 @@ const (
 	// heartbeatEvery is how often the number of the books rises. A restore that loses
 	// less than this is not noticed by it.
 	heartbeatEvery = 10 * time.Second
-	// heartbeatAgain is the pause after a beat that did not come about.
-	heartbeatAgain = time.Second
-	// tellAgain is how often it is said that the books were restored, or could not be
+	// heartbeatRetry is the pause after a beat that did not come about.
+	heartbeatRetry = time.Second
+	// heartbeatLogEvery is how often it is said that the books were restored, or could not be
 	// compared.
-	tellAgain = time.Minute
+	heartbeatLogEvery = time.Minute
 )
 
-// NumberedBooks is the part of MySQL that has the number of the books.
-type NumberedBooks interface {
+// HeartbeatStore is the part of MySQL that has the number of the books.
+type HeartbeatStore interface {
 	CompareHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error)
 	AdvanceHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error)
 }
 
-// BooksCopy keeps a copy of that number outside MySQL.
-type BooksCopy interface {
+// HeartbeatCopy keeps a copy of that number outside MySQL.
+type HeartbeatCopy interface {
 	BooksNumber(ctx context.Context) (int64, error)
 	RaiseBooksNumber(ctx context.Context, number int64) error
 }
@@ -35,14 +35,14 @@ type BooksCopy interface {
 // number is lower than the copy, or than what this process has seen. From then on
 // the books say so themselves, to every process.
 type Heartbeat struct {
-	Books NumberedBooks
-	Copy  BooksCopy
+	Books HeartbeatStore
+	Copy  HeartbeatCopy
 	// Beats: the number rises. An API process only compares.
 	Beats  bool
 	Every  time.Duration // 0: 10 s
 	Logger *slog.Logger
 
-	told, missed time.Time
+	loggedAt, errorLoggedAt time.Time
 }
 
 // Run beats until ctx ends, the first time at once.
@@ -52,11 +52,11 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 	}
 	for wait := h.Every; ; wait = h.Every {
 		if err := h.Beat(ctx); err != nil {
-			if ctx.Err() == nil && time.Since(h.missed) >= tellAgain {
-				h.missed = time.Now()
+			if ctx.Err() == nil && time.Since(h.errorLoggedAt) >= heartbeatLogEvery {
+				h.errorLoggedAt = time.Now()
 				h.Logger.WarnContext(ctx, "The books could not be compared with their copy.", slog.Any("error", err))
 			}
-			wait = min(heartbeatAgain, h.Every)
+			wait = min(heartbeatRetry, h.Every)
 		}
 		if !pause(ctx, wait) {
 			return nil
@@ -82,7 +82,7 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 		return err
 	}
 	if books.State == payout.MySQLRestored {
-		h.tell(ctx, books)
+		h.logRestored(ctx, books)
 		return nil
 	}
 	if books.Heartbeat <= known { // nothing that the copy does not have
@@ -91,11 +91,11 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	return h.Copy.RaiseBooksNumber(ctx, books.Heartbeat)
 }
 
-func (h *Heartbeat) tell(ctx context.Context, b payout.MySQLState) {
-	if time.Since(h.told) < tellAgain {
+func (h *Heartbeat) logRestored(ctx context.Context, b payout.MySQLState) {
+	if time.Since(h.loggedAt) < heartbeatLogEvery {
 		return
 	}
-	h.told = time.Now()
+	h.loggedAt = time.Now()
 	h.Logger.ErrorContext(ctx, "MySQL was restored from an older backup: nothing is sent, closed or decided until hongbao recover has run.",
 		slog.Int64("number", b.Heartbeat), slog.Int64("known", b.Known), slog.Time("books_until", b.HeartbeatAt), slog.Time("noticed_at",
 			b.RestoredAt))

@@ -14,39 +14,39 @@ import (
 )
 
 const (
-	ackBatch = 100
-	ackAfter = 5 * time.Millisecond
-	ackAgain = 300 * time.Millisecond
-	ackLimit = 5 * time.Second // of one try; a clean stop makes one more
+	ackBatch   = 100
+	ackAfter   = 5 * time.Millisecond
+	ackRetry   = 300 * time.Millisecond
+	ackTimeout = 5 * time.Second // of one try; a clean stop makes one more
 )
 
 // laneReader reads one lane's hand-offs, has them carried to Temporal and
 // acknowledges them afterwards.
 type laneReader struct {
-	relay    *relay
-	lane     int
-	consumer string
-	sched    *scheduler          // to Temporal
-	aside    *scheduler          // to quarantine
-	room     *semaphore.Weighted // claims of this lane that wait here
+	relay      *relay
+	lane       int
+	consumer   string
+	sched      *scheduler          // to Temporal
+	quarantine *scheduler          // to quarantine
+	room       *semaphore.Weighted // claims of this lane that wait here
 	// Only adopt looks at these. unseen: entries may be pending under our name that we never
 	// got. more: more were pending at the last look than we knew of.
 	unseen, more bool
 
-	mu       sync.Mutex
-	excluded int64           // claims of entries that do not get through, and take no room
-	taking   int             // batches of which not every entry is underway yet
-	underway map[string]bool // entry ids that are being carried, or left for later: pending entries may be read again
-	held     map[string]int  // claims of each packet that wait here
-	later    map[string][]string
-	resume   chan struct{} // a packet with entries left for later has room again
-	carried  []string      // entry ids to acknowledge: as many as come, who carries waits for no Redis
-	toAck    chan struct{} // there are some
+	mu        sync.Mutex
+	excluded  int64           // claims of entries that do not get through, and take no room
+	taking    int             // batches of which not every entry is underway yet
+	underway  map[string]bool // entry ids that are being carried, or left for later: pending entries may be read again
+	held      map[string]int  // claims of each packet that wait here
+	postponed map[string][]string
+	resume    chan struct{} // a packet with entries left for later has room again
+	relayed   []string      // entry ids to acknowledge: as many as come, who carries waits for no Redis
+	toAck     chan struct{} // there are some
 }
 
-func newLaneReader(r *relay, lane int, consumer string, sched, aside *scheduler) *laneReader {
-	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, aside: aside, room: semaphore.NewWeighted(laneLimit),
-		underway: map[string]bool{}, held: map[string]int{}, later: map[string][]string{}, resume: make(chan struct{}, 1),
+func newLaneReader(r *relay, lane int, consumer string, sched, quarantine *scheduler) *laneReader {
+	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, quarantine: quarantine, room: semaphore.NewWeighted(laneLimit),
+		underway: map[string]bool{}, held: map[string]int{}, postponed: map[string][]string{}, resume: make(chan struct{}, 1),
 		toAck: make(chan struct{}, 1)}
 }
 
@@ -89,7 +89,7 @@ func (l *laneReader) readPending(ctx context.Context) error {
 // take schedules a batch. It blocks while the lane has no room: a lane is not
 // read further than what this process can hold.
 func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
-	defer l.taken()()
+	defer l.markTaking()()
 	parts := map[string]int{}
 	for _, b := range batch.Bad {
 		parts[b.EntryID]++
@@ -108,12 +108,12 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 		return e, nil
 	}
 	for _, h := range batch.HandOffs {
-		if !l.begin(h.EntryID) {
+		if !l.markUnderway(h.EntryID) {
 			continue
 		}
 		jobs := l.relay.jobsOf(h)
 		packetID := packetOf(h)
-		if !l.hold(h.EntryID, packetID, len(jobs)) {
+		if !l.admit(h.EntryID, packetID, len(jobs)) {
 			continue
 		}
 		e, err := open(h.EntryID, packetID, len(jobs))
@@ -121,11 +121,11 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 			return err
 		}
 		for _, j := range jobs {
-			l.sched.put(l.carry(j, e))
+			l.sched.put(l.relayJob(j, e))
 		}
 	}
 	for _, b := range batch.Bad {
-		if entries[b.EntryID] == nil && !l.begin(b.EntryID) {
+		if entries[b.EntryID] == nil && !l.markUnderway(b.EntryID) {
 			continue
 		}
 		e, err := open(b.EntryID, "", 0)
@@ -134,13 +134,13 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 		}
 		l.exclude(e) // it waits for MySQL alone
 		l.logBad(ctx, b)
-		l.aside.put(l.putAside(b, e))
+		l.quarantine.put(l.quarantineJob(b, e))
 	}
 	return nil
 }
 
 // taken says that a batch is being taken, until the returned function is called.
-func (l *laneReader) taken() (end func()) {
+func (l *laneReader) markTaking() (end func()) {
 	add := func(n int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -152,13 +152,13 @@ func (l *laneReader) taken() (end func()) {
 
 // knows reports whether no more entries can be pending under our name than we have; not
 // while a batch is being taken.
-func (l *laneReader) knows(pending int) bool {
+func (l *laneReader) hasAll(pending int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.taking > 0 || pending <= len(l.underway)
 }
 
-func (l *laneReader) begin(id string) bool {
+func (l *laneReader) markUnderway(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.underway[id] {
@@ -169,7 +169,7 @@ func (l *laneReader) begin(id string) bool {
 }
 
 // carry returns a job that makes one call to Temporal for an entry.
-func (l *laneReader) carry(j job, e *entry) job {
+func (l *laneReader) relayJob(j job, e *entry) job {
 	call := j.do
 	j.do = func(ctx context.Context) error {
 		if err := call(ctx); err != nil {
@@ -182,7 +182,7 @@ func (l *laneReader) carry(j job, e *entry) job {
 	j.failed = func(ctx context.Context, err error, stuck bool) {
 		attrs := []any{slog.Int("lane", l.lane), slog.String("entry_id", e.id), slog.String("packet_id", j.packetID), slog.Any("error", err)}
 		switch {
-		case stuck && l.stuck(e):
+		case stuck && l.markStuck(e):
 			l.relay.logger.ErrorContext(ctx, "Temporal refuses a hand-off; it is tried again at longer intervals and holds up no other.", attrs...)
 		case !stuck && !logged:
 			l.relay.logger.WarnContext(ctx, "Temporal did not take a hand-off; it is tried again.", attrs...)
@@ -198,9 +198,9 @@ func (l *laneReader) logBad(ctx context.Context, b pool.Bad) {
 		slog.Int("lane", b.Lane), slog.String("entry_id", b.EntryID), slog.Any("error", b.Err))
 }
 
-// putAside returns a job that moves what cannot be decoded to MySQL. The entry is
+// quarantineJob returns a job that moves what cannot be decoded to MySQL. The entry is
 // acknowledged only when the row is there; the lane goes on while MySQL is away.
-func (l *laneReader) putAside(b pool.Bad, e *entry) job {
+func (l *laneReader) quarantineJob(b pool.Bad, e *entry) job {
 	logged := false
 	return job{
 		packetID: strconv.Itoa(l.lane), // lanes take turns
@@ -212,7 +212,7 @@ func (l *laneReader) putAside(b pool.Bad, e *entry) job {
 			return nil
 		},
 		failed: func(ctx context.Context, err error, stuck bool) {
-			if stuck && l.stuck(e) || !logged {
+			if stuck && l.markStuck(e) || !logged {
 				l.relay.warn(ctx, "Quarantine could not be written; it is tried again.", err)
 			}
 			logged = true
@@ -222,7 +222,7 @@ func (l *laneReader) putAside(b pool.Bad, e *entry) job {
 
 // stuck counts an entry that does not get through, and has the lane go on without it. It
 // reports whether the entry is a new one.
-func (l *laneReader) stuck(e *entry) bool {
+func (l *laneReader) markStuck(e *entry) bool {
 	l.exclude(e)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -262,7 +262,7 @@ func (l *laneReader) finish(e *entry) {
 		l.mu.Unlock()
 		return
 	}
-	l.carried = append(l.carried, e.id)
+	l.relayed = append(l.relayed, e.id)
 	if e.excluded {
 		l.excluded -= e.room
 	}
@@ -298,7 +298,7 @@ func (l *laneReader) acknowledge(ctx context.Context) error {
 				continue
 			}
 			l.relay.warn(ctx, "Hand-offs could not be acknowledged; tried again.", err)
-			if !pause(ctx, ackAgain) {
+			if !pause(ctx, ackRetry) {
 				break // the next life of the slot, or who takes it over, reads them again
 			}
 		}
@@ -310,19 +310,19 @@ func (l *laneReader) acknowledge(ctx context.Context) error {
 func (l *laneReader) nextAcks() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.carried[:min(ackBatch, len(l.carried))])
+	return slices.Clone(l.relayed[:min(ackBatch, len(l.relayed))])
 }
 
 // ack acknowledges nextAcks. A clean stop still acknowledges what Temporal has answered.
 func (l *laneReader) ack(ctx context.Context, ids []string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTimeout)
 	defer cancel()
 	if err := l.relay.handoffs.Ack(ctx, l.lane, ids...); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.carried = l.carried[len(ids):]
+	l.relayed = l.relayed[len(ids):]
 	for _, id := range ids {
 		delete(l.underway, id)
 	}

@@ -28,7 +28,7 @@ func packetOf(h packet.HandOff) string {
 
 // hold counts an entry's claims towards its packet's, or leaves the entry for
 // later when the packet has enough of them here; it reports which.
-func (l *laneReader) hold(id, packetID string, jobs int) bool {
+func (l *laneReader) admit(id, packetID string, jobs int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if packetID == "" {
@@ -36,7 +36,7 @@ func (l *laneReader) hold(id, packetID string, jobs int) bool {
 	}
 	// Below half any entry is taken, however large: what was left for later comes back then.
 	if n := l.held[packetID]; n > packetLimit/2 && n+jobs > packetLimit {
-		l.later[packetID] = append(l.later[packetID], id)
+		l.postponed[packetID] = append(l.postponed[packetID], id)
 		return false
 	}
 	l.held[packetID] += jobs
@@ -53,7 +53,7 @@ func (l *laneReader) release(packetID string, jobs int) {
 	if l.held[packetID] -= jobs; l.held[packetID] <= 0 {
 		delete(l.held, packetID)
 	}
-	if len(l.later[packetID]) > 0 && l.held[packetID] <= packetLimit/2 {
+	if len(l.postponed[packetID]) > 0 && l.held[packetID] <= packetLimit/2 {
 		select {
 		case l.resume <- struct{}{}:
 		default: // it will look at all packets
@@ -61,15 +61,15 @@ func (l *laneReader) release(packetID string, jobs int) {
 	}
 }
 
-// readLater brings back what was left for later, packet by packet, as there is room.
-func (l *laneReader) readLater(ctx context.Context) error {
+// readPostponed brings back what was left for later, packet by packet, as there is room.
+func (l *laneReader) readPostponed(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-l.resume:
 		}
-		for packetID, id := l.nextLater(); id != ""; packetID, id = l.nextLater() {
+		for packetID, id := l.nextPostponed(); id != ""; packetID, id = l.nextPostponed() {
 			batch, err := l.relay.handoffs.ReadOwnPending(ctx, l.lane, l.consumer, entryBefore(id), 1)
 			if err != nil {
 				l.relay.logger.WarnContext(ctx, "Hand-offs left for later could not be read; tried again.", slog.Int("lane", l.lane),
@@ -79,7 +79,7 @@ func (l *laneReader) readLater(ctx context.Context) error {
 				}
 				continue
 			}
-			l.forgetLater(packetID, id) // also when it is gone: then what was read is another, or nothing
+			l.forgetPostponed(packetID, id) // also when it is gone: then what was read is another, or nothing
 			if err := l.take(ctx, batch); err != nil {
 				return err
 			}
@@ -87,12 +87,12 @@ func (l *laneReader) readLater(ctx context.Context) error {
 	}
 }
 
-// nextLater is the first entry left for later of a packet that has room again;
+// nextPostponed is the first entry left for later of a packet that has room again;
 // "" when there is none.
-func (l *laneReader) nextLater() (packetID, id string) {
+func (l *laneReader) nextPostponed() (packetID, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for packetID, ids := range l.later {
+	for packetID, ids := range l.postponed {
 		if l.held[packetID] <= packetLimit/2 {
 			return packetID, ids[0]
 		}
@@ -100,13 +100,13 @@ func (l *laneReader) nextLater() (packetID, id string) {
 	return "", ""
 }
 
-// forgetLater makes the packet's first entry that was left for later a new one again.
-func (l *laneReader) forgetLater(packetID, id string) {
+// forgetPostponed makes the packet's first entry that was left for later a new one again.
+func (l *laneReader) forgetPostponed(packetID, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.underway, id)
-	if l.later[packetID] = l.later[packetID][1:]; len(l.later[packetID]) == 0 {
-		delete(l.later, packetID)
+	if l.postponed[packetID] = l.postponed[packetID][1:]; len(l.postponed[packetID]) == 0 {
+		delete(l.postponed, packetID)
 	}
 }
 

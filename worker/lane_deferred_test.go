@@ -13,23 +13,23 @@ func TestGiantLeavesRoom(t *testing.T) {
 	held := 0
 	for i := range entries {
 		id := fmt.Sprintf("1-%d", i)
-		if l.begin(id) && l.hold(id, "giant", 1) {
+		if l.markUnderway(id) && l.admit(id, "giant", 1) {
 			held++
 		}
 	}
-	if held != packetLimit || !l.hold("2-0", "small", 1) || !l.hold("2-1", "", 1) {
+	if held != packetLimit || !l.admit("2-0", "small", 1) || !l.admit("2-1", "", 1) {
 		t.Fatalf("the giant holds %d of %d, or there is no room beside it", held, packetLimit)
 	}
-	if _, id := l.nextLater(); id != "" {
+	if _, id := l.nextPostponed(); id != "" {
 		t.Fatalf("%s comes back before there is room", id)
 	}
 	for want := packetLimit; held > 0; held-- {
 		l.release("giant", 1)
-		for packetID, id := l.nextLater(); id != ""; packetID, id = l.nextLater() {
-			if id != fmt.Sprintf("1-%d", want) || l.begin(id) {
+		for packetID, id := l.nextPostponed(); id != ""; packetID, id = l.nextPostponed() {
+			if id != fmt.Sprintf("1-%d", want) || l.markUnderway(id) {
 				t.Fatalf("%s comes back, want 1-%d, known until then", id, want)
 			}
-			if l.forgetLater(packetID, id); !l.begin(id) || !l.hold(id, packetID, 1) {
+			if l.forgetPostponed(packetID, id); !l.markUnderway(id) || !l.admit(id, packetID, 1) {
 				t.Fatalf("%s has no room", id)
 			}
 			want, held = want+1, held+1
@@ -47,15 +47,15 @@ func TestGiantLeavesRoom(t *testing.T) {
 
 func TestLargeEntryComesBack(t *testing.T) {
 	l := newLaneReader(&relay{}, 0, "w", newScheduler(1), newScheduler(1))
-	if !l.hold("1-0", "p", 2*packetLimit) || l.hold("1-1", "p", 2*packetLimit) {
+	if !l.admit("1-0", "p", 2*packetLimit) || l.admit("1-1", "p", 2*packetLimit) {
 		t.Fatal("the first has to be taken, the second to wait")
 	}
 	l.release("p", 2*packetLimit)
-	if packetID, id := l.nextLater(); id != "1-1" || packetID != "p" {
+	if packetID, id := l.nextPostponed(); id != "1-1" || packetID != "p" {
 		t.Fatalf("%q comes back", id)
 	}
-	l.forgetLater("p", "1-1")
-	if !l.hold("1-1", "p", 2*packetLimit) || len(l.later) != 0 {
+	l.forgetPostponed("p", "1-1")
+	if !l.admit("1-1", "p", 2*packetLimit) || len(l.postponed) != 0 {
 		t.Fatal("it does not fit")
 	}
 }

@@ -14,19 +14,19 @@ import (
 )
 
 // named gives every line that a step logs, however deep, the ids of what it works on.
-type named struct{ sdk.WorkerInterceptorBase }
+type logFields struct{ sdk.WorkerInterceptorBase }
 
 // InterceptActivity implements interceptor.WorkerInterceptor.
-func (*named) InterceptActivity(_ context.Context, next sdk.ActivityInboundInterceptor) sdk.ActivityInboundInterceptor {
-	return &namedStep{sdk.ActivityInboundInterceptorBase{Next: next}}
+func (*logFields) InterceptActivity(_ context.Context, next sdk.ActivityInboundInterceptor) sdk.ActivityInboundInterceptor {
+	return &fieldLogger{sdk.ActivityInboundInterceptorBase{Next: next}}
 }
 
-type namedStep struct {
+type fieldLogger struct {
 	sdk.ActivityInboundInterceptorBase
 }
 
 // ExecuteActivity implements interceptor.ActivityInboundInterceptor.
-func (s *namedStep) ExecuteActivity(ctx context.Context, in *sdk.ExecuteActivityInput) (any, error) {
+func (s *fieldLogger) ExecuteActivity(ctx context.Context, in *sdk.ExecuteActivityInput) (any, error) {
 	return s.Next.ExecuteActivity(observe.WithLogAttrs(ctx, idsOf(activity.GetInfo(ctx).WorkflowExecution.ID, in.Args)...), in)
 }
 

@@ -42,7 +42,7 @@ func TestStepsNameTheirLines(t *testing.T) {
 	logger := slog.New(observe.NewLogHandler(slog.NewTextHandler(&out, nil)))
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	env.SetWorkerOptions(temporal.Options{Interceptors: []sdk.WorkerInterceptor{&named{}}})
+	env.SetWorkerOptions(temporal.Options{Interceptors: []sdk.WorkerInterceptor{&logFields{}}})
 	step := func(ctx context.Context, _ string) error { logger.InfoContext(ctx, "deep"); return nil }
 	env.RegisterActivity(step)
 	if _, err := env.ExecuteActivity(step, "c"+packetID+"0000"); err != nil {

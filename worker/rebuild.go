@@ -20,8 +20,8 @@ import (
 	"hongbao/internal/pool"
 )
 
-// RebuildBooks keeps rebuilds in MySQL.
-type RebuildBooks interface {
+// RebuildStore keeps rebuilds in MySQL.
+type RebuildStore interface {
 	PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
 	BooksBelieved(ctx context.Context) error
 	BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LanePosition) (packet.Rebuild, bool, error)
@@ -41,7 +41,7 @@ type RebuildRows interface {
 	CampaignWinnersOfLane(ctx context.Context, lane, lanes int, tell func(campaign string, users []string) error) error
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
 	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
-	ClaimBook
+	ClaimStore
 }
 
 // RebuildFences moves the gates of lanes in Redis.
@@ -85,7 +85,7 @@ var DefaultRebuildIntervals = RebuildIntervals{Every: 500 * time.Millisecond, Af
 
 // RebuildConfig is what a rebuilder is made of.
 type RebuildConfig struct {
-	Books   RebuildBooks
+	Books   RebuildStore
 	Rows    RebuildRows
 	Fences  RebuildFences
 	Pools   RebuildPools
@@ -106,14 +106,14 @@ type RebuildConfig struct {
 type Rebuilder struct {
 	cfg    RebuildConfig
 	holder string
-	step   func(lane int, done string) // for tests: told what is done
+	step   func(lane int, done string) // for tests: loggedAt what is done
 
 	runs  openRuns
 	heavy *semaphore.Weighted
 
-	mu    sync.Mutex
-	busy  map[int]bool
-	again map[int]time.Time // lanes whose rebuild did not get on, and when to try again
+	mu      sync.Mutex
+	busy    map[int]bool
+	retryAt map[int]time.Time // lanes whose rebuild did not get on, and when to try again
 }
 
 // NewRebuilder prepares a rebuilder; it does nothing by itself.
@@ -126,23 +126,23 @@ func NewRebuilder(cfg RebuildConfig) *Rebuilder {
 	}
 	return &Rebuilder{cfg: cfg, holder: fmt.Sprintf("%d-%s", os.Getpid(), rand.Text()), step: func(int, string) {},
 		runs:  openRuns{starter: cfg.Starter},
-		heavy: semaphore.NewWeighted(makesAtOnce), busy: map[int]bool{}, again: map[int]time.Time{}}
+		heavy: semaphore.NewWeighted(maxLaneWrites), busy: map[int]bool{}, retryAt: map[int]time.Time{}}
 }
 
 const (
-	// rebuildsAtOnce is how many lanes one process rebuilds at the same time, most of
-	// which wait for what is under way; makesAtOnce how many of them it makes.
-	rebuildsAtOnce = 64
-	makesAtOnce    = 4
-	rebuildPause   = time.Second
+	// maxRebuilds is how many lanes one process rebuilds at the same time, most of
+	// which wait for what is under way; maxLaneWrites how many of them it makes.
+	maxRebuilds   = 64
+	maxLaneWrites = 4
+	rebuildPause  = time.Second
 )
 
 // Run rebuilds lanes that are shut until ctx ends. While the books are older than
 // reality it waits: what a lane is made of is not in them yet (rule R13).
 func (r *Rebuilder) Run(ctx context.Context) error {
 	var group errgroup.Group
-	group.SetLimit(rebuildsAtOnce)
-	told := time.Now()
+	group.SetLimit(maxRebuilds)
+	loggedAt := time.Now()
 	for pause(ctx, r.cfg.Pace.Every) {
 		lanes, now, err := r.waiting(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -152,15 +152,15 @@ func (r *Rebuilder) Run(ctx context.Context) error {
 			continue
 		}
 		if err := r.cfg.Books.BooksBelieved(ctx); err != nil {
-			r.tell(ctx, &told, "Lanes wait for books that are believed.", slog.Int("lanes", len(lanes)), slog.Any("error", err))
+			r.logWaiting(ctx, &loggedAt, "Lanes wait for books that are believed.", slog.Int("lanes", len(lanes)), slog.Any("error", err))
 			continue
 		}
 		for _, l := range lanes {
 			if !r.take(l, now) {
 				continue
 			}
-			if !group.TryGo(func() error { r.try(ctx, l.Lane); return nil }) {
-				r.leave(l.Lane, time.Time{})
+			if !group.TryGo(func() error { r.tryLane(ctx, l.Lane); return nil }) {
+				r.release(l.Lane, time.Time{})
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func (r *Rebuilder) waiting(ctx context.Context) (lanes []packet.LaneRow, now ti
 func (r *Rebuilder) take(l packet.LaneRow, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.busy[l.Lane] || time.Now().Before(r.again[l.Lane]) {
+	if r.busy[l.Lane] || time.Now().Before(r.retryAt[l.Lane]) {
 		return false
 	}
 	r.busy[l.Lane] = Rebuildable(l) && now.Sub(l.ShutAt).Abs() >= r.cfg.Pace.After &&
@@ -196,10 +196,10 @@ func (r *Rebuilder) take(l packet.LaneRow, now time.Time) bool {
 }
 
 // leave ends what take began; the lane is not taken again before the given time.
-func (r *Rebuilder) leave(lane int, again time.Time) {
+func (r *Rebuilder) release(lane int, again time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.busy[lane], r.again[lane] = false, again
+	r.busy[lane], r.retryAt[lane] = false, again
 }
 
 // Rebuildable reports whether a lane is one that a rebuild opens again: not one that
@@ -208,14 +208,14 @@ func Rebuildable(l packet.LaneRow) bool {
 	return l.State != packet.LaneOpen && l.Reason != packet.LaneNew && l.Reason != packet.LaneMySQLOlder
 }
 
-func (r *Rebuilder) try(ctx context.Context, lane int) {
+func (r *Rebuilder) tryLane(ctx context.Context, lane int) {
 	_, _, err := r.Lane(ctx, lane)
 	again := time.Time{}
 	if err != nil && ctx.Err() == nil {
 		r.cfg.Logger.WarnContext(ctx, "Lane could not be rebuilt; tried again.", slog.Int("lane", lane), slog.Any("error", err))
 		again = time.Now().Add(rebuildPause)
 	}
-	r.leave(lane, again)
+	r.release(lane, again)
 }
 
 // errTakenOver: the lease of a rebuild ended, and another rebuilder goes on.
@@ -239,7 +239,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 	ctx, cancel := context.WithCancelCause(ctx)
 	var keeping sync.WaitGroup
 	begun := b // the steps write to b
-	keeping.Go(func() { r.keep(ctx, begun, cancel) })
+	keeping.Go(func() { r.renewLease(ctx, begun, cancel) })
 	defer keeping.Wait()
 	defer cancel(nil)
 	left := 0                    // hand-offs that Temporal does not take
@@ -255,8 +255,8 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 			left, err = r.drain(ctx, b, waited)
 			return err
 		}},
-		{"settled", func(ctx context.Context, b *packet.Rebuild) error { return r.settle(ctx, b, waited, left) }},
-		{"made", r.make},
+		{"settled", func(ctx context.Context, b *packet.Rebuild) error { return r.awaitRuns(ctx, b, waited, left) }},
+		{"made", r.rebuildFromRows},
 		{"opened", r.open},
 		{"ended", func(ctx context.Context, b *packet.Rebuild) error { return r.cfg.Books.EndRebuild(ctx, *b) }},
 	} {
@@ -279,7 +279,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 }
 
 // keep prolongs the lease, and ends the rebuild when it is lost.
-func (r *Rebuilder) keep(ctx context.Context, b packet.Rebuild, cancel context.CancelCauseFunc) {
+func (r *Rebuilder) renewLease(ctx context.Context, b packet.Rebuild, cancel context.CancelCauseFunc) {
 	kept := time.Now()
 	for pause(ctx, r.cfg.Pace.Lease/4) {
 		err := r.cfg.Books.ExtendRebuildLease(ctx, b, r.cfg.Pace.Lease)

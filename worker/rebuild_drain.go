@@ -35,7 +35,7 @@ func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[cla
 	err = r.eachLive(ctx, b.Lane, func(views map[string]packet.PoolView, rows map[string]packet.RowState) error {
 		for id, view := range views {
 			if _, recorded := rows[id]; !recorded && !view.Retired {
-				if _, err := r.cfg.Starter.RestartPacket(ctx, view.Packet); away(err) {
+				if _, err := r.cfg.Starter.RestartPacket(ctx, view.Packet); storeUnavailable(err) {
 					return err
 				} else if err != nil { // it keeps no other from its start; nobody could grab it yet
 					r.cfg.Logger.ErrorContext(ctx, "A staged packet could not be started.", slog.String("packet_id", id), slog.Any("error", err))
@@ -43,7 +43,7 @@ func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[cla
 				}
 				staged = append(staged, id)
 			}
-			if err := r.restart(ctx, id, view, missing); err != nil {
+			if err := r.restartPayouts(ctx, id, view, missing); err != nil {
 				return err
 			}
 		}
@@ -58,7 +58,7 @@ func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[cla
 	for _, id := range staged {
 		waited[claimed{packetID: id}] = true
 	}
-	return left, r.await(ctx, *b, missing, staged)
+	return left, r.awaitRecorded(ctx, *b, missing, staged)
 }
 
 // drainHandoffs waits until the lane's hand-offs have reached Temporal. Of those that do
@@ -66,7 +66,7 @@ func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[cla
 // one that is refused for ever would never open. It returns how many this process carries.
 func (r *Rebuilder) drainHandoffs(ctx context.Context, lane int) (left int, err error) {
 	var before [2]int
-	told, moved, asked := time.Now(), time.Now(), time.Now()
+	loggedAt, moved, asked := time.Now(), time.Now(), time.Now()
 	for {
 		waiting, _, err := r.cfg.Backlog.Depth(ctx, lane)
 		if err != nil {
@@ -90,7 +90,7 @@ func (r *Rebuilder) drainHandoffs(ctx context.Context, lane int) (left int, err 
 			r.cfg.Logger.LogAttrs(ctx, slog.LevelError, "Rebuild goes on without hand-offs that Temporal does not take.", attrs...)
 			return underway, nil
 		}
-		r.tell(ctx, &told, "Rebuild waits for hand-offs that have not reached Temporal.", attrs...)
+		r.logWaiting(ctx, &loggedAt, "Rebuild waits for hand-offs that have not reached Temporal.", attrs...)
 		if !pause(ctx, rebuildLook) {
 			return underway, ctx.Err()
 		}
@@ -100,16 +100,16 @@ func (r *Rebuilder) drainHandoffs(ctx context.Context, lane int) (left int, err 
 // temporalLook is how often a rebuild that waits for hand-offs looks whether Temporal answers.
 const temporalLook = time.Second
 
-// tellEvery is how often a rebuild that waits says what for.
-const tellEvery = 10 * time.Second
+// rebuildLogEvery is how often a rebuild that waits says what for.
+const rebuildLogEvery = 10 * time.Second
 
-// tell logs what is waited for, now and then. told is when it was said last, or when the
+// tell logs what is waited for, now and then. loggedAt is when it was said last, or when the
 // wait began.
-func (r *Rebuilder) tell(ctx context.Context, told *time.Time, what string, attrs ...slog.Attr) {
-	if time.Since(*told) < tellEvery {
+func (r *Rebuilder) logWaiting(ctx context.Context, loggedAt *time.Time, what string, attrs ...slog.Attr) {
+	if time.Since(*loggedAt) < rebuildLogEvery {
 		return
 	}
-	*told = time.Now()
+	*loggedAt = time.Now()
 	r.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, what, attrs...)
 }
 
@@ -142,13 +142,13 @@ func (r *Rebuilder) eachLive(ctx context.Context, lane int, do func(map[string]p
 		if len(live) < lanePage {
 			return nil
 		}
-		from = behind(live, from)
+		from = nextPageFrom(live, from)
 	}
 }
 
 // behind is where the page after this one begins. Packets created in the same
 // millisecond may be seen twice.
-func behind(live []pool.LivePacket, from time.Time) time.Time {
+func nextPageFrom(live []pool.LivePacket, from time.Time) time.Time {
 	last := live[len(live)-1].CreatedAt
 	if !last.After(from) { // a page full of one millisecond
 		last = last.Add(time.Millisecond)
@@ -157,7 +157,7 @@ func behind(live []pool.LivePacket, from time.Time) time.Time {
 }
 
 // restart starts the payouts of a packet's winners that the books do not have.
-func (r *Rebuilder) restart(ctx context.Context, id string, view packet.PoolView, missing map[claimed]int) error {
+func (r *Rebuilder) restartPayouts(ctx context.Context, id string, view packet.PoolView, missing map[claimed]int) error {
 	if view.Retired {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (r *Rebuilder) restart(ctx context.Context, id string, view packet.PoolView
 		for len(claims) > 0 {
 			some := claims[:min(compareUsers, len(claims))]
 			claims = claims[len(some):]
-			if err := r.restartSome(ctx, id, view.Packet.App, some, missing); err != nil {
+			if err := r.restartBatch(ctx, id, view.Packet.App, some, missing); err != nil {
 				return err
 			}
 		}
@@ -173,13 +173,13 @@ func (r *Rebuilder) restart(ctx context.Context, id string, view packet.PoolView
 	})
 }
 
-func (r *Rebuilder) restartSome(ctx context.Context, id, app string, claims []packet.Claim, missing map[claimed]int) error {
+func (r *Rebuilder) restartBatch(ctx context.Context, id, app string, claims []packet.Claim, missing map[claimed]int) error {
 	left, err := r.cfg.Rows.UnrecordedClaims(ctx, id, claims)
 	if err != nil {
 		return err
 	}
 	for _, c := range left {
-		if _, err := restartPayout(ctx, r.cfg.Starter, r.cfg.Rows, c, app); away(err) {
+		if _, err := restartPayout(ctx, r.cfg.Starter, r.cfg.Rows, c, app); storeUnavailable(err) {
 			return err
 		} else if err != nil { // it keeps no other from its start, and is waited for like them
 			r.cfg.Logger.ErrorContext(ctx, "The payout of a claim could not be started.", slog.String("packet_id", id),
@@ -194,8 +194,8 @@ func (r *Rebuilder) restartSome(ctx context.Context, id, app string, claims []pa
 // books: claims that Redis lost may be on their way through Temporal, or still in the
 // hands of another process's relay. So it looks until nothing new has turned up for a
 // while. left is how many hand-offs this process may go on carrying.
-func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool, left int) error {
-	quiet, told := time.Now(), time.Now()
+func (r *Rebuilder) awaitRuns(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool, left int) error {
+	quiet, loggedAt := time.Now(), time.Now()
 	for {
 		runs, looked, err := r.runs.list(ctx)
 		if err != nil {
@@ -220,12 +220,12 @@ func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[cl
 		for _, id := range packets {
 			seen = append(seen, claimed{packetID: id})
 		}
-		fresh, err := r.unbooked(ctx, missing, packets)
+		fresh, err := r.dropRecorded(ctx, missing, packets)
 		if err != nil {
 			return err
 		}
 		if fresh {
-			if err := r.await(ctx, *b, missing, packets); err != nil {
+			if err := r.awaitRecorded(ctx, *b, missing, packets); err != nil {
 				return err
 			}
 			quiet = time.Now()
@@ -238,7 +238,7 @@ func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[cl
 		if looked.Sub(quiet) >= r.cfg.Pace.Settle && underway <= left {
 			return nil
 		}
-		r.tell(ctx, &told, "Rebuild waits until no run turns up that is not in the books.",
+		r.logWaiting(ctx, &loggedAt, "Rebuild waits until no run turns up that is not in the books.",
 			slog.Int("lane", b.Lane), slog.Int("runs", len(runs)), slog.Duration("quiet", time.Since(quiet)), slog.Int("underway", underway))
 		if !pause(ctx, r.cfg.Pace.Settle/8) {
 			return ctx.Err()
@@ -248,7 +248,7 @@ func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[cl
 
 // unbooked takes out of missing what is in the books by now, and reports whether
 // claims are left, or a packet without a row.
-func (r *Rebuilder) unbooked(ctx context.Context, missing map[claimed]int, packets []string) (bool, error) {
+func (r *Rebuilder) dropRecorded(ctx context.Context, missing map[claimed]int, packets []string) (bool, error) {
 	claims := map[string][]packet.Claim{}
 	for c, share := range missing {
 		claims[c.packetID] = append(claims[c.packetID], packet.Claim{PacketID: c.packetID, UserID: c.user, ShareIndex: share})
@@ -280,31 +280,31 @@ func (r *Rebuilder) unbooked(ctx context.Context, missing map[claimed]int, packe
 	return len(missing) > 0, nil
 }
 
-// stagedPatience is how long packets without a row are waited for. They are charged by
+// stagedTimeout is how long packets without a row are waited for. They are charged by
 // nobody before they have one; one that gets it later is staged again by its app.
-const stagedPatience = 10 * time.Second
+const stagedTimeout = 10 * time.Second
 
 // await returns once claims and packets are in the books, or cannot be waited for any
 // longer. While claims get there, however slowly, they can: were the lane made without
 // the others, their shares would be dealt again.
-func (r *Rebuilder) await(ctx context.Context, b packet.Rebuild, missing map[claimed]int, packets []string) error {
+func (r *Rebuilder) awaitRecorded(ctx context.Context, b packet.Rebuild, missing map[claimed]int, packets []string) error {
 	began := time.Now()
-	told, moved := began, began
+	loggedAt, moved := began, began
 	for {
 		before := len(missing)
-		left, err := r.unbooked(ctx, missing, packets)
+		left, err := r.dropRecorded(ctx, missing, packets)
 		if err != nil || !left {
 			return err
 		}
 		if len(missing) < before {
 			moved = time.Now()
 		}
-		if time.Since(began) >= stagedPatience && len(missing) == 0 || time.Since(moved) >= r.cfg.Pace.Patience {
+		if time.Since(began) >= stagedTimeout && len(missing) == 0 || time.Since(moved) >= r.cfg.Pace.Patience {
 			r.cfg.Logger.WarnContext(ctx, "Rebuild goes on without claims, or packets, that do not get into the books.",
 				slog.Int("lane", b.Lane), slog.Int("claims", len(missing)))
 			return nil
 		}
-		r.tell(ctx, &told, "Rebuild waits for claims, or packets, to get into the books.",
+		r.logWaiting(ctx, &loggedAt, "Rebuild waits for claims, or packets, to get into the books.",
 			slog.Int("lane", b.Lane), slog.Int("claims", len(missing)), slog.Int("packets", len(packets)))
 		if !pause(ctx, rebuildLook) {
 			return ctx.Err()

@@ -27,21 +27,21 @@ type ReconciliationRequests interface {
 
 // Reconcile is what a worker needs to carry out reconciliations.
 type Reconcile struct {
-	Steps  *activities.Reconciliations
-	Wishes ReconciliationRequests
+	Steps *activities.Reconciliations
+	Store ReconciliationRequests
 	// Hour and Minute say when the day before is reconciled, in the time zone of
 	// the provider's statement.
 	Hour, Minute int
 	// Closes keeps the closes of days; nil: this process writes none down.
-	Closes CloseBook
+	Closes DayCloseStore
 }
 
 const (
-	wishEvery = 500 * time.Millisecond
-	// wishAgain is how often an active reconciliation is looked after: a run that
+	requestPollEvery = 500 * time.Millisecond
+	// runRestartEvery is how often an active reconciliation is looked after: a run that
 	// was terminated by hand is started again.
-	wishAgain = 5 * time.Second
-	wishBatch = 20
+	runRestartEvery = 5 * time.Second
+	requestBatch    = 20
 	// scheduleEvery is how often the schedule is made again in case it is gone: a
 	// Temporal that lost all it had stored has lost it too.
 	scheduleEvery = 30 * time.Second
@@ -74,22 +74,22 @@ func (w *Worker) reconcile(ctx context.Context) error {
 	schedule := w.cfg.Starter.ScheduleReconciliations
 	var scheduled time.Time
 	for {
-		wait := wishEvery
+		wait := requestPollEvery
 		if time.Since(scheduled) >= scheduleEvery {
 			err := schedule(ctx, r.Steps.Provider.Name(), r.Steps.Provider.Zone(), r.Hour, r.Minute)
 			if err == nil {
 				schedule, scheduled = w.cfg.Starter.keepSchedule, time.Now()
 			} else if ctx.Err() == nil {
 				w.cfg.Logger.WarnContext(ctx, "Schedule of reconciliations could not be set.", slog.Any("error", err))
-				wait = awayPause
+				wait = errorPause
 			}
 		}
-		wanted, err := r.Wishes.DueReconciliations(ctx, wishAgain, wishBatch)
+		wanted, err := r.Store.DueReconciliations(ctx, runRestartEvery, requestBatch)
 		if err != nil {
 			if ctx.Err() == nil {
 				w.cfg.Logger.WarnContext(ctx, "Wanted reconciliations could not be read.", slog.Any("error", err))
 			}
-			wait = awayPause
+			wait = errorPause
 		}
 		for _, one := range wanted {
 			if err := w.cfg.Starter.StartReconciliation(ctx, one); err != nil && ctx.Err() == nil {
@@ -111,7 +111,7 @@ func (w *Worker) repeatReconciliations(ctx context.Context) error {
 	}
 	for pause(ctx, scheduleEvery) {
 		provider := r.Steps.Provider.Name()
-		asked, err := r.Wishes.RetryReconciliations(ctx, provider)
+		asked, err := r.Store.RetryReconciliations(ctx, provider)
 		if asked > 0 {
 			w.cfg.Logger.InfoContext(ctx, "Days that could not be reconciled are tried again.", slog.String("provider", provider),
 				slog.Int("days", asked))

@@ -22,7 +22,7 @@ import (
 
 // reconcile is what a worker of the rig carries out reconciliations with.
 func (r *rig) reconcile() *worker.Reconcile {
-	return &worker.Reconcile{Steps: &activities.Reconciliations{Book: r.store, Provider: r.provider}, Wishes: r.store, Closes: r.store,
+	return &worker.Reconcile{Steps: &activities.Reconciliations{Store: r.store, Provider: r.provider}, Store: r.store, Closes: r.store,
 		Hour: 4, Minute: 10}
 }
 

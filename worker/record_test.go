@@ -104,7 +104,7 @@ func liveRecalled(t *testing.T, r *rig) (string, string) {
 // liveLarge has a packet that is opened and closed step by step: it has too many shares for
 // one workflow task.
 func liveLarge(t *testing.T, r *rig) (string, string) {
-	p := r.create(t, spec{total: 2 * activities.AtOnceShares, count: activities.AtOnceShares + 1})
+	p := r.create(t, spec{total: 2 * activities.CombinedMaxShares, count: activities.CombinedMaxShares + 1})
 	r.awaitOpen(t, p.ID)
 	r.grab(t, p.ID, "u")
 	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {

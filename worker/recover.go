@@ -71,7 +71,7 @@ type RestoredLanes interface {
 // RestoredPools is the part of Redis that knows what the books do not. It is read
 // whatever the gates say.
 type RestoredPools interface {
-	BooksCopy
+	HeartbeatCopy
 	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
 	ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	EachClaimUnfenced(ctx context.Context, id string, tell func([]packet.Claim) error) error
@@ -167,13 +167,13 @@ const (
 	// recoverMargin is how much earlier than the last heartbeat of the books the
 	// statement is read: clocks differ.
 	recoverMargin = time.Hour
-	// recoverPackets and recoverAsks are how many packets, and questions about the
+	// recoverPackets and recoverQueries are how many packets, and questions about the
 	// shares of one, are under way at once.
 	recoverPackets = 8
-	recoverAsks    = 16
+	recoverQueries = 16
 	recoverPage    = 1000
-	// auditedMost is how much of what is left to people the audit names.
-	auditedMost = 20
+	// maxAudited is how much of what is left to people the audit names.
+	maxAudited = 20
 )
 
 // ErrNoSince means that the books have never beaten, so that nobody knows what they lack.
@@ -182,7 +182,7 @@ var ErrNoSince = errors.New("the books do not say until when they are complete: 
 // Run recovers. The books are normal when it returns without an error; of books
 // that were normal before, nothing is changed. An error leaves them restored: what
 // was put back stays, and a further run goes on. Errors: ErrNoSince, those of the
-// stores, of Temporal and of the provider; ErrSilent names orders, see Leave.
+// stores, of Temporal and of the provider; ErrUnanswered names orders, see Leave.
 func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 	books, known, err := r.begin(ctx)
 	if err != nil || books.State == payout.MySQLNormal {
@@ -201,7 +201,7 @@ func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 		r.report.Books = books
 		return r.report, nil
 	}
-	if err := r.landed(ctx, books); err != nil {
+	if err := r.awaitLanding(ctx, books); err != nil {
 		return r.report, err
 	}
 	if err := r.each(ctx, ids); err != nil {
@@ -213,7 +213,7 @@ func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 	slices.Sort(r.report.Undecided)
 	r.report.Ended = true
 	audited := r.report
-	audited.Undecided = audited.Undecided[:min(len(audited.Undecided), auditedMost)] // all of them are breaks
+	audited.Undecided = audited.Undecided[:min(len(audited.Undecided), maxAudited)] // all of them are breaks
 	books, err = r.Store.EndRecovery(ctx, r.write("what happened since the backup was put back"), books, known, r.Provider.Name(), audited)
 	if r.report.Books = books; err != nil {
 		r.report.Ended = false
@@ -263,7 +263,7 @@ func (r *Recover) begin(ctx context.Context) (payout.MySQLState, int64, error) {
 
 // landed waits until no send can be under way that was noted in books that are
 // lost: after that the provider's "never received" is its last word.
-func (r *Recover) landed(ctx context.Context, b payout.MySQLState) error {
+func (r *Recover) awaitLanding(ctx context.Context, b payout.MySQLState) error {
 	now, err := r.Store.Clock(ctx)
 	if err != nil {
 		return err
@@ -291,17 +291,17 @@ func (r *Recover) readStatement(ctx context.Context) error {
 				return err
 			}
 			for _, l := range page.Lines {
-				r.keep(l)
+				r.addLine(l)
 			}
 			if after = page.Next; after == "" {
 				break
 			}
 		}
 	}
-	return r.forgetKnown(ctx)
+	return r.dropBookedLines(ctx)
 }
 
-func (r *Recover) keep(l payout.StatementLine) {
+func (r *Recover) addLine(l payout.StatementLine) {
 	parts, err := payout.Parse(l.OrderNo)
 	if l.At.Before(r.since) || err != nil || parts.Attempt == 0 { // not ours: reconciliation tells
 		return
@@ -325,9 +325,9 @@ func (r *Recover) keep(l payout.StatementLine) {
 }
 
 // forgetKnown drops what the books know and have booked.
-func (r *Recover) forgetKnown(ctx context.Context) error {
+func (r *Recover) dropBookedLines(ctx context.Context) error {
 	for id, of := range r.lines {
-		unknown, err := r.unbooked(ctx, id)
+		unknown, err := r.unbookedOrders(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -342,7 +342,7 @@ func (r *Recover) forgetKnown(ctx context.Context) error {
 
 // unbooked lists the order numbers of a packet's lines that the books do not have
 // as the statement has them.
-func (r *Recover) unbooked(ctx context.Context, packetID string) ([]string, error) {
+func (r *Recover) unbookedOrders(ctx context.Context, packetID string) ([]string, error) {
 	of := r.lines[packetID]
 	var out []string
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(of)), recoverPage) {
@@ -366,7 +366,7 @@ func (r *Recover) each(ctx context.Context, ids []string) error {
 	done := 0
 	for _, id := range ids {
 		group.Go(func() error {
-			if err := r.silent(gctx, r.packet(gctx, id)); err != nil {
+			if err := r.postponeUnanswered(gctx, r.packet(gctx, id)); err != nil {
 				return fmt.Errorf("packet %s: %w", id, err)
 			}
 			r.mu.Lock()
@@ -380,7 +380,7 @@ func (r *Recover) each(ctx context.Context, ids []string) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return r.unansweredOrders()
+	return r.unansweredError()
 }
 
 // note counts something in the report.

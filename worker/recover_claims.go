@@ -18,33 +18,33 @@ import (
 // the refund may be just what the books leave, and whoever else was told that he has a share
 // had lost it with Redis. Booked before, his share would stand against the refund.
 func (r *Recover) claims(ctx context.Context, id string) error {
-	no, _ := r.refunded(id)
-	refund, err := r.ask(ctx, no)
+	no, _ := r.refundOrder(id)
+	refund, err := r.query(ctx, no)
 	known, sentFirst := err == nil && refund.Kind != payout.ObsNeverReceived, true
 	switch {
 	case known:
-		err = r.refundedAsBooked(ctx, id, refund)
+		err = r.closeIfRefundMatches(ctx, id, refund)
 	case err == nil:
-		sentFirst, err = r.twofold(ctx, id)
+		sentFirst, err = r.maybeConflicting(ctx, id)
 	default:
-		err = r.silent(ctx, err)
+		err = r.postponeUnanswered(ctx, err)
 	}
 	if err == nil && sentFirst {
-		err = r.eachLost(ctx, id, r.bookSent)
+		err = r.eachLost(ctx, id, r.recordSent)
 	}
-	if err == nil && known && !r.waits(id) {
-		err = r.refundedAsBooked(ctx, id, refund)
+	if err == nil && known && !r.hasUnanswered(id) {
+		err = r.closeIfRefundMatches(ctx, id, refund)
 	}
-	if err != nil || r.waits(id) {
+	if err != nil || r.hasUnanswered(id) {
 		return err
 	}
-	return r.eachLost(ctx, id, r.bookAll)
+	return r.eachLost(ctx, id, r.recordAll)
 }
 
-// twofold reports whether two may have been told the same share of a packet, of which one
+// maybeConflicting reports whether two may have been told the same share of a packet, of which one
 // has a promise (rule R10): Redis tells of more users than have shares, or only Temporal
 // tells of any. Whom the provider has paid comes first then; nothing else says whose it is.
-func (r *Recover) twofold(ctx context.Context, id string) (bool, error) {
+func (r *Recover) maybeConflicting(ctx context.Context, id string) (bool, error) {
 	view, err := r.view(ctx, id)
 	switch {
 	case errors.Is(err, packet.ErrNotFound), err == nil && view.Retired:
@@ -84,16 +84,16 @@ func (r *Recover) eachLost(ctx context.Context, id string, do func(context.Conte
 	return do(ctx, past)
 }
 
-// bookSent books those claims whose payouts the provider has received.
-func (r *Recover) bookSent(ctx context.Context, claims []packet.Claim) error {
+// recordSent books those claims whose payouts the provider has received.
+func (r *Recover) recordSent(ctx context.Context, claims []packet.Claim) error {
 	sent := make([]bool, len(claims))
 	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(recoverAsks)
+	group.SetLimit(recoverQueries)
 	for i, c := range claims {
 		group.Go(func() error {
-			seen, err := r.ask(gctx, payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1))
+			seen, err := r.query(gctx, payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1))
 			sent[i] = err == nil && seen.Kind != payout.ObsNeverReceived && seen.Account == c.Account()
-			return r.silent(gctx, err)
+			return r.postponeUnanswered(gctx, err)
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -103,17 +103,17 @@ func (r *Recover) bookSent(ctx context.Context, claims []packet.Claim) error {
 		if !sent[i] {
 			continue
 		}
-		if err := r.book(ctx, c); err != nil {
+		if err := r.recordClaim(ctx, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bookAll books claims, one after the other.
-func (r *Recover) bookAll(ctx context.Context, claims []packet.Claim) error {
+// recordAll books claims, one after the other.
+func (r *Recover) recordAll(ctx context.Context, claims []packet.Claim) error {
 	for _, c := range claims {
-		if err := r.book(ctx, c); err != nil {
+		if err := r.recordClaim(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (r *Recover) bookAll(ctx context.Context, claims []packet.Claim) error {
 
 // book books a claim as its payout's run would on books that are normal, also one that
 // cannot be booked (R10).
-func (r *Recover) book(ctx context.Context, c packet.Claim) error {
+func (r *Recover) recordClaim(ctx context.Context, c packet.Claim) error {
 	_, err := r.Store.RecoverClaim(ctx, c, r.Provider.Name())
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
 		_, err = r.Store.RecoverShareConflict(ctx, c, r.Provider.Name(), err.Error())
@@ -143,9 +143,9 @@ func (r *Recover) shares(ctx context.Context, id string) error {
 		}
 		after = left[len(left)-1].Index
 		group, gctx := errgroup.WithContext(ctx)
-		group.SetLimit(recoverAsks)
+		group.SetLimit(recoverQueries)
 		for _, share := range left {
-			group.Go(func() error { return r.silent(gctx, r.share(gctx, id, share)) })
+			group.Go(func() error { return r.postponeUnanswered(gctx, r.recoverShare(gctx, id, share)) })
 		}
 		if err := group.Wait(); err != nil {
 			return err
@@ -155,9 +155,9 @@ func (r *Recover) shares(ctx context.Context, id string) error {
 
 // share gives a share to whom the provider paid it, when nobody else remembers whose
 // it is: his account is all that is known of him.
-func (r *Recover) share(ctx context.Context, id string, share payout.UnclaimedShare) error {
+func (r *Recover) recoverShare(ctx context.Context, id string, share payout.UnclaimedShare) error {
 	no := payout.OrderNo(payout.ID(payout.KindPayout, id, share.Index), 1)
-	seen, err := r.ask(ctx, no)
+	seen, err := r.query(ctx, no)
 	if err != nil || seen.Kind == payout.ObsNeverReceived {
 		return err
 	}

@@ -159,7 +159,7 @@ func (r *Recover) record(ctx context.Context, id string) (packet.Record, bool, e
 	if !open {
 		// Its run has ended. If the provider has never received its charge, it was
 		// rejected: nobody must be charged now for what he was told had failed.
-		seen, err := r.ask(ctx, payout.OrderNo(payout.ID(payout.KindCharge, id, 0), 1))
+		seen, err := r.query(ctx, payout.OrderNo(payout.ID(payout.KindCharge, id, 0), 1))
 		if err != nil || seen.Kind == payout.ObsNeverReceived {
 			return rec, false, err
 		}

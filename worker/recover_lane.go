@@ -186,6 +186,6 @@ func (r *Recover) eachRemaining(ctx context.Context, lane int, do func(ids []str
 		if err := do(ids); err != nil || len(page) < recoverPage {
 			return err
 		}
-		from = behind(page, from)
+		from = nextPageFrom(page, from)
 	}
 }

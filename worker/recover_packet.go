@@ -19,7 +19,7 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 		return err
 	}
 	if rec.Stored == packet.StatusRejected {
-		return r.givenBack(ctx, id)
+		return r.checkRejected(ctx, id)
 	}
 	charge, err := r.payment(ctx, payout.ID(payout.KindCharge, id, 0))
 	if err == nil && charge.Status == payout.StatusFailed { // that it was paid all the same counts when it is said twice
@@ -33,7 +33,7 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 		case charge.Status == payout.StatusPaid, charge.Status == payout.StatusFailed:
 			var rejected bool
 			if rejected, err = r.charged(ctx, rec, charge); err == nil && rejected {
-				return r.givenBack(ctx, id)
+				return r.checkRejected(ctx, id)
 			}
 		case charge.Status.Open():
 			err = r.rejected(ctx, id, charge)
@@ -43,19 +43,19 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 		}
 	}
 	type step = func(ctx context.Context, id string) error
-	steps := []step{r.payments, r.remainder, r.explained, r.remembered}
+	steps := []step{r.payments, r.remainder, r.checkUnexplained, r.checkProviderMemory}
 	switch {
 	case charge.Status != payout.StatusPaid:
 	case rec.BooksClosedAt.IsZero():
 		steps = append([]step{r.claims, r.shares}, steps...)
 	default: // what turned up since is a promise
-		steps = append([]step{func(ctx context.Context, id string) error { return r.eachLost(ctx, id, r.bookAll) }}, steps...)
+		steps = append([]step{func(ctx context.Context, id string) error { return r.eachLost(ctx, id, r.recordAll) }}, steps...)
 	}
 	for _, step := range steps {
-		if r.waits(id) {
+		if r.hasUnanswered(id) {
 			return nil
 		}
-		if err := r.silent(ctx, step(ctx, id)); err != nil {
+		if err := r.postponeUnanswered(ctx, step(ctx, id)); err != nil {
 			return err
 		}
 	}
@@ -64,7 +64,7 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 
 // givenBack looks at a packet that was rejected. It has no money, unless its charge went
 // through after that: then all of it goes back to the sender (Store.Settle).
-func (r *Recover) givenBack(ctx context.Context, id string) error {
+func (r *Recover) checkRejected(ctx context.Context, id string) error {
 	open, err := r.Store.UnsettledPayments(ctx, id)
 	refunds := slices.ContainsFunc(open, func(p payout.Payment) bool { return p.Kind == payout.KindRefund })
 	if err != nil || len(r.lines[id]) == 0 && !refunds {
@@ -75,13 +75,13 @@ func (r *Recover) givenBack(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	if err := r.payments(ctx, id); err != nil || r.waits(id) {
+	if err := r.payments(ctx, id); err != nil || r.hasUnanswered(id) {
 		return err
 	}
-	if err := r.explained(ctx, id); err != nil {
+	if err := r.checkUnexplained(ctx, id); err != nil {
 		return err
 	}
-	return r.remembered(ctx, id)
+	return r.checkProviderMemory(ctx, id)
 }
 
 // rejected rejects a packet whose sender was told that nothing is taken: a charge that
@@ -94,7 +94,7 @@ func (r *Recover) rejected(ctx context.Context, id string, charge payout.Payment
 	if err != nil {
 		return err
 	}
-	seen, err := r.ask(ctx, payout.OrderNo(charge.ID, max(1, charge.Attempt)))
+	seen, err := r.query(ctx, payout.OrderNo(charge.ID, max(1, charge.Attempt)))
 	if err != nil || seen.Kind != payout.ObsNeverReceived {
 		return err // it is asked about, and ends as the provider says
 	}
@@ -153,9 +153,9 @@ func (r *Recover) payments(ctx context.Context, id string) error {
 			err = r.cancelled(ctx, p)
 		}
 		if err == nil {
-			err = r.outside(ctx, paymentID)
+			err = r.checkRunResult(ctx, paymentID)
 		}
-		if err = r.silent(ctx, err); err != nil {
+		if err = r.postponeUnanswered(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func (r *Recover) cancelled(ctx context.Context, p payout.Payment) error {
 		return nil
 	}
 	no := payout.OrderNo(payout.ID(payout.KindRefund, p.PacketID, p.ShareIndex+1), 1)
-	seen, err := r.ask(ctx, no)
+	seen, err := r.query(ctx, no)
 	if err != nil || seen.Kind == payout.ObsNeverReceived {
 		return err
 	}
@@ -187,7 +187,7 @@ func (r *Recover) cancelled(ctx context.Context, p payout.Payment) error {
 
 // outside looks for what left its trace in Temporal alone: a payment that its run
 // saw at its end, by a person's decision, and of which the provider knows nothing.
-func (r *Recover) outside(ctx context.Context, paymentID string) error {
+func (r *Recover) checkRunResult(ctx context.Context, paymentID string) error {
 	p, err := r.Store.PaymentRow(ctx, paymentID)
 	if err != nil {
 		return err
@@ -215,8 +215,8 @@ func (r *Recover) remainder(ctx context.Context, id string) error {
 		return err
 	}
 	refund := payout.ID(payout.KindRefund, id, 0)
-	no, _ := r.refunded(id)
-	seen, err := r.ask(ctx, no)
+	no, _ := r.refundOrder(id)
+	seen, err := r.query(ctx, no)
 	if err == nil && seen.Kind == payout.ObsNeverReceived {
 		var closed bool
 		if closed, err = r.retired(ctx, id); err != nil || !closed {
@@ -230,7 +230,7 @@ func (r *Recover) remainder(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	err = r.Store.RecoverRemainder(ctx, id, seen.Amount, reasonOf(rec, r.began))
+	err = r.Store.RecoverRemainder(ctx, id, seen.Amount, closeReason(rec, r.began))
 	if errors.Is(err, payout.ErrUndecided) {
 		return r.undecided(ctx, id, no, err.Error())
 	}
@@ -245,10 +245,10 @@ func (r *Recover) remainder(ctx context.Context, id string) error {
 	return err
 }
 
-// refundedAsBooked closes the books of a packet whose refund, as the provider knows it, is
+// closeIfRefundMatches closes the books of a packet whose refund, as the provider knows it, is
 // just what they leave: nobody else had a share then. Whoever was told that he has one, and
 // had lost it with Redis, is promised it (rule R10) and gets none of this packet.
-func (r *Recover) refundedAsBooked(ctx context.Context, id string, refund payout.Observation) error {
+func (r *Recover) closeIfRefundMatches(ctx context.Context, id string, refund payout.Observation) error {
 	rec, err := r.Store.Packet(ctx, id)
 	if err != nil || refund.Amount != rec.TotalAmount-rec.ClaimedAmount {
 		return err
@@ -258,7 +258,7 @@ func (r *Recover) refundedAsBooked(ctx context.Context, id string, refund payout
 
 // refunded returns the number under which a packet's remainder went back by the
 // statement, whatever came of those before it: the first that did, or else number 1.
-func (r *Recover) refunded(id string) (no string, moved bool) {
+func (r *Recover) refundOrder(id string) (no string, moved bool) {
 	refund := payout.ID(payout.KindRefund, id, 0)
 	for n, at := range r.lines[id] {
 		if at.moved && n[:payout.IDLen] == refund && (!moved || n < no) {
@@ -280,8 +280,8 @@ func (r *Recover) retired(ctx context.Context, id string) (bool, error) {
 	return err == nil && view.Retired && view.State == packet.PoolClosed, err
 }
 
-// reasonOf is why a packet was closed of which only the refund tells.
-func reasonOf(rec packet.Record, now time.Time) packet.CloseReason {
+// closeReason is why a packet was closed of which only the refund tells.
+func closeReason(rec packet.Record, now time.Time) packet.CloseReason {
 	switch {
 	case rec.Reason != "":
 		return rec.Reason
@@ -297,8 +297,8 @@ func reasonOf(rec packet.Record, now time.Time) packet.CloseReason {
 
 // explained leaves to a person what the statement says and the books do not after
 // all: honoured promises, say, and what contradicts itself.
-func (r *Recover) explained(ctx context.Context, id string) error {
-	left, err := r.unbooked(ctx, id)
+func (r *Recover) checkUnexplained(ctx context.Context, id string) error {
+	left, err := r.unbookedOrders(ctx, id)
 	for _, no := range left {
 		if err == nil {
 			err = r.undecided(ctx, id, no, "the provider's statement has it, and the books cannot explain it")
@@ -309,7 +309,7 @@ func (r *Recover) explained(ctx context.Context, id string) error {
 
 // remembered leaves packets to a person of which numbers may have been sent since the
 // backup that the provider no longer knows: its "never received" proves nothing.
-func (r *Recover) remembered(ctx context.Context, id string) error {
+func (r *Recover) checkProviderMemory(ctx context.Context, id string) error {
 	if !r.since.Before(r.horizon) {
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// recoverLooks bounds the questions about one number: it is said twice what counts.
-const recoverLooks = 4
+// maxQueries bounds the questions about one number: it is said twice what counts.
+const maxQueries = 4
 
 // payment brings a payment to where the provider has it: what was noted is asked
 // about, so is a number that has failed, which may have been sent again; and of one that
@@ -29,25 +29,25 @@ func (r *Recover) payment(ctx context.Context, id string) (payout.Payment, error
 			lines := r.lines[p.PacketID]
 			returned, later := lines[no].returned, lines[payout.OrderNo(id, p.Attempt+1)].moved
 			if !returned && (!later || looked[p.Attempt] > 0) {
-				return p, r.beyond(ctx, p)
+				return p, r.restoreLaterPaid(ctx, p)
 			}
 		case payout.StatusPending, payout.StatusFailed, payout.StatusReturned:
 			if p.Attempt > 0 && p.Status != payout.StatusReturned && looked[p.Attempt] == 0 {
 				looked[p.Attempt]++
-				if err := r.resent(ctx, p); err != nil {
+				if err := r.checkResent(ctx, p); err != nil {
 					return p, err
 				}
 				continue
 			}
-			if more, err := r.next(ctx, p); err != nil || !more {
+			if more, err := r.restoreNext(ctx, p); err != nil || !more {
 				return p, err
 			}
 			continue
 		}
-		if looked[p.Attempt]++; looked[p.Attempt] > recoverLooks {
+		if looked[p.Attempt]++; looked[p.Attempt] > maxQueries {
 			return p, nil // it stays open, and its run asks on
 		}
-		seen, err := r.askToBook(ctx, no)
+		seen, err := r.queryToSettle(ctx, no)
 		if err != nil {
 			return p, err
 		}
@@ -64,13 +64,13 @@ func (r *Recover) payment(ctx context.Context, id string) (payout.Payment, error
 // resent puts the number which counts back to unknown, when the provider had never
 // received it by the time of the backup and knows it now. Of one that was refused it
 // books that money has moved after all.
-func (r *Recover) resent(ctx context.Context, p payout.Payment) error {
+func (r *Recover) checkResent(ctx context.Context, p payout.Payment) error {
 	no := payout.OrderNo(p.ID, p.Attempt)
-	seen, err := r.askToBook(ctx, no)
+	seen, err := r.queryToSettle(ctx, no)
 	if err != nil || seen.Kind == payout.ObsNeverReceived {
 		return err
 	}
-	put, err := r.number(ctx, p, p.Attempt)
+	put, err := r.restoreAttempt(ctx, p, p.Attempt)
 	if err == nil && !put && (seen.Kind == payout.ObsSucceeded || seen.Kind == payout.ObsReturned) {
 		_, err = r.Store.Settle(ctx, seen, no)
 	}
@@ -79,16 +79,16 @@ func (r *Recover) resent(ctx context.Context, p payout.Payment) error {
 
 // beyond puts back the later numbers of a paid payment under which the provider moved
 // money too: it had carried out what it had refused before.
-func (r *Recover) beyond(ctx context.Context, p payout.Payment) error {
+func (r *Recover) restoreLaterPaid(ctx context.Context, p payout.Payment) error {
 	for n := p.Attempt + 1; ; n++ {
 		no := payout.OrderNo(p.ID, n)
 		if line, ok := r.lines[p.PacketID][no]; !ok || !line.moved {
 			return nil
 		}
-		if _, err := r.number(ctx, p, n); err != nil {
+		if _, err := r.restoreAttempt(ctx, p, n); err != nil {
 			return err
 		}
-		seen, err := r.askToBook(ctx, no)
+		seen, err := r.queryToSettle(ctx, no)
 		if err != nil {
 			return err
 		}
@@ -101,15 +101,15 @@ func (r *Recover) beyond(ctx context.Context, p payout.Payment) error {
 // next puts the next number of a payment back, when the provider knows it. A number that the
 // books have is passed over: the one that counts is an earlier one, when the provider
 // carried that out after it had refused it.
-func (r *Recover) next(ctx context.Context, p payout.Payment) (bool, error) {
+func (r *Recover) restoreNext(ctx context.Context, p payout.Payment) (bool, error) {
 	for n := p.Attempt + 1; n <= payout.MaxAttempts; n++ {
 		no := payout.OrderNo(p.ID, n)
-		seen, err := r.askToBook(ctx, no)
+		seen, err := r.queryToSettle(ctx, no)
 		if err != nil || seen.Kind == payout.ObsNeverReceived {
 			return false, err
 		}
 		// If the books at the time of the backup did not have it, it was sent since then.
-		put, err := r.number(ctx, p, n)
+		put, err := r.restoreAttempt(ctx, p, n)
 		if errors.Is(err, payout.ErrUndecided) {
 			return false, r.undecided(ctx, p.PacketID, no, err.Error())
 		}
@@ -124,7 +124,7 @@ func (r *Recover) next(ctx context.Context, p payout.Payment) (bool, error) {
 }
 
 // number puts a number back that was sent since the backup.
-func (r *Recover) number(ctx context.Context, p payout.Payment, no int) (bool, error) {
+func (r *Recover) restoreAttempt(ctx context.Context, p payout.Payment, no int) (bool, error) {
 	put, err := r.Store.RecoverAttempt(ctx, p.ID, no, r.since, r.Provider.Limits(), r.Provider.EncodeRequest)
 	if put {
 		r.note(func(v *Recovery) { v.Numbers++ })

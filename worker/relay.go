@@ -35,15 +35,15 @@ type Quarantine interface {
 }
 
 const (
-	maxSlots   = 64
-	slotLife   = 2 * time.Second // a dead worker's entries are taken over after that
-	slotRenew  = 500 * time.Millisecond
-	takeOver   = time.Second // how often dead consumers are looked for
-	readCount  = 16          // entries at once: a crowd's have hundreds of claims each, and Temporal is slower anyway
-	readBlock  = 2 * time.Second
-	laneLimit  = 2000 // unpacked claims a lane may have in this process
-	startLimit = 32   // starts in flight in this process
-	asideLimit = 2    // of what cannot be decoded, in flight to MySQL
+	maxSlots        = 64
+	slotLife        = 2 * time.Second // a dead worker's entries are taken over after that
+	slotRenew       = 500 * time.Millisecond
+	takeoverEvery   = time.Second // how often dead consumers are looked for
+	readCount       = 16          // entries at once: a crowd's have hundreds of claims each, and Temporal is slower anyway
+	readBlock       = 2 * time.Second
+	laneLimit       = 2000 // unpacked claims a lane may have in this process
+	startLimit      = 32   // starts in flight in this process
+	quarantineLimit = 2    // of what cannot be decoded, in flight to MySQL
 )
 
 // relay turns hand-offs into workflows: a hand-off is acknowledged and deleted
@@ -102,25 +102,25 @@ func (r *relay) run(ctx context.Context) error {
 
 func (r *relay) underSlot(ctx context.Context, slot pool.Slot) error {
 	group, gctx := errgroup.WithContext(ctx)
-	sched, aside := newScheduler(startLimit), newScheduler(asideLimit)
+	sched, quarantine := newScheduler(startLimit), newScheduler(quarantineLimit)
 	r.stuck.Store(0)
-	group.Go(func() error { return r.keep(gctx, slot) })
+	group.Go(func() error { return r.renewLease(gctx, slot) })
 	readers := make([]*laneReader, r.lanes)
 	for lane := range readers {
-		l := newLaneReader(r, lane, slot.Consumer(), sched, aside)
+		l := newLaneReader(r, lane, slot.Consumer(), sched, quarantine)
 		readers[lane] = l
 		group.Go(func() error { return l.read(gctx) })
 		group.Go(func() error { return l.acknowledge(gctx) })
-		group.Go(func() error { return l.readLater(gctx) })
+		group.Go(func() error { return l.readPostponed(gctx) })
 	}
 	r.readers.Store(&readers)
 	for range startLimit {
 		group.Go(func() error { return sched.work(gctx) })
 	}
-	for range asideLimit {
-		group.Go(func() error { return aside.work(gctx) })
+	for range quarantineLimit {
+		group.Go(func() error { return quarantine.work(gctx) })
 	}
-	group.Go(func() error { return r.adopt(gctx, slot.Consumer(), readers) })
+	group.Go(func() error { return r.takeOver(gctx, slot.Consumer(), readers) })
 	err := group.Wait()
 	r.stuck.Store(0) // the worker that reads them next counts them
 	if ctx.Err() != nil {
@@ -130,7 +130,7 @@ func (r *relay) underSlot(ctx context.Context, slot pool.Slot) error {
 }
 
 // keep renews the lease. Losing it ends everything that runs under its name.
-func (r *relay) keep(ctx context.Context, slot pool.Slot) error {
+func (r *relay) renewLease(ctx context.Context, slot pool.Slot) error {
 	renewed := time.Now()
 	for pause(ctx, slotRenew) {
 		err := slot.Renew(ctx)
@@ -157,30 +157,30 @@ func (r *relay) jobsOf(h packet.HandOff) []job {
 	if h.Created != nil {
 		p := *h.Created
 		jobs = append(jobs, job{packetID: p.ID,
-			do: around(failpoint.RelayPacket, func(ctx context.Context) error { return r.starter.StartPacket(ctx, p) })})
+			do: withFailpoint(failpoint.RelayPacket, func(ctx context.Context) error { return r.starter.StartPacket(ctx, p) })})
 	}
 	for _, c := range h.Claims {
-		jobs = append(jobs, job{packetID: c.PacketID, do: around(failpoint.RelayPayout, func(ctx context.Context) error {
+		jobs = append(jobs, job{packetID: c.PacketID, do: withFailpoint(failpoint.RelayPayout, func(ctx context.Context) error {
 			return r.starter.StartPayout(ctx, c, h.App)
 		})})
 	}
 	for _, id := range h.SoldOut {
-		jobs = append(jobs, r.closing(id, packet.CloseSoldOut))
+		jobs = append(jobs, r.closeJob(id, packet.CloseSoldOut))
 	}
 	if h.Recalled != "" {
-		jobs = append(jobs, r.closing(h.Recalled, packet.CloseRecalled))
+		jobs = append(jobs, r.closeJob(h.Recalled, packet.CloseRecalled))
 	}
 	return jobs
 }
 
 // closing is the job of telling a packet's workflow why to close.
-func (r *relay) closing(id string, reason packet.CloseReason) job {
-	return job{packetID: id, do: around(failpoint.RelayClose, func(ctx context.Context) error {
+func (r *relay) closeJob(id string, reason packet.CloseReason) job {
+	return job{packetID: id, do: withFailpoint(failpoint.RelayClose, func(ctx context.Context) error {
 		return r.starter.SignalClose(ctx, id, reason)
 	})}
 }
 
 // around puts a call to Temporal between the points of its step.
-func around(step failpoint.Step, call func(context.Context) error) func(context.Context) error {
+func withFailpoint(step failpoint.Step, call func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error { return failpoint.Do(step, func() error { return call(ctx) }) }
 }

@@ -80,9 +80,9 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 	})
 }
 
-// TestR11_StrayHandOffs: hand-offs that were read and that no reader has any more are
+// TestR11_OrphanedHandOffs: hand-offs that were read and that no reader has any more are
 // carried and removed all the same; the payouts among them are started.
-func TestR11_StrayHandOffs(t *testing.T) {
+func TestR11_OrphanedHandOffs(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	addr, ns := stacktest.TemporalNamespace(t)

@@ -19,18 +19,18 @@ import (
 // terminated, cancelled or deleted the one it had, which StartPacket takes for
 // done. It reports whether a run was started.
 func (s *Starter) RestartPacket(ctx context.Context, p packet.Packet) (bool, error) {
-	return s.again(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
+	return s.restart(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
 }
 
 // RestartPayout does the same for a claim. app may be empty.
 func (s *Starter) RestartPayout(ctx context.Context, c packet.Claim, app string) (bool, error) {
 	options, in := s.payoutStart(c, app)
-	return s.again(ctx, options, workflows.PayoutWorkflow, in)
+	return s.restart(ctx, options, workflows.PayoutWorkflow, in)
 }
 
 // again starts a new run of a workflow id unless one is open (ALLOW_DUPLICATE +
 // FAIL). Any start may be repeated (rule R3): the new run reads the row.
-func (s *Starter) again(ctx context.Context, o client.StartWorkflowOptions, name string, in any) (bool, error) {
+func (s *Starter) restart(ctx context.Context, o client.StartWorkflowOptions, name string, in any) (bool, error) {
 	o.TaskQueue = workflows.TaskQueue
 	o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
@@ -81,10 +81,10 @@ func (s *Starter) latest(ctx context.Context, id string) (run, error) {
 // endedRun is a run that ended otherwise than by its own code.
 type endedRun struct{ workflowID, runID string }
 
-// endedByHand lists runs that were terminated or cancelled, or timed out, since
+// terminatedRuns lists runs that were terminated or cancelled, or timed out, since
 // the given time, newest first; the run that a reset replaced is one of them. At
 // most limit: what is beyond is found by the rows.
-func (s *Starter) endedByHand(ctx context.Context, since time.Time, limit int) ([]endedRun, error) {
+func (s *Starter) terminatedRuns(ctx context.Context, since time.Time, limit int) ([]endedRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	query := fmt.Sprintf("ExecutionStatus IN ('Terminated', 'Canceled', 'TimedOut') AND CloseTime > '%s'",

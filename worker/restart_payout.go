@@ -9,9 +9,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// ClaimBook books claims, and knows the payout of a user's claim, or of his promise.
-type ClaimBook interface {
-	activities.ClaimBook
+// ClaimStore books claims, and knows the payout of a user's claim, or of his promise.
+type ClaimStore interface {
+	activities.ClaimStore
 	PayoutOf(ctx context.Context, packetID, userID string) (payout.Payment, error)
 }
 
@@ -20,10 +20,10 @@ type ClaimBook interface {
 // he had that before Redis lost it, and this one is a promise (rule R10), which is kept at
 // once and needs no run. A claim whose start Temporal refuses is booked without a run: the
 // watch starts one as soon as Temporal takes it. It reports whether it did anything.
-func restartPayout(ctx context.Context, s *Starter, book ClaimBook, c packet.Claim, app string) (bool, error) {
+func restartPayout(ctx context.Context, s *Starter, book ClaimStore, c packet.Claim, app string) (bool, error) {
 	started, err := s.RestartPayout(ctx, c, app)
 	if activities.TemporalRefuses(err) {
-		_, err = activities.BookClaim(ctx, book, c, s.provider)
+		_, err = activities.RecordClaimOrConflict(ctx, book, c, s.provider)
 		return err == nil, err
 	}
 	if err != nil || started {
@@ -34,7 +34,7 @@ func restartPayout(ctx context.Context, s *Starter, book ClaimBook, c packet.Cla
 		return false, nil
 	}
 	if err == nil {
-		_, err = activities.BookClaim(ctx, book, c, s.provider)
+		_, err = activities.RecordClaimOrConflict(ctx, book, c, s.provider)
 	}
 	return err == nil, err
 }

@@ -370,7 +370,7 @@ func (r *rig) unanswered(t *testing.T, no string) {
 	silent.Provider = mute{silent.Provider, no}
 	silent.Progress = func(done, of int) { left = of - done }
 	told, err := silent.Run(t.Context())
-	if told.Ended || !errors.Is(err, worker.ErrSilent) || !strings.Contains(err.Error(), no) || left != 0 {
+	if told.Ended || !errors.Is(err, worker.ErrUnanswered) || !strings.Contains(err.Error(), no) || left != 0 {
 		t.Errorf("%d packets are not looked at: %+v, %v", left, told, err)
 	}
 	if err := r.store.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {

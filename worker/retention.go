@@ -8,8 +8,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// RetentionBook is the part of MySQL that removes old rows.
-type RetentionBook interface {
+// RetentionStore is the part of MySQL that removes old rows.
+type RetentionStore interface {
 	TakeRetentionTurn(ctx context.Context, table payout.RetainedTable, every time.Duration) (ok bool, err error)
 	RemoveOld(ctx context.Context, table payout.RetainedTable, keep time.Duration, after payout.RetentionCursor) (removed int64,
 		next payout.RetentionCursor, more bool, err error)
@@ -18,7 +18,7 @@ type RetentionBook interface {
 // Retention removes old rows, by the settings of the process. A table that Keep does not
 // have keeps its rows for ever.
 type Retention struct {
-	Book RetentionBook
+	Book RetentionStore
 	Keep map[payout.RetainedTable]time.Duration
 }
 

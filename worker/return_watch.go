@@ -11,8 +11,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// ReturnBook is the part of MySQL that knows returned payments and the position of their search.
-type ReturnBook interface {
+// ReturnStore is the part of MySQL that knows returned payments and the position of their search.
+type ReturnStore interface {
 	TakeReturnWatchTurn(ctx context.Context, by payout.Adapter, every time.Duration) (payout.ReturnWatch, bool, error)
 	AdvanceReturnWatch(ctx context.Context, was, now payout.ReturnWatch, next time.Duration) (ok bool, err error)
 	RecordedReturns(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error)
@@ -23,24 +23,24 @@ type ReturnBook interface {
 const (
 	// returnsEvery is the interval of the search for returned payments.
 	returnsEvery = 5 * time.Second
-	// returnsNever is the interval for a provider that lists no day before it has ended.
-	returnsNever = time.Hour
+	// returnsRareEvery is the interval for a provider that lists no day before it has ended.
+	returnsRareEvery = time.Hour
 	// returnsPages bounds the pages of a turn, and returnsCall one call.
 	returnsPages = 50
 	returnsCall  = 10 * time.Second
 	// returnsDayEnd is how long after its end a day may still get lines: until then the next
 	// day is not read.
 	returnsDayEnd = 2 * payout.ReturnNotificationDelay
-	// returnsPatience is how long the position waits at a return whose payment was queried too
+	// returnsRetryFor is how long the position waits at a return whose payment was queried too
 	// early to show it, by one clock or another. Then the reconciliation finds it.
-	returnsPatience = 10 * time.Minute
+	returnsRetryFor = 10 * time.Minute
 )
 
 // returnWatcher reads the provider's statement as it grows and requests a query of each returned
 // payment whose notification did not arrive. It saves time only: the day's reconciliation finds
 // the same. So a line that is listed late, before the position, is left to the reconciliation.
 type returnWatcher struct {
-	book   ReturnBook
+	book   ReturnStore
 	from   activities.Statements
 	logger *slog.Logger
 	every  time.Duration
@@ -80,7 +80,7 @@ func (r *returnWatcher) turn(ctx context.Context) error {
 		}
 		wait := r.every
 		if next.Until.IsZero() {
-			wait = returnsNever
+			wait = returnsRareEvery
 		}
 		kept, err := r.book.AdvanceReturnWatch(ctx, at, next, wait)
 		if err != nil || !kept || !more { // not kept: another worker has begun
@@ -162,7 +162,7 @@ func (r *returnWatcher) ask(ctx context.Context, lines []payout.StatementLine, n
 			return fresh, err
 		case did == payout.ReturnQueryRequested:
 			r.logger.InfoContext(ctx, "Payment returned without a notification: query requested.", slog.String("order_no", line.OrderNo))
-		case did == payout.ReturnQueryAnswered && line.At.After(now.Add(-returnsPatience)): // an answer from before the return proves nothing
+		case did == payout.ReturnQueryAnswered && line.At.After(now.Add(-returnsRetryFor)): // an answer from before the return proves nothing
 			fresh = line.At
 		}
 	}

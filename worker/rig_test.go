@@ -184,7 +184,7 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 	cfg := worker.Config{
 		Client:  r.temporal,
 		Packets: r.steps(),
-		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger),
+		Payments: &activities.Payments{Store: r.store, Provider: r.provider, Admission: activities.NewAdmission(r.provider.Name(), nil, r.logger),
 			Pools: r.pool},
 		Starter: r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store,
 		Reconcile: r.reconcile(), Campaigns: r.campaigns(), Lanes: harness.Lanes, Logger: r.logger,
@@ -196,7 +196,7 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 		r.change(r, &cfg)
 	}
 	if cfg.Rebuild != nil {
-		cfg.Packets.Remake = &activities.Remake{Lanes: r.pool, Books: r.store}
+		cfg.Packets.PoolRebuild = &activities.PoolRebuild{Lanes: r.pool, Store: r.store}
 	}
 	return cfg
 }
@@ -247,7 +247,7 @@ type spec struct {
 
 // steps are the steps of packets, as a worker takes them.
 func (r *rig) steps() *activities.Packets {
-	return &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey}
+	return &activities.Packets{Store: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey}
 }
 
 // create stages a packet as the API does and returns it.

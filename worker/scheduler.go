@@ -23,16 +23,16 @@ type job struct {
 
 // How long a job that failed waits for its next turn: twice as long each time.
 const (
-	againFirst   = 100 * time.Millisecond
-	againLongest = 2 * time.Second // the other side is away, and may be back at any time
-	// awayLongest is how long a worker pauses while every try fails: so short that a job which
+	retryJobFirst = 100 * time.Millisecond
+	retryJobMax   = 2 * time.Second // the other side is away, and may be back at any time
+	// unavailablePauseMax is how long a worker pauses while every try fails: so short that a job which
 	// would succeed, behind many that do not, has its turn soon.
-	awayLongest = 250 * time.Millisecond
-	// stuckLongest: others get through, this job does not, and nobody has said why.
-	stuckLongest = 10 * time.Second
-	// refusedLongest: the other side has answered, and the next answer will be the same
+	unavailablePauseMax = 250 * time.Millisecond
+	// retryStuckMax: others get through, this job does not, and nobody has said why.
+	retryStuckMax = 10 * time.Second
+	// retryRejectedMax: the other side has answered, and the next answer will be the same
 	// until somebody changes a setting, or the program.
-	refusedLongest = time.Minute
+	retryRejectedMax = time.Minute
 	// stuckAfter is how many tries of a job have to fail beside others that succeed.
 	stuckAfter = 10
 )
@@ -136,19 +136,19 @@ func (s *scheduler) tried(ctx context.Context, j job, err error) time.Duration {
 		j.passed++
 	}
 	j.seen = s.succeeded
-	refused, longest := activities.TemporalRefuses(err), againLongest
+	refused, longest := activities.TemporalRefuses(err), retryJobMax
 	stuck := refused || j.passed >= stuckAfter
 	switch {
 	case refused:
-		s.failing, longest = 0, refusedLongest
+		s.failing, longest = 0, retryRejectedMax
 	case stuck:
-		s.failing, longest = s.failing+1, stuckLongest
+		s.failing, longest = s.failing+1, retryStuckMax
 	default:
 		s.failing++
 	}
 	away := time.Duration(0)
 	if s.failing > s.workers {
-		away = backoff((s.failing-1)/s.workers-1, awayLongest)
+		away = backoff((s.failing-1)/s.workers-1, unavailablePauseMax)
 	}
 	s.mu.Unlock()
 	if j.failed != nil {
@@ -162,5 +162,5 @@ func (s *scheduler) tried(ctx context.Context, j job, err error) time.Duration {
 
 // backoff is the pause after some tries that failed.
 func backoff(tries int, longest time.Duration) time.Duration {
-	return min(againFirst<<min(tries, 20), longest)
+	return min(retryJobFirst<<min(tries, 20), longest)
 }

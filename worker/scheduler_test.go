@@ -47,7 +47,7 @@ func TestR11_CarriedUntilTemporalAnswers(t *testing.T) {
 				}
 			}})
 			stop := s.working(t)
-			pause(t.Context(), 20*refusedLongest) // of the bubble
+			pause(t.Context(), 20*retryRejectedMax) // of the bubble
 			synctest.Wait()
 			if tries != 20 || failures != 19 {
 				t.Errorf("%v: %d tries, %d failed; the twentieth was answered", fault, tries, failures)
@@ -90,7 +90,7 @@ func TestR11_StuckJobsKeepNoWorker(t *testing.T) {
 					s.put(job{packetID: fmt.Sprint("good", n%3), do: func(context.Context) error { close(finished); return nil }})
 					select {
 					case <-finished:
-					case <-time.After(againLongest):
+					case <-time.After(retryJobMax):
 						t.Fatal("a job waits behind those that are stuck")
 					}
 					pause(t.Context(), time.Second)
@@ -100,11 +100,11 @@ func TestR11_StuckJobsKeepNoWorker(t *testing.T) {
 				}
 				tries.Store(0)
 				pause(t.Context(), time.Hour)
-				if n := tries.Load(); n < bad || n > bad*int64(time.Hour/stuckLongest)+bad {
+				if n := tries.Load(); n < bad || n > bad*int64(time.Hour/retryStuckMax)+bad {
 					t.Errorf("%d tries of %d jobs in an hour", n, bad)
 				}
 				cured.Store(1)
-				pause(t.Context(), refusedLongest+againLongest)
+				pause(t.Context(), retryRejectedMax+retryJobMax)
 				synctest.Wait()
 				if done.Load() != bad {
 					t.Errorf("%d of %d jobs are done after the cure", done.Load(), bad)
@@ -139,11 +139,11 @@ func TestR11_TemporalAwayIsNotHammered(t *testing.T) {
 		}
 		stop := s.working(t)
 		pause(t.Context(), time.Hour)
-		if n, most := tries.Load(), int64(workers*(time.Hour/awayLongest))+20*workers; n > most {
+		if n, most := tries.Load(), int64(workers*(time.Hour/unavailablePauseMax))+20*workers; n > most {
 			t.Errorf("%d tries in an hour, want %d at most", n, most)
 		}
 		back.Store(1)
-		pause(t.Context(), awayLongest+againLongest)
+		pause(t.Context(), unavailablePauseMax+retryJobMax)
 		synctest.Wait()
 		if done.Load() != jobs {
 			t.Errorf("%d of %d jobs are done soon after Temporal is back", done.Load(), jobs)

@@ -41,7 +41,7 @@ func (s Server) Dial(logger *slog.Logger, with ...func(*client.Options)) (client
 		o.ConnectionOptions.TLS = config
 		if s.APIKey != "" {
 			o.Credentials = client.NewAPIKeyStaticCredentials(s.APIKey)
-			o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(hiding(s.APIKey)))
+			o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(redactKey(s.APIKey)))
 		}
 	}
 	return Dial(s.Address, s.Namespace, logger, append([]func(*client.Options){secured}, with...)...)

@@ -45,7 +45,7 @@ func (s *Starter) LinkedTo(console string) *Starter {
 // StartPacket starts the workflow of a staged packet. Starting it twice is
 // harmless: nil means that Temporal has answered (rule R3).
 func (s *Starter) StartPacket(ctx context.Context, p packet.Packet) error {
-	return s.once(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
+	return s.startOnce(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
 }
 
 func (s *Starter) packetInput(p packet.Packet) workflows.PacketInput {
@@ -67,7 +67,7 @@ func (s *Starter) packetStart(p packet.Packet) client.StartWorkflowOptions {
 // StartPayout starts the workflow of a claim, as StartPacket does. app may be empty.
 func (s *Starter) StartPayout(ctx context.Context, c packet.Claim, app string) error {
 	options, in := s.payoutStart(c, app)
-	return s.once(observe.WithTraceparent(ctx, c.Trace), options, workflows.PayoutWorkflow, in)
+	return s.startOnce(observe.WithTraceparent(ctx, c.Trace), options, workflows.PayoutWorkflow, in)
 }
 
 func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowOptions, workflows.PayoutInput) {
@@ -91,7 +91,7 @@ func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowO
 // once starts a workflow unless it runs or ever ran (REJECT_DUPLICATE +
 // USE_EXISTING). After Temporal's retention it would start a new run, which
 // reads the row and ends: an economy, not a lock.
-func (s *Starter) once(ctx context.Context, o client.StartWorkflowOptions, name string, in any) error {
+func (s *Starter) startOnce(ctx context.Context, o client.StartWorkflowOptions, name string, in any) error {
 	o.TaskQueue = workflows.TaskQueue
 	o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	adoptBatch  = 50
-	lanesAtOnce = 8
+	takeoverBatch = 50
+	maxLanes      = 8
 )
 
 // adopt takes over the hand-offs of dead workers: consumers whose lease is
 // gone. Lane after lane, a few entries a call, so that the living are not held up.
-func (r *relay) adopt(ctx context.Context, self string, lanes []*laneReader) error {
+func (r *relay) takeOver(ctx context.Context, self string, lanes []*laneReader) error {
 	refused := false
-	for pause(ctx, takeOver) {
+	for pause(ctx, takeoverEvery) {
 		err := r.handoffs.RewriteAfterStart(ctx)
 		if err != nil && !refused && !errors.Is(err, packet.ErrUnavailable) {
 			refused = true // told once
@@ -34,25 +34,25 @@ func (r *relay) adopt(ctx context.Context, self string, lanes []*laneReader) err
 		if !alive[self] {
 			continue // our own lease is in doubt: adopt nobody
 		}
-		r.adoptAll(ctx, lanes, alive)
+		r.takeOverLanes(ctx, lanes, alive)
 	}
 	return ctx.Err()
 }
 
-// adoptAll looks at all lanes, some at a time: one dead Redis master must not
+// takeOverLanes looks at all lanes, some at a time: one dead Redis master must not
 // keep the lanes of the others waiting.
-func (r *relay) adoptAll(ctx context.Context, lanes []*laneReader, alive map[string]bool) {
+func (r *relay) takeOverLanes(ctx context.Context, lanes []*laneReader, alive map[string]bool) {
 	var group errgroup.Group
-	group.SetLimit(lanesAtOnce)
+	group.SetLimit(maxLanes)
 	for _, l := range lanes {
-		group.Go(func() error { return r.adoptLane(ctx, l, alive) })
+		group.Go(func() error { return r.takeOverLane(ctx, l, alive) })
 	}
 	if err := group.Wait(); err != nil { // the first of them; the next look comes in a second
 		r.warn(ctx, "Hand-offs of a dead worker could not be taken over.", err)
 	}
 }
 
-func (r *relay) adoptLane(ctx context.Context, l *laneReader, alive map[string]bool) (err error) {
+func (r *relay) takeOverLane(ctx context.Context, l *laneReader, alive map[string]bool) (err error) {
 	if l.unseen {
 		if err := l.readPending(ctx); err != nil {
 			return err
@@ -66,13 +66,13 @@ func (r *relay) adoptLane(ctx context.Context, l *laneReader, alive map[string]b
 	}
 	for _, c := range consumers {
 		if c.Name == l.consumer {
-			lost = r.lost(ctx, l, c.Pending)
+			lost = r.hasUnseen(ctx, l, c.Pending)
 		}
 		if alive[c.Name] {
 			continue
 		}
 		if c.Pending > 0 {
-			if err := r.adoptFrom(ctx, l, c); err != nil {
+			if err := r.takeOverFrom(ctx, l, c); err != nil {
 				return err
 			}
 		}
@@ -80,16 +80,16 @@ func (r *relay) adoptLane(ctx context.Context, l *laneReader, alive map[string]b
 			return err
 		}
 	}
-	return r.adoptStrays(ctx, l)
+	return r.takeOverOrphaned(ctx, l)
 }
 
 // lost reports whether entries that we never got are pending under our name, twice in a
 // row: what Redis has just given is on its way. A worker that held our slot before, and
 // stood still until it was ours, has reads in line under its name; it drops what it is
 // given once it notices.
-func (r *relay) lost(ctx context.Context, l *laneReader, pending int) bool {
+func (r *relay) hasUnseen(ctx context.Context, l *laneReader, pending int) bool {
 	before := l.more
-	l.more = !l.knows(pending)
+	l.more = !l.hasAll(pending)
 	if before && l.more {
 		r.logger.WarnContext(ctx, "Hand-offs were given to somebody else under this worker's name; it reads them again.",
 			slog.Int("lane", l.lane), slog.Int("pending", pending))
@@ -97,11 +97,11 @@ func (r *relay) lost(ctx context.Context, l *laneReader, pending int) bool {
 	return before && l.more
 }
 
-// adoptStrays takes hand-offs that no reader has: else nobody would ever pay them, or
+// takeOverOrphaned takes hand-offs that no reader has: else nobody would ever pay them, or
 // remove them, and a rebuild of the lane would wait for them.
-func (r *relay) adoptStrays(ctx context.Context, l *laneReader) error {
+func (r *relay) takeOverOrphaned(ctx context.Context, l *laneReader) error {
 	for {
-		batch, err := r.handoffs.TakeOrphans(ctx, l.lane, l.consumer, adoptBatch)
+		batch, err := r.handoffs.TakeOrphans(ctx, l.lane, l.consumer, takeoverBatch)
 		if err != nil || batch.Empty() {
 			return err
 		}
@@ -113,9 +113,9 @@ func (r *relay) adoptStrays(ctx context.Context, l *laneReader) error {
 	}
 }
 
-func (r *relay) adoptFrom(ctx context.Context, l *laneReader, dead pool.Consumer) error {
+func (r *relay) takeOverFrom(ctx context.Context, l *laneReader, dead pool.Consumer) error {
 	for {
-		batch, err := r.handoffs.TakeOver(ctx, l.lane, dead.Name, l.consumer, adoptBatch)
+		batch, err := r.handoffs.TakeOver(ctx, l.lane, dead.Name, l.consumer, takeoverBatch)
 		if err != nil || batch.Empty() {
 			return err
 		}

@@ -110,12 +110,12 @@ func (s Server) handshake(ctx context.Context) *Refusal {
 	case conn.(*tls.Conn).ConnectionState().NegotiatedProtocol != "h2":
 		return &Refusal{Why: WhyNotHTTP2}
 	}
-	return refusalOf(greet(ctx, conn))
+	return refusalOf(readFirstFrame(ctx, conn))
 }
 
-// greet waits for the first frame of an HTTP/2 server. With TLS 1.3 it is only after the
+// readFirstFrame waits for the first frame of an HTTP/2 server. With TLS 1.3 it is only after the
 // handshake that a server says what it thinks of our certificate.
-func greet(ctx context.Context, conn net.Conn) error {
+func readFirstFrame(ctx context.Context, conn net.Conn) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := conn.SetDeadline(deadline); err != nil {
 			return err
@@ -147,15 +147,15 @@ func refusalOf(err error) *Refusal {
 	if _, is := errors.AsType[tls.RecordHeaderError](err); is {
 		return &Refusal{WhyNotTLS, err}
 	}
-	if alerted(err) {
+	if isTLSAlert(err) {
 		return &Refusal{WhyHandshake, err}
 	}
 	return nil
 }
 
-// alerted reports whether the other side has sent a TLS alert. crypto/tls does not export
+// isTLSAlert reports whether the other side has sent a TLS alert. crypto/tls does not export
 // the type of those, and tells them by the operation.
-func alerted(err error) bool {
+func isTLSAlert(err error) bool {
 	op, is := errors.AsType[*net.OpError](err)
 	return is && op.Op == "remote error"
 }
@@ -169,18 +169,18 @@ func answersTLS(err error) *Refusal {
 	return nil
 }
 
-// hiding keeps a key out of errors, and so out of logs: a gateway may repeat in its
+// redactKey keeps a key out of errors, and so out of logs: a gateway may repeat in its
 // refusal what it was sent.
-func hiding(key string) grpc.UnaryClientInterceptor {
+func redactKey(key string) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker,
 		opts ...grpc.CallOption) error {
 		err := invoker(ctx, method, req, reply, cc, opts...)
-		told := status.Convert(err)
-		if !strings.Contains(told.Message(), key) {
+		answer := status.Convert(err)
+		if !strings.Contains(answer.Message(), key) {
 			return err
 		}
-		without := told.Proto() // a copy, with the details that say what it means
-		without.Message = strings.ReplaceAll(told.Message(), key, "[redacted]")
+		without := answer.Proto() // a copy, with the details that say what it means
+		without.Message = strings.ReplaceAll(answer.Message(), key, "[redacted]")
 		return status.ErrorProto(without)
 	}
 }

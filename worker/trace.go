@@ -24,7 +24,7 @@ func TracedBy(tracer trace.Tracer) func(*client.Options) {
 			return
 		}
 		t, err := opentelemetry.NewTracer(opentelemetry.TracerOptions{
-			Tracer: tracer, SpanStarter: goOn, TextMapPropagator: propagation.TraceContext{},
+			Tracer: tracer, SpanStarter: startSpan, TextMapPropagator: propagation.TraceContext{},
 			DisableSignalTracing: true, DisableQueryTracing: true, DisableBaggage: true, AllowInvalidParentSpans: true,
 		})
 		if err == nil { // it has no cause to fail; without it nothing is traced
@@ -33,24 +33,24 @@ func TracedBy(tracer trace.Tracer) func(*client.Options) {
 	}
 }
 
-// goOn begins a span below one that is sampled, and no other.
-func goOn(ctx context.Context, tracer trace.Tracer, name string, options ...trace.SpanStartOption) trace.Span {
+// startSpan begins a span below one that is sampled, and no other.
+func startSpan(ctx context.Context, tracer trace.Tracer, name string, options ...trace.SpanStartOption) trace.Span {
 	if !observe.Sampled(ctx) {
 		return trace.SpanFromContext(ctx)
 	}
 	_, span := tracer.Start(ctx, name, options...)
-	return discreet{span}
+	return redactedSpan{span}
 }
 
-// discreet is a span without what may tell who was paid: ids of runs end with the
+// redactedSpan is a span without what may tell who was paid: ids of runs end with the
 // user's, and errors may quote what a provider says.
-type discreet struct{ trace.Span }
+type redactedSpan struct{ trace.Span }
 
 // tagWorkflow is the attribute that holds a run's id.
 const tagWorkflow = attribute.Key("temporalWorkflowID")
 
 // SetAttributes implements trace.Span.
-func (s discreet) SetAttributes(attributes ...attribute.KeyValue) {
+func (s redactedSpan) SetAttributes(attributes ...attribute.KeyValue) {
 	for i, a := range attributes {
 		if a.Key == tagWorkflow {
 			_, rest, _ := strings.Cut(a.Value.AsString(), "/")
@@ -62,7 +62,7 @@ func (s discreet) SetAttributes(attributes ...attribute.KeyValue) {
 }
 
 // SetStatus implements trace.Span.
-func (s discreet) SetStatus(code codes.Code, _ string) { s.Span.SetStatus(code, "") }
+func (s redactedSpan) SetStatus(code codes.Code, _ string) { s.Span.SetStatus(code, "") }
 
 // RecordError implements trace.Span.
-func (discreet) RecordError(error, ...trace.EventOption) {}
+func (redactedSpan) RecordError(error, ...trace.EventOption) {}

@@ -17,30 +17,30 @@ type Holds interface {
 }
 
 const (
-	unparkEvery = 500 * time.Millisecond
-	// unparkFresh: a process that starts this soon after a release takes part in it.
-	unparkFresh = time.Minute
-	// unparkMost bounds what is woken at once; what waits beyond it comes back by
+	wakeEvery = 500 * time.Millisecond
+	// wakeFresh: a process that starts this soon after a release takes part in it.
+	wakeFresh = time.Minute
+	// wakeMost bounds what is woken at once; what waits beyond it comes back by
 	// its own timers, at the pace of parked payments.
-	unparkMost = 2000
+	wakeMost = 2000
 )
 
 // unpark wakes what waits when a person has released the provider, so that it
 // goes on within a second or two and not when its timer comes. Waking is an
 // economy: every parked payment comes back by itself, and several workers may
 // wake the same one.
-func (w *Worker) unpark(ctx context.Context) error {
+func (w *Worker) wakeDeferred(ctx context.Context) error {
 	if w.cfg.Holds == nil {
 		return nil
 	}
 	var seen time.Time
-	for pause(ctx, unparkEvery) {
+	for pause(ctx, wakeEvery) {
 		if seen.IsZero() {
 			now, err := w.cfg.Watch.Clock(ctx)
 			if err != nil {
 				continue // MySQL is away: others say so
 			}
-			seen = now.Add(-unparkFresh)
+			seen = now.Add(-wakeFresh)
 		}
 		state, err := w.cfg.Holds.ProviderState(ctx, w.cfg.Starter.provider)
 		if err != nil {
@@ -49,7 +49,7 @@ func (w *Worker) unpark(ctx context.Context) error {
 		if state.Hold != nil || !state.ReleasedAt.After(seen) {
 			continue
 		}
-		if err := w.wakeParked(ctx, state); err != nil {
+		if err := w.wakeDeferredOf(ctx, state); err != nil {
 			if ctx.Err() == nil {
 				w.cfg.Logger.WarnContext(ctx, "Payments of a released provider could not all be woken; they come back by themselves.",
 					slog.Any("error", err))
@@ -61,8 +61,8 @@ func (w *Worker) unpark(ctx context.Context) error {
 	return nil
 }
 
-func (w *Worker) wakeParked(ctx context.Context, state payout.ProviderState) error {
-	waiting, err := w.cfg.Holds.WaitingToSend(ctx, state.Name, unparkMost)
+func (w *Worker) wakeDeferredOf(ctx context.Context, state payout.ProviderState) error {
+	waiting, err := w.cfg.Holds.WaitingToSend(ctx, state.Name, wakeMost)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ type WatchedPackets interface {
 type WatchedPayments interface {
 	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor, limit int) ([]payout.OpenPayment, error)
 	PaymentRow(ctx context.Context, id string) (payout.Payment, error)
-	ClaimBook
+	ClaimStore
 }
 
 // LivePools is the part of Redis the watch needs.
@@ -107,10 +107,10 @@ type Watch struct {
 	packets  map[packet.Status]packet.Cursor
 	payments map[watched]packet.Cursor
 	// asksUntil is until when this round puts questions to the provider itself.
-	asksUntil time.Time
-	patience  *patience
-	ended     *endedRuns
-	repairs   atomic.Int64 // made by this watch
+	asksUntil  time.Time
+	retryState *retryState
+	ended      *endedRuns
+	repairs    atomic.Int64 // made by this watch
 }
 
 // NewWatch prepares a watch; Run does the work.
@@ -119,10 +119,10 @@ func NewWatch(cfg WatchConfig) *Watch {
 		cfg.Pace = DefaultIntervals
 	}
 	w := &Watch{cfg: cfg, lanes: make([]laneWatch, cfg.Lanes), packets: map[packet.Status]packet.Cursor{},
-		payments: map[watched]packet.Cursor{},
-		patience: newPatience(), ended: newEndedRuns(time.Now())}
+		payments:   map[watched]packet.Cursor{},
+		retryState: newRetryState(), ended: newEndedRuns(time.Now())}
 	for lane := range w.lanes {
-		w.lanes[lane] = laneWatch{watch: w, lane: lane, settled: newSettled()}
+		w.lanes[lane] = laneWatch{watch: w, lane: lane, agreed: newAgreedPackets()}
 	}
 	return w
 }
@@ -134,7 +134,7 @@ func (w *Watch) Run(ctx context.Context) error {
 		w.look(ctx, "Watch could not look for runs ended by hand.", w.watchEnded)
 		w.look(ctx, "Watch could not compare packets with their runs.", w.watchPackets)
 		w.look(ctx, "Watch could not look for overdue payments.", w.watchPayments)
-		w.patience.forget(time.Now())
+		w.retryState.forget(time.Now())
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (w *Watch) watchLanes(ctx context.Context) error {
 		return err
 	}
 	var group errgroup.Group
-	group.SetLimit(lanesAtOnce)
+	group.SetLimit(maxLanes)
 	for i := range w.lanes {
 		group.Go(func() error { return w.lanes[i].round(ctx, now) })
 	}
@@ -186,9 +186,9 @@ const (
 	RepairPaymentRun Repair = "payment_without_run"
 	// RepairUnfinished: a refund was through and its packet not closed.
 	RepairUnfinished Repair = "packet_unfinished"
-	// RepairUnheard: a pool was sold out or recalled, or its packet was closing, and the
+	// RepairCloseSignal: a pool was sold out or recalled, or its packet was closing, and the
 	// packet's run had not heard of it.
-	RepairUnheard Repair = "close_unheard"
+	RepairCloseSignal Repair = "close_unheard"
 	// RepairUnretired: the pool of a closed packet was still in Redis.
 	RepairUnretired Repair = "pool_unretired"
 	// RepairAsked: a question that nobody had put was put by the watch.
@@ -198,7 +198,7 @@ const (
 )
 
 // Repairs lists what the watch puts right.
-var Repairs = []Repair{RepairUnrecorded, RepairWinner, RepairPacketRun, RepairPaymentRun, RepairUnfinished, RepairUnheard, RepairUnretired,
+var Repairs = []Repair{RepairUnrecorded, RepairWinner, RepairPacketRun, RepairPaymentRun, RepairUnfinished, RepairCloseSignal, RepairUnretired,
 	RepairAsked, RepairClock}
 
 // repaired tells of a repair: in the log, and counted for good in MySQL.

@@ -108,7 +108,7 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 	pools := &counting{LivePools: r.pool}
 	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: harness.Lanes,
 		Logger:   r.logger,
-		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
+		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
 		Pace:     worker.Intervals{Every: 50 * time.Millisecond, Grace: grace, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -156,7 +156,7 @@ func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
 	pools := &counting{LivePools: r.pool}
 	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: harness.Lanes,
 		Logger:   r.logger,
-		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
+		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
 		Pace:     worker.Intervals{Every: 20 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

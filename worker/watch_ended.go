@@ -35,13 +35,13 @@ func newEndedRuns(now time.Time) *endedRuns {
 // quick way: what it misses, because a run was deleted, say, the rows tell.
 func (w *Watch) watchEnded(ctx context.Context) error {
 	now := time.Now()
-	runs, err := w.cfg.Starter.endedByHand(ctx, w.ended.since.Add(-endedOverlap), endedBatch)
+	runs, err := w.cfg.Starter.terminatedRuns(ctx, w.ended.since.Add(-endedOverlap), endedBatch)
 	if err != nil {
 		return err
 	}
 	w.ended.since = now
 	var group errgroup.Group
-	group.SetLimit(looksAtOnce)
+	group.SetLimit(maxChecks)
 	for _, r := range runs {
 		if _, ok := w.ended.done[r.runID]; ok {
 			continue

@@ -68,7 +68,7 @@ func TestR11_WatchGoesOnBesideAFault(t *testing.T) {
 
 	w := worker.NewWatch(worker.WatchConfig{Store: half{r.store}, Pools: r.pool, Starter: r.starter, Lanes: harness.Lanes,
 		Logger:   quietLogger(),
-		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
+		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
 		Pace:     worker.Intervals{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: time.Hour}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -15,8 +15,8 @@ import (
 const (
 	// packetPage is how many rows of a status one round compares with their runs.
 	packetPage = 100
-	// looksAtOnce is how many runs are looked at at the same time.
-	looksAtOnce = 8
+	// maxChecks is how many runs are looked at at the same time.
+	maxChecks = 8
 )
 
 // watchPackets gives every packet that is not at its end a run, unless its
@@ -47,7 +47,7 @@ func (w *Watch) packetPage(ctx context.Context, status packet.Status, after pack
 		return false, err
 	}
 	var group errgroup.Group
-	group.SetLimit(looksAtOnce)
+	group.SetLimit(maxChecks)
 	for _, u := range page {
 		if now.Sub(u.UpdatedAt).Abs() < w.cfg.Pace.Grace || overdue && now.Sub(u.ExpiresAt) < w.cfg.Pace.Grace {
 			continue
@@ -79,13 +79,13 @@ func (w *Watch) unfinished(ctx context.Context, u packet.UnfinishedPacket) error
 		return err
 	}
 	if latest.open {
-		w.paused(ctx, workflows.PacketID(u.ID), latest)
-		w.patience.right(key)
-		return w.closing(ctx, u, latest)
+		w.logPaused(ctx, workflows.PacketID(u.ID), latest)
+		w.retryState.clear(key)
+		return w.resendClosing(ctx, u, latest)
 	}
 	// Its run may have ended since the row was read.
 	fresh, found, err := w.cfg.Store.UnfinishedPacket(ctx, u.ID)
-	if err != nil || !found || !fresh.UpdatedAt.Equal(u.UpdatedAt) || !w.patience.try(key, time.Now()) {
+	if err != nil || !found || !fresh.UpdatedAt.Equal(u.UpdatedAt) || !w.retryState.allow(key, time.Now()) {
 		return err
 	}
 	started, err := w.cfg.Starter.RestartPacket(ctx, fresh.Packet)
@@ -99,27 +99,27 @@ func (w *Watch) unfinished(ctx context.Context, u packet.UnfinishedPacket) error
 // else: it found the row open, and a recovery of the books has closed them since (rule
 // R13), or Temporal was restored from before it was told. It would wait until the packet
 // expires. A run that waits for Redis' clock to come to the expiry is where it has to be.
-func (w *Watch) closing(ctx context.Context, u packet.UnfinishedPacket, latest run) error {
+func (w *Watch) resendClosing(ctx context.Context, u packet.UnfinishedPacket, latest run) error {
 	key := "closing/" + u.ID
 	byClock := !u.BooksClosed() && u.Reason == packet.CloseExpired
 	if u.Stored != packet.StatusClosing || !latest.idle || byClock {
-		w.patience.right(key)
+		w.retryState.clear(key)
 		return nil
 	}
-	if !w.patience.try(key, time.Now()) {
+	if !w.retryState.allow(key, time.Now()) {
 		return nil
 	}
 	if err := w.cfg.Starter.SignalClose(ctx, u.ID, u.Reason); err != nil {
 		return err
 	}
-	w.repaired(ctx, RepairUnheard, u.ID)
+	w.repaired(ctx, RepairCloseSignal, u.ID)
 	return nil
 }
 
 // finish closes a packet whose refund is through: a new run of the refund finds
 // nothing to pay and does what came after.
 func (w *Watch) finish(ctx context.Context, u packet.UnfinishedPacket) error {
-	if !w.patience.try("packet/"+u.ID, time.Now()) {
+	if !w.retryState.allow("packet/"+u.ID, time.Now()) {
 		return nil
 	}
 	refund, err := w.cfg.Store.PaymentRow(ctx, payout.ID(payout.KindRefund, u.ID, 0))

@@ -54,13 +54,13 @@ func (w *Watch) paymentPage(ctx context.Context, of watched) (more bool, err err
 		return false, err
 	}
 	var group errgroup.Group
-	group.SetLimit(looksAtOnce)
+	group.SetLimit(maxChecks)
 	for _, p := range page {
 		if p.TooFarAhead(now) {
 			group.Go(func() error { return w.rewind(ctx, p) })
 			continue
 		}
-		if overdue := p.Overdue(now); of.status.Open() && overdue > w.cfg.Pace.Overdue && w.patience.try("payment/"+p.ID, time.Now()) {
+		if overdue := p.Overdue(now); of.status.Open() && overdue > w.cfg.Pace.Overdue && w.retryState.allow("payment/"+p.ID, time.Now()) {
 			group.Go(func() error { return w.overdue(ctx, p, overdue) })
 		}
 	}
@@ -110,7 +110,7 @@ func (w *Watch) overdue(ctx context.Context, p payout.OpenPayment, overdue time.
 	if err != nil {
 		return err
 	}
-	w.paused(ctx, id, latest)
+	w.logPaused(ctx, id, latest)
 	if p.Next != payout.ActionQuery || p.OrderNo == "" {
 		return nil
 	}
@@ -128,8 +128,8 @@ func (w *Watch) overdue(ctx context.Context, p payout.OpenPayment, overdue time.
 
 // paused tells of a run that a person has paused. It is left so: unlike an end,
 // a pause is meant to be undone by a person.
-func (w *Watch) paused(ctx context.Context, id string, r run) {
-	if r.paused && w.patience.try("paused/"+id, time.Now()) {
+func (w *Watch) logPaused(ctx context.Context, id string, r run) {
+	if r.paused && w.retryState.allow("paused/"+id, time.Now()) {
 		w.cfg.Logger.WarnContext(ctx, "A run, or a step of it, is paused by hand; nothing happens until it is resumed.",
 			slog.String("workflow_id", id))
 	}

@@ -32,10 +32,10 @@ const (
 
 // laneWatch compares the pools of one lane with MySQL.
 type laneWatch struct {
-	watch   *Watch
-	lane    int
-	from    time.Time // where the next page begins
-	settled settled
+	watch  *Watch
+	lane   int
+	from   time.Time // where the next page begins
+	agreed agreedPackets
 	// The oldest hand-off at the last look, and when it was seen first.
 	oldest, since time.Time
 }
@@ -48,7 +48,7 @@ type Backlog interface {
 // carried returns since when hand-offs of the lane wait for a relay that gets on;
 // claims made from then on are its matter, however many there are and however long
 // that takes. Zero when none waits, or when the relay is stuck.
-func (l *laneWatch) carried(ctx context.Context) (time.Time, error) {
+func (l *laneWatch) relayBacklogSince(ctx context.Context) (time.Time, error) {
 	if l.watch.cfg.Backlog == nil {
 		return time.Time{}, nil
 	}
@@ -84,7 +84,7 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) (failed error) {
 		return nil
 	}
 	epoch, _ := cfg.Pools.Fence(ids[0])
-	l.settled.in(epoch)
+	l.agreed.resetForEpoch(epoch)
 	// Pools before rows: what a row tells is then the later truth.
 	views, err := cfg.Pools.Views(ctx, ids)
 	if err != nil {
@@ -102,7 +102,7 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) (failed error) {
 		row, recorded := rows[id]
 		settled := now.Sub(row.UpdatedAt).Abs() > cfg.Pace.Grace
 		err := l.compare(ctx, id, view, row, recorded, settled)
-		if away(err) {
+		if storeUnavailable(err) {
 			return err
 		}
 		if err != nil && failed == nil { // it keeps no other packet from its turn
@@ -116,7 +116,7 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) (failed error) {
 // millisecond may be seen twice.
 func (l *laneWatch) next(live []pool.LivePacket) {
 	if l.from.IsZero() { // this is the first page
-		l.settled.turn()
+		l.agreed.nextPass()
 	}
 	if len(live) < lanePage {
 		l.from = time.Time{}
@@ -138,7 +138,7 @@ func (l *laneWatch) compare(ctx context.Context, id string, view packet.PoolView
 	switch {
 	case view.Retired, row.Stored == packet.StatusClosed:
 		// Retiring is the last step; a run may have died before it or in it.
-		if row.Stored == packet.StatusClosed && settledRow && w.patience.try("retire/"+id, now) {
+		if row.Stored == packet.StatusClosed && settledRow && w.retryState.allow("retire/"+id, now) {
 			if err := cfg.Pools.Retire(ctx, id); err != nil {
 				return err
 			}
@@ -157,7 +157,7 @@ func (l *laneWatch) compare(ctx context.Context, id string, view packet.PoolView
 		if err := l.withheld(ctx, id, view); err != nil {
 			return err
 		}
-		if err := l.heard(ctx, id, view, now); err != nil {
+		if err := l.resendClose(ctx, id, view, now); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func (l *laneWatch) compare(ctx context.Context, id string, view packet.PoolView
 // which Redis has not heard, a run.
 func (l *laneWatch) restage(ctx context.Context, id string, view packet.PoolView) error {
 	w := l.watch
-	if !w.patience.try("restage/"+id, time.Now()) {
+	if !w.retryState.allow("restage/"+id, time.Now()) {
 		return nil
 	}
 	started, err := w.cfg.Starter.RestartPacket(ctx, view.Packet)
@@ -183,7 +183,7 @@ func (l *laneWatch) restage(ctx context.Context, id string, view packet.PoolView
 
 // heard tells the run of a packet again that nobody can grab any more: what was
 // said to a run that a person ended was said to nobody.
-func (l *laneWatch) heard(ctx context.Context, id string, view packet.PoolView, now time.Time) error {
+func (l *laneWatch) resendClose(ctx context.Context, id string, view packet.PoolView, now time.Time) error {
 	w := l.watch
 	reason := view.Reason
 	switch {
@@ -194,13 +194,13 @@ func (l *laneWatch) heard(ctx context.Context, id string, view packet.PoolView, 
 		return nil
 	}
 	key := "heard/" + id
-	if w.patience.since(key, now) < w.cfg.Pace.Grace || !w.patience.try(key, now) {
+	if w.retryState.since(key, now) < w.cfg.Pace.Grace || !w.retryState.allow(key, now) {
 		return nil
 	}
 	if err := w.cfg.Starter.SignalClose(ctx, id, reason); err != nil {
 		return err
 	}
-	w.repaired(ctx, RepairUnheard, id)
+	w.repaired(ctx, RepairCloseSignal, id)
 	return nil
 }
 
@@ -209,7 +209,7 @@ func (l *laneWatch) heard(ctx context.Context, id string, view packet.PoolView, 
 // counts them, or knows them, or neither.
 func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView) error {
 	w, now := l.watch, time.Now()
-	if l.settled.holds(id, view.ClaimedCount, now) {
+	if l.agreed.holds(id, view.ClaimedCount, now) {
 		return nil
 	}
 	recorded, err := w.cfg.Store.CountClaimedShares(ctx, id)
@@ -217,7 +217,7 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 		return err
 	}
 	if recorded > view.ClaimedCount {
-		if behind, err := l.behind(ctx, id); behind || err != nil {
+		if behind, err := l.checkBehind(ctx, id); behind || err != nil {
 			return err
 		}
 	}
@@ -227,43 +227,43 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 	}
 	key, waits := "winners/"+id, "carried/"+id
 	if recorded >= view.ClaimedCount && len(promised) == 0 {
-		l.settled.note(id, view.ClaimedCount, now)
-		w.patience.right(key)
-		w.patience.right(waits)
+		l.agreed.note(id, view.ClaimedCount, now)
+		w.retryState.clear(key)
+		w.retryState.clear(waits)
 		return nil
 	}
-	carried, err := l.carried(ctx)
+	carried, err := l.relayBacklogSince(ctx)
 	if err != nil {
 		return err
 	}
 	switch {
 	case carried.IsZero():
-		w.patience.right(waits)
-	case view.ClaimedCount > manyWinners && !w.patience.try(waits, now):
+		w.retryState.clear(waits)
+	case view.ClaimedCount > manyWinners && !w.retryState.allow(waits, now):
 		return nil // the relay gets on with them: so many are looked through ever more rarely
 	}
-	if !w.patience.try(key, now) {
+	if !w.retryState.allow(key, now) {
 		return nil
 	}
-	if behind, err := l.unpromised(ctx, id, promised); behind || err != nil {
+	if behind, err := l.checkConflicts(ctx, id, promised); behind || err != nil {
 		return err
 	}
-	found, err := w.missingWinners(ctx, id, view, carried)
+	found, err := w.startMissingWinners(ctx, id, view, carried)
 	if err != nil {
 		return err
 	}
 	if found.missing == 0 {
-		l.settled.note(id, view.ClaimedCount, now)
+		l.agreed.note(id, view.ClaimedCount, now)
 	}
 	if found.asked == 0 || found.started > 0 {
-		w.patience.right(key) // only what waits in Temporal is asked about ever more rarely
+		w.retryState.clear(key) // only what waits in Temporal is asked about ever more rarely
 	}
 	return nil
 }
 
 // behind looks whether the books know more claims of a packet than its pool, which then
 // has lost some: the gate of the lane is shut (rule R9).
-func (l *laneWatch) behind(ctx context.Context, id string) (bool, error) {
+func (l *laneWatch) checkBehind(ctx context.Context, id string) (bool, error) {
 	cfg := l.watch.cfg
 	// The books first: by the time the pool is asked it has all that they know.
 	recorded, err := cfg.Store.CountClaimedShares(ctx, id)
@@ -284,9 +284,9 @@ func (l *laneWatch) behind(ctx context.Context, id string) (bool, error) {
 	return true, cfg.Pools.HaltLane(ctx, l.lane, packet.LanePoolBehind)
 }
 
-// unpromised does the same for promises: whoever was told that he has won is told so
+// checkConflicts does the same for promises: whoever was told that he has won is told so
 // again. The pool is read after the promises.
-func (l *laneWatch) unpromised(ctx context.Context, id string, promised []string) (bool, error) {
+func (l *laneWatch) checkConflicts(ctx context.Context, id string, promised []string) (bool, error) {
 	if len(promised) == 0 {
 		return false, nil
 	}
@@ -329,16 +329,16 @@ func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolVie
 	return cfg.Pools.HaltLane(ctx, l.lane, packet.LaneRequested)
 }
 
-// missed is what came of a look at the winners of a packet.
-type missed struct {
+// missingResult is what came of a look at the winners of a packet.
+type missingResult struct {
 	missing int // for whom the books do not account, or who were not looked at
 	asked   int // those of them that Temporal was asked to start: the others wait elsewhere
 	started int // those that it had to start, or that had to be booked: the others wait there
 }
 
-// missingWinners starts the payout of every winner that MySQL does not account for
+// startMissingWinners starts the payout of every winner that MySQL does not account for
 // and whose claim is not carried to Temporal at the moment. Claims are read after carried.
-func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolView, carried time.Time) (n missed, err error) {
+func (w *Watch) startMissingWinners(ctx context.Context, id string, view packet.PoolView, carried time.Time) (n missingResult, err error) {
 	var failed error
 	err = w.cfg.Pools.EachClaim(ctx, id, func(some []packet.Claim) error {
 		all := len(some)
@@ -354,7 +354,7 @@ func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolV
 			}
 			n.missing += len(unrecorded)
 			err = w.startWinners(ctx, view, unrecorded, &n)
-			if away(err) {
+			if storeUnavailable(err) {
 				return err
 			}
 			if err != nil && failed == nil {
@@ -371,14 +371,14 @@ func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolV
 
 // startWinners starts the payouts of winners that the books do not have. One that cannot be
 // started keeps no other from its start, unless Temporal or MySQL is away.
-func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, unrecorded []packet.Claim, n *missed) (failed error) {
+func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, unrecorded []packet.Claim, n *missingResult) (failed error) {
 	for _, c := range unrecorded {
-		if w.patience.since("winner/"+c.PacketID+"/"+c.UserID, time.Now()) < w.cfg.Pace.Every {
+		if w.retryState.since("winner/"+c.PacketID+"/"+c.UserID, time.Now()) < w.cfg.Pace.Every {
 			continue // seen for the first time: a run that was started just now is about to record it
 		}
 		n.asked++
 		started, err := restartPayout(ctx, w.cfg.Starter, w.cfg.Store, c, view.Packet.App)
-		if away(err) {
+		if storeUnavailable(err) {
 			return err
 		}
 		if err != nil && failed == nil {
@@ -393,6 +393,6 @@ func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, unrecord
 }
 
 // away reports whether an error says that the next start would fail as well.
-func away(err error) bool {
-	return activities.TemporalAway(err) || errors.Is(err, packet.ErrUnavailable)
+func storeUnavailable(err error) bool {
+	return activities.TemporalUnavailable(err) || errors.Is(err, packet.ErrUnavailable)
 }

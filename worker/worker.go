@@ -34,7 +34,7 @@ type Config struct {
 	Live       LivePools
 	Holds      Holds          // nil: what a hold parked comes back by its own timers
 	Reconcile  *Reconcile     // nil: this process carries out no reconciliations
-	Returns    ReturnBook     // nil: returns are found by notifications and reconciliations alone
+	Returns    ReturnStore    // nil: returns are found by notifications and reconciliations alone
 	Retention  *Retention     // nil: this process removes no old rows
 	Campaigns  *Campaigns     // nil: it carries out no campaigns
 	Heartbeat  *Heartbeat     // nil: nobody notices that MySQL was restored
@@ -105,7 +105,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	group.Go(func() error { return w.dispatch(gctx) })
 	group.Go(func() error { return w.watch.Run(gctx) })
 	group.Go(func() error { return w.canary(gctx) })
-	group.Go(func() error { return w.unpark(gctx) })
+	group.Go(func() error { return w.wakeDeferred(gctx) })
 	group.Go(func() error { return w.reconcile(gctx) })
 	group.Go(func() error { return w.repeatReconciliations(gctx) })
 	group.Go(func() error { return w.closeDays(gctx) })
@@ -183,7 +183,7 @@ func Options() sdk.Options {
 		// The SDK would hold beats back for most of the heartbeat timeout, and a server that
 		// is slow for a second would take a step for dead.
 		MaxHeartbeatThrottleInterval: activities.HeartbeatEvery,
-		Interceptors:                 []interceptor.WorkerInterceptor{&named{}},
+		Interceptors:                 []interceptor.WorkerInterceptor{&logFields{}},
 	}
 }
 
@@ -193,7 +193,7 @@ func (w *Worker) newMain() sdk.Worker {
 		w.cfg.Tune(&options)
 	}
 	options.OnFatalError = w.fatal
-	options.Interceptors = append(options.Interceptors, &counted{handed: &w.handed})
+	options.Interceptors = append(options.Interceptors, &stepCounter{handed: &w.handed})
 	main := sdk.New(w.cfg.Client, workflows.TaskQueue, options)
 	main.RegisterWorkflowWithOptions(workflows.Packet, workflow.RegisterOptions{Name: workflows.PacketWorkflow})
 	main.RegisterWorkflowWithOptions(workflows.Payout, workflow.RegisterOptions{Name: workflows.PayoutWorkflow})
@@ -204,7 +204,7 @@ func (w *Worker) newMain() sdk.Worker {
 	w.cfg.Campaigns.register(main)
 	main.RegisterActivity(w.cfg.Packets)
 	main.RegisterActivity(w.cfg.Payments)
-	main.RegisterActivity(&activities.AtOnce{Packets: w.cfg.Packets, Payments: w.cfg.Payments})
+	main.RegisterActivity(&activities.CombinedSteps{Packets: w.cfg.Packets, Payments: w.cfg.Payments})
 	main.RegisterActivityWithOptions(echo, activity.RegisterOptions{Name: workflows.CanaryActivity})
 	return main
 }
@@ -217,7 +217,7 @@ func (w *Worker) newDrain() sdk.Worker {
 		WorkerStopTimeout:                  time.Second,
 		MaxHeartbeatThrottleInterval:       activities.HeartbeatEvery,
 		OnFatalError:                       w.fatal,
-		Interceptors:                       []interceptor.WorkerInterceptor{&named{}},
+		Interceptors:                       []interceptor.WorkerInterceptor{&logFields{}},
 	})
 	w.cfg.Reconcile.registerSteps(drain)
 	drain.RegisterActivityWithOptions(w.cfg.Packets.Drain, activity.RegisterOptions{Name: "Drain"})

@@ -23,16 +23,16 @@ func CampaignID(id string) string { return "campaign/" + id }
 
 var campaigns *activities.Campaigns
 
-// campaignPatience is how long one look at a campaign tries. The schedule, or whoever
+// campaignTimeout is how long one look at a campaign tries. The schedule, or whoever
 // finds that a packet is late, looks again.
-const campaignPatience = time.Hour
+const campaignTimeout = time.Hour
 
 // Campaign makes the packets of a campaign that are due and returns the days it decided.
 // The schedule starts it, and the worker when the schedule did not; any run may be
 // repeated, and two may run at once.
 func Campaign(ctx workflow.Context, in CampaignInput) ([]campaign.Day, error) {
 	ctx = workflow.WithActivityOptions(ctx,
-		workflow.ActivityOptions{StartToCloseTimeout: bulkTimeout, ScheduleToCloseTimeout: campaignPatience,
+		workflow.ActivityOptions{StartToCloseTimeout: bulkTimeout, ScheduleToCloseTimeout: campaignTimeout,
 			HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: "make the packets that are due"})
 	return step[[]campaign.Day](ctx, campaigns.MakeCampaignPackets, in.ID)
 }

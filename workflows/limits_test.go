@@ -16,31 +16,31 @@ func TestTimeoutsNest(t *testing.T) {
 	if provider.DefaultTimeout != ProviderTimeout {
 		t.Errorf("the adapter's call takes up to %v, the workflows think %v", provider.DefaultTimeout, ProviderTimeout)
 	}
-	if ProviderTimeout >= askTimeout {
-		t.Errorf("provider timeout %v is not below the %v of a query", ProviderTimeout, askTimeout)
+	if ProviderTimeout >= queryTimeout {
+		t.Errorf("provider timeout %v is not below the %v of a query", ProviderTimeout, queryTimeout)
 	}
-	if askTimeout >= WorkerStopTimeout {
-		t.Errorf("a query may take %v, a worker that stops waits for %v", askTimeout, WorkerStopTimeout)
+	if queryTimeout >= WorkerStopTimeout {
+		t.Errorf("a query may take %v, a worker that stops waits for %v", queryTimeout, WorkerStopTimeout)
 	}
-	if activities.SendCall < ProviderTimeout {
-		t.Errorf("the adapter's call takes up to %v, a send has %v for it", ProviderTimeout, activities.SendCall)
+	if activities.SendCallTimeout < ProviderTimeout {
+		t.Errorf("the adapter's call takes up to %v, a send has %v for it", ProviderTimeout, activities.SendCallTimeout)
 	}
-	if payout.LeaveWithin+activities.SendCall+activities.SendBook > sendTimeout || sendTimeout >= WorkerStopTimeout {
+	if payout.LeaveWithin+activities.SendCallTimeout+activities.SendSettleTimeout > sendTimeout || sendTimeout >= WorkerStopTimeout {
 		t.Errorf("a send may leave after %v and take %v to end; it has %v, a worker that stops waits for %v",
-			payout.LeaveWithin, activities.SendCall+activities.SendBook, sendTimeout, WorkerStopTimeout)
+			payout.LeaveWithin, activities.SendCallTimeout+activities.SendSettleTimeout, sendTimeout, WorkerStopTimeout)
 	}
-	if activities.SendCall > provider.SandboxLandingWindow {
-		t.Errorf("a send may be under way for %v, its window is %v", activities.SendCall, provider.SandboxLandingWindow)
+	if activities.SendCallTimeout > provider.SandboxLandingWindow {
+		t.Errorf("a send may be under way for %v, its window is %v", activities.SendCallTimeout, provider.SandboxLandingWindow)
 	}
 	if payNowTimeout >= TaskTimeout*4/5 {
 		t.Errorf("a payment within a workflow task may take %v of its %v", payNowTimeout, TaskTimeout)
 	}
-	if activities.PayNowCall+activities.PayNowBook >= payNowTimeout {
-		t.Errorf("a payment within a workflow task has %v, calling and booking may take %v", payNowTimeout, activities.PayNowCall+
-			activities.PayNowBook)
+	if activities.PayNowCallTimeout+activities.PayNowSettleTimeout >= payNowTimeout {
+		t.Errorf("a payment within a workflow task has %v, calling and booking may take %v", payNowTimeout, activities.PayNowCallTimeout+
+			activities.PayNowSettleTimeout)
 	}
-	if activities.PayNowCall > provider.SandboxLandingWindow {
-		t.Errorf("a send may be under way for %v, its window is %v", activities.PayNowCall, provider.SandboxLandingWindow)
+	if activities.PayNowCallTimeout > provider.SandboxLandingWindow {
+		t.Errorf("a send may be under way for %v, its window is %v", activities.PayNowCallTimeout, provider.SandboxLandingWindow)
 	}
 	if heartbeat >= bulkTimeout || storeTimeout >= bulkTimeout {
 		t.Errorf("heartbeat %v and store timeout %v must be below %v", heartbeat, storeTimeout, bulkTimeout)

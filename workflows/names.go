@@ -115,12 +115,12 @@ type Console = string
 
 func amountOf(f money.Fen) string { return f.String() }
 
-// Timeouts. ProviderTimeout < askTimeout, and askTimeout and sendTimeout < the
+// Timeouts. ProviderTimeout < queryTimeout, and queryTimeout and sendTimeout < the
 // workers' stop timeout; a test holds them to it.
 const (
 	// ProviderTimeout is how long one call to a provider may take.
 	ProviderTimeout = 5 * time.Second
-	askTimeout      = 8 * time.Second
+	queryTimeout    = 8 * time.Second
 	// sendTimeout lets a send that leaves at the last moment end, and be booked. A
 	// worker that dies in it is noticed by its heartbeat.
 	sendTimeout = 11 * time.Second

@@ -21,7 +21,7 @@ import (
 // closes the packet. Returns how the packet ended.
 func Packet(ctx workflow.Context, in PacketInput) (string, error) {
 	defer takeSignals(ctx)
-	l := &life{packet: in.Packet, machine: newMachine(ctx, in.Console)}
+	l := &packetRun{packet: in.Packet, payment: newPaymentRun(ctx, in.Console)}
 	o, err := l.begin(ctx)
 	if err != nil {
 		return "", err
@@ -29,7 +29,7 @@ func Packet(ctx workflow.Context, in PacketInput) (string, error) {
 	status, reason := o.Status, packet.CloseUnopened
 	switch {
 	case status == packet.StatusRejected || status == packet.StatusClosed:
-		return l.ended(ctx, status)
+		return l.finishEnded(ctx, status)
 	case status == packet.StatusFunding:
 		st, err := l.charge(ctx, o.Charge)
 		if err != nil {
@@ -41,7 +41,7 @@ func Packet(ctx workflow.Context, in PacketInput) (string, error) {
 		if st.Status != payout.StatusPaid {
 			return l.reject(ctx, st)
 		}
-		if err := l.mended(ctx, st); err != nil {
+		if err := l.showPaid(ctx, st); err != nil {
 			return "", err
 		}
 		if status, err = l.fund(ctx); err != nil {
@@ -66,15 +66,15 @@ func Packet(ctx workflow.Context, in PacketInput) (string, error) {
 }
 
 // life is one run of a packet's workflow.
-type life struct {
+type packetRun struct {
 	packet  packet.Packet
-	machine *machine
+	payment *paymentRun
 }
 
 // begin records the packet, and goes on from there as far as that goes at once.
-func (l *life) begin(ctx workflow.Context) (activities.Opened, error) {
+func (l *packetRun) begin(ctx workflow.Context) (activities.Opened, error) {
 	what := "record the packet, charge " + amountOf(l.packet.TotalAmount) + ", open the pool"
-	done, err := now[activities.Opened](ctx, what, atOnce.OpenNow, l.packet)
+	done, err := local[activities.Opened](ctx, what, combined.OpenNow, l.packet)
 	if err == nil || temporal.IsCanceledError(err) {
 		return done, err
 	}
@@ -84,54 +84,54 @@ func (l *life) begin(ctx workflow.Context) (activities.Opened, error) {
 
 // charge carries out the sender's charge, from where begin has brought it. Unknown
 // stays funding and keeps asking, also past expires_at (rule R2).
-func (l *life) charge(ctx workflow.Context, begun *activities.Outcome) (payout.State, error) {
+func (l *packetRun) charge(ctx workflow.Context, begun *activities.Outcome) (payout.State, error) {
 	if begun != nil {
-		st, err := l.machine.sent(ctx, *begun)
+		st, err := l.payment.sent(ctx, *begun)
 		if err != nil {
 			return st, err
 		}
-		return l.machine.run(ctx, st)
+		return l.payment.run(ctx, st)
 	}
 	id := payout.ID(payout.KindCharge, l.packet.ID, 0)
 	st, err := step[payout.State](storeStep(ctx, "read the charge"), payments.ReadPayment, id)
 	if err != nil {
 		return st, err
 	}
-	return l.machine.run(ctx, st)
+	return l.payment.run(ctx, st)
 }
 
 // mended shows that a charge is paid, when something else was shown of it: the run goes on
 // for as long as the packet lives.
-func (l *life) mended(ctx workflow.Context, st payout.State) error {
-	if l.machine.shown == "" {
+func (l *packetRun) showPaid(ctx workflow.Context, st payout.State) error {
+	if l.payment.shown == "" {
 		return nil
 	}
-	return l.machine.upsert(ctx, st)
+	return l.payment.upsertStatus(ctx, st)
 }
 
 // reject ends a packet whose charge was declined: an ordinary outcome, not a failed run.
-func (l *life) reject(ctx workflow.Context, st payout.State) (string, error) {
+func (l *packetRun) reject(ctx workflow.Context, st payout.State) (string, error) {
 	f := payout.NewFailure("", "")
 	if st.Failure != nil {
 		f = st.Failure
 	}
-	if err := l.machine.upsert(ctx, st); err != nil {
+	if err := l.payment.upsertStatus(ctx, st); err != nil {
 		return "", err
 	}
 	err := workflow.ExecuteActivity(storeStep(ctx, "reject: "+f.Code), packets.RejectPacket, l.packet.ID, *f).Get(ctx, nil)
-	if !movedBack(err) {
+	if !rowMovedBack(err) {
 		return "rejected: " + f.Code, err
 	}
 	// The new run inherits what this one has shown, of a charge that may be paid yet.
 	if err := workflow.UpsertTypedSearchAttributes(ctx, AttrPayoutStatus.ValueUnset(), AttrFailureCode.ValueUnset()); err != nil {
 		return "", err
 	}
-	return "", l.anew(ctx)
+	return "", l.restart(ctx)
 }
 
 // ended repeats the last step of a packet that an earlier run ended: that run
 // may have died between MySQL and Redis (rule R3).
-func (l *life) ended(ctx workflow.Context, status packet.Status) (string, error) {
+func (l *packetRun) finishEnded(ctx workflow.Context, status packet.Status) (string, error) {
 	if status == packet.StatusClosed {
 		_, err := step[bool](storeStep(ctx, "retire the pool of a closed packet"), packets.FinishPacket, l.packet.ID)
 		return string(status), err
@@ -144,25 +144,25 @@ func (l *life) ended(ctx workflow.Context, status packet.Status) (string, error)
 }
 
 // fund writes the shares of a charged packet, as long as there is a use in them.
-func (l *life) fund(ctx workflow.Context) (packet.Status, error) {
+func (l *packetRun) fund(ctx workflow.Context) (packet.Status, error) {
 	status := packet.StatusClosing
-	err := l.byExpiry(ctx, "write the shares", packets.Fund, &status)
+	err := l.beforeExpiry(ctx, "write the shares", packets.Fund, &status)
 	return status, err
 }
 
 // open opens the pool; of a pool that is open, or was, it changes nothing.
-func (l *life) open(ctx workflow.Context) (packet.Status, error) {
+func (l *packetRun) open(ctx workflow.Context) (packet.Status, error) {
 	status := packet.StatusClosing
-	err := l.byExpiry(ctx, "load the shares, open the pool", packets.OpenPool, &status)
+	err := l.beforeExpiry(ctx, "load the shares, open the pool", packets.OpenPool, &status)
 	return status, err
 }
 
-// byExpiry runs a step on the way to an open pool, and leaves in status what the row has
+// beforeExpiry runs a step on the way to an open pool, and leaves in status what the row has
 // then. A packet that does not get on by expires_at goes straight to closing, so that the
 // sender gets the money back, whatever the cause was (rule R2): status is left as it is. A
 // try that comes later does no harm: shares are written to a packet that is funding, and
 // a pool that has closed does not open.
-func (l *life) byExpiry(ctx workflow.Context, what string, activity any, status *packet.Status) error {
+func (l *packetRun) beforeExpiry(ctx workflow.Context, what string, activity any, status *packet.Status) error {
 	left := l.packet.ExpiresAt.Sub(workflow.Now(ctx))
 	if left <= 0 {
 		return nil
@@ -201,7 +201,7 @@ func jitter(p packet.Packet) time.Duration {
 }
 
 // awaitClose waits for the timer, for "sold out" or for a recall; the first reason wins.
-func (l *life) awaitClose(ctx workflow.Context) (packet.CloseReason, error) {
+func (l *packetRun) awaitClose(ctx workflow.Context) (packet.CloseReason, error) {
 	at := l.packet.ExpiresAt.Add(jitter(l.packet))
 	what := fmt.Sprintf("refund the remainder at %s", at.UTC().Format(time.RFC3339))
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Open. Waiting for the last share, a recall, or `expires_at` %s. Packet: `GET /v1/packets/%s`",
@@ -213,7 +213,7 @@ func (l *life) awaitClose(ctx workflow.Context) (packet.CloseReason, error) {
 	woken := false
 	wake := workflow.NewSelector(ctx).
 		AddFuture(timer, func(f workflow.Future) { failed, woken = f.Get(timerCtx, nil), true }).
-		AddReceive(workflow.GetSignalChannel(ctx, SignalClose), func(c workflow.ReceiveChannel, _ bool) { woken = hear(c, &reason) })
+		AddReceive(workflow.GetSignalChannel(ctx, SignalClose), func(c workflow.ReceiveChannel, _ bool) { woken = receiveClose(c, &reason) })
 	for !woken {
 		wake.Select(ctx)
 	}
@@ -222,7 +222,7 @@ func (l *life) awaitClose(ctx workflow.Context) (packet.CloseReason, error) {
 
 // hear takes a close signal and reports whether it gave one of our reasons. Anybody who may
 // use Temporal's UI can send others: they end no wait, and close nothing.
-func hear(c workflow.ReceiveChannel, reason *packet.CloseReason) bool {
+func receiveClose(c workflow.ReceiveChannel, reason *packet.CloseReason) bool {
 	var said packet.CloseReason
 	if !c.ReceiveAsync(&said) || !said.Valid() { // not received: it was no text
 		return false
@@ -232,7 +232,7 @@ func hear(c workflow.ReceiveChannel, reason *packet.CloseReason) bool {
 }
 
 // close ends grabbing, waits until every winner is recorded and closes the books.
-func (l *life) close(ctx workflow.Context, reason packet.CloseReason) (string, error) {
+func (l *packetRun) close(ctx workflow.Context, reason packet.CloseReason) (string, error) {
 	id := l.packet.ID
 	workflow.SetCurrentDetails(ctx, "Closing: "+string(reason))
 	done, err := l.closeNow(ctx, reason)
@@ -251,8 +251,8 @@ func (l *life) close(ctx workflow.Context, reason packet.CloseReason) (string, e
 	}
 	remainder := done.Remainder
 	if !done.Books {
-		if remainder, err = l.closeBooks(ctx); movedBack(err) {
-			return "", l.anew(ctx)
+		if remainder, err = l.closeBooks(ctx); rowMovedBack(err) {
+			return "", l.restart(ctx)
 		}
 		if err != nil {
 			return "", err
@@ -271,22 +271,22 @@ func (l *life) close(ctx workflow.Context, reason packet.CloseReason) (string, e
 	return fmt.Sprintf("%s: nothing remained", reason), nil
 }
 
-// movedBack reports whether a step was refused because its row is back at an earlier one.
+// rowMovedBack reports whether a step was refused because its row is back at an earlier one.
 // That is how a run meets books that were restored from before it began to close, or
 // from before the charge had failed (rule R13); it would wait for ever.
-func movedBack(err error) bool {
+func rowMovedBack(err error) bool {
 	app, ok := errors.AsType[*temporal.ApplicationError](err)
 	return ok && (app.Type() == activities.TypeNotClosing || app.Type() == activities.TypeNotDeclined)
 }
 
 // anew has the run begin anew, from the row (rule R3).
-func (l *life) anew(ctx workflow.Context) error {
-	return workflow.NewContinueAsNewError(ctx, PacketWorkflow, PacketInput{Packet: l.packet, Console: l.machine.console})
+func (l *packetRun) restart(ctx workflow.Context) error {
+	return workflow.NewContinueAsNewError(ctx, PacketWorkflow, PacketInput{Packet: l.packet, Console: l.payment.console})
 }
 
 // closeNow goes as far towards the end as that goes at once.
-func (l *life) closeNow(ctx workflow.Context, reason packet.CloseReason) (activities.Closed, error) {
-	done, err := now[activities.Closed](ctx, "close the pool and the books: "+string(reason), atOnce.CloseNow, l.packet, reason)
+func (l *packetRun) closeNow(ctx workflow.Context, reason packet.CloseReason) (activities.Closed, error) {
+	done, err := local[activities.Closed](ctx, "close the pool and the books: "+string(reason), combined.CloseNow, l.packet, reason)
 	if err != nil && !temporal.IsCanceledError(err) {
 		return activities.Closed{}, nil // nobody knows how far it came: step by step, each of which may be repeated
 	}
@@ -301,7 +301,7 @@ const (
 )
 
 // closePool ends grabbing; for expiry, once Redis' clock agrees.
-func (l *life) closePool(ctx workflow.Context, reason packet.CloseReason) error {
+func (l *packetRun) closePool(ctx workflow.Context, reason packet.CloseReason) error {
 	for {
 		rem, err := step[packet.PoolCloseResult](storeStep(ctx, "close the pool: "+string(reason)), packets.ClosePool, l.packet.ID, reason)
 		if err != nil || rem.NotYet <= 0 {
@@ -315,7 +315,7 @@ func (l *life) closePool(ctx workflow.Context, reason packet.CloseReason) error 
 
 // awaitPool waits before a pool that has not expired by its own clock is asked
 // again, and says why it closes then: a recall that comes meanwhile ends the wait.
-func (l *life) awaitPool(ctx workflow.Context, left time.Duration, reason packet.CloseReason) (packet.CloseReason, error) {
+func (l *packetRun) awaitPool(ctx workflow.Context, left time.Duration, reason packet.CloseReason) (packet.CloseReason, error) {
 	// Its clock may be set right meanwhile: what is far off is looked at again sooner.
 	wait := min(left, max(notYetShortest, left/notYetPart))
 	timerCtx, cancel := workflow.WithCancel(ctx)
@@ -325,7 +325,7 @@ func (l *life) awaitPool(ctx workflow.Context, left time.Duration, reason packet
 	woken := false
 	wake := workflow.NewSelector(ctx).
 		AddFuture(timer, func(f workflow.Future) { failed, woken = f.Get(timerCtx, nil), true }).
-		AddReceive(workflow.GetSignalChannel(ctx, SignalClose), func(c workflow.ReceiveChannel, _ bool) { woken = hear(c, &reason) })
+		AddReceive(workflow.GetSignalChannel(ctx, SignalClose), func(c workflow.ReceiveChannel, _ bool) { woken = receiveClose(c, &reason) })
 	for !woken {
 		wake.Select(ctx)
 	}
@@ -333,7 +333,7 @@ func (l *life) awaitPool(ctx workflow.Context, left time.Duration, reason packet
 }
 
 // closeBooks waits until every winner is recorded, closes the books and returns what remains.
-func (l *life) closeBooks(ctx workflow.Context) (money.Fen, error) {
+func (l *packetRun) closeBooks(ctx workflow.Context) (money.Fen, error) {
 	drain := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: DrainTaskQueue, StartToCloseTimeout: 24 * time.Hour,
 		HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: "wait until every winner is recorded"})
 	if err := workflow.ExecuteActivity(drain, packets.Drain, l.packet).Get(ctx, nil); err != nil {

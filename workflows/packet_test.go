@@ -386,9 +386,9 @@ func goesOnAs(t *testing.T, p *parts, want PacketInput) {
 	}
 }
 
-// TestPacketBeginsAnewOnRestoredBooks: books that were restored from before the run began
+// TestPacketRestartsOnRestoredRows: books that were restored from before the run began
 // to close have the packet open again. The run begins anew, from the row.
-func TestPacketBeginsAnewOnRestoredBooks(t *testing.T) {
+func TestPacketRestartsOnRestoredRows(t *testing.T) {
 	p, in := newSteps(t), aPacket(time.Minute)
 	in.Console = "https://console"
 	p.notClosing = true

@@ -79,8 +79,8 @@ func TestR3_PayNowAnswerIsNotLost(t *testing.T) {
 	}
 }
 
-// promiseID is the payment of a claim that could not be booked.
-const promiseID = "h" + packetID + "0001"
+// conflictID is the payment of a claim that could not be booked.
+const conflictID = "h" + packetID + "0001"
 
 // notBooked is a claim's run whose claim turns out to be a promise, in the given state.
 func notBooked(t *testing.T, st payout.State) *parts {
@@ -88,7 +88,7 @@ func notBooked(t *testing.T, st payout.State) *parts {
 	p.payNow = func() (activities.Outcome, error) {
 		return activities.Outcome{}, temporal.NewNonRetryableApplicationError("taken by another", activities.TypeConflict, nil)
 	}
-	st.PaymentID = promiseID
+	st.PaymentID = conflictID
 	p.record = func() payout.State { return st }
 	return p
 }
@@ -110,16 +110,16 @@ func TestR10_PayNowConflict(t *testing.T) {
 	p.want(t, "PayNow u", "RecordClaim u")
 }
 
-// TestR10_PromiseGoesOn: a run that was started with the claim carries out the
+// TestR10_ShareConflictIsHonoured: a run that was started with the claim carries out the
 // promise's payment, never that of the share, which is another's.
-func TestR10_PromiseGoesOn(t *testing.T) {
+func TestR10_ShareConflictIsHonoured(t *testing.T) {
 	p := notBooked(t, ready(payout.StatusPending, payout.ActionSend, time.Time{}))
 	p.env.ExecuteWorkflow(Payout, claimInput())
 	if err := p.env.GetWorkflowError(); err != nil {
 		t.Error(err)
 	}
 	p.want(t, "PayNow u", "RecordClaim u", "Send")
-	if !slices.Equal(p.sends, []string{promiseID}) {
+	if !slices.Equal(p.sends, []string{conflictID}) {
 		t.Errorf("sent %q", p.sends)
 	}
 
@@ -131,7 +131,7 @@ func TestR10_PromiseGoesOn(t *testing.T) {
 	if err := p.env.GetWorkflowError(); !errors.As(err, &again) {
 		t.Fatalf("ended with %v", err)
 	}
-	if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &in); err != nil || in.PaymentID != promiseID || in.Claim != nil {
+	if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &in); err != nil || in.PaymentID != conflictID || in.Claim != nil {
 		t.Errorf("goes on as %+v, %v", in, err)
 	}
 }

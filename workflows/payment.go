@@ -12,27 +12,27 @@ import (
 
 // machine carries out one payment, whoever started the run: it does what the
 // row says next until the row says end.
-type machine struct {
+type paymentRun struct {
 	runID string
 	// console is where links in the details lead; "": nowhere.
 	console Console
-	seen    int           // observations made by this run
+	settled int           // observations made by this run
 	shown   payout.Status // last status upserted
 }
 
-func newMachine(ctx workflow.Context, console Console) *machine {
-	return &machine{runID: workflow.GetInfo(ctx).WorkflowExecution.RunID, console: console}
+func newPaymentRun(ctx workflow.Context, console Console) *paymentRun {
+	return &paymentRun{runID: workflow.GetInfo(ctx).WorkflowExecution.RunID, console: console}
 }
 
 // enter is how a payout comes to its row. A claim is paid on the spot when that is
 // possible. When that step broke, wherever it did, the row says how far it came:
 // a send that was noted is asked about (rule R3).
-func (m *machine) enter(ctx workflow.Context, in PayoutInput) (payout.State, error) {
+func (m *paymentRun) enter(ctx workflow.Context, in PayoutInput) (payout.State, error) {
 	if in.Claim == nil {
 		return step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
 	}
 	c := *in.Claim
-	paid, err := now[activities.Outcome](ctx, "book the claim, pay "+amountOf(c.Amount)+" to "+c.Account(), payments.PayNow, c)
+	paid, err := local[activities.Outcome](ctx, "book the claim, pay "+amountOf(c.Amount)+" to "+c.Account(), payments.PayNow, c)
 	if err == nil {
 		return m.sent(ctx, paid)
 	}
@@ -44,12 +44,12 @@ func (m *machine) enter(ctx workflow.Context, in PayoutInput) (payout.State, err
 
 // run does steps until the payment needs none. It returns early, with the open
 // state, when the history has grown long: the caller continues as new.
-func (m *machine) run(ctx workflow.Context, st payout.State) (payout.State, error) {
+func (m *paymentRun) run(ctx workflow.Context, st payout.State) (payout.State, error) {
 	for st.Step.Do != payout.ActionEnd {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return st, nil
 		}
-		if err := m.show(ctx, st); err != nil {
+		if err := m.showStatus(ctx, st); err != nil {
 			return st, err
 		}
 		woken, err := m.await(ctx, st)
@@ -77,7 +77,7 @@ func (m *machine) run(ctx workflow.Context, st payout.State) (payout.State, erro
 }
 
 // await waits until the step is due, or until a signal says to look again.
-func (m *machine) await(ctx workflow.Context, st payout.State) (woken bool, err error) {
+func (m *paymentRun) await(ctx workflow.Context, st payout.State) (woken bool, err error) {
 	wait := st.Wait()
 	if wait <= 0 {
 		return false, nil
@@ -92,7 +92,7 @@ func (m *machine) await(ctx workflow.Context, st payout.State) (woken bool, err 
 
 // send makes a send and books its answer. What was noted and not sent, because the
 // step was repeated or came late, is asked about: the row says so.
-func (m *machine) send(ctx workflow.Context, st payout.State) (payout.State, error) {
+func (m *paymentRun) send(ctx workflow.Context, st payout.State) (payout.State, error) {
 	sent, err := step[activities.Outcome](sendStep(ctx, "note the send, call the provider, book its answer"), payments.Send, st.PaymentID)
 	if err != nil {
 		return sent.State, err
@@ -101,43 +101,43 @@ func (m *machine) send(ctx workflow.Context, st payout.State) (payout.State, err
 }
 
 // sent is the state after a send, whose answer may still have to be booked.
-func (m *machine) sent(ctx workflow.Context, o activities.Outcome) (payout.State, error) {
+func (m *paymentRun) sent(ctx workflow.Context, o activities.Outcome) (payout.State, error) {
 	if o.Unbooked {
-		return m.book(ctx, *o.Observation, o.OrderNo)
+		return m.settleOnce(ctx, *o.Observation, o.OrderNo)
 	}
 	return o.State, nil
 }
 
-func (m *machine) ask(ctx workflow.Context, st payout.State) (payout.State, error) {
-	obs, err := step[payout.Observation](askStep(ctx, "ask about "+st.Step.OrderNo), payments.Ask, st.Step.OrderNo)
+func (m *paymentRun) ask(ctx workflow.Context, st payout.State) (payout.State, error) {
+	obs, err := step[payout.Observation](queryStep(ctx, "ask about "+st.Step.OrderNo), payments.Ask, st.Step.OrderNo)
 	if err != nil {
 		return st, err
 	}
 	return m.settle(ctx, obs, st.Step.OrderNo)
 }
 
-func (m *machine) settle(ctx workflow.Context, o payout.Observation, asked string) (payout.State, error) {
-	m.seen++
-	o.ID = fmt.Sprintf("%s/%d", m.runID, m.seen)
-	return m.book(ctx, o, asked)
+func (m *paymentRun) settle(ctx workflow.Context, o payout.Observation, asked string) (payout.State, error) {
+	m.settled++
+	o.ID = fmt.Sprintf("%s/%d", m.runID, m.settled)
+	return m.settleOnce(ctx, o, asked)
 }
 
 // book settles an observation that has its id.
-func (m *machine) book(ctx workflow.Context, o payout.Observation, asked string) (payout.State, error) {
+func (m *paymentRun) settleOnce(ctx workflow.Context, o payout.Observation, asked string) (payout.State, error) {
 	return step[payout.State](storeStep(ctx, fmt.Sprintf("book: %s", o.Kind)), payments.Settle, o, asked)
 }
 
 // show upserts the search attributes when a payment leaves the happy path, and
 // once when it is mended.
-func (m *machine) show(ctx workflow.Context, st payout.State) error {
+func (m *paymentRun) showStatus(ctx workflow.Context, st payout.State) error {
 	offPath := st.Status == payout.StatusUnknown || st.Status == payout.StatusAwaitingRecipient
 	if !offPath && (m.shown == "" || !st.Status.Open()) || st.Status == m.shown {
 		return nil
 	}
-	return m.upsert(ctx, st)
+	return m.upsertStatus(ctx, st)
 }
 
-func (m *machine) upsert(ctx workflow.Context, st payout.State) error {
+func (m *paymentRun) upsertStatus(ctx workflow.Context, st payout.State) error {
 	m.shown = st.Status
 	updates := []temporal.SearchAttributeUpdate{AttrPayoutStatus.ValueSet(string(st.Status))}
 	if st.Failure != nil {
@@ -148,10 +148,10 @@ func (m *machine) upsert(ctx workflow.Context, st payout.State) error {
 
 // finish ends a run whose payment needs no more steps: a payment that needs a
 // person ends the run as Failed, red in the UI, with its failure code as type.
-func (m *machine) finish(ctx workflow.Context, st payout.State, mending bool) error {
+func (m *paymentRun) finish(ctx workflow.Context, st payout.State, mending bool) error {
 	switch st.Status {
 	case payout.StatusFailed, payout.StatusReturned:
-		if err := m.upsert(ctx, st); err != nil {
+		if err := m.upsertStatus(ctx, st); err != nil {
 			return err
 		}
 		f := st.Failure
@@ -162,7 +162,7 @@ func (m *machine) finish(ctx workflow.Context, st payout.State, mending bool) er
 			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{st}})
 	}
 	if (mending || m.shown != "") && m.shown != st.Status {
-		return m.upsert(ctx, st)
+		return m.upsertStatus(ctx, st)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // id alone. It ends Completed when paid, Failed when finance is needed.
 func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
 	defer takeSignals(ctx)
-	m := newMachine(ctx, in.Console)
+	m := newPaymentRun(ctx, in.Console)
 	st, err := m.enter(ctx, in)
 	if err != nil {
 		return "", err
@@ -32,7 +32,7 @@ func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
 // starts a new run.
 func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
 	defer takeSignals(ctx)
-	m := newMachine(ctx, in.Console)
+	m := newPaymentRun(ctx, in.Console)
 	st, closed, err := m.refund(ctx, in)
 	if err != nil {
 		return "", err
@@ -53,8 +53,8 @@ func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
 
 // refund is how a refund comes to its row: its send, when that is due, is made on the
 // way, and its packet closed.
-func (m *machine) refund(ctx workflow.Context, in RefundInput) (st payout.State, closed bool, err error) {
-	done, err := now[activities.Refunded](ctx, "send the refund, close the packet", atOnce.RefundNow, in.PaymentID, in.PacketID)
+func (m *paymentRun) refund(ctx workflow.Context, in RefundInput) (st payout.State, closed bool, err error) {
+	done, err := local[activities.Refunded](ctx, "send the refund, close the packet", combined.RefundNow, in.PaymentID, in.PacketID)
 	if err == nil {
 		st, err = m.sent(ctx, done.Outcome)
 		return st, done.Closed, err
@@ -71,7 +71,7 @@ func (m *machine) refund(ctx workflow.Context, in RefundInput) (st payout.State,
 // booked; a refused charge is an ordinary outcome and no failed run.
 func Charge(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
 	defer takeSignals(ctx)
-	m := newMachine(ctx, in.Console)
+	m := newPaymentRun(ctx, in.Console)
 	st, err := step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
 	if err != nil {
 		return "", err

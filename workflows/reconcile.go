@@ -35,10 +35,10 @@ func ReconcileID(provider string, day payout.Day) string {
 func DailyReconcileID(provider string) string { return "reconcile-daily/" + provider }
 
 const (
-	// statementPatience is how long a statement that cannot be read is asked for
+	// statementTimeout is how long a statement that cannot be read is asked for
 	// before the reconciliation fails. Another can be asked for at any time.
-	statementPatience = time.Hour
-	compareTimeout    = time.Hour
+	statementTimeout = time.Hour
+	compareTimeout   = time.Hour
 )
 
 // settlePauses are the pauses between looks at what asking the provider has
@@ -74,7 +74,7 @@ func Reconcile(ctx workflow.Context, in ReconcileInput) error {
 		if temporal.IsCanceledError(err) {
 			return err
 		}
-		why := fmt.Sprintf("The statement of %s could not be read within %v: %s", in.Day, statementPatience, cause(err))
+		why := fmt.Sprintf("The statement of %s could not be read within %v: %s", in.Day, statementTimeout, cause(err))
 		if _, noted := step[struct{}](reconcileNote(ctx, "note that it failed"), reconciliations.FailReconciliation, in.ID, why); noted != nil {
 			return noted
 		}
@@ -128,7 +128,7 @@ func compare(ctx workflow.Context, r payout.Reconciliation) (map[payout.Op]payou
 
 func readStatement(ctx workflow.Context, r payout.Reconciliation, day payout.Day) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: DrainTaskQueue,
-		ScheduleToCloseTimeout: statementPatience, HeartbeatTimeout: heartbeat, Summary: summary("read the statement of " + string(day)),
+		ScheduleToCloseTimeout: statementTimeout, HeartbeatTimeout: heartbeat, Summary: summary("read the statement of " + string(day)),
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute}})
 	_, err := step[int](ctx, reconciliations.ReadStatement, r, day)
 	return err

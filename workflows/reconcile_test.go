@@ -15,7 +15,7 @@ import (
 
 // silent is a provider whose statement cannot be read, and the book that is told of it.
 type silent struct {
-	activities.ReconciliationBook
+	activities.ReconciliationStore
 	asked int
 	why   string
 }
@@ -39,13 +39,13 @@ func (s *silent) FailReconciliation(_ context.Context, _, why string) error {
 	return nil
 }
 
-// TestReconcileTellsWhyItFailed: a statement that cannot be read is asked for again, and
+// TestReconcileReportsWhyItFailed: a statement that cannot be read is asked for again, and
 // in the end the reconciliation fails with what was wrong with it.
-func TestReconcileTellsWhyItFailed(t *testing.T) {
+func TestReconcileReportsWhyItFailed(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet())
 	env, s := suite.NewTestWorkflowEnvironment(), new(silent)
-	env.RegisterActivity(&activities.Reconciliations{Book: s, Provider: s})
+	env.RegisterActivity(&activities.Reconciliations{Store: s, Provider: s})
 	env.ExecuteWorkflow(Reconcile, ReconcileInput{ID: "s1", Provider: s.Name(), Day: "2026-02-17"})
 	var failed *temporal.ApplicationError
 	if err := env.GetWorkflowError(); !errors.As(err, &failed) {

@@ -43,8 +43,8 @@ func TestSignalsAreTaken(t *testing.T) {
 	}
 }
 
-// TestLeftSignalsAreNoticed: a run that leaves signals fails the tests here.
-func TestLeftSignalsAreNoticed(t *testing.T) {
+// TestUnhandledSignalsAreDetected: a run that leaves signals fails the tests here.
+func TestUnhandledSignalsAreDetected(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	left := 0
 	suite.SetLogger(tlog.NewStructuredLogger(slog.New(logs.Refuse(slog.DiscardHandler, logs.SignalsLeft, func(slog.Record) { left++ }))))

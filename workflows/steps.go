@@ -13,7 +13,7 @@ import (
 var (
 	packets  *activities.Packets
 	payments *activities.Payments
-	atOnce   *activities.AtOnce
+	combined *activities.CombinedSteps
 )
 
 // retryForever is the policy of every step on our own stores.
@@ -48,7 +48,7 @@ func sendStep(ctx workflow.Context, what string) workflow.Context {
 
 // now runs a step within the workflow task, in one attempt: what comes after it are
 // steps of their own.
-func now[T any](ctx workflow.Context, what string, activity any, args ...any) (T, error) {
+func local[T any](ctx workflow.Context, what string, activity any, args ...any) (T, error) {
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: payNowTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: summary(what),
 	})
@@ -57,10 +57,10 @@ func now[T any](ctx workflow.Context, what string, activity any, args ...any) (T
 	return out, err
 }
 
-// askStep returns options for a question to the provider.
-func askStep(ctx workflow.Context, what string) workflow.Context {
+// queryStep returns options for a question to the provider.
+func queryStep(ctx workflow.Context, what string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: askTimeout, RetryPolicy: retryForever(), Summary: summary(what),
+		StartToCloseTimeout: queryTimeout, RetryPolicy: retryForever(), Summary: summary(what),
 	})
 }
 

@@ -104,7 +104,7 @@ func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, ou
 	if shown != nil {
 		shown.end()
 	}
-	if errors.Is(err, worker.ErrSilent) {
+	if errors.Is(err, worker.ErrUnanswered) {
 		return fmt.Errorf("%w: ask the provider and run it again, or leave them to a person with --leave", err)
 	}
 	if err != nil {

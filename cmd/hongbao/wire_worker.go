@@ -80,7 +80,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	}
 	defer temporal.Close()
 
-	gate, err := newGate(cfg, redis, pay.Name(), logger)
+	gate, err := newAdmission(cfg, redis, pay.Name(), logger)
 	if err != nil {
 		return err
 	}
@@ -88,13 +88,13 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	hour, minute := clock(cfg.ReconcileAt)
 	w := worker.New(worker.Config{
 		Client: temporal,
-		Packets: &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: key32(cfg.SeedKey),
-			Remake: remake(cfg, db, redis)},
-		Payments: &activities.Payments{Cashbook: db, Provider: pay, Gate: gate, Pools: redis},
+		Packets: &activities.Packets{Store: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: key32(cfg.SeedKey),
+			PoolRebuild: lostPoolRebuild(cfg, db, redis)},
+		Payments: &activities.Payments{Store: db, Provider: pay, Admission: gate, Pools: redis},
 		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db, Returns: db,
-		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Closes: db, Hour: hour,
+		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: pay}, Store: db, Closes: db, Hour: hour,
 			Minute: minute},
-		Campaigns: &worker.Campaigns{Steps: &activities.Campaigns{Book: db, Pool: redis, SeedKey: key32(cfg.SeedKey)}, Wishes: db},
+		Campaigns: &worker.Campaigns{Steps: &activities.Campaigns{Store: db, Pool: redis, SeedKey: key32(cfg.SeedKey)}, Store: db},
 		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
 		Rebuild:   rebuildConfig(cfg, db, redis, handoffs, starter, logger),
 		Lanes:     cfg.Redis.Lanes, Logger: logger, Refused: refused, Retention: &worker.Retention{Book: db, Keep: cfg.Retain},
@@ -132,23 +132,23 @@ func rebuildConfig(cfg workerConfig, db *store.Store, redis *pool.Pool, handoffs
 
 // remake is nil when lanes are rebuilt by hand: one packet is no reason to shut one until
 // somebody comes.
-func remake(cfg workerConfig, db *store.Store, redis *pool.Pool) *activities.Remake {
+func lostPoolRebuild(cfg workerConfig, db *store.Store, redis *pool.Pool) *activities.PoolRebuild {
 	if cfg.PoolRebuild == rebuildManual {
 		return nil
 	}
-	return &activities.Remake{Lanes: redis, Books: db}
+	return &activities.PoolRebuild{Lanes: redis, Store: db}
 }
 
-// newGate makes what parks payments; without a rate it does not ask Redis.
-func newGate(cfg workerConfig, redis *pool.Pool, provider string, logger *slog.Logger) (*activities.Gate, error) {
+// newAdmission makes what parks payments; without a rate it does not ask Redis.
+func newAdmission(cfg workerConfig, redis *pool.Pool, provider string, logger *slog.Logger) (*activities.Admission, error) {
 	if cfg.ProviderRate == 0 {
-		return activities.NewGate(provider, nil, logger), nil
+		return activities.NewAdmission(provider, nil, logger), nil
 	}
 	pace, err := pool.NewThrottle(redis, provider, cfg.ProviderRate)
 	if err != nil {
 		return nil, err
 	}
-	return activities.NewGate(provider, pace, logger), nil
+	return activities.NewAdmission(provider, pace, logger), nil
 }
 
 // serveHealth serves until ctx ends.

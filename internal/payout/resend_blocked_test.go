@@ -39,9 +39,9 @@ func TestR5_NothingIsSentInSpite(t *testing.T) {
 	}
 }
 
-// TestR5_DueQuestionComesBeforeParkedSend: a send that waits, for a hold or a low balance,
+// TestR5_DueQueryComesBeforeDeferredSend: a send that waits, for a hold or a low balance,
 // is due for long when a notification comes about another number.
-func TestR5_DueQuestionComesBeforeParkedSend(t *testing.T) {
+func TestR5_DueQueryComesBeforeDeferredSend(t *testing.T) {
 	s := secondNumber(t, ObsRetryAfter).after(time.Hour)
 	s.attempt(1).QueryRequested, s.attempt(1).NextAt = true, s.now.Add(time.Second)
 	if step := NextDue(s.p, s.attempts, s.now); step.Do != ActionSend {

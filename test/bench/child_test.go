@@ -256,10 +256,10 @@ func beWorker(t *testing.T, cfg childSettings) (string, func(string) string) {
 	starter := worker.NewStarter(temporal, pay.Name())
 	w := worker.New(worker.Config{
 		Client:   temporal,
-		Packets:  &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: seedKey},
-		Payments: &activities.Payments{Cashbook: db, Provider: pay, Gate: activities.NewGate(pay.Name(), nil, logger), Pools: redis},
+		Packets:  &activities.Packets{Store: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: seedKey},
+		Payments: &activities.Payments{Store: db, Provider: pay, Admission: activities.NewAdmission(pay.Name(), nil, logger), Pools: redis},
 		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
-		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Hour: 4, Minute: 10},
+		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: pay}, Store: db, Hour: 4, Minute: 10},
 		Lanes:     redis.Lanes(), Logger: logger,
 		Tune: func(o *sdk.Options) { fixedPollers(cfg.Fixed, o) },
 	})

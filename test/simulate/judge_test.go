@@ -294,7 +294,7 @@ func (b *books) told(no string) bool {
 	return b.tells(func(of string) bool { return strings.HasPrefix(no, of) })
 }
 
-// toldOf reports whether a break tells people of a payment, by whichever number: about one
+// checkStaleClaim reports whether a break tells people of a payment, by whichever number: about one
 // that moved nothing there is nothing more to tell.
 func (b *books) toldOf(payment string) bool {
 	return b.tells(func(of string) bool { return strings.HasPrefix(of, payment) })

@@ -123,7 +123,7 @@ func (m *model) startClaims(claims []packet.Claim) {
 		case !m.openClaim(c):
 			m.startClaim(c)
 		case m.books.hasOther(c):
-			m.take(func() error { _, err := activities.BookClaim(ctx, m.books, c, m.bank.Name()); return err })
+			m.take(func() error { _, err := activities.RecordClaimOrConflict(ctx, m.books, c, m.bank.Name()); return err })
 		}
 	}
 }
@@ -331,7 +331,7 @@ func (m *model) act() {
 			m.lives = append(m.lives, m.newLife())
 		case 7: // a process dies with all its runs
 			m.runs, m.lives = nil, nil
-			m.payments.Gate = m.newGate()
+			m.payments.Admission = m.newGate()
 		case 8, 12:
 			m.pool.restored(1 + m.dice.n("lost", 3))
 		case 9:

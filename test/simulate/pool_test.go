@@ -165,7 +165,7 @@ func (p *pool) View(context.Context, string) (v packet.PoolView, err error) {
 // chargePools is the pool that is asked before a charge is sent. Claims that turn up late
 // are looked at elsewhere: books.Late knows none.
 type chargePools struct {
-	activities.LatePools
+	activities.ClaimPools
 	pool *pool
 }
 

@@ -97,7 +97,7 @@ func (m *model) asks(r *worker.Recover) (told worker.Recovery, err error) {
 	}
 	leaves := m.dice.n("leaves", 4) > 0
 	run := func() { synctest.Test(m.t, func(*testing.T) { told, err = m.recovery(r) }) } // its pauses take no time
-	if run(); !errors.Is(err, worker.ErrSilent) {
+	if run(); !errors.Is(err, worker.ErrUnanswered) {
 		return told, err
 	}
 	m.look(func() { m.judgeSilent(told, err) })
@@ -238,7 +238,7 @@ func TestLeftSees(t *testing.T) {
 		"sent, and nobody asked": {func(m *model, no string) {
 			m.bank.Send(ctx, payout.Order{Op: payout.OpTransfer, OrderNo: no, Request: m.bank.orders[no].raw})
 		}, "which a recovery had left to people, and the provider said"},
-		"believed without an answer": {func(m *model, _ string) { m.judgeSilent(worker.Recovery{}, worker.ErrSilent) },
+		"believed without an answer": {func(m *model, _ string) { m.judgeSilent(worker.Recovery{}, worker.ErrUnanswered) },
 			"nobody knows what became of an order"},
 		"left, and there is an answer": {func(m *model, _ string) {
 			m.leaves(worker.Recovery{Undecided: []string{m.bank.numbers[1] + ": no usable answer"}})

@@ -150,7 +150,7 @@ func (t *town) startClaims(ctx workflow.Context, claims []packet.Claim) {
 			t.startClaim(ctx, c)
 		case t.books.hasOther(c):
 			t.mayDie(func() error {
-				_, err := activities.BookClaim(context.Background(), t.books, c, t.bank.Name())
+				_, err := activities.RecordClaimOrConflict(context.Background(), t.books, c, t.bank.Name())
 				return err
 			})
 		}

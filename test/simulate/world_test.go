@@ -107,7 +107,7 @@ type world struct {
 
 	packets  *activities.Packets
 	payments *activities.Payments
-	atOnce   *activities.AtOnce
+	atOnce   *activities.CombinedSteps
 }
 
 func newWorld(d dice, now func() time.Time, key string) *world {
@@ -140,9 +140,9 @@ func newWorld(d dice, now func() time.Time, key string) *world {
 	w.pool = &pool{world: w, state: packet.PoolFunding, byUser: map[string]packet.Claim{}, restricted: w.guests != nil,
 		eligible: maps.Clone(w.guests)}
 	w.bank = &bank{world: w, orders: map[string]*order{}, told: map[string]answer{}}
-	w.packets = &activities.Packets{Books: w.books, Pool: w.pool, Provider: w.bank, SeedKey: seedKey}
-	w.payments = &activities.Payments{Cashbook: w.books, Provider: w.bank, Gate: w.newGate(), Pools: chargePools{pool: w.pool}, Now: w.clock}
-	w.atOnce = &activities.AtOnce{Packets: w.packets, Payments: w.payments}
+	w.packets = &activities.Packets{Store: w.books, Pool: w.pool, Provider: w.bank, SeedKey: seedKey}
+	w.payments = &activities.Payments{Store: w.books, Provider: w.bank, Admission: w.newGate(), Pools: chargePools{pool: w.pool}, Now: w.clock}
+	w.atOnce = &activities.CombinedSteps{Packets: w.packets, Payments: w.payments}
 	return w
 }
 
@@ -152,9 +152,9 @@ func (w *world) clock() (at time.Time) {
 	return at
 }
 
-// newGate returns the gate of a process that was just started.
-func (w *world) newGate() *activities.Gate {
-	g := activities.NewGate("bank", pace{w}, slog.New(slog.DiscardHandler))
+// newAdmission returns the gate of a process that was just started.
+func (w *world) newGate() *activities.Admission {
+	g := activities.NewAdmission("bank", pace{w}, slog.New(slog.DiscardHandler))
 	g.Now = w.clock
 	g.Spread = func(d time.Duration) time.Duration { return d * time.Duration(w.dice.n("spread", 8)) / 8 }
 	return g

@@ -12,29 +12,29 @@ var (
 		"1 while this process parks the operation because of the provider's trouble.", []string{"provider", "op", "why"}, nil)
 	breakerOpened = prometheus.NewDesc(observe.MetricBreakerOpened,
 		"How often this process began to park the operation.", []string{"provider", "op", "why"}, nil)
-	paymentsParked = prometheus.NewDesc(observe.MetricDeferred,
+	paymentsDeferred = prometheus.NewDesc(observe.MetricDeferred,
 		"Payments this process has parked: due, not sent, no number taken.", []string{"provider", "why"}, nil)
 )
 
 // Describe implements prometheus.Collector.
-func (g *Gate) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{breakerOpen, breakerOpened, paymentsParked} {
+func (g *Admission) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{breakerOpen, breakerOpened, paymentsDeferred} {
 		out <- d
 	}
 }
 
 // Collect implements prometheus.Collector. Every series is there from the start,
 // so that it can be alarmed on.
-func (g *Gate) Collect(out chan<- prometheus.Metric) {
+func (g *Admission) Collect(out chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.sweep(g.Now())
+	g.forgetOverdue(g.Now())
 	count := map[payout.Deferral]int{payout.DeferredHeld: 0, payout.DeferredLowBalance: 0, payout.DeferredOutage: 0}
-	for _, p := range g.parked {
+	for _, p := range g.deferred {
 		count[p.why]++
 	}
 	for why, n := range count {
-		out <- prometheus.MustNewConstMetric(paymentsParked, prometheus.GaugeValue, float64(n), g.provider, string(why))
+		out <- prometheus.MustNewConstMetric(paymentsDeferred, prometheus.GaugeValue, float64(n), g.provider, string(why))
 	}
 	for op, b := range g.breakers {
 		for _, why := range []payout.Trouble{payout.TroubleLowBalance, payout.TroubleOutage} {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// patience remembers what the watch has seen before: how long something has
+// retryState remembers what the watch has seen before: how long something has
 // looked wrong, and when it was last worked on, so that what cannot be mended is
 // not worked on every round.
-type patience struct {
+type retryState struct {
 	mu   sync.Mutex
 	seen map[string]*seen
 }
@@ -20,15 +20,15 @@ type seen struct {
 }
 
 const (
-	patienceFirst = 5 * time.Second
-	patienceCap   = 10 * time.Minute
+	retryFirst = 5 * time.Second
+	retryMax   = 10 * time.Minute
 	// forgetAfter: what has not looked wrong for so long is a new matter next time.
 	forgetAfter = 30 * time.Minute
 )
 
-func newPatience() *patience { return &patience{seen: map[string]*seen{}} }
+func newRetryState() *retryState { return &retryState{seen: map[string]*seen{}} }
 
-func (p *patience) of(key string, now time.Time) *seen {
+func (p *retryState) of(key string, now time.Time) *seen {
 	s := p.seen[key]
 	if s == nil {
 		s = &seen{first: now}
@@ -39,14 +39,14 @@ func (p *patience) of(key string, now time.Time) *seen {
 }
 
 // since notes that key looks wrong and returns for how long it has.
-func (p *patience) since(key string, now time.Time) time.Duration {
+func (p *retryState) since(key string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return now.Sub(p.of(key, now).first)
 }
 
 // right notes that key does not look wrong any more.
-func (p *patience) right(key string) {
+func (p *retryState) clear(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.seen, key)
@@ -54,19 +54,19 @@ func (p *patience) right(key string) {
 
 // try reports whether key may be worked on now. Each time the pause before the
 // next one doubles.
-func (p *patience) try(key string, now time.Time) bool {
+func (p *retryState) allow(key string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.of(key, now)
 	if now.Before(s.again) {
 		return false
 	}
-	s.again = now.Add(min(patienceFirst<<min(s.tries, 20), patienceCap))
+	s.again = now.Add(min(retryFirst<<min(s.tries, 20), retryMax))
 	s.tries++
 	return true
 }
 
-func (p *patience) forget(now time.Time) {
+func (p *retryState) forget(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, s := range p.seen {

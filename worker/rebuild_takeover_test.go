@@ -163,7 +163,7 @@ func (r *rig) leaseKept(t testing.TB, lane int) {
 }
 
 // paused are books that hear nothing of a rebuilder: its machine stands still.
-type paused struct{ worker.RebuildBooks }
+type paused struct{ worker.RebuildStore }
 
 func (paused) ExtendRebuildLease(ctx context.Context, _ packet.Rebuild, _ time.Duration) error {
 	<-ctx.Done()
@@ -191,12 +191,12 @@ func TestR9_RebuildStale(t *testing.T) {
 		r.awaitShut(t, lane)
 		slow := cfg
 		slow.Books = paused{r.store}
-		stands, goOn := make(chan struct{}), make(chan struct{})
+		stands, startSpan := make(chan struct{}), make(chan struct{})
 		stale := worker.NewRebuilder(slow)
 		stale.OnStep(func(_ int, done string) {
 			if done == step {
 				close(stands)
-				<-goOn
+				<-startSpan
 			}
 		})
 		answer := make(chan error, 1)
@@ -210,7 +210,7 @@ func TestR9_RebuildStale(t *testing.T) {
 		<-stands
 		live := worker.NewRebuilder(cfg)
 		both := sync.OnceFunc(func() { // they are about to make the lane
-			close(goOn)
+			close(startSpan)
 			if err := <-answer; !errors.Is(err, pool.ErrFenced) {
 				t.Errorf("made by two at once: %v", err)
 			}
@@ -228,7 +228,7 @@ func TestR9_RebuildStale(t *testing.T) {
 		again := r.grab(t, p.ID, "second")
 		before, books := content(t, server.Addr), must(r.store.PoolLanes(ctx))(t)[lane]
 		if step != "settled" {
-			close(goOn)
+			close(startSpan)
 		}
 		if err := <-answer; err == nil || err.Error() == "it says that it has rebuilt the lane" {
 			t.Errorf("after %s: %v", step, err)

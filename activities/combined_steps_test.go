@@ -19,7 +19,7 @@ import (
 type whole struct {
 	reason packet.CloseReason // that the row was given by the pool
 	*short
-	Books
+	PacketStore
 	Pool
 	key     [32]byte
 	packet  packet.Packet
@@ -106,11 +106,11 @@ func (w *whole) FinishPacket(context.Context, string, *packet.FirstAnswer) (bool
 
 func (w *whole) Retire(context.Context, string) error { return w.do("retire") }
 
-func (w *whole) run(t *testing.T, out any, step func(*AtOnce) any, args ...any) error {
+func (w *whole) run(t *testing.T, out any, step func(*CombinedSteps) any, args ...any) error {
 	t.Helper()
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
-	a := &AtOnce{Packets: &Packets{Books: w, Pool: w, Provider: w.wire, SeedKey: w.key}, Payments: w.Payments}
+	a := &CombinedSteps{Packets: &Packets{Store: w, Pool: w, Provider: w.wire, SeedKey: w.key}, Payments: w.Payments}
 	value, err := env.ExecuteLocalActivity(step(a), args...)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func TestOpenNow(t *testing.T) {
 			charge: payout.StatusSending},
 		"answer not booked": {set: func(w *whole) { w.rows.settleErr = errBroke }, did: charged, status: packet.StatusFunding,
 			charge: payout.StatusSending},
-		"large": {set: func(w *whole) { w.packet.ShareCount = AtOnceShares + 1 }, did: charged, status: packet.StatusFunding,
+		"large": {set: func(w *whole) { w.packet.ShareCount = CombinedMaxShares + 1 }, did: charged, status: packet.StatusFunding,
 			charge: payout.StatusPaid},
 		"expired": {set: func(w *whole) { w.packet.ExpiresAt = w.at }, did: charged, status: packet.StatusFunding, charge: payout.StatusPaid},
 		"slow provider": {set: func(w *whole) {
@@ -158,7 +158,7 @@ func TestOpenNow(t *testing.T) {
 				tc.set(w)
 			}
 			var got Opened
-			err := w.run(t, &got, func(a *AtOnce) any { return a.OpenNow }, w.packet)
+			err := w.run(t, &got, func(a *CombinedSteps) any { return a.OpenNow }, w.packet)
 			if (err != nil) != tc.fails {
 				t.Fatalf("ended with %v", err)
 			}
@@ -195,7 +195,7 @@ func TestCloseNow(t *testing.T) {
 			did: []string{"begin closing", "close pool", "count", "count", "count"}, want: Closed{Closing: true, Pool: true}},
 		"the last gets his": {set: func(w *whole) { w.won, w.winners = 2, []int{1, 2} }, did: slices.Insert(slices.Clone(all), 2, "count"),
 			want: Closed{Closing: true, Pool: true, Books: true, Finished: true}},
-		"large: not looked at": {set: func(w *whole) { w.packet.ShareCount = AtOnceShares + 1 }, did: all[:2],
+		"large: not looked at": {set: func(w *whole) { w.packet.ShareCount = CombinedMaxShares + 1 }, did: all[:2],
 			want: Closed{Closing: true, Pool: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestCloseNow(t *testing.T) {
 				tc.set(w)
 			}
 			var got Closed
-			if err := w.run(t, &got, func(a *AtOnce) any { return a.CloseNow }, w.packet, packet.CloseExpired); err != nil {
+			if err := w.run(t, &got, func(a *CombinedSteps) any { return a.CloseNow }, w.packet, packet.CloseExpired); err != nil {
 				t.Fatal(err)
 			}
 			w.want(t, tc.did...)
@@ -241,7 +241,7 @@ func TestRefundNow(t *testing.T) {
 				tc.set(w)
 			}
 			var got Refunded
-			err := w.run(t, &got, func(a *AtOnce) any { return a.RefundNow }, payout.ID(payout.KindRefund, w.packet.ID, 0), w.packet.ID)
+			err := w.run(t, &got, func(a *CombinedSteps) any { return a.RefundNow }, payout.ID(payout.KindRefund, w.packet.ID, 0), w.packet.ID)
 			if (err != nil) != tc.fails {
 				t.Fatalf("ended with %v", err)
 			}

@@ -54,8 +54,8 @@ func TestR9_SettledIsNotForEver(t *testing.T) {
 	}{
 		{"at once", 1, 1, 0, true},
 		{"claimed since", 1, 2, 0, false},
-		{"for a while", 1, 1, worker.SettledFor - time.Second, true},
-		{"not for ever", 1, 1, worker.SettledFor, false},
+		{"for a while", 1, 1, worker.AgreedFor - time.Second, true},
+		{"not for ever", 1, 1, worker.AgreedFor, false},
 		{"rebuilt", 2, 1, 0, false},
 	} {
 		if got := w.Settled(0, c.epoch, "p", c.claimed, now.Add(c.after)); got != c.want {

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// rebuildPackets is how many packets are read at once, rebuildShares how many
-	// shares of one, rebuildStones how many tombstones.
-	rebuildPackets = 100
-	rebuildShares  = 10_000
-	rebuildStones  = 2_000
+	// rebuildPacketBatch is how many packets are read at once, rebuildShareBatch how many
+	// shares of one, rebuildTombstoneBatch how many tombstones.
+	rebuildPacketBatch    = 100
+	rebuildShareBatch     = 10_000
+	rebuildTombstoneBatch = 2_000
 	// rebuildTries is how often one packet is made whose claims are booked meanwhile.
 	rebuildTries = 20
 	// answeredAfter is longer than a create request waits for its charge: by then it
@@ -28,7 +28,7 @@ const (
 
 // make replaces what Redis has of the lane by what the books say. Not by books that were
 // restored since the rebuild began: what they lack may be in Redis alone (rule R13).
-func (r *Rebuilder) make(ctx context.Context, b *packet.Rebuild) error {
+func (r *Rebuilder) rebuildFromRows(ctx context.Context, b *packet.Rebuild) error {
 	if err := r.heavy.Acquire(ctx, 1); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (r *Rebuilder) make(ctx context.Context, b *packet.Rebuild) error {
 		return err
 	}
 	b.Packets, b.Unknown = 0, 0
-	rejected, err := r.makeRejected(ctx, b)
+	rejected, err := r.rebuildRejected(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -53,31 +53,31 @@ func (r *Rebuilder) make(ctx context.Context, b *packet.Rebuild) error {
 	// met, perhaps twice. Rows that came meanwhile are in the last look.
 	done := map[string]packet.Status{}
 	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing, packet.StatusFunding} {
-		if err := r.makeStatus(ctx, b, status, rejected, done); err != nil {
+		if err := r.rebuildPools(ctx, b, status, rejected, done); err != nil {
 			return err
 		}
 	}
 	b.Packets = len(done)
-	if err := r.makeWins(ctx, b); err != nil {
+	if err := r.rebuildWins(ctx, b); err != nil {
 		return err
 	}
 	for _, status := range []packet.Status{packet.StatusClosed, packet.StatusRejected} {
-		if err := r.makeStones(ctx, b, status); err != nil {
+		if err := r.rebuildTombstones(ctx, b, status); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// makeRejected makes the tombstones of packets of a lane of which Redis alone knows that they
+// rebuildRejected makes the tombstones of packets of a lane of which Redis alone knows that they
 // were rejected: the books are of before that, and a recovery has left the charge to people
 // (rule R13). They stay rejected, or else the next recovery would open one that was charged
 // after all. It does so before anything is removed: a rebuilder that takes over from here
 // finds them in Redis as well. It returns the packets.
-func (r *Rebuilder) makeRejected(ctx context.Context, b *packet.Rebuild) (map[string]bool, error) {
+func (r *Rebuilder) rebuildRejected(ctx context.Context, b *packet.Rebuild) (map[string]bool, error) {
 	out := map[string]bool{}
 	for after := (packet.Cursor{}); ; {
-		page, err := r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, packet.StatusFunding, after, rebuildPackets)
+		page, err := r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, packet.StatusFunding, after, rebuildPacketBatch)
 		if err != nil || len(page) == 0 {
 			return out, err
 		}
@@ -111,11 +111,11 @@ func (r *Rebuilder) makeRejected(ctx context.Context, b *packet.Rebuild) (map[st
 	}
 }
 
-func (r *Rebuilder) makeStatus(ctx context.Context, b *packet.Rebuild, status packet.Status, rejected map[string]bool,
+func (r *Rebuilder) rebuildPools(ctx context.Context, b *packet.Rebuild, status packet.Status, rejected map[string]bool,
 	done map[string]packet.Status) error {
 	var after packet.Cursor
 	for {
-		page, err := r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, status, after, rebuildPackets)
+		page, err := r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, status, after, rebuildPacketBatch)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -128,7 +128,7 @@ func (r *Rebuilder) makeStatus(ctx context.Context, b *packet.Rebuild, status pa
 				continue
 			}
 			if status != packet.StatusFunding || !rejected[p.ID] {
-				if err := r.makePool(ctx, b.Epoch, p, now); err != nil {
+				if err := r.rebuildPool(ctx, b.Epoch, p, now); err != nil {
 					return err
 				}
 			}
@@ -139,16 +139,16 @@ func (r *Rebuilder) makeStatus(ctx context.Context, b *packet.Rebuild, status pa
 	}
 }
 
-// makePool makes one packet, again when its rows moved meanwhile. now is the books'
+// rebuildPool makes one packet, again when its rows moved meanwhile. now is the books'
 // time after they were read.
-func (r *Rebuilder) makePool(ctx context.Context, epoch int64, p packet.RebuildInput, now time.Time) error {
+func (r *Rebuilder) rebuildPool(ctx context.Context, epoch int64, p packet.RebuildInput, now time.Time) error {
 	for try := 1; ; try++ {
 		if p.First == nil {
 			p.First = firstAnswer(p, now)
 		}
 		err := failpoint.Do(failpoint.RebuildPool, func() error {
 			return r.cfg.Pools.Restore(ctx, epoch, p, func(index int) ([]packet.Share, error) {
-				return r.cfg.Rows.SharesAfter(ctx, p.ID, index, rebuildShares)
+				return r.cfg.Rows.SharesAfter(ctx, p.ID, index, rebuildShareBatch)
 			})
 		})
 		if !errors.Is(err, pool.ErrTorn) || try == rebuildTries {
@@ -168,9 +168,9 @@ func (r *Rebuilder) makePool(ctx context.Context, epoch int64, p packet.RebuildI
 	}
 }
 
-// firstAnswer is what the create request was told first, when the row does not say so:
-// those that were told 202 and opened later have that in their row. Nil: nobody may
-// have been told anything yet.
+// firstAnswer is what the create request was loggedAt first, when the row does not say so:
+// those that were loggedAt 202 and opened later have that in their row. Nil: nobody may
+// have been loggedAt anything yet.
 func firstAnswer(p packet.RebuildInput, now time.Time) *packet.FirstAnswer {
 	switch {
 	case p.Stored == packet.StatusFunding && now.Sub(p.CreatedAt) < answeredAfter:
@@ -181,8 +181,8 @@ func firstAnswer(p packet.RebuildInput, now time.Time) *packet.FirstAnswer {
 	return &packet.FirstAnswer{HTTPStatus: http.StatusCreated}
 }
 
-// makeWins tells the pool who has won in campaigns in which a user wins once.
-func (r *Rebuilder) makeWins(ctx context.Context, b *packet.Rebuild) error {
+// rebuildWins tells the pool who has won in campaigns in which a user wins once.
+func (r *Rebuilder) rebuildWins(ctx context.Context, b *packet.Rebuild) error {
 	now, err := r.cfg.Books.Clock(ctx)
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func (r *Rebuilder) makeWins(ctx context.Context, b *packet.Rebuild) error {
 	})
 }
 
-func (r *Rebuilder) makeStones(ctx context.Context, b *packet.Rebuild, status packet.Status) error {
+func (r *Rebuilder) rebuildTombstones(ctx context.Context, b *packet.Rebuild, status packet.Status) error {
 	now, err := r.cfg.Books.Clock(ctx)
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func (r *Rebuilder) makeStones(ctx context.Context, b *packet.Rebuild, status pa
 	ended := now.Add(-packet.TombstoneLife)
 	var after packet.Cursor
 	for {
-		stones, last, err := r.cfg.Rows.TombstonesOfLane(ctx, b.Lane, r.cfg.Lanes, status, ended, packet.TombstoneLife, after, rebuildStones)
+		stones, last, err := r.cfg.Rows.TombstonesOfLane(ctx, b.Lane, r.cfg.Lanes, status, ended, packet.TombstoneLife, after, rebuildTombstoneBatch)
 		if err != nil {
 			return err
 		}

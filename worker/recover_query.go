@@ -18,25 +18,25 @@ const (
 	recoverAgain = 500 * time.Millisecond
 	// recoverPause is the longest pause, also when the provider wants a longer one.
 	recoverPause = 30 * time.Second
-	// silentMost is how many orders without an answer end a recovery at once: the provider
+	// maxUnanswered is how many orders without an answer end a recovery at once: the provider
 	// is down, rather than at a loss about one of them.
-	silentMost = 20
+	maxUnanswered = 20
 )
 
-// ErrSilent means that the provider gave no usable answer about an order.
-var ErrSilent = errors.New("the provider does not say what became of it")
+// ErrUnanswered means that the provider gave no usable answer about an order.
+var ErrUnanswered = errors.New("the provider does not say what became of it")
 
-// silentOrder is ErrSilent of one order.
-type silentOrder struct{ no string }
+// unansweredOrder is ErrUnanswered of one order.
+type unansweredOrder struct{ no string }
 
-func (e silentOrder) Error() string { return "order " + e.no + ": " + ErrSilent.Error() }
-func (silentOrder) Unwrap() error   { return ErrSilent }
+func (e unansweredOrder) Error() string { return "order " + e.no + ": " + ErrUnanswered.Error() }
+func (unansweredOrder) Unwrap() error   { return ErrUnanswered }
 
 // silent goes on behind an order about which the provider says nothing: it is left to a
 // person, if the operator has named it, and else ends the recovery when all the others
 // have been asked about. Other errors are returned as they are.
-func (r *Recover) silent(ctx context.Context, err error) error {
-	var about silentOrder
+func (r *Recover) postponeUnanswered(ctx context.Context, err error) error {
+	var about unansweredOrder
 	if !errors.As(err, &about) {
 		return err
 	}
@@ -52,7 +52,7 @@ func (r *Recover) silent(ctx context.Context, err error) error {
 	if !slices.Contains(r.unanswered, about.no) { // about the same one it may be asked twice
 		r.unanswered = append(r.unanswered, about.no)
 	}
-	if len(r.unanswered) >= silentMost {
+	if len(r.unanswered) >= maxUnanswered {
 		return err
 	}
 	return nil
@@ -60,7 +60,7 @@ func (r *Recover) silent(ctx context.Context, err error) error {
 
 // waits reports whether something of a packet is unanswered: what would be made of it now
 // may be wrong.
-func (r *Recover) waits(packetID string) bool {
+func (r *Recover) hasUnanswered(packetID string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.unanswered, func(no string) bool {
@@ -69,17 +69,17 @@ func (r *Recover) waits(packetID string) bool {
 	})
 }
 
-// unansweredOrders is the error of orders without an answer that nobody left to a person.
-func (r *Recover) unansweredOrders() error {
+// unansweredError is the error of orders without an answer that nobody left to a person.
+func (r *Recover) unansweredError() error {
 	if len(r.unanswered) == 0 {
 		return nil
 	}
 	slices.Sort(r.unanswered)
-	return silentOrder{strings.Join(r.unanswered, ", ")}
+	return unansweredOrder{strings.Join(r.unanswered, ", ")}
 }
 
 // ask asks about a number until there is an answer: never_received is one.
-func (r *Recover) ask(ctx context.Context, no string) (payout.Observation, error) {
+func (r *Recover) query(ctx context.Context, no string) (payout.Observation, error) {
 	parts, err := payout.Parse(no)
 	if err != nil {
 		return payout.Observation{}, err
@@ -96,16 +96,16 @@ func (r *Recover) ask(ctx context.Context, no string) (payout.Observation, error
 			return payout.Observation{}, ctx.Err()
 		}
 	}
-	return payout.Observation{}, silentOrder{no}
+	return payout.Observation{}, unansweredOrder{no}
 }
 
-// askToBook is ask for what is booked: it was put at a time of the books' clock (rule R5).
-func (r *Recover) askToBook(ctx context.Context, no string) (payout.Observation, error) {
+// queryToSettle is ask for what is booked: it was put at a time of the books' clock (rule R5).
+func (r *Recover) queryToSettle(ctx context.Context, no string) (payout.Observation, error) {
 	asked, err := r.Store.Clock(ctx)
 	if err != nil {
 		return payout.Observation{}, err
 	}
-	seen, err := r.ask(ctx, no)
+	seen, err := r.query(ctx, no)
 	seen.StartedAt, seen.EndedAt = asked, asked.Add(seen.EndedAt.Sub(seen.StartedAt))
 	return seen, err
 }

@@ -20,7 +20,7 @@ var paymentID = func(n int) string { return payout.ID(payout.KindPayout, "012345
 
 // book is a cashbook of which only the send matters: it notes every send.
 type book struct {
-	Cashbook
+	PaymentStore
 	mu    sync.Mutex
 	sends map[string]int
 	held  *payout.Hold
@@ -87,15 +87,15 @@ type timed struct {
 	Payments
 	book *book
 	bank *bank
-	gate *Gate
+	gate *Admission
 	at   time.Time
 }
 
-func newTimed(pacer Pacer) *timed {
+func newTimed(pacer Throttle) *timed {
 	c := &timed{book: &book{sends: map[string]int{}}, bank: &bank{answer: payout.Observation{Kind: payout.ObsSucceeded}}, at: time.Now()}
-	c.gate = NewGate("sandbox", pacer, slog.New(slog.DiscardHandler))
+	c.gate = NewAdmission("sandbox", pacer, slog.New(slog.DiscardHandler))
 	c.gate.Now = func() time.Time { return c.at }
-	c.Payments = Payments{Cashbook: c.book, Provider: c.bank, Gate: c.gate}
+	c.Payments = Payments{Store: c.book, Provider: c.bank, Admission: c.gate}
 	return c
 }
 
@@ -114,7 +114,7 @@ func (c *timed) try(t *testing.T, id string) payout.Step {
 
 var low = payout.Observation{Kind: payout.ObsRetryAfter, Code: payout.CodeLowBalance}
 
-func TestGateParks(t *testing.T) {
+func TestAdmissionDefers(t *testing.T) {
 	c := newTimed(nil)
 	c.bank.answer = low
 	const many = 50
@@ -153,9 +153,9 @@ func TestGateParks(t *testing.T) {
 	}
 }
 
-// TestGateOperations: low balance stops what takes from our balance, not the
+// TestAdmissionOperations: low balance stops what takes from our balance, not the
 // charges that bring money in.
-func TestGateOperations(t *testing.T) {
+func TestAdmissionOperations(t *testing.T) {
 	c := newTimed(nil)
 	c.bank.answer = low
 	for i := range 5 {
@@ -170,9 +170,9 @@ func TestGateOperations(t *testing.T) {
 	}
 }
 
-// TestGateHold: a held payment waits longer each time, but looks again within
+// TestAdmissionHold: a held payment waits longer each time, but looks again within
 // half a minute; released it goes at once.
-func TestGateHold(t *testing.T) {
+func TestAdmissionHold(t *testing.T) {
 	c := newTimed(nil)
 	c.book.held = &payout.Hold{By: "ops"}
 	var waits []time.Duration
@@ -191,21 +191,21 @@ func TestGateHold(t *testing.T) {
 	if step := c.try(t, paymentID(1)); step.Deferred != payout.NotDeferred || c.bank.sends != 1 {
 		t.Errorf("%+v, %d sends", step, c.bank.sends)
 	}
-	if len(c.gate.parked) != 0 {
-		t.Errorf("still counted as parked: %v", c.gate.parked)
+	if len(c.gate.deferred) != 0 {
+		t.Errorf("still counted as parked: %v", c.gate.deferred)
 	}
 }
 
-// TestGateSpreads: ten thousand parked payments do not hammer: they come back
+// TestAdmissionSpreads: ten thousand parked payments do not hammer: they come back
 // spread over the time that a hundred a second take.
-func TestGateSpreads(t *testing.T) {
-	g := NewGate("sandbox", nil, slog.New(slog.DiscardHandler))
+func TestAdmissionSpreads(t *testing.T) {
+	g := NewAdmission("sandbox", nil, slog.New(slog.DiscardHandler))
 	const many = 10_000
 	var waits []time.Duration
 	for range 2 {
 		waits = waits[:0]
 		for i := range many {
-			waits = append(waits, g.hold(payout.OpTransfer, paymentID(i)))
+			waits = append(waits, g.deferHeld(payout.OpTransfer, paymentID(i)))
 		}
 	}
 	slices.Sort(waits)
@@ -216,13 +216,13 @@ func TestGateSpreads(t *testing.T) {
 			t.Errorf("%d come back within %v, want %d at most", n, within, limit)
 		}
 	}
-	if waits[many-1] > parkCap+parkCap/2 {
+	if waits[many-1] > deferMax+deferMax/2 {
 		t.Errorf("one waits %v", waits[many-1])
 	}
 }
 
-// TestGateLetsAsk: what is not to be sent is not parked.
-func TestGateLetsAsk(t *testing.T) {
+// TestAdmissionAllowsQueries: what is not to be sent is not parked.
+func TestAdmissionAllowsQueries(t *testing.T) {
 	c := newTimed(nil)
 	c.bank.answer = low
 	for i := range 5 {
@@ -234,9 +234,9 @@ func TestGateLetsAsk(t *testing.T) {
 	}
 }
 
-// TestGateProbeIsGivenBack: a call that was let through to try and then sent
+// TestAdmissionProbeIsReturned: a call that was let through to try and then sent
 // nothing (held, overtaken) does not keep the next one from trying.
-func TestGateProbeIsGivenBack(t *testing.T) {
+func TestAdmissionProbeIsReturned(t *testing.T) {
 	c := newTimed(nil)
 	c.bank.answer = low
 	for i := range 5 {
@@ -267,7 +267,7 @@ func (q *queue) Acquire(context.Context, string) (time.Duration, error) {
 	return q.wait, q.err
 }
 
-func TestGatePace(t *testing.T) {
+func TestAdmissionThrottle(t *testing.T) {
 	q := &queue{wait: 3 * time.Second}
 	c := newTimed(q)
 	before := time.Now()
@@ -290,15 +290,15 @@ func TestGatePace(t *testing.T) {
 	if q.calls != 1 {
 		t.Errorf("asked %d times while away", q.calls)
 	}
-	c.at = c.at.Add(paceAway)
+	c.at = c.at.Add(throttleRetryAfter)
 	q.err, q.wait = nil, time.Hour
 	if step := c.try(t, paymentID(99)); step.Deferred != payout.DeferredThrottled {
 		t.Errorf("back again, %+v", step)
 	}
 }
 
-// TestGateTells: opening and closing is one line of the log each, and counted.
-func TestGateTells(t *testing.T) {
+// TestAdmissionLogs: opening and closing is one line of the log each, and counted.
+func TestAdmissionLogs(t *testing.T) {
 	c := newTimed(nil)
 	var log strings.Builder
 	c.gate.logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -332,10 +332,10 @@ func TestGateTells(t *testing.T) {
 	}
 }
 
-// TestNoGate: without one everything goes out; a hold is kept nevertheless.
-func TestNoGate(t *testing.T) {
+// TestNoAdmission: without one everything goes out; a hold is kept nevertheless.
+func TestNoAdmission(t *testing.T) {
 	c := newTimed(nil)
-	c.Gate = nil
+	c.Admission = nil
 	c.bank.answer = low
 	for i := range 20 {
 		c.try(t, paymentID(i))
@@ -350,7 +350,7 @@ func TestNoGate(t *testing.T) {
 }
 
 // exposed is what Prometheus reads of the gate.
-func exposed(t *testing.T, g *Gate) string {
+func exposed(t *testing.T, g *Admission) string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(g)
