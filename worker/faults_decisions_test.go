@@ -50,7 +50,7 @@ func (s *scene) oneOf(what string, a, b int) {
 }
 
 // concurrently makes two calls at the same moment.
-func atOnce(a, b func() int) (int, int) {
+func concurrently(a, b func() int) (int, int) {
 	other := make(chan int, 1)
 	go func() { other <- b() }()
 	return a(), <-other
@@ -92,7 +92,7 @@ var decisionRows = []faultRow{
 		then: func(s *scene) {
 			s.await(payout.StatusFailed)
 			s.unfreeze()
-			a, b := atOnce(func() int { return s.retry(0) }, func() int { return s.retry(1) })
+			a, b := concurrently(func() int { return s.retry(0) }, func() int { return s.retry(1) })
 			s.oneOf("two retries", a, b)
 		},
 		calls: refusedTwice + "; ask declined; #2 send succeeded", status: payout.StatusPaid, money: "once", tries: 2},
@@ -101,7 +101,7 @@ var decisionRows = []faultRow{
 			s.await(payout.StatusFailed)
 			s.unfreeze()
 			var proposed decided
-			a, b := atOnce(func() int { return s.retry(0) }, func() (status int) { status, proposed = s.decide(1, "cancel"); return status })
+			a, b := concurrently(func() int { return s.retry(0) }, func() (status int) { status, proposed = s.decide(1, "cancel"); return status })
 			s.oneOf("retry and cancel", a, b)
 			if b == http.StatusAccepted {
 				if got := s.answer(0, proposed.Approval.ID, "reject"); got != http.StatusAccepted {
@@ -127,7 +127,7 @@ var decisionRows = []faultRow{
 		then: func(s *scene) {
 			s.await(payout.StatusFailed)
 			approval := s.propose("cancel")
-			a, b := atOnce(func() int { return s.answer(1, approval, "approve") }, func() int { return s.answer(1, approval, "approve") })
+			a, b := concurrently(func() int { return s.answer(1, approval, "approve") }, func() int { return s.answer(1, approval, "approve") })
 			s.oneOf("two approvals", a, b)
 			s.refundOf()
 		},
