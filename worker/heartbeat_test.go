@@ -28,7 +28,7 @@ func TestR13_Heartbeat(t *testing.T) {
 	p := must(pool.Open(ctx, pool.Config{Addr: server.Addr, Lanes: harness.Lanes, Logger: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	process := func() (*store.Store, *worker.Heartbeat) {
-		s := must(store.Open(store.Config{DSN: dsn, CompareFirst: true}))(t)
+		s := must(store.Open(store.Config{DSN: dsn, MustCompare: true}))(t)
 		t.Cleanup(func() { _ = s.Close() })
 		return s, &worker.Heartbeat{Books: s, Copy: p, Beats: true, Logger: slog.New(slog.DiscardHandler)}
 	}

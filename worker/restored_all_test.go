@@ -126,7 +126,7 @@ func allThreeRestored(t *testing.T, mysqlFirst bool) {
 	redis.Restart(t)
 	back := *old
 	r := &back
-	r.dsn, r.store = dsn, must(store.Open(store.Config{DSN: dsn, CompareFirst: true}))(t)
+	r.dsn, r.store = dsn, must(store.Open(store.Config{DSN: dsn, MustCompare: true}))(t)
 	t.Cleanup(func() { _ = r.store.Close() })
 
 	recovery := r.recovery(t)

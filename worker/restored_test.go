@@ -102,7 +102,7 @@ func (r *rig) restored(t *testing.T, dsn string) *rig {
 	t.Helper()
 	back := *r
 	back.dsn = dsn
-	back.store = must(store.Open(store.Config{DSN: dsn, CompareFirst: true,
+	back.store = must(store.Open(store.Config{DSN: dsn, MustCompare: true,
 		ClockOff: func() time.Duration { return time.Duration(r.off.Load()) }}))(t)
 	t.Cleanup(func() { _ = back.store.Close() })
 	_ = r.pool.Close()

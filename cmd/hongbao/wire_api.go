@@ -44,7 +44,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 	}
 	defer pay.Close()
 	starting.Awaits("mysql")
-	db, err := openForProvider(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), CompareFirst: true}, pay.Adapter(), logger)
+	db, err := openForProvider(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), MustCompare: true}, pay.Adapter(), logger)
 	if err != nil {
 		return err
 	}

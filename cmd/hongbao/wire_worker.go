@@ -53,7 +53,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		return err
 	}
 	defer pay.Close()
-	db, err := openForProvider(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), CompareFirst: true, Lanes: cfg.Redis.Lanes}, pay.Adapter(), logger)
+	db, err := openForProvider(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), MustCompare: true, Lanes: cfg.Redis.Lanes}, pay.Adapter(), logger)
 	if err != nil {
 		return err
 	}

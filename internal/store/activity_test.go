@@ -160,6 +160,6 @@ func TestR13_ActivityOfRestoredBooks(t *testing.T) {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	if n := booked(); n != 0 {
-		t.Errorf("%d booked in books that have none", n)
+		t.Errorf("%d transfers reported of a MySQL without any", n)
 	}
 }

@@ -64,8 +64,8 @@ func dueKinds(t testing.TB, s *Store, id string) []string {
 	return out
 }
 
-// askedAndDeclined answers every order number that the cancel queries.
-func askedAndDeclined(t testing.TB, s *Store, id string) {
+// declineQueries answers every order number that the cancel queries.
+func declineQueries(t testing.TB, s *Store, id string) {
 	t.Helper()
 	for range 10 {
 		st, err := s.PaymentState(t.Context(), id)
@@ -75,7 +75,7 @@ func askedAndDeclined(t testing.TB, s *Store, id string) {
 		}
 		settle(t, s, payout.SourceQuery, st.Step.OrderNo, payout.ObsDeclined)
 	}
-	t.Fatal("asks for ever")
+	t.Fatal("queries never end")
 }
 
 // TestR5_Cancel: nothing moves before the approval and the query of every order number; then owed
@@ -103,13 +103,13 @@ func TestR5_Cancel(t *testing.T) {
 		t.Errorf("outbox %v", got)
 	}
 	if st, err := s.CarryOut(ctx, id); err != nil || st.Step.Do != payout.ActionQuery {
-		t.Errorf("%+v, %v: carried out before anything was asked", st, err)
+		t.Errorf("%+v, %v: carried out before any query", st, err)
 	}
 	if a, err := s.Decide(ctx, staff(t, s, "concurrent", "h"), id, retryCommand, render); err != nil || string(a.Body) != "decision_pending" {
 		t.Errorf("retry while it waits: %s, %v", a.Body, err)
 	}
 	c.pass(time.Second)
-	askedAndDeclined(t, s, id)
+	declineQueries(t, s, id)
 	for range 2 { // repeatable
 		if st, err := s.CarryOut(ctx, id); err != nil || st.Status != payout.StatusCancelled || st.Step.Do != payout.ActionEnd {
 			t.Fatalf("%+v, %v", st, err)
@@ -272,7 +272,7 @@ func TestApprovals(t *testing.T) {
 		approvals[i] = proposed(t, s, payoutID(p, i), cancel)
 		c.pass(time.Second)
 	}
-	t.Run("never by the one who asked", func(t *testing.T) {
+	t.Run("not by its author", func(t *testing.T) {
 		for _, owner := range []string{"finance", "Finance", "ｆｉｎａｎｃｅ"} {
 			for _, agree := range []bool{true, false} {
 				w := second(t, s, "self")
@@ -451,7 +451,7 @@ func TestExpiredDecisionsAreNotCounted(t *testing.T) {
 		t.Helper()
 		o, err := s.Overview(t.Context())
 		must(t, err)
-		v := newVitals()
+		v := newHealthReader()
 		must(t, NewHealthReader(s).Read(t.Context(), v))
 		listed, err := s.Approvals(t.Context(), payout.ApprovalFilter{Status: payout.DecisionWaiting, Limit: 10})
 		must(t, err)

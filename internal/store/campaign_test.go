@@ -291,7 +291,7 @@ func TestCampaignWatch(t *testing.T) {
 		for i, c := range all {
 			out[i] = c.ID
 			if c.Template.Eligible != nil {
-				t.Error("a list reads who may grab")
+				t.Error("a list reads the eligible users")
 			}
 		}
 		return strings.Join(out, " ")
@@ -413,7 +413,7 @@ func TestVitalsOfCampaigns(t *testing.T) {
 	p.ID, p.OpensAt, p.ExpiresAt = day.PacketID, s.Now().Add(-time.Hour), s.Now()
 	recorded(t, s, p)
 	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayMade))
-	lapsed(t, s, chargeID(p))
+	expireCharge(t, s, chargeID(p))
 	must(t, s.RejectPacket(t.Context(), p.ID, packet.Failure{Code: payout.FailureExpiredBeforeCharge}))
 	wantLost("missed 0 declined 0 unopened 2 ")
 }

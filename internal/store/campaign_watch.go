@@ -22,7 +22,7 @@ func (s *Store) ScheduledCampaigns(ctx context.Context, after string, limit int)
 	return s.listCampaigns(ctx, "campaigns WHERE ended_at IS NULL AND id > ? ORDER BY id LIMIT ?", after, limit)
 }
 
-// OverdueCampaigns lists campaigns with a day whose packet was due campaign.Late ago (MySQL's
+// OverdueCampaigns lists campaigns with a day whose packet was due campaign.OverdueAfter ago (MySQL's
 // clock), like UnsyncedCampaigns.
 func (s *Store) OverdueCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
 	opens, err := s.overdueOpening(ctx)
@@ -34,7 +34,7 @@ func (s *Store) OverdueCampaigns(ctx context.Context, after string, limit int) (
 		opens, opens, after, limit)
 }
 
-// overdueOpening returns the opening time of packets that were due campaign.Late ago.
+// overdueOpening returns the opening time of packets that were due campaign.OverdueAfter ago.
 func (s *Store) overdueOpening(ctx context.Context) (time.Time, error) {
 	now, err := s.Clock(ctx)
 	return now.Add(campaign.CreateAhead - campaign.OverdueAfter), err

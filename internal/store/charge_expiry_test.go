@@ -8,8 +8,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// lapsed expires a charge and returns its state.
-func lapsed(t testing.TB, s *Store, id string) payout.State {
+// expireCharge expires a charge and returns its state.
+func expireCharge(t testing.TB, s *Store, id string) payout.State {
 	t.Helper()
 	st, err := s.ExpireCharge(t.Context(), id)
 	must(t, err)
@@ -27,14 +27,14 @@ func TestR2_UnsentChargeExpires(t *testing.T) {
 	p := recorded(t, s, samplePacket(1000, 3))
 	id := chargeID(p)
 	c.pass(23 * time.Hour)
-	if st := lapsed(t, s, id); st.Status != payout.StatusPending || st.Step.Do != payout.ActionSend {
+	if st := expireCharge(t, s, id); st.Status != payout.StatusPending || st.Step.Do != payout.ActionSend {
 		t.Fatalf("before it expires: %+v", st)
 	}
 	c.pass(time.Hour)
 	for _, err := range together(6, func(int) error { _, err := s.ExpireCharge(t.Context(), id); return err }) {
 		must(t, err)
 	}
-	st := lapsed(t, s, id)
+	st := expireCharge(t, s, id)
 	if st.Status != payout.StatusFailed || st.Step.Do != payout.ActionEnd || st.Failure == nil ||
 		st.Failure.Code != payout.FailureExpiredBeforeCharge {
 		t.Fatalf("expired: %+v", st)
@@ -76,7 +76,7 @@ func TestR4_SentChargeDoesNotExpire(t *testing.T) {
 	c.pass(25 * time.Hour)
 	for id, want := range map[string]payout.Status{chargeID(noted): payout.StatusSending, chargeID(unknown): payout.StatusUnknown,
 		chargeID(open): payout.StatusPaid, refundID(refund): payout.StatusPending} {
-		if st := lapsed(t, s, id); st.Status != want {
+		if st := expireCharge(t, s, id); st.Status != want {
 			t.Errorf("%s: %s, want %s", id, st.Status, want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestR4_SentChargeDoesNotExpire(t *testing.T) {
 // whether its charge was sent. For later packets it can.
 func TestR13_RestoredBooksExpireNoCharge(t *testing.T) {
 	t.Parallel()
-	s, c, _, _ := newBooks(t)
+	s, c, _, _ := newHeartbeatStore(t)
 	ctx := t.Context()
 	old := recorded(t, s, samplePacket(100, 2))
 	c.pass(25 * time.Hour)
@@ -98,19 +98,19 @@ func TestR13_RestoredBooksExpireNoCharge(t *testing.T) {
 		must(t, err)
 	}
 	restored("restored", time.Minute)
-	if st := lapsed(t, s, chargeID(old)); st.Status != payout.StatusPending {
+	if st := expireCharge(t, s, chargeID(old)); st.Status != payout.StatusPending {
 		t.Errorf("not recovered yet: %s", st.Status)
 	}
 	restored("restored", 48*time.Hour) // the restore is older than the packet and still not recovered
-	if st := lapsed(t, s, chargeID(old)); st.Status != payout.StatusPending {
+	if st := expireCharge(t, s, chargeID(old)); st.Status != payout.StatusPending {
 		t.Errorf("restored before, not recovered yet: %s", st.Status)
 	}
 	restored("normal", time.Minute)
-	if st := lapsed(t, s, chargeID(old)); st.Status != payout.StatusPending {
+	if st := expireCharge(t, s, chargeID(old)); st.Status != payout.StatusPending {
 		t.Errorf("recovered: %s", st.Status)
 	}
 	restored("normal", 48*time.Hour)
-	if st := lapsed(t, s, chargeID(old)); st.Status != payout.StatusFailed {
+	if st := expireCharge(t, s, chargeID(old)); st.Status != payout.StatusFailed {
 		t.Errorf("made after the restore: %s", st.Status)
 	}
 }

@@ -54,15 +54,15 @@ func TestR3_BeginClaim(t *testing.T) {
 
 	t.Run("again", func(t *testing.T) {
 		again := beginClaim(t, s, claimOf(p, 1, "u1"))
-		if again.Order != nil || unread(again.State) != unread(b.State) {
+		if again.Order != nil || withoutReadTime(again.State) != withoutReadTime(b.State) {
 			t.Errorf("%+v", again)
 		}
-		if st, err := s.RecordClaim(ctx, claimOf(p, 1, "u1"), provider); err != nil || unread(st) != unread(b.State) {
+		if st, err := s.RecordClaim(ctx, claimOf(p, 1, "u1"), provider); err != nil || withoutReadTime(st) != withoutReadTime(b.State) {
 			t.Errorf("the regular step: %+v, %v", st, err)
 		}
 		if next, err := s.BeginSend(ctx, payoutID(p, 1), limits, encode); err != nil || next.Order != nil ||
 			next.State.Step.Do != payout.ActionQuery {
-			t.Errorf("a noted send is sent again: %+v, %v", next, err)
+			t.Errorf("a recorded send is sent again: %+v, %v", next, err)
 		}
 		settle(t, s, payout.SourceSend, b.Order.OrderNo, payout.ObsSucceeded)
 		if paid := beginClaim(t, s, claimOf(p, 1, "u1")); paid.Order != nil || paid.State.Status != payout.StatusPaid ||
@@ -73,7 +73,7 @@ func TestR3_BeginClaim(t *testing.T) {
 			t.Errorf("%d claims in the ledger", n)
 		}
 	})
-	t.Run("booked before by its own step", func(t *testing.T) {
+	t.Run("recorded before by its own step", func(t *testing.T) {
 		q := funded(t, s, 100, 1)
 		claim(t, s, q, 0, "u")
 		if b := beginClaim(t, s, claimOf(q, 0, "u")); b.Order != nil || b.State.Status != payout.StatusPending ||

@@ -30,7 +30,7 @@ func TestRecordClaim(t *testing.T) {
 	t.Run("repeat", func(t *testing.T) {
 		again, err := s.RecordClaim(ctx, c, provider)
 		must(t, err)
-		if unread(again) != unread(first) {
+		if withoutReadTime(again) != withoutReadTime(first) {
 			t.Errorf("%+v, first %+v", again, first)
 		}
 		pay(t, s, first.PaymentID)
@@ -217,7 +217,7 @@ func TestShareConflictIsKept(t *testing.T) {
 	}
 	// The drain waits for every acknowledged claim: a share conflict counts too, once.
 	if n, err := s.CountRecordedClaims(t.Context(), p.ID); err != nil || n != 2 {
-		t.Errorf("%d claims accounted for, want the booked one and the promise: %v", n, err)
+		t.Errorf("%d claims recorded, want the claim and the share conflict: %v", n, err)
 	}
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100})
 }
@@ -233,7 +233,7 @@ func TestPayoutProgress(t *testing.T) {
 	claim(t, s, p, 0, "u")
 	// v has a share conflict about u's share, with a payout of its own (rule R10).
 	u, v, nobody := claimed(claimOf(p, 0, "u")), claimed(claimOf(p, 0, "v")), claimed(claimOf(p, 1, "x"))
-	promise := notBooked(t, s, claimOf(p, 0, "v")).PaymentID
+	promise := recordConflict(t, s, claimOf(p, 0, "v")).PaymentID
 	got, err := s.PayoutProgress(t.Context(), []payout.ClaimRef{v, u, nobody})
 	if err != nil || len(got) != 2 || got[u] != (payout.PayoutProgress{ID: payoutID(p, 0), Status: payout.StatusPending}) ||
 		got[v] != (payout.PayoutProgress{ID: promise, Status: payout.StatusFailed}) {
@@ -244,8 +244,8 @@ func TestPayoutProgress(t *testing.T) {
 	}
 }
 
-// unread returns a state without its read time.
-func unread(st payout.State) payout.State {
+// withoutReadTime returns a state without its read time.
+func withoutReadTime(st payout.State) payout.State {
 	st.Clock = time.Time{}
 	return st
 }

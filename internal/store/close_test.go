@@ -141,7 +141,7 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	}
 	x.reconcile(first)
 	if c := x.close(first); !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByMatch}) {
-		t.Errorf("read, and not tied: %v", c.Blockers)
+		t.Errorf("read, but not matched: %v", c.Blockers)
 	}
 	x.closing()
 	c := x.close(first)
@@ -210,7 +210,7 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	}
 	wantBalances(t, "closing of the second day", c.Closing, map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500),
 		payout.AccountHolding: sums(0, 500)})
-	soundLedger(t, x.s)
+	checkLedger(t, x.s)
 }
 
 // TestFinalDayStaysAsItIs: whatever is posted, read and found later.
@@ -324,10 +324,10 @@ func TestLedgerAtAnyMoment(t *testing.T) {
 	check("sums kept")
 	_, end := payout.DayOf(begun, half).Span(half)
 	if n := query[int](t, x.s, "SELECT COUNT(*) FROM ledger_closes WHERE closed_to = ?", end); n != 1 {
-		t.Errorf("%d sums kept at the end of a day, %s", n, end)
+		t.Errorf("%d sums stored at the end of a day, %s", n, end)
 	}
 	if n := query[int](t, x.s, "SELECT COUNT(*) FROM ledger_closes"); n < 8 {
-		t.Errorf("%d sums kept", n)
+		t.Errorf("%d sums stored", n)
 	}
 }
 

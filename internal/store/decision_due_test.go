@@ -64,7 +64,7 @@ func TestDecisionsDue(t *testing.T) {
 	if got := seen["payout_failed "]; got.Count < 5 {
 		t.Errorf("%+v: the share conflict is not among them", got)
 	}
-	v := newVitals()
+	v := newHealthReader()
 	must(t, NewHealthReader(s).Read(ctx, v))
 	shown := map[string]observe.DecisionBacklog{}
 	for _, d := range v.Decisions {

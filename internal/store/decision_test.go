@@ -68,7 +68,7 @@ func TestRetryPayment(t *testing.T) {
 	}
 	st, err := s.PaymentState(ctx, id)
 	if err != nil || st.Status != payout.StatusPending || st.Failure != nil || st.Step.Do != payout.ActionQuery {
-		t.Errorf("%+v, %v: the old number has to be asked about", st, err)
+		t.Errorf("%+v, %v: the old order number has to be queried", st, err)
 	}
 	due, err := s.DueOutbox(ctx, 10)
 	if err != nil || len(due) != 1 || due[0].Payment.ID != id {

@@ -53,7 +53,7 @@ func TestR3_NotificationBeforeStep(t *testing.T) {
 	}
 	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
 	if st, err = s.CarryOut(t.Context(), cancelled); err != nil || st.Status != payout.StatusCancelled {
-		t.Errorf("asked: %+v, %v", st, err)
+		t.Errorf("after the query: %+v, %v", st, err)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestR5_CancelRefundWaitsForTheOutcome(t *testing.T) {
 				waits := func(st payout.State) {
 					t.Helper()
 					if st.Step.Do != payout.ActionQuery {
-						t.Errorf("not asked about: %+v", st)
+						t.Errorf("not queried: %+v", st)
 					}
 					if b := sends(t, s, refund); b.Order != nil || b.Hold == nil || b.State.Status != payout.StatusPending {
 						t.Fatalf("%s by %s: %+v", kind, source, b)
@@ -157,7 +157,7 @@ func TestR5_CancelRefundWaitsForTheOutcome(t *testing.T) {
 				waits(settle(t, s, payout.SourceQuery, one.OrderNo, kind))
 				waits(settle(t, s, payout.SourceQuery, one.OrderNo, over)) // reported once
 				if st := settle(t, s, payout.SourceQuery, one.OrderNo, over); st.Step.Do != payout.ActionEnd {
-					t.Errorf("%s: asked on: %+v", over, st)
+					t.Errorf("%s: queried again: %+v", over, st)
 				}
 				if b := sends(t, s, refund); b.Order == nil || b.Hold != nil {
 					t.Errorf("%s, %s by %s: %+v", over, kind, source, b)

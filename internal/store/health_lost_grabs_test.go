@@ -30,7 +30,7 @@ func TestR9_LostGrabsUntilResolved(t *testing.T) {
 	}
 	reported := func(want int64) {
 		t.Helper()
-		v := newVitals()
+		v := newHealthReader()
 		must(t, NewHealthReader(s).Read(ctx, v))
 		if v.LostGrabs != want {
 			t.Errorf("%d grabs may be lost, want %d", v.LostGrabs, want)

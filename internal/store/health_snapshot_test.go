@@ -19,7 +19,7 @@ func TestHealthStatusSince(t *testing.T) {
 	id := owing(t, s)
 	age := func(status payout.Status) time.Duration {
 		t.Helper()
-		v := newVitals()
+		v := newHealthReader()
 		must(t, NewHealthReader(s).Read(t.Context(), v))
 		now, err := s.Clock(t.Context())
 		must(t, err)
@@ -65,7 +65,7 @@ func TestHealthNotAccepted(t *testing.T) {
 	s, c := newStore(t)
 	notAccepted := func() map[observe.Trouble]observe.Backlog {
 		t.Helper()
-		v := newVitals()
+		v := newHealthReader()
 		must(t, NewHealthReader(s).Read(t.Context(), v))
 		out := map[observe.Trouble]observe.Backlog{}
 		for _, b := range v.Troubles {

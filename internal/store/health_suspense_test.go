@@ -16,7 +16,7 @@ func TestHealthSuspense(t *testing.T) {
 	reported := func(want int64) {
 		t.Helper()
 		for _, r := range []*HealthReader{old, NewHealthReader(s)} {
-			v := newVitals()
+			v := newHealthReader()
 			if must(t, r.Read(t.Context(), v)); v.Suspense != want || v.Imbalanced != 0 {
 				t.Errorf("%d fen moved twice, want %d; %d packets out of balance", v.Suspense, want, v.Imbalanced)
 			}

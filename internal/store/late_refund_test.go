@@ -38,7 +38,7 @@ func TestLateRefunds(t *testing.T) {
 		fail(t, s, payoutID(p, 0))
 		agreed(t, s, payoutID(p, 0), payout.DecisionRequest{Kind: payout.DecisionCancel})
 		c.pass(time.Second)
-		askedAndDeclined(t, s, payoutID(p, 0))
+		declineQueries(t, s, payoutID(p, 0))
 		_, err := s.CarryOut(ctx, payoutID(p, 0))
 		must(t, err)
 		return payout.ID(payout.KindRefund, p.ID, 1)

@@ -25,8 +25,8 @@ func another(t testing.TB, s *Store, dsn string, cfg Config) *Store {
 	return o
 }
 
-// newBooks returns a store whose MySQL has had three heartbeats, and its database.
-func newBooks(t testing.TB) (s *Store, c *clock, dsn string, set func(number int64)) {
+// newHeartbeatStore returns a store whose MySQL has had three heartbeats, and its database.
+func newHeartbeatStore(t testing.TB) (s *Store, c *clock, dsn string, set func(number int64)) {
 	t.Helper()
 	dsn = stacktest.MariaDB(t)
 	s, c, raw := newStoreAt(t, dsn)
@@ -42,7 +42,7 @@ func newBooks(t testing.TB) (s *Store, c *clock, dsn string, set func(number int
 
 func TestR13_BooksBeat(t *testing.T) {
 	t.Parallel()
-	s, c, dsn, set := newBooks(t)
+	s, c, dsn, set := newHeartbeatStore(t)
 	ctx := t.Context()
 	b, err := s.MySQLState(ctx)
 	if err != nil || b.Heartbeat != 3 || b.State != payout.MySQLNormal || b.HeartbeatAt.IsZero() {
@@ -189,7 +189,7 @@ func guardedCases(t *testing.T, s *Store) guarded {
 // changed. A normal MySQL lets all of it pass.
 func TestR13_RestoredBooksRefuse(t *testing.T) {
 	t.Parallel()
-	s, _, dsn, set := newBooks(t)
+	s, _, dsn, set := newHeartbeatStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 100, 2)
 	claim(t, s, p, 0, "u")
@@ -217,11 +217,11 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 			t.Errorf("changed: %v, before %v", after, before)
 		}
 	}
-	unasked := another(t, s, dsn, Config{CompareFirst: true})
+	unasked := another(t, s, dsn, Config{MustCompare: true})
 	for name, do := range cases {
 		if name != "let a send leave" { // its record was refused
 			if err := do(unasked); !errors.Is(err, ErrUnavailable) {
-				t.Errorf("%s before the books were compared: %v", name, err)
+				t.Errorf("%s before MySQL was compared: %v", name, err)
 			}
 		}
 	}
@@ -241,7 +241,7 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 	must(t, func() error { _, err := unasked.CompareHeartbeat(ctx, 3); return err }())
 	for name, do := range cases {
 		if err := do(unasked); err != nil {
-			t.Errorf("%s on normal books: %v", name, err)
+			t.Errorf("%s on a normal MySQL: %v", name, err)
 		}
 	}
 	wantErr(t, errOnly(s.RecoverClaim(ctx, claimOf(funded(t, s, 100, 1), 0, "u"), provider)), ErrMoved)
@@ -252,7 +252,7 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 // resolved; other packets continue.
 func TestR13_UndecidedPacketStays(t *testing.T) {
 	t.Parallel()
-	s, _, _, _ := newBooks(t)
+	s, _, _, _ := newHeartbeatStore(t)
 	ctx := t.Context()
 	p, other := funded(t, s, 100, 2), funded(t, s, 100, 2)
 	for _, id := range []string{p.ID, other.ID} {
@@ -289,7 +289,7 @@ func TestR13_UndecidedPacketStays(t *testing.T) {
 // difference is a break. Other order numbers are sent.
 func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
 	t.Parallel()
-	s, _, _, _ := newBooks(t)
+	s, _, _, _ := newHeartbeatStore(t)
 	ctx := t.Context()
 	p, other := funded(t, s, 300, 3), funded(t, s, 300, 3)
 	left := func(p packet.Packet, ids ...string) {
@@ -343,7 +343,7 @@ func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
 // rejected before another recovery: a late success would be refunded in full.
 func TestR13_LeftChargeIsNotRejected(t *testing.T) {
 	t.Parallel()
-	s, _, _, _ := newBooks(t)
+	s, _, _, _ := newHeartbeatStore(t)
 	ctx := t.Context()
 	p := recorded(t, s, samplePacket(100, 2))
 	failAs(t, s, chargeID(p), "declined")
@@ -372,7 +372,7 @@ func errOnly[T any](_ T, err error) error { return err }
 // MySQL.
 func TestR13_NumberSentAgain(t *testing.T) {
 	t.Parallel()
-	s, _, _, _ := newBooks(t)
+	s, _, _, _ := newHeartbeatStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 100, 1)
 	claim(t, s, p, 0, "u")

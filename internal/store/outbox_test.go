@@ -83,7 +83,7 @@ func TestMarkOutboxStarted(t *testing.T) {
 	reader := NewHealthReader(s)
 	outbox := func() observe.Backlog {
 		t.Helper()
-		v := newVitals()
+		v := newHealthReader()
 		must(t, reader.Read(ctx, v))
 		return v.Outbox
 	}
@@ -220,7 +220,7 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 		}
 	}
 	if n := query[int](t, s, "SELECT COUNT(*) FROM notifications WHERE NOT known"); n != 6 {
-		t.Errorf("%d unknown notifications kept", n)
+		t.Errorf("%d unknown notifications stored", n)
 	}
 	for _, err := range together(6, func(int) error {
 		return s.RecordNotification(ctx, adapter, "e6", o.OrderNo, []byte(`{"status":"succeeded"}`))
@@ -233,13 +233,13 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 	}
 	st, err := s.PaymentState(ctx, id)
 	if err != nil || st.Step.Do != payout.ActionQuery || st.Step.At.After(s.Now()) {
-		t.Errorf("%+v, %v: to be asked now", st, err)
+		t.Errorf("%+v, %v: to be queried now", st, err)
 	}
 	// The query settles it; the outbox row is done, and a repeated event requests nothing.
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	c.pass(time.Minute)
 	if got := due(t, s, 10); len(got) != 0 {
-		t.Errorf("due %v after it was asked", got)
+		t.Errorf("due %v after the query", got)
 	}
 	must(t, s.RecordNotification(ctx, adapter, "e6", o.OrderNo, []byte("{}")))
 	if got := due(t, s, 10); len(got) != 0 {
@@ -285,7 +285,7 @@ func TestNotificationsAndOutboxAtOnce(t *testing.T) {
 		c.pass(time.Minute)
 		wanted := query[bool](t, s, "SELECT ask_requested FROM attempts WHERE order_no = ?", o.OrderNo)
 		if got := due(t, s, 10); wanted != slices.Contains(got, id) {
-			t.Fatalf("round %d: ask wanted %t, due %v", round, wanted, got)
+			t.Fatalf("round %d: query wanted %t, due %v", round, wanted, got)
 		}
 	}
 }
@@ -316,7 +316,7 @@ func TestNotificationOvertakesAnAnswer(t *testing.T) {
 		t.Errorf("after the answer: %+v", st)
 	}
 	if !query[bool](t, s, "SELECT ask_requested FROM attempts WHERE order_no = ?", o.OrderNo) {
-		t.Error("nobody wants to know what the notification is about")
+		t.Error("the notification requested no query")
 	}
 }
 

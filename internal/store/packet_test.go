@@ -262,7 +262,7 @@ func TestClosing(t *testing.T) {
 	}
 	must(t, s.CorrectReason(ctx, p.ID, packet.CloseSoldOut))
 	if closed, err := s.FinishPacket(ctx, p.ID, nil); err != nil || closed {
-		t.Errorf("closed before its books: %t, %v", closed, err)
+		t.Errorf("finished before its books are closed: %t, %v", closed, err)
 	}
 	for range 3 { // the same answer at every repeat
 		if rem, err := s.CloseBooks(ctx, p.ID); err != nil || rem != 750 {

@@ -45,7 +45,7 @@ func TestPaymentThroughTheRows(t *testing.T) {
 	st, err = s.PaymentState(ctx, id)
 	must(t, err)
 	if st.Status != payout.StatusSending || st.Step.Do != payout.ActionQuery || st.Step.OrderNo != o.OrderNo {
-		t.Errorf("noted: %+v", st)
+		t.Errorf("recorded: %+v", st)
 	}
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived)
@@ -236,7 +236,7 @@ func TestR3_RowIsTheProgramCounter(t *testing.T) {
 		noted := query[int](t, s, "SELECT SUM(sends) FROM attempts WHERE payment_id = ?", id)
 		asked := query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND outcome = 'never_received'", id)
 		if noted > 1+asked || sends > noted {
-			t.Errorf("%d sends noted and %d made after %d answers that nothing had come", noted, sends, asked)
+			t.Errorf("%d sends recorded and %d made after %d never-received answers", noted, sends, asked)
 		}
 		if st, err := s.PaymentState(ctx, id); err != nil || st.Status != payout.StatusPaid {
 			t.Errorf("%+v, %v", st, err)
@@ -373,7 +373,7 @@ func TestR4_UnansweredRepeatIsNotRefused(t *testing.T) {
 		t.Fatal("the first send was not refused")
 	}
 	if again := begin(t, s, id); again.OrderNo != o.OrderNo || again.Send != 2 || query[bool](t, s, refused, o.OrderNo) {
-		t.Errorf("sent %+v, the row says it is refused", again)
+		t.Errorf("sent %+v, the row is refused", again)
 	}
 	if st := settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusUnknown ||
 		st.Step.Do != payout.ActionSend {

@@ -131,7 +131,7 @@ func TestAccountAtTheProvider(t *testing.T) {
 		}
 	}
 	if kept, err := s.SavedAdapter(ctx); err != nil || kept != adapter {
-		t.Errorf("kept %v, %v", kept, err)
+		t.Errorf("stored %v, %v", kept, err)
 	}
 	begin(t, s, payoutID(p, 0))
 }

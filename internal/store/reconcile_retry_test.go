@@ -31,7 +31,7 @@ func TestFailedReconciliationIsRetried(t *testing.T) {
 	again := func(want int) {
 		t.Helper()
 		if got := made(s.RetryReconciliations(ctx, provider))(t); got != want {
-			t.Fatalf("%d days asked for, want %d", got, want)
+			t.Fatalf("%d days requested, want %d", got, want)
 		}
 	}
 	uncovered := func(days int64, oldest time.Duration) {
@@ -77,7 +77,7 @@ func TestFailedReconciliationIsRetried(t *testing.T) {
 	uncovered(1, 48*time.Hour)
 	again(1)
 	if r := made(s.RequestDailyReconciliation(ctx, provider, other, "x"))(t); r.RequestedBy != payout.BySchedule {
-		t.Errorf("asked for by %q", r.RequestedBy)
+		t.Errorf("requested by %q", r.RequestedBy)
 	}
 	must(t, s.db.Exec("UPDATE reconciliations SET created_at = created_at - INTERVAL ? DAY", matchDays+1).Error)
 	uncovered(0, 0)

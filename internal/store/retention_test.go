@@ -102,7 +102,7 @@ func TestRetention(t *testing.T) {
 		string(again.Body) != string(first.Body) {
 		t.Errorf("repeated while its packet is open: %+v, %v", again, err)
 	}
-	v := newVitals()
+	v := newHealthReader()
 	must(t, NewHealthReader(s).Read(ctx, v))
 	for _, r := range v.Retention {
 		if r.Removed != got[payout.RetainedTable(r.Table)] || r.Table == "quarantine" && !r.Oldest.IsZero() ||
@@ -179,7 +179,7 @@ func TestRetentionReadsIndexes(t *testing.T) {
 	rec := &recorder{Interface: logger.Discard}
 	s.db = s.db.Session(&gorm.Session{Logger: rec})
 	got := removeAll(t, s, 30*retainedDay)
-	v := newVitals()
+	v := newHealthReader()
 	must(t, NewHealthReader(s).retention(t.Context(), v))
 	// Without a payment row: an event or a decision always has one, and stays.
 	for table, want := range map[payout.RetainedTable]int64{payout.RetainedEvents: 0, payout.RetainedDecisions: 0,

@@ -38,7 +38,7 @@ func TestReturnWatch(t *testing.T) {
 	}
 	at := payout.ReturnWatch{Provider: "sandbox", Day: "2026-02-17", After: "17", Until: time.Date(2026, 2, 17, 20, 0, 0, 123e6, time.UTC)}
 	if !keep(first, at, 0) {
-		t.Error("the place was not kept")
+		t.Error("the position was not stored")
 	}
 	v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 	if must(t, NewHealthReader(s).Read(ctx, &v)); !v.ReturnsSeen.Equal(at.Until) { // the other one has seen nothing yet

@@ -110,7 +110,7 @@ func TestRewindIsKept(t *testing.T) {
 	must(t, s.Rewind(ctx, id))
 	page, err = s.WaitingPayments(ctx, payout.KindPayout, payout.StatusFailed, packet.Cursor{}, 10)
 	if must(t, err); len(page) != 1 || page[0].TooFarAhead(c.now()) {
-		t.Errorf("it is seen again: %+v", page)
+		t.Errorf("listed again: %+v", page)
 	}
 	if until := query[time.Time](t, s, "SELECT ask_until FROM attempts WHERE payment_id = ?", id); until.After(c.now()) {
 		t.Errorf("its number may be sent until %v", until)
@@ -164,6 +164,6 @@ func TestApprovalOfAClockAhead(t *testing.T) {
 	}
 	v, err := s.PreviewDecision(ctx, id, cancel)
 	if err != nil || !v.NeedsApproval {
-		t.Errorf("another cannot be asked for: %+v, %v", v, err)
+		t.Errorf("another decision is refused: %+v, %v", v, err)
 	}
 }

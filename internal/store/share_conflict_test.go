@@ -20,8 +20,8 @@ var (
 	smallRetry = payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: money.Max}
 )
 
-// notBooked has a claim refused and recorded as a share conflict, as RecordClaim's activity does.
-func notBooked(t testing.TB, s *Store, c packet.Claim) payout.State {
+// recordConflict has a claim refused and recorded as a share conflict, as RecordClaim's activity does.
+func recordConflict(t testing.TB, s *Store, c packet.Claim) payout.State {
 	t.Helper()
 	_, refused := s.RecordClaim(t.Context(), c, provider)
 	if !errors.Is(refused, ErrConflict) && !errors.Is(refused, ErrBooksClosed) {
@@ -32,16 +32,16 @@ func notBooked(t testing.TB, s *Store, c packet.Claim) payout.State {
 	return st
 }
 
-// promised is a packet of one share of 100 fen, recorded for u; v has a share conflict.
-func promised(t testing.TB, s *Store) (p packet.Packet, id string) {
+// newShareConflict is a packet of one share of 100 fen, recorded for u; v has a share conflict.
+func newShareConflict(t testing.TB, s *Store) (p packet.Packet, id string) {
 	t.Helper()
 	p = funded(t, s, 100, 1)
 	claim(t, s, p, 0, "u")
-	return p, notBooked(t, s, claimOf(p, 0, "v")).PaymentID
+	return p, recordConflict(t, s, claimOf(p, 0, "v")).PaymentID
 }
 
-// soundLedger verifies every packet and payment of the database.
-func soundLedger(t testing.TB, s *Store) {
+// checkLedger verifies every packet and payment of the database.
+func checkLedger(t testing.TB, s *Store) {
 	t.Helper()
 	if _, broken := verified(t, s); len(broken) != 0 {
 		t.Errorf("the ledger breaks %+v", broken)
@@ -58,8 +58,8 @@ func TestR9_UnrecordedByShare(t *testing.T) {
 	claim(t, s, p, 0, "booked")
 	claim(t, s, p, 1, "both")
 	claim(t, s, p, 2, "other")
-	notBooked(t, s, claimOf(p, 0, "promised"))
-	notBooked(t, s, claimOf(p, 0, "both"))
+	recordConflict(t, s, claimOf(p, 0, "promised"))
+	recordConflict(t, s, claimOf(p, 0, "both"))
 	for _, c := range []struct {
 		name  string
 		share int
@@ -89,7 +89,7 @@ func TestR10_ConflictIsRecorded(t *testing.T) {
 	taken, late := claimOf(p, 0, "v"), claimOf(p, 1, "w")
 	taken.Nickname, taken.Recipient = ptr("小红"), "wallet"
 	for range 3 {
-		st := notBooked(t, s, taken)
+		st := recordConflict(t, s, taken)
 		if st.PaymentID != payout.ID(payout.KindHonour, p.ID, 1) || st.Status != payout.StatusFailed ||
 			st.Failure.Code != payout.FailureShareConflict ||
 			!st.Failure.Retryable || st.Step.Do != payout.ActionEnd {
@@ -97,7 +97,7 @@ func TestR10_ConflictIsRecorded(t *testing.T) {
 		}
 	}
 	closed(t, s, p)
-	if st := notBooked(t, s, late); st.PaymentID != payout.ID(payout.KindHonour, p.ID, 2) || st.Status != payout.StatusFailed {
+	if st := recordConflict(t, s, late); st.PaymentID != payout.ID(payout.KindHonour, p.ID, 2) || st.Status != payout.StatusFailed {
 		t.Errorf("%+v", st)
 	}
 	if sums, err := s.ShareConflicts(ctx, p.ID); err != nil || sums != (payout.ShareConflicts{Count: 2, Amount: 200, Free: 100}) {
@@ -108,7 +108,7 @@ func TestR10_ConflictIsRecorded(t *testing.T) {
 		t.Errorf("%+v, %v", st, err)
 	}
 	if n, err := s.CountRecordedClaims(ctx, p.ID); err != nil || n != 3 {
-		t.Errorf("%d accounted for, want a claim and two promises: %v", n, err)
+		t.Errorf("%d recorded, want a claim and two share conflicts: %v", n, err)
 	}
 	if got, err := s.RecordedUsers(ctx, p.ID, []string{"u", "v", "w", "x"}); err != nil || len(got) != 3 || got["x"] {
 		t.Errorf("recorded %v, %v", got, err)
@@ -127,9 +127,9 @@ func TestR10_ConflictIsRecorded(t *testing.T) {
 		t.Errorf("%d breaks", n)
 	}
 	if n := query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE order_no LIKE 'h%'"); n != 0 {
-		t.Errorf("%d postings for promises nobody has honoured", n)
+		t.Errorf("%d transfers for share conflicts that were not honoured", n)
 	}
-	soundLedger(t, s)
+	checkLedger(t, s)
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -170,7 +170,7 @@ func TestR10_Honoured(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
-	p, id := promised(t, s)
+	p, id := newShareConflict(t, s)
 	agreed(t, s, id, smallRetry) // fails unless the first person's decision waits
 	if got := dueKinds(t, s, id); !slices.Equal(got, []string{"begin"}) {
 		t.Errorf("outbox %v", got)
@@ -178,7 +178,7 @@ func TestR10_Honoured(t *testing.T) {
 	house := map[payout.Account]money.Fen{payout.AccountOwed: 200, payout.AccountHouse: -100}
 	balanced(t, s, p, house)
 	// A repeat of the claim finds the row in every state.
-	if st := notBooked(t, s, claimOf(p, 0, "v")); st.PaymentID != id || st.Status != payout.StatusPending || st.Step.Do != payout.ActionSend {
+	if st := recordConflict(t, s, claimOf(p, 0, "v")); st.PaymentID != id || st.Status != payout.StatusPending || st.Step.Do != payout.ActionSend {
 		t.Errorf("%+v", st)
 	}
 	first := fail(t, s, id)
@@ -186,7 +186,7 @@ func TestR10_Honoured(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	c.pass(time.Second)
-	soundLedger(t, s)
+	checkLedger(t, s)
 	again, err := s.Decide(ctx, staff(t, s, "a second retry", "h"), id, smallRetry, render)
 	must(t, err)
 	words := strings.Fields(string(again.Body))
@@ -210,7 +210,7 @@ func TestR10_Honoured(t *testing.T) {
 		own.ByAccount[payout.AccountProvider] != -100 || b.Honours[payout.PostPaid] != 100 || b.Imbalanced() {
 		t.Errorf("%+v, of its own %+v", b, own)
 	}
-	soundLedger(t, s)
+	checkLedger(t, s)
 }
 
 // TestR10_Voided: a cancel of a conflict that was not honoured posts nothing and makes no refund;
@@ -224,7 +224,7 @@ func TestR10_Voided(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, c := newStore(t)
 			ctx := t.Context()
-			p, id := promised(t, s)
+			p, id := newShareConflict(t, s)
 			if tc.honoured {
 				agreed(t, s, id, smallRetry)
 				fail(t, s, id)
@@ -235,7 +235,7 @@ func TestR10_Voided(t *testing.T) {
 				t.Errorf("outbox %v", got)
 			}
 			c.pass(time.Second)
-			askedAndDeclined(t, s, id)
+			declineQueries(t, s, id)
 			for range 2 {
 				if st, err := s.CarryOut(ctx, id); err != nil || st.Status != payout.StatusCancelled || st.Step.Do != payout.ActionEnd {
 					t.Fatalf("%+v, %v", st, err)
@@ -248,10 +248,10 @@ func TestR10_Voided(t *testing.T) {
 			if n := query[int](t, s, "SELECT COUNT(*) FROM payments WHERE kind = 'r'"); n != 0 {
 				t.Errorf("%d refunds of what was never the sender's", n)
 			}
-			if st := notBooked(t, s, claimOf(p, 0, "v")); st.PaymentID != id || st.Status != payout.StatusCancelled {
+			if st := recordConflict(t, s, claimOf(p, 0, "v")); st.PaymentID != id || st.Status != payout.StatusCancelled {
 				t.Errorf("a repeat after it: %+v", st)
 			}
-			soundLedger(t, s)
+			checkLedger(t, s)
 		})
 	}
 }
@@ -260,13 +260,13 @@ func TestR10_Voided(t *testing.T) {
 func TestR10_PaidOutside(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
-	p, id := promised(t, s)
+	p, id := newShareConflict(t, s)
 	agreed(t, s, id, markCommand)
 	if got := statusOf(t, s, id); got != payout.StatusPaidOutside {
 		t.Errorf("%s", got)
 	}
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100, payout.AccountHouse: -100, payout.AccountOutside: 100})
-	soundLedger(t, s)
+	checkLedger(t, s)
 }
 
 // TestR10_Listed: among the payouts of staff, in their order, and separately.
@@ -278,7 +278,7 @@ func TestR10_Listed(t *testing.T) {
 	var want []string
 	for i := range 5 {
 		c.pass(time.Millisecond)
-		want = append(want, claim(t, s, p, i, fmt.Sprint("u", i)).PaymentID, notBooked(t, s, claimOf(p, i, fmt.Sprint("v", i))).PaymentID)
+		want = append(want, claim(t, s, p, i, fmt.Sprint("u", i)).PaymentID, recordConflict(t, s, claimOf(p, i, fmt.Sprint("v", i))).PaymentID)
 	}
 	slices.Reverse(want)
 	f := payout.Filter{Kind: payout.KindPayout, IncludeHonours: true, PacketID: p.ID, Limit: 3}
@@ -325,7 +325,7 @@ func TestR10_Reconciled(t *testing.T) {
 	must(t, err)
 	claim(t, x.s, p, 0, "u")
 	x.paid(begin(t, x.s, payoutID(p, 0)), 100, "u")
-	id := notBooked(t, x.s, claimOf(p, 0, "v")).PaymentID
+	id := recordConflict(t, x.s, claimOf(p, 0, "v")).PaymentID
 	agreed(t, x.s, id, smallRetry)
 	x.paid(begin(t, x.s, id), 100, "v")
 	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
@@ -352,11 +352,11 @@ func TestR10_UserSeesTheSameAmount(t *testing.T) {
 			must(t, err)
 		} else {
 			claim(t, s, p, 0, "u")
-			notBooked(t, s, c)
+			recordConflict(t, s, c)
 		}
 		if i == 0 { // a share of the same packet: the share counts
 			claim(t, s, p, 1, "u")
-			notBooked(t, s, claimOf(p, 1, "v"))
+			recordConflict(t, s, claimOf(p, 1, "v"))
 		}
 		want = append(want, p.ID)
 	}
@@ -412,10 +412,10 @@ func TestR10_ListedWithTheClaims(t *testing.T) {
 	claim(t, s, p, 0, "u0")
 	claim(t, s, p, 1, "u1")
 	for _, user := range []string{"w", "v", "u0"} { // u0 has a share: the share counts
-		notBooked(t, s, claimOf(p, 1, user))
+		recordConflict(t, s, claimOf(p, 1, user))
 	}
 	closed(t, s, p)
-	notBooked(t, s, claimOf(p, 2, "x"))
+	recordConflict(t, s, claimOf(p, 2, "x"))
 	want := []string{"x 2 h", "u1 1 p", "v 1 h", "w 1 h", "u0 0 p"}
 	for _, limit := range []int{1, 2, 3, 4, 50} {
 		var got []string

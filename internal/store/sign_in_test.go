@@ -42,6 +42,6 @@ func TestEndedSignIns(t *testing.T) {
 	var kept int
 	must(t, s.read(ctx).Raw("SELECT COUNT(*) FROM ended_sign_ins").Scan(&kept).Error)
 	if kept != 2 {
-		t.Errorf("%d rows: what has ended by itself was not taken away", kept)
+		t.Errorf("%d rows: expired ones were not deleted", kept)
 	}
 }

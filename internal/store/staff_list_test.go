@@ -78,7 +78,7 @@ func TestStaffListsReadOnePage(t *testing.T) {
 			readsAtMost(t, raw, text, most)
 		}
 		if len(rec.texts) == 0 {
-			t.Errorf("%s: nothing was asked", name)
+			t.Errorf("%s: no statement ran", name)
 		}
 	}
 	small := payout.Filter{PacketID: "00000000000000000004"}

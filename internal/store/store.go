@@ -44,9 +44,9 @@ type Config struct {
 	// IdleLimit is how long a transaction may be idle before the server rolls it back, in whole
 	// seconds; 0: 20 s.
 	IdleLimit time.Duration
-	// CompareFirst: nothing is sent, closed or decided before the first CompareHeartbeat or
+	// MustCompare: nothing is sent, closed or decided before the first CompareHeartbeat or
 	// AdvanceHeartbeat (rule R13).
-	CompareFirst bool
+	MustCompare bool
 	// Lanes is the number of the pool's lanes, whose fences are checked before books are closed
 	// (rule R9); 0: no check.
 	Lanes int
@@ -188,7 +188,7 @@ func Open(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open gorm: %w", err)
 	}
 	s := &Store{db: db, sql: pool, clock: serverTime, highest: &highestHeartbeat{}, lanes: cfg.Lanes}
-	s.highest.uncompared.Store(cfg.CompareFirst)
+	s.highest.uncompared.Store(cfg.MustCompare)
 	if off := cfg.ClockOff; off != nil {
 		s.clock = func(db *gorm.DB) (time.Time, error) {
 			now, err := serverTime(db)

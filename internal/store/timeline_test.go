@@ -41,7 +41,7 @@ func TestTimeline(t *testing.T) {
 	if n := got.Notifications; len(n) != 2 || n[0].EventID != "evt-1" || n[1].EventID != "evt-0" || n[0].OrderNo != order ||
 		n[1].OrderNo != order ||
 		n[1].At.Sub(n[0].At) < time.Second {
-		t.Fatalf("notices %+v", n)
+		t.Fatalf("notifications %+v", n)
 	}
 	first := got.Notifications[0].At
 	if len(got.OutboxEntries) != 1 || got.OutboxEntries[0].Kind != outboxQuery || got.OutboxEntries[0].Tries != 0 ||

@@ -165,7 +165,7 @@ func TestVerifyPages(t *testing.T) {
 	}
 }
 
-func newVitals() *observe.HealthSnapshot {
+func newHealthReader() *observe.HealthSnapshot {
 	return &observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 }
 
@@ -182,7 +182,7 @@ func TestHealthSnapshot(t *testing.T) {
 	must(t, s.AddPoolLanes(t.Context(), []packet.LaneRow{{Lane: 0, Epoch: 1, State: packet.LaneOpen},
 		{Lane: 1, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneKeyMissing}}))
 	r := NewHealthReader(s)
-	v := newVitals()
+	v := newHealthReader()
 	must(t, r.Read(t.Context(), v))
 	found := map[string]int64{}
 	for _, p := range v.Payments {
@@ -215,12 +215,12 @@ func TestHealthSnapshot(t *testing.T) {
 	}
 	if len(v.Lanes) != 3 || v.Lanes[0].Waiting != 1 || v.Lanes[1].Waiting != 1 || v.Lanes[1].Oldest.IsZero() || !v.Lanes[0].Oldest.IsZero() ||
 		v.Lanes[2].Waiting != 0 || v.LostGrabs != 0 {
-		t.Errorf("gates %+v, %d lost", v.Lanes, v.LostGrabs)
+		t.Errorf("fences %+v, %d lost", v.Lanes, v.LostGrabs)
 	}
 	tamper(t, s.sql, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
 		SELECT packet_id, 'paid', 'owed', 'provider', 5000, order_no, CONCAT(order_no, ':x'), created_at FROM transfers ORDER BY id DESC LIMIT 1`)
 	for range 2 { // it stays wrong, with or without new transfers
-		v = newVitals()
+		v = newHealthReader()
 		must(t, r.Read(t.Context(), v))
 		if v.Imbalanced != 1 {
 			t.Errorf("%d packets out of balance", v.Imbalanced)
@@ -242,7 +242,7 @@ func TestR13_HealthOfRestoredBooks(t *testing.T) {
 		_, err := s.AdvanceHeartbeat(t.Context(), 0)
 		must(t, err)
 	}
-	r, v := NewHealthReader(s), newVitals()
+	r, v := NewHealthReader(s), newHealthReader()
 	if must(t, r.Read(t.Context(), v)); v.Imbalanced != 0 || r.posted == 0 {
 		t.Fatalf("%d packets out of balance, up to %d", v.Imbalanced, r.posted)
 	}

@@ -9,8 +9,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// withdrawing returns a write of the decision's author.
-func withdrawing(t testing.TB, s *Store, key string) payout.StaffWrite {
+// withdrawalBy returns a write of the decision's author.
+func withdrawalBy(t testing.TB, s *Store, key string) payout.StaffWrite {
 	w := staff(t, s, key, "h")
 	w.Route = "POST /v1/staff/approvals/x/withdraw"
 	return w
@@ -34,28 +34,28 @@ func TestWithdraw(t *testing.T) {
 		return query[string](t, s, "SELECT status FROM decisions WHERE approval_id = ?", approvals[i])
 	}
 	t.Run("by another", func(t *testing.T) {
-		w := withdrawing(t, s, "another")
+		w := withdrawalBy(t, s, "another")
 		w.Owner = "finance2"
 		w = by(t, s, w)
 		_, err := s.WithdrawApproval(ctx, w, approvals[0], render)
 		wantErr(t, err, payout.ErrNotAsker)
-		_, err = s.WithdrawApproval(ctx, withdrawing(t, s, "nothing"), "anone", render)
+		_, err = s.WithdrawApproval(ctx, withdrawalBy(t, s, "nothing"), "anone", render)
 		wantErr(t, err, ErrNotFound)
 		if got := statusIn(0); got != "waiting" {
 			t.Error(got)
 		}
 	})
-	t.Run("by the one who asked", func(t *testing.T) {
-		a, err := s.WithdrawApproval(ctx, withdrawing(t, s, "mine"), approvals[0], render)
+	t.Run("by its author", func(t *testing.T) {
+		a, err := s.WithdrawApproval(ctx, withdrawalBy(t, s, "mine"), approvals[0], render)
 		if err != nil || a.Status != 202 || statusIn(0) != "withdrawn" || statusOf(t, s, ids[0]) != payout.StatusFailed ||
 			len(dueKinds(t, s, ids[0])) != 0 {
 			t.Fatalf("%d %s, %v", a.Status, a.Body, err)
 		}
-		again, err := s.WithdrawApproval(ctx, withdrawing(t, s, "mine"), approvals[0], render)
+		again, err := s.WithdrawApproval(ctx, withdrawalBy(t, s, "mine"), approvals[0], render)
 		if err != nil || !again.Replayed || string(again.Body) != string(a.Body) {
 			t.Errorf("%+v, %v", again, err)
 		}
-		if a, err = s.WithdrawApproval(ctx, withdrawing(t, s, "once more"), approvals[0], render); err != nil || a.Status != 409 {
+		if a, err = s.WithdrawApproval(ctx, withdrawalBy(t, s, "once more"), approvals[0], render); err != nil || a.Status != 409 {
 			t.Errorf("%d %s, %v", a.Status, a.Body, err)
 		}
 		if a, err = s.AnswerApproval(ctx, second(t, s, "too late"), approvals[0], true, render); err != nil || a.Status != 409 {
@@ -74,7 +74,7 @@ func TestWithdraw(t *testing.T) {
 				t.Fatalf("%d %s, %v", before.Status, before.Body, err)
 			}
 			want := statusIn(i)
-			if a, err := s.WithdrawApproval(ctx, withdrawing(t, s, fmt.Sprint("late", i)), approvals[i], render); err != nil || a.Status != 409 ||
+			if a, err := s.WithdrawApproval(ctx, withdrawalBy(t, s, fmt.Sprint("late", i)), approvals[i], render); err != nil || a.Status != 409 ||
 				statusIn(i) != want {
 				t.Errorf("%d %s, %v: %s", a.Status, a.Body, err, statusIn(i))
 			}
@@ -84,7 +84,7 @@ func TestWithdraw(t *testing.T) {
 		answers, writes := make([]payout.StaffAnswer, 6), make([]payout.StaffWrite, 6)
 		for i := range writes {
 			if writes[i] = second(t, s, fmt.Sprint("race", i)); i%2 == 0 {
-				writes[i] = withdrawing(t, s, fmt.Sprint("race", i))
+				writes[i] = withdrawalBy(t, s, fmt.Sprint("race", i))
 			}
 		}
 		for _, err := range together(len(answers), func(i int) (err error) {
@@ -109,7 +109,7 @@ func TestWithdraw(t *testing.T) {
 	})
 	t.Run("too late", func(t *testing.T) {
 		c.pass(approvalLife + time.Second)
-		if a, err := s.WithdrawApproval(ctx, withdrawing(t, s, "expired"), approvals[4], render); err != nil || a.Status != 409 {
+		if a, err := s.WithdrawApproval(ctx, withdrawalBy(t, s, "expired"), approvals[4], render); err != nil || a.Status != 409 {
 			t.Errorf("%d %s, %v", a.Status, a.Body, err)
 		}
 	})
