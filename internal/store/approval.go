@@ -116,7 +116,7 @@ func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 		return p, fmt.Errorf("decision %s is %s: %w", d.ID, d.Status, payout.ErrNotRetryable)
 	}
 	if agree {
-		if v, changed, err := previewOf(p, attempts, *d, tx.now); err == nil && changed { // on an error payout.Decide refuses it
+		if v, changed, err := previewDecision(p, attempts, *d, tx.now); err == nil && changed { // on an error payout.Decide refuses it
 			return p, &payout.ChangedError{PaymentID: p.ID, Now: v}
 		}
 	}
@@ -143,9 +143,10 @@ func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 	return p, refused
 }
 
-// previewOf returns what a waiting decision would do now, and whether that differs from the preview
-// shown at its creation. Errors: as payout.Permits.
-func previewOf(p payout.Payment, attempts []payout.Attempt, d payout.Decision, now time.Time) (v payout.Preview, changed bool, err error) {
+// previewDecision returns what a waiting decision would do now, and whether that differs from the preview
+// shown at its creation. Errors: as payout.PreviewDecision.
+func previewDecision(p payout.Payment, attempts []payout.Attempt, d payout.Decision, now time.Time) (v payout.Preview, changed bool,
+	err error) {
 	v, err = payout.PreviewDecision(p, attempts, payout.DecisionRequest{Kind: d.Kind}, now)
 	return v, err != nil || !bytes.Equal(v.Hash[:], d.PreviewHash), err
 }
@@ -236,7 +237,7 @@ func approvalOf(d payout.Decision, row payout.Row, attempts []payout.Attempt, no
 	if d.Status != payout.DecisionWaiting {
 		return a
 	}
-	v, changed, err := previewOf(row.Payment, attempts, d, now)
+	v, changed, err := previewDecision(row.Payment, attempts, d, now)
 	if a.Changed = changed; err == nil {
 		a.Preview = &v
 	}

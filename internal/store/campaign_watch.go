@@ -76,13 +76,14 @@ func (r *HealthReader) campaigns(ctx context.Context, v *observe.HealthSnapshot)
 	// Unopened includes packets that expired before their charge was paid. A charged packet that did
 	// not open before its expiry is closed within its lifetime after the day was decided.
 	var lost []backlogRow
-	openedAfter := opens.Add(campaign.OverdueAfter - campaign.CreateAhead - lostSpan)
+	openedAfter := opens.Add(campaign.OverdueAfter - campaign.CreateAhead - missedDaySpan)
 	err = r.store.read(ctx).Raw(`SELECT IF(p.id IS NULL, 'missed', IF(p.status = 'rejected' AND p.failure_code <> ?, 'declined',
 		'unopened')) AS kind, COUNT(*) AS n, MIN(d.decided_at) AS oldest
 		FROM campaign_days d LEFT JOIN packets p ON p.id = d.packet_id
 		WHERE d.decided_at >= ? AND (p.id IS NULL AND d.status = 'missed' AND d.decided_at >= ?
 			OR p.status = 'rejected' AND p.updated_at >= ? OR p.close_reason = ? AND (p.closed_at IS NULL OR p.closed_at >= ?)) GROUP BY kind`,
-		payout.FailureExpiredBeforeCharge, openedAfter.Add(-packet.MaxLife), openedAfter, openedAfter, string(packet.CloseUnopened), openedAfter).Scan(&lost).Error
+		payout.FailureExpiredBeforeCharge, openedAfter.Add(-packet.MaxLife), openedAfter, openedAfter, string(packet.CloseUnopened),
+		openedAfter).Scan(&lost).Error
 	for _, reason := range []string{"missed", "declined", "unopened"} {
 		day := observe.KindBacklog{Kind: reason}
 		for _, row := range lost {
@@ -95,5 +96,5 @@ func (r *HealthReader) campaigns(ctx context.Context, v *observe.HealthSnapshot)
 	return err
 }
 
-// lostSpan is how long days without a packet are reported.
-const lostSpan = 24 * time.Hour
+// missedDaySpan is how long days without a packet are reported.
+const missedDaySpan = 24 * time.Hour

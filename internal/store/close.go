@@ -42,7 +42,7 @@ func (s *Store) closeOf(ctx context.Context, day payout.Day, zone *time.Location
 	if c.At = c.To; now.Before(c.To) {
 		c.At = now
 	}
-	first, err := s.nextPosting(ctx, ledgerBegin, c.At)
+	first, err := s.nextTransfer(ctx, ledgerBegin, c.At)
 	if err != nil {
 		return c, err
 	}
@@ -93,7 +93,7 @@ func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Locat
 	if before != "" && before <= day {
 		day = before.Add(-1)
 	}
-	first, err := s.nextPosting(ctx, ledgerBegin, now)
+	first, err := s.nextTransfer(ctx, ledgerBegin, now)
 	if err != nil || first.IsZero() {
 		return nil, err
 	}

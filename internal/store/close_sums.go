@@ -60,15 +60,15 @@ func (s *Store) latestSums(ctx context.Context, at time.Time) (payout.Totals, ti
 	return totals, row.ClosedTo.UTC(), err
 }
 
-// nextPosting returns the time of the first transfer in [from, to); zero without one.
-func (s *Store) nextPosting(ctx context.Context, from, to time.Time) (time.Time, error) {
+// nextTransfer returns the time of the first transfer in [from, to); zero without one.
+func (s *Store) nextTransfer(ctx context.Context, from, to time.Time) (time.Time, error) {
 	var at *time.Time
 	err := s.read(ctx).Raw(`SELECT created_at FROM transfers FORCE INDEX (transfers_created) WHERE created_at >= ? AND created_at < ?
 		ORDER BY created_at, id LIMIT 1`, from.UTC(), to.UTC()).Scan(&at).Error
 	return orZero(at), classify(err)
 }
 
-const sumPostingsOfApps = `SELECT COALESCE(k.app_id, '') AS app, t.kind, SUBSTRING(t.order_no, 1, 1) AS payment, COUNT(*) AS n,
+const sumTransfersByApp = `SELECT COALESCE(k.app_id, '') AS app, t.kind, SUBSTRING(t.order_no, 1, 1) AS payment, COUNT(*) AS n,
 	SUM(t.amount) AS sum
 	FROM transfers t FORCE INDEX (transfers_created) LEFT JOIN packets k ON k.id = t.packet_id
 	WHERE t.created_at >= ? AND t.created_at < ? GROUP BY k.app_id, t.kind, payment`
@@ -78,7 +78,7 @@ const sumPostingsOfApps = `SELECT COALESCE(k.app_id, '') AS app, t.kind, SUBSTRI
 func (s *Store) sumBetween(ctx context.Context, from, to time.Time) (payout.Totals, error) {
 	out := payout.Totals{}
 	for {
-		first, err := s.nextPosting(ctx, from, to)
+		first, err := s.nextTransfer(ctx, from, to)
 		if err != nil || first.IsZero() {
 			return out, err
 		}
@@ -90,7 +90,7 @@ func (s *Store) sumBetween(ctx context.Context, from, to time.Time) (payout.Tota
 			App, Kind, Payment string
 			N, Sum             int64
 		}
-		if err := s.read(ctx).Raw(sumPostingsOfApps, first.UTC(), end.UTC()).Scan(&rows).Error; err != nil {
+		if err := s.read(ctx).Raw(sumTransfersByApp, first.UTC(), end.UTC()).Scan(&rows).Error; err != nil {
 			return out, classify(err)
 		}
 		for _, r := range rows {
@@ -117,7 +117,7 @@ func (s *Store) SaveLedgerSums(ctx context.Context, zone *time.Location) (bool, 
 	if err != nil {
 		return false, err
 	}
-	first, err := s.nextPosting(ctx, from, settled)
+	first, err := s.nextTransfer(ctx, from, settled)
 	if err != nil || first.IsZero() && from.Equal(ledgerBegin) {
 		return false, err
 	}

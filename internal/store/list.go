@@ -142,7 +142,7 @@ func (s *Store) claimsAfter(ctx context.Context, packetID string, before int, us
 		ORDER BY s.share_index DESC LIMIT ?`, packetID, before, before, user, user, limit).Scan(&rows).Error
 	out := make([]packet.ClaimWithPayout, len(rows))
 	for i, r := range rows {
-		out[i] = r.paid()
+		out[i] = r.withPayout()
 	}
 	return out, classify(err)
 }
@@ -173,7 +173,7 @@ func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.C
 	err := s.read(ctx).Raw(text+" ORDER BY c.claimed_at DESC, c.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
 	out := make([]packet.ReceivedClaim, len(rows))
 	for i, r := range rows {
-		out[i] = packet.ReceivedClaim{ClaimWithPayout: r.Claim.paid(), SenderID: r.SenderID, Greeting: r.Greeting,
+		out[i] = packet.ReceivedClaim{ClaimWithPayout: r.Claim.withPayout(), SenderID: r.SenderID, Greeting: r.Greeting,
 			BestLuck: r.BestShare != nil && *r.BestShare == r.Claim.Share.ShareIndex}
 	}
 	if err != nil {

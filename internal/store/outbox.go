@@ -34,17 +34,17 @@ func outboxPause(tries int) time.Duration {
 // unavailable provider, or staff. It wakes up by itself; the dispatcher repeats after a sixteenth of
 // the row's age.
 const (
-	reachedOften = 10
-	reachedPart  = 16
-	startedCap   = payout.LongestPause
+	startedOften    = 10
+	startedFraction = 16
+	startedCap      = payout.LongestPause
 )
 
 // startedPause is the least delay of a row after its run was started.
 func startedPause(tries int, age time.Duration) time.Duration {
-	if tries < reachedOften {
+	if tries < startedOften {
 		return 0
 	}
-	return min(age/reachedPart, startedCap)
+	return min(age/startedFraction, startedCap)
 }
 
 // orphanPause is the delay of an outbox row without a payment. Only manual changes make one; it must

@@ -138,7 +138,7 @@ func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
 	defer cancel()
 	for l.upTo < settled && patience.Err() == nil {
 		to := min(l.upTo+ledgerStep, settled)
-		some, err := s.sumPostings(ctx, l.upTo, &to)
+		some, err := s.sumTransfers(ctx, l.upTo, &to)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
 	if out.Summed = l.upTo; l.upTo < settled {
 		return nil
 	}
-	tail, err := s.sumPostings(ctx, l.upTo, nil)
+	tail, err := s.sumTransfers(ctx, l.upTo, nil)
 	if err != nil {
 		return err
 	}
@@ -181,9 +181,9 @@ func addUp(to map[ledgerKey]int64, some []ledgerSum) bool {
 	return true
 }
 
-// sumPostings adds up the transfers with id after < id <= upTo; nil: to the newest. Sums saturate at
+// sumTransfers adds up the transfers with id after < id <= upTo; nil: to the newest. Sums saturate at
 // 64 bits.
-func (s *Store) sumPostings(ctx context.Context, after int64, upTo *int64) ([]ledgerSum, error) {
+func (s *Store) sumTransfers(ctx context.Context, after int64, upTo *int64) ([]ledgerSum, error) {
 	q := s.read(ctx).Table("transfers").Select("kind, debit, credit, SUBSTRING(order_no, 1, 1) = 'h' AS promise, LEAST(SUM(amount), ?) AS sum",
 		int64(math.MaxInt64)).Where("id > ?", after)
 	if upTo != nil {

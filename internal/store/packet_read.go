@@ -87,7 +87,7 @@ type claimRow struct {
 	Status *string
 }
 
-func (c claimRow) paid() packet.ClaimWithPayout {
+func (c claimRow) withPayout() packet.ClaimWithPayout {
 	r := c.Share
 	claim := packet.Claim{PacketID: r.PacketID, UserID: orEmpty(r.UserID), ShareIndex: r.ShareIndex, Amount: money.Fen(r.Amount),
 		ClaimedAt: orZero(r.ClaimedAt),
@@ -111,7 +111,7 @@ func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.Clai
 		return packet.ClaimWithPayout{}, classify(err)
 	}
 	if len(rows) > 0 {
-		return rows[0].paid(), nil
+		return rows[0].withPayout(), nil
 	}
 	conflict, found, err := s.shareConflict(ctx, packetID, userID)
 	if err == nil && !found {

@@ -70,8 +70,8 @@ func paymentsIndex(f payout.Filter, rare bool) string {
 // named reports whether a filter has an order number or provider reference.
 func named(f payout.Filter) bool { return f.OrderNo != "" || f.ProviderRef != "" }
 
-// fewOfAmount is the largest number of payments that are sorted instead of read in list order.
-const fewOfAmount = 1000
+// rareAmountLimit is the largest number of payments that are sorted instead of read in list order.
+const rareAmountLimit = 1000
 
 // rareAmount reports whether few payments have the filter's amounts: then they are found by amount
 // and sorted. Frequent amounts are found soon in list order. They have to be counted, because the
@@ -82,7 +82,7 @@ func (s *Store) rareAmount(ctx context.Context, f payout.Filter) (bool, error) {
 	}
 	q := s.read(ctx).Table("payments p FORCE INDEX (payments_amount)").Select("1").Where("p.kind = ?", string(f.Kind))
 	var more []int
-	err := amounts(q, f).Limit(1).Offset(max(fewOfAmount, f.Limit)).Scan(&more).Error
+	err := amounts(q, f).Limit(1).Offset(max(rareAmountLimit, f.Limit)).Scan(&more).Error
 	return len(more) == 0, err
 }
 

@@ -37,7 +37,8 @@ func (s *Store) laneRows(ctx context.Context, columns string, lane, lanes int, s
 	var rows []packetRow
 	err := s.read(ctx).Raw("SELECT "+columns+" FROM packets FORCE INDEX (packets_any_status) WHERE status = ? AND created_at >= ? AND "+
 		"(created_at > ? OR id > ?) AND "+idsOfLane+
-		" ORDER BY created_at, id LIMIT ?", string(status), epoch(after.At), epoch(after.At), after.ID, packet.LanePrefixes(lane, lanes),
+		" ORDER BY created_at, id LIMIT ?", string(status), orEarliest(after.At), orEarliest(after.At), after.ID,
+		packet.LanePrefixes(lane, lanes),
 		limit).Scan(&rows).Error
 	return rows, classify(err)
 }
@@ -100,7 +101,7 @@ func (s *Store) conflictClaims(ctx context.Context, packetID string) ([]packet.C
 		AND c.user_id = m.user_id)`, packetID).Scan(&rows).Error
 	var out []packet.Claim
 	for _, r := range rows {
-		out = append(out, r.paid().Claim)
+		out = append(out, r.withPayout().Claim)
 	}
 	return out, classify(err)
 }
@@ -115,7 +116,7 @@ func (s *Store) SharesAfter(ctx context.Context, packetID string, index, limit i
 	for i, r := range rows {
 		out[i] = packet.Share{Index: r.ShareIndex, Amount: money.Fen(r.Amount)}
 		if r.UserID != nil {
-			claim := claimRow{Share: r}.paid().Claim
+			claim := claimRow{Share: r}.withPayout().Claim
 			out[i].Claim = &claim
 		}
 	}

@@ -199,7 +199,7 @@ func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zo
 	}
 	var found []finding
 	for _, row := range posts {
-		p, ours := both.posted(row, r.Provider)
+		p, ours := both.movement(row, r.Provider)
 		if !ours {
 			continue
 		}
@@ -229,9 +229,9 @@ func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zo
 	})
 }
 
-// posted returns a transfer with its payment, and whether it is of the provider. Without a payment
+// movement returns a transfer with its payment, and whether it is of the provider. Without a payment
 // row the order number decides.
-func (o orders) posted(row transferRow, provider string) (payout.BookedMovement, bool) {
+func (o orders) movement(row transferRow, provider string) (payout.BookedMovement, bool) {
 	p := payout.BookedMovement{At: row.CreatedAt.UTC(), Transfer: payout.Transfer{Kind: payout.TransferKind(row.Kind),
 		Debit:  payout.Account(row.Debit),
 		Credit: payout.Account(row.Credit), Amount: money.Fen(row.Amount), OrderNo: row.OrderNo}}

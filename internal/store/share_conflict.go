@@ -126,7 +126,7 @@ type conflictClaimRow struct {
 	Status  string
 }
 
-func (r conflictClaimRow) paid() packet.ClaimWithPayout {
+func (r conflictClaimRow) withPayout() packet.ClaimWithPayout {
 	m := r.Promise
 	return packet.ClaimWithPayout{
 		Claim: packet.Claim{PacketID: m.PacketID, UserID: m.UserID, ShareIndex: m.ShareIndex, Amount: money.Fen(r.Amount),
@@ -144,7 +144,7 @@ func (s *Store) shareConflict(ctx context.Context, packetID, userID string) (p p
 	if err != nil || len(rows) == 0 {
 		return p, false, classify(err)
 	}
-	return rows[0].paid(), true, nil
+	return rows[0].withPayout(), true, nil
 }
 
 // PayoutProgress reads the state of the payouts of claims. A share conflict has its own payout, not

@@ -36,7 +36,7 @@ func (s *Store) userShareConflicts(ctx context.Context, app, user string, after 
 	err := s.read(ctx).Raw(text+" ORDER BY m.claimed_at DESC, m.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
 	out := make([]packet.ReceivedClaim, len(rows))
 	for i, r := range rows {
-		out[i] = packet.ReceivedClaim{ClaimWithPayout: r.Conflict.paid(), SenderID: r.SenderID, Greeting: r.Greeting}
+		out[i] = packet.ReceivedClaim{ClaimWithPayout: r.Conflict.withPayout(), SenderID: r.SenderID, Greeting: r.Greeting}
 	}
 	return out, classify(err)
 }
@@ -74,7 +74,7 @@ func (s *Store) AcknowledgedClaimsAfter(ctx context.Context, packetID string, sh
 	var rows []conflictClaimRow
 	err = s.read(ctx).Raw(text+" ORDER BY m.share_index DESC, m.user_id LIMIT ?", append(args, limit)...).Scan(&rows).Error
 	for _, r := range rows {
-		out = append(out, r.paid())
+		out = append(out, r.withPayout())
 	}
 	slices.SortFunc(out, func(a, b packet.ClaimWithPayout) int {
 		return cmp.Or(cmp.Compare(b.ShareIndex, a.ShareIndex), strings.Compare(a.UserID, b.UserID))

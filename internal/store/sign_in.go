@@ -8,14 +8,14 @@ import (
 	"hongbao/internal/failpoint"
 )
 
-// forgottenSignIns is how many expired rows one transaction deletes.
-const forgottenSignIns = 1000
+// expiredSignIns is how many expired rows one transaction deletes.
+const expiredSignIns = 1000
 
 // EndSignIn ends a console sign-in for every process. It is stored until its cookie expires. A
 // repeat changes nothing. Errors: ErrUnavailable.
 func (s *Store) EndSignIn(ctx context.Context, e access.EndedSignIn) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		if err := tx.Exec("DELETE FROM ended_sign_ins WHERE until_at < ? ORDER BY until_at LIMIT ?", tx.now, forgottenSignIns).Error; err != nil {
+		if err := tx.Exec("DELETE FROM ended_sign_ins WHERE until_at < ? ORDER BY until_at LIMIT ?", tx.now, expiredSignIns).Error; err != nil {
 			return err
 		}
 		// gorm would expand a byte slice after a parenthesis as a list.

@@ -72,7 +72,7 @@ func TestStaffListsReadOnePage(t *testing.T) {
 			}
 			sortFree(t, raw, text)
 			if strings.Contains(text, "OFFSET") { // payments of an amount are counted up to a thousand
-				readsAtMost(t, raw, text, most+fewOfAmount)
+				readsAtMost(t, raw, text, most+rareAmountLimit)
 				continue
 			}
 			readsAtMost(t, raw, text, most)
@@ -174,7 +174,7 @@ func TestAmountsRareAndCommon(t *testing.T) {
 		must(t, err)
 		for _, text := range rec.texts {
 			explain(t, raw, text)
-			readsAtMost(t, raw, text, 3*fewOfAmount)
+			readsAtMost(t, raw, text, 3*rareAmountLimit)
 		}
 		sum, more, err := s.PaymentSum(t.Context(), f)
 		must(t, err)

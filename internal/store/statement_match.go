@@ -44,7 +44,7 @@ func (s *Store) matchDay(ctx context.Context, r payout.Reconciliation, zone *tim
 		return nil, classify(err)
 	}
 	t.match.ReadAt = orZero(read.ReadAt)
-	for _, pass := range []func(context.Context) error{t.lines, t.postings, t.foundByRun} {
+	for _, pass := range []func(context.Context) error{t.lines, t.transfers, t.foundByRun} {
 		if err := pass(ctx); err != nil {
 			return nil, classify(err)
 		}
@@ -98,8 +98,8 @@ func (t *dayMatch) lines(ctx context.Context) error {
 	}
 }
 
-// postings matches the transfers of the day. Those with a line of the day are done.
-func (t *dayMatch) postings(ctx context.Context) error {
+// transfers matches the transfers of the day. Those with a line of the day are done.
+func (t *dayMatch) transfers(ctx context.Context) error {
 	from, to := t.match.Day.Span(t.zone)
 	after := payout.TransferCursor{At: from}
 	for {

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// shownNotices bounds the notifications of one payment; the newest are returned.
-	shownNotices = 100
-	// askedNumbers bounds the order numbers whose notifications are read.
-	askedNumbers = 100
+	// maxNotifications bounds the notifications of one payment; the newest are returned.
+	maxNotifications = 100
+	// maxOrderNos bounds the order numbers whose notifications are read.
+	maxOrderNos = 100
 )
 
 // Timeline reads how a payment was created and the notifications about it. Each statement reads a
@@ -22,7 +22,7 @@ func (s *Store) Timeline(ctx context.Context, d payout.Detail) (payout.Timeline,
 	if err != nil {
 		return out, classify(err)
 	}
-	if out.Notifications, err = t.notices(d.Provider, d.Attempts); err != nil {
+	if out.Notifications, err = t.notifications(d.Provider, d.Attempts); err != nil {
 		return out, classify(err)
 	}
 	var rows []struct {
@@ -62,13 +62,13 @@ func (tx tx) acknowledged(p payout.Payment) (out payout.Timeline, err error) {
 	return out, err
 }
 
-// notices reads the provider's notifications about order numbers, oldest first; of many, the newest.
-func (tx tx) notices(provider string, attempts []payout.Attempt) ([]payout.Notification, error) {
+// notifications reads the provider's notifications about order numbers, oldest first; of many, the newest.
+func (tx tx) notifications(provider string, attempts []payout.Attempt) ([]payout.Notification, error) {
 	if len(attempts) == 0 {
 		return nil, nil
 	}
 	var numbers []string
-	for _, a := range attempts[max(0, len(attempts)-askedNumbers):] {
+	for _, a := range attempts[max(0, len(attempts)-maxOrderNos):] {
 		numbers = append(numbers, a.OrderNo)
 	}
 	var rows []struct {
@@ -76,7 +76,8 @@ func (tx tx) notices(provider string, attempts []payout.Attempt) ([]payout.Notif
 		ReceivedAt       time.Time
 	}
 	err := tx.Raw(`SELECT event_id, order_no, received_at FROM notifications FORCE INDEX (notifications_order)
-		WHERE order_no IN ? AND provider = ? ORDER BY received_at DESC, event_id DESC LIMIT ?`, numbers, provider, shownNotices).Scan(&rows).Error
+		WHERE order_no IN ? AND provider = ? ORDER BY received_at DESC, event_id DESC LIMIT ?`, numbers, provider,
+		maxNotifications).Scan(&rows).Error
 	out := make([]payout.Notification, len(rows))
 	for i, r := range rows {
 		out[len(rows)-1-i] = payout.Notification{At: r.ReceivedAt.UTC(), EventID: r.EventID, OrderNo: r.OrderNo}

@@ -24,7 +24,8 @@ func (s *Store) WaitingPayments(ctx context.Context, kind payout.Kind, status pa
 	err := s.read(ctx).Raw(`SELECT p.*, a.next_at, a.next_action FROM payments p FORCE INDEX (payments_status) LEFT
 		JOIN attempts a ON a.order_no = p.order_no
 		WHERE p.kind = ? AND p.status = ? AND (p.created_at > ? OR (p.created_at = ? AND p.id > ?))
-		ORDER BY p.created_at, p.id LIMIT ?`, string(kind), string(status), epoch(after.At), epoch(after.At), after.ID, limit).Scan(&rows).Error
+		ORDER BY p.created_at, p.id LIMIT ?`, string(kind), string(status), orEarliest(after.At), orEarliest(after.At), after.ID,
+		limit).Scan(&rows).Error
 	out := make([]payout.OpenPayment, len(rows))
 	for i, r := range rows {
 		out[i] = payout.OpenPayment{Payment: r.Payment.payment(), OrderNo: orEmpty(r.Payment.OrderNo), NextAt: orZero(r.NextAt),
@@ -33,8 +34,8 @@ func (s *Store) WaitingPayments(ctx context.Context, kind payout.Kind, status pa
 	return out, classify(err)
 }
 
-// epoch returns t; for the zero time, the earliest one that DATETIME can hold.
-func epoch(t time.Time) time.Time {
+// orEarliest returns t; for the zero time, the earliest one that DATETIME can hold.
+func orEarliest(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
 	}
@@ -60,7 +61,7 @@ func (s *Store) UnfinishedPackets(ctx context.Context, status packet.Status, aft
 	error) {
 	var rows []unfinishedRow
 	err := s.read(ctx).Raw(selectUnfinished+` WHERE k.status = ? AND (k.expires_at > ? OR (k.expires_at = ? AND k.id > ?))
-		ORDER BY k.expires_at, k.id LIMIT ?`, string(status), epoch(after.At), epoch(after.At), after.ID, limit).Scan(&rows).Error
+		ORDER BY k.expires_at, k.id LIMIT ?`, string(status), orEarliest(after.At), orEarliest(after.At), after.ID, limit).Scan(&rows).Error
 	if err != nil {
 		return nil, classify(err)
 	}
