@@ -66,10 +66,10 @@ func (r *request) timeline(d payout.Detail, began, workflowID string) ([]Timelin
 	out := append(redisEntries(d.Kind, passage), runs.entries()...)
 	out = append(out, storedEntries(d, began)...)
 	for _, n := range passage.Notifications {
-		out = append(out, TimelineEntry{At: Stamp(n.At), Source: "notification", What: "told about " + n.OrderNo + ": event " + n.EventID})
+		out = append(out, TimelineEntry{At: Stamp(n.At), Source: "notification", What: "notification for " + n.OrderNo + ": event " + n.EventID})
 	}
 	for _, e := range passage.OutboxEntries {
-		out = append(out, TimelineEntry{At: Stamp(e.Since), Source: "outbox", What: fmt.Sprintf("run to be started or woken: %s, tries %d",
+		out = append(out, TimelineEntry{At: Stamp(e.Since), Source: "outbox", What: fmt.Sprintf("start or wake-up pending: %s, attempts %d",
 			e.Kind, e.Tries)})
 	}
 	return sortByTime(out), runs, nil
@@ -103,7 +103,7 @@ func redisEntries(kind payout.Kind, p payout.Timeline) []TimelineEntry {
 		what = "creation acknowledged, hand-off written"
 	}
 	if p.Seq > 0 {
-		what += fmt.Sprintf(": number %d of epoch %d", p.Seq, p.Epoch)
+		what += fmt.Sprintf(": seq %d, epoch %d", p.Seq, p.Epoch)
 	}
 	return []TimelineEntry{{At: Stamp(p.AcknowledgedAt), Source: "redis", What: what}}
 }

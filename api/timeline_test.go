@@ -155,8 +155,8 @@ func TestTimeline(t *testing.T) {
 	for _, e := range got.Timeline {
 		said = append(said, e.What)
 	}
-	for _, want := range []string{"grab acknowledged, hand-off written", "run first started", "told about " + d.OrderNo + ": event evt-1",
-		"run to be started or woken: ask, tries 0", "run first ended: failed", "run second started"} {
+	for _, want := range []string{"grab acknowledged, hand-off written", "run first started", "notification for " + d.OrderNo + ": event evt-1",
+		"start or wake-up pending: ask, attempts 0", "run first ended: failed", "run second started"} {
 		if !slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, want) }) {
 			t.Errorf("no %q in %q", want, said)
 		}

@@ -99,7 +99,8 @@ func TestChangedDecision(t *testing.T) {
 		"reason": {"I agree to it"},
 		"back":   {"/approvals?status=waiting"}})
 	after := page(res)
-	for _, want := range []string{"Nothing has moved: refuse it", "it cannot be agreed to", `action="/approvals/aMINE/reject"`,
+	for _, want := range []string{"No money has moved: reject the request", "the request cannot be approved",
+		`action="/approvals/aMINE/reject"`,
 		"I agree to it", order} {
 		if !strings.Contains(after, want) {
 			t.Errorf("after: no %q in\n%s", want, after)

@@ -148,7 +148,7 @@ func open(word string) (keys []string) {
 		add("scheduled", "started", "cancel_requested")
 	case "run":
 		add("running", "completed", "failed", "canceled", "terminated", "continued_as_new", "timed_out")
-	case "errand":
+	case "outbox":
 		add("begin", "ask", "decide", "finish")
 	case "problem":
 		add("not_retryable", "decision_pending")
@@ -240,14 +240,14 @@ func TestWords(t *testing.T) {
 	for _, c := range []struct {
 		l                 language
 		kind, value, want string
-	}{{english, "role", "system", "the platform itself"}, {chinese, "role", "operator", "操作员（命令行）"}, {chinese, "role", "butler", "butler"},
+	}{{english, "role", "system", "system"}, {chinese, "role", "operator", "操作员（命令行）"}, {chinese, "role", "butler", "butler"},
 		{english, "break_kind", "<b>", "<b>"}} {
 		if got := word(c.l, c.kind, c.value); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.kind, c.value, got, c.want)
 		}
 	}
 	f := client.FieldError{Field: "filter.payout_ids[3]", Code: "wrong_length", Message: "must have 1 to 500 characters"}
-	if got := faultText(chinese, f); got != "所选付款单长度不符（原文：must have 1 to 500 characters）" {
+	if got := faultText(chinese, f); got != "所选付款长度不符（原文：must have 1 to 500 characters）" {
 		t.Errorf("%q", got)
 	}
 	if got := faultText(english, client.FieldError{Field: "x", Code: "y", Message: "z"}); got != "x y (z)" {
@@ -307,7 +307,7 @@ func TestCatalogue(t *testing.T) {
 			use(keys...)
 		}
 	}
-	for _, word := range []string{"done", "event", "decision", "status", "packet", "campaign_is", "day", "outcome", "run", "errand", "part",
+	for _, word := range []string{"done", "event", "decision", "status", "packet", "campaign_is", "day", "outcome", "run", "outbox", "part",
 		"check", "fault", "field"} {
 		use(open(word)...)
 	}

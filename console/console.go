@@ -305,7 +305,7 @@ func (c *Console) requireSignIn(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("HX-Request") == "true":
 		redirectPoll(w, r)
 	case savedFormOf(r).To != "":
-		c.login(w, r, http.StatusUnauthorized, &notice{Key: "login.held"})
+		c.login(w, r, http.StatusUnauthorized, &notice{Key: "login.saved"})
 	case r.Method == http.MethodGet:
 		redirect(w, r, loginFor(r.URL.RequestURI()))
 	default:

@@ -149,7 +149,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		n += len(open(fmt.Sprint("k", i), 1))
 	}
 	if n != maxStreams {
-		t.Errorf("%d streams in all", n)
+		t.Errorf("%d streams in total", n)
 	}
 	if err := first[0].Close(); err != nil {
 		t.Fatal(err)

@@ -52,8 +52,8 @@ func TestDecisionsAreSeen(t *testing.T) {
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("%d %v\n%s", res.StatusCode, err, page)
 	}
-	for _, want := range []string{h.retried.Items[0].PayoutID, h.retried.Items[149].PayoutID, "cannot be read now; what was decided stands",
-		"0 of 150 at their end", "hx-post"} {
+	for _, want := range []string{h.retried.Items[0].PayoutID, h.retried.Items[149].PayoutID, "progress is unavailable; the decisions stand",
+		"0 of 150 final", "hx-post"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page does not say %q", want)
 		}

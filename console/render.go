@@ -199,6 +199,7 @@ func functions(l language) template.FuncMap {
 		"whole":       func(v *int64) int { return int(valueOr(v, 0)) },
 		"sumAccounts": sumAccounts,
 		"same":        access.SamePerson,
+		"sep":         func(mark string) string { return separator(l, mark) },
 		"count":       grouped[int],
 		"newestFirst": newestFirst,
 		"event":       func(what string) string { return translateEvent(l, what) },
@@ -270,6 +271,18 @@ var tones = map[string]string{"failed": "bad", "returned": "bad", "unknown": "wa
 	"paid":    "good", "paid_outside": "good", "cancelled": "off", "closed": "off", "rejected": "off", "open": "good", "sold_out": "good",
 	"funding": "busy", "scheduled": "busy", "closing": "busy",
 	"active": "good", "paused": "warn", "ended": "off", "making": "busy", "made": "good", "missed": "bad"}
+
+// wideMarks are the punctuation marks that Chinese text sets full width and without a space.
+var wideMarks = map[string]string{":": "：", ";": "；", "": ""}
+
+// separator returns a punctuation mark between two texts, with the space that the language sets
+// after it. The mark "" stands between two sentences.
+func separator(l language, mark string) string {
+	if l == chinese {
+		return wideMarks[mark]
+	}
+	return mark + " "
+}
 
 func valueOr[T any](v *T, other T) T {
 	if v == nil {

@@ -76,7 +76,7 @@ func (c *Console) showSavedForm(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	c.login(w, r, http.StatusOK, &notice{Key: "login.held"})
+	c.login(w, r, http.StatusOK, &notice{Key: "login.saved"})
 }
 
 // withCookie is a request as if it had come with a cookie.

@@ -468,12 +468,12 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestFileSaysWhyNot: a file that cannot be had says what the platform has answered.
 func TestFileSaysWhyNot(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"code":"unavailable","request_id":"req_1"}`: "This cannot be answered now. Nothing is lost; try again.  <small " +
+		`{"code":"unavailable","request_id":"req_1"}`: "Temporarily unavailable. No data is lost; try again. <small " +
 			"class=\"mono\">Request req_1",
-		`{"code":"forbidden"}`: "Your role may not do this",
-		`{"code":"invalid_request","errors":[{"field":"failure_code","code":"wrong_length","message":"m"}]}`: "The reason code has the wrong " +
+		`{"code":"forbidden"}`: "Your role does not allow this",
+		`{"code":"invalid_request","errors":[{"field":"failure_code","code":"wrong_length","message":"m"}]}`: "The failure code has the wrong " +
 			"length (m)",
-		`bad gateway`: "The platform answered:",
+		`bad gateway`: "Unexpected response from the platform",
 	} {
 		desk, err := New(Config{StaffAPI: answering{newKeys(map[string]access.Role{"f": access.RoleFinance}), http.StatusServiceUnavailable, body},
 			SessionKeys: [][32]byte{{1}}})
@@ -487,7 +487,7 @@ func TestFileSaysWhyNot(t *testing.T) {
 			res := v.do("GET", path, nil)
 			page, err := io.ReadAll(res.Body)
 			if err != nil || res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(page), want) ||
-				strings.Contains(string(page), "put in is not right") != strings.Contains(body, "invalid") {
+				strings.Contains(string(page), "The input is not valid") != strings.Contains(body, "invalid") {
 				t.Errorf("%s of %s: %d\n%s", path, body, res.StatusCode, page)
 			}
 		}

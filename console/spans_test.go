@@ -36,7 +36,7 @@ func TestEqualLinesAreOne(t *testing.T) {
 	}
 	v := newVisitor(t, desk)
 	v.signIn("o")
-	for lang, want := range map[string][2]string{"en": {"43 times", "waits for its recipient"}, "zh": {"共 43 次", "等待收款人"}} {
+	for lang, want := range map[string][2]string{"en": {"43 times", "The recipient has to accept the money"}, "zh": {"共 43 次", "等待收款人"}} {
 		v.header.Set("Accept-Language", lang)
 		res := v.do("GET", "/payouts/p1", nil)
 		text, err := io.ReadAll(res.Body)

@@ -2,15 +2,15 @@ package console
 
 import "regexp"
 
-// Lines of the API's timeline that sources beside the books tell.
+// Timeline lines of the API from sources other than MySQL's payment rows.
 var (
-	handOffEntry      = regexp.MustCompile(`^(grab|creation) acknowledged, hand-off written(?:: number (\d+) of epoch (\d+))?$`)
+	handOffEntry      = regexp.MustCompile(`^(grab|creation) acknowledged, hand-off written(?:: seq (\d+), epoch (\d+))?$`)
 	runEntry          = regexp.MustCompile(`^run (\S+) (?:started|ended: (\w+))$`)
-	notificationEntry = regexp.MustCompile(`(?s)^told about (\S+): event (.*)$`)
-	outboxEntry       = regexp.MustCompile(`^run to be started or woken: (\w+), tries (\d+)$`)
+	notificationEntry = regexp.MustCompile(`(?s)^notification for (\S+): event (.*)$`)
+	outboxEntry       = regexp.MustCompile(`^start or wake-up pending: (\w+), attempts (\d+)$`)
 )
 
-// elsewhere puts such a line into the reader's language; false: it is none of them.
+// translateOtherSource translates such a line; false if the line has none of these forms.
 func translateOtherSource(say func(key string, args ...any) string, what string) (string, bool) {
 	if m := handOffEntry.FindStringSubmatch(what); m != nil {
 		text := say("event." + m[1] + "_acknowledged")
@@ -33,14 +33,14 @@ func translateOtherSource(say func(key string, args ...any) string, what string)
 		return say("event.run_ended", m[1], status), true
 	}
 	if m := notificationEntry.FindStringSubmatch(what); m != nil {
-		return say("event.told", m[1], m[2]), true
+		return say("event.notification", m[1], m[2]), true
 	}
 	if m := outboxEntry.FindStringSubmatch(what); m != nil {
 		kind := m[1]
-		if _, ok := catalogue["errand."+kind]; ok {
-			kind = say("errand." + kind)
+		if _, ok := catalogue["outbox."+kind]; ok {
+			kind = say("outbox." + kind)
 		}
-		return say("event.errand", kind, m[2]), true
+		return say("event.outbox", kind, m[2]), true
 	}
 	return "", false
 }

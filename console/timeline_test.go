@@ -5,22 +5,22 @@ import "testing"
 // TestTimelineLines: what each source tells is said in the reader's language.
 func TestTimelineLines(t *testing.T) {
 	for what, want := range map[string]string{
-		"grab acknowledged, hand-off written":                           "抢红包已确认，交接记录已写入",
-		"grab acknowledged, hand-off written: number 17 of epoch 2":     "抢红包已确认，交接记录已写入（第 17 号，纪元 2）",
-		"creation acknowledged, hand-off written":                       "创建已确认，交接记录已写入",
-		"run 0198a1b2-c3 started":                                       "运行 0198a1b2-c3 开始",
-		"run 0198a1b2-c3 ended: failed":                                 "运行 0198a1b2-c3 结束：失败，需人工处理",
-		"run 0198a1b2-c3 ended: paused":                                 "运行 0198a1b2-c3 结束：paused",
-		"told about p3q5k9v0c1m7e2u8h4r6t000301: event evt <b>1</b>\nx": "收到单号 p3q5k9v0c1m7e2u8h4r6t000301 的通知（事件 evt <b>1</b>\nx），随即查询渠道",
-		"run to be started or woken: ask, tries 3":                      "待发起或唤醒流程（查询渠道），已尝试 3 次",
-		"run to be started or woken: other, tries 0":                    "待发起或唤醒流程（other），已尝试 0 次",
-		"not booked yet":                                                "尚未入账：交接记录等待处理，或流程等待 MySQL",
-		"cancel by li.na: gone":                                         "取消，操作人 li.na：gone",
-		"approve_cancel by wang: seen":                                  "同意，操作人 wang：seen",
-		"withdraw_mark_paid by wang: wrong one":                         "撤回申请，操作人 wang：wrong one",
-		"cancel_carried_out by worker: every order number was asked":    "取消已执行，操作人 worker：every order number was asked",
-		"cancel_overtaken by worker: every order number was asked":      "未取消：款项其实已付，操作人 worker：every order number was asked",
-		"something else":                                                "something else",
+		"grab acknowledged, hand-off written":                               "抢红包已确认，交接记录已写入",
+		"grab acknowledged, hand-off written: seq 17, epoch 2":              "抢红包已确认，交接记录已写入（序号 17，第 2 代）",
+		"creation acknowledged, hand-off written":                           "创建已确认，交接记录已写入",
+		"run 0198a1b2-c3 started":                                           "运行 0198a1b2-c3 开始",
+		"run 0198a1b2-c3 ended: failed":                                     "运行 0198a1b2-c3 结束：失败，须人工处理",
+		"run 0198a1b2-c3 ended: paused":                                     "运行 0198a1b2-c3 结束：paused",
+		"notification for p3q5k9v0c1m7e2u8h4r6t0003: event evt <b>1</b>\nx": "收到单号 p3q5k9v0c1m7e2u8h4r6t0003 的渠道通知（事件 evt <b>1</b>\nx），随即查询渠道",
+		"start or wake-up pending: ask, attempts 3":                         "流程待启动或唤醒（查询渠道），已尝试 3 次",
+		"start or wake-up pending: other, attempts 0":                       "流程待启动或唤醒（other），已尝试 0 次",
+		"not booked yet":                                                    "尚未入账：交接记录等待工作进程处理，或流程等待 MySQL",
+		"cancel by li.na: gone":                                             "取消，操作人 li.na：gone",
+		"approve_cancel by wang: seen":                                      "同意，操作人 wang：seen",
+		"withdraw_mark_paid by wang: wrong one":                             "撤回申请，操作人 wang：wrong one",
+		"cancel_carried_out by worker: every order number was asked":        "取消已执行，操作人 worker：every order number was asked",
+		"cancel_overtaken by worker: every order number was asked":          "未取消：款项已付出，操作人 worker：every order number was asked",
+		"something else":                                                    "something else",
 	} {
 		if got := translateEvent(chinese, what); got != want {
 			t.Errorf("%q: %q, want %q", what, got, want)

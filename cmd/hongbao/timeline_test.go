@@ -56,7 +56,7 @@ func TestTimelineOnRealParts(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("%d %s", code, errs)
 	}
-	contains(t, out, "redis", "grab acknowledged, hand-off written: number ", "temporal", "run "+found.Temporal.Runs[0].RunID+" started",
+	contains(t, out, "redis", "grab acknowledged, hand-off written: seq ", "temporal", "run "+found.Temporal.Runs[0].RunID+" started",
 		"ended: failed")
 
 	temporal, err := worker.Dial(p.temporal, stacktest.Namespace, slog.New(slog.DiscardHandler))

@@ -42,16 +42,16 @@ func TestBreaksAreFound(t *testing.T) {
 	shown(1)
 	b.has("main section.card", ids[1])
 	b.click("main section summary")
-	b.fill("main textarea", "the user was told")
+	b.fill("main textarea", "the user was informed")
 	b.follow("main section button")
-	b.has(".note.good", "dealt with")
-	b.has("main", "Nothing here.")
+	b.has(".note.good", "The break is resolved")
+	b.has("main", "No entries.")
 	if got := b.value("input[name=packet]") + " " + b.value("input[name=kind]"); got != ids[1]+" share_conflict" {
 		t.Errorf("the filter is %q", got)
 	}
 	b.follow(".tabs li:nth-child(2) a")
 	shown(1)
-	b.has("main", "the user was told", ids[1])
+	b.has("main", "the user was informed", ids[1])
 	b.follow(".tabs li:nth-child(3) a")
 	shown(1)
 	b.follow("details.filter a.button")
@@ -59,7 +59,7 @@ func TestBreaksAreFound(t *testing.T) {
 	if status := b.open("/breaks?kind=no%20kind"); status != http.StatusUnprocessableEntity {
 		t.Errorf("%d", status)
 	}
-	b.has("main", "not right")
+	b.has("main", "The input is not valid")
 	if got := b.value("input[name=kind]"); got != "no kind" {
 		t.Errorf("the filter says %q", got)
 	}
@@ -77,7 +77,7 @@ func TestBreaksInWords(t *testing.T) {
 	run := h.compare("month end", "x")
 	for lang, says := range map[string][2]string{
 		"en":    {"A user was told that he had won", "retry pays it with the house's money"},
-		"zh-CN": {"用户已被告知抢到", "重付由平台出资兑现"},
+		"zh-CN": {"用户的领取已确认", "重付由平台出资兑现"},
 	} {
 		b := h.signIn(h.finance, lang)
 		b.open("/breaks?kind=share_conflict")
@@ -93,7 +93,7 @@ func TestBreaksInWords(t *testing.T) {
 		}
 		b.open("/reconciliations/" + run)
 		b.lacks("main section.card .about:empty")
-		b.has("main section.card .todo", map[string]string{"en": "Tell operations at once", "zh-CN": "立即通知运维"}[lang])
+		b.has("main section.card .todo", map[string]string{"en": "Inform operations at once", "zh-CN": "立即通知运维"}[lang])
 	}
 }
 
@@ -116,12 +116,12 @@ func TestBreaksOfARun(t *testing.T) {
 		VALUES ('foreign_order', '', '', 'other', 'seen', 'sandbox', 1, NOW(3), NOW(3))`)
 	b := h.signIn(h.finance, "en")
 	b.open("/reconciliations/" + run)
-	b.has("#total", "205 in all, ¥2.05")
+	b.has("#total", "205 in total · ¥2.05")
 	if lines := linesOf(t, b.file("#csv")); len(lines) != 206 {
 		t.Errorf("%d lines", len(lines))
 	}
 	b.follow("#all")
-	b.has("#total", "205 in all, ¥2.05")
+	b.has("#total", "205 in total · ¥2.05")
 	if got := b.value("input[name=run]"); got != run {
 		t.Errorf("the filter is %q at %s", got, b.where())
 	}

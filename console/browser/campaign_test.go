@@ -44,10 +44,10 @@ func TestCampaigns(t *testing.T) {
 	page := "/campaigns/" + id
 	auditor, zh := h.signIn(h.auditor, "en"), h.signIn(h.finance, "zh-CN")
 	auditor.open(page)
-	auditor.has("main", "evening rain <b>", "active", "lin mei", "20:00 Asia/Shanghai", "2999-01-03", "being made", "missed", "✓ made")
+	auditor.has("main", "evening rain <b>", "active", "lin mei", "20:00 Asia/Shanghai", "2999-01-03", "being created", "missed", "✓ created")
 	auditor.lacks("#pause", "#end")
 	zh.open(page)
-	zh.has("main", "进行中", "未生成", "每日开抢")
+	zh.has("main", "进行中", "未生成", "每日开抢时间")
 
 	b := h.signIn(h.ops, "en")
 	b.open("/packets")
@@ -59,7 +59,7 @@ func TestCampaigns(t *testing.T) {
 	}
 	b.fill("#pause textarea", " ")
 	b.follow("#pause button")
-	b.has("main", "not right", "active")
+	b.has("main", "The input is not valid", "active")
 	b.set("#pause textarea", "ticket 4711")
 	b.follow("#pause button")
 	if b.where() != page+"?done=campaign_pause" {
@@ -75,7 +75,7 @@ func TestCampaigns(t *testing.T) {
 	stale.has("main", "The campaign has ended", "ended")
 	stale.lacks("#pause", "#end")
 	stale.open("/campaigns?status=active")
-	stale.has("main", "Nothing")
+	stale.has("main", "Page not found")
 	auditor.open("/audit?subject=campaign/" + id)
-	auditor.has("tbody", "Paused a campaign", "Ended a campaign", "ticket 4711", "the sender has left", h.ops.Key.Owner)
+	auditor.has("tbody", "Paused campaign", "Ended campaign", "ticket 4711", "the sender has left", h.ops.Key.Owner)
 }

@@ -76,15 +76,16 @@ func TestDayClose(t *testing.T) {
 	}
 	b := h.signIn(h.auditor, "en")
 	b.follow(`.nav a[href="/closes"]`)
-	b.has("main", string(day), "the day lasts")
+	b.has("main", string(day), "day in progress")
 	b.follow(`main tbody a`)
-	b.has("main", "Close of "+string(day), "the end of the day", "Funded: senders were charged", "¥3.00", "Payouts owed", "1 · ¥1.00",
+	b.has("main", "Day-end close "+string(day), "the end of the day", "Charged to senders", "¥3.00", "Payouts owed", "1 · ¥1.00",
 		"has not been compared yet")
 	look(b)
 
 	later, off := h.tieToday(day, hostile)
 	b.open("/closes/" + string(day))
-	b.has("main", "The provider's only", hostile, "¥0.77", "foreign_order", "Both sides agree, but for what is explained below")
+	b.has("main", "Only in the provider's statement", hostile, "¥0.77", "foreign_order",
+		"Both sides agree, apart from the explained differences below")
 	look(b)
 	found, err := h.Store.Breaks(t.Context(), payout.BreakFilter{Limit: 10})
 	h.must(err)

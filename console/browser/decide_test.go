@@ -23,13 +23,14 @@ func TestTwoPersons(t *testing.T) {
 	b.fill("#mark-paid textarea[name=reason]", "paid by bank")
 	b.fill("#mark-paid textarea[name=evidence]", "slip 4711")
 	b.follow("#mark-paid button")
-	b.has(".note.good", "waits for a second person")
-	b.has(".waits", h.finance.Key.Owner+" wants: Mark as paid", "paid by bank", "slip 4711", "expires in", "another person has to answer")
+	b.has(".note.good", "awaiting approval")
+	b.has(".waits", h.finance.Key.Owner+" requested: Mark as paid", "paid by bank", "slip 4711", "expires in",
+		"another person has to approve it")
 	b.has("#preview", "not possible now", "Another decision")
 	b.lacks("#retry", "#mark-paid", ".badge")
 	b.picture("waits")
 	b.open("/approvals") // what waits for this person
-	b.has("#total", "0 in all")
+	b.has("#total", "0 in total")
 	b.lacks(".waits")
 	b.follow(`.tabs a[href="/approvals?status=waiting"]`)
 	b.has(".waits", "slip 4711")
@@ -42,11 +43,11 @@ func TestTwoPersons(t *testing.T) {
 	c.picture("approvals")
 	c.fill(".waits textarea", "slip seen")
 	c.follow(".waits button.primary")
-	c.has(".note.good", "You have agreed")
+	c.has(".note.good", "Approved.")
 	c.lacks(".badge", ".waits")
 	c.open("/payouts/" + bad)
 	c.has("#status", "paid outside")
-	c.has(".timeline", "Agreed by "+h.second.Key.Owner+": slip seen")
+	c.has(".timeline", "Approved by "+h.second.Key.Owner+": slip seen")
 }
 
 // TestDoneFollowsTheOutcome: what the page says of a decision is what has become of it: a
@@ -61,15 +62,15 @@ func TestDoneFollowsTheOutcome(t *testing.T) {
 	b.open("/payouts/" + bad)
 	b.fill("#retry textarea", "unfrozen, they say")
 	b.follow("#retry button")
-	b.has(".note.good", "It is being paid again")
+	b.has(".note.good", "Retry started")
 	if got := h.drive(bad); got != payout.StatusFailed {
 		t.Fatalf("%s", got)
 	}
 	b.appears("#done .note.bad") // the page asks by itself
-	b.has("#done", "The retry has failed")
+	b.has("#done", "The retry failed")
 	b.lacks(".note.good")
 	b.open("/payouts/" + bad + "?done=retry_carried_out")
-	b.has("#done .note.bad", "The retry has failed")
+	b.has("#done .note.bad", "The retry failed")
 	b.lacks(".note.good")
 	h.unfreeze(url.PathEscape("bob~frozen"))
 	b.fill("#retry textarea", "unfrozen")
@@ -78,13 +79,13 @@ func TestDoneFollowsTheOutcome(t *testing.T) {
 		t.Fatalf("%s", got)
 	}
 	b.appears("#status .good")
-	b.has("#done .note.good", "The retry has paid it")
+	b.has("#done .note.good", "The retry succeeded")
 
 	other := h.grab(id, "eve~frozen", "")
 	b.open("/payouts/" + other)
 	b.fill("#cancel textarea", "gone")
 	b.follow("#cancel button")
-	b.has("#done .note.good", "waits for a second person")
+	b.has("#done .note.good", "awaiting approval")
 	c := h.signIn(h.second, "en")
 	c.open("/approvals")
 	c.fill(".waits textarea", "no")
@@ -110,7 +111,7 @@ func TestWithdrawal(t *testing.T) {
 		b.open(page)
 		b.fill(`form[action$="/withdraw"] textarea`, "meant another payout")
 		b.follow(`form[action$="/withdraw"] button`)
-		b.has(".note.good", "Your request is withdrawn; nothing has moved.")
+		b.has(".note.good", "Request withdrawn. No money has moved.")
 		if at := b.where(); !strings.HasPrefix(at, page) {
 			t.Errorf("withdrawn at %s, and then at %s", page, at)
 		}
@@ -139,19 +140,19 @@ func TestRetryMany(t *testing.T) {
 	b := h.newTab("en")
 	b.signIn(h.finance)
 	b.open("/payouts?status=failed&code=account_frozen&min=1&max=1.00")
-	b.has("#total", "2 in all", "¥2.00")
+	b.has("#total", "2 in total", "¥2.00")
 	b.do(chromedp.Click(chromedp.CSS("[data-all]")))
 	b.has("[data-selected]", "2 selected, ¥2.00")
 	b.follow("#dry-run")
-	b.has("#bulk-result", "What would happen", "2 in all", "¥2.00", bad[0], bad[1], "would be retried", "new number",
+	b.has("#bulk-result", "Dry run result", "2 in total", "¥2.00", bad[0], bad[1], "will retry", "new number",
 		payout.OrderNo(bad[0], 2))
 	b.has("[data-selected]", "2 selected") // what was ticked stays so
 	b.picture("bulk-dry")
 	b.do(chromedp.Click(chromedp.CSS(`input[value="` + bad[1] + `"]`)))
 	b.fill("#bulk textarea", "incident 17 is over")
 	b.follow("#retry-many")
-	b.has("#bulk-result", "What was done", "1 in all", bad[0], "retried")
-	b.has("#bulk-said", "0 of 1 at their end", "pending 1")
+	b.has("#bulk-result", "Retry result", "1 in total", bad[0], "retried")
+	b.has("#bulk-said", "0 of 1 final", "pending 1")
 	b.picture("bulk-done")
 	for i, want := range []payout.Status{payout.StatusPending, payout.StatusFailed, payout.StatusFailed} {
 		d, err := h.Store.Payment(t.Context(), bad[i])
@@ -164,14 +165,14 @@ func TestRetryMany(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`input[name=scope][value=all]`)))
 	b.fill("#bulk textarea", "all of them")
 	b.follow("#retry-many")
-	b.has("#bulk-result", "2 in all", bad[1], bad[2])
+	b.has("#bulk-result", "2 in total", bad[1], bad[2])
 	b.progress(bad[1], bad[2])
 	b.open("/payouts?status=failed")
-	b.has("#total", "1 in all")
+	b.has("#total", "1 in total")
 	b.open("/payouts?status=returned")
-	b.has("main", "Nothing here.")
+	b.has("main", "No entries.")
 	b.open("/payouts?status=pending&min=x")
-	b.has("main", "Amounts are in yuan")
+	b.has("main", "Enter amounts in yuan")
 }
 
 // progress sees the page show, without a click, how far each of two payouts that are
@@ -179,7 +180,7 @@ func TestRetryMany(t *testing.T) {
 func (b *tab) progress(paid, failed string) {
 	h := b.h
 	h.t.Helper()
-	b.has("#bulk-said", "0 of 2 at their end", "pending 2")
+	b.has("#bulk-said", "0 of 2 final", "pending 2")
 	row := func(id string) string { return `#bulk-run tr:has(a[href="/payouts/` + id + `"])` }
 	h.unfreeze(url.PathEscape("b~frozen"))
 	if got := h.drive(paid); got != payout.StatusPaid {
@@ -187,7 +188,7 @@ func (b *tab) progress(paid, failed string) {
 	}
 	b.appears(row(paid) + " .tag.good")
 	b.has(row(failed), "pending")
-	b.has("#bulk-said", "1 of 2 at their end", "paid 1", "pending 1")
+	b.has("#bulk-said", "1 of 2 final", "paid 1", "pending 1")
 	if at := eval[float64](b, `document.querySelector("progress").position`); at != 0.5 {
 		h.t.Errorf("the bar is at %v", at)
 	}
@@ -198,7 +199,7 @@ func (b *tab) progress(paid, failed string) {
 		h.t.Fatalf("declined again: %s", got)
 	}
 	b.appears(row(failed) + " .tag.bad")
-	b.has("#bulk-said", "2 of 2 at their end", "paid 1", "failed 1")
+	b.has("#bulk-said", "2 of 2 final", "paid 1", "failed 1")
 	if gap := eval[float64](b, `(() => { const edge = (s) => document.querySelector(s).getBoundingClientRect().right;
 		return Math.abs(edge("progress") - edge("#bulk-run"))})()`); gap > 1 {
 		h.t.Errorf("the bar at its end is %v px short of its card", gap)

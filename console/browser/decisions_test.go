@@ -175,14 +175,14 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 		says   map[string]string
 		offers []string
 	}{
-		{failed, map[string]string{"en": "because the last one has failed for good", "zh-CN": "上一单号已最终失败"}, all},
-		{returned, map[string]string{"en": "because the last one came back", "zh-CN": "上一单号已退票"}, all},
-		{forgotten, map[string]string{"en": "because the provider no longer knows the last one", "zh-CN": "渠道已无上一单号"},
+		{failed, map[string]string{"en": "because the last one failed", "zh-CN": "上一单号已确认失败"}, all},
+		{returned, map[string]string{"en": "because the last one was returned", "zh-CN": "上一单号已退票"}, all},
+		{forgotten, map[string]string{"en": "because the provider no longer knows the last one", "zh-CN": "渠道已查无上一单号"},
 			[]string{"retry", "mark-paid", "ask"}},
-		{promise, map[string]string{"en": "because nothing was sent before", "zh-CN": "此前从未发送"}, all[:3]},
-		{asked, map[string]string{"en": "The provider is being asked about it.", "zh-CN": "正在向渠道查询。"}, none},
-		{undecided, map[string]string{"en": "could not decide about its packet", "zh-CN": "无法判定该红包"}, none},
-		{maybe, map[string]string{"en": "could not tell whether it was cancelled", "zh-CN": "无法判定它是否已取消"}, mend},
+		{promise, map[string]string{"en": "because nothing was sent before", "zh-CN": "此前从未发起"}, all[:3]},
+		{asked, map[string]string{"en": "The platform is querying the provider.", "zh-CN": "正在向渠道查询。"}, none},
+		{undecided, map[string]string{"en": "could not determine its state", "zh-CN": "MySQL 恢复时无法判定其状态"}, none},
+		{maybe, map[string]string{"en": "could not determine whether this payout was cancelled", "zh-CN": "无法判定该付款是否已取消"}, mend},
 	} {
 		for lang, says := range c.says {
 			b := h.signIn(h.finance, lang)
@@ -225,7 +225,7 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 	}
 	b.click(`input[value="` + onPage[1] + `"]`)
 	b.follow("#dry-run")
-	b.has("#bulk-result", "What would happen", "1 in all", onPage[1])
+	b.has("#bulk-result", "Dry run result", "1 in total", onPage[1])
 	if again := b.attrs("input[name=id]", "value"); !slices.Equal(again, onPage) {
 		t.Errorf("the page has %q, before %q", again, onPage)
 	}
@@ -237,7 +237,7 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 	ticked(onPage[1])
 	b.fill("#bulk textarea", "incident 17 is over")
 	b.follow("#retry-many")
-	b.has("#bulk-result", "What was done", "1 in all", onPage[1], "retried")
+	b.has("#bulk-result", "Retry result", "1 in total", onPage[1], "retried")
 	d, err := h.Store.Payment(t.Context(), onPage[1])
 	h.must(err)
 	if d.Status != payout.StatusPending {
@@ -247,7 +247,7 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 	b.open("/payouts?status=failed")
 	b.click(`input[name=scope][value=all]`)
 	b.follow("#dry-run")
-	b.has("#bulk-result", "52 in all")
+	b.has("#bulk-result", "52 in total")
 	if b.count("input[name=scope][value=all][checked]") != 1 {
 		t.Error("all that fit are not chosen any more")
 	}
@@ -262,7 +262,7 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 	b.follow("#dry-run")
 	b.fill("#bulk textarea", "all of them")
 	b.follow("#retry-many")
-	b.has("#bulk-result", "What was done", "52 in all")
+	b.has("#bulk-result", "Retry result", "52 in total")
 }
 
 // TestProgressWithoutScripts: who has no scripts looks again by a button; what no
@@ -277,10 +277,10 @@ func TestProgressWithoutScripts(t *testing.T) {
 	b.click(`input[value="` + bad + `"]`)
 	b.fill("#bulk textarea", "incident 17 is over")
 	b.follow("#retry-many")
-	b.has("#bulk-said", "0 of 1 at their end")
+	b.has("#bulk-said", "0 of 1 final")
 	h.drive(bad)
 	b.follow("#look-again")
-	b.has("#bulk-said", "1 of 1 at their end", "failed 1")
+	b.has("#bulk-said", "1 of 1 final", "failed 1")
 	b.has("#bulk-run", bad, "retried", "failed")
 	b.open("/payouts/" + bad)
 	began := strconv.FormatInt(time.Now().Unix(), 10)

@@ -30,17 +30,17 @@ func TestRetryOfAFailedPayout(t *testing.T) {
 	if got := eval[string](b, "document.cookie"); strings.Contains(got, "hongbao_desk") {
 		t.Errorf("scripts see %q", got)
 	}
-	b.has("#live", "¥400.00", "Ties to the fen", "payout", "failed", "¥100.00")
+	b.has("#live", "¥400.00", "Balanced to the fen", "payout", "failed", "¥100.00")
 	b.follow(`#live a[href="/payouts?status=failed"]`)
 	b.picture("failed")
-	b.has("#total", "1 in all", "¥100.00")
-	b.has("tbody", "bob~frozen", "The recipient's account is frozen", "account_frozen", "¥100.00")
+	b.has("#total", "1 in total", "¥100.00")
+	b.has("tbody", "bob~frozen", "Recipient's account is frozen", "account_frozen", "¥100.00")
 	b.follow(`tbody a.mono`)
 	if b.where() != "/payouts/"+bad {
 		t.Fatalf("at %s", b.where())
 	}
 	b.picture("payout")
-	b.has("#why", "The recipient's account is frozen", "Retry once the recipient has had the account unfrozen.")
+	b.has("#why", "Recipient's account is frozen", "Retry after the recipient has had the account unfrozen.")
 	b.has("#preview", "a new order number", payout.OrderNo(bad, 2))
 	b.has(".timeline", "Claim booked, payout owed", "declined (account_frozen)")
 	b.has("#facts", "Attempt 1", payout.OrderNo(bad, 1))
@@ -52,7 +52,7 @@ func TestRetryOfAFailedPayout(t *testing.T) {
 	h.unfreeze(url.PathEscape("bob~frozen"))
 	b.fill("#retry textarea", "unfrozen, ticket 4711")
 	b.follow("#retry button")
-	b.has(".note.good", "It is being paid again")
+	b.has(".note.good", "Retry started")
 	b.has("#status", "pending")
 	b.has(".timeline", "Retry by "+h.finance.Key.Owner+": unfrozen, ticket 4711")
 	if got := h.drive(bad); got != payout.StatusPaid {
@@ -89,7 +89,7 @@ func TestShortWays(t *testing.T) {
 	b.follow("#dry-run")
 	row := func(id string) string { return `#bulk-result tr:has(a[href="/payouts/` + id + `"])` }
 	b.has(row(bad), "收款账户已冻结", "account_frozen")
-	b.has(row(waits), "跳过", "另有一项决定正在等待复核或执行", "decision_pending")
+	b.has(row(waits), "跳过", "已有一项处理决定正在复核或执行中", "decision_pending")
 	b.follow(row(bad) + " a")
 	if to := b.attrs("#to-decide", "href")[0]; b.count(to+" #decide-title") != 1 {
 		t.Errorf("what can be decided is not at %q", to)

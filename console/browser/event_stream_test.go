@@ -31,7 +31,7 @@ func TestLiveOverview(t *testing.T) {
 	wait.Until(h.t, "the failed payouts are counted anew", func() bool { return b.figure(`[data-key="payout-failed"]`) == "2" })
 	h.grab(id, "dave", "")
 	wait.Until(h.t, "what was paid is told", func() bool { return b.figure(`[data-key="paid"]`) == "¥6.00" })
-	wait.Until(h.t, "the charts", func() bool { return strings.Contains(b.figure("#live-hour"), "4 in an hour, ¥12.00") })
+	wait.Until(h.t, "the charts", func() bool { return strings.Contains(b.figure("#live-hour"), "4 in the last hour, ¥12.00") })
 	if at := eval[string](b, `document.activeElement.getAttribute("href")`); at != "/payouts?status=failed" {
 		t.Errorf("the focus has gone to %q", at)
 	}
@@ -40,7 +40,7 @@ func TestLiveOverview(t *testing.T) {
 	}
 	h.decide(h.finance, bad, "cancel", "gone")
 	wait.Until(h.t, "the decision that waits",
-		func() bool { return strings.Contains(b.figure("#live-people"), "Requests for a second person") })
+		func() bool { return strings.Contains(b.figure("#live-people"), "Approval requests") })
 	if here, asked := eval[int](b, `window.here || 0`), eval[int](b, `window.asked`); here != 1 || asked != 0 {
 		t.Errorf("loaded again (%d), or asked %d times", here, asked)
 	}
@@ -190,10 +190,10 @@ func TestOverviewWithoutMySQL(t *testing.T) {
 	if status := b.open("/"); status != http.StatusOK {
 		t.Errorf("%d", status)
 	}
-	b.has("#live-verdict", "Something is wrong", "MySQL and books: Answer")
-	b.has("#part-mysql", "no answer", "hongbao doctor", "not known") // not what was read before
+	b.has("#live-verdict", "Problem detected", "MySQL and ledger: Response time")
+	b.has("#part-mysql", "no response", "hongbao doctor", "unknown") // not what was read before
 	b.has("#part-redis", "every write on disk")
 	for _, part := range []string{"#live-money", "#live-hour", "#live-open", "#live-people"} {
-		b.has(part, "This cannot be read now")
+		b.has(part, "Temporarily unavailable")
 	}
 }

@@ -68,7 +68,7 @@ func TestFileOfEveryList(t *testing.T) {
 		"/audit?action=ask":  {"action": "ask", "subject": bad, "reason": "'" + nasty, "role": "finance"},
 	} {
 		b.open(path)
-		if got := b.text("#total"); !strings.HasPrefix(got, "1 in all") {
+		if got := b.text("#total"); !strings.HasPrefix(got, "1 in total") {
 			t.Errorf("%s lists %q", path, got)
 		}
 		lines := linesOf(t, b.file("#csv"))

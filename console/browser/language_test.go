@@ -32,7 +32,7 @@ func (h *testbed) choosesLanguage() {
 	if b.where() != "/payouts?status=unknown" {
 		t.Errorf("led to %s", b.where())
 	}
-	b.has("h1", "付款单")
+	b.has("h1", "付款")
 	b.follow("#logout")
 	if b.where() != "/login" {
 		t.Errorf("signed out, and at %s", b.where())

@@ -98,11 +98,11 @@ func TestLostAnswer(t *testing.T) {
 	b.fill("#ask textarea", "what do they say")
 	l.lose.Store(true)
 	b.expect("lost", b.follow("#ask button"), http.StatusInternalServerError)
-	b.has("#ask #refused", "it is carried out once at most")
+	b.has("#ask #refused", "it is carried out at most once")
 	b.sound()
 	l.lose.Store(false)
 	b.expect("sent again", b.follow("#ask button"), http.StatusOK)
-	b.has(".note.good", "being asked")
+	b.has(".note.good", "Querying the provider")
 	h.decidedTimes(bad, "ask", 1)
 
 	// Other contents are told apart, and then are a decision of their own.
@@ -112,7 +112,7 @@ func TestLostAnswer(t *testing.T) {
 	l.lose.Store(false)
 	b.do(chromedp.SetValue(chromedp.CSS("#ask textarea"), "something else"))
 	b.expect("other contents", b.follow("#ask button"), http.StatusUnprocessableEntity)
-	b.has("#ask #refused", "answered before, with other contents")
+	b.has("#ask #refused", "submitted before with different contents")
 	h.decidedTimes(bad, "ask", 2)
 	b.expect("sent anew", b.follow("#ask button"), http.StatusOK)
 	h.decidedTimes(bad, "ask", 3)
@@ -125,7 +125,7 @@ func TestLostAnswer(t *testing.T) {
 	b.lacks("#retry")
 	b.sound()
 	b.expect("sent again", b.follow("#again button"), http.StatusOK)
-	b.has(".note.good", "It is being paid again")
+	b.has(".note.good", "Retry started")
 	h.decidedTimes(bad, "retry", 1)
 }
 
@@ -142,11 +142,11 @@ func TestLostAnswerOfThePlatformAway(t *testing.T) {
 	l.lose.Store(true)
 	l.dark.Store(true)
 	b.expect("lost", b.follow("#mark-paid button"), http.StatusInternalServerError)
-	b.has("h1", "did not work")
+	b.has("h1", "Request failed")
 	l.lose.Store(false)
 	l.dark.Store(false)
 	b.sendAgain()
-	b.has(".note.good", "waits for a second person")
+	b.has(".note.good", "awaiting approval")
 	b.has(".waits", "paid by bank", "slip <4711>")
 	h.decidedTimes(bad, "mark_paid", 1)
 
@@ -179,13 +179,13 @@ func TestLostAnswerOfMany(t *testing.T) {
 	l.lose.Store(true)
 	b.expect("lost", b.follow("#retry-many"), http.StatusInternalServerError)
 	l.lose.Store(false)
-	b.has("#total", "1 in all")
-	b.has("#again", "Payments that it is about: 2")
+	b.has("#total", "1 in total")
+	b.has("#again", "Payments in this request: 2")
 	for _, paid := range bad[:2] { // they have failed again meanwhile: a new decision would pay them once more
 		h.drive(paid)
 	}
 	b.sendAgain()
-	b.has("#bulk-result", "What was done", "2 in all", bad[0], bad[1])
+	b.has("#bulk-result", "Retry result", "2 in total", bad[0], bad[1])
 	for i, n := range []int{1, 1, 0} {
 		h.decidedTimes(bad[i], "retry", n)
 	}
@@ -205,7 +205,7 @@ func TestWhatWasLookedAt(t *testing.T) {
 	b.open("/payouts?status=failed")
 	b.click(`input[name=scope][value=all]`)
 	b.follow("#dry-run")
-	b.has("#bulk-result", "What would happen", "54 in all")
+	b.has("#bulk-result", "Dry run result", "54 in total")
 	b.has("#scope-all", "54")
 	seen := b.texts("#bulk-result tbody a.mono")
 	more := h.grab(id, "late~frozen", "")
@@ -215,7 +215,7 @@ func TestWhatWasLookedAt(t *testing.T) {
 	b.expect("lost", b.follow("#retry-many"), http.StatusInternalServerError)
 	l.lose.Store(false)
 	b.sendAgain()
-	b.has("#bulk-result", "What was done", "53 in all")
+	b.has("#bulk-result", "Retry result", "53 in total")
 	if done := b.texts("#bulk-run tbody a.mono"); !slices.Equal(done, seen) {
 		t.Errorf("done: %q, seen: %q", done, seen)
 	}
@@ -233,8 +233,8 @@ func TestWhatWasLookedAt(t *testing.T) {
 	newest := h.grab(h.open(map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"}), "newest~frozen", "")
 	b.fill("#bulk textarea", "whatever there is")
 	b.follow("#retry-many")
-	b.has("#bulk-result", "What would happen", newest)
+	b.has("#bulk-result", "Dry run result", newest)
 	h.decidedTimes(newest, "retry", 0)
 	b.follow("#retry-many")
-	b.has("#bulk-result", "What was done", "1 in all", newest)
+	b.has("#bulk-result", "Retry result", "1 in total", newest)
 }

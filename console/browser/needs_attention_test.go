@@ -16,7 +16,7 @@ func TestNeedsADecision(t *testing.T) {
 	h := newTestbedOn(t, stacktest.FreshRedis(t).Addr, nil) // the verdict tells what others leave in a shared one
 	b, zh := h.signIn(h.finance, "en"), h.signIn(h.second, "zh-CN")
 	b.open("/")
-	b.has("section[aria-labelledby=people-title]", "Needs a decision", "Nothing waits for a decision.")
+	b.has("section[aria-labelledby=people-title]", "Needs a decision", "Nothing needs a decision.")
 	if first := b.attrs("#live section", "aria-labelledby")[0]; first != "people-title" {
 		t.Errorf("the first card is %s", first)
 	}
@@ -32,8 +32,8 @@ func TestNeedsADecision(t *testing.T) {
 		href, key, en, zh string
 		count, fen        int64
 	}{
-		{"/payouts?status=failed", "due-payout_failed", "Payouts that failed", "失败的付款", 4, 400},
-		{"/approvals?status=waiting", "due-approval", "Requests for a second person", "等待复核的申请", 1, 100},
+		{"/payouts?status=failed", "due-payout_failed", "Failed payouts", "失败的付款", 4, 400},
+		{"/approvals?status=waiting", "due-approval", "Approval requests", "待复核的申请", 1, 100},
 		{"/breaks?resolved=false&kind=share_conflict", "due-break-share_conflict", "Break: ", "差异：", 1, 100},
 	} {
 		b.open("/")
@@ -42,12 +42,12 @@ func TestNeedsADecision(t *testing.T) {
 		b.has(fmt.Sprintf(`[data-key="%s"]`, one.key), fmt.Sprint(one.count))
 		b.has(fmt.Sprintf(`[data-key="%s-sum"]`, one.key), amount)
 		b.follow(fmt.Sprintf(`#live-people a[href="%s"]`, one.href))
-		b.has("#total", fmt.Sprintf("%d in all", one.count), amount)
+		b.has("#total", fmt.Sprintf("%d in total", one.count), amount)
 		zh.open("/")
 		zh.has("#live-people", one.zh)
 	}
 	b.open("/")
-	b.has("#live-verdict .warn", "Somebody should look", "Payouts that failed: 4")
+	b.has("#live-verdict .warn", "Needs attention", "Failed payouts: 4")
 	b.follow(`#live-verdict a[href="/payouts?status=failed"]`)
-	b.has("#total", "4 in all")
+	b.has("#total", "4 in total")
 }

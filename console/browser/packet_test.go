@@ -31,12 +31,12 @@ func TestPacketWithoutParts(t *testing.T) {
 	look(b, live, "恭喜发财", "lin mei", "Ledger, Redis and provider agree", "Alice")
 	b.lacks("#no-proof", "#no-claims")
 	h.must(h.StopProvider())
-	look(b, live, "恭喜发财", "lin mei", "This cannot be compared now", "paid", "¥3.00", "Alice", won)
+	look(b, live, "恭喜发财", "lin mei", "Comparison unavailable", "paid", "¥3.00", "Alice", won)
 	b.lacks("#no-claims")
-	look(b, closed, "closed", "This cannot be compared now", "Amounts are those of the committed seed", "Alice")
+	look(b, closed, "closed", "Comparison unavailable", "Amounts match the committed seed", "Alice")
 	redis.Pause(t)
 	defer redis.Resume(t)
-	look(b, live, "恭喜发财", "lin mei", "This cannot be compared now", "paid", "¥3.00", "Who won what cannot be read now",
+	look(b, live, "恭喜发财", "lin mei", "Comparison unavailable", "paid", "¥3.00", "Claims are unavailable",
 		"Not compared: the claims")
 	look(zh, live, "暂时无法核对", "暂时无法读取领取记录", "¥3.00")
 	b.follow("#no-claims a")
@@ -61,10 +61,10 @@ func TestRecallOfAPacket(t *testing.T) {
 	}
 	b := h.signIn(h.ops, "en")
 	b.open("/packets/" + id)
-	b.has("#recall", "Recall the remainder")
+	b.has("#recall", "Recall packet")
 	b.fill("#recall textarea", " ")
 	b.follow("#recall button")
-	b.has("main", "not right", "open")
+	b.has("main", "The input is not valid", "open")
 	b.set("#recall textarea", "the sender was deceived, ticket 4711")
 	b.follow("#recall button")
 	if b.where() != "/packets/"+id+"?done=recall" {
@@ -75,7 +75,7 @@ func TestRecallOfAPacket(t *testing.T) {
 	b.lacks("#recall")
 	h.finish(id)
 	b.open("/packets/" + id)
-	b.has("main", "closed", "it was recalled", "¥6.00", payout.ID(payout.KindRefund, id, 0), "what nobody took")
+	b.has("main", "closed", "recalled", "¥6.00", payout.ID(payout.KindRefund, id, 0), "unclaimed remainder")
 	b.lacks("#recall")
 	auditor.open("/audit?action=recall")
 	auditor.has("tbody", h.ops.Key.Owner, "packet/"+id, "the sender was deceived, ticket 4711", `{"status":"open"}`, `{"status":"closing"}`)

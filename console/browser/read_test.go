@@ -22,8 +22,8 @@ func TestPacketAndSearch(t *testing.T) {
 	h.finish(id)
 	b := h.signIn(h.auditor, "en")
 	b.open("/packets/" + id)
-	b.has("main", "恭喜发财", "¥8.88", "lin mei", "closed", "it was recalled", "Ledger, Redis and provider agree",
-		"Amounts are those of the committed seed", "小明", "best luck", "Open in Temporal")
+	b.has("main", "恭喜发财", "¥8.88", "lin mei", "closed", "recalled", "Ledger, Redis and provider agree",
+		"Amounts match the committed seed", "小明", "best luck", "Open in Temporal")
 	if n := b.count(".luck"); n != 1 {
 		t.Errorf("%d have the best luck", n)
 	}
@@ -50,7 +50,7 @@ func TestPacketAndSearch(t *testing.T) {
 	b.open("/search?q=lin+mei")
 	b.has("main", "Packets sent", id, "¥8.88")
 	b.open("/search?q=nobody")
-	b.has("main", "Nothing was found")
+	b.has("main", "No results")
 	// Ids of users may look like those of packets, payments and order numbers.
 	for _, user := range []string{"9m4e2mr0ui3e8a215n4g", "p9m4e2mr0ui3e8a215n4g0003", "r9m4e2mr0ui3e8a215n4g0003",
 		"c9m4e2mr0ui3e8a215n4g0000", "p9m4e2mr0ui3e8a215n4g000301"} {
@@ -64,7 +64,7 @@ func TestPacketAndSearch(t *testing.T) {
 	if status := b.open("/payouts/p" + strings.Repeat("0", 24)); status != http.StatusNotFound {
 		t.Errorf("%d", status)
 	}
-	b.has("main", "There is no such payout")
+	b.has("main", "Payout not found")
 	if status := b.open("/packets/nothing"); status != http.StatusNotFound {
 		t.Errorf("%d", status)
 	}
@@ -76,7 +76,7 @@ func TestPacketByTicket(t *testing.T) {
 	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "u", "total_amount": 300, "share_count": 3, "tickets": true})
 	free := h.open(map[string]any{"sender_id": "u", "total_amount": 300, "share_count": 3})
-	for language, words := range map[string]string{"en": "by ticket of the app", "zh": "凭应用签发的凭证"} {
+	for language, words := range map[string]string{"en": "users with a ticket signed by the app", "zh": "持应用签发凭证的用户"} {
 		b := h.signIn(h.auditor, language)
 		b.open("/packets/" + id)
 		b.has("main", words)
@@ -99,7 +99,7 @@ func TestPages(t *testing.T) {
 	b := h.signIn(h.auditor, "en")
 	b.open("/payouts?status=failed&min=1")
 	b.follow(`.tabs li:nth-child(7) a`)
-	b.has("#total", "60 in all", "¥60.00")
+	b.has("#total", "60 in total", "¥60.00")
 	if b.where() != "/payouts?min=1&status=paid" {
 		t.Errorf("at %s", b.where())
 	}
@@ -112,7 +112,7 @@ func TestPages(t *testing.T) {
 		for _, id := range ids {
 			seen[id] = true
 		}
-		b.has("#total", "60 in all")
+		b.has("#total", "60 in total")
 		if rows == 50 {
 			b.follow("a[rel=next]")
 		}
@@ -133,13 +133,13 @@ func TestFileThatCannotBeMade(t *testing.T) {
 	if status := b.open("/payouts/export.csv?status=failed&code=" + strings.Repeat("x", 200)); status != http.StatusUnprocessableEntity {
 		t.Errorf("a filter that is too long: %d", status)
 	}
-	b.has(".note.bad", "Something that was put in is not right", "The reason code has the wrong form")
+	b.has(".note.bad", "The input is not valid", "The failure code has the wrong format")
 	b.open("/payouts?status=failed")
 	h.must(h.Store.Close())
 	if status := b.follow("#csv"); status != http.StatusInternalServerError {
 		t.Errorf("without a store: %d", status)
 	}
-	b.has(".note.bad", "Something went wrong on our side")
+	b.has(".note.bad", "Internal error")
 }
 
 // TestAuditIsRead: the auditor sees who did what, and has the chain checked.
@@ -153,7 +153,7 @@ func TestAuditIsRead(t *testing.T) {
 	b.follow(`.nav a[href="/audit"]`)
 	b.has("tbody", h.finance.Key.Owner, "cancel", bad, "the account is gone", `{"status":"failed"}`)
 	b.follow(`a[href="/audit/verify"]`)
-	b.has("#verdict", "The chain is whole: 1 entries")
+	b.has("#verdict", "Hash chain intact, 1 entries")
 	b.follow("tbody a")
 	if b.where() != "/payouts/"+bad {
 		t.Errorf("at %s", b.where())
@@ -182,7 +182,7 @@ func TestAuditOfTheWorker(t *testing.T) {
 	h.must(err)
 	_, err = h.Store.EndRecovery(ctx, w, books, 0, "sandbox", nil)
 	h.must(err)
-	for language, wanted := range map[string][]string{"en": {"the platform itself", "Cancelled", "cancel_carried_out", "butler"},
+	for language, wanted := range map[string][]string{"en": {"system", "Cancelled", "cancel_carried_out", "butler"},
 		"zh-CN": {"系统", "取消已执行", "同意取消", "butler"}} {
 		b := h.signIn(h.auditor, language)
 		if status := b.open("/audit"); status != http.StatusOK {
@@ -207,7 +207,7 @@ func TestReconciliationIsAsked(t *testing.T) {
 	b.follow(`.nav a[href="/reconciliations"]`)
 	b.fill("main input[name=reason]", "month end")
 	b.follow("main form button")
-	b.has(".note.good", "was asked for")
+	b.has(".note.good", "The reconciliation is requested")
 	b.has("#run", "requested", "month end", "sandbox")
 	b.open("/reconciliations")
 	b.has("tbody", time.Now().UTC().Format("2006-01-02"), h.finance.Key.Owner)
@@ -215,12 +215,12 @@ func TestReconciliationIsAsked(t *testing.T) {
 	b.has("main", "share_conflict", "<b>another</b>", id)
 	b.lacks("main b")
 	b.click("main section summary")
-	b.fill("main section textarea", "the user was told")
+	b.fill("main section textarea", "the user was informed")
 	b.follow("main section button")
-	b.has(".note.good", "dealt with")
-	b.has("main", "Nothing here.")
+	b.has(".note.good", "The break is resolved")
+	b.has("main", "No entries.")
 	b.open("/breaks?resolved=true")
-	b.has("main", "the user was told", h.finance.Key.Owner)
+	b.has("main", "the user was informed", h.finance.Key.Owner)
 }
 
 // TestProviderSwitch: operations stops what is sent, with a reason, and lets it go.

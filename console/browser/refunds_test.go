@@ -46,7 +46,7 @@ func TestRetryManyRefunds(t *testing.T) {
 		t.Errorf("ticked: %q", fen)
 	}
 	b.follow("#dry-run")
-	b.has("#bulk-result", "What would happen", "3 in all", "¥2,005.00", paid, failed, large, "would be retried", "needs a second person",
+	b.has("#bulk-result", "Dry run result", "3 in total", "¥2,005.00", paid, failed, large, "will retry", "needs approval",
 		payout.OrderNo(paid, 2))
 	h.decidedTimes(paid, "retry", 0)
 	b.expect("without a reason", b.follow("#retry-many"), http.StatusUnprocessableEntity)
@@ -56,13 +56,13 @@ func TestRetryManyRefunds(t *testing.T) {
 	b.expect("signed out", b.follow("#retry-many"), http.StatusUnauthorized)
 	b.fill("#key", h.finance.Token)
 	b.expect("signed in", b.follow(".login button"), http.StatusOK)
-	b.has("#bulk #refused", "send it once more")
+	b.has("#bulk #refused", "submit it again")
 	if n := b.count("input[name=id][checked]"); n != 3 {
 		t.Errorf("%d are ticked", n)
 	}
 	b.follow("#retry-many")
-	b.has("#bulk-result", "What was done", "3 in all", "retried", "needs a second person")
-	b.has("#bulk-said", "0 of 2 at their end", "pending 2")
+	b.has("#bulk-result", "Retry result", "3 in total", "retried", "needs approval")
+	b.has("#bulk-said", "0 of 2 final", "pending 2")
 	for id, times := range map[string]int{paid: 1, failed: 1, large: 1, left: 0} {
 		h.decidedTimes(id, "retry", times)
 	}
@@ -73,23 +73,23 @@ func TestRetryManyRefunds(t *testing.T) {
 	b.follow("#look-again")
 	b.has(row(paid)+" .tag.good", "paid")
 	b.has(row(failed), "pending")
-	b.has("#bulk-run[hx-post='/refunds/progress'][hx-trigger^='every'] #look-again", "Look again") // by itself too
+	b.has("#bulk-run[hx-post='/refunds/progress'][hx-trigger^='every'] #look-again", "Refresh") // by itself too
 	h.spoil(`{"op":"refund","kind":"decline","rate":1}`)
 	h.drive(failed)
 	b.follow("#look-again")
 	b.has(row(failed)+" .tag.bad", "failed")
-	b.has("#bulk-said", "2 of 2 at their end", "paid 1", "failed 1")
+	b.has("#bulk-said", "2 of 2 final", "paid 1", "failed 1")
 	b.lacks("#bulk-run[hx-post]")
 
 	// All that fit are those that were looked at, whatever fits meanwhile.
 	b.open("/refunds?status=failed&min=4&max=5")
 	b.click(`input[name=scope][value=all]`)
 	b.follow("#dry-run")
-	b.has("#bulk-result", "1 in all", left)
+	b.has("#bulk-result", "1 in total", left)
 	late := h.remainder("e", 450)
 	b.fill("#bulk textarea", "what I have seen")
 	b.follow("#retry-many")
-	b.has("#bulk-result", "What was done", "1 in all", left)
+	b.has("#bulk-result", "Retry result", "1 in total", left)
 	h.decidedTimes(left, "retry", 1)
 	h.decidedTimes(late, "retry", 0)
 	b.follow(`#bulk-run a[href="/refunds/` + left + `"]`)

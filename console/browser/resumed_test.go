@@ -21,13 +21,13 @@ func TestTypedWhenTheSignInEnds(t *testing.T) {
 	b.fill("#mark-paid textarea[name=evidence]", "slip 4711")
 	b.leave()
 	b.expect("signed out", b.follow("#mark-paid button"), http.StatusUnauthorized)
-	b.has(".note.bad", "What you have written is kept")
+	b.has(".note.bad", "Your input is saved")
 	b.fill("#key", "hb_staff_wrong")
 	b.expect("the wrong key", b.follow(".login button"), http.StatusUnauthorized)
 	b.fill("#key", h.finance.Token)
 	b.expect("signed in", b.follow(".login button"), http.StatusOK)
 	b.has("h1", bad)
-	b.has("#mark-paid #refused", "send it once more")
+	b.has("#mark-paid #refused", "submit it again")
 	if r, e := b.value("#mark-paid textarea[name=reason]"), b.value("#mark-paid textarea[name=evidence]"); r != "paid <by> bank\nsee below" ||
 		e != "slip 4711" {
 		t.Errorf("%q, %q", r, e)
@@ -81,7 +81,7 @@ func TestLanguageOfALoginThatHolds(t *testing.T) {
 	b.follow(choose)
 	b.fill("#key", h.finance.Token)
 	b.expect("signed in", b.follow(".login button"), http.StatusOK)
-	b.has("#ask h3", "查询")
+	b.has("#ask h3", "查询渠道")
 	b.has("#ask #refused", "再次提交")
 	if text := b.value("#ask textarea"); text != "what <do> they say\n& why" {
 		t.Errorf("the reason is %q", text)
@@ -95,7 +95,7 @@ func TestLanguageOfALoginThatHolds(t *testing.T) {
 		t.Fatalf("signed in again: %d", status)
 	}
 	b.expect("in English", b.follow(choose), http.StatusOK)
-	b.has("#ask #refused", "send it once more")
+	b.has("#ask #refused", "submit it again")
 	b.expect("sent", b.follow("#ask button"), http.StatusOK)
 	h.decidedTimes(bad, "ask", 1)
 
@@ -125,7 +125,7 @@ func TestTickedWhenTheSignInEnds(t *testing.T) {
 		b.expect("signed out", b.follow("#retry-many"), http.StatusUnauthorized)
 		b.fill("#key", h.finance.Token)
 		b.expect("signed in", b.follow(".login button"), http.StatusOK)
-		b.has("#bulk #refused", "send it once more")
+		b.has("#bulk #refused", "submit it again")
 		if text := b.value("#bulk textarea"); text != "incident 17 is over" {
 			t.Errorf("the reason is %q", text)
 		}
@@ -147,7 +147,7 @@ func TestTickedWhenTheSignInEnds(t *testing.T) {
 	again()
 	b.has("#scope-all", "2")
 	b.follow("#retry-many")
-	b.has("#bulk-result", "What was done", "1 in all", bad[0], "skipped", bad[1], "retried")
+	b.has("#bulk-result", "Retry result", "1 in total", bad[0], "skipped", bad[1], "retried")
 	h.decidedTimes(bad[0], "retry", 1)
 	h.decidedTimes(bad[1], "retry", 1)
 }

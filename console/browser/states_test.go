@@ -160,7 +160,7 @@ func (s *site) showsRuns(b *tab, failed string) {
 		return payout.WorkflowRuns{}, ctx.Err()
 	}
 	b.open("/payouts/" + failed)
-	b.has("#temporal", "Temporal does not answer")
+	b.has("#temporal", "Temporal is not responding")
 	b.inspect("runs-away", "en")
 	s.runs = s.likelyRuns
 }
@@ -174,13 +174,13 @@ func (s *site) showsMany(b *tab) {
 	s.sendOnce(low)
 	s.spoil("")
 	wait.Until(s.t, "the refusal is displayed",
-		func() bool { b.open("/"); return strings.Contains(b.text("#part-provider"), "1, the oldest") })
+		func() bool { b.open("/"); return strings.Contains(b.text("#part-provider"), "1, oldest") })
 	b.inspect("trouble", "en")
 	s.fillRun(s.run)
 	b.open("/reconciliations/" + s.run)
-	b.has("#total", "205 in all")
+	b.has("#total", "205 in total")
 	b.follow("#all")
-	b.has("#total", "205 in all")
+	b.has("#total", "205 in total")
 	b.fits()
 	for _, fault := range append(b.faults(), eval[[]string](b, contrast)...) {
 		s.t.Errorf("many breaks: %s", fault)
@@ -213,15 +213,15 @@ func (s *site) losesParts(b *tab, packetID string) {
 	s.t.Helper()
 	s.must(s.StopProvider())
 	b.open("/packets/" + packetID)
-	b.has("main", "This cannot be compared now")
+	b.has("main", "Comparison unavailable")
 	b.inspect("packet-without-provider", "en")
 	s.server.Pause(s.t)
 	defer s.server.Resume(s.t)
 	b.open("/packets/" + packetID)
-	b.has("main", "Who won what cannot be read now")
+	b.has("main", "Claims are unavailable")
 	b.inspect("packet-without-redis", "en")
 	s.must(s.Store.Close())
 	b.open("/")
-	b.has("#part-mysql", "no answer")
+	b.has("#part-mysql", "no response")
 	b.inspect("overview-without-mysql", "en")
 }

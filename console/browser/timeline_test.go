@@ -71,9 +71,9 @@ func TestOneTimeline(t *testing.T) {
 	b.open("/payouts/" + bad)
 	b.has(".timeline", "Redis", "Grab acknowledged, hand-off written", "Temporal", "Run run-1 started", "ledger", "Claim booked, payout owed",
 		"provider",
-		"declined (account_frozen)", "notification", "Told about "+d.OrderNo+" (event evt-<b>1</b>)", "outbox",
-		"to ask the provider; tries so far: 0", "Run run-1 ended: failed: a person is needed", "Run run-2 started")
-	b.has("#temporal", "Step Settle, try 7,", "waits for its next try", "mysql is <i>away</i>")
+		"declined (account_frozen)", "notification", "Notification for "+d.OrderNo+" (event evt-<b>1</b>)", "outbox",
+		"query the provider, attempts so far: 0", "Run run-1 ended: failed, needs a decision", "Run run-2 started")
+	b.has("#temporal", "Step Settle, attempt 7:", "waiting for the next attempt", "mysql is <i>away</i>")
 	sources := b.texts(".timeline .source")
 	if len(sources) != 9 || sources[0] != "Redis" || sources[1] != "Temporal" || sources[2] != "ledger" || sources[8] != "Temporal" {
 		t.Errorf("sources in order: %q", sources)
@@ -83,14 +83,14 @@ func TestOneTimeline(t *testing.T) {
 		return payout.WorkflowRuns{}, ctx.Err()
 	}
 	b.open("/payouts/" + bad)
-	b.has("#temporal", "Temporal does not answer")
-	b.has(".timeline", "Claim booked, payout owed", "Told about "+d.OrderNo)
+	b.has("#temporal", "Temporal is not responding")
+	b.has(".timeline", "Claim booked, payout owed", "Notification for "+d.OrderNo)
 	h.runs = func(context.Context, string) (payout.WorkflowRuns, error) { return payout.WorkflowRuns{}, nil }
 	b.open("/payouts/" + bad)
-	b.has("#temporal", "Temporal knows no run of it")
+	b.has("#temporal", "Temporal has no run of this workflow")
 	zh := h.signIn(h.auditor, "zh-CN")
 	zh.open("/payouts/" + bad)
-	zh.has(".timeline", "抢红包已确认，交接记录已写入", "收到单号 "+d.OrderNo+" 的通知")
+	zh.has(".timeline", "抢红包已确认，交接记录已写入", "收到单号 "+d.OrderNo+" 的渠道通知")
 }
 
 // TestSignedOutEverywhere: a copy of the cookie is worth nothing once its owner has
@@ -139,16 +139,16 @@ func TestLateRefunds(t *testing.T) {
 	refund := payout.ID(payout.KindRefund, id, 0)
 	b := h.signIn(h.finance, "en")
 	b.open("/refunds?late=true")
-	b.has("main", "Nothing here.")
+	b.has("main", "No entries.")
 	db, err := store.OpenSQL(h.DSN)
 	h.must(err)
 	defer func() { h.must(db.Close()) }()
 	_, err = db.ExecContext(ctx, "UPDATE payments SET created_at = created_at - INTERVAL 6 MINUTE WHERE id = ?", refund)
 	h.must(err)
 	b.open("/")
-	b.has("#live", "Refunds late")
+	b.has("#live", "Late refunds")
 	b.follow(`#live a[href="/refunds?late=true"]`)
-	b.has("#total", "1 in all", "¥8.88")
+	b.has("#total", "1 in total", "¥8.88")
 	b.has("tbody", "lin mei", refund)
 	b.has(".tabs [aria-current]", "Late")
 	b.follow(".tabs li:first-child a")

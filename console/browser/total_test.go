@@ -44,19 +44,20 @@ func TestTotals(t *testing.T) {
 			}
 		}
 	}
-	over, fewer := [2]string{"More than 10,000 in all", "共超过 10,000 条"},
-		[2]string{" · their sum is told once there are fewer", " · 数量较少时才显示总额"}
+	over, fewer := [2]string{"More than 10,000 in total", "超过 10,000 条"},
+		[2]string{" · narrow the filter to see the sum", " · 缩小筛选范围后显示总额"}
 	tooLong := [2]string{over[0] + fewer[0], over[1] + fewer[1]}
 	look(says{
-		"/packets": {"2 in all, ¥1,242.88", "共 2 笔， ¥1,242.88"}, "/packets?status=closed": {"1 in all, ¥8.88", "共 1 笔， ¥8.88"},
-		"/packets?sender=s": {"1 in all, ¥1,234.00", "共 1 笔， ¥1,234.00"}, "/packets?overdue=true": {"0 in all, ¥0.00", "共 0 笔， ¥0.00"},
-		"/packets?status=open": {"1 in all, ¥1,234.00", "共 1 笔， ¥1,234.00"}, "/packets?status=sold_out": {"0 in all, ¥0.00", "共 0 笔， ¥0.00"},
-		"/approvals": {"1 in all, ¥617.00", "共 1 笔， ¥617.00"}, "/approvals?status=rejected": {"0 in all, ¥0.00", "共 0 笔， ¥0.00"},
-		"/approvals?status=": {"1 in all, ¥617.00", "共 1 笔， ¥617.00"}, "/breaks": {"3 in all, ¥617.01 · 1 of them about no amount",
-			"共 3 笔， ¥617.01 · 其中 1 条不涉及金额"}, "/breaks?resolved=true": {"0 in all, ¥0.00", "共 0 笔， ¥0.00"},
-		"/breaks?resolved=&kind=foreign_order": {"1 in all, ¥0.01", "共 1 笔， ¥0.01"}, "/reconciliations/" +
-			run: {"1 in all, ¥0.01", "共 1 笔， ¥0.01"},
-		"/audit": {"2 in all", "共 2 条"}, "/audit?action=cancel": {"1 in all", "共 1 条"}, "/audit/verify": {"2 in all", "共 2 条"},
+		"/packets": {"2 in total · ¥1,242.88", "共 2 笔 · ¥1,242.88"}, "/packets?status=closed": {"1 in total · ¥8.88", "共 1 笔 · ¥8.88"},
+		"/packets?sender=s": {"1 in total · ¥1,234.00", "共 1 笔 · ¥1,234.00"}, "/packets?overdue=true": {"0 in total · ¥0.00", "共 0 笔 · ¥0.00"},
+		"/packets?status=open":     {"1 in total · ¥1,234.00", "共 1 笔 · ¥1,234.00"},
+		"/packets?status=sold_out": {"0 in total · ¥0.00", "共 0 笔 · ¥0.00"},
+		"/approvals":               {"1 in total · ¥617.00", "共 1 笔 · ¥617.00"}, "/approvals?status=rejected": {"0 in total · ¥0.00", "共 0 笔 · ¥0.00"},
+		"/approvals?status=": {"1 in total · ¥617.00", "共 1 笔 · ¥617.00"}, "/breaks": {"3 in total · ¥617.01 · 1 without an amount",
+			"共 3 笔 · ¥617.01 · 其中 1 条不涉及金额"}, "/breaks?resolved=true": {"0 in total · ¥0.00", "共 0 笔 · ¥0.00"},
+		"/breaks?resolved=&kind=foreign_order": {"1 in total · ¥0.01", "共 1 笔 · ¥0.01"}, "/reconciliations/" +
+			run: {"1 in total · ¥0.01", "共 1 笔 · ¥0.01"},
+		"/audit": {"2 in total", "共 2 条"}, "/audit?action=cancel": {"1 in total", "共 1 条"}, "/audit/verify": {"2 in total", "共 2 条"},
 	})
 	h.exec(`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata,
 		body_hash, commitment, sealed_seed, status, failure_code, created_at, opens_at, expires_at, updated_at)
@@ -69,8 +70,8 @@ func TestTotals(t *testing.T) {
 		SELECT CONCAT('r', LPAD(seq, 20, '0'), '0000'), 'r', LPAD(seq, 20, '0'), 'many', 'm', -1, 'a', 100, 'CNY', '', 'sandbox', 'paid', 0,
 		NOW(3), NOW(3), NOW(3) FROM seq_1_to_10001`)
 	look(says{
-		"/packets?sender=m": tooLong, "/packets?status=rejected": tooLong, "/packets?sender=s": {"1 in all, ¥1,234.00", "共 1 笔， ¥1,234.00"},
-		"/breaks": tooLong, "/breaks?kind=forgotten": {"At least 3: there are too many to look at all of them" + fewer[0], "至少 3 条：数量过多，未全部统计" +
+		"/packets?sender=m": tooLong, "/packets?status=rejected": tooLong, "/packets?sender=s": {"1 in total · ¥1,234.00", "共 1 笔 · ¥1,234.00"},
+		"/breaks": tooLong, "/breaks?kind=forgotten": {"At least 3: too many to count" + fewer[0], "至少 3 条，数量过多，未全部统计" +
 			fewer[1]}, "/refunds?status=paid": tooLong,
 	})
 }

@@ -53,8 +53,8 @@ func TestTroubleOfTheProvider(t *testing.T) {
 
 	en, zh := h.signIn(h.ops, "en"), h.signIn(h.ops, "zh-CN")
 	for b, says := range map[*reader][]string{
-		en: {"Balance too low", "1, the oldest", "Top up our balance", "Not sent yet", "Called too fast", "No usable answer"},
-		zh: {"余额不足", "1 项，最早", "请向渠道账户充值", "尚未发送", "调用过快", "无有效答复"},
+		en: {"Insufficient balance", "1, oldest", "Top up our balance", "Deferred payments", "Rate limited", "No usable response"},
+		zh: {"余额不足", "1 项，最早", "请为我方渠道账户充值", "暂缓发起的款项", "触发渠道限流", "无有效响应"},
 	} {
 		wait.Until(h.t, "the refusal is told", func() bool { b.open("/"); return strings.Contains(b.text("#part-provider"), says[1]) })
 		b.has("#part-provider", says...)
@@ -63,7 +63,7 @@ func TestTroubleOfTheProvider(t *testing.T) {
 	en.follow("#part-provider a[href*='status=sending']")
 	en.has("main table", won)
 	en.open("/")
-	en.has("#part-provider dd:not(.do) a[href='#open-title']", "2, the oldest") // of all kinds: one goes on from there
+	en.has("#part-provider dd:not(.do) a[href='#open-title']", "2, oldest") // of all kinds: one goes on from there
 	en.follow("section[aria-labelledby=open-title] a[href='/payouts?status=pending']")
 	en.has("main table", behind)
 
@@ -72,7 +72,7 @@ func TestTroubleOfTheProvider(t *testing.T) {
 	}
 	wait.Until(h.t, "nothing is in trouble", func() bool {
 		en.open("/")
-		return !strings.Contains(en.text("#part-provider"), "the oldest")
+		return !strings.Contains(en.text("#part-provider"), "oldest")
 	})
 	en.lacks("#part-provider .do")
 }
@@ -96,7 +96,7 @@ func TestChargeThatWaits(t *testing.T) {
 	h.must(err)
 
 	b := h.signIn(h.ops, "en")
-	wait.Until(h.t, "the charge is told", func() bool { b.open("/"); return strings.Contains(b.text("#part-provider"), "1, the oldest") })
+	wait.Until(h.t, "the charge is told", func() bool { b.open("/"); return strings.Contains(b.text("#part-provider"), "1, oldest") })
 	b.lacks("#part-provider a[href^='/payouts']")
 	b.follow("section[aria-labelledby=open-title] a[href='/packets?status=funding']")
 	b.has("main table", made.ID)

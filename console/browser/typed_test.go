@@ -19,14 +19,14 @@ func (r *reader) kept(form string, status int64) {
 	r.h.t.Helper()
 	r.expect(form, status, http.StatusUnprocessableEntity)
 	if n, all := r.count(form+" [name=reason][autofocus]"), r.count("[autofocus]"); n != 1 || all != 1 {
-		r.h.t.Errorf("the page begins %d times in %s, and %d times in all", n, form, all)
+		r.h.t.Errorf("the page begins %d times in %s, and %d times in total", n, form, all)
 	}
 	if got := r.value(form + " [name=reason]"); got != oddShown {
 		r.h.t.Errorf("%s: the reason is %q", form, got)
 	}
 	said := form + " #" + r.attrs(form+" [name=reason]", "aria-describedby")[0]
-	r.has(said, "has characters that are not allowed")
-	r.has(".note.bad[role=alert]", "The reason has characters that are not allowed")
+	r.has(said, "contains characters that are not allowed")
+	r.has(".note.bad[role=alert]", "The reason contains characters that are not allowed")
 }
 
 // TestTypedIsKept: a reason may have lines; one that is refused stays where it was
@@ -49,7 +49,7 @@ func TestTypedIsKept(t *testing.T) {
 	}
 	b.set("#mark-paid textarea[name=reason]", "two\nlines")
 	b.follow("#mark-paid button")
-	b.has(".note.good", "waits for a second person")
+	b.has(".note.good", "awaiting approval")
 	waiting, err := h.Store.Approvals(ctx, payout.ApprovalFilter{Limit: 1})
 	h.must(err)
 	if d := waiting[0].Decision; d.Reason != "two\nlines" || d.Evidence != "slip 1\nslip 2" {
@@ -74,13 +74,13 @@ func TestTypedIsKept(t *testing.T) {
 	b.click("main details:last-of-type summary")
 	b.fill("main details textarea", odd)
 	b.kept("main details form", b.follow("main details button"))
-	b.has("h1", "Reconciliation of")
+	b.has("h1", "Reconciliation")
 	b.open("/reconciliations")
 	b.set("main input[name=date]", "2199-12-31")
 	if status := b.follow("main form button"); status != http.StatusUnprocessableEntity || b.value("main input[name=date]") != "2199-12-31" {
 		t.Errorf("a day to come: %d", status)
 	}
-	b.has("#refused", "The day")
+	b.has("#refused", "The date")
 
 	b.open("/")
 	b.click("#hold summary")
@@ -104,5 +104,5 @@ func TestTypedAboutWhatMoved(t *testing.T) {
 	}
 	b.lacks("#retry")
 	b.has("#kept", "已解冻\n工单 4711")
-	b.has(".note.bad", "目前不能进行此操作：状态可能刚刚变化")
+	b.has(".note.bad", "当前不能进行此操作：状态可能刚刚变化")
 }

@@ -90,7 +90,7 @@ func TestWatchedPayout(t *testing.T) {
 	b.sound()
 	b.fill("#retry textarea", "unfrozen")
 	b.follow("#retry button")
-	b.has(".note.good", "It is being paid again")
+	b.has(".note.good", "Retry started")
 }
 
 // TestWatchedByNobody: a page that asks by itself and has the newest is told nothing.
@@ -147,7 +147,7 @@ func TestWatchedCancel(t *testing.T) {
 	b.lacks("#facts[hx-get]") // nothing happens to it
 	b.fill("#cancel textarea", "the sender wants it back")
 	b.follow("#cancel button")
-	b.has(".waits", "wants: Cancel")
+	b.has(".waits", "requested: Cancel")
 	eval[int](b, `window.here = 1`) // the page itself is not loaded anew
 
 	c := h.newTab("en")
@@ -157,8 +157,8 @@ func TestWatchedCancel(t *testing.T) {
 	c.follow(".waits button.primary")
 	wait.Until(h.t, "what waited is gone", func() bool { return eval[bool](b, `!document.querySelector(".waits")`) })
 	b.has("#status", "failed")
-	b.has("#preview", "being carried out")
-	b.has(".timeline", "Agreed by "+h.second.Key.Owner)
+	b.has("#preview", "awaiting approval or in progress")
+	b.has(".timeline", "Approved by "+h.second.Key.Owner)
 
 	if status := h.drive(bad); status != payout.StatusCancelled {
 		t.Fatalf("%s", status)
@@ -187,7 +187,7 @@ func TestAskingPageWhenTheSignInEnds(t *testing.T) {
 	b.lacks("#ended:not([hidden])")
 	b.leave()
 	b.appears("#ended")
-	b.has("#ended", "Your sign-in has ended")
+	b.has("#ended", "Your session has ended")
 	b.sound()
 	b.expect("signed out", b.follow("#ask button"), http.StatusUnauthorized)
 	b.fill("#key", h.finance.Token)
