@@ -275,7 +275,7 @@ func (w *doctorRig) testRedisAccess() {
 		"only-for-tests-wrong")...)
 	w.expect(exitFailed, "redis", verdictWrong, "NOAUTH", "HONGBAO_REDIS_PASSWORD", let("HONGBAO_REDIS_PASSWORD", "")...)
 	w.expect(exitFailed, "redis", verdictWrong, "TLS", "HONGBAO_REDIS_CA_FILE", let("HONGBAO_REDIS_CA_FILE", "")...)
-	w.expect(exitFailed, "redis", verdictWrong, "speaks it", "HONGBAO_REDIS_TLS", "HONGBAO_REDIS_ADDR", locked.Addr)
+	w.expect(exitFailed, "redis", verdictWrong, "requires it", "HONGBAO_REDIS_TLS", "HONGBAO_REDIS_ADDR", locked.Addr)
 	w.expect(exitFailed, "redis", verdictSkipped, "needs HONGBAO_REDIS_PASSWORD", "Correct", "HONGBAO_REDIS_USERNAME", "hongbao")
 	w.expect(exitFailed, "redis", verdictSkipped, "wrong", "HONGBAO_REDIS_CA_FILE", let("HONGBAO_REDIS_CA_FILE", "/nowhere.pem")...)
 	c := redis.NewClient(&redis.Options{Addr: w.redis.Addr})

@@ -15,22 +15,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Access is what a connection needs besides an address: as whom it comes, and how it
-// knows whom it talks to. The zero value is for a Redis that asks for nothing.
+// Access holds the credentials and the TLS settings of a connection. The zero value is for a
+// Redis without authentication and TLS.
 type Access struct {
-	// Username is the user of Redis' access control list; "" is its default user.
+	// Username is a user of Redis' access control list; "" is the default user.
 	Username string
-	// Password is that user's; "" for a Redis that asks for none.
+	// Password is the user's password; "" for a Redis without authentication.
 	Password string
-	// SentinelPassword is that of the sentinels' default user; in ModeSentinel alone.
+	// SentinelPassword is the password of the sentinels' default user; for ModeSentinel only.
 	SentinelPassword string
-	// TLS is whether all servers, sentinels too, are spoken to by TLS, 1.2 or newer.
+	// TLS makes all connections, also to sentinels, use TLS 1.2 or newer.
 	TLS bool
-	// Authorities sign the certificates of the servers; nil means those of the system.
+	// Authorities sign the servers' certificates; nil means the system's authorities.
 	Authorities *x509.CertPool
 }
 
-// String leaves out what is secret, as all other ways of printing do.
+// String returns the settings without passwords, as the other formatters do.
 func (a Access) String() string {
 	return fmt.Sprintf("user %q, with a password: %v, tls: %v", a.Username, a.Password != "", a.TLS)
 }
@@ -38,26 +38,26 @@ func (a Access) String() string {
 // GoString implements fmt.GoStringer.
 func (a Access) GoString() string { return a.String() }
 
-// MarshalText keeps them out of JSON, and with it out of the log of what holds an Access.
+// MarshalText keeps passwords out of JSON and of structured logs.
 func (a Access) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // LogValue implements slog.LogValuer.
 func (a Access) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
-// check returns an error for what contradicts itself.
+// check returns an error for contradictory settings.
 func (a Access) check(mode Mode) error {
 	switch {
 	case a.Username != "" && a.Password == "":
-		return errors.New("redis user without a password")
+		return errors.New("redis user without a password: set the password too")
 	case a.SentinelPassword != "" && mode != ModeSentinel:
-		return fmt.Errorf("redis mode %s: a password of sentinels is of mode %s", mode, ModeSentinel)
+		return fmt.Errorf("redis mode %s: the sentinel password is only for mode %s", mode, ModeSentinel)
 	case a.Authorities != nil && !a.TLS:
-		return errors.New("authorities for redis, but no TLS")
+		return errors.New("certificate authorities for redis without TLS: enable TLS")
 	}
 	return nil
 }
 
-// addTo adds it to what the client is told.
+// addTo adds credentials and TLS to the client's options.
 func (a Access) addTo(opt *redis.UniversalOptions, timeout time.Duration) {
 	opt.Username, opt.Password, opt.SentinelPassword = a.Username, a.Password, a.SentinelPassword
 	if a.TLS {
@@ -65,10 +65,10 @@ func (a Access) addTo(opt *redis.UniversalOptions, timeout time.Duration) {
 	}
 }
 
-// dialer connects by TLS. The client's own would do that too, but not heed a context that
-// ends, nor tell a server that cannot be trusted from one that is away.
+// dialer returns a function that connects by TLS. The client's own dialer ignores a
+// cancelled context, and does not distinguish an untrusted server from an unreachable one.
 func (a Access) dialer(timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	// as the client has it
+	// the client library's own settings
 	plain := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3}}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -81,17 +81,17 @@ func (a Access) dialer(timeout time.Duration) func(ctx context.Context, network,
 		if err != nil {
 			return nil, err
 		}
-		secured := tls.Client(cn, &tls.Config{ServerName: host, RootCAs: a.Authorities, MinVersion: tls.VersionTLS12})
-		if err := secured.HandshakeContext(ctx); err != nil {
+		conn := tls.Client(cn, &tls.Config{ServerName: host, RootCAs: a.Authorities, MinVersion: tls.VersionTLS12})
+		if err := conn.HandshakeContext(ctx); err != nil {
 			_ = cn.Close()
 			return nil, handshakeError(addr, err)
 		}
-		return tlsConn{secured}, nil
+		return tlsConn{conn}, nil
 	}
 }
 
-// handshakeError says what went wrong with a server that was there. A lost connection and
-// silence pass by themselves; everything else is a mistake of one of the two sides.
+// handshakeError classifies a failed TLS handshake. A lost connection or a timeout is
+// transient. Any other error is a configuration mistake: ErrTLS.
 func handshakeError(addr string, err error) error {
 	_, broken := errors.AsType[syscall.Errno](err)
 	timeout, ok := errors.AsType[net.Error](err)
@@ -101,30 +101,29 @@ func handshakeError(addr string, err error) error {
 	return fmt.Errorf("%w: handshake with %s: %w", ErrTLS, addr, err)
 }
 
-// isAlert reports whether the other side ended TLS with an alert. A server that wants to
-// see a certificate of ours says so only after the handshake.
+// isAlert reports whether the server ended TLS with an alert. A server that requires a
+// client certificate sends it after the handshake.
 func isAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "remote error" // as crypto/tls names an alert that was received
+	return ok && op.Op == "remote error" // the name crypto/tls gives to a received alert
 }
 
-// diagnoseAccess returns an ErrTLS when we could not talk to a server because one side speaks
-// TLS and the other does not, or because it wants to see a certificate of ours; and an
-// ErrProtected when it is in protected mode. All that the first call gets then is silence,
-// or a connection that is gone: a closer look is needed, at what was configured, which says
-// nothing of us.
+// diagnoseAccess returns ErrTLS when one side uses TLS and the other does not, or when the
+// server requires a client certificate; and ErrProtected for a server in protected mode. The
+// first call only sees a timeout or a closed connection, so this function probes each
+// configured server without sending credentials.
 func (c Config) diagnoseAccess(ctx context.Context, err error) error {
 	if err == nil || isReply(err) || !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrAccess) || errors.Is(err, ErrVolatile) {
-		return err // a server that answered speaks as we do
+		return err // the server replied, so both sides agree on TLS
 	}
 	for _, addr := range c.addrs() {
 		var why error
 		if c.Access.TLS {
 			why = c.diagnosePlain(ctx, addr)
 		} else if c.isProtected(ctx, addr) {
-			why = fmt.Errorf("%w: %s has no password and talks to its own machine only", ErrProtected, addr)
+			why = fmt.Errorf("%w: %s has no password and accepts connections from its own host only", ErrProtected, addr)
 		} else if tried := c.tryTLS(ctx, addr, Access{TLS: true}); tried == nil || errors.Is(tried, ErrTLS) && !isNoTLS(tried) {
-			why = fmt.Errorf("%w: %s speaks it, and we are not told to", ErrTLS, addr)
+			why = fmt.Errorf("%w: %s requires it: enable TLS for Redis", ErrTLS, addr)
 		}
 		if why != nil {
 			return fmt.Errorf("%w: %w", why, err)
@@ -133,40 +132,40 @@ func (c Config) diagnoseAccess(ctx context.Context, err error) error {
 	return err
 }
 
-// isProtected reports whether a server refuses us for its protected mode. It says so before
-// it is asked anything, and a question that is under way then loses the answer.
+// isProtected reports whether a server refuses connections because of protected mode. The
+// server sends this refusal on connect and closes, so a command in flight gets no reply.
 func (c Config) isProtected(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, min(c.Timeout, alertWait))
 	defer cancel()
 	cn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return false // it is away
+		return false // unreachable
 	}
 	defer cn.Close()
 	until, _ := ctx.Deadline()
-	said := make([]byte, len("-"+protectedCode))
+	reply := make([]byte, len("-"+protectedCode))
 	if err := cn.SetReadDeadline(until); err != nil {
 		return false
 	}
-	_, err = io.ReadFull(cn, said)
-	return err == nil && string(said) == "-"+protectedCode
+	_, err = io.ReadFull(cn, reply)
+	return err == nil && string(reply) == "-"+protectedCode
 }
 
-// isNoTLS reports whether what answered a handshake was no TLS.
+// isNoTLS reports whether the handshake failed because the server does not use TLS.
 func isNoTLS(err error) bool {
 	_, ok := errors.AsType[tls.RecordHeaderError](err)
 	return ok
 }
 
-// tryTLS makes a handshake and nothing else. nil: it came to its end, and no alert
-// behind it.
+// tryTLS makes a TLS handshake and closes. It returns nil when the handshake succeeds and no
+// alert follows.
 func (c Config) tryTLS(ctx context.Context, addr string, as Access) error {
 	cn, err := as.dialer(c.Timeout)(ctx, "tcp", addr)
 	if err != nil {
 		return err
 	}
 	defer cn.Close()
-	// Redis never speaks first: what can be read now is that it does not like us.
+	// Redis never sends first, so anything to read now is an alert.
 	if err := cn.SetReadDeadline(time.Now().Add(min(c.Timeout, alertWait))); err != nil {
 		return err
 	}
@@ -176,10 +175,10 @@ func (c Config) tryTLS(ctx context.Context, addr string, as Access) error {
 	return nil
 }
 
-// alertWait is how long an alert behind a handshake may take.
+// alertWait bounds the wait for an alert after a handshake.
 const alertWait = time.Second
 
-// diagnosePlain looks why a server does not talk to us by TLS. nil: for no reason that is known.
+// diagnosePlain returns why TLS to a server fails; nil when the reason is unknown.
 func (c Config) diagnosePlain(ctx context.Context, addr string) error {
 	if err := c.tryTLS(ctx, addr, c.Access); err == nil || errors.Is(err, ErrTLS) {
 		return err
@@ -188,7 +187,7 @@ func (c Config) diagnosePlain(ctx context.Context, addr string) error {
 	defer cancel()
 	cn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil // it is away
+		return nil // unreachable
 	}
 	defer cn.Close()
 	until, _ := ctx.Deadline()
@@ -200,7 +199,7 @@ func (c Config) diagnosePlain(ctx context.Context, addr string) error {
 		return nil
 	}
 	if _, err := io.ReadFull(cn, kind); err == nil && (kind[0] == '+' || kind[0] == '-') {
-		return fmt.Errorf("%w: %s does not speak it, and we are told to", ErrTLS, addr)
+		return fmt.Errorf("%w: %s does not support it: disable TLS for Redis", ErrTLS, addr)
 	}
 	return nil
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// keyPattern is what all our keys begin with.
+// keyPattern matches all keys of hongbao.
 const keyPattern = "hb:*"
 
-// right is a command that we send, or that a script calls: Redis looks at the rights of
-// the user of a script for every command in it. docs/scaling.md tells operators.
+// right is a command that hongbao sends or that a script calls. Redis checks the user's
+// rights for every command of a script. docs/scaling.md lists them for operators.
 type right struct {
-	command string              // a blank before a subcommand
-	keyless bool                // it names no key, or none where Redis looks when asked
-	unless  func(c Config) bool // nil: it is always needed
+	command string              // a subcommand follows a blank
+	keyless bool                // no key, or none that the check finds
+	unless  func(c Config) bool // nil: always needed
 }
 
-// rights are all that the user of Redis has to have. Sentinels are asked by theirs.
+// rights are all rights that the Redis user needs. Sentinels have users of their own.
 var rights = func() []right {
 	var all []right
 	for command := range strings.FieldsSeq(`
@@ -36,11 +36,11 @@ var rights = func() []right {
 	}
 	never := func(Config) bool { return true }
 	return append(all,
-		right{command: "xreadgroup", keyless: true}, // its keys stand behind more than we ask with
+		right{command: "xreadgroup", keyless: true}, // its keys come after more words than the check sends
 		right{command: "eval", keyless: true}, right{command: "evalsha", keyless: true}, right{command: "script load", keyless: true},
 		right{command: "ping", keyless: true}, right{command: "time", keyless: true}, right{command: "info", keyless: true},
 		right{command: "config get", keyless: true, unless: func(c Config) bool { return c.AllowVolatile }},
-		right{command: "bgrewriteaof", keyless: true, unless: never}, // hosted ones keep it for themselves
+		right{command: "bgrewriteaof", keyless: true, unless: never}, // hosted services do not grant it
 		right{command: "wait", keyless: true, unless: func(c Config) bool { return c.Replicas == 0 }},
 		right{command: "role", keyless: true, unless: func(c Config) bool { return c.Mode != ModeSentinel }},
 		right{command: "cluster slots", keyless: true, unless: func(c Config) bool { return c.Mode != ModeCluster }},
@@ -48,12 +48,12 @@ var rights = func() []right {
 	)
 }()
 
-// rule is how ACL SETUSER names the right.
+// rule returns the right as ACL SETUSER writes it.
 func (r right) rule() string { return "+" + strings.ReplaceAll(r.command, " ", "|") }
 
-// RightsError is an ErrRights that says what the user lacks.
+// RightsError is an ErrRights that lists the missing rights.
 type RightsError struct {
-	// Rules give it, as words of ACL SETUSER.
+	// Rules grant the missing rights, as words of ACL SETUSER.
 	Rules []string
 }
 
@@ -62,14 +62,14 @@ func (e *RightsError) Error() string {
 	return fmt.Sprintf("%v: %s", ErrRights, strings.Join(e.Rules, " "))
 }
 
-// Is makes it an ErrRights, an ErrAccess and an ErrUnavailable.
+// Is matches ErrRights, ErrAccess and ErrUnavailable.
 func (e *RightsError) Is(target error) bool {
 	return target == ErrRights || target == ErrAccess || target == ErrUnavailable
 }
 
-// checkRights returns a *RightsError when the user of a server may not do all that we
-// need. Without it a lack would show only where it is met, and in a script as an error
-// that older servers give no code (Redis 7.0).
+// checkRights returns a *RightsError when the user lacks a needed right. Otherwise a missing
+// right shows only at the first call that needs it, and in a script as an error without a
+// code (Redis 7.0).
 func checkRights(ctx context.Context, c redis.Cmdable, cfg Config) error {
 	var args []any
 	var needed []right
@@ -86,7 +86,7 @@ func checkRights(ctx context.Context, c redis.Cmdable, cfg Config) error {
 	}
 	refused, err := aclScript.Run(ctx, c, nil, args...).Int64Slice()
 	if err != nil || len(refused) == 0 {
-		return redisError("ask about rights", err)
+		return redisError("check rights", err)
 	}
 	lack := &RightsError{}
 	for _, place := range refused {
@@ -96,16 +96,16 @@ func checkRights(ctx context.Context, c redis.Cmdable, cfg Config) error {
 			keyed--
 		}
 	}
-	if keyed == 0 { // none of them on our keys: it may be the keys
+	if keyed == 0 { // all commands with keys are refused: the key pattern may be missing
 		lack.Rules = slices.Insert(lack.Rules, 0, "~"+keyPattern)
 	}
 	return lack
 }
 
-// minWords is how many words a command has at least, its own among them; two where it is
-// missing. A server with the security releases of 2025 asks for them even when it is only
-// asked about a right (redis.acl_check_cmd); one without them ends when words are missing
-// between which it looks for keys.
+// minWords is the minimum number of words of a command, its name included; 2 when missing
+// here. Servers with the security releases of 2025 require it even for a rights check
+// (redis.acl_check_cmd). Earlier servers crash when words are missing among which they look
+// for keys.
 var minWords = map[string]int{
 	"time": 1, "ping": 1, "info": 1, "role": 1, "asking": 1, "bgrewriteaof": 1,
 	"hget": 3, "hmget": 3, "hscan": 3, "incrby": 3, "lindex": 3, "pexpire": 3, "pexpireat": 3, "rpush": 3, "sadd": 3, "set": 3,
@@ -115,11 +115,10 @@ var minWords = map[string]int{
 	"xadd": 5, "xgroup create": 5, "xgroup delconsumer": 5, "xclaim": 6, "xreadgroup": 7,
 }
 
-// probeCommand returns the words with which a server is asked whether its user may run a
-// command on a key.
+// probeCommand returns the words with which the rights check tests a command on a key.
 func probeCommand(command, key string) []string {
 	if command == "eval" || command == "evalsha" {
-		return []string{command, key, "0"} // Valkey 9.1 ends when it is asked without a number of keys
+		return []string{command, key, "0"} // Valkey 9.1 crashes without the number of keys
 	}
 	words := strings.Fields(command)
 	least, ok := minWords[command]

@@ -11,47 +11,47 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RewriteAfterStart has every master write its append-only file anew, once after each
-// start, in the background. A server that died in the middle of a write starts from what
-// its file has, without a script's effects that are not all there; but it leaves them in
-// the file, and goes on behind them, so that its next start brings them back, as part of
-// another script's (Redis 7 and 8; https://github.com/valkey-io/valkey/pull/4342). The new
-// file has what is in memory and nothing else.
+// RewriteAfterStart makes every master rewrite its append-only file once after each start,
+// in the background. After a crash in the middle of a write a server ignores the incomplete
+// effects of a script, but leaves them in the file and appends after them. Its next start
+// then applies them as part of another script (Redis 7 and 8;
+// https://github.com/valkey-io/valkey/pull/4342). The rewritten file holds the data in
+// memory and nothing else.
 //
-// Errors: ErrUnavailable; another when a server does not let us, as hosted ones may, an
-// ErrRights without ErrUnavailable among them: nothing else waits for that.
+// Errors: ErrUnavailable; ErrRights without ErrUnavailable when a server refuses, as hosted
+// services may. Nothing depends on it.
 func (h *Handoffs) RewriteAfterStart(ctx context.Context) error {
 	var mu sync.Mutex
 	var denied error
-	asked := h.pool.everyMaster(ctx, "write the append-only file anew", func(ctx context.Context, c redis.Cmdable) error {
+	results := h.pool.everyMaster(ctx, "rewrite the append-only file", func(ctx context.Context, c redis.Cmdable) error {
 		err := rewriteOnce(ctx, c)
 		if !redis.IsPermissionError(err) {
 			return err
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		denied = fmt.Errorf("write the append-only file anew: %w: %w", ErrRights, err)
+		denied = fmt.Errorf("rewrite the append-only file: %w: %w", ErrRights, err)
 		return nil
 	})
-	return errors.Join(asked.allErr(), denied)
+	return errors.Join(results.allErr(), denied)
 }
 
-// rewriteOnce has one server do it, if it has not since it started.
+// rewriteOnce makes one server rewrite its file, unless it did so since its start.
 func rewriteOnce(ctx context.Context, c redis.Cmdable) error {
 	due, err := rewriteDue(ctx, c)
 	if err != nil || !due {
 		return err
 	}
 	if refused := c.BgRewriteAOF(ctx).Err(); refused != nil {
-		if due, err = rewriteDue(ctx, c); err != nil || due { // else another worker has just asked for it
+		if due, err = rewriteDue(ctx, c); err != nil || due { // else another worker has just started it
 			return refused
 		}
 	}
 	return nil
 }
 
-// rewriteDue reports whether a server writes an append-only file that it has not written
-// anew since it started, nor is about to.
+// rewriteDue reports whether a server has an append-only file that was not rewritten since
+// its start, and no rewrite is running or scheduled.
 func rewriteDue(ctx context.Context, c redis.Cmdable) (bool, error) {
 	info, err := c.Info(ctx, "persistence").Result()
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// SaveApps keeps a copy of the apps and their key hashes, so that an API process
-// can start while MySQL is away. The content is the caller's.
+// SaveApps stores a copy of the apps and their key hashes, so that an API process can start
+// without MySQL. The format is the caller's.
 //
 // Errors: ErrUnavailable.
 func (p *Pool) SaveApps(ctx context.Context, blob []byte) error {
 	return redisError("save apps", p.rdb.Set(ctx, keyApps, blob, 0).Err())
 }
 
-// LoadApps returns what SaveApps kept last.
+// LoadApps returns the last copy that SaveApps stored.
 //
 // Errors: ErrNotFound when nothing was saved, ErrUnavailable.
 func (p *Pool) LoadApps(ctx context.Context) ([]byte, error) {

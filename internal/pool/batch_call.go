@@ -13,24 +13,24 @@ import (
 	"hongbao/internal/failpoint"
 )
 
-// call is one call of grab.lua: questions about packets of one lane.
+// call is one call of grab.lua: batches of packets of one lane.
 type call struct {
 	lane    *lane
 	batches []*grabBatch
 	keys    []string
 	args    []any
 	mark    string
-	cmd     *redis.Cmd // nil: nobody waits for an answer, or err
+	cmd     *redis.Cmd // nil: no caller waits, or err is set
 	seen    *positionTracker
-	err     error // the gate of the lane is shut
-	full    error // Redis has no memory for winners: nothing was taken
+	err     error // the fence of the lane is closed
+	full    error // Redis is at its memory limit: nothing was taken
 }
 
-// markLen is the length of the mark of a call: 40 random bits to tell apart the
-// few calls that ask for one user and one packet.
+// markLen is the length of the mark of a call: 40 random bits, enough to distinguish the few
+// calls for one user and one packet.
 const markLen = 8
 
-// arguments puts together what grab.lua gets; there are no keys when nobody waits.
+// arguments returns the keys and arguments of grab.lua; no keys when no caller waits.
 func (c *call) arguments(keys keyspace, pass string) (names []string, args []any) {
 	c.mark = rand.Text()[:markLen]
 	args = append(args, pass, c.mark)
@@ -49,7 +49,7 @@ func (c *call) arguments(keys keyspace, pass string) (names []string, args []any
 	return names, args
 }
 
-// read gives each question its part of the reply.
+// decode gives each batch its part of the reply.
 func (c *call) decode(p *Pool) error {
 	reply, err := c.cmd.Slice()
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *call) decode(p *Pool) error {
 			continue
 		}
 		if len(reply) < replyFields {
-			return fmt.Errorf("%w: grab reply is too short", ErrMalformed)
+			return fmt.Errorf("%w: grab reply too short", ErrMalformed)
 		}
 		if err := q.decode(reply[:replyFields]); err != nil {
 			return err
@@ -74,8 +74,8 @@ func (c *call) decode(p *Pool) error {
 	return nil
 }
 
-// fly makes calls to one server together and answers every caller in them. It has
-// its own deadline: the context of one caller must not end the grabs of the others.
+// serveCalls sends calls to one server in one pipeline and answers every caller in them. It
+// has a deadline of its own: one caller's context must not end the grabs of the others.
 func (p *Pool) serveCalls(calls []*call) {
 	defer func() {
 		var err error
@@ -107,20 +107,20 @@ func (p *Pool) serveCalls(calls []*call) {
 	}
 }
 
-// send makes the calls. A Redis that is full refuses them, and is asked once more
-// without anything to be taken: who has a claim hears of it all the same.
+// sendCalls sends the calls. A Redis at its memory limit refuses them; a second attempt then
+// takes nothing, and returns the existing claims.
 func (p *Pool) sendCalls(ctx context.Context, calls []*call) error {
-	var made, full []*call
+	var sent, full []*call
 	for _, c := range calls {
 		if c.seen, c.err = p.checkFence(c.lane.number); c.err != nil {
 			continue
 		}
 		if c.keys, c.args = c.arguments(p.keys, c.seen.position().token(p.process)); c.keys != nil {
-			made = append(made, c)
+			sent = append(sent, c)
 		}
 	}
-	p.sendScript(ctx, grabScript, made)
-	for _, c := range made {
+	p.sendScript(ctx, grabScript, sent)
+	for _, c := range sent {
 		if redis.IsOOMError(c.cmd.Err()) {
 			c.full = redisError("grab", c.cmd.Err())
 			c.args[1] = dryRun + c.mark
@@ -129,14 +129,14 @@ func (p *Pool) sendCalls(ctx context.Context, calls []*call) error {
 	}
 	p.sendScript(ctx, dryRunScript, full)
 	var failed error
-	for _, c := range made {
+	for _, c := range sent {
 		failed = errors.Join(failed, c.cmd.Err())
 	}
 	return failed
 }
 
-// sendScript makes calls of one script in one pipeline. After a restart Redis has forgotten
-// the script: then it did nothing, and is told it again.
+// sendScript sends calls of one script in one pipeline. When Redis lost the script after a
+// restart, the call changed nothing and is sent again with the script.
 func (p *Pool) sendScript(ctx context.Context, s *redis.Script, calls []*call) {
 	if len(calls) == 0 {
 		return

@@ -14,8 +14,8 @@ import (
 	"hongbao/internal/packet"
 )
 
-// scanCount is how many elements one step of a scan looks at: well under a
-// millisecond of Redis' time.
+// scanCount is the number of elements in one step of a scan: well under a millisecond of
+// Redis' time.
 const scanCount = 1_000
 
 // Claim returns the claim of one user, and whether there is one.
@@ -26,14 +26,14 @@ func (p *Pool) Claim(ctx context.Context, id, user string) (packet.Claim, bool, 
 	return c, found, err
 }
 
-// LiveClaim is Claim, and reports whether the pool has the packet, not retired: then a
-// claim that was not found does not exist anywhere.
+// LiveClaim is Claim, and reports whether the packet is in the pool and not retired. Then a
+// claim that is not found exists nowhere.
 //
 // Errors: ErrUnavailable, packet.ErrBadClaim.
 func (p *Pool) LiveClaim(ctx context.Context, id, user string) (c packet.Claim, found, alive bool, err error) {
 	keys, err := p.keysOf(id)
 	if err != nil {
-		return packet.Claim{}, false, false, nil //nolint:nilerr // what cannot exist has no claims
+		return packet.Claim{}, false, false, nil //nolint:nilerr // an invalid id has no claims
 	}
 	var record *redis.StringCmd
 	var state *redis.SliceCmd
@@ -60,13 +60,13 @@ func (p *Pool) LiveClaim(ctx context.Context, id, user string) (c packet.Claim, 
 	return c, err == nil, alive, err
 }
 
-// IsGuest reports whether a user is on the list of a packet that has one.
+// IsGuest reports whether a user is on a packet's guest list.
 //
 // Errors: ErrUnavailable.
 func (p *Pool) IsGuest(ctx context.Context, id, user string) (bool, error) {
 	keys, err := p.keysOf(id)
 	if err != nil {
-		return false, nil //nolint:nilerr // what cannot exist has no guests
+		return false, nil //nolint:nilerr // an invalid id has no guests
 	}
 	var found *redis.BoolSliceCmd
 	_, err = p.readFenced(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { found = pipe.SMIsMember(ctx, keys.eligible, user) })
@@ -77,12 +77,12 @@ func (p *Pool) IsGuest(ctx context.Context, id, user string) (bool, error) {
 	return len(guest) == 1 && guest[0], redisError("guests of packet "+id, err)
 }
 
-// Claims returns all claims of a packet by share index, as EachClaim tells them. A
-// million of them are some hundreds of MiB.
+// Claims returns all claims of a packet by share index, with the guarantees of EachClaim. A
+// million claims take some hundreds of MiB.
 //
 // Errors: ErrUnavailable, packet.ErrBadClaim.
 func (p *Pool) Claims(ctx context.Context, id string) ([]packet.Claim, error) {
-	seen := map[string]packet.Claim{} // a scan may show an element twice
+	seen := map[string]packet.Claim{} // a scan may return an element twice
 	err := p.EachClaim(ctx, id, func(some []packet.Claim) error {
 		for _, c := range some {
 			seen[c.UserID] = c
@@ -100,15 +100,15 @@ func (p *Pool) Claims(ctx context.Context, id string) ([]packet.Claim, error) {
 	return claims, nil
 }
 
-// EachClaim tells all claims of a packet, some at a time and in no order: every claim made
-// before the call, and perhaps some made during it; one may be told twice. There are none
-// when the packet is not in Redis or retired. It ends with the first error of tell.
+// EachClaim calls visit with all claims of a packet, in batches and in no order: every claim
+// made before the call, and perhaps some made during it. A claim may be visited twice. A
+// packet that is retired or not in Redis has none. It stops at the first error of visit.
 //
-// Errors: ErrUnavailable, packet.ErrBadClaim, and what tell returns.
-func (p *Pool) EachClaim(ctx context.Context, id string, tell func([]packet.Claim) error) error {
+// Errors: ErrUnavailable, packet.ErrBadClaim, and errors of visit.
+func (p *Pool) EachClaim(ctx context.Context, id string, visit func([]packet.Claim) error) error {
 	keys, err := p.keysOf(id)
 	if err != nil {
-		return nil //nolint:nilerr // what cannot exist has no claims
+		return nil //nolint:nilerr // an invalid id has no claims
 	}
 	lane := packet.Lane(id, p.cfg.Lanes)
 	at, err := p.checkFence(lane)
@@ -126,9 +126,9 @@ func (p *Pool) EachClaim(ctx context.Context, id string, tell func([]packet.Clai
 			return redisError("claims of packet "+id, err)
 		}
 		if now, err := p.checkFence(lane); err != nil || now != at {
-			return fmt.Errorf("claims of packet %s: rebuilt meanwhile: %w", id, ErrFenced) // a scan of two halves
+			return fmt.Errorf("claims of packet %s: the lane was rebuilt during the scan: %w", id, ErrFenced) // a scan of two epochs
 		}
-		if err := p.checkReplicated(ctx, lane, ""); err != nil { // payouts are started for them
+		if err := p.checkReplicated(ctx, lane, ""); err != nil { // the caller starts payouts for them
 			return redisError("claims of packet "+id, err)
 		}
 		some := make([]packet.Claim, len(pairs)/2)
@@ -137,7 +137,7 @@ func (p *Pool) EachClaim(ctx context.Context, id string, tell func([]packet.Clai
 				return err
 			}
 		}
-		if err := tell(some); err != nil {
+		if err := visit(some); err != nil {
 			return err
 		}
 		if cursor = next; cursor == 0 {
@@ -148,14 +148,14 @@ func (p *Pool) EachClaim(ctx context.Context, id string, tell func([]packet.Clai
 
 func byShare(a, b packet.Claim) int { return cmp.Compare(a.ShareIndex, b.ShareIndex) }
 
-// WinnersCount returns the number of winners of a packet; 0 when it is not in
-// Redis or retired.
+// WinnersCount returns the number of winners of a packet; 0 when it is retired or not in
+// Redis.
 //
 // Errors: ErrUnavailable.
 func (p *Pool) WinnersCount(ctx context.Context, id string) (int, error) {
 	keys, err := p.keysOf(id)
 	if err != nil {
-		return 0, nil //nolint:nilerr // what cannot exist has no winners
+		return 0, nil //nolint:nilerr // an invalid id has no winners
 	}
 	var n *redis.IntCmd
 	if _, err := p.readFenced(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { n = pipe.HLen(ctx, keys.winners) }); err != nil {
@@ -164,14 +164,14 @@ func (p *Pool) WinnersCount(ctx context.Context, id string) (int, error) {
 	return int(n.Val()), redisError("winners of packet "+id, n.Err())
 }
 
-// Eligible returns the user ids that may grab a packet, in byte order; none when
-// everybody may, or when the packet is not in Redis or retired.
+// Eligible returns the user ids that may grab a packet, in byte order; none when every user
+// may, or when the packet is retired or not in Redis.
 //
 // Errors: ErrUnavailable.
 func (p *Pool) Eligible(ctx context.Context, id string) ([]string, error) {
 	keys, err := p.keysOf(id)
 	if err != nil {
-		return nil, nil //nolint:nilerr // what cannot exist has no guest list
+		return nil, nil //nolint:nilerr // an invalid id has no guest list
 	}
 	var guests *redis.StringSliceCmd
 	if _, err := p.readFenced(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { guests = pipe.SMembers(ctx, keys.eligible) }); err != nil {
@@ -191,9 +191,8 @@ type LivePacket struct {
 	CreatedAt time.Time
 }
 
-// LivePage returns up to limit packets of a lane that are not retired, created
-// at or after the given time, the oldest first (rule R11). The cost does not grow
-// with the lane.
+// LivePage returns up to limit packets of a lane that are not retired, created at or after
+// the given time, oldest first (R11). The cost does not grow with the lane.
 //
 // Errors: ErrUnavailable.
 func (p *Pool) LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]LivePacket, error) {

@@ -12,15 +12,15 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// slotsReload is how old the map of slots to masters may get. Without it a
-// replica that took over is only found by an answer of a living node, and the
-// lanes of the dead master ask nobody else.
+// slotsReload is the maximum age of the map from slots to masters. Otherwise only a reply of
+// another node shows a promoted replica, and the lanes of the dead master send to no other
+// node.
 const slotsReload = 2 * time.Second
 
-// newClient returns the client for everything but blocking reads.
+// newClient returns the client for all calls except blocking reads.
 func newClient(cfg Config) redis.UniversalClient {
 	opt := options(cfg)
-	opt.PoolSize = cfg.Lanes + 16 // of each master: every lane can flush while other calls go on
+	opt.PoolSize = cfg.Lanes + 16 // for each master: every lane can send while other calls run
 	opt.MinIdleConns = 4
 	if cfg.Mode == ModeCluster {
 		return newClusterClient(opt, retries, cfg)
@@ -29,12 +29,12 @@ func newClient(cfg Config) redis.UniversalClient {
 	return addReplicated(newServerClient(opt, cfg), cfg)
 }
 
-// newBlockingClient returns a client for one blocking read a lane. It never
-// repeats a read by itself: the entries of a lost answer are pending for the
-// consumer, and only the caller can go back for them.
+// newBlockingClient returns a client for one blocking read a lane. It never retries a read:
+// the entries of a lost reply are pending for the consumer, and only the caller can read
+// them again.
 func newBlockingClient(cfg Config) redis.UniversalClient {
 	opt := options(cfg)
-	opt.PoolSize = cfg.Lanes + 8 // of each master
+	opt.PoolSize = cfg.Lanes + 8 // for each master
 	if cfg.Mode == ModeCluster {
 		return newClusterClient(opt, -1, cfg)
 	}
@@ -42,18 +42,17 @@ func newBlockingClient(cfg Config) redis.UniversalClient {
 	return newServerClient(opt, cfg)
 }
 
-// newClusterClient returns a client with connections and time limits of their
-// own for each master, so that a dead one holds up its own lanes only. attempts
-// is how often a call is sent again, to another master too; -1: never.
+// newClusterClient returns a client with separate connections and timeouts for each master,
+// so that a dead master delays only its own lanes. attempts is the number of retries, also
+// at another master; -1: none.
 func newClusterClient(opt *redis.UniversalOptions, attempts int, cfg Config) *redis.ClusterClient {
 	c := opt.Cluster()
 	c.NewClient = func(o *redis.Options) *redis.Client { return addReplicated(addHooks(redis.NewClient(o), cfg), cfg) }
 	c.MaxRedirects = attempts
 	c.MaxRetries = -1 // a master's own client would multiply them
 	c.ClusterStateReloadInterval = slotsReload
-	// Every command has its keys where the client finds them. With policies it
-	// would ask some master for the table of commands first, and everybody would
-	// wait behind a dead one.
+	// The client finds the keys of every command by itself. With policies it would load
+	// the command table from some master first, and all calls would wait for a dead one.
 	c.DisableRoutingPolicies = true
 	return redis.NewClusterClient(c)
 }
@@ -61,9 +60,9 @@ func newClusterClient(opt *redis.UniversalOptions, attempts int, cfg Config) *re
 func options(cfg Config) *redis.UniversalOptions {
 	setLogger(cfg)
 	opt := &redis.UniversalOptions{
-		Protocol:              2, // of 3 every answer is first looked at for a message pushed before it
+		Protocol:              2, // with 3 the client checks every reply for a push message
 		Addrs:                 cfg.addrs(),
-		ContextTimeoutEnabled: true, // else deadlines of contexts are ignored
+		ContextTimeoutEnabled: true, // else context deadlines are ignored
 		DialTimeout:           cfg.Timeout,
 		ReadTimeout:           cfg.Timeout,
 		WriteTimeout:          cfg.Timeout,
@@ -71,21 +70,21 @@ func options(cfg Config) *redis.UniversalOptions {
 		DialerRetries:         1,
 		MinRetryBackoff:       5 * time.Millisecond,
 		MaxRetryBackoff:       50 * time.Millisecond,
-		DisableIdentity:       true, // CLIENT SETINFO is of Redis 7.2
+		DisableIdentity:       true, // CLIENT SETINFO needs Redis 7.2
 		MaintNotificationsConfig: &maintnotifications.Config{
 			Mode: maintnotifications.ModeDisabled, // a feature of Redis Enterprise
 		},
 	}
 	cfg.Access.addTo(opt, cfg.Timeout)
 	if !cfg.AllowVolatile {
-		// A restarted Redis, and a replica that takes over, is met by new
-		// connections, so its settings are checked before the first grab reaches it.
+		// A restart or a failover leads to new connections, so the settings are checked
+		// before the first grab.
 		opt.OnConnect = func(ctx context.Context, cn *redis.Conn) error { return cfg.durability.check(ctx, cn) }
 	}
 	return opt
 }
 
-// hooked adds to the client of one server what all of them need.
+// addHooks adds the hooks that the client of every server needs.
 func addHooks(c *redis.Client, cfg Config) *redis.Client {
 	cfg.Access.addRedactor(c)
 	c.AddHook(pipelineErrors{})
@@ -95,9 +94,9 @@ func addHooks(c *redis.Client, cfg Config) *redis.Client {
 	return c
 }
 
-// stamping gives each command of a pipeline the error that ended it before any was sent.
-// The library gives them none when a new connection was refused by a reply of the server
-// (WRONGPASS, DENIED, BUSY), and their results look empty.
+// pipelineErrors sets the error of each command when a pipeline failed before any was sent.
+// The library does not when the server refuses a new connection (WRONGPASS, DENIED, BUSY),
+// and the results look empty.
 type pipelineErrors struct{}
 
 // DialHook implements redis.Hook.
@@ -119,8 +118,8 @@ func (pipelineErrors) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 	}
 }
 
-// setLogger sends the client library's own messages, which are about
-// connections, to the log. The library has one logger for the process.
+// setLogger sends the client library's messages about connections to the log. The library
+// has one logger for the process.
 func setLogger(cfg Config) {
 	setLoggerOnce.Do(func() { redis.SetLogger(clientLog{cfg.Logger, redactor{cfg.Access}}) })
 }

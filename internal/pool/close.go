@@ -11,19 +11,19 @@ import (
 	"hongbao/internal/packet"
 )
 
-// tombstoneLife is how long a retired packet's key stays.
+// tombstoneLife is the duration of a retired packet's tombstone.
 const tombstoneLife = packet.TombstoneLife
 
-// retireChunk is how many claims one call of retire.lua takes out: a few
-// milliseconds in which Redis serves nobody else.
+// retireChunk is the number of claims that one call of retire.lua removes: a few
+// milliseconds in which Redis serves no other call.
 const retireChunk = 1_000
 
-// Recall stops a packet because its sender wants the remainder back and leaves a
-// hand-off for its workflow. It returns the packet as it is then. A packet that
-// is sold out, closing, rejected or retired stays as it is.
+// Recall stops a packet because its sender wants the remainder back, and writes a hand-off
+// for its workflow. It returns the resulting packet. A packet that is sold out, closing,
+// rejected or retired stays unchanged.
 //
-// Errors: ErrNotFound, ErrNotOpenYet (funding; the view is returned too),
-// ErrUnavailable, ErrMalformed.
+// Errors: ErrNotFound, ErrNotOpenYet (funding; the view is returned too), ErrUnavailable,
+// ErrMalformed.
 func (p *Pool) Recall(ctx context.Context, id string) (packet.PoolView, error) {
 	keys, err := p.keysOf(id)
 	if err != nil {
@@ -51,17 +51,16 @@ func (p *Pool) Recall(ctx context.Context, id string) (packet.PoolView, error) {
 	return view, err
 }
 
-// ClosePool stops the grabs of a packet for ever and returns what was claimed.
-// The first reason stays, and every later call gets the same answer. With
-// reason expired or sold_out it only closes when that is true by Redis TIME and
-// the counters; else Remainder.NotYet says how long to wait. A missing or
-// retired pool is not an error: Remainder.Gone.
+// ClosePool ends the grabs of a packet and returns what was claimed. The first reason stays,
+// and a repeated call returns the same. With reason expired or sold_out it closes only when
+// Redis TIME and the counters confirm it; else Remainder.NotYet is the time to wait. A
+// missing or retired pool is no error: Remainder.Gone.
 //
 // Errors: ErrState for a rejected packet, ErrUnavailable, ErrMalformed.
 func (p *Pool) ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.PoolCloseResult, error) {
 	keys, err := p.keysOf(id)
 	if err != nil {
-		return packet.PoolCloseResult{Gone: true}, nil //nolint:nilerr // what cannot exist is gone
+		return packet.PoolCloseResult{Gone: true}, nil //nolint:nilerr // an invalid id has no pool
 	}
 	reply, err := p.runWrite(ctx, failpoint.ClosePool, closeScript, id, []string{keys.packet, keys.shares}, string(reason))
 	if err != nil {
@@ -106,12 +105,10 @@ func decodeRemainder(reply []any) (string, packet.PoolCloseResult, error) {
 	}, nil
 }
 
-// Retire removes the pool of a packet whose books are closed, or that was
-// rejected, and leaves a tombstone with body hash and first answer for 30 days. So it
-// does with one that is not open yet: books that are closed say that it was staged
-// again long after its end.
-// A repeat goes on where an interrupted call ended; when that was the end, and
-// for a packet that is not there, it changes nothing.
+// Retire removes the pool of a closed or rejected packet, and leaves a tombstone with body
+// hash and first answer for 30 days. It also retires a packet that is not open yet: a create
+// without MySQL staged it again long after its end. A repeat continues an interrupted call.
+// For a packet that is retired or not in Redis it changes nothing.
 //
 // Errors: ErrState while grabs are possible, ErrUnavailable.
 func (p *Pool) Retire(ctx context.Context, id string) error {

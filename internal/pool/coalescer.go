@@ -7,54 +7,54 @@ import (
 	"time"
 )
 
-// coalescer answers questions of many readers in flights: all that wait when a flight
-// begins go with it, each question once. A reader gets the answer of a flight that began
-// after its call, so that an answer lacks nothing that was acknowledged before. One flight
-// is under way at a time, for a quarter of the time at most: after each there is a pause of
-// three times as long, so that a crowd gathers for the next one. A reader who is alone
-// does not wait.
-type coalescer[Q comparable, A any] struct {
-	base  context.Context // of flights: readers may leave
-	pause time.Duration   // at most
-	read  func(ctx context.Context, asked []Q) (map[Q]A, error)
+// coalescer shares reads between concurrent callers. All keys that wait when a read begins
+// are read together, each once. A caller gets the result of a read that began after its
+// call, so the result includes everything acknowledged before. One read runs at a time, for
+// at most a quarter of the time: after each read follows a pause of three times its
+// duration, in which callers gather. A single caller does not wait.
+type coalescer[K comparable, V any] struct {
+	base  context.Context // of reads: callers may cancel
+	pause time.Duration   // maximum
+	read  func(ctx context.Context, keys []K) (map[K]V, error)
 
 	mu      sync.Mutex
-	pending *sharedRead[Q, A] // has not begun; nil: nobody waits
+	pending *sharedRead[K, V] // not begun; nil: no caller waits
 	running bool
-	next    time.Time // not before this time
+	next    time.Time // earliest time of the next read
 }
 
-// sharedRead is one flight. answers and err are for everybody once done is closed.
-type sharedRead[Q comparable, A any] struct {
-	keys    map[Q]bool
-	done    chan struct{}
-	answers map[Q]A
-	err     error
+// sharedRead is one read. values and err may be read once done is closed.
+type sharedRead[K comparable, V any] struct {
+	keys   map[K]bool
+	done   chan struct{}
+	values map[K]V
+	err    error
 }
 
-// sharedReadTimeout bounds a flight: far more than the claims of a crowd take to be listed.
+// sharedReadTimeout bounds one read; far more than indexing the claims of a large crowd
+// takes.
 const sharedReadTimeout = 5 * time.Second
 
-// ask returns the answers to some questions; one that has none is missing.
+// get returns the results for some keys; a key without a result is missing.
 //
-// Errors: those of fly; ErrUnavailable when ctx ends first.
-func (c *coalescer[Q, A]) get(ctx context.Context, questions ...Q) (map[Q]A, error) {
-	f := c.join(questions)
+// Errors: those of read; ErrUnavailable when ctx ends first.
+func (c *coalescer[K, V]) get(ctx context.Context, keys ...K) (map[K]V, error) {
+	f := c.join(keys)
 	select {
 	case <-f.done:
-		return f.answers, f.err
+		return f.values, f.err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
 	}
 }
 
-func (c *coalescer[Q, A]) join(questions []Q) *sharedRead[Q, A] {
+func (c *coalescer[K, V]) join(keys []K) *sharedRead[K, V] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pending == nil {
-		c.pending = &sharedRead[Q, A]{keys: map[Q]bool{}, done: make(chan struct{})}
+		c.pending = &sharedRead[K, V]{keys: map[K]bool{}, done: make(chan struct{})}
 	}
-	for _, q := range questions {
+	for _, q := range keys {
 		c.pending.keys[q] = true
 	}
 	if !c.running {
@@ -64,25 +64,25 @@ func (c *coalescer[Q, A]) join(questions []Q) *sharedRead[Q, A] {
 	return c.pending
 }
 
-// run flies until nobody waits.
-func (c *coalescer[Q, A]) run() {
+// run reads until no caller waits.
+func (c *coalescer[K, V]) run() {
 	for c.waitPause() {
 		f := c.detach()
-		asked := make([]Q, 0, len(f.keys))
+		keys := make([]K, 0, len(f.keys))
 		for q := range f.keys {
-			asked = append(asked, q)
+			keys = append(keys, q)
 		}
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(c.base, sharedReadTimeout)
-		f.answers, f.err = c.read(ctx, asked)
+		f.values, f.err = c.read(ctx, keys)
 		cancel()
 		c.schedulePause(time.Since(began))
 		close(f.done)
 	}
 }
 
-// await waits for the pause to end, and reports whether somebody waits.
-func (c *coalescer[Q, A]) waitPause() bool {
+// waitPause waits until the pause ends, and reports whether a caller waits.
+func (c *coalescer[K, V]) waitPause() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pending == nil {
@@ -102,8 +102,8 @@ func (c *coalescer[Q, A]) waitPause() bool {
 	return true
 }
 
-// begin closes the flight to those who come from now on.
-func (c *coalescer[Q, A]) detach() *sharedRead[Q, A] {
+// detach takes the waiting read; later calls join the next one.
+func (c *coalescer[K, V]) detach() *sharedRead[K, V] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := c.pending
@@ -111,8 +111,8 @@ func (c *coalescer[Q, A]) detach() *sharedRead[Q, A] {
 	return f
 }
 
-// rest lets Redis work for others after a flight that took so long.
-func (c *coalescer[Q, A]) schedulePause(took time.Duration) {
+// schedulePause lets Redis serve other calls after a read of the given duration.
+func (c *coalescer[K, V]) schedulePause(took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next = time.Now().Add(min(c.pause, 3*took))

@@ -12,20 +12,18 @@ import (
 	"hongbao/internal/packet"
 )
 
-// Create stages a packet: state funding, with its guest list and the hand-off
-// that starts its workflow. Its times are fixed here by Redis TIME: created_at
-// = now, opens_at = opensAt or now, expires_at = opens_at + life. Packet times
-// and EligibleCount are filled in; the caller need not set them. A packet that has a
+// Create stages a packet: state funding, with its guest list and the hand-off that starts
+// its workflow. Redis TIME fixes its times: created_at = now, opens_at = opensAt or now,
+// expires_at = opens_at + life. It fills in the times and EligibleCount. A packet with a
 // CreatedAt keeps it: it was staged before, and its pool was lost.
 //
-// A packet that is there already, or its tombstone, is answered as it is
-// (Staged.Existed; whether it was asked for with the same body: SameBody). For
-// the time busy another request with that id is told so by View.BusyUntil; the
-// first one with the same body after that time becomes the busy one itself, as
-// long as no first answer is stored, and sees BusyUntil as it was before.
+// An existing packet or tombstone is returned unchanged (Staged.Existed, Staged.SameBody).
+// View.BusyUntil is the time until which another request with that id is busy. The first
+// request with the same body after that time takes over, unless a first answer is stored,
+// and sees the old BusyUntil.
 //
-// Errors: ErrExpiresInPast, ErrOpensTooFar, ErrUnavailable, ErrMalformed. After
-// ErrUnavailable the packet may have been staged; the call may be repeated.
+// Errors: ErrPast, ErrTooFar, ErrUnavailable, ErrMalformed. After ErrUnavailable the packet
+// may be staged; the call may be repeated.
 func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, opensAt *time.Time, life,
 	busy time.Duration) (packet.StageResult, error) {
 	keys, err := p.keysOf(pk.ID)
@@ -62,7 +60,8 @@ func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, 
 	return decodeStaged(pk, token, reply)
 }
 
-// winsKept is packet.WinsKept in ms of a packet whose campaign lets a user win once, else 0.
+// winsKept returns packet.WinsKept in ms for a packet whose campaign allows one win a user,
+// else 0.
 func winsKept(pk packet.Packet) int64 {
 	if !pk.OneWin {
 		return 0
@@ -95,10 +94,10 @@ func decodeStaged(pk packet.Packet, token string, reply []any) (packet.StageResu
 	return packet.StageResult{View: view, Existed: outcome == "existed", SameBody: view.Packet.BodyHash == pk.BodyHash}, h.failed(pk.ID)
 }
 
-// Answered stores what the create request is answered first, and returns what
-// every repeat gets: first, or the answer that was stored before.
+// StoreFirstAnswer stores the first answer of the create request, and returns the answer of
+// every repeat: first, or the one stored before.
 //
-// Errors: ErrPoolGone when there is no packet, ErrUnavailable, ErrMalformed.
+// Errors: ErrGone when there is no packet, ErrUnavailable, ErrMalformed.
 func (p *Pool) StoreFirstAnswer(ctx context.Context, id string, first packet.FirstAnswer) (packet.FirstAnswer, error) {
 	keys, err := p.keysOf(id)
 	if err != nil {
@@ -110,11 +109,11 @@ func (p *Pool) StoreFirstAnswer(ctx context.Context, id string, first packet.Fir
 	}
 	reply, err := p.runWrite(ctx, failpoint.CreateAnswer, answerScript, id, []string{keys.packet}, encoded)
 	if err != nil {
-		return packet.FirstAnswer{}, redisError("answer packet "+id, err)
+		return packet.FirstAnswer{}, redisError("store the first answer of packet "+id, err)
 	}
 	stored, err := text(reply, 0)
 	if err != nil {
-		return packet.FirstAnswer{}, fmt.Errorf("answer packet %s: %w", id, ErrGone)
+		return packet.FirstAnswer{}, fmt.Errorf("store the first answer of packet %s: %w", id, ErrGone)
 	}
 	var winner packet.FirstAnswer
 	if err := json.Unmarshal([]byte(stored), &winner); err != nil {

@@ -16,42 +16,43 @@ var (
 	fenceHaltScript  = newScript("fence_halt")
 )
 
-// FenceState is the state of a lane's gate in Redis (rule R9).
+// FenceState is the state of a lane's fence in Redis (R9).
 type FenceState string
 
-// The states.
+// The fence states.
 const (
-	FenceMissing FenceState = ""       // Redis does not know the lane
-	FenceOpen    FenceState = "open"   // scripts with this epoch are carried out
-	FenceClosed  FenceState = "closed" // the lane is being made; then OpenFence
-	FenceHalted  FenceState = "halted" // it lacks something; never opened in this epoch
+	FenceMissing FenceState = ""       // Redis has no data of the lane
+	FenceOpen    FenceState = "open"   // calls with this epoch are accepted
+	FenceClosed  FenceState = "closed" // the lane is created or rebuilt; then OpenFence
+	FenceHalted  FenceState = "halted" // the lane lost acknowledged changes; never opens in this epoch
 )
 
-// Epoch is what Redis says of a lane (rule R9).
+// Epoch is the state of a lane in Redis (R9).
 type Epoch struct {
-	Number int64 // 0: Redis does not know the lane
-	// Seq counts the changes of this epoch: grabs that won, and creations, openings
-	// and ends of packets. Grabs are those that won alone.
+	Number int64 // 0: Redis has no data of the lane
+	// Seq counts the changes of this epoch: won grabs, and creations, openings and ends
+	// of packets. Grabs counts the won grabs only.
 	Seq, Grabs int64
 	Fence      FenceState
-	Reason     packet.LaneReason // why it was halted
+	Reason     packet.LaneReason // why the epoch was halted
 }
 
-// Open reports whether scripts with this epoch are carried out.
+// Open reports whether the fence is open: calls with this epoch are accepted.
 func (e Epoch) Open() bool { return e.Fence == FenceOpen }
 
-// The fields of a lane's epoch, as the scripts write them. Besides, there is one for
-// each process, named by a number (Pool.mine): how many of the changes it has made.
+// The fields of a lane's epoch key, as the scripts write them. In addition there is one
+// field for each process, named by its number (Pool.process): the count of its changes.
 //
-// Every script that changes a packet, or tells what is not there, gets the key and a
-// pass: "<epoch>:<seq>:<number of the process>:<its changes>", as the process has been
-// told them. A lane that is in another epoch, or has come less far in one of the two,
-// has lost something since, and the script does nothing. Seq alone would not do: when
-// the last grab is lost, the next one of another process has its seq. What was counted
-// goes back with the reply, as {seq, changes of the process}, empty when nothing was.
+// Each script that changes a packet, or reports what is missing, gets this key and a fencing
+// token "<epoch>:<seq>:<number of the process>:<its changes>": the highest values
+// acknowledged to the process. A lane in another epoch, or behind one of the two counts, has
+// lost data, and the script refuses. Seq alone does not suffice: after the last grab is
+// lost, the next grab of another process gets its seq. The reply ends with the new counts
+// {seq, changes of the process}, empty when nothing changed.
 var epochFields = []string{"epoch", "seq", "grabs", "gate", "reason"}
 
-// ReadEpoch returns what Redis says of a lane; the zero Epoch when it knows nothing.
+// ReadEpoch returns the state of a lane in Redis; the zero Epoch when Redis has no data of
+// the lane.
 //
 // Errors: ErrUnavailable, ErrMalformed.
 func (p *Pool) ReadEpoch(ctx context.Context, lane int) (Epoch, error) {
@@ -59,13 +60,13 @@ func (p *Pool) ReadEpoch(ctx context.Context, lane int) (Epoch, error) {
 	return e, err
 }
 
-// queueEpoch asks for the epoch of a lane, and for the changes of this process.
+// queueEpoch reads the epoch of a lane, and the number of changes of this process.
 func (p *Pool) queueEpoch(ctx context.Context, c redis.Cmdable, lane int) *redis.SliceCmd {
 	return c.HMGet(ctx, p.keys.epoch(lane), append([]string{strconv.Itoa(p.process)}, epochFields...)...)
 }
 
-// decodeEpoch reads the answer to queueEpoch.
-func (p *Pool) decodeEpoch(lane int, cmd *redis.SliceCmd) (e Epoch, made int64, err error) {
+// decodeEpoch decodes the reply to queueEpoch.
+func (p *Pool) decodeEpoch(lane int, cmd *redis.SliceCmd) (e Epoch, changes int64, err error) {
 	values, err := cmd.Result()
 	if err != nil {
 		return Epoch{}, 0, redisError("epoch of lane "+strconv.Itoa(lane), err)
@@ -77,7 +78,7 @@ func (p *Pool) decodeEpoch(lane int, cmd *redis.SliceCmd) (e Epoch, made int64, 
 	if texts[1] == "" {
 		return Epoch{}, 0, nil
 	}
-	for i, to := range []*int64{&made, &e.Number, &e.Seq, &e.Grabs} {
+	for i, to := range []*int64{&changes, &e.Number, &e.Seq, &e.Grabs} {
 		if i == 0 && texts[i] == "" {
 			continue
 		}
@@ -86,29 +87,28 @@ func (p *Pool) decodeEpoch(lane int, cmd *redis.SliceCmd) (e Epoch, made int64, 
 		}
 	}
 	e.Fence, e.Reason = FenceState(texts[4]), packet.LaneReason(texts[5])
-	return e, made, nil
+	return e, changes, nil
 }
 
-// CloseFence begins a new epoch of a lane behind a closed gate: from then on neither
-// who has the epoch before nor who has this one can change anything, until OpenFence.
-// The counters begin anew. A lane that is in this epoch already stays as it is.
+// CloseFence begins a new epoch of a lane with a closed fence and counters at 0: until
+// OpenFence, calls of the earlier epoch and of this one are refused. A lane that is already
+// in this epoch stays unchanged.
 //
 // Errors: ErrEpoch when the lane is in a later epoch, ErrUnavailable.
 func (p *Pool) CloseFence(ctx context.Context, lane int, epoch int64) error {
-	return p.setFence(ctx, "shut", fenceCloseScript, lane, epoch)
+	return p.setFence(ctx, "close", fenceCloseScript, lane, epoch)
 }
 
-// OpenFence opens the gate of a lane that is in this epoch, with seq as the lowest
-// number to go on from. It may be repeated.
+// OpenFence opens the fence of a lane that is in this epoch, and raises its seq to at least
+// the given one. It may be repeated.
 //
-// Errors: ErrEpoch when the lane is in another epoch, in none, or halted,
-// ErrUnavailable.
+// Errors: ErrEpoch when the lane is in another epoch, in none, or halted, ErrUnavailable.
 func (p *Pool) OpenFence(ctx context.Context, lane int, epoch, seq int64) error {
 	return p.setFence(ctx, "open", fenceOpenScript, lane, epoch, seq)
 }
 
 func (p *Pool) setFence(ctx context.Context, op string, s *redis.Script, lane int, epoch int64, args ...any) error {
-	op += " gate of lane " + strconv.Itoa(lane)
+	op += " fence of lane " + strconv.Itoa(lane)
 	outcome, err := s.Run(ctx, p.rdb, []string{p.keys.epoch(lane)}, append([]any{epoch}, args...)...).Text()
 	if err != nil {
 		return redisError(op, err)
@@ -119,12 +119,12 @@ func (p *Pool) setFence(ctx context.Context, op string, s *redis.Script, lane in
 	return nil
 }
 
-// HaltFence ends an epoch of a lane for everybody, at once: nothing is changed any more
-// until a later epoch is opened. The first reason stays. It does nothing when the lane
-// is in another epoch or in none.
+// HaltFence ends an epoch of a lane for every process: the lane refuses all calls until a
+// later epoch opens. The first reason stays. It changes nothing when the lane is in another
+// epoch or in none.
 //
 // Errors: ErrUnavailable.
 func (p *Pool) HaltFence(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) error {
 	err := fenceHaltScript.Run(ctx, p.rdb, []string{p.keys.epoch(lane)}, epoch, string(reason)).Err()
-	return redisError("halt gate of lane "+strconv.Itoa(lane), err)
+	return redisError("halt fence of lane "+strconv.Itoa(lane), err)
 }

@@ -11,48 +11,47 @@ import (
 
 // Errors of this package; test for them with errors.Is.
 var (
-	// ErrUnavailable: Redis is away, is starting, or cannot take (durable) writes
-	// now. A call that got it may have happened; it may be repeated.
+	// ErrUnavailable: Redis is unreachable, starting, or cannot take (durable) writes now.
+	// The call may have taken effect; it may be repeated.
 	ErrUnavailable = fmt.Errorf("redis %w", packet.ErrUnavailable)
-	// ErrOverloaded: too many grabs wait in the lane already; nothing was taken. It is an ErrUnavailable.
+	// ErrOverloaded: too many grabs wait in the lane; nothing was taken. It is an ErrUnavailable.
 	ErrOverloaded = fmt.Errorf("too many grabs waiting: %w", ErrUnavailable)
-	// ErrInconsistent: counters and shares of a packet disagree, as they do while it is
-	// withheld (Restore); nothing was taken. It is an ErrUnavailable.
+	// ErrInconsistent: counters and shares of a packet disagree, as of a withheld one
+	// (Restore); nothing was taken. It is an ErrUnavailable.
 	ErrInconsistent = fmt.Errorf("counters and shares of the packet disagree, or it is withheld: %w", ErrUnavailable)
-	// ErrReplicas: fewer replicas than configured have what was written; the master has
-	// it. It is an ErrUnavailable: the same call again is answered once they have it.
-	ErrReplicas = fmt.Errorf("too few replicas have it: %w", ErrUnavailable)
-	// ErrFenced: what Redis holds of the lane lacks something that was told before, or may
-	// (rule R9); nothing was changed, and is not until the lane was rebuilt. It is an ErrUnavailable.
-	ErrFenced = fmt.Errorf("the gate of the lane is shut: %w", ErrUnavailable)
-	// ErrEpoch: the lane is in another epoch than the one whose gate should be moved.
+	// ErrReplicas: the master has the write, and fewer replicas than configured do. It is an
+	// ErrUnavailable: a repeated call succeeds once they do.
+	ErrReplicas = fmt.Errorf("too few replicas have the write: %w", ErrUnavailable)
+	// ErrFenced: the lane lacks acknowledged changes, or may (R9). Nothing was changed; the lane
+	// refuses calls until it is rebuilt. It is an ErrUnavailable.
+	ErrFenced = fmt.Errorf("the fence of the lane is closed: %w", ErrUnavailable)
+	// ErrEpoch: the lane is in another epoch than the one whose fence should change.
 	ErrEpoch = errors.New("lane is in another epoch")
-	// ErrVolatile: Redis is set up so that it may lose acknowledged writes. It comes with ErrUnavailable.
+	// ErrVolatile: Redis' settings may lose acknowledged writes. It comes with ErrUnavailable.
 	ErrVolatile = errors.New("redis may lose acknowledged writes")
-	// ErrRewrite: a server that was a replica, or whose append-only file was just switched on,
-	// appends to a file that its next start does not read, until a rewrite has ended. It is an
-	// ErrUnavailable.
-	ErrRewrite = fmt.Errorf("redis has to end a rewrite before its append-only file counts: %w", ErrUnavailable)
-	// ErrLanes: this Redis is in use with another number of lanes.
+	// ErrRewrite: a former replica, or a server whose append-only file was just switched on,
+	// appends to a file that its next start ignores, until a rewrite ends. It is an ErrUnavailable.
+	ErrRewrite = fmt.Errorf("redis must finish a rewrite before its append-only file is used: %w", ErrUnavailable)
+	// ErrLanes: this Redis was used with another number of lanes.
 	ErrLanes = errors.New("number of lanes differs from the one in use")
-	// ErrAccess: Redis is there, and this process is not let in, or does not trust it: an
-	// ErrAuth, ErrRights, ErrTLS or ErrProtected. It comes with ErrUnavailable, but does not pass before
-	// somebody corrects settings, here or there.
+	// ErrAccess: Redis refuses this process, or its certificate is not trusted: an ErrAuth,
+	// ErrRights, ErrTLS or ErrProtected. It comes with ErrUnavailable, and stays until the
+	// settings of one side are corrected.
 	ErrAccess = errors.New("no access to redis")
-	// ErrAuth: the user or the password is wrong, or one is missing.
+	// ErrAuth: user or password is wrong or missing.
 	ErrAuth = fmt.Errorf("%w: user or password is wrong or missing", ErrAccess)
-	// ErrSentinelAuth: it is the sentinels that say so. It is an ErrAuth.
+	// ErrSentinelAuth: the sentinels refuse the password. It is an ErrAuth.
 	ErrSentinelAuth = fmt.Errorf("the sentinels: %w", ErrAuth)
-	// ErrRights: the user may not do what we need; a *RightsError names it when it was looked for.
+	// ErrRights: the user lacks rights; a *RightsError lists them when they were checked.
 	ErrRights = fmt.Errorf("%w: rights are missing", ErrAccess)
-	// ErrTLS: the two sides do not agree about TLS, or the certificate is not to be trusted.
+	// ErrTLS: only one side uses TLS, or the certificate is not trusted.
 	ErrTLS = fmt.Errorf("%w: TLS", ErrAccess)
-	// ErrProtected: Redis is in protected mode, without a password, and talks to its own machine only.
+	// ErrProtected: Redis is in protected mode: without a password it accepts its own host only.
 	ErrProtected = fmt.Errorf("%w: protected mode", ErrAccess)
 	// ErrClusterNode: Redis is a node of a Cluster, but the mode is single.
 	ErrClusterNode = errors.New("redis is a node of a cluster: set the mode to cluster")
 
-	// ErrNotFound: what was asked for is not in Redis (MySQL may know it).
+	// ErrNotFound: the packet is not in Redis; it may be in MySQL.
 	ErrNotFound = fmt.Errorf("redis: %w", packet.ErrNotFound)
 	// ErrPoolGone: the pool that should be changed is not in Redis. It is an ErrNotFound.
 	ErrGone = fmt.Errorf("%w: %w", packet.ErrPoolGone, ErrNotFound)
@@ -62,29 +61,29 @@ var (
 	ErrTooFar = fmt.Errorf("%w: more than %v", packet.ErrOpensTooFar, packet.MaxOpensAhead)
 	// ErrNotOpenYet: the packet is still being funded.
 	ErrNotOpenYet = fmt.Errorf("packet: %w", packet.ErrNotOpenYet)
-	// ErrState: the pool is in a state that the call does not lead on from; a *StateError names it.
+	// ErrState: the pool's state does not allow the call; a *StateError names it.
 	ErrState = errors.New("pool is in another state")
-	// ErrMalformed: Redis holds something that this program did not write.
+	// ErrMalformed: Redis holds data that this program did not write.
 	ErrMalformed = errors.New("malformed record in redis")
 
-	// ErrLeaseLost: the lease of the worker slot ran out; somebody else may hold it.
+	// ErrLeaseLost: the lease of the worker slot expired; another worker may hold it.
 	ErrLeaseLost = errors.New("worker slot lost")
 	// ErrNoSlot: every worker slot is held.
 	ErrNoSlot = errors.New("no free worker slot")
 )
 
-// StateError is an ErrState with the state that was met.
+// StateError is an ErrState with the pool's state.
 type StateError struct{ State packet.PoolState }
 
 // Error implements error.
 func (e *StateError) Error() string { return fmt.Sprintf("pool is %s", e.State) }
 
-// Is makes it an ErrState.
+// Is matches ErrState.
 func (e *StateError) Is(target error) bool { return target == ErrState }
 
-// redisError adds what was tried to an error of the client, and ErrUnavailable
-// to all that pass by themselves. It is the only place that tells them apart.
-// What is left are mistakes of ours, such as an error in a script.
+// redisError adds the operation to an error of the client, and ErrUnavailable to transient
+// ones. It is the only place that classifies them. Any other error is a mistake of ours,
+// such as an error in a script.
 func redisError(op string, err error) error {
 	switch {
 	case err == nil:
@@ -103,15 +102,15 @@ func redisError(op string, err error) error {
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-// isReply reports whether Redis itself answered with this error. All others are
-// about the way to Redis: dialing, timeouts, closed connections, contexts.
+// isReply reports whether Redis itself returned this error. All others concern the
+// connection: dialing, timeouts, closed connections, contexts.
 func isReply(err error) bool {
 	_, ok := errors.AsType[redis.Error](err)
 	return ok
 }
 
-// accessKind returns the ErrAccess that an error of the client or of Redis is; nil: none,
-// or it is one already.
+// accessKind returns the kind of ErrAccess that an error of the client or of Redis is; nil
+// for any other error, or when it is one already.
 func accessKind(err error) error {
 	switch {
 	case errors.Is(err, ErrAccess):
@@ -128,13 +127,12 @@ func accessKind(err error) error {
 	return nil
 }
 
-// protectedCode begins what a server in protected mode says to each connection before it ends it.
+// protectedCode is the error code that a server in protected mode sends to each connection before closing it.
 const protectedCode = "DENIED"
 
-// transientCodes begin the error replies of a Redis, or of what stands in front of one, that
-// cannot do something now: a client that cannot tell them apart tries again. The client
-// library has functions for some; a list shows what is in it. With a blank: there are longer
-// codes that begin so. The word ERR in front of a text is left out.
+// transientCodes are the codes of transient error replies, of Redis or of a proxy in front
+// of it. The client library has functions for some; a list is easier to review. A trailing
+// blank excludes longer codes. The word ERR in front of a text is left out.
 var transientCodes = []string{
 	"LOADING", "BUSY ", "READONLY", "MISCONF", "NOREPLICAS", "NOSCRIPT", "OOM", "EXECABORT", "UNBLOCKED",
 	"MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED ", "ASK ", "REDIRECT", "INPROG", "NOMASTERLINK", "IOERR",
@@ -142,8 +140,8 @@ var transientCodes = []string{
 	"Script killed by user", // by SCRIPT KILL, before it wrote
 }
 
-// isTransient reports whether an error reply says that Redis cannot do it now.
-// MOVED and ASK only come out of the client when it may not repeat a call.
+// isTransient reports whether an error reply is transient. The client returns MOVED and ASK
+// only when it may not retry.
 func isTransient(err error) bool {
 	for _, code := range transientCodes {
 		if redis.HasErrorPrefix(err, code) {

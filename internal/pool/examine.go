@@ -16,46 +16,45 @@ import (
 	"hongbao/internal/observe"
 )
 
-// Examination is what was seen of Redis by looking only.
+// Examination is the result of Examine.
 type Examination struct {
-	Servers []ServerReport // the server, or every master of the Cluster that is known
-	// Lanes is the number of lanes that Redis was used with; 0: never.
+	Servers []ServerReport // the server, or every known master of the Cluster
+	// Lanes is the number of lanes that Redis was used with; 0: not used yet.
 	Lanes int
-	// Format is nil unless a build with another data format has written Redis: a *dataformat.Error.
+	// Format is a *dataformat.Error when a build with another data format has written Redis.
 	Format error
-	// Handoffs wait for the relay. Meaningful when BacklogErr is nil.
+	// Handoffs are the hand-offs that wait for the relay; valid when BacklogErr is nil.
 	Handoffs   observe.Backlog
 	BacklogErr error
 }
 
-// ServerReport is one server of Redis.
+// ServerReport is the state of one Redis server.
 type ServerReport struct {
 	Addr    string
 	Version string
-	// Err is nil when the server answered.
+	// Err is nil when the server replied.
 	Err error
-	// Volatile says which settings lose acknowledged writes; nil: none does.
+	// Volatile lists settings that may lose acknowledged writes; nil: none.
 	Volatile *VolatileError
-	// Rewrite is an ErrRewrite while its append-only file does not count yet.
+	// Rewrite is an ErrRewrite while its append-only file is not used yet.
 	Rewrite error
-	// Rights is nil when our user may do all that we need; else an ErrRights.
+	// Rights is nil when our user has all rights; else an ErrRights.
 	Rights error
-	// Replicas is nil when as many replicas keep up as are configured.
+	// Replicas is nil when as many replicas as configured keep up.
 	Replicas error
-	// Ahead is how far its clock is ahead of this machine's, as far as can be
-	// seen: half of the time that asking took is uncertain.
+	// ClockAhead is how far its clock is ahead of this machine's, within half a round trip.
 	ClockAhead time.Duration
 }
 
-// Examine looks at Redis and changes nothing in it: unlike Open it does not note
-// the number of lanes.
+// Examine inspects Redis and changes nothing in it: unlike Open it does not store the number
+// of lanes.
 //
-// Errors: ErrUnavailable when Redis, or of a Cluster too much of it, does not
-// answer; ErrAccess with it when it does not let us in; configuration that cannot be.
+// Errors: ErrUnavailable when Redis, or too much of a Cluster, does not reply; ErrAccess
+// with it when Redis refuses access; invalid configuration.
 func Examine(ctx context.Context, cfg Config) (Examination, error) {
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	asked := cfg
-	cfg.AllowVolatile = true // or no connection could be made to what is to be looked at
+	cfg.AllowVolatile = true // else connecting to a volatile server fails
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return Examination{}, fmt.Errorf("examine redis: %w", err)
@@ -106,22 +105,22 @@ func Examine(ctx context.Context, cfg Config) (Examination, error) {
 	return seen, nil
 }
 
-// examine looks at one server, as somebody who will use it as asked.
+// examine inspects one server against the given configuration.
 func (p *Pool) examine(ctx context.Context, m *redis.Client, asked Config) ServerReport {
 	seen := ServerReport{Addr: m.Options().Addr}
 	if err := checkRights(ctx, m, asked); errors.Is(err, ErrRights) {
-		seen.Rights = err // another error comes again below
+		seen.Rights = err // any other error shows below
 	}
 	before := time.Now()
 	at, err := m.Time(ctx).Result()
 	if err != nil {
-		seen.Err = p.cfg.diagnoseAccess(ctx, redisError("ask the time", err))
+		seen.Err = p.cfg.diagnoseAccess(ctx, redisError("read the time", err))
 		return seen
 	}
 	seen.ClockAhead = at.Sub(before.Add(time.Since(before) / 2))
 	text, err := m.Info(ctx, "server").Result()
 	if err != nil {
-		seen.Err = redisError("ask the version", err)
+		seen.Err = redisError("read the version", err)
 		return seen
 	}
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {

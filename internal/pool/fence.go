@@ -11,61 +11,62 @@ import (
 	"hongbao/internal/packet"
 )
 
-// fencedCode begins the error reply of a script that was refused at the gate.
+// fencedCode is the error code of a script that the fence refuses.
 const fencedCode = "HBFENCED"
 
-// callers is how many numbers there are for processes. Two that draw the same one
-// still find what a lane lost, unless the other has made up for it.
+// maxProcessNumber bounds the random numbers of processes. Two processes with the same
+// number still detect a loss, unless the other one added as many changes since.
 const maxProcessNumber = 1024
 
-// gate is the gate of one lane, as this process knows it (rule R9).
+// fence is the fence of one lane in this process (R9).
 type fence struct {
-	open atomic.Pointer[positionTracker] // nil: shut
-	last atomic.Pointer[positionTracker] // the one before, or the same; nil: it was never open
+	open atomic.Pointer[positionTracker] // nil: closed
+	last atomic.Pointer[positionTracker] // the current or the last one; nil: never open
 }
 
-// standing is what this process was told of a lane since it was let in.
+// positionTracker is the highest position of a lane acknowledged to this process in one
+// epoch.
 type positionTracker struct {
 	epoch               int64
-	seq, changes, grabs atomic.Int64 // made: changes by this process
+	seq, changes, grabs atomic.Int64 // changes: by this process
 }
 
-// memory is what a standing held at one moment. The zero memory knows nothing.
+// position is a position at one moment. The zero position is before every other.
 type position struct{ epoch, seq, changes, grabs int64 }
 
-func (s *positionTracker) position() position {
-	if s == nil {
+func (t *positionTracker) position() position {
+	if t == nil {
 		return position{}
 	}
-	return position{epoch: s.epoch, seq: s.seq.Load(), changes: s.changes.Load(), grabs: s.grabs.Load()}
+	return position{epoch: t.epoch, seq: t.seq.Load(), changes: t.changes.Load(), grabs: t.grabs.Load()}
 }
 
-// pass is what scripts are shown.
-func (m position) token(mine int) string {
-	return fmt.Sprintf("%d:%d:%d:%d", m.epoch, m.seq, mine, m.changes)
+// token returns the fencing token that scripts check.
+func (p position) token(process int) string {
+	return fmt.Sprintf("%d:%d:%d:%d", p.epoch, p.seq, process, p.changes)
 }
 
-// lacks says what a lane lacks that was told before; "" when it lacks nothing. It must
-// be of a moment before the lane was read.
-func (m position) loss(found Epoch, made int64) packet.LaneReason {
+// loss returns why a lane lacks acknowledged changes, or "" when it lacks none. The position
+// must be older than the read of the lane.
+func (p position) loss(found Epoch, changes int64) packet.LaneReason {
 	switch {
-	case m.epoch == 0:
+	case p.epoch == 0:
 		return ""
 	case found.Number == 0:
 		return packet.LaneKeyMissing
-	case found.Number < m.epoch:
+	case found.Number < p.epoch:
 		return packet.LaneRedisOlder
-	case found.Number == m.epoch && (found.Seq < m.seq || made < m.changes):
+	case found.Number == p.epoch && (found.Seq < p.seq || changes < p.changes):
 		return packet.LaneSeqBehind
 	}
 	return ""
 }
 
-// told raises what was told; it never falls.
-func (s *positionTracker) advance(seq, made, grabs int64) {
-	storeMax(&s.seq, seq)
-	storeMax(&s.changes, made)
-	storeMax(&s.grabs, grabs)
+// advance raises the position; it never decreases.
+func (t *positionTracker) advance(seq, changes, grabs int64) {
+	storeMax(&t.seq, seq)
+	storeMax(&t.changes, changes)
+	storeMax(&t.grabs, grabs)
 }
 
 func storeMax(to *atomic.Int64, n int64) {
@@ -73,25 +74,26 @@ func storeMax(to *atomic.Int64, n int64) {
 	}
 }
 
-// counted takes what was counted off the end of a script's reply.
-func (s *positionTracker) readCounts(reply []any) ([]any, error) {
+// readCounts advances the position by the counts at the end of a script's reply, and returns
+// the reply without them.
+func (t *positionTracker) readCounts(reply []any) ([]any, error) {
 	last := len(reply) - 1
 	n, err := list(reply, last)
 	if err != nil || len(n) == 0 {
 		return reply[:max(last, 0)], err
 	}
-	var counts [3]int64 // of scripts that count no grabs there are two
+	var counts [3]int64 // only grab.lua returns the third one, grabs
 	for i := range min(len(n), len(counts)) {
 		if counts[i], err = number(n, i); err != nil {
 			return nil, err
 		}
 	}
-	s.advance(counts[0], counts[1], counts[2])
+	t.advance(counts[0], counts[1], counts[2])
 	return reply[:last], nil
 }
 
-// Gate tells the epoch of the lane that a packet is in, and whether its gate is open
-// for this process. It asks nobody.
+// Fence returns the epoch of a packet's lane, and whether its fence is open for this
+// process. It makes no calls.
 func (p *Pool) Fence(packetID string) (epoch int64, open bool) {
 	if !packet.ValidID(packetID) {
 		return 0, true // no lane has it
@@ -103,18 +105,18 @@ func (p *Pool) Fence(packetID string) (epoch int64, open bool) {
 	return s.epoch, true
 }
 
-// LanesFenced counts the lanes whose gate is shut for this process.
+// LanesFenced returns the number of lanes whose fence is closed for this process.
 func (p *Pool) LanesFenced() (n int) {
-	for _, g := range p.fences {
-		if g.open.Load() == nil {
+	for _, f := range p.fences {
+		if f.open.Load() == nil {
 			n++
 		}
 	}
 	return n
 }
 
-// CheckFences returns ErrFenced when the gate of a lane is shut for this process. It asks
-// nobody.
+// CheckFences returns ErrFenced when the fence of a lane is closed for this process. It
+// makes no calls.
 func (p *Pool) CheckFences(context.Context) error {
 	if n := p.LanesFenced(); n > 0 {
 		return fmt.Errorf("%d of %d lanes: %w", n, p.cfg.Lanes, ErrFenced)
@@ -122,8 +124,8 @@ func (p *Pool) CheckFences(context.Context) error {
 	return nil
 }
 
-// Distrust shuts the gate of a lane for everybody, because somebody has found that it
-// lacks something. A lane that is shut already stays as it is.
+// HaltLane halts a lane for every process, because it lacks acknowledged changes. A lane
+// that is closed for this process stays unchanged.
 //
 // Errors: ErrUnavailable.
 func (p *Pool) HaltLane(ctx context.Context, lane int, reason packet.LaneReason) error {
@@ -135,11 +137,12 @@ func (p *Pool) HaltLane(ctx context.Context, lane int, reason packet.LaneReason)
 		return err
 	}
 	p.fences[lane].open.CompareAndSwap(s, nil)
-	p.epochWatch.trigger() // who finds it halted tells the books
+	p.epochWatch.trigger() // it records the halt in MySQL
 	return nil
 }
 
-// admitted returns how the process stands with a lane, or ErrFenced.
+// checkFence returns the tracker of a lane whose fence is open for this process, else
+// ErrFenced.
 func (p *Pool) checkFence(lane int) (*positionTracker, error) {
 	if s := p.fences[lane].open.Load(); s != nil {
 		return s, nil
@@ -147,8 +150,8 @@ func (p *Pool) checkFence(lane int) (*positionTracker, error) {
 	return nil, fmt.Errorf("lane %d: %w", lane, ErrFenced)
 }
 
-// heard shuts the gate of a lane for this process when err is a refusal; the keeper
-// then finds out why. It returns err.
+// closeIfFenced closes the fence of a lane for this process when a script refused the call,
+// and triggers the watch. It returns err.
 func (p *Pool) closeIfFenced(lane int, s *positionTracker, err error) error {
 	if redis.HasErrorPrefix(err, fencedCode) && p.fences[lane].open.CompareAndSwap(s, nil) {
 		p.epochWatch.trigger()
@@ -156,10 +159,9 @@ func (p *Pool) closeIfFenced(lane int, s *positionTracker, err error) error {
 	return err
 }
 
-// change runs a script that changes a packet, with epoch and pass before its other keys
-// and arguments, and returns what it replied before what was counted. Its step in the
-// list of crash points lies around the call: Redis has carried it out, and nobody was
-// told.
+// runWrite runs a script that changes a packet, with epoch key and fencing token before its
+// other keys and arguments. It returns the reply without the counts. The failpoint step is
+// around the call: Redis has executed it, and nothing is acknowledged.
 func (p *Pool) runWrite(ctx context.Context, step failpoint.Step, s *redis.Script, id string, keys []string, args ...any) ([]any, error) {
 	lane := packet.Lane(id, p.cfg.Lanes)
 	at, err := p.checkFence(lane)
@@ -177,7 +179,7 @@ func (p *Pool) runWrite(ctx context.Context, step failpoint.Step, s *redis.Scrip
 	return at.readCounts(reply)
 }
 
-// ask runs a script that tells about a packet and changes nothing.
+// runRead runs a script that reads a packet and changes nothing.
 func (p *Pool) runRead(ctx context.Context, s *redis.Script, id string, keys []string, args ...any) ([]any, error) {
 	lane := packet.Lane(id, p.cfg.Lanes)
 	at, err := p.checkFence(lane)
@@ -192,10 +194,10 @@ func (p *Pool) runScript(ctx context.Context, m position, lane int, s *redis.Scr
 	return s.Run(ctx, p.rdb, append([]string{p.keys.epoch(lane)}, keys...), append([]any{m.token(p.process)}, args...)...)
 }
 
-// sure reads with plain commands what must not lack anything: behind the commands that
-// ask puts into the pipeline, each with its own error, the lanes' epochs are asked for. They
-// are returned.
-func (p *Pool) readFenced(ctx context.Context, lanes []int, ask func(redis.Pipeliner)) ([]Epoch, error) {
+// readFenced reads with plain commands, and returns ErrFenced when a lane lacks acknowledged
+// changes. queue adds the commands to a pipeline, each with an error of its own. The epochs
+// of the lanes are read after them, and returned.
+func (p *Pool) readFenced(ctx context.Context, lanes []int, queue func(redis.Pipeliner)) ([]Epoch, error) {
 	epochs := make([]Epoch, len(lanes))
 	at, before, found := make([]*positionTracker, len(lanes)), make([]position, len(lanes)), make([]*redis.SliceCmd, len(lanes))
 	for i, lane := range lanes {
@@ -206,18 +208,18 @@ func (p *Pool) readFenced(ctx context.Context, lanes []int, ask func(redis.Pipel
 		at[i], before[i] = s, s.position()
 	}
 	_, _ = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
-		ask(pipe)
+		queue(pipe)
 		for i, lane := range lanes {
 			found[i] = p.queueEpoch(ctx, pipe, lane)
 		}
 		return nil
 	})
 	for i, lane := range lanes {
-		e, made, err := p.decodeEpoch(lane, found[i])
+		e, changes, err := p.decodeEpoch(lane, found[i])
 		if err != nil {
 			return nil, err
 		}
-		if e.Number != before[i].epoch || e.Fence != FenceOpen || before[i].loss(e, made) != "" {
+		if e.Number != before[i].epoch || e.Fence != FenceOpen || before[i].loss(e, changes) != "" {
 			if p.fences[lane].open.CompareAndSwap(at[i], nil) {
 				p.epochWatch.trigger()
 			}
@@ -228,10 +230,10 @@ func (p *Pool) readFenced(ctx context.Context, lanes []int, ask func(redis.Pipel
 	return epochs, nil
 }
 
-// laneOf is the lane of a packet, for sure.
+// laneOf returns the lane of a packet as a list, for readFenced.
 func (p *Pool) laneOf(id string) []int { return []int{packet.Lane(id, p.cfg.Lanes)} }
 
-// lanesAll are the numbers of all lanes.
+// lanesAll returns the numbers of all lanes.
 func (p *Pool) lanesAll() []int {
 	all := make([]int, p.cfg.Lanes)
 	for lane := range all {

@@ -6,20 +6,20 @@ import (
 	"hongbao/internal/packet"
 )
 
-// sight is what is known of one lane at one moment: by the books and by this process
-// first, then by Redis.
+// laneSnapshot is the state of one lane at one moment: in MySQL and in this process first,
+// then in Redis.
 type laneSnapshot struct {
-	mysqlRead    bool // the books have answered
-	noMySQL      bool // there are no books
-	recorded     bool // they know the lane: row
+	mysqlRead    bool // MySQL has replied
+	noMySQL      bool // MySQL is not configured
+	recorded     bool // MySQL has the lane: row
 	row          packet.LaneRow
-	seenHere     position // of this process; zero: it was never let in
+	seenHere     position // highest position acknowledged to this process; zero: never admitted
 	redis        Epoch
-	redisChanges int64 // changes of this process that Redis knows
-	replicated   bool  // enough replicas have come as far
+	redisChanges int64 // changes of this process, as Redis counts them
+	replicated   bool  // enough replicas have the same
 }
 
-// move is what follows from a sight.
+// fenceAction is the decision about a lane.
 type fenceAction struct {
 	kind   actionKind
 	reason packet.LaneReason
@@ -28,15 +28,15 @@ type fenceAction struct {
 type actionKind int
 
 const (
-	actionNone   actionKind = iota // nothing to be done here: the gate is shut for this process
-	actionAdmit                    // let the process in
-	actionOpen                     // the books say open, and who said so did not come to open it in Redis
+	actionNone   actionKind = iota // the fence stays closed for this process
+	actionAdmit                    // admit this process
+	actionOpen                     // open in MySQL, and not yet in Redis: a process was interrupted
 	actionCreate                   // the lane is new
-	actionRecord                   // Redis knows a lane that the books do not
-	actionHalt                     // something is lost, or may be
+	actionRecord                   // Redis has a lane that MySQL lacks
+	actionHalt                     // acknowledged changes are lost, or may be
 )
 
-// judge says what to do about a lane.
+// decide returns what to do about a lane.
 func (s laneSnapshot) decide() fenceAction {
 	switch {
 	case !s.mysqlRead:
@@ -46,8 +46,9 @@ func (s laneSnapshot) decide() fenceAction {
 	case s.row.State == packet.LaneShut && s.row.Reason == packet.LaneNew:
 		return fenceAction{kind: actionCreate}
 	case s.row.State != packet.LaneOpen:
-		// Whoever shut it in the books may not have come to halt it in Redis.
-		if s.redis.Number == s.row.Epoch && s.redis.Fence == FenceOpen && s.row.State == packet.LaneShut && s.row.Reason != packet.LaneMySQLOlder {
+		// The process that closed it in MySQL may have been interrupted before halting it in Redis.
+		if s.redis.Number == s.row.Epoch && s.redis.Fence == FenceOpen && s.row.State == packet.LaneShut &&
+			s.row.Reason != packet.LaneMySQLOlder {
 			return fenceAction{actionHalt, s.row.Reason}
 		}
 		return fenceAction{}
@@ -66,29 +67,29 @@ func (s laneSnapshot) decide() fenceAction {
 	return fenceAction{kind: actionAdmit}
 }
 
-// outlived: this process remembers a later epoch than books and Redis, which agree. Both
-// were restored while it lived, and it may be the only one that did not hear of their
-// recovery: what it remembers is no reason to shut the lane for the others, but it could
-// not tell any more what the lane lacks.
+// storesOlder reports whether this process has seen a later epoch than MySQL and Redis,
+// which agree. Both were restored while the process ran, and it may be the only process that
+// missed their recovery. That is no reason to halt the lane for the others. But this process
+// can no longer detect losses, so the lane stays closed for it.
 func (s laneSnapshot) storesOlder() bool { return s.seenHere.epoch > s.row.Epoch }
 
-// lacks says what Redis lacks of a lane whose gate is open in the books.
+// loss returns what Redis lost of a lane that is open in MySQL; "" for nothing.
 func (s laneSnapshot) loss() packet.LaneReason {
-	books := position{epoch: s.row.Epoch, seq: s.row.AckedSeq}
+	mysql := position{epoch: s.row.Epoch, seq: s.row.AckedSeq}
 	switch {
 	case s.redis.Fence == FenceHalted && s.redis.Number == s.row.Epoch && s.redis.Reason != "":
-		return s.redis.Reason // who halted it knows
-	case books.loss(s.redis, 0) != "":
-		return books.loss(s.redis, 0)
+		return s.redis.Reason // the first finder's reason
+	case mysql.loss(s.redis, 0) != "":
+		return mysql.loss(s.redis, 0)
 	case s.redis.Number > s.row.Epoch:
 		return packet.LaneMySQLOlder
-	case s.storesOlder(): // compared with the books above; what it remembers is of another past
+	case s.storesOlder(): // compared with MySQL above; the process's position is from before the restore
 		return ""
 	}
 	return s.seenHere.loss(s.redis, s.redisChanges)
 }
 
-// decideUnrecorded: the books do not know the lane.
+// decideUnrecorded decides about a lane that MySQL lacks.
 func (s laneSnapshot) decideUnrecorded() fenceAction {
 	if s.redis.Number == 0 && s.seenHere.epoch == 0 {
 		return fenceAction{kind: actionCreate}
@@ -96,8 +97,8 @@ func (s laneSnapshot) decideUnrecorded() fenceAction {
 	return fenceAction{kind: actionRecord}
 }
 
-// row is the lane as it is put into the books.
-func (m fenceAction) row(lane int, s laneSnapshot) packet.LaneRow {
+// row returns the lane's new row in MySQL.
+func (fenceAction) row(lane int, s laneSnapshot) packet.LaneRow {
 	r := packet.LaneRow{Lane: lane, Epoch: max(s.redis.Number, s.seenHere.epoch), State: packet.LaneOpen, AckedSeq: s.redis.Seq,
 		AckedGrabs: s.redis.Grabs}
 	lost := s.seenHere.loss(s.redis, s.redisChanges)
@@ -116,8 +117,8 @@ func (m fenceAction) row(lane int, s laneSnapshot) packet.LaneRow {
 	return r
 }
 
-// decideWithoutMySQL: the books are away, or there are none. Redis is believed as long as it
-// does not contradict what this process was told.
+// decideWithoutMySQL decides while MySQL is away or not configured. Redis counts, unless it
+// lacks changes acknowledged to this process.
 func (s laneSnapshot) decideWithoutMySQL() fenceAction {
 	lost := s.seenHere.loss(s.redis, s.redisChanges)
 	switch {
@@ -131,7 +132,7 @@ func (s laneSnapshot) decideWithoutMySQL() fenceAction {
 	return fenceAction{}
 }
 
-// epoch is the one that ends when the lane is shut.
+// epoch returns the epoch that a halt ends.
 func (s laneSnapshot) epoch() int64 {
 	if s.recorded {
 		return s.row.Epoch
@@ -139,9 +140,9 @@ func (s laneSnapshot) epoch() int64 {
 	return max(s.seenHere.epoch, s.redis.Number)
 }
 
-// seen is how far the lane would have come had it lost nothing. Where others have gone
-// on since, seq has caught up: then the changes of this process that are missing are
-// counted on top of it.
+// seen returns the position that the lane would have without the loss. When other processes
+// went on after the loss, seq caught up. Then the missing changes of this process are added
+// to it.
 func (s laneSnapshot) seen(lane int) packet.LanePosition {
 	seen := packet.LanePosition{Lane: lane, Epoch: s.epoch()}
 	if s.seenHere.epoch != seen.Epoch {

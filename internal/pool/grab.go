@@ -9,12 +9,12 @@ import (
 	"hongbao/internal/packet"
 )
 
-// Grab decides one grab. The first line of packet.GrabResult that fits is the
-// answer; a win is on disk when Grab returns, together with its hand-off.
-// Concurrent grabs go to Redis in one call; a grab that meets no other goes at once.
+// Grab decides one grab. The first value of packet.GrabResult that applies is the result; a
+// win is on disk with its hand-off when Grab returns. Concurrent grabs share one call to
+// Redis; a single grab is sent at once.
 //
-// When ctx ends first, Grab returns ErrUnavailable with the context's error, and
-// the grab may still happen: a repeat then gets that claim.
+// When ctx ends first, Grab returns ErrUnavailable with the context's error. The grab may
+// still happen: a repeat then returns that claim.
 //
 // Errors: ErrUnavailable, ErrFenced, ErrOverloaded, ErrInconsistent, packet.ErrBadClaim.
 func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet.Profile) (packet.GrabAnswer, error) {
@@ -25,8 +25,8 @@ func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet
 	if _, err := p.checkFence(lane); err != nil {
 		return packet.GrabAnswer{}, fmt.Errorf("grab packet %s: %w", packetID, err)
 	}
-	// The queue can outlive the caller, and with it the memory of the request that
-	// the ids may point into.
+	// The queue may keep the id after the caller returned, and the ids may point into the
+	// request's memory.
 	g := grab{ctx: ctx, user: strings.Clone(userID), profile: profile}
 	if profile != (packet.Profile{}) {
 		encoded, err := json.Marshal(profile)
@@ -51,7 +51,7 @@ func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet
 	return grabbed, nil
 }
 
-// grabResults finds an outcome by the name that grab.lua gives it.
+// grabResults are the grab results by their names in grab.lua.
 var grabResults = func() map[string]packet.GrabResult {
 	m := map[string]packet.GrabResult{}
 	for r := packet.GrabUnavailable; r <= packet.GrabWon; r++ {

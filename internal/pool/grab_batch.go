@@ -12,85 +12,85 @@ import (
 	"hongbao/internal/packet"
 )
 
-// question is grabs of one packet that are decided together, and the answer. A user
-// who grabs twice is asked for once.
+// grabBatch is grabs of one packet that are decided together, and the result. A user who
+// grabs twice is sent once.
 type grabBatch struct {
 	id    string
 	grabs []grab
 
-	// What follows belongs to the flusher until done is closed, then to everybody.
+	// The flusher owns the fields below until done is closed; then they are read-only.
 	done   chan struct{}
 	err    error
-	full   error      // for who could win, when Redis has no memory for it
-	users  int        // that were asked for
-	userOf []grabUser // of each grab
+	full   error      // for users who could win, when Redis is at its memory limit
+	users  int        // sent to Redis
+	userOf []grabUser // by grab
 
 	outcome, detail string
-	at              time.Time // of the claims that were made now
+	at              time.Time // claim time of the wins
 	shares          []string
-	// ranks is the number of each user among those who got shares; below 0 he is
-	// among the others. nil: everybody has the number in which he was asked for.
+	// ranks are the users' positions among the winners; below 0: position in others.
+	// nil: each user's position is the index.
 	ranks  []int
 	others []otherResult
 }
 
-// place is where the answer to a grab is.
+// grabUser is the user of a grab within the batch.
 type grabUser struct {
-	index    int  // number of the user, -1: the caller had left, nothing was asked
-	repeated bool // an earlier grab has brought him
+	index    int  // position of the user; -1: the caller cancelled, nothing was sent
+	repeated bool // an earlier grab of the batch has the same user
 }
 
-// other is a user for whom something else came out than for the rest.
+// otherResult is the result of a user who has a result of its own.
 type otherResult struct{ outcome, detail string }
 
 func newGrabBatch(id string, room int) *grabBatch {
 	return &grabBatch{id: id, grabs: make([]grab, 0, room), done: make(chan struct{})}
 }
 
-// ask returns the users and their profiles as grab.lua reads them; no users when
-// nobody waits.
-func (q *grabBatch) encode() (users, profiles []byte) {
+// encode returns the users and their profiles as grab.lua reads them; no users when no
+// caller waits.
+func (b *grabBatch) encode() (users, profiles []byte) {
 	const typical = 24 // bytes of a user id
-	known := make(map[string]int, len(q.grabs))
-	q.userOf = make([]grabUser, len(q.grabs))
-	ids := make([]byte, 0, typical*len(q.grabs))
-	var told []byte
-	toldBy := uint32(0)
-	for i := range q.grabs {
-		g := &q.grabs[i]
+	known := make(map[string]int, len(b.grabs))
+	b.userOf = make([]grabUser, len(b.grabs))
+	ids := make([]byte, 0, typical*len(b.grabs))
+	var encodedProfiles []byte
+	profileCount := uint32(0)
+	for i := range b.grabs {
+		g := &b.grabs[i]
 		if g.ctx.Err() != nil {
-			q.userOf[i].index = -1 // nothing is taken for who has left; under overload it would keep the others waiting
+			b.userOf[i].index = -1 // a cancelled grab takes nothing; under overload it would delay the others
 			continue
 		}
 		n, again := known[g.user]
-		q.userOf[i] = grabUser{n, again}
+		b.userOf[i] = grabUser{n, again}
 		if again {
 			continue
 		}
-		q.userOf[i].index = q.users
-		known[g.user] = q.users
-		q.users++
+		b.userOf[i].index = b.users
+		known[g.user] = b.users
+		b.users++
 		ids = msgp.AppendString(ids, g.user)
 		if g.encoded != "" {
-			toldBy++
-			told = msgp.AppendString(msgp.AppendInt(told, q.users), g.encoded)
+			profileCount++
+			encodedProfiles = msgp.AppendString(msgp.AppendInt(encodedProfiles, b.users), g.encoded)
 		}
 	}
-	if q.users == 0 {
+	if b.users == 0 {
 		return nil, nil
 	}
-	users = append(msgp.AppendArrayHeader(make([]byte, 0, len(ids)+msgp.ArrayHeaderSize), uint32(q.users)), ids...)
-	if toldBy > 0 {
-		profiles = append(msgp.AppendMapHeader(nil, toldBy), told...)
+	users = append(msgp.AppendArrayHeader(make([]byte, 0, len(ids)+msgp.ArrayHeaderSize), uint32(b.users)), ids...)
+	if profileCount > 0 {
+		profiles = append(msgp.AppendMapHeader(nil, profileCount), encodedProfiles...)
 	}
 	return users, profiles
 }
 
-// replyFields is how many elements grab.lua replies for a packet.
+// replyFields is the number of reply elements of grab.lua for a packet.
 const replyFields = 5
 
-// read takes the packet's part of the reply.
-func (q *grabBatch) decode(reply []any) error {
+// decode reads the packet's part of the reply.
+func (b *grabBatch) decode(reply []any) error {
 	var fields [replyFields]string
 	for i := range fields {
 		s, err := text(reply, i)
@@ -99,114 +99,114 @@ func (q *grabBatch) decode(reply []any) error {
 		}
 		fields[i] = s
 	}
-	q.outcome, q.detail = fields[0], fields[1]
+	b.outcome, b.detail = fields[0], fields[1]
 	if fields[2] != "" {
-		q.shares = strings.Split(fields[2], " ")
+		b.shares = strings.Split(fields[2], " ")
 		ms, err := strconv.ParseInt(fields[3], 10, 64)
 		if err != nil {
 			return fmt.Errorf("%w: claimed at: %w", ErrMalformed, err)
 		}
-		q.at = fromMs(ms)
+		b.at = fromMs(ms)
 	}
 	if fields[4] == "" {
 		return nil
 	}
-	if err := q.decodeOthers([]byte(fields[4])); err != nil {
+	if err := b.decodeOthers([]byte(fields[4])); err != nil {
 		return fmt.Errorf("%w: others: %w", ErrMalformed, err)
 	}
 	return nil
 }
 
-// decodeOthers ranks the users: the others below 0, the rest in their order.
-func (q *grabBatch) decodeOthers(b []byte) error {
-	n, b, err := msgp.ReadArrayHeaderBytes(b)
+// decodeOthers reads the users with a result of their own, and ranks the others in order.
+func (b *grabBatch) decodeOthers(encoded []byte) error {
+	n, encoded, err := msgp.ReadArrayHeaderBytes(encoded)
 	if err != nil {
 		return err
 	}
-	q.ranks = make([]int, q.users)
+	b.ranks = make([]int, b.users)
 	for range n / 3 {
-		var place int
+		var position int
 		var o otherResult
-		if place, b, err = msgp.ReadIntBytes(b); err != nil {
+		if position, encoded, err = msgp.ReadIntBytes(encoded); err != nil {
 			return err
 		}
-		if o.outcome, b, err = msgp.ReadStringBytes(b); err != nil {
+		if o.outcome, encoded, err = msgp.ReadStringBytes(encoded); err != nil {
 			return err
 		}
-		if o.detail, b, err = msgp.ReadStringBytes(b); err != nil {
+		if o.detail, encoded, err = msgp.ReadStringBytes(encoded); err != nil {
 			return err
 		}
-		if place < 1 || place > q.users {
-			return fmt.Errorf("place %d of %d users", place, q.users)
+		if position < 1 || position > b.users {
+			return fmt.Errorf("position %d of %d users", position, b.users)
 		}
-		q.others = append(q.others, o)
-		q.ranks[place-1] = -len(q.others)
+		b.others = append(b.others, o)
+		b.ranks[position-1] = -len(b.others)
 	}
 	rank := 0
-	for i, r := range q.ranks {
+	for i, r := range b.ranks {
 		if r == 0 {
-			q.ranks[i] = rank
+			b.ranks[i] = rank
 			rank++
 		}
 	}
 	return nil
 }
 
-// answer returns what caller i gets, once done is closed.
-func (q *grabBatch) result(i int) (packet.GrabAnswer, error) {
-	if q.err != nil {
-		return packet.GrabAnswer{}, q.err
+// result returns the result of grab i, once done is closed.
+func (b *grabBatch) result(i int) (packet.GrabAnswer, error) {
+	if b.err != nil {
+		return packet.GrabAnswer{}, b.err
 	}
-	g, at := &q.grabs[i], q.userOf[i]
-	if at.index < 0 { // nobody is there to read it
+	g, at := &b.grabs[i], b.userOf[i]
+	if at.index < 0 { // the caller cancelled
 		return packet.GrabAnswer{}, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(g.ctx))
 	}
 	rank := at.index
-	if q.ranks != nil {
-		rank = q.ranks[at.index]
+	if b.ranks != nil {
+		rank = b.ranks[at.index]
 	}
-	got, err := q.resultOf(g.user, rank)
+	got, err := b.resultOf(g.user, rank)
 	if err != nil || got.Result != packet.GrabWon {
 		return got, err
 	}
 	if at.repeated {
-		got.Result = packet.GrabReplayed // won by the same user's other request, with its profile
-		g = q.firstGrab(at.index)
+		got.Result = packet.GrabReplayed // won by the user's first grab, with its profile
+		g = b.firstGrab(at.index)
 	}
 	got.Claim.Profile = g.profile
 	return got, nil
 }
 
-// decided returns what came out for a user; the profile of who won now is left out.
-func (q *grabBatch) resultOf(user string, rank int) (packet.GrabAnswer, error) {
+// resultOf returns the result of a user; without the profile of a new win.
+func (b *grabBatch) resultOf(user string, rank int) (packet.GrabAnswer, error) {
 	switch {
 	case rank < 0:
-		o := q.others[-rank-1]
-		return decodeGrabbed(q.id, user, o.outcome, o.detail)
-	case q.full != nil && q.outcome == packet.GrabUnavailable.String():
-		return packet.GrabAnswer{}, q.full
-	case rank >= len(q.shares):
-		return decodeGrabbed(q.id, user, q.outcome, q.detail)
+		o := b.others[-rank-1]
+		return decodeGrabbed(b.id, user, o.outcome, o.detail)
+	case b.full != nil && b.outcome == packet.GrabUnavailable.String():
+		return packet.GrabAnswer{}, b.full
+	case rank >= len(b.shares):
+		return decodeGrabbed(b.id, user, b.outcome, b.detail)
 	}
-	index, amount, err := packet.DecodeShare(q.shares[rank])
+	index, amount, err := packet.DecodeShare(b.shares[rank])
 	if err != nil {
 		return packet.GrabAnswer{}, err
 	}
-	return packet.GrabAnswer{Result: packet.GrabWon, Claim: packet.Claim{PacketID: q.id, UserID: user, ShareIndex: index, Amount: amount,
-		ClaimedAt: q.at}}, nil
+	return packet.GrabAnswer{Result: packet.GrabWon, Claim: packet.Claim{PacketID: b.id, UserID: user, ShareIndex: index, Amount: amount,
+		ClaimedAt: b.at}}, nil
 }
 
-// brought returns the grab that brought a user.
-func (q *grabBatch) firstGrab(user int) *grab {
-	for i, at := range q.userOf {
+// firstGrab returns the first grab of a user.
+func (b *grabBatch) firstGrab(user int) *grab {
+	for i, at := range b.userOf {
 		if at.index == user && !at.repeated {
-			return &q.grabs[i]
+			return &b.grabs[i]
 		}
 	}
 	return nil
 }
 
-// decodeGrabbed reads an outcome of grab.lua with its detail.
+// decodeGrabbed decodes an outcome of grab.lua with its detail.
 func decodeGrabbed(packetID, userID, outcome, detail string) (packet.GrabAnswer, error) {
 	result, ok := grabResults[outcome]
 	if !ok {

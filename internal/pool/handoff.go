@@ -13,40 +13,40 @@ import (
 	"hongbao/internal/packet"
 )
 
-// Batch is what one reading call returns.
+// Batch is the result of one read of hand-offs.
 type Batch struct {
 	HandOffs []packet.HandOff
-	// Bad are the entries, or the parts of entries, that could not be decoded.
-	// An entry with good and bad claims is in both lists under the same id.
+	// Bad are entries, or parts of entries, that could not be decoded. An entry with
+	// readable and unreadable claims is in both lists with the same id.
 	Bad []Bad
-	// Last is the id of the last entry of the batch, good or bad.
+	// Last is the id of the last entry of the batch, decoded or not.
 	Last string
 }
 
-// Empty reports whether there is nothing in the batch.
+// Empty reports whether the batch has no entries.
 func (b Batch) Empty() bool { return len(b.HandOffs) == 0 && len(b.Bad) == 0 }
 
-// Bad is what could not be decoded, to be put aside for a person.
+// Bad is an entry that could not be decoded, for the quarantine.
 type Bad struct {
 	EntryID string
 	Lane    int
-	Values  map[string]any // the fields that could not be decoded, as they are
+	Values  map[string]any // the undecoded fields, unchanged
 	Err     error          // wraps ErrMalformed or packet.ErrBadClaim
 }
 
 // Kinds and fields of entries, as the scripts write them:
 //
 //	create.lua  kind created, packet JSON, created_at, opens_at, expires_at in ms
-//	grab.lua    kind claims, packet_id, app, shares with blanks between, claimed at in ms,
-//	            users who claimed them in the same order as a MessagePack array, profiles as
-//	            a MessagePack map from place in it (from 1) to JSON or empty, last 1 when
-//	            the packet's last share is among them, epoch of the lane and its seq with
-//	            the first of them, the others each one more (not in entries of old)
+//	grab.lua    kind claims, packet_id, app, shares separated by blanks, claimed at in ms,
+//	            their users in the same order as a MessagePack array, profiles as a
+//	            MessagePack map from position in it (from 1) to JSON or empty, last 1 when
+//	            the packet's last share is among them, epoch of the lane and seq of the
+//	            first claim, each further claim one more (missing in old entries)
 //	recall.lua  kind recalled, packet_id
 const fieldKind = "kind"
 
-// decodeBatch decodes the entries of one lane. deleted are the ids of entries
-// that are pending although they were deleted: they have no content any more.
+// decodeBatch decodes the entries of one lane. deleted are the ids of entries that are
+// pending and deleted: they have no content.
 func decodeBatch(lane int, messages []redis.XMessage) (b Batch, deleted []string) {
 	for _, m := range messages {
 		b.Last = m.ID
@@ -65,9 +65,9 @@ func decodeBatch(lane int, messages []redis.XMessage) (b Batch, deleted []string
 	return b, deleted
 }
 
-// decodeEntry decodes one entry. The claims of a packet come out in the order in
-// which they were won, which is that of their share indices. bad is nil unless
-// something could not be decoded; ok reports whether there is a hand-off.
+// decodeEntry decodes one entry. The claims are in the order of winning, which is the order
+// of their share indices. bad is nil unless a part could not be decoded; ok reports whether
+// there is a hand-off.
 func decodeEntry(lane int, m redis.XMessage) (h packet.HandOff, ok bool, bad *Bad) {
 	h.EntryID = m.ID
 	whole := func(err error) (packet.HandOff, bool, *Bad) {
@@ -124,8 +124,8 @@ func decodeCreated(values map[string]any) (packet.Packet, error) {
 	return p, nil
 }
 
-// decodeClaims fills in the claims of h. err says that the entry as a whole cannot
-// be read; bad has the claims that cannot.
+// decodeClaims sets the claims of h. err means that the whole entry is unreadable; bad has
+// the unreadable claims.
 func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) (bad *Bad, err error) {
 	field := func(name string) string {
 		s, _ := m.Values[name].(string)
@@ -169,8 +169,8 @@ func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) (bad *Bad, err 
 	return bad, nil
 }
 
-// decodeSeq reads where in the lane's history the first claim of an entry was won; 0
-// when the entry does not tell: that keeps nobody from being paid.
+// decodeSeq returns epoch and seq of an entry's first claim; 0 when the entry has none,
+// which does not stop its payouts.
 func decodeSeq(epoch, seq string) (int64, int64) {
 	e, errEpoch := strconv.ParseInt(epoch, 10, 64)
 	n, errSeq := strconv.ParseInt(seq, 10, 64)
@@ -192,14 +192,14 @@ func decodeUsers(b []byte) ([]string, error) {
 		}
 	}
 	if len(b) > 0 {
-		return nil, fmt.Errorf("%w: %d bytes behind the users", ErrMalformed, len(b))
+		return nil, fmt.Errorf("%w: %d trailing bytes after the users", ErrMalformed, len(b))
 	}
 	return users, nil
 }
 
-// decodeProfiles reads a map from place to profile. A script that packs such a map
-// writes an array when the places are 1, 2, 3 and so on. A profile of nobody, or a
-// second one, is an error: it would be somebody's whose account is not paid then.
+// decodeProfiles decodes a map from position to profile. A script packs positions 1, 2, 3
+// and so on as an array. A profile without a user, or a second one of a user, is an error:
+// otherwise a user's payout would miss its account.
 func decodeProfiles(b []byte, users int) (map[int]string, error) {
 	if len(b) == 0 {
 		return nil, nil
@@ -217,28 +217,28 @@ func decodeProfiles(b []byte, users int) (map[int]string, error) {
 	}
 	profiles := make(map[int]string, n)
 	for i := range int(n) {
-		place := i + 1
+		position := i + 1
 		if !array {
-			if place, b, err = msgp.ReadIntBytes(b); err != nil {
-				return nil, fmt.Errorf("%w: place of a profile: %w", ErrMalformed, err)
+			if position, b, err = msgp.ReadIntBytes(b); err != nil {
+				return nil, fmt.Errorf("%w: position of a profile: %w", ErrMalformed, err)
 			}
 		}
-		if _, twice := profiles[place]; twice || place < 1 || place > users {
-			return nil, fmt.Errorf("%w: profile of place %d of %d", ErrMalformed, place, users)
+		if _, twice := profiles[position]; twice || position < 1 || position > users {
+			return nil, fmt.Errorf("%w: profile at position %d of %d", ErrMalformed, position, users)
 		}
-		if profiles[place], b, err = msgp.ReadStringBytes(b); err != nil {
+		if profiles[position], b, err = msgp.ReadStringBytes(b); err != nil {
 			return nil, fmt.Errorf("%w: profile: %w", ErrMalformed, err)
 		}
 	}
 	if len(b) > 0 {
-		return nil, fmt.Errorf("%w: %d bytes behind the profiles", ErrMalformed, len(b))
+		return nil, fmt.Errorf("%w: %d trailing bytes after the profiles", ErrMalformed, len(b))
 	}
 	return profiles, nil
 }
 
 func orMalformed(err error) error {
 	if err == nil {
-		err = errors.New("more than a call can have")
+		err = errors.New("more than one call can hold")
 	}
 	return err
 }

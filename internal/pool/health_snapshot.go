@@ -10,12 +10,12 @@ import (
 	"hongbao/internal/observe"
 )
 
-// Vitals fills in what Redis knows of work that is left: the hand-offs of all
-// lanes, and since when the oldest waits.
+// HealthSnapshot sets the Redis part of a health snapshot: the hand-offs of all lanes, the
+// age of the oldest, durability and closed fences.
 //
-// Errors: ErrUnavailable; then nothing is filled in.
+// Errors: ErrUnavailable; then nothing is set.
 func (p *Pool) HealthSnapshot(ctx context.Context, v *observe.HealthSnapshot) error {
-	ctx = skipRecheck(ctx) // they show a server that is refused
+	ctx = skipRecheck(ctx) // also reads servers that commands are refused for
 	lengths, firsts := make([]*redis.IntCmd, p.cfg.Lanes), make([]*redis.XMessageSliceCmd, p.cfg.Lanes)
 	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for lane := range lengths {
@@ -25,13 +25,13 @@ func (p *Pool) HealthSnapshot(ctx context.Context, v *observe.HealthSnapshot) er
 		return nil
 	})
 	if err != nil {
-		return redisError("hand-offs that wait", err)
+		return redisError("read the backlog of hand-offs", err)
 	}
 	var b observe.Backlog
 	for lane := range lengths {
 		b.Waiting += lengths[lane].Val()
 		for _, entry := range firsts[lane].Val() {
-			ms, _, _ := strings.Cut(entry.ID, "-") // an entry's id begins with the time of its making
+			ms, _, _ := strings.Cut(entry.ID, "-") // an entry id begins with its time in ms
 			at, err := strconv.ParseInt(ms, 10, 64)
 			if err == nil && (b.Oldest.IsZero() || fromMs(at).Before(b.Oldest)) {
 				b.Oldest = fromMs(at)
@@ -46,18 +46,18 @@ func (p *Pool) HealthSnapshot(ctx context.Context, v *observe.HealthSnapshot) er
 	return nil
 }
 
-// keepsWrites reports whether every master that answers keeps what it
-// acknowledges, also where volatile writes are allowed: people shall see that.
+// keepsWrites reports whether every reachable master keeps what it acknowledges. It checks
+// even when volatile writes are allowed, because operators must see it.
 func (p *Pool) keepsWrites(ctx context.Context) (bool, error) {
-	asked := p.everyMaster(ctx, "check durability", func(ctx context.Context, c redis.Cmdable) error {
+	results := p.everyMaster(ctx, "check durability", func(ctx context.Context, c redis.Cmdable) error {
 		if err := p.cfg.durability.checkConnected(ctx, c); err != nil {
 			return err
 		}
 		return p.checkReplicas(ctx, c)
 	})
-	if isLossy(asked.allErr()) {
+	if isLossy(results.allErr()) {
 		return false, nil
 	}
-	err := asked.availableErr()
+	err := results.availableErr()
 	return err == nil, err
 }

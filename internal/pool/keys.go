@@ -7,20 +7,20 @@ import (
 	"hongbao/internal/packet"
 )
 
-// keyApps is the mirror of the apps and their key hashes. It belongs to no lane
-// and is needed only while MySQL is away.
+// keyApps holds the copy of the apps and their key hashes. It belongs to no lane and is
+// needed only while MySQL is away.
 const keyApps = "hb:apps"
 
-// What belongs to no lane and is needed by all of them is kept at three places
-// and is true when two agree. On a Cluster of three or more masters the places
-// are on three of them, so that no single one holds up everybody.
+// Values of no lane that all lanes need have three copies, and are valid when two agree. On
+// a Cluster with three or more masters the copies are on three of them, so that no single
+// master blocks all lanes.
 const (
 	copies   = 3
 	majority = copies/2 + 1
 )
 
-// copyTags are the hash tags of the places, each in the middle of a third of
-// the hash slots: apart for every even division among three or more masters.
+// copyTags are the hash tags of the copies, each in the middle of a third of the hash slots:
+// on different masters for every even division among three or more.
 var copyTags = func() (tags [copies]string) {
 	for i := range tags {
 		tags[i] = tagWithin("p"+strconv.Itoa(i), (4*i+1)*slots/(4*copies), (4*i+3)*slots/(4*copies)-1)
@@ -28,29 +28,29 @@ var copyTags = func() (tags [copies]string) {
 	return tags
 }()
 
-// keyLanes holds the number of lanes in use.
-func keyLanes(place int) string { return "hb:{" + copyTags[place] + "}:lanes" }
+// keyLanes is the key of the number of lanes.
+func keyLanes(n int) string { return "hb:{" + copyTags[n] + "}:lanes" }
 
-// keyFormat holds the number of the data format.
-func keyFormat(place int) string { return "hb:{" + copyTags[place] + "}:format" }
+// keyFormat is the key of the data format's number.
+func keyFormat(n int) string { return "hb:{" + copyTags[n] + "}:format" }
 
-// keyWorker holds the lease of a worker slot.
-func keyWorker(slot, place int) string {
-	return "hb:{" + copyTags[place] + "}:worker:" + strconv.Itoa(slot)
+// keyWorker is the key of a worker slot's lease.
+func keyWorker(slot, n int) string {
+	return "hb:{" + copyTags[n] + "}:worker:" + strconv.Itoa(slot)
 }
 
-// keyBooks holds the copy of the number of MySQL's books (rule R13).
-func keyBooks(place int) string { return "hb:{" + copyTags[place] + "}:books" }
+// keyBooks is the key of the copy of MySQL's restore counter, books.number (R13).
+func keyBooks(n int) string { return "hb:{" + copyTags[n] + "}:books" }
 
 // slots is the number of hash slots of Redis Cluster.
 const slots = 16384
 
-// keyspace makes the keys of all lanes. Every key of a lane carries the lane's
-// tag in braces, so that one script may touch all of them on a Cluster.
+// keyspace builds the keys of all lanes. Every key of a lane has the lane's hash tag, so
+// that one script may use them on a Cluster.
 type keyspace struct{ tags []string }
 
-// newKeyspace computes the tags: lane i of n falls into the i-th of n equal
-// parts of the hash slots, so lanes are spread evenly over the masters.
+// newKeyspace computes the tags: lane i of n gets the i-th of n equal parts of the hash
+// slots, so lanes are spread evenly over the masters.
 func newKeyspace(lanes int) keyspace {
 	width := len(strconv.Itoa(lanes - 1))
 	if width < 2 {
@@ -63,9 +63,9 @@ func newKeyspace(lanes int) keyspace {
 	return k
 }
 
-// tagWithin returns the first of name, name+"a", ... name+"z", name+"aa", ...
-// whose hash slot is from low to high. CRC16 reaches every slot with four
-// letters, so it ends.
+// tagWithin returns the first of name, name+"a", ... name+"z", name+"aa", ... whose hash
+// slot is from low to high. It terminates, because CRC16 reaches every slot with four
+// letters.
 func tagWithin(name string, low, high int) string {
 	for n := 0; ; n++ {
 		tag := name + letters(n)
@@ -84,7 +84,7 @@ func letters(n int) string {
 	return letters(n/26) + string(rune('a'+n%26))
 }
 
-// hashSlot is the slot of a tag: CRC16 (XMODEM) modulo 16384.
+// hashSlot returns the slot of a tag: CRC16 (XMODEM) modulo 16384.
 func hashSlot(tag string) int {
 	crc := uint16(0)
 	for i := range len(tag) {
@@ -106,14 +106,14 @@ type packetKeys struct {
 	shares   string // list of shares (packet.Loaded), taken from the left
 	winners  string // hash: user id -> claim record
 	eligible string // set of user ids
-	wins     string // set of users who have won in a packet of the same campaign; the others have none
-	order    string // list of the winners in the order of their claims, some in each element
+	wins     string // set of users who have won in a packet of the same campaign; only of campaign packets
+	order    string // list of the winners in the order of their claims, several an element
 	handoff  string // stream of the lane
-	epoch    string // hash of the lane: its gate (rule R9)
+	epoch    string // hash of the lane: epoch and fence (R9)
 	live     string // sorted set of the lane: packet id -> created_at in ms
-	claimed  string // sorted set of the lane: places of the listed claims of packets that are not retired
-	listed   string // of the lane: id of the last hand-off whose claims are in claimed
-	staged   string // sorted set of the lane: places of packets that MySQL may not know yet
+	claimed  string // sorted set of the lane: indexed claims by user, of packets that are not retired
+	listed   string // of the lane: id of the last indexed hand-off
+	staged   string // sorted set of the lane: packets that may be missing in MySQL
 }
 
 // of returns the keys of a packet; the id must be valid.
@@ -135,14 +135,13 @@ func (k keyspace) claimed(lane int) string { return "hb:{" + k.tags[lane] + "}:c
 func (k keyspace) listed(lane int) string  { return "hb:{" + k.tags[lane] + "}:listed" }
 func (k keyspace) staged(lane int) string  { return "hb:{" + k.tags[lane] + "}:staged" }
 
-// memberPrefix begins the places of one user of an app in the sorted sets claimed
-// and staged; user "" is everybody, in staged only. A place is prefix, time in ms
-// with 15 digits, zero byte, packet id. All scores are 0, so the places of a user
-// are in the order of time, then id. No id has a zero byte, so no user's places
-// begin like another's.
+// memberPrefix returns the prefix of a user's members in the sorted sets claimed and staged;
+// user "" means all users, in staged only. A member is prefix, time in ms with 15 digits,
+// zero byte, packet id. All scores are 0, so the members of a user are in the order of time,
+// then id. No id has a zero byte, so no prefix begins another.
 func memberPrefix(app, user string) string { return app + "\x00" + user + "\x00" }
 
-// memberSuffix is what a place has after its prefix.
+// memberSuffix returns the part of a member after its prefix.
 func memberSuffix(ms int64, id string) string { return fmt.Sprintf("%015d\x00%s", ms, id) }
 
 // keysOf returns the keys of a packet, or ErrPoolGone for what cannot be a packet id.

@@ -8,10 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// BooksNumber returns the copy of the number of MySQL's books (rule R13): the
-// highest that a majority of the places knows of, 0 when none was ever kept, or
-// when Redis has lost it. A number that only a minority has was in MySQL too, so
-// it counts.
+// BooksNumber returns the copy of MySQL's restore counter, books.number (R13): the highest
+// value of a majority of the copies; 0 when it was never stored or Redis lost it. A value
+// that only a minority has counts too, because it was in MySQL.
 //
 // Errors: ErrUnavailable, ErrMalformed.
 func (p *Pool) BooksNumber(ctx context.Context) (int64, error) {
@@ -22,23 +21,23 @@ func (p *Pool) BooksNumber(ctx context.Context) (int64, error) {
 			return false, nil
 		}
 		highest.note(n)
-		return true, redisError("number of the books", err)
+		return true, redisError("read the restore counter", err)
 	})
 	return highest.n, err
 }
 
-// RaiseBooksNumber keeps a number of MySQL's books, unless a higher one is kept.
+// RaiseBooksNumber stores a value of MySQL's restore counter, unless a higher one is stored.
 //
-// Errors: ErrUnavailable when no majority of the places has it then.
+// Errors: ErrUnavailable when no majority of the copies has it then.
 func (p *Pool) RaiseBooksNumber(ctx context.Context, number int64) error {
 	_, _, err := p.askCopies(ctx, keyBooks, func(ctx context.Context, key string) (bool, error) {
 		n, err := raiseScript.Run(ctx, p.rdb, []string{key}, number).Int64()
-		return n >= number, redisError("raise the number of the books", err)
+		return n >= number, redisError("raise the restore counter", err)
 	})
 	return err
 }
 
-// maximum is the highest of the numbers that several goroutines note.
+// maximum is the highest number that several goroutines report.
 type maximum struct {
 	mu sync.Mutex
 	n  int64
