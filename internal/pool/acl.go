@@ -89,8 +89,8 @@ func checkRights(ctx context.Context, c redis.Cmdable, cfg Config) error {
 		return redisError("check rights", err)
 	}
 	lack := &RightsError{}
-	for _, place := range refused {
-		r := needed[place-1]
+	for _, position := range refused {
+		r := needed[position-1]
 		lack.Rules = append(lack.Rules, r.rule())
 		if !r.keyless {
 			keyed--

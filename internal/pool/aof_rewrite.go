@@ -62,7 +62,7 @@ func rewriteDue(ctx context.Context, c redis.Cmdable) (bool, error) {
 	met := 0
 	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), ":")
-		if want, asked := due[name]; asked && value == want {
+		if want, ok := due[name]; ok && value == want {
 			met++
 		}
 	}

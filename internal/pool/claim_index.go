@@ -12,50 +12,49 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// indexChunk is how many claims one call of list.lua lists, give or take the claims
-// of one hand-off: about a millisecond in which Redis serves nobody else.
+// indexChunk is the number of claims after which one call of index.lua ends: about a
+// millisecond in which Redis serves no other call.
 const indexChunk = 500
 
-// indexClaims lists the claims of a lane's hand-offs by user, up to the hand-off with
-// the id upTo, or up to the one that is the newest now when upTo is empty. Grabs
-// leave this to whoever reads the lists (UserClaims), removes a hand-off (Ack) or a
-// packet (Retire): it costs about as much as a grab, and no grabber waits for it. It
-// returns how many claims the lane has in its list.
+// indexClaims indexes the claims of a lane's hand-offs by user, up to the hand-off upTo, or
+// up to the newest one when upTo is empty. Grabs leave this to reads by user (UserClaims)
+// and to the removal of a hand-off (Ack) or a packet (Retire): it costs about as much as a
+// grab. It returns the number of indexed claims of the lane.
 //
 // Errors: ErrUnavailable, ErrMalformed.
-func (p *Pool) indexClaims(ctx context.Context, lane int, upTo string) (left int64, err error) {
+func (p *Pool) indexClaims(ctx context.Context, lane int, upTo string) (total int64, err error) {
 	keys := []string{p.keys.handoff(lane), p.keys.claimed(lane), p.keys.listed(lane)}
 	for {
 		reply, err := indexScript.Run(ctx, p.rdb, keys, indexChunk).Slice()
 		if err != nil {
-			return 0, redisError("list claims of lane "+strconv.Itoa(lane), err)
+			return 0, redisError("index claims of lane "+strconv.Itoa(lane), err)
 		}
-		listed, newest, left, err := decodeListed(reply)
+		listed, newest, total, err := decodeListed(reply)
 		if err != nil {
-			return 0, fmt.Errorf("list claims of lane %d: %w", lane, err)
+			return 0, fmt.Errorf("index claims of lane %d: %w", lane, err)
 		}
 		if upTo == "" {
 			upTo = newest
 		}
 		if listed == newest || compareEntryIDs(listed, upTo) >= 0 {
-			return left, nil
+			return total, nil
 		}
 	}
 }
 
-func decodeListed(reply []any) (listed, newest string, left int64, err error) {
+func decodeListed(reply []any) (listed, newest string, total int64, err error) {
 	if listed, err = text(reply, 0); err != nil {
 		return "", "", 0, err
 	}
 	if newest, err = text(reply, 1); err != nil {
 		return "", "", 0, err
 	}
-	left, err = number(reply, 2)
-	return listed, newest, left, err
+	total, err = number(reply, 2)
+	return listed, newest, total, err
 }
 
-// indexLanes does the same for some lanes, up to what is the newest now.
-func (p *Pool) indexLanes(ctx context.Context, lanes []int) (left []int64, err error) {
+// indexLanes is indexClaims for some lanes, up to their newest hand-offs.
+func (p *Pool) indexLanes(ctx context.Context, lanes []int) (total []int64, err error) {
 	cmds := make([]*redis.Cmd, len(lanes))
 	_, err = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, lane := range lanes {
@@ -64,24 +63,24 @@ func (p *Pool) indexLanes(ctx context.Context, lanes []int) (left []int64, err e
 		return nil
 	})
 	if err != nil && !redis.HasErrorPrefix(err, "NOSCRIPT") {
-		return nil, redisError("list claims", err)
+		return nil, redisError("index claims", err)
 	}
-	left, errs := make([]int64, len(cmds)), make([]error, len(cmds))
+	total, errs := make([]int64, len(cmds)), make([]error, len(cmds))
 	var wg sync.WaitGroup
 	for i, cmd := range cmds {
-		upTo := "" // of a lane that was not asked, or has forgotten the script
+		upTo := "" // the call failed, or Redis lost the script
 		if reply, err := cmd.Slice(); err == nil {
 			listed, newest, n, err := decodeListed(reply)
 			if err != nil || listed == newest {
-				left[i], errs[i] = n, err
+				total[i], errs[i] = n, err
 				continue
 			}
 			upTo = newest
 		}
-		wg.Go(func() { left[i], errs[i] = p.indexClaims(ctx, lanes[i], upTo) })
+		wg.Go(func() { total[i], errs[i] = p.indexClaims(ctx, lanes[i], upTo) })
 	}
 	wg.Wait()
-	return left, errors.Join(errs...)
+	return total, errors.Join(errs...)
 }
 
 // compareEntryIDs compares ids of stream entries, "<ms>-<number>", by age.
@@ -91,7 +90,7 @@ func compareEntryIDs(a, b string) int {
 	return cmp.Or(cmp.Compare(ams, bms), cmp.Compare(an, bn))
 }
 
-// entryID takes an id apart; what is none is older than all.
+// entryID parses an id; an invalid id is the oldest.
 func entryID(id string) (ms, n uint64) {
 	first, second, _ := strings.Cut(id, "-")
 	ms, _ = strconv.ParseUint(first, 10, 64)

@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// ownersChunk is how many claims one read of owners takes: about a tenth of a
-	// millisecond in which Redis serves nobody else.
+	// ownersChunk is the number of claims of one read of owners: about a tenth of a
+	// millisecond of Redis' time.
 	ownersChunk = 1_000
-	// ownersPerSearch is how many owners are read at about the cost of one search of a lane.
+	// ownersPerSearch is the number of owners whose read costs about one search of a lane.
 	ownersPerSearch = 6
-	// maxOwners bounds the owners that a process knows of a lane: about 2 MB.
+	// maxOwners bounds the owners that a process keeps of a lane: about 2 MB.
 	maxOwners = 50_000
 )
 
-// owners are the users with claims in a lane that does not change, as hashes: two users
-// with the same hash are both looked for in Redis. They are read once so many searches
-// have looked into the lane that reading them costs Redis less than going on.
+// claimOwners are the users with claims in an unchanged lane, as hashes; on a collision
+// Redis is searched for both users. They are read once so many searches have read the lane
+// that reading the owners costs Redis less than further searches.
 type claimOwners struct {
 	hashes   map[uint64]struct{}
-	last     string // claim that was read last
-	complete bool   // all are known
-	searches int64  // searches that have read the lane since it changed
+	last     string // the last claim read
+	complete bool   // all are read
+	searches int64  // searches that read the lane since it changed
 	queued   *redis.StringSliceCmd
 }
 
@@ -35,8 +35,8 @@ func (o *claimOwners) has(owner uint64) bool {
 	return ok
 }
 
-// read puts the next read of owners into a pipeline, when it is worth it for a lane with
-// so many claims.
+// queue adds the next read of owners to a pipeline, when the searches of a lane with so many
+// claims justify it.
 func (o *claimOwners) queue(ctx context.Context, pipe redis.Pipeliner, key string, claims int64) {
 	o.queued = nil
 	if o.complete || claims > maxOwners || o.searches*ownersPerSearch < claims {
@@ -49,7 +49,7 @@ func (o *claimOwners) queue(ctx context.Context, pipe redis.Pipeliner, key strin
 	o.queued = pipe.ZRangeByLex(ctx, key, span)
 }
 
-// take keeps what was read.
+// collect keeps the owners that were read.
 func (o *claimOwners) collect(seed maphash.Seed) error {
 	if o.queued == nil {
 		return nil

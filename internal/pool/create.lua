@@ -91,8 +91,8 @@ for from = 15, #ARGV, 1000 do
   redis.call('SADD', KEYS[3], unpack(ARGV, from, math.min(from + 999, #ARGV)))
 end
 redis.call('ZADD', KEYS[4], ms(created_at), ARGV[2])
-local place = '\0' .. string.format('%015.0f', created_at) .. '\0' .. ARGV[2]
-redis.call('ZADD', KEYS[6], '0', ARGV[11] .. '\0' .. place, '0', ARGV[11] .. '\0' .. ARGV[12] .. place)
+local member = '\0' .. string.format('%015.0f', created_at) .. '\0' .. ARGV[2]
+redis.call('ZADD', KEYS[6], '0', ARGV[11] .. '\0' .. member, '0', ARGV[11] .. '\0' .. ARGV[12] .. member)
 redis.call('XADD', KEYS[5], '*', 'kind', 'created', 'packet', ARGV[3],
   'created_at', ms(created_at), 'opens_at', ms(opens_at), 'expires_at', ms(expires_at))
 return {'staged', now, redis.call('HGETALL', KEYS[2]), changed()}

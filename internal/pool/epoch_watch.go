@@ -181,7 +181,8 @@ func (w *epochWatch) reportLaneAhead(ctx context.Context, lane int, s laneSnapsh
 	}
 	w.aheadReported[lane] = s.redis.Number
 	if older {
-		w.pool.cfg.Logger.ErrorContext(ctx, "Redis has a later epoch of a lane than MySQL: MySQL was restored from an older backup; run hongbao recover",
+		w.pool.cfg.Logger.ErrorContext(ctx, "Redis has a later epoch of a lane than MySQL: MySQL was restored from an older "+
+			"backup; run hongbao recover",
 			slog.Int("lane", lane), slog.Int64("epoch", s.redis.Number), slog.Int64("epoch_mysql", s.row.Epoch))
 	}
 	return true
@@ -273,14 +274,14 @@ func (w *epochWatch) halt(ctx context.Context, lane int, s laneSnapshot, reason 
 	if s.mysqlRead {
 		ctx, cancel := context.WithTimeout(ctx, mysqlTimeout)
 		defer cancel()
-		shut, err := false, w.mysql.RaiseSeenSeqs(ctx, []packet.LanePosition{s.seen(lane)})
+		halted, err := false, w.mysql.RaiseSeenSeqs(ctx, []packet.LanePosition{s.seen(lane)})
 		if err == nil {
-			shut, err = w.mysql.ShutPoolLane(ctx, lane, s.epoch(), reason)
+			halted, err = w.mysql.ShutPoolLane(ctx, lane, s.epoch(), reason)
 		}
 		if err != nil {
 			w.logFailure(ctx, "cannot record in MySQL that a lane is closed", err)
 		}
-		first = first || shut
+		first = first || halted
 	}
 	if first {
 		log.WarnContext(ctx, "Redis lost acknowledged changes of a lane, or may have: its fence is closed until the lane is rebuilt")

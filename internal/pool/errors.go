@@ -53,11 +53,11 @@ var (
 
 	// ErrNotFound: the packet is not in Redis; it may be in MySQL.
 	ErrNotFound = fmt.Errorf("redis: %w", packet.ErrNotFound)
-	// ErrPoolGone: the pool that should be changed is not in Redis. It is an ErrNotFound.
+	// ErrGone: the pool to change is not in Redis. It is an ErrNotFound.
 	ErrGone = fmt.Errorf("%w: %w", packet.ErrPoolGone, ErrNotFound)
-	// ErrExpiresInPast: expires_at would not lie ahead. Nothing was staged.
+	// ErrPast: expires_at is not in the future. Nothing was staged.
 	ErrPast = fmt.Errorf("packet: %w", packet.ErrExpiresInPast)
-	// ErrOpensTooFar: opens_at lies too far ahead. Nothing was staged.
+	// ErrTooFar: opens_at is too far ahead. Nothing was staged.
 	ErrTooFar = fmt.Errorf("%w: more than %v", packet.ErrOpensTooFar, packet.MaxOpensAhead)
 	// ErrNotOpenYet: the packet is still being funded.
 	ErrNotOpenYet = fmt.Errorf("packet: %w", packet.ErrNotOpenYet)

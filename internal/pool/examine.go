@@ -53,7 +53,7 @@ type ServerReport struct {
 // with it when Redis refuses access; invalid configuration.
 func Examine(ctx context.Context, cfg Config) (Examination, error) {
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	asked := cfg
+	wanted := cfg
 	cfg.AllowVolatile = true // else connecting to a volatile server fails
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -72,7 +72,7 @@ func Examine(ctx context.Context, cfg Config) (Examination, error) {
 	seen := Examination{Servers: make([]ServerReport, len(masters))}
 	var wg sync.WaitGroup
 	for i, m := range masters {
-		wg.Go(func() { seen.Servers[i] = p.examine(ctx, m, asked) })
+		wg.Go(func() { seen.Servers[i] = p.examine(ctx, m, wanted) })
 	}
 	wg.Wait()
 	var mu sync.Mutex
@@ -106,9 +106,9 @@ func Examine(ctx context.Context, cfg Config) (Examination, error) {
 }
 
 // examine inspects one server against the given configuration.
-func (p *Pool) examine(ctx context.Context, m *redis.Client, asked Config) ServerReport {
+func (p *Pool) examine(ctx context.Context, m *redis.Client, wanted Config) ServerReport {
 	seen := ServerReport{Addr: m.Options().Addr}
-	if err := checkRights(ctx, m, asked); errors.Is(err, ErrRights) {
+	if err := checkRights(ctx, m, wanted); errors.Is(err, ErrRights) {
 		seen.Rights = err // any other error shows below
 	}
 	before := time.Now()

@@ -12,67 +12,64 @@ import (
 )
 
 const (
-	// maxBatch is the most grabs of one packet in one call: about a millisecond of
-	// Redis' time, in which it shares one fsync.
+	// maxBatch is the maximum number of grabs of one packet in one call: about a millisecond
+	// of Redis' time, with one fsync.
 	maxBatch = 512
-	// maxPipelineGrabs is how many grabs go to one server together before it may answer the
-	// first of them.
+	// maxPipelineGrabs is the maximum number of grabs in one pipeline to one server.
 	maxPipelineGrabs = 2 * maxBatch
-	// secondPipelineGrabs is how many grabs have to wait before a second flight takes off
-	// while the first is under way: then Redis decides one while the answers of the
-	// other are given out here. With fewer it would only make two small calls of one,
-	// and Redis wait for the disk twice.
+	// secondPipelineGrabs is the number of waiting grabs that start a second pipeline: Redis
+	// decides one while this process hands out the results of the other. With fewer grabs
+	// it would only split one call into two, with two fsyncs.
 	secondPipelineGrabs = 32
 	maxPipelines        = 2
-	// gatherYields is how often nobody must have come before a flight takes off.
+	// gatherYields is the number of yields without a new grab after which a pipeline starts.
 	gatherYields = 30
 )
 
-// errPanicked is what callers get when the code that served them broke down.
+// errPanicked is the error of callers whose call panicked.
 var errPanicked = errors.New("panic while grabbing")
 
-// grab is what one caller wants.
+// grab is one caller's grab.
 type grab struct {
-	ctx     context.Context // of the caller: nobody waits any more when it has ended
+	ctx     context.Context // of the caller, who may cancel
 	user    string
 	profile packet.Profile
-	encoded string // profile as JSON; "": nothing was told
+	encoded string // profile as JSON; "": none
 }
 
 // lane is one lane of this process.
 type lane struct {
 	flusher *flusher
 	number  int
-	queued  int // grabs that wait; guarded by flusher.mu
+	queued  int // waiting grabs; guarded by flusher.mu
 }
 
-// line is the grabs of one packet that wait, in questions of maxBatch at most.
+// packetQueue is the waiting grabs of one packet, in batches of at most maxBatch.
 type packetQueue struct {
 	lane    *lane
 	id      string
 	batches []*grabBatch
 }
 
-// flusher sends the grabs that wait for one server, which decides one after the
-// other anyway. While a flight is under way they queue and go together with the next
-// one, so flights grow with the load by themselves; without load nobody waits for
-// anybody. On a Cluster each lane has its own flusher, so that the lanes of a dead
-// master hold up no others.
+// flusher sends the waiting grabs of one server, which executes them one by one anyway.
+// Grabs that arrive during a pipeline wait for the next one, so pipelines grow with the
+// load, and without load a grab does not wait. On a Cluster each lane has its own flusher,
+// so that the lanes of a dead master do not block others.
 type flusher struct {
 	pool *Pool
 
 	mu        sync.Mutex
 	queues    map[string]*packetQueue // by packet id
-	turns     []*packetQueue          // the same, whose turn is next first
-	queued    int                     // grabs in all of them
-	batchSize int                     // for grabs in a new question: as many as the last one had
-	lastSize  int                     // its callers, of whom many want more
-	pipelines int                     // how many serve
+	turns     []*packetQueue          // the same queues, in the order of their turns
+	queued    int                     // grabs in all queues
+	batchSize int                     // capacity of a new batch: the size of the last one
+	lastSize  int                     // grabs of the last pipeline
+	pipelines int                     // number of running pipelines
 	closed    bool
 }
 
-// add queues a grab and sees to it that somebody serves the queue. It returns the
-// question that the grab belongs to, and its number there.
+// enqueue queues a grab and starts a pipeline when needed. It returns the batch of the grab,
+// and the grab's index in it.
 func (l *lane) enqueue(id string, g grab) (*grabBatch, int, error) {
 	f := l.flusher
 	f.mu.Lock()
@@ -83,16 +80,16 @@ func (l *lane) enqueue(id string, g grab) (*grabBatch, int, error) {
 	case l.queued >= f.pool.cfg.MaxQueued:
 		return nil, 0, ErrOverloaded
 	}
-	at := f.queues[id]
-	if at == nil {
-		at = &packetQueue{lane: l, id: strings.Clone(id)} // it may point into the memory of the caller's request
-		f.queues[at.id] = at
-		f.turns = append(f.turns, at)
+	queue := f.queues[id]
+	if queue == nil {
+		queue = &packetQueue{lane: l, id: strings.Clone(id)} // the id may point into the memory of the caller's request
+		f.queues[queue.id] = queue
+		f.turns = append(f.turns, queue)
 	}
-	if n := len(at.batches); n == 0 || len(at.batches[n-1].grabs) == maxBatch {
-		at.batches = append(at.batches, newGrabBatch(at.id, f.batchSize))
+	if n := len(queue.batches); n == 0 || len(queue.batches[n-1].grabs) == maxBatch {
+		queue.batches = append(queue.batches, newGrabBatch(queue.id, f.batchSize))
 	}
-	q := at.batches[len(at.batches)-1]
+	q := queue.batches[len(queue.batches)-1]
 	q.grabs = append(q.grabs, g)
 	l.queued++
 	f.queued++
@@ -103,14 +100,15 @@ func (l *lane) enqueue(id string, g grab) (*grabBatch, int, error) {
 	return q, len(q.grabs) - 1, nil
 }
 
-// close refuses further grabs; what is queued is still served.
+// close refuses further grabs; queued ones are still served.
 func (f *flusher) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
 }
 
-// serve flushes until nothing waits; the second one, until too little waits for two.
+// serve sends pipelines until no grab waits; a second pipeline ends when too few wait for
+// two.
 func (f *flusher) serve() {
 	for {
 		f.gather()
@@ -122,10 +120,9 @@ func (f *flusher) serve() {
 	}
 }
 
-// gather waits for who is on the way: the callers that the last answers woke may want
-// more. It yields until as many have come, or else as long as the queue grows and a
-// little longer, because on another processor they may not have come so far. When
-// nobody comes that costs microseconds.
+// gather yields to the callers that the last results woke, because many grab again. It ends
+// when as many as before are queued, or after gatherYields yields without a new grab:
+// callers on another processor may need longer. Without new grabs it costs microseconds.
 func (f *flusher) gather() {
 	for quiet, last := 0, -1; quiet < gatherYields; quiet++ {
 		runtime.Gosched()
@@ -145,9 +142,9 @@ func (f *flusher) waiting() (queued, expected int) {
 	return f.queued, f.lastSize
 }
 
-// take returns up to maxPipelineGrabs grabs as one call for each lane, or nil and the end of
-// serving when nothing waits. Packets take turns, one question each, so that a crowd
-// on one does not keep the others waiting, not even those of its lane.
+// next returns up to maxPipelineGrabs grabs as one call for each lane, or nil when no grab
+// waits, which ends the pipeline. Packets take turns by batch, so that a crowd on one packet
+// delays no other, not even of the same lane.
 func (f *flusher) next() []*call {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,7 +177,7 @@ func (f *flusher) next() []*call {
 	}
 	f.lastSize = n
 	if f.queued -= n; f.queued == 0 {
-		f.turns = nil // lets the served ones go
+		f.turns = nil // frees the served queues
 	}
 	return calls
 }

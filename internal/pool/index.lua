@@ -20,8 +20,8 @@ if #newest == 0 or newest[1][1] == listed then return {listed, listed, left} end
 
 -- A hand-off has from one to hundreds of claims. Steps begin with one entry, because
 -- entries beyond the limit would be read again by the next call.
-local places, read, step = {}, 0, 1
-while read < 100 and #places < 2 * ARGV[1] do
+local members, read, step = {}, 0, 1
+while read < 100 and #members < 2 * ARGV[1] do
   local entries = redis.call('XRANGE', KEYS[1], '(' .. listed, '+', 'COUNT', step)
   if #entries == 0 then break end
   for _, entry in ipairs(entries) do
@@ -29,21 +29,21 @@ while read < 100 and #places < 2 * ARGV[1] do
     for i = 1, #entry[2], 2 do f[entry[2][i]] = entry[2][i + 1] end
     local ok, users = pcall(cmsgpack.unpack, f.users or '')
     if f.kind == 'claims' and ok and f.app and f.packet_id and tonumber(f.at) then -- else its reader quarantines it
-      local owner, place = f.app .. '\0', '\0' .. string.format('%015.0f', f.at) .. '\0' .. f.packet_id
+      local owner, member = f.app .. '\0', '\0' .. string.format('%015.0f', f.at) .. '\0' .. f.packet_id
       for _, user in ipairs(users) do
-        places[#places + 1] = '0'
-        places[#places + 1] = owner .. user .. place
+        members[#members + 1] = '0'
+        members[#members + 1] = owner .. user .. member
       end
     end
     listed = entry[1]
-    if #places >= 2 * ARGV[1] then break end
+    if #members >= 2 * ARGV[1] then break end
   end
   read, step = read + #entries, math.min(2 * step, 16)
 end
 if read == 0 then return {listed, listed, left} end
 
 redis.call('SET', KEYS[3], listed)
-for from = 1, #places, 1000 do
-  redis.call('ZADD', KEYS[2], unpack(places, from, math.min(from + 999, #places)))
+for from = 1, #members, 1000 do
+  redis.call('ZADD', KEYS[2], unpack(members, from, math.min(from + 999, #members)))
 end
 return {listed, newest[1][1], redis.call('ZCARD', KEYS[2])}

@@ -144,7 +144,7 @@ func memberPrefix(app, user string) string { return app + "\x00" + user + "\x00"
 // memberSuffix returns the part of a member after its prefix.
 func memberSuffix(ms int64, id string) string { return fmt.Sprintf("%015d\x00%s", ms, id) }
 
-// keysOf returns the keys of a packet, or ErrPoolGone for what cannot be a packet id.
+// keysOf returns the keys of a packet, or ErrGone for an invalid id.
 func (p *Pool) keysOf(id string) (packetKeys, error) {
 	if !packet.ValidID(id) {
 		return packetKeys{}, ErrGone

@@ -11,12 +11,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Slot is a worker's lease of a place with a stable name. A worker that starts
-// again takes the lowest free slot, normally the one it had, and finds there what
-// it left pending. Renew it well before its life is over.
+// Slot is a worker's lease of a consumer name. A restarted worker takes the lowest free
+// slot, normally its former one, and finds its pending entries there. The holder must renew
+// it well before it expires.
 //
-// A slot is held by who holds two of the three copies of its lease, so that no
-// single master of a Cluster is needed for it.
+// The lease has three copies, and the worker with two of them holds the slot, so that no
+// single master of a Cluster is required.
 type Slot struct {
 	pool  *Pool
 	n     int
@@ -24,8 +24,7 @@ type Slot struct {
 	life  time.Duration
 }
 
-// AcquireSlot takes the lowest of maxSlots worker slots that nobody holds, for
-// life, to be renewed.
+// AcquireSlot takes the lowest free one of maxSlots worker slots, for the given duration.
 //
 // Errors: ErrNoSlot, ErrUnavailable.
 func (h *Handoffs) AcquireSlot(ctx context.Context, maxSlots int, life time.Duration) (Slot, error) {
@@ -42,21 +41,21 @@ func (h *Handoffs) AcquireSlot(ctx context.Context, maxSlots int, life time.Dura
 	return Slot{}, fmt.Errorf("%w: all %d are held", ErrNoSlot, maxSlots)
 }
 
-// take takes the copies of the lease one after the other: of workers that start
-// together the one that gets the first copy gets the slot, and the others go on
-// at once. At the same time each could get one copy, and nobody the slot.
+// take takes the copies of the lease one after the other: of workers that start together,
+// the first to get copy 0 gets the slot, and the others try the next one. In parallel each
+// could get one copy, and no worker the slot.
 func (s Slot) take(ctx context.Context) (bool, error) {
 	yes := 0
-	var silent []error
-	for place := range copies {
+	var failed []error
+	for n := range copies {
 		pctx, cancel := context.WithTimeout(ctx, s.pool.cfg.Timeout)
-		ok, err := s.acquire(pctx, s.key(place))
+		ok, err := s.acquire(pctx, s.key(n))
 		cancel()
 		switch {
 		case err != nil && !errors.Is(err, ErrUnavailable):
 			return false, err
 		case err != nil:
-			silent = append(silent, err)
+			failed = append(failed, err)
 		case ok:
 			yes++
 		case yes == 0:
@@ -66,18 +65,18 @@ func (s Slot) take(ctx context.Context) (bool, error) {
 	switch {
 	case yes >= majority:
 		return true, nil
-	case len(silent) > copies-majority:
-		return false, errors.Join(silent...) // what was taken ends by itself
+	case len(failed) > copies-majority:
+		return false, errors.Join(failed...) // copies taken so far expire
 	}
 	return false, s.Release(ctx)
 }
 
-// Consumer is the name under which the holder of the slot reads hand-offs: w0, w1, ...
+// Consumer returns the consumer name of the slot: w0, w1, ...
 func (s Slot) Consumer() string { return consumerName(s.n) }
 
 func consumerName(slot int) string { return "w" + strconv.Itoa(slot) }
 
-func (s Slot) key(place int) string { return keyWorker(s.n, place) }
+func (s Slot) key(n int) string { return keyWorker(s.n, n) }
 
 func (s Slot) acquire(ctx context.Context, key string) (bool, error) {
 	return s.run(ctx, "acquire", acquireScript, key, s.life.Milliseconds())
@@ -91,43 +90,42 @@ func (s Slot) release(ctx context.Context, key string) (bool, error) {
 	return s.run(ctx, "release", releaseScript, key)
 }
 
-// run calls a script with one copy of the lease, the token and args.
+// run calls a script for one copy of the lease.
 func (s Slot) run(ctx context.Context, op string, script *redis.Script, key string, args ...any) (bool, error) {
 	ok, err := script.Run(ctx, s.pool.rdb, []string{key}, append([]any{s.token}, args...)...).Bool()
 	return ok, redisError(op+" worker slot "+s.Consumer(), err)
 }
 
-// Renew prolongs the lease by its life from now.
+// Renew extends the lease by its duration from now.
 //
-// Errors: ErrLeaseLost when it ran out before; the holder must stop reading and
-// acknowledging under the slot's name. ErrUnavailable.
+// Errors: ErrLeaseLost when it has expired; the holder must stop reading and acknowledging
+// under the slot's name. ErrUnavailable.
 func (s Slot) Renew(ctx context.Context) error {
-	held, said, err := s.pool.askCopies(ctx, s.key, s.renew)
+	held, votes, err := s.pool.askCopies(ctx, s.key, s.renew)
 	if err != nil {
 		return err
 	}
 	if !held {
 		return fmt.Errorf("%w: %s", ErrLeaseLost, s.Consumer())
 	}
-	if countVotes(said, voteNo) > 0 {
-		// One copy ran out while its master was away; without it the next master
-		// that goes away would end the lease. The holder has a majority anyway.
+	if countVotes(votes, voteNo) > 0 {
+		// One copy expired while its master was away. Take it again: otherwise the next
+		// unreachable master would end the lease. The holder has a majority.
 		_, _, err = s.pool.askCopies(ctx, s.key, s.acquire)
 	}
 	return err
 }
 
-// Release gives the slot back. A slot that was lost already is left alone.
+// Release gives the slot back. A lost slot stays unchanged.
 //
-// Errors: ErrUnavailable; then the lease ends by itself.
+// Errors: ErrUnavailable; then the lease expires.
 func (s Slot) Release(ctx context.Context) error {
 	_, _, err := s.pool.askCopies(ctx, s.key, s.release)
 	return err
 }
 
-// LiveSlots returns the consumer names of the slots below maxSlots that are held
-// now. All other consumers are dead. A slot of which too few copies can be read
-// to be sure counts as held.
+// LiveSlots returns the consumer names of the held slots below maxSlots. All other consumers
+// are dead. A slot with too few readable copies counts as held.
 //
 // Errors: ErrUnavailable when that is so for all.
 func (h *Handoffs) LiveSlots(ctx context.Context, maxSlots int) (map[string]bool, error) {
@@ -137,8 +135,8 @@ func (h *Handoffs) LiveSlots(ctx context.Context, maxSlots int) (map[string]bool
 	// The error of the pipeline is the first one of its commands.
 	_, _ = h.pool.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for n := range found {
-			for place := range copies {
-				found[n][place] = p.Get(ctx, keyWorker(n, place))
+			for i := range copies {
+				found[n][i] = p.Get(ctx, keyWorker(n, i))
 			}
 		}
 		return nil
@@ -147,17 +145,17 @@ func (h *Handoffs) LiveSlots(ctx context.Context, maxSlots int) (map[string]bool
 	var unknown error
 	sure := 0
 	for n, leases := range found {
-		free, silent := 0, 0
+		free, failed := 0, 0
 		for _, c := range leases {
 			switch err := c.Err(); {
 			case errors.Is(err, redis.Nil):
 				free++
 			case err != nil:
-				silent++
+				failed++
 				unknown = redisError("live worker slots", err)
 			}
 		}
-		if silent <= copies-majority {
+		if failed <= copies-majority {
 			sure++
 		}
 		if free < majority {

@@ -10,41 +10,41 @@ import (
 	"hongbao/internal/access"
 )
 
-// keyLimit is the key of a party that is counted against a kind of limit. It belongs to no
-// lane. The braces make what is counted the hash tag, so that on a Cluster the masters
-// share the users: they begin before anything that a client chose.
+// keyLimit returns the key of one counted party of one kind of limit. It belongs to no lane.
+// The hash tag holds kind and party, so that a Cluster spreads the parties over its masters.
+// The braces come before any text a client chose.
 func keyLimit(kind, who string) string { return "hb:{" + limitTag(kind, who) + "}" }
 
 func limitTag(kind, who string) string { return "limit:" + kind + ":" + who }
 
 // WithinLimits counts one request against all its limits, over all processes that use this
-// Redis. wait 0: it is within all of them. Else over is the place of the first limit, in
-// the order given, that allows no more before that time, and nothing was counted.
+// Redis. When wait is 0, the request is within all of them. Otherwise over is the index of
+// the first limit that is used up until then, and nothing is counted.
 //
-// It is one call of a script. On a Cluster it is one for each hash slot, in the order
-// given: one tag for all limits would put every grab of an installation on one master.
-// There another request may see, for one round trip, what a refusal gives back.
+// It is one script call. On a Cluster it is one call for each hash slot, in the given order:
+// one tag for all limits would put every grab of an installation on one master. There other
+// requests may see, for one round trip, counts that a refusal returns.
 //
-// Errors: ErrUnavailable; then some may have been counted. Beside a wait above 0: the limits
+// Errors: ErrUnavailable; then some limits may be counted. With wait above 0: the limits
 // before that one have counted the request.
 func (p *Pool) WithinLimits(ctx context.Context, limits []access.AppliedLimit) (over int, wait time.Duration, err error) {
 	for from := 0; from < len(limits); {
 		to := p.limitsTogether(limits, from)
-		place, wait, err := p.limit(ctx, limits[from:to], 1)
+		i, wait, err := p.limit(ctx, limits[from:to], 1)
 		if err != nil {
 			return 0, 0, err
 		}
 		if wait > 0 {
-			return from + place, wait, p.GiveBack(ctx, limits[:from])
+			return from + i, wait, p.GiveBack(ctx, limits[:from])
 		}
 		from = to
 	}
 	return 0, 0, nil
 }
 
-// GiveBack takes back what WithinLimits has counted against limits.
+// GiveBack returns the counts of WithinLimits.
 //
-// Errors: ErrUnavailable; then some may have been taken back.
+// Errors: ErrUnavailable; then some may be returned.
 func (p *Pool) GiveBack(ctx context.Context, limits []access.AppliedLimit) error {
 	var errs []error
 	for from := 0; from < len(limits); {
@@ -56,7 +56,7 @@ func (p *Pool) GiveBack(ctx context.Context, limits []access.AppliedLimit) error
 	return errors.Join(errs...)
 }
 
-// limitsTogether returns the end of the limits from a place on that one call may count.
+// limitsTogether returns the end of the limits from an index on that one call may count.
 func (p *Pool) limitsTogether(limits []access.AppliedLimit, from int) (to int) {
 	if p.cfg.Mode != ModeCluster {
 		return len(limits)
@@ -70,7 +70,7 @@ func (p *Pool) limitsTogether(limits []access.AppliedLimit, from int) (to int) {
 	return to
 }
 
-// limit runs the script for limits of one slot, which are not empty.
+// limit runs the script for one or more limits of one slot.
 func (p *Pool) limit(ctx context.Context, limits []access.AppliedLimit, count int) (over int, wait time.Duration, err error) {
 	keys, args := make([]string, len(limits)), make([]any, 1, 1+2*len(limits))
 	args[0] = count

@@ -16,13 +16,12 @@ import (
 
 var pageScript = newScript("page")
 
-// ClaimsPage returns up to limit claims of a packet, newest first: those among
-// its first upTo claims, or among all when upTo is negative. made is how many
-// claims had been made when the first one returned was made, itself included:
-// the next page is the one with upTo = made - number of claims returned. The
-// cost does not grow with the packet.
+// ClaimsPage returns up to limit claims of a packet, newest first: of its first upTo claims,
+// or of all when upTo is negative. made is the number of claims up to the first returned
+// one: the next page has upTo = made - number of returned claims. The cost does not grow
+// with the packet.
 //
-// Errors: ErrPoolGone (no such pool, or retired), ErrUnavailable, ErrMalformed,
+// Errors: ErrGone (no such pool, or retired), ErrUnavailable, ErrMalformed,
 // packet.ErrBadClaim.
 func (p *Pool) ClaimsPage(ctx context.Context, id string, upTo, limit int) (claims []packet.Claim, made int, err error) {
 	keys, err := p.keysOf(id)
@@ -70,9 +69,9 @@ func (p *Pool) ClaimsPage(ctx context.Context, id string, upTo, limit int) (clai
 	return claims, int(first), nil
 }
 
-// UserClaims returns up to limit claims of a user in packets of an app that are
-// not retired, newest first, after the given place. Every claim that was made
-// before the call and is not in MySQL yet is among all of them.
+// UserClaims returns up to limit claims of a user in packets of an app that are not
+// retired, newest first, after the given position. Pages together contain every claim that
+// was made before the call and is not in MySQL yet.
 //
 // Errors: ErrUnavailable, ErrMalformed, packet.ErrBadClaim.
 func (p *Pool) UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.Claim, error) {
@@ -85,26 +84,26 @@ func (p *Pool) UserClaims(ctx context.Context, app, user string, after packet.Cu
 			return claims, err
 		}
 	}
-	return nil, fmt.Errorf("claims of a user: places and winners disagree: %w", ErrUnavailable)
+	return nil, fmt.Errorf("claims of a user: index and winners disagree: %w", ErrUnavailable)
 }
 
-// userClaimsTries is far more than the packets of one user that are retired
-// within a millisecond.
+// userClaimsTries is far more than the packets of one user that are retired within a
+// millisecond.
 const userClaimsTries = 5
 
-// userClaims is one try of UserClaims. It is not complete when a packet was
-// retired while it was read; then its place is gone, and a repeat gets on.
+// userClaims is one attempt of UserClaims. It is incomplete when a packet was retired during
+// the read; then its entry is gone from the index, and a retry progresses.
 func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) (claims []packet.Claim, complete bool,
 	err error) {
-	of := search{app: app, user: strings.Clone(user), after: after, limit: limit} // it can outlive the caller
+	of := search{app: app, user: strings.Clone(user), after: after, limit: limit} // the search may run after the caller returned
 	found, err := p.searches.get(ctx, of)
 	if err != nil {
 		return nil, false, fmt.Errorf("claims of a user: %w", err)
 	}
-	places := found[of]
-	records := make([]*redis.StringCmd, len(places))
+	entries := found[of]
+	records := make([]*redis.StringCmd, len(entries))
 	_, err = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for i, at := range places {
+		for i, at := range entries {
 			records[i] = pipe.HGet(ctx, p.keys.of(at.ID).winners, user)
 		}
 		return nil
@@ -112,7 +111,7 @@ func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Cu
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, false, redisError("claims of a user", err)
 	}
-	for i, at := range places {
+	for i, at := range entries {
 		record, err := records[i].Result()
 		if errors.Is(err, redis.Nil) {
 			return nil, false, nil
@@ -130,43 +129,43 @@ func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Cu
 }
 
 // Staged returns up to limit packets of some apps, or of one sender in them when sender is
-// not empty, newest first, after the given place. Every packet that was created before the
-// call and is not in MySQL yet is among all of them; the others are being funded.
+// not empty, newest first, after the given position. Pages together contain every packet
+// that was created before the call and is not in MySQL yet; the others are being funded.
 //
 // Errors: ErrUnavailable, ErrMalformed.
 func (p *Pool) Staged(ctx context.Context, apps []string, sender string, after packet.Cursor, limit int) ([]packet.Cursor, error) {
 	if err := p.CheckFences(ctx); err != nil {
 		return nil, fmt.Errorf("staged packets: %w", err)
 	}
-	sender = strings.Clone(sender) // the search can outlive the caller
-	asked := make([]search, len(apps))
+	sender = strings.Clone(sender) // the search may run after the caller returned
+	searches := make([]search, len(apps))
 	for i, app := range apps {
-		asked[i] = search{staged: true, app: app, user: sender, after: after, limit: limit}
+		searches[i] = search{staged: true, app: app, user: sender, after: after, limit: limit}
 	}
-	found, err := p.searches.get(ctx, asked...)
+	found, err := p.searches.get(ctx, searches...)
 	if err != nil {
 		return nil, fmt.Errorf("staged packets: %w", err)
 	}
 	var all []packet.Cursor
-	for _, of := range asked {
+	for _, of := range searches {
 		all = append(all, found[of]...)
 	}
 	slices.SortFunc(all, packet.Cursor.Compare)
 	return all[:min(limit, len(all))], nil
 }
 
-// parseMemberSuffix reads what memberSuffix wrote.
+// parseMemberSuffix parses the result of memberSuffix.
 func parseMemberSuffix(s string) (packet.Cursor, error) {
 	at, id, ok := strings.Cut(s, "\x00")
 	ms, err := strconv.ParseInt(at, 10, 64)
 	if !ok || err != nil || !packet.ValidID(id) {
-		return packet.Cursor{}, fmt.Errorf("%w: place %q", ErrMalformed, s)
+		return packet.Cursor{}, fmt.Errorf("%w: index entry %q", ErrMalformed, s)
 	}
 	return packet.Cursor{At: fromMs(ms), ID: id}, nil
 }
 
-// Views returns packets as Redis knows them, tombstones too; those that it does
-// not know are missing from the map. Readers who come at the same time share the reads.
+// Views returns packets as they are in Redis, tombstones too; missing packets are missing
+// from the map. Concurrent callers share the reads.
 //
 // Errors: ErrUnavailable, ErrMalformed.
 func (p *Pool) Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error) {
@@ -175,7 +174,7 @@ func (p *Pool) Views(ctx context.Context, ids []string) (map[string]packet.PoolV
 		return views, nil
 	}
 	for _, id := range ids {
-		if _, err := p.checkFence(packet.Lane(id, p.cfg.Lanes)); err != nil { // of others' packets it is no matter
+		if _, err := p.checkFence(packet.Lane(id, p.cfg.Lanes)); err != nil { // other lanes may be closed
 			return nil, fmt.Errorf("view packets: %w", err)
 		}
 	}
@@ -194,13 +193,13 @@ func (p *Pool) Views(ctx context.Context, ids []string) (map[string]packet.PoolV
 	return views, nil
 }
 
-// viewed is the answer about one packet of a flight.
+// viewResult is the result for one packet of a shared read.
 type viewResult struct {
 	view packet.PoolView
 	err  error
 }
 
-// viewPause bounds the pause between two flights of views.
+// viewPause is the maximum pause between two shared reads of views.
 const viewPause = 5 * time.Millisecond
 
 func newViews(p *Pool) *coalescer[string, viewResult] {
@@ -241,8 +240,8 @@ func (p *Pool) viewAll(ctx context.Context, ids []string) map[string]viewResult 
 	return seen
 }
 
-// viewOf decodes one answer of a pipeline of view.lua. A Redis that has
-// forgotten the script is asked again, with the script.
+// viewOf decodes one reply of a pipeline of view.lua. When Redis lost the script, it reads
+// the packet again.
 func (p *Pool) viewOf(ctx context.Context, id string, cmd *redis.Cmd) (packet.PoolView, error) {
 	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
 		return p.View(ctx, id)

@@ -10,18 +10,18 @@ import (
 	"hongbao/internal/packet"
 )
 
-// openChunk is the number of shares loaded by one call: about 60 KB, some
-// milliseconds in which Redis serves nobody else.
+// openChunk is the number of shares loaded by one call: about 60 KB, some milliseconds in
+// which Redis serves no other call.
 const openChunk = 5_000
 
-// OpenPool loads the shares of a funded packet, element i with index i, and
-// opens it with the last one. It may be called again at any time, and by several
-// workers at once: each goes on where the list ends (rule R7). After the first
-// opening it does nothing, whatever the state. progress, when not nil, is called
-// with the number of shares in the list after each chunk.
+// OpenPool loads the shares of a funded packet, element i with index i, and opens it with
+// the last one. It may be repeated at any time, also by several workers at once: each
+// continues at the end of the list (R7). After the first opening it changes nothing in any
+// state. progress, when not nil, is called after each chunk with the number of loaded
+// shares.
 //
-// Errors: ErrPoolGone, ErrUnavailable, ErrMalformed when there are not as many
-// shares as the packet has.
+// Errors: ErrGone, ErrUnavailable, ErrMalformed when the number of shares is not the
+// packet's.
 func (p *Pool) OpenPool(ctx context.Context, id string, shares []money.Fen, progress func(loaded int)) error {
 	keys, err := p.keysOf(id)
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *Pool) OpenPool(ctx context.Context, id string, shares []money.Fen, prog
 		case outcome == "gone":
 			return fmt.Errorf("open packet %s: %w", id, ErrGone)
 		case outcome == "excess" || int(loaded) >= len(shares):
-			return fmt.Errorf("open packet %s: %w: %d shares given, %d loaded, packet has another number", id, ErrMalformed, len(shares), loaded)
+			return fmt.Errorf("open packet %s: %w: %d shares given, %d loaded: not the number of the packet", id, ErrMalformed, len(shares), loaded)
 		}
 		offset = int(loaded)
 		if progress != nil {
@@ -63,10 +63,10 @@ func (p *Pool) OpenPool(ctx context.Context, id string, shares []money.Fen, prog
 	}
 }
 
-// appendChunk appends the texts of the shares from offset on. They lie in one piece
-// of memory: a million small ones would keep the collector busy.
+// appendChunk appends the encoded shares from offset on. They share one allocation, because
+// a million small ones would burden the garbage collector.
 func appendChunk(args []any, loader *packet.ShareLoader, shares []money.Fen, offset int) []any {
-	if loader.Count() > offset { // another loader's chunk was lost, with Redis
+	if loader.Count() > offset { // Redis lost another loader's chunk
 		*loader = packet.ShareLoader{}
 	}
 	for loader.Count() < offset {
@@ -88,10 +88,10 @@ func appendChunk(args []any, loader *packet.ShareLoader, shares []money.Fen, off
 	return args
 }
 
-// Reject ends a packet whose charge was declined. A repeat changes nothing; the
-// first failure stays.
+// Reject ends a packet whose charge was declined. A repeat changes nothing; the first
+// failure stays.
 //
-// Errors: ErrPoolGone, ErrState when it is not funding, ErrUnavailable.
+// Errors: ErrGone, ErrState when it is not funding, ErrUnavailable.
 func (p *Pool) Reject(ctx context.Context, id string, failure packet.Failure) error {
 	keys, err := p.keysOf(id)
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *Pool) Reject(ctx context.Context, id string, failure packet.Failure) er
 	return outcomeError("reject packet "+id, reply)
 }
 
-// outcomeError turns a reply {done|gone|state, state} into an error.
+// outcomeError converts a reply {done|gone|state, state} into an error.
 func outcomeError(op string, reply []any) error {
 	outcome, err := text(reply, 0)
 	if err != nil {

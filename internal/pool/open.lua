@@ -40,6 +40,6 @@ end
 if loaded < count then return {'loading', loaded, changed()} end
 redis.call('HSET', KEYS[2], 'state', 'open')
 local app, sender = f[4], f[5]
-local place = '\0' .. string.format('%015.0f', f[6]) .. '\0' .. f[7]
-redis.call('ZREM', KEYS[4], app .. '\0' .. place, app .. '\0' .. sender .. place)
+local member = '\0' .. string.format('%015.0f', f[6]) .. '\0' .. f[7]
+redis.call('ZREM', KEYS[4], app .. '\0' .. member, app .. '\0' .. sender .. member)
 return {'done', loaded, changed()}

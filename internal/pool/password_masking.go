@@ -8,11 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// hiding keeps our passwords out of errors, and so out of logs: who does not know the
-// command that shows them, as a proxy may not, repeats in its refusal what it was sent.
+// redactor keeps our passwords out of errors and logs: a server or proxy that does not know
+// the authentication command repeats its arguments in the error.
 type redactor struct{ Access }
 
-// hide hooks it into a client, of a server or of one that the sentinels name.
+// addRedactor adds the redactor to a client.
 func (a Access) addRedactor(c *redis.Client) *redis.Client {
 	if a.Password != "" || a.SentinelPassword != "" {
 		c.AddHook(redactor{a})
@@ -20,7 +20,7 @@ func (a Access) addRedactor(c *redis.Client) *redis.Client {
 	return c
 }
 
-// hidden is an error that tells nothing of what was repeated. What kind it is stays known.
+// redactedError is an error with a redacted text. errors.Is still finds its kind.
 type redactedError struct {
 	text string
 	err  error
@@ -33,23 +33,23 @@ func (h redactor) redactError(err error) error {
 	if err == nil {
 		return nil
 	}
-	said := err.Error()
-	if text := h.redact(said); text != said {
-		return &redactedError{text, err}
+	text := err.Error()
+	if redacted := h.redact(text); redacted != text {
+		return &redactedError{redacted, err}
 	}
 	return err
 }
 
-func (h redactor) redact(said string) string {
+func (h redactor) redact(text string) string {
 	for _, secret := range []string{h.Password, h.SentinelPassword} {
 		if secret != "" {
-			said = strings.ReplaceAll(said, secret, "[redacted]")
+			text = strings.ReplaceAll(text, secret, "[redacted]")
 		}
 	}
-	return said
+	return text
 }
 
-// DialHook implements redis.Hook: sentinels are asked while dialing.
+// DialHook implements redis.Hook: dialing queries the sentinels.
 func (h redactor) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		cn, err := next(ctx, network, addr)
@@ -57,7 +57,7 @@ func (h redactor) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// ProcessHook implements redis.Hook. A connection shows who it is by one of two commands.
+// ProcessHook implements redis.Hook. A connection authenticates with hello or auth.
 func (h redactor) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)

@@ -1,33 +1,29 @@
-// Package pool is everything hongbao keeps in Redis: the grabbable state of
-// packets, the hand-offs to the worker, and the leases of worker slots. Each
-// change is one Lua script (a .lua file beside the Go file that calls it), so it
-// happens wholly or not at all, and each may be sent twice without harm,
-// because the client repeats calls whose answer was lost.
+// Package pool stores hongbao's state in Redis: the grabbable state of packets, the
+// hand-offs to the worker, and the leases of worker slots. Each change is one Lua script
+// (a .lua file), so it is atomic. Each script may be sent twice without harm, because the
+// client retries calls whose reply was lost.
 //
 // # Lanes and Redis Cluster
 //
-// A packet belongs to a lane, by its id. All keys of a lane carry its hash tag,
-// and a script touches the keys of one lane only, so the same scripts run on one
-// server and on a Redis Cluster (Config.Mode). The tags spread the lanes evenly
-// over the hash slots, and with them over the masters; moving slots moves lanes.
+// A packet belongs to a lane, by its id. All keys of a lane carry its hash tag, and a
+// script touches the keys of one lane only. So the same scripts run on one server and on
+// a Redis Cluster (Config.Mode). The tags spread the lanes evenly over the hash slots, and
+// with them over the masters; moving slots moves lanes.
 //
-// Batches, connections and time limits are per lane or per master. While a
-// master is dead, or one of its slots is being moved, calls for its lanes answer
-// ErrUnavailable, and no others: Open, Durable and the worker slots need a
-// majority, not all. For that the Cluster must run with
-// cluster-require-full-coverage no. Every master is checked for durability, and a
-// replica that takes over too; but replication is asynchronous, so a replica may
-// lack the last grabs that its master acknowledged, unless each call waits for
-// replicas (Config.Replicas). A master that comes back with its own append-only
-// file lacks none. Under Redis Sentinel the one master is found by its sentinels, and
-// the same holds (ModeSentinel).
+// Batches, connections and timeouts are per lane or per master. While a master is dead, or
+// one of its slots is being moved, only calls for its lanes return ErrUnavailable: Open,
+// Durable and the worker slots need a majority, not all. For that the Cluster must run
+// with cluster-require-full-coverage no. Every master is checked for durability, also a
+// promoted replica. Replication is asynchronous, so a promoted replica may lack the last
+// acknowledged grabs, unless each call waits for replicas (Config.Replicas). A master that
+// restarts with its own append-only file lacks none. Redis Sentinel locates the one
+// master, and the same holds (ModeSentinel).
 //
-// # Gates
+// # Fences
 //
-// Each lane has an epoch and counts what is changed in it (epoch.go). A Redis that
-// lacks something that was told is refused by the next call, whatever it is, and by
-// all after it: the gate of the lane is shut, for every process, until the lane is
-// made again from the books in a later epoch (rule R9).
+// Each lane has an epoch and counts its changes (epoch.go). When Redis lacks acknowledged
+// changes, the next call is refused, and every later one: the fence of the lane is closed
+// for every process, until the lane is rebuilt from MySQL in a later epoch (R9).
 package pool
 
 import (
@@ -51,21 +47,21 @@ import (
 const (
 	// DefaultLanes spreads evenly over every power of two of masters up to 64.
 	DefaultLanes = 64
-	// DefaultTimeout is long against a Redis call (well under a millisecond, plus
-	// one fsync) and short against the patience of a person.
+	// DefaultTimeout is long for a Redis call (well under a millisecond, plus one fsync)
+	// and short for a user.
 	DefaultTimeout = 500 * time.Millisecond
-	// DefaultMaxQueued is about a hundred milliseconds of work for one lane.
+	// DefaultMaxQueued is about a hundred milliseconds of work of one lane.
 	DefaultMaxQueued = 10_000
 )
 
-// MaxLanes is the number of values that the two leading characters of a packet
-// id can have; more lanes would stay empty.
+// MaxLanes is the number of values of the two leading characters of a packet id; more
+// lanes would stay empty.
 const MaxLanes = 1024
 
-// retries is how often a call is sent again after a lost connection or answer.
+// retries is the number of retries after a lost connection or reply.
 const retries = 2
 
-// Mode is what kind of Redis the pool runs on.
+// Mode is the kind of Redis deployment.
 type Mode string
 
 // The modes.
@@ -74,43 +70,43 @@ const (
 	ModeCluster Mode = "cluster" // the masters of a Redis Cluster
 )
 
-// Config says where Redis is and how it is used.
+// Config is the configuration of a Pool.
 type Config struct {
-	// Addr is host:port. In ModeCluster it may be several, separated by commas:
-	// nodes to learn the others from; in ModeSentinel they are the sentinels.
+	// Addr is host:port. ModeCluster accepts several nodes separated by commas, from which
+	// the client discovers the others; in ModeSentinel these are the sentinels.
 	Addr string
-	// Master is what the sentinels call the master; in ModeSentinel alone.
+	// Master is the sentinels' name of the master; for ModeSentinel only.
 	Master string
 	// Mode is the kind of Redis at Addr; "" means ModeSingle.
 	Mode Mode
-	// Access is what it asks of us.
+	// Access holds credentials and TLS settings.
 	Access Access
-	// Lanes is the number of lanes; 0 means DefaultLanes. It is fixed for an
-	// installation: Open refuses a Redis that was used with another number.
+	// Lanes is the number of lanes; 0 means DefaultLanes. It is fixed for an installation:
+	// Open refuses a Redis that was used with another number.
 	Lanes int
 	// AllowVolatile lets Open accept a Redis that may lose acknowledged writes.
 	// For demonstrations only.
 	AllowVolatile bool
-	// Timeout bounds one round trip; 0 means DefaultTimeout. A grab waits for at
-	// most three times as long, because a lost answer is asked for again.
+	// Timeout bounds one round trip; 0 means DefaultTimeout. A grab takes at most three
+	// times as long, with its retries.
 	Timeout time.Duration
-	// MaxQueued bounds the grabs that wait in one lane of this process; 0 means
+	// MaxQueued bounds the waiting grabs of one lane in this process; 0 means
 	// DefaultMaxQueued.
 	MaxQueued int
-	// Replicas is how many replicas must have a creation, a grab or an end before it is
-	// answered; 0: the master's disk alone. While fewer keep up, calls answer ErrReplicas.
+	// Replicas is the number of replicas that must have a creation, a grab or an end before
+	// it is acknowledged; 0: the master's disk only. While fewer keep up, calls return
+	// ErrReplicas.
 	Replicas int
-	// Epochs is where the books keep the epochs of the lanes (rule R9); nil: nothing tells
-	// an emptied or an older Redis when no process was there to see it. For tests and
-	// measurements.
+	// Epochs stores the epochs of the lanes in MySQL (R9). With nil, an emptied or an older
+	// Redis is detected only by processes that ran before. For tests and measurements.
 	Epochs Epochs
-	// Observe leaves every gate as it is, and shut for this process: it can read what
-	// remains (Remains) and halt gates, and nothing else. Open then writes nothing, here or
-	// in the books. For the recovery of books that are older than Redis (rule R13), which
-	// must not make a lane that Redis has lost, and for who only looks.
+	// Observe keeps every fence unchanged, and closed for this process. It can read without
+	// the fence (ViewsUnfenced), halt fences, and nothing else. Open then writes nothing to
+	// Redis and MySQL. For reports, and for the recovery of a MySQL older than Redis (R13),
+	// which must not create a lane that Redis has lost.
 	Observe    bool
-	durability *durabilityChecker // masters known to keep what they acknowledge; of one Pool
-	// Logger hears about reconnects and accepted risks; nil means slog.Default().
+	durability *durabilityChecker // masters known to be durable; of one Pool
+	// Logger receives reconnects and accepted risks; nil means slog.Default().
 	Logger *slog.Logger
 }
 
@@ -135,7 +131,7 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Mode != ModeSingle && c.Mode != ModeCluster && c.Mode != ModeSentinel:
 		return c, fmt.Errorf("redis mode %q: not %s, %s or %s", c.Mode, ModeSingle, ModeCluster, ModeSentinel)
 	case slices.Contains(c.addrs(), ""):
-		return c, errors.New("redis address is empty")
+		return c, errors.New("redis address is empty: set host:port")
 	case c.Mode == ModeSingle && len(c.addrs()) > 1:
 		return c, fmt.Errorf("several redis addresses in mode %s", ModeSingle)
 	case c.Lanes < 1 || c.Lanes > MaxLanes:
@@ -160,23 +156,22 @@ type Pool struct {
 	epochWatch *epochWatch
 	searches   *coalescer[search, []packet.Cursor]
 	views      *coalescer[string, viewResult]
-	process    int // number of this process, at every gate
-	// base lives until Close and carries no deadline of any caller.
+	process    int // number of this process in every lane
+	// base ends with Close and has no caller's deadline.
 	base     context.Context
 	cancel   context.CancelFunc
 	flushing sync.WaitGroup
 }
 
-// Open connects to Redis, checks that it keeps what it acknowledges and that it was used
-// with the same data format and number of lanes before, and loads the scripts. Lanes that
-// lack what the books know, or that cannot be compared, answer ErrFenced until they are
-// rebuilt or compared; the others are served (rule R9).
+// Open connects to Redis, checks durability, data format and number of lanes, and loads the
+// scripts. Lanes that lack what MySQL knows, or cannot be compared, return ErrFenced until
+// they are rebuilt or compared; the others are served (R9).
 //
-// On a Cluster a minority of masters may be away; they are checked when they are
-// back, and get the scripts with the first call of each.
+// On a Cluster a minority of masters may be away. They are checked on reconnect, and load
+// each script with its first call.
 //
-// Errors: ErrUnavailable when Redis does not answer, ErrVolatile (a
-// *VolatileError names the settings), *dataformat.Error, ErrLanes, ErrClusterNode, ErrAccess.
+// Errors: ErrUnavailable when Redis does not reply, ErrVolatile (a *VolatileError lists the
+// settings), *dataformat.Error, ErrLanes, ErrClusterNode, ErrAccess.
 func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -201,15 +196,15 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 }
 
 func (p *Pool) start(ctx context.Context) error {
-	// The first node that is asked for the map of a Cluster may be the one that
-	// hangs. Here there is time to ask the next one.
+	// Load the map of a Cluster first: when the first node hangs, there is time here for
+	// the next one.
 	if _, err := p.masters(ctx); err != nil {
 		return redisError("find masters", err)
 	}
 	if p.cfg.AllowVolatile {
 		found := p.everyMaster(ctx, "check durability", p.cfg.durability.check)
 		if all := found.allErr(); isLossy(all) {
-			p.cfg.Logger.WarnContext(ctx, "redis may lose acknowledged grabs, and this is allowed by configuration",
+			p.cfg.Logger.WarnContext(ctx, "redis may lose acknowledged grabs; the configuration allows it",
 				slog.Any("error", all))
 		} else if err := found.availableErr(); err != nil {
 			return err
@@ -221,7 +216,7 @@ func (p *Pool) start(ctx context.Context) error {
 		}
 		return checkRights(ctx, c, p.cfg)
 	})
-	if err := loaded.accessErr(); err != nil { // of one master too: it keeps its lanes from us until somebody corrects it
+	if err := loaded.accessErr(); err != nil { // even of one master: its lanes stay unavailable until the settings are corrected
 		return err
 	}
 	if err := loaded.availableErr(); err != nil {
@@ -240,8 +235,8 @@ func (p *Pool) start(ctx context.Context) error {
 	return nil
 }
 
-// checkLanes keeps the first number of lanes for ever: with another number the
-// same packet id would lead to other keys, and a repeated create to a second packet.
+// checkLanes stores the first number of lanes permanently. With another number a packet id
+// would lead to other keys, and a repeated create to a second packet.
 func (p *Pool) checkLanes(ctx context.Context) error {
 	same, _, err := p.keepFirst(ctx, keyLanes, p.cfg.Lanes)
 	if err == nil && !same {
@@ -250,8 +245,8 @@ func (p *Pool) checkLanes(ctx context.Context) error {
 	return err
 }
 
-// checkFormat refuses a Redis that a build with another data format has written. An
-// emptied Redis gets the number of this build: its lanes are rebuilt (rule R9).
+// checkFormat refuses a Redis written by a build with another data format. An emptied Redis
+// gets this build's number: its lanes are rebuilt (R9).
 func (p *Pool) checkFormat(ctx context.Context) error {
 	same, found, err := p.keepFirst(ctx, keyFormat, dataformat.Number)
 	if err == nil && !same {
@@ -260,16 +255,16 @@ func (p *Pool) checkFormat(ctx context.Context) error {
 	return err
 }
 
-// keepFirst writes a number at the places that have none, unless Observe. It returns
-// whether a majority of the places has that number, and the highest other one.
-func (p *Pool) keepFirst(ctx context.Context, key func(place int) string, number int) (same bool, other int, err error) {
+// keepFirst writes a number to the copies that have none, unless Observe is set. It returns
+// whether a majority of the copies has that number, and the highest other number.
+func (p *Pool) keepFirst(ctx context.Context, key func(n int) string, number int) (same bool, other int, err error) {
 	var others maximum
 	same, _, err = p.askCopies(ctx, key, func(ctx context.Context, key string) (bool, error) {
 		was, err := p.rdb.Get(ctx, key).Int()
 		if errors.Is(err, redis.Nil) && p.cfg.Observe {
-			return true, nil // never used, or emptied: no other number stands against ours
+			return true, nil // never used, or emptied: no other number
 		}
-		if errors.Is(err, redis.Nil) { // one that is full is opened too when it knows the number
+		if errors.Is(err, redis.Nil) { // GET first: a Redis at its memory limit refuses SETNX
 			if err = p.rdb.SetNX(ctx, key, number, 0).Err(); err == nil {
 				was, err = p.rdb.Get(ctx, key).Int()
 			}
@@ -285,13 +280,13 @@ func (p *Pool) keepFirst(ctx context.Context, key func(place int) string, number
 	return same, int(others.n), err
 }
 
-// Close lets the grabs that are under way end, refuses new ones with
-// ErrUnavailable and closes the connections.
+// Close waits for running grabs, refuses new ones with ErrUnavailable, and closes the
+// connections.
 func (p *Pool) Close() error {
 	for _, f := range p.flushers {
 		f.close()
 	}
-	p.flushing.Wait() // bounded: every flush has a deadline
+	p.flushing.Wait() // bounded: every pipeline has a deadline
 	p.cancel()
 	p.epochWatch.stop()
 	if err := p.rdb.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
@@ -303,9 +298,8 @@ func (p *Pool) Close() error {
 // Lanes returns the number of lanes.
 func (p *Pool) Lanes() int { return p.cfg.Lanes }
 
-// Ping returns nil when Redis answers, of a Cluster every master; else
-// ErrUnavailable, or ErrVolatile when one came back with settings that lose
-// writes.
+// Ping returns nil when Redis replies, on a Cluster every master; else ErrUnavailable, or
+// ErrVolatile when a reconnected master has settings that lose writes.
 func (p *Pool) Ping(ctx context.Context) error {
 	return p.everyMaster(ctx, "ping", func(ctx context.Context, c redis.Cmdable) error { return c.Ping(ctx).Err() }).allErr()
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// masters returns the masters that hold the lanes, each once. It asks nobody
-// unless the map of the Cluster is not known yet.
+// masters returns the masters of the lanes, each once. It makes no call when the map of the
+// Cluster is known.
 func (p *Pool) masters(ctx context.Context) ([]*redis.Client, error) {
 	switch c := p.rdb.(type) {
 	case *redis.Client:
@@ -31,21 +31,21 @@ func (p *Pool) masters(ctx context.Context) ([]*redis.Client, error) {
 		}
 		return found, nil
 	}
-	return nil, fmt.Errorf("unknown kind of client %T", p.rdb)
+	return nil, fmt.Errorf("unknown client type %T", p.rdb)
 }
 
-// verdict is what asking every master came to.
+// masterResults are the results of a call to every master.
 type masterResults struct {
-	// silent holds an ErrUnavailable for each master that does not answer: its
-	// lanes are away until it does, and no other.
+	// unreachable has an ErrUnavailable for each master that does not reply: only its
+	// lanes are unavailable.
 	unreachable []error
-	// refused is the errors of the masters that answered with one.
+	// failed joins the error replies of masters.
 	failed  error
 	masters int
 }
 
-// everyMaster calls ask for all masters at the same time. On a Cluster each has
-// one timeout, so that a hanging one does not use up the caller's patience.
+// everyMaster calls ask for all masters concurrently. On a Cluster they share one timeout,
+// so that a hanging master does not use up the caller's deadline.
 func (p *Pool) everyMaster(ctx context.Context, op string, ask func(context.Context, redis.Cmdable) error) masterResults {
 	masters, err := p.masters(ctx)
 	if err != nil {
@@ -79,10 +79,11 @@ func (p *Pool) everyMaster(ctx context.Context, op string, ask func(context.Cont
 	return v
 }
 
-// all is nil when every master answered well.
+// allErr returns nil when every master succeeded.
 func (v masterResults) allErr() error { return errors.Join(append(v.unreachable, v.failed)...) }
 
-// denied returns the errors of the masters that do not let us in, or that we do not trust.
+// accessErr returns the errors of masters that refuse access or whose certificate is not
+// trusted.
 func (v masterResults) accessErr() (err error) {
 	for _, silent := range v.unreachable {
 		if errors.Is(silent, ErrAccess) {
@@ -92,8 +93,8 @@ func (v masterResults) accessErr() (err error) {
 	return err
 }
 
-// living is nil when no master answered badly and at least one answered: the
-// lanes of the others are away, but not the pool.
+// availableErr returns nil when no master failed and at least one replied: then some lanes
+// are unavailable, but the pool is not.
 func (v masterResults) availableErr() error {
 	if v.failed != nil || len(v.unreachable) == v.masters {
 		return v.allErr()
@@ -101,50 +102,50 @@ func (v masterResults) availableErr() error {
 	return nil
 }
 
-// warnUnreachable logs which masters of a Cluster the pool has to do without.
+// warnUnreachable logs the unreachable masters of a Cluster.
 func (p *Pool) warnUnreachable(ctx context.Context, v masterResults) {
 	for _, err := range v.unreachable {
-		p.cfg.Logger.WarnContext(ctx, "a master of the Redis Cluster does not answer as it should; its lanes are unavailable until it does",
+		p.cfg.Logger.WarnContext(ctx, "a master of the Redis Cluster is unreachable; its lanes are unavailable until it replies",
 			slog.Any("error", err))
 	}
 }
 
-// askCopies calls ask for the key of every place at the same time, with one
-// timeout, and returns whether a majority said yes and what each said. Without
-// the answers of a majority there is no telling: ErrUnavailable.
-func (p *Pool) askCopies(ctx context.Context, key func(place int) string, ask func(ctx context.Context, key string) (bool, error)) (yes bool,
-	said [copies]vote, err error) {
+// askCopies calls ask for the key of every copy concurrently, with one timeout. It returns
+// whether a majority voted yes, and the votes. Without replies of a majority it returns
+// ErrUnavailable.
+func (p *Pool) askCopies(ctx context.Context, key func(n int) string, ask func(ctx context.Context, key string) (bool, error)) (yes bool,
+	votes [copies]vote, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
 	var errs [copies]error
 	var wg sync.WaitGroup
-	for place := range copies {
+	for n := range copies {
 		wg.Go(func() {
-			ok, err := ask(ctx, key(place))
+			ok, err := ask(ctx, key(n))
 			switch {
 			case err != nil:
-				errs[place] = err
+				errs[n] = err
 			case ok:
-				said[place] = voteYes
+				votes[n] = voteYes
 			default:
-				said[place] = voteNo
+				votes[n] = voteNo
 			}
 		})
 	}
 	wg.Wait()
 	for _, err := range errs {
 		if err != nil && !errors.Is(err, ErrUnavailable) {
-			return false, said, err
+			return false, votes, err
 		}
 	}
-	if countVotes(said, voteNone) > copies-majority {
-		return false, said, errors.Join(errs[:]...)
+	if countVotes(votes, voteNone) > copies-majority {
+		return false, votes, errors.Join(errs[:]...)
 	}
-	return countVotes(said, voteYes) >= majority, said, nil
+	return countVotes(votes, voteYes) >= majority, votes, nil
 }
 
-func countVotes(said [copies]vote, what vote) (n int) {
-	for _, s := range said {
+func countVotes(votes [copies]vote, what vote) (n int) {
+	for _, s := range votes {
 		if s == what {
 			n++
 		}
@@ -152,11 +153,11 @@ func countVotes(said [copies]vote, what vote) (n int) {
 	return n
 }
 
-// answer is what one place said.
+// vote is the reply of one copy.
 type vote int
 
 const (
-	voteNone vote = iota // it does not answer
+	voteNone vote = iota // no reply
 	voteNo
 	voteYes
 )

@@ -10,21 +10,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A check of a new connection says nothing about its later life: a master may become a
-// replica, synchronise and be promoted again, and CONFIG SET changes settings, while
-// connections stay open. suspicion is what is known of one server since.
+// recheck is a due durability check of a server with open connections. The check of a new
+// connection is not enough: a master may become a replica, synchronise and be promoted
+// again, and CONFIG SET changes settings, while connections stay open.
 type recheck struct {
-	due      atomic.Bool // no command is sent before a check has succeeded
+	due      atomic.Bool // no command is sent before a check succeeds
 	mu       sync.Mutex
-	err      error     // why the last check refused it
-	next     time.Time // until then err is the answer
-	requests int       // how often it was raised
+	err      error     // error of the last check
+	next     time.Time // until then err is returned
+	requests int       // number of requests
 }
 
-// recheckInterval is how long the refusal of one check holds for all commands.
+// recheckInterval is the time for which a failed check refuses all commands.
 const recheckInterval = 100 * time.Millisecond
 
-// raise has the server checked before the next command.
+// request makes the next command wait for a check.
 func (s *recheck) request() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +33,7 @@ func (s *recheck) request() {
 	s.due.Store(true)
 }
 
-// clear returns nil when the server is not suspected, or check succeeds now.
+// run returns nil when no check is due, or check succeeds now.
 func (s *recheck) run(check func() error) error {
 	if !s.due.Load() {
 		return nil
@@ -49,8 +49,8 @@ func (s *recheck) run(check func() error) error {
 	return s.record(check(), s.requests)
 }
 
-// settle keeps what a check has found, and returns it. The caller holds mu. What was raised
-// during the check, after before, is no part of what it has found.
+// record stores the result of a check, and returns it. The caller holds mu. A request made
+// during the check, after before, stays due.
 func (s *recheck) record(found error, before int) error {
 	switch {
 	case isLossy(found):
@@ -59,13 +59,13 @@ func (s *recheck) record(found error, before int) error {
 	case found == nil && s.requests == before:
 		s.err = nil
 		s.due.Store(false)
-	default: // a check that did not succeed says nothing about the next caller
+	default: // inconclusive: the next caller checks again
 		s.err = nil
 	}
 	return found
 }
 
-// recheckOf returns what is known of the server at an address.
+// recheckOf returns the recheck of the server at an address.
 func (s *durabilityChecker) recheckOf(addr string) *recheck {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,8 +75,8 @@ func (s *durabilityChecker) recheckOf(addr string) *recheck {
 	return s.rechecks[addr]
 }
 
-// checkConnected checks a master to which connections are open. One that would lose writes gets
-// no command from then on, until a check succeeds.
+// checkConnected checks a master with open connections. A master that would lose writes gets
+// no further command until a check succeeds.
 func (s *durabilityChecker) checkConnected(ctx context.Context, c redis.Cmdable) error {
 	m, ok := c.(*redis.Client)
 	if !ok {
@@ -86,13 +86,13 @@ func (s *durabilityChecker) checkConnected(ctx context.Context, c redis.Cmdable)
 	is.mu.Lock()
 	before := is.requests
 	is.mu.Unlock()
-	found := s.check(ctx, c) // it may take as long as the server takes
+	found := s.check(ctx, c) // without the lock: it may take long
 	is.mu.Lock()
 	defer is.mu.Unlock()
 	return is.record(found, before)
 }
 
-// checking marks a context whose commands are sent to a server that is suspected.
+// skipRecheckKey marks a context whose commands are sent even while a check is due.
 type skipRecheckKey struct{}
 
 func skipRecheck(ctx context.Context) context.Context {
@@ -101,8 +101,8 @@ func skipRecheck(ctx context.Context) context.Context {
 
 func skipsRecheck(ctx context.Context) bool { return ctx.Value(skipRecheckKey{}) != nil }
 
-// suspecting refuses the commands of a server that may lose them. Redis says itself that it
-// is a master no longer: READONLY, or MOVED in a Cluster.
+// recheckHook refuses commands to a server while its check is due or failed. A demoted
+// master requests a check by its reply: READONLY, or MOVED on a Cluster.
 type recheckHook struct {
 	durability *durabilityChecker
 	client     *redis.Client

@@ -26,6 +26,6 @@ if state == 'rejected' then return {'done', state, {}} end
 if state ~= 'funding' then return {'state', state, {}} end
 redis.call('HSET', KEYS[2], 'state', 'rejected', 'failure', ARGV[2])
 local app, sender = f[2], f[3]
-local place = '\0' .. string.format('%015.0f', f[4]) .. '\0' .. f[5]
-redis.call('ZREM', KEYS[3], app .. '\0' .. place, app .. '\0' .. sender .. place)
+local member = '\0' .. string.format('%015.0f', f[4]) .. '\0' .. f[5]
+redis.call('ZREM', KEYS[3], app .. '\0' .. member, app .. '\0' .. sender .. member)
 return {'done', 'rejected', changed()}

@@ -9,26 +9,26 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// promises are the scripts whose outcome somebody is told: it must not be undone by
-// a replica that takes over and lacks it.
-var acknowledgedScripts = []*redis.Script{createScript, answerScript, openScript, rejectScript, grabScript, dryRunScript, recallScript, closeScript,
-	retireScript}
+// acknowledgedScripts are the scripts whose outcome is acknowledged to a caller. A failover
+// to a replica without it must not undo it.
+var acknowledgedScripts = []*redis.Script{createScript, answerScript, openScript, rejectScript, grabScript, dryRunScript, recallScript,
+	closeScript, retireScript}
 
-// replicated lets a client of one server answer such a script only when enough
-// replicas have everything that the server had written by then: it sends WAIT behind
-// it, on the same connection. Reads of the script count too: Redis takes the state at
-// the end of a connection's last command, whatever that was, so an earlier claim is
-// not told either before the replicas have it.
+// replicaHook makes a client of one server return such a script's reply only when enough
+// replicas have everything the server has written by then: it sends WAIT after it, on the
+// same connection. Reads of the script count too, because WAIT covers everything up to the
+// connection's last command. So an earlier claim is not returned before the replicas have it
+// either.
 //
-// That bounds what a failover loses to what nobody was told. It is no consensus: a
-// master that was cut off from clients and replicas alike must not come back as one.
+// A failover then loses only unacknowledged writes. This is no consensus: a master that was
+// partitioned from clients and replicas must not return as master.
 type replicaHook struct {
 	client  *redis.Client
 	n       int
 	timeout time.Duration
 }
 
-// acknowledgedTexts are the names by which such a script is called: its hash, and its text.
+// acknowledgedTexts are the hashes and sources of these scripts.
 var acknowledgedTexts = func() map[string]bool {
 	all := map[string]bool{}
 	for _, s := range acknowledgedScripts {
@@ -37,7 +37,7 @@ var acknowledgedTexts = func() map[string]bool {
 	return all
 }()
 
-// addReplicated hooks it into the client of one server.
+// addReplicated adds the hook to the client of one server.
 func addReplicated(c *redis.Client, cfg Config) *redis.Client {
 	if cfg.Replicas > 0 {
 		c.AddHook(&replicaHook{client: c, n: cfg.Replicas, timeout: replicaWait(cfg)})
@@ -45,8 +45,8 @@ func addReplicated(c *redis.Client, cfg Config) *redis.Client {
 	return c
 }
 
-// replicaWait is how long a call waits for replicas: its answer still has to come
-// within the time of one round trip.
+// replicaWait is the timeout of WAIT. The reply must still arrive within one round trip's
+// timeout.
 func replicaWait(cfg Config) time.Duration { return cfg.Timeout / 2 }
 
 // DialHook implements redis.Hook.
@@ -91,7 +91,7 @@ func (r *replicaHook) wait(ctx context.Context) *redis.IntCmd {
 	return redis.NewIntCmd(ctx, "wait", r.n, r.timeout.Milliseconds())
 }
 
-// missing says why it is not known that enough replicas have it.
+// waitError returns why it is unknown that enough replicas have the write.
 func (r *replicaHook) waitError(wait *redis.IntCmd) error {
 	got, err := wait.Result()
 	switch {
@@ -103,7 +103,8 @@ func (r *replicaHook) waitError(wait *redis.IntCmd) error {
 	return nil
 }
 
-// promised reports whether a command is a script whose outcome somebody is told.
+// isAcknowledged reports whether a command is a script whose outcome is acknowledged to a
+// caller.
 func isAcknowledged(cmd redis.Cmder) bool {
 	args := cmd.Args()
 	if len(args) < 2 || cmd.Name() != "evalsha" && cmd.Name() != "eval" {
@@ -113,11 +114,11 @@ func isAcknowledged(cmd redis.Cmder) bool {
 	return ok && acknowledgedTexts[text]
 }
 
-// followed returns an ErrReplicas unless enough replicas have what the master of a lane
-// has by now, and it has a hand-off that was read, perhaps from its predecessor: entry is
-// its id, "" for none. Hand-offs and claims are read only then: the payout of a claim
-// that a failover undoes would go to somebody who was told nothing, and whoever gets the
-// share then is told that it is his.
+// checkReplicated returns ErrReplicas unless enough replicas have what the master of a lane
+// has, and the master has the hand-off with id entry ("" for none), which may have been read
+// from its predecessor. Hand-offs and claims are only used then. Otherwise a failover could
+// undo a claim after its payout started: the payout would go to a user without a claim, and
+// another user would get the share.
 func (p *Pool) checkReplicated(ctx context.Context, lane int, entry string) error {
 	if p.cfg.Replicas == 0 {
 		return nil
@@ -141,7 +142,7 @@ func (p *Pool) checkReplicated(ctx context.Context, lane int, entry string) erro
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrReplicas, err)
 	case len(messages) == 0:
-		return fmt.Errorf("%w: the master lacks hand-off %s too", ErrReplicas, entry)
+		return fmt.Errorf("%w: the master lacks hand-off %s", ErrReplicas, entry)
 	}
 	return r.waitError(wait)
 }
@@ -154,31 +155,29 @@ func (p *Pool) masterOf(ctx context.Context, lane int) (redis.Cmdable, error) {
 	return p.rdb, nil
 }
 
-// markReplicated tells for each lane whether enough replicas have what was just read of
-// it. How far a lane has come counts only then: what a failover takes back was told to
-// nobody, and is nothing that the lane lacks afterwards (rule R9).
-func (p *Pool) markReplicated(ctx context.Context, sights []laneSnapshot) {
-	asked := map[redis.Cmdable]bool{}
-	for lane := range sights {
+// markReplicated marks the lanes whose data just read is on enough replicas. Only their
+// positions count: what a failover undoes was not acknowledged, and is no loss (R9).
+func (p *Pool) markReplicated(ctx context.Context, lanes []laneSnapshot) {
+	checked := map[redis.Cmdable]bool{}
+	for lane := range lanes {
 		if p.cfg.Replicas == 0 {
-			sights[lane].replicated = true
+			lanes[lane].replicated = true
 			continue
 		}
 		master, err := p.masterOf(ctx, lane)
 		if err != nil {
 			continue
 		}
-		yes, known := asked[master]
+		yes, known := checked[master]
 		if !known {
 			yes = p.checkReplicas(ctx, master) == nil
-			asked[master] = yes
+			checked[master] = yes
 		}
-		sights[lane].replicated = yes
+		lanes[lane].replicated = yes
 	}
 }
 
-// checkReplicas returns an ErrReplicas while a server has too few replicas that
-// keep up.
+// checkReplicas returns ErrReplicas while a server has too few replicas that keep up.
 func (p *Pool) checkReplicas(ctx context.Context, c redis.Cmdable) error {
 	if p.cfg.Replicas == 0 {
 		return nil
@@ -186,7 +185,7 @@ func (p *Pool) checkReplicas(ctx context.Context, c redis.Cmdable) error {
 	r := replicaHook{n: p.cfg.Replicas, timeout: replicaWait(p.cfg)}
 	var wait *redis.IntCmd
 	_, _ = c.Pipelined(ctx, func(pipe redis.Pipeliner) error { // the command keeps its error
-		pipe.Ping(ctx) // the state at the end of this one, not of what the connection did before
+		pipe.Ping(ctx) // WAIT covers this command, not only earlier ones of the connection
 		wait = r.wait(ctx)
 		return pipe.Process(ctx, wait)
 	})

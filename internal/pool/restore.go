@@ -21,16 +21,16 @@ var (
 )
 
 const (
-	// restorePart is how many elements one call of restore.lua writes: some
-	// milliseconds in which Redis serves nobody else.
+	// restorePart is the number of elements that one call of restore.lua writes: some
+	// milliseconds in which Redis serves no other call.
 	restorePart = 5_000
-	// orderPart is how many winners one element of their order has.
+	// orderPart is the number of winners in one element of the order list.
 	orderPart = 100
-	// clearPackets is how many packets one call of clear.lua removes.
+	// clearPackets is the number of packets that one call of clear.lua removes.
 	clearPackets = 200
-	// tombstoneBatch is how many tombstones go to Redis together.
+	// tombstoneBatch is the number of tombstones in one pipeline.
 	tombstoneBatch = 500
-	// restoredMark stands where a claim record has the mark of its call.
+	// restoredMark replaces the call's mark in a restored claim record.
 	restoredMark = "restored"
 )
 
@@ -44,18 +44,17 @@ const (
 	kindRetired   = "retired"
 )
 
-// ErrTorn means that rows of a packet changed while its pool was being made of them.
-// The call has to be repeated.
-var ErrTorn = errors.New("rows changed meanwhile")
+// ErrTorn: rows of a packet changed while its pool was restored. Repeat the call.
+var ErrTorn = errors.New("rows changed during the restore")
 
-// ClearLane removes every pool of a lane whose gate is closed in the given epoch,
-// tombstones apart: those never change. Of the packets to keep, what would be their
-// tombstone stays. tell, when not nil, is told the ids of the packets, some at a time,
-// before they are removed. It returns how many packets there were. Hand-offs stay.
+// ClearLane removes every pool of a lane whose fence is closed in the given epoch, except
+// tombstones, which never change, and hand-offs. The packet keys in keep stay. visit, when
+// not nil, is called with the ids of the packets before they are removed, in batches. It
+// returns the number of packets.
 //
-// Errors: ErrFenced (the gate is not closed in this epoch), ErrUnavailable, and what
-// tell returns.
-func (p *Pool) ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, tell func(ids []string) error) (int, error) {
+// Errors: ErrFenced (the fence is not closed in this epoch), ErrUnavailable, and errors of
+// visit.
+func (p *Pool) ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, visit func(ids []string) error) (int, error) {
 	if lane < 0 || lane >= p.cfg.Lanes {
 		return 0, fmt.Errorf("lane %d of %d", lane, p.cfg.Lanes)
 	}
@@ -68,8 +67,8 @@ func (p *Pool) ClearLane(ctx context.Context, lane int, epoch int64, keep map[st
 		if len(ids) == 0 {
 			break
 		}
-		if tell != nil {
-			if err := tell(ids); err != nil {
+		if visit != nil {
+			if err := visit(ids); err != nil {
 				return n, err
 			}
 		}
@@ -88,7 +87,7 @@ func (p *Pool) ClearLane(ctx context.Context, lane int, epoch int64, keep map[st
 		}
 		n += len(ids)
 	}
-	// They come last: what an interrupted call left is found by the next one.
+	// These keys come last, so that a repeat finds what an interrupted call left.
 	return n, p.clear(ctx, lane, epoch, []string{p.keys.live(lane), p.keys.claimed(lane), p.keys.listed(lane), p.keys.staged(lane)})
 }
 
@@ -97,17 +96,16 @@ func (p *Pool) clear(ctx context.Context, lane int, epoch int64, keys []string) 
 	return redisError("clear lane "+strconv.Itoa(lane), err)
 }
 
-// Restore makes the pool of a packet again from its rows, in place of whatever
-// there is, while the gate of its lane is closed in the given epoch (rule R9). The
-// state is funding, open or closing, as the row says. Of a packet that is withheld the
-// free shares are left out: a grab that would take one finds counters and shares in
-// disagreement, and is unavailable. An open packet whose list is lost is closed, unopened: its
-// workflow follows, as after a recall. after returns the shares
-// behind an index, in order, some at a time, and none at the end; -1 is before all
-// of them. Memory does not grow with the packet.
+// Restore replaces the pool of a packet by one made from its rows, while the fence of its
+// lane is closed in the given epoch (R9). The state is funding, open or closing, as in the
+// row. Of a withheld packet the free shares are left out: a grab that would win finds
+// counters and shares in disagreement, and is unavailable. An open packet whose guest list
+// is lost is closed unopened, and its workflow follows as after a recall. after returns the
+// shares after an index, in order, in batches, and none at the end; -1 is before all. Memory
+// does not grow with the packet.
 //
-// Errors: ErrFenced, ErrUnavailable, ErrTorn when the shares are not those that the
-// record counts, and what after returns. After an error the call has to be repeated.
+// Errors: ErrFenced, ErrUnavailable, ErrTorn when the shares differ from the row's counts,
+// and errors of after. After an error the call has to be repeated.
 func (p *Pool) Restore(ctx context.Context, epoch int64, r packet.RebuildInput, after func(index int) ([]packet.Share, error)) error {
 	keys, err := p.keysOf(r.ID)
 	if err != nil {
@@ -157,7 +155,7 @@ func best(r packet.RebuildInput) int {
 	return *r.BestShare
 }
 
-// filling is one packet on its way into the pool.
+// packetRestore is the restore of one packet.
 type packetRestore struct {
 	pool     *Pool
 	keys     packetKeys
@@ -168,14 +166,15 @@ type packetRestore struct {
 
 	free, claimed, parts int // elements of shares, claims in winners, elements of order
 	sum                  money.Fen
-	withoutShare         map[string]packet.Claim // by user: those who have no share, as far as it has come
+	withoutShare         map[string]packet.Claim // claims without a share by user, not yet found among the shares
 }
 
-// write puts elements into a key; before is how many a list has already.
+// write adds elements to a key; before is the number of elements in a list.
 func (f *packetRestore) write(ctx context.Context, key, kind string, before int, elements []any) error {
 	for from := 0; from < len(elements); from += 2 * restorePart { // even: pairs stay together
 		part := elements[from:min(from+2*restorePart, len(elements))]
-		done, err := restoreScript.Run(ctx, f.pool.rdb, []string{f.epochKey, key}, append([]any{f.epoch, kind, before + from, 0}, part...)...).Int()
+		args := append([]any{f.epoch, kind, before + from, 0}, part...)
+		done, err := restoreScript.Run(ctx, f.pool.rdb, []string{f.epochKey, key}, args...).Int()
 		if err != nil {
 			return redisError("write "+key, err)
 		}
@@ -186,8 +185,8 @@ func (f *packetRestore) write(ctx context.Context, key, kind string, before int,
 	return nil
 }
 
-// frame writes what goes before shares and winners: first of all the place among
-// the live packets, by which ClearLane finds the rest.
+// writeHeader writes the keys before shares and winners. The entry among the live packets
+// comes first: ClearLane finds the other keys by it.
 func (f *packetRestore) writeHeader(ctx context.Context) error {
 	r := f.packet
 	if err := f.write(ctx, f.keys.live, kindZset, 0, []any{r.CreatedAt.UnixMilli(), r.ID}); err != nil {
@@ -195,7 +194,8 @@ func (f *packetRestore) writeHeader(ctx context.Context) error {
 	}
 	if r.Stored == packet.StatusFunding {
 		at := memberSuffix(r.CreatedAt.UnixMilli(), r.ID)
-		if err := f.write(ctx, f.keys.staged, kindZset, 0, []any{0, memberPrefix(r.App, "") + at, 0, memberPrefix(r.App, r.SenderID) + at}); err != nil {
+		members := []any{0, memberPrefix(r.App, "") + at, 0, memberPrefix(r.App, r.SenderID) + at}
+		if err := f.write(ctx, f.keys.staged, kindZset, 0, members); err != nil {
 			return err
 		}
 	}
@@ -206,9 +206,9 @@ func (f *packetRestore) writeHeader(ctx context.Context) error {
 	return f.write(ctx, f.keys.eligible, kindSet, 0, guests)
 }
 
-// add writes some shares: those that are free into the list, the others to the winners.
+// writeShares writes some shares: free ones to the list, claimed ones to the winners.
 func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) error {
-	var free, winners, places, order []any
+	var free, winners, members, order []any
 	var users []string
 	before := f.claimed
 	for _, s := range shares {
@@ -222,16 +222,16 @@ func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) 
 			return err
 		}
 		c := s.Claim
-		delete(f.withoutShare, c.UserID) // of two, the share counts
+		delete(f.withoutShare, c.UserID) // a claim with a share wins
 		winners = append(winners, c.UserID, record)
-		places = append(places, 0, memberPrefix(f.packet.App, c.UserID)+memberSuffix(c.ClaimedAt.UnixMilli(), c.PacketID))
+		members = append(members, 0, memberPrefix(f.packet.App, c.UserID)+memberSuffix(c.ClaimedAt.UnixMilli(), c.PacketID))
 		users = append(users, c.UserID)
 	}
 	for from := 0; from < len(users); from += orderPart {
 		part := users[from:min(from+orderPart, len(users))]
 		order = append(order, strconv.Itoa(before+from)+":"+string(packUsers(part)))
 	}
-	if f.packet.Stored == packet.StatusOpen && !f.packet.Withheld { // of a closing packet nothing is taken any more
+	if f.packet.Stored == packet.StatusOpen && !f.packet.Withheld { // a closing packet needs no free shares
 		if err := f.write(ctx, f.keys.shares, kindList, f.free, free); err != nil {
 			return err
 		}
@@ -242,14 +242,14 @@ func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) 
 	if err := f.write(ctx, f.keys.order, kindList, f.parts, order); err != nil {
 		return err
 	}
-	if err := f.write(ctx, f.keys.claimed, kindZset, 0, places); err != nil {
+	if err := f.write(ctx, f.keys.claimed, kindZset, 0, members); err != nil {
 		return err
 	}
 	f.free, f.claimed, f.parts = f.free+len(free), f.claimed+len(users), f.parts+len(order)
 	return nil
 }
 
-// record is a claim record as grab.lua writes it.
+// record returns a claim record as grab.lua writes it.
 func (f *packetRestore) record(c packet.Claim, sum money.Fen) (string, error) {
 	profile := ""
 	if c.Profile != (packet.Profile{}) {
@@ -271,7 +271,7 @@ func packUsers(users []string) []byte {
 	return b
 }
 
-// end compares what came with what the record counts, and writes the packet's hash.
+// finish compares the shares with the row's counts, and writes the packet's hash.
 func (f *packetRestore) finish(ctx context.Context) error {
 	r := f.packet
 	shares := f.free + f.claimed
@@ -281,15 +281,15 @@ func (f *packetRestore) finish(ctx context.Context) error {
 		return fmt.Errorf("%d claims and %d free shares, the record counts %d of %d: %w", f.claimed, f.free, r.ClaimedCount, r.ShareCount,
 			ErrTorn)
 	}
-	var told []any // to users who have no share (rule R10)
+	var records []any // of users without a share (R10)
 	for _, c := range f.withoutShare {
 		record, err := f.record(c, f.sum)
 		if err != nil {
 			return err
 		}
-		told = append(told, c.UserID, record)
+		records = append(records, c.UserID, record)
 	}
-	if err := f.write(ctx, f.keys.winners, kindHash, 0, told); err != nil {
+	if err := f.write(ctx, f.keys.winners, kindHash, 0, records); err != nil {
 		return err
 	}
 	fields, err := packetFields(r)
@@ -299,12 +299,12 @@ func (f *packetRestore) finish(ctx context.Context) error {
 	return f.write(ctx, f.keys.packet, kindHash, 0, fields)
 }
 
-// poolStates are the states of pools by the statuses of rows.
+// poolStates maps row statuses to pool states.
 var poolStates = map[packet.Status]packet.PoolState{
 	packet.StatusFunding: packet.PoolFunding, packet.StatusOpen: packet.PoolOpen, packet.StatusClosing: packet.PoolClosing,
 }
 
-// packetFields returns the fields of a packet's key, as the scripts would have left them.
+// packetFields returns the fields of a packet's key, as the scripts would have written them.
 func packetFields(r packet.RebuildInput) ([]any, error) {
 	state, ok := poolStates[r.Stored]
 	if !ok {
@@ -325,7 +325,7 @@ func packetFields(r packet.RebuildInput) ([]any, error) {
 		"share_count", r.ShareCount, "remaining", r.ShareCount - r.ClaimedCount, "claimed_count", r.ClaimedCount,
 		"claimed_amount", int64(r.ClaimedAmount), "restricted", restricted,
 		"created_at", r.CreatedAt.UnixMilli(), "opens_at", r.OpensAt.UnixMilli(), "expires_at", r.ExpiresAt.UnixMilli(),
-		// Nobody is busy with it any more: whoever asks next is.
+		// No request is busy with the packet: the next one takes over.
 		"busy_until", r.CreatedAt.UnixMilli(), "holder", "",
 	}
 	if r.ClaimedCount > 0 {
@@ -354,9 +354,9 @@ func withFirst(fields []any, first *packet.FirstAnswer) ([]any, error) {
 	return append(fields, "first", encoded), nil
 }
 
-// RestoreWins adds to the users who have won in a campaign, which is named by its id or by
-// that of one of its packets, while the gate of its lane is closed in the given epoch. They
-// count until the given time at least.
+// RestoreWins adds users to the winners of a campaign, while the fence of its lane is closed
+// in the given epoch. campaign is its id, or that of one of its packets. The wins count at
+// least until the given time.
 //
 // Errors: ErrFenced, ErrUnavailable.
 func (p *Pool) RestoreWins(ctx context.Context, epoch int64, campaign string, users []string, until time.Time) error {
@@ -372,24 +372,25 @@ func (p *Pool) RestoreWins(ctx context.Context, epoch int64, campaign string, us
 	return redisError("wins of campaign "+campaign, err)
 }
 
-// RestoreTombstones makes tombstones of packets of a lane, while its gate is closed
-// in the given epoch. One that is there stays, and so does a pool.
+// RestoreTombstones writes tombstones of packets of a lane, while its fence is closed in the
+// given epoch. An existing tombstone or pool stays.
 //
 // Errors: ErrFenced, ErrUnavailable.
-func (p *Pool) RestoreTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error {
-	return p.writeTombstones(ctx, lane, epoch, kindTombstone, stones)
+func (p *Pool) RestoreTombstones(ctx context.Context, lane int, epoch int64, tombstones []packet.Tombstone) error {
+	return p.writeTombstones(ctx, lane, epoch, kindTombstone, tombstones)
 }
 
-// ReplaceByTombstones does the same in place of what is there, in one step a packet.
-func (p *Pool) ReplaceByTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error {
-	return p.writeTombstones(ctx, lane, epoch, kindRetired, stones)
+// ReplaceByTombstones writes tombstones in place of existing pools, atomically for each
+// packet.
+func (p *Pool) ReplaceByTombstones(ctx context.Context, lane int, epoch int64, tombstones []packet.Tombstone) error {
+	return p.writeTombstones(ctx, lane, epoch, kindRetired, tombstones)
 }
 
-func (p *Pool) writeTombstones(ctx context.Context, lane int, epoch int64, kind string, stones []packet.Tombstone) error {
-	gate := p.keys.epoch(lane)
-	for len(stones) > 0 {
-		some := stones[:min(tombstoneBatch, len(stones))]
-		stones = stones[len(some):]
+func (p *Pool) writeTombstones(ctx context.Context, lane int, epoch int64, kind string, tombstones []packet.Tombstone) error {
+	epochKey := p.keys.epoch(lane)
+	for len(tombstones) > 0 {
+		some := tombstones[:min(tombstoneBatch, len(tombstones))]
+		tombstones = tombstones[len(some):]
 		args := make([][]any, len(some))
 		for i, s := range some {
 			fields, err := withFirst([]any{"retired", "1", "state", string(s.State), "body_hash", s.BodyHash, "app", s.App}, s.First)
@@ -401,16 +402,16 @@ func (p *Pool) writeTombstones(ctx context.Context, lane int, epoch int64, kind 
 		replies := make([]*redis.Cmd, len(some))
 		_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for i, s := range some {
-				replies[i] = restoreScript.EvalSha(ctx, pipe, []string{gate, p.keys.of(s.ID).packet}, args[i]...)
+				replies[i] = restoreScript.EvalSha(ctx, pipe, []string{epochKey, p.keys.of(s.ID).packet}, args[i]...)
 			}
 			return nil
 		})
 		if err != nil && !redis.HasErrorPrefix(err, "NOSCRIPT") {
 			return redisError("restore tombstones", err)
 		}
-		for i, s := range some { // a Redis that has forgotten the script is told it again
+		for i, s := range some { // Redis lost the script: send it again with its source
 			if redis.HasErrorPrefix(replies[i].Err(), "NOSCRIPT") {
-				replies[i] = restoreScript.Run(ctx, p.rdb, []string{gate, p.keys.of(s.ID).packet}, args[i]...)
+				replies[i] = restoreScript.Run(ctx, p.rdb, []string{epochKey, p.keys.of(s.ID).packet}, args[i]...)
 			}
 			if err := replies[i].Err(); err != nil {
 				return redisError("restore tombstones", err)

@@ -38,8 +38,8 @@ local state, app, counted = f[1], f[5] or '', {}
 if state and not f[2] then
   if state == 'open' then return {'state', state, {}} end
   state = state == 'rejected' and state or 'closed'
-  local place = '\0' .. string.format('%015.0f', f[7]) .. '\0' .. ARGV[2]
-  redis.call('ZREM', KEYS[9], app .. '\0' .. place, app .. '\0' .. (f[6] or '') .. place)
+  local member = '\0' .. string.format('%015.0f', f[7]) .. '\0' .. ARGV[2]
+  redis.call('ZREM', KEYS[9], app .. '\0' .. member, app .. '\0' .. (f[6] or '') .. member)
   redis.call('DEL', KEYS[2])
   redis.call('HSET', KEYS[2], 'retired', '1', 'state', state, 'body_hash', f[3], 'app', app)
   if f[4] then redis.call('HSET', KEYS[2], 'first', f[4]) end
@@ -52,12 +52,12 @@ while n < tonumber(ARGV[4]) do
   local part = redis.call('LPOP', KEYS[7])
   if not part then break end
   local users = cmsgpack.unpack(string.sub(part, string.find(part, ':', 1, true) + 1))
-  local places = {}
+  local members = {}
   for i, record in ipairs(redis.call('HMGET', KEYS[4], unpack(users))) do
     local at = record and string.match(record, '^%d+:%d+:%d+:%d+:(%d+):') or '0'
-    places[i] = app .. '\0' .. users[i] .. '\0' .. string.format('%015.0f', at) .. '\0' .. ARGV[2]
+    members[i] = app .. '\0' .. users[i] .. '\0' .. string.format('%015.0f', at) .. '\0' .. ARGV[2]
   end
-  redis.call('ZREM', KEYS[8], unpack(places))
+  redis.call('ZREM', KEYS[8], unpack(members))
   n = n + #users
 end
 if redis.call('EXISTS', KEYS[7]) == 1 then return {'more', state or '', counted} end

@@ -11,16 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The scripts. Each has a header that says what it does, which keys and
-// arguments it takes and what it returns. KEYS[n] and ARGV[n] are single;
-// KEYS[+n] and ARGV[+n] are the n-th of a group that follows the single ones
-// any number of times.
+// The scripts. Each has a header with its purpose, keys, arguments and results. KEYS[n]
+// and ARGV[n] are single; KEYS[+n] and ARGV[+n] are the n-th of a group that follows the
+// single ones and repeats any number of times.
 //
-// They begin with #!lua: then Redis refuses them as a whole, before the first
-// line, when it is read-only or cannot write to disk. At its limit of memory it
-// refuses what begins something new: create.lua, open.lua, grab.lua and limit.lua. All others have
-// flags=allow-oom: they end, pay, lease or remove what is there, and without them no
-// memory would ever be free again. What they add is little, or goes for good soon after.
+// They begin with #!lua: then Redis refuses a script as a whole, before its first line,
+// when it is read-only or cannot write to disk. At its memory limit it refuses the
+// scripts that begin something new: create.lua, open.lua, grab.lua and limit.lua. All
+// others have flags=allow-oom: they end, pay, lease or remove, and without them no memory
+// would be freed. What they add is little, or is removed soon after.
 //
 //go:embed *.lua
 var scriptFiles embed.FS
@@ -49,8 +48,8 @@ var (
 	aclScript      = newScript("acl")
 )
 
-// dryRunScript is grab.lua for a Redis that is full: it takes nothing (looking), so it
-// needs no memory.
+// dryRunScript is grab.lua for a Redis at its memory limit: it takes nothing (dryRun), so
+// it needs no memory.
 var dryRunScript = func() *redis.Script {
 	const writes, reads = "#!lua\n", "#!lua flags=no-writes\n"
 	source := sources[grabScript]
@@ -63,10 +62,10 @@ var dryRunScript = func() *redis.Script {
 	return s
 }()
 
-// looking before the mark of a call says that nothing is to be taken.
+// dryRun is the prefix of a call's mark with which grab.lua takes nothing.
 const dryRun = "?"
 
-// scripts are all scripts by name, sources their texts.
+// scripts are all scripts by name, sources their sources.
 var (
 	scripts = map[string]*redis.Script{}
 	sources = map[*redis.Script]string{}
@@ -75,7 +74,7 @@ var (
 func newScript(name string) *redis.Script {
 	source, err := scriptFiles.ReadFile(name + ".lua")
 	if err != nil {
-		panic(err) // the file is not part of the program: a mistake at build time
+		panic(err) // the file is not embedded: a mistake at build time
 	}
 	text := withRights(string(source))
 	s := redis.NewScript(text)
@@ -83,35 +82,35 @@ func newScript(name string) *redis.Script {
 	return s
 }
 
-// called are the commands that a script names.
+// commandNames finds the commands that a script calls.
 var commandNames = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
 
-// withRights has a script that writes ask first whether its user may run all its commands:
-// Redis looks at each of them only when it comes to it, and undoes nothing of those before.
-// Somebody may take a right away while we work, and half a grab is a share for two. It
-// stands behind the first line, so that all lines keep their numbers.
+// withRights adds to a writing script a check that its user may run all its commands. Redis
+// checks each command only when it runs, and rolls nothing back. An operator may revoke a
+// right at any time, and half a grab would give one share to two users. The check is on the
+// first line, so that line numbers stay.
 func withRights(source string) string {
 	head, rest, _ := strings.Cut(source, "\n")
-	var asked, names []string
+	var checks, names []string
 	for _, call := range commandNames.FindAllStringSubmatch(rest, -1) {
-		if slices.Contains(names, call[1]) || call[1] == "XGROUP" || call[1] == "XINFO" { // these are of a subcommand
+		if slices.Contains(names, call[1]) || call[1] == "XGROUP" || call[1] == "XINFO" { // their rights are by subcommand
 			continue
 		}
 		names = append(names, call[1])
 		words := probeCommand(strings.ToLower(call[1]), "KEYS[1]")
 		words[0] = "'" + call[1] + "'"
-		asked = append(asked, "{"+strings.Join(words, ", ")+"}")
+		checks = append(checks, "{"+strings.Join(words, ", ")+"}")
 	}
-	// grab.lua asks where it is about to write
+	// grab.lua checks by itself before it writes
 	if len(names) < 2 || strings.Contains(head, "no-writes") || strings.Contains(source, "acl_check_cmd") {
 		return source
 	}
-	return head + "\nfor _, words in ipairs({" + strings.Join(asked, ", ") + "}) do if not redis.acl_check_cmd(unpack(words)) then return " +
+	return head + "\nfor _, words in ipairs({" + strings.Join(checks, ", ") + "}) do if not redis.acl_check_cmd(unpack(words)) then return " +
 		"redis.error_reply('NOPERM +' .. string.lower(words[1])) end end " + rest
 }
 
-// loadScripts puts all scripts into Redis, so that no call has to carry one.
-// After a restart of Redis they come back one by one (redis.Script.Run).
+// loadScripts loads all scripts into Redis, so that no call has to send a source. After a
+// restart of Redis each is loaded by its next call (redis.Script.Run).
 func loadScripts(ctx context.Context, c redis.Cmdable) error {
 	for name, s := range scripts {
 		if err := s.Load(ctx, c).Err(); err != nil {

@@ -11,10 +11,10 @@ import (
 	"hongbao/internal/packet"
 )
 
-// searchPause bounds the pause between two flights of searches, which all readers wait for.
+// searchPause is the maximum pause between two shared reads of searches.
 const searchPause = 20 * time.Millisecond
 
-// search asks for up to limit places of one owner after a place, newest first.
+// search is a request for up to limit entries of one user after a position, newest first.
 type search struct {
 	staged    bool // among the staged packets; else among the claims
 	app, user string
@@ -22,18 +22,18 @@ type search struct {
 	limit     int
 }
 
-// indexedLane is what the flights know of the claims of a lane. The zero value knows
-// nothing. It is of the flight under way alone.
+// indexedLane is what the runs know of the claims of a lane. The zero value knows nothing.
+// Only the running run uses it.
 type indexedLane struct {
-	epoch, grabs int64 // all claims up to this number of grabs are listed
-	claims       int64 // that are left of them, at most
-	changed      bool  // in the last flight: then the next one is likely to find it changed
+	epoch, grabs int64 // all claims up to this number of grabs are indexed
+	claims       int64 // upper bound of the indexed claims
+	changed      bool  // in the last run: then it probably changes again
 	owners       claimOwners
 }
 
 func (l indexedLane) covers(e Epoch) bool { return l.epoch == e.Number && l.grabs == e.Grabs }
 
-// searching is a flight of searches.
+// searchRun is one shared run of searches.
 type searchRun struct {
 	pool   *Pool
 	known  []indexedLane
@@ -42,37 +42,36 @@ type searchRun struct {
 	queued []laneRead
 }
 
-// laneRead is a command in a pipeline that reads places of one lane.
+// laneRead is a pipelined read of one lane.
 type laneRead struct {
 	lane int
 	of   search
 	cmd  *redis.StringSliceCmd
 }
 
-// newSearches makes the coalescer of searches.
+// newSearches returns the coalescer of searches.
 func newSearches(p *Pool) *coalescer[search, []packet.Cursor] {
 	known, seed := make([]indexedLane, p.cfg.Lanes), maphash.MakeSeed()
 	return &coalescer[search, []packet.Cursor]{base: p.base, pause: searchPause,
-		read: func(ctx context.Context, asked []search) (map[search][]packet.Cursor, error) {
+		read: func(ctx context.Context, searches []search) (map[search][]packet.Cursor, error) {
 			f := &searchRun{pool: p, known: known, seed: seed, found: map[search][]packet.Cursor{}}
-			if err := f.run(ctx, asked); err != nil {
+			if err := f.run(ctx, searches); err != nil {
 				return nil, err
 			}
-			for of, places := range f.found {
-				slices.SortFunc(places, packet.Cursor.Compare)
-				f.found[of] = places[:min(of.limit, len(places))]
+			for of, entries := range f.found {
+				slices.SortFunc(entries, packet.Cursor.Compare)
+				f.found[of] = entries[:min(of.limit, len(entries))]
 			}
 			return f.found, nil
 		}}
 }
 
-// fly reads, in one pipeline, the epochs of all lanes and, of the lanes that have not
-// changed since the last flight, the places. Lanes in which somebody has won since are
-// listed first and read then. Lanes that are known to have no claims, or none of the user,
-// are not read.
-func (f *searchRun) run(ctx context.Context, asked []search) error {
+// run reads, in one pipeline, the epochs of all lanes and the entries of lanes that did not
+// change since the last run. Lanes with new wins are indexed first and read then. Lanes
+// without claims, or without claims of the user, are not read.
+func (f *searchRun) run(ctx context.Context, searches []search) error {
 	var claims, staged []search
-	for _, s := range asked {
+	for _, s := range searches {
 		if s.staged {
 			staged = append(staged, s)
 		} else {
@@ -108,8 +107,8 @@ func (f *searchRun) run(ctx context.Context, asked []search) error {
 	return nil
 }
 
-// queueUnchanged puts the searches of a lane into a pipeline that is likely not to have changed:
-// for users who may have claims there.
+// queueUnchanged adds the searches of a lane that probably did not change to a pipeline, for
+// users who may have claims there.
 func (f *searchRun) queueUnchanged(ctx context.Context, pipe redis.Pipeliner, lane int, claims []search) {
 	known := &f.known[lane]
 	if known.epoch == 0 || known.changed || known.claims == 0 || len(claims) == 0 {
@@ -128,8 +127,8 @@ func (f *searchRun) queueUnchanged(ctx context.Context, pipe redis.Pipeliner, la
 	}
 }
 
-// readChanged takes what was read, lists the claims of the lanes that have changed, and
-// reads those that were not read yet.
+// readChanged collects what was read, indexes the claims of changed lanes, and reads the
+// lanes that were not read yet.
 func (f *searchRun) readChanged(ctx context.Context, claims []search, epochs []Epoch) error {
 	var changed, unread []int
 	for lane, e := range epochs {
@@ -137,7 +136,7 @@ func (f *searchRun) readChanged(ctx context.Context, claims []search, epochs []E
 		switch {
 		case !known.covers(e):
 			changed = append(changed, lane)
-		case known.changed && known.claims > 0: // it was likely to have changed again, and has not
+		case known.changed && known.claims > 0: // it was not read, and did not change again
 			unread = append(unread, lane)
 		}
 		known.changed = false
@@ -153,16 +152,17 @@ func (f *searchRun) readChanged(ctx context.Context, claims []search, epochs []E
 	for _, lane := range changed {
 		f.known[lane] = indexedLane{}
 	}
-	left, err := f.pool.indexLanes(ctx, changed)
+	totals, err := f.pool.indexLanes(ctx, changed)
 	if err != nil {
 		return err
 	}
 	for i, lane := range changed {
-		if left[i] > 0 {
+		if totals[i] > 0 {
 			unread = append(unread, lane)
 		}
 	}
-	if _, err = f.pool.readFenced(ctx, slices.Compact(slices.Sorted(slices.Values(slices.Concat(changed, unread)))), func(pipe redis.Pipeliner) {
+	lanes := slices.Compact(slices.Sorted(slices.Values(slices.Concat(changed, unread))))
+	if _, err = f.pool.readFenced(ctx, lanes, func(pipe redis.Pipeliner) {
 		for _, lane := range unread {
 			f.queue(ctx, pipe, lane, f.pool.keys.claimed, claims)
 		}
@@ -170,12 +170,12 @@ func (f *searchRun) readChanged(ctx context.Context, claims []search, epochs []E
 		return err
 	}
 	for i, lane := range changed {
-		f.known[lane] = indexedLane{epoch: epochs[lane].Number, grabs: epochs[lane].Grabs, claims: left[i], changed: true}
+		f.known[lane] = indexedLane{epoch: epochs[lane].Number, grabs: epochs[lane].Grabs, claims: totals[i], changed: true}
 	}
 	return f.collect(func(int) bool { return true })
 }
 
-// readStaged reads the lanes that have staged packets.
+// readStaged reads the staged packets of all lanes that have some.
 func (f *searchRun) readStaged(ctx context.Context, staged []search) error {
 	counts := make([]*redis.IntCmd, f.pool.cfg.Lanes)
 	_, err := f.pool.readFenced(ctx, f.pool.lanesAll(), func(pipe redis.Pipeliner) {
@@ -206,7 +206,7 @@ func (f *searchRun) readStaged(ctx context.Context, staged []search) error {
 	return f.collect(func(int) bool { return true })
 }
 
-// ask puts the reads of a lane into a pipeline.
+// queue adds the reads of a lane to a pipeline.
 func (f *searchRun) queue(ctx context.Context, pipe redis.Pipeliner, lane int, key func(lane int) string, searches []search) {
 	for _, s := range searches {
 		prefix := memberPrefix(s.app, s.user)
@@ -218,7 +218,7 @@ func (f *searchRun) queue(ctx context.Context, pipe redis.Pipeliner, lane int, k
 	}
 }
 
-// take keeps what was found in some lanes, and forgets the rest.
+// collect keeps the entries of some lanes, and discards the rest.
 func (f *searchRun) collect(from func(lane int) bool) error {
 	read := f.queued
 	f.queued = nil
@@ -241,8 +241,8 @@ func (f *searchRun) collect(from func(lane int) bool) error {
 	return nil
 }
 
-// countKeys counts in a pipeline how many of the lanes have a key: in one command, but for
-// a Cluster, where a command touches one slot.
+// countKeys counts, in a pipeline, the lanes that have a key: in one command, except on a
+// Cluster, where a command touches one slot.
 func (p *Pool) countKeys(ctx context.Context, pipe redis.Pipeliner, key func(lane int) string) (counts []*redis.IntCmd) {
 	keys := make([]string, p.cfg.Lanes)
 	for lane := range keys {

@@ -9,21 +9,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ModeSentinel is one master with replicas, found and replaced by Redis Sentinel:
-// Config.Addr names the sentinels, Config.Master what they call the master.
+// ModeSentinel is one master with replicas, monitored and replaced by Redis Sentinel:
+// Config.Addr lists the sentinels, Config.Master is their name of the master.
 //
-// The client asks a sentinel for the master's address whenever it connects, and drops
-// its connections when it hears of another master. What a failover loses is up to the
-// replicas, as on a Cluster: Config.Replicas keeps that to what nobody was told, when
-// it counts every replica that Sentinel may promote. Sentinel prefers the replica with
-// the most data, but by figures that may be some seconds old, so with fewer it may
-// promote one that lacks what another has.
+// The client asks a sentinel for the master's address whenever it connects, and closes its
+// connections when the master changes. What a failover loses depends on the replicas, as on
+// a Cluster. Config.Replicas limits it to unacknowledged writes, when it counts every
+// replica that Sentinel may promote. Sentinel prefers the replica with the most data, but by
+// figures that may be some seconds old. With fewer replicas it may promote one that lacks
+// data.
 const ModeSentinel Mode = "sentinel"
 
 var (
-	// errNotMaster: a server that was to be the master says that it is none (any more).
+	// errNotMaster: the server is not, or no longer, a master.
 	errNotMaster = fmt.Errorf("no master: %w", ErrUnavailable)
-	// errUnknownMaster: the sentinels that answer do not know a master by this name.
+	// errUnknownMaster: the reachable sentinels know no master by this name.
 	errUnknownMaster = fmt.Errorf("no sentinel knows a master by this name: %w", ErrUnavailable)
 )
 
@@ -34,13 +34,13 @@ func newServerClient(opt *redis.UniversalOptions, cfg Config) *redis.Client {
 		return addHooks(redis.NewClient(opt.Simple()), cfg)
 	}
 	opt.MasterName = cfg.Master
-	checkMaster := opt.OnConnect // nil: what it keeps is not asked
+	checkMaster := opt.OnConnect // nil: durability is not checked
 	opt.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
 		role, err := roleOf(ctx, cn)
 		switch {
 		case err != nil:
 			return err
-		case role == "sentinel": // the client has the same hook for its own connections to these
+		case role == "sentinel": // the client uses the same hook for its connections to sentinels
 			return nil
 		case role != "master":
 			return fmt.Errorf("the server is a %s: %w", role, errNotMaster)
@@ -54,9 +54,8 @@ func newServerClient(opt *redis.UniversalOptions, cfg Config) *redis.Client {
 	return addHooks(c, cfg)
 }
 
-// sentinelErrors keeps what sentinels say from being taken for the master's own answer: of
-// a name that they do not know, the reply that a key without a value has too; and of
-// our password, which they have one of their own for.
+// sentinelErrors distinguishes errors of sentinels from errors of the master. For an unknown
+// name sentinels reply like for a missing key. They have a password of their own.
 type sentinelErrors struct{}
 
 // DialHook implements redis.Hook.
@@ -66,7 +65,7 @@ func (sentinelErrors) DialHook(next redis.DialHook) redis.DialHook {
 		if errors.Is(err, redis.Nil) {
 			return nil, errUnknownMaster
 		}
-		if redis.IsAuthError(err) { // of the master it is told only after dialing
+		if redis.IsAuthError(err) { // the master's own reply comes only after dialing
 			return nil, fmt.Errorf("%w: %w", ErrSentinelAuth, err)
 		}
 		return cn, err
@@ -81,7 +80,7 @@ func (sentinelErrors) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 	return next
 }
 
-// masterName names a master for people: by its address, or as the sentinels call it.
+// masterName returns a master's name for messages: its address, or the sentinels' name.
 func (p *Pool) masterName(m *redis.Client) string {
 	if p.cfg.Mode == ModeSentinel {
 		return p.cfg.Master
@@ -89,28 +88,28 @@ func (p *Pool) masterName(m *redis.Client) string {
 	return m.Options().Addr
 }
 
-// roleOf asks a server what it is: master, slave or sentinel.
+// roleOf returns the role of a server: master, slave or sentinel.
 func roleOf(ctx context.Context, cn *redis.Conn) (string, error) {
 	cmd := redis.NewSliceCmd(ctx, "role")
 	_ = cn.Process(ctx, cmd) // the command keeps its error
-	said, err := cmd.Result()
+	reply, err := cmd.Result()
 	if err != nil {
 		return "", err
 	}
-	if len(said) == 0 {
+	if len(reply) == 0 {
 		return "", fmt.Errorf("ROLE: %w", ErrMalformed)
 	}
-	role, _ := said[0].(string)
+	role, _ := reply[0].(string)
 	return role, nil
 }
 
-// checkSentinel checks what only this mode takes.
+// checkSentinel checks the settings of ModeSentinel.
 func (c Config) checkSentinel() error {
 	switch {
 	case c.Mode == ModeSentinel && c.Master == "":
-		return fmt.Errorf("redis mode %s: the name of the master is missing", ModeSentinel)
+		return fmt.Errorf("redis mode %s: set the name of the master", ModeSentinel)
 	case c.Mode != ModeSentinel && c.Master != "":
-		return fmt.Errorf("redis mode %s: the name of a master is of mode %s", c.Mode, ModeSentinel)
+		return fmt.Errorf("redis mode %s: the name of a master is only for mode %s", c.Mode, ModeSentinel)
 	}
 	return nil
 }

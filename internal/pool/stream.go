@@ -18,21 +18,21 @@ import (
 // Group is the consumer group of every lane's hand-off stream.
 const Group = "relay"
 
-// maxTakeOver is the most entries that one TakeOver moves: more would let Redis
-// serve nobody else for too long.
+// maxTakeOver is the maximum number of entries that one TakeOver moves: more would block
+// Redis for too long.
 const maxTakeOver = 50
 
-// Handoffs is the worker's side of the hand-off streams, one stream a lane. An
-// entry stays until Ack, in the list of what is pending for the consumer that
-// read it. Safe for concurrent use; one blocking reader a lane: one read of
-// several lanes would be refused by a Cluster, and would wait for the slowest.
+// Handoffs is the worker's side of the hand-off streams, one stream a lane. An entry stays
+// until Ack, pending for the consumer that read it. Safe for concurrent use, with one
+// blocking reader a lane: a Cluster refuses a read of several lanes, and it would wait for
+// the slowest.
 type Handoffs struct {
 	pool     *Pool
 	blocking redis.UniversalClient
 }
 
-// NewHandoffs returns the stream side of a pool, with connections of its own for
-// blocking reads. The pool must stay open until after Close.
+// NewHandoffs returns the hand-offs of a pool, with separate connections for blocking reads.
+// Close it before the pool.
 //
 // Errors: ErrUnavailable when no lane can be reached.
 func NewHandoffs(ctx context.Context, p *Pool) (*Handoffs, error) {
@@ -43,7 +43,7 @@ func NewHandoffs(ctx context.Context, p *Pool) (*Handoffs, error) {
 	return h, nil
 }
 
-// Close ends the connections for blocking reads; reads that wait return ErrUnavailable.
+// Close closes the connections for blocking reads; waiting reads return ErrUnavailable.
 func (h *Handoffs) Close() error {
 	if err := h.blocking.Close(); err != nil {
 		return fmt.Errorf("close hand-offs: %w", err)
@@ -51,14 +51,13 @@ func (h *Handoffs) Close() error {
 	return nil
 }
 
-// EnsureGroups makes the consumer group of every lane that has none, so that it
-// begins with the stream's first entry. The reading calls do so by themselves
-// when they find that a group is missing, so lanes that cannot be reached now
-// are left to them.
+// EnsureGroups creates the missing consumer groups of all lanes, starting at the stream's
+// first entry. Reading calls create a missing group too, so unreachable lanes are left to
+// them.
 //
 // Errors: ErrUnavailable when no lane can be reached.
 func (h *Handoffs) EnsureGroups(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, h.pool.cfg.Timeout) // the living lanes need no more
+	ctx, cancel := context.WithTimeout(ctx, h.pool.cfg.Timeout) // enough for the reachable lanes
 	defer cancel()
 	errs := make([]error, h.pool.cfg.Lanes)
 	var wg sync.WaitGroup
@@ -81,11 +80,10 @@ func (h *Handoffs) EnsureGroups(ctx context.Context) error {
 
 func (h *Handoffs) ensureGroup(ctx context.Context, lane int) error {
 	err := groupScript.Run(ctx, h.pool.rdb, []string{h.pool.keys.handoff(lane)}, Group).Err()
-	return redisError("make group of lane "+strconv.Itoa(lane), err)
+	return redisError("create consumer group of lane "+strconv.Itoa(lane), err)
 }
 
-// withGroup runs a call again when it failed because the group, or the whole
-// stream, was not there.
+// withGroup repeats a call that failed because the group or the stream was missing.
 func (h *Handoffs) withGroup(ctx context.Context, lane int, call func() error) error {
 	err := call()
 	if err == nil || !(redis.HasErrorPrefix(err, "NOGROUP") || redis.HasErrorPrefix(err, "UNBLOCKED")) {
@@ -97,23 +95,21 @@ func (h *Handoffs) withGroup(ctx context.Context, lane int, call func() error) e
 	return call()
 }
 
-// Read waits up to block for entries that nobody has read yet and returns up to
-// count of them; an empty batch when there are none. They are pending for the
-// consumer from then on. ctx ends the waiting only by its deadline, not when it
-// is cancelled, so block bounds the time to stop.
+// Read waits up to block for unread entries and returns up to count of them; an empty batch
+// when there are none. From then on they are pending for the consumer. The deadline of ctx
+// ends the wait, its cancellation does not, so block bounds the time to stop.
 //
-// Errors: ErrUnavailable. After an error entries may be pending for the consumer
-// that nobody has seen: read them with ReadOwnPending before reading on.
+// Errors: ErrUnavailable. After an error unseen entries may be pending for the consumer:
+// call ReadOwnPending before the next Read.
 func (h *Handoffs) Read(ctx context.Context, lane int, consumer string, count int, block time.Duration) (Batch, error) {
-	block = max(block, time.Millisecond) // 0 would wait for ever
+	block = max(block, time.Millisecond) // 0 would wait without limit
 	b, _, err := h.readGroup(ctx, h.blocking, lane, consumer, ">", count, block)
 	return b, err
 }
 
-// ReadOwnPending returns up to count entries that are pending for the consumer,
-// from after the entry id after ("0": from the first); go on with Batch.Last. An
-// empty batch means that there are no more. Entries that are pending but were
-// deleted are acknowledged on the way.
+// ReadOwnPending returns up to count entries that are pending for the consumer, after the
+// entry id after ("0": from the first); continue with Batch.Last. An empty batch is the end.
+// Pending entries that were deleted are acknowledged.
 //
 // Errors: ErrUnavailable.
 func (h *Handoffs) ReadOwnPending(ctx context.Context, lane int, consumer, after string, count int) (Batch, error) {
@@ -155,15 +151,15 @@ func (h *Handoffs) readGroup(ctx context.Context, c redis.UniversalClient, lane 
 	if len(messages) == 0 {
 		return b, deleted, nil
 	}
-	if err := h.pool.checkReplicated(ctx, lane, messages[len(messages)-1].ID); err != nil { // else money may leave for what a failover undoes
+	// Without this check a payout may start for a claim that a failover undoes.
+	if err := h.pool.checkReplicated(ctx, lane, messages[len(messages)-1].ID); err != nil {
 		return Batch{}, nil, redisError("read hand-offs of lane "+strconv.Itoa(lane), err)
 	}
 	return b, deleted, nil
 }
 
-// Ack removes entries for good: acknowledged and deleted in one script, after their
-// claims were listed for UserClaims. After an error they may be gone or not;
-// to repeat it is harmless.
+// Ack acknowledges and deletes entries in one script, after their claims were indexed for
+// UserClaims. After an error it may be repeated.
 //
 // Errors: ErrUnavailable.
 func (h *Handoffs) Ack(ctx context.Context, lane int, entryIDs ...string) error {
@@ -183,8 +179,8 @@ func (h *Handoffs) Ack(ctx context.Context, lane int, entryIDs ...string) error 
 	return redisError("acknowledge hand-offs of lane "+strconv.Itoa(lane), err)
 }
 
-// Depth returns how many entries of a lane are not acknowledged yet, read or
-// not, and since when the oldest of them waits (zero time when there are none).
+// Depth returns the number of entries of a lane that are not acknowledged, read or not, and
+// the time of the oldest (zero time when there are none).
 //
 // Errors: ErrUnavailable.
 func (h *Handoffs) Depth(ctx context.Context, lane int) (entries int, oldest time.Time, err error) {

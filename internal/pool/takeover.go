@@ -9,17 +9,17 @@ import (
 	"hongbao/internal/failpoint"
 )
 
-// Consumer is a reader of a lane, alive or not.
+// Consumer is a consumer of a lane's hand-offs, live or dead.
 type Consumer struct {
 	Name    string
-	Pending int // entries it has read and not acknowledged
+	Pending int // entries read and not acknowledged
 }
 
-// Consumers returns everybody who has ever read the lane and was not removed.
+// Consumers returns all consumers of the lane that were not removed.
 //
 // Errors: ErrUnavailable.
 func (h *Handoffs) Consumers(ctx context.Context, lane int) ([]Consumer, error) {
-	// For a missing stream XINFO answers an error without a code.
+	// XINFO returns an error without a code for a missing stream.
 	if err := h.ensureGroup(ctx, lane); err != nil {
 		return nil, err
 	}
@@ -34,13 +34,13 @@ func (h *Handoffs) Consumers(ctx context.Context, lane int) ([]Consumer, error) 
 	return consumers, nil
 }
 
-// TakeOver moves up to limit (at most 50) of the oldest entries that are pending
-// for one consumer to another and returns them; an empty batch means that nothing
-// is left. Only for consumers whose lease is gone (LiveSlots): a living one would
-// go on working on the same entries.
+// TakeOver moves up to limit (at most 50) of the oldest pending entries of one consumer to
+// another and returns them; an empty batch means that none is left. Use it only for
+// consumers whose lease has expired (LiveSlots): a live one would keep working on the same
+// entries.
 //
-// Errors: ErrUnavailable. After an error entries may be pending for the new
-// consumer that nobody has seen: read them with ReadOwnPending.
+// Errors: ErrUnavailable. After an error unseen entries may be pending for the new consumer:
+// read them with ReadOwnPending.
 func (h *Handoffs) TakeOver(ctx context.Context, lane int, from, to string, limit int) (Batch, error) {
 	key := h.pool.keys.handoff(lane)
 	limit = min(max(limit, 1), maxTakeOver)
@@ -69,15 +69,15 @@ func (h *Handoffs) TakeOver(ctx context.Context, lane int, from, to string, limi
 		if err != nil {
 			return Batch{}, redisError("take over hand-offs of lane "+strconv.Itoa(lane), err)
 		}
-		// What was deleted meanwhile is neither returned nor pending any more.
+		// Entries deleted since are neither returned nor pending; try the next ones.
 		if !b.Empty() {
 			return b, nil
 		}
 	}
 }
 
-// RemoveConsumer removes a consumer from the lane, but only when nothing is
-// pending for it; it reports whether the consumer is gone.
+// RemoveConsumer removes a consumer from the lane, unless entries are pending for it. It
+// reports whether the consumer is removed.
 //
 // Errors: ErrUnavailable.
 func (h *Handoffs) RemoveConsumer(ctx context.Context, lane int, consumer string) (bool, error) {
@@ -89,15 +89,15 @@ func (h *Handoffs) RemoveConsumer(ctx context.Context, lane int, consumer string
 	return gone, redisError("remove consumer of lane "+strconv.Itoa(lane), err)
 }
 
-// TakeOrphans moves up to limit (at most 50) of the oldest entries that were read and
-// that no reader has, to a consumer, and returns them (stray.lua says where they come
-// from); an empty batch means that none was found. Two that take the same entry at the
-// same time both get it: to carry one twice is harmless.
+// TakeOrphans moves up to limit (at most 50) of the oldest orphaned entries, read before and
+// pending for no consumer (orphans.lua), to a consumer and returns them; an empty batch
+// means that there are none. Two concurrent calls may both return an entry: relaying it
+// twice is harmless.
 //
-// Errors: ErrUnavailable. After an error entries may be pending for the consumer that
-// nobody has seen: read them with ReadOwnPending.
+// Errors: ErrUnavailable. After an error unseen entries may be pending for the consumer:
+// read them with ReadOwnPending.
 func (h *Handoffs) TakeOrphans(ctx context.Context, lane int, to string, limit int) (Batch, error) {
-	key, op := h.pool.keys.handoff(lane), "stray hand-offs of lane "+strconv.Itoa(lane)
+	key, op := h.pool.keys.handoff(lane), "orphaned hand-offs of lane "+strconv.Itoa(lane)
 	ids, err := orphansScript.Run(ctx, h.pool.rdb, []string{key}, Group, min(max(limit, 1), maxTakeOver)).StringSlice()
 	if err != nil || len(ids) == 0 {
 		return Batch{}, redisError(op, err)
@@ -109,8 +109,8 @@ func (h *Handoffs) TakeOrphans(ctx context.Context, lane int, to string, limit i
 	return b, redisError(op, err)
 }
 
-// claim makes entries pending for a consumer, whoever had them, or nobody. The client's
-// own call has no FORCE, without which only pending entries move.
+// claim makes entries pending for a consumer, whether pending for another one or orphaned.
+// The client's own call lacks FORCE, without which only pending entries move.
 func (h *Handoffs) claim(ctx context.Context, lane int, to string, ids []string) (Batch, error) {
 	args := []any{"xclaim", h.pool.keys.handoff(lane), Group, to, 0}
 	for _, id := range ids {

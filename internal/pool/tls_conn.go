@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tlsConn is a connection by TLS of which the client can see that the other side has
-// ended it. Without that it would find out by a call, whose repetition gets the next one
-// that is gone: after a restart of Redis, or its timeout, calls failed until all had been
-// tried. The client looks at the socket before each use; for TLS it does not, because
-// what may lie there unread (session tickets) looks to it like answers to nobody.
+// tlsConn is a TLS connection on which the client can detect that the server has closed it.
+// The client checks a plain socket before each use, but not TLS, where unread data (session
+// tickets) looks like unexpected replies. Without the check, calls after a restart of Redis
+// or its timeout would fail until all old connections are used up.
 type tlsConn struct{ *tls.Conn }
 
 // SyscallConn implements syscall.Conn.
@@ -27,10 +26,10 @@ func (c tlsConn) SyscallConn() (syscall.RawConn, error) {
 	return peerCheck{raw}, err
 }
 
-// socket shows nothing but whether the other side is gone.
+// peerCheck only reports whether the server has closed the connection.
 type peerCheck struct{ syscall.RawConn }
 
-// Read does not let anybody look at what is there.
+// Read returns io.EOF when the server has closed the connection. It reads no data.
 func (s peerCheck) Read(func(fd uintptr) bool) error {
 	var events []unix.PollFd
 	var failed error
@@ -39,7 +38,7 @@ func (s peerCheck) Read(func(fd uintptr) bool) error {
 		_, failed = unix.Poll(events, 0)
 	})
 	switch {
-	case err != nil || errors.Is(failed, unix.EINTR): // an interrupted look tells nothing
+	case err != nil || errors.Is(failed, unix.EINTR): // an interrupted poll is inconclusive
 		return err
 	case failed != nil:
 		return failed

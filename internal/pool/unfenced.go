@@ -12,10 +12,10 @@ import (
 	"hongbao/internal/packet"
 )
 
-// What a rebuild reads behind a gate that is shut (rule R9): whatever Redis has of the
-// lane, which may be older than what was told, or nothing.
+// Reads without the fence, for a rebuild (R9) and a recovery (R13): whatever Redis has of a
+// lane, which may be older than what was acknowledged, or nothing.
 
-// LivePageUnfenced is LivePage behind a shut gate.
+// LivePageUnfenced is LivePage without the fence.
 //
 // Errors: ErrUnavailable.
 func (p *Pool) LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]LivePacket, error) {
@@ -28,7 +28,7 @@ func (p *Pool) LivePageUnfenced(ctx context.Context, lane int, from time.Time, l
 	}
 	found, err := p.rdb.ZRangeByScoreWithScores(ctx, p.keys.live(lane), span).Result()
 	if err != nil {
-		return nil, redisError("remains of lane "+strconv.Itoa(lane), err)
+		return nil, redisError("read live packets of lane "+strconv.Itoa(lane), err)
 	}
 	live := make([]LivePacket, len(found))
 	for i, z := range found {
@@ -38,7 +38,7 @@ func (p *Pool) LivePageUnfenced(ctx context.Context, lane int, from time.Time, l
 	return live, nil
 }
 
-// Remains is Views behind a shut gate; what cannot be read is missing.
+// ViewsUnfenced is Views without the fence; unreadable packets are missing.
 //
 // Errors: ErrUnavailable.
 func (p *Pool) ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error) {
@@ -50,7 +50,7 @@ func (p *Pool) ViewsUnfenced(ctx context.Context, ids []string) (map[string]pack
 		return nil
 	})
 	if err != nil && !isReply(err) {
-		return nil, redisError("remains of packets", err)
+		return nil, redisError("read packets without the fence", err)
 	}
 	views := make(map[string]packet.PoolView, len(ids))
 	for i, id := range ids {
@@ -62,36 +62,35 @@ func (p *Pool) ViewsUnfenced(ctx context.Context, ids []string) (map[string]pack
 	return views, nil
 }
 
-// EligibleUnfenced is Eligible behind a shut gate; what cannot be read is missing.
+// EligibleUnfenced is Eligible without the fence; an unreadable list is empty.
 //
 // Errors: ErrUnavailable.
 func (p *Pool) EligibleUnfenced(ctx context.Context, id string) ([]string, error) {
 	keys, err := p.keysOf(id)
 	if err != nil {
-		return nil, nil //nolint:nilerr // what cannot exist has no list
+		return nil, nil //nolint:nilerr // an invalid id has no guest list
 	}
 	users, err := p.rdb.SMembers(ctx, keys.eligible).Result()
 	if err != nil && !isReply(err) {
-		return nil, redisError("remaining eligible users of packet "+id, err)
+		return nil, redisError("eligible users of packet "+id, err)
 	}
 	slices.Sort(users)
 	return users, nil
 }
 
-// EachClaimUnfenced is Claims behind a shut gate, some at a time and in no order: a
-// claim may be told twice. It ends with the first error of tell. Records that cannot
-// be read are left out.
+// EachClaimUnfenced is EachClaim without the fence. A claim may be visited twice. It stops
+// at the first error of visit, and skips unreadable records.
 //
-// Errors: ErrUnavailable, and what tell returns.
-func (p *Pool) EachClaimUnfenced(ctx context.Context, id string, tell func([]packet.Claim) error) error {
+// Errors: ErrUnavailable, and errors of visit.
+func (p *Pool) EachClaimUnfenced(ctx context.Context, id string, visit func([]packet.Claim) error) error {
 	keys, err := p.keysOf(id)
 	if err != nil {
-		return nil //nolint:nilerr // what cannot exist has no claims
+		return nil //nolint:nilerr // an invalid id has no claims
 	}
 	for cursor := uint64(0); ; {
 		pairs, next, err := p.rdb.HScan(ctx, keys.winners, cursor, "", scanCount).Result()
 		if err != nil {
-			return redisError("remaining claims of packet "+id, err)
+			return redisError("claims of packet "+id, err)
 		}
 		claims := make([]packet.Claim, 0, len(pairs)/2)
 		for i := 0; i+1 < len(pairs); i += 2 {
@@ -99,7 +98,7 @@ func (p *Pool) EachClaimUnfenced(ctx context.Context, id string, tell func([]pac
 				claims = append(claims, c)
 			}
 		}
-		if err := tell(claims); err != nil {
+		if err := visit(claims); err != nil {
 			return err
 		}
 		if cursor = next; cursor == 0 {

@@ -14,8 +14,7 @@ import (
 	"hongbao/internal/packet"
 )
 
-// View returns a packet as Redis knows it at one moment, the tombstone of a
-// retired one too.
+// View returns a packet in Redis at one moment, also the tombstone of a retired one.
 //
 // Errors: ErrNotFound, ErrUnavailable, ErrMalformed.
 func (p *Pool) View(ctx context.Context, id string) (packet.PoolView, error) {
@@ -30,7 +29,7 @@ func (p *Pool) View(ctx context.Context, id string) (packet.PoolView, error) {
 	return decodeView(id, reply)
 }
 
-// decodeView reads the reply of view.lua.
+// decodeView decodes the reply of view.lua.
 func decodeView(id string, reply []any) (packet.PoolView, error) {
 	h, err := readHash(reply, 0)
 	if err != nil {
@@ -42,7 +41,7 @@ func decodeView(id string, reply []any) (packet.PoolView, error) {
 	return h.view(id)
 }
 
-// ClaimedCount returns how many shares of a packet were claimed, as its counter says.
+// ClaimedCount returns the number of claimed shares of a packet, from its counter.
 //
 // Errors: ErrNotFound (also for a retired packet), ErrUnavailable, ErrMalformed.
 func (p *Pool) ClaimedCount(ctx context.Context, id string) (int, error) {
@@ -51,7 +50,8 @@ func (p *Pool) ClaimedCount(ctx context.Context, id string) (int, error) {
 		return 0, err
 	}
 	var count *redis.StringCmd
-	if _, err := p.readFenced(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { count = pipe.HGet(ctx, keys.packet, "claimed_count") }); err != nil {
+	if _, err := p.readFenced(ctx, p.laneOf(id),
+		func(pipe redis.Pipeliner) { count = pipe.HGet(ctx, keys.packet, "claimed_count") }); err != nil {
 		return 0, fmt.Errorf("claimed count of packet %s: %w", id, err)
 	}
 	s, err := count.Result()
@@ -68,15 +68,15 @@ func (p *Pool) ClaimedCount(ctx context.Context, id string) (int, error) {
 	return n, nil
 }
 
-// packetHash is the content of a packet's key, with the time of reading.
-// Several scripts return it as {..., now in ms, flat list}.
+// packetHash holds the fields of a packet's key, and the time of reading. Several scripts
+// return it as {..., now in ms, flat list}.
 type packetHash struct {
 	now    time.Time
 	fields map[string]string
-	err    error // the first field that could not be read
+	err    error // of the first unreadable field
 }
 
-// readHash takes now and the flat list from a script's reply, from element i on.
+// readHash decodes now and the flat list of a script's reply, from element i on.
 func readHash(reply []any, i int) (*packetHash, error) {
 	now, err := number(reply, i)
 	if err != nil {
@@ -143,7 +143,7 @@ func (h *packetHash) int(name string) int64 {
 
 func (h *packetHash) time(name string) time.Time { return fromMs(h.int(name)) }
 
-// json decodes a field that may be missing; to then stays as it is.
+// json decodes an optional field; a missing one leaves `to` unchanged.
 func (h *packetHash) json(name string, to any) {
 	s, ok := h.fields[name]
 	if !ok {
