@@ -235,18 +235,18 @@ func (tx tx) administrators(w payout.StaffWrite) (administrators, error) {
 		return nil, err
 	}
 	var lasting administrators
-	asks := false
+	authorized := false
 	for _, r := range rows {
 		k := r.record()
 		if k.Status(tx.now) != access.KeyActive {
 			continue
 		}
-		asks = asks || tx.authorizes(k, w)
+		authorized = authorized || tx.authorizes(k, w)
 		if k.ExpiresAt.IsZero() {
 			lasting = append(lasting, k.ID)
 		}
 	}
-	if !asks {
+	if !authorized {
 		return nil, fmt.Errorf("key %s: %w", w.KeyID, access.ErrActorKeyEnded)
 	}
 	return lasting, nil

@@ -65,7 +65,7 @@ func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID st
 	return planAnswer(out), err
 }
 
-// planAnswer drops the placeholder body of a planned answer.
+// planAnswer returns an empty answer for a plan without an answer, else the stored answer.
 func planAnswer(a payout.StaffAnswer) payout.StaffAnswer {
 	if a.Status == planned {
 		return payout.StaffAnswer{}

@@ -15,8 +15,8 @@ const uncovered = ` FROM reconciliations f FORCE INDEX (reconciliations_created)
 		(SELECT 1 FROM reconciliations d WHERE d.provider = f.provider AND d.day = f.day AND d.status = 'done' AND NOT d.provisional)`
 
 // RetryReconciliations requests a reconciliation again for each uncovered day whose pause is over
-// (payout.ReconcileRetryDelay), and returns their number. Days first requested more than matchDays
-// ago are left to staff. Errors: ErrUnavailable.
+// (payout.ReconcileRetryDelay), and returns their number. Runs older than matchDays do not
+// count: staff request those days. Errors: ErrUnavailable.
 func (s *Store) RetryReconciliations(ctx context.Context, provider string) (int, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -33,17 +33,17 @@ func (s *Store) RetryReconciliations(ctx context.Context, provider string) (int,
 	if err != nil {
 		return 0, classify(err)
 	}
-	asked := 0
+	requested := 0
 	for _, row := range rows {
 		if now.Before(row.Last.Add(payout.ReconcileRetryDelay(row.N))) {
 			continue
 		}
 		if _, err := s.RequestDailyReconciliation(ctx, provider, payout.Day(row.Day), payout.BySchedule); err != nil {
-			return asked, err
+			return requested, err
 		}
-		asked++
+		requested++
 	}
-	return asked, nil
+	return requested, nil
 }
 
 // reconciled reads the days that were not compared and the time of the last reconciliation.

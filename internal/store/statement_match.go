@@ -278,7 +278,7 @@ func (s *Store) matchOnce(ctx context.Context, r payout.Reconciliation, zone *ti
 		now.Sub(orZero(before.TiedAt)) < max(matchInterval, matchShare*before.took) {
 		return false, nil
 	}
-	tie, err := s.matchDay(ctx, r, zone)
+	match, err := s.matchDay(ctx, r, zone)
 	if err != nil {
 		return false, err
 	}
@@ -290,8 +290,8 @@ func (s *Store) matchOnce(ctx context.Context, r payout.Reconciliation, zone *ti
 	if err != nil {
 		return false, err
 	}
-	tie.MatchedAt, c.Match = now, tie
-	text, err := json.Marshal(storedMatch{Zone: zone.String(), Took: done.Sub(now), StatementMatch: tie})
+	match.MatchedAt, c.Match = now, match
+	text, err := json.Marshal(storedMatch{Zone: zone.String(), Took: done.Sub(now), StatementMatch: match})
 	if err != nil {
 		return false, fmt.Errorf("encode statement match of %s: %w", r.Day, err)
 	}

@@ -69,9 +69,9 @@ type Store struct {
 }
 
 // connector opens connections with READ COMMITTED: the variable's name differs between MySQL 8 and
-// MariaDB 10, the statement does not. The SQL mode is sqlMode. The server closes a connection that
-// is idle for idle: a process that is suspended or cut off within a transaction would keep its
-// locks, by default for eight hours.
+// MariaDB 10, the statement does not. The SQL mode is sqlMode. The server closes a connection
+// after idle without a statement: a process that is suspended or cut off within a transaction would
+// keep its locks, by default for eight hours.
 type connector struct {
 	driver.Connector
 	idle time.Duration
