@@ -1,14 +1,13 @@
 #!/bin/sh
-# Run by the MySQL image once, on an empty data folder, before the server can be
-# reached from outside: Temporal's user, who may do everything in Temporal's two
-# databases and nothing in ours. temporal/schema.sh creates what is missing of them.
+# The MySQL image runs this once, on an empty data folder, before the server accepts
+# connections from outside. It creates Temporal's user, with all rights in Temporal's two
+# databases and none in ours. temporal/schema.sh creates the missing tables.
 #
-# The database of runs is created here, because it has to tell ids apart byte by byte:
-# the id of a payout's run ends with what a user calls himself, and by MySQL's default
-# those of Alice and alice are one (rule R8).
+# The database of runs is created here, with a collation that compares bytes: the id of a
+# payout's run ends with the user id, and by MySQL's default Alice and alice are equal (R8).
 #
-# The image runs this file when it is executable and sources it when it is not:
-# the parentheses keep our shell options from the image's own script.
+# The image runs this file when it is executable and sources it when it is not.
+# The parentheses keep our shell options from the image's own script.
 (
 	set -eu
 	password=$(printf %s "$TEMPORAL_PASSWORD" | sed "s/[\\\\']/\\\\&/g")

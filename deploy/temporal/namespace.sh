@@ -1,9 +1,8 @@
 #!/bin/sh
-# One-shot in Temporal's admin-tools image: the namespace with its retention, and
-# the search attributes of our workflows. What is there already is left alone, so
-# every start may run it. It ends when a query for each attribute is answered:
-# the server's caches take up to a minute to see a new one, and no start of a
-# workflow that names it is taken before.
+# One-shot in Temporal's admin-tools image: creates the namespace with its retention, and
+# the search attributes of our workflows. It keeps what exists, so every start may run
+# it. It ends when a query for each attribute succeeds: the server's caches take up to a
+# minute to see a new attribute, and refuse workflows that name it before.
 #
 # TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE are the temporal program's own
 # variables; RETENTION is a duration such as 168h.
@@ -11,8 +10,8 @@ set -eu
 
 attributes='App PacketID UserID PayoutStatus FailureCode Provider'
 
-# patiently runs a command every two seconds until it succeeds, for three minutes.
-# The output of the last try is shown when none did.
+# patiently runs a command every two seconds until it succeeds, for up to three minutes.
+# After the last failure it prints the output.
 patiently() {
 	tries=90
 	until output=$("$@" 2>&1); do

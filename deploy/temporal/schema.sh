@@ -1,7 +1,7 @@
 #!/bin/sh
-# One-shot in Temporal's admin-tools image: creates what is missing of Temporal's two
-# databases and brings their schemas up to date with the server of the same version. What is
-# there already is left alone, so every start may run it. SQL_PLUGIN, SQL_HOST,
+# One-shot in Temporal's admin-tools image: creates Temporal's two databases if they are
+# missing and updates their schemas to the server of the same version. It keeps what
+# exists, so every start may run it. SQL_PLUGIN, SQL_HOST,
 # SQL_PORT, SQL_USER and SQL_PASSWORD are temporal-sql-tool's own variables.
 set -eu
 
