@@ -1,4 +1,4 @@
--- Promises (rule R10): acknowledged claims that cannot be recorded, because another user
+-- Share conflicts (rule R10): acknowledged claims that cannot be recorded, because another user
 -- has the share or the books of the packet are closed. One row a user and packet: a repeat
 -- of the claim finds the payment (h, a running number) of the first time.
 -- +goose Up

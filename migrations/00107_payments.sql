@@ -1,5 +1,5 @@
 -- Payments: every obligation to move money once. Charges (c), payouts (p), refunds (r) and
--- honoured promises (h) share one table, because one transition table moves them all.
+-- honoured share conflicts (h) use one table, because one transition table moves them all.
 -- status is written by a compare-and-set on (status, version) alone. deciding holds a
 -- decision that queries the provider before it takes effect (cancel). new_number_agreed:
 -- two persons agreed to a new order number although the provider no longer knows the last

@@ -1,8 +1,8 @@
--- Books (rule R13): one row with a number that rises every ten seconds; Redis keeps a copy.
--- A number below the copy says that this database was restored from a backup: state
+-- Heartbeat (rule R13): one row with a number that rises every ten seconds; Redis keeps a copy.
+-- A number below the copy means that this database was restored from a backup: state
 -- restored, until recovery has brought it up to date. Without the row the number is 0.
--- The row also says whose payments these are: the first start writes it, each start and each
--- send compares.
+-- The row also names the merchant account of the payments: the first start writes it, each
+-- start and each send compares it.
 -- +goose Up
 CREATE TABLE IF NOT EXISTS books (
     id               TINYINT     NOT NULL PRIMARY KEY,

@@ -79,7 +79,7 @@ func TestWaitsForTheLock(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("told to end: %v", err)
 	}
-	if !strings.Contains(log.String(), "another process migrates") {
+	if !strings.Contains(log.String(), "another process is migrating") {
 		t.Errorf("said: %s", log.String())
 	}
 	if tables := schema(t, db); len(tables) != 0 {
@@ -110,7 +110,7 @@ func TestLockOfOneDatabase(t *testing.T) {
 	}
 	var log told
 	if _, err := provider(t, open(t, stacktest.MariaDB(t)), log.logger()).UpTo(t.Context(), 100); err != nil ||
-		strings.Contains(log.String(), "another process migrates") {
+		strings.Contains(log.String(), "another process is migrating") {
 		t.Errorf("%v: %s", err, log.String())
 	}
 }

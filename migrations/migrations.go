@@ -1,6 +1,6 @@
-// Package migrations holds the MySQL schema as numbered SQL files, one a table, and
-// runs them with goose. MySQL commits each DDL by itself, so a file may be carried out
-// in part, or without its row in goose's table; therefore each file can run again.
+// Package migrations holds the MySQL schema as numbered SQL files, one per table, and runs them
+// with goose. MySQL commits each DDL statement by itself, so a file may be applied in part, or
+// without its row in goose's table; therefore each file can run again.
 package migrations
 
 import (
@@ -25,19 +25,18 @@ import (
 var Files embed.FS
 
 const (
-	// Table is where goose lists the migrations that are applied.
+	// Table is goose's table of applied migrations.
 	Table = goose.DefaultTablename
-	// first is the number of the first file, which makes the table of the data format.
-	// Lower numbers were applied by builds from before that number.
+	// first is the number of the first file, which makes the table of the data format. Lower
+	// numbers were applied by builds from before that table.
 	first = 100
 )
 
 // Provider is goose over Files.
 type Provider = goose.Provider
 
-// NewProvider returns goose over Files. The database handle needs parseTime and
-// multiStatements. A lock of the server keeps two processes that migrate apart. logger
-// may be nil. CheckFormat comes before Up.
+// NewProvider returns goose over Files. The database handle needs parseTime and multiStatements. A
+// lock of the server excludes concurrent migrations. logger may be nil. Call CheckFormat before Up.
 func NewProvider(db *sql.DB, logger *slog.Logger) (*Provider, error) {
 	opts := []goose.ProviderOption{}
 	if logger == nil {
@@ -57,9 +56,9 @@ func NewProvider(db *sql.DB, logger *slog.Logger) (*Provider, error) {
 	return p, nil
 }
 
-// fromZero reads an empty table as version 0. goose makes its table and puts a row for
-// version 0 into it, which MySQL commits one after the other, and before it takes the lock:
-// a second process may look between the two, and a first start may be killed there.
+// fromZero reads an empty table as version 0. goose creates its table and inserts version 0 in two
+// commits, before it takes the lock: a second process may read in between, or a first start may be
+// killed there.
 type fromZero struct{ database.Store }
 
 // GetLatestVersion implements database.Store.
@@ -80,8 +79,8 @@ func (s fromZero) ListMigrations(ctx context.Context, db database.DBTxConn) ([]*
 	return list, err //nolint:wrapcheck // goose's own error goes back to goose
 }
 
-// CheckFormat returns a *dataformat.Error when a build with another data format made
-// the database. An empty database passes. It changes nothing.
+// CheckFormat returns a *dataformat.Error when a build with another data format made the database.
+// An empty database passes. It changes nothing.
 func CheckFormat(ctx context.Context, db *sql.DB) error {
 	applied, err := readApplied(ctx, db)
 	if err != nil {
@@ -101,7 +100,7 @@ func checkFormat(ctx context.Context, db *sql.DB, applied map[int64]bool) error 
 		return err
 	}
 	if found == 0 && !applied[first] {
-		return nil // a first start that has not come as far, or was killed
+		return nil // a first start that was interrupted, or is in progress
 	}
 	return dataformat.Check("MySQL", found)
 }
@@ -128,7 +127,7 @@ func tableExists(ctx context.Context, db *sql.DB, name string) (bool, error) {
 	return n > 0, nil
 }
 
-// readApplied returns the numbers of the migrations that are applied, and 0.
+// readApplied returns the numbers of the applied migrations, and 0.
 func readApplied(ctx context.Context, db *sql.DB) (map[int64]bool, error) {
 	applied := map[int64]bool{0: true}
 	if there, err := tableExists(ctx, db, Table); !there || err != nil {
@@ -152,10 +151,10 @@ func readApplied(ctx context.Context, db *sql.DB) (map[int64]bool, error) {
 	return applied, nil
 }
 
-// Difference compares the schema with the migrations of this build and changes
-// nothing, unlike goose's own status, which makes its table. missing are the files that
-// were not applied, unknown the numbers that a newer build has applied. On an empty
-// database all are missing. Errors: those of CheckFormat too.
+// Difference compares the schema with the migrations of this build and changes nothing, unlike
+// goose's own status, which creates its table. missing are the files not applied yet, unknown the
+// numbers applied by a newer build. On an empty database all are missing. Errors: those of
+// CheckFormat too.
 func Difference(ctx context.Context, db *sql.DB) (missing []string, unknown []int64, err error) {
 	p, err := NewProvider(db, nil)
 	if err != nil {

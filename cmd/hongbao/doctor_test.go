@@ -297,7 +297,7 @@ func (w *doctorRig) testMySQL() {
 	w.sql("DELETE FROM goose_db_version WHERE version_id = 132")
 	w.expect(exitFailed, "migrations", verdictWrong, "1 are missing, the first is 00132", "hongbao migrate up")
 	w.sql("INSERT INTO goose_db_version (version_id, is_applied) VALUES (132, 1)", "UPDATE data_format SET number = number + 1")
-	w.expect(exitFailed, "migrations", verdictWrong, "this home was made by a newer build (MySQL", "docs/runbook.md#data-format")
+	w.expect(exitFailed, "migrations", verdictWrong, "the data was written by a newer build (MySQL", "docs/runbook.md#data-format")
 	w.sql("UPDATE data_format SET number = number - 1")
 	w.expect(exitFailed, "mysql", verdictWrong, "does not answer", "HONGBAO_MYSQL_DSN", "HONGBAO_MYSQL_DSN",
 		"u:only-for-tests@tcp(127.0.0.1:1)/x")

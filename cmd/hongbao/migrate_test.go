@@ -221,7 +221,7 @@ func TestOtherBuild(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // one that starts would run on
 			var out bytes.Buffer
 			code := execute(ctx, strings.Fields(command), r.env, &out, &out)
-			told := strings.Contains(out.String(), "this home was made by "+says) && strings.Contains(out.String(), "make reset")
+			told := strings.Contains(out.String(), "the data was written by "+says) && strings.Contains(out.String(), "make reset")
 			if code != exitFailed || !told || ctx.Err() != nil {
 				t.Errorf("%s: exit code %d, %s", command, code, &out)
 			}
@@ -239,7 +239,7 @@ func TestOtherBuild(t *testing.T) {
 	exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (75, 1)")
 	refused("an older build (MySQL", withMySQL...)
 	_, err = prepare(t.Context(), devstack.Env{MySQLDSN: r.dsn})
-	if err == nil || !strings.Contains(err.Error(), "this home was made by an older build") {
+	if err == nil || !strings.Contains(err.Error(), "the data was written by an older build") {
 		t.Errorf("make run: %v", err)
 	}
 	exec("DELETE FROM goose_db_version WHERE version_id = 75")

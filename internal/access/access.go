@@ -1,5 +1,5 @@
-// Package access knows who may call the platform: apps, staff and their API
-// keys. It is pure; storing keys is the store's business.
+// Package access defines who may call the platform: apps, staff and their API keys. It is pure;
+// package store keeps the keys.
 package access
 
 import (
@@ -17,60 +17,60 @@ import (
 	"unicode/utf8"
 )
 
-// Role of a key.
+// Role is the role of a key.
 type Role string
 
 // The roles.
 const (
 	RoleApp     Role = "app"     // its own packets, public listener
-	RoleFinance Role = "finance" // staff read and write
-	RoleOps     Role = "ops"     // staff read, provider hold, recall of packets
-	RoleAuditor Role = "auditor" // staff read, audit
-	RoleAdmin   Role = "admin"   // staff read, keys; decides nothing about money
+	RoleFinance Role = "finance" // staff reads and writes
+	RoleOps     Role = "ops"     // staff reads, provider holds, recalls of packets
+	RoleAuditor Role = "auditor" // staff reads, audit
+	RoleAdmin   Role = "admin"   // staff reads, keys; no decisions about money
 )
 
-// Roles are all roles.
+// Roles lists all roles.
 var Roles = []Role{RoleApp, RoleFinance, RoleOps, RoleAuditor, RoleAdmin}
 
-// Staff reports whether the role belongs to people of the platform.
+// Staff reports whether the role is one of staff.
 func (r Role) Staff() bool { return r != RoleApp && slices.Contains(Roles, r) }
 
-// App is a backend that creates packets. Salt is made once and never changes:
-// every packet id derives from it (rule R1).
+// App is a backend that creates packets. Salt is made once and never changes: every packet id
+// derives from it (rule R1).
 type App struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	Salt []byte `json:"salt"`
 }
 
-// Key is one API key. Only the hash of its secret is known after it was shown once.
+// Key is one API key. Only the hash of its secret is stored; the secret is shown once.
 type Key struct {
 	ID         string `json:"id"`
 	Role       Role   `json:"role"`
 	AppID      string `json:"app_id,omitempty"` // of role app
 	Owner      string `json:"owner"`            // the app's name, or the staff member
 	SecretHash []byte `json:"secret_hash"`
-	// ExpiresAt is when it stops to work; zero: never.
+	// ExpiresAt is when the key stops working; zero: never.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 }
 
-// Expired reports whether the key has stopped to work by itself.
+// Expired reports whether the key has expired.
 func (k Key) Expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) }
 
-// KeyRecord is a key with its life.
+// KeyRecord is a key with its history.
 type KeyRecord struct {
 	Key
 	Name       string // what it is for; may be empty
 	CreatedAt  time.Time
 	RevokedAt  time.Time // zero: it was not revoked
-	LastUsedAt time.Time // to the minute; zero: not known
-	ReplacedBy string    // the key that a rotation made; "": none
-	MadeBy     string    // who made or rotated it; "": a command on a machine of ours
-	Waiting    bool      // for a second person: it does not work yet
-	ApprovedBy string    // the second person; "": none was needed, or none has agreed
+	LastUsedAt time.Time // to the minute; zero: unknown
+	ReplacedBy string    // the key made by a rotation; "": none
+	MadeBy     string    // the author of the creation or rotation; "": the local CLI
+	Waiting    bool      // for a second person: the key does not work yet
+	ApprovedBy string    // the second person; "": not needed, or not approved yet
 }
 
-// KeyFilter selects keys for a list, newest first. Members left at zero do not narrow it.
+// KeyFilter selects keys for a list, newest first. Zero members do not filter.
 type KeyFilter struct {
 	Role      Role
 	AppID     string
@@ -79,7 +79,7 @@ type KeyFilter struct {
 	Limit     int
 }
 
-// KeyStatus is where a key is in its life.
+// KeyStatus is the status of a key.
 type KeyStatus string
 
 // The statuses of keys.
@@ -90,10 +90,10 @@ const (
 	KeyRevoked KeyStatus = "revoked"
 )
 
-// KeyStatuses are all of them.
+// KeyStatuses lists all of them.
 var KeyStatuses = []KeyStatus{KeyActive, KeyWaiting, KeyExpired, KeyRevoked}
 
-// Status of the key at a time.
+// Status returns the status of the key at a time.
 func (k KeyRecord) Status(now time.Time) KeyStatus {
 	switch {
 	case !k.RevokedAt.IsZero():
@@ -106,17 +106,17 @@ func (k KeyRecord) Status(now time.Time) KeyStatus {
 	return KeyActive
 }
 
-// Why a state refuses what is wanted of a key.
+// Reasons to refuse an operation on a key.
 var (
-	ErrOwnKey   = errors.New("the key of the one who asks")
+	ErrOwnKey   = errors.New("the caller's own key")
 	ErrLastKey  = errors.New("the last key that may administer keys")
 	ErrKeyEnded = errors.New("the key was revoked, has expired or was rotated")
-	// ErrActorKeyEnded: the key of the one who asks was revoked or has expired meanwhile.
-	ErrActorKeyEnded = errors.New("the key of the one who asks has ended")
+	// ErrActorKeyEnded: the caller's own key was revoked or has expired since the request began.
+	ErrActorKeyEnded = errors.New("the caller's own key was revoked or has expired")
 )
 
-// OwnGrace is the shortest grace of the key that asks for its own rotation: with
-// less, an answer that gets lost would lock its owner out.
+// OwnGrace is the minimum grace period of a key that rotates itself: with less, a lost answer would
+// lock its owner out.
 const OwnGrace = time.Minute
 
 // ValidKeyID reports whether id has the form of a key's id.
@@ -155,9 +155,8 @@ func ValidOwner(owner string) bool {
 	return utf8.ValidString(owner) && 1 <= n && n <= 64 && strings.TrimSpace(owner) == owner
 }
 
-// Token form: hb_<role>_<id>_<secret><checksum>. The checksum (CRC-32, 7
-// base32 characters) refuses typing errors without a lookup; the prefix lets
-// secret scanners find leaked keys.
+// Token form: hb_<role>_<id>_<secret><checksum>. The checksum (CRC-32, 7 base32 characters) detects
+// typing errors without a lookup; the prefix lets secret scanners find leaked keys.
 const (
 	prefix      = "hb"
 	idLen       = 12
@@ -166,7 +165,7 @@ const (
 	alphabet    = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 )
 
-// NewToken makes the secret token of a new key. It is shown once; store HashToken it.
+// NewToken makes the secret token of a new key. It is shown once; store HashToken of it.
 func NewToken(role Role) (token, id string) {
 	id = strings.ToLower(rand.Text()[:idLen])
 	body := fmt.Sprintf("%s_%s_%s_%s", prefix, role, id, rand.Text()+rand.Text())
@@ -189,8 +188,8 @@ func ParseToken[T string | []byte](token T) (id T, ok bool) {
 	return T(found), true
 }
 
-// RoleOf returns the role a token was made for. Only what is stored of its key
-// counts; this is for making that key. False: it is no token of ours.
+// RoleOf returns the role in a token, for importing its key. For requests only the stored role
+// counts. False: not a token of ours.
 func RoleOf(token string) (Role, bool) {
 	if _, ok := ParseToken(token); !ok {
 		return "", false
@@ -199,8 +198,8 @@ func RoleOf(token string) (Role, bool) {
 	return role, slices.Contains(Roles, role)
 }
 
-// HashToken returns what is stored of a token: SHA-256. The secret has 260 random
-// bits, a slow hash would protect nothing.
+// HashToken returns the stored hash of a token: SHA-256. The secret has 260 random bits, so a slow
+// hash would add no protection.
 func HashToken(token string) []byte {
 	sum := sha256.Sum256([]byte(token))
 	return sum[:]
@@ -226,9 +225,9 @@ func checksumOf(b []byte) (out [checksumLen]byte) {
 	return out
 }
 
-// EndedSignIn is a sign-in to the console that somebody ended before its time.
+// EndedSignIn is a sign-in to the console that was ended before its expiry.
 type EndedSignIn struct {
-	ID    []byte    `json:"id"`     // a hash of what its cookie holds: nobody can make one of it
-	KeyID string    `json:"key_id"` // with which he had signed in
-	Until time.Time `json:"until"`  // its cookie ends by itself before
+	ID    []byte    `json:"id"`     // a hash of the cookie's content, which cannot be reversed
+	KeyID string    `json:"key_id"` // the API key of the sign-in
+	Until time.Time `json:"until"`  // expiry of the cookie
 }

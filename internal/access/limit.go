@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Limit allows N requests in a span of time: N at once after a quiet time, and then one
-// whenever its part of the span has passed. The zero value limits nothing.
+// Limit allows N requests in a span of time: a burst of N after an idle time, then one per Span/N.
+// The zero value limits nothing.
 type Limit struct {
 	N    int64
 	Span time.Duration
@@ -21,7 +21,7 @@ const (
 	MaxLimitSpan = 24 * time.Hour
 )
 
-// LimitForm is how limits are written, for people.
+// LimitForm describes the syntax of limits, for error messages.
 const LimitForm = "0, or a number and a span of time such as 20/1m: 1 to 1000000 in 1s to 24h"
 
 var errLimitForm = errors.New("is not " + LimitForm)
@@ -48,9 +48,9 @@ func (l Limit) Valid() bool {
 	return l == Limit{} || l.N >= 1 && l.N <= MaxLimit && l.Span >= MinLimitSpan && l.Span <= MaxLimitSpan
 }
 
-// Counted is one limit of a request, and the party that the request counts against it.
+// AppliedLimit is one limit of a request, and the party it is counted for.
 type AppliedLimit struct {
-	Kind  string // of limit, as metrics and keys in Redis name it
+	Kind  string // the kind of limit, as in metrics and Redis keys
 	Party string
 	Limit
 }

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// SamePerson reports whether two owners are one person wherever a second person has to
-// agree: letter case, width, composition, spaces and characters that are not seen do not
-// count (Unicode D146, compatibility caseless matching).
+// SamePerson reports whether two owners are one person for the approval by a second person. Letter
+// case, width, composition, spaces and invisible characters do not count (Unicode D146,
+// compatibility caseless matching).
 func SamePerson(a, b string) bool { return a == b || foldOwner(a) == foldOwner(b) }
 
 func foldOwner(owner string) string {
@@ -25,9 +25,8 @@ func foldOwner(owner string) string {
 	return strings.Join(strings.Fields(norm.NFKD.String(folded)), " ")
 }
 
-// NeedsApproval reports whether a key that a person has made works only when a second one
-// has agreed: with it the maker could be another person who decides about money, or who
-// lets others decide.
+// NeedsApproval reports whether a key works only after the approval by a second person: with it its
+// creator could act as another person who decides about money, or grant others that right.
 func (k KeyRecord) NeedsApproval() bool {
 	return k.Role == RoleFinance || k.Role == RoleAdmin && !SamePerson(k.MadeBy, k.Owner)
 }

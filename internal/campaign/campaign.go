@@ -1,7 +1,7 @@
-// Package campaign is packets that make themselves: one every day, from a template,
-// that opens at the same local time. A campaign holds no money. Each of its packets is
-// created as if its app had asked for it, under an id that campaign and day decide, so
-// that whoever makes it, and however often, makes one (rule R1).
+// Package campaign creates a packet every day from a template, opening at the same local time. A
+// campaign holds no money. Each of its packets is created as if its app had requested it, with an
+// id derived from campaign and day, so that concurrent or repeated creation makes one packet (rule
+// R1).
 package campaign
 
 import (
@@ -17,38 +17,38 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Status is how a campaign is doing.
+// Status is the status of a campaign.
 type Status string
 
 // The statuses.
 const (
 	StatusActive Status = "active"
-	StatusPaused Status = "paused" // its days pass without packets
-	StatusEnded  Status = "ended"  // for ever
+	StatusPaused Status = "paused" // days pass without packets
+	StatusEnded  Status = "ended"  // final
 )
 
 // Statuses lists them in the order of a campaign's life.
 var Statuses = []Status{StatusActive, StatusPaused, StatusEnded}
 
-// DayStatus is what became of one day.
+// DayStatus is the status of one day.
 type DayStatus string
 
-// What can become of a day.
+// The statuses of a day.
 const (
-	DayMaking DayStatus = "making" // its packet is being created, also when the campaign is paused or ended now
-	DayMade   DayStatus = "made"   // its packet was created; whether its sender was charged is told by the packet
-	DayMissed DayStatus = "missed" // nothing could be created until its packet would have expired
+	DayMaking DayStatus = "making" // the packet is being created, also if the campaign is paused or ended now
+	DayMade   DayStatus = "made"   // the packet was created; its own status shows whether it was charged
+	DayMissed DayStatus = "missed" // no packet could be created before it would have expired
 )
 
 // Limits.
 const (
-	// Lead is how long before it opens a packet is made, so that its sender is charged
-	// and its shares are written when the crowd comes.
+	// CreateAhead is how long before its opening a packet is created: time for the charge and for
+	// writing the shares.
 	CreateAhead = 10 * time.Minute
-	// Early is by how much it may be made before that: the clock of whoever looks on time
-	// may be that much ahead of MySQL's.
+	// ClockSkew is how much earlier a packet may be created: the clock of a worker may be that much
+	// ahead of MySQL's.
 	ClockSkew = 5 * time.Second
-	// Late is how long after that moment somebody looks why it was not made.
+	// OverdueAfter is how long after that moment a missing packet is reported as overdue.
 	OverdueAfter = time.Minute
 	// MaxRunning is how many campaigns that have not ended an app may have.
 	MaxRunning = 1000
@@ -60,7 +60,7 @@ const (
 
 // Errors of campaigns.
 var (
-	// ErrEnded: the campaign has ended; another one has to be made.
+	// ErrEnded: the campaign has ended; create another one.
 	ErrEnded = errors.New("campaign has ended")
 	// ErrNoDay: no day is left on which a packet could open.
 	ErrNoDay = errors.New("campaign has no day left")
@@ -68,28 +68,27 @@ var (
 	ErrTooMany = errors.New("too many campaigns")
 )
 
-// Template is what the packets of all days have in common. Of Packet what is of one
-// packet alone is empty: id, app, hash, commitment and times; EligibleCount says how many
-// are in Eligible.
+// Template is the common content of the packets of all days. In Packet the members of a single
+// packet are empty: id, app, hash, commitment and times. EligibleCount is the length of Eligible.
 type Template struct {
 	Packet   packet.Packet `json:"packet"`
 	Life     int64         `json:"expires_in_seconds"`
-	Eligible []string      `json:"-"` // nil: everybody; read for one campaign alone, and with lists left out
+	Eligible []string      `json:"-"` // nil: everybody; read only for a single campaign, not in lists
 }
 
-// Campaign is a template and the days on which a packet is made from it.
+// Campaign is a template and the days on which a packet is created from it.
 type Campaign struct {
 	ID, App, Name string
-	Salt          []byte // decides the ids of its packets
+	Salt          []byte // input of the ids of its packets
 	Zone          string // IANA name
-	Minute        int    // of the day, at which packets open: 0 to 1439
+	Minute        int    // minute of the day at which packets open: 0 to 1439
 	StartsOn      payout.Day
-	EndsOn        payout.Day // "": it goes on until somebody ends it
+	EndsOn        payout.Day // "": no end
 	Template      Template
 	BodyHash      string // of the request that created it
 
 	Status    Status
-	NextDay   payout.Day // the day that is to be decided next; "": none
+	NextDay   payout.Day // the next day to be decided; "": none
 	NextOpens time.Time  // when its packet opens; zero: none
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -101,15 +100,15 @@ type Campaign struct {
 type Day struct {
 	Day       payout.Day
 	Status    DayStatus
-	PacketID  string // also of a day that was missed, which nobody will make
+	PacketID  string // also set for a missed day, whose packet is never created
 	OpensAt   time.Time
-	DecidedAt time.Time // of one that is being made: when it was reserved
+	DecidedAt time.Time // of a day in status making: when it was reserved
 }
 
-// Opening returns when the packet of a day opens. On a day that skips that time of day,
-// because clocks are put forward, it opens when that time would have come with clocks
-// left alone; on one that has it twice, the first time (as RFC 5545, 3.3.5, has it).
-// Errors: the time zone is not known to this machine.
+// OpensAt returns when the packet of a day opens. On a day that skips that time because clocks are
+// put forward, it opens when that time would have come with unchanged clocks; on a day that has the
+// time twice, at the first one (as RFC 5545, 3.3.5). Errors: the time zone is unknown on this
+// machine.
 func (c Campaign) OpensAt(day payout.Day) (time.Time, error) {
 	zone, err := time.LoadLocation(c.Zone)
 	if err != nil {
@@ -119,13 +118,13 @@ func (c Campaign) OpensAt(day payout.Day) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("campaign %s: %w: %q", c.ID, payout.ErrBadDay, day)
 	}
-	wall := date.Add(time.Duration(c.Minute) * time.Minute) // as if the clocks there showed UTC
+	wall := date.Add(time.Duration(c.Minute) * time.Minute) // as if the local clocks showed UTC
 	ahead := func(t time.Time) time.Duration {
 		_, seconds := t.In(zone).Zone()
 		return time.Duration(seconds) * time.Second
 	}
-	// As the clocks are before any change of that day, and as they are after it. What the
-	// first says is right on all days but those after the change.
+	// With the offset before any change of that day, and with the offset after it. The first result
+	// is right except after the change.
 	before, after := wall.Add(-ahead(wall.Add(-aDay))), wall.Add(-ahead(wall.Add(aDay)))
 	if before.Add(ahead(before)).Equal(wall) || !after.Add(ahead(after)).Equal(wall) {
 		return before, nil
@@ -133,11 +132,11 @@ func (c Campaign) OpensAt(day payout.Day) (time.Time, error) {
 	return after, nil
 }
 
-// aDay is more than any time zone is ahead of UTC, or behind it.
+// aDay is more than the largest offset of a time zone from UTC.
 const aDay = 24 * time.Hour
 
-// Next returns the first day of the campaign whose packet opens after a moment, and when
-// it does; "" when there is none. Errors are Opening's.
+// Next returns the first day of the campaign whose packet opens after a moment, and its opening
+// time; "" when there is none. Errors: as OpensAt.
 func (c Campaign) Next(after time.Time) (payout.Day, time.Time, error) {
 	zone, err := time.LoadLocation(c.Zone)
 	if err != nil {
@@ -156,7 +155,7 @@ func (c Campaign) Next(after time.Time) (payout.Day, time.Time, error) {
 	}
 }
 
-// After returns the day that follows one, as Next does.
+// DayAfter returns the day that follows one, as Next does.
 func (c Campaign) DayAfter(day payout.Day) (payout.Day, time.Time, error) {
 	next := day.Add(1)
 	if c.EndsOn != "" && next > c.EndsOn {
@@ -166,7 +165,7 @@ func (c Campaign) DayAfter(day payout.Day) (payout.Day, time.Time, error) {
 	return next, opens, err
 }
 
-// RanOut reports whether a campaign ended because no day was left, and not before.
+// RanOut reports whether a campaign ended because no day was left, not earlier.
 func (c Campaign) RanOut() bool {
 	if c.Status != StatusEnded || c.EndsOn == "" {
 		return false
@@ -180,8 +179,7 @@ func (c Campaign) PacketID(day payout.Day) string {
 	return packet.NewCampaignPacketID(c.ID, c.Salt, string(day))
 }
 
-// PacketOf returns the packet of a day, as its create request would have it. Its times
-// are Redis' business.
+// PacketOf returns the packet of a day, as its create request would have it. Redis sets its times.
 func (c Campaign) PacketOf(day payout.Day, seedKey [32]byte) packet.Packet {
 	p := c.Template.Packet
 	p.ID, p.App = c.PacketID(day), c.App
@@ -191,14 +189,14 @@ func (c Campaign) PacketOf(day payout.Day, seedKey [32]byte) packet.Packet {
 	return p
 }
 
-// NewID derives a campaign's id from the app's salt and the Idempotency-Key of the
-// request that creates it. No packet of the app has the same: their keys are visible ASCII.
+// NewID derives a campaign's id from the app's salt and the Idempotency-Key of the create request.
+// It differs from every packet id of the app: keys of packets are visible ASCII.
 func NewID(salt []byte, idempotencyKey string) string {
 	return packet.NewID(salt, "\x00campaign\x00"+idempotencyKey)
 }
 
-// NewSalt derives what decides the ids of a campaign's packets, which nobody can guess
-// who does not know the app's salt.
+// NewSalt derives the salt of a campaign's packet ids, which cannot be guessed without the app's
+// salt.
 func NewSalt(appSalt []byte, id string) []byte {
 	mac := hmac.New(sha256.New, appSalt)
 	mac.Write([]byte("\x00campaign salt\x00" + id))

@@ -1,7 +1,6 @@
-// Package dataformat holds the number of the data format: what rows in MySQL, keys
-// in Redis and histories in Temporal mean. MySQL and Redis each keep the number, and
-// every process refuses a store that has another one. CONTRIBUTING.md says when to
-// raise it.
+// Package dataformat holds the number of the data format: the meaning of rows in MySQL, keys in
+// Redis and histories in Temporal. MySQL and Redis each store the number, and every process refuses
+// a store with another one. CONTRIBUTING.md says when to raise it.
 package dataformat
 
 import "fmt"
@@ -9,10 +8,10 @@ import "fmt"
 // Number is the data format of this build. migrations/00100_data_format.sql writes it.
 const Number = 2
 
-// Error says that a build with another data format made what a store holds.
+// Error means that a store was written by a build with another data format.
 type Error struct {
 	Store string // MySQL or Redis
-	Found int    // 0: a build from before the number
+	Found int    // 0: a build from before the number existed
 }
 
 // Error implements error.
@@ -21,13 +20,12 @@ func (e *Error) Error() string {
 	if e.Found > Number {
 		age = "a newer"
 	}
-	return fmt.Sprintf("this home was made by %s build (%s has data format %d, this build has %d): delete a local stack with `make reset`; "+
+	return fmt.Sprintf("the data was written by %s build (%s has data format %d, this build has %d): delete a local stack with `make reset`; "+
 		"on a server run the build that made it, or give this one an empty database and an empty Redis (docs/runbook.md#data-format)",
 		age, e.Store, e.Found, Number)
 }
 
-// Check compares the number that a store holds with that of this build. A difference
-// is an *Error.
+// Check compares the number in a store with that of this build. A difference is an *Error.
 func Check(store string, found int) error {
 	if found == Number {
 		return nil

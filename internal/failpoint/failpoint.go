@@ -1,11 +1,11 @@
-// Package failpoint names every step in which money can be lost or doubled, and lets
-// a test kill the process right before and right after each of them: a point.
+// Package failpoint names every step in which money could be lost or doubled. A test can kill the
+// process right before and right after each of them.
 //
-// A point does nothing in a process that was not given a folder (the setting
-// HONGBAO_CRASH_POINTS, for tests only): it costs one atomic load. With a folder,
-// a file in it that is named like the point arms it for one time: the process that
-// comes there renames the file to <point>.reached and kills itself with SIGKILL.
-// One running stack can so be taken through all points, one after the other.
+// A point does nothing in a process without a folder of failpoints (the setting
+// HONGBAO_CRASH_POINTS, for tests only): it costs one atomic load. With a folder, a file with the
+// name of a point arms it once: the process that reaches the point renames the file to
+// <point>.reached and kills itself with SIGKILL. So one running stack can be taken through all
+// points, one after the other.
 package failpoint
 
 import (
@@ -18,7 +18,7 @@ import (
 	"syscall"
 )
 
-// Path is one of the ways of money through the system.
+// Path is a path of money through the system.
 type Path string
 
 // The paths.
@@ -35,38 +35,39 @@ const (
 	PathRecover      Path = "recover"
 )
 
-// Point is a moment at which a process may die. Its text is the name of the file that arms it.
+// Point is a moment at which a test can kill the process. Its text is the name of the file that
+// arms it.
 type Point string
 
 // Reached is the name of the file that a point leaves when it has killed its process.
 func (p Point) Reached() string { return string(p) + ".reached" }
 
-// Step is a change in one store, or one call to another system, that happens as
-// a whole or not at all. The zero Step has no points.
+// Step is a change in one store, or one call to another system, that happens as a whole or not at
+// all. The zero Step has no points.
 type Step struct {
 	Path    Path
 	Name    string // lower case with underscores
-	Meaning string // what has happened after it and not before it
+	Meaning string // what is true after the step and not before it
 
 	before, after Point
 }
 
-// Before is the point at which nothing of the step has happened; of a
-// transaction: all is written, and not committed.
+// Before is the point at which nothing of the step has happened; of a transaction: all is written,
+// and not committed.
 func (s Step) Before() Point { return s.before }
 
-// After is the point at which the step has taken effect and nobody was told.
+// After is the point at which the step has taken effect and its caller does not know it yet.
 func (s Step) After() Point { return s.after }
 
-// folder is where points are armed; nil: nowhere.
+// folder is where points are armed; nil: points are off.
 var folder atomic.Pointer[string]
 
 // ErrFolder is wrapped by errors about the folder.
-var ErrFolder = errors.New("folder of crash points")
+var ErrFolder = errors.New("folder of failpoints")
 
-// Arm lets files in dir arm points of this process from now on. It refuses a
-// folder that others than the process's own user could put a file into: the
-// path must be absolute, the folder there, owned by that user and of mode 0700.
+// Arm lets files in dir arm points of this process. It refuses a folder to which other users could
+// add a file: the path must be absolute, the folder must exist, be owned by the process's user and
+// have mode 0700.
 func Arm(dir string) error {
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("%w: the path must be absolute", ErrFolder)
@@ -83,8 +84,7 @@ func Arm(dir string) error {
 	return nil
 }
 
-// Do carries out a step between its two points. The second one is only passed
-// when the step did not fail.
+// Do runs a step between its two points. The second one is passed only when the step did not fail.
 func Do(s Step, do func() error) error {
 	Before(s)
 	err := do()
@@ -94,9 +94,8 @@ func Do(s Step, do func() error) error {
 	return err
 }
 
-// Of picks among the steps of a charge, a payout and a refund by the payment's id
-// or order number, whose first letter is its kind. An honoured promise is paid
-// like a payout.
+// ForPayment selects the step of a charge, a payout or a refund by the payment's id or order
+// number, whose first letter is its kind. An honoured share conflict is paid like a payout.
 func ForPayment(number string, charge, payout, refund Step) Step {
 	switch {
 	case strings.HasPrefix(number, "c"):
@@ -113,8 +112,8 @@ func Before(s Step) { at(s.before) }
 // After passes the point after a step.
 func After(s Step) { at(s.after) }
 
-// at ends the process when the point is armed. Of several goroutines, and of
-// several processes, that come to it at once, the rename lets one through.
+// at kills the process when the point is armed. Of several goroutines or processes that reach it
+// together, the rename selects one.
 func at(p Point) {
 	dir := folder.Load()
 	if dir == nil || p == "" {
@@ -124,8 +123,8 @@ func at(p Point) {
 		return // not armed
 	}
 	if d, err := os.Open(*dir); err == nil {
-		_ = d.Sync() // the name matters to a test on this machine; more cannot be done about it here
+		_ = d.Sync() // the name matters only to tests on this machine, so an error is ignored
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	select {} // the signal ends the other threads a moment later than this line
+	select {} // the signal ends the other threads slightly later
 }

@@ -1,6 +1,5 @@
-// Package money holds the one type every amount in hongbao has: Fen, a whole
-// number of minor units of CNY. There are no fractions and no floating point
-// anywhere on the way of the money, and sums never wrap.
+// Package money holds Fen, the type of every amount in hongbao: a whole number of minor units of
+// CNY. Amounts have no fractions and no floating point, and sums never wrap.
 package money
 
 import (
@@ -11,12 +10,12 @@ import (
 
 // Fen is an amount of money in fen, the minor unit of CNY: 100 fen are one
 // yuan. An amount is valid from 0 to Max. In JSON and SQL it is a plain integer.
-// Sums of amounts may be above Max: see Plus and Full.
+// Sums of amounts may be above Max: see Plus and Saturated.
 type Fen int64
 
-// Max is the largest amount, 2^53 - 1 fen (about 90 trillion yuan). It is the
-// largest integer that every JSON reader and Redis' Lua can hold exactly, so an
-// amount means the same in each store and in each client.
+// Max is the largest amount, 2^53 - 1 fen (about 90 trillion yuan). It is the largest integer that
+// every JSON reader and the Lua of Redis hold exactly, so an amount means the same in each store
+// and client.
 const Max Fen = 1<<53 - 1
 
 var (
@@ -46,7 +45,7 @@ func (f Fen) Add(g Fen) (Fen, error) {
 	if err := checkBoth(f, g); err != nil {
 		return 0, err
 	}
-	// Two checked operands are below 2^54 together: the addition cannot wrap.
+	// Two valid operands sum to less than 2^54, so the addition cannot wrap.
 	return checked(f + g)
 }
 
@@ -73,9 +72,9 @@ func Sum(amounts ...Fen) (Fen, error) {
 	return total, nil
 }
 
-// String returns the amount in yuan with two decimals, such as "12.34", without
-// a currency sign or grouping. Parse reads it back for every valid amount. A
-// negative value, such as a difference, shows its sign, and a sum that is Full says so.
+// String returns the amount in yuan with two decimals, such as "12.34", without a currency sign or
+// grouping. Parse reads it back for every valid amount. A negative difference has its sign, and a
+// saturated sum has a + behind.
 func (f Fen) String() string {
 	sign, n := "", uint64(f)
 	if f < 0 {
@@ -94,7 +93,7 @@ func Parse(text string) (Fen, error) {
 	}
 	n, err := strconv.ParseInt(yuan+cents, 10, 64)
 	if err != nil || Fen(n) > Max {
-		// The text holds digits only, so being too large is all that can be wrong.
+		// The text has only digits, so it can only be too large.
 		return 0, fmt.Errorf("%.32q: %w", text, ErrOverflow)
 	}
 	return Fen(n), nil

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Full is a sum that 64 bits do not hold: this amount or more, about a thousand times
-// Max. A sum below is exact. -Full is the same below zero.
+// Saturated is a sum that 64 bits do not hold: this amount or more, about a thousand times Max. A
+// sum below is exact. -Saturated is the same below zero.
 const Saturated Fen = math.MaxInt64
 
-// Plus returns f + g of two sums, which may be above Max or below zero. What is Full
-// stays so: it is never taken for an exact sum.
+// Plus returns f + g of two sums, which may be above Max or below zero. A saturated sum stays
+// saturated: it is never taken for an exact one.
 func (f Fen) Plus(g Fen) Fen {
 	for _, one := range []Fen{f, g} {
 		if one.saturated() {
@@ -31,7 +31,7 @@ func (f Fen) Plus(g Fen) Fen {
 
 func (f Fen) saturated() bool { return f == Saturated || f <= -Saturated }
 
-// Digits returns f in fen; one that is Full has a + behind: "9223372036854775807+".
+// Digits returns f in fen; a saturated sum has a + behind: "9223372036854775807+".
 func (f Fen) Digits() string { return strconv.FormatInt(int64(f), 10) + f.saturationMark() }
 
 func (f Fen) saturationMark() string {
@@ -41,8 +41,8 @@ func (f Fen) saturationMark() string {
 	return ""
 }
 
-// MarshalJSON implements json.Marshaler: a number, which every reader holds exactly,
-// up to Max; above, where only sums are, its Digits as a string.
+// MarshalJSON implements json.Marshaler: a number up to Max, which every reader holds exactly;
+// above, where only sums are, Digits as a string.
 func (f Fen) MarshalJSON() ([]byte, error) {
 	if f > Max || f < -Max {
 		return []byte(`"` + f.Digits() + `"`), nil
@@ -50,8 +50,7 @@ func (f Fen) MarshalJSON() ([]byte, error) {
 	return strconv.AppendInt(nil, int64(f), 10), nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler: it reads what MarshalJSON writes, and
-// nothing else.
+// UnmarshalJSON implements json.Unmarshaler: it reads only what MarshalJSON writes.
 func (f *Fen) UnmarshalJSON(raw []byte) error {
 	text := string(raw)
 	if text == "null" {

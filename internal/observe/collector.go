@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// snapshotFresh is for how long a reading is served again: scrapes cost the
-	// stores nothing in between, however many there are.
+	// snapshotFresh is how long a snapshot is served again, so that the rate of scrapes does not
+	// load the stores.
 	snapshotFresh = 5 * time.Second
-	// snapshotTimeout bounds one reading.
+	// snapshotTimeout bounds the time to read a snapshot.
 	snapshotTimeout = 3 * time.Second
 )
 
-// Source reads part of the vitals into v, which others fill in at the same time. What it
-// cannot read it leaves and says so.
+// Source reads its part of the snapshot into v; other sources fill theirs concurrently. It leaves
+// unreadable parts unset and returns an error.
 type Source func(ctx context.Context, v *HealthSnapshot) error
 
-// Collector shows vitals as metrics. When a source is away, the others are shown
-// all the same, and hongbao_vitals_up tells which.
+// Collector exports the health snapshot as metrics. When a source fails, the others are still
+// exported, and hongbao_vitals_up names the failed one.
 type Collector struct {
 	sources map[string]Source
 	now     func() time.Time
@@ -36,52 +36,52 @@ type Collector struct {
 	descs    map[string]*prometheus.Desc
 }
 
-// NewCollector returns a collector of what the named sources read.
+// NewCollector returns a collector of the named sources.
 func NewCollector(sources map[string]Source) *Collector {
 	c := &Collector{sources: sources, now: time.Now, failed: map[string]bool{}, descs: map[string]*prometheus.Desc{}}
 	for _, d := range []struct {
 		name, help string
 		labels     []string
 	}{
-		{MetricHealthUp, "1: the source answered at the last reading of the figures below; 0: they are missing.", []string{"source"}},
-		{MetricHealthAge, "Age of that reading in seconds.", nil},
-		{MetricHandoffs, "Hand-offs in Redis that no workflow has taken over.", nil},
-		{MetricHandoffAge, "Age of the oldest of them in seconds; of all lanes the largest.", nil},
-		{MetricLanesRefused, "Lanes of the pool that this process refuses: their gate is shut.", nil},
-		{MetricLaneState, "Lanes of the pool by the state of their gate in the books.", []string{"state"}},
-		{MetricLaneShutAge, "For how many seconds the first of those gates that are not open has been shut.", nil},
-		{MetricPoolLost, "Grabs that were told and may be lost, by breaks that nobody has dealt with.", nil},
-		{MetricPayments, "Payments that are not at their end, or wait for a person.", []string{"kind", "status"}},
-		{MetricPaymentAge, "Age of the oldest of them in seconds.", []string{"kind", "status"}},
-		{MetricUnknown, "Payments of every kind whose outcome is unknown.", nil},
-		{MetricOverdue, "Packets past their expiry that are not closed.", []string{"status"}},
-		{MetricRefundLag, "For how many seconds the oldest packet is past its expiry and not closed.", nil},
-		{MetricBreaks, "Disagreements that wait for a person.", []string{"kind"}},
-		{MetricBreakAge, "Age of the oldest of them in seconds.", []string{"kind"}},
-		{MetricUncompared, "Days that were not compared with the provider: their statement could not be read.", nil},
-		{MetricReconciled, "For how many seconds no reconciliation has been carried out.", nil},
-		{MetricReturnsSeen, "Seconds since returned payments were last searched in a provider's statement.", nil},
-		{MetricCampaigns, "Days of campaigns whose packet should have been made already.", nil},
-		{MetricCampaignAge, "For how many seconds the oldest of those packets should have been made.", nil},
-		{MetricDaysLost, "Days of campaigns, of the last 24 h, on which nobody could grab anything, by why: missed, declined, unopened.",
+		{MetricHealthUp, "Whether the source answered when the health metrics were last read: 1 yes, 0 no, and its metrics are missing.", []string{"source"}},
+		{MetricHealthAge, "Age of the health metrics in seconds, since they were last read.", nil},
+		{MetricHandoffs, "Number of hand-offs in Redis whose workflow is not started yet.", nil},
+		{MetricHandoffAge, "Age in seconds of the oldest hand-off in Redis, over all lanes.", nil},
+		{MetricLanesRefused, "Number of lanes that this process refuses because their fence is shut.", nil},
+		{MetricLaneState, "Number of lanes by the state of their fence in MySQL.", []string{"state"}},
+		{MetricLaneShutAge, "Time in seconds since the first fence that is not open was shut; 0: all are open.", nil},
+		{MetricPoolLost, "Number of acknowledged grabs that may be lost, from unresolved breaks.", nil},
+		{MetricPayments, "Number of payments that are not final or wait for a decision of staff, by kind and status.", []string{"kind", "status"}},
+		{MetricPaymentAge, "Age in seconds of the oldest payment that is not final or waits for a decision, by kind and status.", []string{"kind", "status"}},
+		{MetricUnknown, "Number of payments of every kind whose outcome is unknown.", nil},
+		{MetricOverdue, "Number of packets past their expiry that are not closed, by status.", []string{"status"}},
+		{MetricRefundLag, "Time in seconds since the expiry of the oldest packet that is not closed.", nil},
+		{MetricBreaks, "Number of open breaks, by kind.", []string{"kind"}},
+		{MetricBreakAge, "Age in seconds of the oldest open break, by kind.", []string{"kind"}},
+		{MetricUncompared, "Number of days that are not reconciled because their statement could not be read.", nil},
+		{MetricReconciled, "Time in seconds since the last completed reconciliation.", nil},
+		{MetricReturnsSeen, "Time in seconds since returned payments were last searched in a provider's statement.", nil},
+		{MetricCampaigns, "Number of campaign days whose packet is overdue.", nil},
+		{MetricCampaignAge, "Time in seconds since the oldest overdue campaign packet was due.", nil},
+		{MetricDaysLost, "Number of campaign days of the last 24 h without a grabbable packet, by reason: missed, declined, unopened.",
 			[]string{"reason"}},
-		{MetricApprovals, "Decisions that wait for a second person.", nil},
-		{MetricApprovalAge, "Age of the oldest of them in seconds.", nil},
-		{MetricDecisionsDue, "What waits for staff to decide, by reason.", []string{"reason"}},
-		{MetricDecisionsDueFen, "What they come to, in fen.", []string{"reason"}},
-		{MetricOutbox, "Runs that are to be started or woken; not those that know.", nil},
-		{MetricOutboxAge, "Age of the oldest of them in seconds.", nil},
-		{MetricQuarantined, "Hand-offs that could not be decoded.", nil},
-		{MetricRepairs, "What the watch has put right, by kind.", []string{"kind"}},
-		{MetricRemoved, "Old rows that were removed, by table.", []string{"table"}},
-		{MetricOldest, "Age of the oldest row of that table in seconds; 0: there is none.", []string{"table"}},
-		{MetricDurable, "1: Redis keeps every write that it has acknowledged; 0: it may lose grabs.", nil},
-		{MetricHeld, "For how many seconds a person has been holding the provider; 0: not held.", []string{"provider"}},
-		{MetricQueue, "Tasks in a task queue of Temporal that no worker has taken, about.", []string{"queue", "kind"}},
-		{MetricQueueAge, "Age of the oldest of them in seconds.", []string{"queue", "kind"}},
-		{MetricImbalance, "Packets posted to lately whose ledger does not add up, or has an account below zero.", nil},
-		{MetricSuspense, "Money in fen that moved twice and has not come back, by breaks that nobody has dealt with.", nil},
-		{MetricRestored, "1: MySQL was restored from an older backup; nothing is sent, closed or decided until hongbao recover has run.", nil},
+		{MetricApprovals, "Number of decisions that wait for the approval by a second person.", nil},
+		{MetricApprovalAge, "Age in seconds of the oldest decision that waits for approval.", nil},
+		{MetricDecisionsDue, "Number of items that wait for a decision of staff, by reason.", []string{"reason"}},
+		{MetricDecisionsDueFen, "Amount in fen of the items that wait for a decision of staff, by reason.", []string{"reason"}},
+		{MetricOutbox, "Number of due outbox entries: workflow runs to be started or woken.", nil},
+		{MetricOutboxAge, "Age in seconds of the oldest due outbox entry.", nil},
+		{MetricQuarantined, "Number of quarantined hand-offs, which cannot be decoded.", nil},
+		{MetricRepairs, "Total number of repairs by the watch, by kind.", []string{"kind"}},
+		{MetricRemoved, "Total number of old rows removed by retention, by table.", []string{"table"}},
+		{MetricOldest, "Age in seconds of the oldest row of a table with retention; 0: the table is empty.", []string{"table"}},
+		{MetricDurable, "Whether Redis is configured to keep every acknowledged write: 1 yes, 0 no, and grabs may be lost.", nil},
+		{MetricHeld, "Time in seconds since staff placed the current hold on the provider; 0: not held.", []string{"provider"}},
+		{MetricQueue, "Approximate number of tasks in a Temporal task queue that no worker has taken.", []string{"queue", "kind"}},
+		{MetricQueueAge, "Age in seconds of the oldest task in a Temporal task queue that no worker has taken.", []string{"queue", "kind"}},
+		{MetricImbalance, "Number of recently active packets whose ledger does not balance, or has an account below zero.", nil},
+		{MetricSuspense, "Money in fen that moved twice and was not returned, from unresolved breaks.", nil},
+		{MetricRestored, "Whether MySQL was restored from an older backup: 1 yes, and nothing is sent, closed or decided until hongbao recover has run.", nil},
 	} {
 		c.descs[d.name] = prometheus.NewDesc(d.name, d.help, d.labels, nil)
 	}
@@ -95,8 +95,8 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It reads the stores at most once in
-// five seconds, one caller at a time.
+// Collect implements prometheus.Collector. It reads the stores at most once in five seconds, one
+// caller at a time.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +113,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	if !c.snapshot.FromMySQL {
 		return
 	}
-	for kind, made := range c.snapshot.Repairs { // zeros in place of them would be a counter that began anew
+	for kind, made := range c.snapshot.Repairs { // without MySQL a zero would look like a reset of the counter
 		out <- prometheus.MustNewConstMetric(c.descs[MetricRepairs], prometheus.CounterValue, float64(made), kind)
 	}
 	for _, r := range c.snapshot.Retention {
@@ -122,8 +122,8 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Vitals returns the figures that the metrics are made of, not older than five
-// seconds, for who judges them. Slices and maps in them are shared: do not change them.
+// HealthSnapshot returns the figures behind the metrics, at most five seconds old. Its slices and
+// maps are shared: do not change them.
 func (c *Collector) HealthSnapshot() HealthSnapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +143,7 @@ func (c *Collector) refresh(now time.Time) {
 	v := HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	for name, source := range c.sources { // at the same time: one that hangs takes none of the others' time
+	for name, source := range c.sources { // concurrently, so that a slow source does not delay the others
 		all.Go(func() {
 			err := source(ctx, &v)
 			mu.Lock()
@@ -155,7 +155,7 @@ func (c *Collector) refresh(now time.Time) {
 	c.snapshot, c.read = v, now
 }
 
-// show tells what was read; of a source that is away nothing was.
+// show exports the snapshot; parts of failed sources are left out.
 func (c *Collector) show(now time.Time, gauge func(name string, value float64, labels ...string)) {
 	v := c.snapshot
 	backlog := func(count, age string, b Backlog, labels ...string) {
@@ -243,12 +243,12 @@ func (b Backlog) age(now time.Time) float64 {
 func (c *Collector) Register(registry *prometheus.Registry) error {
 	var twice prometheus.AlreadyRegisteredError
 	if err := registry.Register(c); err != nil && !errors.As(err, &twice) {
-		return fmt.Errorf("register vitals: %w", err)
+		return fmt.Errorf("register health metrics: %w", err)
 	}
 	return nil
 }
 
-// Build is the metric by which one sees which version a process runs.
+// BuildInfo is the metric with the version of the process.
 func BuildInfo(version string) prometheus.Collector {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricBuild, Help: "1, with the build as labels.",
 		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()}})

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Keys of log attributes by which lines about one thing are found.
+// Keys of log attributes that connect lines about one request, packet, payment or workflow.
 const (
 	LogRequest  = "request_id"
 	LogPacket   = "packet_id"
@@ -19,8 +19,8 @@ const (
 
 type logKey struct{}
 
-// Naming returns ctx with attributes for every line that is logged with it or with
-// what comes of it. The values must outlive the caller's memory.
+// WithLogAttrs returns ctx with attributes for every line that is logged with it or a derived
+// context. The values must stay valid after the caller returns.
 func WithLogAttrs(ctx context.Context, attrs ...slog.Attr) context.Context {
 	if above, ok := ctx.Value(logKey{}).([]slog.Attr); ok {
 		attrs = slices.Concat(above, attrs)
@@ -28,9 +28,8 @@ func WithLogAttrs(ctx context.Context, attrs ...slog.Attr) context.Context {
 	return context.WithValue(ctx, logKey{}, attrs)
 }
 
-// NewLogHandler returns a handler that adds to each record what Naming has given its
-// context, and the id of its trace when that is sampled. What the record says
-// itself is left as it is.
+// NewLogHandler returns a handler that adds the attributes of WithLogAttrs to each record, and the
+// trace id when the trace is sampled. Attributes of the record itself win.
 func NewLogHandler(h slog.Handler) slog.Handler { return logHandler{h} }
 
 type logHandler struct{ slog.Handler }

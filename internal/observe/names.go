@@ -42,7 +42,8 @@ const (
 	MetricQueueAge        = "hongbao_task_queue_oldest_seconds"
 )
 
-// Names of the metrics that a process counts itself: the API, and below them a worker.
+// Names of the metrics that a process counts itself: first those of the API, then those of a
+// worker.
 const (
 	MetricGrabs    = "hongbao_grab_total"
 	MetricSoldOut  = "hongbao_grab_sold_out_local_total"
@@ -62,8 +63,8 @@ const (
 	MetricHandoffsStuck = "hongbao_handoffs_stuck"
 )
 
-// Names of the metrics of Temporal's SDK that a worker passes on: as the SDK and
-// its documentation call them.
+// Names of metrics of Temporal's SDK that a worker exports, as the SDK and its documentation call
+// them.
 const (
 	MetricSlotsFree    = "temporal_worker_task_slots_available"
 	MetricSlotsUsed    = "temporal_worker_task_slots_used"

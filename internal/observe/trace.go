@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// TracerName is the name of what makes our spans.
+// TracerName is the name of our tracer.
 const TracerName = "hongbao"
 
 // Attributes of spans. None holds a secret, an account, a nickname or a user id.
@@ -21,24 +21,24 @@ const (
 	SpanStatus  = attribute.Key("http.response.status_code")
 )
 
-// Sampled reports whether what ctx belongs to is traced.
+// Sampled reports whether the trace of ctx is sampled.
 func Sampled(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsSampled() }
 
-// Child begins a span below that of ctx; the caller ends it. Where nothing is
-// sampled it does nothing.
+// StartChildSpan begins a child of the span in ctx; the caller ends it. Without a sampled trace it
+// does nothing.
 func StartChildSpan(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
-		return ctx, trace.SpanFromContext(context.Background()) //nolint:forbidigo // the span that is none
+		return ctx, trace.SpanFromContext(context.Background()) //nolint:forbidigo // the no-op span
 	}
 	return parent.TracerProvider().Tracer(TracerName).Start(ctx, name, options...)
 }
 
-// traceparent is the one header of W3C's Trace Context that is carried.
+// traceparent is the only propagated header of W3C Trace Context.
 const traceparent = "traceparent"
 
-// single is that header alone. tracestate is left out: it would carry what others
-// wrote through Redis and Temporal.
+// single holds that header alone. tracestate is dropped: it would put foreign text into Redis and
+// Temporal.
 type single struct{ value string }
 
 func (s *single) Get(key string) string {
@@ -56,7 +56,7 @@ func (s *single) Set(key, value string) {
 
 func (*single) Keys() []string { return []string{traceparent} }
 
-// Traceparent is ctx's place in its trace, in W3C's form; empty unless sampled.
+// Traceparent returns the W3C traceparent of ctx; empty unless sampled.
 func Traceparent(ctx context.Context) string {
 	if !Sampled(ctx) {
 		return ""
@@ -66,8 +66,8 @@ func Traceparent(ctx context.Context) string {
 	return s.value
 }
 
-// Below returns ctx with the parent that a traceparent names. What is malformed,
-// or empty, changes nothing. It keeps no reference to the text.
+// WithTraceparent returns ctx with the parent that a traceparent names. A malformed or empty one
+// changes nothing. It keeps no reference to the text.
 func WithTraceparent(ctx context.Context, parent string) context.Context {
 	if parent == "" {
 		return ctx

@@ -11,33 +11,33 @@ import (
 	"hongbao/internal/money"
 )
 
-// Claim (领取记录) is one user's share of a packet. The record in Redis holds
-// everything needed to pay it (rule R11).
+// Claim (领取记录) is one user's share of a packet. The record in Redis holds everything needed to pay
+// it (rule R11).
 type Claim struct {
 	PacketID   string    `json:"packet_id"`
 	UserID     string    `json:"user_id"`
 	ShareIndex int       `json:"share_index"`
 	Amount     money.Fen `json:"amount"`
 	ClaimedAt  time.Time `json:"claimed_at"` // Redis TIME, milliseconds, UTC
-	// Epoch and Seq say where in the lane's history it was won (rule R9); 0: not known,
-	// as of claims that were read from the winners.
+	// Epoch and Seq are the lane's position at the grab (rule R9); 0: unknown, as for claims read
+	// from the pool instead of the hand-off.
 	Epoch int64 `json:"epoch,omitempty"`
 	Seq   int64 `json:"seq,omitempty"`
 	Profile
 }
 
-// Profile is what the grabber told about himself.
+// Profile is what a grab request states about its user.
 type Profile struct {
 	Nickname  *string `json:"nickname,omitempty"`
 	AvatarURL *string `json:"avatar_url,omitempty"`
-	// Recipient is the account the provider pays; empty means the user id.
+	// Recipient is the account to pay at the provider; empty: the user id.
 	Recipient string `json:"recipient,omitempty"`
-	// Trace is where the trace of a sampled grab goes on (W3C traceparent); empty for
-	// all others. It is no part of what is paid, and ends with the hand-off.
+	// Trace is the trace context of a sampled grab (W3C traceparent); empty for all others. It is
+	// not part of the payment and ends with the hand-off.
 	Trace string `json:"trace,omitempty"`
 }
 
-// Account returns the account the provider pays for this claim.
+// Account returns the account to pay at the provider.
 func (c Claim) Account() string {
 	if c.Recipient != "" {
 		return c.Recipient
@@ -48,16 +48,16 @@ func (c Claim) Account() string {
 // ErrBadClaim is wrapped by every error about a claim record that cannot be decoded.
 var ErrBadClaim = errors.New("malformed claim record")
 
-// MaxMs is the last millisecond of the year 9999, since 1970: no database takes a
-// later one.
+// MaxMs is the last millisecond of the year 9999, since 1970: the upper limit of databases.
 const MaxMs = 253402300799999
 
-// recordFields of a claim record: those of the share (Loaded), time, mark, profile.
+// recordFields is the number of fields of a claim record: those of the share (PoolShare), time,
+// mark, profile.
 const recordFields = 7
 
-// DecodeClaim reads a claim record "<share>:<claimed at ms>:<mark>:<profile>", as
-// grab.lua makes it of the share (Loaded.AppendText), and of the profile as JSON,
-// which is empty when the grabber told nothing. Errors wrap ErrBadClaim.
+// DecodeClaim reads a claim record "<share>:<claimed at ms>:<mark>:<profile>", as grab.lua writes
+// it. The share is that of PoolShare.AppendText; the profile is JSON, empty when the grab stated
+// none. Errors wrap ErrBadClaim.
 func DecodeClaim(packetID, userID, record string) (Claim, error) {
 	parts := strings.SplitN(record, ":", recordFields)
 	if len(parts) != recordFields {
@@ -66,8 +66,8 @@ func DecodeClaim(packetID, userID, record string) (Claim, error) {
 	return NewClaim(packetID, userID, record, parts[4], parts[6])
 }
 
-// NewClaim puts a claim together from the share, the time in ms and the profile as
-// JSON. Errors wrap ErrBadClaim.
+// NewClaim makes a claim from the share, the time in ms and the profile as JSON. Errors wrap
+// ErrBadClaim.
 func NewClaim(packetID, userID, share, ms, profile string) (Claim, error) {
 	bad := func(what string, err error) (Claim, error) {
 		return Claim{}, fmt.Errorf("%w of packet %s: %s: %w", ErrBadClaim, packetID, what, err)
@@ -97,8 +97,8 @@ func NewClaim(packetID, userID, share, ms, profile string) (Claim, error) {
 	return c, nil
 }
 
-// Luckier reports whether claim a beats claim b for best luck (手气最佳): the
-// largest amount, then the earliest, then the lowest index.
+// Luckier reports whether claim a beats claim b for best luck (手气最佳): the largest amount, then the
+// earliest, then the lowest index.
 func Luckier(a, b Claim) bool {
 	if a.Amount != b.Amount {
 		return a.Amount > b.Amount
@@ -109,16 +109,16 @@ func Luckier(a, b Claim) bool {
 	return a.ShareIndex < b.ShareIndex
 }
 
-// HandOff (交接记录) is one decoded entry of a lane's stream: what Redis leaves
-// for the worker. Exactly one of the members is set.
+// HandOff (交接记录) is one decoded entry of a lane's stream: an outbox message from Redis to Temporal.
+// Exactly one of the members is set.
 type HandOff struct {
 	// EntryID is the stream entry id, for the acknowledgement.
 	EntryID string
-	// Created is set for a packet that was staged: its workflow has to be started.
+	// Created is a staged packet, whose workflow has to be started.
 	Created *Packet
-	// Claims is set for grabs that were won, in the order they were won.
+	// Claims are won grabs, in the order in which they were won.
 	Claims []Claim
-	// App is the app of the packet that Claims are of; "" when Redis did not tell.
+	// App is the app of the packet of Claims; "" when the entry does not name it.
 	App string
 	// SoldOut names the packets whose last share is among Claims.
 	SoldOut []string

@@ -40,8 +40,8 @@ func DeriveSeed(key [32]byte, packetID string) [32]byte {
 	return keyed(key, seedDomain, packetID)
 }
 
-// Commitment returns the hex SHA-256 of the seed, published at creation.
-// Whoever learns the seed later can check that it was not exchanged.
+// Commitment returns the hex SHA-256 of the seed, published at creation. The revealed seed can
+// later be checked against it.
 func Commitment(seed [32]byte) string {
 	sum := sha256.Sum256(seed[:])
 	return hex.EncodeToString(sum[:])
@@ -98,8 +98,8 @@ func OpenSeed(key [32]byte, packetID string, sealed []byte) ([32]byte, error) {
 	return seed, nil
 }
 
-// seedCipher has a key of its own for every packet. So the same installation
-// key never serves two purposes, and random nonces cannot run out.
+// seedCipher derives a separate key for every packet. So the installation key never serves two
+// purposes, and random nonces cannot run out.
 func seedCipher(key [32]byte, packetID string) (cipher.AEAD, error) {
 	sealKey := keyed(key, sealDomain, packetID)
 	block, err := aes.NewCipher(sealKey[:])

@@ -1,27 +1,26 @@
 package packet
 
-// GrabResult is the outcome of one grab. The order of the constants is the
-// order of precedence: the first that fits is the answer (grab.lua and the
-// table tests keep the same order).
+// GrabResult is the outcome of one grab. The constants are in the order of precedence: the first
+// that fits is the answer (api.md, grab.lua and the table tests keep the same order).
 type GrabResult int
 
 // The outcomes.
 const (
-	// GrabUnavailable: the pool is being checked or rebuilt, or is not in Redis although it should be.
+	// GrabUnavailable: the pool is being checked or rebuilt, or is unexpectedly missing in Redis.
 	GrabUnavailable GrabResult = iota
 	// GrabNotFound: no such packet in Redis (MySQL may still know it).
 	GrabNotFound
-	// GrabReplayed: this user already has a claim; the same amount in every state, for ever.
+	// GrabReplayed: the user already has a claim; the answer has the same amount in every state.
 	GrabReplayed
 	// GrabRetired: the pool was retired; MySQL has the answer.
 	GrabRetired
 	// GrabNotOpenYet: funding, or before opens_at.
 	GrabNotOpenYet
-	// GrabNotEligible: not on the packet's list.
+	// GrabNotEligible: the user is not on the packet's list.
 	GrabNotEligible
 	// GrabSoldOut: the last share was claimed.
 	GrabSoldOut
-	// GrabExpired: shares were left when it expired, was recalled or closed; or the packet was rejected.
+	// GrabExpired: expired, recalled or closed with shares left; or the packet was rejected.
 	GrabExpired
 	// GrabWon: won now.
 	GrabWon

@@ -1,6 +1,6 @@
-// Package packet holds the words, states and rules of a red packet (红包): what
-// was put in, how it is split into shares, who claimed which share. It imports
-// nothing but money, so that every rule can be read and tested by itself.
+// Package packet holds the terms, states and rules of a red packet (红包): its contents, its split
+// into shares, and its claims. It imports only money, so that every rule can be read and tested by
+// itself.
 package packet
 
 import (
@@ -9,7 +9,7 @@ import (
 	"hongbao/internal/money"
 )
 
-// CurrencyCNY is the only currency so far; amounts are in fen.
+// CurrencyCNY is the only supported currency; amounts are in fen.
 const CurrencyCNY = "CNY"
 
 // Limits of a create request.
@@ -18,27 +18,27 @@ const (
 	MaxEligible     = 10_000
 	MaxUserIDBytes  = 64
 	MaxGreeting     = 64   // characters
-	MaxMetadata     = 2048 // bytes of the values, and of the names
+	MaxMetadata     = 2048 // bytes of all names and values
 	MinLife         = 10 * time.Second
 	MaxLife         = 7 * 24 * time.Hour
 	MaxOpensAhead   = 366 * 24 * time.Hour
 	DefaultLife     = 24 * time.Hour
 	DefaultMinShare = money.Fen(1)
-	// WinsKept is for how long after a packet of a campaign expires its wins still count
-	// against those who won (Packet.OneWin), also when no packet follows.
+	// WinsKept is how long after the expiry of a campaign packet its wins count against its winners
+	// (Packet.OneWin), even if no packet follows.
 	WinsKept = 90 * 24 * time.Hour
 )
 
-// Status is what the API tells about a packet.
+// Status is the status of a packet in the API.
 type Status string
 
-// The statuses, in the order a packet can pass through them.
+// The statuses, in the order in which a packet can have them.
 const (
-	// StatusFunding: the sender's charge has no final answer yet. Moved on by the packet workflow.
+	// StatusFunding: the sender's charge has no final answer yet. Changed by the packet workflow.
 	StatusFunding Status = "funding"
 	// StatusRejected: the charge was declined. Final; holds no money.
 	StatusRejected Status = "rejected"
-	// StatusScheduled: funded, opens_at lies ahead.
+	// StatusScheduled: funded, opens_at is in the future.
 	StatusScheduled Status = "scheduled"
 	// StatusOpen: shares can be grabbed.
 	StatusOpen Status = "open"
@@ -53,8 +53,8 @@ const (
 // Statuses lists every status.
 var Statuses = []Status{StatusFunding, StatusRejected, StatusScheduled, StatusOpen, StatusSoldOut, StatusClosing, StatusClosed}
 
-// Packet is what a sender asked for, fixed at creation. It is the content of
-// the create hand-off and the input of the packet workflow; it carries no seed.
+// Packet is the content of a create request, fixed at creation. It is the content of the create
+// hand-off and the input of the packet workflow; it carries no seed.
 type Packet struct {
 	ID            string            `json:"id"`
 	App           string            `json:"app"`
@@ -69,8 +69,8 @@ type Packet struct {
 	GroupID       *string           `json:"group_id,omitempty"`
 	Metadata      map[string]string `json:"metadata,omitempty"`
 	EligibleCount int               `json:"eligible_count,omitempty"` // 0: everyone may grab
-	Tickets       bool              `json:"tickets,omitempty"`        // whoever grabs brings a ticket of the app; never with a list
-	OneWin        bool              `json:"one_win,omitempty"`        // a winner in another packet of its campaign wins nothing
+	Tickets       bool              `json:"tickets,omitempty"`        // a grab needs a ticket of the app; never with a list
+	OneWin        bool              `json:"one_win,omitempty"`        // a winner of another packet of the campaign is not eligible
 	BodyHash      string            `json:"body_hash"`                // hex SHA-256 of the canonical create request
 	Commitment    string            `json:"commitment"`               // hex SHA-256 of the seed
 	CreatedAt     time.Time         `json:"created_at"`               // Redis TIME, milliseconds
@@ -78,12 +78,12 @@ type Packet struct {
 	ExpiresAt     time.Time         `json:"expires_at"`
 }
 
-// SplitParams returns what Split needs to know of the packet.
+// SplitParams returns the parameters of Split for the packet.
 func (p Packet) SplitParams() SplitParams {
 	return SplitParams{PacketID: p.ID, Mode: p.Split, Total: p.TotalAmount, Count: p.ShareCount, Min: p.MinShare, Max: p.MaxShare}
 }
 
-// expired reports whether the packet's time is over.
+// expired reports whether the packet has expired.
 func (p Packet) expired(now time.Time) bool {
 	return !p.ExpiresAt.IsZero() && !now.Before(p.ExpiresAt)
 }
@@ -94,7 +94,7 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
-// Counts are the moving figures of a packet.
+// Counts are the changing figures of a packet.
 type Counts struct {
 	ClaimedCount   int
 	ClaimedAmount  money.Fen
@@ -104,7 +104,7 @@ type Counts struct {
 // CloseReason says why a packet stopped accepting grabs.
 type CloseReason string
 
-// The reasons; the first one wins.
+// The reasons; the first one stays.
 const (
 	CloseExpired  CloseReason = "expired"
 	CloseRecalled CloseReason = "recalled"
@@ -113,7 +113,7 @@ const (
 	CloseUnopened CloseReason = "unopened"
 )
 
-// Valid reports whether it is one of the reasons.
+// Valid reports whether r is one of the reasons.
 func (r CloseReason) Valid() bool {
 	switch r {
 	case CloseExpired, CloseRecalled, CloseSoldOut, CloseUnopened:

@@ -6,28 +6,28 @@ import (
 	"hongbao/internal/money"
 )
 
-// PoolState is the state a packet's pool (its grabbable state in Redis) is in.
+// PoolState is the state of a packet's pool, its grabbable state in Redis.
 type PoolState string
 
 // The states of a pool.
 const (
 	PoolFunding  PoolState = "funding"  // staged; the charge has no final answer yet
-	PoolOpening  PoolState = "opening"  // shares are being loaded
+	PoolOpening  PoolState = "opening"  // shares are being loaded in chunks
 	PoolOpen     PoolState = "open"     // grabs are decided here (not before opens_at)
-	PoolClosing  PoolState = "closing"  // no more grabs, for ever
+	PoolClosing  PoolState = "closing"  // no more grabs
 	PoolClosed   PoolState = "closed"   // only in a tombstone
 	PoolRejected PoolState = "rejected" // charge declined
 )
 
-// FirstAnswer is what the create request was answered first; a repeat gets it again.
+// FirstAnswer is the first answer to the create request; a repeat returns it again.
 type FirstAnswer struct {
 	HTTPStatus int
 	RequestID  string
 }
 
-// PoolView is a pool as Redis knows it at one moment.
+// PoolView is a pool as read from Redis at one moment.
 type PoolView struct {
-	// Packet is what was asked for. Of a retired pool only ID and BodyHash are set.
+	// Packet is the created packet. Of a retired pool only ID and BodyHash are set.
 	Packet Packet
 	State  PoolState
 	// Retired: only the tombstone is left; MySQL has the rest.
@@ -35,22 +35,21 @@ type PoolView struct {
 	RemainingCount int
 	ClaimedCount   int
 	ClaimedAmount  money.Fen
-	// BestShare is the share of the luckiest claim so far (Luckier); nil before
-	// the first claim.
+	// BestShare is the share of the luckiest claim so far (Luckier); nil before the first claim.
 	BestShare *int
-	// Withheld: whoever has no share gets none (Restored).
+	// Withheld: no further shares are assigned (RebuildInput).
 	Withheld bool
 	Reason   CloseReason // while closing
 	Failure  *Failure    // of a rejected packet
 	// First is nil until the create request was answered for the first time.
 	First *FirstAnswer
-	// BusyUntil: until then another request is creating this packet (Redis TIME).
+	// BusyUntil is until when another request is creating this packet (Redis TIME).
 	BusyUntil time.Time
 	// Now is Redis TIME at the moment of reading.
 	Now time.Time
 }
 
-// Status derives what the API tells from what Redis knows.
+// Status derives the API status from the pool.
 func (v PoolView) Status() Status {
 	switch v.State {
 	case PoolFunding, PoolOpening:
@@ -74,8 +73,8 @@ func (v PoolView) Status() Status {
 	}
 }
 
-// BestLuck tells which share had the best luck: nil when nobody claimed
-// anything. It is not final while more can be claimed.
+// BestLuck returns the share with the best luck; nil without a claim. It is final when nothing more
+// can be claimed.
 func (v PoolView) BestLuck() (share *int, final bool) {
 	if v.Retired || v.State != PoolClosing && (v.State != PoolOpen || v.RemainingCount > 0) {
 		return nil, false
@@ -83,7 +82,7 @@ func (v PoolView) BestLuck() (share *int, final bool) {
 	return v.BestShare, true
 }
 
-// Staged is the answer to staging a packet.
+// StageResult is the answer to staging a packet.
 type StageResult struct {
 	View PoolView
 	// Existed: the packet key was there before, made by an earlier request.
@@ -92,18 +91,18 @@ type StageResult struct {
 	SameBody bool
 }
 
-// Grabbed is the answer to one grab.
+// GrabAnswer is the answer to one grab.
 type GrabAnswer struct {
 	Result  GrabResult
 	Claim   Claim     // of won and replayed
 	OpensAt time.Time // of not_open_yet; zero while funding
-	// WonBefore: not_eligible, because the user has won in another packet of the campaign.
+	// WonBefore: not eligible, because the user has won in another packet of the campaign.
 	WonBefore bool
 }
 
-// Remainder is what close.lua found.
+// PoolCloseResult is the result of close.lua.
 type PoolCloseResult struct {
-	// NotYet is positive when expires_at lies ahead by Redis TIME: ask again then.
+	// NotYet is positive when expires_at lies ahead by Redis TIME: the time to wait.
 	NotYet time.Duration
 	// Gone: the pool is not in Redis (retired, or lost).
 	Gone          bool

@@ -7,31 +7,31 @@ import (
 	"hongbao/internal/money"
 )
 
-// Record is a packet as MySQL knows it.
+// Record is a packet as stored in MySQL.
 type Record struct {
 	Packet
-	// Stored is the row's status: funding, rejected, open, closing or closed.
+	// Stored is the status of the row: funding, rejected, open, closing or closed.
 	Stored  Status
 	Failure *Failure
 	Reason  CloseReason
 	Counts
-	// Remainder is what went (or goes) back to the sender; set when the books are closed.
+	// Remainder is the amount refunded to the sender; set when the books are closed.
 	Remainder money.Fen
-	// BestShare is the share of the luckiest claim (Luckier); set once nothing can
-	// be claimed any more, unless nobody claimed anything.
+	// BestShare is the share of the luckiest claim (Luckier); set once nothing more can be claimed,
+	// nil without a claim.
 	BestShare     *int
 	BooksClosedAt time.Time
 	ClosedAt      time.Time
 	SealedSeed    []byte
-	Eligible      []string // the users of EligibleCount; lists leave it out
+	Eligible      []string // the users of EligibleCount; omitted in lists
 	First         *FirstAnswer
 }
 
-// EligibleListLost reports whether the packet has a list of users that is lost: EligibleCount says how
-// many may grab, and not all of them are known. Nobody may grab then.
+// EligibleListLost reports whether the list of eligible users is incomplete: fewer are stored than
+// EligibleCount. Then nobody may grab.
 func (r Record) EligibleListLost() bool { return len(r.Eligible) != r.EligibleCount }
 
-// Status derives what the API tells from the row, at the given time.
+// Status derives the API status from the row, at the given time.
 func (r Record) Status(now time.Time) Status {
 	if r.Stored != StatusOpen {
 		return r.Stored
@@ -48,7 +48,7 @@ func (r Record) Status(now time.Time) Status {
 	}
 }
 
-// Paid is a claim with the state of its payout.
+// ClaimWithPayout is a claim with the state of its payout.
 type ClaimWithPayout struct {
 	Claim
 	PayoutID     string
@@ -62,37 +62,37 @@ type RecordFilter struct {
 	Stored   []Status
 	From     time.Time // created at or after; zero: no bound
 	To       time.Time // created before; zero: no bound
-	// ExpiresBefore: expired before, with Stored; zero: no bound.
+	// ExpiresBefore: expired before, together with Stored; zero: no bound.
 	ExpiresBefore time.Time
 	AfterTime     time.Time
 	AfterID       string
 	Limit         int
 }
 
-// Place is where something stands in a list that is ordered by time, then id,
-// both falling. The zero Place is before everything: where a list begins.
+// Cursor is a position in a list that is ordered by time, then id, both descending. The zero Cursor
+// is the beginning of a list.
 type Cursor struct {
 	At time.Time
 	ID string
 }
 
-// Compare orders places as lists do: the newest first.
+// Compare orders positions as lists do: the newest first.
 func (p Cursor) Compare(q Cursor) int {
 	return cmp.Or(q.At.Compare(p.At), cmp.Compare(q.ID, p.ID))
 }
 
-// Received is a recorded claim as its user sees it among his others.
+// ReceivedClaim is a recorded claim in the list of its user.
 type ReceivedClaim struct {
 	ClaimWithPayout
 	SenderID string
 	Greeting string
-	BestLuck bool // of a packet whose books are closed
+	BestLuck bool // only of a packet whose books are closed
 }
 
-// Span is a time from From up to, but without, To.
+// Span is the half-open interval from From to To.
 type Span struct{ From, To time.Time }
 
-// Sums are what one user sent and received in a span of time.
+// UserSums are the sums that one user sent and received in a span.
 type UserSums struct {
 	SentCount      int
 	SentAmount     money.Fen
@@ -101,21 +101,21 @@ type UserSums struct {
 	BestLuckCount  int
 }
 
-// Unfinished is a packet that is not at its end in MySQL, with what tells whose
-// turn it is: its own workflow's, its refund's, or a person's.
+// UnfinishedPacket is a packet that is not final in MySQL, with the state that decides what has to
+// continue: its workflow, its refund, or staff.
 type UnfinishedPacket struct {
 	Record
 	// RefundStatus is the status of the remainder's refund; "" before there is one.
 	RefundStatus string
-	// UpdatedAt is when the row last moved.
+	// UpdatedAt is the last change of the row.
 	UpdatedAt time.Time
 }
 
-// BooksClosed reports whether the remainder is fixed: from then on its refund, if
-// there is one, carries the packet to its end.
+// BooksClosed reports whether the remainder is fixed. From then on its refund, if there is one,
+// completes the packet.
 func (u UnfinishedPacket) BooksClosed() bool { return !u.BooksClosedAt.IsZero() }
 
-// RowState is what the watch compares a pool with.
+// RowState is the state of a row that the watch compares with a pool.
 type RowState struct {
 	Stored    Status
 	UpdatedAt time.Time

@@ -8,17 +8,16 @@ import (
 	"hongbao/internal/money"
 )
 
-// Loaded is a share as it waits in the pool: with what the packet's counters will
-// be once it is taken. Shares are taken in order, so whoever takes some of them has
-// to look at the last one only.
+// PoolShare is a share in the pool, with the packet's counters after it is claimed. Shares are
+// claimed in order, so a batch only needs the counters of its last share.
 type PoolShare struct {
 	Index  int
 	Amount money.Fen
 	Sum    money.Fen // of all shares up to this one
-	Best   int       // share of the luckiest claim (Luckier) among all up to this one
+	Best   int       // share of the luckiest claim (Luckier) up to this one
 }
 
-// Loader turns the amounts of a packet, one after the other, into its Loaded shares.
+// ShareLoader turns the amounts of a packet, in order, into PoolShares.
 type ShareLoader struct {
 	n    int // shares so far
 	sum  money.Fen
@@ -26,22 +25,21 @@ type ShareLoader struct {
 	most money.Fen // amount of best
 }
 
-// Resume returns a loader for the shares that are left of a packet after the given
-// claims: the sum of their amounts in fen, and share and amount of the luckiest of
-// them, 0 and 0 when there are none.
+// ResumeLoader returns a loader for the unclaimed shares of a packet. sum is the sum of the claims
+// in fen, best and most are share and amount of the luckiest claim; 0 and 0 without claims.
 func ResumeLoader(sum money.Fen, best int, most money.Fen) ShareLoader {
 	return ShareLoader{sum: sum, best: best, most: most}
 }
 
-// Loaded returns how many shares there were.
+// Count returns the number of shares so far.
 func (l *ShareLoader) Count() int { return l.n }
 
-// Next returns the next share, of a packet of which all are left.
+// Next returns the next share of a packet without claims.
 func (l *ShareLoader) Next(amount money.Fen) PoolShare { return l.NextOf(l.n, amount) }
 
-// NextOf returns the next share when some are missing: the one with this index.
+// NextOf returns the share with this index; indexes may have gaps.
 func (l *ShareLoader) NextOf(index int, amount money.Fen) PoolShare {
-	if amount > l.most { // of equal ones the first is luckier
+	if amount > l.most { // of equal amounts the first is luckier
 		l.best, l.most = index, amount
 	}
 	l.n++
@@ -57,8 +55,8 @@ func (l PoolShare) AppendText(b []byte) []byte {
 	return strconv.AppendInt(b, int64(l.Best), 10)
 }
 
-// DecodeShare reads index and amount of a share as AppendText wrote it; the rest
-// is of no use once it is taken. Errors wrap ErrBadClaim.
+// DecodeShare reads index and amount of a share as AppendText wrote it; the counters are of no use
+// once it is claimed. Errors wrap ErrBadClaim.
 func DecodeShare(text string) (index int, amount money.Fen, err error) {
 	i, rest, err := cutNumber(text)
 	if err != nil {
@@ -74,14 +72,13 @@ func DecodeShare(text string) (index int, amount money.Fen, err error) {
 	return int(i), amount, nil
 }
 
-// mostDigits is how many digits an amount can have.
+// mostDigits is the maximum number of digits of an amount.
 const mostDigits = 16
 
-// errNumber is why a number cannot be read.
+// errNumber is the reason why a number cannot be read.
 var errNumber = errors.New("not a number with a colon behind it")
 
-// cutNumber reads the digits before the first colon. Every winner's share is read
-// so, in one pass.
+// cutNumber reads the digits before the first colon in one pass: every claim is decoded with it.
 func cutNumber(text string) (n int64, rest string, err error) {
 	for i := range len(text) {
 		c := text[i]

@@ -13,9 +13,8 @@ import (
 // any change of a single share is a new name.
 const Algorithm = "hongbao-split-v1"
 
-// ErrSplitBroken means that Split computed shares that do not add up or leave
-// their bounds. It cannot happen unless the program is wrong, and it is checked
-// for every packet, because it would create or destroy money.
+// ErrSplitBroken means that Split computed shares that do not add up or leave their bounds. That is
+// a defect; it is checked for every packet, because it would create or destroy money.
 var ErrSplitBroken = errors.New("split broke its own rules")
 
 // Split divides p.Total into p.Count shares; the share with index i is element
@@ -39,8 +38,8 @@ func Split(seed [32]byte, p SplitParams) ([]money.Fen, error) {
 	case SplitEqual:
 		fillEqual(shares, p.Total)
 	case SplitEven:
-		// Everybody gets an equal part of an imagined Count+1, and the last
-		// part is drawn: its doubled mean is narrower by that factor.
+		// Each share gets one of Count+1 equal parts, and the last part is drawn: its doubled mean
+		// is narrower by that factor.
 		part := (p.Total - p.Min*money.Fen(p.Count)) / money.Fen(p.Count+1)
 		fillAround(shares, p.Min+part, p, s.doubledMean)
 	case SplitNormal:
@@ -129,7 +128,7 @@ func (s *stream) shuffle(shares []money.Fen) {
 	}
 }
 
-// checkShares is the second pair of eyes on Split: it returns ErrSplitBroken
+// checkShares checks the result of Split: it returns ErrSplitBroken
 // unless the shares are Count in number, within bounds, and add up to Total.
 func checkShares(shares []money.Fen, p SplitParams) error {
 	if len(shares) != p.Count {

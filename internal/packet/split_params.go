@@ -72,7 +72,7 @@ const (
 type SplitParamError struct {
 	Field   string
 	Code    string
-	Message string // fit for the API's caller
+	Message string // for the caller of the API
 }
 
 // Error implements error.
@@ -100,10 +100,9 @@ func (e SplitParamErrors) Unwrap() []error {
 	return faults
 }
 
-// Validate reports whether a split with these parameters exists, as a
-// SplitParamErrors, or nil. Relations between fields are judged only once each
-// field is in range by itself. PacketID is not looked at, because a request is
-// judged before it has an id; Split does.
+// Validate reports whether a split with these parameters exists, as SplitParamErrors or nil.
+// Relations between fields are checked only once each field is in range. PacketID is not checked,
+// because a request is validated before it has an id; Split checks it.
 func (p SplitParams) Validate() error {
 	var faults SplitParamErrors
 	outOfRange := func(field, format string, args ...any) {

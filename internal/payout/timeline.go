@@ -37,7 +37,7 @@ type WorkflowRuns struct {
 	Pending []PendingActivity
 }
 
-// Run is one run of a workflow.
+// WorkflowRun is one run of a workflow.
 type WorkflowRun struct {
 	ID        string
 	Status    string // running, completed, failed, canceled, terminated, continued_as_new, timed_out

@@ -1,7 +1,7 @@
-// Package provider holds the adapters to payment APIs. An adapter turns a stored
-// request into one call and one answer, or silence, into a payout.Observation.
-// It decides nothing: whether a payment failed, and what is sent again, is
-// payout's to say. No adapter ever repeats a send by itself.
+// Package provider holds the adapters to payment APIs. An adapter turns a stored request into one
+// call, and its answer or silence into a payout.Observation. It decides nothing: whether a payment
+// failed, and what is sent again, is up to package payout. No adapter ever repeats a send by
+// itself.
 package provider
 
 import (
@@ -35,11 +35,12 @@ const (
 	DefaultTimeout = 5 * time.Second
 	// SandboxLandingWindow is how long a send without a final answer may still take effect.
 	SandboxLandingWindow = 10 * time.Second
-	// SandboxRemembers is how long the sandbox promises to know an order number.
+	// SandboxRemembers is how long the sandbox guarantees to know an order number.
 	SandboxRemembers = 30 * 24 * time.Hour
-	// SandboxAccount is our account at a sandbox that was given no other.
+	// SandboxAccount is the default merchant account.
 	SandboxAccount = "sandbox"
-	// SandboxRefundWindow is how long the sandbox promises to refund a charge: as WeChat Pay.
+	// SandboxRefundWindow is how long the sandbox guarantees to refund a charge, as WeChat Pay
+	// does.
 	SandboxRefundWindow = 365 * 24 * time.Hour
 
 	maxAnswerBytes = 64 << 10
@@ -52,13 +53,13 @@ var ErrConfig = errors.New("provider configuration")
 // ErrAnswer is wrapped when a call that moves no money got no usable answer. It may be repeated.
 var ErrAnswer = errors.New("no usable answer from the provider")
 
-// SandboxConfig says how the sandbox is reached.
+// SandboxConfig is the configuration of the adapter to the sandbox.
 type SandboxConfig struct {
 	// BaseURL is scheme, host and port, such as "http://127.0.0.1:8090".
 	BaseURL string
 	// APIKey is sent as bearer key.
 	APIKey string
-	// Account is what the provider knows us by. Default SandboxAccount.
+	// Account is our merchant account at the provider. Default SandboxAccount.
 	Account string
 	// WebhookSecret ("whsec_" and base64) verifies notifications. Without it every notification is refused.
 	WebhookSecret string
@@ -121,18 +122,18 @@ func NewSandbox(cfg SandboxConfig) (*Sandbox, error) {
 // Name is the provider's name in rows, metrics and paths.
 func (s *Sandbox) Name() string { return "sandbox" }
 
-// Adapter says for whom this adapter acts.
+// Adapter returns the provider and merchant account of this adapter.
 func (s *Sandbox) Adapter() payout.Adapter {
 	return payout.Adapter{Provider: s.Name(), Account: s.account}
 }
 
-// Limits are the facts about the sandbox that the machine needs.
+// Limits returns the facts about the sandbox that the payment machine needs.
 func (s *Sandbox) Limits() payout.Limits {
 	return payout.Limits{Adapter: s.Adapter(), LandingWindow: SandboxLandingWindow, Remembers: SandboxRemembers,
 		RefundWindow: SandboxRefundWindow}
 }
 
-// Close closes connections that are not in use. The adapter can still be used.
+// Close closes idle connections. The adapter can still be used.
 func (s *Sandbox) Close() { s.client.CloseIdleConnections() }
 
 // sendBody is the body of a charge, transfer or refund.
@@ -145,9 +146,9 @@ type sendBody struct {
 	ChargeOrderNo string    `json:"charge_order_no,omitempty"`
 }
 
-// EncodeRequest returns the exact bytes to store before the first send and to
-// send at every repeat. It fails on an amount outside 1..money.Max, an unknown
-// op and text that is not UTF-8: nothing may be stored then.
+// EncodeRequest returns the exact bytes to store before the first send and to send at every repeat.
+// It fails on an amount outside 1..money.Max, an unknown op and text that is not UTF-8; then
+// nothing may be stored.
 func (s *Sandbox) EncodeRequest(in payout.Instruction) ([]byte, error) {
 	if _, err := sendPath(in.Op); err != nil {
 		return nil, err
@@ -177,9 +178,9 @@ func sendPath(op payout.Op) (string, error) {
 	return "", fmt.Errorf("unknown operation %q", op)
 }
 
-// Send posts the stored bytes once and returns what was observed. It has no
-// error: whatever goes wrong is an observation too. Silence is ObsNoAnswer when
-// the request may have left, ObsNotSent only when no connection was ever had.
+// Send posts the stored bytes once and returns the observation. It returns no error: every failure
+// is an observation too. Silence is ObsNoAnswer when the request may have left, ObsNotSent only
+// when there was no connection.
 func (s *Sandbox) Send(ctx context.Context, order payout.Order) payout.Observation {
 	o := s.newObservation(payout.SourceSend, order.OrderNo)
 	path, err := sendPath(order.Op)
@@ -191,7 +192,7 @@ func (s *Sandbox) Send(ctx context.Context, order payout.Order) payout.Observati
 	return o
 }
 
-// Ask asks what became of an order number. It moves nothing.
+// Query queries the outcome of an order number. It moves nothing.
 func (s *Sandbox) Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
 	o := s.newObservation(payout.SourceQuery, orderNo)
 	observe(&o, s.call(ctx, http.MethodGet, "/v1/orders/"+url.PathEscape(orderNo), nil), op)
@@ -205,9 +206,8 @@ func (s *Sandbox) newObservation(source payout.Source, orderNo string) payout.Ob
 		StartedAt: time.Now().UTC()}
 }
 
-// Totals sums what the provider has moved for a packet: its charges, payouts
-// and refunds, and what came back. Honoured promises are outside the packet's
-// total and not counted. Errors wrap ErrAnswer.
+// Totals sums the provider's movements of a packet: charges, payouts, refunds and returns. Honoured
+// share conflicts are outside the packet's total and not counted. Errors wrap ErrAnswer.
 func (s *Sandbox) Totals(ctx context.Context, packetID string) (payout.ProviderTotals, error) {
 	query := url.Values{}
 	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund} {
@@ -229,7 +229,7 @@ func (s *Sandbox) Totals(ctx context.Context, packetID string) (payout.ProviderT
 	if err := json.Unmarshal(a.body, &t); err != nil {
 		return payout.ProviderTotals{}, fmt.Errorf("totals of packet %s: %w: %w", packetID, ErrAnswer, err)
 	}
-	// A sum that is not there is not a sum of zero.
+	// A missing sum is not a sum of zero.
 	for _, sum := range []*money.Fen{t.Charged, t.Transferred, t.Returned, t.Refunded} {
 		if sum == nil || sum.Check() != nil {
 			return payout.ProviderTotals{}, fmt.Errorf("totals of packet %s: %w: a sum is missing or out of range", packetID, ErrAnswer)
@@ -238,13 +238,13 @@ func (s *Sandbox) Totals(ctx context.Context, packetID string) (payout.ProviderT
 	return payout.ProviderTotals{Charged: *t.Charged, Transferred: *t.Transferred, Returned: *t.Returned, Refunded: *t.Refunded}, nil
 }
 
-// answer is what came back from one call, or err.
+// answer is the result of one call, or err.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 	err    error
-	// left is false when it is certain that no byte of the request left.
+	// mayHaveLeft is false when it is certain that no byte of the request left.
 	mayHaveLeft bool
 }
 
@@ -270,7 +270,7 @@ func (s *Sandbox) callUpTo(ctx context.Context, method, path string, body []byte
 		return answer{err: fmt.Errorf("make request: %w", err)}
 	}
 	req.Header.Set("Authorization", "Bearer "+s.key)
-	req.Header.Set("Merchant-Account", s.account) // another environment than the account's refuses it
+	req.Header.Set("Merchant-Account", s.account) // the sandbox refuses a key of another account
 	req.Header.Set("Accept", "application/json")
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")

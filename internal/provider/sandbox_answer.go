@@ -17,21 +17,22 @@ import (
 const (
 	retryAfterDefault = time.Second
 	retryAfterMax     = payout.LongestPause
-	// retryAfterKeyRefused: a wrong key is our configuration, no payment's failure; a person mends it.
+	// retryAfterKeyRefused: a wrong key is a configuration error, not a failed payment; staff have
+	// to correct it.
 	retryAfterKeyRefused = 30 * time.Second
 	currency             = "CNY"
 )
 
-// Codes of observations that are ours, not the provider's.
+// Codes of observations that are set by this adapter, not by the provider.
 const (
 	codeUndecodable = "undecodable_answer"
-	codeUnexpected  = "unexpected_answer" // decodable, but about another op or currency, or a status we do not know
+	codeUnexpected  = "unexpected_answer" // decodable, but about another op or currency, or with an unknown status
 	codeTimeout     = "timeout"
 	codeConnection  = "connection"
 )
 
-// refusals are the documented answers to a send that leave nothing under the
-// number. Any other 4xx is an unknown outcome: a code we do not know proves nothing.
+// refusals are the documented answers to a send that store nothing under the number. Any other 4xx
+// is an unknown outcome: an unknown code proves nothing.
 var refusals = map[string]payout.ObservationKind{
 	"malformed_json":         payout.ObsDeclined,
 	"body_too_large":         payout.ObsDeclined,
@@ -44,7 +45,7 @@ var refusals = map[string]payout.ObservationKind{
 	"unauthenticated":        payout.ObsRetryAfter,
 }
 
-// statuses maps the provider's statuses. A status that is not here is an unknown outcome.
+// statuses maps the provider's statuses. Any other status is an unknown outcome.
 var statuses = map[string]payout.ObservationKind{
 	"processing":            payout.ObsPending,
 	"succeeded":             payout.ObsSucceeded,
@@ -53,7 +54,7 @@ var statuses = map[string]payout.ObservationKind{
 	"returned":              payout.ObsReturned,
 }
 
-// orderAnswer is the provider's order object. Unknown members are allowed: a provider adds some.
+// orderAnswer is the provider's order object. Unknown members are allowed: providers add some.
 type orderAnswer struct {
 	OrderNo      string    `json:"order_no"`
 	Op           payout.Op `json:"op"`
@@ -68,13 +69,13 @@ type orderAnswer struct {
 	ExpiresAt    time.Time `json:"expires_at"`
 }
 
-// problemAnswer is the part of a problem that counts.
+// problemAnswer has the evaluated members of a problem.
 type problemAnswer struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 }
 
-// observe fills the observation in from an answer or its absence.
+// observe sets the observation from an answer or its absence.
 func observe(o *payout.Observation, a answer, op payout.Op) {
 	o.EndedAt = time.Now().UTC()
 	switch {
@@ -158,15 +159,14 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// ErrNotification is wrapped when a notification is not the provider's, too old
-// or too new (5 minutes), or not understood (then payout.ErrUnknownNotification as
-// well). Nothing of it may be used.
+// ErrNotification is wrapped when a notification is not the provider's, too old or too new (5
+// minutes), or not understood (then payout.ErrUnknownNotification too). It must not be used.
 var ErrNotification = errors.New("notification not verified")
 
-// VerifyNotification checks the Standard Webhooks signature over the exact body
-// and returns the event's id, the same at every delivery, and the order number
-// it is about. The id is that of the header, which is signed too; a body need not repeat
-// it, but must not name another. What has happened is not returned: it is to be asked for.
+// VerifyNotification checks the Standard Webhooks signature over the exact body. It returns the
+// event's id, the same at every delivery, and the order number. The id is that of the header, which
+// is signed too; the body may omit it, but must not name another. The event itself is not returned:
+// the order has to be queried.
 func (s *Sandbox) VerifyNotification(header http.Header, body []byte) (eventID, orderNo string, err error) {
 	if s.hook == nil {
 		return "", "", fmt.Errorf("%w: no secret is configured", ErrNotification)

@@ -14,16 +14,16 @@ import (
 	"hongbao/internal/payout"
 )
 
-// returnsAnswer is one page of what came back.
+// returnsAnswer is one page of returned payments.
 type returnsAnswer struct {
 	At        time.Time        `json:"at"`
 	Items     *[]statementItem `json:"items"`
 	NextAfter *string          `json:"next_after"`
 }
 
-// Returns reads one page of what came back of the payments of one kind of a packet, in
-// the order of their numbers. after is "" or the Next of the page before. Errors wrap
-// ErrAnswer; the call moves nothing and may be repeated.
+// Returns reads one page of the returned payments of one kind of a packet, in the order of their
+// numbers. after is "" or the Next of the previous page. Errors wrap ErrAnswer; the call moves
+// nothing and may be repeated.
 func (s *Sandbox) Returns(ctx context.Context, kind payout.Kind, packetID, after string) (payout.ReturnPage, error) {
 	prefix := string(kind) + packetID
 	fail := func(err error) (payout.ReturnPage, error) {

@@ -28,7 +28,7 @@ type statementAnswer struct {
 	NextAfter *uint64          `json:"next_after"`
 }
 
-// statementItem is one line. Unknown members are allowed: a provider adds some.
+// statementItem is one line. Unknown members are allowed: providers add some.
 type statementItem struct {
 	Seq     uint64    `json:"seq"`
 	Op      payout.Op `json:"op"`
@@ -41,11 +41,10 @@ type statementItem struct {
 // Zone is the time zone of the days of the statement.
 func (s *Sandbox) Zone() *time.Location { return time.UTC }
 
-// Statement reads one page of a day's statement: every movement of money of the
-// account, whatever number it was made under. after is "" or the Next of the
-// page before. A statement that is not complete and in order is no statement: a
-// line that is missing a member, out of order or of another day makes the whole
-// page an error. Errors wrap ErrAnswer; the call moves nothing and may be repeated.
+// Statement reads one page of a day's statement: every movement of money of the account, under any
+// number. after is "" or the Next of the previous page. An incomplete or unordered statement is
+// refused: a line with a missing member, out of order or of another day makes the whole page an
+// error. Errors wrap ErrAnswer; the call moves nothing and may be repeated.
 func (s *Sandbox) Statement(ctx context.Context, day payout.Day, after string) (payout.StatementPage, error) {
 	fail := func(err error) (payout.StatementPage, error) {
 		return payout.StatementPage{}, fmt.Errorf("statement of %s: %w: %w", day, ErrAnswer, err)

@@ -1,5 +1,5 @@
-// Package risk asks somebody else's service whether a grab may go on: one HTTP call,
-// bounded in time and number, whose silence the caller has to bear.
+// Package risk asks an external service whether a grab may go on: one HTTP call, bounded in time
+// and concurrency. The caller decides what a missing answer means.
 package risk
 
 import (
@@ -25,16 +25,16 @@ const (
 )
 
 const (
-	// maxConcurrent is how many questions are under way together, each on a connection that is
-	// kept open. More wait, and the wait is part of their timeout.
+	// maxConcurrent is how many requests run concurrently, each on a kept-alive connection. Others
+	// wait, within their timeout.
 	maxConcurrent = 128
-	// maxAnswer bounds what is read of an answer.
+	// maxAnswer bounds the bytes read of an answer.
 	maxAnswer = 4 << 10
-	// idleTime is how long a connection is kept that nobody needs.
+	// idleTime is how long an idle connection is kept.
 	idleTime = 60 * time.Second
 )
 
-// Question is a grab that could win, as the service reads it.
+// Request is a grab that could win, as the service reads it.
 type Request struct {
 	App      string `json:"app"`
 	PacketID string `json:"packet_id"`
@@ -42,14 +42,14 @@ type Request struct {
 	At       string `json:"at"` // RFC 3339 UTC with milliseconds
 }
 
-// ErrUnanswered says that the service did not say yes or no in time, ErrOverflow (which is
-// one too) that it was not asked: more questions waited than it answers in time.
+// ErrUnanswered means that the service did not answer yes or no in time. ErrOverflow, a kind of it,
+// means that the service was not called: more requests waited than it answers in time.
 var (
 	ErrUnanswered = errors.New("no answer of the risk check")
-	ErrOverflow   = fmt.Errorf("%w: too many questions", ErrUnanswered)
+	ErrOverflow   = fmt.Errorf("%w: too many concurrent requests", ErrUnanswered)
 )
 
-// Check asks one service.
+// Check calls one service.
 type Check struct {
 	url     string
 	key     string
@@ -58,14 +58,14 @@ type Check struct {
 	slots   chan struct{}
 }
 
-// New makes a check. address is where questions are posted, key what they carry as a bearer
-// token. End it with Close.
+// New makes a check. address is where requests are posted, key their bearer token. End it with
+// Close.
 func New(address, key string, timeout time.Duration) (*Check, error) {
 	if timeout < MinTimeout || timeout > MaxTimeout {
 		return nil, fmt.Errorf("risk check: timeout %v: not from %v to %v", timeout, MinTimeout, MaxTimeout)
 	}
 	if at, err := url.Parse(address); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil {
-		return nil, errors.New("risk check: its address is not an http or https URL")
+		return nil, errors.New("risk check: the address must be an http or https URL")
 	}
 	dialer := &net.Dialer{Timeout: timeout, KeepAlive: 15 * time.Second}
 	return &Check{url: address, key: key, timeout: timeout, slots: make(chan struct{}, maxConcurrent), client: http.Client{
@@ -74,16 +74,16 @@ func New(address, key string, timeout time.Duration) (*Check, error) {
 			IdleConnTimeout:     idleTime,
 			TLSHandshakeTimeout: MaxTimeout, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, DisableCompression: true,
 		},
-		// A place that the key was not meant for must not get it.
+		// A redirect target must not get the key.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// Close lets connections go that nobody uses.
+// Close closes idle connections.
 func (c *Check) Close() { c.client.CloseIdleConnections() }
 
-// Allows asks whether a grab may go on. Errors: ErrUnanswered, for whatever is not a clear
-// yes or no in time; ErrOverflow when it could not be asked in time.
+// Allows asks whether a grab may go on. Errors: ErrUnanswered, for anything but a clear yes or no
+// in time; ErrOverflow when the service could not be called in time.
 func (c *Check) Allows(ctx context.Context, q Request) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -103,7 +103,7 @@ func (c *Check) Allows(ctx context.Context, q Request) (bool, error) {
 func (c *Check) ask(ctx context.Context, q Request) (bool, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
-		return false, fmt.Errorf("encode the question: %w", err)
+		return false, fmt.Errorf("encode the risk request: %w", err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *Check) ask(ctx context.Context, q Request) (bool, error) {
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("Authorization", "Bearer "+c.key)
 	req.Header.Set("User-Agent", "hongbao")
-	req.Header["X-Idempotency-Key"] = nil // not sent: it lets a question go again that met a connection that had just ended
+	req.Header["X-Idempotency-Key"] = nil // nil keeps it off the wire and lets net/http retry a request whose idle connection had just been closed
 	res, err := c.client.Do(req)
 	if err != nil {
 		return false, err
@@ -128,7 +128,7 @@ func (c *Check) ask(ctx context.Context, q Request) (bool, error) {
 	case len(raw) > maxAnswer:
 		return false, fmt.Errorf("an answer of more than %d bytes", maxAnswer)
 	}
-	var said struct { // by its exact name, once: anything else is no clear answer
+	var said struct { // exact name, once: anything else is no clear answer
 		Allow *bool `json:"allow"`
 	}
 	if err := json.Unmarshal(raw, &said); err != nil {

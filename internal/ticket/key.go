@@ -11,15 +11,14 @@ import (
 	"filippo.io/edwards25519"
 )
 
-// MaxPEM bounds what a public key is read from; openssl writes 113 bytes.
+// MaxPEM bounds the length of a public key in bytes; openssl writes 113.
 const MaxPEM = 1024
 
-// ErrKey says that a text is not an Ed25519 public key in PEM, or one that nobody has the private
-// half of.
+// ErrKey means that a text is not an Ed25519 public key in PEM, or a key without a private half.
 var ErrKey = errors.New("not one Ed25519 public key in PEM")
 
-// ParseKey reads what `openssl pkey -pubout` writes. Its errors repeat nothing of
-// the text, which may be a private key by mistake.
+// ParseKey reads what `openssl pkey -pubout` writes. Its errors quote nothing of the text, which
+// may be a private key by mistake.
 func ParseKey(text string) (ed25519.PublicKey, error) {
 	block, rest := pem.Decode([]byte(text))
 	if len(text) > MaxPEM || block == nil || block.Type != "PUBLIC KEY" || strings.TrimSpace(string(rest)) != "" {
@@ -36,9 +35,9 @@ func ParseKey(text string) (ed25519.PublicKey, error) {
 	return public, nil
 }
 
-// sound reports whether a public key can have a private half: it is a point of the curve,
-// and none of the eight of small order, for which there are signatures of any message that
-// everybody can make (RFC 8032, section 8.4 has the curve's cofactor).
+// hasLargeOrder reports whether a public key can have a private half: it is a point of the curve,
+// and none of the eight of small order, for which anybody can make signatures of any message (RFC
+// 8032, section 8.4 has the curve's cofactor).
 func hasLargeOrder(public ed25519.PublicKey) bool {
 	point, err := new(edwards25519.Point).SetBytes(public)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package ticket judges what apps sign for their users: who may grab a packet where the
-// app alone knows it. It is the only place that reads JWTs.
+// Package ticket verifies tickets: JWTs that an app signs for its users to let them grab a packet.
+// It is the only place that reads JWTs.
 package ticket
 
 import (
@@ -14,33 +14,33 @@ import (
 )
 
 const (
-	// MaxBytes bounds a ticket. One with ids of full length has about 400.
+	// MaxBytes bounds a ticket. One with ids of full length has about 400 bytes.
 	MaxBytes = 2048
-	// audience is whom tickets are for. An app may sign other things with the same key,
-	// and those must not be tickets.
+	// audience is the audience of tickets. An app may sign other things with the same key, and
+	// those must not be tickets.
 	audience = "hongbao"
 )
 
-// Why a ticket opens nothing.
+// Reasons to refuse a ticket.
 var (
 	ErrMissing      = errors.New("no ticket")
 	ErrMalformed    = errors.New("not a ticket")
-	ErrForged       = errors.New("not signed with a key of the app that is in use")
-	ErrWrongSubject = errors.New("of another packet, user or audience")
-	ErrNoExpiry     = errors.New("has no end")
+	ErrForged       = errors.New("not signed with an active key of the app")
+	ErrWrongSubject = errors.New("for another packet, user or audience")
+	ErrNoExpiry     = errors.New("has no expiry")
 	ErrExpired      = errors.New("expired")
 	ErrNotYetValid  = errors.New("not valid yet")
 )
 
-// claims are the members of a ticket that are looked at.
+// claims are the evaluated members of a ticket.
 type claims struct {
 	PacketID string
 	jwt.RegisteredClaims
 }
 
-// UnmarshalJSON reads members by their exact names, each once: encoding/json, which the
-// library uses, takes "Sub" for "sub", so that something an app has signed with a member
-// that its user has named could be a ticket.
+// UnmarshalJSON reads members by their exact names, each once. The library uses encoding/json,
+// which accepts "Sub" for "sub": then something that an app has signed with a user-named member
+// could be a ticket.
 func (c *claims) UnmarshalJSON(raw []byte) error {
 	var said struct {
 		Audience  jsontext.Value `json:"aud"`
@@ -50,7 +50,7 @@ func (c *claims) UnmarshalJSON(raw []byte) error {
 		NotBefore *float64       `json:"nbf"`
 	}
 	if err := json.Unmarshal(raw, &said); err != nil {
-		return err //nolint:wrapcheck // told by the library as what it is
+		return err //nolint:wrapcheck // the library's error is clear
 	}
 	c.PacketID, c.Subject = said.PacketID, said.Subject
 	switch said.Audience.Kind() {
@@ -75,10 +75,10 @@ func (c *claims) UnmarshalJSON(raw []byte) error {
 // lastSecond is the end of the year 9999.
 const lastSecond = 253402300799
 
-// moment is a time in seconds since 1970, parts of which are cut off; nil: none.
+// moment is a time in seconds since 1970, without fractions; nil: none.
 func moment(seconds *float64) (*jwt.NumericDate, error) {
 	if seconds == nil {
-		return nil, nil //nolint:nilnil // there is none, which is no error
+		return nil, nil //nolint:nilnil // absent, which is no error
 	}
 	if *seconds < 0 || *seconds > lastSecond {
 		return nil, ErrMalformed
@@ -86,8 +86,8 @@ func moment(seconds *float64) (*jwt.NumericDate, error) {
 	return jwt.NewNumericDate(time.Unix(int64(*seconds), 0)), nil
 }
 
-// inAlphabet reports whether a text has only what a compact JWT has. Decoders skip ends of
-// lines, and there would be many texts of one ticket.
+// inAlphabet reports whether a text has only characters of a compact JWT. Decoders skip line ends,
+// which would allow many texts of one ticket.
 func inAlphabet(text string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -98,10 +98,9 @@ func inAlphabet(text string) bool {
 	return true
 }
 
-// Check returns nil for a ticket that lets a user grab a packet now: a JWT of the
-// one algorithm EdDSA with Ed25519, whatever it says of itself, signed with a key that
-// find knows by its id. Without an end it is none. It may be shown again: it opens one
-// packet to one user, who gets one share at most.
+// Check returns nil for a ticket that lets a user grab a packet now: a JWT signed by EdDSA with
+// Ed25519, whatever its header names, with a key that find returns for its id. A ticket must
+// expire. It may be used repeatedly: it opens one packet to one user, who gets at most one share.
 //
 // Errors: those above, the first that fits.
 func Check(text, packetID, userID string, now time.Time, find func(kid string) (ed25519.PublicKey, bool)) error {
@@ -112,10 +111,10 @@ func Check(text, packetID, userID string, now time.Time, find func(kid string) (
 		return ErrMalformed
 	}
 	var said claims
-	// What a claim has to be is judged below, in an order of our own.
+	// The claims are checked below, in an order of our own.
 	parser := jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithoutClaimsValidation())
 	_, err := parser.ParseWithClaims(text, &said, func(t *jwt.Token) (any, error) {
-		if _, critical := t.Header["crit"]; critical { // RFC 7515: whoever does not know it must refuse
+		if _, critical := t.Header["crit"]; critical { // RFC 7515: unknown critical headers must be refused
 			return nil, ErrMalformed
 		}
 		kid, _ := t.Header["kid"].(string)

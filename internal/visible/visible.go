@@ -1,6 +1,5 @@
-// Package visible writes out what a terminal or a browser would act upon, hide or
-// reorder. What people read before they decide was often written by somebody else: a user
-// calls himself what he likes.
+// Package visible escapes characters that a terminal or a browser would act upon, hide or reorder.
+// Texts on which staff base decisions were often written by others, such as nicknames.
 package visible
 
 import (
@@ -10,18 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// Text is the text with an escape in place of each hidden character, and of each byte that
-// is no UTF-8.
+// Text returns the text with an escape for each hidden character, and for each byte that is not
+// UTF-8.
 func Text(text string) string { return escaped(text, Hidden) }
 
-// Lines is Text that keeps line feeds: for text of several lines.
+// Lines is Text that keeps line feeds, for text of several lines.
 func Lines(text string) string {
 	return escaped(text, func(r rune) bool { return r != '\n' && Hidden(r) })
 }
 
-// Hidden reports whether a character is not seen as it is: controls, among them ESC and the
-// C1 set, line ends, bidirectional and other format characters, variation selectors, and
-// all that is drawn as nothing.
+// Hidden reports whether a character does not appear as itself: controls, among them ESC and the C1
+// set, line ends, bidirectional and other format characters, variation selectors, and invisible
+// ones.
 func Hidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Variation_Selector,
 		unicode.Other_Default_Ignorable_Code_Point)
@@ -55,9 +54,8 @@ func escaped(text string, hidden func(rune) bool) string {
 	return b.String()
 }
 
-// JSON writes the characters that a terminal would act upon, and JSON allows, as escapes of
-// JSON: the document stays equal. Those below space can only be the line ends between its
-// parts.
+// JSON escapes the characters that a terminal would act upon, and JSON allows, as JSON escapes: the
+// document stays equal. Characters below space can only be line ends between its parts.
 func JSON(text string) string {
 	if strings.IndexFunc(text, func(r rune) bool { return r > '~' && Hidden(r) }) < 0 {
 		return text

@@ -13,7 +13,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// answerCases stand between the adapter and the provider and spoil what passes.
+// answerCases put a proxy between the adapter and the provider that spoils answers.
 func answerCases() []testCase {
 	return []testCase{
 		{"what is sent are the stored bytes", caseBytes},
@@ -22,28 +22,28 @@ func answerCases() []testCase {
 		{"a connection that breaks leaves the outcome open", caseDropped},
 		{"an answer that says nothing is an unknown outcome", caseNonsense},
 		{"a redirect is not followed", caseRedirect},
-		{"a not found of somebody else is not never received", caseForeignNotFound},
+		{"a not found from another source is not never received", caseForeignNotFound},
 		{"a refused key is no payment's failure", caseRefusedKey},
 		{"an answer about another order is not this order's", caseOtherOrder},
 		{"an answer with another amount says so", caseOtherAmount},
 	}
 }
 
-// request is what passed.
+// request is a request that the proxy received.
 type request struct {
 	method, path string
 	body         []byte
 }
 
-// response is what the provider really answered.
+// response is the genuine answer of the provider.
 type response struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// between is a proxy between an adapter and the provider. spoil writes the answer;
-// ask fetches the genuine one, which makes the provider act.
+// proxy is a proxy between an adapter and the provider. spoil writes the answer; its argument ask
+// forwards the request and returns the genuine answer.
 type proxy struct {
 	p       *probe
 	adapter Adapter
@@ -106,7 +106,7 @@ func (b *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	spoil(w, req, ask)
 }
 
-// genuine hands the provider's answer on as it is.
+// genuine forwards the provider's answer unchanged.
 func genuine(w http.ResponseWriter, _ request, ask func() response) {
 	res := ask()
 	for name, values := range res.header {
@@ -142,7 +142,7 @@ func caseBytes(p *probe) {
 	b := p.proxy()
 	account, _ := p.arrange(Succeeds)
 	o := p.order(payout.OpTransfer, account, someAmount)
-	// As stored by an older version, say: not what would be encoded today.
+	// For example stored by an older version: not what would be encoded today.
 	o.Request = append(bytes.Clone(o.Request), ' ')
 	b.set(nil)
 	for range 2 {
@@ -159,8 +159,8 @@ func caseBytes(p *probe) {
 	}
 }
 
-// caseOneRequest: an adapter never repeats a send by itself, whatever comes back,
-// also over a connection that was used before: then an HTTP library may repeat.
+// caseOneRequest: an adapter never repeats a send, whatever the answer. That includes a reused
+// connection, on which an HTTP library may repeat.
 func caseOneRequest(p *probe) {
 	b := p.proxy()
 	account, _ := p.arrange(Succeeds)
@@ -203,8 +203,8 @@ func caseRefusedConnection(p *probe) {
 	p.wantKind("asked", p.wellFormed(dead.Query(p.ctx, o.Op, o.OrderNo), payout.SourceQuery, o.OrderNo), payout.ObsNotSent, payout.ObsNoAnswer)
 }
 
-// caseDropped: the request left. Saying that it did not would let it be sent under
-// a new number while the first one lands.
+// caseDropped: the request left. ObsNotSent would allow a new order number while the first send
+// lands.
 func caseDropped(p *probe) {
 	b := p.proxy()
 	account, _ := p.arrange(Succeeds)
@@ -229,7 +229,7 @@ func caseDropped(p *probe) {
 
 const html, js = "text/html", "application/json"
 
-// raw answers without asking the provider.
+// raw answers without forwarding the request.
 func raw(status int, kind, body string) func(http.ResponseWriter, request, func() response) {
 	return func(w http.ResponseWriter, _ request, _ func() response) {
 		w.Header().Set("Content-Type", kind)
@@ -238,7 +238,7 @@ func raw(status int, kind, body string) func(http.ResponseWriter, request, func(
 	}
 }
 
-// changed asks the provider, and changes its answer.
+// changed forwards the request and changes the answer.
 func changed(change func(status int, body []byte) (int, []byte)) func(http.ResponseWriter, request, func() response) {
 	return func(w http.ResponseWriter, _ request, ask func() response) {
 		res := ask()
@@ -251,20 +251,19 @@ func changed(change func(status int, body []byte) (int, []byte)) func(http.Respo
 
 var (
 	half = changed(func(status int, body []byte) (int, []byte) { return status, body[:len(body)/2] })
-	// twisted: the words of a success under the status of a failure.
+	// twisted is the body of a success under the status of a failure.
 	twisted = changed(func(_ int, body []byte) (int, []byte) { return http.StatusBadGateway, body })
 )
 
-// spoiledPages are answers that must not be taken for a day without, or with
-// fewer, movements.
+// spoiledPages are answers that must not be taken for a day without, or with fewer, movements.
 var spoiledPages = map[string]func(http.ResponseWriter, request, func() response){
 	"a page instead": raw(http.StatusOK, html, "<html>"), "nothing": raw(http.StatusOK, js, ""), "null": raw(http.StatusOK, js, "null"),
 	"an empty object": raw(http.StatusOK, js, "{}"), "an error": raw(http.StatusInternalServerError, js, "{}"), "half of it": half,
 	"as an error": twisted, "a broken connection": func(http.ResponseWriter, request, func() response) { panic(http.ErrAbortHandler) },
 }
 
-// caseNonsense: what an outage in between makes of answers. None of it is success,
-// failure, "never received" or a passing refusal.
+// caseNonsense: answers of an outage between adapter and provider. None of them is success,
+// failure, "never received" or a temporary refusal.
 func caseNonsense(p *probe) {
 	b := p.proxy()
 	account, _ := p.arrange(Succeeds)
@@ -290,7 +289,7 @@ func caseNonsense(p *probe) {
 		o := p.order(payout.OpTransfer, account, someAmount)
 		b.set(spoil)
 		p.wantKind(what+", sent", b.send(o), payout.ObsUnknown, payout.ObsNoAnswer)
-		p.send(o) // now it is there
+		p.send(o) // now the order exists
 		b.set(spoil)
 		p.wantKind(what+", asked", b.query(o), payout.ObsUnknown, payout.ObsNoAnswer)
 	}
@@ -314,8 +313,8 @@ func caseRedirect(p *probe) {
 	}
 }
 
-// caseForeignNotFound: a 404 of a proxy or of a wrong path, about an order that
-// the provider has. Taken for "never received" it would be paid again.
+// caseForeignNotFound: a 404 of a proxy or of a wrong path, about an order that the provider has.
+// Read as "never received", it would be paid again.
 func caseForeignNotFound(p *probe) {
 	b := p.proxy()
 	account, _ := p.arrange(Succeeds)
@@ -332,7 +331,7 @@ func caseForeignNotFound(p *probe) {
 	}
 }
 
-// caseRefusedKey: our configuration is wrong. No payment may fail by it.
+// caseRefusedKey: a wrong API key is a configuration error. It must not fail a payment.
 func caseRefusedKey(p *probe) {
 	b := p.proxy()
 	account, _ := p.arrange(Succeeds)
@@ -345,8 +344,8 @@ func caseRefusedKey(p *probe) {
 	p.succeed(o, account, someAmount)
 }
 
-// caseOtherOrder: the provider (or a cache before it) answers about another order.
-// The adapter has to say whose answer it is, or that it knows nothing.
+// caseOtherOrder: the provider, or a cache before it, answers about another order. The adapter has
+// to name that order, or observe an unknown outcome.
 func caseOtherOrder(p *probe) {
 	b := p.proxy()
 	account, _ := p.arrange(Succeeds)
@@ -373,8 +372,8 @@ func caseOtherOrder(p *probe) {
 	}
 }
 
-// caseOtherAmount: what the answer says is handed on as it is, for the books to
-// compare with what was stored; or the adapter says that it knows nothing.
+// caseOtherAmount: the amount of the answer is passed on unchanged, to be compared with the stored
+// one, or the outcome is unknown.
 func caseOtherAmount(p *probe) {
 	b := p.proxy()
 	account, _ := p.arrange(Succeeds)
@@ -394,6 +393,6 @@ func caseOtherAmount(p *probe) {
 		}
 	}
 	if !found {
-		p.must(ErrUnsupported) // this provider writes amounts in another way
+		p.must(ErrUnsupported) // this provider encodes amounts differently
 	}
 }

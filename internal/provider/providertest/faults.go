@@ -7,7 +7,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// troubleCases are about a provider that does not do, or not say, what was asked.
+// troubleCases are about a provider that does not carry out, or does not answer, a request.
 func troubleCases() []testCase {
 	return []testCase{
 		{"low balance stores nothing and passes", func(p *probe) { p.refusedForNow(LowBalance, payout.CodeLowBalance) }},
@@ -26,8 +26,8 @@ func troubleCases() []testCase {
 	}
 }
 
-// refusedForNow: a documented refusal that passes. Nothing is under the number,
-// and the very same bytes are paid later.
+// refusedForNow: a documented temporary refusal. Nothing is stored under the number, and the same
+// bytes are paid later.
 func (p *probe) refusedForNow(s Situation, code string) {
 	account, end := p.arrange(s)
 	o := p.order(payout.OpTransfer, account, someAmount)
@@ -42,8 +42,7 @@ func (p *probe) refusedForNow(s Situation, code string) {
 	p.wantMoved("sent again", o, 1)
 }
 
-// lost: the answer to a send is no answer. What happened is asked for, and the
-// same bytes are sent again.
+// lost: a send has no usable answer. Its outcome is queried, and the same bytes are sent again.
 func (p *probe) lost(s Situation, want payout.ObservationKind, moved bool) {
 	account, end := p.arrange(s)
 	o := p.order(payout.OpTransfer, account, someAmount)
@@ -67,9 +66,9 @@ func (p *probe) lost(s Situation, want payout.ObservationKind, moved bool) {
 	p.wantMoved("sent again", o, 1)
 }
 
-// caseLandsLater: after an error the request takes effect. Until then a query finds nothing,
-// and whenever the same bytes are sent again the money moves once. An answer that the machine
-// reads as final would let it give the number up before.
+// caseLandsLater: after an error the request takes effect. Until then a query finds nothing, and
+// whenever the same bytes are sent again the money moves once. An answer that reads as final would
+// make the machine give the number up before.
 func caseLandsLater(p *probe) {
 	account, end := p.arrange(ErrorLate)
 	o := p.order(payout.OpTransfer, account, someAmount)
@@ -82,7 +81,7 @@ func caseLandsLater(p *probe) {
 	p.wantMoved("sent again", o, 1)
 }
 
-// unanswered: a query that got no answer is neither success nor "never received".
+// unanswered: a query without an answer is neither success nor "never received".
 func (p *probe) unanswered(s Situation, want payout.ObservationKind) {
 	account, end := p.arrange(s)
 	o := p.order(payout.OpTransfer, account, someAmount)

@@ -9,8 +9,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// notificationCases: a notification only ever causes a question, and only a
-// genuine one does.
+// notificationCases: a notification only causes a query, and only a genuine one does.
 func notificationCases() []testCase {
 	return []testCase{
 		{"a genuine notification names its event and order", caseGenuine},
@@ -20,7 +19,7 @@ func notificationCases() []testCase {
 	}
 }
 
-// delivered returns a genuine notification, and the adapter that reads it.
+// delivered returns a genuine notification and the adapter that verifies it.
 func (p *probe) delivered() (NotificationVerifier, payout.Order, http.Header, []byte) {
 	n, ok := p.a.(NotificationVerifier)
 	if !ok {
@@ -59,7 +58,7 @@ func caseReplayed(p *probe) {
 	}
 }
 
-// refuses checks that nothing of a notification is taken.
+// refuses checks that a notification is refused.
 func (p *probe) refuses(what string, n NotificationVerifier, header http.Header, body []byte) {
 	if event, orderNo, err := n.VerifyNotification(header, body); err == nil || event != "" || orderNo != "" {
 		p.errorf("%s: taken as event %q of order %q, error %v", what, event, orderNo, err)
@@ -79,7 +78,7 @@ func caseForged(p *probe) {
 		without := header.Clone()
 		without.Del(name)
 		if _, _, err := n.VerifyNotification(without, body); err != nil {
-			continue // one of those that count
+			continue // a signed header
 		}
 		changed := header.Clone()
 		changed.Set(name, "x")
@@ -103,7 +102,7 @@ func caseForged(p *probe) {
 	}
 }
 
-// caseStale: half an hour is too far for every scheme that is known.
+// caseStale: half an hour is too old or too new for every known scheme.
 func caseStale(p *probe) {
 	n, _, header, body := p.delivered()
 	event, _, err := n.VerifyNotification(header, body)

@@ -13,7 +13,7 @@ import (
 
 var ops = []payout.Op{payout.OpCharge, payout.OpTransfer, payout.OpRefund}
 
-// orderCases are about orders the provider understands and answers.
+// orderCases are about orders that the provider understands and answers.
 func orderCases() []testCase {
 	return []testCase{
 		{"the name and the limits can be stored and used", caseFacts},
@@ -24,7 +24,7 @@ func orderCases() []testCase {
 		{"repeats at the same time move money once", caseRepeatAtOnce},
 		{"other parameters under the same number are refused", caseConflict},
 		{"a number never sent is never received", caseNeverReceived},
-		{"a refusal is told by both answers", caseDeclined},
+		{"a refusal is in both answers", caseDeclined},
 		{"pending, then final", casePending},
 		{"the recipient has to confirm", caseNeedsRecipient},
 		{"success, then returned", caseReturned},
@@ -97,7 +97,7 @@ func caseEncodeRefuses(p *probe) {
 	}
 }
 
-// about checks what an answer says the order is about.
+// about checks the account and the amount in an answer.
 func (p *probe) about(what string, o payout.Observation, account string, amount money.Fen) {
 	if o.Account != "" && o.Account != account {
 		p.errorf("%s: answer is about account %q, sent %q", what, o.Account, account)
@@ -107,7 +107,7 @@ func (p *probe) about(what string, o payout.Observation, account string, amount 
 	}
 }
 
-// succeed sends an order that has to succeed, now or in a while.
+// succeed sends an order that has to succeed, now or later.
 func (p *probe) succeed(o payout.Order, account string, amount money.Fen) {
 	sent := p.send(o)
 	if !p.wantKind(string(o.Op)+" sent", sent, payout.ObsSucceeded, payout.ObsPending) {
@@ -162,7 +162,7 @@ func caseRepeatAtOnce(p *probe) {
 	}
 	all.Wait()
 	for _, s := range seen {
-		// Busy with the first one is an answer too; a refusal is not.
+		// "In progress" is an answer too; a refusal is not.
 		if s.Kind == payout.ObsDeclined || s.Kind == payout.ObsNeverReceived || s.Kind == payout.ObsReturned {
 			p.errorf("one of eight at once: %s (%s)", s.Kind, s.Code)
 		}
@@ -254,8 +254,7 @@ func caseAmounts(p *probe) {
 	}
 }
 
-// strangeAccounts are different accounts that careless code makes one of, or
-// changes on the way.
+// strangeAccounts are different accounts that careless code confuses or changes.
 var strangeAccounts = []string{"Alice", "alice", "alice ", " alice", "é", "e\u0301", "李雷", "🧧", "a/b", "a%2Fb", "a+b", "a&b=c", `a"b\`,
 	"<a>", "a\u2028b", "007", "1e5", "null", "true"}
 
@@ -265,7 +264,7 @@ func caseAccounts(p *probe) {
 		Currency: p.cfg.Currency}); err != nil {
 		p.must(err)
 	}
-	told := map[string]string{}
+	found := map[string]string{}
 	for _, account := range strangeAccounts {
 		o := p.order(payout.OpTransfer, account, someAmount)
 		p.wantKind("sent to "+account, p.send(o), payout.ObsSucceeded, payout.ObsPending)
@@ -273,10 +272,10 @@ func caseAccounts(p *probe) {
 		if seen.Account != account {
 			p.errorf("sent to %q, found as %q", account, seen.Account)
 		}
-		if was, twice := told[seen.Account]; twice {
+		if was, twice := found[seen.Account]; twice {
 			p.errorf("%q and %q are one account", was, account)
 		}
-		told[seen.Account] = account
+		found[seen.Account] = account
 	}
 }
 

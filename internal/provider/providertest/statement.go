@@ -7,11 +7,11 @@ import (
 	"hongbao/internal/payout"
 )
 
-// statementCases: the statement is what the books are compared with at the end.
+// statementCases: the statement is what the ledger is compared with.
 func statementCases() []testCase {
 	return []testCase{
 		{"the statement lists every movement once, with its amount", caseStatement},
-		{"the statement lists what came back", caseStatementReturn},
+		{"the statement lists returned payments", caseStatementReturn},
 		{"a statement that breaks off is no statement", caseStatementBroken},
 		{"a statement of a day without movements is empty", caseStatementEmpty},
 		{"the statement of today goes on from the place where it was read", caseStatementGrows},
@@ -26,7 +26,7 @@ func (p *probe) stated() StatementReader {
 	return s
 }
 
-// lines reads the statement from a moment until today, all pages.
+// lines reads all pages of the statements from a moment until today.
 func (p *probe) lines(s StatementReader, from time.Time) map[string][]payout.StatementLine {
 	out := map[string][]payout.StatementLine{}
 	refs := map[string]bool{}
@@ -106,7 +106,7 @@ func caseStatementReturn(p *probe) {
 	p.becomes(o, payout.ObsReturned)
 	l := p.lines(s, began)[o.OrderNo]
 	if len(l) != 2 || l[0].Op != payout.OpTransfer || l[1].Op != payout.OpReturn || l[1].Amount != someAmount {
-		p.errorf("a transfer that came back is listed as %+v", l)
+		p.errorf("a returned transfer is listed as %+v", l)
 	}
 }
 
@@ -133,8 +133,8 @@ func caseStatementEmpty(p *probe) {
 	}
 }
 
-// caseStatementGrows: a provider who lists today has a place behind the last line, from
-// which what moves later is listed, and nothing else.
+// caseStatementGrows: a provider that lists the current day names a position behind the last line.
+// A read from there returns exactly the later movements.
 func caseStatementGrows(p *probe) {
 	s := p.stated()
 	account, _ := p.arrange(Succeeds)
@@ -154,13 +154,13 @@ func caseStatementGrows(p *probe) {
 		if place = page.Last; page.Next != "" {
 			continue
 		}
-		if place == "" { // it lists no day before it is over
+		if place == "" { // the provider lists no day before its end
 			return
 		}
 		later := send()
 		page, err = s.Statement(p.ctx, day, place)
 		if today := payout.DayOf(time.Now(), s.Zone()); today != day {
-			day, place = today, "" // it was midnight meanwhile
+			day, place = today, "" // midnight has passed
 			continue
 		}
 		if err != nil || len(page.Lines) != 1 || page.Lines[0].OrderNo != later || page.Last == place {

@@ -15,7 +15,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// verdict is how a case ended.
+// verdict is the result of a case.
 type verdict string
 
 const (
@@ -28,21 +28,21 @@ const (
 type result struct {
 	name     string
 	verdict  verdict
-	failures []string // what was wrong
+	failures []string // the failures
 }
 
-// tcase is one thing an adapter has to do.
+// testCase is one requirement on an adapter.
 type testCase struct {
 	name string
 	run  func(*probe)
 }
 
-// cases are all cases in the order they are run.
+// cases returns all cases in the order in which they run.
 func cases() []testCase {
 	return slices.Concat(orderCases(), troubleCases(), answerCases(), notificationCases(), statementCases())
 }
 
-// Run examines an adapter: one subtest a case, and a table at the end.
+// Run tests an adapter: one subtest per case, and a table at the end.
 func Run(t *testing.T, cfg Config) {
 	var results []result
 	for _, c := range cases() {
@@ -82,7 +82,7 @@ func examine(ctx context.Context, cfg Config, c testCase) (r result) {
 	return r
 }
 
-// disagreement compares what could not be arranged with what was agreed on.
+// disagreement compares the unsupported cases with the agreed list.
 func disagreement(cfg Config, results []result) (out []string) {
 	known := map[string]bool{}
 	for _, r := range results {
@@ -115,11 +115,11 @@ func table(name string, results []result) string {
 	return b.String()
 }
 
-// errStop ends a case early; what went wrong, or could not be arranged, is noted.
+// errStop ends a case early; the failure, or the unsupported call, is recorded.
 var errStop = errors.New("case ended")
 
-// probe is a running case. It collects what is wrong instead of failing a test,
-// so that the suite itself can be tested.
+// probe is a running case. It collects failures instead of failing a test, so that the suite itself
+// can be tested.
 type probe struct {
 	ctx         context.Context
 	cfg         Config
@@ -134,7 +134,7 @@ func (p *probe) errorf(format string, args ...any) {
 	p.failures = append(p.failures, fmt.Sprintf(format, args...))
 }
 
-// must ends the case when something that every case needs went wrong.
+// must ends the case when a call that the case needs fails.
 func (p *probe) must(err error) {
 	switch {
 	case errors.Is(err, ErrUnsupported):
@@ -146,7 +146,7 @@ func (p *probe) must(err error) {
 	}
 }
 
-// at arranges a situation until the case or its end is over.
+// arrange sets up a situation until the case or the situation ends.
 func (p *probe) arrange(s Situation) (string, func()) {
 	account, end, err := p.h.Arrange(s)
 	p.must(err)
@@ -155,13 +155,12 @@ func (p *probe) arrange(s Situation) (string, func()) {
 	return account, once
 }
 
-// serial makes the order numbers of a process unique, also among runs against a
-// provider that remembers.
+// serial makes order numbers unique, also across runs against a provider that remembers them.
 var serial atomic.Int64
 
 func init() { serial.Store(time.Now().UnixNano() % (1 << 40)) }
 
-// number returns an order number that was never used.
+// number returns an unused order number.
 func number(op payout.Op) string {
 	kind := map[payout.Op]payout.Kind{payout.OpCharge: payout.KindCharge, payout.OpTransfer: payout.KindPayout,
 		payout.OpRefund: payout.KindRefund}[op]
@@ -169,10 +168,10 @@ func number(op payout.Op) string {
 	return payout.OrderNo(payout.ID(kind, id, 0), 1)
 }
 
-// someAmount is odd, so that half of it is nothing.
+// someAmount is odd, so that half of it is not a whole amount.
 const someAmount money.Fen = 12345
 
-// order encodes an instruction under a new number.
+// order encodes an instruction under a new order number.
 func (p *probe) order(op payout.Op, account string, amount money.Fen) payout.Order {
 	return p.encode(payout.Instruction{Op: op, OrderNo: number(op), Account: account, Amount: amount})
 }
@@ -187,7 +186,7 @@ func (p *probe) encode(in payout.Instruction) payout.Order {
 	return payout.Order{Op: in.Op, OrderNo: in.OrderNo, Request: raw, Send: 1}
 }
 
-// send sends and checks what every observation must be.
+// send sends and checks the requirements on every observation.
 func (p *probe) send(o payout.Order) payout.Observation {
 	return p.wellFormed(p.a.Send(p.ctx, o), payout.SourceSend, o.OrderNo)
 }
@@ -214,7 +213,7 @@ func (p *probe) wellFormed(o payout.Observation, source payout.Source, orderNo s
 	return o
 }
 
-// wantKind checks what was observed.
+// wantKind checks the kind of an observation.
 func (p *probe) wantKind(what string, o payout.Observation, kinds ...payout.ObservationKind) bool {
 	if !slices.Contains(kinds, o.Kind) {
 		p.errorf("%s: observed %s (%s %s), want %v", what, o.Kind, o.Code, o.Message, kinds)
@@ -223,7 +222,7 @@ func (p *probe) wantKind(what string, o payout.Observation, kinds ...payout.Obse
 	return true
 }
 
-// wantMoved checks how often money moved under a number, if the provider tells.
+// wantMoved checks how often money moved under an order number, if the provider shows it.
 func (p *probe) wantMoved(what string, o payout.Order, want int) {
 	n, err := p.h.Moved(o.OrderNo)
 	if errors.Is(err, ErrUnsupported) {
@@ -235,7 +234,7 @@ func (p *probe) wantMoved(what string, o payout.Order, want int) {
 	}
 }
 
-// becomes asks until the provider says so.
+// becomes queries until the provider answers with this kind.
 func (p *probe) becomes(o payout.Order, kind payout.ObservationKind) payout.Observation {
 	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Within)
 	defer cancel()

@@ -2,7 +2,7 @@ package sandbox
 
 import "strings"
 
-// behaviour is what the suffix of an account makes of an order.
+// behaviour is the suffix of an account that selects the outcome of its orders.
 type behaviour string
 
 // The suffixes. Any other account simply succeeds.
@@ -19,10 +19,10 @@ const (
 	overdrawn   behaviour = "~broke"
 )
 
-// flakyFailures is how many sends of one order number a ~flaky account fails.
+// flakyFailures is how many sends of one order number fail for a ~flaky account.
 const flakyFailures = 2
 
-// behaviourOf reads the suffix; an account has at most one, the last.
+// behaviourOf returns the last suffix of an account.
 func behaviourOf(account string) behaviour {
 	i := strings.LastIndexByte(account, '~')
 	if i < 0 {
@@ -35,7 +35,7 @@ func behaviourOf(account string) behaviour {
 	return plain
 }
 
-// outcomeOf says how an order of this account ends once it is processed.
+// outcomeOf returns the final outcome of an order of this account.
 func outcomeOf(op string, b behaviour, isUnfrozen bool) outcome {
 	switch {
 	case b == declined && op == opCharge:

@@ -1,12 +1,11 @@
-// Package sandbox is a payment provider to build and test against: a real HTTP
-// server with a database of its own, idempotent by order number, with signed
-// notifications, accounts that behave badly on purpose and faults that can be
-// switched on. It knows nothing of the rest of hongbao, as a real provider would.
+// Package sandbox is a payment provider for development and tests: a real HTTP server with a
+// database of its own, idempotent by order number, with signed notifications, accounts that
+// misbehave and injectable faults. It imports nothing of the rest of hongbao, as a real provider
+// would not.
 //
-// Three rules hold whatever is switched on. There is at most one movement of op
-// charge, transfer or refund per order number, ever. Whether money moves is
-// decided by the account; a fault rule only spoils the answer (decline and
-// low_balance apart). What has been answered, and every movement, is on disk
+// Three rules hold under every fault. There is at most one movement of op charge, transfer or
+// refund per order number, ever. The account decides whether money moves; a fault rule only spoils
+// the answer (decline and low_balance apart). Everything answered, and every movement, is on disk
 // before the answer leaves and survives kill -9.
 package sandbox
 
@@ -27,15 +26,15 @@ const (
 	DefaultHoldTimeout = 30 * time.Second
 	// DefaultPendingAfter is when a pending order becomes final.
 	DefaultPendingAfter = 2 * time.Second
-	// DefaultReturnAfter is when the money of a ~returned account comes back.
+	// DefaultReturnAfter is when the money of a ~returned account is returned.
 	DefaultReturnAfter = 2 * time.Second
-	// DefaultAccount is the merchant of a sandbox that was given no other.
+	// DefaultAccount is the default merchant account.
 	DefaultAccount = "sandbox"
 	// DefaultConfirmWithin is how long a ~confirm order waits for its recipient.
 	DefaultConfirmWithin = 24 * time.Hour
 )
 
-// Config says how a Server is set up. Zero durations take the defaults above.
+// Config is the configuration of a Server. Zero durations take the defaults above.
 type Config struct {
 	// Listen is the TCP address, such as "127.0.0.1:8090". Ignored when Listener is set.
 	Listen string
@@ -45,10 +44,10 @@ type Config struct {
 	DBPath string
 	// APIKey is the bearer key of the /v1 endpoints. Required.
 	APIKey string
-	// Account is the merchant whose key that is: a request for another one is refused as one
-	// with a wrong key. Default DefaultAccount.
+	// Account is the merchant account of the key: a request for another one is refused like a wrong
+	// key. Default DefaultAccount.
 	Account string
-	// WebhookURL receives the notifications. Empty: none are made.
+	// WebhookURL receives the notifications. Empty: none are sent.
 	WebhookURL string
 	// WebhookSecret signs them: "whsec_" and the base64 of the key. Required with WebhookURL.
 	WebhookSecret string
@@ -59,8 +58,8 @@ type Config struct {
 	PendingAfter  time.Duration
 	ReturnAfter   time.Duration
 	ConfirmWithin time.Duration
-	// RetryPauses are the pauses between deliveries of one notification; the
-	// last one repeats until the notification is 24 h old. Default 1s 2s 5s 10s 30s 1m 5m.
+	// RetryPauses are the pauses between tries of one notification; the last one repeats until the
+	// notification is 24 h old. Default 1s 2s 5s 10s 30s 1m 5m.
 	RetryPauses []time.Duration
 }
 

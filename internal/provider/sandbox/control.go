@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// ruleBody is a rule as it is sent; nil members take their defaults.
+// ruleBody is a rule in the request; nil members take their defaults.
 type ruleBody struct {
 	Op            *string  `json:"op"`
 	Kind          *string  `json:"kind"`
@@ -26,7 +26,7 @@ type faultsView struct {
 	Rules []Rule `json:"rules"`
 }
 
-// decodeFaults reads and checks a set of rules; no rule is taken unless all are right.
+// decodeFaults reads and checks a set of rules; one bad rule rejects the set.
 func decodeFaults(body []byte) ([]Rule, *problem) {
 	var b faultsBody
 	if p := decode(body, &b); p != nil {
@@ -83,7 +83,7 @@ func (b ruleBody) rule() (Rule, *fieldError) {
 	return rule, nil
 }
 
-// handlePutFaults replaces all rules: calls that begin after its answer see the new ones.
+// handlePutFaults replaces all rules; calls that begin after its answer see the new ones.
 func (s *Server) handlePutFaults(w http.ResponseWriter, r *http.Request) {
 	body, p := readBody(w, r, maxFaultsBody)
 	if p != nil {
@@ -109,8 +109,7 @@ func (s *Server) handleGetFaults(w http.ResponseWriter, r *http.Request) {
 	s.writeJSON(w, http.StatusOK, faultsView{Rules: s.faults.snapshot()})
 }
 
-// handleUnfreeze lets a ~frozen account be used from now on. Refusals already
-// stored stay what they are.
+// handleUnfreeze unfreezes a ~frozen account for later sends. Stored refusals stay.
 func (s *Server) handleUnfreeze(w http.ResponseWriter, r *http.Request) {
 	account, ok := rest(r, "/_unfreeze/")
 	if !ok || !validAccount(account) {
@@ -121,7 +120,7 @@ func (s *Server) handleUnfreeze(w http.ResponseWriter, r *http.Request) {
 	s.answerEmpty(w, r, err)
 }
 
-// handleConfirm is the recipient's tap. Repeating it changes nothing.
+// handleConfirm is the confirmation by the recipient. It is idempotent.
 func (s *Server) handleConfirm(w http.ResponseWriter, r *http.Request) {
 	orderNo, ok := rest(r, "/_confirm/")
 	if !ok || !validOrderNo(orderNo) {

@@ -25,10 +25,10 @@ var (
 		bucketUnfrozen, bucketDue, bucketOutbox, bucketMeta}
 )
 
-// present is the value of keys that say all by being there.
+// present is the value of keys without further content.
 var present = []byte{1}
 
-// movement is money that moved. At is unix ms and never goes back from one seq to the next.
+// movement is money that moved. AtMS is unix ms and never decreases from one seq to the next.
 type movement struct {
 	Seq     uint64 `json:"seq"`
 	Op      string `json:"op"`
@@ -38,7 +38,8 @@ type movement struct {
 	AtMS    int64  `json:"at_ms"`
 }
 
-// openDB opens the file, waiting for a dying predecessor to let go of it, and makes the buckets.
+// openDB opens the file, waits up to 5 s for another process to release it, and creates the
+// buckets.
 func openDB(path string) (*bolt.DB, error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: 5 * time.Second, FreelistType: bolt.FreelistMapType,
 		NoFreelistSync: true, InitialMmapSize: 256 << 20})
@@ -111,7 +112,7 @@ func (tx *txn) move(rec *record, op string, nowMS int64) error {
 		if err != nil {
 			return err
 		}
-		// The clock may step back; the statement is searched by time.
+		// The clock may be set back; the statement is searched by time.
 		nowMS = max(nowMS, last.AtMS)
 	}
 	seq, err := b.NextSequence()
@@ -135,7 +136,7 @@ func decodeMovement(raw []byte) (movement, error) {
 	return m, nil
 }
 
-// countSend counts a send that leaves no other trace.
+// countSend counts a send that stores nothing else.
 func (tx *txn) countSend(orderNo string) error {
 	return tx.putRaw(bucketSends, []byte(orderNo), bigEndian(uint64(sendsOf(tx.Tx, orderNo)+1)))
 }
@@ -148,7 +149,7 @@ func sendsOf(tx *bolt.Tx, orderNo string) int64 {
 	return int64(binary.BigEndian.Uint64(raw))
 }
 
-// schedule stores something to be done at a time, in bucketDue or bucketOutbox.
+// schedule stores a value to be processed at a time, in bucketDue or bucketOutbox.
 func (tx *txn) schedule(bucket []byte, at time.Time, value any) error {
 	seq, err := tx.Bucket(bucket).NextSequence()
 	if err != nil {
@@ -158,12 +159,13 @@ func (tx *txn) schedule(bucket []byte, at time.Time, value any) error {
 	return tx.put(bucket, append(bigEndian(uint64(at.UnixNano())), bigEndian(seq)...), value)
 }
 
-// dueAt reads the time out of a key made by schedule.
+// dueAt returns the time in a key made by schedule.
 func dueAt(key []byte) time.Time {
 	return time.Unix(0, int64(binary.BigEndian.Uint64(key)))
 }
 
 func bigEndian(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// indexKey begins every index key of an order; the zero ends the number, so that no number is a prefix of another.
+// indexKey is the prefix of every index key of an order; the zero terminates the number, so that no
+// number is a prefix of another.
 func indexKey(orderNo string) []byte { return append([]byte(orderNo), 0) }

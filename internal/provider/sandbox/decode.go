@@ -15,7 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits of what is accepted.
+// Limits of requests.
 const (
 	maxBody        = 4 << 10
 	maxFaultsBody  = 256 << 10
@@ -29,8 +29,8 @@ const (
 	bodyReadWithin = 10 * time.Second
 )
 
-// readBody reads the whole body within a deadline. Reading to its end matters:
-// only then does net/http notice when the caller goes away.
+// readBody reads the whole body within a deadline. Only after its end does net/http detect that the
+// caller has disconnected.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *problem) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyReadWithin)) // real connections support it
@@ -50,8 +50,8 @@ func isJSON(r *http.Request) bool {
 	return err == nil && mediaType == "application/json"
 }
 
-// decode reads JSON strictly: unknown and duplicate members, wrong types and
-// fractions are 422, what is not JSON at all is 400.
+// decode reads JSON strictly: unknown and duplicate members, wrong types and fractions are 422,
+// invalid JSON is 400.
 func decode(body []byte, into any) *problem {
 	err := json.Unmarshal(body, into, json.RejectUnknownMembers(true))
 	if err == nil {
@@ -80,7 +80,7 @@ type sendBody struct {
 	ChargeOrderNo *string `json:"charge_order_no"`
 }
 
-// decodeSend reads and checks the body of a send and names every field that is wrong.
+// decodeSend reads and checks the body of a send and names every wrong field.
 func decodeSend(op string, body []byte) (params, *problem) {
 	var b sendBody
 	if p := decode(body, &b); p != nil {
@@ -141,8 +141,8 @@ func isAlnum(s string) bool {
 
 func validAccount(s string) bool { return s != "" && len(s) <= maxAccount && utf8.ValidString(s) }
 
-// rest returns what follows prefix in the path, percent-decoded once. The
-// escaped path is used, so that an account may hold slashes and dots.
+// rest returns the path after prefix, percent-decoded once. It uses the escaped path, so that an
+// account may hold slashes and dots.
 func rest(r *http.Request, prefix string) (string, bool) {
 	escaped, ok := strings.CutPrefix(r.URL.EscapedPath(), prefix)
 	if !ok {
@@ -152,8 +152,8 @@ func rest(r *http.Request, prefix string) (string, bool) {
 	return plain, err == nil
 }
 
-// page reads after (default 0) and limit from the query and refuses other
-// parameters than those and the names given.
+// page reads after (default 0) and limit from the query and refuses parameters other than those and
+// the names in others.
 func page(r *http.Request, defaultLimit, maxLimit int, others ...string) (url.Values, uint64, int, *problem) {
 	query, p := parameters(r, append(others, "after", "limit")...)
 	if p != nil {
@@ -178,7 +178,7 @@ func page(r *http.Request, defaultLimit, maxLimit int, others ...string) (url.Va
 	return query, after, limit, nil
 }
 
-// parameters parses the query and refuses names that are not known.
+// parameters parses the query and refuses unknown names.
 func parameters(r *http.Request, known ...string) (url.Values, *problem) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -7,23 +7,24 @@ import (
 	"sync"
 )
 
-// Fault kinds. "before", "late" and "after" are relative to the money's movement: a
-// before kind stores nothing, an after kind processes the order and then spoils
-// the answer, a late kind answers at once and processes the order after PendingAfter. A rule that
-// could have no effect on an event does not fire: its count is kept. On sends:
+// Fault kinds. "before", "late" and "after" are relative to the movement of money: a before kind
+// stores nothing, an after kind processes the order and then spoils the answer, a late kind answers
+// at once and processes the order after PendingAfter. A rule without a possible effect on an event
+// does not fire and keeps its count. On sends:
 //
 //   - decline, low_balance: new orders only; the first is stored, the second is not.
-//   - error_late: new orders only; a repeat may make the order before it arrives.
-//   - pending: new orders only; the account's outcome comes after PendingAfter.
-//   - pending_forever: the account decides as ever, but the order is shown as
-//     processing, to queries too, while such a rule stands, used up or not.
-//   - contradict: says declined of an order that succeeded; never the reverse.
+//   - error_late: new orders only; a repeat may create the order before it arrives.
+//   - pending: new orders only; the account's outcome follows after PendingAfter.
+//   - pending_forever: the account decides as usual, but the order is shown as processing, to
+//     queries too, while such a rule exists, used up or not.
+//   - contradict: answers declined for an order that succeeded; never the reverse.
 //
-// On queries (op query): *_before, *_after and rate_limit as on sends;
-// pending and pending_forever say processing; not_found_yet says 404 of an order
-// that exists, and may also name the op of the order; contradict says the
-// opposite of the final status told last, and the truth when none was told.
-// notify_* are about the op of the order the notification is sent for.
+// On queries (op query): *_before, *_after and rate_limit as on sends; pending and pending_forever
+// answer processing; not_found_yet answers 404 for an existing order, and may also name the op of
+// the order; contradict answers the opposite of the final status reported last, and the true status
+// when none was reported.
+//
+// notify_* refer to the op of the order that the notification is about.
 const (
 	faultErrorBefore    = "error_before"
 	faultErrorAfter     = "error_after"
@@ -48,26 +49,26 @@ var faultKinds = []string{faultErrorBefore, faultErrorAfter, faultErrorLate, fau
 
 var faultOps = []string{opTransfer, opCharge, opRefund, opQuery}
 
-// Rule is one fault that has been switched on.
+// Rule is an active fault rule.
 type Rule struct {
 	Op   string  `json:"op"`
 	Kind string  `json:"kind"`
 	Rate float64 `json:"rate"`
-	// Times is how often it may still fire; nil is without limit. It counts down.
+	// Times is how often it may still fire; nil: without limit. It counts down.
 	Times         *int64 `json:"times"`
 	AccountPrefix string `json:"account_prefix"`
-	// DelayMS holds the answer back when the rule fires; of notify_late and
-	// notify_twice it is how late the (second) notification is.
+	// DelayMS delays the answer when the rule fires; for notify_late and notify_twice it delays the
+	// (second) notification.
 	DelayMS int64 `json:"delay_ms"`
 }
 
-// matches tells whether the rule is about this kind of event at all.
+// matches reports whether the rule is about this kind of event.
 func (r *Rule) matches(op, account string) bool {
 	return r.Op == op && strings.HasPrefix(account, r.AccountPrefix)
 }
 
-// faultSet holds the rules. Only the writer changes it, inside the transaction
-// that stores it; anyone may read it.
+// faultSet holds the rules. Only the writer changes it, inside the transaction that stores it;
+// reads are concurrent.
 type faultSet struct {
 	mu    sync.RWMutex
 	rules []Rule
@@ -92,8 +93,8 @@ func (f *faultSet) snapshot() []Rule {
 	return rules
 }
 
-// fire returns the first rule that can have an effect here and whose dice fall,
-// and counts it down. counted reports that the set changed and has to be stored.
+// fire returns the first rule that can have an effect here and whose random draw succeeds, and
+// counts it down. counted reports that the set changed and has to be stored.
 func (f *faultSet) fire(can func(*Rule) bool) (fired *Rule, counted bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,7 +134,7 @@ func (f *faultSet) mayAffectQueries() bool {
 	return f.any(func(r *Rule) bool { return r.Op == opQuery || r.Kind == faultNotFoundYet })
 }
 
-// hides reports whether a masked order has to look as if it were processing.
+// masks reports whether a masked order has to look as if it were processing.
 func (f *faultSet) masks(rec *record) bool {
 	return rec.Masked && f.any(func(r *Rule) bool { return r.Kind == faultPendingForever && r.matches(rec.Op, rec.Account) })
 }

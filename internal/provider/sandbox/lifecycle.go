@@ -13,25 +13,25 @@ import (
 
 // Kinds of due events.
 const (
-	dueComplete = "complete" // a processing order meets its fate
-	dueReturn   = "return"   // a succeeded order's money comes back
-	dueExpire   = "expire"   // nobody confirmed
+	dueComplete = "complete" // a processing order gets its outcome
+	dueReturn   = "return"   // a succeeded order's money is returned
+	dueExpire   = "expire"   // no confirmation in time
 	dueArrive   = "arrive"   // a send that was answered with an error takes effect
 )
 
-// dueEvent is a change of an order that time brings.
+// dueEvent is a scheduled change of an order.
 type dueEvent struct {
 	Kind    string `json:"kind"`
 	OrderNo string `json:"order_no"`
-	// Order is what arrives.
+	// Order is the send that arrives.
 	Order *params `json:"order,omitempty"`
 }
 
-// duePerCommit bounds one round of due events.
+// duePerCommit bounds the due events of one commit.
 const duePerCommit = 256
 
-// become gives the order its new status with all that follows: the movement,
-// the later return, the deadline. The caller stores the record.
+// setStatus sets the order's new status with its consequences: the movement, the later return, the
+// deadline. The caller stores the record.
 func (s *Server) setStatus(tx *txn, rec *record, f outcome, now time.Time) error {
 	rec.Status, rec.Code, rec.Message, rec.Next = f.Status, f.Code, f.Message, nil
 	rec.UpdatedMS = now.UnixMilli()
@@ -53,8 +53,8 @@ func (s *Server) setStatus(tx *txn, rec *record, f outcome, now time.Time) error
 	return nil
 }
 
-// setStatusAndNotify is become for a change the caller is not waiting for: it is
-// stored, and notified when the status is a final one.
+// setStatusAndNotify is setStatus for a change without a waiting caller: it stores the order, and
+// notifies when the status is final.
 func (s *Server) setStatusAndNotify(tx *txn, rec *record, f outcome, now time.Time) error {
 	if err := s.setStatus(tx, rec, f, now); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (s *Server) setStatusAndNotify(tx *txn, rec *record, f outcome, now time.Ti
 	return s.notify(tx, rec, now)
 }
 
-// happen carries out a due event. An order that has moved on meanwhile is left alone.
+// applyDue applies a due event. It skips an order that has changed since.
 func (s *Server) applyDue(tx *txn, ev dueEvent, now time.Time) error {
 	rec, err := getOrder(tx.Tx, ev.OrderNo)
 	if err != nil {
@@ -78,20 +78,20 @@ func (s *Server) applyDue(tx *txn, ev dueEvent, now time.Time) error {
 	case ev.Kind == dueArrive:
 		return s.arrive(tx, *ev.Order, now)
 	case rec == nil:
-		// Cannot be; dropped, so that it does not hold up the others for ever.
+		// Should not happen; dropped, so that it does not block the others.
 		s.log.Error("due event of an unknown order", slog.String("order_no", ev.OrderNo), slog.String("kind", ev.Kind))
 	case ev.Kind == dueComplete && rec.Status == StatusProcessing && rec.Next != nil:
 		return s.setStatusAndNotify(tx, rec, *rec.Next, now)
 	case ev.Kind == dueReturn && rec.Status == StatusSucceeded:
-		return s.setStatusAndNotify(tx, rec, outcome{StatusReturned, "returned", "The money came back."}, now)
+		return s.setStatusAndNotify(tx, rec, outcome{StatusReturned, "returned", "The money was returned."}, now)
 	case ev.Kind == dueExpire && rec.Status == StatusAwaitingConfirmation:
-		return s.setStatusAndNotify(tx, rec, outcome{StatusDeclined, "confirmation_expired", "Nobody confirmed in time."}, now)
+		return s.setStatusAndNotify(tx, rec, outcome{StatusDeclined, "confirmation_expired", "The recipient did not confirm in time."}, now)
 	}
 	return nil
 }
 
-// arrive processes a send that was answered before. A number that is known by now, and
-// a request that would be refused, change nothing.
+// arrive processes a send that was answered before. A number that is known by now, and a request
+// that would be refused, change nothing.
 func (s *Server) arrive(tx *txn, p params, now time.Time) error {
 	pl, err := s.plan(tx, p)
 	if err != nil || pl.existing != nil || pl.refusal != nil {
@@ -107,7 +107,7 @@ func (s *Server) arrive(tx *txn, p params, now time.Time) error {
 	return s.notify(tx, rec, now)
 }
 
-// runDue makes due events happen until the context ends.
+// runDue applies due events until the context ends.
 func (s *Server) runDue(ctx context.Context) {
 	s.loopDue(ctx, bucketDue, s.wakeDue, func(now time.Time) (time.Time, error) {
 		var next time.Time
@@ -139,9 +139,9 @@ func (s *Server) runDue(ctx context.Context) {
 	})
 }
 
-// loopDue calls round at once, at the time it names next, and at every wake-up.
+// loopDue calls round at once, at the time it returns, and at every wake-up.
 func (s *Server) loopDue(ctx context.Context, bucket []byte, wake <-chan struct{}, round func(time.Time) (time.Time, error)) {
-	const idle = time.Minute // a wake-up cannot be missed; this only bounds a mistake
+	const idle = time.Minute // a safety net: wake-ups are not lost
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -166,8 +166,8 @@ func (s *Server) loopDue(ctx context.Context, bucket []byte, wake <-chan struct{
 	}
 }
 
-// dueUpTo copies up to limit entries due now that are not to be skipped, and
-// returns when to look again: zero when nothing is left.
+// dueUpTo copies up to limit due entries that are not skipped, and returns when to look again: zero
+// when nothing is left.
 func dueUpTo(tx *bolt.Tx, bucket []byte, now time.Time, limit int, skip func(key []byte) bool) (keys, values [][]byte, later time.Time) {
 	cursor := tx.Bucket(bucket).Cursor()
 	for key, value := cursor.First(); key != nil; key, value = cursor.Next() {

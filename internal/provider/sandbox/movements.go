@@ -67,8 +67,8 @@ func readMovements(tx *bolt.Tx, after uint64, limit int, beforeMS int64) ([]move
 	return items, nil
 }
 
-// seqBefore returns the seq of the last movement before a time. Seqs have no
-// gaps and times never go back, so it is a binary search.
+// seqBefore returns the seq of the last movement before a time, by binary search: seqs have no gaps
+// and times never decrease.
 func seqBefore(tx *bolt.Tx, ms int64) (uint64, error) {
 	b := tx.Bucket(bucketMovements)
 	var failed error
@@ -155,7 +155,7 @@ func (s *Server) handleTotals(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, t, err)
 }
 
-// withoutCovered drops prefixes that another one covers, so that nothing counts twice.
+// withoutCovered drops prefixes that another one covers, so that nothing is counted twice.
 func withoutCovered(prefixes []string) []string {
 	sorted := slices.Clone(prefixes)
 	slices.Sort(sorted)

@@ -24,8 +24,8 @@ const (
 	notifyLateDefault = 5 * time.Second
 )
 
-// Notification is the body of a notification. It tells that something happened,
-// and to which order; what is true now is to be asked for.
+// Notification is the body of a notification. It names an event and its order; the current status
+// has to be queried.
 type Notification struct {
 	EventID   string `json:"event_id"`
 	Type      string `json:"type"` // order.succeeded, order.declined, order.returned
@@ -34,7 +34,7 @@ type Notification struct {
 	CreatedAt string `json:"created_at"`
 }
 
-// delivery is a notification on its way: the same bytes at every try.
+// delivery is a notification being delivered, with the same bytes at every try.
 type delivery struct {
 	EventID string `json:"event_id"`
 	Body    string `json:"body"`
@@ -42,8 +42,7 @@ type delivery struct {
 	FirstMS int64  `json:"first_ms"`
 }
 
-// notify plans the notification of an order's final status, as the rules about
-// notifications want it.
+// notify schedules the notification of an order's final status, subject to the notification faults.
 func (s *Server) notify(tx *txn, rec *record, now time.Time) error {
 	if s.cfg.WebhookURL == "" {
 		return nil
@@ -90,8 +89,7 @@ func (s *Server) notify(tx *txn, rec *record, now time.Time) error {
 	return nil
 }
 
-// outbox delivers notifications, several at a time, each until it is answered
-// with 2xx or 24 h old.
+// outbox delivers notifications concurrently, each until it is answered with 2xx or 24 h old.
 type outbox struct {
 	s      *Server
 	hook   *standardwebhooks.Webhook
@@ -102,7 +100,7 @@ type outbox struct {
 	done   sync.WaitGroup
 }
 
-// runOutbox delivers until the context ends, then waits for deliveries under way.
+// runOutbox delivers until the context ends, then waits for the deliveries in progress.
 func (s *Server) runOutbox(ctx context.Context) {
 	if s.cfg.WebhookURL == "" {
 		return
@@ -118,16 +116,16 @@ func (s *Server) runOutbox(ctx context.Context) {
 
 func neverFollow(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// round starts the deliveries that are due and that there are hands for.
+// round starts due deliveries up to the limit of concurrency.
 func (o *outbox) round(ctx context.Context, now time.Time) (time.Time, error) {
 	free := cap(o.tokens) - len(o.tokens)
 	if free == 0 {
-		return time.Time{}, nil // whoever ends wakes the loop
+		return time.Time{}, nil // a finished delivery wakes the loop
 	}
 	var keys, values [][]byte
 	var later time.Time
-	// Taken before the snapshot of the database: what ends after this line is
-	// skipped once too often, never delivered again from an old snapshot.
+	// Read before the snapshot of the database: a delivery that ends after this line is skipped
+	// once too often, never repeated from an old snapshot.
 	busy := o.busyNow()
 	err := o.s.db.View(func(tx *bolt.Tx) error {
 		keys, values, later = dueUpTo(tx, bucketOutbox, now, free, func(key []byte) bool { return busy[string(key)] })
@@ -153,11 +151,11 @@ func (o *outbox) round(ctx context.Context, now time.Time) (time.Time, error) {
 	return later, nil
 }
 
-// deliver tries once and stores the result: gone, or again later.
+// deliver tries once and stores the result: done, or a retry.
 func (o *outbox) deliver(ctx context.Context, key []byte, d delivery) {
 	err := o.post(ctx, d)
 	if ctx.Err() != nil {
-		return // stopping says nothing about the receiver: tried again after the next start
+		return // a shutdown shows nothing about the receiver: retry after the next start
 	}
 	d.Tries++
 	now := time.Now()
@@ -198,7 +196,7 @@ func (o *outbox) post(ctx context.Context, d delivery) error {
 		return fmt.Errorf("deliver notification: %w", err)
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be reused
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return fmt.Errorf("deliver notification: answered %d", res.StatusCode)
 	}

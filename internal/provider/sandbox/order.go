@@ -9,7 +9,7 @@ import (
 // Status of an order as the provider knows it.
 type Status string
 
-// The statuses. Declined and returned are final; succeeded is, unless the money comes back.
+// The statuses. Declined and returned are final; succeeded is, unless the money is returned.
 const (
 	StatusProcessing           Status = "processing"
 	StatusSucceeded            Status = "succeeded"
@@ -23,11 +23,11 @@ const (
 	opCharge   = "charge"
 	opTransfer = "transfer"
 	opRefund   = "refund"
-	opReturn   = "return" // movements only: money that came back
-	opQuery    = "query"  // fault rules only: asking for an order
+	opReturn   = "return" // movements only: money that was returned
+	opQuery    = "query"  // fault rules only: a query of an order
 )
 
-// params is what the caller asked for; an order number is bound to it for ever.
+// params is the content of a send; an order number is bound to it for ever.
 type params struct {
 	Op            string `json:"op"`
 	OrderNo       string `json:"order_no"`
@@ -51,15 +51,15 @@ type record struct {
 	UpdatedMS    int64  `json:"updated_ms"`
 	// Next is what a processing order becomes when it is due.
 	Next *outcome `json:"next,omitempty"`
-	// Returns: once it has succeeded, the money comes back.
+	// Returns: the money is returned after the success.
 	Returns bool `json:"returns,omitzero"`
-	// Masked: a pending_forever rule caught it; answered as processing while such a rule stands.
+	// Masked: a pending_forever rule applied; shown as processing while such a rule exists.
 	Masked bool `json:"masked,omitzero"`
-	// Told is the last final status the caller was told, for contradict on queries.
+	// Reported is the last final status in an answer, for contradict on queries.
 	Reported Status `json:"told,omitempty"`
 }
 
-// fate is how an account makes an order end.
+// outcome is the outcome of an order, chosen by its account.
 type outcome struct {
 	Status  Status `json:"status"`
 	Code    string `json:"code,omitempty"`
@@ -85,7 +85,7 @@ type orderView struct {
 	UpdatedAt     string  `json:"updated_at"`
 }
 
-// view shows the record as it is.
+// view is the order object of the record.
 func (r *record) view() *orderView {
 	v := &orderView{OrderNo: r.OrderNo, Op: r.Op, Account: r.Account, Amount: r.Amount, Currency: r.Currency,
 		Remark: r.Remark, ChargeOrderNo: optional(r.ChargeOrderNo), Status: r.Status, ProviderRef: r.ProviderRef,
@@ -98,7 +98,7 @@ func (r *record) view() *orderView {
 	return v
 }
 
-// viewAs shows the record with another status, as a spoiled answer does.
+// viewAs is the order object with another status, as in a spoiled answer.
 func (r *record) viewAs(f outcome) *orderView {
 	v := r.view()
 	v.Status, v.Code, v.Message = f.Status, optional(f.Code), optional(f.Message)

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// problem is an RFC 9457 answer. The values below are shared: never changed, copied to be filled in.
+// problem is an RFC 9457 answer. The values below are shared: copy before filling in.
 type problem struct {
 	Type      string       `json:"type"`
 	Title     string       `json:"title"`
@@ -49,7 +49,7 @@ var (
 	problemMediaType     = newProblem(415, "unsupported_media_type", "The body must be application/json.")
 	problemInvalid       = newProblem(422, "invalid_request", "The request is not valid.")
 	problemRateLimited   = newProblem(429, "rate_limited", "Too many requests. Nothing was stored; send it again later.")
-	problemInternal      = newProblem(500, "internal", "Something went wrong. The outcome is not known; ask for the order.")
+	problemInternal      = newProblem(500, "internal", "Something went wrong. The outcome is not known; query the order.")
 	problemUnavailable   = newProblem(503, "unavailable", "The provider is stopping.")
 )
 
@@ -71,7 +71,7 @@ func methodNotAllowed(allow string) *problem {
 	return p
 }
 
-// writeProblem fills in what belongs to the request and sends the problem.
+// writeProblem fills in the members of the request and sends the problem.
 func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, shared *problem) {
 	p := *shared
 	p.Instance, p.RequestID = r.URL.EscapedPath(), w.Header().Get(headerRequestID)
@@ -101,5 +101,5 @@ func (s *Server) writeBody(w http.ResponseWriter, status int, contentType string
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the caller may be gone; there is nobody left to tell
+	_, _ = w.Write(body) // the caller may be gone
 }

@@ -7,8 +7,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// query answers what is known of an order. Without a rule that could touch it,
-// and with nothing new said, it only reads.
+// query answers the query of an order. Without a rule that may affect it, and without a newly
+// reported status, it only reads.
 func (s *Server) query(orderNo string) (reply, error) {
 	var answer reply
 	simple := false
@@ -40,7 +40,7 @@ func (s *Server) query(orderNo string) (reply, error) {
 	return answer, err
 }
 
-// truth is the order as it is, or as processing while a pending_forever rule hides it.
+// currentView is the order as it is, or as processing while a pending_forever rule masks it.
 func (s *Server) currentView(rec *record) (Status, *orderView) {
 	if s.faults.masks(rec) {
 		return StatusProcessing, rec.viewAs(outcome{Status: StatusProcessing})
@@ -71,8 +71,8 @@ func (s *Server) queryWithRules(tx *txn, orderNo string) (reply, error) {
 	return r, nil
 }
 
-// canAffectQuery tells whether the rule can have an effect on this answer. An
-// unknown order has no account: only rules without a prefix are about it.
+// canAffectQuery reports whether the rule can have an effect on this answer. An unknown order has
+// no account: only rules without a prefix apply.
 func canAffectQuery(r *Rule, rec *record) bool {
 	if rec == nil {
 		if r.Op != opQuery || r.AccountPrefix != "" {
@@ -92,7 +92,7 @@ func canAffectQuery(r *Rule, rec *record) bool {
 	return false
 }
 
-// answerQuery returns the answer and the final status it tells, if any.
+// answerQuery returns the answer and the final status in it, if any.
 func (s *Server) answerQuery(rec *record, rule *Rule) (reply, Status) {
 	switch rule.Kind {
 	case faultErrorBefore, faultErrorAfter:

@@ -17,8 +17,8 @@ type returnsPage struct {
 	NextAfter *string        `json:"next_after"`
 }
 
-// handleReturns lists what came back of the orders whose number starts with a prefix,
-// in the order of their numbers, from behind the number after on.
+// handleReturns lists the returns of orders whose number starts with a prefix, in the order of
+// their numbers, behind the number after.
 func (s *Server) handleReturns(w http.ResponseWriter, r *http.Request) {
 	query, p := parameters(r, "prefix", "after", "limit")
 	if p != nil {
@@ -60,7 +60,7 @@ func (s *Server) handleReturns(w http.ResponseWriter, r *http.Request) {
 func readReturns(tx *bolt.Tx, prefix, after string, limit int) (items []movementView, err error) {
 	from := []byte(prefix)
 	if after >= prefix {
-		from = append([]byte(after), 1) // behind its index keys, which go on with a 0
+		from = append([]byte(after), 1) // behind its index keys, which continue with a 0
 	}
 	movements, cursor := tx.Bucket(bucketMovements), tx.Bucket(bucketByOrder).Cursor()
 	for key, value := cursor.Seek(from); bytes.HasPrefix(key, []byte(prefix)) && len(items) < limit; key, value = cursor.Next() {

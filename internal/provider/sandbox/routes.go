@@ -15,8 +15,8 @@ import (
 
 const headerRequestID = "X-Request-Id"
 
-// ServeHTTP routes by the escaped path and rewrites nothing, so that an account
-// in a path may be any text.
+// ServeHTTP routes by the escaped path and rewrites nothing, so that an account in a path may be
+// any text.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(headerRequestID, requestID(r))
 	w.Header().Set("Cache-Control", "no-store")
@@ -62,7 +62,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request, path string) {
 	}
 }
 
-// serveControl serves the endpoints for tests: without key, so for this machine only.
+// serveControl serves the endpoints for tests. They need no key and are limited to this machine.
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request, path string) {
 	if !fromLoopback(r) {
 		s.writeProblem(w, r, problemForbidden)
@@ -94,11 +94,10 @@ func (s *Server) only(w http.ResponseWriter, r *http.Request, method string, h h
 	h(w, r)
 }
 
-// accountHeader names the merchant that a request is for. Without it, it is for the key's.
+// accountHeader names the merchant account of a request. Default: that of the key.
 const accountHeader = "Merchant-Account"
 
-// authenticated compares digests, so that neither the key's content nor its
-// length shows in the time taken.
+// authenticated compares digests, so that timing does not reveal the key's content or length.
 func (s *Server) authenticated(r *http.Request) bool {
 	scheme, key, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
@@ -120,7 +119,7 @@ func fromLoopback(r *http.Request) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// requestID keeps the caller's id when it is short and plain, else makes one.
+// requestID returns the caller's id when it is short and printable, else a new one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get(headerRequestID)
 	if len(id) < 1 || len(id) > 64 {
@@ -169,8 +168,8 @@ func (s *Server) handleQuery(w http.ResponseWriter, r *http.Request) {
 	s.writeReply(w, r, answer, err)
 }
 
-// writeReply sends an answer, spoiled as it was decided. http.ErrAbortHandler
-// closes the connection without an answer and is not logged by net/http.
+// writeReply sends an answer, with its fault. http.ErrAbortHandler closes the connection without an
+// answer and is not logged by net/http.
 func (s *Server) writeReply(w http.ResponseWriter, r *http.Request, answer reply, err error) {
 	if err != nil {
 		s.fail(w, r, err)
@@ -193,8 +192,8 @@ func (s *Server) writeReply(w http.ResponseWriter, r *http.Request, answer reply
 	s.writeJSON(w, http.StatusOK, answer.order)
 }
 
-// wait holds the caller and reports whether the time has passed: it ends early
-// when the caller leaves or the server stops.
+// wait delays the answer and reports whether the time has passed: it ends early when the caller
+// disconnects or the server stops.
 func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -220,7 +219,7 @@ func (s *Server) handleReady(w http.ResponseWriter, r *http.Request) {
 		"status": "ok", "latency_ms": float64(time.Since(started).Microseconds()) / 1000}}}, err)
 }
 
-// answer sends a value, or the error that came instead of it.
+// answer sends a value, or the error.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, value any, err error) {
 	if err != nil {
 		s.fail(w, r, err)
@@ -237,7 +236,7 @@ func (s *Server) answerEmpty(w http.ResponseWriter, r *http.Request, err error) 
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// fail logs an error of our own and shows the caller nothing of it.
+// fail logs an internal error and hides its details from the caller.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errClosed) {
 		s.writeProblem(w, r, problemUnavailable)

@@ -20,12 +20,12 @@ const (
 	readHeaderTimeout = 5 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 16 << 10
-	// drainTimeout bounds how long requests under way hold up a stop. Held
-	// connections and idle ones do not count: they are closed at once.
+	// drainTimeout bounds how long requests in progress delay a stop. Held and idle connections are
+	// closed at once.
 	drainTimeout = 3 * time.Second
 )
 
-// Server is the sandbox provider. Open makes one, Serve runs it, Close lets go of the database.
+// Server is the sandbox provider. Open creates it, Serve runs it, Close releases the database.
 type Server struct {
 	cfg       Config
 	log       *slog.Logger
@@ -42,9 +42,9 @@ type Server struct {
 	closeErr            error
 }
 
-// Open checks the configuration (errors wrap ErrConfig), opens the database and
-// listens: the address is known from here on, requests are answered once Serve
-// runs. The caller must call Close, also when Serve was never called.
+// Open checks the configuration (errors wrap ErrConfig), opens the database and listens: the
+// address is known then, requests are answered once Serve runs. The caller must call Close, also if
+// Serve was never called.
 func Open(cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -59,7 +59,7 @@ func Open(cfg Config) (*Server, error) {
 		}
 	}
 	if s.listener == nil {
-		// Before the database, so that a busy port is said at once.
+		// Before the database, so that a busy port is reported at once.
 		if s.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
 			return nil, fmt.Errorf("sandbox: %w", err)
 		}
@@ -77,10 +77,9 @@ func Open(cfg Config) (*Server, error) {
 // Addr is the address the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Serve answers requests, lets due events happen and delivers notifications
-// until ctx ends. Then held connections are closed, requests under way get
-// three seconds, and Serve returns nil. Any other error is the listener's.
-// It may be called once.
+// Serve answers requests, applies due events and delivers notifications until ctx ends. Then it
+// closes held connections, gives requests in progress three seconds, and returns nil. Any other
+// error is the listener's. It may be called once.
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -100,7 +99,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		drain, cancelDrain := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 		defer cancelDrain()
 		if server.Shutdown(drain) != nil {
-			server.Close() // whoever is left had their time
+			server.Close() // the remaining requests had their time
 		}
 		<-served //nolint:errcheck // it says that it was closed
 	case err = <-served:
@@ -113,8 +112,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// Close stops listening and closes the database. Call it after Serve has
-// returned. Calling it again returns the same error.
+// Close stops listening and closes the database. Call it after Serve has returned. A repeated call
+// returns the same error.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
@@ -129,7 +128,7 @@ func (s *Server) Close() error {
 
 func (s *Server) stop() { s.stopOnce.Do(func() { close(s.stopping) }) }
 
-// wake tells both loops that something may be due. It never blocks.
+// wake makes both loops look for due entries. It never blocks.
 func (s *Server) wake() {
 	for _, c := range []chan struct{}{s.wakeDue, s.wakeOutbox} {
 		select {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// spoil is what happens to an answer on its way out.
+// spoil is a fault of the connection.
 type spoil int
 
 const (
@@ -16,7 +16,7 @@ const (
 	spoilDrop       // no answer; the connection is closed at once
 )
 
-// reply is what a caller gets: an order, or a problem, or nothing.
+// reply is the answer to a call: an order, a problem, or nothing.
 type reply struct {
 	order   *orderView
 	problem *problem
@@ -26,7 +26,7 @@ type reply struct {
 
 func refuse(p *problem) reply { return reply{problem: p} }
 
-// plan is what would become of a send without any fault rule.
+// plan is the effect of a send without any fault rule.
 type plan struct {
 	existing *record  // the number is known
 	refusal  *problem // the request is refused and nothing is stored
@@ -35,9 +35,8 @@ type plan struct {
 	silent   bool // the account answers this send with an error or not at all
 }
 
-// submit carries out one send inside the writer. The order of things: a rule
-// that acts before the money, the account's own behaviour, the order, and last
-// a rule that spoils the answer.
+// submit carries out one send inside the writer, in this order: a rule that acts before the money,
+// the account's behaviour, the order, and finally a rule that spoils the answer.
 func (s *Server) submit(tx *txn, p params) (reply, error) {
 	pl, err := s.plan(tx, p)
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *Server) submit(tx *txn, p params) (reply, error) {
 	return r, nil
 }
 
-// plan only reads.
+// plan reads the state and returns the plan.
 func (s *Server) plan(tx *txn, p params) (plan, error) {
 	pl := plan{account: behaviourOf(p.Account)}
 	rec, err := getOrder(tx.Tx, p.OrderNo)
@@ -109,8 +108,8 @@ func (s *Server) plan(tx *txn, p params) (plan, error) {
 	return pl, nil
 }
 
-// fireForSend picks the rule for a send. Rules that could have no effect here
-// do not fire, so that their count is kept for a send they can spoil.
+// fireForSend selects the rule for a send. Rules without a possible effect here do not fire, so
+// that their count is kept for a send that they can spoil.
 func (s *Server) fireForSend(tx *txn, p params, pl plan) (*Rule, error) {
 	fresh := pl.existing == nil && pl.refusal == nil
 	rule, counted := s.faults.fire(func(r *Rule) bool {
@@ -140,7 +139,7 @@ func (s *Server) fireForSend(tx *txn, p params, pl plan) (*Rule, error) {
 	return rule, nil
 }
 
-// answerBefore gives the answer of rules that act before anything is stored.
+// answerBefore returns the answer of rules that act before anything is stored.
 func answerBefore(rule *Rule) (r reply, stop bool) {
 	switch rule.Kind {
 	case faultErrorBefore:
@@ -155,7 +154,7 @@ func answerBefore(rule *Rule) (r reply, stop bool) {
 	return reply{}, false
 }
 
-// process lets the account behave, stores what is new and answers the order.
+// process applies the account's behaviour, stores a new order and answers it.
 func (s *Server) process(tx *txn, p params, pl plan, rule *Rule) (reply, error) {
 	if pl.refusal != nil {
 		return refuse(pl.refusal), nil
@@ -183,8 +182,8 @@ func (s *Server) process(tx *txn, p params, pl plan, rule *Rule) (reply, error) 
 	return s.answerSend(tx, rec, rule)
 }
 
-// accept makes the order, moves the money if it moves at once, and plans the
-// rest. The caller stores the record.
+// accept creates the order, moves the money if it moves at once, and schedules the rest. The caller
+// stores the record.
 func (s *Server) accept(tx *txn, p params, pl plan, rule *Rule) (*record, error) {
 	now := time.Now()
 	rec := &record{params: p, ProviderRef: newID("sbx"), CreatedMS: now.UnixMilli(), UpdatedMS: now.UnixMilli(),
@@ -201,8 +200,8 @@ func (s *Server) accept(tx *txn, p params, pl plan, rule *Rule) (*record, error)
 	return rec, s.setStatus(tx, rec, pl.outcome, now)
 }
 
-// answerSend answers the order as the rule wants it told, and stores the record
-// with what the caller now believes.
+// answerSend answers the order, subject to the rule, and stores the record with the status reported
+// to the caller.
 func (s *Server) answerSend(tx *txn, rec *record, rule *Rule) (reply, error) {
 	before := *rec
 	if rule.Kind == faultPendingForever {
@@ -211,7 +210,7 @@ func (s *Server) answerSend(tx *txn, rec *record, rule *Rule) (reply, error) {
 	told, view := rec.Status, rec.view()
 	switch {
 	case rule.Kind == faultErrorAfter || rule.Kind == faultTimeoutAfter:
-		told = "" // nobody will hear it
+		told = "" // the answer does not reach the caller
 	case s.faults.masks(rec):
 		told, view = StatusProcessing, rec.viewAs(outcome{Status: StatusProcessing})
 	case rule.Kind == faultContradict && rec.Status == StatusSucceeded:
@@ -235,8 +234,8 @@ func (tx *txn) isStored(rec *record) bool {
 	return tx.Bucket(bucketOrders).Get([]byte(rec.OrderNo)) != nil
 }
 
-// refundable returns what is left to refund of a charge: its amount, if it has
-// succeeded, without the refunds that have moved or may still move money.
+// refundable returns the refundable rest of a charge: its amount, if it has succeeded, less the
+// refunds that have moved or may still move money.
 func refundable(tx *txn, chargeNo string) (int64, error) {
 	charge, err := getOrder(tx.Tx, chargeNo)
 	if err != nil || charge == nil || charge.Op != opCharge || charge.Status != StatusSucceeded {

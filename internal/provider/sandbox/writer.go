@@ -11,13 +11,13 @@ import (
 // errClosed is returned for writes after Close.
 var errClosed = errors.New("sandbox database is closed")
 
-// maxJobsPerCommit bounds how much one commit may hold up those behind it.
+// maxJobsPerCommit bounds how long one commit delays those behind it.
 const maxJobsPerCommit = 512
 
 // txn is a write transaction shared by all jobs of one commit.
 type txn struct {
 	*bolt.Tx
-	dirty   bool // something was put: a commit is needed
+	dirty   bool // something was written: a commit is needed
 	wakeDue bool // something was scheduled
 }
 
@@ -26,10 +26,9 @@ type job struct {
 	done chan error
 }
 
-// writer is the only one that writes to the database. Jobs run one after the
-// other, so a job sees everything decided before it; all jobs that wait while a
-// commit is on its way share the next commit and its fsync. There is no waiting
-// when idle.
+// writer is the only writer to the database. Jobs run one after the other, so a job sees everything
+// decided before it. All jobs that wait during a commit share the next commit and its fsync. There
+// is no waiting when idle.
 type writer struct {
 	db        *bolt.DB
 	jobs      chan job
@@ -46,8 +45,8 @@ func newWriter(db *bolt.DB, onWake func()) *writer {
 	return w
 }
 
-// do runs one job and returns once its writes are on disk. A job must check
-// everything before it writes: an error rolls back the whole commit.
+// do runs one job and returns once its writes are on disk. A job must check everything before it
+// writes: an error rolls back the whole commit.
 func (w *writer) do(run func(*txn) error) error {
 	j := job{run: run, done: make(chan error, 1)}
 	select {
@@ -69,7 +68,7 @@ func (w *writer) do(run func(*txn) error) error {
 	}
 }
 
-// close ends the loop after the commit under way and waits for it.
+// close ends the loop after the commit in progress and waits for it.
 func (w *writer) close() {
 	w.closeOnce.Do(func() { close(w.quit) })
 	<-w.ended
@@ -115,7 +114,7 @@ func (w *writer) commit(batch []job) (wake bool, err error) {
 		}
 	}
 	if !tx.dirty {
-		// Nothing was put, so there is nothing to wait for.
+		// Nothing was written, so there is nothing to wait for.
 		return false, btx.Rollback()
 	}
 	if err := btx.Commit(); err != nil {
