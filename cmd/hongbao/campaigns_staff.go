@@ -9,24 +9,24 @@ import (
 	"hongbao/internal/visible"
 )
 
-// newCampaignsStaffCommand is for staff: campaigns of every app.
+// newCampaignsStaffCommand returns the commands of staff about campaigns of every app.
 func newCampaignsStaffCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "staff",
 		Short: "List, pause and end the campaigns of all apps, as staff",
-		Long: `List, pause and end the campaigns of all apps, with the key of a person of operations
-or finance: HONGBAO_STAFF_URL and HONGBAO_OPS_KEY.`,
+		Long: `List, pause and end the campaigns of all apps, with the key of operations or finance
+(HONGBAO_STAFF_URL and HONGBAO_OPS_KEY).`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
 		newStaffCampaignsListCommand(env),
 		newStaffCampaignsStopCommand(env, "pause", "Pause a campaign of any app, until its app resumes it",
-			"Pause a campaign of any app, until its app resumes it: no packets are made, but for\none that is being made by then. It stands in "+
-				"the audit.", (*client.Staff).PauseCampaign),
-		newStaffCampaignsStopCommand(env, "end", "End a campaign of any app, for ever",
-			"End a campaign of any app, for ever: no more packets are made, but for one that is\nbeing made by then, which \"hongbao packets "+
-				"recall\" stops. It stands in the audit.", (*client.Staff).EndCampaign),
+			"Pause a campaign of any app until its app resumes it: no packets are created, except\none whose creation has begun. "+
+				"The audit records it.", (*client.Staff).PauseCampaign),
+		newStaffCampaignsStopCommand(env, "end", "End a campaign of any app for good",
+			"End a campaign of any app for good: no more packets are created, except one whose\ncreation has begun; \"hongbao packets "+
+				"recall\" stops that one. The audit records it.", (*client.Staff).EndCampaign),
 	)
 	return cmd
 }
@@ -36,7 +36,7 @@ func newStaffCampaignsListCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the campaigns of all apps, newest first",
-		Long:    "List the campaigns of all apps, newest first. All filters have to fit.",
+		Long:    "List the campaigns of all apps that match all filters, newest first.",
 		Example: "  hongbao campaigns staff list --status active --app shop",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,7 +58,7 @@ func newStaffCampaignsListCommand(env environment) *cobra.Command {
 	}
 	f.add(cmd, false)
 	campaignStatusFlag(cmd, &status)
-	cmd.Flags().StringVar(&want.App, "app", "", "campaigns of this `app`")
+	cmd.Flags().StringVar(&want.App, "app", "", "only campaigns of this `app`")
 	complete(cmd, "app")
 	page.add(cmd)
 	return cmd
@@ -88,7 +88,7 @@ func newStaffCampaignsStopCommand(env environment, verb, short, long string,
 	return cmd
 }
 
-// completeStaffCampaigns offers the newest campaigns of all apps.
+// completeStaffCampaigns completes the newest campaigns of all apps.
 func completeStaffCampaigns(env environment, f *staffFlags) cobra.CompletionFunc {
 	return completeItems(env, f, func(ctx context.Context, t *staffCommand) (found []cobra.Completion, err error) {
 		list, err := t.staff.ListCampaigns(ctx, client.StaffCampaignFilter{}, client.Page{Limit: 20})

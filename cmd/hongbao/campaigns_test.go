@@ -49,7 +49,7 @@ func TestCampaigns(t *testing.T) {
 	contains(t, out, "evening rain", "active", "20:05 Asia/Shanghai", "2998-12-31", "¥10.00 (1000 fen)", "4, equal, ¥0.01 or more each",
 		"24h0m0s after it opens", "campaign/")
 	out, _ = d.shop(exitOK, "show", c.ID)
-	contains(t, out, c.ID, "alice", "2999-01-01", "2 users", "one a user, in all its packets", "恭喜", "4, even, ¥0.02 to ¥5.00 each",
+	contains(t, out, c.ID, "alice", "2999-01-01", "2 users", "at most one per user, over all packets", "恭喜", "4, even, ¥0.02 to ¥5.00 each",
 		"1m0s after it opens", formatTime(*c.NextOpensAt))
 	if strings.Contains(out, "decided") {
 		t.Errorf("no day was decided yet:\n%s", out)
@@ -59,7 +59,7 @@ func TestCampaigns(t *testing.T) {
 	out, _ = d.shop(exitOK, "show", c.ID)
 	contains(t, out, "2999-01-09", "packet00000000000009", "made", "The last 7 days; more of them: hongbao campaigns days "+c.ID)
 	out, errs = d.shop(exitOK, "days", c.ID, "--limit", "2")
-	if strings.Contains(out, "2999-01-07") || !strings.Contains(errs, "There are more: --all, or --cursor ") {
+	if strings.Contains(out, "2999-01-07") || !strings.Contains(errs, "There are more entries: add --all, or --cursor ") {
 		t.Errorf("%s%s", out, errs)
 	}
 	out, errs = d.shop(exitOK, "days", c.ID, "--all")
@@ -74,7 +74,8 @@ func TestCampaigns(t *testing.T) {
 		t.Errorf("active ones: %s", out)
 	}
 	out, errs = d.shop(exitOK, "list", "--limit", "1")
-	contains(t, out+errs, "evening rain", "active", "alice", "¥10.00", "20:05 Asia/Shanghai", "There are more: --all, or --cursor ")
+	contains(t, out+errs, "evening rain", "active", "alice", "¥10.00", "20:05 Asia/Shanghai",
+		"There are more entries: add --all, or --cursor ")
 	out, _ = d.shop(exitOK, "list", "--all")
 	contains(t, out, c.ID, "ended")
 	d.campaignRefusals(c.ID)
@@ -174,7 +175,7 @@ func TestCampaignsUsage(t *testing.T) {
 		"create --opens-at=2027-01-01T00:00:00Z":                                                     "unknown flag",
 		"list --limit=0":                                                                             "--limit 0",
 		"days x --limit=0":                                                                           "--limit 0",
-		"list x":                                                                                     "unknown command",
+		"list x":                                                                                     "takes no arguments",
 		"show":                                                                                       "exactly one campaign id",
 		"days":                                                                                       "exactly one campaign id",
 		"pause a b":                                                                                  "exactly one campaign id",
@@ -192,7 +193,7 @@ func TestCampaignsNotKnown(t *testing.T) {
 	for answer, unknown := range map[string]bool{`500 {"code":"internal","detail":"d"}`: true, `502 <html>`: true, `201 <html>`: true,
 		`403 {"code":"forbidden","detail":"d"}`: false} {
 		code, stdout, stderr, c := asApp(t, map[string][]string{"POST /v1/campaigns": {answer}}, append([]string{"campaigns"}, rain()...)...)
-		if got := strings.Contains(stderr, "run it again with --idempotency-key "+c.keys[0]+"\n"); got != unknown || code == exitOK ||
+		if got := strings.Contains(stderr, "run the command again with --idempotency-key "+c.keys[0]+"\n"); got != unknown || code == exitOK ||
 			stdout != "" || c.keys[0] == "" {
 			t.Errorf("%s: exit code %d, the key is told: %v\n%s%s", answer, code, got, stdout, stderr)
 		}

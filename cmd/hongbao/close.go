@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -68,10 +67,10 @@ func formatOptional[T any](v *T) string {
 // oneDayArg checks the day that a command is about.
 func oneDayArg(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return &usageError{errors.New("which day? Name one, such as 2026-02-17")}
+		return &usageError{fmt.Errorf("give exactly one day such as 2026-02-17, not %d", len(args))}
 	}
 	if _, err := payout.ParseDay(args[0]); err != nil {
-		return &usageError{fmt.Errorf("%q is not a day such as 2026-02-17", args[0])}
+		return &usageError{fmt.Errorf("parse day %q: write YYYY-MM-DD, such as 2026-02-17", args[0])}
 	}
 	return nil
 }
@@ -204,7 +203,7 @@ func newCloseBalancesCommand(env environment) *cobra.Command {
 			if text != "" {
 				var err error
 				if at, err = time.Parse(time.RFC3339, text); err != nil {
-					return &usageError{fmt.Errorf("--at %q is not a time such as 2026-02-17T16:00:00Z", text)}
+					return &usageError{fmt.Errorf("parse --at %q: write an RFC 3339 time such as 2026-02-17T20:00:00+08:00", text)}
 				}
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {

@@ -37,7 +37,7 @@ func rejectEmptyValues(cmd *cobra.Command) {
 // nonEmptyValue is the value of a flag that is never given empty.
 type nonEmptyValue struct{ pflag.Value }
 
-var errEmptyFlag = errors.New("it is empty: give a value, or leave the flag out")
+var errEmptyFlag = errors.New("the value is empty, write one or leave the flag out")
 
 // Set implements pflag.Value.
 func (v nonEmptyValue) Set(text string) error {

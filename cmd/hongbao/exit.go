@@ -21,40 +21,40 @@ const (
 	exitWaiting = 5
 )
 
-// exitCodes is what people and scripts are told.
+// exitCodes documents the exit codes for users and scripts.
 var exitCodes = []struct {
 	code    int
 	meaning string
 }{
-	{exitOK, "Done. Of a check: all is well."},
-	{exitFailed, "It was tried and failed: nobody answered, the key is not known, the id is not there, the output " +
-		"could not be written. Of a check: something is wrong, or could not be checked."},
-	{exitUsage, "Arguments, settings or input are wrong. Nothing was done."},
-	{exitLeft, "A watched packet closed with shares left, which went back to the sender."},
-	{exitRefused, "Refused: the state has moved or a rule forbids it. Nothing was done, and repeating it does not help. Of many: some were " +
+	{exitOK, "Success. For a check: no fault found."},
+	{exitFailed, "Failure: no response, unknown key, unknown id, or the output could not be written. " +
+		"For a check: a fault was found, or the check could not run."},
+	{exitUsage, "Wrong arguments, settings or input. Nothing was done."},
+	{exitLeft, "A watched packet closed with shares left, which were refunded to the sender."},
+	{exitRefused, "Refused: the state or a rule forbids it. Nothing was done; a repeat does not help. For many: some were " +
 		"refused, the others were done."},
-	{exitWaiting, "Decided, and a second person has to agree: nothing has moved yet."},
+	{exitWaiting, "Requested: a second person has to approve. No money has moved."},
 }
 
 // errSharesLeft: a packet closed with shares left. It is an outcome, not a failure.
 var errSharesLeft = errors.New("closed with shares left")
 
-// errReported is an error that has been shown already.
-var errReported = errors.New("shown already")
+// errReported is a failure that the command has already printed.
+var errReported = errors.New("already reported")
 
-// errNeedsApproval: a second person has to agree first. It has been shown.
-var errNeedsApproval = fmt.Errorf("%w: a second person has to agree", errReported)
+// errNeedsApproval: a second person has to approve first. The command has printed it.
+var errNeedsApproval = fmt.Errorf("%w: a second person has to approve", errReported)
 
-// errSomeRefused: of many decisions some were refused. It has been shown.
+// errSomeRefused: some of many decisions were refused. The command has printed them.
 var errSomeRefused = fmt.Errorf("%w: some were refused", errReported)
 
-// usageError is an error in what the caller gave: arguments or settings.
+// usageError is an error in arguments, settings or input.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// refusals are answers of the API that a repeat does not change.
+// refusedCodes are API codes that a repeat does not change.
 var refusedCodes = []client.Code{
 	client.CodeFundingDeclined, client.CodeForbidden, client.CodeNotEligible, client.CodeNotOpenYet, client.CodeSoldOut, client.CodeExpired,
 	client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged, client.CodeOwnKey, client.CodeLastAdminKey,
@@ -62,13 +62,13 @@ var refusedCodes = []client.Code{
 	client.CodeCampaignEnded, client.CodeManyCampaigns,
 }
 
-// faults are answers of the API about what was typed.
+// inputCodes are API codes about wrong input.
 var inputCodes = []client.Code{
 	client.CodeInvalidRequest, client.CodeMalformedJSON, client.CodeMalformedRequest, client.CodeKeyRequired, client.CodeKeyReused,
 	client.CodeBodyTooLarge, client.CodeHeadersTooLarge,
 }
 
-// exitOf is the only place that decides exit codes.
+// exitOf returns the exit code of an error. No other code decides exit codes.
 func exitOf(err error) int {
 	_, usage := errors.AsType[*usageError](err)
 	switch {
@@ -86,7 +86,7 @@ func exitOf(err error) int {
 	return exitFailed
 }
 
-// exitText lists the exit codes, a paragraph each.
+// exitText returns the list of exit codes, one paragraph each.
 func exitText() string {
 	var b strings.Builder
 	for _, e := range exitCodes {
@@ -108,7 +108,7 @@ func wrapped(text string, width int) (lines []string) {
 	return lines
 }
 
-// newExitCodesTopic is a page of help, not a command.
+// newExitCodesTopic returns a help page, not a command.
 func newExitCodesTopic() *cobra.Command {
 	names := func(codes []client.Code) string {
 		var all []string
@@ -120,12 +120,11 @@ func newExitCodesTopic() *cobra.Command {
 	}
 	return &cobra.Command{
 		Use:   "exit-codes",
-		Short: "What the exit codes of all commands mean",
+		Short: "Explain the exit codes of all commands",
 		Long: "The exit codes of all commands:\n\n" + exitText() + "\n" +
-			"Answers of the API that end in 4:\n     " + names(refusedCodes) + "\n\n" +
-			"Answers of the API that end in 2:\n     " + names(inputCodes) + "\n\n" +
-			"An answer that does not come, or says that the API could not finish (5xx,\n" +
-			"request_in_progress), ends in 1: then it is not known whether a write was done,\n" +
-			"and the error says with which --idempotency-key to run it again.",
+			"API codes with exit code 4:\n     " + names(refusedCodes) + "\n\n" +
+			"API codes with exit code 2:\n     " + names(inputCodes) + "\n\n" +
+			"A missing response, a 5xx and request_in_progress give exit code 1: the outcome of a\n" +
+			"write is unknown then, and the error names the --idempotency-key for a repeat.",
 	}
 }

@@ -47,8 +47,8 @@ func TestHealthcheck(t *testing.T) {
 		{"NobodyThere", "http://" + gone.Addr().String(), exitFailed, "connection refused"},
 		{"Mute", server.URL + "/mute", exitFailed, "deadline exceeded"},
 		{"NoURL", "127.0.0.1:8080", exitUsage, "is not an http or https URL"},
-		{"NoArgument", "", exitUsage, "accepts 1 arg"},
-		{"TwoArguments", "http://a http://b", exitUsage, "accepts 1 arg"},
+		{"NoArgument", "", exitUsage, "takes one argument"},
+		{"TwoArguments", "http://a http://b", exitUsage, "takes one argument"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -99,7 +99,7 @@ func TestKeysHTTP(t *testing.T) {
 		{"create --role ops --owner x", exitUsage, "--reason is required"},
 		{"create --reason r", exitUsage, "--role is required"},
 		{"rotate x --reason r --grace 1ms", exitUsage, "whole seconds"},
-		{"rotate --reason r", exitUsage, "accepts 1 arg"},
+		{"rotate --reason r", exitUsage, "takes one argument"},
 		{"list --timeout -1s", exitUsage, "below zero"},
 		{"list --admin-key " + token, exitRefused, "forbidden"},
 	} {

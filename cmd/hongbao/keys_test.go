@@ -121,7 +121,7 @@ func TestKeys(t *testing.T) {
 		{"keys direct create --role app --app nobody", exitFailed, "hongbao apps create nobody"},
 		{"keys direct create --role root --owner x", exitUsage, "HONGBAO_KEY_ROLE"},
 		{"keys direct revoke nobody", exitFailed, "nobody"},
-		{"keys direct revoke", exitUsage, "accepts 1 arg"},
+		{"keys direct revoke", exitUsage, "takes one argument"},
 		{"apps create Mall", exitUsage, "a-z"},
 	} {
 		if code, stdout, stderr := o.run(nil, strings.Fields(c.args)...); code != c.code || !strings.Contains(stderr, c.stderr) || stdout != "" {

@@ -25,13 +25,12 @@ func main() {
 	os.Exit(code)
 }
 
-// execute runs one command line. exitOf decides its exit code,
-// which is never 0 when the output could not be written.
+// execute runs one command line and returns its exit code, which is never 0 when the output could not be written.
 func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	return run(ctx, newRoot(environ), args, stdout, stderr)
 }
 
-// run runs one command line of a tree of commands.
+// run runs one command line of the command tree root.
 func run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	out := &output{to: stdout}
@@ -46,7 +45,7 @@ func run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	}
 	unwritten := out.failed()
 	if unwritten != nil && !errors.Is(err, unwritten) {
-		_, _ = fmt.Fprintf(stderr, "hongbao: %s: it is incomplete; what the command did is not undone\n", visible.Lines(unwritten.Error()))
+		_, _ = fmt.Fprintf(stderr, "hongbao: %s: the output is incomplete; the command's effects remain\n", visible.Lines(unwritten.Error()))
 	}
 	return cmp.Or(exitOf(err), exitOf(unwritten))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// output is the standard output of a command. It keeps the first error of a write, so
-// that no command which ignores one ends as if everybody had read what it says.
+// output is the standard output of a command. It keeps the first write error, so that a command that ignores it does not
+// exit with 0.
 type output struct {
 	to io.Writer
 
@@ -18,7 +18,7 @@ type output struct {
 	err error
 }
 
-// Write implements io.Writer. After an error it writes nothing and repeats the error.
+// Write implements io.Writer. After an error it writes nothing and returns the same error.
 func (o *output) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -35,14 +35,14 @@ func (o *output) Write(text []byte) (int, error) {
 	return n, o.err
 }
 
-// failed returns the first error of a write.
+// failed returns the first write error.
 func (o *output) failed() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err
 }
 
-// onTerminal reports whether out is shown on a terminal.
+// onTerminal reports whether out is a terminal.
 func onTerminal(out io.Writer) bool {
 	if o, ok := out.(*output); ok {
 		out = o.to

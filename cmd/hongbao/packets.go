@@ -16,23 +16,23 @@ import (
 	"hongbao/internal/visible"
 )
 
-// newPacketsCommand is what app developers use to try the API by hand and in scripts.
+// newPacketsCommand returns the packet commands of apps, for trying the API by hand and in scripts, and of staff.
 func newPacketsCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "packets",
-		Short: "Create, look at, grab from and watch packets as an app does; find and recall them as staff",
-		Long: `Create, look at, grab from and watch packets, through the API and with the key
-of an app. In a second terminal beside "hongbao dev":
+		Short: "Create, show, grab and watch packets as an app; list and recall packets as staff",
+		Long: `Create, show, grab and watch packets through the API with the key of an app. In a
+second terminal beside "hongbao dev":
 
   . .hongbao/dev.env
   export HONGBAO_URL HONGBAO_APP_KEY
   hongbao packets create --sender alice --total 10000 --shares 10
 
-"list", "recall" and "show --staff" are for staff, with a key of operations or finance
-and packets of every app: HONGBAO_STAFF_URL and HONGBAO_OPS_KEY.
+"list", "recall" and "show --staff" are for staff and cover the packets of every app.
+They need a key of operations or finance: HONGBAO_STAFF_URL and HONGBAO_OPS_KEY.
 
-Amounts are typed in fen (100 fen are one yuan) and shown in yuan. --json prints
-what the API said instead of tables, also when it refused.`,
+Write amounts in fen (100 fen = ¥1); tables show yuan. --json prints the API's response
+instead of tables, also of a refusal.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -48,29 +48,28 @@ what the API said instead of tables, also when it refused.`,
 	return cmd
 }
 
-// teller is one command of an app at work: where it asks and how it tells.
+// appCommand is one run of an app's command: the API client and the outputs.
 type appCommand struct {
 	client *client.Client
 	out    io.Writer
-	notes  io.Writer // what belongs beside the result, which alone goes to out
+	notes  io.Writer // remarks; out gets the result alone
 	json   bool
 }
 
-// appFlags are the flags that every command of an app, about packets or campaigns,
-// has besides its settings.
+// appFlags are the flags, besides settings, of every app command about packets or campaigns.
 type appFlags struct {
 	json    bool
 	timeout time.Duration
 }
 
-// addAppFlags declares settings and common flags. timeout 0: none.
+// addAppFlags declares settings and common flags; timeout is the default of --timeout, 0 = none.
 func addAppFlags(cmd *cobra.Command, f *appFlags, timeout time.Duration) {
 	addSettings(cmd, cmdPackets)
-	cmd.Flags().BoolVar(&f.json, "json", false, "print what the API said instead of tables")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", timeout, "give up after this `time`; 0 = never")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the API's response instead of tables")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", timeout, "give up after this `duration`; 0 = never")
 }
 
-// run reads the settings, makes the client and does the work within the timeout.
+// run reads the settings, creates the client and calls work with the timeout.
 func (f *appFlags) run(cmd *cobra.Command, env environment, work func(context.Context, *appCommand) error, options ...client.Option) error {
 	c, err := readConfig(cmd, cmdPackets, env)
 	if err != nil {
@@ -91,11 +90,11 @@ func (f *appFlags) run(cmd *cobra.Command, env environment, work func(context.Co
 	return t.problemText(work(ctx, t))
 }
 
-// within is ctx for as long as --timeout says; 0: for ever.
+// within returns ctx with the timeout of --timeout; 0 = none.
 func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, error) {
 	switch {
 	case timeout < 0:
-		return nil, nil, &usageError{errors.New("--timeout is below zero")}
+		return nil, nil, &usageError{fmt.Errorf("parse --timeout %q: write 0s or more; 0s = no limit", timeout)}
 	case timeout == 0:
 		return ctx, func() {}, nil
 	}
@@ -103,8 +102,7 @@ func within(ctx context.Context, timeout time.Duration) (context.Context, contex
 	return ctx, cancel, nil
 }
 
-// refused shortens an error to what the API said: code and detail, and the number
-// to tell when asking for help. With --json the refusal itself is printed too.
+// problemText shortens an API refusal to its code, detail and request id. With --json it prints the refusal too.
 func (t *appCommand) problemText(err error) error {
 	p, ok := errors.AsType[*client.Problem](err)
 	if !ok {
@@ -122,8 +120,8 @@ func (t *appCommand) problemText(err error) error {
 	return withIdempotencyKey(told, err)
 }
 
-// withIdempotencyKey adds to an error of which it is not known whether what was asked for was
-// done the key to ask with again: under another one it would be done once more.
+// withIdempotencyKey adds the idempotency key to an error whose outcome is unknown: a repeat with another key could act
+// twice.
 func withIdempotencyKey(told, err error) error {
 	call, called := errors.AsType[*client.CallError](err)
 	p, said := errors.AsType[*client.Problem](err)
@@ -131,10 +129,10 @@ func withIdempotencyKey(told, err error) error {
 		p.Code != client.CodeRequestInProgress {
 		return told
 	}
-	return fmt.Errorf("%w\nit is not known whether that was done: run it again with --idempotency-key %s", told, call.IdempotencyKey)
+	return fmt.Errorf("%w\nthe outcome is unknown: run the command again with --idempotency-key %s", told, call.IdempotencyKey)
 }
 
-// problemError is a refusal as it is shown: on one line, whatever it quotes.
+// problemError is a refusal whose text fits one line and is safe for a terminal.
 type problemError struct {
 	problem *client.Problem
 	text    string
@@ -143,10 +141,10 @@ type problemError struct {
 func (p *problemError) Error() string { return visible.Text(p.text) }
 func (p *problemError) Unwrap() error { return p.problem }
 
-// raw prints JSON as it came, on a line of its own, safe for a terminal.
+// printRaw prints JSON as received, on its own line, safe for a terminal.
 func (t *appCommand) printRaw(text []byte) error { return printJSON(t.out, text) }
 
-// packet prints a packet.
+// printPacket prints a packet.
 func (t *appCommand) printPacket(p *client.Packet) error {
 	if t.json {
 		return t.printRaw(p.Raw)
@@ -186,10 +184,10 @@ func (t *appCommand) printPacket(p *client.Packet) error {
 	return nil
 }
 
-// byTicket is said of packets whose grabs need one.
+// byTicket describes packets whose grabs need a ticket.
 const byTicket = "by ticket"
 
-// bounds says how a packet is split.
+// splitText describes the split of a packet with its bounds.
 func splitText(split client.Split, least money.Fen, most *money.Fen) string {
 	if most != nil {
 		return fmt.Sprintf("%s, %s to %s each", split, formatYuan(least), formatYuan(*most))
@@ -210,23 +208,23 @@ func claimRow(c *client.Claim) []any {
 	return []any{c.ShareIndex, c.UserID, formatYuan(c.Amount), formatTime(c.ClaimedAt), c.Payout.Status, luck}
 }
 
-// shown is an amount for people: yuan with its sign.
+// formatYuan formats an amount in yuan with the currency sign.
 func formatYuan(f money.Fen) string { return "¥" + f.String() }
 
-// amount is shown with the fen that are typed.
+// formatAmount formats an amount in yuan and in fen.
 func formatAmount(f money.Fen) string { return fmt.Sprintf("%s (%s fen)", formatYuan(f), f.Digits()) }
 
 func formatTime(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05") }
 
-// onePacketArg takes exactly one argument, a packet id.
+// onePacketArg accepts exactly one argument, a packet id.
 func onePacketArg(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return &usageError{fmt.Errorf("exactly one packet id is needed, not %d", len(args))}
+		return &usageError{fmt.Errorf("give exactly one packet id, not %d", len(args))}
 	}
 	return nil
 }
 
-// completePackets offers the newest packets of the app.
+// completePackets completes the newest packets of the app.
 func completePackets(env environment) cobra.CompletionFunc {
 	return completeOwn(env, func(ctx context.Context, t *appCommand) (found []cobra.Completion, err error) {
 		list, err := t.client.ListPackets(ctx, client.PacketFilter{}, client.Page{Limit: 20})
@@ -241,8 +239,8 @@ func completePackets(env environment) cobra.CompletionFunc {
 	})
 }
 
-// completeOwn offers what find finds with the app's key, for the first argument. Whatever
-// goes wrong, nothing is offered: a shell waits for the answer.
+// completeOwn completes the first argument with the results of find. Errors complete nothing: a shell waits for the
+// answer.
 func completeOwn(env environment, find func(context.Context, *appCommand) ([]cobra.Completion, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -13,8 +13,7 @@ import (
 	"hongbao/internal/money"
 )
 
-// shapeFlags say what a packet is to be like, as typed: one that is made now, or every
-// packet of a campaign.
+// shapeFlags are the flags that describe a packet, or each packet of a campaign.
 type shapeFlags struct {
 	request     client.CreateRequest
 	total       int64
@@ -23,7 +22,7 @@ type shapeFlags struct {
 	life        time.Duration
 }
 
-// createFlags are what a sender wants, as typed.
+// createFlags are the flags of "packets create".
 type createFlags struct {
 	appFlags
 	shapeFlags
@@ -35,10 +34,9 @@ func newPacketsCreateCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create --sender <user> --total <fen> --shares <n>",
 		Short: "Create a packet and wait until it is funded",
-		Long: `Create a packet: charge the sender, split the total into shares, open it. It waits
-until the charge has an answer. When that does not come in time, or the connection
-breaks, run it again with the --idempotency-key it prints: no second packet is
-made.`,
+		Long: `Create a packet: charge the sender, split the total into shares, open the packet. The
+command waits until the charge has an outcome. On a timeout or a broken connection run
+it again with the --idempotency-key that it prints: no second packet is created.`,
 		Example: "  hongbao packets create --sender alice --total 10000 --shares 10 --split even --greeting 恭喜发财",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,9 +49,10 @@ made.`,
 	addAppFlags(cmd, &f.appFlags, time.Minute)
 	f.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.opensAt, "opens-at", "", "when grabs begin, as RFC 3339 `time`; empty = at once")
-	flags.StringVar(&f.request.IdempotencyKey, "idempotency-key", "", "names this create; the same `key` makes no second packet; empty = a "+
-		"new one")
+	flags.StringVar(&f.opensAt, "opens-at", "", "`time` at which grabs begin, RFC 3339; default: at once")
+	flags.StringVar(&f.request.IdempotencyKey, "idempotency-key", "",
+		"`key` of this request: a repeat with the same key creates no second packet; "+
+			"default: a new key")
 	for _, name := range []string{"opens-at", "idempotency-key"} {
 		complete(cmd, name)
 	}
@@ -62,18 +61,19 @@ made.`,
 
 func (f *shapeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.request.SenderID, "sender", "", "who is charged: a `user` id (required)")
-	flags.Int64Var(&f.total, "total", 0, "what is put in, in `fen` (required)")
-	flags.IntVar(&f.request.ShareCount, "shares", 0, "how many shares, 1 to 1000000 (required)")
-	flags.StringVar(&f.split, "split", string(client.SplitRandom), "how it is split: "+strings.Join(splits, ", "))
-	flags.Int64Var(&f.least, "min", 1, "the least share, in `fen`")
-	flags.Int64Var(&f.most, "max", 0, "the largest share, in `fen`; 0 = no cap")
-	flags.StringVar(&f.request.Greeting, "greeting", "", "at most 64 characters")
-	flags.DurationVar(&f.life, "expires-in", 24*time.Hour, "how long it lives from its opening on: whole seconds, 10s to 168h")
-	flags.StringSliceVar(&f.request.EligibleUserIDs, "eligible", nil, "who may grab: `users` with commas between; none = everybody")
-	flags.BoolVar(&f.request.Tickets, "tickets", false, "whoever grabs has to bring a ticket that the app signed; not with --eligible")
-	flags.StringVar(&f.request.GroupID, "group", "", "a group `id` of your own")
-	flags.Var(&pairsFlag{&f.request.Metadata}, "metadata", "texts of your own: `name=value`, several with commas between")
+	flags.StringVar(&f.request.SenderID, "sender", "", "id of the `user` who is charged (required)")
+	flags.Int64Var(&f.total, "total", 0, "total amount in `fen` (required)")
+	flags.IntVar(&f.request.ShareCount, "shares", 0, "number of shares, 1 to 1000000 (required)")
+	flags.StringVar(&f.split, "split", string(client.SplitRandom), "split `mode`: "+strings.Join(splits, ", "))
+	flags.Int64Var(&f.least, "min", 1, "smallest share in `fen`")
+	flags.Int64Var(&f.most, "max", 0, "largest share in `fen`; 0 = no cap")
+	flags.StringVar(&f.request.Greeting, "greeting", "", "`text` for the recipients, at most 64 characters")
+	flags.DurationVar(&f.life, "expires-in", 24*time.Hour, "`duration` from opening to expiry: whole seconds, 10s to 168h")
+	flags.StringSliceVar(&f.request.EligibleUserIDs, "eligible", nil,
+		"ids of the `users` who may grab, separated by commas; default: every user")
+	flags.BoolVar(&f.request.Tickets, "tickets", false, "require a ticket signed by the app for each grab; not with --eligible")
+	flags.StringVar(&f.request.GroupID, "group", "", "`id` of a group of the app, stored with the packet")
+	flags.Var(&pairsFlag{&f.request.Metadata}, "metadata", "texts to store with the packet: `name=value`, several separated by commas")
 	complete(cmd, "split", splits...)
 	for _, name := range []string{"sender", "total", "shares", "min", "max", "greeting", "expires-in", "eligible", "tickets", "group",
 		"metadata"} {
@@ -83,7 +83,7 @@ func (f *shapeFlags) add(cmd *cobra.Command) {
 
 var splits = []string{string(client.SplitRandom), string(client.SplitEqual), string(client.SplitEven), string(client.SplitNormal)}
 
-// complete offers values for a flag: none means that file names are not offered either.
+// complete completes a flag with values; without values it suppresses file names.
 func complete(cmd *cobra.Command, flag string, values ...string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return values, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -95,13 +95,13 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 
 func missingFlag(name string) error { return fmt.Errorf("--%s %w", name, errMissing) }
 
-// read checks what the API could not tell from something else; the rest is its business.
+// read checks what the API cannot distinguish, such as a missing flag from a zero. The API checks the rest.
 func (f *createFlags) read() error {
 	problems := f.shapeFlags.read()
 	if f.opensAt != "" {
 		at, err := time.Parse(time.RFC3339, f.opensAt)
 		if err != nil {
-			problems = errors.Join(problems, fmt.Errorf("--opens-at %q is not an RFC 3339 time such as 2026-02-17T20:00:00+08:00", f.opensAt))
+			problems = errors.Join(problems, fmt.Errorf("parse --opens-at %q: write an RFC 3339 time such as 2026-02-17T20:00:00+08:00", f.opensAt))
 		}
 		f.request.OpensAt = at
 	}
@@ -121,10 +121,10 @@ func (f *shapeFlags) read() error {
 	}
 	// 0 and less would be left out of the request, which means the default.
 	if f.life <= 0 || f.life%time.Second != 0 {
-		problems = errors.Join(problems, fmt.Errorf("--expires-in %v is not a number of whole seconds", f.life))
+		problems = errors.Join(problems, fmt.Errorf("--expires-in %v: write whole seconds, such as 90s", f.life))
 	}
 	if f.least < 1 || f.most < 0 {
-		problems = errors.Join(problems, fmt.Errorf("--min %d or --max %d is too small", f.least, f.most))
+		problems = errors.Join(problems, fmt.Errorf("--min %d or --max %d is too small: write --min 1 or more, --max 0 or more", f.least, f.most))
 	}
 	f.request.TotalAmount, f.request.MinShare, f.request.MaxShare = money.Fen(f.total), money.Fen(f.least), money.Fen(f.most)
 	f.request.Split = client.Split(f.split)
@@ -142,8 +142,7 @@ func (f *createFlags) create(ctx context.Context, t *appCommand) error {
 	return withKeyIfUnanswered(err)
 }
 
-// withKeyIfUnanswered adds to an error without answer of the API the key to ask with again. What the
-// API has answered is told by refused.
+// withKeyIfUnanswered adds the idempotency key to an error without an API response; problemText handles the others.
 func withKeyIfUnanswered(err error) error {
 	if _, said := errors.AsType[*client.Problem](err); !said {
 		return withIdempotencyKey(err, err)

@@ -16,9 +16,9 @@ func newPacketsShowCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show <packet id>",
 		Short: "Show a packet and its newest claims",
-		Long: `Show a packet and its newest claims. With --json it prints the packet alone, as
-"hongbao verify" reads it. With --staff it is a packet of any app, with its payouts by
-status and its refunds.`,
+		Long: `Show a packet and its newest 20 claims. --json prints the packet alone, as input of
+"hongbao verify". --staff shows a packet of any app, with its payouts by status and its
+refunds.`,
 		Example:           "  hongbao packets show 97h0uojo11oljc4bchnk\n  hongbao packets show --staff 97h0uojo11oljc4bchnk",
 		Args:              onePacketArg,
 		ValidArgsFunction: completePackets(env),
@@ -32,11 +32,12 @@ status and its refunds.`,
 	}
 	addAppFlags(cmd, &f, time.Minute)
 	addSettings(cmd, cmdOps)
-	cmd.Flags().BoolVar(&staff, "staff", false, "as staff, whichever app it is of: with staff-url and ops-key in the place of url and app-key")
+	cmd.Flags().BoolVar(&staff, "staff", false, "show a packet of any app as staff, with --staff-url and --ops-key instead of --url and "+
+		"--app-key")
 	return cmd
 }
 
-// shownClaims is how many claims "show" shows.
+// shownClaims is the number of claims that "show" lists.
 const shownClaims = 20
 
 func (t *appCommand) printPacketAndClaims(ctx context.Context, id string) error {
@@ -57,7 +58,7 @@ func (t *appCommand) printPacketAndClaims(ctx context.Context, id string) error 
 	}
 	claims.render()
 	if list.NextCursor != nil {
-		return printf(t.out, "The newest %d of %d; all of them: hongbao packets claims %s\n", len(list.Items), p.ClaimedCount, id)
+		return printf(t.out, "The newest %d of %d. For all: hongbao packets claims %s\n", len(list.Items), p.ClaimedCount, id)
 	}
 	return nil
 }
@@ -66,10 +67,9 @@ func newPacketsClaimsCommand(env environment) *cobra.Command {
 	var f appFlags
 	cmd := &cobra.Command{
 		Use:   "claims <packet id>",
-		Short: "List every claim of a packet: who got what",
-		Long: `List every claim of a packet, newest first. With --json all pages of the API's
-list are printed as one, {"items":[...],"next_cursor":null}, as "hongbao verify
---claims" reads it.`,
+		Short: "List all claims of a packet",
+		Long: `List all claims of a packet, newest first. --json prints all pages as one,
+{"items":[...],"next_cursor":null}, as input of "hongbao verify --claims".`,
 		Args:              onePacketArg,
 		ValidArgsFunction: completePackets(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -106,8 +106,8 @@ func newPacketsGrabCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grab <packet id> --user <user>",
 		Short: "Grab a share for a user",
-		Long: `Grab a share for a user. A claim that is printed is on disk and will be paid. The
-same user gets the same claim again, however often he grabs.`,
+		Long: `Grab a share for a user. A printed claim is on disk and will be paid. A repeated grab
+of the same user returns the same claim.`,
 		Example:           "  hongbao packets grab 97h0uojo11oljc4bchnk --user bob",
 		Args:              onePacketArg,
 		ValidArgsFunction: completePackets(env),
@@ -120,11 +120,11 @@ same user gets the same claim again, however often he grabs.`,
 	}
 	addAppFlags(cmd, &f, time.Minute)
 	flags := cmd.Flags()
-	flags.StringVar(&request.UserID, "user", "", "who grabs: a `user` id (required)")
-	flags.StringVar(&request.Nickname, "nickname", "", "shown with the claim")
-	flags.StringVar(&request.AvatarURL, "avatar-url", "", "shown with the claim")
-	flags.StringVar(&request.Recipient, "recipient", "", "the `account` that is paid; empty = the user id")
-	flags.StringVar(&request.Ticket, "ticket", "", "where the packet wants one: the `ticket` that the app signed for this user")
+	flags.StringVar(&request.UserID, "user", "", "id of the `user` who grabs (required)")
+	flags.StringVar(&request.Nickname, "nickname", "", "display `name` of the user, stored with the claim")
+	flags.StringVar(&request.AvatarURL, "avatar-url", "", "`url` of the user's picture, stored with the claim")
+	flags.StringVar(&request.Recipient, "recipient", "", "`account` that is paid; default: the user id")
+	flags.StringVar(&request.Ticket, "ticket", "", "`ticket` that the app signed for this user, if the packet requires one")
 	for _, name := range []string{"user", "nickname", "avatar-url", "recipient", "ticket"} {
 		complete(cmd, name)
 	}

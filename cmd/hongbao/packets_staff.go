@@ -9,9 +9,9 @@ import (
 	"hongbao/client"
 )
 
-// statusFlag declares the filter by a packet's status.
+// packetStatusFlag declares the filter by a packet's status.
 func packetStatusFlag(cmd *cobra.Command, status *string) {
-	cmd.Flags().StringVar(status, "status", "", "packets in this `status` now: funding, rejected, scheduled, open, sold_out, closing, closed")
+	cmd.Flags().StringVar(status, "status", "", "only packets in this `status`: funding, rejected, scheduled, open, sold_out, closing, closed")
 	complete(cmd, "status", "funding", "rejected", "scheduled", "open", "sold_out", "closing", "closed")
 }
 
@@ -20,8 +20,8 @@ func newPacketsListCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the packets of all apps, newest first, as staff",
-		Long: `List the packets of all apps, newest first, with the key of a person of operations
-or finance. All filters have to fit.`,
+		Long: `List the packets of all apps that match all filters, newest first, with a key of
+operations or finance.`,
 		Example: "  hongbao packets list --sender alice\n  hongbao packets list --overdue",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -44,9 +44,9 @@ or finance. All filters have to fit.`,
 	f.add(cmd, false)
 	packetStatusFlag(cmd, &status)
 	flags := cmd.Flags()
-	flags.StringVar(&want.App, "app", "", "packets of this `app`")
-	flags.StringVar(&want.SenderID, "sender", "", "packets of this `user`, in every app")
-	flags.BoolVar(&want.Overdue, "overdue", false, "expired for five minutes and not closed")
+	flags.StringVar(&want.App, "app", "", "only packets of this `app`")
+	flags.StringVar(&want.SenderID, "sender", "", "only packets of this `user`, in every app")
+	flags.BoolVar(&want.Overdue, "overdue", false, "only packets that expired 5 minutes ago or earlier and are not closed")
 	for _, name := range []string{"app", "sender", "overdue"} {
 		complete(cmd, name)
 	}
@@ -58,10 +58,10 @@ func newPacketsRecallCommand(env environment) *cobra.Command {
 	f := newOpsFlags()
 	cmd := &cobra.Command{
 		Use:   "recall <packet id> --reason <text>",
-		Short: "Stop a packet of any app and send back what nobody took, as staff",
-		Long: `Stop a packet of any app, with the key of a person of operations or finance: no more
-grabs, and what nobody took goes back to the sender. What was won is paid. A packet
-that has ended already stays as it is. It stands in the audit.`,
+		Short: "Recall a packet of any app and refund the unclaimed remainder, as staff",
+		Long: `Recall a packet of any app, with a key of operations or finance: grabs stop and the
+unclaimed remainder is refunded to the sender. Claims are paid. A packet that has ended
+does not change. The audit records the recall.`,
 		Example:           "  hongbao packets recall 97h0uojo11oljc4bchnk --reason 'the sender was deceived, ticket 4711'",
 		Args:              onePacketArg,
 		ValidArgsFunction: completeStaffPackets(env, &f),
@@ -74,7 +74,7 @@ that has ended already stays as it is. It stands in the audit.`,
 				case t.json:
 					return t.printRaw(p.Raw)
 				}
-				return printf(t.out, "%s is %s: %s were won, %s go back to %s.\n", p.ID, p.Status, formatYuan(p.ClaimedAmount),
+				return printf(t.out, "%s is %s: %s claimed, %s refunded to %s.\n", p.ID, p.Status, formatYuan(p.ClaimedAmount),
 					formatYuan(p.RemainingAmount),
 					p.SenderID)
 			})
@@ -84,7 +84,7 @@ that has ended already stays as it is. It stands in the audit.`,
 	return cmd
 }
 
-// completeStaffPackets offers the newest packets of all apps.
+// completeStaffPackets completes the newest packets of all apps.
 func completeStaffPackets(env environment, f *staffFlags) cobra.CompletionFunc {
 	return completeItems(env, f, func(ctx context.Context, t *staffCommand) (found []cobra.Completion, err error) {
 		list, err := t.staff.ListPackets(ctx, client.StaffPacketFilter{}, client.Page{Limit: 20})
@@ -99,8 +99,7 @@ func completeStaffPackets(env environment, f *staffFlags) cobra.CompletionFunc {
 	})
 }
 
-// showPacket shows what staff sees of a packet. What needs Redis is left out, with a
-// word about it, while Redis is away.
+// showPacket prints a packet as staff sees it. Without Redis it omits the claims and says so.
 func (t *staffCommand) showPacket(ctx context.Context, id string) error {
 	p, err := t.staff.Packet(ctx, id)
 	if err != nil {
@@ -123,7 +122,7 @@ func (t *staffCommand) showPacket(ctx context.Context, id string) error {
 	refunds.render()
 	list, err := t.staff.PacketGrabs(ctx, id, client.Page{Limit: shownClaims})
 	if client.IsCode(err, client.CodeUnavailable) {
-		return printf(t.notes, "Who won what cannot be read now: Redis does not answer.\n")
+		return printf(t.notes, "Claims cannot be listed: Redis does not answer.\n")
 	}
 	if err != nil {
 		return err

@@ -131,7 +131,7 @@ func TestPacketsCreate(t *testing.T) {
 		for answer, unknown := range map[string]bool{`500 {"code":"internal","detail":"d"}`: true, `502 <html>`: true,
 			`403 {"code":"forbidden","detail":"d"}`: false} {
 			code, _, stderr, c := packets(t, map[string][]string{"POST /v1/packets": {answer}}, "create", "--sender=a", "--total=1000", "--shares=4")
-			if got := strings.Contains(stderr, "run it again with --idempotency-key "+c.keys[0]+"\n"); got != unknown || code == exitOK ||
+			if got := strings.Contains(stderr, "run the command again with --idempotency-key "+c.keys[0]+"\n"); got != unknown || code == exitOK ||
 				c.keys[0] == "" {
 				t.Errorf("%s: exit code %d, the key is told: %v\n%s", answer, code, got, stderr)
 			}
@@ -156,7 +156,7 @@ func TestPacketsCreate(t *testing.T) {
 		if code != exitFailed {
 			t.Errorf("exit code %d", code)
 		}
-		contains(t, stderr, "run it again with --idempotency-key k7")
+		contains(t, stderr, "run the command again with --idempotency-key k7")
 	})
 	t.Run("ErrTimeout", func(t *testing.T) {
 		code, stdout, stderr, _ := packets(t, map[string][]string{
@@ -171,7 +171,7 @@ func TestPacketsCreate(t *testing.T) {
 		"--sender is required": "--total=1 --shares=1", "--total is required": "--sender=a --shares=1",
 		"--shares is required": "--sender=a --total=1", "--opens-at": "--sender=a --total=1 --shares=1 --opens-at=noon",
 		"--expires-in": "--sender=a --total=1 --shares=1 --expires-in=1500ms", "--min 0": "--sender=a --total=1 --shares=1 --min=0",
-		"--timeout": "--sender=a --total=1 --shares=1 --timeout=-1s", "invalid argument": "--total=1.50",
+		"--timeout": "--sender=a --total=1 --shares=1 --timeout=-1s", "amounts are whole fen": "--total=1.50",
 	} {
 		t.Run("ErrUsage "+name, func(t *testing.T) {
 			code, stdout, stderr, c := packets(t, nil, append([]string{"create"}, strings.Fields(args)...)...)
@@ -190,7 +190,7 @@ func TestPacketsShow(t *testing.T) {
 	if code != exitOK || stderr != "" {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	contains(t, stdout, "2, ¥5.00 (500 fen)", "bob", "¥2.50", "best", "paid", "The newest 1 of 2; all of them: hongbao packets claims p1")
+	contains(t, stdout, "2, ¥5.00 (500 fen)", "bob", "¥2.50", "best", "paid", "The newest 1 of 2. For all: hongbao packets claims p1")
 
 	code, stdout, _, c := packets(t, answers, "show", "p1", "--json")
 	if code != exitOK || stdout != packetText("open", 2, "")+"\n" || len(c.asked) != 1 {

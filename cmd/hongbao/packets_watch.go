@@ -18,13 +18,12 @@ func newPacketsWatchCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch <packet id>",
 		Short: "Follow a packet until it is closed",
-		Long: `Follow a packet until it is closed: a live bar on a terminal, elsewhere a line, or
-with --json the packet, whenever something has changed. While the API is away it
-goes on asking.
+		Long: `Follow a packet until it is closed: a live bar on a terminal, otherwise one line (with
+--json the packet) per change. The command retries while the API is unreachable.
 
-Exit code: 0 closed and every share was claimed; 3 closed with shares left, which
-went back to the sender; 1 the charge was declined, or the packet could not be
-followed to its end; 2 wrong arguments.`,
+Exit code: 0 closed with every share claimed; 3 closed with shares left, which were
+refunded to the sender; 1 the charge was declined, or watching failed; 2 wrong
+arguments.`,
 		Args:              onePacketArg,
 		ValidArgsFunction: completePackets(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,14 +36,14 @@ followed to its end; 2 wrong arguments.`,
 }
 
 const (
-	// watchTries is how often one look is tried: about an hour at the longest pauses.
+	// watchTries is the number of tries of one read: about an hour at the longest pauses.
 	watchTries = 1200
-	// Pauses between two looks; the short one while something changes.
+	// Pauses between two reads; the short one while the packet changes.
 	watchSoon  = 200 * time.Millisecond
 	watchLater = time.Second
 )
 
-// onlooker shows what a packet does.
+// packetView displays the changes of a packet.
 type packetView interface {
 	show(p *client.Packet) error
 	end()
@@ -91,7 +90,7 @@ func (t *appCommand) watch(ctx context.Context, id string) error {
 	return t.printOutcome(p)
 }
 
-// outcome tells how a packet ended and turns that into the exit code.
+// printOutcome prints how a packet ended and returns the error of its exit code.
 func (t *appCommand) printOutcome(p *client.Packet) error {
 	if p.Status == client.StatusRejected {
 		if p.Failure != nil {
@@ -112,7 +111,7 @@ func (t *appCommand) printOutcome(p *client.Packet) error {
 	return nil
 }
 
-// lineView prints a line for each change.
+// lineView prints one line per change.
 type lineView struct{ out io.Writer }
 
 func (o lineView) show(p *client.Packet) error {
@@ -122,7 +121,7 @@ func (o lineView) show(p *client.Packet) error {
 
 func (lineView) end() {}
 
-// jsonView prints the packet, one line each, for each change.
+// jsonView prints the packet on one line per change.
 type jsonView struct{ out io.Writer }
 
 func (o jsonView) show(p *client.Packet) error {
@@ -135,7 +134,7 @@ func (o jsonView) show(p *client.Packet) error {
 
 func (jsonView) end() {}
 
-// barView is a live bar of the shares that are claimed.
+// barView is a live bar of the claimed shares.
 type barView struct{ bar *barMeter }
 
 func (o barView) show(p *client.Packet) error {
@@ -152,7 +151,7 @@ func (o barView) show(p *client.Packet) error {
 
 func (o barView) end() { o.bar.end() }
 
-// noView is there when everything was shown.
+// noView displays nothing; it replaces a view that has ended.
 type noView struct{}
 
 func (noView) show(*client.Packet) error { return nil }

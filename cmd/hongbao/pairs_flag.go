@@ -21,7 +21,7 @@ func (f *pairsFlag) Set(value string) error {
 	if strings.Count(value, "=") > 1 {
 		var err error
 		if pairs, err = csv.NewReader(strings.NewReader(value)).Read(); err != nil {
-			return fmt.Errorf("%q cannot be read: %w", value, err)
+			return errNotPairs
 		}
 	}
 	if *f.texts == nil {
@@ -40,7 +40,10 @@ func (f *pairsFlag) Set(value string) error {
 	return nil
 }
 
-var errNotPair = errors.New("is not name=value")
+var (
+	errNotPair  = errors.New("is not name=value")
+	errNotPairs = errors.New(`write name=value, several with commas between, and a pair with a comma or a quote in it in double quotes`)
+)
 
 // Type implements pflag.Value.
 func (f *pairsFlag) Type() string { return "name=value" }

@@ -23,7 +23,7 @@ func TestTexts(t *testing.T) {
 		{[]string{"a=b", "a=c"}, nil, `"a" is given twice`},
 		{[]string{"a"}, nil, "is not name=value"},
 		{[]string{"a=b,c=d,e"}, nil, "is not name=value"},
-		{[]string{"a=b,\"c=d"}, nil, "cannot be read"},
+		{[]string{"a=b,\"c=d"}, nil, "write name=value, several with commas"},
 	} {
 		args := []string{"packets", "create", "--sender", "s", "--total", "1", "--shares", "1"}
 		for _, value := range c.given {

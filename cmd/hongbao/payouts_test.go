@@ -98,7 +98,7 @@ func (d *staffStack) testList(t *testing.T) {
 	}
 	out, notes = d.sh(exitOK, "payouts", "list", "--packet", p, "--limit", "3")
 	contains(t, out, "payout", "failure", "¥1.00")
-	contains(t, notes, "There are more: --all, or --cursor "+*next)
+	contains(t, notes, "There are more entries: add --all, or --cursor "+*next)
 	if out, notes = d.sh(exitOK, "payouts", "list", "--packet", p, "--limit", "1", "--all"); notes != "" || strings.Count(out, "¥1.00") != 4 {
 		t.Errorf("%s%s", out, notes)
 	}
@@ -107,7 +107,7 @@ func (d *staffStack) testList(t *testing.T) {
 			paid["bob"]: "not an order number",
 		"--older-than 1500ms": "whole seconds", "--amount-min -1": "below zero", "--amount-min 5 --amount-max 4": "fits nothing",
 		"--amount-max 0": "fits nothing", "--limit 0": "not from 1 to 200", "--limit 201": "not from 1 to 200",
-		"--failure-code 冻": "visible ASCII", "extra": "unknown command", "--status lost --packet x": "not the id",
+		"--failure-code 冻": "visible ASCII", "extra": "takes no arguments", "--status lost --packet x": "not the id",
 	} {
 		if _, errs := d.shAs(d.as("HONGBAO_STAFF_URL", "http://127.0.0.1:1"), exitUsage,
 			append([]string{"payouts", "list"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
@@ -165,7 +165,7 @@ func (d *staffStack) testMend(t *testing.T) {
 	// What the provider never received is sent again under its number.
 	other := strings.Replace(id, id[1:3], "00", 1)
 	for args, says := range map[string]string{
-		"show": "accepts 1 arg", "show x": "not the id of a payout", "show " + payout.OrderNo(id, 1): "is an order number; the payout it " +
+		"show": "takes one argument", "show x": "not the id of a payout", "show " + payout.OrderNo(id, 1): "is an order number; the payout it " +
 			"belongs to is " + id,
 		"show r" + id[1:]: "not the id of a payout", "cancel " + id: "--reason is required", "mark-paid " + id +
 			" --reason r": "--evidence is required", "ask " + id: "--reason is required",
@@ -184,10 +184,10 @@ func (d *staffStack) testMend(t *testing.T) {
 	_, errs = d.shAs(d.as("HONGBAO_FINANCE_KEY", "hb_finance_nobody"), exitFailed, "payouts", "list")
 	contains(t, errs, "unauthenticated")
 	_, errs = d.shAs(d.as("HONGBAO_STAFF_URL", "http://127.0.0.1:1"), exitFailed, "payouts", "ask", id, "--reason", "r", "--timeout", "100ms")
-	contains(t, errs, "http://127.0.0.1:1: POST /v1/staff/payouts/", "it is not known whether that was done", "--idempotency-key ")
+	contains(t, errs, "http://127.0.0.1:1: POST /v1/staff/payouts/", "the outcome is unknown", "--idempotency-key ")
 	w, broken := d.newFaultyProxy(func(int, *http.Request) (bool, int) { return false, http.StatusBadGateway })
 	_, errs = d.shAs(d.as("HONGBAO_STAFF_URL", broken), exitFailed, "payouts", "ask", id, "--reason", "r")
-	contains(t, errs, "(request req_spoilt)", "it is not known whether that was done: run it again with --idempotency-key "+w.keys[0])
+	contains(t, errs, "(request req_spoilt)", "the outcome is unknown: run the command again with --idempotency-key "+w.keys[0])
 	_, errs = d.shAs(d.as("HONGBAO_FINANCE_KEY", ""), exitUsage, "payouts", "list")
 	contains(t, errs, "HONGBAO_FINANCE_KEY (--finance-key) is required")
 }
@@ -235,7 +235,7 @@ func (d *staffStack) testTwoPersons(t *testing.T) {
 		t.Errorf("%s, %s", d.status(kept), d.status(gone))
 	}
 	for args, says := range map[string]string{
-		"list --status maybe": "none of waiting, open", "approve x": "--reason is required", "approve": "accepts 1 arg",
+		"list --status maybe": "none of waiting, open", "approve x": "--reason is required", "approve": "takes one argument",
 		"list --limit 999": "not from 1 to 200",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"approvals"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {

@@ -8,14 +8,13 @@ import (
 	"github.com/jedib0t/go-pretty/v6/progress"
 )
 
-// meter shows how far one piece of work is: a live bar on a terminal, a line now
-// and then elsewhere.
+// meter displays the progress of one task: a live bar on a terminal, otherwise a few lines.
 type meter interface {
 	set(done int)
 	end() // the work is over, complete or not
 }
 
-// newMeter starts a meter for total steps.
+// newMeter starts a meter of total steps.
 func newMeter(out io.Writer, label string, total int) meter {
 	if onTerminal(out) {
 		return newBarMeter(out, label, total)

@@ -12,20 +12,20 @@ import (
 func newRoot(environ []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "hongbao",
-		Short: "Red packets: funded, grabbed by a crowd, paid out, refunded",
-		Long: `hongbao is a red-packet payout platform.
+		Short: "Run and operate a red-packet payout platform",
+		Long: `hongbao is a red-packet payout platform: API, worker, database migrations, staff
+commands and a local stack in one program.
 
-Settings come from flags and from environment variables. A flag beats the
-variable, the variable beats the default; "hongbao <command> --help" lists all
-three. A HONGBAO_ variable that no command knows is an error, and
-a warning for "hongbao dev" and its commands. What exit codes
-mean: "hongbao help exit-codes".`,
+Settings come from flags and from environment variables. A flag overrides the variable,
+the variable overrides the default; "hongbao <command> --help" lists all three. An
+unknown HONGBAO_ variable is an error; for "hongbao dev" and its subcommands it is a
+warning. "hongbao help exit-codes" lists the exit codes.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(flagError)
 	env := newEnvironment(environ)
 	root.AddCommand(
 		newAPICommand(env),
@@ -58,31 +58,15 @@ mean: "hongbao help exit-codes".`,
 	return root
 }
 
-// noArgs refuses arguments as a usage error.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if err := cobra.NoArgs(cmd, args); err != nil {
-		return &usageError{err}
-	}
-	return nil
-}
-
-// oneArg refuses any other number of arguments than one as a usage error.
-func oneArg(cmd *cobra.Command, args []string) error {
-	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
-		return &usageError{err}
-	}
-	return nil
-}
-
-// argument checks an argument as a setting of its kind would be.
+// argument checks an argument like a setting of its kind.
 func argument(k kind, value string) error {
 	if err := k.check(value); err != nil {
-		return &usageError{fmt.Errorf("the argument %w: %q", err, value)}
+		return &usageError{fmt.Errorf("argument %q %w", value, err)}
 	}
 	return nil
 }
 
-// version is set by the linker: -X main.version=...
+// version is the product version, set by the linker: -X main.version=...
 var version = "dev"
 
 func newVersionCommand() *cobra.Command {

@@ -13,42 +13,43 @@ import (
 	"hongbao/client"
 )
 
-// clerk is one command of the staff at work: whom it asks and how it tells.
+// staffCommand is one run of a staff command: the client of the staff listener and the outputs.
 type staffCommand struct {
 	*appCommand
 	staff *client.Staff
 	flags *staffFlags
 }
 
-// staffFlags are the flags that the commands of the staff have besides their settings.
+// staffFlags are the flags, besides settings, of staff commands.
 type staffFlags struct {
 	command        string // in the table of settings
 	key            string // the setting with the key
 	json           bool
 	timeout        time.Duration
-	reason         string // of those that change something
+	reason         string // of commands that write
 	idempotencyKey string
 }
 
-// add declares settings and common flags; writes: reason and idempotency key too.
-// The timeout is a minute unless it was set before.
+// add declares settings and common flags, for a command that writes also --reason and --idempotency-key. The default
+// timeout is one minute unless f.timeout is set.
 func (f *staffFlags) add(cmd *cobra.Command, writes bool) {
 	addSettings(cmd, f.command)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.json, "json", false, "print what the API said instead of tables")
-	flags.DurationVar(&f.timeout, "timeout", cmp.Or(f.timeout, time.Minute), "give up after this `time`; 0 = never")
+	flags.BoolVar(&f.json, "json", false, "print the API's response instead of tables")
+	flags.DurationVar(&f.timeout, "timeout", cmp.Or(f.timeout, time.Minute), "give up after this `duration`; 0 = never")
 	complete(cmd, "timeout")
 	if !writes {
 		return
 	}
-	flags.StringVar(&f.reason, "reason", "", "why, for the audit (required)")
-	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "names this wish; the same `key` does nothing a second time; empty = a new one")
+	flags.StringVar(&f.reason, "reason", "", "reason, stored in the audit (required)")
+	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "`key` of this request: a repeat with the same key does nothing; default: a "+
+		"new key")
 	complete(cmd, "reason")
 	complete(cmd, "idempotency-key")
 }
 
-// run reads the settings, makes the client and does the work within the timeout.
-// Whatever a write needs is asked for before anything is sent.
+// run reads the settings, creates the client and calls work with the timeout. It refuses a write without a reason before
+// it sends anything.
 func (f *staffFlags) run(cmd *cobra.Command, env environment, work func(context.Context, *staffCommand) error,
 	options ...client.Option) error {
 	c, err := readConfig(cmd, f.command, env)
@@ -74,8 +75,7 @@ func (f *staffFlags) run(cmd *cobra.Command, env environment, work func(context.
 	return t.problemText(withURL(work(ctx, t), url))
 }
 
-// unanswered adds to an error without answer whom was asked, and what can be done
-// when it is not known what has happened.
+// withURL adds the URL to an error without an API response, and the next step when the outcome is unknown.
 func withURL(err error, url string) error {
 	_, said := errors.AsType[*client.Problem](err)
 	_, called := errors.AsType[*client.CallError](err)
@@ -85,18 +85,18 @@ func withURL(err error, url string) error {
 	return withIdempotencyKey(fmt.Errorf("%s: %w", url, err), err)
 }
 
-// wholeSeconds turns a flag into seconds.
+// wholeSeconds converts the value of a flag to seconds.
 func wholeSeconds(flag string, d time.Duration) (int64, error) {
 	if d < 0 || d%time.Second != 0 {
-		return 0, &usageError{fmt.Errorf("--%s %v is not a number of whole seconds", flag, d)}
+		return 0, &usageError{fmt.Errorf("--%s %v: write whole seconds, such as 90s", flag, d)}
 	}
 	return int64(d / time.Second), nil
 }
 
-// maxListPage is the largest page the API gives.
+// maxListPage is the largest page size that the API accepts.
 const maxListPage = 200
 
-// pageFlags say how much of a list is wanted.
+// pageFlags select the part of a list.
 type pageFlags struct {
 	limit  int
 	cursor string
@@ -105,18 +105,18 @@ type pageFlags struct {
 
 func (p *pageFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntVar(&p.limit, "limit", 50, "how many, 1 to 200")
-	flags.StringVar(&p.cursor, "cursor", "", "go on where the page ended that named this `cursor`")
-	flags.BoolVar(&p.all, "all", false, "all pages; with --json as one")
+	flags.IntVar(&p.limit, "limit", 50, "number of entries, 1 to 200")
+	flags.StringVar(&p.cursor, "cursor", "", "list the page that follows this `cursor`")
+	flags.BoolVar(&p.all, "all", false, "list all pages; with --json as one page")
 	for _, name := range []string{"limit", "cursor", "all"} {
 		complete(cmd, name)
 	}
 }
 
-// check refuses what the API would refuse, before anything is sent.
+// check refuses values that the API would refuse, before anything is sent.
 func (p *pageFlags) check() error {
 	if p.limit < 1 || p.limit > maxListPage {
-		return &usageError{fmt.Errorf("--limit %d is not from 1 to %d", p.limit, maxListPage)}
+		return &usageError{fmt.Errorf("--limit %d: write a number from 1 to %d", p.limit, maxListPage)}
 	}
 	return nil
 }
@@ -124,8 +124,8 @@ func (p *pageFlags) check() error {
 // fetcher fetches one page of a list.
 type fetcher[T any] func(context.Context, client.Page) (*client.List[T], error)
 
-// printList prints a list, newest first: one page, or all of them. With JSON it is
-// one page as the API gives it. Where it goes on is told beside it.
+// printList prints one page of a list, or all pages, newest first. With --json it prints one page in the API's form. The
+// cursor of the next page goes to notes.
 func printList[T any](ctx context.Context, t *appCommand, p pageFlags, fetch fetcher[T], columns []any, row func(*T) []any) error {
 	want := client.Page{Limit: p.limit, Cursor: p.cursor}
 	if p.all {
@@ -152,7 +152,7 @@ func printList[T any](ctx context.Context, t *appCommand, p pageFlags, fetch fet
 			return t.printListEnd(documents, show, list.NextCursor)
 		}
 		if *list.NextCursor == want.Cursor {
-			return fmt.Errorf("%w: the list does not go on after cursor %q", client.ErrAnswer, want.Cursor)
+			return fmt.Errorf("%w: the list does not advance after cursor %q", client.ErrAnswer, want.Cursor)
 		}
 		want.Cursor = *list.NextCursor
 	}
@@ -164,12 +164,12 @@ func (t *appCommand) printListEnd(documents []json.RawMessage, show *grid, next 
 	}
 	show.render()
 	if next != nil {
-		return printf(t.notes, "There are more: --all, or --cursor %s\n", *next)
+		return printf(t.notes, "There are more entries: add --all, or --cursor %s\n", *next)
 	}
 	return nil
 }
 
-// page prints a page of a list as the API does.
+// printPageJSON prints one page of a list in the API's form.
 func (t *appCommand) printPageJSON(items []json.RawMessage, next *string) error {
 	if items == nil {
 		items = []json.RawMessage{}
@@ -187,10 +187,10 @@ func optionalText(text *string) string {
 	return *text
 }
 
-// maxCell is how much of a text that somebody else wrote stands in a list.
+// maxCell is the number of characters of a user's text in a cell of a list.
 const maxCell = 160
 
-// clipped shortens a text for a cell of a list; the view of the one thing has all of it.
+// truncate shortens a text for a cell of a list; the "show" command prints all of it.
 func truncate(text string) string {
 	if runes := []rune(text); len(runes) > maxCell {
 		return string(runes[:maxCell]) + "…"

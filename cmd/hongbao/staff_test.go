@@ -104,7 +104,7 @@ func (d *staffStack) testReconcile(t *testing.T) {
 	for args, says := range map[string]string{
 		"start --date 2026-02-30 --reason r": "not a day", "start --date 2099-01-01 --reason r": "invalid_request",
 		"start": "--reason is required", "list --date x": "not a day", "list --status x": "none of requested",
-		"breaks --packet x": "not the id of a packet", "breaks --older-than 1ms": "whole seconds", "show": "accepts 1 arg",
+		"breaks --packet x": "not the id of a packet", "breaks --older-than 1ms": "whole seconds", "show": "takes one argument",
 		"resolve b1": "--reason is required", "list --limit 0": "not from 1 to 200",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"reconcile"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {

@@ -12,11 +12,10 @@ import (
 	"hongbao/internal/visible"
 )
 
-// grid is a table for people. What stands in it was often written by somebody
-// else: a user calls himself what he likes. So every cell is made visible first.
+// grid is a table for a terminal. Cells may hold text of users, such as nicknames, so every cell is escaped.
 type grid struct{ writer table.Writer }
 
-// newGrid starts a table with these columns; none: a table without header.
+// newGrid returns a table with these columns; without columns it has no header.
 func newGrid(out io.Writer, columns ...any) *grid {
 	t := table.NewWriter()
 	t.SetOutputMirror(out)
@@ -28,7 +27,7 @@ func newGrid(out io.Writer, columns ...any) *grid {
 	return &grid{t}
 }
 
-// row adds a line. Numbers stay numbers, for their alignment.
+// row adds a line. Integers stay integers, for their alignment.
 func (g *grid) row(cells ...any) {
 	line := make(table.Row, len(cells))
 	for i, cell := range cells {
@@ -45,13 +44,13 @@ func (g *grid) row(cells ...any) {
 // render prints the table.
 func (g *grid) render() { g.writer.Render() }
 
-// printJSON prints a document of JSON and ends its line.
+// printJSON prints a JSON document and a line end.
 func printJSON(out io.Writer, text []byte) error {
 	_, err := io.WriteString(out, visible.JSON(string(text))+"\n")
 	return err
 }
 
-// encodeJSON prints a value as JSON on a line of its own.
+// encodeJSON prints a value as JSON on its own line.
 func encodeJSON(out io.Writer, v any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -62,16 +61,15 @@ func encodeJSON(out io.Writer, v any) error {
 	return printJSON(out, bytes.TrimSuffix(text.Bytes(), []byte("\n")))
 }
 
-// printf prints text for people. Only the format may have line ends: in the texts
-// it is given, whoever wrote them, what a terminal would act upon is escaped.
+// printf prints text for a terminal. Only the format may hold line ends: control characters in the arguments are escaped.
 func printf(out io.Writer, format string, args ...any) error {
-	told := make([]any, len(args))
+	escaped := make([]any, len(args))
 	for i, arg := range args {
-		if told[i] = arg; isText(arg) {
-			told[i] = visible.Text(fmt.Sprint(arg))
+		if escaped[i] = arg; isText(arg) {
+			escaped[i] = visible.Text(fmt.Sprint(arg))
 		}
 	}
-	_, err := fmt.Fprintf(out, format, told...)
+	_, err := fmt.Fprintf(out, format, escaped...)
 	return err
 }
 

@@ -78,7 +78,7 @@ func TestTicketKeysCommand(t *testing.T) {
 		"no app":             {exitUsage, third, "add --reason r", "--app is required"},
 		"no reason":          {exitUsage, third, "add --app mall", "--reason is required"},
 		"no such key":        {exitFailed, "", "revoke nobody --reason r", "not_found"},
-		"none to revoke":     {exitUsage, "", "revoke --reason r", "accepts 1 arg"},
+		"none to revoke":     {exitUsage, "", "revoke --reason r", "takes one argument"},
 	} {
 		if out, errs := run(c.code, c.stdin, strings.Fields(c.args)...); !strings.Contains(errs, c.says) ||
 			strings.Contains(out+errs, "PRIVATE") {

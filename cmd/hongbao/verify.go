@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -97,7 +98,7 @@ func (f verifyFlags) read(in io.Reader, packetFile string) (judgedPacket, []judg
 		return p, nil, err
 	}
 	if err := unmarshalStrict(text, &p); err != nil {
-		return p, nil, fmt.Errorf("%s: %w: %w", packetFile, errNoPacket, err)
+		return p, nil, fmt.Errorf("%s: %w: %w", packetFile, errNoPacket, jsonProblem(err))
 	}
 	if f.claims == "" {
 		return p, nil, nil
@@ -107,7 +108,7 @@ func (f verifyFlags) read(in io.Reader, packetFile string) (judgedPacket, []judg
 	}
 	claims, err := readClaims(text)
 	if err != nil {
-		return p, nil, fmt.Errorf("%s: %w: %w", f.claims, errNoClaims, err)
+		return p, nil, fmt.Errorf("%s: %w: %w", f.claims, errNoClaims, jsonProblem(err))
 	}
 	return p, claims, nil
 }
@@ -137,6 +138,21 @@ func unmarshalStrict(text []byte, into any) error {
 		return errCase
 	}
 	return nil
+}
+
+// jsonProblem says what is wrong with a document of JSON, without the decoder's words.
+func jsonProblem(err error) error {
+	syntax, _ := errors.AsType[*jsontext.SyntacticError](err)
+	semantic, _ := errors.AsType[*json.SemanticError](err)
+	switch {
+	case syntax != nil && errors.Is(err, jsontext.ErrDuplicateName):
+		return fmt.Errorf("duplicate member %s", syntax.JSONPointer)
+	case syntax != nil:
+		return fmt.Errorf("not valid JSON at byte %d", syntax.ByteOffset)
+	case semantic != nil:
+		return fmt.Errorf("member %s has a wrong type or value", cmp.Or(string(semantic.JSONPointer), "/"))
+	}
+	return err
 }
 
 // readClaims reads one page or several, one after the other, or an array of items.
