@@ -22,8 +22,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// liveThrough lives a packet through.
-func liveThrough(t *testing.T, p *Pool) {
+// runPacket runs a packet from creation to its end.
+func runPacket(t *testing.T, p *Pool) {
 	t.Helper()
 	ctx := t.Context()
 	pk := newPacket(t, 2)
@@ -48,29 +48,28 @@ func liveThrough(t *testing.T, p *Pool) {
 	}
 }
 
-// shown is a log that tests read.
-type shown struct {
+// capturedLog is a log that tests read.
+type capturedLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (s *shown) Write(b []byte) (int, error) {
+func (s *capturedLog) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.Write(b)
 }
 
-func (s *shown) String() string {
+func (s *capturedLog) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
 }
 
-// refused expects that nobody gets in, to work or to look, for this reason; and that no
-// secret is told.
+// refused checks that Open and Examine fail for this reason, and print no secret.
 func refused(t *testing.T, name string, cfg Config, why error) {
 	t.Helper()
-	var log shown
+	var log capturedLog
 	cfg.Logger, cfg.Timeout = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), replicaTimeout
 	open := func(cfg Config) error {
 		p, err := Open(t.Context(), cfg)
@@ -86,7 +85,7 @@ func refused(t *testing.T, name string, cfg Config, why error) {
 		}
 		return err
 	}
-	var all sync.WaitGroup // each may wait for several timeouts
+	var all sync.WaitGroup // each may take several timeouts
 	for _, volatile := range []bool{false, true} {
 		cfg := cfg
 		cfg.AllowVolatile = volatile
@@ -102,7 +101,7 @@ func refused(t *testing.T, name string, cfg Config, why error) {
 	}
 	all.Wait()
 	if strings.Contains(log.String(), "only-for-tests") {
-		t.Errorf("%s: a secret is shown: %s", name, log.String())
+		t.Errorf("%s: a secret is capturedLog: %s", name, log.String())
 	}
 }
 
@@ -117,7 +116,7 @@ func TestPassword(t *testing.T) {
 		"user": ours(stacktest.Lock{}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			liveThrough(t, openAt(t, Config{Addr: server.Addr, Access: access}))
+			runPacket(t, openAt(t, Config{Addr: server.Addr, Access: access}))
 		})
 	}
 	for name, access := range map[string]Access{
@@ -128,8 +127,9 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestPasswordLater: who is in and no longer let in is told so, and gets in again by himself.
-func TestPasswordLater(t *testing.T) {
+// TestPasswordRevoked: calls of a user whose access was revoked return ErrAuth, and succeed
+// again once it is restored.
+func TestPasswordRevoked(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	server := stacktest.FreshRedis(t)
@@ -138,27 +138,27 @@ func TestPasswordLater(t *testing.T) {
 	p := openAt(t, Config{Addr: server.Addr, Access: ours(stacktest.Lock{})})
 	pk := newPacket(t, 2)
 	openPacket(t, p, pk)
-	do(t, admin, "ACL", "DELUSER", ourUser) // it ends his connections
+	do(t, admin, "ACL", "DELUSER", ourUser) // closes the user's connections
 	for what, ask := range map[string]func() error{
 		"ping":    func() error { return p.Ping(ctx) },
 		"durable": func() error { return p.Durable(ctx) },
 		"grab":    func() error { _, err := p.Grab(ctx, pk.ID, "u", packet.Profile{}); return err },
 		"views":   func() error { _, err := p.Views(ctx, []string{pk.ID}); return err },
 		"claims":  func() error { _, err := p.UserClaims(ctx, pk.App, "u", packet.Cursor{}, 10); return err },
-		"vitals":  func() error { return p.HealthSnapshot(ctx, &observe.HealthSnapshot{}) },
+		"health":  func() error { return p.HealthSnapshot(ctx, &observe.HealthSnapshot{}) },
 	} {
-		wait.Until(t, what+" is answered why", func() bool { // first the ends of connections that were open
+		wait.Until(t, what+" returns the reason", func() bool { // at first, open connections end
 			err := ask()
 			wantErr(t, err, ErrUnavailable)
 			return errors.Is(err, ErrAuth) || t.Failed()
 		})
 	}
 	do(t, admin, setUser(ourSecret, rulesOf(rights))...)
-	liveThrough(t, p)
+	runPacket(t, p)
 }
 
-// TestProtectedMode: a server that talks to its own machine only says so before it is asked,
-// and its answer may be lost behind our question.
+// TestProtectedMode: a server in protected mode sends its refusal on connect, and a command
+// in flight may lose it.
 func TestProtectedMode(t *testing.T) {
 	t.Parallel()
 	says := serving(t, func(cn net.Conn) {
@@ -179,10 +179,10 @@ func TestProtectedMode(t *testing.T) {
 	t.Log("this machine has no other address than its loopback")
 }
 
-// TestUnavailableLog: the log of a single server that is away speaks of no Cluster.
+// TestUnavailableLog: the log of an unreachable single server does not mention a Cluster.
 func TestUnavailableLog(t *testing.T) {
 	t.Parallel()
-	var log shown
+	var log capturedLog
 	_, err := Open(t.Context(), Config{Addr: "127.0.0.1:1", AllowVolatile: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	wantErr(t, err, ErrUnavailable)
 	if strings.Contains(log.String(), "Cluster") {
@@ -190,14 +190,14 @@ func TestUnavailableLog(t *testing.T) {
 	}
 }
 
-// TestTLSRefused: a server that we do not trust, or that does not trust us, is no server
-// that is away.
+// TestTLSRefused: a server that is not trusted, or does not trust this process, is not
+// reported as unreachable.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	lock := stacktest.Lock{Authority: stacktest.NewAuthority(t)}
 	server := stacktest.FreshLockedRedis(t, lock)
 	ours := Access{TLS: true, Authorities: lock.Authority.Pool}
-	liveThrough(t, openAt(t, Config{Addr: server.Addr, Access: ours}))
+	runPacket(t, openAt(t, Config{Addr: server.Addr, Access: ours}))
 
 	refused(t, "another authority", Config{Addr: server.Addr, Access: Access{TLS: true, Authorities: stacktest.NewAuthority(t).Pool}}, ErrTLS)
 	refused(t, "authorities of the system", Config{Addr: server.Addr, Access: Access{TLS: true}}, ErrTLS)
@@ -213,7 +213,7 @@ func TestTLSRefused(t *testing.T) {
 	refused(t, "old TLS", Config{Addr: oldTLS(t), Access: ours}, ErrTLS)
 }
 
-// oldTLS is a server that speaks no TLS newer than 1.1.
+// oldTLS is a server that supports TLS 1.1 at most.
 func oldTLS(t *testing.T) string {
 	t.Helper()
 	return serving(t, func(cn net.Conn) {
@@ -221,8 +221,8 @@ func oldTLS(t *testing.T) string {
 	})
 }
 
-// serving is the address of a server that answers each connection by itself, and closes
-// it then. It ends with the test.
+// serving is the address of a server that answers each connection by a function, and closes
+// it. It ends with the test.
 func serving(t *testing.T, answer func(net.Conn)) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -239,7 +239,7 @@ func serving(t *testing.T, answer func(net.Conn)) (addr string) {
 			}
 			all.Go(func() {
 				defer func() { _ = cn.Close() }()
-				defer context.AfterFunc(t.Context(), func() { _ = cn.Close() })() // who waits for more
+				defer context.AfterFunc(t.Context(), func() { _ = cn.Close() })() // unblocks reads
 				answer(cn)
 			})
 		}
@@ -248,7 +248,7 @@ func serving(t *testing.T, answer func(net.Conn)) (addr string) {
 }
 
 // TestSentinelPasswords: sentinels have a password of their own; all of them, and the
-// servers, speak TLS. After a failover the next master is let in too.
+// servers, use TLS. After a failover the next master accepts the password too.
 func TestSentinelPasswords(t *testing.T) {
 	t.Parallel()
 	authority := stacktest.NewAuthority(t)
@@ -286,7 +286,7 @@ func TestSentinelPasswords(t *testing.T) {
 	}
 
 	p := openAt(t, cfg)
-	liveThrough(t, p)
+	runPacket(t, p)
 	if err := asked.Failover(t.Context(), masterName).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -294,11 +294,11 @@ func TestSentinelPasswords(t *testing.T) {
 		role, err := root(t, servers.replica, lock).Do(t.Context(), "ROLE").Slice()
 		return err == nil && role[0] == "master" && p.Durable(t.Context()) == nil
 	})
-	liveThrough(t, p)
+	runPacket(t, p)
 }
 
-// TestClusterPasswords: each master of a Cluster has users of its own. One that does not
-// let us in keeps its lanes from us and no others; a start names it.
+// TestClusterPasswords: each master of a Cluster has its own users. A master that refuses
+// access makes only its lanes unavailable; Open names it.
 func TestClusterPasswords(t *testing.T) {
 	t.Parallel()
 	lock := stacktest.Lock{Password: rootSecret, Authority: stacktest.NewAuthority(t)}
@@ -317,7 +317,7 @@ func TestClusterPasswords(t *testing.T) {
 			t.Errorf("grab: %v", g.Result)
 		}
 	}
-	liveThrough(t, p)
+	runPacket(t, p)
 
 	do(t, root(t, nodes[2], lock), "ACL", "DELUSER", ourUser)
 	for lane, pk := range packets {
@@ -325,7 +325,7 @@ func TestClusterPasswords(t *testing.T) {
 			mustGrab(t, p, pk.ID, "v")
 			continue
 		}
-		wait.Until(t, "the grab is told why", func() bool { // first the ends of connections that were open
+		wait.Until(t, "the grab returns the reason", func() bool { // at first, open connections end
 			_, err := p.Grab(t.Context(), pk.ID, "v", packet.Profile{})
 			wantErr(t, err, ErrUnavailable)
 			return errors.Is(err, ErrAuth)
@@ -342,7 +342,7 @@ func TestClusterPasswords(t *testing.T) {
 	}
 }
 
-// TestAccess: contradictions are mistakes, and nothing prints a password.
+// TestAccess: contradictory settings are errors, and no output contains a password.
 func TestAccess(t *testing.T) {
 	authorities := stacktest.NewAuthority(t).Pool
 	for name, access := range map[string]Access{
@@ -354,18 +354,18 @@ func TestAccess(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	var log shown
+	var log capturedLog
 	access := Access{Username: ourUser, Password: ourSecret, SentinelPassword: ourSecret}
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("opened", slog.Any("access", access), slog.Any("config", Config{Access: access}))
 	_, _ = fmt.Fprintf(&log, "%v %+v %#v %s %q", access, access, access, access, []any{access, Config{Access: access}})
 	if strings.Contains(log.String(), ourSecret) || !strings.Contains(log.String(), ourUser) {
-		t.Errorf("shown: %s", log.String())
+		t.Errorf("capturedLog: %s", log.String())
 	}
 }
 
-// TestTLSConnectionsGone: connections that a server has ended while they were idle, as
-// after its restart or by its timeout, are not used once more, however many there are.
-func TestTLSConnectionsGone(t *testing.T) {
+// TestTLSConnectionsClosed: idle connections that the server has closed, as after a restart
+// or a timeout, are not used again.
+func TestTLSConnectionsClosed(t *testing.T) {
 	t.Parallel()
 	lock := stacktest.Lock{Authority: stacktest.NewAuthority(t)}
 	server := stacktest.FreshLockedRedis(t, lock)
@@ -375,7 +375,7 @@ func TestTLSConnectionsGone(t *testing.T) {
 	admin := root(t, server, lock)
 	for round := range 3 {
 		var busy sync.WaitGroup
-		for range 4 * (retries + 1) { // each keeps a connection of its own for a moment
+		for range 4 * (retries + 1) { // each uses a connection of its own
 			busy.Go(func() {
 				if err := p.rdb.BLPop(t.Context(), time.Second/4, "hb:{none}").Err(); !errors.Is(err, redis.Nil) {
 					t.Error(err)
@@ -392,7 +392,8 @@ func TestTLSConnectionsGone(t *testing.T) {
 	}
 }
 
-// TestHandshakeCutOff: a server that goes away in the middle of a handshake is one that is away.
+// TestHandshakeCutOff: a server that closes the connection in the middle of a handshake
+// counts as unreachable.
 func TestHandshakeCutOff(t *testing.T) {
 	t.Parallel()
 	lock := stacktest.Lock{Authority: stacktest.NewAuthority(t)}

@@ -25,7 +25,7 @@ const (
 	rootSecret = "only-for-tests-root"
 )
 
-// setUser is what makes our user with these rights, as docs/scaling.md says it.
+// setUser is the ACL SETUSER command of docs/scaling.md with these rights.
 func setUser(password string, rules []string) []string {
 	return append([]string{"ACL", "SETUSER", ourUser, "reset", "on", ">" + password, "~" + keyPattern}, rules...)
 }
@@ -37,7 +37,7 @@ func rulesOf(all []right) (rules []string) {
 	return rules
 }
 
-// root is the default user of a server behind a lock.
+// root is a client as the default user of a protected server.
 func root(t testing.TB, server *stacktest.Server, lock stacktest.Lock) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: server.Addr, Password: lock.Password, TLSConfig: tlsOf(lock)})
@@ -52,7 +52,7 @@ func tlsOf(lock stacktest.Lock) *tls.Config {
 	return &tls.Config{RootCAs: lock.Authority.Pool, MinVersion: tls.VersionTLS12}
 }
 
-// ours is how our user gets in.
+// ours is the access of our user.
 func ours(lock stacktest.Lock) Access {
 	a := Access{Username: ourUser, Password: ourSecret}
 	if lock.Authority != nil {
@@ -72,7 +72,7 @@ func do(t testing.TB, c *redis.Client, words ...string) {
 	}
 }
 
-// everyRead calls what reads, besides everyScript.
+// everyRead makes the reading calls that everyScript does not make.
 func everyRead(t *testing.T, p *Pool) {
 	t.Helper()
 	ctx := t.Context()
@@ -126,9 +126,9 @@ func everyRead(t *testing.T, p *Pool) {
 	}
 }
 
-// TestLeastRights lives packets through, by TLS, as a user that has the rights that the
-// documents tell and no other: they are enough, and none of them is idle.
-func TestLeastRights(t *testing.T) {
+// TestMinimalRights runs packets by TLS as a user with exactly the documented rights: they
+// suffice, and each is used.
+func TestMinimalRights(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	lock := stacktest.Lock{Password: rootSecret, Authority: stacktest.NewAuthority(t)}
@@ -140,10 +140,10 @@ func TestLeastRights(t *testing.T) {
 	}
 	p := openAt(t, Config{Addr: server.Addr, Access: ours(lock)})
 	everyRead(t, p)
-	if err := admin.ScriptFlush(ctx).Err(); err != nil { // as after a restart: scripts are sent once more
+	if err := admin.ScriptFlush(ctx).Err(); err != nil { // as after a restart: scripts are sent again
 		t.Fatal(err)
 	}
-	everyScript(t, p) // last: it leaves a gate shut
+	everyScript(t, p) // last: it leaves a fence closed
 	log, err := admin.ACLLog(ctx, 10).Result()
 	if err != nil || len(log) > 0 {
 		t.Errorf("refused: %+v, %v", log, err)
@@ -157,13 +157,13 @@ func TestLeastRights(t *testing.T) {
 	for name := range stats["Commandstats"] {
 		used["+"+strings.TrimPrefix(name, "cmdstat_")] = true
 	}
-	// the last three are of this test
-	for _, ofAnybody := range []string{"+hello", "+auth", "+config|resetstat", "+script|flush", "+acl|log"} {
-		delete(used, ofAnybody)
+	// the last three are used by this test only
+	for _, common := range []string{"+hello", "+auth", "+config|resetstat", "+script|flush", "+acl|log"} {
+		delete(used, common)
 	}
 	for _, r := range rights {
 		if r.unless != nil && r.unless(p.cfg) && r.command != "bgrewriteaof" {
-			continue // of another mode
+			continue // for another mode
 		}
 		if !used[r.rule()] {
 			t.Errorf("%s is given for nothing", r.rule())
@@ -171,7 +171,7 @@ func TestLeastRights(t *testing.T) {
 		delete(used, r.rule())
 	}
 	if len(used) > 0 {
-		t.Errorf("used without being told: %v", used)
+		t.Errorf("used without being documented: %v", used)
 	}
 }
 
@@ -180,8 +180,8 @@ var (
 	anyCall         = regexp.MustCompile(`redis\.p?call\(`)
 )
 
-// commandsOfScripts are the rules for all commands in the scripts, also on ways that no
-// test takes.
+// commandsOfScripts returns the rules for all commands in the scripts, also in branches that
+// no test covers.
 func commandsOfScripts(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -189,7 +189,7 @@ func commandsOfScripts(t *testing.T) map[string]bool {
 		calls := commandOfScript.FindAllStringSubmatch(sources[s], -1)
 		free := len(anyCall.FindAllString(sources[s], -1)) - len(calls)
 		if name == "restore" {
-			free-- // one of four, in a table that another test walks through
+			free-- // one of four, in a table that another test covers
 		}
 		if free != 0 {
 			t.Errorf("%s.lua: %d commands are not to be read", name, free)
@@ -205,9 +205,8 @@ func commandsOfScripts(t *testing.T) map[string]bool {
 	return found
 }
 
-// TestRightsAreAskedFor: each right that is missing is named at the start, and by who
-// only looks.
-func TestRightsAreAskedFor(t *testing.T) {
+// TestMissingRightsAreListed: Open and Examine list each missing right.
+func TestMissingRightsAreListed(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	server := stacktest.FreshRedis(t)
@@ -240,8 +239,8 @@ func TestRightsAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestRewriteDenied: a server that keeps its file for itself is one to tell about, and not
-// one that is away.
+// TestRewriteDenied: a server that refuses BGREWRITEAOF returns ErrRights, and is not
+// unavailable.
 func TestRewriteDenied(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
@@ -253,33 +252,33 @@ func TestRewriteDenied(t *testing.T) {
 	}
 }
 
-// TestRightsDocument: what operators are told to type gives what we need.
+// TestRightsDocument: the documented rights are the needed ones.
 func TestRightsDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/scaling.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var documented []string
 	for word := range strings.FieldsSeq(string(text)) {
 		if strings.HasPrefix(word, "+") || word == "~"+keyPattern {
-			told = append(told, strings.Trim(word, "`,."))
+			documented = append(documented, strings.Trim(word, "`,."))
 		}
 	}
 	want := append(rulesOf(rights), "~"+keyPattern)
-	slices.Sort(told)
+	slices.Sort(documented)
 	slices.Sort(want)
-	if !slices.Equal(told, want) {
-		t.Errorf("docs/scaling.md tells\n%v\nwe need\n%v", told, want)
+	if !slices.Equal(documented, want) {
+		t.Errorf("docs/scaling.md lists\n%v\nneeded\n%v", documented, want)
 	}
 }
 
-// TestRightsTakenAway: somebody takes a right away from our user while we work. A grab is
-// refused as a whole then, and nobody else is given the share.
+// TestRightsTakenAway: an operator revokes a right of our user during operation. A grab is
+// then refused as a whole, and no other user gets the share.
 func TestRightsTakenAway(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	admin := root(t, server, stacktest.Lock{})
-	undone := map[string]bool{"hset": true, "rpush": true, "ltrim": true} // the others come before all that is written
+	undone := map[string]bool{"hset": true, "rpush": true, "ltrim": true} // the other commands come before all writes
 	for _, right := range []string{"xadd", "hset", "rpush", "ltrim", "lrange"} {
 		t.Run(right, func(t *testing.T) {
 			do(t, admin, setUser(ourSecret, rulesOf(rights))...)
@@ -295,13 +294,13 @@ func TestRightsTakenAway(t *testing.T) {
 				}
 			}
 			do(t, admin, setUser(ourSecret, rulesOf(rights))...)
-			told := map[int]string{}
+			winners := map[int]string{}
 			claims, err := p.Claims(t.Context(), pk.ID)
 			for _, c := range claims {
-				if before, is := told[c.ShareIndex]; is {
+				if before, is := winners[c.ShareIndex]; is {
 					t.Errorf("%s and %s have share %d", before, c.UserID, c.ShareIndex)
 				}
-				told[c.ShareIndex] = c.UserID
+				winners[c.ShareIndex] = c.UserID
 			}
 			read, err2 := handoffs(t, p).Read(t.Context(), packet.Lane(pk.ID, p.Lanes()), "w0", 100, patience)
 			n := 0
@@ -315,32 +314,32 @@ func TestRightsTakenAway(t *testing.T) {
 	}
 }
 
-// TestScriptsAskForRights: every script that writes asks for the rights to its commands
-// before it does; Redis undoes nothing of a script that it refuses in the middle.
-func TestScriptsAskForRights(t *testing.T) {
+// TestScriptsCheckRights: every writing script checks the rights to its commands first,
+// because Redis rolls nothing back.
+func TestScriptsCheckRights(t *testing.T) {
 	for name, s := range scripts {
 		writes := !strings.Contains(sources[s], "flags=no-writes")
-		several := len(slices.Compact(slices.Sorted(maps.Values(firstWords(sources[s]))))) > 1
+		several := len(slices.Compact(slices.Sorted(maps.Values(commandsOf(sources[s]))))) > 1
 		if asks := strings.Contains(sources[s], "redis.acl_check_cmd("); name != "acl" && asks != (writes && several) {
 			t.Errorf("%s.lua asks: %v", name, asks)
 		}
 	}
 }
 
-// firstWords are the commands of a script, by place.
-func firstWords(source string) map[int]string {
+// commandsOf returns the commands of a script, by position.
+func commandsOf(source string) map[int]string {
 	words := map[int]string{}
 	for i, c := range commandOfScript.FindAllStringSubmatch(source, -1) {
-		if c[1] != "XGROUP" && c[1] != "XINFO" { // of a subcommand: not asked for
+		if c[1] != "XGROUP" && c[1] != "XINFO" { // rights by subcommand are not checked
 			words[i] = c[1]
 		}
 	}
 	return words
 }
 
-// TestQuestionsHaveTheirWords: a server may refuse to be asked about a command with too few
-// or too many words, as Redis does since 2025: by COMMAND INFO none of ours has.
-func TestQuestionsHaveTheirWords(t *testing.T) {
+// TestProbesHaveEnoughWords: since 2025 Redis refuses a rights check with too few or too
+// many words. COMMAND INFO confirms the number for each command.
+func TestProbesHaveEnoughWords(t *testing.T) {
 	t.Parallel()
 	c := admin(t, stacktest.FreshRedis(t).Addr)
 	fits := func(place, command string, words int) {
@@ -349,7 +348,7 @@ func TestQuestionsHaveTheirWords(t *testing.T) {
 		must(t, err)
 		info, _ := infos[0].([]any)
 		if len(info) < 2 {
-			t.Fatalf("%s: the server knows no %s", place, command)
+			t.Fatalf("%s: the server has no command %s", place, command)
 		}
 		if least, _ := info[1].(int64); int64(words) != least && (least > 0 || int64(words) < -least) {
 			t.Errorf("%s: %s is asked about with %d words, it has %d", place, command, words, least)

@@ -16,8 +16,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestRewriteAfterStart: a server that died in the middle of a script's effects brings
-// nothing of them back, however often it starts again.
+// TestRewriteAfterStart: after a crash in the middle of a script's effects, no later start
+// applies a part of them.
 func TestRewriteAfterStart(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
@@ -39,19 +39,19 @@ func TestRewriteAfterStart(t *testing.T) {
 		wait.Until(t, "Redis answers", func() bool { return p.Ping(ctx) == nil })
 		return p.rdb.XLen(ctx, p.keys.handoff(lane)).Val()
 	}
-	written := func() bool { // once, and all of it
+	written := func() bool { // exactly once, and complete
 		info := p.rdb.Info(ctx, "persistence").Val()
 		due, err := rewriteDue(ctx, p.rdb)
 		return err == nil && !due && strings.Contains(info, "aof_rewrites:1\r") && strings.Contains(info, "aof_rewrite_in_progress:0\r")
 	}
 	before := restart()
 	must(t, h.RewriteAfterStart(ctx))
-	wait.Until(t, "written anew", written)
+	wait.Until(t, "rewritten", written)
 	must(t, h.RewriteAfterStart(ctx))
 	if !written() {
-		t.Error("written anew again")
+		t.Error("rewritten twice")
 	}
-	_, err := p.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error { // what the file left open would end here
+	_, err := p.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error { // completes what the file left open
 		tx.Set(ctx, "one", 1, 0)
 		return tx.Set(ctx, "two", 2, 0).Err()
 	})
@@ -62,19 +62,19 @@ func TestRewriteAfterStart(t *testing.T) {
 	}
 }
 
-// overtaken has another one ask for the rewrite between our look and our asking.
-type overtaken struct {
+// racingRewrite lets another worker start the rewrite between the check and the command.
+type racingRewrite struct {
 	another *redis.Client
 	once    sync.Once
 }
 
-func (o *overtaken) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (o *racingRewrite) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (o *overtaken) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (o *racingRewrite) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-func (o *overtaken) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (o *racingRewrite) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		if err == nil && cmd.Name() == "info" {
@@ -84,8 +84,9 @@ func (o *overtaken) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// TestRewriteAskedByAnother: of several workers one comes first; to be late is no refusal.
-func TestRewriteAskedByAnother(t *testing.T) {
+// TestRewriteStartedByAnother: of several workers one starts the rewrite; the others see no
+// error.
+func TestRewriteStartedByAnother(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr})
@@ -93,20 +94,20 @@ func TestRewriteAskedByAnother(t *testing.T) {
 	ctx := t.Context()
 	another := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer another.Close()
-	for key, value := range map[string]string{"aof-use-rdb-preamble": "yes", "rdb-key-save-delay": "10000000"} { // it lasts
+	for key, value := range map[string]string{"aof-use-rdb-preamble": "yes", "rdb-key-save-delay": "10000000"} { // makes it slow
 		must(t, another.ConfigSet(ctx, key, value).Err())
 	}
 	fill(t, p, 0, 1)
-	p.rdb.AddHook(&overtaken{another: another})
+	p.rdb.AddHook(&racingRewrite{another: another})
 	must(t, h.RewriteAfterStart(ctx))
 	due, err := rewriteDue(ctx, p.rdb)
 	if err != nil || due {
-		t.Errorf("nobody has asked for it: %v", err)
+		t.Errorf("no rewrite was started: %v", err)
 	}
 }
 
-// tearLast cuts the append-only file off in the middle of the command that follows the
-// last one of a name.
+// tearLast truncates the append-only file in the middle of the command after the last one of
+// a name.
 func tearLast(t *testing.T, dir, name string) {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "*.incr.aof"))

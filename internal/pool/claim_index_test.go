@@ -14,7 +14,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// claimsOf reads all claims of a user through the lists.
+// claimsOf reads all claims of a user page by page.
 func claimsOf(t *testing.T, p *Pool, user string) []packet.Claim {
 	t.Helper()
 	claims, err := p.UserClaims(t.Context(), "shop", user, packet.Cursor{}, 1000)
@@ -24,13 +24,13 @@ func claimsOf(t *testing.T, p *Pool, user string) []packet.Claim {
 	return claims
 }
 
-// TestListing: a grab leaves its place among the claims of its user to others, and
-// yet whoever asks finds it at once.
-func TestListing(t *testing.T) { onEach(t, testListing) }
+// TestClaimIndex: a grab does not index its claim, and yet the next read of the user's
+// claims contains it.
+func TestClaimIndex(t *testing.T) { onEach(t, testClaimIndex) }
 
-func testListing(t *testing.T, on setup) {
+func testClaimIndex(t *testing.T, on setup) {
 	p := on.openFresh(t)
-	const users = 2*indexChunk + 7 // more than one call lists
+	const users = 2*indexChunk + 7 // more than one call indexes
 	pk := newPacket(t, users+1)
 	openPacket(t, p, pk)
 	lane := packet.Lane(pk.ID, p.Lanes())
@@ -41,7 +41,7 @@ func testListing(t *testing.T, on setup) {
 	for part := range slices.Chunk(asks, 100) {
 		flush(p, lane, batchOf(t.Context(), part...))
 	}
-	// What nobody can read holds nobody up.
+	// Unreadable entries do not stop the index.
 	for _, damaged := range [][]string{{"x", "y"}, {"kind", "claims"}, {"kind", "claims", "users", "\xc1"},
 		{"kind", "claims", "users", "\x91\xa1u", "app", "shop", "packet_id", pk.ID, "at", "x"}} {
 		if err := p.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.keys.handoff(lane), Values: damaged}).Err(); err != nil {
@@ -65,11 +65,11 @@ func testListing(t *testing.T, on setup) {
 	}
 }
 
-// TestAckLists: a hand-off that is removed was listed before, and removing in
-// another order than they were made loses none.
-func TestAckLists(t *testing.T) { onEach(t, testAckLists) }
+// TestAckIndexes: a hand-off is indexed before its removal, and removal in another order
+// loses no claim.
+func TestAckIndexes(t *testing.T) { onEach(t, testAckIndexes) }
 
-func testAckLists(t *testing.T, on setup) {
+func testAckIndexes(t *testing.T, on setup) {
 	p := on.openFresh(t)
 	h := handoffs(t, p)
 	pk := newPacket(t, 4)
@@ -103,9 +103,9 @@ func TestCompareEntryIDs(t *testing.T) {
 	}
 }
 
-// TestForgottenScripts: after its scripts were forgotten, as by a restart, Redis is
-// told them again, one by one and in a flight of several lanes.
-func TestForgottenScripts(t *testing.T) {
+// TestScriptsReloadInPipeline: after Redis lost its scripts, as by a restart, calls send
+// them again, singly and in a pipeline of several lanes.
+func TestScriptsReloadInPipeline(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr})
@@ -135,8 +135,8 @@ func TestForgottenScripts(t *testing.T) {
 	}
 }
 
-// TestClaimsInOrderOfTime: when the clock of Redis steps back, later claims of a
-// packet do not look earlier: best luck and the lists go by their times.
+// TestClaimsInOrderOfTime: when the clock of Redis steps back, later claims of a packet keep
+// later times, which best luck and the lists use.
 func TestClaimsInOrderOfTime(t *testing.T) { onEach(t, testClaimsInOrderOfTime) }
 
 func testClaimsInOrderOfTime(t *testing.T, on setup) {
@@ -151,16 +151,16 @@ func testClaimsInOrderOfTime(t *testing.T, on setup) {
 	}
 }
 
-// TestSecondFlight: a crowd that waits while a call is under way goes in a second
-// one; a few do not.
-func TestSecondFlight(t *testing.T) {
+// TestSecondPipeline: a crowd that waits during a call is sent in a second pipeline; a few
+// grabs are not.
+func TestSecondPipeline(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr, Timeout: patience})
 	pk := newPacket(t, 2*secondPipelineGrabs)
 	openPacket(t, p, pk)
 	f := p.lanes[packet.Lane(pk.ID, p.Lanes())].flusher
-	now := func() (flights, queued int) {
+	now := func() (pipelines, queued int) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return f.pipelines, f.queued
@@ -179,14 +179,14 @@ func TestSecondFlight(t *testing.T) {
 	}
 	server.Pause(t)
 	press(1, 0)
-	wait.Until(t, "the first is under way", func() bool { flights, queued := now(); return flights == 1 && queued == 0 })
+	wait.Until(t, "the first is under way", func() bool { pipelines, queued := now(); return pipelines == 1 && queued == 0 })
 	press(secondPipelineGrabs-1, 1)
 	wait.Until(t, "all wait", func() bool { _, queued := now(); return queued == secondPipelineGrabs-1 })
 	if flights, _ := now(); flights != 1 {
 		t.Errorf("%d flights for few", flights)
 	}
 	press(1, secondPipelineGrabs)
-	wait.Until(t, "the others are under way too", func() bool { flights, queued := now(); return flights == maxPipelines && queued == 0 })
+	wait.Until(t, "the others are under way too", func() bool { pipelines, queued := now(); return pipelines == maxPipelines && queued == 0 })
 	press(secondPipelineGrabs-1, secondPipelineGrabs+1)
 	wait.Until(t, "the rest waits", func() bool { _, queued := now(); return queued == secondPipelineGrabs-1 })
 	server.Resume(t)
@@ -195,5 +195,5 @@ func TestSecondFlight(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	wait.Until(t, "nobody serves", func() bool { flights, queued := now(); return flights == 0 && queued == 0 })
+	wait.Until(t, "no pipeline runs", func() bool { pipelines, queued := now(); return pipelines == 0 && queued == 0 })
 }

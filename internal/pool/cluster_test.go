@@ -54,7 +54,7 @@ func TestLanesAreSpreadOverMasters(t *testing.T) {
 	t.Parallel()
 	cluster := onCluster(t)
 	p := cluster.openFresh(t)
-	handoffs(t, p) // makes one stream a lane
+	handoffs(t, p) // creates one stream a lane
 	ctx := t.Context()
 	total := 0
 	for _, addr := range cluster.addrs {
@@ -83,8 +83,8 @@ func TestLanesAreSpreadOverMasters(t *testing.T) {
 	}
 }
 
-// The relay's way of reading: one blocking reader a lane, all lanes at once, and
-// an heir for what a reader left pending.
+// TestHandoffsOfEveryLane reads as the relay does: one blocking reader a lane, all lanes
+// concurrently, and a takeover of pending entries.
 func TestHandoffsOfEveryLane(t *testing.T) { onEach(t, testHandoffsOfEveryLane) }
 
 func testHandoffsOfEveryLane(t *testing.T, on setup) {
@@ -130,20 +130,20 @@ func testHandoffsOfEveryLane(t *testing.T, on setup) {
 	}
 }
 
-// TestKilledMaster: one master whose connections are refused holds up nobody else.
+// TestKilledMaster: a master that refuses connections delays no other lane.
 func TestKilledMaster(t *testing.T) {
 	t.Parallel()
 	testDeadMaster(t, (*stacktest.Server).Kill, func(s *stacktest.Server) { s.Restart(t) }, false)
 }
 
-// TestHangingMaster: one master that answers nothing holds up nobody else.
+// TestHangingMaster: a master that does not reply delays no other lane.
 func TestHangingMaster(t *testing.T) {
 	t.Parallel()
 	testDeadMaster(t, func(s *stacktest.Server) { s.Pause(t) }, func(s *stacktest.Server) { s.Resume(t) }, true)
 }
 
-// testDeadMaster: the lanes of a silent master are answered when their time is over, those
-// of another dead one at once.
+// testDeadMaster: calls for lanes of a hanging master fail after their timeout, those of a
+// killed one at once.
 func testDeadMaster(t *testing.T, die, revive func(*stacktest.Server), silent bool) {
 	t.Helper()
 	nodes := stacktest.FreshRedisCluster(t, "--cluster-node-timeout", "1000")
@@ -161,13 +161,13 @@ func testDeadMaster(t *testing.T, die, revive func(*stacktest.Server), silent bo
 		before[lane] = mustGrab(t, p, pk.ID, "first")
 	}
 
-	// The first master has the first copy of everything that is kept thrice.
+	// The first master has the first of the three copies.
 	die(nodes[0])
 	checkDeadMaster(t, p, packets, silent)
 	wait.Until(t, "the others know", func() bool {
 		return strings.Contains(clusterInfo(t, admin(t, nodes[1].Addr)), fmt.Sprintf("cluster_slots_fail:%d\r\n", slots/3))
 	})
-	var known sync.WaitGroup // by the pool that was there before, while a new one is opened
+	var known sync.WaitGroup // the existing pool runs while a new one opens
 	known.Go(func() {
 		checkDeadMaster(t, p, packets, silent)
 		wantErr(t, p.Ping(ctx), ErrUnavailable)
@@ -185,7 +185,7 @@ func testDeadMaster(t *testing.T, die, revive func(*stacktest.Server), silent bo
 	})
 	for lane, pk := range packets {
 		if g := mustGrab(t, p, pk.ID, "first"); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != before[lane].Claim.ShareIndex {
-			t.Errorf("lane %d: claim %+v, was told %+v", lane, g, before[lane])
+			t.Errorf("lane %d: claim %+v, was %+v", lane, g, before[lane])
 		}
 		if g := mustGrab(t, p, pk.ID, "last"); g.Result != packet.GrabWon {
 			t.Errorf("lane %d: %v", lane, g.Result)
@@ -193,31 +193,31 @@ func testDeadMaster(t *testing.T, die, revive func(*stacktest.Server), silent bo
 	}
 }
 
-// checkDeadMaster grabs on all lanes while the first master is dead: its lanes
-// must answer that, all others must not notice. Of a silent one they have had ten
-// grabs each, one after the other, before anybody hears of it.
+// checkDeadMaster grabs on all lanes while the first master is dead: calls for its lanes
+// fail, all others succeed. For a hanging master each of its lanes gets ten grabs, one after
+// the other, before the first reported error.
 func checkDeadMaster(t *testing.T, p *Pool, packets []packet.Packet, silent bool) {
 	t.Helper()
 	var dead, living sync.WaitGroup
-	told, tell := context.WithCancel(t.Context())
-	defer tell()
+	reported, report := context.WithCancel(t.Context())
+	defer report()
 	for lane, pk := range packets {
 		if hashSlot(p.keys.tags[lane]) < slots/3 {
 			dead.Go(func() {
-				defer tell()
+				defer report()
 				_, err := p.Grab(t.Context(), pk.ID, "unlucky", packet.Profile{})
 				wantErr(t, err, ErrUnavailable)
 			})
 			continue
 		}
 		living.Go(func() {
-			for i := 0; i < 10 || told.Err() == nil && i < 200; i++ {
+			for i := 0; i < 10 || reported.Err() == nil && i < 200; i++ {
 				g, err := p.Grab(t.Context(), pk.ID, fmt.Sprint(time.Now().UnixNano()), packet.Profile{})
 				if err != nil || g.Result != packet.GrabWon {
 					t.Errorf("lane %d: %v, %v", lane, g.Result, err)
 					return
 				}
-				if silent && i < 10 && told.Err() != nil {
+				if silent && i < 10 && reported.Err() != nil {
 					t.Errorf("lane %d: its grab %d waited for the dead master", lane, i)
 					return
 				}
@@ -228,7 +228,7 @@ func checkDeadMaster(t *testing.T, p *Pool, packets []packet.Packet, silent bool
 	living.Wait()
 }
 
-// checkNewcomer starts another process' worth of pool while the first master is dead.
+// checkNewcomer opens another pool while the first master is dead.
 func checkNewcomer(t *testing.T, cfg Config) {
 	t.Helper()
 	ctx := t.Context()
@@ -255,11 +255,11 @@ func checkNewcomer(t *testing.T, cfg Config) {
 	}
 }
 
-// A slot that is given to another master takes its lane along.
+// TestMovedLane: a slot that moves to another master moves its lane.
 func TestMovedLane(t *testing.T) {
 	t.Parallel()
 	nodes := stacktest.FreshRedisCluster(t)
-	p := openAt(t, Config{Mode: ModeCluster, Addr: nodes[0].Addr}) // it finds the others by itself
+	p := openAt(t, Config{Mode: ModeCluster, Addr: nodes[0].Addr}) // it discovers the others
 	h := handoffs(t, p)
 	ctx := t.Context()
 	pk := newPacket(t, 10)
@@ -274,7 +274,7 @@ func TestMovedLane(t *testing.T) {
 	}
 
 	got := make(chan Batch, 1)
-	go func() { // as the relay does: after an error it reads on
+	go func() { // as the relay: it reads on after an error
 		for {
 			b, err := h.Read(ctx, 5, "w0", 100, 100*time.Millisecond)
 			if err != nil && !errors.Is(err, ErrUnavailable) {
@@ -290,7 +290,7 @@ func TestMovedLane(t *testing.T) {
 	moveSlot(t, nodes, hashSlot(p.keys.tags[5]), 0, 2)
 
 	if g := mustGrab(t, p, pk.ID, "first"); g.Result != packet.GrabReplayed || g.Claim.Amount != first.Claim.Amount {
-		t.Errorf("claim %+v, was told %+v", g, first)
+		t.Errorf("claim %+v, was %+v", g, first)
 	}
 	if g := mustGrab(t, p, pk.ID, "second"); g.Result != packet.GrabWon {
 		t.Errorf("new user: %v", g.Result)
@@ -359,7 +359,7 @@ func TestVolatileMaster(t *testing.T) {
 	}
 }
 
-// The wrong mode is a mistake in the configuration: it does not pass by waiting.
+// TestWrongMode: the wrong mode is a configuration error, and not transient.
 func TestWrongMode(t *testing.T) {
 	t.Parallel()
 	_, err := Open(t.Context(), Config{Addr: onCluster(t).addrs[0], Logger: quiet, Timeout: patience})

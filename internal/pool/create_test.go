@@ -203,7 +203,7 @@ func testCreateRepeated(t *testing.T, on setup) {
 	})
 }
 
-// retired brings a packet of one share through its whole life.
+// retired runs a packet of one share to its end.
 func retired(t *testing.T, p *Pool, pk packet.Packet) {
 	t.Helper()
 	openPacket(t, p, pk)

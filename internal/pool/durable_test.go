@@ -14,19 +14,19 @@ import (
 	"hongbao/test/wait"
 )
 
-// slowRewrite has a rewrite of the append-only file take a fiftieth of a second for each
-// key: the keys of the lanes alone make it last some seconds.
+// slowRewrite makes a rewrite of the append-only file take 20 ms a key: the keys of the
+// lanes alone make it take some seconds.
 var slowRewrite = []string{"--rdb-key-save-delay", "20000"}
 
-// rewriting reports whether a server rewrites its append-only file, or is about to.
+// rewriting reports whether a rewrite of a server's append-only file runs or is scheduled.
 func rewriting(t *testing.T, c *redis.Client) bool {
 	t.Helper()
-	said, err := readInfo(c.Info(t.Context(), "persistence"))
+	info, err := readInfo(c.Info(t.Context(), "persistence"))
 	must(t, err)
-	return said["aof_rewrite_in_progress"] != "0" || said["aof_rewrite_scheduled"] != "0"
+	return info["aof_rewrite_in_progress"] != "0" || info["aof_rewrite_scheduled"] != "0"
 }
 
-// grabsSurvive grabs, kills the server and starts it again: each acknowledged claim is there.
+// grabsSurvive grabs, kills the server and restarts it: each acknowledged claim must exist.
 func grabsSurvive(t *testing.T, p *Pool, id string, server *stacktest.Server) {
 	t.Helper()
 	acknowledged := map[string]packet.GrabAnswer{}
@@ -44,8 +44,8 @@ func grabsSurvive(t *testing.T, p *Pool, id string, server *stacktest.Server) {
 	}
 }
 
-// openAtLast opens a pool as soon as the server is accepted, and reports whether it was
-// refused before because of a rewrite.
+// openAtLast opens a pool as soon as the server is accepted, and reports whether a rewrite
+// delayed it.
 func openAtLast(t *testing.T, addr string) (p *Pool, refused bool) {
 	t.Helper()
 	wait.Until(t, "the server is accepted", func() bool {
@@ -61,9 +61,9 @@ func openAtLast(t *testing.T, addr string) (p *Pool, refused bool) {
 	return p, refused
 }
 
-// TestPromotedBeforeRewrite: a replica that was promoted right after its full
-// synchronisation appends to a file that no manifest names. No grab is taken before its
-// first rewrite ends, and what is acknowledged then outlives a kill.
+// TestPromotedBeforeRewrite: a replica that is promoted right after its full synchronisation
+// appends to a file that no manifest names. No grab is accepted before its first rewrite
+// ends, and acknowledged grabs then survive a kill.
 func TestPromotedBeforeRewrite(t *testing.T) {
 	t.Parallel()
 	servers := pair{stacktest.FreshRedis(t, syncAtOnce...), stacktest.FreshRedis(t, slowRewrite...)}
@@ -82,8 +82,8 @@ func TestPromotedBeforeRewrite(t *testing.T) {
 	grabsSurvive(t, p, pk.ID, servers.replica)
 }
 
-// TestSentinelPromotedBeforeRewrite: the same in a process that follows the sentinels. A
-// full synchronisation switches the file of a replica off and on, as is done here.
+// TestSentinelPromotedBeforeRewrite is the same in a process that follows the sentinels. A
+// full synchronisation switches a replica's file off and on, which this test does directly.
 func TestSentinelPromotedBeforeRewrite(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t, newPair(t))
@@ -116,7 +116,7 @@ func TestSentinelPromotedBeforeRewrite(t *testing.T) {
 }
 
 // switchOn switches the append-only file of a server off and on, as a full synchronisation
-// does. Its first rewrite takes some microseconds for each key.
+// does. each is the time in us of the first rewrite for each key.
 func switchOn(t *testing.T, c *redis.Client, each string) {
 	t.Helper()
 	must(t, c.ConfigSet(t.Context(), "rdb-key-save-delay", each).Err())
@@ -125,8 +125,8 @@ func switchOn(t *testing.T, c *redis.Client, each string) {
 	}
 }
 
-// TestSwitchedOn: a file that is switched on while the server runs counts when its first
-// rewrite has ended.
+// TestSwitchedOn: a file that is switched on while the server runs counts once its first
+// rewrite ends.
 func TestSwitchedOn(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t, append(slowRewrite, "--appendonly", "no")...)
@@ -158,8 +158,8 @@ func TestSwitchedOn(t *testing.T) {
 	mustGrab(t, p, pk.ID, "u")
 }
 
-// TestOrdinaryRewrite: a rewrite of a file that counts keeps no process from its master,
-// be it one that works or, when the server started from a file, one that starts.
+// TestOrdinaryRewrite: a rewrite of a valid file refuses neither a running process nor, when
+// the server started from a file, a new one.
 func TestOrdinaryRewrite(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t, slowRewrite...)
@@ -188,10 +188,10 @@ func TestOrdinaryRewrite(t *testing.T) {
 	})
 }
 
-// TestNeverSwitched: what INFO has to show of a server that rewrites, and whose history
-// this process does not know.
+// TestNeverSwitched: the INFO fields that a rewriting server must have when this process
+// does not know its history.
 func TestNeverSwitched(t *testing.T) {
-	said := func(pairs ...string) map[string]string {
+	info := func(pairs ...string) map[string]string {
 		all := map[string]string{"role": "master", "master_replid2": strings.Repeat("0", 40), "aof_base_size": "88",
 			"aof_last_bgrewrite_status": "ok"}
 		for i := 0; i < len(pairs); i += 2 {
@@ -199,22 +199,22 @@ func TestNeverSwitched(t *testing.T) {
 		}
 		return all
 	}
-	if !neverSwitched(said()) {
+	if !neverSwitched(info()) {
 		t.Error("a server that started from its file")
 	}
 	for name, value := range map[string]string{"role": "slave", "master_replid2": strings.Repeat("a", 40), "aof_base_size": "0",
 		"aof_last_bgrewrite_status": "err"} {
 		for _, value := range []string{value, ""} {
-			if neverSwitched(said(name, value)) {
+			if neverSwitched(info(name, value)) {
 				t.Errorf("%s:%s", name, value)
 			}
 		}
 	}
 }
 
-// TestSettled: a server is known by its run and its history, and forgotten when it is
-// found volatile.
-func TestSettled(t *testing.T) {
+// TestDurabilityChecker: a server is known by run id and replication id, and forgotten when
+// it becomes volatile.
+func TestDurabilityChecker(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t, slowRewrite...)
 	p := openAt(t, Config{Addr: server.Addr})
@@ -230,8 +230,8 @@ func TestSettled(t *testing.T) {
 }
 
 // TestDemotedAndPromoted: a master that became a replica while a process was connected, and
-// was promoted again before its first rewrite ended, takes no grabs of that process either:
-// it was met as a replica, by a grab or by the check that is made once a second.
+// was promoted before its first rewrite ended, accepts no grabs of that process either. A
+// grab or the check once a second has seen it as a replica.
 func TestDemotedAndPromoted(t *testing.T) {
 	t.Parallel()
 	for name, meet := range map[string]func(p *Pool, id string){
@@ -253,7 +253,7 @@ func TestDemotedAndPromoted(t *testing.T) {
 			c := admin(t, first.Addr)
 			pair{first, second}.follow(t)
 			pair{first, second}.part(t)
-			must(t, c.Set(t.Context(), "of no lane", 1, 0).Err()) // what the other lacks makes the synchronisation a full one
+			must(t, c.Set(t.Context(), "of no lane", 1, 0).Err()) // missing on the other server: forces a full synchronisation
 			must(t, c.ConfigSet(t.Context(), "rdb-key-save-delay", "1000000").Err())
 			back := pair{second, first}
 			back.follow(t)

@@ -19,7 +19,7 @@ func epochOf(t testing.TB, p *Pool, lane int) Epoch {
 	return e
 }
 
-// runScript calls a script as the pool does, for calls that it would not make.
+// runScript calls a script directly, for calls that the pool would not make.
 func runScript(t testing.TB, p *Pool, s *redis.Script, id string, keys []string, args ...any) *redis.Cmd {
 	t.Helper()
 	lane := packet.Lane(id, p.Lanes())
@@ -28,7 +28,7 @@ func runScript(t testing.TB, p *Pool, s *redis.Script, id string, keys []string,
 	return p.runScript(t.Context(), at.position(), lane, s, keys, args...)
 }
 
-// wonAt is a claim as its hand-off tells it.
+// wonAt is a claim as decoded from its hand-off.
 func wonAt(c packet.Claim, epoch, seq int64) packet.Claim {
 	c.Epoch, c.Seq = epoch, seq
 	return c
@@ -41,9 +41,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestR9_EpochOnlyIncreases: an epoch is begun closed, opened, perhaps halted, and
-// never open again once it was halted or a later one has begun, however often and late
-// a step is repeated.
+// TestR9_EpochOnlyIncreases: an epoch begins closed, opens, and may be halted. It never
+// opens after a halt or after a later epoch began, however often a step is repeated.
 func TestR9_EpochOnlyIncreases(t *testing.T) { onEach(t, testEpochOnlyIncreases) }
 
 func testEpochOnlyIncreases(t *testing.T, on setup) {
@@ -91,9 +90,9 @@ func testEpochOnlyIncreases(t *testing.T, on setup) {
 	}
 }
 
-// TestR9_ObserverMakesNothing: who only observes leaves an emptied Redis as it is, and
-// an open lane, and reads what remains.
-func TestR9_ObserverMakesNothing(t *testing.T) {
+// TestR9_ObserverChangesNothing: an observer changes neither an emptied Redis nor an open
+// lane, and reads without the fence.
+func TestR9_ObserverChangesNothing(t *testing.T) {
 	server := stacktest.FreshRedis(t)
 	observer := openAt(t, Config{Addr: server.Addr, Observe: true})
 	ctx := t.Context()

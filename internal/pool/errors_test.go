@@ -18,8 +18,8 @@ type reply string
 func (r reply) Error() string { return string(r) }
 func (reply) RedisError()     {}
 
-// TestReplies: what Redis cannot do now is ErrUnavailable, by each of its codes, alone and
-// as a script repeats it. What it refuses because of a mistake of ours is not.
+// TestReplies: transient error replies are ErrUnavailable, by each code, alone and repeated
+// by a script. Replies to mistakes of ours are not.
 func TestReplies(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{
@@ -55,8 +55,8 @@ func TestReplies(t *testing.T) {
 	wantErr(t, redisError("grab", reply("DENIED Redis is running in protected mode because")), ErrProtected, ErrAccess, ErrUnavailable)
 }
 
-// TestScriptKilled: a script that an operator ends has done nothing, and its caller may
-// repeat it. As long as it runs, nobody is served, on connections that are there or new.
+// TestScriptKilled: a script that an operator kills has changed nothing, and its call may be
+// repeated. While it runs, no connection is served.
 func TestScriptKilled(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t, "--busy-reply-threshold", "20")

@@ -8,13 +8,13 @@ import (
 	"hongbao/internal/pool"
 )
 
-// TestExamine looks at a server and at a Cluster, and leaves no trace.
+// TestExamine examines a server and a Cluster, and leaves no trace.
 func TestExamine(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	t.Run("Single", func(t *testing.T) {
 		addr := stacktest.FreshRedis(t).Addr
-		for range 2 { // the second look finds nothing of the first
+		for range 2 { // the second call finds no trace of the first
 			seen, err := pool.Examine(ctx, pool.Config{Addr: addr})
 			if err != nil || len(seen.Servers) != 1 || seen.Lanes != 0 || seen.BacklogErr != nil || seen.Handoffs.Waiting != 0 {
 				t.Fatalf("%+v, %v", seen, err)

@@ -17,7 +17,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// Redis killed without warning: what was acknowledged is there when it is back.
+// TestKilledRedisKeepsClaims: acknowledged claims exist after a kill and restart of Redis.
 func TestKilledRedisKeepsClaims(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
@@ -26,7 +26,7 @@ func TestKilledRedisKeepsClaims(t *testing.T) {
 	openPacket(t, p, pk)
 
 	var mu sync.Mutex
-	told := map[string]packet.Claim{}
+	acked := map[string]packet.Claim{}
 	var wg sync.WaitGroup
 	crowd, stop := context.WithCancel(t.Context())
 	for n := range 8 {
@@ -41,7 +41,7 @@ func TestKilledRedisKeepsClaims(t *testing.T) {
 					continue
 				}
 				mu.Lock()
-				told[user] = g.Claim
+				acked[user] = g.Claim
 				mu.Unlock()
 			}
 		})
@@ -49,7 +49,7 @@ func TestKilledRedisKeepsClaims(t *testing.T) {
 	wait.Until(t, "some have won", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return len(told) >= 100
+		return len(acked) >= 100
 	})
 	server.Kill()
 	stop()
@@ -57,9 +57,9 @@ func TestKilledRedisKeepsClaims(t *testing.T) {
 	server.Restart(t)
 
 	wait.Until(t, "Redis is back", func() bool { return p.Ping(t.Context()) == nil })
-	for user, want := range told {
+	for user, want := range acked {
 		if c, ok, err := p.Claim(t.Context(), pk.ID, user); err != nil || !ok || !reflect.DeepEqual(c, want) {
-			t.Errorf("claim of %s: %+v %v %v; was told %+v", user, c, ok, err, want)
+			t.Errorf("claim of %s: %+v %v %v; acknowledged %+v", user, c, ok, err, want)
 		}
 	}
 	claims, err := p.Claims(t.Context(), pk.ID)
@@ -78,8 +78,8 @@ func TestKilledRedisKeepsClaims(t *testing.T) {
 	if handed != len(claims) {
 		t.Errorf("%d claims, %d handed off", len(claims), handed)
 	}
-	// Scripts are gone with the old process; nobody notices.
-	for user, want := range told {
+	// The restart lost the scripts; calls reload them.
+	for user, want := range acked {
 		if g := mustGrab(t, p, pk.ID, user); g.Result != packet.GrabReplayed || !reflect.DeepEqual(g.Claim, want) {
 			t.Errorf("%s grabs again: %+v", user, g)
 		}
@@ -150,7 +150,7 @@ func TestRedisAway(t *testing.T) {
 	})
 }
 
-// A Redis that answers but cannot take writes: nothing is taken, reads go on.
+// TestRedisRefusesWrites: when Redis refuses writes, nothing is taken, and reads succeed.
 func TestRedisRefusesWrites(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
@@ -162,7 +162,7 @@ func TestRedisRefusesWrites(t *testing.T) {
 		name     string
 		off, on  func() error
 		isReason func(error) bool
-		ends     bool // what ends goes on (TestFullRedis)
+		ends     bool // calls that end packets succeed (TestFullRedis)
 	}{
 		{"out of memory",
 			func() error { return admin.ConfigSet(ctx, "maxmemory", "1").Err() },

@@ -16,11 +16,11 @@ import (
 	"hongbao/test/wait"
 )
 
-// crowd grabs until it ends; after is set when the harm is done.
+// crowd grabs until it ends; after is set once the harm is done.
 type crowd struct {
-	told, toldAfter, refused atomic.Int64
-	after                    atomic.Bool
-	all                      sync.WaitGroup
+	acked, ackedAfter, refused atomic.Int64
+	after                      atomic.Bool
+	all                        sync.WaitGroup
 }
 
 func newCrowd(t testing.TB, p *Pool, id string, end context.Context) *crowd {
@@ -32,9 +32,9 @@ func newCrowd(t testing.TB, p *Pool, id string, end context.Context) *crowd {
 				_, err := p.Grab(t.Context(), id, fmt.Sprintf("%d-%d", n, i), packet.Profile{})
 				switch {
 				case err == nil && late:
-					c.toldAfter.Add(1)
+					c.ackedAfter.Add(1)
 				case err == nil:
-					c.told.Add(1)
+					c.acked.Add(1)
 				case errors.Is(err, ErrFenced):
 					c.refused.Add(1)
 				case !errors.Is(err, ErrUnavailable):
@@ -46,9 +46,9 @@ func newCrowd(t testing.TB, p *Pool, id string, end context.Context) *crowd {
 	return c
 }
 
-// TestR9_LostGrabsCloseTheFence: whatever makes Redis lose grabs that were told, from then
-// on nobody in the crowd is told anything any more, and nothing is created, until the lane
-// is opened in a later epoch.
+// TestR9_LostGrabsCloseTheFence: after Redis lost acknowledged grabs, for whatever reason,
+// no grab of the crowd succeeds and nothing is created, until the lane opens in a later
+// epoch.
 func TestR9_LostGrabsCloseTheFence(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range stacktest.RedisDataLosses {
@@ -62,31 +62,31 @@ func TestR9_LostGrabsCloseTheFence(t *testing.T) {
 			openPacket(t, p, pk)
 			end, stop := context.WithCancel(ctx)
 			defer stop()
-			people := newCrowd(t, p, pk.ID, end)
-			wait.Until(t, "some have won", func() bool { return people.told.Load() >= 300 })
+			users := newCrowd(t, p, pk.ID, end)
+			wait.Until(t, "some have won", func() bool { return users.acked.Load() >= 300 })
 			harm := prepare(t, server)
-			before := people.told.Load()
-			wait.Until(t, "more have won", func() bool { return people.told.Load() >= before+300 })
+			before := users.acked.Load()
+			wait.Until(t, "more have won", func() bool { return users.acked.Load() >= before+300 })
 			harm()
-			people.after.Store(true)
-			wait.Until(t, "the crowd is refused", func() bool { return people.refused.Load() >= 100 })
+			users.after.Store(true)
+			wait.Until(t, "the crowd is refused", func() bool { return users.refused.Load() >= 100 })
 			stop()
-			people.all.Wait()
-			if n := people.toldAfter.Load(); n > 0 {
-				t.Errorf("%d were told something after the harm", n)
+			users.all.Wait()
+			if n := users.ackedAfter.Load(); n > 0 {
+				t.Errorf("%d grabs succeeded after the harm", n)
 			}
-			checkShut(t, p, pk, other)
-			wait.Until(t, "nobody else may go on", func() bool {
+			checkClosed(t, p, pk, other)
+			wait.Until(t, "every process is refused", func() bool {
 				e := epochOf(t, p, lane)
 				return e.Number == 0 || e.Fence == FenceHalted
 			})
 
-			// A rebuild would put back what the books know; here they know nothing.
+			// A rebuild would restore from MySQL, which is empty here.
 			must(t, p.rdb.Del(ctx, p.keys.of(pk.ID).packet, p.keys.of(pk.ID).shares, p.keys.of(pk.ID).winners, p.keys.of(pk.ID).order).Err())
 			must(t, p.CloseFence(ctx, lane, 2))
-			checkShut(t, p, pk, other)
+			checkClosed(t, p, pk, other)
 			must(t, p.OpenFence(ctx, lane, 2, 0))
-			wait.Until(t, "the gate is open", func() bool { _, open := p.Fence(pk.ID); return open })
+			wait.Until(t, "the fence is open", func() bool { _, open := p.Fence(pk.ID); return open })
 			openPacket(t, p, other)
 			if g := mustGrab(t, p, other.ID, "u"); g.Result != packet.GrabWon {
 				t.Errorf("in the new epoch: %v", g.Result)
@@ -95,9 +95,9 @@ func TestR9_LostGrabsCloseTheFence(t *testing.T) {
 	}
 }
 
-// checkShut: everything that would change a packet, or say what there is not, answers
-// ErrFenced, and changes nothing.
-func checkShut(t *testing.T, p *Pool, pk, other packet.Packet) {
+// checkClosed: every call that changes a packet, or reports what is missing, returns
+// ErrFenced and changes nothing.
+func checkClosed(t *testing.T, p *Pool, pk, other packet.Packet) {
 	t.Helper()
 	ctx := t.Context()
 	before := dump(t, p, pk.ID)
@@ -133,8 +133,8 @@ func checkShut(t *testing.T, p *Pool, pk, other packet.Packet) {
 	}
 }
 
-// TestR9_EveryCallIsRefused: not this process but the scripts refuse: each call is made
-// by a process that has not noticed yet, and is the first to.
+// TestR9_EveryCallIsRefused: the scripts refuse, not the process: each call is the first
+// after the loss.
 func TestR9_EveryCallIsRefused(t *testing.T) { onEach(t, testEveryCallIsRefused) }
 
 func testEveryCallIsRefused(t *testing.T, on setup) {
@@ -147,19 +147,19 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 	mustGrab(t, p, pk.ID, "u")
 	at, err := p.checkFence(lane)
 	must(t, err)
-	told := at.position()
+	acked := at.position()
 	key := p.keys.epoch(lane)
-	p.epochWatch.stop() // else it halts what is put right again
+	p.epochWatch.stop() // else it halts the corrected lane
 	for what, harm := range map[string]func() error{
 		"no epoch":      func() error { return p.rdb.Del(ctx, key).Err() },
 		"another epoch": func() error { return p.rdb.HSet(ctx, key, "epoch", 2).Err() },
-		"seq behind":    func() error { return p.rdb.HSet(ctx, key, "seq", told.seq-1).Err() },
-		// others have gone on
+		"seq behind":    func() error { return p.rdb.HSet(ctx, key, "seq", acked.seq-1).Err() },
+		// other processes caught up
 		"own grab lost": func() error {
-			return p.rdb.HSet(ctx, key, "seq", told.seq+5, fmt.Sprint(p.process), told.changes-1).Err()
+			return p.rdb.HSet(ctx, key, "seq", acked.seq+5, fmt.Sprint(p.process), acked.changes-1).Err()
 		},
 		"own field lost": func() error {
-			return errors.Join(p.rdb.HSet(ctx, key, "seq", told.seq+5).Err(), p.rdb.HDel(ctx, key, fmt.Sprint(p.process)).Err())
+			return errors.Join(p.rdb.HSet(ctx, key, "seq", acked.seq+5).Err(), p.rdb.HDel(ctx, key, fmt.Sprint(p.process)).Err())
 		},
 		"closed": func() error { return p.rdb.HSet(ctx, key, "gate", "closed").Err() },
 		"halted": func() error { return p.rdb.HSet(ctx, key, "gate", "halted").Err() },
@@ -202,7 +202,7 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 					return pageScript.Run(ctx, p.rdb, append(keys, k.packet, k.order, k.winners), pass, "", 10).Err()
 				},
 			} {
-				err := call(told.token(p.process))
+				err := call(acked.token(p.process))
 				if !strings.HasPrefix(fmt.Sprint(err), fencedCode) {
 					t.Errorf("%s: %v", name, err)
 				}
@@ -210,14 +210,14 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 			}
 			unchanged(t, p, pk.ID, before)
 			if n, err := p.rdb.Exists(ctx, p.keys.of(other.ID).packet).Result(); err != nil || n != 0 {
-				t.Errorf("created all the same: %v", err)
+				t.Errorf("created: %v", err)
 			}
 			for name, call := range map[string]func() error{
 				"claim":  func() error { _, _, err := p.Claim(ctx, pk.ID, "u"); return err },
 				"claims": func() error { _, err := p.Claims(ctx, pk.ID); return err },
 				"grab":   func() error { _, err := p.Grab(ctx, pk.ID, "w", packet.Profile{}); return err },
 			} {
-				p.fences[lane].open.Store(at) // it has not noticed
+				p.fences[lane].open.Store(at) // it has not found the loss
 				if err := call(); !errors.Is(err, ErrFenced) {
 					t.Errorf("%s: %v", name, err)
 				}
@@ -226,15 +226,15 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 			must(t, p.rdb.HSet(ctx, key, was).Err())
 			p.fences[lane].open.Store(at)
 			if g := mustGrab(t, p, pk.ID, "u"); g.Result != packet.GrabReplayed {
-				t.Errorf("put right: %v", g.Result)
+				t.Errorf("corrected: %v", g.Result)
 			}
 		})
 	}
 }
 
-// TestR9_OthersHaveGoneOn: the grab of one process is lost, and another process, which
-// never knew of it, has brought the lane as far again: the first one notices.
-func TestR9_OthersHaveGoneOn(t *testing.T) {
+// TestR9_OtherProcessCaughtUp: the grab of one process is lost, and another process, which
+// never saw it, raised seq again. The first process still finds the loss.
+func TestR9_OtherProcessCaughtUp(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	ann := openAt(t, Config{Addr: server.Addr})
@@ -243,14 +243,14 @@ func TestR9_OthersHaveGoneOn(t *testing.T) {
 	mustGrab(t, ann, pk.ID, "first")
 	harm := stacktest.RedisDataLosses["older copy restored"](t, server)
 	lost := mustGrab(t, ann, pk.ID, "lost")
-	ann.epochWatch.stop() // it is busy elsewhere: nothing looks by itself
+	ann.epochWatch.stop() // no background comparison
 	harm()
 
 	bob := openAt(t, Config{Addr: server.Addr})
 	for bob.process == ann.process { // by chance one of a thousand
 		bob = openAt(t, Config{Addr: server.Addr})
 	}
-	wait.Until(t, "the other process is let in", func() bool { _, open := bob.Fence(pk.ID); return open })
+	wait.Until(t, "the other process is admitted", func() bool { _, open := bob.Fence(pk.ID); return open })
 	if g := mustGrab(t, bob, pk.ID, "bob"); g.Result != packet.GrabWon || g.Claim.ShareIndex != lost.Claim.ShareIndex {
 		t.Fatalf("the share of the lost grab is not free: %+v", g)
 	}
@@ -260,7 +260,7 @@ func TestR9_OthersHaveGoneOn(t *testing.T) {
 		t.Fatalf("the lane has come to %d, was at %d", e.Seq, was.seq)
 	}
 	if _, open := ann.Fence(pk.ID); !open {
-		t.Fatal("it has noticed before it asked")
+		t.Fatal("the loss was found before a call")
 	}
 	_, err := ann.Grab(t.Context(), pk.ID, "late", packet.Profile{})
 	wantErr(t, err, ErrFenced)
@@ -272,13 +272,13 @@ func TestR9_OthersHaveGoneOn(t *testing.T) {
 	wantErr(t, err, ErrFenced)
 }
 
-// TestR9_NoticedWithoutACall: nobody grabs; the process notices all the same.
-func TestR9_NoticedWithoutACall(t *testing.T) { onEach(t, testNoticedWithoutACall) }
+// TestR9_LossFoundWithoutACall: without any grab the process finds the loss.
+func TestR9_LossFoundWithoutACall(t *testing.T) { onEach(t, testLossFoundWithoutACall) }
 
-func testNoticedWithoutACall(t *testing.T, on setup) {
+func testLossFoundWithoutACall(t *testing.T, on setup) {
 	p := on.openFresh(t)
 	if n := p.LanesFenced(); n != 0 {
-		t.Fatalf("%d lanes are shut at first", n)
+		t.Fatalf("%d lanes are closed at first", n)
 	}
 	hurt := on.addrs[0]
 	must(t, admin(t, hurt).Do(t.Context(), "FLUSHALL").Err())
@@ -291,7 +291,7 @@ func testNoticedWithoutACall(t *testing.T, on setup) {
 			}
 		}
 	}
-	wait.Until(t, "it has noticed", func() bool { return p.LanesFenced() == want })
+	wait.Until(t, "the loss is found", func() bool { return p.LanesFenced() == want })
 	for lane, tag := range p.keys.tags {
 		pk := packetIn(t, p, lane)
 		_, err := p.Create(t.Context(), pk, nil, nil, time.Hour, busy)
@@ -301,7 +301,7 @@ func testNoticedWithoutACall(t *testing.T, on setup) {
 		}
 	}
 	if n := p.LanesFenced(); n != want {
-		t.Errorf("%d lanes are shut, %d were lost", n, want)
+		t.Errorf("%d lanes are closed, %d were lost", n, want)
 	}
 }
 
@@ -315,11 +315,11 @@ func packetIn(t testing.TB, p *Pool, lane int) packet.Packet {
 	return pk
 }
 
-// TestR9_CountedOnce: what each call counts in its lane: a change one, a grab one a
-// winner, and nothing what changes nothing. The process was told what Redis has.
-func TestR9_CountedOnce(t *testing.T) { onEach(t, testCountedOnce) }
+// TestR9_ChangesCounted: the counts of each call in its lane: one for a change, one for each
+// winner, none without a change. The process has the same counts as Redis.
+func TestR9_ChangesCounted(t *testing.T) { onEach(t, testChangesCounted) }
 
-func testCountedOnce(t *testing.T, on setup) {
+func testChangesCounted(t *testing.T, on setup) {
 	p := on.openFresh(t)
 	ctx := t.Context()
 	mates := laneMates(t, p, 5, 3)
@@ -390,7 +390,7 @@ func testCountedOnce(t *testing.T, on setup) {
 		}
 		if at := p.fences[lane].open.Load().position(); at.seq != after.Seq || at.changes != after.Seq || at.grabs != after.Grabs ||
 			at.epoch != after.Number {
-			t.Errorf("%s: was told %+v, Redis has %+v", step.what, at, after)
+			t.Errorf("%s: seen %+v, Redis has %+v", step.what, at, after)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"hongbao/internal/packet"
 )
 
-// full makes Redis refuse what needs memory, until the returned call.
+// full makes Redis refuse calls that need memory, until the returned function is called.
 func full(t *testing.T, addr string) (again func()) {
 	t.Helper()
 	admin := redis.NewClient(&redis.Options{Addr: addr})
@@ -24,7 +24,7 @@ func full(t *testing.T, addr string) (again func()) {
 		}
 	}
 	limit("1")
-	t.Cleanup(func() { // the server may be that of all tests
+	t.Cleanup(func() { // other tests may use the server
 		if err := admin.ConfigSet(context.WithoutCancel(t.Context()), "maxmemory", "0").Err(); err != nil {
 			t.Error(err)
 		}
@@ -33,8 +33,8 @@ func full(t *testing.T, addr string) (again func()) {
 	return func() { t.Helper(); limit("0") }
 }
 
-// TestFullRedis: at its limit of memory Redis takes nothing new, and everything goes on
-// that ends packets, pays, and makes room.
+// TestFullRedis: at its memory limit Redis accepts nothing new, and everything that ends
+// packets, pays, or frees memory.
 func TestFullRedis(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
@@ -57,7 +57,7 @@ func TestFullRedis(t *testing.T) {
 	if err != nil || len(read.HandOffs) != 2 {
 		t.Fatalf("%+v, %v", read, err)
 	}
-	pc := pace(t, p, 1)
+	pc := newThrottle(t, p, 1)
 	again := full(t, server.Addr)
 
 	var own *Handoffs
@@ -74,7 +74,7 @@ func TestFullRedis(t *testing.T) {
 		{"consumers", func() error { _, err := h.Consumers(ctx, lane); return err }},
 		{"take over", func() (err error) { taken, err = h.TakeOver(ctx, lane, "dead", s.Consumer(), 50); return err }},
 		{"remove consumer", func() error { _, err := h.RemoveConsumer(ctx, lane, "dead"); return err }},
-		{"strays", func() error { _, err := h.TakeOrphans(ctx, lane, s.Consumer(), 50); return err }},
+		{"orphans", func() error { _, err := h.TakeOrphans(ctx, lane, s.Consumer(), 50); return err }},
 		{"pace", func() error { _, err := pc.Acquire(ctx, "one"); return err }},
 		{"pace in line", func() error { _, err := pc.Acquire(ctx, "two"); return err }},
 		{"answered", func() error {
@@ -85,7 +85,7 @@ func TestFullRedis(t *testing.T) {
 		{"recall", func() error { _, err := p.Recall(ctx, recalled.ID); return err }},
 		{"close", func() error { _, err := p.ClosePool(ctx, ended.ID, packet.CloseSoldOut); return err }},
 		{"claims of a user", func() error { _, err := p.UserClaims(ctx, "shop", "a", packet.Cursor{}, 10); return err }},
-		{"the books' number", func() error { return p.RaiseBooksNumber(ctx, 7) }},
+		{"restore counter", func() error { return p.RaiseBooksNumber(ctx, 7) }},
 		{"ack", func() error { return h.Ack(ctx, lane, entryIDs(read, taken)...) }},
 		{"retire", func() error { return p.Retire(ctx, ended.ID) }},
 		{"release", func() error { return s.Release(ctx) }},
@@ -94,7 +94,7 @@ func TestFullRedis(t *testing.T) {
 			t.Errorf("%s: %v", step.name, err)
 		}
 	}
-	// it would begin something new for everybody who comes
+	// it would add a key for every new user
 	if _, _, err := p.WithinLimits(ctx, counted("user", "shop:a", 1, time.Minute)); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a limit is counted: %v", err)
 	}
@@ -129,8 +129,7 @@ func entryIDs(batches ...Batch) []string {
 	return ids
 }
 
-// TestFullRedisRebuilds: a lane is made again while Redis is at its limit of memory:
-// nothing of it could end before.
+// TestFullRedisRebuilds: a lane can be rebuilt while Redis is at its memory limit.
 func TestFullRedisRebuilds(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
@@ -158,7 +157,8 @@ func TestFullRedisRebuilds(t *testing.T) {
 	}
 }
 
-// TestFullRedisAnswers: who could win is told to come again, everybody else what is so.
+// TestFullRedisAnswers: at the memory limit a user who could win gets unavailable, every
+// other user the usual result.
 func TestFullRedisAnswers(t *testing.T) { onEach(t, testFullRedisAnswers) }
 
 func testFullRedisAnswers(t *testing.T, on setup) {
@@ -188,7 +188,7 @@ func testFullRedisAnswers(t *testing.T, on setup) {
 
 	cases := []struct {
 		id, user string
-		want     packet.GrabResult // GrabUnavailable: Redis says that it is full
+		want     packet.GrabResult // GrabUnavailable: at the memory limit
 	}{
 		{newPacket(t, 1).ID, "u", packet.GrabNotFound},
 		{open.ID, "a", packet.GrabReplayed},

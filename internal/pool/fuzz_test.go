@@ -14,9 +14,8 @@ import (
 
 const fuzzedPacket = "0123456789abcdefghij"
 
-// FuzzHandOff: whatever stands in a lane's stream, an entry is decoded or put
-// aside, whole or in part, no claim of it is lost in between, and what was decoded
-// is the same when it is written again.
+// FuzzHandOff: any entry of a lane's stream is decoded or quarantined, whole or in part,
+// without losing a claim, and a decoded entry is the same when written again.
 func FuzzHandOff(f *testing.F) {
 	users := msgp.AppendString(msgp.AppendString(msgp.AppendArrayHeader(nil, 2), "u1"), "小王")
 	profiles := msgp.AppendString(msgp.AppendInt(msgp.AppendMapHeader(nil, 1), 2), `{"recipient":"r"}`)
@@ -38,7 +37,7 @@ func FuzzHandOff(f *testing.F) {
 		}
 		if !ok {
 			if bad == nil {
-				t.Fatalf("%+v is nothing, and nobody is told", m.Values)
+				t.Fatalf("%+v is neither decoded nor quarantined", m.Values)
 			}
 			return
 		}
@@ -65,7 +64,7 @@ func FuzzHandOff(f *testing.F) {
 	})
 }
 
-// rewritten is an entry of claims with its packed parts written again.
+// rewritten is an entry of claims with its packed parts encoded again.
 func rewritten(m redis.XMessage, h packet.HandOff) redis.XMessage {
 	read, _ := decodeProfiles([]byte(m.Values["profiles"].(string)), len(h.Claims))
 	users, profiles := msgp.AppendArrayHeader(nil, uint32(len(h.Claims))), msgp.AppendMapHeader(nil, uint32(len(read)))
@@ -83,8 +82,7 @@ func rewritten(m redis.XMessage, h packet.HandOff) redis.XMessage {
 	return out
 }
 
-// FuzzReplies: whatever a script or a key of ours holds, reading it ends in an
-// answer or in an error that is known.
+// FuzzReplies: reading any reply or key returns a result or a known error.
 func FuzzReplies(f *testing.F) {
 	f.Add("won", "0:5:5:0:1700000000000:MARK:{}", "state", "open", "packet", `{"id":"`+fuzzedPacket+`"}`, int64(1))
 	f.Add("not_open_yet", "9223372036854775807", "retired", "1", "first", `{"status":201}`, int64(-1))

@@ -15,8 +15,8 @@ import (
 	"hongbao/internal/packet"
 )
 
-// TestGrabOutcomes has one line an outcome, in the order of precedence. Each
-// packet has every fault of the lines below it as well.
+// TestGrabOutcomes has one line for each outcome, in the order of precedence. Each packet
+// has every fault of the lines below it as well.
 func TestGrabOutcomes(t *testing.T) { onEach(t, testGrabOutcomes) }
 
 func testGrabOutcomes(t *testing.T, on setup) {
@@ -26,8 +26,8 @@ func testGrabOutcomes(t *testing.T, on setup) {
 	opensAt := time.Now().Add(time.Hour).Truncate(time.Millisecond).UTC()
 
 	missing := func(packet.Packet) {}
-	staged := func(pk packet.Packet) { stage(t, p, pk, "somebody else") }
-	opened := func(pk packet.Packet) { openPacket(t, p, pk, "somebody else") }
+	staged := func(pk packet.Packet) { stage(t, p, pk, "another user") }
+	opened := func(pk packet.Packet) { openPacket(t, p, pk, "another user") }
 	claimed := func(pk packet.Packet) {
 		openPacket(t, p, pk)
 		mustGrab(t, p, pk.ID, user)
@@ -147,7 +147,8 @@ func testGrabOutcomes(t *testing.T, on setup) {
 	}
 }
 
-// The header of grab.lua lists the outcomes in the order of packet.GrabResult.
+// TestGrabOutcomesAreListedInOrder: the header of grab.lua lists the outcomes in the order
+// of packet.GrabResult.
 func TestGrabOutcomesAreListedInOrder(t *testing.T) {
 	source, err := scriptFiles.ReadFile("grab.lua")
 	if err != nil {
@@ -212,12 +213,12 @@ func testGrabWon(t *testing.T, on setup) {
 	if !slices.Equal(after.Shares, []string{"1:130:200:1"}) || len(after.Winners) != 1 {
 		t.Errorf("shares %v, winners %v", after.Shares, after.Winners)
 	}
-	told, err := json.Marshal(profile)
+	encoded, err := json.Marshal(profile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantEntry := []string{"app=shop", "at=" + at, "epoch=1", "kind=claims", "last=0", "packet_id=" + pk.ID, "profiles=\x81\x01\xd9" +
-		string([]byte{byte(len(told))}) + string(told),
+		string([]byte{byte(len(encoded))}) + string(encoded),
 		"seq=" + strconv.FormatInt(epochOf(t, p, packet.Lane(pk.ID, p.Lanes())).Seq, 10), "shares=0:70:70:0", "users=\x91\xa5first"}
 	if len(after.HandOffs) != 2 || !slices.Equal(after.HandOffs[1], wantEntry) {
 		t.Errorf("hand-offs %v, want %v", after.HandOffs, wantEntry)
@@ -248,7 +249,7 @@ func testGrabInvalidPacketID(t *testing.T, on setup) {
 	}
 }
 
-// strangeUsers are all different, as bytes.
+// strangeUsers are user ids that all differ in bytes.
 var strangeUsers = []string{
 	"a", "A", "a ", " a", "á", "a\u0301", "用户", ":", "::", "a:b", `"`, `'`, `\`, "kind", "claim:x", "last:x", "{l07}", "0",
 	"-1", "1e3", "nil", "%s", "\u202e", strings.Repeat("x", 64), strings.Repeat("x", 63) + "y", strings.Repeat("é", 32),
@@ -301,7 +302,7 @@ func testGrabStrangeUserIDs(t *testing.T, on setup) {
 	}
 }
 
-// R8: no digit of an amount is lost in Lua, which prints 14 of them.
+// TestR8LargeAmounts: Lua prints 14 digits, and yet no digit of an amount is lost (R8).
 func TestR8LargeAmounts(t *testing.T) { onEach(t, testR8LargeAmounts) }
 
 func testR8LargeAmounts(t *testing.T, on setup) {

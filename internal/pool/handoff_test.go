@@ -116,7 +116,7 @@ func testReadBadEntries(t *testing.T, on setup) {
 		{"more users than a call can have", claims("users", "\xdd\xff\xff\xff\xff"), all, ErrMalformed},
 		{"profiles that are no map", claims("profiles", "u"), all, ErrMalformed},
 		{"a profile that is no text", claims("profiles", "\x81\x01\x01"), all, ErrMalformed},
-		{"a profile without place", claims("profiles", "\x81\xa1x\xa1y"), all, ErrMalformed},
+		{"a profile without position", claims("profiles", "\x81\xa1x\xa1y"), all, ErrMalformed},
 		{"a share of nothing", claims("shares", "0:5:5:0 1:0:5:0", "users", "\x92\xa1u\xa1v"), []string{"at", "claim:v", "packet_id"},
 			packet.ErrBadClaim},
 		{"a profile that is no JSON", claims("shares", "0:5:5:0 1:1:6:0", "users", "\x92\xa1u\xa1v", "profiles", "\x81\x02\xa1{"),
@@ -155,7 +155,7 @@ func testReadBadEntries(t *testing.T, on setup) {
 				check(b, 0)
 				return
 			}
-			check(b, 1) // good claims beside it are not held up
+			check(b, 1) // other claims of the entry are decoded
 			if !reflect.DeepEqual(b.HandOffs[0].Claims, []packet.Claim{goodClaim}) || b.HandOffs[0].EntryID != b.Bad[0].EntryID {
 				t.Errorf("good part %+v", b.HandOffs[0])
 			}
@@ -163,8 +163,8 @@ func testReadBadEntries(t *testing.T, on setup) {
 	}
 }
 
-// TestHandOffNamesWinners: a call in which all kinds of answers come out hands over
-// the winners, each with his own profile.
+// TestHandOffNamesWinners: the hand-off of a call with all kinds of outcomes names the
+// winners only, each with their profile.
 func TestHandOffNamesWinners(t *testing.T) { onEach(t, testHandOffNamesWinners) }
 
 func testHandOffNamesWinners(t *testing.T, on setup) {
@@ -181,7 +181,7 @@ func testHandOffNamesWinners(t *testing.T, on setup) {
 	batch := batchOf(t.Context(), [2]string{pk.ID, "a"}, [2]string{pk.ID, "stranger"}, [2]string{pk.ID, "b"}, [2]string{pk.ID, "c"},
 		[2]string{pk.ID, "d"})
 	for i := range batch.questions[0].grabs {
-		if g := &batch.questions[0].grabs[i]; g.user != "c" { // one who tells nothing
+		if g := &batch.questions[0].grabs[i]; g.user != "c" { // a user without a profile
 			g.profile = packet.Profile{Recipient: "wallet of " + g.user}
 			g.encoded = `{"recipient":"` + g.profile.Recipient + `"}`
 		}

@@ -7,9 +7,9 @@ import (
 	"hongbao/internal/observe"
 )
 
-// TestVitalsDurable: what people see of Redis is how it is, also where it is
-// allowed to lose writes.
-func TestVitalsDurable(t *testing.T) {
+// TestHealthSnapshotDurable: the snapshot reports Redis' real durability, also where
+// volatile writes are allowed.
+func TestHealthSnapshotDurable(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	c := admin(t, server.Addr)
@@ -23,7 +23,7 @@ func TestVitalsDurable(t *testing.T) {
 			if err := c.ConfigSet(t.Context(), "appendfsync", fsync).Err(); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // the second reads of a server that the first has found volatile
+			for range 2 { // the second call reads a server that is known as volatile
 				var v observe.HealthSnapshot
 				if err := p.HealthSnapshot(t.Context(), &v); err != nil || !v.FromRedis || v.Durable != (fsync == "always") {
 					t.Errorf("volatile writes allowed: %t, appendfsync %s: %+v %v", allowed, fsync, v, err)

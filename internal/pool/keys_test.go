@@ -25,27 +25,27 @@ func TestLaneTagsAreSpreadEvenly(t *testing.T) {
 	}
 }
 
-// The tags of an installation are in its data: they must never change.
+// TestLaneTagsStay: the tags of an installation are in its data and must never change.
 func TestLaneTagsStay(t *testing.T) {
 	k := newKeyspace(DefaultLanes)
 	if copyTags != [copies]string{"p0bd", "p1b", "p2b"} {
-		t.Errorf("tags of places %q", copyTags)
+		t.Errorf("tags of the copies %q", copyTags)
 	}
 	if k.tags[0] != "l00da" || k.tags[7] != "l07dp" || k.tags[63] != "l63s" {
 		t.Errorf("tags %q %q %q", k.tags[0], k.tags[7], k.tags[63])
 	}
 }
 
-// The places are on three masters of every Cluster whose masters have equal
-// parts of the slots.
-func TestPlacesAreApart(t *testing.T) {
+// TestCopiesAreApart: the copies are on three masters of every Cluster whose masters have
+// equal parts of the slots.
+func TestCopiesAreApart(t *testing.T) {
 	for n := copies; n <= 100; n++ {
 		seen := map[int]bool{}
 		for _, tag := range copyTags {
 			seen[hashSlot(tag)*n/slots] = true
 		}
 		if len(seen) != copies {
-			t.Errorf("%d masters: the places are on %d of them", n, len(seen))
+			t.Errorf("%d masters: the copies are on %d of them", n, len(seen))
 		}
 	}
 }

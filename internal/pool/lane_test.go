@@ -34,7 +34,7 @@ func batchOf(ctx context.Context, who ...[2]string) *batch {
 	return b
 }
 
-// batch is the questions of one call, with the answers in the order of the grabs.
+// batch is the batches of one call, with the results in the order of the grabs.
 type batch struct {
 	of        map[string]*grabBatch
 	questions []*grabBatch
@@ -75,7 +75,7 @@ func testBatch(t *testing.T, on setup) {
 	batch := batchOf(t.Context(),
 		[2]string{open1.ID, "a"},
 		[2]string{open2.ID, "a"},
-		[2]string{open1.ID, "a"}, // the same request again: merged
+		[2]string{open1.ID, "a"}, // repeated: merged
 		[2]string{funding.ID, "a"},
 		[2]string{missing.ID, "a"},
 		[2]string{open1.ID, "b"},
@@ -110,7 +110,7 @@ func testBatch(t *testing.T, on setup) {
 	}
 }
 
-// A damaged packet costs its lane mates nothing.
+// TestBatchWithDamagedPacket: a damaged packet does not affect others of its lane.
 func TestBatchWithDamagedPacket(t *testing.T) { onEach(t, testBatchWithDamagedPacket) }
 
 func testBatchWithDamagedPacket(t *testing.T, on setup) {
@@ -157,9 +157,9 @@ func TestBatchPanicReachesEveryCaller(t *testing.T) {
 	}
 }
 
-// A crowd on several packets of one lane and on others in other lanes, on a
-// Cluster at other masters: exactly as many winners as shares, and
-// exactly the sum, as callers, counters, winners and hand-offs tell it.
+// TestGrabCrowd: a crowd on several packets of one lane and of other lanes, on a Cluster of
+// other masters: callers, counters, winners and hand-offs agree on exactly as many winners
+// as shares, and exactly the sum.
 func TestGrabCrowd(t *testing.T) { onEach(t, testGrabCrowd) }
 
 func testGrabCrowd(t *testing.T, on setup) {
@@ -167,7 +167,7 @@ func testGrabCrowd(t *testing.T, on setup) {
 	const users, shares = 1000, 100
 	mates := laneMates(t, p, 3, shares)
 	for lane := packet.Lane(mates[0].ID, p.Lanes()); len(mates) < 5; {
-		// A third of the lanes further on is the next master.
+		// A third of the lanes further is the next master.
 		if pk := newPacket(t, shares); packet.Lane(pk.ID, p.Lanes()) == (lane+p.Lanes()/3)%p.Lanes() {
 			mates = append(mates, pk)
 			lane = packet.Lane(pk.ID, p.Lanes())
@@ -188,11 +188,11 @@ func testGrabCrowd(t *testing.T, on setup) {
 
 	var mu sync.Mutex
 	won := map[string]map[string]money.Fen{}
-	var told int // answers that carry a claim
+	var wins int // results with a claim
 	var wg sync.WaitGroup
 	for i := range users {
 		for _, pk := range mates {
-			for range 2 { // each user presses twice
+			for range 2 { // each user grabs twice
 				wg.Go(func() {
 					user := strconv.Itoa(i)
 					g, err := p.Grab(t.Context(), pk.ID, user, packet.Profile{})
@@ -211,9 +211,9 @@ func testGrabCrowd(t *testing.T, on setup) {
 							t.Errorf("user %s won packet %s twice", user, pk.ID)
 						}
 						won[pk.ID][user] = g.Claim.Amount
-						told++
+						wins++
 					case packet.GrabReplayed:
-						told++
+						wins++
 					case packet.GrabSoldOut:
 					default:
 						t.Errorf("outcome %v", g.Result)
@@ -223,8 +223,8 @@ func testGrabCrowd(t *testing.T, on setup) {
 		}
 	}
 	wg.Wait()
-	if want := 2 * shares * len(mates); told != want {
-		t.Errorf("%d answers with a claim, want %d: each winner twice", told, want)
+	if want := 2 * shares * len(mates); wins != want {
+		t.Errorf("%d results with a claim, want %d: each winner twice", wins, want)
 	}
 
 	h := handoffs(t, p)
@@ -279,8 +279,8 @@ func checkCrowd(t *testing.T, p *Pool, id string, won map[string]money.Fen, sum 
 	}
 }
 
-// While Redis hangs, grabs queue up to the bound; each caller leaves when its own
-// time is over, and what is left of the queue is served when Redis is back.
+// TestQueue: while Redis hangs, grabs queue up to the bound. Each caller returns at its own
+// deadline, and the remaining queue is served when Redis replies again.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
@@ -336,8 +336,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// A lane that is idle serves a single grab without waiting for others, and goes
-// idle again.
+// TestLaneGoesIdle: an idle lane serves a single grab without waiting, and becomes idle
+// again.
 func TestLaneGoesIdle(t *testing.T) { onEach(t, testLaneGoesIdle) }
 
 func testLaneGoesIdle(t *testing.T, on setup) {
@@ -357,11 +357,11 @@ func testLaneGoesIdle(t *testing.T, on setup) {
 	}
 }
 
-// TestTurns: packets take turns. A crowd on one keeps nobody waiting who wants
-// another, not even one of the same lane, and each packet's grabs go in their order.
+// TestTurns: packets take turns. A crowd on one packet delays no other, not even of the same
+// lane, and each packet's grabs keep their order.
 func TestTurns(t *testing.T) {
 	p := &Pool{cfg: Config{MaxQueued: 10 * maxBatch}}
-	f := &flusher{pool: p, queues: map[string]*packetQueue{}, pipelines: maxPipelines} // as if all were under way
+	f := &flusher{pool: p, queues: map[string]*packetQueue{}, pipelines: maxPipelines} // as if all were running
 	a, b := &lane{flusher: f, number: 1}, &lane{flusher: f, number: 2}
 	add := func(l *lane, id string, n int) {
 		for i := range n {

@@ -56,7 +56,7 @@ func testSlots(t *testing.T, on setup) {
 	_, err := h.AcquireSlot(ctx, 3, time.Minute)
 	wantErr(t, err, ErrNoSlot)
 
-	// A slot that was given back, or whose lease ran out, is the next one taken.
+	// A released slot, or one with an expired lease, is the next one taken.
 	if err := b.Release(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func testSlots(t *testing.T, on setup) {
 	if heir.Consumer() != "w0" {
 		t.Errorf("took %s", heir.Consumer())
 	}
-	// The former holder can neither prolong nor end what is not his any more.
+	// The former holder can neither renew nor release the slot.
 	wantErr(t, a.Renew(ctx), ErrLeaseLost)
 	if err := a.Release(ctx); err != nil {
 		t.Error(err)
@@ -87,7 +87,7 @@ func testSlots(t *testing.T, on setup) {
 	}
 	for place := range copies {
 		if life, err := p.rdb.PTTL(ctx, keyWorker(0, place)).Result(); err != nil || life < 50*time.Second || life > time.Minute {
-			t.Errorf("place %d: renewed for %v, %v", place, life, err)
+			t.Errorf("copy %d: renewed for %v, %v", place, life, err)
 		}
 	}
 }
@@ -134,8 +134,8 @@ func testSlotsAreExclusive(t *testing.T, on setup) {
 	}
 }
 
-// One copy of a lease may be gone: the slot stays held, and renewing brings the
-// copy back. One copy alone holds nothing.
+// TestSlotNeedsMajority: with one missing copy the slot stays held, and a renewal restores
+// the copy. One copy alone does not hold the slot.
 func TestSlotNeedsMajority(t *testing.T) { onEach(t, testSlotNeedsMajority) }
 
 func testSlotNeedsMajority(t *testing.T, on setup) {
@@ -172,7 +172,7 @@ func testSlotNeedsMajority(t *testing.T, on setup) {
 			t.Errorf("without copy %d: %v", place, err)
 		}
 		if n, err := p.rdb.Exists(ctx, keyWorker(0, place)).Result(); n != 1 || err != nil {
-			t.Errorf("copy %d did not come back: %d, %v", place, n, err)
+			t.Errorf("copy %d was not renewed: %d, %v", place, n, err)
 		}
 	}
 	lose(0)

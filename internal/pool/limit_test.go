@@ -13,13 +13,13 @@ import (
 	"hongbao/test/wait"
 )
 
-// counted is one limit alone.
+// counted is a list of one limit.
 func counted(kind, who string, n int64, span time.Duration) []access.AppliedLimit {
 	return []access.AppliedLimit{{Kind: kind, Party: who, Limit: access.Limit{N: n, Span: span}}}
 }
 
-// TestLimit: every process counts the same, for each one of each kind alone; what is over
-// the limit is not counted, and once its time has come it is allowed again.
+// TestLimit: every process counts the same, for each party of each kind separately. Refused
+// requests are not counted, and the limit allows again after its time.
 func TestLimit(t *testing.T) { onEach(t, testLimit) }
 
 func testLimit(t *testing.T, on setup) {
@@ -42,7 +42,7 @@ func testLimit(t *testing.T, on setup) {
 	if first <= 19*time.Minute || first > 20*time.Minute {
 		t.Errorf("the fourth of three an hour waits %v", first)
 	}
-	for range 10 { // what was refused does not count
+	for range 10 { // refused requests are not counted
 		if wait := within(one, "user", "app:u", 3, time.Hour); wait > first || wait < first-time.Minute {
 			t.Errorf("asked again, it waits %v, and first %v", wait, first)
 		}
@@ -56,13 +56,13 @@ func testLimit(t *testing.T, on setup) {
 	if wait := within(two, "user", "app:u", 3, time.Hour); wait > first || wait < first-time.Minute {
 		t.Errorf("and then %v", wait)
 	}
-	for range 3 { // nobody gets more than the limit by it
+	for range 3 { // returning never exceeds the limit
 		if err := one.GiveBack(ctx, counted("user", "app:nobody", 1, time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if now, later := within(one, "user", "app:nobody", 1, time.Hour), within(one, "user", "app:nobody", 1, time.Hour); now != 0 || later == 0 {
-		t.Errorf("who was given what he had not: %v, then %v", now, later)
+		t.Errorf("returned without a count: %v, then %v", now, later)
 	}
 	for _, other := range [][2]string{{"user", "app:v"}, {"user", "app2:u"}, {"key", "app:u"}, {"user", "app:u}x"}, {"user", "app:{u"}} {
 		if wait := within(one, other[0], other[1], 3, time.Hour); wait != 0 {
@@ -76,14 +76,14 @@ func testLimit(t *testing.T, on setup) {
 		t.Errorf("the second of one a second waits %v", wait)
 	}
 	wait.Until(t, "one more is allowed", func() bool { return within(one, "user", "soon", 1, time.Second) == 0 })
-	wait.Until(t, "who does nothing is forgotten", func() bool {
+	wait.Until(t, "the key of an idle party expires", func() bool {
 		n, err := one.rdb.Exists(ctx, keyLimit("user", "soon")).Result()
 		return err == nil && n == 0
 	})
 }
 
-// TestLimitClock: when the clock was set back, or the limit lowered, nobody waits longer
-// than whoever has used it up now.
+// TestLimitClock: after the clock was set back, or the limit lowered, no wait is longer than
+// that of a limit used up now.
 func TestLimitClock(t *testing.T) {
 	t.Parallel()
 	p := onSingle(t).openFresh(t)
@@ -96,8 +96,8 @@ func TestLimitClock(t *testing.T) {
 	}
 }
 
-// TestLimitKeys: on a Cluster the keys are spread by who is counted, and whoever has them
-// chosen (ids are a client's) chooses no more than what is behind ours.
+// TestLimitKeys: on a Cluster the keys are spread by party, and ids chosen by a client only
+// affect the part after our prefix.
 func TestLimitKeys(t *testing.T) {
 	slots := map[int]bool{}
 	for _, who := range []string{"app:a", "app:b", "app:c", "app:d", "{app}", "}"} {
@@ -130,8 +130,8 @@ func TestLimitErrors(t *testing.T) {
 	wantErr(t, err, ErrUnavailable)
 }
 
-// TestLimitsTogether: a request that one of its limits refuses is counted against none,
-// whichever it is, also where they are on several masters.
+// TestLimitsTogether: a request that any of its limits refuses is counted against none, also
+// when they are on several masters.
 func TestLimitsTogether(t *testing.T) { onEach(t, testLimitsTogether) }
 
 func testLimitsTogether(t *testing.T, on setup) {
@@ -166,7 +166,7 @@ func testLimitsTogether(t *testing.T, on setup) {
 				t.Fatalf("limit %d refuses, want %d: allowed %v", over, refusing, allowed)
 			}
 		}
-		for i, l := range limits { // two are left of all others
+		for i, l := range limits { // the others allow two more
 			for n := range 3 {
 				if _, allowed := within(l); allowed != (i != refusing && n < 2) {
 					t.Errorf("refused by %s; then %s: allowed %v after %d", kinds[refusing], l.Kind, allowed, n)

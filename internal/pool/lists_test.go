@@ -128,7 +128,7 @@ func testUserClaims(t *testing.T, on setup) {
 	}
 }
 
-// Claims of one user within one millisecond: none is lost between pages.
+// TestUserClaimsOfOneMoment: pages lose no claim of one user within one millisecond.
 func TestUserClaimsOfOneMoment(t *testing.T) {
 	t.Parallel()
 	p := onSingle(t).openFresh(t)
@@ -203,7 +203,7 @@ func testStaged(t *testing.T, on setup) {
 	if got := read("S", 1); len(got) != 4 || !slices.Contains(got, all[1]) {
 		t.Errorf("of one sender: %v", got)
 	}
-	// What leaves funding is in MySQL, and leaves.
+	// A packet that leaves funding is in MySQL, and leaves the list.
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -258,8 +258,8 @@ func testViews(t *testing.T, on setup) {
 	wantErr(t, err, ErrMalformed)
 }
 
-// TestBestShare: the share that the script keeps is the one of packet.Luckier,
-// in batches and one by one, also of amounts that Lua cannot print.
+// TestBestShare: the best share in Redis is that of packet.Luckier, in batches and one by
+// one, also for amounts that Lua cannot print.
 func TestBestShare(t *testing.T) {
 	t.Parallel()
 	p := onSingle(t).open(t)
@@ -302,8 +302,8 @@ func TestBestShare(t *testing.T) {
 	}
 }
 
-// A packet with more claims than one call takes out is retired in several, and
-// is read from MySQL from the first one on.
+// TestR7_RetireInParts: a packet with more claims than one call removes is retired in
+// several calls, and is read from MySQL from the first call on.
 func TestR7_RetireInParts(t *testing.T) {
 	t.Parallel()
 	p := onSingle(t).openFresh(t)
@@ -315,7 +315,7 @@ func TestR7_RetireInParts(t *testing.T) {
 	for i := range users {
 		asks = append(asks, [2]string{pk.ID, fmt.Sprint("u", i)})
 	}
-	for part := range slices.Chunk(asks, retireChunk/4) { // so that a chunk of retiring ends with a call's claims
+	for part := range slices.Chunk(asks, retireChunk/4) { // a chunk ends with the claims of a call
 		flush(p, packet.Lane(pk.ID, p.Lanes()), batchOf(ctx, part...))
 	}
 	other := laneMateOf(t, p, pk)
@@ -360,8 +360,8 @@ func laneMateOf(t *testing.T, p *Pool, pk packet.Packet) packet.Packet {
 	}
 }
 
-// TestClaimsPageOfParts: pages are the same whatever the calls were in which the
-// claims were made, wherever a page begins and ends.
+// TestClaimsPageOfParts: pages do not depend on the calls that made the claims, wherever a
+// page begins and ends.
 func TestClaimsPageOfParts(t *testing.T) { onEach(t, testClaimsPageOfParts) }
 
 func testClaimsPageOfParts(t *testing.T, on setup) {

@@ -15,15 +15,15 @@ import (
 	"hongbao/internal/packet"
 )
 
-// lossy is a proxy before Redis that can lose an answer: the command is carried
-// out, the answer is thrown away and the connection is cut.
+// lossy is a proxy before Redis that can lose a reply: the command is executed, the reply is
+// dropped and the connection is closed.
 type lossy struct {
 	listener net.Listener
 	upstream string
 
 	mu     sync.Mutex
-	marker []byte // lose the answer of the next request that contains it
-	lost   func() // called when the answer has arrived, before the cut
+	marker []byte // lose the reply of the next request that contains it
+	lost   func() // called when the reply has arrived, before the close
 	count  int
 }
 
@@ -91,7 +91,7 @@ func (l *lossy) serve(client net.Conn) {
 	var lost func()
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { // answers
+	wg.Go(func() { // replies
 		defer client.Close()
 		buf := make([]byte, 1<<16)
 		for {
@@ -123,9 +123,8 @@ func (l *lossy) serve(client net.Conn) {
 	}
 }
 
-// TestLostReply loses the answer of every script once. The client sends the
-// call again; the caller must get what he would have got, and the second
-// execution must change nothing.
+// TestLostReply loses the reply of every script once. The client retries the call: the
+// caller must get the same result, and the second execution must change nothing.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
@@ -146,10 +145,10 @@ func TestLostReply(t *testing.T) {
 		name   string
 		script *redis.Script
 		make   func(*testing.T, packet.Packet)
-		// call returns what the caller learns, without times.
+		// call returns the caller's result, without times.
 		call func(id packet.Packet) (any, error)
 		want any
-		// lenient: the call goes on with further scripts after the lost answer.
+		// lenient: the call continues with further scripts after the lost reply.
 		lenient bool
 	}{
 		{name: "create", script: createScript, make: func(*testing.T, packet.Packet) {}, call: func(pk packet.Packet) (any, error) {
@@ -224,7 +223,7 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// The worker's side: leases, acknowledgement, removal and take-over.
+// TestLostReplyOfHandoffs: leases, acknowledgement, removal and takeover.
 func TestLostReplyOfHandoffs(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
@@ -253,7 +252,7 @@ func TestLostReplyOfHandoffs(t *testing.T) {
 	losing(t, releaseScript.Hash(), func() error { return s.Release(ctx) })
 
 	want := fill(t, direct, 0, 3)
-	// A lost read is not repeated behind the caller's back; he finds the entries pending.
+	// A lost read is not retried; the entries are pending.
 	proxy.lose("xreadgroup", func() {})
 	_, err := h.Read(ctx, 0, "w0", 2, time.Millisecond)
 	wantErr(t, err, ErrUnavailable)
@@ -271,7 +270,7 @@ func TestLostReplyOfHandoffs(t *testing.T) {
 		}
 		losing(t, answer, func() (err error) { b, err = h.TakeOrphans(ctx, 0, "w1", 10); return err })
 		if !reflect.DeepEqual(ids(b), want[:1]) {
-			t.Errorf("strays taken %v, want %v", ids(b), want[:1])
+			t.Errorf("orphans taken %v, want %v", ids(b), want[:1])
 		}
 	}
 	losing(t, dismissScript.Hash(), func() error {
@@ -282,7 +281,7 @@ func TestLostReplyOfHandoffs(t *testing.T) {
 		return err
 	})
 	losing(t, ackScript.Hash(), func() error { return h.Ack(ctx, 0, want[:2]...) })
-	if err := h.Ack(ctx, 0, want[:2]...); err != nil { // the caller may repeat it too
+	if err := h.Ack(ctx, 0, want[:2]...); err != nil { // the caller may repeat the call too
 		t.Error(err)
 	}
 	if n, _, err := h.Depth(ctx, 0); n != 1 || err != nil {

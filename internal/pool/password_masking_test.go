@@ -12,15 +12,15 @@ import (
 	"hongbao/internal/devstack/stacktest"
 )
 
-// TestPasswordRepeated: who answers for Redis, or for its sentinels, may repeat what it was
-// sent. Nobody gets to see a password by that.
-func TestPasswordRepeated(t *testing.T) {
+// TestPasswordRedacted: a server in place of Redis, or of its sentinels, may repeat what it
+// was sent. No error or log then contains a password.
+func TestPasswordRedacted(t *testing.T) {
 	const sentinels = "only-for-tests-sentinel"
 	for mode, access := range map[Mode]Access{ModeSingle: ours(stacktest.Lock{}), ModeCluster: ours(stacktest.Lock{}),
 		ModeSentinel: {SentinelPassword: sentinels}} {
 		t.Run(string(mode), func(t *testing.T) {
-			var log shown
-			cfg := Config{Mode: mode, Addr: parrot(t), Access: access, Timeout: patience,
+			var log capturedLog
+			cfg := Config{Mode: mode, Addr: repeatingServer(t), Access: access, Timeout: patience,
 				Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 			if mode == ModeSentinel {
 				cfg.Master = masterName
@@ -38,8 +38,8 @@ func TestPasswordRepeated(t *testing.T) {
 	}
 }
 
-// parrot answers every command as Redis does one that it does not know.
-func parrot(t *testing.T) (addr string) {
+// repeatingServer answers every command as Redis answers an unknown one.
+func repeatingServer(t *testing.T) (addr string) {
 	t.Helper()
 	return serving(t, repeat)
 }

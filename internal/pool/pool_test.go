@@ -27,16 +27,16 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(stacktest.Wrap(m),
-		// Looks once a second whether a closed client still wants its server back.
+		// The library's reconnect loop ends up to a second after Close.
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// patience is for tests on a busy machine; nothing should come near it.
+// patience is a timeout for busy machines; no call should come near it.
 const patience = 20 * time.Second
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// setup is a running Redis that no other test uses at the same time.
+// setup is a running Redis of one test at a time.
 type setup struct {
 	mode  Mode
 	addrs []string
@@ -52,7 +52,7 @@ func onCluster(t testing.TB) setup {
 	return setup{ModeCluster, stacktest.BorrowRedisCluster(t)}
 }
 
-// onEach runs a test on one server and on a Cluster of three masters, both parallel to
+// onEach runs a test on one server and on a Cluster of three masters, both in parallel with
 // other tests.
 func onEach(t *testing.T, test func(*testing.T, setup)) {
 	t.Helper()
@@ -67,18 +67,18 @@ func onEach(t *testing.T, test func(*testing.T, setup)) {
 
 func (on setup) config() Config { return Config{Mode: on.mode, Addr: strings.Join(on.addrs, ",")} }
 
-// open returns a pool on a Redis that may hold what earlier tests have left.
+// open returns a pool on a Redis that may hold data of earlier tests.
 func (on setup) open(t testing.TB) *Pool {
 	t.Helper()
 	return openAt(t, on.config())
 }
 
-// openFresh returns a pool on a Redis that holds nothing else.
+// openFresh returns a pool on an empty Redis.
 func (on setup) openFresh(t testing.TB) *Pool {
 	t.Helper()
 	for _, addr := range on.addrs {
 		empty(t, addr)
-		// These tests may leave behind what the others cannot work with.
+		// These tests may leave data that breaks others.
 		t.Cleanup(func() { empty(t, addr) })
 	}
 	return on.open(t)
@@ -89,7 +89,7 @@ func empty(t testing.TB, addr string) {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: addr})
 	defer c.Close()
-	ctx := context.WithoutCancel(t.Context()) // it is used in a cleanup too
+	ctx := context.WithoutCancel(t.Context()) // also used in a cleanup
 	keys, err := c.Keys(ctx, "*").Result()
 	for _, key := range keys {
 		err = errors.Join(err, c.Unlink(ctx, key).Err())
@@ -108,7 +108,7 @@ func openAt(t testing.TB, cfg Config) *Pool {
 		cfg.Logger = quiet
 	}
 	var p *Pool
-	wait.Until(t, "the server has no rewrite to end", func() bool { // a server of the test may have just begun one
+	wait.Until(t, "no rewrite runs", func() bool { // a test server may have just started one
 		var err error
 		if p, err = Open(t.Context(), cfg); err != nil && !errors.Is(err, ErrRewrite) {
 			t.Fatal(err)
@@ -151,7 +151,7 @@ func laneMates(t testing.TB, p *Pool, n, shares int) []packet.Packet {
 
 func hundreds(n int) []money.Fen { return slices.Repeat([]money.Fen{100}, n) }
 
-// stage creates a packet that is open at once for one hour when it is loaded.
+// stage creates a packet for one hour, which opens as soon as it is loaded.
 func stage(t testing.TB, p *Pool, pk packet.Packet, eligible ...string) packet.StageResult {
 	t.Helper()
 	s, err := p.Create(t.Context(), pk, eligible, nil, time.Hour, 10*time.Second)
@@ -179,8 +179,8 @@ func mustGrab(t testing.TB, p *Pool, id, user string) packet.GrabAnswer {
 	return g
 }
 
-// setField writes one field of a packet's hash, to bring about a state that would
-// take long, such as being expired.
+// setField writes one field of a packet's hash, for a state that would take long to reach,
+// such as expired.
 func setField(t testing.TB, p *Pool, id, field string, value any) {
 	t.Helper()
 	if err := p.rdb.HSet(t.Context(), p.keys.of(id).packet, field, value).Err(); err != nil {
@@ -201,7 +201,7 @@ type state struct {
 	Eligible []string
 	Order    []string
 	Live     bool
-	// Claimed and Staged are the packet's places in the lane's sorted sets.
+	// Claimed and Staged are the packet's members in the lane's sorted sets.
 	Claimed, Staged []string
 	// HandOffs are the lane's entries that name the packet, each with its fields sorted.
 	HandOffs [][]string
@@ -233,7 +233,7 @@ func dump(t testing.TB, p *Pool, id string) state {
 	s.Order = []string{}
 	parts, err := p.rdb.LRange(ctx, keys.order, 0, -1).Result()
 	fail(err)
-	gone := 0 // of a packet that is being retired
+	gone := 0 // claims removed by an unfinished retire
 	for i, part := range parts {
 		text, packed, _ := strings.Cut(part, ":")
 		before, err := strconv.Atoi(text)
@@ -242,7 +242,7 @@ func dump(t testing.TB, p *Pool, id string) state {
 			gone = before
 		}
 		if before != gone+len(s.Order) {
-			t.Errorf("part %d of the winners says that %d were before, they were %d", i, before, gone+len(s.Order))
+			t.Errorf("part %d of the winners counts %d earlier claims, there were %d", i, before, gone+len(s.Order))
 		}
 		users, err := decodeUsers([]byte(packed))
 		fail(err)
@@ -271,7 +271,7 @@ func dump(t testing.TB, p *Pool, id string) state {
 	return s
 }
 
-// unchanged fails unless the packet is still in the state it was in.
+// unchanged fails unless the packet has the state before.
 func unchanged(t testing.TB, p *Pool, id string, before state) {
 	t.Helper()
 	if after := dump(t, p, id); !reflect.DeepEqual(before, after) {
@@ -279,8 +279,8 @@ func unchanged(t testing.TB, p *Pool, id string, before state) {
 	}
 }
 
-// changed fails unless exactly these fields of the packet's hash are different
-// now, with these values, and returns the new state.
+// changed fails unless exactly these fields of the packet's hash differ, with these values.
+// It returns the new state.
 func changed(t testing.TB, p *Pool, id string, before state, want map[string]string) state {
 	t.Helper()
 	after := dump(t, p, id)
@@ -305,15 +305,15 @@ func wantErr(t testing.TB, err error, targets ...error) {
 
 func TestOpen(t *testing.T) { onEach(t, testOpen) }
 
-// testFormat: a Redis of another data format is refused, also by an observer; one that has
-// no number gets it, but never from an observer.
+// testFormat: a Redis with another data format is refused, also by an observer. A Redis
+// without a number gets ours, but not from an observer.
 func testFormat(t *testing.T, on setup) {
 	p := on.openFresh(t)
 	held := func(want string) {
 		t.Helper()
 		for place := range copies {
 			if got := p.rdb.Get(t.Context(), keyFormat(place)).Val(); got != want {
-				t.Errorf("place %d holds %q, want %q", place, got, want)
+				t.Errorf("copy %d holds %q, want %q", place, got, want)
 			}
 		}
 	}

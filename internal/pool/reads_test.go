@@ -14,8 +14,8 @@ import (
 	"hongbao/internal/packet"
 )
 
-// overheard returns what scripts did in a server while do ran, as MONITOR tells it.
-func overheard(t *testing.T, p *Pool, addr string, do func()) (lines []string) {
+// monitored returns the commands of scripts on a server while do ran, from MONITOR.
+func monitored(t *testing.T, p *Pool, addr string, do func()) (lines []string) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -25,25 +25,25 @@ func overheard(t *testing.T, p *Pool, addr string, do func()) (lines []string) {
 	if _, err := fmt.Fprint(c, "MONITOR\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	told := bufio.NewScanner(c)
-	told.Buffer(nil, 1<<20)
-	if !told.Scan() || told.Text() != "+OK" {
-		t.Fatalf("MONITOR: %q, %v", told.Text(), told.Err())
+	monitor := bufio.NewScanner(c)
+	monitor.Buffer(nil, 1<<20)
+	if !monitor.Scan() || monitor.Text() != "+OK" {
+		t.Fatalf("MONITOR: %q, %v", monitor.Text(), monitor.Err())
 	}
 	do()
 	end := rand.Text()
 	if err := p.rdb.Echo(t.Context(), end).Err(); err != nil {
 		t.Fatal(err)
 	}
-	for told.Scan() {
-		if strings.Contains(told.Text(), end) {
+	for monitor.Scan() {
+		if strings.Contains(monitor.Text(), end) {
 			return lines
 		}
-		if strings.Contains(told.Text(), " lua] ") {
-			lines = append(lines, told.Text())
+		if strings.Contains(monitor.Text(), " lua] ") {
+			lines = append(lines, monitor.Text())
 		}
 	}
-	t.Fatalf("MONITOR ended: %v", told.Err())
+	t.Fatalf("MONITOR ended: %v", monitor.Err())
 	return nil
 }
 
@@ -52,9 +52,9 @@ var (
 	xrangeOf = regexp.MustCompile(`(?i)"XRANGE" .*"COUNT" "(\d+)"`)
 )
 
-// TestLargePartsAreReadOnce: when a crowd has won hundreds of shares a call, a page reads
-// the parts that its claims are in, and who lists claims, or looks for hand-offs that
-// nobody has, reads each hand-off about once. Redis serves nobody else meanwhile.
+// TestLargePartsAreReadOnce: with hundreds of wins a call, a page reads only the parts with
+// its claims, and the index and the search for orphans read each hand-off about once: they
+// block Redis.
 func TestLargePartsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
@@ -79,7 +79,7 @@ func TestLargePartsAreReadOnce(t *testing.T) {
 	}
 
 	parts := 0
-	for _, line := range overheard(t, p, server.Addr, func() {
+	for _, line := range monitored(t, p, server.Addr, func() {
 		if claims, made, err := p.ClaimsPage(t.Context(), pk.ID, 1234, 3*each); err != nil || made != 1234 || len(claims) != 3*each {
 			t.Errorf("%d claims of %d: %v", len(claims), made, err)
 		}
@@ -93,7 +93,7 @@ func TestLargePartsAreReadOnce(t *testing.T) {
 	}
 
 	entries := func(do func()) (n int) {
-		for _, line := range overheard(t, p, server.Addr, do) {
+		for _, line := range monitored(t, p, server.Addr, do) {
 			if found := xrangeOf.FindStringSubmatch(line); found != nil {
 				n += number(found[1])
 			}
@@ -115,7 +115,7 @@ func TestLargePartsAreReadOnce(t *testing.T) {
 	readAll(t, h, lane)
 	if n := entries(func() {
 		if b, err := h.TakeOrphans(t.Context(), lane, "w1", maxTakeOver); err != nil || !b.Empty() {
-			t.Errorf("strays: %+v, %v", b, err)
+			t.Errorf("orphans: %+v, %v", b, err)
 		}
 	}); n > 1 {
 		t.Errorf("up to %d hand-offs were read to see that a reader has the first", n)

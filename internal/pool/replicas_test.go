@@ -16,11 +16,11 @@ import (
 	"hongbao/test/wait"
 )
 
-// pair is a master with one replica, of this test alone.
+// pair is a master with one replica, for one test.
 type pair struct{ master, replica *stacktest.Server }
 
-// syncAtOnce are options of a server that copies itself to a new replica at once: usually
-// it waits 5 s for further ones.
+// syncAtOnce are options of a server that synchronises a new replica at once. By default
+// Redis waits 5 s for further replicas.
 var syncAtOnce = []string{"--repl-diskless-sync-delay", "0"}
 
 func newPair(t *testing.T) pair {
@@ -46,7 +46,7 @@ func (p pair) follow(t *testing.T) {
 	})
 }
 
-// part has the replica follow no longer.
+// part stops the replication.
 func (p pair) part(t *testing.T) {
 	t.Helper()
 	if err := admin(t, p.replica.Addr).ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
@@ -54,19 +54,19 @@ func (p pair) part(t *testing.T) {
 	}
 }
 
-// failOver has the replica take over from a master that is gone for good.
+// failOver promotes the replica of a master that is gone.
 func (p pair) failOver(t *testing.T) *Pool {
 	t.Helper()
 	p.master.Kill()
 	p.part(t)
-	after, _ := openAtLast(t, p.replica.Addr) // its first rewrite may not have ended
+	after, _ := openAtLast(t, p.replica.Addr) // its first rewrite may still run
 	return after
 }
 
 const replicaTimeout = 2 * time.Second
 
-// TestReplicasFailover: whoever was told what he has won has won the same after the
-// master died in the middle of the crowd and its replica took over.
+// TestReplicasFailover: a result acknowledged before the master died in the middle of a
+// crowd is the same after the failover.
 func TestReplicasFailover(t *testing.T) {
 	t.Parallel()
 	servers := newPair(t)
@@ -75,7 +75,7 @@ func TestReplicasFailover(t *testing.T) {
 	openPacket(t, p, pk)
 
 	var mu sync.Mutex
-	told := map[string]packet.GrabAnswer{}
+	acked := map[string]packet.GrabAnswer{}
 	var crowd sync.WaitGroup
 	enough := make(chan struct{})
 	for n := range 50 {
@@ -87,8 +87,8 @@ func TestReplicasFailover(t *testing.T) {
 					return
 				}
 				mu.Lock()
-				told[user] = g
-				if len(told) == 500 {
+				acked[user] = g
+				if len(acked) == 500 {
 					close(enough)
 				}
 				mu.Unlock()
@@ -98,21 +98,21 @@ func TestReplicasFailover(t *testing.T) {
 	<-enough
 	after := servers.failOver(t)
 	crowd.Wait()
-	if len(told) >= pk.ShareCount {
-		t.Fatal("all was told before the master died")
+	if len(acked) >= pk.ShareCount {
+		t.Fatal("all grabs ended before the master died")
 	}
-	for user, was := range told {
+	for user, was := range acked {
 		if g := mustGrab(t, after, pk.ID, user); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != was.Claim.ShareIndex ||
 			g.Claim.Amount != was.Claim.Amount {
-			t.Errorf("%s was told %+v, then %+v", user, was.Claim, g)
+			t.Errorf("%s got %+v, then %+v", user, was.Claim, g)
 		}
 	}
-	t.Logf("%d were told", len(told))
+	t.Logf("%d results", len(acked))
 }
 
-// TestReplicasBehind: while the replica does not follow nothing is told, also not what
-// the master has already written; later the same call is answered. Without the setting
-// it is told, and lost: what the setting is for.
+// TestReplicasBehind: while the replica does not follow, nothing is acknowledged, not even
+// what the master has already written; later the same call succeeds. Without the setting it
+// is acknowledged, and lost.
 func TestReplicasBehind(t *testing.T) {
 	t.Parallel()
 	for name, replicas := range map[string]int{"waits for it": 1, "does not wait": 0} {
@@ -147,14 +147,14 @@ func TestReplicasBehind(t *testing.T) {
 				t.Fatalf("%+v", again)
 			}
 			if g := mustGrab(t, servers.failOver(t), pk.ID, "u"); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != again.Claim.ShareIndex {
-				t.Errorf("was told %+v, then %+v", again.Claim, g)
+				t.Errorf("got %+v, then %+v", again.Claim, g)
 			}
 		})
 	}
 }
 
-// TestReplicasHandOffs: what the replica lacks is handed to no relay and no drain, so
-// that nobody is paid for a claim that a failover undoes; later it is, by whoever reads.
+// TestReplicasHandOffs: hand-offs that the replica lacks go to no relay and no drain, so
+// that no claim is paid that a failover undoes. Later reads return them.
 func TestReplicasHandOffs(t *testing.T) {
 	t.Parallel()
 	servers := newPair(t)
@@ -165,7 +165,7 @@ func TestReplicasHandOffs(t *testing.T) {
 	readAll(t, h, lane)
 	servers.part(t)
 	if _, err := p.Grab(t.Context(), pk.ID, "u", packet.Profile{}); !errors.Is(err, ErrReplicas) {
-		t.Fatalf("told although the replica lacks it: %v", err)
+		t.Fatalf("acknowledged without the replica: %v", err)
 	}
 	read, errRead := h.Read(t.Context(), lane, "reader", 10, time.Millisecond)
 	pending, errPending := h.ReadOwnPending(t.Context(), lane, "reader", "0", 10)
@@ -188,15 +188,15 @@ func TestReplicasHandOffs(t *testing.T) {
 		return err == nil && len(found) == 1
 	})
 	if g := mustGrab(t, p, pk.ID, "u"); found["u"].Amount != g.Claim.Amount || found["u"].ShareIndex != g.Claim.ShareIndex {
-		t.Errorf("handed over %+v, told %+v", found["u"], g.Claim)
+		t.Errorf("handed over %+v, acknowledged %+v", found["u"], g.Claim)
 	}
 	if claims, err := p.Claims(t.Context(), pk.ID); err != nil || len(claims) != 1 {
 		t.Errorf("claims: %v, %v", claims, err)
 	}
 }
 
-// TestR9_ReplicasBehindAreNoLoss: what the replica lacks was told to nobody, so the gate
-// does not count it: after a failover nothing is missing.
+// TestR9_ReplicasBehindAreNoLoss: changes that the replica lacks were not acknowledged, so
+// the fence does not count them, and a failover loses nothing.
 func TestR9_ReplicasBehindAreNoLoss(t *testing.T) {
 	t.Parallel()
 	servers := newPair(t)
@@ -213,7 +213,7 @@ func TestR9_ReplicasBehindAreNoLoss(t *testing.T) {
 	}
 	p.epochWatch.round(t.Context())
 	if got := seen(); got != before {
-		t.Errorf("seq %d counts, told was %d", got, before)
+		t.Errorf("seq %d counts, acknowledged was %d", got, before)
 	}
 	servers.follow(t)
 	wait.Until(t, "it counts once the replica has it", func() bool {
@@ -222,9 +222,9 @@ func TestR9_ReplicasBehindAreNoLoss(t *testing.T) {
 	})
 }
 
-// TestReplicasHandOffsOfAnother: what was read from a server that is no master any more,
-// and the new one does not have, is handed to nobody.
-func TestReplicasHandOffsOfAnother(t *testing.T) {
+// TestReplicasHandOffsOfOldMaster: a hand-off read from a former master that the new one
+// lacks is not returned.
+func TestReplicasHandOffsOfOldMaster(t *testing.T) {
 	t.Parallel()
 	servers, old := newPair(t), stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout})
@@ -244,13 +244,13 @@ func TestReplicasHandOffsOfAnother(t *testing.T) {
 	}
 }
 
-// TestReplicasOfPromises: of each script it was decided whether it waits.
-func TestReplicasOfPromises(t *testing.T) {
+// TestReplicasByScript: for each script, whether it waits for replicas.
+func TestReplicasByScript(t *testing.T) {
 	t.Parallel()
 	waits := map[string]bool{"create": true, "answer": true, "open": true, "reject": true, "grab": true, "recall": true, "close": true,
 		"retire": true,
 		"index":  false, "view": false, "acquire": false, "renew": false, "release": false, "dismiss": false, "orphans": false, "group": false,
-		// what a replica lacks of those is done again
+		// a change of these that a replica lacks is repeated
 		"ack": false, "throttle": false, "limit": false, "page": false, "fence_close": false, "fence_open": false, "fence_halt": false,
 		"restore": false, "clear": false, "raise": false, "acl": false}
 	if !isAcknowledged(redis.NewCmd(t.Context(), "evalsha", dryRunScript.Hash(), 0)) ||
@@ -268,7 +268,8 @@ func TestReplicasOfPromises(t *testing.T) {
 	}
 }
 
-// TestReplicasCluster: each master of a Cluster waits for its own; here they have none.
+// TestReplicasCluster: each master of a Cluster waits for its own replicas; here they have
+// none.
 func TestReplicasCluster(t *testing.T) {
 	t.Parallel()
 	on := onCluster(t)

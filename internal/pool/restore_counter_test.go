@@ -2,11 +2,11 @@ package pool
 
 import "testing"
 
-// TestR13_BooksNumber: the copy of the number of the books rises only, and is there
-// as long as one place of three has it.
-func TestR13_BooksNumber(t *testing.T) { onEach(t, testR13BooksNumber) }
+// TestR13_RestoreCounter: the copy of the restore counter only increases, and survives the
+// loss of two of its three copies.
+func TestR13_RestoreCounter(t *testing.T) { onEach(t, testR13RestoreCounter) }
 
-func testR13BooksNumber(t *testing.T, on setup) {
+func testR13RestoreCounter(t *testing.T, on setup) {
 	p := on.openFresh(t)
 	ctx := t.Context()
 	want := func(n int64) {
@@ -16,7 +16,7 @@ func testR13BooksNumber(t *testing.T, on setup) {
 		}
 	}
 	want(0)
-	for _, n := range []int64{1, 9, 10, 2} { // 10 is not below 9, as texts are
+	for _, n := range []int64{1, 9, 10, 2} { // 10 is above 9, unlike as text
 		if err := p.RaiseBooksNumber(ctx, n); err != nil {
 			t.Fatal(err)
 		}

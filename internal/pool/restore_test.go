@@ -10,7 +10,7 @@ import (
 	"hongbao/internal/packet"
 )
 
-// restored is a packet as MySQL tells of it, with the first claims of its shares made.
+// restored is a packet as read from MySQL, with claims for its first shares.
 func restored(t testing.TB, pk packet.Packet, claims int) packet.RebuildInput {
 	t.Helper()
 	now := time.Now().Truncate(time.Millisecond).UTC()
@@ -38,7 +38,7 @@ func sharesOf(r packet.RebuildInput, page int) func(index int) ([]packet.Share, 
 	}
 }
 
-// TestR9_RestoreLargest: a packet of a million shares is made again, page by page.
+// TestR9_RestoreLargest: a packet of a million shares is restored, page by page.
 func TestR9_RestoreLargest(t *testing.T) {
 	t.Parallel()
 	p := onSingle(t).openFresh(t)
@@ -64,8 +64,8 @@ func TestR9_RestoreLargest(t *testing.T) {
 	}
 }
 
-// TestR9_RestoreRefused: nothing is made, or removed, unless the gate is closed in the
-// epoch of the caller: neither by a rebuilder that was taken over, nor after the end.
+// TestR9_RestoreRefused: nothing is written or removed unless the fence is closed in the
+// caller's epoch: neither by an outdated rebuild, nor after the end.
 func TestR9_RestoreRefused(t *testing.T) { onEach(t, testR9RestoreRefused) }
 
 func testR9RestoreRefused(t *testing.T, on setup) {
@@ -108,10 +108,10 @@ func testR9RestoreRefused(t *testing.T, on setup) {
 	if err := p.OpenFence(ctx, lane, 5, 0); err != nil {
 		t.Fatal(err)
 	}
-	refused("behind an open gate", 5)
+	refused("behind an open fence", 5)
 }
 
-// TestR9_RestoreTorn: rows that do not fit together make no pool.
+// TestR9_RestoreTorn: inconsistent rows make no pool.
 func TestR9_RestoreTorn(t *testing.T) {
 	t.Parallel()
 	p := onSingle(t).openFresh(t)
@@ -123,7 +123,7 @@ func TestR9_RestoreTorn(t *testing.T) {
 	}
 	r := restored(t, pk, 3)
 	late := r
-	late.ClaimedCount = 4 // booked after the record was read
+	late.ClaimedCount = 4 // recorded after the packet row was read
 	if err := p.Restore(ctx, 5, r, sharesOf(late, 4)); !errors.Is(err, ErrTorn) {
 		t.Errorf("one claim more: %v", err)
 	}
@@ -138,8 +138,7 @@ func TestR9_RestoreTorn(t *testing.T) {
 	}
 }
 
-// TestR9_RestoreKeepsTheShare: a booked claim is not replaced by what its user was told
-// beside it.
+// TestR9_RestoreKeepsTheShare: a share conflict does not replace a claim with a share.
 func TestR9_RestoreKeepsTheShare(t *testing.T) {
 	t.Parallel()
 	p := onSingle(t).openFresh(t)
@@ -149,21 +148,21 @@ func TestR9_RestoreKeepsTheShare(t *testing.T) {
 	r := restored(t, pk, 3)
 	r.ShareConflicts = []packet.Claim{
 		{PacketID: pk.ID, UserID: "u1", ShareIndex: 7, Amount: 700, ClaimedAt: r.CreatedAt},
-		{PacketID: pk.ID, UserID: "told", ShareIndex: 8, Amount: 800, ClaimedAt: r.CreatedAt},
+		{PacketID: pk.ID, UserID: "conflict", ShareIndex: 8, Amount: 800, ClaimedAt: r.CreatedAt},
 	}
 	if err := errors.Join(p.CloseFence(ctx, lane, 5), p.Restore(ctx, 5, r, sharesOf(r, 2))); err != nil {
 		t.Fatal(err)
 	}
 	winners := dump(t, p, pk.ID).Winners
-	for user, want := range map[string]int{"u0": 0, "u1": 1, "u2": 2, "told": 8} {
+	for user, want := range map[string]int{"u0": 0, "u1": 1, "u2": 2, "conflict": 8} {
 		if c, err := packet.DecodeClaim(pk.ID, user, winners[user]); err != nil || c.ShareIndex != want {
 			t.Errorf("%s has %+v, %v, want share %d", user, c, err, want)
 		}
 	}
 }
 
-// TestR9_RejectedIsKept: a packet that is to stay rejected has its tombstone in place of its
-// pool at once, and keeps it when the pools of the lane are removed.
+// TestR9_RejectedIsKept: the tombstone of a rejected packet replaces its pool at once, and
+// stays when the pools of the lane are removed.
 func TestR9_RejectedIsKept(t *testing.T) { onEach(t, testR9RejectedIsKept) }
 
 func testR9RejectedIsKept(t *testing.T, on setup) {
@@ -183,7 +182,7 @@ func testR9RejectedIsKept(t *testing.T, on setup) {
 		t.Errorf("in an earlier epoch: %v", err)
 	}
 	unchanged(t, p, pk.ID, before)
-	for range 2 { // a rebuilder that takes over does it again
+	for range 2 { // a takeover repeats it
 		if err := p.ReplaceByTombstones(ctx, lane, 5, stones); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 	"hongbao/internal/packet"
 )
 
-// arity is what a script's header says about KEYS or ARGV.
+// arity is the number of KEYS or ARGV that a script's header declares.
 type arity struct{ single, group int }
 
 func (a arity) fits(n int) bool {
@@ -29,8 +29,8 @@ func (a arity) fits(n int) bool {
 
 var declaration = regexp.MustCompile(`^-- (KEYS|ARGV)\[(\+?)(\d+)\]\s+\S`)
 
-// firstLine is how a script begins: what takes on something new is refused by a Redis
-// that is full, and nothing else.
+// firstLine returns a script's first line: at its memory limit Redis refuses only scripts
+// that begin something new.
 func firstLine(name string) string {
 	switch name {
 	case "create", "open", "grab", "limit":
@@ -134,7 +134,7 @@ func (c *calls) note(cmd redis.Cmder, err error) {
 	c.made = append(c.made, call)
 }
 
-// everyScript lives two packets through, so that each script is called.
+// everyScript runs packets to their end, so that each script is called.
 func everyScript(t *testing.T, p *Pool) {
 	t.Helper()
 	ctx := t.Context()
@@ -249,10 +249,10 @@ func slotOf(key string) int {
 	return hashSlot(key)
 }
 
-// A Redis that was restarted has forgotten the scripts.
-func TestScriptsComeBack(t *testing.T) { onEach(t, testScriptsComeBack) }
+// TestScriptsReload: a restarted Redis lost the scripts, and calls reload them.
+func TestScriptsReload(t *testing.T) { onEach(t, testScriptsReload) }
 
-func testScriptsComeBack(t *testing.T, on setup) {
+func testScriptsReload(t *testing.T, on setup) {
 	p := on.openFresh(t)
 	var made calls
 	p.rdb.AddHook(&made)
@@ -285,7 +285,7 @@ func TestVolatile(t *testing.T) {
 		"fsync later":   {"--appendfsync", "everysec"},
 		"eviction":      {"--maxmemory-policy", "allkeys-lru"},
 		"rewrite":       {"--no-appendfsync-on-rewrite", "yes"},
-		"CONFIG hidden": {"--rename-command", "CONFIG", "HIDDEN"}, // the fsync setting cannot be confirmed
+		"CONFIG hidden": {"--rename-command", "CONFIG", "HIDDEN"}, // the fsync setting is unknown
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := stacktest.FreshRedis(t, flags...)
@@ -310,8 +310,9 @@ func TestVolatile(t *testing.T) {
 		openPacket(t, p, pk)
 		admin := redis.NewClient(&redis.Options{Addr: server.Addr})
 		defer admin.Close()
-		for name, values := range map[string][]string{"no-appendfsync-on-rewrite": {"yes", "no"}, "maxmemory-policy": {"allkeys-lru", "noeviction"},
-			"appendfsync": {"everysec", "always"}} {
+		for name, values := range map[string][]string{"no-appendfsync-on-rewrite": {"yes", "no"},
+			"maxmemory-policy": {"allkeys-lru", "noeviction"},
+			"appendfsync":      {"everysec", "always"}} {
 			for i, value := range values {
 				must(t, admin.ConfigSet(ctx, name, value).Err())
 				if err := p.Durable(ctx); errors.Is(err, ErrVolatile) != (i == 0) {
@@ -322,9 +323,9 @@ func TestVolatile(t *testing.T) {
 		before := dump(t, p, pk.ID)
 		must(t, admin.ConfigSet(ctx, "appendfsync", "no").Err())
 		wantErr(t, p.Durable(ctx), ErrVolatile)
-		_, err := p.Grab(ctx, pk.ID, "u", packet.Profile{}) // on a connection that was open before
+		_, err := p.Grab(ctx, pk.ID, "u", packet.Profile{}) // on an open connection
 		wantErr(t, err, ErrVolatile, ErrUnavailable)
-		// New connections, as after a restart, meet the check by themselves.
+		// New connections, as after a restart, make the check.
 		if err := admin.ClientKillByFilter(ctx, "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
 			t.Fatal(err)
 		}

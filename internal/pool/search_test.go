@@ -14,8 +14,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// costs returns how often Redis ran the commands that a client sent while do ran, and for
-// how many us. What scripts call is in their time.
+// costs returns how often Redis ran the commands that a client sent while do ran, and their
+// us. The time of a script includes its commands.
 func costs(t *testing.T, p *Pool, do func()) (calls map[string]int, usec int) {
 	t.Helper()
 	if err := p.rdb.ConfigResetStat(t.Context()).Err(); err != nil {
@@ -38,15 +38,15 @@ func costs(t *testing.T, p *Pool, do func()) (calls map[string]int, usec int) {
 			scripts = n
 		}
 	}
-	if scripts > 0 { // the time of a script has that of what it calls
+	if scripts > 0 { // includes the commands of scripts
 		usec = scripts
 	}
 	return calls, usec
 }
 
-// TestListsCost: while nobody grabs, a page costs Redis one read a lane to know that, and
-// one more a lane that has claims of the user; packets that are only staged are looked for in one
-// command. Pages that are read at the same time share all but their own reads.
+// TestListsCost: while no user grabs, a page costs Redis one read a lane to find that, and
+// one more for each lane with claims of the user; staged packets cost one command.
+// Concurrent pages share all but their own reads.
 func TestListsCost(t *testing.T) {
 	t.Parallel()
 	p := openAt(t, Config{Addr: stacktest.FreshRedis(t).Addr})
@@ -76,9 +76,9 @@ func TestListsCost(t *testing.T) {
 			}
 		}
 	}
-	page("first")  // lists what was won
-	page("second") // finds that nothing was won since
-	page("third")  // reads whose claims there are
+	page("first")  // indexes the wins
+	page("second") // finds no new wins
+	page("third")  // reads the owners of the claims
 	calls, _ := costs(t, p, func() { page("nobody") })
 	check("a user without claims", calls, map[string]int{"hmget": p.Lanes()})
 	calls, _ = costs(t, p, func() {
@@ -86,7 +86,7 @@ func TestListsCost(t *testing.T) {
 			t.Errorf("%v, %v", claims, err)
 		}
 	})
-	check("one who has some", calls, map[string]int{"hmget": p.Lanes(), "zrevrangebylex": won})
+	check("a user with claims", calls, map[string]int{"hmget": p.Lanes(), "zrevrangebylex": won})
 	calls, _ = costs(t, p, func() {
 		if some, err := p.Staged(t.Context(), []string{"shop", "another"}, "", packet.Cursor{}, 51); err != nil || len(some) != 0 {
 			t.Errorf("%v, %v", some, err)
@@ -99,8 +99,8 @@ func TestListsCost(t *testing.T) {
 	check("after a grab", calls, map[string]int{"hmget": p.Lanes() + 1, "zrevrangebylex": 1, "evalsha": 1, "xrevrange": 1, "zcard": 2})
 }
 
-// TestListsShared: readers who wait for the same flight share it, and nobody is answered by
-// one that began before the call.
+// TestListsShared: readers that wait for the same read share it, and no reader gets a read
+// that began before its call.
 func TestListsShared(t *testing.T) {
 	t.Parallel()
 	type flight struct {
@@ -143,7 +143,7 @@ func TestListsShared(t *testing.T) {
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := c.get(left, "d"); err == nil {
-		t.Error("a reader who left was answered")
+		t.Error("a cancelled reader got a result")
 	}
 	close(first.land)
 	second := <-flights
@@ -159,8 +159,8 @@ func TestListsShared(t *testing.T) {
 	readers.Wait()
 }
 
-// TestListsWhileGrabbing: whoever reads after a grab was acknowledged finds it, whatever
-// flights are under way.
+// TestListsWhileGrabbing: a read after an acknowledged grab contains it, whatever reads are
+// running.
 func TestListsWhileGrabbing(t *testing.T) { onEach(t, testListsWhileGrabbing) }
 
 func testListsWhileGrabbing(t *testing.T, on setup) {
@@ -195,8 +195,8 @@ func testListsWhileGrabbing(t *testing.T, on setup) {
 	}
 }
 
-// TestListsCostOfACrowd: pages that are read at the same time share what they have to know of
-// all lanes, and users without claims cost nothing more; measured against grabs.
+// TestListsCostOfACrowd: concurrent pages share the reads of all lanes, and users without
+// claims cost nothing more; measured against grabs.
 func TestListsCostOfACrowd(t *testing.T) {
 	t.Parallel()
 	p := openAt(t, Config{Addr: stacktest.FreshRedis(t).Addr})
@@ -223,7 +223,7 @@ func TestListsCostOfACrowd(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for range 3 { // what was won is listed, and whose it is
+	for range 3 { // indexes the wins and their owners
 		page("u")
 	}
 	_, alone := costs(t, p, func() {

@@ -19,7 +19,7 @@ import (
 
 const masterName = "hongbao"
 
-// watched are a master and its replica under three sentinels.
+// watched is a master and its replica under three sentinels.
 type watched struct {
 	pair
 	sentinels []*stacktest.Server
@@ -51,7 +51,7 @@ func (w watched) config() Config {
 	return Config{Mode: ModeSentinel, Addr: strings.Join(stacktest.Addrs(w.sentinels), ","), Master: masterName, Timeout: replicaTimeout}
 }
 
-// promoted waits until all sentinels name the replica as the master.
+// promoted waits until all sentinels name the replica as master.
 func (w watched) promoted(t *testing.T) {
 	t.Helper()
 	for _, s := range w.sentinels {
@@ -63,26 +63,26 @@ func (w watched) promoted(t *testing.T) {
 	}
 }
 
-// crowdOf has people grab one after the other, each until he is told something, and
-// keeps what they were told.
-type crowdOf struct {
+// retryingCrowd grabs for one user after the other, each until it gets a result, and stores
+// the results.
+type retryingCrowd struct {
 	mu      sync.Mutex
-	told    map[string]packet.GrabAnswer
+	acked   map[string]packet.GrabAnswer
 	refused []error // each kind once
 	stop    chan struct{}
-	people  sync.WaitGroup
+	users   sync.WaitGroup
 }
 
-func crowdAround(t *testing.T, p *Pool, id string, people int) *crowdOf {
-	c := &crowdOf{told: map[string]packet.GrabAnswer{}, stop: make(chan struct{})}
-	for n := range people {
-		c.people.Go(func() {
+func crowdAround(t *testing.T, p *Pool, id string, users int) *retryingCrowd {
+	c := &retryingCrowd{acked: map[string]packet.GrabAnswer{}, stop: make(chan struct{})}
+	for n := range users {
+		c.users.Go(func() {
 			for i := 0; ; i++ {
 				user := fmt.Sprintf("%d-%d", n, i)
 				for {
 					g, err := p.Grab(t.Context(), id, user, packet.Profile{})
 					if err == nil {
-						c.note(func() { c.told[user] = g })
+						c.note(func() { c.acked[user] = g })
 						break
 					}
 					c.note(func() {
@@ -93,7 +93,7 @@ func crowdAround(t *testing.T, p *Pool, id string, people int) *crowdOf {
 					select {
 					case <-c.stop:
 						return
-					case <-time.After(10 * time.Millisecond): // as a person who tries again
+					case <-time.After(10 * time.Millisecond): // as a user who retries
 					}
 				}
 				select {
@@ -107,24 +107,24 @@ func crowdAround(t *testing.T, p *Pool, id string, people int) *crowdOf {
 	return c
 }
 
-func (c *crowdOf) note(what func()) {
+func (c *retryingCrowd) note(what func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	what()
 }
 
-func (c *crowdOf) count() (n int) {
-	c.note(func() { n = len(c.told) })
+func (c *retryingCrowd) count() (n int) {
+	c.note(func() { n = len(c.acked) })
 	return n
 }
 
-// saw reports whether somebody was refused for want of replicas.
-func (c *crowdOf) saw(want error) (yes bool) {
+// saw reports whether a grab returned this error.
+func (c *retryingCrowd) saw(want error) (yes bool) {
 	c.note(func() { yes = slices.ContainsFunc(c.refused, func(err error) bool { return errors.Is(err, want) }) })
 	return yes
 }
 
-// carry keeps the claims of hand-offs.
+// carry stores the claims of hand-offs.
 func carry(to map[string]packet.Claim, b Batch) {
 	for _, h := range b.HandOffs {
 		for _, c := range h.Claims {
@@ -133,10 +133,10 @@ func carry(to map[string]packet.Claim, b Batch) {
 	}
 }
 
-// TestSentinelFailover: the master dies in the middle of a crowd, and the sentinels
-// promote its replica. Whoever was told what he has won has won the same; while the new
-// master has no replica nobody is told anything; and when the old one is back, as
-// whatever restarts it brings it back, service goes on by itself, in the same process.
+// TestSentinelFailover: the master dies in the middle of a crowd, and the sentinels promote
+// its replica. Every acknowledged result stays. While the new master has no replica nothing
+// is acknowledged. When the old master restarts as a replica, service continues in the same
+// process.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t, newPair(t))
@@ -148,7 +148,7 @@ func TestSentinelFailover(t *testing.T) {
 	h, lane := handoffs(t, p), packet.Lane(pk.ID, p.Lanes())
 	carried := map[string]packet.Claim{}
 	reading, stopped := make(chan struct{}), make(chan struct{})
-	go func() { // a relay, which finds the new master too
+	go func() { // a relay, which follows the failover too
 		defer close(stopped)
 		for {
 			select {
@@ -165,17 +165,17 @@ func TestSentinelFailover(t *testing.T) {
 	wait.Until(t, "a crowd", func() bool { return crowd.count() >= 500 })
 	w.master.Kill()
 	w.promoted(t)
-	wait.Until(t, "it is told that replicas are missing", func() bool { return crowd.saw(ErrReplicas) })
+	wait.Until(t, "grabs fail for missing replicas", func() bool { return crowd.saw(ErrReplicas) })
 	before := crowd.count()
 	w.master.Restart(t)
 	wait.Until(t, "service goes on", func() bool { return crowd.count() >= before+500 })
 	wait.Until(t, "it is ready", func() bool { return p.Durable(t.Context()) == nil })
 	close(crowd.stop)
-	crowd.people.Wait()
+	crowd.users.Wait()
 
 	close(reading)
 	<-stopped
-	for after := "0"; ; { // what was read by a call whose answer was lost
+	for after := "0"; ; { // entries read by a call whose reply was lost
 		b, err := h.ReadOwnPending(t.Context(), lane, "reader", after, 1000)
 		if err != nil {
 			t.Fatal(err)
@@ -188,13 +188,13 @@ func TestSentinelFailover(t *testing.T) {
 	}
 	carry(carried, readAll(t, h, lane))
 	shares := map[int]string{}
-	for user, was := range crowd.told {
+	for user, was := range crowd.acked {
 		if g := mustGrab(t, p, pk.ID, user); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != was.Claim.ShareIndex ||
 			g.Claim.Amount != was.Claim.Amount {
-			t.Errorf("%s was told %+v, then %+v", user, was.Claim, g)
+			t.Errorf("%s got %+v, then %+v", user, was.Claim, g)
 		}
 		if c, ok := carried[user]; !ok || c.ShareIndex != was.Claim.ShareIndex || c.Amount != was.Claim.Amount {
-			t.Errorf("%s was told %+v, and handed on was %+v", user, was.Claim, c)
+			t.Errorf("%s got %+v, handed off was %+v", user, was.Claim, c)
 		}
 		if other, twice := shares[was.Claim.ShareIndex]; twice {
 			t.Errorf("share %d was given to %s and %s", was.Claim.ShareIndex, user, other)
@@ -204,11 +204,11 @@ func TestSentinelFailover(t *testing.T) {
 	if info, err := admin(t, w.replica.Addr).Info(t.Context(), "replication").Result(); err != nil || !strings.Contains(info, "role:master") {
 		t.Errorf("the replica is no master: %v", err)
 	}
-	t.Logf("%d were told, %d of them before the new master had a replica", len(crowd.told), before)
+	t.Logf("%d results, %d of them before the new master had a replica", len(crowd.acked), before)
 }
 
-// TestSentinelVolatile: a replica that is promoted and may lose what it acknowledges is
-// asked for nothing, unless that is allowed.
+// TestSentinelVolatile: a promoted replica that may lose writes gets no calls, unless that
+// is allowed.
 func TestSentinelVolatile(t *testing.T) {
 	t.Parallel()
 	servers := pair{stacktest.FreshRedis(t, syncAtOnce...), stacktest.FreshRedis(t, "--appendfsync", "no")}
@@ -223,7 +223,7 @@ func TestSentinelVolatile(t *testing.T) {
 	was := mustGrab(t, p, pk.ID, "u")
 	replicated := w.config()
 	replicated.Replicas = 1
-	mustGrab(t, openAt(t, replicated), pk.ID, "u") // returns when the replica has the claim, before the failover
+	mustGrab(t, openAt(t, replicated), pk.ID, "u") // returns when the replica has the claim
 	if err := w.sentinel(t, w.sentinels[0]).Failover(t.Context(), masterName).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -234,16 +234,16 @@ func TestSentinelVolatile(t *testing.T) {
 	}
 	wait.Until(t, "where it is allowed it goes on", func() bool { return careless.Durable(t.Context()) == nil })
 	if g := mustGrab(t, careless, pk.ID, "u"); g.Result != packet.GrabReplayed || g.Claim.Amount != was.Claim.Amount {
-		t.Errorf("was told %+v, then %+v", was.Claim, g)
+		t.Errorf("got %+v, then %+v", was.Claim, g)
 	}
 }
 
-// TestSentinelNamesNoMaster: a server that says it is none is not used, whatever the
-// sentinels call it; and sentinels are not checked for what they keep.
-func TestSentinelNamesNoMaster(t *testing.T) {
+// TestSentinelNamesNonMaster: a server that is no master is not used, whatever the sentinels
+// say; and the durability of sentinels is not checked.
+func TestSentinelNamesNonMaster(t *testing.T) {
 	t.Parallel()
 	servers := newPair(t)
-	sentinels := stacktest.FreshSentinels(t, masterName, servers.replica, 1) // they take their time to see through it
+	sentinels := stacktest.FreshSentinels(t, masterName, servers.replica, 1) // they need time to find out
 	cfg := Config{Mode: ModeSentinel, Addr: sentinels[0].Addr, Master: masterName, Logger: quiet, Timeout: replicaTimeout}
 	if p, err := Open(t.Context(), cfg); !errors.Is(err, errNotMaster) || !errors.Is(err, ErrUnavailable) {
 		if err == nil {
@@ -253,7 +253,7 @@ func TestSentinelNamesNoMaster(t *testing.T) {
 	}
 	cfg.Master = "another"
 	if _, err := Open(t.Context(), cfg); !errors.Is(err, errUnknownMaster) || errors.Is(err, redis.Nil) {
-		t.Errorf("opened on a master that nobody knows: %v", err)
+		t.Errorf("opened on an unknown master: %v", err)
 	}
 }
 

@@ -28,7 +28,7 @@ func handoffs(t testing.TB, p *Pool) *Handoffs {
 	return h
 }
 
-// readAll reads everything that nobody has read yet.
+// readAll reads all unread entries.
 func readAll(t testing.TB, h *Handoffs, lane int) Batch {
 	t.Helper()
 	var all Batch
@@ -118,7 +118,7 @@ func testRead(t *testing.T, on setup) {
 		if b, err := h.Read(ctx, 3, "w0", 4, time.Millisecond); err != nil || len(b.HandOffs) != 4 {
 			t.Fatalf("read %+v, %v", b, err)
 		}
-		// Two were deleted without being acknowledged, as by a hand at redis-cli.
+		// Two were deleted without acknowledgement, as with redis-cli.
 		if err := p.rdb.XDel(ctx, p.keys.handoff(3), want[0], want[1]).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func testRead(t *testing.T, on setup) {
 			"pending":   func() error { _, err := h.ReadOwnPending(ctx, 4, "w0", "0", 10); return err },
 			"consumers": func() error { _, err := h.Consumers(ctx, 4); return err },
 			"take over": func() error { _, err := h.TakeOver(ctx, 4, "w0", "w1", 10); return err },
-			"strays":    func() error { _, err := h.TakeOrphans(ctx, 4, "w1", 10); return err },
+			"orphans":   func() error { _, err := h.TakeOrphans(ctx, 4, "w1", 10); return err },
 			"remove":    func() error { _, err := h.RemoveConsumer(ctx, 4, "w0"); return err },
 			"depth":     func() error { _, _, err := h.Depth(ctx, 4); return err },
 		} {
@@ -209,7 +209,7 @@ func testRead(t *testing.T, on setup) {
 	})
 }
 
-// blocked is the number of connections that wait in a blocking call.
+// blocked returns the number of connections in a blocking call.
 func blocked(t testing.TB, p *Pool) int {
 	t.Helper()
 	masters, err := p.masters(t.Context())
@@ -242,7 +242,7 @@ func testTakeOver(t *testing.T, on setup) {
 	if b, err := h.Read(ctx, lane, "dead", 110, time.Millisecond); err != nil || len(b.HandOffs) != 110 {
 		t.Fatalf("%d read, %v", len(b.HandOffs), err)
 	}
-	// The first 60 were deleted: a whole step finds nothing to hand out.
+	// The first 60 were deleted: a whole step returns nothing.
 	if err := p.rdb.XDel(ctx, p.keys.handoff(lane), want[:60]...).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -283,17 +283,16 @@ func testTakeOver(t *testing.T, on setup) {
 	}
 }
 
-func TestTakeStrays(t *testing.T) { onEach(t, testTakeStrays) }
+func TestTakeOrphans(t *testing.T) { onEach(t, testTakeOrphans) }
 
-// testTakeStrays: what was acknowledged and not removed, or left over by a file of Redis
-// that ended too early, is taken from the oldest on; never what a reader has, nor what
-// nobody has read.
-func testTakeStrays(t *testing.T, on setup) {
+// testTakeOrphans: entries that were acknowledged and not removed, or left by a truncated
+// file of Redis, are taken oldest first; never pending or unread ones.
+func testTakeOrphans(t *testing.T, on setup) {
 	p := on.openFresh(t)
 	h := handoffs(t, p)
 	ctx := t.Context()
 	const lane = 2
-	strays := func() []string {
+	orphans := func() []string {
 		t.Helper()
 		b, err := h.TakeOrphans(ctx, lane, "heir", 2)
 		if err != nil {
@@ -301,34 +300,34 @@ func testTakeStrays(t *testing.T, on setup) {
 		}
 		return ids(b)
 	}
-	if got := strays(); len(got) != 0 {
+	if got := orphans(); len(got) != 0 {
 		t.Errorf("of an empty lane: %v", got)
 	}
 	want := fill(t, p, lane, 8)
-	if got := strays(); len(got) != 0 {
-		t.Errorf("that nobody has read: %v", got)
+	if got := orphans(); len(got) != 0 {
+		t.Errorf("unread: %v", got)
 	}
 	if b, err := h.Read(ctx, lane, "reader", 7, time.Millisecond); err != nil || len(b.HandOffs) != 7 {
 		t.Fatalf("%d read, %v", len(b.HandOffs), err)
 	}
-	if got := strays(); len(got) != 0 {
+	if got := orphans(); len(got) != 0 {
 		t.Errorf("that a reader has: %v", got)
 	}
 	gone := []string{want[0], want[1], want[2], want[4]}
 	if err := p.rdb.XAck(ctx, p.keys.handoff(lane), Group, gone...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := strays(); !slices.Equal(got, want[:2]) {
+	if got := orphans(); !slices.Equal(got, want[:2]) {
 		t.Errorf("first %v, want %v", got, want[:2])
 	}
-	if got := strays(); len(got) != 0 {
+	if got := orphans(); len(got) != 0 {
 		t.Errorf("behind those that are pending now: %v", got)
 	}
 	for _, step := range [][2][]string{{want[:2], want[2:3]}, {want[2:4], want[4:5]}, {want[4:7], nil}} {
 		if err := h.Ack(ctx, lane, step[0]...); err != nil {
 			t.Fatal(err)
 		}
-		if got := strays(); !slices.Equal(got, step[1]) {
+		if got := orphans(); !slices.Equal(got, step[1]) {
 			t.Errorf("after %v are gone: %v, want %v", step[0], got, step[1])
 		}
 	}
@@ -350,7 +349,7 @@ func TestHandoffsUnavailable(t *testing.T) {
 		"ack":       func() error { return h.Ack(ctx, 0, "1-1") },
 		"consumers": func() error { _, err := h.Consumers(ctx, 0); return err },
 		"take over": func() error { _, err := h.TakeOver(ctx, 0, "a", "b", 1); return err },
-		"strays":    func() error { _, err := h.TakeOrphans(ctx, 0, "b", 1); return err },
+		"orphans":   func() error { _, err := h.TakeOrphans(ctx, 0, "b", 1); return err },
 		"remove":    func() error { _, err := h.RemoveConsumer(ctx, 0, "a"); return err },
 		"depth":     func() error { _, _, err := h.Depth(ctx, 0); return err },
 		"groups":    func() error { return h.EnsureGroups(ctx) },

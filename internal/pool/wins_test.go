@@ -10,8 +10,8 @@ import (
 
 func TestOneWin(t *testing.T) { onEach(t, testOneWin) }
 
-// testOneWin: who has won in a packet of a campaign wins in no other, also in one call for
-// two of them, and keeps what he has.
+// testOneWin: a winner of a packet of a campaign wins in no other one, also within one call
+// for two of them, and keeps the claim.
 func testOneWin(t *testing.T, on setup) {
 	p := on.openFresh(t)
 	ctx := t.Context()
@@ -37,7 +37,7 @@ func testOneWin(t *testing.T, on setup) {
 	again := mustGrab(t, p, first.ID, "a")
 	is("again", again, packet.GrabReplayed, false)
 	if again.Claim.Amount != won.Claim.Amount {
-		t.Errorf("told %d, then %d", won.Claim.Amount, again.Claim.Amount)
+		t.Errorf("got %d, then %d", won.Claim.Amount, again.Claim.Amount)
 	}
 
 	lane := packet.Lane(campaign, p.Lanes())
@@ -62,11 +62,11 @@ func testOneWin(t *testing.T, on setup) {
 	if ends := p.rdb.PExpireTime(ctx, keys.wins).Val(); ends <= packet.WinsKept {
 		t.Errorf("the wins go at %v, the packet expires at %s", ends, until)
 	}
-	// A lane that is made again.
+	// A rebuild of the lane.
 	must(t, p.rdb.Del(ctx, keys.wins).Err())
-	is("after a loss", mustGrab(t, p, third.ID, "b"), packet.GrabNotEligible, false) // not on the list
+	is("after a loss", mustGrab(t, p, third.ID, "b"), packet.GrabNotEligible, false) // not on the guest list
 	if err := p.RestoreWins(ctx, 1, campaign, []string{"a", "b"}, time.Now().Add(time.Hour)); !errors.Is(err, ErrFenced) {
-		t.Errorf("behind an open gate: %v", err)
+		t.Errorf("behind an open fence: %v", err)
 	}
 	must(t, p.CloseFence(ctx, lane, 9))
 	must(t, p.RestoreWins(ctx, 9, campaign, []string{"a", "b"}, time.Now().Add(time.Hour)))
@@ -75,7 +75,7 @@ func testOneWin(t *testing.T, on setup) {
 	}
 }
 
-// TestOneWinRestored: a packet that is made again from its row has the rule of its campaign.
+// TestOneWinRestored: a packet restored from its row keeps the rule of its campaign.
 func TestOneWinRestored(t *testing.T) {
 	t.Parallel()
 	r := packet.RebuildInput{Record: packet.Record{Packet: newPacket(t, 2), Stored: packet.StatusOpen}}
