@@ -1,7 +1,6 @@
-// Package activities holds the steps of the workflows: each does one thing to
-// one store or to the provider and may be repeated at any time. Steps on our
-// own stores retry for ever; the one call that moves money is made at most once
-// a noted send.
+// Package activities holds the activities of the workflows. Each changes one store or calls the
+// provider, and is repeatable. Activities on our own stores retry without limit. The call that
+// moves money is made at most once per noted send.
 package activities
 
 import (
@@ -13,7 +12,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Books is the part of MySQL that knows packets.
+// PacketStore is the part of MySQL that stores packets.
 type PacketStore interface {
 	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status, error)
 	Packet(ctx context.Context, id string) (packet.Record, error)
@@ -23,7 +22,7 @@ type PacketStore interface {
 	ClosingStore
 }
 
-// Closing is the part of MySQL that ends packets.
+// ClosingStore is the part of MySQL that closes packets.
 type ClosingStore interface {
 	BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error)
 	CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error
@@ -35,13 +34,13 @@ type ClosingStore interface {
 	ClaimStore
 }
 
-// ClaimStore is the part of MySQL that books claims, and what could not be booked.
+// ClaimStore is the part of MySQL that records claims and share conflicts (rule R10).
 type ClaimStore interface {
 	RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
 	RecordShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
 }
 
-// Cashbook is the part of MySQL that knows payments.
+// PaymentStore is the part of MySQL that stores payments.
 type PaymentStore interface {
 	ClaimStore
 	BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
@@ -55,17 +54,17 @@ type PaymentStore interface {
 	Decisions
 }
 
-// Clock tells the time of the books: MySQL's.
+// Clock returns the time of MySQL.
 type Clock interface {
 	Clock(ctx context.Context) (time.Time, error)
 }
 
-// Decisions is the part of MySQL that ends people's decisions.
+// Decisions is the part of MySQL that completes decisions of staff.
 type Decisions interface {
 	CarryOut(ctx context.Context, id string) (payout.State, error)
 }
 
-// Pool is the part of Redis that opens and ends pools.
+// Pool is the part of Redis that opens and closes pools.
 type Pool interface {
 	OpenPool(ctx context.Context, id string, shares []money.Fen, progress func(loaded int)) error
 	Reject(ctx context.Context, id string, f packet.Failure) error
@@ -74,7 +73,7 @@ type Pool interface {
 	PoolReader
 }
 
-// ClaimPools is the part of Redis that is asked before a claim is booked late (rule R9).
+// ClaimPools is the part of Redis that is read before a stale claim is recorded (rule R9).
 type ClaimPools interface {
 	Lanes() int
 	Claim(ctx context.Context, id, user string) (packet.Claim, bool, error)
@@ -82,16 +81,15 @@ type ClaimPools interface {
 	HaltLane(ctx context.Context, lane int, reason packet.LaneReason) error
 }
 
-// PoolReader reads what a pool holds.
+// PoolReader reads the contents of a pool.
 type PoolReader interface {
 	View(ctx context.Context, id string) (packet.PoolView, error)
-	EachClaim(ctx context.Context, id string, tell func([]packet.Claim) error) error
+	EachClaim(ctx context.Context, id string, visit func([]packet.Claim) error) error
 	Eligible(ctx context.Context, id string) ([]string, error)
 }
 
-// Provider is a payment API: what it is called, what it remembers, how to tell
-// it to move money and how to ask. Send and Ask never return an error: silence
-// and nonsense are observations too.
+// Provider is a payment API: its name, its limits, the encoding of a request, send and query.
+// Send and Ask never return an error: silence and unusable answers are observations too.
 type Provider interface {
 	Name() string
 	Limits() payout.Limits
@@ -100,8 +98,8 @@ type Provider interface {
 	Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation
 }
 
-// Starter gives a claim a run unless one is open, and reports whether it started
-// one; starting it twice is harmless.
+// Starter starts a payout run for a claim unless one is open, and reports whether it started one.
+// It is idempotent.
 type Starter interface {
 	RestartPayout(ctx context.Context, c packet.Claim, app string) (bool, error)
 }

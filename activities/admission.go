@@ -10,44 +10,44 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Pacer limits the calls to the provider across all workers. Turn returns 0 when
-// a call may go out now, else how long to wait before the same name asks again.
+// Throttle limits the calls to the provider across all workers. Acquire returns 0 if a call may
+// go out now, else the wait before the same name calls again.
 type Throttle interface {
 	Acquire(ctx context.Context, name string) (time.Duration, error)
 }
 
-// Pauses of parked payments. They come back one after the other, spread so that
-// a process asks for all it has parked pollsPerSecond times a second: about the
-// pace at which a provider lets them go out afterwards. Beyond deferMax's worth it
-// asks more often.
+// Pauses of deferred payments. They are spread so that a process retries its deferred payments
+// pollsPerSecond times a second, about the rate that a provider accepts afterwards. Beyond
+// deferMax it retries more often.
 const (
 	deferFirst     = time.Second
-	deferHeldMax   = 20 * time.Second // a few parked payments look at least this often
-	deferMax       = 5 * time.Minute  // and tens of thousands this often
+	deferHeldMax   = 20 * time.Second // the longest pause while few payments are held
+	deferMax       = 5 * time.Minute  // the longest pause of tens of thousands
 	pollsPerSecond = 100
-	// deferForget is how long after its time a parked payment that did not come is counted.
+	// deferForget is how long after its due time a deferred payment that was not retried here is
+	// still counted.
 	deferForget = time.Minute
 
-	// throttleInlineWait is the longest turn that is waited for within the step: a timer
-	// of the workflow costs more than the wait.
+	// throttleInlineWait is the longest wait within the step: a timer of the workflow costs more
+	// than the wait.
 	throttleInlineWait = 200 * time.Millisecond
-	// throttleTimeout bounds a question to the pacer; throttleRetryAfter is how long it is left
-	// alone after it did not answer.
+	// throttleTimeout bounds a call of the throttle; throttleRetryAfter is the pause after a
+	// failed one.
 	throttleTimeout    = time.Second
 	throttleRetryAfter = 5 * time.Second
 )
 
-// Gate decides whether a send may go out now or is parked. What is parked has no
-// number taken, no send noted and comes back by itself. Three things park: a
-// person's hold (which the store sees, in the transaction of the send), trouble
-// of the provider (a breaker an operation), and the pace for all workers.
+// Admission decides whether a send may go out now or is deferred. A deferred send has no order
+// number and no note, and is retried by its run. Three things defer: a hold (which the store
+// detects, in the transaction of the send), failures of the provider (one circuit breaker per
+// operation) and the throttle of all workers.
 //
-// Breakers are of this process alone. A process whose calls fail stops by itself
-// after a handful; telling the others would save those few calls, and cost a
-// shared state that could be wrong for everybody. A nil Gate lets all through.
+// Breakers are local to this process. A process whose calls fail stops after a handful; sharing
+// that state would save those few calls, and a wrong state would stop all workers. A nil
+// Admission admits all.
 type Admission struct {
-	// Now is the clock and Spread draws a duration from 0 to below d: time.Now and
-	// rand.N, unless a simulation brings its own before the gate is used.
+	// Now is the clock and Spread draws a duration in [0, d): time.Now and rand.N, unless a
+	// simulation sets its own before first use.
 	Now    func() time.Time
 	Spread func(d time.Duration) time.Duration
 
@@ -60,7 +60,7 @@ type Admission struct {
 	opened          map[opened]int
 	deferred        map[string]deferredSend
 	swept           time.Time
-	throttleRetryAt time.Time // the pacer is not asked before
+	throttleRetryAt time.Time // no call of the throttle before
 }
 
 type opened struct {
@@ -74,7 +74,8 @@ type deferredSend struct {
 	until time.Time
 }
 
-// NewAdmission returns a gate to a provider. pacer nil means no limit, logger nil the default.
+// NewAdmission returns the admission of a provider. throttle nil means no limit, logger nil the
+// default.
 func NewAdmission(provider string, pacer Throttle, logger *slog.Logger) *Admission {
 	if logger == nil {
 		logger = slog.Default()
@@ -87,8 +88,8 @@ func NewAdmission(provider string, pacer Throttle, logger *slog.Logger) *Admissi
 	return g
 }
 
-// breaker returns the breaker of an operation. Each has its own: low balance
-// keeps payouts from going out, not charges from bringing money in.
+// breaker returns the breaker of an operation. Each has its own: a low balance stops payouts, not
+// charges, which bring money in.
 func (g *Admission) breaker(op payout.Op) *payout.Breaker {
 	b := g.breakers[op]
 	if b == nil {
@@ -98,8 +99,8 @@ func (g *Admission) breaker(op payout.Op) *payout.Breaker {
 	return b
 }
 
-// admit says whether a send of a payment may go out now; else why not, and when
-// it should ask again. Who is admitted reports or cancels.
+// admit reports whether a send of a payment may go out now; else why not, and when to retry. The
+// caller of an admitted send must call report or cancel.
 func (g *Admission) admit(ctx context.Context, op payout.Op, id string) (payout.Deferral, time.Duration) {
 	if g == nil {
 		return payout.NotDeferred, 0
@@ -121,7 +122,7 @@ func (g *Admission) admit(ctx context.Context, op payout.Op, id string) (payout.
 	return payout.NotDeferred, 0
 }
 
-// pace waits for a turn that is near and returns how long one that is not is off.
+// awaitThrottle waits for a near reservation and returns the remaining wait of a distant one.
 func (g *Admission) awaitThrottle(ctx context.Context, id string) time.Duration {
 	if g.throttle == nil {
 		return 0
@@ -140,8 +141,8 @@ func (g *Admission) awaitThrottle(ctx context.Context, id string) time.Duration 
 	}
 }
 
-// turn asks the pacer. While it is away payments go on: a provider refuses what
-// is too much and stores nothing of it, but nobody is paid by waiting for Redis.
+// reserve calls the throttle. While the throttle fails, payments go out: a provider rejects
+// excess calls and stores nothing, whereas waiting for Redis would pay no one.
 func (g *Admission) reserve(ctx context.Context, id string) time.Duration {
 	g.mu.Lock()
 	away := g.Now().Before(g.throttleRetryAt)
@@ -158,14 +159,14 @@ func (g *Admission) reserve(ctx context.Context, id string) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.Now().Before(g.throttleRetryAt) {
-		g.logger.WarnContext(ctx, "The pace of calls to the provider cannot be kept: payments go out without it.",
+		g.logger.WarnContext(ctx, "Throttle unavailable; payments go out without it.",
 			slog.String("provider", g.provider), slog.Any("error", err))
 	}
 	g.throttleRetryAt = g.Now().Add(throttleRetryAfter)
 	return 0
 }
 
-// hold parks a payment that a person's hold has stopped.
+// deferHeld defers a payment that a hold has stopped.
 func (g *Admission) deferHeld(op payout.Op, id string) time.Duration {
 	if g == nil {
 		return deferFirst
@@ -176,8 +177,8 @@ func (g *Admission) deferHeld(op payout.Op, id string) time.Duration {
 	return g.deferSend(id, payout.DeferredHeld, 0)
 }
 
-// park notes a parked payment and returns its pause: never shorter than least,
-// longer each time, and longer the more payments are parked.
+// deferSend notes a deferred payment and returns its pause: at least `least`, longer after each
+// attempt, and longer the more payments are deferred.
 func (g *Admission) deferSend(id string, why payout.Deferral, least time.Duration) time.Duration {
 	now := g.Now()
 	g.forgetOverdue(now)
@@ -197,7 +198,7 @@ func (g *Admission) deferSend(id string, why payout.Deferral, least time.Duratio
 	return wait
 }
 
-// sweep forgets, now and then, what was parked and never came back here.
+// forgetOverdue removes, at intervals, deferred payments that were not retried in this process.
 func (g *Admission) forgetOverdue(now time.Time) {
 	if now.Sub(g.swept) < deferForget/4 {
 		return
@@ -210,7 +211,7 @@ func (g *Admission) forgetOverdue(now time.Time) {
 	}
 }
 
-// begun forgets a payment whose send was noted.
+// sendNoted removes a payment whose send was noted.
 func (g *Admission) sendNoted(id string) {
 	if g == nil {
 		return
@@ -220,7 +221,7 @@ func (g *Admission) sendNoted(id string) {
 	delete(g.deferred, id)
 }
 
-// cancel gives an admission back: nothing was sent.
+// cancel returns an admission that was not used for a send.
 func (g *Admission) cancel(op payout.Op) {
 	if g == nil {
 		return
@@ -230,7 +231,7 @@ func (g *Admission) cancel(op payout.Op) {
 	g.breaker(op).Cancel()
 }
 
-// report takes what a send, or a question about one, came to.
+// report records the outcome of a send or of a query about one.
 func (g *Admission) report(ctx context.Context, op payout.Op, payment string, o payout.Observation) {
 	if g == nil {
 		return
@@ -248,9 +249,9 @@ func (g *Admission) report(ctx context.Context, op payout.Op, payment string, o 
 	attrs := []slog.Attr{slog.String("provider", g.provider), slog.String("op", string(op))}
 	if why := b.Cause(); why != payout.TroubleNone {
 		g.opened[opened{op, why}]++
-		g.logger.LogAttrs(ctx, slog.LevelWarn, "Payments are parked: the provider is in trouble.",
+		g.logger.LogAttrs(ctx, slog.LevelWarn, "Provider fails; deferring payments.",
 			append(attrs, slog.String("why", string(why)), slog.String("code", o.Code))...)
 		return
 	}
-	g.logger.LogAttrs(ctx, slog.LevelWarn, "The provider works again: payments go out.", attrs...)
+	g.logger.LogAttrs(ctx, slog.LevelWarn, "Provider works again; payments go out.", attrs...)
 }

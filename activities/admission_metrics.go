@@ -9,11 +9,11 @@ import (
 
 var (
 	breakerOpen = prometheus.NewDesc(observe.MetricBreaker,
-		"1 while this process parks the operation because of the provider's trouble.", []string{"provider", "op", "why"}, nil)
+		"1 while the breaker of the operation is open in this process.", []string{"provider", "op", "why"}, nil)
 	breakerOpened = prometheus.NewDesc(observe.MetricBreakerOpened,
-		"How often this process began to park the operation.", []string{"provider", "op", "why"}, nil)
+		"Number of times the breaker of the operation opened in this process.", []string{"provider", "op", "why"}, nil)
 	paymentsDeferred = prometheus.NewDesc(observe.MetricDeferred,
-		"Payments this process has parked: due, not sent, no number taken.", []string{"provider", "why"}, nil)
+		"Payments deferred by this process: due, not sent, no order number used.", []string{"provider", "why"}, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -23,8 +23,8 @@ func (g *Admission) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Every series is there from the start,
-// so that it can be alarmed on.
+// Collect implements prometheus.Collector. Every series exists from the start, so that alerts can
+// use it.
 func (g *Admission) Collect(out chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -306,7 +306,7 @@ func TestAdmissionLogs(t *testing.T) {
 	for i := range 20 {
 		c.try(t, paymentID(i))
 	}
-	if n := strings.Count(log.String(), "Payments are parked"); n != 1 || !strings.Contains(log.String(), "why=low_balance") {
+	if n := strings.Count(log.String(), "deferring payments"); n != 1 || !strings.Contains(log.String(), "why=low_balance") {
 		t.Errorf("%d lines: %s", n, log.String())
 	}
 	text := exposed(t, c.gate)

@@ -11,7 +11,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// CampaignStore is the part of MySQL that keeps campaigns.
+// CampaignStore is the part of MySQL that stores campaigns.
 type CampaignStore interface {
 	Campaign(ctx context.Context, id string) (campaign.Campaign, error)
 	ReserveDay(ctx context.Context, id string) (campaign.Day, bool, error)
@@ -21,31 +21,32 @@ type CampaignStore interface {
 	Clock
 }
 
-// Staging is the part of Redis in which packets begin.
+// StagingPool is the part of Redis that stages packets.
 type StagingPool interface {
 	Create(ctx context.Context, p packet.Packet, eligible []string, opensAt *time.Time, life, busy time.Duration) (packet.StageResult, error)
 }
 
-// Campaigns are the steps of campaigns.
+// Campaigns holds the activities of campaigns.
 type Campaigns struct {
 	Store   CampaignStore
 	Pool    StagingPool
 	SeedKey [32]byte
 }
 
-// maxDaysPerRun bounds what one step decides: after a long outage the next one goes on.
+// maxDaysPerRun bounds the days that one call decides. After a long outage the next call
+// continues.
 const maxDaysPerRun = 40
 
-// MakeCampaignPackets creates the packets of a campaign that are due, each campaign.Lead
-// before it opens, and notes the days whose packets would have expired by now as missed.
-// A day is reserved first: the row says which one is next, so that any number of runs may
-// do it, and one that cannot be decided holds up no other. Returns the days that it
-// decided, in order. Repeatable. Errors: of each day that could not be decided.
+// MakeCampaignPackets creates the packets of a campaign that are due, each campaign.Lead before
+// it opens. Days whose packets would have expired by now are noted as missed. Each day is
+// reserved first: the row determines the next day, so concurrent runs are safe. A day that cannot
+// be decided does not delay the others. It returns the days that it decided, in order, and is
+// repeatable. Errors: those of each day that could not be decided, joined.
 func (a *Campaigns) MakeCampaignPackets(ctx context.Context, id string) ([]campaign.Day, error) {
 	defer heartbeat(ctx)()
 	c, err := a.Store.Campaign(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {
-		return nil, nil // the books were restored; its schedule outlived it
+		return nil, nil // MySQL was restored from before the campaign; only its schedule is left
 	}
 	if err != nil {
 		return nil, typed(err)
@@ -74,17 +75,17 @@ func (a *Campaigns) MakeCampaignPackets(ctx context.Context, id string) ([]campa
 	return decided, typed(err)
 }
 
-// rowPause and rowPatience are for the row of a packet that was staged: its own workflow
-// writes it at once, unless something is away. Then the step is tried again.
+// rowPause and rowPatience bound the wait for the row of a staged packet. The packet's workflow
+// writes it at once unless a store is unavailable; then the activity is retried.
 const (
 	rowPause    = 100 * time.Millisecond
 	rowPatience = 3 * time.Second
 )
 
-// make stages the packet of a day unless it is there, and returns what became of it when
-// MySQL has it: then nothing that Redis may lose is lost. Only both together know whether
-// it is there: its pool may have been lost, or retired. packet.ErrNotFound: MySQL does not
-// have it yet.
+// stageDay stages the packet of a day unless it exists, and returns the day's status once MySQL
+// has the packet: then a loss in Redis loses nothing. Only both stores together show whether the
+// packet exists, because its pool may be lost or retired. Error: packet.ErrNotFound while MySQL
+// does not have it yet.
 func (a *Campaigns) stageDay(ctx context.Context, c campaign.Campaign, day campaign.Day) (campaign.DayStatus, error) {
 	p, life := c.PacketOf(day.Day, a.SeedKey), time.Duration(c.Template.Life)*time.Second
 	_, err := a.Store.Packet(ctx, p.ID)
@@ -96,7 +97,7 @@ func (a *Campaigns) stageDay(ctx context.Context, c campaign.Campaign, day campa
 		return "", err
 	}
 	over := now.After(day.OpensAt.Add(life))
-	if n := len(c.Template.Eligible); n != p.EligibleCount { // without its list it would be open to everybody
+	if n := len(c.Template.Eligible); n != p.EligibleCount { // without the list every user could grab
 		if over {
 			return campaign.DayMissed, nil
 		}
@@ -109,8 +110,8 @@ func (a *Campaigns) stageDay(ctx context.Context, c campaign.Campaign, day campa
 	case err != nil:
 		return "", err
 	}
-	// Books that were restored may never have its row again. Redis had it all the same, and
-	// there is one packet of a day: one that is over, or is another body's, is not made anew.
+	// A restored MySQL may never get this row again, although Redis had the packet. A day has one
+	// packet, so one that is over or has another body is not created again.
 	if v := staged.View; staged.Existed && (!staged.SameBody || v.Retired || v.State == packet.PoolRejected || over) {
 		return campaign.DayMade, nil
 	}
@@ -128,7 +129,7 @@ func (a *Campaigns) awaitRow(ctx context.Context, id string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("packet %s is staged, and not in the books: %w", id, packet.ErrNotFound)
+			return fmt.Errorf("packet %s is staged, but MySQL has no row yet: %w", id, packet.ErrNotFound)
 		case <-tick.C:
 		}
 	}

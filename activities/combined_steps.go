@@ -9,18 +9,17 @@ import (
 	"hongbao/internal/payout"
 )
 
-// CombinedMaxShares is the largest packet that CombinedSteps opens and closes: what takes
-// longer than some milliseconds is no matter for a workflow task.
+// CombinedMaxShares is the largest packet that CombinedSteps opens and closes: a workflow task
+// must not take longer than some milliseconds.
 const CombinedMaxShares = 2000
 
-// CombinedSteps does several steps of a run one after the other, as far as nothing stands
-// in their way, and says how far it came; the run goes on from there step by step.
-// It is run as a local activity, once, inside a workflow task, because a regular
-// step costs Temporal more than all of these.
+// CombinedSteps runs several activities of a run in sequence and returns how far it came; the run
+// continues from there with single activities. It runs once, as a local activity inside a
+// workflow task, because one regular activity costs Temporal more than all of these.
 //
-// It has no steps of its own: each is one of Packets or Payments, and may be
-// repeated at any time, so that nothing depends on its answer arriving. A step
-// that fails ends it, and is tried again by the run, where ops see it.
+// Each step is one of Packets or Payments and is repeatable, so nothing depends on its result
+// arriving. A step that fails ends the sequence. The run repeats it as a regular activity,
+// visible in the Temporal UI.
 type CombinedSteps struct {
 	Packets  *Packets
 	Payments *Payments
@@ -30,15 +29,15 @@ type CombinedSteps struct {
 type Opened struct {
 	// Status is the row's.
 	Status packet.Status `json:"status"`
-	// Charge is what came of the charge; nil when it was not looked at, the packet
-	// being past it or the charge's row unread.
+	// Charge is the outcome of the charge; nil if it was not attempted: the packet is past it, or
+	// the charge's row was not read.
 	Charge *Outcome `json:"charge,omitempty"`
 	// Open: the pool is open.
 	Open bool `json:"open,omitempty"`
 }
 
-// OpenNow records a packet, charges its sender, writes its shares and opens its
-// pool. Errors: those of RecordPacket; whatever comes later is told by how far it came.
+// OpenNow records a packet, charges its sender, writes its shares and opens its pool. Errors:
+// those of RecordPacket; a later failure only shortens the progress that it returns.
 func (a *CombinedSteps) OpenNow(ctx context.Context, p packet.Packet) (Opened, error) {
 	status, err := a.Packets.RecordPacket(ctx, p)
 	out := Opened{Status: status}
@@ -69,20 +68,19 @@ func (a *CombinedSteps) OpenNow(ctx context.Context, p packet.Packet) (Opened, e
 
 // Closed is how far CloseNow brought a packet.
 type Closed struct {
-	// Closing: the row is, or it is past that.
+	// Closing: the row is closing or past it.
 	Closing bool `json:"closing,omitempty"`
-	// Pool: nothing can be grabbed any more.
+	// Pool: grabbing has ended.
 	Pool bool `json:"pool,omitempty"`
-	// Books: they are closed, and Remainder goes back.
+	// Books: the ledger accounts are closed, and Remainder is refunded.
 	Books     bool      `json:"books,omitempty"`
 	Remainder money.Fen `json:"remainder,omitempty"`
-	// Finished: nothing remained, and the packet is closed.
+	// Finished: there was no remainder, and the packet is closed.
 	Finished bool `json:"finished,omitempty"`
 }
 
-// CloseNow ends grabbing and, if every winner has his row already, closes the
-// books, and the packet too when nothing remained. Errors: never; how far it came
-// is what it says.
+// CloseNow ends grabbing. If every winner has a row it closes the ledger accounts, and without a
+// remainder the packet too. It never returns an error; the result shows how far it came.
 func (a *CombinedSteps) CloseNow(ctx context.Context, p packet.Packet, reason packet.CloseReason) (out Closed, _ error) {
 	if _, err := a.Packets.BeginClosing(ctx, p.ID, reason); err != nil {
 		return out, a.logStopped(ctx, p.ID, err)
@@ -110,10 +108,11 @@ func (a *CombinedSteps) CloseNow(ctx context.Context, p packet.Packet, reason pa
 	return out, nil
 }
 
-// The last claims of a packet that is sold out are being paid while it closes.
+// drainLooks are the pauses before each check: the last claims of a sold-out packet are paid
+// while it closes.
 var drainLooks = []time.Duration{0, 20 * time.Millisecond, 60 * time.Millisecond}
 
-// awaitDrained looks whether every winner has his row, a few times.
+// awaitDrained checks a few times whether every winner has a row.
 func (a *CombinedSteps) awaitDrained(ctx context.Context, id string) (drained bool, err error) {
 	for _, wait := range drainLooks {
 		if wait > 0 {
@@ -133,12 +132,12 @@ func (a *CombinedSteps) awaitDrained(ctx context.Context, id string) (drained bo
 // Refunded is how far RefundNow brought a refund.
 type Refunded struct {
 	Outcome
-	// Closed: the money is back, and its packet is closed.
+	// Closed: the refund is paid and the packet closed.
 	Closed bool `json:"closed,omitempty"`
 }
 
-// RefundNow sends a refund that is due and closes the packet once it is paid.
-// Errors: those of reading the row.
+// RefundNow sends a refund that is due and closes the packet once it is paid. Errors: those of
+// reading the row.
 func (a *CombinedSteps) RefundNow(ctx context.Context, paymentID, packetID string) (Refunded, error) {
 	sent, err := a.Payments.sendInWorkflowTask(ctx, paymentID)
 	out := Refunded{Outcome: sent}
@@ -151,10 +150,11 @@ func (a *CombinedSteps) RefundNow(ctx context.Context, paymentID, packetID strin
 	return out, nil
 }
 
-// stopped says why the rest is left to the run. Its error is nil: there is an answer.
+// logStopped logs why the run continues with single steps. It returns nil, because the caller has
+// a result to return.
 func (a *CombinedSteps) logStopped(ctx context.Context, packetID string, why error) error {
 	if why != nil {
-		logger(ctx).Warn("Not all at once: the run goes on step by step.", "packet_id", packetID, "error", why)
+		logger(ctx).Warn("Combined steps stopped; the run continues with single steps.", "packet_id", packetID, "error", why)
 	}
 	return nil
 }

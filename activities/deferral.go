@@ -7,8 +7,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// parked returns the payment as it is, with its send due later. What is not a
-// send, because the row has moved, is not kept waiting.
+// readDeferred reads the payment and defers its send. A step that is no longer a send, because
+// the row has changed, is not deferred.
 func (a *Payments) readDeferred(ctx context.Context, id string, why payout.Deferral, wait time.Duration) (payout.SendStart, error) {
 	st, err := a.Store.PaymentState(ctx, id)
 	if err != nil {
@@ -28,7 +28,7 @@ func (a *Payments) deferStep(st *payout.State, why payout.Deferral, wait time.Du
 	}
 }
 
-// opOf is the operation that carries out a payment, by its id.
+// opOf returns the operation of a payment, by its id.
 func opOf(id string) payout.Op {
 	if id == "" {
 		return ""
@@ -36,7 +36,7 @@ func opOf(id string) payout.Op {
 	return payout.OpOf(payout.Kind(id[0]))
 }
 
-// paymentOf is the payment of an order number; of what is none, the number itself.
+// paymentOf returns the payment id of an order number, or the argument if it is no order number.
 func paymentOf(orderNo string) string {
 	parts, err := payout.Parse(orderNo)
 	if err != nil {

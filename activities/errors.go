@@ -11,29 +11,30 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Types of the errors workflows look at. Everything else is retried for ever.
+// Error types that workflows read. All other errors are retried without limit.
 const (
-	// TypeConflict: stored with other contents. Final; a defect or tampering.
+	// TypeConflict: stored with other contents; a defect or tampering. Final.
 	TypeConflict = "conflict"
-	// TypeUnavailable: a store could not be asked. Retried.
+	// TypeUnavailable: a store did not answer. Retried.
 	TypeUnavailable = "unavailable"
-	// TypeGone: the pool is not in Redis. Retried: a repeated create stages it again, or a rebuild makes it.
+	// TypeGone: the pool is not in Redis. Retried: a repeated create stages it again, or a
+	// rebuild writes it.
 	TypeGone = "pool_gone"
-	// TypeNotFound: the row is not there (yet). Retried.
+	// TypeNotFound: the row does not exist (yet). Retried.
 	TypeNotFound = "not_found"
-	// TypeNotClosing: the row is back at a step before closing, because the books were
-	// restored (rule R13). Final: the run reads the row and begins anew (rule R3).
+	// TypeNotClosing: the row is at a step before closing, because MySQL was restored (rule R13).
+	// Final: the run continues as new and reads the row (rule R3).
 	TypeNotClosing = "not_closing"
-	// TypeNotDeclined: the charge that was declined is not, for the same cause. Final, as above.
+	// TypeNotDeclined: the charge is not declined, for the same reason. Final, as above.
 	TypeNotDeclined = "not_declined"
-	// TypeOtherProvider: the payment is of another provider, or of another account there, than
-	// this worker's adapter. Retried: by a worker of its own, or once this one is corrected.
+	// TypeOtherProvider: the payment belongs to another provider or merchant account than this
+	// worker's adapter. Retried until a matching worker takes it or the settings are corrected.
 	TypeOtherProvider = "other_provider"
-	// TypeDefect: the status table forbids a change the code asked for. Final.
+	// TypeDefect: the status table forbids the requested change. Final.
 	TypeDefect = "defect"
 )
 
-// typed is the one switch from our errors to Temporal's error types.
+// typed maps our errors to Temporal's error types; no other code does.
 func typed(err error) error {
 	switch {
 	case err == nil:
@@ -58,15 +59,15 @@ func typed(err error) error {
 	return err
 }
 
-// TemporalRefuses reports whether Temporal has answered that it does not take this start, or
-// signal, whatever others it takes. A repeat changes nothing.
+// TemporalRefuses reports whether Temporal rejected this start or signal as invalid. A retry gets
+// the same answer.
 func TemporalRefuses(err error) bool {
 	_, is := errors.AsType[*serviceerror.InvalidArgument](err)
 	return is
 }
 
-// TemporalUnavailable reports whether an error of a call to Temporal says that other calls fail as
-// well: it is busy, or does not answer.
+// TemporalUnavailable reports whether an error of a call to Temporal implies that other calls
+// fail too: Temporal is overloaded or does not answer.
 func TemporalUnavailable(err error) bool {
 	var (
 		busy *serviceerror.ResourceExhausted

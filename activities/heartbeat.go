@@ -9,11 +9,11 @@ import (
 	"go.temporal.io/sdk/log"
 )
 
-// HeartbeatEvery is well below every heartbeat timeout the workflows set.
+// HeartbeatEvery is well below every heartbeat timeout that the workflows set.
 const HeartbeatEvery = time.Second
 
-// logger returns the logger of the running activity. `hongbao recover` calls some steps
-// without an activity, where activity.GetLogger panics: then it is the process's own.
+// logger returns the logger of the running activity. `hongbao recover` calls some activities
+// directly, where activity.GetLogger panics; then it is the default logger of the process.
 func logger(ctx context.Context) log.Logger {
 	if activity.IsActivity(ctx) {
 		return activity.GetLogger(ctx)
@@ -21,16 +21,16 @@ func logger(ctx context.Context) log.Logger {
 	return log.NewStructuredLogger(slog.Default())
 }
 
-// heartbeat heartbeats until the returned function is called: a worker's death is
-// noticed within the heartbeat timeout, however long one step on a store takes.
-// What bounds a hung step is its own timeout.
+// heartbeat sends heartbeats until the returned function is called. A dead worker is then
+// detected within the heartbeat timeout, however long a step on a store takes. A hung step is
+// bounded by its own timeout.
 func heartbeat(ctx context.Context) (stop func()) {
 	return heartbeatWith(ctx, func() any { return nil })
 }
 
-// heartbeatWith heartbeats with details, which a later attempt of the activity can read.
-// `hongbao recover` calls some steps without an activity: no server waits for heartbeats
-// then, and activity.RecordHeartbeat panics, so nothing is sent.
+// heartbeatWith sends heartbeats with details, which a later attempt of the activity can read.
+// Outside an activity (`hongbao recover`) it sends nothing, because activity.RecordHeartbeat
+// panics there.
 func heartbeatWith(ctx context.Context, details func() any) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}

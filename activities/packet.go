@@ -15,7 +15,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Packets are the steps of a packet's workflow.
+// Packets holds the activities of a packet's workflow.
 type Packets struct {
 	Store    PacketStore
 	Pool     Pool
@@ -23,12 +23,11 @@ type Packets struct {
 	Starter  Starter
 	// SeedKey derives and seals the seeds of packets; 32 bytes from the configuration.
 	SeedKey [32]byte
-	// Remake has lost pools made again; nil where lanes are rebuilt by hand alone.
+	// PoolRebuild requests the rebuild of lost pools; nil where lanes are rebuilt only by hand.
 	PoolRebuild *PoolRebuild
 
-	// funded is the split of the packet that was funded last: mostly it is opened
-	// next, by the same worker, and a million shares take a tenth of a second to
-	// compute. At most 8 MB, until then.
+	// funded is the split of the packet that was funded last. The same worker usually opens it
+	// next, and computing a million shares takes 0.1 s. It holds at most 8 MB until then.
 	funded atomic.Pointer[funded]
 }
 
@@ -37,8 +36,8 @@ type funded struct {
 	shares []money.Fen
 }
 
-// RecordPacket writes the packet row (funding, sealed seed) and its pending
-// charge. Repeatable. Returns the row's status.
+// RecordPacket writes the packet row (funding, sealed seed) and its pending charge, and returns
+// the row's status. Repeatable.
 func (a *Packets) RecordPacket(ctx context.Context, p packet.Packet) (packet.Status, error) {
 	sealed, err := packet.SealedSeed(a.SeedKey, p)
 	if err != nil {
@@ -50,7 +49,7 @@ func (a *Packets) RecordPacket(ctx context.Context, p packet.Packet) (packet.Sta
 			return "", typed(err)
 		}
 		if len(eligible) != p.EligibleCount {
-			// A packet that is recorded may have lost its pool: a new run reads the row (rule R3).
+			// A recorded packet may have lost its pool: a new run reads the row (rule R3).
 			if rec, err := a.Store.Packet(ctx, p.ID); err == nil && rec.BodyHash == p.BodyHash {
 				return rec.Stored, nil
 			}
@@ -78,7 +77,7 @@ func (a *Packets) Fund(ctx context.Context, id string) (packet.Status, error) {
 	return status, typed(err)
 }
 
-// split computes the shares of a packet from its sealed seed.
+// computeShares derives the shares of a packet from its sealed seed.
 func (a *Packets) computeShares(ctx context.Context, id string) ([]money.Fen, packet.Record, error) {
 	rec, err := a.Store.Packet(ctx, id)
 	if err != nil {
@@ -92,8 +91,8 @@ func (a *Packets) computeShares(ctx context.Context, id string) ([]money.Fen, pa
 	return shares, rec, err
 }
 
-// OpenPool loads the shares into Redis and opens the pool (rule R7). Repeatable.
-// A pool that is not in Redis is retried until a rebuild of its lane has made it (rebuild.go).
+// OpenPool loads the shares into Redis and opens the pool (rule R7). Repeatable. While the pool
+// is not in Redis it fails, until a rebuild of the lane has written it (rebuild.go).
 func (a *Packets) OpenPool(ctx context.Context, id string) error {
 	defer heartbeat(ctx)()
 	var shares []money.Fen
@@ -115,9 +114,8 @@ func (a *Packets) OpenPool(ctx context.Context, id string) error {
 	return typed(a.keepFirstAnswer(ctx, id))
 }
 
-// keepFirstAnswer keeps in MySQL what the create request was told before its packet opened:
-// whoever makes a lost pool again (rule R9) takes it for granted that the others were
-// told 201.
+// keepFirstAnswer stores in MySQL the answer that the create request got before its packet
+// opened. A rebuild (rule R9) assumes 201 for packets without a stored answer.
 func (a *Packets) keepFirstAnswer(ctx context.Context, id string) error {
 	view, err := a.Pool.View(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) || err == nil && (view.First == nil || view.Retired) {
@@ -135,7 +133,7 @@ func (a *Packets) RejectPacket(ctx context.Context, id string, f payout.Failure)
 	if err := a.Store.RejectPacket(ctx, id, failure); err != nil {
 		return typed(err)
 	}
-	// What the sender was told stays, also when its charge says something else by now.
+	// The reason that the sender was given stays, even if the charge has another one by now.
 	rec, err := a.Store.Packet(ctx, id)
 	if err != nil {
 		return typed(err)
@@ -150,43 +148,42 @@ func (a *Packets) RejectPacket(ctx context.Context, id string, f payout.Failure)
 	return typed(err)
 }
 
-// BeginClosing moves the row to closing. Repeatable; returns the status it has then.
+// BeginClosing moves the row to closing and returns its status. Repeatable.
 func (a *Packets) BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error) {
 	status, err := a.Store.BeginClosing(ctx, id, reason)
 	return status, typed(err)
 }
 
-// ClosePool ends grabbing and returns what was claimed, the same at every
-// repeat; for expiry it may answer "not yet" by Redis TIME (Remainder.NotYet).
+// ClosePool ends grabbing and returns the claimed total, the same at every repeat. For expiry it
+// may return Remainder.NotYet: the pool has not expired by Redis TIME.
 func (a *Packets) ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.PoolCloseResult, error) {
 	rem, err := a.Pool.ClosePool(ctx, id, reason)
 	if err != nil {
 		return rem, typed(err)
 	}
 	if rem.NotYet == 0 && !rem.Gone && rem.Reason != "" {
-		// Also when it is the one that was asked for: the row may have an earlier one, of
-		// an expiry that Redis did not know of when the recall came.
+		// Also if the reason is the requested one: the row may hold an earlier expiry that Redis
+		// did not know when the recall arrived.
 		err = a.Store.CorrectReason(ctx, id, rem.Reason)
 	}
 	return rem, typed(err)
 }
 
-// Pauses between two looks of Drain.
+// Pauses between two checks of Drain.
 const (
 	drainFirstPause = 50 * time.Millisecond
 	drainPauseCap   = 2 * time.Second
-	// drainStalled is how long no further claim has to be recorded before the drain
-	// starts payouts itself. While the relay gets on, that would be its work done
-	// again, for every claim of a packet that it is busy with.
+	// drainStalled is how long no further claim must be recorded before the drain starts payouts
+	// itself. While the relay makes progress, the drain would only repeat its work.
 	drainStalled = time.Second
-	// drainLookShare keeps the looks at a large packet, whose claims have to be
-	// counted, from being a load: they take at most a tenth of the time.
+	// drainLookShare bounds the load of the checks of a large packet, whose claims are counted:
+	// they take at most a tenth of the time.
 	drainLookShare = 9
 )
 
-// Drain returns once every winner of the pool has its row in MySQL (rule R11):
-// it compares counts, then the sets, and starts the payouts that are missing, once
-// the relay does not get on by itself. It heartbeats; it is repeatable and never gives up.
+// Drain returns once every winner of the pool has a row in MySQL (rule R11). It compares counts,
+// then sets. When the relay makes no progress, it starts the missing payouts. It sends
+// heartbeats, is repeatable and never gives up.
 func (a *Packets) Drain(ctx context.Context, p packet.Packet) error {
 	defer heartbeat(ctx)()
 	pause, before, moved := drainFirstPause, -1, time.Now()
@@ -215,12 +212,11 @@ func (a *Packets) Drain(ctx context.Context, p packet.Packet) error {
 	}
 }
 
-// recorded counts the winners of a pool that have their row, and reports whether
-// these are all.
+// recorded counts the winners of a pool that have a row, and reports whether all have one.
 func (a *Packets) recorded(ctx context.Context, id string) (n int, all bool, err error) {
 	view, err := a.Pool.View(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) || err == nil && view.Retired {
-		return 0, true, nil // nothing in Redis to compare with; MySQL is all there is
+		return 0, true, nil // nothing in Redis to compare with
 	}
 	if err != nil {
 		return 0, false, typed(err)
@@ -229,8 +225,8 @@ func (a *Packets) recorded(ctx context.Context, id string) (n int, all bool, err
 	if err != nil || n < view.ClaimedCount {
 		return n, false, typed(err)
 	}
-	// Of promises that cannot be booked the pool may know nothing, when it was made again
-	// (rule R9): then counts say nothing, and the sets are compared.
+	// A rebuilt pool (rule R9) may not contain share conflicts. Then counts prove nothing, and
+	// the sets are compared.
 	promised, err := a.Store.ShareConflictUsers(ctx, id)
 	if err != nil || len(promised) == 0 {
 		return n, err == nil, typed(err)
@@ -239,12 +235,12 @@ func (a *Packets) recorded(ctx context.Context, id string) (n int, all bool, err
 	return n, err == nil && len(missing) == 0, typed(err)
 }
 
-// compareSets is how many users one look at MySQL asks about.
+// compareSets is the number of users that one query of MySQL compares.
 const compareSets = 500
 
-// startMissing starts the payouts of winners for whom MySQL does not account. One that
-// cannot be started keeps no other from its start; one that Temporal refuses is booked
-// without a run, which the watch starts as soon as Temporal takes it.
+// startMissing starts the payouts of winners without a row. A failed start does not delay the
+// others. A claim whose start Temporal rejects is recorded without a run; the watch starts that
+// once Temporal accepts it.
 func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
 	missing, err := a.missing(ctx, p.ID)
 	if err != nil {
@@ -252,7 +248,7 @@ func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
 	}
 	var failed error
 	for _, c := range missing {
-		start := func() error { // also when its run was terminated by hand: the relay takes that one for done
+		start := func() error { // also if an operator terminated its run, which the relay treats as done
 			_, err := a.Starter.RestartPayout(ctx, c, p.App)
 			if TemporalRefuses(err) {
 				_, err = RecordClaimOrConflict(ctx, a.Store, c, a.Provider.Name())
@@ -270,7 +266,7 @@ func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
 	return failed
 }
 
-// missing are the winners of a pool for whom MySQL does not account.
+// missing returns the winners of a pool without a row in MySQL.
 func (a *Packets) missing(ctx context.Context, id string) (missing []packet.Claim, err error) {
 	err = a.Pool.EachClaim(ctx, id, func(some []packet.Claim) error {
 		for part := range slices.Chunk(some, compareSets) {
@@ -285,16 +281,16 @@ func (a *Packets) missing(ctx context.Context, id string) (missing []packet.Clai
 	return missing, err
 }
 
-// CloseBooks closes the packet's books and returns the remainder; a remainder
-// becomes a pending refund, whose workflow the outbox starts. Repeatable.
+// CloseBooks closes the packet's ledger accounts and returns the remainder. A remainder becomes a
+// pending refund, whose workflow the outbox starts. Repeatable.
 func (a *Packets) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 	defer heartbeat(ctx)() // it reads every claim
 	rem, err := a.Store.CloseBooks(ctx, id)
 	return rem, typed(err)
 }
 
-// FinishPacket closes a packet whose remainder is refunded (or zero) and retires
-// its pool. It reports whether the packet is closed. Repeatable.
+// FinishPacket closes a packet whose remainder is refunded (or zero) and retires its pool. It
+// reports whether the packet is closed. Repeatable.
 func (a *Packets) FinishPacket(ctx context.Context, id string) (bool, error) {
 	view, err := a.Pool.View(ctx, id)
 	if err != nil && !errors.Is(err, packet.ErrNotFound) {

@@ -11,35 +11,32 @@ import (
 )
 
 const (
-	// PayNowCallTimeout bounds the provider call of PayNow, and of CombinedSteps. A call that takes longer is
-	// cut off: it may have arrived, and is asked about.
+	// PayNowCallTimeout bounds the provider call of PayNow and of CombinedSteps. A call that
+	// times out may have arrived and is queried.
 	PayNowCallTimeout = 1500 * time.Millisecond
-	// PayNowSettleTimeout bounds the booking of its answer.
+	// PayNowSettleTimeout bounds settling its answer.
 	PayNowSettleTimeout = time.Second
 )
 
-// PayNow books a claim and pays it, in one go: two transactions with the call
-// between them. It is run as a local activity, once, inside the first workflow
-// task of a payout, because a regular step costs Temporal more than all of this.
-// It only takes the short way when that is open: the gate lets the send through,
-// the provider answers fast, and there is time left. Otherwise the claim is
-// booked, and the state says what the workflow does next, step by step.
+// PayNow records a claim and pays it: two transactions with the provider call between them. It
+// runs once, as a local activity inside the first workflow task of a payout, because one regular
+// activity costs Temporal more than all of this. It pays only if admission allows the send, the
+// provider answers fast and time is left. Otherwise it records the claim, and the returned state
+// names the next step of the workflow.
 //
-// Nothing depends on its answer arriving. The note of the send is committed
-// before the call; whoever comes to the row after a crash, this function too,
-// finds it and asks (rule R3). An answer of the provider, or its silence, is an
-// outcome and never an error.
+// Nothing depends on its result arriving. The note of the send is committed before the call; a
+// later reader of the row, this function included, finds the note and queries (rule R3). An
+// answer of the provider, or its silence, is an outcome and never an error.
 //
-// The row is not read again before the request leaves; only the time since the note
-// is measured, on this machine's clock. That is enough:
-//   - The row was written by this call, on a share that nobody had claimed. A later
-//     reader of the row finds the note, and asks before all else.
-//   - The answer to that reader cannot become final: until LeaveWithin and the
-//     landing window after the note have passed, the send counts as open, so that
-//     "never received" fails nothing and no other number is taken (rules R4, R5).
-//     The same number with the same bytes may be sent again; the provider carries
-//     it out once.
-//   - A request later than LeaveWithin does not leave.
+// The row is not read again before the request leaves; only the time since the note is measured,
+// on this machine's clock. That is enough:
+//   - This call wrote the row, on a share without a claim. A later reader of the row finds the
+//     note and queries first.
+//   - The answer to that query cannot become final early: until LeaveWithin and the landing
+//     window after the note have passed, the send counts as open. "Never received" then fails
+//     nothing and no other order number is used (rules R4, R5). The same order number with the
+//     same bytes may be sent again; the provider executes it once.
+//   - A request does not leave later than LeaveWithin.
 //   - A hold that is committed after the note does not stop the send.
 func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) {
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
@@ -50,7 +47,7 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) 
 	if why, wait := a.Admission.admit(ctx, op, id); why != payout.NotDeferred {
 		return a.recordOnly(ctx, c, why, wait)
 	}
-	noted := a.clock() // not later than the note itself
+	noted := a.clock() // at or before the note's commit
 	begun, err := a.Store.BeginClaim(ctx, c, a.Provider.Name(), a.Provider.Limits(), a.Provider.EncodeRequest)
 	switch {
 	case err != nil:
@@ -64,14 +61,14 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) 
 	}
 	a.Admission.sendNoted(id)
 	var paid Outcome
-	_ = failpoint.Do(failpoint.PayoutNow, func() error { // whatever happens is an outcome
+	_ = failpoint.Do(failpoint.PayoutNow, func() error { // every result is an outcome
 		paid = a.sendNow(ctx, begun, noted, PayNowCallTimeout, PayNowSettleTimeout)
 		return nil
 	})
 	return paid, nil
 }
 
-// recordOnly only books the claim. Its send is due at once, or parked.
+// recordOnly records the claim without paying it. Its send is due at once, or deferred.
 func (a *Payments) recordOnly(ctx context.Context, c packet.Claim, why payout.Deferral, wait time.Duration) (Outcome, error) {
 	if err := a.checkStaleClaim(ctx, c); err != nil {
 		return Outcome{}, typed(err)
@@ -93,16 +90,15 @@ func (a *Payments) clock() time.Time {
 	return time.Now()
 }
 
-// passed is the time between two readings of the clock, the longer one when its
-// hands and its counter disagree: the hands may have been set back, and the
-// counter stands still while the machine is suspended.
+// elapsed returns the time between two clock readings: the larger of wall clock and monotonic
+// clock. The wall clock may have been set back, and the monotonic clock stops while the machine
+// is suspended.
 func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// A provider is slow while more than 1 in 100 of its last calls took longer than
-// slowCall: a call that waits holds a workflow task. It is fast again when they no
-// longer do, or when none was slow for slowFor.
+// A provider is slow while more than 1 in 100 of its last calls took longer than slowCall,
+// because a waiting call holds a workflow task. Calls slower than that count for slowFor.
 const (
 	slowCall  = time.Second
 	slowFor   = 30 * time.Second
@@ -110,14 +106,14 @@ const (
 	slowCalls = lastCalls / 100
 )
 
-// calls is how long the last calls took, of this process, by what they are for.
+// calls records which of this process's last calls were slow, by operation.
 type calls struct {
 	mu sync.Mutex
 	of map[payout.Op]*recentCalls
 }
 
 type recentCalls struct {
-	slow [lastCalls]time.Time // when it ended, of each slow call; zero: it was fast
+	slow [lastCalls]time.Time // the end of each slow call; zero for a fast one
 	n    int
 }
 

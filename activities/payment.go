@@ -13,25 +13,25 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Payments are the steps of the attempt machine: charge, payout and refund alike.
+// Payments holds the activities of charges, payouts and refunds.
 type Payments struct {
 	Store    PaymentStore
 	Provider Provider
-	// Gate parks sends while the provider is in trouble; nil lets all through.
+	// Admission defers sends while the provider fails or is held; nil admits all.
 	Admission *Admission
-	// Pools are asked before a late claim is booked, and before a charge is sent; nil: whoever
-	// books sees to it himself.
+	// Pools is read before a stale claim is recorded and before a charge is sent; nil disables
+	// both checks.
 	Pools ClaimPools
-	// Now is the clock; nil: time.Now. A simulation brings its own.
+	// Now is the clock; nil: time.Now. A simulation sets its own.
 	Now func() time.Time
 
-	calls calls // how fast the provider is, for what is done within workflow tasks
+	calls calls // the provider's speed, for sends within workflow tasks
 }
 
-// RecordClaim books a claim and makes its payout pending. Repeatable. A claim
-// that cannot be booked is kept as a promise (rule R10): a payout of its own that
-// has failed, until people decide, and a break. Its state is the answer then.
-// A late claim is booked when its user is told of it (rule R9).
+// RecordClaim records a claim and makes its payout pending. Repeatable. A claim that cannot be
+// recorded is stored as a share conflict (rule R10): a failed payout of its own, until staff
+// decide, and a break. The returned state is then that payout's. A stale claim is recorded only
+// if a repeated grab returns it (rule R9).
 func (a *Payments) RecordClaim(ctx context.Context, c packet.Claim) (payout.State, error) {
 	if err := a.checkStaleClaim(ctx, c); err != nil {
 		return payout.State{}, typed(err)
@@ -40,8 +40,8 @@ func (a *Payments) RecordClaim(ctx context.Context, c packet.Claim) (payout.Stat
 	return st, typed(err)
 }
 
-// RecordClaimOrConflict books a claim that Redis tells its user, or keeps it as a promise. Repeatable.
-// Errors: those of the book.
+// RecordClaimOrConflict records an acknowledged claim, or stores it as a share conflict.
+// Repeatable. Errors: those of the store.
 func RecordClaimOrConflict(ctx context.Context, book ClaimStore, c packet.Claim, provider string) (payout.State, error) {
 	st, err := book.RecordClaim(ctx, c, provider)
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
@@ -50,16 +50,16 @@ func RecordClaimOrConflict(ctx context.Context, book ClaimStore, c packet.Claim,
 	return st, err
 }
 
-// ReadPayment reads the program counter of a payment (rule R3).
+// ReadPayment reads the state of a payment, which is the program counter (rule R3).
 func (a *Payments) ReadPayment(ctx context.Context, id string) (payout.State, error) {
 	st, err := a.Store.PaymentState(ctx, id)
 	return st, typed(err)
 }
 
-// begin stores number and exact request and notes the send before it goes out, or
-// says what to do instead. A repeat finds the note and asks: it never sends twice
-// under one note. While the provider is in trouble or held, nothing is noted and the
-// step is due later (Gate). noted is not later than the note.
+// begin stores order number and exact request and notes the send before the call, or returns
+// another next step. A repeat finds the note and queries: it never sends twice under one note.
+// While the provider fails or is held, nothing is noted and the step is deferred (Admission).
+// noted is at or before the note's commit.
 func (a *Payments) begin(ctx context.Context, id string) (begun payout.SendStart, noted time.Time, err error) {
 	op := opOf(id)
 	if op == payout.OpCharge {
@@ -86,7 +86,7 @@ func (a *Payments) begin(ctx context.Context, id string) (begun payout.SendStart
 	return begun, noted, typed(err)
 }
 
-// deliver makes the call of a noted send. Whatever happens is an observation.
+// callProvider makes the call of a noted send. Every result is an observation.
 func (a *Payments) callProvider(ctx context.Context, o payout.Order) (seen payout.Observation) {
 	began := a.clock()
 	step := failpoint.ForPayment(o.OrderNo, failpoint.ChargeSend, failpoint.PayoutSend, failpoint.RefundSend)
@@ -100,12 +100,12 @@ func (a *Payments) callProvider(ctx context.Context, o payout.Order) (seen payou
 	return seen
 }
 
-// clockTimeout bounds the reading of the books' clock before a question.
+// clockTimeout bounds reading MySQL's clock before a query.
 const clockTimeout = 2 * time.Second
 
-// Ask asks the provider about an order number. It moves nothing and may be repeated.
-// When the question was put is told by the books' clock, which also says when people
-// decided: a new number needs an answer to a question put after that (rule R5).
+// Ask queries the provider about an order number. It moves nothing and is repeatable. The start
+// of the query is a time of MySQL's clock, which also times decisions: a new order number needs
+// an answer to a query that began after the decision (rule R5).
 func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation, error) {
 	parts, err := payout.Parse(orderNo)
 	if err != nil {
@@ -115,10 +115,10 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 	asked, err := a.Store.BeginQuery(clockCtx, orderNo, a.Provider.Limits().Adapter)
 	cancel()
 	if err != nil {
-		return payout.Observation{}, typed(fmt.Errorf("ask about %s: %w", orderNo, err))
+		return payout.Observation{}, typed(fmt.Errorf("query order %s: %w", orderNo, err))
 	}
 	var seen payout.Observation
-	_ = failpoint.Do(failpoint.OrderAsk, func() error { // whatever happens is an observation
+	_ = failpoint.Do(failpoint.OrderAsk, func() error { // every result is an observation
 		seen = a.Provider.Query(ctx, payout.OpOf(parts.Kind), orderNo)
 		return nil
 	})
@@ -127,15 +127,14 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 	return seen, nil
 }
 
-// Settle writes what was observed: status, ledger, breaks and timeline in one
-// transaction. Settling the same observation twice changes nothing. Of a number that the
-// books do not have, because they were restored, nothing is written: the run goes on from
-// the row (rule R3), and a recovery finds the number at the provider (rule R13). Nothing is
-// written of what another provider says, either.
+// Settle writes an observation: status, ledger, breaks and timeline in one transaction. It is
+// idempotent. Nothing is written about an order number that a restored MySQL lacks: the run
+// continues from the row (rule R3), and a recovery finds the order at the provider (rule R13).
+// Nothing is written about an answer of another provider either.
 func (a *Payments) Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error) {
 	st, err := a.Store.Settle(ctx, o, asked)
 	if errors.Is(err, payout.ErrWrongProvider) {
-		logger(ctx).Error("An answer of another provider, or about another account there, is left out.", "order_no", asked, "error", err)
+		logger(ctx).Error("Ignored an answer of another provider or merchant account.", "order_no", asked, "error", err)
 	}
 	if errors.Is(err, packet.ErrNotFound) || errors.Is(err, payout.ErrWrongProvider) {
 		st, err = a.Store.PaymentState(ctx, paymentOf(asked))
@@ -146,22 +145,21 @@ func (a *Payments) Settle(ctx context.Context, o payout.Observation, asked strin
 	return st, nil
 }
 
-// CarryOut ends a decision whose numbers were all asked about: a cancelled
-// payout becomes a refund to the sender. Repeatable.
+// CarryOut completes a decision after all its order numbers were queried: a cancelled payout
+// becomes a refund to the sender. Repeatable.
 func (a *Payments) CarryOut(ctx context.Context, id string) (payout.State, error) {
 	st, err := a.Store.CarryOut(ctx, id)
 	return st, typed(err)
 }
 
-// lapse ends a charge instead of sending it when its packet can no longer be opened: it
-// has expired by the clock of its pool, by which grabs are judged, and by that of the
-// books, and nothing was ever sent (Cashbook.Lapse). The sender is spared a charge that
-// would only be refunded. Whatever cannot be told now is no reason to stop: a packet that
-// was charged too late is refunded in full (rule R2).
+// expireCharge ends a charge instead of sending it when its packet can no longer open: the packet
+// has expired by the pool's clock and by MySQL's, and nothing was sent. This avoids a charge that
+// would only be refunded. A failed check does not stop the charge: a packet that is charged too
+// late is refunded in full (rule R2).
 func (a *Payments) expireCharge(ctx context.Context, id string) (st payout.State, ended bool, err error) {
 	parts, err := payout.Parse(id)
 	if err != nil || a.Pools == nil {
-		return st, false, nil //nolint:nilerr // what is no payment is told by whoever reads its row
+		return st, false, nil //nolint:nilerr // reading the row reports an invalid id
 	}
 	view, err := a.Pools.View(ctx, parts.PacketID)
 	if err != nil || view.State != packet.PoolFunding || view.Now.Before(view.Packet.ExpiresAt) {

@@ -9,33 +9,32 @@ import (
 	"hongbao/internal/packet"
 )
 
-// Remake has pools made that are not in Redis, by a rebuild of their lane (rule R9).
+// PoolRebuild requests the rebuild of a lane whose pool is lost (rule R9).
 type PoolRebuild struct {
 	Lanes Lanes
 	Store Believed
 }
 
-// Lanes is the part of Redis that shuts a lane that lacks something.
+// Lanes is the part of Redis that fences a lane that has lost data.
 type Lanes interface {
 	Lanes() int
 	HaltLane(ctx context.Context, lane int, reason packet.LaneReason) error
 }
 
-// Believed tells whether MySQL is of today (rule R13).
+// Believed reports whether MySQL is current, not restored (rule R13).
 type Believed interface {
 	BooksBelieved(ctx context.Context) error
 }
 
-// rebuildMinLife is how much of a packet's life has to be left for a rebuild, which takes some
-// seconds and shuts the lane for all others, to be worth it. The money of one that has less
-// goes back when it expires (rule R2).
+// rebuildMinLife is the remaining life that justifies a rebuild, which takes seconds and stops
+// grabs of the lane's other packets. With less, the money is refunded at expiry (rule R2).
 const rebuildMinLife = 30 * time.Second
 
-// remake shuts the lane of a funded packet whose pool is not in Redis. It had been staged
-// there, was lost before it had a row, and got that after its lane was rebuilt: its sender is
-// charged, and nobody stages it again. The rebuild makes its pool, once for all, since
-// the row is open by now. While books that were restored are being recovered, grabs of the
-// lane's other packets go on, and no rebuild would begin.
+// requestRebuild fences the lane of a funded packet whose pool is not in Redis. Redis lost the
+// staged packet before it had a row, and the row came after the lane's rebuild. Its sender is
+// charged and does not stage it again. The row is open by now, so the next rebuild writes the
+// pool. While MySQL is being recovered no lane is fenced: no rebuild would begin, and the other
+// packets stay open.
 func (a *Packets) requestRebuild(ctx context.Context, id string) error {
 	if a.PoolRebuild == nil {
 		return nil
@@ -47,7 +46,7 @@ func (a *Packets) requestRebuild(ctx context.Context, id string) error {
 	if err := a.PoolRebuild.Store.BooksBelieved(ctx); err != nil {
 		return err
 	}
-	// The pool after the row: a rebuild that has ended meanwhile has made it.
+	// The pool is read after the row: a rebuild that has ended in between has written it.
 	switch _, err := a.Pool.View(ctx, id); {
 	case err == nil:
 		return nil
@@ -55,7 +54,7 @@ func (a *Packets) requestRebuild(ctx context.Context, id string) error {
 		return err
 	}
 	lane := packet.Lane(id, a.PoolRebuild.Lanes.Lanes())
-	logger(ctx).Warn("A funded packet has no pool in Redis: its lane is rebuilt.", "packet_id", id, "lane", lane)
+	logger(ctx).Warn("Funded packet has no pool in Redis; rebuilding its lane.", "packet_id", id, "lane", lane)
 	if err := a.PoolRebuild.Lanes.HaltLane(ctx, lane, packet.LanePoolBehind); err != nil {
 		return fmt.Errorf("pool of packet %s: %w", id, err)
 	}

@@ -11,17 +11,17 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Statements is a payment API that says what has moved. Errors of Statement mean
-// that there was no usable answer: it may be asked again.
+// Statements is a payment API with statements. An error of Statement means that there was no
+// usable answer; the call may be repeated.
 type Statements interface {
 	Name() string
 	Adapter() payout.Adapter
-	// Zone is the time zone of the days of the statement.
+	// Zone is the time zone of the statement's days.
 	Zone() *time.Location
 	Statement(ctx context.Context, day payout.Day, after string) (payout.StatementPage, error)
 }
 
-// ReconciliationStore is the part of MySQL that keeps reconciliations.
+// ReconciliationStore is the part of MySQL that stores reconciliations.
 type ReconciliationStore interface {
 	RequestDailyReconciliation(ctx context.Context, provider string, day payout.Day, by string) (payout.Reconciliation, error)
 	BeginReconciliation(ctx context.Context, id string, dayEnd time.Time) (payout.Reconciliation, error)
@@ -30,7 +30,7 @@ type ReconciliationStore interface {
 	StatementStore
 }
 
-// StatementStore is the part of MySQL that keeps statements and compares them with the books.
+// StatementStore is the part of MySQL that stores statements and matches them with the ledger.
 type StatementStore interface {
 	SaveStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, lines []payout.StatementLine) error
 	SealStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, readAt time.Time) error
@@ -41,44 +41,44 @@ type StatementStore interface {
 	CountUnsettled(ctx context.Context, r payout.Reconciliation) (int64, error)
 }
 
-// Reconciliations are the steps of a reconciliation. All may be repeated.
+// Reconciliations holds the activities of a reconciliation. All are repeatable.
 type Reconciliations struct {
 	Store    ReconciliationStore
 	Provider Statements
 }
 
-// compareBatch is how many lines, postings or breaks are compared at once: a day
-// of a million needs no more memory than one of a thousand.
+// compareBatch is the number of lines, transfers or breaks that are compared at once, so that
+// memory does not grow with the day.
 const compareBatch = 1000
 
-// RequestReconciliation leaves the wish for the reconciliation of the day before
-// a moment, in the provider's time zone.
+// RequestReconciliation requests the reconciliation of the day before a moment, in the provider's
+// time zone.
 func (a *Reconciliations) RequestReconciliation(ctx context.Context, at time.Time) (payout.Day, error) {
 	day := payout.DayOf(at, a.Provider.Zone()).Add(-1)
 	_, err := a.Store.RequestDailyReconciliation(ctx, a.Provider.Name(), day, payout.BySchedule)
 	return day, typed(err)
 }
 
-// BeginReconciliation marks it as running and returns it.
+// BeginReconciliation marks a reconciliation as running and returns it.
 func (a *Reconciliations) BeginReconciliation(ctx context.Context, id string, day payout.Day) (payout.Reconciliation, error) {
 	_, end := day.Span(a.Provider.Zone())
 	r, err := a.Store.BeginReconciliation(ctx, id, end)
 	return r, typed(err)
 }
 
-// reading is how far a statement was read, for a worker that goes on with it.
+// reading is the position in a statement, from which another worker continues.
 type reading struct {
 	After string `json:"after"`
 	Lines int    `json:"lines"`
 }
 
-// ReadStatement stores a day's statement, page by page, and returns the number
-// of its lines. A worker that takes over goes on behind the last page.
+// ReadStatement stores a day's statement page by page and returns the number of its lines. A
+// worker that takes over continues after the last page.
 func (a *Reconciliations) ReadStatement(ctx context.Context, r payout.Reconciliation, day payout.Day) (int, error) {
 	var at reading
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &at); err != nil {
-			at = reading{} // from the start: every page may be stored again
+			at = reading{} // from the start: storing a page is idempotent
 		}
 	}
 	done, first := atomic.Pointer[reading]{}, at
@@ -99,11 +99,11 @@ func (a *Reconciliations) ReadStatement(ctx context.Context, r payout.Reconcilia
 		next := at
 		done.Store(&next)
 	}
-	// All that had moved before the run began is in what was read after it.
+	// Everything that moved before the run began is in the pages read after it.
 	return at.Lines, typed(a.Store.SealStatement(ctx, r.ID, a.Provider.Adapter(), day, r.StartedAt))
 }
 
-// CompareLines compares the day's statement with the books.
+// CompareLines matches the day's statement with the ledger.
 func (a *Reconciliations) CompareLines(ctx context.Context, r payout.Reconciliation) error {
 	defer heartbeat(ctx)()
 	return typed(a.compareLines(ctx, r, false))
@@ -115,7 +115,7 @@ func (a *Reconciliations) compareLines(ctx context.Context, r payout.Reconciliat
 	})
 }
 
-// inBatches calls do with 0 and then with what it returned, until that is 0.
+// inBatches calls do with 0 and then with each returned position, until that is 0.
 func inBatches(ctx context.Context, do func(after int64) (int64, error)) error {
 	for after := int64(0); ; {
 		next, err := do(after)
@@ -129,8 +129,8 @@ func inBatches(ctx context.Context, do func(after int64) (int64, error)) error {
 	}
 }
 
-// ComparePostings compares the day's postings with the statements. Days that
-// have to be read before all of them can be judged are told.
+// ComparePostings matches the day's transfers with the statements. It returns the days whose
+// statements must be read before all transfers can be judged.
 func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconciliation) (payout.TransferPage, error) {
 	defer heartbeat(ctx)()
 	all := payout.TransferPage{Missing: map[payout.Op]payout.Sum{}}
@@ -155,13 +155,13 @@ func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconcil
 	}
 }
 
-// SettleBreaks compares again what did not agree and resolves what agrees now.
-// Returns how much of it asking the provider may still settle.
+// SettleBreaks compares the breaks again and resolves those that match now. It returns how many a
+// query of the provider may still settle.
 func (a *Reconciliations) SettleBreaks(ctx context.Context, r payout.Reconciliation) (int64, error) {
 	defer heartbeat(ctx)()
-	// Breaks first: what is settled between the two steps is seen as open then, and
-	// looked at again. The other way round its break would be resolved and its line
-	// counted as it was.
+	// Breaks first: a payment that settles between the two steps is then seen as open and
+	// compared again. In the other order its break would be resolved while its line kept the old
+	// result.
 	err := inBatches(ctx, func(after int64) (int64, error) { return a.Store.ReviewBreaks(ctx, r, after, compareBatch) })
 	if err == nil {
 		err = a.compareLines(ctx, r, true)
@@ -173,13 +173,13 @@ func (a *Reconciliations) SettleBreaks(ctx context.Context, r payout.Reconciliat
 	return n, typed(err)
 }
 
-// FinishReconciliation ends it with what was found.
+// FinishReconciliation ends it and stores the result.
 func (a *Reconciliations) FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]payout.Sum) error {
 	defer heartbeat(ctx)() // it adds up the lines of the day
 	return typed(a.Store.FinishReconciliation(ctx, id, missing))
 }
 
-// FailReconciliation ends one whose statement could not be read.
+// FailReconciliation ends a reconciliation whose statement could not be read.
 func (a *Reconciliations) FailReconciliation(ctx context.Context, id, why string) error {
 	return typed(a.Store.FailReconciliation(ctx, id, why))
 }

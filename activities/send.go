@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// SendCallTimeout bounds the provider call of Send. A call that takes longer is cut
-	// off: it may have arrived, and is asked about.
+	// SendCallTimeout bounds the provider call of Send. A call that times out may have arrived
+	// and is queried.
 	SendCallTimeout = 5 * time.Second
-	// SendSettleTimeout bounds the booking of its answer.
+	// SendSettleTimeout bounds settling its answer.
 	SendSettleTimeout = time.Second
 )
 
-// Outcome is what came of a send: the answer of PayNow and of Send.
+// Outcome is the result of PayNow and of Send.
 type Outcome struct {
 	State payout.State `json:"state"`
-	// Observation is what the provider said; nil when nothing was sent.
+	// Observation is the provider's answer; nil if nothing was sent.
 	Observation *payout.Observation `json:"observation,omitempty"`
-	// Unbooked: the answer could not be booked, or nobody knows whether it was. It
-	// is to be settled, under its own id, as one about OrderNo.
+	// Unbooked: the answer was not settled, or that is not known. The caller settles it, under
+	// its own id, as an answer about OrderNo.
 	Unbooked bool `json:"unbooked,omitempty"`
-	// OrderNo is the number that was sent, whatever the answer says; "" when the
-	// answer is booked, or none was sent.
+	// OrderNo is the order number that was sent, whatever the answer says; "" if the answer is
+	// settled or nothing was sent.
 	OrderNo string `json:"order_no,omitempty"`
 }
 
@@ -35,37 +35,34 @@ func (o Outcome) ended(as ...payout.Status) bool {
 	return !o.Unbooked && o.State.Step.Do == payout.ActionEnd && slices.Contains(as, o.State.Status)
 }
 
-// Send makes one send of a payment: it notes it, calls the provider and books the
-// answer, all in one step, so that no queue of tasks comes between the note and
-// the call. While the provider is in trouble or held nothing is noted; the step
-// comes back due later (Gate). When the row wants something else than a send the
-// state says what. An answer of the provider, or its silence, is an outcome and
-// never an error; an error means that nothing was sent.
+// Send makes one send of a payment: it notes the send, calls the provider and settles the answer
+// in one activity, so that no task queue delays the call after the note. While the provider fails
+// or is held nothing is noted, and the step is deferred (Admission). If the row needs another
+// step than a send, the state names it. An answer of the provider, or its silence, is an outcome;
+// an error means that nothing was sent.
 //
-// It may be repeated at any time, also while an earlier try is still at it: the
-// note is committed before the call, and a repeat that finds it sends nothing and
-// asks (rule R3). The row is not read again before the request leaves; only the
-// time since the note is measured, on this machine's clock. That is enough, for the
-// reasons that PayNow gives:
-//   - The note was made by this call, under the row's lock. A later reader of the
-//     row finds the note, and asks before all else.
-//   - The answer to that reader cannot become final: until LeaveWithin and the
-//     landing window after the note have passed, the send counts as open, so that
-//     "never received" fails nothing. Another number is taken only after the
-//     provider's final word about this one, which holds for a repeat of it too, or
-//     a day and more after the last instant at which this one may be noted
-//     (Limits.Remembers; rules R4, R5). The same number with the same bytes may be
-//     sent again; the provider carries it out once.
-//   - A request later than LeaveWithin does not leave: a process that was suspended,
-//     or a transaction that waited, finds out here.
+// It is repeatable at any time, also while an earlier attempt still runs: the note is committed
+// before the call, and a repeat that finds it sends nothing and queries (rule R3). The row is not
+// read again before the request leaves; only the time since the note is measured, on this
+// machine's clock. That is enough, as for PayNow:
+//   - This call made the note, under the row's lock. A later reader of the row finds the note and
+//     queries first.
+//   - The answer to that query cannot become final early: until LeaveWithin and the landing
+//     window after the note have passed, the send counts as open, so "never received" fails
+//     nothing. Another order number is used only after the provider's final answer about this
+//     one, which also holds for a repeat of it, or more than a day after the last instant at
+//     which this one may be noted (Limits.Remembers; rules R4, R5). The same order number with
+//     the same bytes may be sent again; the provider executes it once.
+//   - A request does not leave later than LeaveWithin: this check catches a suspended process or
+//     a delayed transaction.
 func (a *Payments) Send(ctx context.Context, id string) (Outcome, error) {
 	defer heartbeat(ctx)()
 	return a.sendWithin(ctx, id, SendCallTimeout, SendSettleTimeout)
 }
 
-// sendInWorkflowTask is Send within a workflow task: with less time for the call, and none
-// while the provider is slow, or when the call and its booking could not end in time.
-// The state says then that the send is still due.
+// sendInWorkflowTask is Send within a workflow task, with shorter timeouts. It sends nothing
+// while the provider is slow or if call and settling could not end in time; the returned state
+// then has the send still due.
 func (a *Payments) sendInWorkflowTask(ctx context.Context, id string) (Outcome, error) {
 	if a.fitsWorkflowTask(ctx, opOf(id)) {
 		return a.sendWithin(ctx, id, PayNowCallTimeout, PayNowSettleTimeout)
@@ -74,7 +71,8 @@ func (a *Payments) sendInWorkflowTask(ctx context.Context, id string) (Outcome, 
 	return Outcome{State: st}, typed(err)
 }
 
-// short reports whether a call of this kind may be made within a workflow task.
+// fitsWorkflowTask reports whether a provider call of this operation may run within a workflow
+// task.
 func (a *Payments) fitsWorkflowTask(ctx context.Context, op payout.Op) bool {
 	by, ends := ctx.Deadline()
 	return !a.calls.slow(op, a.clock()) && !(ends && time.Until(by) < PayNowCallTimeout+PayNowSettleTimeout)
@@ -92,18 +90,16 @@ func (a *Payments) sendWithin(ctx context.Context, id string, call, book time.Du
 	return a.sendNow(ctx, begun, noted, call, book), nil
 }
 
-// sendNow makes the call of a send that was just noted, and books the answer, for
-// which there are call and book. It is not cut off by the end of the step, whose
-// caller only knows then that nobody told him: what was sent is better booked.
-// But an answer that comes when the send no longer counts as open is not booked
-// beside the caller's back: a later send may be open by now, and is not to be taken
-// for answered.
+// sendNow makes the call of a send that was just noted, and settles the answer within the
+// timeouts call and book. The end of the step does not cancel it, because an answer is better
+// settled than lost. An answer that arrives after the send no longer counts as open is not
+// settled here: a later send may be open by then, and this answer must not end it.
 func (a *Payments) sendNow(ctx context.Context, begun payout.SendStart, noted time.Time, call, book time.Duration) Outcome {
 	o := *begun.Order
 	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), call)
 	seen := a.callProvider(callCtx, o)
 	cancel()
-	seen.ID = fmt.Sprintf("%s/%d", o.OrderNo, o.Send) // a noted send has one answer
+	seen.ID = fmt.Sprintf("%s/%d", o.OrderNo, o.Send) // one answer per noted send
 	unbooked := Outcome{State: begun.State, Observation: &seen, Unbooked: true, OrderNo: o.OrderNo}
 	if elapsed(noted, a.clock()) >= payout.LeaveWithin+a.Provider.Limits().LandingWindow {
 		return unbooked
@@ -112,7 +108,7 @@ func (a *Payments) sendNow(ctx context.Context, begun payout.SendStart, noted ti
 	defer cancel()
 	st, err := a.Store.Settle(bookCtx, seen, o.OrderNo)
 	if err != nil {
-		logger(ctx).Warn("The provider's answer is not booked yet.", "order_no", o.OrderNo, "error", err)
+		logger(ctx).Warn("Answer of the provider not settled yet; the run settles it.", "order_no", o.OrderNo, "error", err)
 		return unbooked
 	}
 	return Outcome{State: st, Observation: &seen}

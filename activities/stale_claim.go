@@ -8,13 +8,13 @@ import (
 	"hongbao/internal/packet"
 )
 
-// checkStaleClaim returns nil when a claim may be booked: whoever won it is told so when he grabs
-// again. Of a late claim (Cashbook.IsStaleClaim) that is not certain: Redis lost it while it was in
-// the hands of a relay that stood still, and its lane was made again without it (rule R9).
-// Were it only booked, or promised (rule R10), its user would win a second share, and its
-// own, if nobody has it yet, would be dealt again. So the lane is shut before anybody can
-// see the claim. The error is retried until it is shut in the books, too: the claim is
-// booked behind the gate then, and the rebuild, which waits for its run, puts it back.
+// checkStaleClaim returns nil if a claim may be recorded: a repeated grab returns it. A stale
+// claim (Store.Late) may be unknown to Redis: a stalled relay held its hand-off while the lane
+// was rebuilt without it (rule R9). If it were only recorded, or stored as a share conflict (rule
+// R10), its user could win a second share, and a free share could be dealt again. So the lane is
+// fenced before the claim becomes visible. The error is retried until MySQL has the fence too.
+// The claim is then recorded behind the fence, and the rebuild, which waits for its run, writes
+// it into the pool.
 func (a *Payments) checkStaleClaim(ctx context.Context, c packet.Claim) error {
 	if a.Pools == nil {
 		return nil
@@ -23,12 +23,12 @@ func (a *Payments) checkStaleClaim(ctx context.Context, c packet.Claim) error {
 	if err != nil || !late {
 		return err
 	}
-	// A claim of another share is as good: he has grabbed again before this one turned up.
-	_, told, err := a.Pools.Claim(ctx, c.PacketID, c.UserID)
-	if err != nil || told {
+	// A claim of another share counts too: the user has grabbed again before this claim arrived.
+	_, found, err := a.Pools.Claim(ctx, c.PacketID, c.UserID)
+	if err != nil || found {
 		return err
 	}
-	// The pool after the claim: one that is retired has no claims, and the books answer.
+	// The pool is read after the claim: a retired pool has no claims, and MySQL answers.
 	view, err := a.Pools.View(ctx, c.PacketID)
 	switch {
 	case errors.Is(err, packet.ErrNotFound), err == nil && view.Retired:
@@ -37,7 +37,7 @@ func (a *Payments) checkStaleClaim(ctx context.Context, c packet.Claim) error {
 		return err
 	}
 	lane := packet.Lane(c.PacketID, a.Pools.Lanes())
-	logger(ctx).Warn("A claim turned up after its lane was rebuilt without it: the lane is rebuilt again.",
+	logger(ctx).Warn("Stale claim is missing in its rebuilt lane; rebuilding the lane again.",
 		"packet_id", c.PacketID, "share_index", c.ShareIndex, "lane", lane, "epoch", c.Epoch)
 	if err := a.Pools.HaltLane(ctx, lane, packet.LanePoolBehind); err != nil {
 		return err

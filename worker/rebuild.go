@@ -55,7 +55,7 @@ type RebuildFences interface {
 type RebuildPools interface {
 	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
 	ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
-	EachClaimUnfenced(ctx context.Context, id string, tell func([]packet.Claim) error) error
+	EachClaimUnfenced(ctx context.Context, id string, visit func([]packet.Claim) error) error
 	ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, tell func(ids []string) error) (int, error)
 	Restore(ctx context.Context, epoch int64, r packet.RebuildInput, after func(index int) ([]packet.Share, error)) error
 	RestoreWins(ctx context.Context, epoch int64, campaign string, users []string, until time.Time) error

@@ -74,7 +74,7 @@ type RestoredPools interface {
 	HeartbeatCopy
 	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
 	ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
-	EachClaimUnfenced(ctx context.Context, id string, tell func([]packet.Claim) error) error
+	EachClaimUnfenced(ctx context.Context, id string, visit func([]packet.Claim) error) error
 	EligibleUnfenced(ctx context.Context, id string) ([]string, error)
 	ReadEpoch(ctx context.Context, lane int) (pool.Epoch, error)
 	HaltFence(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) error

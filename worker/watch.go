@@ -46,7 +46,7 @@ type LivePools interface {
 	LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
 	Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
-	EachClaim(ctx context.Context, id string, tell func([]packet.Claim) error) error
+	EachClaim(ctx context.Context, id string, visit func([]packet.Claim) error) error
 	Retire(ctx context.Context, id string) error
 	Fences
 }

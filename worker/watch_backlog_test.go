@@ -63,7 +63,7 @@ func (c *counting) LivePage(ctx context.Context, lane int, from time.Time, limit
 	return c.LivePools.LivePage(ctx, lane, from, limit)
 }
 
-func (c *counting) EachClaim(ctx context.Context, id string, tell func([]packet.Claim) error) error {
+func (c *counting) EachClaim(ctx context.Context, id string, visit func([]packet.Claim) error) error {
 	defer c.claims.Add(1)
 	return c.LivePools.EachClaim(ctx, id, tell)
 }
