@@ -30,8 +30,8 @@ func (l *lostHandOffs) View(context.Context, string) (packet.PoolView, error) {
 	return packet.PoolView{ClaimedCount: len(l.winners)}, nil
 }
 
-func (l *lostHandOffs) EachClaim(_ context.Context, _ string, tell func([]packet.Claim) error) error {
-	return tell(l.winners)
+func (l *lostHandOffs) EachClaim(_ context.Context, _ string, visit func([]packet.Claim) error) error {
+	return visit(l.winners)
 }
 
 func (*lostHandOffs) ShareConflictUsers(context.Context, string) ([]string, error) { return nil, nil }

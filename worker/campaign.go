@@ -19,7 +19,7 @@ import (
 	"hongbao/workflows"
 )
 
-// CampaignStore is the part of MySQL that knows which campaigns there are.
+// CampaignStore is the part of MySQL that stores campaigns.
 type CampaignStore interface {
 	UnsyncedCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
 	ScheduledCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
@@ -27,12 +27,12 @@ type CampaignStore interface {
 	MarkCampaignSynced(ctx context.Context, id string, revision int) error
 }
 
-// Campaigns is what a worker needs to carry out campaigns.
+// Campaigns is the part of a worker that runs campaigns.
 type Campaigns struct {
 	Steps *activities.Campaigns
 	Store CampaignStore
-	// Every is how often schedules that are gone are made again, and packets that are
-	// late are looked for; 0: every 30 s.
+	// Every is the interval at which missing schedules are recreated and late packets are found;
+	// 0: 30 s.
 	Every time.Duration
 }
 
@@ -46,7 +46,7 @@ func (c *Campaigns) register(w sdk.Worker) {
 	w.RegisterActivity(c.Steps)
 }
 
-// campaigns keeps the schedules of campaigns as the rows want them, until ctx ends.
+// campaigns keeps the Temporal schedules in line with the rows until ctx ends.
 func (w *Worker) campaigns(ctx context.Context) error {
 	c := w.cfg.Campaigns
 	if c == nil {
@@ -68,7 +68,7 @@ func (w *Worker) campaigns(ctx context.Context) error {
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				w.cfg.Logger.WarnContext(ctx, "Campaigns could not be looked after; it is tried again.", slog.Any("error", err))
+				w.cfg.Logger.WarnContext(ctx, "Campaign schedules not synchronized; retrying.", slog.Any("error", err))
 			}
 			wait = errorPause
 		}
@@ -78,18 +78,18 @@ func (w *Worker) campaigns(ctx context.Context) error {
 	}
 }
 
-// campaignPager does something for each campaign of a list, some at a time: those that
-// fail, however many, hold up no others.
+// campaignPager applies do to each campaign of a list, one page per call. Failing campaigns do
+// not delay the others.
 type campaignPager struct {
 	list  func(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
 	do    func(context.Context, campaign.Campaign) error
-	after string // the last one that was done; "": from the first one on
+	after string // the last id of the previous page; "" starts from the first
 }
 
 func (t *campaignPager) next(ctx context.Context) error {
 	some, err := t.list(ctx, t.after, campaignBatch)
 	t.after = ""
-	if n := len(some); n == campaignBatch || n > 0 && err != nil { // there may be more, or some that cannot be read
+	if n := len(some); n == campaignBatch || n > 0 && err != nil { // there may be more, or an unreadable row
 		t.after = some[n-1].ID
 	}
 	for _, c := range some {
@@ -101,9 +101,9 @@ func (t *campaignPager) next(ctx context.Context) error {
 	return err
 }
 
-// syncCampaign lets the schedule follow a campaign that has changed. Another worker may
-// do so at the same time for another change: the row says afterwards whether it was the
-// last one, and else it is done again.
+// syncCampaign updates the schedule of a changed campaign. Another worker may do so concurrently
+// for another change: CampaignSynced compares the revision, and a stale one is synchronized
+// again.
 func (w *Worker) syncCampaign(ctx context.Context, c campaign.Campaign) error {
 	if err := w.cfg.Starter.ScheduleCampaign(ctx, c); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (w *Worker) syncCampaign(ctx context.Context, c campaign.Campaign) error {
 	return w.cfg.Campaigns.Store.MarkCampaignSynced(ctx, c.ID, c.Revision)
 }
 
-// recreateCampaignSchedule makes a schedule again that is gone: a Temporal that lost all it had stored
-// has lost them too.
+// recreateCampaignSchedule creates a schedule that is missing, for example after Temporal lost
+// its database.
 func (w *Worker) recreateCampaignSchedule(ctx context.Context, c campaign.Campaign) error {
 	made, err := w.cfg.Starter.createSchedule(ctx, campaignSchedule(c))
 	if err != nil || !made {
@@ -121,10 +121,9 @@ func (w *Worker) recreateCampaignSchedule(ctx context.Context, c campaign.Campai
 	return w.cfg.Campaigns.Store.MarkCampaignSynced(ctx, c.ID, c.Revision)
 }
 
-// StartCampaign starts a run that makes the packets of a campaign that are due, also of
-// one whose schedule did not, whatever the reason: clocks were put forward over its time,
-// a person paused it in Temporal, or Temporal or all workers were away for longer than it
-// makes up for. One that runs already is left alone.
+// StartCampaign starts a run that creates the due packets of a campaign, also when its schedule
+// did not fire: the clocks changed, an operator paused it in Temporal, or Temporal or all workers
+// were down longer than the catch-up window. A run that is open is left alone.
 func (s *Starter) StartCampaign(ctx context.Context, c campaign.Campaign) error {
 	id := workflows.CampaignID(c.ID)
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -145,9 +144,9 @@ func (s *Starter) StartCampaign(ctx context.Context, c campaign.Campaign) error 
 	return fmt.Errorf("start %s: %w", id, err)
 }
 
-// ScheduleCampaign lets the schedule of a campaign follow its status: it is made, paused,
-// goes on, or is deleted. Repeatable. One that begins or goes on looks at once, because
-// its first packet may be due.
+// ScheduleCampaign creates, pauses, resumes or deletes the schedule of a campaign by its status.
+// Repeatable. A campaign that begins or resumes runs at once, because its first packet may be
+// due.
 func (s *Starter) ScheduleCampaign(ctx context.Context, c campaign.Campaign) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -167,9 +166,9 @@ func (s *Starter) ScheduleCampaign(ctx context.Context, c campaign.Campaign) err
 	}
 	if c.Status == campaign.StatusPaused {
 		err = handle.Pause(ctx, client.SchedulePauseOptions{Note: pausedNote})
-	} else if err = handle.Unpause(ctx, client.ScheduleUnpauseOptions{Note: "The campaign goes on."}); err == nil {
-		// Not by a trigger of the schedule: of two changes that come in one of its workflow
-		// tasks the server forgets the first (seen with 1.29), and it would stay paused.
+	} else if err = handle.Unpause(ctx, client.ScheduleUnpauseOptions{Note: "The campaign is resumed."}); err == nil {
+		// Not by a trigger of the schedule: of two changes in one of its workflow tasks the
+		// server drops the first (seen with 1.29), and the schedule would stay paused.
 		return s.StartCampaign(ctx, c)
 	}
 	if err != nil {
@@ -180,8 +179,8 @@ func (s *Starter) ScheduleCampaign(ctx context.Context, c campaign.Campaign) err
 
 const pausedNote = "The campaign is paused."
 
-// campaignSchedule looks at a campaign when its packet is to be made: campaign.Lead before
-// it opens, by the clocks on the walls of its time zone.
+// campaignSchedule starts a run campaign.Lead before each packet opens, by the local time of the
+// campaign's zone.
 func campaignSchedule(c campaign.Campaign) client.ScheduleOptions {
 	id := workflows.CampaignID(c.ID)
 	minute := (c.Minute - int(campaign.CreateAhead/time.Minute) + campaign.MinutesADay) % campaign.MinutesADay
@@ -195,15 +194,15 @@ func campaignSchedule(c campaign.Campaign) client.ScheduleOptions {
 			TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrApp.ValueSet(c.App)),
 			StaticSummary:         workflows.CampaignSummary(c),
 		},
-		// A run makes everything that is due: one that is late makes up for those that were
-		// missed, as long as their packets would not have expired.
+		// A run creates everything that is due. A late run also covers missed ones whose packets
+		// have not expired.
 		Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL, CatchupWindow: max(time.Duration(c.Template.Life)*time.Second, time.Minute),
 		Paused: c.Status == campaign.StatusPaused,
 	}
 	if options.Paused {
 		options.Note = pausedNote
 	}
-	if opens, err := c.OpensAt(c.StartsOn); err == nil { // until then there is nothing to look at
+	if opens, err := c.OpensAt(c.StartsOn); err == nil { // nothing is due before that
 		options.Spec.StartAt = opens.Add(-campaign.CreateAhead - time.Hour)
 	}
 	return options

@@ -20,10 +20,10 @@ const (
 	canaryID      = "canary/" // and something random
 )
 
-// canary sends a small workflow through our own task queue until it came back
-// within a second twice in a row: an open port says little about Temporal. After a
-// crash under load it queues behind all that is to be paid, for minutes: a worker that
-// was handed other steps in its stead is not deaf, but busy, and as good as ready.
+// canary runs a small workflow through this worker's task queue until it completes within a
+// second twice in a row: an open port proves little about Temporal. After a crash under load the
+// canary waits minutes behind due payments. A worker that received other activities instead is
+// busy, and counts as ready.
 func (w *Worker) canary(ctx context.Context) error {
 	for good := 0; good < 2; {
 		began, handed := time.Now(), w.handed.Load()
@@ -33,7 +33,7 @@ func (w *Worker) canary(ctx context.Context) error {
 		}
 		if err != nil {
 			good = 0
-			w.cfg.Logger.InfoContext(ctx, "Canary did not come back in time.", slog.Duration("after", time.Since(began)), slog.Any("error", err))
+			w.cfg.Logger.InfoContext(ctx, "Canary did not complete in time.", slog.Duration("after", time.Since(began)), slog.Any("error", err))
 			if !pause(ctx, 200*time.Millisecond) {
 				return nil
 			}
@@ -59,8 +59,8 @@ func (w *Worker) oneCanary(ctx context.Context) error {
 	return run.Get(ctx, nil)
 }
 
-// stepCounter counts the steps that Temporal hands this process. Those of canaries do not
-// count: one that is late says that the queue is slow, and nothing of others.
+// stepCounter counts the activities that Temporal gives this process, without those of canaries:
+// a late canary only shows that the queue is slow.
 type stepCounter struct {
 	sdk.WorkerInterceptorBase
 	handed *atomic.Int64

@@ -18,8 +18,8 @@ import (
 	"hongbao/workflows"
 )
 
-// Dial prepares a client of Temporal's frontend, with further options. It does not
-// connect: Temporal may come later. Server.Dial is for one that asks for TLS or a key.
+// Dial returns a client of Temporal's frontend, with further options. It does not connect:
+// Temporal may start later. Server.Dial adds TLS and an API key.
 func Dial(address, namespace string, logger *slog.Logger, with ...func(*client.Options)) (client.Client, error) {
 	options := client.Options{
 		HostPort:          address,
@@ -37,9 +37,9 @@ func Dial(address, namespace string, logger *slog.Logger, with ...func(*client.O
 	return c, nil
 }
 
-// Ping reports whether Temporal works for us in a namespace. It is not the health check of
-// gRPC, nor GetSystemInfo: those are about no namespace. Temporal Cloud refuses the first to
-// a key for one, and the second is answered to a key that is for another one too.
+// Ping reports whether Temporal works in a namespace. The health check of gRPC and GetSystemInfo
+// do not depend on a namespace: Temporal Cloud refuses the first to an API key of one namespace,
+// and answers the second to a key of another.
 func Ping(ctx context.Context, c client.Client, namespace string) error {
 	_, err := c.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
 		Namespace: namespace, TaskQueue: &taskqueue.TaskQueue{Name: workflows.TaskQueue}, TaskQueueType: enums.TASK_QUEUE_TYPE_WORKFLOW,
@@ -50,13 +50,13 @@ func Ping(ctx context.Context, c client.Client, namespace string) error {
 	return nil
 }
 
-// resourceHeader is what the SDK sends besides each request, for gateways that
-// route by it: "workflow:" and the workflow's id.
+// resourceHeader is the header that the SDK sends with each request, for gateways that route by
+// it: "workflow:" and the workflow's id.
 const resourceHeader = "temporal-resource-id"
 
-// asciiHeaders percent-encodes the resource header where the id, and so the user
-// id in it, is not visible ASCII: gRPC refuses the whole call otherwise, and a
-// user called 大伟 would never be paid. The request itself carries the id as it is.
+// asciiHeaders percent-encodes the resource header if the workflow id, and so the user id in it,
+// is not visible ASCII. gRPC otherwise rejects the call, and a user called 大伟 would never be
+// paid. The request itself carries the id unchanged.
 func asciiHeaders(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker,
 	opts ...grpc.CallOption) error {
 	md, _ := metadata.FromOutgoingContext(ctx) // a copy

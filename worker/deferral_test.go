@@ -294,7 +294,7 @@ func (r *deferralRig) testHeld(t *testing.T) {
 	if rec := must(r.store.Packet(t.Context(), late.ID))(t); rec.Stored != packet.StatusFunding {
 		t.Errorf("a packet made while held is %s", rec.Stored)
 	}
-	if text := r.details(t, workflows.PayoutID(p.ID, claims[0].UserID)); !strings.Contains(text, "**Parked**: the provider is held") {
+	if text := r.details(t, workflows.PayoutID(p.ID, claims[0].UserID)); !strings.Contains(text, "**Deferred**: the provider is held") {
 		t.Errorf("ops see %q", text)
 	}
 	must(r.pool.Recall(t.Context(), rest.ID))(t)

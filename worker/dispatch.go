@@ -11,7 +11,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Outbox is the part of MySQL the dispatcher needs.
+// Outbox is the part of MySQL that the dispatcher needs.
 type Outbox interface {
 	DueOutbox(ctx context.Context, limit int) ([]payout.DueRun, error)
 	MarkOutboxStarted(ctx context.Context, d payout.DueRun) error
@@ -21,12 +21,11 @@ const (
 	dispatchEvery    = 100 * time.Millisecond
 	dispatchBatch    = 50
 	dispatchParallel = 8
-	errorPause       = time.Second // after an error: the other side is away
+	errorPause       = time.Second // after an error: the other side is unavailable
 )
 
-// dispatch starts or wakes the run of every payment whose row wants one, and
-// comes again until the row has moved. Two workers may do the same: each start
-// is harmless twice.
+// dispatch starts or wakes the run of every payment with an outbox entry, and repeats until the
+// row has changed. Several workers may do so: each start is idempotent.
 func (w *Worker) dispatch(ctx context.Context) error {
 	for {
 		due, err := w.cfg.Outbox.DueOutbox(ctx, dispatchBatch)
@@ -34,7 +33,7 @@ func (w *Worker) dispatch(ctx context.Context) error {
 		switch {
 		case err != nil:
 			if ctx.Err() == nil {
-				w.cfg.Logger.WarnContext(ctx, "Outbox could not be read.", slog.Any("error", err))
+				w.cfg.Logger.WarnContext(ctx, "Outbox not read; retrying.", slog.Any("error", err))
 			}
 			wait = errorPause
 		case len(due) == dispatchBatch:
@@ -56,17 +55,17 @@ func (w *Worker) runAll(ctx context.Context, due []payout.DueRun) {
 	_ = group.Wait()
 }
 
-// runDue starts or wakes the run of one payment. Of what has moved by the second try, as
-// nearly all has, nobody needs to know that its run was reached.
+// runDue starts or wakes the run of one payment. It notes that the run was reached only from the
+// second try on, because nearly all rows have changed by then.
 func (w *Worker) runDue(ctx context.Context, d payout.DueRun) {
 	var started bool
 	err := failpoint.Do(failpoint.OutboxRun, func() (err error) {
 		started, err = w.cfg.Starter.Run(ctx, d.Payment)
 		return err
 	})
-	what := "Run could not be started; the outbox comes again."
+	what := "Run not started; the outbox retries."
 	if err == nil && d.Tries > 0 {
-		what = "Run was started or woken, which could not be noted; the outbox comes again."
+		what = "Run started or woken, but not noted; the outbox retries."
 		err = w.cfg.Outbox.MarkOutboxStarted(ctx, d)
 	}
 	if err != nil && ctx.Err() == nil {

@@ -19,11 +19,11 @@ import (
 	"hongbao/workflows"
 )
 
-// listPage is how many runs one look at Temporal's list brings.
+// listPage is the number of runs per page of Temporal's list.
 const listPage = 1000
 
-// past calls visit for every run, ended or not, that a query finds. A run that was
-// started within the last second or so may not be listed yet.
+// eachRun calls visit for every run, open or ended, that a query finds. Temporal lists a run
+// about a second after its start.
 func (s *Starter) eachRun(ctx context.Context, query string, visit func(id, runID string) error) error {
 	for token := []byte(nil); ; {
 		page, err := s.listWithRetry(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: listPage, Query: query, NextPageToken: token})
@@ -41,15 +41,15 @@ func (s *Starter) eachRun(ctx context.Context, query string, visit func(id, runI
 	}
 }
 
-// How long a list of runs is asked for. Servers limit lists more than anything else, to 10
-// a second by default: who comes too early is told so only when his time is over.
+// listRetryFor bounds the retries of a list, listPause is the pause between two. Servers limit
+// lists most, by default to 10 a second, and answer a rejected call only at its timeout.
 const (
 	listRetryFor = 2 * time.Minute
 	listPause    = time.Second
 )
 
-// listWithRetry asks for a page again while Temporal is busy or away, up to listRetryFor: a
-// recovery that gave up would begin with the first packet again.
+// listWithRetry reads a page and retries while Temporal is overloaded or unavailable, up to
+// listRetryFor: a recovery that fails starts from the first packet again.
 func (s *Starter) listWithRetry(ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (
 	*workflowservice.ListWorkflowExecutionsResponse, error) {
 	for until := time.Now().Add(listRetryFor); ; {
@@ -65,7 +65,7 @@ func (s *Starter) listWithRetry(ctx context.Context, request *workflowservice.Li
 	}
 }
 
-// PacketsSince names the packets whose runs were started since then.
+// PacketsSince returns the packets whose runs were started since a time.
 func (s *Starter) PacketsSince(ctx context.Context, since time.Time) ([]string, error) {
 	var ids []string
 	query := fmt.Sprintf("WorkflowType = '%s' AND StartTime >= '%s'", workflows.PacketWorkflow, since.UTC().Format(time.RFC3339Nano))
@@ -78,7 +78,7 @@ func (s *Starter) PacketsSince(ctx context.Context, since time.Time) ([]string, 
 	return ids, err
 }
 
-// WinnersSince names, by packet, the users whose payouts were started since then.
+// WinnersSince returns, by packet, the users whose payouts were started since a time.
 func (s *Starter) WinnersSince(ctx context.Context, since time.Time) (map[string][]string, error) {
 	users := map[string][]string{}
 	query := fmt.Sprintf("WorkflowType = '%s' AND StartTime >= '%s'", workflows.PayoutWorkflow, since.UTC().Format(time.RFC3339Nano))
@@ -93,8 +93,8 @@ func (s *Starter) WinnersSince(ctx context.Context, since time.Time) (map[string
 	return users, err
 }
 
-// ClaimsOf returns the claims of a packet with which payouts were started, but for
-// those of users that known reports: a user's id is part of the run's.
+// ClaimsOf returns the claims of a packet with which payouts were started, except for users that
+// known reports. The workflow id contains the user id.
 func (s *Starter) ClaimsOf(ctx context.Context, packetID string, known func(users []string) (map[string]bool, error)) ([]packet.Claim,
 	error) {
 	runs, users := map[string][]string{}, []string{}
@@ -134,8 +134,8 @@ func (s *Starter) ClaimsOf(ctx context.Context, packetID string, known func(user
 	return claims, nil
 }
 
-// claimOf is the claim with which one of the runs of a payout was started; nil when
-// none of them has it: a decision or a repair starts one with the payment's id.
+// claimOf returns the claim with which one of a payout's runs was started; nil if there is none,
+// because a decision or a repair starts a run with only the payment id.
 func (s *Starter) claimOf(ctx context.Context, packetID, user string, runIDs []string) (*packet.Claim, error) {
 	for _, runID := range runIDs {
 		var in workflows.PayoutInput
@@ -150,8 +150,8 @@ func (s *Starter) claimOf(ctx context.Context, packetID, user string, runIDs []s
 	return nil, nil
 }
 
-// PacketOf returns what a packet's latest run was started with, and whether that
-// run is still open; found is false when Temporal knows none.
+// PacketOf returns the input of a packet's latest run and whether that run is open; found is
+// false if Temporal has none.
 func (s *Starter) PacketOf(ctx context.Context, packetID string) (p packet.Packet, open, found bool, err error) {
 	var in workflows.PacketInput
 	if found, err = s.input(ctx, workflows.PacketID(packetID), "", &in); err != nil || !found || in.ID != packetID {
@@ -161,7 +161,7 @@ func (s *Starter) PacketOf(ctx context.Context, packetID string) (p packet.Packe
 	return in.Packet, latest.open, true, err
 }
 
-// input reads what a run was started with; runID "" is the latest.
+// input reads the input of a run; runID "" is the latest.
 func (s *Starter) input(ctx context.Context, id, runID string, to any) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -187,8 +187,8 @@ func decodeInput(id string, input *commonpb.Payloads, to any) error {
 	return nil
 }
 
-// EndedAs is the status with which the latest run of a payment ended by itself; ""
-// when it has not, or Temporal does not know it.
+// EndedAs returns the status with which the latest run of a payment completed; "" if it has not,
+// or Temporal has no such run.
 func (s *Starter) EndedAs(ctx context.Context, p payout.Payment) (payout.Status, error) {
 	id := workflows.PaymentWorkflowID(p)
 	if id == "" {

@@ -19,30 +19,30 @@ import (
 	"hongbao/workflows"
 )
 
-// Examination is what was seen of Temporal by looking only.
+// Examination is the result of examining Temporal with read-only calls.
 type Examination struct {
 	Version   string
-	Namespace bool          // whether it is there; without it the rest is empty
+	Namespace bool          // whether it exists; without it the rest is empty
 	Retention time.Duration // of ended runs
-	Missing   []string      // search attributes that are not there, or not of type Keyword, where that can be seen
-	// Pollers counts who has lately asked for work of each sort: "hongbao workflow",
-	// "hongbao activity" and "hongbao-drain activity".
+	Missing   []string      // search attributes that do not exist or, where visible, are not Keyword
+	// Pollers counts the recent pollers by queue and kind: "hongbao workflow", "hongbao activity"
+	// and "hongbao-drain activity".
 	Pollers map[string]int
-	// Waiting are the tasks of all sorts that no worker has taken yet.
+	// Waiting are the tasks of all kinds that no worker has taken yet.
 	Waiting observe.Backlog
 }
 
-// attributes are the search attributes that runs carry.
+// attributes are the search attributes of runs.
 var attributes = []string{workflows.AttrApp.GetName(), workflows.AttrPacketID.GetName(), workflows.AttrUserID.GetName(),
 	workflows.AttrProvider.GetName(),
 	workflows.AttrPayoutStatus.GetName(), workflows.AttrFailureCode.GetName()}
 
-// recentPoll is longer than one poll takes, and shorter than Temporal remembers
-// who polled: five minutes.
+// recentPoll is longer than one poll and shorter than the five minutes for which Temporal lists a
+// poller.
 const recentPoll = 90 * time.Second
 
-// Examine looks at Temporal, at the namespace and at who works there. Errors are
-// those of a server that does not answer, or a *Refusal.
+// Examine examines Temporal, the namespace and its pollers. Errors: the server does not answer,
+// or a *Refusal.
 func Examine(ctx context.Context, server Server) (Examination, error) {
 	c, err := server.Dial(slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -89,7 +89,7 @@ func missingAttributes(ctx context.Context, c client.Client, namespace string) (
 	there, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	switch serviceerror.ToStatus(err).Code() {
 	case codes.OK:
-	case codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented: // Temporal Cloud, or whoever keeps operators' calls to operators
+	case codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented: // Temporal Cloud, or a server that restricts operator calls
 		return unknownAttributes(ctx, c, namespace)
 	default:
 		return nil, err
@@ -102,8 +102,8 @@ func missingAttributes(ctx context.Context, c client.Client, namespace string) (
 	return missing, nil
 }
 
-// unknownAttributes finds the attributes that a query may not name. Of the others it
-// does not see the type.
+// unknownAttributes returns the attributes that a query must not name. It cannot see the types of
+// the others.
 func unknownAttributes(ctx context.Context, c client.Client, namespace string) (unknown []string, err error) {
 	for _, name := range attributes {
 		_, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: name + ` = "seen"`})

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Check asks one dependency whether it answers.
+// Check calls one dependency.
 type Check struct {
 	Name string
 	Ask  func(ctx context.Context) error
 }
 
-// Health serves /livez and /readyz of a worker process. Ready means that the canary
-// came back, or queues behind work that is done; the dependencies are shown beside it.
+// Health serves /livez and /readyz of a worker process. Ready means that the canary completes, or
+// waits behind work that is being done. The dependencies are listed besides.
 func (w *Worker) Health(checks []Check) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(rw http.ResponseWriter, _ *http.Request) {

@@ -9,35 +9,35 @@ import (
 )
 
 const (
-	// heartbeatEvery is how often the number of the books rises. A restore that loses
-	// less than this is not noticed by it.
+	// heartbeatEvery is the interval at which MySQL's generation number rises. A restore that
+	// loses less is not detected by it.
 	heartbeatEvery = 10 * time.Second
-	// heartbeatRetry is the pause after a beat that did not come about.
+	// heartbeatRetry is the pause after a failed heartbeat.
 	heartbeatRetry = time.Second
-	// heartbeatLogEvery is how often it is said that the books were restored, or could not be
-	// compared.
+	// heartbeatLogEvery is the interval of the log lines about a restored MySQL or a failed
+	// comparison.
 	heartbeatLogEvery = time.Minute
 )
 
-// HeartbeatStore is the part of MySQL that has the number of the books.
+// HeartbeatStore is the part of MySQL that stores the generation number.
 type HeartbeatStore interface {
 	CompareHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error)
 	AdvanceHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error)
 }
 
-// HeartbeatCopy keeps a copy of that number outside MySQL.
+// HeartbeatCopy stores a copy of that number outside MySQL.
 type HeartbeatCopy interface {
 	BooksNumber(ctx context.Context) (int64, error)
 	RaiseBooksNumber(ctx context.Context, number int64) error
 }
 
-// Heartbeat notices that MySQL was restored from an older backup (rule R13): its
-// number is lower than the copy, or than what this process has seen. From then on
-// the books say so themselves, to every process.
+// Heartbeat detects that MySQL was restored from an older backup (rule R13): its number is lower
+// than the copy, or than what this process has seen. From then on MySQL reports the state
+// restored to every process.
 type Heartbeat struct {
 	Books HeartbeatStore
 	Copy  HeartbeatCopy
-	// Beats: the number rises. An API process only compares.
+	// Beats makes the number rise. An API process only compares.
 	Beats  bool
 	Every  time.Duration // 0: 10 s
 	Logger *slog.Logger
@@ -45,7 +45,7 @@ type Heartbeat struct {
 	loggedAt, errorLoggedAt time.Time
 }
 
-// Run beats until ctx ends, the first time at once.
+// Run sends a heartbeat at once and then at intervals until ctx ends.
 func (h *Heartbeat) Run(ctx context.Context) error {
 	if h.Every == 0 {
 		h.Every = heartbeatEvery
@@ -54,7 +54,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 		if err := h.Beat(ctx); err != nil {
 			if ctx.Err() == nil && time.Since(h.errorLoggedAt) >= heartbeatLogEvery {
 				h.errorLoggedAt = time.Now()
-				h.Logger.WarnContext(ctx, "The books could not be compared with their copy.", slog.Any("error", err))
+				h.Logger.WarnContext(ctx, "MySQL's heartbeat number not compared with its copy; retrying.", slog.Any("error", err))
 			}
 			wait = min(heartbeatRetry, h.Every)
 		}
@@ -64,10 +64,9 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 	}
 }
 
-// Beat compares once, and lets the number rise. The copy is read before the row:
-// what was copied had been committed, so that a row below it can only be older.
-// Without the copy nothing is compared and nothing rises. Errors: those of the
-// stores.
+// Beat compares once and raises the number. The copy is read before the row: a copied number was
+// committed, so a lower row can only be older. Without the copy nothing is compared or raised.
+// Errors: those of the stores.
 func (h *Heartbeat) Beat(ctx context.Context) error {
 	known, err := h.Copy.BooksNumber(ctx)
 	if err != nil {
@@ -85,7 +84,7 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 		h.logRestored(ctx, books)
 		return nil
 	}
-	if books.Heartbeat <= known { // nothing that the copy does not have
+	if books.Heartbeat <= known { // the copy is up to date
 		return nil
 	}
 	return h.Copy.RaiseBooksNumber(ctx, books.Heartbeat)
@@ -96,7 +95,7 @@ func (h *Heartbeat) logRestored(ctx context.Context, b payout.MySQLState) {
 		return
 	}
 	h.loggedAt = time.Now()
-	h.Logger.ErrorContext(ctx, "MySQL was restored from an older backup: nothing is sent, closed or decided until hongbao recover has run.",
+	h.Logger.ErrorContext(ctx, "MySQL was restored from an older backup; nothing is sent, closed or decided before you run hongbao recover.",
 		slog.Int64("number", b.Heartbeat), slog.Int64("known", b.Known), slog.Time("books_until", b.HeartbeatAt), slog.Time("noticed_at",
 			b.RestoredAt))
 }

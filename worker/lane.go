@@ -17,31 +17,31 @@ const (
 	ackBatch   = 100
 	ackAfter   = 5 * time.Millisecond
 	ackRetry   = 300 * time.Millisecond
-	ackTimeout = 5 * time.Second // of one try; a clean stop makes one more
+	ackTimeout = 5 * time.Second // per attempt; a clean stop makes one more
 )
 
-// laneReader reads one lane's hand-offs, has them carried to Temporal and
-// acknowledges them afterwards.
+// laneReader reads one lane's hand-offs, relays them to Temporal and acknowledges them
+// afterwards.
 type laneReader struct {
 	relay      *relay
 	lane       int
 	consumer   string
 	sched      *scheduler          // to Temporal
 	quarantine *scheduler          // to quarantine
-	room       *semaphore.Weighted // claims of this lane that wait here
-	// Only adopt looks at these. unseen: entries may be pending under our name that we never
-	// got. more: more were pending at the last look than we knew of.
+	room       *semaphore.Weighted // claims of this lane in this process
+	// Only takeOver uses these. unseen: entries may be pending under our name that we never
+	// received. more: at the last check more were pending than we have.
 	unseen, more bool
 
 	mu        sync.Mutex
-	excluded  int64           // claims of entries that do not get through, and take no room
-	taking    int             // batches of which not every entry is underway yet
-	underway  map[string]bool // entry ids that are being carried, or left for later: pending entries may be read again
-	held      map[string]int  // claims of each packet that wait here
+	excluded  int64           // claims of stuck entries, which take no room
+	taking    int             // batches that are not completely underway yet
+	underway  map[string]bool // ids that are relayed or postponed: pending entries may be read again
+	held      map[string]int  // claims of each packet in this process
 	postponed map[string][]string
-	resume    chan struct{} // a packet with entries left for later has room again
-	relayed   []string      // entry ids to acknowledge: as many as come, who carries waits for no Redis
-	toAck     chan struct{} // there are some
+	resume    chan struct{} // a packet with postponed entries has room again
+	relayed   []string      // entry ids to acknowledge; unbounded, so that relaying never waits for Redis
+	toAck     chan struct{} // signals that relayed is not empty
 }
 
 func newLaneReader(r *relay, lane int, consumer string, sched, quarantine *scheduler) *laneReader {
@@ -50,9 +50,9 @@ func newLaneReader(r *relay, lane int, consumer string, sched, quarantine *sched
 		toAck: make(chan struct{}, 1)}
 }
 
-// read takes what is pending under our name first (an earlier life may have left
-// it), then waits for new entries; after an error what may have been read
-// unseen is looked for again.
+// read first takes the entries pending under our name, which an earlier process may have left,
+// then waits for new ones. After an error it reads the pending ones again, because entries may
+// have been delivered without arriving.
 func (l *laneReader) read(ctx context.Context) error {
 	wait := 200 * time.Millisecond
 	for ctx.Err() == nil {
@@ -65,7 +65,7 @@ func (l *laneReader) read(ctx context.Context) error {
 			}
 		}
 		if ctx.Err() == nil {
-			l.relay.logger.WarnContext(ctx, "Lane could not be read.", slog.Int("lane", l.lane), slog.Any("error", err))
+			l.relay.logger.WarnContext(ctx, "Lane not read; retrying.", slog.Int("lane", l.lane), slog.Any("error", err))
 			pause(ctx, wait)
 			wait = min(2*wait, 2*time.Second)
 		}
@@ -86,8 +86,8 @@ func (l *laneReader) readPending(ctx context.Context) error {
 	}
 }
 
-// take schedules a batch. It blocks while the lane has no room: a lane is not
-// read further than what this process can hold.
+// take schedules a batch. It blocks while the lane has no room, which bounds the entries in this
+// process.
 func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 	defer l.markTaking()()
 	parts := map[string]int{}
@@ -132,14 +132,14 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 		if err != nil {
 			return err
 		}
-		l.exclude(e) // it waits for MySQL alone
+		l.exclude(e) // it waits only for MySQL
 		l.logBad(ctx, b)
 		l.quarantine.put(l.quarantineJob(b, e))
 	}
 	return nil
 }
 
-// taken says that a batch is being taken, until the returned function is called.
+// markTaking marks that a batch is being taken, until the returned function is called.
 func (l *laneReader) markTaking() (end func()) {
 	add := func(n int) {
 		l.mu.Lock()
@@ -150,7 +150,7 @@ func (l *laneReader) markTaking() (end func()) {
 	return func() { add(-1) }
 }
 
-// knows reports whether no more entries can be pending under our name than we have; not
+// hasAll reports whether this process has all entries that are pending under its name. It is true
 // while a batch is being taken.
 func (l *laneReader) hasAll(pending int) bool {
 	l.mu.Lock()
@@ -168,7 +168,7 @@ func (l *laneReader) markUnderway(id string) bool {
 	return true
 }
 
-// carry returns a job that makes one call to Temporal for an entry.
+// relayJob returns a job that makes one call to Temporal for an entry.
 func (l *laneReader) relayJob(j job, e *entry) job {
 	call := j.do
 	j.do = func(ctx context.Context) error {
@@ -183,23 +183,23 @@ func (l *laneReader) relayJob(j job, e *entry) job {
 		attrs := []any{slog.Int("lane", l.lane), slog.String("entry_id", e.id), slog.String("packet_id", j.packetID), slog.Any("error", err)}
 		switch {
 		case stuck && l.markStuck(e):
-			l.relay.logger.ErrorContext(ctx, "Temporal refuses a hand-off; it is tried again at longer intervals and holds up no other.", attrs...)
+			l.relay.logger.ErrorContext(ctx, "Temporal refuses a hand-off; retrying at longer intervals. Other hand-offs are not delayed.", attrs...)
 		case !stuck && !logged:
-			l.relay.logger.WarnContext(ctx, "Temporal did not take a hand-off; it is tried again.", attrs...)
+			l.relay.logger.WarnContext(ctx, "Hand-off not relayed to Temporal; retrying.", attrs...)
 		}
 		logged = true
 	}
 	return j
 }
 
-// logBad logs what cannot be decoded: with the row in quarantine, that is the alarm.
+// logBad logs a hand-off that cannot be decoded. The row in quarantine raises the alert.
 func (l *laneReader) logBad(ctx context.Context, b pool.Bad) {
-	l.relay.logger.ErrorContext(ctx, "Hand-off cannot be decoded; it is kept in quarantine.",
+	l.relay.logger.ErrorContext(ctx, "Hand-off cannot be decoded; moving it to quarantine.",
 		slog.Int("lane", b.Lane), slog.String("entry_id", b.EntryID), slog.Any("error", b.Err))
 }
 
-// quarantineJob returns a job that moves what cannot be decoded to MySQL. The entry is
-// acknowledged only when the row is there; the lane goes on while MySQL is away.
+// quarantineJob returns a job that moves an undecodable entry to MySQL. The entry is acknowledged
+// once the row exists; the lane continues while MySQL is unavailable.
 func (l *laneReader) quarantineJob(b pool.Bad, e *entry) job {
 	logged := false
 	return job{
@@ -213,15 +213,15 @@ func (l *laneReader) quarantineJob(b pool.Bad, e *entry) job {
 		},
 		failed: func(ctx context.Context, err error, stuck bool) {
 			if stuck && l.markStuck(e) || !logged {
-				l.relay.warn(ctx, "Quarantine could not be written; it is tried again.", err)
+				l.relay.warn(ctx, "Quarantine not written; retrying.", err)
 			}
 			logged = true
 		},
 	}
 }
 
-// stuck counts an entry that does not get through, and has the lane go on without it. It
-// reports whether the entry is a new one.
+// markStuck counts an entry that fails while others succeed, and lets the lane continue without
+// it. It reports whether the entry is newly stuck.
 func (l *laneReader) markStuck(e *entry) bool {
 	l.exclude(e)
 	l.mu.Lock()
@@ -234,12 +234,12 @@ func (l *laneReader) markStuck(e *entry) bool {
 	return true
 }
 
-// excludedLimit is how many claims of a lane may wait in this process beside those that
-// laneLimit counts: in entries that do not get through.
+// excludedLimit bounds the claims of stuck entries of a lane in this process, which laneLimit
+// does not count.
 const excludedLimit = laneLimit
 
-// exclude takes an entry that does not get through out of what the lane, and its packet,
-// may have here: what is behind it goes on. It does nothing when too many wait so already.
+// exclude removes a stuck entry from the limits of lane and packet, so that later entries
+// continue. It does nothing when excludedLimit is reached.
 func (l *laneReader) exclude(e *entry) {
 	l.mu.Lock()
 	excluded := !e.excluded && l.excluded+e.room <= excludedLimit
@@ -254,8 +254,9 @@ func (l *laneReader) exclude(e *entry) {
 	}
 }
 
-// finish ends one job of an entry; after the last one the entry is left to acknowledge. It
-// does not wait: workers of the scheduler serve all lanes, and the Redis of this one may be away.
+// finish ends one job of an entry; after the last one the entry is due for acknowledgement. It
+// does not wait: the scheduler's workers serve all lanes, and the Redis of this one may be
+// unavailable.
 func (l *laneReader) finish(e *entry) {
 	l.mu.Lock()
 	if e.left--; e.left > 0 {
@@ -276,13 +277,13 @@ func (l *laneReader) finish(e *entry) {
 	}
 	select {
 	case l.toAck <- struct{}{}:
-	default: // it will take them all
+	default: // the pending signal covers all of them
 	}
 }
 
-// acknowledge removes carried entries, 100 or 5 ms at a time: one call each would cost
-// an fsync each. An entry is not given up as long as the slot is held: it is pending
-// under our name, and nobody would ever read it again.
+// acknowledge removes relayed entries, 100 or 5 ms at a time, because each call costs an fsync.
+// It retries while the slot is held: the entry is pending under our name, and no other worker
+// reads it.
 func (l *laneReader) acknowledge(ctx context.Context) error {
 	for ctx.Err() == nil {
 		select {
@@ -297,23 +298,23 @@ func (l *laneReader) acknowledge(ctx context.Context) error {
 			if err == nil {
 				continue
 			}
-			l.relay.warn(ctx, "Hand-offs could not be acknowledged; tried again.", err)
+			l.relay.warn(ctx, "Hand-offs not acknowledged; retrying.", err)
 			if !pause(ctx, ackRetry) {
-				break // the next life of the slot, or who takes it over, reads them again
+				break // the slot's next holder reads them again
 			}
 		}
 	}
 	return ctx.Err()
 }
 
-// nextAcks are the oldest entries that are to be acknowledged.
+// nextAcks returns the oldest entries to acknowledge.
 func (l *laneReader) nextAcks() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.relayed[:min(ackBatch, len(l.relayed))])
 }
 
-// ack acknowledges nextAcks. A clean stop still acknowledges what Temporal has answered.
+// ack acknowledges entries. After a stop it still acknowledges what Temporal has accepted.
 func (l *laneReader) ack(ctx context.Context, ids []string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTimeout)
 	defer cancel()
@@ -329,14 +330,14 @@ func (l *laneReader) ack(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// entry is a hand-off of which not every job is done: it may not be acknowledged yet.
+// entry is a hand-off with unfinished jobs; it must not be acknowledged yet.
 type entry struct {
 	id, packetID string
 	jobs         int   // calls to Temporal
 	room         int64 // of the lane
 
 	// Guarded by the lane's mutex.
-	left     int  // jobs that are not done, of whatever kind
-	excluded bool // it has given back its room
-	stuck    bool // it is counted as stuck
+	left     int  // unfinished jobs of all kinds
+	excluded bool // its room is released
+	stuck    bool // counted as stuck
 }

@@ -10,15 +10,14 @@ import (
 	"hongbao/internal/packet"
 )
 
-// packetLimit is how many claims of one packet wait in a lane of this process. A
-// lane is one stream: without it, a giant packet's claims fill the lane's room,
-// and small packets of the lane wait until nearly all of them are started.
-// Entries above it are left for later: they stay in Redis, pending under our name,
-// and only their ids are kept.
+// packetLimit bounds the claims of one packet in a lane of this process. A lane is one stream:
+// without the limit the claims of a giant packet fill the lane's room, and small packets wait
+// until nearly all of them are started. Entries above it are postponed: they stay pending in
+// Redis under our name, and only their ids are kept.
 const packetLimit = laneLimit / 4
 
-// packetOf is whose claims an entry has: grabs of one call and packet share one.
-// Entries without claims are few, and are never left for later.
+// packetOf returns the packet of an entry's claims; grabs of one call and packet share an entry.
+// Entries without claims are few and never postponed.
 func packetOf(h packet.HandOff) string {
 	if len(h.Claims) == 0 {
 		return ""
@@ -26,15 +25,15 @@ func packetOf(h packet.HandOff) string {
 	return h.Claims[0].PacketID
 }
 
-// hold counts an entry's claims towards its packet's, or leaves the entry for
-// later when the packet has enough of them here; it reports which.
+// admit counts an entry's claims towards its packet's, or postpones the entry when the packet has
+// enough of them here; it reports which.
 func (l *laneReader) admit(id, packetID string, jobs int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if packetID == "" {
 		return true
 	}
-	// Below half any entry is taken, however large: what was left for later comes back then.
+	// Below half every entry is admitted, however large: postponed entries are read again then.
 	if n := l.held[packetID]; n > packetLimit/2 && n+jobs > packetLimit {
 		l.postponed[packetID] = append(l.postponed[packetID], id)
 		return false
@@ -43,7 +42,7 @@ func (l *laneReader) admit(id, packetID string, jobs int) bool {
 	return true
 }
 
-// release is the end of hold; what was left for later comes when half is done.
+// release ends admit. Postponed entries are read when half of the limit is free.
 func (l *laneReader) release(packetID string, jobs int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,12 +55,12 @@ func (l *laneReader) release(packetID string, jobs int) {
 	if len(l.postponed[packetID]) > 0 && l.held[packetID] <= packetLimit/2 {
 		select {
 		case l.resume <- struct{}{}:
-		default: // it will look at all packets
+		default: // the pending signal covers all packets
 		}
 	}
 }
 
-// readPostponed brings back what was left for later, packet by packet, as there is room.
+// readPostponed reads postponed entries, packet by packet, as there is room.
 func (l *laneReader) readPostponed(ctx context.Context) error {
 	for {
 		select {
@@ -72,14 +71,14 @@ func (l *laneReader) readPostponed(ctx context.Context) error {
 		for packetID, id := l.nextPostponed(); id != ""; packetID, id = l.nextPostponed() {
 			batch, err := l.relay.handoffs.ReadOwnPending(ctx, l.lane, l.consumer, entryBefore(id), 1)
 			if err != nil {
-				l.relay.logger.WarnContext(ctx, "Hand-offs left for later could not be read; tried again.", slog.Int("lane", l.lane),
+				l.relay.logger.WarnContext(ctx, "Postponed hand-offs not read; retrying.", slog.Int("lane", l.lane),
 					slog.Any("error", err))
 				if !pause(ctx, 200*time.Millisecond) {
 					return ctx.Err()
 				}
 				continue
 			}
-			l.forgetPostponed(packetID, id) // also when it is gone: then what was read is another, or nothing
+			l.forgetPostponed(packetID, id) // also if it is gone: then another entry, or none, was read
 			if err := l.take(ctx, batch); err != nil {
 				return err
 			}
@@ -87,8 +86,8 @@ func (l *laneReader) readPostponed(ctx context.Context) error {
 	}
 }
 
-// nextPostponed is the first entry left for later of a packet that has room again;
-// "" when there is none.
+// nextPostponed returns the first postponed entry of a packet that has room again; "" if there is
+// none.
 func (l *laneReader) nextPostponed() (packetID, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +99,7 @@ func (l *laneReader) nextPostponed() (packetID, id string) {
 	return "", ""
 }
 
-// forgetPostponed makes the packet's first entry that was left for later a new one again.
+// forgetPostponed removes the packet's first postponed entry, so that it can be taken as new.
 func (l *laneReader) forgetPostponed(packetID, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +109,7 @@ func (l *laneReader) forgetPostponed(packetID, id string) {
 	}
 }
 
-// entryBefore is the greatest id that is less than that of an entry.
+// entryBefore returns the greatest id below that of an entry.
 func entryBefore(id string) string {
 	ms, seq, _ := strings.Cut(id, "-")
 	if n, err := strconv.ParseUint(seq, 10, 64); err == nil && n > 0 {

@@ -13,7 +13,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// named gives every line that a step logs, however deep, the ids of what it works on.
+// logFields adds the ids of an activity's payment to every line that it logs.
 type logFields struct{ sdk.WorkerInterceptorBase }
 
 // InterceptActivity implements interceptor.WorkerInterceptor.
@@ -30,8 +30,8 @@ func (s *fieldLogger) ExecuteActivity(ctx context.Context, in *sdk.ExecuteActivi
 	return s.Next.ExecuteActivity(observe.WithLogAttrs(ctx, idsOf(activity.GetInfo(ctx).WorkflowExecution.ID, in.Args)...), in)
 }
 
-// idsOf are the ids of a step: its run, its packet, and its payment when its first
-// argument tells that.
+// idsOf returns the ids of an activity: its run, its packet, and its payment if the first
+// argument determines it.
 func idsOf(workflowID string, args []any) []slog.Attr {
 	ids := []slog.Attr{slog.String(observe.LogWorkflow, workflowID)}
 	_, rest, _ := strings.Cut(workflowID, "/")

@@ -16,16 +16,15 @@ import (
 	"hongbao/workflows"
 )
 
-// Metrics passes on the few of the SDK's figures by which people see that
-// workers have too little to do work with. The others are dropped where they
-// arise: they would cost more than they tell.
+// Metrics exports the SDK's metrics that show a shortage of workers. It drops the others where
+// they arise, because they would cost more than they are worth.
 type Metrics struct {
 	slots    map[string]*prometheus.GaugeVec
 	waits    map[string]prometheus.Histogram
 	failures *prometheus.CounterVec
 }
 
-// Names the SDK gives without Prometheus' suffixes, and its tags.
+// Names of the SDK, without Prometheus' suffixes, and its tags.
 const (
 	sdkActivityWait = "temporal_activity_schedule_to_start_latency"
 	sdkTaskWait     = "temporal_workflow_task_schedule_to_start_latency"
@@ -41,22 +40,22 @@ func NewMetrics() *Metrics {
 	waits := []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 	m := &Metrics{slots: map[string]*prometheus.GaugeVec{}, waits: map[string]prometheus.Histogram{
 		sdkActivityWait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: observe.MetricActivityWait,
-			Help: "How long activities waited for a worker.", Buckets: waits}),
+			Help: "Time that activities waited for a worker, in seconds.", Buckets: waits}),
 		sdkTaskWait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: observe.MetricTaskWait,
-			Help: "How long workflow tasks waited for a worker.", Buckets: waits}),
+			Help: "Time that workflow tasks waited for a worker, in seconds.", Buckets: waits}),
 	}, failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricTaskFailed,
-		Help: "Workflow tasks that failed and are tried again."}, []string{tagReason})}
-	for name, help := range map[string]string{observe.MetricSlotsFree: "Tasks that this process could take on beside those it works on.",
-		observe.MetricSlotsUsed: "Tasks that this process works on."} {
+		Help: "Workflow tasks that failed and are retried."}, []string{tagReason})}
+	for name, help := range map[string]string{observe.MetricSlotsFree: "Free task slots of this process.",
+		observe.MetricSlotsUsed: "Used task slots of this process."} {
 		m.slots[name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{tagQueue, tagWorker})
 	}
 	for _, reason := range []string{"NonDeterminismError", "WorkflowError"} {
-		m.failures.WithLabelValues(reason) // a counter that is there from the start can be alarmed on
+		m.failures.WithLabelValues(reason) // alerts need a counter that exists from the start
 	}
 	return m
 }
 
-// Into makes a client and its workers tell m.
+// Into makes a client and its workers report to m.
 func (m *Metrics) Into(o *client.Options) { o.MetricsHandler = tagged{Metrics: m} }
 
 // Describe implements prometheus.Collector.
@@ -135,7 +134,7 @@ func (ignored) Inc(int64)              {}
 func (ignored) Update(float64)         {}
 func (ignored) Record(_ time.Duration) {}
 
-// Queues reads what waits in Temporal's task queues.
+// Queues reads the backlog of Temporal's task queues.
 type Queues struct {
 	client    client.Client
 	namespace string
@@ -146,7 +145,7 @@ func NewQueues(c client.Client, namespace string) *Queues {
 	return &Queues{client: c, namespace: namespace}
 }
 
-// Vitals fills in what no worker has taken yet. When Temporal is away it says so.
+// HealthSnapshot adds the tasks that no worker has taken yet. Error: Temporal is unavailable.
 func (q *Queues) HealthSnapshot(ctx context.Context, v *observe.HealthSnapshot) error {
 	queues, _, err := q.Look(ctx)
 	if err != nil {
@@ -156,8 +155,8 @@ func (q *Queues) HealthSnapshot(ctx context.Context, v *observe.HealthSnapshot) 
 	return nil
 }
 
-// Look returns what no worker has taken yet, and how many workers have lately asked
-// for tasks of every sort. Errors are those of a Temporal that is away.
+// Look returns the tasks that no worker has taken yet, and the number of workers that recently
+// polled for tasks of every kind. Error: Temporal is unavailable.
 func (q *Queues) Look(ctx context.Context) (queues []observe.QueueBacklog, workers int, err error) {
 	workers = math.MaxInt
 	for _, one := range []struct {
@@ -180,7 +179,7 @@ func (q *Queues) Look(ctx context.Context) (queues []observe.QueueBacklog, worke
 	return queues, workers, nil
 }
 
-// backlogOf is what a task queue, asked with its statistics, says that nobody has taken.
+// backlogOf returns the backlog of a task queue from a description with statistics.
 func backlogOf(d *workflowservice.DescribeTaskQueueResponse) observe.Backlog {
 	b := observe.Backlog{Waiting: d.GetStats().GetApproximateBacklogCount()}
 	if b.Waiting > 0 {
@@ -189,7 +188,7 @@ func backlogOf(d *workflowservice.DescribeTaskQueueResponse) observe.Backlog {
 	return b
 }
 
-// recentPollers counts who has lately asked a task queue for work.
+// recentPollers counts the recent pollers of a task queue.
 func recentPollers(d *workflowservice.DescribeTaskQueueResponse) (n int) {
 	for _, p := range d.GetPollers() {
 		if time.Since(p.GetLastAccessTime().AsTime()) < recentPoll {

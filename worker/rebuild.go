@@ -20,7 +20,7 @@ import (
 	"hongbao/internal/pool"
 )
 
-// RebuildStore keeps rebuilds in MySQL.
+// RebuildStore is the part of MySQL that stores rebuilds.
 type RebuildStore interface {
 	PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
 	BooksBelieved(ctx context.Context) error
@@ -31,59 +31,60 @@ type RebuildStore interface {
 	activities.Clock
 }
 
-// RebuildRows reads what pools are made of.
+// RebuildRows reads the rows from which pools are rebuilt.
 type RebuildRows interface {
 	PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Cursor, limit int) ([]packet.RebuildInput, error)
 	PoolOf(ctx context.Context, id string) (packet.RebuildInput, bool, error)
 	SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error)
 	TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration, after packet.Cursor,
 		limit int) ([]packet.Tombstone, packet.Cursor, error)
-	CampaignWinnersOfLane(ctx context.Context, lane, lanes int, tell func(campaign string, users []string) error) error
+	CampaignWinnersOfLane(ctx context.Context, lane, lanes int, visit func(campaign string, users []string) error) error
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
 	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 	ClaimStore
 }
 
-// RebuildFences moves the gates of lanes in Redis.
+// RebuildFences changes the fences of lanes in Redis.
 type RebuildFences interface {
 	ReadEpoch(ctx context.Context, lane int) (pool.Epoch, error)
 	CloseFence(ctx context.Context, lane int, epoch int64) error
 	OpenFence(ctx context.Context, lane int, epoch, seq int64) error
 }
 
-// RebuildPools reads and makes the pools of a lane.
+// RebuildPools reads and writes the pools of a lane.
 type RebuildPools interface {
 	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
 	ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	EachClaimUnfenced(ctx context.Context, id string, visit func([]packet.Claim) error) error
-	ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, tell func(ids []string) error) (int, error)
+	ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, visit func(ids []string) error) (int, error)
 	Restore(ctx context.Context, epoch int64, r packet.RebuildInput, after func(index int) ([]packet.Share, error)) error
 	RestoreWins(ctx context.Context, epoch int64, campaign string, users []string, until time.Time) error
 	RestoreTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error
 	ReplaceByTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error
 }
 
-// RebuildIntervals says how patient a rebuild is.
+// RebuildIntervals holds the intervals and timeouts of a rebuild.
 type RebuildIntervals struct {
-	Every time.Duration // between two looks for lanes that are shut
-	// After is how long a lane has to be shut before it is rebuilt: meanwhile every
-	// process writes down how far it saw the lane come.
+	Every time.Duration // between two checks for fenced lanes
+	// After is how long a lane is fenced before its rebuild begins. In that time every process
+	// records the lane position that it has seen.
 	After time.Duration
-	// Lease is how long a rebuilder may say nothing before another one goes on.
+	// Lease is the time without renewal after which another rebuilder takes over.
 	Lease time.Duration
-	// Settle is for how long no run may turn up that is not in the books: longer than
-	// a relay's pause between two tries, and than Temporal's lists are late.
+	// Settle is the time without a new unrecorded run after which a rebuild continues: longer
+	// than the pause of a relay's retry and than the delay of Temporal's lists.
 	Settle time.Duration
-	// Patience is how long runs and winners are waited for while none of them gets into
-	// the books. Past it they may end as promises that cannot be booked (rule R10).
+	// Patience bounds the wait for runs and winners while none of them is recorded. After it they
+	// may end as share conflicts (rule R10).
 	Patience time.Duration
 }
 
-// DefaultRebuildIntervals is the pace of a worker.
-var DefaultRebuildIntervals = RebuildIntervals{Every: 500 * time.Millisecond, After: time.Second, Lease: 10 * time.Second, Settle: 3 * time.Second,
+// DefaultRebuildIntervals are the intervals of a worker.
+var DefaultRebuildIntervals = RebuildIntervals{Every: 500 * time.Millisecond, After: time.Second, Lease: 10 * time.Second,
+	Settle:   3 * time.Second,
 	Patience: 2 * time.Minute}
 
-// RebuildConfig is what a rebuilder is made of.
+// RebuildConfig configures a rebuilder.
 type RebuildConfig struct {
 	Books   RebuildStore
 	Rows    RebuildRows
@@ -91,18 +92,16 @@ type RebuildConfig struct {
 	Pools   RebuildPools
 	Backlog Backlog
 	Starter *Starter
-	// Underway tells how many hand-offs of a lane this process is carrying to
-	// Temporal; nil: none.
+	// Underway returns the number of a lane's hand-offs that this process is relaying; nil: none.
 	Underway func(lane int) int
 	Lanes    int
 	Pace     RebuildIntervals // zero: DefaultRebuildIntervals
 	Logger   *slog.Logger
 }
 
-// Rebuilder makes lanes of the pool again from the books, after Redis has lost
-// something (rule R9). Each step may be repeated; a rebuilder that dies is taken over
-// by another, which begins with the first step, in an epoch of its own, so that
-// nothing the dead one still sends does anything.
+// Rebuilder rebuilds lanes of the pool from MySQL after Redis has lost data (rule R9). Each step
+// is repeatable. If a rebuilder dies, another takes over from the first step, in a new epoch, so
+// that late writes of the dead one are refused.
 type Rebuilder struct {
 	cfg    RebuildConfig
 	holder string
@@ -113,7 +112,7 @@ type Rebuilder struct {
 
 	mu      sync.Mutex
 	busy    map[int]bool
-	retryAt map[int]time.Time // lanes whose rebuild did not get on, and when to try again
+	retryAt map[int]time.Time // lanes whose rebuild failed, and when to retry
 }
 
 // NewRebuilder prepares a rebuilder; it does nothing by itself.
@@ -130,15 +129,15 @@ func NewRebuilder(cfg RebuildConfig) *Rebuilder {
 }
 
 const (
-	// maxRebuilds is how many lanes one process rebuilds at the same time, most of
-	// which wait for what is under way; maxLaneWrites how many of them it makes.
+	// maxRebuilds bounds the lanes that one process rebuilds concurrently, most of which wait;
+	// maxLaneWrites bounds those whose pools it writes.
 	maxRebuilds   = 64
 	maxLaneWrites = 4
 	rebuildPause  = time.Second
 )
 
-// Run rebuilds lanes that are shut until ctx ends. While the books are older than
-// reality it waits: what a lane is made of is not in them yet (rule R13).
+// Run rebuilds fenced lanes until ctx ends. While MySQL is restored it waits, because rows are
+// missing (rule R13).
 func (r *Rebuilder) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.SetLimit(maxRebuilds)
@@ -146,13 +145,13 @@ func (r *Rebuilder) Run(ctx context.Context) error {
 	for pause(ctx, r.cfg.Pace.Every) {
 		lanes, now, err := r.waiting(ctx)
 		if err != nil && ctx.Err() == nil {
-			r.cfg.Logger.WarnContext(ctx, "Lanes could not be read from the books.", slog.Any("error", err))
+			r.cfg.Logger.WarnContext(ctx, "Lanes not read from MySQL; retrying.", slog.Any("error", err))
 		}
 		if len(lanes) == 0 {
 			continue
 		}
 		if err := r.cfg.Books.BooksBelieved(ctx); err != nil {
-			r.logWaiting(ctx, &loggedAt, "Lanes wait for books that are believed.", slog.Int("lanes", len(lanes)), slog.Any("error", err))
+			r.logWaiting(ctx, &loggedAt, "Rebuild of lanes waits until MySQL is recovered.", slog.Int("lanes", len(lanes)), slog.Any("error", err))
 			continue
 		}
 		for _, l := range lanes {
@@ -167,8 +166,7 @@ func (r *Rebuilder) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// waiting returns the lanes that a rebuild would open, and what time it is by the clock
-// that shut them.
+// waiting returns the lanes to rebuild, and the time by MySQL's clock, which timed their fence.
 func (r *Rebuilder) waiting(ctx context.Context) (lanes []packet.LaneRow, now time.Time, err error) {
 	lanes, err = r.cfg.Books.PoolLanes(ctx)
 	lanes = slices.DeleteFunc(lanes, func(l packet.LaneRow) bool { return !Rebuildable(l) })
@@ -182,8 +180,8 @@ func (r *Rebuilder) waiting(ctx context.Context) (lanes []packet.LaneRow, now ti
 	return lanes, now, nil
 }
 
-// take reports whether a lane waits for somebody who rebuilds it, who is the caller
-// from then on, until leave. now is the books' time.
+// take reports whether a lane needs a rebuilder, and reserves it for the caller until release.
+// now is MySQL's time.
 func (r *Rebuilder) take(l packet.LaneRow, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,15 +193,15 @@ func (r *Rebuilder) take(l packet.LaneRow, now time.Time) bool {
 	return r.busy[l.Lane]
 }
 
-// leave ends what take began; the lane is not taken again before the given time.
+// release ends a reservation of take; the lane is not taken again before the given time.
 func (r *Rebuilder) release(lane int, again time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.busy[lane], r.retryAt[lane] = false, again
 }
 
-// Rebuildable reports whether a lane is one that a rebuild opens again: not one that
-// was never open, nor one of books that are older than Redis (rule R13).
+// Rebuildable reports whether a rebuild may open a lane: not a new one, nor one for which MySQL
+// is older than Redis (rule R13).
 func Rebuildable(l packet.LaneRow) bool {
 	return l.State != packet.LaneOpen && l.Reason != packet.LaneNew && l.Reason != packet.LaneMySQLOlder
 }
@@ -212,17 +210,17 @@ func (r *Rebuilder) tryLane(ctx context.Context, lane int) {
 	_, _, err := r.Lane(ctx, lane)
 	again := time.Time{}
 	if err != nil && ctx.Err() == nil {
-		r.cfg.Logger.WarnContext(ctx, "Lane could not be rebuilt; tried again.", slog.Int("lane", lane), slog.Any("error", err))
+		r.cfg.Logger.WarnContext(ctx, "Lane not rebuilt; retrying.", slog.Int("lane", lane), slog.Any("error", err))
 		again = time.Now().Add(rebuildPause)
 	}
 	r.release(lane, again)
 }
 
-// errTakenOver: the lease of a rebuild ended, and another rebuilder goes on.
-var errTakenOver = errors.New("another one rebuilds the lane")
+// errTakenOver: the lease of a rebuild ended, and another rebuilder continues.
+var errTakenOver = errors.New("another rebuilder has taken over the lane")
 
-// Lane rebuilds one lane that is shut, or whose rebuilder is gone, and returns what
-// came of it. It reports whether it did: not a lane that is open, or held by another.
+// Lane rebuilds one lane that is fenced, or whose rebuilder died, and returns the result. It
+// reports whether it did: not for a lane that is open or held by another rebuilder.
 func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done bool, err error) {
 	found, err := r.cfg.Fences.ReadEpoch(ctx, lane)
 	if err != nil {
@@ -233,7 +231,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 	if err != nil || !taken {
 		return b, false, err
 	}
-	r.cfg.Logger.WarnContext(ctx, "Lane is rebuilt from the books.", slog.Int("lane", lane), slog.String("reason", string(b.Reason)),
+	r.cfg.Logger.WarnContext(ctx, "Rebuilding lane from MySQL.", slog.Int("lane", lane), slog.String("reason", string(b.Reason)),
 		slog.Int64("epoch", b.Epoch))
 	r.step(lane, "begun")
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -242,8 +240,8 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 	keeping.Go(func() { r.renewLease(ctx, begun, cancel) })
 	defer keeping.Wait()
 	defer cancel(nil)
-	left := 0                    // hand-offs that Temporal does not take
-	waited := map[claimed]bool{} // what is in the books by now, or was given up; a packet stands there without a user
+	left := 0                    // hand-offs that Temporal does not accept
+	waited := map[claimed]bool{} // recorded by now or given up; for a packet the user is empty
 	for _, s := range []struct {
 		done string
 		do   func(context.Context, *packet.Rebuild) error
@@ -272,13 +270,14 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 	if b.Lost > 0 {
 		level = slog.LevelWarn
 	}
-	r.cfg.Logger.Log(ctx, level, "Lane is open again.", slog.Int("lane", lane), slog.Int64("epoch", b.Epoch), slog.Int("packets", b.Packets),
+	r.cfg.Logger.Log(ctx, level, "Lane rebuilt and open.", slog.Int("lane", lane), slog.Int64("epoch", b.Epoch), slog.Int("packets",
+		b.Packets),
 		slog.Int("unknown", b.Unknown), slog.Int64("seen_grabs", b.Acked.Grabs), slog.Int64("found_grabs", b.Found.Grabs),
 		slog.Int64("recorded", b.Recorded), slog.Int64("lost", b.Lost))
 	return b, true, nil
 }
 
-// keep prolongs the lease, and ends the rebuild when it is lost.
+// renewLease renews the lease, and cancels the rebuild when the lease is lost.
 func (r *Rebuilder) renewLease(ctx context.Context, b packet.Rebuild, cancel context.CancelCauseFunc) {
 	kept := time.Now()
 	for pause(ctx, r.cfg.Pace.Lease/4) {
@@ -293,8 +292,8 @@ func (r *Rebuilder) renewLease(ctx context.Context, b packet.Rebuild, cancel con
 	}
 }
 
-// open counts what may be lost, and opens the gate in Redis. Nobody comes through
-// before the books say so too.
+// open counts the claims that may be lost, and opens the fence in Redis. Writes are accepted only
+// after MySQL has the lane open too.
 func (r *Rebuilder) open(ctx context.Context, b *packet.Rebuild) (err error) {
 	if b.Recorded, err = r.cfg.Books.CountClaimsAfterSeq(ctx, b.Lane, r.cfg.Lanes, b.From, b.Found.Seq); err != nil {
 		return err

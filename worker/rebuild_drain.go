@@ -13,19 +13,19 @@ import (
 	"hongbao/internal/pool"
 )
 
-// rebuildLook is the pause between two looks at something that is waited for.
+// rebuildLook is the pause between two checks of a wait.
 const rebuildLook = 100 * time.Millisecond
 
-// claimed names the claims of a user of a packet.
+// claimed identifies the claims of a user of a packet.
 type claimed struct{ packetID, user string }
 
-// anyShare stands for that of a claim of which nothing but the run's id is known.
+// anyShare is the share of a claim of which only the run's id is known.
 const anyShare = -1
 
-// drain gets everything that the lane still holds into the books: hand-offs by the
-// relays, which go on, then winners and staged packets whose hand-offs were lost
-// (rule R11). It notes what it waited for, so that nobody does again. It returns how many
-// hand-offs this process still carries: those that Temporal does not take.
+// drain waits until everything that the lane holds is recorded: hand-offs by the relays, which
+// continue, then winners and staged packets whose hand-offs were lost (rule R11). It adds what it
+// waited for to waited. It returns the number of hand-offs that this process still relays because
+// Temporal does not accept them.
 func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool) (left int, err error) {
 	if left, err = r.drainHandoffs(ctx, b.Lane); err != nil {
 		return left, err
@@ -37,8 +37,8 @@ func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[cla
 			if _, recorded := rows[id]; !recorded && !view.Retired {
 				if _, err := r.cfg.Starter.RestartPacket(ctx, view.Packet); storeUnavailable(err) {
 					return err
-				} else if err != nil { // it keeps no other from its start; nobody could grab it yet
-					r.cfg.Logger.ErrorContext(ctx, "A staged packet could not be started.", slog.String("packet_id", id), slog.Any("error", err))
+				} else if err != nil { // it does not delay the others, and has no claims yet
+					r.cfg.Logger.ErrorContext(ctx, "Staged packet not started.", slog.String("packet_id", id), slog.Any("error", err))
 					continue
 				}
 				staged = append(staged, id)
@@ -61,9 +61,10 @@ func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[cla
 	return left, r.awaitRecorded(ctx, *b, missing, staged)
 }
 
-// drainHandoffs waits until the lane's hand-offs have reached Temporal. Of those that do
-// not for a long time, while Temporal answers, the claims are read from Redis: a lane with
-// one that is refused for ever would never open. It returns how many this process carries.
+// drainHandoffs waits until the lane's hand-offs have reached Temporal. If some do not for a long
+// time although Temporal answers, the rebuild reads their claims from Redis instead: one
+// permanently rejected hand-off must not keep the lane closed. It returns how many this process
+// still relays.
 func (r *Rebuilder) drainHandoffs(ctx context.Context, lane int) (left int, err error) {
 	var before [2]int
 	loggedAt, moved, asked := time.Now(), time.Now(), time.Now()
@@ -82,29 +83,30 @@ func (r *Rebuilder) drainHandoffs(ctx context.Context, lane int) (left int, err 
 		if time.Since(asked) >= temporalLook {
 			asked = time.Now()
 			if _, _, err := r.runs.list(ctx); err != nil {
-				moved = time.Now() // Temporal is away: hand-offs wait for it
+				moved = time.Now() // Temporal is unavailable: hand-offs wait for it
 			}
 		}
 		attrs := []slog.Attr{slog.Int("lane", lane), slog.Int("left", waiting), slog.Int("underway", underway)}
 		if time.Since(moved) >= r.cfg.Pace.Patience {
-			r.cfg.Logger.LogAttrs(ctx, slog.LevelError, "Rebuild goes on without hand-offs that Temporal does not take.", attrs...)
+			r.cfg.Logger.LogAttrs(ctx, slog.LevelError, "Rebuild continues without hand-offs that Temporal does not accept.", attrs...)
 			return underway, nil
 		}
-		r.logWaiting(ctx, &loggedAt, "Rebuild waits for hand-offs that have not reached Temporal.", attrs...)
+		r.logWaiting(ctx, &loggedAt, "Rebuild waits for hand-offs to reach Temporal.", attrs...)
 		if !pause(ctx, rebuildLook) {
 			return underway, ctx.Err()
 		}
 	}
 }
 
-// temporalLook is how often a rebuild that waits for hand-offs looks whether Temporal answers.
+// temporalLook is the interval at which a rebuild that waits for hand-offs checks that Temporal
+// answers.
 const temporalLook = time.Second
 
-// rebuildLogEvery is how often a rebuild that waits says what for.
+// rebuildLogEvery is the interval at which a waiting rebuild logs the reason.
 const rebuildLogEvery = 10 * time.Second
 
-// tell logs what is waited for, now and then. loggedAt is when it was said last, or when the
-// wait began.
+// logWaiting logs the reason of a wait at intervals. loggedAt is the time of the last line, or
+// the start of the wait.
 func (r *Rebuilder) logWaiting(ctx context.Context, loggedAt *time.Time, what string, attrs ...slog.Attr) {
 	if time.Since(*loggedAt) < rebuildLogEvery {
 		return
@@ -113,8 +115,7 @@ func (r *Rebuilder) logWaiting(ctx context.Context, loggedAt *time.Time, what st
 	r.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, what, attrs...)
 }
 
-// eachLive goes through the packets of a lane that Redis has, some at a time, with
-// their rows.
+// eachLive calls do with the packets of a lane in Redis and their rows, page by page.
 func (r *Rebuilder) eachLive(ctx context.Context, lane int, do func(map[string]packet.PoolView, map[string]packet.RowState) error) error {
 	var from time.Time
 	for {
@@ -146,8 +147,8 @@ func (r *Rebuilder) eachLive(ctx context.Context, lane int, do func(map[string]p
 	}
 }
 
-// behind is where the page after this one begins. Packets created in the same
-// millisecond may be seen twice.
+// nextPageFrom returns the start of the next page. Packets created in the same millisecond may
+// occur twice.
 func nextPageFrom(live []pool.LivePacket, from time.Time) time.Time {
 	last := live[len(live)-1].CreatedAt
 	if !last.After(from) { // a page full of one millisecond
@@ -156,7 +157,7 @@ func nextPageFrom(live []pool.LivePacket, from time.Time) time.Time {
 	return last
 }
 
-// restart starts the payouts of a packet's winners that the books do not have.
+// restartPayouts starts the payouts of a packet's winners without a row.
 func (r *Rebuilder) restartPayouts(ctx context.Context, id string, view packet.PoolView, missing map[claimed]int) error {
 	if view.Retired {
 		return nil
@@ -181,8 +182,8 @@ func (r *Rebuilder) restartBatch(ctx context.Context, id, app string, claims []p
 	for _, c := range left {
 		if _, err := restartPayout(ctx, r.cfg.Starter, r.cfg.Rows, c, app); storeUnavailable(err) {
 			return err
-		} else if err != nil { // it keeps no other from its start, and is waited for like them
-			r.cfg.Logger.ErrorContext(ctx, "The payout of a claim could not be started.", slog.String("packet_id", id),
+		} else if err != nil { // it does not delay the others, and is awaited like them
+			r.cfg.Logger.ErrorContext(ctx, "Payout of a claim not started.", slog.String("packet_id", id),
 				slog.Int("share_index", c.ShareIndex), slog.Any("error", err))
 		}
 		missing[claimed{c.PacketID, c.UserID}] = c.ShareIndex
@@ -190,10 +191,10 @@ func (r *Rebuilder) restartBatch(ctx context.Context, id, app string, claims []p
 	return nil
 }
 
-// settle waits until every run that was started of the lane's packets is in the
-// books: claims that Redis lost may be on their way through Temporal, or still in the
-// hands of another process's relay. So it looks until nothing new has turned up for a
-// while. left is how many hand-offs this process may go on carrying.
+// awaitRuns waits until every started run of the lane's packets is recorded: claims that Redis
+// lost may be in Temporal, or still with another process's relay. It repeats until nothing new
+// has appeared for Pace.Settle. left is the number of hand-offs that this process may keep
+// relaying.
 func (r *Rebuilder) awaitRuns(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool, left int) error {
 	quiet, loggedAt := time.Now(), time.Now()
 	for {
@@ -234,11 +235,11 @@ func (r *Rebuilder) awaitRuns(ctx context.Context, b *packet.Rebuild, waited map
 			waited[c] = true
 		}
 		underway := r.cfg.Underway(b.Lane)
-		// By when the look began: a long list takes its time, and says nothing of that.
+		// The time when the list began: a long list takes time, and does not cover it.
 		if looked.Sub(quiet) >= r.cfg.Pace.Settle && underway <= left {
 			return nil
 		}
-		r.logWaiting(ctx, &loggedAt, "Rebuild waits until no run turns up that is not in the books.",
+		r.logWaiting(ctx, &loggedAt, "Rebuild waits until every run is recorded in MySQL.",
 			slog.Int("lane", b.Lane), slog.Int("runs", len(runs)), slog.Duration("quiet", time.Since(quiet)), slog.Int("underway", underway))
 		if !pause(ctx, r.cfg.Pace.Settle/8) {
 			return ctx.Err()
@@ -246,8 +247,8 @@ func (r *Rebuilder) awaitRuns(ctx context.Context, b *packet.Rebuild, waited map
 	}
 }
 
-// unbooked takes out of missing what is in the books by now, and reports whether
-// claims are left, or a packet without a row.
+// dropRecorded removes recorded claims from missing, and reports whether claims are left or a
+// packet has no row.
 func (r *Rebuilder) dropRecorded(ctx context.Context, missing map[claimed]int, packets []string) (bool, error) {
 	claims := map[string][]packet.Claim{}
 	for c, share := range missing {
@@ -280,13 +281,13 @@ func (r *Rebuilder) dropRecorded(ctx context.Context, missing map[claimed]int, p
 	return len(missing) > 0, nil
 }
 
-// stagedTimeout is how long packets without a row are waited for. They are charged by
-// nobody before they have one; one that gets it later is staged again by its app.
+// stagedTimeout bounds the wait for packets without a row. They are not charged before they have
+// one; a packet that gets it later is staged again by its app.
 const stagedTimeout = 10 * time.Second
 
-// await returns once claims and packets are in the books, or cannot be waited for any
-// longer. While claims get there, however slowly, they can: were the lane made without
-// the others, their shares would be dealt again.
+// awaitRecorded returns once claims and packets are recorded, or the wait times out. While claims
+// are recorded, however slowly, the wait continues: a lane rebuilt without the others would deal
+// their shares again.
 func (r *Rebuilder) awaitRecorded(ctx context.Context, b packet.Rebuild, missing map[claimed]int, packets []string) error {
 	began := time.Now()
 	loggedAt, moved := began, began
@@ -300,11 +301,11 @@ func (r *Rebuilder) awaitRecorded(ctx context.Context, b packet.Rebuild, missing
 			moved = time.Now()
 		}
 		if time.Since(began) >= stagedTimeout && len(missing) == 0 || time.Since(moved) >= r.cfg.Pace.Patience {
-			r.cfg.Logger.WarnContext(ctx, "Rebuild goes on without claims, or packets, that do not get into the books.",
+			r.cfg.Logger.WarnContext(ctx, "Rebuild continues without claims or packets that are not recorded in MySQL.",
 				slog.Int("lane", b.Lane), slog.Int("claims", len(missing)))
 			return nil
 		}
-		r.logWaiting(ctx, &loggedAt, "Rebuild waits for claims, or packets, to get into the books.",
+		r.logWaiting(ctx, &loggedAt, "Rebuild waits for claims or packets to be recorded in MySQL.",
 			slog.Int("lane", b.Lane), slog.Int("claims", len(missing)), slog.Int("packets", len(packets)))
 		if !pause(ctx, rebuildLook) {
 			return ctx.Err()
@@ -313,16 +314,14 @@ func (r *Rebuilder) awaitRecorded(ctx context.Context, b packet.Rebuild, missing
 }
 
 const (
-	// runsFresh is how old a list of runs may be: lanes that are rebuilt at the same
-	// time share it.
+	// runsFresh is the maximum age of a list of runs, which concurrent rebuilds share.
 	runsFresh = 250 * time.Millisecond
-	// packetRuns is how far back runs of packets are looked at: of older ones the row,
-	// if it can be written at all, was written long ago, also where this machine's
-	// clock is ten minutes ahead of Temporal's.
+	// packetRuns is the age up to which packet runs are read: older ones have written their row
+	// long ago if they can, even if this machine's clock is ten minutes ahead of Temporal's.
 	packetRuns = 20 * time.Minute
 )
 
-// openRuns are the runs that Temporal has open, read when somebody asks.
+// openRuns caches the ids of Temporal's open runs.
 type openRuns struct {
 	starter *Starter
 	mu      sync.Mutex
@@ -330,8 +329,8 @@ type openRuns struct {
 	ids     []string
 }
 
-// list returns their ids, and when the look that found them began. Who has waited for a
-// look of another lane that began since he asked takes what it found.
+// list returns the ids, and when the list that found them began. A caller that waited for another
+// lane's list uses its result if that began after the call.
 func (o *openRuns) list(ctx context.Context) (ids []string, at time.Time, err error) {
 	asked := time.Now()
 	o.mu.Lock()

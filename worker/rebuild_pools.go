@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// rebuildPacketBatch is how many packets are read at once, rebuildShareBatch how many
-	// shares of one, rebuildTombstoneBatch how many tombstones.
+	// rebuildPacketBatch, rebuildShareBatch and rebuildTombstoneBatch are the numbers of packets,
+	// of shares of one packet and of tombstones that are read at once.
 	rebuildPacketBatch    = 100
 	rebuildShareBatch     = 10_000
 	rebuildTombstoneBatch = 2_000
-	// rebuildTries is how often one packet is made whose claims are booked meanwhile.
+	// rebuildTries bounds the attempts to write one packet whose claims change during the write.
 	rebuildTries = 20
-	// answeredAfter is longer than a create request waits for its charge: by then it
-	// was answered 202, or by nobody.
+	// answeredAfter is longer than a create request waits for its charge: by then it was answered
+	// 202 or timed out.
 	answeredAfter = 5 * time.Second
 )
 
-// make replaces what Redis has of the lane by what the books say. Not by books that were
-// restored since the rebuild began: what they lack may be in Redis alone (rule R13).
+// rebuildFromRows replaces the lane's contents in Redis by MySQL's rows. It fails if MySQL was
+// restored since the rebuild began: missing rows may exist only in Redis (rule R13).
 func (r *Rebuilder) rebuildFromRows(ctx context.Context, b *packet.Rebuild) error {
 	if err := r.heavy.Acquire(ctx, 1); err != nil {
 		return err
@@ -49,8 +49,8 @@ func (r *Rebuilder) rebuildFromRows(ctx context.Context, b *packet.Rebuild) erro
 	if err != nil {
 		return err
 	}
-	// In the order in which a packet passes through them: one that moves meanwhile is
-	// met, perhaps twice. Rows that came meanwhile are in the last look.
+	// In the order of a packet's statuses: a packet that changes status is seen at least once.
+	// Rows that were added in between are in the last pass.
 	done := map[string]packet.Status{}
 	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing, packet.StatusFunding} {
 		if err := r.rebuildPools(ctx, b, status, rejected, done); err != nil {
@@ -69,11 +69,10 @@ func (r *Rebuilder) rebuildFromRows(ctx context.Context, b *packet.Rebuild) erro
 	return nil
 }
 
-// rebuildRejected makes the tombstones of packets of a lane of which Redis alone knows that they
-// were rejected: the books are of before that, and a recovery has left the charge to people
-// (rule R13). They stay rejected, or else the next recovery would open one that was charged
-// after all. It does so before anything is removed: a rebuilder that takes over from here
-// finds them in Redis as well. It returns the packets.
+// rebuildRejected writes tombstones for packets that only Redis knows as rejected: MySQL is from
+// before that, and a recovery has left the charge to staff (rule R13). They must stay rejected,
+// or the next recovery would open one that was charged after all. It runs before anything is
+// removed, so that a rebuilder that takes over finds them too. It returns the packets.
 func (r *Rebuilder) rebuildRejected(ctx context.Context, b *packet.Rebuild) (map[string]bool, error) {
 	out := map[string]bool{}
 	for after := (packet.Cursor{}); ; {
@@ -139,8 +138,8 @@ func (r *Rebuilder) rebuildPools(ctx context.Context, b *packet.Rebuild, status 
 	}
 }
 
-// rebuildPool makes one packet, again when its rows moved meanwhile. now is the books'
-// time after they were read.
+// rebuildPool writes one packet, and repeats when its rows have changed. now is MySQL's time
+// after they were read.
 func (r *Rebuilder) rebuildPool(ctx context.Context, epoch int64, p packet.RebuildInput, now time.Time) error {
 	for try := 1; ; try++ {
 		if p.First == nil {
@@ -161,16 +160,16 @@ func (r *Rebuilder) rebuildPool(ctx context.Context, epoch int64, p packet.Rebui
 		switch {
 		case rerr != nil:
 			return rerr
-		case !found: // it ended meanwhile; its tombstone follows
+		case !found: // it has ended; its tombstone follows
 			return nil
 		}
 		p = fresh
 	}
 }
 
-// firstAnswer is what the create request was loggedAt first, when the row does not say so:
-// those that were loggedAt 202 and opened later have that in their row. Nil: nobody may
-// have been loggedAt anything yet.
+// firstAnswer returns the first answer of the create request if the row does not have it: packets
+// that were answered 202 and opened later have it in their row. Nil: the request may still be
+// open.
 func firstAnswer(p packet.RebuildInput, now time.Time) *packet.FirstAnswer {
 	switch {
 	case p.Stored == packet.StatusFunding && now.Sub(p.CreatedAt) < answeredAfter:
@@ -181,7 +180,7 @@ func firstAnswer(p packet.RebuildInput, now time.Time) *packet.FirstAnswer {
 	return &packet.FirstAnswer{HTTPStatus: http.StatusCreated}
 }
 
-// rebuildWins tells the pool who has won in campaigns in which a user wins once.
+// rebuildWins writes the winners of campaigns in which a user wins once.
 func (r *Rebuilder) rebuildWins(ctx context.Context, b *packet.Rebuild) error {
 	now, err := r.cfg.Books.Clock(ctx)
 	if err != nil {
@@ -200,7 +199,8 @@ func (r *Rebuilder) rebuildTombstones(ctx context.Context, b *packet.Rebuild, st
 	ended := now.Add(-packet.TombstoneLife)
 	var after packet.Cursor
 	for {
-		stones, last, err := r.cfg.Rows.TombstonesOfLane(ctx, b.Lane, r.cfg.Lanes, status, ended, packet.TombstoneLife, after, rebuildTombstoneBatch)
+		stones, last, err := r.cfg.Rows.TombstonesOfLane(ctx, b.Lane, r.cfg.Lanes, status, ended, packet.TombstoneLife, after,
+			rebuildTombstoneBatch)
 		if err != nil {
 			return err
 		}

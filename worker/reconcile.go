@@ -19,34 +19,34 @@ import (
 	"hongbao/workflows"
 )
 
-// ReconciliationRequests is the part of MySQL that knows which reconciliations are wanted.
+// ReconciliationRequests is the part of MySQL that stores requested reconciliations.
 type ReconciliationRequests interface {
 	DueReconciliations(ctx context.Context, again time.Duration, limit int) ([]payout.Reconciliation, error)
 	RetryReconciliations(ctx context.Context, provider string) (int, error)
 }
 
-// Reconcile is what a worker needs to carry out reconciliations.
+// Reconcile is the part of a worker that runs reconciliations.
 type Reconcile struct {
 	Steps *activities.Reconciliations
 	Store ReconciliationRequests
-	// Hour and Minute say when the day before is reconciled, in the time zone of
-	// the provider's statement.
+	// Hour and Minute are when the day before is reconciled, in the time zone of the provider's
+	// statement.
 	Hour, Minute int
-	// Closes keeps the closes of days; nil: this process writes none down.
+	// Closes stores day-end closes; nil: this process closes no days.
 	Closes DayCloseStore
 }
 
 const (
 	requestPollEvery = 500 * time.Millisecond
-	// runRestartEvery is how often an active reconciliation is looked after: a run that
-	// was terminated by hand is started again.
+	// runRestartEvery is the interval at which an active reconciliation is started again, in case
+	// its run was terminated by an operator.
 	runRestartEvery = 5 * time.Second
 	requestBatch    = 20
-	// scheduleEvery is how often the schedule is made again in case it is gone: a
-	// Temporal that lost all it had stored has lost it too.
+	// scheduleEvery is the interval at which a missing schedule is recreated, for example after
+	// Temporal lost its database.
 	scheduleEvery = 30 * time.Second
-	// scheduleCatchup is how late a daily run is still made up for: as long as
-	// providers keep statements.
+	// scheduleCatchup is how late a daily run is still made up for: as long as providers keep
+	// statements.
 	scheduleCatchup = 30 * 24 * time.Hour
 )
 
@@ -64,8 +64,8 @@ func (r *Reconcile) registerSteps(w sdk.Worker) {
 	}
 }
 
-// reconcile keeps the schedule as it is configured and starts the run of every
-// reconciliation that is wanted, until it has ended.
+// reconcile keeps the schedule as configured and starts the run of every requested reconciliation
+// until it has ended.
 func (w *Worker) reconcile(ctx context.Context) error {
 	r := w.cfg.Reconcile
 	if r == nil {
@@ -80,20 +80,20 @@ func (w *Worker) reconcile(ctx context.Context) error {
 			if err == nil {
 				schedule, scheduled = w.cfg.Starter.keepSchedule, time.Now()
 			} else if ctx.Err() == nil {
-				w.cfg.Logger.WarnContext(ctx, "Schedule of reconciliations could not be set.", slog.Any("error", err))
+				w.cfg.Logger.WarnContext(ctx, "Reconciliation schedule not set; retrying.", slog.Any("error", err))
 				wait = errorPause
 			}
 		}
 		wanted, err := r.Store.DueReconciliations(ctx, runRestartEvery, requestBatch)
 		if err != nil {
 			if ctx.Err() == nil {
-				w.cfg.Logger.WarnContext(ctx, "Wanted reconciliations could not be read.", slog.Any("error", err))
+				w.cfg.Logger.WarnContext(ctx, "Requested reconciliations not read; retrying.", slog.Any("error", err))
 			}
 			wait = errorPause
 		}
 		for _, one := range wanted {
 			if err := w.cfg.Starter.StartReconciliation(ctx, one); err != nil && ctx.Err() == nil {
-				w.cfg.Logger.WarnContext(ctx, "Reconciliation could not be started; it is tried again.",
+				w.cfg.Logger.WarnContext(ctx, "Reconciliation not started; retrying.",
 					slog.String("reconciliation_id", one.ID), slog.Any("error", err))
 			}
 		}
@@ -103,7 +103,7 @@ func (w *Worker) reconcile(ctx context.Context) error {
 	}
 }
 
-// repeatReconciliations asks again for days whose statement could not be read.
+// repeatReconciliations requests the days again whose statement could not be read.
 func (w *Worker) repeatReconciliations(ctx context.Context) error {
 	r := w.cfg.Reconcile
 	if r == nil {
@@ -113,19 +113,18 @@ func (w *Worker) repeatReconciliations(ctx context.Context) error {
 		provider := r.Steps.Provider.Name()
 		asked, err := r.Store.RetryReconciliations(ctx, provider)
 		if asked > 0 {
-			w.cfg.Logger.InfoContext(ctx, "Days that could not be reconciled are tried again.", slog.String("provider", provider),
+			w.cfg.Logger.InfoContext(ctx, "Retrying days that could not be reconciled.", slog.String("provider", provider),
 				slog.Int("days", asked))
 		}
 		if err != nil && ctx.Err() == nil {
-			w.cfg.Logger.WarnContext(ctx, "Failed reconciliations could not be asked for again; it is tried again.", slog.Any("error", err))
+			w.cfg.Logger.WarnContext(ctx, "Failed reconciliations not requested again; retrying.", slog.Any("error", err))
 		}
 	}
 	return nil
 }
 
-// StartReconciliation starts the run of a reconciliation. One that runs already
-// is left alone: of a provider and a day at most one is active, and the caller
-// comes again until it has ended.
+// StartReconciliation starts the run of a reconciliation. An open run is left alone: a provider
+// and day have at most one active reconciliation, and the caller repeats until it has ended.
 func (s *Starter) StartReconciliation(ctx context.Context, r payout.Reconciliation) error {
 	in := workflows.ReconcileInput{ID: r.ID, Provider: r.Provider, Day: r.Day}
 	id := workflows.ReconcileID(r.Provider, r.Day)
@@ -147,9 +146,8 @@ func (s *Starter) StartReconciliation(ctx context.Context, r payout.Reconciliati
 	return fmt.Errorf("start %s: %w", id, err)
 }
 
-// ScheduleReconciliations makes the one schedule that asks for the daily
-// reconciliation of a provider, or changes it to these settings. Whether a
-// person has paused it stays as it is.
+// ScheduleReconciliations creates the daily schedule of a provider, or updates its settings. A
+// pause by an operator is kept.
 func (s *Starter) ScheduleReconciliations(ctx context.Context, provider string, zone *time.Location, hour, minute int) error {
 	options := dailySchedule(provider, zone, hour, minute)
 	made, err := s.createSchedule(ctx, options)
@@ -172,13 +170,13 @@ func (s *Starter) ScheduleReconciliations(ctx context.Context, provider string, 
 	return nil
 }
 
-// keepSchedule makes the schedule again when it is gone, and else leaves it as it is.
+// keepSchedule recreates the schedule if it is missing, and otherwise leaves it as it is.
 func (s *Starter) keepSchedule(ctx context.Context, provider string, zone *time.Location, hour, minute int) error {
 	_, err := s.createSchedule(ctx, dailySchedule(provider, zone, hour, minute))
 	return err
 }
 
-// createSchedule reports whether it made the schedule; false: there is one of this id.
+// createSchedule creates a schedule and reports whether it did; false: the id exists.
 func (s *Starter) createSchedule(ctx context.Context, options client.ScheduleOptions) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -204,7 +202,8 @@ func dailySchedule(provider string, zone *time.Location, hour, minute int) clien
 			TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrProvider.ValueSet(provider)),
 			StaticSummary:         workflows.DailyReconcileSummary(provider),
 		},
-		// Every missed day is made up for; a run only leaves a row, so that they may overlap.
+		// Every missed day is made up for. A run only requests a reconciliation, so runs may
+		// overlap.
 		Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL, CatchupWindow: scheduleCatchup,
 	}
 }

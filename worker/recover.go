@@ -19,7 +19,7 @@ import (
 	"hongbao/internal/pool"
 )
 
-// RestoredBooks is the part of MySQL that knows that it was restored.
+// RestoredBooks is the part of MySQL that stores that MySQL was restored.
 type RestoredBooks interface {
 	CompareHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error)
 	DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.MySQLState, error)
@@ -29,7 +29,7 @@ type RestoredBooks interface {
 	activities.Clock
 }
 
-// RestoredPackets is the part of MySQL that gets packets and claims back.
+// RestoredPackets is the part of MySQL that recovers packets and claims.
 type RestoredPackets interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
 	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status, error)
@@ -43,7 +43,7 @@ type RestoredPackets interface {
 	WatchedPackets
 }
 
-// RestoredPayments is the part of MySQL that gets payments back.
+// RestoredPayments is the part of MySQL that recovers payments.
 type RestoredPayments interface {
 	FindOrders(ctx context.Context, numbers []string) (map[string]payout.KnownOrder, error)
 	UnsettledPayments(ctx context.Context, packetID string) ([]payout.Payment, error)
@@ -54,7 +54,7 @@ type RestoredPayments interface {
 	WatchedPayments
 }
 
-// RestoredStore is MySQL as its recovery needs it.
+// RestoredStore is the part of MySQL that a recovery needs.
 type RestoredStore interface {
 	RestoredBooks
 	RestoredPackets
@@ -62,14 +62,13 @@ type RestoredStore interface {
 	RestoredLanes
 }
 
-// RestoredLanes is the part of MySQL that knows the epochs of the lanes.
+// RestoredLanes is the part of MySQL that stores the epochs of lanes.
 type RestoredLanes interface {
 	PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
 	RecoverPoolLane(ctx context.Context, l packet.LaneRow) error
 }
 
-// RestoredPools is the part of Redis that knows what the books do not. It is read
-// whatever the gates say.
+// RestoredPools is the part of Redis that a recovery reads, also behind closed fences.
 type RestoredPools interface {
 	HeartbeatCopy
 	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
@@ -80,13 +79,13 @@ type RestoredPools interface {
 	HaltFence(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) error
 }
 
-// RestoredProvider is the payment API that knows what moved.
+// RestoredProvider is the payment API that is queried.
 type RestoredProvider interface {
 	activities.Provider
 	activities.Statements
 }
 
-// RestoredRuns is what Temporal knows of runs, also of those that have ended.
+// RestoredRuns reads Temporal's runs, open and ended.
 type RestoredRuns interface {
 	ClaimsOf(ctx context.Context, packetID string, known func(users []string) (map[string]bool, error)) ([]packet.Claim, error)
 	PacketsSince(ctx context.Context, since time.Time) ([]string, error)
@@ -95,10 +94,10 @@ type RestoredRuns interface {
 	EndedAs(ctx context.Context, p payout.Payment) (payout.Status, error)
 }
 
-// Recover puts back into restored books what has happened since the backup (rule
-// R13): from the provider's statement and what it answers about every number that
-// may have been sent, from Redis, and from Temporal's runs. It moves no money and
-// may be stopped and run again at any time.
+// Recover brings a restored MySQL up to date with what happened since the backup (rule R13). Its
+// sources are the provider's statement and its answers about every order number that may have
+// been sent, Redis, and Temporal's runs. It moves no money and may be stopped and run again at
+// any time.
 type Recover struct {
 	Store    RestoredStore
 	Pools    RestoredPools
@@ -106,83 +105,84 @@ type Recover struct {
 	Starter  RestoredRuns
 	SeedKey  [32]byte
 	Lanes    int
-	// By is who recovers, for the audit.
+	// By is the operator, for the audit.
 	By string
-	// Leave are order numbers that are left to a person when the provider gives no usable
-	// answer about them; any other one that it says nothing of keeps the books restored.
+	// Leave are order numbers that are left to staff if the provider gives no usable answer.
+	// Without it an unanswered order keeps MySQL in state restored.
 	Leave []string
-	// Since, if set, is until when the books hold everything, instead of their last
-	// heartbeat. Books that are normal are declared restored by it.
+	// Since, if set, is until when MySQL is complete, instead of its last heartbeat. It also
+	// declares a normal MySQL restored.
 	Since time.Time
-	// Rebuild has every lane made again from the books once they are normal: Redis was
-	// restored or lost too, so that what it has is not the truth either.
+	// Rebuild rebuilds every lane from MySQL after the recovery, because Redis was restored or
+	// lost too.
 	Rebuild bool
-	// DryRun: nothing is written; the report says what would be looked at.
+	// DryRun writes nothing; the report shows what would be examined.
 	DryRun bool
 	Logger *slog.Logger
-	// Progress is told how many packets of how many are done.
+	// Progress is called with the number of finished packets and their total.
 	Progress func(done, of int)
 
-	began   time.Time // by the books' clock, as all times here
+	began   time.Time // MySQL's time, as all times here
 	since   time.Time // of the statement, with a margin
-	horizon time.Time // what was sent before the provider may have forgotten
+	horizon time.Time // the provider may not remember sends before this time
 	mu      sync.Mutex
 	report  Recovery
 	lines   map[string]map[string]movedAt // packet -> order number
-	left    map[string]bool               // what was left to a person
-	// unanswered are order numbers about which the provider says nothing, see silent
+	left    map[string]bool               // subjects left to staff
+	// unanswered are order numbers without a usable answer of the provider, see
+	// postponeUnanswered
 	unanswered []string
 }
 
-// movedAt is what the statement says of an order number.
+// movedAt is the statement's content about an order number.
 type movedAt struct {
 	first    time.Time
 	returned bool
 	moved    bool
 }
 
-// Recovery is what a recovery did, or would do.
+// Recovery is the report of a recovery or a dry run.
 type Recovery struct {
 	DryRun  bool      `json:"dry_run,omitempty"`
-	Ended   bool      `json:"ended"`   // the books were restored, and are normal now
-	Since   time.Time `json:"since"`   // from when on the provider's statement was read
-	Lines   int       `json:"lines"`   // of the statement since then
-	Unknown int       `json:"unknown"` // of them, order numbers that the books did not know or had not booked
+	Ended   bool      `json:"ended"`   // MySQL was restored, and is normal now
+	Since   time.Time `json:"since"`   // start of the provider's statement that was read
+	Lines   int       `json:"lines"`   // statement lines since then
+	Unknown int       `json:"unknown"` // of them, order numbers that MySQL lacked or had not booked
 	Packets int       `json:"packets"` // looked at
-	Made    int       `json:"made"`    // packets that the books did not know
-	Claims  int       `json:"claims"`  // that the books did not know
-	Guessed int       `json:"guessed"` // of them, whose user is known by his account at the provider alone
-	Asked   int       `json:"asked"`   // questions to the provider
-	Numbers int       `json:"numbers"` // order numbers put back
-	Cancels int       `json:"cancels"` // cancels put back
-	Closed  int       `json:"closed"`  // packets that had been closed
-	Raised  int       `json:"raised"`  // lanes that Redis has in a later epoch than the books had
-	Shut    int       `json:"shut"`    // lanes that are to be made again from the books
-	// Undecided is what a person has to decide; each is a break of kind restored.
+	Made    int       `json:"made"`    // packets that MySQL lacked
+	Claims  int       `json:"claims"`  // claims that MySQL lacked
+	Guessed int       `json:"guessed"` // of them, with a user known only by the account at the provider
+	Asked   int       `json:"asked"`   // queries of the provider
+	Numbers int       `json:"numbers"` // order numbers restored
+	Cancels int       `json:"cancels"` // cancels restored
+	Closed  int       `json:"closed"`  // packets whose closing was restored
+	Raised  int       `json:"raised"`  // lanes with a later epoch in Redis than in MySQL
+	Shut    int       `json:"shut"`    // lanes to be rebuilt from MySQL
+	// Undecided is what staff must decide; each is a break of kind restored.
 	Undecided []string          `json:"undecided,omitempty"`
 	Books     payout.MySQLState `json:"-"`
 }
 
 const (
-	// recoverMargin is how much earlier than the last heartbeat of the books the
-	// statement is read: clocks differ.
+	// recoverMargin is how much earlier than MySQL's last heartbeat the statement is read,
+	// because clocks differ.
 	recoverMargin = time.Hour
-	// recoverPackets and recoverQueries are how many packets, and questions about the
-	// shares of one, are under way at once.
+	// recoverPackets and recoverQueries bound the concurrent packets, and the concurrent queries
+	// about the shares of one.
 	recoverPackets = 8
 	recoverQueries = 16
 	recoverPage    = 1000
-	// maxAudited is how much of what is left to people the audit names.
+	// maxAudited bounds the items left to staff that the audit entry lists.
 	maxAudited = 20
 )
 
-// ErrNoSince means that the books have never beaten, so that nobody knows what they lack.
-var ErrNoSince = errors.New("the books do not say until when they are complete: say it (--since)")
+// ErrNoSince means that MySQL has no heartbeat, so it is unknown from when it is incomplete.
+var ErrNoSince = errors.New("MySQL has no heartbeat to show from when it is incomplete; name the time with --since")
 
-// Run recovers. The books are normal when it returns without an error; of books
-// that were normal before, nothing is changed. An error leaves them restored: what
-// was put back stays, and a further run goes on. Errors: ErrNoSince, those of the
-// stores, of Temporal and of the provider; ErrUnanswered names orders, see Leave.
+// Run recovers MySQL, which is normal when it returns without an error. If MySQL was normal
+// before, it changes nothing. After an error MySQL stays restored: finished work is kept, and
+// another run continues. Errors: ErrNoSince, those of the stores, of Temporal and of the
+// provider; ErrUnanswered names orders, see Leave.
 func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 	books, known, err := r.begin(ctx)
 	if err != nil || books.State == payout.MySQLNormal {
@@ -213,7 +213,7 @@ func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 	slices.Sort(r.report.Undecided)
 	r.report.Ended = true
 	audited := r.report
-	audited.Undecided = audited.Undecided[:min(len(audited.Undecided), maxAudited)] // all of them are breaks
+	audited.Undecided = audited.Undecided[:min(len(audited.Undecided), maxAudited)] // every item is a break
 	books, err = r.Store.EndRecovery(ctx, r.write("what happened since the backup was put back"), books, known, r.Provider.Name(), audited)
 	if r.report.Books = books; err != nil {
 		r.report.Ended = false
@@ -226,8 +226,8 @@ func (r *Recover) write(reason string) payout.StaffWrite {
 	return payout.StaffWrite{Owner: r.By, Role: "operator", Reason: reason}
 }
 
-// begin compares the books with their copy, as every process does, and finds out
-// from when on they lack something.
+// begin compares MySQL with the copy of its number, as every process does, and determines from
+// when it is incomplete.
 func (r *Recover) begin(ctx context.Context) (payout.MySQLState, int64, error) {
 	now, err := r.Store.Clock(ctx)
 	if err != nil {
@@ -261,8 +261,8 @@ func (r *Recover) begin(ctx context.Context) (payout.MySQLState, int64, error) {
 	return books, known, nil
 }
 
-// landed waits until no send can be under way that was noted in books that are
-// lost: after that the provider's "never received" is its last word.
+// awaitLanding waits until no send can be in flight whose note is lost. After that the provider's
+// "never received" is final.
 func (r *Recover) awaitLanding(ctx context.Context, b payout.MySQLState) error {
 	now, err := r.Store.Clock(ctx)
 	if err != nil {
@@ -271,7 +271,7 @@ func (r *Recover) awaitLanding(ctx context.Context, b payout.MySQLState) error {
 	most := payout.LeaveWithin + r.Provider.Limits().LandingWindow
 	wait := min(b.RestoredAt.Add(most).Sub(now), most)
 	if wait > 0 {
-		r.Logger.InfoContext(ctx, "Waiting for sends that may be under way.", slog.Duration("wait", wait))
+		r.Logger.InfoContext(ctx, "Waiting for sends that may be in flight.", slog.Duration("wait", wait))
 		if !pause(ctx, wait) {
 			return ctx.Err()
 		}
@@ -279,7 +279,7 @@ func (r *Recover) awaitLanding(ctx context.Context, b payout.MySQLState) error {
 	return nil
 }
 
-// readStatement keeps what moved since the backup, by packet.
+// readStatement stores what moved since the backup, by packet.
 func (r *Recover) readStatement(ctx context.Context) error {
 	r.lines = map[string]map[string]movedAt{}
 	zone := r.Provider.Zone()
@@ -303,7 +303,7 @@ func (r *Recover) readStatement(ctx context.Context) error {
 
 func (r *Recover) addLine(l payout.StatementLine) {
 	parts, err := payout.Parse(l.OrderNo)
-	if l.At.Before(r.since) || err != nil || parts.Attempt == 0 { // not ours: reconciliation tells
+	if l.At.Before(r.since) || err != nil || parts.Attempt == 0 { // not ours: reconciliation reports it
 		return
 	}
 	r.report.Lines++
@@ -324,7 +324,7 @@ func (r *Recover) addLine(l payout.StatementLine) {
 	of[l.OrderNo] = m
 }
 
-// forgetKnown drops what the books know and have booked.
+// dropBookedLines drops lines that MySQL has booked.
 func (r *Recover) dropBookedLines(ctx context.Context) error {
 	for id, of := range r.lines {
 		unknown, err := r.unbookedOrders(ctx, id)
@@ -340,8 +340,8 @@ func (r *Recover) dropBookedLines(ctx context.Context) error {
 	return nil
 }
 
-// unbooked lists the order numbers of a packet's lines that the books do not have
-// as the statement has them.
+// unbookedOrders lists the order numbers of a packet's lines that MySQL does not have as the
+// statement does.
 func (r *Recover) unbookedOrders(ctx context.Context, packetID string) ([]string, error) {
 	of := r.lines[packetID]
 	var out []string
@@ -359,7 +359,7 @@ func (r *Recover) unbookedOrders(ctx context.Context, packetID string) ([]string
 	return out, nil
 }
 
-// each recovers packets, some at a time.
+// each recovers packets, some concurrently.
 func (r *Recover) each(ctx context.Context, ids []string) error {
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(recoverPackets)
@@ -383,7 +383,7 @@ func (r *Recover) each(ctx context.Context, ids []string) error {
 	return r.unansweredError()
 }
 
-// note counts something in the report.
+// note updates the report.
 func (r *Recover) note(count func(*Recovery)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

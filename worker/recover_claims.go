@@ -13,10 +13,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// claims books the claims that Redis or Temporal knows and the books do not. Where the
-// provider knows the refund of the remainder, those come first that it knows too: with them
-// the refund may be just what the books leave, and whoever else was told that he has a share
-// had lost it with Redis. Booked before, his share would stand against the refund.
+// claims records the claims that Redis or Temporal has and MySQL lacks. If the provider knows the
+// refund of the remainder, claims that the provider knows come first: with them the refund may
+// match MySQL's remainder exactly. Redis had then lost any other acknowledged claim of the share.
+// Recorded first, that claim would contradict the refund.
 func (r *Recover) claims(ctx context.Context, id string) error {
 	no, _ := r.refundOrder(id)
 	refund, err := r.query(ctx, no)
@@ -41,9 +41,10 @@ func (r *Recover) claims(ctx context.Context, id string) error {
 	return r.eachLost(ctx, id, r.recordAll)
 }
 
-// maybeConflicting reports whether two may have been told the same share of a packet, of which one
-// has a promise (rule R10): Redis tells of more users than have shares, or only Temporal
-// tells of any. Whom the provider has paid comes first then; nothing else says whose it is.
+// maybeConflicting reports whether a share may have two acknowledged claims, one of which is a
+// share conflict (rule R10): Redis has more claims than claimed shares, or only Temporal has any.
+// Then the claim that the provider has paid is recorded first, since nothing else shows the
+// owner.
 func (r *Recover) maybeConflicting(ctx context.Context, id string) (bool, error) {
 	view, err := r.view(ctx, id)
 	switch {
@@ -52,15 +53,15 @@ func (r *Recover) maybeConflicting(ctx context.Context, id string) (bool, error)
 	case err != nil:
 		return false, err
 	}
-	told := 0
+	total := 0
 	err = r.Pools.EachClaimUnfenced(ctx, id, func(claims []packet.Claim) error {
-		told += len(claims)
+		total += len(claims)
 		return nil
 	})
-	return told > view.ClaimedCount, err
+	return total > view.ClaimedCount, err
 }
 
-// eachLost does something with the claims that the books do not have, some at a time.
+// eachLost calls do with the claims that MySQL lacks, in batches.
 func (r *Recover) eachLost(ctx context.Context, id string, do func(context.Context, []packet.Claim) error) error {
 	err := r.Pools.EachClaimUnfenced(ctx, id, func(claims []packet.Claim) error {
 		for some := range slices.Chunk(claims, compareUsers) {
@@ -84,7 +85,7 @@ func (r *Recover) eachLost(ctx context.Context, id string, do func(context.Conte
 	return do(ctx, past)
 }
 
-// recordSent books those claims whose payouts the provider has received.
+// recordSent records those claims whose payouts the provider has received.
 func (r *Recover) recordSent(ctx context.Context, claims []packet.Claim) error {
 	sent := make([]bool, len(claims))
 	group, gctx := errgroup.WithContext(ctx)
@@ -110,7 +111,7 @@ func (r *Recover) recordSent(ctx context.Context, claims []packet.Claim) error {
 	return nil
 }
 
-// recordAll books claims, one after the other.
+// recordAll records claims, one after the other.
 func (r *Recover) recordAll(ctx context.Context, claims []packet.Claim) error {
 	for _, c := range claims {
 		if err := r.recordClaim(ctx, c); err != nil {
@@ -120,8 +121,8 @@ func (r *Recover) recordAll(ctx context.Context, claims []packet.Claim) error {
 	return nil
 }
 
-// book books a claim as its payout's run would on books that are normal, also one that
-// cannot be booked (R10).
+// recordClaim records a claim as its payout's run would on a normal MySQL, if need be as a share
+// conflict (rule R10).
 func (r *Recover) recordClaim(ctx context.Context, c packet.Claim) error {
 	_, err := r.Store.RecoverClaim(ctx, c, r.Provider.Name())
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
@@ -133,8 +134,8 @@ func (r *Recover) recordClaim(ctx context.Context, c packet.Claim) error {
 	return err
 }
 
-// shares asks about the first number of every share that nobody has in the books:
-// what is left of them is what would be refunded.
+// shares queries the first order number of every share without a claim in MySQL: the rest of them
+// would be refunded.
 func (r *Recover) shares(ctx context.Context, id string) error {
 	for after := -1; ; {
 		left, err := r.Store.UnclaimedShares(ctx, id, after, recoverPage)
@@ -153,8 +154,8 @@ func (r *Recover) shares(ctx context.Context, id string) error {
 	}
 }
 
-// share gives a share to whom the provider paid it, when nobody else remembers whose
-// it is: his account is all that is known of him.
+// recoverShare assigns a share to the account that the provider paid, if no other store has the
+// user.
 func (r *Recover) recoverShare(ctx context.Context, id string, share payout.UnclaimedShare) error {
 	no := payout.OrderNo(payout.ID(payout.KindPayout, id, share.Index), 1)
 	seen, err := r.query(ctx, no)
@@ -162,7 +163,7 @@ func (r *Recover) recoverShare(ctx context.Context, id string, share payout.Uncl
 		return err
 	}
 	if seen.Account == "" || seen.Amount != 0 && seen.Amount != share.Amount {
-		return r.undecided(ctx, id, no, fmt.Sprintf("nobody has share %d of %d fen in the books; the provider has an order of %d fen to %q",
+		return r.undecided(ctx, id, no, fmt.Sprintf("share %d of %d fen has no claim in MySQL; the provider has an order of %d fen to %q",
 			share.Index, share.Amount, seen.Amount, seen.Account))
 	}
 	at := r.lines[id][no].first
@@ -173,7 +174,8 @@ func (r *Recover) recoverShare(ctx context.Context, id string, share payout.Uncl
 		ClaimedAt: at.UTC().Truncate(time.Millisecond)}
 	_, err = r.Store.RecoverClaim(ctx, c, r.Provider.Name())
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
-		return r.undecided(ctx, id, no, fmt.Sprintf("share %d was paid to account %q, which cannot be given it: %v", share.Index, seen.Account,
+		return r.undecided(ctx, id, no, fmt.Sprintf("share %d was paid to account %q, but the claim cannot be recorded: %v", share.Index,
+			seen.Account,
 			err))
 	}
 	if err == nil {

@@ -11,10 +11,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// candidates are the packets to which something may have happened that the books do
-// not know: those that are not at their end in the books, or have a payment that is
-// not, those with a movement that is not booked, those that the books do not
-// know and Redis or Temporal does, and those of claims that only Temporal knows.
+// candidates returns the packets that may have changed without MySQL knowing it: unfinished ones,
+// those with an unfinished payment or an unbooked movement, those that only Redis or Temporal
+// has, and those of claims that only Temporal has.
 func (r *Recover) candidates(ctx context.Context) ([]string, error) {
 	found := map[string]bool{}
 	for id := range r.lines {
@@ -59,7 +58,7 @@ func (r *Recover) waiting(ctx context.Context, found map[string]bool) error {
 					return err
 				}
 				for _, w := range page {
-					if kind != payout.KindCharge || status.Open() { // a declined charge is at its end
+					if kind != payout.KindCharge || status.Open() { // a declined charge is final
 						found[w.PacketID] = true
 					}
 					after = packet.Cursor{At: w.CreatedAt, ID: w.ID}
@@ -73,7 +72,7 @@ func (r *Recover) waiting(ctx context.Context, found map[string]bool) error {
 	return nil
 }
 
-// live adds the packets of Redis that the books do not know.
+// live adds the packets of Redis that MySQL lacks.
 func (r *Recover) live(ctx context.Context, found map[string]bool) error {
 	for lane := range r.Lanes {
 		if err := r.eachRemaining(ctx, lane, func(ids []string) error { return r.addUnknown(ctx, ids, found) }); err != nil {
@@ -83,7 +82,7 @@ func (r *Recover) live(ctx context.Context, found map[string]bool) error {
 	return nil
 }
 
-// started adds the packets with a run that the books do not know.
+// started adds the packets with a run that MySQL lacks.
 func (r *Recover) started(ctx context.Context, found map[string]bool) error {
 	ids, err := r.Starter.PacketsSince(ctx, r.since)
 	if err != nil {
@@ -97,8 +96,8 @@ func (r *Recover) started(ctx context.Context, found map[string]bool) error {
 	return nil
 }
 
-// claimed adds the packets with a claim that Temporal was told of since the backup and
-// that the books do not have: of one that had ended before, it is a promise (rule R10).
+// claimed adds the packets with a claim that Temporal got since the backup and MySQL lacks. If
+// the packet had ended before, that is a share conflict (rule R10).
 func (r *Recover) claimed(ctx context.Context, found map[string]bool) error {
 	winners, err := r.Starter.WinnersSince(ctx, r.since)
 	if err != nil {
@@ -138,8 +137,8 @@ func (r *Recover) addUnknown(ctx context.Context, ids []string, found map[string
 	return nil
 }
 
-// record makes sure that the books know a packet. It reports false for one that
-// they need not know: nothing says that anybody was charged, and nothing goes on with it.
+// record ensures that MySQL has a packet. It reports false for a packet that needs no row:
+// nothing shows that its sender was charged, and no run continues it.
 func (r *Recover) record(ctx context.Context, id string) (packet.Record, bool, error) {
 	rec, err := r.Store.Packet(ctx, id)
 	if !errors.Is(err, packet.ErrNotFound) {
@@ -151,14 +150,14 @@ func (r *Recover) record(ctx context.Context, id string) (packet.Record, bool, e
 	}
 	if p.ID == "" {
 		if _, moved := r.lines[id]; moved {
-			return rec, false, r.undecided(ctx, id, payout.ID(payout.KindCharge, id, 0), "the provider moved its money, and neither Redis nor "+
-				"Temporal knows the packet")
+			return rec, false, r.undecided(ctx, id, payout.ID(payout.KindCharge, id, 0), "the provider moved money for it, and neither Redis nor "+
+				"Temporal has the packet")
 		}
 		return rec, false, nil
 	}
 	if !open {
-		// Its run has ended. If the provider has never received its charge, it was
-		// rejected: nobody must be charged now for what he was told had failed.
+		// Its run has ended. If the provider never received the charge, the packet was rejected:
+		// the sender must not be charged after that answer.
 		seen, err := r.query(ctx, payout.OrderNo(payout.ID(payout.KindCharge, id, 0), 1))
 		if err != nil || seen.Kind == payout.ObsNeverReceived {
 			return rec, false, err
@@ -172,8 +171,8 @@ func (r *Recover) record(ctx context.Context, id string) (packet.Record, bool, e
 	return rec, err == nil, err
 }
 
-// recordLost records a packet with its list of users. A list that Redis does not have whole is
-// lost, and the row says so: without it, everybody could grab.
+// recordLost records a packet with its list of eligible users. If Redis does not have the whole
+// list, it is lost and the row says so, because without it every user could grab.
 func (r *Recover) recordLost(ctx context.Context, p packet.Packet) error {
 	sealed, err := packet.SealedSeed(r.SeedKey, p)
 	if err != nil {
@@ -185,7 +184,7 @@ func (r *Recover) recordLost(ctx context.Context, p packet.Packet) error {
 			return err
 		}
 		if len(eligible) != p.EligibleCount {
-			r.Logger.WarnContext(ctx, "The list of users of a packet is lost; the packet closes.", slog.String("packet_id", p.ID),
+			r.Logger.WarnContext(ctx, "List of eligible users lost; closing the packet.", slog.String("packet_id", p.ID),
 				slog.Int("eligible_count", p.EligibleCount), slog.Int("found", len(eligible)))
 			eligible = nil
 		}
@@ -194,8 +193,8 @@ func (r *Recover) recordLost(ctx context.Context, p packet.Packet) error {
 	return err
 }
 
-// lostPacket finds a packet that the books do not know, in Redis or as the input of
-// its run; open reports that somebody goes on with it.
+// lostPacket finds a packet that MySQL lacks, in Redis or as the input of its run; open reports
+// that a run or Redis continues it.
 func (r *Recover) lostPacket(ctx context.Context, id string) (p packet.Packet, open bool, err error) {
 	view, err := r.view(ctx, id)
 	if err != nil && !errors.Is(err, packet.ErrNotFound) {
@@ -214,7 +213,7 @@ func (r *Recover) lostPacket(ctx context.Context, id string) (p packet.Packet, o
 	return p, open, nil
 }
 
-// fund writes the shares of a packet whose charge turned out to be paid.
+// fund writes the shares of a packet whose charge was found paid.
 func (r *Recover) fund(ctx context.Context, rec packet.Record) error {
 	seed, err := packet.OpenSeed(r.SeedKey, rec.ID, rec.SealedSeed)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"hongbao/internal/pool"
 )
 
-// view is a packet as Redis has it, whatever the gate of its lane says.
+// view returns a packet from Redis, whatever the state of its lane's fence.
 func (r *Recover) view(ctx context.Context, id string) (packet.PoolView, error) {
 	views, err := r.Pools.ViewsUnfenced(ctx, []string{id})
 	if err != nil {
@@ -23,10 +23,9 @@ func (r *Recover) view(ctx context.Context, id string) (packet.PoolView, error) 
 	return v, nil
 }
 
-// lanes brings the lanes of the books up to those of Redis (rules R9 and R13). A lane
-// that Redis has in a later epoch is taken over as Redis has it, unless its pools lack
-// what the books know by now: then it is shut, and made again from the books by whoever
-// rebuilds lanes, once the books are normal.
+// lanes brings the lanes in MySQL up to date with Redis (rules R9 and R13). If Redis has a later
+// epoch, MySQL adopts the lane from Redis, unless its pools lack something that MySQL has: then
+// the lane is fenced, and rebuilt once MySQL is normal.
 func (r *Recover) lanes(ctx context.Context) error {
 	rows, err := r.Store.PoolLanes(ctx)
 	if err != nil {
@@ -52,7 +51,7 @@ func (r *Recover) lanes(ctx context.Context) error {
 	return nil
 }
 
-// laneAs is a lane as its row has to be.
+// laneAs returns the row that a lane must get.
 func (r *Recover) laneAs(lane int, row packet.LaneRow, found pool.Epoch, lacks bool) packet.LaneRow {
 	l := packet.LaneRow{Lane: lane, Epoch: max(row.Epoch, found.Number), State: packet.LaneOpen}
 	if found.Number == l.Epoch {
@@ -64,7 +63,7 @@ func (r *Recover) laneAs(lane int, row packet.LaneRow, found pool.Epoch, lacks b
 	case lacks:
 		l.Reason = packet.LanePoolBehind
 	case found.Number > row.Epoch && !found.Open():
-		l.Reason = packet.LaneHalted // or somebody died who made it
+		l.Reason = packet.LaneHalted // or its rebuilder died
 	}
 	if l.Reason != "" {
 		l.State = packet.LaneShut
@@ -75,7 +74,7 @@ func (r *Recover) laneAs(lane int, row packet.LaneRow, found pool.Epoch, lacks b
 func (r *Recover) lane(ctx context.Context, row packet.LaneRow, found pool.Epoch, l packet.LaneRow) error {
 	if l.Epoch == 0 {
 		if l.State == packet.LaneOpen {
-			return nil // neither knows it, and nothing belongs there: it is new
+			return nil // unknown to both and without packets: it is new
 		}
 		l.Epoch = 1
 	}
@@ -93,9 +92,9 @@ func (r *Recover) lane(ctx context.Context, row packet.LaneRow, found pool.Epoch
 	return r.Store.RecoverPoolLane(ctx, l)
 }
 
-// lacking finds the lanes in which Redis lacks something that the books know by now:
-// a packet that is not at its end, claims of one, or the end of one that can be
-// grabbed still. The books are read first: nothing can be new to Redis that they have.
+// lacking returns the lanes in which Redis lacks something that MySQL has: an unfinished packet,
+// claims of one, or the end of one that can still be grabbed. MySQL is read first, so that
+// nothing it returns can be newer than Redis.
 func (r *Recover) lacking(ctx context.Context) (map[int]bool, error) {
 	lacking, seen := map[int]bool{}, map[string]bool{}
 	books := map[string]bool{}
@@ -127,7 +126,7 @@ func (r *Recover) lacking(ctx context.Context) (map[int]bool, error) {
 			return nil, err
 		}
 		for _, id := range some {
-			if _, retired := views[id]; !retired { // what is not live any more has come to its end
+			if _, retired := views[id]; !retired { // a packet that is not live has ended
 				lacking[packet.Lane(id, r.Lanes)] = true
 			}
 		}
@@ -135,7 +134,7 @@ func (r *Recover) lacking(ctx context.Context) (map[int]bool, error) {
 	return lacking, nil
 }
 
-// lacks reports whether the pool of one of these packets lacks what the books know.
+// lacks reports whether the pool of one of these packets lacks what MySQL has.
 func (r *Recover) lacks(ctx context.Context, ids []string) (bool, error) {
 	rows, err := r.Store.PacketStates(ctx, ids)
 	if err != nil {
@@ -170,7 +169,7 @@ func ended(row packet.RowState) bool {
 	return row.Stored == packet.StatusClosed || row.Stored == packet.StatusRejected
 }
 
-// eachRemaining goes through the packets that a lane in Redis has, some at a time.
+// eachRemaining calls do with the packets of a lane in Redis, page by page.
 func (r *Recover) eachRemaining(ctx context.Context, lane int, do func(ids []string) error) error {
 	for from := (time.Time{}); ; {
 		page, err := r.Pools.LivePageUnfenced(ctx, lane, from, recoverPage)

@@ -11,8 +11,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// packet puts back what the books lack of one packet: itself, its charge, shares and
-// claims, the numbers of its payments, and the end of its books.
+// packet restores what MySQL lacks of one packet: the row, its charge, shares, claims, the order
+// numbers of its payments, and its closing.
 func (r *Recover) packet(ctx context.Context, id string) error {
 	rec, known, err := r.record(ctx, id)
 	if err != nil || !known {
@@ -22,7 +22,7 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 		return r.checkRejected(ctx, id)
 	}
 	charge, err := r.payment(ctx, payout.ID(payout.KindCharge, id, 0))
-	if err == nil && charge.Status == payout.StatusFailed { // that it was paid all the same counts when it is said twice
+	if err == nil && charge.Status == payout.StatusFailed { // a success after a refusal counts once it is answered twice
 		charge, err = r.payment(ctx, charge.ID)
 	}
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 	case charge.Status != payout.StatusPaid:
 	case rec.BooksClosedAt.IsZero():
 		steps = append([]step{r.claims, r.shares}, steps...)
-	default: // what turned up since is a promise
+	default: // claims found after closing are share conflicts
 		steps = append([]step{func(ctx context.Context, id string) error { return r.eachLost(ctx, id, r.recordAll) }}, steps...)
 	}
 	for _, step := range steps {
@@ -62,15 +62,15 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 	return nil
 }
 
-// givenBack looks at a packet that was rejected. It has no money, unless its charge went
-// through after that: then all of it goes back to the sender (Store.Settle).
+// checkRejected checks a packet that was rejected. It has no money, unless its charge succeeded
+// later: then all of it is refunded to the sender (Store.Settle).
 func (r *Recover) checkRejected(ctx context.Context, id string) error {
 	open, err := r.Store.UnsettledPayments(ctx, id)
 	refunds := slices.ContainsFunc(open, func(p payout.Payment) bool { return p.Kind == payout.KindRefund })
 	if err != nil || len(r.lines[id]) == 0 && !refunds {
 		return err
 	}
-	for range 2 { // it was refused: that it was paid counts when it is said twice
+	for range 2 { // a success after a refusal counts once it is answered twice
 		if _, err := r.payment(ctx, payout.ID(payout.KindCharge, id, 0)); err != nil {
 			return err
 		}
@@ -84,8 +84,8 @@ func (r *Recover) checkRejected(ctx context.Context, id string) error {
 	return r.checkProviderMemory(ctx, id)
 }
 
-// rejected rejects a packet whose sender was told that nothing is taken: a charge that
-// left no trace at the provider would be made now.
+// rejected rejects a packet whose sender got that answer: a charge without a trace at the
+// provider would otherwise be made now.
 func (r *Recover) rejected(ctx context.Context, id string, charge payout.Payment) error {
 	view, err := r.view(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) || err == nil && view.State != packet.PoolRejected {
@@ -96,12 +96,12 @@ func (r *Recover) rejected(ctx context.Context, id string, charge payout.Payment
 	}
 	seen, err := r.query(ctx, payout.OrderNo(charge.ID, max(1, charge.Attempt)))
 	if err != nil || seen.Kind != payout.ObsNeverReceived {
-		return err // it is asked about, and ends as the provider says
+		return err // it is queried, and ends with the provider's answer
 	}
 	return r.Store.RecoverRejected(ctx, id, failureOf(view))
 }
 
-// failureOf is why a packet was rejected, as Redis remembers it: a tombstone does not.
+// failureOf returns why a packet was rejected; a tombstone in Redis does not have it.
 func failureOf(view packet.PoolView) packet.Failure {
 	if view.Failure == nil {
 		return packet.Failure{}
@@ -109,10 +109,10 @@ func failureOf(view packet.PoolView) packet.Failure {
 	return *view.Failure
 }
 
-// charged goes on with a packet whose charge turned out to be paid: its shares are written,
-// unless it was rejected since, and charged after all. Its sender was told that nothing is
-// taken: it is rejected again, and all of it goes back. So is one whose charge has failed:
-// the provider may say of it later that it went through. It reports whether that is so.
+// charged writes the shares of a packet whose charge was found paid. If the packet was rejected
+// since, it is rejected again and refunded in full, because the sender was informed that nothing
+// is charged. So is one whose charge failed: the provider may report its success later. It
+// reports whether the packet is rejected.
 func (r *Recover) charged(ctx context.Context, rec packet.Record, charge payout.Payment) (rejected bool, err error) {
 	view, err := r.view(ctx, rec.ID)
 	switch {
@@ -126,8 +126,8 @@ func (r *Recover) charged(ctx context.Context, rec packet.Record, charge payout.
 	return false, r.fund(ctx, rec)
 }
 
-// payments brings every payment of a packet to where the provider has it, those
-// too that were at their end in the books and have come back since.
+// payments brings every payment of a packet to the provider's state, including payments that were
+// final in MySQL and were returned since.
 func (r *Recover) payments(ctx context.Context, id string) error {
 	open, err := r.Store.UnsettledPayments(ctx, id)
 	if err != nil {
@@ -147,7 +147,7 @@ func (r *Recover) payments(ctx context.Context, id string) error {
 		}
 		p, err := r.payment(ctx, paymentID)
 		if errors.Is(err, packet.ErrNotFound) {
-			continue // a cancel's refund comes with its payout, the remainder's after all claims; see explained
+			continue // a cancel's refund follows its payout, the remainder's all claims; see checkUnexplained
 		}
 		if err == nil && parts.Kind == payout.KindPayout {
 			err = r.cancelled(ctx, p)
@@ -162,7 +162,7 @@ func (r *Recover) payments(ctx context.Context, id string) error {
 	return nil
 }
 
-// cancelled puts a cancel back, by its refund at the provider.
+// cancelled restores a cancel if the provider has its refund.
 func (r *Recover) cancelled(ctx context.Context, p payout.Payment) error {
 	switch p.Status {
 	case payout.StatusPaid, payout.StatusCancelled, payout.StatusPaidOutside:
@@ -185,8 +185,8 @@ func (r *Recover) cancelled(ctx context.Context, p payout.Payment) error {
 	return err
 }
 
-// outside looks for what left its trace in Temporal alone: a payment that its run
-// saw at its end, by a person's decision, and of which the provider knows nothing.
+// checkRunResult finds decisions that only Temporal shows: a payment that its run saw final by a
+// decision, and that the provider does not know.
 func (r *Recover) checkRunResult(ctx context.Context, paymentID string) error {
 	p, err := r.Store.PaymentRow(ctx, paymentID)
 	if err != nil {
@@ -202,13 +202,13 @@ func (r *Recover) checkRunResult(ctx context.Context, paymentID string) error {
 	}
 	switch {
 	case ended == payout.StatusPaidOutside, ended == payout.StatusCancelled, ended == payout.StatusPaid && p.Attempt == 0:
-		return r.undecided(ctx, p.PacketID, paymentID, fmt.Sprintf("it is %s in the books, and its run ended with %s", p.Status, ended))
+		return r.undecided(ctx, p.PacketID, paymentID, fmt.Sprintf("it is %s in MySQL, and its run ended with %s", p.Status, ended))
 	}
 	return nil
 }
 
-// remainder closes the books of a packet whose remainder was refunded, or which was
-// closed without one.
+// remainder restores the closing of a packet whose remainder was refunded, or which was closed
+// without one.
 func (r *Recover) remainder(ctx context.Context, id string) error {
 	rec, err := r.Store.Packet(ctx, id)
 	if err != nil || !rec.BooksClosedAt.IsZero() || rec.Stored == packet.StatusRejected {
@@ -223,7 +223,7 @@ func (r *Recover) remainder(ctx context.Context, id string) error {
 			return err
 		}
 		if left := rec.TotalAmount - rec.ClaimedAmount; left > 0 {
-			return r.undecided(ctx, id, refund, fmt.Sprintf("it was closed, and the provider has not refunded the %d fen that the books leave",
+			return r.undecided(ctx, id, refund, fmt.Sprintf("it was closed, and the provider has not refunded the %d fen that remain in MySQL",
 				left))
 		}
 	}
@@ -245,9 +245,9 @@ func (r *Recover) remainder(ctx context.Context, id string) error {
 	return err
 }
 
-// closeIfRefundMatches closes the books of a packet whose refund, as the provider knows it, is
-// just what they leave: nobody else had a share then. Whoever was told that he has one, and
-// had lost it with Redis, is promised it (rule R10) and gets none of this packet.
+// closeIfRefundMatches closes a packet whose refund at the provider equals MySQL's remainder: no
+// other share was claimed then. Other acknowledged claims, which Redis had lost, become share
+// conflicts (rule R10) and get none of this packet.
 func (r *Recover) closeIfRefundMatches(ctx context.Context, id string, refund payout.Observation) error {
 	rec, err := r.Store.Packet(ctx, id)
 	if err != nil || refund.Amount != rec.TotalAmount-rec.ClaimedAmount {
@@ -256,8 +256,8 @@ func (r *Recover) closeIfRefundMatches(ctx context.Context, id string, refund pa
 	return r.remainder(ctx, id)
 }
 
-// refunded returns the number under which a packet's remainder went back by the
-// statement, whatever came of those before it: the first that did, or else number 1.
+// refundOrder returns the order number that refunded a packet's remainder by the statement: the
+// first that moved, else number 1.
 func (r *Recover) refundOrder(id string) (no string, moved bool) {
 	refund := payout.ID(payout.KindRefund, id, 0)
 	for n, at := range r.lines[id] {
@@ -271,7 +271,7 @@ func (r *Recover) refundOrder(id string) (no string, moved bool) {
 	return no, moved
 }
 
-// retired reports whether Redis remembers that a packet came to its end.
+// retired reports whether Redis has the tombstone of a closed packet.
 func (r *Recover) retired(ctx context.Context, id string) (bool, error) {
 	view, err := r.view(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {
@@ -280,7 +280,7 @@ func (r *Recover) retired(ctx context.Context, id string) (bool, error) {
 	return err == nil && view.Retired && view.State == packet.PoolClosed, err
 }
 
-// closeReason is why a packet was closed of which only the refund tells.
+// closeReason returns the close reason of a packet of which only the refund is known.
 func closeReason(rec packet.Record, now time.Time) packet.CloseReason {
 	switch {
 	case rec.Reason != "":
@@ -295,20 +295,21 @@ func closeReason(rec packet.Record, now time.Time) packet.CloseReason {
 	return packet.CloseRecalled
 }
 
-// explained leaves to a person what the statement says and the books do not after
-// all: honoured promises, say, and what contradicts itself.
+// checkUnexplained leaves to staff what the statement has and MySQL still lacks: honoured share
+// conflicts, for example, and contradictions.
 func (r *Recover) checkUnexplained(ctx context.Context, id string) error {
 	left, err := r.unbookedOrders(ctx, id)
 	for _, no := range left {
 		if err == nil {
-			err = r.undecided(ctx, id, no, "the provider's statement has it, and the books cannot explain it")
+			err = r.undecided(ctx, id, no, "the provider's statement has it, and MySQL has no matching payment")
 		}
 	}
 	return err
 }
 
-// remembered leaves packets to a person of which numbers may have been sent since the
-// backup that the provider no longer knows: its "never received" proves nothing.
+// checkProviderMemory leaves packets to staff whose order numbers may have been sent since the
+// backup, but so long ago that the provider no longer remembers them: its "never received" proves
+// nothing.
 func (r *Recover) checkProviderMemory(ctx context.Context, id string) error {
 	if !r.since.Before(r.horizon) {
 		return nil
@@ -321,6 +322,6 @@ func (r *Recover) checkProviderMemory(ctx context.Context, id string) error {
 	if err != nil || rec.Stored == packet.StatusClosed && len(open) == 0 {
 		return err
 	}
-	return r.undecided(ctx, id, payout.ID(payout.KindCharge, id, 0), "it is older than the provider's memory of order numbers: what was "+
-		"sent and when has to be looked up")
+	return r.undecided(ctx, id, payout.ID(payout.KindCharge, id, 0), "it is older than the provider's memory of order numbers: look up what "+
+		"was sent and when")
 }

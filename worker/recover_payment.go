@@ -7,13 +7,13 @@ import (
 	"hongbao/internal/payout"
 )
 
-// maxQueries bounds the questions about one number: it is said twice what counts.
+// maxQueries bounds the queries of one order number; an answer that must be confirmed is queried
+// twice.
 const maxQueries = 4
 
-// payment brings a payment to where the provider has it: what was noted is asked
-// about, so is a number that has failed, which may have been sent again; and of one that
-// was refused, or came back, or was never sent, the next number is looked for, as long
-// as the provider knows another. Errors: packet.ErrNotFound.
+// payment brings a payment to the provider's state. A noted order number is queried; so is a
+// failed one, which may have been sent again. After a refused, returned or unsent order number
+// the next one is tried, as long as the provider knows another. Errors: packet.ErrNotFound.
 func (r *Recover) payment(ctx context.Context, id string) (payout.Payment, error) {
 	looked := map[int]int{}
 	for {
@@ -45,7 +45,7 @@ func (r *Recover) payment(ctx context.Context, id string) (payout.Payment, error
 			continue
 		}
 		if looked[p.Attempt]++; looked[p.Attempt] > maxQueries {
-			return p, nil // it stays open, and its run asks on
+			return p, nil // it stays open, and its run continues to query
 		}
 		seen, err := r.queryToSettle(ctx, no)
 		if err != nil {
@@ -61,9 +61,9 @@ func (r *Recover) payment(ctx context.Context, id string) (payout.Payment, error
 	}
 }
 
-// resent puts the number which counts back to unknown, when the provider had never
-// received it by the time of the backup and knows it now. Of one that was refused it
-// books that money has moved after all.
+// checkResent resets the current order number to unknown if the provider had not received it at
+// the time of the backup and knows it now. For a refused one it settles that money has moved
+// after all.
 func (r *Recover) checkResent(ctx context.Context, p payout.Payment) error {
 	no := payout.OrderNo(p.ID, p.Attempt)
 	seen, err := r.queryToSettle(ctx, no)
@@ -77,8 +77,8 @@ func (r *Recover) checkResent(ctx context.Context, p payout.Payment) error {
 	return err
 }
 
-// beyond puts back the later numbers of a paid payment under which the provider moved
-// money too: it had carried out what it had refused before.
+// restoreLaterPaid restores later order numbers of a paid payment that moved money too: the
+// provider executed a refused order after all.
 func (r *Recover) restoreLaterPaid(ctx context.Context, p payout.Payment) error {
 	for n := p.Attempt + 1; ; n++ {
 		no := payout.OrderNo(p.ID, n)
@@ -98,9 +98,9 @@ func (r *Recover) restoreLaterPaid(ctx context.Context, p payout.Payment) error 
 	}
 }
 
-// next puts the next number of a payment back, when the provider knows it. A number that the
-// books have is passed over: the one that counts is an earlier one, when the provider
-// carried that out after it had refused it.
+// restoreNext restores the next order number of a payment if the provider knows it. Order numbers
+// that MySQL has are skipped: an earlier one is current if the provider executed it after its
+// refusal.
 func (r *Recover) restoreNext(ctx context.Context, p payout.Payment) (bool, error) {
 	for n := p.Attempt + 1; n <= payout.MaxAttempts; n++ {
 		no := payout.OrderNo(p.ID, n)
@@ -108,7 +108,7 @@ func (r *Recover) restoreNext(ctx context.Context, p payout.Payment) (bool, erro
 		if err != nil || seen.Kind == payout.ObsNeverReceived {
 			return false, err
 		}
-		// If the books at the time of the backup did not have it, it was sent since then.
+		// If MySQL did not have it at the backup, it was sent since.
 		put, err := r.restoreAttempt(ctx, p, n)
 		if errors.Is(err, payout.ErrUndecided) {
 			return false, r.undecided(ctx, p.PacketID, no, err.Error())
@@ -123,7 +123,7 @@ func (r *Recover) restoreNext(ctx context.Context, p payout.Payment) (bool, erro
 	return false, nil
 }
 
-// number puts a number back that was sent since the backup.
+// restoreAttempt restores an order number that was sent since the backup.
 func (r *Recover) restoreAttempt(ctx context.Context, p payout.Payment, no int) (bool, error) {
 	put, err := r.Store.RecoverAttempt(ctx, p.ID, no, r.since, r.Provider.Limits(), r.Provider.EncodeRequest)
 	if put {

@@ -12,29 +12,28 @@ import (
 )
 
 const (
-	// recoverTries is how often the provider is asked until it gives a usable answer,
-	// and recoverAgain the pause between.
+	// recoverTries bounds the queries until the provider gives a usable answer, and recoverAgain
+	// is the pause between two.
 	recoverTries = 10
 	recoverAgain = 500 * time.Millisecond
-	// recoverPause is the longest pause, also when the provider wants a longer one.
+	// recoverPause bounds a pause that the provider requests.
 	recoverPause = 30 * time.Second
-	// maxUnanswered is how many orders without an answer end a recovery at once: the provider
-	// is down, rather than at a loss about one of them.
+	// maxUnanswered ends a recovery at once: with so many unanswered orders the provider is down.
 	maxUnanswered = 20
 )
 
 // ErrUnanswered means that the provider gave no usable answer about an order.
-var ErrUnanswered = errors.New("the provider does not say what became of it")
+var ErrUnanswered = errors.New("the provider gives no usable answer")
 
-// unansweredOrder is ErrUnanswered of one order.
+// unansweredOrder is ErrUnanswered for one order.
 type unansweredOrder struct{ no string }
 
 func (e unansweredOrder) Error() string { return "order " + e.no + ": " + ErrUnanswered.Error() }
 func (unansweredOrder) Unwrap() error   { return ErrUnanswered }
 
-// silent goes on behind an order about which the provider says nothing: it is left to a
-// person, if the operator has named it, and else ends the recovery when all the others
-// have been asked about. Other errors are returned as they are.
+// postponeUnanswered lets the recovery continue after an unanswered order. If the operator named
+// the order in Leave, it is left to staff; otherwise it fails the recovery after all other orders
+// were queried. Other errors are returned unchanged.
 func (r *Recover) postponeUnanswered(ctx context.Context, err error) error {
 	var about unansweredOrder
 	if !errors.As(err, &about) {
@@ -45,11 +44,11 @@ func (r *Recover) postponeUnanswered(ctx context.Context, err error) error {
 		if parseErr != nil {
 			return parseErr
 		}
-		return r.undecided(ctx, parts.PacketID, about.no, "the provider gives no usable answer about it, and "+r.By+" has left it to a person")
+		return r.undecided(ctx, parts.PacketID, about.no, "the provider gives no usable answer about it, and "+r.By+" has left it to staff")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !slices.Contains(r.unanswered, about.no) { // about the same one it may be asked twice
+	if !slices.Contains(r.unanswered, about.no) { // an order may be queried twice
 		r.unanswered = append(r.unanswered, about.no)
 	}
 	if len(r.unanswered) >= maxUnanswered {
@@ -58,8 +57,8 @@ func (r *Recover) postponeUnanswered(ctx context.Context, err error) error {
 	return nil
 }
 
-// waits reports whether something of a packet is unanswered: what would be made of it now
-// may be wrong.
+// hasUnanswered reports whether an order of a packet is unanswered, which makes further
+// conclusions about the packet unsafe.
 func (r *Recover) hasUnanswered(packetID string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +68,7 @@ func (r *Recover) hasUnanswered(packetID string) bool {
 	})
 }
 
-// unansweredError is the error of orders without an answer that nobody left to a person.
+// unansweredError returns the error of the unanswered orders that are not left to staff.
 func (r *Recover) unansweredError() error {
 	if len(r.unanswered) == 0 {
 		return nil
@@ -78,7 +77,7 @@ func (r *Recover) unansweredError() error {
 	return unansweredOrder{strings.Join(r.unanswered, ", ")}
 }
 
-// ask asks about a number until there is an answer: never_received is one.
+// query queries an order number until the answer is usable; never_received is.
 func (r *Recover) query(ctx context.Context, no string) (payout.Observation, error) {
 	parts, err := payout.Parse(no)
 	if err != nil {
@@ -99,7 +98,8 @@ func (r *Recover) query(ctx context.Context, no string) (payout.Observation, err
 	return payout.Observation{}, unansweredOrder{no}
 }
 
-// queryToSettle is ask for what is booked: it was put at a time of the books' clock (rule R5).
+// queryToSettle is query for an answer that is settled: its start is a time of MySQL's clock
+// (rule R5).
 func (r *Recover) queryToSettle(ctx context.Context, no string) (payout.Observation, error) {
 	asked, err := r.Store.Clock(ctx)
 	if err != nil {
@@ -110,16 +110,16 @@ func (r *Recover) queryToSettle(ctx context.Context, no string) (payout.Observat
 	return seen, err
 }
 
-// undecided leaves something to a person, once.
+// undecided leaves a subject to staff, once.
 func (r *Recover) undecided(ctx context.Context, packetID, subject, why string) error {
 	r.mu.Lock()
-	told := r.left[subject]
+	known := r.left[subject]
 	r.left[subject] = true
 	r.mu.Unlock()
-	if told {
+	if known {
 		return nil
 	}
-	r.Logger.WarnContext(ctx, "The recovery leaves something to a person.", slog.String("packet_id", packetID),
+	r.Logger.WarnContext(ctx, "Recovery leaves a decision to staff.", slog.String("packet_id", packetID),
 		slog.String("subject", subject), slog.String("why", why))
 	r.note(func(v *Recovery) { v.Undecided = append(v.Undecided, subject+": "+why) })
 	return r.Store.NoteUndecided(ctx, packetID, subject, why)

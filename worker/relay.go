@@ -14,7 +14,7 @@ import (
 	"hongbao/internal/pool"
 )
 
-// Handoffs is the worker's side of the lanes' streams.
+// Handoffs is the worker's access to the lanes' streams.
 type Handoffs interface {
 	Read(ctx context.Context, lane int, consumer string, count int, block time.Duration) (pool.Batch, error)
 	ReadOwnPending(ctx context.Context, lane int, consumer, after string, count int) (pool.Batch, error)
@@ -29,26 +29,26 @@ type Handoffs interface {
 	Backlog
 }
 
-// Quarantine keeps what could not be decoded.
+// Quarantine stores hand-offs that cannot be decoded.
 type Quarantine interface {
 	Quarantine(ctx context.Context, lane int, entryID string, fields map[string]any, cause string) error
 }
 
 const (
 	maxSlots        = 64
-	slotLife        = 2 * time.Second // a dead worker's entries are taken over after that
+	slotLife        = 2 * time.Second // then a dead worker's entries are taken over
 	slotRenew       = 500 * time.Millisecond
-	takeoverEvery   = time.Second // how often dead consumers are looked for
-	readCount       = 16          // entries at once: a crowd's have hundreds of claims each, and Temporal is slower anyway
+	takeoverEvery   = time.Second // interval of the check for dead consumers
+	readCount       = 16          // entries per read: under load each has hundreds of claims
 	readBlock       = 2 * time.Second
-	laneLimit       = 2000 // unpacked claims a lane may have in this process
-	startLimit      = 32   // starts in flight in this process
-	quarantineLimit = 2    // of what cannot be decoded, in flight to MySQL
+	laneLimit       = 2000 // claims of a lane in this process
+	startLimit      = 32   // concurrent starts of this process
+	quarantineLimit = 2    // concurrent writes to quarantine
 )
 
-// relay turns hand-offs into workflows: a hand-off is acknowledged and deleted
-// only after Temporal has answered for everything in it. Temporal slow or away
-// means that entries wait in Redis; grabs do not notice.
+// relay starts a workflow for each hand-off, and acknowledges the hand-off only after Temporal
+// has answered for everything in it. If Temporal is slow or unavailable, entries wait in Redis
+// and grabs are not affected.
 type relay struct {
 	handoffs   Handoffs
 	quarantine Quarantine
@@ -56,10 +56,10 @@ type relay struct {
 	lanes      int
 	logger     *slog.Logger
 	readers    atomic.Pointer[[]*laneReader] // nil: no slot yet
-	stuck      atomic.Int64                  // hand-offs that do not get through while others do
+	stuck      atomic.Int64                  // hand-offs that fail while others succeed
 }
 
-// underway is how many hand-offs of a lane are being carried to Temporal.
+// underway returns the number of a lane's hand-offs that are being relayed.
 func (r *relay) underway(lane int) int {
 	readers := r.readers.Load()
 	if readers == nil || lane >= len(*readers) {
@@ -75,25 +75,25 @@ func newRelay(cfg Config) *relay {
 	return &relay{handoffs: cfg.Handoffs, quarantine: cfg.Quarantine, starter: cfg.Starter, lanes: cfg.Lanes, logger: cfg.Logger}
 }
 
-// run holds a worker slot and relays under its name; when the lease is lost
-// everything is dropped and begun again under whichever slot is free.
+// run holds a worker slot and relays under its name. When the lease is lost it drops everything
+// and starts again under a free slot.
 func (r *relay) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		slot, err := r.handoffs.AcquireSlot(ctx, maxSlots, slotLife)
 		if err != nil {
-			r.warn(ctx, "No worker slot yet.", err)
+			r.warn(ctx, "No worker slot available; retrying.", err)
 			pause(ctx, 500*time.Millisecond)
 			continue
 		}
-		r.logger.InfoContext(ctx, "Relay works.", slog.String("consumer", slot.Consumer()))
+		r.logger.InfoContext(ctx, "Relay started.", slog.String("consumer", slot.Consumer()))
 		err = r.underSlot(ctx, slot)
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		if rerr := slot.Release(release); rerr != nil && ctx.Err() == nil {
-			r.warn(ctx, "Worker slot was not released; its lease ends by itself.", rerr)
+			r.warn(ctx, "Worker slot not released; its lease expires.", rerr)
 		}
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			r.warn(ctx, "Relay begins again.", err)
+			r.warn(ctx, "Relay failed; restarting it.", err)
 			pause(ctx, 200*time.Millisecond)
 		}
 	}
@@ -122,14 +122,14 @@ func (r *relay) underSlot(ctx context.Context, slot pool.Slot) error {
 	}
 	group.Go(func() error { return r.takeOver(gctx, slot.Consumer(), readers) })
 	err := group.Wait()
-	r.stuck.Store(0) // the worker that reads them next counts them
+	r.stuck.Store(0) // the next reader counts them
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // told to stop: what broke on the way out is no error
+		return nil //nolint:nilerr // stopped: errors of the shutdown do not count
 	}
 	return err
 }
 
-// keep renews the lease. Losing it ends everything that runs under its name.
+// renewLease renews the lease. Losing it ends everything that runs under its name.
 func (r *relay) renewLease(ctx context.Context, slot pool.Slot) error {
 	renewed := time.Now()
 	for pause(ctx, slotRenew) {
@@ -150,8 +150,8 @@ func (r *relay) warn(ctx context.Context, what string, err error) {
 	}
 }
 
-// jobsOf lists what has to be carried to Temporal for one entry, in order:
-// sold-out signals come last, after the starts of the claims before them.
+// jobsOf returns the calls to Temporal for one entry, in order: sold-out signals come last, after
+// the starts of earlier claims.
 func (r *relay) jobsOf(h packet.HandOff) []job {
 	var jobs []job
 	if h.Created != nil {
@@ -173,14 +173,14 @@ func (r *relay) jobsOf(h packet.HandOff) []job {
 	return jobs
 }
 
-// closing is the job of telling a packet's workflow why to close.
+// closeJob returns the job that signals a packet's workflow to close, with the reason.
 func (r *relay) closeJob(id string, reason packet.CloseReason) job {
 	return job{packetID: id, do: withFailpoint(failpoint.RelayClose, func(ctx context.Context) error {
 		return r.starter.SignalClose(ctx, id, reason)
 	})}
 }
 
-// around puts a call to Temporal between the points of its step.
+// withFailpoint wraps a call to Temporal in the failpoints of its step.
 func withFailpoint(step failpoint.Step, call func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error { return failpoint.Do(step, func() error { return call(ctx) }) }
 }

@@ -15,9 +15,9 @@ import (
 	"hongbao/workflows"
 )
 
-// RestartPacket gives a packet a run unless one is open: also after a person
-// terminated, cancelled or deleted the one it had, which StartPacket takes for
-// done. It reports whether a run was started.
+// RestartPacket starts a run for a packet unless one is open, also after an operator terminated,
+// cancelled or deleted the last one, which StartPacket treats as done. It reports whether it
+// started a run.
 func (s *Starter) RestartPacket(ctx context.Context, p packet.Packet) (bool, error) {
 	return s.restart(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
 }
@@ -28,8 +28,8 @@ func (s *Starter) RestartPayout(ctx context.Context, c packet.Claim, app string)
 	return s.restart(ctx, options, workflows.PayoutWorkflow, in)
 }
 
-// again starts a new run of a workflow id unless one is open (ALLOW_DUPLICATE +
-// FAIL). Any start may be repeated (rule R3): the new run reads the row.
+// restart starts a new run of a workflow id unless one is open (ALLOW_DUPLICATE + FAIL). Any
+// start may be repeated (rule R3): the new run reads the row.
 func (s *Starter) restart(ctx context.Context, o client.StartWorkflowOptions, name string, in any) (bool, error) {
 	o.TaskQueue = workflows.TaskQueue
 	o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
@@ -48,15 +48,14 @@ func (s *Starter) restart(ctx context.Context, o client.StartWorkflowOptions, na
 	return false, fmt.Errorf("start %s: %w", o.ID, err)
 }
 
-// run is what Temporal knows of the latest run of a workflow id.
+// run is the state of the latest run of a workflow id.
 type run struct {
-	open   bool // it, or what it waits for, has still to happen
-	paused bool // by a person: the run itself or one of its steps
-	idle   bool // it is open, and waits for a timer or a signal alone
+	open   bool // running or paused
+	paused bool // by an operator: the run or one of its activities
+	idle   bool // open, and waits only for a timer or a signal
 }
 
-// latest looks at the latest run of a workflow id; one that Temporal does not
-// know is not open.
+// latest returns the state of the latest run of a workflow id; an unknown one is not open.
 func (s *Starter) latest(ctx context.Context, id string) (run, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -78,12 +77,12 @@ func (s *Starter) latest(ctx context.Context, id string) (run, error) {
 	return r, nil
 }
 
-// endedRun is a run that ended otherwise than by its own code.
+// endedRun is a run that did not end by its own code.
 type endedRun struct{ workflowID, runID string }
 
-// terminatedRuns lists runs that were terminated or cancelled, or timed out, since
-// the given time, newest first; the run that a reset replaced is one of them. At
-// most limit: what is beyond is found by the rows.
+// terminatedRuns lists runs that were terminated, cancelled or timed out since the given time,
+// newest first, at most limit. A run that a reset replaced is one of them. The rows show what the
+// limit omits.
 func (s *Starter) terminatedRuns(ctx context.Context, since time.Time, limit int) ([]endedRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -91,7 +90,7 @@ func (s *Starter) terminatedRuns(ctx context.Context, since time.Time, limit int
 		since.UTC().Format(time.RFC3339Nano))
 	answer, err := s.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: int32(limit), Query: query})
 	if err != nil {
-		return nil, fmt.Errorf("list runs ended by hand: %w", err)
+		return nil, fmt.Errorf("list terminated runs: %w", err)
 	}
 	out := make([]endedRun, 0, len(answer.GetExecutions()))
 	for _, e := range answer.GetExecutions() {
@@ -100,9 +99,8 @@ func (s *Starter) terminatedRuns(ctx context.Context, since time.Time, limit int
 	return out, nil
 }
 
-// openRuns lists the workflow ids of payouts' runs that are open, and of packets' that
-// were started since the given time. Temporal's lists come late: what was started just
-// now may be missing.
+// openRuns lists the workflow ids of open payout runs, and of packet runs started since the given
+// time. Temporal's lists lag: the newest runs may be missing.
 func (s *Starter) openRuns(ctx context.Context, since time.Time) ([]string, error) {
 	query := fmt.Sprintf("ExecutionStatus = 'Running' AND (WorkflowType = '%s' OR WorkflowType = '%s' AND StartTime > '%s')",
 		workflows.PayoutWorkflow, workflows.PacketWorkflow, since.UTC().Format(time.RFC3339Nano))
@@ -121,7 +119,7 @@ func (s *Starter) openRuns(ctx context.Context, since time.Time) ([]string, erro
 	}
 }
 
-// runsPage is how many runs one call lists.
+// runsPage is the number of runs that one call lists.
 const runsPage = 1000
 
 func (s *Starter) listRuns(ctx context.Context, query string, token []byte) (*workflowservice.ListWorkflowExecutionsResponse, error) {

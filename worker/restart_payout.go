@@ -9,17 +9,17 @@ import (
 	"hongbao/internal/payout"
 )
 
-// ClaimStore books claims, and knows the payout of a user's claim, or of his promise.
+// ClaimStore records claims and finds the payout of a user's claim or share conflict.
 type ClaimStore interface {
 	activities.ClaimStore
 	PayoutOf(ctx context.Context, packetID, userID string) (payout.Payment, error)
 }
 
-// restartPayout gives a claim that Redis tells its user a run, unless one is open. That
-// may be the run of another share of his, about which people may have to decide first:
-// he had that before Redis lost it, and this one is a promise (rule R10), which is kept at
-// once and needs no run. A claim whose start Temporal refuses is booked without a run: the
-// watch starts one as soon as Temporal takes it. It reports whether it did anything.
+// restartPayout starts a run for an acknowledged claim unless one is open. The open run may be of
+// the user's other share, which waits for staff: Redis lost that claim, and this one is a share
+// conflict (rule R10), which is recorded here and needs no run. A claim whose start Temporal
+// rejects is recorded without a run, and the watch starts one once Temporal accepts it. It
+// reports whether it did anything.
 func restartPayout(ctx context.Context, s *Starter, book ClaimStore, c packet.Claim, app string) (bool, error) {
 	started, err := s.RestartPayout(ctx, c, app)
 	if activities.TemporalRefuses(err) {

@@ -15,8 +15,8 @@ type RetentionStore interface {
 		next payout.RetentionCursor, more bool, err error)
 }
 
-// Retention removes old rows, by the settings of the process. A table that Keep does not
-// have keeps its rows for ever.
+// Retention removes old rows by the settings of the process. Tables missing in Keep are kept
+// without limit.
 type Retention struct {
 	Book RetentionStore
 	Keep map[payout.RetainedTable]time.Duration
@@ -25,11 +25,11 @@ type Retention struct {
 const (
 	// retentionEvery is the interval of the turns of a table, over all workers.
 	retentionEvery = time.Hour
-	// retentionTurn bounds a turn, so that the next one of another worker never meets it.
+	// retentionTurn bounds a turn, so that turns of different workers never overlap.
 	retentionTurn = retentionEvery / 2
-	// retentionLook is how often a worker looks whether a turn is due.
+	// retentionLook is the interval at which a worker checks whether a turn is due.
 	retentionLook = time.Minute
-	// retentionPause is left between two batches to everybody else.
+	// retentionPause is the pause between two batches, for other transactions.
 	retentionPause = 20 * time.Millisecond
 )
 
@@ -43,17 +43,17 @@ func (w *Worker) removeOld(ctx context.Context) error {
 			removed, err := w.cfg.Retention.turn(ctx, one.Table)
 			switch {
 			case err != nil && ctx.Err() == nil:
-				w.cfg.Logger.WarnContext(ctx, "Old rows could not be removed; it is tried again.", slog.String("table", string(one.Table)),
+				w.cfg.Logger.WarnContext(ctx, "Old rows not removed; retrying.", slog.String("table", string(one.Table)),
 					slog.Any("error", err))
 			case removed > 0:
-				w.cfg.Logger.InfoContext(ctx, "Old rows were removed.", slog.String("table", string(one.Table)), slog.Int64("rows", removed))
+				w.cfg.Logger.InfoContext(ctx, "Old rows removed.", slog.String("table", string(one.Table)), slog.Int64("rows", removed))
 			}
 		}
 	}
 	return nil
 }
 
-// turn removes what is old in a table, a batch at a time, unless another worker does.
+// turn removes the old rows of a table in batches, unless another worker does.
 func (r *Retention) turn(ctx context.Context, table payout.RetainedTable) (removed int64, err error) {
 	keep, limited := r.Keep[table]
 	if !limited {

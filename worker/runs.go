@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// shownRuns is how many runs of a workflow are told, the newest.
+	// shownRuns is the maximum number of runs that are returned, the newest.
 	shownRuns = 100
-	// lookedAt is how many runs one look at Temporal's list brings.
+	// lookedAt is the page size of Temporal's list.
 	lookedAt = 200
-	// shownFailure is how much of a failure's text is told, in characters.
+	// shownFailure is the maximum length of a failure's text, in characters.
 	shownFailure = 300
 )
 
-// Runs tells staff of the runs of workflows. It starts and changes nothing.
+// Runs lists the runs of workflows for staff. It is read-only.
 type Runs struct {
 	client    client.Client
 	namespace string
@@ -35,8 +35,8 @@ type Runs struct {
 // NewRuns returns a reader of runs.
 func NewRuns(c client.Client, namespace string) *Runs { return &Runs{client: c, namespace: namespace} }
 
-// Of returns the runs of a workflow, and what the latest one waits for. Errors are
-// about Temporal: it did not answer before ctx ended, or refused.
+// Of returns the runs of a workflow, and the pending steps of the latest. Errors: Temporal did
+// not answer before ctx ended, or refused.
 func (r *Runs) Of(ctx context.Context, workflowID string) (payout.WorkflowRuns, error) {
 	found, err := r.client.DescribeWorkflowExecution(ctx, workflowID, "")
 	var none *serviceerror.NotFound
@@ -55,7 +55,7 @@ func (r *Runs) Of(ctx context.Context, workflowID string) (payout.WorkflowRuns, 
 		return payout.WorkflowRuns{}, fmt.Errorf("list runs of %s: %w", workflowID, err)
 	}
 	for _, e := range listed.GetExecutions() {
-		// The list is some seconds behind what describes the latest run.
+		// The list lags some seconds behind the description of the latest run.
 		if one := runOf(e); one.ID != latest.ID && e.GetExecution().GetWorkflowId() == workflowID {
 			out.Runs = append(out.Runs, one)
 		}
@@ -65,10 +65,9 @@ func (r *Runs) Of(ctx context.Context, workflowID string) (payout.WorkflowRuns, 
 	return out, nil
 }
 
-// queryOf is a query for the runs of a workflow, and maybe of others. Ids hold what
-// users call themselves: a quote in a literal is doubled, but none finds an id with a
-// backslash or a double quote in it (Temporal 1.29), so that such an id is looked for
-// by what it begins with.
+// queryOf returns a query for the runs of a workflow, which may also match others. Ids contain
+// user ids: a quote in a literal is doubled, but no literal matches an id with a backslash or a
+// double quote (Temporal 1.29), so such an id is queried by its prefix.
 func queryOf(workflowID string) string {
 	text, compare := workflowID, "="
 	if i := strings.IndexAny(workflowID, `\"`); i >= 0 {
@@ -96,8 +95,8 @@ func statusName(s enumspb.WorkflowExecutionStatus) string {
 	return strings.ToLower(s.String())
 }
 
-// pendingSteps lists the activities that have not ended, and the workflow task when
-// it has failed: then no code can carry the run on.
+// pendingSteps lists the open activities, and the workflow task if it has failed: then no code
+// can continue the run.
 func pendingSteps(d *workflowservice.DescribeWorkflowExecutionResponse) (steps []payout.PendingActivity) {
 	for _, a := range d.GetPendingActivities() {
 		step := payout.PendingActivity{Name: a.GetActivityType().GetName(), Attempt: int(a.GetAttempt()),
@@ -128,8 +127,8 @@ func pendingSteps(d *workflowservice.DescribeWorkflowExecutionResponse) (steps [
 	return steps
 }
 
-// set notes when the last attempt of a step began or ended, and when the next one
-// begins: what is under way has no next one.
+// set sets when the last attempt of a step began or ended, and when the next one begins; a
+// running step has no next attempt.
 func set(step *payout.PendingActivity, last, next *timestamppb.Timestamp) {
 	if last != nil {
 		step.LastAt = last.AsTime()

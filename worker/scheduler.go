@@ -8,48 +8,50 @@ import (
 	"hongbao/activities"
 )
 
-// job is one call on behalf of a packet: to Temporal, or, for what cannot be decoded, to MySQL.
+// job is one call on behalf of a packet: to Temporal, or to MySQL for an entry that cannot be
+// decoded.
 type job struct {
 	packetID string
 	do       func(ctx context.Context) error
-	// failed hears of every try that failed, before the job waits for its next turn.
-	// stuck: others get through, this one does not. nil: nobody asks.
+	// failed is called after every failed attempt, before the job is queued again. stuck: other
+	// jobs succeed, this one does not. nil: no callback.
 	failed func(ctx context.Context, err error, stuck bool)
 
-	tries  int    // that have failed
-	passed int    // of those, how many had another job succeed since the one before
-	seen   uint64 // how many jobs had succeeded at the last try
+	tries  int    // failed attempts
+	passed int    // of those, attempts since whose predecessor another job succeeded
+	seen   uint64 // number of succeeded jobs at the last attempt
 }
 
-// How long a job that failed waits for its next turn: twice as long each time.
+// Pauses of a failed job, doubled after each attempt.
 const (
 	retryJobFirst = 100 * time.Millisecond
-	retryJobMax   = 2 * time.Second // the other side is away, and may be back at any time
-	// unavailablePauseMax is how long a worker pauses while every try fails: so short that a job which
-	// would succeed, behind many that do not, has its turn soon.
+	retryJobMax   = 2 * time.Second // the other side is unavailable, and may recover at any time
+	// unavailablePauseMax bounds the pause of a worker while every attempt fails. It is short, so
+	// that a job that would succeed gets its turn behind many that do not.
 	unavailablePauseMax = 250 * time.Millisecond
-	// retryStuckMax: others get through, this job does not, and nobody has said why.
+	// retryStuckMax applies while other jobs succeed and this one fails for unknown reasons.
 	retryStuckMax = 10 * time.Second
-	// retryRejectedMax: the other side has answered, and the next answer will be the same
-	// until somebody changes a setting, or the program.
+	// retryRejectedMax applies after a rejection, which repeats until a setting or the program
+	// changes.
 	retryRejectedMax = time.Minute
-	// stuckAfter is how many tries of a job have to fail beside others that succeed.
+	// stuckAfter is the number of failed attempts beside successful jobs after which a job is
+	// stuck.
 	stuckAfter = 10
 )
 
-// scheduler hands jobs to a fixed number of workers, one packet after the
-// other: a giant packet does not starve the others of its lane. A try that fails
-// frees its worker: the job goes back to the end of the line, after a pause.
+// scheduler distributes jobs to a fixed number of workers, packet by packet, so that a giant
+// packet does not starve the others of its lane. A failed attempt frees its worker: the job is
+// queued again after a pause.
 type scheduler struct {
 	mu     sync.Mutex
 	wake   *sync.Cond
 	queues map[string][]job
 	turn   []string // packets with waiting jobs, in the order of their turns
 
-	// workers is how many tries that fail in a row, one for each worker, say that the other
-	// side is away. From then on the workers themselves pause: every job would fail.
+	// workers is the number of consecutive failures, one per worker, after which the other side
+	// counts as unavailable. From then on the workers pause: every job would fail.
 	workers   int
-	failing   int    // tries in a row that have failed without an answer
+	failing   int    // consecutive attempts without an answer
 	succeeded uint64 // jobs
 }
 
@@ -69,7 +71,7 @@ func (s *scheduler) put(j job) {
 	s.wake.Signal()
 }
 
-// putAfter puts a job back to the end of the line once a time has passed.
+// putAfter queues a job again after a time.
 func (s *scheduler) putAfter(j job, wait time.Duration) {
 	time.AfterFunc(wait, func() { s.put(j) })
 }
@@ -100,8 +102,8 @@ func (s *scheduler) next(ctx context.Context) (job, bool) {
 	return j, true
 }
 
-// work does jobs until ctx ends. A job has one try a turn, and turns until it succeeds:
-// no kind of failure makes a hand-off go away (rule R11).
+// work runs jobs until ctx ends. A job has one attempt per turn, and turns until it succeeds: no
+// failure drops a hand-off (rule R11).
 func (s *scheduler) work(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -123,7 +125,7 @@ func (s *scheduler) work(ctx context.Context) error {
 	}
 }
 
-// tried takes what came of a try, and returns how long its worker pauses.
+// tried records the result of an attempt, and returns how long its worker pauses.
 func (s *scheduler) tried(ctx context.Context, j job, err error) time.Duration {
 	s.mu.Lock()
 	if err == nil {
@@ -160,7 +162,7 @@ func (s *scheduler) tried(ctx context.Context, j job, err error) time.Duration {
 	return away
 }
 
-// backoff is the pause after some tries that failed.
+// backoff returns the pause after a number of failed attempts.
 func backoff(tries int, longest time.Duration) time.Duration {
 	return min(retryJobFirst<<min(tries, 20), longest)
 }

@@ -61,7 +61,8 @@ func TestR11_CarriedUntilTemporalAnswers(t *testing.T) {
 // have one try a turn: all others are done at once, and those too once Temporal takes them.
 func TestR11_StuckJobsKeepNoWorker(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]error{"refused": serviceerror.NewInvalidArgument("too long"), "defect": serviceerror.NewInternal("defect"),
+	for name, fault := range map[string]error{"refused": serviceerror.NewInvalidArgument("too long"),
+		"defect":  serviceerror.NewInternal("defect"),
 		"unknown": errors.New("what")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -16,22 +16,22 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Server is a Temporal server and how it is reached. cmd fills it from the settings.
-// Without TLS and the rest it is reached in plain text, as on one machine.
+// Server is the address and the security settings of a Temporal server; cmd fills it. Without TLS
+// the connection is plain text, as on one machine.
 type Server struct {
 	Address   string // host:port of the frontend
 	Namespace string
 
-	TLS        bool   // needed by all that follows
-	CAFile     string // PEM of the authorities that the server's certificate may come from; "" = the system's
+	TLS        bool   // required by the fields below
+	CAFile     string // PEM of the certificate authorities that are trusted; "" = the system's
 	ServerName string // that the server's certificate must have; "" = the address's
 	CertFile   string // PEM of the client certificate, the leaf first; "" = none
 	KeyFile    string // PEM of its private key
 	APIKey     string // sent as a bearer token; "" = none
 }
 
-// Dial prepares a client of the server, as the function Dial does, and reads its files.
-// The client certificate is read again for each connection.
+// Dial returns a client of the server, as the function Dial does, and reads its files. The client
+// certificate is read again for each connection.
 func (s Server) Dial(logger *slog.Logger, with ...func(*client.Options)) (client.Client, error) {
 	config, err := s.tlsConfig(logger)
 	if err != nil {
@@ -67,34 +67,34 @@ func (s Server) tlsConfig(logger *slog.Logger) (*tls.Config, error) {
 			return nil, err
 		}
 		p.last.Store(&first)
-		// Not Certificates (which client.NewMTLSCredentials fills): that is read once, and
-		// sends nothing at all when the server names other authorities, which then looks
-		// like a certificate that is missing.
+		// Not Certificates (which client.NewMTLSCredentials fills): that is read once. It also
+		// sends no certificate when the server names other authorities, which then looks like a
+		// missing certificate.
 		config.GetClientCertificate = p.present
 	}
 	return config, nil
 }
 
-// pair is a client certificate and its key, which are replaced while we run.
+// pair is a client certificate and its key, which may be rotated while the process runs.
 type pair struct {
 	certFile, keyFile string
 	logger            *slog.Logger
-	last              atomic.Pointer[tls.Certificate] // that could be read
+	last              atomic.Pointer[tls.Certificate] // last pair read without error
 }
 
-// present reads the pair for one handshake. The two files of a rotation are not replaced
-// at the same moment: while they do not fit each other, the pair before them is good.
+// present reads the pair for one handshake. A rotation replaces the two files one after the
+// other: while they do not match, the previous pair is used.
 func (p *pair) present(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	now, err := readPair(p.certFile, p.keyFile)
 	if err != nil {
-		p.logger.WarnContext(info.Context(), "The client certificate for Temporal cannot be read; the last one is used.", slog.Any("error", err))
+		p.logger.WarnContext(info.Context(), "Client certificate for Temporal not read; using the previous one.", slog.Any("error", err))
 		return p.last.Load(), nil
 	}
 	p.last.Store(&now)
 	return &now, nil
 }
 
-// Material is what a file of a Server holds.
+// Material is the content of a file of a Server.
 type Material string
 
 // The files of a Server.
@@ -104,7 +104,7 @@ const (
 	MaterialKey  Material = "key of the client certificate"
 )
 
-// FileError is a file that cannot be used. It tells nothing of what is in it.
+// FileError is a file that cannot be used. It does not quote the file's contents.
 type FileError struct {
 	Of  Material
 	Err error
@@ -120,8 +120,8 @@ var (
 	ErrKeyUnfit      = errors.New("the file holds no key that can be used with the client certificate")
 )
 
-// CheckFiles reads the files that are named. Each that cannot be used is a *FileError,
-// joined with the others.
+// CheckFiles reads the configured files. Each unusable one is a *FileError, joined with the
+// others.
 func (s Server) CheckFiles() error {
 	var problems error
 	if s.CAFile != "" {
@@ -135,7 +135,7 @@ func (s Server) CheckFiles() error {
 	return problems
 }
 
-// CertificateEnds is until when the client certificate is valid. There has to be one.
+// CertificateEnds returns the end of the client certificate's validity. CertFile must be set.
 func (s Server) CertificateEnds() (time.Time, error) {
 	p, err := readPair(s.CertFile, s.KeyFile)
 	if err != nil {
@@ -156,7 +156,7 @@ func readAuthorities(name string) (*x509.CertPool, error) {
 	return authorities, nil
 }
 
-// readPair tells which of the two files is at fault, which tls.LoadX509KeyPair does not.
+// readPair names the faulty file of the two, which tls.LoadX509KeyPair does not.
 func readPair(certFile, keyFile string) (tls.Certificate, error) {
 	cert, err := os.ReadFile(certFile)
 	if err != nil {

@@ -119,7 +119,7 @@ func TestTemporalTLS(t *testing.T) {
 	if name := latest(); name != "first" {
 		t.Errorf("in the middle of the rotation %q was shown", name)
 	}
-	if !strings.Contains(said.String(), "The client certificate for Temporal cannot be read; the last one is used.") {
+	if !strings.Contains(said.String(), "Client certificate for Temporal not read; using the previous one.") {
 		t.Error("nobody is told of a certificate that does not fit its key")
 	}
 	put(t, v.key, second.Key)
@@ -347,7 +347,7 @@ func TestTemporalComesRefusing(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	wait.Until(t, "the worker waits", func() bool { return strings.Contains(waits.String(), "Temporal is not ready yet.") })
+	wait.Until(t, "the worker waits", func() bool { return strings.Contains(waits.String(), "Temporal is not ready; retrying.") })
 	close(comes)
 	select {
 	case err := <-ended:

@@ -1,6 +1,6 @@
-// Package worker runs the workflows and what keeps them fed: the relay (hand-offs
-// become workflows), the outbox dispatcher (decisions and notifications become
-// runs), the watch (repairs) and the canary (readiness).
+// Package worker runs the workflows and their feeders: the relay (hand-offs start workflows), the
+// outbox dispatcher (decisions and notifications start runs), the watch (repairs) and the canary
+// (readiness).
 package worker
 
 import (
@@ -23,7 +23,7 @@ import (
 // startTimeout bounds one call to Temporal's frontend.
 const startTimeout = 10 * time.Second
 
-// Starter is the one place that starts and signals workflows.
+// Starter starts and signals workflows; no other code does.
 type Starter struct {
 	client   client.Client
 	provider string
@@ -35,15 +35,15 @@ func NewStarter(c client.Client, provider string) *Starter {
 	return &Starter{client: c, provider: provider}
 }
 
-// LinkedTo has the details of what is started lead to the console at an address, as
-// people's browsers see it; "": to nothing.
+// LinkedTo sets the console's address, as seen by browsers of staff, for links in the details of
+// runs; "": no links.
 func (s *Starter) LinkedTo(console string) *Starter {
 	s.console = console
 	return s
 }
 
-// StartPacket starts the workflow of a staged packet. Starting it twice is
-// harmless: nil means that Temporal has answered (rule R3).
+// StartPacket starts the workflow of a staged packet. It is idempotent; nil means that Temporal
+// has answered (rule R3).
 func (s *Starter) StartPacket(ctx context.Context, p packet.Packet) error {
 	return s.startOnce(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
 }
@@ -71,7 +71,7 @@ func (s *Starter) StartPayout(ctx context.Context, c packet.Claim, app string) e
 }
 
 func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowOptions, workflows.PayoutInput) {
-	c.Trace = "" // it goes on in the run's header
+	c.Trace = "" // the run's header carries it
 	attrs := []temporal.SearchAttributeUpdate{workflows.AttrPacketID.ValueSet(c.PacketID), workflows.AttrUserID.ValueSet(c.UserID),
 		workflows.AttrProvider.ValueSet(s.provider)}
 	if app != "" {
@@ -81,16 +81,16 @@ func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowO
 	return client.StartWorkflowOptions{
 		ID:                    workflows.PayoutID(c.PacketID, c.UserID),
 		WorkflowTaskTimeout:   workflows.TaskTimeout,
-		EnableEagerStart:      true, // the first workflow task comes with the answer, when this process has room for it
+		EnableEagerStart:      true, // the answer includes the first workflow task if this process has a free slot
 		StaticSummary:         workflows.PayoutSummary(c),
 		StaticDetails:         workflows.PaymentDetails(in.PaymentID, s.console),
 		TypedSearchAttributes: temporal.NewSearchAttributes(attrs...),
 	}, in
 }
 
-// once starts a workflow unless it runs or ever ran (REJECT_DUPLICATE +
-// USE_EXISTING). After Temporal's retention it would start a new run, which
-// reads the row and ends: an economy, not a lock.
+// startOnce starts a workflow unless its id is open or was ever used (REJECT_DUPLICATE +
+// USE_EXISTING). After Temporal's retention it starts a new run, which reads the row and ends: it
+// saves runs, it is no lock.
 func (s *Starter) startOnce(ctx context.Context, o client.StartWorkflowOptions, name string, in any) error {
 	o.TaskQueue = workflows.TaskQueue
 	o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
@@ -105,16 +105,16 @@ func (s *Starter) startOnce(ctx context.Context, o client.StartWorkflowOptions, 
 	return fmt.Errorf("start %s: %w", o.ID, err)
 }
 
-// Run starts a new run for a payment whose row wants one (ALLOW_DUPLICATE +
-// FAIL); while an earlier run is still open it is woken instead, and the caller
-// comes again until the row has moved. Reports whether a new run was started.
+// Run starts a new run for a payment with an outbox entry (ALLOW_DUPLICATE + FAIL). If an earlier
+// run is open it wakes that instead, and the caller repeats until the row has changed. It reports
+// whether it started a run.
 func (s *Starter) Run(ctx context.Context, p payout.Payment) (bool, error) {
 	id := workflows.PaymentWorkflowID(p)
 	name, in := workflows.PayoutWorkflow, any(workflows.PayoutInput{PaymentID: p.ID, Console: s.console})
 	switch {
 	case id == "" && p.Status.Open(): // an open charge belongs to its packet's run
 		return false, s.signal(ctx, workflows.PacketID(p.PacketID), workflows.SignalWake, nil)
-	case id == "": // which has gone on since: what is still to be asked has a run of its own
+	case id == "": // the packet's run has continued: later queries have a run of their own
 		id, name = workflows.ChargeID(p.PacketID), workflows.ChargeWorkflow
 	case p.Kind == payout.KindRefund:
 		name, in = workflows.RefundWorkflow, workflows.RefundInput{PaymentID: p.ID, PacketID: p.PacketID, Console: s.console}
@@ -142,8 +142,7 @@ func (s *Starter) Run(ctx context.Context, p payout.Payment) (bool, error) {
 	return false, fmt.Errorf("start %s: %w", id, err)
 }
 
-// SignalClose tells a packet's workflow why to close. A workflow that is gone
-// needs no telling.
+// SignalClose sends a packet's workflow the reason to close. A missing workflow is no error.
 func (s *Starter) SignalClose(ctx context.Context, packetID string, reason packet.CloseReason) error {
 	return s.signal(ctx, workflows.PacketID(packetID), workflows.SignalClose, reason)
 }

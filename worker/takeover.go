@@ -16,39 +16,39 @@ const (
 	maxLanes      = 8
 )
 
-// adopt takes over the hand-offs of dead workers: consumers whose lease is
-// gone. Lane after lane, a few entries a call, so that the living are not held up.
+// takeOver takes over the hand-offs of dead workers, whose lease has expired. It takes a few
+// entries per call, lane by lane, so that live workers are not delayed.
 func (r *relay) takeOver(ctx context.Context, self string, lanes []*laneReader) error {
 	refused := false
 	for pause(ctx, takeoverEvery) {
 		err := r.handoffs.RewriteAfterStart(ctx)
 		if err != nil && !refused && !errors.Is(err, packet.ErrUnavailable) {
-			refused = true // told once
-			r.warn(ctx, "A Redis does not write its append-only file anew.", err)
+			refused = true // logged once
+			r.warn(ctx, "Redis refuses to rewrite its append-only file.", err)
 		}
 		alive, err := r.handoffs.LiveSlots(ctx, maxSlots)
 		if err != nil {
-			r.warn(ctx, "Worker slots could not be read.", err)
+			r.warn(ctx, "Worker slots not read; retrying.", err)
 			continue
 		}
 		if !alive[self] {
-			continue // our own lease is in doubt: adopt nobody
+			continue // our own lease may be lost: take over nothing
 		}
 		r.takeOverLanes(ctx, lanes, alive)
 	}
 	return ctx.Err()
 }
 
-// takeOverLanes looks at all lanes, some at a time: one dead Redis master must not
-// keep the lanes of the others waiting.
+// takeOverLanes checks all lanes, some concurrently: one dead Redis master must not delay the
+// lanes of the others.
 func (r *relay) takeOverLanes(ctx context.Context, lanes []*laneReader, alive map[string]bool) {
 	var group errgroup.Group
 	group.SetLimit(maxLanes)
 	for _, l := range lanes {
 		group.Go(func() error { return r.takeOverLane(ctx, l, alive) })
 	}
-	if err := group.Wait(); err != nil { // the first of them; the next look comes in a second
-		r.warn(ctx, "Hand-offs of a dead worker could not be taken over.", err)
+	if err := group.Wait(); err != nil { // the first error; the next check follows in a second
+		r.warn(ctx, "Hand-offs of a dead worker not taken over; retrying.", err)
 	}
 }
 
@@ -83,29 +83,28 @@ func (r *relay) takeOverLane(ctx context.Context, l *laneReader, alive map[strin
 	return r.takeOverOrphaned(ctx, l)
 }
 
-// lost reports whether entries that we never got are pending under our name, twice in a
-// row: what Redis has just given is on its way. A worker that held our slot before, and
-// stood still until it was ours, has reads in line under its name; it drops what it is
-// given once it notices.
+// hasUnseen reports whether two checks in a row found entries pending under our name that we
+// never received; after one check they may be in transit. A stalled worker that held our slot
+// before may still have reads open under its name; it drops their entries once it notices.
 func (r *relay) hasUnseen(ctx context.Context, l *laneReader, pending int) bool {
 	before := l.more
 	l.more = !l.hasAll(pending)
 	if before && l.more {
-		r.logger.WarnContext(ctx, "Hand-offs were given to somebody else under this worker's name; it reads them again.",
+		r.logger.WarnContext(ctx, "Hand-offs were delivered to a former holder of this worker's name; reading them again.",
 			slog.Int("lane", l.lane), slog.Int("pending", pending))
 	}
 	return before && l.more
 }
 
-// takeOverOrphaned takes hand-offs that no reader has: else nobody would ever pay them, or
-// remove them, and a rebuild of the lane would wait for them.
+// takeOverOrphaned takes hand-offs that belong to no reader. Otherwise they would never be paid
+// or removed, and a rebuild of the lane would wait for them.
 func (r *relay) takeOverOrphaned(ctx context.Context, l *laneReader) error {
 	for {
 		batch, err := r.handoffs.TakeOrphans(ctx, l.lane, l.consumer, takeoverBatch)
 		if err != nil || batch.Empty() {
 			return err
 		}
-		r.logger.WarnContext(ctx, "Hand-offs that no reader had are carried to Temporal.", slog.Int("lane", l.lane),
+		r.logger.WarnContext(ctx, "Relaying orphaned hand-offs to Temporal.", slog.Int("lane", l.lane),
 			slog.Int("entries", len(batch.HandOffs)), slog.String("last", batch.Last))
 		if err := l.take(ctx, batch); err != nil {
 			return err

@@ -20,28 +20,28 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Why is a reason for which a Temporal server that is there cannot be worked with.
+// Reason is why a Temporal server that answers cannot be used.
 type Reason string
 
-// The reasons, and how each is known.
+// The reasons, and how each is detected.
 const (
 	// x509.UnknownAuthorityError, x509.SystemRootsError
-	WhyAuthority   Reason = "the certificate of the Temporal server comes from no authority that is trusted"
-	WhyName        Reason = "the certificate of the Temporal server is for another name"        // x509.HostnameError
-	WhyCertificate Reason = "the certificate of the Temporal server is not valid"               // any other tls.CertificateVerificationError
-	WhyHandshake   Reason = "the Temporal server refuses the TLS connection"                    // an alert from the server
-	WhyNotTLS      Reason = "the Temporal server does not speak TLS"                            // tls.RecordHeaderError
-	WhyNotHTTP2    Reason = "what answers TLS at the address of Temporal does not speak HTTP/2" // ALPN
-	WhyTLS         Reason = "the Temporal server asks for TLS"                                  // it answers a handshake
-	WhyKey         Reason = "the Temporal server does not know who asks"                        // gRPC Unauthenticated
-	WhyPermission  Reason = "the Temporal server does not permit what is asked"                 // gRPC PermissionDenied
+	WhyAuthority   Reason = "the certificate of the Temporal server is not from a trusted authority"
+	WhyName        Reason = "the certificate of the Temporal server is for another name"      // x509.HostnameError
+	WhyCertificate Reason = "the certificate of the Temporal server is not valid"             // any other tls.CertificateVerificationError
+	WhyHandshake   Reason = "the Temporal server refuses the TLS connection"                  // an alert from the server
+	WhyNotTLS      Reason = "the Temporal server does not speak TLS"                          // tls.RecordHeaderError
+	WhyNotHTTP2    Reason = "the TLS server at the address of Temporal does not speak HTTP/2" // ALPN
+	WhyTLS         Reason = "the Temporal server asks for TLS"                                // it answers a handshake
+	WhyKey         Reason = "the Temporal server does not accept the API key"                 // gRPC Unauthenticated
+	WhyPermission  Reason = "the Temporal server does not permit the request"                 // gRPC PermissionDenied
 )
 
-// Refusal is a Temporal server that does not take us, or that is not to be trusted.
-// Waiting does not end it: somebody has to change a setting, a certificate or a key.
+// Refusal is a Temporal server that rejects this process, or that is not trusted. Waiting does
+// not end it: a setting, a certificate or a key must change.
 type Refusal struct {
 	Why Reason
-	Err error // what was seen; nil when Why says it all
+	Err error // the cause; nil if Why says everything
 }
 
 func (r *Refusal) Error() string {
@@ -53,11 +53,11 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// refusedTimeout bounds the questions of Refused.
+// refusedTimeout bounds the calls of Refused.
 const refusedTimeout = 5 * time.Second
 
-// Refused asks the server once whether it takes us. The error is a *Refusal. It is nil
-// also when nobody answers: Temporal may come later.
+// Refused checks once whether the server accepts this process. The error is a *Refusal. It is nil
+// also if the server does not answer: Temporal may start later.
 func (s Server) Refused(ctx context.Context, c client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
 	defer cancel()
@@ -71,8 +71,8 @@ func (s Server) Refused(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// explain turns an error of a call into a *Refusal when it is one. gRPC keeps the text
-// alone of why there is no connection, so a handshake of our own finds out.
+// explain turns an error of a call into a *Refusal if it is one. gRPC keeps only the text of a
+// failed connection, so a handshake of our own finds the cause.
 func (s Server) explain(ctx context.Context, err error) error {
 	switch serviceerror.ToStatus(err).Code() {
 	case codes.Unauthenticated:
@@ -87,8 +87,8 @@ func (s Server) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// handshake connects as gRPC does, and returns why that cannot be; nil when it can, and
-// when nobody answers.
+// handshake connects as gRPC does, and returns why that fails; nil if it succeeds or the server
+// does not answer.
 func (s Server) handshake(ctx context.Context) *Refusal {
 	config, err := s.tlsConfig(slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -113,8 +113,8 @@ func (s Server) handshake(ctx context.Context) *Refusal {
 	return refusalOf(readFirstFrame(ctx, conn))
 }
 
-// readFirstFrame waits for the first frame of an HTTP/2 server. With TLS 1.3 it is only after the
-// handshake that a server says what it thinks of our certificate.
+// readFirstFrame waits for the first frame of an HTTP/2 server. With TLS 1.3 a server rejects a
+// client certificate only after the handshake.
 func readFirstFrame(ctx context.Context, conn net.Conn) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := conn.SetDeadline(deadline); err != nil {
@@ -129,8 +129,8 @@ func readFirstFrame(ctx context.Context, conn net.Conn) error {
 	return err
 }
 
-// refusalOf tells what is wrong with a TLS connection by the error's type, and nil when
-// there is none or it is none of TLS.
+// refusalOf returns the fault of a TLS connection by the error's type; nil if there is none or it
+// is not about TLS.
 func refusalOf(err error) *Refusal {
 	if _, is := errors.AsType[x509.UnknownAuthorityError](err); is {
 		return &Refusal{WhyAuthority, err}
@@ -153,15 +153,15 @@ func refusalOf(err error) *Refusal {
 	return nil
 }
 
-// isTLSAlert reports whether the other side has sent a TLS alert. crypto/tls does not export
-// the type of those, and tells them by the operation.
+// isTLSAlert reports whether the server has sent a TLS alert. crypto/tls does not export the type
+// of those and marks them by the operation.
 func isTLSAlert(err error) bool {
 	op, is := errors.AsType[*net.OpError](err)
 	return is && op.Op == "remote error"
 }
 
-// answersTLS judges the handshake that was tried with a server that is asked in plain
-// text: one that answers it, however, speaks TLS.
+// answersTLS judges a TLS handshake that was tried with a server configured as plain text: if it
+// answers the handshake at all, it speaks TLS.
 func answersTLS(err error) *Refusal {
 	if refusal := refusalOf(err); err == nil || refusal != nil && refusal.Why != WhyNotTLS {
 		return &Refusal{Why: WhyTLS}
@@ -169,8 +169,8 @@ func answersTLS(err error) *Refusal {
 	return nil
 }
 
-// redactKey keeps a key out of errors, and so out of logs: a gateway may repeat in its
-// refusal what it was sent.
+// redactKey removes a key from errors, and so from logs: a gateway may quote the request in its
+// rejection.
 func redactKey(key string) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker,
 		opts ...grpc.CallOption) error {

@@ -15,9 +15,9 @@ import (
 	"hongbao/internal/observe"
 )
 
-// TracedBy makes a client and its workers go on with the traces that sampled grabs
-// began: the run, its steps and what they call. They begin none, so that all else
-// costs next to nothing. A nil tracer changes nothing.
+// TracedBy makes a client and its workers continue the traces of sampled grabs: the run, its
+// activities and their calls. It starts no traces, so unsampled work costs almost nothing. A nil
+// tracer changes nothing.
 func TracedBy(tracer trace.Tracer) func(*client.Options) {
 	return func(o *client.Options) {
 		if tracer == nil {
@@ -27,13 +27,13 @@ func TracedBy(tracer trace.Tracer) func(*client.Options) {
 			Tracer: tracer, SpanStarter: startSpan, TextMapPropagator: propagation.TraceContext{},
 			DisableSignalTracing: true, DisableQueryTracing: true, DisableBaggage: true, AllowInvalidParentSpans: true,
 		})
-		if err == nil { // it has no cause to fail; without it nothing is traced
+		if err == nil { // never fails with these options; without it nothing is traced
 			o.Interceptors = append(o.Interceptors, interceptor.NewTracingInterceptor(t))
 		}
 	}
 }
 
-// startSpan begins a span below one that is sampled, and no other.
+// startSpan starts a span below a sampled one, and no other.
 func startSpan(ctx context.Context, tracer trace.Tracer, name string, options ...trace.SpanStartOption) trace.Span {
 	if !observe.Sampled(ctx) {
 		return trace.SpanFromContext(ctx)
@@ -42,11 +42,11 @@ func startSpan(ctx context.Context, tracer trace.Tracer, name string, options ..
 	return redactedSpan{span}
 }
 
-// redactedSpan is a span without what may tell who was paid: ids of runs end with the
-// user's, and errors may quote what a provider says.
+// redactedSpan is a span without personal data: workflow ids end with the user id, and errors may
+// quote the provider.
 type redactedSpan struct{ trace.Span }
 
-// tagWorkflow is the attribute that holds a run's id.
+// tagWorkflow is the attribute that holds a workflow id.
 const tagWorkflow = attribute.Key("temporalWorkflowID")
 
 // SetAttributes implements trace.Span.

@@ -10,7 +10,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Holds is the part of MySQL that knows which providers people have stopped.
+// Holds is the part of MySQL that stores holds of providers.
 type Holds interface {
 	ProviderState(ctx context.Context, name string) (payout.ProviderState, error)
 	WaitingToSend(ctx context.Context, provider string, limit int) ([]payout.Payment, error)
@@ -18,17 +18,16 @@ type Holds interface {
 
 const (
 	wakeEvery = 500 * time.Millisecond
-	// wakeFresh: a process that starts this soon after a release takes part in it.
+	// wakeFresh: a process that starts this soon after a release takes part in waking.
 	wakeFresh = time.Minute
-	// wakeMost bounds what is woken at once; what waits beyond it comes back by
-	// its own timers, at the pace of parked payments.
+	// wakeMost bounds the payments that are woken at once; the rest resumes by its timers, at the
+	// rate of deferred payments.
 	wakeMost = 2000
 )
 
-// unpark wakes what waits when a person has released the provider, so that it
-// goes on within a second or two and not when its timer comes. Waking is an
-// economy: every parked payment comes back by itself, and several workers may
-// wake the same one.
+// wakeDeferred wakes the waiting payments of a released provider, so that they resume within two
+// seconds instead of at their timers. It only saves time: every deferred payment resumes by
+// itself, and several workers may wake the same one.
 func (w *Worker) wakeDeferred(ctx context.Context) error {
 	if w.cfg.Holds == nil {
 		return nil
@@ -38,7 +37,7 @@ func (w *Worker) wakeDeferred(ctx context.Context) error {
 		if seen.IsZero() {
 			now, err := w.cfg.Watch.Clock(ctx)
 			if err != nil {
-				continue // MySQL is away: others say so
+				continue // MySQL is unavailable; other loops log it
 			}
 			seen = now.Add(-wakeFresh)
 		}
@@ -51,7 +50,7 @@ func (w *Worker) wakeDeferred(ctx context.Context) error {
 		}
 		if err := w.wakeDeferredOf(ctx, state); err != nil {
 			if ctx.Err() == nil {
-				w.cfg.Logger.WarnContext(ctx, "Payments of a released provider could not all be woken; they come back by themselves.",
+				w.cfg.Logger.WarnContext(ctx, "Not all payments of a released provider were woken; their timers resume them.",
 					slog.Any("error", err))
 			}
 			continue
@@ -66,7 +65,7 @@ func (w *Worker) wakeDeferredOf(ctx context.Context, state payout.ProviderState)
 	if err != nil {
 		return err
 	}
-	w.cfg.Logger.InfoContext(ctx, "Provider was released; its payments go on.", slog.String("provider", state.Name),
+	w.cfg.Logger.InfoContext(ctx, "Provider released; waking its payments.", slog.String("provider", state.Name),
 		slog.Int("waiting", len(waiting)))
 	var group errgroup.Group
 	group.SetLimit(dispatchParallel)

@@ -14,7 +14,7 @@ import (
 	"hongbao/internal/pool"
 )
 
-// WatchStore is the part of MySQL the watch needs.
+// WatchStore is the part of MySQL that the watch needs.
 type WatchStore interface {
 	WatchedPackets
 	WatchedPayments
@@ -41,7 +41,7 @@ type WatchedPayments interface {
 	ClaimStore
 }
 
-// LivePools is the part of Redis the watch needs.
+// LivePools is the part of Redis that the watch needs.
 type LivePools interface {
 	LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
 	Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
@@ -58,32 +58,32 @@ type Fences interface {
 	HaltLane(ctx context.Context, lane int, reason packet.LaneReason) error
 }
 
-// Pace says how often the watch looks and how patient it is. What is younger
-// than the graces is left to those whose task it is.
+// Intervals holds the intervals and grace times of the watch. What is younger than its grace is
+// left to the component in charge.
 type Intervals struct {
 	Every time.Duration // between two rounds
-	// Grace is how long a packet may be without a row or a run, and a winner or an
-	// end without anybody who acts on it (rule R11).
+	// Grace is how long a packet may lack a row or a run, and a winner or a closed pool may wait
+	// for its run (rule R11).
 	Grace time.Duration
-	// Overdue is for how long an open payment's step may be due.
+	// Overdue is how long an open payment's step may be due.
 	Overdue time.Duration
-	// Ask is for how long a question may be due before the watch puts it itself.
+	// Ask is how long a query may be due before the watch makes it itself.
 	Ask time.Duration
-	// Pages is for how long a round goes on with the next page of a list as long as
-	// every page had something to repair, and puts questions to the provider itself. Then
-	// the others have their turn.
+	// Pages bounds the time in which a round continues with further pages of a list because every
+	// page needed a repair, and in which it queries the provider itself. Then the next list
+	// follows.
 	Pages time.Duration
 }
 
-// DefaultIntervals is the pace of a worker.
+// DefaultIntervals are the intervals of a worker.
 var DefaultIntervals = Intervals{Every: 5 * time.Second, Grace: 10 * time.Second, Overdue: 30 * time.Second, Ask: 5 * time.Minute,
 	Pages: 10 * time.Second}
 
-// WatchConfig is what a watch is made of.
+// WatchConfig configures a watch.
 type WatchConfig struct {
 	Store    WatchStore
 	Pools    LivePools
-	Backlog  Backlog // nil: claims are nobody else's matter
+	Backlog  Backlog // nil: no relay is considered
 	Starter  *Starter
 	Payments *activities.Payments
 	Lanes    int
@@ -91,22 +91,20 @@ type WatchConfig struct {
 	Logger   *slog.Logger
 }
 
-// Watch compares hand-offs, winners, rows, runs and the provider, and repairs by
-// starting the same repeatable steps that got lost (rule R11). It is a loop of
-// its own: it needs neither the stream nor a run to be right. Several watches do
-// no harm: every start may be repeated (rule R3).
+// Watch compares hand-offs, winners, rows, runs and the provider, and repairs differences by the
+// same repeatable steps (rule R11). It depends on neither the stream nor a run. Several watches
+// may work concurrently: every start is idempotent (rule R3).
 //
-// A round reads a page of everything and the next round the page behind it, so
-// that a round costs the same whatever there is. Only where it had something to
-// repair it goes on with the next page at once: all runs may be gone, and a page a
-// round would take hours to find them. What a person ended in the
-// Temporal UI is listed besides, so that it does not wait for its page.
+// A round reads one page of every list and the next round the following page, so that a round
+// costs the same for any number of rows. Where a page needed a repair, the round continues at
+// once: if all runs are lost, one page per round would take hours. Runs that an operator ended in
+// the Temporal UI are listed separately, so that they do not wait for their page.
 type Watch struct {
 	cfg      WatchConfig
 	lanes    []laneWatch
 	packets  map[packet.Status]packet.Cursor
 	payments map[watched]packet.Cursor
-	// asksUntil is until when this round puts questions to the provider itself.
+	// asksUntil is until when this round queries the provider itself.
 	asksUntil  time.Time
 	retryState *retryState
 	ended      *endedRuns
@@ -130,22 +128,22 @@ func NewWatch(cfg WatchConfig) *Watch {
 // Run watches until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
 	for pause(ctx, w.cfg.Pace.Every) {
-		w.look(ctx, "Watch could not compare every lane.", w.watchLanes)
-		w.look(ctx, "Watch could not look for runs ended by hand.", w.watchEnded)
-		w.look(ctx, "Watch could not compare packets with their runs.", w.watchPackets)
-		w.look(ctx, "Watch could not look for overdue payments.", w.watchPayments)
+		w.look(ctx, "Watch did not compare every lane; retrying.", w.watchLanes)
+		w.look(ctx, "Watch did not list terminated runs; retrying.", w.watchEnded)
+		w.look(ctx, "Watch did not compare packets with their runs; retrying.", w.watchPackets)
+		w.look(ctx, "Watch did not list overdue payments; retrying.", w.watchPayments)
 		w.retryState.forget(time.Now())
 	}
 	return nil
 }
 
 func (w *Watch) look(ctx context.Context, fault string, at func(context.Context) error) {
-	if err := at(ctx); err != nil && ctx.Err() == nil { // everything comes again next round
+	if err := at(ctx); err != nil && ctx.Err() == nil { // the next round repeats it
 		w.cfg.Logger.WarnContext(ctx, fault, slog.Any("error", err))
 	}
 }
 
-// watchLanes compares the pools of all lanes, some lanes at a time.
+// watchLanes compares the pools of all lanes, some lanes concurrently.
 func (w *Watch) watchLanes(ctx context.Context) error {
 	now, err := w.cfg.Store.Clock(ctx)
 	if err != nil {
@@ -159,7 +157,7 @@ func (w *Watch) watchLanes(ctx context.Context) error {
 	return group.Wait()
 }
 
-// pages looks at one page, and at the next ones while there are repairs to make.
+// pages reads one page, and continues while pages need repairs.
 func (w *Watch) pages(page func() (more bool, err error)) error {
 	for began := time.Now(); ; {
 		before := w.repairs.Load()
@@ -170,43 +168,44 @@ func (w *Watch) pages(page func() (more bool, err error)) error {
 	}
 }
 
-// Repair names what the watch has put right.
+// Repair is a kind of repair of the watch.
 type Repair string
 
 // The repairs.
 const (
 	// RepairUnrecorded: a staged packet without a row got its run.
 	RepairUnrecorded Repair = "packet_unrecorded"
-	// RepairWinner: a winner without a recorded claim got his payout's run, or was booked
-	// beside his other share.
+	// RepairWinner: a winner without a recorded claim got a payout run, or the claim was recorded
+	// as a share conflict.
 	RepairWinner Repair = "winner_without_payout"
-	// RepairPacketRun: a packet that is not at its end had no run and got one.
+	// RepairPacketRun: an unfinished packet had no run and got one.
 	RepairPacketRun Repair = "packet_without_run"
 	// RepairPaymentRun: an open payment had no run and got one.
 	RepairPaymentRun Repair = "payment_without_run"
-	// RepairUnfinished: a refund was through and its packet not closed.
+	// RepairUnfinished: a refund was paid and its packet not closed.
 	RepairUnfinished Repair = "packet_unfinished"
 	// RepairCloseSignal: a pool was sold out or recalled, or its packet was closing, and the
-	// packet's run had not heard of it.
+	// packet's run had not received the signal.
 	RepairCloseSignal Repair = "close_unheard"
 	// RepairUnretired: the pool of a closed packet was still in Redis.
 	RepairUnretired Repair = "pool_unretired"
-	// RepairAsked: a question that nobody had put was put by the watch.
+	// RepairAsked: the watch made a query that was overdue.
 	RepairAsked Repair = "payment_asked"
-	// RepairClock: what was noted by a clock ahead counts as of now.
+	// RepairClock: times noted by a clock ahead were set to now.
 	RepairClock Repair = payout.ClockSetBack
 )
 
-// Repairs lists what the watch puts right.
-var Repairs = []Repair{RepairUnrecorded, RepairWinner, RepairPacketRun, RepairPaymentRun, RepairUnfinished, RepairCloseSignal, RepairUnretired,
+// Repairs lists all kinds.
+var Repairs = []Repair{RepairUnrecorded, RepairWinner, RepairPacketRun, RepairPaymentRun, RepairUnfinished, RepairCloseSignal,
+	RepairUnretired,
 	RepairAsked, RepairClock}
 
-// repaired tells of a repair: in the log, and counted for good in MySQL.
+// repaired logs a repair and counts it in MySQL.
 func (w *Watch) repaired(ctx context.Context, kind Repair, subject string, attrs ...slog.Attr) {
 	w.repairs.Add(1)
 	attrs = append([]slog.Attr{slog.String("repair", string(kind)), slog.String("subject", subject)}, attrs...)
-	w.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "Watch repaired something.", attrs...)
+	w.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "Watch repaired a difference.", attrs...)
 	if err := w.cfg.Store.CountRepair(ctx, string(kind), subject); err != nil && ctx.Err() == nil {
-		w.cfg.Logger.WarnContext(ctx, "Repair could not be counted.", slog.Any("error", err))
+		w.cfg.Logger.WarnContext(ctx, "Repair not counted.", slog.Any("error", err))
 	}
 }

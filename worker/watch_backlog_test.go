@@ -65,7 +65,7 @@ func (c *counting) LivePage(ctx context.Context, lane int, from time.Time, limit
 
 func (c *counting) EachClaim(ctx context.Context, id string, visit func([]packet.Claim) error) error {
 	defer c.claims.Add(1)
-	return c.LivePools.EachClaim(ctx, id, tell)
+	return c.LivePools.EachClaim(ctx, id, visit)
 }
 
 // TestR11_BacklogIsTheRelays: the watch starts the payout of a winner whose
@@ -157,7 +157,8 @@ func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
 	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: harness.Lanes,
 		Logger:   r.logger,
 		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
-		Pace:     worker.Intervals{Every: 20 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
+		Pace: worker.Intervals{Every: 20 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Minute, Ask: time.Minute,
+			Pages: time.Second}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.Run(ctx) }()

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// retryState remembers what the watch has seen before: how long something has
-// looked wrong, and when it was last worked on, so that what cannot be mended is
-// not worked on every round.
+// retryState stores since when something looks wrong and when it was last repaired, so that what
+// cannot be repaired is not tried every round.
 type retryState struct {
 	mu   sync.Mutex
 	seen map[string]*seen
@@ -22,7 +21,7 @@ type seen struct {
 const (
 	retryFirst = 5 * time.Second
 	retryMax   = 10 * time.Minute
-	// forgetAfter: what has not looked wrong for so long is a new matter next time.
+	// forgetAfter is the time without a finding after which a key is new again.
 	forgetAfter = 30 * time.Minute
 )
 
@@ -38,22 +37,22 @@ func (p *retryState) of(key string, now time.Time) *seen {
 	return s
 }
 
-// since notes that key looks wrong and returns for how long it has.
+// since notes that key looks wrong, and returns for how long it has.
 func (p *retryState) since(key string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return now.Sub(p.of(key, now).first)
 }
 
-// right notes that key does not look wrong any more.
+// clear notes that key does not look wrong any more.
 func (p *retryState) clear(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.seen, key)
 }
 
-// try reports whether key may be worked on now. Each time the pause before the
-// next one doubles.
+// allow reports whether key may be repaired now. Each time the pause before the next repair
+// doubles.
 func (p *retryState) allow(key string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,14 +14,13 @@ import (
 )
 
 const (
-	// endedBatch is how many runs ended by hand one round looks at; of more, the
-	// rows tell.
+	// endedBatch bounds the terminated runs that one round reads; the rows show the rest.
 	endedBatch = 1000
-	// endedOverlap is how far back every look goes: Temporal's lists come late.
+	// endedOverlap is the overlap of two lists, because Temporal's lists lag.
 	endedOverlap = time.Minute
 )
 
-// endedRuns remembers which runs ended by hand were looked at.
+// endedRuns stores which terminated runs were handled.
 type endedRuns struct {
 	since time.Time
 	done  map[string]time.Time // run id -> when
@@ -31,8 +30,8 @@ func newEndedRuns(now time.Time) *endedRuns {
 	return &endedRuns{since: now, done: map[string]time.Time{}}
 }
 
-// watchEnded looks at what terminated and cancelled runs were about. It is the
-// quick way: what it misses, because a run was deleted, say, the rows tell.
+// watchEnded handles the packets and payments of terminated and cancelled runs quickly. What it
+// misses, for example a deleted run, the comparison of rows finds.
 func (w *Watch) watchEnded(ctx context.Context) error {
 	now := time.Now()
 	runs, err := w.cfg.Starter.terminatedRuns(ctx, w.ended.since.Add(-endedOverlap), endedBatch)
@@ -57,7 +56,7 @@ func (w *Watch) watchEnded(ctx context.Context) error {
 	return group.Wait()
 }
 
-// numberedRuns are the payments whose workflow ids end with their number.
+// numberedRuns are the kinds of payments whose workflow ids end with their number.
 var numberedRuns = map[string]payout.Kind{"refund": payout.KindRefund, "honour": payout.KindHonour}
 
 func (w *Watch) endedRun(ctx context.Context, workflowID string) error {
@@ -69,7 +68,7 @@ func (w *Watch) endedRun(ctx context.Context, workflowID string) error {
 		packetID, user, _ := strings.Cut(rest, "/")
 		p, err := w.cfg.Store.PayoutOf(ctx, packetID, user)
 		if errors.Is(err, packet.ErrNotFound) {
-			return nil // it ended before the claim was recorded: the pools tell
+			return nil // it ended before the claim was recorded: the pools show it
 		}
 		return w.paymentEnded(ctx, p, err)
 	case "refund", "honour":
@@ -89,7 +88,7 @@ func (w *Watch) endedRun(ctx context.Context, workflowID string) error {
 
 func (w *Watch) paymentEnded(ctx context.Context, p payout.Payment, err error) error {
 	if err != nil || !p.Status.Open() {
-		return err // a refund that is through is its packet's matter
+		return err // after a paid refund the packet is checked
 	}
 	started, err := w.cfg.Starter.Run(ctx, p)
 	if err == nil && started {

@@ -13,15 +13,14 @@ import (
 )
 
 const (
-	// packetPage is how many rows of a status one round compares with their runs.
+	// packetPage is the number of rows per status that one round compares with their runs.
 	packetPage = 100
-	// maxChecks is how many runs are looked at at the same time.
+	// maxChecks is the number of runs that are checked concurrently.
 	maxChecks = 8
 )
 
-// watchPackets gives every packet that is not at its end a run, unless its
-// refund or a person has the next move. What expires first is looked at first;
-// what is overdue is looked at every round.
+// watchPackets starts a run for every unfinished packet without one, unless its refund or staff
+// must act next. It checks in the order of expiry; overdue packets are checked every round.
 func (w *Watch) watchPackets(ctx context.Context) error {
 	var faults []error
 	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing} {
@@ -34,9 +33,9 @@ func (w *Watch) watchPackets(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// packetPage compares a page of rows with their runs. Of the first page, which
-// is looked at beside the one whose turn it is, only what is overdue counts. It
-// reports whether there is a page behind it.
+// packetPage compares a page of rows with their runs. With overdue it reads the first page
+// besides the current one and checks only overdue packets. It reports whether there is a next
+// page.
 func (w *Watch) packetPage(ctx context.Context, status packet.Status, after packet.Cursor, overdue bool) (more bool, err error) {
 	now, err := w.cfg.Store.Clock(ctx)
 	if err != nil {
@@ -64,7 +63,7 @@ func (w *Watch) packetPage(ctx context.Context, status packet.Status, after pack
 	return len(page) == packetPage, group.Wait()
 }
 
-// unfinished gives one packet what it needs to go on.
+// unfinished repairs one packet that is not at its end.
 func (w *Watch) unfinished(ctx context.Context, u packet.UnfinishedPacket) error {
 	key := "packet/" + u.ID
 	if u.BooksClosed() && u.Remainder > 0 {
@@ -72,7 +71,7 @@ func (w *Watch) unfinished(ctx context.Context, u packet.UnfinishedPacket) error
 		case payout.StatusPaid, payout.StatusPaidOutside:
 			return w.finish(ctx, u)
 		}
-		return nil // an open refund is a payment; a refused one waits for a person
+		return nil // an open refund is handled as a payment; a refused one waits for staff
 	}
 	latest, err := w.cfg.Starter.latest(ctx, workflows.PacketID(u.ID))
 	if err != nil {
@@ -83,7 +82,7 @@ func (w *Watch) unfinished(ctx context.Context, u packet.UnfinishedPacket) error
 		w.retryState.clear(key)
 		return w.resendClosing(ctx, u, latest)
 	}
-	// Its run may have ended since the row was read.
+	// The run may have ended since the row was read.
 	fresh, found, err := w.cfg.Store.UnfinishedPacket(ctx, u.ID)
 	if err != nil || !found || !fresh.UpdatedAt.Equal(u.UpdatedAt) || !w.retryState.allow(key, time.Now()) {
 		return err
@@ -95,10 +94,10 @@ func (w *Watch) unfinished(ctx context.Context, u packet.UnfinishedPacket) error
 	return err
 }
 
-// closing tells the run of a packet that is closing why, when it waits for something
-// else: it found the row open, and a recovery of the books has closed them since (rule
-// R13), or Temporal was restored from before it was told. It would wait until the packet
-// expires. A run that waits for Redis' clock to come to the expiry is where it has to be.
+// resendClosing signals the run of a closing packet that waits for something else. The run found
+// the row open, and a recovery of MySQL has closed it since (rule R13), or Temporal was restored
+// from before the signal. It would wait until the packet expires. A run that waits for Redis'
+// clock to reach the expiry is left alone.
 func (w *Watch) resendClosing(ctx context.Context, u packet.UnfinishedPacket, latest run) error {
 	key := "closing/" + u.ID
 	byClock := !u.BooksClosed() && u.Reason == packet.CloseExpired
@@ -116,8 +115,8 @@ func (w *Watch) resendClosing(ctx context.Context, u packet.UnfinishedPacket, la
 	return nil
 }
 
-// finish closes a packet whose refund is through: a new run of the refund finds
-// nothing to pay and does what came after.
+// finish closes a packet whose refund is paid: a new run of the refund finds nothing to pay and
+// closes the packet.
 func (w *Watch) finish(ctx context.Context, u packet.UnfinishedPacket) error {
 	if !w.retryState.allow("packet/"+u.ID, time.Now()) {
 		return nil
@@ -133,7 +132,7 @@ func (w *Watch) finish(ctx context.Context, u packet.UnfinishedPacket) error {
 	return err
 }
 
-// packetEnded looks at a packet whose run a person has ended.
+// packetEnded checks a packet whose run an operator has ended.
 func (w *Watch) packetEnded(ctx context.Context, id string) error {
 	u, found, err := w.cfg.Store.UnfinishedPacket(ctx, id)
 	if err != nil || found {
@@ -142,7 +141,7 @@ func (w *Watch) packetEnded(ctx context.Context, id string) error {
 		}
 		return err
 	}
-	// Nothing is recorded, or everything: only the pool can tell.
+	// Nothing is recorded, or everything: only the pool shows which.
 	view, err := w.cfg.Pools.View(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {
 		return nil

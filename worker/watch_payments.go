@@ -15,19 +15,18 @@ import (
 	"hongbao/workflows"
 )
 
-// paymentPage is how many open payments of a kind and status one round looks at.
+// paymentPage is the number of open payments per kind and status that one round checks.
 const paymentPage = 500
 
-// watched is a list of open payments that the watch goes through.
+// watched identifies a list of open payments.
 type watched struct {
 	kind   payout.Kind
 	status payout.Status
 }
 
-// watchPayments starts or wakes the run of every open payment whose step is
-// overdue. Charges belong to the runs of their packets: those are woken only. A list
-// that cannot be gone through keeps no other from its turn. What waits for people has no step:
-// of that, as of the others, only what was noted by a clock ahead is put right.
+// watchPayments starts or wakes the run of every open payment whose step is overdue. Charges
+// belong to their packets' runs, which are only woken. A failing list does not delay the others.
+// Payments that wait for staff have no step; of those only times from a clock ahead are repaired.
 func (w *Watch) watchPayments(ctx context.Context) error {
 	var faults []error
 	w.asksUntil = time.Now().Add(w.cfg.Pace.Pages)
@@ -43,7 +42,7 @@ func (w *Watch) watchPayments(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// paymentPage looks at the next page and reports whether there is one behind it.
+// paymentPage checks the next page and reports whether there is another.
 func (w *Watch) paymentPage(ctx context.Context, of watched) (more bool, err error) {
 	now, err := w.cfg.Store.Clock(ctx)
 	if err != nil {
@@ -72,8 +71,7 @@ func (w *Watch) paymentPage(ctx context.Context, of watched) (more bool, err err
 	return len(page) == paymentPage, group.Wait()
 }
 
-// rewind writes as of now what was noted of a payment by a clock ahead, and wakes the run that
-// has read it.
+// rewind sets the times that a clock ahead noted to now, and wakes the run that has read them.
 func (w *Watch) rewind(ctx context.Context, p payout.OpenPayment) error {
 	if err := w.cfg.Store.Rewind(ctx, p.ID); err != nil {
 		return err
@@ -86,10 +84,9 @@ func (w *Watch) rewind(ctx context.Context, p payout.OpenPayment) error {
 	return err
 }
 
-// overdue gives a payment a run, or wakes the one it has. A question that stays
-// unasked all the same, because a person paused the run, say, or because no code
-// can carry on its history, is put by the watch: the answer is booked like any
-// other, and the run reads the row when it can.
+// overdue starts or wakes the run of a payment. If a query is still not made, for example because
+// an operator paused the run or no code can replay its history, the watch makes the query. The
+// answer is settled like any other, and the run reads the row when it can.
 func (w *Watch) overdue(ctx context.Context, p payout.OpenPayment, overdue time.Duration) error {
 	started, err := w.cfg.Starter.Run(ctx, p.Payment)
 	if err != nil {
@@ -100,7 +97,7 @@ func (w *Watch) overdue(ctx context.Context, p payout.OpenPayment, overdue time.
 		return nil
 	}
 	if overdue < w.cfg.Pace.Ask || time.Now().After(w.asksUntil) {
-		return nil // a provider that hangs keeps neither lanes nor packets from their turn
+		return nil // a hanging provider must not delay lanes and packets
 	}
 	id := workflows.PaymentWorkflowID(p.Payment)
 	if p.Kind == payout.KindCharge {
@@ -120,17 +117,17 @@ func (w *Watch) overdue(ctx context.Context, p payout.OpenPayment, overdue time.
 	}
 	o.ID = "watch/" + rand.Text()
 	if _, err := w.cfg.Payments.Settle(ctx, o, p.OrderNo); err != nil {
-		return fmt.Errorf("settle what the watch asked: %w", err)
+		return fmt.Errorf("settle the answer to the watch's query: %w", err)
 	}
 	w.repaired(ctx, RepairAsked, p.ID, slog.String("answer", string(o.Kind)))
 	return nil
 }
 
-// paused tells of a run that a person has paused. It is left so: unlike an end,
-// a pause is meant to be undone by a person.
+// logPaused logs a run that an operator has paused. It is left paused: unlike an end, a pause is
+// meant to be resumed by an operator.
 func (w *Watch) logPaused(ctx context.Context, id string, r run) {
 	if r.paused && w.retryState.allow("paused/"+id, time.Now()) {
-		w.cfg.Logger.WarnContext(ctx, "A run, or a step of it, is paused by hand; nothing happens until it is resumed.",
+		w.cfg.Logger.WarnContext(ctx, "Run or activity is paused by an operator; resume it to continue.",
 			slog.String("workflow_id", id))
 	}
 }

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// lanePage is how many live packets of a lane one round looks at.
+	// lanePage is the number of live packets of a lane that one round checks.
 	lanePage = 500
 	// rejectedKept is how long a rejected packet stays in Redis, so that a repeated
 	// create gets its 402 from there.
 	rejectedKept = 10 * time.Minute
-	// compareUsers is how many winners one look at MySQL asks about.
+	// compareUsers is the number of winners that one query of MySQL compares.
 	compareUsers = 500
-	// manyWinners is from how many on they are not all looked through in every round while
-	// the relay gets on with them: a million take seconds of Redis.
+	// manyWinners is the number of winners from which they are not all compared every round while
+	// the relay makes progress: a million cost Redis seconds.
 	manyWinners = 10_000
-	// relayStuck is for how long a lane's oldest hand-off may be the same one before
-	// the watch no longer counts on the relay.
+	// relayStuck is the time without a change of the lane's oldest hand-off after which the watch
+	// no longer waits for the relay.
 	relayStuck = time.Minute
-	// handoffAfter is longer than a script takes from a claim's time to its hand-off's.
+	// handoffAfter exceeds the time between a claim and its hand-off in a script.
 	handoffAfter = time.Second
 )
 
@@ -36,18 +36,17 @@ type laneWatch struct {
 	lane   int
 	from   time.Time // where the next page begins
 	agreed agreedPackets
-	// The oldest hand-off at the last look, and when it was seen first.
+	// The oldest hand-off at the last check, and when it was first seen.
 	oldest, since time.Time
 }
 
-// Backlog tells what of a lane waits for a relay.
+// Backlog returns the hand-offs of a lane that wait for a relay.
 type Backlog interface {
 	Depth(ctx context.Context, lane int) (entries int, oldest time.Time, err error)
 }
 
-// carried returns since when hand-offs of the lane wait for a relay that gets on;
-// claims made from then on are its matter, however many there are and however long
-// that takes. Zero when none waits, or when the relay is stuck.
+// relayBacklogSince returns the time from which claims are left to a relay that makes progress,
+// however many they are. It is zero if no hand-off waits or the relay is stuck.
 func (l *laneWatch) relayBacklogSince(ctx context.Context) (time.Time, error) {
 	if l.watch.cfg.Backlog == nil {
 		return time.Time{}, nil
@@ -66,7 +65,7 @@ func (l *laneWatch) relayBacklogSince(ctx context.Context) (time.Time, error) {
 	return oldest.Add(-handoffAfter), nil
 }
 
-// round compares a page of the lane; now is the books' time.
+// round compares a page of the lane; now is MySQL's time.
 func (l *laneWatch) round(ctx context.Context, now time.Time) (failed error) {
 	cfg := l.watch.cfg
 	live, err := cfg.Pools.LivePage(ctx, l.lane, l.from, lanePage)
@@ -85,7 +84,7 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) (failed error) {
 	}
 	epoch, _ := cfg.Pools.Fence(ids[0])
 	l.agreed.resetForEpoch(epoch)
-	// Pools before rows: what a row tells is then the later truth.
+	// Pools before rows: the rows are then the later state.
 	views, err := cfg.Pools.Views(ctx, ids)
 	if err != nil {
 		return err
@@ -105,17 +104,16 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) (failed error) {
 		if storeUnavailable(err) {
 			return err
 		}
-		if err != nil && failed == nil { // it keeps no other packet from its turn
+		if err != nil && failed == nil { // it does not delay other packets
 			failed = err
 		}
 	}
 	return failed
 }
 
-// next moves on to the page behind this one. Packets created in the same
-// millisecond may be seen twice.
+// next moves to the following page. Packets created in the same millisecond may occur twice.
 func (l *laneWatch) next(live []pool.LivePacket) {
-	if l.from.IsZero() { // this is the first page
+	if l.from.IsZero() { // the first page
 		l.agreed.nextPass()
 	}
 	if len(live) < lanePage {
@@ -129,15 +127,14 @@ func (l *laneWatch) next(live []pool.LivePacket) {
 	l.from = last
 }
 
-// compare finds what is wrong with one packet that is older than the grace;
-// settledRow: its row is, too.
+// compare repairs one packet that is older than the grace time. settledRow: so is its row.
 func (l *laneWatch) compare(ctx context.Context, id string, view packet.PoolView, row packet.RowState, recorded, settledRow bool) error {
 	w, cfg := l.watch, l.watch.cfg
 	now := time.Now()
 	early := view.State == packet.PoolFunding || view.State == packet.PoolOpening
 	switch {
 	case view.Retired, row.Stored == packet.StatusClosed:
-		// Retiring is the last step; a run may have died before it or in it.
+		// Retiring is the last step; a run may have failed before or during it.
 		if row.Stored == packet.StatusClosed && settledRow && w.retryState.allow("retire/"+id, now) {
 			if err := cfg.Pools.Retire(ctx, id); err != nil {
 				return err
@@ -167,8 +164,8 @@ func (l *laneWatch) compare(ctx context.Context, id string, view packet.PoolView
 	return nil
 }
 
-// restage gives a staged packet whose row is not there, or a rejected one of
-// which Redis has not heard, a run.
+// restage starts a run for a staged packet without a row, or for a rejected one that Redis still
+// has as funding.
 func (l *laneWatch) restage(ctx context.Context, id string, view packet.PoolView) error {
 	w := l.watch
 	if !w.retryState.allow("restage/"+id, time.Now()) {
@@ -181,8 +178,8 @@ func (l *laneWatch) restage(ctx context.Context, id string, view packet.PoolView
 	return err
 }
 
-// heard tells the run of a packet again that nobody can grab any more: what was
-// said to a run that a person ended was said to nobody.
+// resendClose signals a packet's run again that grabbing has ended: a signal to a run that an
+// operator ended is lost.
 func (l *laneWatch) resendClose(ctx context.Context, id string, view packet.PoolView, now time.Time) error {
 	w := l.watch
 	reason := view.Reason
@@ -204,9 +201,8 @@ func (l *laneWatch) resendClose(ctx context.Context, id string, view packet.Pool
 	return nil
 }
 
-// winners compares the count first, then the sets, and starts the payouts that are
-// missing. Where promises could not be booked (rule R10) the count says nothing: the pool
-// counts them, or knows them, or neither.
+// winners compares the count first, then the sets, and starts the missing payouts. With share
+// conflicts (rule R10) the count proves nothing: the pool may or may not contain them.
 func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView) error {
 	w, now := l.watch, time.Now()
 	if l.agreed.holds(id, view.ClaimedCount, now) {
@@ -240,7 +236,7 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 	case carried.IsZero():
 		w.retryState.clear(waits)
 	case view.ClaimedCount > manyWinners && !w.retryState.allow(waits, now):
-		return nil // the relay gets on with them: so many are looked through ever more rarely
+		return nil // the relay makes progress: large sets are compared at growing intervals
 	}
 	if !w.retryState.allow(key, now) {
 		return nil
@@ -256,36 +252,37 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 		l.agreed.note(id, view.ClaimedCount, now)
 	}
 	if found.asked == 0 || found.started > 0 {
-		w.retryState.clear(key) // only what waits in Temporal is asked about ever more rarely
+		w.retryState.clear(key) // only claims that wait in Temporal are retried at growing intervals
 	}
 	return nil
 }
 
-// behind looks whether the books know more claims of a packet than its pool, which then
-// has lost some: the gate of the lane is shut (rule R9).
+// checkBehind checks whether MySQL has more claims of a packet than its pool. Then the pool has
+// lost some, and the lane is fenced (rule R9).
 func (l *laneWatch) checkBehind(ctx context.Context, id string) (bool, error) {
 	cfg := l.watch.cfg
-	// The books first: by the time the pool is asked it has all that they know.
+	// MySQL first: when the pool is read it has everything that MySQL had.
 	recorded, err := cfg.Store.CountClaimedShares(ctx, id)
 	if err != nil {
 		return false, err
 	}
 	claimed, err := cfg.Pools.ClaimedCount(ctx, id)
 	switch {
-	case errors.Is(err, packet.ErrNotFound): // retired meanwhile
+	case errors.Is(err, packet.ErrNotFound): // retired since
 		return false, nil
 	case err != nil:
 		return false, err
 	case recorded <= claimed:
 		return false, nil
 	}
-	cfg.Logger.WarnContext(ctx, "The books know claims that the pool lacks.", slog.String("packet_id", id), slog.Int("recorded", recorded),
+	cfg.Logger.WarnContext(ctx, "Pool lacks claims that MySQL has; fencing its lane.", slog.String("packet_id", id),
+		slog.Int("recorded", recorded),
 		slog.Int("claimed", claimed))
 	return true, cfg.Pools.HaltLane(ctx, l.lane, packet.LanePoolBehind)
 }
 
-// checkConflicts does the same for promises: whoever was told that he has won is told so
-// again. The pool is read after the promises.
+// checkConflicts does the same for share conflicts: a repeated grab must return the acknowledged
+// claim. The pool is read after the conflicts.
 func (l *laneWatch) checkConflicts(ctx context.Context, id string, promised []string) (bool, error) {
 	if len(promised) == 0 {
 		return false, nil
@@ -305,17 +302,18 @@ func (l *laneWatch) checkConflicts(ctx context.Context, id string, promised []st
 	}
 	cfg := l.watch.cfg
 	switch _, err := cfg.Pools.ClaimedCount(ctx, id); {
-	case errors.Is(err, packet.ErrNotFound): // retired meanwhile
+	case errors.Is(err, packet.ErrNotFound): // retired since
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	cfg.Logger.WarnContext(ctx, "The books know promises that the pool lacks.", slog.String("packet_id", id), slog.Int("users", len(lacks)))
+	cfg.Logger.WarnContext(ctx, "Pool lacks share conflicts that MySQL has; fencing its lane.", slog.String("packet_id", id),
+		slog.Int("users", len(lacks)))
 	return true, cfg.Pools.HaltLane(ctx, l.lane, packet.LanePoolBehind)
 }
 
-// withheld has the lane of a packet rebuilt once a person has decided what a recovery
-// of the books left to him: until then nobody was given a share of it.
+// withheld rebuilds the lane of a packet once staff have decided what a recovery of MySQL left
+// open. Until then no share of it can be grabbed.
 func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolView) error {
 	if !view.Withheld || view.State != packet.PoolOpen {
 		return nil
@@ -324,29 +322,29 @@ func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolVie
 	if undecided, err := cfg.Store.Undecided(ctx, id); err != nil || undecided {
 		return err
 	}
-	cfg.Logger.WarnContext(ctx, "A packet that was withheld is decided; its lane is rebuilt.", slog.String("packet_id", id),
+	cfg.Logger.WarnContext(ctx, "Withheld packet is decided; rebuilding its lane.", slog.String("packet_id", id),
 		slog.Int("lane", l.lane))
 	return cfg.Pools.HaltLane(ctx, l.lane, packet.LaneRequested)
 }
 
-// missingResult is what came of a look at the winners of a packet.
+// missingResult is the result of comparing the winners of a packet.
 type missingResult struct {
-	missing int // for whom the books do not account, or who were not looked at
-	asked   int // those of them that Temporal was asked to start: the others wait elsewhere
-	started int // those that it had to start, or that had to be booked: the others wait there
+	missing int // winners without a row, or not compared
+	asked   int // of those, starts requested from Temporal
+	started int // of those, payouts started or claims recorded
 }
 
-// startMissingWinners starts the payout of every winner that MySQL does not account for
-// and whose claim is not carried to Temporal at the moment. Claims are read after carried.
+// startMissingWinners starts the payout of every winner without a row whose claim is not being
+// relayed. Claims are read after carried.
 func (w *Watch) startMissingWinners(ctx context.Context, id string, view packet.PoolView, carried time.Time) (n missingResult, err error) {
 	var failed error
 	err = w.cfg.Pools.EachClaim(ctx, id, func(some []packet.Claim) error {
 		all := len(some)
 		some = slices.DeleteFunc(some, func(c packet.Claim) bool {
-			// The relay is normally much faster; a dead one is taken over.
+			// The relay is normally much faster; that of a dead worker is taken over.
 			return view.Now.Sub(c.ClaimedAt) < w.cfg.Pace.Grace || !carried.IsZero() && !c.ClaimedAt.Before(carried)
 		})
-		n.missing += all - len(some) // as far as was looked
+		n.missing += all - len(some) // as far as compared
 		for part := range slices.Chunk(some, compareUsers) {
 			unrecorded, err := w.cfg.Store.UnrecordedClaims(ctx, id, part)
 			if err != nil {
@@ -369,12 +367,12 @@ func (w *Watch) startMissingWinners(ctx context.Context, id string, view packet.
 	return n, err
 }
 
-// startWinners starts the payouts of winners that the books do not have. One that cannot be
-// started keeps no other from its start, unless Temporal or MySQL is away.
+// startWinners starts the payouts of winners without a row. A failed start does not delay the
+// others, unless Temporal or MySQL is unavailable.
 func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, unrecorded []packet.Claim, n *missingResult) (failed error) {
 	for _, c := range unrecorded {
 		if w.retryState.since("winner/"+c.PacketID+"/"+c.UserID, time.Now()) < w.cfg.Pace.Every {
-			continue // seen for the first time: a run that was started just now is about to record it
+			continue // first seen: a run that has just started may be recording it
 		}
 		n.asked++
 		started, err := restartPayout(ctx, w.cfg.Starter, w.cfg.Store, c, view.Packet.App)
@@ -392,7 +390,7 @@ func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, unrecord
 	return failed
 }
 
-// away reports whether an error says that the next start would fail as well.
+// storeUnavailable reports whether an error implies that the next start fails too.
 func storeUnavailable(err error) bool {
 	return activities.TemporalUnavailable(err) || errors.Is(err, packet.ErrUnavailable)
 }

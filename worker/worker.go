@@ -21,7 +21,7 @@ import (
 	"hongbao/workflows"
 )
 
-// Config is what a worker process is made of. cmd wires it.
+// Config configures a worker process. cmd fills it.
 type Config struct {
 	Client     client.Client
 	Packets    *activities.Packets
@@ -32,22 +32,21 @@ type Config struct {
 	Outbox     Outbox
 	Watch      WatchStore
 	Live       LivePools
-	Holds      Holds          // nil: what a hold parked comes back by its own timers
-	Reconcile  *Reconcile     // nil: this process carries out no reconciliations
-	Returns    ReturnStore    // nil: returns are found by notifications and reconciliations alone
+	Holds      Holds          // nil: payments of a released provider resume by their timers
+	Reconcile  *Reconcile     // nil: this process runs no reconciliations
+	Returns    ReturnStore    // nil: only notifications and reconciliations find returns
 	Retention  *Retention     // nil: this process removes no old rows
-	Campaigns  *Campaigns     // nil: it carries out no campaigns
-	Heartbeat  *Heartbeat     // nil: nobody notices that MySQL was restored
-	Rebuild    *RebuildConfig // nil: this process rebuilds no lanes by itself
+	Campaigns  *Campaigns     // nil: this process runs no campaigns
+	Heartbeat  *Heartbeat     // nil: a restore of MySQL is not detected
+	Rebuild    *RebuildConfig // nil: this process rebuilds no lanes
 	Lanes      int
 	Logger     *slog.Logger
 	// ReturnsEvery is the interval of the search for returned payments; 0: 5 s.
 	ReturnsEvery time.Duration
-	// Refused tells why Temporal does not take this process, and nil while it may be only
-	// away: that is waited for. nil: everything is waited for.
+	// Refused returns why Temporal rejects this process, and nil while Temporal may only be
+	// unavailable, which the worker waits for. nil: the worker waits for everything.
 	Refused func(context.Context) error
-	// Tune, if set, changes the Options of the main worker. For measurements of
-	// others beside them; a process that works leaves it nil.
+	// Tune, if set, changes the Options of the main worker, for measurements only.
 	Tune func(*sdk.Options)
 }
 
@@ -59,8 +58,8 @@ type Worker struct {
 	// rebuilder is nil when lanes are rebuilt by hand.
 	rebuilder *Rebuilder
 	ready     atomic.Bool
-	handed    atomic.Int64 // steps of the main task queue, without canaries
-	gone      chan error   // what ended the pollers for good
+	handed    atomic.Int64 // activities of the main task queue, without canaries
+	gone      chan error   // the fatal error of the pollers
 }
 
 // New prepares a worker; Run does the work.
@@ -76,13 +75,13 @@ func New(cfg Config) *Worker {
 	return w
 }
 
-// Ready reports whether the canary came back twice in a row within a second each, or
-// other steps were handed to us meanwhile: only then does this process carry its task queue.
+// Ready reports whether the canary completed twice in a row within a second each, or other
+// activities arrived in that time: only then does this process serve its task queue.
 func (w *Worker) Ready() bool { return w.ready.Load() }
 
-// stuckDesc describes the one figure that a Worker itself collects.
+// stuckDesc describes the metric that a Worker itself collects.
 var stuckDesc = prometheus.NewDesc(observe.MetricHandoffsStuck,
-	"Hand-offs that this process cannot carry to Temporal, or put aside, while others get through.", nil, nil)
+	"Hand-offs that fail to be relayed or quarantined by this process while others succeed.", nil, nil)
 
 // Describe implements prometheus.Collector.
 func (w *Worker) Describe(out chan<- *prometheus.Desc) { out <- stuckDesc }
@@ -92,9 +91,9 @@ func (w *Worker) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(stuckDesc, prometheus.GaugeValue, float64(w.relay.stuck.Load()))
 }
 
-// Run works until ctx ends; then it lets running activities end. Temporal,
-// Redis and MySQL may come and go meanwhile. The error is nil after a clean stop;
-// it says why when Temporal refused the pollers for good.
+// Run works until ctx ends, then lets running activities end. Temporal, Redis and MySQL may be
+// unavailable in between. The error is nil after a clean stop, and the cause if Temporal rejected
+// the pollers permanently.
 func (w *Worker) Run(ctx context.Context) error {
 	stop, err := w.startWorkers(ctx)
 	if err != nil {
@@ -135,15 +134,15 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// Poller numbers for a small box. With fixed pollers all of them can sit on the
-// sticky queue on a stale backlog hint while the normal queue waits a minute.
+// pollers returns poller counts for a small machine. Fixed pollers can all sit on the sticky
+// queue after a stale backlog hint while the normal queue waits a minute.
 func pollers() sdk.PollerBehavior {
 	return sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 4, MinimumNumberOfPollers: 2,
 		MaximumNumberOfPollers: 8})
 }
 
-// startWorkers starts the workers of both task queues, waiting for Temporal as
-// long as it takes, unless it refuses us.
+// startWorkers starts the workers of both task queues. It waits for Temporal without limit,
+// unless Temporal rejects this process.
 func (w *Worker) startWorkers(ctx context.Context) (stop func(), err error) {
 	for {
 		main, drain := w.newMain(), w.newDrain()
@@ -159,29 +158,29 @@ func (w *Worker) startWorkers(ctx context.Context) (stop func(), err error) {
 				return nil, fmt.Errorf("start workers: %w", refused)
 			}
 		}
-		w.cfg.Logger.WarnContext(ctx, "Temporal is not ready yet.", slog.Any("error", err))
+		w.cfg.Logger.WarnContext(ctx, "Temporal is not ready; retrying.", slog.Any("error", err))
 		if !pause(ctx, 500*time.Millisecond) {
 			return nil, fmt.Errorf("start workers: %w", context.Cause(ctx))
 		}
 	}
 }
 
-// Options are those of the main worker: how it polls, and how much it does at once.
+// Options returns the options of the main worker: polling and concurrency.
 func Options() sdk.Options {
 	return sdk.Options{
 		WorkflowTaskPollerBehavior:             pollers(),
 		ActivityTaskPollerBehavior:             pollers(),
 		MaxConcurrentActivityExecutionSize:     200,
 		MaxConcurrentWorkflowTaskExecutionSize: 100,
-		// How long the runs of a worker that died wait for it before another takes them.
+		// How long the runs of a dead worker wait for it before another worker takes them.
 		StickyScheduleToStartTimeout: 5 * time.Second,
 		WorkerStopTimeout:            workflows.WorkerStopTimeout,
-		// A workflow that gets no processor for the default of a second is not stuck, and
-		// the SDK would go on beside it while it runs. After so long Temporal itself gives
-		// the task to another worker.
+		// A workflow that gets no CPU for the default of a second is not stuck, and the SDK would
+		// report a deadlock while it runs. After this time Temporal gives the task to another
+		// worker.
 		DeadlockDetectionTimeout: workflows.TaskTimeout,
-		// The SDK would hold beats back for most of the heartbeat timeout, and a server that
-		// is slow for a second would take a step for dead.
+		// The SDK would delay heartbeats for most of the heartbeat timeout, and a server that is
+		// slow for a second would time out a live activity.
 		MaxHeartbeatThrottleInterval: activities.HeartbeatEvery,
 		Interceptors:                 []interceptor.WorkerInterceptor{&logFields{}},
 	}
@@ -224,14 +223,13 @@ func (w *Worker) newDrain() sdk.Worker {
 	return drain
 }
 
-// fatal is told that a worker's pollers gave up (the namespace is gone, say). The
-// process must not stay up without them: Run ends, and whoever supervises it
-// starts it again.
+// fatal stores that a worker's pollers gave up, for example because the namespace is gone. The
+// process must not stay up without them: Run ends, and the supervisor restarts it.
 func (w *Worker) fatal(err error) {
 	w.ready.Store(false)
 	select {
 	case w.gone <- err:
-	default: // the first one is enough
+	default: // the first error is enough
 	}
 }
 

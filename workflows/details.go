@@ -9,8 +9,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// PacketDetails is the longer description of a packet's workflow in the UI
-// (markdown). console is where the console is found; "": no link.
+// PacketDetails is the long description of a packet's workflow in the UI (markdown). console is
+// the console's address; "": no link.
 func PacketDetails(p packet.Packet, console string) string {
 	return fmt.Sprintf("Packet `%s` of app `%s`, split `%s`, opens %s, expires %s.\n\n%sAPI: `GET /v1/packets/%s`, payouts: `GET "+
 		"/v1/staff/payouts?packet_id=%s`",
@@ -18,12 +18,12 @@ func PacketDetails(p packet.Packet, console string) string {
 		p.ID, p.ID)
 }
 
-// PaymentDetails is the longer description of a payment's run in the UI
-// (markdown). console is where the console is found; "": no link.
+// PaymentDetails is the long description of a payment's run in the UI (markdown). console is the
+// console's address; "": no link.
 func PaymentDetails(paymentID, console string) string {
 	text := fmt.Sprintf("Payment `%s`. %s.", paymentID, places(paymentID, console))
 	place := placeOf(paymentID)
-	if strings.HasPrefix(place, "packets/") { // a charge is nobody's to retry
+	if strings.HasPrefix(place, "packets/") { // a charge is never retried by staff
 		return text
 	}
 	return text + fmt.Sprintf(" A failed one is retried by `POST /v1/staff/%s/retry`.", place)
@@ -40,14 +40,14 @@ func placeOf(paymentID string) string {
 	return "payouts/" + paymentID
 }
 
-// places tells where a payment is found (markdown).
+// places returns links to a payment (markdown).
 func places(paymentID, console string) string {
 	place := placeOf(paymentID)
 	return pageLink(console, place) + "API: `GET /v1/staff/" + place + "`"
 }
 
-// pageLink leads to a page of the console (markdown); "" when nobody has said where
-// that is.
+// pageLink returns a link to a page of the console (markdown); "" if the console's address is not
+// set.
 func pageLink(console, place string) string {
 	if console == "" {
 		return ""
@@ -55,7 +55,7 @@ func pageLink(console, place string) string {
 	return fmt.Sprintf("Console: [%s](%s/%s). ", place, strings.TrimRight(console, "/"), place)
 }
 
-// endDetails tells how a payment ended, and what a person does next (markdown).
+// endDetails describes how a payment ended, and the next step for staff (markdown).
 func endDetails(st payout.State, console string) string {
 	text := "Status: **" + string(st.Status) + "**."
 	if f := st.Failure; f != nil && (st.Status == payout.StatusFailed || st.Status == payout.StatusReturned) {
@@ -64,13 +64,13 @@ func endDetails(st payout.State, console string) string {
 	return text + "\n\n" + places(st.PaymentID, console)
 }
 
-// waitDetails tells what an open payment waits for (markdown).
+// waitDetails describes what an open payment waits for (markdown).
 func waitDetails(st payout.State, console string) string {
 	at := st.Step.At.UTC().Format(time.RFC3339)
-	text := fmt.Sprintf("Status: **%s**. Next: %s order `%s` at %s, or at once when a notification comes.", st.Status, st.Step.Do,
+	text := fmt.Sprintf("Status: **%s**. Next: %s order `%s` at %s, or when a notification arrives.", st.Status, st.Step.Do,
 		st.Step.OrderNo, at)
 	if st.Step.Deferred != payout.NotDeferred {
-		text = fmt.Sprintf("Status: **%s**. **Parked**: %s. Looks again at %s; it goes on by itself.", st.Status, st.Step.Deferred, at)
+		text = fmt.Sprintf("Status: **%s**. **Deferred**: %s. Retries at %s by itself.", st.Status, st.Step.Deferred, at)
 	}
 	return text + "\n\n" + places(st.PaymentID, console)
 }

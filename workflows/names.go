@@ -1,6 +1,6 @@
-// Package workflows holds the durable programs: a packet's life, a payout, a
-// refund. They hold no authority: the row is the program counter (rule R3), a
-// run reads it and goes on from there, so any start may be repeated.
+// Package workflows holds the durable workflows of a packet, a payout, a charge and a refund. A
+// run has no authority: the row is the program counter (rule R3). A run reads it and continues
+// from there, so any start may be repeated.
 package workflows
 
 import (
@@ -14,13 +14,13 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Task queues. Drains have their own, so that long ones never hold up payments.
+// Task queues. Drains have their own, so that long ones never delay payments.
 const (
 	TaskQueue      = "hongbao"
 	DrainTaskQueue = "hongbao-drain"
 )
 
-// Names under which the workflows are registered.
+// Registered names of the workflows.
 const (
 	PacketWorkflow = "Packet"
 	PayoutWorkflow = "Payout"
@@ -31,14 +31,15 @@ const (
 
 // Signals.
 const (
-	// SignalClose tells a packet's workflow why to close (packet.CloseReason); the first reason wins.
+	// SignalClose gives a packet's workflow the reason to close (packet.CloseReason); the first
+	// reason wins.
 	SignalClose = "close"
-	// SignalWake tells a run to read its row again now.
+	// SignalWake makes a run read its row again now.
 	SignalWake = "wake"
 )
 
-// Search attributes. The first four are set at start, PayoutStatus and
-// FailureCode only when a payment leaves the happy path: each upsert costs.
+// Search attributes. The first four are set at start, PayoutStatus and FailureCode only when a
+// payment leaves the normal path, because each upsert has a cost.
 var (
 	AttrApp          = temporal.NewSearchAttributeKeyKeyword("App")
 	AttrPacketID     = temporal.NewSearchAttributeKeyKeyword("PacketID")
@@ -57,16 +58,15 @@ func PayoutID(packetID, userID string) string { return "payout/" + packetID + "/
 // RefundID returns the workflow id of refund n of a packet: 0 is the remainder.
 func RefundID(packetID string, n int) string { return fmt.Sprintf("refund/%s/%d", packetID, n) }
 
-// HonourID returns the workflow id of promise n of a packet, once people have decided to
-// keep it: its user's claims may have a run of their own that waits for people.
+// HonourID returns the workflow id of share conflict n of a packet, once staff have decided to
+// honour it: the payout run of the same user may be waiting for staff.
 func HonourID(packetID string, n int) string { return fmt.Sprintf("honour/%s/%d", packetID, n) }
 
-// ChargeID returns the workflow id of questions about a charge whose packet's
-// run has gone on.
+// ChargeID returns the workflow id of queries about a charge whose packet's run has continued.
 func ChargeID(packetID string) string { return "charge/" + packetID }
 
-// PaymentWorkflowID returns the workflow id that carries out a payment, "" for
-// a charge, which its packet's workflow carries out.
+// PaymentWorkflowID returns the workflow id of a payment; "" for a charge, which its packet's
+// workflow makes.
 func PaymentWorkflowID(p payout.Payment) string {
 	switch p.Kind {
 	case payout.KindPayout:
@@ -87,8 +87,8 @@ func numbered(id func(packetID string, n int) string, p payout.Payment) string {
 	return id(p.PacketID, parts.Number)
 }
 
-// PayoutInput starts a payout: with the claim (the relay, first of all), or
-// with the payment's id alone (a decision, a notification, a repair).
+// PayoutInput starts a payout: with the claim (from the relay), or with only the payment id (a
+// decision, a notification, a repair).
 type PayoutInput struct {
 	Claim     *packet.Claim `json:"claim,omitempty"`
 	PaymentID string        `json:"payment_id"`
@@ -102,39 +102,38 @@ type RefundInput struct {
 	Console   Console `json:"console,omitempty"`
 }
 
-// PacketInput starts a packet's life.
+// PacketInput starts a packet's workflow.
 type PacketInput struct {
 	packet.Packet
 	Console Console `json:"console,omitempty"`
 }
 
-// Console is where people's browsers find the console, for links in the details of
-// a run; "": no links. Who starts a run says it, and a run keeps it: a run reads no
-// configuration, which would be another one when it is replayed.
+// Console is the console's address in the browsers of staff, for links in the details of a run;
+// "": no links. It is part of the input, because a run must not read configuration, which may
+// differ at replay.
 type Console = string
 
 func amountOf(f money.Fen) string { return f.String() }
 
-// Timeouts. ProviderTimeout < queryTimeout, and queryTimeout and sendTimeout < the
-// workers' stop timeout; a test holds them to it.
+// Timeouts. ProviderTimeout < queryTimeout, and queryTimeout and sendTimeout < the workers' stop
+// timeout; a test checks this.
 const (
-	// ProviderTimeout is how long one call to a provider may take.
+	// ProviderTimeout bounds one call to a provider.
 	ProviderTimeout = 5 * time.Second
 	queryTimeout    = 8 * time.Second
-	// sendTimeout lets a send that leaves at the last moment end, and be booked. A
-	// worker that dies in it is noticed by its heartbeat.
+	// sendTimeout includes settling a send that leaves at the last moment. A worker that dies is
+	// detected by its heartbeat.
 	sendTimeout = 11 * time.Second
-	// TaskTimeout is how long a worker may take over one workflow task, and so how
-	// long a run waits for a worker that died in the middle of it. The SDK renews
-	// a task of which four fifths have passed: payNowTimeout stays below.
+	// TaskTimeout bounds one workflow task, and so the time that a run waits for a worker that
+	// died during it. The SDK renews a task after four fifths: payNowTimeout stays below.
 	TaskTimeout   = 5 * time.Second
-	payNowTimeout = 3500 * time.Millisecond // of everything that is done within a workflow task
-	// storeTimeout is also how long a step of a worker that died is waited for;
-	// steps on our own stores take milliseconds and may be repeated at any time.
+	payNowTimeout = 3500 * time.Millisecond // of all local activities of a workflow task
+	// storeTimeout also bounds the wait for an activity of a dead worker. Activities on our own
+	// stores take milliseconds and are repeatable.
 	storeTimeout = 5 * time.Second
 	bulkTimeout  = 10 * time.Minute
-	// heartbeat: long steps beat every second, whatever they wait for.
+	// heartbeat: long activities send one every second.
 	heartbeat = 5 * time.Second
-	// WorkerStopTimeout lets running payment calls end before a worker goes.
+	// WorkerStopTimeout lets running payment calls end before a worker stops.
 	WorkerStopTimeout = 12 * time.Second
 )

@@ -15,10 +15,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Packet lives a packet from its charge to the closing of its books: funding,
-// open, a durable timer to expires_at (or sold out, or recalled), closing,
-// drain, books. A remainder's refund is a workflow of its own, which also
-// closes the packet. Returns how the packet ended.
+// Packet runs a packet from its charge to the closing of its ledger accounts: funding, open, a
+// durable timer to expires_at (or sold out, or recalled), closing, drain. The refund of a
+// remainder is a workflow of its own, which also closes the packet. It returns how the packet
+// ended.
 func Packet(ctx workflow.Context, in PacketInput) (string, error) {
 	defer takeSignals(ctx)
 	l := &packetRun{packet: in.Packet, payment: newPaymentRun(ctx, in.Console)}
@@ -48,8 +48,8 @@ func Packet(ctx workflow.Context, in PacketInput) (string, error) {
 			return "", err
 		}
 	case o.Charge == nil:
-		// An earlier run funded it and may have opened it: the pool knows why it
-		// closed, and closes now only if its time is over or nothing is left.
+		// An earlier run funded it and may have opened it: the pool has the reason why it closed.
+		// Otherwise it closes only if it has expired or is sold out.
 		reason = packet.CloseExpired
 	}
 	if status == packet.StatusOpen && !o.Open {
@@ -65,13 +65,13 @@ func Packet(ctx workflow.Context, in PacketInput) (string, error) {
 	return l.close(ctx, reason)
 }
 
-// life is one run of a packet's workflow.
+// packetRun is one run of a packet's workflow.
 type packetRun struct {
 	packet  packet.Packet
 	payment *paymentRun
 }
 
-// begin records the packet, and goes on from there as far as that goes at once.
+// begin records the packet and continues from there with combined steps.
 func (l *packetRun) begin(ctx workflow.Context) (activities.Opened, error) {
 	what := "record the packet, charge " + amountOf(l.packet.TotalAmount) + ", open the pool"
 	done, err := local[activities.Opened](ctx, what, combined.OpenNow, l.packet)
@@ -82,8 +82,8 @@ func (l *packetRun) begin(ctx workflow.Context) (activities.Opened, error) {
 	return activities.Opened{Status: status}, err
 }
 
-// charge carries out the sender's charge, from where begin has brought it. Unknown
-// stays funding and keeps asking, also past expires_at (rule R2).
+// charge makes the sender's charge, from where begin has brought it. Unknown stays funding and is
+// queried, also past expires_at (rule R2).
 func (l *packetRun) charge(ctx workflow.Context, begun *activities.Outcome) (payout.State, error) {
 	if begun != nil {
 		st, err := l.payment.sent(ctx, *begun)
@@ -100,8 +100,8 @@ func (l *packetRun) charge(ctx workflow.Context, begun *activities.Outcome) (pay
 	return l.payment.run(ctx, st)
 }
 
-// mended shows that a charge is paid, when something else was shown of it: the run goes on
-// for as long as the packet lives.
+// showPaid sets the search attributes of a paid charge if they show another status: the run
+// continues until the packet ends.
 func (l *packetRun) showPaid(ctx workflow.Context, st payout.State) error {
 	if l.payment.shown == "" {
 		return nil
@@ -109,7 +109,7 @@ func (l *packetRun) showPaid(ctx workflow.Context, st payout.State) error {
 	return l.payment.upsertStatus(ctx, st)
 }
 
-// reject ends a packet whose charge was declined: an ordinary outcome, not a failed run.
+// reject ends a packet whose charge was declined: a normal outcome, not a failed run.
 func (l *packetRun) reject(ctx workflow.Context, st payout.State) (string, error) {
 	f := payout.NewFailure("", "")
 	if st.Failure != nil {
@@ -122,15 +122,15 @@ func (l *packetRun) reject(ctx workflow.Context, st payout.State) (string, error
 	if !rowMovedBack(err) {
 		return "rejected: " + f.Code, err
 	}
-	// The new run inherits what this one has shown, of a charge that may be paid yet.
+	// The new run inherits the search attributes of this one, and its charge may still be paid.
 	if err := workflow.UpsertTypedSearchAttributes(ctx, AttrPayoutStatus.ValueUnset(), AttrFailureCode.ValueUnset()); err != nil {
 		return "", err
 	}
 	return "", l.restart(ctx)
 }
 
-// ended repeats the last step of a packet that an earlier run ended: that run
-// may have died between MySQL and Redis (rule R3).
+// finishEnded repeats the last step of a packet that an earlier run ended: that run may have
+// failed between MySQL and Redis (rule R3).
 func (l *packetRun) finishEnded(ctx workflow.Context, status packet.Status) (string, error) {
 	if status == packet.StatusClosed {
 		_, err := step[bool](storeStep(ctx, "retire the pool of a closed packet"), packets.FinishPacket, l.packet.ID)
@@ -143,25 +143,24 @@ func (l *packetRun) finishEnded(ctx workflow.Context, status packet.Status) (str
 	return l.reject(ctx, st)
 }
 
-// fund writes the shares of a charged packet, as long as there is a use in them.
+// fund writes the shares of a charged packet, unless it has expired.
 func (l *packetRun) fund(ctx workflow.Context) (packet.Status, error) {
 	status := packet.StatusClosing
 	err := l.beforeExpiry(ctx, "write the shares", packets.Fund, &status)
 	return status, err
 }
 
-// open opens the pool; of a pool that is open, or was, it changes nothing.
+// open opens the pool; it changes nothing about a pool that is or was open.
 func (l *packetRun) open(ctx workflow.Context) (packet.Status, error) {
 	status := packet.StatusClosing
 	err := l.beforeExpiry(ctx, "load the shares, open the pool", packets.OpenPool, &status)
 	return status, err
 }
 
-// beforeExpiry runs a step on the way to an open pool, and leaves in status what the row has
-// then. A packet that does not get on by expires_at goes straight to closing, so that the
-// sender gets the money back, whatever the cause was (rule R2): status is left as it is. A
-// try that comes later does no harm: shares are written to a packet that is funding, and
-// a pool that has closed does not open.
+// beforeExpiry runs a step on the way to an open pool, and sets status to the row's status after
+// it. If the step does not succeed by expires_at, status is left and the packet goes straight to
+// closing, so that the sender is refunded whatever the cause (rule R2). A late attempt is
+// harmless: shares are written only while the packet is funding, and a closed pool does not open.
 func (l *packetRun) beforeExpiry(ctx workflow.Context, what string, activity any, status *packet.Status) error {
 	left := l.packet.ExpiresAt.Sub(workflow.Now(ctx))
 	if left <= 0 {
@@ -169,7 +168,7 @@ func (l *packetRun) beforeExpiry(ctx workflow.Context, what string, activity any
 	}
 	opts := bulkOptions(what)
 	opts.ScheduleToCloseTimeout = left
-	done := packet.StatusOpen // of a step that has no answer
+	done := packet.StatusOpen // for a step without a result
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, opts), activity, l.packet.ID).Get(ctx, &done)
 	switch {
 	case err == nil:
@@ -178,14 +177,14 @@ func (l *packetRun) beforeExpiry(ctx workflow.Context, what string, activity any
 	case temporal.IsCanceledError(err):
 		return err
 	}
-	// Not only a timeout: when the next retry would come too late, the server
-	// gives up with the last attempt's own error.
-	workflow.GetLogger(ctx).Error("Packet could not be opened; it closes unopened.", "packet_id", l.packet.ID, "step", what, "error", err)
+	// Not only a timeout: if the next retry would be too late, the server fails with the last
+	// attempt's own error.
+	workflow.GetLogger(ctx).Error("Packet not opened in time; closing it unopened.", "packet_id", l.packet.ID, "step", what, "error", err)
 	return nil
 }
 
-// jitterFrom is the life from which on refund instants are spread: packets of
-// 24 h made in the same second should not all expire in the same one.
+// jitterFrom is the packet life from which closing times are spread: packets of 24 h created in
+// the same second should not expire in the same one.
 const (
 	jitterFrom = time.Hour
 	jitterMax  = 2 * time.Second
@@ -200,7 +199,7 @@ func jitter(p packet.Packet) time.Duration {
 	return time.Duration(h.Sum32()) % jitterMax
 }
 
-// awaitClose waits for the timer, for "sold out" or for a recall; the first reason wins.
+// awaitClose waits for the timer, "sold out" or a recall; the first reason wins.
 func (l *packetRun) awaitClose(ctx workflow.Context) (packet.CloseReason, error) {
 	at := l.packet.ExpiresAt.Add(jitter(l.packet))
 	what := fmt.Sprintf("refund the remainder at %s", at.UTC().Format(time.RFC3339))
@@ -220,18 +219,18 @@ func (l *packetRun) awaitClose(ctx workflow.Context) (packet.CloseReason, error)
 	return reason, failed
 }
 
-// hear takes a close signal and reports whether it gave one of our reasons. Anybody who may
-// use Temporal's UI can send others: they end no wait, and close nothing.
+// receiveClose receives a close signal and reports whether it has a valid reason. Operators can
+// send others from Temporal's UI; those are ignored.
 func receiveClose(c workflow.ReceiveChannel, reason *packet.CloseReason) bool {
 	var said packet.CloseReason
-	if !c.ReceiveAsync(&said) || !said.Valid() { // not received: it was no text
+	if !c.ReceiveAsync(&said) || !said.Valid() { // not received: the payload was no text
 		return false
 	}
 	*reason = said
 	return true
 }
 
-// close ends grabbing, waits until every winner is recorded and closes the books.
+// close ends grabbing, waits until every winner is recorded and closes the ledger accounts.
 func (l *packetRun) close(ctx workflow.Context, reason packet.CloseReason) (string, error) {
 	id := l.packet.ID
 	workflow.SetCurrentDetails(ctx, "Closing: "+string(reason))
@@ -271,30 +270,30 @@ func (l *packetRun) close(ctx workflow.Context, reason packet.CloseReason) (stri
 	return fmt.Sprintf("%s: nothing remained", reason), nil
 }
 
-// rowMovedBack reports whether a step was refused because its row is back at an earlier one.
-// That is how a run meets books that were restored from before it began to close, or
-// from before the charge had failed (rule R13); it would wait for ever.
+// rowMovedBack reports whether a step was refused because its row is at an earlier status: MySQL
+// was restored from before the packet began to close, or before the charge failed (rule R13).
+// Retrying would never succeed.
 func rowMovedBack(err error) bool {
 	app, ok := errors.AsType[*temporal.ApplicationError](err)
 	return ok && (app.Type() == activities.TypeNotClosing || app.Type() == activities.TypeNotDeclined)
 }
 
-// anew has the run begin anew, from the row (rule R3).
+// restart continues as new, so that the run starts from the row (rule R3).
 func (l *packetRun) restart(ctx workflow.Context) error {
 	return workflow.NewContinueAsNewError(ctx, PacketWorkflow, PacketInput{Packet: l.packet, Console: l.payment.console})
 }
 
-// closeNow goes as far towards the end as that goes at once.
+// closeNow closes the packet with combined steps as far as they succeed.
 func (l *packetRun) closeNow(ctx workflow.Context, reason packet.CloseReason) (activities.Closed, error) {
 	done, err := local[activities.Closed](ctx, "close the pool and the books: "+string(reason), combined.CloseNow, l.packet, reason)
 	if err != nil && !temporal.IsCanceledError(err) {
-		return activities.Closed{}, nil // nobody knows how far it came: step by step, each of which may be repeated
+		return activities.Closed{}, nil // its progress is unknown: repeat it with single steps
 	}
 	return done, err
 }
 
-// A pool that has not expired yet by its own clock is looked at again after a part
-// of the time that is left.
+// A pool that has not expired by its own clock is checked again after a part of the remaining
+// time.
 const (
 	notYetShortest = 15 * time.Second
 	notYetPart     = 40
@@ -313,10 +312,10 @@ func (l *packetRun) closePool(ctx workflow.Context, reason packet.CloseReason) e
 	}
 }
 
-// awaitPool waits before a pool that has not expired by its own clock is asked
-// again, and says why it closes then: a recall that comes meanwhile ends the wait.
+// awaitPool waits before the next check of a pool that has not expired by its own clock, and
+// returns the reason to close: a recall ends the wait.
 func (l *packetRun) awaitPool(ctx workflow.Context, left time.Duration, reason packet.CloseReason) (packet.CloseReason, error) {
-	// Its clock may be set right meanwhile: what is far off is looked at again sooner.
+	// Its clock may be corrected in between, so a distant expiry is checked earlier.
 	wait := min(left, max(notYetShortest, left/notYetPart))
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
@@ -332,7 +331,8 @@ func (l *packetRun) awaitPool(ctx workflow.Context, left time.Duration, reason p
 	return reason, failed
 }
 
-// closeBooks waits until every winner is recorded, closes the books and returns what remains.
+// closeBooks waits until every winner is recorded, closes the ledger accounts and returns the
+// remainder.
 func (l *packetRun) closeBooks(ctx workflow.Context) (money.Fen, error) {
 	drain := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: DrainTaskQueue, StartToCloseTimeout: 24 * time.Hour,
 		HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: "wait until every winner is recorded"})

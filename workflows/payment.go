@@ -10,13 +10,12 @@ import (
 	"hongbao/internal/payout"
 )
 
-// machine carries out one payment, whoever started the run: it does what the
-// row says next until the row says end.
+// paymentRun makes one payment: it does the row's next step until the row says end.
 type paymentRun struct {
 	runID string
-	// console is where links in the details lead; "": nowhere.
+	// console is the address for links in the details; "": no links.
 	console Console
-	settled int           // observations made by this run
+	settled int           // number of observations of this run
 	shown   payout.Status // last status upserted
 }
 
@@ -24,26 +23,25 @@ func newPaymentRun(ctx workflow.Context, console Console) *paymentRun {
 	return &paymentRun{runID: workflow.GetInfo(ctx).WorkflowExecution.RunID, console: console}
 }
 
-// enter is how a payout comes to its row. A claim is paid on the spot when that is
-// possible. When that step broke, wherever it did, the row says how far it came:
-// a send that was noted is asked about (rule R3).
+// enter brings a payout to its row. It pays a claim at once if possible. If that step fails, the
+// row shows its progress: a noted send is queried (rule R3).
 func (m *paymentRun) enter(ctx workflow.Context, in PayoutInput) (payout.State, error) {
 	if in.Claim == nil {
 		return step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
 	}
 	c := *in.Claim
-	paid, err := local[activities.Outcome](ctx, "book the claim, pay "+amountOf(c.Amount)+" to "+c.Account(), payments.PayNow, c)
+	paid, err := local[activities.Outcome](ctx, "record the claim, pay "+amountOf(c.Amount)+" to "+c.Account(), payments.PayNow, c)
 	if err == nil {
 		return m.sent(ctx, paid)
 	}
 	if temporal.IsCanceledError(err) {
 		return paid.State, err
 	}
-	return step[payout.State](storeStep(ctx, "book the claim: "+amountOf(c.Amount)+" from holding to owed"), payments.RecordClaim, c)
+	return step[payout.State](storeStep(ctx, "record the claim: "+amountOf(c.Amount)+" from holding to owed"), payments.RecordClaim, c)
 }
 
-// run does steps until the payment needs none. It returns early, with the open
-// state, when the history has grown long: the caller continues as new.
+// run does steps until the payment needs none. It returns early, with the open state, when the
+// history is long: the caller continues as new.
 func (m *paymentRun) run(ctx workflow.Context, st payout.State) (payout.State, error) {
 	for st.Step.Do != payout.ActionEnd {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
@@ -76,7 +74,7 @@ func (m *paymentRun) run(ctx workflow.Context, st payout.State) (payout.State, e
 	return st, nil
 }
 
-// await waits until the step is due, or until a signal says to look again.
+// await waits until the step is due or a wake signal arrives.
 func (m *paymentRun) await(ctx workflow.Context, st payout.State) (woken bool, err error) {
 	wait := st.Wait()
 	if wait <= 0 {
@@ -84,23 +82,23 @@ func (m *paymentRun) await(ctx workflow.Context, st payout.State) (woken bool, e
 	}
 	what := fmt.Sprintf("%s: %s order %s again", st.Status, st.Step.Do, st.Step.OrderNo)
 	if st.Step.Deferred != payout.NotDeferred {
-		what = fmt.Sprintf("%s: parked, %s", st.Status, st.Step.Deferred)
+		what = fmt.Sprintf("%s: deferred, %s", st.Status, st.Step.Deferred)
 	}
 	workflow.SetCurrentDetails(ctx, waitDetails(st, m.console))
 	return sleepOrWake(ctx, wait, what)
 }
 
-// send makes a send and books its answer. What was noted and not sent, because the
-// step was repeated or came late, is asked about: the row says so.
+// send makes a send and settles its answer. A send that was noted but not made, because the step
+// was repeated or late, is queried: the row says so.
 func (m *paymentRun) send(ctx workflow.Context, st payout.State) (payout.State, error) {
-	sent, err := step[activities.Outcome](sendStep(ctx, "note the send, call the provider, book its answer"), payments.Send, st.PaymentID)
+	sent, err := step[activities.Outcome](sendStep(ctx, "note the send, call the provider, settle its answer"), payments.Send, st.PaymentID)
 	if err != nil {
 		return sent.State, err
 	}
 	return m.sent(ctx, sent)
 }
 
-// sent is the state after a send, whose answer may still have to be booked.
+// sent returns the state after a send, whose answer may still have to be settled.
 func (m *paymentRun) sent(ctx workflow.Context, o activities.Outcome) (payout.State, error) {
 	if o.Unbooked {
 		return m.settleOnce(ctx, *o.Observation, o.OrderNo)
@@ -109,7 +107,7 @@ func (m *paymentRun) sent(ctx workflow.Context, o activities.Outcome) (payout.St
 }
 
 func (m *paymentRun) ask(ctx workflow.Context, st payout.State) (payout.State, error) {
-	obs, err := step[payout.Observation](queryStep(ctx, "ask about "+st.Step.OrderNo), payments.Ask, st.Step.OrderNo)
+	obs, err := step[payout.Observation](queryStep(ctx, "query order "+st.Step.OrderNo), payments.Ask, st.Step.OrderNo)
 	if err != nil {
 		return st, err
 	}
@@ -122,13 +120,13 @@ func (m *paymentRun) settle(ctx workflow.Context, o payout.Observation, asked st
 	return m.settleOnce(ctx, o, asked)
 }
 
-// book settles an observation that has its id.
+// settleOnce settles an observation that has its id.
 func (m *paymentRun) settleOnce(ctx workflow.Context, o payout.Observation, asked string) (payout.State, error) {
-	return step[payout.State](storeStep(ctx, fmt.Sprintf("book: %s", o.Kind)), payments.Settle, o, asked)
+	return step[payout.State](storeStep(ctx, fmt.Sprintf("settle: %s", o.Kind)), payments.Settle, o, asked)
 }
 
-// show upserts the search attributes when a payment leaves the happy path, and
-// once when it is mended.
+// showStatus upserts the search attributes when a payment leaves the normal path, and once when
+// it returns to it.
 func (m *paymentRun) showStatus(ctx workflow.Context, st payout.State) error {
 	offPath := st.Status == payout.StatusUnknown || st.Status == payout.StatusAwaitingRecipient
 	if !offPath && (m.shown == "" || !st.Status.Open()) || st.Status == m.shown {
@@ -146,8 +144,8 @@ func (m *paymentRun) upsertStatus(ctx workflow.Context, st payout.State) error {
 	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
 }
 
-// finish ends a run whose payment needs no more steps: a payment that needs a
-// person ends the run as Failed, red in the UI, with its failure code as type.
+// finish ends a run whose payment needs no more steps. A payment that needs staff ends the run as
+// Failed, red in the UI, with its failure code as type.
 func (m *paymentRun) finish(ctx workflow.Context, st payout.State, mending bool) error {
 	switch st.Status {
 	case payout.StatusFailed, payout.StatusReturned:

@@ -8,9 +8,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Payout pays one claim. The relay starts it with the claim; a decision, a
-// notification or a repair starts a new run of the same id with the payment's
-// id alone. It ends Completed when paid, Failed when finance is needed.
+// Payout pays one claim. The relay starts it with the claim; a decision, a notification or a
+// repair starts a new run of the same id with only the payment id. It ends Completed when paid,
+// Failed when finance must act.
 func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
 	defer takeSignals(ctx)
 	m := newPaymentRun(ctx, in.Console)
@@ -27,9 +27,8 @@ func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
 	return st.Status, m.finish(ctx, st, in.Claim == nil)
 }
 
-// Refund sends money back to a packet's sender, then closes the packet. It
-// ends Failed when the provider refuses the sender's account; finance's retry
-// starts a new run.
+// Refund sends money back to a packet's sender, then closes the packet. It ends Failed when the
+// provider refuses the sender's account; a retry by finance starts a new run.
 func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
 	defer takeSignals(ctx)
 	m := newPaymentRun(ctx, in.Console)
@@ -51,8 +50,7 @@ func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
 	return st.Status, m.finish(ctx, st, false)
 }
 
-// refund is how a refund comes to its row: its send, when that is due, is made on the
-// way, and its packet closed.
+// refund brings a refund to its row: it makes a due send on the way and closes the packet.
 func (m *paymentRun) refund(ctx workflow.Context, in RefundInput) (st payout.State, closed bool, err error) {
 	done, err := local[activities.Refunded](ctx, "send the refund, close the packet", combined.RefundNow, in.PaymentID, in.PacketID)
 	if err == nil {
@@ -66,9 +64,9 @@ func (m *paymentRun) refund(ctx workflow.Context, in RefundInput) (st payout.Sta
 	return st, false, err
 }
 
-// Charge asks again about a charge that has ended, as a notification wants it;
-// while the charge is open, its packet's run does. What the provider says is
-// booked; a refused charge is an ordinary outcome and no failed run.
+// Charge queries a charge that has ended, after a notification; while the charge is open, its
+// packet's run does. The answer is settled; a refused charge is a normal outcome and no failed
+// run.
 func Charge(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
 	defer takeSignals(ctx)
 	m := newPaymentRun(ctx, in.Console)
@@ -90,5 +88,5 @@ func Canary(ctx workflow.Context, say string) (string, error) {
 	return step[string](storeStep(ctx, "canary"), CanaryActivity, say)
 }
 
-// CanaryActivity is the name of the activity that Canary calls.
+// CanaryActivity is the registered name of the activity that Canary calls.
 const CanaryActivity = "Echo"

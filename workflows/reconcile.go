@@ -12,7 +12,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Names under which the workflows of reconciliation are registered.
+// Registered names of the workflows of reconciliation.
 const (
 	ReconcileWorkflow      = "Reconcile"
 	DailyReconcileWorkflow = "DailyReconcile"
@@ -30,26 +30,26 @@ func ReconcileID(provider string, day payout.Day) string {
 	return "reconcile/" + provider + "/" + string(day)
 }
 
-// DailyReconcileID returns the id of the schedule that asks for the daily
-// reconciliation of a provider. Temporal adds the time to those of its runs.
+// DailyReconcileID returns the id of the schedule of a provider's daily reconciliation. Temporal
+// appends the time to the ids of its runs.
 func DailyReconcileID(provider string) string { return "reconcile-daily/" + provider }
 
 const (
-	// statementTimeout is how long a statement that cannot be read is asked for
-	// before the reconciliation fails. Another can be asked for at any time.
+	// statementTimeout is how long an unreadable statement is retried before the reconciliation
+	// fails. Another can be requested at any time.
 	statementTimeout = time.Hour
 	compareTimeout   = time.Hour
 )
 
-// settlePauses are the pauses between looks at what asking the provider has
-// settled: a minute in all, after which what is left is for people.
+// settlePauses are the pauses between checks of what queries of the provider have settled: a
+// minute in total, after which staff decide the rest.
 var settlePauses = []time.Duration{time.Second, time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second, 8 * time.Second,
 	15 * time.Second, 25 * time.Second}
 
 var reconciliations *activities.Reconciliations
 
-// reconcileStep returns options for the steps of a reconciliation: on the queue
-// of long steps, so that a large day never holds up payments.
+// reconcileStep returns options for the activities of a reconciliation, on the queue of long
+// activities, so that a large day never delays payments.
 func reconcileStep(ctx workflow.Context, what string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: DrainTaskQueue,
 		StartToCloseTimeout: compareTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: summary(what)})
@@ -60,10 +60,9 @@ func reconcileNote(ctx workflow.Context, what string) workflow.Context {
 		StartToCloseTimeout: storeTimeout, RetryPolicy: retryForever(), Summary: summary(what)})
 }
 
-// Reconcile compares a day of a provider's statement with the books. It moves no
-// money: what can be settled by asking is asked about, the rest is left as
-// breaks. A run that is started again goes on with the same reconciliation; it
-// fails when the statement cannot be read.
+// Reconcile matches a day of a provider's statement with the ledger. It moves no money:
+// differences that a query can settle are queried, the rest become breaks. A restarted run
+// continues the same reconciliation; it fails if the statement cannot be read.
 func Reconcile(ctx workflow.Context, in ReconcileInput) error {
 	r, err := step[payout.Reconciliation](reconcileNote(ctx, "begin"), reconciliations.BeginReconciliation, in.ID, in.Day)
 	if err != nil || r.Status != payout.ReconciliationRunning {
@@ -84,7 +83,7 @@ func Reconcile(ctx workflow.Context, in ReconcileInput) error {
 	return err
 }
 
-// cause is what a step failed of in the end, without what Temporal puts around it.
+// cause returns the error message of a failed activity, without Temporal's wrapping.
 func cause(err error) string {
 	if app := (*temporal.ApplicationError)(nil); errors.As(err, &app) {
 		return app.Message()
@@ -92,17 +91,18 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// compare reads what has to be read, compares both ways and gives asking its time.
+// compare reads the statements, compares in both directions and waits for queries to settle
+// differences.
 func compare(ctx workflow.Context, r payout.Reconciliation) (map[payout.Op]payout.Sum, error) {
 	if err := readStatement(ctx, r, r.Day); err != nil {
 		return nil, err
 	}
-	if _, err := step[struct{}](reconcileStep(ctx, "compare the statement with the books"), reconciliations.CompareLines, r); err != nil {
+	if _, err := step[struct{}](reconcileStep(ctx, "compare the statement with the ledger"), reconciliations.CompareLines, r); err != nil {
 		return nil, err
 	}
-	const look = "compare the books with the statement"
+	const look = "compare the ledger with the statement"
 	page, err := step[payout.TransferPage](reconcileStep(ctx, look), reconciliations.ComparePostings, r)
-	if err == nil && len(page.Unread) > 0 { // cut at midnight, or booked days after it moved
+	if err == nil && len(page.Unread) > 0 { // moved around midnight, or booked days later
 		for _, day := range page.Unread {
 			if err := readStatement(ctx, r, day); err != nil {
 				return nil, err
@@ -114,7 +114,7 @@ func compare(ctx workflow.Context, r payout.Reconciliation) (map[payout.Op]payou
 		return nil, err
 	}
 	for _, wait := range settlePauses {
-		open, err := step[int64](reconcileStep(ctx, "look what has been settled"), reconciliations.SettleBreaks, r)
+		open, err := step[int64](reconcileStep(ctx, "check what has been settled"), reconciliations.SettleBreaks, r)
 		if err != nil || open == 0 {
 			return page.Missing, err
 		}
@@ -122,7 +122,7 @@ func compare(ctx workflow.Context, r payout.Reconciliation) (map[payout.Op]payou
 			return nil, err
 		}
 	}
-	_, err = step[int64](reconcileStep(ctx, "look what has been settled"), reconciliations.SettleBreaks, r)
+	_, err = step[int64](reconcileStep(ctx, "check what has been settled"), reconciliations.SettleBreaks, r)
 	return page.Missing, err
 }
 
@@ -134,15 +134,15 @@ func readStatement(ctx workflow.Context, r payout.Reconciliation, day payout.Day
 	return err
 }
 
-// scheduledAt is when a schedule meant a run to start.
+// scheduledAt is the scheduled start time of a run.
 var scheduledAt = temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime")
 
-// DailyReconcile asks for the reconciliation of the day before the one it was
-// scheduled for, however late it runs. The schedule starts it.
+// DailyReconcile requests the reconciliation of the day before its scheduled time, however late
+// it runs. The schedule starts it.
 func DailyReconcile(ctx workflow.Context) (payout.Day, error) {
 	at, ok := workflow.GetTypedSearchAttributes(ctx).GetTime(scheduledAt)
 	if !ok {
 		at = workflow.Now(ctx)
 	}
-	return step[payout.Day](reconcileNote(ctx, "ask for the reconciliation of the day before"), reconciliations.RequestReconciliation, at)
+	return step[payout.Day](reconcileNote(ctx, "request the reconciliation of the day before"), reconciliations.RequestReconciliation, at)
 }

@@ -16,19 +16,19 @@ var (
 	combined *activities.CombinedSteps
 )
 
-// retryForever is the policy of every step on our own stores.
+// retryForever is the retry policy of activities on our own stores.
 func retryForever() *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second}
 }
 
-// storeStep returns options for a short, repeatable step on our own stores.
+// storeStep returns options for a short, repeatable activity on our own stores.
 func storeStep(ctx workflow.Context, what string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: storeTimeout, RetryPolicy: retryForever(), Summary: summary(what),
 	})
 }
 
-// bulkStep returns options for a long, heartbeating, repeatable step.
+// bulkStep returns options for a long, heartbeating, repeatable activity.
 func bulkStep(ctx workflow.Context, what string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, bulkOptions(what))
 }
@@ -38,16 +38,16 @@ func bulkOptions(what string) workflow.ActivityOptions {
 		Summary: summary(what)}
 }
 
-// sendStep returns options for a whole send: repeatable, because a repeat finds
-// the note of the first in the row and asks (rule R3).
+// sendStep returns options for a whole send. It is repeatable, because a repeat finds the note in
+// the row and queries (rule R3).
 func sendStep(ctx workflow.Context, what string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: sendTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: summary(what),
 	})
 }
 
-// now runs a step within the workflow task, in one attempt: what comes after it are
-// steps of their own.
+// local runs a local activity within the workflow task, in one attempt; later steps are
+// activities of their own.
 func local[T any](ctx workflow.Context, what string, activity any, args ...any) (T, error) {
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: payNowTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: summary(what),
@@ -57,7 +57,7 @@ func local[T any](ctx workflow.Context, what string, activity any, args ...any) 
 	return out, err
 }
 
-// queryStep returns options for a question to the provider.
+// queryStep returns options for a query of the provider.
 func queryStep(ctx workflow.Context, what string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: queryTimeout, RetryPolicy: retryForever(), Summary: summary(what),
@@ -71,9 +71,9 @@ func step[T any](ctx workflow.Context, activity any, args ...any) (T, error) {
 	return out, err
 }
 
-// takeSignals takes the signals that a run ended without having waited for. None is lost
-// by that: what is to be done is in the row or in the pool, and the sender of a signal
-// repeats it until it is done (rule R3).
+// takeSignals drains the signals that an ending run has not handled. Nothing is lost: the row or
+// the pool has what is to be done, and the sender of a signal repeats it until it is done (rule
+// R3).
 func takeSignals(ctx workflow.Context) {
 	for _, name := range []string{SignalClose, SignalWake} {
 		c := workflow.GetSignalChannel(ctx, name)
@@ -82,8 +82,8 @@ func takeSignals(ctx workflow.Context) {
 	}
 }
 
-// sleepOrWake waits for d or for a wake signal, whichever comes first, and
-// reports whether it was woken. Further wake signals that wait are taken too.
+// sleepOrWake waits for d or for a wake signal, whichever comes first, and reports whether it was
+// woken. It drains further wake signals.
 func sleepOrWake(ctx workflow.Context, d time.Duration, what string) (bool, error) {
 	wake := workflow.GetSignalChannel(ctx, SignalWake)
 	timerCtx, cancel := workflow.WithCancel(ctx)

@@ -10,19 +10,19 @@ import (
 	"hongbao/internal/payout"
 )
 
-// SummaryLimit is how many bytes the payload of a summary may have: servers refuse the
-// start, or the step, whose summary is longer (limit.userMetadataSummarySize). The payload
-// is JSON, with a header.
+// SummaryLimit is the maximum size of a summary's payload in bytes: servers reject a start or an
+// activity with a longer summary (limit.userMetadataSummarySize). The payload is JSON, with a
+// header.
 const SummaryLimit = 400
 
-// summaryHeader is more than what a payload has beside its JSON.
+// summaryHeader exceeds the size of a payload without its JSON.
 const summaryHeader = 40
 
-// summary returns a text as every server takes it for the summary of a run, a step or a
+// summary shortens a text to what every server accepts as the summary of a run, an activity or a
 // timer. A text that is too long ends with an ellipsis; no character is cut in half.
 func summary(text string) string {
 	const room, ellipsis = SummaryLimit - summaryHeader - len(`""`), "…"
-	size, end := 0, 0 // end: of what fits before an ellipsis
+	size, end := 0, 0 // end: of the text that fits before an ellipsis
 	for i, r := range text {
 		size += sizeInJSON(r)
 		if size > room {
@@ -36,7 +36,7 @@ func summary(text string) string {
 	return text
 }
 
-// sizeInJSON is how many bytes a character has in JSON at most: some are escaped, and
+// sizeInJSON returns the maximum size of a character in JSON, in bytes: some are escaped, and
 // invalid UTF-8 is replaced.
 func sizeInJSON(r rune) int {
 	if r < ' ' || strings.ContainsRune("\"\\<>&\u2028\u2029\ufffd", r) {
@@ -69,15 +69,16 @@ func PaymentSummary(p payout.Payment) string {
 
 // CampaignSummary is the one-line description of a campaign's runs in the UI.
 func CampaignSummary(c campaign.Campaign) string {
-	return summary("make the packet of the day of " + c.Name + ": " + PacketSummary(c.Template.Packet))
+	return summary("create the packet of the day of " + c.Name + ": " + PacketSummary(c.Template.Packet))
 }
 
 // ReconcileSummary is the one-line description of a reconciliation's workflow in the UI.
 func ReconcileSummary(in ReconcileInput) string {
-	return summary(fmt.Sprintf("compare the statement of %s of %s with the books", in.Provider, in.Day))
+	return summary(fmt.Sprintf("compare the statement of %s of %s with the ledger", in.Provider, in.Day))
 }
 
-// DailyReconcileSummary is that of the run that asks for a reconciliation every day.
+// DailyReconcileSummary is the one-line description of the run that requests the daily
+// reconciliation.
 func DailyReconcileSummary(provider string) string {
-	return summary("ask for the reconciliation of the day before with " + provider)
+	return summary("request the reconciliation of the day before with " + provider)
 }

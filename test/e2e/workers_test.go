@@ -41,7 +41,7 @@ func (s *stack) secondWorker(t *testing.T) *exec.Cmd {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _, _ = cmd.Process.Wait() })
 	wait.Until(t, "the second worker relays", func() bool {
 		b, _ := os.ReadFile(log)
-		return strings.Contains(string(b), "Worker is ready") && strings.Contains(string(b), "Relay works")
+		return strings.Contains(string(b), "Worker is ready") && strings.Contains(string(b), "Relay started")
 	})
 	return cmd
 }
