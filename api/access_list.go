@@ -237,7 +237,7 @@ func (d *directory) noteUse(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	if err := d.keys.NoteKeyUse(ctx, used); err != nil {
+	if err := d.keys.RecordKeyUse(ctx, used); err != nil {
 		return err
 	}
 	for use, minute := range minutes {

@@ -151,7 +151,7 @@ func aged(name string, b observe.Backlog, limit time.Duration, verdict string) H
 func (s *Server) decisionHealth(ctx context.Context, _ observe.HealthSnapshot) []HealthPart {
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
 	defer cancel()
-	due, err := s.cfg.Store.DecisionsDue(ctx)
+	due, err := s.cfg.Store.DecisionBacklogs(ctx)
 	var checks []HealthCheck
 	for _, reason := range payout.DecisionReasons {
 		if reason == payout.ReasonBreak {

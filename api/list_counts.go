@@ -61,7 +61,7 @@ func sumStaffPackets(r *request) (answer, error) {
 		if !slices.Contains(countedStatuses, f.status) {
 			return r.server.scanPackets(ctx, f, scanMost, scanTime)
 		}
-		return r.server.cfg.Store.PacketTally(ctx, f.records(packet.Cursor{}, 0))
+		return r.server.cfg.Store.PacketTotal(ctx, f.records(packet.Cursor{}, 0))
 	})
 	return answer{status: http.StatusOK, body: out}, err
 }
@@ -103,7 +103,7 @@ func sumApprovals(r *request) (answer, error) {
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}
-	out, err := tally(r, func(ctx context.Context) (payout.ListTotal, error) { return r.server.cfg.Store.ApprovalTally(ctx, f) })
+	out, err := tally(r, func(ctx context.Context) (payout.ListTotal, error) { return r.server.cfg.Store.ApprovalTotal(ctx, f) })
 	return answer{status: http.StatusOK, body: out}, err
 }
 
@@ -124,7 +124,7 @@ func (r *request) sumBreaks() (out BreakSum, err error) {
 		return out, err
 	}
 	out.ListSum, err = tally(r, func(ctx context.Context) (payout.ListTotal, error) {
-		found, err := r.server.cfg.Store.BreakTally(ctx, f)
+		found, err := r.server.cfg.Store.BreakTotal(ctx, f)
 		out.WithoutAmount = found.WithoutAmount
 		return found, err
 	})
@@ -137,6 +137,6 @@ func countAudit(r *request) (answer, error) {
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}
-	out, err := tally(r, func(ctx context.Context) (payout.ListTotal, error) { return r.server.cfg.Store.AuditTally(ctx, f) })
+	out, err := tally(r, func(ctx context.Context) (payout.ListTotal, error) { return r.server.cfg.Store.AuditTotal(ctx, f) })
 	return answer{status: http.StatusOK, body: out.ListCount}, err
 }

@@ -80,7 +80,7 @@ type Payments interface {
 // Dashboard reads from MySQL what people watch.
 type Dashboard interface {
 	Overview(ctx context.Context) (payout.Overview, error)
-	DecisionsDue(ctx context.Context) ([]payout.DecisionBacklog, error)
+	DecisionBacklogs(ctx context.Context) ([]payout.DecisionBacklog, error)
 	PaymentStatuses(ctx context.Context, ids []string) (map[string]payout.Status, error)
 	Activity(ctx context.Context) ([]payout.ActivityMinute, error)
 	WatchAudit(ctx context.Context) (payout.AuditWatch, error)
@@ -88,10 +88,10 @@ type Dashboard interface {
 
 // Tallies counts lists of staff in MySQL.
 type Tallies interface {
-	PacketTally(ctx context.Context, f packet.RecordFilter) (payout.ListTotal, error)
-	ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (payout.ListTotal, error)
-	BreakTally(ctx context.Context, f payout.BreakFilter) (payout.ListTotal, error)
-	AuditTally(ctx context.Context, f payout.AuditFilter) (payout.ListTotal, error)
+	PacketTotal(ctx context.Context, f packet.RecordFilter) (payout.ListTotal, error)
+	ApprovalTotal(ctx context.Context, f payout.ApprovalFilter) (payout.ListTotal, error)
+	BreakTotal(ctx context.Context, f payout.BreakFilter) (payout.ListTotal, error)
+	AuditTotal(ctx context.Context, f payout.AuditFilter) (payout.ListTotal, error)
 }
 
 // Decisions records what people decide about payments in MySQL.
@@ -150,7 +150,7 @@ type Closing interface {
 // keys were used.
 type Keys interface {
 	AppsAndKeys(ctx context.Context) ([]access.App, []access.Key, error)
-	NoteKeyUse(ctx context.Context, used map[string]time.Time) error
+	RecordKeyUse(ctx context.Context, used map[string]time.Time) error
 	EndSignIn(ctx context.Context, e access.EndedSignIn) error
 	EndedSignIns(ctx context.Context) ([]access.EndedSignIn, error)
 	TicketKeysInUse(ctx context.Context) ([]access.TicketKey, error)

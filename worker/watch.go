@@ -19,7 +19,7 @@ type WatchStore interface {
 	WatchedPackets
 	WatchedPayments
 	CountRepair(ctx context.Context, kind, subject string) error
-	Rewind(ctx context.Context, paymentID string) error
+	ClampFutureTimes(ctx context.Context, paymentID string) error
 	activities.Clock
 }
 

@@ -73,7 +73,7 @@ func (w *Watch) paymentPage(ctx context.Context, of watched) (more bool, err err
 
 // rewind sets the times that a clock ahead noted to now, and wakes the run that has read them.
 func (w *Watch) rewind(ctx context.Context, p payout.OpenPayment) error {
-	if err := w.cfg.Store.Rewind(ctx, p.ID); err != nil {
+	if err := w.cfg.Store.ClampFutureTimes(ctx, p.ID); err != nil {
 		return err
 	}
 	w.repaired(ctx, RepairClock, p.ID)

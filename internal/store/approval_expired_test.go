@@ -27,7 +27,7 @@ func TestApprovalsBehindExpired(t *testing.T) {
 	c.pass(approvalLife + time.Second)
 	now := proposed(t, s, payoutID(p, 1), payout.DecisionRequest{Kind: payout.DecisionCancel})
 	waiting := payout.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: "another", Limit: 10}
-	sum, err := s.ApprovalTally(ctx, waiting)
+	sum, err := s.ApprovalTotal(ctx, waiting)
 	must(t, err)
 	if sum.Count != 1 || sum.Amount != 100 || sum.AtLeast {
 		t.Errorf("%+v", sum)

@@ -359,7 +359,7 @@ func TestApprovals(t *testing.T) {
 		for who, want := range map[string]int{"finance": 0, "FINANCE": 0, "finance2": 4, "nobody": 4} {
 			of, err := s.Approvals(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: who, Limit: 10})
 			must(t, err)
-			sum, err := s.ApprovalTally(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: who})
+			sum, err := s.ApprovalTotal(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: who})
 			must(t, err)
 			if len(of) != want || sum.Count != int64(want) {
 				t.Errorf("%s: %d, %+v", who, len(of), sum)

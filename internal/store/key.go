@@ -283,8 +283,8 @@ func keyNote(k access.KeyRecord) map[string]any {
 	return note
 }
 
-// NoteKeyUse stores when keys were last used. Errors: ErrUnavailable.
-func (s *Store) NoteKeyUse(ctx context.Context, used map[string]time.Time) error {
+// RecordKeyUse stores when keys were last used. Errors: ErrUnavailable.
+func (s *Store) RecordKeyUse(ctx context.Context, used map[string]time.Time) error {
 	for id, at := range used {
 		at = at.UTC()
 		// One transaction each: it never waits for a lock while holding another.

@@ -72,9 +72,9 @@ func (c *conditions) span(column string, from, to time.Time) {
 	}
 }
 
-// PacketTally counts the packets of Packets, ignoring place and limit, and adds up their totals, up
+// PacketTotal counts the packets of Packets, ignoring place and limit, and adds up their totals, up
 // to 10,000 of each status. Packets only in Redis are not counted. Errors: ErrUnavailable.
-func (s *Store) PacketTally(ctx context.Context, f packet.RecordFilter) (all payout.ListTotal, err error) {
+func (s *Store) PacketTotal(ctx context.Context, f packet.RecordFilter) (all payout.ListTotal, err error) {
 	stored := f.Stored
 	if f.App == "" && f.SenderID != "" && len(stored) == 0 {
 		stored = storedStatuses // as in Packets
@@ -116,9 +116,9 @@ func packetCounting(f packet.RecordFilter, status packet.Status) counting {
 	return c
 }
 
-// ApprovalTally counts the decisions of Approvals, ignoring place and limit, and adds up the amounts
+// ApprovalTotal counts the decisions of Approvals, ignoring place and limit, and adds up the amounts
 // of their payments. A payment with two decisions counts twice. Errors: ErrUnavailable.
-func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (payout.ListTotal, error) {
+func (s *Store) ApprovalTotal(ctx context.Context, f payout.ApprovalFilter) (payout.ListTotal, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return payout.ListTotal{}, err
@@ -155,11 +155,11 @@ func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (pay
 	return s.tally(ctx, c)
 }
 
-// BreakTally counts the breaks of Breaks, ignoring place and limit, and adds up their amounts: what
+// BreakTotal counts the breaks of Breaks, ignoring place and limit, and adds up their amounts: what
 // moved or was booked when reconciliation recorded it, else the payment's amount. A payment with
 // several breaks counts in each. Without counts those about no payment and no amount. Errors:
 // ErrUnavailable.
-func (s *Store) BreakTally(ctx context.Context, f payout.BreakFilter) (payout.ListTotal, error) {
+func (s *Store) BreakTotal(ctx context.Context, f payout.BreakFilter) (payout.ListTotal, error) {
 	c := counting{columns: "NULLIF(amount, 0) AS x, payment_id AS y", join: " LEFT JOIN payments p ON p.id = f.y AND f.fits AND f.x IS NULL",
 		sum: "IF(f.fits, COALESCE(f.x, p.amount), 0)", without: "f.fits AND f.x IS NULL AND p.id IS NULL"}
 	kind, resolved, created := &c.fits, &c.fits, &c.fits
@@ -196,8 +196,8 @@ func (s *Store) BreakTally(ctx context.Context, f payout.BreakFilter) (payout.Li
 	return s.tally(ctx, c)
 }
 
-// AuditTally counts the entries of Audit, ignoring place and limit. Errors: ErrUnavailable.
-func (s *Store) AuditTally(ctx context.Context, f payout.AuditFilter) (payout.ListTotal, error) {
+// AuditTotal counts the entries of Audit, ignoring place and limit. Errors: ErrUnavailable.
+func (s *Store) AuditTotal(ctx context.Context, f payout.AuditFilter) (payout.ListTotal, error) {
 	index := auditIndex(f)
 	c := counting{from: "audit FORCE INDEX (" + index + ")", columns: none, sum: none, without: none}
 	for _, eq := range []struct{ index, column, value string }{{"audit_subject", "subject", f.Subject}, {"audit_actor", "actor", f.Actor},

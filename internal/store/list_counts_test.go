@@ -158,7 +158,7 @@ func (x *tallies) packets() {
 		{packet.RecordFilter{Stored: late, ExpiresBefore: time.Now(), App: "app1", To: hour.Add(-time.Hour)}, false},
 		{packet.RecordFilter{Stored: late[:1], ExpiresBefore: time.Now(), SenderID: "s100"}, false},
 	} {
-		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.ListTotal, error) { return x.s.PacketTally(x.t.Context(), tc.f) },
+		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.ListTotal, error) { return x.s.PacketTotal(x.t.Context(), tc.f) },
 			func() (sum payout.Sum) {
 				tc.f.Limit = everything
 				rows, err := x.s.Packets(x.t.Context(), tc.f)
@@ -171,7 +171,7 @@ func (x *tallies) packets() {
 	}
 	_, err = x.raw.ExecContext(x.t.Context(), "UPDATE packets SET total_amount = ? WHERE sender_id = 'giant'", int64(money.Max))
 	must(x.t, err)
-	if got, err := x.s.PacketTally(x.t.Context(), packet.RecordFilter{SenderID: "giant"}); err != nil || got.Count != 6000 ||
+	if got, err := x.s.PacketTotal(x.t.Context(), packet.RecordFilter{SenderID: "giant"}); err != nil || got.Count != 6000 ||
 		got.Amount != money.Saturated || got.AtLeast {
 		x.t.Errorf("more than an amount can be: %+v, %v", got, err)
 	}
@@ -182,7 +182,7 @@ func (x *tallies) approvals() {
 		payout.DecisionCarriedOut: true,
 		payout.DecisionOvertaken:  false, payout.DecisionRejected: true, payout.DecisionExpired: false} {
 		x.same(string(status), more, func() (payout.ListTotal, error) {
-			return x.s.ApprovalTally(x.t.Context(), payout.ApprovalFilter{Status: status})
+			return x.s.ApprovalTotal(x.t.Context(), payout.ApprovalFilter{Status: status})
 		}, func() (sum payout.Sum) {
 			rows, err := x.s.Approvals(x.t.Context(), payout.ApprovalFilter{Status: status, Limit: everything})
 			must(x.t, err)
@@ -192,7 +192,7 @@ func (x *tallies) approvals() {
 			return sum
 		})
 	}
-	waiting, err := x.s.ApprovalTally(x.t.Context(), payout.ApprovalFilter{Status: payout.DecisionWaiting})
+	waiting, err := x.s.ApprovalTotal(x.t.Context(), payout.ApprovalFilter{Status: payout.DecisionWaiting})
 	must(x.t, err)
 	var sum int64
 	for seq := int64(100); seq <= 24_000; seq += 100 { // as archive and desks make them
@@ -223,7 +223,7 @@ func (x *tallies) breaks() {
 	} {
 		var got payout.ListTotal
 		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (t payout.ListTotal, err error) {
-			got, err = x.s.BreakTally(x.t.Context(), tc.f)
+			got, err = x.s.BreakTotal(x.t.Context(), tc.f)
 			return got, err
 		}, func() (sum payout.Sum) {
 			tc.f.Limit = everything
@@ -243,7 +243,7 @@ func (x *tallies) breaks() {
 			return sum
 		})
 	}
-	open, err := x.s.BreakTally(x.t.Context(), payout.BreakFilter{Resolved: &no})
+	open, err := x.s.BreakTotal(x.t.Context(), payout.BreakFilter{Resolved: &no})
 	must(x.t, err)
 	var sum, without int64
 	for seq := int64(10); seq <= 12_000; seq += 10 { // as desks makes them; even ones are about no payment of ours
@@ -287,7 +287,7 @@ func (x *tallies) audit() {
 		{payout.AuditFilter{Action: "retry", To: hour}, false}, {payout.AuditFilter{Subject: "p42"}, false},
 		{payout.AuditFilter{Subject: "p42", Actor: "li-na", Action: "ask"}, false}, {payout.AuditFilter{Subject: "p42", From: hour}, false},
 	} {
-		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.ListTotal, error) { return x.s.AuditTally(x.t.Context(), tc.f) },
+		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.ListTotal, error) { return x.s.AuditTotal(x.t.Context(), tc.f) },
 			func() payout.Sum {
 				tc.f.Limit = everything
 				rows, err := x.s.Audit(x.t.Context(), tc.f)

@@ -87,7 +87,7 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 		return out, err
 	}
 	out.Approvals = payout.Backlog{Count: waiting.N, Oldest: orZero(waiting.Oldest)}
-	if out.Decisions, err = s.DecisionsDue(ctx); err != nil {
+	if out.Decisions, err = s.DecisionBacklogs(ctx); err != nil {
 		return out, err
 	}
 	out.LateRefunds, err = s.lateRefunds(ctx)

@@ -9,11 +9,11 @@ import (
 	"hongbao/internal/payout"
 )
 
-// DecisionsDue counts what waits for a staff decision, each as its list shows it: failed or returned
+// DecisionBacklogs counts what waits for a staff decision, each as its list shows it: failed or returned
 // payments, approvals, and open breaks by kind. Overview, health, metrics and `hongbao doctor`
 // report it. Payment reasons are included with zero; kinds of breaks are not. Errors:
 // ErrUnavailable.
-func (s *Store) DecisionsDue(ctx context.Context) ([]payout.DecisionBacklog, error) {
+func (s *Store) DecisionBacklogs(ctx context.Context) ([]payout.DecisionBacklog, error) {
 	out, err := s.paymentsDue(ctx)
 	if err != nil {
 		return nil, classify(err)
@@ -24,7 +24,7 @@ func (s *Store) DecisionsDue(ctx context.Context) ([]payout.DecisionBacklog, err
 	}
 	approvals := payout.DecisionBacklog{Reason: payout.ReasonApproval, Oldest: orZero(waiting.Oldest), Sum: payout.Sum{Count: waiting.N}}
 	if waiting.N > 0 {
-		tally, err := s.ApprovalTally(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting})
+		tally, err := s.ApprovalTotal(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting})
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (s *Store) breaksDue(ctx context.Context) (out []payout.DecisionBacklog, er
 	open := false
 	for _, r := range rows {
 		due := payout.DecisionBacklog{Reason: payout.ReasonBreak, Break: payout.BreakKind(r.Kind), Oldest: orZero(r.Oldest)}
-		tally, err := s.BreakTally(ctx, payout.BreakFilter{Kind: due.Break, Resolved: &open})
+		tally, err := s.BreakTotal(ctx, payout.BreakFilter{Kind: due.Break, Resolved: &open})
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func (s *Store) breaksDue(ctx context.Context) (out []payout.DecisionBacklog, er
 
 // decisions reads what waits for a staff decision.
 func (r *HealthReader) decisions(ctx context.Context, v *observe.HealthSnapshot) error {
-	due, err := r.store.DecisionsDue(ctx)
+	due, err := r.store.DecisionBacklogs(ctx)
 	for _, d := range due {
 		v.Decisions = append(v.Decisions, observe.DecisionBacklog{Reason: string(d.Reason), Kind: string(d.Break), Fen: int64(d.Amount),
 			Backlog: observe.Backlog{Waiting: d.Count, Oldest: d.Oldest}})

@@ -95,9 +95,9 @@ func TestDueOnceTheClockIsSetRight(t *testing.T) {
 	pay(t, s, retried)
 }
 
-// TestRewindIsKept: a time read as now is stored as now, before the clock reaches the stored one.
+// TestClampedTimesAreStored: a time read as now is stored as now, before the clock reaches the stored one.
 // Otherwise an order number sent by a clock ahead could be sent after the provider has forgotten it.
-func TestRewindIsKept(t *testing.T) {
+func TestClampedTimesAreStored(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
@@ -107,7 +107,7 @@ func TestRewindIsKept(t *testing.T) {
 	if must(t, err); len(page) != 1 || !page[0].TooFarAhead(c.now()) {
 		t.Fatalf("the watch does not see it: %+v", page)
 	}
-	must(t, s.Rewind(ctx, id))
+	must(t, s.ClampFutureTimes(ctx, id))
 	page, err = s.WaitingPayments(ctx, payout.KindPayout, payout.StatusFailed, packet.Cursor{}, 10)
 	if must(t, err); len(page) != 1 || page[0].TooFarAhead(c.now()) {
 		t.Errorf("listed again: %+v", page)
@@ -153,7 +153,7 @@ func TestApprovalOfAClockAhead(t *testing.T) {
 		f := payout.ApprovalFilter{Status: status, Limit: 10}
 		list, err := s.Approvals(ctx, f)
 		must(t, err)
-		sum, err := s.ApprovalTally(ctx, f)
+		sum, err := s.ApprovalTotal(ctx, f)
 		if must(t, err); len(list) != want || sum.Count != int64(want) {
 			t.Errorf("%s: %d listed, %d counted, want %d", status, len(list), sum.Count, want)
 		}

@@ -27,7 +27,7 @@ func TestDecisionsDue(t *testing.T) {
 	proposed(t, s, payoutID(p, 2), payout.DecisionRequest{Kind: payout.DecisionCancel})
 	c.pass(time.Second)
 
-	due, err := s.DecisionsDue(ctx)
+	due, err := s.DecisionBacklogs(ctx)
 	must(t, err)
 	seen := map[string]payout.DecisionBacklog{}
 	for _, d := range due {
@@ -46,11 +46,11 @@ func TestDecisionsDue(t *testing.T) {
 		"refund_failed ":   func() (payout.Sum, error) { return payout.Sum{}, nil },
 		"refund_returned ": func() (payout.Sum, error) { return payout.Sum{}, nil },
 		"approval ": func() (payout.Sum, error) {
-			tally, err := s.ApprovalTally(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting})
+			tally, err := s.ApprovalTotal(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting})
 			return tally.Sum, err
 		},
 		"break share_conflict": func() (payout.Sum, error) {
-			tally, err := s.BreakTally(ctx, payout.BreakFilter{Kind: payout.BreakShareConflict, Resolved: &open})
+			tally, err := s.BreakTotal(ctx, payout.BreakFilter{Kind: payout.BreakShareConflict, Resolved: &open})
 			return tally.Sum, err
 		},
 	} {
