@@ -17,22 +17,22 @@ import (
 	"hongbao/internal/packet"
 )
 
-// missPause is the shortest time between two reads of the keys because of a key
-// that is not known. A flood of wrong keys must not reach MySQL.
+// missPause is the shortest time between two reads of the keys that unknown keys cause. A
+// flood of wrong keys must not reach MySQL.
 const missPause = time.Second
 
 // loadTimeout bounds one read of the keys.
 const loadTimeout = 2 * time.Second
 
-// caller is who a request comes from.
+// caller is the owner of the key of a request.
 type caller struct {
 	key  access.Key
 	app  access.App // of role app
 	used *keyUse
 }
 
-// keyUse is when a key was used last, in minutes of Unix time: often enough for
-// people, seldom enough for the grab, which only looks at the clock.
+// keyUse is the last use of a key, in minutes of Unix time. The grab path only compares it
+// with the clock.
 type keyUse struct{ seen, noted atomic.Int64 }
 
 func (u *keyUse) note(now time.Time) {
@@ -41,35 +41,34 @@ func (u *keyUse) note(now time.Time) {
 	}
 }
 
-// pending reports whether MySQL does not know of the last use yet.
+// pending reports whether the last use is not in MySQL yet.
 func (u *keyUse) pending() bool { return u.seen.Load() > u.noted.Load() }
 
-// accessList is everything the directory knows.
+// accessList is the content of the directory.
 type accessList struct {
 	Apps  []access.App
 	Keys  []access.Key
 	Ended []access.EndedSignIn
-	// TicketKeys are those that were not revoked.
+	// TicketKeys are the keys that are not revoked.
 	TicketKeys []access.TicketKey
 }
 
-// directory holds apps, keys and the sign-ins that were ended in memory. It is
-// filled from MySQL. While MySQL has never been reached it has the apps, from the copy in
-// Redis, and nobody of staff.
+// directory holds apps, keys and ended sign-ins in memory, read from MySQL. Until MySQL
+// answers for the first time it has the apps from the copy in Redis, and no staff keys.
 type directory struct {
 	keys   Keys
 	mirror appMirror // under mu
 	now    func() time.Time
-	public map[string]bool // hashes of tokens that everybody knows
+	public map[string]bool // hashes of public tokens
 
 	list    atomic.Pointer[map[string]*caller]          // nil until loaded
 	appIDs  atomic.Pointer[[]string]                    // ascending
 	ended   atomic.Pointer[map[string]bool]             // sign-ins, by their ids
 	tickets atomic.Pointer[map[string]access.TicketKey] // by their ids
 	mu      sync.Mutex                                  // one load at a time
-	last    time.Time                                   // of the last load, good or bad
+	last    time.Time                                   // of the last load, whether or not it succeeded
 	fresh   atomic.Bool                                 // loaded from MySQL at least once
-	gone    map[string]*keyUse                          // of keys that have ended, and whose last use MySQL does not know of yet; under mu
+	gone    map[string]*keyUse                          // ended keys whose last use is not in MySQL yet; under mu
 
 	reached atomic.Bool // MySQL answered the last load
 }
@@ -78,7 +77,7 @@ func newDirectory(keys Keys, redis KeyMirror, mirrorKey [32]byte, now func() tim
 	return &directory{keys: keys, mirror: appMirror{redis: redis, key: mirrorKey, now: now}, now: now, gone: map[string]*keyUse{}}
 }
 
-// refuse makes the keys of these tokens, by their hashes, open nothing.
+// refuse makes the directory reject the tokens with these hashes.
 func (d *directory) refuse(hashes [][]byte) {
 	d.public = make(map[string]bool, len(hashes))
 	for _, h := range hashes {
@@ -86,7 +85,7 @@ func (d *directory) refuse(hashes [][]byte) {
 	}
 }
 
-// ready reports whether keys can be told apart.
+// ready reports whether keys are loaded.
 func (d *directory) ready() bool { return d.list.Load() != nil }
 
 // run keeps the directory fresh until ctx ends.
@@ -100,7 +99,7 @@ func (d *directory) run(ctx context.Context, every time.Duration) {
 			}
 		}
 		if err := d.noteUse(ctx); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "the use of keys was not noted", slog.Any("error", err))
+			slog.WarnContext(ctx, "last use of keys was not written", slog.Any("error", err))
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -112,8 +111,8 @@ func (d *directory) run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// find returns the owner of a token. When nobody has it, the keys are read again
-// first, unless that happened less than missPause ago.
+// find returns the owner of a token. For an unknown token the keys are read again first, at
+// most once per missPause.
 func (d *directory) find(ctx context.Context, token []byte) (*caller, error) {
 	id, ok := access.ParseToken(token)
 	if !ok {
@@ -137,7 +136,7 @@ func (d *directory) find(ctx context.Context, token []byte) (*caller, error) {
 	return nil, refuse(CodeUnauthenticated)
 }
 
-// staffKnown reports whether keys of staff can be told apart: they were read from MySQL.
+// staffKnown reports whether staff keys are loaded: they come from MySQL only.
 func (d *directory) staffKnown() bool { return d.fresh.Load() }
 
 // apps lists the ids of all apps.
@@ -165,7 +164,8 @@ func (d *directory) match(id, token []byte) (*caller, bool) {
 	return who, true
 }
 
-// byID returns the owner of a key by its id, for those who have shown the key before.
+// byID returns the owner of a key by the key's id, for callers whose token was verified
+// before.
 func (d *directory) byID(id string, now time.Time) (*caller, bool) {
 	list := d.list.Load()
 	if list == nil {
@@ -179,15 +179,15 @@ func (d *directory) byID(id string, now time.Time) (*caller, bool) {
 	return who, true
 }
 
-// endSignIn ends a sign-in: from its return on in this process, and in every other
-// one within the time in which it reads the keys again.
+// endSignIn ends a sign-in: in this process on return, in every other process at its next read
+// of the keys.
 func (d *directory) endSignIn(ctx context.Context, e access.EndedSignIn) error {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	if err := d.keys.EndSignIn(ctx, e); err != nil {
 		return err
 	}
-	d.mu.Lock() // a load that is under way may have read before it was written
+	d.mu.Lock() // a concurrent load may have read before the write
 	defer d.mu.Unlock()
 	ended := map[string]bool{string(e.ID): true}
 	if before := d.ended.Load(); before != nil {
@@ -197,14 +197,14 @@ func (d *directory) endSignIn(ctx context.Context, e access.EndedSignIn) error {
 	return nil
 }
 
-// signInEnded reports whether somebody has ended a sign-in.
+// signInEnded reports whether a sign-in was ended.
 func (d *directory) signInEnded(id []byte) bool {
 	ended := d.ended.Load()
 	return ended != nil && (*ended)[string(id)]
 }
 
-// ticketKey finds a key of tickets of an app. One that is not known is not looked for in
-// MySQL: whoever grabs could make the whole crowd wait for it.
+// ticketKey returns a ticket key of an app. An unknown key causes no read of MySQL: a grab
+// with an invented key must not delay other grabs.
 func (d *directory) ticketKey(app, kid string) (ed25519.PublicKey, bool) {
 	keys := d.tickets.Load()
 	if keys == nil {
@@ -214,7 +214,7 @@ func (d *directory) ticketKey(app, kid string) (ed25519.PublicKey, bool) {
 	return k.Public, ok && k.AppID == app
 }
 
-// noteUse tells MySQL of the keys that were used in a minute it does not know of yet.
+// noteUse writes to MySQL when keys were last used.
 func (d *directory) noteUse(ctx context.Context) error {
 	list := d.list.Load()
 	if list == nil || !d.reached.Load() {
@@ -249,7 +249,7 @@ func (d *directory) noteUse(ctx context.Context) error {
 	return nil
 }
 
-// load reads the keys, unless that was tried less than pause ago.
+// load reads the keys, unless a load was tried less than pause ago.
 func (d *directory) load(ctx context.Context, pause time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -280,7 +280,7 @@ func (d *directory) load(ctx context.Context, pause time.Duration) error {
 	return d.mirror.save(ctx, appsOf(found))
 }
 
-// loadMirror takes the copy in Redis, as long as MySQL has never answered.
+// loadMirror uses the copy in Redis as long as MySQL has never answered.
 func (d *directory) loadMirror(ctx context.Context) error {
 	if d.staffKnown() {
 		return nil
@@ -329,7 +329,7 @@ func (d *directory) use(found accessList) {
 	for _, k := range found.Keys {
 		if d.public[string(k.SecretHash)] {
 			if before == nil {
-				slog.Warn("a key whose token is public opens nothing; revoke it", slog.String("key", k.ID))
+				slog.Warn("a key with a public token is rejected; revoke it", slog.String("key", k.ID))
 			}
 			continue
 		}
@@ -342,7 +342,7 @@ func (d *directory) use(found accessList) {
 		if k.Role == access.RoleApp {
 			app, ok := apps[k.AppID]
 			if !ok {
-				continue // a key without its app opens nothing
+				continue // a key without its app is rejected
 			}
 			who.app = app
 		}
@@ -352,8 +352,8 @@ func (d *directory) use(found accessList) {
 	d.list.Store(&list)
 }
 
-// keepUses keeps when keys were used that are not in the list any more: whoever has
-// revoked one asks for that first of all.
+// keepUses keeps the last uses of keys that left the list: after a revocation they matter
+// most.
 func (d *directory) keepUses(before *map[string]*caller, list map[string]*caller) {
 	if before == nil {
 		return

@@ -7,19 +7,19 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Activity is what was booked in each minute of the last hour.
+// Activity is the claims and payouts recorded per minute of the last hour.
 type Activity struct {
 	Minutes []ActiveMinute `json:"minutes" nullable:"false" doc:"The last 60 minutes, oldest first; the last minute is not over."`
 }
 
-// ActiveMinute is what was booked in one minute.
+// ActiveMinute is the claims and payouts recorded in one minute.
 type ActiveMinute struct {
 	At    Stamp            `json:"at" doc:"When it began."`
 	Grabs Nullable[Booked] `json:"grabs" doc:"Claims that were recorded; from then on the amount is owed. null while a busy hour is counted for the first time after a process start."`
 	Paid  Nullable[Booked] `json:"paid" doc:"Payouts that the provider paid; null as above."`
 }
 
-// Booked counts bookings and adds them up.
+// Booked is a count and a sum of recorded entries.
 type Booked struct {
 	Count  int64    `json:"count" minimum:"0" doc:"The count."`
 	Amount TotalFen `json:"amount" doc:"The sum."`

@@ -30,7 +30,7 @@ type ApprovalItem struct {
 	DecisionEnded Nullable[Stamp]   `json:"ended_at" doc:"When the decision ended; null before."`
 }
 
-// Preview is what a decision that waits would do, and on what.
+// Preview is the effect that a waiting decision would have now.
 type Preview struct {
 	Status       PayoutStatus     `json:"status" doc:"The status of the payout or refund."`
 	Amount       Fen              `json:"amount" doc:"Its amount."`
@@ -51,7 +51,7 @@ type Approvals struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
-// Answered is the answer to a second person.
+// Answered is the response to an approval, rejection or withdrawal.
 type Answered struct {
 	Decision Decision           `json:"decision" doc:"The decision after the answer."`
 	Payout   Nullable[Payout]   `json:"payout" doc:"The payout after the answer; null for a decision about a refund."`
@@ -59,7 +59,7 @@ type Answered struct {
 	Approval Nullable[Approval] `json:"approval" doc:"Always null: the decision was answered."`
 }
 
-// subject renders a payment as payout or as refund, the other one null.
+// subject renders a payment as payout or as refund; the other value is null.
 func (s *Server) subject(r payout.Row) (Nullable[Payout], Nullable[Refund]) {
 	if r.Kind == payout.KindRefund {
 		refund := s.renderRefund(r)
@@ -93,8 +93,8 @@ type approvalCursor struct {
 	ID        string    `json:"id"`
 }
 
-// filter is the filter with which the list goes on; false: no page has told this cursor
-// to whoever asks with it.
+// filter returns the filter of the next page. It returns false for a cursor that no page
+// returned for this owner.
 func (c approvalCursor) filter(asked payout.ApprovalFilter, owner string) (payout.ApprovalFilter, bool) {
 	if c.ID == "" || !writable(c.At) || c.Status != "" && checkDecisionStatus(c.Status) != nil || c.PaymentID != "" &&
 		checkCode(c.PaymentID) != nil || c.NotBy != "" && c.NotBy != owner ||
@@ -109,7 +109,7 @@ func (c approvalCursor) filter(asked payout.ApprovalFilter, owner string) (payou
 // DecisionStatus is payout.DecisionStatus with its schema.
 type DecisionStatus payout.DecisionStatus
 
-// decisionStatuses are those that decisions can be listed by.
+// decisionStatuses are the statuses by which decisions can be filtered.
 var decisionStatuses = []payout.DecisionStatus{
 	payout.DecisionWaiting, payout.DecisionOpen, payout.DecisionCarriedOut, payout.DecisionOvertaken, payout.DecisionRejected,
 	payout.DecisionExpired, payout.DecisionWithdrawn,
@@ -125,7 +125,7 @@ func checkDecisionStatus(s string) *fault {
 	return &fault{faultEnum, "is not a status of decisions"}
 }
 
-// readApprovalFilter reads the filter of whoever has this key.
+// readApprovalFilter reads the filter for the owner of the calling key.
 func readApprovalFilter(q *query, owner string) payout.ApprovalFilter {
 	f := payout.ApprovalFilter{Status: payout.DecisionStatus(q.text("status", checkDecisionStatus)),
 		PaymentID: q.text("payment_id", checkCode)}
@@ -172,24 +172,24 @@ func listApprovals(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
-// approvalWrite is what somebody does about a decision that waits.
+// approvalWrite writes an approval, rejection or withdrawal.
 type approvalWrite func(ctx context.Context, r *request, w payout.StaffWrite, id string) (payout.StaffAnswer, error)
 
-// answerApproval handles the second person's yes or no.
+// answerApproval handles the approval or rejection by a second person.
 func answerApproval(agree bool) func(*request) (answer, error) {
 	return writeApproval(func(ctx context.Context, r *request, w payout.StaffWrite, id string) (payout.StaffAnswer, error) {
 		return r.server.cfg.Store.AnswerApproval(ctx, w, id, agree, r.renderAnswered)
 	})
 }
 
-// withdrawApproval handles the wish of the one who asked that nobody answers any more.
+// withdrawApproval handles the withdrawal of a decision by its own maker.
 func withdrawApproval() func(*request) (answer, error) {
 	return writeApproval(func(ctx context.Context, r *request, w payout.StaffWrite, id string) (payout.StaffAnswer, error) {
 		return r.server.cfg.Store.WithdrawApproval(ctx, w, id, r.renderAnswered)
 	})
 }
 
-// writeApproval reads who writes about which decision, and why.
+// writeApproval reads id and reason and calls do.
 func writeApproval(do approvalWrite) func(*request) (answer, error) {
 	return func(r *request) (answer, error) {
 		id, idErr := url.PathUnescape(r.c.Params("id"))
@@ -210,7 +210,7 @@ func writeApproval(do approvalWrite) func(*request) (answer, error) {
 	}
 }
 
-// maxApprovalID is the longest an approval id can be, in bytes.
+// maxApprovalID is the largest length of an approval id in bytes.
 const maxApprovalID = 26
 
 func (r *request) renderAnswered(d *payout.Decision, p payout.Row, refused error) (int, []byte) {

@@ -7,8 +7,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// approvalColumns are an ApprovalItem on one line: what was decided, the payout or refund
-// it is about as it is now, the second person's answer, and behind them what people read.
+// approvalColumns are the members of an ApprovalItem, with the current payout or refund and
+// the answer of the second person, followed by columns formatted for people.
 var approvalColumns = []string{
 	"id", "status", "kind", "payment_id", "packet_id", "user_id", "amount", "payment_status", "decided_by", "reason", "evidence",
 	"answered_by", "answer_reason", "created_at", "expires_at", "ended_at", "decision_id", "amount_yuan", "created_local", "expires_local",

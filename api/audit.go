@@ -16,11 +16,11 @@ import (
 	"hongbao/internal/payout"
 )
 
-// verifyLimit bounds one walk over the audit. It is longer than that of other
-// requests: a million entries take some seconds.
+// verifyLimit bounds one verification of the audit. A million entries take some seconds,
+// longer than the limit of other requests.
 const verifyLimit = 60 * time.Second
 
-// AuditEntry is one line of the audit.
+// AuditEntry is one entry of the audit.
 type AuditEntry struct {
 	Seq     int64            `json:"seq" minimum:"1" doc:"Numbered from 1 without gaps." example:"4711"`
 	At      Stamp            `json:"at" doc:"When the action took place."`
@@ -35,11 +35,11 @@ type AuditEntry struct {
 	Hash    string           `json:"hash" pattern:"^[0-9a-f]{64}$" doc:"Hex SHA-256 of the previous hash and this entry; see docs/audit.md."`
 }
 
-// State is what an audit entry tells of its subject: an object, as it was written, or null.
+// State is the state of a subject in an audit entry: a JSON object as it was written, or null.
 type State json.RawMessage
 
-// MarshalJSON implements json.Marshaler. What is neither, because somebody changed
-// it, is shown as text: a broken entry has to be visible.
+// MarshalJSON implements json.Marshaler. A state that was tampered with and is not an object
+// is rendered as text, so that it stays visible.
 func (s State) MarshalJSON() ([]byte, error) {
 	text := bytes.TrimSpace(s)
 	if json.Valid(text) && (text[0] == '{' || string(text) == "null") {
@@ -60,7 +60,7 @@ type AuditEntries struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
-// AuditVerdict says whether the audit is as it was written.
+// AuditVerdict is the result of a verification of the audit.
 type AuditVerdict struct {
 	Valid    bool            `json:"valid" doc:"true: the hashes of all entries form a chain that ends at the head."`
 	Entries  int64           `json:"entries" minimum:"0" doc:"The count of entries." example:"4711"`
@@ -75,7 +75,7 @@ type auditCursor struct {
 	Seq     int64             `json:"seq"`
 }
 
-// maxActor is the longest name of a person, 64 characters, in bytes.
+// maxActor is the largest length of an actor, 64 characters, in bytes.
 const maxActor = 64 * utf8.UTFMax
 
 func checkActor(s string) *fault {
@@ -149,7 +149,7 @@ func verifyAudit(r *request) (answer, error) {
 		Head: hex.EncodeToString(check.Head.Hash[:]), FirstBad: orNull(check.FirstBad)}}, nil
 }
 
-// filtersOf makes a query of the filters that a cursor keeps.
+// filtersOf returns a query with the filters that a cursor keeps.
 func filtersOf(kept map[string]string) *query {
 	q := &query{values: map[string][]string{}}
 	for name, value := range kept {
@@ -175,7 +175,7 @@ func (q *query) instant(name string) time.Time {
 	return at
 }
 
-// span returns two time parameters: from the first up to, but without, the second.
+// span returns the time range [from, to) of two parameters.
 func (q *query) span(from, to string) (begin, end time.Time) {
 	begin, end = q.instant(from), q.instant(to)
 	if !begin.IsZero() && !end.IsZero() && !begin.Before(end) {

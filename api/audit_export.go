@@ -9,15 +9,15 @@ import (
 	"hongbao/internal/payout"
 )
 
-// auditColumns are the members of an AuditEntry, one column each, and behind them what
-// people read.
+// auditColumns are the members of an AuditEntry, one per column, followed by columns formatted
+// for people.
 var auditColumns = []string{"seq", "at", "actor", "role", "action", "subject", "reason", "before", "after", "hash", "at_local",
 	"local_zone", "key_id"}
 
 func auditLine(e payout.AuditEntry, form fileForm) ([]string, error) {
 	states := make([]string, 2)
 	for i, state := range []string{e.Before, e.After} {
-		text, err := State(state).MarshalJSON() // what is broken is as visible as in the list
+		text, err := State(state).MarshalJSON() // an invalid state is as visible as in the list
 		if err != nil {
 			return nil, fmt.Errorf("audit entry %d: %w", e.Seq, err)
 		}

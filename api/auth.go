@@ -13,14 +13,14 @@ import (
 	"hongbao/internal/access"
 )
 
-// realm says whose keys a path takes.
+// realm is the kind of key that a path requires.
 type realm int
 
 const (
 	realmOpen  realm = iota // no key needed
 	realmApp                // apps, their own packets
-	realmStaff              // people of the platform
-	realmAny                // nothing is there, but only for those who show a key
+	realmStaff              // staff of the platform
+	realmAny                // no route; a valid key is required to learn that
 )
 
 const (
@@ -28,8 +28,8 @@ const (
 	staffPrefix = "/v1/staff"
 )
 
-// realmOf decides by the path alone, whether or not there is a route: who may
-// not look somewhere is not told what is there.
+// realmOf decides by the path alone, whether or not a route exists: without access the answer
+// must not reveal which paths exist.
 func (l *listener) realmOf(path []byte) realm {
 	switch {
 	case l.open.has(path):
@@ -43,7 +43,7 @@ func (l *listener) realmOf(path []byte) realm {
 	}
 }
 
-// openPaths are the paths of a listener that need no key.
+// openPaths are the paths of a listener without a key.
 type openPaths struct {
 	exact    map[string]bool
 	prefixes []string // of paths that end in a parameter
@@ -68,7 +68,7 @@ func startsWith(path []byte, prefix string) bool {
 	return len(path) >= len(prefix) && string(path[:len(prefix)]) == prefix
 }
 
-// authenticate checks key and role before anything is told about the path.
+// authenticate checks key and role before the answer reveals anything about the path.
 func (l *listener) authenticate(c *fiber.Ctx) error {
 	in := l.realmOf(c.Context().URI().PathOriginal())
 	if in == realmOpen {
@@ -86,8 +86,8 @@ func (l *listener) authenticate(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// callerOf finds who makes a request: the owner of the key that it shows, or, of a
-// request from inside, of the key that it acts for.
+// callerOf returns the caller of a request: the owner of its key, or, for a request from
+// within the process, the owner of the key that it acts for.
 func (l *listener) callerOf(r *request) (*caller, error) {
 	if id, ok := r.c.Context().UserValue(inProcessKeyContext{}).(string); ok {
 		if who, ok := l.server.dir.byID(id, l.server.cfg.Now()); ok {
@@ -101,7 +101,7 @@ func (l *listener) callerOf(r *request) (*caller, error) {
 	return l.holderOf(r.ctx, &r.c.Request().Header)
 }
 
-// check refuses who may not come to paths of the realm; err is why nobody was found.
+// check refuses callers without access to the realm; err is why no caller was found.
 func (in realm) check(who *caller, err error) error {
 	if err == nil && (in == realmStaff && !who.key.Role.Staff() || in == realmApp && who.key.Role != access.RoleApp) {
 		return refuse(CodeForbidden)
@@ -109,7 +109,7 @@ func (in realm) check(who *caller, err error) error {
 	return err
 }
 
-// holderOf finds the owner of the key that a request shows.
+// holderOf returns the owner of the key in the headers of a request.
 func (l *listener) holderOf(ctx context.Context, h *fasthttp.RequestHeader) (*caller, error) {
 	token, ok := bearer(h)
 	if !ok {
@@ -118,8 +118,8 @@ func (l *listener) holderOf(ctx context.Context, h *fasthttp.RequestHeader) (*ca
 	return l.server.dir.find(ctx, token)
 }
 
-// bearer returns the token of the one Authorization header. It is good until the
-// request has been answered.
+// bearer returns the token of the only Authorization header. It is valid until the request is
+// answered.
 func bearer(h *fasthttp.RequestHeader) (token []byte, ok bool) {
 	values := h.PeekAll(fiber.HeaderAuthorization)
 	if len(values) != 1 {

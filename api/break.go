@@ -12,7 +12,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Break is a disagreement that a person has to look at.
+// Break is a difference that staff has to look into.
 type Break struct {
 	ID               string               `json:"id" doc:"The id." example:"b4711"`
 	Kind             string               `json:"kind" doc:"The kind of difference; docs/reconciliation.md lists the kinds." example:"not_in_statement"`
@@ -32,7 +32,7 @@ type Break struct {
 	Resolved         Nullable[Resolution] `json:"resolved" doc:"The resolution; null while the break is open."`
 }
 
-// Resolution says who has dealt with a break.
+// Resolution is how a break was resolved, by which person.
 type Resolution struct {
 	At     Stamp  `json:"at" doc:"When it was resolved."`
 	By     string `json:"by" doc:"The member of staff; reconciliation when both sides agreed later." example:"li.na"`
@@ -116,7 +116,7 @@ func listBreaks(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
-// breakID reads the id of a break.
+// breakID parses the id of a break.
 func breakID(text string) (int64, bool) {
 	digits, ok := strings.CutPrefix(text, breakPrefix)
 	id, err := strconv.ParseInt(digits, 10, 64)
@@ -132,7 +132,7 @@ func resolveBreak(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	// The path is part of the route: an id that cannot be one is not found.
+	// A malformed id in the path is answered like an unknown id.
 	text, _ := url.PathUnescape(r.c.Params("id"))
 	id, ok := breakID(text)
 	if !ok {

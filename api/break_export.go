@@ -9,8 +9,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// breakFileColumns are the members of a Break, one column each, and behind them what
-// people read.
+// breakFileColumns are the members of a Break, one per column, followed by columns formatted
+// for people.
 var breakFileColumns = []string{
 	"id", "kind", "packet_id", "payment_id", "order_no", "user_id", "detail", "provider", "amount", "payment_amount", "reconciliation_id",
 	"seen", "created_at", "last_seen_at", "age_seconds", "resolved_at", "resolved_by", "resolved_reason", "amount_yuan", "payment_amount_yuan",

@@ -7,32 +7,31 @@ import (
 	"hongbao/internal/packet"
 )
 
-// maxFacts bounds the caches: some megabytes.
+// maxFacts bounds the caches to some megabytes.
 const maxFacts = 50_000
 
-// facts are what never changes about a packet.
+// facts are the immutable properties of a packet.
 type facts struct {
 	app        string
 	opensAt    time.Time
 	shares     int
-	restricted bool  // to a list of guests
-	tickets    bool  // whoever grabs brings one
-	epoch      int64 // of the pool when they were read
+	restricted bool  // to a list of users
+	tickets    bool  // a grab needs one
+	epoch      int64 // epoch of the pool at the time of the read
 }
 
 func factsOf(p packet.Packet) facts {
 	return facts{app: p.App, opensAt: p.OpensAt, shares: p.ShareCount, restricted: p.EligibleCount > 0, tickets: p.Tickets}
 }
 
-// rememberFacts keeps what was read of a packet from the pool as it is now.
+// rememberFacts stores facts with the current epoch of the pool.
 func (s *Server) rememberFacts(id string, f facts) {
 	f.epoch, _ = s.cfg.Fence(id)
 	s.facts.put(id, f)
 }
 
-// cache remembers values that never change, up to about limit of weight. It has
-// two generations: when the young one is full it becomes the old one, and what
-// was old and not asked for is forgotten.
+// cache stores immutable values up to about limit of weight. It has two generations: when the
+// young one is full it becomes the old one, and unused entries of the old one are dropped.
 type cache[V any] struct {
 	limit int // of one generation
 	weigh func(V) int
@@ -42,7 +41,7 @@ type cache[V any] struct {
 	weight     int // of the young
 }
 
-// newCache makes a cache for about limit values.
+// newCache returns a cache for about limit values.
 func newCache[V any](limit int) *cache[V] {
 	return newWeighedCache(limit, func(V) int { return 1 })
 }
@@ -82,13 +81,12 @@ func (c *cache[V]) put(key string, v V) {
 
 type (
 	factCache = cache[facts]
-	// luckCache holds the share with the best luck of packets that give out
-	// nothing any more.
+	// luckCache holds the best-luck share of packets that are sold out or closed.
 	luckCache = cache[luck]
 )
 
-// luck is which share had the best luck; nil: nobody has claimed anything. A pool that was
-// made again may give out shares once more: then its epoch is another one (rule R9).
+// luck is the best-luck share; nil: no claim exists. A rebuilt pool can give out shares again;
+// it then has another epoch (R9).
 type luck struct {
 	share *int
 	epoch int64

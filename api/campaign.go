@@ -41,7 +41,7 @@ func (DayStatus) Schema(huma.Registry) *huma.Schema {
 	return enum([]campaign.DayStatus{campaign.DayMaking, campaign.DayMade, campaign.DayMissed})
 }
 
-// CreateCampaign is the body of the request, for the document.
+// CreateCampaign is the body of a create, used for the OpenAPI document.
 type CreateCampaign struct {
 	Name         string         `json:"name" minLength:"1" maxLength:"64" doc:"A name for people: 1 to 64 characters, no control characters." example:"evening rain"`
 	TimeZone     *string        `json:"time_zone" required:"false" doc:"IANA name; Asia/Shanghai by default." example:"Asia/Shanghai"`
@@ -86,12 +86,12 @@ type Campaign struct {
 	Schedule     ScheduleRef      `json:"schedule" doc:"The Temporal schedule that creates its packets."`
 }
 
-// ScheduleRef names a schedule.
+// ScheduleRef refers to a Temporal schedule.
 type ScheduleRef struct {
 	ID string `json:"id" doc:"The schedule id." example:"campaign/3q5k9v0c1m7e2u8h4r6t"`
 }
 
-// CampaignTemplate is what the packets of a campaign have in common, defaults filled in.
+// CampaignTemplate is the template of the packets of a campaign, with defaults filled in.
 type CampaignTemplate struct {
 	SenderID         string            `json:"sender_id" doc:"The user who is charged for each packet." example:"u1"`
 	Currency         string            `json:"currency" enum:"CNY" doc:"Amounts are in fen, the minor unit of CNY."`
@@ -114,7 +114,7 @@ type Campaigns struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
-// CampaignDay is what became of one day.
+// CampaignDay is the outcome of one day.
 type CampaignDay struct {
 	Day       Date             `json:"day" doc:"The day in the time zone of the campaign."`
 	Status    DayStatus        `json:"status" doc:"making: the packet is being created, also when the campaign is paused or ended by then. made: the packet exists; read it for its status. missed: the packet could not be created before it would have expired."`
@@ -129,8 +129,8 @@ type CampaignDays struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
-// campaignRequest is the request with its defaults filled in. Its JSON is what the body
-// hash is made of: the members and their order are fixed for ever.
+// campaignRequest is the request with defaults filled in. The body hash is computed from its
+// JSON, so members and their order must never change.
 type campaignRequest struct {
 	Name     string        `json:"name"`
 	Zone     string        `json:"time_zone"`
@@ -176,7 +176,7 @@ func readCampaign(body []byte) (campaignRequest, error) {
 	return q, o.done()
 }
 
-// campaign makes the campaign that is created.
+// campaign returns the campaign to create.
 func (q campaignRequest) campaign(app, id string, salt []byte, hash string) campaign.Campaign {
 	p := q.Packet
 	hour, _ := strconv.Atoi(q.OpensAt[:2])
@@ -217,7 +217,7 @@ func createCampaign(r *request) (answer, error) {
 	case err != nil:
 		return answer{}, err
 	}
-	if existed { // as it was told first
+	if existed { // return the first answer
 		if c.NextDay, c.NextOpens, err = c.Next(c.CreatedAt); err != nil {
 			return answer{}, err
 		}
@@ -251,9 +251,9 @@ func renderCampaign(c campaign.Campaign) Campaign {
 	return out
 }
 
-// campaign reads the campaign of the path; another app's is not found, but by staff.
+// campaign reads the campaign of the path. A campaign of another app is found by staff only.
 func (r *request) campaign() (campaign.Campaign, error) {
-	id, err := r.packetID() // ids of campaigns have the same form
+	id, err := r.packetID() // campaign ids have the same form
 	if err != nil {
 		return campaign.Campaign{}, refuse(CodeCampaignNotFound)
 	}
@@ -272,7 +272,7 @@ func getCampaign(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: renderCampaign(c)}, nil
 }
 
-// setCampaign answers requests that change the status of a campaign.
+// setCampaign handles requests that change the status of a campaign.
 func setCampaign(to campaign.Status) func(*request) (answer, error) {
 	return func(r *request) (answer, error) {
 		o, err := readOptional(r.payload)
@@ -318,8 +318,8 @@ func listCampaigns(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
-// listedCampaigns reads a page of campaigns: of the app that asks, or those that staff
-// asks for; list names the list in cursors.
+// listedCampaigns reads a page of campaigns: those of the calling app, or for staff those of
+// the filter. list is the list's name in cursors.
 func (r *request) listedCampaigns(list string) (found []campaign.Campaign, next Nullable[string], err error) {
 	q := readQuery(r)
 	filters := map[string]string{}
@@ -351,7 +351,7 @@ func (r *request) listedCampaigns(list string) (found []campaign.Campaign, next 
 	return found[:limit], place{packet.Cursor{At: last.CreatedAt, ID: last.ID}}.cursor(list, filters), nil
 }
 
-// dayCursor continues a list of days.
+// dayCursor is the position in a list of days.
 type dayCursor struct {
 	Campaign string     `json:"c"`
 	Day      payout.Day `json:"d"`

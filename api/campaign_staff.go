@@ -6,7 +6,7 @@ import (
 	"hongbao/internal/campaign"
 )
 
-// StaffCampaign is a campaign as staff sees it.
+// StaffCampaign is a campaign in answers to staff.
 type StaffCampaign struct {
 	Campaign
 	App string `json:"app" doc:"The app that created it." example:"shop"`
@@ -47,10 +47,10 @@ func getStaffCampaign(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: renderStaffCampaign(c)}, nil
 }
 
-// stopCampaign answers staff that pauses or ends a campaign.
+// stopCampaign handles pause and end by staff.
 func stopCampaign(to campaign.Status) func(*request) (answer, error) {
 	return func(r *request) (answer, error) {
-		// The path is part of the route: an id that cannot be one is not found.
+		// A malformed id in the path is answered like an unknown id.
 		id, idErr := r.packetID()
 		reason, err := readReason(r.payload)
 		if err != nil {

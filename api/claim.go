@@ -44,21 +44,21 @@ type Grab struct {
 	Ticket    *string `json:"ticket" required:"false" maxLength:"2048" doc:"For packets with tickets: the ticket that your app signed for this packet and user, see docs/integrate.md. At most 2048 bytes; other packets ignore it."`
 }
 
-// grabbing is a grab that was asked for.
+// grabbing is a parsed grab request.
 type grabbing struct {
 	user    string
 	profile packet.Profile
 	ticket  string // "": none
 }
 
-// Limits of what a grabber tells about himself.
+// Limits of the profile in a grab.
 const (
 	maxNickname  = 64  // characters
 	maxAvatarURL = 512 // characters
 )
 
-// readGrab parses and checks the body of a grab. One without faults is decoded in
-// one go; any other is read member by member, to tell what is wrong with it.
+// readGrab parses and checks the body of a grab. A faultless body is decoded in one step; any
+// other body is read member by member to report its faults.
 func readGrab(body []byte) (grabbing, error) {
 	if g, ok := decodeGrab(body); ok {
 		return g, nil
@@ -70,9 +70,9 @@ func readGrab(body []byte) (grabbing, error) {
 	return grabFrom(o)
 }
 
-// decodeGrab reads the body of a grab, or says that it is not sure to be without
-// faults. The decoder refuses duplicate and unknown members, other types and what
-// is not UTF-8; it takes null for left out, as the slow way does.
+// decodeGrab decodes the body of a grab; false: the body may have faults. The decoder refuses
+// duplicate and unknown members, other types and invalid UTF-8; null counts as omitted, as in
+// readGrab.
 func decodeGrab(body []byte) (grabbing, bool) {
 	var g Grab
 	if json.Unmarshal(body, &g, json.RejectUnknownMembers(true)) != nil || checkID(g.UserID) != nil ||
@@ -105,8 +105,8 @@ func checkTicket(s string) *fault {
 	return nil
 }
 
-// told takes an empty name or picture for none: apps send what their users have not
-// filled in.
+// nonEmpty returns nil for an empty name or picture: apps send empty values for profiles that
+// users have not filled in.
 func nonEmpty(s *string) *string {
 	if s != nil && *s == "" {
 		return nil
@@ -116,7 +116,7 @@ func nonEmpty(s *string) *string {
 
 func checkAvatar(s string) *fault {
 	if s == "" {
-		return nil // told
+		return nil // counts as omitted
 	}
 	if f := checkText(maxAvatarURL)(s); f != nil {
 		return f
@@ -128,7 +128,7 @@ func checkAvatar(s string) *fault {
 	return nil
 }
 
-// renderClaim renders a claim of which only its payout and luck can change.
+// renderClaim renders a claim; only its payout and best luck can change later.
 func renderClaim(c packet.Claim, p payout.PayoutProgress) Claim {
 	return Claim{
 		PacketID: c.PacketID, UserID: c.UserID, Nickname: orNull(c.Nickname), AvatarURL: orNull(c.AvatarURL), ShareIndex: c.ShareIndex,
@@ -137,7 +137,7 @@ func renderClaim(c packet.Claim, p payout.PayoutProgress) Claim {
 	}
 }
 
-// notRecorded is the payout of a claim that MySQL does not know yet.
+// notRecorded is the progress of a payout that MySQL does not have yet.
 func notRecorded(c payout.ClaimRef) payout.PayoutProgress {
 	return payout.PayoutProgress{ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Status: payout.StatusPending}
 }
@@ -146,8 +146,8 @@ func claimed(c packet.Claim) payout.ClaimRef {
 	return payout.ClaimRef{PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex}
 }
 
-// statuses reads how far payouts have come. What is not recorded yet, and
-// everything while MySQL is away, is pending: claims are told without MySQL.
+// statuses reads the progress of payouts. Unrecorded payouts are pending, and all are pending
+// while MySQL is unavailable: claims are returned without MySQL.
 func (s *Server) statuses(ctx context.Context, claims []packet.Claim, limit time.Duration) func(packet.Claim) payout.PayoutProgress {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -167,8 +167,8 @@ func (s *Server) statuses(ctx context.Context, claims []packet.Claim, limit time
 	}
 }
 
-// luck tells which share of a packet had the best luck: nil while more can be
-// claimed, and when nobody has claimed anything.
+// luck returns the best-luck share of a packet; nil while shares can be claimed, and without
+// claims.
 func (s *Server) luck(l location) *int {
 	id := l.snapshot().ID
 	if known, ok := s.lucky.get(id); ok && known.epoch == l.epoch {
@@ -188,8 +188,8 @@ func (l location) bestLuck() (share *int, final bool) {
 	return l.rec.BestShare, l.settled
 }
 
-// isBest reports whether a claim had the best luck. One that could not be booked has
-// a payout of its own, and its share, if anybody's, is another's (rule R10).
+// isBest reports whether a claim has the best luck. A share conflict never has: it has its own
+// payout, and its share belongs to another claim (R10).
 func isBest(best *int, c packet.Claim, p payout.PayoutProgress) bool {
 	return best != nil && *best == c.ShareIndex && p.ID == notRecorded(claimed(c)).ID
 }

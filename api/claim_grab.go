@@ -13,13 +13,13 @@ import (
 	"hongbao/internal/payout"
 )
 
-// statusLimit bounds the look at a payout's status on the grab path.
+// statusLimit bounds the read of a payout's status on the grab path.
 const statusLimit = 300 * time.Millisecond
 
 // grabShare returns the first outcome that applies, in the order of packet.GrabResult.
 // grab.lua decides it; grabFromRow decides for packets no longer in Redis.
 func grabShare(r *request) (answer, error) {
-	// An id that cannot be one is not found, like one that nobody has: behind the body.
+	// A malformed id is answered like an unknown one, after the body is checked.
 	id, idErr := r.packetID()
 	asked, err := readGrab(r.payload)
 	if err = cmp.Or(err, idErr); err != nil {
@@ -35,7 +35,7 @@ func grabShare(r *request) (answer, error) {
 	}
 	user := asked.user
 	if r.server.soldOut.excludes(id, user) {
-		if unticketed := r.unticketed(fact, id, asked); unticketed != nil { // it opened, and he has not won: what is left to say is this
+		if unticketed := r.unticketed(fact, id, asked); unticketed != nil { // the packet is open and the user has no claim
 			return r.refuseUnticketed(unticketed)
 		}
 		r.server.metrics.soldOutLocally.Inc()
@@ -76,10 +76,10 @@ func grabShare(r *request) (answer, error) {
 	return r.answerGrab(got)
 }
 
-// errLaneFenced is the cause of a 503, for the log.
+// errLaneFenced is the logged cause of a 503.
 var errLaneFenced = errors.New("the pool is being checked or rebuilt")
 
-// admit refuses to change a packet while the gate of its pool is shut (rule R9).
+// admit refuses changes of a packet while its lane is fenced (R9).
 func (s *Server) admit(id string) error {
 	if _, open := s.cfg.Fence(id); !open {
 		return unavailable(errLaneFenced)
@@ -87,10 +87,10 @@ func (s *Server) admit(id string) error {
 	return nil
 }
 
-// factsOf tells whose packet it is; the pool does not ask.
+// factsOf returns the facts of a packet of the calling app. The pool does not check the app.
 func (r *request) factsOf(id string) (facts, error) {
-	// Of an earlier pool they may be another packet's: one that Redis lost before MySQL had
-	// its row, and that was then asked for anew.
+	// Facts of an earlier epoch may be stale: Redis lost the packet before MySQL had its row,
+	// and the packet was then created again.
 	epoch, _ := r.server.cfg.Fence(id)
 	fact, ok := r.server.facts.get(id)
 	if !ok || fact.epoch != epoch {
@@ -107,10 +107,10 @@ func (r *request) factsOf(id string) (facts, error) {
 	return fact, nil
 }
 
-// sharedSoldOut is what a crowd is told, the same for everybody. Nobody may write to it.
+// sharedSoldOut is the shared refusal for sold-out packets. It must not be modified.
 var sharedSoldOut = refuse(CodeSoldOut)
 
-// answerGrab turns the outcome of a grab into its answer.
+// answerGrab renders the outcome of a grab.
 func (r *request) answerGrab(got packet.GrabAnswer) (answer, error) {
 	r.server.metrics.grab(got.Result)
 	switch got.Result {
@@ -139,8 +139,8 @@ func (r *request) answerGrab(got packet.GrabAnswer) (answer, error) {
 	return answer{}, unavailable(errors.New("the pool cannot decide"))
 }
 
-// answerLastShare answers the grab that took the last share: from here on somebody has the best
-// luck, perhaps he. All others need not ask.
+// answerLastShare answers the grab that took the last share. From then on best luck is
+// decided; other grabs need no read of it.
 func (r *request) answerLastShare(got packet.GrabAnswer) (answer, error) {
 	r.server.metrics.grab(got.Result)
 	ctx, cancel := context.WithTimeout(r.ctx, statusLimit)
@@ -151,8 +151,8 @@ func (r *request) answerLastShare(got packet.GrabAnswer) (answer, error) {
 	return answer{status: http.StatusCreated, raw: encodeClaim(&claim)}, nil
 }
 
-// renderRepeated renders a claim that was there before. Its status and luck are told
-// as far as they are known; the claim is told in any case.
+// renderRepeated renders an existing claim. Status and best luck are included as far as they
+// are known.
 func (r *request) renderRepeated(c packet.Claim, paid payout.PayoutProgress) []byte {
 	out := renderClaim(c, paid)
 	out.Replayed = true
@@ -160,7 +160,8 @@ func (r *request) renderRepeated(c packet.Claim, paid payout.PayoutProgress) []b
 	return encodeClaim(&out)
 }
 
-// knownBestLuck is bestLuck for answers that are given in any case.
+// knownBestLuck returns bestLuck, or nil when it cannot be read: the claim is returned in any
+// case.
 func (r *request) knownBestLuck(ctx context.Context, id string) *int {
 	best, err := r.bestLuck(ctx, id)
 	if err != nil {
@@ -181,15 +182,15 @@ func (r *request) bestLuck(ctx context.Context, id string) (*int, error) {
 	return r.server.luck(l), nil
 }
 
-// grabFromRow decides in the same order for a packet whose pool is not in Redis.
-// Only a row that knows every claim may say no.
+// grabFromRow decides in the same order for a packet that is not in Redis. Only a row that has
+// every claim may refuse the grab.
 func (r *request) grabFromRow(id, user string) (answer, error) {
 	l, err := r.server.locate(r.ctx, id)
 	if err != nil {
 		return answer{}, err
 	}
-	if l.alive { // rebuilt, or staged, since
-		return answer{}, unavailable(errors.New("the pool has just come back"))
+	if l.alive { // rebuilt or staged since the read
+		return answer{}, unavailable(errors.New("the pool was rebuilt during the request"))
 	}
 	if err := r.own(l.rec.Packet); err != nil {
 		return answer{}, err

@@ -16,8 +16,8 @@ type Claims struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
-// grabCursor is the last claim of a page: its share and user for MySQL, and for Redis
-// how many claims were made before the next one.
+// grabCursor is the position after a page: share and user of the last claim for MySQL, and for
+// Redis the number of earlier claims.
 type grabCursor struct {
 	PacketID string `json:"p"`
 	Share    int    `json:"s"`
@@ -30,13 +30,13 @@ type grabPage struct {
 	location
 	claims []packet.Claim
 	payout func(packet.Claim) payout.PayoutProgress
-	// before is, for Redis, how many claims were made before what follows the n-th
-	// claim of the page.
+	// before is, for Redis, the number of claims made before the next one after the n-th claim
+	// of the page.
 	before func(n int) int
 }
 
-// grabsAfter locates a packet of the caller and reads a page of its claims from
-// where all of them are. A pool that is retired between the two is looked for again.
+// grabsAfter reads a page of the claims of a packet of the caller from the store that has all
+// of them. When the pool is retired during the read, the packet is located again.
 func (r *request) grabsAfter(id string, after grabCursor, limit int) (grabPage, error) {
 	for try := 0; ; try++ {
 		l, err := r.server.locate(r.ctx, id)
@@ -59,14 +59,14 @@ func (r *request) grabsAfter(id string, after grabCursor, limit int) (grabPage, 
 	}
 }
 
-// pooledGrabs reads a page from Redis, in which each share was won once.
+// pooledGrabs reads a page from Redis, where each share was won once.
 func (r *request) pooledGrabs(l location, id string, after grabCursor, limit int) (grabPage, error) {
 	claims, made, err := r.server.cfg.Pool.ClaimsPage(r.ctx, id, after.Before, limit+1)
 	if err != nil {
 		return grabPage{}, err
 	}
-	// MySQL told the page before, as far as this claim: of the share that the cursor
-	// ends with it may have told some, and its winner among them.
+	// The previous page came from MySQL up to the claim of the cursor: it may include some
+	// claims of this share, among them its winner.
 	if len(claims) > 0 && claims[0].ShareIndex == after.Share && claims[0].UserID <= after.User {
 		claims, made = claims[1:], made-1
 	}
@@ -92,8 +92,8 @@ func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPa
 		of[p.UserID] = progressOf(p)
 	}
 	page.payout = func(c packet.Claim) payout.PayoutProgress { return of[c.UserID] }
-	// A share is listed once more for everybody who was told of it and could not be
-	// booked (rule R10): the same one may go on. Claims do not tell their places.
+	// A share is listed again for each share conflict about it (R10), so the next page may
+	// continue with the same share. Claims do not contain their position.
 	page.before = func(n int) int { return paid[n-1].ShareIndex + 1 }
 	return page, nil
 }
@@ -154,8 +154,8 @@ func getGrab(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: out}, nil
 }
 
-// oneClaim reads one user's claim from Redis, else from MySQL. "There is none"
-// is said only by a store that knows every claim.
+// oneClaim reads one user's claim from Redis, or else from MySQL. Only a store that has every
+// claim may answer "not found".
 func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.PayoutProgress, error) {
 	if l.alive {
 		c, ok, err := r.server.cfg.Pool.Claim(r.ctx, id, user)
@@ -180,8 +180,8 @@ func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.Pa
 	return packet.Claim{}, payout.PayoutProgress{}, err
 }
 
-// stillAlive reports whether a pool that was there before still is: then it was not
-// retired, and its claims with it, while one of them was being read.
+// stillAlive reports whether a pool still exists after a read: then neither the pool nor its
+// claims were retired during the read.
 func (r *request) stillAlive(id string) bool {
 	view, err := r.server.cfg.Pool.View(r.ctx, id)
 	return err == nil && !view.Retired

@@ -14,7 +14,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Balances are those of every account of the ledger at a moment.
+// Balances are the balances of every ledger account at a moment.
 type Balances struct {
 	At       Stamp            `json:"at" doc:"The moment; ledger entries before it are included."`
 	Settled  bool             `json:"settled" doc:"false within five minutes of the moment: a running transaction may still add an earlier entry."`
@@ -37,10 +37,10 @@ type AppBalances struct {
 	Accounts []AccountBalance `json:"accounts" nullable:"false" doc:"Every account."`
 }
 
-// CloseStatus says how far a day's close has come.
+// CloseStatus is the status of a day-end close.
 type CloseStatus string
 
-// The statuses of a close.
+// The statuses of a day-end close.
 const (
 	closeOpen        CloseStatus = "open"
 	closeProvisional CloseStatus = "provisional"
@@ -82,7 +82,7 @@ type Closes struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
-// Close is the statement of a day of the ledger beside that of the provider.
+// Close is the day-end close: the ledger of a day beside the provider's statement.
 type Close struct {
 	CloseSummary
 	Accounts  []AccountDay           `json:"accounts" nullable:"false" doc:"Every account: opening - debits + credits = closing."`
@@ -101,7 +101,7 @@ type AccountDay struct {
 	Payments Nullable[int64] `json:"payments" doc:"How many payments the closing balance of owed or refunding consists of; null for other accounts."`
 }
 
-// KindSum are the postings of one kind.
+// KindSum is the sum of the ledger entries of one kind.
 type KindSum struct {
 	Kind   string   `json:"kind" doc:"charge, claim, paid, returned, paid_outside, cancel, close, refunded, refund_returned, refund_outside, honoured, voided, second_success or second_returned; docs/finance.md lists all kinds." example:"paid"`
 	Debit  string   `json:"debit" doc:"The debited account." example:"owed"`
@@ -117,7 +117,7 @@ type AppDay struct {
 	Movements []KindSum    `json:"movements" nullable:"false" doc:"Ledger entries of the day by kind, including kinds without entries."`
 }
 
-// StatementTie is a day of the ledger beside the provider's statement of it.
+// StatementTie is the statement match of a day: the ledger beside the provider's statement.
 type StatementTie struct {
 	Provider         string          `json:"provider" doc:"The provider of the statement." example:"sandbox"`
 	ReconciliationID string          `json:"reconciliation_id" doc:"The last reconciliation that read the statement."`
@@ -143,7 +143,7 @@ type NetSums struct {
 	Amount NetFen `json:"amount" doc:"The difference in amount; negative: less."`
 }
 
-// DifferenceSum are the differences of one kind and operation.
+// DifferenceSum is the sum of the differences of one kind and operation.
 type DifferenceSum struct {
 	Kind   string `json:"kind" doc:"The kind, as in differences." example:"booked_later"`
 	Op     string `json:"op" doc:"The provider's operation." example:"transfer"`
@@ -151,7 +151,7 @@ type DifferenceSum struct {
 	Theirs Sums   `json:"theirs" doc:"The sum of the statement of the day."`
 }
 
-// DayDifference is one movement that the two sides of a day do not have alike.
+// DayDifference is one movement that differs between the two sides of a day.
 type DayDifference struct {
 	Kind     string          `json:"kind" doc:"booked_later, booked_earlier: in the statement of the day, recorded on another day. moved_earlier, moved_later: recorded on the day, in the statement of another day. theirs_only, ours_only: on one side only. amount_differs: on both sides with different amounts. other: the amounts agree; a break describes the difference." example:"booked_later"`
 	Op       string          `json:"op" doc:"The provider's operation." example:"transfer"`
@@ -172,7 +172,7 @@ type CloseBreak struct {
 
 func renderSum(s payout.Sum) Sums { return Sums{Count: s.Count, Amount: TotalFen(s.Amount)} }
 
-// paymentsOf is how many payments a balance is made up of, where that can be told.
+// paymentsOf returns the number of payments in a balance, for accounts that have it.
 func paymentsOf(a payout.Account, balance payout.Sum) Nullable[int64] {
 	if a != payout.AccountOwed && a != payout.AccountRefunding {
 		return Nullable[int64]{}
@@ -321,10 +321,10 @@ func listCloses(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
-// noDay refuses a day that has no close.
+// noDay refuses a day without a close.
 func noDay() *refusal {
-	return &refusal{code: CodeNotFound, detail: "The books have no such day: nothing was posted until its end, it lies ahead, or it is not " +
-		"written YYYY-MM-DD."}
+	return &refusal{code: CodeNotFound, detail: "The ledger has no such day: there is no entry until its end, it is in the future, or it " +
+		"is not written YYYY-MM-DD."}
 }
 
 // readClose reads the close of a day.

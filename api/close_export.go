@@ -15,17 +15,16 @@ import (
 	"hongbao/internal/payout"
 )
 
-// closeColumns are those of the file of a day. Every line has all of them; what does
-// not apply is empty.
+// closeColumns are the columns of the file of a day. Cells that do not apply are empty.
 var closeColumns = []string{
 	"date", "status", "section", "app_id", "name", "debit", "credit", "count", "amount", "amount_yuan", "order_no", "difference", "ours_count",
 	"ours", "ours_yuan", "theirs_count", "theirs", "theirs_yuan", "booked_at", "booked_at_local", "moved_at", "moved_at_local", "breaks",
 }
 
-// localZone is that of the columns with local times.
+// localZone is the time zone of the columns with local times.
 var localZone = time.FixedZone("UTC+8", 8*60*60)
 
-// closeFile writes the lines of a day's file.
+// closeFile writes the lines of the file of a day.
 type closeFile struct {
 	c   payout.DayClose
 	out *csv.Writer
@@ -43,7 +42,7 @@ func (f *closeFile) line(cells map[string]string) {
 	}
 }
 
-// fill puts an amount into the two columns that it has.
+// fill writes an amount to its two columns.
 func fill(cells map[string]string, column string, amount money.Fen) {
 	cells[column], cells[column+"_yuan"] = amount.Digits(), amount.String()
 }
@@ -66,7 +65,7 @@ func (f *closeFile) balances(section, app string, totals payout.Totals) {
 	}
 }
 
-// book writes the books of one app; "": of all.
+// book writes the balances and movements of one app; "" is the total.
 func (f *closeFile) book(app string, opening, closing payout.Totals) {
 	f.balances("opening", app, opening)
 	for _, m := range renderMovements(closing.Minus(opening)) {
@@ -105,7 +104,7 @@ func (f *closeFile) statement(t *payout.StatementMatch) {
 		fillTime(cells, "moved_at", d.MovedAt)
 		f.sides(cells, countOf(d.Ours), countOf(d.Theirs))
 	}
-	if more := t.Count - int64(len(t.Differences)); more > 0 { // who adds up the lines has to see that some are missing
+	if more := t.Count - int64(len(t.Differences)); more > 0 { // readers that sum the lines must see that some are missing
 		f.line(map[string]string{"section": "not_listed", "count": strconv.FormatInt(more, 10)})
 	}
 }
@@ -117,7 +116,7 @@ func countOf(amount money.Fen) payout.Sum {
 	return payout.Sum{Count: 1, Amount: amount}
 }
 
-// exportClose answers with the file of a day: it is small, whatever the day was.
+// exportClose returns the file of a day, which is small for every day.
 func exportClose(r *request) (answer, error) {
 	q := readQuery(r)
 	if len(q.values["date"]) == 0 {

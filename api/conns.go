@@ -12,13 +12,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// conns knows the connections of a listener and which of them are quiet: no byte
-// of a request has arrived since the last answer, or since they were opened. At
-// shutdown quiet ones are closed at once; the HTTP server itself would wait for
-// those that have never sent anything. It keeps at most max of them. For one that comes
-// then the longest idle keyless one is closed: no request on it has shown a valid key, and
-// no handler works for it. Where there is none, the new one is told to come again. So
-// connections that cost nothing cannot keep out those that have a key.
+// conns tracks the connections of a listener and which of them are quiet: no byte of a request
+// has arrived since the last answer, or since the connection was opened. At shutdown quiet
+// connections are closed at once; the HTTP server itself would wait for those that never sent
+// anything. At most max connections are kept. For a further one the longest idle keyless
+// connection is closed: no request on it has shown a valid key, and no handler runs. Without
+// such a connection the new one is answered 503. So connections without a key cannot keep out
+// those with one.
 type conns struct {
 	net.Listener
 	base       context.Context // ends with the server
@@ -27,11 +27,11 @@ type conns struct {
 	open       prometheus.Gauge
 	refused    prometheus.Counter
 	evicted    prometheus.Counter
-	turnAway   chan struct{} // a place for each connection that is being told
+	turnAway   chan struct{} // a slot for each connection that is being refused
 	mu         sync.Mutex
 	all        map[*conn]struct{}
 	keyless    *list.List     // of *conn without a handler, the longest idle one first
-	addresses  map[string]int // connections of each network address, where they are bounded
+	addresses  map[string]int // connections per network address, if they are limited
 }
 
 func watchConns(base context.Context, ln net.Listener, max, perAddress int, open prometheus.Gauge,
@@ -40,8 +40,8 @@ func watchConns(base context.Context, ln net.Listener, max, perAddress int, open
 		turnAway: make(chan struct{}, maxTurnedAway), all: map[*conn]struct{}{}, keyless: list.New(), addresses: map[string]int{}}
 }
 
-// Accept implements net.Listener. What passes by itself, such as no file
-// descriptor being left, is waited for: the HTTP server would end with it.
+// Accept implements net.Listener. It waits and retries after transient errors such as a lack
+// of file descriptors: the HTTP server would end with them.
 func (w *conns) Accept() (net.Conn, error) {
 	for {
 		inner, err := w.Listener.Accept()
@@ -60,7 +60,7 @@ func (w *conns) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts a connection in; nil: there is no room.
+// admit registers a connection; nil: no room.
 func (w *conns) admit(inner net.Conn) net.Conn {
 	c, evicted := w.place(inner)
 	if evicted != nil {
@@ -73,7 +73,7 @@ func (w *conns) admit(inner net.Conn) net.Conn {
 	return c
 }
 
-// place makes a connection one of ours, if there is room or evicted makes some.
+// place registers a connection if there is room, or evicts another one.
 func (w *conns) place(inner net.Conn) (placed, evicted *conn) {
 	c := &conn{Conn: inner, watch: w}
 	if w.perAddress > 0 {
@@ -106,7 +106,7 @@ func (w *conns) longestIdle() *conn {
 	return nil
 }
 
-// remove forgets a connection that is among all.
+// remove forgets a registered connection.
 func (w *conns) remove(c *conn) {
 	delete(w.all, c)
 	w.open.Dec()
@@ -118,7 +118,7 @@ func (w *conns) remove(c *conn) {
 	}
 }
 
-// unlist takes a connection out of those that may be closed for another one.
+// unlist removes a connection from those that may be evicted.
 func (w *conns) unlist(c *conn) {
 	if c.idle != nil {
 		w.keyless.Remove(c.idle)
@@ -126,7 +126,7 @@ func (w *conns) unlist(c *conn) {
 	}
 }
 
-// addressOf is what is counted of where a connection comes from.
+// addressOf returns the network address by which a connection is counted.
 func addressOf(c net.Conn) string {
 	if at, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		return networkOf(at.IP)
@@ -134,7 +134,8 @@ func addressOf(c net.Conn) string {
 	return ""
 }
 
-// closeQuiet closes quiet connections, now and as they become so, until done is closed.
+// closeQuiet closes quiet connections, and others when they become quiet, until done is
+// closed.
 func (w *conns) closeQuiet(done <-chan struct{}) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -166,12 +167,12 @@ func (w *conns) quiet() []*conn {
 type conn struct {
 	net.Conn
 	watch    *conns
-	busy     atomic.Bool   // bytes of a request have arrived, and it was not answered
+	busy     atomic.Bool   // bytes of a request arrived that is not answered
 	handling atomic.Bool   // a handler runs
-	answered atomic.Bool   // it has ended; its answer is written before the next read
-	last     []byte        // what was read last, in the buffer of who read it
+	answered atomic.Bool   // the handler ended; its answer is written before the next read
+	last     []byte        // the last read, in the buffer of the reader
 	keyed    atomic.Bool   // a request on it has shown a valid key
-	address  string        // network address, where they are bounded
+	address  string        // network address, if it is limited
 	idle     *list.Element // in watch.keyless; nil: a handler runs, or it is keyed. Guarded by watch.mu
 }
 
@@ -198,7 +199,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// begin notes that a handler runs as work of the connection.
+// begin records that a handler runs.
 func (c *conn) begin() {
 	c.busy.Store(true)
 	c.handling.Store(true)
@@ -209,7 +210,8 @@ func (c *conn) begin() {
 	}
 }
 
-// end notes that it has ended. One that was keyless stays so until a request shows a key.
+// end records that the handler ended. A keyless connection stays keyless until a request shows
+// a key.
 func (c *conn) end() {
 	c.handling.Store(false)
 	c.answered.Store(true)

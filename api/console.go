@@ -19,18 +19,17 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// consoleBody is the largest form that the console is sent, in bytes.
+// consoleBody is the largest form body of the console, in bytes.
 const consoleBody = 64 << 10
 
-// consoleTime bounds the work on one page; checking the audit takes longest.
+// consoleTime bounds the work on one page; the verification of the audit takes longest.
 const consoleTime = verifyLimit + 10*time.Second
 
-// consoleRoute stands for all pages of the console in metrics and logs.
+// consoleRoute is the route of all console pages in metrics and logs.
 const consoleRoute = "console"
 
-// MountConsole gives the pages for people to h: the staff listener's path / and
-// every path below one of the folders, such as "/payouts". It is called before
-// Serve. Everything else on the listener stays as it is.
+// MountConsole serves the console with h: the path / of the staff listener and every path
+// below one of the folders, such as "/payouts". Call it before Serve.
 func (s *Server) MountConsole(h http.Handler, folders ...string) {
 	s.console, s.consoleFolders = h, folders
 }
@@ -54,7 +53,7 @@ func (s *Server) serveConsole(c *fasthttp.RequestCtx) {
 	w := &consoleWriter{header: http.Header{}, status: http.StatusOK, cancel: cancel, server: s, conn: c.Conn()}
 	w.header.Set(fiber.HeaderXRequestID, id)
 	if err := s.page(context.WithValue(ctx, outerConnContext{}, c.Conn()), c, w); err != nil {
-		slog.ErrorContext(ctx, "page was not answered", slog.String("request_id", id), slog.Any("error", err))
+		slog.ErrorContext(ctx, "console page failed", slog.String("request_id", id), slog.Any("error", err))
 		w.body.Reset()
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 	}
@@ -62,7 +61,7 @@ func (s *Server) serveConsole(c *fasthttp.RequestCtx) {
 	s.metrics.clock(listenStaff, method, consoleRoute).observe(c.Response.StatusCode(), time.Since(start))
 }
 
-// page turns the request into one of net/http and has it answered.
+// page converts the request to net/http and serves it.
 func (s *Server) page(ctx context.Context, c *fasthttp.RequestCtx, w *consoleWriter) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -80,7 +79,7 @@ func (s *Server) page(ctx context.Context, c *fasthttp.RequestCtx, w *consoleWri
 		http.Error(w, http.StatusText(http.StatusBadRequest), http.StatusBadRequest)
 		return nil
 	}
-	address := &url.URL{Path: asked.Path, RawPath: asked.RawPath, RawQuery: asked.RawQuery} // a target may name scheme and host too
+	address := &url.URL{Path: asked.Path, RawPath: asked.RawPath, RawQuery: asked.RawQuery} // a target may contain scheme and host
 	r := &http.Request{Method: string(c.Method()), URL: address, RequestURI: address.RequestURI(), Proto: "HTTP/1.1", ProtoMajor: 1,
 		ProtoMinor: 1, Header: http.Header{},
 		Host: string(c.Host()), RemoteAddr: c.RemoteAddr().String(), TLS: c.TLSConnectionState(),
@@ -94,7 +93,7 @@ func (s *Server) page(ctx context.Context, c *fasthttp.RequestCtx, w *consoleWri
 
 var errFormTooLarge = errors.New("form is too large")
 
-// consoleForm reads what was sent. A form that is too large ends the connection.
+// consoleForm reads the body. A form that is too large closes the connection.
 func consoleForm(c *fasthttp.RequestCtx) ([]byte, error) {
 	stream := c.RequestBodyStream()
 	if stream == nil {
@@ -110,7 +109,7 @@ func consoleForm(c *fasthttp.RequestCtx) ([]byte, error) {
 	return body, err
 }
 
-// consoleWriter keeps a page until it is whole.
+// consoleWriter buffers a page until it is complete.
 type consoleWriter struct {
 	header http.Header
 	status int
@@ -130,21 +129,19 @@ func (w *consoleWriter) WriteHeader(status int) { w.status = status }
 // Write implements http.ResponseWriter.
 func (w *consoleWriter) Write(b []byte) (int, error) { return w.body.Write(b) }
 
-// StreamBody makes what body gives the answer; it is read while it is sent, and
-// closed afterwards.
+// StreamBody streams the answer from body and closes body afterwards.
 func (w *consoleWriter) StreamBody(body io.ReadCloser) { w.stream = body }
 
-// LiveBody makes what open returns the answer, for as long as it lasts: its context
-// ends when the server begins to drain, or the client has gone, not with the time
-// that a page has.
+// LiveBody streams the answer from the reader that open returns. Its context ends when the
+// server begins to drain or the client disconnects; the time limit of pages does not apply.
 func (w *consoleWriter) LiveBody(open func(ctx context.Context) io.ReadCloser) {
 	ctx, cancel := context.WithCancel(w.server.lasting)
-	w.cancel() // the page is made
+	w.cancel() // the page is complete
 	w.cancel = cancel
 	w.stream = liveBody{ReadCloser: open(ctx), conn: w.conn, each: w.server.cfg.WriteTimeout}
 }
 
-// liveBody gives each piece as long as a whole answer has otherwise.
+// liveBody gives each piece the write timeout of a whole answer.
 type liveBody struct {
 	io.ReadCloser
 	conn net.Conn
@@ -175,7 +172,7 @@ func (w *consoleWriter) write(c *fasthttp.RequestCtx) {
 	c.SetBody(w.body.Bytes())
 }
 
-// consoleStream ends the context of its page with itself.
+// consoleStream ends the context of its page when it is closed.
 type consoleStream struct {
 	io.ReadCloser
 	cancel context.CancelFunc

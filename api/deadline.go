@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// deadlineStep is how long requests share one deadline, and by how much the work
-// of a request may exceed requestTimeout.
+// deadlineStep is how long requests share one deadline; a request may exceed requestTimeout by
+// as much.
 const deadlineStep = 250 * time.Millisecond
 
-// deadlines hands out the contexts of requests. A context of its own would cost
-// every request a timer and a place in the parent's list, under the parent's lock;
-// requests that begin within deadlineStep share one instead. It ends with its
-// deadline, or with the server, not with the request.
+// deadlines returns the contexts of requests. A context per request would cost a timer and a
+// place in the parent's list, under the parent's lock. Requests that begin within deadlineStep
+// share one context instead. It ends with its deadline or with the server, not with the
+// request.
 type deadlines struct {
 	base    context.Context
 	current atomic.Pointer[sharedDeadline]
@@ -22,7 +22,7 @@ type deadlines struct {
 type sharedDeadline struct {
 	ctx   context.Context
 	stop  context.CancelFunc
-	until time.Time // handed out to requests that begin before
+	until time.Time // valid for requests that begin before
 }
 
 // from returns the context of a request that begins now.
@@ -36,6 +36,6 @@ func (d *deadlines) from(now time.Time) context.Context {
 	if d.current.CompareAndSwap(current, fresh) {
 		return fresh.ctx
 	}
-	fresh.stop() // another request was faster
+	fresh.stop() // another request stored its context first
 	return d.current.Load().ctx
 }

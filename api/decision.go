@@ -20,13 +20,13 @@ type Reason struct {
 	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"account unfrozen, see ticket 4711"`
 }
 
-// MarkPaid is the body of a decision that something was paid by other means.
+// MarkPaid is the body of a decision to mark a payment as paid by other means.
 type MarkPaid struct {
 	Reason   string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"paid by bank transfer after the account was closed"`
 	Evidence string `json:"evidence" minLength:"1" maxLength:"500" doc:"The evidence of the payment: 1 to 500 characters." example:"bank slip 2026-03-01/4711"`
 }
 
-// Decision is what a person decided.
+// Decision is a decision of a member of staff.
 type Decision struct {
 	ID     string           `json:"id" doc:"The decision's id." example:"KQ3X7M2P5R6T4V2W3Y7Z5B6CDE"`
 	Kind   string           `json:"kind" enum:"retry,cancel,mark_paid,ask" doc:"The decision."`
@@ -36,7 +36,7 @@ type Decision struct {
 	Status string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"waiting: for a second person; nothing has moved. open: approved; every order number is queried first. carried_out: done. overtaken: an answer of the provider or another decision made it obsolete. rejected, expired, withdrawn: ended; nothing has moved."`
 }
 
-// Approval is a second person's agreement that is waited for.
+// Approval is the pending approval of a decision.
 type Approval struct {
 	ID        string `json:"id" doc:"The approval's id."`
 	ExpiresAt Stamp  `json:"expires_at" doc:"Until when it can be approved."`
@@ -56,7 +56,7 @@ type DecidedRefund struct {
 	Approval Nullable[Approval] `json:"approval" doc:"Set while a second person has to approve; nothing has moved yet."`
 }
 
-// checkReason checks what people write: a reason or an evidence.
+// checkReason checks a reason or an evidence.
 func checkReason(s string) *fault {
 	switch n := utf8.RuneCountInString(s); {
 	case strings.TrimSpace(s) == "" || n > maxReason:
@@ -101,7 +101,7 @@ func decide(kind payout.DecisionKind, about payout.Kind) func(*request) (answer,
 		missing = CodeRefundNotFound
 	}
 	return func(r *request) (answer, error) {
-		// The path is part of the route: an id that cannot be one is not found.
+		// A malformed id in the path is answered like an unknown id.
 		id, idErr := r.paymentID(about, missing)
 		c := payout.DecisionRequest{Kind: kind, ApproveFrom: r.server.cfg.ApprovalAmount}
 		w, err := r.readDecision(&c)
@@ -134,7 +134,7 @@ func (r *request) readDecision(c *payout.DecisionRequest) (payout.StaffWrite, er
 	return r.staffWrite(body, body.Reason)
 }
 
-// staffWrite says who writes, why and under which key. The caller fills in the route.
+// staffWrite returns the actor, reason and key of a write. The caller fills in the route.
 func (r *request) staffWrite(body any, reason string) (payout.StaffWrite, error) {
 	key, err := r.idempotencyKey()
 	if err != nil {
@@ -148,8 +148,8 @@ func (r *request) staffWrite(body any, reason string) (payout.StaffWrite, error)
 	return payout.StaffWrite{Owner: owner.Owner, Role: string(owner.Role), KeyID: owner.ID, Key: key, BodyHash: hash, Reason: reason}, nil
 }
 
-// staffAnswer turns what the store remembers of a staff write into the answer; missing is
-// that for an id that nothing has.
+// staffAnswer converts the stored answer of a staff write; missing is the refusal for an
+// unknown id.
 func staffAnswer(stored payout.StaffAnswer, err error, missing *refusal) (answer, error) {
 	switch {
 	case errors.Is(err, packet.ErrNotFound):
@@ -161,9 +161,9 @@ func staffAnswer(stored payout.StaffAnswer, err error, missing *refusal) (answer
 	case errors.Is(err, payout.ErrInProgress):
 		return answer{}, &refusal{code: CodeRequestInProgress, retryAfter: shortPause}
 	case errors.Is(err, payout.ErrSelfApproval):
-		return answer{}, &refusal{code: CodeForbidden, detail: "Another person than the one who asked has to answer."}
+		return answer{}, &refusal{code: CodeForbidden, detail: "The person who decided cannot approve or reject; another person has to."}
 	case errors.Is(err, payout.ErrNotAsker):
-		return answer{}, &refusal{code: CodeForbidden, detail: "Only the person who asked withdraws a request; others reject it."}
+		return answer{}, &refusal{code: CodeForbidden, detail: "Only the person who decided can withdraw a decision; others can reject it."}
 	case err != nil:
 		return answer{}, err
 	}
@@ -174,7 +174,7 @@ func staffAnswer(stored payout.StaffAnswer, err error, missing *refusal) (answer
 	return a, nil
 }
 
-// renderDecision makes the answer that is stored with the decision.
+// renderDecision returns the answer that is stored with the decision.
 func (r *request) renderDecision(d *payout.Decision, p payout.Row, refused error) (int, []byte) {
 	if refused != nil {
 		return r.renderRefusedDecision(refused)
@@ -217,7 +217,7 @@ func renderDecided(d payout.Decision) (Decision, Nullable[Approval]) {
 
 func rendered(body any) (int, []byte) {
 	raw, err := encode(body)
-	if err != nil { // only our own types come here
+	if err != nil { // only types of this package are encoded
 		raw = []byte("{}")
 	}
 	return http.StatusAccepted, raw

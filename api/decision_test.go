@@ -70,8 +70,8 @@ func TestCancel(t *testing.T) {
 		t.Errorf("retry meanwhile: %s", r)
 	}
 	if r := h.write(h.finance, "approvals/"+d.Approval.ID+"/approve", "self", because); r.status != 403 || r.code() != "forbidden" ||
-		!strings.Contains(string(r.body), "Another person") {
-		t.Errorf("approved by the one who asked: %s", r)
+		!strings.Contains(string(r.body), "another person") {
+		t.Errorf("approved by the person who decided: %s", r)
 	}
 	yes := h.write(colleague, "approvals/"+d.Approval.ID+"/approve", "yes", because)
 	if a := h.decided(yes, "open"); a.Payout == nil || a.Payout.Status != "failed" || a.Approval != nil || a.Refund != nil {

@@ -11,15 +11,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// member is one member of an object: its name as it came and its value.
+// member is one member of an object: name as sent, and value.
 type member struct {
 	name  string
 	value jsontext.Value
 }
 
-// object reads the members of a request one by one and collects every fault, so
-// that the client gets all of them at once. Names are compared exactly. A
-// member that is null counts as left out.
+// object reads the members of a request and collects all faults, so that the client gets them
+// at once. Names are compared exactly. A null member counts as omitted.
 type object struct {
 	prefix  string // "" at the top, "metadata." within metadata
 	members []member
@@ -27,8 +26,8 @@ type object struct {
 	faults  *[]FieldError
 }
 
-// readObject reads the body of a request. Faults of its text are malformed_json;
-// anything else that is JSON is judged member by member.
+// readObject parses the body of a request. Invalid JSON is malformed_json; valid JSON is
+// checked member by member.
 func readObject(body []byte) (*object, error) {
 	value, err := parse(body)
 	if err != nil {
@@ -43,7 +42,7 @@ func readObject(body []byte) (*object, error) {
 	return o, nil
 }
 
-// readOptional is readObject for a body that may be left out: it is {} then.
+// readOptional is readObject for an optional body: an empty body counts as {}.
 func readOptional(body []byte) (*object, error) {
 	if len(body) == 0 {
 		body = []byte("{}")
@@ -51,8 +50,8 @@ func readOptional(body []byte) (*object, error) {
 	return readObject(body)
 }
 
-// parse checks that the whole body is one JSON value in UTF-8. Duplicate names
-// are JSON, if bad JSON: they are told as faults of the request.
+// parse checks that the whole body is one JSON value in UTF-8. Duplicate names are permitted
+// here and reported as faults of the request.
 func parse(body []byte) (jsontext.Value, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
 	value, err := d.ReadValue()
@@ -66,7 +65,7 @@ func parse(body []byte) (jsontext.Value, error) {
 	return value, nil
 }
 
-// membersOf splits an object that was checked before.
+// membersOf returns the members of a validated object.
 func membersOf(value jsontext.Value) []member {
 	d := jsontext.NewDecoder(bytes.NewReader(value), jsontext.AllowDuplicateNames(true))
 	if _, err := d.ReadToken(); err != nil {
@@ -88,7 +87,7 @@ func membersOf(value jsontext.Value) []member {
 	return out
 }
 
-// elementsOf splits an array that was checked before.
+// elementsOf returns the elements of a validated array.
 func elementsOf(value jsontext.Value) []jsontext.Value {
 	d := jsontext.NewDecoder(bytes.NewReader(value), jsontext.AllowDuplicateNames(true))
 	if _, err := d.ReadToken(); err != nil {
@@ -105,13 +104,13 @@ func elementsOf(value jsontext.Value) []jsontext.Value {
 	return out
 }
 
-// Bounds of what an answer tells about a bad request.
+// Bounds of the faults in an answer.
 const (
 	maxFaults    = 100
-	maxFieldName = 128 // bytes of a name that the client chose
+	maxFieldName = 128 // bytes of a name in the request
 )
 
-// fault notes what is wrong with a member.
+// fault records a fault of a member.
 func (o *object) fault(field string, f fault) {
 	if len(*o.faults) == maxFaults {
 		return
@@ -123,7 +122,7 @@ func (o *object) fault(field string, f fault) {
 	*o.faults = append(*o.faults, FieldError{field, f.code, f.message})
 }
 
-// faulty reports whether something is wrong with one of the members.
+// faulty reports whether one of the members has a fault.
 func (o *object) faulty(fields ...string) bool {
 	return slices.ContainsFunc(*o.faults, func(e FieldError) bool {
 		name, ours := strings.CutPrefix(e.Field, o.prefix)
@@ -141,7 +140,7 @@ func (o *object) checkTwice() {
 	}
 }
 
-// done reports members that nobody asked for and returns all faults.
+// done records unknown members and returns all faults.
 func (o *object) done() error {
 	o.unknown()
 	if len(*o.faults) == 0 {
@@ -150,7 +149,7 @@ func (o *object) done() error {
 	return invalid(*o.faults...)
 }
 
-// unknown notes members that nobody asked for.
+// unknown records unknown members as faults.
 func (o *object) unknown() {
 	for _, m := range o.members {
 		if !slices.Contains(o.known, m.name) {
@@ -159,8 +158,8 @@ func (o *object) unknown() {
 	}
 }
 
-// get returns the value of a member, false when it is missing or null. Of
-// several it returns the first: a fault has been noted for the others.
+// get returns the value of a member; false: it is missing or null. For a duplicate it returns
+// the first value; the fault is already recorded.
 func (o *object) get(name string, required bool) (jsontext.Value, bool) {
 	o.known = append(o.known, name)
 	for _, m := range o.members {
@@ -272,8 +271,8 @@ func (o *object) texts(name string) map[string]string {
 	return out
 }
 
-// object reads an object whose members are read one by one; whoever does calls its
-// unknown at the end. It has no members when it is missing, null or wrong.
+// object reads an object member; the caller reads its members and calls unknown at the end. It
+// is empty when the member is missing, null or wrong.
 func (o *object) object(name string) *object {
 	inner := &object{prefix: o.prefix + name + ".", faults: o.faults}
 	value, ok := o.get(name, true)
@@ -288,8 +287,7 @@ func (o *object) object(name string) *object {
 	return inner
 }
 
-// list reads an array of strings; nil means missing or null, and an empty array
-// is not nil.
+// list reads an array of strings; nil: missing or null. An empty array is not nil.
 func (o *object) list(name string, limit int, check func(string) *fault) []string {
 	value, ok := o.get(name, false)
 	if !ok {

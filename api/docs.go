@@ -20,21 +20,21 @@ const (
 	documentPath = "/openapi.json"
 )
 
-// docsPage is Swagger UI, embedded: it needs no other host. The page never
-// changes, so its inline parts can be named by hash in the content policy.
+// docsPage is Swagger UI, embedded, without external hosts. The page never changes, so the
+// content security policy permits its inline parts by hash.
 type docsPage struct {
 	handler http.Handler
 	page    []byte
 	policy  string
 }
 
-// inline finds the page's own scripts and styles.
+// inline matches the inline scripts and styles of the page.
 var inline = regexp.MustCompile(`(?s)<(script|style)>(.*?)</(?:script|style)>`)
 
 func newDocsPage() (*docsPage, error) {
 	h := v5emb.New("hongbao", documentPath, docsPath)
 	rec := &recorder{header: http.Header{}}
-	req, err := http.NewRequest(http.MethodGet, docsPath, nil) //nolint:noctx // answered in memory
+	req, err := http.NewRequest(http.MethodGet, docsPath, nil) //nolint:noctx // handled in memory
 	if err != nil {
 		return nil, fmt.Errorf("docs page: %w", err)
 	}
@@ -59,7 +59,7 @@ func newDocsPage() (*docsPage, error) {
 	return &docsPage{handler: h, page: page, policy: policy}, nil
 }
 
-// recorder keeps what a handler writes.
+// recorder buffers the output of a handler.
 type recorder struct {
 	header http.Header
 	body   bytes.Buffer

@@ -7,14 +7,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A crowd gets two kinds of answers: claims and plain problems. These are written
-// member by member, because encoding/json costs more than the rest of a grab's
-// way through the API. TestEncoders shows that the bytes are the same.
+// Most answers under load are claims and plain problems. They are written member by member,
+// because encoding/json costs more than the rest of a grab in the API. TestEncoders shows that
+// the bytes are equal.
 
-// usualAnswer is a little more than the size of the answers to a crowd.
+// usualAnswer is slightly more than the size of these answers in bytes.
 const usualAnswer = 384
 
-// encodeClaim writes a claim as encode does.
+// encodeClaim writes a claim with the same bytes as encode.
 func encodeClaim(c *Claim) []byte {
 	b := make([]byte, 0, usualAnswer)
 	b = appendText(b, `{"packet_id":`, c.PacketID)
@@ -32,10 +32,10 @@ func encodeClaim(c *Claim) []byte {
 	return append(b, "}}"...)
 }
 
-// appendText writes a member's name, as it is, and its value.
+// appendText writes a member with its name unescaped.
 func appendText(b []byte, name, value string) []byte {
 	b, err := jsontext.AppendQuote(append(b, name...), value)
-	_ = err // says that a byte is not UTF-8; its replacement character was written
+	_ = err // reports invalid UTF-8, for which the replacement character was written
 	return b
 }
 
@@ -46,8 +46,8 @@ func appendNullable(b []byte, name string, value *string) []byte {
 	return appendText(b, name, *value)
 }
 
-// plainProblem is the constant text of a code's problem when it carries nothing
-// beyond the request's path and id: what is before, between and behind these.
+// plainProblem is the constant text of a problem without members beyond path and request id:
+// the parts before, between and after these.
 type plainProblem struct {
 	status       int
 	head, middle string
@@ -65,7 +65,7 @@ var plainProblems = func() map[Code]plainProblem {
 	return all
 }()
 
-// render gives the refusal's status and body.
+// render returns status and body of the refusal.
 func (e *refusal) render(instance, requestID string) (status int, body []byte) {
 	if plain, ok := plainProblems[e.code]; ok && e.isPlain() {
 		b := appendText(make([]byte, 0, usualAnswer), plain.head, instance)

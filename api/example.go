@@ -97,7 +97,8 @@ var memberExamples = map[string]any{
 	"message": "the account is frozen", "detail": "the statement has no such order", "greeting": "恭喜发财", "reason": "see ticket 4711",
 	"token": "the new key's token", "metadata": map[string]any{}, "timeline": []any{}, "before": map[string]any{}, "after": map[string]any{},
 	"pending": []any{}, "breaks": []any{}, "differences": []any{},
-	"total_amount": 10000, "amount": 1288, "count": 1, "attempt_count": 1, "share_count": 10, "share_index": 3, "claimed_count": 1, "claimed_amount": 1288,
+	"total_amount": 10000, "amount": 1288, "count": 1, "attempt_count": 1, "share_count": 10, "share_index": 3, "claimed_count": 1,
+	"claimed_amount":  1288,
 	"remaining_count": 9, "remaining_amount": 8712, "balanced": true, "ties": true, "sound": true, "valid": true,
 }
 

@@ -18,38 +18,39 @@ import (
 )
 
 const (
-	// exportStep is how many items of a list are read and held at a time.
+	// exportStep is how many items are read and held at a time.
 	exportStep = 1000
-	// exportReadLimit bounds the reading of one step: a filter without an index of
-	// its own, such as amounts, may look at every payout to find one.
+	// exportReadLimit bounds the read of one step: a filter without an index, such as amounts,
+	// may scan every payout.
 	exportReadLimit = 30 * time.Second
 	contentCSV      = "text/csv; charset=utf-8"
-	// byteOrderMark tells Excel that a file is UTF-8.
+	// byteOrderMark lets Excel detect UTF-8.
 	byteOrderMark = "\ufeff"
 )
 
-// errDraining ends an export: a file of a million lines would outlast the drain.
+// errDraining ends an export at shutdown: a file of a million lines takes longer than the
+// drain.
 var errDraining = errors.New("the server drains")
 
-// exportLocal is the form of local times, which spreadsheets take for times.
+// exportLocal is the layout of local times, which spreadsheets recognize as times.
 const exportLocal = "2006-01-02 15:04:05"
 
-// listFile says what the file of a list is made of.
+// listFile describes the file of a list.
 type listFile struct {
 	name    string // of the list
 	columns []string
-	// more reads the next lines, some exportStep of them, each time behind the last. end:
-	// there are no others. It is called after the handler has returned.
+	// more reads the next lines, about exportStep of them, each call after the previous one.
+	// end: there are no more. It is called after the handler returned.
 	more func(ctx context.Context) (lines [][]string, end bool, err error)
 }
 
-// fileForm is how the file of a list is wanted.
+// fileForm is the form of a file.
 type fileForm struct {
 	marked bool           // with a byte order mark
 	zone   *time.Location // of local times
 }
 
-// fileForm reads how a file is wanted. These are the last parameters of its query.
+// fileForm reads the form of a file. These are the last parameters of the query.
 func (q *query) fileForm() (fileForm, error) {
 	marked := q.text("bom", checkBool)
 	name := q.text("tz", checkZone)
@@ -60,7 +61,7 @@ func (q *query) fileForm() (fileForm, error) {
 	return fileForm{marked: marked == "true", zone: in}, err
 }
 
-// local is a time as people of the file's zone read it; "" of the zero time.
+// local formats a time in the file's time zone; the zero time is "".
 func (f fileForm) local(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -68,11 +69,10 @@ func (f fileForm) local(at time.Time) string {
 	return at.In(f.zone).Format(exportLocal)
 }
 
-// export is the body of an answer that is made while it is sent. Memory does not
-// grow with its length: a list is read step by step, newest first, each behind
-// the last, so each item is there once whatever is added meanwhile, as it is when it
-// is read. A step that cannot be read ends the connection in the middle of a
-// chunk: no client can take the part for the whole.
+// export is a streamed answer body. Memory does not grow with its length: the list is read in
+// steps, newest first, each after the last. So each item appears once, as it is when it is
+// read, whatever is added during the export. When a step cannot be read, the connection is
+// closed within a chunk: no client can take the part for the whole.
 type export struct {
 	server    *Server
 	ctx       context.Context
@@ -82,7 +82,7 @@ type export struct {
 	file      listFile
 	buffer    bytes.Buffer
 	out       *csv.Writer
-	ended     bool // nothing is left to be read
+	ended     bool // all items are read
 	broken    error
 }
 
@@ -97,7 +97,7 @@ func (r *request) sendFile(form fileForm, file listFile) (answer, error) {
 	}
 	err := e.out.Write(file.columns)
 	if err == nil {
-		err = e.step() // the first one here, where it can still be answered with a problem
+		err = e.step() // the first step runs here, where an error is still answered with a problem
 	}
 	if err != nil {
 		e.cancel()
@@ -123,15 +123,15 @@ func (e *export) step() error {
 	if err != nil {
 		return err
 	}
-	if err := e.out.WriteAll(lines); err != nil { // and flushes
+	if err := e.out.WriteAll(lines); err != nil { // flushes too
 		return fmt.Errorf("write %s: %w", e.file.name, err)
 	}
 	e.ended = end
 	return nil
 }
 
-// Read implements io.Reader. It is called while the answer is written, outside of
-// the chain of handlers: deadline, panics and the log are its own business.
+// Read implements io.Reader. It runs while the answer is written, outside the chain of
+// handlers, and so handles deadline, panics and logging itself.
 func (e *export) Read(b []byte) (n int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -140,13 +140,13 @@ func (e *export) Read(b []byte) (n int, err error) {
 		}
 		if err != nil && !errors.Is(err, io.EOF) && e.broken == nil {
 			e.broken = err
-			slog.ErrorContext(e.ctx, "export was cut off", slog.String("request_id", e.requestID), slog.Any("error", err))
+			slog.ErrorContext(e.ctx, "export was aborted", slog.String("request_id", e.requestID), slog.Any("error", err))
 		}
 	}()
 	if e.broken != nil {
 		return 0, e.broken
 	}
-	for e.buffer.Len() == 0 { // a step may find nothing and not be the last
+	for e.buffer.Len() == 0 { // a step may find nothing without being the last
 		if e.ended {
 			return 0, io.EOF
 		}
@@ -154,14 +154,15 @@ func (e *export) Read(b []byte) (n int, err error) {
 			return 0, err
 		}
 	}
-	// Each piece has as long as a whole answer has otherwise.
+	// Each piece has the write timeout of a whole answer.
 	if err := e.conn.SetWriteDeadline(time.Now().Add(e.server.cfg.WriteTimeout)); err != nil {
 		return 0, fmt.Errorf("write deadline: %w", err)
 	}
 	return e.buffer.Read(b)
 }
 
-// Close implements io.Closer: the answer is written, or its client has gone.
+// Close implements io.Closer. It is called when the answer is written or its client has
+// disconnected.
 func (e *export) Close() error {
 	e.cancel()
 	return nil

@@ -8,18 +8,19 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The HTTP server reads the beginning of a body before it calls a handler. A body that
-// does not come must not hide that its request is refused, whatever it would be.
+// The HTTP server reads the beginning of a body before it calls a handler. A request whose
+// headers are refused must be answered even if its body never arrives.
 
-// refusedHead is a request whose head is refused before its body has come.
+// refusedHead is a request that is refused by its headers before its body has arrived.
 type refusedHead struct {
 	refusal *refusal
 	id      string // X-Request-Id
 	target  string
 }
 
-// headerReceived gives the body of a request without a valid key no more than shedPatience.
-// In time, or without a body, the request is refused like all others.
+// headerReceived bounds the wait for the body of a request without a valid key to
+// shedPatience. If the body arrives in time, or there is none, the request is refused like all
+// others.
 func (l *listener) headerReceived(h *fasthttp.RequestHeader) (config fasthttp.RequestConfig) {
 	if n := h.ContentLength(); n == 0 || n == noLength {
 		return config
@@ -42,18 +43,18 @@ func (l *listener) headerReceived(h *fasthttp.RequestHeader) (config fasthttp.Re
 	return config
 }
 
-// noLength is the length of a request that tells none: it has no body.
+// noLength is the length of a request without a declared length: it has no body.
 const noLength = -2
 
-// refuseHead answers a request whose head is refused, and whose body did not come; false:
-// it is another one.
+// refuseHead answers a request that was refused by its headers and whose body did not arrive;
+// false: it is another request.
 func (l *listener) refuseHead(ctx *fasthttp.RequestCtx) bool {
 	found, ok := l.refused.LoadAndDelete(&ctx.Request.Header)
 	if !ok {
 		return false
 	}
 	head := found.(refusedHead)
-	ctx.Request.SetRequestURI(head.target) // the server has forgotten it with the body
+	ctx.Request.SetRequestURI(head.target) // the server dropped it with the body
 	c := l.app.AcquireCtx(ctx)
 	defer l.app.ReleaseCtx(c)
 	if !visible(head.id, maxRequestID) {
@@ -64,8 +65,7 @@ func (l *listener) refuseHead(ctx *fasthttp.RequestCtx) bool {
 	return true
 }
 
-// headerLines counts the lines of a header as they came; the parsed header keeps one of
-// some names.
+// headerLines counts the raw lines of a header; the parsed header keeps one of some names.
 func headerLines(raw []byte, name string) (n int) {
 	for line := range bytes.Lines(raw) {
 		if len(line) > len(name) && line[len(name)] == ':' && bytes.EqualFold(line[:len(name)], []byte(name)) {
@@ -75,8 +75,8 @@ func headerLines(raw []byte, name string) (n int) {
 	return n
 }
 
-// ambiguous reports whether what stands in front may read a head otherwise than we do: it
-// has a line that continues the one before.
+// ambiguous reports whether a proxy may parse the headers differently: a line continues the
+// previous one.
 func ambiguous(raw []byte) bool {
 	return bytes.HasPrefix(raw, []byte(" ")) || bytes.HasPrefix(raw, []byte("\t")) || bytes.Contains(raw, []byte("\n ")) ||
 		bytes.Contains(raw, []byte("\n\t"))

@@ -11,7 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// probeTimeout bounds one question to one dependency.
+// probeTimeout bounds one probe of a dependency.
 const probeTimeout = time.Second
 
 // Liveness is the answer of /livez.
@@ -26,7 +26,7 @@ type Readiness struct {
 	Dependencies map[string]Dependency `json:"dependencies" doc:"By name: redis, mysql, books, temporal and pool. pool is ok when all lanes are open. books is unavailable while MySQL is unavailable, or was restored from an older backup and is not recovered."`
 }
 
-// Dependency is how one dependency answered.
+// Dependency is the result of one probe.
 type Dependency struct {
 	Status    string  `json:"status" enum:"ok,unavailable" doc:"ok: it answered in time."`
 	LatencyMS float64 `json:"latency_ms" minimum:"0" doc:"The latency of the answer in milliseconds."`
@@ -36,8 +36,8 @@ func getLiveness(*request) (answer, error) {
 	return answer{status: http.StatusOK, body: Liveness{Status: "ok"}}, nil
 }
 
-// getReadiness asks every dependency at the same time. Only Redis is needed to
-// take writes; without the others the API is degraded.
+// getReadiness probes all dependencies in parallel. Only Redis is required for writes; without
+// the others the API is degraded.
 func getReadiness(r *request) (answer, error) {
 	s := r.server
 	asked, _, _ := s.probing.Do("", func() (any, error) { return s.probe(context.WithoutCancel(r.ctx)), nil })
@@ -63,8 +63,8 @@ func getReadiness(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: out}, nil
 }
 
-// probe asks every dependency. Whoever wants to know meanwhile gets the same answer:
-// nobody needs a key to ask, and each question takes a connection of each of them.
+// probe probes every dependency. Concurrent requests share one result: no key is needed to
+// request it, and each probe takes a connection of each dependency.
 func (s *Server) probe(ctx context.Context) map[string]Dependency {
 	probes := map[string]func(context.Context) error{"redis": s.cfg.Pool.Durable, "mysql": s.cfg.Store.Ping}
 	if s.cfg.PingTemporal != nil {
@@ -91,8 +91,7 @@ func (s *Server) probe(ctx context.Context) map[string]Dependency {
 	return out
 }
 
-// ask waits for one dependency, no longer than probeTimeout even when it does
-// not heed its context.
+// ask runs one probe for at most probeTimeout, even when the probe ignores its context.
 func ask(ctx context.Context, name string, probe func(context.Context) error) Dependency {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -13,25 +13,26 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Verdicts of health, the worst last.
+// Verdicts of health, in ascending severity.
 const (
 	healthOK      = "ok"
-	healthUnknown = "unknown" // could not be looked at
-	healthWarning = "warning" // somebody should look
-	healthWrong   = "wrong"   // grabs, payments or promises suffer
+	healthUnknown = "unknown" // could not be checked
+	healthWarning = "warning" // staff should look into it
+	healthWrong   = "wrong"   // grabs or payments are affected
 )
 
 var verdicts = []string{healthOK, healthUnknown, healthWarning, healthWrong}
 
 const (
-	// providerPatience is how long what the provider has answered is believed: who
-	// looks at the health must not use up his rate.
+	// providerPatience is how long an answer of the provider is reused: health checks must not
+	// use up the provider's rate limit.
 	providerPatience = 15 * time.Second
-	// reconcileLook is how many of the last ones are looked through for one that has ended.
+	// reconcileLook is how many of the latest reconciliations are searched for one that has
+	// ended.
 	reconcileLook = 20
 )
 
-// Health is how each part of the platform is.
+// Health is the health of all parts of the platform.
 type Health struct {
 	Status string       `json:"status" enum:"ok,unknown,warning,wrong" doc:"The worst status of the parts. wrong: grabs or payments are affected. warning: staff should look into it. unknown: a check could not run."`
 	Parts  []HealthPart `json:"parts" nullable:"false" doc:"All parts, always in the same order."`
@@ -44,7 +45,7 @@ type HealthPart struct {
 	Checks []HealthCheck `json:"checks" nullable:"false" doc:"The checks of the part."`
 }
 
-// HealthCheck is one thing that was looked at.
+// HealthCheck is one check of a part.
 type HealthCheck struct {
 	Name      string          `json:"name" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,ledger,suspense,quarantine,queues,polling,held,under_way,unsent,low_balance,rate_limited,no_answer,unknown_outcomes,last_run,unreconciled,breaks,chain" doc:"The check."`
 	Status    string          `json:"status" enum:"ok,unknown,warning,wrong" doc:"The result of the check."`
@@ -53,7 +54,7 @@ type HealthCheck struct {
 	Since     Nullable[Stamp] `json:"since" doc:"Since when the oldest item waits; last_run: when it ended. null: no item, or no run yet."`
 }
 
-// providerSeen is what the provider answered last.
+// providerSeen is the last answer of the provider.
 type providerSeen struct {
 	mu   sync.Mutex
 	at   time.Time
@@ -90,7 +91,7 @@ func worse(a, b string) string {
 	return verdicts[max(slices.Index(verdicts, a), slices.Index(verdicts, b))]
 }
 
-// partOf puts checks together; one without a name was not made.
+// partOf combines checks into a part; a check without a name was not made.
 func partOf(name string, checks ...HealthCheck) HealthPart {
 	p := HealthPart{Name: name, Status: healthOK, Checks: []HealthCheck{}}
 	for _, c := range checks {
@@ -101,7 +102,7 @@ func partOf(name string, checks ...HealthCheck) HealthPart {
 	return p
 }
 
-// answers asks a dependency.
+// answers checks that a dependency answers.
 func answers(ctx context.Context, name string, probe func(context.Context) error) HealthCheck {
 	d := ask(ctx, name, probe)
 	took := int64(d.LatencyMS * 1000)
@@ -112,7 +113,7 @@ func answers(ctx context.Context, name string, probe func(context.Context) error
 	return c
 }
 
-// known makes a check unknown when what it says could not be read.
+// known returns an unknown check when its figure could not be read.
 func known(read bool, c HealthCheck) HealthCheck {
 	if !read {
 		return HealthCheck{Name: c.Name, Status: healthUnknown}
@@ -120,7 +121,7 @@ func known(read bool, c HealthCheck) HealthCheck {
 	return c
 }
 
-// held says that something is as it should be, or what else.
+// held is a check that something is as it should be; otherwise is the verdict if not.
 func held(name string, well bool, otherwise string) HealthCheck {
 	if well {
 		otherwise = healthOK
@@ -128,15 +129,15 @@ func held(name string, well bool, otherwise string) HealthCheck {
 	return HealthCheck{Name: name, Status: otherwise}
 }
 
-// counted judges by a number: any is worth what verdict says.
+// counted is a check of a count: a count above zero has the given verdict.
 func counted(name string, n int64, verdict string) HealthCheck {
 	c := held(name, n == 0, verdict)
 	c.Count = orNull(&n)
 	return c
 }
 
-// aged judges a backlog by the age of the oldest: many are no harm while they move.
-// A limit of zero says that any is.
+// aged is a check of a backlog by the age of its oldest item: a large backlog is fine while it
+// moves. With a limit of zero any item has the verdict.
 func aged(name string, b observe.Backlog, limit time.Duration, verdict string) HealthCheck {
 	c := counted(name, b.Waiting, verdict)
 	c.Since = stampOrNull(b.Oldest)
@@ -146,8 +147,8 @@ func aged(name string, b observe.Backlog, limit time.Duration, verdict string) H
 	return c
 }
 
-// decisionHealth looks at what waits for staff to decide, as the overview lists it; breaks
-// are the reconciliation's.
+// decisionHealth checks what waits for a decision of staff, as in the overview. Breaks belong
+// to the reconciliation.
 func (s *Server) decisionHealth(ctx context.Context, _ observe.HealthSnapshot) []HealthPart {
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
 	defer cancel()
@@ -157,7 +158,7 @@ func (s *Server) decisionHealth(ctx context.Context, _ observe.HealthSnapshot) [
 		if reason == payout.ReasonBreak {
 			continue
 		}
-		var limit time.Duration // any payment that failed is somebody's to decide
+		var limit time.Duration // any failed payment needs a decision
 		if reason == payout.ReasonApproval {
 			limit = observe.ApprovalWarnAge
 		}
@@ -180,7 +181,7 @@ func (s *Server) redisHealth(ctx context.Context, v observe.HealthSnapshot) []He
 		}
 	}
 	reached := answers(ctx, "redis", s.cfg.Pool.Ping)
-	v.FromRedis = v.FromRedis && reached.Status == healthOK // else the figures are older than the trouble
+	v.FromRedis = v.FromRedis && reached.Status == healthOK // else the figures predate the outage
 	return []HealthPart{partOf("redis",
 		reached,
 		known(v.FromRedis, held("durable", v.Durable, healthWrong)),
@@ -195,7 +196,7 @@ func (s *Server) mysqlHealth(ctx context.Context, v observe.HealthSnapshot) []He
 		overdue = overdue.Add(p.Backlog)
 	}
 	reached := answers(ctx, "mysql", s.cfg.Store.Ping)
-	v.FromMySQL = v.FromMySQL && reached.Status == healthOK // else the figures are older than the trouble
+	v.FromMySQL = v.FromMySQL && reached.Status == healthOK // else the figures predate the outage
 	return []HealthPart{partOf("mysql",
 		reached,
 		known(v.FromMySQL, held("books", !v.BooksRestored, healthWrong)),
@@ -206,7 +207,7 @@ func (s *Server) mysqlHealth(ctx context.Context, v observe.HealthSnapshot) []He
 		known(v.FromMySQL, counted("quarantine", v.Quarantined, healthWrong)))}
 }
 
-// temporalHealth looks at Temporal and at who works there.
+// temporalHealth checks Temporal and its workers.
 func (s *Server) temporalHealth(ctx context.Context, _ observe.HealthSnapshot) []HealthPart {
 	var reached HealthCheck
 	if s.cfg.PingTemporal != nil {
@@ -255,8 +256,8 @@ func (s *Server) providerHealth(ctx context.Context, v observe.HealthSnapshot) [
 		s.providerAnswers(ctx),
 		known(v.FromMySQL, hold),
 		known(v.FromMySQL, aged("under_way", moving, observe.MovingMaxAge, healthWrong)),
-		// Which payments a worker parks, and why, is nowhere but there: what can be seen
-		// is what the provider has refused, and how much was not sent.
+		// Which payments a worker defers, and why, is known to the worker only. Visible here are
+		// the provider's refusals and the amount not sent.
 		known(v.FromMySQL, aged("unsent", unsent, observe.TroubleWarnAge, healthWarning)),
 		known(v.FromMySQL, aged("low_balance", troubles[observe.TroubleLowBalance], 0, healthWarning)),
 		known(v.FromMySQL, aged("rate_limited", troubles[observe.TroubleRateLimited], observe.TroubleWarnAge, healthWarning)),
@@ -264,8 +265,8 @@ func (s *Server) providerHealth(ctx context.Context, v observe.HealthSnapshot) [
 		known(v.FromMySQL, aged("unknown_outcomes", unknown, observe.UnknownMaxAge, healthWrong)))}
 }
 
-// providerAnswers asks the provider what moves nothing: the sums of a packet that
-// is none. The answer is good for providerPatience.
+// providerAnswers queries the provider for the sums of a packet that does not exist, which
+// moves nothing. The answer is reused for providerPatience.
 func (s *Server) providerAnswers(ctx context.Context) HealthCheck {
 	p := &s.providerSeen
 	p.mu.Lock()
@@ -298,8 +299,8 @@ func (s *Server) reconciliationHealth(ctx context.Context, v observe.HealthSnaps
 		known(v.FromMySQL, aged("unreconciled", v.Unreconciled, 0, healthWarning)), known(v.FromMySQL, aged("breaks", open, 0, healthWarning)))}
 }
 
-// lastRun judges the newest reconciliation that has ended. A new installation has none
-// yet, and one that has had none since it was made is as bad as one without for so long.
+// lastRun checks the latest reconciliation that has ended. A new installation has none;
+// without any it is as late as the installation is old.
 func lastRun(runs []payout.Reconciliation, installed time.Time) HealthCheck {
 	c := held("last_run", time.Since(installed) <= observe.ReconciledWarnAge, healthWarning)
 	for _, r := range runs {

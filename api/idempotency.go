@@ -21,9 +21,9 @@ func (r *request) idempotencyKey() (string, error) {
 	return key, nil
 }
 
-// keyUnreadable reports whether the head of a write, as it came from the connection, has an
-// Idempotency-Key that is none. One with a control character does not get past the HTTP
-// server, which says no more than that a header is wrong.
+// keyUnreadable reports whether the raw headers of a write have an invalid Idempotency-Key.
+// The HTTP server refuses a key with a control character, but reports only that a header is
+// wrong.
 func keyUnreadable(head []byte) bool {
 	line, rest, _ := bytes.Cut(head, []byte("\n"))
 	if bytes.HasPrefix(line, []byte("GET ")) || bytes.HasPrefix(line, []byte("HEAD ")) {
@@ -42,8 +42,8 @@ func keyUnreadable(head []byte) bool {
 	return false
 }
 
-// bodyHash is the hex SHA-256 of a request after parsing, with defaults filled
-// in: member order, white space and explicit defaults make no difference.
+// bodyHash is the hex SHA-256 of a parsed request with defaults filled in: member order, white
+// space and explicit defaults make no difference.
 func bodyHash(parsed any) (string, error) {
 	canonical, err := json.Marshal(parsed) // members in the order of the struct, maps sorted
 	if err != nil {

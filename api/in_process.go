@@ -16,21 +16,19 @@ import (
 	"hongbao/internal/access"
 )
 
-// Requests from inside of the process: the console asks and writes by the routes
-// of the staff listener, so that roles, checks, idempotency and audit are those
-// of the HTTP API, whoever asks.
+// Requests from within the process: the console reads and writes by the routes of the staff
+// listener, so that roles, checks, idempotency and audit are those of the HTTP API.
 
-// inProcessKeyContext is the name under which such a request carries the id of the key that
-// it acts for. No request from outside can have a value under it.
+// inProcessKeyContext is the context key for the id of the API key that such a request acts
+// for. A request from outside cannot have it.
 type inProcessKeyContext struct{}
 
-// outerConnContext is the name under which a context carries the connection whose
-// deadline a long answer pushes on.
+// outerConnContext is the context key for the connection whose write deadline a long answer
+// extends.
 type outerConnContext struct{}
 
-// SignIn returns the id of the key that a token of staff belongs to; false: it
-// belongs to none that may sign in. An error says that keys cannot be told apart
-// now.
+// SignIn returns the id of the key of a staff token; false: no such key may sign in. An error
+// means that keys are not loaded.
 func (s *Server) SignIn(ctx context.Context, token string) (keyID string, ok bool, err error) {
 	who, err := s.dir.find(ctx, []byte(token))
 	if refused, is := errors.AsType[*refusal](err); is && refused.code == CodeUnauthenticated {
@@ -42,8 +40,8 @@ func (s *Server) SignIn(ctx context.Context, token string) (keyID string, ok boo
 	return who.key.ID, who.key.Role.Staff(), nil
 }
 
-// Holder tells whose key it is and in which role; false: the key was revoked, has
-// expired, or is none of staff.
+// Holder returns owner and role of a key; false: the key was revoked, has expired, or is not a
+// staff key.
 func (s *Server) KeyOwner(keyID string) (owner string, role access.Role, ok bool) {
 	who, ok := s.dir.byID(keyID, s.cfg.Now())
 	if !ok || !who.key.Role.Staff() {
@@ -52,23 +50,22 @@ func (s *Server) KeyOwner(keyID string) (owner string, role access.Role, ok bool
 	return who.key.Owner, who.key.Role, true
 }
 
-// KeysLoaded reports whether keys of staff can be told apart: they come from MySQL alone, which
-// this process has not reached yet when it is false.
+// KeysLoaded reports whether staff keys are loaded. They come from MySQL only; false means
+// that this process has not reached it yet.
 func (s *Server) KeysLoaded() bool { return s.dir.staffKnown() }
 
-// EndSignIn ends a sign-in to the console in every API process: in this one at
-// once, in the others within Config.Refresh. An error says that it may go on
-// elsewhere. It is remembered until its cookie has ended by itself.
+// EndSignIn ends a sign-in to the console in every API process: here at once, elsewhere within
+// Config.Refresh. After an error it may still be valid elsewhere. It is stored until its
+// cookie expires.
 func (s *Server) EndSignIn(ctx context.Context, id []byte, keyID string, until time.Time) error {
 	return s.dir.endSignIn(ctx, access.EndedSignIn{ID: id, KeyID: keyID, Until: until})
 }
 
-// SignInEnded reports whether EndSignIn was called for a sign-in, here or elsewhere.
+// SignInEnded reports whether EndSignIn was called for a sign-in, in any process.
 func (s *Server) SignInEnded(id []byte) bool { return s.dir.signInEnded(id) }
 
-// ActAs returns a transport whose requests are answered by the routes of the
-// staff listener, in this process, as if they had come with the key of this id.
-// A key that has ended meanwhile gets 401, like everywhere.
+// ActAs returns a transport whose requests are served by the routes of the staff listener in
+// this process, as if sent with the key of this id. A key that has ended gets 401.
 func (s *Server) ActAs(keyID string) http.RoundTripper { return inProcess{server: s, keyID: keyID} }
 
 type inProcess struct {
@@ -93,7 +90,7 @@ func (t inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
 			c.Request.Header.Add(name, value)
 		}
 	}
-	c.Request.Header.Del(fiber.HeaderAuthorization) // the key is named, not shown
+	c.Request.Header.Del(fiber.HeaderAuthorization) // the key is given by its id, not by its token
 	if body != nil {
 		c.Request.SetBodyStream(bytes.NewReader(body), len(body))
 		c.Request.Header.SetContentLength(len(body))
@@ -103,7 +100,7 @@ func (t inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
 	return inProcessResponse(req, &c.Response), nil
 }
 
-// inProcessBody reads what is sent; nil: nothing.
+// inProcessBody reads the body of a request; nil: none.
 func inProcessBody(req *http.Request) ([]byte, error) {
 	if req.Body == nil {
 		return nil, nil
@@ -133,14 +130,14 @@ func inProcessResponse(req *http.Request, from *fasthttp.Response) *http.Respons
 	return out
 }
 
-// inProcessStream is an answer that is made while it is read.
+// inProcessStream is an answer that is produced while it is read.
 type inProcessStream struct{ from *fasthttp.Response }
 
 func (b inProcessStream) Read(p []byte) (int, error) { return b.from.BodyStream().Read(p) }
 func (b inProcessStream) Close() error               { return b.from.CloseBodyStream() }
 
-// inProcessConn stands for the connection of a request that came by none, or by that
-// of another request: long answers push its deadline on.
+// inProcessConn replaces the connection of a request from within the process. Its write
+// deadline is that of the outer connection, if there is one.
 type inProcessConn struct{ outer net.Conn }
 
 var errInProcess = errors.New("not a connection")

@@ -18,7 +18,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Bounds of what is asked for a key, in seconds.
+// Bounds of the durations of keys, in seconds.
 const (
 	maxGrace   = 30 * 24 * 3600
 	minKeyLife = 60
@@ -37,7 +37,7 @@ type KeyStatus access.KeyStatus
 // Schema implements huma.SchemaProvider.
 func (KeyStatus) Schema(huma.Registry) *huma.Schema { return enum(access.KeyStatuses) }
 
-// APIKey is a key in answers to staff. Of its secret nothing is told.
+// APIKey is a key in answers to staff, without its secret.
 type APIKey struct {
 	ID         string           `json:"id" doc:"The id, which is the third part of the token." example:"k3q5v2c7m4e2"`
 	Role       KeyRole          `json:"role" doc:"The role, which decides what the key may do."`
@@ -160,9 +160,9 @@ func readCreateKey(body []byte) (CreateKey, error) {
 	case ofApp && app == nil && !o.faulty("app_id"):
 		o.fault("app_id", fault{faultRequired, "is required with role app"})
 	case !ofApp && app != nil:
-		o.fault("app_id", fault{faultEnum, "goes with role app only"})
+		o.fault("app_id", fault{faultEnum, "is permitted with role app only"})
 	case !ofApp && owner == nil && !o.faulty("owner"):
-		o.fault("owner", fault{faultRequired, "is required for staff: whose key is it?"})
+		o.fault("owner", fault{faultRequired, "is required for staff: the person who owns the key"})
 	}
 	return out, o.done()
 }
@@ -184,7 +184,7 @@ func createKey(r *request) (answer, error) {
 	stored, err := r.server.cfg.Store.IssueKey(r.ctx, w, k, seconds(body.ExpiresInSeconds),
 		func(k access.KeyRecord) (int, []byte) {
 			made = CreatedKey{Key: r.server.renderKey(k)}
-			_, raw := rendered(made) // what is remembered, without the token
+			_, raw := rendered(made) // the stored answer, without the token
 			return http.StatusCreated, raw
 		})
 	if errors.Is(err, packet.ErrNotFound) {
@@ -213,7 +213,7 @@ func rotateKey(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	old, err := r.server.cfg.Store.FindKey(r.ctx, id) // for the role, which stands in the token and never changes
+	old, err := r.server.cfg.Store.FindKey(r.ctx, id) // for the role, which is part of the token and immutable
 	if err != nil {
 		return r.keyAnswer(payout.StaffAnswer{}, err, "key")
 	}
@@ -240,7 +240,7 @@ func approveKey(r *request) (answer, error) { return r.onKey(r.server.cfg.Store.
 
 func revokeKey(r *request) (answer, error) { return r.onKey(r.server.cfg.Store.EndKey) }
 
-// keyChange changes a key for a reason.
+// keyChange changes a key, with a reason.
 type keyChange func(ctx context.Context, w payout.StaffWrite, id string,
 	render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
 
@@ -263,8 +263,8 @@ func (r *request) onKey(change keyChange) (answer, error) {
 	return r.keyAnswer(stored, err, "key")
 }
 
-// keyWrite is staffWrite for a key, of requests or of tickets, that is in the path. The path is part of the
-// route: an id that cannot be one is not found.
+// keyWrite is staffWrite for the API key or ticket key of the path. A malformed id is answered
+// like an unknown id.
 func (r *request) keyWrite(body any, reason, thing string) (payout.StaffWrite, string, error) {
 	w, err := r.staffWrite(body, reason)
 	if err != nil {
@@ -279,7 +279,8 @@ func (r *request) keyWrite(body any, reason, thing string) (payout.StaffWrite, s
 	return w, id, nil
 }
 
-// keyAnswer is staffAnswer; what has changed counts in this process at once.
+// keyAnswer is staffAnswer, and reloads the keys of this process so that a change applies at
+// once.
 func (r *request) keyAnswer(stored payout.StaffAnswer, err error, thing string) (answer, error) {
 	if err == nil && !stored.Replayed {
 		if err := r.server.dir.load(r.ctx, 0); err != nil {
@@ -304,5 +305,5 @@ func (r *request) renderRefusedKey(k access.KeyRecord, refused error) (int, []by
 	return problem.Status, raw
 }
 
-// seconds is a time that may be left out.
+// seconds converts an optional number of seconds.
 func seconds(n *int64) time.Duration { return time.Duration(valueOr(n, 0)) * time.Second }

@@ -13,13 +13,13 @@ import (
 	"hongbao/internal/packet"
 )
 
-// Limits bound what callers do, over all processes. They are kept in Redis: while it
-// cannot be asked everybody is let through, and grabs fail by themselves.
+// Limits are rate limits over all processes, counted in Redis. While Redis is unavailable no
+// limit applies, and grabs fail by themselves.
 type Limits struct {
 	User    access.Limit // grabs of one user of an app
-	Address access.Limit // grabs from one network address: who connects, which may be a proxy
-	Key     access.Limit // requests of one key of an app, whatever they ask
-	Wins    access.Limit // shares that one user of an app wins, in whatever packets
+	Address access.Limit // grabs from one network address of a connection, which may be a proxy
+	Key     access.Limit // all requests of one key of an app
+	Wins    access.Limit // shares that one user of an app wins, over all packets
 }
 
 func (l Limits) any() bool { return l != Limits{} }
@@ -28,14 +28,14 @@ func (l Limits) valid() bool {
 	return l.User.Valid() && l.Address.Valid() && l.Key.Valid() && l.Wins.Valid()
 }
 
-// Limiter counts requests, over all processes, against their limits: against all that a
-// request has, or, when one of them allows no more before a time to wait, against none.
+// Limiter counts requests over all processes, against all limits of a request, or against none
+// when one of them is exceeded.
 type Limiter interface {
 	WithinLimits(ctx context.Context, limits []access.AppliedLimit) (over int, wait time.Duration, err error)
 	GiveBack(ctx context.Context, limits []access.AppliedLimit) error
 }
 
-// Kinds of limits, as metrics and keys in Redis name them.
+// Kinds of limits, as named in metrics and in Redis keys.
 const (
 	limitUser    = "user"
 	limitAddress = "address"
@@ -43,26 +43,25 @@ const (
 	limitWins    = "wins"
 )
 
-// limitKinds are all of them, in the order in which a grab is looked at.
+// limitKinds are all kinds, in the order in which a grab is checked.
 var limitKinds = []string{limitAddress, limitKey, limitUser, limitWins}
 
 const (
-	// limitPatience is how long a limit is waited for. It is an economy: what it protects
-	// must not wait for it.
+	// limitPatience is how long a check of limits may take. A limit saves load; requests must
+	// not wait for it.
 	limitPatience = 200 * time.Millisecond
-	// maxRefusals bounds the refusals that a process remembers: some megabytes.
+	// maxRefusals bounds the remembered refusals to some megabytes.
 	maxRefusals = 50_000
-	// rememberRefusal and rememberUser are how long a refusal is remembered at most, if its
-	// wait is longer: so often Redis is asked again. What is counted for a user may be given
-	// back by another process at any time.
+	// rememberRefusal and rememberUser bound how long a refusal is remembered: then Redis is
+	// asked again. Another process may give back a count of a user at any time.
 	rememberRefusal = 10 * time.Second
 	rememberUser    = time.Second
 )
 
 var noLimiterLog logThrottle
 
-// refusals remembers until when limits refuse, so that a party that goes on asking costs
-// Redis nothing. The times are of the process' own clock.
+// refusals remembers until when limits refuse, so that repeated requests over a limit cost
+// Redis nothing. Times are of the process clock.
 type refusals struct {
 	until *cache[time.Time]
 }
@@ -71,8 +70,8 @@ func newRefusals() *refusals { return &refusals{newCache[time.Time](maxRefusals)
 
 func refusalKey(c access.AppliedLimit) string { return c.Kind + "\x00" + c.Party }
 
-// first returns the place of the first of some limits that is known to refuse, and its
-// wait; 0: none is.
+// first returns the position of the first limit that is known to refuse, and its wait; 0:
+// none.
 func (f *refusals) first(limits []access.AppliedLimit) (over int, wait time.Duration) {
 	for i, c := range limits {
 		if until, ok := f.until.get(refusalKey(c)); ok {
@@ -84,7 +83,7 @@ func (f *refusals) first(limits []access.AppliedLimit) (over int, wait time.Dura
 	return 0, 0
 }
 
-// learn remembers a refusal until its wait is over, but not for long.
+// learn remembers a refusal until its wait is over, within the bound.
 func (f *refusals) learn(c access.AppliedLimit, wait time.Duration) {
 	most := rememberRefusal
 	if c.Kind == limitUser || c.Kind == limitWins {
@@ -93,7 +92,7 @@ func (f *refusals) learn(c access.AppliedLimit, wait time.Duration) {
 	f.until.put(refusalKey(c), time.Now().Add(min(wait, most)))
 }
 
-// forget lets Redis decide again, when something was given back.
+// forget drops refusals after a count was given back, so that Redis decides again.
 func (f *refusals) forget(limits []access.AppliedLimit) {
 	for _, c := range limits {
 		if _, ok := f.until.get(refusalKey(c)); ok {
@@ -102,12 +101,12 @@ func (f *refusals) forget(limits []access.AppliedLimit) {
 	}
 }
 
-// remembered refuses a request that the process knows to be over one of its limits.
+// remembered refuses a request that is known to be over one of its limits.
 func (r *request) remembered(limits []access.AppliedLimit) *refusal {
 	return overLimit(limits, r.server.refusals.first)
 }
 
-// overLimit makes the refusal of the first limit that refuses; nil: none does.
+// overLimit returns the refusal of the first exceeded limit; nil: none.
 func overLimit(limits []access.AppliedLimit, first func([]access.AppliedLimit) (int, time.Duration)) *refusal {
 	over, wait := first(limits)
 	if wait <= 0 {
@@ -129,7 +128,7 @@ func (r *request) count(limits []access.AppliedLimit) *refusal {
 		defer cancel()
 		over, wait, err := r.server.cfg.Limiter.WithinLimits(ctx, limits)
 		if err != nil && noLimiterLog.allow() {
-			slog.WarnContext(r.named(), "rate limits cannot be counted; those that cannot be looked at let everybody through",
+			slog.WarnContext(r.named(), "rate limits cannot be counted and do not apply",
 				slog.Any("error", err))
 		}
 		if wait > 0 {
@@ -139,12 +138,12 @@ func (r *request) count(limits []access.AppliedLimit) *refusal {
 	})
 }
 
-// limitError says which limit refused; it is not told to the client.
+// limitError is the kind of the exceeded limit, for the log only.
 type limitError string
 
 func (e limitError) Error() string { return fmt.Sprintf("over the limit by %s", string(e)) }
 
-// refuseLimited counts and returns the refusal; nil stays nil.
+// refuseLimited counts the refusal in the metrics and returns it; nil stays nil.
 func (r *request) refuseLimited(over *refusal) error {
 	if over == nil {
 		return nil
@@ -155,8 +154,8 @@ func (r *request) refuseLimited(over *refusal) error {
 	return over
 }
 
-// limitsOf returns the limits of some kinds that are set, in the order in which they are
-// looked at: address, key, user, wins.
+// limitsOf returns the configured limits of some kinds, in the order of checks: address, key,
+// user, wins.
 func (r *request) limitsOf(user string, kinds ...string) []access.AppliedLimit {
 	limits := &r.server.cfg.Limits
 	if !limits.any() {
@@ -178,7 +177,7 @@ func (r *request) limitsOf(user string, kinds ...string) []access.AppliedLimit {
 		if c.Limit == (access.Limit{}) {
 			continue
 		}
-		if kind == limitAddress { // where the connection comes from; headers of proxies are not believed: anybody can write them
+		if kind == limitAddress { // the peer of the connection; proxy headers can be forged
 			c.Party = networkOf(r.c.Context().RemoteIP())
 		}
 		set = append(set, c)
@@ -186,16 +185,16 @@ func (r *request) limitsOf(user string, kinds ...string) []access.AppliedLimit {
 	return set
 }
 
-// keyOverLimit is for every request of an app but the grab, which has an answer for who
-// has won before it comes to limits.
+// keyOverLimit checks the limit of the key. The grab has its own check, because an existing
+// claim is returned before limits apply.
 func (r *request) keyOverLimit() error {
 	return r.refuseLimited(r.count(r.limitsOf("", limitKey)))
 }
 
-// mayGrab looks at what refuses a grab before the pool is asked: the limits of its address
-// and its key, then its ticket, then the limits of its user. Without a valid ticket the
-// grab does not count for the user: anybody may write that name. What is known to be over
-// a limit costs neither a signature nor Redis anything.
+// mayGrab checks what refuses a grab before the pool is asked: the limits of address and key,
+// then the ticket, then the limits of the user. A grab without a valid ticket does not count
+// for the user, because anyone could name that user. A grab known to be over a limit costs
+// neither a signature check nor Redis.
 func (r *request) mayGrab(fact facts, id string, asked grabbing) (over, unticketed *refusal) {
 	beside := r.limitsOf(asked.user, limitAddress, limitKey)
 	if over := r.remembered(beside); over != nil {
@@ -207,17 +206,15 @@ func (r *request) mayGrab(fact facts, id string, asked grabbing) (over, unticket
 	return r.count(append(beside, r.limitsOf(asked.user, limitUser, limitWins)...)), nil
 }
 
-// countsAsAttempt reports whether a grab was an attempt at a share: one that took it, or came before
-// its time or without a right to it. Who finds nothing left, or gets what he has already,
-// has tried nothing.
+// countsAsAttempt reports whether a grab counts against the user's limits: it won, was too
+// early or not eligible. A repeated grab and one of a sold-out packet do not count.
 func countsAsAttempt(got packet.GrabResult) bool {
 	return got == packet.GrabWon || got == packet.GrabNotOpenYet || got == packet.GrabNotEligible
 }
 
-// attempted gives back what a grab was counted for against the limits of its user: that of
-// tries when it was no real attempt, that of wins when it won nothing. When that fails the
-// user has one less for a while. The limits of addresses and keys are of requests, whatever
-// they find.
+// attempted gives back the counts of a grab against the limits of its user: the attempt when
+// it does not count, the win when nothing was won. If that fails, the user has one less for a
+// while. Limits of addresses and keys count all requests.
 func (r *request) attempted(user string, got packet.GrabResult, err error) {
 	switch {
 	case err != nil || !countsAsAttempt(got):
@@ -227,7 +224,7 @@ func (r *request) attempted(user string, got packet.GrabResult, err error) {
 	}
 }
 
-// giveBack takes back what a grab was counted for against limits of its user.
+// giveBack gives back the counts of a grab against limits of its user.
 func (r *request) giveBack(user string, kinds ...string) {
 	counted := r.limitsOf(user, kinds...)
 	if len(counted) == 0 {
@@ -236,14 +233,14 @@ func (r *request) giveBack(user string, kinds ...string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), limitPatience)
 	defer cancel()
 	if err := r.server.cfg.Limiter.GiveBack(ctx, counted); err != nil && noLimiterLog.allow() {
-		slog.WarnContext(r.named(), "what was counted against rate limits cannot be given back", slog.Any("limits", kinds),
+		slog.WarnContext(r.named(), "counts of rate limits cannot be given back", slog.Any("limits", kinds),
 			slog.Any("error", err))
 	}
 	r.server.refusals.forget(counted)
 }
 
-// networkOf is what is counted of an address: all of it, and of IPv6 the network that one
-// customer has.
+// networkOf returns the counted part of an address: all of IPv4, and of IPv6 the /64 network
+// of one customer.
 func networkOf(ip net.IP) string {
 	at, ok := netip.AddrFromSlice(ip)
 	if !ok {
@@ -255,8 +252,8 @@ func networkOf(ip net.IP) string {
 	return at.String()
 }
 
-// grabLimited answers a grab that is over a limit: with the claim that the user has
-// already, else with the refusal. While the pool has the packet it costs three reads.
+// grabLimited answers a grab that is over a limit: with the existing claim of the user, else
+// with the refusal. While the pool has the packet it costs three reads of Redis.
 func (r *request) grabLimited(id, user string, over *refusal) (answer, error) {
 	c, found, alive, err := r.server.cfg.Pool.LiveClaim(r.ctx, id, user)
 	switch {
@@ -270,8 +267,8 @@ func (r *request) grabLimited(id, user string, over *refusal) (answer, error) {
 	return r.existingClaimOr(id, user, func(location) (answer, error) { return answer{}, r.refuseLimited(over) })
 }
 
-// existingClaimOr answers a grab that may take nothing: with the claim that the user has
-// already, in every state of the packet, else with what instead says of the packet.
+// existingClaimOr answers a grab that may take no share: with the existing claim of the user
+// in every state of the packet, else with instead.
 func (r *request) existingClaimOr(id, user string, instead func(location) (answer, error)) (answer, error) {
 	c, ok, err := r.server.cfg.Pool.Claim(r.ctx, id, user)
 	if err != nil {
@@ -280,7 +277,7 @@ func (r *request) existingClaimOr(id, user string, instead func(location) (answe
 	if ok {
 		return r.answerGrab(packet.GrabAnswer{Result: packet.GrabReplayed, Claim: c})
 	}
-	l, err := r.server.locate(r.ctx, id) // the claims of a pool that was retired are in MySQL
+	l, err := r.server.locate(r.ctx, id) // claims of a retired pool are in MySQL
 	if err != nil {
 		return answer{}, err
 	}

@@ -414,7 +414,7 @@ func TestLimitOrder(t *testing.T) {
 	}
 	h.grab(h.app, open, "a")
 	counted("a grab", "address key user")
-	h.refusedTicket("none", h.grab(h.app, ticketed, "b"), "brings none", "")
+	h.refusedTicket("none", h.grab(h.app, ticketed, "b"), "has none", "")
 	h.refusedTicket("for another", h.grabWith(h.app, ticketed, "b", ours.ticket(t, ticketed, "c")), "another user", "")
 	counted("grabs without a valid ticket", "address key", "address key")
 	if r := h.grabWith(h.app, ticketed, "b", ours.ticket(t, ticketed, "b")); r.status != 201 {

@@ -20,8 +20,8 @@ const (
 	maxLimit     = 200
 )
 
-// query reads the parameters of a list and collects every fault. Parameters that
-// nobody asked for are faults: a filter that is not applied would mislead.
+// query reads the parameters of a list and collects all faults. Unknown parameters are faults:
+// a filter that is not applied would mislead.
 type query struct {
 	values map[string][]string
 	known  []string
@@ -40,7 +40,7 @@ func (q *query) fault(name string, f fault) {
 	q.faults = append(q.faults, FieldError{name, f.code, f.message})
 }
 
-// text returns a parameter, "" when it is missing. An empty one is a fault.
+// text returns a parameter; "": missing. An empty value is a fault.
 func (q *query) text(name string, check func(string) *fault) string {
 	q.known = append(q.known, name)
 	values, ok := q.values[name]
@@ -58,7 +58,7 @@ func (q *query) text(name string, check func(string) *fault) string {
 	return values[0]
 }
 
-// integer returns a parameter and whether it is there.
+// integer returns a parameter and whether it is given.
 func (q *query) integer(name string, low, high int64) (int64, bool) {
 	text := q.text(name, func(s string) *fault {
 		if n, err := strconv.ParseInt(s, 10, 64); err != nil || n < low || n > high || strconv.FormatInt(n, 10) != s {
@@ -70,7 +70,7 @@ func (q *query) integer(name string, low, high int64) (int64, bool) {
 	return n, err == nil
 }
 
-// checkBool checks what is one or the other.
+// checkBool checks for true or false.
 func checkBool(s string) *fault {
 	if s != "true" && s != "false" {
 		return &fault{faultEnum, "must be true or false"}
@@ -78,8 +78,8 @@ func checkBool(s string) *fault {
 	return nil
 }
 
-// flag reads a filter that is applied when it is true. false is as if it were left out:
-// generated clients send both.
+// flag reads a boolean filter. false means the same as omitted, because generated clients send
+// both.
 func (q *query) flag(name string) bool { return q.text(name, checkBool) == "true" }
 
 // page returns limit and cursor.
@@ -96,7 +96,7 @@ func (q *query) page() (limit int, cursor string) {
 	})
 }
 
-// given reports which of the known parameters are there, in their order.
+// given returns the given parameters among the known ones, in their order.
 func (q *query) given(except ...string) map[string]string {
 	out := map[string]string{}
 	for _, name := range q.known {
@@ -127,27 +127,27 @@ func badCursor() error {
 	return invalid(FieldError{"cursor", faultFormat, "must be the next_cursor of a page of this list"})
 }
 
-// maxMs is the last millisecond that can be written.
+// maxMs is the last valid millisecond.
 const maxMs = packet.MaxMs
 
-// writable reports whether a time can be: what is in a cursor may be anything,
-// and MySQL takes no other years.
+// writable reports whether a time is in the range of MySQL: a forged cursor may contain any
+// number.
 func writable(at time.Time) bool {
 	ms := at.UnixMilli()
 	return ms >= 0 && ms <= maxMs
 }
 
-// encodeCursor makes the opaque text that continues a list.
+// encodeCursor returns the opaque text of a position in a list.
 func encodeCursor(position any) Nullable[string] {
 	b, err := json.Marshal(position)
 	if err != nil {
-		return Nullable[string]{} // only plain structs come here
+		return Nullable[string]{} // positions are plain structs
 	}
 	text := base64.RawURLEncoding.EncodeToString(b)
 	return orNull(&text)
 }
 
-// decodeCursor reads it back, strictly: what we did not write is refused.
+// decodeCursor parses a cursor strictly: cursors that this API did not issue are refused.
 func decodeCursor(text string, position any) error {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil {

@@ -10,28 +10,29 @@ import (
 	"hongbao/internal/payout"
 )
 
-// ListCount says how long a list is.
+// ListCount is the length of a list.
 type ListCount struct {
 	Count int64 `json:"count" minimum:"0" doc:"The count; with more, a lower bound."`
 	More  bool  `json:"more" doc:"true: not all items were counted, because there are more than 10,000 or the time limit of two seconds was reached."`
 }
 
-// ListSum says how long a list is, and what it comes to.
+// ListSum is the length of a list and the sum of its amounts.
 type ListSum struct {
 	ListCount
 	Amount Nullable[TotalFen] `json:"amount" doc:"The sum; null with more."`
 }
 
-// BreakSum says how long a list of breaks is, and how much it is about.
+// BreakSum is the length of a list of breaks and the sum of their amounts.
 type BreakSum struct {
 	ListSum
 	WithoutAmount int64 `json:"without_amount" minimum:"0" doc:"How many of them have no amount and do not count in the sum; with more, a lower bound."`
 }
 
-// countedStatuses are told by rows. The others Redis tells, packet by packet.
+// countedStatuses are the statuses that rows of MySQL decide. Other statuses depend on Redis,
+// packet by packet.
 var countedStatuses = []packet.Status{"", packet.StatusFunding, packet.StatusRejected, packet.StatusClosed}
 
-// tally answers with what count finds.
+// tally returns the result of count within its time limit.
 func tally(r *request, count func(context.Context) (payout.ListTotal, error)) (ListSum, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
 	defer cancel()
@@ -66,15 +67,15 @@ func sumStaffPackets(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: out}, err
 }
 
-// Packets whose status Redis tells are looked at as for the list, so many at a time, up to
-// as many as are counted of a list, and for so long.
+// Packets whose status depends on Redis are read like a list: scanStep at a time, at most
+// scanMost, for at most scanTime.
 const (
 	scanStep = 500
 	scanMost = 10_000
 	scanTime = 2 * time.Second
 )
 
-// scanPackets counts the packets of a filter by looking at each that may be one.
+// scanPackets counts the packets of a filter by reading every candidate.
 func (s *Server) scanPackets(ctx context.Context, f packetFilter, most int, limit time.Duration) (t payout.ListTotal, err error) {
 	began := time.Now()
 	after := packet.Cursor{At: f.to} // as in the list

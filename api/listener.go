@@ -16,13 +16,13 @@ import (
 
 const (
 	headerLimit = 16 << 10
-	// requestTimeout bounds the work of one request; create waits for the charge within it.
+	// requestTimeout bounds the work of one request; a create waits for the charge within it.
 	requestTimeout = 9 * time.Second
 )
 
-var errAmbiguous = errors.New("header lines that can be read in two ways")
+var errAmbiguous = errors.New("ambiguous header lines")
 
-// listenerKind says on which listeners a route is.
+// listenerKind is the set of listeners of a route.
 type listenerKind int
 
 const (
@@ -31,7 +31,7 @@ const (
 	listenBoth = listenPublic | listenStaff
 )
 
-// String names one listener in metrics.
+// String returns the name of one listener in metrics.
 func (k listenerKind) String() string {
 	if k == listenStaff {
 		return "staff"
@@ -46,8 +46,9 @@ type listener struct {
 	app    *fiber.App
 	ln     *conns
 	open   openPaths
-	chain  fasthttp.RequestHandler // what a request goes through, whichever way it came
-	// refused are heads of requests whose bodies have not come, by their memory.
+	chain  fasthttp.RequestHandler // all requests pass through it, also those from within the process
+	// refused are requests refused by their headers whose bodies have not arrived, by address
+	// of their header.
 	refused sync.Map
 }
 
@@ -57,10 +58,10 @@ func newListener(s *Server, kind listenerKind) *listener {
 		AppName:       "hongbao " + kind.String(),
 		CaseSensitive: true,
 		StrictRouting: true,
-		// Values of a request point into memory that the next request reuses.
-		// Copies of them are cheap against the pool's round trip.
+		// Values of a request point into memory that the next request reuses. Copying them is
+		// cheap compared with a call to the pool.
 		Immutable:                    true,
-		StreamRequestBody:            true, // so that a large body is refused in its turn, after auth and route
+		StreamRequestBody:            true, // so that a large body is refused after authentication and route
 		DisablePreParseMultipartForm: true,
 		BodyLimit:                    createBodyLimit,
 		ReadBufferSize:               headerLimit,
@@ -68,7 +69,7 @@ func newListener(s *Server, kind listenerKind) *listener {
 		WriteTimeout:                 s.cfg.WriteTimeout,
 		IdleTimeout:                  s.cfg.IdleTimeout,
 		DisableStartupMessage:        true,
-		ErrorHandler:                 func(*fiber.Ctx, error) error { return nil }, // enter has rendered everything
+		ErrorHandler:                 func(*fiber.Ctx, error) error { return nil }, // enter has rendered the error
 	})
 	web := l.app.Server()
 	web.CloseOnShutdown = true
@@ -89,7 +90,7 @@ func newListener(s *Server, kind listenerKind) *listener {
 	return l
 }
 
-// take makes a bound listener its own.
+// take adopts a bound listener.
 func (l *listener) take(ln net.Listener) {
 	bound, perAddress := staffConns, 0
 	if l.kind == listenPublic {
@@ -126,9 +127,8 @@ func (l *listener) shutdown(grace time.Duration) error {
 	return nil
 }
 
-// around is where a request enters from its connection. Requests with a method
-// that Fiber does not know go the ordinary way too, where they get 401, 404 or
-// 405 like all others.
+// around receives a request from its connection. Requests with a method unknown to Fiber take
+// the same path and get 401, 404 or 405.
 func (l *listener) around(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	known := map[string]bool{}
 	for _, m := range fiber.DefaultMethods {
@@ -158,8 +158,8 @@ func (l *listener) around(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 	}
 }
 
-// transportError answers requests that never became one: malformed, too slow,
-// too large. The connection is closed afterwards.
+// transportError answers input that is not a complete request: malformed, too slow or too
+// large. The connection is closed afterwards.
 func (l *listener) transportError(ctx *fasthttp.RequestCtx, err error) {
 	if l.refuseHead(ctx) {
 		return
@@ -175,11 +175,10 @@ func (l *listener) transportError(ctx *fasthttp.RequestCtx, err error) {
 	writeProblem(c, refused, id)
 }
 
-// enter is around every request: id, deadline, panics, errors, what is left of
-// the body, and the clock.
+// enter wraps every request: id, deadline, panics, errors, the rest of the body, and metrics.
 func (l *listener) enter(c *fiber.Ctx) error {
 	start := c.Context().Time()
-	if start.IsZero() { // from inside
+	if start.IsZero() { // from within the process
 		start = time.Now()
 	}
 	r := &request{c: c, ctx: l.server.deadlines.from(start), server: l.server, caller: anonymous, id: requestID(c)}
@@ -217,7 +216,7 @@ func next(r *request) (err error) {
 	return r.c.Next()
 }
 
-// handler runs a route: role, then body, then the route's own work.
+// handler runs a route: role, body, then the route's handler.
 func (l *listener) handler(r *route, method string) fiber.Handler {
 	clock := l.server.metrics.clock(l.kind, method, r.path)
 	return func(c *fiber.Ctx) error {
@@ -236,7 +235,7 @@ func (l *listener) handler(r *route, method string) fiber.Handler {
 				return err
 			}
 		}
-		if l.kind == listenStaff { // elsewhere a context for each request would be felt
+		if l.kind == listenStaff { // on the public listener a context per request would cost throughput
 			req.ctx = req.named()
 		}
 		a, err := r.handle(req)

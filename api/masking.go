@@ -7,29 +7,27 @@ import (
 	"strings"
 )
 
-// mask stands for what staff need not see.
+// mask replaces secrets in answers to staff.
 const mask = "***"
 
-// secretNames are parts of the names of members that hold secrets in the requests
-// of one provider or another.
+// secretNames are parts of member names that hold secrets in provider requests.
 var secretNames = []string{"secret", "token", "password", "passwd", "sign", "api_key", "apikey", "private", "certificate", "id_card",
 	"bank_card"}
 
-// masked is a request as staff sees it: JSON with its secrets masked. What is not
-// JSON is not shown at all.
+// masked returns a stored request with its secrets masked. Text that is not JSON is not shown.
 func masked(request []byte) string {
 	if len(request) == 0 {
 		return ""
 	}
 	var body any
 	in := json.NewDecoder(bytes.NewReader(request))
-	in.UseNumber() // amounts stay as they were written
+	in.UseNumber() // amounts keep their form
 	if in.Decode(&body) != nil {
 		return mask
 	}
 	maskMembers(body)
 	out, err := encode(body)
-	if err != nil { // it came out of JSON
+	if err != nil { // it was decoded from JSON
 		return mask
 	}
 	return string(out)

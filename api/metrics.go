@@ -17,21 +17,21 @@ import (
 	"hongbao/internal/packet"
 )
 
-// metrics are what the API counts. No label holds what a client chose.
+// metrics are the metrics of the API. No label contains a value chosen by a client.
 type metrics struct {
 	registry *prometheus.Registry
 	grabs    *prometheus.CounterVec
 	requests *prometheus.HistogramVec
-	// soldOutLocally counts the grabs that the process has answered by itself.
+	// soldOutLocally counts the grabs answered sold_out without Redis.
 	soldOutLocally prometheus.Counter
-	// conns are the connections of each listener, turnedAway those beyond the bound, evicted
-	// the keyless ones that were closed for others.
+	// conns are the open connections per listener, turnedAway those refused over the limit,
+	// evicted the keyless ones closed for others.
 	conns      *prometheus.GaugeVec
 	turnedAway *prometheus.CounterVec
 	evicted    *prometheus.CounterVec
 	limited    map[string]prometheus.Counter          // refused requests, by limit
 	results    [packet.GrabWon + 1]prometheus.Counter // of grabs, by outcome
-	risks      map[string]prometheus.Counter          // questions to the risk check, by outcome
+	risks      map[string]prometheus.Counter          // risk checks, by outcome
 	riskTime   prometheus.Histogram
 }
 
@@ -40,7 +40,7 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 		registry: registry,
 		grabs:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricGrabs, Help: "Grabs by outcome."}, []string{"result"}),
 		soldOutLocally: prometheus.NewCounter(prometheus.CounterOpts{Name: observe.MetricSoldOut,
-			Help: "Grabs of sold-out packets that were answered without asking Redis; hongbao_grab_total has them too."}),
+			Help: "Grabs of sold-out packets that were answered without Redis; hongbao_grab_total counts them too."}),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: observe.MetricRequests,
 			Help:    "Time from the request's arrival to its answer, by route.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}},
@@ -49,7 +49,7 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	m.conns = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: observe.MetricConns, Help: "Open connections by listener."},
 		[]string{"listener"})
 	m.turnedAway = prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricNoRoom,
-		Help: "Connections that were refused because there were too many."}, []string{"listener"})
+		Help: "Connections refused because of too many open connections."}, []string{"listener"})
 	m.evicted = prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricEvicted,
 		Help: "Idle connections without a key that were closed to make room for others."}, []string{"listener"})
 	limited := prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricLimited,
@@ -58,17 +58,17 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	for _, kind := range limitKinds {
 		m.limited[kind] = limited.WithLabelValues(kind)
 	}
-	risks := prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricRisk, Help: "Grabs that the risk check was asked about, " +
-		"by what came of it."}, []string{"outcome"})
+	risks := prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricRisk, Help: "Risk checks of grabs, by " +
+		"outcome."}, []string{"outcome"})
 	m.risks = map[string]prometheus.Counter{}
 	for _, outcome := range []string{riskAllowed, riskRefused, riskUnanswered, riskOverflow} {
 		m.risks[outcome] = risks.WithLabelValues(outcome)
 	}
 	m.riskTime = prometheus.NewHistogram(prometheus.HistogramOpts{Name: observe.MetricRiskTime,
-		Help:    "Time that the risk check took, answered or not.",
+		Help:    "Duration of risk checks, answered or not.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .2, .3, .5, 1, 2}})
 	for r := packet.GrabUnavailable; r <= packet.GrabWon; r++ {
-		m.results[r] = m.grabs.WithLabelValues(r.String()) // a counter that is there from the start can be alarmed on
+		m.results[r] = m.grabs.WithLabelValues(r.String()) // alerts need counters that exist from the start
 	}
 	for _, c := range []prometheus.Collector{m.grabs, m.soldOutLocally, m.requests, m.conns, m.turnedAway, m.evicted, limited, risks,
 		m.riskTime, observe.BuildInfo(version), collectors.NewGoCollector(),
@@ -83,27 +83,27 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 
 func (m *metrics) grab(r packet.GrabResult) { m.results[r].Inc() }
 
-// risk counts a question to the risk check.
+// risk counts a risk check.
 func (m *metrics) risk(outcome string, took time.Duration) {
 	m.risks[outcome].Inc()
 	m.riskTime.Observe(took.Seconds())
 }
 
-// unmatchedPath stands for every path that is no route.
+// unmatchedPath is the route label of every path without a route.
 const unmatchedPath = "unmatched"
 
-// unmatched measures a request that came to no route.
+// unmatched measures a request without a route.
 func (m *metrics) unmatched(l listenerKind, method string, status int, took time.Duration) {
 	m.requests.WithLabelValues(l.String(), method, unmatchedPath, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// clock is the histogram of one route and method on one listener.
+// clock returns the histogram of one route and method on one listener.
 func (m *metrics) clock(l listenerKind, method, route string) *clock {
 	return &clock{requests: m.requests, labels: [3]string{l.String(), method, route}}
 }
 
-// clock measures requests. It remembers the series of every status: to look one
-// up by its labels costs more than the rest of the measurement.
+// clock measures requests. It keeps the series of every status: a lookup by labels costs more
+// than the rest of the measurement.
 type clock struct {
 	requests *prometheus.HistogramVec
 	labels   [3]string

@@ -9,8 +9,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Notification is the body of the sandbox provider's notifications. Nothing in
-// it is believed: the order is asked about.
+// Notification is the body of the sandbox provider's notifications. Its content is not
+// trusted: the order is queried.
 type Notification struct {
 	EventID   string `json:"event_id" required:"false" doc:"The id of the event, equal to the webhook-id header; optional."`
 	Type      string `json:"type" required:"false" doc:"The kind of event." example:"order.succeeded"`
@@ -19,11 +19,10 @@ type Notification struct {
 	CreatedAt string `json:"created_at" required:"false" format:"date-time" doc:"When it happened."`
 }
 
-var unsignedLog logThrottle // anybody may send them, as fast as he likes
+var unsignedLog logThrottle // no key is needed to send them
 
-// receiveNotification stores a signed notification once, however often it
-// comes. An unsigned or wrongly signed one is told no more than that; whoever holds the
-// secret is told what is wrong with the body, as every client is.
+// receiveNotification stores a signed notification once. An answer to an unsigned or wrongly
+// signed one gives no details; a sender with the secret gets the faults of the body.
 func receiveNotification(r *request) (answer, error) {
 	header := http.Header{}
 	for name, value := range r.c.Request().Header.All() {
@@ -33,7 +32,7 @@ func receiveNotification(r *request) (answer, error) {
 	eventID, orderNo, err := provider.VerifyNotification(header, r.payload)
 	if err != nil {
 		signed := errors.Is(err, payout.ErrUnknownNotification)
-		if signed || unsignedLog.allow() { // the signed ones of one provider are few
+		if signed || unsignedLog.allow() { // signed notifications are few
 			slog.WarnContext(r.ctx, "notification refused", slog.String(observe.LogRequest, r.id), slog.Any("error", err))
 		}
 		if signed {
@@ -47,8 +46,8 @@ func receiveNotification(r *request) (answer, error) {
 	return answer{status: http.StatusNoContent}, nil
 }
 
-// unread says what is wrong with a body that is the provider's and tells no event.
-// Members that are not known are none of the faults: a provider adds some.
+// unread returns the faults of a signed body without an event. Unknown members are permitted:
+// a provider may add some.
 func unread(body []byte) error {
 	o, err := readObject(body)
 	if err != nil {

@@ -32,7 +32,8 @@ func Document(version string) ([]byte, error) {
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "hongbao", Version: version, Description: about,
 			License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}},
-		Servers: []*huma.Server{{URL: "/", Description: "The listener that served this document; operations whose tag begins with staff are on the staff listener."}},
+		Servers: []*huma.Server{{URL: "/", Description: "The listener that served this document; operations whose tag begins with staff are " +
+			"on the staff listener."}},
 		Tags: []*huma.Tag{
 			// In the order of a packet's life: first the apps' backends, then staff.
 			{Name: "packets", Description: "App backends: create, read and recall packets."},
@@ -54,8 +55,9 @@ func Document(version string) ([]byte, error) {
 			{Name: "platform", Description: "Health, metrics, this document, notifications of providers."},
 		},
 		Components: &huma.Components{Schemas: reg, Examples: problemExamples(), SecuritySchemes: map[string]*huma.SecurityScheme{
-			schemeApp:   {Type: "http", Scheme: "bearer", Description: "The API key of an app."},
-			schemeStaff: {Type: "http", Scheme: "bearer", Description: "The API key of a member of staff, with the role finance, ops, auditor or admin."},
+			schemeApp: {Type: "http", Scheme: "bearer", Description: "The API key of an app."},
+			schemeStaff: {Type: "http", Scheme: "bearer", Description: "The API key of a member of staff, with the role finance, ops, auditor " +
+				"or admin."},
 		}},
 	}
 	reg.Schema(typeOf[Problem](), true, "")

@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// staffConns is how many connections the staff listener keeps: staff and
-	// metrics have their own, so that no crowd of the apps' shuts them out.
+	// staffConns is the number of connections of the staff listener: staff and metrics have
+	// their own, so that load of the apps cannot block them.
 	staffConns = 1024
-	// maxTurnedAway is how many connections beyond the bound are being told so at a
-	// time. Who comes while all places are taken is cut off without an answer.
+	// maxTurnedAway is how many connections over the limit are answered at a time. Further
+	// connections are closed without an answer.
 	maxTurnedAway = 1024
-	// turnAwayTime is how long one that is turned away may take to ask, and how long to listen.
+	// turnAwayTime bounds the request and the answer of a refused connection.
 	turnAwayTime = 5 * time.Second
-	// acceptPause is how long nobody is accepted after that has failed.
+	// acceptPause is the pause after a failed accept.
 	acceptPause = 50 * time.Millisecond
-	// otherFiles is how many file descriptors are left to what is no connection of
-	// the public listener, if the process may have that many.
+	// otherFiles is the number of file descriptors reserved for other purposes than connections
+	// of the public listener, if the process may have that many.
 	otherFiles = staffConns + maxTurnedAway + 512
-	// bodiesLimit bounds the bytes of bodies over smallBody that are in memory at a
-	// time. Creates are small but for their guest lists.
+	// bodiesLimit bounds the bytes of bodies over smallBody in memory. Creates are small apart
+	// from their lists of users.
 	bodiesLimit = 64 << 20
-	// shedPatience is how long the rest of a body is read that there is no room for.
+	// shedPatience is how long the rest of a body without room is read.
 	shedPatience = time.Second
 )
 
@@ -40,7 +40,7 @@ var (
 	errNoRoomBody = errors.New("too many large bodies at once")
 )
 
-// isTransientAcceptError reports whether accepting fails now and may succeed later.
+// isTransientAcceptError reports whether an accept may succeed later.
 func isTransientAcceptError(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
 		if errors.Is(err, e) {
@@ -50,8 +50,8 @@ func isTransientAcceptError(err error) bool {
 	return false
 }
 
-// boundByFiles lowers the number of connections to what the process may open: with
-// no descriptor left it could not reach Redis either.
+// boundByFiles lowers the number of connections to the limit of open files: without a file
+// descriptor the process could not reach Redis either.
 func boundByFiles(conns int) int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur > 1<<30 {
@@ -67,7 +67,7 @@ func boundByFiles(conns int) int {
 	return room
 }
 
-// refuse tells a connection beyond the bound to come again, and closes it.
+// refuse answers 503 to a connection over the limit and closes it.
 func (w *conns) refuse(c net.Conn) {
 	w.refused.Inc()
 	select {
@@ -78,23 +78,23 @@ func (w *conns) refuse(c net.Conn) {
 	}
 	go func() {
 		defer func() { <-w.turnAway }()
-		stop := context.AfterFunc(w.base, func() { _ = c.Close() }) // the server does not end later for it
+		stop := context.AfterFunc(w.base, func() { _ = c.Close() }) // it must not delay the end of the server
 		defer stop()
-		_ = answerNoRoom(w.base, c) // who does not listen has gone
+		_ = answerNoRoom(w.base, c) // the client has disconnected
 		_ = c.Close()
 	}()
 }
 
-// answerNoRoom answers one request with 503. It is read first and the rest is let
-// run out: closing with bytes unread would reset the connection, and the client
-// would never see the answer.
+// answerNoRoom answers one request with 503. It reads the request first and discards the rest:
+// closing with unread bytes would reset the connection, and the client would never see the
+// answer.
 func answerNoRoom(ctx context.Context, c net.Conn) error {
 	if err := c.SetReadDeadline(time.Now().Add(turnAwayTime)); err != nil {
 		return err
 	}
 	in := bufio.NewReaderSize(io.LimitReader(c, headerLimit), 1<<10)
 	if _, err := in.Peek(1); errors.Is(err, io.EOF) {
-		return err // has left without a word; who is only slow is told too
+		return err // disconnected without a request; a slow client is still answered
 	}
 	path, method := "/", http.MethodGet
 	if asked, err := http.ReadRequest(in); err == nil {
@@ -128,10 +128,10 @@ func answerNoRoom(ctx context.Context, c net.Conn) error {
 	return err
 }
 
-// budget is a number of bytes that requests share.
+// budget is a number of bytes shared by requests.
 type budget struct{ taken atomic.Int64 }
 
-// take takes n bytes, or none and false when that would be more than limit.
+// take reserves n bytes; false, and nothing reserved, when that would exceed limit.
 func (b *budget) take(n, limit int) bool {
 	if b.taken.Add(int64(n)) > int64(limit) {
 		b.taken.Add(int64(-n))
@@ -142,9 +142,8 @@ func (b *budget) take(n, limit int) bool {
 
 func (b *budget) give(n int) { b.taken.Add(int64(-n)) }
 
-// readLarge reads a body of n bytes, or of up to max when n is below zero. The
-// memory grows with what arrives, not with what was announced, and out of the
-// budget of all requests.
+// readLarge reads a body of n bytes, or of up to max when n is negative. Memory grows with the
+// bytes that arrive, not with the declared length, and counts in the shared budget.
 //
 // Errors: errNoRoomBody, and those of the stream.
 func (r *request) readLarge(stream io.Reader, n, max int) ([]byte, error) {

@@ -8,10 +8,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// overviewLimit bounds the reading of the overview.
+// overviewLimit bounds the read of the overview.
 const overviewLimit = 8 * time.Second
 
-// Overview is where all the money is, and what is not at its end.
+// Overview is the balances of the ledger and the unfinished work.
 type Overview struct {
 	Money     Nullable[Funds] `json:"money" doc:"The sums of the ledger over all packets; null while a large ledger is summed for the first time after a process start, and when a sum exceeds 64 bits."`
 	Payments  []Unfinished    `json:"payments" nullable:"false" doc:"Unfinished payments by kind and status, without empty groups."`
@@ -43,7 +43,7 @@ type Unfinished struct {
 	OldestAt Stamp        `json:"oldest_at" doc:"When the oldest was created."`
 }
 
-// DecisionBacklog is what waits for staff to decide for one reason.
+// DecisionBacklog is what waits for a decision of staff, for one reason.
 type DecisionDue struct {
 	Reason   string           `json:"reason" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,break" doc:"The reason. An item with two reasons counts in both: a share conflict is a failed payout and a break."`
 	Kind     Nullable[string] `json:"kind" doc:"The kind of a break; null otherwise."`
@@ -53,13 +53,13 @@ type DecisionDue struct {
 	OldestAt Stamp            `json:"oldest_at" doc:"Since when the oldest waits."`
 }
 
-// Pile is a number of things that wait.
+// Pile is a count of waiting items and the age of the oldest.
 type Pile struct {
 	Count    int64           `json:"count" minimum:"0" doc:"The count."`
 	OldestAt Nullable[Stamp] `json:"oldest_at" doc:"Since when the oldest waits; null without any."`
 }
 
-// PaymentSum counts payments and adds them up.
+// PaymentSum is the count and sum of payments.
 type PaymentSum struct {
 	Count  int64    `json:"count" minimum:"0" doc:"The count; with more, a lower bound."`
 	Amount TotalFen `json:"amount" doc:"The sum; with more, a lower bound."`
@@ -101,8 +101,8 @@ func getOverview(r *request) (answer, error) {
 
 func renderPile(p payout.Backlog) Pile { return Pile{Count: p.Count, OldestAt: stampOrNull(p.Oldest)} }
 
-// fundsOf are the figures of a proof, over all packets: promises that could not be
-// booked are the house's money and left out.
+// fundsOf returns the figures of a proof over all packets. Share conflicts are paid with our
+// own money and are left out.
 func fundsOf(all payout.Balances) *Funds {
 	a := proofCheck{}
 	a.ledger = all.Own()
@@ -116,7 +116,7 @@ func fundsOf(all payout.Balances) *Funds {
 func sumPayouts(r *request) (answer, error) { return r.paymentSum(payout.KindPayout) }
 func sumRefunds(r *request) (answer, error) { return r.paymentSum(payout.KindRefund) }
 
-// paymentSum adds up what a list with the same filters would show.
+// paymentSum sums what the list with the same filters returns.
 func (r *request) paymentSum(kind payout.Kind) (answer, error) {
 	q := readQuery(r)
 	now := r.server.cfg.Now().UTC()

@@ -37,30 +37,30 @@ type Packet struct {
 	Workflow        WorkflowRef       `json:"workflow" doc:"The Temporal workflow of the packet."`
 }
 
-// Failure says why a packet was rejected.
+// Failure is why a packet was rejected.
 type Failure struct {
 	Code    string `json:"code" doc:"The provider's code, for programs." example:"insufficient_sender_balance"`
 	Message string `json:"message" doc:"The provider's message, for people."`
 }
 
-// Fairness lets everybody check that the split was fixed beforehand.
+// Fairness is the data that proves that the split was fixed in advance.
 type Fairness struct {
 	Algorithm  string           `json:"algorithm" doc:"The algorithm, as described in docs/fairness.md." example:"hongbao-split-v1"`
 	Commitment string           `json:"commitment" pattern:"^[0-9a-f]{64}$" doc:"Hex SHA-256 of the seed, published at creation."`
 	Seed       Nullable[string] `json:"seed" doc:"The seed in hex; null before the packet is closed."`
 }
 
-// WorkflowRef names the Temporal workflow that takes care of a packet.
+// WorkflowRef refers to the Temporal workflow of a packet.
 type WorkflowRef struct {
 	ID string `json:"id" doc:"The workflow id." example:"packet/3q5k9v0c1m7e2u8h4r6t"`
 }
 
-// snapshot is a packet at one moment, from whichever store knows best.
+// snapshot is a packet at one moment, from the store that is authoritative for it.
 type snapshot struct {
 	packet.Packet
 	status   packet.Status
-	stored   packet.Status      // of the row; "" when only Redis was asked
-	reason   packet.CloseReason // "" before it closes
+	stored   packet.Status      // of the row; "" when only Redis was read
+	reason   packet.CloseReason // "" while it is not ended
 	counts   packet.Counts
 	failure  *packet.Failure
 	first    *packet.FirstAnswer
@@ -79,8 +79,8 @@ func ofRecord(rec packet.Record, now time.Time) snapshot {
 		closedAt: rec.ClosedAt, sealed: rec.SealedSeed}
 }
 
-// staticPacket renders what never changes, with the figures of a packet that
-// nobody has grabbed from: the body of a first answer can be made again from it.
+// staticPacket renders the immutable members, with the figures of a packet without claims: the
+// body of a first answer can be rendered again from it.
 func staticPacket(p packet.Packet, status packet.Status) Packet {
 	out := Packet{
 		ID: p.ID, Status: PacketStatus(status), SenderID: p.SenderID, Currency: p.Currency, TotalAmount: Fen(p.TotalAmount),
@@ -100,7 +100,7 @@ func staticPacket(p packet.Packet, status packet.Status) Packet {
 	return out
 }
 
-// render renders the packet as it is. The seed is told only when closed.
+// render renders the current packet. The seed is included only when it is closed.
 func (s *Server) render(snap snapshot) (Packet, error) {
 	out := staticPacket(snap.Packet, snap.status)
 	out.Metadata = maps.Clone(out.Metadata)

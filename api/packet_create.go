@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// createBusy is how long another request with the same key is told to wait. It
-	// is longer than one create takes, so two never run at the same time.
+	// createBusy is how long a concurrent request with the same key has to wait. It exceeds the
+	// duration of a create, so two never run at the same time.
 	createBusy = 5 * time.Second
-	// rowTimeout bounds the question whether MySQL knows a packet that Redis does
-	// not. It is an economy on a path that must work without MySQL.
+	// rowTimeout bounds the check whether MySQL has a packet that Redis does not have. Creates
+	// must work without MySQL, so it is short.
 	rowTimeout = 300 * time.Millisecond
 	// readLimit bounds a read from MySQL.
 	readLimit = 2 * time.Second
-	// Pauses between two looks at a packet that is being funded.
+	// Pauses between polls of a packet that is being funded.
 	firstLook = 5 * time.Millisecond
 	lastLook  = 50 * time.Millisecond
 )
 
-// creation is one create request on its way.
+// creation is one create request.
 type creation struct {
 	*request
 	createRequest
@@ -50,8 +50,8 @@ func createPacket(r *request) (answer, error) {
 	return c.run()
 }
 
-// run answers from what Redis knows; a packet that Redis does not know is looked
-// up in MySQL before it is staged, because its pool may have been lost.
+// run answers from Redis. A packet unknown to Redis is looked up in MySQL before it is staged,
+// because its pool may be lost.
 func (c *creation) run() (answer, error) {
 	if err := c.server.admit(c.packet.ID); err != nil {
 		return answer{}, err
@@ -85,8 +85,8 @@ func (c *creation) run() (answer, error) {
 	return c.stage()
 }
 
-// refundable refuses a packet that may expire when the provider hardly refunds its charge
-// any more. The process' clock will do: the margin is 60 days.
+// refundable refuses a packet that may expire when the provider will soon no longer refund its
+// charge. The process clock suffices: the margin is 60 days.
 func (c *creation) refundable(now time.Time) error {
 	limits := c.server.cfg.Provider.Limits()
 	most := limits.MaxOpensAhead(time.Duration(c.Life) * time.Second)
@@ -108,8 +108,8 @@ func (c *creation) inProgress() error {
 	return r
 }
 
-// stage makes the packet, or takes over from a request that did not end, and
-// waits for the charge.
+// stage stages the packet, or takes over from a request that did not end, and waits for the
+// charge.
 func (c *creation) stage() (answer, error) {
 	life := time.Duration(c.Life) * time.Second
 	staged, err := c.server.cfg.Pool.Create(c.ctx, c.packet, c.Eligible, c.OpensAt, life, createBusy)
@@ -139,7 +139,7 @@ func (c *creation) stage() (answer, error) {
 	return c.first(view)
 }
 
-// await looks at the packet until the charge has an answer or the time is over.
+// await polls the packet until the charge is final or the time is over.
 func (c *creation) await(view packet.PoolView) (packet.PoolView, error) {
 	deadline := time.Now().Add(c.server.cfg.FundingWait)
 	for pause := firstLook; view.Status() == packet.StatusFunding && !view.Retired; pause = min(2*pause, lastLook) {
@@ -158,14 +158,14 @@ func (c *creation) await(view packet.PoolView) (packet.PoolView, error) {
 		if err != nil {
 			return view, unavailable(err)
 		}
-		next.Packet = view.Packet // a tombstone has it no more
+		next.Packet = view.Packet // a tombstone does not have it
 		view = next
 	}
 	return view, nil
 }
 
-// first decides the first answer, stores it and gives it; when another request
-// was faster, that one's answer is given.
+// first determines, stores and returns the first answer; if a concurrent request stored one
+// first, that answer is returned.
 func (c *creation) first(view packet.PoolView) (answer, error) {
 	mine := packet.FirstAnswer{HTTPStatus: http.StatusCreated, RequestID: c.id}
 	switch {
@@ -184,7 +184,7 @@ func (c *creation) first(view packet.PoolView) (answer, error) {
 	return c.firstAnswer(stored, ofView(view))
 }
 
-// replayedAnswer marks an answer, or a refusal that was remembered like one, as given before.
+// replayedAnswer marks an answer, or a stored refusal, as a repeat.
 func replayedAnswer(a answer, err error) (answer, error) {
 	a.replayed = true
 	if r, ok := errors.AsType[*refusal](err); ok && r.code == CodeFundingDeclined {
@@ -193,7 +193,7 @@ func replayedAnswer(a answer, err error) (answer, error) {
 	return a, err
 }
 
-// again gives the first answer once more. Of a retired packet MySQL has the rest.
+// again returns the first answer again. For a retired packet the rest comes from MySQL.
 func (c *creation) again(first packet.FirstAnswer, snap snapshot, retired bool) (answer, error) {
 	if retired {
 		rec, err := c.row()
@@ -205,7 +205,7 @@ func (c *creation) again(first packet.FirstAnswer, snap snapshot, retired bool) 
 	return replayedAnswer(c.firstAnswer(first, snap))
 }
 
-// firstAnswer renders a first answer from what never changes.
+// firstAnswer renders a first answer from immutable members.
 func (c *creation) firstAnswer(first packet.FirstAnswer, snap snapshot) (answer, error) {
 	status := packet.StatusOpen
 	switch {
@@ -220,7 +220,7 @@ func (c *creation) firstAnswer(first packet.FirstAnswer, snap snapshot) (answer,
 }
 
 func (c *creation) declined(first packet.FirstAnswer, snap snapshot) (answer, error) {
-	if snap.failure == nil { // this request saw the packet before it was rejected, or as a tombstone
+	if snap.failure == nil { // the packet was read before it was rejected, or as a tombstone
 		fresh, err := c.server.find(c.ctx, c.packet.ID)
 		if err != nil {
 			return answer{}, err
@@ -230,8 +230,8 @@ func (c *creation) declined(first packet.FirstAnswer, snap snapshot) (answer, er
 	return answer{}, &refusal{code: CodeFundingDeclined, packetID: c.packet.ID, failure: snap.failure, requestID: first.RequestID}
 }
 
-// fromRow answers for a packet that only MySQL knows. One that was not funded
-// yet is staged again, so that its funding goes on.
+// fromRow answers for a packet that only MySQL has. An unfunded one is staged again, so that
+// its funding continues.
 func (c *creation) fromRow(rec packet.Record) (answer, error) {
 	switch {
 	case rec.BodyHash != c.packet.BodyHash:
@@ -242,7 +242,7 @@ func (c *creation) fromRow(rec packet.Record) (answer, error) {
 		return c.renderCurrent(rec)
 	}
 	opensAt := rec.OpensAt
-	c.packet.CreatedAt = rec.CreatedAt // a repeat is told the same
+	c.packet.CreatedAt = rec.CreatedAt // a repeat returns the same time
 	c.OpensAt, c.Life = &opensAt, int64(rec.ExpiresAt.Sub(rec.OpensAt).Seconds())
 	a, err := c.stage()
 	if r, ok := errors.AsType[*refusal](err); ok && r.code == CodeInvalidRequest {
@@ -259,7 +259,7 @@ func (c *creation) answerCurrent() (answer, error) {
 	return c.renderCurrent(rec)
 }
 
-// renderCurrent answers with the packet as it is, where no first answer was kept.
+// renderCurrent answers with the current packet if no first answer is stored.
 func (c *creation) renderCurrent(rec packet.Record) (answer, error) {
 	snap := ofRecord(rec, c.server.cfg.Now())
 	switch rec.Stored {
@@ -272,7 +272,7 @@ func (c *creation) renderCurrent(rec packet.Record) (answer, error) {
 	return answer{status: http.StatusCreated, body: body}, err
 }
 
-// row reads the packet's row. That MySQL has none, or is away, is no answer here.
+// row reads the packet's row. A missing row is an error here, like an unavailable MySQL.
 func (c *creation) row() (packet.Record, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, readLimit)
 	defer cancel()

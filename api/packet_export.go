@@ -12,8 +12,8 @@ import (
 	"hongbao/internal/packet"
 )
 
-// packetColumns are the members of a StaffPacket, one column each, and behind them what
-// people read.
+// packetColumns are the members of a StaffPacket, one per column, followed by columns
+// formatted for people.
 var packetColumns = []string{
 	"id", "app", "status", "stored_status", "close_reason", "sender_id", "currency", "total_amount", "share_count", "split", "min_share",
 	"max_share", "greeting", "group_id", "metadata", "claimed_count", "claimed_amount", "remaining_count", "remaining_amount",

@@ -16,29 +16,28 @@ type Packets struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
-// A status such as scheduled is in no column. Its packets are looked for among
-// those that may have it, so many at a time and so many a request; then the page
-// ends early and its cursor goes on.
+// A status such as scheduled is in no column. Candidates are read in steps, with a limit per
+// request; then the page ends early and its cursor continues.
 const (
 	lookStep = 250
 	lookMost = 2_000
 )
 
-// packetFilter selects packets; empty members select all.
+// packetFilter selects packets; zero members select all.
 type packetFilter struct {
-	app      string // "": of every app, for staff
+	app      string // "": all apps, for staff
 	sender   string
 	status   packet.Status
-	from, to time.Time // created from, and before; zero: no bound
-	overdue  time.Time // expired before, and not closed; zero: whatever
-	// books: while Redis cannot be asked, because it is away or the gate of a lane is
-	// shut, packets are told as the books have them. For staff, who look most then; apps
-	// are told nothing that lacks what somebody has just won.
+	from, to time.Time // created in [from, to); zero: no bound
+	overdue  time.Time // expired before this time and not closed; zero: no filter
+	// books: while Redis is unavailable or a lane is closed, packets are listed as stored in
+	// MySQL. Staff only: staff needs the list most at such times, while an app must not miss a
+	// claim just won.
 	books bool
 }
 
-// stored lists the statuses of rows that a packet of the filter may have, in the
-// order in which it passes through them. nil: any.
+// stored returns the stored statuses that a packet of the filter may have, in the order of the
+// state machine; nil: any.
 func (f packetFilter) stored() []packet.Status {
 	switch f.status {
 	case "":
@@ -47,21 +46,21 @@ func (f packetFilter) stored() []packet.Status {
 		}
 		return nil
 	case packet.StatusScheduled, packet.StatusOpen, packet.StatusSoldOut, packet.StatusClosing:
-		return []packet.Status{packet.StatusOpen, packet.StatusClosing} // Redis says which, and may be ahead
+		return []packet.Status{packet.StatusOpen, packet.StatusClosing} // Redis decides which, and may be ahead
 	}
 	return []packet.Status{f.status}
 }
 
-// records is the filter of the rows: up to n of them, after a place.
+// records returns the filter of the rows: up to n, after a position.
 func (f packetFilter) records(after packet.Cursor, n int) packet.RecordFilter {
 	return packet.RecordFilter{App: f.app, SenderID: f.sender, Stored: f.stored(), From: f.from, To: f.to, ExpiresBefore: f.overdue,
 		AfterTime: after.At, AfterID: after.ID, Limit: n}
 }
 
-// derived reports whether rows alone cannot tell which packets have the status.
+// derived reports whether rows alone cannot decide the filter's status.
 func (f packetFilter) derived() bool { return len(f.stored()) > 1 }
 
-// staged reports whether packets that are in Redis only can pass the filter.
+// staged reports whether packets that are only in Redis can match the filter.
 func (f packetFilter) staged() bool {
 	return f.overdue.IsZero() && (f.status == "" || f.status == packet.StatusFunding)
 }
@@ -102,7 +101,7 @@ func put(filters map[string]string, name, value string) {
 	}
 }
 
-// packetPage answers with a page of the list of packets that is called list.
+// packetPage answers with a page of the list with the given name.
 func (r *request) packetPage(q *query, list string, filters map[string]string) (answer, error) {
 	limit, cursor := q.page()
 	if err := q.done(); err != nil {
@@ -114,7 +113,7 @@ func (r *request) packetPage(q *query, list string, filters map[string]string) (
 	}
 	f := packetFilter{app: r.caller.app.ID, sender: filters["sender_id"], status: packet.Status(filters["status"])}
 	if f.sender != "" && checkID(f.sender) != nil || f.status != "" && checkPacketStatus(string(f.status)) != nil {
-		return answer{}, badCursor() // the cursor's filters: it was not made by us
+		return answer{}, badCursor() // filters of a forged cursor
 	}
 	found, next, err := r.server.packetsAfter(r.ctx, f, after, limit)
 	if err != nil {
@@ -134,12 +133,11 @@ func (r *request) packetPage(q *query, list string, filters map[string]string) (
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
-// packetsAfter returns the packets of a page, and where the next one begins; nil
-// when there is none.
+// packetsAfter returns a page of packets and the position of the next page; nil: no more.
 func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.Cursor, limit int) (page []snapshot, next *place,
 	err error) {
 	if !f.overdue.IsZero() && final(f.status) {
-		return nil, nil, nil // what is closed is not late, and nobody has to look through all of it
+		return nil, nil, nil // closed packets are never overdue
 	}
 	step := limit + 1
 	if f.derived() {
@@ -170,12 +168,12 @@ func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.
 type candidate struct {
 	snapshot
 	at    packet.Cursor
-	known bool // snapshot is set; else there is no such packet after all
+	known bool // snapshot is set; false: the packet does not exist
 }
 
-// packetStep looks at up to n packets of a filter. They are in MySQL, or staged in
-// Redis, or both: staged ones are read first, because a packet leaves that list
-// only after its row was written. end: there are no more.
+// packetStep reads up to n candidates of a filter. They are in MySQL, staged in Redis, or
+// both. Staged ones are read first, because a packet leaves that list only after its row was
+// written. end: there are no more.
 func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Cursor, n int) (some []candidate, end bool, err error) {
 	var staged []packet.Cursor
 	if f.staged() {
@@ -202,8 +200,8 @@ func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Cu
 	return some, end, err
 }
 
-// staged lists packets of a filter that are in Redis only: of one app, or of all. One that
-// was created before the filter's time ends the list.
+// staged lists packets of a filter that are only in Redis, of one app or of all. A packet
+// created before the filter's range ends the list.
 func (s *Server) staged(ctx context.Context, f packetFilter, after packet.Cursor, n int) ([]packet.Cursor, error) {
 	apps := []string{f.app}
 	if f.app == "" {
@@ -219,8 +217,8 @@ func (s *Server) staged(ctx context.Context, f packetFilter, after packet.Cursor
 	return all, nil
 }
 
-// candidates finds out how the packets are now. A row that is final speaks for
-// itself; of the others Redis knows best, or the books where it cannot be asked (books).
+// candidates reads the current state of packets. A final row is authoritative; for others
+// Redis is, or MySQL where Redis is unavailable (books).
 func (s *Server) candidates(ctx context.Context, places []packet.Cursor, rows map[string]packet.Record, books bool) ([]candidate, error) {
 	var ask []string
 	for _, at := range places {
@@ -247,7 +245,7 @@ func (s *Server) candidates(ctx context.Context, places []packet.Cursor, rows ma
 			c.snapshot = merge(view, rec)
 		case pooled && !view.Retired:
 			c.snapshot = ofView(view)
-		default: // it has moved on since, or its pool is lost
+		default: // its status changed since, or its pool is lost
 			c.snapshot, err = s.find(ctx, at.ID)
 			if refused, ok := errors.AsType[*refusal](err); ok && refused.code == CodePacketNotFound {
 				c.known, err = false, nil
@@ -264,7 +262,7 @@ func (s *Server) candidates(ctx context.Context, places []packet.Cursor, rows ma
 	return out, nil
 }
 
-// final reports whether a row in this status says everything about its packet.
+// final reports whether a row in this status is complete for its packet.
 func final(stored packet.Status) bool {
 	return stored == packet.StatusClosed || stored == packet.StatusRejected
 }

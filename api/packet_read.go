@@ -10,18 +10,18 @@ import (
 	"hongbao/internal/packet"
 )
 
-// location is where a packet is known best at one moment.
+// location is the authoritative source of a packet at one moment.
 type location struct {
 	view  packet.PoolView
-	alive bool // view is a pool that was not retired
+	alive bool // the pool exists and is not retired
 	rec   packet.Record
-	// settled: the row (when not alive) knows every claim there ever was.
+	// settled: the row (when not alive) has every claim.
 	settled bool
 	now     time.Time // by the clock of this process
-	epoch   int64     // of the pool, before anybody was asked
+	epoch   int64     // of the pool, read first
 }
 
-// snapshot joins what is known.
+// snapshot merges pool and row.
 func (l location) snapshot() snapshot {
 	switch {
 	case l.alive && l.rec.ID != "":
@@ -32,8 +32,8 @@ func (l location) snapshot() snapshot {
 	return ofRecord(l.rec, l.now)
 }
 
-// locate asks Redis, and MySQL when Redis does not hold the pool. Errors:
-// CodePacketNotFound, CodeUnavailable.
+// locate reads Redis, and MySQL when Redis does not have the pool. Errors: CodePacketNotFound,
+// CodeUnavailable.
 func (s *Server) locate(ctx context.Context, id string) (location, error) {
 	epoch, _ := s.cfg.Fence(id)
 	view, err := s.cfg.Pool.View(ctx, id)
@@ -50,7 +50,7 @@ func (s *Server) locate(ctx context.Context, id string) (location, error) {
 	case errors.Is(rowErr, packet.ErrNotFound) && unknown:
 		return location{}, refuse(CodePacketNotFound)
 	case errors.Is(rowErr, packet.ErrNotFound):
-		return location{}, unavailable(errors.Join(err, rowErr)) // Redis knows it, or may know it
+		return location{}, unavailable(errors.Join(err, rowErr)) // Redis has it or may have it
 	case rowErr != nil:
 		return location{}, rowErr
 	}
@@ -61,15 +61,15 @@ func (s *Server) locate(ctx context.Context, id string) (location, error) {
 	return location{rec: rec, settled: settled, now: s.cfg.Now(), epoch: epoch}, nil
 }
 
-// settled reports whether the row of a packet whose pool is not in Redis can
-// speak for it: nothing can be claimed any more, and every claim was recorded.
+// settled reports whether the row of a packet without a pool is authoritative: no share can be
+// claimed and every claim is recorded.
 func settled(rec packet.Record) bool {
 	return rec.Stored == packet.StatusClosed || rec.Stored == packet.StatusRejected || !rec.BooksClosedAt.IsZero() ||
 		rec.ClaimedCount == rec.ShareCount
 }
 
-// find reads a packet: from Redis alone while grabs are decided there, with
-// MySQL once it closes. Errors as locate.
+// find reads a packet: from Redis alone while grabs are decided there, with MySQL from its end
+// on. Errors as locate.
 func (s *Server) find(ctx context.Context, id string) (snapshot, error) {
 	l, err := s.locate(ctx, id)
 	if err != nil {
@@ -92,15 +92,15 @@ func (s *Server) record(ctx context.Context, id string) (packet.Record, error) {
 	return s.cfg.Store.Packet(ctx, id)
 }
 
-// row is record where others count the claims.
+// row is record for callers that count the claims elsewhere.
 func (s *Server) row(ctx context.Context, id string) (packet.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	return s.cfg.Store.PacketRow(ctx, id)
 }
 
-// merge joins a pool that gives out nothing any more with its row: Redis knows
-// every claim, MySQL knows refund, seed and closing.
+// merge merges an ended pool with its row: Redis has every claim, MySQL has refund, seed and
+// closing.
 func merge(view packet.PoolView, rec packet.Record) snapshot {
 	snap := ofView(view)
 	snap.counts.RefundedAmount = rec.RefundedAmount
@@ -114,7 +114,7 @@ func merge(view packet.PoolView, rec packet.Record) snapshot {
 	return snap
 }
 
-// owned is find for the calling app: another app's packet is not found.
+// owned is find for the calling app: a packet of another app is not found.
 func (r *request) owned(id string) (snapshot, error) {
 	snap, err := r.server.find(r.ctx, id)
 	if err != nil {
@@ -123,8 +123,8 @@ func (r *request) owned(id string) (snapshot, error) {
 	return snap, r.own(snap.Packet)
 }
 
-// own checks that a packet belongs to the caller, and remembers whose it is. Staff,
-// who never come to the routes of apps, see those of all apps.
+// own checks that a packet belongs to the caller and caches its facts. Staff, whose routes
+// differ from those of apps, may read packets of all apps.
 func (r *request) own(p packet.Packet) error {
 	r.server.rememberFacts(p.ID, factsOf(p))
 	if p.App != r.caller.app.ID && !r.caller.key.Role.Staff() {
@@ -146,11 +146,11 @@ func getPacket(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: body}, err
 }
 
-// NoMembers is a body that may be left out, or be {}.
+// NoMembers is an optional body without members.
 type NoMembers struct{}
 
 func closePacket(r *request) (answer, error) {
-	// An id that cannot be one is not found, like one that nobody has: behind the body.
+	// A malformed id is answered like an unknown one, after the body is checked.
 	id, idErr := r.packetID()
 	o, err := readOptional(r.payload)
 	if err != nil {
@@ -173,21 +173,21 @@ func closePacket(r *request) (answer, error) {
 	return answer{status: http.StatusAccepted, body: body}, err
 }
 
-// recall stops a packet and returns it as it is then; one that has ended stays as it is.
+// recall ends a packet and returns it; an ended packet does not change.
 func (r *request) recall(id string, snap snapshot) (snapshot, error) {
 	_, err := r.server.cfg.Pool.Recall(r.ctx, id)
 	switch {
 	case errors.Is(err, packet.ErrNotOpenYet), errors.Is(err, packet.ErrNotFound) && snap.status == packet.StatusFunding:
 		return snap, notOpenYet(snap.OpensAt, shortPause)
 	case errors.Is(err, packet.ErrNotFound) && !ended(snap.status):
-		return snap, unavailable(err) // the pool is lost; nothing can be recalled before it is rebuilt
+		return snap, unavailable(err) // the pool is lost and has to be rebuilt first
 	case err != nil && !errors.Is(err, packet.ErrNotFound):
 		return snap, err
 	}
 	return r.server.find(r.ctx, id)
 }
 
-// ended reports whether a packet gives out nothing any more.
+// ended reports whether no share of a packet can be grabbed any more.
 func ended(s packet.Status) bool {
 	return s == packet.StatusRejected || s == packet.StatusSoldOut || s == packet.StatusClosing || s == packet.StatusClosed
 }

@@ -12,10 +12,9 @@ type RecallDecision struct {
 	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"the sender was deceived, ticket 4711"`
 }
 
-// recallStaffPacket stops a packet as its app can, and says in the audit who wanted
-// it and why.
+// recallStaffPacket ends a packet like its app can, with actor and reason in the audit.
 func recallStaffPacket(r *request) (answer, error) {
-	// The path is part of the route: an id that cannot be one is not found.
+	// A malformed id in the path is answered like an unknown id.
 	id, idErr := r.packetID()
 	reason, err := readReason(r.payload)
 	if err != nil {
@@ -50,8 +49,8 @@ func recallStaffPacket(r *request) (answer, error) {
 	return staffAnswer(stored, err, refuse(CodePacketNotFound))
 }
 
-// beforeRecall says what a recall will change, or why the packet's state refuses it.
-// A packet may still sell out before Redis is told: then it stays sold out.
+// beforeRecall returns the effect of a recall, or the refusal by the packet's state. A packet
+// that sells out before the recall reaches Redis stays sold out.
 func (r *request) beforeRecall(ctx context.Context, id string) (payout.Recall, error) {
 	if err := r.server.admit(id); err != nil {
 		return payout.Recall{}, err

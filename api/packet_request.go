@@ -13,8 +13,8 @@ import (
 	"hongbao/internal/packet"
 )
 
-// CreatePacket is the body of a create request, for the document; createRequest
-// is what it is read into.
+// CreatePacket is the body of a create, used for the OpenAPI document; createRequest is the
+// parsed form.
 type CreatePacket struct {
 	SenderID         string                      `json:"sender_id" doc:"The user who is charged: 1 to 64 bytes of UTF-8 without control characters." example:"u1" minLength:"1" maxLength:"64"`
 	TotalAmount      Amount                      `json:"total_amount" doc:"In fen, from share_count * min_share to share_count * max_share." example:"10000"`
@@ -32,8 +32,8 @@ type CreatePacket struct {
 	Metadata         Nullable[map[string]string] `json:"metadata" required:"false" doc:"Values of the client, returned unchanged: strings, at most 2048 bytes of UTF-8 in all values and as many in all names."`
 }
 
-// createRequest is a create request with its defaults filled in. Its JSON is
-// what the body hash is made of: the members and their order are fixed for ever.
+// createRequest is a create request with defaults filled in. The body hash is computed from
+// its JSON, so members and their order must never change.
 type createRequest struct {
 	SenderID string            `json:"sender_id"`
 	Total    money.Fen         `json:"total_amount"`
@@ -48,7 +48,7 @@ type createRequest struct {
 	Eligible []string          `json:"eligible_user_ids"` // in the order given; nil: everybody
 	GroupID  *string           `json:"group_id"`
 	Metadata map[string]string `json:"metadata"`
-	Tickets  bool              `json:"tickets,omitempty"` // left out when false: requests of before it was there hash as they did
+	Tickets  bool              `json:"tickets,omitempty"` // omitted when false, so that the hash of requests without it does not change
 }
 
 // readCreate parses and checks the body of a create request.
@@ -65,8 +65,8 @@ func createFrom(o *object) (createRequest, error) {
 	return q, o.done()
 }
 
-// createMembers reads the members of a packet, or of the template of a campaign, which
-// does not say when it opens.
+// createMembers reads the members of a packet, or of a campaign's template, which has no
+// opening time.
 func createMembers(o *object, opens bool) (q createRequest) {
 	q.SenderID = valueOr(o.text("sender_id", true, checkID), "")
 	readSplit(o, &q)
@@ -85,7 +85,7 @@ func createMembers(o *object, opens bool) (q createRequest) {
 	q.Eligible = o.list("eligible_user_ids", packet.MaxEligible, checkID)
 	q.Tickets = valueOr(o.boolean("tickets"), false)
 	if q.Tickets && q.Eligible != nil {
-		o.fault("tickets", fault{faultEnum, "goes without eligible_user_ids only: everybody, a list, or tickets"})
+		o.fault("tickets", fault{faultEnum, "cannot be combined with eligible_user_ids"})
 	}
 	q.GroupID = o.text("group_id", false, checkID)
 	q.Metadata = o.texts("metadata")
@@ -95,8 +95,8 @@ func createMembers(o *object, opens bool) (q createRequest) {
 	return q
 }
 
-// checkMetadata bounds the values, and for themselves the names, which are as much of
-// what is stored. As JSON with every byte escaped both are less than 32 KiB.
+// checkMetadata bounds values and names separately. As JSON with every byte escaped both are
+// less than 32 KiB.
 func checkMetadata(metadata map[string]string) *fault {
 	names, values := 0, 0
 	for name, value := range metadata {
@@ -108,8 +108,8 @@ func checkMetadata(metadata map[string]string) *fault {
 	return nil
 }
 
-// readSplit reads the members that decide the shares. Relations between them
-// are judged only when each is right by itself.
+// readSplit reads the members that determine the shares. Their relations are checked only when
+// each is valid by itself.
 func readSplit(o *object, q *createRequest) {
 	total := o.integer("total_amount", true, 1, int64(money.Max))
 	count := o.integer("share_count", true, 1, packet.MaxShares)
@@ -138,25 +138,25 @@ func readSplit(o *object, q *createRequest) {
 	}
 }
 
-// rfc3339 is the shape of a time. time.Parse also takes hours of one digit, commas
-// for points and zones of a whole day.
+// rfc3339 matches a valid time. time.Parse also accepts one-digit hours, commas for points,
+// and zones of a whole day.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
 // parseTime reads an RFC 3339 time.
 func parseTime(s string) (time.Time, error) {
 	if !rfc3339.MatchString(s) {
-		return time.Time{}, errors.New("not a time as RFC 3339 has it")
+		return time.Time{}, errors.New("not an RFC 3339 time")
 	}
 	return time.Parse(time.RFC3339, s)
 }
 
-// readTime reads an RFC 3339 time; what is finer than a millisecond is cut off.
+// readTime reads an RFC 3339 time and truncates it to milliseconds.
 func readTime(o *object, name string) *time.Time {
 	var at time.Time
 	text := o.text(name, false, func(s string) *fault {
 		parsed, err := parseTime(s)
 		at = parsed.UTC().Truncate(time.Millisecond)
-		if err != nil || at.Year() < 1 || at.Year() > 9999 { // a zone can lead out of the years that can be written
+		if err != nil || at.Year() < 1 || at.Year() > 9999 { // a zone offset can leave the range of years
 			return &fault{faultFormat, "must be an RFC 3339 time such as 2026-02-17T20:00:00.000Z"}
 		}
 		return nil
@@ -187,7 +187,7 @@ func valueOr[T any](v *T, other T) T {
 	return *v
 }
 
-// packet makes the packet that is staged. Its times are Redis' business.
+// packet returns the packet to stage. Redis sets its times.
 func (q createRequest) packet(app, id, hash string, seedKey [32]byte) packet.Packet {
 	return packet.Packet{
 		ID: id, App: app, SenderID: q.SenderID, Currency: q.Currency, TotalAmount: q.Total, ShareCount: q.Count, Split: q.Split,

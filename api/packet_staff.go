@@ -11,7 +11,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// StaffPacket is a packet as staff sees it.
+// StaffPacket is a packet in answers to staff.
 type StaffPacket struct {
 	Packet
 	App          string                 `json:"app" doc:"The app that created it."`
@@ -45,17 +45,17 @@ type Charge struct {
 	Timeline     []TimelineEntry         `json:"timeline" nullable:"false" doc:"Oldest first."`
 }
 
-// PayoutSum says how many payouts of a packet have a status.
+// PayoutSum is the count and sum of the payouts of a packet in one status.
 type PayoutSum struct {
 	Status PayoutStatus `json:"status" doc:"The status."`
 	Count  int64        `json:"count" minimum:"0" doc:"How many payouts have this status."`
 	Amount Fen          `json:"amount" doc:"The sum."`
 }
 
-// Most refunds and breaks of a packet that its detail shows.
+// shownOfPacket is the largest number of refunds and of breaks in a packet's detail.
 const shownOfPacket = 200
 
-// StaffPacketDetail is a packet with what became of its money.
+// StaffPacketDetail is a packet with its payments and breaks.
 type StaffPacketDetail struct {
 	StaffPacket
 	Charge  Nullable[Charge]      `json:"charge" doc:"The charge of the packet; null: not in MySQL yet."`
@@ -91,7 +91,7 @@ func listStaffPackets(r *request) (answer, error) {
 		return answer{}, err
 	}
 	if cursor == "" && !f.to.IsZero() {
-		after = packet.Cursor{At: f.to} // for those that are staged: nothing comes before it
+		after = packet.Cursor{At: f.to} // start for staged packets
 	}
 	found, next, err := r.server.packetsAfter(r.ctx, f, after, limit)
 	if err != nil {
@@ -111,7 +111,7 @@ func listStaffPackets(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
-// staffFilters reads the filters of staff's packets, as a cursor keeps them.
+// staffFilters reads the filters of the staff list of packets in the form that a cursor keeps.
 func (q *query) staffFilters(checkStatus func(string) *fault) map[string]string {
 	filters := map[string]string{}
 	put(filters, "app", q.text("app", checkFilter))
@@ -124,7 +124,7 @@ func (q *query) staffFilters(checkStatus func(string) *fault) map[string]string 
 	return filters
 }
 
-// only returns a parameter that was checked already.
+// only returns a parameter that was checked before.
 func (q *query) only(name string) string {
 	if values := q.values[name]; len(values) == 1 {
 		return values[0]
@@ -132,8 +132,8 @@ func (q *query) only(name string) string {
 	return ""
 }
 
-// staffPacketFilter reads the filters that a cursor keeps. Errors: badCursor,
-// when they are none of ours.
+// staffPacketFilter parses the filters that a cursor keeps. Errors: badCursor for a forged
+// cursor.
 func staffPacketFilter(kept map[string]string) (packetFilter, error) {
 	q := filtersOf(kept)
 	f := packetFilter{app: q.text("app", checkFilter), sender: q.text("sender_id", checkID),
@@ -155,7 +155,7 @@ func getStaffPacket(r *request) (answer, error) {
 		return answer{}, err
 	}
 	snap, err := r.server.find(r.ctx, id)
-	if err != nil && asRefusal(err).code == CodeUnavailable { // Redis cannot be asked; the books can
+	if err != nil && asRefusal(err).code == CodeUnavailable { // Redis is unavailable; MySQL has the packet
 		if rec, rowErr := r.server.record(r.ctx, id); rowErr == nil {
 			snap, err = ofRecord(rec, r.server.cfg.Now()), nil
 		}
@@ -163,7 +163,7 @@ func getStaffPacket(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if snap.stored == "" { // Redis spoke for it; MySQL may know more
+	if snap.stored == "" { // read from Redis; MySQL may have more
 		rec, err := r.server.row(r.ctx, id)
 		if err != nil && !errors.Is(err, packet.ErrNotFound) {
 			return answer{}, err
@@ -183,13 +183,13 @@ func getStaffPacket(r *request) (answer, error) {
 }
 
 const (
-	// detailLimit bounds the reading of a packet's money.
+	// detailLimit bounds the read of a packet's payments.
 	detailLimit = 6 * time.Second
-	// countedShares is the largest packet whose payouts are counted, one by one.
+	// countedShares is the largest packet whose payouts are counted.
 	countedShares = 100_000
 )
 
-// addMoney adds what MySQL knows of a packet's payments.
+// addMoney adds the packet's payments and breaks from MySQL.
 func (s *Server) addMoney(ctx context.Context, id string, out *StaffPacketDetail) error {
 	charge, err := s.cfg.Store.Payment(ctx, payout.ID(payout.KindCharge, id, 0))
 	switch {
@@ -239,7 +239,7 @@ func (s *Server) renderCharge(d payout.Detail) *Charge {
 		Timeline: storedEntries(d, "packet recorded, charge due")}
 }
 
-// getStaffProof is the app's proof of a packet, for staff.
+// getStaffProof returns the proof of a packet of any app.
 func getStaffProof(r *request) (answer, error) {
 	id, err := r.packetID()
 	if err != nil {

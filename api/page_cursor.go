@@ -7,8 +7,8 @@ import (
 	"hongbao/internal/packet"
 )
 
-// placeCursor is the last item of a page of a list that is ordered by time, with
-// the list's name and filters: a cursor continues the list that it comes from.
+// placeCursor is the last item of a page of a list ordered by time, with the list's name and
+// filters: a cursor continues only its own list.
 type placeCursor struct {
 	List    string            `json:"l"`
 	Filters map[string]string `json:"f"`
@@ -16,15 +16,15 @@ type placeCursor struct {
 	ID      string            `json:"id"`
 }
 
-// place is where the next page of a list begins.
+// place is the position at which the next page of a list begins.
 type place struct{ packet.Cursor }
 
 func (p place) cursor(list string, filters map[string]string) Nullable[string] {
 	return encodeCursor(placeCursor{List: list, Filters: filters, At: p.At.UnixMilli(), ID: p.ID})
 }
 
-// resume reads a cursor; "" begins the list. It keeps the filters of its list;
-// the client may repeat them, but neither change nor add any.
+// resume parses a cursor; "" begins the list. A cursor keeps the filters of its list; the
+// client may repeat but not change them.
 func resume(cursor, list string, given map[string]string) (after packet.Cursor, filters map[string]string, err error) {
 	if cursor == "" {
 		return packet.Cursor{}, given, nil

@@ -27,7 +27,7 @@ type Payout struct {
 	Workflow     WorkflowLink            `json:"workflow" doc:"The Temporal workflow of the payment."`
 }
 
-// PayoutFailure says why a payout failed or came back, and what can be done.
+// PayoutFailure is why a payout failed or was returned, with the next step.
 type PayoutFailure struct {
 	Code       string `json:"code" doc:"The failure code, for programs." example:"account_frozen"`
 	Message    string `json:"message" doc:"A message for people; the provider's own if it gave one."`
@@ -35,13 +35,13 @@ type PayoutFailure struct {
 	NextAction string `json:"next_action" doc:"The next step of finance."`
 }
 
-// WorkflowLink names a Temporal workflow and where to look at it.
+// WorkflowLink is a Temporal workflow and its page in the Temporal UI.
 type WorkflowLink struct {
 	ID  string `json:"id" doc:"The workflow id." example:"payout/3q5k9v0c1m7e2u8h4r6t/u2"`
 	URL string `json:"url" format:"uri-reference" doc:"The page in the Temporal UI." example:"https://temporal.example.com/namespaces/default/workflows/payout%2F3q5k9v0c1m7e2u8h4r6t%2Fu2"`
 }
 
-// Attempt is one order number at the provider; sends and asks are its calls.
+// Attempt is one order number at the provider; sends and asks count its calls.
 type Attempt struct {
 	No        int              `json:"no" minimum:"1" doc:"The number of the attempt, 1 for the first order number."`
 	Op        string           `json:"op" enum:"charge,transfer,refund" doc:"The provider's operation."`
@@ -58,7 +58,7 @@ type Attempt struct {
 	Asks        int              `json:"asks" minimum:"0" doc:"How many times the provider was queried about it."`
 }
 
-// PayoutDetail is a payout with everything known about it.
+// PayoutDetail is a payout with its attempts, history and workflow.
 type PayoutDetail struct {
 	Payout
 	Attempts []Attempt       `json:"attempts" nullable:"false" doc:"Oldest first."`
@@ -67,7 +67,7 @@ type PayoutDetail struct {
 	Retry    RetryPreview    `json:"retry" doc:"What a retry would now do."`
 }
 
-// RetryPreview says what a retry would do if it was decided now.
+// RetryPreview is the effect that a retry would have now.
 type RetryPreview struct {
 	Possible     bool             `json:"possible" doc:"true: the status permits a retry."`
 	Code         Nullable[string] `json:"code" doc:"Why a retry is not possible: not_retryable or decision_pending; null when it is possible."`
@@ -77,7 +77,7 @@ type RetryPreview struct {
 	SecondPerson bool             `json:"second_person" doc:"true: a second person would have to approve."`
 }
 
-// previewRetry asks what a retry of a payment would do.
+// previewRetry returns the effect of a retry of a payment.
 func (r *request) previewRetry(id string) (RetryPreview, error) {
 	v, err := r.server.cfg.Store.PreviewDecision(r.ctx, id,
 		payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount})
@@ -90,7 +90,7 @@ func (r *request) previewRetry(id string) (RetryPreview, error) {
 	return RetryPreview{Possible: true, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo, SecondPerson: v.NeedsApproval}, nil
 }
 
-// undecidedOf names what a recovery has left to people; "": nothing of it.
+// undecidedOf returns what a recovery could not settle; "": nothing.
 func undecidedOf(err error) string {
 	switch {
 	case errors.Is(err, payout.ErrCancelLeft):
@@ -107,7 +107,7 @@ type Payouts struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
-// shareOf is the share that a payout pays: a promise that could not be booked has none.
+// shareOf returns the share of a payout; null for a share conflict.
 func shareOf(r payout.Row) Nullable[int] {
 	if r.ShareIndex < 0 {
 		return orNull[int](nil)
@@ -128,8 +128,8 @@ func (s *Server) renderPayout(r payout.Row) Payout {
 	return out
 }
 
-// payoutWorkflow is the workflow of a payout: of a promise that nobody has kept yet it is
-// the one of its claim, which found that it could not be booked.
+// payoutWorkflow returns the workflow id of a payout: for a share conflict that is not
+// honoured yet, that of its claim.
 func payoutWorkflow(r payout.Row) string {
 	if parts, err := payout.Parse(r.ID); err == nil && parts.Kind == payout.KindHonour && r.AttemptCount > 0 {
 		return "honour/" + r.PacketID + "/" + strconv.Itoa(parts.Number)
@@ -137,8 +137,8 @@ func payoutWorkflow(r payout.Row) string {
 	return "payout/" + r.PacketID + "/" + r.UserID
 }
 
-// workflowLink builds the address of a workflow in the Temporal UI. The id may
-// hold slashes and whatever users call themselves.
+// workflowLink builds the address of a workflow in the Temporal UI. The id may contain slashes
+// and any user id.
 func (s *Server) workflowLink(id string) WorkflowLink {
 	base := s.cfg.TemporalUIURL
 	for len(base) > 0 && base[len(base)-1] == '/' {

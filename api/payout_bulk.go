@@ -17,14 +17,14 @@ import (
 	"hongbao/internal/payout"
 )
 
-// maxBulk is how many payouts, or refunds, one bulk retry decides about, and maxNamed how many
-// of them it can name.
+// maxBulk is how many payouts or refunds one bulk retry decides about, maxNamed how many of
+// them it can list by id.
 const (
 	maxBulk  = 200
 	maxNamed = 100
 )
 
-// BulkFilter selects payouts: the filters of the list of payouts.
+// BulkFilter is the filter of a bulk retry of payouts, as in the list of payouts.
 type BulkFilter struct {
 	Status           PayoutStatus `json:"status,omitempty" doc:"Payouts in this status; by default failed and returned."`
 	PacketID         string       `json:"packet_id,omitempty" doc:"Payouts of this packet."`
@@ -37,7 +37,7 @@ type BulkFilter struct {
 	IDs              []string     `json:"payout_ids,omitempty" nullable:"false" maxItems:"100" doc:"Exactly these payouts, in any status; no other member is then allowed."`
 }
 
-// IsZero reports whether a filter would select everything.
+// IsZero reports whether a filter selects everything.
 func (f BulkFilter) IsZero() bool { return reflect.ValueOf(f).IsZero() }
 
 // BulkRetry is the body of a bulk retry.
@@ -47,7 +47,7 @@ type BulkRetry struct {
 	DryRun bool       `json:"dry_run,omitempty" default:"true" doc:"true: return what would happen and decide nothing."`
 }
 
-// BulkItem is what a bulk retry does about one payout.
+// BulkItem is the result for one payout.
 type BulkItem struct {
 	ID          string           `json:"payout_id" doc:"The payout."`
 	Result      string           `json:"result" enum:"would_retry,retried,needs_approval,skipped" doc:"would_retry: in a dry run. retried: the retry is decided. needs_approval: a second person has to approve, or would have to in a dry run. skipped: not possible."`
@@ -65,10 +65,10 @@ type BulkRetried struct {
 	Items  []BulkItem `json:"items" nullable:"false" doc:"Newest payout first."`
 }
 
-// bulkOf is what bulk retries are about: payouts or refunds.
+// bulkOf describes the kind of payment of a bulk retry: payouts or refunds.
 type bulkOf struct {
 	payout.Filter
-	ids, one string // the member that names them, and what one is called
+	ids, one string // the member with the ids, and the noun of one item
 	missing  Code
 	answer   func(BulkRetried) any
 }
@@ -126,7 +126,7 @@ func (of bulkOf) filter(in *object, now time.Time) (BulkFilter, payout.Filter) {
 		if f.AmountMax < f.AmountMin {
 			in.fault("amount_max", fault{faultRange, "must not be below amount_min"})
 		}
-		if *high == 0 { // nothing is that small, and 0 would mean no bound
+		if *high == 0 { // no amount is that small, and 0 would mean no bound
 			f.AmountMax, f.AmountMin = 1, math.MaxInt64
 		}
 	}
@@ -139,7 +139,8 @@ func (of bulkOf) filter(in *object, now time.Time) (BulkFilter, payout.Filter) {
 	return out, f
 }
 
-// retryMany handles bulk retries. Payouts and refunds have routes, and so keys, of their own.
+// retryMany handles bulk retries. Payouts and refunds have separate routes, and so separate
+// keys.
 func retryMany(of bulkOf) func(*request) (answer, error) {
 	return func(r *request) (answer, error) { return r.retryMany(of) }
 }
@@ -165,7 +166,7 @@ func (r *request) retryMany(of bulkOf) (answer, error) {
 		return answer{}, err
 	}
 	if more {
-		ids = append(ids, bulkMore) // part of the plan: a repeat tells the same
+		ids = append(ids, bulkMore) // stored in the plan, so that a repeat returns the same
 	}
 	store := r.server.cfg.Store
 	ids, done, err := store.PlanBulk(r.ctx, w, ids)
@@ -195,10 +196,10 @@ func (r *request) retryMany(of bulkOf) (answer, error) {
 	return staffAnswer(first, err, refuse(of.missing))
 }
 
-// bulkMore stands in a plan for the payouts that were too many.
+// bulkMore marks in a plan that more payouts matched than one call takes.
 const bulkMore = "more"
 
-// Results of a bulk retry about one payout.
+// Results of a bulk retry for one payout.
 const (
 	bulkWould    = "would_retry"
 	bulkRetried  = "retried"
@@ -206,7 +207,7 @@ const (
 	bulkSkipped  = "skipped"
 )
 
-// checkNamed refuses ids that nothing has.
+// checkNamed refuses unknown ids.
 func (r *request) checkNamed(ids []string, of bulkOf) error {
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()
@@ -231,7 +232,8 @@ func (of bulkOf) checkID(s string) *fault {
 	return nil
 }
 
-// bulkIDs lists what a filter selects: what can be retried, unless it names a status.
+// bulkIDs lists the selected payments: those that can be retried, unless the filter has a
+// status.
 func (r *request) bulkIDs(f payout.Filter) (ids []string, more bool, err error) {
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()
@@ -259,13 +261,13 @@ func (r *request) bulkIDs(f payout.Filter) (ids []string, more bool, err error) 
 	return ids, len(rows) > maxBulk, nil
 }
 
-// bulkItem decides about one payout, or says what would be decided.
+// bulkItem decides about one payout, or returns what would be decided.
 func (r *request) bulkItem(w payout.StaffWrite, id string, dryRun bool) (BulkItem, money.Fen, error) {
 	c := payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount}
 	store := r.server.cfg.Store
 	d, err := store.Payment(r.ctx, id)
 	if err != nil {
-		return BulkItem{}, 0, err // it was listed a moment ago
+		return BulkItem{}, 0, err // it was listed before
 	}
 	v, refused := store.PreviewDecision(r.ctx, id, c)
 	if refused != nil && !refusedByState(refused) {
@@ -289,9 +291,9 @@ func refusedByState(err error) bool {
 	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending) || errors.Is(err, payout.ErrUndecided)
 }
 
-// bulkDecide decides about one payout, also when the preview said no: one
-// decision per key and payout, whose item is remembered, so that a repeat of the
-// call decides nothing twice and tells the same.
+// bulkDecide decides about one payout, also when the preview refused it. There is one decision
+// per key and payout, whose item is stored, so that a repeated call decides nothing twice and
+// returns the same.
 func (r *request) bulkDecide(w payout.StaffWrite, id string, c payout.DecisionRequest, item BulkItem) (BulkItem, error) {
 	w.Route += "/" + id
 	stored, err := r.server.cfg.Store.Decide(r.ctx, w, id, c, func(d *payout.Decision, _ payout.Row, refused error) (int, []byte) {
@@ -313,7 +315,7 @@ func (r *request) bulkDecide(w payout.StaffWrite, id string, c payout.DecisionRe
 	return item, nil
 }
 
-// orSkipped is the item, unless the state refuses the decision.
+// orSkipped returns the item, or a skipped item when the status refuses the decision.
 func (i BulkItem) orSkipped(refused error) BulkItem {
 	if refused == nil {
 		return i

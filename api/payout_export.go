@@ -8,21 +8,21 @@ import (
 	"hongbao/internal/payout"
 )
 
-// payoutColumns are the members of a Payout, one column each, and behind them what
-// people read: the amount in yuan, and the times in a time zone, which is named.
+// payoutColumns are the members of a Payout, one per column, followed by columns formatted for
+// people: the amount in yuan, and times in a named time zone.
 var payoutColumns = slices.Concat([]string{"id", "packet_id", "user_id", "share_index"}, paymentColumns)
 
-// refundColumns are those of a Refund, likewise.
+// refundColumns are the columns for a Refund.
 var refundColumns = slices.Concat([]string{"id", "packet_id", "kind", "payout_id", "user_id"}, paymentColumns)
 
-// paymentColumns are those that payouts and refunds have in common.
+// paymentColumns are the columns that payouts and refunds share.
 var paymentColumns = []string{
 	"amount", "currency", "status", "order_no", "provider", "provider_ref",
 	"failure_code", "failure_message", "failure_retryable", "failure_next_action", "attempt_count", "created_at", "updated_at", "workflow_id",
 	"workflow_url", "amount_yuan", "created_local", "updated_local", "local_zone",
 }
 
-// paymentCells are the cells of paymentColumns.
+// paymentCells returns the cells of paymentColumns.
 func paymentCells(r payout.Row, link WorkflowLink, form fileForm) []string {
 	failure := make([]string, 4)
 	if f := r.Failure; f != nil {

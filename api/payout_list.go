@@ -15,14 +15,14 @@ import (
 	"hongbao/internal/payout"
 )
 
-// listLimit bounds the reading of a page of payments.
+// listLimit bounds the read of a page of payments.
 const listLimit = 8 * time.Second
 
 // maxAge bounds older_than_seconds: some hundred years.
 const maxAge = 1 << 33
 
-// payoutCursor is the last payout of a page, with the filters of the list and
-// the moment they were first applied: pages of one list fit together.
+// payoutCursor is the last payout of a page, with the filters of the list and the time of its
+// first page, so that all pages use the same time.
 type payoutCursor struct {
 	Filters map[string]string `json:"f"`
 	To      time.Time         `json:"to"`
@@ -45,8 +45,8 @@ func checkFilter(s string) *fault {
 	return nil
 }
 
-// checkCode checks a text that is only compared with our own words and with
-// codes, which are ASCII: MySQL refuses to compare them with anything else.
+// checkCode checks a text that is compared with codes, which are ASCII: MySQL refuses to
+// compare them with other text.
 func checkCode(s string) *fault {
 	if !visible(s, maxFieldName) {
 		return &fault{faultFormat, "must have 1 to 128 visible ASCII characters"}
@@ -78,7 +78,7 @@ func readFilter(q *query, now time.Time) payout.Filter {
 	return f
 }
 
-// late reads the filter of refunds that should have ended; other payments have none.
+// late reads the filter of overdue refunds; other payments have none.
 func (q *query) late(f *payout.Filter, kind payout.Kind, now time.Time) {
 	if kind != payout.KindRefund {
 		return
@@ -88,7 +88,7 @@ func (q *query) late(f *payout.Filter, kind payout.Kind, now time.Time) {
 	}
 }
 
-// paymentPage reads the page that a request asks for, of payments of one kind.
+// paymentPage reads the requested page of payments of one kind.
 func (r *request) paymentPage(kind payout.Kind) (rows []payout.Row, next Nullable[string], err error) {
 	now := r.server.cfg.Now().UTC()
 	q := readQuery(r)
@@ -133,14 +133,14 @@ func listPayouts(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
-// continuation is a list that goes on.
+// continuation is a parsed cursor.
 type continuation struct {
 	filter payout.Filter
 	given  map[string]string
 }
 
-// continued reads a cursor. It keeps the filters of its list; the client may
-// repeat them, but not change them. The id says which list it is of.
+// continued parses a cursor. It keeps the filters of its list; the client may repeat but not
+// change them. The id identifies the list.
 func continued(text string, given map[string]string, kind payout.Kind) (continuation, error) {
 	var c payoutCursor
 	if decodeCursor(text, &c) != nil || !writable(c.At) || !c.To.IsZero() && !writable(c.To) || len(given) > 0 &&
@@ -160,8 +160,8 @@ func continued(text string, given map[string]string, kind payout.Kind) (continua
 	return continuation{filter: f, given: c.Filters}, nil
 }
 
-// isOf reports whether payments of a kind are dealt with among those of another:
-// promises that could not be booked are payouts to people.
+// isOf reports whether payments of a kind belong to the list of another: share conflicts are
+// listed as payouts.
 func isOf(kind, among payout.Kind) bool {
 	return kind == among || kind == payout.KindHonour && among == payout.KindPayout
 }
@@ -171,8 +171,7 @@ func (r *request) payoutID() (string, error) {
 	return r.paymentID(payout.KindPayout, CodePayoutNotFound)
 }
 
-// paymentID returns the id of a payment of one kind; whatever else is in the path
-// is not found.
+// paymentID returns the id of a payment of one kind; any other id in the path is not found.
 func (r *request) paymentID(kind payout.Kind, missing Code) (string, error) {
 	id, err := url.PathUnescape(r.c.Params("id"))
 	if err != nil {
@@ -211,7 +210,7 @@ func getPayout(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: out}, nil
 }
 
-// payment reads a payment with everything known about it.
+// payment reads a payment with its attempts and history.
 func (r *request) payment(id string, missing Code) (payout.Detail, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()

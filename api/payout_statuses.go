@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// PayoutStatuses says how far some payouts have come.
+// PayoutStatuses are the statuses of several payouts.
 type PayoutStatuses struct {
 	Items []PayoutAt `json:"items" nullable:"false" doc:"In the order of the requested ids, without unknown ids."`
 }
 
-// PayoutAt is a payout's status.
+// PayoutAt is the status of a payout.
 type PayoutAt struct {
 	ID     string       `json:"id" doc:"The payout's id." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
 	Status PayoutStatus `json:"status" doc:"The status; see the payout of a claim."`
 }
 
-// payoutIDsParam names payouts; a request line has room for no more of them.
+// payoutIDsParam lists payouts; their number is bounded by the length of a request line.
 var payoutIDsParam = param{in: "query", name: "ids", required: true, schema: "",
 	example: "p3q5k9v0c1m7e2u8h4r6t0003,p3q5k9v0c1m7e2u8h4r6t0004",
 	about:   "1 to 100 ids of payouts, with commas between them."}
 
-// checkIDs checks the form of ids with commas between them.
+// checkIDs checks the form of a comma-separated list of ids.
 func (of bulkOf) checkIDs(text string) *fault {
 	ids := strings.Split(text, ",")
 	if len(ids) > maxNamed {
@@ -45,7 +45,7 @@ func getPayoutStatuses(r *request) (answer, error) {
 	return r.statuses(bulkPayouts, func(found []PayoutAt) any { return PayoutStatuses{Items: found} })
 }
 
-// statuses answers how far those have come that the query names.
+// statuses answers with the statuses of the ids in the query.
 func (r *request) statuses(of bulkOf, body func([]PayoutAt) any) (answer, error) {
 	q := readQuery(r)
 	text := q.text("ids", of.checkIDs)

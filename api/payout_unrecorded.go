@@ -8,9 +8,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// getUnbooked answers for a payout that MySQL does not know: its claim may have been
-// acknowledged in Redis, and its hand-off waits for a worker, or its run for MySQL.
-// A payout that neither knows is refused with missing.
+// getUnbooked answers for a payout that MySQL does not have: its claim may be acknowledged in
+// Redis, with a hand-off that waits for a worker or a run that waits for MySQL. An unknown
+// payout is refused with missing.
 func (r *request) getUnbooked(id string, missing error) (answer, error) {
 	c, err := r.claimOfShare(id)
 	if err != nil {
@@ -31,12 +31,12 @@ func (r *request) getUnbooked(id string, missing error) (answer, error) {
 	return answer{status: http.StatusOK, body: out}, nil
 }
 
-// claimOfShare finds in Redis the claim whose payout has an id; nil: there is none.
-// Shares are claimed in the order of their index.
+// claimOfShare returns the claim in Redis whose payout has this id; nil: none. Shares are
+// claimed in the order of their index.
 func (r *request) claimOfShare(id string) (*packet.Claim, error) {
 	parts, err := payout.Parse(id)
 	if err != nil || parts.Kind != payout.KindPayout {
-		return nil, nil //nolint:nilerr // what is no id of a payout has no claim
+		return nil, nil //nolint:nilerr // an id of another form has no claim
 	}
 	claims, _, err := r.server.cfg.Pool.ClaimsPage(r.ctx, parts.PacketID, parts.Number+1, 1)
 	switch {

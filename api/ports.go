@@ -10,8 +10,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// What the handlers need of other packages. All errors are told apart by
-// errors.Is with those of packet and payout.
+// The interfaces of the handlers' dependencies. Errors are matched with errors.Is against
+// those of packet and payout.
 
 // Stage stages and reads packets in Redis.
 type Stage interface {
@@ -34,7 +34,7 @@ type Grabs interface {
 	UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.Claim, error)
 }
 
-// KeyMirror keeps apps and keys in Redis, for the time that MySQL is away.
+// KeyMirror keeps apps and keys in Redis for times when MySQL is unavailable.
 type KeyMirror interface {
 	Durable(ctx context.Context) error
 	Ping(ctx context.Context) error
@@ -42,7 +42,7 @@ type KeyMirror interface {
 	LoadApps(ctx context.Context) ([]byte, error)
 }
 
-// Pool is everything that is asked of Redis.
+// Pool is the interface to Redis.
 type Pool interface {
 	Stage
 	Grabs
@@ -77,7 +77,7 @@ type Payments interface {
 	RequestReturnQuery(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error)
 }
 
-// Dashboard reads from MySQL what people watch.
+// Dashboard reads from MySQL the data of overview, activity and health.
 type Dashboard interface {
 	Overview(ctx context.Context) (payout.Overview, error)
 	DecisionBacklogs(ctx context.Context) ([]payout.DecisionBacklog, error)
@@ -86,7 +86,7 @@ type Dashboard interface {
 	WatchAudit(ctx context.Context) (payout.AuditWatch, error)
 }
 
-// Tallies counts lists of staff in MySQL.
+// Tallies counts the lists of staff in MySQL.
 type Tallies interface {
 	PacketTotal(ctx context.Context, f packet.RecordFilter) (payout.ListTotal, error)
 	ApprovalTotal(ctx context.Context, f payout.ApprovalFilter) (payout.ListTotal, error)
@@ -94,7 +94,7 @@ type Tallies interface {
 	AuditTotal(ctx context.Context, f payout.AuditFilter) (payout.ListTotal, error)
 }
 
-// Decisions records what people decide about payments in MySQL.
+// Decisions records decisions about payments in MySQL.
 type Decisions interface {
 	Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.DecisionRequest,
 		render payout.DecisionAnswer) (payout.StaffAnswer, error)
@@ -107,7 +107,7 @@ type Decisions interface {
 	EndBulk(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error)
 }
 
-// Recalls records in MySQL that staff recalls packets.
+// Recalls records recalls by staff in MySQL.
 type Recalls interface {
 	PlanRecall(ctx context.Context, w payout.StaffWrite, packetID string, look func(context.Context) (payout.Recall, error)) (
 		payout.StaffAnswer, error)
@@ -120,14 +120,14 @@ type Audit interface {
 	VerifyAudit(ctx context.Context) (payout.AuditCheck, error)
 }
 
-// Holds stops and lets go what is sent to a provider.
+// Holds places and releases holds on a provider.
 type Holds interface {
 	ProviderState(ctx context.Context, name string) (payout.ProviderState, error)
 	HoldProvider(ctx context.Context, w payout.StaffWrite, name string, hold bool, render payout.ProviderAnswer) (payout.StaffAnswer, error)
 }
 
-// Reconciling reads reconciliations and breaks from MySQL and records what
-// people want and decide about them.
+// Reconciling reads reconciliations and breaks from MySQL and records requests and
+// resolutions.
 type Reconciling interface {
 	RequestReconciliation(ctx context.Context, w payout.StaffWrite, provider string, day payout.Day,
 		render func(payout.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error)
@@ -139,15 +139,15 @@ type Reconciling interface {
 		payout.StaffAnswer, error)
 }
 
-// Closing reads the balances of the ledger, and the closes of its days, from MySQL.
+// Closing reads ledger balances and day-end closes from MySQL.
 type Closing interface {
 	LedgerBalances(ctx context.Context, at time.Time) (payout.LedgerSnapshot, error)
 	DayClose(ctx context.Context, provider string, day payout.Day, zone *time.Location) (payout.DayClose, error)
 	DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]payout.DayClose, error)
 }
 
-// Keys reads apps, keys and ended sign-ins from MySQL, ends sign-ins and notes when
-// keys were used.
+// Keys reads apps, keys and ended sign-ins from MySQL, ends sign-ins and records the last use
+// of keys.
 type Keys interface {
 	AppsAndKeys(ctx context.Context) ([]access.App, []access.Key, error)
 	RecordKeyUse(ctx context.Context, used map[string]time.Time) error
@@ -157,7 +157,7 @@ type Keys interface {
 	Ping(ctx context.Context) error
 }
 
-// KeyAdministration lists keys and records what administrators do with them.
+// KeyAdministration lists keys and records their administration.
 type KeyAdministration interface {
 	Keys(ctx context.Context, f access.KeyFilter) ([]access.KeyRecord, error)
 	FindKey(ctx context.Context, id string) (access.KeyRecord, error)
@@ -171,7 +171,7 @@ type KeyAdministration interface {
 		render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
 }
 
-// Store is everything that is asked of MySQL.
+// Store is the interface to MySQL.
 type Store interface {
 	PacketReader
 	Payments
@@ -189,8 +189,8 @@ type Store interface {
 	CampaignStore
 }
 
-// Provider is what the API asks of the payment provider: sums and returns for the proof,
-// and whether a notification is really its.
+// Provider is the interface to the payment provider: sums and returns for the proof, and the
+// verification of notifications.
 type Provider interface {
 	Name() string
 	Adapter() payout.Adapter

@@ -12,7 +12,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Proof says where the money of a packet is, by three independent sources.
+// Proof is where the money of a packet is, by three independent sources.
 type Proof struct {
 	PacketID  string `json:"packet_id" doc:"The packet."`
 	Total     Fen    `json:"total" doc:"The amount charged to the sender: total_amount, or 0 while the packet is funding or rejected." example:"10000"`
@@ -29,9 +29,9 @@ type Proof struct {
 	Differences []Difference  `json:"differences" nullable:"false" doc:"Differences that no running step explains; empty when balanced."`
 }
 
-// ProofPromises are claims of a packet that were acknowledged and could not be
-// booked, because another has the share or the books were closed. When people
-// decide so, the house pays them: honoured = owed + paid + voided.
+// ProofPromises are the share conflicts of a packet: acknowledged claims that could not be
+// recorded, because the share is taken or the books are closed. Honoured ones are paid with
+// our own money: honoured = owed + paid + voided.
 type ProofPromises struct {
 	Count    int64 `json:"count" doc:"The count, in any status." example:"0"`
 	Amount   Fen   `json:"amount" doc:"The sum of the acknowledged amounts." example:"0"`
@@ -41,14 +41,14 @@ type ProofPromises struct {
 	Voided   Fen   `json:"voided" doc:"Of honoured: voided later."`
 }
 
-// ProofSources are the figures of each source by themselves.
+// ProofSources are the figures of each source.
 type ProofSources struct {
 	Ledger   LedgerFigures         `json:"ledger" doc:"The ledger in MySQL."`
 	Redis    Nullable[PoolFigures] `json:"redis" doc:"The pool; null: it is no longer in Redis."`
 	Provider ProviderFigures       `json:"provider" doc:"The provider's figures."`
 }
 
-// LedgerFigures are balances of the packet's accounts, and sums of its postings.
+// LedgerFigures are balances of the packet's accounts and sums of its ledger entries.
 type LedgerFigures struct {
 	Holding   int64 `json:"holding" doc:"Account balance: charged, neither claimed nor being refunded." example:"8712"`
 	Owed      int64 `json:"owed" doc:"Account balance: claimed, neither paid nor cancelled."`
@@ -63,7 +63,7 @@ type LedgerFigures struct {
 	Refunded  Fen   `json:"refunded" doc:"Sum of the ledger entries."`
 }
 
-// PoolFigures are what Redis says.
+// PoolFigures are the figures of Redis.
 type PoolFigures struct {
 	Claimed   Fen `json:"claimed" doc:"The sum of all claims."`
 	Remaining Fen `json:"remaining" doc:"total_amount - claimed."`
@@ -77,15 +77,15 @@ type ProviderFigures struct {
 	Refunded    Fen `json:"refunded" doc:"Refunded to the sender."`
 }
 
-// Difference is a disagreement that no running step explains.
+// Difference is a difference that no running step explains.
 type Difference struct {
 	What     string `json:"what" doc:"The two figures." example:"provider transferred, ledger paid"`
 	Expected int64  `json:"expected" doc:"The figure of the ledger, or the computed figure."`
 	Actual   int64  `json:"actual" doc:"The figure found."`
 }
 
-// A difference is told when it is still there at the last of proofLooks looks:
-// the sources cannot be read at one instant, and a step may be between two of them.
+// A difference is reported when the last of proofLooks reads still has it: the sources cannot
+// be read at one instant, and a step may run between two reads.
 const (
 	proofLooks = 5
 	proofPause = 150 * time.Millisecond
@@ -102,7 +102,7 @@ func getProof(r *request) (answer, error) {
 	return r.proofOf(id)
 }
 
-// proofOf looks at the money of a packet until it is balanced, or often enough.
+// proofOf computes the proof until it is balanced, at most proofLooks times.
 func (r *request) proofOf(id string) (answer, error) {
 	for look := 1; ; look++ {
 		p, err := r.server.prove(r.ctx, id, look)
@@ -122,7 +122,7 @@ func (r *request) proofOf(id string) (answer, error) {
 	}
 }
 
-// evidence is what one look at the sources has found.
+// evidence is the data of one read of all sources.
 type evidence struct {
 	rec      packet.Record // zero: not written yet
 	ledger   payout.Balances
@@ -131,8 +131,8 @@ type evidence struct {
 	provider payout.ProviderTotals
 }
 
-// prove looks once. It reads in the direction in which facts travel backwards:
-// row and ledger before Redis and the provider, so that these can only be ahead.
+// prove reads all sources once. It reads row and ledger before Redis and the provider, so that
+// the latter can only be ahead.
 func (s *Server) prove(ctx context.Context, id string, look int) (Proof, error) {
 	var e evidence
 	var err error
@@ -157,7 +157,7 @@ func (s *Server) prove(ctx context.Context, id string, look int) (Proof, error) 
 	}
 	a := proofCheck{server: s, id: id, look: look, evidence: e}
 	a.promises = promisesOf(e.promised, e.ledger.Honours)
-	a.ledger = e.ledger.Own() // the rest is about the packet's own money
+	a.ledger = e.ledger.Own() // the other figures cover the packet's own money only
 	a.proof = a.figures()
 	a.checkLedger()
 	a.checkPool()
@@ -176,11 +176,11 @@ type proofCheck struct {
 	proof  Proof
 
 	promises ProofPromises
-	look     int // the how many-th of one request, from 1
+	look     int // number of the read within the request, from 1
 	asks     int // see pendingReturns
 }
 
-// promisesOf renders the promises of a packet, with what was posted for them.
+// promisesOf renders the share conflicts of a packet with their ledger entries.
 func promisesOf(m payout.ShareConflicts, by map[payout.TransferKind]money.Fen) ProofPromises {
 	p := ProofPromises{Count: m.Count, Amount: Fen(m.Amount), Honoured: Fen(by[payout.PostHonoured]), Voided: Fen(by[payout.PostVoided])}
 	p.Paid = Fen(by[payout.PostPaid] - by[payout.PostReturned] + by[payout.PostPaidOutside])
@@ -220,13 +220,13 @@ func (a *proofCheck) differ(what string, expected, actual money.Fen) {
 	}
 }
 
-// checkLedger: the parts make up the whole, and nothing was given out that was not there.
+// checkLedger checks that the parts add up to the total and no account is negative.
 func (a *proofCheck) checkLedger() {
 	p := &a.proof
 	a.differ("ledger: total and its parts", money.Fen(p.Total), money.Fen(p.Paid+p.Owed+p.Remaining+p.Refunding+p.Refunded))
 	for _, account := range []payout.Account{payout.AccountHolding, payout.AccountOwed, payout.AccountRefunding} {
 		if balance := a.ledger.ByAccount[account]; balance < 0 {
-			a.differ("ledger: "+string(account)+" is below zero", 0, balance)
+			a.differ("ledger: "+string(account)+"  is below zero", 0, balance)
 		}
 	}
 	if p.Promises.Owed < 0 {
@@ -238,9 +238,8 @@ func (a *proofCheck) checkLedger() {
 	}
 }
 
-// checkPool: Redis may be ahead by the claims that are on their way to the
-// ledger, but not behind, and once the books are closed only ahead by promises
-// that could not be booked any more.
+// checkPool checks that Redis is not behind the ledger. It may be ahead by claims that are not
+// recorded yet; after the books are closed, only by share conflicts.
 func (a *proofCheck) checkPool() {
 	if a.view == nil {
 		return
@@ -258,9 +257,9 @@ func (a *proofCheck) checkPool() {
 	}
 }
 
-// checkProvider: the provider may be ahead by payments that are open, and by what came
-// back and is being asked about, never behind. Money under a number that was given up is in the ledger as second
-// success; it was moved by a transfer or by a refund.
+// checkProvider checks that the provider is not behind the ledger. It may be ahead by open
+// payments and by returns that are being queried. Money under an abandoned order number is a
+// second success in the ledger, moved by a transfer or a refund.
 func (a *proofCheck) checkProvider(ctx context.Context) error {
 	by, moved := a.ledger.ByKind, a.provider
 	paid, refunded, second := by[payout.PostPaid], by[payout.PostRefunded], by[payout.PostSecondSuccess]
@@ -301,8 +300,8 @@ func (a *proofCheck) checkProvider(ctx context.Context) error {
 }
 
 // inFlight sums what may explain that the provider is ahead: payments that wait for its
-// answer, and those whose answer was booked since the ledger was read, which takes
-// seconds when a packet has a million. Asked in this order none is in neither.
+// answer, and answers recorded since the ledger was read, which takes seconds for a packet
+// with a million shares. In this order no payment is missed.
 func (a *proofCheck) inFlight(ctx context.Context, kind payout.Kind, posting payout.TransferKind, enough money.Fen) (money.Fen, error) {
 	sum, err := a.open(ctx, kind, enough)
 	if err != nil || sum >= enough {
@@ -315,13 +314,13 @@ func (a *proofCheck) inFlight(ctx context.Context, kind payout.Kind, posting pay
 	return sum + now.Own().ByKind[posting] - a.ledger.ByKind[posting], nil
 }
 
-// openPage and openPages bound how many open payments are added up.
+// openPage and openPages bound the open payments that are summed.
 const (
 	openPage  = 500
 	openPages = 20
 )
 
-// open sums payments that wait for the provider's answer, until they explain enough.
+// open sums payments that wait for the provider's answer, until the sum is enough.
 func (a *proofCheck) open(ctx context.Context, kind payout.Kind, enough money.Fen) (money.Fen, error) {
 	var sum money.Fen
 	for _, status := range payout.Statuses {

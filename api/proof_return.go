@@ -10,29 +10,28 @@ import (
 )
 
 const (
-	// returnAnswered is how long an answer of the provider stands against its list: repeated
-	// reads of a proof must not use up the provider's rate limit.
+	// returnAnswered is how long an answer of the provider is preferred to its list of returns:
+	// repeated proofs must not use up the provider's rate limit.
 	returnAnswered = time.Minute
-	// returnPages bounds how many pages of returns of each kind are looked through, and
-	// returnAsks how many of them one look has the provider asked about. The next sees to more.
+	// returnPages bounds the pages of returns of each kind, returnAsks the queries that one
+	// read causes. Later reads continue.
 	returnPages = 20
 	returnAsks  = 50
 )
 
-// returns sums what is booked as having come back.
+// returns sums the returns in the ledger.
 func returns(by map[payout.TransferKind]money.Fen) money.Fen {
 	return by[payout.PostReturned] + by[payout.PostRefundReturned] + by[payout.PostSecondReturned]
 }
 
-// explainReturns reports whether running steps explain that more has come back than is booked:
-// the provider is about to be asked about it, the payment itself still waits for an answer,
-// or it came back a moment ago, and the news is on its way. What came back of a charge is
-// a matter for people from the start.
+// explainReturns reports whether running steps explain that the provider has more returns than
+// the ledger: a query is due, the payment itself waits for an answer, or the return is recent.
+// A returned charge is always a difference for staff.
 func (a *proofCheck) explainReturns(ctx context.Context, ahead money.Fen) (bool, error) {
-	if a.look != 1 && a.look != proofLooks { // the provider is called outside its pace
+	if a.look != 1 && a.look != proofLooks { // these calls are not throttled
 		return false, nil
 	}
-	var sum, own money.Fen // own: not in flight already as what has moved
+	var sum, own money.Fen // own: not counted in flight already
 	for _, kind := range []payout.Kind{payout.KindPayout, payout.KindRefund} {
 		after := ""
 		for range returnPages {
@@ -50,7 +49,7 @@ func (a *proofCheck) explainReturns(ctx context.Context, ahead money.Fen) (bool,
 			}
 		}
 	}
-	if sum < ahead { // as in underway: what was booked since the ledger was read
+	if sum < ahead { // as in inFlight: recorded since the ledger was read
 		now, err := a.server.cfg.Store.Balances(ctx, a.id)
 		if err != nil {
 			return false, fmt.Errorf("proof of packet %s: %w", a.id, err)
@@ -65,9 +64,9 @@ func (a *proofCheck) explainReturns(ctx context.Context, ahead money.Fen) (bool,
 	return true, nil
 }
 
-// pendingReturns sums what of a page of returns is not booked and explained; waiting is the
-// part whose payments wait for the provider's answer. The first look has the provider asked
-// about what nothing explains: at the last that does.
+// pendingReturns sums the explained returns of a page that are not in the ledger; waiting is
+// the part whose payments wait for an answer. The first read causes queries about unexplained
+// returns, which the last read counts as explained.
 func (a *proofCheck) pendingReturns(ctx context.Context, page payout.ReturnPage) (explained, waiting money.Fen, err error) {
 	numbers := make([]string, len(page.Lines))
 	for i, line := range page.Lines {
@@ -85,7 +84,7 @@ func (a *proofCheck) pendingReturns(ctx context.Context, page payout.ReturnPage)
 		case k.QueryRequested, page.At.Sub(line.At) < payout.ReturnNotificationDelay:
 			explained += line.Amount
 		case a.look == 1 && a.asks < returnAsks:
-			// Its news was lost, or comes late: the proof is told what a notification tells.
+			// Its notification was lost or is late: the query has the same effect.
 			a.asks++
 			if _, err := a.server.cfg.Store.RequestReturnQuery(ctx, line.OrderNo, returnAnswered); err != nil {
 				return 0, 0, fmt.Errorf("proof of packet %s: %w", a.id, err)

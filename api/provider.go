@@ -11,13 +11,13 @@ import (
 type PaymentProvider struct {
 	Name string `json:"name" doc:"The name, as in the provider member of payouts." example:"sandbox"`
 	Held bool   `json:"held" doc:"true: a hold stops sending to the provider."`
-	// Hold and ReleasedAt may be null for ever: most providers are never held.
+	// Most providers are never held: Hold and ReleasedAt may stay null.
 	Hold          Nullable[ProviderHold] `json:"hold" doc:"The hold; null without one."`
 	ReleasedAt    Nullable[Stamp]        `json:"released_at" doc:"When the last hold was released; null if there was none."`
 	RatePerSecond Nullable[int64]        `json:"rate_per_second" doc:"The rate limit of all workers together, in charges, payouts and refunds per second; null without a limit."`
 }
 
-// ProviderHold says who stopped a provider, and why.
+// ProviderHold is the hold on a provider.
 type ProviderHold struct {
 	By     string `json:"by" doc:"The owner of the key that acted." example:"li.na"`
 	Role   string `json:"role" enum:"finance,ops" doc:"The role of the key."`
@@ -62,7 +62,7 @@ func listProviders(r *request) (answer, error) {
 func holdProvider(r *request) (answer, error)    { return r.decideHold(true) }
 func releaseProvider(r *request) (answer, error) { return r.decideHold(false) }
 
-// decideHold carries out a hold or a release.
+// decideHold places or releases a hold.
 func (r *request) decideHold(hold bool) (answer, error) {
 	reason, err := readReason(r.payload)
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *request) decideHold(hold bool) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	// The path is part of the route: a name that no provider has is not found.
+	// An unknown provider in the path is not found.
 	name := r.c.Params("name")
 	if name != r.server.cfg.Provider.Name() {
 		return answer{}, noSuch("provider")

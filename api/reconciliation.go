@@ -15,7 +15,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Reconciliation is one comparison of a day of a provider's statement with the books.
+// Reconciliation is one comparison of a day of a provider's statement with our records.
 type Reconciliation struct {
 	ID          string               `json:"id" doc:"The id." example:"sq5k9v0c1m7e2u8h4r6t00030a"`
 	Provider    string               `json:"provider" doc:"The provider of the statement." example:"sandbox"`
@@ -37,14 +37,14 @@ type Reconciliation struct {
 	Workflow    WorkflowLink         `json:"workflow" doc:"The Temporal workflow of the reconciliation."`
 }
 
-// OpSums is what both sides have of one operation.
+// OpSums are the sums of both sides for one operation.
 type OpSums struct {
 	Op       string `json:"op" enum:"charge,transfer,refund,return" doc:"The provider's operation."`
 	Provider Sums   `json:"provider" doc:"The sums of the statement."`
 	Books    Sums   `json:"books" doc:"The sums of our records, for the same movements and for those missing in the statement."`
 }
 
-// Sums counts movements and adds them up.
+// Sums is a count and a sum of movements.
 type Sums struct {
 	Count  int64    `json:"count" minimum:"0" doc:"The count."`
 	Amount TotalFen `json:"amount" doc:"The sum."`
@@ -56,7 +56,7 @@ type Reconciliations struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
-// ReconcileRequest is the body of a request for a reconciliation. It may be left out.
+// ReconcileRequest is the optional body of a request for a reconciliation.
 type ReconcileRequest struct {
 	Date     Date   `json:"date,omitempty" doc:"The day in the time zone of the provider's statement; by default today. Later days are refused."`
 	Provider string `json:"provider,omitempty" default:"sandbox" doc:"The provider of the statement; by default the only provider."`
@@ -101,7 +101,7 @@ func checkDay(s string) *fault {
 	return nil
 }
 
-// startReconciliation leaves the wish; the worker carries it out.
+// startReconciliation records the request; the worker carries it out.
 func startReconciliation(r *request) (answer, error) {
 	body, err := r.readReconcile()
 	if err != nil {
@@ -112,7 +112,7 @@ func startReconciliation(r *request) (answer, error) {
 		return answer{}, err
 	}
 	w.Route = r.c.Method() + " " + r.route.path
-	if body.Date == "" { // not part of what is remembered under the key: tomorrow it is another day
+	if body.Date == "" { // not stored with the key: the default changes every day
 		body.Date = Date(payout.DayOf(r.server.cfg.Now(), r.server.cfg.Provider.Zone()))
 	}
 	stored, err := r.server.cfg.Store.RequestReconciliation(r.ctx, w, body.Provider, payout.Day(body.Date),
@@ -168,8 +168,8 @@ func readReconciliationFilter(q *query) payout.ReconciliationFilter {
 	return f
 }
 
-// continueList reads the cursor of a list and applies its filters again with
-// read. The client may repeat the filters, but not change them.
+// continueList parses the cursor of a list and applies its filters with read. The client may
+// repeat but not change the filters.
 func continueList(text string, given map[string]string, read func(*query)) (listCursor, error) {
 	var c listCursor
 	if decodeCursor(text, &c) != nil || c.ID == "" || !writable(c.At) || !c.To.IsZero() && !writable(c.To) || len(given) > 0 &&
@@ -183,8 +183,8 @@ func continueList(text string, given map[string]string, read func(*query)) (list
 	return c, nil
 }
 
-// pageOf renders the rows that a list has found, one more than fit its page when there are
-// more, and the cursor behind the last that fits; place says where a row stands.
+// pageOf renders the rows of a page and the cursor of the next one. rows has one row more than
+// the page if there are more; place returns the position of a row.
 func pageOf[R, I any](rows []R, limit int, place func(R) listCursor, render func(R) I) (items []I, next Nullable[string]) {
 	if len(rows) > limit {
 		rows = rows[:limit]
@@ -197,8 +197,8 @@ func pageOf[R, I any](rows []R, limit int, place func(R) listCursor, render func
 	return items, next
 }
 
-// readList reads what a list is asked for: its filter, from the cursor when there is
-// one, the filters as they are given, the place to go on after, and the page's size.
+// readList reads the parameters of a list: its filter, from the cursor if there is one, the
+// given filters, the position and the page size.
 func readList[F any](r *request, read func(*query) F) (filter F, given map[string]string, after listCursor, limit int, err error) {
 	q := readQuery(r)
 	filter = read(q)

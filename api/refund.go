@@ -13,7 +13,7 @@ const (
 	refundCancel    = "cancel"
 )
 
-// Refund is money on its way back to a packet's sender, in answers to staff.
+// Refund is a refund to a packet's sender, in answers to staff.
 type Refund struct {
 	ID           string                  `json:"id" doc:"The refund's id." example:"r3q5k9v0c1m7e2u8h4r6t0000"`
 	PacketID     string                  `json:"packet_id" doc:"The packet."`
@@ -33,7 +33,7 @@ type Refund struct {
 	Workflow     WorkflowLink            `json:"workflow" doc:"The Temporal workflow of the payment."`
 }
 
-// RefundDetail is a refund with everything known about it.
+// RefundDetail is a refund with its attempts, history and workflow.
 type RefundDetail struct {
 	Refund
 	Attempts []Attempt       `json:"attempts" nullable:"false" doc:"Oldest first."`
@@ -48,8 +48,8 @@ type Refunds struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
-// renderRefund renders a payment of kind refund. The number in its id is 0 for
-// the remainder, and one more than the share of a payout that was cancelled.
+// renderRefund renders a payment of kind refund. The number in its id is 0 for the remainder,
+// or the share of a cancelled payout plus one.
 func (s *Server) renderRefund(r payout.Row) Refund {
 	p := s.renderPayout(r)
 	out := Refund{

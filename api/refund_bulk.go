@@ -2,7 +2,8 @@ package api
 
 import "hongbao/internal/payout"
 
-// BulkRefundFilter selects refunds: the filters of the list of refunds, but for late.
+// BulkRefundFilter is the filter of a bulk retry of refunds: that of the list of refunds
+// without late.
 type BulkRefundFilter struct {
 	Status           PayoutStatus `json:"status,omitempty" doc:"Refunds in this status; by default failed and returned."`
 	PacketID         string       `json:"packet_id,omitempty" doc:"Refunds of this packet."`
@@ -22,7 +23,7 @@ type BulkRefundRetry struct {
 	DryRun bool             `json:"dry_run,omitempty" default:"true" doc:"true: return what would happen and decide nothing."`
 }
 
-// BulkRefundItem is what a bulk retry does about one refund.
+// BulkRefundItem is the result for one refund.
 type BulkRefundItem struct {
 	ID          string           `json:"refund_id" doc:"The refund."`
 	Result      string           `json:"result" enum:"would_retry,retried,needs_approval,skipped" doc:"The result, as for payouts."`
@@ -49,12 +50,12 @@ var bulkRefunds = bulkOf{Filter: payout.Filter{Kind: payout.KindRefund}, ids: "r
 		return out
 	}}
 
-// RefundStatuses says how far some refunds have come.
+// RefundStatuses are the statuses of several refunds.
 type RefundStatuses struct {
 	Items []RefundAt `json:"items" nullable:"false" doc:"In the order of the requested ids, without unknown ids."`
 }
 
-// RefundAt is a refund's status.
+// RefundAt is the status of a refund.
 type RefundAt struct {
 	ID     string       `json:"id" doc:"The refund's id." example:"r3q5k9v0c1m7e2u8h4r6t0000"`
 	Status PayoutStatus `json:"status" doc:"The status; the values are those of a payout."`

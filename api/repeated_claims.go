@@ -12,14 +12,14 @@ const (
 	// maxRepeatedClaims bounds the memory of repeated claims, in bytes: some 40,000 of users
 	// without a profile.
 	maxRepeatedClaims = 16 << 20
-	// repeatedClaimBytes is about what an entry costs beside its texts.
+	// repeatedClaimBytes is the approximate size of an entry without its texts.
 	repeatedClaimBytes = 320
 	// progressFresh is how long a payout's progress is returned without another query of MySQL.
 	progressFresh = 500 * time.Millisecond
 )
 
-// repeatedClaim is a claim of a sold-out packet that the pool has repeated once. No later
-// grab of its user can have another answer; only the progress of the payout changes.
+// repeatedClaim is a claim of a sold-out packet that the pool has returned once. Later grabs
+// of its user have the same answer; only the progress of the payout changes.
 type repeatedClaim struct {
 	claim packet.Claim
 	epoch int64 // of the pool that repeated it
@@ -63,8 +63,8 @@ func (s *Server) rememberedClaim(packetID, user string) *repeatedClaim {
 	return nil
 }
 
-// progressOf returns the progress of the claim's payout: as last read while that is fresh or
-// MySQL does not answer, else as MySQL has it.
+// progressOf returns the progress of the claim's payout: the last read while it is fresh or
+// MySQL does not answer, else from MySQL.
 func (r *request) progressOf(c *repeatedClaim) payout.PayoutProgress {
 	now := r.server.cfg.Now()
 	last := c.last.Load()

@@ -25,45 +25,45 @@ import (
 	"hongbao/internal/payout"
 )
 
-// localRequest is the key under which the chain keeps its request.
+// localRequest is the Fiber key under which the chain stores its request.
 const localRequest = "request"
 
-// Limits of bodies in bytes. Fields are bounded in characters, or in bytes of UTF-8, and
-// JSON may write each as an escape: six bytes, or twelve for one beyond U+FFFF. A body
-// whose fields keep their bounds fits, however its client writes them.
+// Limits of bodies in bytes. Fields are bounded in characters or in bytes of UTF-8. JSON may
+// escape each: six bytes, or twelve beyond U+FFFF. A body with valid fields fits in any
+// encoding.
 const (
-	// createBodyLimit is above 10,000 eligible users of 64 bytes, each byte an escape.
+	// createBodyLimit exceeds 10,000 users of 64 bytes, each byte escaped.
 	createBodyLimit = 4 << 20
 	bodyLimit       = 64 << 10
-	// smallBody is what a body may have without a part of the budget for large ones.
+	// smallBody is the size up to which a body does not use the budget for large bodies.
 	smallBody = 4 << 10
-	// drainLimit is how much of a body nobody wanted is read, so that the answer
-	// arrives before the connection is reset.
+	// drainLimit is how much of an unread body is discarded, so that the answer arrives before
+	// the connection is reset.
 	drainLimit = 8 << 20
 )
 
 const contentJSON = "application/json"
 
-// request is what the chain knows of a request, and what a handler gets.
+// request is the state of a request in the chain and the input of a handler.
 type request struct {
 	c       *fiber.Ctx
 	ctx     context.Context
 	server  *Server
-	route   *route  // nil: there is none
-	caller  *caller // nobody where no key is needed
+	route   *route  // nil: no route
+	caller  *caller // anonymous where no key is needed
 	id      string  // X-Request-Id
 	payload []byte  // the body, read up to the route's limit
 	clock   *clock  // of the route
-	// bodyRead: nothing is left of the body. Reading on would take the next request
-	// of the connection for it.
+	// bodyRead: the body is read completely. A further read would consume the next request of
+	// the connection.
 	bodyRead bool
-	reserved int // bytes of the budget for large bodies
+	reserved int // bytes reserved from the budget for large bodies
 }
 
-// anonymous is the caller who has shown no key.
+// anonymous is the caller without a key.
 var anonymous = &caller{}
 
-// requestOf finds the request that enter has made.
+// requestOf returns the request that enter created.
 func requestOf(c *fiber.Ctx) *request { return c.Locals(localRequest).(*request) }
 
 // place is the route's path in logs and metrics.
@@ -74,7 +74,7 @@ func (r *request) place() string {
 	return r.route.path
 }
 
-// answer is what a handler gives.
+// answer is the result of a handler.
 type answer struct {
 	status   int
 	body     any    // encoded as JSON, unless raw is set; nil: no body
@@ -111,7 +111,7 @@ func (a answer) write(c *fiber.Ctx) error {
 	return nil
 }
 
-// encode writes JSON as it is read by programs: no escaping for HTML.
+// encode returns JSON without HTML escapes.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -142,7 +142,7 @@ func writeProblem(c *fiber.Ctx, r *refusal, requestID string) {
 	c.Response().SetBodyRaw(raw)
 }
 
-// instanceOf is the path of the request in a form that is a valid URI reference.
+// instanceOf returns the path of the request as a valid URI reference.
 func instanceOf(c *fiber.Ctx) string {
 	path := string(c.Context().URI().PathOriginal())
 	if plainPath(path) {
@@ -158,8 +158,8 @@ func instanceOf(c *fiber.Ctx) string {
 	return path
 }
 
-// plainPath reports whether a path has only characters that mean themselves in
-// every place, which is nearly always.
+// plainPath reports whether a path has only characters without a special meaning, which is the
+// common case.
 func plainPath(path string) bool {
 	for i := range len(path) {
 		switch c := path[i]; {
@@ -187,7 +187,7 @@ func visible(s string, max int) bool {
 // maxRequestID is how long a client's X-Request-Id may be.
 const maxRequestID = 128
 
-// requestID takes the client's id when it can be told back, else makes one.
+// requestID returns the client's id if it is valid, else a new one.
 func requestID(c *fiber.Ctx) string {
 	if id := c.Get(fiber.HeaderXRequestID); visible(id, maxRequestID) {
 		return id
@@ -195,8 +195,7 @@ func requestID(c *fiber.Ctx) string {
 	return newRequestID()
 }
 
-// newRequestID makes an id of 130 random bits. It protects nothing, so it comes
-// from the generator of the runtime, which asks the system for nothing.
+// newRequestID returns an id of 130 random bits. It needs no cryptographic generator.
 func newRequestID() string {
 	const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 	id := [4 + 26]byte{'r', 'e', 'q', '_'}
@@ -207,7 +206,7 @@ func newRequestID() string {
 	return string(id[:])
 }
 
-// single returns the value of a header that may be sent once.
+// single returns the value of a header that may occur once.
 func (r *request) single(name string) (string, bool) {
 	values := r.c.Request().Header.PeekAll(name)
 	if len(values) != 1 {
@@ -233,7 +232,7 @@ func (r *request) readBody() error {
 	b, err := r.readUpTo(stream, head.ContentLength(), limit)
 	switch {
 	case errors.Is(err, errNoRoomBody):
-		// What has not come by then ends the connection with the answer.
+		// A body that is not complete by then closes the connection with the answer.
 		_ = r.c.Context().Conn().SetReadDeadline(time.Now().Add(shedPatience))
 		return unavailable(err)
 	case err != nil:
@@ -252,8 +251,8 @@ func (r *request) readBody() error {
 	return nil
 }
 
-// readUpTo reads a body of n bytes, or, when n is below zero because nobody has
-// told, of up to one byte more than the limit.
+// readUpTo reads a body of n bytes, or, when the length is not declared (n is negative), of up
+// to one byte more than the limit.
 func (r *request) readUpTo(stream io.Reader, n, limit int) ([]byte, error) {
 	if n < 0 || n > smallBody {
 		return r.readLarge(stream, n, limit+1)
@@ -281,9 +280,9 @@ func (r *request) isJSON() bool {
 	return err == nil && media == contentJSON
 }
 
-// leaveBody reads what is left of the body, so that the next request of the
-// connection starts where it should; when that is too much, or broken, the
-// connection ends with the answer.
+// leaveBody discards the rest of the body, so that the next request of the connection starts
+// at the right byte; if there is too much, or it is broken, the connection is closed with the
+// answer.
 func (r *request) leaveBody() {
 	stream := r.c.Context().RequestBodyStream()
 	if stream == nil || r.bodyRead {
@@ -295,8 +294,7 @@ func (r *request) leaveBody() {
 	}
 }
 
-// packetID returns the packet id of the path. What has not the form of an id is
-// not found like an id that nobody has.
+// packetID returns the packet id of the path. A malformed id is answered like an unknown one.
 func (r *request) packetID() (string, error) {
 	id, err := url.PathUnescape(r.c.Params("id"))
 	if err != nil || !packet.ValidID(id) {
@@ -317,7 +315,7 @@ func (r *request) userID() (string, error) {
 	return id, nil
 }
 
-// fault is what is wrong with one value.
+// fault is a fault of one value.
 type fault struct{ code, message string }
 
 // Codes of field errors.
@@ -348,12 +346,12 @@ func checkID(s string) *fault {
 	return nil
 }
 
-// named is the request's context with the ids by which its lines in the log are
-// found: of the request, and of the packet or payment that its path names.
+// named returns the request's context with log attributes: the ids of the request and of the
+// packet or payment in its path.
 func (r *request) named() context.Context {
 	ids := []slog.Attr{slog.String(observe.LogRequest, r.id)}
 	if r.route != nil && strings.Contains(r.route.path, "{id}") {
-		id := strings.Clone(r.c.Params("id")) // the request's memory is used again
+		id := strings.Clone(r.c.Params("id")) // the request's memory is reused
 		if _, err := payout.Parse(id); err == nil {
 			ids = append(ids, slog.String(observe.LogPayment, id))
 		} else if packet.ValidID(id) {

@@ -10,21 +10,21 @@ import (
 	"hongbao/internal/packet"
 )
 
-// RiskQuestion is what the risk check is asked: may this grab, which could win, go on?
+// RiskQuestion is the input of the risk check: a grab that could win.
 type RiskQuestion struct {
 	App, PacketID, UserID string
 	At                    time.Time
 }
 
-// RiskCheck is a service of the platform that is asked before a share is given out. An
-// error says that it did not answer; ErrRiskOverflow, that it was not even asked.
+// RiskCheck is a service of the platform that decides whether a grab may go on. An error means
+// that it did not answer; ErrRiskOverflow, that it was not called.
 type RiskCheck func(context.Context, RiskQuestion) (allow bool, err error)
 
-// ErrRiskOverflow says that more questions wait for the risk check than it answers in time:
-// a crowd, or somebody who wants to get past it.
-var ErrRiskOverflow = errors.New("too many questions to the risk check")
+// ErrRiskOverflow means that more checks wait than the service answers in time, by load or by
+// an attempt to bypass it.
+var ErrRiskOverflow = errors.New("too many waiting risk checks")
 
-// Outcomes of the risk check, as metrics name them.
+// Outcomes of the risk check, as named in metrics.
 const (
 	riskAllowed    = "allowed"
 	riskRefused    = "refused"
@@ -32,13 +32,13 @@ const (
 	riskOverflow   = "overflow"
 )
 
-// riskDetail says no more: whoever tries what is noticed must not learn it here.
+// riskDetail gives no reason, so that an attacker learns nothing from it.
 const riskDetail = "The grab was refused."
 
 var riskUnansweredLog logThrottle
 
-// riskRefuses asks the risk check about a grab that could win; all others cost it nothing.
-// A non-nil error is the answer to the grab, which has taken nothing.
+// riskRefuses calls the risk check for a grab that could win; other grabs cause no call. A
+// non-nil error is the answer to the grab, which took nothing.
 func (r *request) riskRefuses(id, user string, fact facts) error {
 	if r.server.cfg.Risk == nil {
 		return nil
@@ -70,13 +70,14 @@ func (r *request) riskRefuses(id, user string, fact facts) error {
 	return &refusal{code: CodeNotEligible, detail: riskDetail}
 }
 
-// refuseUnanswered decides about grabs of a packet of this amount that nobody has judged.
+// refuseUnanswered reports whether grabs of a packet with this amount are refused without an
+// answer of the risk check.
 func (c *Config) refuseUnanswered(stake money.Fen) bool {
 	return c.RiskRefuseUnanswered || c.RiskRefuseFrom > 0 && stake >= c.RiskRefuseFrom
 }
 
-// couldWin looks, and takes nothing, whether a grab would win now, and how much its packet
-// holds in all. What it cannot tell is left to the grab itself to say.
+// couldWin reports whether a grab could win now, without taking anything, and the total amount
+// of its packet. When that is unknown, the grab itself decides.
 func (r *request) couldWin(id, user string, fact facts) (stake money.Fen, could bool, err error) {
 	pool := r.server.cfg.Pool
 	view, err := pool.View(r.ctx, id)
@@ -96,8 +97,8 @@ func (r *request) couldWin(id, user string, fact facts) (stake money.Fen, could 
 	return view.Packet.TotalAmount, true, nil
 }
 
-// refusedByRisk ends a grab that the risk check has refused, which was an attempt of its
-// user, or that could not be looked at, which was none.
+// refusedByRisk ends a refused grab: one refused by the risk check counts as an attempt of its
+// user, one that could not be checked does not.
 func (r *request) refusedByRisk(user string, err error) (answer, error) {
 	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == CodeNotEligible {
 		r.attempted(user, packet.GrabNotEligible, nil)

@@ -9,25 +9,25 @@ import (
 	"hongbao/internal/access"
 )
 
-// route is one line of the table that both the Fiber routes and the OpenAPI
-// document are made from.
+// route is one line of the table from which the Fiber routes and the OpenAPI document are
+// generated.
 type route struct {
 	id       string // operationId
 	method   string
 	path     string // with {parameters}
 	listener listenerKind
 	realm    realm
-	roles    []access.Role // who of the realm; nil: everybody
+	roles    []access.Role // permitted roles; nil: all of the realm
 	tag      string
 	summary  string
 	about    string
 	params   []param
 	body     any  // zero value of the request's type; nil: the body has no members
-	optional bool // the body may be left out
+	optional bool // the body is optional
 	maxBody  int  // bytes; 0: bodyLimit
 	answers  []reply
-	problems []Code // apart from those that every route of its kind has
-	limits   bool   // its handler looks at the limit of the key itself, in its turn
+	problems []Code // besides those of every route of its kind
+	limits   bool   // its handler checks the limit of the key itself
 	handle   func(*request) (answer, error)
 }
 
@@ -42,7 +42,7 @@ type param struct {
 	min, max int // of an integer, when max is set
 }
 
-// reply is one good answer.
+// reply is one successful answer.
 type reply struct {
 	status  int
 	about   string
@@ -51,7 +51,7 @@ type reply struct {
 	headers []param
 }
 
-// limit is the size of the largest body the route reads.
+// limit returns the size of the largest body of the route.
 func (r *route) limit() int {
 	if r.maxBody > 0 {
 		return r.maxBody
@@ -63,10 +63,10 @@ func (r *route) allows(role access.Role) bool {
 	return r.roles == nil || slices.Contains(r.roles, role)
 }
 
-// on is the path with its one parameter filled in.
+// on returns the path with its parameter filled in.
 func (r *route) on(id string) string { return strings.Replace(r.path, "{id}", id, 1) }
 
-// codes lists every problem the route can answer: its own and those of its kind.
+// codes returns every error code of the route: its own and those of its kind.
 func (r *route) codes() []Code {
 	codes := slices.Clone(r.problems)
 	if r.realm != realmOpen {
@@ -95,8 +95,8 @@ func fiberPath(path string) string {
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
-// routes returns the table. Its handlers get everything from the request, so
-// it is the same for every server.
+// routes returns the table. Handlers get everything from the request, so it is the same for
+// every server.
 func routes() []*route {
 	return slices.Concat(packetRoutes(), claimRoutes(), userRoutes(), campaignRoutes(), staffCampaignRoutes(), staffRoutes(), decisionRoutes(),
 		auditRoutes(), refundRoutes(), staffPacketRoutes(), providerRoutes(), reconciliationRoutes(), breakRoutes(), closeRoutes(),

@@ -1,8 +1,7 @@
-// Package api is the HTTP surface of hongbao over Fiber: two listeners, one for
-// the apps' backends and one for staff, made from one table of routes that the
-// OpenAPI document is made from too. Grabs need Redis alone; MySQL and Temporal
-// may be away. The package holds no state of its own beyond caches of facts
-// that never change.
+// Package api is the HTTP surface of hongbao over Fiber: two listeners, one for the apps'
+// backends and one for staff. Routes and OpenAPI document come from one table. Grabs need
+// Redis only; MySQL and Temporal may be unavailable. The package has no state besides caches
+// of immutable facts.
 package api
 
 import (
@@ -26,13 +25,13 @@ type Server struct {
 	lucky    *luckCache
 	soldOut  *soldOut
 	refusals *refusals
-	ended    *cache[seenPacket] // packets of which nothing more can be claimed
+	ended    *cache[seenPacket] // packets without claimable shares
 	repeated *cache[*repeatedClaim]
 	replays  *statusQueue
 	metrics  *metrics
-	// providerSeen spares the provider who looks at the health.
+	// providerSeen limits the provider calls of health checks.
 	providerSeen providerSeen
-	doc          func() ([]byte, error) // the OpenAPI document, made when it is first asked for
+	doc          func() ([]byte, error) // the OpenAPI document, rendered at the first request
 	docs         *docsPage
 
 	deadlines     deadlines
@@ -43,8 +42,7 @@ type Server struct {
 	stopBase context.CancelFunc
 	draining atomic.Bool
 	probing  singleflight.Group // of dependencies
-	// lasting is the parent of answers that go on until somebody ends them. It ends when
-	// the drain begins.
+	// lasting is the parent of answers without a time limit. It ends when the drain begins.
 	lasting    context.Context
 	endLasting context.CancelFunc
 
@@ -52,8 +50,8 @@ type Server struct {
 	consoleFolders []string
 }
 
-// New prepares a server. It reaches for nothing yet. Errors name every setting
-// that is missing or contradicts another.
+// New returns a server without connecting to anything. Errors list every missing or
+// contradictory setting.
 func New(cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -80,8 +78,8 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Listen binds both addresses, or takes them over from who has answered there while the
-// server's parts were waited for. Nothing is accepted before Serve.
+// Listen binds both addresses, or takes them over from Starting. Nothing is accepted before
+// Serve.
 func (s *Server) Listen() error {
 	var bound []*net.TCPListener
 	var err error
@@ -104,9 +102,9 @@ func (s *Server) PublicAddr() net.Addr { return s.public.ln.Addr() }
 // StaffAddr is the address of the staff listener after Listen.
 func (s *Server) StaffAddr() net.Addr { return s.staff.ln.Addr() }
 
-// Serve answers requests until ctx ends. Then /readyz says so, the listeners
-// close, idle connections are closed, and requests under way get DrainTime to
-// end. It returns nil after a clean end.
+// Serve answers requests until ctx ends. Then /readyz reports draining, the listeners and idle
+// connections are closed, and running requests get DrainTime to end. It returns nil after a
+// clean end.
 func (s *Server) Serve(ctx context.Context) error {
 	defer s.soldOut.end()
 	defer s.stopBase()
@@ -140,14 +138,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// pause waits for d, unless a listener cannot go on anyway.
+// pause waits for d, or until a listener fails.
 func (s *Server) pause(d time.Duration) {
 	if d > 0 {
 		<-time.After(d)
 	}
 }
 
-// drain ends both listeners at the same time.
+// drain ends both listeners in parallel.
 func (s *Server) drain() error {
 	done := make(chan error, 2)
 	for _, l := range []*listener{s.public, s.staff} {

@@ -353,8 +353,7 @@ func TestUnknownThings(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"reconciliations/x": "There is no such reconciliation.", "reconciliations/%zz": "There is no such reconciliation.",
-		"closes/2026-02-30": "The books have no such day: nothing was posted", "closes/2001-01-01": "The books have no such day: nothing was " +
-			"posted",
+		"closes/2026-02-30": "The ledger has no such day: ", "closes/2001-01-01": "The ledger has no such day: ",
 		"nothing": "Nothing exists at this path.",
 	} {
 		h.reportsMissing(h.as(h.ops, "GET", "/v1/staff/"+path, ""), path, want)

@@ -14,15 +14,15 @@ import (
 	"hongbao/internal/packet"
 )
 
-// appList is what apps need while MySQL is away; Redis has a copy of it. Keys of staff are
-// never in it: whoever can write to Redis must not become staff.
+// appList is the data that apps need while MySQL is unavailable; Redis has a copy. It never
+// contains staff keys: write access to Redis must not grant staff rights.
 type appList struct {
 	Apps       []access.App       `json:"apps"`
 	Keys       []access.Key       `json:"keys"` // of role app
 	TicketKeys []access.TicketKey `json:"ticket_keys,omitempty"`
 }
 
-// appsOf is what of all keys belongs into the copy.
+// appsOf returns the part of all keys that belongs in the copy.
 func appsOf(found accessList) appList {
 	out := appList{Apps: found.Apps, TicketKeys: found.TicketKeys}
 	for _, k := range found.Keys {
@@ -33,19 +33,19 @@ func appsOf(found accessList) appList {
 	return out
 }
 
-// signedApps is the copy in Redis. Number rises with each change, so that a process does not
-// take a copy that is older than one it has seen.
+// signedApps is the copy in Redis. Number rises with each change, so that a process refuses a
+// copy older than one it has seen.
 type signedApps struct {
 	Number int64           `json:"number"`
 	List   json.RawMessage `json:"list"` // of an appList
 	MAC    []byte          `json:"mac"`
 }
 
-// errForeignCopy is a copy in Redis that no process of this installation has made, or that
-// was changed since.
+// errForeignCopy means that no process of this installation wrote the copy in Redis, or that
+// it was changed.
 var errForeignCopy = errors.New("the copy of apps and keys in redis is not authentic")
 
-// errOlderCopy is a copy in Redis that is older than one that this process has seen.
+// errOlderCopy means that the copy in Redis is older than one this process has seen.
 var errOlderCopy = errors.New("the copy of apps and keys in redis is older than one seen before")
 
 // appMirror reads and writes the copy of apps and their keys in Redis.
@@ -56,7 +56,7 @@ type appMirror struct {
 	seen  int64 // the highest number of an authentic copy
 }
 
-// sum authenticates a list under its number.
+// sum returns the MAC of a list and its number.
 func (m *appMirror) sum(number int64, list []byte) []byte {
 	mac := hmac.New(sha256.New, m.key[:])
 	_, _ = mac.Write([]byte("hongbao copy of apps v1\x00"))
@@ -65,9 +65,9 @@ func (m *appMirror) sum(number int64, list []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// load returns the copy in Redis. Whoever can write to Redis can remove it, or put back an
-// older authentic one before this process has seen a newer one; then an app's key that was
-// revoked since works until MySQL is reached.
+// load returns the copy in Redis. With write access to Redis the copy can be removed, or an
+// older authentic copy put back before this process has seen a newer one; then a revoked app
+// key is accepted until MySQL is reached.
 //
 // Errors: packet.ErrNotFound, errForeignCopy, errOlderCopy, pool.ErrUnavailable.
 func (m *appMirror) load(ctx context.Context) (list []byte, err error) {
@@ -86,8 +86,8 @@ func (m *appMirror) load(ctx context.Context) (list []byte, err error) {
 	return found.List, nil
 }
 
-// save brings the copy in Redis up to date. What is there may be an older one, with keys that
-// were revoked since, of another process or of a Redis that was restored, or no copy at all.
+// save updates the copy in Redis. It may be missing, or be an older one with keys revoked
+// since, of another process or of a restored Redis.
 func (m *appMirror) save(ctx context.Context, apps appList) error {
 	list, err := json.Marshal(apps)
 	if err != nil {

@@ -13,32 +13,31 @@ import (
 	"hongbao/internal/packet"
 )
 
-// How winners of sold-out packets are learned.
+// Limits of reading the winners of sold-out packets.
 const (
-	// maxRemembered bounds what is remembered, in words of 8 bytes: 32 MB.
+	// maxRemembered bounds the memory in words of 8 bytes: 32 MB.
 	maxRemembered = 4 << 20
-	// rememberedPacket is about what a packet costs beside its winners.
+	// rememberedPacket is the approximate size of a packet without its winners.
 	rememberedPacket = 32
-	// winnersPage is how many winners are asked for in one call, about a
-	// millisecond of Redis' time. After each the same time is left to others.
+	// winnersPage is how many winners one call reads, about a millisecond of Redis' time. After
+	// each call the same time is left for other requests.
 	winnersPage = 500
-	// maxLearning is how many packets are learned at the same time.
+	// maxLearning is how many packets are read at the same time.
 	maxLearning = 2
-	// learnTimeout bounds the learning of one packet with a million winners.
+	// learnTimeout bounds the read of one packet with a million winners.
 	learnTimeout = time.Minute
-	// learnPause is how long a place stays taken after a failure.
+	// learnPause is how long a slot stays taken after a failure.
 	learnPause = time.Second
 )
 
-// errNotFinal says that a packet has not as many winners as shares.
-var errNotFinal = errors.New("not every share has its winner")
+// errNotFinal means that a packet has fewer winners than shares.
+var errNotFinal = errors.New("fewer winners than shares")
 
-// winners is the final set of the winners of one packet, as sorted hashes of
-// their ids. Two users can have the same hash: then one who did not win is taken
-// for a winner, and the pool decides, as it does for all others.
+// winners is the final set of winners of one packet, as sorted hashes of their ids. On a hash
+// collision a loser counts as a winner, and the pool decides, as for winners.
 type winners struct {
 	hashes []uint64
-	epoch  int64 // of the pool that told them
+	epoch  int64 // of the pool from which they were read
 }
 
 func (w *winners) has(user uint64) bool {
@@ -46,14 +45,14 @@ func (w *winners) has(user uint64) bool {
 	return found
 }
 
-// soldOut is the crowd's shortcut. Of a packet whose last share is gone the
-// process learns who its winners are, all of them, and from then on tells
-// everybody else that it is sold out without asking the pool. That answer is the
-// packet's last one: it stays when the packet is closed and retired, and also
-// while Redis is away. Winners are sent on to the pool, which knows their
-// claims; the claims that it repeats are remembered (repeated_claims.go).
+// soldOut answers grabs of sold-out packets without Redis. After the last share is claimed the
+// process reads all winners; from then on other users get sold_out from memory. That answer is
+// final: it stays when the packet is closed and retired, and while Redis is unavailable. Grabs
+// of winners go to the pool, which has their claims; repeated claims are remembered
+// (repeated_claims.go).
 //
-// Packets with a guest list are left out: a stranger is refused as such first.
+// Packets with a list of users are left out: a user who is not on the list has to get
+// not_eligible.
 type soldOut struct {
 	grabs   Grabs
 	packets PacketReader
@@ -61,7 +60,7 @@ type soldOut struct {
 	seed    maphash.Seed
 	known   *cache[*winners]
 	base    context.Context
-	places  chan struct{} // one for each packet that may be learned now
+	places  chan struct{} // slots for packets that are being read
 
 	mu       sync.Mutex
 	ended    bool
@@ -78,7 +77,7 @@ func newSoldOut(base context.Context, grabs Grabs, books PacketReader, gate Fenc
 	}
 }
 
-// excludes reports whether the packet is known to be sold out, and not to user.
+// excludes reports whether the packet is known to be sold out and the user is not a winner.
 func (s *soldOut) excludes(id, user string) bool {
 	w, ok := s.known.get(id)
 	if !ok || w.has(maphash.String(s.seed, user)) {
@@ -88,7 +87,7 @@ func (s *soldOut) excludes(id, user string) bool {
 	return open && epoch == w.epoch
 }
 
-// final reports whether all winners of a packet are known, and to which pool.
+// final reports whether all winners of a packet are known, and of which epoch.
 func (s *soldOut) final(id string) (epoch int64, ok bool) {
 	w, ok := s.known.get(id)
 	if !ok {
@@ -98,8 +97,8 @@ func (s *soldOut) final(id string) (epoch int64, ok bool) {
 	return epoch, open && epoch == w.epoch
 }
 
-// learn begins to read the winners of a packet that has been found sold out,
-// unless that is being done, or enough others are.
+// learn starts reading the winners of a sold-out packet, unless that already runs or all slots
+// are taken.
 func (s *soldOut) learn(id string, fact facts) {
 	epoch, open := s.fence(id)
 	if !open || fact.restricted {
@@ -113,7 +112,7 @@ func (s *soldOut) learn(id string, fact facts) {
 	select {
 	case s.places <- struct{}{}:
 	default:
-		return // the next one who finds it sold out asks again
+		return // a later grab tries again
 	}
 	s.learning[id] = true
 	s.running.Go(func() {
@@ -137,7 +136,7 @@ func (s *soldOut) learned(id string) {
 	<-s.places
 }
 
-// end waits for what is being read. It is called when base has ended.
+// end waits for running reads. Call it when base has ended.
 func (s *soldOut) end() {
 	s.mu.Lock()
 	s.ended = true
@@ -145,8 +144,8 @@ func (s *soldOut) end() {
 	s.running.Wait()
 }
 
-// read reads the hashes of all winners of a packet with n shares: from Redis, and
-// from MySQL once the pool is retired. Less than n are no answer.
+// read returns the hashes of all winners of a packet with n shares: from Redis, or from MySQL
+// once the pool is retired. Fewer than n are an error.
 func (s *soldOut) read(ctx context.Context, id string, n int) ([]uint64, error) {
 	hashes := make([]uint64, 0, n)
 	page, promised := s.fromPool, s.conflictWinners
@@ -166,7 +165,7 @@ func (s *soldOut) read(ctx context.Context, id string, n int) ([]uint64, error) 
 		rest(ctx, time.Since(began))
 	}
 	slices.Sort(hashes)
-	// The same hash twice is the same user twice, and somebody missing.
+	// A duplicate hash is a duplicate user, so a winner is missing.
 	if n < 1 || len(hashes) != n || len(slices.Compact(hashes)) != n {
 		return nil, fmt.Errorf("%w: %d of %d", errNotFinal, len(hashes), n)
 	}
@@ -174,7 +173,7 @@ func (s *soldOut) read(ctx context.Context, id string, n int) ([]uint64, error) 
 	if err != nil {
 		return nil, err
 	}
-	for _, user := range users { // they have no share, and are told what they were told all the same (rule R10)
+	for _, user := range users { // share conflicts: they have no share and keep their acknowledged amount (R10)
 		hashes = append(hashes, maphash.String(s.seed, user))
 	}
 	slices.Sort(hashes)
@@ -196,16 +195,16 @@ func (s *soldOut) fromPool(ctx context.Context, id string, upTo int) (users []st
 	return users, nil
 }
 
-// conflictWinners reads who was told that he has won besides the winners of the n shares: a
-// pool that was made again has such users, but not in the order of its claims (rule R10).
+// conflictWinners reads the users with a share conflict (R10). A rebuilt pool has them as
+// winners, but not among its ordered claims.
 func (s *soldOut) conflictWinners(ctx context.Context, id string, n int) (users []string, err error) {
-	told, err := s.grabs.WinnersCount(ctx, id)
-	if err != nil || told == n { // as nearly always; then MySQL need not be there
+	acknowledged, err := s.grabs.WinnersCount(ctx, id)
+	if err != nil || acknowledged == n { // the common case, which needs no MySQL
 		return nil, err
 	}
 	users, err = s.conflictUsers(ctx, id, n)
-	if err == nil && told > n+len(users) {
-		err = fmt.Errorf("%w: %d were told that they have won, %d of them by promise", errNotFinal, told, len(users))
+	if err == nil && acknowledged > n+len(users) {
+		err = fmt.Errorf("%w: %d acknowledged winners, %d share conflicts", errNotFinal, acknowledged, len(users))
 	}
 	return users, err
 }

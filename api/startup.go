@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	// startingConns bounds the connections of each listener that are answered at once
-	// while the server starts; who comes then waits for a place.
+	// startingConns bounds the connections of each listener that are answered while the server
+	// starts; further ones wait.
 	startingConns = 256
-	// startingHeader bounds the head of a request meanwhile, and startingTime all of it and
-	// its answer: who is slow to ask must not keep /livez from others for long.
+	// startingHeader bounds the headers of a request while starting, startingTime the whole
+	// request and its answer: slow clients must not block /livez.
 	startingHeader = time.Second
 	startingTime   = 5 * time.Second
 )
 
-// Starting has both addresses bound, and answers for a server whose parts are not there
-// yet: that the process lives, and that it can do nothing so far. A process that waits for
-// a Redis that hangs can be told from a dead one then, and its clients know to come again.
-// Config.Starting hands the listeners over to the server without closing them.
+// Starting binds both addresses and answers while the server's dependencies are not available
+// yet: the process runs and is not ready. So a process that waits for Redis differs from a
+// dead one, and its clients know to retry. Config.Starting hands the listeners over to the
+// server without closing them.
 type Starting struct {
 	doors   []*door // public, staff
 	awaited atomic.Pointer[awaited]
 }
 
-// awaited is what a start waits for.
+// awaited is the dependency that the start waits for.
 type awaited struct {
 	name  string // of a dependency
 	since time.Time
 }
 
-// door is a listener that can be handed over: closing it ends Accept, not the listener.
+// door is a listener that can be handed over: closing it ends Accept, but not the listener.
 type door struct {
 	*net.TCPListener
 	web    http.Server
@@ -49,7 +49,7 @@ type door struct {
 	taken  bool
 }
 
-// NewStarting binds both addresses and answers from now on. End it with Close.
+// NewStarting binds both addresses and starts to answer. End it with Close.
 func NewStarting(ctx context.Context, publicAddr, staffAddr string) (*Starting, error) {
 	bound, err := bind(ctx, publicAddr, staffAddr)
 	if err != nil {
@@ -61,7 +61,7 @@ func NewStarting(ctx context.Context, publicAddr, staffAddr string) (*Starting, 
 		d.web = http.Server{Handler: s, ReadHeaderTimeout: startingHeader, ReadTimeout: startingTime, WriteTimeout: startingTime,
 			MaxHeaderBytes: headerLimit,
 			ErrorLog:       slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)}
-		d.web.SetKeepAlivesEnabled(false) // the next request is the server's
+		d.web.SetKeepAlivesEnabled(false) // the next request belongs to the server
 		s.doors = append(s.doors, d)
 	}
 	for _, d := range s.doors {
@@ -83,19 +83,18 @@ func bind(ctx context.Context, publicAddr, staffAddr string) (bound []*net.TCPLi
 			}
 			return nil, fmt.Errorf("%s listener: listen on %s: %w", by.kind, by.addr, err)
 		}
-		bound = append(bound, ln.(*net.TCPListener)) //nolint:forcetypeassert // "tcp" makes no other
+		bound = append(bound, ln.(*net.TCPListener)) //nolint:forcetypeassert // "tcp" returns no other type
 	}
 	return bound, nil
 }
 
-// Awaits says which dependency the start waits for from now on, for /readyz.
+// Awaits sets the dependency that the start waits for, for /readyz.
 func (s *Starting) Awaits(dependency string) {
 	s.awaited.Store(&awaited{dependency, time.Now()})
 }
 
-// handOver ends the answering and returns the listeners, public and staff, still bound.
-// Requests under way are answered beside the server's: http.Server.Shutdown would cut off
-// those that are just being read.
+// handOver stops answering and returns the listeners, public and staff, still bound. Running
+// requests end in parallel: http.Server.Shutdown would abort those that are being read.
 func (s *Starting) handOver() ([]*net.TCPListener, error) {
 	out := make([]*net.TCPListener, len(s.doors))
 	for i, d := range s.doors {
@@ -113,7 +112,7 @@ func (s *Starting) handOver() ([]*net.TCPListener, error) {
 	return out, nil
 }
 
-// Close ends what is under way, and the listeners that were not handed over.
+// Close ends running requests and closes listeners that were not handed over.
 func (s *Starting) Close() {
 	for _, d := range s.doors {
 		_ = d.web.Close()
@@ -137,19 +136,19 @@ func (d *door) Accept() (net.Conn, error) {
 		case <-d.closed:
 			return nil, net.ErrClosed
 		default:
-			return nil, err //nolint:wrapcheck // the HTTP server tells by its type whether it passes
+			return nil, err //nolint:wrapcheck // the HTTP server checks its type
 		}
 	}
 	return &placed{Conn: c, leave: sync.OnceFunc(func() { <-d.places })}, nil
 }
 
-// Close implements net.Listener: nothing is accepted any more, and the port stays bound.
+// Close implements net.Listener. It ends Accept; the port stays bound.
 func (d *door) Close() error {
 	d.close.Do(func() { close(d.closed) })
-	return d.SetDeadline(time.Now()) //nolint:wrapcheck // told by net/http alone
+	return d.SetDeadline(time.Now()) //nolint:wrapcheck // used by net/http only
 }
 
-// placed is a connection that has a place.
+// placed is a connection that holds a slot.
 type placed struct {
 	net.Conn
 	leave func()
@@ -158,10 +157,10 @@ type placed struct {
 // Close implements net.Conn.
 func (c *placed) Close() error {
 	c.leave()
-	return c.Conn.Close() //nolint:wrapcheck // as the connection does
+	return c.Conn.Close() //nolint:wrapcheck // the connection's error
 }
 
-// ServeHTTP answers that the process lives, that it is not ready, and all else with 503.
+// ServeHTTP answers /livez with 200, /readyz as not ready, and everything else with 503.
 func (s *Starting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("X-Request-Id")
 	if !visible(id, 128) {
@@ -175,19 +174,19 @@ func (s *Starting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Retry-After", strconv.Itoa(retryAfterSeconds(shortPause)))
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // who does not listen has gone
+	_, _ = w.Write(body) // the client has disconnected
 }
 
 func (s *Starting) answer(r *http.Request, id string) (status int, kind string, body []byte) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		var told any
+		var document any
 		switch r.URL.Path {
 		case "/livez":
-			status, told = http.StatusOK, Liveness{Status: "ok"}
+			status, document = http.StatusOK, Liveness{Status: "ok"}
 		case "/readyz":
-			status, told = http.StatusServiceUnavailable, s.readiness()
+			status, document = http.StatusServiceUnavailable, s.readiness()
 		}
-		if body, err := encode(told); told != nil && err == nil {
+		if body, err := encode(document); document != nil && err == nil {
 			return status, contentJSON, body
 		}
 	}
@@ -199,7 +198,7 @@ func (s *Starting) answer(r *http.Request, id string) (status int, kind string, 
 	return status, contentProblem, body
 }
 
-// readiness tells of the one dependency that the start waits for; the others were not asked.
+// readiness returns the state of the awaited dependency; others were not probed.
 func (s *Starting) readiness() Readiness {
 	out := Readiness{Status: "unavailable", Reason: "starting", Dependencies: map[string]Dependency{}}
 	if a := s.awaited.Load(); a != nil {

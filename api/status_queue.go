@@ -10,30 +10,29 @@ import (
 	"hongbao/internal/payout"
 )
 
-// statusQueue looks at the payouts of winners who grab again. While one look is
-// under way the others queue and go together with the next: a crowd of winners
-// costs MySQL one query at a time, however large it is, and one alone never waits.
+// statusQueue batches the reads of payout statuses for repeated grabs of winners. While one
+// query runs, further requests join the next: load costs MySQL one query at a time, and a
+// single request never waits.
 type statusQueue struct {
 	look func(ctx context.Context, claims []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error)
 	base context.Context
 
 	mu      sync.Mutex
-	next    *statusLook // collects; nil: nobody waits
+	next    *statusLook // collects requests; nil: none
 	looking bool
 }
 
-// statusLook is one query. Its result may be read when done is closed.
+// statusLook is one query. Its result may be read after done is closed.
 type statusLook struct {
 	of    []payout.ClaimRef
 	done  chan struct{}
 	found map[payout.ClaimRef]payout.PayoutProgress
-	// looked says that MySQL answered: a claim that is not in found is not recorded.
+	// looked is set when MySQL answered: a claim that is not in found is not recorded.
 	looked bool
 }
 
-// progress tells how far a payout has come. What is not recorded yet, or does not
-// come within limit, is pending: claims are answered without MySQL. ok is false when MySQL
-// did not answer.
+// progress returns the progress of a payout. It is pending when it is not recorded yet or not
+// read within limit: claims are returned without MySQL. ok is false when MySQL did not answer.
 func (q *statusQueue) progress(ctx context.Context, c payout.ClaimRef, limit time.Duration) (p payout.PayoutProgress, ok bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -50,7 +49,7 @@ func (q *statusQueue) progress(ctx context.Context, c payout.ClaimRef, limit tim
 	return notRecorded(c), false
 }
 
-// join adds a claim to the next look, and sees to it that somebody looks.
+// join adds a claim to the next query and starts it if none runs.
 func (q *statusQueue) join(c payout.ClaimRef) *statusLook {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,12 +59,12 @@ func (q *statusQueue) join(c payout.ClaimRef) *statusLook {
 	q.next.of = append(q.next.of, c)
 	if !q.looking {
 		q.looking = true
-		go q.serve() // ends within statusLimit once nobody asks any more
+		go q.serve() // ends within statusLimit after the last request
 	}
 	return q.next
 }
 
-// serve looks until nobody waits.
+// serve runs queries until none is waiting.
 func (q *statusQueue) serve() {
 	for l := q.take(); l != nil; l = q.take() {
 		q.lookAt(l)

@@ -8,17 +8,17 @@ import (
 	"hongbao/internal/ticket"
 )
 
-// Tickets say who may grab where the app alone knows it: it signs one for a user of a
-// packet. They are looked at here and not in Redis, which decides in one thread for
-// everybody. A packet says for ever whether it wants them, so that a process need not ask.
+// Tickets prove eligibility that only the app knows: the app signs one for a user and a
+// packet. They are verified here and not in Redis, which is single-threaded. Whether a packet
+// needs tickets is immutable, so that a process can cache it.
 
-// ticketDetails say why a ticket opens nothing, in the order in which it is looked for.
-// Nothing of the ticket is repeated.
+// ticketDetails are the reasons why a ticket is refused, in the order of the checks. No
+// content of the ticket is repeated.
 var ticketDetails = []struct {
 	why    error
 	detail string
 }{
-	{ticket.ErrMissing, "The packet wants a ticket, and the grab brings none."},
+	{ticket.ErrMissing, "The packet needs a ticket, and the grab has none."},
 	{ticket.ErrMalformed, "The ticket cannot be read: it has to be a JWT of at most 2048 bytes."},
 	{ticket.ErrForged, "The ticket is not signed by EdDSA with a key of this app that is in use."},
 	{ticket.ErrWrongSubject, "The ticket is for another packet, another user or another audience."},
@@ -27,8 +27,8 @@ var ticketDetails = []struct {
 	{ticket.ErrNotYetValid, "The ticket is not valid yet."},
 }
 
-// unticketed refuses a grab that brings no valid ticket where the packet wants one; nil:
-// nothing stands against it.
+// unticketed refuses a grab without a valid ticket for a packet that needs one; nil: no
+// objection.
 func (r *request) unticketed(fact facts, id string, asked grabbing) *refusal {
 	if !fact.tickets {
 		return nil
@@ -55,8 +55,8 @@ func (r *request) refuseUnticketed(refused *refusal) (answer, error) {
 	return answer{}, refused
 }
 
-// grabUnticketed answers who has no valid ticket in the order of every grab, and takes
-// nothing. It was not counted for the user: anybody may write that name into a grab.
+// grabUnticketed answers a grab without a valid ticket in the order of every grab, and takes
+// no share. It does not count for the user, because anyone could name that user.
 func (r *request) grabUnticketed(id, user string, refused *refusal) (answer, error) {
 	return r.existingClaimOr(id, user, func(l location) (answer, error) {
 		snap, now := l.snapshot(), l.now

@@ -12,7 +12,7 @@ import (
 	"hongbao/internal/ticket"
 )
 
-// TicketKeys lists the keys of tickets and records what administrators do with them.
+// TicketKeys lists ticket keys and records their administration.
 type TicketKeys interface {
 	TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.TicketKeyRecord, error)
 	AddTicketKey(ctx context.Context, w payout.StaffWrite, k access.TicketKeyRecord,
@@ -21,7 +21,7 @@ type TicketKeys interface {
 		render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error)
 }
 
-// TicketKey is a key of tickets in answers to staff. All of it is public.
+// TicketKey is a ticket key in answers to staff. All its data is public.
 type TicketKey struct {
 	ID        string           `json:"id" doc:"The id, which is the kid in the header of its tickets." example:"k3q5v2c7m4e2"`
 	AppID     string           `json:"app_id" doc:"The app whose tickets it verifies." example:"mall"`
@@ -32,13 +32,13 @@ type TicketKey struct {
 	RevokedAt Nullable[Stamp]  `json:"revoked_at" doc:"When it was revoked."`
 }
 
-// TicketKeyPage is a page of keys of tickets.
+// TicketKeyPage is a page of ticket keys.
 type TicketKeyPage struct {
 	Items      []TicketKey      `json:"items" nullable:"false" doc:"Newest first."`
 	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
 }
 
-// AddTicketKey is the body of the addition of a key of tickets.
+// AddTicketKey is the body that adds a ticket key.
 type AddTicketKey struct {
 	AppID     string `json:"app_id" doc:"The app that has the private key." example:"mall"`
 	PublicKey string `json:"public_key" minLength:"1" maxLength:"1024" doc:"An Ed25519 public key in PEM, as 'openssl pkey -pubout' writes it." example:"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n"`
@@ -75,7 +75,7 @@ func listTicketKeys(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
-// checkTicketKey repeats nothing of the text: by mistake it may be a private key.
+// checkTicketKey never repeats the text in its fault: it may be a private key sent by mistake.
 func checkTicketKey(s string) *fault {
 	if _, err := ticket.ParseKey(s); err != nil {
 		return &fault{faultFormat, "is not one Ed25519 public key in PEM"}
@@ -118,7 +118,7 @@ func addTicketKey(r *request) (answer, error) {
 	case errors.Is(err, packet.ErrNotFound):
 		return answer{}, invalid(FieldError{"app_id", faultEnum, "is not the id of an app that exists"})
 	case errors.Is(err, access.ErrTicketKeyTaken):
-		return answer{}, invalid(FieldError{"public_key", faultDuplicate, "was added before; one that was revoked does not come back"})
+		return answer{}, invalid(FieldError{"public_key", faultDuplicate, "was added before; a revoked key cannot be added again"})
 	}
 	return r.keyAnswer(stored, err, "ticket key")
 }

@@ -119,7 +119,7 @@ func TestTickets(t *testing.T) {
 	unknown := newSigner(t)
 	unknown.kid = "aaaaaaaaaaaa"
 	for what, c := range map[string]struct{ ticket, says string }{
-		"none":                   {"", "brings none"},
+		"none":                   {"", "has none"},
 		"no ticket":              {"x.y.z", "cannot be read"},
 		"another key, their kid": {stranger.ticket(t, id, "a"), "not signed"},
 		"an unknown key":         {unknown.ticket(t, id, "a"), "not signed"},
@@ -235,13 +235,13 @@ func TestTicketSoldOutLocally(t *testing.T) {
 		return h.soldOutLocally() > before
 	})
 	commands := commandsOf(t, server.Addr)
-	h.refusedTicket("without a ticket", h.grab(h.app, id, "b"), "brings none", "")
+	h.refusedTicket("without a ticket", h.grab(h.app, id, "b"), "has none", "")
 	if now := commandsOf(t, server.Addr); commands != now {
 		t.Errorf("Redis was asked:\n%s\n%s", commands, now)
 	}
 	other := h.open(h.app, with("tickets", byTicket))
 	server.Kill()
-	h.refusedTicket("without redis", h.grab(h.app, id, "b"), "brings none", "")
+	h.refusedTicket("without redis", h.grab(h.app, id, "b"), "has none", "")
 	if r := h.grabWith(h.app, id, "b", ours.ticket(t, id, "b")); r.code() != "sold_out" {
 		t.Errorf("with a ticket: %s", r)
 	}
@@ -262,7 +262,7 @@ func TestTicketLimit(t *testing.T) {
 	early := h.open(h.app, with("tickets", byTicket, "opens_at", strconv.Quote(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))))
 	h.limit(api.Limits{User: access.Limit{N: 1, Span: time.Hour}})
 	for range 5 {
-		h.refusedTicket("not counted", h.grab(h.app, id, "a"), "brings none", "")
+		h.refusedTicket("not counted", h.grab(h.app, id, "a"), "has none", "")
 		if r := h.grab(h.app, early, "a"); r.code() != "not_open_yet" {
 			t.Errorf("%s", r)
 		}
@@ -271,7 +271,7 @@ func TestTicketLimit(t *testing.T) {
 	if won.status != http.StatusCreated {
 		t.Fatalf("%s", won)
 	}
-	h.refusedTicket("of a user over the limit", h.grab(h.app, other, "a"), "brings none", "")
+	h.refusedTicket("of a user over the limit", h.grab(h.app, other, "a"), "has none", "")
 	h.overLimit("with a ticket", h.grabWith(h.app, other, "a", ours.ticket(t, other, "a")))
 	h.same("the claim", won, h.grab(h.app, id, "a"))
 }
@@ -394,7 +394,7 @@ func TestTicketKeysWithoutMySQL(t *testing.T) {
 	if r := h.grabWith(h.app, id, "a", ours.ticket(t, id, "a")); r.status != http.StatusCreated {
 		t.Errorf("%s", r)
 	}
-	h.refusedTicket("without a ticket", h.grab(h.app, id, "b"), "brings none", "")
+	h.refusedTicket("without a ticket", h.grab(h.app, id, "b"), "has none", "")
 }
 
 // TestTicketsCreate: three ways to say who may grab, one at a time; what does not speak of
@@ -446,7 +446,7 @@ func TestR9_TicketsOfARebuiltPool(t *testing.T) {
 	p := proofFixture{h, h.open(h.app, with("tickets", byTicket))}
 	p.rebuildPool()
 	h.another()
-	h.refusedTicket("without a ticket", h.grab(h.app, p.id, "a"), "brings none", "")
+	h.refusedTicket("without a ticket", h.grab(h.app, p.id, "a"), "has none", "")
 	if r := h.grabWith(h.app, p.id, "a", ours.ticket(t, p.id, "a")); r.status != http.StatusCreated {
 		t.Errorf("with one: %s", r)
 	}
@@ -470,5 +470,5 @@ func TestTicketsOfARepeatedCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.fund(p.ID)
-	h.refusedTicket("without a ticket", h.grab(h.app, p.ID, "a"), "brings none", "")
+	h.refusedTicket("without a ticket", h.grab(h.app, p.ID, "a"), "has none", "")
 }

@@ -11,7 +11,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// stampLayout is the one form of every time in answers: RFC 3339, UTC, milliseconds.
+// stampLayout is the layout of every time in answers: RFC 3339, UTC, milliseconds.
 const stampLayout = "2006-01-02T15:04:05.000Z"
 
 // Stamp is a time in answers.
@@ -32,7 +32,7 @@ func (Stamp) Schema(huma.Registry) *huma.Schema {
 // Nullable is a value or null.
 type Nullable[T any] struct{ Value *T }
 
-// orNull makes a Nullable of a value that may be missing.
+// orNull returns a Nullable of an optional value.
 func orNull[T any](v *T) Nullable[T] { return Nullable[T]{Value: v} }
 
 // stampOrNull maps the zero time to null.
@@ -55,7 +55,7 @@ func textOrNull(s string) Nullable[string] {
 // MarshalJSON implements json.Marshaler.
 func (n Nullable[T]) MarshalJSON() ([]byte, error) { return encode(n.Value) }
 
-// UnmarshalJSON implements json.Unmarshaler, for answers that are remembered.
+// UnmarshalJSON implements json.Unmarshaler, for stored answers.
 func (n *Nullable[T]) UnmarshalJSON(raw []byte) error { return json.Unmarshal(raw, &n.Value) }
 
 // Schema implements huma.SchemaProvider: the value's own schema, or null.
@@ -72,8 +72,8 @@ func (Fen) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &low, Maximum: &high}
 }
 
-// TotalFen is a sum of amounts: a number while that is one that every reader holds
-// exactly, else its digits.
+// TotalFen is a sum of amounts: a number while every JSON reader can hold it exactly, else a
+// string of its digits.
 type TotalFen money.Fen
 
 // Schema implements huma.SchemaProvider.
@@ -82,7 +82,7 @@ func (TotalFen) Schema(r huma.Registry) *huma.Schema { return orDigits(Fen(0).Sc
 // MarshalJSON implements json.Marshaler.
 func (f TotalFen) MarshalJSON() ([]byte, error) { return money.Fen(f).MarshalJSON() }
 
-// NetFen is a sum that may be below zero: a balance, a difference.
+// NetFen is a sum that may be negative: a balance or a difference.
 type NetFen money.Fen
 
 // Schema implements huma.SchemaProvider.
@@ -99,7 +99,7 @@ func orDigits(number *huma.Schema) *huma.Schema {
 	return &huma.Schema{AnyOf: []*huma.Schema{number, {Type: huma.TypeString, Pattern: "^-?[0-9]{16,19}[+]?$"}}}
 }
 
-// Amount is a Fen above zero.
+// Amount is a positive Fen.
 type Amount money.Fen
 
 // Schema implements huma.SchemaProvider.
@@ -127,7 +127,7 @@ type SplitMode packet.SplitMode
 // Schema implements huma.SchemaProvider.
 func (SplitMode) Schema(huma.Registry) *huma.Schema { return enum(packet.SplitModes) }
 
-// enum lists the values of the domain, so that the document cannot fall behind.
+// enum returns a schema of the domain's values, so that the document stays complete.
 func enum[T ~string](values []T) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeString}
 	for _, v := range values {

@@ -9,31 +9,31 @@ import (
 	"hongbao/internal/packet"
 )
 
-// headerTraceparent names the caller's span (W3C Trace Context).
+// headerTraceparent is the header with the caller's span (W3C Trace Context).
 const headerTraceparent = "traceparent"
 
-// trace begins the span of a request when the process traces and the request is
-// sampled; else nil. Where it does not trace, it costs a comparison.
+// trace starts the span of a request if tracing is on and the request is sampled, else it
+// returns nil. Without tracing it costs a comparison.
 func (r *request) trace(tracer trace.Tracer) trace.Span {
 	if tracer == nil {
 		return nil
 	}
 	ctx, span := tracer.Start(observe.WithTraceparent(r.ctx, r.c.Get(headerTraceparent)), "HTTP", trace.WithSpanKind(trace.SpanKindServer))
 	if !span.IsRecording() {
-		return nil // what is not sampled goes on as if nothing were traced
+		return nil // an unsampled request is not traced
 	}
 	r.ctx = ctx
 	return span
 }
 
-// traced ends the span of a request. It has the route, never the path: that may
-// hold what a client chose.
+// traced ends the span of a request. It has the route but not the path, which may contain
+// values chosen by a client.
 func (r *request) traced(span trace.Span, status int) {
 	route := unmatchedPath
 	if r.route != nil {
 		route = r.route.path
 	}
-	method := r.c.Method() // one that Fiber knows, see around
+	method := r.c.Method() // a method known to Fiber, see around
 	span.SetName(method + " " + route)
 	span.SetAttributes(observe.SpanMethod.String(method), observe.SpanRoute.String(route), observe.SpanStatus.Int(status),
 		observe.SpanRequest.String(r.id))
@@ -43,7 +43,8 @@ func (r *request) traced(span trace.Span, status int) {
 	span.End()
 }
 
-// grab asks the pool. A sampled grab leaves with its claim where its trace goes on.
+// grab calls the pool. A sampled grab stores its trace context with the claim, where the trace
+// continues.
 func (r *request) grab(id, user string, profile packet.Profile) (packet.GrabAnswer, error) {
 	if r.server.cfg.Tracer == nil || !observe.Sampled(r.ctx) {
 		return r.server.cfg.Pool.Grab(r.ctx, id, user, profile)

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // the time zones, whatever the machine has
+	_ "time/tzdata" // time zones independent of the machine
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
 
-// UserClaim is a claim among all those of its user.
+// UserClaim is a claim in the list of its user's claims.
 type UserClaim struct {
 	Claim
 	SenderID string `json:"sender_id" doc:"Who sent the packet." example:"u1"`
@@ -49,22 +49,22 @@ type ReceivedSummary struct {
 	BestLuck int      `json:"best_luck" minimum:"0" doc:"How many of them had the best luck of a packet that is sold out or closed."`
 }
 
-// received are a user's claims that Redis holds, with their packets.
+// received are a user's claims in Redis, with their packets.
 type received struct {
 	claims  []packet.Claim
 	packets map[string]seenPacket
 }
 
-// seenPacket is what the list of a user's claims tells of a packet.
+// seenPacket is the part of a packet that the list of a user's claims shows.
 type seenPacket struct {
 	sender, greeting string
-	best             *int // luck, once nothing more can be claimed
+	best             *int // best-luck share, once no share can be claimed
 	retired          bool
-	epoch            int64 // of the pool when it was read
+	epoch            int64 // epoch of the pool at the time of the read
 }
 
-// live reads claims of a user from Redis. What was retired meanwhile is left
-// out: MySQL has it, and has to be asked after this.
+// live reads claims of a user from Redis. Claims retired during the read are left out: MySQL
+// has them and is read afterwards.
 func (r *request) live(user string, after packet.Cursor, limit int) (received, error) {
 	claims, err := r.server.cfg.Pool.UserClaims(r.ctx, r.caller.app.ID, user, after, limit)
 	if err != nil {
@@ -74,8 +74,8 @@ func (r *request) live(user string, after packet.Cursor, limit int) (received, e
 	return received{claims, packets}, err
 }
 
-// seenPackets tells of the packets of some claims. Those of which nothing more can be
-// claimed are remembered: then a crowd that looks at what it got asks the pool no more.
+// seenPackets reads the packets of some claims. Ended packets are cached, so that repeated
+// reads by many users do not load Redis.
 func (s *Server) seenPackets(ctx context.Context, claims []packet.Claim) (map[string]seenPacket, error) {
 	seen := make(map[string]seenPacket, len(claims))
 	var ask []string
@@ -93,7 +93,7 @@ func (s *Server) seenPackets(ctx context.Context, claims []packet.Claim) (map[st
 		return nil, err
 	}
 	if len(views) < len(ask) {
-		return nil, unavailable(errors.New("a pool with claims is lost"))
+		return nil, unavailable(errors.New("the pool of a claim is lost"))
 	}
 	for id, view := range views {
 		best, final := view.BestLuck()
@@ -105,8 +105,7 @@ func (s *Server) seenPackets(ctx context.Context, claims []packet.Claim) (map[st
 	return seen, nil
 }
 
-// best reports whether a claim had the best luck of a packet that gives out
-// nothing any more.
+// best reports whether a claim had the best luck of an ended packet.
 func (l received) best(c packet.Claim, p payout.PayoutProgress) bool {
 	return isBest(l.packets[c.PacketID].best, c, p)
 }
@@ -142,9 +141,9 @@ func placeOf(c UserClaim) packet.Cursor {
 	return packet.Cursor{At: time.Time(c.ClaimedAt), ID: c.PacketID}
 }
 
-// userClaims joins what Redis holds with what was recorded. A claim is in both
-// from being recorded until its packet is retired: then MySQL knows its payout,
-// and Redis its luck. Its place in the list is the same in both.
+// userClaims merges claims of Redis and MySQL. A claim is in both from its recording until its
+// packet is retired: then MySQL has its payout and Redis its best luck. Its position in the
+// list is the same in both.
 func (r *request) userClaims(user string, after packet.Cursor, limit int) ([]UserClaim, error) {
 	live, err := r.live(user, after, limit)
 	if err != nil {
@@ -188,8 +187,8 @@ const (
 	sumStep = 1_000
 )
 
-// zone loads a time zone by its IANA name. The machine may know more names:
-// its own zone, and zones that count leap seconds.
+// zone loads a time zone by its IANA name. Other names known to the machine are refused: its
+// local zone, and zones with leap seconds.
 func zone(name string) (*time.Location, error) {
 	first, _, _ := strings.Cut(name, "/")
 	if name == "" || len(name) > maxZoneName || slices.Contains([]string{"Local", "localtime", "posixrules", "Factory", "right", "posix"},
@@ -245,12 +244,12 @@ func yearOf(year int, loc *time.Location) packet.Span {
 	return packet.Span{From: time.Date(year, time.January, 1, 0, 0, 0, 0, loc), To: end}
 }
 
-// sums adds up what Redis holds and what only MySQL does: whatever is counted
-// here is left out there, so a claim that is recorded meanwhile counts once.
+// sums adds the sums of Redis and MySQL. What is counted in Redis is excluded in MySQL, so a
+// claim that is recorded during the read counts once.
 func (r *request) sums(user string, in packet.Span) (packet.UserSums, error) {
 	var held packet.UserSums
 	var ids []string
-	var best []packet.Claim // the luckiest claim of each, by Redis, which does not know what could not be booked
+	var best []packet.Claim // the best-luck claim of each packet by Redis, which does not know share conflicts
 	for after := (packet.Cursor{At: in.To}); ; {
 		live, err := r.live(user, after, sumStep)
 		if err != nil {

@@ -280,7 +280,7 @@ func (b *bank) decideByTwo(ctx context.Context, payoutID string) {
 	}
 	if _, err := b.staff.Approve(ctx, decided.Approval.ID, client.DecisionRequest{Reason: "I agree with myself"}); !client.IsCode(err,
 		client.CodeForbidden) {
-		b.t.Errorf("approved by the one who asked: %v", err)
+		b.t.Errorf("approved by the person who decided: %v", err)
 	}
 	for item, err := range b.staff.Approvals(ctx, client.ApprovalFilter{Status: "waiting"}) {
 		b.must(err)

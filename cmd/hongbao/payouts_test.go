@@ -222,7 +222,7 @@ func (d *staffStack) testTwoPersons(t *testing.T) {
 	contains(t, out, "Cancelling, asked for by li-na, is rejected", "is failed")
 	d.sh(exitWaiting, "payouts", "cancel", gone, "--reason", "mistyped")
 	_, errs = d.shAs(second, exitRefused, "approvals", "withdraw", d.waiting(gone), "--reason", "not mine")
-	contains(t, errs, "forbidden", "Only the person who asked")
+	contains(t, errs, "forbidden", "Only the person who decided")
 	out, _ = d.sh(exitOK, "approvals", "withdraw", d.waiting(gone), "--reason", "meant another")
 	contains(t, out, "Cancelling, asked for by li-na, is withdrawn", "is failed")
 
