@@ -25,11 +25,11 @@ const (
 	chargeID = "c" + packetID + "0000"
 	paidID   = "p" + packetID + "0000"
 	failedID = "p" + packetID + "0001"
-	// conflictID is of a claim that could not be booked.
+	// promiseID is the payment of a share conflict.
 	promiseID = "h" + packetID + "0001"
 )
 
-// sound are rows that satisfy everything.
+// sound are rows that satisfy every constraint.
 var sound = []string{
 	`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata,
 		body_hash, commitment, sealed_seed,
@@ -75,8 +75,8 @@ var sound = []string{
 		's', 'r', '', '', REPEAT('x', 32))`,
 }
 
-// guards says how each check of the money tables is tried. Others belong to what
-// no money depends on.
+// guards says how each check of the money tables is tested. The other tables hold nothing that
+// money depends on.
 var guards = map[string]string{
 	"data_format_one":      "UPDATE data_format SET id = 2",
 	"api_keys_roles":       "UPDATE api_keys SET role = 'root'",
@@ -161,7 +161,7 @@ func insertTransfer(kind, debit, credit, amount, orderNo, reference string) stri
 		strings.Join([]string{packetID, kind, debit, credit}, "', '") + "', " + amount + ", '" + orderNo + "', '" + reference + "', NOW())"
 }
 
-// TestR12_TablesRefuse: the database refuses what must not be, whoever writes it.
+// TestR12_TablesRefuse: the database refuses invalid rows, whatever writes them.
 func TestR12_TablesRefuse(t *testing.T) {
 	db := open(t, stacktest.MariaDB(t))
 	if err := up(t.Context(), db); err != nil {
@@ -198,10 +198,10 @@ func TestR12_TablesRefuse(t *testing.T) {
 	_ = refused(t, db, "INSERT INTO attempts SELECT * FROM attempts", errDuplicate)
 }
 
-// untried are tables that move no money: runs of reconciliation.
+// untried are tables that move no money: those of reconciliation.
 var untried = []string{"reconciliations", "statements", "statement"}
 
-// refused runs a statement that has to fail with one of the numbers.
+// refused runs a statement that has to fail with one of the error numbers.
 func refused(t *testing.T, db *sql.DB, statement string, numbers ...uint16) error {
 	t.Helper()
 	_, err := db.ExecContext(t.Context(), statement)

@@ -20,7 +20,7 @@ func exec(t *testing.T, db *sql.DB, statement string) {
 	}
 }
 
-// column returns one column of the rows that a query finds.
+// column returns one column of the result of a query.
 func column(t *testing.T, db *sql.DB, query string, number int) (found []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)
@@ -48,14 +48,14 @@ func column(t *testing.T, db *sql.DB, query string, number int) (found []string)
 	return found
 }
 
-// everything is what SHOW CREATE says of each table and trigger, the numbers of the
-// migrations that are applied, and the data format.
+// everything is the output of SHOW CREATE for each table and trigger, the applied migrations, and
+// the data format.
 func everything(t *testing.T, db *sql.DB) []string {
 	t.Helper()
 	out := column(t, db, "SELECT version_id FROM goose_db_version ORDER BY id", 0)
 	out = append(out, column(t, db, "SELECT number FROM data_format", 0)...)
 	for _, table := range column(t, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1", 0) {
-		if table != migrations.Table { // it counts the rows that were deleted
+		if table != migrations.Table { // it counts deleted rows
 			out = append(out, column(t, db, "SHOW CREATE TABLE "+table, 1)...)
 		}
 	}
@@ -71,8 +71,7 @@ func triggers(t *testing.T, db *sql.DB, table string) []string {
 		" AND event_object_table LIKE '"+table+"' ORDER BY 1", 0)
 }
 
-// TestKilledBeforeVersionZero: goose has made its table, and its row for version 0 is not
-// there, or not yet.
+// TestKilledBeforeVersionZero: goose has created its table, and its row for version 0 is missing.
 func TestKilledBeforeVersionZero(t *testing.T) {
 	db := open(t, stacktest.MariaDB(t))
 	p := provider(t, db, nil)
@@ -86,9 +85,9 @@ func TestKilledBeforeVersionZero(t *testing.T) {
 	}
 }
 
-// TestKilledBeforeTheNote leaves a database as a process leaves it that is killed
-// between a file and goose's row, or between the statements of a file: the next start
-// succeeds, up and down, and makes the same schema.
+// TestKilledBeforeTheNote leaves a database as a process killed between a file and goose's row, or
+// between the statements of a file: the next start succeeds, up and down, and makes the same
+// schema.
 func TestKilledBeforeTheNote(t *testing.T) {
 	db, clean := open(t, stacktest.MariaDB(t)), open(t, stacktest.MariaDB(t))
 	if err := up(t.Context(), clean); err != nil {
@@ -136,8 +135,8 @@ func TestKilledBeforeTheNote(t *testing.T) {
 	}
 }
 
-// TestOtherBuild: a database of a build with another data format is refused, and one of
-// this build, an empty one, and one of a first start that was killed are not.
+// TestOtherBuild: a database of a build with another data format is refused. One of this build, an
+// empty one, and one of an interrupted first start pass.
 func TestOtherBuild(t *testing.T) {
 	refused := func(name string, db *sql.DB, found int) {
 		t.Helper()
@@ -178,7 +177,7 @@ func TestOtherBuild(t *testing.T) {
 	refused("table dropped", db, 0)
 
 	old := open(t, stacktest.MariaDB(t))
-	if _, err := provider(t, old, nil).Status(t.Context()); err != nil { // makes goose's table
+	if _, err := provider(t, old, nil).Status(t.Context()); err != nil { // creates goose's table
 		t.Fatal(err)
 	}
 	passes("no migration yet", old)

@@ -24,10 +24,10 @@ func provider(t *testing.T, db *sql.DB, logger *slog.Logger) *migrations.Provide
 	return p
 }
 
-// told collects the lines of a log.
-type told struct{ bytes.Buffer }
+// logLines collects the lines of a log.
+type logLines struct{ bytes.Buffer }
 
-func (b *told) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+func (b *logLines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
 func text(t *testing.T, db *sql.DB, query string) string {
 	t.Helper()
@@ -53,8 +53,8 @@ func waits(t *testing.T, db *sql.DB, state string, sessions int) {
 	}
 }
 
-// TestWaitsForTheLock: a process that has to wait says so, ends when it is told to,
-// and is let in when the other has ended, which it never is while that one has it.
+// TestWaitsForTheLock: a waiting process logs that, ends when its context ends, and gets the lock
+// when the other process has ended, never before.
 func TestWaitsForTheLock(t *testing.T) {
 	dsn := stacktest.MariaDB(t)
 	db := open(t, dsn)
@@ -66,7 +66,7 @@ func TestWaitsForTheLock(t *testing.T) {
 	if err := holder.QueryRowContext(t.Context(), "SELECT GET_LOCK("+migrations.LockName+", 0)").Scan(&got); err != nil || got != 1 {
 		t.Fatal(got, err)
 	}
-	var log told
+	var log logLines
 	waiting := provider(t, open(t, dsn), log.logger())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -77,7 +77,7 @@ func TestWaitsForTheLock(t *testing.T) {
 	waits(t, db, "User lock", 1)
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("told to end: %v", err)
+		t.Errorf("context ended: %v", err)
 	}
 	if !strings.Contains(log.String(), "another process is migrating") {
 		t.Errorf("said: %s", log.String())
@@ -96,7 +96,7 @@ func TestWaitsForTheLock(t *testing.T) {
 	}
 }
 
-// TestLockOfOneDatabase: who migrates another database of the server waits for nobody.
+// TestLockOfOneDatabase: migrations of another database on the server do not wait.
 func TestLockOfOneDatabase(t *testing.T) {
 	holder, err := open(t, stacktest.MariaDB(t)).Conn(t.Context())
 	if err != nil {
@@ -108,15 +108,15 @@ func TestLockOfOneDatabase(t *testing.T) {
 		&length); err != nil || got != 1 || length > 64 {
 		t.Fatalf("lock %d, %d characters, %v", got, length, err)
 	}
-	var log told
+	var log logLines
 	if _, err := provider(t, open(t, stacktest.MariaDB(t)), log.logger()).UpTo(t.Context(), 100); err != nil ||
 		strings.Contains(log.String(), "another process is migrating") {
 		t.Errorf("%v: %s", err, log.String())
 	}
 }
 
-// TestLockIsOfOneSession: the server ends the session of a machine that is gone, and
-// one that has lost the lock is told.
+// TestLockIsOfOneSession: the server ends the session of a machine that is gone, and a session that
+// lost the lock gets an error.
 func TestLockIsOfOneSession(t *testing.T) {
 	db := open(t, stacktest.MariaDB(t))
 	conn, err := db.Conn(t.Context())

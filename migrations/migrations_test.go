@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { os.Exit(stacktest.Main(m)) }
 
 var fileName = regexp.MustCompile(`^(\d{5})_[a-z_]+\.sql$`)
 
-// sources reads the SQL files of this folder, which are the ones that are embedded.
+// sources reads the SQL files of this folder, which are the embedded ones.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	names, err := fs.Glob(os.DirFS("."), "*.sql")
@@ -60,7 +60,7 @@ func TestNumbersAreDenseAndUnique(t *testing.T) {
 	}
 }
 
-// tableOf returns the table that a file makes.
+// tableOf returns the table that a file creates.
 func tableOf(path string) string { return strings.TrimSuffix(path[len("00100_"):], ".sql") }
 
 var (
@@ -92,8 +92,8 @@ func statements(text string) []string {
 	return out
 }
 
-// TestFilesRunAgain: each file makes one table, its triggers and its rows, in a form
-// that a second run leaves alone; Down drops the table.
+// TestFilesRunAgain: each file creates one table, its triggers and its rows, in a form that a
+// second run leaves unchanged; Down drops the table.
 func TestFilesRunAgain(t *testing.T) {
 	for name, text := range sources(t) {
 		up, down := split(t, name, text)
@@ -114,8 +114,8 @@ func TestFilesRunAgain(t *testing.T) {
 	}
 }
 
-// TestR8_TextNamesItsCollation: a column of text says how it compares, whatever
-// the server's default is. Ids, users and keys are bytes.
+// TestR8_TextNamesItsCollation: a text column names its collation, whatever the server's default
+// is. Ids, users and keys are bytes.
 func TestR8_TextNamesItsCollation(t *testing.T) {
 	text := regexp.MustCompile(`(?i)\b(VARCHAR|CHAR|TINYTEXT|TEXT|MEDIUMTEXT|LONGTEXT|ENUM|SET|JSON)\b\s*(\(|NOT|NULL|,)`)
 	named := regexp.MustCompile(`CHARACTER SET (ascii COLLATE ascii_bin|utf8mb4 COLLATE utf8mb4_bin)`)
@@ -150,7 +150,7 @@ func open(t *testing.T, dsn string) *sql.DB {
 	return db
 }
 
-// schema is every column, index and check the database has.
+// schema is every column, index and check of the database.
 func schema(t *testing.T, db *sql.DB) []string {
 	t.Helper()
 	var out []string
@@ -221,7 +221,7 @@ func TestUpDownUp(t *testing.T) {
 	}
 }
 
-// TestUpAtOnce: several processes that migrate at the same moment are kept apart.
+// TestUpAtOnce: a lock serializes several processes that migrate at the same moment.
 func TestUpAtOnce(t *testing.T) {
 	dsn := stacktest.MariaDB(t)
 	errs := make(chan error)

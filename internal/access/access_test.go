@@ -37,7 +37,7 @@ func TestTokenRoundTrip(t *testing.T) {
 	}
 }
 
-// TestTokenGolden: tokens that were given out stay valid.
+// TestTokenGolden: issued tokens stay valid.
 func TestTokenGolden(t *testing.T) {
 	const tok = "hb_app_abcdefghijkl_ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJKLMNOPQRSTUVWXYZDAQQJZG"
 	if id, ok := ParseToken(tok); !ok || id != "abcdefghijkl" {
@@ -48,8 +48,8 @@ func TestTokenGolden(t *testing.T) {
 	}
 }
 
-// TestChecksumRefusesTypos: one character wrong, two neighbours swapped, one
-// left out or doubled, another case: refused without asking anybody.
+// TestChecksumRefusesTypos: one character wrong, two neighbours swapped, one missing or doubled,
+// another case: refused without a lookup.
 func TestChecksumRefusesTypos(t *testing.T) {
 	tok, _ := NewToken(RoleFinance)
 	bad := []string{"", " " + tok, tok + " ", tok + "\n", strings.ToLower(tok), strings.ToUpper(tok), tok[1:], tok[:len(tok)-1], tok + tok}
@@ -104,8 +104,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestComparesInConstantTime reads the source: hashes are compared by
-// crypto/subtle, and by nothing else.
+// TestComparesInConstantTime reads the source: hashes are compared only by crypto/subtle.
 func TestComparesInConstantTime(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "access.go", nil, 0)
 	if err != nil {

@@ -40,7 +40,7 @@ func TestSamePerson(t *testing.T) {
 	}
 }
 
-// FuzzPerson: one person however the name is written, and folding a folded name changes nothing.
+// FuzzPerson: spellings of a name are one person, and folding is idempotent.
 func FuzzPerson(f *testing.F) {
 	for _, seed := range []string{"li-na", "李 娜", "Müller", "ﬁΣς", "İıẞ", "\u0345\u0301ᾳ", "한", "\u3164", "\xff", "ⓐ㎏"} {
 		f.Add(seed)

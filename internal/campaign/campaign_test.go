@@ -17,8 +17,7 @@ func at(text string) time.Time {
 	return t
 }
 
-// TestOpening: the same time by the clocks on the walls of a time zone, on days that are
-// an hour longer or shorter, too.
+// TestOpening: the same local time, on days that are an hour longer or shorter, too.
 func TestOpening(t *testing.T) {
 	for _, c := range []struct {
 		zone   string
@@ -64,7 +63,7 @@ func TestNext(t *testing.T) {
 	}{
 		{"2026-01-01T00:00:00Z", "2026-02-10"},
 		{"2026-02-10T11:59:59Z", "2026-02-10"},
-		{"2026-02-10T12:00:00Z", "2026-02-11"}, // opens then, and not after
+		{"2026-02-10T12:00:00Z", "2026-02-11"}, // opens then, not after
 		{"2026-02-11T16:00:00Z", "2026-02-12"}, // midnight there
 		{"2026-02-12T12:00:00Z", ""},
 		{"2027-01-01T00:00:00Z", ""},
@@ -86,8 +85,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestR1_PacketOfADay: id and hash are decided by campaign and day, and nothing else, so
-// that whoever makes the packet of a day makes the same one.
+// TestR1_PacketOfADay: only campaign and day decide id and hash, so that concurrent creation makes
+// the same packet.
 func TestR1_PacketOfADay(t *testing.T) {
 	salt := []byte("an app's salt")
 	id := NewID(salt, "order-4711")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCheck: only the own number passes, and the error says what to do.
+// TestCheck: only the own number passes, and the error names the next step.
 func TestCheck(t *testing.T) {
 	if err := Check("MySQL", Number); err != nil {
 		t.Error(err)

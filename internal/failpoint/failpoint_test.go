@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// childFolder makes the test binary a process that takes a step and says so.
+// childFolder makes the test binary a process that takes one step and prints it.
 const childFolder = "CRASH_TEST_FOLDER"
 
 func TestMain(m *testing.M) {
@@ -19,13 +19,13 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		_ = Do(GrabTake, func() error { _, err := os.Stdout.WriteString("taken "); return err })
-		_, _ = os.Stdout.WriteString("told")
+		_, _ = os.Stdout.WriteString("returned")
 		return
 	}
 	m.Run()
 }
 
-// child runs the process and returns what it said and whether it was killed.
+// child runs the process and returns its output and whether it was killed.
 func child(t *testing.T, dir string) (said string, killed bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -54,8 +54,8 @@ func folderOf(t *testing.T, mode os.FileMode) string {
 	return dir
 }
 
-// TestArmedPointKillsOnce: the process dies right there, leaves its mark, and the
-// next one passes.
+// TestArmedPointKillsOnce: the process is killed at the point, leaves its mark, and the next
+// process passes.
 func TestArmedPointKillsOnce(t *testing.T) {
 	for _, tc := range []struct {
 		point Point
@@ -75,13 +75,13 @@ func TestArmedPointKillsOnce(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, tc.point.Reached())); err != nil {
 			t.Errorf("%s left no mark: %v", tc.point, err)
 		}
-		if said, killed := child(t, dir); killed || said != "taken told" {
+		if said, killed := child(t, dir); killed || said != "taken returned" {
 			t.Errorf("%s, passed again: said %q, killed %v", tc.point, said, killed)
 		}
 	}
 }
 
-// TestOtherPointsPass: a file that is named like another point, or like nothing, arms nothing here.
+// TestOtherPointsPass: a file with another name arms nothing here.
 func TestOtherPointsPass(t *testing.T) {
 	dir := folderOf(t, 0o700)
 	for _, name := range []string{string(PayoutSend.Before()), "grab_take", GrabTake.Before().Reached()} {
@@ -89,7 +89,7 @@ func TestOtherPointsPass(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if said, killed := child(t, dir); killed || said != "taken told" {
+	if said, killed := child(t, dir); killed || said != "taken returned" {
 		t.Errorf("said %q, killed %v", said, killed)
 	}
 }
@@ -116,7 +116,7 @@ func TestArmRefuses(t *testing.T) {
 	}
 }
 
-// TestDo: unarmed it is the call alone, with its error.
+// TestDo: unarmed it is only the call, with its error.
 func TestDo(t *testing.T) {
 	failed := errors.New("failed")
 	if err := Do(GrabTake, func() error { return failed }); !errors.Is(err, failed) {
@@ -135,7 +135,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestSteps: names and meanings are whole, and no two points have the same name.
+// TestSteps: names and meanings are complete, and names of points are unique.
 func TestSteps(t *testing.T) {
 	seen := map[Point]bool{}
 	for _, s := range Steps() {

@@ -34,8 +34,8 @@ func declared(t *testing.T) map[string]bool {
 	return names
 }
 
-// uses returns where the names of package failpoint stand in a file, and offences
-// against the rule that steps come from the list alone.
+// uses returns where a file uses the names of package failpoint, and violations of the rule that
+// steps come only from the list.
 func uses(path, source string, t *testing.T) (places map[string][]string, offences []string) {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -69,8 +69,8 @@ func isCrash(x ast.Expr) bool {
 	return ok && id.Name == "failpoint"
 }
 
-// administration are the files whose transactions may have no step. Campaigns hold no
-// money: what is charged is the packet of a day, which goes through the steps of creation.
+// administration are the files whose transactions need no step. Campaigns hold no money: the packet
+// of a day is charged, by the steps of creation.
 var administration = []string{
 	"internal/store/access.go", "internal/store/mysql_state.go", "internal/store/break.go", "internal/store/campaign.go",
 	"internal/store/campaign_day.go", "internal/store/campaign_watch.go", "internal/store/close_sums.go", "internal/store/epoch.go",
@@ -79,8 +79,8 @@ var administration = []string{
 	"internal/store/sign_in.go", "internal/store/statement.go", "internal/store/ticket.go", "internal/store/statement_match.go",
 }
 
-// TestEveryStepIsTakenInOnePlace: a step of the list that no code takes would be
-// waited for in vain; one that two places take would be tested in only one of them.
+// TestEveryStepIsTakenInOnePlace: a kill test would wait for an unused step for ever; of a step in
+// two places it would test only one.
 func TestEveryStepIsTakenInOnePlace(t *testing.T) {
 	list := declared(t)
 	if len(list) != len(Steps()) {

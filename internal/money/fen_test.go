@@ -126,8 +126,8 @@ func TestString(t *testing.T) {
 	}
 }
 
-// TestJSON pins the wire form: an integer, without a point or an exponent, that
-// refuses what is not an integer, and above Max its digits.
+// TestJSON pins the wire form: an integer without a point or an exponent, and above Max its digits;
+// anything else is refused.
 func TestJSON(t *testing.T) {
 	type body struct {
 		Amount money.Fen `json:"amount"`
@@ -150,7 +150,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestSumsAboveMax: no two sums have the same text, and what is Full says so and stays so.
+// TestSumsAboveMax: different sums have different texts, and a saturated sum is marked and stays
+// saturated.
 func TestSumsAboveMax(t *testing.T) {
 	for f, want := range map[money.Fen][2]string{
 		money.Max + 1:       {`"9007199254740992"`, "90071992547409.92"},
@@ -201,7 +202,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("Parse accepted %q: %v", text, err)
 		}
 		if got.String() != text {
-			t.Fatalf("%q came back as %q", text, got.String())
+			t.Fatalf("%q is read back as %q", text, got.String())
 		}
 	})
 }

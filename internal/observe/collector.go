@@ -43,7 +43,8 @@ func NewCollector(sources map[string]Source) *Collector {
 		name, help string
 		labels     []string
 	}{
-		{MetricHealthUp, "Whether the source answered when the health metrics were last read: 1 yes, 0 no, and its metrics are missing.", []string{"source"}},
+		{MetricHealthUp, "Whether the source answered when the health metrics were last read: 1 yes, 0 no, and its metrics are missing.",
+			[]string{"source"}},
 		{MetricHealthAge, "Age of the health metrics in seconds, since they were last read.", nil},
 		{MetricHandoffs, "Number of hand-offs in Redis whose workflow is not started yet.", nil},
 		{MetricHandoffAge, "Age in seconds of the oldest hand-off in Redis, over all lanes.", nil},
@@ -51,8 +52,10 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricLaneState, "Number of lanes by the state of their fence in MySQL.", []string{"state"}},
 		{MetricLaneShutAge, "Time in seconds since the first fence that is not open was shut; 0: all are open.", nil},
 		{MetricPoolLost, "Number of acknowledged grabs that may be lost, from unresolved breaks.", nil},
-		{MetricPayments, "Number of payments that are not final or wait for a decision of staff, by kind and status.", []string{"kind", "status"}},
-		{MetricPaymentAge, "Age in seconds of the oldest payment that is not final or waits for a decision, by kind and status.", []string{"kind", "status"}},
+		{MetricPayments, "Number of payments that are not final or wait for a decision of staff, by kind and status.",
+			[]string{"kind", "status"}},
+		{MetricPaymentAge, "Age in seconds of the oldest payment that is not final or waits for a decision, by kind and status.",
+			[]string{"kind", "status"}},
 		{MetricUnknown, "Number of payments of every kind whose outcome is unknown.", nil},
 		{MetricOverdue, "Number of packets past their expiry that are not closed, by status.", []string{"status"}},
 		{MetricRefundLag, "Time in seconds since the expiry of the oldest packet that is not closed.", nil},
@@ -81,7 +84,8 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricQueueAge, "Age in seconds of the oldest task in a Temporal task queue that no worker has taken.", []string{"queue", "kind"}},
 		{MetricImbalance, "Number of recently active packets whose ledger does not balance, or has an account below zero.", nil},
 		{MetricSuspense, "Money in fen that moved twice and was not returned, from unresolved breaks.", nil},
-		{MetricRestored, "Whether MySQL was restored from an older backup: 1 yes, and nothing is sent, closed or decided until hongbao recover has run.", nil},
+		{MetricRestored,
+			"Whether MySQL was restored from an older backup: 1 yes, and nothing is sent, closed or decided until hongbao recover has run.", nil},
 	} {
 		c.descs[d.name] = prometheus.NewDesc(d.name, d.help, d.labels, nil)
 	}

@@ -17,13 +17,13 @@ import (
 
 var at = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// TestCollector: what is read is shown, at most once in a while, and what cannot
-// be read says so without hiding the rest.
+// TestCollector: figures are exported, cached for a while, and a failed source does not hide the
+// others.
 func TestCollector(t *testing.T) {
 	reads, away := 0, false
 	c := NewCollector(map[string]Source{
 		"mysql": func(_ context.Context, v *HealthSnapshot) error {
-			v.Repairs["packet_without_run"] = 0 // as every process begins to read
+			v.Repairs["packet_without_run"] = 0 // the initial value of every process
 			if reads++; away {
 				return errors.New("away")
 			}
@@ -108,8 +108,7 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-// TestHangingSource: a source that does not answer in the time of a reading leaves the
-// others theirs, whichever is asked first.
+// TestHangingSource: a source without an answer within the timeout does not delay the others.
 func TestHangingSource(t *testing.T) {
 	meet := make(chan struct{})
 	c := NewCollector(map[string]Source{

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestLogHandler: a line has the ids of its context, each once, and what it says
-// itself counts.
+// TestLogHandler: a line has the ids of its context, each once, and its own attributes win.
 func TestLogHandler(t *testing.T) {
 	var out bytes.Buffer
 	logger := slog.New(NewLogHandler(slog.NewJSONHandler(&out, nil))).With(slog.String("program", "api"))

@@ -6,7 +6,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// TestTraceparent: where a sampled trace goes on survives a text; all else is none.
+// TestTraceparent: a sampled trace context survives as text; everything else is dropped.
 func TestTraceparent(t *testing.T) {
 	const sampled, unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"

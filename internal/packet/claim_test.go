@@ -30,7 +30,7 @@ func TestClaimRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What grab.lua puts together.
+		// As grab.lua writes it.
 		share := PoolShare{Index: want.ShareIndex, Amount: want.Amount, Sum: money.Max, Best: 7}.AppendText(nil)
 		record := fmt.Sprintf("%s:%d:MARK:%s", share, want.ClaimedAt.UnixMilli(), profile)
 		got, err := DecodeClaim(want.PacketID, want.UserID, record)
@@ -125,7 +125,7 @@ func TestLuckier(t *testing.T) {
 	}
 }
 
-// TestLoader: what a pool's counters will be after each share.
+// TestLoader: the counters of a pool after each share.
 func TestLoader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		amounts := rapid.SliceOfN(rapid.Int64Range(1, 5), 1, 40).Draw(t, "amounts")

@@ -106,14 +106,13 @@ func TestSealSeed(t *testing.T) {
 	})
 }
 
-// positionPackets is how many packets of ten are split. So many that the bound
-// of chance lies well below the 12% that the last positions have of the largest
-// share when a doubled mean is not shuffled.
+// positionPackets is the number of split packets of ten shares. It is large enough to put the bound
+// well below the 12% that the last position has of the largest share when a doubled mean is not
+// shuffled.
 const positionPackets = 15_000
 
-// luckOfPositions counts at which position the largest share lies, over packets
-// with fixed seeds. Shares are handed out in the order of their index, so the
-// position among the grabs is the index.
+// luckOfPositions counts the position of the largest share, over packets with fixed seeds. Shares
+// are claimed in the order of their index, so the position among the grabs is the index.
 func luckOfPositions(t *testing.T, p SplitParams, split func(seed [32]byte) []money.Fen) (best []int64, most int64) {
 	t.Helper()
 	best = make([]int64, p.Count)
@@ -123,7 +122,7 @@ func luckOfPositions(t *testing.T, p SplitParams, split func(seed [32]byte) []mo
 		largest := slices.Max(shares)
 		at := slices.Index(shares, largest)
 		if slices.Contains(shares[at+1:], largest) {
-			continue // the clock decides among equals
+			continue // equal amounts: the clock decides
 		}
 		untied++
 		best[at]++
@@ -134,9 +133,9 @@ func luckOfPositions(t *testing.T, p SplitParams, split func(seed [32]byte) []mo
 	return best, binomialBound(untied, 1, int64(p.Count), p.Count)
 }
 
-// TestFairnessOfPositions: no grab position wins the best share more often than
-// chance allows. The bound is the exact binomial one for p < 1e-6 that any of the
-// positions reaches it (Bonferroni); with fixed seeds the test never flickers.
+// TestFairnessOfPositions: no grab position wins the best share more often than chance allows. The
+// bound is the exact binomial one for p < 1e-6 that any of the positions reaches it (Bonferroni);
+// fixed seeds keep the test stable.
 func TestFairnessOfPositions(t *testing.T) {
 	t.Parallel()
 	const count = 10
@@ -155,8 +154,8 @@ func TestFairnessOfPositions(t *testing.T) {
 	}
 }
 
-// TestFairnessOfPositionsIsSharp: the bound catches what it is there for. The same
-// shares in the order in which they are drawn, without the shuffle, break it.
+// TestFairnessOfPositionsIsSharp: the bound detects a bias. The same shares without the shuffle, in
+// the order in which they are drawn, break it.
 func TestFairnessOfPositionsIsSharp(t *testing.T) {
 	t.Parallel()
 	p := SplitParams{PacketID: testPacketID, Mode: SplitRandom, Total: 1_000_000_000, Count: 10, Min: 1}

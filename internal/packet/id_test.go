@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestR1_PacketIDGolden: an id made once is made again for ever.
+// TestR1_PacketIDGolden: derived ids never change.
 func TestR1_PacketIDGolden(t *testing.T) {
 	for _, tc := range []struct {
 		salt, key, want string

@@ -6,8 +6,8 @@ import (
 	"hongbao/internal/money"
 )
 
-// BenchmarkSplit splits the largest packet there is; S3.3 and the create
-// benchmark rely on this taking well under a second.
+// BenchmarkSplit splits the largest possible packet; the create benchmark needs this to take well
+// under a second.
 func BenchmarkSplit(b *testing.B) {
 	for _, mode := range SplitModes {
 		b.Run(string(mode), func(b *testing.B) {

@@ -9,11 +9,11 @@ import (
 	"hongbao/internal/money"
 )
 
-// This file is the second implementation of docs/fairness.md: plain rational
-// arithmetic on unbounded integers, one HMAC for every draw, no shared code with
-// split.go. It is slow, and exists to disagree when split.go is wrong.
+// This file is the second implementation of docs/fairness.md: plain rational arithmetic on
+// unbounded integers, one HMAC per draw, no shared code with split.go. It is slow, and exists to
+// disagree when split.go is wrong.
 
-// naiveRandom hands out the draws of one packet.
+// naiveRandom produces the draws of one packet.
 type naiveRandom struct {
 	seed     [32]byte
 	packetID string

@@ -74,7 +74,7 @@ func TestSplitParamsValidate(t *testing.T) {
 	}
 }
 
-// faultText writes a validation error as the table does.
+// faultText formats a validation error as in the table.
 func faultText(t *testing.T, err error) string {
 	if err == nil {
 		return ""
@@ -104,8 +104,8 @@ func TestSplitParamErrorsText(t *testing.T) {
 	}
 }
 
-// FuzzSplitParamsValidate compares Validate with unbounded integers, and Split
-// with Validate: whatever is accepted can be split within its bounds.
+// FuzzSplitParamsValidate compares Validate with unbounded integers, and Split with Validate: valid
+// parameters can be split within their bounds.
 func FuzzSplitParamsValidate(f *testing.F) {
 	f.Add("random", int64(10_000), 10, int64(1), int64(0))
 	f.Add("equal", int64(money.Max), MaxShares, int64(1), int64(0))

@@ -28,8 +28,8 @@ func binomialBound(trials, num, den int64, among int) int64 {
 	return 0
 }
 
-// TestBinomialBound checks the yardstick on a case that can be done by hand:
-// 30 tosses of a coin reach 28 heads with 466/2^30 = 4.3e-7, 27 with 4.2e-6.
+// TestBinomialBound checks the bound on a case computed by hand: 30 tosses of a coin reach 28 heads
+// with 466/2^30 = 4.3e-7, 27 with 4.2e-6.
 func TestBinomialBound(t *testing.T) {
 	if got := binomialBound(30, 1, 2, 1); got != 28 {
 		t.Fatalf("got %d, want 28", got)
@@ -49,7 +49,7 @@ func TestSplitNoPositionIsBetter(t *testing.T) {
 				p := SplitParams{PacketID: testPacketID, Mode: mode, Total: 10_000_000, Count: count, Min: 1, Max: limit}
 				shares := mustSplit(t, testSeed(n), p)
 				if hasTie(shares) {
-					continue // who is first among equals says nothing about luck
+					continue // equal amounts: the order shows nothing about luck
 				}
 				untied++
 				best[slices.Index(shares, slices.Max(shares))]++
@@ -74,8 +74,8 @@ func hasTie(shares []money.Fen) bool {
 	return len(slices.Compact(sorted)) < len(shares)
 }
 
-// TestSplitEqualSpreadsTheRest: the fen that cannot be divided fall on every
-// index alike, and differ from the others by 1 fen only.
+// TestSplitEqualSpreadsTheRest: the indivisible fen fall on every index alike, and make a
+// difference of 1 fen only.
 func TestSplitEqualSpreadsTheRest(t *testing.T) {
 	const packets, count, rest = 4000, 10, 3
 	var extra [count]int64
@@ -178,7 +178,7 @@ func TestSplitEvenIsCloser(t *testing.T) {
 			p.Mode = SplitEven
 			even += spread(mustSplit(t, testSeed(n), p))
 		}
-		// The part that is drawn is the (count+1)th of the whole.
+		// The drawn part is the (count+1)th of the whole.
 		want := random / money.Fen(count+1)
 		if even < want*9/10 || even > want*12/10 {
 			t.Errorf("%d shares: spread %d, want about %d; random has %d", count, int64(even), int64(want), int64(random))

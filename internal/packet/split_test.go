@@ -14,8 +14,8 @@ import (
 	"hongbao/internal/money"
 )
 
-// The property tests try the same inputs on every run, so that a red run can be
-// repeated; -rapid.seed=0 lets them look elsewhere, -rapid.checks=N longer.
+// The property tests use the same inputs on every run, so that a failure can be repeated;
+// -rapid.seed=0 draws new ones, -rapid.checks=N more of them.
 func init() {
 	if err := flag.Set("rapid.seed", "20260101"); err != nil {
 		panic(err)
@@ -63,8 +63,8 @@ func drawSeed(t *rapid.T) [32]byte {
 	return [32]byte(rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "seed"))
 }
 
-// requireShares checks the three promises of every split, without the code of
-// the package: number, bounds and exact sum.
+// requireShares checks the three guarantees of every split, without the code of the package:
+// number, bounds and exact sum.
 func requireShares(t rapid.TB, p SplitParams, shares []money.Fen) {
 	t.Helper()
 	if len(shares) != p.Count {
@@ -116,8 +116,8 @@ func TestSplitMatchesNaive(t *testing.T) {
 	})
 }
 
-// TestSplitMatchesNaiveSmall goes through every small packet, where rounding
-// and tight bounds decide everything.
+// TestSplitMatchesNaiveSmall checks every small packet, where rounding and tight bounds decide
+// everything.
 func TestSplitMatchesNaiveSmall(t *testing.T) {
 	seeds := [][32]byte{testSeed(1), testSeed(2), testSeed(3)}
 	for _, mode := range SplitModes {
@@ -143,7 +143,7 @@ func TestSplitMatchesNaiveSmall(t *testing.T) {
 	}
 }
 
-// TestSplitExtremes names the corners one by one.
+// TestSplitExtremes checks the extreme cases one by one.
 func TestSplitExtremes(t *testing.T) {
 	cases := []struct {
 		name            string
@@ -226,7 +226,7 @@ func TestSplitErrors(t *testing.T) {
 	}
 }
 
-// TestCheckShares proves that the last check before money is booked can fail.
+// TestCheckShares proves that the last check before recording can fail.
 func TestCheckShares(t *testing.T) {
 	p := SplitParams{PacketID: testPacketID, Mode: SplitRandom, Total: 10, Count: 3, Min: 2, Max: 5}
 	cases := []struct {

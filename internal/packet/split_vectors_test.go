@@ -16,9 +16,8 @@ import (
 	"hongbao/internal/money"
 )
 
-// update rewrites the test vectors and their table in docs/fairness.md. A change
-// of an existing vector changes what published commitments promise: it needs a
-// new Algorithm name.
+// update rewrites the test vectors and their table in docs/fairness.md. A change of an existing
+// vector breaks published commitments: it needs a new Algorithm name.
 var update = flag.Bool("update", false, "rewrite golden files")
 
 const (
@@ -29,8 +28,7 @@ const (
 	listedShares = 20 // longer vectors carry a digest of their shares
 )
 
-// vectors is the golden file. Its packets have the form of the API's packets, as
-// far as they matter here.
+// vectors is the golden file. Its packets have the relevant members of the API's packets.
 type vectors struct {
 	Stream  streamVector  `json:"stream"`
 	Packets []splitVector `json:"packets"`
@@ -159,7 +157,7 @@ func computeVectors(t *testing.T) vectors {
 	return result
 }
 
-// table is what docs/fairness.md shows of the vectors.
+// table is the table of the vectors in docs/fairness.md.
 func (v vectors) table() string {
 	var b strings.Builder
 	b.WriteString(tableBegin)
@@ -209,7 +207,7 @@ func between(t *testing.T, text, begin, end string) (from, to int) {
 	return from, from + len(begin) + length + len(end)
 }
 
-// TestSplitVectors pins every share that was ever promised.
+// TestSplitVectors pins every published share.
 func TestSplitVectors(t *testing.T) {
 	computed := computeVectors(t)
 	if *update {
@@ -271,8 +269,8 @@ func TestSplitVectorsInDoc(t *testing.T) {
 	}
 }
 
-// TestSplitVectorsByVerifier runs the verifier printed in docs/fairness.md, in
-// another language and by another way of computing, on the golden vectors.
+// TestSplitVectorsByVerifier runs the verifier printed in docs/fairness.md, in another language and
+// with another method, on the golden vectors.
 func TestSplitVectorsByVerifier(t *testing.T) {
 	t.Parallel() // most of the time is spent starting Python
 	python, err := exec.LookPath("python3")
@@ -295,7 +293,7 @@ func TestSplitVectorsByVerifier(t *testing.T) {
 	golden := goldenVectors(t)
 	for _, v := range golden.Packets {
 		if v.Packet.ShareCount > 10_000 {
-			continue // correct too, but a matter of ten seconds
+			continue // correct too, but it takes ten seconds
 		}
 		output, err := run(v.Packet)
 		if err != nil {

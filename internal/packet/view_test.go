@@ -55,8 +55,8 @@ func TestRecordStatus(t *testing.T) {
 	}
 }
 
-// TestExpiredIsClosing: past expires_at nobody can grab, whether or not the flag
-// is set yet; sold out stays sold out.
+// TestExpiredIsClosing: past expires_at nobody can grab, whether or not the flag is set yet; sold
+// out stays sold out.
 func TestExpiredIsClosing(t *testing.T) {
 	p := Packet{OpensAt: noon.Add(-time.Hour), ExpiresAt: noon, ShareCount: 1}
 	for claimed, want := range []Status{StatusClosing, StatusSoldOut} {
@@ -68,7 +68,7 @@ func TestExpiredIsClosing(t *testing.T) {
 	}
 }
 
-// TestViewAndRecordAgree: Redis and MySQL tell the same of the same packet.
+// TestViewAndRecordAgree: Redis and MySQL report the same status of the same packet.
 func TestViewAndRecordAgree(t *testing.T) {
 	states := map[PoolState]Status{PoolFunding: StatusFunding, PoolRejected: StatusRejected, PoolOpen: StatusOpen, PoolClosing: StatusClosing,
 		PoolClosed: StatusClosed}

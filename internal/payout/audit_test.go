@@ -16,7 +16,7 @@ func auditEntry(seq int64) payout.AuditEntry {
 		Reason: "解冻 <ok> & \"done\"", Before: `{"status":"failed"}`, After: `{"status":"pending"}`}
 }
 
-// TestAuditVector: docs/audit.md shows this entry, so that others can check ours.
+// TestAuditVector: docs/audit.md shows this entry, so that auditors can check their implementation.
 func TestAuditVector(t *testing.T) {
 	sum, err := auditEntry(1).Sum(payout.AuditHash{})
 	if err != nil {
@@ -28,8 +28,8 @@ func TestAuditVector(t *testing.T) {
 	}
 }
 
-// TestAuditSumCovers: every member but the hash itself changes the hash, also a
-// part of one that moves to its neighbour.
+// TestAuditSumCovers: every member but the hash itself changes the hash, and so does a part of one
+// that moves to its neighbour.
 func TestAuditSumCovers(t *testing.T) {
 	base, err := auditEntry(7).Sum(payout.AuditHash{1})
 	if err != nil {
@@ -76,7 +76,7 @@ func TestAuditSumCovers(t *testing.T) {
 	}
 }
 
-// chainOf makes n entries that follow from each other.
+// chainOf returns a chain of n entries.
 func chainOf(t *testing.T, n int64) ([]payout.AuditEntry, payout.AuditHead) {
 	t.Helper()
 	var entries []payout.AuditEntry
@@ -119,7 +119,7 @@ func TestAuditChain(t *testing.T) {
 			more.Hash, _ = more.Sum(head.Hash)
 			return append(e, more)
 		}, 6},
-		"last one written anew": {func(e []payout.AuditEntry, _ *payout.AuditHead) []payout.AuditEntry {
+		"last one rewritten": {func(e []payout.AuditEntry, _ *payout.AuditHead) []payout.AuditEntry {
 			e[4].Reason = "other"
 			e[4].Hash, _ = e[4].Sum(e[3].Hash)
 			return e

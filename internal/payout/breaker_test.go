@@ -8,13 +8,13 @@ import (
 
 var lowBalance = Observation{Kind: ObsRetryAfter, Code: CodeLowBalance}
 
-// at gives an observation of a send that began now.
+// at returns an observation of a send that began now.
 func at(o Observation, now time.Time) Observation {
 	o.StartedAt = now
 	return o
 }
 
-// troubled opens a breaker with the kind of observation that was given.
+// troubled returns a breaker opened by observations of this kind.
 func troubled(t *testing.T, o Observation, now time.Time) *Breaker {
 	t.Helper()
 	b := new(Breaker)
@@ -54,8 +54,8 @@ func TestTroubleOf(t *testing.T) {
 	}
 }
 
-// TestBreakerOpens: a row of different payments opens it, one payment never
-// does, and a good answer ends the row.
+// TestBreakerOpens: failures of different payments open it, those of one payment never do, and a
+// good answer resets the count.
 func TestBreakerOpens(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	silent := Observation{Kind: ObsNoAnswer}
@@ -117,8 +117,8 @@ func TestBreakerOpens(t *testing.T) {
 	}
 }
 
-// TestBreakerProbes: after the pause exactly one call tries; its outcome closes
-// the breaker, or opens it for twice the time, up to the cap.
+// TestBreakerProbes: after the pause exactly one probe is admitted; its outcome closes the breaker,
+// or opens it for twice the time, up to the cap.
 func TestBreakerProbes(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	b := troubled(t, lowBalance, now)
@@ -129,7 +129,7 @@ func TestBreakerProbes(t *testing.T) {
 		}
 		now = now.Add(pause)
 		if _, ok := b.Admit(now); !ok {
-			t.Fatalf("round %d: nobody may try", i)
+			t.Fatalf("round %d: no probe is admitted", i)
 		}
 		if wait, ok := b.Admit(now); ok || wait <= 0 || wait > probePoll {
 			t.Fatalf("round %d: a second one tries: %v %v", i, wait, ok)
@@ -140,7 +140,7 @@ func TestBreakerProbes(t *testing.T) {
 	}
 	now = now.Add(breakerPauseCap)
 	if _, ok := b.Admit(now); !ok {
-		t.Fatal("nobody may try")
+		t.Fatal("no probe is admitted")
 	}
 	if !b.Report("p", at(Observation{Kind: ObsSucceeded}, now), now) || b.Cause() != TroubleNone {
 		t.Fatal("a good try does not close it")
@@ -152,15 +152,14 @@ func TestBreakerProbes(t *testing.T) {
 	}
 }
 
-// TestBreakerProbeIsALease: whoever was let through to try and is never heard of
-// again (its process died) holds up nobody for long, and who sent nothing gives
-// the turn back at once.
+// TestBreakerProbeIsALease: a probe without a result, of a crashed process, expires; a caller that
+// sent nothing returns the probe at once.
 func TestBreakerProbeIsALease(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	b := troubled(t, Observation{Kind: ObsNotSent}, now)
 	now = now.Add(breakerFirstPause)
 	if _, ok := b.Admit(now); !ok {
-		t.Fatal("nobody may try")
+		t.Fatal("no probe is admitted")
 	}
 	b.Cancel()
 	if _, ok := b.Admit(now); !ok {
@@ -174,14 +173,14 @@ func TestBreakerProbeIsALease(t *testing.T) {
 	}
 }
 
-// TestBreakerIgnoresTheLate: answers to sends that went out before it opened
-// neither close it nor lengthen its pause.
-func TestBreakerIgnoresTheLate(t *testing.T) {
+// TestBreakerIgnoresStaleAnswers: answers to sends from before it opened neither close it nor
+// lengthen its pause.
+func TestBreakerIgnoresStaleAnswers(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	b := troubled(t, lowBalance, now)
 	for _, o := range []Observation{{Kind: ObsSucceeded}, lowBalance} {
 		if b.Report("late", at(o, now.Add(-time.Millisecond)), now) || b.Cause() != TroubleLowBalance {
-			t.Errorf("%s of before changed it", o.Kind)
+			t.Errorf("an earlier %s changed it", o.Kind)
 		}
 	}
 	if wait, ok := b.Admit(now); ok || wait != breakerFirstPause {
@@ -189,13 +188,13 @@ func TestBreakerIgnoresTheLate(t *testing.T) {
 	}
 }
 
-// TestBreakerHearsQueries: a provider that has the orders works, whatever became
-// of its answers; one that answers nothing at all does not.
-func TestBreakerHearsQueries(t *testing.T) {
+// TestBreakerUsesQueries: a provider that has the orders works, even if its answers are lost; one
+// that never answers does not.
+func TestBreakerUsesQueries(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	silent, has := Observation{Kind: ObsNoAnswer}, Observation{Kind: ObsSucceeded}
 	b := new(Breaker)
-	for i := range 100 { // replies get lost, one after the other
+	for i := range 100 { // replies are lost, one after the other
 		p := fmt.Sprint("p", i)
 		for range outageCalls {
 			if b.Report(p, at(silent, now), now) || b.ReportQuery(p, has, now) {
@@ -210,7 +209,7 @@ func TestBreakerHearsQueries(t *testing.T) {
 		b.Report(p, at(silent, now), now)
 		for range outageCalls - 1 {
 			if b.ReportQuery("another", silent, now) {
-				t.Fatal("a question about somebody else counts")
+				t.Fatal("a query about another payment counts")
 			}
 			if b.ReportQuery(p, Observation{Kind: ObsNeverReceived}, now) {
 				t.Fatal("never received says nothing")
@@ -223,11 +222,11 @@ func TestBreakerHearsQueries(t *testing.T) {
 	}
 	now = now.Add(breakerFirstPause)
 	if _, ok := b.Admit(now); !ok {
-		t.Fatal("nobody may try")
+		t.Fatal("no probe is admitted")
 	}
 	b.Report("try", at(silent, now), now)
 	if b.ReportQuery("p0", has, now) || b.Cause() == TroubleNone {
-		t.Fatal("an order of before closed it")
+		t.Fatal("an earlier order closed it")
 	}
 	if !b.ReportQuery("try", has, now) || b.Cause() != TroubleNone {
 		t.Fatal("the call that tried had worked, and it stays open")

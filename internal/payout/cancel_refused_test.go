@@ -2,10 +2,10 @@ package payout
 
 import "testing"
 
-// TestR5_CancelOfWhatIsCalledRefused: a payout came back, two persons cancel it, and from
-// then on the provider says that it was refused. Said twice, the recipient does not have the
-// money: the cancel is carried out, and does not stay open for ever.
-func TestR5_CancelOfWhatIsCalledRefused(t *testing.T) {
+// TestR5_CancelOfRefused: a payout was returned, two persons cancel it, and then the provider
+// reports it as refused. When that is repeated, the recipient does not have the money: the cancel
+// is carried out and does not stay open.
+func TestR5_CancelOfRefused(t *testing.T) {
 	ends := func(s *script, says map[int]ObservationKind) {
 		t.Helper()
 		for range 200 {

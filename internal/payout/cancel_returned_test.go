@@ -2,10 +2,10 @@ package payout
 
 import "testing"
 
-// TestR5_CancelOfWhatIsPaidAgain: a payout came back, two persons cancel it, and the provider,
-// asked, says that the money has moved after all. The cancel loses against it, as a retry
-// would: the sender gets nothing that the recipient has.
-func TestR5_CancelOfWhatIsPaidAgain(t *testing.T) {
+// TestR5_CancelOfPaidAgain: a payout was returned, two persons cancel it, and a query reports that
+// the money has moved after all. The cancel is overtaken, as a retry would be: the sender is not
+// refunded what the recipient has.
+func TestR5_CancelOfPaidAgain(t *testing.T) {
 	returned := func() *script {
 		s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).is(StatusReturned)
 		s.must(s.decide(DecisionCancel, true))
@@ -22,14 +22,14 @@ func TestR5_CancelOfWhatIsPaidAgain(t *testing.T) {
 	s := returned().asks(1, ObsSucceeded).broke(BreakContradiction).next(ActionCarryOut, 0)
 	carries(s, DecisionOvertaken, StatusReturned)
 	s.owes(amount).next(ActionEnd, 0)
-	s.must(s.decide(DecisionMarkPaid, true)) // it waits for people again
-	// Under way, refused or not known: asked about until it is back, or has moved.
+	s.must(s.decide(DecisionMarkPaid, true)) // it waits for a decision again
+	// In progress, refused or unknown: queried until it is returned, or has moved.
 	for _, kind := range []ObservationKind{ObsPending, ObsNeedsRecipient, ObsDeclined, ObsNeverReceived} {
 		s := returned().asks(1, kind).next(ActionQuery, 1)
 		carries(s, DecisionOpen, StatusReturned)
 		carries(s.asks(1, ObsReturned).next(ActionCarryOut, 0), DecisionCarriedOut, StatusCancelled)
 	}
-	// The same of a number that a later one has taken the place of.
+	// The same for a superseded number.
 	for _, kind := range []ObservationKind{ObsSucceeded, ObsPending} {
 		s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, ObsReturned).sends(ObsSucceeded).asks(2, ObsReturned)
 		s.must(s.decide(DecisionCancel, true))
@@ -40,8 +40,8 @@ func TestR5_CancelOfWhatIsPaidAgain(t *testing.T) {
 	}
 }
 
-// TestR5_CancelAfterAContradiction: after a success that was said once, one refusal is not
-// enough for a cancel, as it is not for a failure.
+// TestR5_CancelAfterAContradiction: after a success reported once, one refusal is not enough for a
+// cancel, as it is not for a failure.
 func TestR5_CancelAfterAContradiction(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed)
 	s.must(s.decide(DecisionCancel, true))

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// TestR4_OnlyUnsentChargesLapse: nothing fails without a word of the provider's but a
-// charge that has no number yet.
-func TestR4_OnlyUnsentChargesLapse(t *testing.T) {
+// TestR4_OnlyUnsentChargesExpire: only a charge without an order number fails without a statement
+// of the provider.
+func TestR4_OnlyUnsentChargesExpire(t *testing.T) {
 	for _, kind := range []Kind{KindCharge, KindPayout, KindRefund, KindHonour} {
 		for _, status := range Statuses {
 			for attempt := range 2 {
-				p := newBooks(kind).p
+				p := newPaymentStore(kind).p
 				p.Status, p.Attempt = status, attempt
 				before := p
 				want := kind == KindCharge && status == StatusPending && attempt == 0
@@ -20,7 +20,7 @@ func TestR4_OnlyUnsentChargesLapse(t *testing.T) {
 					t.Errorf("%c %s, %d numbers: unsent %t", kind, status, attempt, !want)
 				}
 				if status == StatusSending || status == StatusUnknown || status == StatusAwaitingRecipient || status == StatusFailed {
-					continue // these move to failed by what the provider says
+					continue // the provider's statements move these to failed
 				}
 				err := ExpireUnsent(&p, t0.Add(time.Hour))
 				switch {
@@ -36,8 +36,8 @@ func TestR4_OnlyUnsentChargesLapse(t *testing.T) {
 	}
 }
 
-// TestLapsedChargeIsExplained: the catalogue says that nothing was taken, and what to do.
-func TestLapsedChargeIsExplained(t *testing.T) {
+// TestExpiredChargeIsExplained: the catalogue says that nothing was taken, and what to do.
+func TestExpiredChargeIsExplained(t *testing.T) {
 	f := FailureOf(KindCharge, FailureExpiredBeforeCharge, "")
 	if f.Message == FailureCodes[0].Message || f.NextAction == FailureCodes[0].NextAction || !f.Retryable {
 		t.Errorf("%+v", f)

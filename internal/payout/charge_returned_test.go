@@ -2,10 +2,10 @@ package payout
 
 import "testing"
 
-// TestR2_ChargeThatCameBack: of a charge whose success nobody heard of the provider says
-// that it came back. Said twice, it has failed: the packet is rejected, and does not stay
-// funding for ever.
-func TestR2_ChargeThatCameBack(t *testing.T) {
+// TestR2_ReturnedChargeFails: the provider reports a charge as returned whose success was never
+// seen. When that is repeated, the charge has failed: the packet is rejected and does not stay
+// funding.
+func TestR2_ReturnedChargeFails(t *testing.T) {
 	s := story(t, KindCharge).sends(ObsNoAnswer)
 	for range 20 {
 		if s.step().Do != ActionQuery {

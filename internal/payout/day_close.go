@@ -45,12 +45,12 @@ func (t Totals) MarshalJSON() ([]byte, error) {
 func (t *Totals) UnmarshalJSON(text []byte) error {
 	var rows []totalRow
 	if err := json.Unmarshal(text, &rows); err != nil {
-		return fmt.Errorf("totals of postings: %w", err)
+		return fmt.Errorf("totals of transfers: %w", err)
 	}
 	*t = make(Totals, len(rows))
 	for _, r := range rows {
 		if len(r.Payment) != 1 {
-			return fmt.Errorf("totals of postings: kind of payment %q", r.Payment)
+			return fmt.Errorf("totals of transfers: kind of payment %q", r.Payment)
 		}
 		(*t)[TotalsKey{r.App, r.Kind, Kind(r.Payment[0])}] = r.Sum
 	}

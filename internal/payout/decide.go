@@ -10,10 +10,10 @@ import (
 )
 
 // ErrSelfApproval is returned when the author of a decision tries to approve it.
-var ErrSelfApproval = errors.New("the second person has to be another one")
+var ErrSelfApproval = errors.New("the second person must not be the author")
 
 // ErrNotAsker is returned when staff withdraw a request of another person.
-var ErrNotAsker = errors.New("only the one who asked withdraws a request")
+var ErrNotAsker = errors.New("only its author can withdraw a request")
 
 // DecisionRequest is a decision of staff before it is checked.
 type DecisionRequest struct {

@@ -9,10 +9,10 @@ import (
 	"hongbao/internal/money"
 )
 
-// decides makes a decision that needs no more agreement.
+// decides makes a decision that needs no further approval.
 func (s *script) decides(kind DecisionKind, second bool) *script {
 	s.t.Helper()
-	s.must(s.books.decide(kind, second))
+	s.must(s.paymentStore.decide(kind, second))
 	return s.after(time.Second)
 }
 
@@ -33,13 +33,13 @@ var (
 	cameBack = func(t *testing.T) *script {
 		return story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).is(StatusReturned)
 	}
-	lost = func(t *testing.T) *script { // the provider no longer knows the number, and nobody knows what became of it
+	lost = func(t *testing.T) *script { // the provider no longer knows the number; the outcome is unknown
 		return story(t, KindPayout).sends(ObsNoAnswer).after(limits.Remembers).asks(1, ObsNeverReceived).is(StatusUnknown)
 	}
 )
 
-// TestR5_WhoMayDecideWhen walks every status with every decision.
-func TestR5_WhoMayDecideWhen(t *testing.T) {
+// TestR5_DecisionsByStatus checks every decision in every status.
+func TestR5_DecisionsByStatus(t *testing.T) {
 	may := map[Status][]DecisionKind{
 		StatusFailed:   {DecisionRetry, DecisionCancel, DecisionMarkPaid, DecisionQuery},
 		StatusReturned: {DecisionRetry, DecisionCancel, DecisionMarkPaid, DecisionQuery},
@@ -99,20 +99,20 @@ func TestR5_RetryOfAForgottenNumber(t *testing.T) {
 	// One person: nothing may be sent, back to unknown.
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).after(limits.Remembers)
 	s.decides(DecisionRetry, false).is(StatusPending).asks(1, ObsNeverReceived).begins(NoOrderNo)
-	// Two: a new number, after asking once more.
+	// Two: a new number, after one more query.
 	s = lost(t).decides(DecisionRetry, true).is(StatusPending).next(ActionQuery, 1).begins(NoOrderNo)
 	s.asks(1, ObsNeverReceived).begins(NewOrderNo).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed)
 	if s.p.NewNumberAgreed {
 		t.Error("the agreement was for one number")
 	}
-	// The old number is given up for good: the next retry needs nothing special.
+	// The old number is given up: the next retry needs no consent.
 	s.decides(DecisionRetry, false).asks(1, ObsNeverReceived).asks(2, ObsDeclined).begins(NewOrderNo)
-	// What the agreement was about turns up after all: settled, nothing is sent.
+	// The number of the consent has moved after all: settled, nothing is sent.
 	lost(t).decides(DecisionRetry, true).asks(1, ObsSucceeded).is(StatusPaid).owes(0)
 	lost(t).decides(DecisionRetry, true).asks(1, ObsPending).is(StatusUnknown).begins(NoOrderNo)
 }
 
-func TestR5_CancelAsksFirst(t *testing.T) {
+func TestR5_CancelQueriesFirst(t *testing.T) {
 	s := failed(t).decides(DecisionCancel, true).is(StatusFailed).next(ActionQuery, 1).carries(DecisionOpen)
 	if err := CheckDecision(s.p, s.attempts, DecisionRetry); !errors.Is(err, ErrDecisionPending) {
 		t.Errorf("retry during a cancel: %v", err)
@@ -129,13 +129,13 @@ func TestR5_CancelAsksFirst(t *testing.T) {
 	s = failed(t).retries().asks(1, ObsDeclined).sends(ObsDeclined).asks(2, ObsDeclined).decides(DecisionCancel, true)
 	s.next(ActionQuery, 1).asks(1, ObsDeclined).next(ActionQuery, 2).carries(DecisionOpen).asks(2, ObsDeclined).carries(DecisionCarriedOut)
 	cameBack(t).decides(DecisionCancel, true).is(StatusReturned).asks(1, ObsReturned).carries(DecisionCarriedOut).is(StatusCancelled).owes(0)
-	// Never received is final here: nothing is ever sent again.
+	// Never received is final here: nothing is sent again.
 	story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).decides(DecisionCancel, true).asks(1,
 		ObsNeverReceived).carries(DecisionCarriedOut).is(StatusCancelled)
 }
 
-// TestR5_CancelWaitsForSends: a send that may still land is waited for, whoever
-// carries the decision out too early.
+// TestR5_CancelWaitsForSends: a cancel waits for a send that may still land, even if it is carried
+// out too early.
 func TestR5_CancelWaitsForSends(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).decides(DecisionCancel, true).asks(1, ObsNeverReceived)
 	s.attempt(1).OpenUntil = s.now.Add(5 * time.Second)
@@ -143,7 +143,8 @@ func TestR5_CancelWaitsForSends(t *testing.T) {
 		t.Errorf("%+v", step)
 	}
 	s.carries(DecisionOpen).is(StatusFailed).after(5 * time.Second).carries(DecisionCarriedOut).is(StatusCancelled)
-	// What the provider no longer knows cannot tell anything new: two persons have agreed.
+	// The provider no longer knows the number, so queries give nothing new: two persons have
+	// consented.
 	s = failed(t).decides(DecisionCancel, true).asks(1, ObsPending).after(limits.Remembers).next(ActionQuery, 1).asks(1, ObsNeverReceived)
 	s.next(ActionCarryOut, 0).carries(DecisionCarriedOut).is(StatusCancelled)
 }
@@ -156,18 +157,18 @@ func TestR5_CancelOvertaken(t *testing.T) {
 		t.Errorf("overtaken %q, deciding %q", s.last.Overtaken, s.p.Deciding)
 	}
 	s.carries(DecisionOpen).is(StatusPaid)
-	// Under a number that was superseded: what came back stays with us until a person looks.
+	// Under a superseded number: returned money stays in suspense until staff look.
 	s = failed(t).retries().asks(1, ObsDeclined).sends(ObsSucceeded).asks(2, ObsReturned).is(StatusReturned).decides(DecisionCancel, true)
 	s.asks(1, ObsSucceeded).broke(BreakSecondSuccess).asks(2, ObsReturned).carries(DecisionOvertaken).is(StatusReturned).owes(amount)
 	if s.p.Deciding != "" {
 		t.Errorf("%+v", s.p)
 	}
-	// The provider changes its mind and back: only what it says twice counts.
+	// The provider contradicts itself twice: only a repeated statement counts.
 	s = failed(t).decides(DecisionCancel, true).asks(1, ObsPending).carries(DecisionOpen).asks(1, ObsDeclined).carries(DecisionOpen)
 	s.asks(1, ObsDeclined).carries(DecisionCarriedOut).is(StatusCancelled)
 }
 
-// TestR12_SuccessAfterCancelOrMarkPaid: money that nobody owed is suspense and a break.
+// TestR12_SuccessAfterCancelOrMarkPaid: money that was not owed is suspense and a break.
 func TestR12_SuccessAfterCancelOrMarkPaid(t *testing.T) {
 	s := failed(t).decides(DecisionCancel, true).asks(1, ObsDeclined).carries(DecisionCarriedOut)
 	s.asks(1, ObsSucceeded).asks(1, ObsSucceeded).is(StatusCancelled).broke(BreakContradiction, BreakSecondSuccess)
@@ -215,8 +216,8 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// TestPreviewHash: whatever a person consents to changes the hash; time and calls that say
-// the same do not.
+// TestPreviewHash: everything that a person consents to changes the hash; time and repeated calls
+// do not.
 func TestPreviewHash(t *testing.T) {
 	hash := func(change func(p *Payment, attempts []Attempt, c *DecisionRequest, now *time.Time)) [32]byte {
 		t.Helper()
@@ -261,14 +262,14 @@ func TestPreviewHash(t *testing.T) {
 	}
 }
 
-// TestR12_SecondSuccessComesBack: suspense is even again, and a person still has to look.
-func TestR12_SecondSuccessComesBack(t *testing.T) {
+// TestR12_SecondSuccessReturned: suspense is zero again, and the break stays for staff.
+func TestR12_SecondSuccessReturned(t *testing.T) {
 	s := failed(t).decides(DecisionCancel, true).asks(1, ObsDeclined).carries(DecisionCarriedOut)
 	s.asks(1, ObsSucceeded).asks(1, ObsSucceeded).asks(1, ObsReturned).is(StatusCancelled)
 	superseded := failed(t).retries().asks(1, ObsDeclined).sends(ObsSucceeded).is(StatusPaid)
 	superseded.asks(1, ObsSucceeded).asks(1, ObsReturned).is(StatusPaid).owes(0)
 	for _, s := range []*script{s, superseded} {
-		s.asks(1, ObsReturned) // said again: nothing more
+		s.asks(1, ObsReturned) // a repeat: nothing more
 		suspense := 0
 		for _, p := range s.posted {
 			if p.Debit == AccountSuspense {
@@ -284,14 +285,13 @@ func TestR12_SecondSuccessComesBack(t *testing.T) {
 	}
 }
 
-// TestR5_ClockSetBack: the books' clock is set back by ten minutes before a decision,
-// or after it. Every number that was asked about before the decision is asked about
-// after it, at once, and what finance decided does not wait until that time has come
-// again.
+// TestR5_ClockSetBack: MySQL's clock is set back by ten minutes before or after a decision. Every
+// number that was queried before the decision is queried after it, at once. The decision does not
+// wait until the clock reaches its time again.
 func TestR5_ClockSetBack(t *testing.T) {
 	for _, kind := range []DecisionKind{DecisionRetry, DecisionCancel} {
 		for _, before := range []bool{true, false} {
-			b := newBooks(KindPayout)
+			b := newPaymentStore(KindPayout)
 			settle := func(source Source, no string) {
 				t.Helper()
 				b.now = b.now.Add(time.Second)
@@ -331,28 +331,28 @@ func TestR5_ClockSetBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.now = back
-			asked, questions := map[string]int{}, 0
-			for step := b.step(); step.Do == ActionQuery && questions < 5; step = b.step() {
+			queried, queries := map[string]int{}, 0
+			for step := b.step(); step.Do == ActionQuery && queries < 5; step = b.step() {
 				if step.At.After(b.now) {
-					t.Fatalf("%s, set back before %v: at %v next is %+v, not a question at once", kind, before, b.now, step)
+					t.Fatalf("%s, set back before %v: at %v next is %+v, not a query at once", kind, before, b.now, step)
 				}
 				settle(SourceQuery, step.OrderNo)
-				asked[step.OrderNo]++
-				questions++
+				queried[step.OrderNo]++
+				queries++
 			}
-			// Of the first one after a decision in the future nobody knows whether it was put before it.
+			// A query before a decision in the future may have been put before or after it.
 			want := map[bool]int{true: 2, false: 3}[before]
-			if step := b.step(); len(asked) != 2 || questions != want || step.Do == ActionQuery || step.At.After(b.now) {
-				t.Errorf("%s, set back before %v: after questions %v next is %+v", kind, before, asked, step)
+			if step := b.step(); len(queried) != 2 || queries != want || step.Do == ActionQuery || step.At.After(b.now) {
+				t.Errorf("%s, set back before %v: after queries %v next is %+v", kind, before, queried, step)
 			}
 		}
 	}
 }
 
-// TestR5_QuestionBeforeTheClockWasSetBack: an answer to a question that was put by a
-// later time than it is now knows nothing of a decision made since.
-func TestR5_QuestionBeforeTheClockWasSetBack(t *testing.T) {
-	b := newBooks(KindPayout)
+// TestR5_QueryBeforeClockSetBack: an answer to a query with a time in the future does not count for
+// a decision made since.
+func TestR5_QueryBeforeClockSetBack(t *testing.T) {
+	b := newPaymentStore(KindPayout)
 	no, err := b.send()
 	if err != nil {
 		t.Fatal(err)
@@ -374,6 +374,6 @@ func TestR5_QuestionBeforeTheClockWasSetBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if step := b.step(); step.Do != ActionQuery {
-		t.Errorf("next is %+v, without a question", step)
+		t.Errorf("next is %+v, without a query", step)
 	}
 }

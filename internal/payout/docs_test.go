@@ -64,11 +64,11 @@ number of tries makes a payment fail.
 	out.WriteString("```\n\n| from | to | cause |\n|---|---|---|\n")
 	for _, from := range Statuses {
 		for _, to := range Transitions[from] {
-			who := movers[[2]Status{from, to}]
-			if who == "" {
+			cause := movers[[2]Status{from, to}]
+			if cause == "" {
 				t.Errorf("%s to %s: name the cause", from, to)
 			}
-			fmt.Fprintf(&out, "| `%s` | `%s` | %s |\n", from, to, who)
+			fmt.Fprintf(&out, "| `%s` | `%s` | %s |\n", from, to, cause)
 		}
 	}
 	if rows != len(movers) {

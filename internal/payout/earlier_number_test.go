@@ -2,9 +2,8 @@ package payout
 
 import "testing"
 
-// TestR5_EarlierNumberNotKnown: that the provider does not know a number which a
-// later one has followed proves nothing about it; no third number is made, and
-// the second, whose turn it would be, is not sent again either.
+// TestR5_EarlierNumberNotKnown: "never received" for an earlier number proves nothing. No third
+// number is made, and the second one is not sent again either.
 func TestR5_EarlierNumberNotKnown(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed).retries().asks(1, ObsDeclined)
 	s.begins(NewOrderNo).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed).retries()

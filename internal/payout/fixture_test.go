@@ -13,9 +13,9 @@ var (
 
 const amount = 1234
 
-// books is a payment with its attempts, as the store keeps them, and its part of
-// the ledger. Its methods do what the store's transactions do.
-type books struct {
+// paymentStore is a payment with its attempts and its part of the ledger. Its methods do what the
+// store's transactions do.
+type paymentStore struct {
 	p        Payment
 	attempts []Attempt
 	now      time.Time
@@ -25,18 +25,18 @@ type books struct {
 	last     Settlement
 }
 
-func newBooks(kind Kind) *books {
+func newPaymentStore(kind Kind) *paymentStore {
 	id := ID(kind, packetID, 3)
-	return &books{now: t0, p: Payment{ID: id, Kind: kind, PacketID: packetID, App: "app", UserID: "u", ShareIndex: 3, Account: "acct",
+	return &paymentStore{now: t0, p: Payment{ID: id, Kind: kind, PacketID: packetID, App: "app", UserID: "u", ShareIndex: 3, Account: "acct",
 		Amount: amount, Currency: "CNY", Status: StatusPending, CreatedAt: t0, UpdatedAt: t0}}
 }
 
-func (b *books) step() Step { return Next(b.p, b.attempts) }
+func (b *paymentStore) step() Step { return Next(b.p, b.attempts) }
 
-func (b *books) attempt(no int) *Attempt { return &b.attempts[no-1] }
+func (b *paymentStore) attempt(no int) *Attempt { return &b.attempts[no-1] }
 
 // send is the store's BeginSend: it returns the order number, or "" when nothing may be sent.
-func (b *books) send() (string, error) {
+func (b *paymentStore) send() (string, error) {
 	switch ChooseOrderNo(b.p, b.attempts, b.now) {
 	case NoOrderNo:
 		if len(b.attempts) > 0 && b.step().Do == ActionSend {
@@ -50,8 +50,8 @@ func (b *books) send() (string, error) {
 	return cur.OrderNo, RecordSend(&b.p, cur, limits, b.now)
 }
 
-// settle is the store's Settle about attempt no.
-func (b *books) settle(no int, o Observation) error {
+// settle is the store's Settle for attempt no.
+func (b *paymentStore) settle(no int, o Observation) error {
 	if o.ID == "" {
 		b.seq++
 		o.ID = fmt.Sprintf("run/%d", b.seq)
@@ -68,7 +68,7 @@ func (b *books) settle(no int, o Observation) error {
 }
 
 // decide is the store's Decide and, by two persons, its approval.
-func (b *books) decide(kind DecisionKind, second bool) error {
+func (b *paymentStore) decide(kind DecisionKind, second bool) error {
 	e, err := Decide(&b.p, b.attempts, kind, second, b.now)
 	if err != nil {
 		return err
@@ -82,8 +82,8 @@ func (b *books) decide(kind DecisionKind, second bool) error {
 	return nil
 }
 
-// carryOut is the store's CarryOut; it reports what became of the decision.
-func (b *books) carryOut() (DecisionStatus, error) {
+// carryOut is the store's CarryOut; it returns the status of the decision.
+func (b *paymentStore) carryOut() (DecisionStatus, error) {
 	e, ok, err := CarryOut(&b.p, b.attempts, b.now)
 	if !ok {
 		return DecisionOpen, err
@@ -92,10 +92,10 @@ func (b *books) carryOut() (DecisionStatus, error) {
 	return e.Status, err
 }
 
-func (b *books) retry() error { return b.decide(DecisionRetry, false) }
+func (b *paymentStore) retry() error { return b.decide(DecisionRetry, false) }
 
-// owed is what the ledger says is still owed of a payout whose claim was booked.
-func (b *books) owed() int {
+// owed is the balance of owed for a payout whose claim is recorded.
+func (b *paymentStore) owed() int {
 	owed := amount
 	for _, p := range b.posted {
 		if p.Debit == AccountOwed {
@@ -108,7 +108,7 @@ func (b *books) owed() int {
 	return owed
 }
 
-func (b *books) breakKinds() []BreakKind {
+func (b *paymentStore) breakKinds() []BreakKind {
 	var out []BreakKind
 	for _, x := range b.breaks {
 		out = append(out, x.Kind)
@@ -116,13 +116,13 @@ func (b *books) breakKinds() []BreakKind {
 	return out
 }
 
-// script drives books through a story and fails the test where it goes wrong.
+// script drives paymentStore through a story and fails the test at the first deviation.
 type script struct {
-	*books
+	*paymentStore
 	t testing.TB
 }
 
-func story(t testing.TB, kind Kind) *script { return &script{newBooks(kind), t} }
+func story(t testing.TB, kind Kind) *script { return &script{newPaymentStore(kind), t} }
 
 func (s *script) must(err error) {
 	s.t.Helper()
@@ -131,7 +131,7 @@ func (s *script) must(err error) {
 	}
 }
 
-// sends begins a send and settles its answer; "" leaves it unanswered on its way.
+// sends begins a send and settles its answer; "" leaves it unanswered.
 func (s *script) sends(kind ObservationKind) *script {
 	s.t.Helper()
 	no, err := s.send()
@@ -169,7 +169,7 @@ func (s *script) retries() *script {
 	return s
 }
 
-// cancels carries a cancel out, before which the first number is asked about.
+// cancels carries out a cancel, after a query of the first number.
 func (s *script) cancels(answer ObservationKind) *script {
 	s.t.Helper()
 	s.after(time.Second)

@@ -7,7 +7,7 @@ import (
 
 const month = 30 * 24 * time.Hour
 
-func sentNow(t *testing.T, b *books) string {
+func sentNow(t *testing.T, b *paymentStore) string {
 	t.Helper()
 	no, err := b.send()
 	if err != nil || no == "" {
@@ -16,10 +16,10 @@ func sentNow(t *testing.T, b *books) string {
 	return no
 }
 
-// TestRewind: what was noted by a clock that was ahead for a month counts as of now once it is
-// set right, and what was noted before stays as it is.
-func TestRewind(t *testing.T) {
-	b := newBooks(KindPayout)
+// TestClampFutureTimes: times from a clock that was a month ahead become now once it is set back,
+// and earlier times stay.
+func TestClampFutureTimes(t *testing.T) {
+	b := newPaymentStore(KindPayout)
 	no := sentNow(t, b)
 	if err := b.settle(1, Observation{Source: SourceSend, Kind: ObsUnknown, OrderNo: no}); err != nil {
 		t.Fatal(err)
@@ -45,9 +45,9 @@ func TestRewind(t *testing.T) {
 	}
 }
 
-// TestRewindLeavesLegalDelays: nothing that is put off by the rules is pulled back.
-func TestRewindLeavesLegalDelays(t *testing.T) {
-	b := newBooks(KindPayout)
+// TestClampKeepsLegalDelays: legal delays are not changed.
+func TestClampKeepsLegalDelays(t *testing.T) {
+	b := newPaymentStore(KindPayout)
 	no := sentNow(t, b)
 	for range 200 {
 		if err := b.settle(1, Observation{Source: SourceQuery, Kind: ObsNoAnswer, OrderNo: no, RetryAfter: LongestPause}); err != nil {
@@ -60,10 +60,9 @@ func TestRewindLeavesLegalDelays(t *testing.T) {
 	}
 }
 
-// TestR5_RewindKeepsTheProvidersMemory: a number that was sent by a clock ahead is sent on for
-// a day at most, and one of a payment at its end not at all: when it was sent in truth nobody
-// knows, and the provider may have forgotten it.
-func TestR5_RewindKeepsTheProvidersMemory(t *testing.T) {
+// TestR5_ClampLimitsResend: a number sent by a clock ahead is sent again for a day at most, and one
+// of a final payment not at all: its true time is unknown, and the provider may have forgotten it.
+func TestR5_ClampLimitsResend(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		answer ObservationKind
@@ -73,7 +72,7 @@ func TestR5_RewindKeepsTheProvidersMemory(t *testing.T) {
 		{"failed", ObsDeclined, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b := newBooks(KindPayout)
+			b := newPaymentStore(KindPayout)
 			b.now = t0.Add(month)
 			no := sentNow(t, b)
 			for _, source := range []Source{SourceSend, SourceQuery} {
@@ -101,10 +100,10 @@ func TestR5_RewindKeepsTheProvidersMemory(t *testing.T) {
 	}
 }
 
-// TestR4_RewindKeepsTheLandingWindow: a send that was noted by a clock ahead may land for as
-// long as it had left when the row was noted last.
-func TestR4_RewindKeepsTheLandingWindow(t *testing.T) {
-	b := newBooks(KindPayout)
+// TestR4_ClampKeepsLandingWindow: a send recorded by a clock ahead may land for as long as it could
+// when the row was last written.
+func TestR4_ClampKeepsLandingWindow(t *testing.T) {
+	b := newPaymentStore(KindPayout)
 	b.now = t0.Add(month)
 	sentNow(t, b)
 	b.now = t0

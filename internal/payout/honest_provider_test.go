@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// honest is what the provider says from some moment on: of every number how it really
-// ended, whatever it has said before.
+// honest is a provider that from some moment on reports the true outcome of every number, whatever
+// it has reported before.
 type honest struct {
 	*liar
 	truth map[int]ObservationKind
@@ -24,18 +24,18 @@ func (h *honest) hears(t *rapid.T, source Source, no int) {
 	}
 }
 
-// ends draws how a number ended, as far as that is open.
+// ends draws the outcome of a number, as far as it is open.
 func (h *honest) ends(t *rapid.T, no int) {
 	a := h.attempt(no)
 	switch {
-	case a.ReturnBooked: // what has come back and went again is for a person (TestR5_ReturnedThatIsPaidAgain)
+	case a.ReturnBooked: // returned and paid again: for staff (TestR5_ReturnedThatIsPaidAgain)
 		h.truth[no] = ObsReturned
 	case a.Booked:
 		h.truth[no] = ObsSucceeded
 	case h.truth[no] != "":
 	default:
 		ends := []ObservationKind{ObsSucceeded, ObsDeclined, ObsReturned, ObsNeverReceived}
-		if a.ProviderRef != "" || a.Statement != "" && a.Statement != ObsNeverReceived { // it has taken the order
+		if a.ProviderRef != "" || a.Statement != "" && a.Statement != ObsNeverReceived { // it has accepted the order
 			ends = ends[:3]
 		}
 		h.truth[no] = rapid.SampledFrom(ends).Draw(t, "truth")
@@ -50,7 +50,7 @@ func (h *honest) act(t *rapid.T) bool {
 	case ActionEnd:
 		return false
 	case ActionSend:
-		no, err := h.books.send()
+		no, err := h.paymentStore.send()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,13 +72,13 @@ func (h *honest) act(t *rapid.T) bool {
 	return true
 }
 
-// TestR4_HonestyEndsIt: whatever was said before, once the provider says the same of each
-// number for good, and carries out what is sent, a payment comes to an end, or to where
-// people may decide.
-func TestR4_HonestyEndsIt(t *testing.T) {
+// TestR4_HonestProviderEndsPayment: whatever was reported before, once the provider reports the
+// same about each number, and carries out sends, a payment becomes final or waits for a decision.
+func TestR4_HonestProviderEndsPayment(t *testing.T) {
 	for _, kind := range []Kind{KindPayout, KindRefund, KindCharge} {
 		rapid.Check(t, func(t *rapid.T) {
-			h := &honest{&liar{books: newBooks(kind), heard: map[int][]Observation{}, given: map[int]bool{}, reached: map[Status]bool{}},
+			h := &honest{&liar{paymentStore: newPaymentStore(kind), heard: map[int][]Observation{}, given: map[int]bool{},
+				reached: map[Status]bool{}},
 				map[int]ObservationKind{}}
 			actions := h.actions()
 			delete(actions, "") // its sums are those of a payout
@@ -89,8 +89,8 @@ func TestR4_HonestyEndsIt(t *testing.T) {
 					return
 				}
 			}
-			// Past ask_until people may decide, of all but charges; and they may close what has
-			// moved its money under another number, which keeps this one from being sent.
+			// Past QueryUntil staff may decide, except about charges; and they may end a payment
+			// whose money moved under another number, which blocks this one.
 			if !anyForgotten(h.attempts) && CheckDecision(h.p, h.attempts, DecisionMarkPaid) != nil {
 				t.Fatalf("no end: %s %s under number %d, next %+v; %+v, truth %v", h.p.ID, h.p.Status, h.p.Attempt, h.step(), h.attempts, h.truth)
 			}

@@ -72,7 +72,7 @@ type Transfer struct {
 	OrderNo string // the payment id where no order number is involved
 }
 
-// NewTransfer returns the posting of a kind.
+// NewTransfer returns a transfer of a kind.
 func NewTransfer(kind TransferKind, orderNo string, amount money.Fen) Transfer {
 	a := transferAccounts[kind]
 	return Transfer{Kind: kind, Debit: a[0], Credit: a[1], Amount: amount, OrderNo: orderNo}

@@ -9,17 +9,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// truth is a provider that never lies and loses a lot: requests get lost or land
-// late, answers get lost, it is out of order or busy. Money moves at most once a
-// number, and what it says of a number is how that number is at that moment.
+// truth is a provider that never lies and loses a lot: requests are lost or land late, answers are
+// lost, it fails or is busy. Money moves at most once per number, and each answer is true at its
+// moment.
 type truth struct {
 	t      *rapid.T
 	orders map[string]*order
-	late   []landing // on their way, and not heard of
+	late   []landing // in transit, not received yet
 	moved  int       // net, in fen
-	faults int       // how many more times it may misbehave
+	faults int       // remaining faults
 	rule   bool      // refuses requests before it looks at them; nothing is stored then
-	ruled  int       // how often it did
+	ruled  int       // number of such refusals
 }
 
 type order struct {
@@ -41,7 +41,7 @@ func (p *truth) bad(what string, oneIn int) bool {
 	return true
 }
 
-// land makes the order, once; its fate is drawn when it is made.
+// land creates the order, once; its outcome is drawn then.
 func (p *truth) land(no string, now time.Time) *order {
 	if o := p.orders[no]; o != nil {
 		return o
@@ -66,7 +66,7 @@ func (p *truth) pass(now time.Time) {
 			continue
 		}
 		switch {
-		case o.is == ObsPending && o.then == ObsNeedsRecipient: // who then does, or does not, confirm
+		case o.is == ObsPending && o.then == ObsNeedsRecipient: // the recipient then confirms, or does not
 			o.is, o.ready = ObsNeedsRecipient, o.ready.Add(time.Minute)
 			o.then = rapid.SampledFrom([]ObservationKind{ObsSucceeded, ObsDeclined}).Draw(p.t, "recipient")
 		default:
@@ -159,20 +159,20 @@ func (p *truth) ask(no string, now time.Time) Observation {
 	return o
 }
 
-// delayed is an answer that is still on its way to its row.
+// delayed is an answer on its way to its row.
 type delayed struct {
 	no  int
 	o   Observation
 	due time.Time
 }
 
-// world is one payment, its provider and the runs that drive it.
+// world is one payment, its provider and its runs.
 type world struct {
-	*books
+	*paymentStore
 	t        *rapid.T
 	provider *truth
 	waiting  []delayed
-	runs     bool // several runs at once, whose answers are settled late and out of order
+	runs     bool // concurrent runs, whose answers are settled late and out of order
 }
 
 func (w *world) settleDue() {
@@ -218,7 +218,7 @@ func (w *world) sane() {
 	}
 }
 
-// settleLater settles now, or, where several runs act, up to 5 s later.
+// settleLater settles now, or, with concurrent runs, up to 5 s later.
 func (w *world) settleLater(no int, o Observation) {
 	due := w.now
 	if w.runs {
@@ -264,9 +264,8 @@ func (w *world) act() bool {
 	return true
 }
 
-// live drives the payment until nothing is left to do and no answer is under
-// way; people retry or cancel
-// what failed or came back a few times.
+// live drives the payment until nothing is left to do and no answer is in transit; staff retry or
+// cancel a failed or returned payment a few times.
 func (w *world) live() {
 	decisions := rapid.IntRange(0, 4).Draw(w.t, "decisions")
 	for range 2000 {
@@ -293,7 +292,7 @@ func (w *world) live() {
 	w.t.Fatalf("no end: %s, %+v", w.p.Status, w.attempts)
 }
 
-// judge compares the end with what really happened.
+// judge compares the result with the truth.
 func (w *world) judge() {
 	w.now = w.now.Add(time.Hour)
 	w.provider.pass(w.now)
@@ -311,7 +310,7 @@ func (w *world) judge() {
 			w.t.Fatalf("%s, and %d fen moved: %v", w.p.Status, w.provider.moved, states)
 		}
 		if w.p.Status == StatusReturned && states[ObsReturned] == 0 {
-			w.t.Fatalf("returned, and nothing came back: %v", states)
+			w.t.Fatalf("returned, and the provider has no return: %v", states)
 		}
 	default:
 		w.t.Fatalf("ended %s", w.p.Status)
@@ -322,7 +321,7 @@ func (w *world) judge() {
 			w.t.Fatalf("%s is %+v and is said to be %s", a.OrderNo, o, a.Statement)
 		}
 	}
-	// A request refused while the same one was still under way is a disagreement.
+	// A refusal while the same request was in transit is a contradiction.
 	if !w.runs && w.provider.ruled == 0 && len(w.breaks) > 0 {
 		w.t.Fatalf("the provider never lied, and yet %v", w.breaks)
 	}
@@ -331,12 +330,12 @@ func (w *world) judge() {
 func newWorld(t *rapid.T, runs bool) *world {
 	p := &truth{t: t, orders: map[string]*order{}, faults: rapid.IntRange(0, 12).Draw(t, "faults"),
 		rule: rapid.IntRange(0, 3).Draw(t, "refuses") == 0}
-	return &world{books: newBooks(KindPayout), t: t, provider: p, runs: runs}
+	return &world{paymentStore: newPaymentStore(KindPayout), t: t, provider: p, runs: runs}
 }
 
-// TestR4_TruthOneRun: one run, a provider that is honest and unreliable. The end
-// is what really happened, and there is nothing for a person to look at.
-func TestR4_TruthOneRun(t *testing.T) {
+// TestR4_LossyProviderOneRun: one run and an honest but unreliable provider. The result is the
+// truth, and there is no break.
+func TestR4_LossyProviderOneRun(t *testing.T) {
 	ends := map[Status]int{}
 	for range 5 { // a refusal between a send and its late landing is drawn in one of 35 runs
 		rapid.Check(t, func(t *rapid.T) {
@@ -351,9 +350,9 @@ func TestR4_TruthOneRun(t *testing.T) {
 	}
 }
 
-// TestR3_TruthManyRuns: several runs of the same payment at once, whose answers
-// are settled late and out of order. Breaks may be false alarms then, the money is right.
-func TestR3_TruthManyRuns(t *testing.T) {
+// TestR3_LossyProviderManyRuns: concurrent runs of the same payment, whose answers are settled late
+// and out of order. Breaks may be false alarms then, the money is right.
+func TestR3_LossyProviderManyRuns(t *testing.T) {
 	for range 5 {
 		rapid.Check(t, func(t *rapid.T) {
 			w := newWorld(t, true)

@@ -9,32 +9,32 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sent is one send as it really was, whatever the machine believes.
+// sent is one send as it really was, independent of the machine's view.
 type sent struct {
 	no       int
 	at       time.Time
 	answered bool
-	heard    int // what had been heard of the number before
+	heard    int // answers about the number before this send
 }
 
-// finalAnswers are the answers after which a send cannot land any more (rule R4): the
-// provider has the order, or documents that nothing is stored, or the request did not leave.
+// finalAnswers are the answers after which a send cannot land any more (rule R4): the provider has
+// the order, or documents that nothing is stored, or the request did not leave.
 var finalAnswers = []ObservationKind{ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsReturned, ObsRetryAfter, ObsNotSent}
 
-// liar drives a payment with arbitrary observations: lost, late and stale ones,
-// ones that contradict each other, about any number, from any run. It keeps its
-// own record of what was said and judges what the machine makes of it.
+// liar drives a payment with arbitrary observations: lost, late, stale and contradictory ones,
+// about any number, from any run. It keeps its own record of the answers and checks what the
+// machine makes of them.
 type liar struct {
-	*books
+	*paymentStore
 	sends   []sent
 	heard   map[int][]Observation // by number, in the order settled
 	settled []Observation
-	given   map[int]bool // numbers two persons gave up because the provider no longer knew them
+	given   map[int]bool // numbers that two persons gave up because the provider no longer knew them
 	reached map[Status]bool
 }
 
 func (l *liar) observation(t *rapid.T, source Source, no int) Observation {
-	// What can end a payment is said more often.
+	// Answers that can end a payment are drawn more often.
 	o := l.observed(t, source, no, append(slices.Clone(allKinds), ObsDeclined, ObsDeclined, ObsNeverReceived, ObsReturned)...)
 	if rapid.Bool().Draw(t, "reference") {
 		o.ProviderRef = "ref"
@@ -53,7 +53,7 @@ func (l *liar) observation(t *rapid.T, source Source, no int) Observation {
 	return o
 }
 
-// observed is an observation of one of the kinds, and of nothing beside it.
+// observed draws an observation of one of the kinds, without other details.
 func (l *liar) observed(t *rapid.T, source Source, no int, kinds ...ObservationKind) Observation {
 	o := said(source, l.attempt(no).OrderNo, rapid.SampledFrom(kinds).Draw(t, "kind"))
 	l.seq++
@@ -87,14 +87,14 @@ func (l *liar) hear(t *rapid.T, no int, o Observation) {
 	}
 }
 
-// judgeFailure is rule R4: two refusals that agree, the second by asking, or
-// never received after a documented refusal with no send open.
+// judgeFailure is rule R4: two refusals that agree, the second by a query, or never received after
+// a documented refusal with no send open.
 func (l *liar) judgeFailure(t *rapid.T, no int, o Observation) {
 	if o.Source != SourceQuery {
 		t.Fatalf("failed by the answer to a send: %+v", o)
 	}
 	heard := l.heard[no]
-	if o.Kind == ObsReturned && l.p.Kind != KindCharge { // which has no status for what came back
+	if o.Kind == ObsReturned && l.p.Kind != KindCharge { // which has no status for a return
 		t.Fatalf("failed by %+v", o)
 	}
 	switch o.Kind {
@@ -122,7 +122,7 @@ func (l *liar) judgeFailure(t *rapid.T, no int, o Observation) {
 				t.Fatalf("never received, but it was known as %s: %+v", h.ProviderRef, heard)
 			}
 			if h.Source == SourceSend && h.Kind != ObsNoAnswer {
-				refused = h.Kind == ObsDeclined && i >= last // what was said before the last send is not of it
+				refused = h.Kind == ObsDeclined && i >= last // answers before the last send do not count for it
 			}
 		}
 		if !refused {
@@ -162,7 +162,7 @@ func (l *liar) Check(t *rapid.T) {
 		}
 	}
 	if gone := l.p.Status == StatusCancelled || l.p.Status == StatusPaidOutside; gone != (ended == 1) || ended > 1 {
-		t.Fatalf("%s with %d postings to the sender or outside", l.p.Status, ended)
+		t.Fatalf("%s with %d transfers to the sender or outside", l.p.Status, ended)
 	}
 	if owed := l.owed(); owed < 0 || owed > amount ||
 		(owed == 0) != (l.p.Status == StatusPaid || l.p.Status == StatusCancelled || l.p.Status == StatusPaidOutside) {
@@ -178,7 +178,7 @@ func (l *liar) Check(t *rapid.T) {
 	if step := l.step(); (l.p.Status.Open() || wanted || l.p.Deciding != "") == (step.Do == ActionEnd) {
 		t.Fatalf("%s and next %+v", l.p.Status, step)
 	} else if wanted && (step.Do == ActionCarryOut || step.Do == ActionSend && l.p.Status == StatusPending) {
-		t.Fatalf("%s and next %+v, before a question that somebody wants put", l.p.Status, step)
+		t.Fatalf("%s and next %+v, before a requested query", l.p.Status, step)
 	}
 	for _, a := range l.attempts {
 		if last := l.lastAsked(a.No); l.p.Status == StatusCancelled && (last == ObsPending || last == ObsNeedsRecipient) &&
@@ -194,7 +194,7 @@ func (l *liar) Check(t *rapid.T) {
 func (l *liar) send(t *rapid.T) {
 	before := slices.Clone(l.attempts)
 	decided := l.p.DecidedAt
-	no, err := l.books.send()
+	no, err := l.paymentStore.send()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func (l *liar) send(t *rapid.T) {
 	cur := l.attempts[len(l.attempts)-1]
 	for _, a := range l.attempts[:len(l.attempts)-1] {
 		if last := l.lastAsked(a.No); last.mayMove() && !a.Forgotten && !l.given[a.No] {
-			t.Fatalf("number %d sent in spite of %s of %+v", cur.No, last, a)
+			t.Fatalf("number %d sent despite %s of %+v", cur.No, last, a)
 		}
 	}
 	l.sends = append(l.sends, sent{no: cur.No, at: l.now, heard: len(l.heard[cur.No])})
@@ -215,8 +215,8 @@ func (l *liar) send(t *rapid.T) {
 		return
 	}
 	for _, a := range before {
-		// An earlier number was refused, or it were no earlier one: forgotten since, it stays that,
-		// unless it was called under way meanwhile.
+		// An earlier number was refused before it was superseded. Forgotten since, it stays
+		// refused, unless it was reported as in progress after that.
 		lost := a.Forgotten && a.No < cur.No-1 && !slices.ContainsFunc(l.heard[a.No], func(o Observation) bool { return o.Kind.mayMove() })
 		final := a.Statement == ObsDeclined || a.Statement == ObsReturned || l.given[a.No] || lost
 		if !final || !a.QueriedAt.After(decided) {
@@ -225,7 +225,7 @@ func (l *liar) send(t *rapid.T) {
 	}
 }
 
-// lastAsked is the provider's last usable answer to a question about a number.
+// lastAsked is the provider's last usable answer to a query of a number.
 func (l *liar) lastAsked(no int) ObservationKind {
 	for _, h := range slices.Backward(l.heard[no]) {
 		if h.Source == SourceQuery && h.Kind.usable() {
@@ -235,8 +235,8 @@ func (l *liar) lastAsked(no int) ObservationKind {
 	return ""
 }
 
-// carry carries out a cancel: not before every number was asked about since the
-// decision, and never when one of them is said to have moved money.
+// carry carries out a cancel: not before every number was queried since the decision, and never
+// when one of them is reported as paid.
 func (l *liar) carry(t *rapid.T) {
 	decided := l.p.DecidedAt
 	if _, err := l.carryOut(); err != nil {
@@ -248,9 +248,9 @@ func (l *liar) carry(t *rapid.T) {
 	}
 	for _, a := range l.attempts {
 		if !a.QueriedAt.After(decided) || a.Statement == ObsSucceeded && !a.Forgotten || a.Booked && !a.ReturnBooked {
-			t.Fatalf("cancelled in spite of %+v", a)
+			t.Fatalf("cancelled despite %+v", a)
 		}
-		for _, h := range slices.Backward(l.heard[a.No]) { // its last answer to a question counts
+		for _, h := range slices.Backward(l.heard[a.No]) { // its last answer to a query counts
 			if h.Source == SourceSend && h.Kind == ObsReturned {
 				break
 			}
@@ -258,7 +258,7 @@ func (l *liar) carry(t *rapid.T) {
 				continue
 			}
 			if (h.Kind == ObsSucceeded || h.Kind == ObsPending || h.Kind == ObsNeedsRecipient) && !a.Forgotten {
-				t.Fatalf("cancelled in spite of %+v, %+v", h, a)
+				t.Fatalf("cancelled despite %+v, %+v", h, a)
 			}
 			break
 		}
@@ -346,7 +346,7 @@ func (l *liar) actions() map[string]func(*rapid.T) {
 			if l.decide(kind, two) != nil {
 				t.Skip("the state does not permit it")
 			}
-			for _, a := range l.attempts { // what two persons consent to: the newest number, and earlier ones that were under way
+			for _, a := range l.attempts { // the content of the consent: the newest number, and earlier ones that were in progress
 				if kind == DecisionRetry && two && !l.now.Before(a.QueryUntil) && (a.No == len(l.attempts) || a.mayMove()) {
 					l.given[a.No] = true
 				}
@@ -359,15 +359,14 @@ func (l *liar) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// TestR4_FailedMeansConfirmed: whatever providers say and networks lose, in
-// whatever order, no sequence ends failed without the confirmation of rule R4,
-// nothing is posted twice, owed is never negative, and a new number is only made
-// when every earlier one is final.
+// TestR4_FailedMeansConfirmed: whatever providers answer and networks lose, in any order, no
+// sequence ends failed without the confirmation of rule R4, nothing is booked twice, owed is never
+// negative, and a new number is only made when every earlier one is final.
 func TestR4_FailedMeansConfirmed(t *testing.T) {
 	reached := map[Status]int{}
-	for range 60 { // what is said at random seldom agrees for long enough to cancel
+	for range 60 { // random answers seldom agree for long enough to cancel
 		rapid.Check(t, func(t *rapid.T) {
-			l := &liar{books: newBooks(KindPayout), heard: map[int][]Observation{}, given: map[int]bool{}, reached: map[Status]bool{}}
+			l := &liar{paymentStore: newPaymentStore(KindPayout), heard: map[int][]Observation{}, given: map[int]bool{}, reached: map[Status]bool{}}
 			t.Repeat(l.actions())
 			for s := range l.reached {
 				reached[s]++

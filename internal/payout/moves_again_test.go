@@ -19,9 +19,9 @@ func (s *script) refuses() *script {
 
 var underWay = []ObservationKind{ObsPending, ObsNeedsRecipient}
 
-// TestR5_EarlierNumberUnderWayAgain: number 1 was refused, number 2 has not arrived, and then
-// the provider says that number 1 is under way. Number 2 waits for its outcome.
-func TestR5_EarlierNumberUnderWayAgain(t *testing.T) {
+// TestR5_EarlierNumberMovesAgain: number 1 was refused, number 2 has not arrived, and then the
+// provider reports number 1 as in progress. Number 2 waits for its outcome.
+func TestR5_EarlierNumberMovesAgain(t *testing.T) {
 	for _, source := range []Source{SourceSend, SourceQuery} {
 		for _, kind := range underWay {
 			for _, answer := range []ObservationKind{ObsRetryAfter, ObsNotSent} {
@@ -32,11 +32,11 @@ func TestR5_EarlierNumberUnderWayAgain(t *testing.T) {
 				name := string(source) + " " + string(kind) + ", " + string(answer) + ": "
 				t.Run(name+"refused", func(t *testing.T) {
 					s := again(t).asks(1, ObsNoAnswer).refuses().asks(1, kind).refuses()
-					s.asks(1, ObsDeclined).refuses().next(ActionQuery, 1) // said once
+					s.asks(1, ObsDeclined).refuses().next(ActionQuery, 1) // reported once
 					s.asks(1, ObsDeclined).asks(2, ObsNeverReceived).sends(ObsSucceeded).is(StatusPaid).owes(0)
 					s.broke(BreakContradiction).next(ActionEnd, 0)
 				})
-				t.Run(name+"came back", func(t *testing.T) {
+				t.Run(name+"returned", func(t *testing.T) {
 					s := again(t).asks(1, ObsReturned).refuses().asks(1, ObsReturned).asks(2, ObsNeverReceived).sends(ObsSucceeded)
 					s.is(StatusPaid).owes(0)
 				})
@@ -48,7 +48,7 @@ func TestR5_EarlierNumberUnderWayAgain(t *testing.T) {
 				t.Run(name+"not found", func(t *testing.T) {
 					s := again(t).asks(1, ObsNeverReceived).refuses().next(ActionQuery, 1).broke(BreakContradiction, BreakForgotten)
 					if err := s.decide(DecisionRetry, true); err == nil {
-						t.Error("retried while it can be asked about")
+						t.Error("retried while it can be queried")
 					}
 					// Once the provider may have forgotten it, two persons decide.
 					s.after(limits.Remembers).asks(1, ObsNeverReceived).refuses().is(StatusUnknown)
@@ -67,8 +67,8 @@ func TestR5_EarlierNumberUnderWayAgain(t *testing.T) {
 	}
 }
 
-// TestR5_ReturnedNumberUnderWayAgain: the same of a number whose money had come back.
-func TestR5_ReturnedNumberUnderWayAgain(t *testing.T) {
+// TestR5_ReturnedNumberMovesAgain: the same for a number whose money was returned.
+func TestR5_ReturnedNumberMovesAgain(t *testing.T) {
 	for _, kind := range append(underWay, ObsSucceeded) {
 		for _, over := range []ObservationKind{ObsReturned, ObsDeclined} {
 			s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, ObsReturned).sends(ObsRetryAfter)
@@ -78,9 +78,9 @@ func TestR5_ReturnedNumberUnderWayAgain(t *testing.T) {
 	}
 }
 
-// TestR5_UnderWayAfterTheDecision: a retry asks about number 1, which is under way again.
-// It is asked about until that is over, also when number 2 has failed once more.
-func TestR5_UnderWayAfterTheDecision(t *testing.T) {
+// TestR5_MovesAgainAfterDecision: a retry queries number 1, which is in progress again. It is
+// queried until it is final, also when number 2 has failed again.
+func TestR5_MovesAgainAfterDecision(t *testing.T) {
 	for _, kind := range underWay {
 		s := secondNumber(t, ObsDeclined).asks(2, ObsNeverReceived).is(StatusFailed).retries()
 		s.asks(1, kind).is(StatusUnknown).asks(2, ObsNeverReceived).is(StatusFailed).next(ActionQuery, 1)
@@ -89,28 +89,28 @@ func TestR5_UnderWayAfterTheDecision(t *testing.T) {
 	}
 }
 
-// TestR5_SentNumberIsAskedAboutBeside: number 2 is with the provider when number 1 gets
-// under way again. The outcome of number 2 is not waited for until number 1 has ended.
-func TestR5_SentNumberIsAskedAboutBeside(t *testing.T) {
+// TestR5_SentNumberIsQueriedToo: number 2 is with the provider when number 1 is in progress again.
+// Number 2 is queried before number 1 has ended.
+func TestR5_SentNumberIsQueriedToo(t *testing.T) {
 	s := secondNumber(t, ObsPending).asks(1, ObsPending)
-	asked := map[int]int{}
+	queried := map[int]int{}
 	for range 20 {
 		step := s.step()
 		s.now = maxTime(s.now, step.At)
 		parts, err := Parse(step.OrderNo)
 		s.must(err)
-		asked[parts.Attempt]++
+		queried[parts.Attempt]++
 		s.asks(parts.Attempt, ObsPending)
 	}
-	if asked[1] < 5 || asked[2] < 5 {
-		t.Errorf("asked %v times", asked)
+	if queried[1] < 5 || queried[2] < 5 {
+		t.Errorf("queried %v times", queried)
 	}
 	s.asks(2, ObsSucceeded).is(StatusPaid).next(ActionQuery, 1).asks(1, ObsSucceeded).broke(BreakContradiction, BreakSecondSuccess)
 }
 
-// TestR5_CancelledUnderWayAgain: a payout was cancelled, and the provider says then that its
-// money moves after all. The refund waits until that is over, whichever number it is about.
-func TestR5_CancelledUnderWayAgain(t *testing.T) {
+// TestR5_CancelledMovesAgain: a payout was cancelled, and then the provider reports its money as in
+// progress. The refund waits until that has ended, whichever number it is about.
+func TestR5_CancelledMovesAgain(t *testing.T) {
 	pasts := map[string]func() *script{
 		"refused": func() *script {
 			return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).cancels(ObsDeclined)
@@ -149,7 +149,7 @@ func TestR5_CancelledUnderWayAgain(t *testing.T) {
 				return holds(s.asks(1, ObsNeverReceived).next(ActionQuery, 1), true)
 			}
 			for _, over := range []ObservationKind{ObsDeclined, ObsReturned} {
-				s := holds(again().asks(1, over).next(ActionQuery, 1), true) // said once
+				s := holds(again().asks(1, over).next(ActionQuery, 1), true) // reported once
 				holds(s.asks(1, over).next(ActionEnd, 0), false)
 			}
 			holds(again().after(limits.Remembers).asks(1, ObsNeverReceived).next(ActionEnd, 0), false)
@@ -165,10 +165,10 @@ func TestR5_CancelledUnderWayAgain(t *testing.T) {
 	}
 }
 
-// TestR5_ConsentCoversWhatWasLost: two persons consent to a retry because number 1 was under
-// way when the provider forgot it. Number 2 could still be sent then, and its time ends later:
-// their consent does not cover it, a new decision does.
-func TestR5_ConsentCoversWhatWasLost(t *testing.T) {
+// TestR5_ConsentCoversForgottenNumbers: two persons consent to a retry because the provider forgot
+// number 1 while it was in progress. Number 2 could still be sent then, and its time ends later:
+// that consent does not cover it, a new decision does.
+func TestR5_ConsentCoversForgottenNumbers(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).after(10 * 24 * time.Hour)
 	s.sends(ObsDeclined).asks(2, ObsNeverReceived).is(StatusFailed).asks(1, ObsPending).after(20 * 24 * time.Hour)
 	if c := (DecisionRequest{Kind: DecisionRetry, ApproveFrom: amount + 1}); !NeedsApproval(s.p, s.attempts, c, s.now) {
@@ -184,9 +184,9 @@ func TestR5_ConsentCoversWhatWasLost(t *testing.T) {
 	}
 }
 
-// TestR5_UnderWayAgainWhileRetried: number 1 was refused and then called under way, and number
-// 2 came back. That the provider does not find number 1, asked for a retry, is no refusal.
-func TestR5_UnderWayAgainWhileRetried(t *testing.T) {
+// TestR5_MovesAgainDuringRetry: number 1 was refused and then reported as in progress, and number 2
+// was returned. "Never received" for number 1 in a retry is no refusal.
+func TestR5_MovesAgainDuringRetry(t *testing.T) {
 	for _, kind := range underWay {
 		s := secondNumber(t, ObsRetryAfter).asks(1, kind).asks(2, ObsReturned).is(StatusReturned).retries()
 		s.asks(1, ObsNeverReceived).after(limits.Remembers).asks(1, ObsNeverReceived).asks(2, ObsReturned).refuses()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestR13_BooksAreJudged: what is known of the number decides, once and for all.
-func TestR13_BooksAreJudged(t *testing.T) {
+// TestR13_RestoreIsDetected: the known heartbeat decides, and the result stays.
+func TestR13_RestoreIsDetected(t *testing.T) {
 	now, then := time.Now(), time.Now().Add(-time.Hour)
 	normal := MySQLState{Heartbeat: 5, State: MySQLNormal, HeartbeatAt: then}
 	restored := MySQLState{Heartbeat: 5, State: MySQLRestored, HeartbeatAt: then, Known: 6, RestoredAt: now}
@@ -20,7 +20,7 @@ func TestR13_BooksAreJudged(t *testing.T) {
 	}{
 		"equal":                {normal, 5, false, normal},
 		"equal, rises":         {normal, 5, true, MySQLState{Heartbeat: 6, State: MySQLNormal, HeartbeatAt: now}},
-		"nobody knows":         {normal, 0, true, MySQLState{Heartbeat: 6, State: MySQLNormal, HeartbeatAt: now}},
+		"nothing known":        {normal, 0, true, MySQLState{Heartbeat: 6, State: MySQLNormal, HeartbeatAt: now}},
 		"lower":                {normal, 6, false, restored},
 		"lower, does not rise": {normal, 6, true, restored},
 		"nothing ever beat":    {MySQLState{State: MySQLNormal}, 1, true, MySQLState{State: MySQLRestored, Known: 1, RestoredAt: now}},
@@ -40,9 +40,9 @@ func TestR13_BooksAreJudged(t *testing.T) {
 	}
 }
 
-// TestR13_NumbersArePutBack: from where a payment may have got another number, and
-// where its money cannot have gone back to the sender.
-func TestR13_NumbersArePutBack(t *testing.T) {
+// TestR13_AttemptsAreRestored: the statuses from which a payment may have got another number, and
+// in which its money cannot have gone back to the sender.
+func TestR13_AttemptsAreRestored(t *testing.T) {
 	now := time.Now()
 	limits := Limits{LandingWindow: 10 * time.Second, Remembers: 30 * 24 * time.Hour}
 	id := ID(KindPayout, "0123456789abcdefghij", 1)
@@ -60,7 +60,7 @@ func TestR13_NumbersArePutBack(t *testing.T) {
 			if ChooseOrderNo(p, []Attempt{{No: 1}, a}, now) != NoOrderNo {
 				t.Errorf("%s: a number that was put back may be sent", status)
 			}
-		case StatusPaid: // under number 1; what moved under 2 is nobody's
+		case StatusPaid: // under number 1; money under number 2 was not owed
 			if err != nil || p.Status != StatusPaid || p.Attempt != 1 || a.Sends != 1 || a.Next != ActionQuery ||
 				ChooseOrderNo(p, []Attempt{{No: 1}, a}, now) != NoOrderNo {
 				t.Errorf("%s: %+v, %+v, %v", status, p, a, err)
@@ -99,12 +99,12 @@ func TestR13_NumbersArePutBack(t *testing.T) {
 	honoured := Payment{ID: ID(KindHonour, "0123456789abcdefghij", 1), Kind: KindHonour, Status: StatusFailed}
 	a := NewAttempt(honoured, 1, nil)
 	if err := NoteRecovered(&honoured, &a, limits, now, now); !errors.Is(err, ErrUndecided) {
-		t.Errorf("a promise: %v", err)
+		t.Errorf("a share conflict: %v", err)
 	}
 }
 
-// TestR13_SentAgainSinceTheBackup: of a number that the provider had never received by
-// the time of the backup, and knows now, nothing is believed; of any other nothing changes.
+// TestR13_SentAgainSinceTheBackup: a number that the provider had never received by the time of the
+// backup, and knows now, becomes unknown; any other stays unchanged.
 func TestR13_SentAgainSinceTheBackup(t *testing.T) {
 	now := time.Now()
 	limits := Limits{LandingWindow: 10 * time.Second, Remembers: 30 * 24 * time.Hour}

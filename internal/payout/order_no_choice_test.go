@@ -30,8 +30,8 @@ func TestR5_FirstNumber(t *testing.T) {
 	}
 }
 
-// TestR5_NewNumberOnlyWhenAllAreFinal: after a decision every earlier number is
-// asked about, whatever it said before.
+// TestR5_NewNumberOnlyWhenAllAreFinal: after a decision every earlier number is queried, whatever
+// its last answer.
 func TestR5_NewNumberOnlyWhenAllAreFinal(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).begins(NoOrderNo).retries()
 	s.next(ActionQuery, 1).begins(NoOrderNo).asks(1, ObsNoAnswer).begins(NoOrderNo).asks(1, ObsUnknown).begins(NoOrderNo).is(StatusPending)
@@ -48,7 +48,8 @@ func TestR5_ReturnedIsFinal(t *testing.T) {
 	s.asks(1, ObsReturned).begins(NewOrderNo).sends(ObsSucceeded).is(StatusPaid).owes(0).broke()
 }
 
-// TestR5_QueryBeforeTheDecisionDoesNotCount: its answer comes after the decision, but it was put before.
+// TestR5_QueryBeforeTheDecisionDoesNotCount: its answer comes after the decision, but it was put
+// before.
 func TestR5_QueryBeforeTheDecisionDoesNotCount(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined)
 	stale := said(SourceQuery, s.attempt(1).OrderNo, ObsDeclined)
@@ -81,15 +82,15 @@ func TestR5_AnythingElseIsUnknown(t *testing.T) {
 	failed := func() *script { return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries() }
 	failed().asks(1, ObsPending).is(StatusUnknown).begins(NoOrderNo)
 	failed().asks(1, ObsNeedsRecipient).is(StatusUnknown).begins(NoOrderNo)
-	// Said once against another word of before: asked again before a new number.
+	// Reported once against an earlier statement: queried again before a new number.
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).retries()
 	s.asks(1, ObsDeclined).begins(NoOrderNo).next(ActionQuery, 1).asks(1, ObsDeclined).begins(NewOrderNo)
 	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).retries()
 	s.asks(1, ObsReturned).begins(NoOrderNo).next(ActionQuery, 1).asks(1, ObsReturned).begins(NewOrderNo)
 }
 
-// TestR5_ReturnedThatIsPaidAgain: the provider says the returned money has moved
-// after all. Nothing is sent, nothing is booked twice, a person has to look.
+// TestR5_ReturnedThatIsPaidAgain: the provider reports that returned money has moved after all.
+// Nothing is sent, nothing is booked twice, and there is a break for staff.
 func TestR5_ReturnedThatIsPaidAgain(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries()
 	s.asks(1, ObsSucceeded).is(StatusUnknown).broke(BreakContradiction).begins(NoOrderNo)
@@ -100,7 +101,7 @@ func TestR5_ReturnedThatIsPaidAgain(t *testing.T) {
 	if s.asks(1, ObsReturned).is(StatusReturned).owes(amount); len(s.posted) != n {
 		t.Errorf("posted %v", s.posted)
 	}
-	// The same for everything else it may say of a returned order.
+	// The same for every other answer about a returned order.
 	for _, kind := range []ObservationKind{ObsPending, ObsNeedsRecipient, ObsDeclined, ObsNeverReceived} {
 		s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, kind)
 		s.is(StatusUnknown).begins(NoOrderNo)
@@ -122,14 +123,14 @@ func TestR5_AskUntil(t *testing.T) {
 	old := limits.Remembers - 24*time.Hour
 	s := story(t, KindPayout).sends(ObsNoAnswer).after(old).asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionQuery, 1).begins(NoOrderNo)
 	s.asks(1, ObsSucceeded).is(StatusPaid)
-	// Due to be sent again, but the time is over.
+	// Due to be sent again, but past QueryUntil.
 	s = story(t, KindPayout).sends(ObsNoAnswer).asks(1, ObsNeverReceived).begins(SameOrderNo).after(old - time.Nanosecond).begins(SameOrderNo)
 	s.after(time.Nanosecond).begins(NoOrderNo)
 	if no, err := s.send(); no != "" || err != nil {
 		t.Fatal(no, err)
 	}
 	s.is(StatusUnknown).next(ActionQuery, 1)
-	// Refused and never received, after it: proves nothing. People decide from unknown.
+	// Refused and never received, after it: no proof. Staff decide from unknown.
 	story(t, KindPayout).sends(ObsDeclined).after(old).asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionQuery, 1)
 	// A decision about a number too old to be sent.
 	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).after(old).retries().asks(1, ObsNeverReceived).begins(NoOrderNo)
@@ -137,13 +138,13 @@ func TestR5_AskUntil(t *testing.T) {
 		t.Fatal(no, err)
 	}
 	s.is(StatusUnknown)
-	// What was confirmed final before stays final when the provider has forgotten it.
+	// A confirmed final number stays final when the provider has forgotten it.
 	story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).after(old).retries().asks(1, ObsNeverReceived).begins(NewOrderNo)
 	story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).after(old).retries().asks(1, ObsNeverReceived).begins(NewOrderNo)
 }
 
-// TestR5_NumbersEnd: two digits are all there are.
-func TestR5_NumbersEnd(t *testing.T) {
+// TestR5_MaxAttempts: two base32 digits are the limit.
+func TestR5_MaxAttempts(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined)
 	for no := 2; no <= MaxAttempts; no++ {
 		s.begins(NewOrderNo)
@@ -174,16 +175,16 @@ func TestR3_NextOfEveryStatus(t *testing.T) {
 		if (s.p.Status.Open() || wanted) == (step.Do == ActionEnd) {
 			t.Errorf("%s: %s, next %+v", past.name, s.p.Status, step)
 		}
-		// A notification, or a person, wants it asked: whatever the status.
+		// A notification or staff request a query: in any status.
 		s.attempts[0].QueryRequested, s.attempts[0].NextAt = true, s.now // as the store does
-		// Without an answer it is wanted on; the number that is under way is due meanwhile.
+		// An unanswered query stays requested; the number in progress is due before it.
 		own := ActionQuery
 		if step.Do == ActionSend && s.p.Status != StatusPending {
 			own = ActionSend
 		}
 		s.next(ActionQuery, 1).asks(1, ObsNoAnswer).next(own, len(s.attempts))
 		if a := s.attempt(1); !a.QueryRequested || !a.NextAt.After(s.now) {
-			t.Errorf("%s: an unanswered question is asked again at once", past.name)
+			t.Errorf("%s: an unanswered query is repeated at once", past.name)
 		}
 	}
 }
@@ -202,15 +203,15 @@ func TestPausesGrowAndAreCapped(t *testing.T) {
 	}
 }
 
-// TestPausesOfARecipient: a payout that waits for its recipient is asked about every minute
-// for an hour, then ever more rarely, and at least every quarter of an hour.
+// TestPausesOfARecipient: a payout that waits for its recipient is queried about every minute for
+// an hour, then less often, and at least every quarter of an hour.
 func TestPausesOfARecipient(t *testing.T) {
 	s := story(t, KindPayout)
 	if no, err := s.send(); err != nil || no == "" {
 		t.Fatalf("%q, %v", no, err)
 	}
 	s.answers(SourceSend, 1, ObsNeedsRecipient)
-	questions, last := 0, time.Duration(0)
+	queries, last := 0, time.Duration(0)
 	for step := s.step(); step.At.Sub(t0) < 24*time.Hour; step = s.step() {
 		age, pause := step.At.Sub(t0), step.At.Sub(s.now)
 		if pause < last || pause > recipientCap || age < time.Hour && pause > time.Minute || age > 2*time.Minute && pause < time.Minute/2 {
@@ -218,8 +219,8 @@ func TestPausesOfARecipient(t *testing.T) {
 		}
 		s.now, last = step.At, pause
 		s.answers(SourceQuery, 1, ObsNeedsRecipient)
-		if questions++; questions > 400 {
-			t.Fatalf("%d questions within %v", questions, age)
+		if queries++; queries > 400 {
+			t.Fatalf("%d queries within %v", queries, age)
 		}
 	}
 	if last != recipientCap {
@@ -227,9 +228,9 @@ func TestPausesOfARecipient(t *testing.T) {
 	}
 }
 
-// TestPausesHealSoon: what was in trouble for a while is looked at again within a
-// sixteenth of it, however often it was tried meanwhile.
-func TestPausesHealSoon(t *testing.T) {
+// TestPausesAfterOutage: after an outage every order is queried within a sixteenth of its length,
+// however often it was tried.
+func TestPausesAfterOutage(t *testing.T) {
 	a := Attempt{StartedAt: t0}
 	for age, want := range map[time.Duration]time.Duration{0: pauseShortest, 4 * time.Minute: 15 * time.Second,
 		32 * time.Minute: 2 * time.Minute, 24 * time.Hour: pauseCap} {
@@ -242,15 +243,14 @@ func TestPausesHealSoon(t *testing.T) {
 	}
 }
 
-// TestPausesOfEveryAnswer: an open payment whose provider gives the same answers
-// for a day is not asked, or sent, more often than the pauses allow, and goes on
-// to the end of the day.
+// TestPausesOfEveryAnswer: an open payment whose provider gives the same answer for a day is not
+// queried, or sent, more often than the pauses allow, and continues to the end of the day.
 func TestPausesOfEveryAnswer(t *testing.T) {
 	const day = 24 * time.Hour
-	most := 30 + 2*(64+int(day/pauseCap)) // a send and its query a pause; 64 while the pauses still grow with the age
+	most := 30 + 2*(64+int(day/pauseCap)) // a send and its query per pause; 64 while the pauses still grow with the age
 	for _, kind := range []Kind{KindPayout, KindCharge, KindRefund} {
 		for _, sent := range allKinds {
-			for _, asked := range allKinds {
+			for _, queried := range allKinds {
 				s := story(t, kind)
 				steps := 0
 				for step := s.step(); step.Do != ActionEnd && s.now.Sub(t0) < day && steps <= most; step = s.step() {
@@ -260,15 +260,15 @@ func TestPausesOfEveryAnswer(t *testing.T) {
 					}
 					if step.Do == ActionSend {
 						if no, err := s.send(); err != nil || no == "" {
-							t.Fatalf("%c %s/%s: %q, %v", kind, sent, asked, no, err)
+							t.Fatalf("%c %s/%s: %q, %v", kind, sent, queried, no, err)
 						}
 						s.answers(SourceSend, 1, sent)
 					} else {
-						s.asks(1, asked)
+						s.asks(1, queried)
 					}
 				}
 				if steps > most {
-					t.Errorf("%c, answers %s and %s: %d steps in %v", kind, sent, asked, steps, s.now.Sub(t0))
+					t.Errorf("%c, answers %s and %s: %d steps in %v", kind, sent, queried, steps, s.now.Sub(t0))
 				}
 			}
 		}
@@ -287,11 +287,11 @@ func TestRetryAfterIsKept(t *testing.T) {
 	o.Source = SourceQuery
 	s.must(s.settle(1, o))
 	if at := s.next(ActionQuery, 1).step().At; !at.Equal(s.now.Add(time.Hour)) {
-		t.Errorf("asked again at %v", at)
+		t.Errorf("queried again at %v", at)
 	}
 }
 
-// TestR5_BookedIsNeverSent: whatever its row says is next.
+// TestR5_BookedIsNeverSent: whatever the next step in its row.
 func TestR5_BookedIsNeverSent(t *testing.T) {
 	a := Attempt{No: 1, Sends: 1, Next: ActionSend, QueryUntil: t0.Add(time.Hour), Statement: ObsNeverReceived, QueriedAt: t0}
 	for _, status := range []Status{StatusSending, StatusUnknown, StatusPending} {
@@ -311,10 +311,10 @@ func TestR5_BookedIsNeverSent(t *testing.T) {
 	}
 }
 
-// TestR5_EveryNumberIsAskedAgain: of two numbers the first contradicts what it
-// said before. It is asked again although the second is the current one, and settles the
-// payment when it says so twice: nothing has been sent since.
-func TestR5_EveryNumberIsAskedAgain(t *testing.T) {
+// TestR5_EveryNumberIsQueriedAgain: the first of two numbers contradicts its last statement. It is
+// queried again although the second is the current one, and settles the payment when it repeats the
+// statement: nothing was sent since.
+func TestR5_EveryNumberIsQueriedAgain(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined)
 	s.sends(ObsDeclined).asks(2, ObsDeclined).retries().asks(1, ObsSucceeded).broke(BreakContradiction).is(StatusPending).next(ActionQuery, 1)
 	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NoOrderNo {
@@ -326,8 +326,9 @@ func TestR5_EveryNumberIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestEndedIsAskedAbout: a number whose outcome is final is asked about when the payment is opened again, not sent.
-func TestEndedIsAskedAbout(t *testing.T) {
+// TestFinalNumberIsQueried: a number with a final outcome is queried when the payment is opened
+// again, not sent.
+func TestFinalNumberIsQueried(t *testing.T) {
 	for _, last := range []ObservationKind{ObsSucceeded, ObsReturned} {
 		s := story(t, KindPayout).sends(ObsNotSent).next(ActionSend, 1).asks(1, last)
 		if a := s.attempt(1); a.Next != ActionQuery {

@@ -46,7 +46,8 @@ func TestR1_OrderNumberWidths(t *testing.T) {
 	}
 }
 
-// letters is what every provider we know takes: at most 32 letters and digits (WeChat, the sandbox).
+// letters is what every known provider accepts: at most 32 letters and digits (WeChat, the
+// sandbox).
 var letters = regexp.MustCompile(`^[0-9a-z]{27}$`)
 
 func TestR1_OrderNumberRoundTrip(t *testing.T) {
@@ -71,7 +72,8 @@ func TestR1_OrderNumberRoundTrip(t *testing.T) {
 	})
 }
 
-// TestR1_OrderNumbersAreUnique: other parts, other number; a payment id is never an order number.
+// TestR1_OrderNumbersAreUnique: different parts give different numbers; a payment id is never an
+// order number.
 func TestR1_OrderNumbersAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, kind := range []Kind{KindCharge, KindPayout, KindRefund, KindHonour} {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// secondOf is a payment whose first number was declined and whose second was sent, and
-// about all of whose numbers somebody asks.
+// secondOf is a payment whose first number was declined and whose second was sent, with a requested
+// query of every number.
 func secondOf(t *testing.T, answer ObservationKind) *script {
 	t.Helper()
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed).retries().asks(1, ObsDeclined).sends(answer)
@@ -14,14 +14,14 @@ func secondOf(t *testing.T, answer ObservationKind) *script {
 	return s.next(ActionQuery, 1)
 }
 
-// lives does what is due for a while: number 1 gives no answer that is of use, number 2
-// is asked and sent until it is paid.
-func (s *script) lives(d time.Duration) (asked, sent int) {
+// lives does the due steps for a while: number 1 gives no usable answer, number 2 is queried and
+// sent until it is paid.
+func (s *script) lives(d time.Duration) (queried, sent int) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.p.Status.Open(); {
 		step := s.step()
 		if s.now = maxTime(s.now, step.At); s.now.After(end) {
-			return asked, sent
+			return queried, sent
 		}
 		switch {
 		case step.Do == ActionSend:
@@ -30,22 +30,22 @@ func (s *script) lives(d time.Duration) (asked, sent int) {
 		case step.OrderNo == s.attempt(1).OrderNo:
 			s.asks(1, ObsNoAnswer)
 		default:
-			asked++
+			queried++
 			s.asks(2, ObsNeverReceived)
 		}
 	}
-	return asked, sent
+	return queried, sent
 }
 
-// TestWantedQuestionHoldsUpNobody: somebody asks about a number that was declined long
-// ago, and the provider has no answer. The number that is under way goes on meanwhile.
-func TestWantedQuestionHoldsUpNobody(t *testing.T) {
+// TestRequestedQueryBlocksNothing: a query is requested of a number declined long ago, and the
+// provider has no answer. The number in progress continues.
+func TestRequestedQueryBlocksNothing(t *testing.T) {
 	s := secondOf(t, ObsNoAnswer)
-	if asked, sent := s.lives(time.Minute); asked == 0 || sent == 0 {
-		t.Errorf("number 2 was asked about %d times, sent %d times", asked, sent)
+	if queried, sent := s.lives(time.Minute); queried == 0 || sent == 0 {
+		t.Errorf("number 2 was queried %d times, sent %d times", queried, sent)
 	}
-	s.is(StatusPaid).owes(0).broke().next(ActionQuery, 1) // and number 1 is asked about until it answers
-	// A notification about a number that is past.
+	s.is(StatusPaid).owes(0).broke().next(ActionQuery, 1) // and number 1 is queried until it answers
+	// A notification about a superseded number.
 	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).sends(ObsNotSent)
 	s.attempt(1).QueryRequested, s.attempt(1).NextAt = true, s.now
 	s.next(ActionQuery, 1).asks(1, ObsUnknown).next(ActionSend, 2)
@@ -55,10 +55,10 @@ func TestWantedQuestionHoldsUpNobody(t *testing.T) {
 	s.is(StatusPaid)
 }
 
-// TestR5_WantedQuestionComesFirst: where its answer may decide about money, nothing is
-// done before it is there, however late it comes.
-func TestR5_WantedQuestionComesFirst(t *testing.T) {
-	late := func(s *script, no int, do Action) *script { // it is due long before the question
+// TestR5_RequestedQueryComesFirst: where its answer may decide about money, every other step waits
+// for it.
+func TestR5_RequestedQueryComesFirst(t *testing.T) {
+	late := func(s *script, no int, do Action) *script { // due long before the query
 		t.Helper()
 		if a := s.attempt(no); !a.QueryRequested || !a.NextAt.After(s.now) {
 			t.Fatalf("nothing is wanted about %d: %+v", no, a)
@@ -85,7 +85,7 @@ func TestR5_WantedQuestionComesFirst(t *testing.T) {
 	s = story(t, KindPayout).sends(ObsNotSent)
 	s.attempt(1).QueryRequested, s.attempt(1).NextAt = true, s.now.Add(time.Hour)
 	late(s, 1, ActionSend)
-	// An earlier number of which it is not known any more that no money moves.
+	// An earlier number that may move money again.
 	s = secondOf(t, ObsNotSent).asks(1, ObsNoAnswer)
 	s.attempt(1).Statement, s.attempt(2).QueryRequested = ObsSucceeded, false
 	late(s, 1, ActionSend)

@@ -39,7 +39,7 @@ func TestDay(t *testing.T) {
 	}
 }
 
-// booked is a paid payout of 100 fen, booked, and the line that says so.
+// booked is a paid payout of 100 fen in the ledger, with its statement line.
 func booked() (*BookedOrder, StatementLine) {
 	id := ID(KindPayout, "0123456789abcdefghij", 3)
 	p := Payment{ID: id, Kind: KindPayout, Account: "u", Amount: 100, Provider: "sandbox", Status: StatusPaid, Attempt: 1}
@@ -198,7 +198,7 @@ func TestRepairableBreaks(t *testing.T) {
 	}
 }
 
-// FuzzParseDay: a day is written as it was read, and has its hours.
+// FuzzParseDay: a parsed day formats to the same text and has its hours.
 func FuzzParseDay(f *testing.F) {
 	for _, seed := range []string{"2026-02-17", "2000-02-29", "1999-12-31", "9998-12-31", "9999-12-31", "2026-2-17", "+026-02-17", ""} {
 		f.Add(seed)

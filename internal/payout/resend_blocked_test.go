@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// secondNumber is a payment whose first number was declined and whose second was answered
-// in passing: nobody has its money.
+// secondNumber is a payment whose first number was declined and whose second got a temporary
+// answer: its money has not moved.
 func secondNumber(t *testing.T, answer ObservationKind) *script {
 	t.Helper()
 	return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed).retries().asks(1,
 		ObsDeclined).sends(answer).is(StatusSending)
 }
 
-// TestR5_NothingIsSentInSpite: number 1 was refused, number 2 began and has not arrived,
-// and then number 1 turns out to have moved the money. Number 2 stays where it is, and
-// people may close the payment.
-func TestR5_NothingIsSentInSpite(t *testing.T) {
+// TestR5_EarlierSuccessBlocksSend: number 1 was refused, number 2 was begun and has not arrived,
+// and then number 1 turns out to have moved the money. Number 2 is not sent, and staff may end the
+// payment.
+func TestR5_EarlierSuccessBlocksSend(t *testing.T) {
 	for _, answer := range []ObservationKind{ObsRetryAfter, ObsNotSent} {
 		s := secondNumber(t, answer)
-		if no, err := s.send(); err != nil || no == "" { // as long as nothing speaks against it
+		if no, err := s.send(); err != nil || no == "" { // while no answer speaks against it
 			t.Fatalf("%s: %q, %v", answer, no, err)
 		}
 		s.answers(SourceSend, 2, answer)
@@ -39,8 +39,8 @@ func TestR5_NothingIsSentInSpite(t *testing.T) {
 	}
 }
 
-// TestR5_DueQueryComesBeforeDeferredSend: a send that waits, for a hold or a low balance,
-// is due for long when a notification comes about another number.
+// TestR5_DueQueryComesBeforeDeferredSend: a send deferred by a hold or a low balance has been due
+// for long when a notification about another number arrives.
 func TestR5_DueQueryComesBeforeDeferredSend(t *testing.T) {
 	s := secondNumber(t, ObsRetryAfter).after(time.Hour)
 	s.attempt(1).QueryRequested, s.attempt(1).NextAt = true, s.now.Add(time.Second)
@@ -54,7 +54,7 @@ func TestR5_DueQueryComesBeforeDeferredSend(t *testing.T) {
 	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NoOrderNo {
 		t.Errorf("begins %d", n)
 	}
-	s.asks(1, ObsNoAnswer) // holds nobody up
+	s.asks(1, ObsNoAnswer) // blocks nothing
 	if step := NextDue(s.p, s.attempts, s.now); step.Do != ActionSend {
 		t.Errorf("%+v", step)
 	}
@@ -63,9 +63,9 @@ func TestR5_DueQueryComesBeforeDeferredSend(t *testing.T) {
 	}
 }
 
-// TestR5_LostWhileMoving: number 1 was refused when number 2 was made, is called under way
-// afterwards, and then the provider forgets it. Nobody has agreed to a third number yet.
-func TestR5_LostWhileMoving(t *testing.T) {
+// TestR5_ForgottenInFlight: number 1 was refused when number 2 was made, is reported as in progress
+// afterwards, and then the provider forgets it. Nobody has consented to a third number yet.
+func TestR5_ForgottenInFlight(t *testing.T) {
 	s := secondNumber(t, ObsNotSent)
 	s.sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed).retries()
 	s.asks(1, ObsPending).is(StatusUnknown).asks(2, ObsDeclined).is(StatusFailed)
@@ -77,15 +77,15 @@ func TestR5_LostWhileMoving(t *testing.T) {
 	if !NeedsApproval(s.p, s.attempts, c, s.now) {
 		t.Error("one person is enough")
 	}
-	s.retries() // by one person all the same
+	s.retries() // by one person
 	s.asks(1, ObsNeverReceived).asks(2, ObsNeverReceived)
 	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NoOrderNo {
 		t.Errorf("begins %d", n)
 	}
 }
 
-// TestR5_LostWhileMovingAgreed: two persons agree to it.
-func TestR5_LostWhileMovingAgreed(t *testing.T) {
+// TestR5_ForgottenInFlightConsented: two persons consent.
+func TestR5_ForgottenInFlightConsented(t *testing.T) {
 	s := secondNumber(t, ObsNotSent)
 	s.sends(ObsDeclined).asks(2, ObsDeclined).retries().asks(1, ObsPending).asks(2, ObsDeclined).is(StatusFailed)
 	s.after(30 * 24 * time.Hour)

@@ -14,7 +14,7 @@ func TestR4_DeclinedIsConfirmedByAsking(t *testing.T) {
 	story(t, KindPayout).sends(ObsNoAnswer).asks(1, ObsDeclined).is(StatusUnknown).asks(1, ObsNoAnswer).asks(1, ObsDeclined).is(StatusFailed)
 }
 
-// TestR4_RefusalAloneNeverFails: however often it is said without an answer to a query.
+// TestR4_RefusalAloneNeverFails: however often it is repeated without an answer to a query.
 func TestR4_RefusalAloneNeverFails(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined)
 	for range 50 {
@@ -79,14 +79,14 @@ func TestR4_NeverReceived(t *testing.T) {
 	t.Run("the noted send has no answer yet", func(t *testing.T) {
 		s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).retries().asks(1, ObsNeverReceived)
 		s.sends("").asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionSend, 1)
-		// Whoever sent it died: what the send before was refused for is not this one's answer.
+		// The sender crashed: the refusal of the earlier send is no answer to this one.
 		s.after(LeaveWithin+limits.LandingWindow+time.Second).asks(1, ObsNeverReceived).is(StatusUnknown)
 		s.sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed)
 	})
 }
 
-// TestR4_LateAnswerOfAnEarlierSend: the refusal of send 1 comes while send 2 is
-// on its way. It must not pass for the answer of send 2.
+// TestR4_LateAnswerOfAnEarlierSend: the refusal of send 1 arrives while send 2 is in transit. It
+// must not count as the answer to send 2.
 func TestR4_LateAnswerOfAnEarlierSend(t *testing.T) {
 	s := story(t, KindPayout).sends("").after(time.Second).asks(1, ObsNeverReceived).after(time.Second).sends("")
 	s.after(time.Second).answers(SourceSend, 1, ObsDeclined)
@@ -97,8 +97,8 @@ func TestR4_LateAnswerOfAnEarlierSend(t *testing.T) {
 	s.after(3*time.Second).asks(1, ObsNeverReceived).is(StatusFailed)
 }
 
-// TestR4_StaleNeverReceived: the query left before the window of an unanswered
-// send was over and its answer came after: the send may have landed in between.
+// TestR4_StaleNeverReceived: the query left before the window of an unanswered send was over and
+// its answer arrived after it: the send may have landed in between.
 func TestR4_StaleNeverReceived(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsNoAnswer).after(time.Second).asks(1, ObsNeverReceived).sends(ObsDeclined)
 	stale := said(SourceQuery, s.attempt(1).OrderNo, ObsNeverReceived)
@@ -108,8 +108,8 @@ func TestR4_StaleNeverReceived(t *testing.T) {
 	s.is(StatusUnknown).asks(1, ObsNeverReceived).is(StatusFailed)
 }
 
-// TestR4_AcceptedIsNotNeverReceived: the provider had named the order. That it
-// does not know it now confirms nothing; the same number is sent again.
+// TestR4_AcceptedIsNotNeverReceived: the provider had accepted the order. "Never received" confirms
+// nothing then; the same number is sent again.
 func TestR4_AcceptedIsNotNeverReceived(t *testing.T) {
 	for _, kind := range []ObservationKind{ObsDeclined, ObsPending} {
 		s := story(t, KindPayout).sends("")
@@ -126,7 +126,7 @@ func TestR4_AcceptedIsNotNeverReceived(t *testing.T) {
 func TestR4_AnswerAndQueryDisagree(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsSucceeded).is(StatusUnknown).broke(BreakContradiction).owes(amount)
 	s.asks(1, ObsSucceeded).is(StatusPaid).owes(0)
-	// Flip-flop for ever: never failed, never paid, a break each time.
+	// Alternating answers: never failed, never paid, a break each time.
 	s = story(t, KindPayout).sends(ObsDeclined)
 	for range 100 {
 		s.asks(1, ObsSucceeded).is(StatusUnknown).asks(1, ObsDeclined).is(StatusUnknown).owes(amount)
@@ -180,11 +180,11 @@ func TestR4_MismatchedAnswerLeavesTheSendOpen(t *testing.T) {
 func TestR4_LateSuccess(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed)
 	s.asks(1, ObsSucceeded).is(StatusPaid).broke(BreakLateSuccess).owes(0)
-	// One statement against two: asked again although the payment has failed.
+	// One statement against two: queried again although the payment has failed.
 	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed)
 	s.asks(1, ObsSucceeded).is(StatusFailed).next(ActionQuery, 1)
 	s.asks(1, ObsSucceeded).is(StatusPaid).broke(BreakContradiction, BreakLateSuccess).owes(0)
-	// Under way after failing: asked until it is final.
+	// In progress after failing: queried until it is final.
 	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed)
 	s.asks(1, ObsPending).is(StatusFailed).next(ActionQuery, 1).asks(1, ObsNoAnswer).next(ActionQuery, 1)
 	s.asks(1, ObsDeclined).is(StatusFailed).next(ActionEnd, 0)
@@ -226,9 +226,8 @@ func TestSettledOnce(t *testing.T) {
 	}
 }
 
-// TestSettledOnceAfterAnotherRuns: run a does not hear that its observation was
-// settled; run b settles one of its own before a comes again. One statement of
-// the provider must not count as two.
+// TestSettledOnceAfterAnotherRuns: run a does not receive the answer of Settle; run b settles an
+// observation of its own before a repeats. One statement of the provider must not count as two.
 func TestSettledOnceAfterAnotherRuns(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsNoAnswer)
 	first := said(SourceQuery, s.attempt(1).OrderNo, ObsDeclined)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestR4_OnlyADocumentedAnswerClosesASend: the first send is answered, the query finds
-// nothing, and the repeat is refused. That is a failure only if the first send cannot
-// land any more: after an answer documented as final, or past the landing window.
+// TestR4_OnlyADocumentedAnswerClosesASend: the first send is answered, the query finds nothing, and
+// the repeat is refused. That is a failure only if the first send cannot land any more: after an
+// answer documented as final, or past the landing window.
 func TestR4_OnlyADocumentedAnswerClosesASend(t *testing.T) {
 	type answer struct {
 		name string

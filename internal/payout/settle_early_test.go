@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// TestR12_EarlierQuestion: a notification causes a question even while an earlier
-// one is under way. Its answer, settled later, knows nothing of what the
-// notification is about: here, that the money has come back.
-func TestR12_EarlierQuestion(t *testing.T) {
-	b := newBooks(KindPayout)
+// TestR12_EarlierQuery: a notification causes a query even while an earlier one is in transit. The
+// answer to the earlier one, settled later, does not cover the notification, here of a return.
+func TestR12_EarlierQuery(t *testing.T) {
+	b := newPaymentStore(KindPayout)
 	no, err := b.send()
 	if err != nil {
 		t.Fatal(err)

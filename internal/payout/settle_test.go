@@ -13,8 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the generated files of this package")
 
-// pasts are the ways a payment can have got where it is. Every one is made by
-// the machine itself, not put together by hand.
+// pasts are the histories a payment can have. Each is made by the machine itself, not by hand.
 var pasts = []struct {
 	name string
 	live func(s *script)
@@ -56,9 +55,9 @@ var pasts = []struct {
 	}},
 }
 
-// TestSettleTable settles every kind of observation, of both sources, in every
-// past of a payment, and compares status, next step, postings and breaks with
-// testdata/settle.txt, which is read as a table by people. -update rewrites it.
+// TestSettleTable settles every kind of observation, of both sources, after every history of a
+// payment, and compares status, next step, transfers and breaks with testdata/settle.txt. -update
+// rewrites it.
 func TestSettleTable(t *testing.T) {
 	var out bytes.Buffer
 	reached := map[Status]bool{}
@@ -66,7 +65,7 @@ func TestSettleTable(t *testing.T) {
 		s := story(t, KindPayout)
 		past.live(s)
 		reached[s.p.Status] = true
-		fmt.Fprintf(&out, "%s: %s, next %s\n", past.name, s.p.Status, showStep(s.books))
+		fmt.Fprintf(&out, "%s: %s, next %s\n", past.name, s.p.Status, showStep(s.paymentStore))
 		for _, source := range []Source{SourceSend, SourceQuery} {
 			for _, kind := range allKinds {
 				fmt.Fprintf(&out, "  %-4s %-15s %s\n", source, kind, settled(t, past.live, said(source, "", kind)))
@@ -81,7 +80,7 @@ func TestSettleTable(t *testing.T) {
 	compareFile(t, filepath.Join("testdata", "settle.txt"), out.Bytes())
 }
 
-// settled tells what one observation about the first number changes.
+// settled describes the effect of one observation about the first number.
 func settled(t *testing.T, live func(*script), o Observation) string {
 	s := story(t, KindPayout)
 	live(s)
@@ -89,7 +88,7 @@ func settled(t *testing.T, live func(*script), o Observation) string {
 	breaks, posted := len(s.breaks), len(s.posted)
 	o.OrderNo = s.attempt(1).OrderNo
 	s.must(s.settle(1, o))
-	text := fmt.Sprintf("%-18s %-22s", s.p.Status, showStep(s.books))
+	text := fmt.Sprintf("%-18s %-22s", s.p.Status, showStep(s.paymentStore))
 	if f := s.p.Failure; f != nil {
 		text += " " + f.Code
 	}
@@ -102,7 +101,7 @@ func settled(t *testing.T, live func(*script), o Observation) string {
 	return strings.TrimRight(text, " ")
 }
 
-func showStep(b *books) string {
+func showStep(b *paymentStore) string {
 	step := b.step()
 	text := string(step.Do)
 	if step.OrderNo != "" {
@@ -146,10 +145,10 @@ func compareFile(t *testing.T, path string, got []byte) {
 	}
 }
 
-// TestR4_SuccessAfterAContradiction: of an order that was refused and then under way a
-// success is believed when it is said twice.
+// TestR4_SuccessAfterAContradiction: after a refusal and "in progress" a success counts when it is
+// repeated.
 func TestR4_SuccessAfterAContradiction(t *testing.T) {
-	b := newBooks(KindPayout)
+	b := newPaymentStore(KindPayout)
 	no, err := b.send()
 	if err != nil {
 		t.Fatal(err)

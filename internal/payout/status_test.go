@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// documented is the list of rule R4, word for word, and what was added to it.
+// documented is the list of rule R4, with the documented additions.
 var documented = map[Status][]Status{
 	StatusPending:           {StatusSending},
 	StatusSending:           {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusReturned},
@@ -18,11 +18,11 @@ var documented = map[Status][]Status{
 	StatusReturned:          {StatusPending, StatusCancelled, StatusPaidOutside},
 }
 
-// added: rule R5 asks about every earlier number before a new one. One that
-// succeeded settles the payment, one that is not final sends it back to asking.
-// A recipient's order of which the provider says less than before is asked about too.
+// added: rule R5 queries every earlier number before a new one. One that succeeded settles the
+// payment, one that is not final makes it unknown again. An order that waits for its recipient is
+// also queried when the provider knows less of it than before.
 var added = map[Status][]Status{
-	// Failed: a charge of which nothing was sent, and whose packet has expired.
+	// Failed: an unsent charge whose packet has expired.
 	StatusPending:           {StatusUnknown, StatusPaid, StatusFailed},
 	StatusAwaitingRecipient: {StatusUnknown},
 	// A new number by two persons, once the provider no longer knows the last one.
@@ -68,9 +68,9 @@ func TestR4_CanMoveAgreesWithTheTable(t *testing.T) {
 	}
 }
 
-// TestStatusTableWalksItself follows every path from pending: nothing is out of
-// reach, only final statuses are dead ends, and every open status can still end.
-func TestStatusTableWalksItself(t *testing.T) {
+// TestStatusTableIsConnected follows every path from pending: every status is reachable, only final
+// statuses are dead ends, and every open status can still end.
+func TestStatusTableIsConnected(t *testing.T) {
 	reach := map[Status]map[Status]bool{}
 	for _, from := range Statuses {
 		seen := map[Status]bool{}
@@ -105,12 +105,12 @@ func TestStatusTableWalksItself(t *testing.T) {
 	for _, final := range []Status{StatusPaid, StatusCancelled, StatusPaidOutside} {
 		for to := range reach[final] {
 			if final == StatusPaid && (to == StatusReturned || reach[StatusReturned][to]) {
-				continue // only by coming back
+				continue // only by a return
 			}
 			t.Errorf("%s leads to %s", final, to)
 		}
 	}
-	// Money only leaves the table's paid by coming back.
+	// Money leaves the table's paid only by a return.
 	if !slices.Equal(Transitions[StatusPaid], []Status{StatusReturned}) {
 		t.Errorf("from paid: %v", Transitions[StatusPaid])
 	}
@@ -130,7 +130,7 @@ func TestFailureCatalogue(t *testing.T) {
 		if *f != (Failure{c.Code, c.Message, c.Retryable, c.NextAction}) {
 			t.Errorf("%s: %+v", c.Code, f)
 		}
-		// A refund goes to the sender, and cannot be cancelled (see Permits).
+		// A refund goes to the sender, and cannot be cancelled (see CheckDecision).
 		if f := FailureOf(KindRefund, c.Code, ""); c.Code != FailureShareConflict &&
 			(strings.Contains(f.NextAction, "cancel") || strings.Contains(f.NextAction, "recipient")) {
 			t.Errorf("a refund: %+v", f)
@@ -139,7 +139,7 @@ func TestFailureCatalogue(t *testing.T) {
 			t.Errorf("%s: the provider's message is not shown: %+v", c.Code, f)
 		}
 	}
-	// Who has his money back by the charge itself must not be paid once more.
+	// A sender who got the charge returned must not be paid again.
 	for _, code := range []string{"never_received", "declined", "brand_new"} {
 		if f := FailureOf(KindRefund, code, ""); !strings.Contains(f.NextAction, "charge was returned") ||
 			strings.Contains(FailureOf(KindPayout, code, "").NextAction, "charge") {
@@ -169,8 +169,8 @@ func TestR12_PostingsAsDesigned(t *testing.T) {
 		"refund_returned": {"provider", "refunding"}, "paid_outside": {"owed", "outside"}, "honoured": {"house", "owed"},
 		"second_success":  {"suspense", "provider"},
 		"refund_outside":  {"refunding", "outside"}, // added: POST /refunds/{id}/mark-paid
-		"second_returned": {"provider", "suspense"}, // added: a second success that came back
-		"voided":          {"owed", "house"},        // added: an honoured promise that was not paid and is given up
+		"second_returned": {"provider", "suspense"}, // added: a second success that was returned
+		"voided":          {"owed", "house"},        // added: an honoured share conflict that was not paid and is given up
 	}
 	if len(transferAccounts) != len(want) {
 		t.Errorf("%d kinds of postings, designed %d", len(transferAccounts), len(want))

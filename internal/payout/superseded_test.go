@@ -2,10 +2,10 @@ package payout
 
 import "testing"
 
-// TestR5_LaterNumberThanThePaidOne: the second number was refused, and then the first one,
-// refused before, was carried out after all and came back. A retry asks about both; one
-// answer that contradicts makes the outcome unknown. From then on the provider says
-// the same as ever, and people may decide again.
+// TestR5_LaterNumberThanThePaidOne: the second number was refused, and then the first one, refused
+// before, was carried out after all and returned. A retry queries both; one contradictory answer
+// makes the outcome unknown. From then on the provider repeats its earlier statement, and staff may
+// decide again.
 func TestR5_LaterNumberThanThePaidOne(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined)
 	s.sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed)

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// TestR12_WhatWasNotifiedIsAskedUntilAnswered: a notification of a return is
-// believed by nobody and forgotten by nobody. An answer that says nothing about
-// an order the provider had taken does not use the question up.
-func TestR12_WhatWasNotifiedIsAskedUntilAnswered(t *testing.T) {
+// TestR12_NotifiedOrderIsQueriedUntilAnswered: a notification of a return proves nothing and must
+// not be lost. An answer without information about an accepted order leaves the query requested.
+func TestR12_NotifiedOrderIsQueriedUntilAnswered(t *testing.T) {
 	for _, evasive := range []ObservationKind{ObsNeverReceived, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsUnknown} {
 		t.Run("paid, then "+string(evasive), func(t *testing.T) {
 			s := story(t, KindPayout).sends(ObsSucceeded).is(StatusPaid).next(ActionEnd, 0)

@@ -39,9 +39,8 @@ func (b *folio) add(kind Kind, n int, amount money.Fen, status Status, attempts 
 	return &b.payments[len(b.payments)-1]
 }
 
-// soundBooks: a packet of ten shares of 100. Paid; failed; returned; paid again
-// after a return; cancelled and refunded; paid outside; paid twice; unknown. Two
-// were left and went back.
+// soundBooks: a packet of ten shares of 100: paid, failed, returned, paid again after a return,
+// cancelled and refunded, paid outside, paid twice, unknown, and two unclaimed and refunded.
 func soundBooks() *folio {
 	b := &folio{packet: LedgerPacket{ID: booksID, Total: 1000, Shares: 10, Status: "closed", BooksClosedAt: booksAt, ClosedAt: booksAt,
 		Remainder:   200,
@@ -83,7 +82,7 @@ func soundBooks() *folio {
 	return b
 }
 
-// verify does what the store does with pages.
+// verify does what the store does page by page.
 func (b *folio) verify() (rules []Rule, suspense money.Fen) {
 	v := NewPacketVerifier(b.packet)
 	for _, t := range b.transfers {
@@ -106,10 +105,10 @@ func (b *folio) verify() (rules []Rule, suspense money.Fen) {
 	return rules, v.Suspense()
 }
 
-// TestR12_VerifierCatches breaks sound books in every way that has a rule.
+// TestR12_VerifierCatches breaks a sound ledger in every way that has a rule.
 func TestR12_VerifierCatches(t *testing.T) {
 	if rules, suspense := soundBooks().verify(); len(rules) != 0 || suspense != 100 {
-		t.Fatalf("sound books break %v, suspense %d", rules, suspense)
+		t.Fatalf("a sound ledger breaks %v, suspense %d", rules, suspense)
 	}
 	caught := map[Rule]bool{}
 	find := func(b *folio, kind TransferKind) *StoredTransfer {
@@ -154,23 +153,23 @@ func TestR12_VerifierCatches(t *testing.T) {
 		{"open without shares", RuleStatus, func(b *folio) { b.packet.Status, b.packet.ShareRows = "open", 0 }},
 		{"held after the books were closed", RuleStatus, func(b *folio) { remove(b, PostClose) }},
 		{"claim not posted", RuleClaims, func(b *folio) { remove(b, PostClaim) }},
-		{"claim not noted", RuleClaims, func(b *folio) { b.packet.NotedClaims = 7 }},
+		{"claim not recorded", RuleClaims, func(b *folio) { b.packet.NotedClaims = 7 }},
 		{"share of another", RuleClaims, func(b *folio) { payment(b, StatusPaid).ShareUser = "z" }},
 		{"share of another amount", RuleClaims, func(b *folio) { payment(b, StatusPaid).ShareAmount = 99 }},
 		{"remainder too small", RuleRemainder, func(b *folio) { b.packet.Remainder = 199 }},
 		{"remainder posted twice as high", RuleRemainder, func(b *folio) { find(b, PostClose).Amount = 400 }},
 		{"remainder while books are open", RuleRemainder, func(b *folio) { b.packet.BooksClosedAt = time.Time{} }},
-		{"paid without posting", RulePayment, func(b *folio) { remove(b, PostPaid) }},
-		{"posting without paid", RulePayment, func(b *folio) { payment(b, StatusPaid).Status = StatusFailed }},
-		{"returned without posting", RulePayment, func(b *folio) { remove(b, PostReturned) }},
-		{"cancelled without posting", RulePayment, func(b *folio) { remove(b, PostCancel) }},
+		{"paid without transfer", RulePayment, func(b *folio) { remove(b, PostPaid) }},
+		{"transfer without paid", RulePayment, func(b *folio) { payment(b, StatusPaid).Status = StatusFailed }},
+		{"returned without transfer", RulePayment, func(b *folio) { remove(b, PostReturned) }},
+		{"cancelled without transfer", RulePayment, func(b *folio) { remove(b, PostCancel) }},
 		{"cancelled without refund", RulePayment, func(b *folio) { payment(b, StatusCancelled).CancelRefund = 0 }},
 		{"refund without cancel", RulePayment, func(b *folio) { payment(b, StatusPaid).CancelRefund = 100 }},
-		{"paid outside without posting", RulePayment, func(b *folio) { remove(b, PostPaidOutside) }},
-		{"refunded without posting", RulePayment, func(b *folio) { remove(b, PostRefunded) }},
+		{"paid outside without transfer", RulePayment, func(b *folio) { remove(b, PostPaidOutside) }},
+		{"refunded without transfer", RulePayment, func(b *folio) { remove(b, PostRefunded) }},
 		{"another amount", RulePayment, func(b *folio) { find(b, PostPaid).Amount = 99 }},
-		{"booked without posting", RuleAttempt, func(b *folio) { payment(b, StatusFailed).Attempts[0].Booked = true }},
-		{"posting without booked", RuleAttempt, func(b *folio) { payment(b, StatusPaid).Attempts[0].Booked = false }},
+		{"booked without transfer", RuleAttempt, func(b *folio) { payment(b, StatusFailed).Attempts[0].Booked = true }},
+		{"transfer without booked", RuleAttempt, func(b *folio) { payment(b, StatusPaid).Attempts[0].Booked = false }},
 		{"return without booked", RuleAttempt, func(b *folio) { payment(b, StatusReturned).Attempts[0].ReturnBooked = false }},
 		{"second success without booked", RuleAttempt, func(b *folio) { remove(b, PostSecondSuccess) }},
 		{"closed without a time", RuleSettled, func(b *folio) { b.packet.ClosedAt = time.Time{} }},
@@ -178,7 +177,7 @@ func TestR12_VerifierCatches(t *testing.T) {
 		{"open with closed books", RuleSettled, func(b *folio) { b.packet.Status = "open" }},
 		{"paid without a time", RuleSettled, func(b *folio) { payment(b, StatusPaid).SettledAt = time.Time{} }},
 		{"unknown with a time", RuleSettled, func(b *folio) { payment(b, StatusUnknown).SettledAt = booksAt }},
-		{"order number of nobody", RuleUnknown, func(b *folio) { find(b, PostPaid).OrderNo = "x" }},
+		{"unknown order number", RuleUnknown, func(b *folio) { find(b, PostPaid).OrderNo = "x" }},
 		{"posted to another packet", RuleUnknown, func(b *folio) { find(b, PostPaid).PacketID = "00000000000000000002" }},
 		{"number without an attempt", RuleUnknown, func(b *folio) { payment(b, StatusPaid).Attempts = nil }},
 		{"payment of another packet", RuleUnknown, func(b *folio) { payment(b, StatusPaid).ID = ID(KindPayout, "00000000000000000002", 0) }},
@@ -229,8 +228,8 @@ func TestVerifierOfUnfinished(t *testing.T) {
 			b.post(PostClose, ID(KindRefund, booksID, 0), 1000)
 			b.add(KindRefund, 0, 1000, StatusPending)
 		}},
-		{"a promise that was not honoured", func(b *folio) { b.add(KindHonour, 1, 77, StatusFailed) }},
-		{"a promise that the house honoured", func(b *folio) {
+		{"a share conflict that was not honoured", func(b *folio) { b.add(KindHonour, 1, 77, StatusFailed) }},
+		{"a share conflict that the house honoured", func(b *folio) {
 			id := ID(KindHonour, booksID, 1)
 			b.post(PostHonoured, id, 77)
 			b.post(PostPaid, OrderNo(id, 1), 77)

@@ -13,8 +13,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// FuzzObserve: whatever the provider answers, only a well-formed order of this
-// operation and currency is a final outcome, and only a documented refusal is one.
+// FuzzObserve: for every answer, only a well-formed order of this operation and currency is a final
+// outcome, and only a documented refusal is one.
 func FuzzObserve(f *testing.F) {
 	f.Add(200, `{"order_no":"p1","op":"transfer","account":"u","amount":1,"currency":"CNY","status":"succeeded","provider_ref":"r"}`, "", true)
 	f.Add(200, `{"order_no":"p1","op":"transfer","account":"u","amount":1,"currency":"CNY","status":"needs_recipient","expires_at":"9999-12-31T23:59:59-23:59"}`, "", true)
@@ -53,8 +53,8 @@ func FuzzObserve(f *testing.F) {
 	})
 }
 
-// FuzzVerifyNotification: what is not signed is never taken, and of what is signed
-// only the event that the signature names.
+// FuzzVerifyNotification: an unsigned notification is never accepted, and a signed one only for the
+// event that the signature covers.
 func FuzzVerifyNotification(f *testing.F) {
 	f.Add("e1", "1760000000", "v1,abc", []byte(`{"event_id":"e1","order_no":"p1"}`))
 	f.Add("", "", "", []byte(``))
@@ -95,8 +95,8 @@ func FuzzVerifyNotification(f *testing.F) {
 	})
 }
 
-// FuzzStatement: a page of a statement that is taken has lines in order, of its
-// day, with amounts that can be.
+// FuzzStatement: an accepted page of a statement has lines in order, of its day, with valid
+// amounts.
 func FuzzStatement(f *testing.F) {
 	f.Add([]byte(`{"date":"2026-02-17","items":[{"seq":1,"op":"transfer","order_no":"p1","account":"u","amount":1,"at":"2026-02-17T00:00:00Z"}],"next_after":1}`), uint64(0))
 	f.Add([]byte(`{"date":"2026-02-17","items":[]}`), uint64(7))

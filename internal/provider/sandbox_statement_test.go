@@ -83,8 +83,8 @@ func TestStatementOfTheSandbox(t *testing.T) {
 	}
 }
 
-// TestStatementIsReadStrictly: an answer that is not a whole, ordered part of the
-// day that was asked for is none.
+// TestStatementIsReadStrictly: an incomplete or unordered answer, or one about another day, is
+// refused.
 func TestStatementIsReadStrictly(t *testing.T) {
 	line := func(seq int, at string) string {
 		return fmt.Sprintf(`{"seq":%d,"op":"transfer","order_no":"n","account":"a","amount":1,"at":%q}`, seq, at)
@@ -111,7 +111,7 @@ func TestStatementIsReadStrictly(t *testing.T) {
 		"lines are null":       {200, `{"date":"2026-02-17","items":null}`, -1},
 		"member twice":         {200, spoil(`"seq"`, `"amount":2,"seq"`), -1},
 		"no reference":         {200, spoil(`"seq":8,`, ""), -1},
-		"line of before":       {200, page(line(7, noon)), -1},
+		"line already read":    {200, page(line(7, noon)), -1},
 		"same line twice":      {200, page(line(8, noon), line(8, noon)), -1},
 		"unknown op":           {200, spoil("transfer", "gift"), -1},
 		"no order number":      {200, spoil(`"order_no":"n",`, ""), -1},
@@ -133,7 +133,7 @@ func TestStatementIsReadStrictly(t *testing.T) {
 			if q := r.URL.Query(); r.URL.Path != "/v1/statement" || q.Get("date") != "2026-02-17" || q.Get("after") != "7" ||
 				q.Get("limit") != "1000" ||
 				r.Header.Get("Authorization") != "Bearer "+testKey {
-				t.Errorf("asked %s", r.URL)
+				t.Errorf("queried %s", r.URL)
 			}
 			w.WriteHeader(tc.status)
 			_, _ = w.Write([]byte(tc.body))
@@ -147,7 +147,7 @@ func TestStatementIsReadStrictly(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := newAdapter(t, "http://127.0.0.1:1", time.Second).Statement(ctx, "2026-02-17", ""); !errors.Is(err, ErrAnswer) {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no server: %v", err)
 	}
 	if _, err := newAdapter(t, "http://127.0.0.1:1", time.Second).Statement(t.Context(), "2026-02-17", "x"); !errors.Is(err, ErrAnswer) {
 		t.Errorf("not one of our cursors: %v", err)

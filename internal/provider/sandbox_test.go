@@ -104,12 +104,12 @@ func transfer(t *testing.T, s *Sandbox, n int, account string) payout.Order {
 
 func TestSendAndAsk(t *testing.T) {
 	s, base := startSandbox(t, "")
-	hasty := newAdapter(t, base, time.Second) // does not wait for what the provider holds
+	hasty := newAdapter(t, base, time.Second) // does not wait as long as the provider holds the connection
 	for i, c := range []struct {
 		account, rule string
 		sent          payout.ObservationKind
 		code          string
-		asked         payout.ObservationKind // right after
+		queried       payout.ObservationKind // right after
 		finally       payout.ObservationKind
 	}{
 		{"u", "", payout.ObsSucceeded, "", payout.ObsSucceeded, payout.ObsSucceeded},
@@ -152,9 +152,9 @@ func TestSendAndAsk(t *testing.T) {
 		if c.sent == payout.ObsNeedsRecipient && (got.Token == "" || time.Until(got.Until) < 23*time.Hour) {
 			t.Errorf("%s: token %q until %v", name, got.Token, got.Until)
 		}
-		if c.asked != "" {
+		if c.queried != "" {
 			again := s.Query(context.Background(), payout.OpTransfer, o.OrderNo)
-			check(t, name+" asked", again, payout.SourceQuery, o.OrderNo, c.account, c.asked, "")
+			check(t, name+" queried", again, payout.SourceQuery, o.OrderNo, c.account, c.queried, "")
 		}
 		wait.Until(t, name+" is "+string(c.finally), func() bool {
 			return s.Query(context.Background(), payout.OpTransfer, o.OrderNo).Kind == c.finally
@@ -162,7 +162,7 @@ func TestSendAndAsk(t *testing.T) {
 	}
 }
 
-// check compares what every observation must carry; code "" is not compared.
+// check compares the members that every observation must have; code "" is not compared.
 func check(t *testing.T, name string, o payout.Observation, source payout.Source, no, account string, kind payout.ObservationKind,
 	code string) {
 	t.Helper()
@@ -194,7 +194,7 @@ func TestDocumentedRefusals(t *testing.T) {
 		t.Errorf("other parameters: %+v", got)
 	}
 	if got := s.Query(ctx, payout.OpRefund, o.OrderNo); got.Kind != payout.ObsUnknown || got.Code != codeUnexpected {
-		t.Errorf("asked as another op: %+v", got)
+		t.Errorf("queried as another op: %+v", got)
 	}
 	refund := order(t, s, payout.Instruction{Op: payout.OpRefund, OrderNo: "r1", Account: "s", Amount: 1, ChargeOrderNo: "c1"})
 	if got := s.Send(ctx, refund); got.Kind != payout.ObsDeclined || got.Code != "refund_exceeds_charge" {
@@ -212,7 +212,7 @@ func TestDocumentedRefusals(t *testing.T) {
 		t.Errorf("another account: %+v", got)
 	}
 	if got := s.Query(ctx, payout.OpTransfer, o.OrderNo); got.Kind != payout.ObsUnknown || got.Code != "unauthenticated" {
-		t.Errorf("asked for another account: %+v", got)
+		t.Errorf("queried for another account: %+v", got)
 	}
 	s.account = SandboxAccount
 	s.key = "wrong"
@@ -220,19 +220,19 @@ func TestDocumentedRefusals(t *testing.T) {
 		t.Errorf("wrong key: %+v", got)
 	}
 	if got := s.Query(ctx, payout.OpTransfer, o.OrderNo); got.Kind != payout.ObsUnknown || got.Code != "unauthenticated" {
-		t.Errorf("asked with a wrong key: %+v", got)
+		t.Errorf("queried with a wrong key: %+v", got)
 	}
 }
 
-// TestOddAnswers: whatever is not a documented answer is unknown, never a success and never a failure.
+// TestOddAnswers: an undocumented answer is unknown, never a success and never a failure.
 func TestOddAnswers(t *testing.T) {
 	good := `{"order_no":"p1","op":"transfer","account":"u","amount":7,"currency":"CNY","status":"succeeded","new_member":1}`
 	for _, c := range []struct {
-		name   string
-		status int
-		body   string
-		sent   payout.ObservationKind
-		asked  payout.ObservationKind
+		name    string
+		status  int
+		body    string
+		sent    payout.ObservationKind
+		queried payout.ObservationKind
 	}{
 		{"good", 200, good, payout.ObsSucceeded, payout.ObsSucceeded},
 		{"empty", 200, ``, payout.ObsUnknown, payout.ObsUnknown},
@@ -285,15 +285,15 @@ func TestOddAnswers(t *testing.T) {
 		if got := s.Send(context.Background(), payout.Order{Op: payout.OpTransfer, OrderNo: "p1", Request: []byte(`{}`)}); got.Kind != c.sent {
 			t.Errorf("%s sent: %+v", c.name, got)
 		}
-		if got := s.Query(context.Background(), payout.OpTransfer, "p1"); got.Kind != c.asked {
-			t.Errorf("%s asked: %+v", c.name, got)
+		if got := s.Query(context.Background(), payout.OpTransfer, "p1"); got.Kind != c.queried {
+			t.Errorf("%s queried: %+v", c.name, got)
 		}
 		s.Close()
 		server.Close()
 	}
 }
 
-// TestMismatchIsShown: the domain sees what the answer is about, not what was asked.
+// TestMismatchIsShown: the observation names the order of the answer, not of the query.
 func TestMismatchIsShown(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"order_no":"other","op":"transfer","account":"else","amount":8,"currency":"CNY","status":"succeeded"}`)
@@ -307,7 +307,7 @@ func TestMismatchIsShown(t *testing.T) {
 	}
 }
 
-// TestSilence: not sent only when no connection was had; else it may have left.
+// TestSilence: not sent only without a connection; otherwise the request may have left.
 func TestSilence(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -325,7 +325,7 @@ func TestSilence(t *testing.T) {
 	dropping := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer dropping.Close()
 	holding := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then is it noticed that the caller goes
+		_, _ = io.Copy(io.Discard, r.Body) // only then is the end of the connection detected
 		<-r.Context().Done()
 	}))
 	defer holding.Close()
@@ -397,8 +397,8 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// TestReturns: what came back is listed page after page in the order of its numbers, and a
-// list that is not whole and in order is none.
+// TestReturns: returns are listed page by page in the order of their numbers, and an incomplete or
+// unordered list is refused.
 func TestReturns(t *testing.T) {
 	s, _ := startSandbox(t, "")
 	ctx := context.Background()

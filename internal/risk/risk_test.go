@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "s3cret-risk"
 
-// service answers questions as a test wants and counts its connections.
+// service answers requests as a test configures it and counts its connections.
 type service struct {
 	*httptest.Server
 	conns atomic.Int64
@@ -56,7 +56,7 @@ func text(body string) http.HandlerFunc {
 
 var question = Request{App: "mall", PacketID: "3q5k9v0c1m7e2u8h4r6t", UserID: "用户 \"a\"", At: "2026-02-17T20:00:00.000Z"}
 
-// TestAllows: yes, no, and everything that is neither.
+// TestAllows: yes, no, and everything else.
 func TestAllows(t *testing.T) {
 	var redirected atomic.Int64
 	other := serve(t, func(http.ResponseWriter, *http.Request) { redirected.Add(1) })
@@ -99,14 +99,14 @@ func TestAllows(t *testing.T) {
 			t.Errorf("%s: %t, %v", what, allow, err)
 		}
 		if err != nil && strings.Contains(err.Error(), secret) {
-			t.Errorf("%s: the key is told: %v", what, err)
+			t.Errorf("%s: the error has the key: %v", what, err)
 		}
 	}
 	if allow, err := ask(t, gone.URL, time.Second).Allows(t.Context(), question); allow || !errors.Is(err, ErrUnanswered) {
-		t.Errorf("nobody there: %t, %v", allow, err)
+		t.Errorf("no server: %t, %v", allow, err)
 	}
 	if redirected.Load() != 0 {
-		t.Error("the question went to another place")
+		t.Error("the request followed a redirect")
 	}
 }
 
@@ -127,8 +127,8 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// TestCrowd: of many who ask at once no more are under way than the bound, the others wait
-// for them, and connections are kept.
+// TestCrowd: of many concurrent requests at most the bound are in flight, the others wait, and
+// connections are reused.
 func TestCrowd(t *testing.T) {
 	const crowd = 3 * maxConcurrent
 	release := make(chan struct{})
@@ -169,16 +169,15 @@ func TestCrowd(t *testing.T) {
 		_, _ = c.Allows(t.Context(), question)
 	}
 	if n := s.conns.Load(); n != before {
-		t.Errorf("%d connections for questions one after the other", n-before)
+		t.Errorf("%d connections for requests one after the other", n-before)
 	}
 }
 
-// TestHangs: a service that hangs is waited for as long as is set, whoever has a place and
-// whoever has none.
+// TestHangs: a request to a service that hangs ends after the timeout, with or without a slot.
 func TestHangs(t *testing.T) {
 	const crowd, timeout = 2 * maxConcurrent, 50 * time.Millisecond
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // then the end of the connection is noticed
+		_, _ = io.Copy(io.Discard, r.Body) // then the end of the connection is detected
 		<-r.Context().Done()
 	})
 	c := ask(t, s.URL, timeout)
@@ -198,8 +197,8 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// TestOverflow: a question that finds no place in time was not asked, which is told apart
-// from a service that does not answer.
+// TestOverflow: a request without a slot in time was not sent, which differs from a service that
+// does not answer.
 func TestOverflow(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	c := ask(t, s.URL, MinTimeout)

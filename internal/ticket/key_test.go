@@ -52,7 +52,7 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
-// TestKeysOfSmallOrder: under these keys anybody signs any ticket, or nobody does.
+// TestKeysOfSmallOrder: under these keys anybody can sign any ticket, or nobody can.
 func TestKeysOfSmallOrder(t *testing.T) {
 	signed := 0
 	for _, s := range []string{
@@ -64,7 +64,7 @@ func TestKeysOfSmallOrder(t *testing.T) {
 		"26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85",
 		"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
 		"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa",
-		"0200000000000000000000000000000000000000000000000000000000000000", // no point of the curve
+		"0200000000000000000000000000000000000000000000000000000000000000", // not a point of the curve
 	} {
 		public, err := hex.DecodeString(s)
 		if err != nil {

@@ -106,7 +106,7 @@ func TestCheck(t *testing.T) {
 		"issued ahead":               {claim("iat", ticketNow.Add(time.Hour).Unix()), nil},
 		"for others too":             {claim("aud", []string{"mall", "hongbao"}), nil},
 		"since now":                  {claim("nbf", ticketNow.Unix()), nil},
-		"for another moment":         {claim("exp", float64(ticketNow.UnixMilli()+900)/1000), ErrExpired}, // parts of a second are cut off
+		"for another moment":         {claim("exp", float64(ticketNow.UnixMilli()+900)/1000), ErrExpired}, // fractions of a second are cut off
 		"to the second":              {claim("exp", ticketNow.Add(time.Second).Unix()), nil},
 		"none":                       {"", ErrMissing},
 		"a word":                     {"ticket", ErrMalformed},
@@ -142,7 +142,7 @@ func TestCheck(t *testing.T) {
 		"ES256":                   {header("alg", "ES256"), ErrForged},
 		"no alg":                  {header("alg", nil), ErrForged},
 		"alg a number":            {header("alg", 1), ErrForged},
-		"signed by somebody else": {jwtOf(t, ticketHeader, ticketBody, by(stranger)), ErrForged},
+		"signed by a stranger":    {jwtOf(t, ticketHeader, ticketBody, by(stranger)), ErrForged},
 		"with a key of its own": {
 			jwtOf(t, with(ticketHeader, "jwk",
 				members{"kty": "OKP", "crv": "Ed25519", "x": base64.RawURLEncoding.EncodeToString(stranger.Public().(ed25519.PublicKey))}), ticketBody,
@@ -156,7 +156,7 @@ func TestCheck(t *testing.T) {
 		"of no packet":                {claim("packet_id", nil), ErrWrongSubject},
 		"of another user":             {claim("sub", "U2"), ErrWrongSubject},
 		"of nobody":                   {claim("sub", nil), ErrWrongSubject},
-		"for somebody else":           {claim("aud", "mall"), ErrWrongSubject},
+		"for another user":            {claim("aud", "mall"), ErrWrongSubject},
 		"for nobody":                  {claim("aud", nil), ErrWrongSubject},
 		"for an empty list":           {claim("aud", []string{}), ErrWrongSubject},
 		"without an end":              {claim("exp", nil), ErrNoExpiry},
@@ -173,8 +173,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// FuzzCheck: nobody makes a ticket of what is not one; and a good one opens nothing
-// but its packet to its user, whatever is asked for.
+// FuzzCheck: no other text becomes a ticket, and a good one opens only its packet to its user.
 func FuzzCheck(f *testing.F) {
 	seed := sha256.Sum256([]byte("fuzz"))
 	private := ed25519.NewKeyFromSeed(seed[:])
@@ -190,7 +189,7 @@ func FuzzCheck(f *testing.F) {
 		if err == nil && (!strings.HasPrefix(text, good[:strings.LastIndexByte(good, '.')+1]) || id != ticketPacket || user != "u2") {
 			t.Errorf("%q opens %q to %q", text, id, user)
 		}
-		// Signed as it is, whatever it says: the claims alone decide.
+		// Signed unchanged, whatever it says: the claims alone decide.
 		signed := jwtOf(t, ticketHeader, text, ours)
 		if len(signed) > MaxBytes || Check(signed, id, user, ticketNow, func(string) (ed25519.PublicKey, bool) { return public, true }) != nil {
 			return

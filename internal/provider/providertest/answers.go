@@ -200,7 +200,7 @@ func caseRefusedConnection(p *probe) {
 	p.must(err)
 	o := p.order(payout.OpTransfer, "u", someAmount)
 	p.wantKind("sent", p.wellFormed(dead.Send(p.ctx, o), payout.SourceSend, o.OrderNo), payout.ObsNotSent)
-	p.wantKind("asked", p.wellFormed(dead.Query(p.ctx, o.Op, o.OrderNo), payout.SourceQuery, o.OrderNo), payout.ObsNotSent, payout.ObsNoAnswer)
+	p.wantKind("queried", p.wellFormed(dead.Query(p.ctx, o.Op, o.OrderNo), payout.SourceQuery, o.OrderNo), payout.ObsNotSent, payout.ObsNoAnswer)
 }
 
 // caseDropped: the request left. ObsNotSent would allow a new order number while the first send
@@ -221,7 +221,7 @@ func caseDropped(p *probe) {
 		b.set(spoil)
 		o := p.order(payout.OpTransfer, account, someAmount)
 		p.wantKind(what, b.send(o), payout.ObsNoAnswer, payout.ObsUnknown)
-		p.wantKind(what+", asked", b.query(o), payout.ObsNoAnswer, payout.ObsUnknown)
+		p.wantKind(what+", queried", b.query(o), payout.ObsNoAnswer, payout.ObsUnknown)
 		p.becomes(o, payout.ObsSucceeded)
 		p.wantMoved(what, o, 1)
 	}
@@ -291,7 +291,7 @@ func caseNonsense(p *probe) {
 		p.wantKind(what+", sent", b.send(o), payout.ObsUnknown, payout.ObsNoAnswer)
 		p.send(o) // now the order exists
 		b.set(spoil)
-		p.wantKind(what+", asked", b.query(o), payout.ObsUnknown, payout.ObsNoAnswer)
+		p.wantKind(what+", queried", b.query(o), payout.ObsUnknown, payout.ObsNoAnswer)
 	}
 }
 
@@ -309,7 +309,7 @@ func caseRedirect(p *probe) {
 		if n := len(b.requests()); n != 1 {
 			p.errorf("%d: one send is %d requests", status, n)
 		}
-		p.wantKind("asked, "+strconv.Itoa(status), b.query(o), payout.ObsUnknown, payout.ObsNoAnswer)
+		p.wantKind("queried, "+strconv.Itoa(status), b.query(o), payout.ObsUnknown, payout.ObsNoAnswer)
 	}
 }
 
@@ -326,7 +326,7 @@ func caseForeignNotFound(p *probe) {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = io.WriteString(w, body)
 		})
-		p.wantKind(what+", asked", b.query(o), payout.ObsUnknown, payout.ObsNoAnswer)
+		p.wantKind(what+", queried", b.query(o), payout.ObsUnknown, payout.ObsNoAnswer)
 		p.wantKind(what+", sent", b.send(o), payout.ObsUnknown, payout.ObsNoAnswer)
 	}
 }
@@ -339,7 +339,7 @@ func caseRefusedKey(p *probe) {
 	b.strip = true
 	b.set(nil)
 	p.wantKind("sent", b.send(o), payout.ObsRetryAfter, payout.ObsUnknown)
-	p.wantKind("asked", b.query(o), payout.ObsRetryAfter, payout.ObsUnknown)
+	p.wantKind("queried", b.query(o), payout.ObsRetryAfter, payout.ObsUnknown)
 	p.wantMoved("key refused", o, 0)
 	p.succeed(o, account, someAmount)
 }
@@ -364,7 +364,7 @@ func caseOtherOrder(p *probe) {
 		_, _ = w.Write(kept)
 	})
 	o := p.order(payout.OpTransfer, account, someAmount)
-	for what, seen := range map[string]payout.Observation{"sent": b.adapter.Send(p.ctx, o), "asked": b.adapter.Query(p.ctx, o.Op, o.OrderNo)} {
+	for what, seen := range map[string]payout.Observation{"sent": b.adapter.Send(p.ctx, o), "queried": b.adapter.Query(p.ctx, o.Op, o.OrderNo)} {
 		if seen.Kind == payout.ObsUnknown || seen.OrderNo != o.OrderNo {
 			continue
 		}
@@ -384,7 +384,7 @@ func caseOtherAmount(p *probe) {
 		return status, bytes.ReplaceAll(body, was, is)
 	}))
 	o := p.order(payout.OpTransfer, account, someAmount)
-	for what, seen := range map[string]payout.Observation{"sent": b.send(o), "asked": b.query(o)} {
+	for what, seen := range map[string]payout.Observation{"sent": b.send(o), "queried": b.query(o)} {
 		if seen.Kind != payout.ObsUnknown && seen.Amount == someAmount {
 			p.errorf("%s: an answer about %s fen counts as %s of %d", what, is, seen.Kind, seen.Amount)
 		}

@@ -35,7 +35,7 @@ func (p *probe) refusedForNow(s Situation, code string) {
 	if p.wantKind("sent", sent, payout.ObsRetryAfter) && (sent.Code != code || sent.RetryAfter <= 0 || sent.RetryAfter > payout.LongestPause) {
 		p.errorf("refused as %q, to be tried again after %v: want code %q and a pause", sent.Code, sent.RetryAfter, code)
 	}
-	p.wantKind("asked", p.query(o), payout.ObsNeverReceived)
+	p.wantKind("queried", p.query(o), payout.ObsNeverReceived)
 	p.wantMoved("refused for now", o, 0)
 	end()
 	p.succeed(o, account, someAmount)
@@ -52,16 +52,16 @@ func (p *probe) lost(s Situation, want payout.ObservationKind, moved bool) {
 		p.errorf("a call took %v, it may take %v", took, p.cfg.Timeout)
 	}
 	end()
-	asked, times := payout.ObsNeverReceived, 0
+	queried, times := payout.ObsNeverReceived, 0
 	if moved {
-		asked, times = payout.ObsSucceeded, 1
+		queried, times = payout.ObsSucceeded, 1
 	}
 	if moved {
-		p.becomes(o, asked)
+		p.becomes(o, queried)
 	} else {
-		p.wantKind("asked", p.query(o), asked)
+		p.wantKind("queried", p.query(o), queried)
 	}
-	p.wantMoved("asked", o, times)
+	p.wantMoved("queried", o, times)
 	p.succeed(o, account, someAmount)
 	p.wantMoved("sent again", o, 1)
 }
@@ -73,7 +73,7 @@ func caseLandsLater(p *probe) {
 	account, end := p.arrange(ErrorLate)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	p.wantKind("sent", p.send(o), payout.ObsUnknown, payout.ObsNoAnswer)
-	p.wantKind("asked", p.query(o), payout.ObsNeverReceived, payout.ObsPending, payout.ObsSucceeded)
+	p.wantKind("queried", p.query(o), payout.ObsNeverReceived, payout.ObsPending, payout.ObsSucceeded)
 	p.becomes(o, payout.ObsSucceeded)
 	p.wantMoved("landed", o, 1)
 	end()
@@ -86,7 +86,7 @@ func (p *probe) unanswered(s Situation, want payout.ObservationKind) {
 	account, end := p.arrange(s)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	p.wantKind("sent", p.send(o), payout.ObsSucceeded, payout.ObsPending)
-	p.wantKind("asked", p.query(o), want)
+	p.wantKind("queried", p.query(o), want)
 	end()
 	p.becomes(o, payout.ObsSucceeded)
 }
@@ -95,7 +95,7 @@ func caseNotFoundYet(p *probe) {
 	account, end := p.arrange(NotFoundYet)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	p.wantKind("sent", p.send(o), payout.ObsSucceeded, payout.ObsPending)
-	p.wantKind("asked", p.query(o), payout.ObsNeverReceived)
+	p.wantKind("queried", p.query(o), payout.ObsNeverReceived)
 	p.wantKind("sent again", p.send(o), payout.ObsSucceeded, payout.ObsPending)
 	end()
 	p.becomes(o, payout.ObsSucceeded)
@@ -108,8 +108,8 @@ func caseCancelled(p *probe) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	cancel()
 	p.wantKind("sent", p.wellFormed(p.a.Send(ctx, o), payout.SourceSend, o.OrderNo), payout.ObsNotSent, payout.ObsNoAnswer)
-	p.wantKind("asked", p.wellFormed(p.a.Query(ctx, o.Op, o.OrderNo), payout.SourceQuery, o.OrderNo), payout.ObsNotSent, payout.ObsNoAnswer)
-	p.wantKind("asked properly", p.query(o), payout.ObsNeverReceived)
+	p.wantKind("queried", p.wellFormed(p.a.Query(ctx, o.Op, o.OrderNo), payout.SourceQuery, o.OrderNo), payout.ObsNotSent, payout.ObsNoAnswer)
+	p.wantKind("queried properly", p.query(o), payout.ObsNeverReceived)
 }
 
 func caseCancelledMidCall(p *probe) {

@@ -115,7 +115,7 @@ func (p *probe) succeed(o payout.Order, account string, amount money.Fen) {
 	}
 	p.about("sent", sent, account, amount)
 	seen := p.becomes(o, payout.ObsSucceeded)
-	p.about("asked", seen, account, amount)
+	p.about("queried", seen, account, amount)
 	if seen.ProviderRef == "" {
 		p.errorf("%s: success without the provider's own number", o.Op)
 	}
@@ -184,8 +184,8 @@ func caseConflict(p *probe) {
 		p.wantKind(what, p.send(p.encode(in)), payout.ObsDeclined, payout.ObsUnknown)
 	}
 	seen := p.query(first)
-	p.wantKind("asked after it", seen, payout.ObsSucceeded)
-	p.about("asked after it", seen, account, someAmount)
+	p.wantKind("queried after it", seen, payout.ObsSucceeded)
+	p.about("queried after it", seen, account, someAmount)
 	p.wantMoved("three different sends", first, 1)
 }
 
@@ -193,9 +193,9 @@ func caseNeverReceived(p *probe) {
 	for _, op := range ops {
 		o := payout.Order{Op: op, OrderNo: number(op)}
 		seen := p.query(o)
-		p.wantKind("asked about a new number", seen, payout.ObsNeverReceived)
+		p.wantKind("query of a new number", seen, payout.ObsNeverReceived)
 		if seen.Account != "" || seen.Amount != 0 {
-			p.errorf("an order nobody knows has account %q and amount %d", seen.Account, seen.Amount)
+			p.errorf("an unknown order has account %q and amount %d", seen.Account, seen.Amount)
 		}
 	}
 }
@@ -206,9 +206,9 @@ func caseDeclined(p *probe) {
 	sent := p.send(o)
 	p.wantKind("sent", sent, payout.ObsDeclined)
 	seen := p.query(o)
-	p.wantKind("asked", seen, payout.ObsDeclined)
+	p.wantKind("queried", seen, payout.ObsDeclined)
 	if sent.Code == "" || seen.Code != sent.Code {
-		p.errorf("the refusal is %q when sent and %q when asked: want one code", sent.Code, seen.Code)
+		p.errorf("the refusal is %q when sent and %q when queried: want one code", sent.Code, seen.Code)
 	}
 	p.wantKind("sent again", p.send(o), payout.ObsDeclined)
 	p.wantMoved("refused", o, 0)
@@ -226,12 +226,12 @@ func casePending(p *probe) {
 func caseNeedsRecipient(p *probe) {
 	account, _ := p.arrange(NeedsRecipient)
 	o := p.order(payout.OpTransfer, account, someAmount)
-	for what, seen := range map[string]payout.Observation{"sent": p.send(o), "asked": p.query(o)} {
+	for what, seen := range map[string]payout.Observation{"sent": p.send(o), "queried": p.query(o)} {
 		if p.wantKind(what, seen, payout.ObsNeedsRecipient) && (seen.Token == "" || !seen.Until.After(time.Now())) {
 			p.errorf("%s: token %q until %v: the recipient could not confirm", what, seen.Token, seen.Until)
 		}
 	}
-	p.wantMoved("nobody has confirmed", o, 0)
+	p.wantMoved("not confirmed", o, 0)
 }
 
 func caseReturned(p *probe) {

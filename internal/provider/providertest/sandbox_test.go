@@ -33,7 +33,7 @@ var (
 	otherSecret   = "whsec_" + base64.StdEncoding.EncodeToString([]byte("fedcba9876543210fedcba9876543210"))
 )
 
-// callTimeout is how long a call of the adapter takes in these tests, when nobody answers.
+// callTimeout is how long a call without an answer takes in these tests.
 const callTimeout = 2 * time.Second
 
 // sandboxHarness is the real sandbox provider and its adapter.
@@ -91,7 +91,7 @@ func sandboxConfig(h Harness) Config {
 	return Config{Harness: h, Timeout: callTimeout, Within: wait.Limit(), Currency: "CNY"}
 }
 
-// TestSandbox: the sandbox's adapter passes, and all of it can be arranged.
+// TestSandbox: the sandbox's adapter passes, and every case can be arranged.
 func TestSandbox(t *testing.T) {
 	t.Parallel()
 	Run(t, sandboxConfig(newSandboxHarness(t)))
@@ -119,7 +119,7 @@ func (h *sandboxHarness) Through(baseURL string) (Adapter, error) { return conne
 var suffixes = map[Situation]string{Succeeds: "", Declines: "~declined", StaysPending: "~pending", NeedsRecipient: "~confirm",
 	Returns: "~returned"}
 
-// faults are the situations that a rule makes: {op, kind}.
+// faults are the situations made by a fault rule: {op, kind}.
 var faults = map[Situation][2]string{
 	LowBalance: {"transfer", "low_balance"}, RateLimited: {"transfer", "rate_limit"}, SilentBefore: {"transfer", "timeout_before"},
 	SilentAfter: {"transfer", "timeout_after"}, ErrorBefore: {"transfer", "error_before"}, ErrorAfter: {"transfer", "error_after"},
@@ -147,7 +147,7 @@ func (h *sandboxHarness) Arrange(s Situation) (string, func(), error) {
 		defer h.mu.Unlock()
 		delete(h.rules, n)
 		if err := h.putRules(); err != nil {
-			panic(err) // nothing that follows would mean anything
+			panic(err) // the results after it would be meaningless
 		}
 	}
 	return account, end, h.putRules()

@@ -200,9 +200,9 @@ func (p *probe) wellFormed(o payout.Observation, source payout.Source, orderNo s
 	case o.Source != source:
 		p.errorf("%s: source is %q, want %q", o.Kind, o.Source, source)
 	case o.OrderNo != orderNo:
-		p.errorf("%s: about order %q, asked about %q", o.Kind, o.OrderNo, orderNo)
+		p.errorf("%s: about order %q, queried %q", o.Kind, o.OrderNo, orderNo)
 	case o.Adapter != p.a.Limits().Adapter:
-		p.errorf("%s: is the word of %s, not of %s", o.Kind, o.Adapter, p.a.Limits().Adapter)
+		p.errorf("%s: is a statement of %s, not of %s", o.Kind, o.Adapter, p.a.Limits().Adapter)
 	case o.ID == "":
 		p.errorf("%s: has no id, so it could be booked twice", o.Kind)
 	case o.StartedAt.IsZero() || o.EndedAt.Before(o.StartedAt) || time.Since(o.EndedAt) < 0 || time.Since(o.StartedAt) > time.Minute:
@@ -247,7 +247,7 @@ func (p *probe) becomes(o payout.Order, kind payout.ObservationKind) payout.Obse
 		}
 		select {
 		case <-ctx.Done():
-			p.errorf("asked for %v: still %s (%s), want %s", p.cfg.Within, seen.Kind, seen.Code, kind)
+			p.errorf("queried for %v: still %s (%s), want %s", p.cfg.Within, seen.Kind, seen.Code, kind)
 			panic(errStop)
 		case <-tick.C:
 		}

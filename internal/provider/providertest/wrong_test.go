@@ -15,18 +15,18 @@ import (
 	"hongbao/internal/provider"
 )
 
-// wrong is the right adapter with one mistake. Nil members do not change anything.
+// wrong is the correct adapter with one defect. Nil members change nothing.
 type wrong struct {
 	*provider.Sandbox
-	encode func(payout.Instruction) payout.Instruction
-	raw    func([]byte) []byte // of a request, on its way
-	sent   func(payout.Observation) payout.Observation
-	asked  func(orderNo string, o payout.Observation) payout.Observation
-	send   func(ctx context.Context, s *provider.Sandbox, o payout.Order) payout.Observation
-	ctx    func(context.Context) context.Context
-	limits *payout.Limits
-	verify func(s *provider.Sandbox, h http.Header, body []byte) (string, string, error)
-	page   func(payout.StatementPage, error) (payout.StatementPage, error)
+	encode  func(payout.Instruction) payout.Instruction
+	raw     func([]byte) []byte // changes a request in transit
+	sent    func(payout.Observation) payout.Observation
+	queried func(orderNo string, o payout.Observation) payout.Observation
+	send    func(ctx context.Context, s *provider.Sandbox, o payout.Order) payout.Observation
+	ctx     func(context.Context) context.Context
+	limits  *payout.Limits
+	verify  func(s *provider.Sandbox, h http.Header, body []byte) (string, string, error)
+	page    func(payout.StatementPage, error) (payout.StatementPage, error)
 }
 
 func (w *wrong) Limits() payout.Limits {
@@ -68,8 +68,8 @@ func (w *wrong) Query(ctx context.Context, op payout.Op, orderNo string) payout.
 		ctx = w.ctx(ctx)
 	}
 	seen := w.Sandbox.Query(ctx, op, orderNo)
-	if w.asked != nil {
-		seen = w.asked(orderNo, seen)
+	if w.queried != nil {
+		seen = w.queried(orderNo, seen)
 	}
 	return seen
 }
@@ -89,7 +89,7 @@ func (w *wrong) Statement(ctx context.Context, day payout.Day, after string) (pa
 	return page, err
 }
 
-// wrongHarness hands out a wrong adapter instead of the right one.
+// wrongHarness returns a defective adapter.
 type wrongHarness struct {
 	*sandboxHarness
 	mistake   wrong
@@ -115,7 +115,7 @@ func (h *wrongHarness) Adapter() Adapter { return h.own }
 
 func (h *wrongHarness) Through(url string) (Adapter, error) { return h.make(url) }
 
-// turn makes one kind of observation another one.
+// turn changes one kind of observation into another.
 func turn(from, to payout.ObservationKind) func(payout.Observation) payout.Observation {
 	return func(o payout.Observation) payout.Observation {
 		if o.Kind == from {
@@ -125,11 +125,11 @@ func turn(from, to payout.ObservationKind) func(payout.Observation) payout.Obser
 	}
 }
 
-func askedTurn(from, to payout.ObservationKind) func(string, payout.Observation) payout.Observation {
+func queriedTurn(from, to payout.ObservationKind) func(string, payout.Observation) payout.Observation {
 	return func(_ string, o payout.Observation) payout.Observation { return turn(from, to)(o) }
 }
 
-// eager repeats a request, or follows a redirect, where nobody sees it.
+// eager hides a repeat of a request, or follows a redirect.
 type eager struct {
 	base http.RoundTripper
 	when func(*http.Response, error) bool
@@ -158,8 +158,8 @@ func transport(when func(*http.Response, error) bool) func() http.RoundTripper {
 	return func() http.RoundTripper { return eager{&http.Transport{}, when} }
 }
 
-// TestCatches: each of these mistakes has cost somebody money, and each is found
-// by the case that is named, which an adapter without a mistake passes.
+// TestCatches: each of these defects would lose money, and is found by the named case, which a
+// correct adapter passes.
 func TestCatches(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]struct {
@@ -173,17 +173,17 @@ func TestCatches(t *testing.T) {
 		"a server error is a refusal": {wrong{sent: turn(payout.ObsUnknown, payout.ObsDeclined)}, nil, "a server error, money moved"},
 		"a server error that lands later is a refusal": {wrong{sent: turn(payout.ObsUnknown, payout.ObsDeclined)}, nil,
 			"a server error, lands later"},
-		"a server error may be sent anew": {wrong{sent: turn(payout.ObsUnknown, payout.ObsRetryAfter)}, nil,
+		"a server error may be sent again": {wrong{sent: turn(payout.ObsUnknown, payout.ObsRetryAfter)}, nil,
 			"an answer that says nothing is an unknown outcome"},
-		"any 404 is never received": {wrong{asked: notFoundIsNever}, nil, "a not found of somebody else is not never received"},
-		"an unanswered query is not found": {wrong{asked: askedTurn(payout.ObsNoAnswer, payout.ObsNeverReceived)}, nil,
+		"any 404 is never received": {wrong{queried: notFoundIsNever}, nil, "a not found from another source is not never received"},
+		"an unanswered query is not found": {wrong{queried: queriedTurn(payout.ObsNoAnswer, payout.ObsNeverReceived)}, nil,
 			"a query without answer says nothing"},
-		"a rate limited query is not found": {wrong{asked: askedTurn(payout.ObsRetryAfter, payout.ObsNeverReceived)}, nil,
+		"a rate limited query is not found": {wrong{queried: queriedTurn(payout.ObsRetryAfter, payout.ObsNeverReceived)}, nil,
 			"a query that is rate limited says nothing"},
 		"pending is success": {wrong{sent: turn(payout.ObsPending, payout.ObsSucceeded)}, nil, "pending, then final"},
-		"pending is a refusal": {wrong{asked: askedTurn(payout.ObsPending, payout.ObsDeclined),
+		"pending is a refusal": {wrong{queried: queriedTurn(payout.ObsPending, payout.ObsDeclined),
 			sent: turn(payout.ObsPending, payout.ObsDeclined)}, nil, "pending, then final"},
-		"returned is still success": {wrong{asked: askedTurn(payout.ObsReturned, payout.ObsSucceeded)}, nil, "success, then returned"},
+		"returned is still success": {wrong{queried: queriedTurn(payout.ObsReturned, payout.ObsSucceeded)}, nil, "success, then returned"},
 		"waiting for the recipient: pending": {wrong{sent: turn(payout.ObsNeedsRecipient, payout.ObsPending)}, nil,
 			"the recipient has to confirm"},
 		"low balance is a refusal":          {wrong{sent: lowIsDeclined}, nil, "low balance stores nothing and passes"},
@@ -191,23 +191,23 @@ func TestCatches(t *testing.T) {
 		"a rate limit without a pause":      {wrong{sent: noPause}, nil, "a rate limit stores nothing and passes"},
 		"a conflict is success": {wrong{sent: turn(payout.ObsDeclined, payout.ObsSucceeded)}, nil,
 			"other parameters under the same number are refused"},
-		"a refusal without its code": {wrong{asked: func(_ string, o payout.Observation) payout.Observation { o.Code = ""; return o }},
-			nil, "a refusal is told by both answers"},
-		"amounts as float32":                 {wrong{encode: asFloat}, nil, "1 fen and 2^53-1 fen"},
-		"accounts in lower case":             {wrong{encode: lowerCase}, nil, "accounts are bytes"},
-		"accounts are trimmed":               {wrong{encode: trimmed}, nil, "accounts are bytes"},
-		"requests are not repeatable":        {wrong{encode: random}, nil, "a request is the same bytes whenever it is encoded"},
-		"the request is tidied up":           {wrong{raw: bytes.TrimSpace}, nil, "what is sent are the stored bytes"},
-		"it sends twice by itself":           {wrong{send: twice}, nil, "one send is one request"},
-		"its transport repeats":              {wrong{}, transport(serverError), "one send is one request"},
-		"its transport follows":              {wrong{}, transport(redirected), "a redirect is not followed"},
-		"the number asked for, not answered": {wrong{asked: own}, nil, "an answer about another order is not this order's"},
-		"the answer's amount is left out":    {wrong{sent: noAmount}, nil, "an answer with another amount says so"},
-		"its word is nobody's": {
-			wrong{sent: nobodys, asked: func(_ string, o payout.Observation) payout.Observation { return nobodys(o) }}, nil,
+		"a refusal without its code": {wrong{queried: func(_ string, o payout.Observation) payout.Observation { o.Code = ""; return o }},
+			nil, "a refusal is in both answers"},
+		"amounts as float32":                   {wrong{encode: asFloat}, nil, "1 fen and 2^53-1 fen"},
+		"accounts in lower case":               {wrong{encode: lowerCase}, nil, "accounts are bytes"},
+		"accounts are trimmed":                 {wrong{encode: trimmed}, nil, "accounts are bytes"},
+		"requests are not repeatable":          {wrong{encode: random}, nil, "a request is the same bytes whenever it is encoded"},
+		"the request is tidied up":             {wrong{raw: bytes.TrimSpace}, nil, "what is sent are the stored bytes"},
+		"it sends twice by itself":             {wrong{send: twice}, nil, "one send is one request"},
+		"its transport repeats":                {wrong{}, transport(serverError), "one send is one request"},
+		"its transport follows":                {wrong{}, transport(redirected), "a redirect is not followed"},
+		"the number queried for, not answered": {wrong{queried: own}, nil, "an answer about another order is not this order's"},
+		"the answer's amount is left out":      {wrong{sent: noAmount}, nil, "an answer with another amount says so"},
+		"its statement has no origin": {
+			wrong{sent: anonymous, queried: func(_ string, o payout.Observation) payout.Observation { return anonymous(o) }}, nil,
 			"charge, transfer and refund succeed and are found"},
 		"one id for all": {
-			wrong{sent: oneID, asked: func(_ string, o payout.Observation) payout.Observation { return oneID(o) }}, nil,
+			wrong{sent: oneID, queried: func(_ string, o payout.Observation) payout.Observation { return oneID(o) }}, nil,
 			"charge, transfer and refund succeed and are found"},
 		"the context is ignored":     {wrong{ctx: context.WithoutCancel}, nil, "a context that has ended sends nothing"},
 		"its end is ignored":         {wrong{ctx: context.WithoutCancel}, nil, "a context that ends in mid-call leaves the outcome open"},
@@ -243,7 +243,7 @@ func TestCatches(t *testing.T) {
 			}
 			cfg := sandboxConfig(wh)
 			hasty := cfg
-			hasty.Within = time.Second // a mistake lasts for ever
+			hasty.Within = time.Second // the defect is permanent
 			if r := examine(t.Context(), hasty, cases()[i]); r.verdict != failed {
 				t.Errorf("%q %s", m.by, r.verdict)
 			}
@@ -322,7 +322,7 @@ func own(orderNo string, o payout.Observation) payout.Observation { o.OrderNo = 
 
 func noAmount(o payout.Observation) payout.Observation { o.Amount = 0; return o }
 
-func nobodys(o payout.Observation) payout.Observation { o.Adapter = payout.Adapter{}; return o }
+func anonymous(o payout.Observation) payout.Observation { o.Adapter = payout.Adapter{}; return o }
 
 func oneID(o payout.Observation) payout.Observation { o.ID = "1"; return o }
 
@@ -370,7 +370,7 @@ func fromTheStart(p payout.StatementPage, err error) (payout.StatementPage, erro
 
 func emptyInstead(p payout.StatementPage, _ error) (payout.StatementPage, error) { return p, nil }
 
-// limited is a provider that can be made to do only some things.
+// limited is a provider that supports only some situations.
 type limited struct{ *sandboxHarness }
 
 func (l limited) Arrange(s Situation) (string, func(), error) {
@@ -384,8 +384,7 @@ func (l limited) Through(string) (Adapter, error) { return nil, ErrUnsupported }
 
 func (l limited) Moved(string) (int, error) { return 0, ErrUnsupported }
 
-// TestListsWhatItCannot: what cannot be arranged is in the table, and has to be
-// exactly what was agreed.
+// TestListsWhatItCannot: unsupported cases are in the table, and have to equal the agreed list.
 func TestListsWhatItCannot(t *testing.T) {
 	cfg := sandboxConfig(limited{newSandboxHarness(t)})
 	var results []result
@@ -400,7 +399,7 @@ func TestListsWhatItCannot(t *testing.T) {
 		}
 		results = append(results, r)
 	}
-	if len(missing) != len(answerCases())+1+3 { // all that stand between, one of the statement, two situations in three cases
+	if len(missing) != len(answerCases())+1+3 { // all cases with a proxy, one of the statement, two situations in three cases
 		t.Errorf("cannot: %q", missing)
 	}
 	for _, name := range missing {

@@ -12,8 +12,8 @@ import (
 
 func count(n int64) *int64 { return &n }
 
-// TestFaultsOnSends: one rule, firing once; what the caller hears, whether money
-// has moved, and what a repeat says once the rule is used up.
+// TestFaultsOnSends: one rule, firing once; the caller's answer, whether money has moved, and the
+// answer to a repeat once the rule is used up.
 func TestFaultsOnSends(t *testing.T) {
 	for _, op := range []string{"charge", "transfer", "refund"} {
 		moved := op + " 7;"
@@ -40,7 +40,7 @@ func TestFaultsOnSends(t *testing.T) {
 			{"not_found_yet", "u", "succeeded", moved, "succeeded"}, // spoils queries only
 			{"notify_never", "u", "succeeded", moved, "succeeded"},
 			{"error_after", "u~lost_request", "internal", "", "succeeded"},
-			{"contradict", "u~lost_reply", "lost", moved, "declined"}, // kept for an answer that is heard
+			{"contradict", "u~lost_reply", "lost", moved, "declined"}, // kept for an answer that reaches the caller
 		} {
 			t.Run(op+" "+c.kind+" "+c.account, func(t *testing.T) {
 				st := newStand(t, func(c *Config) { c.PendingAfter = time.Hour })
@@ -81,8 +81,8 @@ func TestFaultsOnSends(t *testing.T) {
 	}
 }
 
-// TestErrorThatLandsLater: the caller hears of an error, and the order arrives afterwards,
-// once, also across a restart and beside repeats.
+// TestErrorThatLandsLater: the caller gets an error, and the order arrives afterwards, once, also
+// across a restart and with repeats.
 func TestErrorThatLandsLater(t *testing.T) {
 	for _, op := range []string{"charge", "transfer", "refund"} {
 		t.Run(op, func(t *testing.T) {
@@ -158,8 +158,8 @@ func TestContradictQueries(t *testing.T) {
 		no   string
 		want Status
 	}{
-		{"lost1", StatusSucceeded}, // nothing was told yet: the truth
-		{"lost1", StatusDeclined},  // the opposite of what was told last
+		{"lost1", StatusSucceeded}, // nothing reported yet: the truth
+		{"lost1", StatusDeclined},  // the opposite of the last report
 		{"lost1", StatusSucceeded},
 		{"no1", StatusSucceeded},
 		{"no1", StatusDeclined},
@@ -169,7 +169,7 @@ func TestContradictQueries(t *testing.T) {
 		}
 	}
 	if len(st.movements()) != 1 {
-		t.Errorf("asking moved money: %v", st.movements())
+		t.Errorf("a query moved money: %v", st.movements())
 	}
 }
 
@@ -246,13 +246,13 @@ func TestNotifyFaults(t *testing.T) {
 		t.Errorf("not the same event: %+v", two)
 	}
 	wait.Until(t, "late", func() bool { return len(st.hooks.of("late")) == 1 && len(st.hooks.of("plain")) == 1 })
-	// Since it succeeded, to the millisecond; when the plain one comes is the machine's affair.
-	var told Notification
+	// From its success, to the millisecond; the time of the plain one depends on the machine.
+	var n Notification
 	late := st.hooks.of("late")[0]
-	if err := json.Unmarshal([]byte(late.body), &told); err != nil {
+	if err := json.Unmarshal([]byte(late.body), &n); err != nil {
 		t.Fatal(err)
 	}
-	since, err := time.Parse(time.RFC3339Nano, told.CreatedAt)
+	since, err := time.Parse(time.RFC3339Nano, n.CreatedAt)
 	if by := late.at.Sub(since); err != nil || by < 400*time.Millisecond {
 		t.Errorf("late by %v only, %v", by, err)
 	}
@@ -282,7 +282,7 @@ func TestRulesOrder(t *testing.T) {
 	if r := st.do("GET", "/_faults", ""); json.Unmarshal(r.body, &shown) != nil || len(shown.Rules) != 5 || *shown.Rules[3].Times != 0 {
 		t.Errorf("shown %s", r)
 	}
-	// A rate is a rate: neither never nor always.
+	// A rate is neither never nor always.
 	st.faults(Rule{Op: "query", Kind: "rate_limit", Rate: 0.5})
 	limited := 0
 	for range 200 {

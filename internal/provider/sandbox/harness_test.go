@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// stand is a running sandbox and what a test needs around it.
+// stand is a running sandbox and what a test needs with it.
 type stand struct {
 	t      *testing.T
 	cfg    Config
@@ -52,7 +52,7 @@ type stand struct {
 func newStand(t *testing.T, change ...func(*Config)) *stand {
 	t.Helper()
 	st := &stand{t: t, hooks: newReceiver(t), client: &http.Client{
-		// A Go client repeats a GET by itself when a kept connection is closed on it.
+		// A Go client repeats a GET when a kept connection is closed.
 		Transport: &http.Transport{DisableKeepAlives: true}}}
 	st.cfg = Config{Listen: "127.0.0.1:0", DBPath: filepath.Join(t.TempDir(), "sandbox.db"), APIKey: testKey,
 		WebhookURL: st.hooks.server.URL + "/v1/provider-notifications/sandbox", WebhookSecret: testSecret,
@@ -260,7 +260,7 @@ type received struct {
 	at     time.Time
 }
 
-// receiver takes notifications as the platform would.
+// receiver receives notifications as the platform would.
 type receiver struct {
 	server *httptest.Server
 	mu     sync.Mutex
@@ -302,7 +302,7 @@ func newReceiver(t *testing.T) *receiver {
 	return rc
 }
 
-// refuse has the receiver answer everything with 503, or nothing any more.
+// refuse makes the receiver answer everything with 503, or stop that.
 func (rc *receiver) refuse(all bool) {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()

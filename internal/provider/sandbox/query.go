@@ -22,8 +22,8 @@ func (s *Server) query(orderNo string) (reply, error) {
 				answer, simple = refuse(problemOrderNotFound), true
 				return nil
 			}
-			told, view := s.currentView(rec)
-			answer, simple = reply{order: view}, !told.final() || told == rec.Reported
+			reported, view := s.currentView(rec)
+			answer, simple = reply{order: view}, !reported.final() || reported == rec.Reported
 			return nil
 		})
 		if err != nil {
@@ -62,10 +62,10 @@ func (s *Server) queryWithRules(tx *txn, orderNo string) (reply, error) {
 	if rule == nil {
 		rule = &Rule{}
 	}
-	r, told := s.answerQuery(rec, rule)
+	r, reported := s.answerQuery(rec, rule)
 	r.delay = time.Duration(rule.DelayMS) * time.Millisecond
-	if rec != nil && told.final() && told != rec.Reported {
-		rec.Reported = told
+	if rec != nil && reported.final() && reported != rec.Reported {
+		rec.Reported = reported
 		return r, tx.putOrder(rec)
 	}
 	return r, nil
@@ -114,6 +114,6 @@ func (s *Server) answerQuery(rec *record, rule *Rule) (reply, Status) {
 	if rec == nil {
 		return refuse(problemOrderNotFound), ""
 	}
-	told, view := s.currentView(rec)
-	return reply{order: view}, told
+	reported, view := s.currentView(rec)
+	return reply{order: view}, reported
 }

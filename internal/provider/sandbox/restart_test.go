@@ -87,7 +87,7 @@ func TestKill9(t *testing.T) {
 	}
 }
 
-// TestRestart checks that everything planned and everything counted survives.
+// TestRestart checks that scheduled events and counters survive.
 func TestRestart(t *testing.T) {
 	st := newStand(t, func(c *Config) { c.PendingAfter, c.ReturnAfter = 300*time.Millisecond, 300*time.Millisecond })
 	three := int64(3)
@@ -112,7 +112,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("done1 again: %+v", got)
 	}
 	wait.Until(t, "pending completes", func() bool { return st.moved("wait1") == "transfer 6;" && len(st.hooks.of("wait1")) == 1 })
-	wait.Until(t, "returned comes back", func() bool { return st.moved("back1") == "transfer 7;return 7;" && len(st.hooks.of("back1")) == 1 })
+	wait.Until(t, "the payment is returned", func() bool { return st.moved("back1") == "transfer 7;return 7;" && len(st.hooks.of("back1")) == 1 })
 	if r := st.confirm("conf1"); r.status != 204 || st.moved("conf1") != "transfer 8;" {
 		t.Errorf("confirm: %s", r)
 	}
@@ -131,7 +131,8 @@ func TestRestart(t *testing.T) {
 	st.send("charge", "rate1", "s", 1).order(t)
 }
 
-// TestNotificationSurvivesRestart: the receiver is away until after a restart; the event id stays the same.
+// TestNotificationSurvivesRestart: the receiver is down until after a restart; the event id stays
+// the same.
 func TestNotificationSurvivesRestart(t *testing.T) {
 	st := newStand(t)
 	st.hooks.refuse(true)
@@ -146,7 +147,7 @@ func TestNotificationSurvivesRestart(t *testing.T) {
 	wait.Holds(t, 100*time.Millisecond, "delivered once", func() bool { return len(st.hooks.of("n1")) == 1 })
 }
 
-// TestStopDoesNotWait: a held caller does not hold up the stop.
+// TestStopDoesNotWait: a held caller does not delay the stop.
 func TestStopDoesNotWait(t *testing.T) {
 	st := newStand(t, func(c *Config) { c.HoldTimeout = time.Minute })
 	st.faults(Rule{Op: "transfer", Kind: "timeout_before", Rate: 1})

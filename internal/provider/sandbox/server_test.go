@@ -277,7 +277,7 @@ func TestStatementAndTotals(t *testing.T) {
 	if err := json.Unmarshal(r.body, &got); err != nil || got != (totals{Charged: 100, Transferred: 58, Returned: 8, Refunded: 50}) {
 		t.Errorf("totals %s", r)
 	}
-	earlier := "p" + id + "000101" // declined: nothing came back
+	earlier := "p" + id + "000101" // declined: nothing was returned
 	for after, want := range map[string]string{"": back, earlier: back, back: ""} {
 		var page returnsPage
 		r := st.do("GET", "/v1/returns?limit=1&prefix=p"+id+"&after="+after, "")

@@ -207,17 +207,17 @@ func (s *Server) answerSend(tx *txn, rec *record, rule *Rule) (reply, error) {
 	if rule.Kind == faultPendingForever {
 		rec.Masked = true
 	}
-	told, view := rec.Status, rec.view()
+	reported, view := rec.Status, rec.view()
 	switch {
 	case rule.Kind == faultErrorAfter || rule.Kind == faultTimeoutAfter:
-		told = "" // the answer does not reach the caller
+		reported = "" // the answer does not reach the caller
 	case s.faults.masks(rec):
-		told, view = StatusProcessing, rec.viewAs(outcome{Status: StatusProcessing})
+		reported, view = StatusProcessing, rec.viewAs(outcome{Status: StatusProcessing})
 	case rule.Kind == faultContradict && rec.Status == StatusSucceeded:
-		told, view = StatusDeclined, rec.viewAs(contradiction)
+		reported, view = StatusDeclined, rec.viewAs(contradiction)
 	}
-	if told.final() {
-		rec.Reported = told
+	if reported.final() {
+		rec.Reported = reported
 	}
 	if *rec != before || !tx.isStored(rec) {
 		if err := tx.putOrder(rec); err != nil {
