@@ -11,36 +11,36 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TimelineEntry is one thing that happened to a payment.
+// TimelineEntry is one event of a payment.
 type TimelineEntry struct {
 	At     Stamp  `json:"at" doc:"When it happened, by the clock of its source."`
-	Source string `json:"source" doc:"Who tells it. redis: the grab or creation and its hand-off. temporal: the workflow's runs. ledger, finance, reconciliation, provider: the books, with what the provider answered. notification: what the provider told by itself. outbox: a run that is still to be started or woken." example:"provider"`
-	What   string `json:"what" doc:"What happened, for people."`
+	Source string `json:"source" doc:"Where the event comes from. redis: the grab or creation and its hand-off. temporal: the workflow's runs. ledger, finance, reconciliation, provider: MySQL, with the provider's responses. notification: a notification of the provider. outbox: a run that is still to be started or woken." example:"provider"`
+	What   string `json:"what" doc:"What happened, as text."`
 }
 
-// TemporalRuns is what Temporal tells of a payment's workflow.
+// TemporalRuns is what Temporal knows about a payment's workflow.
 type TemporalRuns struct {
-	State   string        `json:"state" enum:"known,gone,away" doc:"known: it has answered. gone: it knows no such workflow, or none any more: finished ones are kept for the time of its retention. away: it has not answered in time; everything else is told without it."`
-	Runs    []TemporalRun `json:"runs" nullable:"false" doc:"Oldest first, 100 at most. Earlier ones may appear, and end, some seconds late."`
+	State   string        `json:"state" enum:"known,gone,away" doc:"known: Temporal responded. gone: it has no such workflow, or its retention is over. away: it did not respond in time; the rest of the timeline is complete."`
+	Runs    []TemporalRun `json:"runs" nullable:"false" doc:"Oldest first, 100 at most. Starts and ends may appear some seconds late."`
 	Pending []PendingStep `json:"pending" nullable:"false" doc:"Steps of the latest run that have not ended."`
 }
 
 // TemporalRun is one run of a workflow.
 type TemporalRun struct {
-	RunID     string          `json:"run_id" doc:"Temporal's name of it."`
-	Status    string          `json:"status" doc:"running, completed, failed (a person is needed), canceled, terminated, continued_as_new or timed_out."`
+	RunID     string          `json:"run_id" doc:"Temporal's run id."`
+	Status    string          `json:"status" doc:"running, completed, failed (needs a decision), canceled, terminated, continued_as_new or timed_out."`
 	StartedAt Stamp           `json:"started_at" doc:"When it was started."`
 	ClosedAt  Nullable[Stamp] `json:"closed_at" doc:"When it ended; null while it runs."`
 }
 
 // PendingActivity is a step of a run that has not ended.
 type PendingStep struct {
-	Name        string           `json:"name" doc:"The activity, or workflow task: the run itself cannot go on." example:"Settle"`
+	Name        string           `json:"name" doc:"Name of the activity; workflow task if the run itself is stuck." example:"Settle"`
 	State       string           `json:"state" doc:"scheduled, started or cancel_requested."`
-	Attempt     int              `json:"attempt" minimum:"1" doc:"Which try it is of this step; sends and asks are counted by attempts."`
-	LastFailure Nullable[string] `json:"last_failure" doc:"Why the last try failed; null: none has."`
-	LastAt      Nullable[Stamp]  `json:"last_at" doc:"When the try that is under way began, or the last one ended; null: none has."`
-	NextAt      Nullable[Stamp]  `json:"next_at" doc:"When the next try begins; null: now."`
+	Attempt     int              `json:"attempt" minimum:"1" doc:"Attempt of this step. Sends and queries of an order are counted in attempts."`
+	LastFailure Nullable[string] `json:"last_failure" doc:"Error of the last failed attempt; null if none failed."`
+	LastAt      Nullable[Stamp]  `json:"last_at" doc:"Start of the current attempt, or end of the last one; null if there was none."`
+	NextAt      Nullable[Stamp]  `json:"next_at" doc:"Start of the next attempt; null: now."`
 }
 
 // States of TemporalRuns.
@@ -50,39 +50,39 @@ const (
 	temporalAway  = "away"
 )
 
-// temporalTimeout bounds the question to Temporal: a page does not wait for it.
+// temporalTimeout limits the query to Temporal, so that a page does not wait for an outage.
 const temporalTimeout = 700 * time.Millisecond
 
-// timeline tells what happened to a payment, from every source. began says in words
-// how it began in the books.
+// timeline returns the events of a payment from every source, oldest first, and its runs. began
+// describes the first row of the payment.
 func (r *request) timeline(d payout.Detail, began, workflowID string) ([]TimelineEntry, TemporalRuns, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()
-	passage, err := r.server.cfg.Store.Timeline(ctx, d)
+	recorded, err := r.server.cfg.Store.Timeline(ctx, d)
 	if err != nil {
 		return nil, TemporalRuns{}, err
 	}
 	runs := r.runsOf(workflowID)
-	out := append(redisEntries(d.Kind, passage), runs.entries()...)
+	out := append(redisEntries(d.Kind, recorded), runs.entries()...)
 	out = append(out, storedEntries(d, began)...)
-	for _, n := range passage.Notifications {
+	for _, n := range recorded.Notifications {
 		out = append(out, TimelineEntry{At: Stamp(n.At), Source: "notification", What: "notification for " + n.OrderNo + ": event " + n.EventID})
 	}
-	for _, e := range passage.OutboxEntries {
+	for _, e := range recorded.OutboxEntries {
 		out = append(out, TimelineEntry{At: Stamp(e.Since), Source: "outbox", What: fmt.Sprintf("start or wake-up pending: %s, attempts %d",
 			e.Kind, e.Tries)})
 	}
 	return sortByTime(out), runs, nil
 }
 
-// sortByTime sorts by time, in milliseconds: more of it no source but Temporal has. What
-// is of the same one stays as it was put together.
+// sortByTime sorts by time in milliseconds, because only Temporal is more precise. Entries of the
+// same millisecond keep their order.
 func sortByTime(entries []TimelineEntry) []TimelineEntry {
 	slices.SortStableFunc(entries, func(a, b TimelineEntry) int { return cmp.Compare(a.At.String(), b.At.String()) })
 	return entries
 }
 
-// entries tells of the runs, each at its start and at its end.
+// entries returns the start and end of each run.
 func (t TemporalRuns) entries() (out []TimelineEntry) {
 	for _, run := range t.Runs {
 		out = append(out, TimelineEntry{At: run.StartedAt, Source: "temporal", What: "run " + run.RunID + " started"})
@@ -93,7 +93,7 @@ func (t TemporalRuns) entries() (out []TimelineEntry) {
 	return out
 }
 
-// redisEntries tells what Redis acknowledged, where that is known.
+// redisEntries returns the acknowledgment by Redis; none if its time is unknown.
 func redisEntries(kind payout.Kind, p payout.Timeline) []TimelineEntry {
 	if p.AcknowledgedAt.IsZero() {
 		return nil
@@ -108,7 +108,7 @@ func redisEntries(kind payout.Kind, p payout.Timeline) []TimelineEntry {
 	return []TimelineEntry{{At: Stamp(p.AcknowledgedAt), Source: "redis", What: what}}
 }
 
-// storedEntries tells what the books know of a payment.
+// storedEntries returns the events stored in MySQL.
 func storedEntries(d payout.Detail, began string) []TimelineEntry {
 	out := []TimelineEntry{{At: Stamp(d.CreatedAt), Source: "ledger", What: began}}
 	for _, e := range d.Events {
@@ -117,7 +117,7 @@ func storedEntries(d payout.Detail, began string) []TimelineEntry {
 	return out
 }
 
-// runsOf asks Temporal about a workflow, and does not wait for it long.
+// runsOf queries Temporal for the runs of a workflow, for temporalTimeout at most.
 func (r *request) runsOf(workflowID string) TemporalRuns {
 	out := TemporalRuns{State: temporalAway, Runs: []TemporalRun{}, Pending: []PendingStep{}}
 	if r.server.cfg.Runs == nil {
@@ -127,7 +127,7 @@ func (r *request) runsOf(workflowID string) TemporalRuns {
 	defer cancel()
 	found, err := r.server.cfg.Runs(ctx, workflowID)
 	if err != nil {
-		slog.WarnContext(r.ctx, "Temporal was not asked about a workflow", slog.String("workflow_id", workflowID), slog.Any("error", err))
+		slog.WarnContext(r.ctx, "Temporal runs could not be read", slog.String("workflow_id", workflowID), slog.Any("error", err))
 		return out
 	}
 	if out.State = temporalKnown; !found.Known {

@@ -13,7 +13,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// timelineBody is what the timeline of a payment says.
+// timelineBody is the timeline in the response of a payment.
 type timelineBody struct {
 	Timeline []struct {
 		At           time.Time
@@ -34,8 +34,8 @@ type timelineBody struct {
 	}
 }
 
-// TestPayoutBeforeItIsBooked: from its acknowledgment on a payout is found, also while
-// its hand-off waits; what nobody has won is not.
+// TestPayoutBeforeItIsBooked: a payout is found from its acknowledgment on, even before its
+// hand-off is processed; a share without a claim is not.
 func TestPayoutBeforeItIsBooked(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})
@@ -71,7 +71,7 @@ func TestPayoutBeforeItIsBooked(t *testing.T) {
 		}
 	}
 	if r := h.write(h.finance, "payouts/"+won[0]+"/ask", "k", because); r.code() != "payout_not_found" {
-		t.Errorf("decided about what is not booked: %s", r)
+		t.Errorf("decision about an unbooked payout: %s", r)
 	}
 	for _, none := range []string{payout.ID(payout.KindPayout, id, 2), payout.ID(payout.KindPayout, id, 1_000_000),
 		payout.ID(payout.KindHonour, id, 0), payout.ID(payout.KindPayout, strings.Repeat("0", 20), 0)} {
@@ -87,8 +87,8 @@ func TestPayoutBeforeItIsBooked(t *testing.T) {
 	}
 }
 
-// TestTimeline: the timeline is one, from every source; without Temporal it says
-// that its part is missing, and is there all the same.
+// TestTimeline: the timeline merges every source. Without Temporal it reports that this part is
+// missing and contains the rest.
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	var asked string

@@ -8,42 +8,42 @@ import (
 	"hongbao/client"
 )
 
-// waiting counts the decisions that wait for this person: of finance, and not the
-// one who asked. A page is shown without the number when it cannot be read.
+// waiting counts the requests that this person can approve: those of others, for finance only.
+// On error the page shows no number.
 func (v *visit) waiting() (count int64, more bool) {
 	if !(page{Role: v.role}).Finance() {
 		return 0, false
 	}
 	found, err := v.staff.SumApprovals(v.r.Context(), waitsForMe)
 	if err != nil {
-		slog.WarnContext(v.r.Context(), "waiting decisions were not counted", slog.Any("error", err))
+		slog.WarnContext(v.r.Context(), "pending approvals could not be counted", slog.Any("error", err))
 		return 0, false
 	}
 	return found.Count, found.More
 }
 
-// waitsForMe is what a person of finance may answer.
+// waitsForMe selects the requests that a person of finance can approve.
 var waitsForMe = client.ApprovalFilter{Status: "waiting", ByOthers: true}
 
-// approvalsPage are decisions that need, or needed, two persons.
+// approvalsPage is a list of decisions that need approval.
 type approvalsPage struct {
 	Filter client.ApprovalFilter
 	Tabs   []approvalsTab
 	Items  []client.ApprovalItem
-	Total  *total // nil: it could not be read
+	Total  *total // nil if unavailable
 	Next   string
 }
 
-// approvalsTab is a part of the list to choose.
+// approvalsTab is one tab of the list.
 type approvalsTab struct {
 	Key, Query string
 	Current    bool
 }
 
-// decisionStatuses are the tabs of the list of decisions; "" is all of them.
+// decisionStatuses are the statuses of the tabs; "" is all of them.
 var decisionStatuses = []string{"waiting", "open", "carried_out", "overtaken", "rejected", "withdrawn", "expired", ""}
 
-// tabsOf are the parts of the list that a person can choose.
+// tabsOf returns the tabs for a filter and role.
 func tabsOf(now client.ApprovalFilter, finance bool) (tabs []approvalsTab) {
 	add := func(key string, f client.ApprovalFilter) {
 		tabs = append(tabs, approvalsTab{key, approvalQuery(f).Encode(), f == now})
@@ -61,8 +61,8 @@ func tabsOf(now client.ApprovalFilter, finance bool) (tabs []approvalsTab) {
 	return tabs
 }
 
-// approvalFilter reads the filter of a list of decisions: at first what waits, for this
-// person if it can.
+// approvalFilter reads the filter from the query. The default is what is awaiting approval, for
+// finance by this person.
 func (v *visit) approvalFilter() client.ApprovalFilter {
 	switch {
 	case v.query.Has("status"):
@@ -73,7 +73,7 @@ func (v *visit) approvalFilter() client.ApprovalFilter {
 	return client.ApprovalFilter{Status: "waiting"}
 }
 
-// approvalQuery is a filter as a query of the console. An empty status stands there too.
+// approvalQuery returns a filter as a query of the console, with an empty status too.
 func approvalQuery(f client.ApprovalFilter) url.Values {
 	q := url.Values{"status": {f.Status}}
 	if f.ByOthers {
@@ -102,7 +102,7 @@ func (v *visit) listApprovals() error {
 	return nil
 }
 
-// exportApprovals hands on the file that the API makes of the same filter.
+// exportApprovals returns the API's CSV of the same filter.
 func (v *visit) exportApprovals() error {
 	filters := map[string]string{}
 	for name, value := range approvalQuery(v.approvalFilter()) {
@@ -111,7 +111,7 @@ func (v *visit) exportApprovals() error {
 	return v.export("approvals", filters)
 }
 
-// answerApproval gives the second person's yes or no, or withdraws one's own request.
+// answerApproval approves or rejects a request, or withdraws the person's own.
 func (v *visit) answerApproval() error {
 	id := v.r.PathValue("id")
 	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: v.reason()}

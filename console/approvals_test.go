@@ -13,17 +13,17 @@ import (
 	"hongbao/internal/access"
 )
 
-// TestWaitingAmongMany: a decision that waits is seen on the page of its payout, also when
-// more than a page of others were made after it, as two bulk retries make them.
+// TestWaitingAmongMany: the page of a payout shows its pending approval even if more than a page
+// of later ones exist, such as after two bulk retries.
 func TestWaitingAmongMany(t *testing.T) {
 	const payout = "p3q5k9v0c1m7e2u8h4r6t0003"
 	pending := "decision_pending"
 	mine := client.ApprovalItem{ID: "aMINE", Status: "waiting", Decision: client.Decision{Kind: "cancel", Reason: "the oldest of all",
-		By: "somebody"}, Payout: &client.Payout{ID: payout}}
+		By: "another"}, Payout: &client.Payout{ID: payout}}
 	var others client.List[client.ApprovalItem]
 	for i := range 200 {
 		others.Items = append(others.Items, client.ApprovalItem{ID: fmt.Sprint("a", i), Status: "waiting",
-			Decision: client.Decision{Kind: "retry", By: "somebody"}, Payout: &client.Payout{ID: fmt.Sprintf("p%024d", i)}})
+			Decision: client.Decision{Kind: "retry", By: "another"}, Payout: &client.Payout{ID: fmt.Sprintf("p%024d", i)}})
 	}
 	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
 		func(r *http.Request) any {
@@ -52,11 +52,11 @@ func TestWaitingAmongMany(t *testing.T) {
 	}
 }
 
-// TestChangedDecision: whoever agrees to what has changed meanwhile reads what it would do
-// now, keeps what was put in, and can only refuse it.
+// TestChangedDecision: an approval of a payment that has changed since is refused. The page shows
+// the current preview, keeps the input and offers only to reject.
 func TestChangedDecision(t *testing.T) {
 	order, frozen := "p3q5k9v0c1m7e2u8h4r6t000302", "account_frozen"
-	item := client.ApprovalItem{ID: "aMINE", Status: "waiting", Decision: client.Decision{Kind: "retry", Reason: "unfrozen", By: "somebody"},
+	item := client.ApprovalItem{ID: "aMINE", Status: "waiting", Decision: client.Decision{Kind: "retry", Reason: "unfrozen", By: "another"},
 		Payout:  &client.Payout{ID: "p3q5k9v0c1m7e2u8h4r6t0003", Status: client.PayoutFailed},
 		Preview: &client.Preview{Status: client.PayoutFailed, Amount: 1234, FailureCode: &frozen, AttemptCount: 1, OrderNo: &order}}
 	changed := item
@@ -111,7 +111,7 @@ func TestChangedDecision(t *testing.T) {
 	}
 }
 
-// queried is a desk whose API answers what a function says.
+// queried is a staff API that answers with the result of a function.
 type queried struct {
 	keys
 	answer func(*http.Request) any

@@ -10,34 +10,34 @@ import (
 	"hongbao/internal/packet"
 )
 
-// auditPage is a page of what staff did.
+// auditPage is a page of the audit log.
 type auditPage struct {
 	Actor, Action, Subject string
 	Items                  []auditLine
-	Total                  *total // nil: it could not be read
+	Total                  *total // nil if unavailable
 	Next                   string
-	Verdict                *client.AuditVerdict // set when it was just checked
+	Verdict                *client.AuditVerdict // set after a verification
 }
 
-// auditActions are offered as a filter; others can be typed.
+// auditActions are suggested as a filter; others can be entered.
 var auditActions = []string{"retry", "cancel", "mark_paid", "ask", "approve_retry", "approve_cancel", "approve_mark_paid", "reject_retry",
 	"reject_cancel", "reject_mark_paid", "withdraw_retry", "withdraw_cancel", "withdraw_mark_paid",
 	"cancel_carried_out", "cancel_overtaken", "recall", "pause_campaign", "end_campaign", "hold", "release", "reconcile", "resolve_break",
 	"create_key", "rotate_key", "approve_key", "revoke_key", "add_ticket_key", "revoke_ticket_key", "books_restored", "books_recovered"}
 
-// Actions are those to choose from.
+// Actions are the suggested actions.
 func (auditPage) Actions() []string { return auditActions }
 
-// auditLine is an entry with its states as text.
+// auditLine is an audit entry with its states as text.
 type auditLine struct {
 	client.AuditEntry
 	BeforeText, AfterText string
-	Link                  string // the page of what it is about; "": none
+	Link                  string // page of its subject; "" if none
 }
 
 func (v *visit) listAudit() error { return v.audit(nil) }
 
-// verifyAudit has the whole audit checked, which may take a minute.
+// verifyAudit has the whole hash chain verified, which may take a minute.
 func (v *visit) verifyAudit() error {
 	verdict, err := v.staff.VerifyAudit(v.r.Context())
 	if err != nil {
@@ -57,7 +57,7 @@ func (p auditPage) filters() map[string]string {
 // Query is the filter of the list, as a query of the console.
 func (p auditPage) Query() string { return queryOf(p.filters()).Encode() }
 
-// exportAudit hands on the file that the API makes of the same filter.
+// exportAudit returns the API's CSV of the same filter.
 func (v *visit) exportAudit() error {
 	return v.export("audit", readAuditPage(v.query).filters())
 }
@@ -87,7 +87,7 @@ func (v *visit) audit(verdict *client.AuditVerdict) error {
 	return nil
 }
 
-// stateText is a state as it is read: JSON in one line, "" for none.
+// stateText returns a state as JSON on one line; "" for none.
 func stateText(state map[string]any) string {
 	if state == nil {
 		return ""

@@ -10,12 +10,11 @@ import (
 	"hongbao/client"
 )
 
-// maxRetryBatch is how many payments one call of a bulk retry names: as many as a page of
-// the list has, so that they fit its body beside the longest reason.
+// maxRetryBatch is how many ids one bulk retry call sends. It equals a page of the list, so the
+// body has room for the longest reason.
 const maxRetryBatch = 50
 
-// bulkForm reads what was chosen in a work list, of payouts or of refunds: the list,
-// with that in it.
+// bulkForm parses the selection form of a work list of payouts or refunds.
 func bulkForm(kind string, form url.Values) (listPage, error) {
 	query, err := readQuery(form.Get("filter"), paymentParams)
 	if err != nil {
@@ -38,9 +37,8 @@ func (v *visit) retryPayouts() error { return v.retryMany("payout") }
 // retryRefunds is retryMany of refunds.
 func (v *visit) retryRefunds() error { return v.retryMany("refund") }
 
-// retryMany says what a retry of the chosen payments would do, or carries it out:
-// those that are ticked, or all that fit the filter of the list. Once somebody has
-// looked at what all that fit are, it is those, whatever else fits meanwhile.
+// retryMany dry-runs or carries out a retry of the selected payments, or of all that match the
+// filter. After a dry run of all, the retry covers exactly the payments of that dry run.
 func (v *visit) retryMany(kind string) error {
 	form := v.r.PostForm
 	body, err := bulkForm(kind, form)
@@ -49,7 +47,7 @@ func (v *visit) retryMany(kind string) error {
 	}
 	req := client.BulkRetryRequest{IdempotencyKey: v.key(), Reason: body.Reason}
 	if req.DryRun = form.Get("do") != "retry" || body.All && body.Previewed && len(body.PreviewedIDs) == 0; req.DryRun {
-		req.IdempotencyKey = "" // looked at again, it is looked at anew
+		req.IdempotencyKey = "" // a repeated dry run is not deduplicated
 		if req.Reason == "" {
 			req.Reason = "dry run"
 		}
@@ -62,7 +60,7 @@ func (v *visit) retryMany(kind string) error {
 		body.Bulk, err = v.retryIDs(kind, req, body.PreviewedIDs)
 	default:
 		f, fault := body.Filter.filter()
-		if fault != "" { // read in part, it would select more than was meant
+		if fault != "" { // a partly read filter would select too many
 			v.problem = &notice{Key: fault}
 			v.show("problem", http.StatusUnprocessableEntity, nil)
 			return nil
@@ -73,7 +71,7 @@ func (v *visit) retryMany(kind string) error {
 	return v.showBulk(body, err)
 }
 
-// retry asks the API about many payouts, or many refunds, which it takes in the same form.
+// retry calls the API's bulk retry of payouts or refunds and returns both results in one type.
 func (v *visit) retry(kind string, req client.BulkRetryRequest) (*client.BulkRetried, error) {
 	if kind == "payout" {
 		return v.staff.RetryPayouts(v.r.Context(), req)
@@ -94,8 +92,8 @@ func (v *visit) retry(kind string, req client.BulkRetryRequest) (*client.BulkRet
 	return out, nil
 }
 
-// retryIDs retries payments by as many calls as it takes, each under a key of its
-// own: repeated after an error, it goes on with those that were not decided about.
+// retryIDs retries payments in batches, each with its own Idempotency-Key. A repetition after
+// an error continues with the batches that were not decided.
 func (v *visit) retryIDs(kind string, req client.BulkRetryRequest, ids []string) (*client.BulkRetried, error) {
 	all, key := &client.BulkRetried{}, req.IdempotencyKey
 	for part := range slices.Chunk(ids, maxRetryBatch) {
@@ -114,15 +112,14 @@ func (v *visit) retryIDs(kind string, req client.BulkRetryRequest, ids []string)
 	return all, nil
 }
 
-// showBulk shows the list again with what a retry has done or would do, or with why
-// it did not.
+// showBulk shows the list with the result of a bulk retry or its dry run, or with its error.
 func (v *visit) showBulk(body listPage, err error) error {
 	if err != nil {
 		p := v.problemOf(err)
 		if p.Status == http.StatusUnauthorized {
 			return p
 		}
-		if v.submission = v.failedSubmission(p); v.submission.OutcomeUnknown { // what was chosen may have left the list
+		if v.submission = v.failedSubmission(p); v.submission.OutcomeUnknown { // the selected payments may have left the list
 			v.submission.separate, body.Reason, body.Selected = true, "", nil
 		}
 	} else if body.Previewed, body.PreviewedIDs = body.All && body.Bulk.DryRun, nil; body.Previewed {
@@ -140,8 +137,8 @@ func (v *visit) showBulk(body listPage, err error) error {
 		read = v.readRefunds
 	}
 	if err = v.list(body, read); err != nil && len(body.Run.Items) > 0 {
-		slog.WarnContext(v.r.Context(), "list behind a bulk retry could not be read", slog.Any("error", err))
-		v.show("progress", http.StatusOK, body.Run) // what was decided has to be seen
+		slog.WarnContext(v.r.Context(), "list after a bulk retry could not be read", slog.Any("error", err))
+		v.show("progress", http.StatusOK, body.Run) // the decisions must be shown in any case
 		return nil
 	}
 	return err

@@ -33,14 +33,14 @@ func (v *visit) listCampaigns() error {
 	return nil
 }
 
-// campaignPage is one campaign and its days.
+// campaignPage is one campaign with its days.
 type campaignPage struct {
 	Campaign *client.StaffCampaign
 	Days     *client.List[client.CampaignDay]
 	Next     string
 }
 
-// Stops are the ways to stop it that would change something.
+// Stops are the actions that its status allows.
 func (p campaignPage) Stops() []string {
 	switch p.Campaign.Status {
 	case client.CampaignActive:
@@ -51,7 +51,7 @@ func (p campaignPage) Stops() []string {
 	return nil
 }
 
-// shownDays is how many days a page shows.
+// shownDays is how many days the page shows.
 const shownDays = 50
 
 func (v *visit) showCampaign() error {
@@ -71,7 +71,7 @@ func (v *visit) showCampaign() error {
 	return nil
 }
 
-// stopCampaign pauses a campaign, or ends it.
+// stopCampaign pauses or ends a campaign.
 func (v *visit) stopCampaign() error {
 	id, action := v.r.PathValue("id"), v.r.PathValue("action")
 	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: v.reason()}

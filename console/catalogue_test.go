@@ -24,7 +24,7 @@ var (
 	verbs          = regexp.MustCompile(`%[a-z]`)
 )
 
-// open lists the keys that begin with a word and end with one of the API.
+// open lists the keys with a prefix whose suffix is an API value.
 func open(word string) (keys []string) {
 	add := func(values ...string) {
 		for _, v := range values {
@@ -58,7 +58,7 @@ func open(word string) (keys []string) {
 				add(string(r))
 			}
 		}
-		add(written(`Role: "([a-z]+)"`, "../internal/store/decision.go", "../worker/recover.go")...) // of the audit alone
+		add(written(`Role: "([a-z]+)"`, "../internal/store/decision.go", "../worker/recover.go")...) // only in the audit log
 	case "failure", "advice":
 		for _, f := range payout.FailureCodes {
 			add(f.Code)
@@ -177,7 +177,7 @@ func open(word string) (keys []string) {
 	return keys
 }
 
-// written lists what a pattern finds in sources of the platform. Each has to have some of it.
+// written returns the matches of a pattern in source files. Every file must have one.
 func written(pattern string, files ...string) (found []string) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -197,8 +197,8 @@ func written(pattern string, files ...string) (found []string) {
 	return found
 }
 
-// TestEveryAuditAction: each action that is written to the audit is offered as a
-// filter, and so has a word.
+// TestEveryAuditAction: every action written to the audit log is suggested as a filter and so has
+// a label.
 func TestEveryAuditAction(t *testing.T) {
 	want := written(`tx\.audit\(w, "([a-z_]+)"`, "../internal/store/break.go", "../internal/store/key.go", "../internal/store/recover.go",
 		"../internal/store/reconciliation.go", "../internal/store/recall.go", "../internal/store/ticket.go")
@@ -210,12 +210,12 @@ func TestEveryAuditAction(t *testing.T) {
 	}
 	for _, action := range want {
 		if !slices.Contains(auditActions, action) {
-			t.Errorf("%q is written to the audit, and not known here", action)
+			t.Errorf("%q is written to the audit log and missing in auditActions", action)
 		}
 	}
 	for _, action := range auditActions {
 		if !slices.Contains(want, action) {
-			t.Errorf("%q is never written to the audit", action)
+			t.Errorf("%q is never written to the audit log", action)
 		}
 	}
 	others, err := os.ReadDir("../internal/store")
@@ -229,13 +229,13 @@ func TestEveryAuditAction(t *testing.T) {
 		}
 		for _, m := range regexp.MustCompile(`tx\.audit\(w, "([a-z_]+)"`).FindAllStringSubmatch(string(text), -1) {
 			if !slices.Contains(want, m[1]) {
-				t.Errorf("%s writes %q to the audit, and it has no word", file.Name(), m[1])
+				t.Errorf("%s writes %q to the audit log, and it has no label", file.Name(), m[1])
 			}
 		}
 	}
 }
 
-// TestWords: what the catalogue does not have is shown as it came.
+// TestWords: an API value without a label is shown unchanged.
 func TestWords(t *testing.T) {
 	for _, c := range []struct {
 		l                 language
@@ -255,16 +255,16 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// healthChecks are the names of checks of the API's health.
+// healthChecks are the names of the checks of the API's health.
 var healthChecks = []string{"payout_failed", "payout_returned", "refund_failed", "refund_returned", "approval", "answers", "durable", "gates", "lost_grabs", "handoffs", "books", "outbox", "overdue", "ledger", "suspense",
 	"quarantine", "queues",
 	"polling", "held", "under_way", "unsent", "low_balance", "rate_limited", "no_answer", "unknown_outcomes", "last_run", "unreconciled",
 	"breaks", "chain"}
 
-// ownWords are checks that say what they have found in words of their own.
+// ownWords are checks without a "good." message.
 var ownWords = []string{"answers", "polling", "last_run", "chain"}
 
-// firstStatuses are those that a decision can have as soon as it was made.
+// firstStatuses are the possible statuses of a decision right after it was made.
 var firstStatuses = map[payout.DecisionKind][]payout.DecisionStatus{
 	payout.DecisionRetry:    {payout.DecisionCarriedOut, payout.DecisionWaiting, payout.DecisionOpen},
 	payout.DecisionCancel:   {payout.DecisionWaiting},
@@ -272,15 +272,15 @@ var firstStatuses = map[payout.DecisionKind][]payout.DecisionStatus{
 	payout.DecisionQuery:    {payout.DecisionCarriedOut, payout.DecisionOpen},
 }
 
-// TestCatalogue: everything that is said is there, in both languages, with the
-// same figures put in; and nothing is there that is never said.
+// TestCatalogue: every message used exists in both languages with the same arguments, and every
+// message is used.
 func TestCatalogue(t *testing.T) {
 	used := map[string]bool{}
 	use := func(keys ...string) {
 		for _, key := range keys {
 			used[key] = true
 			if _, ok := catalogue[key]; !ok {
-				t.Errorf("%q is said, but is not in the catalogue", key)
+				t.Errorf("%q is used, but is not in the catalogue", key)
 			}
 		}
 	}
@@ -302,7 +302,7 @@ func TestCatalogue(t *testing.T) {
 		for _, m := range slices.Concat(saidByPart.FindAllStringSubmatch(string(text), -1), saidAsWord.FindAllStringSubmatch(string(text), -1)) {
 			keys := open(m[1])
 			if len(keys) == 0 {
-				t.Errorf("%s says %s.…, and nobody knows what that can be", name, m[1])
+				t.Errorf("%s uses %s.…, which open does not list", name, m[1])
 			}
 			use(keys...)
 		}
@@ -344,10 +344,10 @@ func TestCatalogue(t *testing.T) {
 	}
 	for key, m := range catalogue {
 		if !used[key] {
-			t.Errorf("%q is never said", key)
+			t.Errorf("%q is never used", key)
 		}
 		if strings.TrimSpace(m.en) == "" || strings.TrimSpace(m.zh) == "" {
-			t.Errorf("%q is not there in both languages", key)
+			t.Errorf("%q is missing in one language", key)
 		}
 		if strings.ContainsFunc(m.en, isHan) {
 			t.Errorf("%q is not English: %s", key, m.en)
@@ -356,12 +356,12 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%q is not Chinese: %s", key, m.zh)
 		}
 		if en, zh := verbs.FindAllString(m.en, -1), verbs.FindAllString(m.zh, -1); !slices.Equal(en, zh) {
-			t.Errorf("%q puts in %q in English and %q in Chinese", key, en, zh)
+			t.Errorf("%q has arguments %q in English and %q in Chinese", key, en, zh)
 		}
 	}
 }
 
-// TestBreakKinds: every kind of break can be chosen in the list of breaks.
+// TestBreakKinds: every kind of break is suggested in the filter of the list of breaks.
 func TestBreakKinds(t *testing.T) {
 	var want []string
 	for _, kind := range slices.Concat(payout.MachineBreaks, payout.StatementBreaks) {

@@ -7,19 +7,19 @@ import (
 	"hongbao/internal/money"
 )
 
-// Measures of a chart, in its own units: the browser stretches it to its place.
+// Sizes of a chart in its own units; the browser scales it.
 const (
 	chartPitch  = 10 // from one bar to the next
 	chartBar    = 8
 	chartHeight = 100
 )
 
-// chart is a small chart of bars, one a minute.
+// chart is a bar chart with one bar per minute.
 type chart struct {
 	ID, Title, About string
 	Width, Height    int
 	Bars             []bar
-	Last             string // of the last whole minute
+	Last             string // count of the last full minute
 	Hour             string
 	Uncounted        bool
 }
@@ -31,7 +31,7 @@ type bar struct {
 	Title               string
 }
 
-// chartOf draws one sort of booking. Bars that are not zero are at least two units high.
+// chartOf returns the chart of one kind of booking. Non-zero bars are at least two units high.
 func chartOf(l language, id string, minutes []client.ActiveMinute, of func(client.ActiveMinute) *client.Booked) chart {
 	c := chart{ID: id, Title: say(l, "chart."+id), Width: chartPitch * len(minutes), Height: chartHeight}
 	var most, last, hour int64
@@ -73,14 +73,14 @@ func chartOf(l language, id string, minutes []client.ActiveMinute, of func(clien
 	return c
 }
 
-// latest turns minutes round: the newest first.
+// newestFirst returns the minutes in reverse order.
 func newestFirst(minutes []client.ActiveMinute) []client.ActiveMinute {
 	out := slices.Clone(minutes)
 	slices.Reverse(out)
 	return out
 }
 
-// slice is a part of the bar of all money.
+// slice is a segment of the bar of all funded money.
 type slice struct {
 	Key    string
 	X      int64
@@ -88,11 +88,11 @@ type slice struct {
 	Amount money.Fen
 }
 
-// sliceUnits is how wide the bar of all money is, in its own units.
+// sliceUnits is the width of that bar in its own units.
 const sliceUnits = 1000
 
-// slicesOf divides the funded money as it lies. Parts that are not zero are at
-// least three units wide; figures below zero, which are wrong, have no place.
+// slicesOf returns the segments of the funded money. Non-zero segments are at least three units
+// wide; negative amounts, which are errors, have none.
 func slicesOf(f *client.Funds) []slice {
 	if f == nil || f.Funded <= 0 {
 		return nil
@@ -112,7 +112,7 @@ func slicesOf(f *client.Funds) []slice {
 	return out
 }
 
-// share is part of whole in units of the bar, without leaving 64 bits.
+// share returns part of whole in units of the bar, without overflow of 64 bits.
 func share(part, whole money.Fen) int64 {
 	for whole > 1<<52 {
 		part, whole = part>>1, whole>>1

@@ -7,7 +7,7 @@ import (
 	"hongbao/client"
 )
 
-// closesPage is a list of days.
+// closesPage is a list of day-end closes.
 type closesPage struct {
 	Items []client.CloseSummary
 	Next  string
@@ -26,7 +26,7 @@ func (v *visit) listCloses() error {
 	return nil
 }
 
-// showClose shows the statement of a day.
+// showClose shows the day-end close of a day.
 func (v *visit) showClose() error {
 	found, err := v.staff.DayClose(v.r.Context(), v.r.PathValue("date"))
 	if err != nil {
@@ -36,13 +36,13 @@ func (v *visit) showClose() error {
 	return nil
 }
 
-// exportClose hands on the file of a day that the API makes.
+// exportClose returns the API's CSV of a day.
 func (v *visit) exportClose() error {
 	return v.proxy("/v1/staff/export/close.csv?" + url.Values{"date": {v.r.PathValue("date")}, "bom": {"true"}}.Encode())
 }
 
-// together adds up the accounts of a day. Every posting is in two of them, so that
-// the balances are nothing together, and debits and credits the same.
+// sumAccounts adds up the accounts of a day. Every transfer is in two accounts, so balances
+// add up to zero, and debits equal credits.
 func sumAccounts(accounts []client.AccountDay) client.AccountDay {
 	var all client.AccountDay
 	for _, a := range accounts {

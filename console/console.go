@@ -1,6 +1,5 @@
-// Package console is the staff's desk in a browser: server-rendered pages in
-// Chinese and English that read and write by the HTTP API for staff and nothing
-// else, so that roles, checks, second persons and the audit are the API's.
+// Package console serves the pages for staff, in Chinese and English. The pages read and
+// write through the staff API only, so the API enforces roles, checks, approvals and audit.
 package console
 
 import (
@@ -19,42 +18,43 @@ import (
 
 // Defaults of Config.
 const (
-	// DefaultIdle is how long somebody stays signed in without doing anything.
+	// DefaultIdle ends a session after this time without activity.
 	DefaultIdle = 30 * time.Minute
-	// DefaultAbsolute is how long somebody stays signed in, whatever he does.
+	// DefaultAbsolute ends a session in any case.
 	DefaultAbsolute = 10 * time.Hour
 )
 
-// Desk is what the console needs of the API's server.
+// StaffAPI is what the console needs of the API server.
 type StaffAPI interface {
-	// SignIn returns the id of the key that a token belongs to; false: of none of staff.
+	// SignIn returns the id of the staff key of a token; false if no staff key has it.
 	SignIn(ctx context.Context, token string) (keyID string, ok bool, err error)
-	// Holder tells whose key it is and in which role; false: it has ended.
+	// KeyOwner returns owner and role of a key; false if the key is revoked or expired.
 	KeyOwner(keyID string) (owner string, role access.Role, ok bool)
-	// KeysLoaded reports whether keys can be told apart now; false: Holder knows none.
+	// KeysLoaded reports whether staff keys have been read; until then KeyOwner knows none.
 	KeysLoaded() bool
-	// EndSignIn ends a sign-in in every process, at the latest seconds later; it has
-	// to be remembered until then.
+	// EndSignIn ends a session in every process within seconds. The end is remembered until
+	// the given time.
 	EndSignIn(ctx context.Context, id []byte, keyID string, until time.Time) error
-	// SignInEnded reports whether a sign-in was ended, here or elsewhere.
+	// SignInEnded reports whether a session was ended, in this process or another.
 	SignInEnded(id []byte) bool
-	// ActAs answers requests of the staff API as if they had come with the key.
+	// ActAs returns a transport that serves staff API requests in this process with the
+	// rights of a key.
 	ActAs(keyID string) http.RoundTripper
 }
 
-// Config says what the console works with.
+// Config configures a Console.
 type Config struct {
 	StaffAPI StaffAPI
-	// SessionKeys are the same for every API process. The first seals sessions, each opens
-	// them: a session of a key that is removed is signed out.
+	// SessionKeys are the same in every API process. The first encrypts sessions, each
+	// decrypts them. Removing a key ends its sessions.
 	SessionKeys [][32]byte
-	// Idle and Absolute end what a sign-in has begun; 0 means the default.
+	// Idle and Absolute limit a session; 0 means the default.
 	Idle, Absolute time.Duration
-	// Period is how often the overview is read for those who look at it; 0 means the default.
+	// Period is the time between two reads of the overview for open pages; 0 means the default.
 	Period time.Duration
 }
 
-// Console answers the requests for pages. Use New. It is safe for concurrent use.
+// Console serves the pages. Use New. It is safe for concurrent use.
 type Console struct {
 	api      StaffAPI
 	seal     *seal
@@ -68,15 +68,15 @@ type Console struct {
 	now      func() time.Time
 }
 
-// Folders are the paths, beside /, that the console answers, with all below them.
+// Folders are the path prefixes that the console serves, besides /.
 var Folders = []string{"/assets", "/login", "/logout", "/language", "/payouts", "/refunds", "/approvals", "/packets", "/campaigns",
 	"/search", "/audit",
 	"/reconciliations", "/breaks", "/closes", "/providers", "/live"}
 
-// New prepares a console. Errors are about a configuration or a template that is wrong.
+// New returns a console. Errors: an invalid configuration, or an invalid template.
 func New(cfg Config) (*Console, error) {
 	if cfg.StaffAPI == nil {
-		return nil, errors.New("console: a desk is required")
+		return nil, errors.New("console: Config.StaffAPI is required")
 	}
 	c := &Console{api: cfg.StaffAPI, idle: cfg.Idle, absolute: cfg.Absolute, failures: newFailures(),
 		mux:     http.NewServeMux(),
@@ -99,15 +99,15 @@ func New(cfg Config) (*Console, error) {
 	return c, nil
 }
 
-// route is a page: what its query may have, and what answers it, to somebody who is signed
-// in or to everybody.
+// route is a page: its query parameters and its handler. handle requires a session, serve
+// does not.
 type route struct {
 	query  params
 	handle func(*visit) error
 	serve  http.HandlerFunc
 }
 
-// routes is the table of pages.
+// routes returns the pages by pattern.
 func (c *Console) routes() map[string]route {
 	return map[string]route{
 		"GET /assets/{name}": {query: params{"v": verbatim}, serve: serveAsset},
@@ -157,7 +157,7 @@ func (c *Console) routes() map[string]route {
 	}
 }
 
-// route makes the table answer.
+// route registers the pages.
 func (c *Console) route() {
 	for pattern, one := range c.routes() {
 		if one.handle != nil {
@@ -167,8 +167,8 @@ func (c *Console) route() {
 	}
 }
 
-// readable lets only those requests through whose form can be read as a whole, and to pages
-// for everybody only those whose query they know.
+// checkInput refuses a request whose form cannot be parsed. For public pages it also refuses
+// unknown query parameters; pages with a session check those in signedIn.
 func (c *Console) checkInput(one route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var err error
@@ -208,7 +208,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// visit is one request of somebody who is signed in.
+// visit is one request with a valid session.
 type visit struct {
 	console    *Console
 	w          http.ResponseWriter
@@ -217,18 +217,17 @@ type visit struct {
 	owner      string
 	role       access.Role
 	lang       language
-	query      url.Values // as the page knows it
+	query      url.Values // checked against the page's parameters
 	staff      *client.Staff
 	inside     *http.Client
-	problem    *notice     // what went wrong with what was sent, shown above the page
+	problem    *notice     // shown above the page
 	submission *submission // the form that the page shows again; nil: none
 }
 
-// insideURL names the staff API of this process.
+// insideURL is a placeholder address of the staff API in this process.
 const insideURL = "http://staff.inside"
 
-// signedIn lets those in who are signed in, and checks of every write that it
-// comes from a page of theirs.
+// signedIn requires a session, and for every write the CSRF token of that session.
 func (c *Console) signedIn(one route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, owner, role, ok := c.authenticate(r)
@@ -251,7 +250,7 @@ func (c *Console) signedIn(one route) http.HandlerFunc {
 		}
 		v.staff, v.inside = staff, inside
 		if v.submission, _ = r.Context().Value(submissionKey{}).(*submission); v.submission == nil && !v.polls() {
-			c.extendSession(w, r, s) // somebody is there
+			c.extendSession(w, r, s) // user activity
 		}
 		if r.Method == http.MethodPost {
 			if subtle.ConstantTimeCompare([]byte(r.PostFormValue("csrf")), []byte(s.CSRF)) != 1 {
@@ -271,8 +270,8 @@ func (c *Console) signedIn(one route) http.HandlerFunc {
 	}
 }
 
-// present tells who has signed in; false: nobody, or not any more. The session has
-// no key when there is none that is ours and whose time is not over.
+// authenticate returns the session of a request with owner and role of its key; false if
+// there is none or it has ended. s.KeyID is empty if the cookie is invalid or expired.
 func (c *Console) authenticate(r *http.Request) (s session, owner string, role access.Role, ok bool) {
 	if s, ok = c.sessionOf(r); !ok {
 		return session{}, "", "", false
@@ -281,7 +280,7 @@ func (c *Console) authenticate(r *http.Request) (s session, owner string, role a
 	return s, owner, role, ok
 }
 
-// asKey asks the staff API of this process as the owner of a key.
+// asKey returns clients of the staff API in this process with the rights of a key.
 func (c *Console) asKey(keyID string) (*client.Staff, *http.Client, error) {
 	inside := &http.Client{Transport: c.api.ActAs(keyID)}
 	staff, err := client.NewStaff(insideURL, "inside", client.WithHTTPClient(inside),
@@ -289,19 +288,20 @@ func (c *Console) asKey(keyID string) (*client.Staff, *http.Client, error) {
 	return staff, inside, err
 }
 
-// polls reports whether the page asks by itself: that is no sign of anybody.
+// polls reports whether the page sent this request by itself. Polling is not user activity
+// and does not extend the session.
 func (v *visit) polls() bool {
 	return v.r.URL.Path == "/live" && v.r.Method == http.MethodGet ||
 		v.r.Header.Get("HX-Request") == "true" && (v.r.Method == http.MethodGet || v.r.URL.Path == "/payouts/progress" ||
 			v.r.URL.Path == "/refunds/progress")
 }
 
-// requireSignIn leads to the login page, and from there back to where somebody wanted
-// to go, or to the form that he has sent.
+// requireSignIn redirects to the login page. After the sign-in the user returns to the
+// requested page or to the submitted form.
 func (c *Console) requireSignIn(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/live":
-		w.WriteHeader(http.StatusUnauthorized) // what follows it would take a page for the stream
+		w.WriteHeader(http.StatusUnauthorized) // EventSource must not get a page instead of a stream
 	case r.Header.Get("HX-Request") == "true":
 		redirectPoll(w, r)
 	case savedFormOf(r).To != "":
@@ -313,8 +313,8 @@ func (c *Console) requireSignIn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fail answers with what went wrong: what the API has refused in the reader's
-// language, everything else without its text. What somebody has put in stands below.
+// fail shows an error page: a refusal of the API in the language of the page, any other
+// error without its text. The user's input is shown below.
 func (v *visit) fail(err error) {
 	p := v.problemOf(err)
 	if p.Status == http.StatusUnauthorized {
@@ -325,14 +325,15 @@ func (v *visit) fail(err error) {
 	switch {
 	case v.submission == nil && v.r.Method == http.MethodPost:
 		v.submission = v.failedSubmission(p)
-	case v.submission != nil && v.submission.resumed: // the page that has the form cannot be read
+	case v.submission != nil && v.submission.resumed: // the page of the form cannot be loaded
 		v.submission.Problem, v.submission.status = noticeOf(p), p.Status
 	}
 	v.problem = noticeOf(p)
 	v.show("problem", p.Status, nil)
 }
 
-// refused takes the API's refusal of what was sent; other errors are passed on.
+// refused shows a refusal of the API (4xx) as the page's problem and returns its status.
+// Other errors, and 401, are returned.
 func (v *visit) refused(err error) (status int, other error) {
 	var p *client.Problem
 	if !errors.As(err, &p) || p.Status == http.StatusUnauthorized || p.Status >= http.StatusInternalServerError {
@@ -342,8 +343,8 @@ func (v *visit) refused(err error) (status int, other error) {
 	return p.Status, nil
 }
 
-// back leads to a page that says what was done; a repeat of the request by the
-// browser then writes nothing.
+// redirectDone redirects to a page that shows what was done. Reloading that page writes
+// nothing.
 func (v *visit) redirectDone(path, done string) error {
 	separator := "?"
 	if strings.Contains(path, "?") {
@@ -353,10 +354,10 @@ func (v *visit) redirectDone(path, done string) error {
 	return nil
 }
 
-// notice is a sentence of the catalogue, with what it says of the case.
+// notice is a message of the catalogue with details of the case.
 type notice struct {
 	Key    string
-	Detail string // as the API has put it, where the catalogue has no sentence
+	Detail string // text of the API, if the catalogue has no message for its code
 	ID     string // of the request
 	Faults []client.FieldError
 }

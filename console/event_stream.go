@@ -16,72 +16,71 @@ import (
 	"hongbao/client"
 )
 
-// Bounds of streams of the overview, in this process.
+// Limits of overview streams in this process.
 const (
 	maxStreams       = 200
-	maxStreamsPerKey = 8 // of one key
-	// DefaultPeriod is how often the overview is read while somebody looks at it.
+	maxStreamsPerKey = 8 // per key
+	// DefaultPeriod is the time between two reads of the overview while a stream is open.
 	DefaultPeriod = 2 * time.Second
-	// streamKeepAlive is how long a stream says nothing at most: that is how soon it is seen
-	// that a browser has gone, or somebody is not signed in any more.
+	// streamKeepAlive is the longest silence of a stream. It bounds how late a closed connection
+	// or an ended session is noticed.
 	streamKeepAlive = 5 * time.Second
-	// readTimeout bounds one reading of the overview.
+	// readTimeout limits one read of the overview.
 	readTimeout = 15 * time.Second
 )
 
-// live reads the overview for everybody who looks at it: one reading a period,
-// however many there are, and none when there is nobody.
+// overviewFeed reads the overview for all streams: once per period, however many streams there
+// are, and not at all without streams.
 type overviewFeed struct {
 	console   *Console
 	period    time.Duration
-	keepAlive time.Duration // streamKeepAlive, but in tests
+	keepAlive time.Duration // streamKeepAlive; shorter in tests
 
 	mu          sync.Mutex
 	streams     map[*stream]struct{}
 	reading     bool
 	parts       map[language][]livePart
-	readStarted time.Time // when the reading of parts began
+	readStarted time.Time // when the read of parts started
 }
 
-// stream is one browser that is told what has changed.
+// stream is the event stream of one open overview page.
 type stream struct {
 	feed         *overviewFeed
-	ctx          context.Context // ends with the process, or when the browser has gone
-	request      *http.Request   // its cookie is looked at again and again
+	ctx          context.Context // ends with the process or the connection
+	request      *http.Request   // its session is checked repeatedly
 	keyID        string
 	lang         language
-	opened       time.Time // what was read before may be older than its page
+	opened       time.Time // older reads may be older than the page
 	wake         chan struct{}
-	sentVersions map[string]string // versions of parts, by id
+	sentVersions map[string]string // by part id
 	out          bytes.Buffer
 	ended        bool
 }
 
-// lasting is a writer whose answer may go on for as long as somebody reads it.
+// liveWriter is a response writer that supports a response without a time limit.
 type liveWriter interface {
-	// LiveBody makes what open returns the answer. Its context ends with the process or
+	// LiveBody sends what open returns as the response body. The context ends with the process or
 	// the connection.
 	LiveBody(open func(ctx context.Context) io.ReadCloser)
 }
 
-// follow answers with a stream of server-sent events: the parts of the overview, all
-// at first and then those that have changed. The page asks for it by itself, which is
-// no sign of anybody.
+// streamOverview responds with server-sent events: all parts of the overview first, then the
+// changed ones. An open stream is not user activity.
 func (v *visit) streamOverview() error {
 	w, ok := v.w.(liveWriter)
 	if !ok {
-		return errors.New("answers cannot last here")
+		return errors.New("response writer does not support streams")
 	}
 	l := v.console.feed
 	s := &stream{feed: l, request: v.r, keyID: v.session.KeyID, lang: v.lang, wake: make(chan struct{}, 1), sentVersions: map[string]string{}}
 	if !l.admit(s) {
 		v.w.Header().Set("Retry-After", "60")
-		v.w.WriteHeader(http.StatusServiceUnavailable) // the page goes on by asking
+		v.w.WriteHeader(http.StatusServiceUnavailable) // the page polls instead
 		return nil
 	}
 	h := v.w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
-	h.Set("X-Accel-Buffering", "no") // a proxy passes on each event at once
+	h.Set("X-Accel-Buffering", "no") // proxies must not buffer events
 	s.out.WriteString("retry: 3000\nevent: here\ndata: {}\n\n")
 	w.LiveBody(func(ctx context.Context) io.ReadCloser {
 		l.start(ctx, s)
@@ -90,7 +89,7 @@ func (v *visit) streamOverview() error {
 	return nil
 }
 
-// admit takes a place for a stream; false: there are too many.
+// admit registers a stream; false if a limit is reached.
 func (l *overviewFeed) admit(s *stream) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +106,7 @@ func (l *overviewFeed) admit(s *stream) bool {
 	return true
 }
 
-// begin lets a stream be told what is read from now on, and reads when nobody does yet.
+// start activates a stream for reads from now on and starts the read loop if necessary.
 func (l *overviewFeed) start(ctx context.Context, s *stream) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,14 +117,14 @@ func (l *overviewFeed) start(ctx context.Context, s *stream) {
 	}
 }
 
-// leave takes a stream away.
+// remove unregisters a stream.
 func (l *overviewFeed) remove(s *stream) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.streams, s)
 }
 
-// read reads the overview until nobody looks at it any more.
+// readLoop reads the overview until the last stream ends.
 func (l *overviewFeed) readLoop(ctx context.Context) {
 	tick := time.NewTicker(l.period)
 	defer tick.Stop()
@@ -142,8 +141,8 @@ func (l *overviewFeed) readLoop(ctx context.Context) {
 	}
 }
 
-// readers are the keys of those who look, and their languages. When there are none
-// the reading ends; who comes next begins it anew.
+// readers returns keys and languages of the active streams. If there are none, the loop ends
+// and the next stream starts it again.
 func (l *overviewFeed) readers() (keys []string, spoken map[language]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,13 +160,13 @@ func (l *overviewFeed) readers() (keys []string, spoken map[language]bool) {
 	return keys, spoken
 }
 
-// once reads the overview as one of those who look at it: every role of staff may
-// read all of it. Nil: it could not be read.
+// readOnce reads the overview with the first valid key of the streams: every staff role may read
+// all of it. It returns nil on error.
 func (l *overviewFeed) readOnce(ctx context.Context, keys []string, spoken map[language]bool) (out map[language][]livePart) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	defer func() {
-		if p := recover(); p != nil { // the process takes grabs too
+		if p := recover(); p != nil { // the process also serves grabs
 			slog.ErrorContext(ctx, "live overview panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 			out = nil
 		}
@@ -180,7 +179,7 @@ func (l *overviewFeed) readOnce(ctx context.Context, keys []string, spoken map[l
 		if err == nil {
 			return out
 		}
-		if p, ok := errors.AsType[*client.Problem](err); !ok || p.Status != http.StatusUnauthorized { // a key that has ended meanwhile
+		if p, ok := errors.AsType[*client.Problem](err); !ok || p.Status != http.StatusUnauthorized { // a revoked or expired key
 			slog.WarnContext(ctx, "live overview could not be read", slog.Any("error", err))
 		}
 	}
@@ -201,24 +200,24 @@ func (l *overviewFeed) render(ctx context.Context, staff *client.Staff, spoken m
 	return out, nil
 }
 
-// tell wakes everybody.
+// publish stores the parts of a read and wakes all streams.
 func (l *overviewFeed) publish(parts map[language][]livePart, begun time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.parts, l.readStarted = parts, begun
 	for s := range l.streams {
 		if s.ctx == nil {
-			continue // has not begun
+			continue // not started
 		}
 		select {
 		case s.wake <- struct{}{}:
-		default: // is awake already
+		default: // already woken
 		}
 	}
 }
 
-// Read implements io.Reader. It is called while the answer is written, and waits for
-// something to say.
+// Read implements io.Reader. The server calls it while it writes the response; it blocks until
+// there is an event or a keep-alive.
 func (s *stream) Read(p []byte) (int, error) {
 	quiet := time.NewTimer(s.feed.keepAlive)
 	defer quiet.Stop()
@@ -246,7 +245,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return s.out.Read(p)
 }
 
-// compose writes the parts that have changed since they were told.
+// compose writes events for the parts that have changed since they were sent.
 func (s *stream) compose() error {
 	s.feed.mu.Lock()
 	parts, begun := s.feed.parts[s.lang], s.feed.readStarted
@@ -268,7 +267,7 @@ func (s *stream) compose() error {
 	return nil
 }
 
-// Close implements io.Closer: the browser has gone, or the stream has ended.
+// Close implements io.Closer. The server calls it at the end of the connection.
 func (s *stream) Close() error {
 	s.feed.remove(s)
 	return nil

@@ -9,22 +9,22 @@ import (
 	"hongbao/client"
 )
 
-// livePart is a piece of the overview that is put in anew when it has changed.
+// livePart is a piece of the overview that the page replaces when it has changed.
 type livePart struct {
-	ID      string        `json:"id"` // of the element that it fills
+	ID      string        `json:"id"` // of the element that contains it
 	Version string        `json:"version"`
 	HTML    template.HTML `json:"html"`
 }
 
-// liveNames are the parts of the overview; each has a template of its name.
+// liveNames are the names of the parts, each with a template of this name.
 var liveNames = []string{"live-pulse", "live-verdict", "live-money", "live-hour", "live-open", "live-people", "live-health"}
 
-// liveData is what the templates of the parts are given.
+// liveData is the data of the parts' templates.
 type liveData struct {
 	snapshot
 	Verdict healthView
 	Slices  []slice
-	Whole   int64 // width of all slices
+	Whole   int64 // total width of the slices
 	Charts  []chart
 }
 

@@ -17,12 +17,12 @@ import (
 	"hongbao/internal/access"
 )
 
-// counted is a desk whose API is away, and counts how often it was asked.
+// counted is an unavailable staff API that counts reads of the overview.
 type counted struct {
 	keys
 	asked *atomic.Int64
-	came  chan struct{} // is told of a question
-	may   chan struct{} // lets it through; nil: nobody is told, and all are
+	came  chan struct{} // receives one value per read
+	may   chan struct{} // releases one read; nil: reads are not held up
 }
 
 func (c counted) ActAs(string) http.RoundTripper { return c }
@@ -38,7 +38,7 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return silent{}.RoundTrip(r)
 }
 
-// lastingWriter takes a stream as the server does.
+// lastingWriter accepts a stream like the server's response writer.
 type lastingWriter struct {
 	*httptest.ResponseRecorder
 	ctx  context.Context
@@ -47,7 +47,7 @@ type lastingWriter struct {
 
 func (w *lastingWriter) LiveBody(open func(context.Context) io.ReadCloser) { w.body = open(w.ctx) }
 
-// stream asks for the overview's stream; nil: it was refused with the status.
+// stream opens the overview's stream; nil with the status if it is refused.
 func (v *visitor) stream(ctx context.Context) (io.ReadCloser, int) {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://desk.example/live", nil)
 	for name, value := range v.cookies {
@@ -56,13 +56,13 @@ func (v *visitor) stream(ctx context.Context) (io.ReadCloser, int) {
 	w := &lastingWriter{ResponseRecorder: httptest.NewRecorder(), ctx: ctx}
 	v.desk.ServeHTTP(w, r)
 	for _, c := range w.Result().Cookies() {
-		v.t.Errorf("a stream is no sign of anybody, but made a cookie: %s", c)
+		v.t.Errorf("a stream renewed the cookie: %s", c)
 	}
 	return w.body, w.Code
 }
 
-// TestOneReadingForAll: however many look at the overview, it is read once a period;
-// and nobody is told what was read before he came.
+// TestOneReadingForAll: the overview is read once per period for all streams, and a stream gets
+// no read that is older than itself.
 func TestOneReadingForAll(t *testing.T) {
 	roles := map[string]access.Role{}
 	for i := range 30 {
@@ -75,7 +75,7 @@ func TestOneReadingForAll(t *testing.T) {
 	}
 	defer close(api.may)
 	var all sync.WaitGroup
-	told, first := make(chan string, len(roles)), ""
+	updated, first := make(chan string, len(roles)), ""
 	for key := range roles {
 		v := newVisitor(t, desk)
 		v.signIn(key)
@@ -92,20 +92,20 @@ func TestOneReadingForAll(t *testing.T) {
 					return
 				}
 			}
-			told <- key
+			updated <- key
 		})
 		if first == "" {
 			first = key
-			<-api.came // its reading has begun, before all the others are there
+			<-api.came // its read starts before the other streams exist
 		}
 	}
 	api.may <- struct{}{}
-	if key := <-told; key != first {
-		t.Errorf("%s was told what was read before it came", key)
+	if key := <-updated; key != first {
+		t.Errorf("%s got a read that is older than its stream", key)
 	}
 	<-api.came
-	if len(told) > 0 {
-		t.Errorf("%s was told, too", <-told)
+	if len(updated) > 0 {
+		t.Errorf("%s got it too", <-updated)
 	}
 	api.may <- struct{}{}
 	all.Wait()
@@ -114,7 +114,7 @@ func TestOneReadingForAll(t *testing.T) {
 	}
 }
 
-// TestStreamsAreBounded: of one key and in all; what has ended makes room.
+// TestStreamsAreBounded: streams are limited per key and in all; a closed stream frees its place.
 func TestStreamsAreBounded(t *testing.T) {
 	roles := map[string]access.Role{}
 	for i := range maxStreams {
@@ -155,11 +155,11 @@ func TestStreamsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again := open(fmt.Sprint("k", maxStreams-1), 1); len(again) != 1 {
-		t.Error("a stream that has ended makes no room")
+		t.Error("a closed stream does not free its place")
 	}
 }
 
-// TestStreamKnowsItsSignIn: a stream ends when its time or its key is over, and with the process.
+// TestStreamKnowsItsSignIn: a stream ends with its session, its key and the process.
 func TestStreamKnowsItsSignIn(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end  func(v *visitor, roles map[string]access.Role, now *time.Time, stop func())
@@ -177,10 +177,10 @@ func TestStreamKnowsItsSignIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			roles := map[string]access.Role{"k": access.RoleOps}
 			desk, now := newDesk(t, roles)
-			desk.feed.reading = true // nobody reads: this test alone wakes the stream
+			desk.feed.reading = true // disables the read loop: only this test publishes
 			v := newVisitor(t, desk)
 			v.signIn("k")
-			*now = now.Add(DefaultIdle / 2) // somebody who did something now would be noted
+			*now = now.Add(DefaultIdle / 2) // activity now would renew the cookie
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			body, status := v.stream(ctx)
@@ -204,7 +204,7 @@ func TestStreamKnowsItsSignIn(t *testing.T) {
 	}
 }
 
-// TestStreamTellsNothingOlder: what was read before the page was shown is not told to it.
+// TestStreamTellsNothingOlder: a stream sends no part that was read before the page was rendered.
 func TestStreamTellsNothingOlder(t *testing.T) {
 	desk, _ := newDesk(t, map[string]access.Role{"k": access.RoleOps})
 	desk.feed.reading, desk.feed.keepAlive = true, time.Millisecond
@@ -227,7 +227,7 @@ func TestStreamTellsNothingOlder(t *testing.T) {
 	part := func(text string) map[language][]livePart {
 		return map[language][]livePart{english: {{ID: "live-money", Version: text, HTML: "<b>1</b>"}}}
 	}
-	said() // that it is there
+	said() // the first event
 	desk.feed.publish(part("old"), before)
 	if got := said(); got != ": nothing new\n\n" {
 		t.Errorf("%q", got)

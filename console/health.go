@@ -8,11 +8,11 @@ import (
 	"hongbao/internal/money"
 )
 
-// healthView is the health of the parts in a reader's language.
+// healthView is the platform's health in one language.
 type healthView struct {
 	Tone, Key string
 	Parts     []partView
-	Attention []partView // what is not well, each with the checks that say so
+	Attention []partView // parts with a warning or error, each with these checks only
 }
 
 type partView struct {
@@ -24,12 +24,12 @@ type partView struct {
 
 type checkView struct {
 	Name, Label, Text string
-	Tone              string // "" while it is well
+	Tone              string // "" if ok
 	Do, Href          string
 }
 
-// verdictTones are the tones of verdicts, verdictMarks their signs: what is wrong is
-// not told by colour alone.
+// verdictTones are the colours of verdicts, verdictMarks their signs, so that colour is not the
+// only indication.
 var (
 	verdictTones = map[client.Verdict]string{client.VerdictOK: "good", client.VerdictUnknown: "off", client.VerdictWarning: "warn",
 		client.VerdictWrong: "bad"}
@@ -37,11 +37,11 @@ var (
 		client.VerdictWrong: "✕"}
 )
 
-// unfinished is what is not at its end, on the overview: by kind and status, each with
-// its own list. A check that counts payments of all kinds has none.
+// unfinished links to the overview's payments in progress, which have a list for each kind and
+// status. A check that counts payments of all kinds has no list of its own.
 const unfinished = "#open-title"
 
-// checkPages are where one sees what a check has counted.
+// checkPages are the pages that list what a check counts.
 var checkPages = map[string]string{"payout_failed": duePages["payout_failed"], "payout_returned": duePages["payout_returned"],
 	"refund_failed": duePages["refund_failed"], "refund_returned": duePages["refund_returned"], "approval": duePages["approval"],
 	"breaks": "/breaks", "suspense": "/breaks?kind=second_success", "under_way": unfinished,
@@ -49,7 +49,7 @@ var checkPages = map[string]string{"payout_failed": duePages["payout_failed"], "
 	"low_balance": "/payouts?status=sending", "rate_limited": "/payouts?status=sending", "unknown_outcomes": unfinished,
 	"last_run": "/reconciliations", "unreconciled": "/reconciliations?status=failed", "overdue": "/packets?overdue=true", "held": "#hold"}
 
-// viewHealth puts health into words; nil says that it could not be read.
+// viewHealth renders health in a language; nil means unavailable.
 func viewHealth(l language, h *client.Health) healthView {
 	if h == nil {
 		return healthView{Tone: verdictTones[client.VerdictUnknown], Key: "verdict.unreadable"}
@@ -81,7 +81,7 @@ func viewHealth(l language, h *client.Health) healthView {
 	return out
 }
 
-// say is a message that is known to be there; "" when it is not.
+// say returns a message of the catalogue; "" if the key is unknown.
 func say(l language, key string, args ...any) string {
 	text, err := translate(l, key, args...)
 	if err != nil {
@@ -90,7 +90,7 @@ func say(l language, key string, args ...any) string {
 	return text
 }
 
-// checkText says what a check has found.
+// checkText describes the finding of a check.
 func checkText(l language, c client.HealthCheck) string {
 	well := c.Status == client.VerdictOK
 	since := ""
@@ -128,7 +128,7 @@ func checkText(l language, c client.HealthCheck) string {
 	return say(l, "poor."+c.Name)
 }
 
-// milliseconds shows microseconds as milliseconds, with one digit behind the point below ten.
+// milliseconds formats microseconds as milliseconds, with one decimal below 10 ms.
 func milliseconds(us int64) string {
 	if us >= 10_000 {
 		return grouped(us / 1000)

@@ -8,7 +8,7 @@ import (
 	"hongbao/client"
 )
 
-// language is one that the console speaks.
+// language is a language of the console.
 type language string
 
 // The languages.
@@ -19,12 +19,12 @@ const (
 
 var languages = []language{english, chinese}
 
-// languageCookie keeps what somebody has chosen.
+// languageCookie stores the user's choice.
 const languageCookie = "hongbao_language"
 
 const aYear = 365 * 24 * 60 * 60
 
-// languageOf is the language that was chosen, else the one the browser likes best.
+// languageOf returns the chosen language, else the browser's preferred one.
 func languageOf(r *http.Request) language {
 	if chosen, err := r.Cookie(languageCookie); err == nil {
 		if l := language(chosen.Value); l == english || l == chinese {
@@ -34,8 +34,8 @@ func languageOf(r *http.Request) language {
 	return preferred(r.Header.Get("Accept-Language"))
 }
 
-// preferred reads an Accept-Language header: the language of the highest weight, of
-// equal ones the first; English when it names neither.
+// preferred returns the language with the highest weight in an Accept-Language header, the first
+// of equal ones; English if it names neither.
 func preferred(accept string) language {
 	best, most := english, 0.0
 	for part := range strings.SplitSeq(accept, ",") {
@@ -58,8 +58,8 @@ func preferred(accept string) language {
 	return best
 }
 
-// chooseLanguage notes the choice and leads back; a login page that carries a form is
-// shown anew with it.
+// chooseLanguage stores the choice and redirects back. A login page that carries a saved form is
+// rendered again with it.
 func (c *Console) chooseLanguage(w http.ResponseWriter, r *http.Request) {
 	to := language(r.PostFormValue("to"))
 	if to != english && to != chinese {
@@ -74,7 +74,7 @@ func (c *Console) chooseLanguage(w http.ResponseWriter, r *http.Request) {
 	redirect(w, r, r.PostFormValue("back"))
 }
 
-// tag is the language as HTML names it.
+// tag is the language tag for HTML.
 func (l language) tag() string {
 	if l == chinese {
 		return "zh-CN"
@@ -82,8 +82,8 @@ func (l language) tag() string {
 	return "en"
 }
 
-// word says a word of the API in a language; one that the catalogue does not have is
-// shown as it came: a page must not fail for what was written by another version.
+// word returns the label of an API value. A value without a label is returned unchanged, because
+// another version may have written it.
 func word(l language, kind, value string) string {
 	if text, err := translate(l, kind+"."+value); err == nil {
 		return text
@@ -91,8 +91,7 @@ func word(l language, kind, value string) string {
 	return value
 }
 
-// faultText says what the API finds wrong with a member of what was sent; its own
-// words, which have the figures, stand behind.
+// faultText describes an invalid field, followed by the API's own message, which has the limits.
 func faultText(l language, f client.FieldError) string {
 	name := strings.TrimPrefix(f.Field, "filter.")
 	name, _, _ = strings.Cut(name, "[")

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// loginPage is what the login page shows.
+// loginPage is the data of the login page.
 type loginPage struct {
 	Next string
 }
@@ -37,13 +37,13 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request, status int, n *n
 	c.write(w, r, "login", status, page{Lang: languageOf(r), Path: loginFor(next), Problem: n, SavedForm: form, Body: loginPage{Next: next}})
 }
 
-// signIn looks at a key and begins a session. The key is looked at first: a right one is
-// accepted whatever else came from its address, which may be a proxy's.
+// signIn checks a key and starts a session. A valid key is accepted before the limit of failures
+// applies, because many users may share the address of a proxy.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	id, ok, err := c.api.SignIn(r.Context(), strings.TrimSpace(r.PostFormValue("key")))
 	switch {
 	case err != nil:
-		slog.WarnContext(r.Context(), "sign-in could not be checked", slog.Any("error", err))
+		slog.WarnContext(r.Context(), "sign-in could not be verified", slog.Any("error", err))
 		c.login(w, r, http.StatusServiceUnavailable, &notice{Key: "problem.unavailable"})
 		return
 	case !ok:
@@ -62,8 +62,8 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuseSignIn answers a wrong key. Keys have 260 random bits, so that no bound protects
-// them from guessing; the bound of failures keeps a flood of them out of the log.
+// refuseSignIn answers an invalid key. Keys have 260 random bits and cannot be guessed; the
+// limit of failures keeps floods out of the log.
 func (c *Console) refuseSignIn(w http.ResponseWriter, r *http.Request) {
 	from := addressOf(r)
 	if !c.failures.note(from, c.now()) {
@@ -71,19 +71,18 @@ func (c *Console) refuseSignIn(w http.ResponseWriter, r *http.Request) {
 		c.login(w, r, http.StatusTooManyRequests, &notice{Key: "login.too_many"})
 		return
 	}
-	slog.WarnContext(r.Context(), "sign-in was refused", slog.String("address", from))
+	slog.WarnContext(r.Context(), "sign-in refused", slog.String("address", from))
 	c.login(w, r, http.StatusUnauthorized, &notice{Key: "login.refused"})
 }
 
-// signOut ends the sign-in in every process, so that a copy of its cookie is worth
-// nothing. When that cannot be noted the cookie goes all the same, and who had it is
-// told that a copy would not.
+// signOut deletes the cookie and ends the session in every process, so that a copy of the cookie
+// is invalid. If the end cannot be recorded, the page says that a copy would stay valid.
 func (v *visit) signOut() error {
 	c := v.console
 	c.clearSession(v.w, v.r)
 	ended := time.Unix(v.session.Began, 0).Add(c.absolute + clockSlack)
 	if err := c.api.EndSignIn(v.r.Context(), v.session.id(), v.session.KeyID, ended); err != nil {
-		slog.WarnContext(v.r.Context(), "sign-out could not be noted", slog.Any("error", err))
+		slog.WarnContext(v.r.Context(), "sign-out could not be recorded", slog.Any("error", err))
 		c.login(v.w, v.r, http.StatusServiceUnavailable, &notice{Key: "login.not_ended"})
 		return nil
 	}
@@ -92,7 +91,7 @@ func (v *visit) signOut() error {
 	return nil
 }
 
-// localPath is a path of this console, / when it is none: nobody is led elsewhere.
+// localPath returns path if it is a path of this console, else /, to prevent open redirects.
 func localPath(path string) string {
 	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.Contains(path, "\\") ||
 		!utf8.ValidString(path) || strings.ContainsFunc(path, unicode.IsControl) {
@@ -101,19 +100,19 @@ func localPath(path string) string {
 	return path
 }
 
-// redirect leads to a path of this console.
+// redirect redirects to a path of this console.
 func redirect(w http.ResponseWriter, r *http.Request, path string) {
 	http.Redirect(w, r, localPath(path), http.StatusSeeOther)
 }
 
-// Bounds of failed sign-ins.
+// Limits of failed sign-ins.
 const (
 	failureSpan      = 5 * time.Minute
-	failuresEach     = 10  // of one address, in failureSpan
-	failuresTogether = 300 // of all, in failureSpan
+	failuresEach     = 10  // per address in failureSpan
+	failuresTogether = 300 // in all in failureSpan
 )
 
-// failures counts sign-ins that failed, in this process.
+// failures counts failed sign-ins in this process.
 type failures struct {
 	mu    sync.Mutex
 	began time.Time
@@ -123,7 +122,7 @@ type failures struct {
 
 func newFailures() *failures { return &failures{each: map[string]int{}} }
 
-// note counts a failure of an address; false: it is one above the bounds, which is not counted.
+// note counts a failure of an address; false if a limit is reached.
 func (f *failures) note(from string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +137,7 @@ func (f *failures) note(from string, now time.Time) bool {
 	return true
 }
 
-// addressOf is the address of the connection: what a proxy adds can be made up.
+// addressOf returns the address of the connection; forwarding headers can be forged.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

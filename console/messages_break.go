@@ -61,8 +61,8 @@ var breakMessages = map[string]message{
 		"happened. If that matches the payment's status, resolve the break. Do not pay by other means before that.",
 		"打开该款项，在付款尝试中查看渠道的每次返回。请渠道凭单号确认实际结果；与款项状态一致后标记为已处理，在此之前不要以其他方式付款。"},
 	"break_do.second_success": {"Recover the money from the recipient or through the provider, then resolve the break and state how. " +
-		"If the detail says that it came back, there is nothing to recover.",
-		"向收款人或经渠道追回款项，然后标记为已处理并写明方式。若细节注明已退回（came back），则无需追回。"},
+		"If the detail says that it was returned, there is nothing to recover.",
+		"向收款人或经渠道追回款项，然后标记为已处理并写明方式。若细节注明已退回（returned），则无需追回。"},
 	"break_do.late_success": {"Check whether someone has already paid the recipient by other means; if so, recover that payment. Then " +
 		"resolve the break.",
 		"确认期间是否已有人以其他方式付款；若有，请追回。然后标记为已处理。"},

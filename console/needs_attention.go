@@ -6,13 +6,13 @@ import (
 	"hongbao/client"
 )
 
-// duePages are the lists of what waits for a decision, by reason; that of a break lists
-// its kind.
+// duePages are the lists of what needs a decision, by reason. The list of breaks is filtered by
+// kind.
 var duePages = map[string]string{"payout_failed": "/payouts?status=failed", "payout_returned": "/payouts?status=returned",
 	"refund_failed": "/refunds?status=failed", "refund_returned": "/refunds?status=returned", "approval": "/approvals?status=waiting",
 	"break": "/breaks?resolved=false"}
 
-// duePart is where a reason leads to, and what names its figures.
+// duePart is the link of a reason and the key of its figures.
 type duePart struct{ Href, Key string }
 
 func dueOf(d client.DecisionDue) duePart {

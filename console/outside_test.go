@@ -10,9 +10,8 @@ import (
 	"hongbao/internal/access"
 )
 
-// TestNoTemporalUI: an installation that names no Temporal UI (the default of
-// HONGBAO_TEMPORAL_UI_URL) has no links to it; a path alone would lead to a page that the
-// console does not have.
+// TestNoTemporalUI: without HONGBAO_TEMPORAL_UI_URL pages do not link to Temporal. A bare path
+// would lead to a page that the console does not have.
 func TestNoTemporalUI(t *testing.T) {
 	const payout, packet, run = "p3q5k9v0c1m7e2u8h4r6t0003", "3q5k9v0c1m7e2u8h4r6t", "7"
 	for base, link := range map[string]bool{"": false, "https://temporal.example": true} {

@@ -11,15 +11,14 @@ import (
 	"hongbao/client"
 )
 
-// overviewPage is what the first page shows: the parts that are kept up to date,
-// and the switches of the providers.
+// overviewPage is the data of the overview: the live parts, and the hold of each provider.
 type overviewPage struct {
 	Parts     map[string]livePart
 	Providers []client.Provider
 }
 
-// snapshot is everything that the overview says at a moment. What could not be read
-// is nil: in an incident the rest is wanted most.
+// snapshot is one read of the overview. Unavailable parts are nil, so that the rest is shown
+// during an incident.
 type snapshot struct {
 	At        time.Time
 	Overview  *client.Overview
@@ -45,8 +44,8 @@ func (v *visit) overview() error {
 	return nil
 }
 
-// readSnapshot asks the staff API. An error says that who asks may not, or has none
-// to ask as any more; what cannot be answered now is left out.
+// readSnapshot reads the staff API. Errors: a refusal (4xx), such as a revoked key. Parts that
+// are unavailable are left out.
 func readSnapshot(ctx context.Context, staff *client.Staff) (snapshot, error) {
 	out := snapshot{At: time.Now()}
 	reads := []func() error{
@@ -72,13 +71,13 @@ func readSnapshot(ctx context.Context, staff *client.Staff) (snapshot, error) {
 			return out, err
 		}
 		if err != nil {
-			slog.WarnContext(ctx, "overview is not whole", slog.Any("error", err))
+			slog.WarnContext(ctx, "overview is incomplete", slog.Any("error", err))
 		}
 	}
 	return out, nil
 }
 
-// decideHold stops a provider or lets it go.
+// decideHold holds or releases a provider.
 func (v *visit) decideHold() error {
 	name, action := v.r.PathValue("name"), v.r.PathValue("action")
 	req := client.HoldRequest{IdempotencyKey: v.key(), Reason: v.reason()}
@@ -97,8 +96,8 @@ func (v *visit) decideHold() error {
 	return v.redirectDone("/", action)
 }
 
-// came is the page that the form stands on.
+// returnPath is the address of the form's page.
 func (v *visit) returnPath() string { return localPath(v.r.PostFormValue("back")) }
 
-// key is the Idempotency-Key that the form came with.
+// key is the Idempotency-Key of the submitted form.
 func (v *visit) key() string { return v.r.PostFormValue("key") }

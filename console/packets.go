@@ -15,18 +15,18 @@ import (
 type packetsPage struct {
 	Status  client.Status
 	Sender  string
-	Overdue bool // those that expired and are not closed
+	Overdue bool // expired and not closed
 	Items   []client.StaffPacket
-	Total   *total // nil: it could not be read
+	Total   *total // nil if unavailable
 	Next    string
 }
 
-// packetStatuses are the tabs of the list of packets; "" is all of them.
+// packetStatuses are the statuses of the tabs; "" is all of them.
 var packetStatuses = []client.Status{"", client.StatusFunding, client.StatusScheduled, client.StatusOpen, client.StatusSoldOut,
 	client.StatusClosing,
 	client.StatusClosed, client.StatusRejected}
 
-// Tabs are the statuses to choose from.
+// Tabs are the statuses of the tabs.
 func (packetsPage) Tabs() []client.Status { return packetStatuses }
 
 func readPacketsPage(q url.Values) packetsPage {
@@ -38,7 +38,7 @@ func (p packetsPage) Query() string {
 	return queryOf(map[string]string{"status": string(p.Status), "sender": p.Sender, "overdue": trueOrEmpty(p.Overdue)}).Encode()
 }
 
-// exportPackets hands on the file that the API makes of the same filter.
+// exportPackets returns the API's CSV of the same filter.
 func (v *visit) exportPackets() error {
 	p := readPacketsPage(v.query)
 	return v.export("packets", map[string]string{"status": string(p.Status), "sender_id": p.Sender, "overdue": trueOrEmpty(p.Overdue)})
@@ -60,31 +60,31 @@ func (v *visit) listPackets() error {
 	return nil
 }
 
-// packetPage is everything about one packet. What Redis or the provider would have
-// to say may be missing: one looks at a packet most when one of them is away.
+// packetPage is the data of a packet's page. Parts from Redis or the provider may be missing, so
+// that the page works during an outage of either.
 type packetPage struct {
 	Packet *client.StaffPacketDetail
-	Proof  *client.Proof              // nil: it cannot be read now
-	Claims *client.List[client.Claim] // nil: they cannot be read now
+	Proof  *client.Proof              // nil if unavailable
+	Claims *client.List[client.Claim] // nil if unavailable
 	Next   string
 	Fair   fairness
 }
 
-// Recallable reports whether a recall would change something.
+// Recallable reports whether the packet can be recalled.
 func (p packetPage) Recallable() bool {
 	return p.Packet.Status == client.StatusOpen || p.Packet.Status == client.StatusScheduled
 }
 
-// fairness is what recomputing the shares has shown.
+// fairness is the result of recomputing the shares.
 type fairness struct {
-	Verdict string // open: the seed is not told yet; fair; unfair; large: not recomputed here; unread: the claims are not known
+	Verdict string // open: seed not published yet; fair; unfair; large: not recomputed here; unread: claims unavailable
 	Wrong   int    // claims of this page that differ
 }
 
-// maxRecomputed is the largest packet whose shares are recomputed for a page.
+// maxRecomputed is the largest share count that a page recomputes.
 const maxRecomputed = 100_000
 
-// recallPacket stops a packet and sends back what nobody took.
+// recallPacket ends a packet and refunds the unclaimed remainder.
 func (v *visit) recallPacket() error {
 	id := v.r.PathValue("id")
 	if _, err := v.staff.RecallPacket(v.r.Context(), id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: v.reason()}); err != nil {
@@ -117,18 +117,17 @@ func (v *visit) showPacket() error {
 	return nil
 }
 
-// away reports whether the API could not answer because a part that it asks does
-// not answer, or not in time.
+// unavailable reports whether err is a 503 of the API: a part that it needs did not respond in time.
 func unavailable(err error) bool {
 	p, ok := errors.AsType[*client.Problem](err)
 	return ok && p.Status == http.StatusServiceUnavailable
 }
 
-// maxClaims is how many claims a page shows.
+// maxClaims is how many claims the page shows.
 const maxClaims = 100
 
-// judge recomputes a closed packet's shares from its seed and compares them with
-// what was committed to and with what was given.
+// verifyShares recomputes a closed packet's shares from its seed and compares them with the
+// commitment and with the claims.
 func verifyShares(p *client.StaffPacketDetail, claims []client.Claim) fairness {
 	if p.Fairness.Seed == nil {
 		return fairness{Verdict: "open"}

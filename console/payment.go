@@ -16,7 +16,7 @@ import (
 	"hongbao/internal/money"
 )
 
-// payment is a payout or a refund as pages show it.
+// payment is a payout or refund as pages show it.
 type payment struct {
 	Kind         string // payout or refund
 	ID           string
@@ -24,7 +24,7 @@ type payment struct {
 	UserID       string
 	Share        *int // of a payout
 	RefundKind   client.RefundKind
-	PayoutID     *string // that a refund takes back
+	PayoutID     *string // of a refund: the cancelled payout
 	Amount       money.Fen
 	Status       client.PayoutStatus
 	OrderNo      *string
@@ -51,7 +51,7 @@ func paymentOfRefund(r client.Refund) payment {
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Workflow: r.Workflow}
 }
 
-// Open reports whether something still happens by itself.
+// Open reports whether the platform still works on the payment without a decision.
 func (p payment) Open() bool {
 	switch p.Status {
 	case client.PayoutPending, client.PayoutSending, client.PayoutUnknown, client.PayoutAwaitingRecipient:
@@ -60,24 +60,24 @@ func (p payment) Open() bool {
 	return false
 }
 
-// Path is the payment's page.
+// Path is the address of the payment's page.
 func (p payment) Path() string { return "/" + p.Kind + "s/" + p.ID }
 
-// Needs reports whether people have to decide about it.
+// NeedsDecision reports whether staff can decide about the payment.
 func (p payment) NeedsDecision() bool {
 	return p.Status == client.PayoutFailed || p.Status == client.PayoutReturned || p.Status == client.PayoutUnknown
 }
 
-// Cancellable reports whether a cancel can be asked for, when a retry is possible:
-// of a payout whose outcome is known (payout.Permits).
+// Cancellable reports whether a cancellation can be requested, if a retry is possible: only
+// for a payout with a known outcome (payout.Permits).
 func (p payment) Cancellable() bool {
 	return p.Kind == "payout" && (p.Status == client.PayoutFailed || p.Status == client.PayoutReturned)
 }
 
-// Sent reports whether the provider can be asked about anything.
+// Sent reports whether there is an order number to query.
 func (p payment) Sent() bool { return p.AttemptCount > 0 }
 
-// paymentPage is everything about one payment.
+// paymentPage is the data of a payment's page.
 type paymentPage struct {
 	Payment            payment
 	Attempts           []client.Attempt
@@ -85,23 +85,23 @@ type paymentPage struct {
 	Temporal           client.TemporalRuns
 	Retry              client.RetryPreview
 	Approvals          []client.ApprovalItem
-	Poll               string // where the page asks for itself, with what it shows
-	DecisionsUnchanged bool   // what can be decided is as the page has it: it is left there
+	Poll               string // address that the page polls, with the digests of its content
+	DecisionsUnchanged bool   // a poll leaves the decision forms as they are
 }
 
-// Moves reports whether something still happens to the payment that was not decided
-// here: by itself, by a decision that is carried out, or by a second person.
+// InProgress reports whether the payment can still change without input on this page: by the
+// platform, by an open decision, or by an approval.
 func (b paymentPage) InProgress() bool {
 	return b.Payment.Open() || client.Code(valueOr(b.Retry.Code, "")) == client.CodeDecisionPending
 }
 
-// Mendable reports whether a cancel or a mark as paid may be possible. A payout of which a
-// recovery could not tell whether it was cancelled is only not retried.
+// Correctable reports whether a cancellation or mark as paid may be possible. A payout whose
+// cancellation a recovery could not determine allows both, but no retry.
 func (b paymentPage) Correctable() bool {
 	return b.Retry.Possible || valueOr(b.Retry.Undecided, "") == "cancel"
 }
 
-// OrderNoReason says why a retry sends the number that it sends.
+// OrderNoReason is the reason why a retry uses its order number, as a key of retry_number.
 func (b paymentPage) OrderNoReason() string {
 	switch {
 	case b.Retry.SameOrderNo:
@@ -116,8 +116,8 @@ func (b paymentPage) OrderNoReason() string {
 	return "failed"
 }
 
-// RetryRefusal says why a payment cannot be retried of which nothing has moved meanwhile; "": the
-// code says it.
+// RetryRefusal is the reason why the payment cannot be retried, as a key of retry_not; "" if
+// the problem code explains it.
 func (b paymentPage) RetryRefusal() string {
 	switch {
 	case b.Retry.Undecided != nil:
@@ -128,8 +128,8 @@ func (b paymentPage) RetryRefusal() string {
 	return ""
 }
 
-// outcome is what the page says of a decision that was just made, by what has become of it
-// since: a retry may have ended, and somebody may have answered what waited.
+// outcome returns message and tone for a decision that was just made, updated to its current
+// state: a retry may have ended, and an approval may have been given.
 func (b paymentPage) outcome(done, tone string) (key, toneNow string) {
 	decision, waits := strings.CutSuffix(done, "_waiting")
 	switch {
@@ -149,12 +149,13 @@ func (b paymentPage) outcome(done, tone string) (key, toneNow string) {
 	return done, tone
 }
 
-// shown names what the page says, and stands what can be decided and what waits: a
-// page that asks names what it has.
+// contentDigest identifies the content of the page. A poll sends it back, so an unchanged
+// page is answered with 204.
 func (b paymentPage) contentDigest() string {
 	return digest(b.Payment, b.Attempts, b.Timeline, b.Temporal)
 }
 
+// decisionsDigest identifies the possible decisions and pending approvals.
 func (b paymentPage) decisionsDigest() string {
 	var waiting []string
 	for _, a := range b.Approvals {
@@ -163,11 +164,11 @@ func (b paymentPage) decisionsDigest() string {
 	return digest(b.Payment.Status, b.Payment.Sent(), b.Retry, waiting)
 }
 
-// digest names values: others have another name.
+// digest returns a hash of values.
 func digest(values ...any) string {
 	text, err := json.Marshal(values)
 	if err != nil {
-		return rand.Text() // only plain structs come here; a name of its own is never that of before
+		return rand.Text() // not reached with plain structs; a random digest never matches
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:6])
@@ -211,7 +212,7 @@ func (v *visit) payment(body paymentPage) error {
 	return nil
 }
 
-// decidePayout carries out what somebody has decided about a payout.
+// decidePayout submits a decision about a payout.
 func (v *visit) decidePayout() error {
 	ctx, id, reason := v.r.Context(), v.r.PathValue("id"), v.reason()
 	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason}
@@ -236,7 +237,7 @@ func (v *visit) decidePayout() error {
 	return v.redirectDone("/payouts/"+made.Payout.ID, made.Decision.Kind+"_"+made.Decision.Status)
 }
 
-// decideRefund carries out what somebody has decided about a refund.
+// decideRefund submits a decision about a refund.
 func (v *visit) decideRefund() error {
 	ctx, id, reason := v.r.Context(), v.r.PathValue("id"), v.reason()
 	var made *client.DecidedRefund
@@ -256,5 +257,5 @@ func (v *visit) decideRefund() error {
 	return v.redirectDone("/refunds/"+made.Refund.ID, made.Decision.Kind+"_"+made.Decision.Status)
 }
 
-// reason is what somebody has put in for the audit.
+// reason is the form's reason for the audit log.
 func (v *visit) reason() string { return v.r.PostFormValue("reason") }

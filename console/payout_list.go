@@ -15,15 +15,14 @@ import (
 	"hongbao/internal/money"
 )
 
-// workLists are the statuses that people look through, in the order of the tabs;
-// "" is all of them.
+// workLists are the statuses of the tabs, in order; "" is all of them.
 var workLists = []client.PayoutStatus{client.PayoutFailed, client.PayoutReturned, client.PayoutUnknown, client.PayoutAwaitingRecipient,
 	client.PayoutPending, client.PayoutSending, client.PayoutPaid, client.PayoutCancelled, client.PayoutPaidOutside, ""}
 
-// filterForm is the filter of a work list as it was put in. Amounts are in yuan.
+// filterForm is the filter of a work list as entered. Amounts are in yuan.
 type filterForm struct {
 	Status, Code, Packet, User, Order, Older, Min, Max string
-	Late                                               string // true: of refunds, those that should have ended
+	Late                                               string // "true": only late refunds
 }
 
 func readFilterForm(q url.Values) filterForm {
@@ -31,7 +30,7 @@ func readFilterForm(q url.Values) filterForm {
 		Older: q.Get("older"), Min: q.Get("min"), Max: q.Get("max"), Late: q.Get("late")}
 }
 
-// values is the form as a query, without what is empty.
+// values returns the form as a query without empty fields.
 func (f filterForm) values() url.Values {
 	v := url.Values{}
 	for _, one := range []struct{ name, value string }{{"status", f.Status}, {"code", f.Code}, {"packet", f.Packet}, {"user", f.User},
@@ -43,22 +42,23 @@ func (f filterForm) values() url.Values {
 	return v
 }
 
-// With is the query of the same list in another status.
+// With is the query of the same list with another status.
 func (f filterForm) With(status client.PayoutStatus) string {
 	f.Status, f.Late = string(status), ""
 	return f.values().Encode()
 }
 
-// LateOnly is the query of the same list of refunds, those that are late.
+// LateOnly is the query of the same list of refunds, late ones only.
 func (f filterForm) LateOnly() string {
 	f.Status, f.Late = "", "true"
 	return f.values().Encode()
 }
 
-// Query is the list's own query.
+// Query is the query of this list.
 func (f filterForm) Query() string { return f.values().Encode() }
 
-// filter reads the form; the key of what is wrong with it, "" when nothing is.
+// filter converts the form to a filter of the API. fault is the message key of an invalid
+// field, "" if all are valid.
 func (f filterForm) filter() (out client.PayoutFilter, fault string) {
 	out = client.PayoutFilter{Status: client.PayoutStatus(f.Status), PacketID: f.Packet, UserID: f.User, OrderNo: f.Order, FailureCode: f.Code,
 		Late: f.Late == "true"}
@@ -72,16 +72,16 @@ func (f filterForm) filter() (out client.PayoutFilter, fault string) {
 	var ok [2]bool
 	out.AmountMin, ok[0] = parseYuan(f.Min)
 	out.AmountMax, ok[1] = parseYuan(f.Max)
-	if !ok[0] || !ok[1] || f.Max != "" && out.AmountMax == 0 { // nothing is that small, and 0 would mean no bound
+	if !ok[0] || !ok[1] || f.Max != "" && out.AmountMax == 0 { // 0 would mean no bound to the API
 		return out, "filter.bad_amount"
 	}
 	return out, ""
 }
 
-// wholeYuan: thousands are separated by commas, if at all: 1,50 is not 150.
+// wholeYuan matches whole yuan with optional commas between thousands: 1,50 is not 150.
 var wholeYuan = regexp.MustCompile(`^(\d*|\d{1,3}(,\d{3})+)(\.|$)`)
 
-// parseYuan reads what people write for an amount: 12, 12.3, 12.34 or 1,234.5; "" is 0.
+// parseYuan parses an amount in yuan: 12, 12.3, 12.34 or 1,234.5; "" is 0.
 func parseYuan(s string) (money.Fen, bool) {
 	if s == "" {
 		return 0, true
@@ -109,18 +109,18 @@ type listPage struct {
 	Next         string // the query of the next page; "" on the last one
 	Fault        string
 	Selected     map[string]bool
-	All          bool     // a bulk retry is about all that fit, not about those ticked
-	Previewed    bool     // what all that fit are was looked at,
-	PreviewedIDs []string // and these of them would be retried
+	All          bool     // a bulk retry of all that match the filter, not of the selected ones
+	Previewed    bool     // the dry run of All is done,
+	PreviewedIDs []string // and would retry these
 	Reason       string
 	Bulk         *client.BulkRetried
-	Run          bulkRun // of Bulk, when it was carried out
+	Run          bulkRun // of Bulk, after it was carried out
 }
 
 // ages are the choices of "older than", in seconds.
 var ages = []string{"600", "3600", "86400", "604800"}
 
-// failureCodes are offered as a filter; others can be typed.
+// failureCodes are suggested as a filter; others can be entered.
 var failureCodes = []string{"declined", "payee_declined", "account_frozen", "declined_by_rule", "never_received", "returned",
 	"share_conflict", "confirmation_expired"}
 
@@ -132,8 +132,8 @@ func (v *visit) listPayouts() error {
 	return v.list(body, v.readPayouts)
 }
 
-// workList is the list that is asked for, with what was chosen in it when somebody had
-// to sign in first. Errors: what was sent is none that a page has.
+// workList returns the requested list. After an interrupted bulk retry it has the selection
+// of the saved form. Errors: that form is invalid.
 func (v *visit) workList(kind string) (listPage, error) {
 	body := listPage{Kind: kind, Path: "/" + kind + "s", Filter: readFilterForm(v.query), Cursor: v.query.Get("cursor")}
 	if v.submission != nil && v.submission.Path == body.Path+"/retry" {
@@ -142,7 +142,7 @@ func (v *visit) workList(kind string) (listPage, error) {
 	return body, nil
 }
 
-// readPayouts finds a page of payouts, the cursor of the next, and the sum of all.
+// readPayouts reads a page of payouts, the cursor of the next page, and the sum of all.
 func (v *visit) readPayouts(ctx context.Context, f client.PayoutFilter, p client.Page) ([]payment, *string, *client.PaymentSum, error) {
 	found, err := v.staff.ListPayouts(ctx, f, p)
 	if err != nil {
@@ -178,10 +178,10 @@ func (v *visit) readRefunds(ctx context.Context, f client.PayoutFilter, p client
 	return items, found.NextCursor, sum, err
 }
 
-// reader finds a page of a work list.
+// reader reads a page of a work list: readPayouts or readRefunds.
 type reader func(context.Context, client.PayoutFilter, client.Page) ([]payment, *string, *client.PaymentSum, error)
 
-// list shows a page of what read finds.
+// list shows a page of a work list.
 func (v *visit) list(body listPage, read reader) error {
 	body.Tabs, body.Codes, body.Ages = workLists, failureCodes, ages
 	f, fault := body.Filter.filter()
@@ -207,7 +207,7 @@ func (v *visit) list(body listPage, read reader) error {
 	return nil
 }
 
-// exportPayouts hands on the file that the API makes of the same filter.
+// exportPayouts returns the API's CSV of the same filter.
 func (v *visit) exportPayouts() error { return v.exportPayments("payouts") }
 
 func (v *visit) exportRefunds() error { return v.exportPayments("refunds") }
@@ -230,7 +230,7 @@ func (v *visit) exportPayments(list string) error {
 	return v.export(list, filter)
 }
 
-// yes is a filter that can only be asked for.
+// trueOrEmpty is the value of a filter that is either set or absent.
 func trueOrEmpty(wanted bool) string {
 	if wanted {
 		return "true"
@@ -238,7 +238,7 @@ func trueOrEmpty(wanted bool) string {
 	return ""
 }
 
-// queryOf is a query of those filters that are not empty.
+// queryOf returns a query of the filters that are not empty.
 func queryOf(filters map[string]string) url.Values {
 	q := url.Values{}
 	for name, value := range filters {
@@ -249,27 +249,27 @@ func queryOf(filters map[string]string) url.Values {
 	return q
 }
 
-// export hands on the file that the API makes of a list with its filters.
+// export returns the API's CSV of a list with its filters.
 func (v *visit) export(list string, filters map[string]string) error {
 	q := queryOf(filters)
 	q.Set("bom", "true")
 	return v.proxy("/v1/staff/export/" + list + ".csv?" + q.Encode())
 }
 
-// maxProblem bounds what is read of a refusal, in bytes.
+// maxProblem limits the problem body that is read, in bytes.
 const maxProblem = 64 << 10
 
-// problemOf reads why the API gave something else than what was asked for.
+// problemOf decodes the problem in a response of the API.
 func problemOf(res *http.Response) *client.Problem {
 	p := new(client.Problem)
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxProblem)).Decode(p); err != nil {
-		p = new(client.Problem) // half read
+		p = new(client.Problem) // partly decoded
 	}
 	p.Status = res.StatusCode
 	return p
 }
 
-// proxy answers with what the API answers to a GET, while it comes.
+// proxy streams the API's response to a GET request.
 func (v *visit) proxy(path string) error {
 	req, err := http.NewRequestWithContext(v.r.Context(), http.MethodGet, insideURL+path, nil)
 	if err != nil {
@@ -291,6 +291,6 @@ func (v *visit) proxy(path string) error {
 		return nil
 	}
 	defer func() { _ = res.Body.Close() }()
-	_, _ = io.Copy(v.w, res.Body) // who has gone reads no error
+	_, _ = io.Copy(v.w, res.Body) // the client has disconnected
 	return nil
 }

@@ -12,36 +12,35 @@ import (
 	"hongbao/client"
 )
 
-// maxProgress is how many payments one bulk retry decides about at most.
+// maxProgress is the maximum number of payments in a bulk retry.
 const maxProgress = 200
 
-// bulkRun is a bulk retry that was carried out, and how far its payments have come.
+// bulkRun is a bulk retry that was carried out, with the progress of its payments.
 type bulkRun struct {
 	Kind   string // payout or refund
 	Began  time.Time
 	Items  []bulkRunItem
-	Unread bool // how far they have come could not be read just now
+	Unread bool // the last read of the progress failed
 }
 
-// bulkRunItem is what was decided about a payout, and its status when it was last
-// looked at; "": it could not be read yet.
+// bulkRunItem is the decision about a payment and its last known status; "" if not read yet.
 type bulkRunItem struct {
 	client.BulkItem
 	Status client.PayoutStatus
 }
 
-// Moves reports whether the payout was sent on its way and is not at its end yet.
+// InProgress reports whether the payment was retried and has no final status yet.
 func (i bulkRunItem) InProgress() bool {
 	return i.Result == "retried" && (i.Status == "" || payment{Status: i.Status}.Open())
 }
 
-// String is the item as the page hands it back; no part of it has a space.
+// String encodes the item for a form field; no part contains a space.
 func (i bulkRunItem) String() string {
 	return strings.Join([]string{i.PayoutID, i.Result, valueOr(i.Code, ""), valueOr(i.OrderNo, ""), strconv.FormatBool(i.SameOrderNo),
 		string(i.Status)}, " ")
 }
 
-// readBulkRunItem is the reverse of String; false for what no page has made.
+// readBulkRunItem decodes String; false if the text is invalid.
 func readBulkRunItem(text string) (out bulkRunItem, ok bool) {
 	parts := strings.Split(text, " ")
 	if len(parts) != 6 {
@@ -58,12 +57,12 @@ func readBulkRunItem(text string) (out bulkRunItem, ok bool) {
 	return out, result && (status || out.Status == "")
 }
 
-// Sent is how many payouts were sent on their way, Ended how many of them are at their end.
+// Sent is the number of retried payments.
 func (b bulkRun) Sent() int {
 	return b.countIf(func(i bulkRunItem) bool { return i.Result == "retried" })
 }
 
-// Ended is how many of Sent are at their end.
+// Ended is the number of retried payments with a final status.
 func (b bulkRun) Ended() int {
 	return b.countIf(func(i bulkRunItem) bool { return i.Result == "retried" && !i.InProgress() })
 }
@@ -77,7 +76,7 @@ func (b bulkRun) countIf(fits func(bulkRunItem) bool) (n int) {
 	return n
 }
 
-// Statuses counts what was sent on its way by status, in the order of the work lists.
+// Statuses counts the retried payments by status, in the order of the work lists.
 func (b bulkRun) Statuses() (out []statusCount) {
 	for _, s := range workLists {
 		if s == "" {
@@ -95,8 +94,8 @@ type statusCount struct {
 	Count  int
 }
 
-// Pause is how long the page waits before it looks again, in s: most payouts are
-// at their end at once, the others may take hours.
+// Pause is the poll interval of the page in seconds: most payments are final at once, others
+// may take hours.
 func (b bulkRun) Pause() int {
 	if time.Since(b.Began) < time.Minute {
 		return 2
@@ -104,9 +103,8 @@ func (b bulkRun) Pause() int {
 	return 15
 }
 
-// look reads where the payouts are now, all of them or those that move; it reports
-// whether the page has something new to say. What was decided stays decided when
-// that cannot be read: then the page says so. Errors: who asks may not read it.
+// refreshStatuses reads the current statuses, of all payments or of those in progress, and
+// reports whether the page changes. An unavailable API sets Unread. Errors: a refusal (4xx).
 func (v *visit) refreshStatuses(b *bulkRun, all bool) (changed bool, err error) {
 	var ids []string
 	for _, item := range b.Items {
@@ -137,18 +135,18 @@ func (v *visit) refreshStatuses(b *bulkRun, all bool) (changed bool, err error) 
 	return changed, nil
 }
 
-// statusTimeout bounds how long the page waits for how far payouts have come.
+// statusTimeout limits one read of the statuses.
 const statusTimeout = 10 * time.Second
 
-// newBulkRun is what a bulk retry has done, to be looked at as it goes on. What was
-// decided has to be seen, whatever else cannot be read any more.
+// newBulkRun returns the run of a bulk retry that was just carried out. Errors only set Unread,
+// because the decisions must be shown in any case.
 func (v *visit) newBulkRun(kind string, done *client.BulkRetried) bulkRun {
 	b := bulkRun{Kind: kind, Began: time.Now()}
 	for _, item := range done.Items {
 		b.Items = append(b.Items, bulkRunItem{BulkItem: item})
 	}
 	if _, err := v.refreshStatuses(&b, true); err != nil {
-		slog.WarnContext(v.r.Context(), "progress of a bulk retry may not be read", slog.Any("error", err))
+		slog.WarnContext(v.r.Context(), "progress of a bulk retry was refused", slog.Any("error", err))
 		b.Unread = true
 	}
 	return b
@@ -160,8 +158,7 @@ func (v *visit) payoutProgress() error { return v.showProgress("payout") }
 // refundProgress is showProgress of refunds.
 func (v *visit) refundProgress() error { return v.showProgress("refund") }
 
-// showProgress shows how far the payments of a bulk retry have come. A page that
-// asks by itself is told nothing while nothing has changed.
+// showProgress shows the progress of a bulk retry. A poll gets 204 while nothing has changed.
 func (v *visit) showProgress(kind string) error {
 	if err := v.r.ParseForm(); err != nil {
 		return &client.Problem{Status: http.StatusBadRequest, Code: client.CodeInvalidRequest}

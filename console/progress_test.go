@@ -13,7 +13,7 @@ import (
 	"hongbao/internal/access"
 )
 
-// half is a desk whose API carries out what it is asked for, and can read nothing.
+// half is a staff API that carries out decisions but answers every read with 503.
 type half struct {
 	keys
 	retried client.BulkRetried
@@ -32,8 +32,8 @@ func (h half) RoundTrip(r *http.Request) (*http.Response, error) {
 		err
 }
 
-// TestDecisionsAreSeen: what a bulk retry has decided is shown, also when nothing can
-// be read any more; and how far the payouts are is asked for all of them together.
+// TestDecisionsAreSeen: the page shows the decisions of a bulk retry even if all reads fail, and
+// reads all statuses in one request.
 func TestDecisionsAreSeen(t *testing.T) {
 	h := half{keys: newKeys(map[string]access.Role{"f": access.RoleFinance}), asked: map[string]int{}}
 	for i := range 150 {
@@ -58,7 +58,7 @@ func TestDecisionsAreSeen(t *testing.T) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	// the second hundred is not asked for after a failure
+	// after a failure the second hundred is not read
 	if h.asked["/v1/staff/payouts/statuses"] != 1 || h.asked["/v1/staff/payouts/"+h.retried.Items[0].PayoutID] != 0 {
 		t.Errorf("asked: %v", h.asked)
 	}

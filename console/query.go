@@ -11,11 +11,11 @@ import (
 	"hongbao/client"
 )
 
-// members are what the query of a page may have: by name, how the value is read. A field
-// of a form that was left empty is there too.
+// params are the allowed query parameters of a page: a parser of the value by name. Empty form
+// fields are submitted too, so every parser accepts "".
 type params map[string]func(text string) (value string, fits bool)
 
-// and is what pages have that take others too.
+// and returns these parameters together with others.
 func (m params) and(others ...params) params {
 	out := maps.Clone(m)
 	for _, other := range others {
@@ -24,16 +24,17 @@ func (m params) and(others ...params) params {
 	return out
 }
 
-// exactly is a value that counts as it is: a user id may begin or end with a space.
+// verbatim accepts any value unchanged: a user id may begin or end with a space.
 func verbatim(text string) (string, bool) { return text, true }
 
-// trimmed is a value that people type. Of a blank alone nobody can tell what it selects.
+// trimmed accepts a value without surrounding space. It refuses blanks only, which select nothing
+// definite.
 func trimmed(text string) (string, bool) {
 	value := strings.TrimSpace(text)
 	return value, value != "" || text == ""
 }
 
-// flag is a filter that can only be asked for.
+// flag accepts true, false and ""; false counts as absent.
 func flag(text string) (string, bool) {
 	switch text {
 	case "true", "":
@@ -42,17 +43,18 @@ func flag(text string) (string, bool) {
 	return "", text == "false"
 }
 
+// yesOrNo accepts true, false and "".
 func yesOrNo(text string) (string, bool) {
 	return text, text == "" || text == "true" || text == "false"
 }
 
-// doneKey is what was just done, as the catalogue says it.
+// doneKey accepts the suffix of a "done." message.
 func doneKey(text string) (string, bool) {
 	_, known := catalogue["done."+text]
 	return text, known || text == ""
 }
 
-// The members of pages: of a list its filter, the place in it, and what was just done there.
+// The parameters of pages: filter and position of a list, and what was just done.
 var (
 	cursorParam   = params{"cursor": verbatim}
 	doneParam     = params{"done": doneKey}
@@ -63,19 +65,18 @@ var (
 	packetParams   = params{"status": trimmed, "sender": verbatim, "overdue": flag}
 	auditParams    = params{"actor": trimmed, "action": trimmed, "subject": trimmed}
 	breakParams    = params{"kind": trimmed, "packet": trimmed, "run": trimmed, "resolved": yesOrNo}
-	// pollParams are what a page that asks by itself has already (paymentPage.Poll).
+	// pollParams are the digests that a polling page has (paymentPage.Poll).
 	pollParams = params{"shown": verbatim, "stands": verbatim, "done": doneKey}
 )
 
-// codeQuery is the refusal of a query that a page cannot read. The API never sees it.
+// codeQuery is the console's own code for an invalid query; the API is not called.
 const codeQuery client.Code = "invalid_query"
 
-// maxQuoted bounds, in characters, what a refusal repeats of a query.
+// maxQuoted limits, in characters, how much of a query an error repeats.
 const maxQuoted = 200
 
-// readQuery reads the query of a page. What the page does not know, what is there twice and
-// what cannot be read is refused, as by the API: a filter that is not applied would show,
-// export and retry what was not meant.
+// readQuery parses the query of a page. Unknown, duplicate and unreadable parameters are refused,
+// as by the API: a filter that is not applied would show, export and retry the wrong payments.
 func readQuery(raw string, known params) (url.Values, error) {
 	given, err := url.ParseQuery(raw)
 	if err != nil {
@@ -102,7 +103,7 @@ func readQuery(raw string, known params) (url.Values, error) {
 	return out, nil
 }
 
-// next is the query of the same list from a place on.
+// next is the query of the same list from a cursor on.
 func (v *visit) next(cursor string) string {
 	q := maps.Clone(v.query)
 	q.Del("done")
@@ -115,7 +116,7 @@ func badQuery(name, code, text string) *client.Problem {
 		Errors: []client.FieldError{{Field: excerpt(name), Code: code, Message: excerpt(text)}}}
 }
 
-// quoted is the beginning of what was sent, whatever it is.
+// excerpt returns at most maxQuoted characters of a text, as valid UTF-8.
 func excerpt(text string) string {
 	letters := []rune(strings.ToValidUTF8(text, "?"))
 	if len(letters) > maxQuoted {

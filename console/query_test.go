@@ -20,13 +20,13 @@ import (
 	"hongbao/internal/access"
 )
 
-// asked is a desk whose API keeps what it is asked, but for the number beside "Approvals".
+// asked is a staff API that records requests, except the count beside "Approvals".
 type asked struct {
 	keys
 	paths *paths
 }
 
-// paths are those of requests, which a page may make side by side.
+// paths are the paths of concurrent requests.
 type paths struct {
 	mu   sync.Mutex
 	seen []string
@@ -38,7 +38,7 @@ func (p *paths) add(path string) {
 	p.seen = append(p.seen, path)
 }
 
-// take returns them and begins anew.
+// take returns the paths and clears the list.
 func (p *paths) take() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func newAsked(t *testing.T) (v *visitor, csrf string, seen *paths) {
 
 var placeholder = regexp.MustCompile(`\{(\w*\$?)\}`)
 
-// pathOf is a path that a pattern of the table of pages fits.
+// pathOf returns a path that matches a pattern of the routes.
 func pathOf(pattern string) (method, path string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	return method, placeholder.ReplaceAllStringFunc(path, func(name string) string {
@@ -80,8 +80,8 @@ func pathOf(pattern string) (method, path string) {
 	})
 }
 
-// TestQueries: whatever a page does not know of its query, has twice or cannot read, it says
-// so, and asks the API for nothing: a filter that is dropped shows, exports and retries all.
+// TestQueries: every page refuses unknown, duplicate and unreadable query parameters and calls no
+// API. A dropped filter would show, export and retry everything.
 func TestQueries(t *testing.T) {
 	v, csrf, paths := newAsked(t)
 	for pattern, one := range v.desk.routes() {
@@ -133,7 +133,7 @@ func containsAny(text string, parts []string) bool {
 	return false
 }
 
-// TestQueryValues: what a value is read as, and which say nothing that could be applied.
+// TestQueryValues: how each parameter is parsed and which values are refused.
 func TestQueryValues(t *testing.T) {
 	for _, one := range []struct {
 		raw   string
@@ -164,8 +164,8 @@ func TestQueryValues(t *testing.T) {
 	}
 }
 
-// TestFilterOfManyIsReadWhole: many are retried by a filter that was read as a whole or not
-// at all, and by a form of which nothing was dropped.
+// TestFilterOfManyIsReadWhole: a bulk retry is refused unless its filter and form can be parsed
+// completely.
 func TestFilterOfManyIsReadWhole(t *testing.T) {
 	v, csrf, paths := newAsked(t)
 	for _, list := range []string{"payouts", "refunds"} {
@@ -192,7 +192,7 @@ func TestFilterOfManyIsReadWhole(t *testing.T) {
 	}
 }
 
-// TestLinksAreKnown: no page of the console leads to one with a filter that it does not know.
+// TestLinksAreKnown: every link of a page has only parameters that its target knows.
 func TestLinksAreKnown(t *testing.T) {
 	v, _, _ := newAsked(t)
 	links := slices.Concat(slices.Collect(maps.Values(duePages)), slices.Collect(maps.Values(checkPages)))
@@ -227,8 +227,8 @@ func TestLinksAreKnown(t *testing.T) {
 	}
 }
 
-// TestOneReaderOfQueries: no page reads its query by another way, which would drop what it
-// cannot read.
+// TestOneReaderOfQueries: no page reads its query in another way, which would drop unreadable
+// parameters.
 func TestOneReaderOfQueries(t *testing.T) {
 	sources, err := os.ReadDir(".")
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"hongbao/client"
 )
 
-// reconciliationsPage is a list of comparisons with providers' statements.
+// reconciliationsPage is a list of reconciliations.
 type reconciliationsPage struct {
 	Status string
 	Items  []client.Reconciliation
 	Next   string
 }
 
-// Tabs are the statuses to choose from; "" is all of them.
+// Tabs are the statuses of the tabs; "" is all of them.
 func (reconciliationsPage) Tabs() []string {
 	return []string{"", "requested", "running", "done", "failed"}
 }
@@ -36,7 +36,7 @@ func (v *visit) listReconciliations() error {
 	return nil
 }
 
-// reconcile asks for the comparison of a day.
+// reconcile requests the reconciliation of a day.
 func (v *visit) reconcile() error {
 	made, err := v.staff.Reconcile(v.r.Context(),
 		client.ReconcileRequest{IdempotencyKey: v.key(), Date: strings.TrimSpace(v.r.PostFormValue("date")),
@@ -47,20 +47,20 @@ func (v *visit) reconcile() error {
 	return v.redirectDone("/reconciliations/"+made.ID, "reconcile")
 }
 
-// reconciliationPage is one comparison with the breaks that it saw last.
+// reconciliationPage is one reconciliation with the breaks that it saw last.
 type reconciliationPage struct {
 	Run    *client.Reconciliation
 	Breaks []client.Break
-	Total  *total // nil: it could not be read
-	More   bool   // it saw others
+	Total  *total // nil if unavailable
+	More   bool   // there are more breaks
 }
 
-// Query is the list of all of its breaks, as a query of the console.
+// Query is the query of the list of all its breaks.
 func (p reconciliationPage) Query() string {
 	return url.Values{"run": {p.Run.ID}, "resolved": {""}}.Encode()
 }
 
-// maxShown is how many breaks of a reconciliation its page shows.
+// maxShown is how many breaks the page of a reconciliation shows.
 const maxShown = 200
 
 func (v *visit) showReconciliation() error {
@@ -85,22 +85,22 @@ type breaksPage struct {
 	Run      string // the reconciliation that saw them last
 	Resolved string // true, false or "" for both
 	Items    []client.Break
-	Total    *total // nil: it could not be read
+	Total    *total // nil if unavailable
 	Next     string
 }
 
-// Tabs are whether breaks were dealt with.
+// Tabs are the values of Resolved.
 func (breaksPage) Tabs() []string { return []string{"false", "true", ""} }
 
-// breakKinds are offered as a filter; others can be typed.
+// breakKinds are suggested as a filter; others can be entered.
 var breakKinds = []string{"account_differs", "amount_differs", "contradiction", "foreign_order", "forgotten", "late_success", "mismatch",
 	"moved_twice", "not_booked",
 	"not_in_statement", "op_differs", "pool_lost", "restored", "return_not_booked", "second_success", "share_conflict", "superseded"}
 
-// Kinds are the kinds to choose from.
+// Kinds are the suggested kinds.
 func (breaksPage) Kinds() []string { return breakKinds }
 
-// With is the query of the same list of breaks that were dealt with, or were not.
+// With is the query of the same list with another value of Resolved.
 func (p breaksPage) With(resolved string) string {
 	q := queryOf(map[string]string{"kind": p.Kind, "packet": p.Packet, "run": p.Run})
 	q.Set("resolved", resolved)
@@ -118,7 +118,7 @@ func readBreaksPage(q url.Values) breaksPage {
 	return p
 }
 
-// exportBreaks hands on the file that the API makes of the same filter.
+// exportBreaks returns the API's CSV of the same filter.
 func (v *visit) exportBreaks() error {
 	p := readBreaksPage(v.query)
 	return v.export("breaks", map[string]string{"kind": p.Kind, "packet_id": p.Packet, "reconciliation_id": p.Run, "resolved": p.Resolved})
@@ -148,7 +148,7 @@ func (v *visit) listBreaks() error {
 	return nil
 }
 
-// resolveBreak notes that a break was dealt with.
+// resolveBreak resolves a break.
 func (v *visit) resolveBreak() error {
 	_, err := v.staff.ResolveBreak(v.r.Context(), v.r.PathValue("id"), client.ResolveRequest{IdempotencyKey: v.key(), Reason: v.reason()})
 	if err != nil {

@@ -30,32 +30,33 @@ var templateFiles embed.FS
 //go:embed assets/*.css assets/*.js assets/*.svg
 var assetFiles embed.FS
 
-// pageSet holds the pages of one language, by their names.
+// pageSet holds the templates of one language by page name.
 type pageSet map[string]*template.Template
 
-// page is what every template is given.
+// page is the data of every template.
 type page struct {
 	Lang       language
-	Path       string // of the request, for the way back from a choice of language
-	Section    string // which part of the navigation this is
-	Owner      string // "": nobody is signed in
+	Path       string // of the request, to return to after a change of language
+	Section    string // active part of the navigation
+	Owner      string // "" without a session
 	Role       access.Role
 	CSRF       string
-	Waiting    int64  // decisions that wait for this person
-	AndMore    bool   // Waiting is at least
-	Done       string // what was just done
+	Waiting    int64  // decisions that this person can approve
+	AndMore    bool   // Waiting is a lower bound
+	Done       string // message key of what was just done
 	Tone       string // of Done
 	Problem    *notice
-	Submission *submission // what was sent and not carried out
+	Submission *submission // a form that was submitted and not carried out
 	SavedForm  savedForm   // of the login page
 	Query      string      // of the search box
 	Body       any
 }
 
-// Finance, CanHold and Auditor say what is shown; what is allowed is the API's to say.
+// Finance reports whether the role decides about payments. Roles decide here what is shown;
+// the API enforces what is allowed.
 func (p page) Finance() bool { return p.Role == access.RoleFinance }
 
-// CanHold reports whether the role may stop a provider.
+// CanHold reports whether the role may hold a provider.
 func (p page) CanHold() bool { return p.Role == access.RoleFinance || p.Role == access.RoleOps }
 
 // At is the path of the page, without its query.
@@ -67,12 +68,12 @@ func (p page) At() string {
 // CanRecall reports whether the role may recall a packet.
 func (p page) CanRecall() bool { return p.CanHold() }
 
-// Auditor reports whether the role may read the audit.
+// Auditor reports whether the role may read the audit log.
 func (p page) Auditor() bool { return p.Role == access.RoleAuditor }
 
 func newKey() string { return "console-" + rand.Text() }
 
-// parsePages reads every page in every language.
+// parsePages parses every page in every language.
 func parsePages() (map[language]pageSet, error) {
 	names, err := fs.Glob(templateFiles, "templates/*.html")
 	if err != nil {
@@ -104,7 +105,7 @@ func parsePages() (map[language]pageSet, error) {
 	return out, nil
 }
 
-// show answers with a page of somebody who is signed in.
+// show renders a page for a request with a session.
 func (v *visit) show(name string, status int, body any) {
 	p := page{Lang: v.lang, Owner: v.owner, Role: v.role, CSRF: v.session.CSRF, Problem: v.problem, Body: body,
 		Section: strings.Split(v.r.URL.Path, "/")[1], Query: v.query.Get("q")}
@@ -121,7 +122,7 @@ func (v *visit) show(name string, status int, body any) {
 	v.console.write(v.w, v.r, name, status, p)
 }
 
-// write renders a page as a whole before a byte of it is sent.
+// write renders a page completely before it sends the first byte.
 func (c *Console) write(w http.ResponseWriter, r *http.Request, name string, status int, p page) {
 	switch {
 	case p.Path != "":
@@ -132,17 +133,17 @@ func (c *Console) write(w http.ResponseWriter, r *http.Request, name string, sta
 	}
 	text, err := c.pages[p.Lang].render(name, "layout", p)
 	if err != nil {
-		slog.ErrorContext(r.Context(), "page was not rendered", slog.String("page", name), slog.Any("error", err))
+		slog.ErrorContext(r.Context(), "page could not be rendered", slog.String("page", name), slog.Any("error", err))
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text) // who has gone reads no error
+	_, _ = io.WriteString(w, text) // the client has disconnected
 }
 
-// render makes a page, or a part of it. No part of it is hidden from who reads it, or shown
-// in another order: what others have written has escapes there, as in a terminal.
+// render renders a page or a part of it. Characters that would hide or reorder text, such as
+// in names and greetings, are shown as escapes.
 func (s pageSet) render(page, part string, data any) (string, error) {
 	var out strings.Builder
 	if err := s[page].ExecuteTemplate(&out, part, data); err != nil {
@@ -151,8 +152,8 @@ func (s pageSet) render(page, part string, data any) (string, error) {
 	return visible.Lines(out.String()), nil
 }
 
-// kept is a text for a field of a form, which sends it back as it is. HTML has no reference
-// for a C1 control: of these, which the API refuses, the field has the escape.
+// formValue encodes a text for a form field so that the browser submits it unchanged. HTML has
+// no reference for C1 controls; the API refuses them, so the field contains their escapes.
 func formValue(text string) template.HTML {
 	var b strings.Builder
 	for _, r := range text {
@@ -165,7 +166,7 @@ func formValue(text string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// pageURL is a page's address without what was done there: a form sent from it says its own.
+// pageURL returns a page's address without the parameter done.
 func pageURL(at url.URL) string {
 	if q, err := url.ParseQuery(at.RawQuery); err == nil && q.Has("done") {
 		q.Del("done")
@@ -174,12 +175,12 @@ func pageURL(at url.URL) string {
 	return at.RequestURI()
 }
 
-// refuse answers what never came to a page.
+// refuse shows an error page for a request that reaches no page.
 func (c *Console) refuse(w http.ResponseWriter, r *http.Request, status int, key string) {
 	c.write(w, r, "problem", status, page{Lang: languageOf(r), Problem: &notice{Key: key}})
 }
 
-// functions are what templates may call.
+// functions are the functions of the templates.
 func functions(l language) template.FuncMap {
 	return template.FuncMap{
 		"formValue":   formValue,
@@ -206,7 +207,7 @@ func functions(l language) template.FuncMap {
 		"query":       func(encoded string) template.URL { return template.URL(encoded) }, // of url.Values.Encode alone
 		"asset":       func(name string) string { return "/assets/" + name + "?v=" + assetVersion(name) },
 		"text":        func(s *string) string { return valueOr(s, "") },
-		// Of an installation that names no Temporal UI the API tells paths alone, which are not the console's.
+		// Without a configured Temporal UI the API returns bare paths, which are no links of the console.
 		"outside": func(url string) bool { return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://") },
 		"status": func(s client.PayoutStatus) statusTag {
 			return statusTag{Key: "status." + string(s), Tone: tones[string(s)]}
@@ -231,7 +232,7 @@ func functions(l language) template.FuncMap {
 	}
 }
 
-// What parts of pages are given.
+// Data of partial templates.
 type (
 	link struct {
 		Href, Key string
@@ -243,8 +244,8 @@ type (
 		Back string
 	}
 	sizePart struct {
-		Total        *total // nil: it could not be read
-		File, Filter string // the path of the list as a file, and its query; "": there is none
+		Total        *total // nil if unavailable
+		File, Filter string // path and query of the list's CSV; "" if there is none
 	}
 	morePart    struct{ Path, Next string }
 	decidedPart struct {
@@ -262,10 +263,10 @@ type (
 	}
 )
 
-// tagged is a status as it is shown: in words, with a sign and a tone beside.
+// statusTag is a status as shown: its message key and its tone.
 type statusTag struct{ Key, Tone string }
 
-// tones group statuses by what they ask of people.
+// tones are the colours of statuses: bad and warn need attention.
 var tones = map[string]string{"failed": "bad", "returned": "bad", "unknown": "warn", "awaiting_recipient": "warn", "pending": "busy",
 	"sending": "busy",
 	"paid":    "good", "paid_outside": "good", "cancelled": "off", "closed": "off", "rejected": "off", "open": "good", "sold_out": "good",
@@ -291,7 +292,7 @@ func valueOr[T any](v *T, other T) T {
 	return *v
 }
 
-// yuan shows an amount exactly: yuan with fen, grouped by thousands.
+// yuan formats an amount in yuan with two decimals, grouped by thousands.
 func yuan(f money.Fen) string {
 	whole, cents, _ := strings.Cut(f.String(), ".")
 	sign := ""
@@ -303,7 +304,7 @@ func yuan(f money.Fen) string {
 
 func grouped[N int | int64](n N) string { return thousands(strconv.FormatInt(int64(n), 10)) }
 
-// thousands sets commas between groups of three digits.
+// thousands inserts commas between groups of three digits.
 func thousands(digits string) string {
 	var b strings.Builder
 	for i, d := range digits {
@@ -315,18 +316,17 @@ func thousands(digits string) string {
 	return b.String()
 }
 
-// deskZone is the time zone of what is shown before the browser has put in its own.
+// deskZone is the time zone of times until the page's script converts them.
 var deskZone = time.FixedZone("UTC+8", 8*60*60)
 
-// when shows a time: the script of the page turns it into the browser's own zone,
-// UTC is in the title.
+// when renders a time. The page's script converts it to the browser's zone; UTC is in the title.
 func when(at time.Time) template.HTML {
 	utc := at.UTC()
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s UTC">%s</time>`, utc.Format("2006-01-02T15:04:05.000Z"),
 		utc.Format("2006-01-02 15:04:05.000"), at.In(deskZone).Format("2006-01-02 15:04:05")))
 }
 
-// age says a length of time in its two largest units.
+// age formats a duration in its two largest units.
 func age(l language, d time.Duration) string {
 	d = max(d, 0)
 	days, hours, minutes := int(d/(24*time.Hour)), int(d/time.Hour)%24, int(d/time.Minute)%60
@@ -351,13 +351,13 @@ func age(l language, d time.Duration) string {
 var (
 	sendEntry  = regexp.MustCompile(`^sent (\S+): (\w+)(?: \((.*)\))?$`)
 	queryEntry = regexp.MustCompile(`^asked about (\S+): (\w+)(?: \((.*)\))?$`)
-	// How a cancel ended is said by the worker, and first: it may have ended without one.
+	// cancel_carried_out and cancel_overtaken come first: they start like cancel.
 	decisionEntry = regexp.MustCompile(
 		`(?s)^(cancel_carried_out|cancel_overtaken|retry|cancel|mark_paid|ask|approve|reject|withdraw)(?:_\w+)? by (.*?): (.*)$`)
 )
 
-// event puts a line of the API's timeline into the reader's language, where it has
-// one of the known forms; else it is shown as it came.
+// translateEvent translates a timeline line of the API. A line of an unknown form is returned
+// unchanged.
 func translateEvent(l language, what string) string {
 	say := func(key string, args ...any) string {
 		text, err := translate(l, key, args...)
@@ -398,8 +398,8 @@ func translateEvent(l language, what string) string {
 	return what
 }
 
-// assetVersion is the beginning of a file's hash: another file has another address,
-// so browsers may keep each for ever.
+// assetVersion is a prefix of a file's hash. It makes the address change with the content, so
+// browsers may cache assets for a year.
 func assetVersion(name string) string {
 	b, err := assetFiles.ReadFile("assets/" + name)
 	if err != nil {
@@ -409,7 +409,7 @@ func assetVersion(name string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// assetKinds are the content types of files by their endings.
+// assetKinds are the content types by file extension.
 var assetKinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 func serveAsset(w http.ResponseWriter, r *http.Request) {

@@ -5,19 +5,18 @@ import (
 	"net/url"
 )
 
-// maxSavedForm is the largest form, in bytes, that the login page carries: it comes back
-// within one that is encoded once more, of 64 KiB at most.
+// maxSavedForm is the largest form, in bytes, that the login page carries. It is encoded again
+// in the login form, whose limit is 64 KiB.
 const maxSavedForm = 16 << 10
 
-// savedForm is a form that somebody has sent whose sign-in had ended. The login page
-// carries it, and after it the form is shown again; it is never carried out by that.
+// savedForm is a form that was submitted after its session had ended. The login page carries it
+// and the page shows it again after the sign-in. It is not carried out until it is submitted again.
 type savedForm struct {
-	To   string // where it was sent to
-	Sent string // what was sent, as a query, without the token of the sign-in
+	To   string // path of the submission
+	Sent string // the form as a query, without the CSRF token
 }
 
-// held is the form that a request has sent; the empty one when it was none that
-// stands on a page, or is too large.
+// savedFormOf returns the form of a request; empty if no page has such a form or it is too large.
 func savedFormOf(r *http.Request) savedForm {
 	if r.Method != http.MethodPost || r.Header.Get("HX-Request") == "true" || r.ParseForm() != nil || r.PostForm.Get("who") == "" {
 		return savedForm{}
@@ -36,8 +35,8 @@ func savedFormOf(r *http.Request) savedForm {
 	return out
 }
 
-// attempt is the form as it is shown to who has sent it; nil: there is none, or it
-// was somebody else's.
+// submission returns the form to show to its owner; nil if there is none or another person
+// submitted it.
 func (h savedForm) submission(owner string) *submission {
 	form, err := url.ParseQuery(h.Sent)
 	if err != nil || h.To == "" || form.Get("who") != owner || pageOf(h.To, form) == "" {
@@ -48,7 +47,7 @@ func (h savedForm) submission(owner string) *submission {
 	return a
 }
 
-// page is where the form stands; "": there is none.
+// page returns the address of the form's page; "" if there is none.
 func (h savedForm) page() string {
 	form, err := url.ParseQuery(h.Sent)
 	if err != nil || h.To == "" {
@@ -57,8 +56,8 @@ func (h savedForm) page() string {
 	return pageOf(h.To, form)
 }
 
-// resume shows the page of what was sent when the sign-in had ended to who has signed
-// in now; false: there is nothing to show.
+// resume shows the page of the saved form after a sign-in of the same owner; false if there is
+// nothing to show.
 func (c *Console) resume(w http.ResponseWriter, r *http.Request, keyID, cookie string) bool {
 	owner, _, ok := c.api.KeyOwner(keyID)
 	a := savedForm{To: r.PostFormValue("sent_to"), Sent: r.PostFormValue("sent")}.submission(owner)
@@ -68,8 +67,8 @@ func (c *Console) resume(w http.ResponseWriter, r *http.Request, keyID, cookie s
 	return c.showSubmission(w, withCookie(r, sessionCookie, cookie), a)
 }
 
-// showSavedForm shows what a login page carries: to who has signed in meanwhile, as in
-// another tab, its form, to everybody else that page again.
+// showSavedForm shows the saved form of a login page if the user has signed in since, such as
+// in another tab; otherwise it shows the login page again.
 func (c *Console) showSavedForm(w http.ResponseWriter, r *http.Request) {
 	if s, _, _, ok := c.authenticate(r); ok {
 		if mine, err := r.Cookie(sessionCookie); err == nil && c.resume(w, r, s.KeyID, mine.Value) {
@@ -79,7 +78,7 @@ func (c *Console) showSavedForm(w http.ResponseWriter, r *http.Request) {
 	c.login(w, r, http.StatusOK, &notice{Key: "login.saved"})
 }
 
-// withCookie is a request as if it had come with a cookie.
+// withCookie returns a copy of a request with a cookie set.
 func withCookie(r *http.Request, name, value string) *http.Request {
 	r = r.Clone(r.Context())
 	others := r.Cookies()
@@ -93,8 +92,8 @@ func withCookie(r *http.Request, name, value string) *http.Request {
 	return r
 }
 
-// stale answers a form of this person that belongs to another sign-in, as after one
-// in another tab: it is shown again, under this one. false: it is none of this person.
+// showStaleForm shows a form again that the same person submitted with the CSRF token of an
+// earlier session; false if another person submitted it.
 func (v *visit) showStaleForm() bool {
 	a := savedFormOf(v.r).submission(v.owner)
 	if a == nil {
@@ -104,19 +103,19 @@ func (v *visit) showStaleForm() bool {
 	return v.console.showSubmission(v.w, v.r, a)
 }
 
-// redirectPoll leads a page that asks by itself to the login, and from there back to it.
+// redirectPoll redirects a polling page to the login page, and back after the sign-in.
 func redirectPoll(w http.ResponseWriter, r *http.Request) {
 	next := "/"
 	if at, err := url.Parse(r.Header.Get("HX-Current-URL")); err == nil && at.Path != "" {
-		if next = pageOf(at.Path, nil); next == "" { // one that was asked for, not the answer to a form
+		if next = pageOf(at.Path, nil); next == "" { // the page of a GET, not the response to a form
 			next = localPath(pageURL(*at))
 		}
 	}
-	w.Header().Set("HX-Redirect", loginFor(next)) // a part of a page must not become a login form
+	w.Header().Set("HX-Redirect", loginFor(next)) // htmx must not insert a login form into the page
 	w.WriteHeader(http.StatusUnauthorized)
 }
 
-// loginFor is the login page that leads to a page.
+// loginFor returns the address of the login page that redirects to next.
 func loginFor(next string) string {
 	if next == "/" {
 		return "/login"

@@ -9,15 +9,15 @@ import (
 	"hongbao/internal/packet"
 )
 
-// searchPage is what was found for what somebody has put in.
+// searchPage is the result of a search.
 type searchPage struct {
 	Query   string
 	Payouts []payment
 	Refunds []payment
-	Packets []client.StaffPacket // that this user has sent
+	Packets []client.StaffPacket // sent by this user
 }
 
-// searchRows is how many of each are shown; the lists have more.
+// searchRows is how many results of each kind are shown.
 const searchRows = 20
 
 // idLen and orderLen are the lengths of a payment's id and of an order number.
@@ -26,8 +26,8 @@ const (
 	orderLen = 27
 )
 
-// search finds by order number, payment, packet or user. What is a packet or a
-// payment of ours leads there at once; apps may give their users ids that look like it.
+// search finds by order number, payment, packet or user. The id of an existing packet or
+// payment redirects to its page; user ids of apps may have the same form.
 func (v *visit) search() error {
 	q := v.query.Get("q")
 	trimmed := strings.TrimSpace(q)
@@ -43,8 +43,8 @@ func (v *visit) search() error {
 		return v.redirectTo(to)
 	}
 	body := searchPage{Query: q}
-	// What the provider calls a payment is one thing only, too. A user's id is
-	// compared byte by byte, so it is looked for as it was put in.
+	// A provider reference is unique too. User ids are compared byte by byte, so the user
+	// filter takes the input untrimmed.
 	err = v.find(&body, client.PayoutFilter{ProviderRef: trimmed})
 	if err == nil && len(body.Payouts)+len(body.Refunds) == 0 {
 		if err = v.find(&body, client.PayoutFilter{UserID: q}); err == nil {
@@ -64,7 +64,7 @@ func (v *visit) search() error {
 	return nil
 }
 
-// find adds the payouts and refunds that a filter selects.
+// find reads the payouts and refunds that match a filter.
 func (v *visit) find(body *searchPage, f client.PayoutFilter) (err error) {
 	if body.Payouts, _, _, err = v.readPayouts(v.r.Context(), f, client.Page{Limit: searchRows}); err == nil {
 		body.Refunds, _, _, err = v.readRefunds(v.r.Context(), f, client.Page{Limit: searchRows})
@@ -72,8 +72,8 @@ func (v *visit) find(body *searchPage, f client.PayoutFilter) (err error) {
 	return err
 }
 
-// pageFor is the page of the packet or payment that something names; "": of none
-// that is there. While it cannot be asked, the page itself says so.
+// pageFor returns the page of the packet or payment with this id or order number; "" if it
+// does not exist. While the API is unavailable it returns the page, which reports that.
 func (v *visit) pageFor(text string) (to string, err error) {
 	ctx := v.r.Context()
 	switch {
@@ -105,7 +105,7 @@ func (v *visit) redirectTo(path string) error {
 	return nil
 }
 
-// paymentPath is the page of a payment by its id; "": it cannot be one.
+// paymentPath returns the page of a payment by its id; "" if the id is invalid.
 func paymentPath(id string) string {
 	if !packet.ValidID(id[1 : 1+packet.IDLen]) {
 		return ""

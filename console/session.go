@@ -15,37 +15,36 @@ import (
 	"time"
 )
 
-// session is what a sign-in has begun. It lives in a sealed cookie: every API
-// process of the installation can open it, nobody else can read or make one. It
-// names a key and holds no more rights than the key has at each request.
+// session is stored in an encrypted cookie. Only the API processes of the installation can
+// read or create one. It names a key and has the rights of that key at each request.
 type session struct {
 	KeyID string `json:"k"`
 	Began int64  `json:"b"` // Unix time in s
 	Seen  int64  `json:"s"` // Unix time in s
-	CSRF  string `json:"c"` // what every write has to show
+	CSRF  string `json:"c"` // CSRF token of every write
 }
 
-// id names a sign-in, also after its cookie was made anew. It is a hash: who reads
-// it somewhere cannot make a cookie of it.
+// id identifies a session; renewing the cookie does not change it. It is a hash, so a leaked
+// id cannot be used as a cookie.
 func (s session) id() []byte {
 	sum := sha256.Sum256([]byte("hongbao sign-in\x00" + s.KeyID + "\x00" + s.CSRF))
 	return sum[:]
 }
 
-// clockSlack is for how long an ended sign-in is remembered after its cookie has
-// ended by itself: the clocks of processes differ.
+// clockSlack is how long an ended session is remembered after its cookie has expired, because
+// the clocks of processes differ.
 const clockSlack = time.Hour
 
-// sessionCookie is the cookie's name.
+// sessionCookie is the name of the session cookie.
 const sessionCookie = "hongbao_desk"
 
-// extendInterval is how often a cookie is made anew while somebody is there.
+// extendInterval is the minimum time between two renewals of a cookie.
 const extendInterval = 30 * time.Second
 
-// seal closes cookies with its first key and opens those of every key (AES-256-GCM).
+// seal encrypts cookies with its first key and decrypts those of every key (AES-256-GCM).
 type seal struct{ keys []cipher.AEAD }
 
-// sealUse keeps the key, and what was sealed with it, apart from every other use.
+// sealUse separates this key derivation and encryption from other uses of the secret.
 const sealUse = "hongbao console session v1"
 
 func newSeal(keys [][32]byte) (*seal, error) {
@@ -56,11 +55,11 @@ func newSeal(keys [][32]byte) (*seal, error) {
 	for _, secret := range keys {
 		key, err := hkdf.Key(sha256.New, secret[:], nil, sealUse, 32)
 		if err != nil {
-			return nil, fmt.Errorf("console: derive the key of sessions: %w", err)
+			return nil, fmt.Errorf("console: derive session key: %w", err)
 		}
 		block, err := aes.NewCipher(key)
 		if err != nil {
-			return nil, fmt.Errorf("console: key of sessions: %w", err)
+			return nil, fmt.Errorf("console: session key: %w", err)
 		}
 		aead, err := cipher.NewGCMWithRandomNonce(block)
 		if err != nil {
@@ -74,7 +73,7 @@ func newSeal(keys [][32]byte) (*seal, error) {
 func (s *seal) encrypt(v session) (string, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
-		return "", fmt.Errorf("encode a session: %w", err)
+		return "", fmt.Errorf("encode session: %w", err)
 	}
 	return base64.RawURLEncoding.EncodeToString(s.keys[0].Seal(nil, nil, plain, []byte(sealUse))), nil
 }
@@ -92,8 +91,8 @@ func (s *seal) decrypt(text string) (v session, ok bool) {
 	return v, false
 }
 
-// sessionOf opens the request's cookie; false: there is none, it is not ours, its
-// time is over, or somebody has ended it.
+// sessionOf decrypts the request's cookie; false if the cookie is missing, invalid or expired,
+// or its session was ended.
 func (c *Console) sessionOf(r *http.Request) (session, bool) {
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil {
@@ -111,20 +110,20 @@ func (c *Console) sessionOf(r *http.Request) (session, bool) {
 	return s, now.Sub(began) < c.absolute && now.Sub(seen) < c.idle && !seen.After(now.Add(time.Minute))
 }
 
-// begin makes a session for a key that was just shown; it returns its cookie.
+// startSession sets the cookie of a new session for a key and returns the cookie's value.
 func (c *Console) startSession(w http.ResponseWriter, r *http.Request, keyID string) (string, error) {
 	now := c.now().Unix()
 	return c.setCookie(w, r, session{KeyID: keyID, Began: now, Seen: now, CSRF: rand.Text()})
 }
 
-// keep notes that somebody is there.
+// extendSession renews the cookie after user activity.
 func (c *Console) extendSession(w http.ResponseWriter, r *http.Request, s session) {
 	now := c.now()
 	if now.Sub(time.Unix(s.Seen, 0)) < min(extendInterval, c.idle/4) {
 		return
 	}
 	s.Seen = now.Unix()
-	_, _ = c.setCookie(w, r, s) // without it the cookie that is there ends a little earlier
+	_, _ = c.setCookie(w, r, s) // on error the old cookie expires a little earlier
 }
 
 func (c *Console) setCookie(w http.ResponseWriter, r *http.Request, s session) (text string, err error) {
@@ -134,19 +133,19 @@ func (c *Console) setCookie(w http.ResponseWriter, r *http.Request, s session) (
 	return text, err
 }
 
-// forget takes the cookie away.
+// clearSession deletes the cookie.
 func (c *Console) clearSession(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, cookie(r, sessionCookie, "", -1))
 }
 
-// forwardedTLS reports whether the browser came to the first proxy by TLS.
+// forwardedTLS reports whether the browser reached the first proxy over TLS.
 func forwardedTLS(r *http.Request) bool {
 	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 	return strings.EqualFold(strings.TrimSpace(first), "https")
 }
 
-// cookie makes a cookie that scripts cannot read and that no other site can send.
-// maxAge is in seconds; 0 ends it with the browser, below zero deletes it.
+// cookie returns a cookie that is HttpOnly and SameSite=Strict. maxAge is in seconds: 0 makes
+// it a session cookie of the browser, a negative value deletes it.
 func cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.TLS != nil || forwardedTLS(r)}

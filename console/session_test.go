@@ -23,7 +23,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestHtmx: the file is the one that stands beside it in words, unchanged.
+// TestHtmx: htmx.min.js is the version and hash named in htmx.md.
 func TestHtmx(t *testing.T) {
 	file, err := assetFiles.ReadFile("assets/htmx.min.js")
 	if err != nil {
@@ -37,17 +37,17 @@ func TestHtmx(t *testing.T) {
 	about, err := os.ReadFile("assets/htmx.md")
 	if err != nil || !strings.Contains(string(about), want) || !strings.Contains(string(about), "2.0.11") ||
 		!strings.Contains(string(file), `version:"2.0.11"`) {
-		t.Errorf("assets/htmx.md tells another version or hash: %v", err)
+		t.Errorf("assets/htmx.md has another version or hash: %v", err)
 	}
 }
 
-// keys is a desk with keys; it answers no request of the API.
+// keys is a staff API with keys that answers no request.
 type keys struct {
-	roles map[string]access.Role // by the key's id, which is its token too
+	roles map[string]access.Role // by key id, which is the token too
 	books *signOuts
 }
 
-// signOuts are those that several processes know of, or one alone.
+// signOuts are ended sessions, shared by the processes of a test.
 type signOuts struct {
 	ended map[string]time.Time
 	away  bool
@@ -80,14 +80,14 @@ func (k keys) KeysLoaded() bool { return len(k.roles) > 0 }
 
 func (keys) ActAs(string) http.RoundTripper { return silent{} }
 
-// silent is an API that is away.
+// silent is an unavailable staff API.
 type silent struct{}
 
 func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
-// visitor is a browser without one: it keeps cookies.
+// visitor is an HTTP client that keeps cookies.
 type visitor struct {
 	t       *testing.T
 	desk    *Console
@@ -148,7 +148,7 @@ func (v *visitor) signIn(token string) *http.Response {
 	return v.do("POST", "/login", url.Values{"key": {token}, "next": {"/payouts"}})
 }
 
-// in reports whether somebody is signed in: the API is away, which is told only to those.
+// in reports whether the visitor has a session: only then is the unavailable API reported.
 func (v *visitor) in() bool {
 	return v.do("GET", "/payouts", nil).StatusCode == http.StatusServiceUnavailable
 }
@@ -208,14 +208,14 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// TestKeysNotKnownYet: while keys cannot be told apart, whoever has signed in waits and stays
-// signed in.
+// TestKeysNotKnownYet: before keys are loaded, requests with a session get 503 and the session is
+// kept.
 func TestKeysNotKnownYet(t *testing.T) {
 	roles := map[string]access.Role{"f": access.RoleFinance}
 	desk, _ := newDesk(t, roles)
 	v := newVisitor(t, desk)
 	v.signIn("f")
-	delete(roles, "f") // of all keys
+	delete(roles, "f") // no key is left
 	if res := v.do("GET", "/payouts", nil); res.StatusCode != http.StatusServiceUnavailable || v.cookies[sessionCookie] == "" {
 		t.Errorf("%d, cookies %v", res.StatusCode, v.cookies)
 	}
@@ -242,7 +242,7 @@ func TestSignInSecureAndElsewhere(t *testing.T) {
 		to := "/login?next=" + url.QueryEscape(next)
 		want := "/"
 		if !utf8.ValidString(next) {
-			want = "" // 422: no page can read such a member
+			want = "" // 422: no page accepts such a value
 		}
 		if got := v.do("GET", to, nil).Header.Get("Location"); got != want {
 			t.Errorf("%s leads to %q, want %q", to, got, want)
@@ -271,10 +271,10 @@ func TestTimeouts(t *testing.T) {
 	}
 	*now = now.Add(DefaultIdle - time.Second)
 	if !v.in() {
-		t.Error("what somebody did has not begun the idle time anew")
+		t.Error("activity did not restart the idle time")
 	}
 	v.header.Set("HX-Request", "true")
-	for range 3 { // what a page asks by itself is no sign of anybody
+	for range 3 { // polling is not activity
 		*now = now.Add(DefaultIdle / 2)
 		v.in()
 	}
@@ -296,20 +296,20 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestSignOut: signing out ends the sign-in, not the cookie of one browser.
+// TestSignOut: signing out ends the session, not only the cookie of one browser.
 func TestSignOut(t *testing.T) {
 	desk, now := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
 	v.signIn("f")
 	if res := v.do("POST", "/logout", url.Values{"csrf": {"wrong"}}); res.StatusCode != http.StatusForbidden || !v.in() {
-		t.Errorf("signed out by somebody else: %d", res.StatusCode)
+		t.Errorf("signed out by another user: %d", res.StatusCode)
 	}
 	s, _ := desk.seal.decrypt(v.cookies[sessionCookie])
 	copied := newVisitor(t, desk)
 	copied.cookies[sessionCookie] = v.cookies[sessionCookie]
 	*now = now.Add(time.Minute)
 	if !copied.in() || copied.cookies[sessionCookie] == v.cookies[sessionCookie] {
-		t.Fatal("the copy is not signed in, or its cookie was not made anew")
+		t.Fatal("the copy has no session, or its cookie was not renewed")
 	}
 	other := newVisitor(t, desk)
 	other.signIn("f")
@@ -333,12 +333,12 @@ func TestSignOut(t *testing.T) {
 	}
 	o, _ := desk.seal.decrypt(other.cookies[sessionCookie])
 	if res := other.do("POST", "/logout", url.Values{"csrf": {o.CSRF}}); res.StatusCode != http.StatusServiceUnavailable || other.in() {
-		t.Errorf("who cannot be signed out everywhere is not told so: %d", res.StatusCode)
+		t.Errorf("a sign-out that could not be recorded is not reported: %d", res.StatusCode)
 	}
 }
 
-// TestWritesShowTheirOrigin: every write needs the token of its sign-in, and none
-// from another site gets as far as that.
+// TestWritesShowTheirOrigin: every write needs the CSRF token of its session; a cross-site write
+// is refused before that.
 func TestWritesShowTheirOrigin(t *testing.T) {
 	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance, "g": access.RoleFinance})
 	v, w := newVisitor(t, desk), newVisitor(t, desk)
@@ -367,8 +367,8 @@ func TestWritesShowTheirOrigin(t *testing.T) {
 	}
 }
 
-// TestBrokenFilterRetriesNothing: a filter that cannot be read as a whole must not
-// select more than was meant.
+// TestBrokenFilterRetriesNothing: an unreadable filter must not select more payments than
+// intended.
 func TestBrokenFilterRetriesNothing(t *testing.T) {
 	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
@@ -383,8 +383,8 @@ func TestBrokenFilterRetriesNothing(t *testing.T) {
 	}
 }
 
-// TestFailedSignInsAreBounded: only failures are. A right key is accepted after any number
-// of them, of its own address, which may be the proxy's of everybody, and of all.
+// TestFailedSignInsAreBounded: only failures are limited. A valid key is accepted after any
+// number of failures, from its own address, which may be a shared proxy, and in all.
 func TestFailedSignInsAreBounded(t *testing.T) {
 	desk, now := newDesk(t, map[string]access.Role{"f": access.RoleFinance, "app": access.RoleApp})
 	v := newVisitor(t, desk)
@@ -409,7 +409,7 @@ func TestFailedSignInsAreBounded(t *testing.T) {
 		fails(wrong, http.StatusTooManyRequests)
 	}
 	succeeds()
-	fails("x", http.StatusTooManyRequests) // a success forgets no failure
+	fails("x", http.StatusTooManyRequests) // a success does not reset failures
 	for i := range failuresTogether - failuresEach {
 		v.address = fmt.Sprintf("[2001:db8::%x]:1", i)
 		fails("x", http.StatusUnauthorized)
@@ -423,7 +423,7 @@ func TestFailedSignInsAreBounded(t *testing.T) {
 
 var inlineCode = regexp.MustCompile(`(?i)<script(?:[^>]*)>[^<]|\son[a-z]+=|\sstyle=|javascript:|<style`)
 
-// TestPolicy: no page needs inline code, and each says that there is to be none.
+// TestPolicy: no page has inline code, and each page's policy forbids it.
 func TestPolicy(t *testing.T) {
 	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
@@ -452,7 +452,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// answering is a desk whose API gives everybody one answer.
+// answering is a staff API that gives one answer to every request.
 type answering struct {
 	keys
 	status int
@@ -465,7 +465,7 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
 }
 
-// TestFileSaysWhyNot: a file that cannot be had says what the platform has answered.
+// TestFileSaysWhyNot: a failed download shows the problem of the API.
 func TestFileSaysWhyNot(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"code":"unavailable","request_id":"req_1"}`: "Temporarily unavailable. No data is lost; try again. <small " +
@@ -494,7 +494,7 @@ func TestFileSaysWhyNot(t *testing.T) {
 	}
 }
 
-// TestCancellable: a cancel is offered of what the platform lets somebody cancel, and of nothing else.
+// TestCancellable: a cancellation is offered exactly for the payments that the platform permits.
 func TestCancellable(t *testing.T) {
 	for kind, kinds := range map[string][]payout.Kind{"payout": {payout.KindPayout, payout.KindHonour}, "refund": {payout.KindRefund}} {
 		for _, status := range payout.Statuses {
@@ -529,8 +529,8 @@ func TestYuan(t *testing.T) {
 	}
 }
 
-// TestSessionKeyRotation: a sign-in of the old key is read while that key is configured, and
-// is signed out afterwards; the new key seals from the first moment on.
+// TestSessionKeyRotation: sessions of the old key are valid while it is configured and end
+// afterwards; the new key encrypts from the start.
 func TestSessionKeyRotation(t *testing.T) {
 	before, after := [32]byte{1}, [32]byte{2}
 	desk := func(keys ...[32]byte) *Console {

@@ -13,8 +13,8 @@ import (
 	"hongbao/internal/access"
 )
 
-// TestEqualLinesAreOne: a payout that has waited for its recipient all night says so, and
-// what was asked again and again is one line, from the first to the last.
+// TestEqualLinesAreOne: a payout that waits for its recipient says so, and repeated queries are
+// one timeline line from first to last.
 func TestEqualLinesAreOne(t *testing.T) {
 	began := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
 	d := client.PayoutDetail{Payout: client.Payout{ID: "p1", Status: client.PayoutAwaitingRecipient}}
@@ -54,7 +54,7 @@ func TestEqualLinesAreOne(t *testing.T) {
 			}
 		}
 		if !strings.Contains(page, want[1]) {
-			t.Errorf("%s: it does not say what it waits for", lang)
+			t.Errorf("%s: the page does not say what the payout waits for", lang)
 		}
 	}
 }

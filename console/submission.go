@@ -13,26 +13,26 @@ import (
 	"hongbao/client"
 )
 
-// attempt is a form that was sent and not carried out, or not as far as is known. The
-// page that it stands on shows it again, with what was put in and with what went wrong.
+// submission is a submitted form that was refused or whose outcome is unknown. Its page shows
+// it again with the input and the problem.
 type submission struct {
-	Path                   string // where it was sent to
+	Path                   string // path of the submission
 	Reason, Evidence, Date string
 	Problem                *notice
-	OutcomeUnknown         bool // whether it was carried out is not known
+	OutcomeUnknown         bool // it may have been carried out
 	form                   url.Values
-	key                    string // the Idempotency-Key that the form keeps; "": it gets another
+	key                    string // Idempotency-Key that the form keeps; "": it gets a new one
 	status                 int
-	shown                  bool // the page has the form, so nothing is lost
-	offered                bool // a page that does not have it offers to send it again
-	resumed                bool // somebody had to sign in first, nothing was tried
-	separate               bool // it is offered beside the form, in which it would be another one
+	shown                  bool // the page shows the form
+	offered                bool // a page without the form offers to submit it again
+	resumed                bool // restored after a sign-in, nothing was carried out
+	separate               bool // offered outside its form, because the form would change it
 }
 
-// submissionKey is the name under which the request for such a page carries the attempt.
+// submissionKey is the context key of a submission.
 type submissionKey struct{}
 
-// attempted is what was sent, and what the API has answered.
+// failedSubmission returns the form of this request with the API's problem.
 func (v *visit) failedSubmission(p *client.Problem) *submission {
 	a := submissionOf(v.r.URL.Path, v.r.PostForm)
 	a.Problem, a.status = noticeOf(p), p.Status
@@ -43,17 +43,16 @@ func (v *visit) failedSubmission(p *client.Problem) *submission {
 	return a
 }
 
-// submissionOf is a form as it was sent, with its key.
+// submissionOf returns a form as submitted, with its Idempotency-Key.
 func submissionOf(path string, form url.Values) *submission {
 	return &submission{Path: path, Reason: form.Get("reason"), Evidence: form.Get("evidence"), Date: form.Get("date"), form: form,
 		key: form.Get("key")}
 }
 
-// answered reports whether the key of what was sent is used up: under it the API
-// remembers this answer, or that of other contents, or it is none at all. Every other
-// answer leaves open what became of an earlier try, so that the form keeps its key,
-// whatever is changed in it: the API carries it out once, and refuses other contents
-// under the key of what it has carried out.
+// keySpent reports whether the form needs a new Idempotency-Key: the API has stored a response
+// under the old one, or the key is invalid. After any other response the outcome of an earlier
+// submission is open, so the form keeps its key: the API carries it out once, and refuses
+// other contents under a key that it has carried out.
 func keySpent(p *client.Problem) bool {
 	switch p.Code {
 	case client.CodeRequestInProgress:
@@ -64,8 +63,7 @@ func keySpent(p *client.Problem) bool {
 	return p.Status == http.StatusConflict || p.Status == http.StatusPaymentRequired
 }
 
-// problemOf is what the API has refused, or, of anything else that went wrong, that
-// something did.
+// problemOf returns the API's problem in err, or an internal error for any other err.
 func (v *visit) problemOf(err error) *client.Problem {
 	if p, ok := errors.AsType[*client.Problem](err); ok {
 		return p
@@ -74,9 +72,8 @@ func (v *visit) problemOf(err error) *client.Problem {
 	return &client.Problem{Status: http.StatusInternalServerError, Code: client.CodeInternal}
 }
 
-// again answers a form that was not carried out with the page that it stands on.
-// Errors: what the API has refused, when there is no such page, or when somebody has
-// to sign in first.
+// showFormAgain answers a refused form with its page. It returns the API's problem if there is
+// no such page or a sign-in is required.
 func (v *visit) showFormAgain(err error) error {
 	p := v.problemOf(err)
 	if p.Status == http.StatusUnauthorized || !v.console.showSubmission(v.w, v.r, v.failedSubmission(p)) {
@@ -85,8 +82,8 @@ func (v *visit) showFormAgain(err error) error {
 	return nil
 }
 
-// showSubmission answers with the page that a form stands on, as if it were asked for;
-// false: there is none. Nothing of the form is carried out.
+// showSubmission renders the page of a form like a GET; false if there is none. The form is not
+// carried out.
 func (c *Console) showSubmission(w http.ResponseWriter, r *http.Request, a *submission) bool {
 	at, err := url.Parse(pageOf(a.Path, a.form))
 	if err != nil || at.Path == "" {
@@ -102,8 +99,8 @@ func (c *Console) showSubmission(w http.ResponseWriter, r *http.Request, a *subm
 	return true
 }
 
-// pageOf is the page that a form stands on, by where it is sent to: a path with its
-// query; "": there is none.
+// pageOf returns path and query of the page that has a form, by the form's action; "" if there
+// is none.
 func pageOf(path string, form url.Values) string {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	id, action, deep := strings.Cut(rest, "/")
@@ -133,18 +130,18 @@ func pageOf(path string, form url.Values) string {
 	return ""
 }
 
-// Invalid reports whether the API finds something wrong with a field.
+// Invalid reports whether the API refused a field.
 func (a *submission) Invalid(field string) bool {
 	return a != nil && slices.ContainsFunc(a.Problem.Faults, func(f client.FieldError) bool { return f.Field == field })
 }
 
-// field is one of a form that is not shown.
+// field is a hidden field of a form.
 type field struct{ Name, Value string }
 
-// ownFields are those that every form that decides something has, and those that a page shows.
+// ownFields are the fields of every decision form, and those that a page shows.
 var ownFields = []string{"csrf", "key", "who", "reason", "evidence"}
 
-// Rest is what was sent beside what the form shows and what every form has.
+// Rest returns the submitted fields except ownFields.
 func (a *submission) Rest() (out []field) {
 	for _, name := range slices.Sorted(maps.Keys(a.form)) {
 		if !slices.Contains(ownFields, name) {
@@ -156,10 +153,10 @@ func (a *submission) Rest() (out []field) {
 	return out
 }
 
-// Offered reports whether a page that does not have the form offers to send it again.
+// Offered reports whether a page without the form offers to submit it again.
 func (a *submission) Offered() bool { return a.offered && a.key != "" }
 
-// Named is how many payments it is about, 0: it does not name them one by one.
+// Named is how many payments the form lists by id; 0 if it does not list them.
 func (a *submission) Named() int {
 	if a.form.Get("scope") == "all" {
 		return len(a.form["seen"])
@@ -167,8 +164,8 @@ func (a *submission) Named() int {
 	return len(a.form["id"])
 }
 
-// Typed is what was sent to one of these paths and not carried out, for the form
-// that sends it; nil: nothing was.
+// SubmissionFor returns the failed submission to one of these paths, for the form with this
+// action; nil if there is none.
 func (p page) SubmissionFor(paths ...string) *submission {
 	if p.Submission == nil || p.Submission.separate || !slices.Contains(paths, p.Submission.Path) {
 		return nil
@@ -177,14 +174,14 @@ func (p page) SubmissionFor(paths ...string) *submission {
 	return p.Submission
 }
 
-// writePart is what every form that decides something is sent with.
+// writePart holds the hidden fields of every decision form.
 type writePart struct {
 	CSRF, Key, Who string
-	Kept           bool // Key is that of what was sent before
+	Kept           bool // Key is the key of an earlier submission
 }
 
-// Write makes a form one that decides something. It names the write: sent twice, it
-// is made once. nil: the form was not sent before.
+// Write returns the hidden fields of a decision form. Its Idempotency-Key makes a double
+// submission take effect once. nil: the form was not submitted before.
 func (p page) Write(typed *submission) writePart {
 	if typed != nil && typed.key != "" {
 		return writePart{CSRF: p.CSRF, Key: typed.key, Who: p.Owner, Kept: true}
@@ -192,8 +189,8 @@ func (p page) Write(typed *submission) writePart {
 	return writePart{CSRF: p.CSRF, Key: newKey(), Who: p.Owner}
 }
 
-// Lost is what was put in and stands in no form of the page: what it was sent about
-// has moved on meanwhile, or cannot be read. It is asked for at the page's end.
+// Unplaced returns the submission that no form of the page shows, because its subject has
+// changed or is unavailable. The layout calls it at the end of the page and shows the input.
 func (p page) Unplaced() *submission {
 	if p.Submission == nil || p.Submission.shown || p.Submission.Reason+p.Submission.Evidence == "" {
 		return nil
@@ -201,8 +198,7 @@ func (p page) Unplaced() *submission {
 	return p.Submission
 }
 
-// newlines turns the line ends of a form into those that the API takes: browsers
-// send each as CRLF.
+// normalizeNewlines replaces CRLF, which browsers send, by LF, which the API accepts.
 func normalizeNewlines(forms ...url.Values) {
 	for _, form := range forms {
 		for _, values := range form {

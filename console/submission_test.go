@@ -15,8 +15,8 @@ import (
 	"hongbao/internal/access"
 )
 
-// TestNothingTypedIsLost: while the platform cannot answer, what somebody has put in
-// stands on the page that says so, whichever form it was.
+// TestNothingTypedIsLost: while the API is unavailable, the error page keeps the input of every
+// form.
 func TestNothingTypedIsLost(t *testing.T) {
 	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
@@ -39,8 +39,8 @@ func TestNothingTypedIsLost(t *testing.T) {
 	}
 }
 
-// TestKeyIsKept: a form gets another key once the API has an answer under the one it
-// came with, and no sooner: an earlier try under it may have been carried out.
+// TestKeyIsKept: a form gets a new Idempotency-Key only after the API has stored a response under
+// the old one; an earlier submission may have been carried out.
 func TestKeyIsKept(t *testing.T) {
 	for _, one := range []struct {
 		status      int
@@ -76,8 +76,8 @@ func TestKeyIsKept(t *testing.T) {
 	}
 }
 
-// TestSentWhileSignedOut: what is sent when the sign-in has ended reaches nobody. Who
-// sent it signs in and has it again; another person is not shown it.
+// TestSentWhileSignedOut: a form submitted after the session has ended reaches no API. Its owner
+// gets it back after signing in; another person does not.
 func TestSentWhileSignedOut(t *testing.T) {
 	roles := map[string]access.Role{"f": access.RoleFinance, "g": access.RoleFinance}
 	api := &counting{keys: newKeys(roles)}
@@ -98,17 +98,17 @@ func TestSentWhileSignedOut(t *testing.T) {
 		"/payouts/retry": "/payouts?cursor=c1&status=failed", "/refunds/r1/retry": "/refunds/r1",
 		"/approvals/a1/approve": "/breaks?resolved=true", "/providers/sandbox/hold": "/", "/breaks/b1/resolve": "/breaks?resolved=true",
 		"/reconciliations": "/reconciliations", "/packets/k1/recall": "/packets/k1"} {
-		in, stale := http.StatusServiceUnavailable, http.StatusServiceUnavailable // no page but the first can be read
+		in, stale := http.StatusServiceUnavailable, http.StatusServiceUnavailable // only the first page needs no API
 		if place == "/" {
 			in, stale = http.StatusOK, http.StatusForbidden
 		}
-		form := url.Values{"csrf": {"of before"}, "key": {"k"}, "who": {"owner of f"}, "back": {"/breaks?resolved=true"}, "do": {"retry"},
+		form := url.Values{"csrf": {"old token"}, "key": {"k"}, "who": {"owner of f"}, "back": {"/breaks?resolved=true"}, "do": {"retry"},
 			"id": {"p1"}, "filter": {"status=failed"}, "cursor": {"c1"},
 			"reason": {"line <one>\r\nline two"}, "evidence": {"slip 4711"}}
 		v := newVisitor(t, desk)
 		res := v.do("POST", path, form)
 		login := read(res)
-		if res.StatusCode != http.StatusUnauthorized || strings.Contains(login, "of before") {
+		if res.StatusCode != http.StatusUnauthorized || strings.Contains(login, "old+token") {
 			t.Errorf("%s: %d\n%s", path, res.StatusCode, login)
 		}
 		carried := func(page, key string) url.Values {
@@ -125,7 +125,7 @@ func TestSentWhileSignedOut(t *testing.T) {
 		other := newVisitor(t, desk)
 		if res := other.do("POST", "/login", carried(login, "g")); res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != place ||
 			strings.Contains(read(res), "line two") {
-			t.Errorf("%s, shown to somebody else: %d %s", path, res.StatusCode, res.Header.Get("Location"))
+			t.Errorf("%s, shown to another person: %d %s", path, res.StatusCode, res.Header.Get("Location"))
 		}
 		res = v.do("POST", "/login", carried(login, "f"))
 		page := read(res)
@@ -133,14 +133,14 @@ func TestSentWhileSignedOut(t *testing.T) {
 			!strings.Contains(page, `action="`+path+`"`) {
 			t.Errorf("%s, signed in: %d\n%s", path, res.StatusCode, page)
 		}
-		// Signed in again elsewhere: the form of before is shown, under this sign-in.
+		// Signed in again elsewhere: the earlier form is shown under the new session.
 		res = v.do("POST", path, form)
 		if page := read(res); !strings.Contains(page, "line &lt;one&gt;\nline two") || res.StatusCode != stale {
 			t.Errorf("%s, a form of the sign-in before: %d\n%s", path, res.StatusCode, page)
 		}
 		form.Set("who", "owner of g")
 		if res := v.do("POST", path, form); res.StatusCode != http.StatusForbidden || strings.Contains(read(res), "line two") {
-			t.Errorf("%s, a form of somebody else: %d", path, res.StatusCode)
+			t.Errorf("%s, a form of another person: %d", path, res.StatusCode)
 		}
 	}
 	if n := api.writes.Load(); n > 0 {
@@ -160,7 +160,7 @@ func TestSentWhileSignedOut(t *testing.T) {
 	}
 }
 
-// counting is a desk whose API is away, and counts what would be written.
+// counting is an unavailable staff API that counts writes.
 type counting struct {
 	keys
 	writes atomic.Int32
@@ -175,7 +175,7 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return silent{}.RoundTrip(r)
 }
 
-// TestAskedWhileSignedOut: a page that asks by itself is led to the login and back to where it is.
+// TestAskedWhileSignedOut: a polling page is redirected to the login page and back.
 func TestAskedWhileSignedOut(t *testing.T) {
 	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)

@@ -2,7 +2,7 @@ package console
 
 import "testing"
 
-// TestTimelineLines: what each source tells is said in the reader's language.
+// TestTimelineLines: timeline lines of every source are translated.
 func TestTimelineLines(t *testing.T) {
 	for what, want := range map[string]string{
 		"grab acknowledged, hand-off written":                               "抢红包已确认，交接记录已写入",
@@ -28,8 +28,8 @@ func TestTimelineLines(t *testing.T) {
 	}
 }
 
-// TestNoBoundIsNotNothing: who looks for payments of nothing at most is not shown, and
-// does not retry, all of them.
+// TestNoBoundIsNotNothing: a maximum amount of zero is refused instead of read as no bound, which
+// would select every payment.
 func TestNoBoundIsNotNothing(t *testing.T) {
 	for _, text := range []string{"0", "0.00", "¥0.0"} {
 		if _, fault := (filterForm{Max: text}).filter(); fault != "filter.bad_amount" {

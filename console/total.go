@@ -7,33 +7,32 @@ import (
 	"hongbao/internal/money"
 )
 
-// mostCounted is up to how many rows the API counts a list.
+// mostCounted is the largest number of rows that the API counts.
 const mostCounted = 10_000
 
-// total is how long a list is, as its page says it.
+// total is the size of a list.
 type total struct {
 	Count         int64
-	More          bool       // Count is at least
+	More          bool       // Count is a lower bound
 	Sums          bool       // the list has amounts
-	Amount        *money.Fen // what they come to, not told with More; nil: that is not known
-	WithoutAmount int64      // of Count: those that have no amount
+	Amount        *money.Fen // their sum; nil with More or if unknown
+	WithoutAmount int64      // rows of Count without an amount
 }
 
-// Over reports whether there are more than are counted, of the list itself and not
-// only of what had to be looked at.
+// Over reports whether the list has more rows than are counted. With More alone, the scan
+// ended early and the list may be shorter.
 func (t total) Over() bool { return t.More && t.Count > mostCounted }
 
-// countOf is what is said of a list that was counted; nil: that could not be read, and
-// its page is shown without.
+// countOf returns the size of a counted list; nil on error, then the page omits it.
 func (v *visit) countOf(n *client.ListCount, err error) *total {
 	if err != nil {
-		slog.WarnContext(v.r.Context(), "list was not counted", slog.Any("error", err))
+		slog.WarnContext(v.r.Context(), "list could not be counted", slog.Any("error", err))
 		return nil
 	}
 	return &total{Count: n.Count, More: n.More}
 }
 
-// sumOf is countOf for lists that have amounts.
+// sumOf is countOf for lists with amounts.
 func (v *visit) sumOf(sum *client.ListSum, err error) *total {
 	if err != nil {
 		return v.countOf(nil, err)
@@ -41,7 +40,7 @@ func (v *visit) sumOf(sum *client.ListSum, err error) *total {
 	return &total{Count: sum.Count, More: sum.More, Sums: true, Amount: sum.Amount}
 }
 
-// breaksOf is sumOf for breaks, of which some are about no amount.
+// breaksOf is sumOf for breaks, some of which have no amount.
 func (v *visit) breaksOf(sum *client.BreakSum, err error) *total {
 	if err != nil {
 		return v.countOf(nil, err)
@@ -51,7 +50,7 @@ func (v *visit) breaksOf(sum *client.BreakSum, err error) *total {
 	return out
 }
 
-// Total is what is said of a work list; nil: it was not read.
+// Total is the size of the work list; nil if it was not read.
 func (p listPage) Total() *total {
 	if p.Sum == nil {
 		return nil

@@ -16,10 +16,10 @@ import (
 	"hongbao/internal/visible"
 )
 
-// disguised is a text that shows as another one: it reads attack.org, and has what nobody sees.
+// disguised is a text with invisible and reordering characters; it displays as attack.org.
 const disguised = "\u202egro.kcatta\u2066\u200b\ufeff\u3164\u2028</b>"
 
-// words are what a member has that is one of few words: the platform writes it, nobody else.
+// words are valid values of fields that only the platform writes.
 var words = map[string]string{
 	"Payout.Status": "failed", "Refund.Status": "failed", "Refund.Kind": "remainder", "PayoutRef.Status": "paid",
 	"Decision.Kind": "retry", "ApprovalItem.Status": "waiting", "Preview.Status": "failed", "RetryPreview.Code": "not_retryable",
@@ -32,7 +32,7 @@ var words = map[string]string{
 	"Health.Status": "wrong", "HealthPart.Status": "wrong", "HealthCheck.Status": "wrong",
 }
 
-// filled sets every text that is no word of the platform to the disguised one.
+// filled sets every text field that is not in words to the disguised text.
 func filled(v reflect.Value, name string) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -71,8 +71,8 @@ func disguise[T any]() any {
 	return out
 }
 
-// TestNothingIsHidden: whatever others have called themselves, no page in no language has a
-// character that is not seen as it is: who decides reads what is there.
+// TestNothingIsHidden: no page in any language contains an invisible or reordering character,
+// whatever names users choose.
 func TestNothingIsHidden(t *testing.T) {
 	answers := map[string]any{
 		"overview": disguise[client.Overview](), "activity": disguise[client.Activity](), "health": disguise[client.Health](),
@@ -141,7 +141,7 @@ func noneHidden(t *testing.T, where, text string) {
 	}
 }
 
-// TestKeptAsItIs: what a form sends back is what was put in, to the letter.
+// TestKeptAsItIs: a form submits exactly the text that was entered.
 func TestKeptAsItIs(t *testing.T) {
 	const family = "\U0001f469\u200d\U0001f467 \u202egro & <b>"
 	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),

@@ -1,6 +1,5 @@
-// What the pages of the desk do in the browser: times in its own zone, the sum of
-// what is ticked, and an overview that is told what has changed. Without it
-// everything works too.
+// Scripts of the console: times in the browser's zone, the sum of selected payments, and live
+// updates of the overview. All pages work without it.
 'use strict';
 (() => {
   const two = (n) => String(n).padStart(2, '0');
@@ -32,8 +31,8 @@
     form.addEventListener('change', show);
     show();
   };
-  // The overview is told what has changed. While that works, and for as long as something is
-  // heard, the page's own asking (htmx, every 15 s) is held back; otherwise it goes on.
+  // Server-sent events update the overview. While events arrive, the page's own polling (htmx,
+  // every 15 s) is suppressed.
   const live = () => {
     const root = () => document.getElementById('live');
     if (!root() || !root().dataset.stream || !window.EventSource) return;
@@ -62,7 +61,7 @@
       const hear = () => { heard = Date.now(); root().dataset.live = 'on'; };
       source.addEventListener('here', hear);
       source.addEventListener('part', (e) => { put(JSON.parse(e.data)); hear(); });
-      source.addEventListener('over', () => { close(); htmx.trigger(root(), 'ask'); }); // signed out, or by another cookie still in
+      source.addEventListener('over', () => { close(); htmx.trigger(root(), 'ask'); }); // the session has ended; another cookie may still be valid
       source.addEventListener('error', () => { if (source && source.readyState === EventSource.CLOSED) close(); else if (root()) delete root().dataset.live; });
     };
     const mine = (e) => e.detail.target && e.detail.target.id === 'live';
@@ -73,14 +72,14 @@
     window.addEventListener('pageshow', open);
     open();
   };
-  // What htmx puts in anew keeps what somebody has opened, has written and stands on.
+  // Keeps open details, input and focus when htmx replaces content.
   const keep = () => {
     const key = (el) => el.form && [el.form.getAttribute('action'), [...el.form.elements].indexOf(el)].join(' ');
     const fields = () => new Map([...document.querySelectorAll('main form')].flatMap((f) => [...f.elements]).map((el) => [key(el), el]));
-    // What was written, or was sent before and stands there again: of that also the key of its decision.
+    // Changed fields, and those of a form that is shown again, with its Idempotency-Key.
     const written = () => [...document.querySelectorAll('main textarea, main input[name=key]')].filter((el) => el.value !== el.defaultValue || 'sent' in el.dataset);
     let had = null;
-    // Who has been signed out and was writing is not led away from it.
+    // Keeps the page and its input when the session has ended; a notice is shown instead of a redirect.
     document.body.addEventListener('htmx:beforeOnLoad', (e) => {
       if (e.detail.xhr.status !== 401 || !written().length) return;
       e.preventDefault();
@@ -111,8 +110,8 @@
       had = null;
     });
   };
-  // Who chooses the other language keeps what he has written: the page is made anew for it. The
-  // tab remembers it until the next page, and never a key that was typed to sign in.
+  // Keeps input across a change of language, which reloads the page. The tab's session storage
+  // holds it until the next page; a staff key is never stored.
   const carry = () => {
     const form = document.querySelector('form[action="/language"]');
     const name = 'typed', kinds = ['textarea', 'text', 'search', 'date'];
@@ -122,7 +121,7 @@
     try {
       had = JSON.parse(sessionStorage.getItem(name));
       sessionStorage.removeItem(name);
-    } catch { return; } // a browser that keeps nothing
+    } catch { return; } // storage is disabled
     if (form) form.addEventListener('submit', () => {
       const written = fields().filter(({ el }) => el.value !== el.defaultValue || 'sent' in el.dataset);
       const texts = written.map(({ el, key }) => ({ key, text: el.value, sent: 'sent' in el.dataset }));
@@ -138,7 +137,7 @@
       if (el.closest('details')) el.closest('details').open = true;
     }
   };
-  // What htmx puts in is converted before it is painted; its own event comes later, and the other zone would be seen.
+  // Converts times before the content is painted. The event of htmx comes later, and the wrong zone would be visible.
   const watch = new MutationObserver((changes) => {
     for (const change of changes) for (const node of change.addedNodes) if (node.nodeType === Node.ELEMENT_NODE) local(node.parentElement || node);
   });

@@ -16,8 +16,8 @@ import (
 //go:embed testdata/axe/axe.min.js
 var axeSource string
 
-// runAxe checks the page against WCAG 2.2 A and AA and the checker's best practices.
-// It tells each finding, whatever its impact, and how many rules found something to look at.
+// runAxe checks the page against WCAG 2.2 A and AA and the checker's best practices. It returns
+// every finding and the number of rules that applied.
 const runAxe = `axe.run(document, {rules: {"target-size": {enabled: true}}, resultTypes: ["violations"]}).then((r) => [String(r.passes.length)].concat(
   r.violations.flatMap((v) => v.nodes.map((n) => v.impact + " " + v.id + ": " + v.help + ": " + n.target.join(" ") + " " + n.html.slice(0, 120) + " " + n.any.concat(n.all, n.none).map((c) => c.message).join("; ")))))`
 
@@ -37,7 +37,7 @@ func (b *tab) axe() []string {
 	return found[1:]
 }
 
-// TestAxe: the checker is the one that stands beside it in words, and it sees what it is there for.
+// TestAxe: axe.min.js is the version named in axe.md, and it finds known faults.
 func TestAxe(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256([]byte(axeSource))

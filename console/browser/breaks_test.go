@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestBreaksAreFound: breaks are filtered by kind, packet and whether they were dealt
-// with; whoever deals with one comes back to the list as it was.
+// TestBreaksAreFound: breaks are filtered by kind, packet and status; resolving one returns to
+// the same list.
 func TestBreaksAreFound(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -65,9 +65,9 @@ func TestBreaksAreFound(t *testing.T) {
 	}
 }
 
-// TestBreaksInWords: a break says what happened and what a person can do, in the
-// reader's language; what engineers need stands below, as it was noted; and whose
-// promise it is leads to his payouts.
+// TestBreaksInWords: a break explains what happened and what staff can do, in the language of the
+// page, with the technical detail below. The user of a share conflict links to the user's
+// payouts.
 func TestBreaksInWords(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -76,7 +76,7 @@ func TestBreaksInWords(t *testing.T) {
 	h.conflict(id, "b & c")
 	run := h.compare("month end", "x")
 	for lang, says := range map[string][2]string{
-		"en":    {"A user was told that he had won", "retry pays it with the house's money"},
+		"en":    {"A user's grab was acknowledged", "Retry honours it with house money"},
 		"zh-CN": {"用户的领取已确认", "重付由平台出资兑现"},
 	} {
 		b := h.signIn(h.finance, lang)
@@ -97,7 +97,7 @@ func TestBreaksInWords(t *testing.T) {
 	}
 }
 
-// fillRun adds 204 breaks to those that a reconciliation has found.
+// fillRun adds 204 breaks to a reconciliation.
 func (h *testbed) fillRun(run string) {
 	h.t.Helper()
 	h.exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, provider, amount, reconciliation_id, created_at, last_seen)
@@ -105,8 +105,7 @@ func (h *testbed) fillRun(run string) {
 		FROM seq_1_to_204`)
 }
 
-// TestBreaksOfARun: the page of a reconciliation leads to all breaks that it saw, and to
-// the file of them, however many there are.
+// TestBreaksOfARun: the page of a reconciliation links to all its breaks and their CSV.
 func TestBreaksOfARun(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)

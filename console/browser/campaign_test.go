@@ -11,7 +11,7 @@ import (
 	"hongbao/internal/packet"
 )
 
-// campaign is one with three days: the packet of the first was made.
+// campaign creates a campaign with three days; the packet of the first day exists.
 func (h *testbed) campaign() string {
 	h.t.Helper()
 	status, raw := h.call(http.MethodPost, "/v1/campaigns", map[string]any{"name": "evening rain <b>", "opens_daily_at": "20:00",
@@ -35,8 +35,8 @@ func (h *testbed) campaign() string {
 	return c.ID
 }
 
-// TestCampaigns: staff sees the campaigns of all apps and what became of their days;
-// operations pause one with a reason, and end it for ever.
+// TestCampaigns: staff see the campaigns of all apps and their days; operations pause or end one
+// with a reason.
 func TestCampaigns(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -75,7 +75,7 @@ func TestCampaigns(t *testing.T) {
 	stale.has("main", "The campaign has ended", "ended")
 	stale.lacks("#pause", "#end")
 	stale.open("/campaigns?status=active")
-	stale.has("main", "Page not found")
+	stale.has("main", "No entries.")
 	auditor.open("/audit?subject=campaign/" + id)
 	auditor.has("tbody", "Paused campaign", "Ended campaign", "ticket 4711", "the sender has left", h.ops.Key.Owner)
 }

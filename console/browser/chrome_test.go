@@ -27,17 +27,18 @@ import (
 	"hongbao/test/wait"
 )
 
-// tab is a browser with nothing in it but what a test has done there. Whatever
-// its pages complain about, a refused script or a dialog, fails the test.
+// tab is a private browser window. Any complaint of its pages, such as a refused script or a
+// dialog, fails the test.
 type tab struct {
 	h   *testbed
 	ctx context.Context
 }
 
-// tabLimit bounds what one test does in a browser; wait.Limit bounds one step of it.
+// tabLimit limits one test in a browser; wait.Limit limits one step of it.
 const tabLimit = 10 * time.Minute
 
-// zone is where the browser is: another than the one that the server shows, and the same all year.
+// zone is the time zone of the browser. It differs from the server's and has no daylight saving
+// time.
 const zone = "Asia/Tokyo"
 
 // chrome is the browser of this test binary, started when it is first needed. Each
@@ -50,8 +51,8 @@ var chrome struct {
 	stop  func()
 }
 
-// unusedFeatures would start a renderer process for nearly every page that a test opens. The first two
-// are those that chromedp leaves out by default.
+// unusedFeatures would start a renderer process for nearly every page that a test opens. chromedp
+// disables the first two by default.
 const unusedFeatures = "Translate,BlinkGenPropertyTrees,BackForwardCache,SpareRendererForSitePerProcess,MediaRouter,OptimizationHints"
 
 // startChrome starts the browser.
@@ -100,7 +101,7 @@ func (h *testbed) newTab(language string) *tab {
 	return b
 }
 
-// judge fails the test for what no page of the desk may cause.
+// reportEvent fails the test for an event that no page of the console may cause.
 func reportEvent(t *testing.T, event any) {
 	switch e := event.(type) {
 	case *page.EventJavascriptDialogOpening:
@@ -127,15 +128,15 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// replaced reports whether a step met an element that its page has just put another in
-// the place of, as live parts do: a person would reach for that one.
+// replaced reports whether a step failed because a live update had just replaced its element; the
+// step is then repeated.
 func replaced(err error) bool {
 	var refused *cdproto.Error
 	return errors.As(err, &refused) &&
 		(strings.HasPrefix(refused.Message, "Could not find node") || strings.HasPrefix(refused.Message, "No node with given id"))
 }
 
-// leads goes to another page by what steps do, and returns its status.
+// leads runs steps that load another page and returns its status.
 func (b *tab) leads(steps ...chromedp.Action[chromedp.Void]) int64 {
 	b.h.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, wait.Limit())
@@ -153,7 +154,7 @@ func (b *tab) leads(steps ...chromedp.Action[chromedp.Void]) int64 {
 	return res.Status
 }
 
-// open goes to a page of the desk.
+// open loads a page of the console.
 func (b *tab) open(path string) int64 {
 	b.h.t.Helper()
 	return b.leads(chromedp.Navigate(b.h.Staff + path))
@@ -165,14 +166,14 @@ func (b *tab) follow(selector string) int64 {
 	return b.leads(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// fill puts text where there is none, as one that is pasted; keys types.
+// fill pastes text into an empty field; keys types.
 func (b *tab) fill(selector, text string) {
 	b.h.t.Helper()
 	b.do(chromedp.Focus(chromedp.CSS(selector)))
 	command(b, input.InsertText, input.InsertTextParams{Text: text})
 }
 
-// signIn opens the desk with a key.
+// signIn signs in with a key.
 func (b *tab) signIn(p harness.Owner) {
 	b.h.t.Helper()
 	b.open("/login")
@@ -192,7 +193,7 @@ func (b *tab) where() string {
 	return strings.TrimPrefix(at, b.h.Staff)
 }
 
-// text is what stands in the first element that fits, as it is read.
+// text returns the visible text of the first matching element.
 func (b *tab) text(selector string) string {
 	b.h.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, wait.Limit())
@@ -207,7 +208,7 @@ func (b *tab) text(selector string) string {
 	return text
 }
 
-// has fails when a part of the page does not say something.
+// has fails if a part of the page lacks a text.
 func (b *tab) has(selector string, wanted ...string) {
 	b.h.t.Helper()
 	text := b.text(selector)
@@ -218,7 +219,7 @@ func (b *tab) has(selector string, wanted ...string) {
 	}
 }
 
-// lacks fails when something is there.
+// lacks fails if an element exists.
 func (b *tab) lacks(selectors ...string) {
 	b.h.t.Helper()
 	for _, selector := range selectors {
@@ -228,7 +229,7 @@ func (b *tab) lacks(selectors ...string) {
 	}
 }
 
-// appears waits until something is seen.
+// appears waits until an element is visible.
 func (b *tab) appears(selector string) {
 	b.h.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, wait.Limit())
@@ -242,7 +243,7 @@ func (b *tab) appears(selector string) {
 	}
 }
 
-// eval is the value of a script that the test runs; the page's policy does not bind it.
+// eval returns the value of a script; the page's policy does not apply to it.
 func eval[T any](b *tab, script string) T {
 	b.h.t.Helper()
 	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](script))
@@ -252,7 +253,7 @@ func eval[T any](b *tab, script string) T {
 	return out
 }
 
-// cookies are those of the browser, by name.
+// cookies returns the cookies of the tab by name.
 func (b *tab) cookies() map[string]*network.Cookie {
 	b.h.t.Helper()
 	res, err := chromedp.Call(b.ctx, network.GetCookies, network.GetCookiesParams{})
@@ -266,20 +267,20 @@ func (b *tab) cookies() map[string]*network.Cookie {
 	return out
 }
 
-// look is how a page is looked at.
+// look is a window size and colour scheme.
 type look struct {
 	name          string
 	width, height int64
 	phone, dark   bool
 }
 
-// looks are those of each language: any two of language, width and colours occur together.
+// looks are the looks of each language. Every pair of language, width and colours occurs.
 var looks = map[string][]look{
 	"en":    {{name: "desk", width: 1280, height: 860}, {name: "phone-dark", width: 360, height: 740, phone: true, dark: true}},
 	"zh-CN": {{name: "desk-dark", width: 1280, height: 860, dark: true}, {name: "phone", width: 360, height: 740, phone: true}},
 }
 
-// put makes the window as large, and the colours as light, as a look has them.
+// put applies a look to the window.
 func (b *tab) put(l look) {
 	b.h.t.Helper()
 	var options []chromedp.EmulateViewportOption
@@ -295,10 +296,10 @@ func (b *tab) put(l look) {
 		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 }
 
-// desk makes the window as large as a laptop's.
+// desk sets the window size of a laptop.
 func (b *tab) desk() { b.put(looks["en"][0]) }
 
-// picture keeps what is seen in the folder that CONSOLE_PICTURES names, for people.
+// picture saves a screenshot to the folder in CONSOLE_PICTURES.
 func (b *tab) picture(name string) {
 	b.h.t.Helper()
 	folder := os.Getenv("CONSOLE_PICTURES")
@@ -314,7 +315,7 @@ func (b *tab) picture(name string) {
 	}
 }
 
-// fits fails when a page is wider than its window.
+// fits fails if the page is wider than its window.
 func (b *tab) fits() {
 	b.h.t.Helper()
 	if over := eval[int](b, `document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth`); over > 0 {
@@ -329,7 +330,7 @@ func command[P, R any](b *tab, c cdp.Command[P, R], params P) {
 	}
 }
 
-// keys types where the focus is.
+// keys types into the focused element.
 func (b *tab) keys(text string) {
 	b.h.t.Helper()
 	b.do(press(text))
@@ -341,13 +342,13 @@ func click(selector string) chromedp.Action[chromedp.Void] {
 	return chromedp.Click(chromedp.CSS(selector))
 }
 
-// leave ends the sign-in of the tab as time does: its cookie is gone.
+// leave ends the session by deleting its cookie.
 func (b *tab) leave() {
 	b.h.t.Helper()
 	command(b, network.DeleteCookies, network.DeleteCookiesParams{Name: "hongbao_desk", URL: b.h.Staff})
 }
 
-// value is what stands in a field.
+// value returns the value of a field.
 func (b *tab) value(selector string) string {
 	b.h.t.Helper()
 	return eval[string](b, `document.querySelector(`+quoted(selector)+`).value`)

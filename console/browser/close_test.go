@@ -12,8 +12,8 @@ import (
 	"hongbao/internal/store"
 )
 
-// tieToday has the day closed as a process would that works after its end: with a
-// statement in which money has moved under a number that is none of ours.
+// tieToday closes the day as a worker would after its end, with a statement that contains a
+// foreign order.
 func (h *testbed) tieToday(day payout.Day, foreign string) (later *store.Store, off *atomic.Int64) {
 	h.t.Helper()
 	off = new(atomic.Int64)
@@ -40,7 +40,7 @@ func (h *testbed) tieToday(day payout.Day, foreign string) (later *store.Store, 
 	return later, off
 }
 
-// closeDays does what the worker does about days from time to time.
+// closeDays runs the periodic work of the worker on day-end closes.
 func (h *testbed) closeDays(s *store.Store) {
 	h.t.Helper()
 	ctx := context.WithoutCancel(h.t.Context())
@@ -53,8 +53,8 @@ func (h *testbed) closeDays(s *store.Store) {
 	h.must(err)
 }
 
-// TestDayClose: a day from its list to its file, while it lasts, while a break is open,
-// and final; in both languages. A number that somebody else has made up is shown as it is.
+// TestDayClose: a day-end close from list to CSV, in progress, with an open break, and final, in
+// both languages. A foreign order number is shown escaped.
 func TestDayClose(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -79,7 +79,7 @@ func TestDayClose(t *testing.T) {
 	b.has("main", string(day), "day in progress")
 	b.follow(`main tbody a`)
 	b.has("main", "Day-end close "+string(day), "the end of the day", "Charged to senders", "¥3.00", "Payouts owed", "1 · ¥1.00",
-		"has not been compared yet")
+		"is not compared yet")
 	look(b)
 
 	later, off := h.tieToday(day, hostile)

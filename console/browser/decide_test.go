@@ -10,8 +10,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestTwoPersons: what needs a second person waits for one: a badge says so, the
-// one who asked cannot answer, the other agrees.
+// TestTwoPersons: a decision that needs approval waits for a second person. A badge counts it,
+// the requester cannot approve, another person can.
 func TestTwoPersons(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -29,7 +29,7 @@ func TestTwoPersons(t *testing.T) {
 	b.has("#preview", "not possible now", "Another decision")
 	b.lacks("#retry", "#mark-paid", ".badge")
 	b.picture("waits")
-	b.open("/approvals") // what waits for this person
+	b.open("/approvals") // requests that this person can approve
 	b.has("#total", "0 in total")
 	b.lacks(".waits")
 	b.follow(`.tabs a[href="/approvals?status=waiting"]`)
@@ -50,8 +50,8 @@ func TestTwoPersons(t *testing.T) {
 	c.has(".timeline", "Approved by "+h.second.Key.Owner+": slip seen")
 }
 
-// TestDoneFollowsTheOutcome: what the page says of a decision is what has become of it: a
-// retry that fails again is not done, and what was answered does not wait.
+// TestDoneFollowsTheOutcome: the message after a decision follows its outcome: a retry that fails
+// again is not shown as done, an approved request not as waiting.
 func TestDoneFollowsTheOutcome(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -66,7 +66,7 @@ func TestDoneFollowsTheOutcome(t *testing.T) {
 	if got := h.drive(bad); got != payout.StatusFailed {
 		t.Fatalf("%s", got)
 	}
-	b.appears("#done .note.bad") // the page asks by itself
+	b.appears("#done .note.bad") // by polling
 	b.has("#done", "The retry failed")
 	b.lacks(".note.good")
 	b.open("/payouts/" + bad + "?done=retry_carried_out")
@@ -94,8 +94,8 @@ func TestDoneFollowsTheOutcome(t *testing.T) {
 	b.lacks("#done .note")
 }
 
-// TestWithdrawal: who has asked for a second person takes the request back, on the page of
-// the payout as in the list, says why, and decides otherwise; nobody else is offered that.
+// TestWithdrawal: the requester withdraws a request with a reason, on the payment's page or in
+// the list, and can decide again. Others are not offered this.
 func TestWithdrawal(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -127,8 +127,8 @@ func TestWithdrawal(t *testing.T) {
 	other.lacks(".waits", "main form")
 }
 
-// TestRetryMany: of three failed payouts two are ticked, looked at, and retried;
-// a repeat of the form by the browser decides nothing twice.
+// TestRetryMany: of three failed payouts two are selected, dry-run and retried; a repeated
+// submission decides nothing twice.
 func TestRetryMany(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -146,7 +146,7 @@ func TestRetryMany(t *testing.T) {
 	b.follow("#dry-run")
 	b.has("#bulk-result", "Dry run result", "2 in total", "¥2.00", bad[0], bad[1], "will retry", "new number",
 		payout.OrderNo(bad[0], 2))
-	b.has("[data-selected]", "2 selected") // what was ticked stays so
+	b.has("[data-selected]", "2 selected") // the selection is kept
 	b.picture("bulk-dry")
 	b.do(chromedp.Click(chromedp.CSS(`input[value="` + bad[1] + `"]`)))
 	b.fill("#bulk textarea", "incident 17 is over")
@@ -175,8 +175,8 @@ func TestRetryMany(t *testing.T) {
 	b.has("main", "Enter amounts in yuan")
 }
 
-// progress sees the page show, without a click, how far each of two payouts that are
-// retried has come: one is paid now, the other fails again.
+// progress watches the page show the progress of two retried payouts without a click: one is
+// paid, the other fails again.
 func (b *tab) progress(paid, failed string) {
 	h := b.h
 	h.t.Helper()
@@ -204,6 +204,6 @@ func (b *tab) progress(paid, failed string) {
 		return Math.abs(edge("progress") - edge("#bulk-run"))})()`); gap > 1 {
 		h.t.Errorf("the bar at its end is %v px short of its card", gap)
 	}
-	b.lacks("#bulk-run[hx-post]", "#look-again") // it asks no more
+	b.lacks("#bulk-run[hx-post]", "#look-again") // polling has ended
 	b.picture("bulk-progress")
 }

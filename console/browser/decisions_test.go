@@ -16,7 +16,8 @@ import (
 	"hongbao/test/harness"
 )
 
-// TestWrongRole: who may not decide is shown no form, and refused when he sends one.
+// TestWrongRole: a role without the right to decide sees no form, and the API refuses a forged
+// one.
 func TestWrongRole(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -54,8 +55,8 @@ func TestWrongRole(t *testing.T) {
 	}
 }
 
-// TestForgedWrites: a write without the token of its sign-in is refused, and so is
-// one from another site, although the browser would send it.
+// TestForgedWrites: writes without the CSRF token of the session, and cross-site writes, are
+// refused.
 func TestForgedWrites(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -89,8 +90,8 @@ func TestForgedWrites(t *testing.T) {
 	}
 }
 
-// TestForgotten: of a payout whose number the provider no longer knows just what can
-// be decided is offered, and each offer is taken.
+// TestForgotten: a payout whose order number the provider no longer knows offers exactly the
+// permitted decisions, and each works.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -121,8 +122,8 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// TestWhyNumberAndWhyNot: each page says the true reason for the number that a retry sends,
-// or why there is none, in both languages, and offers what can be decided all the same.
+// TestWhyNumberAndWhyNot: each page gives the reason for the order number of a retry, or why
+// there is no retry, in both languages, and offers the other decisions.
 func TestWhyNumberAndWhyNot(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -163,7 +164,7 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	h.spoil("")
 	_, err = db.ExecContext(ctx, "UPDATE payments SET failure_code = 'payee_declined' WHERE id = ?", back)
 	h.must(err)
-	for lang, says := range map[string]string{"en": "pay another one of the sender yourself and mark it as paid.",
+	for lang, says := range map[string]string{"en": "Pay another account of the sender yourself and mark as paid.",
 		"zh-CN": "请自行付至发红包人的其他账户并标记为线下已付。"} {
 		b := h.signIn(h.finance, lang)
 		b.open("/refunds/" + back)
@@ -195,8 +196,8 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	}
 }
 
-// TestRetryManyOfAnotherPage: what is carried out is what was looked at before: the
-// same ticks of the same page, or again all that fit; and the list goes on from there.
+// TestRetryManyOfAnotherPage: a bulk retry carries out its dry run: the same selection of the
+// same page, or all that match. The list then continues from there.
 func TestRetryManyOfAnotherPage(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -265,8 +266,8 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 	b.has("#bulk-result", "Retry result", "52 in total")
 }
 
-// TestProgressWithoutScripts: who has no scripts looks again by a button; what no
-// page has made is refused, and asking by itself keeps nobody signed in.
+// TestProgressWithoutScripts: without scripts a button refreshes the progress; forged progress is
+// refused, and polling does not extend the session.
 func TestProgressWithoutScripts(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)

@@ -8,8 +8,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestRetryOfAFailedPayout: somebody of finance signs in, finds a payout that
-// failed, reads why, and pays it again.
+// TestRetryOfAFailedPayout: finance signs in, finds a failed payout, reads the reason and retries
+// it.
 func TestRetryOfAFailedPayout(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -58,7 +58,7 @@ func TestRetryOfAFailedPayout(t *testing.T) {
 	if got := h.drive(bad); got != payout.StatusPaid {
 		t.Fatalf("after the retry: %s", got)
 	}
-	b.appears(`#status .good`) // the page asks by itself
+	b.appears(`#status .good`) // by polling
 	b.picture("paid")
 	if hours := eval[[]string](b,
 		`[...document.querySelectorAll("#facts time")].filter((t) => Number(t.textContent.slice(11, 13)) !== (new Date(t.dateTime).getUTCHours() + 9) % 24).map((t) => t.outerHTML)`); len(hours) > 0 {
@@ -73,8 +73,8 @@ func TestRetryOfAFailedPayout(t *testing.T) {
 	b.fits()
 }
 
-// TestShortWays: what is to be decided is one step from the top of its page, the way back
-// from a decision leads to what failed, and a bulk retry says why in the reader's words.
+// TestShortWays: the decision forms are linked at the top of the page, the way back leads to the
+// failed list, and a bulk retry explains refusals in the language of the page.
 func TestShortWays(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)

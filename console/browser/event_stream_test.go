@@ -13,8 +13,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestLiveOverview: what happens is seen without the page being loaded again or
-// asking for itself, and what somebody has opened or stands on stays so.
+// TestLiveOverview: the overview updates without reload or polling and keeps open details and
+// focus.
 func TestLiveOverview(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, func(c *console.Config) { c.Period = 100 * time.Millisecond })
@@ -28,9 +28,9 @@ func TestLiveOverview(t *testing.T) {
 	eval[int](b, `window.here = 1, window.asked = 0, document.body.addEventListener("htmx:beforeSend", () => window.asked++), 0`)
 	eval[int](b, `document.querySelector('#live-open a[href="/payouts?status=failed"]').focus(), 0`)
 	h.grab(id, "carol~frozen", "")
-	wait.Until(h.t, "the failed payouts are counted anew", func() bool { return b.figure(`[data-key="payout-failed"]`) == "2" })
+	wait.Until(h.t, "the count of failed payouts", func() bool { return b.figure(`[data-key="payout-failed"]`) == "2" })
 	h.grab(id, "dave", "")
-	wait.Until(h.t, "what was paid is told", func() bool { return b.figure(`[data-key="paid"]`) == "¥6.00" })
+	wait.Until(h.t, "the paid amount", func() bool { return b.figure(`[data-key="paid"]`) == "¥6.00" })
 	wait.Until(h.t, "the charts", func() bool { return strings.Contains(b.figure("#live-hour"), "4 in the last hour, ¥12.00") })
 	if at := eval[string](b, `document.activeElement.getAttribute("href")`); at != "/payouts?status=failed" {
 		t.Errorf("the focus has gone to %q", at)
@@ -53,13 +53,13 @@ func TestLiveOverview(t *testing.T) {
 	wait.Until(h.t, "signed out", func() bool { return strings.HasPrefix(b.where(), "/login") })
 }
 
-// figure is what stands in an element that may be put in anew at any moment.
+// figure returns the text of an element that an update may replace at any time.
 func (b *tab) figure(selector string) string {
 	b.h.t.Helper()
 	return eval[string](b, "document.querySelector('"+selector+"').textContent")
 }
 
-// TestOverviewAsks: without the stream the page asks by itself, and goes back to it.
+// TestOverviewAsks: without the stream the page polls, and later returns to the stream.
 func TestOverviewAsks(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, func(c *console.Config) { c.Period = 100 * time.Millisecond })
@@ -87,8 +87,8 @@ func TestOverviewAsks(t *testing.T) {
 	})
 }
 
-// TestStreamEnds: a stream ends with the sign-in that it began with: when its key is
-// revoked, when nobody has done anything for too long, and when the process stops.
+// TestStreamEnds: a stream ends with its session: when its key is revoked, after the idle time,
+// and when the process stops.
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	t.Run("revoked", func(t *testing.T) {
@@ -103,13 +103,13 @@ func TestStreamEnds(t *testing.T) {
 	})
 	t.Run("idle", func(t *testing.T) {
 		t.Parallel()
-		h := newTestbed(t, func(c *console.Config) { c.Idle = 10 * time.Second }) // the stream has to begin before it is over
+		h := newTestbed(t, func(c *console.Config) { c.Idle = 10 * time.Second }) // long enough to open the stream
 		if last := h.signIn(h.ops, "en").listen().end(t); last != "over" {
 			t.Errorf("it ended with %q", last)
 		}
 	})
 	var s *follower
-	t.Run("stopped", func(t *testing.T) { s = newTestbed(t, nil).followed() }) // the house says whether it could be stopped
+	t.Run("stopped", func(t *testing.T) { s = newTestbed(t, nil).followed() }) // the testbed fails if it cannot stop
 	if last := s.end(t); last != "part" {
 		t.Errorf("it ended with %q", last)
 	}
@@ -124,10 +124,10 @@ func TestStreamEnds(t *testing.T) {
 
 func (h *testbed) followed() *follower { return h.signIn(h.ops, "en").listen() }
 
-// stream begins to read what the overview is told.
+// stream opens the event stream of the overview.
 func (r *reader) stream() *http.Response {
 	r.h.t.Helper()
-	req, err := http.NewRequest(http.MethodGet, r.h.Staff+"/live", nil) // outlives the test that begins it
+	req, err := http.NewRequest(http.MethodGet, r.h.Staff+"/live", nil) // without the context of the test, which ends earlier
 	r.h.must(err)
 	res, err := (&http.Client{Jar: r.client.Jar, Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	r.h.must(err)
@@ -140,7 +140,7 @@ type follower struct {
 	last chan string // the last event's name, when it has ended
 }
 
-// listen opens a stream and waits until it says something.
+// listen opens a stream and waits for its first event.
 func (r *reader) listen() *follower {
 	r.h.t.Helper()
 	res := r.stream()
@@ -172,7 +172,7 @@ func (r *reader) listen() *follower {
 	return f
 }
 
-// end waits until the stream has ended by itself, and returns the name of its last event.
+// end waits until the stream has ended and returns the name of its last event.
 func (f *follower) end(t *testing.T) string {
 	t.Helper()
 	defer f.stop()
@@ -181,7 +181,7 @@ func (f *follower) end(t *testing.T) string {
 
 func (f *follower) stop() { _ = f.res.Body.Close() }
 
-// TestOverviewWithoutMySQL: in an incident the overview says what can be said.
+// TestOverviewWithoutMySQL: during an outage of MySQL the overview shows the other parts.
 func TestOverviewWithoutMySQL(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -191,7 +191,7 @@ func TestOverviewWithoutMySQL(t *testing.T) {
 		t.Errorf("%d", status)
 	}
 	b.has("#live-verdict", "Problem detected", "MySQL and ledger: Response time")
-	b.has("#part-mysql", "no response", "hongbao doctor", "unknown") // not what was read before
+	b.has("#part-mysql", "no response", "hongbao doctor", "unknown") // not stale values
 	b.has("#part-redis", "every write on disk")
 	for _, part := range []string{"#live-money", "#live-hour", "#live-open", "#live-people"} {
 		b.has(part, "Temporarily unavailable")

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// faults are what makes a page hard to use, and elements that only hostile input makes.
+// faults returns accessibility faults of a page, and elements that only unescaped input creates.
 func faults(doc *html.Node) (out []string) {
 	say := func(what string, el *html.Node) { out = append(out, what+": "+outer(el)) }
 	ids, boxes := map[string]*html.Node{}, map[string]bool{}
@@ -32,7 +32,7 @@ func faults(doc *html.Node) (out []string) {
 			say("no label", el)
 		}
 	}
-	for _, el := range all(doc, "textarea") { // a page has many boxes for a reason: which one, its form says
+	for _, el := range all(doc, "textarea") { // several fields for a reason are distinguished by their forms
 		name := ""
 		if form := enclosing(el, "form"); form != nil {
 			name = attr(form, "aria-label")
@@ -74,10 +74,10 @@ func faults(doc *html.Node) (out []string) {
 	return out
 }
 
-// harm fits elements that are on a page only when hostile input was not escaped.
+// harm matches elements that only unescaped hostile input creates.
 const harm = "main img, main svg:not(.chart):not(.whole-bar), main script, main b, [onmouseover], [onload], [onerror]"
 
-// TestFaults: each fault of a page is found, and a page without any has none.
+// TestFaults: every fault is found, and a page without faults has none.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	const good = `<main><h1 id="t">Title</h1><form aria-labelledby="t"><label>Reason<textarea></textarea></label><label for="k">Key</label>
@@ -113,7 +113,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestShown: of a page is read what a browser shows, and nothing that is folded, hidden or typed.
+// TestShown: shown returns the visible text without folded, hidden and entered text.
 func TestShown(t *testing.T) {
 	t.Parallel()
 	doc, err := html.Parse(strings.NewReader(

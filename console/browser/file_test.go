@@ -14,8 +14,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// linesOf are the lines of a file as Excel takes it, the first one naming the columns:
-// marked as UTF-8, and with nothing in it that a spreadsheet reckons with.
+// linesOf parses a CSV as Excel does: with a byte order mark, a header line, and no cell that a
+// spreadsheet would evaluate.
 func linesOf(t *testing.T, raw []byte) [][]string {
 	t.Helper()
 	text, marked := strings.CutPrefix(string(raw), "\xef\xbb\xbf")
@@ -36,7 +36,7 @@ func linesOf(t *testing.T, raw []byte) [][]string {
 	return lines
 }
 
-// TestFileOfEveryList: each list is there as a file, with the filter that it shows.
+// TestFileOfEveryList: every list has a CSV with its filter.
 func TestFileOfEveryList(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -54,7 +54,7 @@ func TestFileOfEveryList(t *testing.T) {
 		`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by, reason)
 			VALUES ('mismatch', '', '`+bad+`', '1', 'seen', NOW(3), NOW(3), NOW(3), 'li-na', '=2')`)
 	b, nobody := h.signIn(h.auditor, "en"), h.newReader("en")
-	for path, want := range map[string]map[string]string{ // cells of the one line that fits
+	for path, want := range map[string]map[string]string{ // cells of the matching line
 		"/refunds?status=paid&min=3": {"packet_id": closed, "user_id": "'" + nasty, "amount_yuan": "3.00"},
 		"/packets?status=closed&sender=" + url.QueryEscape(nasty): {"id": closed, "sender_id": "'" + nasty, "total_amount_yuan": "3.00",
 			"refunded_amount_yuan": "3.00"},
@@ -88,9 +88,8 @@ func TestFileOfEveryList(t *testing.T) {
 	}
 }
 
-// TestFile: the list's filter gives the file of the API, to those who are signed in.
-// As it lies on the disk after the download Excel takes it for UTF-8, and takes
-// nothing in it for a formula.
+// TestFile: the link of a list downloads the API's CSV, with a session only. The file is UTF-8
+// for Excel and contains no formulas.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -136,7 +135,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// download follows a link to a file and returns what lies in the folder of downloads afterwards.
+// download follows a link to a file and returns the downloaded content.
 func (b *tab) download(selector string) []byte {
 	b.h.t.Helper()
 	folder, yes := b.h.t.TempDir(), true

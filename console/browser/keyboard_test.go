@@ -14,8 +14,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// tabTo goes on by the tabulator until the focus is on what fits. Each stop on the
-// way is marked, in sight, and has a name.
+// tabTo presses Tab until an element has the focus. Each focused element on the way is marked,
+// visible and named.
 func (b *tab) tabTo(selector string) {
 	b.h.t.Helper()
 	const stops = 80
@@ -40,13 +40,13 @@ func (b *tab) tabTo(selector string) {
 func quoted(text string) string {
 	raw, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // no text has no form in JSON
+		panic(err) // every string can be encoded
 	}
 	return string(raw)
 }
 
-// spoken is what a screen reader says of a page: role and name of each part. It
-// fails the test where something that is used has no name.
+// spoken returns role and name of each part of the page, as for a screen reader. An interactive
+// element without a name fails the test.
 func (b *tab) spoken() (out []string) {
 	b.h.t.Helper()
 	command(b, accessibility.Enable, cdp.Empty{})
@@ -70,14 +70,14 @@ func (b *tab) spoken() (out []string) {
 func axText(v *accessibility.Value) string {
 	var text string
 	if v != nil {
-		_ = json.Unmarshal(v.Value, &text) // what is no text is no name
+		_ = json.Unmarshal(v.Value, &text) // other values are no names
 	}
 	return text
 }
 
-// TestRetryByKeyboard: the login begins where the key goes, and the first stop of a page
-// skips what every page has. One failed payout is found, understood and retried, and
-// another one by the list, without a mouse; and what is said on the way.
+// TestRetryByKeyboard: a failed payout is found and retried, and another one in the list, by
+// keyboard alone. The login page focuses the key field, the first Tab of a page is the skip link,
+// and status messages are announced.
 func TestRetryByKeyboard(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -85,7 +85,7 @@ func TestRetryByKeyboard(t *testing.T) {
 	first := h.grab(id, "a~frozen", "")
 	second := h.grab(id, "b~frozen", "")
 	b := h.newTab("en")
-	still := []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}} // what has the focus is in its place at once
+	still := []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}} // the focused element does not move
 	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: still})
 	says := func(wanted ...string) {
 		t.Helper()

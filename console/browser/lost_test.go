@@ -14,8 +14,8 @@ import (
 	"hongbao/internal/store"
 )
 
-// loser is a desk that carries out what it is asked for, and that loses the answers
-// to decisions, or answers nothing else, for as long as it is told to.
+// answerDropper is a staff API that carries out requests and, while lose is set, loses the
+// answers to decisions or answers nothing else.
 type answerDropper struct {
 	console.StaffAPI
 	lose, dark atomic.Bool
@@ -42,7 +42,7 @@ func (l droppingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// newDroppingTestbed is newTestbed with such a desk.
+// newDroppingTestbed is newTestbed with an answerDropper.
 func newDroppingTestbed(t *testing.T, redis string) (*testbed, *answerDropper) {
 	t.Helper()
 	l := &answerDropper{}
@@ -59,7 +59,7 @@ func (h *testbed) decided(paymentID, kind string) (n int) {
 	return n
 }
 
-// sound fails for what makes the page hard to use.
+// sound fails if the page has accessibility faults.
 func (b *tab) sound() {
 	b.h.t.Helper()
 	for _, fault := range append(append(b.faults(), eval[[]string](b, contrast)...), b.axe()...) {
@@ -67,7 +67,7 @@ func (b *tab) sound() {
 	}
 }
 
-// expect fails when something was answered by another status.
+// expect fails if a status differs.
 func (b *tab) expect(what string, got, want int64) {
 	b.h.t.Helper()
 	if got != want {
@@ -83,8 +83,8 @@ func (h *testbed) decidedTimes(paymentID, kind string, n int) {
 	}
 }
 
-// TestLostAnswer: a decision whose answer is lost is not decided a second time when
-// it is sent again, from the form or without it; with other contents it is refused.
+// TestLostAnswer: a decision whose answer is lost takes effect once when it is submitted again,
+// from its form or without it; other contents are refused.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	h, l := newDroppingTestbed(t, "")
@@ -94,7 +94,7 @@ func TestLostAnswer(t *testing.T) {
 	b.signIn(h.finance)
 	b.open("/payouts/" + bad)
 
-	// The form stays: it is sent again as it is.
+	// The form is kept and submitted again unchanged.
 	b.fill("#ask textarea", "what do they say")
 	l.lose.Store(true)
 	b.expect("lost", b.follow("#ask button"), http.StatusInternalServerError)
@@ -105,7 +105,7 @@ func TestLostAnswer(t *testing.T) {
 	b.has(".note.good", "Querying the provider")
 	h.decidedTimes(bad, "ask", 1)
 
-	// Other contents are told apart, and then are a decision of their own.
+	// Other contents are refused, and after that are a new decision.
 	b.fill("#ask textarea", "and now")
 	l.lose.Store(true)
 	b.follow("#ask button")
@@ -114,10 +114,10 @@ func TestLostAnswer(t *testing.T) {
 	b.expect("other contents", b.follow("#ask button"), http.StatusUnprocessableEntity)
 	b.has("#ask #refused", "submitted before with different contents")
 	h.decidedTimes(bad, "ask", 2)
-	b.expect("sent anew", b.follow("#ask button"), http.StatusOK)
+	b.expect("submitted with a new key", b.follow("#ask button"), http.StatusOK)
 	h.decidedTimes(bad, "ask", 3)
 
-	// The form has gone, because it was carried out: the end of the page has it.
+	// The form is gone, because it was carried out; the end of the page offers it.
 	b.fill("#retry textarea", "unfrozen\nticket 4711")
 	l.lose.Store(true)
 	b.expect("lost", b.follow("#retry button"), http.StatusInternalServerError)
@@ -129,7 +129,7 @@ func TestLostAnswer(t *testing.T) {
 	h.decidedTimes(bad, "retry", 1)
 }
 
-// TestLostAnswerOfThePlatformAway: a page that cannot be read has the form too.
+// TestLostAnswerOfThePlatformAway: the error page of an unavailable API has the form too.
 func TestLostAnswerOfThePlatformAway(t *testing.T) {
 	t.Parallel()
 	h, l := newDroppingTestbed(t, "")
@@ -150,7 +150,7 @@ func TestLostAnswerOfThePlatformAway(t *testing.T) {
 	b.has(".waits", "paid by bank", "slip <4711>")
 	h.decidedTimes(bad, "mark_paid", 1)
 
-	// A switch that was turned is not turned back by the text that turned it.
+	// A repeated hold does not release the provider.
 	b.open("/")
 	b.click("#hold summary")
 	b.fill("#hold textarea", "bank is down")
@@ -164,8 +164,8 @@ func TestLostAnswerOfThePlatformAway(t *testing.T) {
 	b.has(".note.good", "The provider is held")
 }
 
-// TestLostAnswerOfMany: a bulk retry whose answer is lost is sent again as it was,
-// although its payouts have left the list.
+// TestLostAnswerOfMany: a bulk retry whose answer is lost is submitted again unchanged, although
+// its payouts have left the list.
 func TestLostAnswerOfMany(t *testing.T) {
 	t.Parallel()
 	h, l := newDroppingTestbed(t, "")
@@ -181,7 +181,7 @@ func TestLostAnswerOfMany(t *testing.T) {
 	l.lose.Store(false)
 	b.has("#total", "1 in total")
 	b.has("#again", "Payments in this request: 2")
-	for _, paid := range bad[:2] { // they have failed again meanwhile: a new decision would pay them once more
+	for _, paid := range bad[:2] { // they failed again: a second decision would send them once more
 		h.drive(paid)
 	}
 	b.sendAgain()
@@ -191,8 +191,8 @@ func TestLostAnswerOfMany(t *testing.T) {
 	}
 }
 
-// TestWhatWasLookedAt: of all that fit the filter, what is carried out is what the
-// dry run has shown, also when more than one call can name are.
+// TestWhatWasLookedAt: a retry of all that match carries out exactly the dry run, also with more
+// payments than one API call.
 func TestWhatWasLookedAt(t *testing.T) {
 	t.Parallel()
 	h, l := newDroppingTestbed(t, "")
@@ -209,9 +209,9 @@ func TestWhatWasLookedAt(t *testing.T) {
 	b.has("#scope-all", "54")
 	seen := b.texts("#bulk-result tbody a.mono")
 	more := h.grab(id, "late~frozen", "")
-	h.decide(h.second, seen[0], "retry", "by somebody else")
+	h.decide(h.second, seen[0], "retry", "by another person")
 	b.fill("#bulk textarea", "all that I have seen")
-	l.lose.Store(true) // the first of two calls is carried out, its answer is lost
+	l.lose.Store(true) // the answer to the first of two calls is lost
 	b.expect("lost", b.follow("#retry-many"), http.StatusInternalServerError)
 	l.lose.Store(false)
 	b.sendAgain()
@@ -224,7 +224,7 @@ func TestWhatWasLookedAt(t *testing.T) {
 	}
 	h.decidedTimes(more, "retry", 0)
 
-	// Nothing that was looked at can be retried: what fits meanwhile is looked at first.
+	// Nothing of the dry run can be retried: new matches need a dry run first.
 	h.decide(h.second, more, "cancel", "waits")
 	b.open("/payouts?status=failed")
 	b.click(`input[name=scope][value=all]`)

@@ -8,12 +8,11 @@ import (
 	"hongbao/internal/money"
 )
 
-// TestNeedsADecision: the first card of the overview, and the banner above it, name what
-// waits for staff, by reason, with number and amount; each leads to the list that has
-// exactly that; and neither names what was dealt with.
+// TestNeedsADecision: overview and banner list what needs a decision, by reason, with count and
+// amount. Each links to the list with exactly these, and resolved items are gone.
 func TestNeedsADecision(t *testing.T) {
 	t.Parallel()
-	h := newTestbedOn(t, stacktest.FreshRedis(t).Addr, nil) // the verdict tells what others leave in a shared one
+	h := newTestbedOn(t, stacktest.FreshRedis(t).Addr, nil) // in a shared Redis the verdict would show the state of other tests
 	b, zh := h.signIn(h.finance, "en"), h.signIn(h.second, "zh-CN")
 	b.open("/")
 	b.has("section[aria-labelledby=people-title]", "Needs a decision", "Nothing needs a decision.")

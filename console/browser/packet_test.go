@@ -9,8 +9,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestPacketWithoutParts: the page of a packet is there while the provider, and
-// then Redis too, is away: it says what cannot be read, and shows what MySQL knows.
+// TestPacketWithoutParts: during an outage of the provider, and of Redis too, the page of a
+// packet names what is unavailable and shows what MySQL has.
 func TestPacketWithoutParts(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
@@ -43,8 +43,8 @@ func TestPacketWithoutParts(t *testing.T) {
 	b.has("tbody", won, "alice")
 }
 
-// TestRecallOfAPacket: operations stop a packet with a reason; the remainder goes
-// back to the sender, the packet is closed, and the auditor sees who wanted it and why.
+// TestRecallOfAPacket: operations recall a packet with a reason. The remainder is refunded, the
+// packet closes, and the audit log shows actor and reason.
 func TestRecallOfAPacket(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -54,7 +54,7 @@ func TestRecallOfAPacket(t *testing.T) {
 	auditor.open("/packets/" + id)
 	auditor.lacks("#recall")
 	forged := url.Values{"key": {"k"}, "reason": {"because"}}
-	for _, csrf := range []string{"", auditor.csrf()} { // without its token, and by who may not
+	for _, csrf := range []string{"", auditor.csrf()} { // without a token, and with a role that may not
 		if forged.Set("csrf", csrf); auditor.post("/packets/"+id+"/recall", forged) != http.StatusForbidden {
 			t.Errorf("recalled with the token %q", csrf)
 		}

@@ -18,19 +18,18 @@ import (
 	"hongbao/test/wait"
 )
 
-// reader reads the console without a browser: it keeps cookies, follows links, fills in
-// forms and sends them, as a browser does that runs no scripts. Each page that it reads
-// is checked for what faults finds.
+// reader reads the console without a browser: it keeps cookies, follows links and submits forms,
+// like a browser without scripts. It checks each page for faults.
 type reader struct {
 	h        *testbed
 	client   *http.Client
 	language string
 	at       *url.URL
 	doc      *html.Node
-	header   http.Header // of the last answer
+	header   http.Header // of the last response
 }
 
-// newReader returns a reader that is not signed in and prefers a language.
+// newReader returns a reader without a session that prefers a language.
 func (h *testbed) newReader(language string) *reader {
 	h.t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -59,7 +58,7 @@ func (r *reader) signIn(p harness.Owner) {
 	}
 }
 
-// request sends one request as the page that is shown would.
+// request sends a request as the current page would.
 func (r *reader) request(method, target, body string, header http.Header) *http.Response {
 	r.h.t.Helper()
 	to, err := r.at.Parse(target)
@@ -80,7 +79,7 @@ func (r *reader) request(method, target, body string, header http.Header) *http.
 	return res
 }
 
-// load reads the page that a request leads to, and returns its status.
+// load loads the page of a request and returns its status.
 func (r *reader) load(method, target, body string) int64 {
 	r.h.t.Helper()
 	res := r.request(method, target, body, nil)
@@ -105,7 +104,7 @@ func (r *reader) open(path string) int64 {
 	return r.load(http.MethodGet, path, "")
 }
 
-// follow goes where a link or the button of a form leads.
+// follow follows a link or submits the form of a button.
 func (r *reader) follow(selector string) int64 {
 	r.h.t.Helper()
 	el := r.visible(selector)
@@ -122,7 +121,7 @@ func (r *reader) follow(selector string) int64 {
 	return 0
 }
 
-// submit sends the form of a button.
+// submit submits the form of a button.
 func (r *reader) submit(button *html.Node) int64 {
 	r.h.t.Helper()
 	form := enclosing(button, "form")
@@ -142,7 +141,7 @@ func (r *reader) submit(button *html.Node) int64 {
 	return r.load(http.MethodGet, action+"?"+body, "")
 }
 
-// field returns what a form sends of one of its elements.
+// field returns what a form submits for an element.
 func (r *reader) field(el *html.Node, pressed bool) (name, value string, sent bool) {
 	r.h.t.Helper()
 	kind := attr(el, "type")
@@ -162,7 +161,7 @@ func (r *reader) field(el *html.Node, pressed bool) (name, value string, sent bo
 	return name, strings.ReplaceAll(value, "\n", "\r\n"), sent && name != "" && !has(el, "disabled")
 }
 
-// click opens or closes what a summary stands above, or ticks a box.
+// click toggles details or a checkbox.
 func (r *reader) click(selector string) {
 	r.h.t.Helper()
 	el := r.visible(selector)
@@ -190,7 +189,7 @@ func (r *reader) fill(selector, text string) {
 	r.set(selector, text)
 }
 
-// set replaces the text of a field.
+// set replaces the value of a field.
 func (r *reader) set(selector, text string) {
 	r.h.t.Helper()
 	el := r.visible(selector)
@@ -208,7 +207,7 @@ func (r *reader) set(selector, text string) {
 	}
 }
 
-// post sends a form that no page has, and returns the status.
+// post submits a forged form and returns the status.
 func (r *reader) post(path string, form url.Values) int {
 	r.h.t.Helper()
 	follows := r.client.CheckRedirect
@@ -219,7 +218,7 @@ func (r *reader) post(path string, form url.Values) int {
 	return res.StatusCode
 }
 
-// file returns the file that a link leads to, as it is saved.
+// file returns the content of a link's file.
 func (r *reader) file(selector string) []byte {
 	r.h.t.Helper()
 	res := r.request(http.MethodGet, attr(r.visible(selector), "href"), "", nil)
@@ -233,13 +232,13 @@ func (r *reader) file(selector string) []byte {
 	return raw
 }
 
-// csrf is the token that the page's forms send.
+// csrf returns the token of the page's forms.
 func (r *reader) csrf() string {
 	r.h.t.Helper()
 	return r.value("input[name=csrf]")
 }
 
-// cookie is the value of a cookie, empty without one.
+// cookie returns the value of a cookie; "" without one.
 func (r *reader) cookie(name string) string {
 	for _, c := range r.client.Jar.Cookies(r.at) {
 		if c.Name == name {
@@ -249,7 +248,7 @@ func (r *reader) cookie(name string) string {
 	return ""
 }
 
-// leave ends the sign-in as time does: its cookie is gone.
+// leave ends the session by deleting its cookie.
 func (r *reader) leave() {
 	r.h.t.Helper()
 	r.client.Jar.SetCookies(r.at, []*http.Cookie{{Name: "hongbao_desk", Path: "/", MaxAge: -1}})
@@ -261,7 +260,7 @@ func (r *reader) leave() {
 // where is the path of the page, with its query.
 func (r *reader) where() string { return r.at.RequestURI() }
 
-// visible is the first element that fits; it must not be hidden.
+// visible returns the first matching element, which must be visible.
 func (r *reader) visible(selector string) *html.Node {
 	r.h.t.Helper()
 	el := r.first(selector)
@@ -280,19 +279,19 @@ func (r *reader) first(selector string) *html.Node {
 	return found[0]
 }
 
-// text is what stands in the first element that fits, as it is read.
+// text returns the visible text of the first matching element.
 func (r *reader) text(selector string) string {
 	r.h.t.Helper()
 	return shown(r.visible(selector))
 }
 
-// raw is all text of the first element that fits, also what is folded.
+// raw returns all text of the first matching element, also folded text.
 func (r *reader) raw(selector string) string {
 	r.h.t.Helper()
 	return textOf(r.first(selector))
 }
 
-// texts are those of all elements that fit.
+// texts returns the texts of all matching elements.
 func (r *reader) texts(selector string) (out []string) {
 	for _, el := range all(r.doc, selector) {
 		out = append(out, shown(el))
@@ -300,10 +299,10 @@ func (r *reader) texts(selector string) (out []string) {
 	return out
 }
 
-// count is the number of elements that fit.
+// count returns the number of matching elements.
 func (r *reader) count(selector string) int { return len(all(r.doc, selector)) }
 
-// attrs are the values of an attribute of all elements that fit.
+// attrs returns an attribute of all matching elements.
 func (r *reader) attrs(selector, name string) (out []string) {
 	for _, el := range all(r.doc, selector) {
 		out = append(out, attr(el, name))
@@ -311,13 +310,13 @@ func (r *reader) attrs(selector, name string) (out []string) {
 	return out
 }
 
-// value is what stands in a field.
+// value returns the value of a field.
 func (r *reader) value(selector string) string {
 	r.h.t.Helper()
 	return valueOf(r.first(selector))
 }
 
-// has fails when a part of the page does not say something.
+// has fails if a part of the page lacks a text.
 func (r *reader) has(selector string, wanted ...string) {
 	r.h.t.Helper()
 	text := r.text(selector)
@@ -328,7 +327,7 @@ func (r *reader) has(selector string, wanted ...string) {
 	}
 }
 
-// lacks fails when something is there.
+// lacks fails if an element exists.
 func (r *reader) lacks(selectors ...string) {
 	r.h.t.Helper()
 	for _, selector := range selectors {
@@ -338,7 +337,7 @@ func (r *reader) lacks(selectors ...string) {
 	}
 }
 
-// sendAgain sends a write whose answer was lost once more, until the first one has ended.
+// sendAgain repeats a write whose answer was lost until the first one has ended.
 func (r *reader) sendAgain() {
 	r.h.t.Helper()
 	status := int64(http.StatusConflict)
@@ -349,7 +348,7 @@ func (r *reader) sendAgain() {
 	r.expect("sent again", status, http.StatusOK)
 }
 
-// expect fails when something was answered by another status.
+// expect fails if a status differs.
 func (r *reader) expect(what string, got, want int64) {
 	r.h.t.Helper()
 	if got != want {
@@ -386,7 +385,7 @@ func toggle(el *html.Node, name string) {
 	el.Attr = append(el.Attr, html.Attribute{Key: name})
 }
 
-// enclosing is the nearest element of a name around another.
+// enclosing returns the nearest ancestor with a tag name.
 func enclosing(el *html.Node, name string) *html.Node {
 	for el = el.Parent; el != nil; el = el.Parent {
 		if el.Data == name {
@@ -409,7 +408,7 @@ func valueOf(el *html.Node) string {
 	return attr(el, "value")
 }
 
-// hidden reports whether an element is not seen: by its attribute, or folded.
+// hidden reports whether an element is invisible: by attribute, or folded.
 func hidden(el *html.Node) bool {
 	for ; el != nil; el = el.Parent {
 		if has(el, "hidden") || el.Type == html.ElementNode && folds(el) {
@@ -424,13 +423,13 @@ func folds(el *html.Node) bool {
 	return el.Data != "summary" && el.Parent != nil && el.Parent.Data == "details" && !has(el.Parent, "open")
 }
 
-// unread are elements whose text is no text of the page.
+// unread are elements whose text is not displayed.
 var unread = []string{"script", "style", "template", "textarea", "datalist", "head", "title", "desc"}
 
-// inline are elements that words go through.
+// inline are elements that do not separate words.
 var inline = []string{"a", "b", "span", "strong", "small", "em", "code", "time"}
 
-// shown is the text of an element that is seen, its words apart by one space.
+// shown returns the visible text of an element, words separated by one space.
 func shown(el *html.Node) string {
 	var b strings.Builder
 	var walk func(n *html.Node)
@@ -457,10 +456,10 @@ func shown(el *html.Node) string {
 	return folded(b.String())
 }
 
-// folded is a text with one space for each run of white space.
+// folded collapses white space.
 func folded(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// textOf is all text of an element.
+// textOf returns all text of an element.
 func textOf(el *html.Node) string {
 	var b strings.Builder
 	for n := range el.Descendants() {
@@ -471,7 +470,7 @@ func textOf(el *html.Node) string {
 	return b.String()
 }
 
-// outer begins with the tag of an element.
+// outer returns the element as HTML.
 func outer(el *html.Node) string {
 	var b strings.Builder
 	if err := html.Render(&b, el); err != nil {

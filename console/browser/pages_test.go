@@ -19,7 +19,7 @@ import (
 	"hongbao/test/harness"
 )
 
-// What people who mean harm, or who like long names, call themselves.
+// Hostile and long names.
 const (
 	hostileUser     = `<script>alert("user")</script>"'&~frozen`
 	hostileNickname = `"><img src=x onerror=alert("nickname")>很长的名字很长的名字很长的名字`
@@ -29,24 +29,24 @@ const (
 	hostileAccount  = `"><script>alert("account")</script>`
 )
 
-// place is a page of the desk with something on it.
+// place is a page of the console with content.
 type place struct {
 	path   string
-	status int64       // 0: it is there
-	who    access.Role // who alone may read it; "": all who are signed in
+	status int64       // 0: 200
+	who    access.Role // the only role that may read it; "": every role
 }
 
-// nobody is who is not signed in.
+// nobody is a role without a session.
 const nobody access.Role = "nobody"
 
-// site is a desk with everything on it that a page can show.
+// site is a testbed with data for every page.
 type site struct {
 	*testbed
 	id, closed string // packets, the second one closed
-	bad, long  string // payouts that failed; a second person is asked to cancel the second one
+	bad, long  string // failed payouts; cancelling the second one awaits approval
 	run        string // a reconciliation that has found a break
 	daily      string // a campaign
-	office     string // a packet without harm in it, closed
+	office     string // a closed packet without hostile input
 	frozen     string // a payout of it, failed
 	losing     *answerDropper
 	server     *stacktest.Server // Redis
@@ -77,7 +77,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// places lists a page of each kind: a new page joins the checks of all pages here.
+// places lists a page of each kind. A new page is added here and joins all checks.
 func (s *site) places() []place {
 	return []place{
 		{path: "/"},
@@ -115,7 +115,7 @@ func (s *site) places() []place {
 	}
 }
 
-// tabs are one of each role, signed in, and one of nobody.
+// tabs opens one tab per role, and one without a session.
 func (s *site) tabs(language string) map[access.Role]*tab {
 	s.t.Helper()
 	out := map[access.Role]*tab{nobody: s.newTab(language)}
@@ -132,7 +132,7 @@ func (s site) in(t *testing.T) *site {
 	return &s
 }
 
-// readsHarm: what people who mean harm put in is shown byte by byte, wherever it is shown.
+// readsHarm: hostile input is displayed unchanged wherever it is shown.
 func (s *site) readsHarm(t *testing.T) {
 	b := s.newReader("en")
 	b.signIn(s.finance)
@@ -176,7 +176,8 @@ func (s *site) readsHarm(t *testing.T) {
 	auditor.has("tbody", hostileReason)
 }
 
-// entersAll: every page for every role, and for nobody: there, refused, or the login.
+// entersAll: every role, and a visitor without a session, gets each page, a refusal or the login
+// page.
 func (s *site) entersAll(t *testing.T) {
 	for _, who := range []harness.Owner{{}, s.finance, s.ops, s.auditor} {
 		role, r := who.Key.Role, s.newReader("en")
@@ -199,7 +200,7 @@ func (s *site) entersAll(t *testing.T) {
 			if status != want || r.at.Path == "/login" {
 				t.Errorf("%s for %s: %d at %s, want %d", p.path, role, status, r.where(), want)
 			}
-			// Who only reads is offered nothing to send, but operations the pause switch, the recall of a packet and the stop of a campaign.
+			// Other roles see no decision forms; operations see hold, recall and campaign stop.
 			forms := all(r.doc, "main form[method=post]")
 			for _, form := range forms {
 				to := attr(form, "action")
@@ -228,11 +229,11 @@ func (s *site) entersAll(t *testing.T) {
 	}
 }
 
-// notPages are routes that a GET reads and that are no page.
+// notPages are GET routes that are no pages.
 var notPages = []string{"GET /assets/{name}", "GET /live", "GET /payouts/export.csv", "GET /refunds/export.csv", "GET /packets/export.csv",
 	"GET /audit/export.csv", "GET /breaks/export.csv", "GET /approvals/export.csv", "GET /closes/{date}/export.csv"}
 
-// missesNone: the places lead to every route of the console.
+// missesNone: places covers every route of the console.
 func (s *site) missesNone(t *testing.T) {
 	source, err := os.ReadFile("../console.go")
 	s.must(err)
@@ -258,7 +259,7 @@ func (s *site) missesNone(t *testing.T) {
 	}
 }
 
-// decide makes a decision by the API, as somebody else would.
+// decide makes a decision through the API as another user.
 func (h *testbed) decide(who harness.Owner, payoutID, action, reason string) {
 	h.t.Helper()
 	w := payout.StaffWrite{Owner: who.Key.Owner, Role: string(who.Key.Role), KeyID: who.Key.ID, Route: "POST /test/" + payoutID, Key: action,
@@ -269,7 +270,7 @@ func (h *testbed) decide(who harness.Owner, payoutID, action, reason string) {
 	h.must(err)
 }
 
-// compare reconciles today with a statement that has a line too many, as a worker would.
+// compare reconciles today with a statement that has an extra line, as a worker would.
 func (h *testbed) compare(reason, account string) (runID string) {
 	h.t.Helper()
 	ctx := h.t.Context()
@@ -300,8 +301,8 @@ func (h *testbed) finish(id string) {
 	h.must(h.Finish(h.t.Context(), id, packet.CloseRecalled))
 }
 
-// conflict notes that another user claims a share which is recorded already; it returns
-// the payment that would honour it.
+// conflict records a share conflict: a claim of another user's share. It returns the payment that
+// would honour it.
 func (h *testbed) conflict(packetID, user string) string {
 	h.t.Helper()
 	claims, err := h.Pool.Claims(h.t.Context(), packetID)

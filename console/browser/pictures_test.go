@@ -12,13 +12,13 @@ import (
 	"hongbao/internal/payout"
 )
 
-var takePictures = flag.Bool("pictures", false, "take the pictures of docs/pictures anew")
+var takePictures = flag.Bool("pictures", false, "take the pictures of docs/pictures")
 
-// pictures is the folder of those that the documents show.
+// pictures is the folder of the pictures in the documents.
 const pictures = "../../docs/pictures"
 
-// TestPictures takes the pictures that the documents show, of the real console:
-// go test ./console/browser -run TestPictures -pictures
+// TestPictures takes the pictures of the documents from the running console: go test
+// ./console/browser -run TestPictures -pictures
 func TestPictures(t *testing.T) {
 	if !*takePictures {
 		t.Skip("takes the pictures of the documents, with -pictures")

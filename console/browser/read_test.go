@@ -11,8 +11,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestPacketAndSearch: a closed packet shows who won what and proves itself; an
-// order number, a payout, a packet and a user are found.
+// TestPacketAndSearch: the page of a closed packet shows claims and fairness; the search finds
+// order number, payout, packet and user.
 func TestPacketAndSearch(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -51,7 +51,7 @@ func TestPacketAndSearch(t *testing.T) {
 	b.has("main", "Packets sent", id, "¥8.88")
 	b.open("/search?q=nobody")
 	b.has("main", "No results")
-	// Ids of users may look like those of packets, payments and order numbers.
+	// User ids may look like ids of packets and payments, or like order numbers.
 	for _, user := range []string{"9m4e2mr0ui3e8a215n4g", "p9m4e2mr0ui3e8a215n4g0003", "r9m4e2mr0ui3e8a215n4g0003",
 		"c9m4e2mr0ui3e8a215n4g0000", "p9m4e2mr0ui3e8a215n4g000301"} {
 		sent := h.open(map[string]any{"sender_id": user, "total_amount": 300, "share_count": 3, "split": "equal"})
@@ -70,7 +70,7 @@ func TestPacketAndSearch(t *testing.T) {
 	}
 }
 
-// TestPacketByTicket: the page of a packet that wants tickets says so.
+// TestPacketByTicket: the page of a packet with tickets says so.
 func TestPacketByTicket(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -87,7 +87,7 @@ func TestPacketByTicket(t *testing.T) {
 	}
 }
 
-// TestPages: a long list is read page by page, and its filter stays.
+// TestPages: a long list is paged and keeps its filter.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -123,7 +123,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestFileThatCannotBeMade: who asks for a file that cannot be made reads why.
+// TestFileThatCannotBeMade: a failed download explains why.
 func TestFileThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -142,7 +142,7 @@ func TestFileThatCannotBeMade(t *testing.T) {
 	b.has(".note.bad", "Internal error")
 }
 
-// TestAuditIsRead: the auditor sees who did what, and has the chain checked.
+// TestAuditIsRead: the auditor reads the audit log and verifies the hash chain.
 func TestAuditIsRead(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -160,8 +160,8 @@ func TestAuditIsRead(t *testing.T) {
 	}
 }
 
-// TestAuditOfTheWorker: what the platform itself and an operator have written is read
-// as well, and so is what a role that the console does not know has done.
+// TestAuditOfTheWorker: entries of the system and an operator are shown, and so are those of an
+// unknown role.
 func TestAuditOfTheWorker(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -196,7 +196,7 @@ func TestAuditOfTheWorker(t *testing.T) {
 	}
 }
 
-// TestReconciliationIsAsked: finance asks for a day to be compared, and deals with a break.
+// TestReconciliationIsAsked: finance requests the reconciliation of a day and resolves a break.
 func TestReconciliationIsAsked(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -223,7 +223,7 @@ func TestReconciliationIsAsked(t *testing.T) {
 	b.has("main", "the user was informed", h.finance.Key.Owner)
 }
 
-// TestProviderSwitch: operations stops what is sent, with a reason, and lets it go.
+// TestProviderSwitch: operations hold and release the provider with a reason.
 func TestProviderSwitch(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -243,8 +243,7 @@ func TestProviderSwitch(t *testing.T) {
 	b.has(".note.good", "渠道已恢复")
 }
 
-// TestRevokedKey: who loses the key is signed out at once, also of a page that
-// asks by itself.
+// TestRevokedKey: revoking a key ends its session at once, also for a polling page.
 func TestRevokedKey(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)

@@ -6,8 +6,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestWatchedReconciliation: whoever has asked for a reconciliation and waits on its page
-// is shown what it has found, not only how much, and can deal with it there.
+// TestWatchedReconciliation: the open page of a requested reconciliation shows its breaks when it
+// ends, and they can be resolved there.
 func TestWatchedReconciliation(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -23,7 +23,7 @@ func TestWatchedReconciliation(t *testing.T) {
 	b.has("main", "foreign_order", "Foreign1", "1 in total")
 	b.lacks(".empty")
 	b.do(click("#found summary"))
-	b.fill("#found textarea", "the provider was told")
+	b.fill("#found textarea", "the provider was informed")
 	b.follow("#found form button")
 	b.has(".note.good", "The break is resolved")
 }

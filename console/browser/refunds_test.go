@@ -9,8 +9,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// remainder closes a packet from which nobody took anything, while the provider
-// refuses refunds; it returns the refund, which has failed.
+// remainder closes a packet without claims while the provider refuses refunds. It returns the
+// failed refund.
 func (h *testbed) remainder(sender string, total int) string {
 	h.t.Helper()
 	id := h.open(map[string]any{"sender_id": sender, "total_amount": total, "share_count": 2, "split": "equal"})
@@ -22,9 +22,8 @@ func (h *testbed) remainder(sender string, total int) string {
 	return refund
 }
 
-// TestRetryManyRefunds: failed refunds are ticked, looked at and retried like payouts:
-// what was looked at is carried out, large ones wait for a second person, and the page
-// tells how far the others are; also after another sign-in.
+// TestRetryManyRefunds: failed refunds are selected, dry-run and retried like payouts. Large ones
+// await approval, and the page shows the progress of the others, also after another sign-in.
 func TestRetryManyRefunds(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -73,7 +72,7 @@ func TestRetryManyRefunds(t *testing.T) {
 	b.follow("#look-again")
 	b.has(row(paid)+" .tag.good", "paid")
 	b.has(row(failed), "pending")
-	b.has("#bulk-run[hx-post='/refunds/progress'][hx-trigger^='every'] #look-again", "Refresh") // by itself too
+	b.has("#bulk-run[hx-post='/refunds/progress'][hx-trigger^='every'] #look-again", "Refresh") // polling too
 	h.spoil(`{"op":"refund","kind":"decline","rate":1}`)
 	h.drive(failed)
 	b.follow("#look-again")
@@ -81,7 +80,7 @@ func TestRetryManyRefunds(t *testing.T) {
 	b.has("#bulk-said", "2 of 2 final", "paid 1", "failed 1")
 	b.lacks("#bulk-run[hx-post]")
 
-	// All that fit are those that were looked at, whatever fits meanwhile.
+	// All that match means the dry run, without later matches.
 	b.open("/refunds?status=failed&min=4&max=5")
 	b.click(`input[name=scope][value=all]`)
 	b.follow("#dry-run")

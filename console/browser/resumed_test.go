@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTypedWhenTheSignInEnds: who is signed out while writing signs in again and has
-// it back, on the same page; nothing is decided before it is sent once more.
+// TestTypedWhenTheSignInEnds: a form submitted after the session has ended is shown again on its
+// page after signing in, and is carried out only when submitted again.
 func TestTypedWhenTheSignInEnds(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -37,7 +37,7 @@ func TestTypedWhenTheSignInEnds(t *testing.T) {
 	}
 	h.decidedTimes(bad, "mark_paid", 0)
 
-	// Signed in once more, as in another tab: the form of before is shown again too.
+	// Signed in again in another tab: the earlier form is shown again too.
 	if status := b.post("/login", url.Values{"key": {h.finance.Token}}); status != http.StatusSeeOther {
 		t.Fatalf("signed in again: %d", status)
 	}
@@ -48,7 +48,7 @@ func TestTypedWhenTheSignInEnds(t *testing.T) {
 	b.has(".waits", "paid <by> bank", "slip 4711")
 	h.decidedTimes(bad, "mark_paid", 1)
 
-	// Another person is not shown what this one has written.
+	// Another person does not see this form.
 	b.fill("#ask textarea", "what do they say")
 	b.leave()
 	b.follow("#ask button")
@@ -59,9 +59,8 @@ func TestTypedWhenTheSignInEnds(t *testing.T) {
 	}
 }
 
-// TestLanguageOfALoginThatHolds: whoever chooses another language on the login page,
-// before or after a wrong key, has what he has written all the same; and is led to
-// where he wanted to go.
+// TestLanguageOfALoginThatHolds: changing the language on the login page, before or after a wrong
+// key, keeps the saved form and the target page.
 func TestLanguageOfALoginThatHolds(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -88,7 +87,7 @@ func TestLanguageOfALoginThatHolds(t *testing.T) {
 	}
 	h.decidedTimes(bad, "ask", 0)
 
-	// Who has signed in meanwhile, as in another tab, is shown it at once.
+	// With a new session from another tab it is shown at once.
 	b.leave()
 	b.expect("signed out", b.follow("#ask button"), http.StatusUnauthorized)
 	if status := b.post("/login", url.Values{"key": {h.finance.Token}}); status != http.StatusSeeOther {
@@ -99,7 +98,7 @@ func TestLanguageOfALoginThatHolds(t *testing.T) {
 	b.expect("sent", b.follow("#ask button"), http.StatusOK)
 	h.decidedTimes(bad, "ask", 1)
 
-	// Without a form the way that was asked for is kept, also beyond a wrong key.
+	// Without a form the target page is kept, also after a wrong key.
 	b.leave()
 	b.open("/payouts?status=failed")
 	b.fill("#key", "hb_staff_wrong")
@@ -112,7 +111,7 @@ func TestLanguageOfALoginThatHolds(t *testing.T) {
 	}
 }
 
-// TestTickedWhenTheSignInEnds: what was ticked, and what was looked at, is there again.
+// TestTickedWhenTheSignInEnds: selection and dry run of a bulk retry are restored.
 func TestTickedWhenTheSignInEnds(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -143,7 +142,7 @@ func TestTickedWhenTheSignInEnds(t *testing.T) {
 	b.click(`input[name=scope][value=all]`)
 	b.follow("#dry-run")
 	b.has("#scope-all", "2")
-	h.decide(h.second, bad[0], "retry", "by somebody else")
+	h.decide(h.second, bad[0], "retry", "by another person")
 	again()
 	b.has("#scope-all", "2")
 	b.follow("#retry-many")

@@ -11,7 +11,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// becomes looks at pages that decisions, refusals, lost answers and absent parts have changed.
+// becomes inspects pages after decisions, refusals, lost answers and outages.
 func (s *site) becomes() {
 	s.t.Helper()
 	id := s.open(map[string]any{"sender_id": "s", "total_amount": 800, "share_count": 8, "split": "equal"})
@@ -37,7 +37,7 @@ func (s *site) becomes() {
 	s.losesParts(b, id)
 }
 
-// refuses has each kind of form refused.
+// refuses has every kind of form refused.
 func (s *site) refuses(b *tab, failed, waiting string) {
 	s.t.Helper()
 	refused := func(b *tab, form, button string) {
@@ -66,7 +66,7 @@ func (s *site) refuses(b *tab, failed, waiting string) {
 	refused(b, "#hold", "button")
 }
 
-// moves decides about payments that another person has decided already.
+// moves decides about payments that another person has already decided.
 func (s *site) moves(failed string) {
 	s.t.Helper()
 	b := s.newTab("zh-CN")
@@ -78,7 +78,7 @@ func (s *site) moves(failed string) {
 	b.inspect("moved", "zh-CN")
 }
 
-// loses loses the answers to decisions: the form stays, has gone, or was about many.
+// loses answers to decisions: the form is kept, gone, or about many.
 func (s *site) loses(b *tab, failed []string) {
 	s.t.Helper()
 	lost := func(name, button string) {
@@ -100,7 +100,7 @@ func (s *site) loses(b *tab, failed []string) {
 	lost("bulk", "#retry-many")
 }
 
-// retriesRefunds shows a dry run, what was done, and refunds that are late.
+// retriesRefunds shows a dry run, its result, and late refunds.
 func (s *site) retriesRefunds(b *tab) {
 	s.t.Helper()
 	s.spoil(`{"op":"refund","kind":"decline","rate":1}`)
@@ -125,7 +125,7 @@ func (s *site) retriesRefunds(b *tab) {
 	b.inspect("refunds-late", "en")
 }
 
-// resumes signs in again with a form that was sent in between.
+// resumes signs in again with a saved form.
 func (s *site) resumes(b *tab, failed string) {
 	s.t.Helper()
 	b.open("/payouts/" + failed)
@@ -141,7 +141,7 @@ func (s *site) resumes(b *tab, failed string) {
 	b.inspect("resumed", "en")
 }
 
-// showsRuns shows what Temporal does about a payment, and that it does not answer.
+// showsRuns shows pending activities, and an outage of Temporal.
 func (s *site) showsRuns(b *tab, failed string) {
 	s.t.Helper()
 	at := time.Now().Add(-time.Minute)
@@ -165,7 +165,7 @@ func (s *site) showsRuns(b *tab, failed string) {
 	s.runs = s.likelyRuns
 }
 
-// showsMany shows a provider in trouble, and a reconciliation that has found much.
+// showsMany shows a failing provider, and a reconciliation with many breaks.
 func (s *site) showsMany(b *tab) {
 	s.t.Helper()
 	low := s.open(map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"})
@@ -187,12 +187,12 @@ func (s *site) showsMany(b *tab) {
 	}
 }
 
-// closesToday shows a day that differs from the provider's statement, and one that is final.
+// closesToday shows a day that differs from the statement, and a final one.
 func (s *site) closesToday(b *tab) {
 	s.t.Helper()
 	day := payout.DayOf(time.Now(), time.UTC)
 	if _, end := day.Span(time.UTC); time.Until(end) < 5*time.Minute {
-		return // there is no one day to close; TestDayClose is skipped
+		return // too close to midnight; TestDayClose is skipped as well
 	}
 	later, off := s.tieToday(day, `<img src=x onerror=alert(1)>`)
 	b.open("/closes/" + string(day))
@@ -208,7 +208,7 @@ func (s *site) closesToday(b *tab) {
 	}
 }
 
-// losesParts ends what is behind the console, one part after the other.
+// losesParts stops the parts behind the console one by one.
 func (s *site) losesParts(b *tab, packetID string) {
 	s.t.Helper()
 	s.must(s.StopProvider())

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// house is a console with everything behind it.
+// testbed is a console on real stores and the sandbox provider.
 type testbed struct {
 	*harness.Stack
 	t       *testing.T
@@ -54,7 +54,7 @@ func newTestbed(t *testing.T, change func(*console.Config)) *testbed {
 	return newTestbedOn(t, "", change)
 }
 
-// newTestbedOn is newTestbed on a Redis of the test's own; "" is the shared one.
+// newTestbedOn is newTestbed on a given Redis; "" means the shared one.
 func newTestbedOn(t *testing.T, redis string, change func(*console.Config)) *testbed {
 	t.Helper()
 	h := &testbed{t: t}
@@ -72,7 +72,7 @@ func newTestbedOn(t *testing.T, redis string, change func(*console.Config)) *tes
 	h.app, h.finance, h.second, h.ops, h.auditor = h.Owners[0], h.Owners[1], h.Owners[2], h.Owners[3], h.Owners[4]
 	h.Config.Runs = func(ctx context.Context, id string) (payout.WorkflowRuns, error) { return h.runs(ctx, id) }
 	h.Config.HealthSnapshot = observe.NewCollector(map[string]observe.Source{"redis": h.Pool.HealthSnapshot, "mysql": store.NewHealthReader(h.Store).Read}).HealthSnapshot
-	h.Config.TaskQueues = func(context.Context) ([]observe.QueueBacklog, int, error) { return nil, 1, nil } // the tests do the work
+	h.Config.TaskQueues = func(context.Context) ([]observe.QueueBacklog, int, error) { return nil, 1, nil } // the tests do the work of workers
 	h.Config.Refresh = 100 * time.Millisecond
 	h.Start(t)
 	return h
@@ -85,7 +85,7 @@ func (h *testbed) must(err error) {
 	}
 }
 
-// call sends JSON to the public listener as the app would.
+// call sends JSON to the public listener like an app.
 func (h *testbed) call(method, path string, body any) (int, []byte) {
 	h.t.Helper()
 	raw, err := json.Marshal(body)
@@ -103,7 +103,7 @@ func (h *testbed) call(method, path string, body any) (int, []byte) {
 	return res.StatusCode, out
 }
 
-// open makes a packet and funds it as a worker would.
+// open creates a packet and funds it as a worker would.
 func (h *testbed) open(body map[string]any) string {
 	h.t.Helper()
 	raw, err := json.Marshal(body)
@@ -133,7 +133,7 @@ func (h *testbed) open(body map[string]any) string {
 	return id
 }
 
-// grab wins a share and pays it as a worker would; it returns the payout's id.
+// grab takes a share and pays it as a worker would. It returns the id of the payout.
 func (h *testbed) grab(id, user, nickname string) string {
 	h.t.Helper()
 	won := h.win(id, user, nickname)
@@ -141,7 +141,7 @@ func (h *testbed) grab(id, user, nickname string) string {
 	return won
 }
 
-// win wins a share; it returns the id of the payout to come.
+// win takes a share and returns the id of its payout.
 func (h *testbed) win(id, user, nickname string) string {
 	h.t.Helper()
 	status, raw := h.call(http.MethodPost, "/v1/packets/"+id+"/grabs", map[string]any{"user_id": user, "nickname": nickname})
@@ -153,14 +153,14 @@ func (h *testbed) win(id, user, nickname string) string {
 	return c.Payout.ID
 }
 
-// record books every claim of a packet and pays it.
+// record records every claim of a packet and pays it.
 func (h *testbed) record(id string) {
 	h.t.Helper()
 	_, err := h.Record(h.t.Context(), id)
 	h.must(err)
 }
 
-// drive moves a payment until nothing is left to do.
+// drive advances a payment until no step is due.
 func (h *testbed) drive(paymentID string) payout.Status {
 	h.t.Helper()
 	st, err := h.Drive(h.t.Context(), paymentID)
@@ -168,7 +168,7 @@ func (h *testbed) drive(paymentID string) payout.Status {
 	return st.Status
 }
 
-// unfreeze lets an account of the sandbox take money again.
+// unfreeze makes an account of the sandbox accept money again.
 func (h *testbed) unfreeze(escaped string) {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.ProviderURL+"/_unfreeze/"+escaped, nil)

@@ -14,8 +14,8 @@ import (
 	"hongbao/internal/store"
 )
 
-// likelyRuns is what Temporal would tell of a payment's workflow: the test does what
-// it does.
+// likelyRuns returns the runs that Temporal would have for a payment; the test replaces the
+// workflow.
 func (h *testbed) likelyRuns(ctx context.Context, workflowID string) (payout.WorkflowRuns, error) {
 	id := ""
 	kind, rest, _ := strings.Cut(workflowID, "/")
@@ -49,8 +49,8 @@ func (h *testbed) likelyRuns(ctx context.Context, workflowID string) (payout.Wor
 	return payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{run}}, nil
 }
 
-// TestOneTimeline: the page of a payout tells everything in one line of time, each
-// with its source, and goes on without Temporal.
+// TestOneTimeline: the page of a payout shows one timeline with the source of each entry, and
+// works without Temporal.
 func TestOneTimeline(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -93,8 +93,7 @@ func TestOneTimeline(t *testing.T) {
 	zh.has(".timeline", "抢红包已确认，交接记录已写入", "收到单号 "+d.OrderNo+" 的渠道通知")
 }
 
-// TestSignedOutEverywhere: a copy of the cookie is worth nothing once its owner has
-// signed out.
+// TestSignedOutEverywhere: after a sign-out a copy of the cookie is invalid.
 func TestSignedOutEverywhere(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -113,7 +112,7 @@ func TestSignedOutEverywhere(t *testing.T) {
 	}
 }
 
-// cookieStatus is what a page answers to somebody who shows this cookie.
+// cookieStatus returns the status of a page for a cookie.
 func (h *testbed) cookieStatus(value string) int {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.Staff+"/payouts?status=failed", nil)
@@ -125,8 +124,7 @@ func (h *testbed) cookieStatus(value string) int {
 	return res.StatusCode
 }
 
-// TestLateRefunds: refunds that should have ended have a list of their own, which
-// the overview counts and leads to.
+// TestLateRefunds: late refunds have a list, which the overview counts and links to.
 func TestLateRefunds(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -134,7 +132,7 @@ func TestLateRefunds(t *testing.T) {
 	id := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 888, "share_count": 3})
 	_, err := h.Store.BeginClosing(ctx, id, packet.CloseRecalled)
 	h.must(err)
-	_, err = h.Store.CloseBooks(ctx, id) // its refund is due, and nobody makes it
+	_, err = h.Store.CloseBooks(ctx, id) // its refund is due and not carried out
 	h.must(err)
 	refund := payout.ID(payout.KindRefund, id, 0)
 	b := h.signIn(h.finance, "en")

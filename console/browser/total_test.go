@@ -6,7 +6,7 @@ import (
 	"hongbao/internal/store"
 )
 
-// exec runs statements on the database of the house.
+// exec runs statements on the testbed's database.
 func (h *testbed) exec(statements ...string) {
 	h.t.Helper()
 	db, err := store.OpenSQL(h.DSN)
@@ -18,8 +18,8 @@ func (h *testbed) exec(statements ...string) {
 	}
 }
 
-// TestTotals: every list says how many there are, and what they come to where it has
-// amounts, with the filter that it shows; of what is too long it says that it is.
+// TestTotals: every list shows count and sum for its filter, and reports when it is too long to
+// count.
 func TestTotals(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -31,7 +31,7 @@ func TestTotals(t *testing.T) {
 	run := h.compare("month end", "x")
 	h.exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) VALUES ('contradiction',
 		'` + id + `', '` + bad + `', '1', '', NOW(3), NOW(3)), ('pool_lost', '', 'lane/3', 'epoch/1', '', NOW(3), NOW(3))`)
-	type says map[string][2]string // of a page, in English and in Chinese
+	type says map[string][2]string // by page, in English and Chinese
 	look := func(pages says) {
 		t.Helper()
 		for place, language := range []string{"en", "zh"} {

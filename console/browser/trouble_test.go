@@ -11,7 +11,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// spoil makes the provider misbehave as rules say; none: not any more.
+// spoil sets the fault rules of the provider; "" removes them.
 func (h *testbed) spoil(rules string) {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPut, h.ProviderURL+"/_faults", strings.NewReader(`{"rules":[`+rules+`]}`))
@@ -25,7 +25,7 @@ func (h *testbed) spoil(rules string) {
 	}
 }
 
-// sendOnce makes the first send of a packet's one claim, and settles what is answered.
+// sendOnce sends the payout of a packet's one claim and settles the observation.
 func (h *testbed) sendOnce(packetID string) {
 	h.t.Helper()
 	order := h.begin(packetID)
@@ -33,9 +33,8 @@ func (h *testbed) sendOnce(packetID string) {
 	h.must(err)
 }
 
-// TestTroubleOfTheProvider: what the provider has refused for low balance, and what
-// waits to be sent behind it, is seen on the overview, with what a person can do; and
-// no more once it was taken.
+// TestTroubleOfTheProvider: the overview shows payments refused for insufficient balance, and
+// those deferred behind them, with the remedy, until they are accepted.
 func TestTroubleOfTheProvider(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -56,14 +55,14 @@ func TestTroubleOfTheProvider(t *testing.T) {
 		en: {"Insufficient balance", "1, oldest", "Top up our balance", "Deferred payments", "Rate limited", "No usable response"},
 		zh: {"余额不足", "1 项，最早", "请为我方渠道账户充值", "暂缓发起的款项", "触发渠道限流", "无有效响应"},
 	} {
-		wait.Until(h.t, "the refusal is told", func() bool { b.open("/"); return strings.Contains(b.text("#part-provider"), says[1]) })
+		wait.Until(h.t, "the refusal is shown", func() bool { b.open("/"); return strings.Contains(b.text("#part-provider"), says[1]) })
 		b.has("#part-provider", says...)
 		b.has(".verdict", says[0])
 	}
 	en.follow("#part-provider a[href*='status=sending']")
 	en.has("main table", won)
 	en.open("/")
-	en.has("#part-provider dd:not(.do) a[href='#open-title']", "2, oldest") // of all kinds: one goes on from there
+	en.has("#part-provider dd:not(.do) a[href='#open-title']", "2, oldest") // a count of all kinds links to the overview's table
 	en.follow("section[aria-labelledby=open-title] a[href='/payouts?status=pending']")
 	en.has("main table", behind)
 
@@ -77,8 +76,7 @@ func TestTroubleOfTheProvider(t *testing.T) {
 	en.lacks("#part-provider .do")
 }
 
-// TestChargeThatWaits: a payment under way that is no payout is found from the overview
-// too: a charge by its packet.
+// TestChargeThatWaits: the overview leads to a charge in progress by its packet.
 func TestChargeThatWaits(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -96,7 +94,7 @@ func TestChargeThatWaits(t *testing.T) {
 	h.must(err)
 
 	b := h.signIn(h.ops, "en")
-	wait.Until(h.t, "the charge is told", func() bool { b.open("/"); return strings.Contains(b.text("#part-provider"), "1, oldest") })
+	wait.Until(h.t, "the charge is shown", func() bool { b.open("/"); return strings.Contains(b.text("#part-provider"), "1, oldest") })
 	b.lacks("#part-provider a[href^='/payouts']")
 	b.follow("section[aria-labelledby=open-title] a[href='/packets?status=funding']")
 	b.has("main table", made.ID)

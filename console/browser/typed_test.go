@@ -7,14 +7,13 @@ import (
 	"hongbao/internal/payout"
 )
 
-// odd has a character that the API refuses and that is seen by nobody.
+// odd contains an invisible control character, which the API refuses.
 const (
 	odd      = "first line\nsecond\u0085line"
 	oddShown = "first line\nsecond\\x85line"
 )
 
-// kept fails unless the form still has what was put in, says beside it what is wrong,
-// and is where the page begins.
+// kept fails unless the form still has its input, shows the problem, and has the focus.
 func (r *reader) kept(form string, status int64) {
 	r.h.t.Helper()
 	r.expect(form, status, http.StatusUnprocessableEntity)
@@ -29,8 +28,8 @@ func (r *reader) kept(form string, status int64) {
 	r.has(".note.bad[role=alert]", "The reason contains characters that are not allowed")
 }
 
-// TestTypedIsKept: a reason may have lines; one that is refused stays where it was
-// written, in every form, and the page stays the one that it was written on.
+// TestTypedIsKept: a reason may have several lines. A refused one stays in its form, for every
+// form, and the page stays the same.
 func TestTypedIsKept(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -88,8 +87,7 @@ func TestTypedIsKept(t *testing.T) {
 	b.kept("#hold form", b.follow("#hold button"))
 }
 
-// TestTypedAboutWhatMoved: what was written about something that has moved on
-// meanwhile stands below the page that says so.
+// TestTypedAboutWhatMoved: input for a payment that has changed since is shown below the page.
 func TestTypedAboutWhatMoved(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)

@@ -13,12 +13,10 @@ import (
 	"hongbao/internal/access"
 )
 
-// TestEveryPage goes through all pages in both languages, on a laptop and on a
-// phone, by day and by night, full of what people who mean harm have put in. None
-// runs it, none is wider than its window, none is hard to read or to use. Any two of
-// language, width and colours are seen together. Each role reads what is its own to
-// read, and is offered what is its own to do. Then it looks at what pages become
-// when something is decided, refused, lost, or away.
+// TestEveryPage visits all pages as each role, in both languages, on laptop and phone, light and
+// dark, full of hostile input. No input is executed, no page is wider than its window, and none
+// has accessibility faults. Each role sees exactly its pages and forms. Then it inspects pages
+// after decisions, refusals, lost answers and outages.
 func TestEveryPage(t *testing.T) {
 	t.Parallel()
 	t.Run("States", func(t *testing.T) {
@@ -62,24 +60,24 @@ func (s *site) looksIn(language string) {
 	}
 }
 
-// tablet is between the others: lists are tables, but narrow ones.
+// tablet is a width between the others: lists are narrow tables.
 var tablet = look{name: "tablet", width: 920, height: 860}
 
-// inspect looks at the page as it is, with all of it unfolded, in each look of a language.
+// inspect checks the unfolded page in each look of a language.
 func (b *tab) inspect(name, language string) {
 	b.h.t.Helper()
 	eval[int](b, `document.querySelectorAll("details").forEach((d) => { d.open = true; }), 0`)
 	found := b.faults()
 	for n, look := range append([]look{tablet}, looks[language]...) {
 		b.put(look)
-		if n > 0 || b.where() != "/closes" { // its sums are of a size that no day has; see TestRetryOfAFailedPayout
+		if n > 0 || b.where() != "/closes" { // its sums are larger than those of any real day
 			b.fits()
 		}
 		found = append(found, eval[[]string](b, badlyLaid)...)
 		if n > 0 {
 			found = append(found, eval[[]string](b, contrast)...)
 		}
-		if n == 1 || n > 1 && language == "en" { // colours and width are those of both; it takes most of the time
+		if n == 1 || n > 1 && language == "en" { // the remaining combinations are covered; this takes most of the time
 			found = append(found, b.axe()...)
 		}
 		for _, fault := range found {
@@ -91,7 +89,7 @@ func (b *tab) inspect(name, language string) {
 	b.desk()
 }
 
-// faults are those of the page as scripts have left it.
+// faults checks the page as scripts have left it.
 func (b *tab) faults() []string {
 	b.h.t.Helper()
 	doc, err := html.Parse(strings.NewReader(eval[string](b, "document.documentElement.outerHTML")))
@@ -99,7 +97,7 @@ func (b *tab) faults() []string {
 	return faults(doc)
 }
 
-// contrast finds texts whose colour is too near to what is behind them.
+// contrast finds texts with too little contrast.
 const contrast = `(() => {
   const out = [];
   const parse = (c) => (c.match(/[\d.]+/g) || []).map(Number);
@@ -124,9 +122,8 @@ const contrast = `(() => {
   return out;
 })()`
 
-// badlyLaid finds what is not where it belongs: numbers of payments that are broken over
-// lines, values that do not begin where the others of their list do, signs of a sum that
-// lie on its words, boxes that touch, and what sticks out of its card.
+// badlyLaid finds layout faults: order numbers broken over lines, misaligned values, overlapping
+// signs, touching boxes, and content outside its card.
 const badlyLaid = `(() => {
   const out = [];
   const say = (what, el) => out.push(what + ': ' + el.outerHTML.slice(0, 120));
@@ -163,8 +160,7 @@ const badlyLaid = `(() => {
   return out;
 })()`
 
-// boxes finds the Chinese characters of a page that the browser has no picture of:
-// they look as two characters that there are not.
+// boxes finds Chinese characters without a glyph: they look like two characters without glyphs.
 const boxes = `(() => {
   const canvas = document.createElement("canvas"), pen = canvas.getContext("2d", {willReadFrequently: true});
   canvas.width = canvas.height = 24;
@@ -181,8 +177,7 @@ const boxes = `(() => {
   };
 })()`
 
-// readsChinese fails where the browser of the tests, and so every picture it makes, shows
-// boxes for Chinese.
+// readsChinese fails if the browser has no font for Chinese.
 func (b *tab) readsChinese() {
 	b.h.t.Helper()
 	got := eval[struct {

@@ -13,7 +13,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// begin books the one claim of a packet and begins to send it; it returns what is to be sent.
+// begin records the one claim of a packet and starts its send. It returns the order.
 func (h *testbed) begin(packetID string) *payout.Order {
 	h.t.Helper()
 	ctx := h.t.Context()
@@ -26,9 +26,8 @@ func (h *testbed) begin(packetID string) *payout.Order {
 	return begun.Order
 }
 
-// TestWatchedPayout: a payout that fails while somebody looks at it can be decided
-// about at once. Until something changes the page is left alone, and what somebody
-// has opened, is writing or stands on stays through every change.
+// TestWatchedPayout: an open page offers decisions as soon as its payout fails. Without a change
+// the page is not touched; open details, input and focus survive every change.
 func TestWatchedPayout(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -52,10 +51,10 @@ func TestWatchedPayout(t *testing.T) {
 		t.Errorf("nothing has changed, and %d swaps", n)
 	}
 
-	// The facts change, the status does not: what can be decided is left alone.
+	// The facts change, the status does not: the decision forms stay.
 	b.do(chromedp.Focus(chromedp.CSS("#to-temporal")))
 	h.must(h.Store.RecordNotification(ctx, h.Provider.Adapter(), "evt-1", order.OrderNo, []byte("{}")))
-	wait.Until(h.t, "the facts are put in anew", func() bool { return !eval[bool](b, `window.facts.isConnected`) })
+	wait.Until(h.t, "the facts are replaced", func() bool { return !eval[bool](b, `window.facts.isConnected`) })
 	b.has(".timeline", "evt-1")
 	if at := eval[string](b, "document.activeElement.id"); at != "to-temporal" {
 		t.Errorf("the focus has gone to %q", at)
@@ -64,10 +63,10 @@ func TestWatchedPayout(t *testing.T) {
 		t.Error("the request was closed")
 	}
 	if !eval[bool](b, `window.box.isConnected`) {
-		t.Error("the form that somebody writes in was put in anew")
+		t.Error("the form with input was replaced")
 	}
 
-	// It fails: what can be decided now is there.
+	// It fails: the decision forms appear.
 	b.do(chromedp.Focus(chromedp.CSS("#ask textarea")))
 	_, err := h.Store.Settle(ctx, h.Provider.Send(ctx, *order), order.OrderNo)
 	h.must(err)
@@ -93,7 +92,7 @@ func TestWatchedPayout(t *testing.T) {
 	b.has(".note.good", "Retry started")
 }
 
-// TestWatchedByNobody: a page that asks by itself and has the newest is told nothing.
+// TestWatchedByNobody: a poll with current digests is answered without a page.
 func TestWatchedByNobody(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -125,7 +124,7 @@ func TestWatchedByNobody(t *testing.T) {
 	expect("a person asks", "X-Person", same, http.StatusOK, true, true)
 	expect("other facts", "HX-Request", func(q url.Values) { q.Set("shown", "x") }, http.StatusOK, true, false)
 	expect("other decisions", "HX-Request", func(q url.Values) { q.Set("stands", "x") }, http.StatusOK, true, true)
-	expect("a page of before", "HX-Request", func(q url.Values) { clear(q) }, http.StatusOK, true, true)
+	expect("an older page", "HX-Request", func(q url.Values) { clear(q) }, http.StatusOK, true, true)
 	_, err = h.Store.Settle(t.Context(), h.Provider.Send(t.Context(), *order), order.OrderNo)
 	h.must(err)
 	if status := h.drive(bad); status != payout.StatusFailed {
@@ -134,8 +133,7 @@ func TestWatchedByNobody(t *testing.T) {
 	expect("it has failed", "HX-Request", same, http.StatusOK, true, true)
 }
 
-// TestWatchedCancel: a payout that failed and is being cancelled says by itself how
-// far that is, from when it is asked for to its end.
+// TestWatchedCancel: an open page follows a cancellation from request to end.
 func TestWatchedCancel(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -144,11 +142,11 @@ func TestWatchedCancel(t *testing.T) {
 	b := h.newTab("en")
 	b.signIn(h.finance)
 	b.open("/payouts/" + bad)
-	b.lacks("#facts[hx-get]") // nothing happens to it
+	b.lacks("#facts[hx-get]") // no polling
 	b.fill("#cancel textarea", "the sender wants it back")
 	b.follow("#cancel button")
 	b.has(".waits", "requested: Cancel")
-	eval[int](b, `window.here = 1`) // the page itself is not loaded anew
+	eval[int](b, `window.here = 1`) // the page is not reloaded
 
 	c := h.newTab("en")
 	c.signIn(h.second)
@@ -167,13 +165,13 @@ func TestWatchedCancel(t *testing.T) {
 	b.has("#status", "cancelled")
 	b.lacks("#facts[hx-get]", "#preview")
 	if !eval[bool](b, `window.here === 1`) {
-		t.Error("the page was loaded anew")
+		t.Error("the page was reloaded")
 	}
 	b.sound()
 }
 
-// TestAskingPageWhenTheSignInEnds: a page that asks by itself leads to the login, and
-// back; but it stays while something is written there.
+// TestAskingPageWhenTheSignInEnds: a polling page redirects to the login page and back, but stays
+// while it has unsaved input.
 func TestAskingPageWhenTheSignInEnds(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
@@ -196,12 +194,12 @@ func TestAskingPageWhenTheSignInEnds(t *testing.T) {
 		t.Errorf("the reason is %q", text)
 	}
 
-	// What is shown again stays, with its key, through what is put in anew.
+	// A form that is shown again survives an update, with its key.
 	key := b.value("#ask [name=key]")
-	// names nothing that it has: all is put in
+	// without digests everything is replaced
 	eval[int](b, `document.getElementById("facts").setAttribute("hx-get", `+quoted("/payouts/"+bad)+
 		`), htmx.process(document.getElementById("facts")), 0`)
-	wait.Until(h.t, "the forms are put in anew", func() bool { return eval[bool](b, `!document.querySelector("#ask #refused")`) })
+	wait.Until(h.t, "the forms are replaced", func() bool { return eval[bool](b, `!document.querySelector("#ask #refused")`) })
 	if text, now := b.value("#ask textarea"), b.value("#ask [name=key]"); text != "what do they say" || now != key {
 		t.Errorf("the reason is %q, the key %q, before %q", text, now, key)
 	}
