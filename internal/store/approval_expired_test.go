@@ -21,8 +21,8 @@ func TestApprovalsBehindExpired(t *testing.T) {
 	proposed(t, s, payoutID(p, 0), payout.DecisionRequest{Kind: payout.DecisionCancel})
 	must(t, s.read(ctx).Exec(`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at,
 		preview_hash, created_at)
-		SELECT CONCAT('d', n.seq), d.payment_id, d.kind, d.reason, d.decided_by, d.role, d.status, CONCAT('a', n.seq), d.expires_at, d.preview_hash,
-		d.created_at
+		SELECT CONCAT('d', n.seq), d.payment_id, d.kind, d.reason, d.decided_by, d.role, d.status, CONCAT('a', n.seq), d.expires_at,
+		d.preview_hash, d.created_at
 		FROM decisions d JOIN seq_1_to_10001 n`).Error)
 	c.pass(approvalLife + time.Second)
 	now := proposed(t, s, payoutID(p, 1), payout.DecisionRequest{Kind: payout.DecisionCancel})

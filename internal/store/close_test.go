@@ -127,8 +127,8 @@ func twoDays(t *testing.T) (x *statement, first payout.Day, late payout.Order) {
 	return x, first, late
 }
 
-// TestCloseMatchesBothSidesOfMidnight: the figures of two days are correct, each day ends where the
-// next one begins, and a movement on different days is reported by its order number.
+// TestCloseMatchesBothSidesOfMidnight: the figures of two days are correct, and each day ends where
+// the next one begins. A movement on different days is reported by its order number.
 func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	t.Parallel()
 	x, first, late := twoDays(t)

@@ -190,8 +190,8 @@ func TestRetryPaymentAtOnce(t *testing.T) {
 }
 
 // TestAuditAtOnce: concurrent decisions about different payments append to the one chain, from the
-// first entry on, without gap or fork and, once it has begun, without deadlocks. It is not parallel:
-// it counts the deadlocks of the whole server.
+// first entry on, without gap or fork. Once it has begun, there are no deadlocks. It is not
+// parallel: it counts the deadlocks of the whole server.
 func TestAuditAtOnce(t *testing.T) {
 	s, _ := newStore(t)
 	const n = 16

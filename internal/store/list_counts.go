@@ -157,7 +157,7 @@ func (s *Store) ApprovalTotal(ctx context.Context, f payout.ApprovalFilter) (pay
 
 // BreakTotal counts the breaks of Breaks, ignoring place and limit, and adds up their amounts: what
 // moved or was booked when reconciliation recorded it, else the payment's amount. A payment with
-// several breaks counts in each. Without counts those about no payment and no amount. Errors:
+// several breaks counts in each. WithoutAmount counts those about no payment and no amount. Errors:
 // ErrUnavailable.
 func (s *Store) BreakTotal(ctx context.Context, f payout.BreakFilter) (payout.ListTotal, error) {
 	c := counting{columns: "NULLIF(amount, 0) AS x, payment_id AS y", join: " LEFT JOIN payments p ON p.id = f.y AND f.fits AND f.x IS NULL",

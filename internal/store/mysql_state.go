@@ -88,8 +88,8 @@ func (s *Store) BooksBelieved(ctx context.Context) error {
 	return classify(tx{DB: s.read(ctx), highest: s.highest}.believed(""))
 }
 
-// CompareHeartbeat compares MySQL's heartbeat number with known, the one kept in Redis and read
-// before this call, and with the highest one that this process has seen. A lower number marks MySQL
+// CompareHeartbeat compares MySQL's heartbeat number with known and with the highest one that this
+// process has seen. known is the number in Redis, read before this call. A lower number marks MySQL
 // as restored, for every process. Errors: ErrUnavailable.
 func (s *Store) CompareHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error) {
 	return s.compareHeartbeat(ctx, known, false)
@@ -293,9 +293,9 @@ func (tx tx) sending(by payout.Adapter, packetID string) (hold *payout.Hold, gua
 	return row.Provider.state().Hold, row.Books.Guarded, nil
 }
 
-// holding is sending for a payment. It also holds the refund of a cancelled payout while the
-// payout's money may still move, or has reached the recipient and that break is open (rule R5: a
-// share is queried with all its order numbers).
+// holding is sending for a payment. The refund of a cancelled payout is held too while the payout's
+// money may still move (rule R5: a share is queried with all its order numbers). So it is while an
+// open break says that the money has reached the recipient.
 func (tx tx) holding(p payout.Payment, by payout.Adapter) (hold *payout.Hold, guarded bool, err error) {
 	if hold, guarded, err = tx.sending(by, p.PacketID); hold != nil || err != nil || p.Kind != payout.KindRefund {
 		return hold, guarded, err

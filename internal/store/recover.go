@@ -276,8 +276,8 @@ func (s *Store) NoteUndecided(ctx context.Context, packetID, subject, detail str
 	})
 }
 
-// DeclareRestored marks a normal MySQL as restored to the state of until, for a restore that was not
-// detected because the copy of its number in Redis was lost too. Audited and repeatable. Errors:
+// DeclareRestored marks a normal MySQL as restored to the state of until. It serves a restore that
+// was not detected because Redis lost its copy of the number too. Audited and repeatable. Errors:
 // ErrUnavailable.
 func (s *Store) DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.MySQLState, error) {
 	var out payout.MySQLState

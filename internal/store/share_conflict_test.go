@@ -48,9 +48,8 @@ func checkLedger(t testing.TB, s *Store) {
 	}
 }
 
-// TestR9_UnrecordedByShare: a claim is recorded by share. A claim or conflict of a user does not
-// cover another share that the user grabbed after Redis lost the first, unless that one can be
-// neither recorded nor become a conflict.
+// TestR9_UnrecordedByShare: a claim is recorded by share. It does not cover another share that its
+// user grabbed after Redis lost the first, unless that one can be neither recorded nor a conflict.
 func TestR9_UnrecordedByShare(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -178,7 +177,8 @@ func TestR10_Honoured(t *testing.T) {
 	house := map[payout.Account]money.Fen{payout.AccountOwed: 200, payout.AccountHouse: -100}
 	balanced(t, s, p, house)
 	// A repeat of the claim finds the row in every state.
-	if st := recordConflict(t, s, claimOf(p, 0, "v")); st.PaymentID != id || st.Status != payout.StatusPending || st.Step.Do != payout.ActionSend {
+	if st := recordConflict(t, s, claimOf(p, 0, "v")); st.PaymentID != id || st.Status != payout.StatusPending ||
+		st.Step.Do != payout.ActionSend {
 		t.Errorf("%+v", st)
 	}
 	first := fail(t, s, id)
