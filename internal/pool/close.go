@@ -53,8 +53,8 @@ func (p *Pool) Recall(ctx context.Context, id string) (packet.PoolView, error) {
 
 // ClosePool ends the grabs of a packet and returns what was claimed. The first reason stays,
 // and a repeated call returns the same. With reason expired or sold_out it closes only when
-// Redis TIME and the counters confirm it; else Remainder.NotYet is the time to wait. A
-// missing or retired pool is no error: Remainder.Gone.
+// Redis TIME and the counters confirm it; else NotYet is the time to wait. A
+// missing or retired pool is no error: Gone.
 //
 // Errors: ErrState for a rejected packet, ErrUnavailable, ErrMalformed.
 func (p *Pool) ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.PoolCloseResult, error) {

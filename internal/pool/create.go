@@ -17,7 +17,7 @@ import (
 // expires_at = opens_at + life. It fills in the times and EligibleCount. A packet with a
 // CreatedAt keeps it: it was staged before, and its pool was lost.
 //
-// An existing packet or tombstone is returned unchanged (Staged.Existed, Staged.SameBody).
+// An existing packet or tombstone is returned unchanged (Existed, SameBody).
 // View.BusyUntil is the time until which another request with that id is busy. The first
 // request with the same body after that time takes over, unless a first answer is stored,
 // and sees the old BusyUntil.

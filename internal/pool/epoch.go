@@ -23,7 +23,7 @@ type FenceState string
 const (
 	FenceMissing FenceState = ""       // Redis has no data of the lane
 	FenceOpen    FenceState = "open"   // calls with this epoch are accepted
-	FenceClosed  FenceState = "closed" // the lane is created or rebuilt; then OpenFence
+	FenceClosed  FenceState = "closed" // the lane is being created or rebuilt, until OpenFence
 	FenceHalted  FenceState = "halted" // the lane lost acknowledged changes; never opens in this epoch
 )
 

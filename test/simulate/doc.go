@@ -11,8 +11,8 @@
 // runs at work on one row, runs that go on as new ones, hand-offs and notifications
 // that are lost or come twice; a charge that goes through after its packet has expired, or
 // after the provider had refused it and the packet was rejected; a Redis that lacks its last
-// grabs, or everything, so that claims cannot be booked, or whose loss is noticed: then its
-// gate is shut, and the pool made again from the books (rule R9); books that are put back to
+// grabs, or everything, so that claims cannot be booked, or whose loss is found: then its
+// fence is closed, and the pool is rebuilt from MySQL (R9); books that are put back to
 // an older moment, and recovered (rule R13), once and again: after a recovery, before it, and
 // while it runs; orders about which the provider says nothing then, and which are left to
 // people, who resolve them, or recover again. Then all faults end, and everything has to come

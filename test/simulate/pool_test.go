@@ -35,7 +35,7 @@ type pool struct {
 	shut bool
 }
 
-// script makes one change behind the gate of the lane.
+// script makes one change, unless the fence of the lane is closed.
 func (p *pool) script(what string, change func() error) error {
 	return p.world.do(what, func() error {
 		if p.shut {

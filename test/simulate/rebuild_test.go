@@ -27,9 +27,8 @@ func (b *books) booked(c packet.Claim) bool {
 		slices.ContainsFunc(b.promises, func(p promise) bool { return toldOf(p.claim) == toldOf(c) })
 }
 
-// notice shuts the gate of the lane, after Redis has lost its last grabs: of some,
-// down to none at all. Hand-offs that a relay had read are on their way all the same;
-// what is read late comes when the pool has been made again. lost < 0: it lost nothing.
+// notice closes the fence of the lane, after Redis lost its last `lost` grabs; below 0: none.
+// Hand-offs that a relay has read are still relayed; late ones arrive after the rebuild.
 func (w *world) notice(lost int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -38,7 +37,7 @@ func (w *world) notice(lost int) {
 		return
 	}
 	p.shut = true
-	w.note("the gate is shut, Redis lacks %d of %d claims", lost, len(p.winners))
+	w.note("the fence is closed, Redis lacks %d of %d claims", lost, len(p.winners))
 	if lost < 0 {
 		return
 	}
@@ -64,10 +63,9 @@ func (w *world) notice(lost int) {
 	})
 }
 
-// remake makes the pool again from the books, while nobody comes through the gate, and
-// opens it. What was told and is not in the books is reported as lost: whoever asks
-// again grabs as if for the first time.
-// running reports whether a claim has a run: there was no more patience with it.
+// remake rebuilds the pool from MySQL behind a closed fence, and opens it. Acknowledged
+// claims that MySQL lacks are reported as lost: a repeated grab is a new one.
+// running reports whether a claim has a run, for which the rebuild no longer waits.
 func (w *world) remake(running func(packet.Claim) bool) error {
 	return w.do("rebuild", func() error {
 		b, p := w.books, w.pool
@@ -201,7 +199,7 @@ func TestRebuildSees(t *testing.T) {
 			m.pool.grab(user(0))
 			m.notice(-1)
 			if m.pool.grab(user(1)) {
-				t.Error("a grab while the gate is shut")
+				t.Error("a grab while the fence is closed")
 			}
 			tc.spoil(m)
 			m.live(0)

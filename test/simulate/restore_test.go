@@ -575,7 +575,7 @@ func (b restoredBooks) PoolLanes(context.Context) (lanes []packet.LaneRow, err e
 
 func (b restoredBooks) RecoverPoolLane(context.Context, packet.LaneRow) error { return nil }
 
-// remains is the pool as a recovery reads it, whatever its gate says.
+// unfencedPool is the pool as a recovery reads it, without the fence.
 type unfencedPool struct{ *pool }
 
 func (p unfencedPool) BooksNumber(context.Context) (n int64, err error) {
