@@ -90,7 +90,7 @@ func (a *Campaigns) stageDay(ctx context.Context, c campaign.Campaign, day campa
 	p, life := c.PacketOf(day.Day, a.SeedKey), time.Duration(c.Template.Life)*time.Second
 	_, err := a.Store.Packet(ctx, p.ID)
 	if !errors.Is(err, packet.ErrNotFound) {
-		return campaign.DayMade, err
+		return campaign.DayCreated, err
 	}
 	now, err := a.Store.Clock(ctx)
 	if err != nil {
@@ -113,9 +113,9 @@ func (a *Campaigns) stageDay(ctx context.Context, c campaign.Campaign, day campa
 	// A restored MySQL may never get this row again, although Redis had the packet. A day has one
 	// packet, so one that is over or has another body is not created again.
 	if v := staged.View; staged.Existed && (!staged.SameBody || v.Retired || v.State == packet.PoolRejected || over) {
-		return campaign.DayMade, nil
+		return campaign.DayCreated, nil
 	}
-	return campaign.DayMade, a.awaitRow(ctx, p.ID)
+	return campaign.DayCreated, a.awaitRow(ctx, p.ID)
 }
 
 func (a *Campaigns) awaitRow(ctx context.Context, id string) error {

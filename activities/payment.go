@@ -118,7 +118,7 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 		return payout.Observation{}, typed(fmt.Errorf("query order %s: %w", orderNo, err))
 	}
 	var seen payout.Observation
-	_ = failpoint.Do(failpoint.OrderAsk, func() error { // every result is an observation
+	_ = failpoint.Do(failpoint.OrderQuery, func() error { // every result is an observation
 		seen = a.Provider.Query(ctx, payout.OpOf(parts.Kind), orderNo)
 		return nil
 	})

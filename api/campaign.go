@@ -38,7 +38,7 @@ type DayStatus campaign.DayStatus
 
 // Schema implements huma.SchemaProvider.
 func (DayStatus) Schema(huma.Registry) *huma.Schema {
-	return enum([]campaign.DayStatus{campaign.DayMaking, campaign.DayMade, campaign.DayMissed})
+	return enum([]campaign.DayStatus{campaign.DayCreating, campaign.DayCreated, campaign.DayMissed})
 }
 
 // CreateCampaign is the body of a create, used for the OpenAPI document.
@@ -382,7 +382,7 @@ func listCampaignDays(r *request) (answer, error) {
 			break
 		}
 		item := CampaignDay{Day: Date(d.Day), Status: DayStatus(d.Status), OpensAt: Stamp(d.OpensAt), DecidedAt: Stamp(d.DecidedAt)}
-		if d.Status == campaign.DayMade {
+		if d.Status == campaign.DayCreated {
 			item.PacketID = orNull(&d.PacketID)
 		}
 		page.Items = append(page.Items, item)

@@ -143,7 +143,7 @@ func TestCampaignCreate(t *testing.T) {
 		t.Errorf("%s", r)
 	}
 	// The same request with its defaults written out, after the campaign has moved on.
-	stacktest.CampaignDay(t, h.dsn, c.ID, c.StartsOn, string(campaign.DayMade), packet.NewID([]byte("x"), c.ID), *c.NextOpensAt)
+	stacktest.CampaignDay(t, h.dsn, c.ID, c.StartsOn, string(campaign.DayCreated), packet.NewID([]byte("x"), c.ID), *c.NextOpensAt)
 	h.as(h.app, "POST", "/v1/campaigns/"+c.ID+"/end", "")
 	same := strings.Replace(body, `"sender_id"`, `"currency":"CNY","min_share":1,"sender_id"`, 1)
 	again := h.postCampaign(h.app, "order-1", same)
@@ -272,7 +272,8 @@ func TestCampaignLists(t *testing.T) {
 		day := c.NextDay.Add(i)
 		days = append([]string{string(day)}, days...)
 		stacktest.CampaignDay(t, h.dsn, c.ID, string(day),
-			string([]campaign.DayStatus{campaign.DayMaking, campaign.DayMissed, campaign.DayMade}[i]), c.PacketID(day), c.NextOpens.AddDate(0, 0, i))
+			string([]campaign.DayStatus{campaign.DayCreating, campaign.DayMissed, campaign.DayCreated}[i]), c.PacketID(day),
+			c.NextOpens.AddDate(0, 0, i))
 	}
 	path := "/v1/campaigns/" + c.ID + "/days"
 	if got := read(path + "?limit=2"); !slices.Equal(got, days) {

@@ -222,7 +222,7 @@ func renderCloseSummary(c payout.DayClose) CloseSummary {
 		Claimed: renderSum(kinds[payout.PostClaim]), Paid: renderSum(kinds[payout.PostPaid]), Returned: renderSum(kinds[payout.PostReturned]),
 		Refunded: renderSum(kinds[payout.PostRefunded]), Holding: TotalFen(c.Closing.Balance(payout.AccountHolding).Amount),
 		Owed: renderSum(c.Closing.Balance(payout.AccountOwed)), Refunding: renderSum(c.Closing.Balance(payout.AccountRefunding)),
-		Checked: orNull(c.Checked())}
+		Checked: orNull(c.EntriesMatch())}
 	switch {
 	case !c.FinalAt.IsZero():
 		out.Status = closeFinal
@@ -243,7 +243,7 @@ func renderClose(c payout.DayClose) Close {
 	out := Close{CloseSummary: renderCloseSummary(c), Accounts: renderAccounts(c.Opening, c.Closing),
 		Movements: renderMovements(c.Movements()), Apps: []AppDay{}}
 	for _, app := range c.Closing.Apps() {
-		opening, closing := c.Opening.Of(app), c.Closing.Of(app)
+		opening, closing := c.Opening.OfApp(app), c.Closing.OfApp(app)
 		out.Apps = append(out.Apps, AppDay{AppID: app, Accounts: renderAccounts(opening, closing),
 			Movements: renderMovements(closing.Minus(opening))})
 	}
@@ -294,7 +294,7 @@ func getBalances(r *request) (answer, error) {
 	out := Balances{At: Stamp(found.At), Settled: found.Settled, Entries: found.Totals.Entries(), Sound: found.Totals.Sound(),
 		Accounts: renderBalances(found.Totals), Apps: []AppBalances{}}
 	for _, app := range found.Totals.Apps() {
-		out.Apps = append(out.Apps, AppBalances{AppID: app, Accounts: renderBalances(found.Totals.Of(app))})
+		out.Apps = append(out.Apps, AppBalances{AppID: app, Accounts: renderBalances(found.Totals.OfApp(app))})
 	}
 	return answer{status: http.StatusOK, body: out}, nil
 }

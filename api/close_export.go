@@ -140,7 +140,7 @@ func exportClose(r *request) (answer, error) {
 	f.err = f.out.Write(closeColumns)
 	f.book("", c.Opening, c.Closing)
 	for _, app := range c.Closing.Apps() {
-		f.book(app, c.Opening.Of(app), c.Closing.Of(app))
+		f.book(app, c.Opening.OfApp(app), c.Closing.OfApp(app))
 	}
 	if c.Match != nil {
 		f.statement(c.Match)

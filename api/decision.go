@@ -162,7 +162,7 @@ func staffAnswer(stored payout.StaffAnswer, err error, missing *refusal) (answer
 		return answer{}, &refusal{code: CodeRequestInProgress, retryAfter: shortPause}
 	case errors.Is(err, payout.ErrSelfApproval):
 		return answer{}, &refusal{code: CodeForbidden, detail: "The person who decided cannot approve or reject; another person has to."}
-	case errors.Is(err, payout.ErrNotAsker):
+	case errors.Is(err, payout.ErrNotAuthor):
 		return answer{}, &refusal{code: CodeForbidden, detail: "Only the person who decided can withdraw a decision; others can reject it."}
 	case err != nil:
 		return answer{}, err

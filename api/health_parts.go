@@ -199,7 +199,7 @@ func (s *Server) mysqlHealth(ctx context.Context, v observe.HealthSnapshot) []He
 	v.FromMySQL = v.FromMySQL && reached.Status == healthOK // else the figures predate the outage
 	return []HealthPart{partOf("mysql",
 		reached,
-		known(v.FromMySQL, held("books", !v.BooksRestored, healthWrong)),
+		known(v.FromMySQL, held("books", !v.MySQLRestored, healthWrong)),
 		known(v.FromMySQL, counted("ledger", v.Imbalanced, healthWrong)),
 		known(v.FromMySQL, counted("suspense", v.Suspense, healthWarning)),
 		known(v.FromMySQL, aged("outbox", v.Outbox, observe.OutboxMaxAge, healthWrong)),

@@ -128,7 +128,7 @@ func badCursor() error {
 }
 
 // maxMs is the last valid millisecond.
-const maxMs = packet.MaxMs
+const maxMs = packet.MaxMillis
 
 // writable reports whether a time is in the range of MySQL: a forged cursor may contain any
 // number.

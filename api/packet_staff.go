@@ -140,7 +140,7 @@ func staffPacketFilter(kept map[string]string) (packetFilter, error) {
 		status: packet.Status(q.text("status", checkPacketStatus))}
 	f.from, f.to = q.span("created_from", "created_to")
 	if q.flag("overdue") {
-		f.overdue = time.Now().Add(-payout.LateAfter)
+		f.overdue = time.Now().Add(-payout.RefundLateAfter)
 	}
 	f.books = true
 	if q.done() != nil {

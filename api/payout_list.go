@@ -84,7 +84,7 @@ func (q *query) late(f *payout.Filter, kind payout.Kind, now time.Time) {
 		return
 	}
 	if q.flag("late") {
-		f.LateBefore = now.Add(-payout.LateAfter)
+		f.LateBefore = now.Add(-payout.RefundLateAfter)
 	}
 }
 

@@ -147,7 +147,7 @@ func (b *bank) campaignDays(ctx context.Context) {
 	b.must(err)
 	for _, day := range []campaign.Day{
 		{Day: "2999-01-01", Status: campaign.DayMissed, PacketID: "jihgfedcba9876543210", OpensAt: *c.NextOpensAt},
-		{Day: "2999-01-02", Status: campaign.DayMade, PacketID: "0123456789abcdefghij", OpensAt: c.NextOpensAt.AddDate(0, 0, 1)},
+		{Day: "2999-01-02", Status: campaign.DayCreated, PacketID: "0123456789abcdefghij", OpensAt: c.NextOpensAt.AddDate(0, 0, 1)},
 	} {
 		stacktest.CampaignDay(b.t, b.DSN, c.ID, string(day.Day), string(day.Status), day.PacketID, day.OpensAt)
 	}

@@ -47,7 +47,7 @@ func open(word string) (keys []string) {
 	case "campaign_do", "campaign_about":
 		add("pause", "end")
 	case "day":
-		add(string(campaign.DayMaking), string(campaign.DayMade), string(campaign.DayMissed))
+		add(string(campaign.DayCreating), string(campaign.DayCreated), string(campaign.DayMissed))
 	case "split":
 		for _, s := range packet.SplitModes {
 			add(string(s))

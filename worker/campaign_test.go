@@ -67,7 +67,7 @@ func (r *rig) days(t *testing.T, c campaign.Campaign, n int) []campaign.Day {
 	var all []campaign.Day
 	wait.Until(t, "days are decided", func() bool {
 		all = must(r.store.CampaignDays(t.Context(), c.ID, "", 10))(t)
-		return len(all) >= n && !slices.ContainsFunc(all, func(d campaign.Day) bool { return d.Status == campaign.DayMaking })
+		return len(all) >= n && !slices.ContainsFunc(all, func(d campaign.Day) bool { return d.Status == campaign.DayCreating })
 	})
 	if len(all) != n {
 		t.Fatalf("%d days, want %d: %+v", len(all), n, all)
@@ -114,7 +114,7 @@ func TestCampaigns(t *testing.T) {
 	t.Run("a packet that is due is made at once, and the schedule waits for the next", func(t *testing.T) {
 		c := r.campaign(t, "anna", 5*time.Minute, nil)
 		day := r.days(t, c, 1)[0]
-		if day.Status != campaign.DayMade || !day.OpensAt.Equal(c.NextOpens) || day.PacketID != c.PacketID(c.NextDay) {
+		if day.Status != campaign.DayCreated || !day.OpensAt.Equal(c.NextOpens) || day.PacketID != c.PacketID(c.NextDay) {
 			t.Errorf("%+v of %+v", day, c)
 		}
 		rec := r.awaitStatus(t, day.PacketID, packet.StatusScheduled)
@@ -173,7 +173,8 @@ func TestCampaigns(t *testing.T) {
 		before := c.NextDay.Add(-2)
 		exec(t, r.sql(t), 1, "UPDATE campaigns SET next_day = ?, next_opens = next_opens - INTERVAL 2 DAY WHERE id = ?", string(before), c.ID)
 		days := r.days(t, c, 2)
-		if days[0].Status != campaign.DayMissed || days[0].Day != before || days[1].Status != campaign.DayMade || days[1].Day != before.Add(1) {
+		if days[0].Status != campaign.DayMissed || days[0].Day != before || days[1].Status != campaign.DayCreated ||
+			days[1].Day != before.Add(1) {
 			t.Fatalf("%+v", days)
 		}
 		rec := r.awaitStatus(t, days[1].PacketID, packet.StatusOpen)
@@ -246,7 +247,7 @@ func TestCampaigns(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if again := r.days(t, c, 1)[0]; again.PacketID != day.PacketID || again.Status != campaign.DayMade {
+		if again := r.days(t, c, 1)[0]; again.PacketID != day.PacketID || again.Status != campaign.DayCreated {
 			t.Errorf("%+v, then %+v", day, again)
 		}
 		r.chargedOnce(t, "dora")
@@ -283,7 +284,7 @@ func TestCampaignDayWaitsForTheRow(t *testing.T) {
 	if err := r.makeCampaignPackets(c.ID); err == nil {
 		t.Fatal("a step succeeds while nobody writes rows")
 	}
-	if days := must(r.store.CampaignDays(t.Context(), c.ID, "", 5))(t); len(days) != 1 || days[0].Status != campaign.DayMaking ||
+	if days := must(r.store.CampaignDays(t.Context(), c.ID, "", 5))(t); len(days) != 1 || days[0].Status != campaign.DayCreating ||
 		days[0].PacketID != c.PacketID(c.NextDay) {
 		t.Errorf("%+v", days)
 	}
@@ -291,7 +292,7 @@ func TestCampaignDayWaitsForTheRow(t *testing.T) {
 		t.Errorf("%+v", view)
 	}
 	r.startWorker(t)
-	if day := r.days(t, c, 1)[0]; day.Status != campaign.DayMade || day.PacketID != c.PacketID(c.NextDay) {
+	if day := r.days(t, c, 1)[0]; day.Status != campaign.DayCreated || day.PacketID != c.PacketID(c.NextDay) {
 		t.Errorf("%+v", day)
 	}
 	r.chargedOnce(t, "frida")
@@ -323,7 +324,7 @@ func TestCampaignDayHoldsUpNoOther(t *testing.T) {
 		t.Error(err)
 	}
 	for _, day := range r.days(t, c, 2) {
-		if day.Status != campaign.DayMade {
+		if day.Status != campaign.DayCreated {
 			t.Errorf("%+v", day)
 		}
 	}

@@ -95,7 +95,7 @@ func (r *rig) closedDay(t *testing.T, d *dated, day payout.Day) payout.DayClose 
 		c, err = r.store.DayClose(t.Context(), "sandbox", day, d.Zone())
 		return err == nil && !c.FinalAt.IsZero()
 	})
-	if c.Checked() == nil || !*c.Checked() || !c.Match.Agrees() || len(c.Blockers) != 0 {
+	if c.EntriesMatch() == nil || !*c.EntriesMatch() || !c.Match.Agrees() || len(c.Blockers) != 0 {
 		t.Errorf("%s: pending %v, %+v", day, c.Blockers, c.Match)
 	}
 	return c
@@ -165,14 +165,14 @@ func TestClosesTieToTheProvider(t *testing.T) {
 	if got := c.Closing.Balance(payout.AccountOwed); got != fen(3, owed) {
 		t.Errorf("in flight at midnight: %+v, want 3 of %d", got, owed)
 	}
-	if got := c.Closing.Of("demo").Balance(payout.AccountProvider).Amount; got != -owed {
+	if got := c.Closing.OfApp("demo").Balance(payout.AccountProvider).Amount; got != -owed {
 		t.Errorf("with the provider: %d, want %d", got, -owed)
 	}
 	if op := c.Match.Ops[1]; op.Ours != fen(2, anna.Amount+small.Amount) || op.Theirs != fen(3, anna.Amount+small.Amount+late.Amount) ||
 		op.Differ != fen(1, late.Amount) {
 		t.Errorf("transfers: %+v", op)
 	}
-	if diff := c.Match.Differences; len(diff) != 1 || diff[0].Kind != payout.DifferLate || diff[0].OrderNo != lateNo ||
+	if diff := c.Match.Differences; len(diff) != 1 || diff[0].Kind != payout.DifferBookedLater || diff[0].OrderNo != lateNo ||
 		diff[0].Theirs != late.Amount {
 		t.Errorf("%+v", diff)
 	}

@@ -340,7 +340,7 @@ func (r *rig) settled(t testing.TB, packets []packet.Packet) {
 		r.balanced(t, p)
 	}
 	found := must(r.store.VerifyLedger(t.Context(), func(v payout.Violation) error { t.Errorf("ledger: %+v", v); return nil }))(t)
-	if found.Found() > 0 {
-		t.Errorf("%d violations in the ledger", found.Found())
+	if found.ViolationCount() > 0 {
+		t.Errorf("%d violations in the ledger", found.ViolationCount())
 	}
 }

@@ -493,7 +493,7 @@ func (r *rig) goesOn(t *testing.T, l lost) {
 func (r *rig) verified(t *testing.T) {
 	t.Helper()
 	found, err := r.store.VerifyLedger(t.Context(), func(v payout.Violation) error { t.Errorf("%+v", v); return nil })
-	if err != nil || found.Found() != 0 || found.Suspense != 0 {
+	if err != nil || found.ViolationCount() != 0 || found.Suspense != 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
 }

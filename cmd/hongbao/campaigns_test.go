@@ -112,7 +112,7 @@ func (d *staffStack) decideDays(c client.Campaign, n int) {
 	row, err := d.store.Campaign(d.t.Context(), c.ID)
 	d.check(err)
 	for i := range n {
-		status := campaign.DayMade
+		status := campaign.DayCreated
 		if i == 0 {
 			status = campaign.DayMissed
 		}

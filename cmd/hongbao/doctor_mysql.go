@@ -245,7 +245,7 @@ func (d *doctor) checkLanes(v observe.HealthSnapshot) {
 	default:
 		d.ok("gates", "All that are in use are open.")
 	}
-	if v.BooksRestored {
+	if v.MySQLRestored {
 		d.add("books", verdictWrong, "hongbao recover: read its --help first. Until then no number, no decision and no closing of books.",
 			"MySQL is older than reality: it was restored from a backup.")
 	} else {

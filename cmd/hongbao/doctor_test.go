@@ -472,7 +472,7 @@ func TestDoctorJudges(t *testing.T) {
 		"gates open": {vitals(observe.HealthSnapshot{Lanes: []observe.LaneBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 64}},
 			{State: "shut"}}}), "gates", verdictOK, ""},
 		"grabs lost":        {vitals(observe.HealthSnapshot{LostGrabs: 14}), "gates", verdictWarning, "14 grabs"},
-		"books restored":    {vitals(observe.HealthSnapshot{BooksRestored: true}), "books", verdictWrong, "older than reality"},
+		"books restored":    {vitals(observe.HealthSnapshot{MySQLRestored: true}), "books", verdictWrong, "older than reality"},
 		"imbalanced":        {vitals(observe.HealthSnapshot{Imbalanced: 2}), "ledger", verdictWrong, "2 packets"},
 		"moved twice":       {vitals(observe.HealthSnapshot{Suspense: 300}), "ledger", verdictWarning, "300 fen"},
 		"a row of tomorrow": {vitals(observe.HealthSnapshot{Outbox: since(-time.Hour)}), "outbox", verdictOK, "the oldest for 0s"},

@@ -80,13 +80,13 @@ func verifyLedger(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) e
 	} else {
 		err = showVerified(out, found)
 	}
-	if err == nil && found.Found() > 0 {
+	if err == nil && found.ViolationCount() > 0 {
 		err = errReported
 	}
 	return err
 }
 
-func showVerified(out io.Writer, v payout.Verified) error {
+func showVerified(out io.Writer, v payout.VerifyReport) error {
 	rules := newGrid(out, "rule", "violations")
 	for _, rule := range payout.Rules {
 		rules.row(rule, v.Violations[rule])
@@ -101,7 +101,7 @@ func showVerified(out io.Writer, v payout.Verified) error {
 			return err
 		}
 	}
-	if n := v.Found(); n > 0 {
+	if n := v.ViolationCount(); n > 0 {
 		return printf(out, "The ledger is NOT RIGHT: %d violations\n", n)
 	}
 	return printf(out, "The ledger is right.\n")

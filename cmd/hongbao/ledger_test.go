@@ -44,7 +44,7 @@ func TestLedgerVerify(t *testing.T) {
 	}
 	code, out = run("ledger", "verify", "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	var summary payout.Verified
+	var summary payout.VerifyReport
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil || code != exitFailed || len(lines) != 3 ||
 		summary.Violations[payout.RuleUnknown] != 2 {
 		t.Errorf("%d %v %s", code, err, out)

@@ -290,8 +290,8 @@ func retainSetting(table payout.RetainedTable) setting {
 	for _, r := range payout.Retentions {
 		if r.Table == table {
 			return setting{flag: retainFlag(table), env: "HONGBAO_RETAIN_" + strings.ToUpper(string(table)), fallback: strconv.FormatInt(r.Days, 10),
-				kind: kindDays(r.Least), required: true, commands: []string{cmdWorker},
-				usage: fmt.Sprintf("days for which a worker keeps %s; %d or more, 0 = for ever", r.What, r.Least)}
+				kind: kindDays(r.Minimum), required: true, commands: []string{cmdWorker},
+				usage: fmt.Sprintf("days for which a worker keeps %s; %d or more, 0 = for ever", r.Rows, r.Minimum)}
 		}
 	}
 	panic("no retention of " + table)

@@ -81,7 +81,7 @@ func TestTimelineOnRealParts(t *testing.T) {
 // TestOverdueMatchesTheAlert: the lists of late refunds and overdue packets have the
 // patience of the alert that sends people there.
 func TestOverdueMatchesTheAlert(t *testing.T) {
-	if want := fmt.Sprintf("max(hongbao_refund_lag_seconds) > %d'", int64(payout.LateAfter/time.Second)); !strings.Contains(
+	if want := fmt.Sprintf("max(hongbao_refund_lag_seconds) > %d'", int64(payout.RefundLateAfter/time.Second)); !strings.Contains(
 		readRepo(t, "deploy/prometheus/alerts.yml"), want) {
 		t.Errorf("no alert waits for %q", want)
 	}

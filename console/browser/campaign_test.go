@@ -27,9 +27,9 @@ func (h *testbed) campaign() string {
 		h.t.Fatalf("%d %s", status, raw)
 	}
 	made := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 900, "share_count": 3, "split": "equal"})
-	for i, day := range []struct{ day, status, id string }{{"2999-01-01", string(campaign.DayMade), made},
+	for i, day := range []struct{ day, status, id string }{{"2999-01-01", string(campaign.DayCreated), made},
 		{"2999-01-02", string(campaign.DayMissed), packet.NewID([]byte(c.ID), "2")},
-		{"2999-01-03", string(campaign.DayMaking), packet.NewID([]byte(c.ID), "3")}} {
+		{"2999-01-03", string(campaign.DayCreating), packet.NewID([]byte(c.ID), "3")}} {
 		stacktest.CampaignDay(h.t, h.DSN, c.ID, day.day, day.status, day.id, c.Next.AddDate(0, 0, i))
 	}
 	return c.ID

@@ -35,9 +35,9 @@ type DayStatus string
 
 // The statuses of a day.
 const (
-	DayMaking DayStatus = "making" // the packet is being created, also if the campaign is paused or ended now
-	DayMade   DayStatus = "made"   // the packet was created; its own status shows whether it was charged
-	DayMissed DayStatus = "missed" // no packet could be created before it would have expired
+	DayCreating DayStatus = "making" // the packet is being created, also if the campaign is paused or ended now
+	DayCreated  DayStatus = "made"   // the packet was created; its own status shows whether it was charged
+	DayMissed   DayStatus = "missed" // no packet could be created before it would have expired
 )
 
 // Limits.

@@ -23,7 +23,7 @@ var (
 	CreateAnswer = step(PathCreate, "create_answer", "the first answer to the create request is stored in Redis")
 	CreateRecord = step(PathCreate, "create_record", "packet row and pending charge are in MySQL")
 	ChargeBegin  = step(PathCreate, "charge_begin", "the send of the charge is recorded, with its order number and request")
-	ChargeLapse  = step(PathCreate, "charge_lapse", "an unsent charge is failed: its packet has expired")
+	ChargeExpire = step(PathCreate, "charge_lapse", "an unsent charge is failed: its packet has expired")
 	ChargeSend   = step(PathCreate, "charge_send", "the charge was sent to the provider, which has answered")
 	ChargeSettle = step(PathCreate, "charge_settle", "the outcome of the charge is settled")
 	CreateFund   = step(PathCreate, "create_fund", "the packet is open in MySQL, with one row a share")
@@ -43,8 +43,8 @@ var (
 	RelayQuarantine = step(PathHandOff, "relay_quarantine", "a hand-off that cannot be decoded is kept in MySQL")
 
 	// Payout: from the claim to the provider's answer.
-	ClaimBook  = step(PathPayout, "claim_book", "the claim is recorded in MySQL, its payout pending, the money owed")
-	ClaimBegin = step(PathPayout, "claim_begin", "the claim is recorded in MySQL, the money owed, and the first send recorded with its "+
+	ClaimRecord = step(PathPayout, "claim_book", "the claim is recorded in MySQL, its payout pending, the money owed")
+	ClaimBegin  = step(PathPayout, "claim_begin", "the claim is recorded in MySQL, the money owed, and the first send recorded with its "+
 		"order number and request, in one transaction")
 	ClaimConflict = step(PathPayout, "claim_conflict", "a share conflict is stored as a break")
 	PayoutBegin   = step(PathPayout, "payout_begin", "the send of the payout is recorded, with its order number and request")
@@ -52,7 +52,7 @@ var (
 	PayoutSettle  = step(PathPayout, "payout_settle", "the outcome of the payout is settled")
 	PayoutNow     = step(PathPayout, "payout_now", "a payout was sent and its outcome settled within a workflow task of which Temporal "+
 		"knows nothing")
-	OrderAsk = step(PathPayout, "order_ask", "the provider has answered a query about an order")
+	OrderQuery = step(PathPayout, "order_ask", "the provider has answered a query about an order")
 
 	// Closing: from the last grab to the closed books.
 	RecallPlan   = step(PathClosing, "recall_plan", "the audit has the recall of the packet by staff")
@@ -83,7 +83,7 @@ var (
 	OutboxRun      = step(PathDecision, "outbox_run", "Temporal has started or woken the run of a due payment")
 
 	// Notification: the provider reports that something happened.
-	NotificationNote = step(PathNotification, "notification_note", "a notification is stored, and a query of its order is due")
+	NotificationStore = step(PathNotification, "notification_note", "a notification is stored, and a query of its order is due")
 
 	// Rebuild: a lane of Redis is rebuilt from MySQL (rule R9).
 	RebuildBegin = step(PathRebuild, "rebuild_begin", "the lane is taken for a rebuild in MySQL, in its next epoch")
@@ -94,7 +94,7 @@ var (
 
 	// Recover: what a restored MySQL lacks is put back (rule R13).
 	RecoverDeclare   = step(PathRecover, "recover_declare", "MySQL is declared restored")
-	RecoverNumber    = step(PathRecover, "recover_number", "an order number that the provider knows is restored, its outcome unknown")
+	RecoverAttempt   = step(PathRecover, "recover_number", "an order number that the provider knows is restored, its outcome unknown")
 	RecoverCancel    = step(PathRecover, "recover_cancel", "a payout whose cancel's refund the provider knows is cancelled")
 	RecoverRemainder = step(PathRecover, "recover_remainder", "the books of a packet whose remainder the provider has refunded are closed")
 	RecoverLane      = step(PathRecover, "recover_lane", "the position of a lane is raised to that of Redis")

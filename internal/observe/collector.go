@@ -61,9 +61,9 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricRefundLag, "Time in seconds since the expiry of the oldest packet that is not closed.", nil},
 		{MetricBreaks, "Number of open breaks, by kind.", []string{"kind"}},
 		{MetricBreakAge, "Age in seconds of the oldest open break, by kind.", []string{"kind"}},
-		{MetricUncompared, "Number of days that are not reconciled because their statement could not be read.", nil},
+		{MetricUnreconciled, "Number of days that are not reconciled because their statement could not be read.", nil},
 		{MetricReconciled, "Time in seconds since the last completed reconciliation.", nil},
-		{MetricReturnsSeen, "Time in seconds since returned payments were last searched in a provider's statement.", nil},
+		{MetricReturnsSearched, "Time in seconds since returned payments were last searched in a provider's statement.", nil},
 		{MetricCampaigns, "Number of campaign days whose packet is overdue.", nil},
 		{MetricCampaignAge, "Time in seconds since the oldest overdue campaign packet was due.", nil},
 		{MetricDaysLost, "Number of campaign days of the last 24 h without a grabbable packet, by reason: missed, declined, unopened.",
@@ -202,9 +202,9 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 	for _, b := range v.Breaks {
 		backlog(MetricBreaks, MetricBreakAge, b.Backlog, b.Kind)
 	}
-	gauge(MetricUncompared, float64(v.Unreconciled.Waiting))
+	gauge(MetricUnreconciled, float64(v.Unreconciled.Waiting))
 	gauge(MetricReconciled, Backlog{Oldest: v.Reconciled}.age(now))
-	gauge(MetricReturnsSeen, Backlog{Oldest: v.ReturnsSeen}.age(now))
+	gauge(MetricReturnsSearched, Backlog{Oldest: v.ReturnsSearched}.age(now))
 	backlog(MetricCampaigns, MetricCampaignAge, v.Campaigns)
 	for _, d := range v.CampaignDays {
 		gauge(MetricDaysLost, float64(d.Waiting), d.Kind)
@@ -226,7 +226,7 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 	gauge(MetricQuarantined, float64(v.Quarantined))
 	gauge(MetricImbalance, float64(v.Imbalanced))
 	gauge(MetricSuspense, float64(v.Suspense))
-	gauge(MetricRestored, oneIf(v.BooksRestored))
+	gauge(MetricRestored, oneIf(v.MySQLRestored))
 }
 
 func oneIf(yes bool) float64 {

@@ -33,7 +33,7 @@ func TestCollector(t *testing.T) {
 			v.Overdue = []PacketBacklog{{"open", old(1, 7*time.Second)}, {"closing", old(3, 40*time.Second)}}
 			v.Breaks = []KindBacklog{{"mismatch", old(4, time.Hour)}}
 			v.Outbox, v.Approvals = old(5, 2*time.Second), old(6, 3*time.Second)
-			v.Unreconciled, v.Reconciled, v.ReturnsSeen = old(2, time.Hour), at.Add(-23*time.Second), at.Add(-24*time.Second)
+			v.Unreconciled, v.Reconciled, v.ReturnsSearched = old(2, time.Hour), at.Add(-23*time.Second), at.Add(-24*time.Second)
 			v.Campaigns, v.CampaignDays = old(15, 16*time.Second), []KindBacklog{{"missed", old(17, time.Hour)}, {"declined", Backlog{}}}
 			v.Decisions = []DecisionBacklog{{"payout_failed", "", 409_281, old(41, time.Hour)}, {"break", "mismatch", 300, old(2, time.Hour)},
 				{"break", "orphan", 5, old(1, time.Hour)}, {Reason: "approval"}}

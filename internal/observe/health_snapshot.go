@@ -36,9 +36,9 @@ type HealthSnapshot struct {
 	// Reconciled is the end of the last completed reconciliation; without any, the creation of the
 	// installation.
 	Reconciled time.Time
-	// ReturnsSeen is the time up to which returns were searched in the statements of all
+	// ReturnsSearched is the time up to which returns were searched in the statements of all
 	// providers that list the current day; zero when there is none.
-	ReturnsSeen time.Time
+	ReturnsSearched time.Time
 	// Campaigns are campaign days whose packet is overdue; Oldest is when it was due.
 	Campaigns Backlog
 	// CampaignDays are days of the last 24 h without a grabbable packet, by reason: missed,
@@ -65,8 +65,8 @@ type HealthSnapshot struct {
 	Imbalanced int64
 	// Suspense is money in fen that moved twice and was not returned, from unresolved breaks.
 	Suspense int64
-	// BooksRestored: MySQL was restored from an older backup (rule R13).
-	BooksRestored bool
+	// MySQLRestored: MySQL was restored from an older backup (rule R13).
+	MySQLRestored bool
 }
 
 // Backlog is the number of waiting items and the time since when the oldest waits; zero: none.

@@ -48,8 +48,8 @@ func (c Claim) Account() string {
 // ErrBadClaim is wrapped by every error about a claim record that cannot be decoded.
 var ErrBadClaim = errors.New("malformed claim record")
 
-// MaxMs is the last millisecond of the year 9999, since 1970: the upper limit of databases.
-const MaxMs = 253402300799999
+// MaxMillis is the last millisecond of the year 9999, since 1970: the upper limit of databases.
+const MaxMillis = 253402300799999
 
 // recordFields is the number of fields of a claim record: those of the share (PoolShare), time,
 // mark, profile.
@@ -84,7 +84,7 @@ func NewClaim(packetID, userID, share, ms, profile string) (Claim, error) {
 	if err != nil {
 		return bad("time", err)
 	}
-	if at < 0 || at > MaxMs {
+	if at < 0 || at > MaxMillis {
 		return bad("time", errors.New("out of range"))
 	}
 	c.ClaimedAt = time.UnixMilli(at).UTC()

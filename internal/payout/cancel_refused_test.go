@@ -16,17 +16,18 @@ func TestR5_CancelOfRefused(t *testing.T) {
 			}
 			parts, err := Parse(step.OrderNo)
 			s.must(err)
-			s.asks(parts.Attempt, says[parts.Attempt])
+			s.queries(parts.Attempt, says[parts.Attempt])
 		}
 		if got, err := s.carryOut(); got != DecisionCarriedOut || err != nil {
 			t.Errorf("%s, %v; next %+v", got, err, s.step())
 		}
 	}
-	s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).is(StatusReturned)
+	s := story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).is(StatusReturned)
 	s.must(s.decide(DecisionCancel, true))
 	ends(s.after(1), map[int]ObservationKind{1: ObsDeclined})
 
-	s = story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, ObsReturned).sends(ObsSucceeded).asks(2, ObsReturned)
+	s = story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).retries().queries(1, ObsReturned).sends(ObsSucceeded).queries(2,
+		ObsReturned)
 	s.must(s.decide(DecisionCancel, true))
-	ends(s.after(1).asks(1, ObsPending), map[int]ObservationKind{1: ObsDeclined, 2: ObsReturned})
+	ends(s.after(1).queries(1, ObsPending), map[int]ObservationKind{1: ObsDeclined, 2: ObsReturned})
 }

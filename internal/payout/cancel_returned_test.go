@@ -7,7 +7,7 @@ import "testing"
 // refunded what the recipient has.
 func TestR5_CancelOfPaidAgain(t *testing.T) {
 	returned := func() *script {
-		s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).is(StatusReturned)
+		s := story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).is(StatusReturned)
 		s.must(s.decide(DecisionCancel, true))
 		return s.after(1).next(ActionQuery, 1)
 	}
@@ -18,22 +18,23 @@ func TestR5_CancelOfPaidAgain(t *testing.T) {
 		}
 		s.is(status)
 	}
-	carries(returned().asks(1, ObsReturned).next(ActionCarryOut, 0), DecisionCarriedOut, StatusCancelled)
-	s := returned().asks(1, ObsSucceeded).broke(BreakContradiction).next(ActionCarryOut, 0)
+	carries(returned().queries(1, ObsReturned).next(ActionCarryOut, 0), DecisionCarriedOut, StatusCancelled)
+	s := returned().queries(1, ObsSucceeded).broke(BreakContradiction).next(ActionCarryOut, 0)
 	carries(s, DecisionOvertaken, StatusReturned)
 	s.owes(amount).next(ActionEnd, 0)
 	s.must(s.decide(DecisionMarkPaid, true)) // it waits for a decision again
 	// In progress, refused or unknown: queried until it is returned, or has moved.
 	for _, kind := range []ObservationKind{ObsPending, ObsNeedsRecipient, ObsDeclined, ObsNeverReceived} {
-		s := returned().asks(1, kind).next(ActionQuery, 1)
+		s := returned().queries(1, kind).next(ActionQuery, 1)
 		carries(s, DecisionOpen, StatusReturned)
-		carries(s.asks(1, ObsReturned).next(ActionCarryOut, 0), DecisionCarriedOut, StatusCancelled)
+		carries(s.queries(1, ObsReturned).next(ActionCarryOut, 0), DecisionCarriedOut, StatusCancelled)
 	}
 	// The same for a superseded number.
 	for _, kind := range []ObservationKind{ObsSucceeded, ObsPending} {
-		s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, ObsReturned).sends(ObsSucceeded).asks(2, ObsReturned)
+		s := story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).retries().queries(1, ObsReturned).sends(ObsSucceeded).queries(2,
+			ObsReturned)
 		s.must(s.decide(DecisionCancel, true))
-		s.after(1).asks(1, kind).asks(2, ObsReturned)
+		s.after(1).queries(1, kind).queries(2, ObsReturned)
 		if status, err := s.carryOut(); status == DecisionCarriedOut || err != nil || s.p.Status == StatusCancelled {
 			t.Errorf("%s of a superseded number: %s, %v, %s", kind, status, err, s.p.Status)
 		}
@@ -43,7 +44,7 @@ func TestR5_CancelOfPaidAgain(t *testing.T) {
 // TestR5_CancelAfterAContradiction: after a success reported once, one refusal is not enough for a
 // cancel, as it is not for a failure.
 func TestR5_CancelAfterAContradiction(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).is(StatusFailed)
 	s.must(s.decide(DecisionCancel, true))
-	s.after(1).asks(1, ObsSucceeded).asks(1, ObsDeclined).next(ActionQuery, 1).asks(1, ObsDeclined).next(ActionCarryOut, 0)
+	s.after(1).queries(1, ObsSucceeded).queries(1, ObsDeclined).next(ActionQuery, 1).queries(1, ObsDeclined).next(ActionCarryOut, 0)
 }

@@ -12,7 +12,7 @@ func TestR2_ReturnedChargeFails(t *testing.T) {
 			break
 		}
 		s.now = maxTime(s.now, s.step().At)
-		s.asks(1, ObsReturned)
+		s.queries(1, ObsReturned)
 	}
 	s.is(StatusFailed).next(ActionEnd, 0)
 	if len(s.posted) != 0 || s.p.Failure.Code != "returned" {

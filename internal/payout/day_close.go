@@ -81,7 +81,7 @@ func (t Totals) Minus(other Totals) Totals {
 }
 
 // Of returns the totals of one app.
-func (t Totals) Of(app string) Totals {
+func (t Totals) OfApp(app string) Totals {
 	out := Totals{}
 	for key, sum := range t {
 		if key.App == app {
@@ -261,7 +261,7 @@ func (c DayClose) FindBlockers(unread bool) []CloseBlocker {
 	if !c.Match.Agrees() {
 		out = append(out, BlockedByUnexplained)
 	}
-	if ok := c.Checked(); ok == nil || !*ok {
+	if ok := c.EntriesMatch(); ok == nil || !*ok {
 		out = append(out, BlockedByEntries)
 	}
 	return out
@@ -269,7 +269,7 @@ func (c DayClose) FindBlockers(unread bool) []CloseBlocker {
 
 // Checked reports whether the balances are sound and the transfers of the day, summed one by one,
 // make closing less opening balances; nil: not checked yet.
-func (c DayClose) Checked() *bool {
+func (c DayClose) EntriesMatch() *bool {
 	if c.Match == nil {
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 // ErrSelfApproval is returned when the author of a decision tries to approve it.
 var ErrSelfApproval = errors.New("the second person must not be the author")
 
-// ErrNotAsker is returned when staff withdraw a request of another person.
-var ErrNotAsker = errors.New("only its author can withdraw a request")
+// ErrNotAuthor is returned when staff withdraw a request of another person.
+var ErrNotAuthor = errors.New("only its author can withdraw a request")
 
 // DecisionRequest is a decision of staff before it is checked.
 type DecisionRequest struct {
@@ -51,7 +51,7 @@ func CheckDecision(p Payment, attempts []Attempt, kind DecisionKind) error {
 	if !ok {
 		return fmt.Errorf("payment %s is %s: %s: %w", p.ID, p.Status, kind, ErrNotRetryable)
 	}
-	if p.Deciding != "" && kind != DecisionQuery {
+	if p.OpenDecision != "" && kind != DecisionQuery {
 		return fmt.Errorf("payment %s: %w", p.ID, ErrDecisionPending)
 	}
 	return nil
@@ -109,7 +109,7 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 	case DecisionQuery:
 		return DecisionEffect{Status: DecisionCarriedOut, QueryAll: true}, nil
 	case DecisionCancel:
-		p.Deciding, p.DecidedAt = DecisionCancel, now
+		p.OpenDecision, p.DecidedAt = DecisionCancel, now
 		clearAnswers(attempts)
 		return DecisionEffect{Status: DecisionOpen, QueryFirst: true}, nil
 	case DecisionMarkPaid:
@@ -125,7 +125,7 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 	if err := p.Move(StatusPending); err != nil {
 		return DecisionEffect{}, err
 	}
-	p.DecidedAt, p.Failure, p.NewNumberAgreed = now, nil, agreed
+	p.DecidedAt, p.Failure, p.NewNumberConsent = now, nil, agreed
 	p.Attempt = len(attempts) // an earlier number may have been paid and returned
 	clearAnswers(attempts)
 	return DecisionEffect{Status: DecisionCarriedOut, Transfers: honoured, QueryFirst: true}, nil
@@ -148,7 +148,7 @@ func nextCancelStep(p Payment, attempts []Attempt) Step {
 			return Step{Do: ActionQuery, OrderNo: a.OrderNo, At: a.NextAt}
 		}
 		if !a.refused() {
-			at = maxTime(at, maxTime(a.OpenUntil, a.NotedUntil))
+			at = maxTime(at, maxTime(a.EarlierSendsUntil, a.CurrentSendUntil))
 		}
 	}
 	return Step{Do: ActionCarryOut, At: at}
@@ -172,13 +172,13 @@ func (a Attempt) recipientPaid() bool {
 // cancelled, with its transfers; or overtaken, when money moved under one of the numbers. ok is
 // false when it is too early, or when there is nothing to carry out.
 func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e DecisionEffect, ok bool, err error) {
-	if p.Deciding != DecisionCancel || Next(*p, attempts).Do != ActionCarryOut {
+	if p.OpenDecision != DecisionCancel || Next(*p, attempts).Do != ActionCarryOut {
 		return DecisionEffect{}, false, nil
 	}
 	p.UpdatedAt = now
 	for _, a := range attempts {
 		if a.recipientPaid() {
-			p.Deciding = ""
+			p.OpenDecision = ""
 			return DecisionEffect{Status: DecisionOvertaken}, true, nil
 		}
 		if !a.refused() && a.open(now) {
@@ -188,7 +188,7 @@ func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e DecisionEffect, 
 	if err := p.Move(StatusCancelled); err != nil {
 		return DecisionEffect{}, false, err
 	}
-	p.Deciding, p.Failure = "", nil
+	p.OpenDecision, p.Failure = "", nil
 	e = DecisionEffect{Status: DecisionCarriedOut}
 	switch {
 	case p.unhonoured(attempts): // voided: nothing was owed

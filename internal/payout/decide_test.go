@@ -28,13 +28,13 @@ func (s *script) carries(want DecisionStatus) *script {
 
 var (
 	failed = func(t *testing.T) *script {
-		return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed)
+		return story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).is(StatusFailed)
 	}
 	cameBack = func(t *testing.T) *script {
-		return story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).is(StatusReturned)
+		return story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).is(StatusReturned)
 	}
 	lost = func(t *testing.T) *script { // the provider no longer knows the number; the outcome is unknown
-		return story(t, KindPayout).sends(ObsNoAnswer).after(limits.Remembers).asks(1, ObsNeverReceived).is(StatusUnknown)
+		return story(t, KindPayout).sends(ObsNoAnswer).after(limits.Remembers).queries(1, ObsNeverReceived).is(StatusUnknown)
 	}
 )
 
@@ -64,7 +64,7 @@ func TestR5_DecisionsByStatus(t *testing.T) {
 			t.Errorf("unknown and forgotten, %s: permitted %v", d, got)
 		}
 	}
-	if s.asks(1, ObsPending); CheckDecision(s.p, s.attempts, DecisionRetry) == nil {
+	if s.queries(1, ObsPending); CheckDecision(s.p, s.attempts, DecisionRetry) == nil {
 		t.Error("the provider knows the number again")
 	}
 }
@@ -86,7 +86,7 @@ func TestR5_SecondPerson(t *testing.T) {
 		{"a small retry of a forgotten number", lost(t), DecisionRetry, from + 1, true},
 		{"a small retry of a refusal long ago", failed(t).after(limits.Remembers), DecisionRetry, from + 1, false},
 		{"a small retry of what was never received, long ago",
-			story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).after(limits.Remembers), DecisionRetry, from + 1,
+			story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).is(StatusFailed).after(limits.Remembers), DecisionRetry, from + 1,
 			true},
 	} {
 		if got := NeedsApproval(row.s.p, row.s.attempts, DecisionRequest{Kind: row.kind, ApproveFrom: row.from}, row.s.now); got != row.second {
@@ -97,19 +97,19 @@ func TestR5_SecondPerson(t *testing.T) {
 
 func TestR5_RetryOfAForgottenNumber(t *testing.T) {
 	// One person: nothing may be sent, back to unknown.
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).after(limits.Remembers)
-	s.decides(DecisionRetry, false).is(StatusPending).asks(1, ObsNeverReceived).begins(NoOrderNo)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).is(StatusFailed).after(limits.Remembers)
+	s.decides(DecisionRetry, false).is(StatusPending).queries(1, ObsNeverReceived).begins(NoOrderNo)
 	// Two: a new number, after one more query.
 	s = lost(t).decides(DecisionRetry, true).is(StatusPending).next(ActionQuery, 1).begins(NoOrderNo)
-	s.asks(1, ObsNeverReceived).begins(NewOrderNo).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed)
-	if s.p.NewNumberAgreed {
+	s.queries(1, ObsNeverReceived).begins(NewOrderNo).sends(ObsDeclined).queries(2, ObsDeclined).is(StatusFailed)
+	if s.p.NewNumberConsent {
 		t.Error("the agreement was for one number")
 	}
 	// The old number is given up: the next retry needs no consent.
-	s.decides(DecisionRetry, false).asks(1, ObsNeverReceived).asks(2, ObsDeclined).begins(NewOrderNo)
+	s.decides(DecisionRetry, false).queries(1, ObsNeverReceived).queries(2, ObsDeclined).begins(NewOrderNo)
 	// The number of the consent has moved after all: settled, nothing is sent.
-	lost(t).decides(DecisionRetry, true).asks(1, ObsSucceeded).is(StatusPaid).owes(0)
-	lost(t).decides(DecisionRetry, true).asks(1, ObsPending).is(StatusUnknown).begins(NoOrderNo)
+	lost(t).decides(DecisionRetry, true).queries(1, ObsSucceeded).is(StatusPaid).owes(0)
+	lost(t).decides(DecisionRetry, true).queries(1, ObsPending).is(StatusUnknown).begins(NoOrderNo)
 }
 
 func TestR5_CancelQueriesFirst(t *testing.T) {
@@ -117,70 +117,74 @@ func TestR5_CancelQueriesFirst(t *testing.T) {
 	if err := CheckDecision(s.p, s.attempts, DecisionRetry); !errors.Is(err, ErrDecisionPending) {
 		t.Errorf("retry during a cancel: %v", err)
 	}
-	s.asks(1, ObsNoAnswer).next(ActionQuery, 1).carries(DecisionOpen).asks(1, ObsUnknown).next(ActionQuery, 1)
-	s.asks(1, ObsDeclined).next(ActionCarryOut, 0).carries(DecisionCarriedOut).is(StatusCancelled).owes(0).next(ActionEnd, 0)
-	if s.p.Failure != nil || s.p.Deciding != "" {
+	s.queries(1, ObsNoAnswer).next(ActionQuery, 1).carries(DecisionOpen).queries(1, ObsUnknown).next(ActionQuery, 1)
+	s.queries(1, ObsDeclined).next(ActionCarryOut, 0).carries(DecisionCarriedOut).is(StatusCancelled).owes(0).next(ActionEnd, 0)
+	if s.p.Failure != nil || s.p.OpenDecision != "" {
 		t.Errorf("%+v", s.p)
 	}
 	if s.carries(DecisionOpen); len(s.posted) != 1 || s.posted[0] != NewTransfer(PostCancel, s.p.ID, amount) {
 		t.Errorf("posted %v", s.posted)
 	}
 	// Every number, not only the last.
-	s = failed(t).retries().asks(1, ObsDeclined).sends(ObsDeclined).asks(2, ObsDeclined).decides(DecisionCancel, true)
-	s.next(ActionQuery, 1).asks(1, ObsDeclined).next(ActionQuery, 2).carries(DecisionOpen).asks(2, ObsDeclined).carries(DecisionCarriedOut)
-	cameBack(t).decides(DecisionCancel, true).is(StatusReturned).asks(1, ObsReturned).carries(DecisionCarriedOut).is(StatusCancelled).owes(0)
+	s = failed(t).retries().queries(1, ObsDeclined).sends(ObsDeclined).queries(2, ObsDeclined).decides(DecisionCancel, true)
+	s.next(ActionQuery, 1).queries(1, ObsDeclined).next(ActionQuery, 2).carries(DecisionOpen).queries(2,
+		ObsDeclined).carries(DecisionCarriedOut)
+	cameBack(t).decides(DecisionCancel, true).is(StatusReturned).queries(1,
+		ObsReturned).carries(DecisionCarriedOut).is(StatusCancelled).owes(0)
 	// Never received is final here: nothing is sent again.
-	story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).decides(DecisionCancel, true).asks(1,
+	story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).decides(DecisionCancel, true).queries(1,
 		ObsNeverReceived).carries(DecisionCarriedOut).is(StatusCancelled)
 }
 
 // TestR5_CancelWaitsForSends: a cancel waits for a send that may still land, even if it is carried
 // out too early.
 func TestR5_CancelWaitsForSends(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).decides(DecisionCancel, true).asks(1, ObsNeverReceived)
-	s.attempt(1).OpenUntil = s.now.Add(5 * time.Second)
-	if step := s.step(); step.Do != ActionCarryOut || !step.At.Equal(s.attempt(1).OpenUntil) {
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).decides(DecisionCancel, true).queries(1, ObsNeverReceived)
+	s.attempt(1).EarlierSendsUntil = s.now.Add(5 * time.Second)
+	if step := s.step(); step.Do != ActionCarryOut || !step.At.Equal(s.attempt(1).EarlierSendsUntil) {
 		t.Errorf("%+v", step)
 	}
 	s.carries(DecisionOpen).is(StatusFailed).after(5 * time.Second).carries(DecisionCarriedOut).is(StatusCancelled)
 	// The provider no longer knows the number, so queries give nothing new: two persons have
 	// consented.
-	s = failed(t).decides(DecisionCancel, true).asks(1, ObsPending).after(limits.Remembers).next(ActionQuery, 1).asks(1, ObsNeverReceived)
+	s = failed(t).decides(DecisionCancel, true).queries(1, ObsPending).after(limits.Remembers).next(ActionQuery, 1).queries(1,
+		ObsNeverReceived)
 	s.next(ActionCarryOut, 0).carries(DecisionCarriedOut).is(StatusCancelled)
 }
 
 // TestR5_CancelOvertaken: the money had moved after all.
 func TestR5_CancelOvertaken(t *testing.T) {
-	s := failed(t).decides(DecisionCancel, true).asks(1, ObsSucceeded).next(ActionQuery, 1).carries(DecisionOpen).is(StatusFailed)
-	s.asks(1, ObsSucceeded).is(StatusPaid).owes(0)
-	if s.last.Overtaken != DecisionCancel || s.p.Deciding != "" {
-		t.Errorf("overtaken %q, deciding %q", s.last.Overtaken, s.p.Deciding)
+	s := failed(t).decides(DecisionCancel, true).queries(1, ObsSucceeded).next(ActionQuery, 1).carries(DecisionOpen).is(StatusFailed)
+	s.queries(1, ObsSucceeded).is(StatusPaid).owes(0)
+	if s.last.OvertakenDecision != DecisionCancel || s.p.OpenDecision != "" {
+		t.Errorf("overtaken %q, deciding %q", s.last.OvertakenDecision, s.p.OpenDecision)
 	}
 	s.carries(DecisionOpen).is(StatusPaid)
 	// Under a superseded number: returned money stays in suspense until staff look.
-	s = failed(t).retries().asks(1, ObsDeclined).sends(ObsSucceeded).asks(2, ObsReturned).is(StatusReturned).decides(DecisionCancel, true)
-	s.asks(1, ObsSucceeded).broke(BreakSecondSuccess).asks(2, ObsReturned).carries(DecisionOvertaken).is(StatusReturned).owes(amount)
-	if s.p.Deciding != "" {
+	s = failed(t).retries().queries(1, ObsDeclined).sends(ObsSucceeded).queries(2,
+		ObsReturned).is(StatusReturned).decides(DecisionCancel, true)
+	s.queries(1, ObsSucceeded).broke(BreakSecondSuccess).queries(2, ObsReturned).carries(DecisionOvertaken).is(StatusReturned).owes(amount)
+	if s.p.OpenDecision != "" {
 		t.Errorf("%+v", s.p)
 	}
 	// The provider contradicts itself twice: only a repeated statement counts.
-	s = failed(t).decides(DecisionCancel, true).asks(1, ObsPending).carries(DecisionOpen).asks(1, ObsDeclined).carries(DecisionOpen)
-	s.asks(1, ObsDeclined).carries(DecisionCarriedOut).is(StatusCancelled)
+	s = failed(t).decides(DecisionCancel, true).queries(1, ObsPending).carries(DecisionOpen).queries(1, ObsDeclined).carries(DecisionOpen)
+	s.queries(1, ObsDeclined).carries(DecisionCarriedOut).is(StatusCancelled)
 }
 
 // TestR12_SuccessAfterCancelOrMarkPaid: money that was not owed is suspense and a break.
 func TestR12_SuccessAfterCancelOrMarkPaid(t *testing.T) {
-	s := failed(t).decides(DecisionCancel, true).asks(1, ObsDeclined).carries(DecisionCarriedOut)
-	s.asks(1, ObsSucceeded).asks(1, ObsSucceeded).is(StatusCancelled).broke(BreakContradiction, BreakSecondSuccess)
+	s := failed(t).decides(DecisionCancel, true).queries(1, ObsDeclined).carries(DecisionCarriedOut)
+	s.queries(1, ObsSucceeded).queries(1, ObsSucceeded).is(StatusCancelled).broke(BreakContradiction, BreakSecondSuccess)
 	if got := s.posted[len(s.posted)-1]; got.Kind != PostSecondSuccess || got.Debit != AccountSuspense {
 		t.Errorf("posted %v", s.posted)
 	}
 	s = lost(t).decides(DecisionMarkPaid, true).is(StatusPaidOutside).owes(0).next(ActionQuery, 1)
-	s.asks(1, ObsSucceeded).is(StatusPaidOutside).broke(BreakSecondSuccess).next(ActionEnd, 0)
+	s.queries(1, ObsSucceeded).is(StatusPaidOutside).broke(BreakSecondSuccess).next(ActionEnd, 0)
 }
 
 func TestR12_MarkPaidOfARefund(t *testing.T) {
-	s := story(t, KindRefund).sends(ObsDeclined).asks(1, ObsDeclined).decides(DecisionMarkPaid, true).is(StatusPaidOutside)
+	s := story(t, KindRefund).sends(ObsDeclined).queries(1, ObsDeclined).decides(DecisionMarkPaid, true).is(StatusPaidOutside)
 	if len(s.posted) != 1 || s.posted[0].Debit != AccountRefunding || s.posted[0].Credit != AccountOutside {
 		t.Errorf("posted %v", s.posted)
 	}
@@ -202,7 +206,7 @@ func TestPreview(t *testing.T) {
 		OrderNo: OrderNo(s.p.ID, 2)}); v != want {
 		t.Errorf("%+v", v)
 	}
-	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived)
+	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived)
 	if v, want := of(s), (Preview{Amount: amount, Status: StatusFailed, FailureCode: "never_received", AttemptCount: 1,
 		OrderNo: OrderNo(s.p.ID, 1), SameOrderNo: true}); v != want {
 		t.Errorf("%+v", v)
@@ -264,12 +268,12 @@ func TestPreviewHash(t *testing.T) {
 
 // TestR12_SecondSuccessReturned: suspense is zero again, and the break stays for staff.
 func TestR12_SecondSuccessReturned(t *testing.T) {
-	s := failed(t).decides(DecisionCancel, true).asks(1, ObsDeclined).carries(DecisionCarriedOut)
-	s.asks(1, ObsSucceeded).asks(1, ObsSucceeded).asks(1, ObsReturned).is(StatusCancelled)
-	superseded := failed(t).retries().asks(1, ObsDeclined).sends(ObsSucceeded).is(StatusPaid)
-	superseded.asks(1, ObsSucceeded).asks(1, ObsReturned).is(StatusPaid).owes(0)
+	s := failed(t).decides(DecisionCancel, true).queries(1, ObsDeclined).carries(DecisionCarriedOut)
+	s.queries(1, ObsSucceeded).queries(1, ObsSucceeded).queries(1, ObsReturned).is(StatusCancelled)
+	superseded := failed(t).retries().queries(1, ObsDeclined).sends(ObsSucceeded).is(StatusPaid)
+	superseded.queries(1, ObsSucceeded).queries(1, ObsReturned).is(StatusPaid).owes(0)
 	for _, s := range []*script{s, superseded} {
-		s.asks(1, ObsReturned) // a repeat: nothing more
+		s.queries(1, ObsReturned) // a repeat: nothing more
 		suspense := 0
 		for _, p := range s.posted {
 			if p.Debit == AccountSuspense {

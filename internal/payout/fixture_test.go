@@ -145,7 +145,7 @@ func (s *script) sends(kind ObservationKind) *script {
 	return s
 }
 
-func (s *script) asks(no int, kind ObservationKind) *script {
+func (s *script) queries(no int, kind ObservationKind) *script {
 	s.t.Helper()
 	return s.answers(SourceQuery, no, kind)
 }
@@ -174,7 +174,7 @@ func (s *script) cancels(answer ObservationKind) *script {
 	s.t.Helper()
 	s.after(time.Second)
 	s.must(s.decide(DecisionCancel, true))
-	s.after(time.Second).asks(1, answer)
+	s.after(time.Second).queries(1, answer)
 	status, err := s.carryOut()
 	s.must(err)
 	if status != DecisionCarriedOut {

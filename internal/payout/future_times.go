@@ -46,7 +46,7 @@ func ClampFutureTimes(p *Payment, attempts []Attempt, now time.Time) (rewound bo
 		for _, t := range []*time.Time{&a.StartedAt, &a.NextAt, &a.QueriedAt, &a.EndedAt} {
 			back(t, now)
 		}
-		for _, until := range []*time.Time{&a.NotedUntil, &a.OpenUntil} { // a send may land for as long as it could by that clock
+		for _, until := range []*time.Time{&a.CurrentSendUntil, &a.EarlierSendsUntil} { // a send may land for as long as it could by that clock
 			back(until, now.Add(min(max(until.Sub(noted), 0), LongestDelay)))
 		}
 	}

@@ -110,6 +110,6 @@ func TestR4_ClampKeepsLandingWindow(t *testing.T) {
 	ClampFutureTimes(&b.p, b.attempts, b.now)
 	window := LeaveWithin + limits.LandingWindow
 	if a := *b.attempt(1); !a.open(t0.Add(window-time.Millisecond)) || a.open(t0.Add(window)) {
-		t.Errorf("it may land until %v, want %v", a.NotedUntil, t0.Add(window))
+		t.Errorf("it may land until %v, want %v", a.CurrentSendUntil, t0.Add(window))
 	}
 }

@@ -10,12 +10,12 @@ import (
 
 // honest is a provider that from some moment on reports the true outcome of every number, whatever
 // it has reported before.
-type honest struct {
-	*liar
+type honestProvider struct {
+	*adversary
 	truth map[int]ObservationKind
 }
 
-func (h *honest) hears(t *rapid.T, source Source, no int) {
+func (h *honestProvider) hears(t *rapid.T, source Source, no int) {
 	o := said(source, h.attempt(no).OrderNo, h.truth[no])
 	h.seq++
 	o.ID, o.StartedAt = fmt.Sprintf("honest/%d", h.seq), h.now
@@ -25,7 +25,7 @@ func (h *honest) hears(t *rapid.T, source Source, no int) {
 }
 
 // ends draws the outcome of a number, as far as it is open.
-func (h *honest) ends(t *rapid.T, no int) {
+func (h *honestProvider) ends(t *rapid.T, no int) {
 	a := h.attempt(no)
 	switch {
 	case a.ReturnBooked: // returned and paid again: for staff (TestR5_ReturnedThatIsPaidAgain)
@@ -43,7 +43,7 @@ func (h *honest) ends(t *rapid.T, no int) {
 }
 
 // act does the next step of the row and reports whether there was one.
-func (h *honest) act(t *rapid.T) bool {
+func (h *honestProvider) act(t *rapid.T) bool {
 	step := h.step()
 	h.now = maxTime(h.now, step.At).Add(time.Millisecond)
 	switch step.Do {
@@ -77,7 +77,7 @@ func (h *honest) act(t *rapid.T) bool {
 func TestR4_HonestProviderEndsPayment(t *testing.T) {
 	for _, kind := range []Kind{KindPayout, KindRefund, KindCharge} {
 		rapid.Check(t, func(t *rapid.T) {
-			h := &honest{&liar{paymentStore: newPaymentStore(kind), heard: map[int][]Observation{}, given: map[int]bool{},
+			h := &honestProvider{&adversary{paymentStore: newPaymentStore(kind), heard: map[int][]Observation{}, given: map[int]bool{},
 				reached: map[Status]bool{}},
 				map[int]ObservationKind{}}
 			actions := h.actions()

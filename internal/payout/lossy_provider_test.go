@@ -12,7 +12,7 @@ import (
 // truth is a provider that never lies and loses a lot: requests are lost or land late, answers are
 // lost, it fails or is busy. Money moves at most once per number, and each answer is true at its
 // moment.
-type truth struct {
+type lossyProvider struct {
 	t      *rapid.T
 	orders map[string]*order
 	late   []landing // in transit, not received yet
@@ -33,7 +33,7 @@ type landing struct {
 	at time.Time
 }
 
-func (p *truth) bad(what string, oneIn int) bool {
+func (p *lossyProvider) bad(what string, oneIn int) bool {
 	if p.faults == 0 || rapid.IntRange(1, oneIn).Draw(p.t, what) != 1 {
 		return false
 	}
@@ -42,7 +42,7 @@ func (p *truth) bad(what string, oneIn int) bool {
 }
 
 // land creates the order, once; its outcome is drawn then.
-func (p *truth) land(no string, now time.Time) *order {
+func (p *lossyProvider) land(no string, now time.Time) *order {
 	if o := p.orders[no]; o != nil {
 		return o
 	}
@@ -54,7 +54,7 @@ func (p *truth) land(no string, now time.Time) *order {
 }
 
 // pass lets time pass at the provider.
-func (p *truth) pass(now time.Time) {
+func (p *lossyProvider) pass(now time.Time) {
 	for len(p.late) > 0 && !p.late[0].at.After(now) {
 		first := p.late[0]
 		p.late = p.late[1:]
@@ -88,7 +88,7 @@ func keys(m map[string]*order) func(func(string) bool) {
 	}
 }
 
-func (p *truth) answer(source Source, no string) Observation {
+func (p *lossyProvider) answer(source Source, no string) Observation {
 	o := Observation{Source: source, OrderNo: no, Kind: p.orders[no].is, Account: "acct", Amount: amount, ProviderRef: "ref-" + no}
 	if o.Kind == ObsDeclined {
 		o.Code = "payee_declined"
@@ -97,13 +97,13 @@ func (p *truth) answer(source Source, no string) Observation {
 }
 
 // delay lets a request land late, within the landing window.
-func (p *truth) delay(no string, now time.Time) {
+func (p *lossyProvider) delay(no string, now time.Time) {
 	after := time.Duration(rapid.IntRange(1, int(limits.LandingWindow/time.Second)-1).Draw(p.t, "lands")) * time.Second
 	p.late = append(p.late, landing{no, now.Add(after)})
 	slices.SortStableFunc(p.late, func(a, b landing) int { return a.at.Compare(b.at) })
 }
 
-func (p *truth) send(no string, now time.Time) Observation {
+func (p *lossyProvider) send(no string, now time.Time) Observation {
 	p.pass(now)
 	o := Observation{Source: SourceSend, OrderNo: no, StartedAt: now}
 	switch {
@@ -142,7 +142,7 @@ func (p *truth) send(no string, now time.Time) Observation {
 	return o
 }
 
-func (p *truth) ask(no string, now time.Time) Observation {
+func (p *lossyProvider) ask(no string, now time.Time) Observation {
 	p.pass(now)
 	o := Observation{Source: SourceQuery, OrderNo: no, StartedAt: now}
 	switch {
@@ -170,7 +170,7 @@ type delayed struct {
 type world struct {
 	*paymentStore
 	t        *rapid.T
-	provider *truth
+	provider *lossyProvider
 	waiting  []delayed
 	runs     bool // concurrent runs, whose answers are settled late and out of order
 }
@@ -328,7 +328,7 @@ func (w *world) judge() {
 }
 
 func newWorld(t *rapid.T, runs bool) *world {
-	p := &truth{t: t, orders: map[string]*order{}, faults: rapid.IntRange(0, 12).Draw(t, "faults"),
+	p := &lossyProvider{t: t, orders: map[string]*order{}, faults: rapid.IntRange(0, 12).Draw(t, "faults"),
 		rule: rapid.IntRange(0, 3).Draw(t, "refuses") == 0}
 	return &world{paymentStore: newPaymentStore(KindPayout), t: t, provider: p, runs: runs}
 }

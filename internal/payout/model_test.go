@@ -24,7 +24,7 @@ var finalAnswers = []ObservationKind{ObsSucceeded, ObsPending, ObsNeedsRecipient
 // liar drives a payment with arbitrary observations: lost, late, stale and contradictory ones,
 // about any number, from any run. It keeps its own record of the answers and checks what the
 // machine makes of them.
-type liar struct {
+type adversary struct {
 	*paymentStore
 	sends   []sent
 	heard   map[int][]Observation // by number, in the order settled
@@ -33,7 +33,7 @@ type liar struct {
 	reached map[Status]bool
 }
 
-func (l *liar) observation(t *rapid.T, source Source, no int) Observation {
+func (l *adversary) observation(t *rapid.T, source Source, no int) Observation {
 	// Answers that can end a payment are drawn more often.
 	o := l.observed(t, source, no, append(slices.Clone(allKinds), ObsDeclined, ObsDeclined, ObsNeverReceived, ObsReturned)...)
 	if rapid.Bool().Draw(t, "reference") {
@@ -54,18 +54,18 @@ func (l *liar) observation(t *rapid.T, source Source, no int) Observation {
 }
 
 // observed draws an observation of one of the kinds, without other details.
-func (l *liar) observed(t *rapid.T, source Source, no int, kinds ...ObservationKind) Observation {
+func (l *adversary) observed(t *rapid.T, source Source, no int, kinds ...ObservationKind) Observation {
 	o := said(source, l.attempt(no).OrderNo, rapid.SampledFrom(kinds).Draw(t, "kind"))
 	l.seq++
 	o.ID = fmt.Sprintf("run/%d", l.seq)
 	return o
 }
 
-func (l *liar) mismatch(o Observation, no int) bool {
+func (l *adversary) mismatch(o Observation, no int) bool {
 	return o.OrderNo != l.attempt(no).OrderNo || o.Amount != 0 || o.Account != ""
 }
 
-func (l *liar) hear(t *rapid.T, no int, o Observation) {
+func (l *adversary) hear(t *rapid.T, no int, o Observation) {
 	before, posted, breaks := l.p, len(l.posted), len(l.breaks)
 	if err := l.settle(no, o); err != nil {
 		t.Fatalf("settle %+v: %v", o, err)
@@ -89,7 +89,7 @@ func (l *liar) hear(t *rapid.T, no int, o Observation) {
 
 // judgeFailure is rule R4: two refusals that agree, the second by a query, or never received after
 // a documented refusal with no send open.
-func (l *liar) judgeFailure(t *rapid.T, no int, o Observation) {
+func (l *adversary) judgeFailure(t *rapid.T, no int, o Observation) {
 	if o.Source != SourceQuery {
 		t.Fatalf("failed by the answer to a send: %+v", o)
 	}
@@ -138,7 +138,7 @@ func (l *liar) judgeFailure(t *rapid.T, no int, o Observation) {
 	}
 }
 
-func (l *liar) Check(t *rapid.T) {
+func (l *adversary) Check(t *rapid.T) {
 	refs := map[string]bool{}
 	paid, returned, ended := 0, 0, 0
 	for _, p := range l.posted {
@@ -172,10 +172,10 @@ func (l *liar) Check(t *rapid.T) {
 		t.Fatalf("%s with failure %+v", l.p.Status, l.p.Failure)
 	}
 	wanted := slices.ContainsFunc(l.attempts, func(a Attempt) bool { return a.QueryRequested })
-	if l.p.Deciding != "" && !l.p.decidable() {
-		t.Fatalf("%s, deciding %s", l.p.Status, l.p.Deciding)
+	if l.p.OpenDecision != "" && !l.p.decidable() {
+		t.Fatalf("%s, deciding %s", l.p.Status, l.p.OpenDecision)
 	}
-	if step := l.step(); (l.p.Status.Open() || wanted || l.p.Deciding != "") == (step.Do == ActionEnd) {
+	if step := l.step(); (l.p.Status.Open() || wanted || l.p.OpenDecision != "") == (step.Do == ActionEnd) {
 		t.Fatalf("%s and next %+v", l.p.Status, step)
 	} else if wanted && (step.Do == ActionCarryOut || step.Do == ActionSend && l.p.Status == StatusPending) {
 		t.Fatalf("%s and next %+v, before a requested query", l.p.Status, step)
@@ -185,13 +185,13 @@ func (l *liar) Check(t *rapid.T) {
 			(!a.Booked || a.ReturnBooked) && !MayStillMove(l.attempts) {
 			t.Fatalf("cancelled, and the refund does not wait for %s of %+v", last, a)
 		}
-		if a.Sends == 0 || len(a.Observed) > rememberBytes {
+		if a.Sends == 0 || len(a.ObservedIDs) > rememberBytes {
 			t.Fatalf("attempt %+v", a)
 		}
 	}
 }
 
-func (l *liar) send(t *rapid.T) {
+func (l *adversary) send(t *rapid.T) {
 	before := slices.Clone(l.attempts)
 	decided := l.p.DecidedAt
 	no, err := l.paymentStore.send()
@@ -226,7 +226,7 @@ func (l *liar) send(t *rapid.T) {
 }
 
 // lastAsked is the provider's last usable answer to a query of a number.
-func (l *liar) lastAsked(no int) ObservationKind {
+func (l *adversary) lastAsked(no int) ObservationKind {
 	for _, h := range slices.Backward(l.heard[no]) {
 		if h.Source == SourceQuery && h.Kind.usable() {
 			return h.Kind
@@ -237,7 +237,7 @@ func (l *liar) lastAsked(no int) ObservationKind {
 
 // carry carries out a cancel: not before every number was queried since the decision, and never
 // when one of them is reported as paid.
-func (l *liar) carry(t *rapid.T) {
+func (l *adversary) carry(t *rapid.T) {
 	decided := l.p.DecidedAt
 	if _, err := l.carryOut(); err != nil {
 		t.Fatal(err)
@@ -266,13 +266,13 @@ func (l *liar) carry(t *rapid.T) {
 }
 
 // answer settles the answer to one send.
-func (l *liar) answer(t *rapid.T, send int, o Observation) {
+func (l *adversary) answer(t *rapid.T, send int, o Observation) {
 	s := &l.sends[send]
 	s.answered = slices.Contains(finalAnswers, o.Kind) && !l.mismatch(o, s.no)
 	l.hear(t, s.no, o)
 }
 
-func (l *liar) actions() map[string]func(*rapid.T) {
+func (l *adversary) actions() map[string]func(*rapid.T) {
 	pick := func(t *rapid.T) int {
 		if len(l.attempts) == 0 {
 			t.Skip("nothing sent yet")
@@ -366,7 +366,8 @@ func TestR4_FailedMeansConfirmed(t *testing.T) {
 	reached := map[Status]int{}
 	for range 60 { // random answers seldom agree for long enough to cancel
 		rapid.Check(t, func(t *rapid.T) {
-			l := &liar{paymentStore: newPaymentStore(KindPayout), heard: map[int][]Observation{}, given: map[int]bool{}, reached: map[Status]bool{}}
+			l := &adversary{paymentStore: newPaymentStore(KindPayout), heard: map[int][]Observation{}, given: map[int]bool{},
+				reached: map[Status]bool{}}
 			t.Repeat(l.actions())
 			for s := range l.reached {
 				reached[s]++

@@ -47,12 +47,12 @@ func TestR13_AttemptsAreRestored(t *testing.T) {
 	limits := Limits{LandingWindow: 10 * time.Second, Remembers: 30 * 24 * time.Hour}
 	id := ID(KindPayout, "0123456789abcdefghij", 1)
 	for _, status := range Statuses {
-		p := Payment{ID: id, Kind: KindPayout, Status: status, Attempt: 1, Deciding: DecisionCancel, Failure: NewFailure("x", "y")}
+		p := Payment{ID: id, Kind: KindPayout, Status: status, Attempt: 1, OpenDecision: DecisionCancel, Failure: NewFailure("x", "y")}
 		a := NewAttempt(p, 2, []byte("r"))
-		err := NoteRecovered(&p, &a, limits, now.Add(-time.Hour), now)
+		err := RecordRecovered(&p, &a, limits, now.Add(-time.Hour), now)
 		switch status {
 		case StatusPending, StatusFailed, StatusReturned, StatusUnknown:
-			if err != nil || p.Status != StatusUnknown || p.Attempt != 2 || p.Deciding != "" || p.Failure != nil || a.Sends != 1 ||
+			if err != nil || p.Status != StatusUnknown || p.Attempt != 2 || p.OpenDecision != "" || p.Failure != nil || a.Sends != 1 ||
 				a.Next != ActionQuery ||
 				a.Booked || a.Statement != "" || !a.open(now) || !a.QueryUntil.Equal(now.Add(-time.Hour+29*24*time.Hour)) {
 				t.Errorf("%s: %+v, %+v, %v", status, p, a, err)
@@ -84,21 +84,21 @@ func TestR13_AttemptsAreRestored(t *testing.T) {
 				t.Errorf("cancelled from %s: %v", status, err)
 			}
 		default:
-			if err != nil || p.Status != StatusCancelled || p.Deciding != "" {
+			if err != nil || p.Status != StatusCancelled || p.OpenDecision != "" {
 				t.Errorf("cancelled from %s: %+v, %v", status, p, err)
 			}
 		}
 	}
 	for _, status := range []Status{StatusPending, StatusSending, StatusUnknown, StatusPaid} {
 		p := Payment{ID: ID(KindCharge, "0123456789abcdefghij", 0), Kind: KindCharge, Status: status}
-		err := RefuseRecovered(&p, NewFailure("x", "y"), now)
+		err := FailRecovered(&p, NewFailure("x", "y"), now)
 		if paid := status == StatusPaid; paid != errors.Is(err, ErrUndecided) || !paid && (p.Status != StatusFailed || p.Failure == nil) {
 			t.Errorf("refused from %s: %+v, %v", status, p, err)
 		}
 	}
 	honoured := Payment{ID: ID(KindHonour, "0123456789abcdefghij", 1), Kind: KindHonour, Status: StatusFailed}
 	a := NewAttempt(honoured, 1, nil)
-	if err := NoteRecovered(&honoured, &a, limits, now, now); !errors.Is(err, ErrUndecided) {
+	if err := RecordRecovered(&honoured, &a, limits, now, now); !errors.Is(err, ErrUndecided) {
 		t.Errorf("a share conflict: %v", err)
 	}
 }
@@ -122,12 +122,13 @@ func TestR13_SentAgainSinceTheBackup(t *testing.T) {
 			"booked":           {func(_ *Payment, a *Attempt) { a.Booked = true }, false},
 			"no longer counts": {func(p *Payment, _ *Attempt) { p.Attempt = 2 }, false},
 		} {
-			p := Payment{ID: id, Kind: KindRefund, Status: status, Attempt: 1, Deciding: DecisionRetry, Failure: NewFailure("never_received", "")}
+			p := Payment{ID: id, Kind: KindRefund, Status: status, Attempt: 1, OpenDecision: DecisionRetry,
+				Failure: NewFailure("never_received", "")}
 			a := NewAttempt(p, 1, []byte("r"))
 			a.Sends, a.Statement, a.Refused, a.Forgotten = 2, ObsNeverReceived, true, true
 			tc.harm(&p, &a)
 			wasP, wasA := p, a
-			put, err := NoteResent(&p, &a, limits, now)
+			put, err := RecordResent(&p, &a, limits, now)
 			if put != tc.put || err != nil {
 				t.Errorf("%s, %s: %v, %v", status, name, put, err)
 			}
@@ -137,7 +138,7 @@ func TestR13_SentAgainSinceTheBackup(t *testing.T) {
 				}
 				continue
 			}
-			if p.Status != StatusUnknown || p.Attempt != 1 || p.Deciding != "" || p.Failure != nil || a.Sends != 3 || a.Statement != "" ||
+			if p.Status != StatusUnknown || p.Attempt != 1 || p.OpenDecision != "" || p.Failure != nil || a.Sends != 3 || a.Statement != "" ||
 				a.Forgotten || !a.open(now) ||
 				ChooseOrderNo(p, []Attempt{a}, now) != NoOrderNo {
 				t.Errorf("%s: %+v, %+v", status, p, a)

@@ -111,7 +111,7 @@ func (a Attempt) replaced(p Payment) bool {
 // ownStep is the payment's own next step, without requested queries.
 func ownStep(p Payment, attempts []Attempt) Step {
 	if !p.Status.Open() {
-		if p.Deciding != "" {
+		if p.OpenDecision != "" {
 			return nextCancelStep(p, attempts)
 		}
 		return Step{Do: ActionEnd}
@@ -193,7 +193,7 @@ func (a Attempt) refused() bool { return a.Statement == ObsDeclined || a.Stateme
 // knows this one. A later sent number proves the consent, unless this number was refused by then
 // and reported as in progress only afterwards.
 func (a Attempt) consented(p Payment) bool {
-	consented := p.NewNumberAgreed && !a.QueryUntil.After(p.DecidedAt) // a number that was forgotten later is not part of the decision
+	consented := p.NewNumberConsent && !a.QueryUntil.After(p.DecidedAt) // a number that was forgotten later is not part of the decision
 	return a.Forgotten && !a.Booked && (consented || a.No < p.Attempt && !a.mayMove())
 }
 
@@ -224,15 +224,15 @@ func MayStillMove(attempts []Attempt) bool {
 // open reports whether a send may still land. The answer to a repeat does not end the window of an
 // earlier send without a final answer.
 func (a Attempt) open(now time.Time) bool {
-	return now.Before(a.OpenUntil) || now.Before(a.NotedUntil)
+	return now.Before(a.EarlierSendsUntil) || now.Before(a.CurrentSendUntil)
 }
 
-// leaveOpen keeps the landing window of the recorded send, which got no final answer.
-func (a *Attempt) leaveOpen() {
-	if a.NotedUntil.After(a.OpenUntil) {
-		a.OpenUntil = a.NotedUntil
+// keepWindow keeps the landing window of the recorded send, which got no final answer.
+func (a *Attempt) keepWindow() {
+	if a.CurrentSendUntil.After(a.EarlierSendsUntil) {
+		a.EarlierSendsUntil = a.CurrentSendUntil
 	}
-	a.NotedUntil = time.Time{}
+	a.CurrentSendUntil = time.Time{}
 }
 
 // NewAttempt returns the unsent attempt number no of a payment.
@@ -251,7 +251,7 @@ func RecordSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 		return err
 	}
 	if a.No != p.Attempt {
-		p.NewNumberAgreed = false
+		p.NewNumberConsent = false
 	}
 	p.Attempt = a.No
 	p.Failure = nil
@@ -262,8 +262,8 @@ func RecordSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 	}
 	a.Sends++
 	a.Refused = false // the refusal of an earlier send is no answer to this one
-	a.leaveOpen()
-	a.NotedUntil = now.Add(LeaveWithin + l.LandingWindow)
+	a.keepWindow()
+	a.CurrentSendUntil = now.Add(LeaveWithin + l.LandingWindow)
 	a.Next, a.NextAt = ActionQuery, now
 	return nil
 }

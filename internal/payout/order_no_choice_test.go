@@ -18,7 +18,7 @@ func TestR5_FirstNumber(t *testing.T) {
 	s := story(t, KindPayout).begins(NewOrderNo).next(ActionSend, 0).sends("")
 	if a := s.attempts[0]; a.OrderNo != OrderNo(s.p.ID, 1) || a.Sends != 1 || s.p.Attempt != 1 || string(a.Request) != "request" ||
 		!a.QueryUntil.Equal(t0.Add(limits.Remembers-24*time.Hour)) || !a.StartedAt.Equal(t0) ||
-		!a.NotedUntil.Equal(t0.Add(LeaveWithin+limits.LandingWindow)) {
+		!a.CurrentSendUntil.Equal(t0.Add(LeaveWithin+limits.LandingWindow)) {
 		t.Errorf("%+v", a)
 	}
 	for _, status := range Statuses {
@@ -33,10 +33,11 @@ func TestR5_FirstNumber(t *testing.T) {
 // TestR5_NewNumberOnlyWhenAllAreFinal: after a decision every earlier number is queried, whatever
 // its last answer.
 func TestR5_NewNumberOnlyWhenAllAreFinal(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).begins(NoOrderNo).retries()
-	s.next(ActionQuery, 1).begins(NoOrderNo).asks(1, ObsNoAnswer).begins(NoOrderNo).asks(1, ObsUnknown).begins(NoOrderNo).is(StatusPending)
-	s.asks(1, ObsDeclined).next(ActionSend, 0).begins(NewOrderNo).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed).retries()
-	s.next(ActionQuery, 1).asks(1, ObsDeclined).next(ActionQuery, 2).begins(NoOrderNo).asks(2,
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).begins(NoOrderNo).retries()
+	s.next(ActionQuery, 1).begins(NoOrderNo).queries(1, ObsNoAnswer).begins(NoOrderNo).queries(1,
+		ObsUnknown).begins(NoOrderNo).is(StatusPending)
+	s.queries(1, ObsDeclined).next(ActionSend, 0).begins(NewOrderNo).sends(ObsDeclined).queries(2, ObsDeclined).is(StatusFailed).retries()
+	s.next(ActionQuery, 1).queries(1, ObsDeclined).next(ActionQuery, 2).begins(NoOrderNo).queries(2,
 		ObsDeclined).begins(NewOrderNo).sends(ObsSucceeded)
 	if s.is(StatusPaid).owes(0).broke(); s.p.Attempt != 3 || s.attempts[2].OrderNo != OrderNo(s.p.ID, 3) {
 		t.Errorf("attempt %d, %+v", s.p.Attempt, s.attempts)
@@ -44,24 +45,24 @@ func TestR5_NewNumberOnlyWhenAllAreFinal(t *testing.T) {
 }
 
 func TestR5_ReturnedIsFinal(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).is(StatusReturned).owes(amount).retries()
-	s.asks(1, ObsReturned).begins(NewOrderNo).sends(ObsSucceeded).is(StatusPaid).owes(0).broke()
+	s := story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).is(StatusReturned).owes(amount).retries()
+	s.queries(1, ObsReturned).begins(NewOrderNo).sends(ObsSucceeded).is(StatusPaid).owes(0).broke()
 }
 
 // TestR5_QueryBeforeTheDecisionDoesNotCount: its answer comes after the decision, but it was put
 // before.
 func TestR5_QueryBeforeTheDecisionDoesNotCount(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined)
 	stale := said(SourceQuery, s.attempt(1).OrderNo, ObsDeclined)
 	stale.StartedAt = s.now
 	s.retries()
 	s.must(s.settle(1, stale))
-	s.begins(NoOrderNo).next(ActionQuery, 1).asks(1, ObsDeclined).begins(NewOrderNo)
+	s.begins(NoOrderNo).next(ActionQuery, 1).queries(1, ObsDeclined).begins(NewOrderNo)
 }
 
 func TestR5_SameNumberAfterNeverReceived(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).retries()
-	s.asks(1, ObsNeverReceived).begins(SameOrderNo).sends(ObsSucceeded).is(StatusPaid).owes(0)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).is(StatusFailed).retries()
+	s.queries(1, ObsNeverReceived).begins(SameOrderNo).sends(ObsSucceeded).is(StatusPaid).owes(0)
 	if len(s.attempts) != 1 || s.attempts[0].Sends != 2 {
 		t.Errorf("%+v", s.attempts)
 	}
@@ -69,46 +70,46 @@ func TestR5_SameNumberAfterNeverReceived(t *testing.T) {
 
 // TestR5_OneThatSucceededSettles: no new number is made, the payment is paid by the old one.
 func TestR5_OneThatSucceededSettles(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).retries().asks(1, ObsSucceeded).is(StatusPaid).owes(0)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).retries().queries(1, ObsSucceeded).is(StatusPaid).owes(0)
 	if s.next(ActionEnd, 0); s.p.Attempt != 1 {
 		t.Errorf("attempt %d", s.p.Attempt)
 	}
 	// After two confirmed refusals one statement is not enough.
-	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsSucceeded).is(StatusUnknown).begins(NoOrderNo)
-	s.asks(1, ObsSucceeded).is(StatusPaid).broke(BreakContradiction)
+	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1, ObsSucceeded).is(StatusUnknown).begins(NoOrderNo)
+	s.queries(1, ObsSucceeded).is(StatusPaid).broke(BreakContradiction)
 }
 
 func TestR5_AnythingElseIsUnknown(t *testing.T) {
-	failed := func() *script { return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries() }
-	failed().asks(1, ObsPending).is(StatusUnknown).begins(NoOrderNo)
-	failed().asks(1, ObsNeedsRecipient).is(StatusUnknown).begins(NoOrderNo)
+	failed := func() *script { return story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).retries() }
+	failed().queries(1, ObsPending).is(StatusUnknown).begins(NoOrderNo)
+	failed().queries(1, ObsNeedsRecipient).is(StatusUnknown).begins(NoOrderNo)
 	// Reported once against an earlier statement: queried again before a new number.
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).retries()
-	s.asks(1, ObsDeclined).begins(NoOrderNo).next(ActionQuery, 1).asks(1, ObsDeclined).begins(NewOrderNo)
-	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).retries()
-	s.asks(1, ObsReturned).begins(NoOrderNo).next(ActionQuery, 1).asks(1, ObsReturned).begins(NewOrderNo)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).retries()
+	s.queries(1, ObsDeclined).begins(NoOrderNo).next(ActionQuery, 1).queries(1, ObsDeclined).begins(NewOrderNo)
+	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).retries()
+	s.queries(1, ObsReturned).begins(NoOrderNo).next(ActionQuery, 1).queries(1, ObsReturned).begins(NewOrderNo)
 }
 
 // TestR5_ReturnedThatIsPaidAgain: the provider reports that returned money has moved after all.
 // Nothing is sent, nothing is booked twice, and there is a break for staff.
 func TestR5_ReturnedThatIsPaidAgain(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries()
-	s.asks(1, ObsSucceeded).is(StatusUnknown).broke(BreakContradiction).begins(NoOrderNo)
+	s := story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).retries()
+	s.queries(1, ObsSucceeded).is(StatusUnknown).broke(BreakContradiction).begins(NoOrderNo)
 	for range 20 {
-		s.after(time.Hour).asks(1, ObsSucceeded).is(StatusUnknown).begins(NoOrderNo).next(ActionQuery, 1)
+		s.after(time.Hour).queries(1, ObsSucceeded).is(StatusUnknown).begins(NoOrderNo).next(ActionQuery, 1)
 	}
 	n := len(s.posted)
-	if s.asks(1, ObsReturned).is(StatusReturned).owes(amount); len(s.posted) != n {
+	if s.queries(1, ObsReturned).is(StatusReturned).owes(amount); len(s.posted) != n {
 		t.Errorf("posted %v", s.posted)
 	}
 	// The same for every other answer about a returned order.
 	for _, kind := range []ObservationKind{ObsPending, ObsNeedsRecipient, ObsDeclined, ObsNeverReceived} {
-		s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, kind)
+		s := story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).retries().queries(1, kind)
 		s.is(StatusUnknown).begins(NoOrderNo)
-		if s.asks(1, kind); s.p.Status != StatusUnknown || s.step().Do != ActionQuery {
+		if s.queries(1, kind); s.p.Status != StatusUnknown || s.step().Do != ActionQuery {
 			t.Errorf("%s: %s, %+v", kind, s.p.Status, s.step())
 		}
-		s.asks(1, ObsReturned).is(StatusReturned).owes(amount)
+		s.queries(1, ObsReturned).is(StatusReturned).owes(amount)
 		refs := map[string]bool{}
 		for _, p := range s.posted {
 			if refs[p.Reference()] {
@@ -121,31 +122,34 @@ func TestR5_ReturnedThatIsPaidAgain(t *testing.T) {
 
 func TestR5_AskUntil(t *testing.T) {
 	old := limits.Remembers - 24*time.Hour
-	s := story(t, KindPayout).sends(ObsNoAnswer).after(old).asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionQuery, 1).begins(NoOrderNo)
-	s.asks(1, ObsSucceeded).is(StatusPaid)
+	s := story(t, KindPayout).sends(ObsNoAnswer).after(old).queries(1, ObsNeverReceived).is(StatusUnknown).next(ActionQuery,
+		1).begins(NoOrderNo)
+	s.queries(1, ObsSucceeded).is(StatusPaid)
 	// Due to be sent again, but past QueryUntil.
-	s = story(t, KindPayout).sends(ObsNoAnswer).asks(1, ObsNeverReceived).begins(SameOrderNo).after(old - time.Nanosecond).begins(SameOrderNo)
+	s = story(t, KindPayout).sends(ObsNoAnswer).queries(1,
+		ObsNeverReceived).begins(SameOrderNo).after(old - time.Nanosecond).begins(SameOrderNo)
 	s.after(time.Nanosecond).begins(NoOrderNo)
 	if no, err := s.send(); no != "" || err != nil {
 		t.Fatal(no, err)
 	}
 	s.is(StatusUnknown).next(ActionQuery, 1)
 	// Refused and never received, after it: no proof. Staff decide from unknown.
-	story(t, KindPayout).sends(ObsDeclined).after(old).asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionQuery, 1)
+	story(t, KindPayout).sends(ObsDeclined).after(old).queries(1, ObsNeverReceived).is(StatusUnknown).next(ActionQuery, 1)
 	// A decision about a number too old to be sent.
-	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).after(old).retries().asks(1, ObsNeverReceived).begins(NoOrderNo)
+	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).after(old).retries().queries(1,
+		ObsNeverReceived).begins(NoOrderNo)
 	if no, err := s.send(); no != "" || err != nil {
 		t.Fatal(no, err)
 	}
 	s.is(StatusUnknown)
 	// A confirmed final number stays final when the provider has forgotten it.
-	story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).after(old).retries().asks(1, ObsNeverReceived).begins(NewOrderNo)
-	story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).after(old).retries().asks(1, ObsNeverReceived).begins(NewOrderNo)
+	story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).after(old).retries().queries(1, ObsNeverReceived).begins(NewOrderNo)
+	story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).after(old).retries().queries(1, ObsNeverReceived).begins(NewOrderNo)
 }
 
 // TestR5_MaxAttempts: two base32 digits are the limit.
 func TestR5_MaxAttempts(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1, ObsDeclined)
 	for no := 2; no <= MaxAttempts; no++ {
 		s.begins(NewOrderNo)
 		a := s.attempts[0]
@@ -163,7 +167,7 @@ func TestR3_NotedSendIsAskedAbout(t *testing.T) {
 	if no, err := s.send(); no != "" || err != nil {
 		t.Fatal("sent twice under one note", no, err)
 	}
-	s.asks(1, ObsNoAnswer).begins(NoOrderNo).asks(1, ObsNeverReceived).begins(SameOrderNo)
+	s.queries(1, ObsNoAnswer).begins(NoOrderNo).queries(1, ObsNeverReceived).begins(SameOrderNo)
 }
 
 func TestR3_NextOfEveryStatus(t *testing.T) {
@@ -182,7 +186,7 @@ func TestR3_NextOfEveryStatus(t *testing.T) {
 		if step.Do == ActionSend && s.p.Status != StatusPending {
 			own = ActionSend
 		}
-		s.next(ActionQuery, 1).asks(1, ObsNoAnswer).next(own, len(s.attempts))
+		s.next(ActionQuery, 1).queries(1, ObsNoAnswer).next(own, len(s.attempts))
 		if a := s.attempt(1); !a.QueryRequested || !a.NextAt.After(s.now) {
 			t.Errorf("%s: an unanswered query is repeated at once", past.name)
 		}
@@ -264,7 +268,7 @@ func TestPausesOfEveryAnswer(t *testing.T) {
 						}
 						s.answers(SourceSend, 1, sent)
 					} else {
-						s.asks(1, queried)
+						s.queries(1, queried)
 					}
 				}
 				if steps > most {
@@ -305,7 +309,7 @@ func TestR5_BookedIsNeverSent(t *testing.T) {
 			t.Errorf("%s, booked: %d", status, got)
 		}
 	}
-	a.Booked, a.OpenUntil = false, t0.Add(time.Second)
+	a.Booked, a.EarlierSendsUntil = false, t0.Add(time.Second)
 	if got := ChooseOrderNo(Payment{Status: StatusPending, Attempt: 1, DecidedAt: t0.Add(-time.Minute)}, []Attempt{a}, t0); got != NoOrderNo {
 		t.Errorf("open: %d", got)
 	}
@@ -315,12 +319,13 @@ func TestR5_BookedIsNeverSent(t *testing.T) {
 // queried again although the second is the current one, and settles the payment when it repeats the
 // statement: nothing was sent since.
 func TestR5_EveryNumberIsQueriedAgain(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined)
-	s.sends(ObsDeclined).asks(2, ObsDeclined).retries().asks(1, ObsSucceeded).broke(BreakContradiction).is(StatusPending).next(ActionQuery, 1)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1, ObsDeclined)
+	s.sends(ObsDeclined).queries(2, ObsDeclined).retries().queries(1,
+		ObsSucceeded).broke(BreakContradiction).is(StatusPending).next(ActionQuery, 1)
 	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NoOrderNo {
 		t.Errorf("begins %d", n)
 	}
-	s.asks(1, ObsSucceeded).is(StatusPaid).owes(0).next(ActionEnd, 0)
+	s.queries(1, ObsSucceeded).is(StatusPaid).owes(0).next(ActionEnd, 0)
 	if s.p.Attempt != 1 {
 		t.Errorf("under %d", s.p.Attempt)
 	}
@@ -330,7 +335,7 @@ func TestR5_EveryNumberIsQueriedAgain(t *testing.T) {
 // again, not sent.
 func TestFinalNumberIsQueried(t *testing.T) {
 	for _, last := range []ObservationKind{ObsSucceeded, ObsReturned} {
-		s := story(t, KindPayout).sends(ObsNotSent).next(ActionSend, 1).asks(1, last)
+		s := story(t, KindPayout).sends(ObsNotSent).next(ActionSend, 1).queries(1, last)
 		if a := s.attempt(1); a.Next != ActionQuery {
 			t.Errorf("%s: next %s", last, a.Next)
 		}

@@ -104,10 +104,10 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		return nil // the provider may have forgotten it: its last statement stands
 	case o.Kind == ObsNeverReceived:
 		s.addBreak(BreakForgotten, "the provider does not know an order it had carried out")
-	case o.Kind.Definite() || p.Status.Open() || p.Deciding != "":
+	case o.Kind.Definite() || p.Status.Open() || p.OpenDecision != "":
 		s.contradiction(o)
 	}
-	if p.Status.Open() || p.Deciding != "" { // money is about to move: the last statement counts
+	if p.Status.Open() || p.OpenDecision != "" { // money is about to move: the last statement counts
 		s.recordStatement(o.Kind)
 	}
 	if p.Status.Open() {
@@ -122,7 +122,7 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 // when it is repeated: then nobody has the money, whichever statement is true.
 func (s *Settlement) recordStatement(kind ObservationKind) {
 	a := &s.Attempt
-	if s.Payment.Deciding != "" && kind == ObsDeclined && a.Statement != kind {
+	if s.Payment.OpenDecision != "" && kind == ObsDeclined && a.Statement != kind {
 		a.QueriedAt = time.Time{}
 	}
 	a.Statement = kind
@@ -216,7 +216,7 @@ func (s *Settlement) queriedDeclined(o Observation, now time.Time) error {
 func (s *Settlement) queryAgainSoon(now time.Time) {
 	a := &s.Attempt
 	a.Next, a.NextAt = ActionQuery, now.Add(firstPause)
-	if s.Payment.Status == StatusPending || s.Payment.Deciding != "" {
+	if s.Payment.Status == StatusPending || s.Payment.OpenDecision != "" {
 		a.QueriedAt = time.Time{}
 	}
 }
@@ -262,10 +262,10 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 		a.Statement = ObsNeverReceived
 		return s.fail("never_received", a.Message, now)
 	case refused: // a send may still land: query until it cannot
-		a.leaveOpen()
+		a.keepWindow()
 		s.scheduleQuery(now)
-		if a.OpenUntil.Before(a.NextAt) {
-			a.NextAt = a.OpenUntil
+		if a.EarlierSendsUntil.Before(a.NextAt) {
+			a.NextAt = a.EarlierSendsUntil
 		}
 	default:
 		a.Next, a.NextAt = ActionSend, now.Add(a.pause(a.Sends-1, now))

@@ -15,7 +15,7 @@ type Overview struct {
 	Breaks, Approvals Backlog
 	// Decisions are what waits for staff.
 	Decisions []DecisionBacklog
-	// LateRefunds are due for longer than LateAfter and not final.
+	// LateRefunds are due for longer than RefundLateAfter and not final.
 	LateRefunds Backlog
 }
 

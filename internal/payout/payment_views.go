@@ -214,9 +214,9 @@ type ProviderTotals struct {
 	Refunded    money.Fen `json:"refunded"`
 }
 
-// LateAfter is how long a refund may be due before it is late. The alert about overdue packets uses
+// RefundLateAfter is how long a refund may be due before it is late. The alert about overdue packets uses
 // the same time.
-const LateAfter = 5 * time.Minute
+const RefundLateAfter = 5 * time.Minute
 
 // OpenPayment is an open payment and the time of its next step.
 type OpenPayment struct {

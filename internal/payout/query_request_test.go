@@ -9,7 +9,7 @@ import (
 // query of every number.
 func secondOf(t *testing.T, answer ObservationKind) *script {
 	t.Helper()
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed).retries().asks(1, ObsDeclined).sends(answer)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).is(StatusFailed).retries().queries(1, ObsDeclined).sends(answer)
 	s.must(s.decide(DecisionQuery, false))
 	return s.next(ActionQuery, 1)
 }
@@ -28,10 +28,10 @@ func (s *script) lives(d time.Duration) (queried, sent int) {
 			sent++
 			s.sends(ObsSucceeded)
 		case step.OrderNo == s.attempt(1).OrderNo:
-			s.asks(1, ObsNoAnswer)
+			s.queries(1, ObsNoAnswer)
 		default:
 			queried++
-			s.asks(2, ObsNeverReceived)
+			s.queries(2, ObsNeverReceived)
 		}
 	}
 	return queried, sent
@@ -46,9 +46,9 @@ func TestRequestedQueryBlocksNothing(t *testing.T) {
 	}
 	s.is(StatusPaid).owes(0).broke().next(ActionQuery, 1) // and number 1 is queried until it answers
 	// A notification about a superseded number.
-	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).sends(ObsNotSent)
+	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1, ObsDeclined).sends(ObsNotSent)
 	s.attempt(1).QueryRequested, s.attempt(1).NextAt = true, s.now
-	s.next(ActionQuery, 1).asks(1, ObsUnknown).next(ActionSend, 2)
+	s.next(ActionQuery, 1).queries(1, ObsUnknown).next(ActionSend, 2)
 	if _, sent := s.lives(time.Minute); sent != 1 {
 		t.Errorf("sent %d times", sent)
 	}
@@ -72,21 +72,21 @@ func TestR5_RequestedQueryComesFirst(t *testing.T) {
 		return s.next(ActionQuery, no)
 	}
 	// A new number.
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).begins(NewOrderNo)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1, ObsDeclined).begins(NewOrderNo)
 	s.attempt(1).QueryRequested = true
-	late(s.asks(1, ObsNoAnswer), 1, ActionSend)
+	late(s.queries(1, ObsNoAnswer), 1, ActionSend)
 	// A cancel.
-	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed).after(time.Second)
+	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).is(StatusFailed).after(time.Second)
 	s.must(s.decide(DecisionCancel, true))
-	s.after(time.Second).asks(1, ObsDeclined)
+	s.after(time.Second).queries(1, ObsDeclined)
 	s.attempt(1).QueryRequested = true
-	late(s.asks(1, ObsNoAnswer), 1, ActionCarryOut)
+	late(s.queries(1, ObsNoAnswer), 1, ActionCarryOut)
 	// The number itself, sent again.
 	s = story(t, KindPayout).sends(ObsNotSent)
 	s.attempt(1).QueryRequested, s.attempt(1).NextAt = true, s.now.Add(time.Hour)
 	late(s, 1, ActionSend)
 	// An earlier number that may move money again.
-	s = secondOf(t, ObsNotSent).asks(1, ObsNoAnswer)
+	s = secondOf(t, ObsNotSent).queries(1, ObsNoAnswer)
 	s.attempt(1).Statement, s.attempt(2).QueryRequested = ObsSucceeded, false
 	late(s, 1, ActionSend)
 }

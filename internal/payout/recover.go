@@ -16,12 +16,12 @@ var ErrUndecided = errors.New("cannot be recovered without a person")
 // refunded to the sender. It may be cancelled or marked as paid, not paid again.
 var ErrCancelLeft = fmt.Errorf("the refund of its cancel: %w", ErrUndecided)
 
-// NoteRecovered restores an attempt that MySQL lost and the provider knows (rule R13): it was sent
+// RecordRecovered restores an attempt that MySQL lost and the provider knows (rule R13): it was sent
 // at sentAt or later. Its outcome is unknown and is queried; that the order exists proves nothing.
 // A decision that was being carried out is overtaken by it. A payment that is paid under an earlier
 // order number only gets this attempt, whose money was not owed (see Settle). Errors: ErrUndecided
 // when the payment could not have got another number.
-func NoteRecovered(p *Payment, a *Attempt, l Limits, sentAt, now time.Time) error {
+func RecordRecovered(p *Payment, a *Attempt, l Limits, sentAt, now time.Time) error {
 	a.sentBefore(l, sentAt, now)
 	path := []Status{StatusSending, StatusUnknown}
 	switch {
@@ -49,7 +49,7 @@ func NoteLeft(p *Payment, a *Attempt, l Limits, sentAt, now time.Time) error {
 // sentBefore makes an attempt one that was sent at an unknown time after sentAt.
 func (a *Attempt) sentBefore(l Limits, sentAt, now time.Time) {
 	a.Sends, a.StartedAt, a.QueryUntil = 1, sentAt, sentAt.Add(l.Remembers-24*time.Hour)
-	a.OpenUntil = now.Add(LeaveWithin + l.LandingWindow)
+	a.EarlierSendsUntil = now.Add(LeaveWithin + l.LandingWindow)
 	a.Next, a.NextAt = ActionQuery, now
 }
 
@@ -59,15 +59,15 @@ func (p *Payment) unknownUnder(a *Attempt, path []Status, now time.Time) error {
 	if err := p.along(path); err != nil {
 		return err
 	}
-	p.Attempt, p.Failure, p.Deciding, p.NewNumberAgreed, p.UpdatedAt = a.No, nil, "", false, now
+	p.Attempt, p.Failure, p.OpenDecision, p.NewNumberConsent, p.UpdatedAt = a.No, nil, "", false, now
 	return nil
 }
 
-// NoteResent records for an order number that MySQL lists as never received that it was sent again
+// RecordResent records for an order number that MySQL lists as never received that it was sent again
 // since the backup (rule R13). The same holds when an answer in transit has already reported the
 // order as in progress to the restored MySQL: nothing else reports that for a failed payment. The
 // outcome is unknown and is queried. For any other number it returns false and changes nothing.
-func NoteResent(p *Payment, a *Attempt, l Limits, now time.Time) (bool, error) {
+func RecordResent(p *Payment, a *Attempt, l Limits, now time.Time) (bool, error) {
 	path := []Status{StatusPending, StatusSending, StatusUnknown}
 	switch {
 	case a.No != p.Attempt || a.Booked || a.Statement != ObsNeverReceived && a.Statement != ObsPending && a.Statement != ObsNeedsRecipient:
@@ -80,10 +80,10 @@ func NoteResent(p *Payment, a *Attempt, l Limits, now time.Time) (bool, error) {
 	if err := p.along(path); err != nil {
 		return false, err
 	}
-	p.Failure, p.Deciding, p.NewNumberAgreed, p.UpdatedAt = nil, "", false, now
+	p.Failure, p.OpenDecision, p.NewNumberConsent, p.UpdatedAt = nil, "", false, now
 	a.Statement, a.Forgotten = "", false
 	a.Sends++
-	a.OpenUntil = now.Add(LeaveWithin + l.LandingWindow)
+	a.EarlierSendsUntil = now.Add(LeaveWithin + l.LandingWindow)
 	a.Next, a.NextAt = ActionQuery, now
 	return true, nil
 }
@@ -104,14 +104,14 @@ func CancelRecovered(p *Payment, now time.Time) error {
 	if err := p.along(append(path, StatusCancelled)); err != nil {
 		return err
 	}
-	p.Failure, p.Deciding, p.DecidedAt, p.UpdatedAt = nil, "", now, now
+	p.Failure, p.OpenDecision, p.DecidedAt, p.UpdatedAt = nil, "", now, now
 	return nil
 }
 
-// RefuseRecovered fails a charge that the provider never received, or refused, and whose packet was
+// FailRecovered fails a charge that the provider never received, or refused, and whose packet was
 // rejected: the API has reported to the sender that nothing is charged (rule R13). Errors:
 // ErrUndecided when it was paid.
-func RefuseRecovered(p *Payment, f *Failure, now time.Time) error {
+func FailRecovered(p *Payment, f *Failure, now time.Time) error {
 	path := []Status{StatusFailed}
 	switch {
 	case p.Kind != KindCharge || p.Status == StatusPaid:

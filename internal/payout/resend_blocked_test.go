@@ -9,7 +9,7 @@ import (
 // answer: its money has not moved.
 func secondNumber(t *testing.T, answer ObservationKind) *script {
 	t.Helper()
-	return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed).retries().asks(1,
+	return story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).is(StatusFailed).retries().queries(1,
 		ObsDeclined).sends(answer).is(StatusSending)
 }
 
@@ -23,12 +23,12 @@ func TestR5_EarlierSuccessBlocksSend(t *testing.T) {
 			t.Fatalf("%s: %q, %v", answer, no, err)
 		}
 		s.answers(SourceSend, 2, answer)
-		s.after(time.Hour).asks(1, ObsSucceeded).broke(BreakSecondSuccess)
+		s.after(time.Hour).queries(1, ObsSucceeded).broke(BreakSecondSuccess)
 		for range 3 {
 			if no, err := s.send(); err != nil || no != "" {
 				t.Fatalf("%s: %q goes out, %v", answer, no, err)
 			}
-			s.is(StatusUnknown).asks(2, ObsNeverReceived)
+			s.is(StatusUnknown).queries(2, ObsNeverReceived)
 			s.after(time.Hour)
 		}
 		if err := s.decide(DecisionRetry, true); err == nil {
@@ -54,7 +54,7 @@ func TestR5_DueQueryComesBeforeDeferredSend(t *testing.T) {
 	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NoOrderNo {
 		t.Errorf("begins %d", n)
 	}
-	s.asks(1, ObsNoAnswer) // blocks nothing
+	s.queries(1, ObsNoAnswer) // blocks nothing
 	if step := NextDue(s.p, s.attempts, s.now); step.Do != ActionSend {
 		t.Errorf("%+v", step)
 	}
@@ -67,8 +67,8 @@ func TestR5_DueQueryComesBeforeDeferredSend(t *testing.T) {
 // afterwards, and then the provider forgets it. Nobody has consented to a third number yet.
 func TestR5_ForgottenInFlight(t *testing.T) {
 	s := secondNumber(t, ObsNotSent)
-	s.sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed).retries()
-	s.asks(1, ObsPending).is(StatusUnknown).asks(2, ObsDeclined).is(StatusFailed)
+	s.sends(ObsDeclined).queries(2, ObsDeclined).is(StatusFailed).retries()
+	s.queries(1, ObsPending).is(StatusUnknown).queries(2, ObsDeclined).is(StatusFailed)
 	c := DecisionRequest{Kind: DecisionRetry, ApproveFrom: amount + 1}
 	if NeedsApproval(s.p, s.attempts, c, s.now) {
 		t.Error("a second person while it can still be asked about")
@@ -78,7 +78,7 @@ func TestR5_ForgottenInFlight(t *testing.T) {
 		t.Error("one person is enough")
 	}
 	s.retries() // by one person
-	s.asks(1, ObsNeverReceived).asks(2, ObsNeverReceived)
+	s.queries(1, ObsNeverReceived).queries(2, ObsNeverReceived)
 	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NoOrderNo {
 		t.Errorf("begins %d", n)
 	}
@@ -87,10 +87,10 @@ func TestR5_ForgottenInFlight(t *testing.T) {
 // TestR5_ForgottenInFlightConsented: two persons consent.
 func TestR5_ForgottenInFlightConsented(t *testing.T) {
 	s := secondNumber(t, ObsNotSent)
-	s.sends(ObsDeclined).asks(2, ObsDeclined).retries().asks(1, ObsPending).asks(2, ObsDeclined).is(StatusFailed)
+	s.sends(ObsDeclined).queries(2, ObsDeclined).retries().queries(1, ObsPending).queries(2, ObsDeclined).is(StatusFailed)
 	s.after(30 * 24 * time.Hour)
 	s.must(s.decide(DecisionRetry, true))
-	s.after(time.Second).asks(1, ObsNeverReceived).asks(2, ObsNeverReceived)
+	s.after(time.Second).queries(1, ObsNeverReceived).queries(2, ObsNeverReceived)
 	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NewOrderNo {
 		t.Errorf("begins %d", n)
 	}

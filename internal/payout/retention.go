@@ -19,10 +19,10 @@ const (
 
 // Retention is the minimum time that rows of a table are kept, in days.
 type Retention struct {
-	Table RetainedTable
-	Days  int64  // default
-	Least int64  // the minimum setting; 0 is allowed and keeps rows for ever
-	What  string // the rows, for the help text of the setting
+	Table   RetainedTable
+	Days    int64  // default
+	Minimum int64  // the minimum setting; 0 is allowed and keeps rows for ever
+	Rows    string // the rows, for the help text of the setting
 }
 
 // Retentions are the tables with the needs of finance and audit. Statement lines, breaks and

@@ -7,18 +7,19 @@ import (
 
 func TestR4_DeclinedIsConfirmedByAsking(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).is(StatusSending).next(ActionQuery, 1)
-	s.asks(1, ObsDeclined).is(StatusFailed).next(ActionEnd, 0).owes(amount).broke()
+	s.queries(1, ObsDeclined).is(StatusFailed).next(ActionEnd, 0).owes(amount).broke()
 	if f := s.p.Failure; f.Code != "payee_declined" || f.Message != "no transfers" {
 		t.Errorf("failure %+v", f)
 	}
-	story(t, KindPayout).sends(ObsNoAnswer).asks(1, ObsDeclined).is(StatusUnknown).asks(1, ObsNoAnswer).asks(1, ObsDeclined).is(StatusFailed)
+	story(t, KindPayout).sends(ObsNoAnswer).queries(1, ObsDeclined).is(StatusUnknown).queries(1, ObsNoAnswer).queries(1,
+		ObsDeclined).is(StatusFailed)
 }
 
 // TestR4_RefusalAloneNeverFails: however often it is repeated without an answer to a query.
 func TestR4_RefusalAloneNeverFails(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined)
 	for range 50 {
-		s.answers(SourceSend, 1, ObsDeclined).asks(1, ObsNoAnswer).asks(1, ObsUnknown).asks(1, ObsRetryAfter).asks(1, ObsNotSent)
+		s.answers(SourceSend, 1, ObsDeclined).queries(1, ObsNoAnswer).queries(1, ObsUnknown).queries(1, ObsRetryAfter).queries(1, ObsNotSent)
 		if s.p.Status == StatusFailed {
 			t.Fatal("failed without the provider having been asked")
 		}
@@ -33,7 +34,7 @@ func TestR4_NoCountOfTriesFails(t *testing.T) {
 			if s.step().Do == ActionSend {
 				s.sends(ObsNoAnswer)
 			}
-			s.asks(1, kind)
+			s.queries(1, kind)
 			if !s.p.Status.Open() {
 				t.Fatalf("%s: %s", kind, s.p.Status)
 			}
@@ -43,7 +44,7 @@ func TestR4_NoCountOfTriesFails(t *testing.T) {
 
 func TestR4_NeverReceived(t *testing.T) {
 	t.Run("refused and nothing open", func(t *testing.T) {
-		s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed)
+		s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).is(StatusFailed)
 		if f := s.p.Failure; f.Code != "never_received" || f.Message != "no transfers" || !f.Retryable {
 			t.Errorf("failure %+v: it has to name what the request was refused for", f)
 		}
@@ -61,51 +62,51 @@ func TestR4_NeverReceived(t *testing.T) {
 		}
 	})
 	t.Run("not refused: the same number again", func(t *testing.T) {
-		s := story(t, KindPayout).sends(ObsNoAnswer).asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionSend, 1)
+		s := story(t, KindPayout).sends(ObsNoAnswer).queries(1, ObsNeverReceived).is(StatusUnknown).next(ActionSend, 1)
 		if s.sends(ObsSucceeded).is(StatusPaid); len(s.attempts) != 1 || s.attempts[0].Sends != 2 {
 			t.Errorf("attempts %+v", s.attempts)
 		}
 	})
 	t.Run("an earlier send is open", func(t *testing.T) {
-		s := story(t, KindPayout).sends(ObsNoAnswer).after(time.Second).asks(1, ObsNeverReceived).sends(ObsDeclined)
-		s.asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionQuery, 1)
-		s.after(LeaveWithin+limits.LandingWindow+time.Second).asks(1, ObsNeverReceived).is(StatusFailed)
+		s := story(t, KindPayout).sends(ObsNoAnswer).after(time.Second).queries(1, ObsNeverReceived).sends(ObsDeclined)
+		s.queries(1, ObsNeverReceived).is(StatusUnknown).next(ActionQuery, 1)
+		s.after(LeaveWithin+limits.LandingWindow+time.Second).queries(1, ObsNeverReceived).is(StatusFailed)
 	})
 	t.Run("it lands in the window", func(t *testing.T) {
-		s := story(t, KindPayout).sends(ObsNoAnswer).after(time.Second).asks(1, ObsNeverReceived).sends(ObsDeclined)
-		s.asks(1, ObsNeverReceived).is(StatusUnknown).after(limits.LandingWindow - 2*time.Second)
-		s.asks(1, ObsSucceeded).is(StatusUnknown).asks(1, ObsSucceeded).is(StatusPaid).owes(0)
+		s := story(t, KindPayout).sends(ObsNoAnswer).after(time.Second).queries(1, ObsNeverReceived).sends(ObsDeclined)
+		s.queries(1, ObsNeverReceived).is(StatusUnknown).after(limits.LandingWindow - 2*time.Second)
+		s.queries(1, ObsSucceeded).is(StatusUnknown).queries(1, ObsSucceeded).is(StatusPaid).owes(0)
 	})
 	t.Run("the noted send has no answer yet", func(t *testing.T) {
-		s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).retries().asks(1, ObsNeverReceived)
-		s.sends("").asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionSend, 1)
+		s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).is(StatusFailed).retries().queries(1, ObsNeverReceived)
+		s.sends("").queries(1, ObsNeverReceived).is(StatusUnknown).next(ActionSend, 1)
 		// The sender crashed: the refusal of the earlier send is no answer to this one.
-		s.after(LeaveWithin+limits.LandingWindow+time.Second).asks(1, ObsNeverReceived).is(StatusUnknown)
-		s.sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed)
+		s.after(LeaveWithin+limits.LandingWindow+time.Second).queries(1, ObsNeverReceived).is(StatusUnknown)
+		s.sends(ObsDeclined).queries(1, ObsNeverReceived).is(StatusFailed)
 	})
 }
 
 // TestR4_LateAnswerOfAnEarlierSend: the refusal of send 1 arrives while send 2 is in transit. It
 // must not count as the answer to send 2.
 func TestR4_LateAnswerOfAnEarlierSend(t *testing.T) {
-	s := story(t, KindPayout).sends("").after(time.Second).asks(1, ObsNeverReceived).after(time.Second).sends("")
+	s := story(t, KindPayout).sends("").after(time.Second).queries(1, ObsNeverReceived).after(time.Second).sends("")
 	s.after(time.Second).answers(SourceSend, 1, ObsDeclined)
-	s.after(LeaveWithin+limits.LandingWindow-2*time.Second).asks(1, ObsNeverReceived)
+	s.after(LeaveWithin+limits.LandingWindow-2*time.Second).queries(1, ObsNeverReceived)
 	if s.p.Status == StatusFailed {
 		t.Fatal("failed while the second send could still land")
 	}
-	s.after(3*time.Second).asks(1, ObsNeverReceived).is(StatusFailed)
+	s.after(3*time.Second).queries(1, ObsNeverReceived).is(StatusFailed)
 }
 
 // TestR4_StaleNeverReceived: the query left before the window of an unanswered send was over and
 // its answer arrived after it: the send may have landed in between.
 func TestR4_StaleNeverReceived(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsNoAnswer).after(time.Second).asks(1, ObsNeverReceived).sends(ObsDeclined)
+	s := story(t, KindPayout).sends(ObsNoAnswer).after(time.Second).queries(1, ObsNeverReceived).sends(ObsDeclined)
 	stale := said(SourceQuery, s.attempt(1).OrderNo, ObsNeverReceived)
 	stale.StartedAt = s.now
 	s.after(2 * limits.LandingWindow)
 	s.must(s.settle(1, stale))
-	s.is(StatusUnknown).asks(1, ObsNeverReceived).is(StatusFailed)
+	s.is(StatusUnknown).queries(1, ObsNeverReceived).is(StatusFailed)
 }
 
 // TestR4_AcceptedIsNotNeverReceived: the provider had accepted the order. "Never received" confirms
@@ -116,27 +117,27 @@ func TestR4_AcceptedIsNotNeverReceived(t *testing.T) {
 		o := said(SourceSend, s.attempt(1).OrderNo, kind)
 		o.ProviderRef = "ref"
 		s.must(s.settle(1, o))
-		s.asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionSend, 1).broke(BreakForgotten)
-		s.sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusUnknown)
+		s.queries(1, ObsNeverReceived).is(StatusUnknown).next(ActionSend, 1).broke(BreakForgotten)
+		s.sends(ObsDeclined).queries(1, ObsNeverReceived).is(StatusUnknown)
 	}
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsSucceeded).asks(1, ObsNeverReceived)
-	s.is(StatusUnknown).broke(BreakContradiction, BreakContradiction).asks(1, ObsNeverReceived).is(StatusUnknown)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsSucceeded).queries(1, ObsNeverReceived)
+	s.is(StatusUnknown).broke(BreakContradiction, BreakContradiction).queries(1, ObsNeverReceived).is(StatusUnknown)
 }
 
 func TestR4_AnswerAndQueryDisagree(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsSucceeded).is(StatusUnknown).broke(BreakContradiction).owes(amount)
-	s.asks(1, ObsSucceeded).is(StatusPaid).owes(0)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsSucceeded).is(StatusUnknown).broke(BreakContradiction).owes(amount)
+	s.queries(1, ObsSucceeded).is(StatusPaid).owes(0)
 	// Alternating answers: never failed, never paid, a break each time.
 	s = story(t, KindPayout).sends(ObsDeclined)
 	for range 100 {
-		s.asks(1, ObsSucceeded).is(StatusUnknown).asks(1, ObsDeclined).is(StatusUnknown).owes(amount)
+		s.queries(1, ObsSucceeded).is(StatusUnknown).queries(1, ObsDeclined).is(StatusUnknown).owes(amount)
 	}
 	if len(s.breaks) != 200 {
 		t.Errorf("%d breaks", len(s.breaks))
 	}
-	story(t, KindPayout).sends(ObsDeclined).asks(1, ObsPending).is(StatusUnknown).broke(BreakContradiction).
-		asks(1, ObsDeclined).is(StatusUnknown).asks(1, ObsDeclined).is(StatusFailed)
-	story(t, KindPayout).sends("").asks(1, ObsDeclined).answers(SourceSend, 1, ObsSucceeded).is(StatusUnknown).broke(BreakContradiction)
+	story(t, KindPayout).sends(ObsDeclined).queries(1, ObsPending).is(StatusUnknown).broke(BreakContradiction).
+		queries(1, ObsDeclined).is(StatusUnknown).queries(1, ObsDeclined).is(StatusFailed)
+	story(t, KindPayout).sends("").queries(1, ObsDeclined).answers(SourceSend, 1, ObsSucceeded).is(StatusUnknown).broke(BreakContradiction)
 }
 
 func TestR4_MismatchIsABreak(t *testing.T) {
@@ -174,37 +175,38 @@ func TestR4_MismatchedAnswerLeavesTheSendOpen(t *testing.T) {
 	s := story(t, KindPayout).sends("")
 	o := said(SourceSend, "c0123456789abcdefghij000001", ObsDeclined)
 	s.must(s.settle(1, o))
-	s.asks(1, ObsNeverReceived).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusUnknown)
+	s.queries(1, ObsNeverReceived).sends(ObsDeclined).queries(1, ObsNeverReceived).is(StatusUnknown)
 }
 
 func TestR4_LateSuccess(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed)
-	s.asks(1, ObsSucceeded).is(StatusPaid).broke(BreakLateSuccess).owes(0)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).is(StatusFailed)
+	s.queries(1, ObsSucceeded).is(StatusPaid).broke(BreakLateSuccess).owes(0)
 	// One statement against two: queried again although the payment has failed.
-	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed)
-	s.asks(1, ObsSucceeded).is(StatusFailed).next(ActionQuery, 1)
-	s.asks(1, ObsSucceeded).is(StatusPaid).broke(BreakContradiction, BreakLateSuccess).owes(0)
+	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).is(StatusFailed)
+	s.queries(1, ObsSucceeded).is(StatusFailed).next(ActionQuery, 1)
+	s.queries(1, ObsSucceeded).is(StatusPaid).broke(BreakContradiction, BreakLateSuccess).owes(0)
 	// In progress after failing: queried until it is final.
-	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed)
-	s.asks(1, ObsPending).is(StatusFailed).next(ActionQuery, 1).asks(1, ObsNoAnswer).next(ActionQuery, 1)
-	s.asks(1, ObsDeclined).is(StatusFailed).next(ActionEnd, 0)
+	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).is(StatusFailed)
+	s.queries(1, ObsPending).is(StatusFailed).next(ActionQuery, 1).queries(1, ObsNoAnswer).next(ActionQuery, 1)
+	s.queries(1, ObsDeclined).is(StatusFailed).next(ActionEnd, 0)
 }
 
 func TestR12_SecondSuccessGoesToSuspense(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).sends(ObsSucceeded).is(StatusPaid).owes(0)
-	s.asks(1, ObsSucceeded).is(StatusPaid).broke(BreakSecondSuccess).owes(0)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1,
+		ObsDeclined).sends(ObsSucceeded).is(StatusPaid).owes(0)
+	s.queries(1, ObsSucceeded).is(StatusPaid).broke(BreakSecondSuccess).owes(0)
 	if p := s.posted[len(s.posted)-1]; p != NewTransfer(PostSecondSuccess, s.attempt(1).OrderNo, amount) {
 		t.Errorf("posted %+v", p)
 	}
 	n := len(s.posted)
-	if s.asks(1, ObsSucceeded); len(s.posted) != n {
+	if s.queries(1, ObsSucceeded); len(s.posted) != n {
 		t.Error("booked twice")
 	}
-	s.asks(1, ObsDeclined).broke(BreakSecondSuccess, BreakContradiction)
+	s.queries(1, ObsDeclined).broke(BreakSecondSuccess, BreakContradiction)
 	for _, status := range []Status{StatusCancelled, StatusPaidOutside} {
 		s := story(t, KindPayout).sends(ObsNoAnswer)
 		s.p.Status = status
-		s.asks(1, ObsSucceeded).is(status).broke(BreakSecondSuccess).owes(amount)
+		s.queries(1, ObsSucceeded).is(status).broke(BreakSecondSuccess).owes(amount)
 	}
 }
 
@@ -233,7 +235,7 @@ func TestSettledOnceAfterAnotherRuns(t *testing.T) {
 	first := said(SourceQuery, s.attempt(1).OrderNo, ObsDeclined)
 	first.ID = "a/1"
 	s.must(s.settle(1, first))
-	s.asks(1, ObsNoAnswer).asks(1, ObsUnknown)
+	s.queries(1, ObsNoAnswer).queries(1, ObsUnknown)
 	s.must(s.settle(1, first))
 	if s.is(StatusUnknown); s.last.Changed {
 		t.Error("settled again")
@@ -249,12 +251,12 @@ func TestObservedFitsItsColumn(t *testing.T) {
 		"0198e3f2-3333-7aaa-8bbb-0123456789ab/99999",
 		"0198e3f2-4444-7aaa-8bbb-0123456789ab/99999"} {
 		a.remember(id)
-		if !a.observed(id) || len(a.Observed) > rememberBytes {
-			t.Errorf("%q", a.Observed)
+		if !a.observed(id) || len(a.ObservedIDs) > rememberBytes {
+			t.Errorf("%q", a.ObservedIDs)
 		}
 	}
 	if a.observed("0198e3f2-1111-7aaa-8bbb-0123456789ab/1") || !a.observed("0198e3f2-2222-7aaa-8bbb-0123456789ab/22222") ||
 		a.observed("0198e3f2-2222") {
-		t.Errorf("%q", a.Observed)
+		t.Errorf("%q", a.ObservedIDs)
 	}
 }

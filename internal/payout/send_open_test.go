@@ -41,7 +41,7 @@ func TestR4_OnlyADocumentedAnswerClosesASend(t *testing.T) {
 				}
 			}
 			if s.step().Do == ActionQuery {
-				s.after(time.Second).asks(1, ObsNeverReceived)
+				s.after(time.Second).queries(1, ObsNeverReceived)
 			}
 			if final && o.Kind == ObsDeclined {
 				s.is(StatusFailed)
@@ -49,16 +49,16 @@ func TestR4_OnlyADocumentedAnswerClosesASend(t *testing.T) {
 			}
 			s.after(time.Second).sends(ObsDeclined)
 			landsUntil := s.now.Add(LeaveWithin + limits.LandingWindow) // the refusal may be the answer to the first send
-			s.after(time.Second).asks(1, ObsNeverReceived)
+			s.after(time.Second).queries(1, ObsNeverReceived)
 			if final {
 				s.is(StatusFailed)
 				return
 			}
 			s.is(StatusUnknown).next(ActionQuery, 1)
 			s.now = landsUntil.Add(-time.Millisecond)
-			s.asks(1, ObsNeverReceived).is(StatusUnknown)
+			s.queries(1, ObsNeverReceived).is(StatusUnknown)
 			s.now = landsUntil
-			s.asks(1, ObsNeverReceived).is(StatusFailed)
+			s.queries(1, ObsNeverReceived).is(StatusFailed)
 		})
 	}
 }

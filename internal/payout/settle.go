@@ -18,7 +18,7 @@ type Settlement struct {
 	// Changed is false when the observation was settled before.
 	Changed bool
 	// Overtaken is the open decision that this observation made pointless.
-	Overtaken DecisionKind
+	OvertakenDecision DecisionKind
 }
 
 // Settle applies one observation to a payment and its attempt. It is the only writer of a payment's
@@ -55,8 +55,8 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	if early {
 		s.Attempt.QueryRequested, s.Attempt.NextAt = true, a.NextAt
 	}
-	if d := s.Payment.Deciding; d != "" && !s.Payment.decidable() {
-		s.Payment.Deciding, s.Overtaken = "", d
+	if d := s.Payment.OpenDecision; d != "" && !s.Payment.decidable() {
+		s.Payment.OpenDecision, s.OvertakenDecision = "", d
 	}
 	return s, err
 }
@@ -69,19 +69,19 @@ const (
 )
 
 func (a *Attempt) observed(id string) bool {
-	return id != "" && slices.Contains(strings.Fields(a.Observed), id)
+	return id != "" && slices.Contains(strings.Fields(a.ObservedIDs), id)
 }
 
 func (a *Attempt) remember(id string) {
 	if id == "" {
 		return
 	}
-	ids := append([]string{id}, strings.Fields(a.Observed)...)
+	ids := append([]string{id}, strings.Fields(a.ObservedIDs)...)
 	ids = ids[:min(len(ids), rememberIDs)]
 	for len(ids) > 1 && len(strings.Join(ids, " ")) > rememberBytes {
 		ids = ids[:len(ids)-1]
 	}
-	a.Observed = strings.Join(ids, " ")
+	a.ObservedIDs = strings.Join(ids, " ")
 }
 
 func describe(o Observation) string {
@@ -133,10 +133,10 @@ func (s *Settlement) recordAnswer(o Observation, now time.Time) {
 		}
 	} else {
 		// While an earlier send is open, this may be the answer to that one.
-		if o.Kind.endsSend() && !now.Before(a.OpenUntil) {
-			a.NotedUntil = time.Time{}
+		if o.Kind.endsSend() && !now.Before(a.EarlierSendsUntil) {
+			a.CurrentSendUntil = time.Time{}
 		} else {
-			a.leaveOpen()
+			a.keepWindow()
 		}
 		a.Refused = o.Kind == ObsDeclined
 	}
@@ -198,7 +198,7 @@ func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 			s.endWhenRepeated(o, now)
 		}
 	case o.Kind.mayMove() && gone:
-		if o.Source == SourceQuery && s.Payment.Deciding != "" {
+		if o.Source == SourceQuery && s.Payment.OpenDecision != "" {
 			s.contradiction(o)
 			a.Statement = o.Kind
 		}
@@ -220,7 +220,7 @@ func (s *Settlement) movesAgain(o Observation, now time.Time) {
 	}
 	a.Statement, a.EndedAt = o.Kind, time.Time{}
 	// A success ends a cancel that is being carried out: no query is needed.
-	a.QueryRequested = o.Kind != ObsSucceeded || s.Payment.Deciding == ""
+	a.QueryRequested = o.Kind != ObsSucceeded || s.Payment.OpenDecision == ""
 	if o.Source == SourceSend {
 		a.Next, a.NextAt = ActionQuery, now
 	}
@@ -349,7 +349,7 @@ func (s *Settlement) queryAsUnknown(now time.Time) error {
 	if s.Payment.Status.Open() {
 		return s.Payment.Move(StatusUnknown)
 	}
-	if s.Payment.Deciding != "" {
+	if s.Payment.OpenDecision != "" {
 		s.Attempt.QueriedAt = time.Time{}
 	}
 	return nil

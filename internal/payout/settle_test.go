@@ -21,37 +21,37 @@ var pasts = []struct {
 	{"sent", func(s *script) { s.sends("") }},
 	{"sent, no answer", func(s *script) { s.sends(ObsNoAnswer) }},
 	{"sent again after a lost one", func(s *script) {
-		s.sends(ObsNoAnswer).after(time.Second).asks(1, ObsNeverReceived).after(time.Second).sends("")
+		s.sends(ObsNoAnswer).after(time.Second).queries(1, ObsNeverReceived).after(time.Second).sends("")
 	}},
 	{"accepted", func(s *script) { s.sends(ObsPending) }},
 	{"refused", func(s *script) { s.sends(ObsDeclined) }},
-	{"declined once, asked", func(s *script) { s.sends(ObsNoAnswer).asks(1, ObsDeclined) }},
-	{"disputed", func(s *script) { s.sends(ObsDeclined).asks(1, ObsSucceeded) }},
+	{"declined once, asked", func(s *script) { s.sends(ObsNoAnswer).queries(1, ObsDeclined) }},
+	{"disputed", func(s *script) { s.sends(ObsDeclined).queries(1, ObsSucceeded) }},
 	{"waits for the recipient", func(s *script) { s.sends(ObsNeedsRecipient) }},
 	{"paid", func(s *script) { s.sends(ObsSucceeded) }},
-	{"failed", func(s *script) { s.sends(ObsDeclined).asks(1, ObsDeclined) }},
-	{"failed, never received", func(s *script) { s.sends(ObsDeclined).asks(1, ObsNeverReceived) }},
-	{"returned", func(s *script) { s.sends(ObsSucceeded).asks(1, ObsReturned) }},
-	{"decided, failed", func(s *script) { s.sends(ObsDeclined).asks(1, ObsDeclined).retries() }},
-	{"decided, never received", func(s *script) { s.sends(ObsDeclined).asks(1, ObsNeverReceived).retries() }},
-	{"decided, returned", func(s *script) { s.sends(ObsSucceeded).asks(1, ObsReturned).retries() }},
+	{"failed", func(s *script) { s.sends(ObsDeclined).queries(1, ObsDeclined) }},
+	{"failed, never received", func(s *script) { s.sends(ObsDeclined).queries(1, ObsNeverReceived) }},
+	{"returned", func(s *script) { s.sends(ObsSucceeded).queries(1, ObsReturned) }},
+	{"decided, failed", func(s *script) { s.sends(ObsDeclined).queries(1, ObsDeclined).retries() }},
+	{"decided, never received", func(s *script) { s.sends(ObsDeclined).queries(1, ObsNeverReceived).retries() }},
+	{"decided, returned", func(s *script) { s.sends(ObsSucceeded).queries(1, ObsReturned).retries() }},
 	{"cancelled", func(s *script) {
-		s.sends(ObsDeclined).asks(1, ObsDeclined)
+		s.sends(ObsDeclined).queries(1, ObsDeclined)
 		s.p.Status, s.p.Failure = StatusCancelled, nil
 	}},
 	{"paid outside", func(s *script) { s.sends(ObsNoAnswer); s.p.Status = StatusPaidOutside }},
 	{"superseded", func(s *script) {
-		s.sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).sends("")
+		s.sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1, ObsDeclined).sends("")
 	}},
 	{"superseded, the later number is to be sent again", func(s *script) {
-		s.sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).sends(ObsRetryAfter)
+		s.sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1, ObsDeclined).sends(ObsRetryAfter)
 	}},
 	{"superseded, returned", func(s *script) {
-		s.sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, ObsReturned).sends(ObsRetryAfter)
+		s.sends(ObsSucceeded).queries(1, ObsReturned).retries().queries(1, ObsReturned).sends(ObsRetryAfter)
 	}},
-	{"returned, cancelled", func(s *script) { s.sends(ObsSucceeded).asks(1, ObsReturned).cancels(ObsReturned) }},
+	{"returned, cancelled", func(s *script) { s.sends(ObsSucceeded).queries(1, ObsReturned).cancels(ObsReturned) }},
 	{"cancelled, under way again", func(s *script) {
-		s.sends(ObsDeclined).asks(1, ObsDeclined).cancels(ObsDeclined).asks(1, ObsPending)
+		s.sends(ObsDeclined).queries(1, ObsDeclined).cancels(ObsDeclined).queries(1, ObsPending)
 	}},
 }
 

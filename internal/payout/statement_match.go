@@ -13,10 +13,10 @@ type DifferenceKind string
 
 // The kinds of differences.
 const (
-	// DifferLate: in the statement of the day, and booked on a later one.
-	DifferLate DifferenceKind = "booked_later"
-	// DifferEarly: in the statement of the day, and booked on an earlier one.
-	DifferEarly DifferenceKind = "booked_earlier"
+	// DifferBookedLater: in the statement of the day, and booked on a later one.
+	DifferBookedLater DifferenceKind = "booked_later"
+	// DifferBookedEarlier: in the statement of the day, and booked on an earlier one.
+	DifferBookedEarlier DifferenceKind = "booked_earlier"
 	// DifferMovedEarlier: booked on the day, and in the statement of an earlier one.
 	DifferMovedEarlier DifferenceKind = "moved_earlier"
 	// DifferMovedLater: booked on the day, and in the statement of a later one.
@@ -32,12 +32,13 @@ const (
 )
 
 // DifferenceKinds lists all of them.
-var DifferenceKinds = []DifferenceKind{DifferLate, DifferEarly, DifferMovedEarlier, DifferMovedLater, DifferTheirs, DifferOurs,
+var DifferenceKinds = []DifferenceKind{DifferBookedLater, DifferBookedEarlier, DifferMovedEarlier, DifferMovedLater,
+	DifferTheirs, DifferOurs,
 	DifferAmount, DifferOther}
 
 // Timing reports whether both sides have the movement on different days: that needs no break.
 func (k DifferenceKind) Timing() bool {
-	return k == DifferLate || k == DifferEarly || k == DifferMovedEarlier || k == DifferMovedLater
+	return k == DifferBookedLater || k == DifferBookedEarlier || k == DifferMovedEarlier || k == DifferMovedLater
 }
 
 // Difference is one movement in which the two sides of a day differ.
@@ -129,13 +130,13 @@ func (t *StatementMatch) op(op Op) *MatchOp {
 }
 
 // Theirs counts a line of the day's statement.
-func (t *StatementMatch) Theirs(l DatedLine) {
+func (t *StatementMatch) AddLine(l DatedLine) {
 	o := t.op(l.Op)
 	o.Theirs = o.Theirs.Plus(Sum{1, l.Amount})
 }
 
 // Ours counts a transfer of the day.
-func (t *StatementMatch) Ours(p DatedTransfer) {
+func (t *StatementMatch) AddTransfer(p DatedTransfer) {
 	t.Entries[p.Kind] = t.Entries[p.Kind].Plus(Sum{1, p.Amount})
 	if p.Op != "" {
 		o := t.op(p.Op)
@@ -144,7 +145,7 @@ func (t *StatementMatch) Ours(p DatedTransfer) {
 }
 
 // Add records a difference, with the breaks that explain it.
-func (t *StatementMatch) Add(d Difference) {
+func (t *StatementMatch) AddDifference(d Difference) {
 	o := t.op(d.Op)
 	o.Differ = o.Differ.Plus(d.theirs()).Minus(d.ours())
 	i := slices.IndexFunc(t.Sums, func(s DifferenceSum) bool { return s.Kind == d.Kind && s.Op == d.Op })
@@ -273,9 +274,9 @@ func (m Movement) Differ(day Day, zone *time.Location) (Difference, bool) {
 		d.Kind = DifferOther
 		return d, m.Line.Broken
 	case theirs && DayOf(m.Post.At, zone) > day:
-		d.Kind = DifferLate
+		d.Kind = DifferBookedLater
 	case theirs:
-		d.Kind = DifferEarly
+		d.Kind = DifferBookedEarlier
 	case m.Line.Day < day:
 		d.Kind = DifferMovedEarlier
 	default:

@@ -104,13 +104,13 @@ type Payment struct {
 	DecidedAt time.Time
 	// Deciding is the open decision that waits for queries: a cancel. The status stays failed or
 	// returned until it is carried out (rule R5).
-	Deciding DecisionKind
-	// NewNumberAgreed: two persons consented to a new order number although the provider no longer
+	OpenDecision DecisionKind
+	// NewNumberConsent: two persons consented to a new order number although the provider no longer
 	// knows the last one. The next new number uses it up.
-	NewNumberAgreed bool
-	Failure         *Failure // set only while failed or returned
-	CreatedAt       time.Time
-	UpdatedAt       time.Time
+	NewNumberConsent bool
+	Failure          *Failure // set only while failed or returned
+	CreatedAt        time.Time
+	UpdatedAt        time.Time
 }
 
 // Move changes the status, or returns ErrTransition when the table does not allow it. Moving to the
@@ -138,10 +138,10 @@ type Attempt struct {
 	Request   []byte // the exact bytes, stored before the first send
 	Sends     int
 	Queries   int
-	// NotedUntil is set while a recorded send has no answer: the send may land until then.
-	NotedUntil time.Time
-	// OpenUntil is until when earlier sends without a final answer may land. Zero: none.
-	OpenUntil time.Time
+	// CurrentSendUntil is set while a recorded send has no answer: the send may land until then.
+	CurrentSendUntil time.Time
+	// EarlierSendsUntil is until when earlier sends without a final answer may land. Zero: none.
+	EarlierSendsUntil time.Time
 	// Statement is the provider's last statement about the number; "": none yet.
 	Statement ObservationKind
 	// Refused: the last answer to a send was a documented refusal.
@@ -162,7 +162,7 @@ type Attempt struct {
 	Forgotten bool
 	// Observed holds the ids of the last settled observations, newest first, separated by spaces. A
 	// run without the answer to its Settle repeats the observation, perhaps after another run's.
-	Observed    string
+	ObservedIDs string
 	Code        string
 	Message     string
 	ProviderRef string

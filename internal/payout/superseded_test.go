@@ -7,11 +7,11 @@ import "testing"
 // makes the outcome unknown. From then on the provider repeats its earlier statement, and staff may
 // decide again.
 func TestR5_LaterNumberThanThePaidOne(t *testing.T) {
-	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined)
-	s.sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed)
-	s.asks(1, ObsSucceeded).asks(1, ObsSucceeded).is(StatusPaid).owes(0)
-	s.asks(1, ObsReturned).is(StatusReturned).owes(amount).retries()
-	s.asks(1, ObsPending).is(StatusUnknown)
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1, ObsDeclined)
+	s.sends(ObsDeclined).queries(2, ObsDeclined).is(StatusFailed)
+	s.queries(1, ObsSucceeded).queries(1, ObsSucceeded).is(StatusPaid).owes(0)
+	s.queries(1, ObsReturned).is(StatusReturned).owes(amount).retries()
+	s.queries(1, ObsPending).is(StatusUnknown)
 	for range 20 {
 		step := s.step()
 		if step.Do != ActionQuery {
@@ -19,9 +19,9 @@ func TestR5_LaterNumberThanThePaidOne(t *testing.T) {
 		}
 		s.now = maxTime(s.now, step.At)
 		if step.OrderNo == s.attempt(1).OrderNo {
-			s.asks(1, ObsReturned)
+			s.queries(1, ObsReturned)
 		} else {
-			s.asks(2, ObsDeclined)
+			s.queries(2, ObsDeclined)
 		}
 	}
 	if s.p.Status.Open() {

@@ -77,17 +77,17 @@ type LedgerPacket struct {
 	Status        string
 	BooksClosedAt time.Time
 	ClosedAt      time.Time
-	// Remainder and NotedClaims are the values stored when the packet's books were closed.
-	Remainder   money.Fen
-	NotedClaims int
+	// Remainder and RecordedClaims are the values stored when the packet's books were closed.
+	Remainder      money.Fen
+	RecordedClaims int
 	// ShareRows and ShareSum are the split, ClaimedCount and ClaimedAmount the claimed part of it.
 	ShareRows     int
 	ShareSum      money.Fen
 	ClaimedCount  int
 	ClaimedAmount money.Fen
-	// ClaimRows is the number of rows of claims, ClaimStrays the number of those that disagree with
+	// ClaimRows is the number of rows of claims, WrongClaims the number of those that disagree with
 	// their share.
-	ClaimRows, ClaimStrays int
+	ClaimRows, WrongClaims int
 }
 
 // PacketVerifier checks the ledger of one packet. Add every transfer of the packet in the order of
@@ -208,8 +208,8 @@ func (v *PacketVerifier) claims() {
 	if k[PostClaim] != p.ClaimedAmount {
 		v.add(RuleClaims, "", "claimed shares sum to %d, claim postings to %d", p.ClaimedAmount, k[PostClaim])
 	}
-	if p.ClaimRows != p.ClaimedCount || p.ClaimStrays != 0 {
-		v.add(RuleClaims, "", "%d claimed shares, %d listed as claims, %d of them wrongly", p.ClaimedCount, p.ClaimRows, p.ClaimStrays)
+	if p.ClaimRows != p.ClaimedCount || p.WrongClaims != 0 {
+		v.add(RuleClaims, "", "%d claimed shares, %d listed as claims, %d of them wrongly", p.ClaimedCount, p.ClaimRows, p.WrongClaims)
 	}
 	if p.BooksClosedAt.IsZero() {
 		if k[PostClose] != 0 && !(p.Status == "rejected" && v.givenBack()) {
@@ -217,8 +217,8 @@ func (v *PacketVerifier) claims() {
 		}
 		return
 	}
-	if p.NotedClaims != p.ClaimedCount {
-		v.add(RuleClaims, "", "%d claimed shares, %d noted when the books were closed", p.ClaimedCount, p.NotedClaims)
+	if p.RecordedClaims != p.ClaimedCount {
+		v.add(RuleClaims, "", "%d claimed shares, %d noted when the books were closed", p.ClaimedCount, p.RecordedClaims)
 	}
 	if p.Remainder != p.Total-p.ClaimedAmount {
 		v.add(RuleRemainder, "", "remainder %d, but total %d less claimed %d", p.Remainder, p.Total, p.ClaimedAmount)
@@ -236,7 +236,7 @@ func stamp(t time.Time) string {
 }
 
 // Verified is the result of verifying the whole ledger.
-type Verified struct {
+type VerifyReport struct {
 	Packets   int64 `json:"packets"`
 	Payments  int64 `json:"payments"`
 	Attempts  int64 `json:"attempts"`
@@ -250,7 +250,7 @@ type Verified struct {
 }
 
 // Found is the total number of violations.
-func (v Verified) Found() int64 {
+func (v VerifyReport) ViolationCount() int64 {
 	var n int64
 	for _, of := range v.Violations {
 		n += of

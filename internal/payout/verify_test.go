@@ -43,8 +43,8 @@ func (b *folio) add(kind Kind, n int, amount money.Fen, status Status, attempts 
 // cancelled and refunded, paid outside, paid twice, unknown, and two unclaimed and refunded.
 func soundBooks() *folio {
 	b := &folio{packet: LedgerPacket{ID: booksID, Total: 1000, Shares: 10, Status: "closed", BooksClosedAt: booksAt, ClosedAt: booksAt,
-		Remainder:   200,
-		NotedClaims: 8, ShareRows: 10, ShareSum: 1000, ClaimedCount: 8, ClaimedAmount: 800, ClaimRows: 8}}
+		Remainder:      200,
+		RecordedClaims: 8, ShareRows: 10, ShareSum: 1000, ClaimedCount: 8, ClaimedAmount: 800, ClaimRows: 8}}
 	order := func(k Kind, n, attempt int) string { return OrderNo(ID(k, booksID, n), attempt) }
 	booked := func(o string) LedgerAttempt { return LedgerAttempt{OrderNo: o, Booked: true} }
 	back := func(o string) LedgerAttempt { return LedgerAttempt{OrderNo: o, Booked: true, ReturnBooked: true} }
@@ -153,7 +153,7 @@ func TestR12_VerifierCatches(t *testing.T) {
 		{"open without shares", RuleStatus, func(b *folio) { b.packet.Status, b.packet.ShareRows = "open", 0 }},
 		{"held after the books were closed", RuleStatus, func(b *folio) { remove(b, PostClose) }},
 		{"claim not posted", RuleClaims, func(b *folio) { remove(b, PostClaim) }},
-		{"claim not recorded", RuleClaims, func(b *folio) { b.packet.NotedClaims = 7 }},
+		{"claim not recorded", RuleClaims, func(b *folio) { b.packet.RecordedClaims = 7 }},
 		{"share of another", RuleClaims, func(b *folio) { payment(b, StatusPaid).ShareUser = "z" }},
 		{"share of another amount", RuleClaims, func(b *folio) { payment(b, StatusPaid).ShareAmount = 99 }},
 		{"remainder too small", RuleRemainder, func(b *folio) { b.packet.Remainder = 199 }},

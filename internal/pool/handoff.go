@@ -115,7 +115,7 @@ func decodeCreated(values map[string]any) (packet.Packet, error) {
 		if err != nil {
 			return p, fmt.Errorf("%w: %s: %w", ErrMalformed, field, err)
 		}
-		if ms < 0 || ms > packet.MaxMs {
+		if ms < 0 || ms > packet.MaxMillis {
 			return p, fmt.Errorf("%w: %s: %d ms", ErrMalformed, field, ms)
 		}
 		times[i] = ms

@@ -62,7 +62,7 @@ func (s *Store) ReserveDay(ctx context.Context, id string) (d campaign.Day, ok b
 		if err != nil || c.Status != campaign.StatusActive || tx.now.Before(c.NextOpens.Add(-campaign.CreateAhead-campaign.ClockSkew)) {
 			return err
 		}
-		d = campaign.Day{Day: c.NextDay, Status: campaign.DayMaking, PacketID: c.PacketID(c.NextDay), OpensAt: c.NextOpens, DecidedAt: tx.now}
+		d = campaign.Day{Day: c.NextDay, Status: campaign.DayCreating, PacketID: c.PacketID(c.NextDay), OpensAt: c.NextOpens, DecidedAt: tx.now}
 		if err := tx.Exec("INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at) VALUES (?, ?, 'making', ?, "+
 			"?, ?) ON DUPLICATE KEY UPDATE day = day",
 			id, string(d.Day), d.PacketID, d.OpensAt.UTC(), tx.now).Error; err != nil {
@@ -102,7 +102,7 @@ func (s *Store) DecideDay(ctx context.Context, id string, day payout.Day, status
 			return fmt.Errorf("campaign %s, day %s is not reserved: %w", id, day, ErrMoved)
 		}
 		was := campaign.DayStatus(rows[0].Status)
-		if was == status || was == campaign.DayMade {
+		if was == status || was == campaign.DayCreated {
 			return nil
 		}
 		r := tx.Exec("UPDATE campaign_days SET status = ?, decided_at = ? WHERE campaign_id = ? AND day = ? AND status = ?",

@@ -87,7 +87,7 @@ func reserved(t *testing.T, s *Store, c campaign.Campaign) campaign.Day {
 	t.Helper()
 	d, ok, err := s.ReserveDay(t.Context(), c.ID)
 	must(t, err)
-	if !ok || d.Status != campaign.DayMaking || d.PacketID != c.PacketID(d.Day) {
+	if !ok || d.Status != campaign.DayCreating || d.PacketID != c.PacketID(d.Day) {
 		t.Fatalf("%t, %+v", ok, d)
 	}
 	return d
@@ -187,7 +187,7 @@ func TestDecideDay(t *testing.T) {
 	s, clock := campaignClock(t, -time.Minute)
 	c, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
 	must(t, err)
-	wantErr(t, s.DecideDay(t.Context(), c.ID, c.NextDay, campaign.DayMade), ErrMoved)
+	wantErr(t, s.DecideDay(t.Context(), c.ID, c.NextDay, campaign.DayCreated), ErrMoved)
 	first := reserved(t, s, c)
 	status := func(want campaign.DayStatus) {
 		t.Helper()
@@ -196,12 +196,12 @@ func TestDecideDay(t *testing.T) {
 			t.Fatalf("%+v, want %s", days, want)
 		}
 	}
-	status(campaign.DayMaking)
+	status(campaign.DayCreating)
 	must(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMissed))
 	status(campaign.DayMissed)
-	for _, then := range []campaign.DayStatus{campaign.DayMade, campaign.DayMade, campaign.DayMissed} {
+	for _, then := range []campaign.DayStatus{campaign.DayCreated, campaign.DayCreated, campaign.DayMissed} {
 		must(t, s.DecideDay(t.Context(), c.ID, first.Day, then))
-		status(campaign.DayMade)
+		status(campaign.DayCreated)
 	}
 
 	clock.pass(24 * time.Hour)
@@ -210,15 +210,15 @@ func TestDecideDay(t *testing.T) {
 	p := samplePacket(100, 2)
 	p.ID = first.PacketID
 	recorded(t, s, p)
-	status(campaign.DayMade) // the packet has a row
+	status(campaign.DayCreated) // the packet has a row
 
 	clock.pass(24 * time.Hour)
 	first = reserved(t, s, c)
 	made(s.CompareHeartbeat(t.Context(), 1000))(t) // a number above MySQL's is known
 	wantErr(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMissed), payout.ErrMySQLRestored)
-	status(campaign.DayMaking)
-	must(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMade))
-	status(campaign.DayMade)
+	status(campaign.DayCreating)
+	must(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayCreated))
+	status(campaign.DayCreated)
 	clock.pass(24 * time.Hour)
 	_, _, err = s.ReserveDay(t.Context(), c.ID)
 	wantErr(t, err, payout.ErrMySQLRestored)
@@ -235,7 +235,7 @@ func TestSetCampaignStatus(t *testing.T) {
 	if paused.Status != campaign.StatusPaused || paused.NextDay != "" || paused.Revision != 2 {
 		t.Fatalf("%+v", paused)
 	}
-	must(t, s.DecideDay(t.Context(), c.ID, "2026-02-17", campaign.DayMade))
+	must(t, s.DecideDay(t.Context(), c.ID, "2026-02-17", campaign.DayCreated))
 	if again := made(s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusPaused))(t); again.Revision != 2 {
 		t.Errorf("paused twice: %+v", again)
 	}
@@ -385,7 +385,7 @@ func TestVitalsOfCampaigns(t *testing.T) {
 	p := samplePacket(100, 2)
 	p.ID = day.PacketID
 	recorded(t, s, p)
-	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayMade))
+	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayCreated))
 	if v := snapshot(); v.Campaigns.Waiting != 0 {
 		t.Errorf("made: %+v", v)
 	}
@@ -404,7 +404,7 @@ func TestVitalsOfCampaigns(t *testing.T) {
 	day = reserved(t, s, c)
 	p.ID = day.PacketID
 	recorded(t, s, p)
-	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayMade))
+	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayCreated))
 	pay(t, s, chargeID(p))
 	clock.pass(72 * time.Hour)
 	made(s.BeginClosing(t.Context(), p.ID, packet.CloseUnopened))(t)
@@ -412,7 +412,7 @@ func TestVitalsOfCampaigns(t *testing.T) {
 	day = reserved(t, s, c)
 	p.ID, p.OpensAt, p.ExpiresAt = day.PacketID, s.Now().Add(-time.Hour), s.Now()
 	recorded(t, s, p)
-	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayMade))
+	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayCreated))
 	expireCharge(t, s, chargeID(p))
 	must(t, s.RejectPacket(t.Context(), p.ID, packet.Failure{Code: payout.FailureExpiredBeforeCharge}))
 	wantLost("missed 0 declined 0 unopened 2 ")

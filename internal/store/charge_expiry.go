@@ -19,7 +19,7 @@ import (
 // (rule R13).
 func (s *Store) ExpireCharge(ctx context.Context, id string) (payout.State, error) {
 	var out payout.State
-	err := s.inTx(ctx, failpoint.ChargeLapse, func(tx tx) error {
+	err := s.inTx(ctx, failpoint.ChargeExpire, func(tx tx) error {
 		row, attempts, err := tx.load(id, true)
 		if err != nil {
 			return err

@@ -30,7 +30,7 @@ func (s *Store) RecoverClaim(ctx context.Context, c packet.Claim, provider strin
 
 func (s *Store) recordClaim(ctx context.Context, c packet.Claim, provider string, allowed func(tx) error) (payout.State, error) {
 	var out payout.State
-	err := s.inTx(ctx, failpoint.ClaimBook, func(tx tx) error {
+	err := s.inTx(ctx, failpoint.ClaimRecord, func(tx tx) error {
 		p, _, err := tx.claimShare(c, provider, s.lanes)
 		switch {
 		case err != nil:

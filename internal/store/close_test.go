@@ -136,7 +136,7 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	x.c.pass(2 * payout.LedgerSettled)
 	x.closing()
 	if c := x.close(first); !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByStatement}) || c.Match != nil ||
-		c.Checked() != nil {
+		c.EntriesMatch() != nil {
 		t.Errorf("nothing was read: %v, %+v", c.Blockers, c.Match)
 	}
 	x.reconcile(first)
@@ -145,7 +145,7 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	}
 	x.closing()
 	c := x.close(first)
-	if len(c.Blockers) != 0 || c.FinalAt.IsZero() || c.Checked() == nil || !*c.Checked() || c.Match == nil || !c.Match.Agrees() {
+	if len(c.Blockers) != 0 || c.FinalAt.IsZero() || c.EntriesMatch() == nil || !*c.EntriesMatch() || c.Match == nil || !c.Match.Agrees() {
 		t.Fatalf("pending %v, %+v", c.Blockers, c.Match)
 	}
 	wantBalances(t, "opening", c.Opening, nil)
@@ -155,14 +155,14 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	atMidnight := map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -1250), payout.AccountHolding: sums(0, 500),
 		payout.AccountOwed: sums(3, 750)}
 	wantBalances(t, "closing", c.Closing, atMidnight)
-	wantBalances(t, "closing of the other app", c.Closing.Of("other"), map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500),
+	wantBalances(t, "closing of the other app", c.Closing.OfApp("other"), map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500),
 		payout.AccountHolding: sums(0, 500)})
 	if ops := c.Match.Ops; ops[0] != (payout.MatchOp{Op: payout.OpCharge, Ours: sums(3, 1800), Theirs: sums(3, 1800)}) ||
 		ops[1] != (payout.MatchOp{Op: payout.OpTransfer, Ours: sums(2, 350), Theirs: sums(3, 600), Differ: sums(1, 250)}) ||
 		ops[2] != (payout.MatchOp{Op: payout.OpRefund, Ours: sums(1, 200), Theirs: sums(1, 200)}) {
 		t.Errorf("%+v", ops)
 	}
-	if d := c.Match.Differences; len(d) != 1 || d[0].Kind != payout.DifferLate || d[0].OrderNo != late.OrderNo || d[0].Theirs != 250 ||
+	if d := c.Match.Differences; len(d) != 1 || d[0].Kind != payout.DifferBookedLater || d[0].OrderNo != late.OrderNo || d[0].Theirs != 250 ||
 		d[0].Ours != 0 ||
 		payout.DayOf(d[0].MovedAt, time.UTC) != first || payout.DayOf(d[0].BookedAt, time.UTC) != second {
 		t.Errorf("%+v", d)
@@ -261,7 +261,8 @@ func TestCloseSeesEntriesThatAreMissing(t *testing.T) {
 	x.reconcile(first)
 	x.closing()
 	c := x.close(first)
-	if !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByEntries}) || c.Checked() == nil || *c.Checked() || !c.FinalAt.IsZero() {
+	if !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByEntries}) || c.EntriesMatch() == nil || *c.EntriesMatch() ||
+		!c.FinalAt.IsZero() {
 		t.Errorf("pending %v", c.Blockers)
 	}
 }

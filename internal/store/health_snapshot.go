@@ -253,7 +253,7 @@ func (r *HealthReader) repairs(ctx context.Context, v *observe.HealthSnapshot) e
 
 func (r *HealthReader) books(ctx context.Context, v *observe.HealthSnapshot) error {
 	b, err := r.store.MySQLState(ctx)
-	v.BooksRestored = b.State == payout.MySQLRestored
+	v.MySQLRestored = b.State == payout.MySQLRestored
 	return err
 }
 

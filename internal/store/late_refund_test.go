@@ -75,7 +75,7 @@ func TestLateRefunds(t *testing.T) {
 	if o.LateRefunds.Count != 2 || o.LateRefunds.Oldest.IsZero() {
 		t.Errorf("overview: %+v", o.LateRefunds)
 	}
-	c.pass(payout.LateAfter)
+	c.pass(payout.RefundLateAfter)
 	if o, err = s.Overview(ctx); err != nil || o.LateRefunds.Count != 4 {
 		t.Errorf("overview later: %+v, %v", o.LateRefunds, err)
 	}

@@ -36,7 +36,7 @@ func (s *Store) RecordNotification(ctx context.Context, by payout.Adapter, event
 		}
 		return tx.putOutbox(parts.PaymentID, outboxQuery)
 	}
-	return s.inTx(ctx, failpoint.NotificationNote, run)
+	return s.inTx(ctx, failpoint.NotificationStore, run)
 }
 
 // InstalledAt returns when the first migration was applied. Errors: ErrUnavailable.

@@ -135,7 +135,7 @@ func (tx tx) outboxMoved(kind string, p payout.Payment, attempts []payout.Attemp
 	case outboxBegin:
 		return p.Status != payout.StatusPending, nil
 	case outboxDecide:
-		return p.Deciding == "", nil
+		return p.OpenDecision == "", nil
 	case outboxFinish:
 		var status string
 		err := tx.Raw("SELECT status FROM packets WHERE id = ?", p.PacketID).Scan(&status).Error

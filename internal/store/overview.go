@@ -94,14 +94,14 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 	return out, classify(err)
 }
 
-// lateRefunds counts unfinished refunds that are due since payout.LateAfter.
+// lateRefunds counts unfinished refunds that are due since payout.RefundLateAfter.
 func (s *Store) lateRefunds(ctx context.Context) (payout.Backlog, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return payout.Backlog{}, err
 	}
 	var row backlogRow
-	by := now.Add(-payout.LateAfter)
+	by := now.Add(-payout.RefundLateAfter)
 	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(p.created_at) AS oldest FROM payments p FORCE INDEX (payments_status) WHERE p.kind = "+
 		"'r' AND "+lateRefund,
 		unfinishedStatuses, by, by).Scan(&row).Error

@@ -44,7 +44,7 @@ func newPaymentRow(p payout.Payment) paymentRow {
 		ID: p.ID, Kind: string(p.Kind), PacketID: p.PacketID, AppID: p.App, UserID: p.UserID, ShareIndex: p.ShareIndex, Account: p.Account,
 		Amount: int64(p.Amount), Currency: p.Currency, Remark: p.Remark, Provider: p.Provider, ProviderAccount: p.ProviderAccount,
 		Status: string(p.Status), Attempt: p.Attempt,
-		DecidedAt: optTime(p.DecidedAt), Deciding: string(p.Deciding), NewNumberAgreed: p.NewNumberAgreed,
+		DecidedAt: optTime(p.DecidedAt), Deciding: string(p.OpenDecision), NewNumberAgreed: p.NewNumberConsent,
 		CreatedAt: p.CreatedAt.UTC(), UpdatedAt: p.UpdatedAt.UTC(),
 	}
 	if p.Attempt > 0 {
@@ -61,8 +61,9 @@ func (r paymentRow) payment() payout.Payment {
 		ID: r.ID, Kind: payout.Kind(r.Kind[0]), PacketID: r.PacketID, App: r.AppID, UserID: r.UserID, ShareIndex: r.ShareIndex,
 		Account: r.Account, Amount: money.Fen(r.Amount), Currency: r.Currency, Remark: r.Remark, Provider: r.Provider,
 		ProviderAccount: r.ProviderAccount,
-		Status:          payout.Status(r.Status), Attempt: r.Attempt, DecidedAt: orZero(r.DecidedAt), Deciding: payout.DecisionKind(r.Deciding),
-		NewNumberAgreed: r.NewNumberAgreed, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		Status:          payout.Status(r.Status), Attempt: r.Attempt, DecidedAt: orZero(r.DecidedAt),
+		OpenDecision:     payout.DecisionKind(r.Deciding),
+		NewNumberConsent: r.NewNumberAgreed, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 	if r.FailureCode != nil {
 		p.Failure = payout.FailureOf(p.Kind, *r.FailureCode, orEmpty(r.FailureMessage))
@@ -134,9 +135,10 @@ func (attemptRow) TableName() string { return "attempts" }
 func newAttemptRow(a payout.Attempt) attemptRow {
 	return attemptRow{
 		OrderNo: a.OrderNo, PaymentID: a.PaymentID, No: a.No, Op: string(a.Op), Request: a.Request, Sends: a.Sends, Asks: a.Queries,
-		NotedUntil: optTime(a.NotedUntil), OpenUntil: optTime(a.OpenUntil), Statement: string(a.Statement), Refused: a.Refused, Booked: a.Booked,
+		NotedUntil: optTime(a.CurrentSendUntil), OpenUntil: optTime(a.EarlierSendsUntil), Statement: string(a.Statement), Refused: a.Refused,
+		Booked:       a.Booked,
 		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.QueriedAt),
-		AskRequested: a.QueryRequested, Forgotten: a.Forgotten, Observed: a.Observed, Code: clipCode(a.Code),
+		AskRequested: a.QueryRequested, Forgotten: a.Forgotten, Observed: a.ObservedIDs, Code: clipCode(a.Code),
 		Message:     clip(a.Message, messageLen),
 		ProviderRef: clipKey(a.ProviderRef, refLen), Token: a.Token, StartedAt: a.StartedAt.UTC(), AskUntil: a.QueryUntil.UTC(),
 		EndedAt: optTime(a.EndedAt),
@@ -146,9 +148,10 @@ func newAttemptRow(a payout.Attempt) attemptRow {
 func (r attemptRow) attempt() payout.Attempt {
 	return payout.Attempt{
 		OrderNo: r.OrderNo, PaymentID: r.PaymentID, No: r.No, Op: payout.Op(r.Op), Request: r.Request, Sends: r.Sends, Queries: r.Asks,
-		NotedUntil: orZero(r.NotedUntil), OpenUntil: orZero(r.OpenUntil), Statement: payout.ObservationKind(r.Statement), Refused: r.Refused,
-		Booked: r.Booked, ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt), QueriedAt: orZero(r.AskedAt),
-		QueryRequested: r.AskRequested, Forgotten: r.Forgotten, Observed: r.Observed, Code: r.Code, Message: r.Message,
+		CurrentSendUntil: orZero(r.NotedUntil), EarlierSendsUntil: orZero(r.OpenUntil), Statement: payout.ObservationKind(r.Statement),
+		Refused: r.Refused,
+		Booked:  r.Booked, ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt), QueriedAt: orZero(r.AskedAt),
+		QueryRequested: r.AskRequested, Forgotten: r.Forgotten, ObservedIDs: r.Observed, Code: r.Code, Message: r.Message,
 		ProviderRef: r.ProviderRef,
 		Token:       r.Token, StartedAt: r.StartedAt.UTC(), QueryUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
 	}
@@ -417,7 +420,7 @@ func (tx tx) writeSettlement(row paymentRow, set payout.Settlement, o payout.Obs
 			return err
 		}
 	}
-	if set.Overtaken != "" {
+	if set.OvertakenDecision != "" {
 		if err := tx.endOpenDecision(row.ID, payout.DecisionOvertaken); err != nil {
 			return err
 		}

@@ -69,6 +69,6 @@ func (r *HealthReader) reconciled(ctx context.Context, v *observe.HealthSnapshot
 	if err != nil {
 		return err
 	}
-	v.ReturnsSeen, err = r.store.returnsSeen(ctx)
+	v.ReturnsSearched, err = r.store.returnsSeen(ctx)
 	return err
 }

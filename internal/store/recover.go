@@ -90,7 +90,7 @@ func (s *Store) UnclaimedShares(ctx context.Context, packetID string, after, lim
 // payout.ErrWrongProvider, ErrUnavailable, errors of encode.
 func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt time.Time, limits payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
-	err = s.inTx(ctx, failpoint.RecoverNumber, func(tx tx) error {
+	err = s.inTx(ctx, failpoint.RecoverAttempt, func(tx tx) error {
 		put = false
 		if err := tx.restoredOnly(); err != nil {
 			return err
@@ -99,7 +99,7 @@ func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt ti
 		if err != nil || no < len(attempts) {
 			return err
 		}
-		p, deciding := row.payment(), row.payment().Deciding
+		p, deciding := row.payment(), row.payment().OpenDecision
 		if err := limits.Adapter.Assign(&p); err != nil {
 			return err
 		}
@@ -107,14 +107,14 @@ func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt ti
 		switch no - len(attempts) {
 		case 0:
 			a = attempts[no-1]
-			if put, err = payout.NoteResent(&p, &a, limits, tx.now); err != nil || !put {
+			if put, err = payout.RecordResent(&p, &a, limits, tx.now); err != nil || !put {
 				return err
 			}
 		case 1:
 			if a, err = newAttempt(p, no, encode); err != nil {
 				return err
 			}
-			if err := payout.NoteRecovered(&p, &a, limits, sentAt.UTC(), tx.now); err != nil {
+			if err := payout.RecordRecovered(&p, &a, limits, sentAt.UTC(), tx.now); err != nil {
 				return err
 			}
 			put = true
@@ -210,7 +210,7 @@ func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure
 			}
 			return tx.createRemainderRefund(prow, p.Amount)
 		}
-		if err := payout.RefuseRecovered(&p, failure, tx.now); err != nil {
+		if err := payout.FailRecovered(&p, failure, tx.now); err != nil {
 			return err
 		}
 		if err := tx.casPayment(row, p); err != nil {

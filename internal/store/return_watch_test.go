@@ -41,8 +41,8 @@ func TestReturnWatch(t *testing.T) {
 		t.Error("the position was not stored")
 	}
 	v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
-	if must(t, NewHealthReader(s).Read(ctx, &v)); !v.ReturnsSeen.Equal(at.Until) { // the other one has seen nothing yet
-		t.Errorf("seen up to %v, shown as %v", at.Until, v.ReturnsSeen)
+	if must(t, NewHealthReader(s).Read(ctx, &v)); !v.ReturnsSearched.Equal(at.Until) { // the other one has seen nothing yet
+		t.Errorf("seen up to %v, shown as %v", at.Until, v.ReturnsSearched)
 	}
 	if keep(first, payout.ReturnWatch{Provider: "sandbox", Day: "2026-02-16", After: "3"}, time.Hour) {
 		t.Error("a slower worker has put the position back")

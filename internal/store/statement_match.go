@@ -89,7 +89,7 @@ func (t *dayMatch) lines(ctx context.Context) error {
 		here, numbers := map[int64]bool{}, []string{}
 		for _, r := range rows {
 			after, here[r.ID] = r.ID, true
-			t.match.Theirs(r.line())
+			t.match.AddLine(r.line())
 			numbers = append(numbers, r.OrderNo)
 		}
 		if err := t.compare(ctx, numbers, func(m payout.Movement) bool { return m.Line != nil && here[m.Line.ID] }); err != nil {
@@ -113,7 +113,7 @@ func (t *dayMatch) transfers(ctx context.Context) error {
 		for _, r := range rows {
 			after = payout.TransferCursor{At: r.CreatedAt.UTC(), ID: r.ID}
 			p := r.dated()
-			t.match.Ours(p)
+			t.match.AddTransfer(p)
 			if p.Op != "" {
 				here[r.ID] = true
 				numbers = append(numbers, r.OrderNo)
@@ -164,7 +164,7 @@ func (t *dayMatch) compare(ctx context.Context, numbers []string, meant func(pay
 	breaks, err := t.breaks(ctx, found)
 	for _, d := range found {
 		d.Breaks = breaks[d.OrderNo]
-		t.match.Add(d)
+		t.match.AddDifference(d)
 	}
 	return err
 }

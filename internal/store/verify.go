@@ -22,13 +22,14 @@ const (
 // found. It reads one snapshot in two passes of pages in index order: by packet and by payment. It
 // locks and changes nothing, and holds the snapshot until it ends. Errors: ErrUnavailable, what
 // found returns.
-func (s *Store) VerifyLedger(ctx context.Context, found func(payout.Violation) error) (payout.Verified, error) {
+func (s *Store) VerifyLedger(ctx context.Context, found func(payout.Violation) error) (payout.VerifyReport, error) {
 	tx := s.db.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if tx.Error != nil {
-		return payout.Verified{}, classify(tx.Error)
+		return payout.VerifyReport{}, classify(tx.Error)
 	}
 	defer tx.Rollback()
-	v := ledgerCheck{db: tx, found: found, out: payout.Verified{Violations: map[payout.Rule]int64{}, OpenBreaks: map[payout.BreakKind]int64{}}}
+	v := ledgerCheck{db: tx, found: found, out: payout.VerifyReport{Violations: map[payout.Rule]int64{},
+		OpenBreaks: map[payout.BreakKind]int64{}}}
 	for _, rule := range payout.Rules {
 		v.out.Violations[rule] = 0
 	}
@@ -43,7 +44,7 @@ func (s *Store) VerifyLedger(ctx context.Context, found func(payout.Violation) e
 type ledgerCheck struct {
 	db    *gorm.DB
 	found func(payout.Violation) error
-	out   payout.Verified
+	out   payout.VerifyReport
 }
 
 func (c *ledgerCheck) report(violations []payout.Violation) error {
@@ -127,12 +128,12 @@ func (r ledgerPacketRow) packet() payout.LedgerPacket {
 	p := payout.LedgerPacket{ID: r.ID, Total: money.Fen(r.TotalAmount), Shares: r.ShareCount, Status: r.Status,
 		BooksClosedAt: orZero(r.BooksClosedAt),
 		ClosedAt:      orZero(r.ClosedAt), ShareRows: r.Count, ShareSum: money.Fen(r.ShareSum), ClaimedCount: r.Claimed,
-		ClaimedAmount: money.Fen(r.ClaimedShare), ClaimRows: r.ClaimRows, ClaimStrays: r.ClaimStrays}
+		ClaimedAmount: money.Fen(r.ClaimedShare), ClaimRows: r.ClaimRows, WrongClaims: r.ClaimStrays}
 	if r.Remainder != nil {
 		p.Remainder = money.Fen(*r.Remainder)
 	}
 	if r.ClaimedCount != nil {
-		p.NotedClaims = *r.ClaimedCount
+		p.RecordedClaims = *r.ClaimedCount
 	}
 	return p
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // verified runs the verification and returns its findings.
-func verified(t testing.TB, s *Store) (payout.Verified, []payout.Violation) {
+func verified(t testing.TB, s *Store) (payout.VerifyReport, []payout.Violation) {
 	t.Helper()
 	var found []payout.Violation
 	v, err := s.VerifyLedger(t.Context(), func(f payout.Violation) error {
@@ -22,8 +22,8 @@ func verified(t testing.TB, s *Store) (payout.Verified, []payout.Violation) {
 		return nil
 	})
 	must(t, err)
-	if v.Found() != int64(len(found)) {
-		t.Errorf("%d violations counted, %d reported", v.Found(), len(found))
+	if v.ViolationCount() != int64(len(found)) {
+		t.Errorf("%d violations counted, %d reported", v.ViolationCount(), len(found))
 	}
 	return v, found
 }

@@ -11,13 +11,13 @@ import (
 
 // WithdrawApproval withdraws a waiting decision by its author: nothing has moved, and another
 // decision can be made. An answered or expired one is refused. Errors: ErrNotFound,
-// payout.ErrNotAsker, payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
+// payout.ErrNotAuthor, payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) WithdrawApproval(ctx context.Context, w payout.StaffWrite, approvalID string,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d payout.Decision) (payout.StaffAnswer,
 		error) {
 		if !access.SamePerson(d.By, w.Owner) {
-			return payout.StaffAnswer{}, payout.ErrNotAsker
+			return payout.StaffAnswer{}, payout.ErrNotAuthor
 		}
 		if err := tx.trusted(); err != nil {
 			return payout.StaffAnswer{}, err

@@ -38,7 +38,7 @@ func TestWithdraw(t *testing.T) {
 		w.Owner = "finance2"
 		w = by(t, s, w)
 		_, err := s.WithdrawApproval(ctx, w, approvals[0], render)
-		wantErr(t, err, payout.ErrNotAsker)
+		wantErr(t, err, payout.ErrNotAuthor)
 		_, err = s.WithdrawApproval(ctx, withdrawalBy(t, s, "nothing"), "anone", render)
 		wantErr(t, err, ErrNotFound)
 		if got := statusIn(0); got != "waiting" {

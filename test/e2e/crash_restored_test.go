@@ -46,7 +46,7 @@ func (c *crashes) recovered(t *testing.T) {
 	run := &recovery{crashes: c, env: c.workerEnv(t), since: time.Now().UTC().Format(time.RFC3339)}
 	run.through(t, failpoint.RecoverDeclare)
 	run.order(t, "transfers", payout.OrderNo(numbered, 2), paid, number.won[paid].amount, "")
-	run.through(t, failpoint.RecoverNumber)
+	run.through(t, failpoint.RecoverAttempt)
 	run.refund(t, cancel, payout.ID(payout.KindRefund, cancel.id, cancel.won[back].index+1), cancel.won[back].amount)
 	run.through(t, failpoint.RecoverCancel)
 	run.refund(t, rest, payout.ID(payout.KindRefund, rest.id, 0), crashTotal-rest.won["recover-rest-a"].amount)

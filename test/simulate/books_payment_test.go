@@ -175,7 +175,7 @@ func (b *books) Settle(_ context.Context, o payout.Observation, asked string) (s
 			b.post(set.Transfers...)
 			b.giveBack(was, set.Payment)
 			b.breaks = append(b.breaks, set.Breaks...)
-			if set.Overtaken != "" {
+			if set.OvertakenDecision != "" {
 				b.endOpen(r.ID, payout.DecisionOvertaken)
 			}
 		}
@@ -269,7 +269,7 @@ func (b *books) moved(w want) bool {
 	case wantBegin:
 		return r.Status != payout.StatusPending
 	case wantDecide:
-		return r.Deciding == ""
+		return r.OpenDecision == ""
 	case wantFinish:
 		return b.rec.Stored == packet.StatusClosed || b.rec.Stored == packet.StatusRejected
 	}

@@ -82,7 +82,7 @@ func TestJudgeSees(t *testing.T) {
 		"agreed to by himself":     {func(m *model, w *row) { m.decided(w, "anna", "anna", m.clock) }, "agreed to by \"anna\""},
 		"agreed to by nobody":      {func(m *model, w *row) { m.decided(w, "anna", "", m.clock) }, "agreed to by \"\""},
 		"agreed to too late":       {func(m *model, w *row) { m.decided(w, "anna", "ben", m.clock.Add(approvalLife)) }, "after it had expired"},
-		"nobody decides":           {func(_ *model, w *row) { w.Deciding = payout.DecisionCancel }, "is deciding"},
+		"nobody decides":           {func(_ *model, w *row) { w.OpenDecision = payout.DecisionCancel }, "is deciding"},
 		"a promise is forgotten": {func(m *model, w *row) {
 			m.promised(w, 1)
 			m.books.promises = nil

@@ -160,8 +160,8 @@ func (w *world) judgeDecisions(after string) {
 		}
 	}
 	for _, id := range w.books.ids {
-		if r := w.books.rows[id]; r.Deciding != deciding[id] {
-			w.violated("after %s: %s is deciding %q, and %q is open", after, id, r.Deciding, deciding[id])
+		if r := w.books.rows[id]; r.OpenDecision != deciding[id] {
+			w.violated("after %s: %s is deciding %q, and %q is open", after, id, r.OpenDecision, deciding[id])
 		}
 	}
 }
@@ -560,7 +560,7 @@ func (w *world) verify() {
 	}
 	v := payout.NewPacketVerifier(payout.LedgerPacket{ID: rec.ID, Total: rec.TotalAmount, Shares: rec.ShareCount, Status: string(rec.Stored),
 		BooksClosedAt: rec.BooksClosedAt,
-		ClosedAt:      rec.ClosedAt, Remainder: rec.Remainder, NotedClaims: b.noted, ShareRows: len(b.shares), ShareSum: all, ClaimedCount: n,
+		ClosedAt:      rec.ClosedAt, Remainder: rec.Remainder, RecordedClaims: b.noted, ShareRows: len(b.shares), ShareSum: all, ClaimedCount: n,
 		ClaimedAmount: sum, ClaimRows: n})
 	for _, t := range b.transfers {
 		v.Add(t)

@@ -361,7 +361,7 @@ func (b restoredBooks) RecoverRejected(_ context.Context, id string, f packet.Fa
 			b.world.reached["charged after it was rejected, rejected again"]++
 			return nil
 		}
-		if err := payout.RefuseRecovered(&p, payout.NewFailure(f.Code, f.Message), b.world.now()); err != nil {
+		if err := payout.FailRecovered(&p, payout.NewFailure(f.Code, f.Message), b.world.now()); err != nil {
 			return err
 		}
 		b.put(r, p)
@@ -435,7 +435,7 @@ func (b restoredBooks) RecoverAttempt(_ context.Context, id string, no int, sent
 		attempts := slices.Clone(r.attempts)
 		switch put = false; no - len(attempts) {
 		case 0:
-			if put, err = payout.NoteResent(&p, &attempts[no-1], l, b.world.now()); err != nil || !put {
+			if put, err = payout.RecordResent(&p, &attempts[no-1], l, b.world.now()); err != nil || !put {
 				return err
 			}
 		case 1:
@@ -443,7 +443,7 @@ func (b restoredBooks) RecoverAttempt(_ context.Context, id string, no int, sent
 			if err != nil {
 				return err
 			}
-			if err := payout.NoteRecovered(&p, &a, l, sentAt, b.world.now()); err != nil {
+			if err := payout.RecordRecovered(&p, &a, l, sentAt, b.world.now()); err != nil {
 				return err
 			}
 			attempts, put = append(attempts, a), true
