@@ -422,5 +422,5 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	_, _ = w.Write(b) // who has gone reads no error
+	_, _ = w.Write(b) // the client has disconnected
 }
