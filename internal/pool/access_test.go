@@ -101,7 +101,7 @@ func refused(t *testing.T, name string, cfg Config, why error) {
 	}
 	all.Wait()
 	if strings.Contains(log.String(), "only-for-tests") {
-		t.Errorf("%s: a secret is capturedLog: %s", name, log.String())
+		t.Errorf("%s: a secret is shown: %s", name, log.String())
 	}
 }
 
@@ -264,10 +264,10 @@ func TestSentinelPasswords(t *testing.T) {
 	}
 	do(t, root(t, servers.replica, lock), "REPLICAOF", host, port)
 	sentinels := stacktest.FreshLockedSentinels(t, masterName, servers.master, 1, theirs)
-	asked := redis.NewSentinelClient(&redis.Options{Addr: sentinels[0].Addr, Password: theirs.Password, TLSConfig: tlsOf(theirs)})
-	t.Cleanup(func() { _ = asked.Close() })
+	sentinel := redis.NewSentinelClient(&redis.Options{Addr: sentinels[0].Addr, Password: theirs.Password, TLSConfig: tlsOf(theirs)})
+	t.Cleanup(func() { _ = sentinel.Close() })
 	wait.Until(t, "the sentinel can replace the master", func() bool {
-		replicas, err := asked.Replicas(t.Context(), masterName).Result()
+		replicas, err := sentinel.Replicas(t.Context(), masterName).Result()
 		return err == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok"
 	})
 
@@ -287,7 +287,7 @@ func TestSentinelPasswords(t *testing.T) {
 
 	p := openAt(t, cfg)
 	runPacket(t, p)
-	if err := asked.Failover(t.Context(), masterName).Err(); err != nil {
+	if err := sentinel.Failover(t.Context(), masterName).Err(); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, "the replica is the master, and followed", func() bool {
@@ -359,7 +359,7 @@ func TestAccess(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("opened", slog.Any("access", access), slog.Any("config", Config{Access: access}))
 	_, _ = fmt.Fprintf(&log, "%v %+v %#v %s %q", access, access, access, access, []any{access, Config{Access: access}})
 	if strings.Contains(log.String(), ourSecret) || !strings.Contains(log.String(), ourUser) {
-		t.Errorf("capturedLog: %s", log.String())
+		t.Errorf("shown: %s", log.String())
 	}
 }
 

@@ -166,7 +166,7 @@ func TestMinimalRights(t *testing.T) {
 			continue // for another mode
 		}
 		if !used[r.rule()] {
-			t.Errorf("%s is given for nothing", r.rule())
+			t.Errorf("%s is granted and not used", r.rule())
 		}
 		delete(used, r.rule())
 	}
@@ -321,7 +321,7 @@ func TestScriptsCheckRights(t *testing.T) {
 		writes := !strings.Contains(sources[s], "flags=no-writes")
 		several := len(slices.Compact(slices.Sorted(maps.Values(commandsOf(sources[s]))))) > 1
 		if asks := strings.Contains(sources[s], "redis.acl_check_cmd("); name != "acl" && asks != (writes && several) {
-			t.Errorf("%s.lua asks: %v", name, asks)
+			t.Errorf("%s.lua checks rights: %v", name, asks)
 		}
 	}
 }
@@ -351,7 +351,7 @@ func TestProbesHaveEnoughWords(t *testing.T) {
 			t.Fatalf("%s: the server has no command %s", place, command)
 		}
 		if least, _ := info[1].(int64); int64(words) != least && (least > 0 || int64(words) < -least) {
-			t.Errorf("%s: %s is asked about with %d words, it has %d", place, command, words, least)
+			t.Errorf("%s: the probe of %s has %d words, want %d", place, command, words, least)
 		}
 	}
 	for _, r := range rights {
@@ -366,7 +366,7 @@ func TestProbesHaveEnoughWords(t *testing.T) {
 			}
 		}
 		if name == "grab" && !strings.Contains(rest, "redis.acl_check_cmd(name, KEYS[3], '0', '0')") {
-			t.Error("grab.lua asks in another way")
+			t.Error("grab.lua checks other commands")
 		}
 	}
 	for _, command := range []string{"HSET", "RPUSH", "LTRIM", "SADD", "PEXPIREAT"} {

@@ -50,7 +50,7 @@ func testClaimIndex(t *testing.T, on setup) {
 	}
 	mustGrab(t, p, pk.ID, "last")
 	if n := len(dump(t, p, pk.ID).Claimed); n != 0 {
-		t.Errorf("%d claims listed by grabs", n)
+		t.Errorf("%d claims indexed by grabs", n)
 	}
 	for _, user := range []string{"last", "u0", fmt.Sprint("u", users-1)} {
 		if claims := claimsOf(t, p, user); len(claims) != 1 || claims[0].PacketID != pk.ID {
@@ -58,7 +58,7 @@ func testClaimIndex(t *testing.T, on setup) {
 		}
 	}
 	if n := len(dump(t, p, pk.ID).Claimed); n != users+1 {
-		t.Errorf("%d claims listed of %d", n, users+1)
+		t.Errorf("%d claims indexed of %d", n, users+1)
 	}
 	if claims := claimsOf(t, p, "nobody"); len(claims) != 0 {
 		t.Errorf("%+v", claims)
@@ -109,20 +109,20 @@ func TestScriptsReloadInPipeline(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr})
-	var flight []*call
-	var asked []*batch
+	var calls []*call
+	var batches []*batch
 	for range 3 {
 		pk := newPacket(t, 2)
 		openPacket(t, p, pk)
 		b := batchOf(t.Context(), [2]string{pk.ID, "u"})
-		flight = append(flight, &call{lane: p.lanes[packet.Lane(pk.ID, p.Lanes())], batches: b.questions})
-		asked = append(asked, b)
+		calls = append(calls, &call{lane: p.lanes[packet.Lane(pk.ID, p.Lanes())], batches: b.batches})
+		batches = append(batches, b)
 	}
 	if err := p.rdb.ScriptFlush(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	p.serveCalls(flight)
-	for _, b := range asked {
+	p.serveCalls(calls)
+	for _, b := range batches {
 		if got := results(t, b)[0]; got.Result != packet.GrabWon {
 			t.Errorf("%+v", got)
 		}
@@ -179,14 +179,14 @@ func TestSecondPipeline(t *testing.T) {
 	}
 	server.Pause(t)
 	press(1, 0)
-	wait.Until(t, "the first is under way", func() bool { pipelines, queued := now(); return pipelines == 1 && queued == 0 })
+	wait.Until(t, "the first pipeline runs", func() bool { pipelines, queued := now(); return pipelines == 1 && queued == 0 })
 	press(secondPipelineGrabs-1, 1)
 	wait.Until(t, "all wait", func() bool { _, queued := now(); return queued == secondPipelineGrabs-1 })
-	if flights, _ := now(); flights != 1 {
-		t.Errorf("%d flights for few", flights)
+	if running, _ := now(); running != 1 {
+		t.Errorf("%d pipelines for few", running)
 	}
 	press(1, secondPipelineGrabs)
-	wait.Until(t, "the others are under way too", func() bool { pipelines, queued := now(); return pipelines == maxPipelines && queued == 0 })
+	wait.Until(t, "the second pipeline runs too", func() bool { pipelines, queued := now(); return pipelines == maxPipelines && queued == 0 })
 	press(secondPipelineGrabs-1, secondPipelineGrabs+1)
 	wait.Until(t, "the rest waits", func() bool { _, queued := now(); return queued == secondPipelineGrabs-1 })
 	server.Resume(t)

@@ -155,7 +155,7 @@ func testClosePool(t *testing.T, on setup) {
 		}
 		before := dump(t, p, pk.ID)
 		if err := p.OpenPool(ctx, pk.ID, hundreds(2), nil); err != nil {
-			t.Errorf("a late loader: %v", err)
+			t.Errorf("a stale loader: %v", err)
 		}
 		unchanged(t, p, pk.ID, before)
 		if g := mustGrab(t, p, pk.ID, "u"); g.Result != packet.GrabExpired {
@@ -217,7 +217,7 @@ func testR7_Retire(t *testing.T, on setup) {
 		}
 		life, err := p.rdb.PTTL(ctx, p.keys.of(pk.ID).packet).Result()
 		if err != nil || life > tombstoneLife || life < tombstoneLife-time.Minute {
-			t.Errorf("tombstone lives %v, %v", life, err)
+			t.Errorf("tombstone expires in %v, %v", life, err)
 		}
 		if err := p.Retire(ctx, pk.ID); err != nil {
 			t.Errorf("repeat: %v", err)
@@ -268,7 +268,7 @@ func testR7_Retire(t *testing.T, on setup) {
 				t.Errorf("after  %+v\nwant %+v", after, want)
 			}
 			if err := p.OpenPool(ctx, pk.ID, hundreds(2), nil); err != nil {
-				t.Errorf("a late opening: %v", err)
+				t.Errorf("a stale opening: %v", err)
 			}
 			if got, err := p.Grab(ctx, pk.ID, "u", packet.Profile{}); err != nil || got.Result != packet.GrabRetired {
 				t.Errorf("grab %+v, %v", got, err)

@@ -111,20 +111,20 @@ func testHandoffsOfEveryLane(t *testing.T, on setup) {
 		if !slices.Equal(ids(read[lane]), want[lane]) {
 			t.Errorf("lane %d: read %v, want %v", lane, ids(read[lane]), want[lane])
 		}
-		b, err := h.TakeOver(ctx, lane, "dead", "heir", 10)
+		b, err := h.TakeOver(ctx, lane, "dead", "successor", 10)
 		if err != nil || !slices.Equal(ids(b), want[lane]) {
 			t.Errorf("lane %d: taken over %v, %v; want %v", lane, ids(b), err, want[lane])
 		}
 		if gone, err := h.RemoveConsumer(ctx, lane, "dead"); err != nil || !gone {
 			t.Errorf("lane %d: removed %v, %v", lane, gone, err)
 		}
-		if b, err := h.ReadOwnPending(ctx, lane, "heir", "0", 10); err != nil || !slices.Equal(ids(b), want[lane]) {
+		if b, err := h.ReadOwnPending(ctx, lane, "successor", "0", 10); err != nil || !slices.Equal(ids(b), want[lane]) {
 			t.Errorf("lane %d: pending %v, %v; want %v", lane, ids(b), err, want[lane])
 		}
 		if err := h.Ack(ctx, lane, want[lane]...); err != nil {
 			t.Errorf("lane %d: %v", lane, err)
 		}
-		if n, _, err := h.Depth(ctx, lane); n != 0 || err != nil || pendingOf(t, h, lane, "heir") != 0 {
+		if n, _, err := h.Depth(ctx, lane); n != 0 || err != nil || pendingOf(t, h, lane, "successor") != 0 {
 			t.Errorf("lane %d: %d left after the acknowledgement, %v", lane, n, err)
 		}
 	}
@@ -164,7 +164,7 @@ func testDeadMaster(t *testing.T, die, revive func(*stacktest.Server), silent bo
 	// The first master has the first of the three copies.
 	die(nodes[0])
 	checkDeadMaster(t, p, packets, silent)
-	wait.Until(t, "the others know", func() bool {
+	wait.Until(t, "the others find it", func() bool {
 		return strings.Contains(clusterInfo(t, admin(t, nodes[1].Addr)), fmt.Sprintf("cluster_slots_fail:%d\r\n", slots/3))
 	})
 	var known sync.WaitGroup // the existing pool runs while a new one opens
@@ -180,7 +180,7 @@ func testDeadMaster(t *testing.T, die, revive func(*stacktest.Server), silent bo
 	known.Wait()
 
 	revive(nodes[0])
-	wait.Until(t, "the master is back", func() bool {
+	wait.Until(t, "the master replies again", func() bool {
 		return p.Ping(ctx) == nil && strings.Contains(clusterInfo(t, admin(t, nodes[0].Addr)), "cluster_state:ok")
 	})
 	for lane, pk := range packets {

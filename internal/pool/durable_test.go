@@ -140,11 +140,11 @@ func TestSwitchedOn(t *testing.T) {
 		return v.Durable
 	}
 	if durable() {
-		t.Error("without a file it is called durable")
+		t.Error("reported durable without a file")
 	}
 	must(t, c.ConfigSet(t.Context(), "appendonly", "yes").Err())
 	if durable() {
-		t.Error("during the rewrite it is called durable")
+		t.Error("reported durable during the rewrite")
 	}
 	must(t, openAt(t, Config{Addr: server.Addr, AllowVolatile: true}).Durable(t.Context()))
 	seen, err := Examine(t.Context(), Config{Addr: server.Addr})
@@ -240,7 +240,7 @@ func TestDemotedAndPromoted(t *testing.T) {
 			wantErr(t, err, ErrUnavailable)
 		},
 		"by a check": func(p *Pool, _ string) {
-			wait.Until(t, "it is suspected", func() bool { return p.cfg.durability.recheckOf(p.cfg.Addr).due.Load() })
+			wait.Until(t, "a check is due", func() bool { return p.cfg.durability.recheckOf(p.cfg.Addr).due.Load() })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,7 @@ func TestKilledRedisKeepsClaims(t *testing.T) {
 	wg.Wait()
 	server.Restart(t)
 
-	wait.Until(t, "Redis is back", func() bool { return p.Ping(t.Context()) == nil })
+	wait.Until(t, "Redis replies again", func() bool { return p.Ping(t.Context()) == nil })
 	for user, want := range acked {
 		if c, ok, err := p.Claim(t.Context(), pk.ID, user); err != nil || !ok || !reflect.DeepEqual(c, want) {
 			t.Errorf("claim of %s: %+v %v %v; acknowledged %+v", user, c, ok, err, want)
@@ -132,7 +132,7 @@ func TestRedisAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) { quickly(t, name, call) })
 	}
 	server.Restart(t)
-	wait.Until(t, "Redis is back", func() bool { return patient.Ping(ctx) == nil })
+	wait.Until(t, "Redis replies again", func() bool { return patient.Ping(ctx) == nil })
 	unchanged(t, patient, pk.ID, before)
 
 	t.Run("hanging", func(t *testing.T) {

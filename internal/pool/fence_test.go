@@ -129,7 +129,7 @@ func checkClosed(t *testing.T, p *Pool, pk, other packet.Packet) {
 		}
 	}
 	if !reflect.DeepEqual(dump(t, p, pk.ID), before) { // too much to print
-		t.Error("something was changed")
+		t.Error("the packet was changed")
 	}
 }
 

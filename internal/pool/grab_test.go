@@ -195,7 +195,7 @@ func testGrabWon(t *testing.T, on setup) {
 	after := changed(t, p, pk.ID, before, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "70", "best": "0",
 		"claimed_at": at})
 	if len(after.Claimed) != 0 {
-		t.Errorf("a grab listed its claim: %q", after.Claimed)
+		t.Errorf("a grab indexed its claim: %q", after.Claimed)
 	}
 	if _, err := p.indexLanes(t.Context(), p.lanesAll()); err != nil {
 		t.Fatal(err)

@@ -180,8 +180,8 @@ func testHandOffNamesWinners(t *testing.T, on setup) {
 	readAll(t, h, lane)
 	batch := batchOf(t.Context(), [2]string{pk.ID, "a"}, [2]string{pk.ID, "stranger"}, [2]string{pk.ID, "b"}, [2]string{pk.ID, "c"},
 		[2]string{pk.ID, "d"})
-	for i := range batch.questions[0].grabs {
-		if g := &batch.questions[0].grabs[i]; g.user != "c" { // a user without a profile
+	for i := range batch.batches[0].grabs {
+		if g := &batch.batches[0].grabs[i]; g.user != "c" { // a user without a profile
 			g.profile = packet.Profile{Recipient: "wallet of " + g.user}
 			g.encoded = `{"recipient":"` + g.profile.Recipient + `"}`
 		}

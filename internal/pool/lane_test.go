@@ -25,7 +25,7 @@ func batchOf(ctx context.Context, who ...[2]string) *batch {
 		if q == nil {
 			q = newGrabBatch(w[0], 0)
 			b.of[w[0]] = q
-			b.questions = append(b.questions, q)
+			b.batches = append(b.batches, q)
 		}
 		n := len(q.grabs)
 		b.at = append(b.at, func() (packet.GrabAnswer, error) { <-q.done; return q.result(n) })
@@ -36,16 +36,16 @@ func batchOf(ctx context.Context, who ...[2]string) *batch {
 
 // batch is the batches of one call, with the results in the order of the grabs.
 type batch struct {
-	of        map[string]*grabBatch
-	questions []*grabBatch
-	at        []func() (packet.GrabAnswer, error)
+	of      map[string]*grabBatch
+	batches []*grabBatch
+	at      []func() (packet.GrabAnswer, error)
 }
 
 func (b *batch) answer(i int) (packet.GrabAnswer, error) { return b.at[i]() }
 
 // flush sends a batch at once, as the call of a lane.
 func flush(p *Pool, lane int, b *batch) {
-	p.serveCalls([]*call{{lane: p.lanes[lane], batches: b.questions}})
+	p.serveCalls([]*call{{lane: p.lanes[lane], batches: b.batches}})
 }
 
 func results(t *testing.T, b *batch) []packet.GrabAnswer {
@@ -150,7 +150,7 @@ func TestBatchPanicReachesEveryCaller(t *testing.T) {
 	broken := &Pool{cfg: Config{Timeout: time.Second, Logger: quiet}, base: t.Context()} // no client
 	b := batchOf(t.Context(), [2]string{newPacket(t, 1).ID, "u"}, [2]string{newPacket(t, 1).ID, "v"})
 	broken.keys = newKeyspace(DefaultLanes)
-	broken.serveCalls([]*call{{lane: &lane{}, batches: b.questions}})
+	broken.serveCalls([]*call{{lane: &lane{}, batches: b.batches}})
 	for i := range b.at {
 		_, err := b.answer(i)
 		wantErr(t, err, errPanicked)
@@ -308,7 +308,7 @@ func TestQueue(t *testing.T) {
 		return c
 	}
 	first := press(t.Context(), "first")
-	wait.Until(t, "the first grab is under way", func() bool {
+	wait.Until(t, "the first grab runs", func() bool {
 		l.flusher.mu.Lock()
 		defer l.flusher.mu.Unlock()
 		return l.flusher.pipelines > 0 && l.queued == 0

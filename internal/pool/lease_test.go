@@ -66,9 +66,9 @@ func testSlots(t *testing.T, on setup) {
 		t.Errorf("took %s", b.Consumer())
 	}
 	lose(t, 0)
-	heir := acquire(t)
-	if heir.Consumer() != "w0" {
-		t.Errorf("took %s", heir.Consumer())
+	successor := acquire(t)
+	if successor.Consumer() != "w0" {
+		t.Errorf("took %s", successor.Consumer())
 	}
 	// The former holder can neither renew nor release the slot.
 	wantErr(t, a.Renew(ctx), ErrLeaseLost)
@@ -82,7 +82,7 @@ func testSlots(t *testing.T, on setup) {
 			t.Fatal(err)
 		}
 	}
-	if err := heir.Renew(ctx); err != nil {
+	if err := successor.Renew(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for place := range copies {
@@ -181,11 +181,11 @@ func testSlotNeedsMajority(t *testing.T, on setup) {
 		t.Error("held with one copy")
 	}
 	wantErr(t, s.Renew(ctx), ErrLeaseLost)
-	heir, err := h.AcquireSlot(ctx, 1, time.Minute)
+	successor, err := h.AcquireSlot(ctx, 1, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := heir.Renew(ctx); err != nil {
+	if err := successor.Renew(ctx); err != nil {
 		t.Error(err)
 	}
 	wantErr(t, s.Renew(ctx), ErrLeaseLost)

@@ -35,7 +35,7 @@ func testLimit(t *testing.T, on setup) {
 	}
 	for i, p := range []*Pool{one, two, one} {
 		if wait := within(p, "user", "app:u", 3, time.Hour); wait != 0 {
-			t.Fatalf("%d of three has to wait %v", i+1, wait)
+			t.Fatalf("%d of three waits %v", i+1, wait)
 		}
 	}
 	first := within(two, "user", "app:u", 3, time.Hour)
@@ -44,7 +44,7 @@ func testLimit(t *testing.T, on setup) {
 	}
 	for range 10 { // refused requests are not counted
 		if wait := within(one, "user", "app:u", 3, time.Hour); wait > first || wait < first-time.Minute {
-			t.Errorf("asked again, it waits %v, and first %v", wait, first)
+			t.Errorf("the second time it waits %v, the first time %v", wait, first)
 		}
 	}
 	if err := two.GiveBack(ctx, counted("user", "app:u", 3, time.Hour)); err != nil {

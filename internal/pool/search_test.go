@@ -103,20 +103,20 @@ func TestListsCost(t *testing.T) {
 // that began before its call.
 func TestListsShared(t *testing.T) {
 	t.Parallel()
-	type flight struct {
-		asked []string
-		land  chan struct{}
+	type batchRead struct {
+		keys []string
+		end  chan struct{}
 	}
-	flights := make(chan flight)
-	c := &coalescer[string, string]{base: t.Context(), read: func(_ context.Context, asked []string) (map[string]string, error) {
-		f := flight{asked, make(chan struct{})}
-		flights <- f
-		<-f.land
-		answers := map[string]string{}
-		for _, q := range asked {
-			answers[q] = "of " + q
+	reads := make(chan batchRead)
+	c := &coalescer[string, string]{base: t.Context(), read: func(_ context.Context, keys []string) (map[string]string, error) {
+		f := batchRead{keys, make(chan struct{})}
+		reads <- f
+		<-f.end
+		values := map[string]string{}
+		for _, q := range keys {
+			values[q] = "of " + q
 		}
-		return answers, nil
+		return values, nil
 	}}
 	var readers sync.WaitGroup
 	read := func(q string) {
@@ -135,27 +135,27 @@ func TestListsShared(t *testing.T) {
 		return len(c.pending.keys)
 	}
 	read("a")
-	first := <-flights
+	first := <-reads
 	for _, q := range []string{"a", "b", "b", "c"} {
 		read(q)
 	}
-	wait.Until(t, "three questions wait", func() bool { return waiting() == 3 })
+	wait.Until(t, "three keys wait", func() bool { return waiting() == 3 })
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := c.get(left, "d"); err == nil {
 		t.Error("a cancelled reader got a result")
 	}
-	close(first.land)
-	second := <-flights
-	slices.Sort(second.asked)
-	if !slices.Equal(first.asked, []string{"a"}) || !slices.Equal(second.asked, []string{"a", "b", "c", "d"}) {
-		t.Errorf("asked %q, then %q", first.asked, second.asked)
+	close(first.end)
+	second := <-reads
+	slices.Sort(second.keys)
+	if !slices.Equal(first.keys, []string{"a"}) || !slices.Equal(second.keys, []string{"a", "b", "c", "d"}) {
+		t.Errorf("keys %q, then %q", first.keys, second.keys)
 	}
-	close(second.land)
+	close(second.end)
 	readers.Wait()
 	read("e")
-	third := <-flights
-	close(third.land)
+	third := <-reads
+	close(third.end)
 	readers.Wait()
 }
 

@@ -251,7 +251,7 @@ func testTakeOver(t *testing.T, on setup) {
 	}
 	var got []string
 	for {
-		b, err := h.TakeOver(ctx, lane, "dead", "heir", 1000)
+		b, err := h.TakeOver(ctx, lane, "dead", "successor", 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,8 +266,8 @@ func testTakeOver(t *testing.T, on setup) {
 	if !slices.Equal(got, want[60:110]) {
 		t.Errorf("taken over %d entries, want %d", len(got), 50)
 	}
-	if n := pendingOf(t, h, lane, "heir"); n != 50 {
-		t.Errorf("%d pending for the heir", n)
+	if n := pendingOf(t, h, lane, "successor"); n != 50 {
+		t.Errorf("%d pending for the successor", n)
 	}
 	if gone, err := h.RemoveConsumer(ctx, lane, "dead"); err != nil || !gone {
 		t.Errorf("removed: %v, %v", gone, err)
@@ -294,7 +294,7 @@ func testTakeOrphans(t *testing.T, on setup) {
 	const lane = 2
 	orphans := func() []string {
 		t.Helper()
-		b, err := h.TakeOrphans(ctx, lane, "heir", 2)
+		b, err := h.TakeOrphans(ctx, lane, "successor", 2)
 		if err != nil {
 			t.Fatal(err)
 		}
