@@ -18,7 +18,7 @@ import (
 
 var paymentID = func(n int) string { return payout.ID(payout.KindPayout, "0123456789abcdefghij", n) }
 
-// book is a cashbook of which only the send matters: it notes every send.
+// book is a store that only notes sends.
 type book struct {
 	PaymentStore
 	mu    sync.Mutex
@@ -81,8 +81,8 @@ func (b *bank) Send(_ context.Context, o payout.Order) payout.Observation {
 	return got
 }
 
-// timed is a set of payments with a clock of their own. Their machine is that of
-// the workflow: send, or wait until the step is due.
+// timed is a set of payments with its own clock. It acts as the workflow does: send, or wait
+// until the step is due.
 type timed struct {
 	Payments
 	book *book
@@ -99,7 +99,7 @@ func newTimed(pacer Throttle) *timed {
 	return c
 }
 
-// try sends, and returns how it was parked.
+// try sends, and returns the step with its deferral.
 func (c *timed) try(t *testing.T, id string) payout.Step {
 	t.Helper()
 	sent, err := c.Payments.Send(t.Context(), id)
@@ -133,7 +133,7 @@ func TestAdmissionDefers(t *testing.T) {
 	if n := c.book.sends[paymentID(7)]; n != 0 {
 		t.Errorf("%d sends noted for a parked payment", n)
 	}
-	// One tries after the pause, fails, and the pause is longer.
+	// One send is tried after the pause and fails; the pause grows.
 	c.at = c.at.Add(time.Second)
 	for i := range many {
 		c.try(t, paymentID(i))
@@ -153,8 +153,8 @@ func TestAdmissionDefers(t *testing.T) {
 	}
 }
 
-// TestAdmissionOperations: low balance stops what takes from our balance, not the
-// charges that bring money in.
+// TestAdmissionOperations: a low balance stops payments from our balance, not charges, which
+// bring money in.
 func TestAdmissionOperations(t *testing.T) {
 	c := newTimed(nil)
 	c.bank.answer = low
@@ -170,8 +170,8 @@ func TestAdmissionOperations(t *testing.T) {
 	}
 }
 
-// TestAdmissionHold: a held payment waits longer each time, but looks again within
-// half a minute; released it goes at once.
+// TestAdmissionHold: a held payment waits longer each time, but is retried within half a minute;
+// after the release it goes at once.
 func TestAdmissionHold(t *testing.T) {
 	c := newTimed(nil)
 	c.book.held = &payout.Hold{By: "ops"}
@@ -196,8 +196,8 @@ func TestAdmissionHold(t *testing.T) {
 	}
 }
 
-// TestAdmissionSpreads: ten thousand parked payments do not hammer: they come back
-// spread over the time that a hundred a second take.
+// TestAdmissionSpreads: the retries of ten thousand deferred payments are spread over the time
+// that a hundred a second take.
 func TestAdmissionSpreads(t *testing.T) {
 	g := NewAdmission("sandbox", nil, slog.New(slog.DiscardHandler))
 	const many = 10_000
@@ -213,7 +213,7 @@ func TestAdmissionSpreads(t *testing.T) {
 		within := waits[0] + 10*time.Second*time.Duration(share)
 		n, _ := slices.BinarySearch(waits, within)
 		if limit := 10 * share * pollsPerSecond * 3 / 2; n > limit {
-			t.Errorf("%d come back within %v, want %d at most", n, within, limit)
+			t.Errorf("%d retries within %v, want at most %d", n, within, limit)
 		}
 	}
 	if waits[many-1] > deferMax+deferMax/2 {
@@ -221,7 +221,7 @@ func TestAdmissionSpreads(t *testing.T) {
 	}
 }
 
-// TestAdmissionAllowsQueries: what is not to be sent is not parked.
+// TestAdmissionAllowsQueries: a step that is no send is not deferred.
 func TestAdmissionAllowsQueries(t *testing.T) {
 	c := newTimed(nil)
 	c.bank.answer = low
@@ -234,8 +234,8 @@ func TestAdmissionAllowsQueries(t *testing.T) {
 	}
 }
 
-// TestAdmissionProbeIsReturned: a call that was let through to try and then sent
-// nothing (held, overtaken) does not keep the next one from trying.
+// TestAdmissionProbeIsReturned: an admitted trial that sent nothing (held, overtaken) does not
+// block the next trial.
 func TestAdmissionProbeIsReturned(t *testing.T) {
 	c := newTimed(nil)
 	c.bank.answer = low
@@ -255,7 +255,7 @@ func TestAdmissionProbeIsReturned(t *testing.T) {
 	}
 }
 
-// queue is a pacer of the test.
+// queue is a throttle for tests.
 type queue struct {
 	wait  time.Duration
 	err   error
@@ -280,7 +280,7 @@ func TestAdmissionThrottle(t *testing.T) {
 	if step := c.try(t, paymentID(1)); step.Deferred != payout.NotDeferred || c.bank.sends != 1 {
 		t.Errorf("%+v, %d sends", step, c.bank.sends)
 	}
-	// Redis away: payments go on, and Redis is left alone for a while.
+	// Redis is unavailable: payments continue, and the throttle is not called for a while.
 	q.err, q.calls = errors.New("away"), 0
 	for i := range 10 {
 		if step := c.try(t, paymentID(i)); step.Deferred != payout.NotDeferred {
@@ -297,7 +297,7 @@ func TestAdmissionThrottle(t *testing.T) {
 	}
 }
 
-// TestAdmissionLogs: opening and closing is one line of the log each, and counted.
+// TestAdmissionLogs: opening and closing are logged once each, and counted.
 func TestAdmissionLogs(t *testing.T) {
 	c := newTimed(nil)
 	var log strings.Builder
@@ -332,7 +332,7 @@ func TestAdmissionLogs(t *testing.T) {
 	}
 }
 
-// TestNoAdmission: without one everything goes out; a hold is kept nevertheless.
+// TestNoAdmission: without admission every send goes out, except for holds.
 func TestNoAdmission(t *testing.T) {
 	c := newTimed(nil)
 	c.Admission = nil
@@ -349,7 +349,7 @@ func TestNoAdmission(t *testing.T) {
 	}
 }
 
-// exposed is what Prometheus reads of the gate.
+// exposed returns the metrics of the admission.
 func exposed(t *testing.T, g *Admission) string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()

@@ -9,7 +9,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// watched is a pool of which only its state and its clock matter.
+// watched is a pool with a state and a clock.
 type watched struct {
 	ClaimPools
 	view packet.PoolView
@@ -22,7 +22,7 @@ func (w *watched) View(context.Context, string) (packet.PoolView, error) {
 	return w.view, w.err
 }
 
-// Lapse of a book: a charge that nothing was sent of fails, whenever it is asked for.
+// ExpireCharge fails a charge that was never sent.
 func (b *book) ExpireCharge(_ context.Context, id string) (payout.State, error) {
 	b.lapses++
 	st := b.state(id)
@@ -34,9 +34,8 @@ func (b *book) ExpireCharge(_ context.Context, id string) (payout.State, error) 
 	return st, nil
 }
 
-// TestR2_LapsesByTheClockOfThePool: a charge is not sent when the pool says that its packet
-// has expired, and the books agree, also while the provider is in trouble. What cannot be
-// told does not keep it from being sent.
+// TestR2_LapsesByTheClockOfThePool: a charge is not sent if its packet has expired by the pool
+// and by MySQL, also while the provider fails. An unreadable state does not stop the charge.
 func TestR2_LapsesByTheClockOfThePool(t *testing.T) {
 	charge := payout.ID(payout.KindCharge, "0123456789abcdefghij", 0)
 	at := time.Now()
@@ -56,10 +55,10 @@ func TestR2_LapsesByTheClockOfThePool(t *testing.T) {
 			sends: 1},
 		"by the pool's clock alone": {id: charge, pool: &watched{view: view(packet.PoolFunding, at)}, late: true, asks: 1, lapses: 1,
 			sends: 1},
-		"opened in spite of its charge": {id: charge, pool: &watched{view: view(packet.PoolOpen, at)}, asks: 1, sends: 1},
-		"Redis away":                    {id: charge, pool: &watched{err: packet.ErrUnavailable}, asks: 1, sends: 1},
-		"pool lost":                     {id: charge, pool: &watched{err: packet.ErrNotFound}, asks: 1, sends: 1},
-		"a payout":                      {id: paymentID(0), pool: &watched{view: view(packet.PoolFunding, at)}, sends: 1},
+		"opened although unpaid": {id: charge, pool: &watched{view: view(packet.PoolOpen, at)}, asks: 1, sends: 1},
+		"Redis away":             {id: charge, pool: &watched{err: packet.ErrUnavailable}, asks: 1, sends: 1},
+		"pool lost":              {id: charge, pool: &watched{err: packet.ErrNotFound}, asks: 1, sends: 1},
+		"a payout":               {id: paymentID(0), pool: &watched{view: view(packet.PoolFunding, at)}, sends: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newTimed(nil)

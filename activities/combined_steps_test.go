@@ -14,8 +14,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// whole is a packet and its charge or refund, on stores that write down what is
-// done to them; one step of theirs breaks.
+// whole is a packet and its charge or refund, on stores that record their calls; one call fails.
 type whole struct {
 	reason packet.CloseReason // that the row was given by the pool
 	*short
@@ -118,8 +117,8 @@ func (w *whole) run(t *testing.T, out any, step func(*CombinedSteps) any, args .
 	return value.Get(out)
 }
 
-// TestOpenNow: each step is done once, in order, and the answer says exactly how far
-// that went, whichever step breaks or is not to be done here.
+// TestOpenNow: each step is made once, in order, and the result shows the exact progress,
+// whichever step fails or is not due.
 func TestOpenNow(t *testing.T) {
 	charged := []string{"record", "note", "send stored", "settle"}
 	for name, tc := range map[string]struct {
@@ -174,7 +173,7 @@ func TestOpenNow(t *testing.T) {
 	}
 }
 
-// TestCloseNow: as TestOpenNow; the books stay open while a winner has no row (rule R11).
+// TestCloseNow: as TestOpenNow; the packet does not close while a winner has no row (rule R11).
 func TestCloseNow(t *testing.T) {
 	all := []string{"begin closing", "close pool", "count", "close books", "finish", "retire"}
 	for name, tc := range map[string]struct {
@@ -193,7 +192,7 @@ func TestCloseNow(t *testing.T) {
 		"finish breaks":  {set: func(w *whole) { w.breaks = "finish" }, did: all[:5], want: Closed{Closing: true, Pool: true, Books: true}},
 		"a winner has no row": {set: func(w *whole) { w.won, w.winners = 2, []int{0, 1, 1} },
 			did: []string{"begin closing", "close pool", "count", "count", "count"}, want: Closed{Closing: true, Pool: true}},
-		"the last gets his": {set: func(w *whole) { w.won, w.winners = 2, []int{1, 2} }, did: slices.Insert(slices.Clone(all), 2, "count"),
+		"the last winner is recorded": {set: func(w *whole) { w.won, w.winners = 2, []int{1, 2} }, did: slices.Insert(slices.Clone(all), 2, "count"),
 			want: Closed{Closing: true, Pool: true, Books: true, Finished: true}},
 		"large: not looked at": {set: func(w *whole) { w.packet.ShareCount = CombinedMaxShares + 1 }, did: all[:2],
 			want: Closed{Closing: true, Pool: true}},
@@ -218,7 +217,7 @@ func TestCloseNow(t *testing.T) {
 	}
 }
 
-// TestRefundNow: the packet is closed when its refund is paid, and not before.
+// TestRefundNow: the packet is closed once its refund is paid, not before.
 func TestRefundNow(t *testing.T) {
 	sent := []string{"note", "send stored", "settle"}
 	for name, tc := range map[string]struct {

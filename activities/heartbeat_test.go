@@ -11,8 +11,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// `hongbao recover` calls steps without an activity, and a large packet's step takes longer
-// than HeartbeatEvery: the SDK panics at a heartbeat, and at a request for a logger.
+// `hongbao recover` calls steps outside an activity, longer than HeartbeatEvery for a large
+// packet: the SDK panics at a heartbeat and at a request for a logger.
 func TestOutsideAnActivity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Bool

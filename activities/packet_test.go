@@ -16,8 +16,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// lostHandOffs is a packet whose pool has winners that no hand-off has told of:
-// they are recorded only when somebody starts their payouts.
+// lostHandOffs is a packet whose winners' hand-offs were lost: claims are recorded only when
+// their payouts are started.
 type lostHandOffs struct {
 	PacketStore
 	Pool
@@ -50,8 +50,8 @@ func (l *lostHandOffs) RestartPayout(_ context.Context, c packet.Claim, app stri
 	return true, nil
 }
 
-// TestR11_DrainStartsWhatIsMissing: the drain does not end before every winner is
-// recorded, and starts the payouts of those nobody else has started.
+// TestR11_DrainStartsWhatIsMissing: the drain does not end before every winner is recorded, and
+// starts the payouts that nothing else started.
 func TestR11_DrainStartsWhatIsMissing(t *testing.T) {
 	l := &lostHandOffs{recorded: map[string]bool{"ann": true},
 		winners: []packet.Claim{{PacketID: "p", UserID: "ann"}, {PacketID: "p", UserID: "bob"}, {PacketID: "p", UserID: "eve"}}}
@@ -66,8 +66,7 @@ func TestR11_DrainStartsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// promised is a packet with a promise that cannot be booked and that its pool does not
-// know: it was made again without it.
+// promised is a packet with a share conflict that its rebuilt pool lacks.
 type promised struct{ lostHandOffs }
 
 func (*promised) ShareConflictUsers(context.Context, string) ([]string, error) {
@@ -78,8 +77,8 @@ func (p *promised) CountRecordedClaims(context.Context, string) (int, error) {
 	return len(p.recorded) + 1, nil
 }
 
-// TestR9_DrainLooksPastConflicts: a promise that the pool does not know stands for none
-// of its winners, though the counts agree.
+// TestR9_DrainLooksPastConflicts: a share conflict that the pool lacks does not hide a missing
+// winner, though the counts agree.
 func TestR9_DrainLooksPastConflicts(t *testing.T) {
 	p := &promised{lostHandOffs{recorded: map[string]bool{"ann": true},
 		winners: []packet.Claim{{PacketID: "p", UserID: "ann"}, {PacketID: "p", UserID: "bob"}}}}
@@ -94,8 +93,7 @@ func TestR9_DrainLooksPastConflicts(t *testing.T) {
 	}
 }
 
-// busyRelay is a packet whose claims are recorded one after the other, one between
-// two looks.
+// busyRelay is a packet of which one claim is recorded between two checks.
 type busyRelay struct{ lostHandOffs }
 
 func (*busyRelay) ShareConflictUsers(context.Context, string) ([]string, error) { return nil, nil }
@@ -107,8 +105,7 @@ func (r *busyRelay) CountRecordedClaims(context.Context, string) (int, error) {
 	return len(r.recorded), nil
 }
 
-// TestDrainLeavesTheRelayItsWork: as long as claims are being recorded, nothing is
-// started twice.
+// TestDrainLeavesTheRelayItsWork: while claims are being recorded, nothing is started twice.
 func TestDrainLeavesTheRelayItsWork(t *testing.T) {
 	t.Parallel()
 	r := &busyRelay{lostHandOffs{recorded: map[string]bool{}}}
@@ -126,7 +123,7 @@ func TestDrainLeavesTheRelayItsWork(t *testing.T) {
 	}
 }
 
-// ledgerOfShares notes what is funded and what is opened.
+// ledgerOfShares records what is funded and what is opened.
 type ledgerOfShares struct {
 	PacketStore
 	Pool
@@ -155,8 +152,8 @@ func (l *ledgerOfShares) OpenPool(_ context.Context, id string, shares []money.F
 	return nil
 }
 
-// TestOpenPoolOpensWhatWasFunded: the pool gets the shares that are in MySQL, also
-// when another packet was funded in between, and when it is opened again.
+// TestOpenPoolOpensWhatWasFunded: the pool gets the shares of MySQL, also if another packet was
+// funded in between, and if it is opened again.
 func TestOpenPoolOpensWhatWasFunded(t *testing.T) {
 	key := [32]byte{3}
 	l := &ledgerOfShares{records: map[string]packet.Record{}, funded: map[string][]money.Fen{}, opened: map[string][]money.Fen{}}
@@ -201,7 +198,7 @@ func TestOpenPoolOpensWhatWasFunded(t *testing.T) {
 	}
 }
 
-// slowBooks take until somebody has heard of the step.
+// slowBooks blocks until a heartbeat has arrived.
 type slowBooks struct {
 	PacketStore
 	Provider
@@ -219,8 +216,7 @@ func (b slowBooks) CloseBooks(context.Context, string) (money.Fen, error) {
 	}
 }
 
-// TestCloseBooksHeartbeats: reading a million shares takes longer than a worker's death may
-// go unnoticed.
+// TestCloseBooksHeartbeats: reading a million shares takes longer than the heartbeat timeout.
 func TestCloseBooksHeartbeats(t *testing.T) {
 	t.Parallel()
 	b := slowBooks{beats: make(chan struct{}, 100)}

@@ -14,8 +14,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// rows is a cashbook that keeps the payment of one claim as MySQL does: whether it
-// is booked, and whether its send is noted. It writes down what is done to it.
+// rows is a store with the payment of one claim, as in MySQL: whether it is recorded, and whether
+// its send is noted. It records its calls.
 type rows struct {
 	PaymentStore
 	did       []string
@@ -73,7 +73,7 @@ func (r *rows) Settle(_ context.Context, o payout.Observation, asked string) (pa
 	return r.state(parts.PaymentID), err
 }
 
-// wire is a provider that writes its calls among what is done to the rows.
+// wire is a provider that records its calls among those of the rows.
 type wire struct {
 	bank
 	rows *rows
@@ -93,7 +93,7 @@ func (w *wire) Send(ctx context.Context, o payout.Order) payout.Observation {
 	return w.bank.Send(ctx, o)
 }
 
-// short is one claim on the short way, with a clock of its own.
+// short is one claim for PayNow, with its own clock.
 type short struct {
 	*Payments
 	rows *rows
@@ -132,8 +132,8 @@ func (s *short) want(t *testing.T, did ...string) {
 	}
 }
 
-// TestR3_PayNowNotesFirst: the send is noted before it leaves, with the stored
-// bytes, and its answer is booked under a name of its own.
+// TestR3_PayNowNotesFirst: the send is noted before it leaves, with the stored bytes, and its
+// answer is settled under its own id.
 func TestR3_PayNowNotesFirst(t *testing.T) {
 	s := newShort(nil)
 	got, err := s.pay(t)
@@ -149,8 +149,8 @@ func TestR3_PayNowNotesFirst(t *testing.T) {
 	}
 }
 
-// TestR3_PayNowAgainSendsNothing: a workflow task that is carried out again, by
-// this worker or another, finds how far the row has come. Nothing is sent twice.
+// TestR3_PayNowAgainSendsNothing: a repeated workflow task, on this worker or another, reads the
+// row's progress. Nothing is sent twice.
 func TestR3_PayNowAgainSendsNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		crash func(s *short) // in the first life, which ends there
@@ -177,8 +177,8 @@ func TestR3_PayNowAgainSendsNothing(t *testing.T) {
 	}
 }
 
-// TestR4_PayNowLeavesInTime: what has waited too long since its note does not
-// leave: the row says ask, by the counter of the clock and by its hands.
+// TestR4_PayNowLeavesInTime: a send that waited too long after its note does not leave, by wall
+// clock and by monotonic clock; the row says query.
 func TestR4_PayNowLeavesInTime(t *testing.T) {
 	for name, later := range map[string]func(time.Time) time.Time{
 		"stopped": func(at time.Time) time.Time { return at.Add(payout.LeaveWithin) },
@@ -206,8 +206,8 @@ func TestR4_PayNowLeavesInTime(t *testing.T) {
 	})
 }
 
-// TestPayNowOutcomes: whatever the provider says, or does not, is an outcome and
-// no error; an answer that could not be booked is handed on with its name.
+// TestPayNowOutcomes: every answer of the provider, or its silence, is an outcome and no error;
+// an unsettled answer is returned with its id.
 func TestPayNowOutcomes(t *testing.T) {
 	for _, kind := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter,
 		payout.ObsNotSent, payout.ObsPending, payout.ObsNeedsRecipient} {
@@ -229,13 +229,13 @@ func TestPayNowOutcomes(t *testing.T) {
 	s = newShort(nil)
 	s.rows.beginErr = packet.ErrUnavailable
 	if _, err := s.pay(t); err == nil {
-		t.Error("the claim was not booked, and nobody was told")
+		t.Error("the claim was not recorded, and there was no error")
 	}
 	s.want(t, "begin")
 }
 
-// TestPayNowDefers: what keeps a send back keeps it back here too. The claim is
-// booked, no number is taken, and the send is due when it may look again.
+// TestPayNowDefers: a deferral applies here too. The claim is recorded, no order number is used,
+// and the send is due at the retry.
 func TestPayNowDefers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pacer Throttle
@@ -272,7 +272,7 @@ func TestPayNowDefers(t *testing.T) {
 	}
 }
 
-// TestPayNowWithoutTime: a send that could not end in time is left to the steps.
+// TestPayNowWithoutTime: a send that could not end in time is left to single activities.
 func TestPayNowWithoutTime(t *testing.T) {
 	s := newShort(nil)
 	ctx, cancel := context.WithTimeout(t.Context(), PayNowCallTimeout+PayNowSettleTimeout-time.Millisecond)
@@ -284,13 +284,13 @@ func TestPayNowWithoutTime(t *testing.T) {
 	s.want(t, "book")
 }
 
-// busy is a pacer whose turn never comes.
+// busy is a throttle that never admits.
 type busy time.Duration
 
 func (b busy) Acquire(context.Context, string) (time.Duration, error) { return time.Duration(b), nil }
 
-// TestPayNowSlowProvider: a provider that takes its time keeps no workflow task
-// waiting; it is noticed by any send, and when it has become fast again.
+// TestPayNowSlowProvider: a slow provider does not hold workflow tasks; every send measures it,
+// also when it is fast again.
 func TestPayNowSlowProvider(t *testing.T) {
 	s := newShort(nil)
 	sent := 0

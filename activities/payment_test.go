@@ -13,7 +13,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// ahead is a cashbook whose clock is not that of this machine.
+// ahead is a store whose clock differs from this machine's.
 type ahead struct {
 	PaymentStore
 	at  time.Time
@@ -34,9 +34,8 @@ func (b *bank) Query(_ context.Context, _ payout.Op, orderNo string) payout.Obse
 		EndedAt: now.Add(3 * time.Second)}
 }
 
-// TestR5_AskedByTheBooksClock: when a question was put is told by the clock that
-// also says when people decided, whatever time this machine says it is. Without that
-// time nothing is asked.
+// TestR5_AskedByTheBooksClock: a query is timed by the clock that also times decisions, whatever
+// this machine's clock shows. Without that time there is no query.
 func TestR5_AskedByTheBooksClock(t *testing.T) {
 	at := time.Now().UTC().Add(-10 * time.Minute)
 	orderNo := payout.OrderNo(paymentID(0), 1)
@@ -61,7 +60,7 @@ func TestR5_AskedByTheBooksClock(t *testing.T) {
 	}
 }
 
-// lacking is a cashbook that does not have the number that an answer is about.
+// lacking is a store without the order number of an answer.
 type lacking struct {
 	PaymentStore
 	row payout.State
@@ -77,9 +76,8 @@ func (l lacking) PaymentState(_ context.Context, id string) (payout.State, error
 	return l.row, l.err
 }
 
-// TestR13_SettleOfALostNumber: a run that has an answer about a number which books that
-// were restored do not have goes on from the row, instead of waiting for the number for
-// ever. While the row is not there either, it waits for that.
+// TestR13_SettleOfALostNumber: a run with an answer about an order number that a restored MySQL
+// lacks continues from the row. While the row is missing too, it retries.
 func TestR13_SettleOfALostNumber(t *testing.T) {
 	id := paymentID(0)
 	for _, tc := range []struct {
@@ -98,7 +96,7 @@ func TestR13_SettleOfALostNumber(t *testing.T) {
 	}
 }
 
-// foreign is a cashbook whose payments are another account's.
+// foreign is a store with payments of another account.
 type foreign struct{ lacking }
 
 func (foreign) BeginQuery(context.Context, string, payout.Adapter) (time.Time, error) {
@@ -113,9 +111,9 @@ func (foreign) Settle(context.Context, payout.Observation, string) (payout.State
 	return payout.State{}, payout.ErrWrongProvider
 }
 
-// TestStepsOfAnotherProvider: a worker of another account sends and asks nothing, and its steps
-// are tried again, by a worker of the right one. What another provider has said is left out, and
-// the run goes on from the row.
+// TestStepsOfAnotherProvider: a worker of another account sends and queries nothing, and its
+// activities are retried until a matching worker takes them. An answer of another provider is
+// ignored, and the run continues from the row.
 func TestStepsOfAnotherProvider(t *testing.T) {
 	id, to := paymentID(0), &bank{}
 	steps := &Payments{Store: foreign{lacking{row: payout.State{Status: payout.StatusUnknown}}}, Provider: to}

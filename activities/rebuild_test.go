@@ -12,12 +12,12 @@ import (
 	"hongbao/internal/payout"
 )
 
-// lostPool is a funded packet that is not in Redis, and the lane that it should be in.
+// lostPool is a funded packet that is not in Redis, and its lane.
 type lostPool struct {
 	PacketStore
 	Pool
 	row      packet.Record
-	there    bool  // another rebuild has made it meanwhile
+	there    bool  // another rebuild has written it
 	restored error // what the books say of themselves
 	shut     []packet.LaneReason
 }
@@ -44,9 +44,9 @@ func (l *lostPool) HaltLane(_ context.Context, _ int, reason packet.LaneReason) 
 	return nil
 }
 
-// TestR9_LostPoolRebuildsItsLane: only where a rebuild can make it, and is of use to its users:
-// not where lanes are rebuilt by hand, not by books that were restored, and not shortly
-// before the money goes back. The step fails all the same, until the pool is there.
+// TestR9_LostPoolRebuildsItsLane: only where a rebuild can write it and is of use: not with
+// rebuilds by hand, not with a restored MySQL, and not shortly before expiry. The step fails
+// until the pool exists.
 func TestR9_LostPoolRebuildsItsLane(t *testing.T) {
 	key := [32]byte{3}
 	id := packet.NewID([]byte("salt"), "a")
@@ -62,7 +62,7 @@ func TestR9_LostPoolRebuildsItsLane(t *testing.T) {
 		"not funded yet":     {func(l *lostPool, _ *Packets) { l.row.Stored = packet.StatusFunding }, 0},
 		"closing":            {func(l *lostPool, _ *Packets) { l.row.Stored = packet.StatusClosing }, 0},
 		"about to expire":    {func(l *lostPool, _ *Packets) { l.row.ExpiresAt = time.Now().Add(rebuildMinLife / 2) }, 0},
-		"made meanwhile":     {func(l *lostPool, _ *Packets) { l.there = true }, 0},
+		"written in between": {func(l *lostPool, _ *Packets) { l.there = true }, 0},
 		"books are restored": {func(l *lostPool, _ *Packets) { l.restored = payout.ErrMySQLRestored }, 0},
 		"rebuilt by hand":    {func(_ *lostPool, p *Packets) { p.PoolRebuild = nil }, 0},
 	} {

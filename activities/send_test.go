@@ -52,8 +52,8 @@ func (s *short) send(t *testing.T) (Outcome, error) {
 	return out, nil
 }
 
-// TestR3_SendNotesFirst: the send is noted before it leaves, with the stored
-// bytes, its call has a bound, and its answer is booked under a name of its own.
+// TestR3_SendNotesFirst: the send is noted before it leaves, with the stored bytes, its call has
+// a timeout, and its answer is settled under its own id.
 func TestR3_SendNotesFirst(t *testing.T) {
 	s := newShort(nil)
 	got, err := s.send(t)
@@ -69,8 +69,8 @@ func TestR3_SendNotesFirst(t *testing.T) {
 	}
 }
 
-// TestR3_SendAgainSendsNothing: a repeat of the step finds the note of the first,
-// wherever that one was cut off: nothing is sent twice under one note.
+// TestR3_SendAgainSendsNothing: a repeat of the step finds the first note, wherever that attempt
+// ended: nothing is sent twice under one note.
 func TestR3_SendAgainSendsNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		crash func(s *short) // in the first life, which ends there
@@ -111,9 +111,8 @@ func TestR3_SendAgainSendsNothing(t *testing.T) {
 	})
 }
 
-// TestR4_SendLeavesInTime: what has waited too long since its note does not
-// leave: the row says ask, by the counter of the clock and by its hands. Time that
-// passed before the note does not count.
+// TestR4_SendLeavesInTime: a send that waited too long after its note does not leave, by wall
+// clock and by monotonic clock; the row says query. Time before the note does not count.
 func TestR4_SendLeavesInTime(t *testing.T) {
 	for name, later := range map[string]func(time.Time) time.Time{
 		"stopped": func(at time.Time) time.Time { return at.Add(payout.LeaveWithin) },
@@ -142,14 +141,14 @@ func TestR4_SendLeavesInTime(t *testing.T) {
 	})
 }
 
-// late is a pacer that gives every turn at once, after something has happened.
+// late is a throttle that admits at once, after a callback.
 type late func()
 
 func (l late) Acquire(context.Context, string) (time.Duration, error) { l(); return 0, nil }
 
-// TestR4_LateAnswerIsNotBookedBesideTheRun: an answer that comes when its send no
-// longer counts as open is handed to the run and not booked by the step itself: a
-// later send may be open by then.
+// TestR4_LateAnswerIsNotBookedBesideTheRun: an answer that arrives after its send no longer
+// counts as open is returned to the run and not settled by the step: a later send may be open by
+// then.
 func TestR4_LateAnswerIsNotBookedBesideTheRun(t *testing.T) {
 	// the bank has no window
 	for late, want := range map[time.Duration]bool{payout.LeaveWithin - time.Millisecond: false, payout.LeaveWithin: true} {
@@ -162,8 +161,8 @@ func TestR4_LateAnswerIsNotBookedBesideTheRun(t *testing.T) {
 	}
 }
 
-// TestSendOutcomes: whatever the provider says, or does not, is an outcome and no
-// error; an answer that could not be booked is handed on with its name and number.
+// TestSendOutcomes: every answer of the provider, or its silence, is an outcome and no error; an
+// unsettled answer is returned with its id and order number.
 func TestSendOutcomes(t *testing.T) {
 	for _, kind := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter,
 		payout.ObsNotSent, payout.ObsPending, payout.ObsNeedsRecipient} {
@@ -183,13 +182,13 @@ func TestSendOutcomes(t *testing.T) {
 	s = newShort(nil)
 	s.rows.beginErr = packet.ErrUnavailable
 	if _, err := s.send(t); err == nil {
-		t.Error("nothing was noted, and nobody was told")
+		t.Error("nothing was noted, and there was no error")
 	}
 	s.want(t, "note")
 }
 
-// TestSendDefers: what keeps a send back keeps it back here too. Nothing is noted
-// where the gate is shut, and the send is due when it may look again.
+// TestSendDefers: a deferral applies here too. Nothing is noted without admission, and the send
+// is due at the retry.
 func TestSendDefers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pacer Throttle

@@ -16,10 +16,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// latePool is a pool that may have been made without a claim.
+// latePool is a pool that may have been rebuilt without a claim.
 type latePool struct {
 	rows    *rows
-	told    bool
+	known   bool
 	retired bool
 	viewErr error
 	err     error
@@ -29,7 +29,7 @@ func (*latePool) Lanes() int { return 64 }
 
 func (p *latePool) Claim(_ context.Context, _, user string) (packet.Claim, bool, error) {
 	p.rows.did = append(p.rows.did, "ask for "+user)
-	return packet.Claim{ShareIndex: 9}, p.told, p.err
+	return packet.Claim{ShareIndex: 9}, p.known, p.err
 }
 
 func (p *latePool) View(context.Context, string) (packet.PoolView, error) {
@@ -52,8 +52,9 @@ func (r *lateRows) IsStaleClaim(context.Context, packet.Claim) (bool, error) {
 	return r.late, nil
 }
 
-// TestR9_StaleClaimRebuildsItsLane: a claim of before the last rebuild of its lane is booked, or
-// promised, when its user is told of it, and not before: a lane that lacks it is shut.
+// TestR9_StaleClaimRebuildsItsLane: a claim from before the last rebuild of its lane is recorded,
+// or becomes a share conflict, only if a repeated grab returns it. A lane that lacks it is
+// fenced.
 func TestR9_StaleClaimRebuildsItsLane(t *testing.T) {
 	c := packet.Claim{PacketID: strings.Repeat("0", packet.IDLen), UserID: "u", ShareIndex: 1, Amount: 5}
 	lane := packet.Lane(c.PacketID, 64)
@@ -65,10 +66,10 @@ func TestR9_StaleClaimRebuildsItsLane(t *testing.T) {
 		want error
 	}{
 		{"not late", false, latePool{}, "late?, book", nil},
-		{"told", true, latePool{told: true}, "late?, ask for u, book", nil},
+		{"known", true, latePool{known: true}, "late?, ask for u, book", nil},
 		{"retired", true, latePool{retired: true}, "late?, ask for u, book", nil},
 		{"gone", true, latePool{viewErr: packet.ErrNotFound}, "late?, ask for u, book", nil},
-		{"not told", true, latePool{}, fmt.Sprintf("late?, ask for u, shut lane %d: pool_behind", lane), packet.ErrStaleClaim},
+		{"unknown", true, latePool{}, fmt.Sprintf("late?, ask for u, shut lane %d: pool_behind", lane), packet.ErrStaleClaim},
 		{"Redis away", true, latePool{err: packet.ErrUnavailable}, "late?, ask for u", packet.ErrUnavailable},
 		{"Redis away then", true, latePool{viewErr: packet.ErrUnavailable}, "late?, ask for u", packet.ErrUnavailable},
 	} {

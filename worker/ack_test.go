@@ -19,7 +19,7 @@ import (
 	"hongbao/workflows"
 )
 
-// ackTrouble is a Redis that lets hand-offs be read, and not be removed.
+// ackTrouble is a Redis that serves reads of hand-offs and rejects their removal.
 type ackTrouble struct {
 	worker.Handoffs
 	trouble func(ctx context.Context, lane int) error // before each call
@@ -40,8 +40,8 @@ func newRigWithAcks(t *testing.T, trouble func(ctx context.Context, lane int) er
 	})
 }
 
-// TestR11_HandOffsAreRemovedInTheEnd: a hand-off that could not be removed for a long
-// time is removed when that is possible again, by the worker that carried it.
+// TestR11_HandOffsAreRemovedInTheEnd: a hand-off whose removal failed for a long time is removed
+// once that is possible, by the worker that relayed it.
 func TestR11_HandOffsAreRemovedInTheEnd(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -79,8 +79,8 @@ func TestR11_HandOffsAreRemovedInTheEnd(t *testing.T) {
 	})
 }
 
-// TestLanesDoNotWaitForEachOther: while the hand-offs of one lane cannot be removed,
-// however many they are, those of another are carried.
+// TestLanesDoNotWaitForEachOther: while hand-offs of one lane cannot be removed, those of another
+// are relayed.
 func TestLanesDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	const entries = 700

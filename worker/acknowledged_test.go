@@ -11,8 +11,7 @@ import (
 	"hongbao/workflows"
 )
 
-// tellOf tells of a failed test where a packet has come to: what waited for it in vain
-// says only that it did not come.
+// tellOf logs the state of a packet when a test fails, because a timed-out wait does not show it.
 func (r *rig) tellOf(t testing.TB, id string) {
 	if !t.Failed() {
 		return

@@ -11,7 +11,7 @@ import (
 	"hongbao/internal/store"
 )
 
-// by is a write with a key that works, of its owner; the key is made unless it is there.
+// by returns a write by the owner of an API key, which it creates if it is missing.
 func by(t testing.TB, s *store.Store, w payout.StaffWrite) payout.StaffWrite {
 	t.Helper()
 	hash := sha256.Sum256([]byte(w.Role + "/" + w.Owner))

@@ -10,8 +10,8 @@ import (
 	"hongbao/worker"
 )
 
-// TestListsWaitTheirTurn: a server that lets through ten lists of runs a second, as servers
-// do unless they are told otherwise. Whoever is not served in time asks again.
+// TestListsWaitTheirTurn: a server allows ten lists of runs a second, the default. A rejected
+// list is retried.
 func TestListsWaitTheirTurn(t *testing.T) {
 	t.Parallel()
 	temporal, ns := stacktest.FreshTemporal(t, "frontend.namespaceRPS.visibility=10")

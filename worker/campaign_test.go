@@ -22,7 +22,7 @@ import (
 	"hongbao/workflows"
 )
 
-// campaigns is what a worker of the rig carries out campaigns with.
+// campaigns returns the campaign part of the rig's worker.
 func (r *rig) campaigns() *worker.Campaigns {
 	return &worker.Campaigns{Steps: r.campaignSteps(), Store: r.store, Every: 200 * time.Millisecond}
 }
@@ -78,7 +78,7 @@ func (r *rig) days(t *testing.T, c campaign.Campaign, n int) []campaign.Day {
 	return all
 }
 
-// chargedOnce awaits that a sender was charged, for whatever packet, and for one alone.
+// chargedOnce waits until a sender is charged, and checks that only one packet was.
 func (r *rig) chargedOnce(t *testing.T, sender string) {
 	t.Helper()
 	n := 0
@@ -134,7 +134,7 @@ func TestCampaigns(t *testing.T) {
 			d := r.schedule(t, c)
 			return d != nil && len(d.Info.NextActionTimes) > 0 && d.Info.NextActionTimes[0].Equal(next.NextOpens.Add(-campaign.CreateAhead))
 		})
-		ran := workflows.CampaignID(c.ID) // by a worker, when it was not told that it had made the schedule
+		ran := workflows.CampaignID(c.ID) // started by a worker that did not learn that it had created the schedule
 		if recent := r.schedule(t, c).Info.RecentActions; len(recent) > 0 {
 			ran = recent[0].StartWorkflowResult.WorkflowID
 		}
@@ -169,7 +169,8 @@ func TestCampaigns(t *testing.T) {
 			c.Template.Life, c.Template.Eligible, c.Template.Packet.EligibleCount = 30*3600, []string{"u1"}, 1
 		})
 		wait.Until(t, "a schedule", func() bool { return r.schedule(t, c) != nil })
-		// Nobody looked for two days: the day before yesterday's is over, yesterday's is not.
+		// After two days without a run: the packet of the day before yesterday has expired,
+		// yesterday's has not.
 		before := c.NextDay.Add(-2)
 		exec(t, r.sql(t), 1, "UPDATE campaigns SET next_day = ?, next_opens = next_opens - INTERVAL 2 DAY WHERE id = ?", string(before), c.ID)
 		days := r.days(t, c, 2)
@@ -226,7 +227,7 @@ func TestCampaigns(t *testing.T) {
 			t.Errorf("the second day, made again: %+v", got)
 		}
 		if got := grab(1, "u2"); got.Result != packet.GrabWon {
-			t.Errorf("somebody else: %+v", got)
+			t.Errorf("another user: %+v", got)
 		}
 	})
 
@@ -274,8 +275,8 @@ func TestCampaigns(t *testing.T) {
 	})
 }
 
-// TestCampaignDayWaitsForTheRow: a day counts as made once MySQL has its packet, and not
-// when Redis alone has it, which a rebuild of its lane would forget.
+// TestCampaignDayWaitsForTheRow: a day counts as made once MySQL has its packet. A packet that
+// only Redis has would be lost in a rebuild.
 func TestCampaignDayWaitsForTheRow(t *testing.T) {
 	t.Parallel()
 	temporal, ns := stacktest.Temporal(t)
@@ -298,8 +299,8 @@ func TestCampaignDayWaitsForTheRow(t *testing.T) {
 	r.chargedOnce(t, "frida")
 }
 
-// TestCampaignDayHoldsUpNoOther: a day whose packet never comes to the books is tried
-// again and again, and the next day's is made all the same; it ends when its time is over.
+// TestCampaignDayHoldsUpNoOther: a day whose packet is never recorded is retried until its time
+// is over, and the next day's packet is created.
 func TestCampaignDayHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	temporal, ns := stacktest.Temporal(t)
@@ -316,8 +317,8 @@ func TestCampaignDayHoldsUpNoOther(t *testing.T) {
 			t.Errorf("%s: %+v", day, view)
 		}
 	}
-	// Redis knows of the first one when its time is over. The second is another body's: a
-	// campaign of another body had the same id, before the books were restored.
+	// The first packet expires in Redis. The second has another body: before the restore of MySQL
+	// a campaign with another body had the same id.
 	exec(t, db, 1, "UPDATE campaign_days SET opens_at = opens_at - INTERVAL 1 DAY WHERE campaign_id = ? AND day = ?", c.ID, string(first))
 	exec(t, db, 1, "UPDATE campaigns SET body_hash = ? WHERE id = ?", strings.Repeat("a", 64), c.ID)
 	if err := r.makeCampaignPackets(c.ID); err != nil {
@@ -355,8 +356,8 @@ func TestCampaignWithoutItsGuests(t *testing.T) {
 	}
 }
 
-// TestScheduleOfAnEarlierChange: a worker that carries out a change of a campaign after
-// another one has carried out the next is found out, and the schedule follows in the end.
+// TestScheduleOfAnEarlierChange: a worker that applies an older change after a newer one is
+// detected, and the schedule gets the newer one.
 func TestScheduleOfAnEarlierChange(t *testing.T) {
 	t.Parallel()
 	temporal, ns := stacktest.Temporal(t)

@@ -15,7 +15,7 @@ import (
 	"hongbao/workflows"
 )
 
-// queueing is a client whose canaries never come back in time, as behind a backlog.
+// queueing is a client whose canaries never complete in time, as behind a backlog.
 type queueing struct {
 	sdk.ClientInterceptorBase
 	sent atomic.Int64
@@ -39,8 +39,8 @@ func (c *queueingCalls) ExecuteWorkflow(ctx context.Context, in *sdk.ClientExecu
 	return nil, ctx.Err()
 }
 
-// TestBusyWorkerIsReady: a worker whose canary queues behind what is to be paid is ready
-// when it is handed steps meanwhile, and not before. The local stack waits for it.
+// TestBusyWorkerIsReady: a worker whose canary waits behind due payments is ready when it
+// receives other activities, and not before.
 func TestBusyWorkerIsReady(t *testing.T) {
 	t.Parallel()
 	addr, namespace := stacktest.Temporal(t)
@@ -52,7 +52,7 @@ func TestBusyWorkerIsReady(t *testing.T) {
 		t.Cleanup(cfg.Client.Close)
 	}
 	w, _ := r.startWorker(t)
-	wait.Until(t, "three canaries that did not come back", func() bool { return backlog.sent.Load() > 3 })
+	wait.Until(t, "three canaries that did not complete", func() bool { return backlog.sent.Load() > 3 })
 	if w.Ready() {
 		t.Error("ready without a canary, and without work")
 	}

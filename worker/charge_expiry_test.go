@@ -9,9 +9,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestR2_ExpiredBeforeItsCharge: no worker runs for as long as a packet lives. Its sender
-// is not charged for it any more, and hears that nothing was taken; one that lives longer
-// opens.
+// TestR2_ExpiredBeforeItsCharge: no worker runs for the life of a packet. Its sender is not
+// charged and the packet is rejected; a packet with a longer life opens.
 func TestR2_ExpiredBeforeItsCharge(t *testing.T) {
 	t.Parallel()
 	temporal, ns := stacktest.TemporalNamespace(t)

@@ -11,8 +11,8 @@ import (
 	"hongbao/worker"
 )
 
-// TestR9_RebuildByTheBooksClock: since when a lane is shut is told by the clock of those
-// who shut it, so that a worker ten minutes behind rebuilds it, too.
+// TestR9_RebuildByTheBooksClock: the age of a lane's fence is measured by MySQL's clock, so that
+// a worker whose clock is ten minutes behind rebuilds it too.
 func TestR9_RebuildByTheBooksClock(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)

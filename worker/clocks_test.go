@@ -37,10 +37,9 @@ func (s *stepped) shifted(o payout.Observation) payout.Observation {
 	return o
 }
 
-// TestClocks: the clock of Redis, of a worker or of MySQL is ten minutes off, from
-// one moment to the next and then right again, under payments of which nobody knows
-// the outcome yet. Packets close early or late, nobody is paid twice or told another
-// amount, and payouts and what finance decides go on meanwhile.
+// TestClocks: the clock of Redis, of a worker or of MySQL jumps by ten minutes and back, while
+// payments are unknown. Packets close early or late. No payment is made twice, acknowledged
+// amounts stay, and payouts and decisions continue.
 func TestClocks(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshShiftedRedis(t)
@@ -77,7 +76,7 @@ func TestClocks(t *testing.T) {
 	r.quietAgain(t)
 }
 
-// steppedClock lives packets through a step of a clock and back.
+// steppedClock runs packets through a clock jump and back.
 func (b *books) steppedClock(t *testing.T, forth, back func(testing.TB)) {
 	open := b.opened(t, spec{total: 9000, count: 9, sender: "open"})
 	short := b.opened(t, spec{total: 500, count: 5, sender: "short", life: 5 * time.Minute})
@@ -89,7 +88,7 @@ func (b *books) steppedClock(t *testing.T, forth, back func(testing.TB)) {
 
 	forth(t)
 	defer back(t) // also when it ends early
-	// In the midst of it: a repeat hears the same, a new winner is paid, finance decides.
+	// During the jump: a repeated grab returns the same, a new winner is paid, finance decides.
 	b.same(t, open)
 	b.same(t, short)
 	b.try(t, open, packet.GrabNotOpenYet) // late, while Redis is behind
@@ -124,7 +123,7 @@ func (b *books) steppedClock(t *testing.T, forth, back func(testing.TB)) {
 	}
 }
 
-// try grabs for another user, who may also hear one of these.
+// try grabs for another user; the given results are accepted too.
 func (b *books) try(t testing.TB, p packet.Packet, or ...packet.GrabResult) {
 	t.Helper()
 	g := b.grab(t, p.ID, "late")
@@ -136,13 +135,13 @@ func (b *books) try(t testing.TB, p packet.Packet, or ...packet.GrabResult) {
 	}
 }
 
-// same: who has a claim and asks again hears the same amount.
+// same checks that a repeated grab returns the same amount.
 func (b *books) same(t testing.TB, p packet.Packet) {
 	t.Helper()
 	for _, c := range b.claims[p.ID] {
 		g := b.grab(t, p.ID, c.UserID)
 		if g.Result != packet.GrabReplayed || g.Claim.Amount != c.Amount || g.Claim.ShareIndex != c.ShareIndex {
-			t.Errorf("%q won %d and is told %s, %d", c.UserID, c.Amount, g.Result, g.Claim.Amount)
+			t.Errorf("%q won %d, a repeated grab returns %s, %d", c.UserID, c.Amount, g.Result, g.Claim.Amount)
 		}
 	}
 }

@@ -21,8 +21,7 @@ import (
 	"hongbao/worker"
 )
 
-// dated is the sandbox with days that end at a moment of the test's choice: its
-// statements are cut there, out of those that the sandbox makes of its own days.
+// dated is the sandbox with days that end when the test says so; its statements are cut there.
 type dated struct {
 	*provider.Sandbox
 	zone atomic.Pointer[time.Location] // nil: the sandbox's
@@ -69,7 +68,7 @@ func (d *dated) endDay(midnight time.Time) payout.Day {
 	return payout.DayOf(midnight.Add(-time.Second), zone)
 }
 
-// lineOf waits until the provider says that money has moved under a number, and returns when.
+// lineOf waits until the provider lists a movement of an order number, and returns its time.
 func (d *dated) lineOf(t *testing.T, orderNo string) time.Time {
 	t.Helper()
 	var at time.Time
@@ -113,11 +112,10 @@ func wantMovements(t *testing.T, c payout.DayClose, want map[payout.TransferKind
 	}
 }
 
-// TestClosesTieToTheProvider lives two days on real parts. Before midnight a payout is
-// paid, one fails, one waits for its recipient, the remainder of another packet goes
-// back; and one is moved by the provider before midnight, which we hear after it. On
-// the second day the failed one is retried and the others are paid. Both days become
-// final, with the figures of what was done, and stay as they are.
+// TestClosesTieToTheProvider runs two days on real parts. Before midnight a payout is paid, one
+// fails, one waits for its recipient, and a remainder is refunded. One moves at the provider
+// before midnight and is observed after it. On the second day the failed one is retried and the
+// others are paid. Both days become final with the right figures and do not change afterwards.
 func TestClosesTieToTheProvider(t *testing.T) {
 	t.Parallel()
 	temporal, ns := stacktest.TemporalNamespace(t)

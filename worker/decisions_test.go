@@ -69,8 +69,8 @@ func (r *rig) awaitRefund(t *testing.T, packetID string, n int, want payout.Stat
 	return p
 }
 
-// TestR5_Cancel: a payout that failed, or came back, goes back to the sender by
-// one order of its own, whatever has become of its packet.
+// TestR5_Cancel: a failed or returned payout is cancelled and refunded to the sender by one order
+// of its own, whatever the state of its packet.
 func TestR5_Cancel(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
@@ -115,8 +115,8 @@ func TestR5_Cancel(t *testing.T) {
 	}
 }
 
-// TestRefusedRefunds: the sender's account refuses what goes back to it. The
-// rules of the provider are for all, so these have a rig of their own.
+// TestRefusedRefunds: the sender's account refuses refunds. The provider's rules are global, so
+// this test has a rig of its own.
 func TestRefusedRefunds(t *testing.T) {
 	t.Parallel()
 	addr, ns := stacktest.TemporalNamespace(t)
@@ -161,7 +161,8 @@ func TestRefusedRefunds(t *testing.T) {
 	})
 }
 
-// TestR5_TwoPeopleAtOnce: whoever comes second is told so, and one thing happens.
+// TestR5_TwoPeopleAtOnce: of two concurrent decisions the second is refused, and one takes
+// effect.
 func TestR5_TwoPeopleAtOnce(t *testing.T) {
 	r := sharedRig(t)
 	c := r.claimOne(t, "race~frozen")

@@ -28,8 +28,8 @@ import (
 	"hongbao/workflows"
 )
 
-// door is a way to the provider that can be shut: connections are refused, as by
-// a process that is gone, and open ones break.
+// door is a connection to the provider that can be closed: connections are refused and open ones
+// break.
 type door struct {
 	t    testing.TB
 	to   string
@@ -153,7 +153,7 @@ func newDeferralRig(t testing.TB, perSecond int64) *deferralRig {
 	return r
 }
 
-// metric reads one series of the gate.
+// metric reads one series of the admission.
 func (r *deferralRig) metric(t testing.TB, name string, labels ...string) float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -246,9 +246,9 @@ func (r *deferralRig) signals(t testing.TB, workflowID string) (n int) {
 	return n
 }
 
-// TestDeferral: held, low on balance or down, the provider gets next to no calls,
-// payouts wait without taking a number or noting a send, and all are paid by
-// themselves afterwards.
+// TestDeferral: while the provider is held, low on balance or down, it gets almost no calls.
+// Payouts wait without an order number or a noted send, and all are paid by themselves
+// afterwards.
 func TestDeferral(t *testing.T) {
 	t.Parallel()
 	r := newDeferralRig(t, 0)
@@ -319,7 +319,7 @@ func (r *deferralRig) testHeld(t *testing.T) {
 	r.balanced(t, p)
 }
 
-// runsReached waits until nobody has to be called for the outbox, although it is not empty.
+// runsReached waits until no outbox entry is due, although the outbox is not empty.
 func (r *rig) runsReached(t testing.TB) {
 	t.Helper()
 	db := must(store.OpenSQL(r.dsn))(t)
@@ -373,8 +373,8 @@ func bits(d time.Duration) (n int) {
 	return n
 }
 
-// TestThrottleOfAllWorkers: two workers together keep the pace, and what waits for
-// its turn takes one number and one send.
+// TestThrottleOfAllWorkers: two workers together keep the rate, and a throttled payment uses one
+// order number and one send.
 func TestThrottleOfAllWorkers(t *testing.T) {
 	t.Parallel()
 	const perSecond, shares = 10, 40

@@ -11,12 +11,12 @@ import (
 // Fatal does what Temporal's SDK does when its pollers give up.
 func (w *Worker) Fatal(err error) { w.fatal(err) }
 
-// Make is the step of a rebuild that replaces what Redis has of a lane.
+// Make replaces the lane's contents in Redis by MySQL's rows.
 func (r *Rebuilder) Make(ctx context.Context, b *packet.Rebuild) error {
 	return r.rebuildFromRows(ctx, b)
 }
 
-// Await waits for claims of one packet to get into the books.
+// Await waits until claims of one packet are recorded.
 func (r *Rebuilder) Await(ctx context.Context, b packet.Rebuild, claims []packet.Claim) error {
 	missing := map[claimed]int{}
 	for _, c := range claims {
@@ -25,11 +25,11 @@ func (r *Rebuilder) Await(ctx context.Context, b packet.Rebuild, claims []packet
 	return r.awaitRecorded(ctx, b, missing, nil)
 }
 
-// OnStep has f loggedAt of each step that a rebuild of a lane has done.
+// OnStep sets a function that is called after each step of a rebuild.
 func (r *Rebuilder) OnStep(f func(lane int, done string)) { r.step = f }
 
-// Turn has the watch of a lane meet a page of it in which all is settled, and returns of
-// how many packets it remembers that.
+// Turn passes a page in which everything agrees to the watch of a lane, and returns how many
+// packets it stores.
 func (w *Watch) Turn(lane int, page []pool.LivePacket, now time.Time) int {
 	l := &w.lanes[lane]
 	l.next(page)
@@ -39,14 +39,14 @@ func (w *Watch) Turn(lane int, page []pool.LivePacket, now time.Time) int {
 	return len(l.agreed.now) + len(l.agreed.last)
 }
 
-// Settled reports whether the watch of a lane need not ask the books about a packet; the
-// lane is in an epoch.
+// Settled reports whether the watch of a lane skips the comparison of a packet in the given
+// epoch.
 func (w *Watch) Settled(lane int, epoch int64, id string, claimed int, now time.Time) bool {
 	w.lanes[lane].agreed.resetForEpoch(epoch)
 	return w.lanes[lane].agreed.holds(id, claimed, now)
 }
 
-// LanePage and AgreedFor are what the watch goes by.
+// LanePage and AgreedFor export settings of the watch.
 const (
 	LanePage  = lanePage
 	AgreedFor = agreedFor

@@ -7,8 +7,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// lies: the provider never hears of the first number before release; it seems to
-// have refused it.
+// lies: the first order seems refused, and reaches the provider only on release.
 func lies(s *scene) {
 	s.line.between = func(x *exchange, forward func() reply) reply {
 		if s.of(x) && x.Attempt == 1 && !s.isReleased() {
@@ -58,7 +57,7 @@ func concurrently(a, b func() int) (int, int) {
 
 const refusedTwice = "send declined; ask declined"
 
-// decisionRows: what people decide, and what the provider does meanwhile.
+// decisionRows: decisions of staff, and concurrent events at the provider.
 var decisionRows = []faultRow{
 	{what: "a person retries what is under way: 409", ops: transfers, suffix: "~pending", rules: []rule{fault("", "notify_late", 1)},
 		then: func(s *scene) {
@@ -120,9 +119,9 @@ var decisionRows = []faultRow{
 	{what: "two persons cancel: the money goes back to the sender", ops: transfers, suffix: "~declined",
 		then:  func(s *scene) { s.await(payout.StatusFailed); s.agree("cancel"); s.refundOf() },
 		calls: refusedTwice + "; ask declined", status: payout.StatusCancelled, money: "never"},
-	{what: "two persons cancel what came back", ops: transfers, suffix: "~returned",
+	{what: "two persons cancel a returned payout", ops: transfers, suffix: "~returned",
 		then:  func(s *scene) { s.await(payout.StatusReturned); s.agree("cancel"); s.refundOf() },
-		calls: "send succeeded; ask returned+", status: payout.StatusCancelled, money: "once, came back"},
+		calls: "send succeeded; ask returned+", status: payout.StatusCancelled, money: "once, returned"},
 	{what: "the second person agrees twice at once: carried out once", ops: transfers, suffix: "~declined",
 		then: func(s *scene) {
 			s.await(payout.StatusFailed)
@@ -143,7 +142,7 @@ var decisionRows = []faultRow{
 		},
 		then:  func(s *scene) { s.await(payout.StatusFailed); s.release(); s.agree("cancel") },
 		calls: refusedTwice + "; ask succeeded; ask succeeded", status: payout.StatusPaid, money: "once", breaks: "late_success"},
-	{what: "the money moves while a cancel waits for the second person: his word comes too late", ops: transfers, suffix: "~pending",
+	{what: "the money moves while a cancel waits for the second person: the approval comes too late", ops: transfers, suffix: "~pending",
 		set: lies,
 		then: func(s *scene) {
 			s.await(payout.StatusFailed)
@@ -186,7 +185,7 @@ var decisionRows = []faultRow{
 			s.agree("mark-paid")
 		},
 		calls: "send internal; ...; ask order_not_found", status: payout.StatusPaidOutside, money: "never"},
-	{what: "not found past `ask_until`; two persons take a new number, then a send of before lands", ops: transfers, limits: forgetting,
+	{what: "not found past `ask_until`; two persons take a new number, then an earlier send lands", ops: transfers, limits: forgetting,
 		set: loseFirst, loose: true,
 		then: func(s *scene) {
 			askedAfterForgetting(s)

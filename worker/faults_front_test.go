@@ -23,9 +23,8 @@ import (
 	"hongbao/test/harness"
 )
 
-// front is the network between the adapter and the providers: it writes down
-// every call, may lose, hold and alter what passes, and hands each packet's
-// calls to the provider of its row.
+// front is the network between the adapter and the providers: it records every call, can lose,
+// hold and alter messages, and routes each packet's calls to the provider of its row.
 type front struct {
 	url  string
 	mu   sync.Mutex
@@ -314,7 +313,7 @@ func (l *line) forward(ctx context.Context, method, uri string, body []byte) rep
 	return a
 }
 
-// land delivers a send that was held, long after its caller gave up.
+// land delivers a send that was held after its caller timed out.
 func (l *line) land(t testing.TB, x *exchange) string {
 	t.Helper()
 	a := l.forward(t.Context(), http.MethodPost, x.path, x.Body)
@@ -391,10 +390,9 @@ func (l *line) sends(paymentID string) int {
 	return strings.Count("; "+l.seen(paymentID), "send ")
 }
 
-// callPattern turns a row's calls, such as "send internal; ask succeeded+", into
-// what seen has to match: + is once or more often, * any number of times, and
-// "..." any calls. A send may be preceded by further questions that find nothing:
-// one that waited longer than it could land is asked about before it leaves.
+// callPattern turns a row's calls, such as "send internal; ask succeeded+", into a pattern for
+// seen: + is once or more often, * any number of times, "..." any calls. A send may follow
+// further queries that find nothing: a delayed send is queried before it leaves.
 func callPattern(calls string) *regexp.Regexp {
 	const early = "(?:(?:#[0-9]+ )?ask order_not_found; )*"
 	var b strings.Builder

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	// A fixed seed by default: what everybody runs has to end the same for everybody.
+	// A fixed seed by default, so that every run has the same result.
 	mixSeed = flag.Uint64("mix-seed", 20261120, "seed of TestFaultMixtures; 0: another one at each run")
 	mixRows = flag.Int("mix-rows", 36, "packets of TestFaultMixtures")
 )
@@ -49,17 +49,17 @@ func mixture(random *rand.Rand) (faultRow, payout.Op) {
 		r.Rate = []float64{1, 0.6, 0.3}[random.IntN(3)]
 		row.rules = append(row.rules, r)
 	}
-	var told []string
+	var rules []string
 	for _, r := range row.rules {
-		told = append(told, r.String())
+		rules = append(rules, r.String())
 	}
-	row.what = fmt.Sprintf("%s of %q: %s", op, "somebody"+row.suffix, strings.Join(told, ", "))
+	row.what = fmt.Sprintf("%s of %q: %s", op, "recipient"+row.suffix, strings.Join(rules, ", "))
 	return row, op
 }
 
-// TestFaultMixtures: whatever a provider does at once, each order number moves
-// money at most once, a payment has at most one success that stays, its status
-// says where the money is, and the ledger ties with the provider.
+// TestFaultMixtures: whatever faults a provider combines, each order number moves money at most
+// once and a payment keeps at most one success. Its status says where the money is, and the
+// ledger matches the provider.
 func TestFaultMixtures(t *testing.T) {
 	night.Only(t, "each fault by itself is a row of TestFaultTable")
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestFaultMixtures(t *testing.T) {
 	}
 }
 
-// playMixture lives one packet; finance retries what fails, so often.
+// playMixture runs one packet; finance retries failures so often.
 func (r *faultRig) playMixture(t testing.TB, row faultRow, op payout.Op, retries int) {
 	s := r.newScene(t, row, op)
 	s.line.between = s.noUnheardLie
@@ -131,11 +131,10 @@ func (r *faultRig) playMixture(t testing.TB, row faultRow, op payout.Op, retries
 	})
 }
 
-// noUnheardLie loses an answer that says succeeded of money that has not moved when
-// nothing final was heard of the order before. A provider says such a thing when its
-// refusal was lost, because a busy machine gave up on the call, and a rule has it
-// contradict itself: what is heard is then one word, and that is false. It is believed,
-// as a row of the fault table shows; here it would come and go with the load.
+// noUnheardLie loses an answer that falsely says succeeded if no final answer about the order
+// arrived before. A provider contradicts itself like that when its refusal was lost on a busy
+// machine. The only answer that arrives is then false and is accepted, as a row of the fault
+// table shows; here it would depend on the load.
 func (s *scene) noUnheardLie(x *exchange, forward func() reply) reply {
 	a := forward()
 	if x.Send || a.says() != "succeeded" || s.line.heardFinal(x.OrderNo) {

@@ -87,7 +87,7 @@ var alteredRows = []faultRow{
 		},
 		calls: "send succeeded of another amount; ask succeeded of another amount+" + oneAsk, status: payout.StatusPaid, money: "once",
 		breaks: "mismatch"},
-	{what: "answer with another account", ops: everyOp, set: alter(false, member("account", "somebody~else")),
+	{what: "answer with another account", ops: everyOp, set: alter(false, member("account", "another~account")),
 		calls: "send succeeded of another account" + oneAsk, status: payout.StatusPaid, money: "once", breaks: "mismatch"},
 	{what: "answer about another order", ops: everyOp, set: alter(false, member("order_no", "p00000000000000000000000001")),
 		calls: "send succeeded of another order_no" + oneAsk, status: payout.StatusPaid, money: "once", breaks: "mismatch"},
@@ -136,7 +136,7 @@ var alteredRows = []faultRow{
 	{what: "refused as invalid, finance retries: the same number", ops: transfers, set: refuses(1, 422, "invalid_request"),
 		then:  func(s *scene) { s.await(payout.StatusFailed); s.mustRetry() },
 		calls: "send invalid_request; ask order_not_found; ask order_not_found; send succeeded", status: payout.StatusPaid, money: "once"},
-	{what: "404 with a code of somebody else to the question", ops: transfers, rules: []rule{fault("", "error_after", 1)},
+	{what: "404 with a code of another system to the query", ops: transfers, rules: []rule{fault("", "error_after", 1)},
 		set: func(s *scene) {
 			s.line.between = func(x *exchange, forward func() reply) reply {
 				if s.of(x) && !x.Send && x.N == 1 {
@@ -151,7 +151,8 @@ var alteredRows = []faultRow{
 		calls: "send unauthenticated; send succeeded", status: payout.StatusPaid, money: "once"},
 }
 
-// redirect answers the first send with a redirect to a server that fails the row when it is asked.
+// redirect answers the first send with a redirect to a server that fails the row when it is
+// called.
 func redirect(s *scene) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.Errorf("the redirect was followed: %s %s", r.Method, r.URL)
@@ -200,8 +201,8 @@ var forgetting = payout.Limits{LandingWindow: 10 * time.Second, Remembers: 24*ti
 // slowNetwork is a provider whose sends may land up to a minute late.
 var slowNetwork = payout.Limits{LandingWindow: time.Minute, Remembers: provider.SandboxRemembers}
 
-// askedAfterForgetting waits until two questions found nothing after ask_until,
-// and checks that nothing was sent after it.
+// askedAfterForgetting waits until two queries found nothing after ask_until, and checks that
+// nothing was sent after it.
 func askedAfterForgetting(s *scene) {
 	s.Helper()
 	var until time.Time
@@ -228,7 +229,7 @@ func askedAfterForgetting(s *scene) {
 		}
 		return n
 	}
-	wait.Until(s, "two questions after the provider may have forgotten", func() bool { return asked() >= 2 })
+	wait.Until(s, "two queries after the provider may have forgotten", func() bool { return asked() >= 2 })
 }
 
 // loseSends loses every send of the payment until release.
@@ -256,8 +257,8 @@ func loseSuccess(s *scene) {
 	}
 }
 
-// landsLater is a row whose first send is answered with something that says nothing, and
-// lands after the second one was refused: the first answer is no final one (rule R4).
+// landsLater is a row whose first send gets an inconclusive answer, and lands after the second
+// one was refused: the first answer is not final (rule R4).
 func landsLater(label string, ops []payout.Op, first reply) faultRow {
 	first.label = label
 	asked := "send " + label + "; ask order_not_found; send invalid_request; ask order_not_found"
@@ -287,10 +288,10 @@ func landsLater(label string, ops []payout.Op, first reply) faultRow {
 
 // lateRows: calls that the network delivers late, and decisions in between.
 var lateRows = []faultRow{
-	{what: "send held beyond the question, sent again, then the first one lands", ops: everyOp, set: keepFirst(nil),
+	{what: "send held beyond the query, sent again, then the first one lands", ops: everyOp, set: keepFirst(nil),
 		then:  func(s *scene) { x := s.heldSend(); s.await(payout.StatusPaid); s.mustLand(x, "succeeded") },
 		calls: "send silence; ask order_not_found; send succeeded", status: payout.StatusPaid, money: "once"},
-	{what: "send held beyond the question, lands before the second one", ops: transfers,
+	{what: "send held beyond the query, lands before the second one", ops: transfers,
 		set: keepFirst(func(s *scene, x *exchange, forward func() reply) reply {
 			if x.Send && x.N == 2 {
 				s.mustLand(s.heldSend(), "succeeded")
@@ -336,16 +337,16 @@ var lateRows = []faultRow{
 	{what: "not found past `ask_until`: nothing is sent any more", ops: everyOp, limits: forgetting, set: loseSends,
 		then: askedAfterForgetting, loose: true,
 		calls: "send internal; ...; ask order_not_found; ask order_not_found", status: payout.StatusUnknown, money: "never"},
-	{what: "not found past `ask_until`, then a send of before lands", ops: transfers, limits: forgetting, set: loseSends, loose: true,
+	{what: "not found past `ask_until`, then an earlier send lands", ops: transfers, limits: forgetting, set: loseSends, loose: true,
 		then:  func(s *scene) { askedAfterForgetting(s); s.mustLand(s.heldSend(), "succeeded") },
 		calls: "send internal; ...; ask order_not_found; ask order_not_found; ask succeeded+", status: payout.StatusPaid, money: "once"},
 	{what: "returned before paid is known", ops: []payout.Op{payout.OpTransfer}, suffix: "~returned",
 		set:   loseSuccess,
-		calls: "send succeeded, lost; ask succeeded, lost*; ask returned+", status: payout.StatusReturned, money: "once, came back",
+		calls: "send succeeded, lost; ask succeeded, lost*; ask returned+", status: payout.StatusReturned, money: "once, returned",
 		code: "returned"},
-	{what: "the charge came back before its success is known: the packet is rejected", ops: charges, suffix: "~returned",
+	{what: "the charge was returned before its success is known: the packet is rejected", ops: charges, suffix: "~returned",
 		set:   loseSuccess,
-		calls: "send succeeded, lost; ask succeeded, lost*; ask returned; ask returned", status: payout.StatusFailed, money: "once, came back",
+		calls: "send succeeded, lost; ask succeeded, lost*; ask returned; ask returned", status: payout.StatusFailed, money: "once, returned",
 		code: "returned", breaks: "contradiction", adrift: true},
 	{what: "says refused twice though the money moved; finance retries", ops: transfers,
 		set: func(s *scene) {

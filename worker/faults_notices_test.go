@@ -46,7 +46,7 @@ func (s *scene) deliver(n notice, want int) {
 	}
 }
 
-// keepNotices holds every notification; the provider is told that it was taken.
+// keepNotices holds every notification; the provider gets an acknowledgement.
 func keepNotices(s *scene) {
 	s.line.notified = func(n notice, _ func() int) int { s.notices <- n; return http.StatusNoContent }
 }
@@ -108,7 +108,7 @@ var noticeRows = []faultRow{
 			}
 		},
 		calls: "send processing; ask processing*; ask succeeded+", status: payout.StatusPaid, money: "once"},
-	{what: "out of order: returned is told before succeeded", ops: transfers, suffix: "~returned", rules: []rule{fault("", "pending", 1)},
+	{what: "out of order: returned is notified before succeeded", ops: transfers, suffix: "~returned", rules: []rule{fault("", "pending", 1)},
 		set: keepNotices,
 		then: func(s *scene) {
 			first, second := s.heldNotice(), s.heldNotice()
@@ -119,15 +119,15 @@ var noticeRows = []faultRow{
 			s.await(payout.StatusReturned)
 			s.deliver(first, http.StatusNoContent)
 		},
-		calls: "send processing; ask processing*; ask succeeded*; ask returned+", status: payout.StatusReturned, money: "once, came back",
+		calls: "send processing; ask processing*; ask succeeded*; ask returned+", status: payout.StatusReturned, money: "once, returned",
 		code: "returned"},
-	{what: "of a return; the question finds nothing three times", ops: transfers, suffix: "~returned",
+	{what: "of a return; the query finds nothing three times", ops: transfers, suffix: "~returned",
 		rules:  []rule{fault("", "not_found_yet", 3)},
 		calls:  "send succeeded; ask order_not_found; ask order_not_found; ask order_not_found; ask returned+",
-		status: payout.StatusReturned, money: "once, came back", code: "returned", breaks: "forgotten"},
-	{what: "of a return; the question is answered with processing, twice", ops: transfers, suffix: "~returned",
+		status: payout.StatusReturned, money: "once, returned", code: "returned", breaks: "forgotten"},
+	{what: "of a return; the query is answered with processing, twice", ops: transfers, suffix: "~returned",
 		rules: []rule{fault("query", "pending", 2)},
-		calls: "send succeeded; ask processing; ask processing; ask returned+", status: payout.StatusReturned, money: "once, came back",
+		calls: "send succeeded; ask processing; ask processing; ask returned+", status: payout.StatusReturned, money: "once, returned",
 		code: "returned"},
 	{what: "about the refused number, after finance's retry has paid", ops: transfers, suffix: "~frozen",
 		rules: []rule{fault("", "pending", 1)}, set: keepNotices,

@@ -47,7 +47,7 @@ type faultRig struct {
 	address string // of Temporal
 }
 
-// quietLogger tells errors only: faults are what is played here.
+// quietLogger logs only errors, because faults are expected here.
 func quietLogger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 }
@@ -76,9 +76,9 @@ func newFaultRig(t testing.TB, with ...func(*client.Options)) *faultRig {
 	return r
 }
 
-// work starts a worker whose payments go through pay, and waits until it is
-// ready. It has no gate: each row has a provider of its own, and the trouble of
-// one must not park the payments of the others.
+// work starts a worker whose payments go through pay, and waits until it is ready. It has no
+// admission: each row has a provider of its own, and the failures of one must not defer the
+// payments of the others.
 func (r *faultRig) work(t testing.TB, pay activities.Provider) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -133,7 +133,7 @@ func (o ownLimits) BeginClaim(ctx context.Context, c packet.Claim, provider stri
 
 // Settle has more time than the step gives it.
 func (o ownLimits) Settle(ctx context.Context, seen payout.Observation, asked string) (payout.State, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryState*activities.SendSettleTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slowFactor*activities.SendSettleTimeout)
 	defer cancel()
 	return o.Store.Settle(ctx, seen, asked)
 }
@@ -170,8 +170,8 @@ func (r *faultRig) http(t testing.TB, method, url, key string, body, out any) in
 	return resp.StatusCode
 }
 
-// rowT is the testing.TB of one row: the rows live at the same time, each in a
-// goroutine, and are told of one after the other.
+// rowT is the testing.TB of one row: rows run concurrently, each in a goroutine, and are reported
+// one after the other.
 type rowT struct {
 	testing.TB
 	mu    sync.Mutex
@@ -332,7 +332,7 @@ func (s *scene) propose(what string) string {
 	return d.Approval.ID
 }
 
-// answer is the second person's word.
+// answer is the approval or rejection of the second person.
 func (s *scene) answer(person int, approval, word string) int {
 	s.Helper()
 	return s.r.http(s, http.MethodPost, s.r.staff+"/v1/staff/approvals/"+approval+"/"+word, s.r.keys[person],
@@ -347,7 +347,7 @@ func (s *scene) agree(what string) {
 	}
 }
 
-// quiet reports whether nobody is going to call the provider about the payment.
+// quiet reports whether no call about the payment is due.
 func (s *scene) quiet() bool {
 	var n int
 	err := s.r.db.QueryRowContext(s.Context(), `SELECT (SELECT COUNT(*) FROM outbox WHERE payment_id = ?)

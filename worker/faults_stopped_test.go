@@ -35,9 +35,8 @@ type processSettings struct {
 	Gate                                      string // is asked before each send leaves
 }
 
-// TestWorkerProcess is the process that TestStoppedWorker stops: a worker like
-// any other, which stands still between its look at the row and the send, where
-// no lock and no clock could hold it.
+// TestWorkerProcess is the process that TestStoppedWorker stops between reading the row and the
+// send, where no lock and no clock can hold it.
 func TestWorkerProcess(t *testing.T) {
 	raw := os.Getenv(processEnv)
 	if raw == "" {
@@ -75,10 +74,10 @@ func (g gated) Send(ctx context.Context, o payout.Order) payout.Observation {
 	return g.Provider.Send(context.WithoutCancel(ctx), o)
 }
 
-// TestStoppedWorker: a worker is stopped (SIGSTOP) in mid-send, another one and
-// finance go on without it, and it is continued afterwards: what it still sends
-// moves nothing a second time. One payout was refused in between and paid under
-// a new number, the other was never received and paid under the same.
+// TestStoppedWorker: a worker is stopped (SIGSTOP) in mid-send, another one and finance continue,
+// and it is resumed afterwards. Its late send moves nothing a second time. One payout was refused
+// in between and paid under a new order number, the other was never received and paid under the
+// same.
 func TestStoppedWorker(t *testing.T) {
 	t.Parallel()
 	r := newFaultRig(t)

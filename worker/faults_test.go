@@ -34,14 +34,14 @@ const rowWithin = 3 * time.Minute
 // rowsAtOnce: rows wait more than they work.
 var rowsAtOnce = min(32, 4*runtime.NumCPU())
 
-// faultRow is one row of the table: what goes wrong, and what has to come of it.
+// faultRow is one row of the table: a fault and its expected result.
 type faultRow struct {
 	what   string      // the fault, in words
 	ops    []payout.Op // whose payments it befalls; each is played
 	suffix string      // of the account
 	rules  []rule      // of the row's provider; op "" is the payment's own
 	limits payout.Limits
-	slow   bool           // money comes back after 25 s only
+	slow   bool           // money is returned only after 25 s
 	ready  func(s *scene) // before the remainder is recalled
 	set    func(s *scene) // before anything is sent: what the network does
 	then   func(s *scene) // once the payment is under way: what people and the provider do
@@ -71,14 +71,14 @@ var faultTable = []struct {
 	rows  []faultRow
 }{
 	{"Answers to a send", "The provider's own faults (`PUT /_faults`), on the send.", sendRows},
-	{"Answers to a question", "The answer to a send was lost, and the answer to the question about it is spoilt as well.", queryRows},
-	{"Accounts", "What the suffix of an account does, as recipient, as sender, and as sender whom the remainder goes back to.", accountRows},
-	{"Answers that are not what they should be", "Something between us and the provider alters the answer; the provider itself works.",
+	{"Answers to a query", "The answer to a send was lost, and the answer to the query about it is faulty too.", queryRows},
+	{"Accounts", "The effect of an account's suffix: as recipient, as sender, and as sender who gets the remainder back.", accountRows},
+	{"Altered answers", "The network alters the answer; the provider itself works.",
 		alteredRows},
-	{"Late, lost and too late", "The network holds calls and delivers them later, or a person decides in between.", lateRows},
+	{"Late, lost and too late", "The network holds calls and delivers them later, or staff decide in between.", lateRows},
 	{"Decisions", "Finance retries, cancels and marks as paid, two persons where it is needed, while the provider has its own view.",
 		decisionRows},
-	{"Notifications", "A notification moves nothing: it is stored once and causes a question.", noticeRows},
+	{"Notifications", "A notification moves nothing: it is stored once and causes a query.", noticeRows},
 }
 
 // TestFaultTable plays every row on the real parts: Redis, MariaDB, Temporal,
@@ -150,8 +150,7 @@ func (row faultRow) takes() int {
 	return 0
 }
 
-// play lives one row and returns what is to be looked at again at the end of
-// all: what is final has stayed so.
+// play runs one row and returns what is checked again at the end: final states must not change.
 func (r *faultRig) play(t testing.TB, row faultRow, op payout.Op) (again func(testing.TB)) {
 	s := r.newScene(t, row, op)
 	if row.set != nil {
@@ -202,7 +201,7 @@ func (r *faultRig) newScene(t testing.TB, row faultRow, op payout.Op) *scene {
 	s := &scene{TB: t, r: r, op: op, held: make(chan *exchange, 16), notices: make(chan notice, 16), released: make(chan struct{})}
 	t.Cleanup(s.release)
 	s.packet.ID = packet.NewID([]byte("salt"), rand.Text())
-	s.account = "somebody" + row.suffix
+	s.account = "recipient" + row.suffix
 	rules := slices.Clone(row.rules)
 	for i := range rules {
 		rules[i].Op = cmp.Or(rules[i].Op, string(op))
@@ -278,7 +277,7 @@ func (r *faultRig) awaitPool(s *scene) {
 	})
 }
 
-// moneyOf says how much moved: never, once, twice, and how often it came back.
+// moneyOf returns how much moved: never, once, twice, and how often it was returned.
 func moneyOf(moves []movement) string {
 	out, back := 0, 0
 	for _, m := range moves {
@@ -293,7 +292,7 @@ func moneyOf(moves []movement) string {
 		s = []string{"never", "once", "twice"}[out]
 	}
 	if back > 0 {
-		s += ", came back"
+		s += ", returned"
 	}
 	return s
 }
@@ -313,7 +312,7 @@ func (s *scene) checkMoney() {
 	}
 }
 
-// checkFinance: what people see of the payment, in MySQL and over HTTP.
+// checkFinance: what staff see of the payment, in MySQL and over HTTP.
 func (s *scene) checkFinance(row faultRow) {
 	s.Helper()
 	d, err := s.r.store.Payment(s.Context(), s.id)
@@ -336,17 +335,17 @@ func (s *scene) checkFinance(row faultRow) {
 	if n := len(d.Attempts); n != max(row.tries, 1) {
 		s.Errorf("%d order numbers used, want %d", n, max(row.tries, 1))
 	}
-	told, unanswered := map[string]int{}, 0
+	timeline, unanswered := map[string]int{}, 0
 	for _, e := range d.Events {
-		told[e.Op]++
+		timeline[e.Op]++
 		if e.Op == "send" && e.Outcome == string(payout.ObsNoAnswer) { // on a busy machine its time may be over before it has left
 			unanswered++
 		}
 	}
 	calls := "; " + s.line.seen(s.id)
 	if sent, asked := strings.Count(calls, "send "), strings.Count(calls, "ask "); !row.loose &&
-		(told["send"] < sent || told["send"]-unanswered > sent || told["ask"] > asked) {
-		s.Errorf("the timeline tells of %d sends and %d questions, the provider saw %d and %d", told["send"], told["ask"], sent, asked)
+		(timeline["send"] < sent || timeline["send"]-unanswered > sent || timeline["ask"] > asked) {
+		s.Errorf("the timeline has %d sends and %d queries, the provider saw %d and %d", timeline["send"], timeline["ask"], sent, asked)
 	}
 	if s.op == payout.OpTransfer {
 		s.checkStaffAPI(d)
@@ -391,7 +390,7 @@ func (s *scene) checkStaffAPI(d payout.Detail) {
 	}
 }
 
-// checkRun: what operations people see in the Temporal UI.
+// checkRun: what operators see in the Temporal UI.
 func (s *scene) checkRun(row faultRow) {
 	s.Helper()
 	if s.op == payout.OpCharge {
@@ -407,12 +406,12 @@ func (s *scene) checkRun(row faultRow) {
 	wait.Until(s, "run is "+want, func() bool { return s.r.runs(s, s.workflow()) == want })
 }
 
-// checkClosed: the packet comes to its end, and ledger and provider tell the same.
+// checkClosed: the packet ends, and ledger and provider agree.
 func (s *scene) checkClosed(row faultRow) {
 	s.Helper()
 	if s.op == payout.OpCharge && row.ends == "" {
 		s.r.awaitPool(s)
-		s.r.grab(s, s.packet.ID, "somebody else")
+		s.r.grab(s, s.packet.ID, "another")
 	}
 	s.awaitPacket(cmp.Or(row.ends, packet.StatusClosed))
 	if s.op == payout.OpCharge && row.ends == "" {
@@ -443,8 +442,8 @@ func (s *scene) awaitRefund() {
 	})
 }
 
-// tied: the ledger sums to the packet's total, no account of it is overdrawn,
-// and the provider's movements are the ones that it tells of.
+// tied: the ledger sums to the packet's total, no account is overdrawn, and it has the provider's
+// movements.
 func (s *scene) tied() {
 	s.Helper()
 	b, err := s.r.store.Balances(s.Context(), s.packet.ID)
@@ -452,7 +451,7 @@ func (s *scene) tied() {
 		s.Fatal(err)
 	}
 	var totals payout.ProviderTotals
-	wait.Until(s, "the provider tells its sums", func() bool {
+	wait.Until(s, "the provider lists its sums", func() bool {
 		totals, err = s.r.provider.Totals(s.Context(), s.packet.ID)
 		return err == nil
 	})
@@ -486,9 +485,9 @@ func faultDocument() []byte {
 
 <!-- Made from the table of worker/faults_test.go by "go test ./worker -run TestFaultDocument -update". Do not edit. -->
 
-Every row is played against the running parts, by ` + "`go test ./worker -run TestFaultTable`" + `: a packet whose
+Every row runs on the real parts, by ` + "`go test ./worker -run TestFaultTable`" + `: a packet whose
 charge, payout (transfer) or refund meets the fault. **Calls** are what the provider saw, in order: a
-send or a question (ask) and its answer; + is once or more often, * any number of times, ... any calls, #2 is the
+send or a query (ask) and its answer; + is once or more often, * any number of times, ... any calls, #2 is the
 second order number. Repeated sends of a number are the same byte for byte. **Money** is what moved under the
 payment's numbers. **Finance sees** is what the list of payments and the list of breaks show.
 `)

@@ -12,8 +12,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestR9_PoolBehindTheBooks: a pool that lacks claims which the books know, although the
-// counters of its lane are right, is found by the watch, and its lane is shut.
+// TestR9_PoolBehindTheBooks: the watch finds a pool that lacks claims which MySQL has, although
+// the lane's counters are right, and fences its lane.
 func TestR9_PoolBehindTheBooks(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t)

@@ -13,8 +13,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestFullRedis: a worker that starts while Redis is at its limit of memory pays what
-// was won, gives the remainder back and clears away, so that there is room again.
+// TestFullRedis: a worker that starts while Redis is at its memory limit pays the winners,
+// refunds the remainder and retires pools, which frees memory.
 func TestFullRedis(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)

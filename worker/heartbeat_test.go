@@ -15,9 +15,9 @@ import (
 	"hongbao/worker"
 )
 
-// TestR13_Heartbeat: MySQL's number goes to Redis; of a Redis that lost it MySQL is
-// believed, and it gets it again; a MySQL below it is restored, for every process
-// and whatever Redis loses later; without Redis nothing is believed at the start.
+// TestR13_Heartbeat: MySQL's number is copied to Redis. If Redis lost it, MySQL counts as current
+// and the copy is restored. A MySQL below the copy is restored, for every process and whatever
+// Redis loses later. Without Redis MySQL does not count as current at the start.
 func TestR13_Heartbeat(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestGiantLeavesRoom: a packet holds its part of a lane and no more, whatever
-// comes for others; what it left for later comes back in order, all of it.
+// TestGiantLeavesRoom: a packet takes no more than its part of a lane, whatever arrives for
+// others; its postponed entries are read later, in order and completely.
 func TestGiantLeavesRoom(t *testing.T) {
 	l := newLaneReader(&relay{}, 0, "w", newScheduler(1), newScheduler(1))
 	const entries = 3 * packetLimit
@@ -21,13 +21,13 @@ func TestGiantLeavesRoom(t *testing.T) {
 		t.Fatalf("the giant holds %d of %d, or there is no room beside it", held, packetLimit)
 	}
 	if _, id := l.nextPostponed(); id != "" {
-		t.Fatalf("%s comes back before there is room", id)
+		t.Fatalf("%s is read before there is room", id)
 	}
 	for want := packetLimit; held > 0; held-- {
 		l.release("giant", 1)
 		for packetID, id := l.nextPostponed(); id != ""; packetID, id = l.nextPostponed() {
 			if id != fmt.Sprintf("1-%d", want) || l.markUnderway(id) {
-				t.Fatalf("%s comes back, want 1-%d, known until then", id, want)
+				t.Fatalf("%s is read, want 1-%d, underway until then", id, want)
 			}
 			if l.forgetPostponed(packetID, id); !l.markUnderway(id) || !l.admit(id, packetID, 1) {
 				t.Fatalf("%s has no room", id)
@@ -35,13 +35,13 @@ func TestGiantLeavesRoom(t *testing.T) {
 			want, held = want+1, held+1
 		}
 		if held == 1 && want != entries {
-			t.Fatalf("only %d of %d came back", want, entries)
+			t.Fatalf("only %d of %d were read", want, entries)
 		}
 	}
 	select {
 	case <-l.resume:
 	default:
-		t.Error("nobody was told that there is room")
+		t.Error("no signal that there is room")
 	}
 }
 
@@ -52,7 +52,7 @@ func TestLargeEntryComesBack(t *testing.T) {
 	}
 	l.release("p", 2*packetLimit)
 	if packetID, id := l.nextPostponed(); id != "1-1" || packetID != "p" {
-		t.Fatalf("%q comes back", id)
+		t.Fatalf("%q is read again", id)
 	}
 	l.forgetPostponed("p", "1-1")
 	if !l.admit("1-1", "p", 2*packetLimit) || len(l.postponed) != 0 {

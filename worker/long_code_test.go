@@ -33,9 +33,8 @@ func (wordy) at(o payout.Observation) payout.Observation {
 	return o
 }
 
-// TestRunEndsWhateverTheCode: a run shows the failure code as a search attribute, which
-// Temporal refuses when it is too long. A run that cannot end keeps people's decisions
-// from being carried out, for ever.
+// TestRunEndsWhateverTheCode: a run sets the failure code as a search attribute, which Temporal
+// rejects if it is too long. A run that cannot end would block decisions of staff.
 func TestRunEndsWhateverTheCode(t *testing.T) {
 	t.Parallel()
 	addr, ns := stacktest.TemporalNamespace(t)

@@ -8,7 +8,7 @@ import (
 	"hongbao/worker"
 )
 
-// TestQueuesLook: who works is counted by who asks Temporal for every sort of task.
+// TestQueuesLook: workers are counted by their polls for every kind of task.
 func TestQueuesLook(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)

@@ -13,8 +13,8 @@ import (
 	"hongbao/workflows"
 )
 
-// TestProviderOutcomes lives every kind of account through the whole path: what
-// the provider saw, how the payout ended, how much money moved, what ops see.
+// TestProviderOutcomes runs every kind of account through the whole path: calls at the provider,
+// end of the payout, money moved, state of the run.
 func TestProviderOutcomes(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
@@ -123,7 +123,7 @@ func TestRejectedPacket(t *testing.T) {
 	}
 }
 
-// TestRefundOfRemainder: exactly the remainder goes back within 5 s of expiry.
+// TestRefundOfRemainder: exactly the remainder is refunded within 5 s of expiry.
 func TestRefundOfRemainder(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
@@ -166,8 +166,8 @@ func TestRecall(t *testing.T) {
 	r.balanced(t, p)
 }
 
-// TestFinanceRetry: a failed payout is retried by a decision, in a new run of
-// the same workflow id, under a new number, after asking about the old one.
+// TestFinanceRetry: a failed payout is retried by a decision, in a new run of the same workflow
+// id, under a new order number, after a query of the old one.
 func TestR5_FinanceRetryAfterConfirmedFailure(t *testing.T) {
 	r := sharedRig(t)
 	p := r.create(t, spec{total: 500, count: 1})

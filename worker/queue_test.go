@@ -15,9 +15,8 @@ import (
 	"hongbao/worker"
 )
 
-// queued lets every run wait for longer than payout.LeaveWithin before a step
-// that calls the provider, as runs do whose tasks queue behind thousands. Nothing is
-// done within a workflow task: each step is a task of its own.
+// queued makes every run wait longer than payout.LeaveWithin before a step that calls the
+// provider, as behind a backlog. Nothing runs within a workflow task.
 type queued struct {
 	interceptor.WorkerInterceptorBase
 }

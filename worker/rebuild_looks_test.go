@@ -23,8 +23,8 @@ import (
 	"hongbao/worker"
 )
 
-// longList is a Temporal whose first list of open runs takes long: what happens during
-// it is not in it.
+// longList is a Temporal whose first list of open runs takes long and misses runs that start
+// during it.
 type longList struct {
 	client.Client
 	first  sync.Once
@@ -40,9 +40,8 @@ func (l *longList) ListWorkflow(ctx context.Context, in *workflowservice.ListWor
 	return out, err
 }
 
-// TestR9_LongListIsNoQuiet: the list of open runs takes longer than the time for which none
-// may turn up, and meanwhile another worker's relay starts one. The rebuild looks again: that
-// it heard nothing while it read says nothing.
+// TestR9_LongListIsNoQuiet: the list of open runs takes longer than the quiet time that a rebuild
+// requires, and another worker's relay starts a run during it. The rebuild lists again.
 func TestR9_LongListIsNoQuiet(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)
@@ -84,7 +83,7 @@ func TestR9_LongListIsNoQuiet(t *testing.T) {
 	}
 }
 
-// slowBooks are rows of which one more claim is booked at every look, up to a number.
+// slowBooks are rows that record one more claim at every check, up to a number.
 type slowBooks struct {
 	worker.RebuildRows
 	booked, most int
@@ -95,9 +94,9 @@ func (s *slowBooks) UnrecordedClaims(_ context.Context, _ string, claims []packe
 	return slices.DeleteFunc(slices.Clone(claims), func(c packet.Claim) bool { return c.ShareIndex < s.booked }), nil
 }
 
-// TestR9_RebuildIsPatient: a rebuild waits for claims for as long as they get into the books,
-// also where all of them together take longer than it waits for one. It does not wait for
-// ever for those that do not.
+// TestR9_RebuildIsPatient: a rebuild waits while claims are recorded, also if all together take
+// longer than its timeout for one. It does not wait without limit for claims that are not
+// recorded.
 func TestR9_RebuildIsPatient(t *testing.T) {
 	const looks, look = 50, 100 * time.Millisecond
 	pace := rebuildPace
@@ -124,9 +123,9 @@ func TestR9_RebuildIsPatient(t *testing.T) {
 	}
 }
 
-// TestR9_CopyOfAHalfMadeLane: Redis is put back to a copy that was taken when the lane's pools
-// had been removed and were not made yet. Nothing was changed since its rebuild ended: the
-// copy is noticed all the same, and not opened as it is.
+// TestR9_CopyOfAHalfMadeLane: Redis is restored to a copy from between the removal and the
+// rebuild of a lane's pools. Nothing has changed since its rebuild ended. The copy is detected
+// and not opened.
 func TestR9_CopyOfAHalfMadeLane(t *testing.T) {
 	t.Parallel()
 	r, server := byHand(t)
@@ -159,5 +158,5 @@ func TestR9_CopyOfAHalfMadeLane(t *testing.T) {
 	if reason := must(r.store.Rebuilds(ctx, 1))(t)[0].Reason; reason != packet.LaneSeqBehind {
 		t.Errorf("rebuilt because of %q", reason)
 	}
-	r.told(t, first)
+	r.acknowledged(t, first)
 }

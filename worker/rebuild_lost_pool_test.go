@@ -8,9 +8,9 @@ import (
 	"hongbao/test/harness"
 )
 
-// TestR9_RowAfterTheRebuild: a packet is lost from Redis while its charge is pending, as one
-// that is recorded after its lane was rebuilt. Once it is funded its lane is rebuilt, once,
-// with its pool, and its shares are grabbed as everybody else's.
+// TestR9_RowAfterTheRebuild: Redis loses a packet whose charge is pending, and its row is written
+// after the lane's rebuild. Once it is funded its lane is rebuilt once more, with its pool, and
+// its shares can be grabbed.
 func TestR9_RowAfterTheRebuild(t *testing.T) {
 	t.Parallel()
 	r, _ := newR9Rig(t)

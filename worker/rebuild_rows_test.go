@@ -54,7 +54,7 @@ func (r *rig) quietLanes(t testing.TB) {
 	}
 }
 
-// laneRow is a lane as the books know it.
+// laneRow is a lane's row in MySQL.
 func (r *rig) laneRow(t testing.TB, lane int) packet.LaneRow {
 	t.Helper()
 	for _, l := range must(r.store.PoolLanes(t.Context()))(t) {
@@ -65,8 +65,8 @@ func (r *rig) laneRow(t testing.TB, lane int) packet.LaneRow {
 	return packet.LaneRow{}
 }
 
-// content is everything that Redis has, but hand-offs, gates, leases, and what nobody
-// reads: text by key.
+// content is the contents of Redis, except hand-offs, fences, leases and unused keys: text by
+// key.
 func content(t testing.TB, addr string) map[string]string {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: addr})
@@ -134,8 +134,8 @@ func orderOf(parts []string) []string {
 	return userNames.FindAllString(strings.Join(parts, " "), -1)
 }
 
-// TestR9_PoolsFromRows: what is made from the rows is what the scripts had made,
-// whatever state a packet is in.
+// TestR9_PoolsFromRows: pools rebuilt from rows equal those that the scripts wrote, in every
+// state of a packet.
 func TestR9_PoolsFromRows(t *testing.T) {
 	t.Parallel()
 	r, server := newR9Rig(t)
@@ -201,7 +201,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 	for id, n := range map[string]int{some.ID: 120, closing.ID: 7, guests.ID: 2, large.ID: 1} {
 		wait.Until(t, "claims recorded", func() bool { return must(r.store.CountRecordedClaims(ctx, id))(t) == n })
 	}
-	// Only then is it certain that its request was answered 202, or by nobody.
+	// Only then it is certain that the request was answered 202 or timed out.
 	wait.Until(t, "the packet has been funding for a while", func() bool { return time.Since(funding.CreatedAt) > 5*time.Second })
 	r.quietLanes(t)
 	must(r.pool.Claims(ctx, some.ID))(t)
@@ -222,7 +222,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 			for _, p := range []packet.Packet{untouched, some, scheduled} {
 				must(admin.Del(ctx, keyOf(before, p.ID)+":shares").Result())(t)
 				must(admin.HSet(ctx, keyOf(before, p.ID)+":winners", "stranger", "1:1:1:1:1:m:").Result())(t)
-				must(admin.HSet(ctx, keyOf(before, p.ID), "claimed_count", 1, "stray", 1).Result())(t)
+				must(admin.HSet(ctx, keyOf(before, p.ID), "claimed_count", 1, "unknown", 1).Result())(t)
 			}
 		} else {
 			must(admin.FlushAll(ctx).Result())(t)
@@ -256,7 +256,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 	first := map[string]int{untouched.ID: 201, late.ID: 202, funding.ID: 202, closed.ID: 201}
 	for id, want := range first {
 		if v := must(r.pool.View(ctx, id))(t); v.First == nil || v.First.HTTPStatus != want {
-			t.Errorf("the create request was told %v first, want %d", v.First, want)
+			t.Errorf("the first answer is %v, want %d", v.First, want)
 		}
 	}
 }

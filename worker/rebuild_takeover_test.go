@@ -38,7 +38,7 @@ func (r *rig) flush(t testing.TB) {
 	}
 }
 
-// awaitShut waits until a packet's lane is shut in the books.
+// awaitShut waits until MySQL has a packet's lane fenced.
 func (r *rig) awaitShut(t testing.TB, lane int) packet.LaneRow {
 	t.Helper()
 	var row packet.LaneRow
@@ -53,8 +53,8 @@ func (r *rig) awaitShut(t testing.TB, lane int) packet.LaneRow {
 	return row
 }
 
-// TestR9_RebuildKilled: a rebuilder may die after each of its steps; another one takes
-// over, and what comes of it is the same.
+// TestR9_RebuildKilled: a rebuilder may die after each of its steps; another one takes over with
+// the same result.
 func TestR9_RebuildKilled(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)
@@ -140,7 +140,7 @@ func (r *rig) rebuildShut(t testing.TB, rebuilder *worker.Rebuilder) {
 	lanes.Wait()
 }
 
-// rebuilt rebuilds a lane, again when something did not answer in time, as a worker does.
+// rebuilt rebuilds a lane, with retries, as a worker does.
 func rebuilt(t testing.TB, rebuilder *worker.Rebuilder, lane int) (b packet.Rebuild, did bool, err error) {
 	t.Helper()
 	wait.Until(t, "everything answers", func() bool {
@@ -150,9 +150,8 @@ func rebuilt(t testing.TB, rebuilder *worker.Rebuilder, lane int) (b packet.Rebu
 	return b, did, err
 }
 
-// leaseKept: nobody takes a lane from its rebuilder before the lease ends, by the clock of
-// the books. It fails only where the lease was still running afterwards; on a busy machine
-// it may end meanwhile, and then the lane is left to whoever comes after this one.
+// leaseKept: no rebuilder takes a lane before the lease ends, by MySQL's clock. It fails only if
+// the lease was still running afterwards, because on a busy machine it may expire.
 func (r *rig) leaseKept(t testing.TB, lane int) {
 	t.Helper()
 	before := r.laneRow(t, lane)
@@ -162,7 +161,7 @@ func (r *rig) leaseKept(t testing.TB, lane int) {
 	}
 }
 
-// paused are books that hear nothing of a rebuilder: its machine stands still.
+// paused is a store that gets no calls of a rebuilder, as if its machine stood still.
 type paused struct{ worker.RebuildStore }
 
 func (paused) ExtendRebuildLease(ctx context.Context, _ packet.Rebuild, _ time.Duration) error {
@@ -170,10 +169,9 @@ func (paused) ExtendRebuildLease(ctx context.Context, _ packet.Rebuild, _ time.D
 	return ctx.Err()
 }
 
-var errTold = errors.New("told before")
+var errSeen = errors.New("seen before")
 
-// TestR9_RebuildStale: a rebuilder that stood still and was taken over changes nothing
-// when it goes on.
+// TestR9_RebuildStale: a stalled rebuilder that was taken over changes nothing when it resumes.
 func TestR9_RebuildStale(t *testing.T) {
 	t.Parallel()
 	r, server := byHand(t)
@@ -214,7 +212,7 @@ func TestR9_RebuildStale(t *testing.T) {
 			if err := <-answer; !errors.Is(err, pool.ErrFenced) {
 				t.Errorf("made by two at once: %v", err)
 			}
-			answer <- errTold
+			answer <- errSeen
 		})
 		live.OnStep(func(_ int, done string) {
 			if step == "settled" && done == "settled" {
@@ -251,16 +249,16 @@ func TestR9_RebuildStale(t *testing.T) {
 	}
 }
 
-// TestR9_LatePromise: a grab that Redis lost was in the hands of a relay that stood
-// still until its share had another owner. It ends as a promise that cannot be booked
-// (rule R10), and it does not stand for a winner who has no row yet: the books wait.
+// TestR9_LatePromise: a stalled relay holds the hand-off of a grab that Redis lost, until its
+// share has another owner. It ends as a share conflict (rule R10) and does not count as a winner
+// without a row: closing waits.
 func TestR9_LatePromise(t *testing.T) {
 	t.Parallel()
 	r, _ := newR9Rig(t)
 	ctx := t.Context()
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
-	r.stop() // his hand-off stays in Redis, and goes with it
+	r.stop() // the hand-off stays in Redis and is lost with it
 	lost := r.grab(t, p.ID, "lost").Claim
 	r.flush(t)
 	_, r.stop = r.startWorker(t)
@@ -274,15 +272,15 @@ func TestR9_LatePromise(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait.Until(t, "promised", func() bool {
-		told, err := r.store.Claim(ctx, p.ID, "lost")
-		return err == nil && told.PayoutStatus == string(payout.StatusFailed) && told.Amount == lost.Amount && told.PayoutID[0] == 'h'
+		conflict, err := r.store.Claim(ctx, p.ID, "lost")
+		return err == nil && conflict.PayoutStatus == string(payout.StatusFailed) && conflict.Amount == lost.Amount && conflict.PayoutID[0] == 'h'
 	})
 	p2, err := r.store.PaymentRow(ctx, must(r.store.Claim(ctx, p.ID, "lost"))(t).PayoutID)
 	if err != nil || p2.Failure.Code != payout.FailureShareConflict {
 		t.Errorf("promise %+v, %v", p2, err)
 	}
-	r.told(t, lost) // he is told what he was told
-	// As many claims and promises as the pool counts, and one winner without a row.
+	r.acknowledged(t, lost)
+	// As many claims and share conflicts as the pool counts, and one winner without a row.
 	third := func() packet.Claim {
 		r.stop()
 		defer func() { _, r.stop = r.startWorker(t) }()
@@ -300,17 +298,16 @@ func TestR9_LatePromise(t *testing.T) {
 	}
 }
 
-// told: whoever grabs again is told the same. The gate may be shut meanwhile.
-func (r *rig) told(t testing.TB, c packet.Claim) {
+// acknowledged checks that a repeated grab returns the claim; its lane may be fenced in between.
+func (r *rig) acknowledged(t testing.TB, c packet.Claim) {
 	t.Helper()
 	again := r.grab(t, c.PacketID, c.UserID)
 	if again.Result != packet.GrabReplayed || again.Claim.ShareIndex != c.ShareIndex || again.Claim.Amount != c.Amount {
-		t.Errorf("told %+v, then %s %+v", c, again.Result, again.Claim)
+		t.Errorf("acknowledged %+v, then %s %+v", c, again.Result, again.Claim)
 	}
 }
 
-// TestR9_LateClaim: the same when nobody else has got the share meanwhile: it is booked,
-// and goes to nobody else.
+// TestR9_LateClaim: the same, but the share was not claimed again: the claim is recorded.
 func TestR9_LateClaim(t *testing.T) {
 	t.Parallel()
 	r, _ := newR9Rig(t)
@@ -321,7 +318,7 @@ func TestR9_LateClaim(t *testing.T) {
 	r.awaitPayout(t, first, payout.StatusPaid)
 	r.stop()
 	lost := r.grab(t, p.ID, "lost").Claim
-	lost.Epoch, lost.Seq = 1, 2 // as a hand-off tells
+	lost.Epoch, lost.Seq = 1, 2 // as in a hand-off
 	r.flush(t)
 	_, r.stop = r.startWorker(t)
 	r.awaitRebuilt(t, harness.Lanes-1)
@@ -329,11 +326,11 @@ func TestR9_LateClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait.Until(t, "booked", func() bool {
-		told, err := r.store.Claim(ctx, p.ID, "lost")
-		return err == nil && told.ShareIndex == lost.ShareIndex && told.PayoutID[0] == 'p'
+		claim, err := r.store.Claim(ctx, p.ID, "lost")
+		return err == nil && claim.ShareIndex == lost.ShareIndex && claim.PayoutID[0] == 'p'
 	})
-	r.told(t, lost)
-	r.told(t, first)
+	r.acknowledged(t, lost)
+	r.acknowledged(t, first)
 	second := r.grab(t, p.ID, "second")
 	if second.Result != packet.GrabWon || second.Claim.ShareIndex == lost.ShareIndex {
 		t.Errorf("the second one got %+v", second)
@@ -348,8 +345,8 @@ func TestR9_LateClaim(t *testing.T) {
 	}
 }
 
-// TestR9_ClosingWaitsForTheFence: no books are closed while the gate of their lane is not
-// open, whoever asks: what Redis says then is not all that was told.
+// TestR9_ClosingWaitsForTheFence: no packet closes while its lane is fenced: Redis may lack
+// acknowledged claims.
 func TestR9_ClosingWaitsForTheFence(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)
@@ -376,16 +373,16 @@ func TestR9_ClosingWaitsForTheFence(t *testing.T) {
 	}
 }
 
-// asked are rows that tell when somebody was asked for.
+// asked are rows that report when a user is looked up.
 type asked struct {
 	worker.RebuildRows
-	user string
-	told func()
+	user  string
+	onAsk func()
 }
 
 func (a asked) UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
 	if slices.ContainsFunc(claims, func(c packet.Claim) bool { return c.UserID == a.user }) {
-		a.told()
+		a.onAsk()
 	}
 	return a.RebuildRows.UnrecordedClaims(ctx, packetID, claims)
 }
@@ -406,8 +403,8 @@ func heldRow(t *testing.T, db *sql.DB, packetID string) (release func()) {
 	return release
 }
 
-// TestR9_RebuildWaitsForRuns: a grab that Redis lost, and that Temporal has, is in the
-// books before its lane is made again: its share goes to nobody else.
+// TestR9_RebuildWaitsForRuns: a grab that Redis lost, and that Temporal has, is recorded before
+// its lane is rebuilt, so its share is not dealt again.
 func TestR9_RebuildWaitsForRuns(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)
@@ -442,7 +439,7 @@ func TestR9_RebuildWaitsForRuns(t *testing.T) {
 	wait.Until(t, "gate open", func() bool { _, open := r.pool.Fence(p.ID); return open })
 	if again := r.grab(t, p.ID, "first"); again.Result != packet.GrabReplayed || again.Claim.ShareIndex != g.Claim.ShareIndex ||
 		again.Claim.Amount != g.Claim.Amount {
-		t.Errorf("told %+v, then %+v", g, again)
+		t.Errorf("acknowledged %+v, then %+v", g, again)
 	}
 	if second := r.grab(t, p.ID, "second"); second.Result != packet.GrabWon || second.Claim.ShareIndex == g.Claim.ShareIndex {
 		t.Errorf("the second one got %+v", second)

@@ -21,21 +21,21 @@ import (
 	"hongbao/test/wait"
 )
 
-// grabbers grab and asks again, whatever happens, and remembers what it was told.
+// grabbers grab and repeat grabs, and store the answers.
 type grabbers struct {
 	r       *rig
 	packets []packet.Packet
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
-	mu   sync.Mutex
-	told map[string][]packet.Claim // by packet and user, in the order in which it was told; the same claim once
-	n    int                       // grabs that were won
-	next int                       // number of the last user
-	// asked is how often somebody asked again.
+	mu      sync.Mutex
+	answers map[string][]packet.Claim // by packet and user, in order; each claim once
+	n       int                       // grabs that were won
+	next    int                       // number of the last user
+	// asked counts the repeated grabs.
 	asked int
-	// most is how many grabs may be won so far: beyond it all ask again. Each is a payout,
-	// and two processors that are busy with thousands of them show nothing.
+	// most bounds the grabs that may be won so far; beyond it all grabs are repeats. Each win is
+	// a payout, and thousands of them would only load the machine.
 	most int
 }
 
@@ -43,17 +43,17 @@ type grabbers struct {
 const beside = 20
 
 func newGrabbers(r *rig, packets []packet.Packet) *grabbers {
-	return &grabbers{r: r, packets: packets, told: map[string][]packet.Claim{}}
+	return &grabbers{r: r, packets: packets, answers: map[string][]packet.Claim{}}
 }
 
-// start has some people grab until halt; one of three asks again for somebody.
+// start makes users grab until halt; one of three grabs is repeated.
 func (c *grabbers) start(ctx context.Context) {
 	ctx, c.stop = context.WithCancel(ctx)
 	for worker := range 4 {
 		c.done.Go(func() {
 			for i := worker; ctx.Err() == nil; i++ {
 				user := c.user(i%3 == 0 || c.enough())
-				// Nobody hangs up at the end: what he won then would be told to nobody.
+				// No grab is cancelled at the end: its answer would be lost.
 				_ = c.grab(context.WithoutCancel(ctx), c.packets[i%len(c.packets)].ID, user)
 				select {
 				case <-ctx.Done():
@@ -89,8 +89,8 @@ func (c *grabbers) grab(ctx context.Context, id, user string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := id + "/" + user
-	if all := c.told[key]; len(all) == 0 || !sameClaim(all[len(all)-1], g.Claim) {
-		c.told[key] = append(all, g.Claim)
+	if all := c.answers[key]; len(all) == 0 || !sameClaim(all[len(all)-1], g.Claim) {
+		c.answers[key] = append(all, g.Claim)
 	}
 	if g.Result == packet.GrabWon {
 		c.n++
@@ -116,8 +116,8 @@ func (c *grabbers) awaitWon(t testing.TB, more int) {
 	wait.Until(t, fmt.Sprintf("%d more grabs", more), func() bool { return c.won() >= from+more })
 }
 
-// judge compares what the crowd was told with the books and the provider, and returns
-// how many claims were told that are nowhere.
+// judge compares the answers with MySQL and the provider, and returns how many acknowledged
+// claims are lost.
 func (c *grabbers) judge(t testing.TB) (gone int) {
 	t.Helper()
 	for _, p := range c.packets {
@@ -144,24 +144,24 @@ func (c *grabbers) judge(t testing.TB) (gone int) {
 			if paid[user] != b.Amount {
 				t.Errorf("user %s of packet %s was paid %d, is owed %d", user, p.ID, paid[user], b.Amount)
 			}
-			told := c.told[p.ID+"/"+user]
-			if len(told) == 0 {
-				continue // his answer was lost; he may ask
+			answers := c.answers[p.ID+"/"+user]
+			if len(answers) == 0 {
+				continue // the answer was lost; the user may repeat
 			}
-			last := told[len(told)-1]
+			last := answers[len(answers)-1]
 			if last.ShareIndex != b.ShareIndex || last.Amount != b.Amount {
-				t.Errorf("user %s of packet %s was told share %d of %d last, has %d of %d", user, p.ID, last.ShareIndex, last.Amount, b.ShareIndex,
+				t.Errorf("user %s of packet %s: last answer is share %d of %d, recorded is %d of %d", user, p.ID, last.ShareIndex, last.Amount, b.ShareIndex,
 					b.Amount)
 			}
 		}
-		for key, told := range c.told {
+		for key, answers := range c.answers {
 			if id, user, _ := strings.Cut(key, "/"); id == p.ID {
-				for _, claim := range told {
+				for _, claim := range answers {
 					kept := must(c.kept(t, claim))(t)
 					if !kept {
 						gone++
-					} else if len(told) > 1 && !sameClaim(claim, told[len(told)-1]) {
-						t.Errorf("user %s of packet %s was told a claim that is kept, and another one after it: %v", user, id, told)
+					} else if len(answers) > 1 && !sameClaim(claim, answers[len(answers)-1]) {
+						t.Errorf("user %s of packet %s got a claim that is kept, and another one after it: %v", user, id, answers)
 					}
 				}
 			}
@@ -170,7 +170,7 @@ func (c *grabbers) judge(t testing.TB) (gone int) {
 	return gone
 }
 
-// kept reports whether a claim that was told is in the books.
+// kept reports whether MySQL has an acknowledged claim.
 func (c *grabbers) kept(t testing.TB, claim packet.Claim) (bool, error) {
 	paid, err := c.r.store.Claim(t.Context(), claim.PacketID, claim.UserID)
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *grabbers) kept(t testing.TB, claim packet.Claim) (bool, error) {
 	return sameClaim(paid.Claim, claim), nil
 }
 
-// sameClaim: who lost a share may win the same one again, later.
+// sameClaim compares two claims; a user who lost a share may win it again later.
 func sameClaim(a, b packet.Claim) bool {
 	return a.ShareIndex == b.ShareIndex && a.Amount == b.Amount && a.ClaimedAt.Equal(b.ClaimedAt)
 }
@@ -252,9 +252,9 @@ func aof(t testing.TB, dir string) string {
 	return found[0]
 }
 
-// TestR9_RebuildHeals: whatever Redis loses while people grab, the lanes are made
-// again by themselves: nobody is paid twice, what had reached the books is paid and
-// told as before, and the number of grabs that are gone is the one that is reported.
+// TestR9_RebuildHeals: whatever Redis loses under load, the lanes are rebuilt by themselves. No
+// payment is made twice, recorded claims are paid and answered as before, and the number of lost
+// grabs is reported.
 func TestR9_RebuildHeals(t *testing.T) {
 	t.Parallel()
 	r, server := newR9Rig(t)

@@ -51,7 +51,7 @@ func (r *rig) reconcileDay(t *testing.T, day payout.Day) payout.Reconciliation {
 	return got
 }
 
-// sql is a connection to the rig's database past everything that guards it.
+// sql is a connection to the rig's database that bypasses all checks.
 func (r *rig) sql(t *testing.T) *sql.DB {
 	t.Helper()
 	db := must(store.OpenSQL(r.dsn))(t)
@@ -125,8 +125,8 @@ type rawJSON string
 
 func (j rawJSON) MarshalJSON() ([]byte, error) { return []byte(j), nil }
 
-// TestReconcileFindsReturnNobodyToldOf: the money came back, and the
-// notification of it never came. The row says paid until the statement is read.
+// TestReconcileFindsReturnNobodyToldOf: the money was returned and its notification never
+// arrived. The row says paid until the statement is read.
 func TestReconcileFindsReturnNobodyToldOf(t *testing.T) {
 	awayFromMidnight(t)
 	r := sharedRig(t)
@@ -135,7 +135,7 @@ func TestReconcileFindsReturnNobodyToldOf(t *testing.T) {
 	r.awaitOpen(t, p.ID)
 	c := r.grab(t, p.ID, "silent~returned").Claim
 	r.awaitPayout(t, c, payout.StatusPaid)
-	wait.Until(t, "money came back", func() bool { return len(r.movements(t, p.ID)) == 3 })
+	wait.Until(t, "money is returned", func() bool { return len(r.movements(t, p.ID)) == 3 })
 	if got := r.payoutOf(t, c).Status; got != payout.StatusPaid {
 		t.Fatalf("payout is %s before anybody asked", got)
 	}
@@ -159,8 +159,8 @@ func (r *rig) money(t *testing.T, op payout.Op, orderNo, account string, amount 
 	}
 }
 
-// TestReconcileEveryBreak produces each kind of break for real: rows changed
-// behind the product's back, and money moved at the provider past it.
+// TestReconcileEveryBreak produces each kind of break: rows changed outside the product, and
+// money moved at the provider outside it.
 func TestReconcileEveryBreak(t *testing.T) {
 	awayFromMidnight(t)
 	r := agedRig(t)
@@ -194,7 +194,7 @@ func TestReconcileEveryBreak(t *testing.T) {
 		}
 	}
 
-	// Repaired: the books lost that it was paid. A return lost likewise.
+	// Repaired: MySQL lost that it was paid. A return lost likewise.
 	exec(t, db, 1, "DELETE FROM transfers WHERE reference = ?", order("unbooked")+":paid")
 	exec(t, db, 1, "UPDATE attempts SET booked = FALSE, statement = 'pending', ended_at = NULL, next_action = 'ask' WHERE order_no = ?",
 		order("unbooked"))
@@ -203,7 +203,7 @@ func TestReconcileEveryBreak(t *testing.T) {
 	exec(t, db, 1, "DELETE FROM transfers WHERE reference = ?", order("last~returned")+":returned")
 	exec(t, db, 1, "UPDATE attempts SET return_booked = FALSE, statement = 'succeeded' WHERE order_no = ?", order("last~returned"))
 	exec(t, db, 1, "UPDATE payments SET status = 'paid', failure_code = NULL, failure_message = NULL WHERE id = ?", claims["last~returned"])
-	// For people.
+	// For staff.
 	exec(t, db, 1, "UPDATE payments SET account = 'other' WHERE id = ?", claims["account"])
 	exec(t, db, 1, "UPDATE payments SET amount = amount + 1 WHERE id = ?", claims["amount"])
 	exec(t, db, 1, "DELETE FROM attempts WHERE order_no = ?", order("unknown"))
@@ -272,8 +272,8 @@ func sameSet(a, b []string) bool {
 	return true
 }
 
-// TestReconciliationsAreScheduled: one schedule, as configured, whoever starts
-// how often; what it starts asks for the day before.
+// TestReconciliationsAreScheduled: one schedule, as configured, however often it is set; it
+// requests the day before.
 func TestReconciliationsAreScheduled(t *testing.T) {
 	r := sharedRig(t)
 	id := workflows.DailyReconcileID("sandbox")
@@ -349,8 +349,8 @@ func TestReconciliationsAreScheduled(t *testing.T) {
 	recorded(t, "daily_reconcile", r.history(t, daily))
 }
 
-// TestReconciliationSurvivesItsRun: a run that is terminated by hand is started
-// again and goes on with the same reconciliation.
+// TestReconciliationSurvivesItsRun: a terminated run is started again and continues the same
+// reconciliation.
 func TestReconciliationSurvivesItsRun(t *testing.T) {
 	r := sharedRig(t)
 	day := today().Add(-3)

@@ -32,9 +32,9 @@ const (
 	maxHistory   = 150 << 10 // bytes of one recorded history
 )
 
-// TestRecordHistories lives every kind of run on the real parts and replays what
-// the server recorded. With -update-histories the histories are also kept, for
-// the replay test of package workflows.
+// TestRecordHistories runs every kind of run on the real parts and replays what the server
+// recorded. With -update-histories the histories are also stored, for the replay test of package
+// workflows.
 func TestRecordHistories(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
@@ -101,8 +101,8 @@ func liveRecalled(t *testing.T, r *rig) (string, string) {
 	return workflows.PacketID(p.ID), "Completed"
 }
 
-// liveLarge has a packet that is opened and closed step by step: it has too many shares for
-// one workflow task.
+// liveLarge runs a packet with too many shares for combined steps, which is opened and closed
+// with single steps.
 func liveLarge(t *testing.T, r *rig) (string, string) {
 	p := r.create(t, spec{total: 2 * activities.CombinedMaxShares, count: activities.CombinedMaxShares + 1})
 	r.awaitOpen(t, p.ID)
@@ -120,8 +120,8 @@ func liveRejected(t *testing.T, r *rig) (string, string) {
 	return workflows.PacketID(p.ID), "Completed"
 }
 
-// liveUnopened loses the pool between charge and opening: the money goes back
-// (rule R2), also when the server's last word about OpenPool is not a timeout.
+// liveUnopened loses the pool between charge and opening: the sender is refunded (rule R2), also
+// if the last error of OpenPool is not a timeout.
 func liveUnopened(t *testing.T, r *rig) (string, string) {
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
 	defer func() { _ = rdb.Close() }()
@@ -149,7 +149,7 @@ func liveChargeUnknown(t *testing.T, r *rig) (string, string) {
 	return workflows.PacketID(p.ID), "Completed"
 }
 
-// payoutOf lives a payout to the account user.
+// payoutOf runs a payout to the account user.
 func payoutOf(user string, want payout.Status, run string) func(*testing.T, *rig) (string, string) {
 	return func(t *testing.T, r *rig) (string, string) {
 		c := r.claimOne(t, user)
@@ -193,8 +193,7 @@ func liveFinanceRetry(t *testing.T, r *rig) (string, string) {
 	return workflows.PayoutID(c.PacketID, user), "Completed"
 }
 
-// liveChargeAsked has the provider asked about a charge whose packet's run is over: a
-// run of its own does that.
+// liveChargeAsked queries a charge whose packet's run has ended, in a run of its own.
 func liveChargeAsked(t *testing.T, r *rig) (string, string) {
 	p := r.create(t, spec{total: 100, count: 2, sender: "poor~broke"})
 	r.awaitStatus(t, p.ID, packet.StatusRejected)
@@ -257,8 +256,7 @@ func recorded(t *testing.T, name string, h *historypb.History) {
 	}
 }
 
-// keep writes a history as `temporal workflow show --output json` does, without
-// the names of the machines that took part.
+// keep writes a history as `temporal workflow show --output json` does, without machine names.
 func keep(t *testing.T, path string, h *historypb.History) {
 	t.Helper()
 	raw := must(temporalproto.CustomJSONMarshalOptions{}.Marshal(h))(t)

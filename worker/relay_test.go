@@ -16,8 +16,8 @@ import (
 	"hongbao/worker"
 )
 
-// TestR11_DeadWorkersHandOffsAreTakenOver: entries that a dead consumer had read
-// and not acknowledged are carried by the living within seconds.
+// TestR11_DeadWorkersHandOffsAreTakenOver: entries that a dead consumer had read and not
+// acknowledged are relayed by a live one within seconds.
 func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
@@ -26,7 +26,7 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
 
-	// A second worker process that died right after reading: a consumer without a lease.
+	// A second worker process that died after reading: a consumer without a lease.
 	_, stopFirst := r.startWorker(t)
 	stopFirst() // more than one worker shares the lanes; one that leaves cleanly leaves nothing behind
 	dead := must(pool.NewHandoffs(t.Context(), r.pool))(t)
@@ -40,8 +40,8 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 		}
 		read <- b
 	}()
-	// Redis serves those that wait in line in their order: a reader that was served waits
-	// behind the dead one, which stays in line until it has an entry.
+	// Redis serves blocked readers in order: after a read, the live reader waits behind the dead
+	// one, which stays blocked until it gets an entry.
 	stolen := 0
 	for i := 0; stolen == 0; i++ {
 		if i == 10 {
@@ -80,8 +80,8 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 	})
 }
 
-// TestR11_OrphanedHandOffs: hand-offs that were read and that no reader has any more are
-// carried and removed all the same; the payouts among them are started.
+// TestR11_OrphanedHandOffs: hand-offs that were read and belong to no reader are relayed and
+// removed; their payouts are started.
 func TestR11_OrphanedHandOffs(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
@@ -119,7 +119,8 @@ func TestR11_OrphanedHandOffs(t *testing.T) {
 	r.quietLanes(t)
 }
 
-// TestTemporalAway: while Temporal is down grabs go on and entries wait; everything catches up.
+// TestTemporalAway: while Temporal is down grabs continue and entries wait; then everything
+// catches up.
 func TestTemporalAway(t *testing.T) {
 	t.Parallel()
 	server, ns := stacktest.FreshTemporal(t)
@@ -172,8 +173,8 @@ func TestMySQLAway(t *testing.T) {
 	r.balanced(t, p)
 }
 
-// TestR11_WinnersAreTheTruth: the worker makes up for a hand-off that vanished (here:
-// deleted by hand before its relay reads it) from the winners, by its watch or the drain.
+// TestR11_WinnersAreTheTruth: after a hand-off is lost (here: deleted before its relay reads it),
+// the watch or the drain starts the payout from the winners.
 func TestR11_WinnersAreTheTruth(t *testing.T) {
 	t.Parallel()
 	relay := &heldRelay{}

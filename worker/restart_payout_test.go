@@ -16,11 +16,11 @@ import (
 	"hongbao/workflows"
 )
 
-// TestR10_SecondShare: a user whose payout waits for days has won another share since Redis
-// lost the first: his workflow is taken. The second one is a promise all the same, before a
-// rebuild of the lane can forget it; and once two persons keep it, it is paid beside the
-// first, which still waits. The lane that is made again tells him of the first, as the books
-// do, and forgets him with the packet.
+// TestR10_SecondShare: Redis lost the claim of a user whose payout waits for days, and the user
+// won another share; the workflow id is taken. The second claim becomes a share conflict before a
+// rebuild of the lane can lose it. Once two persons honour it, it is paid beside the first, which
+// still waits. The rebuilt lane returns the first claim, as MySQL does, and forgets it with the
+// packet.
 func TestR10_SecondShare(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)
@@ -30,7 +30,7 @@ func TestR10_SecondShare(t *testing.T) {
 	first := r.grab(t, p.ID, "slow~confirm").Claim
 	r.awaitPayout(t, first, payout.StatusAwaitingRecipient)
 
-	// What Redis has when it lost that, and he grabbed again: nobody else has share 1 yet.
+	// Redis after it lost that and the user grabbed again: share 1 has no other owner yet.
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
 	defer func() { _ = rdb.Close() }()
 	var amount int64
@@ -53,7 +53,7 @@ func TestR10_SecondShare(t *testing.T) {
 	r.awaitShut(t, lane)
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace
-	cfg.Pace.Patience = 5 * time.Second // past it, it goes on without him
+	cfg.Pace.Patience = 5 * time.Second // after it the rebuild continues without the claim
 	wait.Until(t, "rebuilt", func() bool {
 		_, did, err := rebuilt(t, worker.NewRebuilder(cfg), lane)
 		if err != nil {
@@ -73,9 +73,9 @@ func TestR10_SecondShare(t *testing.T) {
 
 	wait.Until(t, "gate open", func() bool { _, open := r.pool.Fence(p.ID); return open })
 	if kept := must(r.store.Claim(ctx, p.ID, first.UserID))(t).Claim; !sameClaim(kept, first) {
-		t.Errorf("told %+v, the books tell %+v", first, kept)
+		t.Errorf("acknowledged %+v, MySQL has %+v", first, kept)
 	}
-	r.told(t, first)
+	r.acknowledged(t, first)
 	if list := must(listed(r, p.ID))(t); len(list) != 1 || !sameClaim(list[0], first) {
 		t.Errorf("the list has %+v, want %+v", list, first)
 	}
@@ -83,7 +83,7 @@ func TestR10_SecondShare(t *testing.T) {
 	r.twoPersons(t, id, payout.DecisionRequest{Kind: payout.DecisionRetry})
 	wait.Until(t, "the promise is kept beside the first share", func() bool {
 		kept, err := r.store.PaymentRow(ctx, id)
-		return err == nil && kept.Status == payout.StatusAwaitingRecipient // his account has to confirm this one, too
+		return err == nil && kept.Status == payout.StatusAwaitingRecipient // the account must confirm this one too
 	})
 	for _, no := range []string{payout.OrderNo(id, 1), payout.OrderNo(payout.ID(payout.KindPayout, p.ID, 0), 1)} {
 		r.call(t, http.MethodPost, "/_confirm/"+no, nil, nil)

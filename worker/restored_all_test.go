@@ -18,13 +18,13 @@ import (
 	"hongbao/workflows"
 )
 
-// history is what happens in three parts; between them the stores are copied.
+// history is what happens in three parts; the stores are copied between them.
 type history struct {
 	retried, refunded, soldOut, open packet.Packet // of the first part
 	born                             packet.Packet // of the second
 	made                             packet.Packet // of the third
 	cold, ice                        packet.Claim
-	told                             []packet.Claim // by packets that are open to the last
+	claims                           []packet.Claim // by packets that are open to the last
 }
 
 func (h history) ids() []string {
@@ -43,21 +43,21 @@ func (h *history) first(t *testing.T, r *rig) {
 	h.opened(t, r, &h.open, 8)
 	r.paid(t, h.refunded, "early")
 	r.paid(t, h.soldOut, "early")
-	h.told = append(h.told, r.won(t, h.open, "early"))
+	h.claims = append(h.claims, r.won(t, h.open, "early"))
 	h.cold = r.grab(t, h.retried.ID, "cold~frozen").Claim
 	r.awaitPayout(t, h.cold, payout.StatusFailed)
 }
 
 func (h *history) second(t *testing.T, r *rig) {
 	h.opened(t, r, &h.born, 3)
-	h.told = append(h.told, r.won(t, h.open, "middle"), r.won(t, h.born, "middle"))
+	h.claims = append(h.claims, r.won(t, h.open, "middle"), r.won(t, h.born, "middle"))
 	r.paid(t, h.soldOut, "middle")
 	h.ice = r.grab(t, h.open.ID, "ice~frozen").Claim
-	h.told = append(h.told, h.ice)
+	h.claims = append(h.claims, h.ice)
 	r.awaitPayout(t, h.ice, payout.StatusFailed)
 }
 
-// third is what no store but the provider remembers.
+// third is what only the provider has in the end.
 func (h *history) third(t *testing.T, r *rig) {
 	r.call(t, http.MethodPost, "/_unfreeze/cold~frozen", nil, nil)
 	wait.Until(t, "run failed", func() bool { return r.runs(t, workflows.PayoutID(h.cold.PacketID, h.cold.UserID)) == "Failed" })
@@ -65,7 +65,7 @@ func (h *history) third(t *testing.T, r *rig) {
 	if p := r.awaitPayout(t, h.cold, payout.StatusPaid); p.Attempt != 2 {
 		t.Fatalf("%+v", p)
 	}
-	h.told = append(h.told, h.cold)
+	h.claims = append(h.claims, h.cold)
 	r.paid(t, h.refunded, "late")
 	must(r.pool.Recall(t.Context(), h.refunded.ID))(t)
 	r.paid(t, h.soldOut, "late")
@@ -73,14 +73,14 @@ func (h *history) third(t *testing.T, r *rig) {
 		r.awaitStatus(t, p.ID, packet.StatusClosed)
 	}
 	r.awaitRefund(t, h.refunded.ID, 0, payout.StatusPaid)
-	h.told = append(h.told, r.won(t, h.open, "late"), r.won(t, h.born, "late"))
+	h.claims = append(h.claims, r.won(t, h.open, "late"), r.won(t, h.born, "late"))
 	h.opened(t, r, &h.made, 3)
 	r.paid(t, h.made, "late")
 }
 
-// TestR13_R9AllThreeRestored rehearses docs/disaster.md, All three restored: MySQL and
-// Redis come back from copies of different moments and Temporal with nothing, so that
-// only the provider knows everything.
+// TestR13_R9AllThreeRestored rehearses docs/disaster.md, All three restored: MySQL and Redis are
+// restored from copies of different moments and Temporal is empty, so that only the provider has
+// everything.
 func TestR13_R9AllThreeRestored(t *testing.T) {
 	t.Parallel()
 	for name, mysqlFirst := range map[string]bool{"MySQL is older than Redis": true, "Redis is older than MySQL": false} {
@@ -131,17 +131,17 @@ func allThreeRestored(t *testing.T, mysqlFirst bool) {
 
 	recovery := r.recovery(t)
 	recovery.Since, recovery.Rebuild = at, true
-	told, err := recovery.Run(t.Context())
-	if err != nil || !told.Ended || told.Shut != harness.Lanes {
-		t.Fatalf("%+v, %v", told, err)
+	report, err := recovery.Run(t.Context())
+	if err != nil || !report.Ended || report.Shut != harness.Lanes {
+		t.Fatalf("%+v, %v", report, err)
 	}
-	t.Logf("%+v", told)
-	for _, u := range told.Undecided { // of this one the provider has the money alone, and not the terms
+	t.Logf("%+v", report)
+	for _, u := range report.Undecided { // of this one the provider has the money alone, and not the terms
 		if !strings.Contains(u, h.made.ID) {
 			t.Errorf("undecided: %s", u)
 		}
 	}
-	if len(told.Undecided) == 0 {
+	if len(report.Undecided) == 0 {
 		t.Errorf("a packet of which only the provider knows is forgotten")
 	}
 	if got := r.allMoves(t, h.ids()); !slices.Equal(got, want) {
@@ -152,11 +152,11 @@ func allThreeRestored(t *testing.T, mysqlFirst bool) {
 	t.Cleanup(func() { _ = r.pool.Close() })
 	r.supervised(t)
 	r.awaitRebuilt(t, harness.Lanes-1)
-	r.sameAgain(t, h.told...)
+	r.sameAgain(t, h.claims...)
 	h.goesOn(t, r)
 }
 
-// goesOn: everything comes to its end, once.
+// goesOn: every packet and payment ends, once.
 func (h history) goesOn(t *testing.T, r *rig) {
 	r.call(t, http.MethodPost, "/_unfreeze/ice~frozen", nil, nil)
 	r.awaitPayout(t, h.ice, payout.StatusFailed)

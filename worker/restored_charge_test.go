@@ -20,9 +20,9 @@ func (r *rig) providerHas(t *testing.T, charge string) {
 	})
 }
 
-// TestR13_RefusedIsRejectedAgain: a charge was refused and its packet rejected. The backup is
-// of between, and the provider has not carried the charge out by the time of the recovery, but
-// does so later. The packet is rejected before anything goes on, or else it would be opened.
+// TestR13_RefusedIsRejectedAgain: a charge was refused and its packet rejected; the backup is
+// from before. The provider executes the charge only after the recovery. The packet is rejected
+// again before it can be opened.
 func TestR13_RefusedIsRejectedAgain(t *testing.T) {
 	t.Parallel()
 	old, stop := beatingRig(t)
@@ -38,9 +38,9 @@ func TestR13_RefusedIsRejectedAgain(t *testing.T) {
 
 	r := old.restored(t, dsn)
 	r.beat(t)
-	told, err := r.recovery(t).Run(t.Context())
-	if err != nil || !told.Ended || len(told.Undecided) != 0 {
-		t.Fatalf("%+v, %v", told, err)
+	report, err := r.recovery(t).Run(t.Context())
+	if err != nil || !report.Ended || len(report.Undecided) != 0 {
+		t.Fatalf("%+v, %v", report, err)
 	}
 	if rec := must(r.store.Packet(t.Context(), p.ID))(t); rec.Stored != packet.StatusRejected {
 		t.Fatalf("the recovery leaves it %s", rec.Stored)
@@ -53,7 +53,7 @@ func TestR13_RefusedIsRejectedAgain(t *testing.T) {
 	r.goesBack(t, p)
 }
 
-// goesBack has all of a packet go back that was rejected, and charged after all.
+// goesBack checks that a packet that was rejected and charged later is refunded in full.
 func (r *rig) goesBack(t *testing.T, p packet.Packet) {
 	t.Helper()
 	if rec := must(r.store.Packet(t.Context(), p.ID))(t); rec.Stored != packet.StatusRejected || rec.Failure == nil ||

@@ -17,7 +17,8 @@ import (
 	"hongbao/worker"
 )
 
-// beatingRig is a rig of its own with a worker whose books beat, and how to stop it.
+// beatingRig is a rig of its own with a worker that sends heartbeats, and a function that stops
+// it.
 func beatingRig(t *testing.T) (r *rig, stop func()) {
 	t.Helper()
 	server, ns := stacktest.TemporalNamespace(t)
@@ -38,7 +39,7 @@ func (r *rig) lane(t testing.TB, id string) (row packet.LaneRow) {
 	return row
 }
 
-// shutWhileRestored: grabs of a packet are refused, and nobody rebuilds its lane.
+// shutWhileRestored: grabs of a packet are refused, and its lane is not rebuilt.
 func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneReason) {
 	t.Helper()
 	wait.Until(t, "restored books are noticed", func() bool { return errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrMySQLRestored) })
@@ -46,7 +47,7 @@ func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneRe
 	if row := r.lane(t, p.ID); row.Reason != why {
 		t.Errorf("shut because of %s, want %s", row.Reason, why)
 	}
-	if _, err := r.pool.Grab(t.Context(), p.ID, "meanwhile", packet.Profile{}); !errors.Is(err, pool.ErrFenced) {
+	if _, err := r.pool.Grab(t.Context(), p.ID, "during", packet.Profile{}); !errors.Is(err, pool.ErrFenced) {
 		t.Errorf("a grab: %v", err)
 	}
 	if _, did, err := worker.NewRebuilder(rebuildConfig(t, r)).Lane(t.Context(), packet.Lane(p.ID, harness.Lanes)); did ||
@@ -55,26 +56,26 @@ func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneRe
 	}
 }
 
-// sameAgain: whoever asks again is told what he was told.
-func (r *rig) sameAgain(t *testing.T, told ...packet.Claim) {
+// sameAgain checks that repeated grabs return the acknowledged claims.
+func (r *rig) sameAgain(t *testing.T, claims ...packet.Claim) {
 	t.Helper()
-	for _, c := range told {
+	for _, c := range claims {
 		again := r.grab(t, c.PacketID, c.UserID)
 		if again.Result != packet.GrabReplayed || again.Claim.Amount != c.Amount || again.Claim.ShareIndex != c.ShareIndex {
-			t.Errorf("%s is told %v of share %d: %+v", c.UserID, c.Amount, c.ShareIndex, again)
+			t.Errorf("%s: acknowledged %v of share %d, repeated grab %+v", c.UserID, c.Amount, c.ShareIndex, again)
 		}
 	}
 }
 
-// won has somebody grab and waits until he is paid.
+// won makes a user grab and waits until the payout is paid.
 func (r *rig) won(t *testing.T, p packet.Packet, user string) packet.Claim {
 	t.Helper()
 	r.paid(t, p, user)
 	return must(r.store.Claim(t.Context(), p.ID, user))(t).Claim
 }
 
-// rebuiltSinceBackup has a packet with one winner before a backup of MySQL and one after
-// it; between them Redis was lost, and its lanes were made again.
+// rebuiltSinceBackup has a packet with one winner before a backup of MySQL and one after it;
+// between them Redis was lost and its lanes were rebuilt.
 func (r *rig) rebuiltSinceBackup(t *testing.T) (p packet.Packet, before, after packet.Claim, backup string) {
 	t.Helper()
 	p = r.create(t, spec{total: 1000, count: 6})
@@ -87,9 +88,8 @@ func (r *rig) rebuiltSinceBackup(t *testing.T) (p packet.Packet, before, after p
 	return p, before, after, backup
 }
 
-// TestR9_R13RedisIsNewer: MySQL is restored from before a rebuild. Lanes that Redis has
-// in a later epoch take no grabs until the recovery has taken them over, as Redis has
-// them; nothing is rebuilt.
+// TestR9_R13RedisIsNewer: MySQL is restored from before a rebuild. Lanes with a later epoch in
+// Redis accept no grabs until the recovery has adopted them from Redis; nothing is rebuilt.
 func TestR9_R13RedisIsNewer(t *testing.T) {
 	t.Parallel()
 	old, stop := beatingRig(t)
@@ -105,9 +105,9 @@ func TestR9_R13RedisIsNewer(t *testing.T) {
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
 	r.shutWhileRestored(t, p, packet.LaneMySQLOlder)
-	told, err := r.recovery(t).Run(t.Context())
-	if err != nil || !told.Ended || told.Raised != harness.Lanes || told.Shut != 0 {
-		t.Fatalf("%+v, %v", told, err)
+	report, err := r.recovery(t).Run(t.Context())
+	if err != nil || !report.Ended || report.Raised != harness.Lanes || report.Shut != 0 {
+		t.Fatalf("%+v, %v", report, err)
 	}
 	if now := r.lane(t, p.ID); now.Epoch != was.Epoch || now.State != packet.LaneOpen || now.AckedSeq < was.AckedSeq {
 		t.Errorf("the lane is %+v, was %+v", now, was)
@@ -121,8 +121,8 @@ func TestR9_R13RedisIsNewer(t *testing.T) {
 	}
 }
 
-// TestR9_R13RedisIsGone: MySQL is restored, and Redis is empty. Its lanes are made again
-// from the books, and not before what happened since the backup is in them.
+// TestR9_R13RedisIsGone: MySQL is restored, and Redis is empty. Its lanes are rebuilt from MySQL,
+// only after the recovery.
 func TestR9_R13RedisIsGone(t *testing.T) {
 	t.Parallel()
 	old, stop := beatingRig(t)
@@ -137,14 +137,14 @@ func TestR9_R13RedisIsGone(t *testing.T) {
 	stop()
 
 	r := old.restored(t, dsn)
-	r.flush(t) // nothing tells any more that the books are older
+	r.flush(t) // nothing shows any more that MySQL is older
 	r.declareRestored(t, at)
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
 	r.shutWhileRestored(t, p, packet.LaneKeyMissing)
-	told, err := r.recovery(t).Run(t.Context())
-	if err != nil || !told.Ended || told.Shut == 0 || told.Made != 1 {
-		t.Fatalf("%+v, %v", told, err)
+	report, err := r.recovery(t).Run(t.Context())
+	if err != nil || !report.Ended || report.Shut == 0 || report.Made != 1 {
+		t.Fatalf("%+v, %v", report, err)
 	}
 	r.awaitRebuilt(t, 0)
 	r.sameAgain(t, first, second, third)
@@ -154,10 +154,10 @@ func TestR9_R13RedisIsGone(t *testing.T) {
 	r.paidOnce(t, late, "third")
 }
 
-// TestR9_R13LanesProveIt: MySQL is restored from before a rebuild, and the copies of its
-// number are gone, so that no heartbeat misses anything. The first process that looks at
-// the lanes knows: a lane that Redis has in a later epoch was begun in the books. From
-// then on they are restored for everybody, until they are recovered.
+// TestR9_R13LanesProveIt: MySQL is restored from before a rebuild, and the copies of its number
+// are lost, so no heartbeat detects it. The first process that reads the lanes does: a lane with
+// a later epoch in Redis was begun by MySQL. From then on MySQL is restored for every process
+// until the recovery.
 func TestR9_R13LanesProveIt(t *testing.T) {
 	t.Parallel()
 	old, stop := beatingRig(t)
@@ -179,9 +179,9 @@ func TestR9_R13LanesProveIt(t *testing.T) {
 	if err := other.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
 		t.Errorf("another process believes the books: %v", err)
 	}
-	told, err := r.recovery(t).Run(t.Context())
-	if err != nil || !told.Ended || told.Raised == 0 {
-		t.Fatalf("%+v, %v", told, err)
+	report, err := r.recovery(t).Run(t.Context())
+	if err != nil || !report.Ended || report.Raised == 0 {
+		t.Fatalf("%+v, %v", report, err)
 	}
 	r.sameAgain(t, first, second)
 	r.paid(t, p, "third")
@@ -193,8 +193,8 @@ func TestR9_R13LanesProveIt(t *testing.T) {
 }
 
 // TestR13_RebuildStopsAtRestoredBooks: MySQL is restored while a lane is being rebuilt. The
-// rebuild ends before it replaces what Redis has, which the books may lack; it is begun again
-// once they are recovered.
+// rebuild ends before it replaces the lane, of which MySQL may lack rows; it begins again after
+// the recovery.
 func TestR13_RebuildStopsAtRestoredBooks(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)

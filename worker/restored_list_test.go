@@ -21,8 +21,8 @@ func (r *rig) nobodyGrabs(t testing.TB, id string, users ...string) {
 }
 
 // TestR13_ListIsLost: MySQL is restored to before a packet with a list of users, and Redis is
-// empty: nothing has the list. The packet takes no more grabs, of nobody, and closes well
-// before it expires; what was claimed is paid, the rest goes back to the sender.
+// empty: the list is lost. The packet accepts no grabs and closes early; claims are paid and the
+// rest is refunded.
 func TestR13_ListIsLost(t *testing.T) {
 	t.Parallel()
 	old, stop := beatingRig(t)
@@ -41,9 +41,9 @@ func TestR13_ListIsLost(t *testing.T) {
 	r.declareRestored(t, at)
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
-	told, err := r.recovery(t).Run(t.Context())
-	if err != nil || !told.Ended || told.Made != 3 {
-		t.Fatalf("%+v, %v", told, err)
+	report, err := r.recovery(t).Run(t.Context())
+	if err != nil || !report.Ended || report.Made != 3 {
+		t.Fatalf("%+v, %v", report, err)
 	}
 	for _, one := range []packet.Packet{p, untouched} {
 		rec := must(r.store.Packet(t.Context(), one.ID))(t)
@@ -67,7 +67,7 @@ func TestR13_ListIsLost(t *testing.T) {
 }
 
 // TestR13_ListIsInRedis: MySQL is restored to before a packet with a list of users, and Redis has
-// the list. The packet goes on for those users alone.
+// the list. The packet stays open for those users only.
 func TestR13_ListIsInRedis(t *testing.T) {
 	t.Parallel()
 	old, stop := beatingRig(t)
@@ -83,9 +83,9 @@ func TestR13_ListIsInRedis(t *testing.T) {
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
 	r.beat(t)
-	told, err := r.recovery(t).Run(t.Context())
-	if err != nil || !told.Ended || told.Made != 1 {
-		t.Fatalf("%+v, %v", told, err)
+	report, err := r.recovery(t).Run(t.Context())
+	if err != nil || !report.Ended || report.Made != 1 {
+		t.Fatalf("%+v, %v", report, err)
 	}
 	if rec := must(r.store.Packet(t.Context(), p.ID))(t); rec.EligibleCount != 2 || len(rec.Eligible) != 2 || rec.Stored != packet.StatusOpen {
 		t.Errorf("%s, for %d users: %q", rec.Stored, rec.EligibleCount, rec.Eligible)
@@ -95,7 +95,7 @@ func TestR13_ListIsInRedis(t *testing.T) {
 }
 
 // TestR9_ListIsLost: the row of an open packet has lost its list. A rebuild of its lane makes no
-// pool that anybody may grab from: the packet closes.
+// pool that every user may grab from: the packet closes.
 func TestR9_ListIsLost(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)

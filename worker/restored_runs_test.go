@@ -31,10 +31,10 @@ func (r *rig) idle(t testing.TB, id string) bool {
 		len(d.GetPendingActivities()) == 0
 }
 
-// TestR13_RunsGoOn: MySQL is restored under runs that were further than its rows say. One
-// has sent under a number that is not in the books any more, and of which the provider
-// knows nothing; one has closed a packet's pool, and the packet is open again. After the
-// recovery both go on from the rows: the winner is paid, and the remainder goes back.
+// TestR13_RunsGoOn: MySQL is restored under runs that are ahead of their rows. One has sent an
+// order number that MySQL lost and the provider never received; one has closed a packet's pool,
+// and the row is open again. After the recovery both continue from the rows: the winner is paid
+// and the remainder refunded.
 func TestR13_RunsGoOn(t *testing.T) {
 	t.Parallel()
 	old, stop := beatingRig(t)
@@ -47,7 +47,7 @@ func TestR13_RunsGoOn(t *testing.T) {
 	slow := old.grab(t, p.ID, "slow~lost_request").Claim
 	old.awaitPayout(t, slow, payout.StatusUnknown)
 	old.hold(t, true) // or it would be sent again; the hold is not in the backup
-	// The drain waits for somebody whose run does nothing.
+	// The drain waits for a claim whose run does nothing.
 	idle := workflows.PayoutID(q.ID, "stuck")
 	must(old.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: idle, TaskQueue: "nobody"}, "nothing"))(t)
 	stuck := old.grab(t, q.ID, "stuck").Claim
@@ -66,9 +66,9 @@ func TestR13_RunsGoOn(t *testing.T) {
 	if rec := must(r.store.Packet(t.Context(), q.ID))(t); rec.Stored != packet.StatusOpen {
 		t.Fatalf("the packet is %s in the backup", rec.Stored)
 	}
-	told, err := r.recovery(t).Run(t.Context())
-	if err != nil || !told.Ended || len(told.Undecided) != 0 || told.Claims != 2 || told.Numbers != 0 {
-		t.Fatalf("%+v, %v", told, err)
+	report, err := r.recovery(t).Run(t.Context())
+	if err != nil || !report.Ended || len(report.Undecided) != 0 || report.Claims != 2 || report.Numbers != 0 {
+		t.Fatalf("%+v, %v", report, err)
 	}
 	r.awaitPayout(t, slow, payout.StatusPaid)
 	hands["terminate"](t, r, idle)

@@ -28,9 +28,9 @@ func (m mute) Query(ctx context.Context, op payout.Op, orderNo string) payout.Ob
 	return seen
 }
 
-// TestR13_LeftShareIsRecoveredAgain: of one share only the provider knows that it was paid,
-// and it said nothing of it until the order was left to a person. A further recovery finds
-// out whose it is, before the break is resolved and the rest goes back to the sender.
+// TestR13_LeftShareIsRecoveredAgain: only the provider knows that a share was paid, and gave no
+// answer until the order was left to staff. A further recovery finds the owner, before the break
+// is resolved and the rest refunded.
 func TestR13_LeftShareIsRecoveredAgain(t *testing.T) {
 	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
@@ -60,23 +60,22 @@ func TestR13_LeftShareIsRecoveredAgain(t *testing.T) {
 	r.verified(t)
 }
 
-// leave recovers with an order about which the provider says nothing, and which is left to
-// a person.
+// leave recovers with an order that the provider does not answer, and that is left to staff.
 func (r *rig) leave(t *testing.T, no string) {
 	t.Helper()
 	recovery := r.recovery(t)
 	recovery.Provider, recovery.Leave = mute{recovery.Provider, no}, []string{no}
-	if told, err := recovery.Run(t.Context()); err != nil || !told.Ended || len(told.Undecided) != 1 {
-		t.Fatalf("%+v, %v", told, err)
+	if report, err := recovery.Run(t.Context()); err != nil || !report.Ended || len(report.Undecided) != 1 {
+		t.Fatalf("%+v, %v", report, err)
 	}
 }
 
-// recoveredAgain recovers books that are normal once more, when the provider answers.
+// recoveredAgain recovers a normal MySQL once more, when the provider answers.
 func (r *rig) recoveredAgain(t *testing.T, since time.Time, claims int) {
 	t.Helper()
 	recovery := r.recovery(t)
 	recovery.Since = since
-	if told, err := recovery.Run(t.Context()); err != nil || !told.Ended || told.Claims != claims || len(told.Undecided) != 0 {
-		t.Fatalf("%+v, %v", told, err)
+	if report, err := recovery.Run(t.Context()); err != nil || !report.Ended || report.Claims != claims || len(report.Undecided) != 0 {
+		t.Fatalf("%+v, %v", report, err)
 	}
 }

@@ -26,12 +26,12 @@ import (
 	"hongbao/workflows"
 )
 
-// beating lets the books of a rig's workers beat fast.
+// beating makes a rig's workers send frequent heartbeats.
 func beating(r *rig, cfg *worker.Config) {
 	cfg.Heartbeat = &worker.Heartbeat{Books: r.store, Copy: r.pool, Beats: true, Every: 100 * time.Millisecond, Logger: r.logger}
 }
 
-// unwatched hides packets from the watch, and unseen their pools: one whose run is gone
+// unwatched hides packets from the watch, and unseen their pools: a packet whose run is lost
 // stays without.
 type (
 	unwatched struct{ worker.WatchStore }
@@ -59,8 +59,7 @@ func beatingUnwatched(r *rig, cfg *worker.Config) {
 	cfg.Watch, cfg.Live = unwatched{cfg.Watch}, unseen{cfg.Live}
 }
 
-// backup copies the database of a rig as it is at one moment, as a dump would, and
-// returns where the copy is.
+// backup copies the database of a rig at one moment, as a dump does, and returns the copy's DSN.
 func (r *rig) backup(t *testing.T) (dsn string) {
 	t.Helper()
 	dsn = stacktest.MariaDB(t)
@@ -111,8 +110,8 @@ func (r *rig) restored(t *testing.T, dsn string) *rig {
 	return &back
 }
 
-// awaitBeat waits until Redis has a later number of the books than the given one: restored
-// to it, they are noticed.
+// awaitBeat waits until Redis has a later number than the given one, so that a restore to it is
+// detected.
 func (r *rig) awaitBeat(t testing.TB, than int64) {
 	t.Helper()
 	wait.Until(t, "the books have beaten since", func() bool {
@@ -121,7 +120,7 @@ func (r *rig) awaitBeat(t testing.TB, than int64) {
 	})
 }
 
-// beat compares the books with Redis once, as every process does.
+// beat compares MySQL with Redis once, as every process does.
 func (r *rig) beat(t testing.TB) {
 	t.Helper()
 	heart := worker.Heartbeat{Books: r.store, Copy: r.pool, Logger: r.logger}
@@ -130,14 +129,13 @@ func (r *rig) beat(t testing.TB) {
 	}
 }
 
-// declareRestored has an operator say that the books hold everything until a time only.
+// declareRestored declares that MySQL is complete only until a time.
 func (r *rig) declareRestored(t testing.TB, until time.Time) {
 	t.Helper()
 	must(r.store.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}, 0, until))(t)
 }
 
-// recovery is a recovery of the rig's books as the command makes it, on a machine
-// whose clock is ten minutes behind.
+// recovery is a recovery as the command makes it, on a machine whose clock is ten minutes behind.
 func (r *rig) recovery(t testing.TB) *worker.Recover {
 	adapter := &stepped{Sandbox: r.provider}
 	adapter.off.Store(int64(-10 * time.Minute))
@@ -156,7 +154,7 @@ func (r *rig) allMoves(t *testing.T, ids []string) (out []movement) {
 	return out
 }
 
-// paidOnce checks a packet's movements: every user is paid once, net of what came back.
+// paidOnce checks a packet's movements: every user is paid once, net of returns.
 func (r *rig) paidOnce(t *testing.T, p packet.Packet, users ...string) {
 	t.Helper()
 	paid := map[string]int{}
@@ -184,7 +182,7 @@ func (r *rig) paidOnce(t *testing.T, p packet.Packet, users ...string) {
 // lost is everything that happens between the backup and the loss.
 type lost struct {
 	inRedis, gone, onlyPaid, refunded, retried, cancelled, made, madeGone, later packet.Packet
-	retry, cancel, meanwhile                                                     packet.Claim
+	retry, cancel, during                                                        packet.Claim
 }
 
 func (l lost) ids() []string {
@@ -232,7 +230,7 @@ func (r *rig) before(t *testing.T) (l lost) {
 
 // after is what it does not have.
 func (r *rig) after(t *testing.T, l *lost) {
-	// Sold out, closed and retired; in the end nobody but the provider knows of one.
+	// Sold out, closed and retired; in the end only the provider knows one of them.
 	r.paid(t, l.gone, "second", "third")
 	r.paid(t, l.onlyPaid, "second")
 	r.paid(t, l.refunded, "second")
@@ -258,7 +256,7 @@ func (r *rig) after(t *testing.T, l *lost) {
 	r.awaitPayout(t, l.retry, payout.StatusPaid)
 	r.twoPersons(t, payout.ID(payout.KindPayout, l.cancel.PacketID, l.cancel.ShareIndex), cancel)
 	r.awaitRefund(t, l.cancel.PacketID, l.cancel.ShareIndex+1, payout.StatusPaid)
-	// Sold out, and its run is gone: no watch gives it another, and it stays in Redis.
+	// Sold out without a run: no watch starts one, and it stays in Redis.
 	hands["terminate"](t, r, workflows.PacketID(l.inRedis.ID))
 	r.paid(t, l.inRedis, "second", "third")
 }
@@ -273,8 +271,7 @@ func (r *rig) deleted(t *testing.T, id string) {
 	})
 }
 
-// decideOn tries to decide about a payout and returns the error, or what the state
-// says to it.
+// decideOn makes a decision about a payout and returns the error, or the error of its state.
 func (r *rig) decideOn(t *testing.T, c packet.Claim, kind payout.DecisionKind, key string) error {
 	t.Helper()
 	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: key, BodyHash: "h", Reason: "r"})
@@ -287,9 +284,9 @@ func (r *rig) decideOn(t *testing.T, c packet.Claim, kind payout.DecisionKind, k
 	return errors.Join(err, refused)
 }
 
-// TestR13_Recover: MySQL is restored from a backup that lacks all that lost has.
-// Before the recovery nothing moves; after it, and however often it was killed,
-// everything is as it was, and goes on.
+// TestR13_Recover: MySQL is restored from a backup that lacks everything in lost. Before the
+// recovery nothing moves. After it, however often it was killed, every state is as before and
+// continues.
 func TestR13_Recover(t *testing.T) {
 	t.Parallel()
 	server, ns := stacktest.TemporalNamespace(t)
@@ -323,8 +320,8 @@ func TestR13_Recover(t *testing.T) {
 
 	dry := r.recovery(t)
 	dry.DryRun = true
-	if told, err := dry.Run(t.Context()); err != nil || told.Unknown == 0 || told.Numbers != 0 {
-		t.Errorf("dry run: %+v, %v", told, err)
+	if report, err := dry.Run(t.Context()); err != nil || report.Unknown == 0 || report.Numbers != 0 {
+		t.Errorf("dry run: %+v, %v", report, err)
 	}
 	for tries := range 2 { // killed after the first packet, and after some
 		ctx, kill := context.WithCancel(t.Context())
@@ -343,13 +340,13 @@ func TestR13_Recover(t *testing.T) {
 		}
 	}
 	r.unanswered(t, payout.OrderNo(payout.ID(payout.KindRefund, l.retried.ID, 0), 1)) // queried each time, as the packet is not closed
-	told, err := r.recovery(t).Run(t.Context())
-	if err != nil || !told.Ended || len(told.Undecided) != 0 {
-		t.Fatalf("%+v, %v", told, err)
+	report, err := r.recovery(t).Run(t.Context())
+	if err != nil || !report.Ended || len(report.Undecided) != 0 {
+		t.Fatalf("%+v, %v", report, err)
 	}
-	t.Logf("%+v", told)
+	t.Logf("%+v", report)
 	r.askedInTime(t)
-	// From here on the workers go on: with the packet of which a share was grabbed meanwhile.
+	// From here on the workers continue, with the packet of which a share was grabbed in between.
 	ids := slices.DeleteFunc(l.ids(), func(id string) bool { return id == l.made.ID })
 	want = slices.DeleteFunc(want, func(m movement) bool { return strings.Contains(m.OrderNo, l.made.ID) })
 	if got := r.allMoves(t, ids); !slices.Equal(got, want) {
@@ -369,9 +366,9 @@ func (r *rig) unanswered(t *testing.T, no string) {
 	silent, left := r.recovery(t), -1
 	silent.Provider = mute{silent.Provider, no}
 	silent.Progress = func(done, of int) { left = of - done }
-	told, err := silent.Run(t.Context())
-	if told.Ended || !errors.Is(err, worker.ErrUnanswered) || !strings.Contains(err.Error(), no) || left != 0 {
-		t.Errorf("%d packets are not looked at: %+v, %v", left, told, err)
+	report, err := silent.Run(t.Context())
+	if report.Ended || !errors.Is(err, worker.ErrUnanswered) || !strings.Contains(err.Error(), no) || left != 0 {
+		t.Errorf("%d packets are not looked at: %+v, %v", left, report, err)
 	}
 	if err := r.store.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
 		t.Errorf("believed without an answer: %v", err)
@@ -400,8 +397,8 @@ func (r *rig) awaitWinner(t *testing.T, c packet.Claim, since time.Time) {
 	})
 }
 
-// refuses: what would lose money is refused on the restored books, and grabs and
-// creates are taken.
+// refuses: operations that could lose money are refused while MySQL is restored; grabs and
+// creates are accepted.
 func (r *rig) refuses(t *testing.T, l *lost) {
 	t.Helper()
 	for _, kind := range []payout.DecisionKind{payout.DecisionCancel, payout.DecisionRetry} {
@@ -411,8 +408,8 @@ func (r *rig) refuses(t *testing.T, l *lost) {
 			}
 		}
 	}
-	g := r.grab(t, l.made.ID, "meanwhile")
-	if l.meanwhile = g.Claim; g.Result != packet.GrabWon {
+	g := r.grab(t, l.made.ID, "during")
+	if l.during = g.Claim; g.Result != packet.GrabWon {
 		t.Errorf("a grab: %v", g.Result)
 	}
 	l.later = r.create(t, spec{total: 100, count: 1})
@@ -420,7 +417,7 @@ func (r *rig) refuses(t *testing.T, l *lost) {
 		_, err := r.store.Packet(t.Context(), l.later.ID)
 		return err == nil
 	})
-	// Whatever tells a run that its packet is over: its books stay open.
+	// Whatever signal ends the run's wait, the packet does not close.
 	for _, p := range []packet.Packet{l.inRedis, l.gone, l.onlyPaid, l.refunded} {
 		wait.Until(t, "watch has given it a run", func() bool { return r.runs(t, workflows.PacketID(p.ID)) == "Running" })
 		if err := r.starter.SignalClose(t.Context(), p.ID, packet.CloseRecalled); err != nil {
@@ -439,7 +436,7 @@ func (r *rig) refuses(t *testing.T, l *lost) {
 	}
 }
 
-// goesOn: after the recovery everything comes to its end, once.
+// goesOn: after the recovery every packet and payment ends, once.
 func (r *rig) goesOn(t *testing.T, l lost) {
 	t.Helper()
 	if err := r.decideOn(t, l.retry, payout.DecisionCancel, "late cancel"); !errors.Is(err, payout.ErrNotRetryable) {
@@ -455,8 +452,8 @@ func (r *rig) goesOn(t *testing.T, l lost) {
 	if err := r.decideOn(t, l.cancel, payout.DecisionRetry, "late retry"); !errors.Is(err, payout.ErrNotRetryable) {
 		t.Errorf("a retry of what went back to the sender: %v", err)
 	}
-	r.awaitPayout(t, l.meanwhile, payout.StatusPaid)
-	r.awaitWinner(t, l.meanwhile, l.meanwhile.ClaimedAt.Add(-time.Minute))
+	r.awaitPayout(t, l.during, payout.StatusPaid)
+	r.awaitWinner(t, l.during, l.during.ClaimedAt.Add(-time.Minute))
 	r.awaitOpen(t, l.later.ID)
 	r.paid(t, l.later, "at last")
 	for _, p := range []packet.Packet{l.made, l.retried, l.cancelled} {
@@ -474,7 +471,7 @@ func (r *rig) goesOn(t *testing.T, l lost) {
 	r.paidOnce(t, l.refunded, "early", "second")
 	r.paidOnce(t, l.retried, "cold~frozen")
 	r.paidOnce(t, l.cancelled)
-	r.paidOnce(t, l.made, "late", "meanwhile")
+	r.paidOnce(t, l.made, "late", "during")
 	r.paidOnce(t, l.madeGone, "late")
 	r.paidOnce(t, l.later, "at last")
 	if c := must(r.store.Claim(t.Context(), l.onlyPaid.ID, "second"))(t); c.PayoutStatus != string(payout.StatusPaid) {
@@ -498,8 +495,8 @@ func (r *rig) verified(t *testing.T) {
 	}
 }
 
-// TestR13_RecoverLeavesToPeople: what neither the provider nor Redis nor Temporal
-// can tell is a break, and its packet stays as it is until a person has resolved it.
+// TestR13_RecoverLeavesToPeople: what neither the provider nor Redis nor Temporal determines
+// becomes a break, and its packet is unchanged until staff have resolved it.
 func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
@@ -535,7 +532,7 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// To the account of another winner, which is all that remains of this claim.
+	// To the account of another winner, which is all that is left of this claim.
 	g, err := old.pool.Grab(t.Context(), account.ID, "second", packet.Profile{Recipient: "early"})
 	if err != nil {
 		t.Fatal(err)
@@ -561,15 +558,15 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	r.beat(t)
 	recovery := r.recovery(t)
 	recovery.Since = time.Now().Add(-50 * 24 * time.Hour)
-	told, err := recovery.Run(t.Context())
-	if err != nil || len(told.Undecided) != 4 {
-		t.Fatalf("%+v, %v", told, err)
+	report, err := recovery.Run(t.Context())
+	if err != nil || len(report.Undecided) != 4 {
+		t.Fatalf("%+v, %v", report, err)
 	}
 	rec := must(r.store.Packet(t.Context(), refused.ID))(t)
 	if rec.Stored != packet.StatusRejected || rec.Failure == nil || rec.Failure.Code != "payer_declined" {
 		t.Errorf("%+v, %+v", rec.Stored, rec.Failure)
 	}
-	if b := told.Books; b.State != payout.MySQLNormal {
+	if b := report.Books; b.State != payout.MySQLNormal {
 		t.Errorf("%+v", b)
 	}
 	found := map[string]string{}
@@ -600,7 +597,7 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	if after := r.allMoves(t, []string{account.ID, outside.ID, unheard.ID, refused.ID}); !slices.Equal(after, before) {
 		t.Errorf("moved: %v, before %v", after, before)
 	}
-	// Whose share it is a person finds out; then the packet goes on.
+	// Staff determine the owner of the share; then the packet continues.
 	for _, b := range r.openBreaks(t)[payout.BreakRestored] {
 		w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: fmt.Sprint(b.ID), Key: "k", BodyHash: "h",
 			Reason: "looked at"})

@@ -16,7 +16,7 @@ import (
 	"hongbao/workflows"
 )
 
-// resolve resolves the open breaks of a kind of a packet, as a person does.
+// resolve resolves the open breaks of a kind of a packet, as staff do.
 func (r *rig) resolve(t *testing.T, kind payout.BreakKind, packetID string) {
 	t.Helper()
 	for _, b := range r.openBreaks(t)[kind] {
@@ -29,10 +29,9 @@ func (r *rig) resolve(t *testing.T, kind payout.BreakKind, packetID string) {
 	}
 }
 
-// TestR13_R9UndecidedIsWithheld: MySQL is restored, Redis is empty, and of one share of
-// a packet only an account at the provider is known, which is another winner's. While
-// that is for a person to decide, the rebuilt pool tells winners what they were told,
-// and gives nobody a share: any that is free may be the one that was paid.
+// TestR13_R9UndecidedIsWithheld: MySQL is restored, Redis is empty, and of one paid share only
+// the account is known, which is another winner's. Until staff decide, the rebuilt pool returns
+// earlier claims and grants no share, because any free share may be the paid one.
 func TestR13_R9UndecidedIsWithheld(t *testing.T) {
 	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
@@ -53,20 +52,21 @@ func TestR13_R9UndecidedIsWithheld(t *testing.T) {
 	r.declareRestored(t, at)
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
-	told, err := r.recovery(t).Run(t.Context())
-	if err != nil || !told.Ended || len(told.Undecided) != 1 {
-		t.Fatalf("%+v, %v", told, err)
+	report, err := r.recovery(t).Run(t.Context())
+	if err != nil || !report.Ended || len(report.Undecided) != 1 {
+		t.Fatalf("%+v, %v", report, err)
 	}
 	r.awaitRebuilt(t, 0)
 	r.sameAgain(t, early)
 	for _, user := range []string{"second", "third"} {
 		if g, err := r.pool.Grab(t.Context(), p.ID, user, packet.Profile{}); !errors.Is(err, packet.ErrUnavailable) {
-			t.Errorf("%s is told %v of share %d, while one of them was paid to nobody knows whom", user, g.Result, g.Claim.ShareIndex)
+			t.Errorf("%s gets %v of share %d, although its owner is undecided", user, g.Result, g.Claim.ShareIndex)
 		}
 	}
 	r.paid(t, other, "third")
 
-	// What is decided is given out again, by itself, though nothing was lost since.
+	// After the decision the shares can be grabbed again, by itself, though nothing was lost
+	// since.
 	r.resolve(t, payout.BreakRestored, p.ID)
 	var third packet.GrabAnswer
 	wait.Until(t, "grabbed again", func() bool {
@@ -80,21 +80,20 @@ func TestR13_R9UndecidedIsWithheld(t *testing.T) {
 	r.sameAgain(t, early, third.Claim)
 }
 
-// cleared are pools that tell when those of a lane are removed.
+// cleared are pools that report when a lane is cleared.
 type cleared struct {
 	worker.RebuildPools
-	told func()
+	onClear func()
 }
 
-func (c cleared) ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, tell func(ids []string) error) (int, error) {
-	defer c.told()
-	return c.RebuildPools.ClearLane(ctx, lane, epoch, keep, tell)
+func (c cleared) ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, visit func(ids []string) error) (int, error) {
+	defer c.onClear()
+	return c.RebuildPools.ClearLane(ctx, lane, epoch, keep, visit)
 }
 
-// TestR13_R9RejectionIsKept: Redis alone knows that a packet was rejected, whose charge a
-// recovery has left to people. Its lane is rebuilt, twice, and the packet stays rejected, also
-// when the first rebuilder dies as wait.Limit() as it has removed the pools; one that is funding beside
-// it stays so.
+// TestR13_R9RejectionIsKept: only Redis knows that a packet was rejected, and a recovery has left
+// its charge to staff. Its lane is rebuilt twice and the packet stays rejected, also if the first
+// rebuilder dies after it has removed the pools. A funding packet in the lane stays funding.
 func TestR13_R9RejectionIsKept(t *testing.T) {
 	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()

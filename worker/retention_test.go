@@ -29,8 +29,8 @@ func (o *oldRows) RemoveOld(_ context.Context, _ payout.RetainedTable, keep time
 	return int64(n), after, o.left > 0, nil
 }
 
-// TestRetentionTurn: a turn goes on until nothing old is left, a table without a limit has
-// none, and a turn of another worker is left to it.
+// TestRetentionTurn: a turn continues until no old row is left. A table without a limit has no
+// turn, and a turn of another worker is left to it.
 func TestRetentionTurn(t *testing.T) {
 	t.Parallel()
 	rows := &oldRows{left: 5}

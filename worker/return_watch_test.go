@@ -37,7 +37,7 @@ func TestReturnWithoutNotification(t *testing.T) {
 	var seen int
 	if err := db.QueryRowContext(t.Context(), "SELECT seen FROM breaks WHERE kind = ? AND payment_id = ?", string(payout.BreakContradiction),
 		charge).Scan(&seen); err != nil || seen != 1 {
-		t.Errorf("that the charge came back was found %d times, %v", seen, err)
+		t.Errorf("the returned charge was found %d times, %v", seen, err)
 	}
 	exec(t, db, 1, "UPDATE breaks SET resolved_at = NOW(3), resolved_by = 'lina', reason = 'known' WHERE payment_id = ?", charge)
 	// After a long pause the search begins with yesterday, whatever its position was; all of

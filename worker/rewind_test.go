@@ -8,8 +8,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestWatchRewinds: the watch writes as of now what a clock ahead has noted of payments that
-// wait, for a question or for people, before time comes to it.
+// TestWatchRewinds: the watch resets to now the times that a clock ahead noted for waiting
+// payments.
 func TestWatchRewinds(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)

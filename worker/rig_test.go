@@ -36,7 +36,7 @@ import (
 	"hongbao/workflows"
 )
 
-// signalsLeft counts the runs of all rigs that ended with signals they had not taken.
+// signalsLeft counts the runs of all rigs that ended with unhandled signals.
 var signalsLeft atomic.Int64
 
 func TestMain(m *testing.M) {
@@ -53,8 +53,8 @@ func hearing(l *slog.Logger) *slog.Logger {
 	return slog.New(logs.Refuse(l.Handler(), logs.SignalsLeft, func(slog.Record) { signalsLeft.Add(1) }))
 }
 
-// rig is the whole back end on real parts: Redis, MariaDB, Temporal, the sandbox
-// provider and one worker. What the API does is done by the tests.
+// rig is the whole back end on real parts: Redis, MariaDB, Temporal, the sandbox provider and one
+// worker. The tests act as the API.
 type rig struct {
 	pool      *pool.Pool
 	store     *store.Store
@@ -223,7 +223,7 @@ func sharedRig(t testing.TB) *rig {
 	return shared.rig
 }
 
-// binary is a TB whose cleanups never run: what it starts lives as long as the test binary.
+// binary is a TB whose cleanups never run: what it starts ends with the test binary.
 type binary struct{ testing.TB }
 
 func (binary) Cleanup(func())           {}
@@ -297,7 +297,7 @@ func (r *rig) awaitOpen(t testing.TB, id string) {
 	})
 }
 
-// grab grabs once, whatever comes.
+// grab grabs once and returns any result.
 func (r *rig) grab(t testing.TB, id, user string) packet.GrabAnswer {
 	t.Helper()
 	var g packet.GrabAnswer
@@ -308,8 +308,8 @@ func (r *rig) grab(t testing.TB, id, user string) packet.GrabAnswer {
 	return g
 }
 
-// retryFenced calls again while the gate of the lane is shut: another test of the same
-// rig may have had it rebuilt.
+// retryFenced repeats a call while the lane is fenced: another test of the same rig may have
+// caused a rebuild.
 func (r *rig) retryFenced(t testing.TB, what string, call func() error) {
 	t.Helper()
 	wait.Until(t, what, func() bool {
@@ -398,9 +398,9 @@ func (r *rig) call(t testing.TB, method, path string, body, out any) {
 	}
 }
 
-// balanced checks a closed packet: ledger, provider and shares tell the same. A packet
-// may be closed while a payout is being sent, and between the provider's movement and
-// its posting they differ: it waits until none is under way.
+// balanced checks a closed packet: ledger, provider and shares agree. A packet may close while a
+// payout is being sent, and between the provider's movement and its posting they differ, so it
+// waits until no payment is in flight.
 func (r *rig) balanced(t testing.TB, p packet.Packet) payout.Balances {
 	t.Helper()
 	wait.Until(t, "no payment of the packet is under way", func() bool {

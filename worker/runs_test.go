@@ -19,8 +19,8 @@ import (
 	"hongbao/worker"
 )
 
-// TestRuns: every run of a workflow is told, whatever its id holds, and the step
-// that the latest one does not get over, with its tries and why they fail.
+// TestRuns: every run of a workflow is returned, for any id, and the failing step of the latest
+// one, with attempts and failure.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	addr, ns := stacktest.Temporal(t)

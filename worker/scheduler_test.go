@@ -28,8 +28,8 @@ func (s *scheduler) working(t *testing.T) (stop func()) {
 	}
 }
 
-// TestR11_CarriedUntilTemporalAnswers: a start that Temporal did not take is made
-// again, whatever the error; only an answer, or the worker's own end, ends it.
+// TestR11_CarriedUntilTemporalAnswers: a start that Temporal did not accept is retried after
+// every error; only an answer, or the worker's own end, ends the retries.
 func TestR11_CarriedUntilTemporalAnswers(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []error{errors.New("not now"), serviceerror.NewInvalidArgument("too long"), serviceerror.NewUnavailable("away")} {
@@ -57,8 +57,8 @@ func TestR11_CarriedUntilTemporalAnswers(t *testing.T) {
 	}
 }
 
-// TestR11_StuckJobsKeepNoWorker: jobs that fail for ever, far more than there are workers,
-// have one try a turn: all others are done at once, and those too once Temporal takes them.
+// TestR11_StuckJobsKeepNoWorker: many more permanently failing jobs than workers have one attempt
+// per turn. All others are done at once, and the failing ones once Temporal accepts them.
 func TestR11_StuckJobsKeepNoWorker(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]error{"refused": serviceerror.NewInvalidArgument("too long"),
@@ -116,8 +116,8 @@ func TestR11_StuckJobsKeepNoWorker(t *testing.T) {
 	}
 }
 
-// TestR11_TemporalAwayIsNotHammered: while every start fails, tries are few however many
-// jobs wait, none of them counts as stuck, and all are done soon after Temporal is back.
+// TestR11_TemporalAwayIsNotHammered: while every start fails, attempts are few however many jobs
+// wait. No job counts as stuck, and all are done soon after Temporal recovers.
 func TestR11_TemporalAwayIsNotHammered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestR11_TemporalAwayIsNotHammered(t *testing.T) {
 				return nil
 			}, failed: func(_ context.Context, _ error, stuck bool) {
 				if stuck {
-					t.Error("a job counts as stuck while nothing gets through")
+					t.Error("a job counts as stuck while every job fails")
 				}
 			}})
 		}

@@ -50,7 +50,7 @@ func newVault(t testing.TB, authorities []byte, client stacktest.Pair) vault {
 	return v
 }
 
-// put replaces a file in one step, as whoever rotates certificates does.
+// put replaces a file atomically, as a rotation of certificates does.
 func put(t testing.TB, name string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
@@ -72,7 +72,7 @@ func (r *rig) reach(t testing.TB, s worker.Server) {
 	}
 }
 
-// livePacket lives a packet of one share through, by the worker alone.
+// livePacket runs a packet of one share with the worker alone.
 func (r *rig) livePacket(t testing.TB, user string) {
 	t.Helper()
 	p := r.create(t, spec{total: 100, count: 1})
@@ -86,8 +86,8 @@ func (r *rig) livePacket(t testing.TB, user string) {
 	r.balanced(t, p)
 }
 
-// TestTemporalTLS: a worker whose only way to Temporal is TLS with a client certificate
-// lives packets through, and goes on with a new certificate while it runs.
+// TestTemporalTLS: a worker that connects to Temporal with a client certificate runs packets, and
+// continues with a new certificate while it runs.
 func TestTemporalTLS(t *testing.T) {
 	t.Parallel()
 	temporal, ns := stacktest.TemporalNamespace(t)
@@ -120,7 +120,7 @@ func TestTemporalTLS(t *testing.T) {
 		t.Errorf("in the middle of the rotation %q was shown", name)
 	}
 	if !strings.Contains(said.String(), "Client certificate for Temporal not read; using the previous one.") {
-		t.Error("nobody is told of a certificate that does not fit its key")
+		t.Error("a certificate that does not match its key is not logged")
 	}
 	put(t, v.key, second.Key)
 	if name := latest(); name != "second" {
@@ -147,9 +147,8 @@ func (l *locked) String() string {
 	return l.b.String()
 }
 
-// TestTemporalRefused: each way in which a server that is there does not take us is known
-// by its kind, and a server that is merely away is none of them. A line is what makes the
-// server, and what is wrong with the client.
+// TestTemporalRefused: each way in which a server rejects this process has its own reason, and an
+// unavailable server has none. A line is the server and the client's fault.
 func TestTemporalRefused(t *testing.T) {
 	t.Parallel()
 	backend, ns := stacktest.Temporal(t)
@@ -233,9 +232,9 @@ func expectWhy(t *testing.T, err error, want worker.Reason) {
 	}
 }
 
-// TestTemporalKey: a worker lives packets through where a key is asked for and only that
-// may be called which Temporal Cloud lets a key for a namespace call. Without the key, or
-// with one that is not for the namespace, it ends and says why, and never shows the key.
+// TestTemporalKey: a worker runs packets with an API key that may only make the calls that
+// Temporal Cloud allows to a key of a namespace. Without the key, or with one of another
+// namespace, it ends, logs why, and never logs the key.
 func TestTemporalKey(t *testing.T) {
 	t.Parallel()
 	temporal, ns := stacktest.TemporalNamespace(t)
@@ -295,8 +294,8 @@ func TestTemporalKey(t *testing.T) {
 	}
 }
 
-// TestTemporalShortKey: a key that is a word of what Temporal says changes nothing of what its
-// answers mean: a run that is there already is no error.
+// TestTemporalShortKey: a key that is a word of Temporal's answers does not change their meaning:
+// a run that exists is no error.
 func TestTemporalShortKey(t *testing.T) {
 	t.Parallel()
 	temporal, ns := stacktest.TemporalNamespace(t)
@@ -315,8 +314,8 @@ func TestTemporalShortKey(t *testing.T) {
 	}
 }
 
-// TestTemporalComesRefusing: a worker that waits for Temporal ends when it comes and does
-// not take it.
+// TestTemporalComesRefusing: a worker that waits for Temporal ends when Temporal starts and
+// rejects it.
 func TestTemporalComesRefusing(t *testing.T) {
 	t.Parallel()
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -357,9 +356,9 @@ func TestTemporalComesRefusing(t *testing.T) {
 	}
 }
 
-// TestTemporalWithoutAttributes: where nobody has made the search attributes no run
-// starts, and what was promised waits; hongbao makes none itself. It goes on by itself
-// when somebody has.
+// TestTemporalWithoutAttributes: without the search attributes no run starts, and acknowledged
+// claims wait; hongbao creates no attributes. The worker continues by itself once an operator has
+// created them.
 func TestTemporalWithoutAttributes(t *testing.T) {
 	t.Parallel()
 	temporal, _ := stacktest.Temporal(t)

@@ -15,20 +15,19 @@ import (
 	"hongbao/workflows"
 )
 
-// promiseCase is a packet of three shares of one fen in which one user was promised
-// what cannot be booked.
-type promiseCase struct {
+// conflictCase is a packet of three shares of one fen with a share conflict of one user.
+type conflictCase struct {
 	*rig
 	p     packet.Packet
 	claim packet.Claim
 	id    string // of the promise's payment
 }
 
-// lostGrab brings about what a restored Redis does: a grab that MySQL knows and
-// Redis does not, so that the next user is promised the same share.
-func lostGrab(t *testing.T, r *rig, user string) promiseCase {
+// lostGrab creates a share conflict as a restored Redis does: MySQL has a claim that Redis lost,
+// so the next user wins the same share.
+func lostGrab(t *testing.T, r *rig, user string) conflictCase {
 	t.Helper()
-	c := promiseCase{rig: r, p: r.create(t, spec{total: 3, count: 3})}
+	c := conflictCase{rig: r, p: r.create(t, spec{total: 3, count: 3})}
 	r.awaitOpen(t, c.p.ID)
 	lost := packet.Claim{PacketID: c.p.ID, UserID: "lost", Amount: 1, ClaimedAt: time.Now().UTC()}
 	if _, err := r.store.RecordClaim(t.Context(), lost, "sandbox"); err != nil {
@@ -46,27 +45,27 @@ func lostGrab(t *testing.T, r *rig, user string) promiseCase {
 	return c
 }
 
-// await waits until the promise's payment has a status. What was told stays.
-func (c *promiseCase) await(t *testing.T, want payout.Status) payout.Payment {
+// await waits until the conflict's payment has a status. The acknowledged claim does not change.
+func (c *conflictCase) await(t *testing.T, want payout.Status) payout.Payment {
 	t.Helper()
 	var p payout.Payment
 	wait.Until(t, "the promise is "+string(want), func() bool {
-		told, err := c.store.Claim(t.Context(), c.p.ID, c.claim.UserID)
-		if err != nil || told.PayoutStatus != string(want) {
+		claim, err := c.store.Claim(t.Context(), c.p.ID, c.claim.UserID)
+		if err != nil || claim.PayoutStatus != string(want) {
 			return false
 		}
-		if told.Amount != c.claim.Amount || told.ShareIndex != c.claim.ShareIndex || told.PayoutID[0] != 'h' {
-			t.Fatalf("told %+v", told)
+		if claim.Amount != c.claim.Amount || claim.ShareIndex != c.claim.ShareIndex || claim.PayoutID[0] != 'h' {
+			t.Fatalf("claim %+v", claim)
 		}
-		p, err = c.store.PaymentRow(t.Context(), told.PayoutID)
+		p, err = c.store.PaymentRow(t.Context(), claim.PayoutID)
 		return err == nil && p.Status == want
 	})
 	c.id = p.ID
 	return p
 }
 
-// failed waits until the promise has failed, and its run with the same code.
-func (c *promiseCase) failed(t *testing.T, code string) {
+// failed waits until the conflict has failed, and its run with the same code.
+func (c *conflictCase) failed(t *testing.T, code string) {
 	t.Helper()
 	if p := c.await(t, payout.StatusFailed); p.Failure.Code != code {
 		t.Errorf("failed with %+v", p.Failure)
@@ -79,13 +78,13 @@ func (c *promiseCase) failed(t *testing.T, code string) {
 	}
 }
 
-func (c *promiseCase) ended(t *testing.T, status string) {
+func (c *conflictCase) ended(t *testing.T, status string) {
 	t.Helper()
 	wait.Until(t, "the run is "+status, func() bool { return c.runs(t, c.run(t)) == status })
 }
 
-// run is the workflow of the promise: until people decide it is its claim's.
-func (c *promiseCase) run(t *testing.T) string {
+// run is the workflow of the conflict: until staff decide it is the claim's.
+func (c *conflictCase) run(t *testing.T) string {
 	t.Helper()
 	id := workflows.HonourID(c.p.ID, must(payout.Parse(c.id))(t).Number)
 	if _, err := c.temporal.DescribeWorkflowExecution(t.Context(), id, ""); err == nil {
@@ -94,8 +93,8 @@ func (c *promiseCase) run(t *testing.T) string {
 	return workflows.PayoutID(c.p.ID, c.claim.UserID)
 }
 
-// moved is what the provider moved for the promise, and how often.
-func (c *promiseCase) moved(t *testing.T) (n int, sum money.Fen) {
+// moved returns what the provider moved for the conflict, and how often.
+func (c *conflictCase) moved(t *testing.T) (n int, sum money.Fen) {
 	t.Helper()
 	for _, m := range c.movements(t, c.p.ID) {
 		if m.OrderNo[0] == 'h' {
@@ -105,9 +104,9 @@ func (c *promiseCase) moved(t *testing.T) (n int, sum money.Fen) {
 	return n, sum
 }
 
-// conserved closes the packet: its own money comes to its total, at the provider
-// too, and what the house has given is what it should.
-func (c *promiseCase) conserved(t *testing.T, house money.Fen) {
+// conserved closes the packet and checks that its own money matches its total, at the provider
+// too, and that the house has paid the right sum.
+func (c *conflictCase) conserved(t *testing.T, house money.Fen) {
 	t.Helper()
 	if _, err := c.pool.Recall(t.Context(), c.p.ID); err != nil {
 		t.Fatal(err)
@@ -125,8 +124,8 @@ func (c *promiseCase) conserved(t *testing.T, house money.Fen) {
 
 var small = payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: money.Max} // below the approval amount
 
-// TestR10_Promises: what the relay cannot book fails, visibly, and goes where two
-// persons send it; the packet's own money is the same in each case.
+// TestR10_Promises: a claim that cannot be recorded fails visibly and ends as two persons decide;
+// the packet's own money is the same in each case.
 func TestR10_Promises(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
@@ -190,7 +189,7 @@ func TestR10_Promises(t *testing.T) {
 	})
 	t.Run("books closed, paid by other means", func(t *testing.T) {
 		t.Parallel()
-		c := promiseCase{rig: r, p: r.create(t, spec{total: 3, count: 3})}
+		c := conflictCase{rig: r, p: r.create(t, spec{total: 3, count: 3})}
 		r.awaitOpen(t, c.p.ID)
 		if _, err := r.pool.Recall(t.Context(), c.p.ID); err != nil {
 			t.Fatal(err)

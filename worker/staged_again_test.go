@@ -10,9 +10,9 @@ import (
 	"hongbao/workflows"
 )
 
-// TestR7_StagedAgainAfterItsEnd repeats a create whose packet has ended so long ago that
-// its tombstone is gone, while MySQL, which knows it, could not be asked. It must not
-// stay staged: its winners would be told "not open yet" for ever.
+// TestR7_StagedAgainAfterItsEnd repeats a create whose packet ended so long ago that its
+// tombstone is gone, while MySQL, which has it, is unavailable. It must not stay staged: its
+// winners would get "not open yet" without end.
 func TestR7_StagedAgainAfterItsEnd(t *testing.T) {
 	r := sharedRig(t)
 	r.watchFast(t)
@@ -40,7 +40,7 @@ func TestR7_StagedAgainAfterItsEnd(t *testing.T) {
 		}
 		wait.Until(t, "retired again", retired)
 		if got := r.grab(t, p.ID, "a"); got.Result != packet.GrabRetired {
-			t.Errorf("the winner is told %v, not what the books have", got.Result)
+			t.Errorf("the winner gets %v, not MySQL's claim", got.Result)
 		}
 		paid, err := r.store.Claim(t.Context(), p.ID, "a")
 		if err != nil || paid.Amount != won.Amount || paid.ShareIndex != won.ShareIndex {
@@ -56,8 +56,8 @@ func TestR7_StagedAgainAfterItsEnd(t *testing.T) {
 	t.Run("with another body", func(t *testing.T) { again(t, "other", false) })
 }
 
-// TestR7_RejectedStagedAgain: a packet was rejected, its charge went through after all, and
-// Redis has forgotten the packet. Who repeats the create is told why it was rejected, as before.
+// TestR7_RejectedStagedAgain: a packet was rejected, its charge succeeded later, and Redis has
+// forgotten the packet. A repeated create returns the reason of the rejection, as before.
 func TestR7_RejectedStagedAgain(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
@@ -67,7 +67,7 @@ func TestR7_RejectedStagedAgain(t *testing.T) {
 		v, err := r.pool.View(t.Context(), p.ID)
 		return v, err == nil && v.State == packet.PoolRejected && v.Failure != nil
 	}
-	wait.Until(t, "told", func() bool { _, ok := rejected(); return ok })
+	wait.Until(t, "rejected", func() bool { _, ok := rejected(); return ok })
 	before, _ := rejected()
 	for _, id := range []string{"late/1", "late/2"} {
 		now := must(r.store.Clock(t.Context()))(t)
@@ -82,7 +82,7 @@ func TestR7_RejectedStagedAgain(t *testing.T) {
 	if _, err := r.pool.Create(t.Context(), p, nil, nil, time.Hour, 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "told again", func() bool { _, ok := rejected(); return ok })
+	wait.Until(t, "rejected again", func() bool { _, ok := rejected(); return ok })
 	if after, _ := rejected(); *after.Failure != *before.Failure {
 		t.Errorf("%+v, before %+v", after.Failure, before.Failure)
 	}

@@ -23,7 +23,7 @@ import (
 	"hongbao/worker"
 )
 
-// stallLimit: nothing may run for so long while work is due.
+// stallLimit bounds the time without progress while runs are due.
 const stallLimit = 20 * time.Second
 
 // crowd are runs that are due in the same instant, and who works for them.
@@ -48,8 +48,8 @@ func (c *crowd) Step(context.Context) error {
 	return nil
 }
 
-// work starts a worker with the options of the product and these changes. Only runs that
-// were not taken up in time come to the normal queue sooner, so that fewer are enough.
+// work starts a worker with the options of the product and these changes. Only runs that were not
+// taken in time move to the normal queue sooner, so that fewer are enough.
 func (c *crowd) work(t *testing.T, changes ...func(*sdk.Options)) (stop func()) {
 	t.Helper()
 	options := worker.Options()
@@ -91,9 +91,9 @@ func (c *crowd) gather(t *testing.T, n int, at time.Time) {
 	}
 }
 
-// TestRunsDueAtOnce: of many runs that are due in the same instant some get done
-// all the time until all are done. With fixed pollers all of them can wait at the
-// sticky queue, for a minute, while the runs wait in the normal one.
+// TestRunsDueAtOnce: many runs are due in the same instant, and some of them progress all the
+// time until all are done. With fixed pollers all of them can wait at the sticky queue for a
+// minute, while the runs wait in the normal one.
 func TestRunsDueAtOnce(t *testing.T) {
 	t.Parallel()
 	const runs = 300
@@ -109,15 +109,14 @@ func TestRunsDueAtOnce(t *testing.T) {
 	t.Logf("%d runs in %v; longest time without any: %v", runs, p.Took, p.Longest)
 }
 
-// staleHints makes Temporal tell, with each task of the sticky queue, of a hundred more
-// there. Under load it does so now and then: when the poller that hears of them comes
-// back, others have taken them.
+// staleHints makes Temporal report, with each task of the sticky queue, a hundred more there.
+// Under load it does so at times: when the poller polls again, other pollers have taken them.
 func staleHints(o *client.Options) {
 	o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(
 		func(ctx context.Context, method string, in, out any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			err := invoke(ctx, method, in, out, cc, opts...)
 			asked, ok := in.(*workflowservice.PollWorkflowTaskQueueRequest)
-			if answer, told := out.(*workflowservice.PollWorkflowTaskQueueResponse); ok && told && len(answer.GetTaskToken()) > 0 &&
+			if answer, got := out.(*workflowservice.PollWorkflowTaskQueueResponse); ok && got && len(answer.GetTaskToken()) > 0 &&
 				asked.GetTaskQueue().GetKind() == enumspb.TASK_QUEUE_KIND_STICKY {
 				answer.BacklogCountHint = 100
 			}
@@ -125,9 +124,9 @@ func staleHints(o *client.Options) {
 		}))
 }
 
-// TestStaleHints: with fixed pollers, the known-bad case, a stale hint of a backlog in the
-// sticky queue draws all of them there, for the minute of a poll, while runs wait in the
-// normal one. Ours always look at both.
+// TestStaleHints: with fixed pollers, the known-bad case, a stale backlog hint moves all of them
+// to the sticky queue for a minute, while runs wait in the normal one. Our pollers always serve
+// both.
 func TestStaleHints(t *testing.T) {
 	t.Parallel()
 	const runs = 300
@@ -153,8 +152,8 @@ func TestStaleHints(t *testing.T) {
 	}
 }
 
-// TestStallIsSeen: runs that are due and a worker whose pollers have stopped are a
-// stall, and none any more when somebody polls again.
+// TestStallIsSeen: due runs and a worker whose pollers have stopped are a stall, which ends when
+// a worker polls again.
 func TestStallIsSeen(t *testing.T) {
 	t.Parallel()
 	const runs = 20
@@ -166,12 +165,12 @@ func TestStallIsSeen(t *testing.T) {
 	}
 	defer c.work(t)()
 	if _, err := stacktest.AwaitWork(t.Context(), runs, stallLimit, c.done.Load); err != nil {
-		t.Errorf("somebody polls again: %v", err)
+		t.Errorf("a worker polls again: %v", err)
 	}
 }
 
-// TestPollersScale: the stall comes only sometimes, its cause does not: pollers
-// that are so many of a kind whatever there is to do.
+// TestPollersScale: the stall occurs only sometimes, its cause always: a fixed number of pollers
+// per kind.
 func TestPollersScale(t *testing.T) {
 	scaling := reflect.TypeOf(sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{}))
 	o := worker.Options()

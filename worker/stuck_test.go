@@ -55,10 +55,10 @@ func stuckHandoffs(t testing.TB, w prometheus.Collector) float64 {
 	return 0
 }
 
-// TestR11_RefusedStartsHoldNothingUp: Temporal refuses the starts of more claims than it is
-// sent at once, for ever: its limit of ids is shorter than their users' ids. All others are
-// paid, of the same packet and lane too. The refused ones stay in the stream, are alarmed on
-// once each, and are booked without a run, so that the books of their packet close.
+// TestR11_RefusedStartsHoldNothingUp: Temporal permanently rejects the starts of more claims than
+// can be sent concurrently, because their ids are too long. All others are paid, of the same
+// packet and lane too. The rejected ones stay in the stream, are logged once each, and are
+// recorded without a run, so that their packet closes.
 func TestR11_RefusedStartsHoldNothingUp(t *testing.T) {
 	t.Parallel()
 	temporal, ns := stacktest.FreshTemporal(t, "limit.maxIDLength=80")
@@ -86,7 +86,7 @@ func TestR11_RefusedStartsHoldNothingUp(t *testing.T) {
 	}
 	wait.Until(t, "every refused hand-off is counted", func() bool { return stuckHandoffs(t, w) == refused })
 
-	// Nor do they keep their lane from being rebuilt, with their claims in it.
+	// They do not prevent the rebuild of their lane either.
 	lane := packet.Lane(p.ID, harness.Lanes)
 	if err := r.pool.HaltLane(t.Context(), lane, packet.LaneRequested); err != nil {
 		t.Fatal(err)
@@ -121,8 +121,8 @@ func TestR11_RefusedStartsHoldNothingUp(t *testing.T) {
 	}
 }
 
-// TestUndecodableWhileMySQLIsAway: hand-offs that cannot be decoded wait for MySQL, which
-// keeps them; the lane goes on meanwhile, and they are acknowledged when they are kept.
+// TestUndecodableWhileMySQLIsAway: hand-offs that cannot be decoded wait for MySQL, and are
+// acknowledged once they are in quarantine. The lane continues in between.
 func TestUndecodableWhileMySQLIsAway(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)

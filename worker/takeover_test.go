@@ -12,10 +12,9 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestR11_ReadUnderANameOfTheLiving: a worker that stood still until its slot was another's
-// has a read in line under the old name, and notices only afterwards. What it is given then
-// is carried by the slot's new holder, and removed: else it would keep its lane from ever
-// being rebuilt.
+// TestR11_ReadUnderANameOfTheLiving: a stalled worker, whose slot another one took, has a blocked
+// read under the old name and gets an entry. The slot's new holder relays and removes that entry;
+// otherwise it would block the lane's rebuild.
 func TestR11_ReadUnderANameOfTheLiving(t *testing.T) {
 	t.Parallel()
 	addr, ns := stacktest.TemporalNamespace(t)
@@ -34,7 +33,7 @@ func TestR11_ReadUnderANameOfTheLiving(t *testing.T) {
 		}
 		read <- b
 	}()
-	for i, stolen := 0, 0; stolen == 0; i++ { // whoever waits longest is served
+	for i, stolen := 0, 0; stolen == 0; i++ { // the longest blocked reader is served
 		if i == 10 {
 			t.Fatal("the late reader never got an entry")
 		}

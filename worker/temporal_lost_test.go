@@ -28,8 +28,8 @@ import (
 	"hongbao/workflows"
 )
 
-// supervised keeps a worker running as the supervisor of a stack does: one that
-// ends because Temporal refused it is started again. It ends with the test.
+// supervised restarts a worker that ended because Temporal rejected it, as the supervisor of a
+// stack does. It ends with the test.
 func (r *rig) supervised(t testing.TB) {
 	t.Helper()
 	r.supervisedUntil(t)
@@ -110,7 +110,7 @@ func (b *books) underway(t testing.TB, claims ...packet.Claim) {
 	}
 }
 
-// confirm is the person who takes the money; the order must have arrived.
+// confirm confirms an order as its recipient; the order must have arrived.
 func (b *books) confirm(t testing.TB, orderNo string) {
 	t.Helper()
 	wait.Until(t, "order "+orderNo+" waits for its recipient", func() bool {
@@ -137,9 +137,8 @@ func (r *rig) retry(t testing.TB, id string) {
 	}
 }
 
-// settled waits until a packet is closed and checks by the provider's own book that
-// each winner was paid his amount once, that the rest went back once, and that a
-// winner who asks again hears the same.
+// settled waits until a packet is closed. It checks by the provider's movements that each winner
+// was paid once, that the rest was refunded once, and that a repeated grab returns the same.
 func (b *books) settled(t *testing.T, id string) {
 	t.Helper()
 	b.awaitStatus(t, id, packet.StatusClosed)
@@ -184,15 +183,14 @@ func (b *books) settled(t *testing.T, id string) {
 	for _, c := range b.claims[id] {
 		paid, err := b.store.Claim(t.Context(), id, c.UserID)
 		if err != nil || paid.Amount != c.Amount {
-			t.Errorf("%q was promised %d and is told %d, %v", c.UserID, c.Amount, paid.Amount, err)
+			t.Errorf("%q: acknowledged %d, repeated grab %d, %v", c.UserID, c.Amount, paid.Amount, err)
 		}
 	}
 }
 
-// TestR3_TemporalLost: Temporal loses all that it has stored, under packets and
-// payments in every status that is not an end. Its server is started again with
-// nothing, and everything comes to its end by itself: nobody is paid twice or
-// forgotten, and what failed can still be retried and cancelled by finance.
+// TestR3_TemporalLost: Temporal loses its database, under packets and payments in every open
+// status. It starts empty, and everything ends by itself: no payment is made twice or lost, and
+// finance can still retry and cancel.
 func TestR3_TemporalLost(t *testing.T) {
 	t.Parallel()
 	temporal, namespace := stacktest.FreshTemporal(t)
@@ -232,7 +230,7 @@ func TestR3_TemporalLost(t *testing.T) {
 	b.awaitStatus(t, funding.ID, packet.StatusFunding)
 
 	temporal.LoseData(t)
-	// What goes on while it is away: people confirm, grab, create and decide.
+	// While Temporal is down: recipients confirm, users grab and create, finance decides.
 	must(r.store.BeginClosing(t.Context(), closing.ID, packet.CloseRecalled))(t)
 	must(r.pool.Recall(t.Context(), closing.ID))(t)
 	closeBooks(t, r, closed)
@@ -296,8 +294,8 @@ func (r *rig) hold(t testing.TB, hold bool) {
 	}
 }
 
-// quietAgain: no row asks for anything, nothing was told to people as something
-// that cannot be, no run is left, and the schedule of the reconciliations is there.
+// quietAgain: no row needs a step, no impossible fault is reported, no run is open, and the
+// schedule of the reconciliations exists.
 func (r *rig) quietAgain(t testing.TB) {
 	t.Helper()
 	db := must(store.OpenSQL(r.dsn))(t)
@@ -338,8 +336,8 @@ func (o oneRound) UnfinishedPackets(ctx context.Context, status packet.Status, a
 	return o.Store.UnfinishedPackets(ctx, status, after, limit)
 }
 
-// TestR3_TemporalLostManyPackets: when all runs are gone, one round of the watch
-// starts them all, and not a page of them.
+// TestR3_TemporalLostManyPackets: if all runs are lost, one round of the watch starts all of
+// them, not one page.
 func TestR3_TemporalLostManyPackets(t *testing.T) {
 	night.Volume(t)
 	t.Parallel()

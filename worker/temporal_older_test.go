@@ -13,12 +13,11 @@ import (
 	"hongbao/workflows"
 )
 
-// TestR3_TemporalOlder: Temporal is restored from an older copy. Runs that had come to
-// their end wake up where they were, of payments that were paid, retried or cancelled
-// since, and of packets that were closed; others are as if they had never been. Each
-// reads its row, and that decides (rules R3 and R4): no money moves for what is over, and
-// what is not over goes on. Workers are stopped meanwhile, or go on with what they
-// remember of runs.
+// TestR3_TemporalOlder: Temporal is restored from an older copy. Ended runs are open again, of
+// payments that were paid, retried or cancelled since, and of packets that were closed; other
+// runs are missing. Each run reads its row (rules R3 and R4): finished payments move no money,
+// and unfinished ones continue. Workers are stopped during the restore, or keep their cached
+// runs.
 func TestR3_TemporalOlder(t *testing.T) {
 	t.Parallel()
 	for name, goesOn := range map[string]bool{"workers are stopped": false, "workers go on": true} {
@@ -85,7 +84,7 @@ func temporalOlder(t *testing.T, goesOn bool) {
 		stop = r.supervisedUntil(t)
 	}
 	defer stop()
-	// Runs of packets that were closed since would sleep until those expire.
+	// Runs of packets that were closed since would wait until those expire.
 	for _, p := range []packet.Packet{soldOut, recalled} {
 		if state := r.runs(t, workflows.PacketID(p.ID)); state != "Running" {
 			t.Errorf("the run of %s is not the old one: %s", p.SenderID, state)
@@ -103,7 +102,7 @@ func temporalOlder(t *testing.T, goesOn bool) {
 	if got := r.allMoves(t, all); !slices.Equal(got, want) {
 		t.Errorf("moved by runs that woke up:\n%v\nwas\n%v", got, want)
 	}
-	// What is not over goes on.
+	// Unfinished packets and payments continue.
 	b.awaitPayout(t, b.won(t, open, "after"), payout.StatusPaid)
 	b.awaitPayout(t, b.won(t, born, "after"), payout.StatusPaid)
 	must(r.pool.Recall(t.Context(), open.ID))(t)

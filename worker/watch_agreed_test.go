@@ -9,8 +9,8 @@ import (
 	"hongbao/worker"
 )
 
-// TestSettledIsBounded: of a lane that never fits one page the watch remembers what it met
-// in two turns, however many packets have come and gone.
+// TestSettledIsBounded: for a lane of more than one page the watch stores the packets of two
+// passes, however many packets there were.
 func TestSettledIsBounded(t *testing.T) {
 	w := worker.NewWatch(worker.WatchConfig{Lanes: 1})
 	at, now, n := time.UnixMilli(1), time.Now(), 0
@@ -38,8 +38,8 @@ func TestSettledIsBounded(t *testing.T) {
 	}
 }
 
-// TestR9_SettledIsNotForEver: what the watch remembers of a packet is not believed for
-// another count, after a rebuild of its lane, nor for ever: a claim may be booked late.
+// TestR9_SettledIsNotForEver: an agreement does not hold for another count, after a rebuild, or
+// for ever, because a stale claim may be recorded.
 func TestR9_SettledIsNotForEver(t *testing.T) {
 	w := worker.NewWatch(worker.WatchConfig{Lanes: 1})
 	now := time.Now()

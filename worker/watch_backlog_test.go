@@ -22,8 +22,7 @@ import (
 	"hongbao/workflows"
 )
 
-// heldRelay reads nothing more of the streams while it is held: a relay that is
-// late.
+// heldRelay is a delayed relay: it reads nothing from the streams while it is held.
 type heldRelay struct {
 	worker.Handoffs
 	held     atomic.Bool
@@ -45,14 +44,14 @@ func (h *heldRelay) Read(ctx context.Context, lane int, consumer string, count i
 	return h.Handoffs.Read(ctx, lane, consumer, count, block)
 }
 
-// hold returns once no read can bring anything more.
+// hold returns once no read can deliver more.
 func (h *heldRelay) hold(t testing.TB) {
 	t.Helper()
 	h.held.Store(true)
 	wait.Until(t, "reads that block are over", func() bool { return h.blocking.Load() == 0 })
 }
 
-// counting counts how often the watch has looked at lanes, and at winners.
+// counting counts how often the watch reads lanes and winners.
 type counting struct {
 	worker.LivePools
 	lanes, claims atomic.Int64
@@ -68,9 +67,9 @@ func (c *counting) EachClaim(ctx context.Context, id string, visit func([]packet
 	return c.LivePools.EachClaim(ctx, id, visit)
 }
 
-// TestR11_BacklogIsTheRelays: the watch starts the payout of a winner whose
-// hand-off was lost, and leaves those to the relay whose hand-offs wait for it,
-// however late it is: to start them all a second time would only make it later.
+// TestR11_BacklogIsTheRelays: the watch starts the payout of a winner whose hand-off was lost,
+// and leaves winners with a waiting hand-off to the relay, however late: starting them twice
+// would delay it more.
 func TestR11_BacklogIsTheRelays(t *testing.T) {
 	t.Parallel()
 	relay := &heldRelay{}
@@ -126,8 +125,8 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 	r.awaitPayout(t, waits, payout.StatusPaid)
 }
 
-// TestR11_GiantBacklogIsLeftAlone: as long as the relay gets on with them, ten thousand
-// winners and more are not all read again in every round of the watch.
+// TestR11_GiantBacklogIsLeftAlone: while the relay makes progress, ten thousand winners and more
+// are not read again in every round.
 func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
 	night.Volume(t)
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 	"hongbao/workflows"
 )
 
-// half is the real store, but for two lists that never come.
+// half is the real store, except for two lists that always fail.
 type half struct{ *store.Store }
 
 var errHalf = errors.New("this list is away")
@@ -41,9 +41,8 @@ func (h half) WaitingPayments(ctx context.Context, kind payout.Kind, status payo
 	return h.Store.WaitingPayments(ctx, kind, status, after, limit)
 }
 
-// TestR11_WatchGoesOnBesideAFault: what the watch cannot look at keeps nothing else from
-// its turn: a packet that is closing gets its run, and so does a payout, while those that
-// come before them cannot be read in any round.
+// TestR11_WatchGoesOnBesideAFault: a failing list does not delay others. A closing packet and a
+// payout get their runs, while earlier lists fail in every round.
 func TestR11_WatchGoesOnBesideAFault(t *testing.T) {
 	t.Parallel()
 	addr, ns := stacktest.Temporal(t)

@@ -13,8 +13,7 @@ import (
 	"hongbao/workflows"
 )
 
-// exec changes rows behind the back of the code, as a crash between two steps,
-// or a restore, may leave them.
+// exec changes rows outside the code, as a crash between two steps or a restore may leave them.
 func (r *rig) exec(t testing.TB, statement string, args ...any) {
 	t.Helper()
 	db := must(store.OpenSQL(r.dsn))(t)
@@ -24,8 +23,8 @@ func (r *rig) exec(t testing.TB, statement string, args ...any) {
 	}
 }
 
-// TestR3_PacketRunEndedByHand: whatever a person does to the run of a packet, its
-// money goes where it belongs, at the time at which it would have gone anyway.
+// TestR3_PacketRunEndedByHand: whatever an operator does to the run of a packet, its money
+// reaches the same place at the same time.
 func TestR3_PacketRunEndedByHand(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t)
@@ -117,8 +116,8 @@ func endedRefund(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string))
 	r.balanced(t, p)
 }
 
-// TestR3_ClosingUnheard: somebody else than its run has a packet closing, as the recovery
-// of restored books does after the run has read the row. It does not wait until it expires.
+// TestR3_ClosingUnheard: a packet is set to closing without its run, as a recovery does after the
+// run has read the row. It closes without waiting for its expiry.
 func TestR3_ClosingUnheard(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t)
@@ -146,7 +145,7 @@ func TestR3_ClosingUnheard(t *testing.T) {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.Retired
 		})
-		// The row is back at open; a new run reads it, and then it moves on.
+		// The row is open again; a new run reads it, then the row changes.
 		r.exec(t, "UPDATE packets SET status = 'open', close_reason = NULL, closed_at = NULL, books_closed_at = NULL, remainder = NULL, "+
 			"claimed_count = NULL, updated_at = NOW(6) WHERE id = ?", p.ID)
 		wait.Until(t, "a new run waits for the end", func() bool { // the watch may start it, too; and the old one has to end
@@ -162,7 +161,7 @@ func TestR3_ClosingUnheard(t *testing.T) {
 	})
 }
 
-// TestR3_PacketRunLost stages each stored status without a run.
+// TestR3_PacketRunLost covers each stored status without a run.
 func TestR3_PacketRunLost(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t)

@@ -13,10 +13,9 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestR11_PromiseHidesNoWinner: a promise that could not be booked, and that the pool
-// knows without counting it, as after a rebuild (rule R9), stands for no winner without a
-// row: the watch starts his payout. Nor does a user's own promise for another share that he
-// has grabbed since.
+// TestR11_PromiseHidesNoWinner: a share conflict that the pool contains without counting it, as
+// after a rebuild (rule R9), does not hide a winner without a row: the watch starts the payout.
+// Neither does a user's own conflict about another share.
 func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)
@@ -25,8 +24,8 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	r.awaitOpen(t, p.ID)
 	first := r.grab(t, p.ID, "first").Claim
 	r.awaitPayout(t, first, payout.StatusPaid)
-	told := packet.Claim{PacketID: p.ID, UserID: "told", ShareIndex: first.ShareIndex, Amount: first.Amount, ClaimedAt: time.Now().UTC()}
-	if _, err := r.store.RecordShareConflict(ctx, told, r.provider.Name(), "claimed by another"); err != nil {
+	conflict := packet.Claim{PacketID: p.ID, UserID: "conflict", ShareIndex: first.ShareIndex, Amount: first.Amount, ClaimedAt: time.Now().UTC()}
+	if _, err := r.store.RecordShareConflict(ctx, conflict, r.provider.Name(), "claimed by another"); err != nil {
 		t.Fatal(err)
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
@@ -35,8 +34,8 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	if len(winners) != 1 {
 		t.Fatalf("winners are in %q", winners)
 	}
-	record := fmt.Sprintf("%d:%d:%d:0:%d:restored:", told.ShareIndex, told.Amount, told.Amount, told.ClaimedAt.UnixMilli())
-	if err := rdb.HSet(ctx, winners[0], told.UserID, record).Err(); err != nil {
+	record := fmt.Sprintf("%d:%d:%d:0:%d:restored:", conflict.ShareIndex, conflict.Amount, conflict.Amount, conflict.ClaimedAt.UnixMilli())
+	if err := rdb.HSet(ctx, winners[0], conflict.UserID, record).Err(); err != nil {
 		t.Fatal(err)
 	}
 	r.stop()
@@ -49,10 +48,10 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	_, r.stop = r.startWorker(t)
 	r.watchFast(t)
 	r.awaitPayout(t, second, payout.StatusPaid)
-	// A run for his lost claim is open when the relay starts the one for the other share.
+	// A run for the user's lost claim is open when the relay starts the one for the other share.
 	r.stop()
 	twice := r.grab(t, p.ID, "twice").Claim
-	early := told
+	early := conflict
 	early.UserID = twice.UserID
 	if err := r.starter.StartPayout(ctx, early, "demo"); err != nil {
 		t.Fatal(err)
@@ -67,8 +66,8 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	}
 }
 
-// TestR9_ForgottenPromise: a promise that was kept while its lane was being made again, and
-// that the pool lacks, is found by the watch: its user is told again what he was told.
+// TestR9_ForgottenPromise: a share conflict is recorded during the lane's rebuild, and the pool
+// lacks it. The watch detects that, and a repeated grab returns the acknowledged claim again.
 func TestR9_ForgottenPromise(t *testing.T) {
 	t.Parallel()
 	r, _ := newR9Rig(t)
@@ -76,16 +75,16 @@ func TestR9_ForgottenPromise(t *testing.T) {
 	r.awaitOpen(t, p.ID)
 	first := r.grab(t, p.ID, "first").Claim
 	r.awaitPayout(t, first, payout.StatusPaid)
-	told := first
-	told.UserID = "told"
-	if _, err := r.store.RecordShareConflict(t.Context(), told, r.provider.Name(), "claimed by another"); err != nil {
+	conflict := first
+	conflict.UserID = "conflict"
+	if _, err := r.store.RecordShareConflict(t.Context(), conflict, r.provider.Name(), "claimed by another"); err != nil {
 		t.Fatal(err)
 	}
 	r.watchFast(t)
 	lane := packet.Lane(p.ID, harness.Lanes)
 	wait.Until(t, "rebuilt", func() bool { row := r.laneRow(t, lane); return row.Epoch == 2 && row.State == packet.LaneOpen })
-	r.told(t, told)
-	r.told(t, first)
+	r.acknowledged(t, conflict)
+	r.acknowledged(t, first)
 	if lost := r.lost(t); lost != 0 {
 		t.Errorf("%d grabs reported as lost", lost)
 	}

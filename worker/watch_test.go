@@ -27,7 +27,7 @@ import (
 	"hongbao/workflows"
 )
 
-// watchFast runs a watch of its own beside the worker's, at a pace for tests.
+// watchFast runs a second watch with short intervals.
 func (r *rig) watchFast(t testing.TB) {
 	t.Helper()
 	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: r.pool, Starter: r.starter, Lanes: harness.Lanes, Logger: r.logger,
@@ -40,7 +40,7 @@ func (r *rig) watchFast(t testing.TB) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// hands are what a person can do to a run in the Temporal UI.
+// hands are the actions of an operator on a run in the Temporal UI.
 var hands = map[string]func(t testing.TB, r *rig, id string){
 	"terminate": func(t testing.TB, r *rig, id string) {
 		if err := r.temporal.TerminateWorkflow(t.Context(), id, "", "by hand"); err != nil && !over(err) {
@@ -62,14 +62,14 @@ var hands = map[string]func(t testing.TB, r *rig, id string){
 	"reset": func(t testing.TB, r *rig, id string) { r.reset(t, id) },
 }
 
-// over: the run had ended before the hand came to it.
+// over: the run had ended before the action.
 func over(err error) bool {
 	var gone *serviceerror.NotFound
 	return errors.As(err, &gone)
 }
 
-// reset runs the latest run of a workflow id again from its first task, and waits
-// for that to be done: the history of a payout that is being sent has none yet.
+// reset resets the latest run of a workflow id to its first task and waits until that is done.
+// The history of a payout that is being sent has no task to reset to yet.
 func (r *rig) reset(t testing.TB, id string) {
 	t.Helper()
 	var first int64
@@ -103,8 +103,8 @@ func (r *rig) moved(t testing.TB, packetID, op string) int {
 	return n
 }
 
-// TestR3_PayoutRunEndedByHand: whatever a person does to a payout's run, and
-// whenever, its winner is paid exactly once.
+// TestR3_PayoutRunEndedByHand: whatever an operator does to a payout's run, and whenever, its
+// winner is paid exactly once.
 func TestR3_PayoutRunEndedByHand(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t)
@@ -124,7 +124,7 @@ func TestR3_PayoutRunEndedByHand(t *testing.T) {
 			t.Run(fmt.Sprintf("%s a run that is %s to %s", hand, tc.status, tc.account), func(t *testing.T) {
 				t.Parallel()
 				c := r.claimOne(t, tc.account)
-				// A moment that was over before anybody looked is a moment too: then a paid run is ended.
+				// A moment that has passed is valid too: then the action meets a paid run.
 				wait.Until(t, "payout is "+string(tc.status), func() bool {
 					got := r.payoutOf(t, c).Status
 					return got == tc.status || got == payout.StatusPaid
@@ -144,8 +144,8 @@ func TestR3_PayoutRunEndedByHand(t *testing.T) {
 	}
 }
 
-// occupied leaves an ended run under a workflow id before its time: the relay
-// takes it for the one it wanted to start.
+// occupied leaves an ended run under a workflow id, which the relay treats as the one that it
+// should start.
 func (r *rig) occupied(t testing.TB, id string) {
 	t.Helper()
 	run, err := r.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: "nobody"}, "nothing")
@@ -157,8 +157,8 @@ func (r *rig) occupied(t testing.TB, id string) {
 	}
 }
 
-// TestR11_LostHandOffs: a winner, and a staged packet, of which nothing reached
-// MySQL because the run ended before its first step.
+// TestR11_LostHandOffs: a winner, and a staged packet, without a row because the run ended before
+// its first activity.
 func TestR11_LostHandOffs(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t)
@@ -171,7 +171,7 @@ func TestR11_LostHandOffs(t *testing.T) {
 		c := r.grab(t, p.ID, "u").Claim
 		r.awaitPayout(t, c, payout.StatusPaid)
 	})
-	t.Run("winner whom the drain waits for", func(t *testing.T) {
+	t.Run("winner that the drain waits for", func(t *testing.T) {
 		t.Parallel()
 		p := r.create(t, spec{total: 100, count: 1})
 		r.awaitOpen(t, p.ID)
@@ -194,7 +194,7 @@ func TestR11_LostHandOffs(t *testing.T) {
 	})
 }
 
-// TestPaymentAskedByWatch: a run hangs, so that nobody asks; the watch does.
+// TestPaymentAskedByWatch: a run hangs and makes no query; the watch does.
 func TestPaymentAskedByWatch(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t)
@@ -216,7 +216,7 @@ func TestPaymentAskedByWatch(t *testing.T) {
 	}
 }
 
-// TestR3_ResetOfEndedRuns: a reset of runs that are through moves nothing again.
+// TestR3_ResetOfEndedRuns: a reset of finished runs moves no money again.
 func TestR3_ResetOfEndedRuns(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t)

@@ -11,8 +11,8 @@ import (
 
 func outcome(o activities.Outcome) *activities.Outcome { return &o }
 
-// TestOpenNowCourses: a packet is opened by one step when that is possible. What did
-// not come to its end there goes on as it always does: visible, and for ever.
+// TestOpenNowCourses: a packet is opened by one local activity if possible. The rest continues
+// with single activities: visible, and with unlimited retries.
 func TestOpenNowCourses(t *testing.T) {
 	readCharge := "ReadPayment c" + packetID + "0000"
 	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))
@@ -64,8 +64,8 @@ func TestOpenNowCourses(t *testing.T) {
 	}
 }
 
-// TestCloseNowCourses: a packet is closed by one step when nothing stands in its way;
-// otherwise what is missing is done step by step.
+// TestCloseNowCourses: a packet is closed by one local activity if possible; the rest continues
+// with single activities.
 func TestCloseNowCourses(t *testing.T) {
 	all := closing(packet.CloseExpired, "FinishPacket")[1:]
 	for name, tc := range map[string]struct {
@@ -98,8 +98,7 @@ func TestCloseNowCourses(t *testing.T) {
 	}
 }
 
-// TestRefundNowCourses: a refund is sent and its packet closed by one step when that
-// is possible.
+// TestRefundNowCourses: a refund is sent and its packet closed by one local activity if possible.
 func TestRefundNowCourses(t *testing.T) {
 	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))
 	unbooked.Unbooked, unbooked.OrderNo = true, "r"+packetID+"000001"

@@ -10,8 +10,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestDetailsOfARun: the details that the UI shows say how a payment stands, what to
-// do about it, and where it is found.
+// TestDetailsOfARun: the details in the UI show the payment's state, the next step and its links.
 func TestDetailsOfARun(t *testing.T) {
 	for status, says := range map[payout.Status][]string{
 		payout.StatusPaid: {"**paid**", "GET /v1/staff/payouts/", "Console: [payouts/" + payoutID + "](https://desk.example/payouts/" +
@@ -55,8 +54,8 @@ func TestDetailsLeadToTheRightPath(t *testing.T) {
 	}
 }
 
-// TestDetailsLeadToTheConsole: what a run is described by leads to its page, where
-// there is one, and says nothing of a console that nobody has named.
+// TestDetailsLeadToTheConsole: the details link to the console if its address is set, and do not
+// mention it otherwise.
 func TestDetailsLeadToTheConsole(t *testing.T) {
 	const packetID = "00000000000000000000"
 	p := packet.Packet{ID: packetID}

@@ -16,8 +16,8 @@ func workflowcheck(t *testing.T, pattern string) (string, error) {
 	return string(out), err
 }
 
-// TestWorkflowsAreDeterministic: no workflow reaches a clock, a random number, a
-// map's order, a goroutine or I/O. A replay would take another way.
+// TestWorkflowsAreDeterministic: no workflow uses a clock, a random number, a map's order, a
+// goroutine or I/O, which would break replay.
 func TestWorkflowsAreDeterministic(t *testing.T) {
 	if out, err := workflowcheck(t, "./workflows/..."); err != nil {
 		t.Errorf("%v\n%s", err, out)

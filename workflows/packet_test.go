@@ -69,8 +69,8 @@ func TestPacketNothingRemained(t *testing.T) {
 	p.want(t, steps(opening, closing(packet.CloseExpired, "FinishPacket"))...)
 }
 
-// TestPacketLongStepsHaveTime: what reads or writes every share of a packet, of which there
-// may be a million, has the time for it, and beats meanwhile.
+// TestPacketLongStepsHaveTime: steps that read or write every share of a packet, up to a million,
+// have a long timeout and send heartbeats.
 func TestPacketLongStepsHaveTime(t *testing.T) {
 	p := newSteps(t)
 	p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
@@ -129,7 +129,8 @@ func TestPacketClosesBySignal(t *testing.T) {
 	})
 }
 
-// TestR6_RedisClockDecidesExpiry: "not yet" by Redis TIME is waited for, not overruled.
+// TestR6_RedisClockDecidesExpiry: the run waits on "not yet" by Redis TIME and does not overrule
+// it.
 func TestR6_RedisClockDecidesExpiry(t *testing.T) {
 	p := newSteps(t)
 	p.closePool = func(n int) packet.PoolCloseResult {
@@ -144,8 +145,8 @@ func TestR6_RedisClockDecidesExpiry(t *testing.T) {
 	}
 }
 
-// TestR6_RecallEndsTheWait: a run that was told too early that the time is over
-// does not keep the sender's money until it is: a recall is heard while it waits.
+// TestR6_RecallEndsTheWait: a run whose timer fired before Redis' expiry waits for that; a recall
+// ends the wait.
 func TestR6_RecallEndsTheWait(t *testing.T) {
 	p := newSteps(t)
 	p.closePool = func(n int) packet.PoolCloseResult {
@@ -179,8 +180,8 @@ func TestPacketRejected(t *testing.T) {
 	}
 }
 
-// TestR2_FundingEndsSomewhere: whatever happens to the charge or the pool, the
-// packet ends, and what was charged goes back.
+// TestR2_FundingEndsSomewhere: whatever happens to the charge or the pool, the packet ends, and a
+// charge is refunded.
 func TestR2_FundingEndsSomewhere(t *testing.T) {
 	t.Run("charge unknown past expires_at: asked on, closed without opening once it is paid", func(t *testing.T) {
 		p := newSteps(t)
@@ -316,8 +317,8 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 	})
 }
 
-// TestR3_PacketRunHasNoAuthority: a second run of the packet's workflow goes on
-// from the row, and never charges again.
+// TestR3_PacketRunHasNoAuthority: a second run of the packet's workflow continues from the row
+// and never charges again.
 func TestR3_PacketRunHasNoAuthority(t *testing.T) {
 	for _, tc := range []struct {
 		row   packet.Status
@@ -373,7 +374,7 @@ func TestPacketContinuesAsNewWhileFunding(t *testing.T) {
 	p.want(t, charge[:3]...)
 }
 
-// goesOnAs is the input of the run that a packet's run goes on as.
+// goesOnAs returns the input with which a packet's run continues as new.
 func goesOnAs(t *testing.T, p *parts, want PacketInput) {
 	t.Helper()
 	var next *workflow.ContinueAsNewError
@@ -386,8 +387,8 @@ func goesOnAs(t *testing.T, p *parts, want PacketInput) {
 	}
 }
 
-// TestPacketRestartsOnRestoredRows: books that were restored from before the run began
-// to close have the packet open again. The run begins anew, from the row.
+// TestPacketRestartsOnRestoredRows: MySQL is restored from before the run began to close, and the
+// packet is open again. The run continues as new from the row.
 func TestPacketRestartsOnRestoredRows(t *testing.T) {
 	p, in := newSteps(t), aPacket(time.Minute)
 	in.Console = "https://console"
@@ -397,9 +398,9 @@ func TestPacketRestartsOnRestoredRows(t *testing.T) {
 	p.want(t, steps(opening, closing(packet.CloseExpired))...)
 }
 
-// TestR13_DeclinedChargeOfRestoredBooks: a run that has seen the charge fail finds that its
-// row has not, in books that were restored. It does not reject the packet: it goes on from
-// the row, asks about the charge, and opens the packet when that is paid.
+// TestR13_DeclinedChargeOfRestoredBooks: a run has seen the charge fail, and after a restore of
+// MySQL its row has not. It does not reject the packet: it continues from the row, queries the
+// charge, and opens the packet if that is paid.
 func TestR13_DeclinedChargeOfRestoredBooks(t *testing.T) {
 	p, in := newSteps(t), aPacket(time.Minute)
 	p.settle = func(payout.Observation) payout.State { return ended(payout.StatusFailed) }
@@ -420,8 +421,8 @@ func TestR13_DeclinedChargeOfRestoredBooks(t *testing.T) {
 	p.want(t, steps(charge[:3], []string{"Ask", "Settle succeeded"}, opening[4:], closing(packet.CloseExpired, "FinishPacket"))...)
 }
 
-// TestPacketShowsThatItsChargeIsPaid: what was unknown once is not shown as that for the life
-// of the packet.
+// TestPacketShowsThatItsChargeIsPaid: an unknown charge that is paid later is not shown as
+// unknown for the life of the packet.
 func TestPacketShowsThatItsChargeIsPaid(t *testing.T) {
 	p := newSteps(t)
 	p.send = func(int) (activities.Outcome, error) {

@@ -31,9 +31,8 @@ const (
 
 var born = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// parts stands in for the activities: here the workflows are tested alone, on a
-// clock that skips waiting. Each step answers what the test put down for it and
-// is written into calls.
+// parts replaces the activities: the workflows are tested alone, on a clock that skips waiting.
+// Each step returns the test's answer and is recorded in calls.
 type parts struct {
 	env *testsuite.TestWorkflowEnvironment
 
@@ -90,7 +89,7 @@ func newParts(t *testing.T) *parts {
 		}
 		p.upsert = append(p.upsert, status)
 	}).Return(nil)
-	// The ordinary course; tests replace what they are about.
+	// The normal course; tests replace parts of it.
 	p.read = func(int) payout.State { return ready(payout.StatusPending, payout.ActionSend, time.Time{}) }
 	p.ask = func(int) payout.ObservationKind { return payout.ObsSucceeded }
 	p.settle = func(payout.Observation) payout.State { return ended(payout.StatusPaid) }
@@ -115,7 +114,7 @@ func newParts(t *testing.T) *parts {
 
 var errBroke = errors.New("broke")
 
-// newSteps is newParts without a way to do several steps at once: each is taken alone.
+// newSteps is newParts without combined steps: each step is a single activity.
 func newSteps(t *testing.T) *parts {
 	p := newParts(t)
 	p.payNow = func() (activities.Outcome, error) { return activities.Outcome{}, errBroke }

@@ -20,8 +20,8 @@ func sent(kind payout.ObservationKind, st payout.State) activities.Outcome {
 		OrderNo: payoutNo}}
 }
 
-// TestPayNowCourses: a claim is paid by one step when that is possible. What did
-// not come to its end there goes on as it always does: visible, and for ever.
+// TestPayNowCourses: a claim is paid by one local activity if possible. The rest continues with
+// single activities: visible, and with unlimited retries.
 func TestPayNowCourses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		now    activities.Outcome
@@ -62,9 +62,9 @@ func TestPayNowCourses(t *testing.T) {
 	}
 }
 
-// TestR3_PayNowAnswerIsNotLost: an answer that could not be booked is booked by a
-// step that never gives up, under the name it had, and about the number that was
-// sent, whatever the answer and the row name.
+// TestR3_PayNowAnswerIsNotLost: an unsettled answer is settled by an activity with unlimited
+// retries, under its own id and about the order number that was sent, whatever the answer and the
+// row contain.
 func TestR3_PayNowAnswerIsNotLost(t *testing.T) {
 	p := newParts(t)
 	now := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))
@@ -79,10 +79,10 @@ func TestR3_PayNowAnswerIsNotLost(t *testing.T) {
 	}
 }
 
-// conflictID is the payment of a claim that could not be booked.
+// conflictID is the payment of a claim that could not be recorded.
 const conflictID = "h" + packetID + "0001"
 
-// notBooked is a claim's run whose claim turns out to be a promise, in the given state.
+// notBooked is a claim's run whose claim becomes a share conflict, in the given state.
 func notBooked(t *testing.T, st payout.State) *parts {
 	p := newParts(t)
 	p.payNow = func() (activities.Outcome, error) {
@@ -93,8 +93,8 @@ func notBooked(t *testing.T, st payout.State) *parts {
 	return p
 }
 
-// TestR10_PayNowConflict: a promise that cannot be booked ends the run as any
-// payout that has failed, with its own code.
+// TestR10_PayNowConflict: a share conflict ends the run like any failed payout, with its own
+// code.
 func TestR10_PayNowConflict(t *testing.T) {
 	failed := ended(payout.StatusFailed)
 	failed.Failure = payout.NewFailure(payout.FailureShareConflict, "")
@@ -110,8 +110,8 @@ func TestR10_PayNowConflict(t *testing.T) {
 	p.want(t, "PayNow u", "RecordClaim u")
 }
 
-// TestR10_ShareConflictIsHonoured: a run that was started with the claim carries out the
-// promise's payment, never that of the share, which is another's.
+// TestR10_ShareConflictIsHonoured: a run that was started with the claim makes the conflict's
+// payment, never that of the share, which belongs to another user.
 func TestR10_ShareConflictIsHonoured(t *testing.T) {
 	p := notBooked(t, ready(payout.StatusPending, payout.ActionSend, time.Time{}))
 	p.env.ExecuteWorkflow(Payout, claimInput())

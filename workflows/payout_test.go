@@ -27,8 +27,8 @@ func (p *parts) ids(t *testing.T) []string {
 	return out
 }
 
-// TestR4_FailedRunIsRed: a confirmed failure ends the run as Failed, with the
-// failure code as its type, and is never tried again by Temporal.
+// TestR4_FailedRunIsRed: a confirmed failure ends the run as Failed, with the failure code as its
+// type, and Temporal never retries it.
 func TestR4_FailedRunIsRed(t *testing.T) {
 	for _, tc := range []struct {
 		status payout.Status
@@ -110,7 +110,7 @@ func TestPayoutWake(t *testing.T) {
 		p.mu.Lock()
 		confirmed = true
 		p.mu.Unlock()
-		// Signals that pile up are one reason to look, not three.
+		// Several pending signals cause one read.
 		p.env.SignalWorkflowSkippingWorkflowTask(SignalWake, nil)
 		p.env.SignalWorkflowSkippingWorkflowTask(SignalWake, nil)
 		p.env.SignalWorkflow(SignalWake, nil)
@@ -178,7 +178,7 @@ func TestPayoutContinuesAsNew(t *testing.T) {
 	}
 }
 
-// TestPayoutMended: a run that finance's decision started says once that the payment is paid.
+// TestPayoutMended: a run that a decision of finance started shows once that the payment is paid.
 func TestPayoutMended(t *testing.T) {
 	p := newSteps(t)
 	p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID})
@@ -233,8 +233,8 @@ func TestRefund(t *testing.T) {
 	})
 }
 
-// TestCharge: a run that asks about a charge again takes each step alone, and goes on as
-// new with the same input.
+// TestCharge: a run that queries a charge again takes single steps, and continues as new with the
+// same input.
 func TestCharge(t *testing.T) {
 	in := PayoutInput{PaymentID: "c" + packetID + "0000"}
 	p := newParts(t)

@@ -13,7 +13,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// silent is a provider whose statement cannot be read, and the book that is told of it.
+// silent is a provider whose statement cannot be read, and the store that records the failure.
 type silent struct {
 	activities.ReconciliationStore
 	asked int
@@ -39,8 +39,8 @@ func (s *silent) FailReconciliation(_ context.Context, _, why string) error {
 	return nil
 }
 
-// TestReconcileReportsWhyItFailed: a statement that cannot be read is asked for again, and
-// in the end the reconciliation fails with what was wrong with it.
+// TestReconcileReportsWhyItFailed: an unreadable statement is retried, and in the end the
+// reconciliation fails with the cause.
 func TestReconcileReportsWhyItFailed(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet())

@@ -13,9 +13,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestSendIsOneStep: a send is noted, made and booked by one step, whatever is
-// paid, so that no queue of tasks comes between its note and its call. What did not
-// come to its end there goes on as the row says.
+// TestSendIsOneStep: a send is noted, made and settled by one activity for every kind of payment,
+// so that no task queue delays the call after its note. An unfinished send continues as the row
+// says.
 func TestSendIsOneStep(t *testing.T) {
 	for name, tc := range map[string]struct {
 		sends  []activities.Outcome
@@ -52,9 +52,9 @@ func TestSendIsOneStep(t *testing.T) {
 	}
 }
 
-// TestR3_SendAnswerIsNotLost: an answer that could not be booked is booked by a
-// step that never gives up, under the name it had, and about the number that was
-// sent, whatever the answer and the row name.
+// TestR3_SendAnswerIsNotLost: an unsettled answer is settled by an activity with unlimited
+// retries, under its own id and about the order number that was sent, whatever the answer and the
+// row contain.
 func TestR3_SendAnswerIsNotLost(t *testing.T) {
 	p := newParts(t)
 	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))

@@ -13,9 +13,7 @@ import (
 	"hongbao/test/logs"
 )
 
-// TestSignalsAreTaken: what a run was told and did not wait for, it takes before it ends:
-// a wake after its last look at the row, a second reason to close. newParts fails a run
-// that leaves some.
+// TestSignalsAreTaken: a run handles the signals that it did not wait for before it ends.
 func TestSignalsAreTaken(t *testing.T) {
 	charge := PayoutInput{PaymentID: chargeNo}
 	for name, tc := range map[string]struct {

@@ -14,10 +14,9 @@ import (
 	"hongbao/workflows"
 )
 
-// retryState is how many times longer than in production a step of the fault table may take.
-// A row says which calls the provider sees. A step that Temporal gives up, because the
-// machine is busy, makes one call more: its order is queried.
-const retryState = 10
+// slowFactor is how much longer than in production a step of the fault table may take. A step
+// that times out on a busy machine would add a call that the row does not expect.
+const slowFactor = 10
 
 // patiently lets a client's runs, and the workers made of it, wait longer for their steps.
 func patiently(o *client.Options) { o.Interceptors = append(o.Interceptors, &patient{}) }
@@ -35,7 +34,7 @@ type patientStarts struct {
 
 // ExecuteWorkflow implements interceptor.ClientOutboundInterceptor.
 func (s *patientStarts) ExecuteWorkflow(ctx context.Context, in *interceptor.ClientExecuteWorkflowInput) (client.WorkflowRun, error) {
-	in.Options.WorkflowTaskTimeout = retryState * workflows.TaskTimeout
+	in.Options.WorkflowTaskTimeout = slowFactor * workflows.TaskTimeout
 	return s.Next.ExecuteWorkflow(ctx, in)
 }
 
@@ -60,26 +59,26 @@ type patientSteps struct {
 // ExecuteActivity implements interceptor.WorkflowOutboundInterceptor.
 func (s *patientSteps) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
 	o := workflow.GetActivityOptions(ctx)
-	o.StartToCloseTimeout *= retryState
-	o.HeartbeatTimeout *= retryState
+	o.StartToCloseTimeout *= slowFactor
+	o.HeartbeatTimeout *= slowFactor
 	return s.Next.ExecuteActivity(workflow.WithActivityOptions(ctx, o), name, args...)
 }
 
 // ExecuteLocalActivity implements interceptor.WorkflowOutboundInterceptor.
 func (s *patientSteps) ExecuteLocalActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
 	o := workflow.GetLocalActivityOptions(ctx)
-	o.ScheduleToCloseTimeout *= retryState
+	o.ScheduleToCloseTimeout *= slowFactor
 	return s.Next.ExecuteLocalActivity(workflow.WithLocalActivityOptions(ctx, o), name, args...)
 }
 
 // tunePatiently is for workers: one that does not get the processor is not stuck.
-func tunePatiently(o *sdk.Options) { o.DeadlockDetectionTimeout = retryState * workflows.TaskTimeout }
+func tunePatiently(o *sdk.Options) { o.DeadlockDetectionTimeout = slowFactor * workflows.TaskTimeout }
 
-// slowClock returns a clock that runs retryState times slower: it measures the time between the
+// slowClock returns a clock that runs slowFactor times slower: it measures the time between the
 // note of a send and its call.
 func slowClock() func() time.Time {
 	start := time.Now()
-	return func() time.Time { return start.Add(time.Since(start) / retryState) }
+	return func() time.Time { return start.Add(time.Since(start) / slowFactor) }
 }
 
 // unhurried is a provider whose sends only its adapter cuts off, after providerTimeout.
