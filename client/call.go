@@ -14,27 +14,26 @@ import (
 	"unicode/utf8"
 )
 
-// maxAnswer is the largest answer in bytes that is read. A page of 200 packets
-// has up to 5.1 MB: 4 KiB of metadata each, of which JSON may make 24 KiB.
+// maxAnswer is the largest answer in bytes. A page of 200 packets has up to 5.1 MB: 4 KiB of
+// metadata each, up to 24 KiB in JSON.
 const maxAnswer = 16 << 20
 
-// ErrAnswer is wrapped by errors about an answer that is not one of the API:
-// too large, not JSON, or a list that does not go on.
+// ErrAnswer is wrapped by errors about an answer that the API cannot have sent: too large, not
+// JSON, or a list whose cursor does not change.
 var ErrAnswer = errors.New("not an answer of the API")
 
-// ErrText is wrapped by errors about a text that is not UTF-8, of which JSON would
-// make another one: two such user ids would become the same user. Nothing was sent.
+// ErrText is wrapped by errors about a text that is not UTF-8. JSON would replace its bytes,
+// so that two such user ids could become the same. Nothing was sent.
 var ErrText = errors.New("a text is not UTF-8")
 
-// CallError is the error of every call that was made: what was asked, how often,
-// and why it ended. Unwrap leads to the *Problem, to the error of the
-// connection, or to ErrAnswer.
+// CallError is the error of a call: method, path, number of tries and reason. Unwrap returns
+// the *Problem, the error of the connection, or ErrAnswer.
 type CallError struct {
 	Method string
 	Path   string // percent-encoded, without query
 	Tries  int    // 0: it was not sent
-	// IdempotencyKey is the key that was sent, "" for calls without. Asking again
-	// with it later, in another process too, cannot do the thing twice.
+	// IdempotencyKey is the key that was sent; "": none. A later repeat with it, also in
+	// another process, cannot cause a second effect.
 	IdempotencyKey string
 	Err            error
 }
@@ -50,10 +49,10 @@ func (e *CallError) Error() string {
 // Unwrap returns the reason.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// caller makes calls. authorize instead of a key, so that printing a client
-// cannot show it.
+// caller makes calls. It has the function authorize instead of the key, so that a printed
+// client never shows the key.
 type caller struct {
-	base      string // without slash at its end
+	base      string // without a trailing slash
 	authorize func(http.Header)
 	http      *http.Client
 	retry     Retry
@@ -61,24 +60,24 @@ type caller struct {
 	pause     func(context.Context, time.Duration) error
 }
 
-// call is one logical call, however often it is tried.
+// call is one logical call with all its tries.
 type call struct {
 	method string
 	path   string // percent-encoded
 	query  url.Values
 	key    string // Idempotency-Key; "": none
 	body   any    // JSON; nil: none
-	// patience is how long one try may take, when that is more than Retry.TryTimeout.
+	// patience is the timeout of one try if it exceeds Retry.TryTimeout.
 	patience time.Duration
 }
 
-// do makes a call until it has an answer that stays, decodes a 2xx into out and
-// returns everything else as a *CallError.
+// do makes a call, decodes a 2xx into out and returns every other final answer as a
+// *CallError.
 func (c *caller) do(ctx context.Context, q call, out any) error {
 	return c.repeat(ctx, q, func(body []byte) (bool, error) { return c.try(ctx, q, body, out) })
 }
 
-// repeat makes a call, by try, until it has an answer that stays.
+// repeat calls try until an answer is final.
 func (c *caller) repeat(ctx context.Context, q call, try func(body []byte) (again bool, err error)) error {
 	tries := 0
 	fail := func(err error) error {
@@ -108,7 +107,7 @@ func (c *caller) repeat(ctx context.Context, q call, try func(body []byte) (agai
 			after = p.RetryAfter
 		}
 		wait := c.retry.pauseAfter(tries, after)
-		// The last answer says more than a deadline that is reached by waiting.
+		// The last answer is more useful than the deadline reached by waiting.
 		if deadline, ok := ctx.Deadline(); after > c.retry.MaxRetryAfter || ok && time.Until(deadline) < wait {
 			return fail(err)
 		}
@@ -118,8 +117,8 @@ func (c *caller) repeat(ctx context.Context, q call, try func(body []byte) (agai
 	}
 }
 
-// wellFormed reports whether every text of a request is UTF-8: encoding/json
-// replaces what is not without a word.
+// wellFormed reports whether every text of a request is UTF-8: encoding/json replaces invalid
+// bytes silently.
 func wellFormed(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.String:
@@ -148,7 +147,7 @@ func wellFormed(v reflect.Value) bool {
 	return true
 }
 
-// try makes the request once. again: a repeat may help.
+// try sends the request once. again: a repeat may help.
 func (c *caller) try(ctx context.Context, q call, body []byte, out any) (again bool, err error) {
 	own, cancel := context.WithTimeout(ctx, max(q.patience, c.retry.TryTimeout))
 	defer cancel()
@@ -177,7 +176,7 @@ func (c *caller) try(ctx context.Context, q call, body []byte, out any) (again b
 	return false, nil
 }
 
-// withoutAddress takes off what url.Error repeats of CallError: method and address.
+// withoutAddress removes method and URL from a url.Error, because CallError has them.
 func withoutAddress(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

@@ -9,29 +9,29 @@ import (
 	"hongbao/internal/money"
 )
 
-// PayoutStatus is how far the payout of a claim has come.
+// PayoutStatus is the status of the payout of a claim.
 type PayoutStatus string
 
 // The statuses of payouts.
 const (
 	PayoutPending           PayoutStatus = "pending"            // not sent yet
 	PayoutSending           PayoutStatus = "sending"            // with the provider
-	PayoutUnknown           PayoutStatus = "unknown"            // the outcome is being asked for
+	PayoutUnknown           PayoutStatus = "unknown"            // the outcome is not known and is queried
 	PayoutAwaitingRecipient PayoutStatus = "awaiting_recipient" // the recipient has to act
 	PayoutPaid              PayoutStatus = "paid"
-	PayoutFailed            PayoutStatus = "failed"    // finance takes care of it
-	PayoutReturned          PayoutStatus = "returned"  // came back; finance takes care of it
-	PayoutCancelled         PayoutStatus = "cancelled" // went back to the sender
+	PayoutFailed            PayoutStatus = "failed"    // finance decides
+	PayoutReturned          PayoutStatus = "returned"  // returned by the recipient; finance decides
+	PayoutCancelled         PayoutStatus = "cancelled" // refunded to the sender
 	PayoutPaidOutside       PayoutStatus = "paid_outside"
 )
 
-// GrabRequest is who grabs. Only UserID is required.
+// GrabRequest is the body of a grab. Only UserID is required.
 type GrabRequest struct {
 	UserID    string `json:"user_id"`
 	Nickname  string `json:"nickname,omitempty"`
 	AvatarURL string `json:"avatar_url,omitempty"`
 	Recipient string `json:"recipient,omitempty"` // the account that is paid; "": UserID
-	Ticket    string `json:"ticket,omitempty"`    // where the packet wants one: see SignTicket
+	Ticket    string `json:"ticket,omitempty"`    // for packets with tickets, see SignTicket
 }
 
 // Claim is one user's share of a packet.
@@ -44,16 +44,15 @@ type Claim struct {
 	Amount     money.Fen `json:"amount"`
 	Currency   string    `json:"currency"`
 	ClaimedAt  time.Time `json:"claimed_at"`
-	Replayed   bool      `json:"replayed"`  // a grab found this claim instead of making it
+	Replayed   bool      `json:"replayed"`  // the claim existed before this grab
 	BestLuck   bool      `json:"best_luck"` // true on one claim of a packet that is sold out or closed
 	Payout     PayoutRef `json:"payout"`
 
-	// Raw is the claim as it came.
+	// Raw is the claim as received.
 	Raw json.RawMessage `json:"-"`
 }
 
-// UserClaim is a claim in the list of what a user has won, with the packet's
-// sender and greeting.
+// UserClaim is a claim in the list of a user's claims, with sender and greeting of its packet.
 type UserClaim struct {
 	Claim
 	SenderID string `json:"sender_id"`
@@ -87,12 +86,11 @@ func (c *Claim) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(c))
 }
 
-// Grab tries to take a share for a user. A claim that comes back is on disk and
-// will be paid; the same user gets the same claim for ever, with Replayed set.
-// Refusals are problems with CodeSoldOut, CodeExpired, CodeNotOpenYet,
-// CodeNotEligible or CodePacketNotFound. After an error without a Problem, or with one
-// of status 5xx, it is not known which: ask again: nothing was taken, or the claim is
-// there.
+// Grab tries to take a share for a user. A returned claim is stored durably and will be paid;
+// a repeated grab of the user returns the same claim for ever, with Replayed set. Refusals are
+// problems with CodeSoldOut, CodeExpired, CodeNotOpenYet, CodeNotEligible or
+// CodePacketNotFound. After an error without a Problem, or with status 5xx, the result is
+// unknown: repeat the call; either no share was taken or the claim is returned.
 func (c *Client) Grab(ctx context.Context, packetID string, r GrabRequest) (*Claim, error) {
 	claim := new(Claim)
 	if err := c.caller.do(ctx, call{method: http.MethodPost, path: grabs(packetID), body: r}, claim); err != nil {
@@ -101,7 +99,7 @@ func (c *Client) Grab(ctx context.Context, packetID string, r GrabRequest) (*Cla
 	return claim, nil
 }
 
-// Claim returns one user's claim of a packet, or CodeClaimNotFound.
+// Claim returns one user's claim in a packet. Problems: CodeClaimNotFound.
 func (c *Client) Claim(ctx context.Context, packetID, userID string) (*Claim, error) {
 	claim := new(Claim)
 	if err := c.caller.do(ctx, call{method: http.MethodGet, path: grabs(packetID) + "/" + segment(userID)}, claim); err != nil {

@@ -1,10 +1,10 @@
-// Package client speaks the HTTP API of hongbao: Client for the backends of
-// apps, Staff for the people of the platform.
+// Package client is a client of the HTTP API of hongbao: Client for the backends of
+// apps, Staff for the staff of the platform.
 //
-// Every call may be repeated and is, by itself, after a broken connection, 503,
-// 429 and 409 request_in_progress: creating carries one idempotency key over all
-// its tries, and a grab is named by packet and user. Whatever else the API
-// refuses comes back at once as a *Problem with a Code:
+// Every call is idempotent and is retried after a broken connection, 503, 429 and 409
+// request_in_progress: a create has one idempotency key for all its tries, and a grab is
+// identified by packet and user. Other refusals are returned at once as a *Problem with
+// a Code:
 //
 //	claim, err := c.Grab(ctx, packetID, client.GrabRequest{UserID: "bob"})
 //	switch {
@@ -28,8 +28,8 @@ import (
 	"time"
 )
 
-// Client calls the public listener with the key of an app. It sees the packets
-// of that app only.
+// Client calls the public listener with the key of an app. It can access packets of that app
+// only.
 type Client struct{ caller *caller }
 
 // Staff calls the staff listener with the key of a member of staff.
@@ -38,9 +38,8 @@ type Staff struct{ caller *caller }
 // ErrConfig is wrapped by every error of New and NewStaff.
 var ErrConfig = errors.New("client configuration")
 
-// New returns a client of the API at baseURL, such as "https://pay.example.com",
-// with the key of an app. It makes no call. Errors wrap ErrConfig and never hold
-// the key.
+// New returns a client of the API at baseURL, such as "https://pay.example.com", with the key
+// of an app. It makes no call. Errors wrap ErrConfig and never contain the key.
 func New(baseURL, key string, options ...Option) (*Client, error) {
 	c, err := newCaller(baseURL, key, options)
 	if err != nil {
@@ -58,11 +57,11 @@ func NewStaff(baseURL, key string, options ...Option) (*Staff, error) {
 	return &Staff{c}, nil
 }
 
-// Option changes what a client does.
+// Option configures a client.
 type Option func(*caller)
 
-// WithHTTPClient makes calls by h, for its transport. Its Timeout, if set, bounds
-// each try besides Retry.TryTimeout; redirects are never followed.
+// WithHTTPClient uses h for its transport. Its Timeout, if set, bounds each try besides
+// Retry.TryTimeout; redirects are never followed.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *caller) {
 		own := *h
@@ -71,24 +70,24 @@ func WithHTTPClient(h *http.Client) Option {
 	}
 }
 
-// WithRetry replaces the policy of repeating; members left at zero keep their defaults.
+// WithRetry sets the retry policy; zero members keep their defaults.
 func WithRetry(r Retry) Option { return func(c *caller) { c.retry = r.withDefaults() } }
 
-// WithUserAgent names the caller to the API.
+// WithUserAgent sets the User-Agent header.
 func WithUserAgent(name string) Option { return func(c *caller) { c.userAgent = name } }
 
-// noRedirect: the API has no redirects, and a key must not follow one elsewhere.
+// noRedirect refuses redirects: the API has none, and a key must not be sent elsewhere.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func newCaller(baseURL, key string, options []Option) (*caller, error) {
 	u, err := url.Parse(baseURL)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("%w: the base is not an http or https URL", ErrConfig)
+		return nil, fmt.Errorf("%w: the base URL is not an http or https URL", ErrConfig)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("%w: the base URL has a user, query or fragment", ErrConfig)
 	case key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return nil, fmt.Errorf("%w: the key is empty or has other than visible ASCII characters", ErrConfig)
+		return nil, fmt.Errorf("%w: the key is empty or has characters other than visible ASCII", ErrConfig)
 	}
 	c := &caller{
 		base:      strings.TrimRight(u.String(), "/"),
@@ -104,7 +103,7 @@ func newCaller(baseURL, key string, options []Option) (*caller, error) {
 	return c, nil
 }
 
-// defaultTransport keeps enough connections open for a crowd to one host.
+// defaultTransport keeps enough idle connections to one host for many concurrent calls.
 func defaultTransport() http.RoundTripper {
 	if t, ok := http.DefaultTransport.(*http.Transport); ok {
 		own := t.Clone()
@@ -114,13 +113,13 @@ func defaultTransport() http.RoundTripper {
 	return http.DefaultTransport
 }
 
-// Close closes connections that are kept open. The client stays usable.
+// Close closes idle connections. The client stays usable.
 func (c *Client) Close() { c.caller.http.CloseIdleConnections() }
 
 // Close closes connections that are kept open. The client stays usable.
 func (s *Staff) Close() { s.caller.http.CloseIdleConnections() }
 
-// pause waits for d, or less when ctx ends, which is its error.
+// pause waits for d. It returns the error of ctx if ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -132,8 +131,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// segment percent-encodes one segment of a path: every byte but unreserved ones.
-// "." and ".." would be steps in a path, so their dots are encoded too.
+// segment percent-encodes one segment of a path: every byte but unreserved ones. The dots of
+// "." and ".." are encoded too, because they would be resolved as path steps.
 func segment(s string) string {
 	const upperHex = "0123456789ABCDEF"
 	dots := s == "." || s == ".."

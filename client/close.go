@@ -12,16 +12,16 @@ import (
 	"hongbao/internal/money"
 )
 
-// Balances are those of every account of the ledger at a moment.
+// Balances are the balances of every ledger account at a moment.
 type Balances struct {
-	At       time.Time        `json:"at"`      // every posting before it is in them
-	Settled  bool             `json:"settled"` // nothing can be posted any more that belongs before it
-	Entries  int64            `json:"entries"` // postings
-	Sound    bool             `json:"sound"`   // together they are nothing, and none that holds money is below zero
+	At       time.Time        `json:"at"`      // entries before it are included
+	Settled  bool             `json:"settled"` // no earlier entry can be added any more
+	Entries  int64            `json:"entries"` // ledger entries
+	Sound    bool             `json:"sound"`   // all balances add up to 0, and none that holds money is negative
 	Accounts []AccountBalance `json:"accounts"`
-	Apps     []AppBalances    `json:"apps"` // together they are Accounts
+	Apps     []AppBalances    `json:"apps"` // their sums are Accounts
 
-	// Raw is the answer as it came.
+	// Raw is the answer as received.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -35,8 +35,8 @@ func (b *Balances) UnmarshalJSON(text []byte) error {
 // AccountBalance is the balance of one account.
 type AccountBalance struct {
 	Account  string    `json:"account"`  // provider, holding, owed, refunding, outside, suspense, house
-	Balance  money.Fen `json:"balance"`  // below zero is a debit balance
-	Payments *int64    `json:"payments"` // of owed and refunding: how many payments make it up
+	Balance  money.Fen `json:"balance"`  // negative: a debit balance
+	Payments *int64    `json:"payments"` // of owed and refunding: the number of payments
 }
 
 // AppBalances are the balances of one app.
@@ -49,24 +49,24 @@ type AppBalances struct {
 type CloseSummary struct {
 	Date        string     `json:"date"`    // YYYY-MM-DD, in the time zone of the provider's statement
 	Status      string     `json:"status"`  // open, provisional, final
-	Pending     []string   `json:"pending"` // what it waits for
+	Pending     []string   `json:"pending"` // what the close waits for
 	From        time.Time  `json:"from"`
 	To          time.Time  `json:"to"`
-	At          time.Time  `json:"at"`       // up to when the closing balances go
-	FinalAt     *time.Time `json:"final_at"` // since when it does not change any more
-	Entries     int64      `json:"entries"`  // postings of the day
+	At          time.Time  `json:"at"`       // the moment of the closing balances
+	FinalAt     *time.Time `json:"final_at"` // when the close became final
+	Entries     int64      `json:"entries"`  // ledger entries of the day
 	Funded      Sums       `json:"funded"`
 	Claimed     Sums       `json:"claimed"`
 	Paid        Sums       `json:"paid"`
 	Returned    Sums       `json:"returned"`
 	Refunded    Sums       `json:"refunded"`
 	Holding     money.Fen  `json:"holding"`   // at the end
-	Owed        Sums       `json:"owed"`      // at the end: payouts in flight
-	Refunding   Sums       `json:"refunding"` // at the end: refunds in flight
-	Checked     *bool      `json:"checked"`   // opening balances and postings make the closing balances; nil: not looked at yet
+	Owed        Sums       `json:"owed"`      // claimed and not paid at the end
+	Refunding   Sums       `json:"refunding"` // not complete at the end
+	Checked     *bool      `json:"checked"`   // opening balances plus entries give the closing balances; nil: not checked yet
 	Differences *int64     `json:"differences"`
 	OpenBreaks  *int64     `json:"open_breaks"`
-	Ties        *bool      `json:"ties"` // books and statement agree, but for what is explained
+	Ties        *bool      `json:"ties"` // our records and the statement agree, apart from explained differences
 
 	// Raw is the answer as it came.
 	Raw json.RawMessage `json:"-"`
@@ -79,7 +79,7 @@ func (c *CloseSummary) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(c))
 }
 
-// Close is the statement of a day of the ledger beside that of the provider.
+// Close is the day-end close: the ledger of a day beside the provider's statement.
 type Close struct {
 	CloseSummary
 	Accounts  []AccountDay  `json:"accounts"`
@@ -110,10 +110,10 @@ type AccountDay struct {
 	Debits   money.Fen `json:"debits"`
 	Credits  money.Fen `json:"credits"`
 	Closing  money.Fen `json:"closing"`
-	Payments *int64    `json:"payments"` // of owed and refunding: how many make up the closing balance
+	Payments *int64    `json:"payments"` // of owed and refunding: the number of payments in the closing balance
 }
 
-// KindSum are the postings of one kind.
+// KindSum is the sum of the ledger entries of one kind.
 type KindSum struct {
 	Kind   string    `json:"kind"`
 	Debit  string    `json:"debit"`
@@ -129,15 +129,15 @@ type AppDay struct {
 	Movements []KindSum    `json:"movements"`
 }
 
-// StatementTie is a day of the ledger beside the provider's statement of it.
+// StatementTie is the statement match of a day: the ledger beside the provider's statement.
 type StatementTie struct {
 	Provider         string          `json:"provider"`
 	ReconciliationID string          `json:"reconciliation_id"`
-	ReadAt           time.Time       `json:"read_at"`     // up to when the statement says what has moved
-	ComparedAt       time.Time       `json:"compared_at"` // when the two sides were put beside each other
+	ReadAt           time.Time       `json:"read_at"`     // the statement covers movements before this time
+	ComparedAt       time.Time       `json:"compared_at"` // when the statement match ran
 	Operations       []TieOp         `json:"operations"`
 	ByKind           []DifferenceSum `json:"by_kind"`
-	Differences      []DayDifference `json:"differences"` // the first 1,000 that were found
+	Differences      []DayDifference `json:"differences"` // the first 1,000
 	Unexplained      int64           `json:"unexplained"` // differences that need a break and have none
 }
 
@@ -155,7 +155,7 @@ type NetSums struct {
 	Amount money.Fen `json:"amount"`
 }
 
-// DifferenceSum are the differences of one kind and operation.
+// DifferenceSum is the sum of the differences of one kind and operation.
 type DifferenceSum struct {
 	Kind   string `json:"kind"`
 	Op     string `json:"op"`
@@ -163,15 +163,15 @@ type DifferenceSum struct {
 	Theirs Sums   `json:"theirs"`
 }
 
-// DayDifference is one movement that the two sides of a day do not have alike.
+// DayDifference is one movement that differs between the two sides of a day.
 type DayDifference struct {
 	Kind     string       `json:"kind"`
 	Op       string       `json:"op"`
 	OrderNo  string       `json:"order_no"`
 	Ours     money.Fen    `json:"ours"`
 	Theirs   money.Fen    `json:"theirs"`
-	BookedAt *time.Time   `json:"booked_at"` // on whatever day
-	MovedAt  *time.Time   `json:"moved_at"`  // on whatever day
+	BookedAt *time.Time   `json:"booked_at"` // on any day
+	MovedAt  *time.Time   `json:"moved_at"`  // on any day
 	Breaks   []CloseBreak `json:"breaks"`
 }
 
@@ -197,8 +197,8 @@ func (s *Staff) Balances(ctx context.Context, at time.Time) (*Balances, error) {
 	return out, nil
 }
 
-// DayClose returns the close of a day, YYYY-MM-DD. A day without one, before the first
-// posting or in the future, is a problem with CodeNotFound.
+// DayClose returns the day-end close of a day, YYYY-MM-DD. A day before the first entry or in
+// the future is a problem with CodeNotFound.
 func (s *Staff) DayClose(ctx context.Context, date string) (*Close, error) {
 	out := new(Close)
 	if err := s.caller.do(ctx, call{method: http.MethodGet, path: closes + "/" + segment(date)}, out); err != nil {
@@ -207,19 +207,19 @@ func (s *Staff) DayClose(ctx context.Context, date string) (*Close, error) {
 	return out, nil
 }
 
-// ListCloses returns one page of days.
+// ListCloses returns one page of day-end closes.
 func (s *Staff) ListCloses(ctx context.Context, p Page) (*List[CloseSummary], error) {
 	return page[CloseSummary](ctx, s.caller, closes, url.Values{}, p)
 }
 
-// Closes iterates over days, newest first.
+// Closes iterates over day-end closes, newest first.
 func (s *Staff) Closes(ctx context.Context) iter.Seq2[*CloseSummary, error] {
 	return each[CloseSummary](ctx, s.caller, closes, url.Values{})
 }
 
-// ExportClose writes the close of a day to w as CSV, as the API sends it. It is
-// repeated only as long as nothing was written; after an error w may hold a part,
-// which is not to be used.
+// ExportClose writes the day-end close of a day to w as CSV, as the API sends it. It retries
+// only before the first byte is written; after an error w may hold an incomplete file, which
+// must not be used.
 func (s *Staff) ExportClose(ctx context.Context, date string, w io.Writer) error {
 	q := call{method: http.MethodGet, path: "/v1/staff/export/close.csv", query: url.Values{"date": {date}}}
 	return s.caller.repeat(ctx, q, func([]byte) (bool, error) { return s.caller.stream(ctx, q, w) })

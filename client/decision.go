@@ -13,32 +13,32 @@ import (
 	"hongbao/internal/money"
 )
 
-// DecisionRequest is a decision about a payment, or a second person's answer.
+// DecisionRequest is a decision about a payment, or the answer of a second person.
 type DecisionRequest struct {
-	// IdempotencyKey names this decision; "": the call makes one for its own tries.
+	// IdempotencyKey identifies this decision; "": the call generates one for its own tries.
 	IdempotencyKey string `json:"-"`
 	Reason         string `json:"reason"` // for the audit
 }
 
-// MarkPaidRequest is a decision that something was paid by other means.
+// MarkPaidRequest is a decision to mark a payment as paid by other means.
 type MarkPaidRequest struct {
 	// IdempotencyKey names this decision; "": the call makes one for its own tries.
 	IdempotencyKey string `json:"-"`
 	Reason         string `json:"reason"`   // for the audit
-	Evidence       string `json:"evidence"` // what proves the payment
+	Evidence       string `json:"evidence"` // the evidence of the payment
 }
 
-// Decision is what a person decided.
+// Decision is a decision of a member of staff.
 type Decision struct {
 	ID     string  `json:"id"`
 	Kind   string  `json:"kind"` // retry, cancel, mark_paid, ask
 	Reason string  `json:"reason"`
 	By     string  `json:"by"`
-	KeyID  *string `json:"key_id"` // of the key with which it was decided
+	KeyID  *string `json:"key_id"` // of the key that decided
 	Status string  `json:"status"` // waiting, open, carried_out, overtaken, rejected, expired, withdrawn
 }
 
-// Approval is a second person's agreement that is waited for.
+// Approval is the pending approval of a decision.
 type Approval struct {
 	ID        string    `json:"id"`
 	ExpiresAt time.Time `json:"expires_at"`
@@ -48,7 +48,7 @@ type Approval struct {
 type Decided struct {
 	Decision Decision  `json:"decision"`
 	Payout   Payout    `json:"payout"`
-	Approval *Approval `json:"approval"` // set: a second person has to agree, nothing has moved
+	Approval *Approval `json:"approval"` // set while a second person has to approve; nothing has moved
 
 	// Raw is the answer as it came.
 	Raw json.RawMessage `json:"-"`
@@ -65,7 +65,7 @@ func (d *Decided) UnmarshalJSON(text []byte) error {
 type DecidedRefund struct {
 	Decision Decision  `json:"decision"`
 	Refund   Refund    `json:"refund"`
-	Approval *Approval `json:"approval"` // set: a second person has to agree, nothing has moved
+	Approval *Approval `json:"approval"` // set while a second person has to approve; nothing has moved
 
 	// Raw is the answer as it came.
 	Raw json.RawMessage `json:"-"`
@@ -78,12 +78,12 @@ func (d *DecidedRefund) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(d))
 }
 
-// Answered is the answer to a second person.
+// Answered is the response to an approval, rejection or withdrawal.
 type Answered struct {
 	Decision Decision  `json:"decision"`
-	Payout   *Payout   `json:"payout"`   // nil when it is about a refund
-	Refund   *Refund   `json:"refund"`   // nil when it is about a payout
-	Approval *Approval `json:"approval"` // nil: it was answered
+	Payout   *Payout   `json:"payout"`   // nil for a decision about a refund
+	Refund   *Refund   `json:"refund"`   // nil for a decision about a payout
+	Approval *Approval `json:"approval"` // always nil: the decision was answered
 
 	// Raw is the answer as it came.
 	Raw json.RawMessage `json:"-"`
@@ -104,8 +104,8 @@ type ApprovalItem struct {
 	Evidence     *string    `json:"evidence"`
 	Payout       *Payout    `json:"payout"`
 	Refund       *Refund    `json:"refund"`
-	Preview      *Preview   `json:"preview"` // of a waiting one: what it would do now
-	Changed      bool       `json:"changed"` // a waiting one that cannot be approved as it is
+	Preview      *Preview   `json:"preview"` // of a waiting decision: what it would now do
+	Changed      bool       `json:"changed"` // the payment of a waiting decision has changed; it cannot be approved
 	AnsweredBy   *string    `json:"answered_by"`
 	AnswerKeyID  *string    `json:"answer_key_id"`
 	AnswerReason *string    `json:"answer_reason"`
@@ -114,13 +114,13 @@ type ApprovalItem struct {
 	EndedAt      *time.Time `json:"ended_at"`
 }
 
-// Preview is what a decision that waits would do, and on what.
+// Preview is the effect that a waiting decision would have now.
 type Preview struct {
 	Status       PayoutStatus `json:"status"`
 	Amount       money.Fen    `json:"amount"`
 	FailureCode  *string      `json:"failure_code"`
 	AttemptCount int          `json:"attempt_count"`
-	OrderNo      *string      `json:"order_no"` // of a retry: the number that would be sent
+	OrderNo      *string      `json:"order_no"` // of a retry: the order number that would be sent
 	SameOrderNo  bool         `json:"same_order_no"`
 }
 
@@ -136,49 +136,48 @@ func (v *Preview) String() string {
 	return text
 }
 
-// RetryPayout decides to pay a failed or returned payout again. Refusals are
-// problems with CodeNotRetryable, CodeDecisionPending or CodePayoutNotFound.
+// RetryPayout retries a failed or returned payout. Refusals are problems with
+// CodeNotRetryable, CodeDecisionPending or CodePayoutNotFound.
 func (s *Staff) RetryPayout(ctx context.Context, id string, r DecisionRequest) (*Decided, error) {
 	return decide[Decided](ctx, s, payouts+"/"+segment(id)+"/retry", r.IdempotencyKey, r)
 }
 
-// CancelPayout decides to give a payout's money back to the sender; a second
-// person has to agree. Refusals as RetryPayout's.
+// CancelPayout cancels a payout and refunds its amount to the sender; a second person has to
+// approve. Refusals as for RetryPayout.
 func (s *Staff) CancelPayout(ctx context.Context, id string, r DecisionRequest) (*Decided, error) {
 	return decide[Decided](ctx, s, payouts+"/"+segment(id)+"/cancel", r.IdempotencyKey, r)
 }
 
-// MarkPayoutPaid notes that a payout was paid by other means; a second person
-// has to agree. Refusals as RetryPayout's.
+// MarkPayoutPaid marks a payout as paid by other means; a second person has to approve.
+// Refusals as for RetryPayout.
 func (s *Staff) MarkPayoutPaid(ctx context.Context, id string, r MarkPaidRequest) (*Decided, error) {
 	return decide[Decided](ctx, s, payouts+"/"+segment(id)+"/mark-paid", r.IdempotencyKey, r)
 }
 
-// AskPayout has the provider asked about every order number of a payout. It
-// moves nothing by itself.
+// AskPayout has every order number of a payout queried at the provider. It sends no payment.
 func (s *Staff) AskPayout(ctx context.Context, id string, r DecisionRequest) (*Decided, error) {
 	return decide[Decided](ctx, s, payouts+"/"+segment(id)+"/ask", r.IdempotencyKey, r)
 }
 
-// RetryRefund decides to refund again. Refusals are problems with
-// CodeNotRetryable, CodeDecisionPending or CodeRefundNotFound.
+// RetryRefund retries a refund. Refusals are problems with CodeNotRetryable,
+// CodeDecisionPending or CodeRefundNotFound.
 func (s *Staff) RetryRefund(ctx context.Context, id string, r DecisionRequest) (*DecidedRefund, error) {
 	return decide[DecidedRefund](ctx, s, refunds+"/"+segment(id)+"/retry", r.IdempotencyKey, r)
 }
 
-// MarkRefundPaid notes that a refund was made by other means; a second person
-// has to agree. Refusals as RetryRefund's.
+// MarkRefundPaid marks a refund as made by other means; a second person has to approve.
+// Refusals as for RetryRefund.
 func (s *Staff) MarkRefundPaid(ctx context.Context, id string, r MarkPaidRequest) (*DecidedRefund, error) {
 	return decide[DecidedRefund](ctx, s, refunds+"/"+segment(id)+"/mark-paid", r.IdempotencyKey, r)
 }
 
 const approvals = "/v1/staff/approvals"
 
-// ApprovalFilter narrows the list of decisions that need, or needed, a second person.
+// ApprovalFilter filters the list of decisions that need, or needed, a second person.
 type ApprovalFilter struct {
-	Status    string // "": all of them
+	Status    string // "": all
 	PaymentID string // of this payout or refund
-	ByOthers  bool   // than the owner of the key: of those that wait, the ones that he may answer
+	ByOthers  bool   // decisions of other people only: of the waiting ones, those that the caller may approve
 }
 
 func (f ApprovalFilter) values() url.Values {
@@ -201,25 +200,25 @@ func (s *Staff) Approvals(ctx context.Context, f ApprovalFilter) iter.Seq2[*Appr
 	return each[ApprovalItem](ctx, s.caller, approvals, f.values())
 }
 
-// Approve agrees to another person's decision. One's own is a problem with
-// CodeForbidden, one whose state has moved with CodeNotRetryable.
+// Approve approves a decision of another person. One's own decision is a problem with
+// CodeForbidden; when the state no longer permits it, CodeNotRetryable.
 func (s *Staff) Approve(ctx context.Context, approvalID string, r DecisionRequest) (*Answered, error) {
 	return decide[Answered](ctx, s, approvals+"/"+segment(approvalID)+"/approve", r.IdempotencyKey, r)
 }
 
-// Reject refuses another person's decision; nothing moves. Problems as Approve's.
+// Reject rejects a decision of another person; nothing moves. Problems as for Approve.
 func (s *Staff) Reject(ctx context.Context, approvalID string, r DecisionRequest) (*Answered, error) {
 	return decide[Answered](ctx, s, approvals+"/"+segment(approvalID)+"/reject", r.IdempotencyKey, r)
 }
 
-// Withdraw takes back one's own request for a second person; nothing moves. Another
-// person's is a problem with CodeForbidden, one that was answered with CodeNotRetryable.
+// Withdraw withdraws one's own decision; nothing moves. A decision of another person is a
+// problem with CodeForbidden, an answered one with CodeNotRetryable.
 func (s *Staff) Withdraw(ctx context.Context, approvalID string, r DecisionRequest) (*Answered, error) {
 	return decide[Answered](ctx, s, approvals+"/"+segment(approvalID)+"/withdraw", r.IdempotencyKey, r)
 }
 
-// BulkFilter selects payouts for a bulk retry; at least one member has to be
-// set. Without Status it selects what failed or came back.
+// BulkFilter is the filter of a bulk retry of payouts; at least one member has to be set.
+// Without Status it selects failed and returned payouts.
 type BulkFilter struct {
 	Status           PayoutStatus `json:"status,omitempty"`
 	PacketID         string       `json:"packet_id,omitempty"`
@@ -229,43 +228,43 @@ type BulkFilter struct {
 	OlderThanSeconds int64        `json:"older_than_seconds,omitempty"`
 	AmountMin        money.Fen    `json:"amount_min,omitempty"`
 	AmountMax        money.Fen    `json:"amount_max,omitempty"`
-	PayoutIDs        []string     `json:"payout_ids,omitempty"` // at most 100, and no other member then
+	PayoutIDs        []string     `json:"payout_ids,omitempty"` // at most 100; then no other member is permitted
 }
 
-// BulkRetryRequest is a decision to pay many again.
+// BulkRetryRequest is a decision to retry many payouts.
 type BulkRetryRequest struct {
 	// IdempotencyKey names this decision; "": the call makes one for its own tries.
 	IdempotencyKey string     `json:"-"`
 	Filter         BulkFilter `json:"filter"`
 	Reason         string     `json:"reason"`  // for the audit
-	DryRun         bool       `json:"dry_run"` // only say what would happen
+	DryRun         bool       `json:"dry_run"` // return what would happen and decide nothing
 }
 
-// BulkRetried says what was done, or would be.
+// BulkRetried is the result of a bulk retry, or of its dry run.
 type BulkRetried struct {
 	DryRun bool       `json:"dry_run"`
 	Count  int        `json:"count"` // retried, or waiting for a second person
 	Amount money.Fen  `json:"amount"`
-	More   bool       `json:"more"` // more match than one call decides about
+	More   bool       `json:"more"` // more match than one call takes
 	Items  []BulkItem `json:"items"`
 }
 
-// BulkItem is what a bulk retry does about one payout.
+// BulkItem is the result for one payout.
 type BulkItem struct {
 	PayoutID    string  `json:"payout_id"`
 	Result      string  `json:"result"` // would_retry, retried, needs_approval, skipped
-	Code        *string `json:"code"`   // of skipped: why; else what it had failed with
+	Code        *string `json:"code"`   // of skipped: why; otherwise the failure code
 	OrderNo     *string `json:"order_no"`
 	SameOrderNo bool    `json:"same_order_no"`
 }
 
-// RetryPayouts decides to pay many payouts again, at most 200 a call. Here
-// DryRun is what it says: false decides.
+// RetryPayouts retries many payouts, at most 200 per call. DryRun has no default here: false
+// decides.
 func (s *Staff) RetryPayouts(ctx context.Context, r BulkRetryRequest) (*BulkRetried, error) {
 	return decide[BulkRetried](ctx, s, payouts+"/retry", r.IdempotencyKey, r)
 }
 
-// BulkRefundFilter selects refunds for a bulk retry, as BulkFilter does payouts.
+// BulkRefundFilter is the filter of a bulk retry of refunds, like BulkFilter.
 type BulkRefundFilter struct {
 	Status           PayoutStatus `json:"status,omitempty"`
 	PacketID         string       `json:"packet_id,omitempty"`
@@ -275,28 +274,28 @@ type BulkRefundFilter struct {
 	OlderThanSeconds int64        `json:"older_than_seconds,omitempty"`
 	AmountMin        money.Fen    `json:"amount_min,omitempty"`
 	AmountMax        money.Fen    `json:"amount_max,omitempty"`
-	RefundIDs        []string     `json:"refund_ids,omitempty"` // at most 100, and no other member then
+	RefundIDs        []string     `json:"refund_ids,omitempty"` // at most 100; then no other member is permitted
 }
 
-// BulkRefundRequest is a decision to refund many again.
+// BulkRefundRequest is a decision to retry many refunds.
 type BulkRefundRequest struct {
 	// IdempotencyKey names this decision; "": the call makes one for its own tries.
 	IdempotencyKey string           `json:"-"`
 	Filter         BulkRefundFilter `json:"filter"`
 	Reason         string           `json:"reason"`  // for the audit
-	DryRun         bool             `json:"dry_run"` // only say what would happen
+	DryRun         bool             `json:"dry_run"` // return what would happen and decide nothing
 }
 
-// BulkRefundsRetried says what was done, or would be.
+// BulkRefundsRetried is the result of a bulk retry of refunds, or of its dry run.
 type BulkRefundsRetried struct {
 	DryRun bool             `json:"dry_run"`
 	Count  int              `json:"count"` // retried, or waiting for a second person
 	Amount money.Fen        `json:"amount"`
-	More   bool             `json:"more"` // more match than one call decides about
+	More   bool             `json:"more"` // more match than one call takes
 	Items  []BulkRefundItem `json:"items"`
 }
 
-// BulkRefundItem is what a bulk retry does about one refund; as BulkItem.
+// BulkRefundItem is the result for one refund.
 type BulkRefundItem struct {
 	RefundID    string  `json:"refund_id"`
 	Result      string  `json:"result"`
@@ -305,12 +304,12 @@ type BulkRefundItem struct {
 	SameOrderNo bool    `json:"same_order_no"`
 }
 
-// RetryRefunds decides to make many refunds again, at most 200 a call, as RetryPayouts.
+// RetryRefunds retries many refunds, at most 200 per call, like RetryPayouts.
 func (s *Staff) RetryRefunds(ctx context.Context, r BulkRefundRequest) (*BulkRefundsRetried, error) {
 	return decide[BulkRefundsRetried](ctx, s, refunds+"/retry", r.IdempotencyKey, r)
 }
 
-// decide posts a staff write.
+// decide posts a write of staff.
 func decide[T any](ctx context.Context, s *Staff, path, key string, body any) (*T, error) {
 	if key == "" {
 		key = rand.Text()

@@ -14,23 +14,22 @@ import (
 	"hongbao/internal/money"
 )
 
-// maxPage is the largest page the API gives. Iterators ask for such pages.
+// maxPage is the largest page of the API, used by iterators.
 const maxPage = 200
 
-// Page asks for one page of a list. The zero value is the first page in the
-// API's own size.
+// Page selects one page of a list. The zero value is the first page with the default size.
 type Page struct {
 	Limit  int    // 1 to 200; 0: 50
-	Cursor string // NextCursor of the page before
+	Cursor string // NextCursor of the previous page
 }
 
 // List is one page of a list, newest first.
 type List[T any] struct {
 	Items []T `json:"items"`
-	// NextCursor continues the list; nil on its last page.
+	// NextCursor is the cursor of the next page; nil on the last page.
 	NextCursor *string `json:"next_cursor"`
 
-	// Raw is the page as it came.
+	// Raw is the page as received.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -60,8 +59,8 @@ func page[T any](ctx context.Context, c *caller, path string, filter url.Values,
 	return list, nil
 }
 
-// each iterates over a list, page by page as they are needed. An error is the
-// last thing it yields, with a nil item.
+// each iterates over a list and fetches pages as needed. An error is yielded last, with a nil
+// item.
 func each[T any](ctx context.Context, c *caller, path string, filter url.Values) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for p := (Page{Limit: maxPage}); ; {
@@ -79,7 +78,7 @@ func each[T any](ctx context.Context, c *caller, path string, filter url.Values)
 			case list.NextCursor == nil:
 				return
 			case *list.NextCursor == p.Cursor || *list.NextCursor == "":
-				yield(nil, fmt.Errorf("%w: %s does not go on after cursor %q", ErrAnswer, path, p.Cursor))
+				yield(nil, fmt.Errorf("%w: %s returned the same cursor %q again", ErrAnswer, path, p.Cursor))
 				return
 			}
 			p.Cursor = *list.NextCursor
@@ -87,7 +86,7 @@ func each[T any](ctx context.Context, c *caller, path string, filter url.Values)
 	}
 }
 
-// PacketFilter narrows the list of packets; members left at zero do not.
+// PacketFilter filters the list of packets; zero members do not filter.
 type PacketFilter struct {
 	SenderID string
 	Status   Status
@@ -128,22 +127,22 @@ func (c *Client) Grabs(ctx context.Context, packetID string) iter.Seq2[*Claim, e
 
 func user(id, what string) string { return "/v1/users/" + segment(id) + "/" + what }
 
-// ListUserClaims returns one page of what a user has won.
+// ListUserClaims returns one page of the claims of a user.
 func (c *Client) ListUserClaims(ctx context.Context, userID string, p Page) (*List[UserClaim], error) {
 	return page[UserClaim](ctx, c.caller, user(userID, "claims"), nil, p)
 }
 
-// UserClaims iterates over what a user has won, newest first.
+// UserClaims iterates over the claims of a user, newest first.
 func (c *Client) UserClaims(ctx context.Context, userID string) iter.Seq2[*UserClaim, error] {
 	return each[UserClaim](ctx, c.caller, user(userID, "claims"), nil)
 }
 
-// ListUserPackets returns one page of the packets a user has sent.
+// ListUserPackets returns one page of the packets that a user sent.
 func (c *Client) ListUserPackets(ctx context.Context, userID string, p Page) (*List[Packet], error) {
 	return page[Packet](ctx, c.caller, user(userID, "packets"), nil, p)
 }
 
-// UserPackets iterates over the packets a user has sent, newest first.
+// UserPackets iterates over the packets that a user sent, newest first.
 func (c *Client) UserPackets(ctx context.Context, userID string) iter.Seq2[*Packet, error] {
 	return each[Packet](ctx, c.caller, user(userID, "packets"), nil)
 }
@@ -156,21 +155,21 @@ type Summary struct {
 	Sent     Sent     `json:"sent"`
 	Received Received `json:"received"`
 
-	// Raw is the summary as it came.
+	// Raw is the summary as received.
 	Raw json.RawMessage `json:"-"`
 }
 
-// Sent is what a user has given.
+// Sent is the count and sum of the packets that a user sent.
 type Sent struct {
 	Count  int       `json:"count"`
 	Amount money.Fen `json:"amount"`
 }
 
-// Received is what a user has won.
+// Received is the count and sum of the claims of a user.
 type Received struct {
 	Count    int       `json:"count"`
 	Amount   money.Fen `json:"amount"`
-	BestLuck int       `json:"best_luck"` // how often the luckiest
+	BestLuck int       `json:"best_luck"` // how many of them had the best luck
 }
 
 // UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
@@ -180,9 +179,8 @@ func (s *Summary) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(s))
 }
 
-// UserSummary returns one year of a user. The year begins and ends in the time
-// zone, which needs a name the API knows: of time.LoadLocation, not time.Local.
-// 0 and nil leave year and zone to the API.
+// UserSummary returns one year of a user, counted in the time zone. The zone needs an IANA
+// name, as from time.LoadLocation, not time.Local. 0 and nil select the API's defaults.
 func (c *Client) UserSummary(ctx context.Context, userID string, year int, zone *time.Location) (*Summary, error) {
 	query := url.Values{}
 	if year != 0 {

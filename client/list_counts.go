@@ -8,32 +8,32 @@ import (
 	"hongbao/internal/money"
 )
 
-// ListCount says how long a list is.
+// ListCount is the length of a list.
 type ListCount struct {
-	Count int64 `json:"count"` // with More: at least
-	More  bool  `json:"more"`  // there are more to be looked at than were: more than 10,000, or than can be in two seconds
+	Count int64 `json:"count"` // with More: a lower bound
+	More  bool  `json:"more"`  // not all were counted: more than 10,000, or more than two seconds allow
 }
 
-// ListSum says how long a list is, and what it comes to.
+// ListSum is the length of a list and the sum of its amounts.
 type ListSum struct {
 	ListCount
 	Amount *money.Fen `json:"amount"` // nil with More
 }
 
-// BreakSum says how long a list of breaks is, and how much it is about.
+// BreakSum is the length of a list of breaks and the sum of their amounts.
 type BreakSum struct {
 	ListSum
-	WithoutAmount int64 `json:"without_amount"` // of Count: about no amount; with More: at least
+	WithoutAmount int64 `json:"without_amount"` // of Count: without an amount; with More: a lower bound
 }
 
-// SumPackets counts the packets of all apps that a filter selects and adds up their
-// totals, as MySQL has them; those scheduled, open, sold out or closing as Redis does.
+// SumPackets counts and sums the packets of all apps that a filter selects. Stored statuses
+// are counted in MySQL; scheduled, open, sold_out and closing packets are read from Redis.
 func (s *Staff) SumPackets(ctx context.Context, f StaffPacketFilter) (*ListSum, error) {
 	return tally[ListSum](ctx, s, staffPackets+"/sum", f.values())
 }
 
-// SumApprovals counts the decisions that need, or needed, a second person and adds up
-// the amounts of their payments.
+// SumApprovals counts the decisions that need, or needed, a second person and sums the amounts
+// of their payments.
 func (s *Staff) SumApprovals(ctx context.Context, f ApprovalFilter) (*ListSum, error) {
 	return tally[ListSum](ctx, s, approvals+"/sum", f.values())
 }
@@ -43,14 +43,13 @@ func (s *Staff) CountBreaks(ctx context.Context, f BreakFilter) (*ListCount, err
 	return tally[ListCount](ctx, s, breaks+"/count", f.values())
 }
 
-// SumBreaks counts the breaks that a filter selects and adds up what they are about: the
-// amount of each, where it has one, else its payment's. A payment counts in each break
-// that is about it.
+// SumBreaks counts the breaks that a filter selects and sums their amounts, without one that
+// of the payment. A payment counts in each of its breaks.
 func (s *Staff) SumBreaks(ctx context.Context, f BreakFilter) (*BreakSum, error) {
 	return tally[BreakSum](ctx, s, breaks+"/sum", f.values())
 }
 
-// CountAudit counts the entries of the audit that a filter selects. Only auditors may.
+// CountAudit counts the audit entries that a filter selects. It needs the role auditor.
 func (s *Staff) CountAudit(ctx context.Context, f AuditFilter) (*ListCount, error) {
 	return tally[ListCount](ctx, s, audit+"/count", f.values())
 }

@@ -8,16 +8,16 @@ import (
 	"hongbao/internal/money"
 )
 
-// Overview is where all the money is, and what is not at its end.
+// Overview is the balances of the ledger and the unfinished work.
 type Overview struct {
-	Money     *Funds       `json:"money"` // nil while a large ledger is added up for the first time
+	Money     *Funds       `json:"money"` // nil while a large ledger is summed for the first time
 	Payments  []Unfinished `json:"payments"`
-	Breaks    Pile         `json:"breaks"`    // that nobody has resolved
-	Approvals Pile         `json:"approvals"` // that wait for a second person
+	Breaks    Pile         `json:"breaks"`    // open breaks
+	Approvals Pile         `json:"approvals"` // decisions that wait for a second person
 
-	Decisions []DecisionDue `json:"decisions"` // what waits for staff to decide
+	Decisions []DecisionDue `json:"decisions"` // what waits for a decision of staff
 
-	LateRefunds Pile `json:"late_refunds"` // due for five minutes and not at their end
+	LateRefunds Pile `json:"late_refunds"` // unfinished and due for at least five minutes
 }
 
 // Funds is the money of all packets: Funded = Paid + Owed + Remaining + Refunding + Refunded.
@@ -28,7 +28,7 @@ type Funds struct {
 	Remaining money.Fen `json:"remaining"`
 	Refunding money.Fen `json:"refunding"`
 	Refunded  money.Fen `json:"refunded"`
-	Ties      bool      `json:"ties"` // the parts make up the whole
+	Ties      bool      `json:"ties"` // the parts add up to Funded
 }
 
 // Unfinished are the payments of one kind in one status.
@@ -40,31 +40,31 @@ type Unfinished struct {
 	OldestAt time.Time    `json:"oldest_at"`
 }
 
-// DecisionBacklog is what waits for staff to decide for one reason. What waits for two reasons
-// counts in both.
+// DecisionBacklog is what waits for a decision of staff, for one reason. An item with two
+// reasons counts in both.
 type DecisionDue struct {
 	Reason   string    `json:"reason"` // payout_failed, payout_returned, refund_failed, refund_returned, approval, break
 	Kind     *string   `json:"kind"`   // of a break
 	Count    int64     `json:"count"`
 	Amount   money.Fen `json:"amount"`
-	More     bool      `json:"more"` // Amount is at least
+	More     bool      `json:"more"` // Amount is a lower bound
 	OldestAt time.Time `json:"oldest_at"`
 }
 
-// Pile is a number of things that wait.
+// Pile is a count of waiting items and the age of the oldest.
 type Pile struct {
 	Count    int64      `json:"count"`
 	OldestAt *time.Time `json:"oldest_at"` // nil: nothing waits
 }
 
-// PaymentSum counts payments and adds them up.
+// PaymentSum is the count and sum of payments.
 type PaymentSum struct {
 	Count  int64     `json:"count"`
 	Amount money.Fen `json:"amount"`
-	More   bool      `json:"more"` // there are more than the 10,000 that were counted
+	More   bool      `json:"more"` // there are more than the counted 10,000
 }
 
-// Overview tells where all the money is.
+// Overview returns the balances of the ledger and the unfinished work.
 func (s *Staff) Overview(ctx context.Context) (*Overview, error) {
 	o := new(Overview)
 	if err := s.caller.do(ctx, call{method: http.MethodGet, path: "/v1/staff/overview"}, o); err != nil {
@@ -73,12 +73,12 @@ func (s *Staff) Overview(ctx context.Context) (*Overview, error) {
 	return o, nil
 }
 
-// SumPayouts counts the payouts that a filter selects and adds them up.
+// SumPayouts counts and sums the payouts that a filter selects.
 func (s *Staff) SumPayouts(ctx context.Context, f PayoutFilter) (*PaymentSum, error) {
 	return s.sum(ctx, payouts, f)
 }
 
-// SumRefunds counts the refunds that a filter selects and adds them up.
+// SumRefunds counts and sums the refunds that a filter selects.
 func (s *Staff) SumRefunds(ctx context.Context, f RefundFilter) (*PaymentSum, error) {
 	return s.sum(ctx, refunds, PayoutFilter(f))
 }

@@ -11,10 +11,10 @@ import (
 	"hongbao/internal/money"
 )
 
-// Split says how a packet is divided.
+// Split is how a packet is split.
 type Split string
 
-// The ways to split; docs/fairness.md says how each works.
+// The split modes, as described in docs/fairness.md.
 const (
 	SplitRandom Split = "random" // doubled mean, the default
 	SplitEqual  Split = "equal"
@@ -22,26 +22,25 @@ const (
 	SplitNormal Split = "normal"
 )
 
-// Status is how far a packet has come.
+// Status is the status of a packet.
 type Status string
 
 // The statuses of packets.
 const (
-	StatusFunding   Status = "funding"   // the charge has no final answer yet
+	StatusFunding   Status = "funding"   // the charge is not final
 	StatusRejected  Status = "rejected"  // the charge was declined; final
-	StatusScheduled Status = "scheduled" // OpensAt lies ahead
+	StatusScheduled Status = "scheduled" // OpensAt is in the future
 	StatusOpen      Status = "open"
-	StatusSoldOut   Status = "sold_out" // every share was claimed
-	StatusClosing   Status = "closing"  // no more grabs, the refund is under way
+	StatusSoldOut   Status = "sold_out" // every share is claimed
+	StatusClosing   Status = "closing"  // no more grabs; the remainder is being refunded
 	StatusClosed    Status = "closed"   // final
 )
 
-// CreateRequest is what a sender wants. Members left at zero have the API's defaults.
+// CreateRequest is the body of a create. Zero members have the API's defaults.
 type CreateRequest struct {
-	// IdempotencyKey names this create: 1 to 128 visible ASCII characters. Give
-	// one that you have stored (an order number, say) and the packet can be asked
-	// for again after any crash without being made twice. "": Create makes one for
-	// its own tries.
+	// IdempotencyKey identifies this create: 1 to 128 visible ASCII characters. With a key that
+	// you have stored (an order number, say) the call can be repeated after any crash without a
+	// second packet. "": Create generates one for its own tries.
 	IdempotencyKey string `json:"-"`
 
 	SenderID         string    `json:"sender_id"`
@@ -55,13 +54,14 @@ type CreateRequest struct {
 	OpensAt          time.Time `json:"opens_at,omitzero"` // zero: at once
 	ExpiresInSeconds int       `json:"expires_in_seconds,omitempty"`
 	EligibleUserIDs  []string  `json:"eligible_user_ids,omitempty"` // none: everybody
-	// whoever grabs brings one of the app (SignTicket); without EligibleUserIDs
+	// Tickets: a grab needs a ticket of the app (SignTicket); not together with
+	// EligibleUserIDs.
 	Tickets  bool              `json:"tickets,omitempty"`
 	GroupID  string            `json:"group_id,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// Packet is a packet as the API tells it.
+// Packet is a packet in answers.
 type Packet struct {
 	ID              string            `json:"id"`
 	Status          Status            `json:"status"`
@@ -75,7 +75,7 @@ type Packet struct {
 	Greeting        string            `json:"greeting"`
 	GroupID         *string           `json:"group_id"`
 	Metadata        map[string]string `json:"metadata"`
-	Tickets         bool              `json:"tickets"` // whoever grabs brings one
+	Tickets         bool              `json:"tickets"` // a grab needs a ticket
 	ClaimedCount    int               `json:"claimed_count"`
 	ClaimedAmount   money.Fen         `json:"claimed_amount"`
 	RemainingCount  int               `json:"remaining_count"`
@@ -84,12 +84,12 @@ type Packet struct {
 	CreatedAt       time.Time         `json:"created_at"`
 	OpensAt         time.Time         `json:"opens_at"`
 	ExpiresAt       time.Time         `json:"expires_at"`
-	ClosedAt        *time.Time        `json:"closed_at"` // set when closed
-	Failure         *Failure          `json:"failure"`   // set when rejected
+	ClosedAt        *time.Time        `json:"closed_at"` // nil before it is closed
+	Failure         *Failure          `json:"failure"`   // nil unless it is rejected
 	Fairness        Fairness          `json:"fairness"`
 	Workflow        Workflow          `json:"workflow"`
 
-	// Raw is the packet as it came, members this version does not know included.
+	// Raw is the packet as received, including members unknown to this version.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -100,32 +100,31 @@ func (p *Packet) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(p))
 }
 
-// Ended reports whether nothing follows the packet's status.
+// Ended reports whether the status is final.
 func (p *Packet) Ended() bool { return p.Status == StatusClosed || p.Status == StatusRejected }
 
-// Failure says why a charge was declined.
+// Failure is why a charge was declined.
 type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Fairness lets everybody check that the split was fixed beforehand.
+// Fairness is the data that proves that the split was fixed in advance.
 type Fairness struct {
 	Algorithm  string  `json:"algorithm"`
 	Commitment string  `json:"commitment"`
-	Seed       *string `json:"seed"` // hex; told when closed
+	Seed       *string `json:"seed"` // hex; nil before the packet is closed
 }
 
-// Workflow names the workflow behind a packet.
+// Workflow is the Temporal workflow of a packet.
 type Workflow struct {
 	ID string `json:"id"`
 }
 
-// Create charges the sender and makes the packet. It returns it open or
-// scheduled, or in StatusFunding when the charge takes longer than the API
-// waits; CreateAndWait waits for that. A declined charge is a *Problem with
-// CodeFundingDeclined. After an error without a Problem, or with one of status 5xx
-// or CodeRequestInProgress, it is not known whether the packet was made: ask again
+// Create charges the sender and creates the packet. The returned packet is open or scheduled,
+// or in StatusFunding when the charge takes longer than the API waits; CreateAndWait waits for
+// it. A declined charge is a *Problem with CodeFundingDeclined. After an error without a
+// Problem, or with status 5xx or CodeRequestInProgress, the result is unknown: repeat the call
 // with the IdempotencyKey of the *CallError.
 func (c *Client) Create(ctx context.Context, r CreateRequest) (*Packet, error) {
 	key := r.IdempotencyKey
@@ -139,11 +138,10 @@ func (c *Client) Create(ctx context.Context, r CreateRequest) (*Packet, error) {
 	return p, nil
 }
 
-// CreateAndWait is Create that waits while the charge is under way. It returns
-// the packet open or scheduled (or further, when that went fast), and
-// CodeFundingDeclined also when the charge was declined later. When ctx ends
-// first, it returns the packet as it is known together with the context's error:
-// it may still open.
+// CreateAndWait is Create, and waits until the charge is final. It returns the packet open,
+// scheduled or in a later status, and CodeFundingDeclined also when the charge is declined
+// later. When ctx ends first, it returns the last known packet together with the context's
+// error; the packet may still open.
 func (c *Client) CreateAndWait(ctx context.Context, r CreateRequest) (*Packet, error) {
 	p, err := c.Create(ctx, r)
 	if err != nil {
@@ -160,7 +158,7 @@ func (c *Client) CreateAndWait(ctx context.Context, r CreateRequest) (*Packet, e
 	return p, nil
 }
 
-// Packet returns a packet as it is now.
+// Packet returns the current packet.
 func (c *Client) Packet(ctx context.Context, id string) (*Packet, error) {
 	p := new(Packet)
 	if err := c.caller.do(ctx, call{method: http.MethodGet, path: "/v1/packets/" + segment(id)}, p); err != nil {
@@ -169,9 +167,9 @@ func (c *Client) Packet(ctx context.Context, id string) (*Packet, error) {
 	return p, nil
 }
 
-// AwaitPacket asks for a packet until done reports true for it, with pauses that
-// grow to 1 s, and returns it. When ctx ends or a call fails first, it returns
-// the packet as it was seen last, nil if never, with the error.
+// AwaitPacket polls a packet until done returns true, with pauses that grow to 1 s, and
+// returns it. When ctx ends or a call fails first, it returns the last known packet, or nil,
+// with the error.
 func (c *Client) AwaitPacket(ctx context.Context, id string, done func(*Packet) bool) (*Packet, error) {
 	p, err := c.Packet(ctx, id)
 	if err != nil {
@@ -180,7 +178,7 @@ func (c *Client) AwaitPacket(ctx context.Context, id string, done func(*Packet) 
 	return c.wait(ctx, p, done)
 }
 
-// Pauses between two looks at a packet.
+// Pauses between two polls of a packet.
 const (
 	firstLook = 50 * time.Millisecond
 	lastLook  = time.Second
@@ -200,8 +198,8 @@ func (c *Client) wait(ctx context.Context, p *Packet, done func(*Packet) bool) (
 	return p, nil
 }
 
-// ClosePacket recalls what nobody took. It may be repeated; a packet that has
-// ended stays as it is. While it is funding: CodeNotOpenYet.
+// ClosePacket recalls a packet: no more grabs, and the unclaimed amount is refunded. It may be
+// repeated; an ended packet does not change. Problems: CodeNotOpenYet while it is funding.
 func (c *Client) ClosePacket(ctx context.Context, id string) (*Packet, error) {
 	p := new(Packet)
 	if err := c.caller.do(ctx, call{method: http.MethodPost, path: "/v1/packets/" + segment(id) + "/close"}, p); err != nil {

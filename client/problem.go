@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Code names an error for programs.
+// Code identifies an error for programs.
 type Code string
 
 // The codes, in the order of their statuses.
@@ -52,8 +52,8 @@ const (
 	CodeUnavailable       Code = "unavailable"
 )
 
-// Problem is an answer of the API that is not a 2xx (RFC 9457). An answer of
-// something else on the way, a proxy say, has a Status and no Code.
+// Problem is an answer of the API that is not 2xx (RFC 9457). An answer of another server,
+// such as a proxy, has a Status and no Code.
 type Problem struct {
 	Type      string       `json:"type"`
 	Title     string       `json:"title"`
@@ -61,20 +61,20 @@ type Problem struct {
 	Detail    string       `json:"detail"` // for people
 	Instance  string       `json:"instance"`
 	Code      Code         `json:"code"`
-	RequestID string       `json:"request_id"` // to tell when asking for help
-	Errors    []FieldError `json:"errors"`     // CodeInvalidRequest: every fault that was found
+	RequestID string       `json:"request_id"` // to quote in support requests
+	Errors    []FieldError `json:"errors"`     // CodeInvalidRequest: all faults
 	OpensAt   *time.Time   `json:"opens_at"`   // CodeNotOpenYet
 	PacketID  string       `json:"packet_id"`  // CodeFundingDeclined: the rejected packet
 	Failure   *Failure     `json:"failure"`    // CodeFundingDeclined: why
-	Preview   *Preview     `json:"preview"`    // CodeDecisionChanged: what the decision would do now
+	Preview   *Preview     `json:"preview"`    // CodeDecisionChanged: what the decision would now do
 
-	// RetryAfter is how long to wait before asking again; 0: the API did not say.
+	// RetryAfter is how long to wait before the request is repeated; 0: not given.
 	RetryAfter time.Duration `json:"-"`
-	// Raw is the answer as it came, JSON or not.
+	// Raw is the answer as received, JSON or not.
 	Raw []byte `json:"-"`
 }
 
-// FieldError is one fault of one member, parameter or path segment.
+// FieldError is one fault of a member, parameter or path segment.
 type FieldError struct {
 	Field   string `json:"field"`
 	Code    string `json:"code"`
@@ -87,7 +87,7 @@ func (p *Problem) Error() string {
 	switch {
 	case p.Code == "":
 		fmt.Fprintf(&b, "status %d %s", p.Status, http.StatusText(p.Status))
-	case len(p.Errors) > 0: // they say more than the detail
+	case len(p.Errors) > 0: // they are more specific than the detail
 		fmt.Fprintf(&b, "%s:", p.Code)
 	default:
 		fmt.Fprintf(&b, "%s: %s", p.Code, p.Detail)
@@ -116,7 +116,7 @@ func IsCode(err error, codes ...Code) bool {
 func readProblem(res *http.Response, text []byte) *Problem {
 	p := new(Problem)
 	if err := json.Unmarshal(text, p); err != nil {
-		p = new(Problem) // half read
+		p = new(Problem) // partly decoded
 	}
 	p.Status = res.StatusCode
 	p.RetryAfter = retryAfter(res.Header, time.Now())

@@ -8,8 +8,8 @@ import (
 	"hongbao/internal/money"
 )
 
-// Proof says where the money of a packet is, by three independent sources:
-// Total = Paid + Owed + Remaining + Refunding + Refunded.
+// Proof is where the money of a packet is, by three independent sources: Total = Paid + Owed +
+// Remaining + Refunding + Refunded.
 type Proof struct {
 	PacketID  string    `json:"packet_id"`
 	Total     money.Fen `json:"total"`
@@ -21,11 +21,11 @@ type Proof struct {
 	Balanced  bool      `json:"balanced"`
 	InFlight  money.Fen `json:"in_flight"` // what running steps explain
 
-	Promises    ProofPromises `json:"promises"` // claims that could not be booked; in none of the figures beside
+	Promises    ProofPromises `json:"promises"` // share conflicts; they count in no other figure
 	Sources     ProofSources  `json:"sources"`
-	Differences []Difference  `json:"differences"` // what nothing explains; empty when balanced
+	Differences []Difference  `json:"differences"` // without an explanation; empty when balanced
 
-	// Raw is the proof as it came.
+	// Raw is the proof as received.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -36,8 +36,8 @@ func (p *Proof) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(p))
 }
 
-// ProofPromises are claims that could not be booked, which the house pays when
-// people decide so: Honoured = Owed + Paid + Voided.
+// ProofPromises are share conflicts: acknowledged claims that could not be recorded. Honoured
+// ones are paid with our own money: Honoured = Owed + Paid + Voided.
 type ProofPromises struct {
 	Count    int64     `json:"count"`
 	Amount   money.Fen `json:"amount"`
@@ -47,14 +47,14 @@ type ProofPromises struct {
 	Voided   money.Fen `json:"voided"`
 }
 
-// ProofSources are the figures of each source by themselves.
+// ProofSources are the figures of each source.
 type ProofSources struct {
 	Ledger   LedgerFigures   `json:"ledger"`
-	Redis    *PoolFigures    `json:"redis"` // nil: the pool is not in Redis any more
+	Redis    *PoolFigures    `json:"redis"` // nil: the pool is no longer in Redis
 	Provider ProviderFigures `json:"provider"`
 }
 
-// LedgerFigures are balances of the packet's accounts and sums of its postings.
+// LedgerFigures are balances of the packet's accounts and sums of its ledger entries.
 type LedgerFigures struct {
 	Holding   int64     `json:"holding"`
 	Owed      int64     `json:"owed"`
@@ -69,7 +69,7 @@ type LedgerFigures struct {
 	Refunded  money.Fen `json:"refunded"`
 }
 
-// PoolFigures are what Redis says.
+// PoolFigures are the figures of Redis.
 type PoolFigures struct {
 	Claimed   money.Fen `json:"claimed"`
 	Remaining money.Fen `json:"remaining"`
@@ -83,14 +83,14 @@ type ProviderFigures struct {
 	Refunded    money.Fen `json:"refunded"`
 }
 
-// Difference is a disagreement that no running step explains.
+// Difference is a difference that no running step explains.
 type Difference struct {
 	What     string `json:"what"`
 	Expected int64  `json:"expected"`
 	Actual   int64  `json:"actual"`
 }
 
-// Proof compares the books of a packet now.
+// Proof computes the proof of a packet.
 func (c *Client) Proof(ctx context.Context, packetID string) (*Proof, error) {
 	p := new(Proof)
 	if err := c.caller.do(ctx, call{method: http.MethodGet, path: "/v1/packets/" + segment(packetID) + "/proof"}, p); err != nil {

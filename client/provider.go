@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Provider is a payment provider as staff sees it.
+// Provider is a payment provider in answers to staff.
 type Provider struct {
 	Name          string        `json:"name"`
 	Held          bool          `json:"held"`
-	Hold          *ProviderHold `json:"hold"`            // nil while payments go out
+	Hold          *ProviderHold `json:"hold"`            // nil without a hold
 	ReleasedAt    *time.Time    `json:"released_at"`     // end of the last hold
 	RatePerSecond *int64        `json:"rate_per_second"` // of all workers; nil: no limit
 
-	// Raw is the answer as it came.
+	// Raw is the answer as received.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -26,7 +26,7 @@ func (p *Provider) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(p))
 }
 
-// ProviderHold says who stopped a provider, and why.
+// ProviderHold is the hold on a provider.
 type ProviderHold struct {
 	By     string    `json:"by"`
 	Role   string    `json:"role"`
@@ -34,9 +34,9 @@ type ProviderHold struct {
 	Since  time.Time `json:"since"`
 }
 
-// HoldRequest is a decision to stop a provider, or to let it go.
+// HoldRequest is a decision to hold or release a provider.
 type HoldRequest struct {
-	// IdempotencyKey names this decision; "": the call makes one for its own tries.
+	// IdempotencyKey identifies this decision; "": the call generates one for its own tries.
 	IdempotencyKey string `json:"-"`
 	Reason         string `json:"reason"` // for the audit
 }
@@ -48,14 +48,14 @@ func (s *Staff) ListProviders(ctx context.Context) (*List[Provider], error) {
 	return page[Provider](ctx, s.caller, providers, url.Values{}, Page{})
 }
 
-// HoldProvider stops what is sent to a provider; asking goes on. Holding one
-// that is held changes nothing. A name no provider has is a problem with CodeNotFound.
+// HoldProvider stops sending to a provider; queries continue. Holding a held provider changes
+// nothing. An unknown name is a problem with CodeNotFound.
 func (s *Staff) HoldProvider(ctx context.Context, name string, r HoldRequest) (*Provider, error) {
 	return s.decideHold(ctx, name, "hold", r)
 }
 
-// ReleaseProvider lets go what a hold has kept waiting. Releasing one that is
-// not held changes nothing. A name no provider has is a problem with CodeNotFound.
+// ReleaseProvider ends a hold, and deferred payments are sent. Releasing a provider without a
+// hold changes nothing. An unknown name is a problem with CodeNotFound.
 func (s *Staff) ReleaseProvider(ctx context.Context, name string, r HoldRequest) (*Provider, error) {
 	return s.decideHold(ctx, name, "release", r)
 }

@@ -12,28 +12,28 @@ import (
 	"hongbao/internal/money"
 )
 
-// Reconciliation is one comparison of a day of a provider's statement with the books.
+// Reconciliation is one comparison of a day of a provider's statement with our records.
 type Reconciliation struct {
 	ID          string       `json:"id"`
 	Provider    string       `json:"provider"`
 	Date        string       `json:"date"`         // YYYY-MM-DD, in the time zone of the provider's statement
 	Status      string       `json:"status"`       // requested, running, done, failed
 	Provisional bool         `json:"provisional"`  // began before the day was over
-	RequestedBy string       `json:"requested_by"` // who of the staff, or schedule
+	RequestedBy string       `json:"requested_by"` // the member of staff, or schedule
 	Reason      *string      `json:"reason"`
 	CreatedAt   time.Time    `json:"created_at"`
-	StartedAt   *time.Time   `json:"started_at"` // what happened until then is compared
+	StartedAt   *time.Time   `json:"started_at"` // movements before this time are compared
 	EndedAt     *time.Time   `json:"ended_at"`
 	Lines       int64        `json:"lines"`
 	Matched     int64        `json:"matched"`
-	InFlight    int64        `json:"in_flight"` // moved within the last minute, not booked yet
-	Repaired    int64        `json:"repaired"`  // settled meanwhile, by asking the provider
+	InFlight    int64        `json:"in_flight"` // moved within the last minute, not recorded yet
+	Repaired    int64        `json:"repaired"`  // settled by queries
 	Breaks      int64        `json:"breaks"`    // open at its end
 	Amounts     []OpSums     `json:"amounts"`   // empty until it is done
 	Error       *string      `json:"error"`
 	Workflow    WorkflowLink `json:"workflow"`
 
-	// Raw is the answer as it came.
+	// Raw is the answer as received.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -44,29 +44,29 @@ func (r *Reconciliation) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(r))
 }
 
-// OpSums is what both sides have of one operation.
+// OpSums are the sums of both sides for one operation.
 type OpSums struct {
 	Op       string `json:"op"` // charge, transfer, refund, return
 	Provider Sums   `json:"provider"`
 	Books    Sums   `json:"books"`
 }
 
-// Sums counts movements and adds them up.
+// Sums is a count and a sum of movements.
 type Sums struct {
 	Count  int64     `json:"count"`
 	Amount money.Fen `json:"amount"`
 }
 
-// ReconcileRequest asks for a reconciliation.
+// ReconcileRequest is the body of a request for a reconciliation.
 type ReconcileRequest struct {
-	// IdempotencyKey names this request; "": Reconcile makes one for its own tries.
+	// IdempotencyKey identifies this request; "": Reconcile generates one for its own tries.
 	IdempotencyKey string `json:"-"`
 	Date           string `json:"date,omitempty"`     // YYYY-MM-DD, not after today; "": today
 	Provider       string `json:"provider,omitempty"` // "": the only one
 	Reason         string `json:"reason,omitempty"`   // for the audit
 }
 
-// ReconciliationFilter narrows the list of reconciliations; members left empty do not.
+// ReconciliationFilter filters the list of reconciliations; zero members do not filter.
 type ReconciliationFilter struct {
 	Provider string
 	Date     string
@@ -83,14 +83,14 @@ func (f ReconciliationFilter) values() url.Values {
 
 const reconciliations = "/v1/staff/reconciliations"
 
-// Reconcile asks for the comparison of a day with the provider's statement. It
-// is carried out afterwards: ask for it until EndedAt is set. While one of the
-// same day is under way, that is the answer.
+// Reconcile requests the comparison of a day with the provider's statement. It runs
+// afterwards: poll it until EndedAt is set. While a reconciliation of the same day is
+// requested or running, that one is returned.
 func (s *Staff) Reconcile(ctx context.Context, r ReconcileRequest) (*Reconciliation, error) {
 	return decide[Reconciliation](ctx, s, reconciliations, r.IdempotencyKey, r)
 }
 
-// Reconciliation returns a reconciliation. An id nobody has is a problem with CodeNotFound.
+// Reconciliation returns a reconciliation. An unknown id is a problem with CodeNotFound.
 func (s *Staff) Reconciliation(ctx context.Context, id string) (*Reconciliation, error) {
 	one := new(Reconciliation)
 	if err := s.caller.do(ctx, call{method: http.MethodGet, path: reconciliations + "/" + segment(id)}, one); err != nil {
@@ -109,19 +109,19 @@ func (s *Staff) Reconciliations(ctx context.Context, f ReconciliationFilter) ite
 	return each[Reconciliation](ctx, s.caller, reconciliations, f.values())
 }
 
-// Break is a disagreement that a person has to look at.
+// Break is a difference that staff has to look into.
 type Break struct {
 	ID               string      `json:"id"`
 	Kind             string      `json:"kind"`
 	PacketID         *string     `json:"packet_id"`
 	PaymentID        *string     `json:"payment_id"`
-	OrderNo          *string     `json:"order_no"` // perhaps none of ours
+	OrderNo          *string     `json:"order_no"` // it may be unknown to us
 	UserID           *string     `json:"user_id"`
 	Detail           string      `json:"detail"`
 	Provider         *string     `json:"provider"`          // of breaks that reconciliation found
 	Amount           *money.Fen  `json:"amount"`            // of breaks that reconciliation found
-	PaymentAmount    *money.Fen  `json:"payment_amount"`    // of the payment that it is about; nil: of none of ours
-	ReconciliationID *string     `json:"reconciliation_id"` // the one that saw it last
+	PaymentAmount    *money.Fen  `json:"payment_amount"`    // amount of the payment; nil: none of ours
+	ReconciliationID *string     `json:"reconciliation_id"` // the last one that saw it
 	Seen             int         `json:"seen"`
 	CreatedAt        time.Time   `json:"created_at"`
 	LastSeenAt       time.Time   `json:"last_seen_at"`
@@ -139,20 +139,20 @@ func (b *Break) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(b))
 }
 
-// Resolution says who has dealt with a break.
+// Resolution is how a break was resolved, by which person.
 type Resolution struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by"`
 	Reason string    `json:"reason"`
 }
 
-// BreakFilter narrows the list of breaks; members left at zero do not.
+// BreakFilter filters the list of breaks; zero members do not filter.
 type BreakFilter struct {
 	Kind             string
 	PacketID         string
 	ReconciliationID string
 	Resolved         *bool
-	OlderThan        time.Duration // whole seconds count
+	OlderThan        time.Duration // truncated to seconds
 }
 
 func (f BreakFilter) values() url.Values {
@@ -181,15 +181,15 @@ func (s *Staff) Breaks(ctx context.Context, f BreakFilter) iter.Seq2[*Break, err
 	return each[Break](ctx, s.caller, breaks, f.values())
 }
 
-// ResolveRequest notes how a break was dealt with.
+// ResolveRequest is the resolution of a break.
 type ResolveRequest struct {
-	// IdempotencyKey names this write; "": ResolveBreak makes one for its own tries.
+	// IdempotencyKey identifies this write; "": ResolveBreak generates one for its own tries.
 	IdempotencyKey string `json:"-"`
 	Reason         string `json:"reason"` // for the audit
 }
 
-// ResolveBreak notes that a break was dealt with; it moves no money. One that is
-// resolved keeps its first reason. An id nobody has is a problem with CodeNotFound.
+// ResolveBreak records that a break was dealt with; it moves no money. A resolved break keeps
+// its first reason. An unknown id is a problem with CodeNotFound.
 func (s *Staff) ResolveBreak(ctx context.Context, id string, r ResolveRequest) (*Break, error) {
 	return decide[Break](ctx, s, breaks+"/"+segment(id)+"/resolve", r.IdempotencyKey, r)
 }

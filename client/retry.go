@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Retry says how often and how fast a call is repeated. Only broken connections,
-// tries that took too long, 503, 429 and 409 request_in_progress are repeated.
+// Retry is the retry policy of calls. Only broken connections, timed-out tries, 503, 429 and
+// 409 request_in_progress are retried.
 type Retry struct {
-	// Tries is how often a call is made in all; 1: never again. 0: 8.
+	// Tries is the total number of tries; 1: no retry. 0: 8.
 	Tries int
-	// MinPause is the shortest pause before the second try; it doubles with every
-	// try up to MaxPause, and each pause is drawn at random between MinPause and
-	// that. 0: 100 ms and 5 s.
+	// MinPause is the shortest pause before the second try. The upper bound doubles with every
+	// try up to MaxPause, and each pause is random between MinPause and that bound. 0: 100 ms
+	// and 5 s.
 	MinPause, MaxPause time.Duration
-	// TryTimeout bounds one try, of which the context may allow several. 0: 15 s.
+	// TryTimeout bounds one try; the context bounds all tries. 0: 15 s.
 	TryTimeout time.Duration
-	// MaxRetryAfter is the longest Retry-After that is waited for; an answer that
-	// asks for more is returned at once. 0: 30 s.
+	// MaxRetryAfter is the longest Retry-After that is waited for; an answer with a longer one
+	// is returned at once. 0: 30 s.
 	MaxRetryAfter time.Duration
 }
 
@@ -40,9 +40,8 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// pauseAfter returns the pause after the try with this number, from 1. It is
-// never below after, which the server asked for; the random part keeps callers
-// that were refused together from coming back together.
+// pauseAfter returns the pause after the given try, from 1. It is never below after, the
+// Retry-After of the server; the random part spreads callers that were refused together.
 func (r Retry) pauseAfter(try int, after time.Duration) time.Duration {
 	limit := r.MinPause
 	for range try {
@@ -55,7 +54,7 @@ func (r Retry) pauseAfter(try int, after time.Duration) time.Duration {
 	return after + rand.N(r.MinPause)
 }
 
-// worthRepeating reports whether the same request may succeed a little later.
+// worthRepeating reports whether a repeat may succeed.
 func worthRepeating(p *Problem) bool {
 	switch p.Status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:

@@ -14,26 +14,26 @@ import (
 	"hongbao/internal/money"
 )
 
-// Payout is a payout as staff sees it.
+// Payout is a payout in answers to staff.
 type Payout struct {
 	ID           string         `json:"id"`
 	PacketID     string         `json:"packet_id"`
 	UserID       string         `json:"user_id"`
-	ShareIndex   *int           `json:"share_index"` // nil of a promise that could not be booked
+	ShareIndex   *int           `json:"share_index"` // nil for a share conflict
 	Amount       money.Fen      `json:"amount"`
 	Currency     string         `json:"currency"`
 	Status       PayoutStatus   `json:"status"`
 	OrderNo      *string        `json:"order_no"` // nil before the first attempt
 	Provider     string         `json:"provider"`
 	ProviderRef  *string        `json:"provider_ref"`
-	Failure      *PayoutFailure `json:"failure"` // set while failed or returned
+	Failure      *PayoutFailure `json:"failure"` // nil unless failed or returned
 	AttemptCount int            `json:"attempt_count"`
 	CreatedAt    time.Time      `json:"created_at"`
 	UpdatedAt    time.Time      `json:"updated_at"`
 	Workflow     WorkflowLink   `json:"workflow"`
 }
 
-// PayoutFailure says why a payout failed or came back, and what can be done.
+// PayoutFailure is why a payout failed or was returned, with the next step.
 type PayoutFailure struct {
 	Code       string `json:"code"`
 	Message    string `json:"message"`
@@ -41,7 +41,7 @@ type PayoutFailure struct {
 	NextAction string `json:"next_action"`
 }
 
-// WorkflowLink names a workflow and where to look at it.
+// WorkflowLink is a Temporal workflow and its page in the Temporal UI.
 type WorkflowLink struct {
 	ID  string `json:"id"`
 	URL string `json:"url"`
@@ -57,28 +57,28 @@ type Attempt struct {
 	StartedAt *time.Time `json:"started_at"`
 	EndedAt   *time.Time `json:"ended_at"`
 
-	Message     *string `json:"message"` // the provider's words to its last answer
+	Message     *string `json:"message"` // the message of the provider's last answer
 	ProviderRef *string `json:"provider_ref"`
-	Request     *string `json:"request"` // as it was stored before the first send, secrets masked
+	Request     *string `json:"request"` // as stored before the first send, secrets masked
 	Sends       int     `json:"sends"`
 	Asks        int     `json:"asks"`
 }
 
-// TimelineEntry is one thing that happened to a payout.
+// TimelineEntry is one event in the history of a payment.
 type TimelineEntry struct {
 	At     time.Time `json:"at"`
 	Source string    `json:"source"` // redis, temporal, ledger, provider, notification, outbox, finance, reconciliation
 	What   string    `json:"what"`
 }
 
-// TimelineSpan is a line of a timeline, with the equal ones that came right behind it.
+// TimelineSpan is a line of a timeline with the equal lines directly after it.
 type TimelineSpan struct {
 	TimelineEntry           // the first
 	Count         int       `json:"count"`
 	LastAt        time.Time `json:"last_at"`
 }
 
-// Spans puts the lines of a timeline that say the same one after the other into one.
+// Spans joins consecutive equal lines of a timeline.
 func Spans(timeline []TimelineEntry) (out []TimelineSpan) {
 	for _, e := range timeline {
 		if n := len(out); n > 0 && out[n-1].Source == e.Source && out[n-1].What == e.What {
@@ -90,9 +90,9 @@ func Spans(timeline []TimelineEntry) (out []TimelineSpan) {
 	return out
 }
 
-// TemporalRuns is what Temporal tells of a payment's workflow.
+// TemporalRuns are the runs of a payment's workflow, from Temporal.
 type TemporalRuns struct {
-	State   string        `json:"state"` // known; gone: Temporal does not know it (any more); away: it did not answer
+	State   string        `json:"state"` // known; gone: Temporal does not have it, or no longer; away: no answer
 	Runs    []TemporalRun `json:"runs"`  // oldest first
 	Pending []PendingStep `json:"pending"`
 }
@@ -105,21 +105,21 @@ type TemporalRun struct {
 	ClosedAt  *time.Time `json:"closed_at"` // nil while it runs
 }
 
-// PendingActivity is a step of the latest run that has not ended.
+// PendingActivity is an unfinished step of the latest run.
 type PendingStep struct {
 	Name        string     `json:"name"` // of the activity, or workflow task
 	State       string     `json:"state"`
 	Attempt     int        `json:"attempt"`
-	LastFailure *string    `json:"last_failure"` // nil: no try has failed
+	LastFailure *string    `json:"last_failure"` // nil: no failed try
 	LastAt      *time.Time `json:"last_at"`
-	NextAt      *time.Time `json:"next_at"` // nil: it is under way, or due
+	NextAt      *time.Time `json:"next_at"` // nil: running or due
 }
 
-// PayoutDetail is a payout with everything known about it.
+// PayoutDetail is a payout with its attempts, history and workflow.
 type PayoutDetail struct {
 	Payout
-	Attempts []Attempt       `json:"attempts"` // in the order they were made
-	Timeline []TimelineEntry `json:"timeline"` // oldest first, from every source
+	Attempts []Attempt       `json:"attempts"` // oldest first
+	Timeline []TimelineEntry `json:"timeline"` // oldest first, merged from all sources
 	Temporal TemporalRuns    `json:"temporal"`
 	Retry    RetryPreview    `json:"retry"`
 
@@ -127,14 +127,14 @@ type PayoutDetail struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// RetryPreview says what a retry would do if it was decided now.
+// RetryPreview is the effect that a retry would have now.
 type RetryPreview struct {
 	Possible     bool    `json:"possible"`
 	Code         *string `json:"code"`      // why not: not_retryable or decision_pending
-	Undecided    *string `json:"undecided"` // what a recovery has left to people: packet or cancel
+	Undecided    *string `json:"undecided"` // what a recovery could not settle: packet or cancel
 	OrderNo      *string `json:"order_no"`
-	SameOrderNo  bool    `json:"same_order_no"` // that of the last attempt, which the provider never received
-	SecondPerson bool    `json:"second_person"` // somebody else would have to agree
+	SameOrderNo  bool    `json:"same_order_no"` // the order number of the last attempt, which the provider never received
+	SecondPerson bool    `json:"second_person"` // a second person would have to approve
 }
 
 // UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
@@ -144,17 +144,17 @@ func (d *PayoutDetail) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(d))
 }
 
-// PayoutFilter narrows the list of payouts; members left at zero do not.
+// PayoutFilter filters the list of payouts; zero members do not filter.
 type PayoutFilter struct {
 	Status               PayoutStatus
 	PacketID             string
 	UserID               string
 	OrderNo              string // used in any attempt
 	FailureCode          string
-	ProviderRef          string        // the provider's own number, of any attempt
-	OlderThan            time.Duration // whole seconds count
+	ProviderRef          string        // the provider's reference, of any attempt
+	OlderThan            time.Duration // truncated to seconds
 	AmountMin, AmountMax money.Fen
-	Late                 bool // of refunds alone: due for five minutes and not at their end
+	Late                 bool // refunds only: unfinished and due for at least five minutes
 }
 
 func (f PayoutFilter) values() url.Values {
@@ -191,22 +191,22 @@ func (s *Staff) Payouts(ctx context.Context, f PayoutFilter) iter.Seq2[*Payout, 
 	return each[Payout](ctx, s.caller, payouts, f.values())
 }
 
-// PayoutStatuses says how far some payouts have come.
+// PayoutStatuses are the statuses of several payouts.
 type PayoutStatuses struct {
 	Items []PayoutAt `json:"items"`
 }
 
-// PayoutAt is a payout's status.
+// PayoutAt is the status of a payout.
 type PayoutAt struct {
 	ID     string       `json:"id"`
 	Status PayoutStatus `json:"status"`
 }
 
-// maxNamed is how many payouts one request can name.
+// maxNamed is the largest number of ids in one request.
 const maxNamed = 100
 
-// PayoutStatuses reads how far payouts have come, each of them named once, by as few
-// requests as can name them all. Ids that no payout has are left out.
+// PayoutStatuses returns the statuses of payouts by id, in as few requests as possible.
+// Duplicate ids are not permitted; unknown ids are left out.
 func (s *Staff) PayoutStatuses(ctx context.Context, ids []string) (map[string]PayoutStatus, error) {
 	return s.statuses(ctx, payouts, ids)
 }

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// AuditEntry is one line of the audit: who did what, why, and how it was before
-// and after. Only auditors may read them.
+// AuditEntry is one entry of the audit: actor, action, reason, and the state before and after.
+// It needs the role auditor.
 type AuditEntry struct {
 	Seq     int64          `json:"seq"` // from 1 without gaps
 	At      time.Time      `json:"at"`
 	Actor   string         `json:"actor"`
 	Role    string         `json:"role"`
-	KeyID   *string        `json:"key_id"` // of the key that acted; nil: a command on a machine of ours, or the worker
+	KeyID   *string        `json:"key_id"` // of the key that acted; nil: a command on one of our machines, or the worker
 	Action  string         `json:"action"`
 	Subject string         `json:"subject"`
 	Reason  string         `json:"reason"`
 	Before  map[string]any `json:"before"`
 	After   map[string]any `json:"after"`
-	Hash    string         `json:"hash"` // hex, over the hash before and this entry
+	Hash    string         `json:"hash"` // hex, over the previous hash and this entry
 }
 
-// AuditFilter narrows the audit; members left at zero do not.
+// AuditFilter filters the audit; zero members do not filter.
 type AuditFilter struct {
 	Actor   string
 	Action  string
@@ -62,14 +62,14 @@ func (s *Staff) Audit(ctx context.Context, f AuditFilter) iter.Seq2[*AuditEntry,
 	return each[AuditEntry](ctx, s.caller, audit, f.values())
 }
 
-// AuditVerdict says whether the audit is as it was written.
+// AuditVerdict is the result of a verification of the audit.
 type AuditVerdict struct {
 	Valid    bool   `json:"valid"`
 	Entries  int64  `json:"entries"`
-	Head     string `json:"head"`      // hex hash of the last entry: keep it elsewhere, to find an audit that was written anew
+	Head     string `json:"head"`      // hex hash of the last entry: a copy kept elsewhere reveals a rewritten audit
 	FirstBad *int64 `json:"first_bad"` // the first entry that was changed, is missing or was added; nil when valid
 
-	// Raw is the verdict as it came.
+	// Raw is the verdict as received.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -80,10 +80,10 @@ func (v *AuditVerdict) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(v))
 }
 
-// auditPatience is longer than the API takes for the largest audit it checks.
+// auditPatience exceeds the API's time limit of a verification.
 const auditPatience = 75 * time.Second
 
-// VerifyAudit has every entry of the audit checked, which may take a minute.
+// VerifyAudit verifies every entry of the audit, which may take a minute.
 func (s *Staff) VerifyAudit(ctx context.Context) (*AuditVerdict, error) {
 	v := new(AuditVerdict)
 	if err := s.caller.do(ctx, call{method: http.MethodGet, path: audit + "/verify", patience: auditPatience}, v); err != nil {

@@ -8,7 +8,7 @@ import (
 	"net/url"
 )
 
-// StaffCampaign is a campaign as staff sees it, whichever app it is of.
+// StaffCampaign is a campaign of any app, in answers to staff.
 type StaffCampaign struct {
 	Campaign
 	App string `json:"app"`
@@ -25,7 +25,7 @@ func (c *StaffCampaign) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &own)
 }
 
-// StaffCampaignFilter narrows the list of campaigns; members left at zero do not.
+// StaffCampaignFilter filters the list of campaigns; zero members do not filter.
 type StaffCampaignFilter struct {
 	App    string
 	Status CampaignStatus
@@ -58,13 +58,13 @@ func (s *Staff) Campaign(ctx context.Context, id string) (*StaffCampaign, error)
 	return c, nil
 }
 
-// ListCampaignDays returns one page of what became of the days of a campaign of any app.
+// ListCampaignDays returns one page of the days of a campaign of any app.
 func (s *Staff) ListCampaignDays(ctx context.Context, id string, p Page) (*List[CampaignDay], error) {
 	return page[CampaignDay](ctx, s.caller, staffCampaigns+"/"+segment(id)+"/days", nil, p)
 }
 
-// PauseCampaign pauses a campaign of any app, until its app resumes it: no packets are
-// made but for one that is being made. Problems: CodeCampaignNotFound, CodeCampaignEnded.
+// PauseCampaign pauses a campaign of any app until its app resumes it; a packet that is being
+// created is completed. Problems: CodeCampaignNotFound, CodeCampaignEnded.
 func (s *Staff) PauseCampaign(ctx context.Context, id string, r DecisionRequest) (*StaffCampaign, error) {
 	return decide[StaffCampaign](ctx, s, staffCampaigns+"/"+segment(id)+"/pause", r.IdempotencyKey, r)
 }

@@ -10,37 +10,36 @@ import (
 	"net/url"
 )
 
-// ExportPayouts writes payouts to w as CSV, as the API sends them: a line of
-// names, then one line a payout, newest first. Memory does not grow with their
-// number, and only ctx bounds the time. It is repeated only as long as nothing
-// was written and w takes what it is given; after an error w may hold a part, which is not to be used.
+// ExportPayouts writes payouts to w as CSV, as the API sends them: a header line, then one
+// line per payout, newest first. Memory does not grow with their number, and only ctx bounds
+// the time. It retries only before the first byte is written; after an error w may hold an
+// incomplete file, which must not be used.
 func (s *Staff) ExportPayouts(ctx context.Context, f PayoutFilter, w io.Writer) error {
 	return s.export(ctx, "payouts", f.values(), w)
 }
 
-// ExportRefunds writes refunds to w as CSV, as ExportPayouts does payouts.
+// ExportRefunds writes refunds to w as CSV, like ExportPayouts.
 func (s *Staff) ExportRefunds(ctx context.Context, f RefundFilter, w io.Writer) error {
 	return s.export(ctx, "refunds", f.values(), w)
 }
 
-// ExportPackets writes the packets of all apps to w as CSV, as ExportPayouts does payouts.
+// ExportPackets writes the packets of all apps to w as CSV, like ExportPayouts.
 func (s *Staff) ExportPackets(ctx context.Context, f StaffPacketFilter, w io.Writer) error {
 	return s.export(ctx, "packets", f.values(), w)
 }
 
-// ExportBreaks writes breaks to w as CSV, as ExportPayouts does payouts.
+// ExportBreaks writes breaks to w as CSV, like ExportPayouts.
 func (s *Staff) ExportBreaks(ctx context.Context, f BreakFilter, w io.Writer) error {
 	return s.export(ctx, "breaks", f.values(), w)
 }
 
-// ExportApprovals writes decisions that need, or needed, a second person to w as CSV, as
-// ExportPayouts does payouts.
+// ExportApprovals writes decisions that need, or needed, a second person to w as CSV, like
+// ExportPayouts.
 func (s *Staff) ExportApprovals(ctx context.Context, f ApprovalFilter, w io.Writer) error {
 	return s.export(ctx, "approvals", f.values(), w)
 }
 
-// ExportAudit writes the entries of the audit to w as CSV, as ExportPayouts does payouts.
-// Only auditors may.
+// ExportAudit writes audit entries to w as CSV, like ExportPayouts. It needs the role auditor.
 func (s *Staff) ExportAudit(ctx context.Context, f AuditFilter, w io.Writer) error {
 	return s.export(ctx, "audit", f.values(), w)
 }
@@ -51,7 +50,7 @@ func (s *Staff) export(ctx context.Context, list string, filter url.Values, w io
 	return s.caller.repeat(ctx, q, func([]byte) (bool, error) { return s.caller.stream(ctx, q, w) })
 }
 
-// stream makes a request once and writes its answer to w as it comes.
+// stream sends a request once and copies its answer to w.
 func (c *caller) stream(ctx context.Context, q call, w io.Writer) (again bool, err error) {
 	req, err := c.request(ctx, q, nil)
 	if err != nil {
@@ -77,28 +76,28 @@ func (c *caller) stream(ctx context.Context, q call, w io.Writer) (again bool, e
 	to := &fileWriter{to: w}
 	n, err := io.Copy(to, res.Body)
 	switch {
-	case to.err != nil: // to fetch it again would not help, and costs the platform the whole list
+	case to.err != nil: // a repeat would not help and would read the whole list again
 		return false, fmt.Errorf("write the file after %d bytes: %w", n, to.err)
 	case err != nil:
-		return n == 0, fmt.Errorf("cut off after %d bytes: %w", n, err)
+		return n == 0, fmt.Errorf("incomplete after %d bytes: %w", n, err)
 	}
 	return false, nil
 }
 
-// wholeFile refuses an answer that is no file, such as the page of a proxy, or a part of
-// one, or one whose end could not be told from a lost connection.
+// wholeFile refuses an answer that is not a file, such as a proxy's page, a partial answer,
+// and one whose end cannot be distinguished from a lost connection.
 func wholeFile(res *http.Response) error {
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
 	case res.StatusCode != http.StatusOK || err != nil || kind != "text/csv":
-		return fmt.Errorf("no file of CSV: status %d, content type %q", res.StatusCode, res.Header.Get("Content-Type"))
+		return fmt.Errorf("not a CSV file: status %d, content type %q", res.StatusCode, res.Header.Get("Content-Type"))
 	case res.ContentLength < 0 && res.ProtoMajor < 2 && !res.Uncompressed && len(res.TransferEncoding) == 0:
-		return errors.New("the answer has neither a length nor an end: a proxy on the way took them off")
+		return errors.New("the answer has neither a length nor chunks: a proxy removed them")
 	}
 	return nil
 }
 
-// fileWriter keeps the error of the file, which is none of the connection.
+// fileWriter keeps the write error of the file apart from errors of the connection.
 type fileWriter struct {
 	to  io.Writer
 	err error

@@ -11,12 +11,12 @@ import (
 	"hongbao/internal/money"
 )
 
-// StaffPacket is a packet as staff sees it, whichever app it is of.
+// StaffPacket is a packet of any app, in answers to staff.
 type StaffPacket struct {
 	Packet
 	App          string       `json:"app"`
-	StoredStatus *string      `json:"stored_status"` // what MySQL has; nil: no row yet
-	CloseReason  *string      `json:"close_reason"`  // nil before it closes
+	StoredStatus *string      `json:"stored_status"` // the status in MySQL; nil: no row yet
+	CloseReason  *string      `json:"close_reason"`  // nil before it is ended
 	Workflow     WorkflowLink `json:"workflow"`
 }
 
@@ -50,18 +50,18 @@ type Charge struct {
 	Timeline     []TimelineEntry `json:"timeline"`
 }
 
-// PayoutSum says how many payouts of a packet have a status.
+// PayoutSum is the count and sum of the payouts of a packet in one status.
 type PayoutSum struct {
 	Status PayoutStatus `json:"status"`
 	Count  int64        `json:"count"`
 	Amount money.Fen    `json:"amount"`
 }
 
-// StaffPacketDetail is a packet with what became of its money.
+// StaffPacketDetail is a packet with its payments and breaks.
 type StaffPacketDetail struct {
 	StaffPacket
 	Charge  *Charge     `json:"charge"`  // nil: not in MySQL yet
-	Payouts []PayoutSum `json:"payouts"` // by status; nil when there are too many to be counted
+	Payouts []PayoutSum `json:"payouts"` // by status; nil when there are too many to count
 	Refunds []Refund    `json:"refunds"` // newest first, 200 at most
 	Breaks  []Break     `json:"breaks"`  // newest first, 200 at most
 }
@@ -80,7 +80,7 @@ func (d *StaffPacketDetail) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &own)
 }
 
-// StaffPacketFilter narrows the list of packets; members left at zero do not.
+// StaffPacketFilter filters the list of packets; zero members do not filter.
 type StaffPacketFilter struct {
 	App         string
 	SenderID    string
@@ -113,7 +113,7 @@ func (s *Staff) Packets(ctx context.Context, f StaffPacketFilter) iter.Seq2[*Sta
 	return each[StaffPacket](ctx, s.caller, staffPackets, f.values())
 }
 
-// Packet returns a packet of any app with what became of its money.
+// Packet returns a packet of any app with its payments and breaks.
 func (s *Staff) Packet(ctx context.Context, id string) (*StaffPacketDetail, error) {
 	d := new(StaffPacketDetail)
 	if err := s.caller.do(ctx, call{method: http.MethodGet, path: staffPackets + "/" + segment(id)}, d); err != nil {
@@ -122,10 +122,9 @@ func (s *Staff) Packet(ctx context.Context, id string) (*StaffPacketDetail, erro
 	return d, nil
 }
 
-// RecallPacket stops a packet of any app: no more grabs, and what nobody took goes
-// back to the sender. A packet that has ended already stays as it is. One that is
-// still being funded is a problem with CodeNotOpenYet, one that is not there with
-// CodePacketNotFound.
+// RecallPacket recalls a packet of any app: no more grabs, and the unclaimed amount is
+// refunded to the sender. An ended packet does not change. Problems: CodeNotOpenYet while it
+// is funding, CodePacketNotFound.
 func (s *Staff) RecallPacket(ctx context.Context, id string, r DecisionRequest) (*StaffPacket, error) {
 	return decide[StaffPacket](ctx, s, staffPackets+"/"+segment(id)+"/recall", r.IdempotencyKey, r)
 }

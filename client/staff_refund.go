@@ -11,21 +11,21 @@ import (
 	"hongbao/internal/money"
 )
 
-// RefundKind says whose money goes back to the sender.
+// RefundKind is the origin of a refund.
 type RefundKind string
 
 // The kinds of a refund.
 const (
-	RefundRemainder RefundKind = "remainder" // what nobody claimed
-	RefundCancel    RefundKind = "cancel"    // what a cancelled payout held
+	RefundRemainder RefundKind = "remainder" // the unclaimed amount
+	RefundCancel    RefundKind = "cancel"    // the amount of a cancelled payout
 )
 
-// Refund is money on its way back to a packet's sender, as staff sees it.
+// Refund is a refund to a packet's sender, in answers to staff.
 type Refund struct {
 	ID           string         `json:"id"`
 	PacketID     string         `json:"packet_id"`
 	Kind         RefundKind     `json:"kind"`
-	PayoutID     *string        `json:"payout_id"` // that was cancelled; nil for the remainder
+	PayoutID     *string        `json:"payout_id"` // the cancelled payout; nil for the remainder
 	UserID       string         `json:"user_id"`   // the sender
 	Amount       money.Fen      `json:"amount"`
 	Currency     string         `json:"currency"`
@@ -33,22 +33,22 @@ type Refund struct {
 	OrderNo      *string        `json:"order_no"` // nil before the first attempt
 	Provider     string         `json:"provider"`
 	ProviderRef  *string        `json:"provider_ref"`
-	Failure      *PayoutFailure `json:"failure"` // set while failed or returned
+	Failure      *PayoutFailure `json:"failure"` // nil unless failed or returned
 	AttemptCount int            `json:"attempt_count"`
 	CreatedAt    time.Time      `json:"created_at"`
 	UpdatedAt    time.Time      `json:"updated_at"`
 	Workflow     WorkflowLink   `json:"workflow"`
 }
 
-// RefundDetail is a refund with everything known about it.
+// RefundDetail is a refund with its attempts, history and workflow.
 type RefundDetail struct {
 	Refund
-	Attempts []Attempt       `json:"attempts"` // in the order they were made
-	Timeline []TimelineEntry `json:"timeline"` // oldest first, from every source
+	Attempts []Attempt       `json:"attempts"` // oldest first
+	Timeline []TimelineEntry `json:"timeline"` // oldest first, merged from all sources
 	Temporal TemporalRuns    `json:"temporal"`
 	Retry    RetryPreview    `json:"retry"`
 
-	// Raw is the detail as it came.
+	// Raw is the detail as received.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -59,7 +59,7 @@ func (d *RefundDetail) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(d))
 }
 
-// RefundFilter narrows the list of refunds; its members are those of payouts.
+// RefundFilter filters the list of refunds; its members are those of payouts.
 type RefundFilter PayoutFilter
 
 func (f RefundFilter) values() url.Values { return PayoutFilter(f).values() }

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// TicketKey is a key with which an app signs tickets, as staff sees it: the public half.
+// TicketKey is the public key with which tickets of an app are verified.
 type TicketKey struct {
 	ID        string     `json:"id"` // kid in the header of its tickets
 	AppID     string     `json:"app_id"`
-	Name      *string    `json:"name"`       // what it is for
+	Name      *string    `json:"name"`       // its purpose
 	PublicKey string     `json:"public_key"` // Ed25519, its 32 bytes in base64
 	Status    string     `json:"status"`     // active, revoked
 	CreatedAt time.Time  `json:"created_at"`
 	RevokedAt *time.Time `json:"revoked_at"`
 
-	// Raw is the key as it came.
+	// Raw is the key as received.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -29,7 +29,7 @@ func (k *TicketKey) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(k))
 }
 
-// TicketKeyFilter narrows the list of the keys of tickets; members left at zero do not.
+// TicketKeyFilter filters the list of ticket keys; zero members do not filter.
 type TicketKeyFilter struct{ AppID string }
 
 func (f TicketKeyFilter) values() url.Values {
@@ -38,37 +38,36 @@ func (f TicketKeyFilter) values() url.Values {
 	return v
 }
 
-// AddTicketKeyRequest is the wish to add a key of tickets.
+// AddTicketKeyRequest is the body of AddTicketKey.
 type AddTicketKeyRequest struct {
-	// IdempotencyKey names this wish; "": the call makes one for its own tries.
+	// IdempotencyKey identifies this request; "": the call generates one for its own tries.
 	IdempotencyKey string `json:"-"`
 	AppID          string `json:"app_id"`
 	PublicKey      string `json:"public_key"`     // PEM, as `openssl pkey -pubout` writes it
-	Name           string `json:"name,omitempty"` // what it is for
+	Name           string `json:"name,omitempty"` // its purpose
 	Reason         string `json:"reason"`         // for the audit
 }
 
 const ticketKeys = "/v1/staff/ticket-keys"
 
-// ListTicketKeys returns one page of the keys of tickets, revoked ones too.
+// ListTicketKeys returns one page of the ticket keys, revoked ones included.
 func (s *Staff) ListTicketKeys(ctx context.Context, f TicketKeyFilter, p Page) (*List[TicketKey], error) {
 	return page[TicketKey](ctx, s.caller, ticketKeys, f.values(), p)
 }
 
-// TicketKeys iterates over the keys of tickets, newest first, revoked ones too.
+// TicketKeys iterates over the ticket keys, newest first, revoked ones included.
 func (s *Staff) TicketKeys(ctx context.Context, f TicketKeyFilter) iter.Seq2[*TicketKey, error] {
 	return each[TicketKey](ctx, s.caller, ticketKeys, f.values())
 }
 
-// AddTicketKey adds the public half of a key with which an app signs tickets; only the
-// role admin may. An app that does not exist, and a public key that was added before, are
-// problems with CodeInvalidRequest.
+// AddTicketKey adds the public key for tickets of an app; it needs the role admin. An unknown
+// app, and a public key that was added before, are problems with CodeInvalidRequest.
 func (s *Staff) AddTicketKey(ctx context.Context, r AddTicketKeyRequest) (*TicketKey, error) {
 	return decide[TicketKey](ctx, s, ticketKeys, r.IdempotencyKey, r)
 }
 
-// RevokeTicketKey ends a key of tickets for ever; only the role admin may. Revoking it
-// again changes nothing. A refusal is a problem with CodeNotFound.
+// RevokeTicketKey revokes a ticket key for ever; it needs the role admin. Revoking a revoked
+// key changes nothing. An unknown id is a problem with CodeNotFound.
 func (s *Staff) RevokeTicketKey(ctx context.Context, id string, r RevokeKeyRequest) (*TicketKey, error) {
 	return decide[TicketKey](ctx, s, ticketKeys+"/"+segment(id)+"/revoke", r.IdempotencyKey, r)
 }

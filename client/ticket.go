@@ -8,11 +8,10 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// SignTicket makes the ticket with which one user may grab one packet that was created
-// with Tickets, until it expires: what GrabRequest.Ticket takes. key is the private half
-// of a key that an administrator of the platform has added for the app, and kid its id.
-// The app hands it to its own user, or keeps it; it may be shown again, and a user gets one
-// share of a packet however often he shows it.
+// SignTicket returns a ticket, valid until it expires, with which one user may grab one packet
+// that was created with Tickets: the value of GrabRequest.Ticket. key is the private half of a
+// key that an administrator added for the app, kid its id. The app may give the ticket to its
+// user; a repeated use of it returns the same share.
 func SignTicket(key ed25519.PrivateKey, kid, packetID, userID string, expires time.Time) (string, error) {
 	t := jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.MapClaims{"aud": "hongbao", "sub": userID, "packet_id": packetID,
 		"exp": expires.Unix()})

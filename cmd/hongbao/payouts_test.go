@@ -204,7 +204,7 @@ func (d *staffStack) testTwoPersons(t *testing.T) {
 	_, errs := d.sh(exitRefused, "payouts", "cancel", big, "--reason", "or rather not")
 	contains(t, errs, "decision_pending")
 	_, errs = d.sh(exitRefused, "approvals", "approve", d.waiting(big), "--reason", "my own")
-	contains(t, errs, "forbidden", "Another person")
+	contains(t, errs, "forbidden", "another person")
 	out, _ = d.sh(exitOK, "approvals", "list", "--status", "waiting")
 	contains(t, out, big, "li-na", "unfrozen", "retry", "¥50.00")
 	approval := d.waiting(big)
