@@ -1,5 +1,5 @@
 -- Attempts: one order number at the provider each. The exact request is stored before the
--- first send; a send is noted before it goes out and after its answer. forgotten: a query
+-- first send; a send is recorded before it goes out and after its answer. forgotten: a query
 -- past ask_until found that the provider does not know the order number; from then on two
 -- persons may decide (rule R5).
 -- +goose Up

@@ -80,7 +80,7 @@ func (t Totals) Minus(other Totals) Totals {
 	return out
 }
 
-// Of returns the totals of one app.
+// OfApp returns the totals of one app.
 func (t Totals) OfApp(app string) Totals {
 	out := Totals{}
 	for key, sum := range t {
@@ -267,7 +267,7 @@ func (c DayClose) FindBlockers(unread bool) []CloseBlocker {
 	return out
 }
 
-// Checked reports whether the balances are sound and the transfers of the day, summed one by one,
+// EntriesMatch reports whether the balances are sound and the transfers of the day, summed one by one,
 // make closing less opening balances; nil: not checked yet.
 func (c DayClose) EntriesMatch() *bool {
 	if c.Match == nil {

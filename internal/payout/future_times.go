@@ -31,7 +31,7 @@ func ClampFutureTimes(p *Payment, attempts []Attempt, now time.Time) (rewound bo
 			*t, rewound = to, true
 		}
 	}
-	noted := p.UpdatedAt // the last change of the row
+	written := p.UpdatedAt // the last change of the row
 	back(&p.UpdatedAt, now)
 	back(&p.DecidedAt, now)
 	for i := range attempts {
@@ -47,7 +47,7 @@ func ClampFutureTimes(p *Payment, attempts []Attempt, now time.Time) (rewound bo
 			back(t, now)
 		}
 		for _, until := range []*time.Time{&a.CurrentSendUntil, &a.EarlierSendsUntil} { // a send may land for as long as it could by that clock
-			back(until, now.Add(min(max(until.Sub(noted), 0), LongestDelay)))
+			back(until, now.Add(min(max(until.Sub(written), 0), LongestDelay)))
 		}
 	}
 	return rewound

@@ -82,7 +82,7 @@ func (p Deferral) String() string {
 	case DeferredOutage:
 		return "the provider does not answer"
 	case DeferredThrottled:
-		return "the provider is called at its pace"
+		return "the rate limit towards the provider is reached"
 	}
-	return "not parked"
+	return "not deferred"
 }

@@ -10,7 +10,7 @@ import (
 
 // ErrUndecided means that the provider, Redis and Temporal do not show what has happened to a
 // payment since the backup (rule R13). Staff have to decide.
-var ErrUndecided = errors.New("cannot be recovered without a person")
+var ErrUndecided = errors.New("not recoverable without a decision of staff")
 
 // ErrCancelLeft is an ErrUndecided about a payout: it is unknown whether it was cancelled and
 // refunded to the sender. It may be cancelled or marked as paid, not paid again.

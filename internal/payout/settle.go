@@ -115,7 +115,7 @@ func (s *Settlement) verify(o Observation) Observation {
 		StartedAt: o.StartedAt, EndedAt: o.EndedAt}
 }
 
-// recordAnswer stores the answer's details in the attempt, whatever it changes.
+// recordAnswer stores the answer's details in the attempt.
 func (s *Settlement) recordAnswer(o Observation, now time.Time) {
 	a := &s.Attempt
 	// The reason of a refused request is what the failure will show.
@@ -356,7 +356,7 @@ func (s *Settlement) queryAsUnknown(now time.Time) error {
 }
 
 func (s *Settlement) contradiction(o Observation) {
-	s.addBreak(BreakContradiction, fmt.Sprintf("said %s before, now %s", s.Attempt.Statement, o.Kind))
+	s.addBreak(BreakContradiction, fmt.Sprintf("reported %s before, now %s", s.Attempt.Statement, o.Kind))
 }
 
 func (s *Settlement) addBreak(kind BreakKind, detail string) {

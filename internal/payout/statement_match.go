@@ -129,13 +129,13 @@ func (t *StatementMatch) op(op Op) *MatchOp {
 	return &t.Ops[len(t.Ops)-1]
 }
 
-// Theirs counts a line of the day's statement.
+// AddLine counts a line of the day's statement.
 func (t *StatementMatch) AddLine(l DatedLine) {
 	o := t.op(l.Op)
 	o.Theirs = o.Theirs.Plus(Sum{1, l.Amount})
 }
 
-// Ours counts a transfer of the day.
+// AddTransfer counts a transfer of the day.
 func (t *StatementMatch) AddTransfer(p DatedTransfer) {
 	t.Entries[p.Kind] = t.Entries[p.Kind].Plus(Sum{1, p.Amount})
 	if p.Op != "" {
@@ -144,7 +144,7 @@ func (t *StatementMatch) AddTransfer(p DatedTransfer) {
 	}
 }
 
-// Add records a difference, with the breaks that explain it.
+// AddDifference records a difference, with the breaks that explain it.
 func (t *StatementMatch) AddDifference(d Difference) {
 	o := t.op(d.Op)
 	o.Differ = o.Differ.Plus(d.theirs()).Minus(d.ours())

@@ -218,7 +218,7 @@ func (v *PacketVerifier) claims() {
 		return
 	}
 	if p.RecordedClaims != p.ClaimedCount {
-		v.add(RuleClaims, "", "%d claimed shares, %d noted when the books were closed", p.ClaimedCount, p.RecordedClaims)
+		v.add(RuleClaims, "", "%d claimed shares, %d recorded when the books were closed", p.ClaimedCount, p.RecordedClaims)
 	}
 	if p.Remainder != p.Total-p.ClaimedAmount {
 		v.add(RuleRemainder, "", "remainder %d, but total %d less claimed %d", p.Remainder, p.Total, p.ClaimedAmount)
@@ -235,7 +235,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// Verified is the result of verifying the whole ledger.
+// VerifyReport is the result of verifying the whole ledger.
 type VerifyReport struct {
 	Packets   int64 `json:"packets"`
 	Payments  int64 `json:"payments"`
@@ -249,7 +249,7 @@ type VerifyReport struct {
 	OpenBreaks map[BreakKind]int64 `json:"open_breaks"`
 }
 
-// Found is the total number of violations.
+// ViolationCount is the total number of violations.
 func (v VerifyReport) ViolationCount() int64 {
 	var n int64
 	for _, of := range v.Violations {

@@ -68,7 +68,7 @@ func (v returnsAnswer) page(prefix, after string) (payout.ReturnPage, error) {
 	}
 	if v.NextAfter != nil {
 		if len(out.Lines) == 0 || *v.NextAfter != after {
-			return payout.ReturnPage{}, fmt.Errorf("%w: it goes on after %q, but ends with %q", errStatement, *v.NextAfter, after)
+			return payout.ReturnPage{}, fmt.Errorf("%w: it continues after %q, but ends with %q", errStatement, *v.NextAfter, after)
 		}
 		out.Next = after
 	}

@@ -102,7 +102,7 @@ func (v statementAnswer) page(day payout.Day, after uint64, zone *time.Location)
 	out.Last = strconv.FormatUint(after, 10)
 	if v.NextAfter != nil {
 		if len(out.Lines) == 0 || *v.NextAfter != after {
-			return out, fmt.Errorf("%w: it goes on after line %d, but ends with line %d", errStatement, *v.NextAfter, after)
+			return out, fmt.Errorf("%w: it continues after line %d, but ends with line %d", errStatement, *v.NextAfter, after)
 		}
 		out.Next = out.Last
 	}

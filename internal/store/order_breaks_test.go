@@ -91,7 +91,7 @@ func TestMoreSevereBreakWins(t *testing.T) {
 	settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	x.one(payout.BreakContradiction, o.OrderNo, 0)
 	settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
-	x.one(payout.BreakLateSuccess, o.OrderNo, 0, "said declined before, now succeeded")
+	x.one(payout.BreakLateSuccess, o.OrderNo, 0, "reported declined before, now succeeded")
 	due, err := x.s.DecisionBacklogs(t.Context())
 	must(t, err)
 	n := int64(0)

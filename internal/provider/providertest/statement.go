@@ -14,7 +14,7 @@ func statementCases() []testCase {
 		{"the statement lists returned payments", caseStatementReturn},
 		{"a statement that breaks off is no statement", caseStatementBroken},
 		{"a statement of a day without movements is empty", caseStatementEmpty},
-		{"the statement of today goes on from the place where it was read", caseStatementGrows},
+		{"the statement of today continues where the last read ended", caseStatementGrows},
 	}
 }
 

@@ -222,10 +222,10 @@ func TestCatches(t *testing.T) {
 			"the name and the limits can be stored and used"},
 		"any notification is taken": {wrong{verify: believes}, nil, "a notification that was changed, or is not the provider's, is " +
 			"refused"},
-		"old notifications are taken":       {wrong{verify: timeless}, nil, "a notification that is too old or too new is refused"},
-		"a statement loses its last line":   {wrong{page: lastLine}, nil, "the statement lists every movement once, with its amount"},
-		"a statement has no place to go on": {wrong{page: fromTheStart}, nil, "the statement of today goes on from the place where it was read"},
-		"a broken statement is empty":       {wrong{page: emptyInstead}, nil, "a statement that breaks off is no statement"},
+		"old notifications are taken":             {wrong{verify: timeless}, nil, "a notification that is too old or too new is refused"},
+		"a statement loses its last line":         {wrong{page: lastLine}, nil, "the statement lists every movement once, with its amount"},
+		"a statement has no position to continue": {wrong{page: fromTheStart}, nil, "the statement of today continues where the last read ended"},
+		"a broken statement is empty":             {wrong{page: emptyInstead}, nil, "a statement that breaks off is no statement"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -27,7 +27,7 @@ const (
 	opQuery    = "query"  // fault rules only: a query of an order
 )
 
-// params is the content of a send; an order number is bound to it for ever.
+// params is the content of a send; an order number is bound to it.
 type params struct {
 	Op            string `json:"op"`
 	OrderNo       string `json:"order_no"`
