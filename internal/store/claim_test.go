@@ -233,10 +233,10 @@ func TestPayoutProgress(t *testing.T) {
 	claim(t, s, p, 0, "u")
 	// v has a share conflict about u's share, with a payout of its own (rule R10).
 	u, v, nobody := claimed(claimOf(p, 0, "u")), claimed(claimOf(p, 0, "v")), claimed(claimOf(p, 1, "x"))
-	promise := recordConflict(t, s, claimOf(p, 0, "v")).PaymentID
+	conflict := recordConflict(t, s, claimOf(p, 0, "v")).PaymentID
 	got, err := s.PayoutProgress(t.Context(), []payout.ClaimRef{v, u, nobody})
 	if err != nil || len(got) != 2 || got[u] != (payout.PayoutProgress{ID: payoutID(p, 0), Status: payout.StatusPending}) ||
-		got[v] != (payout.PayoutProgress{ID: promise, Status: payout.StatusFailed}) {
+		got[v] != (payout.PayoutProgress{ID: conflict, Status: payout.StatusFailed}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	if got, err := s.PayoutProgress(t.Context(), nil); err != nil || len(got) != 0 {

@@ -154,7 +154,7 @@ func guardedCases(t *testing.T, s *Store) guarded {
 			return held(s.BeginClaim(ctx, claimOf(claimed, 0, "u"), provider, limits, encode))
 		},
 		"book": func(s *Store) error { _, err := s.RecordClaim(ctx, claimOf(claimed, 1, "v"), provider); return err },
-		"promise": func(s *Store) error {
+		"share conflict": func(s *Store) error {
 			_, err := s.RecordShareConflict(ctx, claimOf(taken, 0, "v"), provider, "claimed by another")
 			return err
 		},

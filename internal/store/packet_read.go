@@ -148,9 +148,9 @@ func (s *Store) UnrecordedClaims(ctx context.Context, packetID string, claims []
 	var rows []struct {
 		UserID     string
 		ShareIndex int
-		Promised   bool
+		Conflict   bool
 	}
-	err := s.read(ctx).Raw(`SELECT user_id, share_index, 0 AS promised FROM claims WHERE packet_id = ? AND user_id IN ?
+	err := s.read(ctx).Raw(`SELECT user_id, share_index, 0 AS conflict FROM claims WHERE packet_id = ? AND user_id IN ?
 		UNION ALL SELECT user_id, share_index, 1 FROM promises WHERE packet_id = ? AND user_id IN ?`, packetID, users, packetID,
 		users).Scan(&rows).Error
 	if err != nil {
@@ -160,27 +160,27 @@ func (s *Store) UnrecordedClaims(ctx context.Context, packetID string, claims []
 		user  string
 		share int
 	}
-	have, booked, promised := map[of]bool{}, map[string]bool{}, map[string]bool{}
+	have, recorded, conflicts := map[of]bool{}, map[string]bool{}, map[string]bool{}
 	for _, r := range rows {
 		have[of{r.UserID, r.ShareIndex}], have[of{r.UserID, anyShare}] = true, true
-		if r.Promised {
-			promised[r.UserID] = true
+		if r.Conflict {
+			conflicts[r.UserID] = true
 		} else {
-			booked[r.UserID] = true
+			recorded[r.UserID] = true
 		}
 	}
-	var left, beside []packet.Claim
+	var missing, further []packet.Claim
 	for _, c := range claims {
 		switch {
 		case have[of{c.UserID, max(c.ShareIndex, anyShare)}]:
-		case promised[c.UserID] && !booked[c.UserID]:
-			beside = append(beside, c)
-		case !promised[c.UserID]:
-			left = append(left, c)
+		case conflicts[c.UserID] && !recorded[c.UserID]:
+			further = append(further, c)
+		case !conflicts[c.UserID]:
+			missing = append(missing, c)
 		}
 	}
-	free, err := s.unclaimed(ctx, packetID, beside)
-	return append(left, free...), err
+	free, err := s.unclaimed(ctx, packetID, further)
+	return append(missing, free...), err
 }
 
 // unclaimed returns the claims whose shares are free. A user has one share conflict a packet: a

@@ -105,11 +105,11 @@ func (s *Store) Payments(ctx context.Context, f payout.Filter) ([]payout.Row, er
 		return rows, err
 	}
 	f.Kind = payout.KindHonour // one statement a kind: an index orders the rows of one kind only
-	promises, err := s.paymentsOf(ctx, f)
-	if err != nil || len(promises) == 0 {
+	honours, err := s.paymentsOf(ctx, f)
+	if err != nil || len(honours) == 0 {
 		return rows, err
 	}
-	rows = append(rows, promises...)
+	rows = append(rows, honours...)
 	slices.SortFunc(rows, func(a, b payout.Row) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
 	})

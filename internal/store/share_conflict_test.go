@@ -57,7 +57,7 @@ func TestR9_UnrecordedByShare(t *testing.T) {
 	claim(t, s, p, 0, "booked")
 	claim(t, s, p, 1, "both")
 	claim(t, s, p, 2, "other")
-	recordConflict(t, s, claimOf(p, 0, "promised"))
+	recordConflict(t, s, claimOf(p, 0, "conflict"))
 	recordConflict(t, s, claimOf(p, 0, "both"))
 	for _, c := range []struct {
 		name  string
@@ -65,7 +65,7 @@ func TestR9_UnrecordedByShare(t *testing.T) {
 		want  bool
 	}{
 		{"booked", 0, false}, {"booked", 3, true}, {"booked", 2, true}, {"booked", anyShare, false},
-		{"promised", 0, false}, {"promised", 3, true}, {"promised", 2, false}, {"promised", anyShare, false},
+		{"conflict", 0, false}, {"conflict", 3, true}, {"conflict", 2, false}, {"conflict", anyShare, false},
 		{"both", 0, false}, {"both", 1, false}, {"both", 3, false},
 		{"nobody", 0, true}, {"nobody", 3, true}, {"nobody", anyShare, true},
 	} {
