@@ -25,7 +25,7 @@ func TestWaitingAmongMany(t *testing.T) {
 		others.Items = append(others.Items, client.ApprovalItem{ID: fmt.Sprint("a", i), Status: "waiting",
 			Decision: client.Decision{Kind: "retry", By: "another"}, Payout: &client.Payout{ID: fmt.Sprintf("p%024d", i)}})
 	}
-	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: funcAPI{newKeys(map[string]access.Role{"f": access.RoleFinance}),
 		func(r *http.Request) any {
 			switch {
 			case r.URL.Path == "/v1/staff/payouts/"+payout:
@@ -62,7 +62,7 @@ func TestChangedDecision(t *testing.T) {
 	changed := item
 	changed.Changed = true
 	refused := false
-	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: funcAPI{newKeys(map[string]access.Role{"f": access.RoleFinance}),
 		func(r *http.Request) any {
 			switch {
 			case r.Method == http.MethodPost:
@@ -111,18 +111,18 @@ func TestChangedDecision(t *testing.T) {
 	}
 }
 
-// queried is a staff API that answers with the result of a function.
-type queried struct {
+// funcAPI is a staff API that answers with the result of a function.
+type funcAPI struct {
 	keys
 	answer func(*http.Request) any
 }
 
-func (d queried) ActAs(string) http.RoundTripper { return d }
+func (d funcAPI) ActAs(string) http.RoundTripper { return d }
 
-func (d queried) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d funcAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer := d.answer(r)
 	if answer == nil {
-		return silent{}.RoundTrip(r)
+		return unavailableAPI{}.RoundTrip(r)
 	}
 	body, err := json.Marshal(answer)
 	status := http.StatusOK

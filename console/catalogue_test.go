@@ -256,10 +256,12 @@ func TestWords(t *testing.T) {
 }
 
 // healthChecks are the names of the checks of the API's health.
-var healthChecks = []string{"payout_failed", "payout_returned", "refund_failed", "refund_returned", "approval", "answers", "durable", "gates", "lost_grabs", "handoffs", "books", "outbox", "overdue", "ledger", "suspense",
-	"quarantine", "queues",
-	"polling", "held", "under_way", "unsent", "low_balance", "rate_limited", "no_answer", "unknown_outcomes", "last_run", "unreconciled",
-	"breaks", "chain"}
+var healthChecks = []string{
+	"payout_failed", "payout_returned", "refund_failed", "refund_returned", "approval", "answers", "durable", "gates",
+	"lost_grabs", "handoffs", "books", "outbox", "overdue", "ledger", "suspense", "quarantine", "queues", "polling", "held",
+	"under_way", "unsent", "low_balance", "rate_limited", "no_answer", "unknown_outcomes", "last_run", "unreconciled",
+	"breaks", "chain",
+}
 
 // ownWords are checks without a "good." message.
 var ownWords = []string{"answers", "polling", "last_run", "chain"}

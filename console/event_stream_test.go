@@ -17,17 +17,17 @@ import (
 	"hongbao/internal/access"
 )
 
-// counted is an unavailable staff API that counts reads of the overview.
-type counted struct {
+// readCounter is an unavailable staff API that counts reads of the overview.
+type readCounter struct {
 	keys
 	asked *atomic.Int64
 	came  chan struct{} // receives one value per read
 	may   chan struct{} // releases one read; nil: reads are not held up
 }
 
-func (c counted) ActAs(string) http.RoundTripper { return c }
+func (c readCounter) ActAs(string) http.RoundTripper { return c }
 
-func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c readCounter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Path == "/v1/staff/overview" {
 		if c.may != nil {
 			c.came <- struct{}{}
@@ -35,7 +35,7 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		c.asked.Add(1)
 	}
-	return silent{}.RoundTrip(r)
+	return unavailableAPI{}.RoundTrip(r)
 }
 
 // lastingWriter accepts a stream like the server's response writer.
@@ -68,7 +68,7 @@ func TestOneReadingForAll(t *testing.T) {
 	for i := range 30 {
 		roles[fmt.Sprint("k", i)] = access.RoleOps
 	}
-	api := counted{keys{roles: roles, books: &signOuts{}}, &atomic.Int64{}, make(chan struct{}, 100), make(chan struct{})}
+	api := readCounter{keys{roles: roles, books: &signOuts{}}, &atomic.Int64{}, make(chan struct{}, 100), make(chan struct{})}
 	desk, err := New(Config{StaffAPI: api, SessionKeys: [][32]byte{{1}}, Period: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -120,8 +120,8 @@ func TestStreamsAreBounded(t *testing.T) {
 	for i := range maxStreams {
 		roles[fmt.Sprint("k", i)] = access.RoleOps
 	}
-	desk, err := New(Config{StaffAPI: counted{keys{roles: roles, books: &signOuts{}}, &atomic.Int64{}, nil, nil}, SessionKeys: [][32]byte{{1}},
-		Period: time.Hour})
+	desk, err := New(Config{StaffAPI: readCounter{keys{roles: roles, books: &signOuts{}}, &atomic.Int64{}, nil, nil},
+		SessionKeys: [][32]byte{{1}}, Period: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestStreamKnowsItsSignIn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			roles := map[string]access.Role{"k": access.RoleOps}
-			desk, now := newDesk(t, roles)
+			desk, now := newConsole(t, roles)
 			desk.feed.reading = true // disables the read loop: only this test publishes
 			v := newVisitor(t, desk)
 			v.signIn("k")
@@ -206,7 +206,7 @@ func TestStreamKnowsItsSignIn(t *testing.T) {
 
 // TestStreamTellsNothingOlder: a stream sends no part that was read before the page was rendered.
 func TestStreamTellsNothingOlder(t *testing.T) {
-	desk, _ := newDesk(t, map[string]access.Role{"k": access.RoleOps})
+	desk, _ := newConsole(t, map[string]access.Role{"k": access.RoleOps})
 	desk.feed.reading, desk.feed.keepAlive = true, time.Millisecond
 	v := newVisitor(t, desk)
 	v.signIn("k")

@@ -18,7 +18,7 @@ func TestNoTemporalUI(t *testing.T) {
 		workflow := client.WorkflowLink{ID: "payout/x/u", URL: base + "/namespaces/hongbao/workflows/payout%2Fx%2Fu"}
 		staffPacket := &client.StaffPacketDetail{}
 		staffPacket.ID, staffPacket.StaffPacket.Workflow, staffPacket.Status, staffPacket.Split = packet, workflow, client.StatusOpen, "random"
-		desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: queried{newKeys(map[string]access.Role{"o": access.RoleOps}),
+		desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: funcAPI{newKeys(map[string]access.Role{"o": access.RoleOps}),
 			func(r *http.Request) any {
 				return map[string]any{
 					"/v1/staff/payouts/" + payout: client.PayoutDetail{Payout: client.Payout{ID: payout, Status: client.PayoutPaid,

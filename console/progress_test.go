@@ -13,19 +13,19 @@ import (
 	"hongbao/internal/access"
 )
 
-// half is a staff API that carries out decisions but answers every read with 503.
-type half struct {
+// writeOnlyAPI is a staff API that carries out decisions but answers every read with 503.
+type writeOnlyAPI struct {
 	keys
 	retried client.BulkRetried
 	asked   map[string]int // by path
 }
 
-func (h half) ActAs(string) http.RoundTripper { return h }
+func (h writeOnlyAPI) ActAs(string) http.RoundTripper { return h }
 
-func (h half) RoundTrip(r *http.Request) (*http.Response, error) {
+func (h writeOnlyAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.asked[r.URL.Path]++
 	if r.Method != http.MethodPost {
-		return silent{}.RoundTrip(r)
+		return unavailableAPI{}.RoundTrip(r)
 	}
 	body, err := json.Marshal(h.retried)
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body))), Request: r},
@@ -35,7 +35,7 @@ func (h half) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestDecisionsAreSeen: the page shows the decisions of a bulk retry even if all reads fail, and
 // reads all statuses in one request.
 func TestDecisionsAreSeen(t *testing.T) {
-	h := half{keys: newKeys(map[string]access.Role{"f": access.RoleFinance}), asked: map[string]int{}}
+	h := writeOnlyAPI{keys: newKeys(map[string]access.Role{"f": access.RoleFinance}), asked: map[string]int{}}
 	for i := range 150 {
 		h.retried.Items = append(h.retried.Items, client.BulkItem{PayoutID: fmt.Sprintf("p%024d", i), Result: "retried"})
 	}

@@ -316,14 +316,14 @@ func thousands(digits string) string {
 	return b.String()
 }
 
-// deskZone is the time zone of times until the page's script converts them.
-var deskZone = time.FixedZone("UTC+8", 8*60*60)
+// defaultZone is the time zone of times until the page's script converts them.
+var defaultZone = time.FixedZone("UTC+8", 8*60*60)
 
 // when renders a time. The page's script converts it to the browser's zone; UTC is in the title.
 func when(at time.Time) template.HTML {
 	utc := at.UTC()
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s UTC">%s</time>`, utc.Format("2006-01-02T15:04:05.000Z"),
-		utc.Format("2006-01-02 15:04:05.000"), at.In(deskZone).Format("2006-01-02 15:04:05")))
+		utc.Format("2006-01-02 15:04:05.000"), at.In(defaultZone).Format("2006-01-02 15:04:05")))
 }
 
 // age formats a duration in its two largest units.

@@ -78,12 +78,12 @@ func (k keys) KeyOwner(id string) (string, access.Role, bool) {
 
 func (k keys) KeysLoaded() bool { return len(k.roles) > 0 }
 
-func (keys) ActAs(string) http.RoundTripper { return silent{} }
+func (keys) ActAs(string) http.RoundTripper { return unavailableAPI{} }
 
-// silent is an unavailable staff API.
-type silent struct{}
+// unavailableAPI is an unavailable staff API.
+type unavailableAPI struct{}
 
-func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+func (unavailableAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
@@ -105,7 +105,7 @@ func newKeys(roles map[string]access.Role) keys {
 	return keys{roles: roles, books: &signOuts{ended: map[string]time.Time{}}}
 }
 
-func newDesk(t *testing.T, roles map[string]access.Role) (*Console, *time.Time) {
+func newConsole(t *testing.T, roles map[string]access.Role) (*Console, *time.Time) {
 	t.Helper()
 	desk, err := New(Config{StaffAPI: newKeys(roles), SessionKeys: [][32]byte{{1}}})
 	if err != nil {
@@ -155,7 +155,7 @@ func (v *visitor) in() bool {
 
 func TestSignIn(t *testing.T) {
 	roles := map[string]access.Role{"f": access.RoleFinance, "app": access.RoleApp}
-	desk, now := newDesk(t, roles)
+	desk, now := newConsole(t, roles)
 	v := newVisitor(t, desk)
 	if res := v.do("GET", "/payouts?status=failed", nil); res.StatusCode != http.StatusSeeOther ||
 		res.Header.Get("Location") != "/login?next=%2Fpayouts%3Fstatus%3Dfailed" {
@@ -212,7 +212,7 @@ func TestSignIn(t *testing.T) {
 // kept.
 func TestKeysNotKnownYet(t *testing.T) {
 	roles := map[string]access.Role{"f": access.RoleFinance}
-	desk, _ := newDesk(t, roles)
+	desk, _ := newConsole(t, roles)
 	v := newVisitor(t, desk)
 	v.signIn("f")
 	delete(roles, "f") // no key is left
@@ -226,7 +226,7 @@ func TestKeysNotKnownYet(t *testing.T) {
 }
 
 func TestSignInSecureAndElsewhere(t *testing.T) {
-	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	desk, _ := newConsole(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
 	v.tls = true
 	if c := v.signIn("f").Cookies()[0]; !c.Secure {
@@ -262,7 +262,7 @@ func TestSignInSecureAndElsewhere(t *testing.T) {
 }
 
 func TestTimeouts(t *testing.T) {
-	desk, now := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	desk, now := newConsole(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
 	v.signIn("f")
 	*now = now.Add(DefaultIdle - time.Second)
@@ -298,7 +298,7 @@ func TestTimeouts(t *testing.T) {
 
 // TestSignOut: signing out ends the session, not only the cookie of one browser.
 func TestSignOut(t *testing.T) {
-	desk, now := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	desk, now := newConsole(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
 	v.signIn("f")
 	if res := v.do("POST", "/logout", url.Values{"csrf": {"wrong"}}); res.StatusCode != http.StatusForbidden || !v.in() {
@@ -340,7 +340,7 @@ func TestSignOut(t *testing.T) {
 // TestWritesShowTheirOrigin: every write needs the CSRF token of its session; a cross-site write
 // is refused before that.
 func TestWritesShowTheirOrigin(t *testing.T) {
-	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance, "g": access.RoleFinance})
+	desk, _ := newConsole(t, map[string]access.Role{"f": access.RoleFinance, "g": access.RoleFinance})
 	v, w := newVisitor(t, desk), newVisitor(t, desk)
 	v.signIn("f")
 	w.signIn("g")
@@ -370,7 +370,7 @@ func TestWritesShowTheirOrigin(t *testing.T) {
 // TestBrokenFilterRetriesNothing: an unreadable filter must not select more payments than
 // intended.
 func TestBrokenFilterRetriesNothing(t *testing.T) {
-	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	desk, _ := newConsole(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
 	v.signIn("f")
 	s, _ := desk.seal.decrypt(v.cookies[sessionCookie])
@@ -386,7 +386,7 @@ func TestBrokenFilterRetriesNothing(t *testing.T) {
 // TestFailedSignInsAreBounded: only failures are limited. A valid key is accepted after any
 // number of failures, from its own address, which may be a shared proxy, and in all.
 func TestFailedSignInsAreBounded(t *testing.T) {
-	desk, now := newDesk(t, map[string]access.Role{"f": access.RoleFinance, "app": access.RoleApp})
+	desk, now := newConsole(t, map[string]access.Role{"f": access.RoleFinance, "app": access.RoleApp})
 	v := newVisitor(t, desk)
 	fails := func(token string, want int) {
 		t.Helper()
@@ -425,7 +425,7 @@ var inlineCode = regexp.MustCompile(`(?i)<script(?:[^>]*)>[^<]|\son[a-z]+=|\ssty
 
 // TestPolicy: no page has inline code, and each page's policy forbids it.
 func TestPolicy(t *testing.T) {
-	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	desk, _ := newConsole(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
 	for _, path := range []string{"/login", "/payouts", "/nothing", "/assets/console.css"} {
 		policy := v.do("GET", path, nil).Header.Get("Content-Security-Policy")
@@ -452,16 +452,16 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// answering is a staff API that gives one answer to every request.
-type answering struct {
+// fixedAPI is a staff API that gives one answer to every request.
+type fixedAPI struct {
 	keys
 	status int
 	body   string
 }
 
-func (a answering) ActAs(string) http.RoundTripper { return a }
+func (a fixedAPI) ActAs(string) http.RoundTripper { return a }
 
-func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a fixedAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
 }
 
@@ -475,7 +475,7 @@ func TestFileSaysWhyNot(t *testing.T) {
 			"length (m)",
 		`bad gateway`: "Unexpected response from the platform",
 	} {
-		desk, err := New(Config{StaffAPI: answering{newKeys(map[string]access.Role{"f": access.RoleFinance}), http.StatusServiceUnavailable, body},
+		desk, err := New(Config{StaffAPI: fixedAPI{newKeys(map[string]access.Role{"f": access.RoleFinance}), http.StatusServiceUnavailable, body},
 			SessionKeys: [][32]byte{{1}}})
 		if err != nil {
 			t.Fatal(err)

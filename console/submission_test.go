@@ -18,7 +18,7 @@ import (
 // TestNothingTypedIsLost: while the API is unavailable, the error page keeps the input of every
 // form.
 func TestNothingTypedIsLost(t *testing.T) {
-	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	desk, _ := newConsole(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
 	v.signIn("f")
 	s, _ := desk.seal.decrypt(v.cookies[sessionCookie])
@@ -80,7 +80,7 @@ func TestKeyIsKept(t *testing.T) {
 // gets it back after signing in; another person does not.
 func TestSentWhileSignedOut(t *testing.T) {
 	roles := map[string]access.Role{"f": access.RoleFinance, "g": access.RoleFinance}
-	api := &counting{keys: newKeys(roles)}
+	api := &writeCounter{keys: newKeys(roles)}
 	desk, err := New(Config{StaffAPI: api, SessionKeys: [][32]byte{{1}}})
 	if err != nil {
 		t.Fatal(err)
@@ -160,24 +160,24 @@ func TestSentWhileSignedOut(t *testing.T) {
 	}
 }
 
-// counting is an unavailable staff API that counts writes.
-type counting struct {
+// writeCounter is an unavailable staff API that counts writes.
+type writeCounter struct {
 	keys
 	writes atomic.Int32
 }
 
-func (c *counting) ActAs(string) http.RoundTripper { return c }
+func (c *writeCounter) ActAs(string) http.RoundTripper { return c }
 
-func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *writeCounter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		c.writes.Add(1)
 	}
-	return silent{}.RoundTrip(r)
+	return unavailableAPI{}.RoundTrip(r)
 }
 
 // TestAskedWhileSignedOut: a polling page is redirected to the login page and back.
 func TestAskedWhileSignedOut(t *testing.T) {
-	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	desk, _ := newConsole(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
 	v.header.Set("HX-Request", "true")
 	for at, want := range map[string]string{"": "/login", "http://desk.example/": "/login",

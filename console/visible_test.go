@@ -91,7 +91,7 @@ func TestNothingIsHidden(t *testing.T) {
 		"closes": disguise[client.List[client.CloseSummary]](), "closes/2026-02-17": disguise[client.Close](),
 	}
 	roles := map[string]access.Role{"f": access.RoleFinance, "a": access.RoleAuditor}
-	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: queried{newKeys(roles), func(r *http.Request) any {
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: funcAPI{newKeys(roles), func(r *http.Request) any {
 		return answers[strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/v1/staff/"), "/v1/")]
 	}}})
 	if err != nil {
@@ -144,7 +144,7 @@ func noneHidden(t *testing.T, where, text string) {
 // TestKeptAsItIs: a form submits exactly the text that was entered.
 func TestKeptAsItIs(t *testing.T) {
 	const family = "\U0001f469\u200d\U0001f467 \u202egro & <b>"
-	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: funcAPI{newKeys(map[string]access.Role{"f": access.RoleFinance}),
 		func(r *http.Request) any {
 			if r.Method == http.MethodPost {
 				return nil

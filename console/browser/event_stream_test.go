@@ -190,7 +190,7 @@ func TestOverviewWithoutMySQL(t *testing.T) {
 	if status := b.open("/"); status != http.StatusOK {
 		t.Errorf("%d", status)
 	}
-	b.has("#live-verdict", "Problem detected", "MySQL and ledger: Response time")
+	b.has("#live-verdict", "Problem detected", "MySQL and ledger: Connection")
 	b.has("#part-mysql", "no response", "hongbao doctor", "unknown") // not stale values
 	b.has("#part-redis", "every write on disk")
 	for _, part := range []string{"#live-money", "#live-hour", "#live-open", "#live-people"} {
