@@ -16,11 +16,11 @@ import (
 func newCloseCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "close",
-		Short: "Close days: balances, movements, and how they tie to the provider's statement",
-		Long: `Close days: the balances of the ledger at the beginning and the end of a day, what was
-posted between, and how that ties to the provider's statement of the day. The worker
-closes days by itself: a day is final once it is over, its statement was read and no
-break of it is open. A final close does not change any more.`,
+		Short: "Show day-end closes: balances, movements and the match with the provider's statement",
+		Long: `Show day-end closes: the opening and closing balances of the ledger, the transfers
+between them, and how they match the provider's statement of the day. Workers close days
+automatically. A close is final once the day is over, its statement is read and none of
+its breaks is open. A final close never changes.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -32,7 +32,7 @@ func newCloseListCommand(env environment) *cobra.Command {
 	f, page := newFinanceFlags(), pageFlags{}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List days, newest first",
+		Short: "List day-end closes, newest first",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := page.check(); err != nil {
@@ -53,10 +53,10 @@ func newCloseListCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-// counted shows a sum with its number.
+// formatSums formats a count and an amount.
 func formatSums(s client.Sums) string { return fmt.Sprintf("%d: %s", s.Count, formatYuan(s.Amount)) }
 
-// known shows what may not be known yet.
+// formatOptional formats a value that may be missing.
 func formatOptional[T any](v *T) string {
 	if v == nil {
 		return ""
@@ -64,7 +64,7 @@ func formatOptional[T any](v *T) string {
 	return fmt.Sprint(*v)
 }
 
-// oneDayArg checks the day that a command is about.
+// oneDayArg accepts exactly one argument, a day.
 func oneDayArg(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return &usageError{fmt.Errorf("give exactly one day such as 2026-02-17, not %d", len(args))}
@@ -80,8 +80,8 @@ func newCloseShowCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show <day>",
 		Short: "Show the close of a day",
-		Long: "Show the close of a day, YYYY-MM-DD in the time zone of the provider's statement.\nExit code: 0 it is final; 1 it is not, " +
-			"and says what it waits for.",
+		Long: "Show the close of a day, YYYY-MM-DD in the time zone of the provider's statement.\n\nExit code: 0 final; 1 not final; " +
+			"the output says what the close waits for.",
 		Example: "  hongbao close show 2026-02-17",
 		Args:    oneDayArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -106,7 +106,7 @@ func newCloseShowCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-// close prints the close of a day.
+// printClose prints the close of a day.
 func (t *staffCommand) printClose(c *client.Close) {
 	t.printFacts([][]any{
 		{"day", c.Date}, {"status", c.Status}, {"waits for", strings.Join(c.Pending, ", ")}, {"from", formatTime(c.From)}, {"to",
@@ -130,9 +130,9 @@ func (t *staffCommand) printClose(c *client.Close) {
 	if c.Statement == nil {
 		return
 	}
-	t.printFacts([][]any{{"statement of", c.Statement.Provider}, {"read up to", formatTime(c.Statement.ReadAt)}, {"ties", yesNo(c.Ties)},
+	t.printFacts([][]any{{"statement of", c.Statement.Provider}, {"read up to", formatTime(c.Statement.ReadAt)}, {"matches", yesNo(c.Ties)},
 		{"differences", formatOptional(c.Differences)}, {"open breaks", formatOptional(c.OpenBreaks)}})
-	sides := newGrid(t.out, "operation", "books", "amount", "statement", "amount", "explained", "amount")
+	sides := newGrid(t.out, "operation", "ledger", "amount", "statement", "amount", "explained", "amount")
 	for _, o := range c.Statement.Operations {
 		sides.row(o.Op, o.Ours.Count, formatYuan(o.Ours.Amount), o.Theirs.Count, formatYuan(o.Theirs.Amount), o.Explained.Count,
 			formatSigned(o.Explained.Amount))
@@ -141,7 +141,7 @@ func (t *staffCommand) printClose(c *client.Close) {
 	if len(c.Statement.Differences) == 0 {
 		return
 	}
-	differences := newGrid(t.out, "difference", "operation", "order number", "books", "statement", "booked", "moved", "breaks")
+	differences := newGrid(t.out, "difference", "operation", "order number", "ledger", "statement", "booked", "moved", "breaks")
 	for _, d := range c.Statement.Differences {
 		var breaks []string
 		for _, b := range d.Breaks {
@@ -158,7 +158,7 @@ func (t *staffCommand) printClose(c *client.Close) {
 	differences.render()
 }
 
-// signed shows an amount that may be below zero.
+// formatSigned formats an amount that may be negative.
 func formatSigned(f money.Fen) string {
 	if f < 0 {
 		return "-" + formatYuan(-f)
@@ -195,7 +195,7 @@ func newCloseBalancesCommand(env environment) *cobra.Command {
 	f, text := newFinanceFlags(), ""
 	cmd := &cobra.Command{
 		Use:     "balances",
-		Short:   "Show the balances of the ledger at a moment",
+		Short:   "Show the balances of the ledger at a point in time",
 		Example: "  hongbao close balances --at 2026-02-17T16:00:00Z",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -219,12 +219,12 @@ func newCloseBalancesCommand(env environment) *cobra.Command {
 		},
 	}
 	f.add(cmd, false)
-	cmd.Flags().StringVar(&text, "at", "", "the `moment`, RFC 3339; empty = now")
+	cmd.Flags().StringVar(&text, "at", "", "`time` of the balances, RFC 3339; default: now")
 	complete(cmd, "at")
 	return cmd
 }
 
-// balances prints the balances at a moment: of all, and of each app.
+// printBalances prints the balances of all apps together and of each app.
 func (t *staffCommand) printBalances(b *client.Balances) error {
 	t.printFacts([][]any{{"at", formatTime(b.At)}, {"settled", yesNo(&b.Settled)}, {"postings", b.Entries}, {"sound", yesNo(&b.Sound)}})
 	show := newGrid(t.out, "app", "account", "balance", "payments")

@@ -14,10 +14,10 @@ import (
 	"hongbao/internal/observe"
 )
 
-// environment is what the process was started with.
+// environment holds the environment variables that concern hongbao.
 type environment struct {
-	values map[string]string // HONGBAO_ variables, and those of others that are settings
-	order  []string          // the names of the HONGBAO_ ones, sorted
+	values map[string]string // HONGBAO_ variables, and other variables that are settings
+	order  []string          // names of the HONGBAO_ variables, sorted
 }
 
 const envPrefix = "HONGBAO_"
@@ -38,7 +38,7 @@ func newEnvironment(environ []string) environment {
 	return e
 }
 
-// settingsOf returns the settings of a command, with the defaults that they have there.
+// settingsOf returns the settings of a command with their defaults for that command.
 func settingsOf(command string) []setting {
 	var list []setting
 	for _, s := range settings {
@@ -52,8 +52,7 @@ func settingsOf(command string) []setting {
 	return list
 }
 
-// flagValue is a flag that keeps what was written; the check comes later, so that
-// all wrong settings are reported together, wherever they come from.
+// flagValue is a flag that stores any text. readConfig checks it later, so that all wrong settings are reported together.
 type flagValue struct {
 	text string
 	kind string
@@ -62,7 +61,7 @@ type flagValue struct {
 func (v *flagValue) String() string { return v.text }
 func (v *flagValue) Type() string   { return v.kind }
 
-// Set implements pflag.Value. An empty variable is as good as none, an empty flag is an error.
+// Set implements pflag.Value. An empty flag is an error, although an empty variable counts as unset.
 func (v *flagValue) Set(text string) error {
 	if text == "" {
 		return errEmptyFlag
@@ -71,13 +70,13 @@ func (v *flagValue) Set(text string) error {
 	return nil
 }
 
-// config is the settings of one command, read once and checked.
+// config holds the settings of one command, read once and checked.
 type config struct {
 	command string
 	values  map[string]string // by flag
 }
 
-// addSettings declares the flags of a command from the table.
+// addSettings declares the flags of a command from the table of settings.
 func addSettings(cmd *cobra.Command, command string) {
 	flags := cmd.Flags()
 	for _, s := range settingsOf(command) {
@@ -86,20 +85,20 @@ func addSettings(cmd *cobra.Command, command string) {
 			usage += ", required"
 		}
 		if s.secret {
-			usage += ", secret: better not as a flag"
+			usage += ", secret: prefer the variable"
 		}
 		if s.fallback == "false" {
-			usage += ", default false" // pflag takes it for no default and hides it
+			usage += ", default false" // pflag hides a default of false
 		}
 		flag := flags.VarPF(&flagValue{text: s.fallback, kind: s.kind.name}, s.flag, "", usage+")")
 		if s.kind.name == kindBool.name {
-			flag.NoOptDefVal = "true" // --flag alone means true
+			flag.NoOptDefVal = "true" // --flag without a value means true
 		}
 	}
 }
 
-// readConfig reads the settings of a command. The error is a *usageError that
-// names everything that is wrong, each with its flag and its variable.
+// readConfig reads the settings of a command. The error is a *usageError that names each wrong setting with its flag and
+// its variable.
 func readConfig(cmd *cobra.Command, command string, env environment) (config, error) {
 	c, wrong, problems := gatherConfig(cmd, command, env)
 	for _, s := range settingsOf(command) {
@@ -111,9 +110,8 @@ func readConfig(cmd *cobra.Command, command string, env environment) (config, er
 	return c, nil
 }
 
-// readLocalConfig is readConfig for commands of the local stack. It lives beside what
-// somebody keeps in his shell, so a variable that nothing reads is told, and is no error.
-// unread are the names of these.
+// readLocalConfig is readConfig for commands of the local stack. A developer's shell may export other HONGBAO_ variables,
+// so unknown ones cause a warning, not an error. unread holds their names.
 func readLocalConfig(cmd *cobra.Command, command string, env environment) (c config, unread []string, err error) {
 	known := env
 	known.order = nil
@@ -121,7 +119,7 @@ func readLocalConfig(cmd *cobra.Command, command string, env environment) (c con
 		one := environment{order: []string{name}}
 		if problem := one.unknown(); problem != nil {
 			unread = append(unread, name)
-			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %v It is left out.\n", problem)
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %v It is ignored.\n", problem)
 			continue
 		}
 		known.order = append(known.order, name)
@@ -130,14 +128,14 @@ func readLocalConfig(cmd *cobra.Command, command string, env environment) (c con
 	return c, unread, err
 }
 
-// gatherConfig reads the settings of a command, right or wrong. wrong says by flag
-// which ones are, unknown which variables nothing reads.
+// gatherConfig reads the settings of a command, valid or not. wrong holds the errors by flag; unknown reports unknown
+// variables.
 func gatherConfig(cmd *cobra.Command, command string, env environment) (c config, wrong map[string]error, unknown error) {
 	c, wrong = config{command: command, values: map[string]string{}}, map[string]error{}
 	for _, s := range settingsOf(command) {
 		value := s.fallback
 		if fromEnv, ok := env.values[s.env]; ok && fromEnv != "" {
-			value = fromEnv // an empty variable is as good as none
+			value = fromEnv // an empty variable counts as unset
 		}
 		if flag := cmd.Flags().Lookup(s.flag); flag != nil && flag.Changed {
 			value = flag.Value.String()
@@ -157,7 +155,7 @@ var (
 	errContradiction   = errors.New("contradictory settings")
 )
 
-// name is how a person finds a setting.
+// name returns the variable and the flag of a setting, for messages.
 func (s setting) name() string { return s.env + " (--" + s.flag + ")" }
 
 func (s setting) validate(value string) error {
@@ -172,14 +170,14 @@ func (s setting) validate(value string) error {
 	case err == nil:
 		return nil
 	case s.secret, s.kind.name == kindFile.name, // see checkFile
-		strings.Contains(value, "@"): // behind a password, where somebody gives a URL with one
+		strings.Contains(value, "@"): // may follow a password in a URL
 		return fmt.Errorf("%s %w", s.name(), err)
 	default:
 		return fmt.Errorf("%s %w: %q", s.name(), err, value)
 	}
 }
 
-// unknown returns an error for every HONGBAO_ variable that nothing reads.
+// unknown returns an error for each HONGBAO_ variable that no command reads.
 func (e environment) unknown() error {
 	known := slices.Clone(scriptVariables)
 	for _, s := range settings {
@@ -205,8 +203,8 @@ func (c config) contradictions() error {
 	}
 	if c.values["crash-points"] != "" && !isLoopbackURL(c.values["provider-url"]) {
 		problems = errors.Join(problems,
-			fmt.Errorf("%w: HONGBAO_CRASH_POINTS (--crash-points) kills this process on purpose and is refused where HONGBAO_PROVIDER_URL "+
-				"(--provider-url) is not on this machine: there money is real", errContradiction))
+			fmt.Errorf("%w: HONGBAO_CRASH_POINTS (--crash-points) lets tests kill this process and needs a provider on this machine: unset "+
+				"it, or set HONGBAO_PROVIDER_URL (--provider-url) to a loopback address", errContradiction))
 	}
 	problems = errors.Join(problems, c.temporalContradictions())
 	if url, asked := c.values["risk-url"]; asked && (url == "") != (c.values["risk-key"] == "") {
@@ -225,8 +223,7 @@ func (c config) contradictions() error {
 	return problems
 }
 
-// text returns a setting as it was written. Asking for a flag the command does
-// not have is a mistake in the program.
+// text returns a setting as written. It panics for a flag that the command does not have.
 func (c config) text(flag string) string {
 	value, ok := c.values[flag]
 	if !ok {
@@ -237,7 +234,7 @@ func (c config) text(flag string) string {
 
 func (c config) secret(flag string) Secret { return Secret{c.text(flag)} }
 
-// number returns a setting that has been checked to be a whole number.
+// number returns a setting that is checked to be a whole number.
 func (c config) number(flag string) int64 {
 	n, err := strconv.ParseInt(c.text(flag), 10, 64)
 	if err != nil {
@@ -246,7 +243,7 @@ func (c config) number(flag string) int64 {
 	return n
 }
 
-// yes returns a setting that has been checked to be a truth value.
+// boolean returns a setting that is checked to be a truth value.
 func (c config) boolean(flag string) bool {
 	value, err := strconv.ParseBool(c.text(flag))
 	if err != nil {
@@ -255,7 +252,7 @@ func (c config) boolean(flag string) bool {
 	return value
 }
 
-// logger writes to w in the format and from the level that are configured.
+// logger returns a logger to w with the configured format and level.
 func (c config) logger(w io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.text("log-level"))); err != nil {
@@ -272,12 +269,12 @@ func (c config) logger(w io.Writer) *slog.Logger {
 // kebab turns TEMPORAL_UI into temporal-ui.
 func kebab(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
 
-// nearest returns the candidate that differs from name in the fewest letters.
+// nearest returns the candidate with the smallest distance to name.
 func nearest(name string, candidates []string) string {
 	return slices.MinFunc(candidates, func(a, b string) int { return distance(name, a) - distance(name, b) })
 }
 
-// distance is the number of letters to insert, delete or replace (Levenshtein).
+// distance returns the number of letters to insert, delete or replace (Levenshtein distance).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -16,27 +16,27 @@ import (
 	"hongbao/internal/devstack"
 )
 
-// devConfig is what `hongbao dev` is told.
+// devConfig holds the settings of `hongbao dev`.
 type devConfig struct {
 	Home        string
 	Ports       devstack.Ports
 	Links       devstack.Links
 	NoInstall   bool
 	FirstPacket bool
-	Unread      []string // variables that nothing reads
+	Unread      []string // unknown variables, withheld from the programs of the stack
 }
 
 func newDevCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run the whole stack on this machine, in the foreground",
-		Long: `Run the whole stack on this machine: Redis, MariaDB, Temporal with its web UI,
-the sandbox payment provider, worker and API, as child processes without any
-system service. What is missing is installed or built first. The state is kept
-in one folder and survives a restart. SIGINT or SIGTERM stops everything.
+		Long: `Run the whole stack on this machine: Redis, MariaDB, Temporal with its web UI, the
+sandbox payment provider, worker and API, as child processes without any system service.
+Missing programs are installed or built first. The state is kept in one folder and
+survives restarts. SIGINT or SIGTERM stops everything.
 
-When everything is ready, dev.env in that folder holds addresses, keys and
-process ids:  . .hongbao/dev.env`,
+Once all parts are ready, dev.env in that folder holds addresses, keys and process ids; load
+it with  . .hongbao/dev.env`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, unread, err := readLocalConfig(cmd, cmdDev, env)
@@ -64,14 +64,14 @@ process ids:  . .hongbao/dev.env`,
 	addSettings(cmd, cmdDev)
 	cmd.AddCommand(
 		newDevSetupCommand(env),
-		newDevStateCommand(env, "status", "Show what runs, where and how it is; exit code 1 unless all is well", showStatus),
-		newDevStateCommand(env, "stop", "Stop the stack and wait until all of it is gone", stopStack),
+		newDevStateCommand(env, "status", "Show processes, addresses and health; exit code 1 unless all are healthy", showStatus),
+		newDevStateCommand(env, "stop", "Stop the stack and wait until all processes have ended", stopStack),
 		newDevStateCommand(env, "reset", "Stop the stack and delete its state", resetStack),
 	)
 	return cmd
 }
 
-// newDevStateCommand makes a command that acts on a home folder.
+// newDevStateCommand returns a command that acts on a home folder.
 func newDevStateCommand(env environment, name, short string, act func(context.Context, devstack.Home, io.Writer) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   name,
@@ -96,7 +96,7 @@ func newDevStateCommand(env environment, name, short string, act func(context.Co
 func newDevSetupCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "setup",
-		Short: "Install and build what the stack and the tests need, and stop there",
+		Short: "Install and build the programs that the stack and the tests need",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, _, err := readLocalConfig(cmd, cmdDevSetup, env)
@@ -112,8 +112,8 @@ func newDevSetupCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-// setUp returns the servers' programs and gets them first when they are missing.
-// Outside a checkout there is nothing to build from: then they must be on PATH.
+// setUp returns the programs of the servers and installs or builds missing ones. Outside a checkout it cannot build: the
+// programs must be on PATH.
 func setUp(ctx context.Context, setup devstack.Setup) (devstack.Tools, error) {
 	binary, err := os.Executable()
 	if err != nil {
@@ -168,9 +168,8 @@ func runDev(ctx context.Context, cfg devConfig, out io.Writer) error {
 	})
 }
 
-// devSignals adds what a program in the foreground of a terminal meets: a
-// terminal that is closed stops the stack, and an output that nobody reads any
-// more (SIGPIPE) does not.
+// devSignals handles the signals of a foreground program: SIGHUP (closed terminal) stops the stack, SIGPIPE (closed output)
+// does not.
 func devSignals(ctx context.Context) (context.Context, context.CancelFunc) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if signal.Ignored(syscall.SIGHUP) { // nohup
@@ -188,7 +187,7 @@ func stopStack(ctx context.Context, home devstack.Home, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "the stack in %s is stopped\n", home.Dir())
+	_, err = fmt.Fprintf(out, "stopped the stack in %s\n", home.Dir())
 	return err
 }
 
@@ -196,12 +195,11 @@ func resetStack(ctx context.Context, home devstack.Home, out io.Writer) error {
 	if err := devstack.Reset(ctx, home); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "the state in %s is deleted\n", home.Dir())
+	_, err := fmt.Fprintf(out, "deleted the state in %s\n", home.Dir())
 	return err
 }
 
-// prepare brings the schema of the local stack up to date and makes sure that
-// its apps, its staff and their keys exist.
+// prepare migrates the schema of the local stack and creates missing apps and keys.
 func prepare(ctx context.Context, env devstack.Env) (devstack.Keys, error) {
 	dsn := Secret{env.MySQLDSN}
 	err := runMigrate(ctx, migrateConfig{Action: migrateUp, MySQLDSN: dsn}, io.Discard, slog.New(slog.DiscardHandler))

@@ -39,7 +39,7 @@ func showStatus(ctx context.Context, home devstack.Home, out io.Writer) error {
 	return nil
 }
 
-// welcome prints where everything is and what to try.
+// welcome prints the addresses of the stack and commands to try.
 func welcome(out io.Writer, env devstack.Env, home devstack.Home) {
 	t := newGrid(out)
 	for _, row := range [][]any{

@@ -15,50 +15,50 @@ import (
 // Verdicts of a check.
 const (
 	verdictOK      = "ok"
-	verdictWarning = "warning" // somebody should look
-	verdictWrong   = "wrong"   // grabs, payments or promises suffer
-	verdictSkipped = "skipped" // could not be looked at, for a reason that is told
+	verdictWarning = "warning" // needs attention
+	verdictWrong   = "wrong"   // grabs or payments are affected
+	verdictSkipped = "skipped" // not checked; the finding says why
 )
 
-// finding is what one check came to.
+// finding is the result of one check.
 type finding struct {
 	Check   string `json:"check"`
 	Verdict string `json:"verdict"`
 	Says    string `json:"says"`
-	Do      string `json:"do,omitempty"` // what to do about it
+	Do      string `json:"do,omitempty"` // next step
 }
 
-// doctor looks at an installation, part by part, and changes nothing.
+// doctor checks the parts of an installation and changes nothing.
 type doctor struct {
 	config   config
-	wrong    map[string]error // settings that are wrong, by flag
+	wrong    map[string]error // errors of settings, by flag
 	timeout  time.Duration    // of each part
 	now      func() time.Time
 	findings []finding
 }
 
-// partTimeout is how long one part may take to answer.
+// partTimeout is the time in which a part has to answer.
 const partTimeout = 5 * time.Second
 
 func newDoctorCommand(env environment) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check a running installation: what is wrong, and what to do",
-		Long: `Check a running installation and say for each part what is wrong and what to do:
-settings, Redis (version, durability, lanes, replicas), MySQL (version, isolation,
-durability, migrations), clocks, Temporal (namespace, search attributes, workers),
-the payment provider, the API, and what waits for too long. It changes nothing, and
-may run beside everything else at any time.
+		Short: "Check a running installation and name the next steps",
+		Long: `Check a running installation and name each fault with the next step: settings, Redis
+(version, durability, lanes, replicas), MySQL (version, isolation, durability,
+migrations), clocks, Temporal (namespace, search attributes, workers), the payment
+provider, the API, and work that is overdue. The command changes nothing; run it at any
+time.
 
-Give it the settings of the worker and of the API. Beside "hongbao dev":
+Use the settings of the worker and of the API. Beside "hongbao dev":
 
   set -a; . .hongbao/dev.env; set +a
   hongbao doctor
 
-Secrets that are not given leave their checks out: skipped.
+Checks whose secrets are not set are skipped.
 
-Exit code: 0 nothing is wrong, though there may be warnings; 1 something is.`,
+Exit code: 0 no fault, warnings are possible; 1 faults.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, wrong, unknown := gatherConfig(cmd, cmdDoctor, env)
@@ -73,7 +73,7 @@ Exit code: 0 nothing is wrong, though there may be warnings; 1 something is.`,
 	return cmd
 }
 
-// examine looks at every part at the same time: one that hangs holds up no other.
+// examine checks all parts concurrently: a part that hangs does not delay the others.
 func (d *doctor) examine(ctx context.Context) {
 	parts := []func(*doctor, context.Context){(*doctor).checkRedis, (*doctor).checkMySQL, (*doctor).checkTemporal, (*doctor).checkProvider,
 		(*doctor).checkAPI}
@@ -97,14 +97,13 @@ func (d *doctor) add(check, verdict, do, format string, args ...any) {
 
 func (d *doctor) ok(check, format string, args ...any) { d.add(check, verdictOK, "", format, args...) }
 
-// has reports whether settings are there and right; what needs them is skipped
-// otherwise, which is noted.
+// configured reports whether the settings of a check are valid. Otherwise it adds a skipped finding.
 func (d *doctor) configured(check string, flags ...string) bool {
 	for _, flag := range flags {
 		if d.wrong[flag] != nil {
 			for _, s := range settingsOf(cmdDoctor) {
 				if s.flag == flag {
-					d.add(check, verdictSkipped, "Give "+s.name()+".", "Not looked at: a setting is missing or wrong.")
+					d.add(check, verdictSkipped, "Set "+s.name()+".", "Not checked: a setting is missing or wrong.")
 				}
 			}
 			return false
@@ -113,10 +112,10 @@ func (d *doctor) configured(check string, flags ...string) bool {
 	return true
 }
 
-// optionalSettings are settings that only some checks need and that not everybody has.
+// optionalSettings are settings that only some checks need.
 var optionalSettings = map[string]bool{"seed-key": true, "provider-key": true, "provider-url": true}
 
-// settings judges the settings themselves.
+// checkSettings checks the settings themselves.
 func (d *doctor) checkSettings(unknown error) {
 	problems := append(unjoin(unknown), unjoin(d.config.contradictions())...)
 	for _, s := range settingsOf(cmdDoctor) {
@@ -125,14 +124,14 @@ func (d *doctor) checkSettings(unknown error) {
 		}
 	}
 	for _, err := range problems {
-		d.add("settings", verdictWrong, `Correct it; "hongbao api --help" and docs/configuration.md say what each is for.`, "%v", err)
+		d.add("settings", verdictWrong, `Correct it; docs/configuration.md and "hongbao api --help" describe each setting.`, "%v", err)
 	}
 	if len(problems) == 0 {
 		d.ok("settings", "Every HONGBAO_ variable is known and every value is valid.")
 	}
 }
 
-// each takes apart what errors.Join has joined, also of what was joined before.
+// unjoin returns the errors that errors.Join has joined, also those of nested joins.
 func unjoin(err error) []error {
 	if err == nil {
 		return nil
@@ -148,7 +147,7 @@ func unjoin(err error) []error {
 	return all
 }
 
-// tell prints the findings and turns them into the exit code.
+// report prints the findings and returns errReported when one is a fault.
 func (d *doctor) report(out io.Writer, asJSON bool) error {
 	count := map[string]int{}
 	for _, f := range d.findings {
@@ -181,29 +180,29 @@ func (d *doctor) print(out io.Writer, asJSON, healthy bool, count map[string]int
 			}
 		}
 	}
-	word := "Nothing is wrong"
+	word := "HEALTHY"
 	if !healthy {
 		word = "NOT HEALTHY"
 	}
-	return printf(out, "%s: %d checks are well, %d warnings, %d wrong, %d skipped.\n", word, count[verdictOK], count[verdictWarning],
+	return printf(out, "%s: %d ok, %d warnings, %d wrong, %d skipped.\n", word, count[verdictOK], count[verdictWarning],
 		count[verdictWrong], count[verdictSkipped])
 }
 
-// Differences of clocks. Opening and expiry go by the clock of Redis, pauses and
-// deadlines by those of the machines that wrote them.
+// Limits of clock differences. Opening and expiry use the clock of Redis; pauses and deadlines use the clock of the
+// machine that wrote them.
 const (
 	clockWarning = time.Second
 	clockWrong   = 10 * time.Second
 )
 
-// clock judges how far a clock is ahead of this machine's.
+// checkClock checks how far a clock is ahead of this machine's.
 func (d *doctor) checkClock(check, whose string, ahead time.Duration) {
 	off, word := ahead.Abs(), "ahead of"
 	if ahead < 0 {
 		word = "behind"
 	}
 	says := fmt.Sprintf("The clock of %s is %v %s this machine's.", whose, off.Round(time.Millisecond), word)
-	do := "Let chrony or ntpd keep the clocks of all machines together, and see which one is off."
+	do := "Synchronize the clocks of all machines with chrony or ntpd, and find the one that differs."
 	switch {
 	case off >= clockWrong:
 		d.add(check, verdictWrong, do, "%s", says)
@@ -214,7 +213,7 @@ func (d *doctor) checkClock(check, whose string, ahead time.Duration) {
 	}
 }
 
-// older compares version numbers, of which only leading digits and dots count.
+// olderThan compares version numbers by their leading digits and dots.
 func olderThan(version string, atLeast ...int) bool {
 	for i, part := range strings.SplitN(version, ".", len(atLeast)+1) {
 		if i == len(atLeast) {

@@ -18,7 +18,7 @@ import (
 	"hongbao/internal/provider"
 )
 
-// redis judges Redis: grabs are promises that it has to keep.
+// checkRedis checks Redis, which holds acknowledged claims.
 func (d *doctor) checkRedis(ctx context.Context) {
 	if !d.configured("redis", "redis-addr", "redis-mode", "lanes", "redis-replicas", "allow-volatile-redis",
 		"redis-username", "redis-password", "redis-sentinel-password", "redis-tls", "redis-ca-file") {
@@ -29,19 +29,19 @@ func (d *doctor) checkRedis(ctx context.Context) {
 		err = d.config.redisContradictions()
 	}
 	if err != nil {
-		d.add("redis", verdictSkipped, "Correct the settings.", "Not looked at: %v", err)
+		d.add("redis", verdictSkipped, "Correct the settings.", "Not checked: %v", err)
 		return
 	}
 	cfg.Timeout = d.timeout
 	lanes := cfg.Lanes
 	seen, err := pool.Examine(ctx, cfg)
-	told := false
+	reported := false
 	for _, s := range seen.Servers {
 		d.checkRedisServer(s)
-		told = told || s.Err != nil
+		reported = reported || s.Err != nil
 	}
 	if err != nil {
-		if !told {
+		if !reported {
 			d.redisUnreachable(cfg.Addr, err)
 		}
 		return
@@ -51,33 +51,34 @@ func (d *doctor) checkRedis(ctx context.Context) {
 	}
 	switch seen.Lanes {
 	case 0:
-		d.add("redis lanes", verdictWarning, "Right on a new installation. On one with packets, Redis has lost its data: do not take grabs "+
-			"before it is restored.", "This Redis was never used.")
+		d.add("redis lanes", verdictWarning, "Expected on a new installation. On one with packets, Redis has lost its data: restore it before "+
+			"you accept grabs.",
+			"This Redis was never used.")
 	case lanes:
-		d.ok("redis lanes", "%d, as Redis was always used with.", lanes)
+		d.ok("redis lanes", "%d, as stored in Redis.", lanes)
 	default:
-		d.add("redis lanes", verdictWrong, "Set HONGBAO_LANES to the number that is in use; it is fixed for an installation.",
-			"HONGBAO_LANES is %d, and Redis was used with %d: no process starts.", lanes, seen.Lanes)
+		d.add("redis lanes", verdictWrong, "Set HONGBAO_LANES to the number in use; it is fixed per installation.",
+			"HONGBAO_LANES is %d, but Redis was used with %d: no process starts.", lanes, seen.Lanes)
 	}
 	if seen.BacklogErr != nil {
-		d.add("hand-offs", verdictWrong, "See to Redis.", "The hand-offs that wait could not be counted: %v", seen.BacklogErr)
+		d.add("hand-offs", verdictWrong, "Check Redis.", "The waiting hand-offs could not be counted: %v", seen.BacklogErr)
 		return
 	}
-	d.checkBacklog("hand-offs", seen.Handoffs, ageLimit{wrong: observe.HandoffMaxAge, what: "grabs that wait to be paid",
-		do: "No relay works, or Temporal is away: see that a worker runs."})
+	d.checkBacklog("hand-offs", seen.Handoffs, ageLimit{wrong: observe.HandoffMaxAge, what: "hand-offs that wait for the relay",
+		do: "Check that a worker runs and that Temporal answers."})
 }
 
-// otherFormatAdvice is what to do about a store that a build with another data format has written.
-const otherFormatAdvice = "docs/runbook.md#data-format. Until then no process starts."
+// otherFormatAdvice is the next step when a build with another data format has written to a store.
+const otherFormatAdvice = "Follow docs/runbook.md#data-format. Until then no process starts."
 
-// startRedisAdvice is what to do when Redis does not answer.
+// startRedisAdvice is the next step when Redis does not answer.
 const startRedisAdvice = "Start it, or correct HONGBAO_REDIS_ADDR and HONGBAO_REDIS_MODE. Until then no packet is created and no share " +
 	"grabbed."
 
-// redisUnreachable says that a server cannot be talked to, and why as far as it is known.
+// redisUnreachable adds the finding that a server refuses the connection or does not answer.
 func (d *doctor) redisUnreachable(addr string, err error) {
 	if do := redisAdvice(err); do != "" {
-		d.add("redis", verdictWrong, do+" Until then no process starts.", "Redis at %s is there, but not for us: %v", addr, err)
+		d.add("redis", verdictWrong, do+" Until then no process starts.", "Redis at %s refuses the connection: %v", addr, err)
 		return
 	}
 	d.add("redis", verdictWrong, startRedisAdvice, "Redis at %s does not answer: %v", addr, err)
@@ -89,10 +90,10 @@ func (d *doctor) checkRedisServer(s pool.ServerReport) {
 		return
 	}
 	if s.Rights != nil {
-		d.add("redis rights", verdictWrong, redisAdvice(s.Rights)+" Until then no process starts.", "Our user at %s lacks some: %v", s.Addr,
+		d.add("redis rights", verdictWrong, redisAdvice(s.Rights)+" Until then no process starts.", "The user at %s lacks rights: %v", s.Addr,
 			s.Rights)
 	} else {
-		d.ok("redis rights", "Our user at %s has all that are needed.", s.Addr)
+		d.ok("redis rights", "The user at %s has all required rights.", s.Addr)
 	}
 	if olderThan(s.Version, 7, 0) {
 		d.add("redis", verdictWrong, "Use Redis 7.0 or newer.", "Redis at %s has version %s.", s.Addr, s.Version)
@@ -101,28 +102,29 @@ func (d *doctor) checkRedisServer(s pool.ServerReport) {
 	}
 	switch {
 	case s.Rewrite != nil:
-		d.add("redis durability", verdictWarning, "Wait until the rewrite ends (INFO persistence). If it fails, aof_last_bgrewrite_status is "+
-			"err and the server's log says why: room on its disk, memory for fork. A process that starts meanwhile takes no grabs, nor does "+
-			"one after a promotion or CONFIG SET appendonly.", "Redis at %s: %v", s.Addr, s.Rewrite)
+		d.add("redis durability", verdictWarning, "Wait until the rewrite ends (INFO persistence). If aof_last_bgrewrite_status is err, read "+
+			"the "+
+			"server's log: disk space, memory for fork. Until then a process that starts accepts no grabs, also after a promotion or "+
+			"CONFIG SET appendonly.", "Redis at %s: %v", s.Addr, s.Rewrite)
 	case s.Volatile == nil:
-		d.ok("redis durability", "What Redis at %s acknowledges is on its disk.", s.Addr)
+		d.ok("redis durability", "Acknowledged writes of Redis at %s are on disk.", s.Addr)
 	case d.config.boolean("allow-volatile-redis"):
-		d.add("redis durability", verdictWarning, "For demonstrations only: unset HONGBAO_ALLOW_VOLATILE_REDIS before money is real.",
+		d.add("redis durability", verdictWarning, "For demonstrations only: unset HONGBAO_ALLOW_VOLATILE_REDIS before you use real money.",
 			"%v; allowed by configuration", s.Volatile)
 	default:
 		d.add("redis durability", verdictWrong, "Set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no and maxmemory-policy "+
-			"noeviction in redis.conf, also of what takes over. Until then no grabs are taken.", "%v", s.Volatile)
+			"noeviction in redis.conf, also of replicas. Until then no grabs are accepted.", "%v", s.Volatile)
 	}
 	if s.Replicas != nil {
 		d.add("redis replicas", verdictWrong, "Start the replicas, or lower HONGBAO_REDIS_REPLICAS. Until then creations and grabs are "+
 			"answered 503.", "%v", s.Replicas)
 	} else if n := d.config.number("redis-replicas"); n > 0 {
-		d.ok("redis replicas", "%d keep up with %s.", n, s.Addr)
+		d.ok("redis replicas", "%d replicas keep up with %s.", n, s.Addr)
 	}
 	d.checkClock("clock of redis", "Redis at "+s.Addr, s.ClockAhead)
 }
 
-// provider judges the payment provider, by a question that moves nothing.
+// checkProvider checks the payment provider by a query that moves no money.
 func (d *doctor) checkProvider(ctx context.Context) {
 	if !d.configured("provider", "provider-url", "provider-account", "provider-key") {
 		return
@@ -136,16 +138,15 @@ func (d *doctor) checkProvider(ctx context.Context) {
 	}
 	defer pay.Close()
 	if _, err := pay.Totals(ctx, strings.Repeat("0", packet.IDLen)); err != nil {
-		d.add("provider", verdictWrong, "Status 401: correct HONGBAO_PROVIDER_KEY or HONGBAO_PROVIDER_ACCOUNT. No answer: see whether it "+
-			"is up and "+
-			"HONGBAO_PROVIDER_URL right. Payments wait and go out by themselves when it is back.",
-			"The provider at %s does not answer as it should: %v", address, err)
+		d.add("provider", verdictWrong, "Status 401: correct HONGBAO_PROVIDER_KEY or HONGBAO_PROVIDER_ACCOUNT. No answer: check that it "+
+			"runs and that HONGBAO_PROVIDER_URL is right. Payments wait until it answers.",
+			"The provider at %s gives no usable answer: %v", address, err)
 		return
 	}
 	d.ok("provider", "%s at %s answers.", pay.Name(), address)
 }
 
-// api judges the API by what it says of itself on its staff listener.
+// checkAPI checks the API by /readyz of its staff listener.
 func (d *doctor) checkAPI(ctx context.Context) {
 	if !d.configured("api", "staff-url") {
 		return
@@ -162,10 +163,10 @@ func (d *doctor) checkAPI(ctx context.Context) {
 	}
 	err := getJSON(ctx, address, &ready)
 	if _, is := ready.Dependencies["redis"]; err == nil && !is {
-		err = errors.New("what answers is not the API")
+		err = errors.New("the server is not the API")
 	}
 	if err != nil {
-		d.add("api", verdictWrong, "Start `hongbao api` and read its log, or correct HONGBAO_STAFF_URL.", "The API does not answer at %s: %v",
+		d.add("api", verdictWrong, "Start hongbao api and read its log, or correct HONGBAO_STAFF_URL.", "The API does not answer at %s: %v",
 			address, err)
 		return
 	}
@@ -179,15 +180,15 @@ func (d *doctor) checkAPI(ctx context.Context) {
 	case "ok":
 		d.ok("api", "Ready at %s.", d.config.text("staff-url"))
 	case "degraded":
-		d.add("api", verdictWarning, "See to what is away; grabs go on meanwhile.", "The API is degraded: %s does not answer it.",
+		d.add("api", verdictWarning, "Check these parts; grabs are still accepted.", "The API is degraded: no answer from %s.",
 			strings.Join(away, ", "))
 	default:
-		d.add("api", verdictWrong, "See to what it names: it takes no grabs.", "The API is %s: %s.",
-			cmp.Or(ready.Status, "in a state it does not tell"), cmp.Or(ready.Reason, strings.Join(away, ", ")))
+		d.add("api", verdictWrong, "Check these parts: the API accepts no grabs.", "The API is %s: %s.",
+			cmp.Or(ready.Status, "in an unknown state"), cmp.Or(ready.Reason, strings.Join(away, ", ")))
 	}
 }
 
-// getJSON asks for a document, whatever the status it comes with.
+// getJSON fetches a JSON document, with any HTTP status.
 func getJSON(ctx context.Context, address string, to any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

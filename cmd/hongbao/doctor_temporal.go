@@ -14,17 +14,17 @@ import (
 	"hongbao/worker"
 )
 
-// minRetention is how long Temporal has to remember ended runs.
+// minRetention is the time for which Temporal has to keep ended runs.
 const minRetention = devstack.Retention
 
-// temporal judges Temporal and whether somebody works there.
+// checkTemporal checks Temporal and that workers poll it.
 func (d *doctor) checkTemporal(ctx context.Context) {
 	if !d.configured("temporal", temporalFlags...) {
 		return
 	}
 	if d.config.temporalContradictions() != nil {
-		d.add("temporal", verdictSkipped, "Correct what is said of the settings.", "Not looked at: its settings contradict each other, or "+
-			"name files that cannot be used.")
+		d.add("temporal", verdictSkipped, "Correct the settings reported above.", "Not checked: its settings contradict each other, or "+
+			"name unusable files.")
 		return
 	}
 	server := d.config.temporal().server()
@@ -34,17 +34,17 @@ func (d *doctor) checkTemporal(ctx context.Context) {
 	defer cancel()
 	seen, err := worker.Examine(ctx, server)
 	if refusal, is := errors.AsType[*worker.Refusal](err); is {
-		d.add("temporal", verdictWrong, temporalAdvice[refusal.Why]+" Grabs go on and wait; nobody is paid meanwhile.", "Temporal at %s: %v",
+		d.add("temporal", verdictWrong, temporalAdvice[refusal.Why]+" Until then grabs are acknowledged, and payouts wait.", "Temporal at %s: %v",
 			address,
 			err)
 		return
 	}
 	if err != nil {
-		d.add("temporal", verdictWrong, "Start it, or correct HONGBAO_TEMPORAL_ADDRESS. Grabs go on and wait; nobody is paid until it is back.",
+		d.add("temporal", verdictWrong, "Start it, or correct HONGBAO_TEMPORAL_ADDRESS. Until then grabs are acknowledged, and payouts wait.",
 			"Temporal at %s does not answer: %v", address, err)
 		return
 	}
-	d.ok("temporal", "%s at %s answers.", cmp.Or(seen.Version, "a version it does not tell"), address)
+	d.ok("temporal", "%s at %s answers.", cmp.Or(seen.Version, "an unknown version"), address)
 	if !seen.Namespace {
 		d.add("temporal namespace", verdictWrong, "temporal operator namespace create --namespace "+namespace+
 			" --retention 168h (Temporal Cloud: in its UI), or correct HONGBAO_TEMPORAL_NAMESPACE.", "There is no namespace %s.", namespace)
@@ -52,7 +52,7 @@ func (d *doctor) checkTemporal(ctx context.Context) {
 	}
 	if seen.Retention < minRetention {
 		d.add("temporal namespace", verdictWarning, "temporal operator namespace update --namespace "+namespace+
-			" --retention 168h (Temporal Cloud: in its UI)", "Ended runs of %s are forgotten after %v: what became of a payment is to be seen "+
+			" --retention 168h (Temporal Cloud: in its UI)", "Ended runs of %s are deleted after %v, but the history of a payment is to be kept "+
 			"for %v.", namespace, seen.Retention, minRetention)
 	} else {
 		d.ok("temporal namespace", "%s keeps ended runs for %v.", namespace, seen.Retention)
@@ -63,7 +63,7 @@ func (d *doctor) checkTemporal(ctx context.Context) {
 			"run starts.",
 			"Missing, or not of type Keyword: %s.", strings.Join(seen.Missing, ", "))
 	} else {
-		d.ok("search attributes", "All are there.")
+		d.ok("search attributes", "All exist.")
 	}
 	var idle []string
 	for _, name := range slices.Sorted(maps.Keys(seen.Pollers)) {
@@ -72,26 +72,24 @@ func (d *doctor) checkTemporal(ctx context.Context) {
 		}
 	}
 	if len(idle) > 0 {
-		d.add("workers", verdictWrong, "Start `hongbao worker` and read its log; until then what was grabbed is not paid.",
-			"Nobody asks Temporal for work: %s.", strings.Join(idle, ", "))
+		d.add("workers", verdictWrong, "Start hongbao worker and read its log; until then claims are not paid.",
+			"No worker polls: %s.", strings.Join(idle, ", "))
 	} else {
-		d.ok("workers", "%d ask Temporal for work.", seen.Pollers["hongbao workflow"])
+		d.ok("workers", "%d workers poll Temporal.", seen.Pollers["hongbao workflow"])
 	}
 	d.checkQueues(seen.Waiting)
 }
 
-// queues judges what waits for a worker: some may ask, and be too few.
+// checkQueues checks the tasks that wait for a worker: too few workers may poll.
 func (d *doctor) checkQueues(waiting observe.Backlog) {
-	d.checkBacklog("task queues", waiting, ageLimit{wrong: observe.QueueMaxAge, what: "tasks that no worker has taken",
-		do: "Start more workers (docs/scaling.md), or see why those that run take none: their log, /readyz and processors. What was grabbed " +
-			"is paid late meanwhile."})
+	d.checkBacklog("task queues", waiting, ageLimit{wrong: observe.QueueMaxAge, what: "tasks that wait for a worker",
+		do: "Start more workers (docs/scaling.md), or check the log, /readyz and CPU of those that run. Until then claims are paid late."})
 }
 
-// Client certificates are renewed by people or by what they have set up for it: both
-// need some days when that has failed.
+// certificateWarning is the remaining validity of a client certificate below which doctor warns.
 const certificateWarning = 14 * 24 * time.Hour
 
-// checkClientCertificate judges for how long Temporal can still know us.
+// checkClientCertificate checks the remaining validity of the client certificate.
 func (d *doctor) checkClientCertificate(server worker.Server) {
 	if server.CertFile == "" {
 		return
@@ -105,7 +103,7 @@ func (d *doctor) checkClientCertificate(server worker.Server) {
 	}
 	switch left := ends.Sub(d.now()); {
 	case left <= 0:
-		d.add(check, verdictWrong, do, "The client certificate is not valid since %s.", formatTime(ends))
+		d.add(check, verdictWrong, do, "The client certificate expired at %s.", formatTime(ends))
 	case left < certificateWarning:
 		d.add(check, verdictWarning, do, "The client certificate is valid until %s only.", formatTime(ends))
 	default:

@@ -248,16 +248,16 @@ func (w *doctorRig) testRedis() {
 	volatile := stacktest.FreshRedis(w.t, "--appendfsync", "everysec", "--maxmemory-policy", "allkeys-lru")
 	w.expect(exitFailed, "redis durability", verdictWrong, "appendfsync everysec (needs always), maxmemory-policy allkeys-lru", "redis.conf",
 		"HONGBAO_REDIS_ADDR", volatile.Addr)
-	w.expect(exitOK, "redis durability", verdictWarning, "allowed by configuration", "before money is real", "HONGBAO_REDIS_ADDR",
+	w.expect(exitOK, "redis durability", verdictWarning, "allowed by configuration", "before you use real money", "HONGBAO_REDIS_ADDR",
 		volatile.Addr, "HONGBAO_ALLOW_VOLATILE_REDIS", "1")
-	w.expect(exitFailed, "redis lanes", verdictWrong, "HONGBAO_LANES is 32, and Redis was used with 64", "fixed for an installation",
+	w.expect(exitFailed, "redis lanes", verdictWrong, "HONGBAO_LANES is 32, but Redis was used with 64", "fixed per installation",
 		"HONGBAO_LANES", "32")
 	w.expect(exitFailed, "redis replicas", verdictWrong, "", "HONGBAO_REDIS_REPLICAS", "HONGBAO_REDIS_REPLICAS", "1")
 	w.expect(exitFailed, "redis", verdictWrong, "does not answer", "HONGBAO_REDIS_ADDR", "HONGBAO_REDIS_ADDR", "127.0.0.1:1")
 	w.testRedisAccess()
 	w.redis.Kill()
 	w.expect(exitFailed, "redis", verdictWrong, "does not answer", "no share grabbed")
-	w.expect(exitFailed, "api", verdictWrong, "unavailable", "takes no grabs")
+	w.expect(exitFailed, "api", verdictWrong, "unavailable", "accepts no grabs")
 	w.redis.Restart(w.t)
 	w.await("api", verdictOK)
 }
@@ -292,20 +292,20 @@ func (w *doctorRig) testMySQL() {
 	w.expect(exitOK, "mysql durability", verdictWarning, "innodb_flush_log_at_trx_commit is 2", "SET GLOBAL")
 	w.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	w.sql("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)")
-	w.expect(exitOK, "migrations", verdictWarning, "1 are newer than this program, the last is number 99999", "Use the version")
+	w.expect(exitOK, "migrations", verdictWarning, "1 migrations are newer than this version, the last is number 99999", "Use the version")
 	w.sql("DELETE FROM goose_db_version WHERE version_id = 99999")
 	w.sql("DELETE FROM goose_db_version WHERE version_id = 132")
-	w.expect(exitFailed, "migrations", verdictWrong, "1 are missing, the first is 00132", "hongbao migrate up")
+	w.expect(exitFailed, "migrations", verdictWrong, "1 migrations are missing, the first is 00132", "hongbao migrate up")
 	w.sql("INSERT INTO goose_db_version (version_id, is_applied) VALUES (132, 1)", "UPDATE data_format SET number = number + 1")
 	w.expect(exitFailed, "migrations", verdictWrong, "the data was written by a newer build (MySQL", "docs/runbook.md#data-format")
 	w.sql("UPDATE data_format SET number = number - 1")
 	w.expect(exitFailed, "mysql", verdictWrong, "does not answer", "HONGBAO_MYSQL_DSN", "HONGBAO_MYSQL_DSN",
 		"u:only-for-tests@tcp(127.0.0.1:1)/x")
-	w.expect(exitFailed, "mysql", verdictWrong, "refuses us", "Correct user and password", "HONGBAO_MYSQL_DSN",
+	w.expect(exitFailed, "mysql", verdictWrong, "refuses the connection", "Correct user and password", "HONGBAO_MYSQL_DSN",
 		"nobody:only-for-tests@tcp("+w.mysql.Addr+")/x")
 	w.mysql.Kill()
-	w.expect(exitFailed, "mysql", verdictWrong, "does not answer", "nobody is paid")
-	w.expect(exitFailed, "api", verdictWarning, "mysql", "grabs go on")
+	w.expect(exitFailed, "mysql", verdictWrong, "does not answer", "payouts wait")
+	w.expect(exitFailed, "api", verdictWarning, "mysql", "grabs are still accepted")
 	w.mysql.Restart(w.t)
 	w.await("api", verdictOK)
 }
@@ -324,12 +324,12 @@ func (w *doctorRig) testTemporal() {
 	})
 	w.expect(exitFailed, "search attributes", verdictWrong, "App, PacketID, UserID, Provider, PayoutStatus, FailureCode",
 		"search-attribute create --namespace bare --type Keyword --name App", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
-	w.expect(exitFailed, "temporal namespace", verdictWarning, "forgotten after 24h0m0s", "--retention 168h", "HONGBAO_TEMPORAL_NAMESPACE",
+	w.expect(exitFailed, "temporal namespace", verdictWarning, "deleted after 24h0m0s", "--retention 168h", "HONGBAO_TEMPORAL_NAMESPACE",
 		"bare")
-	w.expect(exitFailed, "workers", verdictWrong, "Nobody asks", "hongbao worker", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
+	w.expect(exitFailed, "workers", verdictWrong, "No worker polls", "hongbao worker", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
 	w.temporal.Kill()
-	w.expect(exitFailed, "temporal", verdictWrong, "does not answer", "nobody is paid")
-	w.expect(exitFailed, "api", verdictWarning, "temporal", "grabs go on")
+	w.expect(exitFailed, "temporal", verdictWrong, "does not answer", "payouts wait")
+	w.expect(exitFailed, "api", verdictWarning, "temporal", "grabs are still accepted")
 	w.temporal.Restart(w.t)
 	w.await("api", verdictOK)
 	w.await("workers", verdictOK)
@@ -346,9 +346,10 @@ func (quietLogger) Error(string, ...any) {}
 func (w *doctorRig) testProvider() {
 	w.expect(exitFailed, "provider", verdictWrong, "status 401", "HONGBAO_PROVIDER_KEY", "HONGBAO_PROVIDER_KEY", "another")
 	w.expect(exitOK, "provider account", verdictOK, `account "sandbox" at provider "sandbox"`, "")
-	w.expect(exitFailed, "provider account", verdictWrong, `the settings say account "another"`, "HONGBAO_PROVIDER_ACCOUNT",
+	w.expect(exitFailed, "provider account", verdictWrong, `the settings name account "another"`, "HONGBAO_PROVIDER_ACCOUNT",
 		"HONGBAO_PROVIDER_ACCOUNT", "another")
-	w.expect(exitFailed, "provider", verdictWrong, "does not answer", "HONGBAO_PROVIDER_URL", "HONGBAO_PROVIDER_URL", "http://127.0.0.1:1")
+	w.expect(exitFailed, "provider", verdictWrong, "gives no usable answer", "HONGBAO_PROVIDER_URL", "HONGBAO_PROVIDER_URL",
+		"http://127.0.0.1:1")
 	w.expect(exitFailed, "api", verdictWrong, "does not answer", "HONGBAO_STAFF_URL", "HONGBAO_STAFF_URL", "http://127.0.0.1:1")
 	w.expect(exitFailed, "api", verdictWrong, "not the API", "HONGBAO_STAFF_URL", "HONGBAO_STAFF_URL", w.provider)
 	w.sh(exitOK, "providers", "hold", "sandbox", "--reason", "statement does not tie")
@@ -361,21 +362,21 @@ func (w *doctorRig) testWaiting() {
 		"NOW() - INTERVAL 1 HOUR, NOW())",
 		"INSERT INTO quarantine (lane, entry_id, content, error, created_at) VALUES (0, '1-1', '{}', 'x', NOW())")
 	w.expect(exitFailed, "quarantine", verdictWrong, "1 hand-offs", "quarantine")
-	w.expect(exitFailed, "breaks", verdictWarning, "1 disagreements that wait for a person, the oldest for 1h",
+	w.expect(exitFailed, "breaks", verdictWarning, "1 breaks that wait for a decision, the oldest for 1h",
 		"hongbao reconcile breaks --open")
 	w.sql("DELETE FROM breaks", "DELETE FROM quarantine")
 	w.sql("UPDATE books SET state = 'restored', restored_at = UTC_TIMESTAMP(3)")
-	w.expect(exitFailed, "books", verdictWrong, "older than reality", "hongbao recover")
+	w.expect(exitFailed, "books", verdictWrong, "was restored from a backup", "hongbao recover")
 	w.sql("UPDATE books SET state = 'normal', restored_at = NULL")
 	made, err := w.client.CreateAndWait(w.t.Context(), client.CreateRequest{SenderID: "sender", TotalAmount: 100, ShareCount: 1})
 	w.check(err)
 	_, err = w.client.Grab(w.t.Context(), made.ID, client.GrabRequest{UserID: "late~frozen"})
 	w.check(err)
 	w.await("failed payments", verdictWarning)
-	w.expect(exitOK, "failed payments", verdictWarning, "1 payments that failed", "hongbao payouts list --status failed")
-	w.expect(exitFailed, "seed key", verdictWrong, "does not open the seed of the newest packet", "HONGBAO_SEED_KEY", "HONGBAO_SEED_KEY",
+	w.expect(exitOK, "failed payments", verdictWarning, "1 failed or returned payments", "hongbao payouts list --status failed")
+	w.expect(exitFailed, "seed key", verdictWrong, "does not decrypt the seed of the newest packet", "HONGBAO_SEED_KEY", "HONGBAO_SEED_KEY",
 		strings.Repeat("ab", 32))
-	w.expect(exitOK, "seed key", verdictOK, "opens the seed of the newest packet", "")
+	w.expect(exitOK, "seed key", verdictOK, "decrypts the seed of the newest packet", "")
 }
 
 // TestDoctorNamesTheLists: what waits is looked for where payments of its kind are.
@@ -389,10 +390,10 @@ func TestDoctorNamesTheLists(t *testing.T) {
 		"payments under way": {[]observe.PaymentBacklog{{Kind: "charge", Status: "pending", Backlog: late},
 			{Kind: "charge", Status: "sending", Backlog: late}, {Kind: "payout", Status: "pending"},
 			{Kind: "refund", Status: "sending", Backlog: late}, {Kind: "payout", Status: "unknown", Backlog: late}},
-			"in: hongbao packets list --status funding, hongbao refunds list --status sending."},
+			"list them: hongbao packets list --status funding, hongbao refunds list --status sending."},
 		"unknown outcomes": {[]observe.PaymentBacklog{{Kind: "payout", Status: "unknown", Backlog: late},
 			{Kind: "honour", Status: "unknown", Backlog: late}, {Kind: "charge", Status: "unknown", Backlog: late}},
-			"hongbao payouts list --status unknown, hongbao packets list --status funding; they are"},
+			"hongbao payouts list --status unknown, hongbao packets list --status funding; workers query"},
 		"failed payments": {nil, "hongbao refunds list --status returned; docs/finance.md"},
 	} {
 		d := &doctor{now: func() time.Time { return now }}
@@ -447,23 +448,23 @@ func TestDoctorJudges(t *testing.T) {
 			"sync_binlog is 0"},
 		"no binlog": {changed(func(e *store.Examination) { e.SyncBinlog, e.LogBin = "0", false }), "mysql durability", verdictOK, ""},
 		"sending long": {vitals(payments("sending", 6*time.Minute)), "payments under way", verdictWrong,
-			"6 payments that are to be sent or were not answered, the oldest for 6m0s"},
+			"6 payments that are due or without an answer, the oldest for 6m0s"},
 		"sending":      {vitals(payments("pending", 4*time.Minute)), "payments under way", verdictOK, "the oldest for 4m0s"},
 		"unknown long": {vitals(payments("unknown", 61*time.Minute)), "unknown outcomes", verdictWrong, "1h1m0s"},
 		"unknown":      {vitals(payments("unknown", time.Minute)), "unknown outcomes", verdictOK, ""},
 		"returned": {vitals(observe.HealthSnapshot{Decisions: []observe.DecisionBacklog{
 			{Reason: "payout_failed", Fen: 409_000, Backlog: since(time.Minute)}, {Reason: "refund_returned", Fen: 281, Backlog: since(time.Hour)},
 			{Reason: "approval", Fen: 7, Backlog: since(time.Hour)}, {Reason: "break", Kind: "orphan", Fen: 7, Backlog: since(time.Hour)}}}),
-			"failed payments", verdictWarning, "6 payments that failed or came back and wait for a person, ¥4092.81 in all, the oldest for 1h0m0s"},
+			"failed payments", verdictWarning, "6 failed or returned payments that wait for a decision, ¥4092.81 in all, the oldest for 1h0m0s"},
 		"awaiting recipient": {vitals(payments("awaiting_recipient", 90*time.Hour)), "payments under way", verdictOK, "No payments"},
 		"overdue": {vitals(observe.HealthSnapshot{Overdue: []observe.PacketBacklog{{Status: "open", Backlog: since(6 * time.Minute)}}}),
 			"packets overdue", verdictWrong, "6m0s"},
-		"outbox": {vitals(observe.HealthSnapshot{Outbox: since(61 * time.Second)}), "outbox", verdictWrong, "3 runs"},
+		"outbox": {vitals(observe.HealthSnapshot{Outbox: since(61 * time.Second)}), "outbox", verdictWrong, "3 outbox entries"},
 		"reconciled long ago": {vitals(observe.HealthSnapshot{Reconciled: now.Add(-37 * time.Hour)}), "last reconciliation", verdictWarning,
 			"for 37h0m0s"},
 		"reconciled": {vitals(observe.HealthSnapshot{Reconciled: now.Add(-35 * time.Hour)}), "last reconciliation", verdictOK, ""},
 		"queue waits long": {func(d *doctor) { d.checkQueues(since(31 * time.Second)) }, "task queues", verdictWrong,
-			"3 tasks that no worker has taken, the oldest for 31s"},
+			"3 tasks that wait for a worker, the oldest for 31s"},
 		"queue":           {func(d *doctor) { d.checkQueues(since(29 * time.Second)) }, "task queues", verdictOK, "the oldest for 29s"},
 		"approvals":       {vitals(observe.HealthSnapshot{Approvals: since(2 * time.Hour)}), "approvals", verdictWarning, "2h0m0s"},
 		"approvals young": {vitals(observe.HealthSnapshot{Approvals: since(time.Minute)}), "approvals", verdictOK, ""},
@@ -471,9 +472,9 @@ func TestDoctorJudges(t *testing.T) {
 			{State: "shut", Backlog: since(time.Hour)}}}), "gates", verdictWrong, "3 shut"},
 		"gates open": {vitals(observe.HealthSnapshot{Lanes: []observe.LaneBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 64}},
 			{State: "shut"}}}), "gates", verdictOK, ""},
-		"grabs lost":        {vitals(observe.HealthSnapshot{LostGrabs: 14}), "gates", verdictWarning, "14 grabs"},
-		"books restored":    {vitals(observe.HealthSnapshot{MySQLRestored: true}), "books", verdictWrong, "older than reality"},
-		"imbalanced":        {vitals(observe.HealthSnapshot{Imbalanced: 2}), "ledger", verdictWrong, "2 packets"},
+		"grabs lost":        {vitals(observe.HealthSnapshot{LostGrabs: 14}), "gates", verdictWarning, "14 acknowledged grabs"},
+		"books restored":    {vitals(observe.HealthSnapshot{MySQLRestored: true}), "books", verdictWrong, "was restored from a backup"},
+		"imbalanced":        {vitals(observe.HealthSnapshot{Imbalanced: 2}), "ledger", verdictWrong, "2 recently posted packets"},
 		"moved twice":       {vitals(observe.HealthSnapshot{Suspense: 300}), "ledger", verdictWarning, "300 fen"},
 		"a row of tomorrow": {vitals(observe.HealthSnapshot{Outbox: since(-time.Hour)}), "outbox", verdictOK, "the oldest for 0s"},
 		"held": {func(d *doctor) {

@@ -9,9 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// rejectEmptyValues makes every command below cmd refuse an empty flag and an empty argument.
-// A script whose variable is not set gives one, and none of them means what was meant: an
-// empty --idempotency-key would charge twice, an empty --eligible would let everybody grab.
+// rejectEmptyValues makes cmd and all commands below it refuse empty flags and arguments. A script with an unset variable
+// passes empty values: an empty --idempotency-key could charge twice, an empty --eligible would let every user grab.
 func rejectEmptyValues(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		switch flag.Value.Type() {
@@ -23,7 +22,7 @@ func rejectEmptyValues(cmd *cobra.Command) {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			for i, arg := range args {
 				if strings.TrimSpace(arg) == "" {
-					return &usageError{fmt.Errorf("argument %d is empty: %q", i+1, arg)}
+					return &usageError{fmt.Errorf("argument %d is empty: %q; write a value", i+1, arg)}
 				}
 			}
 			return check(cmd, args)
@@ -34,7 +33,7 @@ func rejectEmptyValues(cmd *cobra.Command) {
 	}
 }
 
-// nonEmptyValue is the value of a flag that is never given empty.
+// nonEmptyValue is the value of a flag that refuses an empty text.
 type nonEmptyValue struct{ pflag.Value }
 
 var errEmptyFlag = errors.New("the value is empty, write one or leave the flag out")
@@ -47,7 +46,7 @@ func (v nonEmptyValue) Set(text string) error {
 	return v.Value.Set(text)
 }
 
-// String implements pflag.Value. pflag writes an empty list as "[]" and takes that for a default.
+// String implements pflag.Value. pflag formats an empty list as "[]" and would display it as a default.
 func (v nonEmptyValue) String() string {
 	if text := v.Value.String(); text != "[]" {
 		return text

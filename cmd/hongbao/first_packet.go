@@ -14,7 +14,7 @@ import (
 	"hongbao/internal/money"
 )
 
-// The first packet: more guests than shares, so that some come too late.
+// The demonstration: the first packet has more guests than shares, so that some find it sold out.
 const (
 	firstShares      = 50
 	firstGuests      = 120
@@ -25,19 +25,17 @@ const (
 	secondExpirySecs = 10
 )
 
-// firstPacketLimit bounds the whole show. The second packet alone takes ten
-// seconds to expire.
+// firstPacketLimit bounds the demonstration. The second packet takes ten seconds to expire.
 const firstPacketLimit = 3 * time.Minute
 
 // Errors of the first packet.
 var (
-	errFirstPacket = errors.New("the first packet did not live through; the stack runs on")
+	errFirstPacket = errors.New("the demonstration failed; the stack keeps running")
 	errUnexpected  = errors.New("unexpected")
 )
 
-// firstPacket plays two packets on the running stack, through its HTTP API, and
-// prints the steps: a crowd empties the first one and is paid, the second one
-// expires and its rest is refunded.
+// firstPacket demonstrates two packets on the running stack through its HTTP API and prints the steps: a crowd grabs the
+// whole first packet and is paid; the second packet expires and its remainder is refunded.
 func firstPacket(ctx context.Context, env devstack.Env, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, firstPacketLimit)
 	defer cancel()
@@ -59,12 +57,12 @@ func firstPacket(ctx context.Context, env devstack.Env, out io.Writer) error {
 	return nil
 }
 
-// demo is one performance.
+// demo is one demonstration.
 type demo struct {
 	app     *client.Client
 	finance *client.Staff
 	out     io.Writer
-	id      string // makes idempotency keys of this performance its own
+	id      string // part of the idempotency keys
 }
 
 func (s *demo) run(ctx context.Context) error {
@@ -74,7 +72,8 @@ func (s *demo) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.printf("\nA second packet: %d shares, %d guests, open for %d s; the rest goes back\n", secondShares, secondGuests, secondExpirySecs)
+	s.printf("\nA second packet: %d shares, %d guests, open for %d s; the remainder is refunded\n", secondShares, secondGuests,
+		secondExpirySecs)
 	second, err := s.packet(ctx, client.CreateRequest{TotalAmount: secondAmount, ShareCount: secondShares, Greeting: "手慢无",
 		ExpiresInSeconds: secondExpirySecs},
 		secondGuests, secondGuests)
@@ -88,7 +87,7 @@ func (s *demo) run(ctx context.Context) error {
 	return nil
 }
 
-// packet creates a packet and follows it until it is closed and its proof balances.
+// packet creates a packet and waits until it is closed and its proof balances.
 func (s *demo) packet(ctx context.Context, r client.CreateRequest, guests, winners int) (*client.Packet, error) {
 	r.SenderID, r.IdempotencyKey = "lin-mei", fmt.Sprintf("first-packet-%s-%d", s.id, r.ShareCount)
 	p, err := s.app.CreateAndWait(ctx, r)
@@ -117,16 +116,16 @@ func (s *demo) packet(ctx context.Context, r client.CreateRequest, guests, winne
 	return p, s.checkProof(ctx, p.ID)
 }
 
-// demoPoll is the pause between two polls, and between two tries of a call.
+// demoPoll is the pause between two polls and between two tries of a call.
 const demoPoll = 150 * time.Millisecond
 
-// guest is the result of one grab: amount is zero when the packet was sold out.
+// grabResult is the result of one grab; amount is zero when the packet was sold out.
 type grabResult struct {
 	amount money.Fen
 	err    error
 }
 
-// crowd sends the grabs of all guests at the same instant.
+// grabAll sends the grabs of all guests at once.
 func (s *demo) grabAll(ctx context.Context, packetID string, guests, winners int) error {
 	bar := newMeter(s.out, "shares grabbed", winners)
 	defer bar.end()

@@ -12,20 +12,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// healthTimeout bounds the whole question: the probes behind /readyz take at
-// most one second, and whoever runs health checks wants an answer, not a hang.
+// healthTimeout bounds the whole check. The probes behind /readyz take at most one second.
 const healthTimeout = 3 * time.Second
 
-// maxHealthBody is how much of a bad answer is shown, in bytes.
+// maxHealthBody is the number of bytes of a bad answer in the error.
 const maxHealthBody = 1000
 
 func newHealthcheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "healthcheck <url>",
-		Short: "Ask an address such as /readyz whether all is well",
-		Long: fmt.Sprintf(`Ask a URL and exit with 0 when it answers 2xx within %v, with 1 otherwise. It is
-what a container's health check runs: the image has neither shell nor curl. A
-redirect is not followed, a proxy of the environment is not used.`, healthTimeout),
+		Short: "Check the health of a process by a URL such as /readyz",
+		Long: fmt.Sprintf(`Request a URL and exit with 0 when it answers 2xx within %v, otherwise with 1. Use it as
+the health check of a container: the image has neither shell nor curl. Redirects are not
+followed, and proxy variables are ignored.`, healthTimeout),
 		Example: "  hongbao healthcheck http://127.0.0.1:8080/readyz",
 		Args:    oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,8 +38,7 @@ redirect is not followed, a proxy of the environment is not used.`, healthTimeou
 
 var errUnhealthy = errors.New("not healthy")
 
-// checkHealth returns nil when url answers 2xx in time. An answer that is not
-// well is an errUnhealthy that holds its beginning.
+// checkHealth returns nil when url answers 2xx in time. Another answer is an errUnhealthy with its beginning.
 func checkHealth(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()

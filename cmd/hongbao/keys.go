@@ -11,7 +11,7 @@ import (
 	"hongbao/internal/access"
 )
 
-// keyConfig is what `hongbao keys direct create` is told.
+// keyConfig holds the settings of `hongbao keys direct create`.
 type keyConfig struct {
 	MySQLDSN Secret
 	Role     access.Role
@@ -26,17 +26,17 @@ func newKeysCommand(env environment) *cobra.Command {
 		Long: fmt.Sprintf(`Create, list, rotate, approve and revoke the API keys of apps and staff. MySQL
 holds only a hash of each token. Every API process follows a change within %v.
 
-There are two ways. create, list, rotate, approve and revoke ask the API, on its staff
-listener and with the key of an administrator (role admin): every change goes into
-the audit with who and why, nobody can lock himself out, and nobody makes a key
-alone with which money is decided about. This is the way for every day.
+For daily use: create, list, rotate, approve and revoke call the API's staff listener
+with the key of an administrator (role admin). The audit records every change with its
+author and reason, no caller can revoke its own key, and keys that decide about money
+need a second person.
 
-direct, ensure and token need no key: direct and ensure write to MySQL, and what
-they do is in no audit. They are for the first two persons, an administrator and
-one who approves the keys that the administrator makes, for an installation that is
-set up without a person, and for when no administrator is left.`, api.DefaultRefresh),
+For setup and emergencies: direct and ensure write to MySQL without an API key, and the
+audit does not record them. Use them for the first two persons (an administrator, and a
+person who approves the administrator's keys), for an unattended installation, and when
+no administrator is left. token only prints a new token.`, api.DefaultRefresh),
 		Example: `  hongbao keys direct create --role admin --owner li-na    # first of all, once
-  hongbao keys direct create --role admin --owner wang-wei # who approves her keys
+  hongbao keys direct create --role admin --owner wang-wei # approves li-na's keys
   export HONGBAO_ADMIN_KEY=...                             # what it printed
   hongbao keys create --role app --app mall --reason 'new backend'`,
 		Args: noArgs,
@@ -47,15 +47,15 @@ set up without a person, and for when no administrator is left.`, api.DefaultRef
 	return group
 }
 
-// newKeysDirectCommand is for whoever has MySQL and no key of an administrator.
+// newKeysDirectCommand returns the commands for an operator with MySQL access and without an administrator's key.
 func newKeysDirectCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "direct",
 		Short: "Create, list and revoke keys in MySQL, without the API and without audit",
-		Long: `Create, list and revoke keys in MySQL, without the API: for the first key of an
-administrator, and for when none is left. What is done here is in no audit, and
-nothing stops it from revoking the last key of an administrator. For every day
-there are "hongbao keys create|list|rotate|approve|revoke".`,
+		Long: `Create, list and revoke keys in MySQL without the API: for the first key of an
+administrator, and when none is left. The audit does not record these changes, and the
+last key of an administrator can be revoked. For daily use run
+"hongbao keys create|list|rotate|approve|revoke".`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -67,10 +67,10 @@ func newDirectCreateCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create a key and print its token, once",
-		Long: `Create a key. Its token goes to standard output, once: nobody can read it again.
-An app may have several keys, so that a new one can be rolled out before the old
-one is revoked. A person of the staff has one owner name on all his keys: where a
-second person has to approve, owners are compared.`,
+		Long: `Create a key. Its token is printed once to standard output and cannot be read again.
+An app may have several keys, so that a new one can be rolled out before the old one is
+revoked. Use the same owner name for all keys of a member of staff: approvals compare
+owners.`,
 		Example: `  hongbao keys direct create --role admin --owner li-na
   hongbao keys direct create --role app --app mall`,
 		Args: noArgs,
@@ -90,13 +90,13 @@ second person has to approve, owners are compared.`,
 	return cmd
 }
 
-// complete fills in the owner of an app's key and refuses what does not go together.
+// complete sets the owner of an app's key and refuses contradictory settings.
 func (c keyConfig) complete() (keyConfig, error) {
 	switch {
 	case c.Role.Staff() && c.App != "":
 		return c, fmt.Errorf("%w: --app goes with role app, not %s", errContradiction, c.Role)
 	case c.Role.Staff() && c.Owner == "":
-		return c, fmt.Errorf("--owner %w with role %s: whose key is it?", errMissing, c.Role)
+		return c, fmt.Errorf("--owner %w with role %s: write the name of a member of staff", errMissing, c.Role)
 	case !c.Role.Staff() && c.App == "":
 		return c, fmt.Errorf("--app %w with role %s", errMissing, c.Role)
 	case c.Owner == "":
@@ -108,15 +108,14 @@ func (c keyConfig) complete() (keyConfig, error) {
 func newKeysEnsureCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ensure",
-		Short: "Make given tokens work",
-		Long: `Make given tokens work: create their keys unless they exist, and the apps of
-those with role app. It may be run again and again. The role stands in the token; the
-owner of a token with role app is the app's id. A key that was revoked stays
-revoked. It fails when a key exists with another owner or token.
+		Short: "Create the keys of given tokens unless they exist",
+		Long: `Create the keys of given tokens unless they exist, and the apps of those with role app.
+Repeating it changes nothing. The token holds the role; the owner of a token with role
+app is the app's id. A revoked key stays revoked. The command fails when a key exists
+with another owner or token.
 
-For installations that are set up without a person, such as docker-compose.yml.
-Where a person sets up, "hongbao keys direct create" is better: it makes a token that
-nobody has seen.`,
+Use it for unattended installations, such as docker-compose.yml. Otherwise prefer
+"hongbao keys direct create", which generates a token that no file holds.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(cmd, cmdKeysEnsure, env)
@@ -138,8 +137,8 @@ func newKeysTokenCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Print a new token without storing anything",
-		Long: `Print a new token. It opens nothing until "hongbao keys ensure" is told of it. For
-files of settings that are written before there is a database.`,
+		Long: `Print a new token, for configuration files that are written before there is a database.
+The token is valid once "hongbao keys ensure" has created its key.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(cmd, cmdKeysToken, env)
@@ -158,7 +157,7 @@ files of settings that are written before there is a database.`,
 func newDirectListCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the keys, revoked ones too; tokens are not known",
+		Short: "List all keys, also revoked ones, without their tokens",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(cmd, cmdKeysDirectList, env)
@@ -175,10 +174,9 @@ func newDirectListCommand(env environment) *cobra.Command {
 func newDirectRevokeCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke <id>",
-		Short: "End a key for ever",
-		Long: `End a key for ever. The id is that of "hongbao keys direct list", the third part of
-hb_role_id_secret; a whole token, found where it should not be, does too. Revoking
-a key again changes nothing.`,
+		Short: "Revoke a key for good",
+		Long: `Revoke a key for good. Give its id from "hongbao keys direct list" (the third part of
+hb_role_id_secret), or a whole leaked token. Repeating it changes nothing.`,
 		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := readConfig(cmd, cmdKeysDirectList, env)
@@ -187,7 +185,7 @@ a key again changes nothing.`,
 			}
 			id := args[0]
 			if part, ok := access.ParseToken(id); ok {
-				id = part // a token is not to be repeated in messages
+				id = part // messages must not hold a token
 			}
 			return revokeKey(cmd.Context(), c.secret("mysql-dsn"), id, cmd.OutOrStdout())
 		},
@@ -196,14 +194,13 @@ a key again changes nothing.`,
 	return cmd
 }
 
-// ensuredToken is a token that shall work.
+// ensuredToken is a token whose key has to exist.
 type ensuredToken struct {
 	key   access.Key
 	token Secret
 }
 
-// parseTokens reads owner=token pairs, separated by white space. Its errors
-// count the pairs and never show them.
+// parseTokens parses owner=token pairs, separated by white space. Its errors name a pair by its position: pairs are secret.
 func parseTokens(text string) ([]ensuredToken, error) {
 	var out []ensuredToken
 	seen := map[string]bool{}
@@ -212,13 +209,13 @@ func parseTokens(text string) ([]ensuredToken, error) {
 		role, ok := access.RoleOf(token)
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("holds no token as number %d; want owner=token", i+1)
+			return nil, fmt.Errorf("holds no token in pair %d: write owner=token owner=token", i+1)
 		case role == access.RoleApp && !access.ValidAppID(owner), !access.ValidOwner(owner):
-			return nil, fmt.Errorf("holds a wrong owner as number %d", i+1)
+			return nil, fmt.Errorf("holds a wrong owner in pair %d: write the app's id, or the name of a member of staff", i+1)
 		}
 		id, _ := access.ParseToken(token)
 		if seen[id] {
-			return nil, fmt.Errorf("holds the key of number %d twice", i+1)
+			return nil, fmt.Errorf("holds the key of pair %d twice: remove one", i+1)
 		}
 		seen[id] = true
 		k := access.Key{ID: id, Role: role, Owner: owner, SecretHash: access.HashToken(token)}
@@ -228,7 +225,7 @@ func parseTokens(text string) ([]ensuredToken, error) {
 		out = append(out, ensuredToken{key: k, token: Secret{token}})
 	}
 	if len(out) == 0 {
-		return nil, errors.New("holds no owner=token")
+		return nil, errors.New("holds no token: write owner=token owner=token")
 	}
 	return out, nil
 }

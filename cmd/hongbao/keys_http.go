@@ -18,14 +18,14 @@ func newKeysCreateCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create --role <role> --reason <text>",
 		Short: "Create a key through the API and print its token, once",
-		Long: `Create a key through the API, as an administrator. Its token goes to standard
-output, once: nobody can read it again. An app may have several keys. A person of
-the staff has one owner name on all keys: where a second person has to approve,
-owners are compared. A key of role finance, or of role admin for another person,
-opens nothing until a second person approves it ("hongbao keys approve").
+		Long: `Create a key through the API, as an administrator. Its token is printed once to standard
+output and cannot be read again. An app may have several keys. Use the same owner name
+for all keys of a member of staff: approvals compare owners. A key of role finance, or
+of role admin for another person, is valid after a second person has approved it
+("hongbao keys approve").
 
-When the token got lost on its way, it says how to go on. For the first key of an
-administrator: "hongbao keys direct create".`,
+When the response is lost, the command names the next step. For the first key of an
+administrator run "hongbao keys direct create".`,
 		Example: `  hongbao keys create --role app --app mall --name checkout --reason 'ticket 4711'
   hongbao keys create --role finance --owner li-na --reason 'new in the team'`,
 		Args: noArgs,
@@ -48,11 +48,11 @@ administrator: "hongbao keys direct create".`,
 	}
 	f.add(cmd, true)
 	flags := cmd.Flags()
-	flags.StringVar(&want.Role, "role", "", "app, finance, ops, auditor or admin (required)")
-	flags.StringVar(&want.AppID, "app", "", "the app whose key it is; with role app only")
-	flags.StringVar(&want.Owner, "owner", "", "who gets the key: a person of the staff; empty with role app = the app's id")
-	flags.StringVar(&want.Name, "name", "", "what it is for")
-	flags.DurationVar(&life, "expires-in", 0, "end it by itself after this `time`; 0 = never")
+	flags.StringVar(&want.Role, "role", "", "role of the key: app, finance, ops, auditor or admin (required)")
+	flags.StringVar(&want.AppID, "app", "", "app of the key; only with role app")
+	flags.StringVar(&want.Owner, "owner", "", "owner of the key: a member of staff; default with role app: the app's id")
+	flags.StringVar(&want.Name, "name", "", "purpose of the key")
+	flags.DurationVar(&life, "expires-in", 0, "let the key expire after this `duration`; 0 = never")
 	complete(cmd, "role", roleNames()...)
 	return cmd
 }
@@ -63,11 +63,11 @@ func newKeysRotateCommand(env environment) *cobra.Command {
 	var grace, life time.Duration
 	cmd := &cobra.Command{
 		Use:   "rotate <id> --reason <text>",
-		Short: "Replace a key by a new one; the old one works for a grace time",
-		Long: `Replace a key by a new one of the same role, app, owner and name. The token of the
-new one goes to standard output, once. The old one works on for the grace and is
-refused then. A new key of role finance, or of role admin for another person, waits
-for a second person ("hongbao keys approve") meanwhile: give a grace that is longer.`,
+		Short: "Replace a key by a new one; the old one stays valid for a grace period",
+		Long: `Replace a key by a new one of the same role, app, owner and name. The new token is
+printed once to standard output. The old key stays valid for --grace. A new key of role
+finance, or of role admin for another person, first needs approval ("hongbao keys
+approve"): choose a grace period that is long enough.`,
 		Example: `  hongbao keys rotate k3q5v2c7m4e2 --grace 24h --reason yearly`,
 		Args:    oneArg,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -91,8 +91,8 @@ for a second person ("hongbao keys approve") meanwhile: give a grace that is lon
 		},
 	}
 	f.add(cmd, true)
-	cmd.Flags().DurationVar(&grace, "grace", 24*time.Hour, "for how long the old key works on: whole seconds, 0s to 720h")
-	cmd.Flags().DurationVar(&life, "expires-in", 0, "end the new key by itself after this `time`; 0 = never")
+	cmd.Flags().DurationVar(&grace, "grace", 24*time.Hour, "`duration` for which the old key stays valid: whole seconds, 0s to 720h")
+	cmd.Flags().DurationVar(&life, "expires-in", 0, "let the new key expire after this `duration`; 0 = never")
 	return cmd
 }
 
@@ -100,12 +100,12 @@ func newKeysApproveCommand(env environment) *cobra.Command {
 	f := staffFlags{command: cmdKeys, key: "admin-key"}
 	cmd := &cobra.Command{
 		Use:   "approve <id> --reason <text>",
-		Short: "Agree to a key that another person made",
-		Long: `Agree to a key that waits for a second person: one of role finance, or of role
-admin for another person than its maker. It works from then on. --admin-key takes
-the key of another administrator, or of a person of finance; never of the one who
-made or rotated it. Look at made_by and owner first (hongbao keys list). To refuse,
-have an administrator revoke it.`,
+		Short: "Approve a key that another person created",
+		Long: `Approve a key that waits for a second person: a key of role finance, or of role admin
+for another person than its creator. The key is valid from then on. --admin-key accepts
+the key of another administrator or of finance, but not of the person who created or
+rotated the key. Check made_by and owner first (hongbao keys list). To reject a key,
+revoke it as an administrator.`,
 		Example: `  hongbao keys approve k3q5v2c7m4e2 --reason 'li-na has joined, asked her lead'`,
 		Args:    oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -129,11 +129,10 @@ func newKeysRevokeCommand(env environment) *cobra.Command {
 	f := staffFlags{command: cmdKeys, key: "admin-key"}
 	cmd := &cobra.Command{
 		Use:   "revoke <id> --reason <text>",
-		Short: "End a key for ever, through the API",
-		Long: `End a key for ever. The id is that of "hongbao keys list", the third part of
-hb_role_id_secret; a whole token, found where it should not be, does too. Revoking
-a key again changes nothing. Refused are the key that asks, and the last one that
-may administer keys.`,
+		Short: "Revoke a key for good, through the API",
+		Long: `Revoke a key for good. Give its id from "hongbao keys list" (the third part of
+hb_role_id_secret), or a whole leaked token. Repeating it changes nothing. The API
+refuses to revoke the calling key and the last administrator key.`,
 		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
@@ -204,8 +203,8 @@ func (t *staffCommand) listKeys(ctx context.Context, filter client.KeyFilter) er
 	return nil
 }
 
-// token prints the token of a new key alone to out, for scripts, and what belongs
-// to it to notes. Without a token the answer that had it got lost.
+// printToken prints the token of a new key alone to out, for scripts, and remarks to notes. A nil token means that an earlier
+// response held it.
 func (t *staffCommand) printToken(k client.APIKey, token *string, raw []byte) error {
 	if t.json {
 		if err := t.printRaw(raw); err != nil {
@@ -213,19 +212,19 @@ func (t *staffCommand) printToken(k client.APIKey, token *string, raw []byte) er
 		}
 	}
 	if token == nil {
-		return fmt.Errorf("key %s was made before under this idempotency key, and its token was told to that request only; if that answer got "+
-			"lost: hongbao keys rotate %s --grace 0s --reason <text>", k.ID, k.ID)
+		return fmt.Errorf("key %s exists already for this idempotency key, and only the first response held its token; if that response is "+
+			"lost, run hongbao keys rotate %s --grace 0s --reason <text>", k.ID, k.ID)
 	}
 	if t.json {
 		return nil
 	}
 	if err := printf(t.out, "%s\n", *token); err != nil {
-		return fmt.Errorf("key %s works, but its token could not be printed; revoke it: %w", k.ID, err)
+		return fmt.Errorf("key %s is valid, but its token could not be printed; revoke it: %w", k.ID, err)
 	}
-	if err := printf(t.notes, "Key %s of role %s for %s. The token above is shown this once.\n", k.ID, k.Role, k.Owner); err != nil ||
+	if err := printf(t.notes, "Key %s of role %s for %s. The token above is printed only once.\n", k.ID, k.Role, k.Owner); err != nil ||
 		k.Status != string(access.KeyWaiting) {
 		return err
 	}
-	return printf(t.notes, "It opens nothing until another administrator or a person of finance approves it: hongbao keys approve %s "+
+	return printf(t.notes, "It is not valid until another administrator or finance approves it: hongbao keys approve %s "+
 		"--reason <text>\n", k.ID)
 }

@@ -16,34 +16,34 @@ import (
 func newLedgerCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "ledger",
-		Short: "Check the books",
+		Short: "Verify the ledger",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var asJSON bool
 	verify := &cobra.Command{
 		Use:   "verify",
-		Short: "Check every posting, payment and packet against the rules of the ledger",
-		Long: `Check every posting, payment and packet against the rules of the ledger. It reads
-one moment of the database, in pages; it locks nothing and changes nothing, so it
-may run beside everything else, on a replica too.
+		Short: "Verify every transfer, payment and packet against the rules of the ledger",
+		Long: `Verify every transfer, payment and packet against the rules of the ledger. The command
+reads one snapshot of MySQL in pages, takes no locks and changes nothing: run it at any
+time, also on a replica.
 
-  transfer   amount above zero, two different accounts, those of the kind
-  reference  the reference is order number and kind, and made once
-  negative   holding, owed and refunding are below zero at no moment
-  total      the charge and the shares are the total, and every fen is somewhere
-  status     the packet's status agrees with its money
-  claims     claimed shares, claims, claim postings and payouts are the same
-  remainder  the remainder is total less claimed, and what was posted
-  payment    a payment's status is what its postings say
-  attempt    an attempt says booked when its posting is there, and only then
+  transfer   the amount is above zero, between two accounts that the kind permits
+  reference  the reference is order number and kind, and unique
+  negative   holding, owed and refunding are never below zero
+  total      charge and shares equal the total, and every fen is in an account
+  status     the packet's status agrees with its balances
+  claims     claimed shares, claims, claim transfers and payouts agree
+  remainder  the remainder is total less claimed, and equals its transfer
+  payment    a payment's status agrees with its transfers
+  attempt    an attempt is booked if and only if its transfer exists
   settled    status and timestamp agree
-  unknown    every posting and attempt belongs to a payment
+  unknown    every transfer and attempt belongs to a payment
 
-Money that moved twice (suspense) and open breaks are told, but violate nothing:
-the books say what happened, and a person has to act.
+Money that moved twice (suspense) and open breaks are reported but are no violations:
+the ledger records them correctly, and staff has to act.
 
-Exit code: 0 no violation; 1 violations, each of them told.`,
+Exit code: 0 no violation; 1 violations, each reported.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(cmd, cmdLedger, env)
@@ -53,13 +53,13 @@ Exit code: 0 no violation; 1 violations, each of them told.`,
 			return verifyLedger(cmd.Context(), c.secret("mysql-dsn"), cmd.OutOrStdout(), asJSON)
 		},
 	}
-	verify.Flags().BoolVar(&asJSON, "json", false, "print each violation, then the summary, as one JSON object a line")
+	verify.Flags().BoolVar(&asJSON, "json", false, "print each violation, then the summary, as one JSON object per line")
 	addSettings(verify, cmdLedger)
 	group.AddCommand(verify)
 	return group
 }
 
-// verifyLedger tells violations as they are found: there may be many.
+// verifyLedger prints violations as it finds them: there may be many.
 func verifyLedger(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) error {
 	db, err := openMigrated(ctx, store.Config{DSN: dsn.Reveal(), MaxOpenConns: 1}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -102,7 +102,7 @@ func showVerified(out io.Writer, v payout.VerifyReport) error {
 		}
 	}
 	if n := v.ViolationCount(); n > 0 {
-		return printf(out, "The ledger is NOT RIGHT: %d violations\n", n)
+		return printf(out, "The ledger is NOT VALID: %d violations\n", n)
 	}
-	return printf(out, "The ledger is right.\n")
+	return printf(out, "The ledger is valid.\n")
 }

@@ -23,7 +23,7 @@ func TestLedgerVerify(t *testing.T) {
 	if code, out := run("migrate", "up"); code != exitOK {
 		t.Fatal(out)
 	}
-	if code, out := run("ledger", "verify"); code != exitOK || !strings.Contains(out, "The ledger is right.") {
+	if code, out := run("ledger", "verify"); code != exitOK || !strings.Contains(out, "The ledger is valid.") {
 		t.Errorf("empty books: %d %s", code, out)
 	}
 	db, err := store.OpenSQL(dsn)
@@ -39,7 +39,7 @@ func TestLedgerVerify(t *testing.T) {
 	}
 	code, out := run("ledger", "verify")
 	if code != exitFailed || !strings.Contains(out, "VIOLATION unknown: packet "+id+" p"+id+"000001: ") ||
-		!strings.Contains(out, "NOT RIGHT: 2 violations") {
+		!strings.Contains(out, "NOT VALID: 2 violations") {
 		t.Errorf("%d %s", code, out)
 	}
 	code, out = run("ledger", "verify", "--json")

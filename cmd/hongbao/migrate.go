@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// migrateAction is one way to move or show the schema.
+// migrateAction is an action on the schema.
 type migrateAction string
 
 const (
@@ -13,7 +13,7 @@ const (
 	migrateStatus migrateAction = "status"
 )
 
-// migrateConfig is what `hongbao migrate` is told.
+// migrateConfig holds the settings of `hongbao migrate`.
 type migrateConfig struct {
 	Action   migrateAction
 	MySQLDSN Secret
@@ -22,7 +22,7 @@ type migrateConfig struct {
 func newMigrateCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "migrate",
-		Short: "Move the database schema",
+		Short: "Migrate the database schema",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -30,9 +30,9 @@ func newMigrateCommand(env environment) *cobra.Command {
 		action migrateAction
 		short  string
 	}{
-		{migrateUp, "Apply every migration that is missing"},
-		{migrateDown, "Take the last migration back; what its tables hold is lost"},
-		{migrateStatus, "List the migrations and when they were applied"},
+		{migrateUp, "Apply all missing migrations"},
+		{migrateDown, "Roll back the last migration; the data in its tables is lost"},
+		{migrateStatus, "List the migrations and the times at which they were applied"},
 	}
 	for _, a := range actions {
 		cmd := &cobra.Command{

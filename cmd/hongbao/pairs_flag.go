@@ -11,13 +11,13 @@ import (
 
 var errDuplicateName = errors.New("is given twice")
 
-// pairsFlag is a flag of texts by name. It reads what pflag's StringToString does, but a
-// name that comes twice is an error: of two values one would be lost without a word.
+// pairsFlag is a flag of name=value pairs. It parses like pflag's StringToString, except that a duplicate name is an error:
+// one of two values would be lost silently.
 type pairsFlag struct{ texts *map[string]string }
 
 // Set implements pflag.Value.
 func (f *pairsFlag) Set(value string) error {
-	pairs := []string{strings.Trim(value, `"`)} // a single one may hold commas
+	pairs := []string{strings.Trim(value, `"`)} // a single pair may hold commas
 	if strings.Count(value, "=") > 1 {
 		var err error
 		if pairs, err = csv.NewReader(strings.NewReader(value)).Read(); err != nil {

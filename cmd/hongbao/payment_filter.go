@@ -14,7 +14,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// filterFlags narrow a list of payouts or refunds, as the HTTP API does.
+// filterFlags are the filters of a list of payouts or refunds, as in the HTTP API.
 type filterFlags struct {
 	status      string
 	packetID    string
@@ -31,14 +31,14 @@ var filterNames = []string{"status", "packet", "user", "order-no", "failure-code
 
 func (f *filterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.status, "status", "", "in this `status`: "+strings.Join(statusNames(), ", "))
-	flags.StringVar(&f.packetID, "packet", "", "of this packet: its `id`")
-	flags.StringVar(&f.userID, "user", "", "to this user: his `id`")
-	flags.StringVar(&f.orderNo, "order-no", "", "that used this order `number`, in any attempt")
-	flags.StringVar(&f.failureCode, "failure-code", "", "that failed with this `code`, account_frozen for example")
-	flags.DurationVar(&f.olderThan, "older-than", 0, "made at least this `time` ago: whole seconds, 36h for example")
-	flags.Int64Var(&f.amountMin, "amount-min", 0, "of this many `fen` or more")
-	flags.Int64Var(&f.amountMax, "amount-max", 0, "of this many `fen` or less")
+	flags.StringVar(&f.status, "status", "", "only this `status`: "+strings.Join(statusNames(), ", "))
+	flags.StringVar(&f.packetID, "packet", "", "only of the packet with this `id`")
+	flags.StringVar(&f.userID, "user", "", "only to the user with this `id`")
+	flags.StringVar(&f.orderNo, "order-no", "", "only with this order `number`, in any attempt")
+	flags.StringVar(&f.failureCode, "failure-code", "", "only with this failure `code`, such as account_frozen")
+	flags.DurationVar(&f.olderThan, "older-than", 0, "only created at least this `duration` ago: whole seconds, such as 36h")
+	flags.Int64Var(&f.amountMin, "amount-min", 0, "only of this amount in `fen` or more")
+	flags.Int64Var(&f.amountMax, "amount-max", 0, "only of this amount in `fen` or less")
 	for _, name := range filterNames {
 		switch name {
 		case "status":
@@ -59,8 +59,7 @@ func statusNames() []string {
 	return names
 }
 
-// failureCodes are completed, each with what it means; others are taken too:
-// providers have codes of their own.
+// failureCodes are completions with descriptions. Other codes are accepted: providers have their own.
 func failureCodes() []string {
 	var codes []string
 	for _, c := range payout.FailureCodes {
@@ -69,7 +68,7 @@ func failureCodes() []string {
 	return codes
 }
 
-// given lists the filters that were typed.
+// given returns the filter flags that are set.
 func (f *filterFlags) given(cmd *cobra.Command) (names []string) {
 	for _, name := range filterNames {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed {
@@ -79,33 +78,32 @@ func (f *filterFlags) given(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// read checks the filters, all of them before anything is sent: a filter that
-// fits nothing by a slip would look like good news.
+// read checks all filters before anything is sent: a mistyped filter that matches nothing would look like good news.
 func (f *filterFlags) read(cmd *cobra.Command) (client.PayoutFilter, error) {
 	var problems error
 	wrong := func(format string, args ...any) { problems = errors.Join(problems, fmt.Errorf(format, args...)) }
 	if f.status != "" && !payout.Status(f.status).Valid() {
-		wrong("--status %q is none of %s", f.status, strings.Join(statusNames(), ", "))
+		wrong("--status %q is none of %s: write one of them", f.status, strings.Join(statusNames(), ", "))
 	}
 	if f.packetID != "" && !packet.ValidID(f.packetID) {
-		wrong("--packet %q is not the id of a packet", f.packetID)
+		wrong("--packet %q is not the id of a packet: write 20 characters of 0-9 and a-v", f.packetID)
 	}
 	if f.orderNo != "" {
 		if parts, err := payout.Parse(f.orderNo); err != nil || parts.PaymentID == f.orderNo {
-			wrong("--order-no %q is not an order number", f.orderNo)
+			wrong("--order-no %q is not an order number: write 27 characters, such as p3q5k9v0c1m7e2u8h4r6t000301", f.orderNo)
 		}
 	}
 	if strings.ContainsFunc(f.failureCode, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		wrong("--failure-code %q has other than visible ASCII characters", f.failureCode)
+		wrong("--failure-code %q has other than visible ASCII characters: remove spaces and line ends", f.failureCode)
 	}
 	if f.olderThan < 0 || f.olderThan%time.Second != 0 {
-		wrong("--older-than %v is not a number of whole seconds", f.olderThan)
+		wrong("--older-than %v: write whole seconds, such as 36h", f.olderThan)
 	}
 	if f.amountMin < 0 || f.amountMax < 0 {
-		wrong("--amount-min or --amount-max is below zero")
+		wrong("--amount-min or --amount-max is below zero: write 0 or more")
 	}
 	if cmd.Flags().Changed("amount-max") && f.amountMax < max(f.amountMin, 1) {
-		wrong("--amount-max %d fits nothing from --amount-min %d on", f.amountMax, f.amountMin)
+		wrong("--amount-max %d is below --amount-min %d and matches nothing", f.amountMax, f.amountMin)
 	}
 	if problems != nil {
 		return client.PayoutFilter{}, &usageError{problems}
@@ -114,7 +112,7 @@ func (f *filterFlags) read(cmd *cobra.Command) (client.PayoutFilter, error) {
 		FailureCode: f.failureCode, OlderThan: f.olderThan, AmountMin: money.Fen(f.amountMin), AmountMax: money.Fen(f.amountMax)}, nil
 }
 
-// paymentID takes exactly one argument: the id of a payment of one of the kinds.
+// paymentID accepts exactly one argument: the id of a payment of one of the kinds.
 func paymentID(what string, kinds ...payout.Kind) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := oneArg(cmd, args); err != nil {
@@ -136,5 +134,5 @@ func checkPaymentID(id, what string, kinds ...payout.Kind) error {
 	if err == nil && parts.PaymentID != id {
 		return &usageError{fmt.Errorf("%q is an order number; the %s it belongs to is %s", id, what, parts.PaymentID)}
 	}
-	return &usageError{fmt.Errorf("%q is not the id of a %s", id, what)}
+	return &usageError{fmt.Errorf("%q is not the id of a %s: write 25 characters, such as those that the list command prints", id, what)}
 }

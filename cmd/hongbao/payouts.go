@@ -13,42 +13,43 @@ import (
 	"hongbao/internal/visible"
 )
 
-// newFinanceFlags is the flags of a command of finance.
+// newFinanceFlags returns the flags of a command for finance.
 func newFinanceFlags() staffFlags { return staffFlags{command: cmdFinance, key: "finance-key"} }
 
 func newPayoutsCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "payouts",
-		Short: "Find payouts that failed, see why, and mend them",
-		Long: `Find payouts that failed, see why, and mend them, through the API's staff listener
-and with the key of a person of finance. In a second terminal beside "hongbao dev":
+		Short: "Find failed payouts, show the cause, and retry, cancel or settle them",
+		Long: `Find failed payouts, show the cause, and retry, cancel or settle them, through the API's
+staff listener with a finance key. In a second terminal beside "hongbao dev":
 
   . .hongbao/dev.env
   export HONGBAO_STAFF_URL HONGBAO_FINANCE_KEY
   hongbao payouts list --status failed
   hongbao payouts show p3q5k9v0c1m7e2u8h4r6t0003
 
-Every decision needs a --reason and stands in the audit. What a second person has
-to agree to has not moved when the command ends: exit code 5. What the status does
-not allow is refused: exit code 4. "hongbao help exit-codes" lists them all.
+Every decision needs a --reason; the audit records it. When a second person has to
+approve, the command ends with exit code 5 and no money has moved. When the status does
+not permit the decision, it is refused with exit code 4. "hongbao help exit-codes"
+lists all exit codes.
 
-Amounts are typed in fen (100 fen are one yuan) and shown in yuan. --json prints
-what the API said instead of tables, also when it refused.`,
+Write amounts in fen (100 fen = ¥1); tables show yuan. --json prints the API's response
+instead of tables, also of a refusal.`,
 		Example: `  hongbao payouts list --status failed --failure-code account_frozen --older-than 24h
-  hongbao payouts retry --failure-code account_frozen            # says what would happen
+  hongbao payouts retry --failure-code account_frozen            # a dry run
   hongbao payouts retry --failure-code account_frozen --reason 'bank has unfrozen them' --yes`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	group.AddCommand(newPayoutsListCommand(env), newPayoutsShowCommand(env), newPayoutsRetryCommand(env),
-		newPayoutDecision(env, "cancel", "Give a payout's money back to the sender",
-			`Give the money of a payout that failed or came back to the sender of its packet. A
-second person has to agree. Then every order number is asked about; when none has
-moved money the payout is cancelled, and a refund of its own goes to the sender.`, (*client.Staff).CancelPayout),
+		newPayoutDecision(env, "cancel", "Cancel a payout and refund its amount to the sender",
+			`Cancel a failed or returned payout and refund its amount to the sender of the packet. A
+second person has to approve. Then the provider is queried about every order number.
+When none has moved money, the payout is cancelled and a separate refund is sent.`, (*client.Staff).CancelPayout),
 		newPayoutMarkPaidCommand(env),
-		newPayoutDecision(env, "ask", "Have the provider asked about every order number of a payout",
-			`Have the provider asked about every order number of a payout. It moves nothing by
-itself; what the provider says is booked. In every status, once something was sent.`, (*client.Staff).AskPayout))
+		newPayoutDecision(env, "ask", "Query the provider about every order number of a payout",
+			`Query the provider about every order number of a payout, in any status once an attempt
+was sent. A query moves no money; its answers are settled.`, (*client.Staff).AskPayout))
 	return group
 }
 
@@ -57,8 +58,8 @@ func newPayoutsListCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List payouts, newest first",
-		Long: `List payouts, newest first. All filters have to fit. What waits for a person is
-failed and returned, nothing else.`,
+		Long: `List payouts that match all filters, newest first. Only failed and returned payouts wait
+for a decision.`,
 		Example: `  hongbao payouts list --status failed --failure-code account_frozen
   hongbao payouts list --status unknown --older-than 24h --all --json`,
 		Args: noArgs,
@@ -100,9 +101,9 @@ func newPayoutsShowCommand(env environment) *cobra.Command {
 	f := newFinanceFlags()
 	cmd := &cobra.Command{
 		Use:   "show <payout id>",
-		Short: "Show a payout: what happened, what a retry would do, its workflow",
-		Long: `Show a payout with its attempts, its timeline, what a retry would do now, and where
-its workflow is in the Temporal UI. With --json it prints what the API said.`,
+		Short: "Show a payout with its timeline and the effect of a retry",
+		Long: `Show a payout with its attempts, its timeline, the effect of a retry, and the link to
+its workflow in the Temporal UI. --json prints the API's response.`,
 		Args:              paymentID("payout", payout.KindPayout, payout.KindHonour),
 		ValidArgsFunction: completePayouts(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -121,7 +122,7 @@ func (t *staffCommand) showPayout(ctx context.Context, id string) error {
 	if t.json {
 		return t.printRaw(p.Raw)
 	}
-	share := "none: a promise that could not be booked"
+	share := "none: share conflict"
 	if p.ShareIndex != nil {
 		share = fmt.Sprint(*p.ShareIndex)
 	}
@@ -136,12 +137,12 @@ func (t *staffCommand) showPayout(ctx context.Context, id string) error {
 	return t.printHistory(p.Attempts, p.Timeline, p.Temporal)
 }
 
-// waitsFor is what goes on by itself.
+// waitsFor describes the event that a payment in a status waits for.
 var waitsFor = map[client.PayoutStatus]string{client.PayoutPending: "being sent", client.PayoutSending: "the provider's answer",
-	client.PayoutUnknown:           "the provider to say what became of it",
-	client.PayoutAwaitingRecipient: "its recipient, who has to accept the money at the provider"}
+	client.PayoutUnknown:           "the outcome of a query to the provider",
+	client.PayoutAwaitingRecipient: "the recipient to accept the money at the provider"}
 
-// facts prints a table of names and values; what has no value is left out.
+// printFacts prints a table of names and values, without the empty values.
 func (t *appCommand) printFacts(lines [][]any) {
 	show := newGrid(t.out)
 	for _, line := range lines {
@@ -152,7 +153,7 @@ func (t *appCommand) printFacts(lines [][]any) {
 	show.render()
 }
 
-// history prints what happened to a payment.
+// printHistory prints attempts, timeline and pending activities of a payment.
 func (t *staffCommand) printHistory(attempts []client.Attempt, timeline []client.TimelineEntry, temporal client.TemporalRuns) error {
 	if len(attempts) > 0 {
 		show := newGrid(t.out, "attempt", "order number", "outcome", "code", "sent", "ended")
@@ -173,14 +174,14 @@ func (t *staffCommand) printHistory(attempts []client.Attempt, timeline []client
 	}
 	switch temporal.State {
 	case "away":
-		return printf(t.notes, "Temporal did not answer: its part of the history is missing.\n")
+		return printf(t.notes, "Temporal did not answer: the history lacks its events.\n")
 	case "gone":
-		return printf(t.notes, "Temporal knows no run of it, or none any more.\n")
+		return printf(t.notes, "Temporal has no run of this payment, or has deleted it.\n")
 	}
 	if len(temporal.Pending) == 0 {
 		return nil
 	}
-	show := newGrid(t.out, "step that has not ended", "state", "try", "next try", "why the last one failed")
+	show := newGrid(t.out, "pending step", "state", "try", "next try", "last failure")
 	for _, p := range temporal.Pending {
 		show.row(p.Name, p.State, p.Attempt, formatOptionalTime(p.NextAt), optionalText(p.LastFailure))
 	}
@@ -202,7 +203,7 @@ func nextAction(f *client.PayoutFailure) string {
 	return f.NextAction
 }
 
-// uiLink is the address of a workflow in the Temporal UI; "" where none is configured.
+// uiLink returns the URL of a workflow in the Temporal UI, or "" when none is configured.
 func uiLink(w client.WorkflowLink) string {
 	if !strings.HasPrefix(w.URL, "http://") && !strings.HasPrefix(w.URL, "https://") {
 		return ""
@@ -210,10 +211,10 @@ func uiLink(w client.WorkflowLink) string {
 	return w.URL
 }
 
-// dryRunReason is the reason of what decides nothing; the API wants one always.
+// dryRunReason is the reason of a dry run: the API requires one.
 const dryRunReason = "dry run"
 
-// retryText says what a retry of a payment would do now; "": its status wants none.
+// retryText describes the effect of a retry now, or "" for a status that permits none.
 func retryText(status client.PayoutStatus, would client.RetryPreview) string {
 	if !retryable(status) {
 		return ""
@@ -222,17 +223,17 @@ func retryText(status client.PayoutStatus, would client.RetryPreview) string {
 		return "is refused: " + optionalText(would.Code)
 	}
 	number, why := optionalText(would.OrderNo), orderNumberReason(status, would)
-	text := fmt.Sprintf("asks about every earlier number, then sends the new order number %s: %s", number, why)
+	text := fmt.Sprintf("queries every earlier order number, then sends the new order number %s: %s", number, why)
 	if would.SameOrderNo {
 		text = fmt.Sprintf("sends the same order number %s again: %s", number, why)
 	}
 	if would.SecondPerson {
-		text += "; a second person has to agree first"
+		text += "; a second person has to approve first"
 	}
 	return text
 }
 
-// orderNumberReason says why a retry sends the number that it sends; "": it sends none.
+// orderNumberReason says why a retry sends its order number, or "" when it sends none.
 func orderNumberReason(status client.PayoutStatus, would client.RetryPreview) string {
 	switch {
 	case would.OrderNo == nil:
@@ -240,9 +241,9 @@ func orderNumberReason(status client.PayoutStatus, would client.RetryPreview) st
 	case would.SameOrderNo:
 		return "the provider never received it"
 	case status == client.PayoutReturned:
-		return "the last one came back"
+		return "the last one was returned"
 	case status == client.PayoutUnknown:
-		return "the provider does not know the last one any more"
+		return "the provider no longer knows the last one"
 	}
 	if number, err := payout.Parse(*would.OrderNo); err == nil && number.Attempt == 1 {
 		return "nothing was sent before"
@@ -250,8 +251,7 @@ func orderNumberReason(status client.PayoutStatus, would client.RetryPreview) st
 	return "the last one failed for good"
 }
 
-// completePayouts offers the newest payouts that wait for a person. Whatever goes
-// wrong, nothing is offered: a shell waits for the answer.
+// completePayouts completes the newest payouts that wait for a decision.
 func completePayouts(env environment, f *staffFlags) cobra.CompletionFunc {
 	return completeItems(env, f, func(ctx context.Context, t *staffCommand) (found []cobra.Completion, err error) {
 		list, err := t.staff.ListPayouts(ctx, client.PayoutFilter{Status: client.PayoutFailed}, client.Page{Limit: 20})
@@ -266,7 +266,8 @@ func completePayouts(env environment, f *staffFlags) cobra.CompletionFunc {
 	})
 }
 
-// completeItems offers what find finds, for the first argument.
+// completeItems completes the first argument with the results of find. Errors complete nothing: a shell waits for the
+// answer.
 func completeItems(env environment, f *staffFlags, find func(context.Context, *staffCommand) ([]cobra.Completion,
 	error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (found []cobra.Completion, _ cobra.ShellCompDirective) {

@@ -10,10 +10,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// payoutDecision is a method of the client that decides about one payout.
+// payoutDecision is a client method that decides about one payout.
 type payoutDecision func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.Decided, error)
 
-// newPayoutDecision makes a command that decides about one payout.
+// newPayoutDecision returns a command that decides about one payout.
 func newPayoutDecision(env environment, verb, short, long string, decide payoutDecision) *cobra.Command {
 	f := newFinanceFlags()
 	cmd := &cobra.Command{
@@ -37,7 +37,7 @@ func newPayoutDecision(env environment, verb, short, long string, decide payoutD
 	return cmd
 }
 
-// decision is what the flags say of a decision.
+// decision returns the request of a decision from the flags.
 func (f *staffFlags) decision() client.DecisionRequest {
 	return client.DecisionRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason}
 }
@@ -46,10 +46,9 @@ func newPayoutMarkPaidCommand(env environment) *cobra.Command {
 	f, evidence := newFinanceFlags(), ""
 	cmd := &cobra.Command{
 		Use:   "mark-paid <payout id> --reason <text> --evidence <text>",
-		Short: "Note that a payout was paid by other means",
-		Long: `Note that a payout that failed or came back was paid by other means, with what
-proves it. A second person has to agree. A success that the provider reports later
-is a break.`,
+		Short: "Mark a payout as paid by other means",
+		Long: `Mark a failed or returned payout as paid by other means, with evidence. A second person
+has to approve. A success that the provider reports later is a break.`,
 		Example: "  hongbao payouts mark-paid p3q5k9v0c1m7e2u8h4r6t0003 --reason 'account closed' --evidence 'bank slip " +
 			"2026-03-01/4711'",
 		Args:              paymentID("payout", payout.KindPayout, payout.KindHonour),
@@ -74,24 +73,24 @@ is a break.`,
 }
 
 func addEvidence(cmd *cobra.Command, evidence *string) {
-	cmd.Flags().StringVar(evidence, "evidence", "", "what proves the payment (required)")
+	cmd.Flags().StringVar(evidence, "evidence", "", "evidence of the payment, such as a bank slip (required)")
 	complete(cmd, "evidence")
 }
 
-// decided tells what was decided about a payout.
+// printPayoutDecision prints a decision about a payout.
 func (t *staffCommand) printPayoutDecision(d *client.Decided) error {
 	return t.printDecision(d.Raw, d.Decision, d.Approval, fmt.Sprintf("payout %s of %s to %s is %s", d.Payout.ID, formatYuan(d.Payout.Amount),
 		d.Payout.UserID, d.Payout.Status))
 }
 
-// printDecision tells what was decided, and what is still missing for it.
+// printDecision prints a decision and the approval that it waits for. It returns errNeedsApproval in that case.
 func (t *staffCommand) printDecision(raw []byte, d client.Decision, waits *client.Approval, about string) error {
 	var err error
 	switch {
 	case t.json:
 		err = t.printRaw(raw)
 	case waits != nil:
-		err = printf(t.out, "%s is asked for; nothing has moved: %s.\nAnother person has to agree until %s:\n  hongbao approvals approve %s "+
+		err = printf(t.out, "%s is requested; no money has moved: %s.\nA second person has to approve by %s:\n  hongbao approvals approve %s "+
 			"--reason ...\n",
 			decisionName(d), about, formatTime(waits.ExpiresAt), waits.ID)
 	default:
@@ -112,7 +111,7 @@ func decisionName(d client.Decision) string {
 	case "mark_paid":
 		return "Marking as paid"
 	case "ask":
-		return "Asking the provider"
+		return "Querying the provider"
 	}
 	return d.Kind
 }

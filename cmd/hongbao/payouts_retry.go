@@ -11,7 +11,7 @@ import (
 	"hongbao/client"
 )
 
-// retryFlags are those of "payouts retry" and "refunds retry", for one and for many.
+// retryFlags are the flags of "payouts retry" and "refunds retry", for one and for many.
 type retryFlags struct {
 	staffFlags
 	of     retryKind
@@ -24,17 +24,17 @@ func newPayoutsRetryCommand(env environment) *cobra.Command {
 	f := newRetryFlags(payoutRetries)
 	cmd := &cobra.Command{
 		Use:   "retry <payout id> --reason <text> | retry --failure-code <code> ...",
-		Short: "Pay a payout again, or all that filters select",
-		Long: `Pay a payout again that failed or came back: every earlier order number is asked
-about before anything is sent. From the installation's approval amount on a second
-person has to agree first.
+		Short: "Retry a payout, or all payouts that filters select",
+		Long: `Retry a failed or returned payout. The provider is queried about every earlier order
+number before anything is sent. From the installation's approval amount on, a second
+person has to approve first.
 
-Without an id it is about all payouts that the filters select, failed and returned
-ones unless --status says otherwise. Without --yes nothing is decided: it says which
-payouts there are, with which order number each would be paid, the same or a new one
-and why, and which need a second person. With --yes exactly these are decided about,
-each once, however many there are; whatever fails in the meantime is left alone.
-When that is broken off, run it again with the --idempotency-key it prints.`,
+Without an id the command retries all payouts that the filters select: failed and
+returned ones, unless --status is set. Without --yes it is a dry run that lists the
+payouts, their order numbers (the same or a new one, and why) and those that need
+approval. With --yes each listed payout is retried once; payouts that fail later are not
+included. After an interruption run the command again with the --idempotency-key that it
+prints.`,
 		Example: `  hongbao payouts retry p3q5k9v0c1m7e2u8h4r6t0003 --reason 'account unfrozen, ticket 4711'
   hongbao payouts retry --failure-code account_frozen --older-than 1h
   hongbao payouts retry --failure-code account_frozen --older-than 1h --reason 'bank has unfrozen them' --yes`,
@@ -45,11 +45,11 @@ When that is broken off, run it again with the --idempotency-key it prints.`,
 
 func newRetryFlags(of retryKind) *retryFlags {
 	f := &retryFlags{staffFlags: newFinanceFlags(), of: of}
-	f.timeout = time.Hour // there may be many
+	f.timeout = time.Hour // for many payouts
 	return f
 }
 
-// command adds to a command what retries have in common.
+// command adds the common flags and actions of retries to a command.
 func (f *retryFlags) command(cmd *cobra.Command, env environment) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -61,8 +61,8 @@ func (f *retryFlags) command(cmd *cobra.Command, env environment) *cobra.Command
 	f.add(cmd, true)
 	f.filter.add(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.yes, "yes", false, "of those that filters select: decide, do not only say")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would happen; without an id that is so unless there is --yes")
+	flags.BoolVar(&f.yes, "yes", false, "retry the selected ones instead of a dry run")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show the effect without deciding; default without an id, unless --yes is set")
 	return cmd
 }
 
@@ -74,13 +74,13 @@ func (f *retryFlags) retry(cmd *cobra.Command, env environment, args []string) e
 	}
 	switch {
 	case f.yes && f.dryRun:
-		return &usageError{errors.New("--yes and --dry-run contradict each other")}
+		return &usageError{errors.New("--yes and --dry-run contradict each other: give one of them")}
 	case len(args) == 1 && len(given) > 0:
-		return &usageError{fmt.Errorf("%s goes without an id", given[0])}
+		return &usageError{fmt.Errorf("%s cannot be combined with an id: give one of them", given[0])}
 	case len(args) == 0 && want.Status != "" && !retryable(want.Status):
 		return &usageError{fmt.Errorf("--status %s: only failed, returned and unknown %s can be paid again", want.Status, f.of.many)}
 	case len(args) == 0 && len(given) == 0:
-		return &usageError{fmt.Errorf("an id is needed, or a filter: which %s?", f.of.many)}
+		return &usageError{fmt.Errorf("give an id, or a filter that selects %s, such as --status failed", f.of.many)}
 	}
 	dry := f.dryRun || len(args) == 0 && !f.yes
 	if dry && f.reason == "" {
@@ -98,7 +98,7 @@ func (f *retryFlags) retry(cmd *cobra.Command, env environment, args []string) e
 	})
 }
 
-// mendable reports whether a retry may be possible in a status.
+// retryable reports whether a status may permit a retry.
 func retryable(s client.PayoutStatus) bool {
 	return s == client.PayoutFailed || s == client.PayoutReturned || s == client.PayoutUnknown
 }

@@ -105,8 +105,8 @@ func (d *staffStack) testList(t *testing.T) {
 	for args, says := range map[string]string{
 		"--status lost": "none of pending, sending", "--packet x": "not the id of a packet", "--packet=": "flag: it is empty", "--order-no " +
 			paid["bob"]: "not an order number",
-		"--older-than 1500ms": "whole seconds", "--amount-min -1": "below zero", "--amount-min 5 --amount-max 4": "fits nothing",
-		"--amount-max 0": "fits nothing", "--limit 0": "not from 1 to 200", "--limit 201": "not from 1 to 200",
+		"--older-than 1500ms": "whole seconds", "--amount-min -1": "below zero", "--amount-min 5 --amount-max 4": "matches nothing",
+		"--amount-max 0": "matches nothing", "--limit 0": "not from 1 to 200", "--limit 201": "not from 1 to 200",
 		"--failure-code 冻": "visible ASCII", "extra": "takes no arguments", "--status lost --packet x": "not the id",
 	} {
 		if _, errs := d.shAs(d.as("HONGBAO_STAFF_URL", "http://127.0.0.1:1"), exitUsage,
@@ -169,8 +169,9 @@ func (d *staffStack) testMend(t *testing.T) {
 			"belongs to is " + id,
 		"show r" + id[1:]: "not the id of a payout", "cancel " + id: "--reason is required", "mark-paid " + id +
 			" --reason r": "--evidence is required", "ask " + id: "--reason is required",
-		"retry " + id: "--reason is required", "retry": "which payouts?", "retry --reason r --yes": "which payouts?", "retry " + id +
-			" --status failed --reason r": "--status goes without an id",
+		"retry " + id: "--reason is required", "retry": "a filter that selects payouts",
+		"retry --reason r --yes": "a filter that selects payouts", "retry " + id +
+			" --status failed --reason r": "--status cannot be combined with an id",
 		"retry --status failed --yes --dry-run": "contradict", "retry --status failed --yes": "--reason is required",
 		"retry --status paid": "only failed, returned and unknown", "show " + id + " --timeout -1s": "below zero", "show " + id +
 			" --staff-url nowhere": "not an http or https URL",
@@ -198,9 +199,9 @@ func (d *staffStack) testTwoPersons(t *testing.T) {
 	_, paid := d.grabbedPacket(approvalFrom, "rich~frozen", "gone~declined", "kept~declined")
 	big, gone, kept := paid["rich~frozen"], paid["gone~declined"], paid["kept~declined"]
 	out, _ := d.sh(exitOK, "payouts", "show", big)
-	contains(t, out, "a second person has to agree first")
+	contains(t, out, "a second person has to approve first")
 	out, _ = d.sh(exitWaiting, "payouts", "retry", big, "--reason", "unfrozen")
-	contains(t, out, "nothing has moved", big, "hongbao approvals approve "+d.waiting(big), "is failed")
+	contains(t, out, "no money has moved", big, "hongbao approvals approve "+d.waiting(big), "is failed")
 	_, errs := d.sh(exitRefused, "payouts", "cancel", big, "--reason", "or rather not")
 	contains(t, errs, "decision_pending")
 	_, errs = d.sh(exitRefused, "approvals", "approve", d.waiting(big), "--reason", "my own")
@@ -219,12 +220,12 @@ func (d *staffStack) testTwoPersons(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	out, _ = d.shAs(second, exitOK, "approvals", "reject", decided.Approval.ID, "--reason", "found him")
-	contains(t, out, "Cancelling, asked for by li-na, is rejected", "is failed")
+	contains(t, out, "Cancelling, requested by li-na, is rejected", "is failed")
 	d.sh(exitWaiting, "payouts", "cancel", gone, "--reason", "mistyped")
 	_, errs = d.shAs(second, exitRefused, "approvals", "withdraw", d.waiting(gone), "--reason", "not mine")
 	contains(t, errs, "forbidden", "Only the person who decided")
 	out, _ = d.sh(exitOK, "approvals", "withdraw", d.waiting(gone), "--reason", "meant another")
-	contains(t, out, "Cancelling, asked for by li-na, is withdrawn", "is failed")
+	contains(t, out, "Cancelling, requested by li-na, is withdrawn", "is failed")
 
 	d.sh(exitWaiting, "payouts", "mark-paid", kept, "--reason", "account closed", "--evidence", "bank slip 4711")
 	out, _ = d.sh(exitOK, "approvals", "list", "--status", "waiting")
@@ -286,8 +287,9 @@ func (d *staffStack) testMany(t *testing.T) {
 		}
 	}
 	out, _ := d.sh(exitOK, "payouts", "retry", "--packet", p, "--status", "failed", "--failure-code", "account_frozen", "--user", users[0])
-	contains(t, out, "would_retry", "(new)", "the last one failed for good", "Selected: 1, ¥0.10 (10 fen). Nothing was decided; --yes with "+
-		"a --reason does it.")
+	contains(t, out, "would_retry", "(new)", "the last one failed for good",
+		"Selected: 1, ¥0.10 (10 fen). Nothing was decided; add --yes and "+
+			"--reason to decide.")
 
 	// One of them waits for a second person to cancel it.
 	taken := paid[users[7]]
@@ -311,14 +313,14 @@ func (d *staffStack) testMany(t *testing.T) {
 		t.Errorf("%d decisions", n)
 	}
 	out, _ = d.sh(exitWaiting, "payouts", "retry", "--user", "vip~frozen", "--reason", "r", "--yes")
-	contains(t, out, "needs_approval: a", "0 are to be paid again, 1 wait for a second person", "hongbao approvals list --status waiting")
+	contains(t, out, "needs_approval: a", "0 retried, 1 wait for approval", "hongbao approvals list --status waiting")
 	if d.status(rich["vip~frozen"]) != payout.StatusFailed {
 		t.Error("moved before a second person agreed")
 	}
 	out, _ = d.sh(exitOK, "payouts", "retry", "--user", "nobody", "--reason", "r", "--yes")
-	contains(t, out, "No payout fits.")
+	contains(t, out, "No payout matches.")
 	out, _ = d.sh(exitRefused, "payouts", "retry", "--packet", p, "--user", users[7], "--reason", "r", "--yes")
-	contains(t, out, "refused: decision_pending", "0 are to be paid again, 0 wait for a second person, 1 were refused, 0 were not tried")
+	contains(t, out, "refused: decision_pending", "0 retried, 0 wait for approval, 1 refused, 0 not tried")
 }
 
 // testUndecided: a retry of many passes over a payout of a packet that a recovery of the books
@@ -338,7 +340,7 @@ func (d *staffStack) testUndecided(t *testing.T) {
 	out, _ := d.sh(exitOK, many...)
 	contains(t, out, "refused: not_retryable", "would_retry", "Selected: 2")
 	out, _ = d.sh(exitRefused, append(many, "--yes")...)
-	contains(t, out, "refused: not_retryable", "1 are to be paid again, 0 wait for a second person, 1 were refused, 0 were not tried")
+	contains(t, out, "refused: not_retryable", "1 retried, 0 wait for approval, 1 refused, 0 not tried")
 	if d.status(bad) != payout.StatusFailed || d.status(other) != payout.StatusPending {
 		t.Errorf("left to people: %s, the other: %s", d.status(bad), d.status(other))
 	}
@@ -361,7 +363,7 @@ func (d *staffStack) testBrokenOff(t *testing.T) {
 	if m.Results["retried"] != 1 || m.Results["not_tried"] != 2 {
 		t.Fatalf("%v", m.Results)
 	}
-	contains(t, errs, "Broken off. To go on, run it again with --idempotency-key "+m.Key, "internal", "(request req_spoilt)")
+	contains(t, errs, "Interrupted. To continue, run the command again with --idempotency-key "+m.Key, "internal", "(request req_spoilt)")
 	// The one that was decided about fails again before somebody goes on: that is
 	// another failure, and another decision.
 	first := m.Items[0].PayoutID
@@ -430,9 +432,9 @@ func (d *staffStack) testManyRefunds(t *testing.T) {
 		}
 	}
 	out, _ := d.sh(exitOK, "refunds", "retry", other, "--dry-run")
-	contains(t, out, "refund", other, "would_retry", "the last one failed for good", "without --dry-run it is")
+	contains(t, out, "refund", other, "would_retry", "the last one failed for good", "run it without --dry-run to decide")
 	out, _ = d.sh(exitOK, "refunds", "retry", "--user", "nobody", "--yes", "--reason", "r")
-	contains(t, out, "No refund fits.")
+	contains(t, out, "No refund matches.")
 	auditor := d.as("HONGBAO_FINANCE_KEY", d.auditor)
 	_, errs := d.shAs(auditor, exitRefused, "refunds", "retry", "--user", "generous", "--yes", "--reason", "r")
 	contains(t, errs, "forbidden")
@@ -455,8 +457,9 @@ func (d *staffStack) testManyRefunds(t *testing.T) {
 		t.Errorf("the refund of another sender is %s", d.status(other))
 	}
 	for args, says := range map[string]string{
-		"retry": "which refunds?", "retry p" + other[1:]: "not the id of a refund", "retry " + other + " --user u": "--user goes without an id",
-		"retry --status paid": "only failed, returned and unknown refunds", "retry --user u --yes --dry-run": "contradict",
+		"retry": "a filter that selects refunds", "retry p" + other[1:]: "not the id of a refund",
+		"retry " + other + " --user u": "--user cannot be combined with an id",
+		"retry --status paid":          "only failed, returned and unknown refunds", "retry --user u --yes --dry-run": "contradict",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"refunds"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
 			t.Errorf("%s: %s", args, errs)

@@ -18,27 +18,27 @@ import (
 	"hongbao/worker"
 )
 
-// poolConfig is what the commands about the pool are told.
+// poolConfig holds the settings of the commands about the pool.
 type poolConfig struct {
-	Redis    pool.Config // as redisConfig makes it
+	Redis    pool.Config // from redisConfig
 	MySQLDSN Secret
-	Temporal temporalConfig // of rebuild only
+	Temporal temporalConfig // for rebuild only
 }
 
 func newPoolCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "pool",
-		Short: "Look at the lanes of the pool in Redis, and rebuild them from the books",
+		Short: "Show the lanes of the pool in Redis, and rebuild them from MySQL",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	status := &cobra.Command{
 		Use:   "status",
-		Short: "Show which lanes are open, shut or being rebuilt, and the last rebuilds",
-		Long: `Show which lanes are open, shut or being rebuilt, and the last rebuilds with the
-number of acknowledged grabs that may be lost. Redis and MySQL are asked directly;
-nothing is changed: a lane that is open in MySQL, and of which Redis lacks something
-that nobody has noticed yet, is shown with what Redis has. API and workers shut it.
+		Short: "Show open, shut and rebuilding lanes, and the last rebuilds",
+		Long: `Show open, shut and rebuilding lanes, and the last 20 rebuilds with the number of
+acknowledged grabs that may be lost. The command reads Redis and MySQL directly and
+changes nothing. For a lane that is open in MySQL but has lost data in Redis it shows the
+state of Redis; API and workers shut such lanes.
 
 Exit code: 0 every lane is open; 1 some are not.`,
 		Args: noArgs,
@@ -64,18 +64,18 @@ func newRebuildCommand(env environment) *cobra.Command {
 	var all bool
 	rebuild := &cobra.Command{
 		Use:   "rebuild --lane <number> | --all",
-		Short: "Make lanes of the pool again from the books",
-		Long: `Make lanes of the pool again from the books, as the workers do by themselves when
-Redis has lost something (unless HONGBAO_POOL_REBUILD is manual). Workers have to
-run: what Redis still holds, and what Temporal is about to book, is waited for.
+		Short: "Rebuild lanes of the pool from MySQL",
+		Long: `Rebuild lanes of the pool from MySQL, as workers do after Redis has lost data unless
+HONGBAO_POOL_REBUILD is manual. Workers have to run: the rebuild waits for the hand-offs
+that Redis still holds and for the claims that Temporal is recording.
 
---all rebuilds the lanes that are shut. --lane rebuilds one, also one that is open:
-it is shut first, and takes no grabs meanwhile. Books that were restored are not
-rebuilt from: "hongbao recover" comes first.
+--all rebuilds the lanes that are shut. --lane rebuilds one lane, also an open one: it is
+shut first and refuses grabs until it is rebuilt. A restored MySQL is refused: run
+"hongbao recover" first.
 
-The rebuild needs some seconds a lane. It may be broken off and repeated at any time.
+A rebuild takes some seconds per lane. It may be interrupted and repeated.
 
-Exit code: 0 every lane that was to be rebuilt is open; 1 some stay shut, and why.`,
+Exit code: 0 all selected lanes are open; 1 some stay shut, each with its cause.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(cmd, cmdPoolRebuild, env)
@@ -89,30 +89,30 @@ Exit code: 0 every lane that was to be rebuilt is open; 1 some stay shut, and wh
 			cfg.Temporal = c.temporal()
 			one := -1
 			if all == (lane != "") {
-				return &usageError{errors.New("give --lane or --all")}
+				return &usageError{errors.New("give either --lane or --all")}
 			}
 			if lane != "" {
 				if one, err = strconv.Atoi(lane); err != nil || one < 0 || one >= cfg.Redis.Lanes {
-					return &usageError{fmt.Errorf("--lane must be a number from 0 to %d", cfg.Redis.Lanes-1)}
+					return &usageError{fmt.Errorf("parse --lane %q: write a number from 0 to %d", lane, cfg.Redis.Lanes-1)}
 				}
 			}
 			return poolRebuild(cmd.Context(), cfg, one, cmd.OutOrStdout(), c.logger(cmd.ErrOrStderr()))
 		},
 	}
-	rebuild.Flags().StringVar(&lane, "lane", "", "number of the lane")
-	rebuild.Flags().BoolVar(&all, "all", false, "every lane that is shut")
+	rebuild.Flags().StringVar(&lane, "lane", "", "`number` of the lane, from 0")
+	rebuild.Flags().BoolVar(&all, "all", false, "rebuild every lane that is shut")
 	addSettings(rebuild, cmdPoolRebuild)
 	return rebuild
 }
 
 func poolConfigOf(c config) (poolConfig, error) {
 	redis, err := redisConfig(c)
-	redis.AllowVolatile = true // they look, and mend
+	redis.AllowVolatile = true // these commands accept no grabs
 	return poolConfig{Redis: redis, MySQLDSN: c.secret("mysql-dsn")}, err
 }
 
-// openBoth opens Redis and MySQL. The pool compares the two and writes down what is
-// wrong, as every process does, unless Redis.Observe.
+// openBoth opens Redis and MySQL. Unless Redis.Observe is set, the pool compares the two and shuts lanes that have lost
+// data, as every process does.
 func (c poolConfig) openBoth(ctx context.Context, logger *slog.Logger) (*store.Store, *pool.Pool, func(), error) {
 	db, err := openMigrated(ctx, store.Config{DSN: c.MySQLDSN.Reveal(), MaxOpenConns: 4, Lanes: c.Redis.Lanes}, logger)
 	if err != nil {
@@ -130,7 +130,7 @@ func (c poolConfig) openBoth(ctx context.Context, logger *slog.Logger) (*store.S
 	return db, redis, func() { _ = redis.Close(); _ = db.Close() }, nil
 }
 
-// shownRebuilds is how many rebuilds the status shows.
+// shownRebuilds is the number of rebuilds that the status lists.
 const shownRebuilds = 20
 
 // poolStatus tells of the lanes. It must not change them: whoever asks may have named the
@@ -160,7 +160,7 @@ func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
 		case lacks:
 			behind++
 		case l.RebuiltAt.IsZero():
-			continue // nothing ever happened to it
+			continue // never shut
 		}
 		t.row(l.Lane, l.State, l.Epoch, l.Reason, formatPoolTime(l.ShutAt), l.AckedSeq, redisLaneText(found, lacks), l.Lost,
 			formatPoolTime(l.RebuiltAt))
@@ -174,10 +174,10 @@ func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
 	}
 	switch {
 	case behind > 0:
-		err = printf(out, "%d lanes are open in MySQL, and Redis at %s is not as they say: is it the right one? API and workers shut such "+
-			"lanes by themselves.\n", behind, cfg.Redis.Addr)
+		err = printf(out, "%d lanes are open in MySQL, but Redis at %s does not match them: check that it is the right Redis. API and "+
+			"workers shut such lanes.\n", behind, cfg.Redis.Addr)
 	case len(lanes) == 0:
-		return printf(out, "There are no lanes yet: the first API or worker makes them.\n")
+		return printf(out, "There are no lanes yet: the first API or worker creates them.\n")
 	}
 	if shut+behind > 0 {
 		return errors.Join(err, printf(out, "%d of %d lanes are NOT OPEN\n", shut+behind, len(lanes)), errReported)
@@ -206,7 +206,7 @@ func showRebuilds(ctx context.Context, db *store.Store, out io.Writer) error {
 	if err != nil || len(rebuilds) == 0 {
 		return err
 	}
-	t := newGrid(out, "rebuild", "lane", "epochs", "reason", "began (UTC)", "ended (UTC)", "grabs seen", "in Redis", "in the books", "lost",
+	t := newGrid(out, "rebuild", "lane", "epochs", "reason", "began (UTC)", "ended (UTC)", "grabs seen", "in Redis", "in MySQL", "lost",
 		"packets")
 	for _, b := range rebuilds {
 		t.row(b.ID, b.Lane, fmt.Sprintf("%d to %d", b.From, b.Epoch), b.Reason, formatPoolTime(b.StartedAt), formatPoolTime(b.EndedAt),
@@ -223,7 +223,7 @@ func formatPoolTime(t time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// poolRebuild rebuilds one lane, or with a negative number every one that is shut.
+// poolRebuild rebuilds one lane, or with a negative number all lanes that are shut.
 func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, logger *slog.Logger) error {
 	db, redis, done, err := cfg.openBoth(ctx, logger)
 	if err != nil {
@@ -250,7 +250,7 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 	r := worker.NewRebuilder(worker.RebuildConfig{Books: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs,
 		Starter: worker.NewStarter(temporal, "sandbox"), Lanes: cfg.Redis.Lanes, Logger: logger})
 	n := 0
-	var stay error // lanes that are shut and not rebuilt: they take no grabs, and that is no success
+	var stay error // lanes that stay shut
 	for _, l := range lanes {
 		switch {
 		case lane >= 0 && l.Lane != lane, lane < 0 && l.State == packet.LaneOpen:
@@ -263,7 +263,7 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 				return err
 			}
 		case !worker.Rebuildable(l):
-			return fmt.Errorf("lane %d is shut because of %s: a rebuild from these books would be wrong", l.Lane, l.Reason)
+			return fmt.Errorf("lane %d is shut because of %s: a rebuild from this MySQL would be wrong", l.Lane, l.Reason)
 		}
 		n++
 		if err := rebuildLane(ctx, db, r, l.Lane, out); err != nil {
@@ -271,10 +271,10 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 		}
 	}
 	if n == 0 && lane >= 0 {
-		return fmt.Errorf("the books do not know lane %d: nothing was ever put into it", lane)
+		return fmt.Errorf("MySQL does not know lane %d: it was never used", lane)
 	}
 	if stay != nil {
-		stay = fmt.Errorf("%w\nNo rebuild opens these: docs/disaster.md says what to do about each reason", stay)
+		stay = fmt.Errorf("%w\nA rebuild does not open these lanes: docs/disaster.md gives the steps for each reason", stay)
 	}
 	return errors.Join(printf(out, "%d lanes rebuilt.\n", n), stay)
 }
@@ -288,12 +288,12 @@ func rejectRestored(ctx context.Context, db *store.Store, redis *pool.Pool) erro
 	}
 	books, err := db.CompareHeartbeat(ctx, known)
 	if err == nil && books.State == payout.MySQLRestored {
-		err = fmt.Errorf("nothing is rebuilt: %w; see docs/disaster.md, \"MySQL restored\"", payout.ErrMySQLRestored)
+		err = fmt.Errorf("no lane is rebuilt: %w; see docs/disaster.md, \"MySQL restored\"", payout.ErrMySQLRestored)
 	}
 	return err
 }
 
-// rebuildLane rebuilds a lane, or waits for the worker that is doing so.
+// rebuildLane rebuilds a lane, or waits for the worker that rebuilds it.
 func rebuildLane(ctx context.Context, db *store.Store, r *worker.Rebuilder, lane int, out io.Writer) error {
 	for {
 		b, did, err := r.Lane(ctx, lane)

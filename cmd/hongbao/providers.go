@@ -8,23 +8,22 @@ import (
 	"hongbao/client"
 )
 
-// newOpsFlags is the flags of a command of operations.
+// newOpsFlags returns the flags of a command for operations.
 func newOpsFlags() staffFlags { return staffFlags{command: cmdOps, key: "ops-key"} }
 
 func newProvidersCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "providers",
-		Short: "Stop what is sent to a payment provider, and let it go",
+		Short: "List, hold and release payment providers",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	group.AddCommand(newProvidersListCommand(env),
-		newHoldCommand(env, "hold", "Stop what is sent to a provider; asking goes on",
-			`Stop charges, payouts and refunds to a provider: they wait. What was sent is asked
-about as ever. Holding a provider that is held changes nothing.`, (*client.Staff).HoldProvider),
-		newHoldCommand(env, "release", "Let go what a hold has kept waiting",
-			`Let go what a hold has kept waiting. Releasing a provider that is not held changes
-nothing.`, (*client.Staff).ReleaseProvider))
+		newHoldCommand(env, "hold", "Hold a provider: send nothing to it, continue to query",
+			`Hold a provider: charges, payouts and refunds to it wait. Queries about sent payments
+continue. Repeating it changes nothing.`, (*client.Staff).HoldProvider),
+		newHoldCommand(env, "release", "Release the hold of a provider",
+			`Release the hold of a provider: waiting payments are sent. Repeating it changes nothing.`, (*client.Staff).ReleaseProvider))
 	return group
 }
 
@@ -32,7 +31,7 @@ func newProvidersListCommand(env environment) *cobra.Command {
 	f := newOpsFlags()
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the payment providers, and who holds them",
+		Short: "List the payment providers and their holds",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
@@ -57,7 +56,7 @@ func newProvidersListCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-// holdDecision is a method of the client that holds or releases a provider.
+// holdDecision is a client method that holds or releases a provider.
 type holdDecision func(*client.Staff, context.Context, string, client.HoldRequest) (*client.Provider, error)
 
 func newHoldCommand(env environment, verb, short, long string, do holdDecision) *cobra.Command {
@@ -87,9 +86,9 @@ func newHoldCommand(env environment, verb, short, long string, do holdDecision) 
 				case t.json:
 					return t.printRaw(p.Raw)
 				case p.Hold != nil:
-					return printf(t.out, "Nothing is sent to %s since %s: %s (%s).\n", p.Name, formatTime(p.Hold.Since), p.Hold.Reason, p.Hold.By)
+					return printf(t.out, "%s is on hold since %s: %s (%s).\n", p.Name, formatTime(p.Hold.Since), p.Hold.Reason, p.Hold.By)
 				}
-				return printf(t.out, "Payments to %s go out.\n", p.Name)
+				return printf(t.out, "%s is not on hold.\n", p.Name)
 			})
 		},
 	}

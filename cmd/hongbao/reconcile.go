@@ -18,10 +18,9 @@ import (
 func newReconcileCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "reconcile",
-		Short: "Compare days with the provider's statement, and deal with what differs",
-		Long: `Compare days with the provider's statement, and deal with the breaks that are found:
-what one side has and the other has not, or has otherwise. Every day is compared by
-itself; start compares one now.`,
+		Short: "Compare days with the provider's statement, and resolve breaks",
+		Long: `Compare days with the provider's statement, and resolve breaks: entries that one side
+lacks or that differ. Workers compare every day automatically; start compares one now.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -33,13 +32,13 @@ itself; start compares one now.`,
 var reconciliationStatuses = []string{string(payout.ReconciliationRequested), string(payout.ReconciliationRunning),
 	string(payout.ReconciliationDone), string(payout.ReconciliationFailed)}
 
-// checkDay checks a date, which may be left out.
+// checkDay checks the value of --date; empty is accepted.
 func checkDay(date string) error {
 	if date == "" {
 		return nil
 	}
 	if _, err := payout.ParseDay(date); err != nil {
-		return &usageError{fmt.Errorf("--date %q is not a day such as 2026-02-17", date)}
+		return &usageError{fmt.Errorf("parse --date %q: write YYYY-MM-DD, such as 2026-02-17", date)}
 	}
 	return nil
 }
@@ -49,7 +48,7 @@ func newReconcileListCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List reconciliations, newest first",
-		Long:  "List reconciliations, newest first, and why those that failed did. \"hongbao reconcile\nshow <id>\" has the whole of it.",
+		Long:  "List reconciliations, newest first, with the cause of failed ones. \"hongbao reconcile\nshow <id>\" shows the whole error.",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOneOf("status", filter.Status, reconciliationStatuses); err != nil {
@@ -77,9 +76,9 @@ func newReconcileListCommand(env environment) *cobra.Command {
 	f.add(cmd, false)
 	page.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&filter.Status, "status", "", "in this `status`: "+strings.Join(reconciliationStatuses, ", "))
-	flags.StringVar(&filter.Date, "date", "", "of this `day`: YYYY-MM-DD")
-	flags.StringVar(&filter.Provider, "provider", "", "of this provider: its `name`")
+	flags.StringVar(&filter.Status, "status", "", "only this `status`: "+strings.Join(reconciliationStatuses, ", "))
+	flags.StringVar(&filter.Date, "date", "", "only this `day`, YYYY-MM-DD")
+	flags.StringVar(&filter.Provider, "provider", "", "only the provider with this `name`")
 	complete(cmd, "status", reconciliationStatuses...)
 	complete(cmd, "date")
 	complete(cmd, "provider")
@@ -92,10 +91,11 @@ func newReconcileStartCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start --reason <text>",
 		Short: "Compare a day now",
-		Long: `Compare a day with the provider's statement now. While one of the same day is under
-way, that is the answer. With --wait it waits for the end, two hours unless --timeout
-says otherwise: the provider is asked for its statement for up to an hour. It shows
-what differs: exit code 1 when something does, or when the statement could not be read.`,
+		Long: `Compare a day with the provider's statement now. When a reconciliation of this day is
+running, the command returns that one. --wait waits for its end, up to --timeout: the
+statement is requested for up to an hour. Then the breaks are listed.
+
+Exit code with --wait: 0 no breaks; 1 breaks, or the statement could not be read.`,
 		Example: "  hongbao reconcile start --date 2026-02-17 --reason 'provider announced corrections' --wait",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -103,7 +103,7 @@ what differs: exit code 1 when something does, or when the statement could not b
 				return err
 			}
 			if !wait && !cmd.Flags().Changed("timeout") {
-				f.timeout = time.Minute // to ask for one is done at once, or not at all
+				f.timeout = time.Minute // the request returns at once
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				want.Reason, want.IdempotencyKey = f.reason, f.idempotencyKey
@@ -119,11 +119,11 @@ what differs: exit code 1 when something does, or when the statement could not b
 		},
 	}
 	f.add(cmd, true)
-	cmd.Flags().Lookup("timeout").Usage = "give up after this `time`, without --wait after a minute; 0 = never"
+	cmd.Flags().Lookup("timeout").Usage = "give up after this `duration`, without --wait after 1m; 0 = never"
 	flags := cmd.Flags()
-	flags.StringVar(&want.Date, "date", "", "which `day`, YYYY-MM-DD in the time zone of the statement; empty = today")
-	flags.StringVar(&want.Provider, "provider", "", "whose statement: a provider's `name`; empty = the only one")
-	flags.BoolVar(&wait, "wait", false, "wait for its end, within --timeout, and show what differs")
+	flags.StringVar(&want.Date, "date", "", "`day` to compare, YYYY-MM-DD in the time zone of the statement; default: today")
+	flags.StringVar(&want.Provider, "provider", "", "`name` of the provider; default: the only one")
+	flags.BoolVar(&wait, "wait", false, "wait for the end, up to --timeout, and list the breaks")
 	for _, name := range []string{"date", "provider", "wait"} {
 		complete(cmd, name)
 	}
@@ -131,18 +131,18 @@ what differs: exit code 1 when something does, or when the statement could not b
 }
 
 const (
-	// reconciliationPause is the pause between two looks at a reconciliation.
+	// reconciliationPause is the pause between two reads of a reconciliation.
 	reconciliationPause = 500 * time.Millisecond
-	// reconciliationWait is for how long its end is waited for: a statement that cannot be
-	// read is asked for again for an hour, and a large one is compared for a while.
+	// reconciliationWait is the default timeout of --wait: reading a statement is retried for an hour, and comparing a
+	// large one takes time.
 	reconciliationWait = 2 * time.Hour
 )
 
-// awaitReconciliation waits for the end of a reconciliation and tells it.
+// awaitReconciliation waits for the end of a reconciliation and prints it.
 func (t *staffCommand) awaitReconciliation(ctx context.Context, r *client.Reconciliation) error {
 	for r.EndedAt == nil {
 		if err := sleep(ctx, reconciliationPause); err != nil {
-			return fmt.Errorf("reconciliation %s is still %s; hongbao reconcile show %s tells how it ends: %w", r.ID, r.Status, r.ID, err)
+			return fmt.Errorf("reconciliation %s is still %s; for its end run hongbao reconcile show %s: %w", r.ID, r.Status, r.ID, err)
 		}
 		next, err := t.staff.Reconciliation(ctx, r.ID)
 		if err != nil {
@@ -159,7 +159,7 @@ func (t *staffCommand) awaitReconciliation(ctx context.Context, r *client.Reconc
 	return nil
 }
 
-// reconciliation prints one.
+// printReconciliation prints a reconciliation.
 func (t *staffCommand) printReconciliation(r *client.Reconciliation) error {
 	if t.json {
 		return t.printRaw(r.Raw)
@@ -177,7 +177,7 @@ func (t *staffCommand) printReconciliation(r *client.Reconciliation) error {
 	if len(r.Amounts) == 0 {
 		return nil
 	}
-	show := newGrid(t.out, "movement", "statement", "amount", "books", "amount")
+	show := newGrid(t.out, "movement", "statement", "amount", "MySQL", "amount")
 	for _, a := range r.Amounts {
 		show.row(a.Op, a.Provider.Count, formatYuan(a.Provider.Amount), a.Books.Count, formatYuan(a.Books.Amount))
 	}
@@ -190,8 +190,8 @@ func newReconcileShowCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show <reconciliation id>",
 		Short: "Show a reconciliation and its breaks",
-		Long: "Show a reconciliation and the breaks that it saw last. With --json it prints the\nreconciliation alone; \"hongbao reconcile " +
-			"breaks --reconciliation <id> --json\" the breaks.",
+		Long: "Show a reconciliation and its breaks. --json prints the reconciliation alone; for the\nbreaks run \"hongbao reconcile " +
+			"breaks --reconciliation <id> --json\".",
 		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
@@ -243,12 +243,12 @@ func newReconcileBreaksCommand(env environment) *cobra.Command {
 	f, page, filter, open := newFinanceFlags(), pageFlags{}, client.BreakFilter{}, false
 	cmd := &cobra.Command{
 		Use:     "breaks",
-		Short:   "List breaks, newest first, whoever found them",
+		Short:   "List breaks of all sources, newest first",
 		Example: "  hongbao reconcile breaks --open --older-than 24h",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if filter.PacketID != "" && !packet.ValidID(filter.PacketID) {
-				return &usageError{fmt.Errorf("--packet %q is not the id of a packet", filter.PacketID)}
+				return &usageError{fmt.Errorf("--packet %q is not the id of a packet: write 20 characters of 0-9 and a-v", filter.PacketID)}
 			}
 			if _, err := wholeSeconds("older-than", filter.OlderThan); err != nil {
 				return err
@@ -270,11 +270,11 @@ func newReconcileBreaksCommand(env environment) *cobra.Command {
 	f.add(cmd, false)
 	page.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&filter.Kind, "kind", "", "of this `kind`, not_booked for example")
-	flags.StringVar(&filter.PacketID, "packet", "", "about this packet: its `id`")
-	flags.StringVar(&filter.ReconciliationID, "reconciliation", "", "that this reconciliation saw last: its `id`")
-	flags.BoolVar(&open, "open", false, "only what nobody has dealt with")
-	flags.DurationVar(&filter.OlderThan, "older-than", 0, "seen first at least this `time` ago: whole seconds")
+	flags.StringVar(&filter.Kind, "kind", "", "only this `kind`, such as not_booked")
+	flags.StringVar(&filter.PacketID, "packet", "", "only of the packet with this `id`")
+	flags.StringVar(&filter.ReconciliationID, "reconciliation", "", "only breaks last seen by the reconciliation with this `id`")
+	flags.BoolVar(&open, "open", false, "only unresolved breaks")
+	flags.DurationVar(&filter.OlderThan, "older-than", 0, "only breaks first seen at least this `duration` ago: whole seconds, such as 24h")
 	complete(cmd, "kind", breakKinds()...)
 	for _, name := range []string{"packet", "reconciliation", "open", "older-than"} {
 		complete(cmd, name)
@@ -294,7 +294,7 @@ func newReconcileResolveCommand(env environment) *cobra.Command {
 	f := newFinanceFlags()
 	cmd := &cobra.Command{
 		Use:     "resolve <break id> --reason <text>",
-		Short:   "Note how a break was dealt with; it moves no money",
+		Short:   "Resolve a break with a reason; no money moves",
 		Example: "  hongbao reconcile resolve b4711 --reason 'provider has corrected the statement'",
 		Args:    oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {

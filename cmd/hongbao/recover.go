@@ -14,7 +14,7 @@ import (
 	"hongbao/worker"
 )
 
-// recoverFlags is how the books are recovered, and how that is told.
+// recoverFlags are the flags of "recover".
 type recoverFlags struct {
 	dryRun bool
 	json   bool
@@ -28,24 +28,24 @@ func newRecoverCommand(env environment) *cobra.Command {
 	var f recoverFlags
 	cmd := &cobra.Command{
 		Use:   "recover",
-		Short: "Put back into a restored MySQL what has happened since the backup",
-		Long: `Put back into a MySQL that was restored from an older backup what has happened since
-(docs/disaster.md). It reads the provider's statement since the backup, asks the
-provider about every number that may have been sent, and takes packets and claims
-from Redis and from Temporal's runs. It sends nothing that moves money.
+		Short: "Bring a MySQL that was restored from a backup up to date",
+		Long: `Bring a MySQL that was restored from a backup up to date (docs/disaster.md). The command
+reads the provider's statement since the backup, queries the provider about every order
+number that may have been sent, and reads packets and claims from Redis and from
+Temporal's runs. It moves no money.
 
-Workers and API may run meanwhile: until it is through they send, close and decide
-nothing. It may be stopped at any time and run again; what is in the books is not
-put in twice. Books that are not restored stay as they are.
+Workers and API may run: until recovery ends they send, close and decide nothing. The
+command may be interrupted and repeated; it records nothing twice. It does not change a
+MySQL that is not restored.
 
-What cannot be told becomes a break of kind restored, and its packet stays as it is
-until a person has resolved that. An order about which the provider gives no usable
-answer is named, and keeps the books restored: ask the provider, and run it again; or
-leave it to a person (--leave). When the provider answers at last, recover again
-(--since) before that break is resolved.
+A payment that cannot be decided becomes a break of kind restored, and its packet is
+held until staff resolves the break. An order without a usable answer of the provider is
+listed, and MySQL stays restored: contact the provider and run the command again, or
+leave the order to staff with --leave. When the provider answers later, run recover with
+--since before the break is resolved.
 
-Exit code: 0 the books are normal (or --dry-run); 1 they are not, or something is
-left to a person; 2 wrong settings.`,
+Exit code: 0 recovered (or --dry-run); 1 not recovered, or breaks are left to staff; 2
+wrong settings.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(cmd, cmdRecover, env)
@@ -55,29 +55,30 @@ left to a person; 2 wrong settings.`,
 			since := time.Time{}
 			if f.since != "" {
 				if since, err = time.Parse(time.RFC3339, f.since); err != nil {
-					return &usageError{fmt.Errorf("--since: not a time like 2026-03-01T04:10:00Z: %q", f.since)}
+					return &usageError{fmt.Errorf("parse --since %q: write an RFC 3339 time such as 2026-03-01T04:10:00Z", f.since)}
 				}
 			}
 			for _, no := range f.leave {
 				if parts, err := payout.Parse(no); err != nil || parts.Attempt == 0 {
-					return &usageError{fmt.Errorf("--leave: not an order number: %q", no)}
+					return &usageError{fmt.Errorf("parse --leave %q: write order numbers of 27 characters, such as p3q5k9v0c1m7e2u8h4r6t000301", no)}
 				}
 			}
 			if f.by == "" {
-				return &usageError{fmt.Errorf("--by %w: who recovers, for the audit", errMissing)}
+				return &usageError{fmt.Errorf("--by %w: write your name, for the audit", errMissing)}
 			}
 			return f.recover(cmd.Context(), c, since, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing but that the books are restored; tell what would be looked at")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "record only that MySQL is restored, and report the work to do")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
-	flags.StringVar(&f.since, "since", "", "until when the books hold everything, as `time` in RFC 3339, when that is earlier than their "+
-		"last heartbeat; also declares books restored of which nobody has noticed it")
-	flags.BoolVar(&f.lanes, "rebuild-lanes", false, "Redis was restored or lost too: have every lane of the pool made again from the "+
-		"books, once they are normal")
-	flags.StringVar(&f.by, "by", "", "`name` of who recovers, for the audit")
-	flags.StringSliceVar(&f.leave, "leave", nil, "`orders` that are left to a person when the provider gives no usable answer about them")
+	flags.StringVar(&f.since, "since", "", "`time` (RFC 3339) up to which MySQL is complete; default: its last heartbeat. "+
+		"Also declares MySQL restored when no process has detected it")
+	flags.BoolVar(&f.lanes, "rebuild-lanes", false, "Redis was restored or lost too: rebuild every lane from MySQL after "+
+		"recovery")
+	flags.StringVar(&f.by, "by", "", "your `name`, for the audit (required)")
+	flags.StringSliceVar(&f.leave, "leave", nil, "order `numbers` to leave to staff when the provider gives no usable answer, separated by "+
+		"commas")
 	complete(cmd, "since")
 	complete(cmd, "leave")
 	complete(cmd, "by")
@@ -85,7 +86,7 @@ left to a person; 2 wrong settings.`,
 	return cmd
 }
 
-// recover recovers, and tells how far it is on errs.
+// recover runs the recovery and prints its progress to errs.
 func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, out, errs io.Writer) error {
 	r, end, err := openRecover(ctx, c, errs)
 	if err != nil {
@@ -100,12 +101,12 @@ func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, ou
 		}
 		shown.set(done)
 	}
-	told, err := r.Run(ctx)
+	report, err := r.Run(ctx)
 	if shown != nil {
 		shown.end()
 	}
 	if errors.Is(err, worker.ErrUnanswered) {
-		return fmt.Errorf("%w: ask the provider and run it again, or leave them to a person with --leave", err)
+		return fmt.Errorf("%w: contact the provider and run the command again, or leave these orders to staff with --leave", err)
 	}
 	if err != nil {
 		return err
@@ -113,11 +114,11 @@ func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, ou
 	if f.json {
 		enc := json.NewEncoder(out)
 		enc.SetEscapeHTML(false)
-		err = enc.Encode(told)
+		err = enc.Encode(report)
 	} else {
-		err = showRecovery(out, told)
+		err = showRecovery(out, report)
 	}
-	if err == nil && len(told.Undecided) > 0 {
+	if err == nil && len(report.Undecided) > 0 {
 		err = errReported
 	}
 	return err
@@ -125,15 +126,15 @@ func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, ou
 
 func showRecovery(out io.Writer, v worker.Recovery) error {
 	if !v.Ended && !v.DryRun || v.DryRun && v.Books.State == payout.MySQLNormal {
-		return printf(out, "The books are normal (number %d); nothing was changed.\n", v.Books.Heartbeat)
+		return printf(out, "MySQL is not restored (heartbeat %d); nothing was changed.\n", v.Books.Heartbeat)
 	}
 	t := newGrid(out)
 	for _, row := range [][]any{
-		{"statement read since", v.Since.UTC().Format(time.RFC3339)}, {"movements since then", v.Lines}, {"of them not in the books", v.Unknown},
-		{"packets looked at", v.Packets}, {"packets put back", v.Made}, {"claims put back", v.Claims},
-		{"of them known by account only", v.Guessed}, {"order numbers put back", v.Numbers}, {"cancels put back", v.Cancels},
-		{"packets that had been closed", v.Closed}, {"questions to the provider", v.Asked}, {"lanes that Redis had in a later epoch", v.Raised},
-		{"lanes to be made again from the books", v.Shut},
+		{"statement read since", v.Since.UTC().Format(time.RFC3339)}, {"movements since then", v.Lines}, {"of them missing in MySQL", v.Unknown},
+		{"packets checked", v.Packets}, {"packets recovered", v.Made}, {"claims recovered", v.Claims},
+		{"of them known by account only", v.Guessed}, {"order numbers recovered", v.Numbers}, {"cancels recovered", v.Cancels},
+		{"packets that were closed", v.Closed}, {"queries to the provider", v.Asked}, {"lanes with a later epoch in Redis", v.Raised},
+		{"lanes to rebuild", v.Shut},
 	} {
 		t.row(row...)
 	}
@@ -144,7 +145,7 @@ func showRecovery(out io.Writer, v worker.Recovery) error {
 		}
 	}
 	if v.DryRun {
-		return printf(out, "Dry run: nothing was put back. The books are %s.\n", v.Books.State)
+		return printf(out, "Dry run: nothing was recovered. MySQL is %s.\n", v.Books.State)
 	}
-	return printf(out, "The books are %s (number %d); %d left to a person.\n", v.Books.State, v.Books.Heartbeat, len(v.Undecided))
+	return printf(out, "MySQL is %s (heartbeat %d); %d left to staff.\n", v.Books.State, v.Books.Heartbeat, len(v.Undecided))
 }

@@ -57,7 +57,7 @@ func TestR13_RecoverCommand(t *testing.T) {
 	run(exitUsage, "not a time", "recover", "--by", "op", "--since", "yesterday")
 	run(exitUsage, "not an order number", "recover", "--by", "op", "--leave", "p3q5k9v0c1m7e2u8h4r6t0003")
 	run(exitFailed, "the path must be absolute", "recover", "--by", "op", "--crash-points", "relative") // an error at the start is told
-	run(exitOK, "The books are normal (number 0); nothing was changed.", "recover", "--by", "op")
+	run(exitOK, "MySQL is not restored (heartbeat 0); nothing was changed.", "recover", "--by", "op")
 	db, err := store.Open(store.Config{DSN: dsn})
 	if err != nil {
 		t.Fatal(err)
@@ -69,10 +69,10 @@ func TestR13_RecoverCommand(t *testing.T) {
 	if _, err := db.CompareHeartbeat(t.Context(), 9); err != nil { // as if Redis had kept it
 		t.Fatal(err)
 	}
-	run(exitOK, "Dry run: nothing was put back. The books are restored.", "recover", "--by", "op", "--dry-run")
-	run(exitOK, "The books are normal (number 1009); 0 left to a person.", "recover", "--by", "op")
-	run(exitOK, "The books are normal (number 1009); nothing was changed.", "recover", "--by", "op")
+	run(exitOK, "Dry run: nothing was recovered. MySQL is restored.", "recover", "--by", "op", "--dry-run")
+	run(exitOK, "MySQL is normal (heartbeat 1009); 0 left to staff.", "recover", "--by", "op")
+	run(exitOK, "MySQL is not restored (heartbeat 1009); nothing was changed.", "recover", "--by", "op")
 	since := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
 	run(exitOK, `"made":0`, "recover", "--by", "op", "--since", since, "--json")
-	run(exitOK, "The books are normal (number 2009)", "recover", "--by", "op")
+	run(exitOK, "MySQL is normal (heartbeat 2009)", "recover", "--by", "op")
 }

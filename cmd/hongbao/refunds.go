@@ -14,10 +14,10 @@ import (
 func newRefundsCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "refunds",
-		Short: "Find refunds that failed, and mend them",
-		Long: `Find refunds to senders, and mend those that failed: what nobody took of a packet
-(remainder), and what a cancelled payout held (cancel). Decisions are as those about
-payouts: "hongbao payouts --help".`,
+		Short: "Find failed refunds, and retry or settle them",
+		Long: `Find failed refunds to senders, and retry or settle them: the unclaimed remainder of a
+packet (remainder), and the amount of a cancelled payout (cancel). Decisions work as
+those about payouts: "hongbao payouts --help".`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -30,7 +30,7 @@ func newRefundsListCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List refunds, newest first",
-		Long:    "List refunds, newest first. All filters have to fit; a refund's user is the sender.",
+		Long:    "List refunds that match all filters, newest first. The user of a refund is the sender.",
 		Example: "  hongbao refunds list --status failed\n  hongbao refunds list --late",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,7 +55,7 @@ func newRefundsListCommand(env environment) *cobra.Command {
 	}
 	f.add(cmd, false)
 	filter.add(cmd)
-	cmd.Flags().BoolVar(&late, "late", false, "due for five minutes and not at its end: the sender waits for it")
+	cmd.Flags().BoolVar(&late, "late", false, "only refunds that are due for 5 minutes or longer and not final")
 	page.add(cmd)
 	return cmd
 }
@@ -64,7 +64,7 @@ func newRefundsShowCommand(env environment) *cobra.Command {
 	f := newFinanceFlags()
 	cmd := &cobra.Command{
 		Use:               "show <refund id>",
-		Short:             "Show a refund: what happened, what a retry would do, its workflow",
+		Short:             "Show a refund with its timeline and the effect of a retry",
 		Args:              paymentID("refund", payout.KindRefund),
 		ValidArgsFunction: completeRefunds(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -95,10 +95,10 @@ func newRefundsRetryCommand(env environment) *cobra.Command {
 	f := newRetryFlags(refundRetries)
 	return f.command(&cobra.Command{
 		Use:   "retry <refund id> --reason <text> | retry --failure-code <code> ...",
-		Short: "Refund again what failed or came back, one or all that filters select",
-		Long: `Refund again what failed or came back: every earlier order number is asked about
-before anything is sent. Without an id it is about all refunds that the filters
-select, as "hongbao payouts retry" is: without --yes nothing is decided.`,
+		Short: "Retry a refund, or all refunds that filters select",
+		Long: `Retry a failed or returned refund. The provider is queried about every earlier order
+number before anything is sent. Without an id the command retries all refunds that the
+filters select, like "hongbao payouts retry": without --yes it is a dry run.`,
 		Example: `  hongbao refunds retry r3q5k9v0c1m7e2u8h4r6t0000 --reason 'sender has opened the account again'
   hongbao refunds retry --failure-code account_frozen
   hongbao refunds retry --failure-code account_frozen --reason 'bank has unfrozen them' --yes`,
@@ -110,8 +110,8 @@ func newRefundsMarkPaidCommand(env environment) *cobra.Command {
 	f, evidence := newFinanceFlags(), ""
 	cmd := &cobra.Command{
 		Use:   "mark-paid <refund id> --reason <text> --evidence <text>",
-		Short: "Note that a refund was made by other means",
-		Long: "Note that a refund was made by other means. A second person has to agree. A\nremainder that is marked as paid " +
+		Short: "Mark a refund as paid by other means",
+		Long: "Mark a refund as paid by other means, with evidence. A second person has to approve. A\nremainder that is marked as paid " +
 			"closes its packet.",
 		Args:              paymentID("refund", payout.KindRefund),
 		ValidArgsFunction: completeRefunds(env, &f),

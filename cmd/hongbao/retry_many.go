@@ -11,20 +11,20 @@ import (
 	"hongbao/internal/payout"
 )
 
-// retried tells the retries of payouts and of refunds apart.
+// retryKind holds what differs between retries of payouts and of refunds.
 type retryKind struct {
 	one, many string
 	kinds     []payout.Kind
-	statuses  []client.PayoutStatus // that a retry without --status is about
-	// list iterates over what filters select, newest first.
+	statuses  []client.PayoutStatus // selected without --status
+	// list iterates over the items that match the filters, newest first.
 	list func(context.Context, *client.Staff, client.PayoutFilter) iter.Seq2[retryItem, error]
-	// show reads one, with what a retry would do now.
+	// show reads one item with the effect of a retry.
 	show func(context.Context, *client.Staff, string) (retryItem, client.RetryPreview, error)
-	// wouldRetry is a dry run about some, at most previewStep, by id.
+	// wouldRetry is a dry run for at most previewStep ids.
 	wouldRetry func(context.Context, *client.Staff, []string) (map[string]client.BulkItem, error)
-	// retry decides about one.
+	// retry retries one item and returns the approval that it waits for, or nil.
 	retry func(context.Context, *client.Staff, string, client.DecisionRequest) (*client.Approval, error)
-	// decide decides about one, and tells what came of it.
+	// decide retries one item and prints the decision.
 	decide func(context.Context, *staffCommand, string, client.DecisionRequest) error
 }
 
@@ -116,7 +116,7 @@ func itemOfRefund(r *client.Refund) retryItem {
 	return retryItem{RefundID: r.ID, UserID: r.UserID, Amount: r.Amount, Status: r.Status, Failure: failureCode(r.Failure)}
 }
 
-// itemsOf turns what a list yields into items.
+// itemsOf converts the entries of a list to items.
 func itemsOf[T any](list iter.Seq2[*T, error], of func(*T) retryItem) iter.Seq2[retryItem, error] {
 	return func(yield func(retryItem, error) bool) {
 		for each, err := range list {
@@ -131,7 +131,7 @@ func itemsOf[T any](list iter.Seq2[*T, error], of func(*T) retryItem) iter.Seq2[
 	}
 }
 
-// retryItem is what was done, or would be, about one of many payouts or refunds.
+// retryItem is the result, or the expected result, of the retry of one payout or refund.
 type retryItem struct {
 	PayoutID    string              `json:"payout_id,omitempty"` // one of these two
 	RefundID    string              `json:"refund_id,omitempty"`
@@ -139,15 +139,15 @@ type retryItem struct {
 	Amount      money.Fen           `json:"amount"`
 	Status      client.PayoutStatus `json:"status"` // when it was selected
 	Failure     string              `json:"failure_code"`
-	Result      string              `json:"result"` // as the API's, and: selected (not looked at), not_tried
-	Code        *string             `json:"code"`   // of skipped: why
+	Result      string              `json:"result"` // a result of the API, selected (not checked), or not_tried
+	Code        *string             `json:"code"`   // cause of skipped
 	OrderNo     *string             `json:"order_no"`
 	SameOrderNo bool                `json:"same_order_no"`
-	Why         string              `json:"why,omitempty"` // this order number and no other
+	Why         string              `json:"why,omitempty"` // reason of the order number
 	ApprovalID  *string             `json:"approval_id"`
 }
 
-// retryReport is what a retry of many did, or would do.
+// retryReport is the result, or the expected result, of a retry of many.
 type retryReport struct {
 	DryRun  bool           `json:"dry_run"`
 	Key     string         `json:"idempotency_key,omitempty"`
@@ -155,10 +155,10 @@ type retryReport struct {
 	Amount  money.Fen      `json:"amount"` // of these
 	Results map[string]int `json:"results"`
 	Items   []retryItem    `json:"items"`
-	advice  string         // how to do what a dry run shows
+	advice  string         // next step after a dry run
 }
 
-// Results that only a retry of many has.
+// Results of a retry of many.
 const (
 	resultSelected = "selected"
 	resultNotTried = "not_tried"
@@ -168,7 +168,7 @@ const (
 	resultSkipped  = "skipped"
 )
 
-// id is that of the payout or refund.
+// id returns the id of the payout or refund.
 func (i *retryItem) id() string { return i.PayoutID + i.RefundID }
 
 func (m *retryReport) plan(item retryItem) {
@@ -178,28 +178,28 @@ func (m *retryReport) plan(item retryItem) {
 	m.Amount += item.Amount
 }
 
-// number notes which order number a retry sends, and why that one.
+// setOrderNumber sets the order number that a retry sends, and its reason.
 func (i *retryItem) setOrderNumber(orderNo *string, same bool) {
 	i.OrderNo, i.SameOrderNo = orderNo, same
 	i.Why = orderNumberReason(i.Status, client.RetryPreview{OrderNo: orderNo, SameOrderNo: same})
 }
 
-// previewStep is how many payouts one dry run of the API can name.
+// previewStep is the maximum of ids in one dry run of the API.
 const previewStep = 100
 
-// retrier retries payouts, or refunds, for a clerk.
+// retrier retries payouts or refunds.
 type retrier struct {
 	*staffCommand
 	of retryKind
 }
 
-// previewOne says what a retry of one would do.
+// previewOne prints the effect of a retry of one item.
 func (t retrier) previewOne(ctx context.Context, id string) error {
 	item, would, err := t.of.show(ctx, t.staff, id)
 	if err != nil {
 		return err
 	}
-	m := &retryReport{DryRun: true, Items: []retryItem{}, advice: "without --dry-run it is"}
+	m := &retryReport{DryRun: true, Items: []retryItem{}, advice: "run it without --dry-run to decide"}
 	m.plan(item)
 	first := &m.Items[0]
 	switch {
@@ -214,12 +214,12 @@ func (t retrier) previewOne(ctx context.Context, id string) error {
 	return t.report(m)
 }
 
-// preview adds what the API says that a retry of each would do now.
+// preview adds the effect of a retry of each item, from dry runs of the API.
 func (t retrier) preview(ctx context.Context, m *retryReport) error {
 	if len(m.Items) == 0 {
 		return nil
 	}
-	bar := newMeter(t.notes, "looked at", len(m.Items))
+	bar := newMeter(t.notes, "checked", len(m.Items))
 	defer bar.end()
 	for from := 0; from < len(m.Items); from += previewStep {
 		some := m.Items[from:min(from+previewStep, len(m.Items))]
@@ -246,11 +246,10 @@ func (t retrier) preview(ctx context.Context, m *retryReport) error {
 	return nil
 }
 
-// many selects first, all pages, and then decides about
-// exactly these: each by a decision of its own under one idempotency key. What
-// fails again meanwhile is not selected a second time.
+// retryMany first selects all items of all pages, then decides about each of them once, under one idempotency key. An item
+// that fails again is not selected a second time.
 func (t retrier) retryMany(ctx context.Context, f client.PayoutFilter, key string, dry bool) error {
-	m := &retryReport{DryRun: dry, Items: []retryItem{}, advice: "--yes with a --reason does it"}
+	m := &retryReport{DryRun: dry, Items: []retryItem{}, advice: "add --yes and --reason to decide"}
 	statuses := []client.PayoutStatus{f.Status}
 	if f.Status == "" {
 		statuses = t.of.statuses
@@ -280,11 +279,10 @@ func (t retrier) retryMany(ctx context.Context, f client.PayoutFilter, key strin
 		return err
 	}
 	return errors.Join(broke,
-		printf(t.notes, "Broken off. To go on, run it again with --idempotency-key %s: what was decided is not decided twice.\n", m.Key))
+		printf(t.notes, "Interrupted. To continue, run the command again with --idempotency-key %s: no item is decided twice.\n", m.Key))
 }
 
-// decideMany decides about all of the plan. Refusals by the state are
-// noted and passed over; any other error ends it.
+// decideMany decides about all items of the plan. It records refusals by the state and continues; any other error ends it.
 func (t retrier) decideMany(ctx context.Context, m *retryReport) error {
 	if len(m.Items) == 0 {
 		return nil
@@ -315,7 +313,7 @@ func (t retrier) decideMany(ctx context.Context, m *retryReport) error {
 	return nil
 }
 
-// report tells what was done, or would be, and turns it into the exit code.
+// report prints the results and returns the error of the exit code.
 func (t retrier) report(m *retryReport) error {
 	m.Results = map[string]int{}
 	for _, item := range m.Items {
@@ -338,9 +336,9 @@ func (t retrier) printReport(m *retryReport) error {
 		return encodeJSON(t.out, m)
 	}
 	if m.Count == 0 {
-		return printf(t.out, "No %s fits.\n", t.of.one)
+		return printf(t.out, "No %s matches.\n", t.of.one)
 	}
-	show := newGrid(t.out, t.of.one, "user", "amount", "was", "failure", "result", "order number", "why that number")
+	show := newGrid(t.out, t.of.one, "user", "amount", "was", "failure", "result", "order number", "reason of the number")
 	for _, item := range m.Items {
 		show.row(item.id(), item.UserID, formatYuan(item.Amount), item.Status, item.Failure, resultText(item), orderText(item), item.Why)
 	}
@@ -350,11 +348,11 @@ func (t retrier) printReport(m *retryReport) error {
 	case m.DryRun:
 		err = printf(t.out, "Selected: %d, %s. Nothing was decided; %s.\n", m.Count, formatAmount(m.Amount), m.advice)
 	default:
-		err = printf(t.out, "Of %d %s, %s: %d are to be paid again, %d wait for a second person, %d were refused, %d were not tried.\n",
+		err = printf(t.out, "Of %d %s, %s: %d retried, %d wait for approval, %d refused, %d not tried.\n",
 			m.Count, t.of.many, formatAmount(m.Amount), r[resultRetried], r[resultApproval], r[resultSkipped], r[resultNotTried])
 	}
 	if err == nil && m.Results[resultApproval] > 0 && !m.DryRun {
-		err = printf(t.out, "Another person has to agree: hongbao approvals list --status waiting\n")
+		err = printf(t.out, "A second person has to approve: hongbao approvals list --status waiting\n")
 	}
 	return err
 }
@@ -366,7 +364,7 @@ func resultText(item retryItem) string {
 	case item.ApprovalID != nil:
 		return "needs_approval: " + *item.ApprovalID
 	case item.Result == resultSelected:
-		return "selected; not looked at closely"
+		return "selected; not checked"
 	}
 	return item.Result
 }

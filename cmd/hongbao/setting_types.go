@@ -22,8 +22,8 @@ import (
 	"hongbao/internal/risk"
 )
 
-// kind is a sort of value: its name in --help and its check. A check returns
-// what a value must be, never the value itself, which may be secret.
+// kind is a type of settings: its name in --help and its check. The error of a check says what the value must be, without
+// the value, which may be secret.
 type kind struct {
 	name  string
 	check func(value string) error
@@ -34,19 +34,19 @@ var (
 	kindToken     = kind{"key", checkToken}
 	kindListen    = kind{"host:port", checkListen}
 	kindAddress   = kind{"host:port", checkAddress}
-	kindNodes     = kind{"host:port", checkNodes} // several, separated by commas
+	kindNodes     = kind{"host:port", checkNodes} // one or more, separated by commas
 	kindRedisMode = kind{"mode", oneOf(string(pool.ModeSingle), string(pool.ModeCluster), string(pool.ModeSentinel))}
 	kindRebuild   = kind{"auto|manual", oneOf(rebuildAuto, rebuildManual)}
 	kindURL       = kind{"url", checkURL}
-	kindBaseURL   = kind{"url", checkBaseURL} // paths are added to it
-	kindHostURL   = kind{"url", checkHostURL} // and it has none of its own
+	kindBaseURL   = kind{"url", checkBaseURL} // prefix of other paths
+	kindHostURL   = kind{"url", checkHostURL} // without a path
 	kindDSN       = kind{"dsn", checkDSN}
 	kindBool      = kind{"bool", checkBool}
-	kindFile      = kind{"file", checkFile} // what is in it is checked where it is used
+	kindFile      = kind{"file", checkFile} // its user checks the content
 	kindPort      = kind{"port", wholeNumber(1, 65535)}
 	kindLanes     = kind{"int", wholeNumber(1, 256)}
 	kindReplicas  = kind{"int", wholeNumber(0, 5)}
-	// 0 is "every retry", and JSON keeps 2^53 - 1.
+	// JSON numbers are exact up to 2^53 - 1.
 	kindAmount         = kind{"fen", wholeNumber(0, 1<<53-1)}
 	kindRate           = kind{"per second", wholeNumber(0, 1_000_000)}
 	kindLimit          = kind{"number/span", checkLimit}
@@ -73,13 +73,13 @@ var (
 	kindLogLevel     = kind{"level", oneOf("debug", "info", "warn", "error")}
 )
 
-// What becomes of a grab that the risk check does not answer.
+// Decisions about a grab without an answer of the risk check.
 const (
 	riskAllow  = "allow"
 	riskRefuse = "refuse"
 )
 
-// Who rebuilds lanes of the pool.
+// Modes of rebuilding lanes: by the worker, or by hongbao pool rebuild.
 const (
 	rebuildAuto   = "auto"
 	rebuildManual = "manual"
@@ -96,7 +96,7 @@ func roleNames() []string {
 func checkText(value string) error {
 	for _, r := range value {
 		if r < ' ' || r == 0x7f {
-			return errors.New("holds a control character")
+			return errors.New("holds a control character, such as a line end: remove it")
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ func checkLimit(value string) error {
 	return err
 }
 
-// limit returns a setting that has been checked to be a limit.
+// limit returns a setting that is checked to be a limit.
 func (c config) limit(flag string) access.Limit {
 	l, err := access.ParseLimit(c.text(flag))
 	if err != nil {
@@ -118,12 +118,12 @@ func (c config) limit(flag string) access.Limit {
 
 func checkRiskTimeout(value string) error {
 	if d, err := time.ParseDuration(value); err != nil || d < risk.MinTimeout || d > risk.MaxTimeout {
-		return fmt.Errorf("is not a time from %v to %v, such as 300ms", risk.MinTimeout, risk.MaxTimeout)
+		return fmt.Errorf("is not a duration from %v to %v, such as 300ms", risk.MinTimeout, risk.MaxTimeout)
 	}
 	return nil
 }
 
-// duration returns a setting that has been checked to be one.
+// duration returns a setting that is checked to be a duration.
 func (c config) duration(flag string) time.Duration {
 	d, err := time.ParseDuration(c.text(flag))
 	if err != nil {
@@ -134,23 +134,23 @@ func (c config) duration(flag string) time.Duration {
 
 func checkRatio(value string) error {
 	if r, err := strconv.ParseFloat(value, 64); err != nil || !(r >= 0 && r <= 1) { // NaN is neither
-		return errors.New("must be a number from 0 to 1")
+		return errors.New("is not a number from 0 to 1, such as 0.01")
 	}
 	return nil
 }
 
-// checkToken checks what goes into an HTTP header.
+// checkToken checks a value of an HTTP header.
 func checkToken(value string) error {
 	for _, r := range value {
 		if r <= ' ' || r > '~' {
-			return errors.New("has other than visible ASCII characters")
+			return errors.New("has other than visible ASCII characters: remove spaces and line ends")
 		}
 	}
 	return nil
 }
 
-// checkFile checks the name of a file. Who gives what is in it instead, which may be a
-// key, must not see it in an error; it may be in base64, so that an error of a key's file does not have the name.
+// checkFile checks the name of a file. The value may be the content of a key file by mistake, so no error holds it: base64
+// is a valid file name.
 func checkFile(value string) error {
 	if checkText(value) != nil || strings.Contains(value, "-----BEGIN") {
 		return errors.New("must be the name of a file, not what is in it")
@@ -158,10 +158,10 @@ func checkFile(value string) error {
 	return nil
 }
 
-// checkServerName checks what a certificate is asked for.
+// checkServerName checks the host name that a certificate must hold.
 func checkServerName(value string) error {
 	if net.ParseIP(value) == nil && (checkToken(value) != nil || strings.ContainsAny(value, ":/")) {
-		return errors.New("is not the name of a host, without a port")
+		return errors.New("is not the name of a host without a port, such as temporal.example.com")
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ func checkDSN(value string) error {
 		return errors.New("is not user:password@tcp(host:port)/database")
 	}
 	if config.DBName == "" {
-		return errors.New("names no database")
+		return errors.New("names no database: write user:password@tcp(host:port)/database")
 	}
 	return nil
 }
@@ -253,13 +253,13 @@ func wholeNumber(low, high int64) func(string) error {
 	}
 }
 
-// kindDays is for how many days something is kept: 0, for ever, or at least so many.
+// kindDays returns the type of a retention in days: 0 for unlimited, or at least least.
 func kindDays(least int64) kind {
 	const most = 36_500
 	enough := wholeNumber(least, most)
 	return kind{"days", func(value string) error {
 		if value != "0" && enough(value) != nil {
-			return fmt.Errorf("is not a whole number from %d to %d, and not 0 for ever", least, most)
+			return fmt.Errorf("is not a whole number from %d to %d, and not 0 for unlimited", least, most)
 		}
 		return nil
 	}}
@@ -297,10 +297,10 @@ func checkWebhookSecret(value string) error {
 	encoded, found := strings.CutPrefix(value, "whsec_")
 	key, err := base64.StdEncoding.DecodeString(encoded)
 	if !found || err != nil {
-		return errors.New("is not whsec_ and base64")
+		return errors.New("is not whsec_ and base64 of 24 bytes or more")
 	}
 	if len(key) < 24 {
-		return errors.New("holds a key of less than 24 bytes")
+		return errors.New("holds a key of less than 24 bytes: write whsec_ and base64 of 24 bytes or more")
 	}
 	return nil
 }
@@ -314,7 +314,7 @@ func checkAppID(value string) error {
 
 func checkAccount(value string) error {
 	if len(value) > 64 || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return errors.New("is not 1 to 64 visible characters of ASCII")
+		return errors.New("is not 1 to 64 visible ASCII characters")
 	}
 	return nil
 }
@@ -335,7 +335,7 @@ func checkClock(value string) error {
 
 const clockLayout = "15:04"
 
-// clock returns the hour and minute of a setting that has been checked.
+// clock returns the hour and minute of a setting that is checked to be a time of day.
 func clock(value string) (hour, minute int) {
 	at, err := time.Parse(clockLayout, value)
 	if err != nil {
@@ -354,8 +354,7 @@ func checkTokens(value string) error {
 	return err
 }
 
-// Secret is a setting that must not be shown. It prints as [redacted] wherever
-// it is formatted or logged; Reveal hands out the value.
+// Secret is a setting that must not be displayed. It formats and logs as [redacted]; Reveal returns the value.
 type Secret struct{ value string }
 
 // Reveal returns the secret itself.
@@ -368,16 +367,16 @@ func (s Secret) GoString() string             { return redacted }
 func (s Secret) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// deriveKey makes the key of one use from a secret, apart from every other use.
+// deriveKey derives the key of one use from a secret (HKDF-SHA256). Keys of different uses are independent.
 func deriveKey(secret [32]byte, use string) [32]byte {
 	derived, err := hkdf.Key(sha256.New, secret[:], nil, use, 32)
 	if err != nil {
-		panic("derive the key of " + use + ": " + err.Error()) // of a length that never fails
+		panic("derive the key of " + use + ": " + err.Error()) // cannot fail with this length
 	}
 	return [32]byte(derived)
 }
 
-// keys32 decodes a secret that has been checked by kindKeys32.
+// keys32 decodes a secret that kindKeys32 has checked.
 func keys32(s Secret) (keys [][32]byte) {
 	for key := range strings.SplitSeq(s.value, ",") {
 		keys = append(keys, key32(Secret{key}))
@@ -385,7 +384,7 @@ func keys32(s Secret) (keys [][32]byte) {
 	return keys
 }
 
-// key32 decodes a secret that has been checked by kindKey32.
+// key32 decodes a secret that kindKey32 has checked.
 func key32(s Secret) [32]byte {
 	var key [32]byte
 	if n, err := hex.Decode(key[:], []byte(s.value)); err != nil || n != len(key) {

@@ -12,9 +12,8 @@ import (
 	"hongbao/internal/risk"
 )
 
-// setting is one thing that can be configured. The table below is the only place
-// where settings are declared: flags, help texts, validation and the check for
-// unknown variables are all made from it.
+// setting is one configurable value. The table below declares all of them: flags, help texts, validation and the check for
+// unknown variables derive from it.
 type setting struct {
 	flag         string   // long flag without dashes
 	env          string   // environment variable
@@ -24,7 +23,7 @@ type setting struct {
 	secret       bool     // never printed
 	required     bool     // "" is refused
 	commands     []string // commands that take it
-	noDefaultFor []string // those of them that have no default and have to be told
+	noDefaultFor []string // commands for which fallback does not apply
 }
 
 // Names of the commands in the table.
@@ -55,131 +54,132 @@ const (
 	cmdAuditor          = "audit list, audit verify --api"
 )
 
-// secretCommands are the commands that work with the installation's own secrets.
+// secretCommands are the commands that use the installation's own secrets.
 var secretCommands = []string{cmdAPI, cmdWorker, cmdProvider, cmdDoctor, cmdMigrate, cmdLedger, cmdRecover, cmdAudit, cmdAppsCreate,
 	cmdAppsList,
 	cmdKeysDirectCreate, cmdKeysDirectList, cmdKeysEnsure, cmdPoolStatus, cmdPoolRebuild}
 
-// redisCommands are the commands that open connections to Redis.
+// redisCommands are the commands that connect to Redis.
 var redisCommands = []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolStatus, cmdPoolRebuild, cmdDoctor}
 
 var settings = []setting{
 	{flag: "listen", env: "HONGBAO_API_LISTEN", fallback: "127.0.0.1:8080", kind: kindListen, required: true,
-		usage: "address of the public listener", commands: []string{cmdAPI}},
+		usage: "listen address of the public API", commands: []string{cmdAPI}},
 	{flag: "staff-listen", env: "HONGBAO_STAFF_LISTEN", fallback: "127.0.0.1:8081", kind: kindListen, required: true,
-		usage: "address of the staff listener", commands: []string{cmdAPI}},
+		usage: "listen address of the staff API and the console", commands: []string{cmdAPI}},
 	{flag: "max-connections", env: "HONGBAO_MAX_CONNECTIONS", fallback: strconv.Itoa(api.DefaultMaxConns), kind: kindConns, required: true,
-		usage: "connections that the public listener keeps; at the bound the longest idle one without a key is closed for a new one, or " +
-			"the new one is answered 503; fewer where the limit of open files is lower", commands: []string{cmdAPI}},
+		usage: "maximum of connections of the public listener; at the maximum the longest idle connection without a key is closed, " +
+			"or else the new one is answered 503; lower where the limit of open files is lower", commands: []string{cmdAPI}},
 	{flag: "connections-per-address", env: "HONGBAO_CONNECTIONS_PER_ADDRESS", fallback: "0", kind: kindConnsBound, required: true,
-		usage: "connections that the public listener keeps from one network address (of IPv6: one /64); more are answered 503; 0 = no " +
-			"bound, as behind a gateway, which is one address", commands: []string{cmdAPI}},
+		usage: "maximum of connections of the public listener per network address (IPv6: per /64); more are answered 503; 0 = no " +
+			"maximum, for use behind a gateway, which is one address", commands: []string{cmdAPI}},
 	{flag: "limit-user", env: "HONGBAO_LIMIT_USER", fallback: "0", kind: kindLimit, required: true,
-		usage: "grabs of one user of an app, over all processes: a number and a span of time such as 20/1m, more are answered 429 unless he " +
-			"has a share already; 0 = no limit", commands: []string{cmdAPI}},
+		usage: "maximum of grabs per user of an app, over all processes: number/duration such as 20/1m; more are answered 429, except " +
+			"repeats of a won grab; 0 = no limit", commands: []string{cmdAPI}},
 	{flag: "limit-address", env: "HONGBAO_LIMIT_ADDRESS", fallback: "0", kind: kindLimit, required: true,
-		usage: "grabs from one network address (of IPv6: one /64), as limit-user; it is that of whoever connects, the gateway's behind one, " +
-			"as headers of proxies are not believed; 0 = no limit", commands: []string{cmdAPI}},
+		usage: "maximum of grabs per network address (IPv6: per /64), number/duration; it is the address of the connection, behind a " +
+			"gateway the gateway's: headers of proxies are not trusted; 0 = no limit", commands: []string{cmdAPI}},
 	{flag: "limit-key", env: "HONGBAO_LIMIT_KEY", fallback: "0", kind: kindLimit, required: true,
-		usage: "requests of one key of an app, whatever they ask, as limit-user; 0 = no limit", commands: []string{cmdAPI}},
+		usage: "maximum of requests of any kind per key of an app, number/duration; 0 = no limit", commands: []string{cmdAPI}},
 	{flag: "limit-wins", env: "HONGBAO_LIMIT_WINS", fallback: "0", kind: kindLimit, required: true,
-		usage: "shares that one user of an app wins, in whatever packets, as limit-user; 0 = no limit", commands: []string{cmdAPI}},
+		usage: "maximum of won shares per user of an app, over all packets, number/duration; 0 = no limit", commands: []string{cmdAPI}},
 	{flag: "risk-url", env: "HONGBAO_RISK_URL", kind: kindBaseURL,
-		usage:    "where to ask, by POST, whether a grab that could win may go on (docs/integrate.md); needs risk-key; empty = nobody is asked",
+		usage:    "URL of the risk check, called by POST for a grab that could win (docs/integrate.md); needs risk-key; empty = no risk check",
 		commands: []string{cmdAPI}},
 	{flag: "risk-key", env: "HONGBAO_RISK_KEY", kind: kindToken, secret: true,
-		usage: "bearer token that these questions carry; with risk-url alone", commands: []string{cmdAPI}},
+		usage: "bearer token for the risk check; only with risk-url", commands: []string{cmdAPI}},
 	{flag: "risk-timeout", env: "HONGBAO_RISK_TIMEOUT", fallback: risk.DefaultTimeout.String(), kind: kindRiskTimeout, required: true,
-		usage: "how long such a grab waits for the answer, 10ms to 2s", commands: []string{cmdAPI}},
+		usage: "time that a grab waits for the risk check, 10ms to 2s", commands: []string{cmdAPI}},
 	{flag: "risk-unanswered", env: "HONGBAO_RISK_UNANSWERED", fallback: riskAllow, kind: kindRiskUnanswered, required: true,
-		usage: "what becomes of the grab when there is no answer: allow or refuse", commands: []string{cmdAPI}},
+		usage: "decision about a grab when the risk check does not answer: allow or refuse", commands: []string{cmdAPI}},
 	{flag: "risk-refuse-from", env: "HONGBAO_RISK_REFUSE_FROM", fallback: "0", kind: kindAmount, required: true,
-		usage:    "total_amount of a packet in fen from which a grab without an answer is refused, also where risk-unanswered allows; 0 = none",
+		usage:    "total_amount of a packet in fen from which a grab without an answer is refused even with risk-unanswered allow; 0 = off",
 		commands: []string{cmdAPI}},
 	{flag: "listen", env: "HONGBAO_WORKER_LISTEN", kind: kindListen,
-		usage: "address for health and metrics; empty = none", commands: []string{cmdWorker}},
+		usage: "listen address for health and metrics; empty = none", commands: []string{cmdWorker}},
 	{flag: "listen", env: "HONGBAO_PROVIDER_LISTEN", fallback: "127.0.0.1:8090", kind: kindListen, required: true,
-		usage: "address of the sandbox provider", commands: []string{cmdProvider}},
+		usage: "listen address of the sandbox provider", commands: []string{cmdProvider}},
 	{flag: "redis-addr", env: "HONGBAO_REDIS_ADDR", fallback: "127.0.0.1:16379", kind: kindNodes, required: true,
-		usage: "address of Redis; of a Cluster some nodes, of Sentinel the sentinels, separated by commas", commands: redisCommands,
+		usage: "address of Redis; for Cluster some nodes, for Sentinel the sentinels, separated by commas", commands: redisCommands,
 		// Compared with the MySQL of another installation, the Redis of this machine would look emptied.
 		noDefaultFor: []string{cmdPoolStatus, cmdPoolRebuild}},
 	{flag: "redis-mode", env: "HONGBAO_REDIS_MODE", fallback: "single", kind: kindRedisMode, required: true,
 		usage: "single (one server), cluster (Redis Cluster) or sentinel (one master found by Redis Sentinel)", commands: redisCommands},
 	{flag: "redis-master", env: "HONGBAO_REDIS_MASTER", kind: kindText,
-		usage: "what the sentinels call the master; with redis-mode sentinel alone", commands: redisCommands},
+		usage: "name of the master at the sentinels; only with redis-mode sentinel", commands: redisCommands},
 	{flag: "redis-username", env: "HONGBAO_REDIS_USERNAME", kind: kindText,
-		usage: "user of Redis, with the rights that docs/scaling.md lists; empty = its default user", commands: redisCommands},
+		usage: "Redis user, with the rights that docs/scaling.md lists; empty = the default user", commands: redisCommands},
 	{flag: "redis-password", env: "HONGBAO_REDIS_PASSWORD", kind: kindText, secret: true,
-		usage: "that user's password; empty = Redis asks for none", commands: redisCommands},
+		usage: "password of the Redis user; empty = none", commands: redisCommands},
 	{flag: "redis-sentinel-password", env: "HONGBAO_REDIS_SENTINEL_PASSWORD", kind: kindText, secret: true,
-		usage: "password of the sentinels' default user; with redis-mode sentinel alone; empty = they ask for none", commands: redisCommands},
+		usage: "password of the sentinels' default user; only with redis-mode sentinel; empty = none", commands: redisCommands},
 	{flag: "redis-tls", env: "HONGBAO_REDIS_TLS", fallback: "false", kind: kindBool,
-		usage: "speak TLS (1.2 or newer) with Redis, and with the sentinels", commands: redisCommands},
+		usage: "connect to Redis and to the sentinels with TLS 1.2 or newer", commands: redisCommands},
 	{flag: "redis-ca-file", env: "HONGBAO_REDIS_CA_FILE", kind: kindCertificates,
-		usage:    "PEM file of the authorities that sign Redis' certificates; with redis-tls alone; empty = those of the system",
+		usage:    "PEM file of the authorities that sign Redis' certificates; only with redis-tls; empty = those of the system",
 		commands: redisCommands},
 	{flag: "redis-replicas", env: "HONGBAO_REDIS_REPLICAS", fallback: "0", kind: kindReplicas, required: true,
-		usage: "how many replicas must have a creation or a grab before it is answered, best all that may take over; 0 = the disk of Redis is " +
-			"enough", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
+		usage: "number of replicas that must have a creation or a grab before it is acknowledged; use all that may be promoted; 0 = the " +
+			"disk of Redis is enough", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
 	{flag: "allow-volatile-redis", env: "HONGBAO_ALLOW_VOLATILE_REDIS", fallback: "false", kind: kindBool,
-		usage: "take grabs although Redis may lose acknowledged ones", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
+		usage: "accept grabs although Redis may lose acknowledged ones; for demonstrations", commands: []string{cmdAPI, cmdWorker, cmdRecover,
+			cmdDoctor}},
 	{flag: "mysql-dsn", env: "HONGBAO_MYSQL_DSN", kind: kindDSN, secret: true, required: true,
-		usage: "MySQL as user:password@tcp(host:port)/database",
+		usage: "MySQL data source name, user:password@tcp(host:port)/database",
 		commands: []string{cmdAPI, cmdWorker, cmdDoctor, cmdMigrate, cmdLedger, cmdRecover, cmdAudit, cmdAppsCreate, cmdAppsList,
 			cmdKeysDirectCreate,
 			cmdKeysDirectList, cmdKeysEnsure, cmdPoolStatus, cmdPoolRebuild}},
 	{flag: "lanes", env: "HONGBAO_LANES", fallback: "64", kind: kindLanes, required: true,
-		usage: "number of Redis lanes, 1 to 256; fixed for an installation", commands: redisCommands},
+		usage: "number of Redis lanes, 1 to 256; fixed per installation", commands: redisCommands},
 	{flag: "pool-rebuild", env: "HONGBAO_POOL_REBUILD", fallback: "auto", kind: kindRebuild, required: true,
-		usage: "whether this worker makes lanes again from the books by itself after Redis has lost something: auto, or manual (hongbao pool " +
-			"rebuild --all)", commands: []string{cmdWorker}},
+		usage:    "rebuild of lanes from MySQL after Redis has lost data: auto (by this worker) or manual (hongbao pool rebuild --all)",
+		commands: []string{cmdWorker}},
 	{flag: "seed-key", env: "HONGBAO_SEED_KEY", kind: kindKey32, secret: true, required: true,
-		usage: "key that seals the seeds of packets, 64 hex digits", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
+		usage: "key that encrypts the seeds of packets, 64 hex digits", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
 	{flag: "session-key", env: "HONGBAO_SESSION_KEY", kind: kindKeys32, secret: true, required: true,
-		usage: "keys of the console's sign-ins, 64 hex digits each, separated by commas: the first seals, all open; the same for every " +
-			"API process",
+		usage: "keys of the console's sessions, 64 hex digits each, separated by commas: the first encrypts, all decrypt; the same for " +
+			"every API process",
 		commands: []string{cmdAPI}},
 	{flag: "temporal-address", env: "HONGBAO_TEMPORAL_ADDRESS", fallback: "127.0.0.1:17233", kind: kindAddress, required: true,
 		usage: "address of the Temporal frontend", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
 	{flag: "temporal-namespace", env: "HONGBAO_TEMPORAL_NAMESPACE", fallback: "hongbao", kind: kindText, required: true,
 		usage: "Temporal namespace", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
 	{flag: "temporal-tls", env: "HONGBAO_TEMPORAL_TLS", fallback: "false", kind: kindBool,
-		usage: "reach Temporal by TLS, 1.2 or newer", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
+		usage: "connect to Temporal with TLS 1.2 or newer", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
 	{flag: "temporal-ca-file", env: "HONGBAO_TEMPORAL_CA_FILE", kind: kindFile,
-		usage:    "authorities that Temporal's certificate may come from, PEM; empty = the system's",
+		usage:    "PEM file of the authorities that sign Temporal's certificate; empty = those of the system",
 		commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
 	{flag: "temporal-cert-file", env: "HONGBAO_TEMPORAL_CERT_FILE", kind: kindFile,
-		usage:    "client certificate for Temporal, PEM; read anew for each connection",
+		usage:    "PEM file of the client certificate for Temporal; read again for each connection",
 		commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
 	{flag: "temporal-key-file", env: "HONGBAO_TEMPORAL_KEY_FILE", kind: kindFile,
-		usage: "key of the client certificate, PEM; read anew with it", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild,
+		usage: "PEM file of the client certificate's key; read again for each connection", commands: []string{cmdAPI, cmdWorker, cmdRecover,
+			cmdPoolRebuild,
 			cmdDoctor}},
 	{flag: "temporal-api-key", env: "HONGBAO_TEMPORAL_API_KEY", kind: kindToken, secret: true,
-		usage: "key that Temporal is asked with, as a bearer token; needs TLS", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild,
+		usage: "API key for Temporal, sent as a bearer token; needs TLS", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild,
 			cmdDoctor}},
 	{flag: "temporal-server-name", env: "HONGBAO_TEMPORAL_SERVER_NAME", kind: kindServerName,
-		usage:    "name that Temporal's certificate must have; empty = that of its address",
+		usage:    "host name in Temporal's certificate; empty = the host of its address",
 		commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
 	{flag: "temporal-ui-url", env: "HONGBAO_TEMPORAL_UI_URL", kind: kindBaseURL,
-		usage: "Temporal web UI, for links to workflows; empty = no links", commands: []string{cmdAPI}},
+		usage: "URL of the Temporal web UI, for links to workflows; empty = no links", commands: []string{cmdAPI}},
 	{flag: "console-url", env: "HONGBAO_CONSOLE_URL", kind: kindBaseURL,
-		usage:    "the API's staff listener as people's browsers reach it, for links from the Temporal UI to the console; empty = no links",
+		usage:    "URL of the staff listener for browsers, for links from the Temporal UI to the console; empty = no links",
 		commands: []string{cmdWorker, cmdRecover}},
 	{flag: "provider-url", env: "HONGBAO_PROVIDER_URL", kind: kindHostURL, required: true,
-		usage: "payment provider", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
+		usage: "URL of the payment provider", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
 	{flag: "provider-key", env: "HONGBAO_PROVIDER_KEY", kind: kindText, secret: true, required: true,
 		usage: "bearer key of the payment provider", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdRecover, cmdDoctor}},
 	{flag: "provider-account", env: "HONGBAO_PROVIDER_ACCOUNT", fallback: provider.SandboxAccount, kind: kindAccount, required: true,
-		usage:    "what the payment provider knows us by, such as a merchant number; kept in MySQL by the first start, another one is refused",
+		usage:    "our account at the payment provider, such as a merchant number; the first start stores it in MySQL, another one is refused",
 		commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdRecover, cmdDoctor}},
 	{flag: "provider-rate", env: "HONGBAO_PROVIDER_RATE", fallback: "0", kind: kindRate, required: true,
-		usage: "charges, payouts and refunds a second that all workers together may send to the provider; the same for every process; 0 = " +
-			"no limit",
+		usage: "maximum of charges, payouts and refunds per second that all workers together send to the provider; the same for every " +
+			"process; 0 = no limit",
 		commands: []string{cmdAPI, cmdWorker}},
 	{flag: "reconcile-at", env: "HONGBAO_RECONCILE_AT", fallback: "04:10", kind: kindClock, required: true,
-		usage: "when the day before is compared with the provider's statement, every day, in the time zone of that statement (the " +
-			"sandbox's: UTC)",
+		usage:    "time of day of the reconciliation of the day before, in the time zone of the provider's statement (sandbox: UTC)",
 		commands: []string{cmdWorker}},
 	retainSetting(payout.RetainedNotifications),
 	retainSetting(payout.RetainedEvents),
@@ -189,36 +189,36 @@ var settings = []setting{
 	retainSetting(payout.RetainedBreaks),
 	retainSetting(payout.RetainedQuarantine),
 	{flag: "sandbox-webhook-secret", env: "HONGBAO_SANDBOX_WEBHOOK_SECRET", kind: kindWebhookSecret, secret: true, required: true,
-		usage: "secret of the sandbox provider's notifications, whsec_ and base64", commands: []string{cmdAPI, cmdProvider}},
+		usage: "secret that signs the sandbox provider's notifications, whsec_ and base64", commands: []string{cmdAPI, cmdProvider}},
 	{flag: "webhook-url", env: "HONGBAO_PROVIDER_WEBHOOK_URL", kind: kindURL,
-		usage: "where notifications go; empty = none are sent", commands: []string{cmdProvider}},
+		usage: "URL that receives notifications; empty = none are sent", commands: []string{cmdProvider}},
 	{flag: "db", env: "HONGBAO_PROVIDER_DB", kind: kindText, required: true,
 		usage: "database file of the sandbox provider", commands: []string{cmdProvider}},
 	{flag: "approval-amount", env: "HONGBAO_APPROVAL_AMOUNT", fallback: "100000", kind: kindAmount, required: true,
-		usage: "from this amount in fen a retry needs a second person; 0 = always", commands: []string{cmdAPI}},
+		usage: "amount in fen from which a retry needs a second person; 0 = always", commands: []string{cmdAPI}},
 
 	{flag: "try-out", env: "HONGBAO_TRY_OUT", fallback: "false", kind: kindBool,
-		usage:    "take the public secrets of docker-compose.yml; without it they are refused, and their keys open nothing",
+		usage:    "accept the public secrets and keys of docker-compose.yml, which are refused otherwise",
 		commands: secretCommands},
 	{flag: "checked-secrets", env: "HONGBAO_CHECKED_SECRETS", kind: kindText, secret: true,
-		usage:    "secrets of other parts, as name=secret name=secret: refused where they are public, and used for nothing else",
+		usage:    "secrets of other parts, as name=secret name=secret: refused when public, not used otherwise",
 		commands: []string{cmdMigrate}},
 
 	{flag: "crash-points", env: "HONGBAO_CRASH_POINTS", kind: kindText,
-		usage: "for tests only: folder in which a file named like a crash point kills this process there; refused unless the provider is " +
-			"on this machine",
+		usage: "for tests only: folder of failpoints; a file named like a failpoint kills this process at that step; refused unless the " +
+			"provider is on this machine",
 		commands: []string{cmdAPI, cmdWorker, cmdRecover}},
 
 	{flag: "name", env: "HONGBAO_APP_NAME", kind: kindOwner,
-		usage: "what people call the app; empty = its id", commands: []string{cmdAppsCreate}},
+		usage: "display name of the app; empty = its id", commands: []string{cmdAppsCreate}},
 	{flag: "role", env: "HONGBAO_KEY_ROLE", kind: kindRole, required: true,
-		usage: "app, finance, ops, auditor or admin", commands: []string{cmdKeysDirectCreate, cmdKeysToken}},
+		usage: "role of the key: app, finance, ops, auditor or admin", commands: []string{cmdKeysDirectCreate, cmdKeysToken}},
 	{flag: "app", env: "HONGBAO_KEY_APP", kind: kindAppID,
-		usage: "the app whose key it is; with role app only", commands: []string{cmdKeysDirectCreate}},
+		usage: "app of the key; only with role app", commands: []string{cmdKeysDirectCreate}},
 	{flag: "owner", env: "HONGBAO_KEY_OWNER", kind: kindOwner,
-		usage: "who gets the key: a person of the staff; empty with role app = the app's id", commands: []string{cmdKeysDirectCreate}},
+		usage: "owner of the key: a member of staff; default with role app: the app's id", commands: []string{cmdKeysDirectCreate}},
 	{flag: "keys", env: "HONGBAO_ENSURE_KEYS", kind: kindTokens, secret: true, required: true,
-		usage: "tokens that shall work, as owner=token owner=token", commands: []string{cmdKeysEnsure}},
+		usage: "tokens to accept, as owner=token owner=token", commands: []string{cmdKeysEnsure}},
 
 	{flag: "home", env: "HONGBAO_HOME", fallback: ".hongbao", kind: kindText, required: true,
 		usage: "folder of the local stack's state", commands: []string{cmdDev, cmdDevState}},
@@ -232,43 +232,44 @@ var settings = []setting{
 	{flag: "no-install", env: "HONGBAO_NO_INSTALL", fallback: "false", kind: kindBool,
 		usage: "fail instead of installing missing packages", commands: []string{cmdDev, cmdDevSetup}},
 	{flag: "first-packet", env: "HONGBAO_FIRST_PACKET", fallback: "true", kind: kindBool,
-		usage: "live a packet through after the first start", commands: []string{cmdDev}},
+		usage: "run the demonstration packets after the first start", commands: []string{cmdDev}},
 	{flag: "links", env: "HONGBAO_LINKS", kind: kindLinks,
-		usage: "how api, worker and provider reach other parts, where not directly: worker-redis=host:port provider-api=host:port; for " +
-			"proxies of tests",
+		usage: "addresses at which api, worker and provider reach other parts, for proxies of tests: worker-redis=host:port " +
+			"provider-api=host:port; default: direct",
 		commands: []string{cmdDev}},
 
 	{flag: "url", env: "HONGBAO_URL", fallback: "http://127.0.0.1:8080", kind: kindBaseURL, required: true,
-		usage: "where the API is", commands: []string{cmdPackets}},
+		usage: "URL of the API", commands: []string{cmdPackets}},
 	{flag: "app-key", env: "HONGBAO_APP_KEY", kind: kindToken, secret: true, required: true,
 		usage: "key of the app", commands: []string{cmdPackets}},
 	{flag: "staff-url", env: "HONGBAO_STAFF_URL", fallback: "http://127.0.0.1:8081", kind: kindBaseURL, required: true,
-		usage: "where the API's staff listener is", commands: []string{cmdKeys, cmdFinance, cmdOps, cmdAuditor, cmdDoctor}},
+		usage: "URL of the API's staff listener", commands: []string{cmdKeys, cmdFinance, cmdOps, cmdAuditor, cmdDoctor}},
 	{flag: "admin-key", env: "HONGBAO_ADMIN_KEY", kind: kindToken, secret: true, required: true,
-		usage:    "key of an administrator; for the list of any member of staff, for keys approve of a person of finance too",
+		usage:    "key of an administrator; list accepts any staff key, keys approve also a finance key",
 		commands: []string{cmdKeys}},
 	{flag: "finance-key", env: "HONGBAO_FINANCE_KEY", kind: kindToken, secret: true, required: true,
-		usage: "key of a person of finance; for what only reads of any member of staff", commands: []string{cmdFinance}},
+		usage: "key of role finance; commands that only read accept any staff key", commands: []string{cmdFinance}},
 	{flag: "ops-key", env: "HONGBAO_OPS_KEY", kind: kindToken, secret: true, required: true,
-		usage: "key of a person of operations or finance", commands: []string{cmdOps}},
+		usage: "key of role ops or finance", commands: []string{cmdOps}},
 	{flag: "auditor-key", env: "HONGBAO_AUDITOR_KEY", kind: kindToken, secret: true, required: true,
-		usage: "key of an auditor", commands: []string{cmdAuditor}},
+		usage: "key of role auditor", commands: []string{cmdAuditor}},
 
 	{flag: "otlp-endpoint", env: "OTEL_EXPORTER_OTLP_ENDPOINT", kind: kindBaseURL,
-		usage:    "collector that takes traces by OTLP over HTTP, such as http://127.0.0.1:4318; empty = nothing is traced",
+		usage:    "URL of a collector of traces (OTLP over HTTP), such as http://127.0.0.1:4318; empty = no tracing",
 		commands: []string{cmdAPI, cmdWorker}},
 	{flag: "traces-sampler", env: "OTEL_TRACES_SAMPLER", fallback: "parentbased_traceidratio", kind: kindSampler, required: true,
-		usage: "which requests are traced: always_on, always_off, traceidratio, or parentbased_ and one of them: as the caller's traceparent " +
-			"says", commands: []string{cmdAPI}},
+		usage: "requests to trace: always_on, always_off, traceidratio, or parentbased_ and one of these, which follows the caller's " +
+			"traceparent", commands: []string{cmdAPI}},
 	{flag: "traces-sampler-arg", env: "OTEL_TRACES_SAMPLER_ARG", fallback: "0.01", kind: kindRatio, required: true,
-		usage: "which share of them, with traceidratio, 0 to 1", commands: []string{cmdAPI}},
+		usage: "ratio of traced requests with traceidratio, 0 to 1", commands: []string{cmdAPI}},
 	{flag: "log-format", env: "HONGBAO_LOG_FORMAT", fallback: "json", kind: kindLogFormat, required: true,
-		usage: "json or text", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate, cmdPoolRebuild}},
+		usage: "format of the log: json or text", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate, cmdPoolRebuild}},
 	{flag: "log-level", env: "HONGBAO_LOG_LEVEL", fallback: "info", kind: kindLogLevel, required: true,
-		usage: "debug, info, warn or error", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate, cmdPoolRebuild}},
+		usage: "least level that is logged: debug, info, warn or error", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate,
+			cmdPoolRebuild}},
 }
 
-// portFlag is the flag of a port by its name in the environment.
+// portFlag returns the flag of a port by its name in the environment.
 func portFlag(name string) string { return "port-" + kebab(name) }
 
 func portSetting(name, whose string, fallback int) setting {
@@ -276,14 +277,13 @@ func portSetting(name, whose string, fallback int) setting {
 		required: true, usage: "port of " + whose, commands: []string{cmdDev}}
 }
 
-// elsewhere are variables that no command reads and that are fine nevertheless:
-// dev.env sets them for people and scripts. HONGBAO_PID_* belongs to them.
+// scriptVariables are known variables that no command reads: dev.env sets them for users and scripts.
 var scriptVariables = []string{
 	"HONGBAO_APP2_KEY", "HONGBAO_FINANCE2_KEY",
 	"HONGBAO_PID_API", "HONGBAO_PID_WORKER", "HONGBAO_PID_PROVIDER", "HONGBAO_PID_REDIS", "HONGBAO_PID_MYSQL", "HONGBAO_PID_TEMPORAL",
 }
 
-// retainFlag is the flag of the setting for how long the rows of a table are kept.
+// retainFlag returns the flag of a table's retention.
 func retainFlag(table payout.RetainedTable) string { return "retain-" + kebab(string(table)) }
 
 func retainSetting(table payout.RetainedTable) setting {
@@ -291,7 +291,7 @@ func retainSetting(table payout.RetainedTable) setting {
 		if r.Table == table {
 			return setting{flag: retainFlag(table), env: "HONGBAO_RETAIN_" + strings.ToUpper(string(table)), fallback: strconv.FormatInt(r.Days, 10),
 				kind: kindDays(r.Minimum), required: true, commands: []string{cmdWorker},
-				usage: fmt.Sprintf("days for which a worker keeps %s; %d or more, 0 = for ever", r.Rows, r.Minimum)}
+				usage: fmt.Sprintf("retention of %s in days, at least %d; 0 = unlimited", r.Rows, r.Minimum)}
 		}
 	}
 	panic("no retention of " + table)

@@ -102,8 +102,8 @@ func (d *staffStack) testReconcile(t *testing.T) {
 	contains(t, out, "test order of theirs")
 	d.testUnread(asked.Date)
 	for args, says := range map[string]string{
-		"start --date 2026-02-30 --reason r": "not a day", "start --date 2099-01-01 --reason r": "invalid_request",
-		"start": "--reason is required", "list --date x": "not a day", "list --status x": "none of requested",
+		"start --date 2026-02-30 --reason r": "write YYYY-MM-DD", "start --date 2099-01-01 --reason r": "invalid_request",
+		"start": "--reason is required", "list --date x": "write YYYY-MM-DD", "list --status x": "none of requested",
 		"breaks --packet x": "not the id of a packet", "breaks --older-than 1ms": "whole seconds", "show": "takes one argument",
 		"resolve b1": "--reason is required", "list --limit 0": "not from 1 to 200",
 	} {
@@ -138,7 +138,7 @@ func (d *staffStack) testProviders(t *testing.T) {
 	out, _ := d.sh(exitOK, "providers", "list")
 	contains(t, out, "sandbox", "no limit")
 	out, _ = d.sh(exitOK, "providers", "hold", "sandbox", "--reason", "statement does not tie")
-	contains(t, out, "Nothing is sent to sandbox since", "statement does not tie (op)")
+	contains(t, out, "sandbox is on hold since", "statement does not tie (op)")
 	out, _ = d.sh(exitOK, "providers", "list", "--json")
 	contains(t, out, `"held":true`)
 	out, _ = d.sh(exitOK, "providers", "list")
@@ -146,7 +146,7 @@ func (d *staffStack) testProviders(t *testing.T) {
 	out, _ = d.sh(exitOK, "providers", "release", "sandbox", "--reason", "solved", "--json")
 	contains(t, out, `"held":false`)
 	out, _ = d.shAs(d.as("HONGBAO_OPS_KEY", d.finance), exitOK, "providers", "release", "sandbox", "--reason", "finance may, too")
-	contains(t, out, "Payments to sandbox go out.")
+	contains(t, out, "sandbox is not on hold.")
 	_, errs := d.shAs(d.as("HONGBAO_OPS_KEY", d.auditor), exitRefused, "providers", "hold", "sandbox", "--reason", "r")
 	contains(t, errs, "forbidden")
 	_, errs = d.sh(exitFailed, "providers", "hold", "bank", "--reason", "r")
@@ -539,16 +539,17 @@ func TestWouldText(t *testing.T) {
 		{client.PayoutFailed, client.RetryPreview{Possible: true, OrderNo: &second, SameOrderNo: true},
 			"sends the same order number " + second + " again: the provider never received it"},
 		{client.PayoutFailed, client.RetryPreview{Possible: true, OrderNo: &second, SecondPerson: true},
-			"asks about every earlier number, then sends the new order number " + second + ": the last one failed for good; a second person has " +
-				"to agree first"},
+			"queries every earlier order number, then sends the new order number " + second + ": the last one failed for good; a second person " +
+				"has " +
+				"to approve first"},
 		{client.PayoutReturned, client.RetryPreview{Possible: true, OrderNo: &second},
-			"asks about every earlier number, then sends the new order number " + second + ": the last one came back"},
+			"queries every earlier order number, then sends the new order number " + second + ": the last one was returned"},
 		{client.PayoutUnknown, client.RetryPreview{Possible: true, OrderNo: &second, SecondPerson: true},
-			"asks about every earlier number, then sends the new order number " + second + ": the provider does not know the last one any more; " +
-				"a second person has to agree first"},
+			"queries every earlier order number, then sends the new order number " + second + ": the provider no longer knows the last one; " +
+				"a second person has to approve first"},
 		{client.PayoutFailed, client.RetryPreview{Possible: true, OrderNo: &first, SecondPerson: true},
-			"asks about every earlier number, then sends the new order number " + first + ": nothing was sent before; a second person has to " +
-				"agree first"},
+			"queries every earlier order number, then sends the new order number " + first + ": nothing was sent before; a second person has to " +
+				"approve first"},
 	} {
 		if got := retryText(tc.status, tc.would); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)

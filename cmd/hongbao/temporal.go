@@ -14,7 +14,7 @@ import (
 	"hongbao/worker"
 )
 
-// temporalConfig is how Temporal is reached.
+// temporalConfig holds the settings of the connection to Temporal.
 type temporalConfig struct {
 	Address    string
 	Namespace  string
@@ -30,7 +30,7 @@ type temporalConfig struct {
 var temporalFlags = []string{"temporal-address", "temporal-namespace", "temporal-tls", "temporal-ca-file", "temporal-cert-file",
 	"temporal-key-file", "temporal-api-key", "temporal-server-name"}
 
-// temporal returns how Temporal is reached, of settings that have been checked.
+// temporal returns the Temporal settings of a checked config.
 func (c config) temporal() temporalConfig {
 	return temporalConfig{
 		Address: c.text("temporal-address"), Namespace: c.text("temporal-namespace"), TLS: c.boolean("temporal-tls"),
@@ -44,8 +44,8 @@ func (t temporalConfig) server() worker.Server {
 		APIKey: t.APIKey.Reveal(), ServerName: t.ServerName}
 }
 
-// dial prepares a client; it does not connect. refused asks Temporal whether it takes
-// this process, as worker.Server.Refused does, and says what to do when it does not.
+// dial prepares a client without connecting. refused reports whether Temporal refuses this process, as
+// worker.Server.Refused, and adds the next step.
 func (t temporalConfig) dial(logger *slog.Logger, with ...func(*client.Options)) (c client.Client, refused func(context.Context) error,
 	err error) {
 	server := t.server()
@@ -61,7 +61,7 @@ func (t temporalConfig) dial(logger *slog.Logger, with ...func(*client.Options))
 	}, nil
 }
 
-// dialNow is dial for what cannot do without Temporal: being refused is an error.
+// dialNow is dial for commands that require Temporal: a refusal is an error.
 func (t temporalConfig) dialNow(ctx context.Context, logger *slog.Logger) (client.Client, error) {
 	c, refused, err := t.dial(logger)
 	if err != nil {
@@ -74,27 +74,26 @@ func (t temporalConfig) dialNow(ctx context.Context, logger *slog.Logger) (clien
 	return c, nil
 }
 
-// amends is what to do when Temporal does not take us.
+// temporalAdvice holds the next step for each reason of a refusal by Temporal.
 var temporalAdvice = map[worker.Reason]string{
-	worker.WhyAuthority:   "Set HONGBAO_TEMPORAL_CA_FILE to the authorities of its certificate, or unset it when the system's know them.",
+	worker.WhyAuthority:   "Set HONGBAO_TEMPORAL_CA_FILE to the authorities of its certificate, or unset it to use those of the system.",
 	worker.WhyName:        "Correct HONGBAO_TEMPORAL_ADDRESS, or set HONGBAO_TEMPORAL_SERVER_NAME to a name in its certificate.",
-	worker.WhyCertificate: "Renew its certificate; see also that the clock of this machine is right.",
-	worker.WhyHandshake: "It wants a client certificate that is valid and of an authority that it trusts: see HONGBAO_TEMPORAL_CERT_FILE " +
-		"and HONGBAO_TEMPORAL_KEY_FILE. Its log says which it was shown.",
+	worker.WhyCertificate: "Renew its certificate, and check the clock of this machine.",
+	worker.WhyHandshake: "It requires a valid client certificate of an authority that it trusts: set HONGBAO_TEMPORAL_CERT_FILE " +
+		"and HONGBAO_TEMPORAL_KEY_FILE. Its log names the certificate that it received.",
 	worker.WhyNotTLS:   "Unset HONGBAO_TEMPORAL_TLS, or correct HONGBAO_TEMPORAL_ADDRESS.",
-	worker.WhyNotHTTP2: "Correct HONGBAO_TEMPORAL_ADDRESS, or have what stands in front of Temporal pass on HTTP/2 (ALPN h2).",
+	worker.WhyNotHTTP2: "Correct HONGBAO_TEMPORAL_ADDRESS, or configure the proxy in front of Temporal for HTTP/2 (ALPN h2).",
 	worker.WhyTLS:      "Set HONGBAO_TEMPORAL_TLS to true.",
-	worker.WhyKey: "Set HONGBAO_TEMPORAL_API_KEY to a key that it knows and that has not expired, or give the client certificate " +
-		"that it asks for instead.",
-	worker.WhyPermission: "Correct HONGBAO_TEMPORAL_NAMESPACE (of Temporal Cloud <namespace>.<account>), or have the owner of " +
-		"HONGBAO_TEMPORAL_API_KEY or of the client certificate permitted to write in it.",
+	worker.WhyKey: "Set HONGBAO_TEMPORAL_API_KEY to a valid key, or set the client certificate " +
+		"that it requires instead.",
+	worker.WhyPermission: "Correct HONGBAO_TEMPORAL_NAMESPACE (in Temporal Cloud <namespace>.<account>), or grant the owner of " +
+		"HONGBAO_TEMPORAL_API_KEY or of the client certificate write permission.",
 }
 
-// temporalContradictions checks the settings of Temporal against each other, and when
-// they agree the files that they name.
+// temporalContradictions checks the settings of Temporal against each other, and then the files that they name.
 func (c config) temporalContradictions() error {
 	on, err := strconv.ParseBool(c.values["temporal-tls"])
-	if err != nil { // the command has no such setting, or it is wrong by itself
+	if err != nil { // the command has no such setting, or the setting itself is reported
 		return nil
 	}
 	var problems error
@@ -108,7 +107,7 @@ func (c config) temporalContradictions() error {
 	}
 	for flag := range maps.Values(materialFlags) {
 		if checkFile(c.values[flag]) != nil {
-			return problems // said already, and not to be looked for: see checkFile
+			return problems // reported by checkFile, and must not be opened
 		}
 	}
 	if problems != nil {
@@ -118,7 +117,7 @@ func (c config) temporalContradictions() error {
 		KeyFile: c.values["temporal-key-file"]}.CheckFiles()) {
 		if file, is := errors.AsType[*worker.FileError](err); is {
 			why := file.Err
-			if path, is := errors.AsType[*fs.PathError](why); is && file.Of != worker.MaterialCA { // without the name: see checkFile
+			if path, is := errors.AsType[*fs.PathError](why); is && file.Of != worker.MaterialCA { // without the file's name: see checkFile
 				why = fmt.Errorf("%s: %w", path.Op, path.Err)
 			}
 			err = fmt.Errorf("%s cannot be used: %w", nameOf(materialFlags[file.Of]), why)
@@ -131,7 +130,7 @@ func (c config) temporalContradictions() error {
 var materialFlags = map[worker.Material]string{worker.MaterialCA: "temporal-ca-file", worker.MaterialCert: "temporal-cert-file",
 	worker.MaterialKey: "temporal-key-file"}
 
-// masterName is how a person finds the setting of a flag that only one setting has.
+// nameOf returns the name, for messages, of a flag that only one setting has.
 func nameOf(flag string) string {
 	for _, s := range settings {
 		if s.flag == flag {

@@ -153,7 +153,7 @@ func TestDoctorTemporalTLS(t *testing.T) {
 		{"valid for long", c.env(c.front, "CERT_FILE", cert, "KEY_FILE", key), "temporal certificate", verdictOK, "is valid until", ""},
 		{"ends soon", c.env(c.front, "CERT_FILE", soonCert, "KEY_FILE", soonKey), "temporal certificate", verdictWarning, "only",
 			"HONGBAO_TEMPORAL_CERT_FILE and HONGBAO_TEMPORAL_KEY_FILE"},
-		{"has ended", c.env(c.front, "CERT_FILE", oldCert, "KEY_FILE", oldKey), "temporal certificate", verdictWrong, "is not valid since",
+		{"has ended", c.env(c.front, "CERT_FILE", oldCert, "KEY_FILE", oldKey), "temporal certificate", verdictWrong, "expired at",
 			"HONGBAO_TEMPORAL_CERT_FILE"},
 		{"ended at the server", c.env(c.front, "CERT_FILE", oldCert, "KEY_FILE", oldKey), "temporal", verdictWrong, string(worker.WhyHandshake),
 			"HONGBAO_TEMPORAL_CERT_FILE"},
@@ -175,7 +175,7 @@ func TestDoctorTemporalTLS(t *testing.T) {
 		{"contradiction", c.env(c.gateway, "API_KEY", c.key, "TLS", "0"), "settings", verdictWrong,
 			"HONGBAO_TEMPORAL_API_KEY (--temporal-api-key) needs HONGBAO_TEMPORAL_TLS", "docs/configuration.md"},
 		{"not looked at", c.env(c.gateway, "API_KEY", c.key, "TLS", "0"), "temporal", verdictSkipped, "contradict", "Correct"},
-		{"no such file", c.env(c.front, "CERT_FILE", cert, "KEY_FILE", key+"x"), "temporal", verdictSkipped, "files that cannot be used",
+		{"no such file", c.env(c.front, "CERT_FILE", cert, "KEY_FILE", key+"x"), "temporal", verdictSkipped, "unusable files",
 			"Correct"},
 	} {
 		t.Run(row.what, func(t *testing.T) {

@@ -17,10 +17,10 @@ func newTicketKeysCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "ticket-keys",
 		Short: "Add, list and revoke the keys with which apps sign tickets",
-		Long: fmt.Sprintf(`Add, list and revoke the keys with which apps sign tickets, through the API and with
-the key of an administrator (role admin): every change goes into the audit with who
-and why. Only public halves come here; the private one stays with the app. Every API
-process follows a change within %v.`, api.DefaultRefresh),
+		Long: fmt.Sprintf(`Add, list and revoke the keys with which apps sign tickets, through the API with the key
+of an administrator (role admin). The audit records every change. Only public keys are
+stored; the private key stays with the app. Every API process applies a change within
+%v.`, api.DefaultRefresh),
 		Example: `  openssl genpkey -algorithm ed25519 -out ticket.pem      # by the app, once
   openssl pkey -in ticket.pem -pubout | hongbao ticket-keys add --app mall --reason 'campaigns'`,
 		Args: noArgs,
@@ -36,11 +36,11 @@ func newTicketKeysAddCommand(env environment) *cobra.Command {
 	file := "-"
 	cmd := &cobra.Command{
 		Use:   "add --app <app> --reason <text>",
-		Short: "Add the public half of a key with which an app signs tickets",
-		Long: `Add the public half of an Ed25519 key with which an app signs tickets, in PEM, as
-"openssl pkey -pubout" writes it. Its id goes to standard output: tickets have it as
-kid in their header. An app may have several keys, so that a new one is known before
-the old one is revoked. A public key is added once, for ever.`,
+		Short: "Add the public key with which an app signs tickets",
+		Long: `Add the public Ed25519 key with which an app signs tickets, in the PEM form of
+"openssl pkey -pubout". The command prints its id to standard output; tickets carry it as
+kid in their header. An app may have several keys, so that a new one is known before the
+old one is revoked. A revoked public key cannot be added again.`,
 		Example: `  openssl pkey -in ticket.pem -pubout | hongbao ticket-keys add --app mall --reason 'yearly'
   hongbao ticket-keys add --app mall --file ticket.pub --name campaigns --reason 'ticket 4711'`,
 		Args: noArgs,
@@ -63,20 +63,19 @@ the old one is revoked. A public key is added once, for ever.`,
 				if err := printf(t.out, "%s\n", k.ID); err != nil {
 					return err
 				}
-				return printf(t.notes, "Tickets of %s that have the kid above in their header open its packets.\n", k.AppID)
+				return printf(t.notes, "Tickets of %s with this kid in their header are accepted.\n", k.AppID)
 			})
 		},
 	}
 	f.add(cmd, true)
 	flags := cmd.Flags()
-	flags.StringVar(&want.AppID, "app", "", "the app that has the private half (required)")
-	flags.StringVar(&file, "file", file, "where the public key is; - = standard input")
-	flags.StringVar(&want.Name, "name", "", "what it is for")
+	flags.StringVar(&want.AppID, "app", "", "app that holds the private key (required)")
+	flags.StringVar(&file, "file", file, "file with the public key; - = standard input")
+	flags.StringVar(&want.Name, "name", "", "purpose of the key")
 	return cmd
 }
 
-// readTicketKey reads a public key, and sends nothing else: it may be the private one by
-// mistake.
+// readTicketKey reads a public key. It refuses other content, which may be the private key by mistake.
 func readTicketKey(file string, stdin io.Reader) (string, error) {
 	in := stdin
 	if file != "-" {
@@ -92,7 +91,7 @@ func readTicketKey(file string, stdin io.Reader) (string, error) {
 		return "", fmt.Errorf("read the public key: %w", err)
 	}
 	if _, err := ticket.ParseKey(string(text)); err != nil {
-		return "", &usageError{fmt.Errorf("%s: %w; `openssl pkey -in ticket.pem -pubout` writes one", file, ticket.ErrKey)}
+		return "", &usageError{fmt.Errorf("%s: %w; create one with openssl pkey -in ticket.pem -pubout", file, ticket.ErrKey)}
 	}
 	return string(text), nil
 }
@@ -102,16 +101,16 @@ func newTicketKeysListCommand(env environment) *cobra.Command {
 	var filter client.TicketKeyFilter
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the keys with which apps sign tickets, revoked ones too",
-		Long: `List the keys with which apps sign tickets through the API, newest first, revoked
-ones too. Any key of the staff may. --json prints one key a line.`,
+		Short: "List the ticket keys of apps, also revoked ones",
+		Long: `List the ticket keys of apps through the API, newest first, also revoked ones, with any
+staff key. --json prints one key per line.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error { return t.listTicketKeys(ctx, filter) })
 		},
 	}
 	f.add(cmd, false)
-	cmd.Flags().StringVar(&filter.AppID, "app", "", "keys of this app only")
+	cmd.Flags().StringVar(&filter.AppID, "app", "", "only keys of this app")
 	return cmd
 }
 
@@ -139,9 +138,9 @@ func newTicketKeysRevokeCommand(env environment) *cobra.Command {
 	f := staffFlags{command: cmdKeys, key: "admin-key"}
 	cmd := &cobra.Command{
 		Use:   "revoke <kid> --reason <text>",
-		Short: "End a key with which an app signs tickets, for ever",
-		Long: `End a key with which an app signs tickets, for ever, and all its tickets with it.
-Claims that were won with them stay. Revoking it again changes nothing.`,
+		Short: "Revoke a ticket key of an app for good",
+		Long: `Revoke a ticket key of an app for good, and with it all its tickets. Claims that were won
+with them remain. Repeating it changes nothing.`,
 		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
@@ -152,7 +151,7 @@ Claims that were won with them stay. Revoking it again changes nothing.`,
 				if t.json {
 					return t.printRaw(k.Raw)
 				}
-				return printf(t.out, "Key %s of %s is revoked since %s; its tickets open nothing.\n", k.ID, k.AppID, formatTime(*k.RevokedAt))
+				return printf(t.out, "Key %s of %s is revoked since %s; its tickets are refused.\n", k.ID, k.AppID, formatTime(*k.RevokedAt))
 			})
 		},
 	}

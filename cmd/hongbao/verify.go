@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// verifyFlags is what is verified, and how it is told.
+// verifyFlags are the flags of "verify".
 type verifyFlags struct {
 	claims     string
 	commitment string
@@ -23,30 +23,30 @@ type verifyFlags struct {
 	rows       int
 }
 
-// defaultRows is how many shares are shown; faulty ones are shown always.
+// defaultRows is the number of shares in the table; shares with a fault are always listed.
 const defaultRows = 50
 
 func newVerifyCommand() *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
 		Use:   "verify <packet.json>",
-		Short: "Check that a closed packet was split as promised, offline",
-		Long: `Check that a closed packet was split as promised. It asks nobody: it reads what
-GET /v1/packets/{id} answered (- for standard input), computes every share again
-from the seed, and compares counts, sums and the claims when they are given.
+		Short: "Verify offline that a closed packet was split as committed",
+		Long: `Verify offline that a closed packet was split as committed. The command reads the
+response of GET /v1/packets/{id} from a file (- = standard input), computes every share
+from the seed, and compares counts, sums and, if given, the claims.
 
   hongbao packets show <packet id> --json > packet.json
   hongbao packets claims <packet id> --json > claims.json
   hongbao verify packet.json --claims claims.json
 
-docs/fairness.md says what this shows and what it does not.
+docs/fairness.md says what this proves and what it does not.
 
-Exit code: 0 valid; 1 not valid, or not everything could be checked: claims are
-missing from the file; 2 the input cannot be used: no packet, not closed, a member
-that is there twice or in another case, or an algorithm this version does not know.`,
+Exit code: 0 valid; 1 not valid, or not fully checked because claims are missing from
+the file; 2 unusable input: not a packet, not closed, a duplicate member or one in
+another case, or an unknown algorithm.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return &usageError{fmt.Errorf("exactly one file with a packet is needed, not %d", len(args))}
+				return &usageError{fmt.Errorf("give exactly one file with a packet, not %d", len(args))}
 			}
 			return nil
 		},
@@ -59,9 +59,9 @@ that is there twice or in another case, or an algorithm this version does not kn
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.claims, "claims", "", "`file` with the claims: pages of GET /v1/packets/{id}/grabs, or their items")
-	flags.StringVar(&f.commitment, "commitment", "", "the commitment as noted when the packet was created, in `hex`")
+	flags.StringVar(&f.commitment, "commitment", "", "commitment that was noted at creation, in `hex`")
 	flags.BoolVar(&f.json, "json", false, "print the verdict as JSON")
-	flags.IntVar(&f.rows, "rows", defaultRows, "how many shares the table shows; faulty ones are shown always")
+	flags.IntVar(&f.rows, "rows", defaultRows, "number of shares in the table; shares with a fault are always listed")
 	if err := cmd.MarkFlagFilename("claims", "json"); err != nil {
 		panic("completion of --claims: " + err.Error())
 	}
@@ -90,7 +90,7 @@ func (f verifyFlags) verify(in io.Reader, out io.Writer, packetFile string) erro
 	return err
 }
 
-// read reads both files. claims is nil when none are given.
+// read reads both files. The claims are nil without --claims.
 func (f verifyFlags) read(in io.Reader, packetFile string) (judgedPacket, []judgedClaim, error) {
 	var p judgedPacket
 	text, err := readInput(in, packetFile)
@@ -123,9 +123,8 @@ func readInput(in io.Reader, name string) ([]byte, error) {
 // errCase: a name matches one of the API's only when case is ignored.
 var errCase = errors.New("a member's name is written in another case")
 
-// unmarshalStrict reads one JSON value, a pointer to which is into. Names are
-// compared exactly; a name that is there twice is refused, also in another case,
-// because other readers may take the other one.
+// unmarshalStrict decodes one JSON value into the value that into points to. It refuses duplicate names, also in another
+// case, because other readers may use the other one.
 func unmarshalStrict(text []byte, into any) error {
 	if err := json.Unmarshal(text, into); err != nil {
 		return err
@@ -155,7 +154,7 @@ func jsonProblem(err error) error {
 	return err
 }
 
-// readClaims reads one page or several, one after the other, or an array of items.
+// readClaims reads one or more consecutive pages, or an array of items.
 func readClaims(text []byte) ([]judgedClaim, error) {
 	all := []judgedClaim{}
 	dec := jsontext.NewDecoder(bytes.NewReader(text))
@@ -186,7 +185,7 @@ func readClaims(text []byte) ([]judgedClaim, error) {
 	}
 }
 
-// print prints the verdict for people.
+// print prints the verdict as tables.
 func (f verifyFlags) print(out io.Writer, v verdict) error {
 	shares := newGrid(out, "share", "computed", "claimed", "user", "fault")
 	claims, left := map[int][]shareClaim{}, 0
@@ -213,7 +212,7 @@ func (f verifyFlags) print(out io.Writer, v verdict) error {
 	}
 	shares.render()
 	if left > 0 {
-		if err := printf(out, "%d more shares without a fault; --rows %d shows them\n", left, len(v.Shares)); err != nil {
+		if err := printf(out, "%d more shares without a fault: add --rows %d\n", left, len(v.Shares)); err != nil {
 			return err
 		}
 	}
@@ -232,12 +231,12 @@ func (f verifyFlags) print(out io.Writer, v verdict) error {
 	return printf(out, "packet %s is %s\n", v.PacketID, v.label())
 }
 
-// word sums a verdict up.
+// label summarizes a verdict.
 func (v verdict) label() string {
 	wrong := func(c check) bool { return c.Checked && !c.OK }
 	switch {
 	case v.Valid && v.Claims == nil:
-		return "valid; its claims were not compared, see --claims"
+		return "valid; its claims were not compared: add --claims"
 	case v.Valid:
 		return "valid"
 	case slices.ContainsFunc(v.Checks, wrong):

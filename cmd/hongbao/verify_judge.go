@@ -13,8 +13,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// judgedPacket is what matters of a packet. Members that must be there are
-// pointers, so that a missing one is not taken for 0.
+// judgedPacket holds the members of a packet that are verified. Required members are pointers, to distinguish a missing one
+// from 0.
 type judgedPacket struct {
 	ID              string           `json:"id"`
 	Status          packet.Status    `json:"status"`
@@ -36,7 +36,7 @@ type judgedPacket struct {
 	} `json:"fairness"`
 }
 
-// judgedClaim is what matters of a claim.
+// judgedClaim holds the members of a claim that are verified.
 type judgedClaim struct {
 	PacketID   string    `json:"packet_id"`
 	UserID     string    `json:"user_id"`
@@ -54,29 +54,29 @@ type judgedClaim struct {
 var (
 	errNoPacket  = errors.New("is not a packet as GET /v1/packets/{id} answers")
 	errNoClaims  = errors.New("is not a list of claims as GET /v1/packets/{id}/grabs answers")
-	errNotClosed = errors.New("the seed is not told yet; it is when the packet is closed")
+	errNotClosed = errors.New("the seed is not published yet: verify the packet after it is closed")
 	errAlgorithm = errors.New("unknown algorithm")
 )
 
-// verdict is what is found. It is the answer of --json.
+// verdict is the result, and the output of --json.
 type verdict struct {
 	Valid     bool         `json:"valid"`
 	PacketID  string       `json:"packet_id"`
 	Algorithm string       `json:"algorithm"`
 	Checks    []check      `json:"checks"`
 	Shares    []money.Fen  `json:"shares"` // computed; the index is the share's
-	Claims    []shareClaim `json:"claims"` // null: none were given
+	Claims    []shareClaim `json:"claims"` // null without --claims
 }
 
-// check is one thing that was looked at.
+// check is the result of one comparison.
 type check struct {
 	Name    string `json:"name"`
 	OK      bool   `json:"ok"`
-	Checked bool   `json:"checked"` // false: the documents are not enough for it
+	Checked bool   `json:"checked"` // false: the input is not sufficient
 	Says    string `json:"says"`
 }
 
-// shareClaim is a claim beside the share it is of.
+// shareClaim is a claim of a share.
 type shareClaim struct {
 	ShareIndex int       `json:"share_index"`
 	UserID     string    `json:"user_id"`
@@ -89,14 +89,14 @@ func (v *verdict) check(name string, ok bool, format string, args ...any) {
 	v.Valid = v.Valid && ok
 }
 
-// unchecked records a check that the documents are not enough for.
+// unchecked records a check for which the input is not sufficient.
 func (v *verdict) unchecked(name, format string, args ...any) {
 	v.Checks = append(v.Checks, check{Name: name, Says: fmt.Sprintf(format, args...)})
 	v.Valid = false
 }
 
-// judge computes the shares again and compares. commitment is the one that was
-// noted at creation, "" when none was. Errors mean that nothing can be said.
+// judge computes the shares and compares them with the packet and its claims. commitment is the one noted at creation, or
+// "". An error means that the packet cannot be judged.
 func judge(p judgedPacket, claims []judgedClaim, commitment string) (verdict, error) {
 	seed, err := p.seed()
 	if err != nil {
@@ -157,7 +157,7 @@ func (v *verdict) judgeCounts(p judgedPacket) {
 	v.check("amounts", claimed >= 0 && claimed <= total && remaining == total-claimed, "%s were claimed and %s remained, of %s",
 		formatYuan(claimed), formatYuan(remaining), formatYuan(total))
 	// A cancelled payout goes back to the sender as well.
-	v.check("refunded", *p.RefundedAmount >= remaining && *p.RefundedAmount <= total, "%s went back to the sender, %s remained",
+	v.check("refunded", *p.RefundedAmount >= remaining && *p.RefundedAmount <= total, "%s refunded to the sender, %s remained",
 		formatYuan(*p.RefundedAmount), formatYuan(remaining))
 	least, most := money.Fen(0), money.Fen(0)
 	sorted := slices.Sorted(slices.Values(v.Shares))

@@ -107,7 +107,7 @@ func TestVerify(t *testing.T) {
 		if err := (verifyFlags{rows: 2}).verify(bytes.NewReader(text), &out, "-"); err != nil {
 			t.Error(err)
 		}
-		contains(t, out.String(), "4 more shares without a fault; --rows 6 shows them", "is valid")
+		contains(t, out.String(), "4 more shares without a fault: add --rows 6", "is valid")
 	})
 	t.Run("FormsOfClaims", func(t *testing.T) {
 		page := readObject(t, goodClaims)
@@ -262,7 +262,7 @@ func TestVerifyTampered(t *testing.T) {
 
 func TestVerifyUnusable(t *testing.T) {
 	for name, forge := range map[string]func(object){
-		"not told yet":                func(p object) { p["fairness"].(object)["seed"] = nil },
+		"not published yet":           func(p object) { p["fairness"].(object)["seed"] = nil },
 		"unknown algorithm":           func(p object) { p["fairness"].(object)["algorithm"] = "hongbao-split-v2" },
 		"members are missing":         func(p object) { delete(p, "total_amount") },
 		"62 characters instead of 64": func(p object) { p["fairness"].(object)["seed"] = strings.Repeat("ab", 31) },
@@ -272,7 +272,7 @@ func TestVerifyUnusable(t *testing.T) {
 		"claimed_":                    func(p object) { delete(p, "claimed_count") },
 		"remaining_":                  func(p object) { delete(p, "remaining_amount") },
 		"refunded_":                   func(p object) { delete(p, "refunded_amount") },
-		"is not told yet":             func(p object) { p["status"] = "open" },
+		"is not published yet":        func(p object) { p["status"] = "open" },
 		"another case":                func(p object) { delete(p, "max_share"); p["MAX_SHARE"] = 4000 },
 		"duplicate":                   func(p object) { p["Total_Amount"] = 8887 },
 	} {
