@@ -38,9 +38,9 @@ const (
 )
 
 // Admission decides whether a send may go out now or is deferred. A deferred send has no order
-// number and no note, and is retried by its run. Three things defer: a hold (which the store
-// detects, in the transaction of the send), failures of the provider (one circuit breaker per
-// operation) and the throttle of all workers.
+// number and no note, and is retried by its run. Three things defer a send: a hold, failures of
+// the provider (one circuit breaker per operation), and the throttle of all workers. The store
+// detects a hold in the transaction of the send.
 //
 // Breakers are local to this process. A process whose calls fail stops after a handful; sharing
 // that state would save those few calls, and a wrong state would stop all workers. A nil

@@ -83,7 +83,7 @@ const (
 )
 
 // stageDay stages the packet of a day unless it exists, and returns the day's status once MySQL
-// has the packet: then a loss in Redis loses nothing. Only both stores together show whether the
+// has the packet. Then a loss in Redis loses nothing. Only both stores together show whether the
 // packet exists, because its pool may be lost or retired. Error: packet.ErrNotFound while MySQL
 // does not have it yet.
 func (a *Campaigns) stageDay(ctx context.Context, c campaign.Campaign, day campaign.Day) (campaign.DayStatus, error) {

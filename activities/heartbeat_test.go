@@ -12,7 +12,7 @@ import (
 )
 
 // `hongbao recover` calls steps outside an activity, longer than HeartbeatEvery for a large
-// packet: the SDK panics at a heartbeat and at a request for a logger.
+// packet. The SDK panics at a heartbeat and at a request for a logger.
 func TestOutsideAnActivity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Bool

@@ -19,12 +19,12 @@ const (
 )
 
 // PayNow records a claim and pays it: two transactions with the provider call between them. It
-// runs once, as a local activity inside the first workflow task of a payout, because one regular
-// activity costs Temporal more than all of this. It pays only if admission allows the send, the
-// provider answers fast and time is left. Otherwise it records the claim, and the returned state
-// names the next step of the workflow.
+// runs once, as a local activity inside the first workflow task of a payout. One regular activity
+// costs Temporal more than all of this. It pays only if admission allows the send, the provider
+// answers fast and time is left. Otherwise it records the claim, and the returned state names the
+// next step of the workflow.
 //
-// Nothing depends on its result arriving. The note of the send is committed before the call; a
+// Nothing depends on its result arriving. The note of the send is committed before the call. A
 // later reader of the row, this function included, finds the note and queries (rule R3). An
 // answer of the provider, or its silence, is an outcome and never an error.
 //
@@ -97,8 +97,8 @@ func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// A provider is slow while more than 1 in 100 of its last calls took longer than slowCall,
-// because a waiting call holds a workflow task. Calls slower than that count for slowFor.
+// A provider is slow while more than 1 in 100 of its last calls took longer than slowCall. A
+// waiting call holds a workflow task. Calls slower than that count for slowFor.
 const (
 	slowCall  = time.Second
 	slowFor   = 30 * time.Second

@@ -29,9 +29,9 @@ type Payments struct {
 }
 
 // RecordClaim records a claim and makes its payout pending. Repeatable. A claim that cannot be
-// recorded is stored as a share conflict (rule R10): a failed payout of its own, until staff
-// decide, and a break. The returned state is then that payout's. A stale claim is recorded only
-// if a repeated grab returns it (rule R9).
+// recorded is stored as a share conflict (rule R10). That is a failed payout of its own, until
+// staff decide, and a break. The returned state is then that payout's. A stale claim is recorded
+// only if a repeated grab returns it (rule R9).
 func (a *Payments) RecordClaim(ctx context.Context, c packet.Claim) (payout.State, error) {
 	if err := a.checkStaleClaim(ctx, c); err != nil {
 		return payout.State{}, typed(err)
@@ -104,7 +104,7 @@ func (a *Payments) callProvider(ctx context.Context, o payout.Order) (seen payou
 const clockTimeout = 2 * time.Second
 
 // Ask queries the provider about an order number. It moves nothing and is repeatable. The start
-// of the query is a time of MySQL's clock, which also times decisions: a new order number needs
+// of the query is a time of MySQL's clock, which also times decisions. A new order number needs
 // an answer to a query that began after the decision (rule R5).
 func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation, error) {
 	parts, err := payout.Parse(orderNo)
@@ -128,7 +128,7 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 }
 
 // Settle writes an observation: status, ledger, breaks and timeline in one transaction. It is
-// idempotent. Nothing is written about an order number that a restored MySQL lacks: the run
+// idempotent. Nothing is written about an order number that a restored MySQL lacks. The run
 // continues from the row (rule R3), and a recovery finds the order at the provider (rule R13).
 // Nothing is written about an answer of another provider either.
 func (a *Payments) Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error) {
@@ -152,7 +152,7 @@ func (a *Payments) CarryOut(ctx context.Context, id string) (payout.State, error
 	return st, typed(err)
 }
 
-// expireCharge ends a charge instead of sending it when its packet can no longer open: the packet
+// expireCharge ends a charge instead of sending it when its packet can no longer open. The packet
 // has expired by the pool's clock and by MySQL's, and nothing was sent. This avoids a charge that
 // would only be refunded. A failed check does not stop the charge: a packet that is charged too
 // late is refunded in full (rule R2).

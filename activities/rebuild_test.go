@@ -44,7 +44,7 @@ func (l *lostPool) HaltLane(_ context.Context, _ int, reason packet.LaneReason) 
 	return nil
 }
 
-// TestR9_LostPoolRebuildsItsLane: only where a rebuild can write it and is of use: not with
+// TestR9_LostPoolRebuildsItsLane: only where a rebuild can write it and is of use. Not with
 // rebuilds by hand, not with a restored MySQL, and not shortly before expiry. The step fails
 // until the pool exists.
 func TestR9_LostPoolRebuildsItsLane(t *testing.T) {

@@ -35,24 +35,24 @@ func (o Outcome) ended(as ...payout.Status) bool {
 	return !o.Unbooked && o.State.Step.Do == payout.ActionEnd && slices.Contains(as, o.State.Status)
 }
 
-// Send makes one send of a payment: it notes the send, calls the provider and settles the answer
+// Send makes one send of a payment. It notes the send, calls the provider and settles the answer
 // in one activity, so that no task queue delays the call after the note. While the provider fails
 // or is held nothing is noted, and the step is deferred (Admission). If the row needs another
 // step than a send, the state names it. An answer of the provider, or its silence, is an outcome;
 // an error means that nothing was sent.
 //
-// It is repeatable at any time, also while an earlier attempt still runs: the note is committed
+// It is repeatable at any time, also while an earlier attempt still runs. The note is committed
 // before the call, and a repeat that finds it sends nothing and queries (rule R3). The row is not
 // read again before the request leaves; only the time since the note is measured, on this
 // machine's clock. That is enough, as for PayNow:
 //   - This call made the note, under the row's lock. A later reader of the row finds the note and
 //     queries first.
-//   - The answer to that query cannot become final early: until LeaveWithin and the landing
+//   - The answer to that query cannot become final early. Until LeaveWithin and the landing
 //     window after the note have passed, the send counts as open, so "never received" fails
 //     nothing. Another order number is used only after the provider's final answer about this
-//     one, which also holds for a repeat of it, or more than a day after the last instant at
-//     which this one may be noted (Limits.Remembers; rules R4, R5). The same order number with
-//     the same bytes may be sent again; the provider executes it once.
+//     one, which also holds for a repeat of it. Without such an answer it is used more than a day
+//     after the last instant at which this one may be noted (Limits.Remembers; rules R4, R5). The
+//     same order number with the same bytes may be sent again; the provider executes it once.
 //   - A request does not leave later than LeaveWithin: this check catches a suspended process or
 //     a delayed transaction.
 func (a *Payments) Send(ctx context.Context, id string) (Outcome, error) {
@@ -61,7 +61,7 @@ func (a *Payments) Send(ctx context.Context, id string) (Outcome, error) {
 }
 
 // sendInWorkflowTask is Send within a workflow task, with shorter timeouts. It sends nothing
-// while the provider is slow or if call and settling could not end in time; the returned state
+// while the provider is slow or if call and settling could not end in time. The returned state
 // then has the send still due.
 func (a *Payments) sendInWorkflowTask(ctx context.Context, id string) (Outcome, error) {
 	if a.fitsWorkflowTask(ctx, opOf(id)) {
@@ -93,7 +93,7 @@ func (a *Payments) sendWithin(ctx context.Context, id string, call, book time.Du
 // sendNow makes the call of a send that was just noted, and settles the answer within the
 // timeouts call and book. The end of the step does not cancel it, because an answer is better
 // settled than lost. An answer that arrives after the send no longer counts as open is not
-// settled here: a later send may be open by then, and this answer must not end it.
+// settled here. A later send may be open by then, and this answer must not end it.
 func (a *Payments) sendNow(ctx context.Context, begun payout.SendStart, noted time.Time, call, book time.Duration) Outcome {
 	o := *begun.Order
 	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), call)

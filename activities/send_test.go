@@ -52,7 +52,7 @@ func (s *short) send(t *testing.T) (Outcome, error) {
 	return out, nil
 }
 
-// TestR3_SendNotesFirst: the send is noted before it leaves, with the stored bytes, its call has
+// TestR3_SendNotesFirst: the send is noted before it leaves, with the stored bytes. Its call has
 // a timeout, and its answer is settled under its own id.
 func TestR3_SendNotesFirst(t *testing.T) {
 	s := newShort(nil)
@@ -147,7 +147,7 @@ type late func()
 func (l late) Acquire(context.Context, string) (time.Duration, error) { l(); return 0, nil }
 
 // TestR4_LateAnswerIsNotBookedBesideTheRun: an answer that arrives after its send no longer
-// counts as open is returned to the run and not settled by the step: a later send may be open by
+// counts as open is returned to the run and not settled by the step. A later send may be open by
 // then.
 func TestR4_LateAnswerIsNotBookedBesideTheRun(t *testing.T) {
 	// the bank has no window
@@ -161,7 +161,7 @@ func TestR4_LateAnswerIsNotBookedBesideTheRun(t *testing.T) {
 	}
 }
 
-// TestSendOutcomes: every answer of the provider, or its silence, is an outcome and no error; an
+// TestSendOutcomes: every answer of the provider, or its silence, is an outcome and no error. An
 // unsettled answer is returned with its id and order number.
 func TestSendOutcomes(t *testing.T) {
 	for _, kind := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter,

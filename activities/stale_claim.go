@@ -11,7 +11,7 @@ import (
 // checkStaleClaim returns nil if a claim may be recorded: a repeated grab returns it. A stale
 // claim (Store.Late) may be unknown to Redis: a stalled relay held its hand-off while the lane
 // was rebuilt without it (rule R9). If it were only recorded, or stored as a share conflict (rule
-// R10), its user could win a second share, and a free share could be dealt again. So the lane is
+// R10), its user could win a second share. A free share could be dealt again. So the lane is
 // fenced before the claim becomes visible. The error is retried until MySQL has the fence too.
 // The claim is then recorded behind the fence, and the rebuild, which waits for its run, writes
 // it into the pool.

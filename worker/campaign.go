@@ -122,8 +122,8 @@ func (w *Worker) recreateCampaignSchedule(ctx context.Context, c campaign.Campai
 }
 
 // StartCampaign starts a run that creates the due packets of a campaign, also when its schedule
-// did not fire: the clocks changed, an operator paused it in Temporal, or Temporal or all workers
-// were down longer than the catch-up window. A run that is open is left alone.
+// did not fire. Reasons are a clock change, a pause by an operator in Temporal, and an outage
+// longer than the catch-up window. A run that is open is left alone.
 func (s *Starter) StartCampaign(ctx context.Context, c campaign.Campaign) error {
 	id := workflows.CampaignID(c.ID)
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -167,7 +167,7 @@ func (s *Starter) ScheduleCampaign(ctx context.Context, c campaign.Campaign) err
 	if c.Status == campaign.StatusPaused {
 		err = handle.Pause(ctx, client.SchedulePauseOptions{Note: pausedNote})
 	} else if err = handle.Unpause(ctx, client.ScheduleUnpauseOptions{Note: "The campaign is resumed."}); err == nil {
-		// Not by a trigger of the schedule: of two changes in one of its workflow tasks the
+		// Not by a trigger of the schedule. Of two changes in one of its workflow tasks the
 		// server drops the first (seen with 1.29), and the schedule would stay paused.
 		return s.StartCampaign(ctx, c)
 	}

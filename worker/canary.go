@@ -21,7 +21,7 @@ const (
 )
 
 // canary runs a small workflow through this worker's task queue until it completes within a
-// second twice in a row: an open port proves little about Temporal. After a crash under load the
+// second twice in a row. An open port proves little about Temporal. After a crash under load the
 // canary waits minutes behind due payments. A worker that received other activities instead is
 // busy, and counts as ready.
 func (w *Worker) canary(ctx context.Context) error {

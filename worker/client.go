@@ -38,7 +38,7 @@ func Dial(address, namespace string, logger *slog.Logger, with ...func(*client.O
 }
 
 // Ping reports whether Temporal works in a namespace. The health check of gRPC and GetSystemInfo
-// do not depend on a namespace: Temporal Cloud refuses the first to an API key of one namespace,
+// do not depend on a namespace. Temporal Cloud refuses the first to an API key of one namespace,
 // and answers the second to a key of another.
 func Ping(ctx context.Context, c client.Client, namespace string) error {
 	_, err := c.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{

@@ -134,8 +134,8 @@ func (s *Starter) ClaimsOf(ctx context.Context, packetID string, known func(user
 	return claims, nil
 }
 
-// claimOf returns the claim with which one of a payout's runs was started; nil if there is none,
-// because a decision or a repair starts a run with only the payment id.
+// claimOf returns the claim with which one of a payout's runs was started. It is nil if there is
+// none, because a decision or a repair starts a run with only the payment id.
 func (s *Starter) claimOf(ctx context.Context, packetID, user string, runIDs []string) (*packet.Claim, error) {
 	for _, runID := range runIDs {
 		var in workflows.PayoutInput

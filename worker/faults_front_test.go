@@ -23,7 +23,7 @@ import (
 	"hongbao/test/harness"
 )
 
-// front is the network between the adapter and the providers: it records every call, can lose,
+// front is the network between the adapter and the providers. It records every call, can lose,
 // hold and alter messages, and routes each packet's calls to the provider of its row.
 type front struct {
 	url  string
@@ -391,7 +391,7 @@ func (l *line) sends(paymentID string) int {
 }
 
 // callPattern turns a row's calls, such as "send internal; ask succeeded+", into a pattern for
-// seen: + is once or more often, * any number of times, "..." any calls. A send may follow
+// seen. A + is once or more often, * any number of times, and "..." any calls. A send may follow
 // further queries that find nothing: a delayed send is queried before it leaves.
 func callPattern(calls string) *regexp.Regexp {
 	const early = "(?:(?:#[0-9]+ )?ask order_not_found; )*"

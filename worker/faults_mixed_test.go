@@ -134,7 +134,7 @@ func (r *faultRig) playMixture(t testing.TB, row faultRow, op payout.Op, retries
 // noUnheardLie loses an answer that falsely says succeeded if no final answer about the order
 // arrived before. A provider contradicts itself like that when its refusal was lost on a busy
 // machine. The only answer that arrives is then false and is accepted, as a row of the fault
-// table shows; here it would depend on the load.
+// table shows. Here it would depend on the load.
 func (s *scene) noUnheardLie(x *exchange, forward func() reply) reply {
 	a := forward()
 	if x.Send || a.says() != "succeeded" || s.line.heardFinal(x.OrderNo) {

@@ -258,7 +258,7 @@ func loseSuccess(s *scene) {
 }
 
 // landsLater is a row whose first send gets an inconclusive answer, and lands after the second
-// one was refused: the first answer is not final (rule R4).
+// one was refused. The first answer is not final (rule R4).
 func landsLater(label string, ops []payout.Op, first reply) faultRow {
 	first.label = label
 	asked := "send " + label + "; ask order_not_found; send invalid_request; ask order_not_found"

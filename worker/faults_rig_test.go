@@ -33,8 +33,8 @@ import (
 	"hongbao/workflows"
 )
 
-// faultRig is a rig whose provider is reached through a front, and with the API
-// in front of it: notifications come in, and finance decides, as in production.
+// faultRig is a rig whose provider is reached through a front, and with the API in front of it.
+// Notifications come in, and finance decides, as in production.
 type faultRig struct {
 	*rig
 	front  *front

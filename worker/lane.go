@@ -29,7 +29,7 @@ type laneReader struct {
 	sched      *scheduler          // to Temporal
 	quarantine *scheduler          // to quarantine
 	room       *semaphore.Weighted // claims of this lane in this process
-	// Only takeOver uses these. unseen: entries may be pending under our name that we never
+	// Only takeOver uses these. unseen. Entries may be pending under our name that we never
 	// received. more: at the last check more were pending than we have.
 	unseen, more bool
 

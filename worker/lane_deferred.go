@@ -10,8 +10,8 @@ import (
 	"hongbao/internal/packet"
 )
 
-// packetLimit bounds the claims of one packet in a lane of this process. A lane is one stream:
-// without the limit the claims of a giant packet fill the lane's room, and small packets wait
+// packetLimit bounds the claims of one packet in a lane of this process. A lane is one stream.
+// Without the limit the claims of a giant packet fill the lane's room, and small packets wait
 // until nearly all of them are started. Entries above it are postponed: they stay pending in
 // Redis under our name, and only their ids are kept.
 const packetLimit = laneLimit / 4

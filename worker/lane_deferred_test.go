@@ -6,7 +6,7 @@ import (
 )
 
 // TestGiantLeavesRoom: a packet takes no more than its part of a lane, whatever arrives for
-// others; its postponed entries are read later, in order and completely.
+// others. Its postponed entries are read later, in order and completely.
 func TestGiantLeavesRoom(t *testing.T) {
 	l := newLaneReader(&relay{}, 0, "w", newScheduler(1), newScheduler(1))
 	const entries = 3 * packetLimit

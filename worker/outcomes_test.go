@@ -166,8 +166,8 @@ func TestRecall(t *testing.T) {
 	r.balanced(t, p)
 }
 
-// TestFinanceRetry: a failed payout is retried by a decision, in a new run of the same workflow
-// id, under a new order number, after a query of the old one.
+// TestFinanceRetry: a decision retries a failed payout in a new run of the same workflow id. The
+// retry uses a new order number, after a query of the old one.
 func TestR5_FinanceRetryAfterConfirmedFailure(t *testing.T) {
 	r := sharedRig(t)
 	p := r.create(t, spec{total: 500, count: 1})

@@ -58,8 +58,8 @@ func (q *queuedSteps) ExecuteLocalActivity(ctx workflow.Context, _ string, _ ...
 	return f
 }
 
-// TestR3_QueuesBetweenStepsCostNoSend: where tasks queue for longer than a send may
-// wait after its note, every send leaves at its first note: note and call are one step.
+// TestR3_QueuesBetweenStepsCostNoSend: where tasks queue for longer than a send may wait after
+// its note, every send leaves at its first note. Note and call are one step.
 func TestR3_QueuesBetweenStepsCostNoSend(t *testing.T) {
 	t.Parallel()
 	server, ns := stacktest.TemporalNamespace(t)

@@ -71,8 +71,8 @@ type RebuildIntervals struct {
 	After time.Duration
 	// Lease is the time without renewal after which another rebuilder takes over.
 	Lease time.Duration
-	// Settle is the time without a new unrecorded run after which a rebuild continues: longer
-	// than the pause of a relay's retry and than the delay of Temporal's lists.
+	// Settle is the time without a new unrecorded run after which a rebuild continues. It exceeds
+	// the pause of a relay's retry and the delay of Temporal's lists.
 	Settle time.Duration
 	// Patience bounds the wait for runs and winners while none of them is recorded. After it they
 	// may end as share conflicts (rule R10).

@@ -22,10 +22,10 @@ type claimed struct{ packetID, user string }
 // anyShare is the share of a claim of which only the run's id is known.
 const anyShare = -1
 
-// drain waits until everything that the lane holds is recorded: hand-offs by the relays, which
-// continue, then winners and staged packets whose hand-offs were lost (rule R11). It adds what it
-// waited for to waited. It returns the number of hand-offs that this process still relays because
-// Temporal does not accept them.
+// drain waits until everything that the lane holds is recorded (rule R11). The relays continue
+// with hand-offs; then winners and staged packets follow whose hand-offs were lost. It adds what
+// it waited for to waited. It returns the number of hand-offs that this process still relays
+// because Temporal does not accept them.
 func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool) (left int, err error) {
 	if left, err = r.drainHandoffs(ctx, b.Lane); err != nil {
 		return left, err
@@ -62,7 +62,7 @@ func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[cla
 }
 
 // drainHandoffs waits until the lane's hand-offs have reached Temporal. If some do not for a long
-// time although Temporal answers, the rebuild reads their claims from Redis instead: one
+// time although Temporal answers, the rebuild reads their claims from Redis instead. One
 // permanently rejected hand-off must not keep the lane closed. It returns how many this process
 // still relays.
 func (r *Rebuilder) drainHandoffs(ctx context.Context, lane int) (left int, err error) {
@@ -191,7 +191,7 @@ func (r *Rebuilder) restartBatch(ctx context.Context, id, app string, claims []p
 	return nil
 }
 
-// awaitRuns waits until every started run of the lane's packets is recorded: claims that Redis
+// awaitRuns waits until every started run of the lane's packets is recorded. Claims that Redis
 // lost may be in Temporal, or still with another process's relay. It repeats until nothing new
 // has appeared for Pace.Settle. left is the number of hand-offs that this process may keep
 // relaying.
@@ -316,7 +316,7 @@ func (r *Rebuilder) awaitRecorded(ctx context.Context, b packet.Rebuild, missing
 const (
 	// runsFresh is the maximum age of a list of runs, which concurrent rebuilds share.
 	runsFresh = 250 * time.Millisecond
-	// packetRuns is the age up to which packet runs are read: older ones have written their row
+	// packetRuns is the age up to which packet runs are read. Older ones have written their row
 	// long ago if they can, even if this machine's clock is ten minutes ahead of Temporal's.
 	packetRuns = 20 * time.Minute
 )

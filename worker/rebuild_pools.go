@@ -69,7 +69,7 @@ func (r *Rebuilder) rebuildFromRows(ctx context.Context, b *packet.Rebuild) erro
 	return nil
 }
 
-// rebuildRejected writes tombstones for packets that only Redis knows as rejected: MySQL is from
+// rebuildRejected writes tombstones for packets that only Redis knows as rejected. MySQL is from
 // before that, and a recovery has left the charge to staff (rule R13). They must stay rejected,
 // or the next recovery would open one that was charged after all. It runs before anything is
 // removed, so that a rebuilder that takes over finds them too. It returns the packets.
@@ -167,7 +167,7 @@ func (r *Rebuilder) rebuildPool(ctx context.Context, epoch int64, p packet.Rebui
 	}
 }
 
-// firstAnswer returns the first answer of the create request if the row does not have it: packets
+// firstAnswer returns the first answer of the create request if the row does not have it. Packets
 // that were answered 202 and opened later have it in their row. Nil: the request may still be
 // open.
 func firstAnswer(p packet.RebuildInput, now time.Time) *packet.FirstAnswer {

@@ -218,8 +218,8 @@ func dirOf(t testing.TB, addr string) string {
 	return must(c.ConfigGet(t.Context(), "dir").Result())(t)["dir"]
 }
 
-// copyDir copies the data folder of a Redis, which may be running: a copy counts only when
-// the manifest is the same before and after, because a rewrite replaces the files it names.
+// copyDir copies the data folder of a Redis, which may be running. A copy counts only when the
+// manifest is the same before and after, because a rewrite replaces the files it names.
 func copyDir(t testing.TB, from, to string) {
 	t.Helper()
 	manifest := func() string {

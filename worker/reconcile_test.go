@@ -67,8 +67,8 @@ func exec(t *testing.T, db *sql.DB, rows int64, text string, args ...any) {
 	}
 }
 
-// age makes everything that has happened so far two minutes older on our side
-// and at the provider's statement as it is read: in flight is over.
+// age moves everything so far two minutes into the past, on our side and in the provider's
+// statement. Nothing counts as in flight then.
 type aged struct{ activities.Statements }
 
 const agedBy = 2 * payout.InFlightAge

@@ -42,7 +42,7 @@ func (r *Recover) claims(ctx context.Context, id string) error {
 }
 
 // maybeConflicting reports whether a share may have two acknowledged claims, one of which is a
-// share conflict (rule R10): Redis has more claims than claimed shares, or only Temporal has any.
+// share conflict (rule R10). Redis has more claims than claimed shares, or only Temporal has any.
 // Then the claim that the provider has paid is recorded first, since nothing else shows the
 // owner.
 func (r *Recover) maybeConflicting(ctx context.Context, id string) (bool, error) {

@@ -11,9 +11,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// candidates returns the packets that may have changed without MySQL knowing it: unfinished ones,
-// those with an unfinished payment or an unbooked movement, those that only Redis or Temporal
-// has, and those of claims that only Temporal has.
+// candidates returns the packets that may have changed without MySQL knowing it. These are
+// unfinished ones, and those with an unfinished payment or an unbooked movement. Packets and
+// claims that only Redis or Temporal has count too.
 func (r *Recover) candidates(ctx context.Context) ([]string, error) {
 	found := map[string]bool{}
 	for id := range r.lines {

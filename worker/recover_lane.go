@@ -24,7 +24,7 @@ func (r *Recover) view(ctx context.Context, id string) (packet.PoolView, error) 
 }
 
 // lanes brings the lanes in MySQL up to date with Redis (rules R9 and R13). If Redis has a later
-// epoch, MySQL adopts the lane from Redis, unless its pools lack something that MySQL has: then
+// epoch, MySQL adopts the lane from Redis, unless its pools lack something that MySQL has. Then
 // the lane is fenced, and rebuilt once MySQL is normal.
 func (r *Recover) lanes(ctx context.Context) error {
 	rows, err := r.Store.PoolLanes(ctx)
@@ -92,9 +92,9 @@ func (r *Recover) lane(ctx context.Context, row packet.LaneRow, found pool.Epoch
 	return r.Store.RecoverPoolLane(ctx, l)
 }
 
-// lacking returns the lanes in which Redis lacks something that MySQL has: an unfinished packet,
-// claims of one, or the end of one that can still be grabbed. MySQL is read first, so that
-// nothing it returns can be newer than Redis.
+// lacking returns the lanes in which Redis lacks something that MySQL has. That is an unfinished
+// packet, claims of one, or the end of one that can still be grabbed. MySQL is read first, so
+// that nothing it returns can be newer than Redis.
 func (r *Recover) lacking(ctx context.Context) (map[int]bool, error) {
 	lacking, seen := map[int]bool{}, map[string]bool{}
 	books := map[string]bool{}

@@ -308,8 +308,7 @@ func (r *Recover) checkUnexplained(ctx context.Context, id string) error {
 }
 
 // checkProviderMemory leaves packets to staff whose order numbers may have been sent since the
-// backup, but so long ago that the provider no longer remembers them: its "never received" proves
-// nothing.
+// backup, but before the provider's memory begins. Its "never received" proves nothing then.
 func (r *Recover) checkProviderMemory(ctx context.Context, id string) error {
 	if !r.since.Before(r.horizon) {
 		return nil

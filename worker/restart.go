@@ -15,9 +15,9 @@ import (
 	"hongbao/workflows"
 )
 
-// RestartPacket starts a run for a packet unless one is open, also after an operator terminated,
-// cancelled or deleted the last one, which StartPacket treats as done. It reports whether it
-// started a run.
+// RestartPacket starts a run for a packet unless one is open. It does so also after an operator
+// terminated, cancelled or deleted the last one, which StartPacket treats as done. It reports
+// whether it started a run.
 func (s *Starter) RestartPacket(ctx context.Context, p packet.Packet) (bool, error) {
 	return s.restart(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
 }

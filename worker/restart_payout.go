@@ -16,7 +16,7 @@ type ClaimStore interface {
 }
 
 // restartPayout starts a run for an acknowledged claim unless one is open. The open run may be of
-// the user's other share, which waits for staff: Redis lost that claim, and this one is a share
+// the user's other share, which waits for staff. Redis lost that claim, so this one is a share
 // conflict (rule R10), which is recorded here and needs no run. A claim whose start Temporal
 // rejects is recorded without a run, and the watch starts one once Temporal accepts it. It
 // reports whether it did anything.

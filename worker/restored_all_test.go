@@ -78,8 +78,8 @@ func (h *history) third(t *testing.T, r *rig) {
 	r.paid(t, h.made, "late")
 }
 
-// TestR13_R9AllThreeRestored rehearses docs/disaster.md, All three restored: MySQL and Redis are
-// restored from copies of different moments and Temporal is empty, so that only the provider has
+// TestR13_R9AllThreeRestored rehearses docs/disaster.md, All three restored. MySQL and Redis are
+// restored from copies of different moments. Temporal is empty, so that only the provider has
 // everything.
 func TestR13_R9AllThreeRestored(t *testing.T) {
 	t.Parallel()

@@ -74,8 +74,8 @@ func (r *rig) won(t *testing.T, p packet.Packet, user string) packet.Claim {
 	return must(r.store.Claim(t.Context(), p.ID, user))(t).Claim
 }
 
-// rebuiltSinceBackup has a packet with one winner before a backup of MySQL and one after it;
-// between them Redis was lost and its lanes were rebuilt.
+// rebuiltSinceBackup has a packet with one winner before a backup of MySQL and one after it.
+// Between them Redis was lost and its lanes were rebuilt.
 func (r *rig) rebuiltSinceBackup(t *testing.T) (p packet.Packet, before, after packet.Claim, backup string) {
 	t.Helper()
 	p = r.create(t, spec{total: 1000, count: 6})

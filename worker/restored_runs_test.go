@@ -32,7 +32,7 @@ func (r *rig) idle(t testing.TB, id string) bool {
 }
 
 // TestR13_RunsGoOn: MySQL is restored under runs that are ahead of their rows. One has sent an
-// order number that MySQL lost and the provider never received; one has closed a packet's pool,
+// order number that MySQL lost and the provider never received. One has closed a packet's pool,
 // and the row is open again. After the recovery both continue from the rows: the winner is paid
 // and the remainder refunded.
 func TestR13_RunsGoOn(t *testing.T) {

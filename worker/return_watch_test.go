@@ -10,9 +10,9 @@ import (
 	"hongbao/worker"
 )
 
-// TestReturnWithoutNotification: a return is found in the statement when its notification never
-// arrives, without a read of the proof or a reconciliation: not before the notification had its
-// time, and not when the return is booked.
+// TestReturnWithoutNotification: a return without a notification is found in the statement,
+// without a read of the proof or a reconciliation. It is not found before the notification had
+// its time, nor when the return is booked.
 func TestReturnWithoutNotification(t *testing.T) {
 	t.Parallel()
 	awayFromMidnight(t)

@@ -399,8 +399,8 @@ func (r *rig) call(t testing.TB, method, path string, body, out any) {
 }
 
 // balanced checks a closed packet: ledger, provider and shares agree. A packet may close while a
-// payout is being sent, and between the provider's movement and its posting they differ, so it
-// waits until no payment is in flight.
+// payout is being sent. Between the provider's movement and its posting they differ, so it waits
+// until no payment is in flight.
 func (r *rig) balanced(t testing.TB, p packet.Packet) payout.Balances {
 	t.Helper()
 	wait.Until(t, "no payment of the packet is under way", func() bool {

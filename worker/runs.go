@@ -66,7 +66,7 @@ func (r *Runs) Of(ctx context.Context, workflowID string) (payout.WorkflowRuns, 
 }
 
 // queryOf returns a query for the runs of a workflow, which may also match others. Ids contain
-// user ids: a quote in a literal is doubled, but no literal matches an id with a backslash or a
+// user ids. A quote in a literal is doubled. No literal matches an id with a backslash or a
 // double quote (Temporal 1.29), so such an id is queried by its prefix.
 func queryOf(workflowID string) string {
 	text, compare := workflowID, "="

@@ -105,7 +105,7 @@ func (c *conflictCase) moved(t *testing.T) (n int, sum money.Fen) {
 }
 
 // conserved closes the packet and checks that its own money matches its total, at the provider
-// too, and that the house has paid the right sum.
+// too. The house must have paid the right sum.
 func (c *conflictCase) conserved(t *testing.T, house money.Fen) {
 	t.Helper()
 	if _, err := c.pool.Recall(t.Context(), c.p.ID); err != nil {

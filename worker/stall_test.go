@@ -124,8 +124,8 @@ func staleHints(o *client.Options) {
 		}))
 }
 
-// TestStaleHints: with fixed pollers, the known-bad case, a stale backlog hint moves all of them
-// to the sticky queue for a minute, while runs wait in the normal one. Our pollers always serve
+// TestStaleHints: fixed pollers are the known-bad case. A stale backlog hint moves all of them to
+// the sticky queue for a minute, while runs wait in the normal one. Our pollers always serve
 // both.
 func TestStaleHints(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,6 @@
-// Package worker runs the workflows and their feeders: the relay (hand-offs start workflows), the
-// outbox dispatcher (decisions and notifications start runs), the watch (repairs) and the canary
-// (readiness).
+// Package worker runs the workflows and their feeders. The relay starts workflows from hand-offs,
+// and the outbox dispatcher starts runs from decisions and notifications. The watch repairs, and
+// the canary reports readiness.
 package worker
 
 import (

@@ -84,7 +84,7 @@ func (r *relay) takeOverLane(ctx context.Context, l *laneReader, alive map[strin
 }
 
 // hasUnseen reports whether two checks in a row found entries pending under our name that we
-// never received; after one check they may be in transit. A stalled worker that held our slot
+// never received. After one check they may be in transit. A stalled worker that held our slot
 // before may still have reads open under its name; it drops their entries once it notices.
 func (r *relay) hasUnseen(ctx context.Context, l *laneReader, pending int) bool {
 	before := l.more

@@ -137,8 +137,8 @@ func (r *rig) retry(t testing.TB, id string) {
 	}
 }
 
-// settled waits until a packet is closed. It checks by the provider's movements that each winner
-// was paid once, that the rest was refunded once, and that a repeated grab returns the same.
+// settled waits until a packet is closed. By the provider's movements each winner was paid once,
+// and the rest was refunded once. A repeated grab returns the same.
 func (b *books) settled(t *testing.T, id string) {
 	t.Helper()
 	b.awaitStatus(t, id, packet.StatusClosed)

@@ -62,16 +62,16 @@ type Fences interface {
 // left to the component in charge.
 type Intervals struct {
 	Every time.Duration // between two rounds
-	// Grace is how long a packet may lack a row or a run, and a winner or a closed pool may wait
-	// for its run (rule R11).
+	// Grace is how long a packet may lack a row or a run (rule R11). It is also how long a winner
+	// or a closed pool may wait for its run.
 	Grace time.Duration
 	// Overdue is how long an open payment's step may be due.
 	Overdue time.Duration
 	// Ask is how long a query may be due before the watch makes it itself.
 	Ask time.Duration
 	// Pages bounds the time in which a round continues with further pages of a list because every
-	// page needed a repair, and in which it queries the provider itself. Then the next list
-	// follows.
+	// page needed a repair. It also bounds the time in which the round queries the provider
+	// itself. Then the next list follows.
 	Pages time.Duration
 }
 
@@ -95,10 +95,10 @@ type WatchConfig struct {
 // same repeatable steps (rule R11). It depends on neither the stream nor a run. Several watches
 // may work concurrently: every start is idempotent (rule R3).
 //
-// A round reads one page of every list and the next round the following page, so that a round
-// costs the same for any number of rows. Where a page needed a repair, the round continues at
-// once: if all runs are lost, one page per round would take hours. Runs that an operator ended in
-// the Temporal UI are listed separately, so that they do not wait for their page.
+// A round reads one page of every list and the next round the following page. So a round costs
+// the same for any number of rows. Where a page needed a repair, the round continues at once: if
+// all runs are lost, one page per round would take hours. Runs that an operator ended in the
+// Temporal UI are listed separately, so that they do not wait for their page.
 type Watch struct {
 	cfg      WatchConfig
 	lanes    []laneWatch

@@ -68,7 +68,7 @@ func (c *counting) EachClaim(ctx context.Context, id string, visit func([]packet
 }
 
 // TestR11_BacklogIsTheRelays: the watch starts the payout of a winner whose hand-off was lost,
-// and leaves winners with a waiting hand-off to the relay, however late: starting them twice
+// and leaves winners with a waiting hand-off to the relay, however late. Starting them twice
 // would delay it more.
 func TestR11_BacklogIsTheRelays(t *testing.T) {
 	t.Parallel()

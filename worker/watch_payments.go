@@ -84,9 +84,9 @@ func (w *Watch) rewind(ctx context.Context, p payout.OpenPayment) error {
 	return err
 }
 
-// overdue starts or wakes the run of a payment. If a query is still not made, for example because
-// an operator paused the run or no code can replay its history, the watch makes the query. The
-// answer is settled like any other, and the run reads the row when it can.
+// overdue starts or wakes the run of a payment. A query may still not be made, for example
+// because an operator paused the run or no code can replay its history. Then the watch makes it.
+// The answer is settled like any other, and the run reads the row when it can.
 func (w *Watch) overdue(ctx context.Context, p payout.OpenPayment, overdue time.Duration) error {
 	started, err := w.cfg.Starter.Run(ctx, p.Payment)
 	if err != nil {

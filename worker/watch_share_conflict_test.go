@@ -14,7 +14,7 @@ import (
 )
 
 // TestR11_PromiseHidesNoWinner: a share conflict that the pool contains without counting it, as
-// after a rebuild (rule R9), does not hide a winner without a row: the watch starts the payout.
+// after a rebuild (rule R9), does not hide a winner without a row. The watch starts the payout.
 // Neither does a user's own conflict about another share.
 func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	t.Parallel()

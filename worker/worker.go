@@ -76,7 +76,7 @@ func New(cfg Config) *Worker {
 }
 
 // Ready reports whether the canary completed twice in a row within a second each, or other
-// activities arrived in that time: only then does this process serve its task queue.
+// activities arrived in that time. Only then does this process serve its task queue.
 func (w *Worker) Ready() bool { return w.ready.Load() }
 
 // stuckDesc describes the metric that a Worker itself collects.
@@ -179,8 +179,8 @@ func Options() sdk.Options {
 		// report a deadlock while it runs. After this time Temporal gives the task to another
 		// worker.
 		DeadlockDetectionTimeout: workflows.TaskTimeout,
-		// The SDK would delay heartbeats for most of the heartbeat timeout, and a server that is
-		// slow for a second would time out a live activity.
+		// The SDK would delay heartbeats for most of the heartbeat timeout. A server that is slow
+		// for a second would then time out a live activity.
 		MaxHeartbeatThrottleInterval: activities.HeartbeatEvery,
 		Interceptors:                 []interceptor.WorkerInterceptor{&logFields{}},
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// workflowcheck runs Temporal's static check at the version that its own module
-// pins, so that neither its code nor its dependencies are part of this one.
+// workflowcheck runs Temporal's static check at the version that its own module pins. Neither its
+// code nor its dependencies are part of this one.
 func workflowcheck(t *testing.T, pattern string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile=internal/devstack/tools/workflowcheck/go.mod", "workflowcheck", pattern)

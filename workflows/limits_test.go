@@ -8,10 +8,10 @@ import (
 	"hongbao/internal/provider"
 )
 
-// TestTimeoutsNest: each timeout ends before the one around it. A provider call
-// ends by itself before Temporal gives up on its activity; that ends before a
-// stopping worker goes; and a send is over before it no longer counts as open,
-// so that "never received" after the window is final (rule R4).
+// TestTimeoutsNest: each timeout ends before the one around it. A provider call ends by itself
+// before Temporal gives up on its activity; that ends before a stopping worker goes. And a send
+// is over before it no longer counts as open, so that "never received" after the window is final
+// (rule R4).
 func TestTimeoutsNest(t *testing.T) {
 	if provider.DefaultTimeout != ProviderTimeout {
 		t.Errorf("the adapter's call takes up to %v, the workflows think %v", provider.DefaultTimeout, ProviderTimeout)

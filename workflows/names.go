@@ -59,7 +59,7 @@ func PayoutID(packetID, userID string) string { return "payout/" + packetID + "/
 func RefundID(packetID string, n int) string { return fmt.Sprintf("refund/%s/%d", packetID, n) }
 
 // HonourID returns the workflow id of share conflict n of a packet, once staff have decided to
-// honour it: the payout run of the same user may be waiting for staff.
+// honour it. The payout run of the same user may be waiting for staff.
 func HonourID(packetID string, n int) string { return fmt.Sprintf("honour/%s/%d", packetID, n) }
 
 // ChargeID returns the workflow id of queries about a charge whose packet's run has continued.

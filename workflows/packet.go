@@ -15,10 +15,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Packet runs a packet from its charge to the closing of its ledger accounts: funding, open, a
-// durable timer to expires_at (or sold out, or recalled), closing, drain. The refund of a
-// remainder is a workflow of its own, which also closes the packet. It returns how the packet
-// ended.
+// Packet runs a packet from its charge to the closing of its ledger accounts. It passes funding,
+// open, a durable timer to expires_at (or sold out, or recalled), closing and drain. The refund
+// of a remainder is a workflow of its own, which also closes the packet. It returns how the
+// packet ended.
 func Packet(ctx workflow.Context, in PacketInput) (string, error) {
 	defer takeSignals(ctx)
 	l := &packetRun{packet: in.Packet, payment: newPaymentRun(ctx, in.Console)}
@@ -159,8 +159,8 @@ func (l *packetRun) open(ctx workflow.Context) (packet.Status, error) {
 
 // beforeExpiry runs a step on the way to an open pool, and sets status to the row's status after
 // it. If the step does not succeed by expires_at, status is left and the packet goes straight to
-// closing, so that the sender is refunded whatever the cause (rule R2). A late attempt is
-// harmless: shares are written only while the packet is funding, and a closed pool does not open.
+// closing. So the sender is refunded, whatever the cause (rule R2). A late attempt is harmless:
+// shares are written only while the packet is funding, and a closed pool does not open.
 func (l *packetRun) beforeExpiry(ctx workflow.Context, what string, activity any, status *packet.Status) error {
 	left := l.packet.ExpiresAt.Sub(workflow.Now(ctx))
 	if left <= 0 {
@@ -183,7 +183,7 @@ func (l *packetRun) beforeExpiry(ctx workflow.Context, what string, activity any
 	return nil
 }
 
-// jitterFrom is the packet life from which closing times are spread: packets of 24 h created in
+// jitterFrom is the packet life from which closing times are spread. Packets of 24 h created in
 // the same second should not expire in the same one.
 const (
 	jitterFrom = time.Hour
@@ -270,7 +270,7 @@ func (l *packetRun) close(ctx workflow.Context, reason packet.CloseReason) (stri
 	return fmt.Sprintf("%s: nothing remained", reason), nil
 }
 
-// rowMovedBack reports whether a step was refused because its row is at an earlier status: MySQL
+// rowMovedBack reports whether a step was refused because its row is at an earlier status. MySQL
 // was restored from before the packet began to close, or before the charge failed (rule R13).
 // Retrying would never succeed.
 func rowMovedBack(err error) bool {
@@ -313,7 +313,7 @@ func (l *packetRun) closePool(ctx workflow.Context, reason packet.CloseReason) e
 }
 
 // awaitPool waits before the next check of a pool that has not expired by its own clock, and
-// returns the reason to close: a recall ends the wait.
+// returns the reason to close. A recall ends the wait.
 func (l *packetRun) awaitPool(ctx workflow.Context, left time.Duration, reason packet.CloseReason) (packet.CloseReason, error) {
 	// Its clock may be corrected in between, so a distant expiry is checked earlier.
 	wait := min(left, max(notYetShortest, left/notYetPart))

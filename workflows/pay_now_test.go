@@ -63,7 +63,7 @@ func TestPayNowCourses(t *testing.T) {
 }
 
 // TestR3_PayNowAnswerIsNotLost: an unsettled answer is settled by an activity with unlimited
-// retries, under its own id and about the order number that was sent, whatever the answer and the
+// retries. It keeps its own id and the order number that was sent, whatever the answer and the
 // row contain.
 func TestR3_PayNowAnswerIsNotLost(t *testing.T) {
 	p := newParts(t)

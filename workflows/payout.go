@@ -8,7 +8,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Payout pays one claim. The relay starts it with the claim; a decision, a notification or a
+// Payout pays one claim. The relay starts it with the claim. A decision, a notification or a
 // repair starts a new run of the same id with only the payment id. It ends Completed when paid,
 // Failed when finance must act.
 func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {

@@ -13,9 +13,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestSendIsOneStep: a send is noted, made and settled by one activity for every kind of payment,
-// so that no task queue delays the call after its note. An unfinished send continues as the row
-// says.
+// TestSendIsOneStep: one activity notes, makes and settles a send of every kind of payment, so
+// that no task queue delays the call. An unfinished send continues as the row says.
 func TestSendIsOneStep(t *testing.T) {
 	for name, tc := range map[string]struct {
 		sends  []activities.Outcome
@@ -53,7 +52,7 @@ func TestSendIsOneStep(t *testing.T) {
 }
 
 // TestR3_SendAnswerIsNotLost: an unsettled answer is settled by an activity with unlimited
-// retries, under its own id and about the order number that was sent, whatever the answer and the
+// retries. It keeps its own id and the order number that was sent, whatever the answer and the
 // row contain.
 func TestR3_SendAnswerIsNotLost(t *testing.T) {
 	p := newParts(t)

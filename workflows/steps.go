@@ -71,9 +71,8 @@ func step[T any](ctx workflow.Context, activity any, args ...any) (T, error) {
 	return out, err
 }
 
-// takeSignals drains the signals that an ending run has not handled. Nothing is lost: the row or
-// the pool has what is to be done, and the sender of a signal repeats it until it is done (rule
-// R3).
+// takeSignals drains the signals that an ending run has not handled. Nothing is lost. The row or
+// the pool has what is to be done, and the sender repeats its signal until it is done (rule R3).
 func takeSignals(ctx workflow.Context) {
 	for _, name := range []string{SignalClose, SignalWake} {
 		c := workflow.GetSignalChannel(ctx, name)
