@@ -108,7 +108,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditPages: the cursor keeps filters and order, whatever is appended meanwhile.
+// TestAuditPages: the cursor keeps filters and order while entries are appended.
 func TestAuditPages(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})
@@ -158,8 +158,8 @@ func TestAuditPages(t *testing.T) {
 	}
 }
 
-// TestBrokenAuditIsReported: where somebody wrote into the database, and the entry
-// stays readable, also when it is no JSON any more.
+// TestBrokenAuditIsReported: a manipulated entry is located and stays readable, also when it
+// is no longer JSON.
 func TestBrokenAuditIsReported(t *testing.T) {
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)
@@ -181,7 +181,7 @@ func TestBrokenAuditIsReported(t *testing.T) {
 	}
 }
 
-// exec runs statements as somebody who owns the database.
+// exec runs statements with the rights of the database owner.
 func (h *fixture) exec(dsn string, statements ...string) {
 	h.t.Helper()
 	db := h.database(dsn)

@@ -158,8 +158,8 @@ func TestCampaignCreate(t *testing.T) {
 	}
 }
 
-// TestCampaignOneWin: the rule is of the campaign for ever, another body under its key; and
-// who has won already is told why he wins no more.
+// TestCampaignOneWin: the rule is immutable and part of the body hash; a winner's further
+// grabs get the reason.
 func TestCampaignOneWin(t *testing.T) {
 	t.Parallel()
 	h := sharedFixture(t)
@@ -364,13 +364,13 @@ func TestStaffCampaigns(t *testing.T) {
 		Items []struct{ Action, Subject string }
 	}
 	h.as(h.auditor, "GET", "/v1/staff/audit", "").json(t, &entries)
-	var told []string
+	var returned []string
 	for _, e := range entries.Items {
 		if e.Subject == "campaign/"+mine {
-			told = append(told, e.Action)
+			returned = append(returned, e.Action)
 		}
 	}
-	if !slices.Equal(told, []string{"end_campaign", "pause_campaign"}) {
-		t.Errorf("the audit: %v", told)
+	if !slices.Equal(returned, []string{"end_campaign", "pause_campaign"}) {
+		t.Errorf("the audit: %v", returned)
 	}
 }

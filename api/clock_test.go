@@ -32,15 +32,15 @@ func TestClockOfTheAPI(t *testing.T) {
 			}})
 			id, bad := h.failed()
 			colleague, brief := h.colleague(), h.ending(5*time.Minute)
-			told := map[string]string{}
+			returned := map[string]string{}
 			for _, user := range []string{"a", "c"} {
-				told[user] = h.amountOf(id, user)
+				returned[user] = h.amountOf(id, user)
 			}
 
 			off.Store(int64(step))
-			for user, amount := range told {
+			for user, amount := range returned {
 				if again := h.amountOf(id, user); again != amount {
-					t.Errorf("%s won %s, and is told %s", user, amount, again)
+					t.Errorf("%s won %s, and is returned %s", user, amount, again)
 				}
 			}
 			if r := h.grab(h.app, id, "new"); r.status != http.StatusCreated {
@@ -75,9 +75,9 @@ func TestClockOfTheAPI(t *testing.T) {
 			}
 
 			off.Store(0)
-			for user, amount := range told {
+			for user, amount := range returned {
 				if again := h.amountOf(id, user); again != amount {
-					t.Errorf("%s won %s, and is told %s in the end", user, amount, again)
+					t.Errorf("%s won %s, and is returned %s in the end", user, amount, again)
 				}
 			}
 			if r := h.as(brief, "GET", "/v1/packets/"+anonymous, ""); r.status != http.StatusNotFound {
@@ -105,7 +105,7 @@ func refundOfCancel(t *testing.T, paid string) string {
 	return payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1)
 }
 
-// amountOf is what a user who has won is told when he grabs again.
+// amountOf returns the amount that a repeated grab of a winner returns.
 func (h *fixture) amountOf(id, user string) string {
 	h.t.Helper()
 	r := h.grab(h.app, id, user)

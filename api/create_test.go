@@ -37,7 +37,7 @@ func TestIdempotency(t *testing.T) {
 		{"again", "k", body, h.app, 201, "", true},
 		{"other order and space", "k", " {\"share_count\":10 ,\"greeting\":\"x\",\n\"total_amount\":1000,\"sender_id\":\"u1\"}", h.app, 201, "",
 			true},
-		{"defaults told", "k", with("greeting", `"x"`, "split", `"random"`, "min_share", "1", "max_share", "null", "currency", `"CNY"`,
+		{"defaults given", "k", with("greeting", `"x"`, "split", `"random"`, "min_share", "1", "max_share", "null", "currency", `"CNY"`,
 			"expires_in_seconds", "86400", "metadata", "{}"), h.app, 201, "", true},
 		{"escaped", "k", with("greeting", `"\u0078"`), h.app, 201, "", true},
 		{"other greeting", "k", with(), h.app, 422, "idempotency_key_reused", false},
@@ -139,7 +139,7 @@ func TestCreateLostWhileFunding(t *testing.T) {
 	r.json(t, &before)
 	second.json(t, &after)
 	if after.CreatedAt != before.CreatedAt || after.OpensAt != before.OpensAt || after.ExpiresAt != before.ExpiresAt {
-		t.Errorf("told %s, then %s", r, second)
+		t.Errorf("got %s, then %s", r, second)
 	}
 	totals, err := h.sandbox.Totals(t.Context(), id)
 	if err != nil || totals.Charged != 1000 {
@@ -373,8 +373,8 @@ func (p fasterPool) StoreFirstAnswer(ctx context.Context, id string, mine packet
 	return p.Pool.StoreFirstAnswer(ctx, id, mine)
 }
 
-// TestAnsweredConcurrently: the answer of another request for the same packet is told as
-// the one of before, whatever it was.
+// TestAnsweredConcurrently: the first answer of a concurrent request for the same packet is
+// returned as a repeat.
 func TestAnsweredConcurrently(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{change: func(c *api.Config) { c.Pool = fasterPool{c.Pool} }})

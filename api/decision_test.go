@@ -66,8 +66,8 @@ func TestCancel(t *testing.T) {
 	if d.Approval == nil || d.Approval.ExpiresAt == "" || d.Payout.Status != "failed" || d.Decision.Kind != "cancel" {
 		t.Fatalf("%+v", d)
 	}
-	if r := h.write(h.finance, "payouts/"+bad+"/retry", "meanwhile", because); r.status != 409 || r.code() != "decision_pending" {
-		t.Errorf("retry meanwhile: %s", r)
+	if r := h.write(h.finance, "payouts/"+bad+"/retry", "concurrent", because); r.status != 409 || r.code() != "decision_pending" {
+		t.Errorf("concurrent retry: %s", r)
 	}
 	if r := h.write(h.finance, "approvals/"+d.Approval.ID+"/approve", "self", because); r.status != 403 || r.code() != "forbidden" ||
 		!strings.Contains(string(r.body), "another person") {
@@ -111,8 +111,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestDecisionChanged: a second person agrees to what the first one was shown. When the
-// provider says something else meanwhile, nothing happens and the answer has what is there now.
+// TestDecisionChanged: an approval covers what was shown when the decision was made. If the
+// provider's answer changes it before, nothing happens and the answer has the current state.
 func TestDecisionChanged(t *testing.T) {
 	t.Parallel()
 	h := sharedFixture(t)

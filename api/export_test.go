@@ -261,7 +261,7 @@ func (l listed) like(h *fixture, first string, refused map[string]string) {
 func TestExportRefunds(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})
-	for sender := range hostile { // to whom the money goes back
+	for sender := range hostile { // the refunded senders
 		id := h.open(h.app, with("sender_id", quote(strings.TrimSuffix(sender, "~frozen")), "total_amount", "300", "share_count", "3", "split",
 			`"equal"`))
 		if r := h.grab(h.app, id, "winner"); r.status != http.StatusCreated {
@@ -462,7 +462,7 @@ func TestExportListsInSteps(t *testing.T) {
 		provider, status, attempt, created_at, updated_at, settled_at)
 		SELECT CONCAT('r', LPAD(seq, 20, '0'), '0000'), 'r', LPAD(seq, 20, '0'), 'app', 's', -1, 'a', 1 + seq MOD 7, 'CNY', '', 'sandbox',
 		IF(seq MOD 3, 'paid', 'unknown'), 0, NOW(3) - INTERVAL seq DIV 1500 SECOND, NOW(3), IF(seq MOD 3, NOW(3), NULL) FROM seq_1_to_%d`, n))
-	// Packets whose status no row tells: a step, and the next, finds none that fits.
+	// Packets whose status depends on Redis: the first two steps find none that match.
 	h.open(h.app, with())
 	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share,
 		greeting, metadata, body_hash, commitment, sealed_seed, status, failure_code, created_at, opens_at, expires_at, updated_at)
@@ -479,7 +479,7 @@ func TestExportListsInSteps(t *testing.T) {
 	for _, tc := range []struct {
 		list  listed
 		query string
-		key   string // column that tells items apart
+		key   string // column that identifies an item
 		want  int
 	}{
 		{listedRefunds, "", "id", n}, {listedRefunds, "?status=unknown", "id", n / 3},

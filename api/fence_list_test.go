@@ -10,9 +10,9 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestR9_ListsOfAFencedLane: while a lane is shut, staff are told its packets as the
-// books have them; lists of apps and users, in which somebody would miss what he has just
-// won, are not available until it is open again.
+// TestR9_ListsOfAFencedLane: while a lane is closed, staff get its packets as stored in MySQL.
+// Lists of apps and users are unavailable until it is open, because a recent claim could be
+// missing.
 func TestR9_ListsOfAFencedLane(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{redis: stacktest.FreshRedis(t).Addr}) // its lane stays shut
@@ -47,12 +47,12 @@ func TestR9_ListsOfAFencedLane(t *testing.T) {
 		var ids []string
 		for _, p := range page.Items {
 			if p.Status != "open" {
-				t.Errorf("packet %s is told as %s", p.ID, p.Status)
+				t.Errorf("packet %s is listed as %s", p.ID, p.Status)
 			}
 			ids = append(ids, p.ID)
 		}
 		if !slices.Contains(ids, shut) || !slices.Contains(ids, other) {
-			t.Errorf("staff%s are told %q", query, ids)
+			t.Errorf("staff%s get %q", query, ids)
 		}
 	}
 	for _, id := range []string{shut, other} {

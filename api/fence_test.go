@@ -63,7 +63,7 @@ func (h *fixture) laneOf(id string) packet.LaneRow {
 	return packet.LaneRow{}
 }
 
-// seen waits until the books have heard of everything that was told.
+// seen waits until MySQL has recorded every acknowledged seq.
 func (h *fixture) seen(id string) packet.LaneRow {
 	h.t.Helper()
 	var l packet.LaneRow
@@ -101,9 +101,9 @@ func (h *fixture) refused(when, id string) {
 	}
 }
 
-// TestR9_LostGrabsAreNotAcknowledgedAgain: whatever makes Redis lose grabs that were told, HTTP
-// answers 503 to whoever wants to create, grab or recall in that lane, to those of another
-// process too, which was not there when it happened: it goes by what the books have heard.
+// TestR9_LostGrabsAreNotAcknowledgedAgain: when Redis has lost acknowledged grabs, create,
+// grab and recall in that lane get 503, also from a process that started later: it compares
+// with MySQL.
 func TestR9_LostGrabsAreNotAcknowledgedAgain(t *testing.T) {
 	for name, prepare := range stacktest.RedisDataLosses {
 		t.Run(name, func(t *testing.T) {
@@ -118,14 +118,14 @@ func TestR9_LostGrabsAreNotAcknowledgedAgain(t *testing.T) {
 			}
 			harm := prepare(t, server)
 			won := h.sellOut(id, 20)
-			told := h.seen(id)
+			before := h.seen(id)
 			harm()
 			h.refused("at once", id)
 
 			wait.Until(h.t, "the books know", func() bool { return h.laneOf(id).State == packet.LaneShut })
 			shut := h.laneOf(id)
-			if shut.Epoch != 1 || shut.AckedSeq < told.AckedSeq || shut.AckedGrabs != 80 || shut.ShutAt.IsZero() {
-				t.Errorf("the lane was %+v, is %+v", told, shut)
+			if shut.Epoch != 1 || shut.AckedSeq < before.AckedSeq || shut.AckedGrabs != 80 || shut.ShutAt.IsZero() {
+				t.Errorf("the lane was %+v, is %+v", before, shut)
 			}
 			if want := map[string]packet.LaneReason{"emptied": packet.LaneKeyMissing, "file deleted": packet.LaneKeyMissing}[name]; want != "" &&
 				shut.Reason != want || want == "" && shut.Reason != packet.LaneSeqBehind {
@@ -141,7 +141,7 @@ func TestR9_LostGrabsAreNotAcknowledgedAgain(t *testing.T) {
 				t.Error("a new process goes on")
 			}
 			if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrFenced) {
-				t.Errorf("a new process tells %v", err)
+				t.Errorf("a new process returns %v", err)
 			}
 			h.refused("later", id)
 			if len(won) != 20 {
@@ -151,8 +151,8 @@ func TestR9_LostGrabsAreNotAcknowledgedAgain(t *testing.T) {
 	}
 }
 
-// reads: what MySQL can speak for is told while the gate is shut, the rest is not
-// available, never unknown; /readyz tells of it and goes on.
+// reads checks that data complete in MySQL is returned while the lane is closed, and other
+// data is unavailable, never not found. /readyz reports the closed lane.
 func (h *fixture) reads(open, closed string) {
 	h.t.Helper()
 	if r := h.as(h.app, "GET", "/v1/packets/"+closed, ""); r.status != http.StatusOK {
@@ -175,8 +175,8 @@ func (h *fixture) reads(open, closed string) {
 	}
 }
 
-// TestR9_OnlyANewProcessKnows: the process that was told has died with Redis; a new one
-// goes by the books alone.
+// TestR9_OnlyANewProcessKnows: the process that acknowledged grabs died together with Redis; a
+// new one compares with MySQL only.
 func TestR9_OnlyANewProcessKnows(t *testing.T) {
 	for name, prepare := range stacktest.RedisDataLosses {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestR9_OnlyANewProcessKnows(t *testing.T) {
 			}
 			harm := prepare(t, server)
 			h.sellOut(id, 20)
-			told := h.seen(id)
+			before := h.seen(id)
 			h.check(h.stop())
 			h.check(h.pool.Close())
 			harm()
@@ -197,17 +197,17 @@ func TestR9_OnlyANewProcessKnows(t *testing.T) {
 			h.check(err)
 			defer fresh.Close()
 			if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrFenced) {
-				t.Errorf("a new process tells %v", err)
+				t.Errorf("a new process returns %v", err)
 			}
-			if l := h.laneOf(id); l.State != packet.LaneShut || l.AckedSeq != told.AckedSeq {
-				t.Errorf("the lane was %+v, is %+v", told, l)
+			if l := h.laneOf(id); l.State != packet.LaneShut || l.AckedSeq != before.AckedSeq {
+				t.Errorf("the lane was %+v, is %+v", before, l)
 			}
 		})
 	}
 }
 
-// TestR9_ReplicaThatLacksGrabs: a replica takes over that lacks what its master told last,
-// because nobody waited for it: a process that meets it refuses.
+// TestR9_ReplicaThatLacksGrabs: a replica without the last acknowledged writes of its master
+// takes over; a process that connects to it refuses writes.
 func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
 	t.Parallel()
 	master, replica := stacktest.FreshRedis(t, "--repl-diskless-sync-delay", "0"), stacktest.FreshRedis(t)
@@ -236,7 +236,7 @@ func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
 	h.check(err)
 	defer fresh.Close()
 	if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrFenced) {
-		t.Errorf("the replica tells %v", err)
+		t.Errorf("the replica returns %v", err)
 	}
 	if l := h.laneOf(id); l.State != packet.LaneShut || l.Reason != packet.LaneSeqBehind {
 		t.Errorf("%+v", l)
@@ -314,9 +314,9 @@ func TestR9_MySQLAwayAtStartup(t *testing.T) {
 	}
 }
 
-// TestR9_FirstStart: lanes are made by the first process, wherever an earlier one was
-// interrupted; what was once open is never made anew, and a Redis that is ahead of the
-// books is left alone.
+// TestR9_FirstStart: the first process creates the lanes, also after an interrupted start. A
+// lane that was open is never created again, and a Redis that is ahead of MySQL is not
+// changed.
 func TestR9_FirstStart(t *testing.T) {
 	fresh := packet.LaneRow{Epoch: 1, State: packet.LaneShut, Reason: packet.LaneNew}
 	opened := packet.LaneRow{Epoch: 1, State: packet.LaneOpen}

@@ -17,8 +17,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// refusedWell fails unless an error is one that the client is told, with the
-// fields when it is about fields.
+// refusedWell fails unless an error is one that may be returned to the client, with the fields
+// of invalid_request.
 func refusedWell(t *testing.T, input any, err error) {
 	t.Helper()
 	r := asRefusal(err)
@@ -149,9 +149,9 @@ func FuzzIDs(f *testing.F) {
 			t.Fatalf("%q is key %q, %v", text, key, err)
 		}
 		if instance := instanceOf(c); !utf8.ValidString(instance) || strings.ContainsAny(instance, " \"<>\\^`{|}\r\n\x00") {
-			t.Fatalf("%q is told as instance %q", text, instance)
+			t.Fatalf("%q has instance %q", text, instance)
 		} else if _, err := url.Parse(instance); err != nil {
-			t.Fatalf("%q is told as instance %q: %v", text, instance, err)
+			t.Fatalf("%q has instance %q: %v", text, instance, err)
 		}
 	})
 }

@@ -71,7 +71,7 @@ func TestGrabTable(t *testing.T) {
 		{soldOut, "b", h.app, 409, "sold_out"},
 		{lost, "a", h.app, 200, ""},
 		{lost, "x", h.app, 403, "not_eligible"},
-		{lost, "b", h.app, 403, "not_eligible"}, // nobody knows that it was for him
+		{lost, "b", h.app, 403, "not_eligible"}, // eligibility is unknown
 	} {
 		r := h.grab(c.owner, c.id, c.user)
 		if r.status != c.status || r.code() != c.code {
@@ -232,9 +232,9 @@ func TestCrowd(t *testing.T) {
 		}
 	}
 	all.Wait()
-	// Whoever has won while Redis was too slow to say so was told at his next try.
+	// A win that Redis acknowledged too late is returned by the next try.
 	if fresh > 20 || len(amounts) != 20 || sum != 2000 {
-		t.Errorf("%d told that they have won, %d winners, %d fen", fresh, len(amounts), sum)
+		t.Errorf("%d new wins acknowledged, %d winners, %d fen", fresh, len(amounts), sum)
 	}
 	if p := h.packet(h.app, id); p.Status != "sold_out" || p.ClaimedAmount != 2000 || p.RemainingCount != 0 {
 		t.Errorf("%+v", p)

@@ -147,11 +147,11 @@ func TestCreateFields(t *testing.T) {
 		}
 	}
 	if r := h.post(h.app, "k", with("eligible_user_ids", "["+strings.Repeat("1,", 9_999)+"1]")); len(fieldsOf(t, r)) != 100 {
-		t.Errorf("faults are told without end: %.300s", r)
+		t.Errorf("faults are not bounded: %.300s", r)
 	}
 	long := strings.Repeat("n", 100_000)
 	if r := h.post(h.app, "k", with(long, "1")); len(r.body) > 1000 || r.code() != "invalid_request" {
-		t.Errorf("a long name comes back: %.300s", r)
+		t.Errorf("a long name is repeated: %.300s", r)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestCreateLimits(t *testing.T) {
 		r.json(t, &out)
 		for member, value := range in {
 			if _, ok := out[member]; ok && value != nil && fmt.Sprint(value) != fmt.Sprint(out[member]) {
-				t.Errorf("%s: %s: %v came back as %v", name, member, value, out[member])
+				t.Errorf("%s: %s: %v was returned as %v", name, member, value, out[member])
 			}
 		}
 		if got := h.as(h.app, "GET", "/v1/packets/"+id, ""); string(got.body) != string(r.body) {
@@ -426,7 +426,7 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// TestPipeline: requests of one connection, with bodies of every kind, are told apart.
+// TestPipeline: requests of one connection, with bodies of every kind, are separated.
 func TestPipeline(t *testing.T) {
 	t.Parallel()
 	h := sharedFixture(t)
@@ -465,7 +465,7 @@ func TestRequestID(t *testing.T) {
 		}
 		r.json(t, &p)
 		if got := r.header.Get("X-Request-Id"); (got == sent) != kept || got != p.RequestID || p.Instance != "/v1/packets/"+anonymous {
-			t.Errorf("%q came back as %q, %s", sent, got, r)
+			t.Errorf("%q was returned as %q, %s", sent, got, r)
 		}
 	}
 }

@@ -22,7 +22,8 @@ func (h *fixture) proposedKey(who owner, path, key, body string) owner {
 	return o
 }
 
-// opensNothing tells that a key reads and decides nothing, also when every process has read the keys again.
+// opensNothing checks that a key reads and decides nothing, also after every process has read
+// the keys again.
 func (h *fixture) opensNothing(o owner) {
 	h.t.Helper()
 	if code := h.opens("", o); code != "unauthenticated" {
@@ -112,7 +113,7 @@ func TestKeyApproval(t *testing.T) {
 	refused := h.write(colleague, path(next, "approve"), "a4", because)
 	if again := h.write(colleague, path(next, "approve"), "a4", because); refused.code() != "key_ended" ||
 		!bytes.Equal(again.body, refused.body) {
-		t.Errorf("rotated meanwhile: %s, then %s", refused, again)
+		t.Errorf("rotated concurrently: %s, then %s", refused, again)
 	}
 	if r := h.write(admin, path(last, "approve"), "a5", because); r.code() != "forbidden" {
 		t.Errorf("a rotation by the one who rotated: %s", r)
@@ -168,8 +169,8 @@ func TestKeyApprovalLastAdministrator(t *testing.T) {
 	}
 }
 
-// TestKeyIDOfDecisions: decisions tell the keys of both persons, and no spelling of the
-// name makes one of them two.
+// TestKeyIDOfDecisions: decisions contain the keys of both persons, and another spelling of a
+// name does not count as a second person.
 func TestKeyIDOfDecisions(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})

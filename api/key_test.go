@@ -61,7 +61,7 @@ func (h *fixture) issue(who owner, path, key, body string) (issuedBody, owner) {
 	return made, owner{key: access.Key{ID: made.Key.ID, Role: access.Role(made.Key.Role), Owner: made.Key.Owner}, token: *made.Token}
 }
 
-// opens tells what a key is answered by the process at base: "" or a code.
+// opens returns the answer to a key from the process at base: "" or a code.
 func (h *fixture) opens(base string, who owner) string {
 	h.t.Helper()
 	path := "/v1/staff/providers"
@@ -160,8 +160,8 @@ func TestKeyCreate(t *testing.T) {
 	}
 }
 
-// TestKeyCreateOnce: however many ask at once under one Idempotency-Key, one key
-// is made and one of them is told its token.
+// TestKeyCreateOnce: concurrent requests with one Idempotency-Key create one key, and one of
+// them gets its token.
 func TestKeyCreateOnce(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})
@@ -173,7 +173,7 @@ func TestKeyCreateOnce(t *testing.T) {
 		wg.Go(func() { answers[i] = h.write(admin, "keys", "same", `{"role":"ops","owner":"x","reason":"r"}`) })
 	}
 	wg.Wait()
-	told := 0
+	returned := 0
 	for _, r := range answers {
 		var made issuedBody
 		r.json(t, &made)
@@ -181,11 +181,11 @@ func TestKeyCreateOnce(t *testing.T) {
 			t.Fatalf("%s", r)
 		}
 		if made.Token != nil {
-			told++
+			returned++
 		}
 	}
-	if all := h.keys(admin, "&role=ops"); told != 1 || len(all) != 2 {
-		t.Errorf("%d tokens told, keys %+v", told, all)
+	if all := h.keys(admin, "&role=ops"); returned != 1 || len(all) != 2 {
+		t.Errorf("%d tokens returned, keys %+v", returned, all)
 	}
 }
 
@@ -246,12 +246,12 @@ func TestKeyRotateAndRevoke(t *testing.T) {
 	if code := h.opens("", last); code != "unauthenticated" {
 		t.Errorf("right after: %q", code)
 	}
-	var anew keyBody
+	var repeated keyBody
 	if r = h.write(admin, "keys/"+last.key.ID+"/revoke", "k6", revoke); r.status != http.StatusOK {
-		t.Errorf("again: %s", r)
+		t.Errorf("repeated: %s", r)
 	}
-	if r.json(t, &anew); !anew.RevokedAt.Equal(*k.RevokedAt) {
-		t.Errorf("revoked at %v, then at %v", k.RevokedAt, anew.RevokedAt)
+	if r.json(t, &repeated); !repeated.RevokedAt.Equal(*k.RevokedAt) {
+		t.Errorf("revoked at %v, then at %v", k.RevokedAt, repeated.RevokedAt)
 	}
 	for path, want := range map[string]string{"keys/aaaaaaaaaaaa/revoke": "not_found", "keys/x/rotate": "not_found", "keys/" + last.key.ID +
 		"/rotate": "key_ended"} {
@@ -275,8 +275,7 @@ func TestKeyRotateAndRevoke(t *testing.T) {
 	}
 }
 
-// TestKeyLockOut: nobody ends the key he asks with, or the last one that may
-// administer keys, by mistake.
+// TestKeyLockOut: a key cannot end itself or the last admin key by mistake.
 func TestKeyLockOut(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})
@@ -377,8 +376,8 @@ func (l *logbook) String() string {
 	return l.text.String()
 }
 
-// TestKeyNowhere: what is told once is in no table, no key of Redis, no entry of
-// the audit, no metric and no line of the log; its hash is.
+// TestKeyNowhere: a token is in no table, Redis key, audit entry, metric or log line; its hash
+// is.
 func TestKeyNowhere(t *testing.T) {
 	log := new(logbook)
 	before := slog.Default()

@@ -55,8 +55,8 @@ func (h *fixture) same(what string, first, r result) {
 
 const limitedBy = `hongbao_rate_limited_total{limit="%s"}`
 
-// TestLimitUser: a user over his limit is refused and takes nothing, unless he has a
-// claim of the packet, wherever it is kept; nobody else is touched.
+// TestLimitUser: a user over the limit is refused and takes nothing, unless the user has a
+// claim in the packet, in either store; other users are not affected.
 func TestLimitUser(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})
@@ -102,7 +102,7 @@ func TestLimitUser(t *testing.T) {
 	}
 }
 
-// TestLimitKey: all that a key asks counts, and who has won is answered all the same.
+// TestLimitKey: every request of a key counts, and a repeated grab still returns its claim.
 func TestLimitKey(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})
@@ -164,7 +164,7 @@ func TestLimitAddress(t *testing.T) {
 	}
 }
 
-// TestLimitPasses: whoever is over a limit is let through when its time has come.
+// TestLimitPasses: a request over a limit is permitted again after the wait.
 func TestLimitPasses(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})
@@ -173,7 +173,7 @@ func TestLimitPasses(t *testing.T) {
 	if r := h.grab(h.app, one, "a"); r.status != 201 {
 		t.Fatalf("%s", r)
 	}
-	wait.Until(h.t, "he is let through", func() bool {
+	wait.Until(h.t, "the user is permitted", func() bool {
 		r := h.grab(h.app, two, "a")
 		if r.status != 201 {
 			h.overLimit("asked at once", r)
@@ -271,8 +271,7 @@ func TestLimitConfig(t *testing.T) {
 	}
 }
 
-// TestLimitCountsRealAttempts: who finds nothing left, or asks again for what he has, has
-// tried nothing.
+// TestLimitCountsRealAttempts: a grab of a sold-out packet and a repeated grab do not count.
 func TestLimitCountsRealAttempts(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})
@@ -418,7 +417,7 @@ func TestLimitOrder(t *testing.T) {
 	h.refusedTicket("for another", h.grabWith(h.app, ticketed, "b", ours.ticket(t, ticketed, "c")), "another user", "")
 	counted("grabs without a valid ticket", "address key", "address key")
 	if r := h.grabWith(h.app, ticketed, "b", ours.ticket(t, ticketed, "b")); r.status != 201 {
-		t.Errorf("the user whom others have named: %s", r)
+		t.Errorf("the user named by others: %s", r)
 	}
 	counted("with a ticket", "address key user")
 	h.overLimit("without a ticket", h.grab(h.app, ticketed, "c"))
@@ -428,7 +427,7 @@ func TestLimitOrder(t *testing.T) {
 		h.overLimit("with one", h.grabWith(h.app, ticketed, "c", ours.ticket(t, ticketed, "c")))
 		h.overLimit("where none is wanted", h.grab(h.app, open, "c"))
 	}
-	counted("whoever goes on asking")
+	counted("repeated requests over the limit")
 }
 
 // TestLimitWins: a user wins no more than the limit, in whatever packets of the app; tries

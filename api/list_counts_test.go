@@ -15,11 +15,11 @@ import (
 	"hongbao/test/wait"
 )
 
-// tallyOf is what is told of a list: how many, how much (-1: no amount), more, and, of
-// breaks, how many without an amount.
+// tallyOf returns the figures of a list: count, amount (-1: none), more, and, of breaks, the
+// count without an amount.
 func (h *fixture) tallyOf(who owner, path string) string {
 	h.t.Helper()
-	var told struct {
+	var listed struct {
 		Count   int64
 		Amount  *money.Fen
 		More    bool
@@ -30,17 +30,17 @@ func (h *fixture) tallyOf(who owner, path string) string {
 		r = h.as(who, "GET", "/v1/staff/"+path, "")
 		return r.status != http.StatusServiceUnavailable // of many packets the time may be up
 	})
-	if r.json(h.t, &told); r.status != http.StatusOK {
+	if r.json(h.t, &listed); r.status != http.StatusOK {
 		h.t.Errorf("%s: %s", path, r)
 	}
 	amount := "-1"
-	if told.Amount != nil {
-		amount = told.Amount.Digits()
+	if listed.Amount != nil {
+		amount = listed.Amount.Digits()
 	}
-	if told.Without != nil {
-		return fmt.Sprintf("%d %s %t %d", told.Count, amount, told.More, *told.Without)
+	if listed.Without != nil {
+		return fmt.Sprintf("%d %s %t %d", listed.Count, amount, listed.More, *listed.Without)
 	}
-	return fmt.Sprintf("%d %s %t", told.Count, amount, told.More)
+	return fmt.Sprintf("%d %s %t", listed.Count, amount, listed.More)
 }
 
 // TestTallies: every list of staff says how long it is, with the filters of the list,

@@ -153,8 +153,8 @@ func TestStagedPacketsAreListed(t *testing.T) {
 	}
 }
 
-// TestPacketsByStatus: every status is found, also where only Redis knows it, and
-// a list tells of a packet what the packet tells of itself.
+// TestPacketsByStatus: every status is found, also one that depends on Redis, and the list
+// shows a packet as its own path does.
 func TestPacketsByStatus(t *testing.T) {
 	t.Parallel()
 	h := sharedFixture(t)
@@ -201,7 +201,7 @@ func TestPacketsByStatus(t *testing.T) {
 	if len(all.Items) != len(want) || all.NextCursor != nil {
 		t.Errorf("%d packets", len(all.Items))
 	}
-	// A pool that is lost is told from its row.
+	// A packet with a lost pool is listed from its row.
 	if err := h.pool.Retire(t.Context(), want["rejected"]); err != nil {
 		t.Error(err)
 	}
@@ -307,7 +307,7 @@ func TestUserClaims(t *testing.T) {
 	if !slices.Equal(got, all) {
 		t.Errorf("while they are recorded:\n got %v\nwant %v", got, all)
 	}
-	// Everything told is what the packet tells of the claim.
+	// Every item equals the claim in the packet's own list.
 	_, claims := walk(h.app, "a", 5, nil)
 	for i, c := range claims {
 		var one claimBody

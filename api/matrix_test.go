@@ -104,7 +104,7 @@ func TestAnotherAppsPacket(t *testing.T) {
 				there := strings.NewReplacer(m.open, real, "winner", user).Replace(row.path)
 				missing := strings.NewReplacer(m.open, anonymous, "winner", "nobody").Replace(row.path)
 				if got, want := m.answerOf(method, there, row), m.answerOf(method, missing, row); got != want {
-					t.Errorf("%s %s is told apart from what is not there:\n%s\n%s", id, there, got, want)
+					t.Errorf("%s %s differs from an unknown path:\n%s\n%s", id, there, got, want)
 				}
 				seen++
 			}
@@ -144,8 +144,8 @@ func (m *matrix) answerOf(method, path string, row matrixRow) string {
 	return fmt.Sprint(r.status, r.header, body)
 }
 
-// wrongListener: on the other listener nothing is there, and only those are told
-// who could look there at all.
+// wrongListener checks that the routes do not exist on the other listener, and that only
+// callers with access to it get 404.
 func (m *matrix) wrongListener() {
 	m.each(func(id string, row matrixRow, method string) {
 		for caller := range m.callers {

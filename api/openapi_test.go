@@ -86,7 +86,7 @@ func TestDocumentValid(t *testing.T) {
 	}
 }
 
-// TestMembersDocumented: whoever adds a member says what it is.
+// TestMembersDocumented: every member has a description.
 func TestMembersDocumented(t *testing.T) {
 	for name, s := range loadDocument(t).Components.Schemas {
 		for member, m := range s.Value.Properties {

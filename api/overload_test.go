@@ -155,8 +155,8 @@ func TestConnectionsPerAddress(t *testing.T) {
 	}
 }
 
-// TestConnectionsBound: who comes beyond the bound is told 503, every one of them,
-// staff have connections of their own, and there is room again as soon as somebody leaves.
+// TestConnectionsBound: every connection over the limit gets 503, staff have separate
+// connections, and a closed connection makes room at once.
 func TestConnectionsBound(t *testing.T) {
 	t.Parallel()
 	const room, more = 20, 300
@@ -270,8 +270,8 @@ func (h *fixture) answer(c net.Conn) result {
 	return result{res.StatusCode, res.Header, body}
 }
 
-// TestNeverEndingBodies: large bodies cost what has arrived, and no more than a bound
-// all together; who finds no room is told so, and small requests go on.
+// TestNeverEndingBodies: large bodies cost the bytes that arrived, within a shared bound;
+// further ones get 503, and small requests continue.
 func TestNeverEndingBodies(t *testing.T) {
 	const (
 		senders = 160
@@ -349,12 +349,12 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// TestGrabsShed: while Redis hangs, grabs wait up to the bound, everybody else is told
-// 503 at once, and in the end each user has one claim, the same at each repeat.
+// TestGrabsShed: while Redis hangs, grabs wait up to the bound and others get 503 at once. In
+// the end each user has one claim, the same at each repeat.
 func TestGrabsShed(t *testing.T) {
 	t.Parallel()
 	const crowd, queue, shares = 80, 10, 60
-	// Two flights and the queue may hold a bound's worth each; all others are told at once.
+	// Two flights and the queue may hold a bound's worth each; all others are refused at once.
 	const shed = crowd - 3*queue
 	server := stacktest.FreshRedis(t)
 	h := newFixture(t, parts{redis: server.Addr, queue: queue})
@@ -393,7 +393,7 @@ func TestGrabsShed(t *testing.T) {
 			}
 			r.json(t, &c)
 			if old, ok := amounts[user]; ok && (old != c.Amount || r.status != http.StatusOK) {
-				t.Errorf("%s had %d and is told %s", user, old, r)
+				t.Errorf("%s had %d and gets %s", user, old, r)
 			}
 			amounts[user] = c.Amount
 		}

@@ -197,7 +197,7 @@ func TestRetryOfNamedPayouts(t *testing.T) {
 	}
 }
 
-// TestRetryPreview: a payout's page tells what a retry would do, to every role.
+// TestRetryPreview: a payout's detail has the effect of a retry, to every role.
 func TestRetryPreview(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 250 }})

@@ -48,10 +48,10 @@ func TestStaffRecall(t *testing.T) {
 	}
 
 	first := h.write(h.finance, path, "k1", body)
-	var told staffPacketBody
-	first.json(t, &told)
-	if first.status != http.StatusAccepted || told.ID != id || told.Status != "closing" || told.App != h.app2.app.ID ||
-		told.ClaimedCount != 1 {
+	var returned staffPacketBody
+	first.json(t, &returned)
+	if first.status != http.StatusAccepted || returned.ID != id || returned.Status != "closing" || returned.App != h.app2.app.ID ||
+		returned.ClaimedCount != 1 {
 		t.Fatalf("%s", first)
 	}
 	again := h.write(h.finance, path, "k1", body)
@@ -62,8 +62,8 @@ func TestStaffRecall(t *testing.T) {
 		t.Errorf("with another body: %s", r)
 	}
 	other := h.write(h.ops, path, "k1", body) // another person's wish, which changes nothing
-	other.json(t, &told)
-	if other.status != http.StatusAccepted || told.Status != "closing" || other.header.Get("Idempotency-Replayed") != "" {
+	other.json(t, &returned)
+	if other.status != http.StatusAccepted || returned.Status != "closing" || other.header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("by operations: %s", other)
 	}
 	if r := h.as(h.app2, "POST", "/v1/packets/"+id+"/grabs", `{"user_id":"b"}`); r.code() != "expired" {
@@ -110,15 +110,15 @@ func TestStaffRecallTooEarly(t *testing.T) {
 		t.Errorf("%d entries about what was refused", n)
 	}
 	scheduled := h.open(h.app, with("opens_at", `"`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`"`))
-	var told staffPacketBody
-	h.write(h.ops, "packets/"+scheduled+"/recall", "k", because).json(t, &told)
-	if told.Status != "closing" || h.audit("").Items[0].Before["status"] != "scheduled" {
-		t.Errorf("%+v", told)
+	var returned staffPacketBody
+	h.write(h.ops, "packets/"+scheduled+"/recall", "k", because).json(t, &returned)
+	if returned.Status != "closing" || h.audit("").Items[0].Before["status"] != "scheduled" {
+		t.Errorf("%+v", returned)
 	}
 }
 
-// TestStaffRecallGoesOn: the entry is there before Redis is told. When Redis cannot
-// be told, the same key goes on later, and there is one entry.
+// TestStaffRecallGoesOn: the audit entry is written before the recall in Redis. When Redis is
+// unavailable, a repeat with the same key completes it, with one entry.
 func TestStaffRecallGoesOn(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
@@ -138,16 +138,16 @@ func TestStaffRecallGoesOn(t *testing.T) {
 	if p := h.packet(h.app, id); p.Status != "open" {
 		t.Fatalf("%+v: what is tested?", p)
 	}
-	var told staffPacketBody
+	var returned staffPacketBody
 	wait.Until(h.t, "Redis answers", func() bool {
 		r := h.write(h.finance, "packets/"+id+"/recall", "k", because)
 		if r.status == http.StatusAccepted {
-			r.json(t, &told)
+			r.json(t, &returned)
 		}
 		return r.status == http.StatusAccepted
 	})
-	if n := len(h.audit("?action=recall").Items); n != 1 || told.Status != "closing" {
-		t.Errorf("%d entries, %+v", n, told)
+	if n := len(h.audit("?action=recall").Items); n != 1 || returned.Status != "closing" {
+		t.Errorf("%d entries, %+v", n, returned)
 	}
 }
 

@@ -43,8 +43,8 @@ func (h *fixture) staffPacket(id string) (p staffPacketBody) {
 	return p
 }
 
-// TestStaffPackets: of every app, by every filter, also those that are in Redis
-// only; and what is listed is what the app is told.
+// TestStaffPackets: packets of every app, by every filter, also those only in Redis; the list
+// shows the same as the app's.
 func TestStaffPackets(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})

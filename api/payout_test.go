@@ -240,7 +240,7 @@ func TestRetryApproval(t *testing.T) {
 	}
 }
 
-// TestUnsignedFlood: whoever has no key cannot fill the log.
+// TestUnsignedFlood: unsigned notifications cannot flood the log.
 func TestUnsignedFlood(t *testing.T) {
 	log := new(logbook)
 	before := slog.Default()
@@ -259,14 +259,14 @@ func TestUnsignedFlood(t *testing.T) {
 	for range sent {
 		send()
 	}
-	wait.Until(h.t, "one is told", func() bool { send(); return lines() > 0 })
+	wait.Until(h.t, "one is logged", func() bool { send(); return lines() > 0 })
 	if most := 1 + int(time.Since(began)/time.Second); lines() > most && most < sent {
 		t.Errorf("%d lines, want %d at most", lines(), most)
 	}
 }
 
-// TestNotification: signed ones are stored once, all others are refused; what is wrong
-// with the body is told to the one who could sign it.
+// TestNotification: signed ones are stored once, all others are refused; faults of the body
+// are returned only for a valid signature.
 func TestNotification(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})
@@ -315,10 +315,10 @@ func TestNotification(t *testing.T) {
 	}
 	d, err := h.store.Payment(t.Context(), bad)
 	h.check(err)
-	told, err := h.store.Timeline(t.Context(), d)
+	timeline, err := h.store.Timeline(t.Context(), d)
 	h.check(err)
 	var events []string
-	for _, n := range told.Notifications {
+	for _, n := range timeline.Notifications {
 		events = append(events, n.EventID)
 	}
 	if !slices.Equal(events, []string{"evt_1", "evt_2"}) {

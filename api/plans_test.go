@@ -62,8 +62,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// more fills what bulk.Fill leaves empty or small, so that a full scan of it can be told,
-// and its file has many steps.
+// more fills tables that bulk.Fill leaves empty or small, so that a full scan is visible and
+// its file has many steps.
 func (d *planFixture) more() {
 	for _, statement := range []string{
 		`INSERT INTO reconciliations (id, provider, day, status, requested_by, reason, created_at, ended_at, due_at)
@@ -215,8 +215,8 @@ func (d *planFixture) requests() (list []string) {
 	return list
 }
 
-// statements asks for everything and returns what MariaDB was told meanwhile, by
-// the request that caused it. A list is asked for its second page too.
+// statements sends all requests and returns the statements of MariaDB with the request that
+// caused each. Of a list it also requests the second page.
 func (d *planFixture) statements(requests []string) map[string]string {
 	d.exec("SET GLOBAL log_output = 'TABLE'", "TRUNCATE mysql.general_log", "SET GLOBAL general_log = 1")
 	for i, path := range requests {
@@ -290,7 +290,7 @@ var wholeOnPurpose = map[string]string{
 	"SELECT kind, debit, credit, SUBSTRING(order_no, ?, ?) = ? AS promise, LEAST(SUM(amount), ?) AS sum FROM `transfers` WHERE id > ? AND " +
 		"id <= ? GROUP BY kind, debit, credit, promise": "the ledger is added up once a process, 200,000 postings at a time",
 	"SELECT seq, at, actor, role, key_id, action, subject, reason, before_is, after_is, hash FROM audit ORDER BY seq": "the whole chain is " +
-		"verified, when somebody asks for it",
+		"verified on request",
 }
 
 // offence says what is wrong with how a statement is carried out; "": nothing.

@@ -34,7 +34,7 @@ func (p proofFixture) shows(step string, want sums) {
 	}
 }
 
-// payoutOf returns the id of a user's payout after his grab was booked and paid.
+// payoutOf returns the id of a user's payout after the grab was recorded and paid.
 func (p proofFixture) payoutOf(user string) string {
 	p.t.Helper()
 	p.grab(p.app, p.id, user)
@@ -215,9 +215,9 @@ func (s *counting) Packet(ctx context.Context, id string) (packet.Record, error)
 	return s.Store.Packet(ctx, id)
 }
 
-// TestClosingIsNotCounted: until the books of a packet are closed, which takes as long as
-// its winners are many, Redis and the ledger tell how much was claimed. To count a million
-// claims whenever somebody looks would cost MySQL a second each time.
+// TestClosingIsNotCounted: until the books of a packet are closed, Redis and the ledger have
+// the claimed amount. Counting a million claims for every read would cost MySQL a second each
+// time.
 func TestClosingIsNotCounted(t *testing.T) {
 	t.Parallel()
 	books := &counting{}
@@ -238,7 +238,7 @@ func TestClosingIsNotCounted(t *testing.T) {
 	}
 }
 
-// agedReturns is a provider that lists what came back as older than it is.
+// agedReturns is a provider that lists returns as older than they are.
 type agedReturns struct {
 	api.Provider
 	by time.Duration
@@ -275,9 +275,9 @@ func TestProofOfForeignReturns(t *testing.T) {
 	}
 }
 
-// TestProofOfReturns: what came back and is not booked is in flight while the news of it is
-// on its way, which takes a moment, and while the provider is about to be asked. What
-// nobody tells of the proof has asked about, and it is a difference when that does not help.
+// TestProofOfReturns: an unrecorded return is in flight for a moment after it happens and
+// while a query is due. Without a notification the proof causes the query; if that does not
+// help, the return is a difference.
 func TestProofOfReturns(t *testing.T) {
 	t.Parallel()
 	late := &agedReturns{}
@@ -291,24 +291,24 @@ func TestProofOfReturns(t *testing.T) {
 		h.t, late.by = t, 0
 		p := proofFixture{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 		id := p.payoutOf("w~returned")
-		wait.Until(p.t, "it came back", back(h, id))
+		wait.Until(p.t, "it is returned", back(h, id))
 		p.shows("a moment ago", sums{paid: 250, remaining: 750, inFlight: 250})
 		if r := h.notify(id, time.Now()); r.status != 204 {
 			t.Fatalf("notification: %s", r)
 		}
 		late.by = time.Minute
-		p.shows("told of", sums{paid: 250, remaining: 750, inFlight: 250})
+		p.shows("notified", sums{paid: 250, remaining: 750, inFlight: 250})
 		if st := p.ask(id); st != payout.StatusReturned {
 			t.Fatalf("asked: %s", st)
 		}
 		p.shows("booked", sums{owed: 250, remaining: 750})
 	})
-	t.Run("paid, and nobody tells", func(t *testing.T) {
+	t.Run("paid, no notification", func(t *testing.T) {
 		h.t, late.by = t, time.Minute
 		p := proofFixture{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 		id := p.payoutOf("w~returned")
 		no := payout.OrderNo(id, 1)
-		wait.Until(p.t, "it came back", back(h, id))
+		wait.Until(p.t, "it is returned", back(h, id))
 		asked := func(want bool) {
 			t.Helper()
 			st, err := p.store.PaymentState(t.Context(), id)
@@ -349,18 +349,18 @@ func TestProofOfReturns(t *testing.T) {
 		begun, err := p.store.BeginSend(t.Context(), st.PaymentID, p.sandbox.Limits(), p.sandbox.EncodeRequest)
 		p.check(err)
 		p.sandbox.Send(t.Context(), *begun.Order)
-		wait.Until(p.t, "it came back", back(h, st.PaymentID))
-		p.shows("moved and came back, once in flight", sums{owed: 250, remaining: 750, inFlight: 250})
+		wait.Until(p.t, "it is returned", back(h, st.PaymentID))
+		p.shows("moved and returned, once in flight", sums{owed: 250, remaining: 750, inFlight: 250})
 		for range 2 { // what had not been heard of has to be said twice
 			p.ask(st.PaymentID)
 		}
 		p.shows("booked", sums{owed: 250, remaining: 750})
 	})
-	t.Run("many, booked meanwhile", func(t *testing.T) {
+	t.Run("many, recorded during the read", func(t *testing.T) {
 		h.t, late.by = t, 0
 		p := proofFixture{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 		first, second := p.payoutOf("v~returned"), p.payoutOf("w~returned")
-		wait.Until(p.t, "both came back", func() bool { return back(h, first)() && back(h, second)() })
+		wait.Until(p.t, "both are returned", func() bool { return back(h, first)() && back(h, second)() })
 		if st := p.ask(first); st != payout.StatusReturned {
 			t.Fatalf("asked: %s", st)
 		}

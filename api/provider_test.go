@@ -33,8 +33,8 @@ func (h *fixture) providerState(who owner) providerBody {
 	return page.Items[0]
 }
 
-// TestProviderHold: who may stop a provider, what is told about it, and that from
-// the answer on nothing is sent.
+// TestProviderHold: who may hold a provider, what is returned about it, and that nothing is
+// sent after the answer.
 func TestProviderHold(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{change: func(c *api.Config) { c.ProviderRate = 100 }})
@@ -129,6 +129,6 @@ func TestProviderListParameters(t *testing.T) {
 		t.Errorf("%s", r)
 	}
 	if p := h.providerState(h.finance); p.Rate != nil {
-		t.Errorf("no rate is set, told %d", *p.Rate)
+		t.Errorf("no rate is set, got %d", *p.Rate)
 	}
 }

@@ -115,7 +115,7 @@ func TestBestLuck(t *testing.T) {
 	for _, c := range []struct {
 		user, shares string
 		split        []string
-	}{{"only", "1", nil}, {"last", "2", []string{"a"}}} { // who is told so when he wins the last share is told so ever after
+	}{{"only", "1", nil}, {"last", "2", []string{"a"}}} { // best luck in the answer to the last share never changes
 		id := h.open(h.app, with("share_count", c.shares, "total_amount", "3"))
 		for _, user := range c.split {
 			h.grab(h.app, id, user)

@@ -26,8 +26,8 @@ type bulkRefundsBody struct {
 	}
 }
 
-// TestBulkRetryOfRefunds: as of payouts: the dry run moves nothing, large ones need a
-// second person, and what was decided under a key is told again.
+// TestBulkRetryOfRefunds: as for payouts, the dry run moves nothing, large amounts need a
+// second person, and a repeat with the key returns the same.
 func TestBulkRetryOfRefunds(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 1000 }})
@@ -143,9 +143,9 @@ func TestBulkRetryPassesOverUndecided(t *testing.T) {
 	}
 }
 
-// TestUndecidedPacketIsAState: whoever decides about the one packet that a recovery has left
-// to people is told that its break is open, and not that the database has to be recovered: it
-// was. The refusal is of the state: remembered, and over once the break is resolved.
+// TestUndecidedPacketIsAState: a decision about the packet that a recovery could not settle is
+// refused because of its open break, not because of the recovery. The refusal is stored and
+// ends when the break is resolved.
 func TestUndecidedPacketIsAState(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})

@@ -35,7 +35,7 @@ func (h *fixture) refunds(query string) refundsBody {
 	return page
 }
 
-// faults tells the provider what to spoil.
+// faults sets the faults of the sandbox provider.
 func (h *fixture) faults(rules string) {
 	h.t.Helper()
 	if r := h.do(call{method: "PUT", base: h.provider, path: "/_faults", body: `{"rules":[` + rules +
@@ -152,14 +152,14 @@ func (h *fixture) remaindered(sender string, more ...string) (id, refund string)
 	return id, refund
 }
 
-// TestRefundOfAChargeThatCameBack: the provider refuses it, and whoever reads what to do
-// next learns that the sender may have his money already.
+// TestRefundOfAChargeThatCameBack: the provider refuses the refund, and the next action says
+// that the sender may have the money already.
 func TestRefundOfAChargeThatCameBack(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})
 	id := h.open(h.app, with("share_count", "4", "split", `"equal"`, "sender_id", `"s~returned"`))
 	charge := payout.ID(payout.KindCharge, id, 0)
-	wait.Until(h.t, "the charge came back", func() bool {
+	wait.Until(h.t, "the charge is returned", func() bool {
 		return h.sandbox.Query(t.Context(), payout.OpCharge, payout.OrderNo(charge, 1)).Kind == payout.ObsReturned
 	})
 	_, err := h.store.BeginClosing(t.Context(), id, packet.CloseRecalled)

@@ -10,9 +10,9 @@ import (
 	"hongbao/internal/store"
 )
 
-// TestR13_DecisionsRefused: while MySQL is older than reality nobody decides
-// anything, whatever is sent how often; grabs go on, and readiness tells it. After
-// the recovery the same request is carried out.
+// TestR13_DecisionsRefused: while MySQL is behind after a restore every decision is refused;
+// grabs continue, and readiness reports it. After the recovery the same request is carried
+// out.
 func TestR13_DecisionsRefused(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{change: func(c *api.Config) { c.MySQLCurrent = c.Store.(*store.Store).BooksBelieved }})

@@ -22,7 +22,7 @@ import (
 	"hongbao/internal/risk"
 )
 
-// judge is a risk check that refuses whoever is called bad, and says nothing about mute ones.
+// judge refuses the user bad, and does not answer about mute users.
 type judge struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -149,8 +149,8 @@ func TestRisk(t *testing.T) {
 	}
 }
 
-// TestRiskSilence: without an answer the grab is let through, or refused, as the platform
-// has set it; who has won is told his claim in any case.
+// TestRiskSilence: without an answer the grab is permitted or refused, as configured; an
+// existing claim is returned in any case.
 func TestRiskSilence(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
@@ -177,7 +177,7 @@ func TestRiskSilence(t *testing.T) {
 	}
 }
 
-// TestRiskBehindLimits: a refused grab was an attempt, and who is over his limit costs the
+// TestRiskBehindLimits: a refused grab counts as an attempt, and a user over a limit costs the
 // risk check nothing.
 func TestRiskBehindLimits(t *testing.T) {
 	t.Parallel()

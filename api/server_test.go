@@ -229,7 +229,7 @@ func (panicking) View(context.Context, string) (packet.PoolView, error) {
 	panic("secret of the house")
 }
 
-// TestInternalError: what nobody has foreseen is told to nobody.
+// TestInternalError: the cause of an internal error is not returned.
 func TestInternalError(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{change: func(c *api.Config) { c.Pool = failing{c.Pool} }})
@@ -332,7 +332,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestUnknownThings: whoever mistypes an id is told that, not to look for another path.
+// TestUnknownThings: an unknown id is reported as such, not as an unknown path.
 func TestUnknownThings(t *testing.T) {
 	t.Parallel()
 	h := sharedFixture(t)

@@ -51,7 +51,7 @@ func (p proofFixture) addUnrecorded(user string) (promiseID string) {
 	return st.PaymentID
 }
 
-// told checks that a user is told the same as ever, by a read and by a grab.
+// hasClaim checks that a user's claim is unchanged, by a read and by a grab.
 func (p proofFixture) hasClaim(user string, share int, id, status string) {
 	p.t.Helper()
 	for _, r := range []result{p.as(p.app, "GET", "/v1/packets/"+p.id+"/grabs/"+user, ""), p.grab(p.app, p.id, user)} {
@@ -170,9 +170,9 @@ func TestR10_ProofExcludesShareConflicts(t *testing.T) {
 	p.showsConflicts("paid by the house", conflictsBody{2, 500, 500, 0, 500, 0})
 }
 
-// TestR10_SoldOutKnowsShareConflicts: who was told that he has won is never among those
-// to whom a process says "sold out" by itself, also when it has read the winners
-// from MySQL, where he is none; and his own list keeps what he was told.
+// TestR10_SoldOutKnowsShareConflicts: a user with a share conflict never gets sold_out from
+// the memory of a process, also when it read the winners from MySQL; the user's own list keeps
+// the claim.
 func TestR10_SoldOutKnowsShareConflicts(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})
@@ -193,9 +193,8 @@ func TestR10_SoldOutKnowsShareConflicts(t *testing.T) {
 	}
 }
 
-// TestR10_ListOfAPacket: the list of a packet tells of everybody who was told that he
-// has won, also when MySQL tells it, and the best luck has one of those who were told
-// of the same share: the one who has it.
+// TestR10_ListOfAPacket: the list of a packet has every acknowledged claim, also from MySQL.
+// Of several claims of a share only the recorded one can have the best luck.
 func TestR10_ListOfAPacket(t *testing.T) {
 	t.Parallel()
 	h := sharedFixture(t)
@@ -209,7 +208,7 @@ func TestR10_ListOfAPacket(t *testing.T) {
 			var own claimsBody
 			p.as(p.app, "GET", "/v1/users/"+user+"/claims", "").json(t, &own)
 			if c.BestLuck != best || len(own.Items) != 1 || own.Items[0].BestLuck && !best {
-				t.Errorf("%s: %s: %+v, in his own list %+v", step, user, c, own.Items)
+				t.Errorf("%s: %s: %+v, in the own list %+v", step, user, c, own.Items)
 			}
 			var sum struct {
 				Received struct {
@@ -252,9 +251,9 @@ func TestR10_ListOfAPacket(t *testing.T) {
 	}
 }
 
-// TestR10_PagesOfAPacket: where shares were told to two users each, pages of every size
-// hold everybody once, and each cursor they end with is taken; also by Redis, where the
-// pool of MySQL's claims is there again when the list goes on.
+// TestR10_PagesOfAPacket: with two acknowledged users per share, pages of every size list each
+// user once and their cursors are accepted, also when a rebuilt pool in Redis continues the
+// list.
 func TestR10_PagesOfAPacket(t *testing.T) {
 	t.Parallel()
 	h := sharedFixture(t)
@@ -292,8 +291,8 @@ func TestR10_PagesOfAPacket(t *testing.T) {
 	for _, user := range []string{"u0", "u1", "u2"} {
 		h.grab(h.app, live, user)
 	}
-	for told, want := range map[string][]string{"t": {"u1", "u0"}, "u1": {"u0"}, "v": {"u0"}} { // by MySQL, as the last one of share 1
-		cursor := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"p":%q,"s":1,"u":%q,"n":2}`, live, told))
+	for user, want := range map[string][]string{"t": {"u1", "u0"}, "u1": {"u0"}, "v": {"u0"}} { // by MySQL, as the last one of share 1
+		cursor := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"p":%q,"s":1,"u":%q,"n":2}`, live, user))
 		for _, limit := range []int{1, 2} {
 			page := p.claims(h.app, live, fmt.Sprintf("?limit=%d&cursor=%s", limit, cursor))
 			var got []string
@@ -301,7 +300,7 @@ func TestR10_PagesOfAPacket(t *testing.T) {
 				got = append(got, c.UserID)
 			}
 			if !slices.Equal(got, want[:min(limit, len(want))]) || (page.NextCursor != nil) != (limit < len(want)) {
-				t.Errorf("behind %s, pages of %d: %+v, want %q", told, limit, page, want)
+				t.Errorf("behind %s, pages of %d: %+v, want %q", user, limit, page, want)
 			}
 		}
 	}
@@ -346,8 +345,8 @@ func TestR10_SoldOutOfARebuiltPool(t *testing.T) {
 	p.hasClaim("late", 0, id, "failed")
 }
 
-// TestR9_LuckOfARebuiltPool: a packet whose recall was lost with Redis gives out shares
-// again. Whoever is luckier then has the best luck, whatever was told before.
+// TestR9_LuckOfARebuiltPool: a packet whose recall was lost with Redis gives out shares again.
+// A larger later claim then has the best luck.
 func TestR9_LuckOfARebuiltPool(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{redis: stacktest.FreshRedis(t).Addr})

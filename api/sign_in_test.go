@@ -47,7 +47,7 @@ func TestEndSignIn(t *testing.T) {
 	if err := one.EndSignIn(t.Context(), other, h.finance.key.ID, until); err == nil || one.SignInEnded(other) {
 		t.Errorf("what was not noted counts as ended: %v", err)
 	}
-	// One that starts now cannot tell keys of staff apart: nobody is signed in there.
+	// A process that starts now has no staff keys: no user is signed in there.
 	three, err := api.New(h.cfg)
 	h.check(err)
 	h.check(three.Listen())

@@ -25,8 +25,8 @@ func (s *shelf) LoadApps(context.Context) ([]byte, error) {
 	return s.blob, nil
 }
 
-// TestOlderCopy: a copy that was put back is not taken by a process that has seen a newer one,
-// whichever way the clock went meanwhile; it is replaced by one that reaches MySQL.
+// TestOlderCopy: a process that has seen a newer copy refuses an older one, whatever the clock
+// says; a process that reaches MySQL replaces it.
 func TestOlderCopy(t *testing.T) {
 	now := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
 	redis := &shelf{}

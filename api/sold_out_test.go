@@ -72,7 +72,7 @@ func (h *fixture) tooLate(id string) {
 	})
 }
 
-// keepTheirs: every winner still gets his claim.
+// keepTheirs checks that every winner still gets the claim.
 func (h *fixture) keepTheirs(id string, won map[string]claimBody) {
 	h.t.Helper()
 	for user, first := range won {
@@ -189,7 +189,7 @@ func TestRepeatedClaims(t *testing.T) {
 		}
 	}
 	h.finish(id, packet.CloseSoldOut) // each is paid
-	wait.Until(h.t, "what became of the payouts is told", func() bool {
+	wait.Until(h.t, "the statuses of the payouts are returned", func() bool {
 		for user := range won {
 			var c claimBody
 			h.grab(h.app, id, user).json(t, &c)
@@ -287,8 +287,7 @@ func (p *hasty) ClaimsPage(ctx context.Context, id string, upTo, limit int) ([]p
 	return p.Pool.ClaimsPage(ctx, id, upTo, limit)
 }
 
-// TestSoldOutOnlyWhenFinal: with a share left nobody is refused by the process,
-// whatever it was told.
+// TestSoldOutOnlyWhenFinal: with a share left a process refuses no one from memory.
 func TestSoldOutOnlyWhenFinal(t *testing.T) {
 	t.Parallel()
 	pool := &hasty{victim: "victim"}
@@ -374,8 +373,8 @@ func TestSoldOutBehindFence(t *testing.T) {
 		if r := h.grab(h.app, id, "x"); r.code() != "sold_out" {
 			t.Errorf("%s: %s", when, r)
 		}
-		if told := h.soldOutLocally() > before; told != alone {
-			t.Errorf("%s: answered by the process: %t", when, told)
+		if local := h.soldOutLocally() > before; local != alone {
+			t.Errorf("%s: answered by the process: %t", when, local)
 		}
 		h.keepTheirs(id, won)
 	}

@@ -56,7 +56,7 @@ func TestStatusQueue(t *testing.T) {
 	ask("later", "status of later")
 }
 
-// TestStatusQueueWithoutMySQL: claims are told all the same.
+// TestStatusQueueWithoutMySQL: claims are still returned.
 func TestStatusQueueWithoutMySQL(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)

@@ -106,8 +106,8 @@ func (h *fixture) refusedTicket(what string, r result, says, ticket string) {
 
 const byTicket = `true`
 
-// TestTickets: a packet that wants tickets opens to those whom its app has signed one,
-// whatever else is tried; others do not look at them.
+// TestTickets: a packet with tickets accepts only grabs with a valid ticket of its app; other
+// packets ignore tickets.
 func TestTickets(t *testing.T) {
 	t.Parallel()
 	h := sharedFixture(t)
@@ -214,8 +214,8 @@ func TestTicketOrder(t *testing.T) {
 	look("by a process that has never seen them")
 }
 
-// TestTicketSoldOutLocally: what a process tells the crowd of a sold-out packet by itself
-// it tells to tickets alone, and without asking anybody that there is none.
+// TestTicketSoldOutLocally: sold_out from memory needs a valid ticket, and a grab without one
+// is refused from memory.
 func TestTicketSoldOutLocally(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)

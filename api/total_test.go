@@ -8,7 +8,7 @@ import (
 	"hongbao/internal/devstack/stacktest"
 )
 
-// TestSumsAboveMax: two totals that differ are never told as the same one.
+// TestSumsAboveMax: two totals that differ are never rendered as the same one.
 func TestSumsAboveMax(t *testing.T) {
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)

@@ -200,15 +200,15 @@ func (b *bank) campaignRefusals(ctx context.Context, used client.CampaignRequest
 		}, client.CodeInvalidRequest},
 	} {
 		err := tc.do()
-		p, told := errors.AsType[*client.Problem](err)
-		if !client.IsCode(err, tc.code) || !told || p.RequestID == "" {
+		p, ok := errors.AsType[*client.Problem](err)
+		if !client.IsCode(err, tc.code) || !ok || p.RequestID == "" {
 			b.t.Errorf("%s: %v", name, err)
 		}
-		if name == "wrong" && told && (len(p.Errors) != 2 || p.Errors[0].Field != "opens_daily_at" || p.Errors[1].Field != "packet.sender_id") {
+		if name == "wrong" && ok && (len(p.Errors) != 2 || p.Errors[0].Field != "opens_daily_at" || p.Errors[1].Field != "packet.sender_id") {
 			b.t.Errorf("faults %+v", p.Errors)
 		}
 	}
 	if call, _ := errors.AsType[*client.CallError](create(over)()); call == nil || call.IdempotencyKey != over.IdempotencyKey {
-		b.t.Errorf("the key is not told: %+v", call)
+		b.t.Errorf("the key is not in the error: %+v", call)
 	}
 }

@@ -39,7 +39,7 @@ func Example() {
 	fmt.Printf("bob won ¥%v\n", claim.Amount)
 }
 
-// What a user is told after a grab.
+// The message for a user after a grab.
 func ExampleClient_Grab() {
 	c, err := client.New(os.Getenv("HONGBAO_URL"), os.Getenv("HONGBAO_APP_KEY"))
 	if err != nil {

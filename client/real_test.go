@@ -288,7 +288,7 @@ func (b *bank) decideByTwo(ctx context.Context, payoutID string) {
 			b.t.Errorf("approval %+v", item)
 		}
 	}
-	answered, err := b.second.Reject(ctx, decided.Approval.ID, client.DecisionRequest{Reason: "found him"})
+	answered, err := b.second.Reject(ctx, decided.Approval.ID, client.DecisionRequest{Reason: "found another way"})
 	b.must(err)
 	if answered.Decision.Status != "rejected" || answered.Payout == nil || answered.Payout.Status != client.PayoutFailed {
 		b.t.Errorf("rejected %+v", answered)

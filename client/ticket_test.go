@@ -67,7 +67,7 @@ func (b *bank) testTickets(t *testing.T) {
 	want.IdempotencyKey = "tickets-2"
 	_, err = b.admin.AddTicketKey(ctx, want)
 	if !client.IsCode(err, client.CodeInvalidRequest) {
-		t.Errorf("it comes back: %v", err)
+		t.Errorf("the error contains the key: %v", err)
 	}
 	_, err = b.staff.RevokeTicketKey(ctx, key.ID, client.RevokeKeyRequest{Reason: "r"})
 	if !client.IsCode(err, client.CodeForbidden) {
