@@ -113,7 +113,8 @@ func (c *Check) ask(ctx context.Context, q Request) (bool, error) {
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("Authorization", "Bearer "+c.key)
 	req.Header.Set("User-Agent", "hongbao")
-	req.Header["X-Idempotency-Key"] = nil // nil keeps it off the wire and lets net/http retry a request whose idle connection had just been closed
+	// A nil header is not sent, and lets net/http retry a request whose idle connection was just closed.
+	req.Header["X-Idempotency-Key"] = nil
 	res, err := c.client.Do(req)
 	if err != nil {
 		return false, err

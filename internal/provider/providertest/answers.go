@@ -200,7 +200,8 @@ func caseRefusedConnection(p *probe) {
 	p.must(err)
 	o := p.order(payout.OpTransfer, "u", someAmount)
 	p.wantKind("sent", p.wellFormed(dead.Send(p.ctx, o), payout.SourceSend, o.OrderNo), payout.ObsNotSent)
-	p.wantKind("queried", p.wellFormed(dead.Query(p.ctx, o.Op, o.OrderNo), payout.SourceQuery, o.OrderNo), payout.ObsNotSent, payout.ObsNoAnswer)
+	p.wantKind("queried", p.wellFormed(dead.Query(p.ctx, o.Op, o.OrderNo), payout.SourceQuery, o.OrderNo), payout.ObsNotSent,
+		payout.ObsNoAnswer)
 }
 
 // caseDropped: the request left. ObsNotSent would allow a new order number while the first send
@@ -364,7 +365,8 @@ func caseOtherOrder(p *probe) {
 		_, _ = w.Write(kept)
 	})
 	o := p.order(payout.OpTransfer, account, someAmount)
-	for what, seen := range map[string]payout.Observation{"sent": b.adapter.Send(p.ctx, o), "queried": b.adapter.Query(p.ctx, o.Op, o.OrderNo)} {
+	for what, seen := range map[string]payout.Observation{"sent": b.adapter.Send(p.ctx, o),
+		"queried": b.adapter.Query(p.ctx, o.Op, o.OrderNo)} {
 		if seen.Kind == payout.ObsUnknown || seen.OrderNo != o.OrderNo {
 			continue
 		}

@@ -112,7 +112,9 @@ func TestRestart(t *testing.T) {
 		t.Errorf("done1 again: %+v", got)
 	}
 	wait.Until(t, "pending completes", func() bool { return st.moved("wait1") == "transfer 6;" && len(st.hooks.of("wait1")) == 1 })
-	wait.Until(t, "the payment is returned", func() bool { return st.moved("back1") == "transfer 7;return 7;" && len(st.hooks.of("back1")) == 1 })
+	wait.Until(t, "the payment is returned", func() bool {
+		return st.moved("back1") == "transfer 7;return 7;" && len(st.hooks.of("back1")) == 1
+	})
 	if r := st.confirm("conf1"); r.status != 204 || st.moved("conf1") != "transfer 8;" {
 		t.Errorf("confirm: %s", r)
 	}
