@@ -99,7 +99,7 @@ func TestFinanceWalk(t *testing.T) {
 	out := walk(d.env(), paid["one~frozen"], blocks[0])
 	contains(t, out, "paid", payout.OrderNo(paid["one~frozen"], 2))
 	out = walk(d.env(), paid["two~frozen"], blocks[1])
-	contains(t, out, "Cancelling, asked for by li-na")
+	contains(t, out, "Cancelling, requested by li-na")
 	if got := d.status(paid["two~frozen"]); got != payout.StatusCancelled {
 		t.Errorf("%s", got)
 	}

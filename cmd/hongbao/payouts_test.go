@@ -210,7 +210,7 @@ func (d *staffStack) testTwoPersons(t *testing.T) {
 	contains(t, out, big, "li-na", "unfrozen", "retry", "¥50.00")
 	approval := d.waiting(big)
 	out, _ = d.shAs(second, exitOK, "approvals", "approve", approval, "--reason", "seen")
-	contains(t, out, "Paying again, asked for by li-na", "payout "+big+" is pending")
+	contains(t, out, "Paying again, requested by li-na", "payout "+big+" is pending")
 	_, errs = d.shAs(second, exitRefused, "approvals", "approve", approval, "--reason", "again")
 	contains(t, errs, "not_retryable")
 
