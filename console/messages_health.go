@@ -69,7 +69,7 @@ var healthMessages = map[string]message{
 	"check.queues":           {"Task queues", "任务队列"},
 	"check.polling":          {"Active", "在线数量"},
 	"check.held":             {"Hold", "暂停"},
-	"check.under_way":        {"Payments in progress too long", "处理超时的款项"},
+	"check.under_way":        {"Payments in flight", "在途款项"},
 	"check.unsent":           {"Deferred payments", "暂缓发起的款项"},
 	"check.low_balance":      {"Insufficient balance", "余额不足"},
 	"check.rate_limited":     {"Rate limited", "触发渠道限流"},
