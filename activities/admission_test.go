@@ -85,17 +85,17 @@ func (b *bank) Send(_ context.Context, o payout.Order) payout.Observation {
 // until the step is due.
 type timed struct {
 	Payments
-	book *book
-	bank *bank
-	gate *Admission
-	at   time.Time
+	book      *book
+	bank      *bank
+	admission *Admission
+	at        time.Time
 }
 
-func newTimed(pacer Throttle) *timed {
+func newTimed(throttle Throttle) *timed {
 	c := &timed{book: &book{sends: map[string]int{}}, bank: &bank{answer: payout.Observation{Kind: payout.ObsSucceeded}}, at: time.Now()}
-	c.gate = NewAdmission("sandbox", pacer, slog.New(slog.DiscardHandler))
-	c.gate.Now = func() time.Time { return c.at }
-	c.Payments = Payments{Store: c.book, Provider: c.bank, Admission: c.gate}
+	c.admission = NewAdmission("sandbox", throttle, slog.New(slog.DiscardHandler))
+	c.admission.Now = func() time.Time { return c.at }
+	c.Payments = Payments{Store: c.book, Provider: c.bank, Admission: c.admission}
 	return c
 }
 
@@ -128,10 +128,10 @@ func TestAdmissionDefers(t *testing.T) {
 	step := c.try(t, paymentID(7))
 	if step.Do != payout.ActionSend || step.Deferred != payout.DeferredLowBalance || step.At.Before(before.Add(300*time.Millisecond)) ||
 		step.At.After(before.Add(20*time.Second)) {
-		t.Errorf("parked as %+v", step)
+		t.Errorf("deferred as %+v", step)
 	}
 	if n := c.book.sends[paymentID(7)]; n != 0 {
-		t.Errorf("%d sends noted for a parked payment", n)
+		t.Errorf("%d sends noted for a deferred payment", n)
 	}
 	// One send is tried after the pause and fails; the pause grows.
 	c.at = c.at.Add(time.Second)
@@ -145,7 +145,7 @@ func TestAdmissionDefers(t *testing.T) {
 	c.at = c.at.Add(2 * time.Second)
 	for i := range many {
 		if step := c.try(t, paymentID(i)); step.Deferred != payout.NotDeferred {
-			t.Fatalf("payment %d is parked by %s after the provider worked", i, step.Deferred)
+			t.Fatalf("payment %d is deferred by %s after the provider worked", i, step.Deferred)
 		}
 	}
 	if c.bank.sends != 4+many {
@@ -162,11 +162,11 @@ func TestAdmissionOperations(t *testing.T) {
 		c.try(t, paymentID(i))
 	}
 	charge := payout.ID(payout.KindCharge, "0123456789abcdefghij", 0)
-	if why, _ := c.gate.admit(t.Context(), opOf(charge), charge); why != payout.NotDeferred {
-		t.Errorf("a charge is parked: %s", why)
+	if why, _ := c.admission.admit(t.Context(), opOf(charge), charge); why != payout.NotDeferred {
+		t.Errorf("a charge is deferred: %s", why)
 	}
-	if why, _ := c.gate.admit(t.Context(), opOf(paymentID(0)), paymentID(0)); why != payout.DeferredLowBalance {
-		t.Errorf("a payout is not parked: %q", why)
+	if why, _ := c.admission.admit(t.Context(), opOf(paymentID(0)), paymentID(0)); why != payout.DeferredLowBalance {
+		t.Errorf("a payout is not deferred: %q", why)
 	}
 }
 
@@ -191,8 +191,8 @@ func TestAdmissionHold(t *testing.T) {
 	if step := c.try(t, paymentID(1)); step.Deferred != payout.NotDeferred || c.bank.sends != 1 {
 		t.Errorf("%+v, %d sends", step, c.bank.sends)
 	}
-	if len(c.gate.deferred) != 0 {
-		t.Errorf("still counted as parked: %v", c.gate.deferred)
+	if len(c.admission.deferred) != 0 {
+		t.Errorf("still counted as deferred: %v", c.admission.deferred)
 	}
 }
 
@@ -301,7 +301,7 @@ func TestAdmissionThrottle(t *testing.T) {
 func TestAdmissionLogs(t *testing.T) {
 	c := newTimed(nil)
 	var log strings.Builder
-	c.gate.logger = slog.New(slog.NewTextHandler(&log, nil))
+	c.admission.logger = slog.New(slog.NewTextHandler(&log, nil))
 	c.bank.answer = low
 	for i := range 20 {
 		c.try(t, paymentID(i))
@@ -309,7 +309,7 @@ func TestAdmissionLogs(t *testing.T) {
 	if n := strings.Count(log.String(), "deferring payments"); n != 1 || !strings.Contains(log.String(), "why=low_balance") {
 		t.Errorf("%d lines: %s", n, log.String())
 	}
-	text := exposed(t, c.gate)
+	text := exposed(t, c.admission)
 	for _, want := range []string{
 		`hongbao_provider_breaker_open{op="transfer",provider="sandbox",why="low_balance"} 1`,
 		`hongbao_provider_breaker_opened_total{op="transfer",provider="sandbox",why="low_balance"} 1`,
@@ -327,7 +327,7 @@ func TestAdmissionLogs(t *testing.T) {
 		t.Errorf("%d lines: %s", n, log.String())
 	}
 	if want := fmt.Sprintf(`hongbao_provider_breaker_open{op="transfer",provider="sandbox",why="low_balance"} %d`,
-		0); !strings.Contains(exposed(t, c.gate), want) {
+		0); !strings.Contains(exposed(t, c.admission), want) {
 		t.Errorf("no %s", want)
 	}
 }

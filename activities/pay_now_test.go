@@ -101,12 +101,12 @@ type short struct {
 	at   time.Time
 }
 
-func newShort(pacer Throttle) *short {
+func newShort(throttle Throttle) *short {
 	s := &short{rows: &rows{}, at: time.Now()}
 	s.wire = &wire{bank: bank{answer: payout.Observation{Source: payout.SourceSend, Kind: payout.ObsSucceeded}}, rows: s.rows}
-	gate := NewAdmission("sandbox", pacer, slog.New(slog.DiscardHandler))
-	s.Payments = &Payments{Store: s.rows, Provider: s.wire, Admission: gate, Now: func() time.Time { return s.at }}
-	gate.Now = s.Payments.Now
+	admission := NewAdmission("sandbox", throttle, slog.New(slog.DiscardHandler))
+	s.Payments = &Payments{Store: s.rows, Provider: s.wire, Admission: admission, Now: func() time.Time { return s.at }}
+	admission.Now = s.Payments.Now
 	return s
 }
 
@@ -224,7 +224,7 @@ func TestPayNowOutcomes(t *testing.T) {
 		t.Errorf("not booked: %+v, %v", got, err)
 	}
 	if no := payout.OrderNo(paymentID(0), 1); got.State.Step.OrderNo != no || got.OrderNo != no {
-		t.Errorf("nobody knows which order was sent: %+v", got)
+		t.Errorf("the order number that was sent is missing: %+v", got)
 	}
 	s = newShort(nil)
 	s.rows.beginErr = packet.ErrUnavailable
@@ -238,10 +238,10 @@ func TestPayNowOutcomes(t *testing.T) {
 // and the send is due at the retry.
 func TestPayNowDefers(t *testing.T) {
 	for name, tc := range map[string]struct {
-		pacer Throttle
-		set   func(s *short)
-		want  payout.Deferral
-		did   []string
+		throttle Throttle
+		set      func(s *short)
+		want     payout.Deferral
+		did      []string
 	}{
 		"held": {nil, func(s *short) { s.rows.held = &payout.Hold{By: "ops"} }, payout.DeferredHeld, []string{"begin", "book"}},
 		"low balance": {nil, func(s *short) {
@@ -257,7 +257,7 @@ func TestPayNowDefers(t *testing.T) {
 		}, payout.NotDeferred, []string{"book"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newShort(tc.pacer)
+			s := newShort(tc.throttle)
 			tc.set(s)
 			got, err := s.pay(t)
 			if err != nil {

@@ -53,7 +53,7 @@ func TestR5_AskedByTheBooksClock(t *testing.T) {
 		return o, err
 	}
 	if o, err := ask(ahead{at: at}); err != nil || !o.StartedAt.Equal(at) || !o.EndedAt.Equal(at.Add(3*time.Second)) {
-		t.Errorf("%+v, %v; the books' time was %v", o, err, at)
+		t.Errorf("%+v, %v; MySQL's time was %v", o, err, at)
 	}
 	if _, err := ask(ahead{err: errors.New("connection refused")}); err == nil || to.asks != 1 {
 		t.Errorf("%v, asked %d times", err, to.asks)

@@ -18,7 +18,7 @@ type lostPool struct {
 	Pool
 	row      packet.Record
 	there    bool  // another rebuild has written it
-	restored error // what the books say of themselves
+	restored error // the state of MySQL
 	shut     []packet.LaneReason
 }
 
@@ -63,7 +63,7 @@ func TestR9_LostPoolRebuildsItsLane(t *testing.T) {
 		"closing":            {func(l *lostPool, _ *Packets) { l.row.Stored = packet.StatusClosing }, 0},
 		"about to expire":    {func(l *lostPool, _ *Packets) { l.row.ExpiresAt = time.Now().Add(rebuildMinLife / 2) }, 0},
 		"written in between": {func(l *lostPool, _ *Packets) { l.there = true }, 0},
-		"books are restored": {func(l *lostPool, _ *Packets) { l.restored = payout.ErrMySQLRestored }, 0},
+		"MySQL is restored":  {func(l *lostPool, _ *Packets) { l.restored = payout.ErrMySQLRestored }, 0},
 		"rebuilt by hand":    {func(_ *lostPool, p *Packets) { p.PoolRebuild = nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

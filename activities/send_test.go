@@ -191,10 +191,10 @@ func TestSendOutcomes(t *testing.T) {
 // is due at the retry.
 func TestSendDefers(t *testing.T) {
 	for name, tc := range map[string]struct {
-		pacer Throttle
-		set   func(s *short)
-		want  payout.Deferral
-		did   []string
+		throttle Throttle
+		set      func(s *short)
+		want     payout.Deferral
+		did      []string
 	}{
 		"held": {nil, func(s *short) { s.rows.held = &payout.Hold{By: "ops"} }, payout.DeferredHeld, []string{"note"}},
 		"low balance": {nil, func(s *short) {
@@ -205,7 +205,7 @@ func TestSendDefers(t *testing.T) {
 		"pace": {busy(time.Minute), func(*short) {}, payout.DeferredThrottled, []string{"read"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newShort(tc.pacer)
+			s := newShort(tc.throttle)
 			tc.set(s)
 			got, err := s.send(t)
 			if err != nil {

@@ -283,7 +283,7 @@ func TestCampaignDayWaitsForTheRow(t *testing.T) {
 	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns)
 	c := r.campaign(t, "frida", 5*time.Minute, nil)
 	if err := r.makeCampaignPackets(c.ID); err == nil {
-		t.Fatal("a step succeeds while nobody writes rows")
+		t.Fatal("a step succeeds without a row")
 	}
 	if days := must(r.store.CampaignDays(t.Context(), c.ID, "", 5))(t); len(days) != 1 || days[0].Status != campaign.DayCreating ||
 		days[0].PacketID != c.PacketID(c.NextDay) {
@@ -310,7 +310,7 @@ func TestCampaignDayHoldsUpNoOther(t *testing.T) {
 	first, second := c.NextDay.Add(-1), c.NextDay
 	exec(t, db, 1, "UPDATE campaigns SET next_day = ?, next_opens = next_opens - INTERVAL 1 DAY WHERE id = ?", string(first), c.ID)
 	if err := r.makeCampaignPackets(c.ID); err == nil {
-		t.Fatal("a step succeeds while nobody writes rows")
+		t.Fatal("a step succeeds without a row")
 	}
 	for _, day := range []payout.Day{first, second} {
 		if view := must(r.pool.View(t.Context(), c.PacketID(day)))(t); view.State != packet.PoolFunding {

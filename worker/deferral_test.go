@@ -128,9 +128,9 @@ func (s *sends) of(op payout.Op) []time.Time {
 // deferralRig is a rig whose workers reach the provider through a door.
 type deferralRig struct {
 	*rig
-	door  *door
-	sends *sends
-	gate  *activities.Admission // of the last worker
+	door      *door
+	sends     *sends
+	admission *activities.Admission // of the last worker
 }
 
 func newDeferralRig(t testing.TB, perSecond int64) *deferralRig {
@@ -143,12 +143,12 @@ func newDeferralRig(t testing.TB, perSecond int64) *deferralRig {
 		adapter := must(provider.NewSandbox(provider.SandboxConfig{BaseURL: "http://" + r.door.addr, APIKey: harness.ProviderKey,
 			Timeout: time.Second}))(t)
 		t.Cleanup(adapter.Close)
-		var pacer activities.Throttle
+		var throttle activities.Throttle
 		if perSecond > 0 {
-			pacer = must(pool.NewThrottle(own.pool, "sandbox", perSecond))(t)
+			throttle = must(pool.NewThrottle(own.pool, "sandbox", perSecond))(t)
 		}
-		r.gate = activities.NewAdmission("sandbox", pacer, own.logger)
-		cfg.Payments = &activities.Payments{Store: own.store, Provider: counted{adapter, r.sends}, Admission: r.gate}
+		r.admission = activities.NewAdmission("sandbox", throttle, own.logger)
+		cfg.Payments = &activities.Payments{Store: own.store, Provider: counted{adapter, r.sends}, Admission: r.admission}
 	})
 	return r
 }
@@ -157,7 +157,7 @@ func newDeferralRig(t testing.TB, perSecond int64) *deferralRig {
 func (r *deferralRig) metric(t testing.TB, name string, labels ...string) float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(r.gate)
+	registry.MustRegister(r.admission)
 	for _, f := range must(registry.Gather())(t) {
 		for _, m := range f.GetMetric() {
 			text := f.GetName()
@@ -281,7 +281,7 @@ func (r *deferralRig) testHeld(t *testing.T) {
 	r.hold(t, true, "on")
 	claims := r.grabs(t, p.ID, 0, shares)
 	late := r.create(t, spec{total: 100, count: 1}) // its charge is held too
-	wait.Until(t, "all are parked", func() bool { return r.metric(t, "hongbao_payments_parked", "why=held") == shares+1 })
+	wait.Until(t, "all are deferred", func() bool { return r.metric(t, "hongbao_payments_parked", "why=held") == shares+1 })
 	wait.Holds(t, 3*time.Second, "nothing is sent", func() bool {
 		return len(r.sends.of(payout.OpTransfer)) == before && len(r.sends.of(payout.OpCharge)) == charges
 	})
@@ -345,7 +345,7 @@ func (r *deferralRig) testTrouble(t *testing.T, row int, why payout.Trouble, tro
 	wait.Until(t, "the breaker opens", open)
 	began, first := time.Now(), made()
 	claims = append(claims, r.grabs(t, p.ID, row, shares)...)
-	wait.Until(t, "all are parked", func() bool { return r.metric(t, "hongbao_payments_parked", "why="+string(why)) >= shares-2 })
+	wait.Until(t, "all are deferred", func() bool { return r.metric(t, "hongbao_payments_parked", "why="+string(why)) >= shares-2 })
 	wait.Until(t, "it is tried again", func() bool { return made() >= first+3 })
 	// 0.5 s, 1 s, 2 s ...: one call each, after those that were let through before.
 	if tries, most := made()-first, row+bits(time.Since(began)); tries > most || !open() {

@@ -85,7 +85,7 @@ func TestR13_Heartbeat(t *testing.T) {
 	numbers(four, 1, 0, payout.MySQLRestored)
 	for _, s := range []*store.Store{one, two, three, four} {
 		if err := s.BooksBelieved(ctx); !errors.Is(err, payout.ErrMySQLRestored) {
-			t.Errorf("restored books are believed: %v", err)
+			t.Errorf("a restored MySQL counts as current: %v", err)
 		}
 	}
 	server.Kill()

@@ -189,7 +189,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 	for _, p := range []packet.Packet{closing, closed} {
 		must(r.pool.Recall(ctx, p.ID))(t)
 	}
-	wait.Until(t, "books closed", func() bool { return !must(r.store.Packet(ctx, closing.ID))(t).BooksClosedAt.IsZero() })
+	wait.Until(t, "packet closing recorded", func() bool { return !must(r.store.Packet(ctx, closing.ID))(t).BooksClosedAt.IsZero() })
 	r.awaitStatus(t, closed.ID, packet.StatusClosed)
 	r.awaitStatus(t, soldOut.ID, packet.StatusClosed)
 	r.awaitStatus(t, rejected.ID, packet.StatusRejected)
@@ -247,7 +247,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 			})
 		}
 		lanes.Wait()
-		wait.Until(t, "every gate open", func() bool { return r.pool.LanesFenced() == 0 })
+		wait.Until(t, "every lane open", func() bool { return r.pool.LanesFenced() == 0 })
 		same(t, before, content(t, server.Addr))
 	}
 	if again := must(listed(r, some.ID))(t); !reflect.DeepEqual(page, again) {

@@ -238,14 +238,14 @@ func TestR9_RebuildStale(t *testing.T) {
 			}
 		}
 		if now := must(r.store.PoolLanes(ctx))(t)[lane]; now.Epoch != books.Epoch || now.State != packet.LaneOpen {
-			t.Errorf("after %s: the books had %+v, have %+v", step, books, now)
+			t.Errorf("after %s: MySQL had %+v, has %+v", step, books, now)
 		}
 		if g.Claim.ShareIndex == again.Claim.ShareIndex || again.Result != packet.GrabWon {
 			t.Errorf("after %s: %+v and %+v", step, g, again)
 		}
 		live.OnStep(func(int, string) {})
 		r.rebuildShut(t, live)
-		wait.Until(t, "every gate open", func() bool { return r.pool.LanesFenced() == 0 })
+		wait.Until(t, "every lane open", func() bool { return r.pool.LanesFenced() == 0 })
 	}
 }
 
@@ -271,13 +271,13 @@ func TestR9_LatePromise(t *testing.T) {
 	if err := r.starter.StartPayout(ctx, lost, "demo"); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "promised", func() bool {
+	wait.Until(t, "share conflict recorded", func() bool {
 		conflict, err := r.store.Claim(ctx, p.ID, "lost")
 		return err == nil && conflict.PayoutStatus == string(payout.StatusFailed) && conflict.Amount == lost.Amount && conflict.PayoutID[0] == 'h'
 	})
 	p2, err := r.store.PaymentRow(ctx, must(r.store.Claim(ctx, p.ID, "lost"))(t).PayoutID)
 	if err != nil || p2.Failure.Code != payout.FailureShareConflict {
-		t.Errorf("promise %+v, %v", p2, err)
+		t.Errorf("share conflict %+v, %v", p2, err)
 	}
 	r.acknowledged(t, lost)
 	// As many claims and share conflicts as the pool counts, and one winner without a row.
@@ -291,7 +291,7 @@ func TestR9_LatePromise(t *testing.T) {
 	r.awaitPayout(t, third, payout.StatusPaid)
 	r.balanced(t, p)
 	if n := len(must(r.store.ShareConflictUsers(ctx, p.ID))(t)); n != 1 {
-		t.Errorf("%d promises, want one", n)
+		t.Errorf("%d share conflicts, want one", n)
 	}
 	if lost := r.lost(t); lost != 1 {
 		t.Errorf("%d grabs reported as lost, want one", lost)
@@ -341,7 +341,7 @@ func TestR9_LateClaim(t *testing.T) {
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	r.balanced(t, p)
 	if n := len(must(r.store.ShareConflictUsers(ctx, p.ID))(t)); n != 0 {
-		t.Errorf("%d promises, want none", n)
+		t.Errorf("%d share conflicts, want none", n)
 	}
 }
 
@@ -360,10 +360,10 @@ func TestR9_ClosingWaitsForTheFence(t *testing.T) {
 	r.flush(t)
 	r.awaitShut(t, lane)
 	if _, err := r.store.CloseBooks(ctx, p.ID); !errors.Is(err, packet.ErrUnavailable) {
-		t.Errorf("books closed behind a shut gate: %v", err)
+		t.Errorf("packet closed behind a fence: %v", err)
 	}
 	if rec := must(r.store.Packet(ctx, p.ID))(t); !rec.BooksClosedAt.IsZero() {
-		t.Error("books closed behind a shut gate")
+		t.Error("packet closed behind a fence")
 	}
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace

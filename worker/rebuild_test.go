@@ -127,7 +127,7 @@ func (c *grabbers) judge(t testing.TB) (gone int) {
 		}
 		for _, user := range must(c.r.store.ShareConflictUsers(t.Context(), p.ID))(t) {
 			if _, too := booked[user]; too {
-				t.Errorf("user %s of packet %s has a share, and another promise", user, p.ID)
+				t.Errorf("user %s of packet %s has a share, and another claim acknowledged", user, p.ID)
 			}
 		}
 		paid := map[string]money.Fen{}
@@ -308,7 +308,7 @@ func TestR9_RebuildHeals(t *testing.T) {
 			if fault.at != nil {
 				fault.at()
 			}
-			r.stop() // what is won from now on reaches neither Temporal nor the books
+			r.stop() // what is won from now on reaches neither Temporal nor MySQL
 			c.awaitWon(t, 20)
 			fault.lose()
 			wait.Until(t, "Redis answers again", func() bool { return r.pool.Ping(ctx) == nil })

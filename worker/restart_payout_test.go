@@ -62,10 +62,10 @@ func TestR10_SecondShare(t *testing.T) {
 		return did
 	})
 	id := payout.ID(payout.KindHonour, p.ID, 1)
-	promise, err := r.store.PaymentRow(ctx, id)
-	if err != nil || promise.UserID != first.UserID || int64(promise.Amount) != amount || promise.Status != payout.StatusFailed ||
-		promise.Failure.Code != payout.FailureShareConflict {
-		t.Fatalf("%+v, %v", promise, err)
+	conflict, err := r.store.PaymentRow(ctx, id)
+	if err != nil || conflict.UserID != first.UserID || int64(conflict.Amount) != amount || conflict.Status != payout.StatusFailed ||
+		conflict.Failure.Code != payout.FailureShareConflict {
+		t.Fatalf("%+v, %v", conflict, err)
 	}
 	if open := r.openBreaks(t); len(open) != 1 || len(open[payout.BreakShareConflict]) != 1 {
 		t.Errorf("breaks: %+v", open)
@@ -81,7 +81,7 @@ func TestR10_SecondShare(t *testing.T) {
 	}
 
 	r.twoPersons(t, id, payout.DecisionRequest{Kind: payout.DecisionRetry})
-	wait.Until(t, "the promise is kept beside the first share", func() bool {
+	wait.Until(t, "the share conflict is honoured beside the first share", func() bool {
 		kept, err := r.store.PaymentRow(ctx, id)
 		return err == nil && kept.Status == payout.StatusAwaitingRecipient // the account must confirm this one too
 	})

@@ -42,7 +42,7 @@ func (r *rig) lane(t testing.TB, id string) (row packet.LaneRow) {
 // shutWhileRestored: grabs of a packet are refused, and its lane is not rebuilt.
 func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneReason) {
 	t.Helper()
-	wait.Until(t, "restored books are noticed", func() bool { return errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrMySQLRestored) })
+	wait.Until(t, "a restored MySQL is detected", func() bool { return errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrMySQLRestored) })
 	wait.Until(t, "lane is shut", func() bool { return r.lane(t, p.ID).State == packet.LaneShut })
 	if row := r.lane(t, p.ID); row.Reason != why {
 		t.Errorf("shut because of %s, want %s", row.Reason, why)
@@ -52,7 +52,7 @@ func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneRe
 	}
 	if _, did, err := worker.NewRebuilder(rebuildConfig(t, r)).Lane(t.Context(), packet.Lane(p.ID, harness.Lanes)); did ||
 		!errors.Is(err, payout.ErrMySQLRestored) {
-		t.Errorf("rebuilt from restored books: %v, %v", did, err)
+		t.Errorf("rebuilt from a restored MySQL: %v, %v", did, err)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestR9_R13LanesProveIt(t *testing.T) {
 	wait.Until(t, "worker ready", w.Ready)
 	r.shutWhileRestored(t, p, packet.LaneMySQLOlder)
 	if err := other.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
-		t.Errorf("another process believes the books: %v", err)
+		t.Errorf("another process treats MySQL as current: %v", err)
 	}
 	report, err := r.recovery(t).Run(t.Context())
 	if err != nil || !report.Ended || report.Raised == 0 {
@@ -234,7 +234,7 @@ func TestR13_RebuildStopsAtRestoredBooks(t *testing.T) {
 		return n
 	}
 	if _, did, err := rebuilder.Lane(ctx, lane); did || !errors.Is(err, payout.ErrMySQLRestored) {
-		t.Errorf("rebuilt from restored books: %v, %v", did, err)
+		t.Errorf("rebuilt from a restored MySQL: %v, %v", did, err)
 	}
 	if n := count(); n != 1 {
 		t.Errorf("Redis has %d claims, want that of %s", n, won.UserID)

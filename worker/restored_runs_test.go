@@ -60,7 +60,7 @@ func TestR13_RunsGoOn(t *testing.T) {
 
 	r := old.restored(t, dsn)
 	w, _ := r.startWorker(t)
-	wait.Until(t, "restored books are noticed, worker ready", func() bool {
+	wait.Until(t, "a restored MySQL is detected, worker ready", func() bool {
 		return w.Ready() && errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrMySQLRestored)
 	})
 	if rec := must(r.store.Packet(t.Context(), q.ID))(t); rec.Stored != packet.StatusOpen {

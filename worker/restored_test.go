@@ -114,7 +114,7 @@ func (r *rig) restored(t *testing.T, dsn string) *rig {
 // detected.
 func (r *rig) awaitBeat(t testing.TB, than int64) {
 	t.Helper()
-	wait.Until(t, "the books have beaten since", func() bool {
+	wait.Until(t, "a heartbeat since", func() bool {
 		known, err := r.pool.BooksNumber(t.Context())
 		return err == nil && known > than
 	})
@@ -306,10 +306,10 @@ func TestR13_Recover(t *testing.T) {
 	r := old.restored(t, dsn)
 	r.change = beating
 	if err := r.decideOn(t, l.retry, payout.DecisionCancel, "early"); !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("a decision before the books were compared: %v", err)
+		t.Errorf("a decision before MySQL was compared: %v", err)
 	}
 	w, _ = r.startWorker(t)
-	wait.Until(t, "restored books are noticed, worker ready", func() bool {
+	wait.Until(t, "a restored MySQL is detected, worker ready", func() bool {
 		return w.Ready() && errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrMySQLRestored)
 	})
 	r.watchFast(t)
@@ -374,7 +374,7 @@ func (r *rig) unanswered(t *testing.T, no string) {
 		t.Errorf("believed without an answer: %v", err)
 	}
 	if open := r.openBreaks(t)[payout.BreakRestored]; len(open) != 0 {
-		t.Errorf("left to people by nobody: %+v", open)
+		t.Errorf("left to staff without --leave: %+v", open)
 	}
 }
 
