@@ -42,7 +42,7 @@ func TestAuditVerify(t *testing.T) {
 		!strings.HasSuffix(out, `","first_bad":null}`+"\n") {
 		t.Errorf("%s%v", out, err)
 	}
-	// The database refuses to forget; whoever owns it can make it.
+	// Triggers refuse deletions; the owner of the database can drop them.
 	if _, err := db.ExecContext(t.Context(), "DELETE FROM audit WHERE seq = 2"); err == nil {
 		t.Error("an entry could be deleted")
 	} else if refused, ok := errors.AsType[*mysql.MySQLError](err); !ok || refused.Number != 1644 {

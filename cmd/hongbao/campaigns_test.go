@@ -127,7 +127,7 @@ func (d *staffStack) campaignStatuses(id string) {
 		out, _ := d.shop(exitOK, step[0], id)
 		contains(d.t, out, id, step[1])
 		if strings.Contains(out, "none") != (step[1] != "active") {
-			d.t.Errorf("%s: the next packet is told wrongly:\n%s", step[0], out)
+			d.t.Errorf("%s: the next packet is wrong:\n%s", step[0], out)
 		}
 	}
 	out, _ := d.shop(exitOK, "end", id, "--json")
@@ -195,7 +195,7 @@ func TestCampaignsNotKnown(t *testing.T) {
 		code, stdout, stderr, c := asApp(t, map[string][]string{"POST /v1/campaigns": {answer}}, append([]string{"campaigns"}, rain()...)...)
 		if got := strings.Contains(stderr, "run the command again with --idempotency-key "+c.keys[0]+"\n"); got != unknown || code == exitOK ||
 			stdout != "" || c.keys[0] == "" {
-			t.Errorf("%s: exit code %d, the key is told: %v\n%s%s", answer, code, got, stdout, stderr)
+			t.Errorf("%s: exit code %d, the key is reported: %v\n%s%s", answer, code, got, stdout, stderr)
 		}
 	}
 }

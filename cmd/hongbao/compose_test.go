@@ -315,7 +315,7 @@ var composeRules = []composeRule{
 			{"tcp(mysql:3306)/hongbao", "tcp(mysql:3306)/other"}},
 	},
 	{
-		name: "our commands", why: "a container that ends at once tells nobody why",
+		name: "our commands", why: "a container that ends at once reports no cause",
 		check: checkCommands,
 		breaks: [][2]string{
 			{"command: [migrate, up]", "command: [migrate, upwards]"}, {"command: [worker]", "command: [worker, --lane=1]"},

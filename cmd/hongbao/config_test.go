@@ -245,7 +245,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestRedisConfig: every command that reaches Redis is told the same way how, and shows no
+// TestRedisConfig: every command that reaches Redis uses the same settings, and shows no
 // password.
 func TestRedisConfig(t *testing.T) {
 	authority := stacktest.NewAuthority(t)

@@ -15,7 +15,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestDevClaimsFirst: a busy port is told, and the dev.env of a killed stack is gone,
+// TestDevClaimsFirst: a busy port is reported, and the dev.env of a killed stack is gone,
 // while another process installs or builds.
 func TestDevClaimsFirst(t *testing.T) {
 	checkout, err := devstack.FindCheckout(".")

@@ -423,7 +423,7 @@ func TestDoctorJudges(t *testing.T) {
 		return func(d *doctor) { d.checkMySQLServer(seen) }
 	}
 	server := func(s pool.ServerReport) func(*doctor) { return func(d *doctor) { d.checkRedisServer(s) } }
-	vitals := func(v observe.HealthSnapshot) func(*doctor) { return func(d *doctor) { d.checkBacklogs(v) } }
+	health := func(v observe.HealthSnapshot) func(*doctor) { return func(d *doctor) { d.checkBacklogs(v) } }
 	for name, c := range map[string]struct {
 		judge          func(*doctor)
 		check, verdict string
@@ -447,36 +447,36 @@ func TestDoctorJudges(t *testing.T) {
 		"binlog": {changed(func(e *store.Examination) { e.SyncBinlog = "0" }), "mysql durability", verdictWarning,
 			"sync_binlog is 0"},
 		"no binlog": {changed(func(e *store.Examination) { e.SyncBinlog, e.LogBin = "0", false }), "mysql durability", verdictOK, ""},
-		"sending long": {vitals(payments("sending", 6*time.Minute)), "payments under way", verdictWrong,
+		"sending long": {health(payments("sending", 6*time.Minute)), "payments under way", verdictWrong,
 			"6 payments that are due or without an answer, the oldest for 6m0s"},
-		"sending":      {vitals(payments("pending", 4*time.Minute)), "payments under way", verdictOK, "the oldest for 4m0s"},
-		"unknown long": {vitals(payments("unknown", 61*time.Minute)), "unknown outcomes", verdictWrong, "1h1m0s"},
-		"unknown":      {vitals(payments("unknown", time.Minute)), "unknown outcomes", verdictOK, ""},
-		"returned": {vitals(observe.HealthSnapshot{Decisions: []observe.DecisionBacklog{
+		"sending":      {health(payments("pending", 4*time.Minute)), "payments under way", verdictOK, "the oldest for 4m0s"},
+		"unknown long": {health(payments("unknown", 61*time.Minute)), "unknown outcomes", verdictWrong, "1h1m0s"},
+		"unknown":      {health(payments("unknown", time.Minute)), "unknown outcomes", verdictOK, ""},
+		"returned": {health(observe.HealthSnapshot{Decisions: []observe.DecisionBacklog{
 			{Reason: "payout_failed", Fen: 409_000, Backlog: since(time.Minute)}, {Reason: "refund_returned", Fen: 281, Backlog: since(time.Hour)},
 			{Reason: "approval", Fen: 7, Backlog: since(time.Hour)}, {Reason: "break", Kind: "orphan", Fen: 7, Backlog: since(time.Hour)}}}),
 			"failed payments", verdictWarning, "6 failed or returned payments that wait for a decision, ¥4092.81 in all, the oldest for 1h0m0s"},
-		"awaiting recipient": {vitals(payments("awaiting_recipient", 90*time.Hour)), "payments under way", verdictOK, "No payments"},
-		"overdue": {vitals(observe.HealthSnapshot{Overdue: []observe.PacketBacklog{{Status: "open", Backlog: since(6 * time.Minute)}}}),
+		"awaiting recipient": {health(payments("awaiting_recipient", 90*time.Hour)), "payments under way", verdictOK, "No payments"},
+		"overdue": {health(observe.HealthSnapshot{Overdue: []observe.PacketBacklog{{Status: "open", Backlog: since(6 * time.Minute)}}}),
 			"packets overdue", verdictWrong, "6m0s"},
-		"outbox": {vitals(observe.HealthSnapshot{Outbox: since(61 * time.Second)}), "outbox", verdictWrong, "3 outbox entries"},
-		"reconciled long ago": {vitals(observe.HealthSnapshot{Reconciled: now.Add(-37 * time.Hour)}), "last reconciliation", verdictWarning,
+		"outbox": {health(observe.HealthSnapshot{Outbox: since(61 * time.Second)}), "outbox", verdictWrong, "3 outbox entries"},
+		"reconciled long ago": {health(observe.HealthSnapshot{Reconciled: now.Add(-37 * time.Hour)}), "last reconciliation", verdictWarning,
 			"for 37h0m0s"},
-		"reconciled": {vitals(observe.HealthSnapshot{Reconciled: now.Add(-35 * time.Hour)}), "last reconciliation", verdictOK, ""},
+		"reconciled": {health(observe.HealthSnapshot{Reconciled: now.Add(-35 * time.Hour)}), "last reconciliation", verdictOK, ""},
 		"queue waits long": {func(d *doctor) { d.checkQueues(since(31 * time.Second)) }, "task queues", verdictWrong,
 			"3 tasks that wait for a worker, the oldest for 31s"},
 		"queue":           {func(d *doctor) { d.checkQueues(since(29 * time.Second)) }, "task queues", verdictOK, "the oldest for 29s"},
-		"approvals":       {vitals(observe.HealthSnapshot{Approvals: since(2 * time.Hour)}), "approvals", verdictWarning, "2h0m0s"},
-		"approvals young": {vitals(observe.HealthSnapshot{Approvals: since(time.Minute)}), "approvals", verdictOK, ""},
-		"gate shut": {vitals(observe.HealthSnapshot{Lanes: []observe.LaneBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 63}},
+		"approvals":       {health(observe.HealthSnapshot{Approvals: since(2 * time.Hour)}), "approvals", verdictWarning, "2h0m0s"},
+		"approvals young": {health(observe.HealthSnapshot{Approvals: since(time.Minute)}), "approvals", verdictOK, ""},
+		"gate shut": {health(observe.HealthSnapshot{Lanes: []observe.LaneBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 63}},
 			{State: "shut", Backlog: since(time.Hour)}}}), "gates", verdictWrong, "3 shut"},
-		"gates open": {vitals(observe.HealthSnapshot{Lanes: []observe.LaneBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 64}},
+		"gates open": {health(observe.HealthSnapshot{Lanes: []observe.LaneBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 64}},
 			{State: "shut"}}}), "gates", verdictOK, ""},
-		"grabs lost":        {vitals(observe.HealthSnapshot{LostGrabs: 14}), "gates", verdictWarning, "14 acknowledged grabs"},
-		"books restored":    {vitals(observe.HealthSnapshot{MySQLRestored: true}), "books", verdictWrong, "was restored from a backup"},
-		"imbalanced":        {vitals(observe.HealthSnapshot{Imbalanced: 2}), "ledger", verdictWrong, "2 recently posted packets"},
-		"moved twice":       {vitals(observe.HealthSnapshot{Suspense: 300}), "ledger", verdictWarning, "300 fen"},
-		"a row of tomorrow": {vitals(observe.HealthSnapshot{Outbox: since(-time.Hour)}), "outbox", verdictOK, "the oldest for 0s"},
+		"grabs lost":        {health(observe.HealthSnapshot{LostGrabs: 14}), "gates", verdictWarning, "14 acknowledged grabs"},
+		"books restored":    {health(observe.HealthSnapshot{MySQLRestored: true}), "books", verdictWrong, "was restored from a backup"},
+		"imbalanced":        {health(observe.HealthSnapshot{Imbalanced: 2}), "ledger", verdictWrong, "2 recently posted packets"},
+		"moved twice":       {health(observe.HealthSnapshot{Suspense: 300}), "ledger", verdictWarning, "300 fen"},
+		"a row of tomorrow": {health(observe.HealthSnapshot{Outbox: since(-time.Hour)}), "outbox", verdictOK, "the oldest for 0s"},
 		"held": {func(d *doctor) {
 			d.checkHold(payout.ProviderState{Name: "x", Hold: &payout.Hold{By: "ann", Reason: "r"}})
 		},
@@ -499,7 +499,7 @@ func TestDoctorJudges(t *testing.T) {
 	}
 }
 
-// TestDoctorRebuild: the rebuild that the doctor tells of is one that the command takes.
+// TestDoctorRebuild: the rebuild command in the doctor's advice is valid.
 func TestDoctorRebuild(t *testing.T) {
 	d := &doctor{now: time.Now}
 	d.checkBacklogs(observe.HealthSnapshot{Lanes: []observe.LaneBacklog{{State: "shut", Backlog: observe.Backlog{Waiting: 1,

@@ -73,15 +73,15 @@ func TestFinanceWalk(t *testing.T) {
 	d.check(err)
 	_, said, _ := strings.Cut(string(text), "The exit code says what became of it:")
 	for _, e := range exitCodes {
-		if told := regexp.MustCompile(fmt.Sprintf(`(^|,) %d [a-z]`, e.code)).MatchString(said); told != (e.code != exitLeft) {
-			t.Errorf("exit code %d: told %v", e.code, told)
+		if documented := regexp.MustCompile(fmt.Sprintf(`(^|,) %d [a-z]`, e.code)).MatchString(said); documented != (e.code != exitLeft) {
+			t.Errorf("exit code %d: documented %v", e.code, documented)
 		}
 	}
 	if len(blocks) != 3 || len(blocks[0]) != 5 || len(blocks[1]) != 3 || len(blocks[2]) != 3 {
 		t.Fatalf("blocks %q", blocks)
 	}
 	_, paid := d.grabbedPacket(100, "one~frozen", "two~frozen", "many~frozen", "more~frozen")
-	d.unfreeze("one~frozen") // which is why somebody sits down
+	d.unfreeze("one~frozen")
 	walk := func(env []string, id string, lines []string) (out string) {
 		t.Helper()
 		for _, line := range lines {

@@ -24,8 +24,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestMigrateAsOrdinaryUser: a user with the rights that docs/scaling.md tells, and no others,
-// on a server with a binary log. It is told what to ask for, and gets on once it has that.
+// TestMigrateAsOrdinaryUser: a user with the rights that docs/scaling.md lists, and no others,
+// on a server with a binary log. The error names the missing setting, and the migration succeeds once it is set.
 func TestMigrateAsOrdinaryUser(t *testing.T) {
 	_, dsn := stacktest.FreshMariaDB(t, "--log-bin=changes")
 	admin, err := sql.Open("mysql", dsn)
@@ -221,8 +221,8 @@ func TestOtherBuild(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // one that starts would run on
 			var out bytes.Buffer
 			code := execute(ctx, strings.Fields(command), r.env, &out, &out)
-			told := strings.Contains(out.String(), "the data was written by "+says) && strings.Contains(out.String(), "make reset")
-			if code != exitFailed || !told || ctx.Err() != nil {
+			reported := strings.Contains(out.String(), "the data was written by "+says) && strings.Contains(out.String(), "make reset")
+			if code != exitFailed || !reported || ctx.Err() != nil {
 				t.Errorf("%s: exit code %d, %s", command, code, &out)
 			}
 			cancel()

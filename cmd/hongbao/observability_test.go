@@ -304,7 +304,7 @@ func (p *platform) watch(t *testing.T) *prometheusPart {
 var selector = regexp.MustCompile(`\b(?:hongbao|temporal|go|process)[_:][a-z0-9_:]+(?:\{(?:[^{}"]|"[^"]*")*\})?|\bup\b(?:\{[^}]*\})?`)
 
 // TestObservabilityLive: every query of every dashboard and rule is asked of what
-// real processes tell: each finds series, and so does every metric in it by itself.
+// real processes expose: each finds series, and so does every metric in it by itself.
 func TestObservabilityLive(t *testing.T) {
 	p := newPlatform(t)
 	w := p.watch(t)
@@ -394,8 +394,8 @@ func TestObservabilityAlarms(t *testing.T) {
 	for _, r := range rules(t, "alerts.yml") {
 		asked.WriteString(r.Expr + "\n")
 	}
-	told, _, _ := strings.Cut(readRepo(t, "docs/metrics.md"), "\n## What a process counts itself") // there, no column is about alarms
-	rows := regexp.MustCompile("(?m)^\\| `(hongbao_\\w+)[^|]*\\|[^|]*\\|([^|]*)\\|$").FindAllStringSubmatch(told, -1)
+	document, _, _ := strings.Cut(readRepo(t, "docs/metrics.md"), "\n## What a process counts itself") // there, no column is about alarms
+	rows := regexp.MustCompile("(?m)^\\| `(hongbao_\\w+)[^|]*\\|[^|]*\\|([^|]*)\\|$").FindAllStringSubmatch(document, -1)
 	alarms := 0
 	for _, row := range rows {
 		if strings.TrimSpace(row[2]) == "" {

@@ -113,23 +113,23 @@ func (t *appCommand) problemText(err error) error {
 			return err
 		}
 	}
-	told := &problemError{p, p.Error()}
+	refusal := &problemError{p, p.Error()}
 	if p.RequestID != "" {
-		told.text = fmt.Sprintf("%v (request %s)", p, p.RequestID)
+		refusal.text = fmt.Sprintf("%v (request %s)", p, p.RequestID)
 	}
-	return withIdempotencyKey(told, err)
+	return withIdempotencyKey(refusal, err)
 }
 
 // withIdempotencyKey adds the idempotency key to an error whose outcome is unknown: a repeat with another key could act
 // twice.
-func withIdempotencyKey(told, err error) error {
+func withIdempotencyKey(refusal, err error) error {
 	call, called := errors.AsType[*client.CallError](err)
 	p, said := errors.AsType[*client.Problem](err)
 	if !called || call.Tries == 0 || call.IdempotencyKey == "" || said && p.Status < http.StatusInternalServerError &&
 		p.Code != client.CodeRequestInProgress {
-		return told
+		return refusal
 	}
-	return fmt.Errorf("%w\nthe outcome is unknown: run the command again with --idempotency-key %s", told, call.IdempotencyKey)
+	return fmt.Errorf("%w\nthe outcome is unknown: run the command again with --idempotency-key %s", refusal, call.IdempotencyKey)
 }
 
 // problemError is a refusal whose text fits one line and is safe for a terminal.

@@ -17,7 +17,7 @@ import (
 )
 
 // counter is an API that answers from a script: it shows what the commands ask
-// and how they tell the answers. That the product answers so is shown elsewhere.
+// and how they print the answers. That the product answers so is shown elsewhere.
 type counter struct {
 	mu      sync.Mutex
 	asked   []string // method, path and body
@@ -133,7 +133,7 @@ func TestPacketsCreate(t *testing.T) {
 			code, _, stderr, c := packets(t, map[string][]string{"POST /v1/packets": {answer}}, "create", "--sender=a", "--total=1000", "--shares=4")
 			if got := strings.Contains(stderr, "run the command again with --idempotency-key "+c.keys[0]+"\n"); got != unknown || code == exitOK ||
 				c.keys[0] == "" {
-				t.Errorf("%s: exit code %d, the key is told: %v\n%s", answer, code, got, stderr)
+				t.Errorf("%s: exit code %d, the key is reported: %v\n%s", answer, code, got, stderr)
 			}
 		}
 	})

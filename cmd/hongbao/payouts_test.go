@@ -219,7 +219,7 @@ func (d *staffStack) testTwoPersons(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &decided); err != nil || decided.Approval == nil || decided.Decision.Status != "waiting" {
 		t.Fatalf("%v: %s", err, out)
 	}
-	out, _ = d.shAs(second, exitOK, "approvals", "reject", decided.Approval.ID, "--reason", "found him")
+	out, _ = d.shAs(second, exitOK, "approvals", "reject", decided.Approval.ID, "--reason", "found the user")
 	contains(t, out, "Cancelling, requested by li-na, is rejected", "is failed")
 	d.sh(exitWaiting, "payouts", "cancel", gone, "--reason", "mistyped")
 	_, errs = d.shAs(second, exitRefused, "approvals", "withdraw", d.waiting(gone), "--reason", "not mine")
@@ -364,7 +364,7 @@ func (d *staffStack) testBrokenOff(t *testing.T) {
 		t.Fatalf("%v", m.Results)
 	}
 	contains(t, errs, "Interrupted. To continue, run the command again with --idempotency-key "+m.Key, "internal", "(request req_spoilt)")
-	// The one that was decided about fails again before somebody goes on: that is
+	// The one that was decided about fails again before the command continues: that is
 	// another failure, and another decision.
 	first := m.Items[0].PayoutID
 	if st := d.drive(first); st.Status != payout.StatusFailed {
@@ -518,7 +518,7 @@ func (d *staffStack) faults(rules string) {
 	}
 }
 
-// testRoles: who may only read is told so, and sees what he may see.
+// testRoles: a role that may only read is refused writes and can read.
 func (d *staffStack) testRoles(t *testing.T) {
 	_, paid := d.grabbedPacket(100, "seen~frozen")
 	id := paid["seen~frozen"]

@@ -133,7 +133,7 @@ func (c poolConfig) openBoth(ctx context.Context, logger *slog.Logger) (*store.S
 // shownRebuilds is the number of rebuilds that the status lists.
 const shownRebuilds = 20
 
-// poolStatus tells of the lanes. It must not change them: whoever asks may have named the
+// poolStatus prints the lanes. It must not change them: the operator may have named the
 // wrong Redis, and to compare as every process does would shut every lane for it.
 func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
 	cfg.Redis.Observe = true
@@ -280,7 +280,7 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 }
 
 // rejectRestored compares MySQL's books with what Redis knows of them. Made from books that
-// are older than reality, a lane would lack grabs that were told (rule R13).
+// are older than reality, a lane would lack acknowledged grabs (R13).
 func rejectRestored(ctx context.Context, db *store.Store, redis *pool.Pool) error {
 	known, err := redis.BooksNumber(ctx)
 	if err != nil {

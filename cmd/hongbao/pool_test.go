@@ -103,7 +103,7 @@ func (r *lanesRig) texts(db *sql.DB, query string) (all []string) {
 	return all
 }
 
-// TestPoolStatusChangesNothing: the status of the lanes is told, and MySQL and Redis stay as
+// TestPoolStatusChangesNothing: the status of the lanes is printed, and MySQL and Redis stay as
 // they are, byte for byte: beside the Redis of the installation, one that is empty, and one that
 // has another epoch. It does not guess which Redis is meant.
 func TestPoolStatusChangesNothing(t *testing.T) {

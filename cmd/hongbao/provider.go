@@ -10,7 +10,7 @@ import (
 	"hongbao/internal/provider/sandbox"
 )
 
-// providerConfig is what `hongbao provider` is told.
+// providerConfig holds the settings of `hongbao provider`.
 type providerConfig struct {
 	Listen        string
 	DBPath        string

@@ -55,7 +55,7 @@ func TestStartWithAnotherAccount(t *testing.T) {
 	}
 }
 
-// TestFirstStartKeepsTheAccount: what the first start was told is kept, and the same again is
+// TestFirstStartKeepsTheAccount: the account of the first start is kept, and the same again is
 // taken. A MySQL that is away keeps nobody from starting: grabs need none.
 func TestFirstStartKeepsTheAccount(t *testing.T) {
 	dsn := stacktest.MariaDB(t)

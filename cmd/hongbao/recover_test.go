@@ -56,7 +56,7 @@ func TestR13_RecoverCommand(t *testing.T) {
 	run(exitUsage, "--by is required", "recover")
 	run(exitUsage, "not a time", "recover", "--by", "op", "--since", "yesterday")
 	run(exitUsage, "not an order number", "recover", "--by", "op", "--leave", "p3q5k9v0c1m7e2u8h4r6t0003")
-	run(exitFailed, "the path must be absolute", "recover", "--by", "op", "--crash-points", "relative") // an error at the start is told
+	run(exitFailed, "the path must be absolute", "recover", "--by", "op", "--crash-points", "relative") // reported at the start
 	run(exitOK, "MySQL is not restored (heartbeat 0); nothing was changed.", "recover", "--by", "op")
 	db, err := store.Open(store.Config{DSN: dsn})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestGrabStormAfterRestart: while the payouts of a crowd come back together, which takes the
+// TestGrabStormAfterRestart: while many payouts are returned at once, which takes the
 // notifications and the questions about them some seconds, the packet's proof is balanced at
 // every look, and ends with all of it owed.
 func TestGrabStormAfterRestart(t *testing.T) {
@@ -29,7 +29,7 @@ func TestGrabStormAfterRestart(t *testing.T) {
 		})
 	}
 	looks, back := 0, 0
-	wait.Until(t, "all has come back and is booked", func() bool {
+	wait.Until(t, "all payouts are returned and booked", func() bool {
 		status, text := p.call(t, http.MethodGet, "http://"+p.public+"/v1/packets/"+packet+"/proof", p.keys.App, nil, nil)
 		var proof client.Proof
 		if err := json.Unmarshal([]byte(text), &proof); status != http.StatusOK || err != nil || !proof.Balanced {
@@ -42,7 +42,7 @@ func TestGrabStormAfterRestart(t *testing.T) {
 		return proof.Sources.Ledger.Returned == crowd*100 && proof.Owed == crowd*100
 	})
 	all.Wait()
-	t.Logf("%d looks, %d of them while something had come back and was not booked", looks, back)
+	t.Logf("%d looks, %d of them while a return was not booked yet", looks, back)
 	if back == 0 {
 		t.Error("nothing was seen on its way back")
 	}

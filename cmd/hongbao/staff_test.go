@@ -66,7 +66,7 @@ func (d *staffStack) testReconcile(t *testing.T) {
 	}
 	_, errs := d.sh(exitFailed, "reconcile", "start", "--reason", "r", "--wait", "--timeout", "4s")
 	contains(t, errs, "reconciliation "+asked.ID+" is still requested", "hongbao reconcile show "+asked.ID)
-	// It ends once somebody waits for it: a start after its end would be another one.
+	// It ends once a client waits for it: a start after its end would be another one.
 	var waits sync.Once
 	waited, ended := make(chan struct{}), make(chan struct{})
 	_, address := d.newFaultyProxy(func(_ int, r *http.Request) (bool, int) {
@@ -185,7 +185,7 @@ func (d *staffStack) testAudit(t *testing.T) {
 }
 
 // TestExitCodes: every answer the API may give has the exit code of its sort, and
-// every exit code is told.
+// every exit code is documented.
 func TestExitCodes(t *testing.T) {
 	refused := "funding_declined forbidden not_eligible not_open_yet sold_out expired not_retryable decision_pending " +
 		"decision_changed own_key " +
@@ -367,7 +367,7 @@ func TestStaffCompletion(t *testing.T) {
 	}
 }
 
-// commandLines finds what documents tell people to type: lines of their blocks
+// commandLines finds the commands in documents: lines of their blocks
 // and code in their text that begin with hongbao, continued lines joined.
 func commandLines(text string) (lines []string) {
 	text = strings.ReplaceAll(text, "\\\n", " ")
@@ -526,7 +526,7 @@ func TestStaffFlags(t *testing.T) {
 	}
 }
 
-// TestWouldText: what a retry would do, and why by that number, is told for each way it can go.
+// TestWouldText: what a retry would do, and the reason of its order number, for each case.
 func TestWouldText(t *testing.T) {
 	first, second, code := "h3q5k9v0c1m7e2u8h4r6t000301", "p3q5k9v0c1m7e2u8h4r6t000302", "decision_pending"
 	for _, tc := range []struct {

@@ -73,7 +73,7 @@ func (p *startingProcess) ask(t *testing.T, addr, method, path string) (a starti
 // waits looks at the answers of a process that waits for a dependency.
 func (p *startingProcess) waits(t *testing.T, dependency string) {
 	t.Helper()
-	wait.Until(t, "both ports answer, and what is awaited is told", func() bool {
+	wait.Until(t, "both ports answer, and the awaited part is reported", func() bool {
 		return p.ask(t, p.public, "GET", "/readyz").body.Dependencies[dependency].Status == "unavailable" &&
 			p.ask(t, p.staff, "GET", "/livez").status != 0
 	})
@@ -111,7 +111,7 @@ func (p *startingProcess) endsAwaiting(t *testing.T) {
 }
 
 // TestStartWhileAPartHangs: an API that starts while Redis or MySQL hangs has both ports
-// open and says that it lives and is not ready; it ends at once when it is told to, and
+// open and says that it lives and is not ready; it ends at once on a signal, and
 // serves on the same ports as soon as the part is back.
 func TestStartWhileAPartHangs(t *testing.T) {
 	dsn := stacktest.MariaDB(t)
@@ -148,7 +148,7 @@ func TestStartWhileAPartHangs(t *testing.T) {
 	// MySQL is waited for a moment only: grabs need none.
 	hangs := hanging(t)
 	p = startAPI(t, environ(strings.Replace(dsn, addrOf(t, dsn), hangs, 1)))
-	wait.Until(t, "the wait for MySQL is told", func() bool {
+	wait.Until(t, "the wait for MySQL is reported", func() bool {
 		a := p.ask(t, p.public, "GET", "/readyz")
 		return a.status == http.StatusServiceUnavailable && a.body.Reason == "starting" && a.body.Dependencies["mysql"].Status == "unavailable"
 	})

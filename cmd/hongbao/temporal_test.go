@@ -135,7 +135,7 @@ func (c *cloud) env(address string, changed ...string) (env []string) {
 	return env
 }
 
-// TestDoctorTemporalTLS: doctor tells the ways apart in which Temporal does not take us,
+// TestDoctorTemporalTLS: doctor distinguishes the reasons of a refusal by Temporal,
 // and names the setting to see to.
 func TestDoctorTemporalTLS(t *testing.T) {
 	c := newCloud(t)
@@ -286,7 +286,7 @@ func freeAddress(t *testing.T) string {
 	return net.JoinHostPort("127.0.0.1", fmt.Sprint(port))
 }
 
-// temporalStatus is how Temporal is, as a process that is ready tells; "" before.
+// temporalStatus returns the status of Temporal in /readyz, "" before the process is ready.
 func temporalStatus(ctx context.Context, url string) string {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

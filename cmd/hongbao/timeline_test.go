@@ -20,7 +20,7 @@ import (
 	"hongbao/workflows"
 )
 
-// TestTimelineOnRealParts: what Redis, Temporal, the books and the provider tell of one
+// TestTimelineOnRealParts: what Redis, Temporal, MySQL and the provider record of one
 // payout is one timeline in the answer of the API and at the shell; the run in the
 // Temporal UI leads back to the console.
 func TestTimelineOnRealParts(t *testing.T) {

@@ -104,7 +104,7 @@ func pathTo(spans []*tracepb.Span, name string) (names []string) {
 }
 
 // TestTracing: a sampled grab is one trace, from HTTP through Redis and Temporal
-// to the provider's answer, that tells nothing about people; one that is not
+// to the provider's answer, without personal data; one that is not
 // sampled leaves nothing; and a collector that hangs or is gone is not noticed.
 func TestTracing(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100") // ms
@@ -135,7 +135,7 @@ func TestTracing(t *testing.T) {
 			t.Logf("spans %q, want %q", got, want)
 		}
 	})
-	wait.Until(t, "the trace is whole", func() bool { // two processes tell of it, one after the other
+	wait.Until(t, "the trace is whole", func() bool { // two processes export it, one after the other
 		got = pathTo(r.traces()[of], "provider POST")
 		return slices.Equal(got, want)
 	})

@@ -223,7 +223,7 @@ func (v *verdict) judgeClaims(p judgedPacket, claims []judgedClaim) {
 	v.judgeLuck(claims)
 }
 
-// judgeLuck checks who is told to be the luckiest.
+// judgeLuck checks which claim has best luck.
 func (v *verdict) judgeLuck(claims []judgedClaim) {
 	if len(claims) == 0 {
 		return

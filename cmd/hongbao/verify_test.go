@@ -15,7 +15,7 @@ import (
 	"hongbao/internal/money"
 )
 
-// The files of a packet that was closed by its sender, as the API told it.
+// The files of a packet that was closed by its sender, as the API returned it.
 const (
 	goodPacket = "testdata/verify/packet.json"
 	goodClaims = "testdata/verify/claims.json"

@@ -16,7 +16,7 @@ import (
 )
 
 // runAPI serves until ctx ends. Its ports are open from the first moment: what it waits for
-// may hang, and /livez, /readyz and a 503 tell that from a process that is not there.
+// may hang, and /livez, /readyz and a 503 distinguish that from a missing process.
 func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	slog.SetDefault(logger)
 	if err := armFailpoints(ctx, cfg.FailpointDir, logger); err != nil {

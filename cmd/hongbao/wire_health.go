@@ -15,7 +15,7 @@ import (
 	"hongbao/worker"
 )
 
-// vitals are the sources of the figures that every process tells.
+// healthSources returns the sources of the metrics of every process.
 func healthSources(db *store.Store, redis *pool.Pool, provider string) map[string]observe.Source {
 	books := store.NewHealthReader(db)
 	return map[string]observe.Source{"redis": redis.HealthSnapshot, "mysql": func(ctx context.Context, v *observe.HealthSnapshot) error {

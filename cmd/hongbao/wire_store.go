@@ -23,7 +23,7 @@ const migrationsTimeout = 2 * time.Second
 // another data format, and one that lacks a table that the process knows: some steps would
 // fail again and again while others go on. A MySQL that is away is no reason to wait, grabs
 // are taken without it: then nothing is compared. Migrations of a newer build are accepted,
-// so that the build before can come back.
+// so that a rollback to the build before is possible.
 func openMigrated(ctx context.Context, cfg store.Config, logger *slog.Logger) (*store.Store, error) {
 	if err := checkMigrated(ctx, cfg.DSN, logger); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func openMigrated(ctx context.Context, cfg store.Config, logger *slog.Logger) (*
 
 // openForProvider is openMigrated for a process that acts at the provider. The first one keeps
 // there whose payments these are; every later one with another account is refused. While
-// MySQL is away nothing is compared here, and all the same nothing is sent by another.
+// MySQL is away nothing is compared here, and another account still sends nothing.
 func openForProvider(ctx context.Context, cfg store.Config, acts payout.Adapter, logger *slog.Logger) (*store.Store, error) {
 	db, err := openMigrated(ctx, cfg, logger)
 	if err != nil {
@@ -164,7 +164,7 @@ func ensureKeys(ctx context.Context, dsn Secret, keys devstack.Keys) (devstack.K
 		}
 		id, ok := access.ParseToken(*k.token)
 		if !ok {
-			return keys, fmt.Errorf("stored key of %s is damaged; `make reset` starts anew", k.owner)
+			return keys, fmt.Errorf("stored key of %s is damaged; run make reset", k.owner)
 		}
 		if err := db.EnsureKey(ctx, access.Key{ID: id, Role: k.role, AppID: k.app, Owner: k.owner,
 			SecretHash: access.HashToken(*k.token)}); err != nil {

@@ -131,7 +131,7 @@ func rebuildConfig(cfg workerConfig, db *store.Store, redis *pool.Pool, handoffs
 }
 
 // remake is nil when lanes are rebuilt by hand: one packet is no reason to shut one until
-// somebody comes.
+// an operator rebuilds it.
 func lostPoolRebuild(cfg workerConfig, db *store.Store, redis *pool.Pool) *activities.PoolRebuild {
 	if cfg.PoolRebuild == rebuildManual {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"hongbao/internal/pool"
 )
 
-// workerConfig is what `hongbao worker` is told.
+// workerConfig holds the settings of `hongbao worker`.
 type workerConfig struct {
 	Listen          string      // "" = no health listener
 	Redis           pool.Config // as redisConfig makes it

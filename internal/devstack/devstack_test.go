@@ -37,7 +37,7 @@ func TestOverlay(t *testing.T) {
 // TestDropVariables: the programs get our environment, without what they would refuse.
 func TestDropVariables(t *testing.T) {
 	t.Setenv("HONGBAO_NONSENSE", "1")
-	t.Setenv("HONGBAO_NONSENSE_TOO", "") // empty, and refused by its name all the same
+	t.Setenv("HONGBAO_NONSENSE_TOO", "") // empty, and still refused by its name
 	t.Setenv("HONGBAO_LOG_LEVEL", "warn")
 	for name, part := range makeParts(Home{t.TempDir()}, testPorts(t), Tools{}, "hongbao", secrets{}, nil, "HONGBAO_NONSENSE",
 		"HONGBAO_NONSENSE_TOO") {
@@ -139,7 +139,7 @@ func TestMariaDBTempDir(t *testing.T) {
 	}
 }
 
-// TestSetup looks for what a machine without anything is told. No package is
+// TestSetup looks for the error on a machine without the tools. No package is
 // installed here: that is tried on a fresh machine.
 func TestSetup(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
@@ -175,7 +175,7 @@ func TestFindPrometheus(t *testing.T) {
 	}
 }
 
-// TestProcessStop ends a child that hears nothing: one that is stopped is told,
+// TestProcessStop ends a child that ignores signals: a stopped one gets SIGCONT,
 // one that ignores SIGTERM is killed.
 func TestProcessStop(t *testing.T) {
 	deaf := exec.Command("sh", "-c", "trap '' TERM; echo ready; while :; do read line; done")

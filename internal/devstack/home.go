@@ -116,7 +116,7 @@ func (h Home) remove() error {
 	return nil
 }
 
-// removeIfEmpty deletes a folder unless something of somebody else is in it, or
+// removeIfEmpty deletes a folder unless it holds other files, or
 // it is a mount point or otherwise not ours to delete.
 func removeIfEmpty(dir string) { _ = os.Remove(dir) }
 

@@ -38,7 +38,7 @@ func isGone(path string) bool {
 }
 
 // TestRunClaimsBeforeSetup: before Setup takes its minutes the old dev.env is gone and a
-// busy port is told; meanwhile the home belongs to this process and can be asked about.
+// busy port is reported; until then the home belongs to this process and can be asked about.
 func TestRunClaimsBeforeSetup(t *testing.T) {
 	home, ports := claimedHome(t), testPorts(t)
 	errSetup := errors.New("nothing to build from")

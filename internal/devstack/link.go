@@ -13,7 +13,7 @@ import (
 // Tests put proxies there and break the network between two parts of the stack.
 type Links map[string]string
 
-// LinkNames lists the links that can lead elsewhere: who calls, and whom.
+// LinkNames lists the links that can be redirected, as caller-callee.
 var LinkNames = []string{
 	"api-redis", "api-mysql", "api-temporal", "api-provider",
 	"worker-redis", "worker-mysql", "worker-temporal", "worker-provider",

@@ -29,7 +29,7 @@ func TestParseLinks(t *testing.T) {
 	}
 }
 
-// TestLinks: every link changes exactly what one child is told of one other, and
+// TestLinks: every link changes exactly one address of one child, and
 // no link changes dev.env.
 func TestLinks(t *testing.T) {
 	ports := Ports{API: 1, Staff: 2, Provider: 3, Redis: 4, MySQL: 5, Temporal: 6, TemporalUI: 7}

@@ -52,7 +52,7 @@ func serveReady(addrs ...string) {
 // testKeys hold what a shell could trip over.
 var testKeys = Keys{App: `it's`, App2: `$HOME "x" \`, Finance: "f", Finance2: "f2", Ops: "o", Auditor: "a", Admin: "ad"}
 
-// testOptions is how a test tells a supervisor process what to do.
+// testOptions are the options of a supervisor process of a test.
 type testOptions struct {
 	Home  string
 	Ports Ports

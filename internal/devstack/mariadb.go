@@ -29,7 +29,7 @@ type MariaDB struct {
 	// Flags are further mariadbd options.
 	Flags []string
 
-	// preparing, unless it is nil, is told the group of processes that create the data
+	// preparing, unless nil, is called with the group of processes that create the data
 	// folder while there is one, and then the zero value.
 	preparing func(processGroup)
 }

@@ -116,7 +116,7 @@ func (s *supervisor) makeChildren() {
 }
 
 // prepares notes what creates a data folder, so that nobody has to wonder whose it is
-// when this process is killed meanwhile.
+// when this process is killed before.
 func (s *supervisor) prepares(group processGroup) {
 	s.mu.Lock()
 	s.preparing = group

@@ -18,7 +18,7 @@ func hostPort(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(
 
 // Free ports are taken from below the range that Linux gives to outgoing
 // connections (from 32768 on): a server that is killed and started again must
-// find its port not used by some client meanwhile.
+// find its port not used by a client in between.
 const (
 	freePortMin = 20000
 	freePortMax = 32000
@@ -101,7 +101,7 @@ type Ports struct {
 	TemporalUI int `json:"temporal_ui"`
 }
 
-// DefaultPorts are the ports of a stack that is not told otherwise.
+// DefaultPorts are the ports of a stack without other settings.
 var DefaultPorts = Ports{API: 8080, Staff: 8081, Provider: 8090, Redis: 16379, MySQL: 13306, Temporal: 17233, TemporalUI: 18233}
 
 // EnvPortPrefix and a port's name, as in HONGBAO_PORT_API, is the environment

@@ -49,7 +49,7 @@ func (p *program) Command(context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// healthAddr is where the current process tells its health, or "".
+// healthAddr is the health address of the current process, or "".
 func (p *program) healthAddr() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -175,7 +175,7 @@ func (s Setup) install(ctx context.Context, packages []string) error {
 }
 
 // rootPrefix is what stands before a command that needs root; without a way to become
-// it the error tells what to run by hand.
+// it the error names the commands to run by hand.
 func rootPrefix(command string) ([]string, error) {
 	prefix := []string{"env", "DEBIAN_FRONTEND=noninteractive"}
 	if os.Geteuid() == 0 {

@@ -20,7 +20,7 @@ type procID struct {
 	Start string `json:"start"`
 }
 
-// state is what a running supervisor tells other processes about itself.
+// state describes a running supervisor to other processes.
 type state struct {
 	Supervisor procID            `json:"supervisor"`
 	Ports      Ports             `json:"ports"`
@@ -66,13 +66,13 @@ func groupOf(p *Process, dir string) processGroup {
 }
 
 // members lists the processes of the group. Its leader may have ended: a number stays
-// that of a group until the last member has. Whoever works elsewhere is not ours.
+// that of a group until the last member has. A process with another working folder is not ours.
 func (g processGroup) members() []procID {
 	if g.Leader.PID == 0 {
 		return nil
 	}
 	if now, ok := identify(g.Leader.PID); ok && now != g.Leader {
-		return nil // the number was given anew
+		return nil // the process id was reused
 	}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

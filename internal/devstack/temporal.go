@@ -135,7 +135,7 @@ func (s Temporal) Ready(ctx context.Context) error {
 	return s.writeMarker()
 }
 
-// note is the file that stands beside a database file that has its schema.
+// markerFile is the file that marks a database file with a complete schema.
 func (s Temporal) markerFile() string { return s.DB + ".whole" }
 
 // writeMarker notes that the server has answered from its database file.

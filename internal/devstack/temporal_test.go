@@ -9,7 +9,7 @@ import (
 )
 
 // TestTemporalKilledWhileInitialising: a database file whose schema was not finished
-// is made anew, and one that a server has answered from is kept.
+// is created again, and one that a server has answered from is kept.
 func TestTemporalKilledWhileInitialising(t *testing.T) {
 	port, err := FreePort()
 	if err != nil {
@@ -42,15 +42,15 @@ func TestTemporalKilledWhileInitialising(t *testing.T) {
 	}
 	first := live()
 	if second := live(); !os.SameFile(first, second) {
-		t.Error("a database that was answered from was made anew")
+		t.Error("a database that was in use was created again")
 	}
 
 	if err := os.Remove(part.markerFile()); err != nil {
 		t.Fatal(err)
 	}
-	part.Whole = true // as in a home of before the note
+	part.Whole = true // as in a home without the marker
 	if third := live(); !os.SameFile(first, third) {
-		t.Error("a database that is known to be whole was made anew")
+		t.Error("a database that is known to be complete was created again")
 	}
 	if err := os.Remove(part.DB); err != nil {
 		t.Fatal(err)

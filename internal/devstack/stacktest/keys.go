@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// NewGateway starts a gateway of the Temporal server at an address that lets in whoever
+// NewGateway starts a gateway of the Temporal server at an address that accepts each client that
 // shows one of the keys as Temporal Cloud does it: calls of the workflow service alone, no
 // health checks and no operators' calls; with a key of readers none that are about a
 // namespace. It ends with the test.

@@ -39,7 +39,7 @@ func FreshLockedRedisCluster(t testing.TB, lock Lock) []*Server {
 	return freshCluster(t, func(node *Server) *Server { return lock.on(node) })
 }
 
-// lockedRedis is a Redis that is ready when it answers whom it lets in.
+// lockedRedis is a Redis that is ready when it answers an authorized client.
 type lockedRedis struct {
 	devstack.Redis
 	lock Lock

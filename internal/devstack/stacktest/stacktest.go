@@ -314,7 +314,7 @@ func newDir() (string, error) {
 // memoryDir is a file system in memory, where Redis and Temporal wait for no disk.
 const memoryDir = "/dev/shm"
 
-// roomy tells whether a file system has room for the servers of several test binaries;
+// hasRoom reports whether a file system has room for the servers of several test binaries;
 // that of a container often has not.
 func hasRoom(dir string) bool {
 	var fs syscall.Statfs_t
