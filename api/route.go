@@ -99,6 +99,6 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // every server.
 func routes() []*route {
 	return slices.Concat(packetRoutes(), claimRoutes(), userRoutes(), campaignRoutes(), staffCampaignRoutes(), staffRoutes(), decisionRoutes(),
-		auditRoutes(), refundRoutes(), staffPacketRoutes(), providerRoutes(), reconciliationRoutes(), breakRoutes(), closeRoutes(),
-		exportRoutes(), keyRoutes(), ticketKeyRoutes(), platformRoutes())
+		approvalListRoutes(), auditRoutes(), refundRoutes(), staffPacketRoutes(), providerRoutes(), reconciliationRoutes(), breakRoutes(), closeRoutes(),
+		exportRoutes(), keyRoutes(), ticketKeyRoutes(), platformRoutes(), documentRoutes())
 }

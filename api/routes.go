@@ -227,7 +227,6 @@ func staffRoutes() []*route {
 }
 
 func platformRoutes() []*route {
-	html := "text/html; charset=utf-8"
 	return []*route{
 		{
 			id: "receiveSandboxNotification", method: http.MethodPost, path: "/v1/provider-notifications/sandbox", listener: listenPublic,
@@ -267,6 +266,13 @@ func platformRoutes() []*route {
 			about:   "Returns all metrics of the process.",
 			answers: []reply{{status: http.StatusOK, about: "Text exposition format.", body: "", kind: "text/plain"}}, handle: getMetrics,
 		},
+	}
+}
+
+// documentRoutes returns the routes of this document, its page and the error pages.
+func documentRoutes() []*route {
+	html := "text/html; charset=utf-8"
+	return []*route{
 		{
 			id: "getDocument", method: http.MethodGet, path: "/openapi.json", listener: listenPublic, realm: realmOpen, tag: "platform",
 			summary: "Get this document",

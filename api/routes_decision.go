@@ -71,6 +71,13 @@ func decisionRoutes() []*route {
 			"Ends one's own decision while it waits; nothing moves, and another decision can be made at once. Other people are refused with "+
 				"403. After an approval or rejection the answer is 409.",
 			approvalParam, Reason{}, Answered{}, CodeNotFound, withdrawApproval()),
+		bulkRetryRoute(finance),
+	}
+}
+
+// approvalListRoutes returns the routes that list decisions with a second person.
+func approvalListRoutes() []*route {
+	return []*route{
 		{
 			id: "listApprovals", method: http.MethodGet, path: "/v1/staff/approvals", listener: listenStaff, realm: realmStaff,
 			tag:      "staff decisions",
@@ -91,7 +98,6 @@ func decisionRoutes() []*route {
 			answers:  []reply{{status: http.StatusOK, about: "Count and sum.", body: ListSum{}}},
 			problems: []Code{CodeInvalidRequest}, handle: sumApprovals,
 		},
-		bulkRetryRoute(finance),
 	}
 }
 
