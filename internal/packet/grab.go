@@ -1,7 +1,7 @@
 package packet
 
 // GrabResult is the outcome of one grab. The constants are in the order of precedence: the first
-// that fits is the answer (api.md, grab.lua and the table tests keep the same order).
+// that fits is the answer (grab.lua and the table tests keep the same order).
 type GrabResult int
 
 // The outcomes.
