@@ -150,7 +150,7 @@ func (c *grabbers) judge(t testing.TB) (gone int) {
 			}
 			last := answers[len(answers)-1]
 			if last.ShareIndex != b.ShareIndex || last.Amount != b.Amount {
-				t.Errorf("user %s of packet %s: last answer is share %d of %d, recorded is %d of %d", user, p.ID, last.ShareIndex, last.Amount, b.ShareIndex,
+				t.Errorf("user %s of packet %s: last answer share %d of %d, recorded %d of %d", user, p.ID, last.ShareIndex, last.Amount, b.ShareIndex,
 					b.Amount)
 			}
 		}

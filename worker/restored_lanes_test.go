@@ -42,7 +42,7 @@ func (r *rig) lane(t testing.TB, id string) (row packet.LaneRow) {
 // shutWhileRestored: grabs of a packet are refused, and its lane is not rebuilt.
 func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneReason) {
 	t.Helper()
-	wait.Until(t, "a restored MySQL is detected", func() bool { return errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrMySQLRestored) })
+	wait.Until(t, "MySQL is restored", func() bool { return errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrMySQLRestored) })
 	wait.Until(t, "lane is shut", func() bool { return r.lane(t, p.ID).State == packet.LaneShut })
 	if row := r.lane(t, p.ID); row.Reason != why {
 		t.Errorf("shut because of %s, want %s", row.Reason, why)
