@@ -98,7 +98,8 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // routes returns the table. Handlers get everything from the request, so it is the same for
 // every server.
 func routes() []*route {
-	return slices.Concat(packetRoutes(), claimRoutes(), userRoutes(), campaignRoutes(), staffCampaignRoutes(), staffRoutes(), decisionRoutes(),
-		approvalListRoutes(), auditRoutes(), refundRoutes(), staffPacketRoutes(), providerRoutes(), reconciliationRoutes(), breakRoutes(), closeRoutes(),
-		exportRoutes(), keyRoutes(), ticketKeyRoutes(), platformRoutes(), documentRoutes())
+	return slices.Concat(packetRoutes(), claimRoutes(), userRoutes(), campaignRoutes(), staffCampaignRoutes(), staffRoutes(),
+		decisionRoutes(), approvalListRoutes(), auditRoutes(), refundRoutes(), staffPacketRoutes(), providerRoutes(),
+		reconciliationRoutes(), breakRoutes(), closeRoutes(), exportRoutes(), keyRoutes(), ticketKeyRoutes(), platformRoutes(),
+		documentRoutes())
 }
