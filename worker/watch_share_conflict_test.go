@@ -24,7 +24,8 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	r.awaitOpen(t, p.ID)
 	first := r.grab(t, p.ID, "first").Claim
 	r.awaitPayout(t, first, payout.StatusPaid)
-	conflict := packet.Claim{PacketID: p.ID, UserID: "conflict", ShareIndex: first.ShareIndex, Amount: first.Amount, ClaimedAt: time.Now().UTC()}
+	conflict := packet.Claim{PacketID: p.ID, UserID: "conflict", ShareIndex: first.ShareIndex, Amount: first.Amount,
+		ClaimedAt: time.Now().UTC()}
 	if _, err := r.store.RecordShareConflict(ctx, conflict, r.provider.Name(), "claimed by another"); err != nil {
 		t.Fatal(err)
 	}
