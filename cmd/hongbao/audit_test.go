@@ -54,7 +54,7 @@ func TestAuditVerify(t *testing.T) {
 		}
 	}
 	if out, err := run(); !errors.Is(err, errReported) ||
-		!strings.HasPrefix(out, "The audit is NOT as it was written: the first wrong, missing or additional entry is number 2\n2 entries, "+
+		!strings.HasPrefix(out, "The audit is NOT intact: the first changed, missing or additional entry is 2.\n2 entries, "+
 			"head ") {
 		t.Errorf("%s%v", out, err)
 	}

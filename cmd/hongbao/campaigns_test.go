@@ -47,17 +47,17 @@ func TestCampaigns(t *testing.T) {
 	}
 	out, _ = d.shop(exitOK, rain("--split", "equal", "--ends-on", "2998-12-31")...)
 	contains(t, out, "evening rain", "active", "20:05 Asia/Shanghai", "2998-12-31", "¥10.00 (1000 fen)", "4, equal, ¥0.01 or more each",
-		"24h0m0s after it opens", "campaign/")
+		"24h0m0s after opening", "campaign/")
 	out, _ = d.shop(exitOK, "show", c.ID)
 	contains(t, out, c.ID, "alice", "2999-01-01", "2 users", "at most one per user, over all packets", "恭喜", "4, even, ¥0.02 to ¥5.00 each",
-		"1m0s after it opens", formatTime(*c.NextOpensAt))
+		"1m0s after opening", formatTime(*c.NextOpensAt))
 	if strings.Contains(out, "decided") {
 		t.Errorf("no day was decided yet:\n%s", out)
 	}
 
 	d.decideDays(c, 9)
 	out, _ = d.shop(exitOK, "show", c.ID)
-	contains(t, out, "2999-01-09", "packet00000000000009", "made", "The last 7 days; more of them: hongbao campaigns days "+c.ID)
+	contains(t, out, "2999-01-09", "packet00000000000009", "made", "The last 7 days. For more: hongbao campaigns days "+c.ID)
 	out, errs = d.shop(exitOK, "days", c.ID, "--limit", "2")
 	if strings.Contains(out, "2999-01-07") || !strings.Contains(errs, "There are more entries: add --all, or --cursor ") {
 		t.Errorf("%s%s", out, errs)

@@ -100,7 +100,7 @@ func TestKeysHTTP(t *testing.T) {
 		{"create --reason r", exitUsage, "--role is required"},
 		{"rotate x --reason r --grace 1ms", exitUsage, "whole seconds"},
 		{"rotate --reason r", exitUsage, "takes one argument"},
-		{"list --timeout -1s", exitUsage, "below zero"},
+		{"list --timeout -1s", exitUsage, "write 0s or more"},
 		{"list --admin-key " + token, exitRefused, "forbidden"},
 	} {
 		if _, errs := run(c.code, strings.Fields(c.args)...); !strings.Contains(errs, c.says) {

@@ -41,7 +41,7 @@ func TestStaffPackets(t *testing.T) {
 		t.Fatalf("%d entries about what was refused", n)
 	}
 	out, _ = d.sh(exitOK, "packets", "recall", id, "--reason", "ticket 4711", "--idempotency-key", "k")
-	contains(t, out, id+" is closing: ¥5.00 were won, ¥5.00 go back to sender.")
+	contains(t, out, id+" is closing: ¥5.00 claimed, ¥5.00 refunded to sender.")
 	out, _ = d.sh(exitOK, "packets", "recall", id, "--reason", "ticket 4711", "--idempotency-key", "k", "--json")
 	contains(t, out, `"status":"closing"`)
 	if n := d.auditCount("packet/" + id); n != 1 {

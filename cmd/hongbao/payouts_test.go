@@ -103,10 +103,10 @@ func (d *staffStack) testList(t *testing.T) {
 		t.Errorf("%s%s", out, notes)
 	}
 	for args, says := range map[string]string{
-		"--status lost": "none of pending, sending", "--packet x": "not the id of a packet", "--packet=": "flag: it is empty", "--order-no " +
+		"--status lost": "none of pending, sending", "--packet x": "not the id of a packet", "--packet=": "the value is empty", "--order-no " +
 			paid["bob"]: "not an order number",
 		"--older-than 1500ms": "whole seconds", "--amount-min -1": "below zero", "--amount-min 5 --amount-max 4": "matches nothing",
-		"--amount-max 0": "matches nothing", "--limit 0": "not from 1 to 200", "--limit 201": "not from 1 to 200",
+		"--amount-max 0": "matches nothing", "--limit 0": "write a number from 1 to 200", "--limit 201": "write a number from 1 to 200",
 		"--failure-code 冻": "visible ASCII", "extra": "takes no arguments", "--status lost --packet x": "not the id",
 	} {
 		if _, errs := d.shAs(d.as("HONGBAO_STAFF_URL", "http://127.0.0.1:1"), exitUsage,
@@ -173,7 +173,7 @@ func (d *staffStack) testMend(t *testing.T) {
 		"retry --reason r --yes": "a filter that selects payouts", "retry " + id +
 			" --status failed --reason r": "--status cannot be combined with an id",
 		"retry --status failed --yes --dry-run": "contradict", "retry --status failed --yes": "--reason is required",
-		"retry --status paid": "only failed, returned and unknown", "show " + id + " --timeout -1s": "below zero", "show " + id +
+		"retry --status paid": "only failed, returned and unknown", "show " + id + " --timeout -1s": "write 0s or more", "show " + id +
 			" --staff-url nowhere": "not an http or https URL",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"payouts"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
@@ -237,7 +237,7 @@ func (d *staffStack) testTwoPersons(t *testing.T) {
 	}
 	for args, says := range map[string]string{
 		"list --status maybe": "none of waiting, open", "approve x": "--reason is required", "approve": "takes one argument",
-		"list --limit 999": "not from 1 to 200",
+		"list --limit 999": "write a number from 1 to 200",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"approvals"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
 			t.Errorf("%s: %s", args, errs)
@@ -497,7 +497,7 @@ func (d *staffStack) testRefunds(t *testing.T) {
 	for args, says := range map[string]string{
 		"show p" + refund[1:]: "not the id of a refund", "retry " + refund: "--reason is required", "mark-paid " + refund +
 			" --reason r": "--evidence is required", "list --status x": "none of",
-		"list --limit 0": "not from 1",
+		"list --limit 0": "write a number from 1",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"refunds"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
 			t.Errorf("%s: %s", args, errs)

@@ -105,7 +105,7 @@ func (d *staffStack) testReconcile(t *testing.T) {
 		"start --date 2026-02-30 --reason r": "write YYYY-MM-DD", "start --date 2099-01-01 --reason r": "invalid_request",
 		"start": "--reason is required", "list --date x": "write YYYY-MM-DD", "list --status x": "none of requested",
 		"breaks --packet x": "not the id of a packet", "breaks --older-than 1ms": "whole seconds", "show": "takes one argument",
-		"resolve b1": "--reason is required", "list --limit 0": "not from 1 to 200",
+		"resolve b1": "--reason is required", "list --limit 0": "write a number from 1 to 200",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"reconcile"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
 			t.Errorf("%s: %s", args, errs)
@@ -131,7 +131,7 @@ func (d *staffStack) testUnread(date string) {
 	out, _ = d.sh(exitOK, "reconcile", "show", asked.ID)
 	contains(d.t, out, why, "and the last of it")
 	out, _ = d.sh(exitOK, "reconcile", "start", "--help")
-	contains(d.t, out, "give up after this time, without --wait after a minute; 0 = never (default 2h0m0s)")
+	contains(d.t, out, "give up after this duration, without --wait after 1m; 0 = never (default 2h0m0s)")
 }
 
 func (d *staffStack) testProviders(t *testing.T) {
@@ -177,7 +177,7 @@ func (d *staffStack) testAudit(t *testing.T) {
 	}
 	_, errs := d.shAs(d.as("HONGBAO_AUDITOR_KEY", d.finance), exitRefused, "audit", "list")
 	contains(t, errs, "forbidden")
-	for args, says := range map[string]string{"list --from noon": "RFC 3339", "list --to noon": "RFC 3339", "list --limit 0": "not from 1"} {
+	for args, says := range map[string]string{"list --from noon": "RFC 3339", "list --to noon": "RFC 3339", "list --limit 0": "write a number from 1"} {
 		if _, errs := d.sh(exitUsage, append([]string{"audit"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
 			t.Errorf("%s: %s", args, errs)
 		}
