@@ -164,7 +164,7 @@ func (s *scene) checkStopped(row faultRow, number string) {
 	s.Logf("%s: the provider has seen %q", s.account, s.line.seen(s.id))
 }
 
-// underWay counts calls that are not answered yet.
+// inFlight counts calls that are not answered yet.
 func (l *line) underWay() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

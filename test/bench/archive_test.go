@@ -42,7 +42,7 @@ type archive struct {
 	closed     string // packet that MySQL has
 	live       string // packet that Redis has
 	took       time.Duration
-	reader     *asker
+	reader     *caller
 }
 
 // sentFor is how many packets go with so many rows. Never fewer than some pages:
@@ -55,7 +55,7 @@ func sentFor(rows int) int { return max(rows/50, 4*pageSize) }
 func newArchive(tb testing.TB, rows int) *archive {
 	tb.Helper()
 	a := &archive{house: newHouse(tb, stacktest.FreshRedis(tb, "--auto-aof-rewrite-percentage", "0").Addr), rows: rows, sent: sentFor(rows)}
-	a.reader = newAsker(a.addr, a.token)
+	a.reader = newCaller(a.addr, a.token)
 	tb.Cleanup(a.reader.close)
 	began := time.Now()
 	var err error

@@ -9,18 +9,18 @@ import (
 	"hongbao/internal/packet"
 )
 
-// meeting holds users together at a step: nobody goes on before everybody who is
+// barrier holds users together at a step: nobody goes on before everybody who is
 // still trying has come, which is what a crowd does at its worst.
-type meeting struct {
+type barrier struct {
 	mu              sync.Mutex
 	trying, waiting int
 	gone            chan struct{} // closed when the present round goes on
 }
 
-func newMeeting(users int) *meeting { return &meeting{trying: users, gone: make(chan struct{})} }
+func newBarrier(users int) *barrier { return &barrier{trying: users, gone: make(chan struct{})} }
 
 // wait returns when all others that are still trying wait as well.
-func (m *meeting) wait() {
+func (m *barrier) wait() {
 	m.mu.Lock()
 	m.waiting++
 	gone := m.gone
@@ -30,14 +30,14 @@ func (m *meeting) wait() {
 }
 
 // leave is a user who has his answer.
-func (m *meeting) leave() {
+func (m *barrier) leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.trying--
 	m.goOn()
 }
 
-func (m *meeting) goOn() {
+func (m *barrier) goOn() {
 	if m.waiting > 0 && m.waiting == m.trying {
 		close(m.gone)
 		m.waiting, m.gone = 0, make(chan struct{})
@@ -51,7 +51,7 @@ func crowdedTrials(t *testing.T, p place) {
 	const users = 8
 	for _, k := range kinds() {
 		t.Run(k.number, func(t *testing.T) {
-			p, m := p.apart(t), newMeeting(users)
+			p, m := p.apart(t), newBarrier(users)
 			p.pick = func(int) int { return 0 }
 			p.at = func(step string) {
 				if step == k.contended {

@@ -162,7 +162,7 @@ func (d *oursDesign) record(ctx context.Context, lane int, b pool.Batch) error {
 	return d.queue.Ack(ctx, lane, entries...)
 }
 
-func (d *oursDesign) told(tb testing.TB, id string) map[string]int {
+func (d *oursDesign) acknowledged(tb testing.TB, id string) map[string]int {
 	tb.Helper()
 	claims, err := d.pool.Claims(tb.Context(), id)
 	if err != nil {

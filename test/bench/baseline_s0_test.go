@@ -22,11 +22,11 @@ var s0Kind = kind{
 	number: "S0", name: "Redis + Lua, drained by a thread", open: openS0, rate: sharesPerSecond,
 	loses: "the batch in the drainer's hands; and an answer that was lost stays lost",
 	dies: []trouble{
-		{"decided", []offence{noAmount}},
-		{"drained", []offence{noAmount, lostShare}},
+		{"decided", []violation{noAmount}},
+		{"drained", []violation{noAmount, lostShare}},
 	},
 	stalls:    []trouble{{"decided", nil}, {"drained", nil}},
-	asksAgain: []offence{noAmount, sameAnswer},
+	asksAgain: []violation{noAmount, sameAnswer},
 }
 
 type s0Design struct {
@@ -104,7 +104,7 @@ func (d *s0Design) work(ctx context.Context, packet string) error {
 
 func (d *s0Design) lapse(context.Context, string) error { return nil }
 
-func (d *s0Design) told(tb testing.TB, packet string) map[string]int {
+func (d *s0Design) acknowledged(tb testing.TB, packet string) map[string]int {
 	return takenS0(tb, d.rdb, s0Keys(packet))
 }
 

@@ -23,8 +23,8 @@ import (
 var s11Kind = kind{
 	number: "S1.1", name: "distributed lock a packet", open: openS11, rate: 10_000,
 	loses:  "nothing, but nobody gets through until the lock's lease is over",
-	dies:   []trouble{{"counted", []offence{waits}}},
-	stalls: []trouble{{"counted", []offence{waits, twice}}},
+	dies:   []trouble{{"counted", []violation{waits}}},
+	stalls: []trouble{{"counted", []violation{waits, twice}}},
 }
 
 const (

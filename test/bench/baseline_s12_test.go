@@ -17,7 +17,7 @@ var s12Kind = kind{
 	loses:   "nothing",
 	dies:    []trouble{{"counted", nil}},
 	stalls:  []trouble{{"counted", nil}},
-	crowded: []offence{refused},
+	crowded: []violation{refused},
 }
 
 type s12Design struct {

@@ -16,7 +16,7 @@ var s13Kind = kind{
 	number: "S1.3", name: "SELECT ... FOR UPDATE on the packet row", open: openS13, rate: 10_000, released: true,
 	loses:  "nothing; but of a machine that is cut off, the lock stays",
 	dies:   []trouble{{"locked", nil}},
-	stalls: []trouble{{"locked", []offence{waits}}},
+	stalls: []trouble{{"locked", []violation{waits}}},
 }
 
 type s13Design struct {

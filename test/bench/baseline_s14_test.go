@@ -20,7 +20,7 @@ var s14Kind = kind{
 	loses:   "nothing",
 	dies:    []trouble{{"chosen", nil}},
 	stalls:  []trouble{{"chosen", nil}},
-	crowded: []offence{refused},
+	crowded: []violation{refused},
 }
 
 type s14Design struct {

@@ -30,9 +30,9 @@ var s16Kind = kind{
 	dies: []trouble{
 		{"decided", nil},
 		{"moved", nil},
-		{"written", []offence{byHand}},
+		{"written", []violation{byHand}},
 	},
-	stalls: []trouble{{"decided", nil}, {"moved", []offence{byHand}}, {"written", []offence{byHand}}},
+	stalls: []trouble{{"decided", nil}, {"moved", []violation{byHand}}, {"written", []violation{byHand}}},
 }
 
 //go:embed s16.lua
@@ -135,12 +135,12 @@ func (d *s16Design) lapse(ctx context.Context, packet string) error {
 	}
 }
 
-func (d *s16Design) told(tb testing.TB, packet string) map[string]int {
+func (d *s16Design) acknowledged(tb testing.TB, packet string) map[string]int {
 	return d.hash(tb, s16Keys(packet).users)
 }
 
-// forPersons counts what was left to people.
-func (d *s16Design) forPersons(tb testing.TB, packet string) (n int) {
+// manualRepairs counts what was left to people.
+func (d *s16Design) manualRepairs(tb testing.TB, packet string) (n int) {
 	tb.Helper()
 	if err := d.db.QueryRowContext(tb.Context(), "SELECT COUNT(*) FROM repair WHERE activity = ?", packet).Scan(&n); err != nil {
 		tb.Fatal(err)

@@ -28,10 +28,10 @@ var s3Kind = kind{
 	loses: "the task in each worker's hands: told, and not paid",
 	dies: []trouble{
 		{"decided", nil},
-		{"popped", []offence{unrecorded}},
+		{"popped", []violation{unrecorded}},
 	},
 	stalls:  []trouble{{"decided", nil}, {"popped", nil}},
-	emptied: []offence{lockedOut},
+	emptied: []violation{lockedOut},
 }
 
 // s3Limit is how often one may try.
@@ -99,7 +99,7 @@ func (d *s3Design) work(ctx context.Context, packet string) error {
 	}
 }
 
-func (d *s3Design) told(tb testing.TB, packet string) map[string]int {
+func (d *s3Design) acknowledged(tb testing.TB, packet string) map[string]int {
 	return d.hash(tb, s3Keys(packet).drawn)
 }
 

@@ -28,7 +28,7 @@ func (k kind) subject(p place) subject {
 		a := attempt{finish: func(tb testing.TB, done int) {
 			answered := newBooks(1, receipts)
 			answered.total(tb, done)
-			answered.agree(tb, 0, d.told(tb, id))
+			answered.agree(tb, 0, d.acknowledged(tb, id))
 			if err := d.close(); err != nil {
 				tb.Error(err)
 			}

@@ -30,9 +30,9 @@ type design interface {
 	// lapse is time that passes: leases run out, and whoever looks after others
 	// that may have died does so.
 	lapse(ctx context.Context, packet string) error
-	// told is who was promised which share, where the design keeps its promises
+	// acknowledged is who was promised which share, where the design keeps its promises
 	// before work has gone over them.
-	told(tb testing.TB, packet string) map[string]int
+	acknowledged(tb testing.TB, packet string) map[string]int
 	// booked is who has which share in MySQL, from where he is paid.
 	booked(tb testing.TB, packet string) map[string]int
 	close() error
@@ -110,13 +110,13 @@ type kind struct {
 	// for a while, each with what goes wrong then.
 	dies, stalls []trouble
 	// always is what goes wrong without any process dying.
-	asksAgain, crowded, emptied []offence
+	asksAgain, crowded, emptied []violation
 }
 
 // trouble is a step and what a process does wrong that ends, or stops, there.
 type trouble struct {
 	step string
-	want []offence
+	want []violation
 }
 
 // kinds are the eight published designs in the order of their numbers, then ours.
@@ -356,8 +356,8 @@ func (l ledger) booked(tb testing.TB, packet string) map[string]int {
 	return l.holders(tb, "SELECT user, seq FROM detail WHERE activity = ?", packet)
 }
 
-// told: the row is the promise.
-func (l ledger) told(tb testing.TB, packet string) map[string]int {
+// acknowledged: the row is the promise.
+func (l ledger) acknowledged(tb testing.TB, packet string) map[string]int {
 	tb.Helper()
 	return l.booked(tb, packet)
 }

@@ -16,19 +16,19 @@ import (
 	"hongbao/internal/devstack/stacktest"
 )
 
-// offence is something that must not happen to those who grab.
-type offence string
+// violation is something that must not happen to those who grab.
+type violation string
 
 const (
-	lostShare  offence = "a share is nobody's, and nobody can have it"
-	unrecorded offence = "a user was told of a share that is not booked for him"
-	twice      offence = "a share is booked for two users"
-	refused    offence = "a user leaves with nothing although shares are left"
-	waits      offence = "nobody gets through while a process is dead or stopped"
-	noAmount   offence = "who asks again is not told what he has"
-	sameAnswer offence = "who has a share and who came too late get the same answer"
-	lockedOut  offence = "who only ever met empty packets may not try any more"
-	byHand     offence = "a person has to find out what happened"
+	lostShare  violation = "a share is nobody's, and nobody can have it"
+	unrecorded violation = "a user was told of a share that is not booked for him"
+	twice      violation = "a share is booked for two users"
+	refused    violation = "a user leaves with nothing although shares are left"
+	waits      violation = "nobody gets through while a process is dead or stopped"
+	noAmount   violation = "who asks again is not told what he has"
+	sameAnswer violation = "who has a share and who came too late get the same answer"
+	lockedOut  violation = "who only ever met empty packets may not try any more"
+	byHand     violation = "a person has to find out what happened"
 )
 
 // trial is a packet that is grabbed while something goes wrong, and what went
@@ -39,12 +39,12 @@ type trial struct {
 	packet string
 	shares int
 	heard  map[string]int // what users were told that they have
-	found  map[offence]bool
+	found  map[violation]bool
 }
 
 func newTrial(tb testing.TB, d design, shares int) *trial {
 	tb.Helper()
-	t := &trial{TB: tb, design: d, packet: newPacketID(tb), shares: shares, heard: map[string]int{}, found: map[offence]bool{}}
+	t := &trial{TB: tb, design: d, packet: newPacketID(tb), shares: shares, heard: map[string]int{}, found: map[violation]bool{}}
 	d.load(tb, t.packet, shares)
 	return t
 }
@@ -116,7 +116,7 @@ func (t *trial) judge() {
 }
 
 // expect fails unless exactly these offences were found.
-func (t *trial) expect(want []offence) {
+func (t *trial) expect(want []violation) {
 	t.Helper()
 	for o := range t.found {
 		if !slices.Contains(want, o) {
@@ -137,7 +137,7 @@ func TestBaselines(t *testing.T) {
 	p := newPlace(t, server.Addr)
 	t.Run("killed", func(t *testing.T) { killedTrials(t, p) })
 	t.Run("stalled", func(t *testing.T) { stalledTrials(t, p) })
-	t.Run("asks again", func(t *testing.T) { asksAgainTrials(t, p) })
+	t.Run("asks again", func(t *testing.T) { repeatedGrabTrials(t, p) })
 	t.Run("emptied", func(t *testing.T) { emptiedTrials(t, p) })
 	t.Run("crowded", func(t *testing.T) { crowdedTrials(t, p) })
 	t.Run("redis killed", func(t *testing.T) { redisKilledTrials(t, p, server) })
@@ -359,9 +359,9 @@ func (s *sleeper) wake() answer {
 	return s.answer
 }
 
-// asksAgainTrials: alice, whose answer was lost, asks again and has to be
+// repeatedGrabTrials: alice, whose answer was lost, asks again and has to be
 // told the same; and carol, for whom nothing is left, something else.
-func asksAgainTrials(t *testing.T, p place) {
+func repeatedGrabTrials(t *testing.T, p place) {
 	for _, k := range kinds() {
 		t.Run(k.number, func(t *testing.T) {
 			tr := newTrial(t, p.apart(t).opened(t, k), 2)
@@ -463,32 +463,32 @@ func TestBaselineOffences(t *testing.T) {
 		name          string
 		heard, booked map[string]int
 		repairs       int
-		want          []offence
+		want          []violation
 	}{
 		{"fine", map[string]int{"a": 0}, map[string]int{"a": 0, "b": 1}, 0, nil},
-		{"lost", map[string]int{"a": 0}, map[string]int{"a": 0}, 0, []offence{lostShare}},
-		{"not booked", map[string]int{"a": 0, "b": 1}, map[string]int{"b": 1}, 0, []offence{unrecorded}},
-		{"another", map[string]int{"a": 0}, map[string]int{"a": 1, "b": 0}, 0, []offence{unrecorded}},
-		{"twice", map[string]int{"a": 0, "c": 0}, map[string]int{"a": 0, "b": 1, "c": 0}, 0, []offence{twice}},
-		{"left to people", nil, map[string]int{"a": 0, "b": 1}, 1, []offence{byHand}},
+		{"lost", map[string]int{"a": 0}, map[string]int{"a": 0}, 0, []violation{lostShare}},
+		{"not booked", map[string]int{"a": 0, "b": 1}, map[string]int{"b": 1}, 0, []violation{unrecorded}},
+		{"another", map[string]int{"a": 0}, map[string]int{"a": 1, "b": 0}, 0, []violation{unrecorded}},
+		{"twice", map[string]int{"a": 0, "c": 0}, map[string]int{"a": 0, "b": 1, "c": 0}, 0, []violation{twice}},
+		{"left to people", nil, map[string]int{"a": 0, "b": 1}, 1, []violation{byHand}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tr := &trial{TB: t, design: writtenBooks{books: c.booked, repairs: c.repairs}, shares: 2, heard: c.heard, found: map[offence]bool{}}
+			tr := &trial{TB: t, design: fixedRecords{books: c.booked, repairs: c.repairs}, shares: 2, heard: c.heard, found: map[violation]bool{}}
 			tr.judge()
 			tr.expect(c.want)
 		})
 	}
 }
 
-// writtenBooks is a design that has nothing but its end.
-type writtenBooks struct {
+// fixedRecords is a design that has nothing but its end.
+type fixedRecords struct {
 	design
 	books   map[string]int
 	repairs int
 }
 
-func (w writtenBooks) booked(testing.TB, string) map[string]int { return w.books }
-func (w writtenBooks) forPersons(testing.TB, string) int        { return w.repairs }
+func (w fixedRecords) booked(testing.TB, string) map[string]int { return w.books }
+func (w fixedRecords) manualRepairs(testing.TB, string) int     { return w.repairs }
 
 // TestBaselineKinds: the table is whole, and of ours nothing is excused.
 func TestBaselineKinds(t *testing.T) {

@@ -65,7 +65,7 @@ func TestChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	address, answer := roles[cfg.Role](t, cfg)
-	tell(address)
+	reply(address)
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		switch command := lines.Text(); command {
 		case "profile":
@@ -73,25 +73,25 @@ func TestChild(t *testing.T) {
 			if err == nil {
 				err = pprof.StartCPUProfile(file)
 			}
-			tell(fmt.Sprint(err))
+			reply(fmt.Sprint(err))
 		case "profiled":
 			pprof.StopCPUProfile()
-			tell("done")
+			reply("done")
 		case "heap":
 			runtime.GC()
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
-			tell(strconv.FormatUint(m.HeapAlloc, 10))
+			reply(strconv.FormatUint(m.HeapAlloc, 10))
 		default:
-			tell(answer(command))
+			reply(answer(command))
 		}
 	}
 }
 
-// tellPrefix keeps what a child says apart from what the test binary writes.
-const tellPrefix = "child: "
+// replyPrefix keeps what a child says apart from what the test binary writes.
+const replyPrefix = "child: "
 
-func tell(what string) { _, _ = fmt.Fprintf(os.Stdout, "%s%s\n", tellPrefix, what) }
+func reply(what string) { _, _ = fmt.Fprintf(os.Stdout, "%s%s\n", replyPrefix, what) }
 
 // child is a process that this one has started.
 type child struct {
@@ -125,15 +125,15 @@ func spawn(tb testing.TB, cfg childSettings) *child {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(c.end)
-	c.address = c.hear(tb)
+	c.address = c.readReply(tb)
 	return c
 }
 
-// hear waits for what the child says next.
-func (c *child) hear(tb testing.TB) string {
+// readReply waits for what the child says next.
+func (c *child) readReply(tb testing.TB) string {
 	tb.Helper()
 	for c.out.Scan() {
-		if said, ok := strings.CutPrefix(c.out.Text(), tellPrefix); ok {
+		if said, ok := strings.CutPrefix(c.out.Text(), replyPrefix); ok {
 			return said
 		}
 	}
@@ -147,7 +147,7 @@ func (c *child) ask(tb testing.TB, format string, args ...any) string {
 	if _, err := fmt.Fprintf(c.in, format+"\n", args...); err != nil {
 		tb.Fatal(err)
 	}
-	return c.hear(tb)
+	return c.readReply(tb)
 }
 
 func (c *child) number(tb testing.TB, command string) int64 {

@@ -63,7 +63,7 @@ func (h *house) soldOutGrabs() subject {
 			settle(tb, h.pool, []string{id}, books{won})
 		}}
 		for i := range callers {
-			who, from, turn := newUser(i), newAsker(h.addr, h.token), i
+			who, from, turn := newUser(i), newCaller(h.addr, h.token), i
 			a.callers = append(a.callers, func() error {
 				if turn++; turn%winnerEvery != 0 {
 					return from.postLate(url, who.next())
@@ -78,7 +78,7 @@ func (h *house) soldOutGrabs() subject {
 }
 
 // postLate grabs for somebody who has to be told that everything is gone.
-func (a *asker) postLate(url, user string) error {
+func (a *caller) postLate(url, user string) error {
 	if err := a.send(url, user); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (a *asker) postLate(url, user string) error {
 }
 
 // postAgain grabs for a winner, who has to get his share again.
-func (a *asker) postAgain(url, user string, share int) error {
+func (a *caller) postAgain(url, user string, share int) error {
 	if err := a.send(url, user); err != nil {
 		return err
 	}

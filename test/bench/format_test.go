@@ -337,7 +337,7 @@ func TestGroupOf(t *testing.T) {
 		groupRedis + groupSockets: {"internal/runtime/syscall.Syscall6", "syscall.write", "internal/poll.(*FD).Write",
 			"github.com/redis/go-redis/v9/internal/proto.(*Writer).Flush", "hongbao/pool.(*lane).flush"},
 		groupHTTP + groupSockets: {"syscall.read", "github.com/valyala/fasthttp.(*Server).serveConn"},
-		groupLoad + groupSockets: {"syscall.read", "net.(*conn).Read", "hongbao/bench.(*asker).read", "hongbao/bench.(*asker).post"},
+		groupLoad + groupSockets: {"syscall.read", "net.(*conn).Read", "hongbao/bench.(*caller).read", "hongbao/bench.(*caller).post"},
 		groupLoad:                {"time.Now", "hongbao/bench.run.func1"},
 		groupAPI:                 {"encoding/json.Marshal", "hongbao/api.(*Server).grab", "github.com/gofiber/fiber/v2.(*App).next"},
 		groupDomain:              {"hongbao/packet.DecodeClaim", "hongbao/pool.(*Pool).Grab"},

@@ -143,7 +143,7 @@ func (h *house) httpGrabs() subject {
 		receipts := make([][]receipt, callers)
 		a := attempt{}
 		for i := range callers {
-			who, from := newUser(i), newAsker(h.addr, h.token)
+			who, from := newUser(i), newCaller(h.addr, h.token)
 			a.callers = append(a.callers, func() error {
 				name := who.next()
 				if err := from.post(url, name); err != nil {
@@ -195,7 +195,7 @@ func idle(tb testing.TB, token string) subject {
 	return subject{"POST nothing", func(tb testing.TB, callers int, _ time.Duration) attempt {
 		a := attempt{finish: func(testing.TB, int) {}} // it leaves no traces
 		for i := range callers {
-			who, from := newUser(i), newAsker(addr, token)
+			who, from := newUser(i), newCaller(addr, token)
 			a.callers = append(a.callers, func() error { return from.post("http://"+addr+"/v1/packets/00000000000000000000/grabs", who.next()) })
 			tb.Cleanup(from.close)
 		}

@@ -74,7 +74,7 @@ func (r *rig) steady(t *testing.T, address string, length time.Duration, name st
 		grabs    = make([]time.Duration, n)
 		answered = make([]time.Time, n)
 		failed   = make([]error, n)
-		free     = make(chan *asker, n)
+		free     = make(chan *caller, n)
 		group    sync.WaitGroup
 		began    = time.Now()
 	)
@@ -82,11 +82,11 @@ func (r *rig) steady(t *testing.T, address string, length time.Duration, name st
 		due := began.Add(time.Duration(i) * time.Second / steadyRate)
 		<-time.After(time.Until(due))
 		group.Go(func() {
-			var from *asker
+			var from *caller
 			select {
 			case from = <-free:
 			default:
-				from = newAsker(address, r.token)
+				from = newCaller(address, r.token)
 			}
 			failed[i] = from.post("http://"+address+"/v1/packets/"+ids[i%len(ids)]+"/grabs", name+strconv.Itoa(i))
 			answered[i] = time.Now()

@@ -32,7 +32,7 @@ func sections() []section {
 		{"latency", measureLatency},
 		{"timers", measureTimers},
 		{"pages", measurePages},
-		{"desk", measureDesk},
+		{"desk", measureConsole},
 	}
 }
 

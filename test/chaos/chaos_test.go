@@ -105,7 +105,7 @@ func TestChaos(t *testing.T) {
 type result struct {
 	plan
 	faults    *faults
-	told      *told
+	answers   *answers
 	judgement *judgement
 	healed    time.Duration
 	err       error
@@ -126,7 +126,7 @@ func (p plan) run(ctx context.Context, s *stack) *result {
 		r.err = err
 		return r
 	}
-	r.told = l.told
+	r.answers = l.answers
 	loading := make(chan struct{})
 	go func() {
 		defer close(loading)
@@ -143,7 +143,7 @@ func (p plan) run(ctx context.Context, s *stack) *result {
 	<-loading
 	fmt.Printf("chaos: load has ended; in %d tries %d grabs were acknowledged, %d refused (sold out, expired, not open yet, not eligible), "+
 		"%d calls ended without an answer\n",
-		l.told.grabs.Load(), l.told.acknowledged.Load(), l.told.refused.Load(), l.told.unanswered.Load())
+		l.answers.grabs.Load(), l.answers.acknowledged.Load(), l.answers.refused.Load(), l.answers.unanswered.Load())
 	i, err := newInspector(ctx, s)
 	if i != nil {
 		defer i.close()
@@ -153,7 +153,7 @@ func (p plan) run(ctx context.Context, s *stack) *result {
 		return r
 	}
 	var last []violation
-	r.judgement, last, r.err = i.settle(ctx, l.told, lifted.Add(p.life))
+	r.judgement, last, r.err = i.settle(ctx, l.answers, lifted.Add(p.life))
 	r.healed = time.Since(lifted)
 	if len(last) > 0 && len(r.violations()) == 0 {
 		fmt.Printf("chaos: the last that healed: %s\n", last[0].what)
@@ -166,8 +166,8 @@ func (r *result) summary() string {
 	var creates int
 	var acknowledged int64
 	lost, doubled := -1, -1 // not known
-	if r.told != nil {
-		creates, acknowledged = len(r.told.creates), r.told.acknowledged.Load()
+	if r.answers != nil {
+		creates, acknowledged = len(r.answers.creates), r.answers.acknowledged.Load()
 	}
 	healed := "not healed"
 	if r.judgement != nil {

@@ -112,12 +112,12 @@ func (f *faults) hit(ctx context.Context, ending *sync.WaitGroup, next fault) {
 		wait(ctx, next.length)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.goOn(pid)
+		f.resume(pid)
 	})
 }
 
-// goOn continues a stopped process, unless it has been killed meanwhile.
-func (f *faults) goOn(pid int) {
+// resume continues a stopped process, unless it has been killed meanwhile.
+func (f *faults) resume(pid int) {
 	if part, ok := f.stopped[pid]; ok && f.stack.pid(part) == pid {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 	}
@@ -128,7 +128,7 @@ func (f *faults) goOn(pid int) {
 func (f *faults) lift(ctx context.Context) error {
 	f.mu.Lock()
 	for pid := range f.stopped {
-		f.goOn(pid)
+		f.resume(pid)
 	}
 	all := f.broken
 	f.mu.Unlock()

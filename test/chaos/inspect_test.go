@@ -66,27 +66,27 @@ func (i *inspector) close() {
 
 // inspect looks at everything. What costs a request a claim is asked only when
 // all the rest is as it should be, or always.
-func (i *inspector) inspect(ctx context.Context, t *told, always bool) (*judgement, error) {
-	b, err := readBooks(ctx, i.stack, i.db)
+func (i *inspector) inspect(ctx context.Context, a *answers, always bool) (*judgement, error) {
+	b, err := readSnapshot(ctx, i.stack, i.db)
 	if err != nil {
 		return nil, err
 	}
-	verdicts, err := i.askProvider(ctx, b)
+	verdicts, err := i.queryProvider(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	j := judge(b, t, verdicts)
+	j := judge(b, a, verdicts)
 	if err := errors.Join(i.handoffs(ctx, j), i.runs(ctx, j)); err != nil {
 		return j, err
 	}
 	if always || len(j.violations) == 0 {
-		i.askAPI(ctx, j)
+		i.checkAPI(ctx, j)
 	}
 	return j, nil
 }
 
-// askProvider asks for every order whose payment has not succeeded.
-func (i *inspector) askProvider(ctx context.Context, b *books) (map[string]verdict, error) {
+// queryProvider asks for every order whose payment has not succeeded.
+func (i *inspector) queryProvider(ctx context.Context, b *snapshot) (map[string]verdict, error) {
 	out := map[string]verdict{}
 	for _, p := range b.payments {
 		if p.status == "paid" || p.orderNo == "" {
@@ -164,7 +164,7 @@ func (i *inspector) handoffs(ctx context.Context, j *judgement) error {
 				return err
 			}
 			for _, id := range ids {
-				if p := j.books.packets[id]; p == nil || p.status == "closed" {
+				if p := j.snapshot.packets[id]; p == nil || p.status == "closed" {
 					j.open("%s: packet %s lives in Redis, and has no row or is closed", key, id)
 				}
 			}
@@ -182,7 +182,7 @@ func (i *inspector) handoffs(ctx context.Context, j *judgement) error {
 // runs: no workflow is open but those that wait for a recipient.
 func (i *inspector) runs(ctx context.Context, j *judgement) error {
 	waiting := map[string]bool{}
-	for _, p := range j.books.payments {
+	for _, p := range j.snapshot.payments {
 		if p.status == "awaiting_recipient" && p.kind == "p" {
 			waiting["payout/"+p.packet+"/"+p.user] = true
 		}
@@ -211,8 +211,8 @@ func (i *inspector) runs(ctx context.Context, j *judgement) error {
 // inspectors is how many questions are put to the API at once.
 const inspectors = 16
 
-// askAPI asks for every packet and its proof, and lets everybody grab once more.
-func (i *inspector) askAPI(ctx context.Context, j *judgement) {
+// checkAPI asks for every packet and its proof, and lets everybody grab once more.
+func (i *inspector) checkAPI(ctx context.Context, j *judgement) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	limit := make(chan struct{}, inspectors)
@@ -227,12 +227,12 @@ func (i *inspector) askAPI(ctx context.Context, j *judgement) {
 			}
 		})
 	}
-	for _, id := range slices.Sorted(maps.Keys(j.books.packets)) {
-		p := j.books.packets[id]
-		ask(func() error { return i.askPacket(ctx, j, p) })
-		ask(func() error { return i.askProof(ctx, p) })
+	for _, id := range slices.Sorted(maps.Keys(j.snapshot.packets)) {
+		p := j.snapshot.packets[id]
+		ask(func() error { return i.checkPacket(ctx, j, p) })
+		ask(func() error { return i.checkProof(ctx, p) })
 	}
-	for id, users := range j.told.claims {
+	for id, users := range j.answers.claims {
 		for user, was := range users {
 			ask(func() error {
 				now, err := i.app.Grab(ctx, id, client.GrabRequest{UserID: user})
@@ -249,7 +249,7 @@ func (i *inspector) askAPI(ctx context.Context, j *judgement) {
 	wg.Wait()
 }
 
-func (i *inspector) askPacket(ctx context.Context, j *judgement, p *packetRow) error {
+func (i *inspector) checkPacket(ctx context.Context, j *judgement, p *packetRow) error {
 	got, err := i.app.Packet(ctx, p.id)
 	if err != nil {
 		return fmt.Errorf("packet %s: %w", p.id, err)
@@ -270,7 +270,7 @@ func (i *inspector) askPacket(ctx context.Context, j *judgement, p *packetRow) e
 	return nil
 }
 
-func (i *inspector) askProof(ctx context.Context, p *packetRow) error {
+func (i *inspector) checkProof(ctx context.Context, p *packetRow) error {
 	proof, err := i.app.Proof(ctx, p.id)
 	switch {
 	case err != nil:
@@ -285,13 +285,13 @@ func (i *inspector) askProof(ctx context.Context, p *packetRow) error {
 // judgement, and what had been open before it. It does not wait for what cannot
 // heal, and for the rest as long as healing after a moment, or after the backlog
 // was last seen to shrink: a machine may be slow, but nothing may be stuck.
-func (i *inspector) settle(ctx context.Context, t *told, moment time.Time) (j *judgement, last []violation, err error) {
+func (i *inspector) settle(ctx context.Context, a *answers, moment time.Time) (j *judgement, last []violation, err error) {
 	least := math.MaxInt
 	for {
 		late := time.Since(moment) > healing
 		left, err := i.unfinished(ctx)
 		if err == nil && (left == 0 || late || j == nil) { // at first, for what can never heal
-			j, err = i.inspect(ctx, t, late)
+			j, err = i.inspect(ctx, a, late)
 		}
 		if err == nil && left < least {
 			least = left

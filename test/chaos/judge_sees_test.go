@@ -18,8 +18,8 @@ func somePayout(share int) string { return "p" + somePacket + base32(share) }
 
 // healthy is a closed packet of 100 fen: two claims, of 30 and 20 fen, are paid,
 // 50 fen went back.
-func healthy() (*books, *told, map[string]verdict) {
-	b := &books{attempts: map[string]string{}, breaks: map[string]int{}, payments: map[string]*paymentRow{}, packets: map[string]*packetRow{
+func healthy() (*snapshot, *answers, map[string]verdict) {
+	b := &snapshot{attempts: map[string]string{}, breaks: map[string]int{}, payments: map[string]*paymentRow{}, packets: map[string]*packetRow{
 		somePacket: {id: somePacket, group: groupOf(1), sender: "boss", status: "closed", total: 100, shares: 4,
 			remainder: sql.NullInt64{Int64: 50, Valid: true},
 			claims:    map[string]*shareRow{"ann": {index: 0, amount: 30}, "bob": {index: 33, amount: 20}}}}}
@@ -34,29 +34,29 @@ func healthy() (*books, *told, map[string]verdict) {
 	pay(somePayout(0), "transfer", "ann", 0, 30)
 	pay(somePayout(33), "transfer", "bob", 33, 20)
 	pay(someRefund, "refund", "boss", -1, 50)
-	b.postings = []posting{{somePacket, "charge", "provider", "holding", 100}, {somePacket, "claim", "holding", "owed", 30},
+	b.postings = []transferRow{{somePacket, "charge", "provider", "holding", 100}, {somePacket, "claim", "holding", "owed", 30},
 		{somePacket, "claim", "holding", "owed", 20},
 		{somePacket, "paid", "owed", "provider", 30}, {somePacket, "paid", "owed", "provider", 20},
 		{somePacket, "close", "holding", "refunding", 50}, {somePacket, "refunded", "refunding", "provider", 50}}
-	t := newTold()
-	t.asked[1] = true
-	t.created(1, somePacket, false)
+	a := newAnswers()
+	a.asked[1] = true
+	a.created(1, somePacket, false)
 	for user, c := range map[string]claim{"ann": {0, 30, somePayout(0)}, "bob": {33, 20, somePayout(33)}} {
-		t.trying(somePacket, grabber{user: user})
-		t.claimed(somePacket, user, c)
+		a.trying(somePacket, grabber{user: user})
+		a.claimed(somePacket, user, c)
 	}
-	return b, t, map[string]verdict{}
+	return b, a, map[string]verdict{}
 }
 
 // unsent is a packet that expired before its charge was sent, as on a busy machine.
-func unsent() (*books, *told, map[string]verdict) {
+func unsent() (*snapshot, *answers, map[string]verdict) {
 	p := &packetRow{id: somePacket, group: groupOf(1), sender: "boss", status: "rejected", total: 100, shares: 4,
 		claims: map[string]*shareRow{}}
 	c := &paymentRow{id: someCharge, kind: "c", packet: somePacket, user: "boss", account: "boss", status: "failed", share: -1, amount: 100}
-	t := newTold()
-	t.asked[1] = true
-	return &books{attempts: map[string]string{}, breaks: map[string]int{}, packets: map[string]*packetRow{somePacket: p},
-		payments: map[string]*paymentRow{someCharge: c}}, t, map[string]verdict{}
+	a := newAnswers()
+	a.asked[1] = true
+	return &snapshot{attempts: map[string]string{}, breaks: map[string]int{}, packets: map[string]*packetRow{somePacket: p},
+		payments: map[string]*paymentRow{someCharge: c}}, a, map[string]verdict{}
 }
 
 // TestJudgeSees: each way in which money can be lost, doubled or unexplained is
@@ -68,103 +68,113 @@ func TestJudgeSees(t *testing.T) {
 	if j := judge(unsent()); len(j.violations) > 0 {
 		t.Fatalf("a packet that expired before its charge was sent: %v", j.violations)
 	}
-	move := func(b *books, op, no, account string, amount int64) {
+	move := func(b *snapshot, op, no, account string, amount int64) {
 		b.movements = append(b.movements, movement{int64(len(b.movements) + 1), op, no, account, amount})
 	}
-	fail := func(b *books, v map[string]verdict, code string) {
+	fail := func(b *snapshot, v map[string]verdict, code string) {
 		b.payments[somePayout(0)].status = "failed"
 		b.payments[somePayout(0)].account, b.packets[somePacket].claims["ann"].recipient.String = "ann", ""
 		v[somePayout(0)+"01"] = verdict{"declined", code}
 	}
 	for name, tc := range map[string]struct {
-		spoil         func(b *books, t *told, v map[string]verdict)
+		spoil         func(b *snapshot, a *answers, v map[string]verdict)
 		sees          string
 		final         bool
 		lost, doubled int
 	}{
-		"a claim is lost": {func(b *books, _ *told, _ map[string]verdict) { delete(b.packets[somePacket].claims, "ann") }, "has no claim", false,
+		"a claim is lost": {func(b *snapshot, _ *answers, _ map[string]verdict) { delete(b.packets[somePacket].claims, "ann") },
+			"has no claim", false,
 			1, 0},
-		"a packet is lost": {func(b *books, _ *told, _ map[string]verdict) { delete(b.packets, somePacket) }, "not in the books", false, 3, 0},
-		"another amount": {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].claims["ann"].amount = 31 },
+		"a packet is lost": {func(b *snapshot, _ *answers, _ map[string]verdict) { delete(b.packets, somePacket) },
+			"not in the books", false, 3, 0},
+		"another amount": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.packets[somePacket].claims["ann"].amount = 31 },
 			"was told share 0 of 30 fen", true, 0, 0},
-		"another share": {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].claims["ann"].index = 1 }, "was told share 0",
+		"another share": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.packets[somePacket].claims["ann"].index = 1 },
+			"was told share 0",
 			true, 1, 0},
-		"told twice": {func(_ *books, t *told, _ map[string]verdict) {
-			t.claimed(somePacket, "ann", claim{0, 31, somePayout(0)})
+		"told twice": {func(_ *snapshot, a *answers, _ map[string]verdict) {
+			a.claimed(somePacket, "ann", claim{0, 31, somePayout(0)})
 		}, "then", true, 0, 0},
-		"made twice": {func(_ *books, t *told, _ map[string]verdict) { t.created(1, "another", false) }, "made packet", true, 1, 0},
-		"two packets of one key": {func(b *books, _ *told, _ map[string]verdict) {
+		"made twice": {func(_ *snapshot, a *answers, _ map[string]verdict) { a.created(1, "another", false) }, "made packet", true, 1, 0},
+		"two packets of one key": {func(b *snapshot, _ *answers, _ map[string]verdict) {
 			b.packets["x"] = &packetRow{id: "x", group: groupOf(1), status: "rejected"}
 		}, "made the packets", true, 0, 1},
-		"a packet nobody wanted": {func(b *books, _ *told, _ map[string]verdict) {
+		"a packet nobody wanted": {func(b *snapshot, _ *answers, _ map[string]verdict) {
 			b.packets["x"] = &packetRow{id: "x", group: groupOf(2), status: "rejected"}
 		}, "nobody asked", true, 0, 0},
-		"a claim nobody grabbed": {func(_ *books, t *told, _ map[string]verdict) { delete(t.tried[somePacket], "bob") }, "never grabbed", true, 0,
+		"a claim nobody grabbed": {func(_ *snapshot, a *answers, _ map[string]verdict) { delete(a.tried[somePacket], "bob") },
+			"never grabbed", true, 0,
 			0},
-		"paid elsewhere": {func(b *books, _ *told, _ map[string]verdict) { b.payments[somePayout(0)].account = "thief" },
+		"paid elsewhere": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.payments[somePayout(0)].account = "thief" },
 			"for account \"ann\"", true, 0, 0},
-		"moved elsewhere":      {func(b *books, _ *told, _ map[string]verdict) { b.movements[1].Account = "thief" }, "its payment", true, 0, 0},
-		"moved another amount": {func(b *books, _ *told, _ map[string]verdict) { b.movements[1].Amount = 29 }, "its payment", true, 0, 0},
-		"one number twice": {func(b *books, _ *told, _ map[string]verdict) { move(b, "transfer", somePayout(0)+"01", "ann", 30) },
+		"moved elsewhere": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.movements[1].Account = "thief" },
+			"its payment", true, 0, 0},
+		"moved another amount": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.movements[1].Amount = 29 }, "its payment", true, 0, 0},
+		"one number twice": {func(b *snapshot, _ *answers, _ map[string]verdict) {
+			move(b, "transfer", somePayout(0)+"01", "ann", 30)
+		},
 			"more than once", true, 0, 2},
-		"one claim by two numbers": {func(b *books, _ *told, _ map[string]verdict) {
+		"one claim by two numbers": {func(b *snapshot, _ *answers, _ map[string]verdict) {
 			b.attempts[somePayout(0)+"02"] = somePayout(0)
 			move(b, "transfer", somePayout(0)+"02", "ann", 30)
 		}, "moved money 2 times", true, 0, 1},
-		"charged twice": {func(b *books, _ *told, _ map[string]verdict) {
+		"charged twice": {func(b *snapshot, _ *answers, _ map[string]verdict) {
 			b.attempts[someCharge+"02"] = someCharge
 			move(b, "charge", someCharge+"02", "boss", 100)
 		}, "moved money 2 times", true, 0, 1},
-		"money of nobody": {func(b *books, _ *told, _ map[string]verdict) { move(b, "transfer", somePayout(7)+"01", "eve", 5) },
+		"money of nobody": {func(b *snapshot, _ *answers, _ map[string]verdict) { move(b, "transfer", somePayout(7)+"01", "eve", 5) },
 			"no payment explains", true, 0, 0},
-		"not paid": {func(b *books, _ *told, _ map[string]verdict) { b.movements = slices.Delete(b.movements, 1, 2) },
+		"not paid": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.movements = slices.Delete(b.movements, 1, 2) },
 			"called paid", true, 1, 0},
-		"still unknown": {func(b *books, _ *told, _ map[string]verdict) { b.payments[somePayout(0)].status = "unknown" },
+		"still unknown": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.payments[somePayout(0)].status = "unknown" },
 			"still unknown", false, 1, 0},
-		"no payout": {func(b *books, _ *told, _ map[string]verdict) { delete(b.payments, somePayout(0)) }, "has no payout", false,
+		"no payout": {func(b *snapshot, _ *answers, _ map[string]verdict) { delete(b.payments, somePayout(0)) }, "has no payout", false,
 			1, 0},
-		"failed although it moved": {func(b *books, _ *told, v map[string]verdict) { fail(b, v, "declined_by_rule") }, "called failed; it moved",
+		"failed although it moved": {func(b *snapshot, _ *answers, v map[string]verdict) { fail(b, v, "declined_by_rule") },
+			"called failed; it moved",
 			false, 1, 0},
-		"failed without reason": {func(b *books, _ *told, v map[string]verdict) {
+		"failed without reason": {func(b *snapshot, _ *answers, v map[string]verdict) {
 			fail(b, v, "")
 			b.movements = slices.Delete(b.movements, 1, 2)
 		}, "called failed", false, 1, 0},
-		"never sent, and charged": {func(b *books, _ *told, _ map[string]verdict) {
+		"never sent, and charged": {func(b *snapshot, _ *answers, _ map[string]verdict) {
 			b.payments[someCharge].status, b.payments[someCharge].orderNo = "failed", ""
 		}, "called failed; it moved", false, 0, 0},
-		"returned from nowhere": {func(b *books, _ *told, _ map[string]verdict) { move(b, "return", somePayout(0)+"01", "ann", 30) },
+		"returned from nowhere": {func(b *snapshot, _ *answers, _ map[string]verdict) { move(b, "return", somePayout(0)+"01", "ann", 30) },
 			"called paid", true, 1, 0},
-		"refund too small": {func(b *books, _ *told, _ map[string]verdict) { b.payments[someRefund].amount = 49 }, "50 fen are left",
+		"refund too small": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.payments[someRefund].amount = 49 }, "50 fen are left",
 			true, 0, 0},
-		"no refund": {func(b *books, _ *told, _ map[string]verdict) { delete(b.payments, someRefund) }, "there is no refund",
+		"no refund": {func(b *snapshot, _ *answers, _ map[string]verdict) { delete(b.payments, someRefund) }, "there is no refund",
 			false, 0, 0},
-		"another remainder": {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].remainder.Int64 = 51 },
+		"another remainder": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.packets[somePacket].remainder.Int64 = 51 },
 			"the remainder is 51", true, 0, 0},
-		"still closing": {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].status = "closing" },
+		"still closing": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.packets[somePacket].status = "closing" },
 			"still closing", false, 0, 0},
-		"still open": {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].status = "open" }, "still open",
+		"still open": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.packets[somePacket].status = "open" }, "still open",
 			false, 0, 0},
-		"told declined, and charged": {func(_ *books, t *told, _ map[string]verdict) { t.rejected[1] = true }, "was told that it is declined",
+		"told declined, and charged": {func(_ *snapshot, a *answers, _ map[string]verdict) { a.rejected[1] = true },
+			"was told that it is declined",
 			true, 0, 0},
-		"rejected, and charged": {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].status = "rejected" }, "is rejected, and",
+		"rejected, and charged": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.packets[somePacket].status = "rejected" },
+			"is rejected, and",
 			true, 0, 0},
-		"an account below zero": {func(b *books, _ *told, _ map[string]verdict) {
+		"an account below zero": {func(b *snapshot, _ *answers, _ map[string]verdict) {
 			b.postings[0], b.postings[1] = b.postings[1], b.postings[0]
 		}, "holding is -30", true, 0, 0},
-		"suspense": {func(b *books, _ *told, _ map[string]verdict) { b.postings[3].debit = "suspense" }, "ledger of packet",
+		"suspense": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.postings[3].debit = "suspense" }, "ledger of packet",
 			true, 0, 0},
-		"ledger and provider differ": {func(b *books, _ *told, _ map[string]verdict) { b.postings = b.postings[:6] }, "50 fen are with us",
+		"ledger and provider differ": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.postings = b.postings[:6] }, "50 fen are with us",
 			false, 0, 0},
-		"outbox":     {func(b *books, _ *told, _ map[string]verdict) { b.outbox = 1 }, "in the outbox", false, 0, 0},
-		"quarantine": {func(b *books, _ *told, _ map[string]verdict) { b.waiting = 1 }, "in quarantine", true, 0, 0},
-		"a break": {func(b *books, _ *told, _ map[string]verdict) { b.breaks["second_success"] = 1 }, "breaks of kind", true,
+		"outbox":     {func(b *snapshot, _ *answers, _ map[string]verdict) { b.outbox = 1 }, "in the outbox", false, 0, 0},
+		"quarantine": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.waiting = 1 }, "in quarantine", true, 0, 0},
+		"a break": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.breaks["second_success"] = 1 }, "breaks of kind", true,
 			0, 0},
-		"an order number of a friend": {func(b *books, _ *told, _ map[string]verdict) { move(b, "transfer", "friend", "ann", 5) },
+		"an order number of a friend": {func(b *snapshot, _ *answers, _ map[string]verdict) { move(b, "transfer", "friend", "ann", 5) },
 			"not one of ours", true, 0, 0},
 	} {
-		b, told, v := healthy()
-		tc.spoil(b, told, v)
-		j := judge(b, told, v)
+		b, a, v := healthy()
+		tc.spoil(b, a, v)
+		j := judge(b, a, v)
 		i := slices.IndexFunc(j.violations, func(v violation) bool { return strings.Contains(v.what, tc.sees) })
 		if i < 0 {
 			t.Errorf("%s: not seen, only %v", name, j.violations)

@@ -15,8 +15,8 @@ type verdict struct {
 // judgement compares what the load was told with the books. It asks nobody, so
 // that a test can show each thing it sees.
 type judgement struct {
-	books    *books
-	told     *told
+	snapshot *snapshot
+	answers  *answers
 	verdicts map[string]verdict // of every order that did not succeed
 
 	violations []violation
@@ -36,12 +36,12 @@ func (j *judgement) wrong(format string, args ...any) {
 	j.violations = append(j.violations, violation{fmt.Sprintf(format, args...), true})
 }
 
-func judge(b *books, t *told, verdicts map[string]verdict) *judgement {
-	j := &judgement{books: b, told: t, verdicts: verdicts, lost: map[string]bool{}, doubled: map[string]bool{},
+func judge(b *snapshot, a *answers, verdicts map[string]verdict) *judgement {
+	j := &judgement{snapshot: b, answers: a, verdicts: verdicts, lost: map[string]bool{}, doubled: map[string]bool{},
 		moved: map[string][]movement{}, back: map[string][]movement{}}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	j.violations = append(j.violations, t.wrong...)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	j.violations = append(j.violations, a.wrong...)
 	j.orders()
 	j.creates()
 	j.claims()
@@ -62,13 +62,13 @@ var opOfKind = map[string]string{"c": "charge", "p": "transfer", "h": "transfer"
 // and stands for a payment of ours with the same account and amount.
 func (j *judgement) orders() {
 	seen := map[string]int64{} // what an order number has moved
-	for _, m := range j.books.movements {
+	for _, m := range j.snapshot.movements {
 		o, err := readOrder(m.OrderNo)
 		if err != nil {
 			j.wrong("movement %d: %v", m.Seq, err)
 			continue
 		}
-		p := j.books.payments[j.books.attempts[m.OrderNo]]
+		p := j.snapshot.payments[j.snapshot.attempts[m.OrderNo]]
 		switch {
 		case p == nil:
 			j.wrong("order %s moved %d fen to or from %s, and no payment explains it", m.OrderNo, m.Amount, m.Account)
@@ -97,32 +97,32 @@ func (j *judgement) orders() {
 // creates: every create that was answered, however often, is one packet.
 func (j *judgement) creates() {
 	of := map[string][]string{} // group -> packets
-	for id, p := range j.books.packets {
+	for id, p := range j.snapshot.packets {
 		of[p.group] = append(of[p.group], id)
 	}
-	for n := range j.told.asked {
+	for n := range j.answers.asked {
 		group := groupOf(n)
 		if len(of[group]) > 1 {
 			j.doubled["create "+group] = true
 			j.wrong("create %d made the packets %v", n, of[group])
 		}
-		id, acknowledged := j.told.creates[n]
+		id, acknowledged := j.answers.creates[n]
 		if !acknowledged {
 			continue
 		}
-		p := j.books.packets[id]
+		p := j.snapshot.packets[id]
 		if p == nil || p.group != group {
 			j.lost["packet "+id] = true
 			j.open("create %d was answered with packet %s, which is not in the books", n, id)
 			continue
 		}
-		if j.told.rejected[n] && p.status != "rejected" {
+		if j.answers.rejected[n] && p.status != "rejected" {
 			j.wrong("create %d was told that it is declined, and packet %s is %s", n, id, p.status)
 		}
 	}
-	for id, p := range j.books.packets {
+	for id, p := range j.snapshot.packets {
 		var n int
-		if _, err := fmt.Sscanf(p.group, "chaos-%d", &n); err != nil || !j.told.asked[n] {
+		if _, err := fmt.Sscanf(p.group, "chaos-%d", &n); err != nil || !j.answers.asked[n] {
 			j.wrong("nobody asked for packet %s", id)
 		}
 	}
@@ -131,8 +131,8 @@ func (j *judgement) creates() {
 // claims: what users were told is what the books say, and nobody has a claim who
 // did not grab.
 func (j *judgement) claims() {
-	for packet, users := range j.told.claims {
-		p := j.books.packets[packet]
+	for packet, users := range j.answers.claims {
+		p := j.snapshot.packets[packet]
 		for user, c := range users {
 			var row *shareRow
 			if p != nil {
@@ -152,9 +152,9 @@ func (j *judgement) claims() {
 			}
 		}
 	}
-	for id, p := range j.books.packets {
+	for id, p := range j.snapshot.packets {
 		for user := range p.claims {
-			if _, tried := j.told.tried[id][user]; !tried {
+			if _, tried := j.answers.tried[id][user]; !tried {
 				j.wrong("packet %s: %q has a claim and never grabbed", id, user)
 			}
 		}
@@ -162,7 +162,7 @@ func (j *judgement) claims() {
 }
 
 func (j *judgement) payout(packet string, share int) *paymentRow {
-	return j.books.payments["p"+packet+base32(share)]
+	return j.snapshot.payments["p"+packet+base32(share)]
 }
 
 func base32(n int) string {
@@ -176,7 +176,7 @@ func (j *judgement) packet(p *packetRow) {
 	claimed := int64(0)
 	for user, c := range p.claims {
 		claimed += c.amount
-		account := j.told.tried[p.id][user].account()
+		account := j.answers.tried[p.id][user].account()
 		pay := j.payout(p.id, c.index)
 		switch {
 		case pay == nil:
@@ -187,7 +187,7 @@ func (j *judgement) packet(p *packetRow) {
 				p.id, user, c.amount, account, pay.id, pay.amount, pay.user, pay.account)
 		}
 	}
-	charge, refund := j.books.payments["c"+p.id+"0000"], j.books.payments["r"+p.id+"0000"]
+	charge, refund := j.snapshot.payments["c"+p.id+"0000"], j.snapshot.payments["r"+p.id+"0000"]
 	switch {
 	case charge == nil:
 		j.open("packet %s has no charge", p.id)
@@ -225,7 +225,7 @@ func (j *judgement) packet(p *packetRow) {
 
 // payment: its status is what the provider did, over all of its order numbers.
 func (j *judgement) payment(p *paymentRow) {
-	if j.books.packets[p.packet] == nil || p.kind == "h" {
+	if j.snapshot.packets[p.packet] == nil || p.kind == "h" {
 		j.wrong("payment %s belongs to no packet, or honours a promise that could not be booked", p.id)
 	}
 	moved, back := len(j.moved[p.id]), len(j.back[p.id])
@@ -279,7 +279,7 @@ func confirms(p *paymentRow) bool { return p.kind != "p" || p.share%2 == 0 }
 // back: no sender of the load is ~returned.
 func (j *judgement) ledger() {
 	with := map[string]int64{} // packet -> what the provider has given us and not got back
-	for _, m := range j.books.movements {
+	for _, m := range j.snapshot.movements {
 		o, err := readOrder(m.OrderNo)
 		if err != nil {
 			continue
@@ -291,7 +291,7 @@ func (j *judgement) ledger() {
 		with[o.packet] += amount
 	}
 	balances := map[string]map[string]int64{}
-	for _, p := range j.books.postings {
+	for _, p := range j.snapshot.postings {
 		of := balances[p.packet]
 		if of == nil {
 			of = map[string]int64{}
@@ -305,7 +305,7 @@ func (j *judgement) ledger() {
 			}
 		}
 	}
-	for id := range j.books.packets {
+	for id := range j.snapshot.packets {
 		of := balances[id]
 		sum := int64(0)
 		for _, balance := range of {
@@ -322,15 +322,15 @@ func (j *judgement) ledger() {
 
 // leftovers: nothing waits to be done, and nothing was found that cannot be.
 func (j *judgement) leftovers() {
-	if j.books.outbox > 0 {
-		j.open("%d rows are in the outbox", j.books.outbox)
+	if j.snapshot.outbox > 0 {
+		j.open("%d rows are in the outbox", j.snapshot.outbox)
 	}
-	if j.books.waiting > 0 {
-		j.wrong("%d hand-offs are in quarantine", j.books.waiting)
+	if j.snapshot.waiting > 0 {
+		j.wrong("%d hand-offs are in quarantine", j.snapshot.waiting)
 	}
-	for _, kind := range slices.Sorted(maps.Keys(j.books.breaks)) {
+	for _, kind := range slices.Sorted(maps.Keys(j.snapshot.breaks)) {
 		if kind != "contradiction" && kind != "forgotten" { // the rules made the provider say such things
-			j.wrong("%d breaks of kind %s", j.books.breaks[kind], kind)
+			j.wrong("%d breaks of kind %s", j.snapshot.breaks[kind], kind)
 		}
 	}
 }

@@ -20,8 +20,8 @@ type claim struct {
 	payoutID string
 }
 
-// told is everything the load was told with an answer that counts.
-type told struct {
+// answers is everything the load was told with an answer that counts.
+type answers struct {
 	mu       sync.Mutex
 	creates  map[int]string              // script -> packet id, of 201, 202 and 402
 	rejected map[int]bool                // 402
@@ -39,69 +39,69 @@ type violation struct {
 	final bool
 }
 
-func newTold() *told {
-	return &told{creates: map[int]string{}, rejected: map[int]bool{}, claims: map[string]map[string]claim{},
+func newAnswers() *answers {
+	return &answers{creates: map[int]string{}, rejected: map[int]bool{}, claims: map[string]map[string]claim{},
 		tried: map[string]map[string]grabber{}, asked: map[int]bool{}}
 }
 
-func (t *told) violate(format string, args ...any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.wrong = append(t.wrong, violation{fmt.Sprintf(format, args...), true})
+func (a *answers) violate(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.wrong = append(a.wrong, violation{fmt.Sprintf(format, args...), true})
 }
 
 // created notes the answer to a create; a key has one packet for ever.
-func (t *told) created(n int, id string, rejected bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if old, ok := t.creates[n]; ok && old != id {
-		t.wrong = append(t.wrong, violation{fmt.Sprintf("create %d made packet %s, then %s", n, old, id), true})
+func (a *answers) created(n int, id string, rejected bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if old, ok := a.creates[n]; ok && old != id {
+		a.wrong = append(a.wrong, violation{fmt.Sprintf("create %d made packet %s, then %s", n, old, id), true})
 	}
-	t.creates[n] = id
-	t.rejected[n] = t.rejected[n] || rejected
+	a.creates[n] = id
+	a.rejected[n] = a.rejected[n] || rejected
 }
 
 // claimed notes a 2xx to a grab; a user has one claim of a packet for ever.
-func (t *told) claimed(packetID, user string, c claim) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.acknowledged.Add(1)
-	of := t.claims[packetID]
+func (a *answers) claimed(packetID, user string, c claim) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.acknowledged.Add(1)
+	of := a.claims[packetID]
 	if of == nil {
 		of = map[string]claim{}
-		t.claims[packetID] = of
+		a.claims[packetID] = of
 	}
 	if old, ok := of[user]; ok && old != c {
-		t.wrong = append(t.wrong, violation{fmt.Sprintf("packet %s: %q was told %+v, then %+v", packetID, user, old, c), true})
+		a.wrong = append(a.wrong, violation{fmt.Sprintf("packet %s: %q was told %+v, then %+v", packetID, user, old, c), true})
 	}
 	of[user] = c
 }
 
-func (t *told) has(packetID, user string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_, ok := t.claims[packetID][user]
+func (a *answers) has(packetID, user string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, ok := a.claims[packetID][user]
 	return ok
 }
 
-func (t *told) trying(packetID string, g grabber) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.tried[packetID] == nil {
-		t.tried[packetID] = map[string]grabber{}
+func (a *answers) trying(packetID string, g grabber) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.tried[packetID] == nil {
+		a.tried[packetID] = map[string]grabber{}
 	}
-	t.tried[packetID][g.user] = g
+	a.tried[packetID][g.user] = g
 }
 
 // load puts scripts on the stack.
 type load struct {
-	app   *client.Client
-	told  *told
-	seed  uint64
-	rate  int           // grabs a second
-	life  time.Duration // of a packet, the longest
-	busy  chan struct{}
-	ended sync.WaitGroup
+	app     *client.Client
+	answers *answers
+	seed    uint64
+	rate    int           // grabs a second
+	life    time.Duration // of a packet, the longest
+	busy    chan struct{}
+	ended   sync.WaitGroup
 }
 
 // patience of a caller of the load: he asks again after a broken connection or
@@ -118,7 +118,7 @@ func newLoad(s *stack, p plan) (*load, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: callers, MaxConnsPerHost: callers}
 	app, err := client.New(s.env("HONGBAO_URL"), s.env("HONGBAO_APP_KEY"), client.WithHTTPClient(&http.Client{Transport: transport}),
 		client.WithRetry(patience))
-	return &load{app: app, told: newTold(), seed: p.seed, rate: p.rate, life: p.life, busy: make(chan struct{}, callers)}, err
+	return &load{app: app, answers: newAnswers(), seed: p.seed, rate: p.rate, life: p.life, busy: make(chan struct{}, callers)}, err
 }
 
 // run begins packets until the time is over, each when the grabs of those before
@@ -171,9 +171,9 @@ func (l *load) call(ctx context.Context, within time.Duration, do func(context.C
 func (l *load) play(ctx context.Context, s script) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	l.told.mu.Lock()
-	l.told.asked[s.number] = true
-	l.told.mu.Unlock()
+	l.answers.mu.Lock()
+	l.answers.asked[s.number] = true
+	l.answers.mu.Unlock()
 	for _, after := range s.createAgain {
 		wg.Go(func() {
 			if wait(ctx, after) {
@@ -210,9 +210,9 @@ func (l *load) create(ctx context.Context, s script) (id string) {
 		switch {
 		case err == nil:
 			id = p.ID
-			l.told.created(s.number, p.ID, p.Status == client.StatusRejected)
+			l.answers.created(s.number, p.ID, p.Status == client.StatusRejected)
 		case client.IsCode(err, client.CodeFundingDeclined):
-			l.told.created(s.number, problem(err).PacketID, true)
+			l.answers.created(s.number, problem(err).PacketID, true)
 		default:
 			l.unanswered(err, "create %d", s.number)
 		}
@@ -232,26 +232,26 @@ const (
 // which must not change where his money goes.
 func (l *load) grab(ctx context.Context, id string, g grabber) {
 	request := client.GrabRequest{UserID: g.user, Recipient: g.recipient}
-	if l.told.has(id, g.user) {
+	if l.answers.has(id, g.user) {
 		request.Recipient = "thief-of-" + g.user
 	} else {
-		l.told.trying(id, g)
+		l.answers.trying(id, g)
 	}
 	for pause := firstNotOpen; ; pause *= 2 {
 		var err error
 		var c *client.Claim
-		l.told.grabs.Add(1)
-		had := l.told.has(id, g.user)
+		l.answers.grabs.Add(1)
+		had := l.answers.has(id, g.user)
 		l.call(ctx, grabPatience, func(ctx context.Context) { c, err = l.app.Grab(ctx, id, request) })
 		switch {
 		case err == nil:
-			l.told.claimed(id, g.user, claim{c.ShareIndex, c.Amount, c.Payout.ID})
+			l.answers.claimed(id, g.user, claim{c.ShareIndex, c.Amount, c.Payout.ID})
 		case had && problem(err) != nil && problem(err).Code != client.CodeUnavailable:
-			l.told.violate("packet %s: %q has a claim and is told: %v", id, g.user, err)
+			l.answers.violate("packet %s: %q has a claim and is told: %v", id, g.user, err)
 		case client.IsCode(err, client.CodeNotOpenYet) && pause <= lastNotOpen && wait(ctx, pause):
 			continue
 		case client.IsCode(err, client.CodeSoldOut, client.CodeExpired, client.CodeNotEligible, client.CodeNotOpenYet):
-			l.told.refused.Add(1)
+			l.answers.refused.Add(1)
 		default:
 			l.unanswered(err, "grab of %q in packet %s", g.user, id)
 		}
@@ -264,10 +264,10 @@ func (l *load) grab(ctx context.Context, id string, g grabber) {
 func (l *load) unanswered(err error, what string, args ...any) {
 	p := problem(err)
 	if p == nil || p.Code == client.CodeUnavailable || p.Code == client.CodeRequestInProgress {
-		l.told.unanswered.Add(1)
+		l.answers.unanswered.Add(1)
 		return
 	}
-	l.told.violate("%s: %v", fmt.Sprintf(what, args...), err)
+	l.answers.violate("%s: %v", fmt.Sprintf(what, args...), err)
 }
 
 // problem is the API's own answer in an error, nil when there is none.

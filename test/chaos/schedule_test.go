@@ -236,7 +236,7 @@ func (d dice) rules() []rule {
 				r.DelayMS = int64(d.between(200*time.Millisecond, 4*time.Second) / time.Millisecond)
 			}
 			if op == "transfer" && kind == "notify_never" {
-				r.AccountPrefix = toldLater
+				r.AccountPrefix = notifiedLate
 			}
 			out = append(out, r)
 		}

@@ -42,10 +42,10 @@ var (
 	senderSuffixes = []string{"~declined", "~frozen", "~flaky", "~lost_reply", "~lost_request", "~pending", "~confirm", "~broke"}
 )
 
-// toldLater begins the accounts about which a notification may be missing: all
+// notifiedLate begins the accounts about which a notification may be missing: all
 // but those whose money comes back, of which nothing but a notification, or the
 // day's statement, tells once a payout is paid.
-const toldLater = "u"
+const notifiedLate = "u"
 
 func named(account string) string {
 	if suffix(account) == "~returned" {

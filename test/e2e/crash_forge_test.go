@@ -36,7 +36,7 @@ func (c *crashes) mysql(t *testing.T) *sql.DB {
 func (c *crashes) temporal(t *testing.T) client.Client {
 	t.Helper()
 	tc, err := client.NewLazyClient(client.Options{HostPort: c.env("HONGBAO_TEMPORAL_ADDRESS"), Namespace: c.env("HONGBAO_TEMPORAL_NAMESPACE"),
-		Logger: nothing{}})
+		Logger: noLogger{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,13 +44,13 @@ func (c *crashes) temporal(t *testing.T) client.Client {
 	return tc
 }
 
-// nothing logs nothing.
-type nothing struct{}
+// noLogger logs nothing.
+type noLogger struct{}
 
-func (nothing) Debug(string, ...any) {}
-func (nothing) Info(string, ...any)  {}
-func (nothing) Warn(string, ...any)  {}
-func (nothing) Error(string, ...any) {}
+func (noLogger) Debug(string, ...any) {}
+func (noLogger) Info(string, ...any)  {}
+func (noLogger) Warn(string, ...any)  {}
+func (noLogger) Error(string, ...any) {}
 
 // count is the one number that a query answers.
 func count(t *testing.T, db *sql.DB, query string, args ...any) int {
@@ -79,7 +79,7 @@ func (l *packetLife) keyOf(t *testing.T, r *redis.Client) (packet, handoff strin
 func lostHandOff(t *testing.T, c *crashes, name string) {
 	for n := range 4 {
 		one := fmt.Sprintf("%s-%d", name, n)
-		l := c.born(t, one, 30)
+		l := c.newPacketLife(t, one, 30)
 		l.loseHandOff(t, one)
 		l.recall(t)
 		l.settled(t)
@@ -171,11 +171,11 @@ func lapsed(t *testing.T, c *crashes, name string) {
 	}
 }
 
-// promisedTwice hands over a claim for a share that another has: it cannot be
+// shareConflict hands over a claim for a share that another has: it cannot be
 // booked, is kept as a break and a failed payout, and moves no money until two
 // persons void it (rule R10).
-func promisedTwice(t *testing.T, c *crashes, name string) {
-	l := c.born(t, name, 3)
+func shareConflict(t *testing.T, c *crashes, name string) {
+	l := c.newPacketLife(t, name, 3)
 	r := c.redis(t)
 	winner := name + "-a"
 	l.grabbed(t, winner, name+"-b")
@@ -211,10 +211,10 @@ func promisedTwice(t *testing.T, c *crashes, name string) {
 	l.settled(t)
 }
 
-// unreadable leaves a hand-off that nobody can decode with a worker that is dead:
+// quarantined leaves a hand-off that nobody can decode with a worker that is dead:
 // a living one takes it over and puts it aside.
-func unreadable(t *testing.T, c *crashes, name string) {
-	l := c.born(t, name, 3)
+func quarantined(t *testing.T, c *crashes, name string) {
+	l := c.newPacketLife(t, name, 3)
 	r := c.redis(t)
 	_, stream := l.keyOf(t, r)
 	const add = `redis.call('XADD', KEYS[1], '*', 'kind', 'claims', ARGV[1], 'unreadable')
@@ -231,10 +231,10 @@ func unreadable(t *testing.T, c *crashes, name string) {
 	l.settled(t)
 }
 
-// recalledBesideExpiry tells the workflow that the packet has expired, by hand,
+// recalledAtExpiry tells the workflow that the packet has expired, by hand,
 // and recalls it: Redis knows the true reason.
-func recalledBesideExpiry(t *testing.T, c *crashes, name string) {
-	l := c.born(t, name, 3)
+func recalledAtExpiry(t *testing.T, c *crashes, name string) {
+	l := c.newPacketLife(t, name, 3)
 	l.grabbed(t, name+"-a")
 	if err := c.temporal(t).SignalWorkflow(t.Context(), "packet/"+l.id, "", "close", "expired"); err != nil {
 		t.Fatal(err)

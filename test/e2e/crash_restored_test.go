@@ -19,7 +19,7 @@ import (
 // rebuilt lives a packet whose lane is halted in Redis under its winners, as by somebody
 // who has found that it lacks something: a worker makes the lane again (rule R9).
 func rebuilt(t *testing.T, c *crashes, name string) {
-	l := c.born(t, name, 3)
+	l := c.newPacketLife(t, name, 3)
 	l.grabbed(t, name+"-a")
 	r := c.redis(t)
 	key, _ := l.keyOf(t, r)
@@ -38,7 +38,7 @@ func rebuilt(t *testing.T, c *crashes, name string) {
 func (c *crashes) recovered(t *testing.T) {
 	number, paid, numbered := refused(t, c, "recover-number")
 	cancel, back, cancelled := refused(t, c, "recover-cancel")
-	rest := c.born(t, "recover-rest", 3)
+	rest := c.newPacketLife(t, "recover-rest", 3)
 	rest.grabbed(t, "recover-rest-a")
 	rest.payoutOf(t, "recover-rest-a", client.PayoutPaid)
 	c.unfreeze(t, paid)

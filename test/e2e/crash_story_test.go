@@ -17,7 +17,7 @@ const crashTotal = 1000
 // recalled is an ordinary life: three shares, two winners, the sender takes the
 // rest back.
 func recalled(t *testing.T, c *crashes, name string) {
-	l := c.born(t, name, 3)
+	l := c.newPacketLife(t, name, 3)
 	l.grabbed(t, name+"-a", name+"-b")
 	l.recall(t)
 	l.settled(t)
@@ -25,7 +25,7 @@ func recalled(t *testing.T, c *crashes, name string) {
 
 // recalledByStaff is stopped by a person who may, in place of its sender.
 func recalledByStaff(t *testing.T, c *crashes, name string) {
-	l := c.born(t, name, 3)
+	l := c.newPacketLife(t, name, 3)
 	l.grabbed(t, name+"-a", name+"-b")
 	c.decided(t, "OPS", "/packets/"+l.id+"/recall", name, 202, map[string]any{"reason": "the sender was deceived"})
 	l.settled(t)
@@ -36,14 +36,14 @@ func recalledByStaff(t *testing.T, c *crashes, name string) {
 
 // soldOut closes because its last share is gone.
 func soldOut(t *testing.T, c *crashes, name string) {
-	l := c.born(t, name, 2)
+	l := c.newPacketLife(t, name, 2)
 	l.grabbed(t, name+"-a", name+"-b")
 	l.settled(t)
 }
 
 // notified pays somebody whose provider answers later, by a notification.
 func notified(t *testing.T, c *crashes, name string) {
-	l := c.born(t, name, 2)
+	l := c.newPacketLife(t, name, 2)
 	l.grabbed(t, name+"~pending", name+"-b")
 	l.settled(t)
 }
@@ -75,7 +75,7 @@ func declined(t *testing.T, c *crashes, name string) {
 // refused is a packet with a winner whose account is frozen, and another one; the
 // frozen one's payout has failed.
 func refused(t *testing.T, c *crashes, name string) (l *packetLife, user, payoutID string) {
-	l = c.born(t, name, 3)
+	l = c.newPacketLife(t, name, 3)
 	user = name + "~frozen"
 	l.grabbed(t, user, name+"-b")
 	return l, user, l.payoutOf(t, user, client.PayoutFailed)
@@ -125,7 +125,7 @@ func cancelled(t *testing.T, c *crashes, name string) {
 
 // held pays somebody who won while nothing was sent to the provider.
 func held(t *testing.T, c *crashes, name string) {
-	l := c.born(t, name, 3)
+	l := c.newPacketLife(t, name, 3)
 	defer c.decided(t, "OPS", "/providers/sandbox/release", name+"-last", 200, map[string]any{"reason": "the end of the test"})
 	c.decided(t, "OPS", "/providers/sandbox/hold", name, 200, map[string]any{"reason": "the provider is down"})
 	l.grabbed(t, name+"-a", name+"-b")
@@ -134,12 +134,12 @@ func held(t *testing.T, c *crashes, name string) {
 	l.settled(t)
 }
 
-// bookedWhileHeld books a claim that nothing is sent with, because the provider is
+// recordedWhileHeld books a claim that nothing is sent with, because the provider is
 // held. Other stories release it whenever they like: users win until one of them
 // was seen waiting for his first send.
-func bookedWhileHeld(t *testing.T, c *crashes, name string) {
+func recordedWhileHeld(t *testing.T, c *crashes, name string) {
 	const most = 25
-	l := c.born(t, name, most+1)
+	l := c.newPacketLife(t, name, most+1)
 	db := c.mysql(t)
 	defer c.decided(t, "OPS", "/providers/sandbox/release", name+"-last", 200, map[string]any{"reason": "the end of the test"})
 	for n := range most {
@@ -190,8 +190,8 @@ type packetLife struct {
 	cancelled string
 }
 
-// born creates a packet, repeating as a client does, and waits until it is open.
-func (c *crashes) born(t *testing.T, name string, shares int, change ...func(*client.CreateRequest)) *packetLife {
+// newPacketLife creates a packet, repeating as a client does, and waits until it is open.
+func (c *crashes) newPacketLife(t *testing.T, name string, shares int, change ...func(*client.CreateRequest)) *packetLife {
 	t.Helper()
 	r := client.CreateRequest{IdempotencyKey: name, SenderID: "sender-" + name, TotalAmount: crashTotal, ShareCount: shares}
 	for _, f := range change {

@@ -45,11 +45,11 @@ type story func(t *testing.T, c *crashes, name string)
 
 // stories are the ways to the steps that an ordinary packet does not come to.
 var stories = map[failpoint.Step]story{
-	failpoint.CloseReason:       recalledBesideExpiry, // these take longest
+	failpoint.CloseReason:       recalledAtExpiry, // these take longest
 	failpoint.DrainStart:        lostHandOff,
-	failpoint.ClaimConflict:     promisedTwice,
-	failpoint.RelayTakeOver:     unreadable,
-	failpoint.RelayQuarantine:   unreadable,
+	failpoint.ClaimConflict:     shareConflict,
+	failpoint.RelayTakeOver:     quarantined,
+	failpoint.RelayQuarantine:   quarantined,
 	failpoint.NotificationStore: notified,
 	failpoint.OrderQuery:        notified,
 	failpoint.Decide:            retried,
@@ -58,7 +58,7 @@ var stories = map[failpoint.Step]story{
 	failpoint.DecideAnswer:      cancelled,
 	failpoint.DecideCarryOut:    cancelled,
 	failpoint.ProviderHold:      held,
-	failpoint.ClaimRecord:       bookedWhileHeld,
+	failpoint.ClaimRecord:       recordedWhileHeld,
 	failpoint.PayoutBegin:       retried,
 	failpoint.ChargeExpire:      lapsed,
 	failpoint.RejectRow:         declined,
@@ -90,7 +90,7 @@ func TestCrashPoints(t *testing.T) {
 	c.together(t, append(long, ordinary...)) // the long ones first
 	t.Run("recover", c.recovered)            // nothing is sent for anybody meanwhile
 	t.Logf("%d points of %d steps in %.1f s", 2*len(steps), len(steps), time.Since(began).Seconds())
-	c.nothingLeft(t, steps)
+	c.assertNothingPending(t, steps)
 }
 
 // TestCrashPointsOfRebuilds is the same of the making of lanes. The lanes of a worker that
@@ -103,7 +103,7 @@ func TestCrashPointsOfRebuilds(t *testing.T) {
 	for _, s := range steps {
 		c.together(t, []failpoint.Step{s})
 	}
-	c.nothingLeft(t, steps)
+	c.assertNothingPending(t, steps)
 }
 
 // rebuilds reports whether a step is one of the making of lanes.

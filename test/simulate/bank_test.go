@@ -41,7 +41,7 @@ type bank struct {
 	numbers []string // in the order of their arrival
 	late    []landing
 	notices []string          // order numbers to notify about
-	told    map[string]answer // the last answer to a question, by number
+	answers map[string]answer // the last answer to a question, by number
 	// asks counts the queries of a recovery.
 	asks int
 	// silent are orders about which a recovery gets no usable answer.
@@ -79,9 +79,9 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 		how = 1 + w.dice.n("how", 8)
 	}
 	b.advance()
-	w.judgeLeaves(o.OrderNo)
+	w.judgeSendDeadline(o.OrderNo)
 	w.judgeSendOfLeft(o.OrderNo)
-	if w.books.restored() || w.books.guarded() {
+	if w.db.restored() || w.db.guarded() {
 		w.violated("%s was sent on books that are older than reality, or about a packet that is left to a person", o.OrderNo)
 	}
 	switch {
@@ -152,11 +152,11 @@ func (b *bank) Query(_ context.Context, _ payout.Op, no string) (seen payout.Obs
 	switch seen.Kind {
 	case payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter:
 	default:
-		told := b.told[no]
-		if o == nil || !b.forgot(o) || told.kind != payout.ObsDeclined && told.kind != payout.ObsReturned {
-			told.kind = seen.Kind // what it said last when it still knew stands
+		last := b.answers[no]
+		if o == nil || !b.forgot(o) || last.kind != payout.ObsDeclined && last.kind != payout.ObsReturned {
+			last.kind = seen.Kind // what it said last when it still knew stands
 		}
-		b.told[no] = answer{now, told.kind}
+		b.answers[no] = answer{now, last.kind}
 	}
 	w.note("asked %s: %s", no, seen.Kind)
 	return seen
@@ -194,7 +194,7 @@ func (b *bank) arrive(sent payout.Order, at time.Time) *order {
 		w.violated("request of %s: %v, about %q", o.no, err, o.ins.OrderNo)
 	}
 	b.orders[o.no], b.numbers = o, append(b.numbers, o.no)
-	w.judgeNewNumber(o.no)
+	w.judgeNewAttempt(o.no)
 	b.fate(o)
 	b.moves(o)
 	return o

@@ -11,7 +11,7 @@ import (
 // on as a new run.
 type histories struct {
 	interceptor.WorkerInterceptorBase
-	town *town
+	town *workflowModel
 }
 
 // InterceptWorkflow implements interceptor.WorkerInterceptor.
@@ -22,7 +22,7 @@ func (h *histories) InterceptWorkflow(_ workflow.Context,
 
 type inbound struct {
 	interceptor.WorkflowInboundInterceptorBase
-	town *town
+	town *workflowModel
 }
 
 // Init implements interceptor.WorkflowInboundInterceptor.
@@ -32,7 +32,7 @@ func (i *inbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
 
 type outbound struct {
 	interceptor.WorkflowOutboundInterceptorBase
-	town  *town
+	town  *workflowModel
 	asked int
 }
 

@@ -10,14 +10,14 @@ import (
 	"hongbao/internal/payout"
 )
 
-// ordinary is the dice of a lifetime in which nothing goes wrong.
-type ordinary struct{}
+// ordinaryDice is the dice of a lifetime in which nothing goes wrong.
+type ordinaryDice struct{}
 
-func (ordinary) n(string, int) int { return 0 }
+func (ordinaryDice) n(string, int) int { return 0 }
 
 // lived is an ordinary lifetime at its end: one share of a fen, won by user0 and paid.
 func lived(t *testing.T) *model {
-	m := newModel(ordinary{})
+	m := newModel(ordinaryDice{})
 	for m.pool.state != packet.PoolOpen {
 		m.ready()[0]()
 	}
@@ -32,24 +32,24 @@ func lived(t *testing.T) *model {
 
 // hold has the provider held, and looked at.
 func (m *model) hold() {
-	m.books.hold = &payout.Hold{}
+	m.db.hold = &payout.Hold{}
 	m.judge("hold")
 }
 
 // decided adds a decision that takes two persons, and was carried out.
 func (m *model) decided(w *row, by, agreed string, at time.Time) {
-	m.books.decisions = append(m.books.decisions,
+	m.db.decisions = append(m.db.decisions,
 		&decision{at: at, Decision: payout.Decision{PaymentID: w.ID, Kind: payout.DecisionMarkPaid, By: by,
 			ApprovedBy: agreed, ExpiresAt: m.clock.Add(approvalLife), Status: payout.DecisionCarriedOut}})
 }
 
-// promised has a second user told that he has won the share that another has, of some
+// addShareConflict has a second user told that he has won the share that another has, of some
 // fen, and his claim kept as a promise of one.
-func (m *model) promised(w *row, amount money.Fen) {
+func (m *model) addShareConflict(w *row, amount money.Fen) {
 	c := packet.Claim{PacketID: m.packet.ID, UserID: "second", ShareIndex: w.ShareIndex, Amount: 1, ClaimedAt: m.clock}
-	m.told = append(m.told, c)
+	m.acknowledged = append(m.acknowledged, c)
 	_ = m.take(func() error { _, err := m.payments.RecordClaim(ctx, c); return err })
-	m.books.promises[0].claim.Amount = amount
+	m.db.shareConflicts[0].claim.Amount = amount
 }
 
 // TestJudgeSees: each check can fail. A lifetime that was in order is spoiled, and
@@ -60,9 +60,9 @@ func TestJudgeSees(t *testing.T) {
 		spoil func(m *model, won *row)
 		want  string
 	}{
-		"a fen is gone":        {func(m *model, _ *row) { m.books.balance[payout.AccountHolding]-- }, "but its parts are"},
-		"a posting is missing": {func(m *model, _ *row) { m.books.byKind[payout.PostPaid] = 0 }, "but its parts are"},
-		"posted twice": {func(m *model, w *row) { m.books.post(payout.NewTransfer(payout.PostClaim, w.ID, w.Amount)) },
+		"a fen is gone":        {func(m *model, _ *row) { m.db.balance[payout.AccountHolding]-- }, "but its parts are"},
+		"a posting is missing": {func(m *model, _ *row) { m.db.byKind[payout.PostPaid] = 0 }, "but its parts are"},
+		"posted twice": {func(m *model, w *row) { m.db.post(payout.NewTransfer(payout.PostClaim, w.ID, w.Amount)) },
 			"posted twice"},
 		"a row says otherwise":  {func(_ *model, w *row) { w.Status = payout.StatusCancelled; w.attempts[no].Booked = false }, "the verifier"},
 		"owed by the row alone": {func(_ *model, w *row) { w.Status = payout.StatusUnknown }, "the rows say owed"},
@@ -74,9 +74,9 @@ func TestJudgeSees(t *testing.T) {
 			"the provider holds"},
 		"paid here and outside":    {func(_ *model, w *row) { w.Status = payout.StatusPaidOutside }, "were given for"},
 		"a winner without payout":  {func(m *model, w *row) { w.UserID = "somebody else" }, "won 1 fen, and the row says"},
-		"suspense without a break": {func(m *model, _ *row) { m.books.balance[payout.AccountSuspense] = -1 }, "in suspense and no break"},
-		"the packet is not closed": {func(m *model, _ *row) { m.books.rec.Stored = packet.StatusClosing }, "the packet is closing"},
-		"a claim nobody won":       {func(m *model, _ *row) { m.told = nil }, "who has not won it"},
+		"suspense without a break": {func(m *model, _ *row) { m.db.balance[payout.AccountSuspense] = -1 }, "in suspense and no break"},
+		"the packet is not closed": {func(m *model, _ *row) { m.db.rec.Stored = packet.StatusClosing }, "the packet is closing"},
+		"a claim nobody won":       {func(m *model, _ *row) { m.acknowledged = nil }, "who has not won it"},
 		"not on the list":          {func(m *model, _ *row) { m.guests = map[string]bool{"another": true} }, "not on the list"},
 		"sent while held":          {func(m *model, w *row) { m.hold(); w.attempts[no].Sends++ }, "while the provider was held"},
 		"agreed to by himself":     {func(m *model, w *row) { m.decided(w, "anna", "anna", m.clock) }, "agreed to by \"anna\""},
@@ -84,21 +84,21 @@ func TestJudgeSees(t *testing.T) {
 		"agreed to too late":       {func(m *model, w *row) { m.decided(w, "anna", "ben", m.clock.Add(approvalLife)) }, "after it had expired"},
 		"nobody decides":           {func(_ *model, w *row) { w.OpenDecision = payout.DecisionCancel }, "is deciding"},
 		"a promise is forgotten": {func(m *model, w *row) {
-			m.promised(w, 1)
-			m.books.promises = nil
+			m.addShareConflict(w, 1)
+			m.db.shareConflicts = nil
 		}, "won 1 fen, and the row says"},
-		"a promise of another amount": {func(m *model, w *row) { m.promised(w, 2) }, "was promised 2 fen"},
+		"a promise of another amount": {func(m *model, w *row) { m.addShareConflict(w, 2) }, "was promised 2 fen"},
 		"a promise nobody honoured": {func(m *model, w *row) {
-			m.promised(w, 1)
-			m.books.post(payout.NewTransfer(payout.PostPaid, payout.OrderNo(m.books.promises[0].payment, 1), 1))
+			m.addShareConflict(w, 1)
+			m.db.post(payout.NewTransfer(payout.PostPaid, payout.OrderNo(m.db.shareConflicts[0].payment, 1), 1))
 		}, "the house honoured 0"},
 		"a promise paid with the packet's money": {func(m *model, w *row) {
-			m.promised(w, 1)
-			m.books.post(payout.NewTransfer(payout.PostClaim, m.books.promises[0].payment, 1))
+			m.addShareConflict(w, 1)
+			m.db.post(payout.NewTransfer(payout.PostClaim, m.db.shareConflicts[0].payment, 1))
 		}, "the rows of promises say owed 0, the ledger 1"},
 		"sent when the provider forgets": {func(m *model, w *row) {
 			m.clock = w.attempts[no].QueryUntil.Add(time.Minute)
-			m.judgeLeaves(w.attempts[no].OrderNo)
+			m.judgeSendDeadline(w.attempts[no].OrderNo)
 		}, "is about to forget it"},
 		"carried out again": {func(m *model, w *row) {
 			m.clock = m.clock.Add(m.limits.Remembers)
@@ -106,13 +106,13 @@ func TestJudgeSees(t *testing.T) {
 		}, "had forgotten it"},
 		"a new number on one's own": {func(m *model, w *row) {
 			w.attempts = append(w.attempts, payout.NewAttempt(w.Payment, 2, w.attempts[no].Request))
-			m.bank.told[w.attempts[no].OrderNo] = answer{w.attempts[no].QueryUntil, payout.ObsNeverReceived}
-			m.judgeNewNumber(w.attempts[1].OrderNo)
+			m.bank.answers[w.attempts[no].OrderNo] = answer{w.attempts[no].QueryUntil, payout.ObsNeverReceived}
+			m.judgeNewAttempt(w.attempts[1].OrderNo)
 		}, "no two persons said so"},
 		"sent while an earlier number is under way": {func(m *model, w *row) {
-			m.books.heard[w.attempts[no].OrderNo], w.attempts[no].Booked = payout.ObsPending, false
+			m.db.heard[w.attempts[no].OrderNo], w.attempts[no].Booked = payout.ObsPending, false
 			w.attempts = append(w.attempts, payout.NewAttempt(w.Payment, 2, w.attempts[no].Request))
-			m.judgeUnderWay(w)
+			m.judgeInFlight(w)
 		}, "the provider says pending of"},
 		"forgotten, and nobody told": {func(m *model, w *row) {
 			m.clock = m.clock.Add(m.limits.Remembers)
@@ -124,12 +124,12 @@ func TestJudgeSees(t *testing.T) {
 			o := *m.bank.orders[w.attempts[no].OrderNo]
 			o.no = second.OrderNo
 			m.bank.orders[o.no], m.bank.numbers = &o, append(m.bank.numbers, o.no)
-			m.judgeNewNumber(o.no)
+			m.judgeNewAttempt(o.no)
 		}, "was not asked about since the decision"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := lived(t)
-			tc.spoil(m, m.books.rows[payout.ID(payout.KindPayout, m.packet.ID, 0)])
+			tc.spoil(m, m.db.rows[payout.ID(payout.KindPayout, m.packet.ID, 0)])
 			m.end()
 			if got := strings.Join(m.wrong, "\n"); !strings.Contains(got, tc.want) {
 				t.Errorf("not seen: want %q, got %q", tc.want, got)

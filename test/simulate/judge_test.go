@@ -13,7 +13,7 @@ import (
 // figures are where the money of a packet is, by the ledger, as its proof tells them.
 type figures struct{ total, paid, owed, remaining, refunding, refunded, suspense money.Fen }
 
-func (b *books) figures() figures {
+func (b *database) figures() figures {
 	k, of := b.byKind, b.balance
 	return figures{
 		total: k[payout.PostCharge], paid: k[payout.PostPaid] - k[payout.PostReturned] + k[payout.PostPaidOutside], owed: of[payout.AccountOwed],
@@ -25,7 +25,7 @@ func (b *books) figures() figures {
 
 // judge is what has to be true after every step. The lock is held.
 func (w *world) judge(after string) {
-	b, f := w.books, w.books.figures()
+	b, f := w.db, w.db.figures()
 	if parts := f.paid + f.owed + f.remaining + f.refunding + f.refunded; parts != f.total {
 		w.violated("after %s: total %d, but its parts are %d: %+v", after, f.total, parts, f)
 	}
@@ -39,10 +39,10 @@ func (w *world) judge(after string) {
 	w.judgeRejected(after, f)
 	w.judgeLeft(after)
 	w.judgeClaims(after)
-	w.judgePromises(after)
+	w.judgeShareConflicts(after)
 	if !b.restored() { // until they are recovered they know less than the provider
 		w.judgeAttempts(after)
-		w.judgeGiven(after)
+		w.judgePaidOut(after)
 		w.judgeFailed(after)
 	}
 	w.judgeDecisions(after)
@@ -51,7 +51,7 @@ func (w *world) judge(after string) {
 
 // judgeStatuses: what the rows say is what the ledger says.
 func (w *world) judgeStatuses(after string, f figures) {
-	b := w.books
+	b := w.db
 	var owed, refunding, charged money.Fen
 	for _, id := range b.ids {
 		r := b.rows[id]
@@ -84,7 +84,7 @@ func (w *world) judgeStatuses(after string, f figures) {
 // judgeRejected: of a packet that was rejected nobody gets anything, and it stays rejected.
 // What was charged all the same goes back at once and as a whole (rule R2).
 func (w *world) judgeRejected(after string, f figures) {
-	stored, pool := w.books.rec.Stored, w.pool.state
+	stored, pool := w.db.rec.Stored, w.pool.state
 	w.refused = w.refused || pool == packet.PoolRejected
 	if w.refused && (stored != "" && stored != packet.StatusFunding && stored != packet.StatusRejected || pool == packet.PoolOpen ||
 		pool == packet.PoolClosing) {
@@ -93,16 +93,18 @@ func (w *world) judgeRejected(after string, f figures) {
 	if stored == packet.StatusRejected && (pool == packet.PoolOpen || pool == packet.PoolClosing) {
 		w.violated("after %s: the packet is rejected, and its pool is %s", after, pool)
 	}
-	if stored == packet.StatusRejected && (f.refunding+f.refunded != f.total || len(w.books.shares) > 0) {
-		w.violated("after %s: rejected, and what was charged does not go back: %+v, %d shares", after, f, len(w.books.shares))
+	if stored == packet.StatusRejected && (f.refunding+f.refunded != f.total || len(w.db.shares) > 0) {
+		w.violated("after %s: rejected, and what was charged does not go back: %+v, %d shares", after, f, len(w.db.shares))
 	}
 }
 
 // judgeClaims: each share is booked for whom was told that he has it, and for nobody
 // who is not on the packet's list.
 func (w *world) judgeClaims(after string) {
-	for i, s := range w.books.shares {
-		won := slices.ContainsFunc(w.told, func(c packet.Claim) bool { return c.ShareIndex == i && c.UserID == s.user && c.Amount == s.amount })
+	for i, s := range w.db.shares {
+		won := slices.ContainsFunc(w.acknowledged, func(c packet.Claim) bool {
+			return c.ShareIndex == i && c.UserID == s.user && c.Amount == s.amount
+		})
 		if s.user != "" && !won {
 			w.violated("after %s: share %d of %d fen is booked as claimed by %s, who has not won it", after, i, s.amount, s.user)
 		}
@@ -112,16 +114,16 @@ func (w *world) judgeClaims(after string) {
 	}
 }
 
-// judgePromises: what could not be booked is the house's money, or nobody's (rule R10):
+// judgeShareConflicts: what could not be booked is the house's money, or nobody's (rule R10):
 // honoured = paid + owed, by the ledger, and the rows say the same.
-func (w *world) judgePromises(after string) {
-	honoured, paid, owed := w.books.house()
+func (w *world) judgeShareConflicts(after string) {
+	honoured, paid, owed := w.db.houseSums()
 	if honoured != paid+owed || owed < 0 {
 		w.violated("after %s: the house honoured %d of promises; paid %d, owed %d", after, honoured, paid, owed)
 	}
 	var rows money.Fen
-	for _, p := range w.books.promises {
-		r := w.books.rows[p.payment]
+	for _, p := range w.db.shareConflicts {
+		r := w.db.rows[p.payment]
 		switch r.Status {
 		case payout.StatusPaid, payout.StatusPaidOutside, payout.StatusCancelled:
 		default:
@@ -142,8 +144,8 @@ func (w *world) judgePromises(after string) {
 // being carried out is known to its payment.
 func (w *world) judgeDecisions(after string) {
 	deciding := map[string]payout.DecisionKind{}
-	for _, d := range w.books.decisions {
-		r := w.books.rows[d.PaymentID]
+	for _, d := range w.db.decisions {
+		r := w.db.rows[d.PaymentID]
 		if d.Status == payout.DecisionOpen {
 			deciding[r.ID] = d.Kind
 		}
@@ -159,8 +161,8 @@ func (w *world) judgeDecisions(after string) {
 			w.violated("after %s: %s of %s was carried out after it had expired", after, d.Kind, r.ID)
 		}
 	}
-	for _, id := range w.books.ids {
-		if r := w.books.rows[id]; r.OpenDecision != deciding[id] {
+	for _, id := range w.db.ids {
+		if r := w.db.rows[id]; r.OpenDecision != deciding[id] {
 			w.violated("after %s: %s is deciding %q, and %q is open", after, id, r.OpenDecision, deciding[id])
 		}
 	}
@@ -169,23 +171,23 @@ func (w *world) judgeDecisions(after string) {
 // judgeHold: while a person holds the provider no send is noted.
 func (w *world) judgeHold(after string) {
 	sent := 0
-	for _, id := range w.books.ids {
-		for _, a := range w.books.rows[id].attempts {
+	for _, id := range w.db.ids {
+		for _, a := range w.db.rows[id].attempts {
 			sent += a.Sends
 		}
 	}
-	held := w.books.hold != nil
+	held := w.db.hold != nil
 	if held && w.held && sent > w.sent && !w.recovering { // a number that is put back was sent before
 		w.violated("after %s: a send was noted while the provider was held", after)
 	}
 	w.held, w.sent = held, sent
 }
 
-// judgeLeaves: from a day before the provider forgets a number nothing is sent under
+// judgeSendDeadline: from a day before the provider forgets a number nothing is sent under
 // it any more (rule R5).
-func (w *world) judgeLeaves(no string) {
+func (w *world) judgeSendDeadline(no string) {
 	parts, _ := payout.Parse(no)
-	if r := w.books.rows[parts.PaymentID]; r != nil && parts.Attempt <= len(r.attempts) {
+	if r := w.db.rows[parts.PaymentID]; r != nil && parts.Attempt <= len(r.attempts) {
 		if a := r.attempts[parts.Attempt-1]; !w.now().Before(a.QueryUntil.Add(payout.LeaveWithin)) {
 			w.violated("%s was sent after %s, when the provider is about to forget it", no, a.QueryUntil)
 		}
@@ -195,8 +197,8 @@ func (w *world) judgeLeaves(no string) {
 // judgeAttempts: nothing is booked that the provider has not done, and nothing is
 // with the provider that was not noted before.
 func (w *world) judgeAttempts(after string) {
-	for _, id := range w.books.ids {
-		for _, a := range w.books.rows[id].attempts {
+	for _, id := range w.db.ids {
+		for _, a := range w.db.rows[id].attempts {
 			o := w.bank.orders[a.OrderNo]
 			if a.Booked && (o == nil || !o.moved) {
 				w.violated("after %s: %s is booked, and never moved", after, a.OrderNo)
@@ -209,7 +211,7 @@ func (w *world) judgeAttempts(after string) {
 	for _, no := range w.bank.numbers {
 		o := w.bank.orders[no]
 		parts, _ := payout.Parse(no)
-		r := w.books.rows[parts.PaymentID]
+		r := w.db.rows[parts.PaymentID]
 		known := r != nil && r.Amount == o.ins.Amount && r.Account == o.ins.Account
 		if known && (parts.Attempt <= len(r.attempts) || w.bookedAgain(r, o)) || w.explained(no) {
 			continue
@@ -223,15 +225,15 @@ func (w *world) judgeAttempts(after string) {
 // provider answers it as before.
 func (w *world) bookedAgain(r *row, o *order) bool {
 	parts, _ := payout.Parse(o.ins.OrderNo)
-	return !w.books.state.RestoredAt.IsZero() && !o.moved && parts.Attempt == len(r.attempts)+1
+	return !w.db.state.RestoredAt.IsZero() && !o.moved && parts.Attempt == len(r.attempts)+1
 }
 
 // explained reports whether people are told of an order that the books do not know, or
 // need not be told of it.
 func (w *world) explained(no string) bool {
 	parts, _ := payout.Parse(no)
-	return w.books.told(no) || !w.bank.orders[no].moved && (w.books.toldOf(parts.PaymentID) || w.cancelledInVain(parts)) || w.toGoBack(no) ||
-		w.charged(no) || w.behind(no) || w.unheard(no)
+	return w.db.hasBreak(no) || !w.bank.orders[no].moved && (w.db.hasBreakOfPayment(parts.PaymentID) || w.cancelledInVain(parts)) ||
+		w.toGoBack(no) || w.charged(no) || w.behind(no) || w.unheard(no)
 }
 
 // unheard reports whether an order is a later number of a payment that had come back so long
@@ -241,7 +243,7 @@ func (w *world) explained(no string) bool {
 // again by the same number and request, or the statement tells of it.
 func (w *world) unheard(no string) bool {
 	parts, _ := payout.Parse(no)
-	b, r := w.books, w.books.rows[parts.PaymentID]
+	b, r := w.db, w.db.rows[parts.PaymentID]
 	if o := w.bank.orders[no]; r == nil || !b.lacks(no) || b.state.RestoredAt.IsZero() || !o.movedAt.IsZero() &&
 		!o.movedAt.After(b.state.RecoveredAt) {
 		return false
@@ -258,9 +260,9 @@ func (w *world) unheard(no string) bool {
 // statement says that it went through after all.
 func (w *world) charged(no string) bool {
 	parts, _ := payout.Parse(no)
-	r := w.books.rows[parts.PaymentID]
-	return parts.Kind == payout.KindCharge && w.bank.orders[no].turned && len(r.attempts) == 0 && !w.books.state.RestoredAt.IsZero() &&
-		(r.Status == payout.StatusPending || w.books.rec.Stored == packet.StatusRejected)
+	r := w.db.rows[parts.PaymentID]
+	return parts.Kind == payout.KindCharge && w.bank.orders[no].turned && len(r.attempts) == 0 && !w.db.state.RestoredAt.IsZero() &&
+		(r.Status == payout.StatusPending || w.db.rec.Stored == packet.StatusRejected)
 }
 
 // statementMargin is how much earlier than the backup a recovery reads the statement.
@@ -271,7 +273,7 @@ const statementMargin = time.Hour
 // books were about to hear of it, and hear of it again. The refund is sent again then, by the
 // same number and request. What has moved since the backup the recovery has to find.
 func (w *world) toGoBack(no string) bool {
-	b, refund := w.books, payout.ID(payout.KindRefund, w.packet.ID, 0)
+	b, refund := w.db, payout.ID(payout.KindRefund, w.packet.ID, 0)
 	charge, o := w.bank.orders[payout.OrderNo(payout.ID(payout.KindCharge, w.packet.ID, 0), 1)], w.bank.orders[no]
 	return strings.HasPrefix(no, refund) && b.rows[refund] == nil && b.rec.Stored == packet.StatusRejected && !b.state.RestoredAt.IsZero() &&
 		charge != nil && charge.movedAt.Before(w.complete.Add(-statementMargin)) && (o.movedAt.IsZero() || o.movedAt.After(b.state.RecoveredAt))
@@ -281,26 +283,26 @@ func (w *world) toGoBack(no string) bool {
 // provider had refused and carried out after all: books that were restored take it as paid,
 // and need no refund.
 func (w *world) cancelledInVain(refund payout.Parts) bool {
-	if refund.Kind != payout.KindRefund || refund.Number == 0 || w.books.state.RestoredAt.IsZero() {
+	if refund.Kind != payout.KindRefund || refund.Number == 0 || w.db.state.RestoredAt.IsZero() {
 		return false
 	}
-	_, lied := w.given(payout.ID(payout.KindPayout, refund.PacketID, refund.Number-1))
+	_, lied := w.paidOut(payout.ID(payout.KindPayout, refund.PacketID, refund.Number-1))
 	return lied
 }
 
-// told reports whether a break tells people of an order, or of its payment: the provider has
+// hasBreak reports whether a break tells people of an order, or of its payment: the provider has
 // it with another account or amount, or the last recovery has left it to them.
-func (b *books) told(no string) bool {
-	return b.tells(func(of string) bool { return strings.HasPrefix(no, of) })
+func (b *database) hasBreak(no string) bool {
+	return b.hasBreakWith(func(of string) bool { return strings.HasPrefix(no, of) })
 }
 
 // checkStaleClaim reports whether a break tells people of a payment, by whichever number: about one
 // that moved nothing there is nothing more to tell.
-func (b *books) toldOf(payment string) bool {
-	return b.tells(func(of string) bool { return strings.HasPrefix(of, payment) })
+func (b *database) hasBreakOfPayment(payment string) bool {
+	return b.hasBreakWith(func(of string) bool { return strings.HasPrefix(of, payment) })
 }
 
-func (b *books) tells(about func(of string) bool) bool {
+func (b *database) hasBreakWith(about func(of string) bool) bool {
 	for no := range b.left {
 		if b.leftBehind(no) && about(no) {
 			return true
@@ -309,12 +311,12 @@ func (b *books) tells(about func(of string) bool) bool {
 	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.Kind == payout.BreakMismatch && about(x.OrderNo) })
 }
 
-// given is what has left for an obligation and not come back: through the provider,
+// paidOut is what has left for an obligation and not come back: through the provider,
 // by other means, or to the sender in its stead. lied: the provider has refused an
 // order of it and carried it out after all, or two persons took it on themselves that
 // an order which it had forgotten moved nothing.
-func (w *world) given(id string) (sum money.Fen, lied bool) {
-	r := w.books.rows[id]
+func (w *world) paidOut(id string) (sum money.Fen, lied bool) {
+	r := w.db.rows[id]
 	if r == nil {
 		return 0, false
 	}
@@ -328,20 +330,20 @@ func (w *world) given(id string) (sum money.Fen, lied bool) {
 	if r.Status == payout.StatusPaidOutside {
 		sum += r.Amount
 	}
-	lied = lied || w.books.risked(id)
+	lied = lied || w.db.risked(id)
 	if r.Kind == payout.KindPayout {
-		back, also := w.given(payout.ID(payout.KindRefund, r.PacketID, r.ShareIndex+1))
+		back, also := w.paidOut(payout.ID(payout.KindRefund, r.PacketID, r.ShareIndex+1))
 		sum, lied = sum+back, lied || also
 	}
 	return sum, lied
 }
 
-// judgeGiven: nobody gets anything twice, unless the provider carries out what it
+// judgePaidOut: nobody gets anything twice, unless the provider carries out what it
 // has refused twice.
-func (w *world) judgeGiven(after string) {
-	for _, id := range w.books.ids {
-		if sum, lied := w.given(id); sum > w.books.rows[id].Amount && !lied && !w.books.told(payout.OrderNo(id, 1)) {
-			w.violated("after %s: %d fen were given for %s of %d", after, sum, id, w.books.rows[id].Amount)
+func (w *world) judgePaidOut(after string) {
+	for _, id := range w.db.ids {
+		if sum, lied := w.paidOut(id); sum > w.db.rows[id].Amount && !lied && !w.db.hasBreak(payout.OrderNo(id, 1)) {
+			w.violated("after %s: %d fen were given for %s of %d", after, sum, id, w.db.rows[id].Amount)
 		}
 	}
 }
@@ -349,13 +351,13 @@ func (w *world) judgeGiven(after string) {
 // judgeFailed: failed means that no money has moved, and none is under way (rule R4),
 // unless the provider lies, or two persons took it for unmoved.
 func (w *world) judgeFailed(after string) {
-	for _, id := range w.books.ids {
-		r := w.books.rows[id]
+	for _, id := range w.db.ids {
+		r := w.db.rows[id]
 		if r.Status != payout.StatusFailed {
 			continue
 		}
 		for _, a := range r.attempts {
-			if o := w.bank.orders[a.OrderNo]; o != nil && !o.turned && !w.books.risked(id) && o.kind != payout.ObsDeclined &&
+			if o := w.bank.orders[a.OrderNo]; o != nil && !o.turned && !w.db.risked(id) && o.kind != payout.ObsDeclined &&
 				o.kind != payout.ObsReturned {
 				w.violated("after %s: %s has failed, and the provider says %s of %s", after, id, o.kind, a.OrderNo)
 			}
@@ -368,45 +370,45 @@ func (w *world) judgeFailed(after string) {
 	}
 }
 
-// judgeNewNumber: when another number of an obligation comes to the provider, it has
+// judgeNewAttempt: when another number of an obligation comes to the provider, it has
 // been asked about every earlier one since the decision, and said that no money moves
 // under it (rule R5). So it is for the refund of a cancelled payout; but what is
 // cancelled had failed for good, or come back, while the provider still knew, and two
 // persons said so, that it may have forgotten since.
-func (w *world) judgeNewNumber(no string) {
+func (w *world) judgeNewAttempt(no string) {
 	parts, _ := payout.Parse(no)
-	r := w.books.rows[parts.PaymentID]
-	if r == nil || w.books.restored() {
+	r := w.db.rows[parts.PaymentID]
+	if r == nil || w.db.restored() {
 		return // told by judgeAttempts
 	}
 	earlier := r.attempts[:min(parts.Attempt-1, len(r.attempts))]
 	if parts.Kind == payout.KindRefund && parts.Number > 0 && parts.Attempt == 1 {
-		r = w.books.rows[payout.ID(payout.KindPayout, parts.PacketID, parts.Number-1)]
+		r = w.db.rows[payout.ID(payout.KindPayout, parts.PacketID, parts.Number-1)]
 		earlier = r.attempts
 	}
 	for _, a := range earlier {
-		switch told := w.bank.told[a.OrderNo]; {
-		case !told.at.After(r.DecidedAt):
+		switch last := w.bank.answers[a.OrderNo]; {
+		case !last.at.After(r.DecidedAt):
 			w.violated("%s came to the provider; %s was not asked about since the decision", no, a.OrderNo)
 		case w.bank.orders[a.OrderNo] != nil && w.bank.orders[a.OrderNo].turned: // it said so later
-		case told.kind == payout.ObsNeverReceived && !told.at.Before(a.QueryUntil) && !w.books.risked(r.ID) && r.Status != payout.StatusCancelled:
+		case last.kind == payout.ObsNeverReceived && !last.at.Before(a.QueryUntil) && !w.db.risked(r.ID) && r.Status != payout.StatusCancelled:
 			w.violated("%s came to the provider, which may have forgotten %s, and no two persons said so", no, a.OrderNo)
-		case told.kind != payout.ObsDeclined && told.kind != payout.ObsReturned && told.kind != payout.ObsNeverReceived:
-			w.violated("%s came to the provider, which had said %s of %s", no, told.kind, a.OrderNo)
+		case last.kind != payout.ObsDeclined && last.kind != payout.ObsReturned && last.kind != payout.ObsNeverReceived:
+			w.violated("%s came to the provider, which had said %s of %s", no, last.kind, a.OrderNo)
 		}
 	}
 }
 
-// judgeUnderWay: nothing is sent while the provider says of an earlier number of the obligation,
+// judgeInFlight: nothing is sent while the provider says of an earlier number of the obligation,
 // or of the cancelled payout that a refund gives back, that it is under way (rule R5).
-func (w *world) judgeUnderWay(r *row) {
+func (w *world) judgeInFlight(r *row) {
 	earlier := r.attempts[:len(r.attempts)-1]
-	if of := w.books.cancelled(r.Payment); of != nil {
+	if of := w.db.cancelled(r.Payment); of != nil {
 		earlier = slices.Concat(earlier, of.attempts)
 	}
 	for _, a := range earlier {
-		if w.books.underWay(a) {
-			w.violated("a send of %s was noted, and the provider says %s of %s", r.ID, w.books.heard[a.OrderNo], a.OrderNo)
+		if w.db.inFlight(a) {
+			w.violated("a send of %s was noted, and the provider says %s of %s", r.ID, w.db.heard[a.OrderNo], a.OrderNo)
 		}
 	}
 }
@@ -417,13 +419,13 @@ func (w *world) judgeUnderWay(r *row) {
 func (w *world) settled(taken func(payment string) bool) (done bool) {
 	w.look(func() {
 		w.bank.advance()
-		done = len(w.bank.notices) == 0 && w.bank.next().IsZero() && w.books.recorded
+		done = len(w.bank.notices) == 0 && w.bank.next().IsZero() && w.db.recorded
 	})
 	free := func(id string) bool { return !taken(id) }
-	if !done || slices.ContainsFunc(w.books.due(), free) {
+	if !done || slices.ContainsFunc(w.db.due(), free) {
 		return false
 	}
-	payments, winners, life := w.books.lost()
+	payments, winners, life := w.db.lost()
 	return !slices.ContainsFunc(payments, free) && len(winners) == 0 && !life
 }
 
@@ -441,13 +443,13 @@ func (w *world) reconcile() (asked bool) {
 		}
 		for _, no := range w.bank.numbers {
 			parts, _ := payout.Parse(no)
-			row := w.books.rows[parts.PaymentID]
+			row := w.db.rows[parts.PaymentID]
 			if row == nil || len(row.attempts) < parts.Attempt {
-				if (w.charged(no) || w.unheard(no) && w.bank.orders[no].moved) && !w.books.known(no) {
-					w.books.breaks = append(w.books.breaks, payout.Break{Kind: payout.BreakNotBooked, OrderNo: no})
+				if (w.charged(no) || w.unheard(no) && w.bank.orders[no].moved) && !w.db.reportedByStatement(no) {
+					w.db.breaks = append(w.db.breaks, payout.Break{Kind: payout.BreakNotBooked, OrderNo: no})
 					w.reached["lost with the books, the statement tells"]++
 				}
-				if w.books.known(no) || w.explained(no) || row != nil && w.bookedAgain(row, w.bank.orders[no]) {
+				if w.db.reportedByStatement(no) || w.explained(no) || row != nil && w.bookedAgain(row, w.bank.orders[no]) {
 					continue // people are told, or need not be
 				}
 				w.violated("the provider has %s (%s), which the books do not know", no, w.bank.orders[no].kind)
@@ -456,8 +458,8 @@ func (w *world) reconcile() (asked bool) {
 			a := row.attempts[parts.Attempt-1]
 			if (a.Booked && !a.ReturnBooked) != (w.bank.orders[no].kind == payout.ObsSucceeded) {
 				if w.bank.forgot(w.bank.orders[no]) { // asking tells nothing: people have to look
-					if !w.books.known(no) {
-						w.books.breaks = append(w.books.breaks, payout.Break{Kind: payout.BreakNotBooked, OrderNo: no})
+					if !w.db.reportedByStatement(no) {
+						w.db.breaks = append(w.db.breaks, payout.Break{Kind: payout.BreakNotBooked, OrderNo: no})
 						w.reached["forgotten, and in the statement"]++
 					}
 					continue
@@ -475,20 +477,20 @@ func (w *world) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.judge("the end")
-	b, rec := w.books, w.books.rec
-	for _, c := range w.told {
-		r := b.kept(c)
+	b, rec := w.db, w.db.rec
+	for _, c := range w.acknowledged {
+		r := b.paymentOf(c)
 		switch {
 		case w.missed[c.UserID] && !b.accounted(c.UserID):
 			w.reached["told, and lost with redis"]++
 			continue
-		case w.lost[toldOf(c)] && !b.booked(c):
+		case w.lost[keyOf(c)] && !b.booked(c):
 			continue
 		case !b.booked(c) && b.leftToPeople(payout.ID(payout.KindRefund, rec.ID, 0)):
 			w.reached["told, and how it was closed was left to people"]++ // nobody else knew him any more, and they resolved it without more
 			continue
-		case !b.booked(c) && slices.ContainsFunc(w.told, func(x packet.Claim) bool {
-			return x.UserID == c.UserID && w.lost[toldOf(x)] &&
+		case !b.booked(c) && slices.ContainsFunc(w.acknowledged, func(x packet.Claim) bool {
+			return x.UserID == c.UserID && w.lost[keyOf(x)] &&
 				b.booked(x)
 		}):
 			w.reached["told again, and the first is booked"]++ // late, after it was reported as lost; and then his second run was lost
@@ -498,8 +500,9 @@ func (w *world) end() {
 			w.violated("at the end: %s won %d fen, and the row says %+v", c.UserID, c.Amount, r)
 			continue
 		}
-		given, lied := w.given(r.ID)
-		if b.stuck(r.ID) || w.unseen(r.ID) || slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return b.known(a.OrderNo) }) {
+		given, lied := w.paidOut(r.ID)
+		if b.stuck(r.ID) || w.unseen(r.ID) ||
+			slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return b.reportedByStatement(a.OrderNo) }) {
 			continue // people are told
 		}
 		if open := r.Status == payout.StatusFailed || r.Status == payout.StatusReturned; !lied && open != (given == 0) &&
@@ -507,7 +510,7 @@ func (w *world) end() {
 			w.violated("at the end: %s is %s, and %d fen were given", r.ID, r.Status, given)
 		}
 	}
-	w.judgeTies()
+	w.judgeStatementMatches()
 	refund := b.rows[payout.ID(payout.KindRefund, rec.ID, 0)]
 	waits := refund != nil && (refund.Status == payout.StatusFailed || refund.Status == payout.StatusReturned || b.stuck(refund.ID)) ||
 		b.stuck(payout.ID(payout.KindCharge, rec.ID, 0))
@@ -517,10 +520,10 @@ func (w *world) end() {
 	w.verify()
 }
 
-// judgeTies: at the end the provider's own sums are those of the ledger, but for what
+// judgeStatementMatches: at the end the provider's own sums are those of the ledger, but for what
 // people know of from its statement.
-func (w *world) judgeTies() {
-	b := w.books
+func (w *world) judgeStatementMatches() {
+	b := w.db
 	var net money.Fen // what the provider has of ours
 	for _, no := range w.bank.numbers {
 		o := w.bank.orders[no]
@@ -533,7 +536,7 @@ func (w *world) judgeTies() {
 		switch {
 		case booked == (o.kind == payout.ObsSucceeded):
 		// what the recovery left to people, they resolved without more
-		case b.known(no), b.lacks(no) && w.behind(no), b.told(no) && w.cancelledInVain(parts):
+		case b.reportedByStatement(no), b.lacks(no) && w.behind(no), b.hasBreak(no) && w.cancelledInVain(parts):
 			if moved = 0; booked {
 				moved = o.ins.Amount
 			}
@@ -552,7 +555,7 @@ func (w *world) judgeTies() {
 
 // verify asks the product's own verifier, which `hongbao ledger verify` runs.
 func (w *world) verify() {
-	b, rec := w.books, w.books.rec
+	b, rec := w.db, w.db.rec
 	n, sum := b.claimed()
 	var all money.Fen
 	for _, s := range b.shares {

@@ -23,10 +23,10 @@ var (
 	progress  = flag.Bool("progress", false, "print how far TestModel has come")
 )
 
-// drawn is the dice of a lifetime that rapid draws and, should it fail, shrinks.
-type drawn struct{ t *rapid.T }
+// rapidDice is the dice of a lifetime that rapid draws and, should it fail, shrinks.
+type rapidDice struct{ t *rapid.T }
 
-func (d drawn) n(what string, sides int) int {
+func (d rapidDice) n(what string, sides int) int {
 	if sides == 1 {
 		return 0
 	}
@@ -59,7 +59,7 @@ type model struct {
 	*world
 	clock time.Time
 	runs  []*run
-	lives []*life
+	lives []*packetRun
 	made  int // runs
 	asked map[string]bool
 	kept  []*backup // of the books, the oldest first
@@ -78,7 +78,7 @@ type model struct {
 func newModel(d dice) *model {
 	m := &model{clock: born, asked: map[string]bool{}}
 	m.world = newWorld(d, func() time.Time { return m.clock }, "key")
-	m.lives = append(m.lives, m.newLife())
+	m.lives = append(m.lives, m.newPacketRun())
 	m.lossy = m.dice.n("lossy", 4) == 3
 	return m
 }
@@ -88,11 +88,11 @@ func (m *model) runID() string {
 	return fmt.Sprintf("run%d", m.made)
 }
 
-func (m *model) newLife() *life { return &life{w: m.world, id: m.runID()} }
+func (m *model) newPacketRun() *packetRun { return &packetRun{w: m.world, id: m.runID()} }
 
 // open reports whether a payment has a run, by its user: his claims share one.
 func (m *model) open(payment string) bool {
-	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.key == m.books.runKey(payment) })
+	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.key == m.db.runKey(payment) })
 }
 
 // openClaim reports whether a user's claim has a run.
@@ -103,7 +103,7 @@ func (m *model) openClaim(c packet.Claim) bool {
 // start starts a run of a payment, for a claim too, whatever other runs there are.
 func (m *model) start(payment string, c *packet.Claim) {
 	r := &run{w: m.world, id: m.runID(), payment: payment, claim: c, payNow: c != nil}
-	if r.key = m.books.runKey(payment); c != nil {
+	if r.key = m.db.runKey(payment); c != nil {
 		r.key = c.UserID
 	}
 	m.runs = append(m.runs, r)
@@ -122,8 +122,8 @@ func (m *model) startClaims(claims []packet.Claim) {
 		switch {
 		case !m.openClaim(c):
 			m.startClaim(c)
-		case m.books.hasOther(c):
-			m.take(func() error { _, err := activities.RecordClaimOrConflict(ctx, m.books, c, m.bank.Name()); return err })
+		case m.db.hasOther(c):
+			m.take(func() error { _, err := activities.RecordClaimOrConflict(ctx, m.db, c, m.bank.Name()); return err })
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (m *model) ready() (out []func()) {
 		if !l.due().After(m.clock) && !l.waits() && !m.rests(l.charge) {
 			out = append(out, func() {
 				if m.take(l.step) || l.over {
-					m.lives = slices.DeleteFunc(m.lives, func(x *life) bool { return x == l })
+					m.lives = slices.DeleteFunc(m.lives, func(x *packetRun) bool { return x == l })
 				}
 			})
 		}
@@ -170,10 +170,10 @@ func (m *model) ready() (out []func()) {
 // rests reports whether a run goes on asking about what only people can move, in
 // the time when everything has to come to its end by itself.
 func (m *model) rests(r *run) bool {
-	if m.calm && r != nil && r.claim == nil && m.books.rows[r.payment] == nil {
+	if m.calm && r != nil && r.claim == nil && m.db.rows[r.payment] == nil {
 		return true // it waits for a row that is lost, of a cancel that nobody has decided again
 	}
-	return m.calm && r != nil && r.st != nil && m.books.stuck(r.payment)
+	return m.calm && r != nil && r.st != nil && m.db.stuck(r.payment)
 }
 
 // resting reports whether no run has anything to do.
@@ -183,7 +183,7 @@ func (m *model) resting() bool {
 
 // watch starts what has no run.
 func (m *model) watch() {
-	payments, winners, alive := m.books.lost()
+	payments, winners, alive := m.db.lost()
 	for _, id := range payments {
 		if !m.open(id) {
 			m.start(id, nil)
@@ -191,12 +191,12 @@ func (m *model) watch() {
 	}
 	m.startClaims(winners)
 	if alive && len(m.lives) == 0 {
-		m.lives = append(m.lives, m.newLife())
+		m.lives = append(m.lives, m.newPacketRun())
 	}
 }
 
 func (m *model) dispatch() {
-	for _, id := range m.books.due() {
+	for _, id := range m.db.due() {
 		if !m.open(id) {
 			m.start(id, nil)
 		} else if !m.calm {
@@ -220,8 +220,8 @@ func (m *model) relay(i int) {
 	m.startClaim(m.pool.take(i, m.calm || !m.hit("not acknowledged", 10)))
 }
 
-// notices delivers a notification, perhaps twice.
-func (m *model) notices() {
+// notify delivers a notification, perhaps twice.
+func (m *model) notify() {
 	if len(m.bank.notices) == 0 {
 		return
 	}
@@ -229,7 +229,7 @@ func (m *model) notices() {
 	if m.calm || !m.hit("notified twice", 20) {
 		m.bank.notices = m.bank.notices[1:]
 	}
-	m.take(func() error { return m.books.notify(no) })
+	m.take(func() error { return m.db.notify(no) })
 }
 
 // pass lets time pass, mostly until something is due.
@@ -264,15 +264,15 @@ func (m *model) next() time.Duration {
 
 // act does one thing that is drawn.
 func (m *model) act() {
-	if (m.books.restored() || m.books.guarded()) && (m.dice.n("recover", 8) == 7 || m.lossy && m.dice.n("soon", 3) > 0) {
+	if (m.db.restored() || m.db.guarded()) && (m.dice.n("recover", 8) == 7 || m.lossy && m.dice.n("soon", 3) > 0) {
 		m.mended()
 		return
 	}
-	if len(m.books.left) > 0 && !m.books.restored() && m.dice.n("recovered again", 16) == 15 {
+	if len(m.db.left) > 0 && !m.db.restored() && m.dice.n("recovered again", 16) == 15 {
 		m.recoversAgain()
 		return
 	}
-	if m.pool.shut && !m.books.restored() && m.dice.n("rebuild", 4) == 3 {
+	if m.pool.fenceClosed && !m.db.restored() && m.dice.n("rebuild", 4) == 3 {
 		m.rebuild()
 		return
 	}
@@ -298,16 +298,16 @@ func (m *model) act() {
 		}
 	case 13:
 		m.dispatch()
-		m.comesLate()
+		m.relayLate()
 	case 14:
-		m.notices()
+		m.notify()
 	case 15, 21, 22:
-		if decide := m.finance(); decide != nil {
+		if decide := m.staffStep(); decide != nil {
 			m.take(decide)
 		}
 	case 16:
-		if n := len(m.books.ids); n > 0 { // another run of the same row: any start may be repeated
-			if id := m.books.ids[m.dice.n("again", n)]; id[0] != byte(payout.KindCharge) {
+		if n := len(m.db.ids); n > 0 { // another run of the same row: any start may be repeated
+			if id := m.db.ids[m.dice.n("again", n)]; id[0] != byte(payout.KindCharge) {
 				m.start(id, nil)
 			}
 		}
@@ -328,16 +328,16 @@ func (m *model) act() {
 		case 5:
 			m.pool.recall()
 		case 6:
-			m.lives = append(m.lives, m.newLife())
+			m.lives = append(m.lives, m.newPacketRun())
 		case 7: // a process dies with all its runs
 			m.runs, m.lives = nil, nil
-			m.payments.Admission = m.newGate()
+			m.payments.Admission = m.newAdmission()
 		case 8, 12:
 			m.pool.restored(1 + m.dice.n("lost", 3))
 		case 9:
 			switch m.dice.n("emptied", 3) {
 			case 1:
-				m.notice(-1)
+				m.noticeLoss(-1)
 			case 2:
 				m.pool.emptied()
 			}
@@ -346,7 +346,7 @@ func (m *model) act() {
 		case 4:
 			m.restore()
 		case 1, 2:
-			m.notice([]int{1, 2, 100}[m.dice.n("lacking", 3)])
+			m.noticeLoss([]int{1, 2, 100}[m.dice.n("lacking", 3)])
 		case 10, 11:
 			m.look(func() {
 				m.bank.mute = m.clock.Add([]time.Duration{30 * time.Second, time.Hour, 27 * time.Hour}[m.dice.n("mute", 3)])
@@ -354,9 +354,9 @@ func (m *model) act() {
 		case 14:
 			m.look(func() { m.bank.broke = m.clock.Add(10 * time.Minute) })
 		case 13:
-			m.take(func() error { return m.books.setHold(true) })
+			m.take(func() error { return m.db.setHold(true) })
 		case 15:
-			m.take(func() error { return m.books.setHold(false) })
+			m.take(func() error { return m.db.setHold(false) })
 		}
 	}
 }
@@ -404,10 +404,10 @@ func (m *model) live(steps int) {
 			m.relay(0)
 		}
 		m.dispatch()
-		m.comesLate()
+		m.relayLate()
 		m.watch()
 		for len(m.bank.notices) > 0 {
-			m.notices()
+			m.notify()
 		}
 		ready := m.ready()
 		for _, step := range ready {
@@ -418,7 +418,7 @@ func (m *model) live(steps int) {
 		}
 		if len(ready) == 0 {
 			if m.resting() && m.world.settled(m.open) {
-				if m.reconcile() || m.people() {
+				if m.reconcile() || m.staffActs() {
 					continue
 				}
 				m.end()
@@ -427,7 +427,7 @@ func (m *model) live(steps int) {
 			m.pass(m.next())
 		}
 	}
-	m.violated("no end after %d steps: %d runs, %d lives, outbox %v", calmSteps, len(m.runs), len(m.lives), m.books.outbox)
+	m.violated("no end after %d steps: %d runs, %d lives, outbox %v", calmSteps, len(m.runs), len(m.lives), m.db.outbox)
 }
 
 // calms ends all faults.
@@ -437,24 +437,24 @@ func (w *world) calms() {
 		w.bank.mute, w.bank.broke = time.Time{}, time.Time{}
 		w.note("calm")
 	})
-	_ = w.books.setHold(false)
+	_ = w.db.setHold(false)
 }
 
-// people decide, two together, about what only they can move; some they leave.
-func (m *model) people() (decided bool) {
-	for _, id := range m.books.allStuck() {
+// staffActs decide, two together, about what only they can move; some they leave.
+func (m *model) staffActs() (decided bool) {
+	for _, id := range m.db.allStuck() {
 		what := m.dice.n("left", 3)
 		if m.asked[id] || what == 0 || id[0] == byte(payout.KindCharge) {
 			continue
 		}
 		kind := payout.DecisionRetry
-		if what == 1 || m.books.movedBefore(id) {
+		if what == 1 || m.db.movedBefore(id) {
 			kind = payout.DecisionMarkPaid
 		}
 		m.asked[id], decided = true, true
-		err := m.books.decide(id, kind, staff[0])
+		err := m.db.decide(id, kind, staff[0])
 		if err == nil {
-			err = m.books.agree(m.books.decisions[len(m.books.decisions)-1], staff[1], true)
+			err = m.db.approve(m.db.decisions[len(m.db.decisions)-1], staff[1], true)
 		}
 		if err != nil && !errors.Is(err, payout.ErrDecisionPending) {
 			m.look(func() { m.violated("two persons decided about %s: %v", id, err) })
@@ -476,28 +476,28 @@ func (c census) reach(t *testing.T, lifetimes int, want []string) {
 }
 
 func (c census) count(w *world) {
-	c["packet "+string(w.books.rec.Stored)]++
-	for _, r := range w.books.rows {
+	c["packet "+string(w.db.rec.Stored)]++
+	for _, r := range w.db.rows {
 		c[fmt.Sprintf("%c %s", r.Kind, r.Status)]++
 		if len(r.attempts) > 1 {
 			c["paid under a new number"]++
 		}
 	}
-	for kind := range w.books.byKind {
+	for kind := range w.db.byKind {
 		c["posted "+string(kind)]++
 	}
-	for kind := range w.books.honours.byKind {
+	for kind := range w.db.honours.byKind {
 		c["posted "+string(kind)]++
 	}
-	if r := w.books.rows[payout.ID(payout.KindRefund, w.packet.ID, 0)]; r != nil && w.books.rec.Stored == packet.StatusRejected {
+	if r := w.db.rows[payout.ID(payout.KindRefund, w.packet.ID, 0)]; r != nil && w.db.rec.Stored == packet.StatusRejected {
 		c["given back by "+string(r.Status)]++
 	}
-	for _, d := range w.books.decisions {
+	for _, d := range w.db.decisions {
 		if d.blind && !d.at.IsZero() {
 			c["forgotten, "+string(d.Kind)+" by two"]++
 		}
 	}
-	for _, id := range w.books.allStuck() {
+	for _, id := range w.db.allStuck() {
 		c["forgotten, left to people: "+id[:1]]++
 	}
 	for what := range w.reached {
@@ -547,7 +547,7 @@ func TestModel(t *testing.T) {
 	_ = flag.Set("rapid.shrinktime", "3s")
 	began, seen, done := time.Now(), census{}, 0
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newModel(drawn{rt})
+		m := newModel(rapidDice{rt})
 		m.t = t
 		m.live(40 + m.dice.n("length", 160))
 		if len(m.wrong) > 0 {

@@ -30,15 +30,15 @@ type pool struct {
 	free       []int // shares that nobody has taken, in the order in which they go
 	// gone: Redis was lost with all that it held.
 	gone bool
-	// shut: somebody has noticed that the lane lacks something, or wants it made again
+	// fenceClosed: somebody has noticed that the lane lacks something, or wants it made again
 	// (rule R9). Nothing is carried out before it is.
-	shut bool
+	fenceClosed bool
 }
 
 // script makes one change, unless the fence of the lane is closed.
 func (p *pool) script(what string, change func() error) error {
 	return p.world.do(what, func() error {
-		if p.shut {
+		if p.fenceClosed {
 			return errAway
 		}
 		return change()
@@ -56,15 +56,16 @@ func (p *pool) grab(user string) (won bool) {
 		return false
 	}
 	switch _, again := p.byUser[user]; {
-	case again, p.gone, p.shut, w.wasTold(user), p.state != packet.PoolOpen, p.retired, now.Before(w.packet.OpensAt), len(p.free) == 0,
+	case again, p.gone, p.fenceClosed, w.hasAcknowledgedClaim(user), p.state != packet.PoolOpen, p.retired,
+		now.Before(w.packet.OpensAt), len(p.free) == 0,
 		!now.Before(w.packet.ExpiresAt):
 		return false
 	}
 	i := p.free[0]
 	p.free = p.free[1:]
-	for _, other := range w.told {
-		promised := w.books.accounted(other.UserID) && w.books.shares[i].user != other.UserID // a promise is no share
-		if other.ShareIndex == i && !promised && !w.missed[other.UserID] && !w.lost[toldOf(other)] {
+	for _, other := range w.acknowledged {
+		promised := w.db.accounted(other.UserID) && w.db.shares[i].user != other.UserID // a promise is no share
+		if other.ShareIndex == i && !promised && !w.missed[other.UserID] && !w.lost[keyOf(other)] {
 			w.violated("share %d was dealt to %s, and is %s's", i, user, other.UserID)
 		}
 	}
@@ -72,7 +73,7 @@ func (p *pool) grab(user string) (won bool) {
 	p.winners, p.byUser[user] = append(p.winners, c), c
 	p.claimed += c.Amount
 	p.handoffs = append(p.handoffs, c)
-	w.told = append(w.told, c)
+	w.acknowledged = append(w.acknowledged, c)
 	if len(p.free) == 0 {
 		p.signal = packet.CloseSoldOut
 	}
@@ -86,7 +87,7 @@ func (p *pool) grab(user string) (won bool) {
 func (p *pool) recall() {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
-	if p.state == packet.PoolOpen && !p.gone && !p.shut {
+	if p.state == packet.PoolOpen && !p.gone && !p.fenceClosed {
 		p.state, p.reason, p.signal = packet.PoolClosing, packet.CloseRecalled, packet.CloseRecalled
 		p.world.note("recalled")
 	}
@@ -152,7 +153,7 @@ func (p *pool) Retire(context.Context, string) error {
 
 func (p *pool) View(context.Context, string) (v packet.PoolView, err error) {
 	p.world.look(func() {
-		if p.shut || p.gone {
+		if p.fenceClosed || p.gone {
 			err = p.away()
 			return
 		}
@@ -173,23 +174,23 @@ func (c chargePools) View(ctx context.Context, id string) (packet.PoolView, erro
 	return c.pool.View(ctx, id)
 }
 
-func (p *pool) EachClaim(_ context.Context, _ string, tell func([]packet.Claim) error) (err error) {
+func (p *pool) EachClaim(_ context.Context, _ string, each func([]packet.Claim) error) (err error) {
 	var claims []packet.Claim
 	p.world.look(func() {
-		if claims = slices.Clone(p.winners); p.shut || p.gone {
+		if claims = slices.Clone(p.winners); p.fenceClosed || p.gone {
 			err = p.away()
 		}
 	})
 	if err != nil || len(claims) == 0 {
 		return err
 	}
-	return tell(claims)
+	return each(claims)
 }
 
 func (p *pool) Eligible(context.Context, string) (list []string, err error) {
 	p.world.look(func() {
 		switch {
-		case p.shut:
+		case p.fenceClosed:
 			err = errAway
 		case !p.gone:
 			list = slices.Sorted(maps.Keys(p.eligible))
@@ -200,7 +201,7 @@ func (p *pool) Eligible(context.Context, string) (list []string, err error) {
 
 // away is why the pool says nothing.
 func (p *pool) away() error {
-	if p.shut {
+	if p.fenceClosed {
 		return errAway
 	}
 	return packet.ErrNotFound
@@ -212,7 +213,7 @@ func (p *pool) restored(lost int) {
 	w := p.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if lost == 0 || lost > len(p.winners) || p.gone || p.shut || w.books.unsure() || p.state != packet.PoolOpen {
+	if lost == 0 || lost > len(p.winners) || p.gone || p.fenceClosed || w.db.unsure() || p.state != packet.PoolOpen {
 		return
 	}
 	w.note("Redis restored: it lacks the last %d of %d claims", lost, len(p.winners))
@@ -233,7 +234,7 @@ func (p *pool) emptied() {
 	w := p.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if p.gone || p.shut || w.books.unsure() || p.retired || p.state != packet.PoolOpen && p.state != packet.PoolClosing {
+	if p.gone || p.fenceClosed || w.db.unsure() || p.retired || p.state != packet.PoolOpen && p.state != packet.PoolClosing {
 		return
 	}
 	w.note("Redis emptied")

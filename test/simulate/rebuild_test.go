@@ -12,31 +12,31 @@ import (
 
 // Rule R9: a Redis that lost something, and whose loss was noticed.
 
-// told names a claim that somebody was told.
-type told struct {
+// claimKey names a claim that somebody was told.
+type claimKey struct {
 	user  string
 	share int
 }
 
-func toldOf(c packet.Claim) told { return told{c.UserID, c.ShareIndex} }
+func keyOf(c packet.Claim) claimKey { return claimKey{c.UserID, c.ShareIndex} }
 
 // booked reports whether a claim that was told is in the books: the share is his, or
 // there is a promise of it.
-func (b *books) booked(c packet.Claim) bool {
+func (b *database) booked(c packet.Claim) bool {
 	return c.ShareIndex < len(b.shares) && b.shares[c.ShareIndex].user == c.UserID ||
-		slices.ContainsFunc(b.promises, func(p promise) bool { return toldOf(p.claim) == toldOf(c) })
+		slices.ContainsFunc(b.shareConflicts, func(p shareConflict) bool { return keyOf(p.claim) == keyOf(c) })
 }
 
-// notice closes the fence of the lane, after Redis lost its last `lost` grabs; below 0: none.
+// noticeLoss closes the fence of the lane, after Redis lost its last `lost` grabs; below 0: none.
 // Hand-offs that a relay has read are still relayed; late ones arrive after the rebuild.
-func (w *world) notice(lost int) {
+func (w *world) noticeLoss(lost int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := w.pool
-	if p.shut || p.retired || !w.books.recorded {
+	if p.fenceClosed || p.retired || !w.db.recorded {
 		return
 	}
-	p.shut = true
+	p.fenceClosed = true
 	w.note("the fence is closed, Redis lacks %d of %d claims", lost, len(p.winners))
 	if lost < 0 {
 		return
@@ -49,39 +49,39 @@ func (w *world) notice(lost int) {
 		delete(p.byUser, c.UserID)
 	}
 	p.handoffs = slices.DeleteFunc(p.handoffs, func(c packet.Claim) bool {
-		if !slices.ContainsFunc(gone, func(g packet.Claim) bool { return toldOf(g) == toldOf(c) }) {
+		if !slices.ContainsFunc(gone, func(g packet.Claim) bool { return keyOf(g) == keyOf(c) }) {
 			return false
 		}
 		switch w.dice.n("hand-off lost", 4) {
 		case 0, 1:
 			return true
 		case 2:
-			w.late = append(w.late, c)
+			w.lateHandoffs = append(w.lateHandoffs, c)
 			return true
 		}
 		return false
 	})
 }
 
-// remake rebuilds the pool from MySQL behind a closed fence, and opens it. Acknowledged
+// rebuildPool rebuilds the pool from MySQL behind a closed fence, and opens it. Acknowledged
 // claims that MySQL lacks are reported as lost: a repeated grab is a new one.
 // running reports whether a claim has a run, for which the rebuild no longer waits.
-func (w *world) remake(running func(packet.Claim) bool) error {
+func (w *world) rebuildPool(running func(packet.Claim) bool) error {
 	return w.do("rebuild", func() error {
-		b, p := w.books, w.pool
+		b, p := w.db, w.pool
 		for _, c := range slices.Concat(p.handoffs, p.winners) {
 			if !b.accountedFor(c) && !running(c) {
 				w.violated("rebuilt, and the lane held share %d of %s, which is not in the books", c.ShareIndex, c.UserID)
 			}
 		}
-		for _, c := range w.told {
-			if !b.booked(c) && !w.lost[toldOf(c)] {
-				w.lost[toldOf(c)] = true
+		for _, c := range w.acknowledged {
+			if !b.booked(c) && !w.lost[keyOf(c)] {
+				w.lost[keyOf(c)] = true
 				w.reached["told, lost and reported"]++
 				w.note("reported as lost: share %d of %s", c.ShareIndex, c.UserID)
 			}
 		}
-		p.shut, p.gone, p.signal, p.reason, p.claimed = false, false, "", "", 0
+		p.fenceClosed, p.gone, p.signal, p.reason, p.claimed = false, false, "", "", 0
 		p.shares, p.free, p.winners, p.byUser = nil, nil, nil, map[string]packet.Claim{}
 		p.restricted, p.eligible = b.rec.EligibleCount > 0, map[string]bool{}
 		for _, user := range b.rec.Eligible {
@@ -97,7 +97,7 @@ func (w *world) remake(running func(packet.Claim) bool) error {
 			p.winners, p.byUser[s.user] = append(p.winners, c), c
 			p.claimed += s.amount
 		}
-		for _, x := range b.promises {
+		for _, x := range b.shareConflicts {
 			p.byUser[x.claim.UserID] = x.claim
 		}
 		switch b.rec.Stored {
@@ -120,12 +120,12 @@ func (w *world) remake(running func(packet.Claim) bool) error {
 	})
 }
 
-// left are the claims that the lane still holds, and that nobody carries to the books.
-func (w *world) left() (claims []packet.Claim) {
+// remainingClaims are the claims that the lane still holds, and that nobody carries to the books.
+func (w *world) remainingClaims() (claims []packet.Claim) {
 	w.look(func() {
 		claims, w.pool.handoffs = w.pool.handoffs, nil
 		for _, c := range w.pool.winners {
-			if !w.books.accountedFor(c) && !slices.ContainsFunc(claims, func(h packet.Claim) bool { return toldOf(h) == toldOf(c) }) {
+			if !w.db.accountedFor(c) && !slices.ContainsFunc(claims, func(h packet.Claim) bool { return keyOf(h) == keyOf(c) }) {
 				claims = append(claims, c)
 			}
 		}
@@ -137,43 +137,43 @@ func (w *world) left() (claims []packet.Claim) {
 // for, mostly; then the pool is made. A rebuilder that dies is followed by one that
 // begins again.
 func (m *model) rebuild() {
-	if !m.pool.shut {
+	if !m.pool.fenceClosed {
 		return
 	}
-	m.startClaims(m.left())
+	m.startClaims(m.remainingClaims())
 	waiting := slices.ContainsFunc(m.runs, func(r *run) bool {
-		return r.claim != nil && !m.books.booked(*r.claim) && !m.books.accounted(r.claim.UserID)
+		return r.claim != nil && !m.db.booked(*r.claim) && !m.db.accounted(r.claim.UserID)
 	})
 	if waiting && (m.calm || m.dice.n("patience", 8) < 7) {
 		return
 	}
-	m.take(func() error { return m.remake(m.openClaim) })
+	m.take(func() error { return m.rebuildPool(m.openClaim) })
 }
 
-// comesLate has a hand-off come that a relay had read before Redis was lost.
-func (m *model) comesLate() {
-	if n := len(m.late); n > 0 {
-		c := m.late[0]
-		m.late = m.late[1:]
+// relayLate has a hand-off come that a relay had read before Redis was lost.
+func (m *model) relayLate() {
+	if n := len(m.lateHandoffs); n > 0 {
+		c := m.lateHandoffs[0]
+		m.lateHandoffs = m.lateHandoffs[1:]
 		m.startClaim(c)
 	}
 }
 
 // rebuild is the same for the real workflows.
-func (t *town) rebuild(ctx workflow.Context) {
-	if !t.pool.shut {
+func (t *workflowModel) rebuild(ctx workflow.Context) {
+	if !t.pool.fenceClosed {
 		return
 	}
-	t.startClaims(ctx, t.left())
+	t.startClaims(ctx, t.remainingClaims())
 	running := func(c packet.Claim) bool { return t.open[c.UserID] > 0 }
 	waiting := false
 	t.look(func() {
-		waiting = slices.ContainsFunc(t.told, func(c packet.Claim) bool { return running(c) && !t.books.accounted(c.UserID) })
+		waiting = slices.ContainsFunc(t.acknowledged, func(c packet.Claim) bool { return running(c) && !t.db.accounted(c.UserID) })
 	})
 	if waiting && (t.calm || t.dice.n("patience", 8) < 7) {
 		return
 	}
-	t.mayDie(func() error { return t.remake(running) })
+	t.mayDie(func() error { return t.rebuildPool(running) })
 }
 
 // TestRebuildSees: a rebuild that goes wrong is seen. One makes the pool while the lane
@@ -184,20 +184,25 @@ func TestRebuildSees(t *testing.T) {
 		want  string
 	}{
 		"in order":                 {func(*model) {}, ""},
-		"what the lane held, left": {func(m *model) { _ = m.remake(m.openClaim) }, "rebuilt, and the lane held share 0"},
+		"what the lane held, left": {func(m *model) { _ = m.rebuildPool(m.openClaim) }, "rebuilt, and the lane held share 0"},
 		"dealt again": {func(m *model) { m.rebuilt(); m.pool.free = append([]int{0}, m.pool.free...); m.pool.grab(user(2)) },
 			"share 0 was dealt to user2, and is user0's"},
-		"a winner forgotten": {func(m *model) { m.rebuilt(); delete(m.pool.byUser, user(0)); m.told = m.told[:0]; m.pool.grab(user(0)) },
+		"a winner forgotten": {func(m *model) {
+			m.rebuilt()
+			delete(m.pool.byUser, user(0))
+			m.acknowledged = m.acknowledged[:0]
+			m.pool.grab(user(0))
+		},
 			"share 0 of 500 fen is booked"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(ordinary{})
+			m := newModel(ordinaryDice{})
 			m.packet.ShareCount, m.packet.TotalAmount, m.packet.Split = 4, 2000, packet.SplitEqual
 			for m.pool.state != packet.PoolOpen {
 				m.ready()[0]()
 			}
 			m.pool.grab(user(0))
-			m.notice(-1)
+			m.noticeLoss(-1)
 			if m.pool.grab(user(1)) {
 				t.Error("a grab while the fence is closed")
 			}
@@ -212,7 +217,7 @@ func TestRebuildSees(t *testing.T) {
 
 // rebuilt takes the steps of a rebuild to its end.
 func (m *model) rebuilt() {
-	for m.rebuild(); m.pool.shut; m.rebuild() {
+	for m.rebuild(); m.pool.fenceClosed; m.rebuild() {
 		for _, step := range m.ready() {
 			step()
 		}

@@ -26,13 +26,13 @@ const unnoticed = 10 * time.Second
 
 // backup is the books at one moment.
 type backup struct {
-	books *books
+	books *database
 	at    time.Time
 }
 
 func (s sums) clone() sums { return sums{maps.Clone(s.balance), maps.Clone(s.byKind)} }
 
-func (b *books) clone() *books {
+func (b *database) clone() *database {
 	c := *b
 	c.rows = make(map[string]*row, len(b.rows))
 	for id, r := range b.rows {
@@ -46,18 +46,18 @@ func (b *books) clone() *books {
 		c.decisions = append(c.decisions, &kept)
 	}
 	c.ids, c.shares, c.transfers, c.breaks = slices.Clone(b.ids), slices.Clone(b.shares), slices.Clone(b.transfers), slices.Clone(b.breaks)
-	c.outbox, c.promises = slices.Clone(b.outbox), slices.Clone(b.promises)
+	c.outbox, c.shareConflicts = slices.Clone(b.outbox), slices.Clone(b.shareConflicts)
 	c.left, c.posted, c.heard, c.sums, c.honours = maps.Clone(b.left), maps.Clone(b.posted), maps.Clone(b.heard), b.sums.clone(),
 		b.honours.clone()
 	return &c
 }
 
 // restored reports whether the books are older than reality. The lock is held.
-func (b *books) restored() bool { return b.state.State == payout.MySQLRestored }
+func (b *database) restored() bool { return b.state.State == payout.MySQLRestored }
 
 // holds is what keeps sends back: a person, older books, or what a recovery has left to
 // a person. The lock is held.
-func (b *books) holds() *payout.Hold {
+func (b *database) holds() *payout.Hold {
 	switch {
 	case b.restored():
 		return b.state.Hold()
@@ -68,7 +68,7 @@ func (b *books) holds() *payout.Hold {
 }
 
 // believed refuses what must not be done on such books. The lock is held.
-func (b *books) believed() error {
+func (b *database) believed() error {
 	if b.restored() || b.guarded() {
 		return payout.ErrMySQLRestored
 	}
@@ -82,7 +82,7 @@ const backups = 3
 // again soon after.
 func (m *model) keepBackup() {
 	m.look(func() {
-		b := m.books
+		b := m.db
 		if !b.recorded {
 			return
 		}
@@ -109,7 +109,7 @@ func (m *model) restore() {
 // Redis, noticed or not, after which a share was told to two, and the provider knows one.
 // The lock is held.
 func (m *model) restoreTo(to *backup) {
-	b := m.books
+	b := m.db
 	if m.clock.Sub(to.at) < unnoticed || m.limits.Remembers != remembersLong {
 		return
 	}
@@ -117,12 +117,12 @@ func (m *model) restoreTo(to *backup) {
 		m.reached["not restored: nobody could tell"]++
 		return
 	}
-	twice := slices.ContainsFunc(m.told, func(c packet.Claim) bool {
+	twice := slices.ContainsFunc(m.acknowledged, func(c packet.Claim) bool {
 		o := m.bank.orders[payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1)]
-		return m.lost[toldOf(c)] && o != nil
+		return m.lost[keyOf(c)] && o != nil
 	})
 	untold := slices.ContainsFunc(b.decisions, func(d *decision) bool { return d.Kind == payout.DecisionMarkPaid && d.at.After(to.at) })
-	if twice || untold || len(b.promises) != len(to.books.promises) || !maps.Equal(b.honours.byKind, to.books.honours.byKind) {
+	if twice || untold || len(b.shareConflicts) != len(to.books.shareConflicts) || !maps.Equal(b.honours.byKind, to.books.honours.byKind) {
 		m.reached["not restored: nobody could tell"]++
 		return
 	}
@@ -136,7 +136,7 @@ func (m *model) restoreTo(to *backup) {
 
 // putBack puts the books back to a backup. The lock is held.
 func (m *model) putBack(to *backup) {
-	b := m.books
+	b := m.db
 	known := max(b.state.Heartbeat, m.copied) + 1
 	*b = *to.books.clone()
 	m.kept = slices.DeleteFunc(m.kept, func(k *backup) bool { return k.at.After(to.at) }) // of books that are lost now
@@ -155,7 +155,7 @@ func (m *model) countAgain(to *backup) {
 	switch {
 	case m.recovering:
 		m.reached["books restored again, while they were recovered"]++
-	case m.books.restored():
+	case m.db.restored():
 		m.reached["books restored again, not recovered yet"]++
 	case m.reached["books recovered"] > 0:
 		m.reached["books restored again"]++
@@ -173,7 +173,7 @@ func (m *model) countAgain(to *backup) {
 
 // goneOn reports whether there were claims and orders since the books were recovered.
 func (m *model) goneOn() bool {
-	return len(m.bank.numbers) > m.recovered.orders && len(m.told) > m.recovered.claims
+	return len(m.bank.numbers) > m.recovered.orders && len(m.acknowledged) > m.recovered.claims
 }
 
 // marks is how far a lifetime had come.
@@ -181,15 +181,15 @@ type marks struct{ orders, claims int }
 
 // newRecovery is the product's recovery of the books.
 func (m *model) newRecovery() *worker.Recover {
-	return &worker.Recover{Store: restoredBooks{m.books}, Pools: unfencedPool{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1,
+	return &worker.Recover{Store: restoredDatabase{m.db}, Pools: unfencedPool{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1,
 		SeedKey: seedKey, By: "ops", Logger: slog.New(slog.DiscardHandler)}
 }
 
 // recovers runs the product's recovery, which may be killed, once no send can be under way.
-func (m *model) recovers() (told worker.Recovery) {
+func (m *model) recovers() (result worker.Recovery) {
 	m.lands()
 	if m.bank.mute.After(m.clock) {
-		return told
+		return result
 	}
 	m.diesAfter = 0
 	if !m.calm && m.dice.n("recovery dies", 2) == 1 {
@@ -203,44 +203,44 @@ func (m *model) recovers() (told worker.Recovery) {
 			m.restoreTo(to)
 		}
 	}
-	told, err := m.asks(m.newRecovery())
+	result, err := m.runRecovery(m.newRecovery())
 	m.recovering, m.losesAfter = false, 0
 	m.look(func() {
-		switch again := m.books.state.RestoredAt.After(m.began); {
+		switch again := m.db.state.RestoredAt.After(m.began); {
 		case err == nil && again:
 			m.violated("the recovery called books complete that were restored once more while it ran")
-		case err == nil && !told.Ended:
-			m.violated("the recovery found nothing to recover: %+v", told)
+		case err == nil && !result.Ended:
+			m.violated("the recovery found nothing to recover: %+v", result)
 		case err == nil:
-			m.note("recovered: %d claims, %d numbers, %d cancels, %d closed; left to people: %q", told.Claims, told.Numbers, told.Cancels,
-				told.Closed, told.Undecided)
-			for what, n := range map[string]int{"books recovered": 1, "recovered claims": told.Claims, "recovered numbers": told.Numbers,
-				"recovered cancels":  told.Cancels,
-				"recovered closings": told.Closed, "left to people by the recovery": len(told.Undecided)} {
+			m.note("recovered: %d claims, %d numbers, %d cancels, %d closed; left to people: %q", result.Claims, result.Numbers, result.Cancels,
+				result.Closed, result.Undecided)
+			for what, n := range map[string]int{"books recovered": 1, "recovered claims": result.Claims, "recovered numbers": result.Numbers,
+				"recovered cancels":  result.Cancels,
+				"recovered closings": result.Closed, "left to people by the recovery": len(result.Undecided)} {
 				if n > 0 {
 					m.reached[what] += n
 				}
 			}
-			m.leaves(told)
-			m.recovered = marks{len(m.bank.numbers), len(m.told)}
+			m.leaves(result)
+			m.recovered = marks{len(m.bank.numbers), len(m.acknowledged)}
 			m.judge("recovery")
 		case errors.Is(err, errDied):
 			m.note("the recovery died")
 			m.reached["a recovery died"]++
-		case again && m.books.restored():
+		case again && m.db.restored():
 			m.note("the recovery ended: %v", err)
 		default:
 			m.violated("recovery: %v", err)
 		}
 	})
-	return told
+	return result
 }
 
 // resolve is what a person does about what the recovery has left to him.
 func (m *model) resolve() {
 	m.look(func() {
-		for no := range m.books.left {
-			m.books.left[no] = leftOrder{m.books.left[no].lastSeen, true}
+		for no := range m.db.left {
+			m.db.left[no] = leftOrder{m.db.left[no].lastSeen, true}
 		}
 		m.note("resolved")
 	})
@@ -250,11 +250,11 @@ func (m *model) resolve() {
 // reports whether anything was done.
 func (m *model) mended() bool {
 	switch {
-	case m.books.restored():
+	case m.db.restored():
 		m.recovers()
-	case m.books.guarded() && (m.complete.IsZero() || m.dice.n("resolved", 2) == 0):
+	case m.db.guarded() && (m.complete.IsZero() || m.dice.n("resolved", 2) == 0):
 		m.resolve()
-	case m.books.guarded(), m.calm && m.books.rec.Stored == packet.StatusFunding && m.books.leftBehind(m.books.chargeNo()):
+	case m.db.guarded(), m.calm && m.db.rec.Stored == packet.StatusFunding && m.db.leftBehind(m.db.chargeNo()):
 		m.recoversAgain()
 	default:
 		return false
@@ -265,10 +265,10 @@ func (m *model) mended() bool {
 // errDied is what a recovery gets that is killed.
 var errDied = fmt.Errorf("killed: %w", packet.ErrUnavailable)
 
-// restoredBooks are the books as their recovery needs them; as package store does it.
-type restoredBooks struct{ *books }
+// restoredDatabase are the books as their recovery needs them; as package store does it.
+type restoredDatabase struct{ *database }
 
-func (b restoredBooks) CompareHeartbeat(_ context.Context, known int64) (st payout.MySQLState, err error) {
+func (b restoredDatabase) CompareHeartbeat(_ context.Context, known int64) (st payout.MySQLState, err error) {
 	b.world.look(func() {
 		b.state = b.state.CheckRestored(known, false, b.world.now())
 		st = b.state
@@ -276,7 +276,7 @@ func (b restoredBooks) CompareHeartbeat(_ context.Context, known int64) (st payo
 	return st, nil
 }
 
-func (b restoredBooks) DeclareRestored(_ context.Context, _ payout.StaffWrite, known int64, until time.Time) (st payout.MySQLState,
+func (b restoredDatabase) DeclareRestored(_ context.Context, _ payout.StaffWrite, known int64, until time.Time) (st payout.MySQLState,
 	err error) {
 	err = b.world.do("declare restored", func() error {
 		if st = b.state; st.State == payout.MySQLRestored {
@@ -289,7 +289,7 @@ func (b restoredBooks) DeclareRestored(_ context.Context, _ payout.StaffWrite, k
 	return st, err
 }
 
-func (b restoredBooks) EndRecovery(_ context.Context, _ payout.StaffWrite, found payout.MySQLState, known int64, _ string,
+func (b restoredDatabase) EndRecovery(_ context.Context, _ payout.StaffWrite, found payout.MySQLState, known int64, _ string,
 	_ any) (st payout.MySQLState, err error) {
 	err = b.world.do("end of the recovery", func() error {
 		if !b.state.RestoredAt.Equal(found.RestoredAt) {
@@ -302,19 +302,19 @@ func (b restoredBooks) EndRecovery(_ context.Context, _ payout.StaffWrite, found
 	return st, err
 }
 
-func (b restoredBooks) RecoverFund(_ context.Context, _ string, amounts []money.Fen) (packet.Status, error) {
+func (b restoredDatabase) RecoverFund(_ context.Context, _ string, amounts []money.Fen) (packet.Status, error) {
 	return b.fund(amounts, b.chargeRecovered)
 }
 
-func (b restoredBooks) RecoverClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
+func (b restoredDatabase) RecoverClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
 	return b.recordClaim(c, provider, true)
 }
 
-func (b restoredBooks) RecoverShareConflict(_ context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
+func (b restoredDatabase) RecoverShareConflict(_ context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
 	return b.noteShareConflict(c, provider, detail, true)
 }
 
-func (b restoredBooks) NoteUndecided(_ context.Context, _, subject, detail string) error {
+func (b restoredDatabase) NoteUndecided(_ context.Context, _, subject, detail string) error {
 	return b.world.do("left to a person", func() error {
 		b.left[subject] = leftOrder{lastSeen: b.world.now()}
 		b.breaks = append(b.breaks, payout.Break{Kind: payout.BreakRestored, OrderNo: subject, Detail: detail})
@@ -324,7 +324,7 @@ func (b restoredBooks) NoteUndecided(_ context.Context, _, subject, detail strin
 }
 
 // Packet is filled in also while more can be claimed, as the store does.
-func (b restoredBooks) Packet(context.Context, string) (rec packet.Record, err error) {
+func (b restoredDatabase) Packet(context.Context, string) (rec packet.Record, err error) {
 	b.world.look(func() {
 		if !b.recorded {
 			err = packet.ErrNotFound
@@ -338,7 +338,7 @@ func (b restoredBooks) Packet(context.Context, string) (rec packet.Record, err e
 }
 
 // put keeps a payment that was moved along several steps at once.
-func (b restoredBooks) put(r *row, p payout.Payment) {
+func (b restoredDatabase) put(r *row, p payout.Payment) {
 	b.world.note("%s: %s ->> %s", p.ID, r.Status, p.Status)
 	r.settled = time.Time{}
 	if !p.Status.Open() {
@@ -347,7 +347,7 @@ func (b restoredBooks) put(r *row, p payout.Payment) {
 	r.Payment = p
 }
 
-func (b restoredBooks) RecoverRejected(_ context.Context, id string, f packet.Failure) error {
+func (b restoredDatabase) RecoverRejected(_ context.Context, id string, f packet.Failure) error {
 	return b.world.do("recover rejected", func() error {
 		if b.rec.Stored != packet.StatusFunding {
 			return nil
@@ -371,7 +371,7 @@ func (b restoredBooks) RecoverRejected(_ context.Context, id string, f packet.Fa
 	})
 }
 
-func (b restoredBooks) RecoverRemainder(_ context.Context, _ string, amount money.Fen, reason packet.CloseReason) error {
+func (b restoredDatabase) RecoverRemainder(_ context.Context, _ string, amount money.Fen, reason packet.CloseReason) error {
 	return b.world.do("recover remainder", func() error {
 		if !b.rec.BooksClosedAt.IsZero() {
 			return nil
@@ -400,7 +400,7 @@ func (b restoredBooks) RecoverRemainder(_ context.Context, _ string, amount mone
 	})
 }
 
-func (b restoredBooks) RecoverCancel(_ context.Context, id string) (refund string, err error) {
+func (b restoredDatabase) RecoverCancel(_ context.Context, id string) (refund string, err error) {
 	err = b.world.do("recover cancel", func() error {
 		r := b.rows[id]
 		if r == nil { // the books were restored once more
@@ -424,7 +424,7 @@ func (b restoredBooks) RecoverCancel(_ context.Context, id string) (refund strin
 	return refund, err
 }
 
-func (b restoredBooks) RecoverAttempt(_ context.Context, id string, no int, sentAt time.Time, l payout.Limits,
+func (b restoredDatabase) RecoverAttempt(_ context.Context, id string, no int, sentAt time.Time, l payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
 	err = b.world.do("recover number", func() error {
 		r := b.rows[id]
@@ -458,7 +458,7 @@ func (b restoredBooks) RecoverAttempt(_ context.Context, id string, no int, sent
 	return put, err
 }
 
-func (b restoredBooks) FindOrders(_ context.Context, numbers []string) (map[string]payout.KnownOrder, error) {
+func (b restoredDatabase) FindOrders(_ context.Context, numbers []string) (map[string]payout.KnownOrder, error) {
 	out := map[string]payout.KnownOrder{}
 	b.world.look(func() {
 		for _, no := range numbers {
@@ -472,7 +472,7 @@ func (b restoredBooks) FindOrders(_ context.Context, numbers []string) (map[stri
 	return out, nil
 }
 
-func (b restoredBooks) UnclaimedShares(_ context.Context, _ string, after, limit int) (out []payout.UnclaimedShare, err error) {
+func (b restoredDatabase) UnclaimedShares(_ context.Context, _ string, after, limit int) (out []payout.UnclaimedShare, err error) {
 	b.world.look(func() {
 		for i, s := range b.shares {
 			if i > after && s.user == "" && len(out) < limit {
@@ -483,7 +483,7 @@ func (b restoredBooks) UnclaimedShares(_ context.Context, _ string, after, limit
 	return out, nil
 }
 
-func (b restoredBooks) UnsettledPayments(context.Context, string) (out []payout.Payment, err error) {
+func (b restoredDatabase) UnsettledPayments(context.Context, string) (out []payout.Payment, err error) {
 	b.world.look(func() {
 		for _, id := range slices.Sorted(slices.Values(b.ids)) {
 			switch r := b.rows[id]; r.Status {
@@ -496,7 +496,7 @@ func (b restoredBooks) UnsettledPayments(context.Context, string) (out []payout.
 	return out, nil
 }
 
-func (b restoredBooks) WaitingPayments(_ context.Context, kind payout.Kind, status payout.Status, after packet.Cursor,
+func (b restoredDatabase) WaitingPayments(_ context.Context, kind payout.Kind, status payout.Status, after packet.Cursor,
 	_ int) (out []payout.OpenPayment, err error) {
 	b.world.look(func() {
 		for _, id := range b.ids {
@@ -508,7 +508,7 @@ func (b restoredBooks) WaitingPayments(_ context.Context, kind payout.Kind, stat
 	return out, nil
 }
 
-func (b restoredBooks) PaymentRow(_ context.Context, id string) (p payout.Payment, err error) {
+func (b restoredDatabase) PaymentRow(_ context.Context, id string) (p payout.Payment, err error) {
 	b.world.look(func() {
 		if r := b.rows[id]; r != nil {
 			p = r.Payment
@@ -519,11 +519,11 @@ func (b restoredBooks) PaymentRow(_ context.Context, id string) (p payout.Paymen
 	return p, err
 }
 
-func (b restoredBooks) PayoutOf(context.Context, string, string) (payout.Payment, error) {
+func (b restoredDatabase) PayoutOf(context.Context, string, string) (payout.Payment, error) {
 	return payout.Payment{}, packet.ErrNotFound
 }
 
-func (b restoredBooks) PacketStates(_ context.Context, ids []string) (map[string]packet.RowState, error) {
+func (b restoredDatabase) PacketStates(_ context.Context, ids []string) (map[string]packet.RowState, error) {
 	out := map[string]packet.RowState{}
 	b.world.look(func() {
 		if b.recorded && slices.Contains(ids, b.rec.ID) {
@@ -533,7 +533,7 @@ func (b restoredBooks) PacketStates(_ context.Context, ids []string) (map[string
 	return out, nil
 }
 
-func (b restoredBooks) UnfinishedPackets(_ context.Context, status packet.Status, after packet.Cursor,
+func (b restoredDatabase) UnfinishedPackets(_ context.Context, status packet.Status, after packet.Cursor,
 	_ int) (out []packet.UnfinishedPacket,
 	err error) {
 	b.world.look(func() {
@@ -544,11 +544,11 @@ func (b restoredBooks) UnfinishedPackets(_ context.Context, status packet.Status
 	return out, nil
 }
 
-func (b restoredBooks) UnfinishedPacket(context.Context, string) (packet.UnfinishedPacket, bool, error) {
+func (b restoredDatabase) UnfinishedPacket(context.Context, string) (packet.UnfinishedPacket, bool, error) {
 	return packet.UnfinishedPacket{}, false, nil
 }
 
-func (b restoredBooks) RecordedUsers(_ context.Context, _ string, users []string) (map[string]bool, error) {
+func (b restoredDatabase) RecordedUsers(_ context.Context, _ string, users []string) (map[string]bool, error) {
 	out := map[string]bool{}
 	b.world.look(func() {
 		for _, u := range users {
@@ -558,22 +558,22 @@ func (b restoredBooks) RecordedUsers(_ context.Context, _ string, users []string
 	return out, nil
 }
 
-func (b restoredBooks) CountClaimedShares(context.Context, string) (n int, err error) {
+func (b restoredDatabase) CountClaimedShares(context.Context, string) (n int, err error) {
 	b.world.look(func() { n, _ = b.claimed() })
 	return n, nil
 }
 
-func (b restoredBooks) Undecided(context.Context, string) (yes bool, err error) {
+func (b restoredDatabase) Undecided(context.Context, string) (yes bool, err error) {
 	b.world.look(func() { yes = b.guarded() })
 	return yes, nil
 }
 
-func (b restoredBooks) PoolLanes(context.Context) (lanes []packet.LaneRow, err error) {
+func (b restoredDatabase) PoolLanes(context.Context) (lanes []packet.LaneRow, err error) {
 	b.world.look(func() { lanes = []packet.LaneRow{{Epoch: 1, State: packet.LaneOpen}} })
 	return lanes, nil
 }
 
-func (b restoredBooks) RecoverPoolLane(context.Context, packet.LaneRow) error { return nil }
+func (b restoredDatabase) RecoverPoolLane(context.Context, packet.LaneRow) error { return nil }
 
 // unfencedPool is the pool as a recovery reads it, without the fence.
 type unfencedPool struct{ *pool }
@@ -623,7 +623,7 @@ func (p unfencedPool) EligibleUnfenced(context.Context, string) (list []string, 
 }
 
 // EachClaimUnfenced tells of whoever has a promise too, since the pool was made again.
-func (p unfencedPool) EachClaimUnfenced(_ context.Context, _ string, tell func([]packet.Claim) error) error {
+func (p unfencedPool) EachClaimUnfenced(_ context.Context, _ string, each func([]packet.Claim) error) error {
 	var claims []packet.Claim
 	p.world.look(func() {
 		for _, user := range slices.Sorted(maps.Keys(p.byUser)) {
@@ -635,12 +635,12 @@ func (p unfencedPool) EachClaimUnfenced(_ context.Context, _ string, tell func([
 	if len(claims) == 0 {
 		return nil
 	}
-	return tell(claims)
+	return each(claims)
 }
 
 func (p unfencedPool) ReadEpoch(context.Context, int) (e redis.Epoch, err error) {
 	p.world.look(func() {
-		if e = (redis.Epoch{Number: 1, Fence: redis.FenceOpen}); p.shut {
+		if e = (redis.Epoch{Number: 1, Fence: redis.FenceOpen}); p.fenceClosed {
 			e.Fence = redis.FenceHalted
 		}
 	})
@@ -649,7 +649,7 @@ func (p unfencedPool) ReadEpoch(context.Context, int) (e redis.Epoch, err error)
 
 func (p unfencedPool) HaltFence(context.Context, int, int64, packet.LaneReason) error {
 	p.world.look(func() {
-		p.shut = true
+		p.fenceClosed = true
 		p.world.reached["a recovery shuts the lane"]++
 	})
 	return nil
@@ -755,21 +755,21 @@ func TestRestoreSees(t *testing.T) {
 		want  string
 	}{
 		"in order":              {func(*model) {}, ""},
-		"believed all the same": {func(m *model) { m.books.state.State = payout.MySQLNormal; m.pass(time.Second) }, "the books do not"},
-		"a fen is gone":         {func(m *model) { m.books.balance[payout.AccountHolding]--; m.pass(time.Second) }, "but its parts are"},
+		"believed all the same": {func(m *model) { m.db.state.State = payout.MySQLNormal; m.pass(time.Second) }, "the books do not"},
+		"a fen is gone":         {func(m *model) { m.db.balance[payout.AccountHolding]--; m.pass(time.Second) }, "but its parts are"},
 		"closed all the same":   {func(m *model) { m.shareGoesBack() }, "the books do not"},
 		"sent on restored books": {func(m *model) {
 			m.bank.Send(ctx, payout.Order{OrderNo: m.bank.numbers[0], Request: m.bank.orders[m.bank.numbers[0]].raw})
 		}, "older than reality"},
 		"put back and forgotten": {func(m *model) {
 			m.recovers()
-			r := m.books.rows[payout.ID(payout.KindPayout, m.packet.ID, 1)]
+			r := m.db.rows[payout.ID(payout.KindPayout, m.packet.ID, 1)]
 			r.attempts = nil
 			m.pass(time.Second)
 		}, "the books do not"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(ordinary{})
+			m := newModel(ordinaryDice{})
 			m.packet.ShareCount, m.packet.TotalAmount, m.packet.Split = 4, 2000, packet.SplitEqual
 			for m.pool.state != packet.PoolOpen {
 				m.ready()[0]()
@@ -781,15 +781,15 @@ func TestRestoreSees(t *testing.T) {
 			m.pool.grab(user(1))
 			m.settles()
 			m.restore()
-			if !m.books.restored() || len(m.books.rows) != 2 {
-				t.Fatalf("not as it was to be: %v", m.books.ids)
+			if !m.db.restored() || len(m.db.rows) != 2 {
+				t.Fatalf("not as it was to be: %v", m.db.ids)
 			}
 			tc.spoil(m)
 			if len(m.wrong) == 0 {
 				m.live(0)
 			}
 			if tc.want == "" && (m.reached["books recovered"] != 1 || m.reached["recovered claims"] != 1 ||
-				m.books.rows[payout.ID(payout.KindPayout, m.packet.ID, 1)].Status != payout.StatusPaid) {
+				m.db.rows[payout.ID(payout.KindPayout, m.packet.ID, 1)].Status != payout.StatusPaid) {
 				t.Errorf("not recovered: %v", m.reached)
 			}
 			if got := strings.Join(m.wrong, "\n"); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
@@ -799,21 +799,21 @@ func TestRestoreSees(t *testing.T) {
 	}
 }
 
-// loaded is a dice that falls as it is told to, and otherwise on what goes well.
-type loaded map[string]int
+// fixedDice is a dice that falls as it is told to, and otherwise on what goes well.
+type fixedDice map[string]int
 
-func (d loaded) n(what string, _ int) int { return d[what] }
+func (d fixedDice) n(what string, _ int) int { return d[what] }
 
 // TestRestoreBeforeTheChargeFailed: a run that was about to reject its packet does not in
 // books that are older than the refusal. It goes on from the row: what the provider has
 // refused is rejected then, what it never received is charged after all.
 func TestRestoreBeforeTheChargeFailed(t *testing.T) {
 	for name, tc := range map[string]struct {
-		dice loaded
+		dice fixedDice
 		want packet.Status
 	}{
-		"refused":                         {loaded{"charged": 1, "fate": 6}, packet.StatusRejected},
-		"refused at the door, not stored": {loaded{"network": 100, "how": 6}, packet.StatusClosed},
+		"refused":                         {fixedDice{"charged": 1, "fate": 6}, packet.StatusRejected},
+		"refused at the door, not stored": {fixedDice{"network": 100, "how": 6}, packet.StatusClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(tc.dice)
@@ -830,13 +830,13 @@ func TestRestoreBeforeTheChargeFailed(t *testing.T) {
 			}
 			m.pass(2 * unnoticed)
 			m.restore()
-			if m.take(l.step); m.reached["declined no more"] != 1 || m.books.rec.Stored != packet.StatusFunding ||
+			if m.take(l.step); m.reached["declined no more"] != 1 || m.db.rec.Stored != packet.StatusFunding ||
 				m.pool.state != packet.PoolFunding {
-				t.Errorf("%v, packet %s, pool %s", m.reached, m.books.rec.Stored, m.pool.state)
+				t.Errorf("%v, packet %s, pool %s", m.reached, m.db.rec.Stored, m.pool.state)
 			}
 			m.live(0)
-			if m.books.rec.Stored != tc.want || m.reached["books recovered"] != 1 || len(m.wrong) > 0 {
-				t.Errorf("packet %s, want %s: %q\n%s", m.books.rec.Stored, tc.want, m.wrong, strings.Join(m.story, "\n"))
+			if m.db.rec.Stored != tc.want || m.reached["books recovered"] != 1 || len(m.wrong) > 0 {
+				t.Errorf("packet %s, want %s: %q\n%s", m.db.rec.Stored, tc.want, m.wrong, strings.Join(m.story, "\n"))
 			}
 		})
 	}
@@ -845,7 +845,7 @@ func TestRestoreBeforeTheChargeFailed(t *testing.T) {
 // shareGoesBack closes the books of a packet although they are older than reality, and
 // believes them then.
 func (m *model) shareGoesBack() {
-	m.books.state.State = payout.MySQLNormal
-	_, _ = m.books.BeginClosing(ctx, m.packet.ID, packet.CloseRecalled)
-	_, _ = m.books.CloseBooks(ctx, m.packet.ID)
+	m.db.state.State = payout.MySQLNormal
+	_, _ = m.db.BeginClosing(ctx, m.packet.ID, packet.CloseRecalled)
+	_, _ = m.db.CloseBooks(ctx, m.packet.ID)
 }

@@ -25,7 +25,7 @@ type leftOrder struct {
 
 // guarded reports whether people have not resolved yet what a recovery has left to them. The
 // lock is held.
-func (b *books) guarded() bool {
+func (b *database) guarded() bool {
 	for _, l := range b.left {
 		if !l.resolved {
 			return true
@@ -36,29 +36,29 @@ func (b *books) guarded() bool {
 
 // leftToPeople reports whether a recovery has left a number to people, resolved or not. The
 // lock is held.
-func (b *books) leftToPeople(no string) bool {
+func (b *database) leftToPeople(no string) bool {
 	_, left := b.left[no]
 	return left
 }
 
 // leftBehind reports whether the last recovery has left a number to people: a further one is
 // answered, or leaves it once more. The lock is held.
-func (b *books) leftBehind(no string) bool {
+func (b *database) leftBehind(no string) bool {
 	l, left := b.left[no]
 	return left && !l.lastSeen.Before(b.state.RestoredAt)
 }
 
 // unsure reports whether the books lack something, or may: a loss of Redis that nobody notices
 // would take the rest of it. The lock is held.
-func (b *books) unsure() bool { return b.restored() || len(b.left) > 0 }
+func (b *database) unsure() bool { return b.restored() || len(b.left) > 0 }
 
-func (b *books) chargeNo() string {
+func (b *database) chargeNo() string {
 	return payout.OrderNo(payout.ID(payout.KindCharge, b.world.packet.ID, 0), 1)
 }
 
 // cancelLeft refuses to pay a payout again of which nobody knows whether it was cancelled.
 // The lock is held.
-func (b *books) cancelLeft(p payout.Payment, kind payout.DecisionKind) error {
+func (b *database) cancelLeft(p payout.Payment, kind payout.DecisionKind) error {
 	refund := payout.OrderNo(payout.ID(payout.KindRefund, p.PacketID, p.ShareIndex+1), 1)
 	if p.Kind == payout.KindPayout && kind == payout.DecisionRetry && b.leftBehind(refund) {
 		b.world.reached["not paid again, its cancel was left"]++
@@ -74,13 +74,13 @@ func (m *model) falls() {
 		return
 	}
 	numbers := slices.Clone(m.bank.numbers)
-	numbers = append(numbers, m.books.chargeNo(), payout.OrderNo(payout.ID(payout.KindRefund, m.packet.ID, 0), 1))
-	for _, id := range m.books.ids {
+	numbers = append(numbers, m.db.chargeNo(), payout.OrderNo(payout.ID(payout.KindRefund, m.packet.ID, 0), 1))
+	for _, id := range m.db.ids {
 		if id[0] != byte(payout.KindCharge) { // that has one number
-			numbers = append(numbers, payout.OrderNo(id, len(m.books.rows[id].attempts)+1))
+			numbers = append(numbers, payout.OrderNo(id, len(m.db.rows[id].attempts)+1))
 		}
 	}
-	for i := range m.books.shares {
+	for i := range m.db.shares {
 		numbers = append(numbers, payout.OrderNo(payout.ID(payout.KindPayout, m.packet.ID, i), 1),
 			payout.OrderNo(payout.ID(payout.KindRefund, m.packet.ID, i+1), 1))
 	}
@@ -89,40 +89,40 @@ func (m *model) falls() {
 	}
 }
 
-// asks runs a recovery as an operator does: when the provider says nothing about orders he
+// runRecovery runs a recovery as an operator does: when the provider says nothing about orders he
 // leaves those to people, or waits until it answers.
-func (m *model) asks(r *worker.Recover) (told worker.Recovery, err error) {
+func (m *model) runRecovery(r *worker.Recover) (result worker.Recovery, err error) {
 	if m.falls(); len(m.bank.silent) == 0 {
 		return m.recovery(r)
 	}
 	leaves := m.dice.n("leaves", 4) > 0
-	run := func() { synctest.Test(m.t, func(*testing.T) { told, err = m.recovery(r) }) } // its pauses take no time
+	run := func() { synctest.Test(m.t, func(*testing.T) { result, err = m.recovery(r) }) } // its pauses take no time
 	if run(); !errors.Is(err, worker.ErrUnanswered) {
-		return told, err
+		return result, err
 	}
-	m.look(func() { m.judgeSilent(told, err) })
+	m.look(func() { m.judgeSilent(result, err) })
 	if !leaves {
 		clear(m.bank.silent)
 		return m.recovery(r)
 	}
 	r.Leave = slices.Concat(slices.Sorted(maps.Keys(m.bank.silent)), m.bank.numbers[:min(1, len(m.bank.numbers))])
 	run()
-	return told, err
+	return result, err
 }
 
 // judgeSilent: books are not believed while nobody knows what became of an order, and nobody
 // has left it to people. The lock is held.
-func (m *model) judgeSilent(told worker.Recovery, err error) {
+func (m *model) judgeSilent(result worker.Recovery, err error) {
 	m.note("%v", err)
 	m.reached["an order without an answer"]++
-	if !m.books.restored() || told.Ended {
+	if !m.db.restored() || result.Ended {
 		m.violated("the books are believed, and nobody knows what became of an order: %v", err)
 	}
 }
 
 // lands lets time pass until no send can be under way that was noted in lost books.
 func (m *model) lands() {
-	if wait := m.books.state.RestoredAt.Add(payout.LeaveWithin + landingWindow).Sub(m.clock); wait > 0 {
+	if wait := m.db.state.RestoredAt.Add(payout.LeaveWithin + landingWindow).Sub(m.clock); wait > 0 {
 		m.pass(wait)
 	}
 	m.look(m.bank.advance)
@@ -138,10 +138,10 @@ func (m *model) recovery(r *worker.Recover) (worker.Recovery, error) {
 
 // leaves notes what a recovery has left to people that it did not get an answer about. The
 // lock is held.
-func (m *model) leaves(told worker.Recovery) {
+func (m *model) leaves(result worker.Recovery) {
 	m.chargeLeft = false
-	maps.DeleteFunc(m.leftAt, func(no string, _ time.Time) bool { return !m.books.lacks(no) }) // it was put back as it was sent
-	for _, line := range told.Undecided {
+	maps.DeleteFunc(m.leftAt, func(no string, _ time.Time) bool { return !m.db.lacks(no) }) // it was put back as it was sent
+	for _, line := range result.Undecided {
 		no, why, _ := strings.Cut(line, ": ")
 		if !strings.Contains(why, "no usable answer") {
 			continue
@@ -149,20 +149,20 @@ func (m *model) leaves(told worker.Recovery) {
 		if !m.bank.silent[no] {
 			m.violated("%s was left to people, and the provider has answered", no)
 		}
-		if m.books.lacks(no) { // or else its request is known
+		if m.db.lacks(no) { // or else its request is known
 			m.leftAt[no] = m.clock
 		}
 		m.reached["left to people: silent"]++
 		m.reached["left to people: "+no[:1]]++
-		m.chargeLeft = m.chargeLeft || no == m.books.chargeNo() && m.books.rec.Stored == packet.StatusFunding
+		m.chargeLeft = m.chargeLeft || no == m.db.chargeNo() && m.db.rec.Stored == packet.StatusFunding
 	}
 }
 
 // judgeLeft: a packet whose charge was left to people gives nothing out and nothing back
 // before it was recovered again.
 func (w *world) judgeLeft(after string) {
-	switch stored := w.books.rec.Stored; {
-	case w.books.restored():
+	switch stored := w.db.rec.Stored; {
+	case w.db.restored():
 		w.chargeLeft = false
 	case w.chargeLeft && stored != packet.StatusFunding:
 		w.violated("after %s: its charge was left to people, and the packet is %s", after, stored)
@@ -173,8 +173,8 @@ func (w *world) judgeLeft(after string) {
 // that it has none under it.
 func (w *world) judgeSendOfLeft(no string) {
 	if at, left := w.leftAt[no]; left {
-		if told := w.bank.told[no]; told.kind != payout.ObsNeverReceived || !told.at.After(at) {
-			w.violated("%s was sent, which a recovery had left to people, and the provider said %q of it", no, told.kind)
+		if last := w.bank.answers[no]; last.kind != payout.ObsNeverReceived || !last.at.After(at) {
+			w.violated("%s was sent, which a recovery had left to people, and the provider said %q of it", no, last.kind)
 		}
 		delete(w.leftAt, no) // it is the books' own from here on
 	}
@@ -190,8 +190,8 @@ func (w *world) behind(no string) bool {
 	if parts.Kind == payout.KindRefund && parts.Number > 0 {
 		about = append(about, payout.ID(payout.KindPayout, parts.PacketID, parts.Number-1))
 	}
-	for left := range w.books.left {
-		if w.books.leftBehind(left) && slices.Contains(about, left[:payout.IDLen]) {
+	for left := range w.db.left {
+		if w.db.leftBehind(left) && slices.Contains(about, left[:payout.IDLen]) {
 			return true
 		}
 	}
@@ -202,12 +202,12 @@ func (w *world) behind(no string) bool {
 // what was left to people. The lock is held.
 func (w *world) unseen(payment string) bool {
 	return slices.ContainsFunc(w.bank.numbers, func(no string) bool {
-		return strings.HasPrefix(no, payment) && w.books.lacks(no) && w.behind(no)
+		return strings.HasPrefix(no, payment) && w.db.lacks(no) && w.behind(no)
 	})
 }
 
 // lacks reports whether a number is not in the books. The lock is held.
-func (b *books) lacks(no string) bool {
+func (b *database) lacks(no string) bool {
 	parts, _ := payout.Parse(no)
 	r := b.rows[parts.PaymentID]
 	return r == nil || len(r.attempts) < parts.Attempt
@@ -216,7 +216,7 @@ func (b *books) lacks(no string) bool {
 // recoversAgain recovers books once more from where they were complete, when the provider may
 // answer.
 func (m *model) recoversAgain() {
-	b := restoredBooks{m.books}
+	b := restoredDatabase{m.db}
 	m.recovering, m.diesAfter = true, 0
 	if _, err := b.DeclareRestored(ctx, payout.StaffWrite{}, m.copied, m.complete); err != nil {
 		m.look(func() { m.violated("declared: %v", err) })
@@ -246,19 +246,19 @@ func TestLeftSees(t *testing.T) {
 		"opened without its charge": {func(m *model, _ string) { m.chargeLeft = true; m.pass(time.Second) },
 			"its charge was left to people, and the packet is open"},
 		"answered since, and not in the books": {func(m *model, no string) {
-			m.books.left[no] = leftOrder{m.books.state.RestoredAt.Add(-time.Second), true}
+			m.db.left[no] = leftOrder{m.db.state.RestoredAt.Add(-time.Second), true}
 			m.pass(time.Second)
 		}, "the books do not"},
 		"forgotten by the books": {func(m *model, no string) {
-			r := m.books.rows[no[:payout.IDLen]]
-			m.books.left = map[string]leftOrder{}
-			m.bank.told[no] = answer{m.clock.Add(time.Hour), payout.ObsNeverReceived}
+			r := m.db.rows[no[:payout.IDLen]]
+			m.db.left = map[string]leftOrder{}
+			m.bank.answers[no] = answer{m.clock.Add(time.Hour), payout.ObsNeverReceived}
 			r.Status, r.Failure = payout.StatusFailed, payout.NewFailure("", "")
 			m.end()
 		}, "at the end: the provider says"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(loaded{"silent": 3, "leaves": 1, "which": 2})
+			m := newModel(fixedDice{"silent": 3, "leaves": 1, "which": 2})
 			m.t = t
 			m.packet.ShareCount, m.packet.TotalAmount, m.packet.Split = 4, 2000, packet.SplitEqual
 			for m.pool.state != packet.PoolOpen {
@@ -273,8 +273,8 @@ func TestLeftSees(t *testing.T) {
 			no := m.bank.numbers[2]
 			m.restore()
 			m.recovers()
-			if len(m.wrong) == 0 && (!m.books.leftBehind(no) || len(m.books.left) != 1 || !m.books.guarded() || !m.books.lacks(no)) {
-				t.Fatalf("not as it was to be: %v", m.books.left)
+			if len(m.wrong) == 0 && (!m.db.leftBehind(no) || len(m.db.left) != 1 || !m.db.guarded() || !m.db.lacks(no)) {
+				t.Fatalf("not as it was to be: %v", m.db.left)
 			}
 			m.resolve()
 			tc.spoil(m, no)
@@ -282,7 +282,7 @@ func TestLeftSees(t *testing.T) {
 				m.live(0)
 			}
 			if tc.want == "" && (m.reached["asked about what was left to people"] != 1 ||
-				m.books.rows[no[:payout.IDLen]].Status != payout.StatusPaid) {
+				m.db.rows[no[:payout.IDLen]].Status != payout.StatusPaid) {
 				t.Errorf("not asked about: %v", m.reached)
 			}
 			if got := strings.Join(m.wrong, "\n"); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {

@@ -33,7 +33,7 @@ type run struct {
 
 // runKey names the workflow of a payment: one a user for his shares, one a promise, one a
 // refund.
-func (b *books) runKey(payment string) (key string) {
+func (b *database) runKey(payment string) (key string) {
 	b.world.look(func() {
 		if r := b.rows[payment]; r != nil && r.Kind == payout.KindPayout {
 			key = r.UserID
@@ -121,8 +121,8 @@ func (r *run) end() error {
 	return nil
 }
 
-// life is a run of the packet's workflow.
-type life struct {
+// packetRun is a run of the packet's workflow.
+type packetRun struct {
 	w      *world
 	id     string
 	status packet.Status
@@ -148,7 +148,7 @@ const (
 	stageFinish
 )
 
-func (l *life) due() time.Time {
+func (l *packetRun) due() time.Time {
 	switch l.stage {
 	case stageCharge:
 		return l.charge.due()
@@ -163,12 +163,12 @@ func (l *life) due() time.Time {
 
 // waits reports whether the drain waits for claims that are not booked. A pool that is retired
 // tells of none.
-func (l *life) waits() bool {
+func (l *packetRun) waits() bool {
 	return l.stage == stageDrain && !l.w.pool.retired &&
-		slices.ContainsFunc(l.w.pool.winners, func(c packet.Claim) bool { return !l.w.books.accountedFor(c) })
+		slices.ContainsFunc(l.w.pool.winners, func(c packet.Claim) bool { return !l.w.db.accountedFor(c) })
 }
 
-func (l *life) step() (err error) {
+func (l *packetRun) step() (err error) {
 	w, id := l.w, l.w.packet.ID
 	next := l.stage + 1
 	switch l.stage {
@@ -190,7 +190,7 @@ func (l *life) step() (err error) {
 		}
 		if err = w.packets.RejectPacket(ctx, id, *f); isType(err, activities.TypeNotDeclined) {
 			w.look(func() { w.reached["declined no more"]++ })
-			l.anew()
+			l.restart()
 			return nil
 		}
 		l.over = err == nil
@@ -225,7 +225,7 @@ func (l *life) step() (err error) {
 	case stageBooks:
 		rem, cerr := w.packets.CloseBooks(ctx, id)
 		if isType(cerr, activities.TypeNotClosing) {
-			l.anew()
+			l.restart()
 			return nil
 		}
 		err, l.over = cerr, cerr == nil && rem > 0
@@ -244,11 +244,11 @@ func isType(err error, name string) bool {
 	return ok && app.Type() == name
 }
 
-// anew has the run begin anew, from the row.
-func (l *life) anew() { l.stage, l.charge, l.again = stageRecord, nil, time.Time{} }
+// restart has the run begin anew, from the row.
+func (l *packetRun) restart() { l.stage, l.charge, l.again = stageRecord, nil, time.Time{} }
 
 // after is the stage of a run that has read the packet's row.
-func (l *life) after() int {
+func (l *packetRun) after() int {
 	switch l.status {
 	case packet.StatusFunding:
 		l.charge = &run{w: l.w, id: l.id, payment: payout.ID(payout.KindCharge, l.w.packet.ID, 0)}

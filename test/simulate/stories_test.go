@@ -17,13 +17,13 @@ import (
 
 // story is what happens before a backup of the books and after it.
 type story struct {
-	dice          loaded
+	dice          fixedDice
 	before, after func(m *model)
 	// lost removes what is lost beside MySQL; nil: nothing.
 	lost func(m *model)
 	// want reports whether the recovery did what it had to; nil: it only had to end. left is the
 	// start of the one case that staff has to decide; nil: none, and the packet ends by itself.
-	want func(m *model, told worker.Recovery) bool
+	want func(m *model, result worker.Recovery) bool
 	left func(m *model) string
 }
 
@@ -41,15 +41,15 @@ func (s story) play(t *testing.T) *model {
 	if s.lost != nil {
 		s.lost(m)
 	}
-	told := m.recovers()
-	if !told.Ended || s.want != nil && !s.want(m, told) {
-		m.violated("not recovered: %+v", told)
+	result := m.recovers()
+	if !result.Ended || s.want != nil && !s.want(m, result) {
+		m.violated("not recovered: %+v", result)
 	}
 	left := ""
 	if s.left != nil {
 		left = s.left(m)
 	}
-	if got := strings.Join(told.Undecided, "\n"); (got == "") != (left == "") || !strings.HasPrefix(got, left) || len(told.Undecided) > 1 {
+	if got := strings.Join(result.Undecided, "\n"); (got == "") != (left == "") || !strings.HasPrefix(got, left) || len(result.Undecided) > 1 {
 		m.violated("undecided: %q, want %q", got, left)
 	}
 	if len(m.wrong) == 0 && left == "" {
@@ -66,8 +66,8 @@ func opens(m *model) {
 	}
 }
 
-// quiets runs everything that is due, the outbox too, until nothing is.
-func (m *model) quiets() {
+// runUntilIdle runs everything that is due, the outbox too, until nothing is.
+func (m *model) runUntilIdle() {
 	for range 4 {
 		m.dispatch()
 		m.settles()
@@ -79,43 +79,43 @@ func (m *model) quiets() {
 func (m *model) pays(users ...int) {
 	for _, u := range users {
 		m.pool.grab(user(u))
-		m.quiets()
+		m.runUntilIdle()
 	}
 }
 
 // closes recalls the packet, and waits for its end.
 func (m *model) closes() {
 	m.pool.recall()
-	m.quiets()
+	m.runUntilIdle()
 }
 
 // comes delivers a claim that Redis had lost: its user keeps the acknowledged amount (rule R10).
 func (m *model) comes(u, share int) {
 	c := packet.Claim{PacketID: m.packet.ID, UserID: user(u), ShareIndex: share, Amount: 500, ClaimedAt: m.clock}
-	m.told = append(m.told, c)
+	m.acknowledged = append(m.acknowledged, c)
 	m.startClaim(c)
-	m.quiets()
+	m.runUntilIdle()
 }
 
-// hasPromise reports whether a user has the only promise (share conflict), and no share.
-func (m *model) hasPromise(u int) bool {
-	return len(m.books.promises) == 1 && m.books.promises[0].claim.UserID == user(u) &&
-		!slices.ContainsFunc(m.books.shares, func(s share) bool { return s.user == user(u) })
+// hasShareConflict reports whether a user has the only promise (share conflict), and no share.
+func (m *model) hasShareConflict(u int) bool {
+	return len(m.db.shareConflicts) == 1 && m.db.shareConflicts[0].claim.UserID == user(u) &&
+		!slices.ContainsFunc(m.db.shares, func(s share) bool { return s.user == user(u) })
 }
 
 // paid reports whether a share is a user's, and paid.
 func (m *model) paid(u, share int) bool {
-	r := m.books.rows[payout.ID(payout.KindPayout, m.packet.ID, share)]
+	r := m.db.rows[payout.ID(payout.KindPayout, m.packet.ID, share)]
 	return r != nil && r.UserID == user(u) && r.Status == payout.StatusPaid
 }
 
-func (m *model) refund() *row { return m.books.rows[payout.ID(payout.KindRefund, m.packet.ID, 0)] }
+func (m *model) refund() *row { return m.db.rows[payout.ID(payout.KindRefund, m.packet.ID, 0)] }
 
 // twoDecide makes a decision about a payment and has a second member of staff approve it.
 func (m *model) twoDecide(id string, kind payout.DecisionKind) {
-	m.take(func() error { return m.books.decide(id, kind, staff[0]) })
-	m.take(func() error { return m.books.agree(m.books.decisions[len(m.books.decisions)-1], staff[1], true) })
-	m.quiets()
+	m.take(func() error { return m.db.decide(id, kind, staff[0]) })
+	m.take(func() error { return m.db.approve(m.db.decisions[len(m.db.decisions)-1], staff[1], true) })
+	m.runUntilIdle()
 }
 
 // turns changes the outcome of an order at the provider, which notifies of it.
@@ -127,8 +127,8 @@ func (m *model) turns(no string, kind payout.ObservationKind) {
 		m.bank.moves(o)
 		m.bank.notices = append(m.bank.notices, no)
 	})
-	m.notices()
-	m.quiets()
+	m.notify()
+	m.runUntilIdle()
 }
 
 // loseRuns loses Temporal, and losePool Redis too.
@@ -146,7 +146,7 @@ func losePool(m *model) {
 // keeps the first backup in which it is.
 func refuses(until int) func(m *model) {
 	return func(m *model) {
-		for l := m.lives[0]; l.stage < until || !m.books.recorded; {
+		for l := m.lives[0]; l.stage < until || !m.db.recorded; {
 			m.take(l.step)
 		}
 		m.keepBackup()
@@ -165,7 +165,7 @@ func chargesAfterAll(m *model) {
 	rejects(m)
 	m.lives = nil
 	m.look(func() {
-		o := m.bank.orders[m.books.chargeNo()]
+		o := m.bank.orders[m.db.chargeNo()]
 		o.turned, o.kind = true, payout.ObsSucceeded
 		m.bank.moves(o)
 	})
@@ -173,7 +173,7 @@ func chargesAfterAll(m *model) {
 
 // goesBack reports whether a packet is rejected, and all that was charged goes back.
 func goesBack(m *model, _ worker.Recovery) bool {
-	return m.books.rec.Stored == packet.StatusRejected && m.refund() != nil && m.refund().Amount == m.packet.TotalAmount
+	return m.db.rec.Stored == packet.StatusRejected && m.refund() != nil && m.refund().Amount == m.packet.TotalAmount
 }
 
 // payoutOf names the payout of a share.
@@ -181,30 +181,30 @@ func payoutOf(m *model, share int) string { return payout.ID(payout.KindPayout, 
 
 // refused has the provider refuse what is sent while something is done.
 func (m *model) refused(do func()) {
-	m.dice.(loaded)["fate"] = 6
+	m.dice.(fixedDice)["fate"] = 6
 	do()
-	m.dice.(loaded)["fate"] = 0
+	m.dice.(fixedDice)["fate"] = 0
 }
 
 // chargeStories: a charge was refused, and carried out after all.
 func chargeStories() map[string]story {
 	return map[string]story{
-		"charged after it was rejected, backup of before the refusal": {dice: loaded{"charged": 1, "fate": 6}, before: refuses(stageCharge),
+		"charged after it was rejected, backup of before the refusal": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(stageCharge),
 			after: chargesAfterAll, want: goesBack},
-		"charged after it was rejected, backup of between": {dice: loaded{"charged": 1, "fate": 6}, before: refuses(stageReject),
+		"charged after it was rejected, backup of between": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(stageReject),
 			after: chargesAfterAll, want: goesBack},
-		"charged after it was rejected, backup of after it": {dice: loaded{"charged": 1, "fate": 6}, before: rejects,
+		"charged after it was rejected, backup of after it": {dice: fixedDice{"charged": 1, "fate": 6}, before: rejects,
 			after: chargesAfterAll, want: goesBack},
-		"charged before it was rejected": {dice: loaded{"charged": 1, "fate": 6}, before: refuses(stageReject), after: func(m *model) {
+		"charged before it was rejected": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(stageReject), after: func(m *model) {
 			lives := m.lives
 			m.lives = nil
-			clear(m.dice.(loaded))
-			m.turns(m.books.chargeNo(), payout.ObsSucceeded)
+			clear(m.dice.(fixedDice))
+			m.turns(m.db.chargeNo(), payout.ObsSucceeded)
 			m.lives = lives
-			m.quiets()
+			m.runUntilIdle()
 			m.pays(0, 1, 2, 3)
-		}, want: func(m *model, told worker.Recovery) bool {
-			return told.Claims == 4 && told.Closed == 1 && m.refund() == nil && m.paid(3, 3)
+		}, want: func(m *model, result worker.Recovery) bool {
+			return result.Claims == 4 && result.Closed == 1 && m.refund() == nil && m.paid(3, 3)
 		}},
 	}
 }
@@ -215,8 +215,8 @@ func paidUnderTheEarlier(m *model) {
 	opens(m)
 	m.refused(func() {
 		m.pays(0)
-		m.take(func() error { return m.books.decide(payoutOf(m, 0), payout.DecisionRetry, staff[0]) })
-		m.quiets()
+		m.take(func() error { return m.db.decide(payoutOf(m, 0), payout.DecisionRetry, staff[0]) })
+		m.runUntilIdle()
 	})
 	for _, kind := range []payout.ObservationKind{payout.ObsSucceeded, payout.ObsReturned} {
 		m.turns(payout.OrderNo(payoutOf(m, 0), 1), kind)
@@ -226,73 +226,73 @@ func paidUnderTheEarlier(m *model) {
 // numberStories: a payment has got another number, or was cancelled.
 func numberStories() map[string]story {
 	return map[string]story{
-		"paid under the earlier number": {dice: loaded{}, before: paidUnderTheEarlier, after: func(*model) {},
+		"paid under the earlier number": {dice: fixedDice{}, before: paidUnderTheEarlier, after: func(*model) {},
 			want: func(m *model, _ worker.Recovery) bool {
-				r := m.books.rows[payoutOf(m, 0)]
+				r := m.db.rows[payoutOf(m, 0)]
 				return len(r.attempts) == 2 && r.Attempt == 1 && r.Status == payout.StatusReturned
 			}},
-		"paid under a number after one that the books know": {dice: loaded{}, before: paidUnderTheEarlier, after: func(m *model) {
-			m.take(func() error { return m.books.decide(payoutOf(m, 0), payout.DecisionRetry, staff[0]) })
-			m.quiets()
-		}, want: func(m *model, told worker.Recovery) bool {
-			r := m.books.rows[payoutOf(m, 0)]
-			return told.Numbers == 1 && len(r.attempts) == 3 && m.paid(0, 0)
+		"paid under a number after one that the books know": {dice: fixedDice{}, before: paidUnderTheEarlier, after: func(m *model) {
+			m.take(func() error { return m.db.decide(payoutOf(m, 0), payout.DecisionRetry, staff[0]) })
+			m.runUntilIdle()
+		}, want: func(m *model, result worker.Recovery) bool {
+			r := m.db.rows[payoutOf(m, 0)]
+			return result.Numbers == 1 && len(r.attempts) == 3 && m.paid(0, 0)
 		}},
-		"cancelled": {dice: loaded{}, before: func(m *model) {
+		"cancelled": {dice: fixedDice{}, before: func(m *model) {
 			opens(m)
 			m.refused(func() { m.pays(0) })
 		}, after: func(m *model) { m.twoDecide(payoutOf(m, 0), payout.DecisionCancel) },
-			want: func(m *model, told worker.Recovery) bool { return told.Cancels == 1 }},
+			want: func(m *model, result worker.Recovery) bool { return result.Cancels == 1 }},
 		"paid, and only the provider knows": {before: opens, after: func(m *model) { m.pays(0) }, lost: losePool,
-			want: func(m *model, told worker.Recovery) bool { return told.Guessed == 1 && m.paid(0, 0) }},
+			want: func(m *model, result worker.Recovery) bool { return result.Guessed == 1 && m.paid(0, 0) }},
 	}
 }
 
-// promiseStories: claims came that Redis had lost (rule R10).
-func promiseStories() map[string]story {
-	closed := func(m *model, told worker.Recovery) bool {
-		return told.Closed == 1 && m.hasPromise(0) && m.refund().Status == payout.StatusPaid
+// shareConflictStories: claims came that Redis had lost (rule R10).
+func shareConflictStories() map[string]story {
+	closed := func(m *model, result worker.Recovery) bool {
+		return result.Closed == 1 && m.hasShareConflict(0) && m.refund().Status == payout.StatusPaid
 	}
 	return map[string]story{
 		"a promise after the end": {before: func(m *model) { opens(m); m.pays(1); m.closes() }, after: func(m *model) { m.comes(0, 1) },
-			want: func(m *model, _ worker.Recovery) bool { return m.hasPromise(0) }},
+			want: func(m *model, _ worker.Recovery) bool { return m.hasShareConflict(0) }},
 		"a stale claim beside the paid one": {before: opens, after: func(m *model) { m.pays(1); m.closes(); m.comes(0, 1) },
 			want: closed},
-		"refunded as a whole, under a new number": {dice: loaded{}, before: opens, after: func(m *model) {
+		"refunded as a whole, under a new number": {dice: fixedDice{}, before: opens, after: func(m *model) {
 			m.refused(m.closes)
 			m.twoDecide(payout.ID(payout.KindRefund, m.packet.ID, 0), payout.DecisionRetry)
 			m.comes(0, 0)
-		}, want: func(m *model, told worker.Recovery) bool { return closed(m, told) && m.refund().Attempt == 2 }},
+		}, want: func(m *model, result worker.Recovery) bool { return closed(m, result) && m.refund().Attempt == 2 }},
 		"one share was acknowledged to two": {before: opens, after: func(m *model) {
 			m.pays(1)
 			m.comes(0, 0)
-			m.pool.byUser[user(0)] = m.books.promises[0].claim // since its lane was rebuilt
-		}, want: func(m *model, _ worker.Recovery) bool { return m.hasPromise(0) && m.paid(1, 0) }},
+			m.pool.byUser[user(0)] = m.db.shareConflicts[0].claim // since its lane was rebuilt
+		}, want: func(m *model, _ worker.Recovery) bool { return m.hasShareConflict(0) && m.paid(1, 0) }},
 		"one share was acknowledged to two, and Temporal alone knows": {before: opens, after: func(m *model) { m.pays(1); m.comes(0, 0) },
 			lost: func(m *model) {
 				m.pool.gone, m.pool.winners = true, nil
 				slices.Reverse(m.started)
-			}, want: func(m *model, _ worker.Recovery) bool { return m.hasPromise(0) && m.paid(1, 0) }},
+			}, want: func(m *model, _ worker.Recovery) bool { return m.hasShareConflict(0) && m.paid(1, 0) }},
 	}
 }
 
 // unrecorded keeps a backup of before the packet.
 func unrecorded(m *model) {
-	b := newBooks(m.world)
+	b := newDatabase(m.world)
 	b.state = payout.MySQLState{Heartbeat: 1, State: payout.MySQLNormal, HeartbeatAt: m.clock}
 	m.kept, m.copied = append(m.kept, &backup{b, m.clock}), 2
 }
 
 // listStories: a packet for a list of users, user0 and user1, that the backup does not have.
 func listStories() map[string]story {
-	list := func() loaded { return loaded{"guests": 3, "invited": 1} }
+	list := func() fixedDice { return fixedDice{"guests": 3, "invited": 1} }
 	emptied := func(m *model) {
 		m.pool.gone, m.pool.winners = true, nil
 		clear(m.pool.byUser)
 	}
 	nobodyElse := func(m *model, status packet.Status) bool {
 		m.rebuilt()
-		return m.books.rec.Stored == status && m.books.rec.EligibleListLost() && !m.pool.grab(user(1)) && !m.pool.grab(user(5))
+		return m.db.rec.Stored == status && m.db.rec.EligibleListLost() && !m.pool.grab(user(1)) && !m.pool.grab(user(5))
 	}
 	return map[string]story{
 		"for a list that is lost, claimed": {dice: list(), before: unrecorded, after: func(m *model) { opens(m); m.pays(0) }, lost: emptied,
@@ -303,12 +303,12 @@ func listStories() map[string]story {
 			if !nobodyElse(m, packet.StatusFunding) {
 				return false
 			}
-			m.quiets()
-			return m.refund() != nil && m.refund().Amount == m.packet.TotalAmount && m.books.rec.Reason == packet.CloseUnopened
+			m.runUntilIdle()
+			return m.refund() != nil && m.refund().Amount == m.packet.TotalAmount && m.db.rec.Reason == packet.CloseUnopened
 		}},
 		"for a list that Redis has": {dice: list(), before: unrecorded, after: func(m *model) { opens(m); m.pays(0) },
 			want: func(m *model, _ worker.Recovery) bool {
-				return m.books.rec.Stored == packet.StatusOpen && !m.books.rec.EligibleListLost() && !m.pool.grab(user(5)) && m.pool.grab(user(1))
+				return m.db.rec.Stored == packet.StatusOpen && !m.db.rec.EligibleListLost() && !m.pool.grab(user(5)) && m.pool.grab(user(1))
 			}},
 	}
 }
@@ -320,19 +320,19 @@ func leftStories() map[string]story {
 		"paid to the account of another": {before: func(m *model) { opens(m); m.pays(0) }, after: func(m *model) {
 			m.pool.grab(user(1))
 			m.pool.handoffs[0].Recipient = user(0)
-			m.quiets()
+			m.runUntilIdle()
 		}, lost: losePool, left: func(m *model) string { return payout.OrderNo(payoutOf(m, 1), 1) }},
-		"paid by other means": {dice: loaded{}, before: func(m *model) {
+		"paid by other means": {dice: fixedDice{}, before: func(m *model) {
 			opens(m)
 			m.refused(func() { m.pays(0) })
 		}, after: func(m *model) {
 			id := payoutOf(m, 0)
 			m.twoDecide(id, payout.DecisionMarkPaid)
 			m.start(id, nil)
-			m.quiets()
+			m.runUntilIdle()
 		}, left: func(m *model) string { return payoutOf(m, 0) + ":" }},
 		"charged, and the terms are lost": {before: unrecorded, after: opens, lost: losePool, left: charge},
-		"older than what the provider remembers": {dice: loaded{"memory": 2, "life": 2}, before: opens,
+		"older than what the provider remembers": {dice: fixedDice{"memory": 2, "life": 2}, before: opens,
 			after: func(m *model) { m.pass(3 * time.Hour) },
 			left:  charge},
 	}
@@ -341,7 +341,7 @@ func leftStories() map[string]story {
 // TestRecoverStories: the recovery of a restored MySQL finds what has happened and leaves to
 // staff what it cannot find; everything else comes to its end.
 func TestRecoverStories(t *testing.T) {
-	for _, some := range []map[string]story{chargeStories(), numberStories(), promiseStories(), listStories(), leftStories()} {
+	for _, some := range []map[string]story{chargeStories(), numberStories(), shareConflictStories(), listStories(), leftStories()} {
 		for name, s := range some {
 			t.Run(name, func(t *testing.T) {
 				if m := s.play(t); len(m.wrong) > 0 {
@@ -358,7 +358,7 @@ func TestRecoverStories(t *testing.T) {
 func TestRecoverWaitsByTheBooksClock(t *testing.T) {
 	const window = payout.LeaveWithin + landingWindow
 	for _, gone := range []time.Duration{0, window / 4, window} {
-		m := newModel(ordinary{})
+		m := newModel(ordinaryDice{})
 		opens(m)
 		m.keepBackup()
 		m.pass(2 * unnoticed)
@@ -366,12 +366,12 @@ func TestRecoverWaitsByTheBooksClock(t *testing.T) {
 		m.pass(gone)
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			told, err := m.newRecovery().Run(ctx)
-			if waited := time.Since(began); err != nil || !told.Ended || waited != window-gone {
-				t.Errorf("%s after the restore it waits %s, want %s: %+v, %v", gone, waited, window-gone, told, err)
+			result, err := m.newRecovery().Run(ctx)
+			if waited := time.Since(began); err != nil || !result.Ended || waited != window-gone {
+				t.Errorf("%s after the restore it waits %s, want %s: %+v, %v", gone, waited, window-gone, result, err)
 			}
-			if told.Lines != 1 {
-				t.Errorf("%d lines of the statement were read, want that of the charge", told.Lines)
+			if result.Lines != 1 {
+				t.Errorf("%d lines of the statement were read, want that of the charge", result.Lines)
 			}
 		})
 	}

@@ -29,22 +29,22 @@ import (
 
 var workflowLifetimes = flag.Int("workflows", 2000, "lifetimes that TestWorkflows lets the real workflows live")
 
-// thrown is the dice of one lifetime, from its number. Steps throw it at the same
+// seededDice is the dice of one lifetime, from its number. Steps throw it at the same
 // time, so that two runs of a seed may differ in what comes first.
-type thrown struct {
+type seededDice struct {
 	mu  sync.Mutex
 	rng *rand.Rand
 }
 
-func (d *thrown) n(_ string, sides int) int {
+func (d *seededDice) n(_ string, sides int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.rng.IntN(sides)
 }
 
-// town is a lifetime in Temporal's test environment: the workflow around the real
+// workflowModel is a lifetime in Temporal's test environment: the workflow around the real
 // ones, which are its children, all on one clock that skips waiting.
-type town struct {
+type workflowModel struct {
 	*world
 	env  *testsuite.TestWorkflowEnvironment
 	open map[string]int // runs, by their workflows; "" is the packet's
@@ -64,7 +64,7 @@ type wake struct {
 }
 
 // signal signals a run that can be.
-func (t *town) signal(ctx workflow.Context, key, name string, what any) (sent bool) {
+func (t *workflowModel) signal(ctx workflow.Context, key, name string, what any) (sent bool) {
 	child, ok := t.wakes[key]
 	renewed := false
 	if t.look(func() { renewed = t.renewed[child.id] }); !ok || renewed {
@@ -74,16 +74,16 @@ func (t *town) signal(ctx workflow.Context, key, name string, what any) (sent bo
 	return true
 }
 
-func newTown(n uint64) *town {
+func newWorkflowModel(n uint64) *workflowModel {
 	var suite testsuite.WorkflowTestSuite
-	t := &town{open: map[string]int{}, wakes: map[string]wake{}, renewed: map[string]bool{}}
+	t := &workflowModel{open: map[string]int{}, wakes: map[string]wake{}, renewed: map[string]bool{}}
 	suite.SetLogger(tlog.NewStructuredLogger(slog.New(logs.Refuse(slog.DiscardHandler, logs.SignalsLeft, func(slog.Record) {
 		t.look(func() { t.violated("a run ended with signals it had not taken") })
 	}))))
 	t.env = suite.NewTestWorkflowEnvironment()
 	t.env.SetStartTime(born)
 	t.env.SetTestTimeout(time.Minute)
-	t.world = newWorld(&thrown{rng: rand.New(rand.NewPCG(n, 6))}, t.time, fmt.Sprint(n))
+	t.world = newWorld(&seededDice{rng: rand.New(rand.NewPCG(n, 6))}, t.time, fmt.Sprint(n))
 	t.returnsErrors, t.briefly, t.limits.Remembers = true, true, remembersLong
 	t.packets.Starter = t
 	for name, fn := range map[string]any{workflows.PacketWorkflow: workflows.Packet, workflows.PayoutWorkflow: workflows.Payout,
@@ -103,7 +103,7 @@ func newTown(n uint64) *town {
 // time is the environment's, and goes on a little at every look, as clocks do: a
 // question that is put at the very time of a decision would be put again for ever.
 // The lock is held.
-func (t *town) time() time.Time {
+func (t *workflowModel) time() time.Time {
 	t.last = t.last.Add(100 * time.Microsecond)
 	if at := t.env.Now(); at.After(t.last) {
 		t.last = at
@@ -113,13 +113,13 @@ func (t *town) time() time.Time {
 
 // RestartPayout is what the drain does for a winner without a payout: it has the
 // hand-off come again.
-func (t *town) RestartPayout(_ context.Context, c packet.Claim, _ string) (bool, error) {
+func (t *workflowModel) RestartPayout(_ context.Context, c packet.Claim, _ string) (bool, error) {
 	t.look(func() { t.pool.handoffs = append(t.pool.handoffs, c) })
 	return true, nil
 }
 
 // start starts a run, whatever other runs there are.
-func (t *town) start(ctx workflow.Context, key, name string, in any) {
+func (t *workflowModel) start(ctx workflow.Context, key, name string, in any) {
 	t.runs++
 	id := fmt.Sprintf("%s/%d", name, t.runs)
 	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id}), name, in)
@@ -133,24 +133,24 @@ func (t *town) start(ctx workflow.Context, key, name string, in any) {
 	})
 }
 
-func (t *town) startPacket(ctx workflow.Context) {
+func (t *workflowModel) startPacket(ctx workflow.Context) {
 	t.start(ctx, "", workflows.PacketWorkflow, workflows.PacketInput{Packet: t.packet})
 }
 
-func (t *town) startClaim(ctx workflow.Context, c packet.Claim) {
+func (t *workflowModel) startClaim(ctx workflow.Context, c packet.Claim) {
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	t.start(ctx, c.UserID, workflows.PayoutWorkflow, workflows.PayoutInput{Claim: &c, PaymentID: id})
 }
 
 // startClaims is the model's of that name.
-func (t *town) startClaims(ctx workflow.Context, claims []packet.Claim) {
+func (t *workflowModel) startClaims(ctx workflow.Context, claims []packet.Claim) {
 	for _, c := range claims {
 		switch {
 		case t.open[c.UserID] == 0:
 			t.startClaim(ctx, c)
-		case t.books.hasOther(c):
+		case t.db.hasOther(c):
 			t.mayDie(func() error {
-				_, err := activities.RecordClaimOrConflict(context.Background(), t.books, c, t.bank.Name())
+				_, err := activities.RecordClaimOrConflict(context.Background(), t.db, c, t.bank.Name())
 				return err
 			})
 		}
@@ -158,10 +158,10 @@ func (t *town) startClaims(ctx workflow.Context, claims []packet.Claim) {
 }
 
 // startRow starts a run that has only the name of its row.
-func (t *town) startRow(ctx workflow.Context, id string) {
+func (t *workflowModel) startRow(ctx workflow.Context, id string) {
 	switch payout.Kind(id[0]) {
 	case payout.KindPayout, payout.KindHonour:
-		t.start(ctx, t.books.runKey(id), workflows.PayoutWorkflow, workflows.PayoutInput{PaymentID: id})
+		t.start(ctx, t.db.runKey(id), workflows.PayoutWorkflow, workflows.PayoutInput{PaymentID: id})
 	case payout.KindRefund:
 		t.start(ctx, id, workflows.RefundWorkflow, workflows.RefundInput{PaymentID: id, PacketID: t.packet.ID})
 	case payout.KindCharge:
@@ -169,35 +169,35 @@ func (t *town) startRow(ctx workflow.Context, id string) {
 	}
 }
 
-func (t *town) sleep(ctx workflow.Context, d time.Duration) {
+func (t *workflowModel) sleep(ctx workflow.Context, d time.Duration) {
 	_ = workflow.Sleep(ctx, d)
 	t.look(func() { t.bank.advance(); t.judge("time") })
 }
 
 // relay delivers hand-offs.
-func (t *town) relay(ctx workflow.Context) {
+func (t *workflowModel) relay(ctx workflow.Context) {
 	for n := t.handoffs(); n > 0; n-- {
 		t.startClaim(ctx, t.pool.take(n-1, t.calm || !t.hit("not acknowledged", 10)))
 	}
 }
 
-func (t *town) handoffs() (n int) {
+func (t *workflowModel) handoffs() (n int) {
 	t.look(func() { n = len(t.pool.handoffs) })
 	return n
 }
 
 // dispatch starts or wakes the runs that the outbox wants, and tells the packet's
 // run why to close.
-func (t *town) dispatch(ctx workflow.Context) {
-	for _, id := range t.books.due() {
-		if key := t.books.runKey(id); t.open[key] == 0 {
+func (t *workflowModel) dispatch(ctx workflow.Context) {
+	for _, id := range t.db.due() {
+		if key := t.db.runKey(id); t.open[key] == 0 {
 			t.startRow(ctx, id)
 		} else {
 			t.signal(ctx, key, workflows.SignalWake, nil)
 		}
 	}
 	var late []packet.Claim
-	t.look(func() { late, t.late = t.late, nil })
+	t.look(func() { late, t.lateHandoffs = t.lateHandoffs, nil })
 	for _, c := range late {
 		t.startClaim(ctx, c)
 	}
@@ -208,10 +208,10 @@ func (t *town) dispatch(ctx workflow.Context) {
 	}
 }
 
-func (t *town) watch(ctx workflow.Context) {
-	payments, winners, alive := t.books.lost()
+func (t *workflowModel) watch(ctx workflow.Context) {
+	payments, winners, alive := t.db.lost()
 	for _, id := range payments {
-		if t.open[t.books.runKey(id)] == 0 {
+		if t.open[t.db.runKey(id)] == 0 {
 			t.startRow(ctx, id)
 		}
 	}
@@ -221,19 +221,19 @@ func (t *town) watch(ctx workflow.Context) {
 	}
 }
 
-func (t *town) notices() {
+func (t *workflowModel) notify() {
 	var all []string
 	t.look(func() { all, t.bank.notices = t.bank.notices, nil })
 	for _, no := range all {
-		t.mayDie(func() error { return t.books.notify(no) })
+		t.mayDie(func() error { return t.db.notify(no) })
 		if t.hit("notified twice", 20) {
-			t.mayDie(func() error { return t.books.notify(no) })
+			t.mayDie(func() error { return t.db.notify(no) })
 		}
 	}
 }
 
 // mayDie makes a change by a process that may die in it.
-func (t *town) mayDie(change func() error) {
+func (t *workflowModel) mayDie(change func() error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			if _, ok := cause.(crashed); !ok {
@@ -245,19 +245,19 @@ func (t *town) mayDie(change func() error) {
 }
 
 // loseRedis puts Redis back to an older copy, or loses all of it.
-func (t *town) loseRedis() {
+func (t *workflowModel) loseRedis() {
 	switch t.dice.n("redis", 8) {
 	case 0, 1, 2:
 		t.pool.restored(1 + t.dice.n("lost", 3))
 	case 3:
 		t.pool.emptied()
 	case 4, 5:
-		t.notice([]int{-1, 1, 2, 100}[t.dice.n("lacking", 4)])
+		t.noticeLoss([]int{-1, 1, 2, 100}[t.dice.n("lacking", 4)])
 	}
 }
 
 // live is the workflow of the town. It is never replayed, and may throw dice.
-func (t *town) live(ctx workflow.Context) error {
+func (t *workflowModel) live(ctx workflow.Context) error {
 	t.long = *workflow.GetInfo(ctx)
 	t.startPacket(ctx)
 	people := 1 + t.dice.n("people", 8)
@@ -268,7 +268,7 @@ func (t *town) live(ctx workflow.Context) error {
 		}
 		switch t.dice.n("act", 12) {
 		case 0, 6, 7, 8:
-			if decide := t.finance(); decide != nil {
+			if decide := t.staffStep(); decide != nil {
 				t.mayDie(decide)
 			}
 		case 1:
@@ -276,18 +276,18 @@ func (t *town) live(ctx workflow.Context) error {
 				t.pool.recall()
 			}
 		case 2: // another run of the same row
-			if payments, _, _ := t.books.lost(); len(payments) > 0 {
+			if payments, _, _ := t.db.lost(); len(payments) > 0 {
 				t.startRow(ctx, payments[t.dice.n("again", len(payments))])
 			}
 		case 3:
 			t.watch(ctx)
 		case 4:
-			t.mayDie(func() error { return t.books.setHold(t.dice.n("held", 3) > 0) })
+			t.mayDie(func() error { return t.db.setHold(t.dice.n("held", 3) > 0) })
 		case 5:
 			t.loseRedis()
 		}
 		t.rebuild(ctx)
-		t.notices()
+		t.notify()
 		t.relay(ctx)
 		t.dispatch(ctx)
 	}
@@ -297,7 +297,7 @@ func (t *town) live(ctx workflow.Context) error {
 			return nil
 		}
 		t.rebuild(ctx)
-		t.notices()
+		t.notify()
 		t.relay(ctx)
 		t.dispatch(ctx)
 		t.watch(ctx)
@@ -310,19 +310,19 @@ func (t *town) live(ctx workflow.Context) error {
 			return nil
 		}
 	}
-	t.look(func() { t.violated("no end; open: %v, outbox %v", t.open, t.books.outbox) })
+	t.look(func() { t.violated("no end; open: %v, outbox %v", t.open, t.db.outbox) })
 	return nil
 }
 
 // closeMoved has two persons close what was paid under an earlier number.
-func (t *town) closeMoved() {
-	for _, id := range t.books.allStuck() {
-		if !t.books.movedBefore(id) {
+func (t *workflowModel) closeMoved() {
+	for _, id := range t.db.allStuck() {
+		if !t.db.movedBefore(id) {
 			continue
 		}
-		err := t.books.decide(id, payout.DecisionMarkPaid, staff[0])
+		err := t.db.decide(id, payout.DecisionMarkPaid, staff[0])
 		if err == nil {
-			err = t.books.agree(t.books.decisions[len(t.books.decisions)-1], staff[1], true)
+			err = t.db.approve(t.db.decisions[len(t.db.decisions)-1], staff[1], true)
 		}
 		if err != nil && !errors.Is(err, payout.ErrDecisionPending) {
 			t.look(func() { t.violated("two persons decided about %s: %v", id, err) })
@@ -330,13 +330,13 @@ func (t *town) closeMoved() {
 	}
 }
 
-func (t *town) broken() (yes bool) {
+func (t *workflowModel) broken() (yes bool) {
 	t.look(func() { yes = len(t.wrong) > 0 })
 	return yes
 }
 
 // quiet reports whether no run is open and nothing has to happen.
-func (t *town) quiet() bool {
+func (t *workflowModel) quiet() bool {
 	for _, n := range t.open {
 		if n > 0 {
 			return false
@@ -359,7 +359,7 @@ func TestWorkflows(t *testing.T) {
 	for range 64 { // some lifetimes wait, for the drain's own pauses
 		group.Go(func() {
 			for n := range next {
-				town := newTown(n)
+				town := newWorkflowModel(n)
 				town.env.ExecuteWorkflow("Town")
 				if err := town.env.GetWorkflowError(); err != nil {
 					town.look(func() { town.violated("the workflow: %v", err) })

@@ -66,11 +66,11 @@ type world struct {
 	packet packet.Packet
 	// guests are the users on the packet's list; nil: everyone may grab.
 	guests map[string]bool
-	// told is what users were told to have won, whatever became of the pool since;
+	// acknowledged is what users were told to have won, whatever became of the pool since;
 	// missed are those of them whose winners and hand-offs a lost Redis may have
 	// taken with it.
-	told   []packet.Claim
-	missed map[string]bool
+	acknowledged []packet.Claim
+	missed       map[string]bool
 	// complete is until when the books were that were restored last.
 	complete time.Time
 	// leftAt is when a number was left to people, chargeLeft: so was the packet's charge, and
@@ -81,8 +81,8 @@ type world struct {
 	refused bool
 	// lost are the claims that a rebuild has reported as lost (rule R9), late the
 	// hand-offs that come when it is over.
-	lost map[told]bool
-	late []packet.Claim
+	lost         map[claimKey]bool
+	lateHandoffs []packet.Claim
 	// copied is the copy of the books' number in Redis; recovering: a recovery is at work,
 	// by several goroutines, and nothing is drawn; it dies after so many changes, 0: not.
 	copied     int64
@@ -101,9 +101,9 @@ type world struct {
 	held bool
 	sent int
 
-	books *books
-	pool  *pool
-	bank  *bank
+	db   *database
+	pool *pool
+	bank *bank
 
 	packets  *activities.Packets
 	payments *activities.Payments
@@ -112,7 +112,7 @@ type world struct {
 
 func newWorld(d dice, now func() time.Time, key string) *world {
 	w := &world{dice: d, now: now, faults: []int{0, 4, 8, 12, 30}[d.n("trouble", 5)], reached: map[string]int{}, missed: map[string]bool{},
-		lost: map[told]bool{}, ended: map[string]payout.Status{}, leftAt: map[string]time.Time{}}
+		lost: map[claimKey]bool{}, ended: map[string]payout.Status{}, leftAt: map[string]time.Time{}}
 	w.limits = payout.Limits{LandingWindow: landingWindow, Remembers: remembersLong}
 	if d.n("memory", 3) == 2 {
 		w.limits.Remembers = remembersShort
@@ -136,12 +136,13 @@ func newWorld(d dice, now func() time.Time, key string) *world {
 		}
 		w.packet.EligibleCount = len(w.guests)
 	}
-	w.books = newBooks(w)
+	w.db = newDatabase(w)
 	w.pool = &pool{world: w, state: packet.PoolFunding, byUser: map[string]packet.Claim{}, restricted: w.guests != nil,
 		eligible: maps.Clone(w.guests)}
-	w.bank = &bank{world: w, orders: map[string]*order{}, told: map[string]answer{}}
-	w.packets = &activities.Packets{Store: w.books, Pool: w.pool, Provider: w.bank, SeedKey: seedKey}
-	w.payments = &activities.Payments{Store: w.books, Provider: w.bank, Admission: w.newGate(), Pools: chargePools{pool: w.pool}, Now: w.clock}
+	w.bank = &bank{world: w, orders: map[string]*order{}, answers: map[string]answer{}}
+	w.packets = &activities.Packets{Store: w.db, Pool: w.pool, Provider: w.bank, SeedKey: seedKey}
+	w.payments = &activities.Payments{Store: w.db, Provider: w.bank, Admission: w.newAdmission(), Pools: chargePools{pool: w.pool},
+		Now: w.clock}
 	w.atOnce = &activities.CombinedSteps{Packets: w.packets, Payments: w.payments}
 	return w
 }
@@ -153,7 +154,7 @@ func (w *world) clock() (at time.Time) {
 }
 
 // newAdmission returns the gate of a process that was just started.
-func (w *world) newGate() *activities.Admission {
+func (w *world) newAdmission() *activities.Admission {
 	g := activities.NewAdmission("bank", pace{w}, slog.New(slog.DiscardHandler))
 	g.Now = w.clock
 	g.Spread = func(d time.Duration) time.Duration { return d * time.Duration(w.dice.n("spread", 8)) / 8 }

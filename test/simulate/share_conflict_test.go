@@ -9,20 +9,20 @@ import (
 	"hongbao/internal/payout"
 )
 
-// promise is a claim that could not be booked, and the payment that stands for it.
-type promise struct {
+// shareConflict is a claim that could not be booked, and the payment that stands for it.
+type shareConflict struct {
 	claim   packet.Claim
 	payment string
 }
 
 // RecordShareConflict keeps it (rule R10), as a payment that has failed, outside the
 // packet's total.
-func (b *books) RecordShareConflict(_ context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
+func (b *database) RecordShareConflict(_ context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
 	return b.noteShareConflict(c, provider, detail, false)
 }
 
 // noteShareConflict keeps a promise; only their recovery does so on restored books.
-func (b *books) noteShareConflict(c packet.Claim, provider, detail string, recovery bool) (st payout.State, err error) {
+func (b *database) noteShareConflict(c packet.Claim, provider, detail string, recovery bool) (st payout.State, err error) {
 	err = b.world.do("keep promise", func() error {
 		if !b.recorded || c.ShareIndex >= len(b.shares) {
 			return packet.ErrNotFound
@@ -36,18 +36,18 @@ func (b *books) noteShareConflict(c packet.Claim, provider, detail string, recov
 			return payout.ErrMySQLRestored
 		}
 		b.breaks = append(b.breaks, payout.Break{Kind: payout.BreakShareConflict, OrderNo: share, UserID: c.UserID, Detail: detail})
-		i := slices.IndexFunc(b.promises, func(p promise) bool { return p.claim.UserID == c.UserID })
+		i := slices.IndexFunc(b.shareConflicts, func(p shareConflict) bool { return p.claim.UserID == c.UserID })
 		if i < 0 {
-			i = len(b.promises)
+			i = len(b.shareConflicts)
 			p := payout.NewShareConflict(payout.Payment{ID: payout.ID(payout.KindHonour, c.PacketID, i+1), PacketID: c.PacketID, App: b.rec.App,
 				UserID:  c.UserID,
 				Account: c.Account(), Amount: c.Amount, Currency: b.rec.Currency, Provider: provider}, b.world.now())
-			b.promises = append(b.promises, promise{c, p.ID})
+			b.shareConflicts = append(b.shareConflicts, shareConflict{c, p.ID})
 			b.insert(p)
 			b.rows[p.ID].settled = b.world.now()
 			b.world.note("%s: a promise to %s, %s", p.ID, c.UserID, detail)
 		}
-		st = b.rows[b.promises[i].payment].state(b.world.now())
+		st = b.rows[b.shareConflicts[i].payment].state(b.world.now())
 		return nil
 	})
 	return st, err
@@ -56,46 +56,46 @@ func (b *books) noteShareConflict(c packet.Claim, provider, detail string, recov
 // accountedFor reports whether a claim is in the books, with its share: booked, or a promise.
 // A user has one promise of a packet; what can be neither booked nor promised beside it
 // counts as well.
-func (b *books) accountedFor(c packet.Claim) bool {
+func (b *database) accountedFor(c packet.Claim) bool {
 	if b.booked(c) {
 		return true
 	}
-	promised := slices.ContainsFunc(b.promises, func(p promise) bool { return p.claim.UserID == c.UserID })
+	promised := slices.ContainsFunc(b.shareConflicts, func(p shareConflict) bool { return p.claim.UserID == c.UserID })
 	has := slices.ContainsFunc(b.shares, func(s share) bool { return s.user == c.UserID })
 	return promised && (has || c.ShareIndex < len(b.shares) && b.shares[c.ShareIndex].user != "")
 }
 
 // hasOther reports whether a user has another share than his claim's, or a promise.
-func (b *books) hasOther(c packet.Claim) (other bool) {
+func (b *database) hasOther(c packet.Claim) (other bool) {
 	b.world.look(func() { other = b.accounted(c.UserID) && !b.booked(c) })
 	return other
 }
 
 // accounted reports whether a claim of a user is in the books, whatever its share.
-func (b *books) accounted(user string) bool {
+func (b *database) accounted(user string) bool {
 	return slices.ContainsFunc(b.shares, func(s share) bool { return s.user == user }) ||
-		slices.ContainsFunc(b.promises, func(p promise) bool { return p.claim.UserID == user })
+		slices.ContainsFunc(b.shareConflicts, func(p shareConflict) bool { return p.claim.UserID == user })
 }
 
-// wasTold reports whether a user was told that he has won: he does not grab again,
+// hasAcknowledgedClaim reports whether a user was told that he has won: he does not grab again,
 // unless his claim was lost, and that was reported.
-func (w *world) wasTold(user string) bool {
-	return slices.ContainsFunc(w.told, func(c packet.Claim) bool { return c.UserID == user && !w.lost[toldOf(c)] })
+func (w *world) hasAcknowledgedClaim(user string) bool {
+	return slices.ContainsFunc(w.acknowledged, func(c packet.Claim) bool { return c.UserID == user && !w.lost[keyOf(c)] })
 }
 
-// kept is the payment that stands for what a user was told; nil: there is none.
-func (b *books) kept(c packet.Claim) *row {
-	for _, p := range b.promises {
-		if toldOf(p.claim) == toldOf(c) {
+// paymentOf is the payment that stands for what a user was told; nil: there is none.
+func (b *database) paymentOf(c packet.Claim) *row {
+	for _, p := range b.shareConflicts {
+		if keyOf(p.claim) == keyOf(c) {
 			return b.rows[p.payment]
 		}
 	}
 	return b.rows[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)]
 }
 
-// house are the sums of promises, by the ledger: the house's money, and none of the
+// houseSums are the sums of promises, by the ledger: the house's money, and none of the
 // packet's.
-func (b *books) house() (honoured, paid, owed money.Fen) {
+func (b *database) houseSums() (honoured, paid, owed money.Fen) {
 	k := b.honours.byKind
 	return k[payout.PostHonoured] - k[payout.PostVoided], k[payout.PostPaid] - k[payout.PostReturned] + k[payout.PostPaidOutside],
 		b.honours.balance[payout.AccountOwed]

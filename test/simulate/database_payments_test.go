@@ -10,7 +10,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-func (b *books) newAttempt(p payout.Payment, no int, encode encoder) (payout.Attempt, error) {
+func (b *database) newAttempt(p payout.Payment, no int, encode encoder) (payout.Attempt, error) {
 	in := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(p.ID, no), Account: p.Account, Amount: p.Amount,
 		Currency: p.Currency, Remark: p.Remark}
 	if p.Kind == payout.KindRefund {
@@ -25,16 +25,16 @@ func orderOf(a payout.Attempt) *payout.Order {
 }
 
 // Clock is the world's time; it is read alone, and changes nothing.
-func (b *books) Clock(context.Context) (now time.Time, err error) {
+func (b *database) Clock(context.Context) (now time.Time, err error) {
 	b.world.look(func() { now = b.world.now() })
 	return now, nil
 }
 
-func (b *books) BeginQuery(ctx context.Context, _ string, _ payout.Adapter) (time.Time, error) {
+func (b *database) BeginQuery(ctx context.Context, _ string, _ payout.Adapter) (time.Time, error) {
 	return b.Clock(ctx)
 }
 
-func (b *books) PaymentState(_ context.Context, id string) (st payout.State, err error) {
+func (b *database) PaymentState(_ context.Context, id string) (st payout.State, err error) {
 	b.world.look(func() {
 		if r := b.rows[id]; r != nil {
 			st = r.state(b.world.now())
@@ -45,7 +45,7 @@ func (b *books) PaymentState(_ context.Context, id string) (st payout.State, err
 	return st, err
 }
 
-func (b *books) ExpireCharge(_ context.Context, id string) (st payout.State, err error) {
+func (b *database) ExpireCharge(_ context.Context, id string) (st payout.State, err error) {
 	err = b.world.do("lapse", func() error {
 		r, now := b.rows[id], b.world.now()
 		if r == nil {
@@ -67,7 +67,7 @@ func (b *books) ExpireCharge(_ context.Context, id string) (st payout.State, err
 	return st, err
 }
 
-func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode encoder) (out payout.SendStart, err error) {
+func (b *database) BeginSend(_ context.Context, id string, l payout.Limits, encode encoder) (out payout.SendStart, err error) {
 	err = b.world.do("note send", func() error {
 		r, now := b.rows[id], b.world.now()
 		if out = (payout.SendStart{}); r == nil { // it was in books that are lost
@@ -120,7 +120,7 @@ func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode 
 		}
 		r.attempts = attempts
 		b.save(r, p)
-		b.world.judgeUnderWay(r)
+		b.world.judgeInFlight(r)
 		out.State, out.Order = r.state(b.world.now()), orderOf(*cur)
 		return nil
 	})
@@ -128,7 +128,7 @@ func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode 
 }
 
 // cancelled is the payout whose money a refund gives back; nil: it is no such refund.
-func (b *books) cancelled(p payout.Payment) *row {
+func (b *database) cancelled(p payout.Payment) *row {
 	parts, _ := payout.Parse(p.ID)
 	if p.Kind != payout.KindRefund || parts.Number == 0 {
 		return nil
@@ -136,9 +136,9 @@ func (b *books) cancelled(p payout.Payment) *row {
 	return b.rows[payout.ID(payout.KindPayout, p.PacketID, parts.Number-1)]
 }
 
-// underWay reports whether the provider's last booked answer about a number was that its money
+// inFlight reports whether the provider's last booked answer about a number was that its money
 // may still move. Once two persons may decide without the provider it counts no more.
-func (b *books) underWay(a payout.Attempt) bool {
+func (b *database) inFlight(a payout.Attempt) bool {
 	kind := b.heard[a.OrderNo]
 	return (kind == payout.ObsPending || kind == payout.ObsNeedsRecipient) && !a.Forgotten && (!a.Booked || a.ReturnBooked)
 }
@@ -146,12 +146,12 @@ func (b *books) underWay(a payout.Attempt) bool {
 // waits counts sends that wait for an earlier number.
 func (w *world) waits(p payout.Payment, attempts []payout.Attempt) {
 	if n := len(attempts); n > 1 && attempts[n-1].Next == payout.ActionSend && p.Status != payout.StatusPending &&
-		slices.ContainsFunc(attempts[:n-1], w.books.underWay) {
+		slices.ContainsFunc(attempts[:n-1], w.db.inFlight) {
 		w.reached["a number waits for an earlier one"]++
 	}
 }
 
-func (b *books) Settle(_ context.Context, o payout.Observation, asked string) (st payout.State, err error) {
+func (b *database) Settle(_ context.Context, o payout.Observation, asked string) (st payout.State, err error) {
 	err = b.world.do("settle "+string(o.Kind), func() error {
 		parts, err := payout.Parse(asked)
 		if err != nil {
@@ -167,7 +167,7 @@ func (b *books) Settle(_ context.Context, o payout.Observation, asked string) (s
 			return err
 		}
 		if set.Changed {
-			b.hear(asked, o)
+			b.observe(asked, o)
 			r.attempts = slices.Clone(r.attempts)
 			r.attempts[parts.Attempt-1] = set.Attempt
 			was := r.Status
@@ -185,9 +185,9 @@ func (b *books) Settle(_ context.Context, o payout.Observation, asked string) (s
 	return st, err
 }
 
-// hear keeps what the provider said of a number when it was asked. That it knows
+// observe keeps what the provider said of a number when it was asked. That it knows
 // nothing of one does not take back its last word.
-func (b *books) hear(no string, o payout.Observation) {
+func (b *database) observe(no string, o payout.Observation) {
 	switch was := b.heard[no]; {
 	case o.Source != payout.SourceQuery, o.Kind == payout.ObsNoAnswer, o.Kind == payout.ObsUnknown, o.Kind == payout.ObsRetryAfter:
 	case o.Kind == payout.ObsNeverReceived && (was == payout.ObsDeclined || was == payout.ObsReturned):
@@ -197,7 +197,7 @@ func (b *books) hear(no string, o payout.Observation) {
 	}
 }
 
-func (b *books) CarryOut(_ context.Context, id string) (st payout.State, err error) {
+func (b *database) CarryOut(_ context.Context, id string) (st payout.State, err error) {
 	err = b.world.do("carry out", func() error {
 		r := b.rows[id]
 		if r == nil {
@@ -228,13 +228,13 @@ func (b *books) CarryOut(_ context.Context, id string) (st payout.State, err err
 	return st, err
 }
 
-func (b *books) askFor(r *row, i int) {
+func (b *database) askFor(r *row, i int) {
 	r.attempts[i].QueryRequested, r.attempts[i].NextAt = true, b.world.now()
 	b.wants(r.ID, wantAsk)
 }
 
 // notify is a notification of the provider: it moves nothing, it has the provider asked.
-func (b *books) notify(orderNo string) error {
+func (b *database) notify(orderNo string) error {
 	return b.world.do("notification", func() error {
 		parts, err := payout.Parse(orderNo)
 		if err != nil {
@@ -251,7 +251,7 @@ func (b *books) notify(orderNo string) error {
 }
 
 // due returns the payments that the outbox wants a run for, and forgets what has moved.
-func (b *books) due() (ids []string) {
+func (b *database) due() (ids []string) {
 	b.world.look(func() {
 		b.outbox = slices.DeleteFunc(b.outbox, b.moved)
 		for _, w := range b.outbox {
@@ -263,7 +263,7 @@ func (b *books) due() (ids []string) {
 	return ids
 }
 
-func (b *books) moved(w want) bool {
+func (b *database) moved(w want) bool {
 	r := b.rows[w.payment]
 	switch w.kind {
 	case wantBegin:
@@ -278,7 +278,7 @@ func (b *books) moved(w want) bool {
 
 // lost returns what the watch starts again: payments that wait for a step, the
 // refund of a packet that is not closed, winners without a payout, and the packet.
-func (b *books) lost() (payments []string, winners []packet.Claim, life bool) {
+func (b *database) lost() (payments []string, winners []packet.Claim, life bool) {
 	b.world.look(func() {
 		for _, id := range b.ids {
 			r := b.rows[id]

@@ -30,15 +30,15 @@ import (
 	"hongbao/test/bench/bulk"
 )
 
-// deskPool is the memory that MariaDB has for pages of tables, on both sides: what
+// consolePool is the memory that MariaDB has for pages of tables, on both sides: what
 // a server with these books would have at the least.
-const deskPool = 1 << 30
+const consolePool = 1 << 30
 
-// glanceLimit is generous: what is asked for first comes from a disk that is slow.
-const glanceLimit = 5 * time.Minute
+// pageViewLimit is generous: what is asked for first comes from a disk that is slow.
+const pageViewLimit = 5 * time.Minute
 
-// desk is the API with its console, on books with so many payouts.
-type desk struct {
+// consoleServer is the API with its console, on books with so many payouts.
+type consoleServer struct {
 	base, token string
 	api         *http.Client // keeps its connection
 	pages       *http.Client // the same, signed in at the console
@@ -48,13 +48,13 @@ type desk struct {
 	ids         map[string]string
 }
 
-// newDesk fills a new MariaDB, and serves it. The provider has the orders of the one packet whose
+// newConsoleServer fills a new MariaDB, and serves it. The provider has the orders of the one packet whose
 // page is measured.
-func newDesk(tb testing.TB, payouts int) *desk {
+func newConsoleServer(tb testing.TB, payouts int) *consoleServer {
 	tb.Helper()
 	_, dsn := stacktest.FreshMariaDB(tb)
 	books := openStore(tb, dsn)
-	d := &desk{rows: payouts, ids: map[string]string{}}
+	d := &consoleServer{rows: payouts, ids: map[string]string{}}
 	var id string
 	d.token, id = access.NewToken(access.RoleAuditor)
 	app := access.App{ID: "app" + id, Name: "bench", Salt: []byte(rand.Text())}
@@ -84,14 +84,14 @@ func newSandbox(tb testing.TB, address string) *provider.Sandbox {
 	return pay
 }
 
-func (d *desk) fill(tb testing.TB, dsn string, pay *provider.Sandbox, app access.App) {
+func (d *consoleServer) fill(tb testing.TB, dsn string, pay *provider.Sandbox, app access.App) {
 	tb.Helper()
 	db, err := store.OpenSQL(dsn)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	if _, err := db.ExecContext(tb.Context(), fmt.Sprintf("SET GLOBAL innodb_buffer_pool_size = %d", deskPool)); err != nil {
+	if _, err := db.ExecContext(tb.Context(), fmt.Sprintf("SET GLOBAL innodb_buffer_pool_size = %d", consolePool)); err != nil {
 		tb.Fatal(err)
 	}
 	began := time.Now()
@@ -147,7 +147,7 @@ func sendPacket(tb testing.TB, db *sql.DB, pay *provider.Sandbox, packetID strin
 	}
 }
 
-func (d *desk) serve(tb testing.TB, books *store.Store, pay *provider.Sandbox) {
+func (d *consoleServer) serve(tb testing.TB, books *store.Store, pay *provider.Sandbox) {
 	tb.Helper()
 	redis, err := pool.Open(tb.Context(), pool.Config{Addr: stacktest.FreshRedis(tb).Addr, Timeout: patience})
 	if err != nil {
@@ -174,8 +174,8 @@ func (d *desk) serve(tb testing.TB, books *store.Store, pay *provider.Sandbox) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	d.api = &http.Client{Transport: &http.Transport{}, Timeout: glanceLimit}
-	d.pages = &http.Client{Transport: &http.Transport{}, Timeout: glanceLimit, Jar: jar}
+	d.api = &http.Client{Transport: &http.Transport{}, Timeout: pageViewLimit}
+	d.pages = &http.Client{Transport: &http.Transport{}, Timeout: pageViewLimit, Jar: jar}
 	tb.Cleanup(d.api.CloseIdleConnections)
 	tb.Cleanup(d.pages.CloseIdleConnections)
 	res, err := d.pages.PostForm(d.base+"/login", url.Values{"key": {d.token}, "next": {"/"}})
@@ -188,19 +188,19 @@ func (d *desk) serve(tb testing.TB, books *store.Store, pay *provider.Sandbox) {
 	}
 }
 
-// glance is what somebody at the desk asks for.
-type glance struct {
+// pageView is what somebody at the desk asks for.
+type pageView struct {
 	what, path string
 	has        string // what the answer must hold
 	first      bool   // until the first byte; the rest is not read
 }
 
-// glances are the same of every desk.
-func (d *desk) glances() []glance {
+// pageViews are the same of every desk.
+func (d *consoleServer) pageViews() []pageView {
 	const list, one, sum = `"items":[{`, `"id":"`, `"count":`
 	v := func(text string) string { return url.QueryEscape(d.ids[text]) }
 	staff := "/v1/staff"
-	return []glance{
+	return []pageView{
 		{"payouts, newest", staff + "/payouts", list, false},
 		{"payouts, half of the days back", staff + "/payouts?older_than_seconds=1296000", list, false},
 		{"payouts that are paid", staff + "/payouts?status=paid", list, false},
@@ -244,7 +244,7 @@ func (d *desk) glances() []glance {
 }
 
 // look asks once and tells how long the answer took.
-func (d *desk) look(tb testing.TB, g glance) time.Duration {
+func (d *consoleServer) look(tb testing.TB, g pageView) time.Duration {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
 	defer cancel() // what was not read is not sent either
@@ -279,7 +279,7 @@ func (d *desk) look(tb testing.TB, g glance) time.Duration {
 
 // warm waits until the overview knows all sums, which a new process adds up once,
 // and returns how long that took.
-func (d *desk) warm(tb testing.TB) time.Duration {
+func (d *consoleServer) warm(tb testing.TB) time.Duration {
 	tb.Helper()
 	began := time.Now()
 	await(tb, "the ledger is added up", func() bool {
@@ -307,26 +307,26 @@ func (d *desk) warm(tb testing.TB) time.Duration {
 	return time.Since(began)
 }
 
-// deskCalls is how often each question is put, at most.
-const deskCalls = 60
+// consoleCalls is how often each question is put, at most.
+const consoleCalls = 60
 
-// measureDesk fills two databases and asks both for everything.
-func measureDesk(t *testing.T, p plan, say func(string, ...any)) []result {
+// measureConsole fills two databases and asks both for everything.
+func measureConsole(t *testing.T, p plan, say func(string, ...any)) []result {
 	if p.rows == 0 {
 		say("left out: -rows 0")
 		return nil
 	}
 	say("filling one MariaDB with %d payouts, and one with %d", p.rows, fewRows)
-	few, many := newDesk(t, fewRows), newDesk(t, p.rows)
+	few, many := newConsoleServer(t, fewRows), newConsoleServer(t, p.rows)
 	say("filled in %v", many.took.Round(time.Second))
 	few.warm(t)
 	summed := many.warm(t)
-	calls := min(p.calls, deskCalls)
+	calls := min(p.calls, consoleCalls)
 	small, large := figure(float64(few.rows))+" payouts", figure(float64(many.rows))+" payouts"
 	out := result{title: "how long the desk takes, over HTTP", columns: []string{"GET", "p50 ms", "p99 ms", "least", "most", "p50 at " + small,
 		"ratio"},
 		notes: []string{
-			fmt.Sprintf("MariaDB %s with %d MiB for pages; %d payouts over 30 days, filled in %v.", many.version, deskPool>>20, many.rows,
+			fmt.Sprintf("MariaDB %s with %d MiB for pages; %d payouts over 30 days, filled in %v.", many.version, consolePool>>20, many.rows,
 				many.took.Round(time.Second)),
 			fmt.Sprintf("Each asked %d times by one caller, in turn with an API that has %d payouts; a ratio of 1 says that more rows cost "+
 				"nothing. Counts and sums go up to 10,000 payments.", calls, few.rows),
@@ -334,7 +334,7 @@ func measureDesk(t *testing.T, p plan, say func(string, ...any)) []result {
 				summed.Round(10*time.Millisecond)),
 		},
 		plot: &plot{title: "The desk, p50", unit: "ms", log: true}}
-	a, b := few.glances(), many.glances()
+	a, b := few.pageViews(), many.pageViews()
 	for i := range b {
 		say("%s", b[i].what)
 		l := latency{what: b[i].what}

@@ -25,7 +25,7 @@ type decision struct {
 
 // decide is what a person of finance decides: carried out at once, or waiting for
 // another one.
-func (b *books) decide(id string, kind payout.DecisionKind, by string) error {
+func (b *database) decide(id string, kind payout.DecisionKind, by string) error {
 	return b.world.do("decide", func() error {
 		r, now := b.rows[id], b.world.now()
 		if err := b.believed(); err != nil {
@@ -44,7 +44,7 @@ func (b *books) decide(id string, kind payout.DecisionKind, by string) error {
 		d := &decision{Decision: payout.Decision{ID: fmt.Sprintf("d%d", len(b.decisions)+1), PaymentID: id, Kind: kind, By: by, CreatedAt: now}}
 		if preview.NeedsApproval {
 			d.Status, d.ExpiresAt, d.PreviewHash = payout.DecisionWaiting, now.Add(approvalLife), preview.Hash[:]
-		} else if err := b.carry(r, d, false, now); err != nil {
+		} else if err := b.executeDecision(r, d, false, now); err != nil {
 			return err
 		}
 		b.world.note("%s: %s %s, %s", by, kind, id, d.Status)
@@ -55,7 +55,7 @@ func (b *books) decide(id string, kind payout.DecisionKind, by string) error {
 
 // waiting reports whether a decision about a payment waits for a second person. One
 // that has waited too long ends here.
-func (b *books) waiting(id string, now time.Time) bool {
+func (b *database) waiting(id string, now time.Time) bool {
 	for _, d := range b.decisions {
 		if d.PaymentID != id || d.Status != payout.DecisionWaiting {
 			continue
@@ -69,8 +69,8 @@ func (b *books) waiting(id string, now time.Time) bool {
 	return false
 }
 
-// agree is what a person says to a decision that waits: it is carried out, or rejected.
-func (b *books) agree(d *decision, by string, yes bool) error {
+// approve is what a person says to a decision that waits: it is carried out, or rejected.
+func (b *database) approve(d *decision, by string, yes bool) error {
 	return b.world.do("agree", func() error {
 		r, now := b.rows[d.PaymentID], b.world.now()
 		if err := b.believed(); err != nil {
@@ -99,7 +99,7 @@ func (b *books) agree(d *decision, by string, yes bool) error {
 		if !yes {
 			d.Status, d.EndedAt = payout.DecisionRejected, now
 			b.world.reached["a decision was rejected"]++
-		} else if err := b.carry(r, d, true, now); err != nil {
+		} else if err := b.executeDecision(r, d, true, now); err != nil {
 			d.Status, d.EndedAt = payout.DecisionOvertaken, now
 			b.world.reached["a decision was overtaken"]++
 		}
@@ -108,8 +108,8 @@ func (b *books) agree(d *decision, by string, yes bool) error {
 	})
 }
 
-// carry applies a decision that needs no more agreement.
-func (b *books) carry(r *row, d *decision, two bool, now time.Time) error {
+// executeDecision applies a decision that needs no more agreement.
+func (b *database) executeDecision(r *row, d *decision, two bool, now time.Time) error {
 	p := r.Payment
 	status, blind := p.Status, b.blind(r, now)
 	attempts := slices.Clone(r.attempts)
@@ -141,7 +141,7 @@ func (b *books) carry(r *row, d *decision, two bool, now time.Time) error {
 }
 
 // endOpen ends the decision about a payment that was being carried out.
-func (b *books) endOpen(id string, as payout.DecisionStatus) {
+func (b *database) endOpen(id string, as payout.DecisionStatus) {
 	for _, d := range b.decisions {
 		if d.PaymentID == id && d.Status == payout.DecisionOpen {
 			d.Status, d.EndedAt = as, b.world.now()
@@ -151,7 +151,7 @@ func (b *books) endOpen(id string, as payout.DecisionStatus) {
 
 // blind reports whether the provider can no longer be asked about a payment's newest
 // number, and has not said its last word about it.
-func (b *books) blind(r *row, now time.Time) bool {
+func (b *database) blind(r *row, now time.Time) bool {
 	if len(r.attempts) == 0 {
 		return false
 	}
@@ -162,7 +162,7 @@ func (b *books) blind(r *row, now time.Time) bool {
 
 // stuck reports whether only people can move a payment: its outcome is unknown, and
 // the provider has forgotten it, or money has moved under an earlier number (rule R5).
-func (b *books) stuck(id string) bool {
+func (b *database) stuck(id string) bool {
 	r := b.rows[id]
 	return r != nil && r.Status == payout.StatusUnknown && (r.attempts[len(r.attempts)-1].Forgotten || b.movedBefore(id)) &&
 		!slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.QueryRequested })
@@ -170,7 +170,7 @@ func (b *books) stuck(id string) bool {
 
 // movedBefore reports whether money has moved under an earlier number of a payment, and
 // the newest has not been received: it is not sent again.
-func (b *books) movedBefore(id string) bool {
+func (b *database) movedBefore(id string) bool {
 	as := b.rows[id].attempts
 	cur := as[len(as)-1]
 	return !cur.Booked && !cur.Forgotten && slices.ContainsFunc(as[:len(as)-1], func(a payout.Attempt) bool {
@@ -179,7 +179,7 @@ func (b *books) movedBefore(id string) bool {
 }
 
 // allStuck are the payments that only people can move.
-func (b *books) allStuck() (ids []string) {
+func (b *database) allStuck() (ids []string) {
 	b.world.look(func() {
 		for _, id := range b.ids {
 			if b.stuck(id) {
@@ -192,21 +192,21 @@ func (b *books) allStuck() (ids []string) {
 
 // risked reports whether two persons decided about a payment although the provider
 // no longer knew its number: what moved under it may have moved twice.
-func (b *books) risked(id string) bool {
+func (b *database) risked(id string) bool {
 	return slices.ContainsFunc(b.decisions, func(d *decision) bool {
 		return d.PaymentID == id && !d.at.IsZero() && d.blind &&
 			d.ApprovedBy != ""
 	})
 }
 
-// known reports whether people were told that the provider's statement says otherwise
+// reportedByStatement reports whether people were told that the provider's statement says otherwise
 // of an order than the books.
-func (b *books) known(no string) bool {
+func (b *database) reportedByStatement(no string) bool {
 	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.Kind == payout.BreakNotBooked && x.OrderNo == no })
 }
 
 // setHold stops, or releases, what goes out to the provider.
-func (b *books) setHold(on bool) error {
+func (b *database) setHold(on bool) error {
 	return b.world.do("hold", func() error {
 		b.hold = nil
 		if on {
@@ -220,35 +220,35 @@ func (b *books) setHold(on bool) error {
 // staff are the persons of finance.
 var staff = []string{"anna", "ben", "cora"}
 
-func (w *world) somebody() string { return staff[w.dice.n("person", len(staff))] }
+func (w *world) staffMember() string { return staff[w.dice.n("person", len(staff))] }
 
-// finance decides about a payment, or agrees to what another has decided, whether or
+// staffStep decides about a payment, or agrees to what another has decided, whether or
 // not that fits. It reports what was to be done, nil for nothing.
-func (w *world) finance() func() error {
+func (w *world) staffStep() func() error {
 	var ids []string
 	var waiting []*decision
 	w.look(func() {
-		for _, id := range w.books.ids {
-			r := w.books.rows[id]
-			if r.Kind != payout.KindCharge && (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned || w.books.stuck(id) ||
+		for _, id := range w.db.ids {
+			r := w.db.rows[id]
+			if r.Kind != payout.KindCharge && (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned || w.db.stuck(id) ||
 				w.hit("another", 5)) {
 				ids = append(ids, id)
 			}
 		}
-		for _, d := range w.books.decisions {
+		for _, d := range w.db.decisions {
 			if d.Status == payout.DecisionWaiting {
 				waiting = append(waiting, d)
 			}
 		}
 	})
 	if len(waiting) > 0 && w.dice.n("agree", 8) > 0 {
-		d, by, yes := waiting[w.dice.n("waiting", len(waiting))], w.somebody(), w.dice.n("rejected", 6) < 5
-		return func() error { return w.books.agree(d, by, yes) }
+		d, by, yes := waiting[w.dice.n("waiting", len(waiting))], w.staffMember(), w.dice.n("rejected", 6) < 5
+		return func() error { return w.db.approve(d, by, yes) }
 	}
 	if len(ids) == 0 {
 		return nil
 	}
 	kinds := []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionQuery}
-	id, kind, by := ids[w.dice.n("payment", len(ids))], kinds[w.dice.n("decision", len(kinds))], w.somebody()
-	return func() error { return w.books.decide(id, kind, by) }
+	id, kind, by := ids[w.dice.n("payment", len(ids))], kinds[w.dice.n("decision", len(kinds))], w.staffMember()
+	return func() error { return w.db.decide(id, kind, by) }
 }

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// asker is one caller with a connection of its own that stays open. What it costs is
+// caller is one caller with a connection of its own that stays open. What it costs is
 // part of what is measured, the same on both sides, and is taken from what is measured:
 // so it does no more than it must, where a client for everybody resolves, pools, parses
 // and repeats. It does one call at a time.
-type asker struct {
+type caller struct {
 	addr  string
 	head  string // of every request
 	conn  net.Conn
@@ -34,18 +34,18 @@ type asker struct {
 // errAnswer is an answer that no server of ours gives.
 var errAnswer = errors.New("cannot read the answer")
 
-func newAsker(addr, token string) *asker {
-	return &asker{addr: addr, head: " HTTP/1.1\r\nHost: " + addr + "\r\nAuthorization: Bearer " + token +
+func newCaller(addr, token string) *caller {
+	return &caller{addr: addr, head: " HTTP/1.1\r\nHost: " + addr + "\r\nAuthorization: Bearer " + token +
 		"\r\nContent-Type: application/json\r\nContent-Length: "}
 }
 
 // send sends one grab.
-func (a *asker) send(url, user string) error {
+func (a *caller) send(url, user string) error {
 	return a.do(http.MethodPost, url, `{"user_id":"`+user+`"}`)
 }
 
 // post sends a grab that has to win.
-func (a *asker) post(url, user string) error {
+func (a *caller) post(url, user string) error {
 	if err := a.send(url, user); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (a *asker) post(url, user string) error {
 }
 
 // get reads a page.
-func (a *asker) get(url string) error {
+func (a *caller) get(url string) error {
 	if err := a.do(http.MethodGet, url, ""); err != nil {
 		return err
 	}
@@ -71,13 +71,13 @@ func (a *asker) get(url string) error {
 }
 
 // close ends the connection, if there is one.
-func (a *asker) close() {
+func (a *caller) close() {
 	if a.conn != nil {
 		_ = a.conn.Close()
 	}
 }
 
-func (a *asker) do(method, url, body string) error {
+func (a *caller) do(method, url, body string) error {
 	if err := a.connect(); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (a *asker) do(method, url, body string) error {
 
 // connect sees to a connection that waits for an answer between patience and half of it:
 // to set the deadline for every request costs as much as to write one.
-func (a *asker) connect() (err error) {
+func (a *caller) connect() (err error) {
 	if a.conn == nil {
 		if a.conn, err = net.DialTimeout("tcp", a.addr, patience); err != nil {
 			return fmt.Errorf("ask: %w", err)
@@ -116,7 +116,7 @@ func (a *asker) connect() (err error) {
 }
 
 // read takes an answer whose length is told, as our servers tell it.
-func (a *asker) read() error {
+func (a *caller) read() error {
 	line, err := a.in.ReadSlice('\n')
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func TestAsker(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	a := newAsker(server.Listener.Addr().String(), "token")
+	a := newCaller(server.Listener.Addr().String(), "token")
 	defer a.close()
 	if err := a.post(server.URL+"/grabs", "a"); err != nil || a.status != http.StatusCreated || len(a.body) != 0 {
 		t.Errorf("a: %v, %d %q", err, a.status, a.body)

@@ -47,7 +47,7 @@ func (h *house) grabsBesidePages() subject {
 // readPages reads its part of the pages until ctx ends. A page that takes longer than
 // its turn leaves turns out.
 func (h *house) readPages(ctx context.Context, reader int) error {
-	from, base := newAsker(h.addr, h.token), "http://"+h.addr
+	from, base := newCaller(h.addr, h.token), "http://"+h.addr
 	defer from.close()
 	pages := []string{"/v1/users/u0-1/claims", "/v1/users/unknown/claims", "/v1/users/sender/packets", "/v1/packets?status=open"}
 	turn := time.NewTicker(time.Second * pageReaders / pagesPerSecond)

@@ -10,12 +10,12 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 )
 
-// books is everything that MySQL and the provider hold after a run.
-type books struct {
+// snapshot is everything that MySQL and the provider hold after a run.
+type snapshot struct {
 	packets   map[string]*packetRow
 	payments  map[string]*paymentRow // by id
 	attempts  map[string]string      // order number -> payment
-	postings  []posting
+	postings  []transferRow
 	outbox    int
 	breaks    map[string]int // by kind
 	waiting   int            // quarantined hand-offs
@@ -42,7 +42,7 @@ type paymentRow struct {
 	amount                                           int64
 }
 
-type posting struct {
+type transferRow struct {
 	packet, kind, debit, credit string
 	amount                      int64
 }
@@ -71,10 +71,11 @@ func rows(ctx context.Context, db *sql.DB, query string, each func(scan func(...
 	return r.Err()
 }
 
-// readBooks reads MySQL first and the provider last: money that moves between
+// readSnapshot reads MySQL first and the provider last: money that moves between
 // is then seen as too much, never as too little.
-func readBooks(ctx context.Context, s *stack, db *sql.DB) (*books, error) {
-	b := &books{packets: map[string]*packetRow{}, payments: map[string]*paymentRow{}, attempts: map[string]string{}, breaks: map[string]int{}}
+func readSnapshot(ctx context.Context, s *stack, db *sql.DB) (*snapshot, error) {
+	b := &snapshot{packets: map[string]*packetRow{}, payments: map[string]*paymentRow{}, attempts: map[string]string{},
+		breaks: map[string]int{}}
 	for _, part := range []struct {
 		query string
 		each  func(scan func(...any) error) error
@@ -111,7 +112,7 @@ func readBooks(ctx context.Context, s *stack, db *sql.DB) (*books, error) {
 			return err
 		}},
 		{"SELECT packet_id, kind, debit, credit, amount FROM transfers ORDER BY id", func(scan func(...any) error) error {
-			var p posting
+			var p transferRow
 			err := scan(&p.packet, &p.kind, &p.debit, &p.credit, &p.amount)
 			b.postings = append(b.postings, p)
 			return err

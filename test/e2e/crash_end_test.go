@@ -11,9 +11,9 @@ import (
 	"hongbao/test/wait"
 )
 
-// nothingLeft checks what belongs to no single packet: every point of the steps was reached,
+// assertNothingPending checks what belongs to no single packet: every point of the steps was reached,
 // nobody was charged twice, and no row, hand-off or run waits for anything.
-func (c *crashes) nothingLeft(t *testing.T, steps []failpoint.Step) {
+func (c *crashes) assertNothingPending(t *testing.T, steps []failpoint.Step) {
 	t.Helper()
 	entries, err := os.ReadDir(c.folder)
 	if err != nil {

@@ -41,28 +41,28 @@ const (
 
 type want struct{ payment, kind string }
 
-// books are what MySQL keeps: each method that changes something is one transaction
+// database are what MySQL keeps: each method that changes something is one transaction
 // of package store, and makes of its rows what that one does.
-type books struct {
-	world     *world
-	rec       packet.Record
-	recorded  bool
-	noted     int // claims noted when the books were closed
-	shares    []share
-	rows      map[string]*row
-	ids       []string // of rows, in the order they were made
-	transfers []payout.StoredTransfer
-	posted    map[string]bool
-	sums           // of the packet
-	honours   sums // of promises that could not be booked
-	breaks    []payout.Break
-	outbox    []want
-	promises  []promise
-	decisions []*decision
-	hold      *payout.Hold
-	state     payout.MySQLState                 // rule R13
-	left      map[string]leftOrder              // what a recovery has left to people
-	heard     map[string]payout.ObservationKind // the last answer to a question that was booked, by number
+type database struct {
+	world          *world
+	rec            packet.Record
+	recorded       bool
+	noted          int // claims noted when the books were closed
+	shares         []share
+	rows           map[string]*row
+	ids            []string // of rows, in the order they were made
+	transfers      []payout.StoredTransfer
+	posted         map[string]bool
+	sums                // of the packet
+	honours        sums // of promises that could not be booked
+	breaks         []payout.Break
+	outbox         []want
+	shareConflicts []shareConflict
+	decisions      []*decision
+	hold           *payout.Hold
+	state          payout.MySQLState                 // rule R13
+	left           map[string]leftOrder              // what a recovery has left to people
+	heard          map[string]payout.ObservationKind // the last answer to a question that was booked, by number
 }
 
 // sums are what postings come to.
@@ -75,12 +75,12 @@ func newSums() sums {
 	return sums{map[payout.Account]money.Fen{}, map[payout.TransferKind]money.Fen{}}
 }
 
-func newBooks(w *world) *books {
-	return &books{world: w, rows: map[string]*row{}, posted: map[string]bool{}, sums: newSums(), honours: newSums(),
+func newDatabase(w *world) *database {
+	return &database{world: w, rows: map[string]*row{}, posted: map[string]bool{}, sums: newSums(), honours: newSums(),
 		heard: map[string]payout.ObservationKind{}, left: map[string]leftOrder{}}
 }
 
-func (b *books) insert(p payout.Payment, attempts ...payout.Attempt) {
+func (b *database) insert(p payout.Payment, attempts ...payout.Attempt) {
 	if b.rows[p.ID] != nil {
 		b.world.violated("payment %s made twice", p.ID)
 	}
@@ -89,7 +89,7 @@ func (b *books) insert(p payout.Payment, attempts ...payout.Attempt) {
 }
 
 // save keeps what was decided of a row, the time of its end too.
-func (b *books) save(r *row, p payout.Payment) {
+func (b *database) save(r *row, p payout.Payment) {
 	if p.Status != r.Status && !payout.CanMove(r.Status, p.Status) {
 		b.world.violated("payment %s: %s to %s", p.ID, r.Status, p.Status)
 	}
@@ -105,7 +105,7 @@ func (b *books) save(r *row, p payout.Payment) {
 	r.Payment = p
 }
 
-func (b *books) post(postings ...payout.Transfer) {
+func (b *database) post(postings ...payout.Transfer) {
 	for _, p := range postings {
 		if b.posted[p.Reference()] {
 			b.world.violated("%s posted twice", p.Reference())
@@ -123,13 +123,13 @@ func (b *books) post(postings ...payout.Transfer) {
 	}
 }
 
-func (b *books) wants(payment, kind string) {
+func (b *database) wants(payment, kind string) {
 	if !slices.Contains(b.outbox, want{payment, kind}) {
 		b.outbox = append(b.outbox, want{payment, kind})
 	}
 }
 
-func (b *books) RecordPacket(_ context.Context, p packet.Packet, sealed []byte, guests []string, provider string) (status packet.Status,
+func (b *database) RecordPacket(_ context.Context, p packet.Packet, sealed []byte, guests []string, provider string) (status packet.Status,
 	err error) {
 	err = b.world.do("record packet", func() error {
 		if !b.recorded {
@@ -149,18 +149,18 @@ func (b *books) RecordPacket(_ context.Context, p packet.Packet, sealed []byte, 
 	return status, err
 }
 
-func (b *books) Packet(context.Context, string) (rec packet.Record, err error) {
+func (b *database) Packet(context.Context, string) (rec packet.Record, err error) {
 	b.world.look(func() { rec = b.rec })
 	return rec, nil
 }
 
 // move is the compare-and-set of the packet's status.
-func (b *books) move(to packet.Status) {
+func (b *database) move(to packet.Status) {
 	b.world.note("packet: %s -> %s", b.rec.Stored, to)
 	b.rec.Stored = to
 }
 
-func (b *books) charged() error {
+func (b *database) charged() error {
 	if s := b.rows[payout.ID(payout.KindCharge, b.rec.ID, 0)].Status; s != payout.StatusPaid {
 		return fmt.Errorf("charge is %s: %w", s, errMoved)
 	}
@@ -172,19 +172,19 @@ func (b *books) charged() error {
 }
 
 // chargeRecovered is charged for books that are being recovered.
-func (b *books) chargeRecovered() error {
+func (b *database) chargeRecovered() error {
 	if err := b.charged(); !errors.Is(err, payout.ErrMySQLRestored) {
 		return err
 	}
 	return nil
 }
 
-func (b *books) Fund(_ context.Context, _ string, amounts []money.Fen) (status packet.Status, err error) {
+func (b *database) Fund(_ context.Context, _ string, amounts []money.Fen) (status packet.Status, err error) {
 	return b.fund(amounts, func() error { return errors.Join(b.charged(), b.believed()) })
 }
 
 // fund writes the shares; only their recovery does so on restored books.
-func (b *books) fund(amounts []money.Fen, allowed func() error) (status packet.Status, err error) {
+func (b *database) fund(amounts []money.Fen, allowed func() error) (status packet.Status, err error) {
 	err = b.world.do("fund", func() error {
 		if b.rec.Stored == packet.StatusFunding {
 			if err := allowed(); err != nil {
@@ -204,7 +204,7 @@ func (b *books) fund(amounts []money.Fen, allowed func() error) (status packet.S
 	return status, err
 }
 
-func (b *books) RejectPacket(_ context.Context, _ string, f packet.Failure) error {
+func (b *database) RejectPacket(_ context.Context, _ string, f packet.Failure) error {
 	return b.world.do("reject", func() error {
 		switch b.rec.Stored {
 		case packet.StatusRejected:
@@ -228,7 +228,7 @@ func (b *books) RejectPacket(_ context.Context, _ string, f packet.Failure) erro
 	})
 }
 
-func (b *books) BeginClosing(_ context.Context, _ string, reason packet.CloseReason) (status packet.Status, err error) {
+func (b *database) BeginClosing(_ context.Context, _ string, reason packet.CloseReason) (status packet.Status, err error) {
 	err = b.world.do("begin closing", func() error {
 		if s := b.rec.Stored; s == packet.StatusOpen || s == packet.StatusFunding {
 			if err := b.charged(); err != nil && (s == packet.StatusFunding || !errors.Is(err, payout.ErrMySQLRestored)) {
@@ -251,11 +251,11 @@ func (b *books) BeginClosing(_ context.Context, _ string, reason packet.CloseRea
 	return status, err
 }
 
-func (b *books) CorrectReason(_ context.Context, _ string, reason packet.CloseReason) error {
+func (b *database) CorrectReason(_ context.Context, _ string, reason packet.CloseReason) error {
 	return b.world.do("correct reason", func() error { b.rec.Reason = reason; return nil })
 }
 
-func (b *books) claimed() (n int, sum money.Fen) {
+func (b *database) claimed() (n int, sum money.Fen) {
 	for _, s := range b.shares {
 		if s.user != "" {
 			n++
@@ -265,7 +265,7 @@ func (b *books) claimed() (n int, sum money.Fen) {
 	return n, sum
 }
 
-func (b *books) CloseBooks(_ context.Context, _ string) (remainder money.Fen, err error) {
+func (b *database) CloseBooks(_ context.Context, _ string) (remainder money.Fen, err error) {
 	err = b.world.do("close books", func() error {
 		if !b.rec.BooksClosedAt.IsZero() {
 			remainder = b.rec.Remainder
@@ -277,7 +277,7 @@ func (b *books) CloseBooks(_ context.Context, _ string) (remainder money.Fen, er
 		if err := b.believed(); err != nil {
 			return err
 		}
-		if b.world.pool.shut { // what Redis says may be less than was told (rule R9)
+		if b.world.pool.fenceClosed { // what Redis says may be less than was told (rule R9)
 			return errAway
 		}
 		n, sum := b.claimed()
@@ -295,7 +295,7 @@ func (b *books) CloseBooks(_ context.Context, _ string) (remainder money.Fen, er
 }
 
 // owesRefund makes what goes back to the sender a payment. The lock is held.
-func (b *books) owesRefund(amount money.Fen) {
+func (b *database) owesRefund(amount money.Fen) {
 	id, now := payout.ID(payout.KindRefund, b.rec.ID, 0), b.world.now()
 	b.insert(payout.Payment{ID: id, Kind: payout.KindRefund, PacketID: b.rec.ID, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1,
 		Account: b.rec.SenderID,
@@ -306,7 +306,7 @@ func (b *books) owesRefund(amount money.Fen) {
 
 // giveBack sends a sender's money home whose charge went through after its packet had been
 // rejected (rule R2). The lock is held.
-func (b *books) giveBack(was payout.Status, now payout.Payment) {
+func (b *database) giveBack(was payout.Status, now payout.Payment) {
 	if !payout.ChargeSucceededLate(was, now) {
 		return
 	}
@@ -324,7 +324,7 @@ func (b *books) giveBack(was payout.Status, now payout.Payment) {
 	}
 }
 
-func (b *books) FinishPacket(context.Context, string, *packet.FirstAnswer) (closed bool, err error) {
+func (b *database) FinishPacket(context.Context, string, *packet.FirstAnswer) (closed bool, err error) {
 	err = b.world.do("finish packet", func() error {
 		closed = b.rec.Stored == packet.StatusClosed
 		if closed || b.rec.Stored != packet.StatusClosing || b.rec.BooksClosedAt.IsZero() {
@@ -343,24 +343,24 @@ func (b *books) FinishPacket(context.Context, string, *packet.FirstAnswer) (clos
 	return closed, err
 }
 
-func (b *books) CountRecordedClaims(context.Context, string) (n int, err error) {
+func (b *database) CountRecordedClaims(context.Context, string) (n int, err error) {
 	b.world.look(func() {
 		n, _ = b.claimed()
-		n += len(b.promises)
+		n += len(b.shareConflicts)
 	})
 	return n, nil
 }
 
-func (b *books) UnrecordedClaims(_ context.Context, _ string, claims []packet.Claim) (left []packet.Claim, _ error) {
+func (b *database) UnrecordedClaims(_ context.Context, _ string, claims []packet.Claim) (left []packet.Claim, _ error) {
 	b.world.look(func() {
 		left = slices.DeleteFunc(slices.Clone(claims), b.accountedFor)
 	})
 	return left, nil
 }
 
-func (b *books) ShareConflictUsers(context.Context, string) (users []string, err error) {
+func (b *database) ShareConflictUsers(context.Context, string) (users []string, err error) {
 	b.world.look(func() {
-		for _, p := range b.promises {
+		for _, p := range b.shareConflicts {
 			users = append(users, p.claim.UserID)
 		}
 	})
@@ -368,7 +368,7 @@ func (b *books) ShareConflictUsers(context.Context, string) (users []string, err
 }
 
 // claim gives a share to its user; nil when it is his already.
-func (b *books) claim(c packet.Claim, provider string) (*payout.Payment, error) {
+func (b *database) claim(c packet.Claim, provider string) (*payout.Payment, error) {
 	if !b.recorded || c.ShareIndex >= len(b.shares) {
 		return nil, packet.ErrNotFound
 	}
@@ -394,12 +394,12 @@ func (b *books) claim(c packet.Claim, provider string) (*payout.Payment, error) 
 		Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now}, nil
 }
 
-func (b *books) RecordClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
+func (b *database) RecordClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
 	return b.recordClaim(c, provider, false)
 }
 
 // recordClaim books a claim; only their recovery does so on restored books.
-func (b *books) recordClaim(c packet.Claim, provider string, recovery bool) (st payout.State, err error) {
+func (b *database) recordClaim(c packet.Claim, provider string, recovery bool) (st payout.State, err error) {
 	err = b.world.do("book claim", func() error {
 		p, err := b.claim(c, provider)
 		if err != nil {
@@ -420,11 +420,11 @@ func (b *books) recordClaim(c packet.Claim, provider string, recovery bool) (st 
 }
 
 // Late: nobody asks here, the pool of the world is made again with every run waited for.
-func (b *books) IsStaleClaim(context.Context, packet.Claim) (bool, error) { return false, nil }
+func (b *database) IsStaleClaim(context.Context, packet.Claim) (bool, error) { return false, nil }
 
 type encoder = func(payout.Instruction) ([]byte, error)
 
-func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l payout.Limits, encode encoder) (out payout.SendStart,
+func (b *database) BeginClaim(_ context.Context, c packet.Claim, provider string, l payout.Limits, encode encoder) (out payout.SendStart,
 	err error) {
 	err = b.world.do("book claim, note send", func() error {
 		if out = (payout.SendStart{Hold: b.holds()}); out.Hold != nil {
@@ -459,7 +459,7 @@ func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l
 	return out, err
 }
 
-func (b *books) SaveFirstAnswer(_ context.Context, _ string, first packet.FirstAnswer) error {
+func (b *database) SaveFirstAnswer(_ context.Context, _ string, first packet.FirstAnswer) error {
 	if b.rec.First == nil {
 		b.rec.First = &first
 	}
