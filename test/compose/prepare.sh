@@ -19,11 +19,13 @@ build() { # build <module> <package> <name>
 	(cd "$(source_of "$1")" && go build -trimpath -ldflags '-s -w' -o "$cache/bin/$3" "./$2")
 }
 
-command -v dockerd debootstrap iptables unshare ip >/dev/null || {
+for program in dockerd docker debootstrap iptables unshare ip; do
+	command -v "$program" >/dev/null && continue
 	step "installing Debian's engine"
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io iptables debootstrap iproute2 util-linux >/dev/null
-}
+	break
+done
 
 # One root file system for all stand-ins. Debian has MySQL in sid alone, and the release file
 # of a mirror may be older than its end.

@@ -2,12 +2,12 @@
 # What the official image does with an empty data folder: root's password, a database with
 # its user, and the scripts of /docker-entrypoint-initdb.d, before the server is reachable.
 set -euo pipefail
-printf '[client]\nsocket=/run/mysqld/mysqld.sock\n[mysqld]\nsocket=/run/mysqld/mysqld.sock\nbind-address=0.0.0.0\n' >/etc/my.cnf
+printf '[client]\nsocket=/run/mysqld/mysqld.sock\n[mysqld]\nsocket=/run/mysqld/mysqld.sock\nbind-address=0.0.0.0\nsecure-file-priv=NULL\n' >/etc/my.cnf
 if [ ! -d /var/lib/mysql/mysql ]; then
 	chown mysql /var/lib/mysql
 	mysqld --initialize-insecure --user=mysql
 	mysqld --user=mysql --skip-networking "$@" &
-	until mysqladmin --silent ping; do sleep 0.2; done
+	until mysqladmin --silent ping; do kill -0 $! && sleep 0.2; done
 	mysql --user=root <<-SQL
 		CREATE USER 'root'@'%' IDENTIFIED BY '$MYSQL_ROOT_PASSWORD';
 		GRANT ALL ON *.* TO 'root'@'%' WITH GRANT OPTION;
