@@ -236,7 +236,7 @@ const temporalPackage = "github.com/temporalio/cli/cmd/temporal"
 // buildTemporal builds the Temporal CLI unless the cache has it in the version
 // that internal/devstack/tools asks for.
 func (s Setup) buildTemporal(ctx context.Context, cache string) error {
-	module := filepath.Join(s.Checkout, "devstack", "tools")
+	module := filepath.Join(s.Checkout, "internal", "devstack", "tools")
 	want, err := moduleStamp(module)
 	if err != nil {
 		return err
