@@ -121,7 +121,11 @@ func TestCampaigns(t *testing.T) {
 		if !rec.OpensAt.Equal(c.NextOpens) || !rec.ExpiresAt.Equal(c.NextOpens.Add(time.Hour)) || rec.App != "app" || rec.SenderID != "anna" {
 			t.Errorf("%+v", rec)
 		}
-		got := must(r.pool.Grab(t.Context(), day.PacketID, "u1", packet.Profile{}))(t)
+		var got packet.GrabAnswer
+		wait.Until(t, "the pool is open", func() bool { // after the row
+			got = must(r.pool.Grab(t.Context(), day.PacketID, "u1", packet.Profile{}))(t)
+			return !got.OpensAt.IsZero()
+		})
 		if got.Result != packet.GrabNotOpenYet || !got.OpensAt.Equal(c.NextOpens) {
 			t.Errorf("a grab before: %+v", got)
 		}
