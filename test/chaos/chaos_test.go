@@ -27,8 +27,8 @@ var (
 	keep   = flag.Bool("keep", false, "keep the home folder also when all is well")
 )
 
-// healing is how long everything may take to be as it should be: once the faults
-// are lifted, the last packet has expired, and the backlog has stopped shrinking.
+// healing is the time in which everything has to be in order, once the faults are lifted, the last
+// packet has expired and the backlog has stopped shrinking.
 const healing = 120 * time.Second
 
 // plan is one run.
@@ -89,7 +89,7 @@ func TestChaos(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM) // so that nothing is left stopped or running
+	ctx, cancel := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM) // so that no process stays stopped or running
 	defer cancel()
 	r := p.run(ctx, s)
 	if r.err == nil && len(r.violations()) == 0 {
@@ -101,7 +101,7 @@ func TestChaos(t *testing.T) {
 	fmt.Println(r.summary())
 }
 
-// result is what a run came to.
+// result is the outcome of a run.
 type result struct {
 	plan
 	faults    *faults
@@ -165,7 +165,7 @@ func (p plan) run(ctx context.Context, s *stack) *result {
 func (r *result) summary() string {
 	var creates int
 	var acknowledged int64
-	lost, doubled := -1, -1 // not known
+	lost, doubled := -1, -1 // unknown
 	if r.answers != nil {
 		creates, acknowledged = len(r.answers.creates), r.answers.acknowledged.Load()
 	}
@@ -184,7 +184,7 @@ func (r *result) summary() string {
 // mostShown bounds how many violations are printed.
 const mostShown = 60
 
-// failure is everything that is needed to understand a violation and to repeat it.
+// failure returns everything that is needed to understand a violation and to repeat it.
 func (r *result) failure(s *stack) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nAgain: %s\nThe home folder is kept: %s\n", r.summary(), r.again(), s.home)
@@ -206,7 +206,7 @@ func (r *result) failure(s *stack) string {
 	return b.String()
 }
 
-// weight sorts what can never be right again before what is not right yet.
+// weight sorts final violations before others.
 func weight(v violation) int {
 	if v.final {
 		return 0

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// faults carries a schedule out on a stack.
+// faults applies a schedule to a stack.
 type faults struct {
 	stack *stack
 	began time.Time
@@ -20,7 +20,7 @@ type faults struct {
 	broken  error
 
 	kills, stops, network int
-	log                   []string // what really happened, and when
+	log                   []string // what was applied, and when
 }
 
 func newFaults(s *stack) *faults { return &faults{stack: s, stopped: map[int]string{}} }
@@ -29,7 +29,7 @@ func (f *faults) note(format string, args ...any) {
 	f.log = append(f.log, fmt.Sprintf("%7.1fs  ", time.Since(f.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// run carries out the schedule until it or ctx ends.
+// run applies the schedule until it or ctx ends.
 func (f *faults) run(ctx context.Context, schedule []fault) {
 	f.began = time.Now()
 	var ending sync.WaitGroup
@@ -41,7 +41,7 @@ func (f *faults) run(ctx context.Context, schedule []fault) {
 		switch {
 		case next.action == misbehave:
 			ending.Go(func() {
-				// A provider that is down for so long keeps its old rules.
+				// A provider that stays down keeps its old rules.
 				soon, cancel := context.WithTimeout(ctx, 5*time.Second)
 				defer cancel()
 				if err := f.stack.setRules(soon, next.rules); err != nil && soon.Err() == nil {
@@ -80,8 +80,7 @@ func (f *faults) breakLink(ctx context.Context, ending *sync.WaitGroup, next fau
 	})
 }
 
-// hit kills or stops the process that a part has now; one that is just being
-// started again is waited for, shortly.
+// hit kills or stops the current process of a part. It waits shortly for one that is being started.
 func (f *faults) hit(ctx context.Context, ending *sync.WaitGroup, next fault) {
 	pid := 0
 	for until := time.Now().Add(1500 * time.Millisecond); pid == 0 && time.Now().Before(until) && wait(ctx, 20*time.Millisecond); {
@@ -116,7 +115,7 @@ func (f *faults) hit(ctx context.Context, ending *sync.WaitGroup, next fault) {
 	})
 }
 
-// resume continues a stopped process, unless it has been killed meanwhile.
+// resume continues a stopped process, unless it was killed since.
 func (f *faults) resume(pid int) {
 	if part, ok := f.stopped[pid]; ok && f.stack.pid(part) == pid {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
@@ -124,7 +123,7 @@ func (f *faults) resume(pid int) {
 	delete(f.stopped, pid)
 }
 
-// lift ends everything that is still wrong.
+// lift ends every fault.
 func (f *faults) lift(ctx context.Context) error {
 	f.mu.Lock()
 	for pid := range f.stopped {

@@ -24,14 +24,14 @@ import (
 	"hongbao/client"
 )
 
-// inspector asks every part of the stack itself.
+// inspector reads every part of the stack directly.
 type inspector struct {
 	stack    *stack
 	db       *sql.DB
 	redis    *redis.Client
 	temporal temporal.Client
 	app      *client.Client
-	key      string // ours at the provider
+	key      string // of the provider's API
 }
 
 func newInspector(ctx context.Context, s *stack) (*inspector, error) {
@@ -64,8 +64,8 @@ func (i *inspector) close() {
 	}
 }
 
-// inspect looks at everything. What costs a request a claim is asked only when
-// all the rest is as it should be, or always.
+// inspect checks everything. The requests per claim are made only when the rest is in order, or
+// always.
 func (i *inspector) inspect(ctx context.Context, a *answers, always bool) (*judgement, error) {
 	b, err := readSnapshot(ctx, i.stack, i.db)
 	if err != nil {
@@ -85,7 +85,7 @@ func (i *inspector) inspect(ctx context.Context, a *answers, always bool) (*judg
 	return j, nil
 }
 
-// queryProvider asks for every order whose payment has not succeeded.
+// queryProvider queries every order whose payment is not paid.
 func (i *inspector) queryProvider(ctx context.Context, b *snapshot) (map[string]verdict, error) {
 	out := map[string]verdict{}
 	for _, p := range b.payments {
@@ -108,8 +108,8 @@ func (i *inspector) queryProvider(ctx context.Context, b *snapshot) (map[string]
 	return out, nil
 }
 
-// unfinished counts what is left to do, by one cheap question, and is the
-// recipients who confirm in the end.
+// unfinished counts the work that is left with one cheap query, and confirms for the recipients who
+// confirm in the end.
 func (i *inspector) unfinished(ctx context.Context) (n int, err error) {
 	query := `SELECT (SELECT COUNT(*) FROM payments WHERE status IN ('pending', 'sending', 'unknown')) + (SELECT COUNT(*) FROM outbox) +
 		(SELECT COUNT(*) FROM packets p WHERE status NOT IN ('closed', 'rejected') AND NOT EXISTS
@@ -133,7 +133,7 @@ func (i *inspector) unfinished(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// handoffs: no lane holds a hand-off, read or not, and no pool of a closed packet lives.
+// handoffs checks that no lane holds a hand-off, read or not, and that no closed packet has a pool.
 func (i *inspector) handoffs(ctx context.Context, j *judgement) error {
 	streams, lives := 0, 0
 	keys := i.redis.Scan(ctx, 0, "hb:{*}:*", 1000).Iterator()
@@ -165,7 +165,7 @@ func (i *inspector) handoffs(ctx context.Context, j *judgement) error {
 			}
 			for _, id := range ids {
 				if p := j.snapshot.packets[id]; p == nil || p.status == "closed" {
-					j.open("%s: packet %s lives in Redis, and has no row or is closed", key, id)
+					j.open("%s: packet %s has a pool in Redis, and no row or a closed one", key, id)
 				}
 			}
 		}
@@ -179,7 +179,7 @@ func (i *inspector) handoffs(ctx context.Context, j *judgement) error {
 	return nil
 }
 
-// runs: no workflow is open but those that wait for a recipient.
+// runs checks that no workflow is open except those that wait for a recipient.
 func (i *inspector) runs(ctx context.Context, j *judgement) error {
 	waiting := map[string]bool{}
 	for _, p := range j.snapshot.payments {
@@ -208,10 +208,10 @@ func (i *inspector) runs(ctx context.Context, j *judgement) error {
 	}
 }
 
-// inspectors is how many questions are put to the API at once.
+// inspectors is the number of concurrent requests to the API.
 const inspectors = 16
 
-// checkAPI asks for every packet and its proof, and lets everybody grab once more.
+// checkAPI checks every packet and its proof, and repeats the grab of every claim.
 func (i *inspector) checkAPI(ctx context.Context, j *judgement) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -238,9 +238,9 @@ func (i *inspector) checkAPI(ctx context.Context, j *judgement) {
 				now, err := i.app.Grab(ctx, id, client.GrabRequest{UserID: user})
 				switch {
 				case err != nil:
-					return fmt.Errorf("packet %s: %q grabs once more: %w", id, user, err)
+					return fmt.Errorf("packet %s: repeated grab of %q: %w", id, user, err)
 				case !now.Replayed || claim{now.ShareIndex, now.Amount, now.Payout.ID} != was:
-					return fmt.Errorf("packet %s: %q was told %+v, and in the end %s", id, user, was, now.Raw)
+					return fmt.Errorf("packet %s: %q had the claim %+v, and a repeated grab returns %s", id, user, was, now.Raw)
 				}
 				return nil
 			})
@@ -264,8 +264,8 @@ func (i *inspector) checkPacket(ctx context.Context, j *judgement, p *packetRow)
 	}
 	if string(got.Status) != p.status || got.ClaimedCount != len(p.claims) || int64(got.ClaimedAmount) != claimed ||
 		int64(got.RefundedAmount) != refunded {
-		return fmt.Errorf("packet %s is %s, %d claims of %d fen, %d refunded; the API tells %s", p.id, p.status, len(p.claims), claimed, refunded,
-			got.Raw)
+		return fmt.Errorf("packet %s is %s, %d claims of %d fen, %d refunded; the API returns %s", p.id, p.status, len(p.claims), claimed,
+			refunded, got.Raw)
 	}
 	return nil
 }
@@ -281,16 +281,15 @@ func (i *inspector) checkProof(ctx context.Context, p *packetRow) error {
 	return nil
 }
 
-// settle waits until everything is as it should be and returns the last
-// judgement, and what had been open before it. It does not wait for what cannot
-// heal, and for the rest as long as healing after a moment, or after the backlog
-// was last seen to shrink: a machine may be slow, but nothing may be stuck.
+// settle waits until the judge finds nothing, and returns the last judgement and the violations
+// before it. It stops at a final violation. Otherwise it waits as long as healing after a moment,
+// or after the backlog last shrank: a machine may be slow, but no work may be stuck.
 func (i *inspector) settle(ctx context.Context, a *answers, moment time.Time) (j *judgement, last []violation, err error) {
 	least := math.MaxInt
 	for {
 		late := time.Since(moment) > healing
 		left, err := i.unfinished(ctx)
-		if err == nil && (left == 0 || late || j == nil) { // at first, for what can never heal
+		if err == nil && (left == 0 || late || j == nil) { // once at the start, for final violations
 			j, err = i.inspect(ctx, a, late)
 		}
 		if err == nil && left < least {
@@ -299,11 +298,11 @@ func (i *inspector) settle(ctx context.Context, a *answers, moment time.Time) (j
 				moment = now
 			}
 		}
-		hopeless := j != nil && slices.ContainsFunc(j.violations, func(v violation) bool { return v.final })
+		final := j != nil && slices.ContainsFunc(j.violations, func(v violation) bool { return v.final })
 		switch {
-		case err == nil && j != nil && (len(j.violations) == 0 || hopeless), late:
+		case err == nil && j != nil && (len(j.violations) == 0 || final), late:
 			return j, last, err
-		case !wait(ctx, lookEvery):
+		case !wait(ctx, pollEvery):
 			return j, last, errors.Join(ctx.Err(), err)
 		case err != nil:
 			last = []violation{{what: err.Error()}}
@@ -315,5 +314,5 @@ func (i *inspector) settle(ctx context.Context, a *answers, moment time.Time) (j
 	}
 }
 
-// lookEvery leaves the machine to those who are looked at.
-const lookEvery = 2 * time.Second
+// pollEvery is long enough to leave the machine to the stack.
+const pollEvery = 2 * time.Second

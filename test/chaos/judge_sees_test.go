@@ -16,8 +16,8 @@ const (
 // somePayout is the id of a share's payout.
 func somePayout(share int) string { return "p" + somePacket + base32(share) }
 
-// healthy is a closed packet of 100 fen: two claims, of 30 and 20 fen, are paid,
-// 50 fen went back.
+// healthy is a closed packet of 100 fen: two claims, of 30 and 20 fen, are paid, and 50 fen were
+// refunded.
 func healthy() (*snapshot, *answers, map[string]verdict) {
 	b := &snapshot{attempts: map[string]string{}, breaks: map[string]int{}, payments: map[string]*paymentRow{}, packets: map[string]*packetRow{
 		somePacket: {id: somePacket, group: groupOf(1), sender: "boss", status: "closed", total: 100, shares: 4,
@@ -59,8 +59,8 @@ func unsent() (*snapshot, *answers, map[string]verdict) {
 		payments: map[string]*paymentRow{someCharge: c}}, a, map[string]verdict{}
 }
 
-// TestJudgeSees: each way in which money can be lost, doubled or unexplained is
-// seen, whether it can still heal or not, and a healthy packet is not accused.
+// TestJudgeSees checks that each way to lose, double or fail to explain money is reported, as final
+// or not, and that a healthy packet has no violation.
 func TestJudgeSees(t *testing.T) {
 	if j := judge(healthy()); len(j.violations) > 0 {
 		t.Fatalf("a healthy packet: %v", j.violations)
@@ -83,26 +83,26 @@ func TestJudgeSees(t *testing.T) {
 		lost, doubled int
 	}{
 		"a claim is lost": {func(b *snapshot, _ *answers, _ map[string]verdict) { delete(b.packets[somePacket].claims, "ann") },
-			"has no claim", false,
+			"is not recorded", false,
 			1, 0},
 		"a packet is lost": {func(b *snapshot, _ *answers, _ map[string]verdict) { delete(b.packets, somePacket) },
-			"not in the books", false, 3, 0},
+			"MySQL does not have", false, 3, 0},
 		"another amount": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.packets[somePacket].claims["ann"].amount = 31 },
-			"was told share 0 of 30 fen", true, 0, 0},
+			"has acknowledged share 0 of 30 fen", true, 0, 0},
 		"another share": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.packets[somePacket].claims["ann"].index = 1 },
-			"was told share 0",
+			"has acknowledged share 0",
 			true, 1, 0},
-		"told twice": {func(_ *snapshot, a *answers, _ map[string]verdict) {
+		"acknowledged twice": {func(_ *snapshot, a *answers, _ map[string]verdict) {
 			a.claimed(somePacket, "ann", claim{0, 31, somePayout(0)})
 		}, "then", true, 0, 0},
 		"made twice": {func(_ *snapshot, a *answers, _ map[string]verdict) { a.created(1, "another", false) }, "made packet", true, 1, 0},
 		"two packets of one key": {func(b *snapshot, _ *answers, _ map[string]verdict) {
 			b.packets["x"] = &packetRow{id: "x", group: groupOf(1), status: "rejected"}
 		}, "made the packets", true, 0, 1},
-		"a packet nobody wanted": {func(b *snapshot, _ *answers, _ map[string]verdict) {
+		"a packet without a create": {func(b *snapshot, _ *answers, _ map[string]verdict) {
 			b.packets["x"] = &packetRow{id: "x", group: groupOf(2), status: "rejected"}
-		}, "nobody asked", true, 0, 0},
-		"a claim nobody grabbed": {func(_ *snapshot, a *answers, _ map[string]verdict) { delete(a.tried[somePacket], "bob") },
+		}, "no create asked", true, 0, 0},
+		"a claim without a grab": {func(_ *snapshot, a *answers, _ map[string]verdict) { delete(a.tried[somePacket], "bob") },
 			"never grabbed", true, 0,
 			0},
 		"paid elsewhere": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.payments[somePayout(0)].account = "thief" },
@@ -122,7 +122,7 @@ func TestJudgeSees(t *testing.T) {
 			b.attempts[someCharge+"02"] = someCharge
 			move(b, "charge", someCharge+"02", "boss", 100)
 		}, "moved money 2 times", true, 0, 1},
-		"money of nobody": {func(b *snapshot, _ *answers, _ map[string]verdict) { move(b, "transfer", somePayout(7)+"01", "eve", 5) },
+		"money without a payment": {func(b *snapshot, _ *answers, _ map[string]verdict) { move(b, "transfer", somePayout(7)+"01", "eve", 5) },
 			"no payment explains", true, 0, 0},
 		"not paid": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.movements = slices.Delete(b.movements, 1, 2) },
 			"called paid", true, 1, 0},
@@ -152,8 +152,8 @@ func TestJudgeSees(t *testing.T) {
 			"still closing", false, 0, 0},
 		"still open": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.packets[somePacket].status = "open" }, "still open",
 			false, 0, 0},
-		"told declined, and charged": {func(_ *snapshot, a *answers, _ map[string]verdict) { a.rejected[1] = true },
-			"was told that it is declined",
+		"answered as declined, and charged": {func(_ *snapshot, a *answers, _ map[string]verdict) { a.rejected[1] = true },
+			"was answered as declined",
 			true, 0, 0},
 		"rejected, and charged": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.packets[somePacket].status = "rejected" },
 			"is rejected, and",
@@ -169,7 +169,7 @@ func TestJudgeSees(t *testing.T) {
 		"quarantine": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.waiting = 1 }, "in quarantine", true, 0, 0},
 		"a break": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.breaks["second_success"] = 1 }, "breaks of kind", true,
 			0, 0},
-		"an order number of a friend": {func(b *snapshot, _ *answers, _ map[string]verdict) { move(b, "transfer", "friend", "ann", 5) },
+		"a foreign order number": {func(b *snapshot, _ *answers, _ map[string]verdict) { move(b, "transfer", "friend", "ann", 5) },
 			"not one of ours", true, 0, 0},
 	} {
 		b, a, v := healthy()

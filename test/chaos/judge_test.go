@@ -6,28 +6,28 @@ import (
 	"slices"
 )
 
-// verdict is what the sandbox itself says about an order, when asked.
+// verdict is the sandbox provider's own answer about an order.
 type verdict struct {
 	Status string `json:"status"`
 	Code   string `json:"code"`
 }
 
-// judgement compares what the load was told with the books. It asks nobody, so
-// that a test can show each thing it sees.
+// judgement compares the answers of the API with the snapshot of the stores. It reads no store, so
+// a test can show each violation that it finds.
 type judgement struct {
 	snapshot *snapshot
 	answers  *answers
 	verdicts map[string]verdict // of every order that did not succeed
 
 	violations []violation
-	lost       map[string]bool // claims and packets that were acknowledged and are not there, or not paid
+	lost       map[string]bool // acknowledged claims and packets that are missing or not paid
 	doubled    map[string]bool // order numbers, claims, charges and refunds that moved money more than once
 
 	moved map[string][]movement // by payment, returns left out
 	back  map[string][]movement // by payment, returns
 }
 
-// open says that something is not as it has to be yet, wrong that it never can be again.
+// open records a state that is not final yet; wrong records one that cannot heal.
 func (j *judgement) open(format string, args ...any) {
 	j.violations = append(j.violations, violation{fmt.Sprintf(format, args...), false})
 }
@@ -58,8 +58,8 @@ func judge(b *snapshot, a *answers, verdicts map[string]verdict) *judgement {
 
 var opOfKind = map[string]string{"c": "charge", "p": "transfer", "h": "transfer", "r": "refund"}
 
-// orders: every order number moved money at most once, came back at most once,
-// and stands for a payment of ours with the same account and amount.
+// orders checks that every order number moved money at most once, was returned at most once, and
+// belongs to a payment with the same account and amount.
 func (j *judgement) orders() {
 	seen := map[string]int64{} // what an order number has moved
 	for _, m := range j.snapshot.movements {
@@ -79,7 +79,7 @@ func (j *judgement) orders() {
 		if m.Op == "return" {
 			j.back[p.id] = append(j.back[p.id], m)
 			if seen[m.OrderNo] -= m.Amount; seen[m.OrderNo] != 0 {
-				j.wrong("order %s: what came back is not what had moved", m.OrderNo)
+				j.wrong("order %s: the returned amount is not the amount moved", m.OrderNo)
 			}
 			continue
 		}
@@ -94,7 +94,7 @@ func (j *judgement) orders() {
 	}
 }
 
-// creates: every create that was answered, however often, is one packet.
+// creates checks that every acknowledged create made one packet, however often it was repeated.
 func (j *judgement) creates() {
 	of := map[string][]string{} // group -> packets
 	for id, p := range j.snapshot.packets {
@@ -113,23 +113,23 @@ func (j *judgement) creates() {
 		p := j.snapshot.packets[id]
 		if p == nil || p.group != group {
 			j.lost["packet "+id] = true
-			j.open("create %d was answered with packet %s, which is not in the books", n, id)
+			j.open("create %d was answered with packet %s, which MySQL does not have", n, id)
 			continue
 		}
 		if j.answers.rejected[n] && p.status != "rejected" {
-			j.wrong("create %d was told that it is declined, and packet %s is %s", n, id, p.status)
+			j.wrong("create %d was answered as declined, and packet %s is %s", n, id, p.status)
 		}
 	}
 	for id, p := range j.snapshot.packets {
 		var n int
 		if _, err := fmt.Sscanf(p.group, "chaos-%d", &n); err != nil || !j.answers.asked[n] {
-			j.wrong("nobody asked for packet %s", id)
+			j.wrong("no create asked for packet %s", id)
 		}
 	}
 }
 
-// claims: what users were told is what the books say, and nobody has a claim who
-// did not grab.
+// claims checks that acknowledged claims equal the recorded ones, and that every recorded claim was
+// grabbed.
 func (j *judgement) claims() {
 	for packet, users := range j.answers.claims {
 		p := j.snapshot.packets[packet]
@@ -140,15 +140,15 @@ func (j *judgement) claims() {
 			}
 			if row == nil {
 				j.lost[packet+" "+user] = true
-				j.open("packet %s: %q was told that he won %d fen, and has no claim", packet, user, c.amount)
+				j.open("packet %s: %q has an acknowledged claim of %d fen, and it is not recorded", packet, user, c.amount)
 				continue
 			}
 			if row.index != c.index || row.amount != int64(c.amount) {
-				j.wrong("packet %s: %q was told share %d of %d fen; his claim is share %d of %d fen", packet, user, c.index, c.amount, row.index,
+				j.wrong("packet %s: %q has acknowledged share %d of %d fen; recorded is share %d of %d fen", packet, user, c.index, c.amount, row.index,
 					row.amount)
 			}
 			if pay := j.payout(packet, row.index); pay != nil && (pay.user != user || pay.id != c.payoutID) {
-				j.wrong("packet %s: %q was told of payout %s, which is %s for %q", packet, user, c.payoutID, pay.id, pay.user)
+				j.wrong("packet %s: %q has acknowledged payout %s, which is %s for %q", packet, user, c.payoutID, pay.id, pay.user)
 			}
 		}
 	}
@@ -170,8 +170,8 @@ func base32(n int) string {
 	return string([]byte{digits[n>>15&31], digits[n>>10&31], digits[n>>5&31], digits[n&31]})
 }
 
-// packet: charged once, every claim paid once with its amount to its account,
-// and exactly what is left refunded.
+// packet checks that a packet is charged once, every claim is paid once with its amount to its
+// account, and exactly the remainder is refunded.
 func (j *judgement) packet(p *packetRow) {
 	claimed := int64(0)
 	for user, c := range p.claims {
@@ -223,10 +223,11 @@ func (j *judgement) packet(p *packetRow) {
 	}
 }
 
-// payment: its status is what the provider did, over all of its order numbers.
+// payment checks that the status agrees with what the provider did, over all order numbers of the
+// payment.
 func (j *judgement) payment(p *paymentRow) {
 	if j.snapshot.packets[p.packet] == nil || p.kind == "h" {
-		j.wrong("payment %s belongs to no packet, or honours a promise that could not be booked", p.id)
+		j.wrong("payment %s belongs to no packet, or honours a share conflict", p.id)
 	}
 	moved, back := len(j.moved[p.id]), len(j.back[p.id])
 	if moved > 1 {
@@ -243,42 +244,42 @@ func (j *judgement) payment(p *paymentRow) {
 		switch {
 		case moved == 0 || back > 0 && suffix(p.account) != "~returned":
 			unpaid()
-			j.wrong("payment %s is called paid; the provider moved it %d times, %d came back", p.id, moved, back)
+			j.wrong("payment %s is called paid; the provider moved it %d times and returned it %d times", p.id, moved, back)
 		case back > 0:
-			j.open("payment %s is called paid, and came back", p.id)
+			j.open("payment %s is called paid, and was returned", p.id)
 		}
 	case "failed":
 		neverSent := p.kind == "c" && p.orderNo == "" // its packet expired before the charge was sent
 		byAccount := suffix(p.account) == "~declined" || suffix(p.account) == "~frozen" || suffix(p.account) == "~broke" && p.kind == "c"
 		if moved > 0 || !neverSent && (v.Status != "declined" || !byAccount && v.Code != "declined_by_rule") {
 			unpaid()
-			j.wrong("payment %s to or from %q is called failed; it moved %d times, and the provider says %+v", p.id, p.account, moved, v)
+			j.wrong("payment %s to or from %q is called failed; it moved %d times, and the provider reports %+v", p.id, p.account, moved, v)
 		}
 	case "returned":
 		if moved != 1 || back != 1 || suffix(p.account) != "~returned" {
-			j.wrong("payment %s to %q is called returned; it moved %d times, %d came back", p.id, p.account, moved, back)
+			j.wrong("payment %s to %q is called returned; it moved %d times and was returned %d times", p.id, p.account, moved, back)
 		}
 	case "awaiting_recipient":
 		if moved > 0 || v.Status != "awaiting_confirmation" || suffix(p.account) != "~confirm" || confirms(p) {
-			j.open("payment %s of %q waits for its recipient; it moved %d times, and the provider says %+v", p.id, p.account, moved, v)
+			j.open("payment %s of %q waits for its recipient; it moved %d times, and the provider reports %+v", p.id, p.account, moved, v)
 		}
 	case "pending", "sending", "unknown":
 		unpaid()
-		j.open("payment %s of %d fen to or from %q is still %s; the provider says %+v", p.id, p.amount, p.account, p.status, v)
+		j.open("payment %s of %d fen to or from %q is still %s; the provider reports %+v", p.id, p.amount, p.account, p.status, v)
 	default:
-		j.wrong("payment %s is %s, which takes a person", p.id, p.status)
+		j.wrong("payment %s is %s, which needs staff", p.id, p.status)
 	}
 }
 
-// confirms says whether the account of a payment that waits for it confirms in
-// the end: senders do, and every other recipient.
+// confirms reports whether the account of a waiting payment confirms in the end: senders do, and
+// every other recipient.
 func confirms(p *paymentRow) bool { return p.kind != "p" || p.share%2 == 0 }
 
-// ledger: no account of a packet was ever below zero, nothing is in suspense, and
-// what the ledger says is with us is what the provider moved. Charges do not come
-// back: no sender of the load is ~returned.
+// ledger checks that no account of a packet is ever negative, suspense is empty, and the provider's
+// movements equal the ledger's balance. Charges are not returned: no sender of the load is
+// ~returned.
 func (j *judgement) ledger() {
-	with := map[string]int64{} // packet -> what the provider has given us and not got back
+	with := map[string]int64{} // packet -> net fen received from the provider
 	for _, m := range j.snapshot.movements {
 		o, err := readOrder(m.OrderNo)
 		if err != nil {
@@ -301,7 +302,7 @@ func (j *judgement) ledger() {
 		of[p.credit] += p.amount
 		for _, account := range []string{"holding", "owed", "refunding", "outside"} {
 			if of[account] < 0 {
-				j.wrong("ledger of packet %s: %s is %d after a posting %q", p.packet, account, of[account], p.kind)
+				j.wrong("ledger of packet %s: %s is %d after a transfer %q", p.packet, account, of[account], p.kind)
 			}
 		}
 	}
@@ -320,7 +321,7 @@ func (j *judgement) ledger() {
 	}
 }
 
-// leftovers: nothing waits to be done, and nothing was found that cannot be.
+// leftovers checks that no work waits and no break was found.
 func (j *judgement) leftovers() {
 	if j.snapshot.outbox > 0 {
 		j.open("%d rows are in the outbox", j.snapshot.outbox)
@@ -329,7 +330,7 @@ func (j *judgement) leftovers() {
 		j.wrong("%d hand-offs are in quarantine", j.snapshot.waiting)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(j.snapshot.breaks)) {
-		if kind != "contradiction" && kind != "forgotten" { // the rules made the provider say such things
+		if kind != "contradiction" && kind != "forgotten" { // the fault rules cause these
 			j.wrong("%d breaks of kind %s", j.snapshot.breaks[kind], kind)
 		}
 	}

@@ -13,27 +13,27 @@ import (
 	"hongbao/internal/money"
 )
 
-// claim is what a user was told.
+// claim is an acknowledged claim.
 type claim struct {
 	index    int
 	amount   money.Fen
 	payoutID string
 }
 
-// answers is everything the load was told with an answer that counts.
+// answers collects the answers of the API that the judge compares with the stores.
 type answers struct {
 	mu       sync.Mutex
 	creates  map[int]string              // script -> packet id, of 201, 202 and 402
 	rejected map[int]bool                // 402
 	claims   map[string]map[string]claim // packet -> user -> claim
 	tried    map[string]map[string]grabber
-	wrong    []violation // answers that should not be, whatever goes on behind them
+	wrong    []violation // answers that are wrong by themselves
 	asked    map[int]bool
 
 	grabs, acknowledged, unanswered, refused atomic.Int64
 }
 
-// violation is one promise that was not kept. Final ones cannot heal.
+// violation is one broken guarantee. A final one cannot heal.
 type violation struct {
 	what  string
 	final bool
@@ -50,7 +50,7 @@ func (a *answers) violate(format string, args ...any) {
 	a.wrong = append(a.wrong, violation{fmt.Sprintf(format, args...), true})
 }
 
-// created notes the answer to a create; a key has one packet for ever.
+// created records the answer to a create. A key has one packet for ever.
 func (a *answers) created(n int, id string, rejected bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,7 +61,7 @@ func (a *answers) created(n int, id string, rejected bool) {
 	a.rejected[n] = a.rejected[n] || rejected
 }
 
-// claimed notes a 2xx to a grab; a user has one claim of a packet for ever.
+// claimed records a 2xx to a grab. A user has one claim of a packet for ever.
 func (a *answers) claimed(packetID, user string, c claim) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,7 +72,7 @@ func (a *answers) claimed(packetID, user string, c claim) {
 		a.claims[packetID] = of
 	}
 	if old, ok := of[user]; ok && old != c {
-		a.wrong = append(a.wrong, violation{fmt.Sprintf("packet %s: %q was told %+v, then %+v", packetID, user, old, c), true})
+		a.wrong = append(a.wrong, violation{fmt.Sprintf("packet %s: %q got the claim %+v, then %+v", packetID, user, old, c), true})
 	}
 	of[user] = c
 }
@@ -93,19 +93,19 @@ func (a *answers) trying(packetID string, g grabber) {
 	a.tried[packetID][g.user] = g
 }
 
-// load puts scripts on the stack.
+// load runs scripts against the stack.
 type load struct {
 	app     *client.Client
 	answers *answers
 	seed    uint64
 	rate    int           // grabs a second
-	life    time.Duration // of a packet, the longest
+	life    time.Duration // the longest life of a packet
 	busy    chan struct{}
 	ended   sync.WaitGroup
 }
 
-// patience of a caller of the load: he asks again after a broken connection or
-// 503 for some seconds and then gives up without an answer.
+// patience is the retry policy of a caller: it repeats a call for some seconds after a broken
+// connection or 503, then gives up without an answer.
 var patience = client.Retry{Tries: 100, MinPause: 50 * time.Millisecond, MaxPause: time.Second, TryTimeout: 4 * time.Second}
 
 const (
@@ -121,8 +121,8 @@ func newLoad(s *stack, p plan) (*load, error) {
 	return &load{app: app, answers: newAnswers(), seed: p.seed, rate: p.rate, life: p.life, busy: make(chan struct{}, callers)}, err
 }
 
-// run begins packets until the time is over, each when the grabs of those before
-// it have had their time at the rate wanted, and waits until all have ended.
+// run starts packets until the length is over, each when the grabs of earlier packets have had
+// their time at the wanted rate. It waits until all have ended.
 func (l *load) run(ctx context.Context, length time.Duration) {
 	began := time.Now()
 	grabs := 0
@@ -158,7 +158,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// call makes one call among at most so many, with a deadline.
+// call makes one call with a deadline, at most `callers` at once.
 func (l *load) call(ctx context.Context, within time.Duration, do func(context.Context)) {
 	l.busy <- struct{}{}
 	defer func() { <-l.busy }()
@@ -167,7 +167,7 @@ func (l *load) call(ctx context.Context, within time.Duration, do func(context.C
 	do(ctx)
 }
 
-// play lives one script.
+// play runs one script.
 func (l *load) play(ctx context.Context, s script) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -203,7 +203,7 @@ func (l *load) play(ctx context.Context, s script) {
 	}
 }
 
-// create asks for a packet and returns its id, "" when there was no answer or no packet.
+// create creates a packet and returns its id; "" without an answer or without a packet.
 func (l *load) create(ctx context.Context, s script) (id string) {
 	l.call(ctx, createPatience, func(ctx context.Context) {
 		p, err := l.app.Create(ctx, s.request)
@@ -220,16 +220,15 @@ func (l *load) create(ctx context.Context, s script) (id string) {
 	return id
 }
 
-// Pauses of one who grabs from a packet that is not open yet; after the longest
-// he gives up.
+// Pauses of a user whose packet is not open yet; after the longest the user gives up.
 const (
 	firstNotOpen = 500 * time.Millisecond
 	lastNotOpen  = 8 * time.Second
 )
 
-// grab lets one user grab once, which is repeated while the packet is not open.
-// A user who has been told of his claim names another account from then on,
-// which must not change where his money goes.
+// grab makes one user grab once, and repeats it while the packet is not open. A user with an
+// acknowledged claim names another account from then on, which must not change where the money
+// goes.
 func (l *load) grab(ctx context.Context, id string, g grabber) {
 	request := client.GrabRequest{UserID: g.user, Recipient: g.recipient}
 	if l.answers.has(id, g.user) {
@@ -247,7 +246,7 @@ func (l *load) grab(ctx context.Context, id string, g grabber) {
 		case err == nil:
 			l.answers.claimed(id, g.user, claim{c.ShareIndex, c.Amount, c.Payout.ID})
 		case had && problem(err) != nil && problem(err).Code != client.CodeUnavailable:
-			l.answers.violate("packet %s: %q has a claim and is told: %v", id, g.user, err)
+			l.answers.violate("packet %s: %q has a claim and gets: %v", id, g.user, err)
 		case client.IsCode(err, client.CodeNotOpenYet) && pause <= lastNotOpen && wait(ctx, pause):
 			continue
 		case client.IsCode(err, client.CodeSoldOut, client.CodeExpired, client.CodeNotEligible, client.CodeNotOpenYet):
@@ -259,8 +258,8 @@ func (l *load) grab(ctx context.Context, id string, g grabber) {
 	}
 }
 
-// unanswered counts calls that ended without an answer. What the contract does
-// not allow as one, such as 404 for a packet that was acknowledged, is wrong.
+// unanswered counts calls that ended without an answer. An error that the contract does not allow,
+// such as 404 for an acknowledged packet, is a violation.
 func (l *load) unanswered(err error, what string, args ...any) {
 	p := problem(err)
 	if p == nil || p.Code == client.CodeUnavailable || p.Code == client.CodeRequestInProgress {
@@ -270,7 +269,7 @@ func (l *load) unanswered(err error, what string, args ...any) {
 	l.answers.violate("%s: %v", fmt.Sprintf(what, args...), err)
 }
 
-// problem is the API's own answer in an error, nil when there is none.
+// problem returns the API's own answer in an error; nil when there is none.
 func problem(err error) *client.Problem {
 	p, _ := errors.AsType[*client.Problem](err)
 	return p

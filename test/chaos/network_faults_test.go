@@ -13,8 +13,8 @@ import (
 	"hongbao/internal/devstack"
 )
 
-// TestLinkFaults: each fault of a link does what its name says to a caller behind
-// it, and mending it lets everything through again.
+// TestLinkFaults checks that each link fault has its effect on a caller, and that mending it
+// restores the connection.
 func TestLinkFaults(t *testing.T) {
 	heard := make(chan struct{}, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -75,7 +75,7 @@ func TestLinkFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		patience := 20 * time.Second
-		if how == silence { // nothing but patience ends that
+		if how == silence { // only a timeout ends that
 			patience = 500 * time.Millisecond
 		}
 		began := time.Now()

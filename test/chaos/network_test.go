@@ -22,7 +22,7 @@ type network struct {
 	order   []string
 }
 
-// proxy is one link. What breaks it replaces what broke it before.
+// proxy is one link. A new fault replaces the one before it.
 type proxy struct {
 	name   string
 	listen string
@@ -30,7 +30,7 @@ type proxy struct {
 
 	mu    sync.Mutex
 	epoch int  // counts changes: a fault that ends late must not mend a newer one
-	lossy bool // the fault that stands loses bytes
+	lossy bool // the current fault loses bytes
 }
 
 func newNetwork(direct map[string]int, ports []int) (*network, error) {
@@ -51,7 +51,7 @@ func newNetwork(direct map[string]int, ports []int) (*network, error) {
 	return n, nil
 }
 
-// settings is the proxies as HONGBAO_LINKS wants them.
+// settings returns the proxies in the form of HONGBAO_LINKS.
 func (n *network) settings() string {
 	var out []string
 	for _, name := range n.order {
@@ -83,15 +83,14 @@ type toxic struct {
 	Attributes map[string]any `json:"attributes"`
 }
 
-// toxics says how a fault looks to toxiproxy; downstream is from the called to
-// the caller: answers.
+// toxics returns a fault in the form of toxiproxy; downstream is the direction of answers.
 func (f fault) toxics() []toxic {
 	switch f.action {
 	case latency:
 		return []toxic{{"late", "latency", "downstream", map[string]any{"latency": f.delay.Milliseconds(), "jitter": f.delay.Milliseconds() / 3}}}
 	case reset:
 		return []toxic{{"reset", "reset_peer", "downstream", map[string]any{"timeout": 0}}}
-	case lostReplies: // also ends the connections, after a second: a caller without a deadline hears of it
+	case lostReplies: // also closes the connections after a second, for callers without a deadline
 		return []toxic{{"lost", "timeout", "downstream", map[string]any{"timeout": 1000}}}
 	case cutReplies:
 		return []toxic{{"cut", "limit_data", "downstream", map[string]any{"bytes": f.bytes}}}
@@ -102,7 +101,7 @@ func (f fault) toxics() []toxic {
 	return nil
 }
 
-// breaks makes a fault of its link and returns how to end it.
+// breaks applies a fault to its link and returns the function that ends it.
 func (n *network) breaks(f fault) (mend func() error, err error) {
 	p := n.proxies[f.target]
 	if err := p.mend(-1); err != nil {
@@ -128,8 +127,8 @@ func (n *network) breaks(f fault) (mend func() error, err error) {
 	return func() error { return p.mend(mine) }, nil
 }
 
-// mend makes the link whole if the fault of that epoch is still the last; -1:
-// whatever it is. Connections that have lost bytes are cut.
+// mend ends the fault of that epoch if it is still the current one; -1 ends any. Connections that
+// have lost bytes are closed.
 func (p *proxy) mend(epoch int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,7 +146,7 @@ func (p *proxy) mend(epoch int) error {
 	}()
 	select {
 	case <-done:
-	case <-time.After(2 * time.Second): // bytes are stuck in a connection that nobody reads
+	case <-time.After(2 * time.Second): // bytes are stuck in a connection without a reader
 		p.link.Stop()
 		<-done
 	}

@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write the schedules of testdata")
 
-// TestSameSeedSameSchedule: a seed in a report can be run again. The committed
-// schedules also hold newer versions of Go and of this package to it.
+// TestSameSeedSameSchedule checks that the seed of a report can be run again. The committed
+// schedules hold newer versions of Go and of this package to it.
 func TestSameSeedSameSchedule(t *testing.T) {
 	for name, make := range map[string]func(uint64) []fault{
 		"short.txt": func(seed uint64) []fault { return shortSchedule(seed, shortLength) },
@@ -37,12 +37,14 @@ func TestSameSeedSameSchedule(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text != string(want) {
-			t.Errorf("%s is not what the seed gives now; -update writes it anew, but seeds in old reports then mean something else:\n%s", path, text)
+			t.Errorf("%s differs from the schedule of the seed; -update rewrites it, but changes the meaning of seeds in old reports:\n%s", path,
+				text)
 		}
 	}
 }
 
-// TestSameSeedSameLoad: neither the order nor the number of packets changes what one packet is.
+// TestSameSeedSameLoad checks that a packet's script depends neither on the order nor on the number
+// of packets.
 func TestSameSeedSameLoad(t *testing.T) {
 	a, b := newScript(7, 12, longestLife), newScript(7, 12, longestLife)
 	if a.String() != b.String() {
@@ -53,8 +55,8 @@ func TestSameSeedSameLoad(t *testing.T) {
 	}
 }
 
-// TestScheduleIsWhole: the short form has what `make test` promises, and two
-// minutes meet every fault of every process and link.
+// TestScheduleIsWhole checks that the short form kills every process once, and that two minutes
+// meet every fault of every process and link.
 func TestScheduleIsWhole(t *testing.T) {
 	for seed := range uint64(50) {
 		short := count(shortSchedule(seed, shortLength))

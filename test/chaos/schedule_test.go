@@ -20,8 +20,8 @@ const (
 	reset       action = "reset"        // connections are reset at the first byte
 	lostReplies action = "lost replies" // requests arrive, answers do not
 	cutReplies  action = "cut replies"  // answers end after some bytes
-	refuse      action = "refuse"       // a partition that is told: connections are cut and refused
-	silence     action = "silence"      // a partition that is not: nothing arrives, neither way
+	refuse      action = "refuse"       // a visible partition: connections are cut and refused
+	silence     action = "silence"      // a silent partition: nothing arrives, in either direction
 
 	misbehave action = "misbehave" // the provider gets other fault rules
 )
@@ -34,16 +34,16 @@ var (
 	linkFaults = []action{latency, reset, lostReplies, cutReplies, refuse, silence}
 )
 
-// fault is one thing that goes wrong.
+// fault is one scheduled fault.
 type fault struct {
 	at     time.Duration // since the load began
-	length time.Duration // 0: over at once
+	length time.Duration // 0: instantaneous
 	action action
 	target string        // a part or a link
 	delay  time.Duration // of latency
 	bytes  int           // of cut replies
-	rules  []rule        // of misbehave: all rules that stand from now on
-	pair   bool          // comes together with the fault before it
+	rules  []rule        // of misbehave: all rules from now on
+	pair   bool          // at the same time as the fault before it
 }
 
 // String describes a fault on one line, without its time.
@@ -66,7 +66,7 @@ func (f fault) String() string {
 	return b.String()
 }
 
-// printed is a whole schedule, one moment a line.
+// printed returns a whole schedule, one moment per line.
 func printed(schedule []fault) string {
 	var b strings.Builder
 	for i, f := range schedule {
@@ -93,11 +93,9 @@ type rule struct {
 	DelayMS       int64   `json:"delay_ms"`
 }
 
-// ruleKinds are the kinds of the provider's faults by the op they can spoil. One
-// is left out: contradict of a query, the opposite of what the provider believes
-// to have told. When that answer was lost on its way, the lie is the only word
-// about an order that anybody has heard, and nobody can tell it from the truth
-// before the day's statement.
+// ruleKinds are the kinds of the provider's faults by the operation that they can affect. The
+// contradiction of a query is left out: when the true answer was lost before, the false one is the
+// only answer about the order, and nothing can detect it before the day's statement.
 var ruleKinds = map[string][]string{
 	"charge": sendKinds, "transfer": sendKinds, "refund": sendKinds,
 	"query": {"error_before", "error_after", "timeout_before", "timeout_after", "rate_limit", "pending", "not_found_yet"},
@@ -114,26 +112,26 @@ const (
 	shortLife   = 15 * time.Second
 )
 
-// dice draws; everything that is random comes from dice made of the seed.
+// dice draws random values from the seed.
 type dice struct{ *rand.Rand }
 
-// throw makes dice for one purpose: other purposes do not change what they show.
+// throw returns the dice of one purpose; other purposes do not change what it draws.
 func throw(seed, purpose uint64) dice { return dice{rand.New(rand.NewPCG(seed, purpose))} }
 
-// between draws a time, in steps of 100 ms.
+// between draws a duration, in steps of 100 ms.
 func (d dice) between(low, high time.Duration) time.Duration {
 	const step = 100 * time.Millisecond
 	return low + time.Duration(d.Int64N(int64((high-low)/step)+1))*step
 }
 
-// chance is true p times out of a hundred.
+// chance is true in p percent of the draws.
 func (d dice) chance(p int) bool { return d.IntN(100) < p }
 
 func pick[T any](d dice, from []T) T { return from[d.IntN(len(from))] }
 
-// chaosSchedule derives the faults of a run of some length from its seed. Moments are
-// taken from shuffled decks, each with every fault of a process and of a link,
-// so that a run of a minute has met all of them.
+// chaosSchedule derives the faults of a run from its seed and length. Faults are taken from
+// shuffled decks, each with every fault of a process and of a link, so that a run of a minute meets
+// all of them.
 func chaosSchedule(seed uint64, length time.Duration) []fault {
 	d := throw(seed, 1)
 	all := []fault{{action: misbehave, target: "provider", rules: d.rules()}}
@@ -175,8 +173,8 @@ func shortSchedule(seed uint64, length time.Duration) []fault {
 	return all
 }
 
-// deck is every fault of a process and of a link once, shuffled, with four pairs
-// of processes and two changes of the provider's rules.
+// deck returns every fault of a process and of a link once, shuffled, with four pairs of processes
+// and two changes of the provider's rules.
 func (d dice) deck() [][]fault {
 	var moments [][]fault
 	for _, part := range parts {
@@ -199,7 +197,7 @@ func (d dice) stopPart(part string) fault {
 	return fault{action: stop, target: part, length: d.between(time.Second, 8*time.Second)}
 }
 
-// pairOf is two processes at the same moment, each killed or stopped.
+// pairOf returns faults of two processes at the same moment, each killed or stopped.
 func (d dice) pairOf() []fault {
 	two := d.Perm(len(parts))[:2]
 	var out []fault

@@ -9,7 +9,7 @@ import (
 	"hongbao/internal/money"
 )
 
-// script is what happens to one packet, all of it decided beforehand.
+// script is the planned life of one packet.
 type script struct {
 	number      int
 	request     client.CreateRequest
@@ -22,10 +22,10 @@ type script struct {
 type grabber struct {
 	user      string
 	recipient string          // the account to pay; "": the user id
-	at        []time.Duration // when he grabs, since the packet was created; equal ones: at once
+	at        []time.Duration // times of the grabs after the create; equal ones are concurrent
 }
 
-// account is what the provider pays.
+// account returns the account that the provider pays.
 func (g grabber) account() string {
 	if g.recipient != "" {
 		return g.recipient
@@ -33,18 +33,16 @@ func (g grabber) account() string {
 	return g.user
 }
 
-// Suffixes of accounts that make the provider behave. Most people have none. A
-// sender whose charge comes back (~returned) is a chargeback, which the platform
-// does not promise to survive without a person: it is only among the recipients.
+// Suffixes of accounts that make the provider misbehave. Most accounts have none. Only recipients
+// get ~returned: a returned charge is a chargeback, which needs staff.
 var (
 	recipientSuffixes = []string{"~declined", "~frozen", "~flaky", "~lost_reply", "~lost_request", "~pending", "~confirm", "~returned",
 		"~broke"}
 	senderSuffixes = []string{"~declined", "~frozen", "~flaky", "~lost_reply", "~lost_request", "~pending", "~confirm", "~broke"}
 )
 
-// notifiedLate begins the accounts about which a notification may be missing: all
-// but those whose money comes back, of which nothing but a notification, or the
-// day's statement, tells once a payout is paid.
+// notifiedLate is the prefix of accounts whose notification may be lost. Accounts with a return are
+// excluded: of the return of a paid payout only a notification or the day's statement informs.
 const notifiedLate = "u"
 
 func named(account string) string {
@@ -54,14 +52,14 @@ func named(account string) string {
 	return account
 }
 
-// Packets live for 10 s at the least, which is also the least the API allows.
+// Packets expire after 10 s at the earliest, the least that the API allows.
 const (
 	shortestLife = 10 * time.Second
 	longestLife  = 40 * time.Second
 )
 
-// newScript derives packet number n of a run from its seed. No packet of the run
-// lives longer than life.
+// newScript derives packet number n of a run from its seed. No packet of the run expires later than
+// life.
 func newScript(seed uint64, n int, life time.Duration) script {
 	d := throw(seed, 1000+uint64(n))
 	shares := 1 + d.IntN(16)
@@ -85,8 +83,8 @@ func newScript(seed uint64, n int, life time.Duration) script {
 	if d.chance(15) {
 		s.recallAfter = d.between(time.Second, 12*time.Second)
 	}
-	people := max(1, shares*(70+d.IntN(80))/100)
-	for i := range people {
+	users := max(1, shares*(70+d.IntN(80))/100)
+	for i := range users {
 		g := grabber{user: fmt.Sprintf("u%d-%d", n, i)}
 		if d.chance(30) {
 			g.user = named(g.user + pick(d, recipientSuffixes))
@@ -95,7 +93,7 @@ func newScript(seed uint64, n int, life time.Duration) script {
 		}
 		first := d.between(0, 8*time.Second)
 		g.at = append(g.at, first)
-		if d.chance(20) { // twice at once
+		if d.chance(20) { // two concurrent grabs
 			g.at = append(g.at, first)
 		}
 		for d.chance(25) && len(g.at) < 4 {
@@ -111,11 +109,11 @@ func newScript(seed uint64, n int, life time.Duration) script {
 	return s
 }
 
-// groupOf marks the packets of one script, so that a packet nobody was told of
-// is found too.
+// groupOf marks the packets of one script, so that a packet without an acknowledged create is found
+// too.
 func groupOf(n int) string { return fmt.Sprintf("chaos-%d", n) }
 
-// suffix of an account, "" for most.
+// suffix returns the suffix of an account; "" for most.
 func suffix(account string) string {
 	if i := strings.LastIndexByte(account, '~'); i >= 0 {
 		return account[i:]
@@ -123,7 +121,7 @@ func suffix(account string) string {
 	return ""
 }
 
-// String shows all of a script.
+// String formats a whole script.
 func (s script) String() string {
 	type plain script // without this method
 	return fmt.Sprintf("%+v", plain(s))

@@ -71,8 +71,8 @@ func rows(ctx context.Context, db *sql.DB, query string, each func(scan func(...
 	return r.Err()
 }
 
-// readSnapshot reads MySQL first and the provider last: money that moves between
-// is then seen as too much, never as too little.
+// readSnapshot reads MySQL first and the provider last: money that moves between both reads is then
+// seen as too much, never as too little.
 func readSnapshot(ctx context.Context, s *stack, db *sql.DB) (*snapshot, error) {
 	b := &snapshot{packets: map[string]*packetRow{}, payments: map[string]*paymentRow{}, attempts: map[string]string{},
 		breaks: map[string]int{}}
@@ -154,14 +154,14 @@ func readMovements(ctx context.Context, s *stack) (all []movement, err error) {
 	}
 }
 
-// order is what an order number says: kind, packet, share and attempt.
+// order holds the parts of an order number: kind, packet, share and attempt.
 type order struct {
 	kind, packet, payment string
 	number                int
 }
 
-// readOrder reads an order number by the rule in the contract, not by the code
-// that makes them: kind, 20 of the packet, 4 of the share, 2 of the attempt.
+// readOrder parses an order number by the rule in the contract, not with the product's code: kind,
+// 20 characters of the packet, 4 of the share, 2 of the attempt.
 func readOrder(no string) (order, error) {
 	const digits = "0123456789abcdefghijklmnopqrstuv"
 	if len(no) != 27 || !strings.Contains("cprh", no[:1]) {

@@ -33,14 +33,14 @@ const (
 	soakShares = 12
 	soakLife   = 10 * time.Second
 	sampleTime = 2 * time.Second
-	// keysForAll is the most keys that belong to no packet: some a lane, and what lanes share.
+	// keysForAll is the most keys that belong to no packet: some per lane, and those that lanes share.
 	keysForAll = 64*6 + 16
-	// bytesEach is what Redis may keep of a settled packet.
+	// bytesEach is the most that Redis may keep of a settled packet.
 	bytesEach = 1 << 10
 )
 
-// TestSoak puts a steady load on a whole stack that nobody breaks, and fails when
-// something grows that should not once the stack has warmed up.
+// TestSoak puts a steady load on an unbroken stack, and fails when memory, connections or keys grow
+// after the warm-up.
 func TestSoak(t *testing.T) {
 	if !*soaking {
 		t.Skip("`make soak` runs it")
@@ -92,7 +92,7 @@ type soak struct {
 	samples []sample
 }
 
-// sample is what was measured at one moment, by name.
+// sample is a measurement at one moment, by name.
 type sample map[string]float64
 
 func (k *soak) run(ctx context.Context) {
@@ -129,8 +129,8 @@ func (k *soak) run(ctx context.Context) {
 	k.settle(ctx)
 }
 
-// load creates packets at a steady rate and lets people grab from them: in half of
-// them shares are left over and go back.
+// load creates packets at a steady rate and makes users grab from them. In half of the packets
+// shares are left over and refunded.
 func (k *soak) load(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -149,7 +149,7 @@ func (k *soak) load(ctx context.Context) {
 	}
 }
 
-// live is the life of one packet.
+// live runs one packet.
 func (k *soak) live(ctx context.Context, n int64) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -169,7 +169,7 @@ func (k *soak) live(ctx context.Context, n int64) {
 			return
 		}
 		var amounts []money.Fen
-		for range 2 { // the repeat gets the same
+		for range 2 { // the repeat returns the same
 			c, err := k.app.Grab(ctx, p.ID, client.GrabRequest{UserID: fmt.Sprintf("u%d-%d", n, u)})
 			if client.IsCode(err, client.CodeSoldOut) && u >= soakShares {
 				break
@@ -181,7 +181,7 @@ func (k *soak) live(ctx context.Context, n int64) {
 			amounts = append(amounts, c.Amount)
 		}
 		if len(amounts) == 2 && amounts[0] != amounts[1] {
-			k.wrong("packet %s: user %d was told %v", p.ID, u, amounts)
+			k.wrong("packet %s: user %d got the amounts %v", p.ID, u, amounts)
 		}
 		k.won.Add(int64(min(1, len(amounts))))
 	}
@@ -193,15 +193,15 @@ func (k *soak) wrong(format string, args ...any) {
 	}
 }
 
-// settle waits until every packet is closed and everybody paid, and looks at what is
-// left in Redis: one key for each packet, which goes by itself.
+// settle waits until every packet is closed and every payout paid, and checks what Redis keeps: one
+// key per packet, which expires.
 func (k *soak) settle(ctx context.Context) {
 	query := `SELECT (SELECT COUNT(*) FROM payments WHERE status <> 'paid') + (SELECT COUNT(*) FROM outbox) + (SELECT COUNT(*) FROM packets
 		WHERE status <> 'closed')`
 	left, parts, err := -1, -1, error(nil)
 	for deadline := time.Now().Add(healing); left != 0 || parts != 0 || err != nil; {
 		if time.Now().After(deadline) || !wait(ctx, time.Second/2) {
-			k.t.Errorf("%d payments, packets and runs are not at their end, %d keys of pools are left: %v", left, parts, err)
+			k.t.Errorf("%d payments, packets and runs have not ended, %d keys of pools are left: %v", left, parts, err)
 			return
 		}
 		if err = rows(ctx, k.db, query, func(scan func(...any) error) error { return scan(&left) }); err == nil {
@@ -277,7 +277,7 @@ func (k *soak) sample(ctx context.Context) (sample, error) {
 	return s, errors.Join(append(errs, all.Err())...)
 }
 
-// workerListens is where the worker tells its metrics: the supervisor chooses a port.
+// workerListens returns the address of the worker's metrics; the supervisor chooses the port.
 func (k *soak) workerListens() (string, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", k.stack.pid("worker")))
 	if err != nil {
@@ -291,8 +291,8 @@ func (k *soak) workerListens() (string, error) {
 	return "", errors.New("the worker listens nowhere")
 }
 
-// metrics reads what a process tells about itself.
-func (k *soak) metrics(ctx context.Context, s sample, who, base string) error {
+// metrics reads the metrics of a process.
+func (k *soak) metrics(ctx context.Context, s sample, part, base string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/metrics", nil)
 	if err != nil {
 		return err
@@ -308,14 +308,14 @@ func (k *soak) metrics(ctx context.Context, s sample, who, base string) error {
 	for in := bufio.NewScanner(res.Body); in.Scan(); {
 		name, value, _ := strings.Cut(in.Text(), " ")
 		if as, ok := wanted[name]; ok {
-			if s[who+" "+as], err = strconv.ParseFloat(value, 64); err != nil {
+			if s[part+" "+as], err = strconv.ParseFloat(value, 64); err != nil {
 				return err
 			}
 			found++
 		}
 	}
 	if found != len(wanted) {
-		return fmt.Errorf("%s tells %d of %d figures", who, found, len(wanted))
+		return fmt.Errorf("%s has %d of %d metrics", part, found, len(wanted))
 	}
 	return nil
 }
@@ -326,8 +326,7 @@ type grown struct {
 	before, after float64
 }
 
-// slack is by how much a figure may grow beside a quarter of what it was: it is
-// noise where the figure is small.
+// slack is the growth that is allowed in addition to a quarter: the noise of a small value.
 func (g grown) slack() float64 {
 	switch {
 	case strings.HasSuffix(g.name, "bytes"):
@@ -340,7 +339,7 @@ func (g grown) slack() float64 {
 
 func (g grown) tooMuch() bool { return g.after > g.before*1.25+g.slack() }
 
-// String tells bytes in MiB.
+// String formats bytes in MiB.
 func (g grown) String() string {
 	scale, unit := 1.0, ""
 	if strings.HasSuffix(g.name, "bytes") {
@@ -349,9 +348,9 @@ func (g grown) String() string {
 	return fmt.Sprintf("%s: %.1f%s after the warm-up, %.1f%s at the end", g.name, g.before/scale, unit, g.after/scale, unit)
 }
 
-// growth compares the second third of the samples with the last one: the lowest
-// heap, which is what the collector left, and the median of everything else. What is
-// kept of settled packets grows with them and is looked at by itself.
+// growth compares the second third of the samples with the last: the lowest heap, which is what the
+// collector left, and the median of the rest. What Redis keeps of settled packets grows with them
+// and is checked separately.
 func growth(samples []sample) []grown {
 	if len(samples) < 9 {
 		return []grown{{"samples, too few", 0, 1e9}}
@@ -379,7 +378,7 @@ func growth(samples []sample) []grown {
 	return out
 }
 
-// TestGrowthIsSeen: what grows is seen, what goes up and down is not.
+// TestGrowthIsSeen checks that a growing value is reported and a fluctuating one is not.
 func TestGrowthIsSeen(t *testing.T) {
 	run := func(name string, at func(n int) float64) bool {
 		var samples []sample

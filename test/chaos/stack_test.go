@@ -28,8 +28,8 @@ type stack struct {
 	http    *http.Client
 }
 
-// startStack starts the stack and waits until it is ready. What it returns has to
-// be stopped, with an error too.
+// startStack starts the stack and waits until it is ready. The caller stops the returned stack,
+// also after an error.
 func startStack(binary, home string) (*stack, error) {
 	s := &stack{home: home, log: filepath.Join(home, "dev.log"),
 		http: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
@@ -103,10 +103,10 @@ func (s *stack) envs() map[string]string {
 	return all
 }
 
-// verifies are the product's own checks of everything, as an operator runs them.
+// verifies are the product's own checks, as an operator runs them.
 var verifies = [][]string{{"ledger", "verify"}, {"audit", "verify"}}
 
-// verify runs them: what they find is an error.
+// verify runs the checks; a finding is an error.
 func (s *stack) verify(ctx context.Context, binary string) error {
 	var faults []error
 	for _, args := range verifies {
@@ -122,7 +122,7 @@ func (s *stack) verify(ctx context.Context, binary string) error {
 	return errors.Join(faults...)
 }
 
-// pid is the process of a part now; 0 while it is down.
+// pid returns the process id of a part; 0 while it is down.
 func (s *stack) pid(part string) int {
 	pid, _ := strconv.Atoi(s.env("HONGBAO_PID_" + strings.ToUpper(part)))
 	return pid
@@ -168,7 +168,7 @@ func (s *stack) provider(ctx context.Context, method, path, key string, body, in
 	return resp.StatusCode, json.Unmarshal(answer, into)
 }
 
-// setRules replaces the provider's fault rules, again and again until it has answered.
+// setRules replaces the provider's fault rules, and repeats that until it is answered.
 func (s *stack) setRules(ctx context.Context, rules []rule) error {
 	if rules == nil {
 		rules = []rule{}
@@ -191,7 +191,7 @@ func (s *stack) setRules(ctx context.Context, rules []rule) error {
 	}
 }
 
-// tail is the end of a text file.
+// tail returns the end of a text file.
 func tail(path string, lines int) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -201,7 +201,7 @@ func tail(path string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// logTails are the ends of the logs of everything, without what is only informative.
+// logTails returns the ends of all logs, without informational lines.
 func (s *stack) logTails(lines int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "== %s\n%s\n", s.log, tail(s.log, lines))

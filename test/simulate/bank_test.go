@@ -11,51 +11,51 @@ import (
 	"hongbao/internal/payout"
 )
 
-// order is what the provider knows under one order number.
+// order is the provider's record of one order number.
 type order struct {
 	no     string
 	ins    payout.Instruction
 	raw    []byte
-	kind   payout.ObservationKind // where it stands
-	then   payout.ObservationKind // what it turns into at the time at; "": it stays
+	kind   payout.ObservationKind // its current outcome
+	then   payout.ObservationKind // its outcome from the time at; "": no change
 	at     time.Time
-	turned bool // it was refused, and carried out after all
-	moved  bool // the money left, whether or not it came back
-	// movedAt and backAt are when, for the statement.
+	turned bool // refused, and executed after all
+	moved  bool // the money left, returned or not
+	// movedAt and backAt are the times of both movements, for the statement.
 	movedAt, backAt time.Time
 	first           time.Time
 }
 
-// landing is a request that is still under way.
+// landing is a request that has not reached the provider yet.
 type landing struct {
 	at time.Time
 	o  payout.Order
-	// refused: it was refused at the door, and is carried out all the same.
+	// refused: it was refused without being stored, and is executed anyway.
 	refused bool
 }
 
-// bank is the provider: it remembers order numbers, and carries out each once.
+// bank simulates the provider: it stores order numbers and executes each once.
 type bank struct {
 	world   *world
 	orders  map[string]*order
-	numbers []string // in the order of their arrival
+	numbers []string // in order of arrival
 	late    []landing
 	notices []string          // order numbers to notify about
-	answers map[string]answer // the last answer to a question, by number
+	answers map[string]answer // the last answer to a query, by order number
 	// asks counts the queries of a recovery.
 	asks int
-	// silent are orders about which a recovery gets no usable answer.
+	// silent are the orders about which a recovery gets no usable answer.
 	silent map[string]bool
-	// mute: until then nothing is answered, and nothing taken.
+	// mute is the time until which the provider answers nothing and accepts nothing.
 	mute time.Time
-	// broke: until then our balance covers nothing.
+	// broke is the time until which our balance covers nothing.
 	broke time.Time
 }
 
-// mostAsks is more than the queries of any recovery of one packet.
+// mostAsks exceeds the number of queries of any recovery of one packet.
 const mostAsks = 100_000
 
-// answer is what a question got, and when it was put.
+// answer is the answer to a query, and the time of the query.
 type answer struct {
 	at   time.Time
 	kind payout.ObservationKind
@@ -67,7 +67,7 @@ func (b *bank) Limits() payout.Limits   { return b.world.limits }
 
 func (b *bank) EncodeRequest(in payout.Instruction) ([]byte, error) { return json.Marshal(in) }
 
-// Send carries an order out, unless request or answer are lost.
+// Send executes an order, unless the request or the answer is lost.
 func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation) {
 	w := b.world
 	w.mu.Lock()
@@ -82,7 +82,7 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 	w.judgeSendDeadline(o.OrderNo)
 	w.judgeSendOfLeft(o.OrderNo)
 	if w.db.restored() || w.db.guarded() {
-		w.violated("%s was sent on books that are older than reality, or about a packet that is left to a person", o.OrderNo)
+		w.violated("%s was sent from a restored MySQL, or about a packet that was left to staff", o.OrderNo)
 	}
 	switch {
 	case now.Before(b.mute):
@@ -94,16 +94,16 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 	case 1: // the answer is lost
 		b.arrive(o, now)
 	case 2: // the request is lost
-	case 3: // the request is slow; it lands while the send is open
+	case 3: // a slow request; it arrives while the send is open
 		b.late = append(b.late, landing{at: now.Add(time.Duration(1+w.dice.n("late", 9999)) * time.Millisecond), o: o})
-	case 4: // the answer says nothing
+	case 4: // an empty answer
 		b.arrive(o, now)
 		seen.Kind = payout.ObsUnknown
 	case 5:
 		seen.Kind = payout.ObsRetryAfter
 	case 6:
 		seen.Kind = payout.ObsNotSent
-	case 7: // refused at the door: nothing is stored under the number
+	case 7: // refused, and nothing stored under the order number
 		if b.orders[o.OrderNo] == nil {
 			seen.Kind, seen.Code = payout.ObsDeclined, "declined_by_rule"
 			if o.Op == payout.OpCharge && w.hit("and yet", 40) {
@@ -112,7 +112,7 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 		} else {
 			b.answer(&seen, b.orders[o.OrderNo])
 		}
-	case 8: // the answer says nothing, and the request lands while the send is open
+	case 8: // an empty answer; the request arrives while the send is open
 		seen.Kind = payout.ObsUnknown
 		b.late = append(b.late, landing{at: now.Add(time.Duration(1+w.dice.n("late", 9999)) * time.Millisecond), o: o})
 	case 9:
@@ -125,7 +125,7 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 	return seen
 }
 
-// Ask tells where an order stands.
+// Query returns the outcome of an order.
 func (b *bank) Query(_ context.Context, _ payout.Op, no string) (seen payout.Observation) {
 	w := b.world
 	w.mu.Lock()
@@ -140,10 +140,10 @@ func (b *bank) Query(_ context.Context, _ payout.Op, no string) (seen payout.Obs
 	if now.Before(b.mute) {
 		seen.Kind = payout.ObsNoAnswer
 	} else if w.recovering && b.silent[no] {
-		seen.Kind = payout.ObsUnknown // ten times, and the recovery says so
+		seen.Kind = payout.ObsUnknown // ten times, then the recovery reports it
 		return seen
 	} else if o != nil && b.forgot(o) {
-		w.reached["asked about what is forgotten"]++
+		w.reached["queried after the provider forgot it"]++
 	} else if !w.calm && !w.recovering && w.hit("ask", w.faults) {
 		seen.Kind = []payout.ObservationKind{payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter}[w.dice.n("silence", 3)]
 	} else if o != nil {
@@ -154,7 +154,7 @@ func (b *bank) Query(_ context.Context, _ payout.Op, no string) (seen payout.Obs
 	default:
 		last := b.answers[no]
 		if o == nil || !b.forgot(o) || last.kind != payout.ObsDeclined && last.kind != payout.ObsReturned {
-			last.kind = seen.Kind // what it said last when it still knew stands
+			last.kind = seen.Kind // the last answer from before it forgot the order stays
 		}
 		b.answers[no] = answer{now, last.kind}
 	}
@@ -169,23 +169,22 @@ func (b *bank) answer(seen *payout.Observation, o *order) {
 	}
 }
 
-// forgot reports whether the provider knows nothing of an order any more: it would
-// carry it out again.
+// forgot reports whether the provider has forgotten an order. It would execute the order again.
 func (b *bank) forgot(o *order) bool { return b.forgotAt(o, b.world.now()) }
 
 func (b *bank) forgotAt(o *order, at time.Time) bool {
 	return !at.Before(o.first.Add(b.world.limits.Remembers))
 }
 
-// arrive carries an order out once, whatever happens to the answer.
+// arrive executes an order once, whatever happens to the answer.
 func (b *bank) arrive(sent payout.Order, at time.Time) *order {
 	w := b.world
 	if o := b.orders[sent.OrderNo]; o != nil {
 		if !bytes.Equal(o.raw, sent.Request) {
-			w.violated("order %s was sent with other bytes", o.no)
+			w.violated("order %s was sent with a different request", o.no)
 		}
 		if b.forgotAt(o, at) {
-			w.violated("order %s was sent again, and the provider had forgotten it", o.no)
+			w.violated("order %s was sent again after the provider had forgotten it", o.no)
 		}
 		return o
 	}
@@ -200,7 +199,7 @@ func (b *bank) arrive(sent payout.Order, at time.Time) *order {
 	return o
 }
 
-// later draws after which time the provider does something by itself.
+// later draws the delay until the provider acts by itself.
 func (b *bank) later() time.Duration {
 	d := []time.Duration{time.Second, time.Minute, 10 * time.Minute, 3 * time.Hour}
 	if b.world.briefly {
@@ -209,12 +208,12 @@ func (b *bank) later() time.Duration {
 	return d[b.world.dice.n("when", len(d))]
 }
 
-// fate draws what becomes of a new order.
+// fate draws the outcome of a new order.
 func (b *bank) fate(o *order) {
 	w := b.world
 	later := func(now, then payout.ObservationKind) { o.kind, o.then, o.at = now, then, w.now().Add(b.later()) }
 	charge := o.ins.Op == payout.OpCharge
-	if w.calm || charge && w.dice.n("charged", 2) == 0 { // without money there is no story
+	if w.calm || charge && w.dice.n("charged", 2) == 0 { // without a charge nothing else happens
 		return
 	}
 	switch w.dice.n("fate", 12) {
@@ -235,7 +234,7 @@ func (b *bank) fate(o *order) {
 			later(payout.ObsSucceeded, payout.ObsReturned)
 		}
 	case 11:
-		if w.hit("turns", 60) { // refused, and yet carried out, or under way again
+		if w.hit("turns", 60) { // refused, then executed or pending after all
 			into := []payout.ObservationKind{payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient}
 			later(payout.ObsDeclined, into[w.dice.n("into", len(into))])
 		} else {
@@ -253,7 +252,7 @@ func (b *bank) moves(o *order) {
 	}
 }
 
-// advance lets the time that has passed take effect. The lock is held.
+// advance applies the effects of the time that has passed. The lock is held.
 func (b *bank) advance() {
 	w, now := b.world, b.world.now()
 	for len(b.late) > 0 {
@@ -285,7 +284,7 @@ func (b *bank) advance() {
 		o.kind, o.then = o.then, ""
 		if o.kind == payout.ObsPending || o.kind == payout.ObsNeedsRecipient {
 			o.then, o.at = []payout.ObservationKind{payout.ObsSucceeded, payout.ObsDeclined}[w.dice.n("ends", 2)], now.Add(b.later())
-			w.reached["under way after a refusal"]++
+			w.reached["pending after a refusal"]++
 		}
 		b.moves(o)
 		w.note("the provider: %s is %s", no, o.kind)
@@ -295,7 +294,7 @@ func (b *bank) advance() {
 	}
 }
 
-// net is what an order has moved and what has not come back.
+// net returns the amount in fen that an order has moved and that was not returned.
 func (o *order) net() money.Fen {
 	if o.kind == payout.ObsSucceeded {
 		return o.ins.Amount
@@ -303,7 +302,7 @@ func (o *order) net() money.Fen {
 	return 0
 }
 
-// next is when the provider does something by itself; zero: never.
+// next returns when the provider acts by itself; zero: never.
 func (b *bank) next() (at time.Time) {
 	earlier := func(t time.Time) {
 		if at.IsZero() || t.Before(at) {

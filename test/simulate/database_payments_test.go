@@ -24,7 +24,7 @@ func orderOf(a payout.Attempt) *payout.Order {
 	return &payout.Order{Op: a.Op, OrderNo: a.OrderNo, Request: a.Request, Send: a.Sends}
 }
 
-// Clock is the world's time; it is read alone, and changes nothing.
+// Clock returns the world's time in a transaction of its own.
 func (b *database) Clock(context.Context) (now time.Time, err error) {
 	b.world.look(func() { now = b.world.now() })
 	return now, nil
@@ -70,14 +70,14 @@ func (b *database) ExpireCharge(_ context.Context, id string) (st payout.State, 
 func (b *database) BeginSend(_ context.Context, id string, l payout.Limits, encode encoder) (out payout.SendStart, err error) {
 	err = b.world.do("note send", func() error {
 		r, now := b.rows[id], b.world.now()
-		if out = (payout.SendStart{}); r == nil { // it was in books that are lost
+		if out = (payout.SendStart{}); r == nil { // the restore removed its row
 			return packet.ErrNotFound
 		}
 		p, attempts := r.Payment, slices.Clone(r.attempts)
 		numbering := payout.ChooseOrderNo(p, attempts, now)
 		if numbering != payout.NoOrderNo && b.holds() != nil {
 			out.State, out.Hold = r.state(now), b.holds()
-			b.world.reached["parked: held"]++
+			b.world.reached["deferred: held"]++
 			return nil
 		}
 		if of := b.cancelled(p); numbering != payout.NoOrderNo && of != nil && payout.MayStillMove(of.attempts) {
@@ -109,7 +109,7 @@ func (b *database) BeginSend(_ context.Context, id string, l payout.Limits, enco
 				r.attempts = append(attempts, next)
 				b.save(r, p)
 				out.State = r.state(now)
-				b.world.reached["asked about what was left to people"]++
+				b.world.reached["queried what was left to staff"]++
 				return nil
 			}
 			attempts = append(attempts, next)
@@ -127,7 +127,7 @@ func (b *database) BeginSend(_ context.Context, id string, l payout.Limits, enco
 	return out, err
 }
 
-// cancelled is the payout whose money a refund gives back; nil: it is no such refund.
+// cancelled returns the cancelled payout that a refund gives back; nil for another refund.
 func (b *database) cancelled(p payout.Payment) *row {
 	parts, _ := payout.Parse(p.ID)
 	if p.Kind != payout.KindRefund || parts.Number == 0 {
@@ -136,18 +136,19 @@ func (b *database) cancelled(p payout.Payment) *row {
 	return b.rows[payout.ID(payout.KindPayout, p.PacketID, parts.Number-1)]
 }
 
-// inFlight reports whether the provider's last booked answer about a number was that its money
-// may still move. Once two persons may decide without the provider it counts no more.
+// inFlight reports whether the provider's last booked answer about an attempt was that its money
+// may still move. After QueryUntil two persons may decide without the provider, and the answer no
+// longer counts.
 func (b *database) inFlight(a payout.Attempt) bool {
 	kind := b.heard[a.OrderNo]
 	return (kind == payout.ObsPending || kind == payout.ObsNeedsRecipient) && !a.Forgotten && (!a.Booked || a.ReturnBooked)
 }
 
-// waits counts sends that wait for an earlier number.
+// waits counts sends that wait for an earlier order number.
 func (w *world) waits(p payout.Payment, attempts []payout.Attempt) {
 	if n := len(attempts); n > 1 && attempts[n-1].Next == payout.ActionSend && p.Status != payout.StatusPending &&
 		slices.ContainsFunc(attempts[:n-1], w.db.inFlight) {
-		w.reached["a number waits for an earlier one"]++
+		w.reached["an attempt waits for an earlier one"]++
 	}
 }
 
@@ -185,13 +186,13 @@ func (b *database) Settle(_ context.Context, o payout.Observation, asked string)
 	return st, err
 }
 
-// observe keeps what the provider said of a number when it was asked. That it knows
-// nothing of one does not take back its last word.
+// observe stores the provider's answer to a query of an order number. "Never received" does not
+// replace an earlier final answer.
 func (b *database) observe(no string, o payout.Observation) {
 	switch was := b.heard[no]; {
 	case o.Source != payout.SourceQuery, o.Kind == payout.ObsNoAnswer, o.Kind == payout.ObsUnknown, o.Kind == payout.ObsRetryAfter:
 	case o.Kind == payout.ObsNeverReceived && (was == payout.ObsDeclined || was == payout.ObsReturned):
-	case o.Kind == payout.ObsSucceeded && was == payout.ObsReturned: // the answer to an earlier question came late
+	case o.Kind == payout.ObsSucceeded && was == payout.ObsReturned: // a late answer to an earlier query
 	default:
 		b.heard[no] = o.Kind
 	}
@@ -233,7 +234,7 @@ func (b *database) askFor(r *row, i int) {
 	b.wants(r.ID, wantAsk)
 }
 
-// notify is a notification of the provider: it moves nothing, it has the provider asked.
+// notify handles a notification of the provider: it moves no money and causes a query (R12).
 func (b *database) notify(orderNo string) error {
 	return b.world.do("notification", func() error {
 		parts, err := payout.Parse(orderNo)
@@ -242,7 +243,7 @@ func (b *database) notify(orderNo string) error {
 		}
 		r := b.rows[parts.PaymentID]
 		if r == nil || parts.Attempt > len(r.attempts) {
-			return fmt.Errorf("notification about %s, which nobody sent: %w", orderNo, packet.ErrNotFound)
+			return fmt.Errorf("notification about %s, which was never sent: %w", orderNo, packet.ErrNotFound)
 		}
 		r.attempts = slices.Clone(r.attempts)
 		b.askFor(r, parts.Attempt-1)
@@ -250,7 +251,7 @@ func (b *database) notify(orderNo string) error {
 	})
 }
 
-// due returns the payments that the outbox wants a run for, and forgets what has moved.
+// due returns the payments with an outbox entry, and deletes entries that are done.
 func (b *database) due() (ids []string) {
 	b.world.look(func() {
 		b.outbox = slices.DeleteFunc(b.outbox, b.moved)
@@ -276,8 +277,8 @@ func (b *database) moved(w want) bool {
 	return !slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.QueryRequested })
 }
 
-// lost returns what the watch starts again: payments that wait for a step, the
-// refund of a packet that is not closed, winners without a payout, and the packet.
+// lost returns what the watch starts again: payments with a step to do, the refund of a packet that
+// is not closed, winners without a payout, and the packet.
 func (b *database) lost() (payments []string, winners []packet.Claim, life bool) {
 	b.world.look(func() {
 		for _, id := range b.ids {
@@ -289,7 +290,7 @@ func (b *database) lost() (payments []string, winners []packet.Claim, life bool)
 			}
 		}
 		for _, c := range b.world.pool.winners {
-			if !b.world.pool.retired && !b.accountedFor(c) { // a retired one tells of nobody
+			if !b.world.pool.retired && !b.accountedFor(c) { // a retired pool returns no claims
 				winners = append(winners, c)
 			}
 		}

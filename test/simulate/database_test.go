@@ -12,7 +12,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// errMoved: a compare-and-set found another state.
+// errMoved is the error of a compare-and-set that finds another state.
 var errMoved = errors.New("moved")
 
 // row is a payment with its attempts.
@@ -31,7 +31,7 @@ type share struct {
 	user   string
 }
 
-// What an outbox row wants, as in the store.
+// The kinds of outbox entries, as in the store.
 const (
 	wantBegin  = "begin"
 	wantAsk    = "ask"
@@ -41,31 +41,31 @@ const (
 
 type want struct{ payment, kind string }
 
-// database are what MySQL keeps: each method that changes something is one transaction
-// of package store, and makes of its rows what that one does.
+// database simulates MySQL. Each method that writes is one transaction of package store and changes
+// the rows as that method does.
 type database struct {
 	world          *world
 	rec            packet.Record
 	recorded       bool
-	noted          int // claims noted when the books were closed
+	noted          int // claims recorded when the books were closed
 	shares         []share
 	rows           map[string]*row
-	ids            []string // of rows, in the order they were made
+	ids            []string // of rows, in order of insertion
 	transfers      []payout.StoredTransfer
 	posted         map[string]bool
 	sums                // of the packet
-	honours        sums // of promises that could not be booked
+	honours        sums // of share conflicts
 	breaks         []payout.Break
 	outbox         []want
 	shareConflicts []shareConflict
 	decisions      []*decision
 	hold           *payout.Hold
 	state          payout.MySQLState                 // rule R13
-	left           map[string]leftOrder              // what a recovery has left to people
-	heard          map[string]payout.ObservationKind // the last answer to a question that was booked, by number
+	left           map[string]leftOrder              // order numbers that a recovery left to staff
+	heard          map[string]payout.ObservationKind // the last booked answer to a query, by order number
 }
 
-// sums are what postings come to.
+// sums are the totals of the transfers, in fen.
 type sums struct {
 	balance map[payout.Account]money.Fen
 	byKind  map[payout.TransferKind]money.Fen
@@ -82,13 +82,13 @@ func newDatabase(w *world) *database {
 
 func (b *database) insert(p payout.Payment, attempts ...payout.Attempt) {
 	if b.rows[p.ID] != nil {
-		b.world.violated("payment %s made twice", p.ID)
+		b.world.violated("payment %s inserted twice", p.ID)
 	}
 	b.rows[p.ID] = &row{Payment: p, attempts: attempts}
 	b.ids = append(b.ids, p.ID)
 }
 
-// save keeps what was decided of a row, the time of its end too.
+// save stores a payment that was decided, with the time of its final status.
 func (b *database) save(r *row, p payout.Payment) {
 	if p.Status != r.Status && !payout.CanMove(r.Status, p.Status) {
 		b.world.violated("payment %s: %s to %s", p.ID, r.Status, p.Status)
@@ -154,7 +154,7 @@ func (b *database) Packet(context.Context, string) (rec packet.Record, err error
 	return rec, nil
 }
 
-// move is the compare-and-set of the packet's status.
+// move changes the packet's status by compare-and-set.
 func (b *database) move(to packet.Status) {
 	b.world.note("packet: %s -> %s", b.rec.Stored, to)
 	b.rec.Stored = to
@@ -171,7 +171,7 @@ func (b *database) charged() error {
 	return nil
 }
 
-// chargeRecovered is charged for books that are being recovered.
+// chargeRecovered is charged for a MySQL that is being recovered.
 func (b *database) chargeRecovered() error {
 	if err := b.charged(); !errors.Is(err, payout.ErrMySQLRestored) {
 		return err
@@ -183,7 +183,8 @@ func (b *database) Fund(_ context.Context, _ string, amounts []money.Fen) (statu
 	return b.fund(amounts, func() error { return errors.Join(b.charged(), b.believed()) })
 }
 
-// fund writes the shares; only their recovery does so on restored books.
+// fund inserts the shares; allowed decides, which the recovery of a restored MySQL does
+// differently.
 func (b *database) fund(amounts []money.Fen, allowed func() error) (status packet.Status, err error) {
 	err = b.world.do("fund", func() error {
 		if b.rec.Stored == packet.StatusFunding {
@@ -232,7 +233,7 @@ func (b *database) BeginClosing(_ context.Context, _ string, reason packet.Close
 	err = b.world.do("begin closing", func() error {
 		if s := b.rec.Stored; s == packet.StatusOpen || s == packet.StatusFunding {
 			if err := b.charged(); err != nil && (s == packet.StatusFunding || !errors.Is(err, payout.ErrMySQLRestored)) {
-				return err // one that is open was funded in spite of that: by a recovery
+				return err // a recovery may have funded a packet that this run rejects
 			}
 			if s == packet.StatusFunding {
 				if err := b.believed(); err != nil {
@@ -277,14 +278,14 @@ func (b *database) CloseBooks(_ context.Context, _ string) (remainder money.Fen,
 		if err := b.believed(); err != nil {
 			return err
 		}
-		if b.world.pool.fenceClosed { // what Redis says may be less than was told (rule R9)
+		if b.world.pool.fenceClosed { // Redis may lack acknowledged claims (R9)
 			return errAway
 		}
 		n, sum := b.claimed()
 		now := b.world.now()
 		remainder = b.rec.TotalAmount - sum
 		b.noted, b.rec.ClaimedCount, b.rec.ClaimedAmount, b.rec.Remainder, b.rec.BooksClosedAt = n, n, sum, remainder, now
-		b.world.note("books closed, %d fen remain", remainder)
+		b.world.note("claims fixed, %d fen remain", remainder)
 		if remainder == 0 {
 			return nil
 		}
@@ -294,7 +295,7 @@ func (b *database) CloseBooks(_ context.Context, _ string) (remainder money.Fen,
 	return remainder, err
 }
 
-// owesRefund makes what goes back to the sender a payment. The lock is held.
+// owesRefund inserts the refund of the remainder. The lock is held.
 func (b *database) owesRefund(amount money.Fen) {
 	id, now := payout.ID(payout.KindRefund, b.rec.ID, 0), b.world.now()
 	b.insert(payout.Payment{ID: id, Kind: payout.KindRefund, PacketID: b.rec.ID, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1,
@@ -304,8 +305,7 @@ func (b *database) owesRefund(amount money.Fen) {
 	b.wants(id, wantBegin)
 }
 
-// giveBack sends a sender's money home whose charge went through after its packet had been
-// rejected (rule R2). The lock is held.
+// giveBack refunds a charge that succeeded after its packet was rejected (R2). The lock is held.
 func (b *database) giveBack(was payout.Status, now payout.Payment) {
 	if !payout.ChargeSucceededLate(was, now) {
 		return
@@ -316,7 +316,7 @@ func (b *database) giveBack(was payout.Status, now payout.Payment) {
 		b.world.reached["charged late, and not rejected yet"]++
 	case rejected && !known:
 		b.owesRefund(now.Amount)
-		b.world.note("charged after it was rejected: all of it goes back")
+		b.world.note("charged after it was rejected: refunded in full")
 		b.world.reached["charged after it was rejected"]++
 		if b.restored() {
 			b.world.reached["charged after it was rejected, recovered"]++
@@ -367,7 +367,7 @@ func (b *database) ShareConflictUsers(context.Context, string) (users []string, 
 	return users, nil
 }
 
-// claim gives a share to its user; nil when it is his already.
+// claim records a share for its user; nil when it is recorded already.
 func (b *database) claim(c packet.Claim, provider string) (*payout.Payment, error) {
 	if !b.recorded || c.ShareIndex >= len(b.shares) {
 		return nil, packet.ErrNotFound
@@ -398,7 +398,7 @@ func (b *database) RecordClaim(_ context.Context, c packet.Claim, provider strin
 	return b.recordClaim(c, provider, false)
 }
 
-// recordClaim books a claim; only their recovery does so on restored books.
+// recordClaim records a claim; in a restored MySQL only the recovery may.
 func (b *database) recordClaim(c packet.Claim, provider string, recovery bool) (st payout.State, err error) {
 	err = b.world.do("book claim", func() error {
 		p, err := b.claim(c, provider)
@@ -419,7 +419,7 @@ func (b *database) recordClaim(c packet.Claim, provider string, recovery bool) (
 	return st, err
 }
 
-// Late: nobody asks here, the pool of the world is made again with every run waited for.
+// IsStaleClaim reports false: a rebuild of this pool waits for every run.
 func (b *database) IsStaleClaim(context.Context, packet.Claim) (bool, error) { return false, nil }
 
 type encoder = func(payout.Instruction) ([]byte, error)

@@ -7,8 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// histories has runs find, now and then, that their history has grown long: they go
-// on as a new run.
+// histories makes runs find, now and then, that their history is long: they continue as a new run.
 type histories struct {
 	interceptor.WorkerInterceptorBase
 	town *workflowModel
@@ -36,8 +35,8 @@ type outbound struct {
 	asked int
 }
 
-// GetInfo implements interceptor.WorkflowOutboundInterceptor. Only the run around all
-// can be told that its history is long, so what it knows of that is lent.
+// GetInfo implements interceptor.WorkflowOutboundInterceptor. The test environment reports a long
+// history only to the outer workflow, whose information is returned here.
 func (o *outbound) GetInfo(ctx workflow.Context) *workflow.Info {
 	info, t := o.Next.GetInfo(ctx), o.town
 	if o.asked++; o.asked == 1 {
@@ -62,7 +61,7 @@ func (o *outbound) NewContinueAsNewError(ctx workflow.Context, wfn any, args ...
 	info := o.Next.GetInfo(ctx)
 	o.town.look(func() {
 		o.town.reached[info.WorkflowType.Name+" goes on as a new run"]++
-		o.town.note("%s goes on as a new run", info.WorkflowExecution.ID)
+		o.town.note("%s continues as a new run", info.WorkflowExecution.ID)
 		o.town.renewed[info.WorkflowExecution.ID] = true
 	})
 	return o.Next.NewContinueAsNewError(ctx, wfn, args...)

@@ -10,12 +10,12 @@ import (
 	"hongbao/internal/payout"
 )
 
-// ordinaryDice is the dice of a lifetime in which nothing goes wrong.
+// ordinaryDice draws the ordinary case each time: nothing goes wrong.
 type ordinaryDice struct{}
 
 func (ordinaryDice) n(string, int) int { return 0 }
 
-// lived is an ordinary lifetime at its end: one share of a fen, won by user0 and paid.
+// lived returns an ordinary lifetime at its end: one share of one fen, claimed by user0 and paid.
 func lived(t *testing.T) *model {
 	m := newModel(ordinaryDice{})
 	for m.pool.state != packet.PoolOpen {
@@ -30,21 +30,21 @@ func lived(t *testing.T) *model {
 	return m
 }
 
-// hold has the provider held, and looked at.
+// hold places a hold on the provider and runs the judge.
 func (m *model) hold() {
 	m.db.hold = &payout.Hold{}
 	m.judge("hold")
 }
 
-// decided adds a decision that takes two persons, and was carried out.
+// decided adds a mark-paid decision that was executed at a time.
 func (m *model) decided(w *row, by, agreed string, at time.Time) {
 	m.db.decisions = append(m.db.decisions,
 		&decision{at: at, Decision: payout.Decision{PaymentID: w.ID, Kind: payout.DecisionMarkPaid, By: by,
 			ApprovedBy: agreed, ExpiresAt: m.clock.Add(approvalLife), Status: payout.DecisionCarriedOut}})
 }
 
-// addShareConflict has a second user told that he has won the share that another has, of some
-// fen, and his claim kept as a promise of one.
+// addShareConflict acknowledges to a second user the share that another user has, and records the
+// share conflict with an amount in fen.
 func (m *model) addShareConflict(w *row, amount money.Fen) {
 	c := packet.Claim{PacketID: m.packet.ID, UserID: "second", ShareIndex: w.ShareIndex, Amount: 1, ClaimedAt: m.clock}
 	m.acknowledged = append(m.acknowledged, c)
@@ -52,8 +52,8 @@ func (m *model) addShareConflict(w *row, amount money.Fen) {
 	m.db.shareConflicts[0].claim.Amount = amount
 }
 
-// TestJudgeSees: each check can fail. A lifetime that was in order is spoiled, and
-// the check that is for it says so.
+// TestJudgeSees checks that each check of the judge can fail: an ordinary lifetime is spoiled, and
+// the check reports it.
 func TestJudgeSees(t *testing.T) {
 	const no = 0
 	for name, tc := range map[string]struct {
@@ -64,57 +64,58 @@ func TestJudgeSees(t *testing.T) {
 		"a posting is missing": {func(m *model, _ *row) { m.db.byKind[payout.PostPaid] = 0 }, "but its parts are"},
 		"posted twice": {func(m *model, w *row) { m.db.post(payout.NewTransfer(payout.PostClaim, w.ID, w.Amount)) },
 			"posted twice"},
-		"a row says otherwise":  {func(_ *model, w *row) { w.Status = payout.StatusCancelled; w.attempts[no].Booked = false }, "the verifier"},
-		"owed by the row alone": {func(_ *model, w *row) { w.Status = payout.StatusUnknown }, "the rows say owed"},
+		"a row differs":         {func(_ *model, w *row) { w.Status = payout.StatusCancelled; w.attempts[no].Booked = false }, "the verifier"},
+		"owed by the row alone": {func(_ *model, w *row) { w.Status = payout.StatusUnknown }, "the rows sum to owed"},
 		"failed, and it was paid": {func(_ *model, w *row) { w.Status, w.Failure = payout.StatusFailed, payout.NewFailure("", "") },
-			"has failed, and the provider says"},
+			"has failed, and the provider reports"},
 		"booked, and never moved": {func(m *model, w *row) { m.bank.orders[w.attempts[no].OrderNo].moved = false }, "and never moved"},
-		"another amount moved":    {func(m *model, w *row) { m.bank.orders[w.attempts[no].OrderNo].ins.Amount++ }, "the books do not"},
-		"paid, and came back": {func(m *model, w *row) { m.bank.orders[w.attempts[no].OrderNo].kind = payout.ObsReturned },
+		"another amount moved":    {func(m *model, w *row) { m.bank.orders[w.attempts[no].OrderNo].ins.Amount++ }, "MySQL does not"},
+		"paid, and returned at the provider": {func(m *model, w *row) { m.bank.orders[w.attempts[no].OrderNo].kind = payout.ObsReturned },
 			"the provider holds"},
-		"paid here and outside":    {func(_ *model, w *row) { w.Status = payout.StatusPaidOutside }, "were given for"},
-		"a winner without payout":  {func(m *model, w *row) { w.UserID = "somebody else" }, "won 1 fen, and the row says"},
-		"suspense without a break": {func(m *model, _ *row) { m.db.balance[payout.AccountSuspense] = -1 }, "in suspense and no break"},
-		"the packet is not closed": {func(m *model, _ *row) { m.db.rec.Stored = packet.StatusClosing }, "the packet is closing"},
-		"a claim nobody won":       {func(m *model, _ *row) { m.acknowledged = nil }, "who has not won it"},
-		"not on the list":          {func(m *model, _ *row) { m.guests = map[string]bool{"another": true} }, "not on the list"},
-		"sent while held":          {func(m *model, w *row) { m.hold(); w.attempts[no].Sends++ }, "while the provider was held"},
-		"agreed to by himself":     {func(m *model, w *row) { m.decided(w, "anna", "anna", m.clock) }, "agreed to by \"anna\""},
-		"agreed to by nobody":      {func(m *model, w *row) { m.decided(w, "anna", "", m.clock) }, "agreed to by \"\""},
-		"agreed to too late":       {func(m *model, w *row) { m.decided(w, "anna", "ben", m.clock.Add(approvalLife)) }, "after it had expired"},
-		"nobody decides":           {func(_ *model, w *row) { w.OpenDecision = payout.DecisionCancel }, "is deciding"},
-		"a promise is forgotten": {func(m *model, w *row) {
+		"paid here and outside":             {func(_ *model, w *row) { w.Status = payout.StatusPaidOutside }, "were paid out for"},
+		"a winner without payout":           {func(m *model, w *row) { w.UserID = "another" }, "won 1 fen, and the row is"},
+		"suspense without a break":          {func(m *model, _ *row) { m.db.balance[payout.AccountSuspense] = -1 }, "in suspense and no break"},
+		"the packet is not closed":          {func(m *model, _ *row) { m.db.rec.Stored = packet.StatusClosing }, "the packet is closing"},
+		"a claim that was not acknowledged": {func(m *model, _ *row) { m.acknowledged = nil }, "without an acknowledged claim"},
+		"not on the list":                   {func(m *model, _ *row) { m.guests = map[string]bool{"another": true} }, "not on the list"},
+		"sent while held":                   {func(m *model, w *row) { m.hold(); w.attempts[no].Sends++ }, "while the provider was held"},
+		"approved by its author":            {func(m *model, w *row) { m.decided(w, "anna", "anna", m.clock) }, "approved by \"anna\""},
+		"approved by no person":             {func(m *model, w *row) { m.decided(w, "anna", "", m.clock) }, "approved by \"\""},
+		"approved too late": {func(m *model, w *row) { m.decided(w, "anna", "ben", m.clock.Add(approvalLife)) },
+			"after it expired"},
+		"deciding without a decision": {func(_ *model, w *row) { w.OpenDecision = payout.DecisionCancel }, "is deciding"},
+		"a share conflict is forgotten": {func(m *model, w *row) {
 			m.addShareConflict(w, 1)
 			m.db.shareConflicts = nil
-		}, "won 1 fen, and the row says"},
-		"a promise of another amount": {func(m *model, w *row) { m.addShareConflict(w, 2) }, "was promised 2 fen"},
-		"a promise nobody honoured": {func(m *model, w *row) {
+		}, "won 1 fen, and the row is"},
+		"a share conflict of another amount": {func(m *model, w *row) { m.addShareConflict(w, 2) }, "over 2 fen has payment"},
+		"a share conflict paid, not honoured": {func(m *model, w *row) {
 			m.addShareConflict(w, 1)
 			m.db.post(payout.NewTransfer(payout.PostPaid, payout.OrderNo(m.db.shareConflicts[0].payment, 1), 1))
 		}, "the house honoured 0"},
-		"a promise paid with the packet's money": {func(m *model, w *row) {
+		"a share conflict paid with the packet's money": {func(m *model, w *row) {
 			m.addShareConflict(w, 1)
 			m.db.post(payout.NewTransfer(payout.PostClaim, m.db.shareConflicts[0].payment, 1))
-		}, "the rows of promises say owed 0, the ledger 1"},
+		}, "the rows of share conflicts owe 0, the ledger 1"},
 		"sent when the provider forgets": {func(m *model, w *row) {
 			m.clock = w.attempts[no].QueryUntil.Add(time.Minute)
 			m.judgeSendDeadline(w.attempts[no].OrderNo)
 		}, "is about to forget it"},
-		"carried out again": {func(m *model, w *row) {
+		"executed twice": {func(m *model, w *row) {
 			m.clock = m.clock.Add(m.limits.Remembers)
 			m.bank.arrive(*orderOf(w.attempts[no]), m.clock)
 		}, "had forgotten it"},
-		"a new number on one's own": {func(m *model, w *row) {
+		"a new number without approval": {func(m *model, w *row) {
 			w.attempts = append(w.attempts, payout.NewAttempt(w.Payment, 2, w.attempts[no].Request))
 			m.bank.answers[w.attempts[no].OrderNo] = answer{w.attempts[no].QueryUntil, payout.ObsNeverReceived}
 			m.judgeNewAttempt(w.attempts[1].OrderNo)
-		}, "no two persons said so"},
-		"sent while an earlier number is under way": {func(m *model, w *row) {
+		}, "no two persons approved it"},
+		"sent while an earlier number is pending": {func(m *model, w *row) {
 			m.db.heard[w.attempts[no].OrderNo], w.attempts[no].Booked = payout.ObsPending, false
 			w.attempts = append(w.attempts, payout.NewAttempt(w.Payment, 2, w.attempts[no].Request))
 			m.judgeInFlight(w)
-		}, "the provider says pending of"},
-		"forgotten, and nobody told": {func(m *model, w *row) {
+		}, "the provider reports pending for"},
+		"forgotten, and no break": {func(m *model, w *row) {
 			m.clock = m.clock.Add(m.limits.Remembers)
 			m.bank.orders[w.attempts[no].OrderNo].kind = payout.ObsReturned
 		}, "its return false"},
@@ -125,7 +126,7 @@ func TestJudgeSees(t *testing.T) {
 			o.no = second.OrderNo
 			m.bank.orders[o.no], m.bank.numbers = &o, append(m.bank.numbers, o.no)
 			m.judgeNewAttempt(o.no)
-		}, "was not asked about since the decision"},
+		}, "was not queried since the decision"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := lived(t)

@@ -10,7 +10,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// figures are where the money of a packet is, by the ledger, as its proof tells them.
+// figures holds the sums of a packet by the ledger, in fen, as its proof states them.
 type figures struct{ total, paid, owed, remaining, refunding, refunded, suspense money.Fen }
 
 func (b *database) figures() figures {
@@ -23,7 +23,8 @@ func (b *database) figures() figures {
 	}
 }
 
-// judge is what has to be true after every step. The lock is held.
+// judge checks every invariant that holds after each step, and reports violations. The caller holds
+// the lock.
 func (w *world) judge(after string) {
 	b, f := w.db, w.db.figures()
 	if parts := f.paid + f.owed + f.remaining + f.refunding + f.refunded; parts != f.total {
@@ -40,7 +41,7 @@ func (w *world) judge(after string) {
 	w.judgeLeft(after)
 	w.judgeClaims(after)
 	w.judgeShareConflicts(after)
-	if !b.restored() { // until they are recovered they know less than the provider
+	if !b.restored() { // until the recovery MySQL lacks orders of the provider
 		w.judgeAttempts(after)
 		w.judgePaidOut(after)
 		w.judgeFailed(after)
@@ -49,7 +50,7 @@ func (w *world) judge(after string) {
 	w.judgeHold(after)
 }
 
-// judgeStatuses: what the rows say is what the ledger says.
+// judgeStatuses checks that the statuses of the rows and the balances of the ledger agree.
 func (w *world) judgeStatuses(after string, f figures) {
 	b := w.db
 	var owed, refunding, charged money.Fen
@@ -74,52 +75,52 @@ func (w *world) judgeStatuses(after string, f figures) {
 		}
 	}
 	if owed != f.owed || refunding != f.refunding || charged != f.total {
-		w.violated("after %s: the rows say owed %d, refunding %d, charged %d; the ledger %+v", after, owed, refunding, charged, f)
+		w.violated("after %s: the rows sum to owed %d, refunding %d, charged %d; the ledger %+v", after, owed, refunding, charged, f)
 	}
 	if _, claimed := b.claimed(); b.byKind[payout.PostClaim] != claimed {
 		w.violated("after %s: %d fen posted as claimed, %d claimed", after, b.byKind[payout.PostClaim], claimed)
 	}
 }
 
-// judgeRejected: of a packet that was rejected nobody gets anything, and it stays rejected.
-// What was charged all the same goes back at once and as a whole (rule R2).
+// judgeRejected checks that a rejected packet stays rejected and pays no recipient. A charge that
+// succeeds after the rejection is refunded at once and in full (R2).
 func (w *world) judgeRejected(after string, f figures) {
 	stored, pool := w.db.rec.Stored, w.pool.state
 	w.refused = w.refused || pool == packet.PoolRejected
 	if w.refused && (stored != "" && stored != packet.StatusFunding && stored != packet.StatusRejected || pool == packet.PoolOpen ||
 		pool == packet.PoolClosing) {
-		w.violated("after %s: the sender was told that nothing is taken, and the packet is %s, its pool %s", after, stored, pool)
+		w.violated("after %s: the rejection was acknowledged, and the packet is %s, its pool %s", after, stored, pool)
 	}
 	if stored == packet.StatusRejected && (pool == packet.PoolOpen || pool == packet.PoolClosing) {
 		w.violated("after %s: the packet is rejected, and its pool is %s", after, pool)
 	}
 	if stored == packet.StatusRejected && (f.refunding+f.refunded != f.total || len(w.db.shares) > 0) {
-		w.violated("after %s: rejected, and what was charged does not go back: %+v, %d shares", after, f, len(w.db.shares))
+		w.violated("after %s: rejected, and the charge is not refunded: %+v, %d shares", after, f, len(w.db.shares))
 	}
 }
 
-// judgeClaims: each share is booked for whom was told that he has it, and for nobody
-// who is not on the packet's list.
+// judgeClaims checks that each share is recorded only for the user whose claim was acknowledged,
+// and only for users on the packet's list.
 func (w *world) judgeClaims(after string) {
 	for i, s := range w.db.shares {
 		won := slices.ContainsFunc(w.acknowledged, func(c packet.Claim) bool {
 			return c.ShareIndex == i && c.UserID == s.user && c.Amount == s.amount
 		})
 		if s.user != "" && !won {
-			w.violated("after %s: share %d of %d fen is booked as claimed by %s, who has not won it", after, i, s.amount, s.user)
+			w.violated("after %s: share %d of %d fen is recorded for %s without an acknowledged claim", after, i, s.amount, s.user)
 		}
 		if s.user != "" && w.guests != nil && !w.guests[s.user] {
-			w.violated("after %s: share %d is booked for %s, who is not on the list", after, i, s.user)
+			w.violated("after %s: share %d is recorded for %s, who is not on the list", after, i, s.user)
 		}
 	}
 }
 
-// judgeShareConflicts: what could not be booked is the house's money, or nobody's (rule R10):
-// honoured = paid + owed, by the ledger, and the rows say the same.
+// judgeShareConflicts checks that honoured share conflicts are paid with house money (R10):
+// honoured = paid + owed by the ledger, and the rows agree.
 func (w *world) judgeShareConflicts(after string) {
 	honoured, paid, owed := w.db.houseSums()
 	if honoured != paid+owed || owed < 0 {
-		w.violated("after %s: the house honoured %d of promises; paid %d, owed %d", after, honoured, paid, owed)
+		w.violated("after %s: the house honoured %d; paid %d, owed %d", after, honoured, paid, owed)
 	}
 	var rows money.Fen
 	for _, p := range w.db.shareConflicts {
@@ -132,16 +133,17 @@ func (w *world) judgeShareConflicts(after string) {
 			}
 		}
 		if r.Amount != p.claim.Amount || r.UserID != p.claim.UserID {
-			w.violated("after %s: %s was promised %d fen, and %s is of %d to %s", after, p.claim.UserID, p.claim.Amount, r.ID, r.Amount, r.UserID)
+			w.violated("after %s: the share conflict of %s over %d fen has payment %s of %d to %s", after, p.claim.UserID, p.claim.Amount, r.ID,
+				r.Amount, r.UserID)
 		}
 	}
 	if rows != owed {
-		w.violated("after %s: the rows of promises say owed %d, the ledger %d", after, rows, owed)
+		w.violated("after %s: the rows of share conflicts owe %d, the ledger %d", after, rows, owed)
 	}
 }
 
-// judgeDecisions: what takes two persons was decided by two, in time; and what is
-// being carried out is known to its payment.
+// judgeDecisions checks that a decision which needs approval was approved by a second person before
+// it expired, and that the payment names its open decision.
 func (w *world) judgeDecisions(after string) {
 	deciding := map[string]payout.DecisionKind{}
 	for _, d := range w.db.decisions {
@@ -155,10 +157,10 @@ func (w *world) judgeDecisions(after string) {
 		takes := d.Kind == payout.DecisionCancel || d.Kind == payout.DecisionMarkPaid ||
 			d.Kind == payout.DecisionRetry && (d.amount >= approveFrom || r.Kind == payout.KindHonour || d.status == payout.StatusUnknown || d.blind)
 		if takes && (d.ApprovedBy == "" || d.ApprovedBy == d.By) {
-			w.violated("after %s: %s of %s by %s was carried out, agreed to by %q", after, d.Kind, r.ID, d.By, d.ApprovedBy)
+			w.violated("after %s: %s of %s by %s was executed, approved by %q", after, d.Kind, r.ID, d.By, d.ApprovedBy)
 		}
 		if d.ApprovedBy != "" && !d.at.Before(d.ExpiresAt) {
-			w.violated("after %s: %s of %s was carried out after it had expired", after, d.Kind, r.ID)
+			w.violated("after %s: %s of %s was executed after it expired", after, d.Kind, r.ID)
 		}
 	}
 	for _, id := range w.db.ids {
@@ -168,7 +170,7 @@ func (w *world) judgeDecisions(after string) {
 	}
 }
 
-// judgeHold: while a person holds the provider no send is noted.
+// judgeHold checks that no send is noted while staff hold the provider.
 func (w *world) judgeHold(after string) {
 	sent := 0
 	for _, id := range w.db.ids {
@@ -177,14 +179,14 @@ func (w *world) judgeHold(after string) {
 		}
 	}
 	held := w.db.hold != nil
-	if held && w.held && sent > w.sent && !w.recovering { // a number that is put back was sent before
+	if held && w.held && sent > w.sent && !w.recovering { // a recovered order number was sent before
 		w.violated("after %s: a send was noted while the provider was held", after)
 	}
 	w.held, w.sent = held, sent
 }
 
-// judgeSendDeadline: from a day before the provider forgets a number nothing is sent under
-// it any more (rule R5).
+// judgeSendDeadline checks that nothing is sent under an order number from one day before the
+// provider forgets it (R5).
 func (w *world) judgeSendDeadline(no string) {
 	parts, _ := payout.Parse(no)
 	if r := w.db.rows[parts.PaymentID]; r != nil && parts.Attempt <= len(r.attempts) {
@@ -194,8 +196,8 @@ func (w *world) judgeSendDeadline(no string) {
 	}
 }
 
-// judgeAttempts: nothing is booked that the provider has not done, and nothing is
-// with the provider that was not noted before.
+// judgeAttempts checks that every booked attempt moved money at the provider, and that every order
+// at the provider is noted in MySQL.
 func (w *world) judgeAttempts(after string) {
 	for _, id := range w.db.ids {
 		for _, a := range w.db.rows[id].attempts {
@@ -216,31 +218,28 @@ func (w *world) judgeAttempts(after string) {
 		if known && (parts.Attempt <= len(r.attempts) || w.bookedAgain(r, o)) || w.explained(no) {
 			continue
 		}
-		w.violated("after %s: the provider has %s of %d fen to %s, the books do not", after, no, o.ins.Amount, o.ins.Account)
+		w.violated("after %s: the provider has %s of %d fen to %s, MySQL does not", after, no, o.ins.Amount, o.ins.Account)
 	}
 }
 
-// bookedAgain reports whether an order that moved nothing is the one that a payment's
-// next number will be, in books that were restored: it is the same request, and the
-// provider answers it as before.
+// bookedAgain reports whether an order that moved nothing equals the next attempt of a payment in a
+// restored MySQL. That attempt sends the same request, and the provider answers it as before.
 func (w *world) bookedAgain(r *row, o *order) bool {
 	parts, _ := payout.Parse(o.ins.OrderNo)
 	return !w.db.state.RestoredAt.IsZero() && !o.moved && parts.Attempt == len(r.attempts)+1
 }
 
-// explained reports whether people are told of an order that the books do not know, or
-// need not be told of it.
+// explained reports whether an order that MySQL lacks has a break, or needs none.
 func (w *world) explained(no string) bool {
 	parts, _ := payout.Parse(no)
 	return w.db.hasBreak(no) || !w.bank.orders[no].moved && (w.db.hasBreakOfPayment(parts.PaymentID) || w.cancelledInVain(parts)) ||
 		w.toGoBack(no) || w.charged(no) || w.behind(no) || w.unheard(no)
 }
 
-// unheard reports whether an order is a later number of a payment that had come back so long
-// before the backup that the recovery did not read of it, and of which the books of the backup
-// had not heard; or of one that is paid by a number which the provider had refused and carried
-// out. It has moved nothing by the time of the recovery, which would have read of it; it is sent
-// again by the same number and request, or the statement tells of it.
+// unheard reports whether a recovery cannot know of an order: a later attempt of a payment that was
+// returned before the part of the statement that the recovery reads, or a later attempt of a
+// payment whose refused order moved money after all. Such an order has moved nothing when the
+// recovery runs. It is sent again with the same number and request, or the statement reports it.
 func (w *world) unheard(no string) bool {
 	parts, _ := payout.Parse(no)
 	b, r := w.db, w.db.rows[parts.PaymentID]
@@ -254,10 +253,10 @@ func (w *world) unheard(no string) bool {
 	})
 }
 
-// charged reports whether an order is a charge of which the provider had said that there was
-// none, or that it was refused, when books were recovered that know no send of it. It is sent
-// by the same number and request if it is pending; if its packet was rejected again, only the
-// statement says that it went through after all.
+// charged reports whether an order is a charge that the provider had called unknown or refused when
+// a recovery ran, in a MySQL without a send of it. A pending charge is sent again with the same
+// number and request. When its packet was rejected again, only the statement shows the late
+// success.
 func (w *world) charged(no string) bool {
 	parts, _ := payout.Parse(no)
 	r := w.db.rows[parts.PaymentID]
@@ -265,13 +264,13 @@ func (w *world) charged(no string) bool {
 		(r.Status == payout.StatusPending || w.db.rec.Stored == packet.StatusRejected)
 }
 
-// statementMargin is how much earlier than the backup a recovery reads the statement.
+// statementMargin is the time before the backup from which a recovery reads the statement.
 const statementMargin = time.Hour
 
-// toGoBack reports whether an order is what a charge goes back by that went through after its
-// packet was rejected, so long before the backup that the recovery did not read of it: the
-// books were about to hear of it, and hear of it again. The refund is sent again then, by the
-// same number and request. What has moved since the backup the recovery has to find.
+// toGoBack reports whether an order refunds a charge that succeeded after its packet was rejected,
+// too early for the part of the statement that the recovery reads. A restored MySQL learns of that
+// success again and sends the refund again, with the same number and request. The recovery has to
+// find what moved since the backup.
 func (w *world) toGoBack(no string) bool {
 	b, refund := w.db, payout.ID(payout.KindRefund, w.packet.ID, 0)
 	charge, o := w.bank.orders[payout.OrderNo(payout.ID(payout.KindCharge, w.packet.ID, 0), 1)], w.bank.orders[no]
@@ -279,9 +278,8 @@ func (w *world) toGoBack(no string) bool {
 		charge != nil && charge.movedAt.Before(w.complete.Add(-statementMargin)) && (o.movedAt.IsZero() || o.movedAt.After(b.state.RecoveredAt))
 }
 
-// cancelledInVain reports whether an order is the refund of a cancelled payout that the
-// provider had refused and carried out after all: books that were restored take it as paid,
-// and need no refund.
+// cancelledInVain reports whether an order refunds a cancelled payout that the provider had refused
+// and executed after all. A restored MySQL records that payout as paid and needs no refund.
 func (w *world) cancelledInVain(refund payout.Parts) bool {
 	if refund.Kind != payout.KindRefund || refund.Number == 0 || w.db.state.RestoredAt.IsZero() {
 		return false
@@ -290,14 +288,14 @@ func (w *world) cancelledInVain(refund payout.Parts) bool {
 	return lied
 }
 
-// hasBreak reports whether a break tells people of an order, or of its payment: the provider has
-// it with another account or amount, or the last recovery has left it to them.
+// hasBreak reports whether a break covers an order or its payment: the provider has another account
+// or amount, or the last recovery could not decide it.
 func (b *database) hasBreak(no string) bool {
 	return b.hasBreakWith(func(of string) bool { return strings.HasPrefix(no, of) })
 }
 
-// checkStaleClaim reports whether a break tells people of a payment, by whichever number: about one
-// that moved nothing there is nothing more to tell.
+// hasBreakOfPayment reports whether a break covers any order of a payment. An order that moved
+// nothing needs no break of its own then.
 func (b *database) hasBreakOfPayment(payment string) bool {
 	return b.hasBreakWith(func(of string) bool { return strings.HasPrefix(of, payment) })
 }
@@ -311,16 +309,15 @@ func (b *database) hasBreakWith(about func(of string) bool) bool {
 	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.Kind == payout.BreakMismatch && about(x.OrderNo) })
 }
 
-// paidOut is what has left for an obligation and not come back: through the provider,
-// by other means, or to the sender in its stead. lied: the provider has refused an
-// order of it and carried it out after all, or two persons took it on themselves that
-// an order which it had forgotten moved nothing.
+// paidOut returns the net amount in fen that left for a payment: through the provider, by other
+// means, or to the sender as the refund of its cancellation. lied: the provider executed an order
+// that it had refused, or two persons accepted the risk that a forgotten order moved nothing.
 func (w *world) paidOut(id string) (sum money.Fen, lied bool) {
 	r := w.db.rows[id]
 	if r == nil {
 		return 0, false
 	}
-	for _, no := range w.bank.numbers { // also those that the books do not know
+	for _, no := range w.bank.numbers { // also those that MySQL lacks
 		if strings.HasPrefix(no, id) {
 			o := w.bank.orders[no]
 			sum += o.net()
@@ -338,18 +335,18 @@ func (w *world) paidOut(id string) (sum money.Fen, lied bool) {
 	return sum, lied
 }
 
-// judgePaidOut: nobody gets anything twice, unless the provider carries out what it
-// has refused twice.
+// judgePaidOut checks that no payment is paid twice, unless the provider executes an order that it
+// had refused.
 func (w *world) judgePaidOut(after string) {
 	for _, id := range w.db.ids {
 		if sum, lied := w.paidOut(id); sum > w.db.rows[id].Amount && !lied && !w.db.hasBreak(payout.OrderNo(id, 1)) {
-			w.violated("after %s: %d fen were given for %s of %d", after, sum, id, w.db.rows[id].Amount)
+			w.violated("after %s: %d fen were paid out for %s of %d", after, sum, id, w.db.rows[id].Amount)
 		}
 	}
 }
 
-// judgeFailed: failed means that no money has moved, and none is under way (rule R4),
-// unless the provider lies, or two persons took it for unmoved.
+// judgeFailed checks that a failed payment has moved no money and has no open send (R4), unless the
+// provider lied or two persons accepted that risk.
 func (w *world) judgeFailed(after string) {
 	for _, id := range w.db.ids {
 		r := w.db.rows[id]
@@ -359,27 +356,26 @@ func (w *world) judgeFailed(after string) {
 		for _, a := range r.attempts {
 			if o := w.bank.orders[a.OrderNo]; o != nil && !o.turned && !w.db.risked(id) && o.kind != payout.ObsDeclined &&
 				o.kind != payout.ObsReturned {
-				w.violated("after %s: %s has failed, and the provider says %s of %s", after, id, o.kind, a.OrderNo)
+				w.violated("after %s: %s has failed, and the provider reports %s for %s", after, id, o.kind, a.OrderNo)
 			}
 			for _, l := range w.bank.late {
 				if l.o.OrderNo == a.OrderNo && !l.refused && w.bank.orders[a.OrderNo] == nil {
-					w.violated("after %s: %s has failed, and a send of %s is under way", after, id, a.OrderNo)
+					w.violated("after %s: %s has failed, and a send of %s is open", after, id, a.OrderNo)
 				}
 			}
 		}
 	}
 }
 
-// judgeNewAttempt: when another number of an obligation comes to the provider, it has
-// been asked about every earlier one since the decision, and said that no money moves
-// under it (rule R5). So it is for the refund of a cancelled payout; but what is
-// cancelled had failed for good, or come back, while the provider still knew, and two
-// persons said so, that it may have forgotten since.
+// judgeNewAttempt checks a new order number of a payment that reaches the provider. Every earlier
+// one was queried since the decision, and none moves money (R5). The first refund of a cancelled
+// payout is checked against the payout's numbers; those may be forgotten by then, because two
+// persons cancelled it while the provider still knew them.
 func (w *world) judgeNewAttempt(no string) {
 	parts, _ := payout.Parse(no)
 	r := w.db.rows[parts.PaymentID]
 	if r == nil || w.db.restored() {
-		return // told by judgeAttempts
+		return // judgeAttempts reports it
 	}
 	earlier := r.attempts[:min(parts.Attempt-1, len(r.attempts))]
 	if parts.Kind == payout.KindRefund && parts.Number > 0 && parts.Attempt == 1 {
@@ -389,18 +385,18 @@ func (w *world) judgeNewAttempt(no string) {
 	for _, a := range earlier {
 		switch last := w.bank.answers[a.OrderNo]; {
 		case !last.at.After(r.DecidedAt):
-			w.violated("%s came to the provider; %s was not asked about since the decision", no, a.OrderNo)
-		case w.bank.orders[a.OrderNo] != nil && w.bank.orders[a.OrderNo].turned: // it said so later
+			w.violated("%s reached the provider; %s was not queried since the decision", no, a.OrderNo)
+		case w.bank.orders[a.OrderNo] != nil && w.bank.orders[a.OrderNo].turned: // it moved money after the refusal
 		case last.kind == payout.ObsNeverReceived && !last.at.Before(a.QueryUntil) && !w.db.risked(r.ID) && r.Status != payout.StatusCancelled:
-			w.violated("%s came to the provider, which may have forgotten %s, and no two persons said so", no, a.OrderNo)
+			w.violated("%s reached the provider, which may have forgotten %s, and no two persons approved it", no, a.OrderNo)
 		case last.kind != payout.ObsDeclined && last.kind != payout.ObsReturned && last.kind != payout.ObsNeverReceived:
-			w.violated("%s came to the provider, which had said %s of %s", no, last.kind, a.OrderNo)
+			w.violated("%s reached the provider, whose last answer was %s for %s", no, last.kind, a.OrderNo)
 		}
 	}
 }
 
-// judgeInFlight: nothing is sent while the provider says of an earlier number of the obligation,
-// or of the cancelled payout that a refund gives back, that it is under way (rule R5).
+// judgeInFlight checks that nothing is sent while the provider calls an earlier order of the
+// payment, or of the cancelled payout that it refunds, pending (R5).
 func (w *world) judgeInFlight(r *row) {
 	earlier := r.attempts[:len(r.attempts)-1]
 	if of := w.db.cancelled(r.Payment); of != nil {
@@ -408,14 +404,13 @@ func (w *world) judgeInFlight(r *row) {
 	}
 	for _, a := range earlier {
 		if w.db.inFlight(a) {
-			w.violated("a send of %s was noted, and the provider says %s of %s", r.ID, w.db.heard[a.OrderNo], a.OrderNo)
+			w.violated("a send of %s was noted while the provider reports %s for %s", r.ID, w.db.heard[a.OrderNo], a.OrderNo)
 		}
 	}
 }
 
-// settled reports whether nothing has to happen any more by itself. What is due waits
-// while the run that its workflow has is taken: that of another payment of the same
-// user, about which people have to decide.
+// settled reports whether nothing is left to do without staff. A due payment may wait while the
+// workflow of its user runs for another payment that needs a decision.
 func (w *world) settled(taken func(payment string) bool) (done bool) {
 	w.look(func() {
 		w.bank.advance()
@@ -429,13 +424,12 @@ func (w *world) settled(taken func(payment string) bool) (done bool) {
 	return !slices.ContainsFunc(payments, free) && len(winners) == 0 && !life
 }
 
-// reconciliations is how many statements a lifetime gets: should they not be enough,
-// the end says so.
+// reconciliations is the number of statements in a lifetime. end reports a violation when they are
+// not enough.
 const reconciliations = 4
 
-// reconcile is the provider's daily statement: what it says otherwise than the books
-// is asked about, because a notification of it may have been lost. It reports
-// whether there was anything.
+// reconcile compares the provider's daily statement with MySQL and queries every difference,
+// because its notification may be lost. It reports whether there was a difference.
 func (w *world) reconcile() (asked bool) {
 	w.look(func() {
 		if w.statements++; w.statements > reconciliations {
@@ -447,17 +441,17 @@ func (w *world) reconcile() (asked bool) {
 			if row == nil || len(row.attempts) < parts.Attempt {
 				if (w.charged(no) || w.unheard(no) && w.bank.orders[no].moved) && !w.db.reportedByStatement(no) {
 					w.db.breaks = append(w.db.breaks, payout.Break{Kind: payout.BreakNotBooked, OrderNo: no})
-					w.reached["lost with the books, the statement tells"]++
+					w.reached["lost by the restore, found in the statement"]++
 				}
 				if w.db.reportedByStatement(no) || w.explained(no) || row != nil && w.bookedAgain(row, w.bank.orders[no]) {
-					continue // people are told, or need not be
+					continue // it has a break, or needs none
 				}
-				w.violated("the provider has %s (%s), which the books do not know", no, w.bank.orders[no].kind)
+				w.violated("the provider has %s (%s), which MySQL lacks", no, w.bank.orders[no].kind)
 				continue
 			}
 			a := row.attempts[parts.Attempt-1]
 			if (a.Booked && !a.ReturnBooked) != (w.bank.orders[no].kind == payout.ObsSucceeded) {
-				if w.bank.forgot(w.bank.orders[no]) { // asking tells nothing: people have to look
+				if w.bank.forgot(w.bank.orders[no]) { // a query finds nothing: only a break helps
 					if !w.db.reportedByStatement(no) {
 						w.db.breaks = append(w.db.breaks, payout.Break{Kind: payout.BreakNotBooked, OrderNo: no})
 						w.reached["forgotten, and in the statement"]++
@@ -472,7 +466,7 @@ func (w *world) reconcile() (asked bool) {
 	return asked
 }
 
-// end is what has to be true once everything has come to its end.
+// end checks what holds once nothing is left to do.
 func (w *world) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -482,32 +476,32 @@ func (w *world) end() {
 		r := b.paymentOf(c)
 		switch {
 		case w.missed[c.UserID] && !b.accounted(c.UserID):
-			w.reached["told, and lost with redis"]++
+			w.reached["acknowledged, and lost with redis"]++
 			continue
 		case w.lost[keyOf(c)] && !b.booked(c):
 			continue
 		case !b.booked(c) && b.leftToPeople(payout.ID(payout.KindRefund, rec.ID, 0)):
-			w.reached["told, and how it was closed was left to people"]++ // nobody else knew him any more, and they resolved it without more
+			w.reached["acknowledged, and the closing was left to staff"]++ // no store held the claim, and staff resolved the break
 			continue
 		case !b.booked(c) && slices.ContainsFunc(w.acknowledged, func(x packet.Claim) bool {
 			return x.UserID == c.UserID && w.lost[keyOf(x)] &&
 				b.booked(x)
 		}):
-			w.reached["told again, and the first is booked"]++ // late, after it was reported as lost; and then his second run was lost
+			w.reached["acknowledged again, and the first is recorded"]++ // a late hand-off recorded the claim that was reported as lost
 			continue
 		}
 		if r == nil || r.UserID != c.UserID || r.Amount != c.Amount || r.Status.Open() && !b.stuck(r.ID) {
-			w.violated("at the end: %s won %d fen, and the row says %+v", c.UserID, c.Amount, r)
+			w.violated("at the end: %s won %d fen, and the row is %+v", c.UserID, c.Amount, r)
 			continue
 		}
 		given, lied := w.paidOut(r.ID)
 		if b.stuck(r.ID) || w.unseen(r.ID) ||
 			slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return b.reportedByStatement(a.OrderNo) }) {
-			continue // people are told
+			continue // it has a break
 		}
 		if open := r.Status == payout.StatusFailed || r.Status == payout.StatusReturned; !lied && open != (given == 0) &&
 			r.Status != payout.StatusCancelled {
-			w.violated("at the end: %s is %s, and %d fen were given", r.ID, r.Status, given)
+			w.violated("at the end: %s is %s, and %d fen were paid out", r.ID, r.Status, given)
 		}
 	}
 	w.judgeStatementMatches()
@@ -520,28 +514,28 @@ func (w *world) end() {
 	w.verify()
 }
 
-// judgeStatementMatches: at the end the provider's own sums are those of the ledger, but for what
-// people know of from its statement.
+// judgeStatementMatches checks at the end that the provider's sums equal those of the ledger, apart
+// from differences that have a break.
 func (w *world) judgeStatementMatches() {
 	b := w.db
-	var net money.Fen // what the provider has of ours
+	var net money.Fen // that the provider holds for us
 	for _, no := range w.bank.numbers {
 		o := w.bank.orders[no]
 		parts, _ := payout.Parse(no)
-		var a payout.Attempt // of a number that the books do not know: nothing is booked
+		var a payout.Attempt // an order that MySQL lacks has no booking
 		if !b.lacks(no) {
 			a = b.rows[parts.PaymentID].attempts[parts.Attempt-1]
 		}
 		moved, booked := o.net(), a.Booked && !a.ReturnBooked
 		switch {
 		case booked == (o.kind == payout.ObsSucceeded):
-		// what the recovery left to people, they resolved without more
+		// what the recovery left to staff was resolved without another recovery
 		case b.reportedByStatement(no), b.lacks(no) && w.behind(no), b.hasBreak(no) && w.cancelledInVain(parts):
 			if moved = 0; booked {
 				moved = o.ins.Amount
 			}
 		default:
-			w.violated("at the end: the provider says %s is %s; booked %t, its return %t", no, o.kind, a.Booked, a.ReturnBooked)
+			w.violated("at the end: the provider reports %s as %s; booked %t, its return %t", no, o.kind, a.Booked, a.ReturnBooked)
 		}
 		if o.ins.Op != payout.OpCharge {
 			moved = -moved
@@ -553,7 +547,7 @@ func (w *world) judgeStatementMatches() {
 	}
 }
 
-// verify asks the product's own verifier, which `hongbao ledger verify` runs.
+// verify runs the product's ledger verifier, which `hongbao ledger verify` uses too.
 func (w *world) verify() {
 	b, rec := w.db, w.db.rec
 	n, sum := b.claimed()

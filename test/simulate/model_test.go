@@ -23,7 +23,7 @@ var (
 	progress  = flag.Bool("progress", false, "print how far TestModel has come")
 )
 
-// rapidDice is the dice of a lifetime that rapid draws and, should it fail, shrinks.
+// rapidDice draws with rapid, which shrinks a failing lifetime.
 type rapidDice struct{ t *rapid.T }
 
 func (d rapidDice) n(what string, sides int) int {
@@ -33,11 +33,11 @@ func (d rapidDice) n(what string, sides int) int {
 	return fair(sides).Draw(d.t, what)
 }
 
-// fairs are the generators by their number of sides.
+// fairs holds the generators by their number of sides.
 var fairs = map[int]*rapid.Generator[int]{}
 
-// fair draws each side as often as the others: rapid's own ranges prefer small
-// numbers by far, and little would ever happen.
+// fair draws each side with equal probability. The ranges of rapid prefer small numbers, with which
+// little would happen.
 func fair(sides int) *rapid.Generator[int] {
 	if fairs[sides] == nil {
 		fairs[sides] = rapid.Custom(func(t *rapid.T) int {
@@ -60,18 +60,17 @@ type model struct {
 	clock time.Time
 	runs  []*run
 	lives []*packetRun
-	made  int // runs
+	made  int // runs started
 	asked map[string]bool
-	kept  []*backup // of the books, the oldest first
-	// lossy: a lifetime whose books are lost more often, and again after they were recovered.
+	kept  []*backup // of MySQL, the oldest first
+	// lossy: MySQL is restored more often in this lifetime, and again after its recovery.
 	lossy bool
-	t     *testing.T // of the test; nil: the provider answers every recovery
-	// firstLoss is when they were lost first, recovered how far all had come when they were
-	// recovered last.
+	t     *testing.T // of the test; nil: the provider answers every query of a recovery
+	// firstLoss is when MySQL was restored first; recovered is the state when it was recovered last.
 	firstLoss time.Time
-	began     time.Time // the last run of a recovery
+	began     time.Time // the start of the last recovery
 	recovered marks
-	// emptied: Temporal was lost, with all that it knew of runs.
+	// emptied: Temporal was lost with all its runs.
 	emptied bool
 }
 
@@ -90,7 +89,7 @@ func (m *model) runID() string {
 
 func (m *model) newPacketRun() *packetRun { return &packetRun{w: m.world, id: m.runID()} }
 
-// open reports whether a payment has a run, by its user: his claims share one.
+// open reports whether a payment has a run. The claims of a user share one.
 func (m *model) open(payment string) bool {
 	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.key == m.db.runKey(payment) })
 }
@@ -100,7 +99,7 @@ func (m *model) openClaim(c packet.Claim) bool {
 	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.key == c.UserID })
 }
 
-// start starts a run of a payment, for a claim too, whatever other runs there are.
+// start starts a run of a payment or of a claim, beside any other run.
 func (m *model) start(payment string, c *packet.Claim) {
 	r := &run{w: m.world, id: m.runID(), payment: payment, claim: c, payNow: c != nil}
 	if r.key = m.db.runKey(payment); c != nil {
@@ -115,8 +114,8 @@ func (m *model) startClaim(c packet.Claim) {
 	m.start(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), &c)
 }
 
-// startClaims starts the runs of claims. One whose user has another share is booked where
-// the run of that is open, as the watch and a rebuild do it (worker.restartPayout).
+// startClaims starts the runs of claims. When the user has another share, the claim is recorded
+// while that run is open, as by the watch and a rebuild (worker.restartPayout).
 func (m *model) startClaims(claims []packet.Claim) {
 	for _, c := range claims {
 		switch {
@@ -128,8 +127,8 @@ func (m *model) startClaims(claims []packet.Claim) {
 	}
 }
 
-// take takes a step of a run. A process that dies in it leaves the step to be
-// repeated, or ends the run for good. An error is a step to be repeated.
+// take takes a step of a run. When its process is killed, the step is repeated, or the run ends for
+// good. A step that fails with an error is repeated.
 func (m *model) take(step func() error) (ended bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -144,7 +143,7 @@ func (m *model) take(step func() error) (ended bool) {
 	return false
 }
 
-// ready are the indexes of runs and lives that have something to do now.
+// ready returns the steps of runs that are due now.
 func (m *model) ready() (out []func()) {
 	for _, r := range m.runs {
 		if !r.due().After(m.clock) && !m.rests(r) {
@@ -167,11 +166,10 @@ func (m *model) ready() (out []func()) {
 	return out
 }
 
-// rests reports whether a run goes on asking about what only people can move, in
-// the time when everything has to come to its end by itself.
+// rests reports whether a run only queries a payment that needs staff, after the faults have ended.
 func (m *model) rests(r *run) bool {
 	if m.calm && r != nil && r.claim == nil && m.db.rows[r.payment] == nil {
-		return true // it waits for a row that is lost, of a cancel that nobody has decided again
+		return true // it waits for the row of a cancellation that the restore lost
 	}
 	return m.calm && r != nil && r.st != nil && m.db.stuck(r.payment)
 }
@@ -181,7 +179,7 @@ func (m *model) resting() bool {
 	return !slices.ContainsFunc(m.runs, func(r *run) bool { return !m.rests(r) })
 }
 
-// watch starts what has no run.
+// watch starts the runs that are missing.
 func (m *model) watch() {
 	payments, winners, alive := m.db.lost()
 	for _, id := range payments {
@@ -205,7 +203,7 @@ func (m *model) dispatch() {
 	}
 }
 
-// wake has the runs of a payment read its row again.
+// wake makes the runs of a payment read its row again.
 func (m *model) wake(id string) {
 	for _, r := range m.runs {
 		if r.payment == id && r.due().After(m.clock) {
@@ -232,7 +230,7 @@ func (m *model) notify() {
 	m.take(func() error { return m.db.notify(no) })
 }
 
-// pass lets time pass, mostly until something is due.
+// pass advances the time, mostly until something is due.
 func (m *model) pass(d time.Duration) {
 	m.look(func() {
 		m.clock = m.clock.Add(d)
@@ -241,7 +239,7 @@ func (m *model) pass(d time.Duration) {
 	})
 }
 
-// next is how long nothing is due.
+// next returns the time until something is due.
 func (m *model) next() time.Duration {
 	at := m.bank.next()
 	earlier := func(t time.Time) {
@@ -285,7 +283,7 @@ func (m *model) act() {
 			ready[m.dice.n("run", len(ready))]()
 			return
 		}
-		if m.pool.state == packet.PoolOpen && m.dice.n("wait for people", 4) > 0 {
+		if m.pool.state == packet.PoolOpen && m.dice.n("wait for staff", 4) > 0 {
 			m.pass(time.Second)
 			return
 		}
@@ -329,7 +327,7 @@ func (m *model) act() {
 			m.pool.recall()
 		case 6:
 			m.lives = append(m.lives, m.newPacketRun())
-		case 7: // a process dies with all its runs
+		case 7: // a process is killed with all its runs
 			m.runs, m.lives = nil, nil
 			m.payments.Admission = m.newAdmission()
 		case 8, 12:
@@ -361,10 +359,10 @@ func (m *model) act() {
 	}
 }
 
-// loss keeps or loses the books in a lifetime in which that happens more often; mostly when
-// something was claimed and sent since they were recovered. It reports whether it did.
+// loss keeps or restores a backup in a lossy lifetime, mostly after claims and sends that followed
+// the last recovery. It reports whether it did.
 func (m *model) loss() bool {
-	switch m.dice.n("books", 16) {
+	switch m.dice.n("restore", 16) {
 	case 13, 14:
 		m.keepBackup()
 		return true
@@ -372,18 +370,18 @@ func (m *model) loss() bool {
 		m.pool.grab(user(m.dice.n("user", 8)))
 		return true
 	case 15:
-		if m.reached["books recovered"] > 0 && !m.goneOn() && m.dice.n("nothing new", 4) > 0 {
+		if m.reached["MySQL recovered"] > 0 && !m.goneOn() && m.dice.n("nothing new", 4) > 0 {
 			return false
 		}
-		m.pass(unnoticed) // or else it might not be noticed
+		m.pass(unnoticed) // a younger backup may go unnoticed
 		m.restore()
 		return true
 	}
 	return false
 }
 
-// steps after which a lifetime has to have come to its end by itself: a payment that is
-// pending for hours is asked about by each of its runs.
+// calmSteps is the number of steps after which a lifetime must have ended. Each run of a payment
+// that is pending for hours queries it.
 const calmSteps = 50_000
 
 func (m *model) live(steps int) {
@@ -440,7 +438,7 @@ func (w *world) calms() {
 	_ = w.db.setHold(false)
 }
 
-// staffActs decide, two together, about what only they can move; some they leave.
+// staffActs decides with two persons about payments that only staff can move; some are left.
 func (m *model) staffActs() (decided bool) {
 	for _, id := range m.db.allStuck() {
 		what := m.dice.n("left", 3)
@@ -463,14 +461,14 @@ func (m *model) staffActs() (decided bool) {
 	return decided
 }
 
-// census counts what lifetimes came to, so that a model that reaches too little is noticed.
+// census counts what the lifetimes reached, so that a model that reaches too little is noticed.
 type census map[string]int
 
-// reach fails a test whose lifetimes, if they are many, never came to something.
+// reach fails the test when many lifetimes never reached an event.
 func (c census) reach(t *testing.T, lifetimes int, want []string) {
 	for _, what := range want {
 		if lifetimes >= 2000 && c[what] == 0 {
-			t.Errorf("no lifetime has ever come to %q: the model tests too little", what)
+			t.Errorf("no lifetime reached %q: the model tests too little", what)
 		}
 	}
 }
@@ -490,7 +488,7 @@ func (c census) count(w *world) {
 		c["posted "+string(kind)]++
 	}
 	if r := w.db.rows[payout.ID(payout.KindRefund, w.packet.ID, 0)]; r != nil && w.db.rec.Stored == packet.StatusRejected {
-		c["given back by "+string(r.Status)]++
+		c["refunded by "+string(r.Status)]++
 	}
 	for _, d := range w.db.decisions {
 		if d.blind && !d.at.IsZero() {
@@ -498,42 +496,43 @@ func (c census) count(w *world) {
 		}
 	}
 	for _, id := range w.db.allStuck() {
-		c["forgotten, left to people: "+id[:1]]++
+		c["forgotten, left to staff: "+id[:1]]++
 	}
 	for what := range w.reached {
 		c[what]++
 	}
 }
 
-// reached is what 2,000 lifetimes of TestModel come to in one way or the other, and
-// rarely what many more do.
+// reached are the events that 2,000 lifetimes of TestModel reach; rarely are those that need many
+// more.
 var (
 	reached = []string{"r paid_outside", "c unknown", "h failed", "a decision has expired", "a decision was rejected", "the same person",
 		"not on the list",
-		"asked about what is forgotten", "forgotten, left to people: p", "forgotten, mark_paid by two", "forgotten, retry by two",
-		"parked: held", "parked: pace", "redis restored", "redis emptied",
-		"a loss was noticed", "rebuilt", "told, lost and reported", "charged after it was rejected", "given back by paid",
-		"charged when it was too late to open", "charge lapsed", "books restored", "books recovered", "books restored again",
-		"books restored again, orders and claims between", "left to people: silent", "recovered again, what was left",
-		"asked about what was left to people", "under way after a refusal", "neither funded nor closed, its charge was left"}
-	rarely = []string{"left to people: c", "left to people: p", "left to people: r", "not rejected, its charge was left",
-		"given back by paid_outside", "given back by returned", "charged late, and not rejected yet",
-		"h paid", "h cancelled", "h paid_outside", "posted honoured", "parked: low_balance", "parked: outage", "a decision was overtaken",
-		"books restored again, to before the first loss", "books restored again, not recovered yet",
-		"books restored again, while they were recovered", "books restored to a restored backup", "charged after it was rejected, recovered",
-		"charged after it was rejected, rejected again", "forgotten, left to people: r", "forgotten, and in the statement", "a recovery died",
-		"recovered claims", "recovered numbers", "recovered closings", "a recovery shuts the lane"}
+		"queried after the provider forgot it", "forgotten, left to staff: p", "forgotten, mark_paid by two", "forgotten, retry by two",
+		"deferred: held", "deferred: pace", "redis restored", "redis emptied",
+		"a loss was noticed", "rebuilt", "acknowledged, lost and reported", "charged after it was rejected", "refunded by paid",
+		"charged when it was too late to open", "charge lapsed", "MySQL restored", "MySQL recovered", "MySQL restored again",
+		"MySQL restored again, orders and claims between", "left to staff: silent", "recovered again, what was left",
+		"queried what was left to staff", "pending after a refusal", "neither funded nor closed, its charge was left"}
+	rarely = []string{"left to staff: c", "left to staff: p", "left to staff: r", "not rejected, its charge was left",
+		"refunded by paid_outside", "refunded by returned", "charged late, and not rejected yet",
+		"h paid", "h cancelled", "h paid_outside", "posted honoured", "deferred: low_balance", "deferred: outage", "a decision was overtaken",
+		"MySQL restored again, to before the first loss", "MySQL restored again, not recovered yet",
+		"MySQL restored again, while they were recovered", "MySQL restored to a restored backup", "charged after it was rejected, recovered",
+		"charged after it was rejected, rejected again", "forgotten, left to staff: r", "forgotten, and in the statement",
+		"a recovery was killed",
+		"recovered claims", "recovered numbers", "recovered closings", "a recovery closes the fence"}
 )
 
-// mustReach is what both tests have to come to.
+// mustReach are the events that both tests must reach.
 var mustReach = []string{"packet closed", "packet rejected", "packet closing", "p paid", "p failed", "p returned", "p cancelled",
 	"p paid_outside", "r paid", "r failed", "r returned",
 	"paid under a new number", "posted charge", "posted claim", "posted paid", "posted close", "posted refunded", "posted cancel",
 	"posted returned", "posted refund_returned", "posted paid_outside", "posted second_success"}
 
-// TestModel: whatever goes wrong, after every step total = paid + owed + remaining +
-// refunding + refunded, nobody gets anything twice, and once nothing goes wrong any
-// more everything comes to an end on which the provider and the ledger agree.
+// TestModel checks random lifetimes. After every step total = paid + owed + remaining + refunding +
+// refunded, and no payment is paid twice. After the faults end, everything ends by itself, and the
+// provider and the ledger agree.
 func TestModel(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()

@@ -12,7 +12,7 @@ import (
 	"hongbao/internal/packet"
 )
 
-// pool is the packet in Redis: who grabs first wins, and every win leaves a hand-off.
+// pool simulates the packet in Redis: the first grabs win, and every claim appends a hand-off.
 type pool struct {
 	world   *world
 	state   packet.PoolState
@@ -25,13 +25,13 @@ type pool struct {
 	byUser     map[string]packet.Claim
 	claimed    money.Fen
 	reason     packet.CloseReason
-	handoffs   []packet.Claim // not acknowledged yet
+	handoffs   []packet.Claim // not acknowledged by the relay yet
 	signal     packet.CloseReason
-	free       []int // shares that nobody has taken, in the order in which they go
-	// gone: Redis was lost with all that it held.
+	free       []int // unclaimed shares, in dealing order
+	// gone: Redis lost all data of the packet.
 	gone bool
-	// fenceClosed: somebody has noticed that the lane lacks something, or wants it made again
-	// (rule R9). Nothing is carried out before it is.
+	// fenceClosed: a loss of the lane was noticed, or a rebuild is wanted (R9). Scripts refuse until
+	// the rebuild.
 	fenceClosed bool
 }
 
@@ -45,7 +45,7 @@ func (p *pool) script(what string, change func() error) error {
 	})
 }
 
-// grab is grab.lua.
+// grab simulates grab.lua.
 func (p *pool) grab(user string) (won bool) {
 	w := p.world
 	w.mu.Lock()
@@ -64,8 +64,8 @@ func (p *pool) grab(user string) (won bool) {
 	i := p.free[0]
 	p.free = p.free[1:]
 	for _, other := range w.acknowledged {
-		promised := w.db.accounted(other.UserID) && w.db.shares[i].user != other.UserID // a promise is no share
-		if other.ShareIndex == i && !promised && !w.missed[other.UserID] && !w.lost[keyOf(other)] {
+		conflicting := w.db.accounted(other.UserID) && w.db.shares[i].user != other.UserID // a share conflict is no share
+		if other.ShareIndex == i && !conflicting && !w.missed[other.UserID] && !w.lost[keyOf(other)] {
 			w.violated("share %d was dealt to %s, and is %s's", i, user, other.UserID)
 		}
 	}
@@ -83,7 +83,7 @@ func (p *pool) grab(user string) (won bool) {
 	return true
 }
 
-// recall is recall.lua: the flag is the truth, the signal only a wake-up.
+// recall simulates recall.lua: the flag is the truth, the signal only a wake-up.
 func (p *pool) recall() {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
@@ -113,14 +113,14 @@ func (p *pool) Reject(context.Context, string, packet.Failure) error {
 		if p.gone {
 			return packet.ErrPoolGone
 		}
-		if p.state == packet.PoolFunding { // what is open stays so
+		if p.state == packet.PoolFunding { // an open pool stays open
 			p.state = packet.PoolRejected
 		}
 		return nil
 	})
 }
 
-// ClosePool is close.lua.
+// ClosePool simulates close.lua.
 func (p *pool) ClosePool(_ context.Context, _ string, reason packet.CloseReason) (rem packet.PoolCloseResult, err error) {
 	err = p.script("close pool", func() error {
 		w := p.world
@@ -163,8 +163,7 @@ func (p *pool) View(context.Context, string) (v packet.PoolView, err error) {
 	return v, err
 }
 
-// chargePools is the pool that is asked before a charge is sent. Claims that turn up late
-// are looked at elsewhere: books.Late knows none.
+// chargePools is the pool that is read before a charge is sent. IsStaleClaim handles stale claims.
 type chargePools struct {
 	activities.ClaimPools
 	pool *pool
@@ -199,7 +198,7 @@ func (p *pool) Eligible(context.Context, string) (list []string, err error) {
 	return list, err
 }
 
-// away is why the pool says nothing.
+// away returns an error when the pool cannot be read.
 func (p *pool) away() error {
 	if p.fenceClosed {
 		return errAway
@@ -207,8 +206,8 @@ func (p *pool) away() error {
 	return packet.ErrNotFound
 }
 
-// restored puts Redis back to a copy that lacks the last grabs. Hand-offs that were
-// read before are on their way all the same.
+// restored puts Redis back to a copy without the last grabs. Hand-offs that a relay has read are
+// still relayed.
 func (p *pool) restored(lost int) {
 	w := p.world
 	w.mu.Lock()
@@ -229,7 +228,7 @@ func (p *pool) restored(lost int) {
 	p.winners, p.signal = slices.Clone(p.winners[:len(p.winners)-lost]), ""
 }
 
-// emptied loses everything that Redis held of the packet.
+// emptied deletes everything that Redis held of the packet.
 func (p *pool) emptied() {
 	w := p.world
 	w.mu.Lock()
@@ -247,7 +246,7 @@ func (p *pool) emptied() {
 	clear(p.byUser)
 }
 
-// take gives one hand-off to the relay. It is acknowledged or stays, to come again.
+// take gives one hand-off to the relay, which acknowledges it or leaves it to be delivered again.
 func (p *pool) take(i int, acknowledge bool) packet.Claim {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
@@ -260,7 +259,7 @@ func (p *pool) take(i int, acknowledge bool) packet.Claim {
 
 func user(i int) string { return fmt.Sprintf("user%d", i) }
 
-// closesAt is when the packet's run has to look at the pool: at a signal, or at expiry.
+// closesAt returns when the packet's run has to read the pool: at a signal, or at expiry.
 func (p *pool) closesAt() (reason packet.CloseReason, at time.Time) {
 	if p.signal != "" {
 		return p.signal, time.Time{}

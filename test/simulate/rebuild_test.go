@@ -10,9 +10,9 @@ import (
 	"hongbao/internal/packet"
 )
 
-// Rule R9: a Redis that lost something, and whose loss was noticed.
+// Rule R9: Redis lost data, and the loss was noticed.
 
-// claimKey names a claim that somebody was told.
+// claimKey identifies an acknowledged claim.
 type claimKey struct {
 	user  string
 	share int
@@ -20,15 +20,15 @@ type claimKey struct {
 
 func keyOf(c packet.Claim) claimKey { return claimKey{c.UserID, c.ShareIndex} }
 
-// booked reports whether a claim that was told is in the books: the share is his, or
-// there is a promise of it.
+// booked reports whether an acknowledged claim is recorded: the user has the share, or a share
+// conflict exists.
 func (b *database) booked(c packet.Claim) bool {
 	return c.ShareIndex < len(b.shares) && b.shares[c.ShareIndex].user == c.UserID ||
 		slices.ContainsFunc(b.shareConflicts, func(p shareConflict) bool { return keyOf(p.claim) == keyOf(c) })
 }
 
-// noticeLoss closes the fence of the lane, after Redis lost its last `lost` grabs; below 0: none.
-// Hand-offs that a relay has read are still relayed; late ones arrive after the rebuild.
+// noticeLoss closes the fence of the lane after Redis lost its last `lost` claims; below 0 it lost
+// none. Hand-offs that a relay has read are still relayed; late ones arrive after the rebuild.
 func (w *world) noticeLoss(lost int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,13 +71,13 @@ func (w *world) rebuildPool(running func(packet.Claim) bool) error {
 		b, p := w.db, w.pool
 		for _, c := range slices.Concat(p.handoffs, p.winners) {
 			if !b.accountedFor(c) && !running(c) {
-				w.violated("rebuilt, and the lane held share %d of %s, which is not in the books", c.ShareIndex, c.UserID)
+				w.violated("rebuilt, and the lane held share %d of %s, which is not recorded", c.ShareIndex, c.UserID)
 			}
 		}
 		for _, c := range w.acknowledged {
 			if !b.booked(c) && !w.lost[keyOf(c)] {
 				w.lost[keyOf(c)] = true
-				w.reached["told, lost and reported"]++
+				w.reached["acknowledged, lost and reported"]++
 				w.note("reported as lost: share %d of %s", c.ShareIndex, c.UserID)
 			}
 		}
@@ -102,14 +102,14 @@ func (w *world) rebuildPool(running func(packet.Claim) bool) error {
 		}
 		switch b.rec.Stored {
 		case packet.StatusFunding:
-			if p.state != packet.PoolRejected { // since the backup: Redis alone knows
+			if p.state != packet.PoolRejected { // rejected after the backup: only Redis has it
 				p.state = packet.PoolFunding
 			}
 		case packet.StatusRejected:
 			p.state = packet.PoolRejected
 		case packet.StatusOpen:
 			if p.state = packet.PoolOpen; len(p.free) == 0 {
-				p.signal = packet.CloseSoldOut // told again by the watch
+				p.signal = packet.CloseSoldOut // the watch repeats it
 			}
 		default:
 			p.state, p.reason, p.retired = packet.PoolClosing, b.rec.Reason, b.rec.Stored == packet.StatusClosed
@@ -120,7 +120,7 @@ func (w *world) rebuildPool(running func(packet.Claim) bool) error {
 	})
 }
 
-// remainingClaims are the claims that the lane still holds, and that nobody carries to the books.
+// remainingClaims returns the claims that the lane still holds and that no run records.
 func (w *world) remainingClaims() (claims []packet.Claim) {
 	w.look(func() {
 		claims, w.pool.handoffs = w.pool.handoffs, nil
@@ -133,9 +133,8 @@ func (w *world) remainingClaims() (claims []packet.Claim) {
 	return claims
 }
 
-// rebuild takes a step of a rebuild: what the lane holds gets its runs; these are waited
-// for, mostly; then the pool is made. A rebuilder that dies is followed by one that
-// begins again.
+// rebuild takes one step of a rebuild. It starts runs for the claims that the lane holds, mostly
+// waits for them, then makes the pool. After a crash another process begins again.
 func (m *model) rebuild() {
 	if !m.pool.fenceClosed {
 		return
@@ -150,7 +149,7 @@ func (m *model) rebuild() {
 	m.take(func() error { return m.rebuildPool(m.openClaim) })
 }
 
-// relayLate has a hand-off come that a relay had read before Redis was lost.
+// relayLate delivers a hand-off that a relay had read before Redis lost it.
 func (m *model) relayLate() {
 	if n := len(m.lateHandoffs); n > 0 {
 		c := m.lateHandoffs[0]
@@ -159,7 +158,7 @@ func (m *model) relayLate() {
 	}
 }
 
-// rebuild is the same for the real workflows.
+// rebuild does the same for the real workflows.
 func (t *workflowModel) rebuild(ctx workflow.Context) {
 	if !t.pool.fenceClosed {
 		return
@@ -176,24 +175,24 @@ func (t *workflowModel) rebuild(ctx workflow.Context) {
 	t.mayDie(func() error { return t.rebuildPool(running) })
 }
 
-// TestRebuildSees: a rebuild that goes wrong is seen. One makes the pool while the lane
-// still holds a claim that nobody has booked, one deals a share that somebody has.
+// TestRebuildSees checks that a wrong rebuild is reported: one makes the pool while the lane holds
+// an unrecorded claim, one deals a recorded share again.
 func TestRebuildSees(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(m *model)
 		want  string
 	}{
-		"in order":                 {func(*model) {}, ""},
-		"what the lane held, left": {func(m *model) { _ = m.rebuildPool(m.openClaim) }, "rebuilt, and the lane held share 0"},
+		"in order":                       {func(*model) {}, ""},
+		"a claim of the lane is dropped": {func(m *model) { _ = m.rebuildPool(m.openClaim) }, "rebuilt, and the lane held share 0"},
 		"dealt again": {func(m *model) { m.rebuilt(); m.pool.free = append([]int{0}, m.pool.free...); m.pool.grab(user(2)) },
 			"share 0 was dealt to user2, and is user0's"},
-		"a winner forgotten": {func(m *model) {
+		"a claim is forgotten": {func(m *model) {
 			m.rebuilt()
 			delete(m.pool.byUser, user(0))
 			m.acknowledged = m.acknowledged[:0]
 			m.pool.grab(user(0))
 		},
-			"share 0 of 500 fen is booked"},
+			"share 0 of 500 fen is recorded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(ordinaryDice{})

@@ -18,16 +18,16 @@ import (
 	"hongbao/worker"
 )
 
-// Rule R13: books that are put back to an older moment, and the product's own recovery
-// of them (worker.Recover), on the same provider, pool and runs.
+// Rule R13: MySQL is restored from a backup, and the product's own recovery (worker.Recover) runs
+// with the same provider, pool and runs.
 
-// unnoticed is how young a backup may be without a heartbeat that is missed.
+// unnoticed is the age up to which a restored backup may miss no heartbeat.
 const unnoticed = 10 * time.Second
 
-// backup is the books at one moment.
+// backup is a copy of MySQL at one moment.
 type backup struct {
-	books *database
-	at    time.Time
+	db *database
+	at time.Time
 }
 
 func (s sums) clone() sums { return sums{maps.Clone(s.balance), maps.Clone(s.byKind)} }
@@ -52,11 +52,11 @@ func (b *database) clone() *database {
 	return &c
 }
 
-// restored reports whether the books are older than reality. The lock is held.
+// restored reports whether MySQL is restored and not recovered. The lock is held.
 func (b *database) restored() bool { return b.state.State == payout.MySQLRestored }
 
-// holds is what keeps sends back: a person, older books, or what a recovery has left to
-// a person. The lock is held.
+// holds returns what stops sends: a hold of staff, a restored MySQL, or an item that a recovery
+// left to staff. The lock is held.
 func (b *database) holds() *payout.Hold {
 	switch {
 	case b.restored():
@@ -67,7 +67,7 @@ func (b *database) holds() *payout.Hold {
 	return b.hold
 }
 
-// believed refuses what must not be done on such books. The lock is held.
+// believed refuses what a restored MySQL must not do. The lock is held.
 func (b *database) believed() error {
 	if b.restored() || b.guarded() {
 		return payout.ErrMySQLRestored
@@ -75,11 +75,10 @@ func (b *database) believed() error {
 	return nil
 }
 
-// backups is how many backups are kept.
+// backups is the number of backups that are kept.
 const backups = 3
 
-// keepBackup copies the books. The number of books that are normal rises in that moment, and
-// again soon after.
+// keepBackup copies MySQL. The heartbeat of a MySQL that is not restored rises at that moment.
 func (m *model) keepBackup() {
 	m.look(func() {
 		b := m.db
@@ -94,8 +93,8 @@ func (m *model) keepBackup() {
 	})
 }
 
-// restore puts the books back to one of their backups, also a second time: after they were
-// recovered, or before.
+// restore puts MySQL back to one of its backups, possibly a second time: after the recovery or
+// before it.
 func (m *model) restore() {
 	if len(m.kept) == 0 {
 		return
@@ -104,66 +103,65 @@ func (m *model) restore() {
 	m.look(func() { m.restoreTo(to) })
 }
 
-// restoreTo puts the books back to a backup, unless what nobody can tell again has
-// happened: a payment by other means since, or something with a promise; or a loss of
-// Redis, noticed or not, after which a share was told to two, and the provider knows one.
-// The lock is held.
+// restoreTo puts MySQL back to a backup, unless something has happened that no store can show
+// again: a payment by other means, a changed share conflict, or a loss of Redis after which a share
+// was acknowledged twice and paid once. The lock is held.
 func (m *model) restoreTo(to *backup) {
 	b := m.db
 	if m.clock.Sub(to.at) < unnoticed || m.limits.Remembers != remembersLong {
 		return
 	}
 	if m.reached["redis restored"]+m.reached["redis emptied"] > 0 {
-		m.reached["not restored: nobody could tell"]++
+		m.reached["not restored: no store would show it"]++
 		return
 	}
 	twice := slices.ContainsFunc(m.acknowledged, func(c packet.Claim) bool {
 		o := m.bank.orders[payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1)]
 		return m.lost[keyOf(c)] && o != nil
 	})
-	untold := slices.ContainsFunc(b.decisions, func(d *decision) bool { return d.Kind == payout.DecisionMarkPaid && d.at.After(to.at) })
-	if twice || untold || len(b.shareConflicts) != len(to.books.shareConflicts) || !maps.Equal(b.honours.byKind, to.books.honours.byKind) {
-		m.reached["not restored: nobody could tell"]++
+	invisible := slices.ContainsFunc(b.decisions, func(d *decision) bool { return d.Kind == payout.DecisionMarkPaid && d.at.After(to.at) })
+	if twice || invisible || len(b.shareConflicts) != len(to.db.shareConflicts) || !maps.Equal(b.honours.byKind, to.db.honours.byKind) {
+		m.reached["not restored: no store would show it"]++
 		return
 	}
 	m.countAgain(to)
 	m.putBack(to)
 	if b.charged() != nil {
-		m.reached["books restored, not charged yet"]++
+		m.reached["MySQL restored, not charged yet"]++
 	}
 	m.judge("restore")
 }
 
-// putBack puts the books back to a backup. The lock is held.
+// putBack replaces MySQL by a backup. The lock is held.
 func (m *model) putBack(to *backup) {
 	b := m.db
 	known := max(b.state.Heartbeat, m.copied) + 1
-	*b = *to.books.clone()
-	m.kept = slices.DeleteFunc(m.kept, func(k *backup) bool { return k.at.After(to.at) }) // of books that are lost now
+	*b = *to.db.clone()
+	m.kept = slices.DeleteFunc(m.kept, func(k *backup) bool { return k.at.After(to.at) }) // copies of a MySQL that is lost now
 	m.complete = b.state.HeartbeatAt
 	m.copied, b.state = known, b.state.CheckRestored(known, false, m.clock)
-	m.held = false // what other books have noted says nothing
-	m.note("MySQL restored: the books are of %s", to.at.Sub(born))
-	m.reached["books restored"]++
+	m.held = false // the sends of the lost MySQL do not count
+	m.note("MySQL restored: its backup is of %s", to.at.Sub(born))
+	m.reached["MySQL restored"]++
 }
 
-// countAgain counts in which way books are restored that were restored before.
+// countAgain counts how a MySQL is restored that was restored before.
 func (m *model) countAgain(to *backup) {
-	if to.books.restored() {
-		m.reached["books restored to a restored backup"]++
+	if to.db.restored() {
+		m.reached["MySQL restored to a restored backup"]++
 	}
 	switch {
 	case m.recovering:
-		m.reached["books restored again, while they were recovered"]++
+		m.reached["MySQL restored again, while they were recovered"]++
 	case m.db.restored():
-		m.reached["books restored again, not recovered yet"]++
-	case m.reached["books recovered"] > 0:
-		m.reached["books restored again"]++
+		m.reached["MySQL restored again, not recovered yet"]++
+	case m.reached["MySQL recovered"] > 0:
+		m.reached["MySQL restored again"]++
 		if m.firstLoss.After(to.at) {
-			m.reached["books restored again, to before the first loss"]++
+			m.reached["MySQL restored again, to before the first loss"]++
 		}
 		if m.goneOn() {
-			m.reached["books restored again, orders and claims between"]++
+			m.reached["MySQL restored again, orders and claims between"]++
 		}
 	}
 	if m.firstLoss.IsZero() {
@@ -171,21 +169,21 @@ func (m *model) countAgain(to *backup) {
 	}
 }
 
-// goneOn reports whether there were claims and orders since the books were recovered.
+// goneOn reports whether claims and orders followed the last recovery.
 func (m *model) goneOn() bool {
 	return len(m.bank.numbers) > m.recovered.orders && len(m.acknowledged) > m.recovered.claims
 }
 
-// marks is how far a lifetime had come.
+// marks is the progress of a lifetime.
 type marks struct{ orders, claims int }
 
-// newRecovery is the product's recovery of the books.
+// newRecovery returns the product's recovery of MySQL.
 func (m *model) newRecovery() *worker.Recover {
 	return &worker.Recover{Store: restoredDatabase{m.db}, Pools: unfencedPool{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1,
 		SeedKey: seedKey, By: "ops", Logger: slog.New(slog.DiscardHandler)}
 }
 
-// recovers runs the product's recovery, which may be killed, once no send can be under way.
+// recovers runs the product's recovery, which may be killed, once no send can be open.
 func (m *model) recovers() (result worker.Recovery) {
 	m.lands()
 	if m.bank.mute.After(m.clock) {
@@ -195,11 +193,11 @@ func (m *model) recovers() (result worker.Recovery) {
 	if !m.calm && m.dice.n("recovery dies", 2) == 1 {
 		m.diesAfter = 1 + m.dice.n("after", 8)
 	}
-	if n := len(m.kept); !m.calm && n > 0 && m.dice.n("restored meanwhile", 6) == 5 {
+	if n := len(m.kept); !m.calm && n > 0 && m.dice.n("restored during recovery", 6) == 5 {
 		to := m.kept[m.dice.n("backup", n)]
 		m.losesAfter = 1 + m.dice.n("after", 8)
 		m.loses = func() {
-			m.clock = m.clock.Add(time.Millisecond) // it is another moment
+			m.clock = m.clock.Add(time.Millisecond) // a distinct moment
 			m.restoreTo(to)
 		}
 	}
@@ -208,15 +206,15 @@ func (m *model) recovers() (result worker.Recovery) {
 	m.look(func() {
 		switch again := m.db.state.RestoredAt.After(m.began); {
 		case err == nil && again:
-			m.violated("the recovery called books complete that were restored once more while it ran")
+			m.violated("the recovery ended although MySQL was restored again while it ran")
 		case err == nil && !result.Ended:
 			m.violated("the recovery found nothing to recover: %+v", result)
 		case err == nil:
-			m.note("recovered: %d claims, %d numbers, %d cancels, %d closed; left to people: %q", result.Claims, result.Numbers, result.Cancels,
+			m.note("recovered: %d claims, %d numbers, %d cancels, %d closed; left to staff: %q", result.Claims, result.Numbers, result.Cancels,
 				result.Closed, result.Undecided)
-			for what, n := range map[string]int{"books recovered": 1, "recovered claims": result.Claims, "recovered numbers": result.Numbers,
+			for what, n := range map[string]int{"MySQL recovered": 1, "recovered claims": result.Claims, "recovered numbers": result.Numbers,
 				"recovered cancels":  result.Cancels,
-				"recovered closings": result.Closed, "left to people by the recovery": len(result.Undecided)} {
+				"recovered closings": result.Closed, "left to staff by the recovery": len(result.Undecided)} {
 				if n > 0 {
 					m.reached[what] += n
 				}
@@ -225,8 +223,8 @@ func (m *model) recovers() (result worker.Recovery) {
 			m.recovered = marks{len(m.bank.numbers), len(m.acknowledged)}
 			m.judge("recovery")
 		case errors.Is(err, errDied):
-			m.note("the recovery died")
-			m.reached["a recovery died"]++
+			m.note("the recovery was killed")
+			m.reached["a recovery was killed"]++
 		case again && m.db.restored():
 			m.note("the recovery ended: %v", err)
 		default:
@@ -236,7 +234,7 @@ func (m *model) recovers() (result worker.Recovery) {
 	return result
 }
 
-// resolve is what a person does about what the recovery has left to him.
+// resolve makes staff resolve everything that the recovery left to them.
 func (m *model) resolve() {
 	m.look(func() {
 		for no := range m.db.left {
@@ -246,8 +244,8 @@ func (m *model) resolve() {
 	})
 }
 
-// mended goes on with books that are restored, or a packet that is left to a person. It
-// reports whether anything was done.
+// mended continues with a restored MySQL or an item that was left to staff. It reports whether it
+// did anything.
 func (m *model) mended() bool {
 	switch {
 	case m.db.restored():
@@ -262,10 +260,10 @@ func (m *model) mended() bool {
 	return true
 }
 
-// errDied is what a recovery gets that is killed.
+// errDied is the error of a recovery that is killed.
 var errDied = fmt.Errorf("killed: %w", packet.ErrUnavailable)
 
-// restoredDatabase are the books as their recovery needs them; as package store does it.
+// restoredDatabase is MySQL as the recovery uses it, after package store.
 type restoredDatabase struct{ *database }
 
 func (b restoredDatabase) CompareHeartbeat(_ context.Context, known int64) (st payout.MySQLState, err error) {
@@ -293,7 +291,7 @@ func (b restoredDatabase) EndRecovery(_ context.Context, _ payout.StaffWrite, fo
 	_ any) (st payout.MySQLState, err error) {
 	err = b.world.do("end of the recovery", func() error {
 		if !b.state.RestoredAt.Equal(found.RestoredAt) {
-			return fmt.Errorf("the books were restored once more while they were recovered: %w", errMoved)
+			return fmt.Errorf("MySQL was restored again during the recovery: %w", errMoved)
 		}
 		b.state = b.state.Recovered(known, b.world.now())
 		st = b.state
@@ -315,15 +313,15 @@ func (b restoredDatabase) RecoverShareConflict(_ context.Context, c packet.Claim
 }
 
 func (b restoredDatabase) NoteUndecided(_ context.Context, _, subject, detail string) error {
-	return b.world.do("left to a person", func() error {
+	return b.world.do("left to staff", func() error {
 		b.left[subject] = leftOrder{lastSeen: b.world.now()}
 		b.breaks = append(b.breaks, payout.Break{Kind: payout.BreakRestored, OrderNo: subject, Detail: detail})
-		b.world.note("left to a person: %s: %s", subject, detail)
+		b.world.note("left to staff: %s: %s", subject, detail)
 		return nil
 	})
 }
 
-// Packet is filled in also while more can be claimed, as the store does.
+// Packet fills in the claimed sums also while the packet is open, as the store does.
 func (b restoredDatabase) Packet(context.Context, string) (rec packet.Record, err error) {
 	b.world.look(func() {
 		if !b.recorded {
@@ -337,7 +335,7 @@ func (b restoredDatabase) Packet(context.Context, string) (rec packet.Record, er
 	return rec, err
 }
 
-// put keeps a payment that was moved along several steps at once.
+// put stores a payment that moved several states at once.
 func (b restoredDatabase) put(r *row, p payout.Payment) {
 	b.world.note("%s: %s ->> %s", p.ID, r.Status, p.Status)
 	r.settled = time.Time{}
@@ -403,7 +401,7 @@ func (b restoredDatabase) RecoverRemainder(_ context.Context, _ string, amount m
 func (b restoredDatabase) RecoverCancel(_ context.Context, id string) (refund string, err error) {
 	err = b.world.do("recover cancel", func() error {
 		r := b.rows[id]
-		if r == nil { // the books were restored once more
+		if r == nil { // MySQL was restored again
 			return packet.ErrNotFound
 		}
 		p := r.Payment
@@ -428,7 +426,7 @@ func (b restoredDatabase) RecoverAttempt(_ context.Context, id string, no int, s
 	encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
 	err = b.world.do("recover number", func() error {
 		r := b.rows[id]
-		if r == nil { // the books were restored once more
+		if r == nil { // MySQL was restored again
 			return packet.ErrNotFound
 		}
 		p := r.Payment
@@ -622,7 +620,7 @@ func (p unfencedPool) EligibleUnfenced(context.Context, string) (list []string, 
 	return list, nil
 }
 
-// EachClaimUnfenced tells of whoever has a promise too, since the pool was made again.
+// EachClaimUnfenced returns also users with a share conflict, whom a rebuild has put into the pool.
 func (p unfencedPool) EachClaimUnfenced(_ context.Context, _ string, each func([]packet.Claim) error) error {
 	var claims []packet.Claim
 	p.world.look(func() {
@@ -650,12 +648,12 @@ func (p unfencedPool) ReadEpoch(context.Context, int) (e redis.Epoch, err error)
 func (p unfencedPool) HaltFence(context.Context, int, int64, packet.LaneReason) error {
 	p.world.look(func() {
 		p.fenceClosed = true
-		p.world.reached["a recovery shuts the lane"]++
+		p.world.reached["a recovery closes the fence"]++
 	})
 	return nil
 }
 
-// past is what Temporal remembers of runs.
+// past simulates the histories that Temporal keeps.
 type past struct{ *model }
 
 func (p past) ClaimsOf(_ context.Context, _ string, known func([]string) (map[string]bool, error)) (out []packet.Claim, err error) {
@@ -710,7 +708,7 @@ func (p past) EndedAs(_ context.Context, pay payout.Payment) (s payout.Status, e
 	return s, nil
 }
 
-// Zone and Statement are the provider's statement.
+// Zone and Statement implement the provider's statement.
 func (b *bank) Zone() *time.Location { return time.UTC }
 
 func (b *bank) Statement(_ context.Context, day payout.Day, _ string) (page payout.StatementPage, err error) {
@@ -730,7 +728,7 @@ func (b *bank) Statement(_ context.Context, day payout.Day, _ string) (page payo
 	return page, nil
 }
 
-// settles lets everything that is under way come to rest.
+// settles runs everything in progress to its end.
 func (m *model) settles() {
 	for range 100 {
 		for len(m.pool.handoffs) > 0 {
@@ -746,27 +744,26 @@ func (m *model) settles() {
 	}
 }
 
-// TestRestoreSees: what goes wrong with restored books is seen. They are believed as if
-// nothing had happened since, something is sent on them, a fen is gone in them, or a
-// number that the recovery has put back is forgotten again.
+// TestRestoreSees checks that faults of a restored MySQL are reported: a recovery that is skipped,
+// a send, a missing fen, and a recovered attempt that is removed again.
 func TestRestoreSees(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(m *model)
 		want  string
 	}{
-		"in order":              {func(*model) {}, ""},
-		"believed all the same": {func(m *model) { m.db.state.State = payout.MySQLNormal; m.pass(time.Second) }, "the books do not"},
-		"a fen is gone":         {func(m *model) { m.db.balance[payout.AccountHolding]--; m.pass(time.Second) }, "but its parts are"},
-		"closed all the same":   {func(m *model) { m.shareGoesBack() }, "the books do not"},
-		"sent on restored books": {func(m *model) {
+		"in order":                  {func(*model) {}, ""},
+		"used without a recovery":   {func(m *model) { m.db.state.State = payout.MySQLNormal; m.pass(time.Second) }, "MySQL does not"},
+		"a fen is gone":             {func(m *model) { m.db.balance[payout.AccountHolding]--; m.pass(time.Second) }, "but its parts are"},
+		"closed without a recovery": {func(m *model) { m.shareGoesBack() }, "MySQL does not"},
+		"sent from a restored MySQL": {func(m *model) {
 			m.bank.Send(ctx, payout.Order{OrderNo: m.bank.numbers[0], Request: m.bank.orders[m.bank.numbers[0]].raw})
-		}, "older than reality"},
-		"put back and forgotten": {func(m *model) {
+		}, "from a restored MySQL"},
+		"recovered and removed again": {func(m *model) {
 			m.recovers()
 			r := m.db.rows[payout.ID(payout.KindPayout, m.packet.ID, 1)]
 			r.attempts = nil
 			m.pass(time.Second)
-		}, "the books do not"},
+		}, "MySQL does not"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(ordinaryDice{})
@@ -782,13 +779,13 @@ func TestRestoreSees(t *testing.T) {
 			m.settles()
 			m.restore()
 			if !m.db.restored() || len(m.db.rows) != 2 {
-				t.Fatalf("not as it was to be: %v", m.db.ids)
+				t.Fatalf("the setup failed: %v", m.db.ids)
 			}
 			tc.spoil(m)
 			if len(m.wrong) == 0 {
 				m.live(0)
 			}
-			if tc.want == "" && (m.reached["books recovered"] != 1 || m.reached["recovered claims"] != 1 ||
+			if tc.want == "" && (m.reached["MySQL recovered"] != 1 || m.reached["recovered claims"] != 1 ||
 				m.db.rows[payout.ID(payout.KindPayout, m.packet.ID, 1)].Status != payout.StatusPaid) {
 				t.Errorf("not recovered: %v", m.reached)
 			}
@@ -799,14 +796,14 @@ func TestRestoreSees(t *testing.T) {
 	}
 }
 
-// fixedDice is a dice that falls as it is told to, and otherwise on what goes well.
+// fixedDice returns fixed results by name, and otherwise the ordinary case.
 type fixedDice map[string]int
 
 func (d fixedDice) n(what string, _ int) int { return d[what] }
 
-// TestRestoreBeforeTheChargeFailed: a run that was about to reject its packet does not in
-// books that are older than the refusal. It goes on from the row: what the provider has
-// refused is rejected then, what it never received is charged after all.
+// TestRestoreBeforeTheChargeFailed checks that a run which is about to reject its packet continues
+// from the row of a restored MySQL that does not have the refusal. A charge that the provider
+// refused is rejected then; one that it never received is charged.
 func TestRestoreBeforeTheChargeFailed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		dice fixedDice
@@ -835,15 +832,14 @@ func TestRestoreBeforeTheChargeFailed(t *testing.T) {
 				t.Errorf("%v, packet %s, pool %s", m.reached, m.db.rec.Stored, m.pool.state)
 			}
 			m.live(0)
-			if m.db.rec.Stored != tc.want || m.reached["books recovered"] != 1 || len(m.wrong) > 0 {
+			if m.db.rec.Stored != tc.want || m.reached["MySQL recovered"] != 1 || len(m.wrong) > 0 {
 				t.Errorf("packet %s, want %s: %q\n%s", m.db.rec.Stored, tc.want, m.wrong, strings.Join(m.story, "\n"))
 			}
 		})
 	}
 }
 
-// shareGoesBack closes the books of a packet although they are older than reality, and
-// believes them then.
+// shareGoesBack closes a packet in a restored MySQL as if it were complete.
 func (m *model) shareGoesBack() {
 	m.db.state.State = payout.MySQLNormal
 	_, _ = m.db.BeginClosing(ctx, m.packet.ID, packet.CloseRecalled)

@@ -14,8 +14,8 @@ import (
 	"hongbao/worker"
 )
 
-// Orders about which the provider says nothing while books are recovered: they are left to
-// people (hongbao recover --leave), who resolve them, or recover again when it answers.
+// Orders about which the provider gives no answer during a recovery. They are left to staff
+// (hongbao recover --leave), who resolve them or recover again once it answers.
 
 // leftOrder is a break of kind restored, as internal/store/restored_orders.go reads it.
 type leftOrder struct {
@@ -23,8 +23,7 @@ type leftOrder struct {
 	resolved bool
 }
 
-// guarded reports whether people have not resolved yet what a recovery has left to them. The
-// lock is held.
+// guarded reports whether an item that a recovery left to staff is unresolved. The lock is held.
 func (b *database) guarded() bool {
 	for _, l := range b.left {
 		if !l.resolved {
@@ -34,49 +33,49 @@ func (b *database) guarded() bool {
 	return false
 }
 
-// leftToPeople reports whether a recovery has left a number to people, resolved or not. The
-// lock is held.
+// leftToPeople reports whether a recovery left an order number to staff, resolved or not. The lock
+// is held.
 func (b *database) leftToPeople(no string) bool {
 	_, left := b.left[no]
 	return left
 }
 
-// leftBehind reports whether the last recovery has left a number to people: a further one is
-// answered, or leaves it once more. The lock is held.
+// leftBehind reports whether the last recovery left an order number to staff. A further recovery
+// gets an answer or leaves it again. The lock is held.
 func (b *database) leftBehind(no string) bool {
 	l, left := b.left[no]
 	return left && !l.lastSeen.Before(b.state.RestoredAt)
 }
 
-// unsure reports whether the books lack something, or may: a loss of Redis that nobody notices
-// would take the rest of it. The lock is held.
+// unsure reports whether MySQL may lack something. An unnoticed loss of Redis would remove the rest
+// of it. The lock is held.
 func (b *database) unsure() bool { return b.restored() || len(b.left) > 0 }
 
 func (b *database) chargeNo() string {
 	return payout.OrderNo(payout.ID(payout.KindCharge, b.world.packet.ID, 0), 1)
 }
 
-// cancelLeft refuses to pay a payout again of which nobody knows whether it was cancelled.
-// The lock is held.
+// cancelLeft refuses to retry a payout when it is not known whether the payout was cancelled. The
+// lock is held.
 func (b *database) cancelLeft(p payout.Payment, kind payout.DecisionKind) error {
 	refund := payout.OrderNo(payout.ID(payout.KindRefund, p.PacketID, p.ShareIndex+1), 1)
 	if p.Kind == payout.KindPayout && kind == payout.DecisionRetry && b.leftBehind(refund) {
-		b.world.reached["not paid again, its cancel was left"]++
+		b.world.reached["not retried, its cancel was left"]++
 		return errors.Join(payout.ErrUndecided, payout.ErrMySQLRestored)
 	}
 	return nil
 }
 
-// falls draws about which orders the provider says nothing in the recovery to come.
+// falls draws the orders about which the provider gives no answer in the next recovery.
 func (m *model) falls() {
 	m.bank.silent = map[string]bool{}
-	if m.t == nil || m.calm && m.reached["left to people: silent"] > 0 || m.dice.n("silent", 4) < 3 {
+	if m.t == nil || m.calm && m.reached["left to staff: silent"] > 0 || m.dice.n("silent", 4) < 3 {
 		return
 	}
 	numbers := slices.Clone(m.bank.numbers)
 	numbers = append(numbers, m.db.chargeNo(), payout.OrderNo(payout.ID(payout.KindRefund, m.packet.ID, 0), 1))
 	for _, id := range m.db.ids {
-		if id[0] != byte(payout.KindCharge) { // that has one number
+		if id[0] != byte(payout.KindCharge) { // a charge has one order number
 			numbers = append(numbers, payout.OrderNo(id, len(m.db.rows[id].attempts)+1))
 		}
 	}
@@ -89,14 +88,14 @@ func (m *model) falls() {
 	}
 }
 
-// runRecovery runs a recovery as an operator does: when the provider says nothing about orders he
-// leaves those to people, or waits until it answers.
+// runRecovery runs a recovery as an operator does: orders without an answer are left to staff, or
+// the recovery runs again once the provider answers.
 func (m *model) runRecovery(r *worker.Recover) (result worker.Recovery, err error) {
 	if m.falls(); len(m.bank.silent) == 0 {
 		return m.recovery(r)
 	}
 	leaves := m.dice.n("leaves", 4) > 0
-	run := func() { synctest.Test(m.t, func(*testing.T) { result, err = m.recovery(r) }) } // its pauses take no time
+	run := func() { synctest.Test(m.t, func(*testing.T) { result, err = m.recovery(r) }) } // on a clock that skips pauses
 	if run(); !errors.Is(err, worker.ErrUnanswered) {
 		return result, err
 	}
@@ -110,17 +109,17 @@ func (m *model) runRecovery(r *worker.Recover) (result worker.Recovery, err erro
 	return result, err
 }
 
-// judgeSilent: books are not believed while nobody knows what became of an order, and nobody
-// has left it to people. The lock is held.
+// judgeSilent checks that a recovery does not end while the outcome of an order is unknown and not
+// left to staff. The lock is held.
 func (m *model) judgeSilent(result worker.Recovery, err error) {
 	m.note("%v", err)
 	m.reached["an order without an answer"]++
 	if !m.db.restored() || result.Ended {
-		m.violated("the books are believed, and nobody knows what became of an order: %v", err)
+		m.violated("the recovery ended, and the outcome of an order is unknown: %v", err)
 	}
 }
 
-// lands lets time pass until no send can be under way that was noted in lost books.
+// lands advances the time until no send that the restore lost can be open.
 func (m *model) lands() {
 	if wait := m.db.state.RestoredAt.Add(payout.LeaveWithin + landingWindow).Sub(m.clock); wait > 0 {
 		m.pass(wait)
@@ -128,7 +127,7 @@ func (m *model) lands() {
 	m.look(m.bank.advance)
 }
 
-// recovery is one run of the product's own recovery.
+// recovery runs the product's recovery once.
 func (m *model) recovery(r *worker.Recover) (worker.Recovery, error) {
 	m.recovering = false
 	m.lands()
@@ -136,54 +135,52 @@ func (m *model) recovery(r *worker.Recover) (worker.Recovery, error) {
 	return r.Run(ctx)
 }
 
-// leaves notes what a recovery has left to people that it did not get an answer about. The
-// lock is held.
+// leaves notes the orders without an answer that a recovery left to staff. The lock is held.
 func (m *model) leaves(result worker.Recovery) {
 	m.chargeLeft = false
-	maps.DeleteFunc(m.leftAt, func(no string, _ time.Time) bool { return !m.db.lacks(no) }) // it was put back as it was sent
+	maps.DeleteFunc(m.leftAt, func(no string, _ time.Time) bool { return !m.db.lacks(no) }) // it was recovered as it was sent
 	for _, line := range result.Undecided {
 		no, why, _ := strings.Cut(line, ": ")
 		if !strings.Contains(why, "no usable answer") {
 			continue
 		}
 		if !m.bank.silent[no] {
-			m.violated("%s was left to people, and the provider has answered", no)
+			m.violated("%s was left to staff, and the provider has answered", no)
 		}
-		if m.db.lacks(no) { // or else its request is known
+		if m.db.lacks(no) { // otherwise its request is known
 			m.leftAt[no] = m.clock
 		}
-		m.reached["left to people: silent"]++
-		m.reached["left to people: "+no[:1]]++
+		m.reached["left to staff: silent"]++
+		m.reached["left to staff: "+no[:1]]++
 		m.chargeLeft = m.chargeLeft || no == m.db.chargeNo() && m.db.rec.Stored == packet.StatusFunding
 	}
 }
 
-// judgeLeft: a packet whose charge was left to people gives nothing out and nothing back
-// before it was recovered again.
+// judgeLeft checks that a packet whose charge was left to staff neither opens nor refunds before
+// another recovery.
 func (w *world) judgeLeft(after string) {
 	switch stored := w.db.rec.Stored; {
 	case w.db.restored():
 		w.chargeLeft = false
 	case w.chargeLeft && stored != packet.StatusFunding:
-		w.violated("after %s: its charge was left to people, and the packet is %s", after, stored)
+		w.violated("after %s: its charge was left to staff, and the packet is %s", after, stored)
 	}
 }
 
-// judgeSendOfLeft: a number that was left to people is not sent before the provider has said
-// that it has none under it.
+// judgeSendOfLeft checks that an order number that was left to staff is sent only after the
+// provider answered "never received".
 func (w *world) judgeSendOfLeft(no string) {
 	if at, left := w.leftAt[no]; left {
 		if last := w.bank.answers[no]; last.kind != payout.ObsNeverReceived || !last.at.After(at) {
-			w.violated("%s was sent, which a recovery had left to people, and the provider said %q of it", no, last.kind)
+			w.violated("%s was sent after a recovery had left it to staff, and the provider's last answer was %q", no, last.kind)
 		}
-		delete(w.leftAt, no) // it is the books' own from here on
+		delete(w.leftAt, no) // MySQL has it from here on
 	}
 }
 
-// behind reports whether an order is one that the last recovery has left to people, or of which
-// nothing is known because of such a one: a number of the same payment, a cancel's refund, or all
-// that a packet whose charge was left has paid. Resolved, it stays as people have it, until
-// somebody recovers again, or it is asked about.
+// behind reports whether an order was left to staff by the last recovery, or depends on one that
+// was: another attempt of the same payment, the refund of its cancellation, or any payment of a
+// packet whose charge was left. A resolution by staff stays until the next recovery or query.
 func (w *world) behind(no string) bool {
 	parts, _ := payout.Parse(no)
 	about := []string{parts.PaymentID, payout.ID(payout.KindCharge, parts.PacketID, 0)}
@@ -198,23 +195,23 @@ func (w *world) behind(no string) bool {
 	return false
 }
 
-// unseen reports whether there is an order of a payment which is not in the books, and behind
-// what was left to people. The lock is held.
+// unseen reports whether MySQL lacks an order of a payment because of what was left to staff. The
+// lock is held.
 func (w *world) unseen(payment string) bool {
 	return slices.ContainsFunc(w.bank.numbers, func(no string) bool {
 		return strings.HasPrefix(no, payment) && w.db.lacks(no) && w.behind(no)
 	})
 }
 
-// lacks reports whether a number is not in the books. The lock is held.
+// lacks reports whether MySQL lacks an order number. The lock is held.
 func (b *database) lacks(no string) bool {
 	parts, _ := payout.Parse(no)
 	r := b.rows[parts.PaymentID]
 	return r == nil || len(r.attempts) < parts.Attempt
 }
 
-// recoversAgain recovers books once more from where they were complete, when the provider may
-// answer.
+// recoversAgain declares MySQL restored again from the same backup time and recovers it once the
+// provider answers.
 func (m *model) recoversAgain() {
 	b := restoredDatabase{m.db}
 	m.recovering, m.diesAfter = true, 0
@@ -226,36 +223,36 @@ func (m *model) recoversAgain() {
 	m.recovers()
 }
 
-// TestLeftSees: what goes wrong with what was left to people is seen. A claim was made and paid
-// since the backup; the provider says nothing of its order, which is left to people, and they
-// resolve it. Sent then without a question, and believed, forgotten or given out all the same.
+// TestLeftSees checks that wrong handling of what was left to staff is reported. A claim was made
+// and paid after the backup; the provider gives no answer about its order, and staff resolve it.
+// Then it is sent without a query, used without a recovery, or forgotten.
 func TestLeftSees(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(m *model, no string)
 		want  string
 	}{
 		"in order": {func(*model, string) {}, ""},
-		"sent, and nobody asked": {func(m *model, no string) {
+		"sent without a query": {func(m *model, no string) {
 			m.bank.Send(ctx, payout.Order{Op: payout.OpTransfer, OrderNo: no, Request: m.bank.orders[no].raw})
-		}, "which a recovery had left to people, and the provider said"},
-		"believed without an answer": {func(m *model, _ string) { m.judgeSilent(worker.Recovery{}, worker.ErrUnanswered) },
-			"nobody knows what became of an order"},
+		}, "after a recovery had left it to staff, and the provider's last answer was"},
+		"ended without an answer": {func(m *model, _ string) { m.judgeSilent(worker.Recovery{}, worker.ErrUnanswered) },
+			"the outcome of an order is unknown"},
 		"left, and there is an answer": {func(m *model, _ string) {
 			m.leaves(worker.Recovery{Undecided: []string{m.bank.numbers[1] + ": no usable answer"}})
-		}, "was left to people, and the provider has answered"},
+		}, "was left to staff, and the provider has answered"},
 		"opened without its charge": {func(m *model, _ string) { m.chargeLeft = true; m.pass(time.Second) },
-			"its charge was left to people, and the packet is open"},
-		"answered since, and not in the books": {func(m *model, no string) {
+			"its charge was left to staff, and the packet is open"},
+		"answered since, and not in MySQL": {func(m *model, no string) {
 			m.db.left[no] = leftOrder{m.db.state.RestoredAt.Add(-time.Second), true}
 			m.pass(time.Second)
-		}, "the books do not"},
-		"forgotten by the books": {func(m *model, no string) {
+		}, "MySQL does not"},
+		"forgotten by MySQL": {func(m *model, no string) {
 			r := m.db.rows[no[:payout.IDLen]]
 			m.db.left = map[string]leftOrder{}
 			m.bank.answers[no] = answer{m.clock.Add(time.Hour), payout.ObsNeverReceived}
 			r.Status, r.Failure = payout.StatusFailed, payout.NewFailure("", "")
 			m.end()
-		}, "at the end: the provider says"},
+		}, "at the end: the provider reports"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(fixedDice{"silent": 3, "leaves": 1, "which": 2})
@@ -274,16 +271,16 @@ func TestLeftSees(t *testing.T) {
 			m.restore()
 			m.recovers()
 			if len(m.wrong) == 0 && (!m.db.leftBehind(no) || len(m.db.left) != 1 || !m.db.guarded() || !m.db.lacks(no)) {
-				t.Fatalf("not as it was to be: %v", m.db.left)
+				t.Fatalf("the setup failed: %v", m.db.left)
 			}
 			m.resolve()
 			tc.spoil(m, no)
 			if len(m.wrong) == 0 {
 				m.live(0)
 			}
-			if tc.want == "" && (m.reached["asked about what was left to people"] != 1 ||
+			if tc.want == "" && (m.reached["queried what was left to staff"] != 1 ||
 				m.db.rows[no[:payout.IDLen]].Status != payout.StatusPaid) {
-				t.Errorf("not asked about: %v", m.reached)
+				t.Errorf("not queried: %v", m.reached)
 			}
 			if got := strings.Join(m.wrong, "\n"); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 				t.Errorf("want %q, got %q\n%s", tc.want, got, strings.Join(m.story, "\n"))

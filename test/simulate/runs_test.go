@@ -14,25 +14,25 @@ import (
 	"hongbao/internal/payout"
 )
 
-// run is one run of a workflow: it holds no authority, and reads its row (rule R3).
-// Its steps are those of package workflows, one activity each.
+// run is one run of a payment workflow. It has no authority and reads its row (R3). Its steps are
+// those of package workflows, one activity each.
 type run struct {
 	w       *world
 	id      string // of the run
 	key     string // of its workflow
 	payment string
 	claim   *packet.Claim
-	payNow  bool // still to be tried, of a claim
+	payNow  bool // BeginClaim is still to be tried
 
 	st    *payout.State
-	seen  *payout.Observation // to be booked
-	about string              // the number that it was settled under
-	books int                 // observations of this run
+	seen  *payout.Observation // to be settled
+	about string              // the order number that it is settled under
+	seq   int                 // observations of this run
 	over  bool
 }
 
-// runKey names the workflow of a payment: one a user for his shares, one a promise, one a
-// refund.
+// runKey returns the workflow of a payment: one per user for payouts, one per share conflict, one
+// per refund.
 func (b *database) runKey(payment string) (key string) {
 	b.world.look(func() {
 		if r := b.rows[payment]; r != nil && r.Kind == payout.KindPayout {
@@ -46,7 +46,7 @@ func (b *database) runKey(payment string) (key string) {
 
 var ctx = context.Background()
 
-// due is when the next step can be taken.
+// due returns when the next step can be taken.
 func (r *run) due() time.Time {
 	if r.st == nil || r.seen != nil {
 		return time.Time{}
@@ -54,7 +54,7 @@ func (r *run) due() time.Time {
 	return r.st.Step.At
 }
 
-// step takes the next step; an error leaves it to be repeated.
+// step takes the next step; after an error it is repeated.
 func (r *run) step() (err error) {
 	p := r.w.payments
 	var st payout.State
@@ -81,15 +81,15 @@ func (r *run) step() (err error) {
 	}
 	if err == nil {
 		if r.st, r.payment = &st, st.PaymentID; st.Step.Deferred != payout.NotDeferred {
-			r.w.look(func() { r.w.reached["parked: "+string(st.Step.Deferred)]++ })
+			r.w.look(func() { r.w.reached["deferred: "+string(st.Step.Deferred)]++ })
 		}
 	}
 	return err
 }
 
 func (r *run) book(o payout.Observation, about string) {
-	r.books++
-	o.ID = fmt.Sprintf("%s/%d", r.id, r.books)
+	r.seq++
+	o.ID = fmt.Sprintf("%s/%d", r.id, r.seq)
 	r.seen, r.about = &o, about
 }
 
@@ -98,7 +98,7 @@ func (r *run) enter() (payout.State, error) {
 		return r.w.payments.ReadPayment(ctx, r.payment)
 	}
 	if r.payNow {
-		r.payNow = false // in one attempt
+		r.payNow = false // it is tried once
 		out, err := r.w.payments.PayNow(ctx, *r.claim)
 		return out.State, err
 	}
@@ -114,7 +114,7 @@ func (r *run) end() error {
 	}
 	r.over = true
 	r.w.look(func() {
-		if delete(r.w.ended, r.payment); r.st.Status != payout.StatusFailed { // that one is red
+		if delete(r.w.ended, r.payment); r.st.Status != payout.StatusFailed { // that run fails
 			r.w.ended[r.payment] = r.st.Status
 		}
 	})
@@ -126,9 +126,9 @@ type packetRun struct {
 	w      *world
 	id     string
 	status packet.Status
-	charge *run // while the charge is carried out
+	charge *run // while the charge is executed
 	reason packet.CloseReason
-	again  time.Time // a step that came too early is not repeated before
+	again  time.Time // the earliest repetition of a step that was too early
 	stage  int
 	over   bool
 }
@@ -161,8 +161,8 @@ func (l *packetRun) due() time.Time {
 	return time.Time{}
 }
 
-// waits reports whether the drain waits for claims that are not booked. A pool that is retired
-// tells of none.
+// waits reports whether the drain waits for claims that are not recorded. A retired pool returns
+// none.
 func (l *packetRun) waits() bool {
 	return l.stage == stageDrain && !l.w.pool.retired &&
 		slices.ContainsFunc(l.w.pool.winners, func(c packet.Claim) bool { return !l.w.db.accountedFor(c) })
@@ -244,10 +244,10 @@ func isType(err error, name string) bool {
 	return ok && app.Type() == name
 }
 
-// restart has the run begin anew, from the row.
+// restart makes the run begin again, from the row.
 func (l *packetRun) restart() { l.stage, l.charge, l.again = stageRecord, nil, time.Time{} }
 
-// after is the stage of a run that has read the packet's row.
+// after returns the stage of a run that has read the packet's row.
 func (l *packetRun) after() int {
 	switch l.status {
 	case packet.StatusFunding:

@@ -9,21 +9,21 @@ import (
 	"hongbao/internal/payout"
 )
 
-// shareConflict is a claim that could not be booked, and the payment that stands for it.
+// shareConflict is an acknowledged claim that cannot be recorded, and its payment.
 type shareConflict struct {
 	claim   packet.Claim
 	payment string
 }
 
-// RecordShareConflict keeps it (rule R10), as a payment that has failed, outside the
-// packet's total.
+// RecordShareConflict records a share conflict as a failed payment outside the packet's total
+// (R10).
 func (b *database) RecordShareConflict(_ context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
 	return b.noteShareConflict(c, provider, detail, false)
 }
 
-// noteShareConflict keeps a promise; only their recovery does so on restored books.
+// noteShareConflict records a share conflict; in a restored MySQL only the recovery may.
 func (b *database) noteShareConflict(c packet.Claim, provider, detail string, recovery bool) (st payout.State, err error) {
-	err = b.world.do("keep promise", func() error {
+	err = b.world.do("record share conflict", func() error {
 		if !b.recorded || c.ShareIndex >= len(b.shares) {
 			return packet.ErrNotFound
 		}
@@ -45,7 +45,7 @@ func (b *database) noteShareConflict(c packet.Claim, provider, detail string, re
 			b.shareConflicts = append(b.shareConflicts, shareConflict{c, p.ID})
 			b.insert(p)
 			b.rows[p.ID].settled = b.world.now()
-			b.world.note("%s: a promise to %s, %s", p.ID, c.UserID, detail)
+			b.world.note("%s: a share conflict of %s, %s", p.ID, c.UserID, detail)
 		}
 		st = b.rows[b.shareConflicts[i].payment].state(b.world.now())
 		return nil
@@ -53,37 +53,36 @@ func (b *database) noteShareConflict(c packet.Claim, provider, detail string, re
 	return st, err
 }
 
-// accountedFor reports whether a claim is in the books, with its share: booked, or a promise.
-// A user has one promise of a packet; what can be neither booked nor promised beside it
-// counts as well.
+// accountedFor reports whether a claim is recorded, as a share or a share conflict. A user has at
+// most one share conflict per packet; a further claim that can be neither counts as recorded.
 func (b *database) accountedFor(c packet.Claim) bool {
 	if b.booked(c) {
 		return true
 	}
-	promised := slices.ContainsFunc(b.shareConflicts, func(p shareConflict) bool { return p.claim.UserID == c.UserID })
+	conflicting := slices.ContainsFunc(b.shareConflicts, func(p shareConflict) bool { return p.claim.UserID == c.UserID })
 	has := slices.ContainsFunc(b.shares, func(s share) bool { return s.user == c.UserID })
-	return promised && (has || c.ShareIndex < len(b.shares) && b.shares[c.ShareIndex].user != "")
+	return conflicting && (has || c.ShareIndex < len(b.shares) && b.shares[c.ShareIndex].user != "")
 }
 
-// hasOther reports whether a user has another share than his claim's, or a promise.
+// hasOther reports whether a user has a share other than the claim's, or a share conflict.
 func (b *database) hasOther(c packet.Claim) (other bool) {
 	b.world.look(func() { other = b.accounted(c.UserID) && !b.booked(c) })
 	return other
 }
 
-// accounted reports whether a claim of a user is in the books, whatever its share.
+// accounted reports whether any claim of a user is recorded.
 func (b *database) accounted(user string) bool {
 	return slices.ContainsFunc(b.shares, func(s share) bool { return s.user == user }) ||
 		slices.ContainsFunc(b.shareConflicts, func(p shareConflict) bool { return p.claim.UserID == user })
 }
 
-// hasAcknowledgedClaim reports whether a user was told that he has won: he does not grab again,
-// unless his claim was lost, and that was reported.
+// hasAcknowledgedClaim reports whether a user has an acknowledged claim that was not reported as
+// lost. Such a user does not grab again.
 func (w *world) hasAcknowledgedClaim(user string) bool {
 	return slices.ContainsFunc(w.acknowledged, func(c packet.Claim) bool { return c.UserID == user && !w.lost[keyOf(c)] })
 }
 
-// paymentOf is the payment that stands for what a user was told; nil: there is none.
+// paymentOf returns the payment of an acknowledged claim; nil: there is none.
 func (b *database) paymentOf(c packet.Claim) *row {
 	for _, p := range b.shareConflicts {
 		if keyOf(p.claim) == keyOf(c) {
@@ -93,8 +92,8 @@ func (b *database) paymentOf(c packet.Claim) *row {
 	return b.rows[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)]
 }
 
-// houseSums are the sums of promises, by the ledger: the house's money, and none of the
-// packet's.
+// houseSums returns the sums of share conflicts by the ledger, in fen. They are house money,
+// outside the packet's total.
 func (b *database) houseSums() (honoured, paid, owed money.Fen) {
 	k := b.honours.byKind
 	return k[payout.PostHonoured] - k[payout.PostVoided], k[payout.PostPaid] - k[payout.PostReturned] + k[payout.PostPaidOutside],

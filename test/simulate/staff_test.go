@@ -10,21 +10,20 @@ import (
 	"hongbao/internal/payout"
 )
 
-// approvalLife is how long a second person has to agree, as in the store.
+// approvalLife is the time in which a second person can approve, as in the store.
 const approvalLife = 24 * time.Hour
 
-// decision is what a person decided, and how things stood then.
+// decision is a decision of staff, and the state at the time of its execution.
 type decision struct {
 	payout.Decision
-	at     time.Time     // when it was carried out; zero: it was not
-	status payout.Status // of the payment then
+	at     time.Time     // of the execution; zero: not executed
+	status payout.Status // of the payment at that time
 	amount money.Fen
-	// blind: the provider no longer knew the newest number when it was carried out.
+	// blind: the provider no longer knew the newest order number at the execution.
 	blind bool
 }
 
-// decide is what a person of finance decides: carried out at once, or waiting for
-// another one.
+// decide makes a decision of finance: it is executed at once, or waits for a second person.
 func (b *database) decide(id string, kind payout.DecisionKind, by string) error {
 	return b.world.do("decide", func() error {
 		r, now := b.rows[id], b.world.now()
@@ -53,8 +52,7 @@ func (b *database) decide(id string, kind payout.DecisionKind, by string) error 
 	})
 }
 
-// waiting reports whether a decision about a payment waits for a second person. One
-// that has waited too long ends here.
+// waiting reports whether a decision about a payment waits for approval. An expired one ends here.
 func (b *database) waiting(id string, now time.Time) bool {
 	for _, d := range b.decisions {
 		if d.PaymentID != id || d.Status != payout.DecisionWaiting {
@@ -69,7 +67,7 @@ func (b *database) waiting(id string, now time.Time) bool {
 	return false
 }
 
-// approve is what a person says to a decision that waits: it is carried out, or rejected.
+// approve approves or rejects a waiting decision.
 func (b *database) approve(d *decision, by string, yes bool) error {
 	return b.world.do("agree", func() error {
 		r, now := b.rows[d.PaymentID], b.world.now()
@@ -108,7 +106,7 @@ func (b *database) approve(d *decision, by string, yes bool) error {
 	})
 }
 
-// executeDecision applies a decision that needs no more agreement.
+// executeDecision executes a decision that needs no further approval.
 func (b *database) executeDecision(r *row, d *decision, two bool, now time.Time) error {
 	p := r.Payment
 	status, blind := p.Status, b.blind(r, now)
@@ -140,7 +138,7 @@ func (b *database) executeDecision(r *row, d *decision, two bool, now time.Time)
 	return nil
 }
 
-// endOpen ends the decision about a payment that was being carried out.
+// endOpen ends the open decision about a payment.
 func (b *database) endOpen(id string, as payout.DecisionStatus) {
 	for _, d := range b.decisions {
 		if d.PaymentID == id && d.Status == payout.DecisionOpen {
@@ -149,8 +147,8 @@ func (b *database) endOpen(id string, as payout.DecisionStatus) {
 	}
 }
 
-// blind reports whether the provider can no longer be asked about a payment's newest
-// number, and has not said its last word about it.
+// blind reports whether the provider can no longer be queried about a payment's newest order
+// number, and gave no final answer about it.
 func (b *database) blind(r *row, now time.Time) bool {
 	if len(r.attempts) == 0 {
 		return false
@@ -160,16 +158,16 @@ func (b *database) blind(r *row, now time.Time) bool {
 	return !now.Before(cur.QueryUntil) && heard != payout.ObsDeclined && heard != payout.ObsReturned
 }
 
-// stuck reports whether only people can move a payment: its outcome is unknown, and
-// the provider has forgotten it, or money has moved under an earlier number (rule R5).
+// stuck reports whether only staff can move a payment: its outcome is unknown and the provider has
+// forgotten it, or money moved under an earlier order number (R5).
 func (b *database) stuck(id string) bool {
 	r := b.rows[id]
 	return r != nil && r.Status == payout.StatusUnknown && (r.attempts[len(r.attempts)-1].Forgotten || b.movedBefore(id)) &&
 		!slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.QueryRequested })
 }
 
-// movedBefore reports whether money has moved under an earlier number of a payment, and
-// the newest has not been received: it is not sent again.
+// movedBefore reports whether money moved under an earlier order number of a payment and the newest
+// was never received. The newest is not sent again then.
 func (b *database) movedBefore(id string) bool {
 	as := b.rows[id].attempts
 	cur := as[len(as)-1]
@@ -178,7 +176,7 @@ func (b *database) movedBefore(id string) bool {
 	})
 }
 
-// allStuck are the payments that only people can move.
+// allStuck returns the payments that only staff can move.
 func (b *database) allStuck() (ids []string) {
 	b.world.look(func() {
 		for _, id := range b.ids {
@@ -190,8 +188,8 @@ func (b *database) allStuck() (ids []string) {
 	return ids
 }
 
-// risked reports whether two persons decided about a payment although the provider
-// no longer knew its number: what moved under it may have moved twice.
+// risked reports whether two persons decided about a payment after the provider had forgotten its
+// order number. Its money may have moved twice.
 func (b *database) risked(id string) bool {
 	return slices.ContainsFunc(b.decisions, func(d *decision) bool {
 		return d.PaymentID == id && !d.at.IsZero() && d.blind &&
@@ -199,13 +197,13 @@ func (b *database) risked(id string) bool {
 	})
 }
 
-// reportedByStatement reports whether people were told that the provider's statement says otherwise
-// of an order than the books.
+// reportedByStatement reports whether a break records that the provider's statement differs from
+// MySQL about an order.
 func (b *database) reportedByStatement(no string) bool {
 	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.Kind == payout.BreakNotBooked && x.OrderNo == no })
 }
 
-// setHold stops, or releases, what goes out to the provider.
+// setHold places or releases a hold on the provider.
 func (b *database) setHold(on bool) error {
 	return b.world.do("hold", func() error {
 		b.hold = nil
@@ -217,13 +215,13 @@ func (b *database) setHold(on bool) error {
 	})
 }
 
-// staff are the persons of finance.
+// staff are the finance users.
 var staff = []string{"anna", "ben", "cora"}
 
 func (w *world) staffMember() string { return staff[w.dice.n("person", len(staff))] }
 
-// staffStep decides about a payment, or agrees to what another has decided, whether or
-// not that fits. It reports what was to be done, nil for nothing.
+// staffStep draws a decision about a payment, or an approval, whether or not it is allowed. It
+// returns the step; nil: none.
 func (w *world) staffStep() func() error {
 	var ids []string
 	var waiting []*decision

@@ -12,17 +12,17 @@ import (
 	"hongbao/worker"
 )
 
-// Restores of MySQL that random lifetimes reach rarely or never. What happened before and after
-// the backup is fixed here, and the product's own recovery has to find it.
+// Restores of MySQL that random lifetimes reach rarely or never. Each story fixes what happens
+// before and after the backup, and the product's own recovery has to find it.
 
-// story is what happens before a backup of the books and after it.
+// story is what happens before a backup of MySQL and after it.
 type story struct {
 	dice          fixedDice
 	before, after func(m *model)
-	// lost removes what is lost beside MySQL; nil: nothing.
+	// lost removes what is lost besides MySQL; nil: nothing.
 	lost func(m *model)
-	// want reports whether the recovery did what it had to; nil: it only had to end. left is the
-	// start of the one case that staff has to decide; nil: none, and the packet ends by itself.
+	// want reports whether the recovery found everything; nil: it only has to end. left is the start
+	// of the one case that staff has to decide; nil: none, and the packet ends by itself.
 	want func(m *model, result worker.Recovery) bool
 	left func(m *model) string
 }
@@ -75,7 +75,7 @@ func (m *model) runUntilIdle() {
 	}
 }
 
-// pays has users win and be paid.
+// pays makes users grab and be paid.
 func (m *model) pays(users ...int) {
 	for _, u := range users {
 		m.pool.grab(user(u))
@@ -83,13 +83,13 @@ func (m *model) pays(users ...int) {
 	}
 }
 
-// closes recalls the packet, and waits for its end.
+// closes recalls the packet and waits for its end.
 func (m *model) closes() {
 	m.pool.recall()
 	m.runUntilIdle()
 }
 
-// comes delivers a claim that Redis had lost: its user keeps the acknowledged amount (rule R10).
+// comes delivers a claim that Redis had lost. Its user keeps the acknowledged amount (R10).
 func (m *model) comes(u, share int) {
 	c := packet.Claim{PacketID: m.packet.ID, UserID: user(u), ShareIndex: share, Amount: 500, ClaimedAt: m.clock}
 	m.acknowledged = append(m.acknowledged, c)
@@ -97,13 +97,13 @@ func (m *model) comes(u, share int) {
 	m.runUntilIdle()
 }
 
-// hasShareConflict reports whether a user has the only promise (share conflict), and no share.
+// hasShareConflict reports whether a user has the only share conflict, and no share.
 func (m *model) hasShareConflict(u int) bool {
 	return len(m.db.shareConflicts) == 1 && m.db.shareConflicts[0].claim.UserID == user(u) &&
 		!slices.ContainsFunc(m.db.shares, func(s share) bool { return s.user == user(u) })
 }
 
-// paid reports whether a share is a user's, and paid.
+// paid reports whether a user has a share and is paid.
 func (m *model) paid(u, share int) bool {
 	r := m.db.rows[payout.ID(payout.KindPayout, m.packet.ID, share)]
 	return r != nil && r.UserID == user(u) && r.Status == payout.StatusPaid
@@ -142,8 +142,8 @@ func losePool(m *model) {
 	clear(m.pool.byUser)
 }
 
-// refuses takes the steps of a packet whose charge is refused until its run is at a stage, and
-// keeps the first backup in which it is.
+// refuses takes the steps of a packet whose charge is refused until its run reaches a stage, and
+// keeps the first backup of that stage.
 func refuses(until int) func(m *model) {
 	return func(m *model) {
 		for l := m.lives[0]; l.stage < until || !m.db.recorded; {
@@ -160,7 +160,7 @@ func rejects(m *model) {
 	}
 }
 
-// chargesAfterAll rejects a packet; then its charge goes through.
+// chargesAfterAll rejects a packet; then its charge succeeds.
 func chargesAfterAll(m *model) {
 	rejects(m)
 	m.lives = nil
@@ -171,29 +171,29 @@ func chargesAfterAll(m *model) {
 	})
 }
 
-// goesBack reports whether a packet is rejected, and all that was charged goes back.
+// goesBack reports whether a packet is rejected and its charge fully refunded.
 func goesBack(m *model, _ worker.Recovery) bool {
 	return m.db.rec.Stored == packet.StatusRejected && m.refund() != nil && m.refund().Amount == m.packet.TotalAmount
 }
 
-// payoutOf names the payout of a share.
+// payoutOf returns the id of a share's payout.
 func payoutOf(m *model, share int) string { return payout.ID(payout.KindPayout, m.packet.ID, share) }
 
-// refused has the provider refuse what is sent while something is done.
+// refused makes the provider refuse what is sent during a call.
 func (m *model) refused(do func()) {
 	m.dice.(fixedDice)["fate"] = 6
 	do()
 	m.dice.(fixedDice)["fate"] = 0
 }
 
-// chargeStories: a charge was refused, and carried out after all.
+// chargeStories: a charge was refused, and executed after all.
 func chargeStories() map[string]story {
 	return map[string]story{
-		"charged after it was rejected, backup of before the refusal": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(stageCharge),
+		"charged after it was rejected, backup from before the refusal": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(stageCharge),
 			after: chargesAfterAll, want: goesBack},
-		"charged after it was rejected, backup of between": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(stageReject),
+		"charged after it was rejected, backup from between": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(stageReject),
 			after: chargesAfterAll, want: goesBack},
-		"charged after it was rejected, backup of after it": {dice: fixedDice{"charged": 1, "fate": 6}, before: rejects,
+		"charged after it was rejected, backup from after the rejection": {dice: fixedDice{"charged": 1, "fate": 6}, before: rejects,
 			after: chargesAfterAll, want: goesBack},
 		"charged before it was rejected": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(stageReject), after: func(m *model) {
 			lives := m.lives
@@ -209,8 +209,8 @@ func chargeStories() map[string]story {
 	}
 }
 
-// paidUnderTheEarlier has two numbers of a payout refused; then the first one is carried out
-// after all, and comes back.
+// paidUnderTheEarlier has two attempts of a payout refused; then the first one succeeds after all,
+// and is returned.
 func paidUnderTheEarlier(m *model) {
 	opens(m)
 	m.refused(func() {
@@ -223,7 +223,7 @@ func paidUnderTheEarlier(m *model) {
 	}
 }
 
-// numberStories: a payment has got another number, or was cancelled.
+// numberStories: a payment has a new order number, or was cancelled.
 func numberStories() map[string]story {
 	return map[string]story{
 		"paid under the earlier number": {dice: fixedDice{}, before: paidUnderTheEarlier, after: func(*model) {},
@@ -231,7 +231,7 @@ func numberStories() map[string]story {
 				r := m.db.rows[payoutOf(m, 0)]
 				return len(r.attempts) == 2 && r.Attempt == 1 && r.Status == payout.StatusReturned
 			}},
-		"paid under a number after one that the books know": {dice: fixedDice{}, before: paidUnderTheEarlier, after: func(m *model) {
+		"paid under a number after one that MySQL has": {dice: fixedDice{}, before: paidUnderTheEarlier, after: func(m *model) {
 			m.take(func() error { return m.db.decide(payoutOf(m, 0), payout.DecisionRetry, staff[0]) })
 			m.runUntilIdle()
 		}, want: func(m *model, result worker.Recovery) bool {
@@ -243,32 +243,32 @@ func numberStories() map[string]story {
 			m.refused(func() { m.pays(0) })
 		}, after: func(m *model) { m.twoDecide(payoutOf(m, 0), payout.DecisionCancel) },
 			want: func(m *model, result worker.Recovery) bool { return result.Cancels == 1 }},
-		"paid, and only the provider knows": {before: opens, after: func(m *model) { m.pays(0) }, lost: losePool,
+		"paid, and only the provider has it": {before: opens, after: func(m *model) { m.pays(0) }, lost: losePool,
 			want: func(m *model, result worker.Recovery) bool { return result.Guessed == 1 && m.paid(0, 0) }},
 	}
 }
 
-// shareConflictStories: claims came that Redis had lost (rule R10).
+// shareConflictStories: claims that Redis had lost are delivered (R10).
 func shareConflictStories() map[string]story {
 	closed := func(m *model, result worker.Recovery) bool {
 		return result.Closed == 1 && m.hasShareConflict(0) && m.refund().Status == payout.StatusPaid
 	}
 	return map[string]story{
-		"a promise after the end": {before: func(m *model) { opens(m); m.pays(1); m.closes() }, after: func(m *model) { m.comes(0, 1) },
+		"a share conflict after the end": {before: func(m *model) { opens(m); m.pays(1); m.closes() }, after: func(m *model) { m.comes(0, 1) },
 			want: func(m *model, _ worker.Recovery) bool { return m.hasShareConflict(0) }},
-		"a stale claim beside the paid one": {before: opens, after: func(m *model) { m.pays(1); m.closes(); m.comes(0, 1) },
+		"a stale claim and the paid one": {before: opens, after: func(m *model) { m.pays(1); m.closes(); m.comes(0, 1) },
 			want: closed},
-		"refunded as a whole, under a new number": {dice: fixedDice{}, before: opens, after: func(m *model) {
+		"refunded in full, under a new number": {dice: fixedDice{}, before: opens, after: func(m *model) {
 			m.refused(m.closes)
 			m.twoDecide(payout.ID(payout.KindRefund, m.packet.ID, 0), payout.DecisionRetry)
 			m.comes(0, 0)
 		}, want: func(m *model, result worker.Recovery) bool { return closed(m, result) && m.refund().Attempt == 2 }},
-		"one share was acknowledged to two": {before: opens, after: func(m *model) {
+		"one share acknowledged twice": {before: opens, after: func(m *model) {
 			m.pays(1)
 			m.comes(0, 0)
-			m.pool.byUser[user(0)] = m.db.shareConflicts[0].claim // since its lane was rebuilt
+			m.pool.byUser[user(0)] = m.db.shareConflicts[0].claim // as after a rebuild of the lane
 		}, want: func(m *model, _ worker.Recovery) bool { return m.hasShareConflict(0) && m.paid(1, 0) }},
-		"one share was acknowledged to two, and Temporal alone knows": {before: opens, after: func(m *model) { m.pays(1); m.comes(0, 0) },
+		"one share acknowledged twice, and only Temporal has it": {before: opens, after: func(m *model) { m.pays(1); m.comes(0, 0) },
 			lost: func(m *model) {
 				m.pool.gone, m.pool.winners = true, nil
 				slices.Reverse(m.started)
@@ -276,31 +276,31 @@ func shareConflictStories() map[string]story {
 	}
 }
 
-// unrecorded keeps a backup of before the packet.
+// unrecorded keeps a backup from before the packet.
 func unrecorded(m *model) {
 	b := newDatabase(m.world)
 	b.state = payout.MySQLState{Heartbeat: 1, State: payout.MySQLNormal, HeartbeatAt: m.clock}
 	m.kept, m.copied = append(m.kept, &backup{b, m.clock}), 2
 }
 
-// listStories: a packet for a list of users, user0 and user1, that the backup does not have.
+// listStories: a packet for a list of users, user0 and user1, which the backup lacks.
 func listStories() map[string]story {
 	list := func() fixedDice { return fixedDice{"guests": 3, "invited": 1} }
 	emptied := func(m *model) {
 		m.pool.gone, m.pool.winners = true, nil
 		clear(m.pool.byUser)
 	}
-	nobodyElse := func(m *model, status packet.Status) bool {
+	closedToOthers := func(m *model, status packet.Status) bool {
 		m.rebuilt()
 		return m.db.rec.Stored == status && m.db.rec.EligibleListLost() && !m.pool.grab(user(1)) && !m.pool.grab(user(5))
 	}
 	return map[string]story{
 		"for a list that is lost, claimed": {dice: list(), before: unrecorded, after: func(m *model) { opens(m); m.pays(0) }, lost: emptied,
-			want: func(m *model, _ worker.Recovery) bool { return m.paid(0, 0) && nobodyElse(m, packet.StatusClosing) }},
+			want: func(m *model, _ worker.Recovery) bool { return m.paid(0, 0) && closedToOthers(m, packet.StatusClosing) }},
 		"for a list that is lost, not charged yet": {dice: list(), before: unrecorded, after: func(m *model) {
 			m.take(func() error { _, err := m.packets.RecordPacket(ctx, m.packet); return err })
 		}, lost: emptied, want: func(m *model, _ worker.Recovery) bool {
-			if !nobodyElse(m, packet.StatusFunding) {
+			if !closedToOthers(m, packet.StatusFunding) {
 				return false
 			}
 			m.runUntilIdle()
@@ -313,11 +313,11 @@ func listStories() map[string]story {
 	}
 }
 
-// leftStories: what the recovery cannot find out is left to staff.
+// leftStories: what the recovery cannot find is left to staff.
 func leftStories() map[string]story {
 	charge := func(m *model) string { return payout.ID(payout.KindCharge, m.packet.ID, 0) + ":" }
 	return map[string]story{
-		"paid to the account of another": {before: func(m *model) { opens(m); m.pays(0) }, after: func(m *model) {
+		"paid to another account": {before: func(m *model) { opens(m); m.pays(0) }, after: func(m *model) {
 			m.pool.grab(user(1))
 			m.pool.handoffs[0].Recipient = user(0)
 			m.runUntilIdle()
@@ -332,14 +332,14 @@ func leftStories() map[string]story {
 			m.runUntilIdle()
 		}, left: func(m *model) string { return payoutOf(m, 0) + ":" }},
 		"charged, and the terms are lost": {before: unrecorded, after: opens, lost: losePool, left: charge},
-		"older than what the provider remembers": {dice: fixedDice{"memory": 2, "life": 2}, before: opens,
+		"older than the provider's memory": {dice: fixedDice{"memory": 2, "life": 2}, before: opens,
 			after: func(m *model) { m.pass(3 * time.Hour) },
 			left:  charge},
 	}
 }
 
-// TestRecoverStories: the recovery of a restored MySQL finds what has happened and leaves to
-// staff what it cannot find; everything else comes to its end.
+// TestRecoverStories checks that the recovery of a restored MySQL finds what happened and leaves to
+// staff what it cannot find; the rest ends by itself.
 func TestRecoverStories(t *testing.T) {
 	for _, some := range []map[string]story{chargeStories(), numberStories(), shareConflictStories(), listStories(), leftStories()} {
 		for name, s := range some {
@@ -352,9 +352,9 @@ func TestRecoverStories(t *testing.T) {
 	}
 }
 
-// TestRecoverWaitsByTheBooksClock: MySQL's clock decides how long sends that were noted after the
-// backup may still be under way, and which part of the statement is read. The machine's own clock
-// is a hundred years behind here.
+// TestRecoverWaitsByTheBooksClock checks that MySQL's clock decides how long sends after the backup
+// may still be open, and which part of the statement is read. The machine's clock is a hundred
+// years behind here.
 func TestRecoverWaitsByTheBooksClock(t *testing.T) {
 	const window = payout.LeaveWithin + landingWindow
 	for _, gone := range []time.Duration{0, window / 4, window} {

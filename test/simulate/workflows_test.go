@@ -29,8 +29,8 @@ import (
 
 var workflowLifetimes = flag.Int("workflows", 2000, "lifetimes that TestWorkflows lets the real workflows live")
 
-// seededDice is the dice of one lifetime, from its number. Steps throw it at the same
-// time, so that two runs of a seed may differ in what comes first.
+// seededDice draws for one lifetime from its seed. Concurrent steps share it, so two runs of a seed
+// may differ in their order.
 type seededDice struct {
 	mu  sync.Mutex
 	rng *rand.Rand
@@ -42,19 +42,19 @@ func (d *seededDice) n(_ string, sides int) int {
 	return d.rng.IntN(sides)
 }
 
-// workflowModel is a lifetime in Temporal's test environment: the workflow around the real
-// ones, which are its children, all on one clock that skips waiting.
+// workflowModel is a lifetime in Temporal's test environment: one workflow whose children are the
+// real workflows, all on one clock that skips waiting.
 type workflowModel struct {
 	*world
 	env  *testsuite.TestWorkflowEnvironment
-	open map[string]int // runs, by their workflows; "" is the packet's
+	open map[string]int // runs by workflow; "" is the packet's
 	runs int
-	last time.Time     // that the clock told
-	long workflow.Info // of a run whose history has grown long
-	// wakes are how to signal open runs, by their workflows too.
+	last time.Time     // that the clock returned
+	long workflow.Info // of a run with a long history
+	// wakes holds how to signal open runs, by workflow.
 	wakes map[string]wake
-	// renewed are the workflows that go on as a new run which has not begun: the test
-	// environment cannot signal them.
+	// renewed are the workflows that continue as a new run which has not begun. The test environment
+	// cannot signal them.
 	renewed map[string]bool
 }
 
@@ -63,7 +63,7 @@ type wake struct {
 	id string
 }
 
-// signal signals a run that can be.
+// signal signals a run if it can.
 func (t *workflowModel) signal(ctx workflow.Context, key, name string, what any) (sent bool) {
 	child, ok := t.wakes[key]
 	renewed := false
@@ -78,7 +78,7 @@ func newWorkflowModel(n uint64) *workflowModel {
 	var suite testsuite.WorkflowTestSuite
 	t := &workflowModel{open: map[string]int{}, wakes: map[string]wake{}, renewed: map[string]bool{}}
 	suite.SetLogger(tlog.NewStructuredLogger(slog.New(logs.Refuse(slog.DiscardHandler, logs.SignalsLeft, func(slog.Record) {
-		t.look(func() { t.violated("a run ended with signals it had not taken") })
+		t.look(func() { t.violated("a run ended with unread signals") })
 	}))))
 	t.env = suite.NewTestWorkflowEnvironment()
 	t.env.SetStartTime(born)
@@ -90,7 +90,7 @@ func newWorkflowModel(n uint64) *workflowModel {
 		workflows.RefundWorkflow: workflows.Refund, workflows.ChargeWorkflow: workflows.Charge, "Town": t.live} {
 		t.env.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
 	}
-	t.env.SetContinueAsNewSuggested(true) // to this workflow alone: it lends it to others
+	t.env.SetContinueAsNewSuggested(true) // to this workflow alone; histories copies it to others
 	// A busy machine may keep a workflow waiting for longer than a second.
 	t.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&histories{town: t}},
 		DeadlockDetectionTimeout: time.Minute})
@@ -100,9 +100,8 @@ func newWorkflowModel(n uint64) *workflowModel {
 	return t
 }
 
-// time is the environment's, and goes on a little at every look, as clocks do: a
-// question that is put at the very time of a decision would be put again for ever.
-// The lock is held.
+// time returns the environment's time, which advances a little at every call. With a constant time
+// a query at the very time of a decision would be repeated for ever. The lock is held.
 func (t *workflowModel) time() time.Time {
 	t.last = t.last.Add(100 * time.Microsecond)
 	if at := t.env.Now(); at.After(t.last) {
@@ -111,14 +110,14 @@ func (t *workflowModel) time() time.Time {
 	return t.last
 }
 
-// RestartPayout is what the drain does for a winner without a payout: it has the
-// hand-off come again.
+// RestartPayout is what the drain does for a winner without a payout: the hand-off is delivered
+// again.
 func (t *workflowModel) RestartPayout(_ context.Context, c packet.Claim, _ string) (bool, error) {
 	t.look(func() { t.pool.handoffs = append(t.pool.handoffs, c) })
 	return true, nil
 }
 
-// start starts a run, whatever other runs there are.
+// start starts a run, beside any other run.
 func (t *workflowModel) start(ctx workflow.Context, key, name string, in any) {
 	t.runs++
 	id := fmt.Sprintf("%s/%d", name, t.runs)
@@ -126,7 +125,7 @@ func (t *workflowModel) start(ctx workflow.Context, key, name string, in any) {
 	t.open[key]++
 	t.wakes[key] = wake{child, id}
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		_ = child.Get(ctx, nil) // a red run is an ordinary end: the row says why
+		_ = child.Get(ctx, nil) // a failed run is an ordinary end: the row has the reason
 		if t.open[key]--; t.open[key] == 0 {
 			delete(t.wakes, key)
 		}
@@ -157,7 +156,7 @@ func (t *workflowModel) startClaims(ctx workflow.Context, claims []packet.Claim)
 	}
 }
 
-// startRow starts a run that has only the name of its row.
+// startRow starts a run that knows only the id of its row.
 func (t *workflowModel) startRow(ctx workflow.Context, id string) {
 	switch payout.Kind(id[0]) {
 	case payout.KindPayout, payout.KindHonour:
@@ -186,8 +185,8 @@ func (t *workflowModel) handoffs() (n int) {
 	return n
 }
 
-// dispatch starts or wakes the runs that the outbox wants, and tells the packet's
-// run why to close.
+// dispatch starts or wakes the runs of the outbox, and signals the close reason to the packet's
+// run.
 func (t *workflowModel) dispatch(ctx workflow.Context) {
 	for _, id := range t.db.due() {
 		if key := t.db.runKey(id); t.open[key] == 0 {
@@ -232,7 +231,7 @@ func (t *workflowModel) notify() {
 	}
 }
 
-// mayDie makes a change by a process that may die in it.
+// mayDie makes a change by a process that may be killed in it.
 func (t *workflowModel) mayDie(change func() error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -256,15 +255,15 @@ func (t *workflowModel) loseRedis() {
 	}
 }
 
-// live is the workflow of the town. It is never replayed, and may throw dice.
+// live is the workflow of the model. It is never replayed, so it may draw.
 func (t *workflowModel) live(ctx workflow.Context) error {
 	t.long = *workflow.GetInfo(ctx)
 	t.startPacket(ctx)
-	people := 1 + t.dice.n("people", 8)
+	users := 1 + t.dice.n("users", 8)
 	for range 6 + t.dice.n("length", 8) {
 		t.sleep(ctx, []time.Duration{10 * time.Millisecond, time.Second, 20 * time.Second}[t.dice.n("pause", 3)])
 		for range t.dice.n("crowd", 4) {
-			t.pool.grab(user(t.dice.n("user", people)))
+			t.pool.grab(user(t.dice.n("user", users)))
 		}
 		switch t.dice.n("act", 12) {
 		case 0, 6, 7, 8:
@@ -314,7 +313,7 @@ func (t *workflowModel) live(ctx workflow.Context) error {
 	return nil
 }
 
-// closeMoved has two persons close what was paid under an earlier number.
+// closeMoved makes two persons close payments that were paid under an earlier order number.
 func (t *workflowModel) closeMoved() {
 	for _, id := range t.db.allStuck() {
 		if !t.db.movedBefore(id) {
@@ -335,7 +334,7 @@ func (t *workflowModel) broken() (yes bool) {
 	return yes
 }
 
-// quiet reports whether no run is open and nothing has to happen.
+// quiet reports whether no run is open and nothing is left to do.
 func (t *workflowModel) quiet() bool {
 	for _, n := range t.open {
 		if n > 0 {
@@ -345,9 +344,9 @@ func (t *workflowModel) quiet() bool {
 	return t.handoffs() == 0 && t.settled(func(string) bool { return false })
 }
 
-// TestWorkflows: the same, lived by the real workflows, several runs of a row at once.
+// TestWorkflows checks the same lifetimes with the real workflows, several runs of a row at once.
 func TestWorkflows(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // little is kept, much is thrown away
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // most allocations are short-lived
 	began, seen := time.Now(), census{}
 	base := *seed
 	if base == 0 {
@@ -356,7 +355,7 @@ func TestWorkflows(t *testing.T) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	next := make(chan uint64)
-	for range 64 { // some lifetimes wait, for the drain's own pauses
+	for range 64 { // in parallel, because some lifetimes wait for the drain's pauses
 		group.Go(func() {
 			for n := range next {
 				town := newWorkflowModel(n)
@@ -385,7 +384,7 @@ func TestWorkflows(t *testing.T) {
 	if !t.Failed() {
 		seen.reach(t, *workflowLifetimes,
 			slices.Concat(mustReach, []string{"h failed", "the same person", "not on the list", "redis restored", "redis emptied",
-				"a loss was noticed", "rebuilt", "parked: held",
+				"a loss was noticed", "rebuilt", "deferred: held",
 				workflows.PacketWorkflow + " goes on as a new run", workflows.PayoutWorkflow + " goes on as a new run", workflows.RefundWorkflow +
 					" goes on as a new run"}))
 	}

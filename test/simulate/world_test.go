@@ -15,14 +15,14 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Times are far ahead: steps that look at the machine's own clock find every
-// deadline of a lifetime ahead of it, whenever the test runs.
+// Times are far in the future, so that a step which reads the machine's clock finds every deadline
+// of a lifetime ahead of it.
 var born = time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)
 
 const (
 	landingWindow = 10 * time.Second
-	// What the provider remembers: for longer than a lifetime, or so short that it
-	// may forget what a lifetime still wants to know.
+	// How long the provider knows an order: longer than a lifetime, or so short that it may forget an
+	// order that is still needed.
 	remembersLong  = 30 * 24 * time.Hour
 	remembersShort = 25 * time.Hour
 	// approveFrom is the amount in fen from which a retry needs a second person.
@@ -39,65 +39,64 @@ type dice interface {
 	n(what string, sides int) int
 }
 
-// crashed is what a process that dies panics with.
+// crashed is the panic value of a process that is killed.
 type crashed struct{ at string }
 
-// world is one lifetime: a packet and everything around it. Its lock stands for the
-// transactions of MySQL, the single thread of Redis, and the provider's own.
+// world is one lifetime: a packet and everything around it. Its lock stands for the transactions of
+// MySQL, the single thread of Redis and that of the provider.
 type world struct {
 	mu   sync.Mutex
 	dice dice
 	now  func() time.Time
-	// calm: nothing goes wrong any more.
+	// calm: no more faults.
 	calm bool
-	// returnsErrors: a step can also fail with an error; otherwise its process dies.
+	// returnsErrors: a step can also fail with an error; otherwise its process is killed.
 	returnsErrors bool
-	// briefly: nothing is pending for long, as each question about it costs.
+	// briefly: nothing stays pending for long, because each query costs time.
 	briefly bool
-	// faults in a hundred steps.
+	// faults is the number of faults in a hundred steps.
 	faults int
-	wrong  []string // violations, the first one first
-	story  []string // what happened, for people
-	// statements of the provider that were compared with the books.
+	wrong  []string // violations, in order
+	story  []string // what happened, for the reader of a failure
+	// statements counts the provider's statements that were compared with MySQL.
 	statements int
-	// reached counts what rows do not show: that somebody was refused, say.
+	// reached counts events that rows do not show, such as a refused charge.
 	reached map[string]int
 
 	packet packet.Packet
-	// guests are the users on the packet's list; nil: everyone may grab.
+	// guests are the users on the packet's list; nil: every user may grab.
 	guests map[string]bool
-	// acknowledged is what users were told to have won, whatever became of the pool since;
-	// missed are those of them whose winners and hand-offs a lost Redis may have
-	// taken with it.
+	// acknowledged are all acknowledged claims, whatever became of the pool since; missed are the
+	// users whose claims and hand-offs an unnoticed loss of Redis may have removed.
 	acknowledged []packet.Claim
 	missed       map[string]bool
-	// complete is until when the books were that were restored last.
+	// complete is the time of the backup that was restored last.
 	complete time.Time
-	// leftAt is when a number was left to people, chargeLeft: so was the packet's charge, and
-	// nobody has recovered it since.
+	// leftAt is when an order number was left to staff. chargeLeft: the charge was left to staff, and
+	// no recovery has run since.
 	leftAt     map[string]time.Time
 	chargeLeft bool
-	// refused: the sender was told that his packet was rejected.
+	// refused: the rejection of the packet was acknowledged to its sender.
 	refused bool
-	// lost are the claims that a rebuild has reported as lost (rule R9), late the
-	// hand-offs that come when it is over.
+	// lost are the claims that a rebuild reported as lost (R9); lateHandoffs are relayed after it.
 	lost         map[claimKey]bool
 	lateHandoffs []packet.Claim
-	// copied is the copy of the books' number in Redis; recovering: a recovery is at work,
-	// by several goroutines, and nothing is drawn; it dies after so many changes, 0: not.
+	// copied is the copy of MySQL's heartbeat in Redis. recovering: a recovery runs, in several
+	// goroutines, and nothing is drawn. diesAfter is the number of changes after which it is killed;
+	// 0: it is not.
 	copied     int64
 	recovering bool
 	diesAfter  int
-	// losesAfter so many changes of a recovery the books are restored once more, by loses;
-	// 0: they are not.
+	// losesAfter is the number of changes of a recovery after which loses restores MySQL once more; 0:
+	// it does not.
 	losesAfter int
 	loses      func()
-	// started are the claims that runs were started with, ended how the last run of a
-	// payment has ended: Temporal remembers.
+	// started are the claims that runs were started with; ended is how the last run of a payment
+	// ended. Temporal keeps both.
 	started []packet.Claim
 	ended   map[string]payout.Status
 	limits  payout.Limits
-	// held and sent are what the last look saw: a hold, and the sends noted by then.
+	// held and sent are what the last check saw: whether a hold existed, and the sends noted by then.
 	held bool
 	sent int
 
@@ -147,13 +146,13 @@ func newWorld(d dice, now func() time.Time, key string) *world {
 	return w
 }
 
-// clock is the time for those who do not hold the lock.
+// clock returns the time to callers that do not hold the lock.
 func (w *world) clock() (at time.Time) {
 	w.look(func() { at = w.now() })
 	return at
 }
 
-// newAdmission returns the gate of a process that was just started.
+// newAdmission returns the admission (breaker and throttle) of a process that was just started.
 func (w *world) newAdmission() *activities.Admission {
 	g := activities.NewAdmission("bank", pace{w}, slog.New(slog.DiscardHandler))
 	g.Now = w.clock
@@ -161,10 +160,10 @@ func (w *world) newAdmission() *activities.Admission {
 	return g
 }
 
-// pace is the turn at the provider: mostly at once, else in a while.
+// pace simulates the throttle: mostly no wait, sometimes a short one.
 type pace struct{ w *world }
 
-// Turn implements activities.Pacer.
+// Acquire implements the throttle of package activities.
 func (p pace) Acquire(context.Context, string) (time.Duration, error) {
 	calm := false
 	if p.w.look(func() { calm = p.w.calm }); calm || p.w.faults == 0 || !p.w.hit("pace", 5) {
@@ -173,7 +172,7 @@ func (p pace) Acquire(context.Context, string) (time.Duration, error) {
 	return time.Duration(1+p.w.dice.n("turn", 5)) * time.Second, nil
 }
 
-// hit draws whether something happens that happens in some of a hundred cases.
+// hit draws whether an event with a chance of so many percent happens.
 func (w *world) hit(what string, percent int) bool {
 	return w.dice.n(what, 100) >= 100-percent
 }
@@ -183,7 +182,7 @@ func (w *world) note(format string, args ...any) {
 	w.story = append(w.story, w.now().Sub(born).String()+" "+fmt.Sprintf(format, args...))
 }
 
-// violated notes what is wrong. The lock is held.
+// violated records a violation. The lock is held.
 func (w *world) violated(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 	w.note("VIOLATION: "+format, args...)
@@ -191,14 +190,14 @@ func (w *world) violated(format string, args ...any) {
 
 var errAway = fmt.Errorf("drawn: %w", packet.ErrUnavailable)
 
-// do makes one change of one store, and looks at everything after it. The process
-// may die before or after it; the store may be away, or its answer be lost.
+// do makes one change of one store and runs the judge after it. The process may be killed before or
+// after the change; the store may be unavailable, or its answer lost.
 func (w *world) do(what string, change func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.recovering && w.diesAfter > 0 {
 		if w.diesAfter--; w.diesAfter == 0 {
-			w.diesAfter = 1 // for all that is under way
+			w.diesAfter = 1 // for everything in progress
 			return errDied
 		}
 	}
@@ -216,7 +215,7 @@ func (w *world) do(what string, change func() error) error {
 	}
 	switch fate {
 	case 1:
-		w.note("died before %s", what)
+		w.note("killed before %s", what)
 		panic(crashed{"before " + what})
 	case 3:
 		return errAway
@@ -228,7 +227,7 @@ func (w *world) do(what string, change func() error) error {
 	w.judge(what)
 	switch fate {
 	case 2:
-		w.note("died after %s", what)
+		w.note("killed after %s", what)
 		panic(crashed{"after " + what})
 	case 4:
 		w.note("no answer of %s", what)
@@ -237,7 +236,7 @@ func (w *world) do(what string, change func() error) error {
 	return err
 }
 
-// look reads. The lock is not held.
+// look reads under the lock, which the caller does not hold.
 func (w *world) look(read func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
