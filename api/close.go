@@ -129,7 +129,7 @@ type StatementTie struct {
 	Unexplained      int64           `json:"unexplained" minimum:"0" doc:"How many differences need a break and have none."`
 }
 
-// MatchOp is one operation on both sides of a day.
+// TieOp is one operation on both sides of a day.
 type TieOp struct {
 	Op        string  `json:"op" doc:"The provider's operation: charge, transfer, refund, return." example:"transfer"`
 	Ours      Sums    `json:"ours" doc:"Recorded on the day."`

@@ -40,7 +40,7 @@ func (s *Server) SignIn(ctx context.Context, token string) (keyID string, ok boo
 	return who.key.ID, who.key.Role.Staff(), nil
 }
 
-// Holder returns owner and role of a key; false: the key was revoked, has expired, or is not a
+// KeyOwner returns owner and role of a key; false: the key was revoked, has expired, or is not a
 // staff key.
 func (s *Server) KeyOwner(keyID string) (owner string, role access.Role, ok bool) {
 	who, ok := s.dir.byID(keyID, s.cfg.Now())

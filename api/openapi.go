@@ -22,7 +22,8 @@ const about = `Red packets (红包): a sender funds a packet that is split into 
 
 **Lists** are newest first. limit is the page size; cursor is the next_cursor of the previous page and keeps filters and order. Unknown parameters of lists are refused.
 
-Operations whose tag begins with staff, and /metrics, are on the staff listener, the others on the public listener; /livez, /readyz and /errors are on both. Examples are valid requests with invented ids: replace the ids with your own.`
+Operations whose tag begins with staff, and /metrics, are on the staff listener, the others on the public
+listener; /livez, /readyz and /errors are on both. Examples are valid requests with invented ids: replace the ids with your own.`
 
 // Document returns the OpenAPI 3.1 document as served at /openapi.json, generated from
 // the table of routes.

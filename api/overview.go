@@ -43,7 +43,7 @@ type Unfinished struct {
 	OldestAt Stamp        `json:"oldest_at" doc:"When the oldest was created."`
 }
 
-// DecisionBacklog is what waits for a decision of staff, for one reason.
+// DecisionDue is what waits for a decision of staff, for one reason.
 type DecisionDue struct {
 	Reason   string           `json:"reason" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,break" doc:"The reason. An item with two reasons counts in both: a share conflict is a failed payout and a break."`
 	Kind     Nullable[string] `json:"kind" doc:"The kind of a break; null otherwise."`

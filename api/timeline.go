@@ -33,7 +33,7 @@ type TemporalRun struct {
 	ClosedAt  Nullable[Stamp] `json:"closed_at" doc:"When it ended; null while it runs."`
 }
 
-// PendingActivity is a step of a run that has not ended.
+// PendingStep is a step of a run that has not ended.
 type PendingStep struct {
 	Name        string           `json:"name" doc:"Name of the activity; workflow task if the run itself is stuck." example:"Settle"`
 	State       string           `json:"state" doc:"scheduled, started or cancel_requested."`

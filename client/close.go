@@ -141,7 +141,7 @@ type StatementTie struct {
 	Unexplained      int64           `json:"unexplained"` // differences that need a break and have none
 }
 
-// MatchOp is one operation on both sides of a day: Theirs = Ours + Explained.
+// TieOp is one operation on both sides of a day: Theirs = Ours + Explained.
 type TieOp struct {
 	Op        string  `json:"op"`
 	Ours      Sums    `json:"ours"`

@@ -40,7 +40,7 @@ type Unfinished struct {
 	OldestAt time.Time    `json:"oldest_at"`
 }
 
-// DecisionBacklog is what waits for a decision of staff, for one reason. An item with two
+// DecisionDue is what waits for a decision of staff, for one reason. An item with two
 // reasons counts in both.
 type DecisionDue struct {
 	Reason   string    `json:"reason"` // payout_failed, payout_returned, refund_failed, refund_returned, approval, break

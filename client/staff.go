@@ -105,7 +105,7 @@ type TemporalRun struct {
 	ClosedAt  *time.Time `json:"closed_at"` // nil while it runs
 }
 
-// PendingActivity is an unfinished step of the latest run.
+// PendingStep is an unfinished step of the latest run.
 type PendingStep struct {
 	Name        string     `json:"name"` // of the activity, or workflow task
 	State       string     `json:"state"`

@@ -51,7 +51,7 @@ type LivePools interface {
 	Fences
 }
 
-// Gates shuts lanes that lack something (rule R9).
+// Fences closes the fences of lanes that lack something (rule R9).
 type Fences interface {
 	Fence(packetID string) (epoch int64, open bool)
 	ClaimedCount(ctx context.Context, id string) (int, error)

@@ -44,7 +44,7 @@ const (
 	kindRetired   = "retired"
 )
 
-// ErrTorn: rows of a packet changed while its pool was restored. Repeat the call.
+// ErrTorn is returned when rows of a packet change while its pool is restored. Repeat the call.
 var ErrTorn = errors.New("rows changed during the restore")
 
 // ClearLane removes every pool of a lane whose fence is closed in the given epoch, except

@@ -109,8 +109,8 @@ func (t *trial) judge() {
 		t.found[lostShare] = true
 	}
 	if p, ok := t.design.(interface {
-		forPersons(tb testing.TB, packet string) int
-	}); ok && p.forPersons(t, t.packet) > 0 {
+		manualRepairs(tb testing.TB, packet string) int
+	}); ok && p.manualRepairs(t, t.packet) > 0 {
 		t.found[byHand] = true
 	}
 }

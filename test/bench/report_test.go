@@ -227,7 +227,7 @@ func processor() string {
 }
 
 func (s surroundings) String() string {
-	return fmt.Sprintf("%s: %d cores (%s, %s) for load, servers and what is measured together; %s, Redis %s with appendfsync always; commit %s; "+
-		"load average before: %s. `%s`",
+	return fmt.Sprintf("%s: %d cores (%s, %s) for load, servers and what is measured together; %s, Redis %s with appendfsync always; "+
+		"commit %s; load average before: %s. `%s`",
 		s.At, s.Cores, s.Processor, s.OS, s.Go, s.Redis, s.Commit, s.Load, s.Command)
 }

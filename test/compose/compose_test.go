@@ -96,7 +96,8 @@ func (p *project) crowd(name string, during func()) {
 	ctx, stop := context.WithTimeout(p.t.Context(), slow)
 	defer stop()
 	app := p.app()
-	pk, err := app.Create(ctx, client.CreateRequest{IdempotencyKey: strings.ReplaceAll(name, " ", "-"), SenderID: "sender", TotalAmount: shares * 100, ShareCount: shares})
+	pk, err := app.Create(ctx, client.CreateRequest{IdempotencyKey: strings.ReplaceAll(name, " ", "-"), SenderID: "sender",
+		TotalAmount: shares * 100, ShareCount: shares})
 	if err == nil {
 		pk, err = app.AwaitPacket(ctx, pk.ID, func(pk *client.Packet) bool { return pk.Status == client.StatusOpen })
 	}

@@ -133,7 +133,7 @@ func (s *Server) Restart(t testing.TB) {
 	}
 }
 
-// Lose ends the server with SIGKILL and deletes all that it has stored, as a lost
+// LoseData ends the server with SIGKILL and deletes all that it has stored, as a lost
 // disk does. Restart starts it again with nothing, as a first start does. Only a
 // Temporal server can be lost.
 func (s *Server) LoseData(t testing.TB) {
