@@ -17,7 +17,8 @@ const (
 // grabsBesidePages is httpGrabs while the pages are read that everybody opens after a
 // rain of packets. A page that is not answered with 200 fails the run.
 func (h *house) grabsBesidePages() subject {
-	return subject{fmt.Sprintf("POST grabs beside %d pages/s", pagesPerSecond), func(tb testing.TB, callers int, length time.Duration) attempt {
+	name := fmt.Sprintf("POST grabs beside %d pages/s", pagesPerSecond)
+	return subject{name, func(tb testing.TB, callers int, length time.Duration) attempt {
 		a := h.httpGrabs().begin(tb, callers, length)
 		ctx, stop := context.WithCancel(tb.Context())
 		tb.Cleanup(stop) // of a run that fails
