@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,8 @@ func rejectEmptyValues(cmd *cobra.Command) {
 		switch flag.Value.Type() {
 		case "string", "stringSlice": // the others cannot be parsed when they are empty
 			flag.Value = nonEmptyValue{flag.Value}
+		case "int", "int64":
+			flag.Value = decimalValue{flag.Value}
 		}
 	})
 	if check := cmd.Args; check != nil {
@@ -35,6 +38,19 @@ func rejectEmptyValues(cmd *cobra.Command) {
 
 // nonEmptyValue is the value of a flag that refuses an empty text.
 type nonEmptyValue struct{ pflag.Value }
+
+// decimalValue is the value of a flag that reads whole numbers as decimal. pflag reads 010 as 8 and 0x10 as 16:
+// an amount of money would be another one.
+type decimalValue struct{ pflag.Value }
+
+// Set implements pflag.Value.
+func (v decimalValue) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return err
+	}
+	return v.Value.Set(strconv.FormatInt(n, 10))
+}
 
 var errEmptyFlag = errors.New("the value is empty, write one or leave the flag out")
 

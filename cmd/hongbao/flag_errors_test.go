@@ -50,6 +50,23 @@ func TestFlagErrors(t *testing.T) {
 	}
 }
 
+// TestNumbersAreDecimal: a leading zero changes no amount, and other notations are refused.
+func TestNumbersAreDecimal(t *testing.T) {
+	cmd := newRoot(nil)
+	create, _, err := cmd.Find([]string{"packets", "create"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := create.ParseFlags([]string{"--total", "010"}); err != nil || create.Flag("total").Value.String() != "10" {
+		t.Errorf("010 is %s: %v", create.Flag("total").Value, err)
+	}
+	for _, value := range []string{"0x10", "0b1", "0o7", "1_000"} {
+		if err := create.ParseFlags([]string{"--total", value}); err == nil {
+			t.Errorf("%s is %s", value, create.Flag("total").Value)
+		}
+	}
+}
+
 const zeros = "0000000000000000000000"
 
 // TestFlagErrorsHideGo: no flag of any command reports an error in the words of Go's packages.
