@@ -47,7 +47,7 @@ type project struct {
 
 func (p *project) compose(args ...string) (string, error) {
 	p.t.Helper()
-	ctx, stop := context.WithTimeout(p.t.Context(), 3*slow)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(p.t.Context()), 3*slow) // also after the test, to clean up
 	defer stop()
 	cmd := exec.CommandContext(ctx, "docker", append([]string{"compose", "--ansi", "never", "--project-name", "hongbaotest"}, args...)...)
 	cmd.Dir, cmd.Env = filepath.Join("..", ".."), os.Environ()
