@@ -11,8 +11,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// assertNothingPending checks what belongs to no single packet: every point of the steps was reached,
-// nobody was charged twice, and no row, hand-off or run waits for anything.
+// assertNothingPending checks what belongs to no single packet: every failpoint of the steps was
+// reached, no sender was charged twice, and no row, hand-off or run is pending.
 func (c *crashes) assertNothingPending(t *testing.T, steps []failpoint.Step) {
 	t.Helper()
 	entries, err := os.ReadDir(c.folder)
@@ -36,8 +36,8 @@ func (c *crashes) assertNothingPending(t *testing.T, steps []failpoint.Step) {
 	c.runsEnded(t)
 }
 
-// rowsSettled: every packet and payment has come to its end, every account of a
-// packet that holds money for somebody is empty, and the outbox too.
+// rowsSettled checks that every packet and payment is final, every account of a packet that holds
+// money is empty, and so is the outbox.
 func (c *crashes) rowsSettled(t *testing.T) {
 	t.Helper()
 	db := c.mysql(t)
@@ -49,7 +49,7 @@ func (c *crashes) rowsSettled(t *testing.T) {
 		"accounts that still hold money": "SELECT COUNT(*) FROM (SELECT packet_id, account FROM (SELECT packet_id, credit AS account, " +
 			"amount FROM transfers UNION ALL SELECT packet_id, debit, -amount FROM transfers) AS moves WHERE account IN ('holding', 'owed', " +
 			"'refunding', 'suspense') GROUP BY packet_id, account HAVING SUM(amount) <> 0) AS held",
-		"breaks that nobody brought about": "SELECT COUNT(*) FROM breaks WHERE kind <> 'share_conflict'",
+		"unexpected breaks":                "SELECT COUNT(*) FROM breaks WHERE kind <> 'share_conflict'",
 		"hand-offs put aside for no cause": "SELECT COUNT(*) FROM quarantine WHERE content NOT LIKE '%unreadable%'",
 	} {
 		left := -1
@@ -60,8 +60,8 @@ func (c *crashes) rowsSettled(t *testing.T) {
 	}
 }
 
-// chargedOnce: each packet that lives was charged once, and no order number moved
-// money twice in the same direction.
+// chargedOnce checks that each open packet was charged once, and that no order number moved money
+// twice in the same direction.
 func (c *crashes) chargedOnce(t *testing.T) {
 	t.Helper()
 	packets := count(t, c.mysql(t), "SELECT COUNT(*) FROM packets WHERE status = 'closed'")
@@ -81,7 +81,7 @@ func (c *crashes) chargedOnce(t *testing.T) {
 	}
 }
 
-// handedOver: no lane holds a hand-off any more, read or not.
+// handedOver checks that no lane holds a hand-off, read or not.
 func (c *crashes) handedOver(t *testing.T) {
 	t.Helper()
 	r := c.redis(t)
@@ -98,7 +98,7 @@ func (c *crashes) handedOver(t *testing.T) {
 	}
 }
 
-// runsEnded: no workflow of a packet or a payment runs any more.
+// runsEnded checks that no workflow of a packet or a payment runs.
 func (c *crashes) runsEnded(t *testing.T) {
 	t.Helper()
 	tc := c.temporal(t)

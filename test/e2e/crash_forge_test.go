@@ -13,8 +13,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// The stories of this file bring about by hand what needs a defect or a loss
-// elsewhere: in Redis, in MySQL, in Temporal.
+// The stories of this file forge what otherwise needs a defect or a loss: in Redis, in MySQL, in
+// Temporal.
 
 func (c *crashes) redis(t *testing.T) *redis.Client {
 	t.Helper()
@@ -52,7 +52,7 @@ func (noLogger) Info(string, ...any)  {}
 func (noLogger) Warn(string, ...any)  {}
 func (noLogger) Error(string, ...any) {}
 
-// count is the one number that a query answers.
+// count returns the number that a query selects.
 func count(t *testing.T, db *sql.DB, query string, args ...any) int {
 	t.Helper()
 	var n int
@@ -62,7 +62,7 @@ func count(t *testing.T, db *sql.DB, query string, args ...any) int {
 	return n
 }
 
-// keyOf returns the key of the packet in Redis; its lane's stream is beside it.
+// keyOf returns the packet's key in Redis, and the stream of its lane.
 func (l *packetLife) keyOf(t *testing.T, r *redis.Client) (packet, handoff string) {
 	t.Helper()
 	keys, err := r.Keys(t.Context(), "hb:{*}:packet:"+l.id).Result()
@@ -73,9 +73,9 @@ func (l *packetLife) keyOf(t *testing.T, r *redis.Client) (packet, handoff strin
 	return keys[0], lane + "handoff"
 }
 
-// lostHandOff takes winners' hand-offs away before any worker has seen them:
-// their payouts are found by comparing Redis with MySQL (rule R11). Drain and watch
-// both do; when the watch was first, another packet is lived.
+// lostHandOff deletes hand-offs before a worker reads them. Their payouts are found by comparing
+// Redis with MySQL (R11), by the drain or the watch; when the watch was first, the story repeats
+// with another packet.
 func lostHandOff(t *testing.T, c *crashes, name string) {
 	for n := range 4 {
 		one := fmt.Sprintf("%s-%d", name, n)
@@ -89,7 +89,7 @@ func lostHandOff(t *testing.T, c *crashes, name string) {
 	}
 }
 
-// loseHandOff makes users win until one of their hand-offs is gone unseen.
+// loseHandOff makes users claim until one of their hand-offs is deleted unread.
 func (l *packetLife) loseHandOff(t *testing.T, name string) {
 	t.Helper()
 	r := l.redis(t)
@@ -126,10 +126,9 @@ func (l *packetLife) deleteHandOffs(t *testing.T, r *redis.Client, stream string
 	return deleted
 }
 
-// lapsed is a packet that has expired before its charge was sent, because the provider was
-// held: its sender is not charged (rule R2). Its time is taken from it by hand, so that
-// nobody waits for it; other stories release the provider whenever they like, and then
-// another packet is lived.
+// lapsed is a packet that expires before its charge is sent, because the provider is held: its
+// sender is not charged (R2). Its expiry is moved by hand to save time. Other stories release the
+// hold at any time; then the story repeats with another packet.
 func lapsed(t *testing.T, c *crashes, name string) {
 	r, db := c.redis(t), c.mysql(t)
 	defer c.decided(t, "OPS", "/providers/sandbox/release", name+"-last", 200, map[string]any{"reason": "the end of the test"})
@@ -171,9 +170,8 @@ func lapsed(t *testing.T, c *crashes, name string) {
 	}
 }
 
-// shareConflict hands over a claim for a share that another has: it cannot be
-// booked, is kept as a break and a failed payout, and moves no money until two
-// persons void it (rule R10).
+// shareConflict forges a claim for a share that another user has. It cannot be recorded; it becomes
+// a break and a failed payout, and moves no money until two persons void it (R10).
 func shareConflict(t *testing.T, c *crashes, name string) {
 	l := c.newPacketLife(t, name, 3)
 	r := c.redis(t)
@@ -187,7 +185,7 @@ func shareConflict(t *testing.T, c *crashes, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := strings.SplitN(record, ":", 6) // the share has four, then comes the time
+	parts := strings.SplitN(record, ":", 6) // the share has four parts, then follows the time
 	late := name + "-too-late"
 	forged := []any{"kind", "claims", "packet_id", l.id, "app", "", "shares", strings.Join(parts[:4], ":"), "at", parts[4],
 		"users", "\x91\xd9" + string([]byte{byte(len(late))}) + late, "profiles", "\x80", "last", "0"}
@@ -202,7 +200,7 @@ func shareConflict(t *testing.T, c *crashes, name string) {
 	if err := db.QueryRowContext(t.Context(), "SELECT payment_id FROM promises WHERE packet_id = ?", l.id).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	a := c.decided(t, "FINANCE", "/payouts/"+id+"/cancel", name, 202, map[string]any{"reason": "nobody told him so"})
+	a := c.decided(t, "FINANCE", "/payouts/"+id+"/cancel", name, 202, map[string]any{"reason": "the order was void"})
 	c.decided(t, "FINANCE2", "/approvals/"+a.str("approval", "id")+"/approve", name+"-2", 202, map[string]any{"reason": "agreed"})
 	wait.Until(t, "the promise is void", func() bool {
 		return count(t, db, "SELECT COUNT(*) FROM payments WHERE id = ? AND status = 'cancelled'", id) == 1
@@ -211,8 +209,8 @@ func shareConflict(t *testing.T, c *crashes, name string) {
 	l.settled(t)
 }
 
-// quarantined leaves a hand-off that nobody can decode with a worker that is dead:
-// a living one takes it over and puts it aside.
+// quarantined leaves an undecodable hand-off with a dead consumer: a running worker takes it over
+// and quarantines it.
 func quarantined(t *testing.T, c *crashes, name string) {
 	l := c.newPacketLife(t, name, 3)
 	r := c.redis(t)
@@ -231,8 +229,8 @@ func quarantined(t *testing.T, c *crashes, name string) {
 	l.settled(t)
 }
 
-// recalledAtExpiry tells the workflow that the packet has expired, by hand,
-// and recalls it: Redis knows the true reason.
+// recalledAtExpiry signals to the workflow by hand that the packet has expired, and recalls it:
+// Redis has the true reason.
 func recalledAtExpiry(t *testing.T, c *crashes, name string) {
 	l := c.newPacketLife(t, name, 3)
 	l.grabbed(t, name+"-a")
@@ -242,6 +240,6 @@ func recalledAtExpiry(t *testing.T, c *crashes, name string) {
 	l.recall(t)
 	l.settled(t)
 	if n := count(t, c.mysql(t), "SELECT COUNT(*) FROM packets WHERE id = ? AND close_reason = 'recalled'", l.id); n != 1 {
-		t.Error("the row does not say that the packet was recalled")
+		t.Error("the row's reason is not the recall")
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// rebuilt lives a packet whose lane is halted in Redis under its winners, as by somebody
-// who has found that it lacks something: a worker makes the lane again (rule R9).
+// rebuilt fences the lane of a packet with claims in Redis, as after a loss; a worker rebuilds the
+// lane (R9).
 func rebuilt(t *testing.T, c *crashes, name string) {
 	l := c.newPacketLife(t, name, 3)
 	l.grabbed(t, name+"-a")
@@ -32,9 +32,8 @@ func rebuilt(t *testing.T, c *crashes, name string) {
 	l.settled(t)
 }
 
-// recovered takes `hongbao recover` through the points of its path, one after the other:
-// it is killed at each, and run again. What the provider knows and the books do not is
-// brought about there.
+// recovered takes `hongbao recover` through its failpoints: it is killed at each, and run again.
+// The test forges orders that the provider knows and MySQL does not.
 func (c *crashes) recovered(t *testing.T) {
 	number, paid, numbered := refused(t, c, "recover-number")
 	cancel, back, cancelled := refused(t, c, "recover-cancel")
@@ -51,11 +50,11 @@ func (c *crashes) recovered(t *testing.T) {
 	run.through(t, failpoint.RecoverCancel)
 	run.refund(t, rest, payout.ID(payout.KindRefund, rest.id, 0), crashTotal-rest.won["recover-rest-a"].amount)
 	run.through(t, failpoint.RecoverRemainder)
-	rest.recall(t) // what its run had heard before the books were lost
+	rest.recall(t) // as its run had observed before the restore
 	run.lanes = true
 	run.through(t, failpoint.RecoverLane)
 	run.through(t, failpoint.RecoverEnd)
-	// Killed after the last step: there is nothing more to recover, and said twice it harms nobody.
+	// Killed after the last step: there is nothing left to recover, and a second end changes nothing.
 	if out, err := run.once(t); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -73,7 +72,7 @@ func (c *crashes) recovered(t *testing.T) {
 	}
 }
 
-// recovery is how `hongbao recover` is run.
+// recovery holds how `hongbao recover` is run.
 type recovery struct {
 	*crashes
 	env   []string
@@ -81,7 +80,7 @@ type recovery struct {
 	lanes bool
 }
 
-// once runs it to its end, and returns what it said.
+// once runs it to its end, and returns its output.
 func (r *recovery) once(t *testing.T) (string, error) {
 	t.Helper()
 	args := []string{"recover", "--by", "e2e", "--since", r.since}
@@ -114,7 +113,7 @@ func (r *recovery) through(t *testing.T, s failpoint.Step) {
 	}
 }
 
-// order carries an order out at the provider of which the books know nothing.
+// order sends an order to the provider that MySQL does not have.
 func (r *recovery) order(t *testing.T, what, no, account string, amount money.Fen, charge string) {
 	t.Helper()
 	body := map[string]any{"order_no": no, "account": account, "amount": int64(amount), "currency": "CNY"}
@@ -131,7 +130,7 @@ func (r *recovery) refund(t *testing.T, l *packetLife, id string, amount money.F
 	r.order(t, "refunds", payout.OrderNo(id, 1), l.create.SenderID, amount, payout.OrderNo(payout.ID(payout.KindCharge, l.id, 0), 1))
 }
 
-// setting is a setting of the worker.
+// setting returns a setting of the worker.
 func (r *recovery) setting(name string) string {
 	for _, v := range r.env {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {
@@ -141,7 +140,7 @@ func (r *recovery) setting(name string) string {
 	return ""
 }
 
-// workerEnv is the environment of the stack's worker, but for where it listens.
+// workerEnv returns the environment of the stack's worker, without its listen address.
 func (c *crashes) workerEnv(t *testing.T) (env []string) {
 	t.Helper()
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.pid(t, "WORKER")))

@@ -11,11 +11,10 @@ import (
 	"hongbao/test/wait"
 )
 
-// crashTotal is what the packets of the stories hold, in fen.
+// crashTotal is the total of each story's packet, in fen.
 const crashTotal = 1000
 
-// recalled is an ordinary life: three shares, two winners, the sender takes the
-// rest back.
+// recalled is the ordinary story: three shares, two claims, and the sender recalls the rest.
 func recalled(t *testing.T, c *crashes, name string) {
 	l := c.newPacketLife(t, name, 3)
 	l.grabbed(t, name+"-a", name+"-b")
@@ -23,7 +22,7 @@ func recalled(t *testing.T, c *crashes, name string) {
 	l.settled(t)
 }
 
-// recalledByStaff is stopped by a person who may, in place of its sender.
+// recalledByStaff is recalled by staff with that permission instead of its sender.
 func recalledByStaff(t *testing.T, c *crashes, name string) {
 	l := c.newPacketLife(t, name, 3)
 	l.grabbed(t, name+"-a", name+"-b")
@@ -34,22 +33,22 @@ func recalledByStaff(t *testing.T, c *crashes, name string) {
 	}
 }
 
-// soldOut closes because its last share is gone.
+// soldOut closes because its last share is claimed.
 func soldOut(t *testing.T, c *crashes, name string) {
 	l := c.newPacketLife(t, name, 2)
 	l.grabbed(t, name+"-a", name+"-b")
 	l.settled(t)
 }
 
-// notified pays somebody whose provider answers later, by a notification.
+// notified pays a recipient whose provider answers later, by a notification.
 func notified(t *testing.T, c *crashes, name string) {
 	l := c.newPacketLife(t, name, 2)
 	l.grabbed(t, name+"~pending", name+"-b")
 	l.settled(t)
 }
 
-// declined is a packet whose sender cannot pay: no money, no shares, and the
-// same answer at every repeat.
+// declined is a packet whose charge is declined: no money moves, no shares exist, and every repeat
+// returns the same answer.
 func declined(t *testing.T, c *crashes, name string) {
 	r := client.CreateRequest{IdempotencyKey: name, SenderID: name + "~broke", TotalAmount: crashTotal, ShareCount: 3}
 	ctx, cancel := context.WithTimeout(t.Context(), reachWithin)
@@ -72,8 +71,7 @@ func declined(t *testing.T, c *crashes, name string) {
 	c.awaitStatus(t, ids[0], client.StatusRejected)
 }
 
-// refused is a packet with a winner whose account is frozen, and another one; the
-// frozen one's payout has failed.
+// refused is a packet with two winners, one with a frozen account; that payout has failed.
 func refused(t *testing.T, c *crashes, name string) (l *packetLife, user, payoutID string) {
 	l = c.newPacketLife(t, name, 3)
 	user = name + "~frozen"
@@ -88,7 +86,7 @@ func (c *crashes) unfreeze(t *testing.T, account string) {
 	}
 }
 
-// retried pays a frozen account after finance's retry.
+// retried pays a frozen account after a retry by finance.
 func retried(t *testing.T, c *crashes, name string) {
 	l, user, id := refused(t, c, name)
 	c.unfreeze(t, user)
@@ -111,8 +109,7 @@ func bulkRetried(t *testing.T, c *crashes, name string) {
 	l.settled(t)
 }
 
-// cancelled gives a refused payout back to the sender: one person decides, a
-// second one agrees.
+// cancelled returns a refused payout to the sender: one person decides, a second approves.
 func cancelled(t *testing.T, c *crashes, name string) {
 	l, user, id := refused(t, c, name)
 	a := c.decided(t, "FINANCE", "/payouts/"+id+"/cancel", name, 202, map[string]any{"reason": "the account stays frozen"})
@@ -123,7 +120,7 @@ func cancelled(t *testing.T, c *crashes, name string) {
 	l.settled(t)
 }
 
-// held pays somebody who won while nothing was sent to the provider.
+// held pays a recipient whose claim was made while the provider was held.
 func held(t *testing.T, c *crashes, name string) {
 	l := c.newPacketLife(t, name, 3)
 	defer c.decided(t, "OPS", "/providers/sandbox/release", name+"-last", 200, map[string]any{"reason": "the end of the test"})
@@ -134,9 +131,9 @@ func held(t *testing.T, c *crashes, name string) {
 	l.settled(t)
 }
 
-// recordedWhileHeld books a claim that nothing is sent with, because the provider is
-// held. Other stories release it whenever they like: users win until one of them
-// was seen waiting for his first send.
+// recordedWhileHeld records a claim without a send, because the provider is held. Other stories
+// release the hold at any time, so users claim until one payout was seen waiting for its first
+// send.
 func recordedWhileHeld(t *testing.T, c *crashes, name string) {
 	const most = 25
 	l := c.newPacketLife(t, name, most+1)
@@ -161,13 +158,13 @@ func recordedWhileHeld(t *testing.T, c *crashes, name string) {
 	l.settled(t)
 }
 
-// decided makes a decision, repeating until it has an answer, and once more: the
-// answer to one key never changes.
-func (c *crashes) decided(t *testing.T, who, path, key string, status int, body any) answer {
+// decided makes a decision, repeats it until it is answered, and once more: the answer to one key
+// never changes.
+func (c *crashes) decided(t *testing.T, role, path, key string, status int, body any) answer {
 	t.Helper()
 	var first answer
 	for try := range 2 {
-		a := c.post(t, c.env("HONGBAO_STAFF_URL")+"/v1/staff"+path, c.env("HONGBAO_"+who+"_KEY"), body, "Idempotency-Key", key)
+		a := c.post(t, c.env("HONGBAO_STAFF_URL")+"/v1/staff"+path, c.env("HONGBAO_"+role+"_KEY"), body, "Idempotency-Key", key)
 		if a.status != status {
 			t.Fatalf("%s: %d %s", path, a.status, a.raw)
 		}
@@ -186,11 +183,12 @@ type packetLife struct {
 	id     string
 	create client.CreateRequest
 	won    map[string]claim
-	// cancelled has won and is not paid: his money goes back to the sender.
+	// cancelled is the user whose payout is cancelled and refunded to the sender.
 	cancelled string
 }
 
-// newPacketLife creates a packet, repeating as a client does, and waits until it is open.
+// newPacketLife creates a packet, repeats the create as a client does, and waits until the packet
+// is open.
 func (c *crashes) newPacketLife(t *testing.T, name string, shares int, change ...func(*client.CreateRequest)) *packetLife {
 	t.Helper()
 	r := client.CreateRequest{IdempotencyKey: name, SenderID: "sender-" + name, TotalAmount: crashTotal, ShareCount: shares}
@@ -206,7 +204,7 @@ func (c *crashes) newPacketLife(t *testing.T, name string, shares int, change ..
 	return &packetLife{crashes: c, id: p.ID, create: r, won: map[string]claim{}}
 }
 
-// grabbed lets users grab one after the other; each of them wins.
+// grabbed makes users grab one after the other; each of them wins.
 func (l *packetLife) grabbed(t *testing.T, users ...string) {
 	t.Helper()
 	for _, user := range users {
@@ -218,7 +216,7 @@ func (l *packetLife) grabbed(t *testing.T, users ...string) {
 	}
 }
 
-// recall asks for the remainder until that has an answer.
+// recall recalls the packet, and repeats that until it is answered.
 func (l *packetLife) recall(t *testing.T) {
 	t.Helper()
 	a := l.post(t, l.api("/v1/packets/"+l.id+"/close"), l.env("HONGBAO_APP_KEY"), nil)
@@ -227,13 +225,13 @@ func (l *packetLife) recall(t *testing.T) {
 	}
 }
 
-// settled repeats every request of the packet, which must be answered as it was,
-// and checks that the packet came to its end.
+// settled repeats every request of the packet, which must return the same answer, and checks the
+// end of the packet.
 func (l *packetLife) settled(t *testing.T) {
 	t.Helper()
-	for user, told := range l.won {
-		if again, ok := l.grab(t, l.id, user); !ok || again != told {
-			t.Errorf("%s was told %+v, then %+v", user, told, again)
+	for user, first := range l.won {
+		if again, ok := l.grab(t, l.id, user); !ok || again != first {
+			t.Errorf("%s got %+v, then %+v", user, first, again)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), healWithin)
@@ -271,7 +269,7 @@ func (l *packetLife) payoutOf(t *testing.T, user string, status client.PayoutSta
 	return id
 }
 
-// post repeats a request until somebody answers it with something else than 503.
+// post repeats a request until the answer is not 503.
 func (c *crashes) post(t *testing.T, url, key string, body any, header ...string) answer {
 	t.Helper()
 	var a answer

@@ -14,36 +14,35 @@ import (
 )
 
 const (
-	// maxConcurrent is how many points are tried at the same time. Each kill disturbs the
-	// packets of all others: that is wanted, and saves the time of healing alone.
+	// maxConcurrent is the number of failpoints in progress. Each kill also disturbs the packets of
+	// the other stories, which is wanted.
 	atOnce = 32
-	// reachWithin is how long a point may take to be reached. Other points kill the
-	// same processes meanwhile, and the machine may be busy.
+	// reachWithin is the time in which a failpoint has to be reached. Other stories kill the same
+	// processes, and the machine may be busy.
 	reachWithin = 2 * time.Minute
-	// healWithin is how long a packet may take to its end after that.
+	// healWithin is the time in which a packet has to end after that.
 	healWithin = 2 * time.Minute
 )
 
-// crashes takes one running stack through all crash points.
+// crashes takes one running stack through all failpoints.
 type crashes struct {
 	*stack
-	folder  string // where points are armed
+	folder  string // where failpoints are armed
 	workers *workers
-	point   failpoint.Point // that the story goes through
+	point   failpoint.Point // that the story reaches
 }
 
-// reached reports whether the story's point was reached.
+// reached reports whether the story's failpoint was reached.
 func (c *crashes) reached() bool {
 	_, err := os.Stat(filepath.Join(c.folder, c.point.Reached()))
 	return err == nil
 }
 
-// story lives a packet from its creation to its end as its people would, so that
-// a step is taken on the way, and checks that all is well in the end. name makes
-// its people and keys its own.
+// story runs a packet from its creation to its end, so that a step is taken on the way, and checks
+// the result. name makes its users and keys unique.
 type story func(t *testing.T, c *crashes, name string)
 
-// stories are the ways to the steps that an ordinary packet does not come to.
+// stories reach the steps that an ordinary packet does not take.
 var stories = map[failpoint.Step]story{
 	failpoint.CloseReason:       recalledAtExpiry, // these take longest
 	failpoint.DrainStart:        lostHandOff,
@@ -73,13 +72,12 @@ var stories = map[failpoint.Step]story{
 	failpoint.RebuildEnd:        rebuilt,
 }
 
-// TestCrashPoints kills the process at every point of the list but those of rebuilds
-// (TestCrashPointsOfRebuilds), many at a time on one stack, and lets it heal: every
-// client repeats what was not answered, and then each acknowledged grab is paid exactly
-// once, each sender is charged once and gets exactly the remainder back, and nothing is
-// left over. A point that was not reached fails the test.
+// TestCrashPoints kills the process at every failpoint except those of rebuilds
+// (TestCrashPointsOfRebuilds), many at a time on one stack. Clients repeat unanswered requests.
+// Then each acknowledged claim is paid exactly once, each sender is charged once and refunded
+// exactly the remainder, and no work is left. A failpoint that is not reached fails the test.
 func TestCrashPoints(t *testing.T) {
-	t.Parallel() // on a stack of its own, beside others that mostly wait for leases
+	t.Parallel() // on a stack of its own; the other tests mostly wait for leases
 	c := startCrashes(t)
 	began := time.Now()
 	steps := slices.DeleteFunc(failpoint.Steps(), rebuilds)
@@ -87,15 +85,15 @@ func TestCrashPoints(t *testing.T) {
 		return stories[s] != nil || s.Path == failpoint.PathRecover
 	})
 	long := slices.DeleteFunc(slices.Clone(steps), func(s failpoint.Step) bool { return stories[s] == nil })
-	c.together(t, append(long, ordinary...)) // the long ones first
-	t.Run("recover", c.recovered)            // nothing is sent for anybody meanwhile
+	c.together(t, append(long, ordinary...)) // the longest first
+	t.Run("recover", c.recovered)            // nothing is sent during it
 	t.Logf("%d points of %d steps in %.1f s", 2*len(steps), len(steps), time.Since(began).Seconds())
 	c.assertNothingPending(t, steps)
 }
 
-// TestCrashPointsOfRebuilds is the same of the making of lanes. The lanes of a worker that
-// was killed wait out its lease, ten seconds: with more of these points at once than two,
-// nobody would get his lane back in time.
+// TestCrashPointsOfRebuilds does the same for rebuilds of lanes. A killed worker's lanes wait for
+// its lease to end, ten seconds. With more than two of these failpoints at once no lane would be
+// rebuilt in time.
 func TestCrashPointsOfRebuilds(t *testing.T) {
 	t.Parallel()
 	c := startCrashes(t)
@@ -106,27 +104,27 @@ func TestCrashPointsOfRebuilds(t *testing.T) {
 	c.assertNothingPending(t, steps)
 }
 
-// rebuilds reports whether a step is one of the making of lanes.
+// rebuilds reports whether a step belongs to the rebuild of a lane.
 func rebuilds(s failpoint.Step) bool {
 	return slices.Contains([]failpoint.Step{failpoint.RebuildBegin, failpoint.RebuildShut, failpoint.RebuildPool,
 		failpoint.RebuildOpen, failpoint.RebuildEnd}, s)
 }
 
-// together takes lives through the points of steps, some at once.
+// together runs the stories of the failpoints of steps, some at once.
 func (c *crashes) together(t *testing.T, steps []failpoint.Step) {
 	t.Helper()
 	var trials sync.WaitGroup
 	room := make(chan struct{}, atOnce)
 	for _, s := range steps {
-		tell := stories[s]
-		if tell == nil {
-			tell = recalled
+		play := stories[s]
+		if play == nil {
+			play = recalled
 		}
 		for _, p := range []failpoint.Point{s.Before(), s.After()} {
 			room <- struct{}{}
 			trials.Go(func() {
 				defer func() { <-room }()
-				t.Run(string(p), func(t *testing.T) { c.through(t, p, tell) })
+				t.Run(string(p), func(t *testing.T) { c.through(t, p, play) })
 			})
 		}
 	}
@@ -164,8 +162,8 @@ func startCrashes(t *testing.T) *crashes {
 	return c
 }
 
-// through arms a point and lives a packet through it.
-func (c *crashes) through(t *testing.T, p failpoint.Point, tell story) {
+// through arms a failpoint and runs a story through it.
+func (c *crashes) through(t *testing.T, p failpoint.Point, play story) {
 	c = &crashes{stack: c.stack, folder: c.folder, workers: c.workers, point: p}
 	began := time.Now()
 	if err := os.WriteFile(filepath.Join(c.folder, string(p)), nil, 0o600); err != nil {
@@ -178,7 +176,7 @@ func (c *crashes) through(t *testing.T, p failpoint.Point, tell story) {
 			reached <- time.Now()
 		}
 	}()
-	tell(t, c, strings.ReplaceAll(string(p), ".", "-"))
+	play(t, c, strings.ReplaceAll(string(p), ".", "-"))
 	if t.Failed() {
 		return
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// furtherWorkers run beside the stack's own one and are started again as that one
-// is: while one that was killed comes back, another takes its work over.
+// furtherWorkers run beside the stack's own worker and are restarted like it. While a killed worker
+// restarts, another takes over its work.
 const furtherWorkers = 1
 
 // workers are the processes of the further workers.
@@ -37,7 +37,7 @@ func (c *crashes) startWorkers(t *testing.T) {
 	t.Cleanup(c.workers.end)
 }
 
-// live is one life of worker n; an error means that there is no other.
+// live runs worker n once; an error means that it cannot be restarted.
 func (w *workers) live(n int, log string, env []string) error {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -57,14 +57,14 @@ func (w *workers) live(n int, log string, env []string) error {
 	if err != nil {
 		return err
 	}
-	_ = cmd.Wait() // it was killed: that is what it is for
+	_ = cmd.Wait() // it was killed, as intended
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pids[n] = 0
 	return nil
 }
 
-// end kills the further workers for good.
+// end kills the further workers and does not restart them.
 func (w *workers) end() {
 	w.mu.Lock()
 	w.over = true
@@ -77,7 +77,7 @@ func (w *workers) end() {
 	w.all.Wait()
 }
 
-// workerPIDs are the processes of all workers now; ok is false while one is down.
+// workerPIDs returns the process ids of all workers; ok is false while one is down.
 func (c *crashes) workerPIDs(t *testing.T) (pids []int, ok bool) {
 	t.Helper()
 	pids = append(pids, c.pid(t, "WORKER"))
@@ -92,8 +92,8 @@ func (c *crashes) workerPIDs(t *testing.T) (pids []int, ok bool) {
 	return pids, true
 }
 
-// whileStopped stops all workers, acts, and kills them, so that nothing of what they
-// hold in their memory is done. It reports whether all of them stood still all the time.
+// whileStopped stops all workers, acts, and kills them, so that nothing in their memory is done. It
+// reports whether all stood still all the time.
 func (c *crashes) whileStopped(t *testing.T, act func()) bool {
 	t.Helper()
 	before, ok := c.workerPIDs(t)
@@ -113,7 +113,7 @@ func (c *crashes) whileStopped(t *testing.T, act func()) bool {
 	return still
 }
 
-// stateOf is the State line of a process: T is stopped; "" when it is gone.
+// stateOf returns the State line of a process: T is stopped; "" when it is gone.
 func stateOf(pid int) string {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, state, _ := strings.Cut(string(b), "\nState:\t")

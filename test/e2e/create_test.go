@@ -13,7 +13,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// repeatCreate asks with the same key until there is an answer that stays.
+// repeatCreate repeats a create with the same key until there is a final answer.
 func (s *stack) repeatCreate(t *testing.T, key string, body map[string]any) answer {
 	t.Helper()
 	var a answer
@@ -28,7 +28,7 @@ func (s *stack) repeatCreate(t *testing.T, key string, body map[string]any) answ
 	return a
 }
 
-// interrupted starts a create, does harm a moment later, and lets the create end as it may.
+// interrupted starts a create, does harm a moment later, and waits for the end of the create.
 func (s *stack) interrupted(t *testing.T, key string, body map[string]any, after time.Duration, harm func()) {
 	t.Helper()
 	done, due := make(chan struct{}), time.Now().Add(after)
@@ -43,7 +43,7 @@ func (s *stack) interrupted(t *testing.T, key string, body map[string]any, after
 	<-done
 }
 
-// flushAll wipes Redis: what an operator must never do, and what must not cost a second charge.
+// flushAll empties Redis. An operator must never do that, and it must not cause a second charge.
 func (s *stack) flushAll(t *testing.T) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.env("HONGBAO_REDIS_ADDR"))
@@ -60,9 +60,9 @@ func (s *stack) flushAll(t *testing.T) {
 	}
 }
 
-// TestR1_CreateInterruptedAndRepeated: a create that was cut off at any step,
-// by the death of a process or the loss of Redis, and is repeated with the same
-// key, makes one packet and one charge.
+// TestR1_CreateInterruptedAndRepeated checks that a create makes one packet and one charge when it
+// is interrupted at any step, by a killed process or the loss of Redis, and repeated with the same
+// key.
 func TestR1_CreateInterruptedAndRepeated(t *testing.T) {
 	t.Parallel() // with TestCrashPoints and TestCrashPointsOfRebuilds, which have their own stacks
 	s := running

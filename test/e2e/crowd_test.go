@@ -13,15 +13,15 @@ import (
 	"hongbao/test/wait"
 )
 
-// claim is what one user was told he won.
+// claim is a user's acknowledged claim.
 type claim struct {
 	user   string
 	index  int
 	amount money.Fen
 }
 
-// crowd lets users grab until each has a final answer, trying again after 503
-// and lost connections, and fails when one user is told two different things.
+// crowd makes users grab until each has a final answer, and repeats after 503 and lost connections.
+// It fails when a user gets two different claims.
 func (s *stack) crowd(t *testing.T, id string, users []string, tries int) map[string]claim {
 	t.Helper()
 	var mu sync.Mutex
@@ -39,7 +39,7 @@ func (s *stack) crowd(t *testing.T, id string, users []string, tries int) map[st
 				}
 				mu.Lock()
 				if old, ok := won[user]; ok && old != c {
-					t.Errorf("user %q was told %+v, then %+v", user, old, c)
+					t.Errorf("user %q got %+v, then %+v", user, old, c)
 				}
 				won[user] = c
 				mu.Unlock()
@@ -50,7 +50,7 @@ func (s *stack) crowd(t *testing.T, id string, users []string, tries int) map[st
 	return won
 }
 
-// grab grabs until there is an answer that stays. ok: won, now or before.
+// grab grabs until there is a final answer. ok: the user has a claim.
 func (s *stack) grab(t *testing.T, id, user string) (c claim, ok bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -64,8 +64,8 @@ func (s *stack) grab(t *testing.T, id, user string) (c claim, ok bool) {
 	return claim{}, false
 }
 
-// settled checks that a packet of count shares came to its end: exactly the
-// winners were paid, exactly once, exactly what they were told.
+// settled checks the end of a packet: exactly the acknowledged claims are paid, each exactly once,
+// with its amount.
 func (s *stack) settled(t *testing.T, id string, total money.Fen, won map[string]claim) {
 	t.Helper()
 	s.awaitStatus(t, id, client.StatusClosed)
@@ -85,12 +85,12 @@ func (s *stack) settled(t *testing.T, id string, total money.Fen, won map[string
 	var sum, refunded money.Fen
 	for user, c := range won {
 		if got := paid[user]; len(got) != 1 || got[0] != c.amount {
-			t.Errorf("user %q was told %d and paid %v", user, c.amount, got)
+			t.Errorf("user %q has a claim of %d and was paid %v", user, c.amount, got)
 		}
 		sum += c.amount
 	}
 	if len(paid) != len(won) {
-		t.Errorf("%d people were paid, %d had won", len(paid), len(won))
+		t.Errorf("%d users were paid, %d have claims", len(paid), len(won))
 	}
 	charged := 0
 	for _, m := range s.movements(t, id) {
@@ -114,7 +114,7 @@ func users(prefix string, n int) []string {
 	return out
 }
 
-// TestCrowd: 400 users, 3 tries each, 120 shares.
+// TestCrowd makes 400 users grab 3 times each from 120 shares.
 func TestCrowd(t *testing.T) {
 	s := running
 	const total = 1_234_567
@@ -153,7 +153,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestRefundWithinSeconds: exactly the remainder is back within 5 s of expiry.
+// TestRefundWithinSeconds checks that exactly the remainder is refunded within 5 s of expiry.
 func TestRefundWithinSeconds(t *testing.T) {
 	s := running
 	p := s.create(t, client.CreateRequest{SenderID: "sender", TotalAmount: 1000, ShareCount: 10, ExpiresInSeconds: 10})
@@ -174,7 +174,7 @@ func TestRefundWithinSeconds(t *testing.T) {
 	s.settled(t, p.ID, 1000, won)
 }
 
-// TestBytesAreBytes: `a`, `A` and `a ` are three people, and 大伟 is paid like everybody.
+// TestBytesAreBytes checks that `a`, `A` and `a ` are three users, and that 大伟 is paid too.
 func TestBytesAreBytes(t *testing.T) {
 	s := running
 	p := s.create(t, client.CreateRequest{SenderID: "sender", TotalAmount: 400, ShareCount: 4, Split: client.SplitEqual})
@@ -189,7 +189,7 @@ func TestBytesAreBytes(t *testing.T) {
 	}
 }
 
-// TestKillEachChild: kill -9 of each child during a crowd heals by itself.
+// TestKillEachChild checks that the stack heals after kill -9 of each child during a crowd.
 func TestKillEachChild(t *testing.T) {
 	s := running
 	for _, child := range []string{"API", "WORKER", "PROVIDER", "REDIS", "MYSQL", "TEMPORAL"} {
@@ -205,7 +205,7 @@ func TestKillEachChild(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			// A few at a time, so that the kill falls into the middle of the crowd.
+			// A few at a time, so that the kill happens in the middle of the crowd.
 			won := map[string]claim{}
 			for part := range 12 {
 				for user, c := range s.crowd(t, p.ID, users(fmt.Sprintf("%s%d-", child, part), 10), 1) {

@@ -1,4 +1,3 @@
-// Package e2e tests the product as its users meet it: the built binary, the
-// local stack, HTTP and nothing else. The tests start `hongbao dev` on a home and
-// ports of their own.
+// Package e2e tests the product from outside: the built binary, the local stack and HTTP. The tests
+// start `hongbao dev` with a home and ports of their own.
 package e2e

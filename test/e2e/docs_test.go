@@ -21,10 +21,10 @@ var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$(?:\n+```json\n(.*?)
 // separator is printed between the answers of two blocks.
 const separator = "-- end of block --"
 
-// TestDocumentedCommands runs every shell block of the documents, in order, in
-// one shell a document, against the running stack. A block of JSON below shows what
-// the block prints: the same members, of the same types. Blocks that begin with
-// `make` or `docker` are left out: the stack runs already.
+// TestDocumentedCommands runs every shell block of the documents, in order, in one shell per
+// document, against the running stack. The block of JSON below a shell block shows its output: the
+// same members, of the same types. Blocks that begin with `make` or `docker` are left out, because
+// the stack runs already.
 func TestDocumentedCommands(t *testing.T) {
 	for _, doc := range []string{"../../README.md", "../../README.zh-CN.md", "../../docs/integrate.md"} {
 		t.Run(filepath.Base(doc), func(t *testing.T) {
@@ -89,9 +89,9 @@ func values(t *testing.T, text string) (out []any) {
 	}
 }
 
-// unlike returns how a printed value differs from the one of the document: in its members, in the
-// type of what they hold, or in one of the values that every run gives. The document's null stands for
-// a member that may be filled a moment later.
+// unlike returns how a printed value differs from that of the document: in its members, in their
+// types, or in one of the values that every run returns. null in the document means a member that
+// may be set a moment later.
 func unlike(want, got any, at string) string {
 	switch want := want.(type) {
 	case nil:

@@ -27,10 +27,9 @@ func times(n int, f map[string]any) map[string]any {
 	return f
 }
 
-// TestMixedFaults: a crowd while the provider misbehaves in every way at once;
-// each winner is paid exactly once all the same. The lies about orders end at some time:
-// whoever is told one more of them with each question is asked about every 15 s for as long
-// as that goes on, and no deadline holds for all of fifty.
+// TestMixedFaults checks that each winner is paid exactly once while the provider misbehaves in
+// every way at once. Contradictions end after some time: an order with one more of them per query
+// is queried every 15 s for as long, and no deadline would hold.
 func TestMixedFaults(t *testing.T) {
 	s := running
 	defer s.setFaults(t)

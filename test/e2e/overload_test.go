@@ -25,7 +25,7 @@ const (
 	answerPatience = 60 * time.Second
 )
 
-// wire is one connection of a client of its own.
+// wire is the connection of one client.
 type wire struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -47,7 +47,7 @@ func (s *stack) dialMany(t *testing.T, n int) []*wire {
 				t.Error(err)
 				return
 			}
-			_ = c.(*net.TCPConn).SetLinger(0) // leaves no port behind for a minute
+			_ = c.(*net.TCPConn).SetLinger(0) // does not block a port for a minute
 			_ = c.SetDeadline(time.Now().Add(answerPatience))
 			out[i] = &wire{c, bufio.NewReaderSize(c, 1<<10)}
 		})
@@ -66,7 +66,7 @@ func (s *stack) dialMany(t *testing.T, n int) []*wire {
 	return out
 }
 
-// ask sends one request as it is and reads its answer.
+// ask sends one raw request and reads its answer.
 func (w *wire) ask(request string) (status int, header http.Header, body []byte, err error) {
 	if _, err = io.WriteString(w.conn, request); err != nil {
 		return 0, nil, nil, err
@@ -94,7 +94,7 @@ func each(conns []*wire, do func(n int, w *wire)) {
 	wg.Wait()
 }
 
-// resident is the memory of the API in bytes.
+// resident returns the memory of the API in bytes.
 func (s *stack) resident(t *testing.T) int64 {
 	t.Helper()
 	a := s.do(t, "GET", s.env("HONGBAO_STAFF_URL")+"/metrics", "", nil)
@@ -107,14 +107,14 @@ func (s *stack) resident(t *testing.T) int64 {
 			return int64(n)
 		}
 	}
-	t.Fatal("the API does not tell its memory")
+	t.Fatal("the API's memory is not readable")
 	return 0
 }
 
-// TestOverloadCrowd: ten thousand grab from one packet at the same instant, each on a
-// connection of his own, while five thousand others are kept open. Exactly its shares
-// are won, whoever is told to come again comes again, everybody keeps what he was
-// told, and the memory of the API is bounded by the number of connections.
+// TestOverloadCrowd makes ten thousand users grab from one packet at the same instant, each on a
+// connection of its own, while five thousand other connections stay open. Exactly the shares are
+// claimed, refused users succeed later, repeated grabs return the same claim, and the API's memory
+// is bounded by the number of connections.
 func TestOverloadCrowd(t *testing.T) {
 	const shares, total = 80, 1_000_000
 	s := running
@@ -143,7 +143,7 @@ func TestOverloadCrowd(t *testing.T) {
 	s.settled(t, id, total, won)
 }
 
-// rush lets the crowd grab at the same instant, twice.
+// rush makes the crowd grab at the same instant, twice.
 func (s *stack) rush(t *testing.T, id string) map[string]claim {
 	t.Helper()
 	var mu sync.Mutex
@@ -166,19 +166,19 @@ func (s *stack) rush(t *testing.T, id string) map[string]claim {
 			case status == http.StatusCreated && round == 0, status == http.StatusOK && had:
 				c.user = user
 				if had && old != c {
-					t.Errorf("%s was told %+v, then %+v", user, old, c)
+					t.Errorf("%s got %+v, then %+v", user, old, c)
 				}
 				won[user] = c
 			default:
-				t.Errorf("round %d: %s, who had %+v: %d", round, user, old, status)
+				t.Errorf("round %d: %s has %+v and got %d", round, user, old, status)
 			}
 		})
-		t.Logf("round %d: %d answers after %v, %d were told to come again", round, len(crowd), time.Since(began), shed)
+		t.Logf("round %d: %d answers after %v, %d with 503", round, len(crowd), time.Since(began), shed)
 	}
 	return won
 }
 
-// insist asks until there is an answer that stays; 503 has to say when to come again.
+// insist repeats a request until there is a final answer; 503 has to name when to repeat it.
 func (s *stack) insist(t *testing.T, w *wire, request string, mu *sync.Mutex, shed *int) (status int, c claim) {
 	for deadline := time.Now().Add(answerPatience); ; {
 		status, header, body, err := w.ask(request)

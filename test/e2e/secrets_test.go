@@ -23,17 +23,17 @@ import (
 	"hongbao/test/wait"
 )
 
-// keepers are the files of a home that hold secrets, for their owner only: the
-// stack's own, what it tells its user, and how MariaDB learns its password.
+// keepers are the files of a home that hold secrets, readable only by their owner: the stack's own,
+// those for its user, and MariaDB's password file.
 var keepers = []string{"secrets.json", "dev.env", "data/mysql.init.sql"}
 
-// watch looks for secrets in what a stack shows: all its answers, the command
-// lines of its processes and, once it has ended, everything it has written.
+// watch searches the output of a stack for secrets: all its answers, the command lines of its
+// processes and, once it has ended, everything that it has written.
 type watch struct {
 	mu      sync.Mutex
 	secrets map[string][]byte // by name
 	found   map[string]bool
-	marker  string // no secret, and in every store
+	marker  string // not a secret, but in every store
 }
 
 // watched is the transport of a stack's clients.
@@ -55,14 +55,14 @@ func (w watched) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	var head bytes.Buffer
-	_ = res.Header.Write(&head) // a buffer takes everything
+	_ = res.Header.Write(&head) // a buffer returns no error
 	what := fmt.Sprintf("answer to %s %s: %d", req.Method, req.URL.Path, res.StatusCode)
 	w.watch.look(what, head.Bytes())
 	w.watch.look(what, body)
 	return res, nil
 }
 
-// look notes which secrets are in a text.
+// look records which secrets are in a text.
 func (w *watch) look(what string, text []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,7 +73,7 @@ func (w *watch) look(what string, text []byte) {
 	}
 }
 
-// learn reads the secrets of a home, and what they are made of.
+// learn reads the secrets of a home, and the values that they are derived from.
 func (w *watch) learn(home string) error {
 	text, err := os.ReadFile(filepath.Join(home, "secrets.json"))
 	if err != nil {
@@ -119,9 +119,8 @@ func (w *watch) add(name string, value any) {
 	}
 }
 
-// plant leaves a packet that stays open: its seed, which decides the shares, is a
-// secret for as long, and its sender's name has to be found wherever it is looked
-// for secrets, or nothing is looked at.
+// plant creates a packet that stays open, because its seed is a secret as long. Its sender's name
+// must be found in every store, which shows that the search works.
 func (s *stack) plant() error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait.Limit())
 	defer cancel()
@@ -134,7 +133,7 @@ func (s *stack) plant() error {
 		return err
 	}
 	var proof *client.Proof
-	wait.Reached(wait.Limit(), func() bool { // what Temporal and MySQL know of it is written by then
+	wait.Reached(wait.Limit(), func() bool { // by then Temporal and MySQL have written it
 		proof, err = s.app.Proof(ctx, p.ID)
 		return err != nil || proof.Balanced && proof.InFlight == 0 && proof.Owed == 0
 	})
@@ -151,7 +150,7 @@ func (s *stack) plant() error {
 	return nil
 }
 
-// lookAtCommands looks at the command lines, which every user of the machine can read.
+// lookAtCommands searches the command lines, which every user of the machine can read.
 func (s *stack) lookAtCommands() {
 	for _, child := range []string{"API", "WORKER", "PROVIDER", "REDIS", "MYSQL", "TEMPORAL"} {
 		line, err := os.ReadFile(filepath.Join("/proc", s.env("HONGBAO_PID_"+child), "cmdline"))
@@ -161,9 +160,8 @@ func (s *stack) lookAtCommands() {
 	}
 }
 
-// leaks looks at everything that a stack has written: logs, Redis, MariaDB,
-// Temporal with every payload and history, the provider. The error names what was
-// found, never a secret.
+// leaks searches everything that a stack has written: logs, Redis, MariaDB, Temporal with every
+// payload and history, the provider. The error names the secret, never its value.
 func (s *stack) leaks() error {
 	var marked []string
 	err := filepath.WalkDir(s.home, func(path string, entry fs.DirEntry, err error) error {
@@ -196,7 +194,7 @@ func (s *stack) leaks() error {
 	}
 	for _, part := range []string{"redis", "mysql", "temporal", "provider"} {
 		if s.watch.marker != "" && !slices.ContainsFunc(marked, func(name string) bool { return strings.HasPrefix(name, "data/"+part+"/") }) {
-			err = errors.Join(err, fmt.Errorf("%s was not looked at: what is there was not found", part))
+			err = errors.Join(err, fmt.Errorf("%s was not searched: its marker was not found", part))
 		}
 	}
 	for found := range s.watch.found {

@@ -35,8 +35,7 @@ type stack struct {
 
 var running *stack
 
-// patience repeats for as long as a killed process may take to come back; what
-// bounds a call is its context.
+// patience repeats while a killed process restarts; a context bounds each call.
 var patience = client.Retry{Tries: 1000, MinPause: 20 * time.Millisecond, MaxPause: 100 * time.Millisecond, TryTimeout: 10 * time.Second}
 
 func TestMain(m *testing.M) {
@@ -125,7 +124,7 @@ func start(home string, settings ...string) (*stack, error) {
 	return s, err
 }
 
-// ports are those that freePort has given out: two stacks may be started at once.
+// ports are those that freePort has given out, because two stacks may be started at once.
 var ports sync.Map
 
 func freePort() (int, error) {
@@ -142,8 +141,8 @@ func freePort() (int, error) {
 	}
 }
 
-// stop ends the stack by SIGTERM to its process group and waits at most 30 s. Then
-// it looks for secrets in what is left.
+// stop ends the stack by SIGTERM to its process group and waits at most 30 s. Then it searches the
+// files that are left for secrets.
 func (s *stack) stop() error {
 	if s.cmd == nil || s.cmd.Process == nil {
 		return nil
@@ -154,7 +153,7 @@ func (s *stack) stop() error {
 	}
 	done := make(chan struct{})
 	go func() {
-		_ = s.cmd.Wait() // it was told to end; how does not matter
+		_ = s.cmd.Wait() // its exit code does not matter after SIGTERM
 		close(done)
 	}()
 	select {
@@ -287,7 +286,7 @@ func (s *stack) create(t testing.TB, r client.CreateRequest) *client.Packet {
 	return p
 }
 
-// packet asks for a packet once; while that has no answer, it has no status.
+// packet reads a packet once; without an answer its status is empty.
 func (s *stack) packet(t testing.TB, id string) *client.Packet {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -309,13 +308,13 @@ func (s *stack) awaitStatus(t testing.TB, id string, status client.Status) *clie
 	return p
 }
 
-// movements are all movements of a packet at the provider.
+// movements returns all movements of a packet at the provider.
 func (s *stack) movements(t testing.TB, packetID string) []answer {
 	t.Helper()
 	var out []answer
 	for after := int64(0); ; {
 		var page []answer
-		wait.Until(t, "movements are told", func() bool { // the provider may have just been killed
+		wait.Until(t, "movements are readable", func() bool { // the provider may have just been killed
 			a, err := s.try(t.Context(), "GET", fmt.Sprintf("%s/_movements?after=%d&limit=1000", s.env("HONGBAO_PROVIDER_URL"), after), "", nil)
 			page = a.items()
 			return err == nil && a.status == 200
@@ -332,7 +331,7 @@ func (s *stack) movements(t testing.TB, packetID string) []answer {
 	}
 }
 
-// awaitBalanced waits until the proof ties with nothing in flight.
+// awaitBalanced waits until the proof is balanced with nothing in flight.
 func (s *stack) awaitBalanced(t testing.TB, id string) {
 	t.Helper()
 	wait.Until(t, "proof of "+id, func() bool {

@@ -9,8 +9,8 @@ import (
 	"hongbao/test/night"
 )
 
-// TestTypeScriptClient: the served OpenAPI document passes a linter, and a
-// client generated from it creates and grabs. Needs npm.
+// TestTypeScriptClient checks that the served OpenAPI document passes a linter, and that a client
+// generated from it creates and grabs. It needs npm.
 func TestTypeScriptClient(t *testing.T) {
 	night.Only(t, "the document is compared with every answer of the API")
 	s := running

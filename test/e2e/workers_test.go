@@ -46,8 +46,8 @@ func (s *stack) secondWorker(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// TestTwoWorkers: two workers share the lanes; when one dies in the middle of a
-// crowd, the other takes over what it had read.
+// TestTwoWorkers checks that two workers share the lanes, and that one takes over what the other
+// had read when it was killed during a crowd.
 func TestTwoWorkers(t *testing.T) {
 	s := running
 	second := s.secondWorker(t)

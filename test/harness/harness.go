@@ -1,17 +1,17 @@
-// Package harness gives tests the whole product but its worker, on real parts: a database of
-// MariaDB, Redis, the sandbox provider, and the API on two free ports.
+// Package harness gives tests the whole product except its worker, on real parts: a MariaDB
+// database, Redis, the sandbox provider, and the API on two free ports.
 //
-// Open makes a stack for one test. A test that needs nothing special takes Shared instead,
-// the one stack of its test binary, runs in parallel with the others, and keeps apart from
-// them by apps and keys of its own (Stack.NewOwner). A test that looks at sums over all
-// apps, ends a server or changes a configuration opens a stack. Methods such as Stack.Fund do
-// what the workflows do, step by step, so that a test says what happens when.
+// Open makes a stack for one test. A test without special needs takes Shared, the one stack of its
+// test binary. It runs in parallel with the others, and uses apps and keys of its own
+// (Stack.NewOwner). A test that sums over all apps, ends a server or changes a configuration opens
+// a stack. Methods such as Stack.Fund do one step of the workflows each, so that the test controls
+// the order.
 //
 // A test binary that uses the package runs its tests by Main or Wrap:
 //
 //	func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 //
-// The package is for tests alone: a house rule keeps it out of the product.
+// The package is for tests only: a house rule keeps it out of the product.
 package harness
 
 import (
@@ -37,7 +37,7 @@ import (
 )
 
 // Lanes is the number of lanes of every pool on the shared Redis of a test binary: enough for
-// packets to fall into several, and an eighth of the writes at each start of a pool.
+// packets to fall into several, and an eighth of the default writes when a pool starts.
 const Lanes = 8
 
 // ProviderKey is the key of the sandbox provider.
@@ -46,8 +46,8 @@ const ProviderKey = "key-of-tests"
 // WebhookSecret signs the notifications of the sandbox provider.
 var WebhookSecret = "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 
-// Options say in what a stack differs from the others. The zero value is a new database on
-// the shared MariaDB, the shared Redis, and an API with its defaults.
+// Options are the differences of a stack from the default: a new database on the shared MariaDB,
+// the shared Redis, and an API with its defaults.
 type Options struct {
 	Redis    string // address; "": the shared Redis
 	DSN      string // of an empty database; "": a new one on the shared MariaDB
@@ -62,9 +62,10 @@ type Options struct {
 	// Mount is called with each API before it listens.
 	Mount func(*api.Server)
 
-	// Owners are the roles for whom keys are made before the API starts, so that it knows them.
+	// Owners are the roles whose keys are made before the API starts, so that it reads them.
 	Owners []access.Role
-	// WithoutAPI leaves the API to Start: a test makes keys first, or needs none.
+	// WithoutAPI leaves the start of the API to Start, for a test that makes keys first or needs no
+	// API.
 	WithoutAPI bool
 }
 
@@ -76,12 +77,12 @@ type Stack struct {
 	Store       *store.Store
 	Provider    *provider.Sandbox
 	ProviderURL string
-	// StopProvider ends the sandbox provider before its time.
+	// StopProvider stops the sandbox provider before the end of the test.
 	StopProvider func() error
 
 	Owners []Owner // in the order of the options
 
-	// Config is that of the API; a change counts from the next Start on.
+	// Config is the configuration of the API; a change takes effect at the next Start.
 	Config api.Config
 	Server *api.Server // since Start
 	Public string      // base URL of the public listener
@@ -122,12 +123,12 @@ func (s *Stack) openStores(t testing.TB, o Options) {
 	if !o.Migrated {
 		stacktest.Migrate(t, s.DSN)
 	}
-	books := store.Config{DSN: s.DSN, MaxOpenConns: 10}
+	config := store.Config{DSN: s.DSN, MaxOpenConns: 10}
 	if o.Store != nil {
-		o.Store(&books)
+		o.Store(&config)
 	}
 	var err error
-	if s.Store, err = store.Open(books); err != nil {
+	if s.Store, err = store.Open(config); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Store.Close() }) // a test may have closed it, or ended its server
@@ -135,7 +136,7 @@ func (s *Stack) openStores(t testing.TB, o Options) {
 	if o.Pool != nil {
 		o.Pool(&cfg)
 	}
-	wait.Until(t, "Redis answers", func() bool { // some take their time on a busy machine
+	wait.Until(t, "Redis answers", func() bool { // slow on a busy machine
 		s.Pool, err = pool.Open(t.Context(), cfg)
 		return !errors.Is(err, packet.ErrUnavailable)
 	})
@@ -216,7 +217,7 @@ func report(t testing.TB, what string, err error) {
 	}
 }
 
-// probe asks whether the API is ready.
+// probe reports whether the API is ready.
 var probe = &http.Client{Timeout: 10 * time.Second}
 
 func ready(t testing.TB, base string) bool {

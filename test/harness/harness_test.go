@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
-// TestShared: the tests of a binary share one stack, whose API knows new keys when
-// NewOwners returns them.
+// TestShared checks that the tests of a binary share one stack, and that its API has read new keys
+// when NewOwners returns.
 func TestShared(t *testing.T) {
 	s := harness.Shared(t)
 	if s != harness.Shared(t) {
@@ -31,7 +31,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestLife: a stack does to a packet what the workflows do.
+// TestLife checks that a stack takes a packet through the steps of the workflows.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	s := harness.Open(t, harness.Options{Owners: []access.Role{access.RoleApp}})

@@ -19,8 +19,8 @@ type Owner struct {
 	Token string
 }
 
-// NewOwner makes a key, and an app for it when the role is app. A running API knows the key
-// when it has read the keys again.
+// NewOwner makes a key, and an app for it when the role is app. A running API accepts the key after
+// it has read the keys again.
 func (s *Stack) NewOwner(t testing.TB, role access.Role) Owner {
 	t.Helper()
 	o := Owner{}
@@ -39,7 +39,7 @@ func (s *Stack) NewOwner(t testing.TB, role access.Role) Owner {
 	return o
 }
 
-// By is a write with a key that works, of its owner; the key is made unless it is there.
+// By returns a write with the owner of a working key; the key is made when it does not exist.
 func (s *Stack) By(t testing.TB, w payout.StaffWrite) payout.StaffWrite {
 	t.Helper()
 	hash := sha256.Sum256([]byte(w.Role + "/" + w.Owner))
@@ -51,7 +51,7 @@ func (s *Stack) By(t testing.TB, w payout.StaffWrite) payout.StaffWrite {
 	return w
 }
 
-// NewOwners makes one owner for each role, and returns when a running API knows them.
+// NewOwners makes one owner for each role, and returns when a running API accepts their keys.
 func (s *Stack) NewOwners(t testing.TB, roles ...access.Role) []Owner {
 	t.Helper()
 	owners := make([]Owner, len(roles))

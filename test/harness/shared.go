@@ -22,13 +22,13 @@ var shared struct {
 	scope *scope
 }
 
-// Shared returns the stack that the tests of the binary share, and opens it first when there
-// is none. Do not end its parts or change its configuration; take owners from NewOwners.
+// Shared returns the stack that the tests of the binary share, and opens it at the first call.
+// Callers must not end its parts or change its configuration, and take owners from NewOwners.
 func Shared(t testing.TB) *Stack {
 	t.Helper()
 	shared.once.Do(func() {
 		shared.scope = &scope{TB: t}
-		shared.stack = Open(shared.scope, Options{API: func(c *api.Config) { c.Refresh = 50 * time.Millisecond }}) // each test brings new keys
+		shared.stack = Open(shared.scope, Options{API: func(c *api.Config) { c.Refresh = 50 * time.Millisecond }}) // each test makes new keys
 	})
 	if shared.stack == nil {
 		t.Fatal("the shared stack did not open")
@@ -57,13 +57,13 @@ func (r runner) Run() int {
 	return code
 }
 
-// scope is the test binary in the place of a test: what is opened in it ends with Main. What
-// fails before that fails the test that asked first.
+// scope stands for the test binary in place of a test: its cleanups run at the end of Main. A
+// failure before that fails the test that opened the stack.
 type scope struct {
 	testing.TB
 
 	cleanups []func()
-	closing  bool // no test runs any more
+	closing  bool // all tests have ended
 	errs     []error
 }
 

@@ -8,9 +8,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// What the workflows do, one step after the other, as far as a test wants it.
+// The steps of the workflows, as far as a test wants them.
 
-// Fund charges the sender of a staged packet and opens its pool, or rejects it when the
+// Fund charges the sender of a staged packet and opens its pool, or rejects the packet when the
 // charge fails.
 func (s *Stack) Fund(ctx context.Context, packetID string) error {
 	view, err := s.Pool.View(ctx, packetID)
@@ -79,11 +79,11 @@ func (s *Stack) step(ctx context.Context, paymentID string, next payout.Step) er
 		_, err := s.Store.CarryOut(ctx, paymentID)
 		return err
 	case payout.ActionSend:
-		begun, err := s.Store.BeginSend(ctx, paymentID, s.Provider.Limits(), s.Provider.EncodeRequest)
-		if err != nil || begun.Order == nil {
+		start, err := s.Store.BeginSend(ctx, paymentID, s.Provider.Limits(), s.Provider.EncodeRequest)
+		if err != nil || start.Order == nil {
 			return err
 		}
-		orderNo, o = begun.Order.OrderNo, s.Provider.Send(ctx, *begun.Order)
+		orderNo, o = start.Order.OrderNo, s.Provider.Send(ctx, *start.Order)
 	case payout.ActionQuery:
 		parts, err := payout.Parse(paymentID)
 		if err != nil {
@@ -97,7 +97,7 @@ func (s *Stack) step(ctx context.Context, paymentID string, next payout.Step) er
 	return err
 }
 
-// Record books every claim of a pool and pays it. It returns the ids of the payouts, by user.
+// Record records every claim of a pool and pays it. It returns the ids of the payouts, by user.
 func (s *Stack) Record(ctx context.Context, packetID string) (payouts map[string]string, err error) {
 	claims, err := s.Pool.Claims(ctx, packetID)
 	if err != nil {
@@ -117,8 +117,8 @@ func (s *Stack) Record(ctx context.Context, packetID string) (payouts map[string
 	return payouts, nil
 }
 
-// Close ends the grabs of a packet, records and pays its claims, and closes its books. It
-// returns the id of the refund, which is not sent yet; "" when nothing is left.
+// Close ends the grabs of a packet, records and pays its claims, and fixes its remainder. It
+// returns the id of the refund, which is not sent yet; "" without a remainder.
 func (s *Stack) Close(ctx context.Context, packetID string, reason packet.CloseReason) (refund string, err error) {
 	if _, err := s.Store.BeginClosing(ctx, packetID, reason); err != nil {
 		return "", err
@@ -136,7 +136,7 @@ func (s *Stack) Close(ctx context.Context, packetID string, reason packet.CloseR
 	return payout.ID(payout.KindRefund, packetID, 0), nil
 }
 
-// Finish closes a packet, refunds what is left, and retires its pool.
+// Finish closes a packet, refunds its remainder, and retires its pool.
 func (s *Stack) Finish(ctx context.Context, packetID string, reason packet.CloseReason) error {
 	refund, err := s.Close(ctx, packetID, reason)
 	if err != nil {

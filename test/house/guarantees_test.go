@@ -15,7 +15,7 @@ var listGuarantees = flag.Bool("guarantees", false, "print the tests and mutants
 const (
 	guarantees = "docs/guarantees.md"
 	disaster   = "docs/disaster.md"
-	// mostLines and mostColumns keep guarantees readable.
+	// mostLines and mostColumns bound the length of the guarantees.
 	mostLines   = 200
 	mostColumns = 200
 )
@@ -37,7 +37,7 @@ func testsIn(text string) (out []string) {
 	return out
 }
 
-// unlike returns what is wrong with a text of guarantees: too long, or without one of the rules.
+// unlike returns the faults of a text of guarantees: too long, or without one of the rules.
 func unlike(text string) (out []string) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) > mostLines {
@@ -57,8 +57,8 @@ func unlike(text string) (out []string) {
 	return out
 }
 
-// TestGuaranteesNameWhatIsThere: every test that docs/guarantees.md and docs/disaster.md
-// name exists; the guarantees are short and name each rule.
+// TestGuaranteesNameWhatIsThere checks that the tests named in docs/guarantees.md and
+// docs/disaster.md exist, and that the guarantees are short and name each rule.
 func TestGuaranteesNameWhatIsThere(t *testing.T) {
 	var there []string
 	for _, f := range files(t, ".go") {

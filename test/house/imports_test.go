@@ -1,7 +1,6 @@
-// Package house holds the house rules of this repository as tests: who may import
-// whom, what code may not do, which rule of money has its test. A rule that does
-// not run is a wish. Each says why it is there, and each is shown to catch what
-// it forbids.
+// Package house holds the rules of this repository as tests: which package may import which, what
+// code may not do, and which money rule has its test. Each rule has its reason, and a sample that
+// it must refuse.
 package house
 
 import (
@@ -20,18 +19,17 @@ import (
 
 const module = "hongbao"
 
-// layers lists every package and what of ours it may import. Arrows point one
-// way, so that each package can be read, tested and replaced by itself; a new
-// package has to be put in here.
+// layers lists every package and which packages of the module it may import. Imports point one way,
+// so that each package can be read, tested and replaced by itself. A new package needs an entry.
 var layers = map[string][]string{
 	"money":                 {},
 	"access":                {},
 	"ticket":                {},
 	"visible":               {},
 	"risk":                  {},
-	"failpoint":             {}, // standard library alone, so that every layer may pass a point
+	"failpoint":             {}, // standard library alone, so that every layer may have failpoints
 	"observe":               {},
-	"dataformat":            {}, // one number, which MySQL and Redis keep
+	"dataformat":            {}, // the version number that MySQL and Redis store
 	"migrations":            {"dataformat"},
 	"packet":                {"money"},
 	"payout":                {"money"},
@@ -39,7 +37,7 @@ var layers = map[string][]string{
 	"pool":                  {"failpoint", "dataformat", "money", "packet", "payout", "access", "observe"},
 	"store":                 {"campaign", "failpoint", "money", "packet", "payout", "access", "observe"},
 	"provider":              {"money", "packet", "payout", "observe"},
-	"provider/providertest": {"money", "payout"}, // knows adapters by their interface
+	"provider/providertest": {"money", "payout"}, // knows adapters only by their interface
 	"provider/sandbox":      {},                  // another company's system: it shares no code with us
 	"api":                   {"campaign", "money", "packet", "payout", "access", "ticket", "observe"},
 	"activities":            {"campaign", "failpoint", "money", "packet", "payout", "observe"},
@@ -48,14 +46,14 @@ var layers = map[string][]string{
 	"worker":             {"campaign", "failpoint", "money", "packet", "payout", "observe", "activities", "workflows", "pool"},
 	"devstack":           {"observe"},
 	"devstack/stacktest": {"devstack", "migrations", "test/wait"},            // a database with the schema
-	"client":             {"money"},                                          // for other people's programs too
-	"console":            {"access", "client", "money", "packet", "visible"}, // reads and writes by the staff API alone
-	"console/browser":    {},                                                 // a browser at the desk, all of it in test files
-	"cmd/hongbao":        {"*"},                                              // the only place that wires
+	"client":             {"money"},                                          // also for programs outside this module
+	"console":            {"access", "client", "money", "packet", "visible"}, // reads and writes through the staff API only
+	"console/browser":    {},                                                 // the console in a browser, all of it in test files
+	"cmd/hongbao":        {"*"},                                              // the only package that wires the others
 	"test/bench":         {},                                                 // measurements, all of them in test files
 	"test/bench/bulk":    {"money", "packet"},                                // rows for large tables; only tests import it
-	"test/chaos":         {},                                                 // likewise: from outside, all of it in test files
-	"test/e2e":           {"client", "money"},                                // tests from outside
+	"test/chaos":         {},                                                 // uses the product from outside, all of it in test files
+	"test/e2e":           {"client", "money"},                                // uses the product from outside
 	"test/simulate":      {},                                                 // lifetimes in memory, all of it in test files
 	"test/house":         {},                                                 // these tests
 	"test/compose":       {"client", "money", "test/wait"},                   // docker-compose.yml from outside, all of it in test files
@@ -69,60 +67,61 @@ var layers = map[string][]string{
 // atRoot are the folders of packages that are not under internal/.
 var atRoot = []string{"migrations", "api", "activities", "workflows", "worker", "client", "console", "cmd", "test"}
 
-// forTests are packages for test files: the product is built without them.
+// forTests are packages for test files only.
 var forTests = []string{"devstack/stacktest", "provider/providertest", "test"}
 
-// workerSees are the names of pool that worker may use: the content of streams.
-// What it does to Redis goes through interfaces that cmd fills.
+// workerSees are the names of pool that worker may use: the content of streams. Writes to Redis go
+// through interfaces that cmd implements.
 var workerSees = []string{"Batch", "Bad", "Consumer", "Slot", "LivePacket", "ErrLeaseLost", "Epoch", "ErrTorn"}
 
-// owners lists who may import a library, itself and what is below it.
+// owners lists which packages may import a library or a package below it.
 var owners = []struct {
 	library string
 	by      []string
 	why     string
 }{
-	{"github.com/redis/go-redis", []string{"pool"}, "one place to look at what Redis is asked, one place to change it"},
-	{"gorm.io", []string{"store"}, "one place writes MySQL"},
+	{"github.com/redis/go-redis", []string{"pool"}, "one package holds every call to Redis"},
+	{"gorm.io", []string{"store"}, "one package accesses MySQL"},
 	{"github.com/go-sql-driver/mysql", []string{"store", "devstack", "devstack/stacktest", "cmd/hongbao"},
-		"one place writes MySQL; devstack creates databases, cmd checks a flag's form"},
-	{"database/sql", []string{"store", "migrations", "devstack", "devstack/stacktest", "test/bench/bulk", "cmd/hongbao"}, "one place writes MySQL"},
+		"one package accesses MySQL; devstack creates databases, cmd checks a flag"},
+	{"database/sql", []string{"store", "migrations", "devstack", "devstack/stacktest", "test/bench/bulk", "cmd/hongbao"},
+		"one package accesses MySQL"},
 	{"github.com/pressly/goose", []string{"migrations"}, "the schema changes by migrations only"},
-	{"github.com/gofiber/fiber", []string{"api"}, "nothing but the API knows HTTP frameworks"},
-	{"github.com/valyala/fasthttp", []string{"api"}, "nothing but the API knows HTTP frameworks"},
-	{"github.com/danielgtaylor/huma", []string{"api"}, "nothing but the API knows HTTP frameworks"},
-	{"go.temporal.io/sdk/workflow", []string{"workflows", "worker"}, "durable programs are in one folder; worker registers them"},
-	{"go.temporal.io/sdk/activity", []string{"activities", "worker"}, "steps are in one folder; worker registers them"},
-	{"go.temporal.io/sdk/worker", []string{"worker"}, "one place runs workflows"},
-	{"go.temporal.io/sdk/client", []string{"worker", "cmd/hongbao", "devstack"}, "grep answers who can start a workflow; cmd and devstack " +
+	{"github.com/gofiber/fiber", []string{"api"}, "only the API uses HTTP frameworks"},
+	{"github.com/valyala/fasthttp", []string{"api"}, "only the API uses HTTP frameworks"},
+	{"github.com/danielgtaylor/huma", []string{"api"}, "only the API uses HTTP frameworks"},
+	{"go.temporal.io/sdk/workflow", []string{"workflows", "worker"}, "workflows are in one folder; worker registers them"},
+	{"go.temporal.io/sdk/activity", []string{"activities", "worker"}, "activities are in one folder; worker registers them"},
+	{"go.temporal.io/sdk/worker", []string{"worker"}, "one package runs workflows"},
+	{"go.temporal.io/sdk/client", []string{"worker", "cmd/hongbao", "devstack"}, "one package starts workflows; cmd and devstack " +
 		"only connect"},
-	{"go.temporal.io/sdk/contrib", []string{"worker"}, "what changes every run is in one place"},
-	{"go.opentelemetry.io/otel/sdk", []string{"cmd/hongbao"}, "where traces go is wiring"},
-	{"go.opentelemetry.io/otel/exporters", []string{"cmd/hongbao"}, "where traces go is wiring"},
-	{"github.com/spf13/cobra", []string{"cmd/hongbao"}, "flags are read in one place"},
-	{"github.com/golang-jwt/jwt", []string{"ticket", "client"}, "one place judges tickets; client signs them"},
-	{"filippo.io/edwards25519", []string{"ticket"}, "one place judges public keys of tickets"},
-	{"go.etcd.io/bbolt", []string{"provider/sandbox"}, "only the sandbox keeps its books in a file"},
+	{"go.temporal.io/sdk/contrib", []string{"worker"}, "one package sets options of every run"},
+	{"go.opentelemetry.io/otel/sdk", []string{"cmd/hongbao"}, "cmd configures tracing"},
+	{"go.opentelemetry.io/otel/exporters", []string{"cmd/hongbao"}, "cmd configures tracing"},
+	{"github.com/spf13/cobra", []string{"cmd/hongbao"}, "one package reads flags"},
+	{"github.com/golang-jwt/jwt", []string{"ticket", "client"}, "one package verifies tickets; client signs them"},
+	{"filippo.io/edwards25519", []string{"ticket"}, "one package checks public keys of tickets"},
+	{"go.etcd.io/bbolt", []string{"provider/sandbox"}, "only the sandbox stores its data in a file"},
 }
 
-// pure packages import nothing but the standard library, money and the tables of Unicode:
-// every rule of money in them can be read and tested without anything running.
+// pure packages depend on the standard library, money and Unicode tables only, so that every money
+// rule in them can be tested without a server.
 var pure = []string{"money", "access", "failpoint", "packet", "payout"}
 
-// driverless packages reach no driver by any way, so that a workflow or a step
-// cannot do I/O of its own by accident.
+// driverless packages depend on no driver, directly or indirectly, so that a workflow or an
+// activity cannot do I/O by accident.
 var driverless = []string{"workflows", "activities"}
 
 var drivers = []string{"github.com/redis/go-redis", "gorm.io", "github.com/go-sql-driver/mysql", "database/sql", "github.com/gofiber/fiber"}
 
-// pkg is what `go list` tells of a package.
+// pkg is the part of the output of `go list` that the rules use.
 type pkg struct {
 	ImportPath string
 	Imports    []string
 	Deps       []string
 }
 
-// name is the package's folder, without internal/.
+// name returns the package's folder, without internal/.
 func (p pkg) name() string {
 	return strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/"), "internal/")
 }
@@ -138,8 +137,8 @@ func forTest(path string) bool {
 	return slices.ContainsFunc(forTests, func(dir string) bool { return within(pkg{ImportPath: path}.name(), dir) })
 }
 
-// driver reports whether path can do I/O on a store or the network of its own.
-// database/sql/driver holds interfaces only; many value types implement them.
+// driver reports whether path can do I/O on a store or the network. database/sql/driver holds
+// interfaces only, which many value types implement.
 func driver(path string) bool {
 	return path != "database/sql/driver" && slices.ContainsFunc(drivers, func(d string) bool { return within(path, d) })
 }
@@ -155,7 +154,7 @@ func importOffences(p pkg) []string {
 	offend := func(format string, args ...any) { out = append(out, p.ImportPath+" "+fmt.Sprintf(format, args...)) }
 	may, known := layers[p.name()]
 	if !known {
-		offend("is not in the table of layers: say what it may import")
+		offend("is not in the table of layers: add what it may import")
 		return out
 	}
 	for _, path := range p.Imports {
@@ -242,7 +241,8 @@ func TestImportsAreCaught(t *testing.T) {
 	}
 }
 
-// TestFolderNames: a folder is named after what it holds. These names hold anything.
+// TestFolderNames checks that a folder is named after its content. The refused names fit any
+// content.
 func TestFolderNames(t *testing.T) {
 	for _, dir := range folders(t) {
 		if vague(filepath.Base(dir)) {
@@ -259,8 +259,8 @@ func vague(name string) bool {
 		"lib", "base"}, name)
 }
 
-// moneyRules are the rules of money, R1 to R13. Each has at least one test whose
-// name begins with its number: `go test ./... -run TestR4_`.
+// moneyRules are the money rules R1 to R13. Each has at least one test whose name begins with its
+// number: `go test ./... -run TestR4_`.
 var moneyRules = []struct{ number, says string }{
 	{"R1", "names are derived, never random: a repeat finds the same keys, rows, workflows and order numbers"},
 	{"R2", "funding ends: an unknown charge is queried and opens nothing, a charge without an open packet is refunded"},
@@ -279,7 +279,7 @@ var moneyRules = []struct{ number, says string }{
 
 var testOfRule = regexp.MustCompile(`(?m)^func (Test(R\d+)_\w+)\(\w+ \*testing\.T\)`)
 
-// TestMoneyRulesAreTested: the rules are exactly R1 to R13, and each has a test.
+// TestMoneyRulesAreTested checks that the rules are exactly R1 to R13, and that each has a test.
 func TestMoneyRulesAreTested(t *testing.T) {
 	const count = 13
 	if len(moneyRules) != count {
@@ -288,7 +288,7 @@ func TestMoneyRulesAreTested(t *testing.T) {
 	tests := testsOfRules(t)
 	for i, rule := range moneyRules {
 		if want := fmt.Sprintf("R%d", i+1); rule.number != want {
-			t.Errorf("rule %q stands in the place of %s", rule.number, want)
+			t.Errorf("rule %q has the place of %s", rule.number, want)
 		}
 		if len(tests[rule.number]) == 0 {
 			t.Errorf("no test is named Test%s_...: %s", rule.number, rule.says)
@@ -320,7 +320,7 @@ func testsOfRules(t *testing.T) map[string][]string {
 	return out
 }
 
-// rulesTestedIn returns the names of a file's tests by the number of the rule they carry.
+// rulesTestedIn returns the names of a file's tests by the rule number in their names.
 func rulesTestedIn(text string) map[string][]string {
 	out := map[string][]string{}
 	for _, m := range testOfRule.FindAllStringSubmatch(text, -1) {
@@ -332,7 +332,7 @@ func rulesTestedIn(text string) map[string][]string {
 // file is one text file of the repository; path has slashes and begins at the root.
 type file struct{ path, text string }
 
-// files returns the files of the repository with one of the endings; none given: all.
+// files returns the files of the repository with one of the endings; without endings, all.
 func files(t *testing.T, endings ...string) []file {
 	t.Helper()
 	var out []file
@@ -355,7 +355,7 @@ func folders(t *testing.T) (out []string) {
 	return out
 }
 
-// walk visits what belongs to the repository: not its history, nor what was built.
+// walk visits the files of the repository, without its history and build output.
 func walk(t *testing.T, visit func(path string, d fs.DirEntry)) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

@@ -14,9 +14,8 @@ var update = flag.Bool("update", false, "write what is made from the tables of t
 
 const lintConfig = ".golangci.yml"
 
-// depguardRules renders the tables of imports_test.go for golangci-lint, so that an
-// editor shows a forbidden import while it is typed. It sees less than TestImports:
-// no tests, and no ways through other packages.
+// depguardRules renders the tables of imports_test.go for golangci-lint, so that an editor shows a
+// forbidden import at once. It checks less than TestImports: no tests, and no indirect imports.
 func depguardRules() string {
 	const indent = "        "
 	var b strings.Builder
@@ -46,7 +45,7 @@ func depguardRules() string {
 	return b.String()
 }
 
-// folderOf is the import path of a package of the table.
+// folderOf returns the import path of a package of the table.
 func folderOf(name string) string {
 	if root, _, _ := strings.Cut(name, "/"); slices.Contains(atRoot, root) {
 		return module + "/" + name
@@ -61,14 +60,15 @@ func quoted(names []string, form func(string) string) (out []string) {
 	return out
 }
 
-// TestDepguard: golangci-lint has the tables of imports_test.go. With -update it gets them.
+// TestDepguard checks that golangci-lint has the tables of imports_test.go. With -update it writes
+// them.
 func TestDepguard(t *testing.T) {
 	text := readText(t, lintConfig)
 	head, rest, ok := strings.Cut(text, "# begin: ")
 	about, rest, ok2 := strings.Cut(rest, "\n")
 	was, tail, ok3 := strings.Cut(rest, "        # end\n")
 	if !ok || !ok2 || !ok3 {
-		t.Fatalf("%s has lost the marks around what is made from here", lintConfig)
+		t.Fatalf("%s lacks the marks around the generated rules", lintConfig)
 	}
 	want := depguardRules()
 	if was == want {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMain runs the tests in the repository's root: that is what they are about.
+// TestMain runs the tests in the repository's root.
 func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {
 		panic(err)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestMakeRunForgetsFirst: before it builds anything, make run removes the dev.env of a
-// stack that is gone, and refuses to start beside one that runs, whose dev.env stays.
+// TestMakeRunForgetsFirst checks that make run removes the dev.env of a stopped stack before it
+// builds, and refuses to start beside a running stack, whose dev.env stays.
 func TestMakeRunForgetsFirst(t *testing.T) {
 	home := t.TempDir()
 	env, lock := filepath.Join(home, "dev.env"), filepath.Join(home, "lock")

@@ -27,14 +27,14 @@ const (
 	mutantBuild   = 5 * time.Minute
 )
 
-// mutant is a patch of the product that breaks a rule, and the test that has to
-// fail then. Its file begins with three lines:
+// mutant is a patch of the product that breaks a rule, and the test that must fail then. Its file
+// begins with three lines:
 //
 //	Rule: R4 unknown is not failed
 //	Package: ./payout
 //	Test: TestR4_Something
 //
-// The test may be a subtest, after a slash, where the whole test takes long.
+// The test may be a subtest, after a slash, when the whole test takes long.
 type mutant struct {
 	file, rule, pkg, test string
 	hunks                 []hunk
@@ -46,7 +46,7 @@ type hunk struct{ path, before, after string }
 
 func (m mutant) name() string { return strings.TrimSuffix(filepath.Base(m.file), ".patch") }
 
-// topTest is the test without its subtest.
+// topTest returns the test without its subtest.
 func (m mutant) topTest() string {
 	test, _, _ := strings.Cut(m.test, "/")
 	return test
@@ -70,7 +70,7 @@ func readMutants(t *testing.T) []mutant {
 	return out
 }
 
-// remark is a line of a patch that changes nothing.
+// remark reports whether a line of a patch changes nothing.
 var remark = regexp.MustCompile(`^(diff --git |index |\\ No newline)`)
 
 var mutantHeader = regexp.MustCompile(`(?m)^(Rule|Package|Test): (\S.*)$`)
@@ -111,8 +111,8 @@ func parseMutant(text string) (mutant, error) {
 	return m, nil
 }
 
-// apply replaces the hunk's lines in a source, at whatever line they are. Lines
-// that occur twice are refused: the patch could break another place.
+// apply replaces the hunk's lines in a source, at any line. Lines that occur twice are refused,
+// because the patch could change the wrong place.
 func (h hunk) apply(source string) (string, error) {
 	if n := strings.Count(source, h.before); n != 1 || h.before == h.after {
 		return "", fmt.Errorf("%d places in %s fit\n%s", n, h.path, h.before)
@@ -120,8 +120,8 @@ func (h hunk) apply(source string) (string, error) {
 	return strings.Replace(source, h.before, h.after, 1), nil
 }
 
-// overlay applies the patch to copies of the files it changes and returns the file
-// for `go test -overlay`. Everything is written to dir; the checkout does not change.
+// overlay applies the patch to copies of the files and returns the file for `go test -overlay`. It
+// writes to dir only, not to the checkout.
 func (m mutant) overlay(t *testing.T, dir string) string {
 	t.Helper()
 	sources := map[string]string{}
@@ -132,7 +132,7 @@ func (m mutant) overlay(t *testing.T, dir string) string {
 		}
 		after, err := h.apply(source)
 		if err != nil {
-			t.Fatalf("%s does not apply; write it again for the source as it is: %v", m.file, err)
+			t.Fatalf("%s does not apply; adapt it to the current source: %v", m.file, err)
 		}
 		sources[h.path] = after
 	}
@@ -175,8 +175,8 @@ func runTests(t *testing.T, pkg, overlay, pattern string) (passed bool, output s
 	return err == nil, "\n" + string(out)
 }
 
-// TestMutants shows that the tests of the rules can fail: each patch breaks a rule
-// in the product, and its test has to fail.
+// TestMutants checks that the tests of the rules can fail: each patch breaks a rule in the product,
+// and its test must fail.
 func TestMutants(t *testing.T) {
 	if !*runMutants {
 		t.Skip("takes long: make mutants")
@@ -192,7 +192,8 @@ func TestMutants(t *testing.T) {
 	catch(t, chosen, overlays)
 }
 
-// TestMutantsApply: every patch applies to the source as it is and names an existing test.
+// TestMutantsApply checks that every patch applies to the current source and names an existing
+// test.
 func TestMutantsApply(t *testing.T) {
 	for _, m := range readMutants(t) {
 		t.Run(m.name(), func(t *testing.T) {
@@ -204,11 +205,11 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// catch runs the tests without a mutant first, package by package: each has to
-// pass. Then it runs the test of each mutant.
+// catch runs the tests without a mutant first, package by package; each must pass. Then it runs the
+// test of each mutant.
 func catch(t *testing.T, chosen []mutant, overlays map[string]string) {
 	t.Helper()
-	begun := time.Now()
+	began := time.Now()
 	tests := map[string][]string{}
 	for _, m := range chosen {
 		if !slices.Contains(tests[m.pkg], m.topTest()) {
@@ -241,15 +242,15 @@ func catch(t *testing.T, chosen []mutant, overlays map[string]string) {
 		caught++
 		fmt.Printf("caught %5.1f s %-44s %s: %s\n", time.Since(start).Seconds(), m.name(), m.test, m.rule)
 	}
-	fmt.Printf("%d of %d mutants caught in %s\n", caught, len(chosen), time.Since(begun).Round(time.Second))
+	fmt.Printf("%d of %d mutants caught in %s\n", caught, len(chosen), time.Since(began).Round(time.Second))
 }
 
-// seen returns nil when the named test failed with the mutant. A mutant that does
-// not compile, or that ends the program before the test, proves nothing.
+// seen returns nil when the named test failed with the mutant. A mutant that does not compile, or
+// that ends the process before the test, counts as not caught.
 func (m mutant) seen(passed bool, output string) error {
 	switch {
 	case passed:
-		return fmt.Errorf("%s: %s passes although this is broken: %s", m.name(), m.test, m.rule)
+		return fmt.Errorf("%s: %s passes although this rule is broken: %s", m.name(), m.test, m.rule)
 	case !strings.Contains(output, "--- FAIL: "+m.test+" "):
 		return fmt.Errorf("%s: %s neither passed nor failed\n%s", m.name(), m.test, output)
 	}
@@ -268,8 +269,8 @@ func (m mutant) testExists(t *testing.T) bool {
 	})
 }
 
-// TestMutantsOfEveryRule: the Rule line of a mutant begins with a number of
-// moneyRules, its name with the same, and every rule has some mutants.
+// TestMutantsOfEveryRule checks that each mutant names a rule of moneyRules, in its Rule line and
+// its file name, and that every rule has enough mutants.
 func TestMutantsOfEveryRule(t *testing.T) {
 	found := map[string]int{}
 	for _, m := range readMutants(t) {

@@ -15,9 +15,8 @@ var (
 	mdLink     = regexp.MustCompile(`\]\(([^)]+)\)`)
 )
 
-// shape is what two languages of one document must share: the levels of the
-// headings, every code block, the code in the running text, the links. A link
-// to a Chinese document counts as one to its English original.
+// shape is what two languages of one document must share: the levels of headings, code blocks,
+// inline code and links. A link to a Chinese document counts as one to its English original.
 func shape(text string) (levels, blocks, code, links []string) {
 	blocks = codeBlock.FindAllString(text, -1)
 	rest := codeBlock.ReplaceAllString(text, "")
@@ -33,8 +32,8 @@ func shape(text string) (levels, blocks, code, links []string) {
 	return levels, blocks, slices.Compact(code), slices.Compact(links)
 }
 
-// TestReadmesInStep: the Chinese README has the same headings, commands, code
-// and links as the English one.
+// TestReadmesInStep checks that the Chinese README has the same headings, commands, code and links
+// as the English one.
 func TestReadmesInStep(t *testing.T) {
 	read := func(name string) string {
 		b, err := os.ReadFile(name)

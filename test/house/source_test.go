@@ -24,7 +24,7 @@ type source struct {
 	tree *ast.File
 }
 
-// folder is the file's folder, without internal/.
+// folder returns the file's folder, without internal/.
 func (s source) folder() string {
 	if i := strings.LastIndexByte(s.path, '/'); i >= 0 {
 		return strings.TrimPrefix(s.path[:i], "internal/")
@@ -38,7 +38,7 @@ func (s source) generated() bool { return ast.IsGenerated(s.tree) }
 
 func (s source) line(n ast.Node) int { return s.fset.Position(n.Pos()).Line }
 
-// sourceRule is a rule about Go code. bad must be caught at badAt, good must not.
+// sourceRule is a rule about Go code. It must refuse bad at the path badAt, and accept good.
 type sourceRule struct {
 	name, why  string
 	applies    func(s source) bool
@@ -87,7 +87,7 @@ var sourceRules = []sourceRule{
 		badAt:   "money/x.go", bad: "package x\nvar a float64\n", good: "package x\nvar a int64 // not float64\n",
 	},
 	{
-		name: "processes compare the data format", why: "openMigrated refuses the data of another build; only the doctor looks at it",
+		name: "processes compare the data format", why: "openMigrated refuses the data of another build; only the doctor may read it",
 		applies: func(s source) bool {
 			return product(s) && s.folder() == "cmd/hongbao" && s.path != "cmd/hongbao/wire_store.go" && s.path != "cmd/hongbao/doctor_mysql.go"
 		},
@@ -103,14 +103,14 @@ var sourceRules = []sourceRule{
 		good: "package x\nfunc f() { select { case <-time.After(1): case <-done: } }\n",
 	},
 	{
-		name: "errors are not told apart by their text", why: "the text changes with the driver; types and codes do not",
+		name: "errors are distinguished by type, not by text", why: "the text changes with the driver; types and codes do not",
 		applies: product,
 		check:   forbidErrorText,
 		badAt:   "store/x.go", bad: "package x\nfunc f(err error) bool { return strings.Contains(err.Error(), `gone`) }\n",
 		good: "package x\nfunc f(err error) string { return err.Error() }\n",
 	},
 	{
-		name: "handlers keep the request's context", why: "a caller who has gone stops the work; only New makes the server's own",
+		name: "handlers keep the request's context", why: "a cancelled request stops its work; only New makes the server's context",
 		applies: productOf("api"),
 		check: func(s source, offend func(ast.Node, string)) {
 			for _, d := range s.tree.Decls {
@@ -124,7 +124,7 @@ var sourceRules = []sourceRule{
 		good: "package x\nfunc New() { f(context.Background()) }\n",
 	},
 	{
-		name: "nothing empties Redis", why: "it holds claims that are not in MySQL yet",
+		name: "no code empties Redis", why: "Redis holds claims that are not in MySQL yet",
 		applies: product,
 		check: func(s source, offend func(ast.Node, string)) {
 			ast.Inspect(s.tree, func(n ast.Node) bool {
@@ -161,7 +161,7 @@ var sourceRules = []sourceRule{
 		badAt: "pool/x.go", bad: "package x\nvar s = redis.NewScript(`return 1`)\n", good: "package x\nvar s = redis.NewScript(source)\n",
 	},
 	{
-		name: "workflows take time and chance from their history", why: "a replay must take the same way",
+		name: "workflows take time and chance from their history", why: "a replay must take the same steps",
 		applies: productOf("workflows"),
 		check: func(s source, offend func(ast.Node, string)) {
 			for _, i := range s.tree.Imports {
@@ -181,8 +181,8 @@ var sourceRules = []sourceRule{
 		badAt: "workflows/x.go", bad: "package x\nfunc f() { _ = time.Now() }\n", good: "package x\nfunc f() { _ = workflow.Now(ctx) }\n",
 	},
 	{
-		name: "the books have one clock", why: "MySQL's: the clocks of two machines may be minutes apart",
-		// examine.go tells how far the two are apart, for a person.
+		name: "rows have one clock", why: "MySQL's: the clocks of two machines may differ by minutes",
+		// examine.go reports the difference of both clocks to an operator.
 		applies: func(s source) bool {
 			return productOf("store", "payout", "packet")(s) && s.path != "internal/store/examine.go"
 		},
@@ -190,14 +190,14 @@ var sourceRules = []sourceRule{
 		badAt: "store/x.go", bad: "package x\nvar now = time.Now\n", good: "package x\nfunc f(tx tx) { _ = tx.now }\n",
 	},
 	{
-		name: "a status changes by compare-and-set", why: "who lost the race must notice; one function a table writes the column",
+		name: "a status changes by compare-and-set", why: "the loser of a race must notice; one function per table writes the column",
 		applies: productOf("store"),
 		check:   checkStatusWrites,
 		badAt:   "store/x.go", bad: "package x\nfunc pay() { tx.Exec(`UPDATE payments SET status = ? WHERE id = ?`) }\n",
 		good: "package x\nfunc casPayment() { r := tx.Exec(`UPDATE payments SET status = ? WHERE id = ? AND status = ?`); _ = r.RowsAffected }\n",
 	},
 	{
-		name: "worker sees only the content of streams", why: "what it does to Redis goes through interfaces that cmd fills",
+		name: "worker sees only the content of streams", why: "writes to Redis go through interfaces that cmd implements",
 		applies: productOf("worker"),
 		check: func(s source, offend func(ast.Node, string)) {
 			ast.Inspect(s.tree, func(n ast.Node) bool {
@@ -212,7 +212,7 @@ var sourceRules = []sourceRule{
 		badAt: "worker/x.go", bad: "package x\nfunc f() { pool.Open(ctx) }\n", good: "package x\nfunc f(b pool.Batch) {}\n",
 	},
 	{
-		name: "only main ends the process", why: "anything else would skip what others have to put away",
+		name: "only main ends the process", why: "an exit elsewhere skips the cleanup of others",
 		applies: func(s source) bool { return product(s) && s.folder() != "cmd/hongbao" },
 		check:   forbidCalls("os.Exit", "log.Fatal", "log.Fatalf"),
 		badAt:   "pool/x.go", bad: "package x\nfunc f() { os.Exit(1) }\n", good: "package x\nfunc f() error { return nil }\n",
@@ -310,7 +310,7 @@ func parse(t *testing.T, f file) source {
 	return source{f, fset, tree}
 }
 
-// selector renders a.b, the only form of a call that these rules look at.
+// selector renders a.b, the only form of a call that these rules check.
 func selector(e ast.Expr) string {
 	if s, ok := e.(*ast.SelectorExpr); ok {
 		if x, ok := s.X.(*ast.Ident); ok {
@@ -342,7 +342,7 @@ func forbidCalls(names ...string) func(source, func(ast.Node, string)) {
 	return func(s source, offend func(ast.Node, string)) { forbidCallsIn(s.tree, offend, names...) }
 }
 
-// forbidCallsIn also finds functions that are passed on instead of called.
+// forbidCallsIn also finds functions that are passed as values.
 func forbidCallsIn(tree ast.Node, offend func(ast.Node, string), names ...string) {
 	ast.Inspect(tree, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains(names, selector(s)) {
@@ -352,8 +352,8 @@ func forbidCallsIn(tree ast.Node, offend func(ast.Node, string), names ...string
 	})
 }
 
-// waits reports whether a file has to wait by test/wait. Measurements and the load of chaos
-// keep a rhythm of their own.
+// waits reports whether a file must use test/wait. Measurements and the load of chaos need a rhythm
+// of their own.
 func waits(s source) bool {
 	if s.path == "internal/devstack/stacktest/stall.go" || s.folder() == "test/bench" || s.folder() == "test/chaos" {
 		return false
@@ -408,15 +408,15 @@ func forbidErrorText(s source, offend func(ast.Node, string)) {
 	})
 }
 
-// statusWriters are the only functions that write the status of these tables.
+// statusWriters are the only functions that write the status column of these tables.
 var statusWriters = map[string]string{"payments": "casPayment", "packets": "movePacket", "decisions": "casDecision"}
 
 var (
-	setsStatus      = regexp.MustCompile(`(?is)\bUPDATE\s+(\w+)\s+SET\b(.*?)\bWHERE\b(.*)`)
-	statusAssigned  = regexp.MustCompile(`(?i)(^|[\s,])status\s*=`)
-	statusCompared  = regexp.MustCompile(`(?i)\bstatus\s*(=|IN)`)
-	rowWriters      = []string{"Update", "Updates", "UpdateColumn", "UpdateColumns"}
-	rowsWithoutFate = []string{"newAttemptRow"} // rows without a status, which Save may write as a whole
+	setsStatus        = regexp.MustCompile(`(?is)\bUPDATE\s+(\w+)\s+SET\b(.*?)\bWHERE\b(.*)`)
+	statusAssigned    = regexp.MustCompile(`(?i)(^|[\s,])status\s*=`)
+	statusCompared    = regexp.MustCompile(`(?i)\bstatus\s*(=|IN)`)
+	rowWriters        = []string{"Update", "Updates", "UpdateColumn", "UpdateColumns"}
+	rowsWithoutStatus = []string{"newAttemptRow"} // rows that Save may write, because they have no status
 )
 
 func checkStatusWrites(s source, offend func(ast.Node, string)) {
@@ -453,16 +453,16 @@ func checkStatusWrites(s source, offend func(ast.Node, string)) {
 	}
 }
 
-// checkRowWrite looks at gorm's own ways to write a row, which show no columns.
+// checkRowWrite checks gorm's own ways to write a row, which do not name columns.
 func checkRowWrite(f *ast.FuncDecl, call *ast.CallExpr, looks bool, offend func(ast.Node, string)) {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	switch {
 	case !ok:
-	case slices.Contains(rowWriters, sel.Sel.Name) && len(call.Args) > 0: // without arguments it is a name of gorm's callbacks
+	case slices.Contains(rowWriters, sel.Sel.Name) && len(call.Args) > 0: // without arguments it selects a callback of gorm
 		if f.Name.Name != "movePacket" || !looks {
 			offend(call, sel.Sel.Name+" outside movePacket: write the statement")
 		}
-	case sel.Sel.Name == "Save" && len(call.Args) == 1 && !madeBy(f, call.Args[0], rowsWithoutFate):
+	case sel.Sel.Name == "Save" && len(call.Args) == 1 && !madeBy(f, call.Args[0], rowsWithoutStatus):
 		offend(call, "Save writes every column, a status too")
 	}
 }

@@ -28,9 +28,9 @@ var (
 	lineRef  = regexp.MustCompile(`:\d+(-\d+)?$`)
 )
 
-// deadPaths returns the paths a document names that are not there: targets of
-// links, from the document's folder, and words in code that begin with one of
-// the top folders, from the root. Words with <, *, {, $ or ... are patterns.
+// deadPaths returns the paths in a document that do not exist: targets of links, relative to the
+// document's folder, and words in code that begin with a top folder, relative to the root. Words
+// with <, *, {, $ or ... are patterns.
 func deadPaths(doc file, top []string, exists func(string) bool) (dead []string) {
 	for _, m := range link.FindAllStringSubmatch(doc.text, -1) {
 		to, _, _ := strings.Cut(m[1], "#")
@@ -59,7 +59,7 @@ func deadPaths(doc file, top []string, exists func(string) bool) (dead []string)
 	return dead
 }
 
-// documents are what readers are told to read.
+// documents are the documents for readers: those in the root and in docs.
 func documents(t *testing.T) (out []file) {
 	t.Helper()
 	for _, f := range files(t, ".md") {
@@ -70,7 +70,7 @@ func documents(t *testing.T) (out []file) {
 	return out
 }
 
-// TestDocsNameWhatIsThere: every path and make target named in README.md and docs exists.
+// TestDocsNameWhatIsThere checks that every path and make target named in the documents exists.
 func TestDocsNameWhatIsThere(t *testing.T) {
 	var top []string
 	for _, dir := range folders(t) {
@@ -81,7 +81,7 @@ func TestDocsNameWhatIsThere(t *testing.T) {
 	exists := func(p string) bool { _, err := os.Stat(filepath.FromSlash(p)); return err == nil }
 	for _, doc := range documents(t) {
 		for _, p := range deadPaths(doc, top, exists) {
-			t.Errorf("%s names %s, which is not there", doc.path, p)
+			t.Errorf("%s names %s, which does not exist", doc.path, p)
 		}
 	}
 
@@ -113,13 +113,13 @@ func TestDocsNameTargetsThatAreThere(t *testing.T) {
 	}
 }
 
-// hardWired finds where the processes name the sandbox instead of choosing a provider.
+// hardWired finds code that names the sandbox instead of choosing a provider.
 var hardWired = regexp.MustCompile(`NewSandbox\(|"sandbox"|"/[^"]*/sandbox"`)
 
-// TestDocsNameTheSandboxsPlaces: docs/providers.md names each place that somebody who adds
-// an adapter has to change.
+// TestDocsNameTheSandboxsPlaces checks that docs/providers.md names each file that a new adapter
+// has to change.
 func TestDocsNameTheSandboxsPlaces(t *testing.T) {
-	told := readText(t, "docs/providers.md")
+	document := readText(t, "docs/providers.md")
 	found := 0
 	for _, f := range files(t, ".go") {
 		path, inCmd := strings.CutPrefix(f.path, "cmd/hongbao/")
@@ -127,8 +127,8 @@ func TestDocsNameTheSandboxsPlaces(t *testing.T) {
 			continue
 		}
 		found++
-		if !strings.Contains(told, "`"+f.path+"`") {
-			t.Errorf("%s names the sandbox; docs/providers.md does not say so", f.path)
+		if !strings.Contains(document, "`"+f.path+"`") {
+			t.Errorf("%s names the sandbox; docs/providers.md does not list it", f.path)
 		}
 	}
 	if found < 5 {
@@ -138,7 +138,7 @@ func TestDocsNameTheSandboxsPlaces(t *testing.T) {
 
 var fence = regexp.MustCompile("(?s)```\\w*(.*?)```")
 
-// commands returns the code of a document: fenced blocks, then inline.
+// commands returns the code of a document: fenced blocks, then inline code.
 func commands(text string) (out []string) {
 	for _, m := range fence.FindAllStringSubmatch(text, -1) {
 		out = append(out, m[1])
@@ -149,16 +149,16 @@ func commands(text string) (out []string) {
 	return out
 }
 
-// elsewhere are folders of somebody's machine, and foreign what speaks of how
-// this was written instead of what it is. Written in two halves, so that this
-// file does not offend itself.
+// elsewhere matches folders of one machine, and foreign matches remarks about how a file was
+// written. Both are written in two halves, so that this file passes.
 var (
 	elsewhere = regexp.MustCompile(`(^|[\s"'(=:` + "`" + `])/(wo` + `rk|ro` + `ot|Us` + `ers|ho` + `me)/`)
 	foreign   = regexp.MustCompile(`(?i)\b(chat` + `bot|chat` + `gpt|open` + `ai|anth` + `ropic|cla` + `ude|copi` + `lot|ll` +
 		`m|language mo` + `del|ai assis` + `tant|coding ag` + `ent|(this|previous|earlier) sess` + `ion)\b`)
 )
 
-// TestNothingFromElsewhere: no file names a folder of the machine it was written on, nor its writers.
+// TestNothingFromElsewhere checks that no file names a folder of the machine on which it was
+// written, nor its writers.
 func TestNothingFromElsewhere(t *testing.T) {
 	for _, f := range files(t) {
 		if !utf8.ValidString(f.text) {

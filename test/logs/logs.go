@@ -1,4 +1,4 @@
-// Package logs gives tests loggers that find fault with what is said.
+// Package logs gives tests loggers that fail them for unwanted records.
 package logs
 
 import (
@@ -6,11 +6,11 @@ import (
 	"log/slog"
 )
 
-// SignalsLeft is what the SDK says of a run that ended with signals it never took.
+// SignalsLeft is the SDK's message about a run that ended with unread signals.
 const SignalsLeft = "Workflow has unhandled signals"
 
-// Refuse returns a handler that calls refused for every record with a message, and
-// passes on what next wants to have.
+// Refuse returns a handler that calls refused for every record with a message, and passes on the
+// records that next accepts.
 func Refuse(next slog.Handler, message string, refused func(slog.Record)) slog.Handler {
 	return &refusing{next: next, message: message, refused: refused}
 }
@@ -21,7 +21,7 @@ type refusing struct {
 	refused func(slog.Record)
 }
 
-// Enabled: what is refused is heard, whatever next does not want to have.
+// Enabled is true at every level, because refused messages must be seen whatever next accepts.
 func (h *refusing) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h *refusing) Handle(ctx context.Context, r slog.Record) error {

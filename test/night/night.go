@@ -1,5 +1,5 @@
-// Package night marks the tests that `make night` runs and `make test` skips: what takes
-// long and shows again, in greater number, what shorter tests show.
+// Package night marks the tests that `make night` runs and `make test` skips: long tests that
+// repeat in greater number what shorter tests prove.
 package night
 
 import (
@@ -11,7 +11,7 @@ import (
 // with HONGBAO_: the product's processes inherit it and refuse unknown settings.
 const Variable = "TEST_NIGHT"
 
-// Only skips the test unless TEST_NIGHT is 1. why says what `make test` has in its place.
+// Only skips the test unless TEST_NIGHT is 1. why names the test that `make test` has instead.
 func Only(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv(Variable) != "1" {
@@ -19,8 +19,8 @@ func Only(t testing.TB, why string) {
 	}
 }
 
-// Volume skips a test under -short, as `make race` runs: it proves by many cases, which
-// `make test` goes through without the race detector, and fewer show a race as well.
+// Volume skips a test under -short, as `make race` runs. Such a test proves by many cases, which
+// `make test` runs without the race detector; fewer cases show a race as well.
 func Volume(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

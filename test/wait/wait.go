@@ -1,6 +1,5 @@
-// Package wait is how tests wait: for a condition or a value, with a generous deadline.
-// A deadline is only reached by a defect; TEST_PATIENCE multiplies all of them for
-// a machine that is slower still.
+// Package wait lets tests wait for a condition or a value, with a generous deadline. Only a defect
+// reaches a deadline; TEST_PATIENCE multiplies all of them for a slower machine.
 package wait
 
 import (
@@ -11,7 +10,7 @@ import (
 )
 
 const (
-	// usual is the deadline of what takes seconds at most on an idle machine.
+	// usual is the deadline of work that takes seconds on an idle machine.
 	usual = 2 * time.Minute
 	// least is the shortest deadline that a caller may set.
 	least = 30 * time.Second
@@ -83,8 +82,8 @@ func For[T any](t testing.TB, what string, from <-chan T) T {
 	}
 }
 
-// Holds fails the test when ok returns false within the given time. It proves little: use it
-// only beside a proof by order, count or signal, for what must not happen at all.
+// Holds fails the test when ok returns false within the given time. It proves little: use it only
+// beside a proof by order, count or signal.
 func Holds(t testing.TB, during time.Duration, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
