@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// crowdUser begins the names of those who have one claim each.
+	// crowdUser is the name prefix of users with one claim each.
 	crowdUser = "crowd"
-	// regular sent most packets, and grabbed the only share of each himself.
+	// regular is the sender of most packets, and the recipient of their only share.
 	regular = "regular"
-	// rejected is how many of his packets were never charged: a status that
-	// hardly any row has, and yet more than a page.
+	// rejected is the number of this sender's packets that were never charged: a rare status, but more
+	// than a page of it.
 	rejected = pageSize + 1
-	// filledYear has all that is only in MySQL; what is in Redis is of today.
+	// filledYear is the year of rows that only MySQL has; those in Redis are of today.
 	filledYear = 2020
 )
 
-// archive is a house that has seen much:
+// archive is an installation with a long history:
 //
 //   - a closed packet of `rows` shares, each claimed and paid; MySQL has it alone;
 //   - a packet of as many shares, all claimed, that is still in Redis, and of
@@ -45,13 +45,12 @@ type archive struct {
 	reader     *caller
 }
 
-// sentFor is how many packets go with so many rows. Never fewer than some pages:
-// a page has to be full also of a small archive, or it would be faster for that.
+// sentFor is the number of packets for so many rows: at least some pages, because a page must be
+// full in a small archive too, or it would be faster there.
 func sentFor(rows int) int { return max(rows/50, 4*pageSize) }
 
-// newArchive fills a new house. The closed packet's rows come in two statements,
-// so that a million of them need half a minute and not a day; those of Redis are
-// grabbed.
+// newArchive fills a new installation. The closed packet's rows are written by two statements, so
+// that a million of them take half a minute; those in Redis are grabbed.
 func newArchive(tb testing.TB, rows int) *archive {
 	tb.Helper()
 	a := &archive{house: newHouse(tb, stacktest.FreshRedis(tb, "--auto-aof-rewrite-percentage", "0").Addr), rows: rows, sent: sentFor(rows)}
@@ -77,7 +76,7 @@ type row struct {
 	created    time.Time
 }
 
-// fill writes to MySQL what the worker would have left there.
+// fill writes to MySQL what the worker would write.
 func (a *archive) fill(tb testing.TB) {
 	tb.Helper()
 	start := time.Date(filledYear, time.January, 2, 0, 0, 0, 0, time.UTC)
@@ -107,8 +106,8 @@ func (a *archive) fill(tb testing.TB) {
 		FROM shares ORDER BY packet_id, share_index`)
 }
 
-// addPackets inserts packets, as they are after their end or, when open, at their
-// beginning. Seeds are sealed one by one: every page opens those it shows.
+// addPackets inserts packets in their final state or, when open, in their first. Seeds are sealed
+// one by one, because every page opens those it shows.
 func (a *archive) addPackets(tb testing.TB, rows []row) {
 	tb.Helper()
 	const chunk = 500
@@ -145,7 +144,7 @@ func (a *archive) addPackets(tb testing.TB, rows []row) {
 	}
 }
 
-// grabAll lets everybody grab from a packet until all is gone.
+// grabAll makes users grab from a packet until it is sold out.
 func (a *archive) grabAll(tb testing.TB) {
 	tb.Helper()
 	a.live = openPackets(tb, a.pool, a.app, 1, a.rows)[0]

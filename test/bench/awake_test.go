@@ -11,11 +11,10 @@ import (
 var awake = flag.Bool("awake", false, "with -report: keep every processor awake with a process of the idle class (chrt), as on a "+
 	"machine whose processors do not halt")
 
-// keepAwake keeps every processor from halting until the test ends. A virtual processor that
-// has halted takes tens of microseconds to be woken, which falls on whoever waits most often
-// for whatever reason: on one machine it halves what a load is measured at, of ours and of
-// the baseline in different parts. What has work to do takes the processor from a process
-// of the idle class at once.
+// keepAwake keeps every processor from halting until the test ends. A halted virtual processor
+// takes tens of microseconds to wake, which slows the side that waits most often: on one machine it
+// halves the measured rate, of ours and of the baseline by different parts. A process of the idle
+// class gives the processor up at once to any other process.
 func keepAwake(tb testing.TB) {
 	tb.Helper()
 	for range runtime.NumCPU() {

@@ -9,12 +9,12 @@ import (
 	"hongbao/internal/packet"
 )
 
-// barrier holds users together at a step: nobody goes on before everybody who is
-// still trying has come, which is what a crowd does at its worst.
+// barrier holds users together at a step until every user who still tries has reached it: a crowd
+// at its worst.
 type barrier struct {
 	mu              sync.Mutex
 	trying, waiting int
-	gone            chan struct{} // closed when the present round goes on
+	gone            chan struct{} // closed when the current round continues
 }
 
 func newBarrier(users int) *barrier { return &barrier{trying: users, gone: make(chan struct{})} }
@@ -29,7 +29,7 @@ func (m *barrier) wait() {
 	<-gone
 }
 
-// leave is a user who has his answer.
+// leave removes a user who has an answer.
 func (m *barrier) leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,9 +44,9 @@ func (m *barrier) goOn() {
 	}
 }
 
-// crowdedTrials lets as many users ask at once as there are shares, each of
-// them once. Where a design lets several see the same, all of them do: its chance
-// is pinned to its worst. Nobody may leave with nothing.
+// crowdedTrials makes as many users grab at once as there are shares, each once. Where a design
+// lets several users see the same state, all of them do: its chance is pinned to its worst. No user
+// may leave without a share.
 func crowdedTrials(t *testing.T, p place) {
 	const users = 8
 	for _, k := range kinds() {
@@ -90,7 +90,7 @@ func crowdedTrials(t *testing.T, p place) {
 	}
 }
 
-// splitFaults counts the shares below 1 among many splits of small totals.
+// splitFaults counts the shares below 1 in many splits of small totals.
 func splitFaults(t *testing.T, split func(seed uint64, total int64, shares int) []int64) (below int) {
 	t.Helper()
 	for shares := 1; shares <= 6; shares++ {
@@ -112,8 +112,8 @@ func splitFaults(t *testing.T, split func(seed uint64, total int64, shares int) 
 	return below
 }
 
-// TestBaselineSplits: the published doubled mean leaves shares of nothing, which
-// nobody can be paid; ours does not.
+// TestBaselineSplits checks that the published doubled mean yields shares of 0, which cannot be
+// paid, and that ours does not.
 func TestBaselineSplits(t *testing.T) {
 	if splitFaults(t, s3Split) == 0 {
 		t.Error("S3: no share is below the minimum")

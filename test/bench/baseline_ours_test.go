@@ -84,8 +84,8 @@ func (d *oursDesign) grab(ctx context.Context, id, user string) (answer, error) 
 // handOffs is how many entries are read at once.
 const handOffs = 50
 
-// work is the relay of one lane: first what this consumer read before, then what
-// nobody has read yet.
+// work is the relay of one lane: first the entries that this consumer has read before, then new
+// ones.
 func (d *oursDesign) work(ctx context.Context, id string) error {
 	lane := packet.Lane(id, d.pool.Lanes())
 	for after := "0"; ; {
@@ -112,8 +112,7 @@ func (d *oursDesign) work(ctx context.Context, id string) error {
 	}
 }
 
-// lapse: the leases of all other consumers are over, and what they have read is
-// this one's now.
+// lapse ends the leases of all other consumers, and takes over what they have read.
 func (d *oursDesign) lapse(ctx context.Context, id string) error {
 	lane := packet.Lane(id, d.pool.Lanes())
 	others, err := d.queue.Consumers(ctx, lane)
@@ -142,7 +141,7 @@ func (d *oursDesign) lapse(ctx context.Context, id string) error {
 
 func (d *oursDesign) record(ctx context.Context, lane int, b pool.Batch) error {
 	if len(b.Bad) > 0 {
-		return fmt.Errorf("hand-offs that cannot be read: %+v", b.Bad)
+		return fmt.Errorf("hand-offs that cannot be decoded: %+v", b.Bad)
 	}
 	d.step("read")
 	entries := make([]string, len(b.HandOffs))

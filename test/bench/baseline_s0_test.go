@@ -11,16 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// s0Kind is the grab in one Lua script, after the published design of a Java
-// program: s0.lua by EVAL, and one thread that takes what was consumed off its
-// list and updates the database in batches.
+// s0Kind is the grab in one Lua script, after the published design of a Java program: s0.lua by
+// EVAL, and one thread that takes consumed envelopes off their list and updates the database in
+// batches.
 //
-// Its known failures: nil is the answer both to "you have one" and to "none left",
-// so a lost reply can never be recovered; what the thread has taken off the list
-// and not yet written is lost with it.
+// Its known failures: nil means both "you have one" and "none left", so a lost reply cannot be
+// recovered; the thread's batch is lost with its process.
 var s0Kind = kind{
 	number: "S0", name: "Redis + Lua, drained by a thread", open: openS0, rate: sharesPerSecond,
-	loses: "the batch in the drainer's hands; and an answer that was lost stays lost",
+	loses: "the batch of the drainer; and a lost answer stays lost",
 	dies: []trouble{
 		{"decided", []violation{noAmount}},
 		{"drained", []violation{noAmount, lostShare}},
@@ -70,8 +69,8 @@ func (d *s0Design) grab(ctx context.Context, packet, user string) (answer, error
 	return answer{won, e.ID}, nil
 }
 
-// work is the drainer. A batch is one transaction with one update a row, as
-// JDBC's batches are.
+// work is the drainer. A batch is one transaction with one update per row, like the batches of
+// JDBC.
 func (d *s0Design) work(ctx context.Context, packet string) error {
 	const batch = 1_000
 	for {

@@ -12,17 +12,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// s11Kind is a distributed lock a packet, after the first of six published ways
-// (Java, Spring, MySQL): the count of what is left is read and written while the
-// process holds the packet's lock in Redis. Of those who wait in one process only
-// one at a time asks Redis for the lock, which is kinder than that all do.
+// s11Kind is a distributed lock per packet, after the first of six published ways (Java, Spring,
+// MySQL): the remaining count is read and written under the packet's lock in Redis. Only one
+// waiting user of a process at a time requests the lock, which costs less than if all did.
 //
-// Its known failures: everything is serial; when the holder dies everybody waits
-// until the lock's lease is over; when he is slower than the lease there are two
-// in the critical section.
+// Its known failures: everything is serial; after a crash of the holder all users wait for the end
+// of the lock's lease; when the holder is slower than the lease, two are in the critical section.
 var s11Kind = kind{
 	number: "S1.1", name: "distributed lock a packet", open: openS11, rate: 10_000,
-	loses:  "nothing, but nobody gets through until the lock's lease is over",
+	loses:  "nothing, but no grab succeeds until the lock's lease ends",
 	dies:   []trouble{{"counted", []violation{waits}}},
 	stalls: []trouble{{"counted", []violation{waits, twice}}},
 }
@@ -30,7 +28,7 @@ var s11Kind = kind{
 const (
 	// s11Lease is longer than any test: leases end when a test says so.
 	s11Lease = time.Hour
-	// s11Poll is how soon it is noticed that another process gave the lock back.
+	// s11Poll is the interval at which a released lock of another process is noticed.
 	s11Poll = time.Millisecond
 )
 
@@ -40,7 +38,7 @@ var s11Unlock string
 type s11Design struct {
 	ledger
 	count, less *sql.Stmt
-	turn        chan struct{} // full while somebody in this process has a lock, or asks for one; measured is one packet
+	turn        chan struct{} // full while a user of this process has or requests the lock; one packet is measured
 }
 
 func openS11(ctx context.Context, p place) (design, error) {
@@ -95,7 +93,7 @@ func (d *s11Design) grab(ctx context.Context, packet, user string) (got answer, 
 	return got, err
 }
 
-// lock waits for the packet's lock; false: it gave up, which only tests tell it to.
+// lock waits for the packet's lock; false: it gave up, which only tests request.
 func (d *s11Design) lock(ctx context.Context, packet, holder string) (bool, error) {
 	for try := 1; ; try++ {
 		err := d.rdb.SetArgs(ctx, s11Key(packet), holder, redis.SetArgs{Mode: "NX", TTL: s11Lease}).Err()

@@ -6,12 +6,11 @@ import (
 	"testing"
 )
 
-// s12Kind is an optimistic version on the packet's row, after the second of six
-// published ways: who read the version that is still there wins, everybody else
-// tries again, up to a cap.
+// s12Kind is an optimistic version on the packet's row, after the second of six published ways: a
+// user whose version is still current wins, the others retry, up to a cap.
 //
-// Its known failure: of those who ask at the same moment one wins a round; when
-// the cap is used up they leave with nothing while shares remain.
+// Its known failure: one user wins per round; those who exhaust the cap leave with nothing while
+// shares remain.
 var s12Kind = kind{
 	number: "S1.2", name: "optimistic version on the packet row", open: openS12, rate: 10_000, contended: "counted",
 	loses:   "nothing",

@@ -9,12 +9,11 @@ import (
 // s13Kind is the pessimistic lock, after the third of six published ways: SELECT
 // ... FOR UPDATE on the packet's row, then the change, in one transaction.
 //
-// Its known failures: everything is serial; a holder that stops, or whose machine
-// is cut off, keeps the row locked until the server gives up his connection. Of a
-// process that is killed the server sees that at once.
+// Its known failures: everything is serial; a holder that is stopped or disconnected keeps the row
+// locked until the server drops its connection. The server notices a killed process at once.
 var s13Kind = kind{
 	number: "S1.3", name: "SELECT ... FOR UPDATE on the packet row", open: openS13, rate: 10_000, released: true,
-	loses:  "nothing; but of a machine that is cut off, the lock stays",
+	loses:  "nothing; but the lock of a disconnected machine stays",
 	dies:   []trouble{{"locked", nil}},
 	stalls: []trouble{{"locked", []violation{waits}}},
 }

@@ -13,8 +13,8 @@ import (
 // another one is chosen, up to a cap. The row is found by index from a random
 // place on.
 //
-// Its known failure: collisions. The fewer rows are left, the more users choose
-// the same one, and leave with nothing while shares remain.
+// Its known failure is collisions: the fewer rows are left, the more users choose the same one, and
+// leave with nothing while shares remain.
 var s14Kind = kind{
 	number: "S1.4", name: "pre-split rows, a random free one", open: openS14, rate: 10_000, contended: "chosen",
 	loses:   "nothing",
@@ -66,7 +66,7 @@ func (d *s14Design) grab(ctx context.Context, packet, user string) (answer, erro
 		var seq, version int
 		from := d.draw(total)
 		err := d.free.QueryRowContext(ctx, packet, from).Scan(&seq, &version)
-		if errors.Is(err, sql.ErrNoRows) && from > 0 { // none after it; from the beginning, then
+		if errors.Is(err, sql.ErrNoRows) && from > 0 { // none after it; continue from the beginning
 			err = d.free.QueryRowContext(ctx, packet, 0).Scan(&seq, &version)
 		}
 		if errors.Is(err, sql.ErrNoRows) {
@@ -85,7 +85,7 @@ func (d *s14Design) grab(ctx context.Context, packet, user string) (answer, erro
 			return fresh, err
 		})
 		switch {
-		case refusal(err) == deadlock: // rolled back: another one took it
+		case refusal(err) == deadlock: // rolled back: another user took it
 		case err != nil:
 			return answer{}, err
 		case occupied && !fresh:

@@ -8,12 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// s15Kind is a Redis list, after the fifth of six published ways: a share is
-// popped off the list and the winner's row is written to MySQL. A user who turns
-// out to have one already puts the share back.
+// s15Kind is a Redis list, after the fifth of six published ways: a share is popped off the list
+// and the winner's row is written to MySQL. When the user has a row already, the share is pushed
+// back.
 //
-// Its known failure: a crash between the pop and the row loses the share. It is
-// not in the list any more, and nobody knows of it.
+// Its known failure: a crash between the pop and the row loses the share, which is in no store
+// then.
 var s15Kind = kind{
 	number: "S1.5", name: "Redis list, then a row", open: openS15, rate: 60_000,
 	loses:  "every share that was popped and is not yet a row",

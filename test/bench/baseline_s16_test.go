@@ -13,20 +13,19 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// s16Kind is a Redis list with a backup list, after the sixth of six published
-// ways. The winner's order goes to a list; a consumer moves it to the backup list
-// (BRPOPLPUSH), writes it to MySQL and removes it from there. A recovery thread
-// puts back what is still in the backup list, and what MySQL then refuses goes to
-// a repair log. Share and order are taken and left by one script here, which is
-// kinder than two commands: between those a crash would lose the share as in S1.5.
+// s16Kind is a Redis list with a backup list, after the sixth of six published ways. The winner's
+// order goes to a list; a consumer moves it to the backup list (BRPOPLPUSH), writes it to MySQL and
+// removes it from there. A recovery thread puts back what is still in the backup list; an order
+// that MySQL then refuses goes to a repair log. Here one script takes the share and appends the
+// order, which is safer than two commands: a crash between those would lose the share as in S1.5.
 //
-// Its known failure: an order that was written, and not yet removed from the
-// backup list, comes again. MySQL refuses it, but the consumer cannot know that
-// the row is his own: a person has to find out from the repair log. The same
-// happens when the recovery thread takes a slow consumer for a dead one.
+// Its known failure: an order that was written and not yet removed from the backup list is
+// delivered again. MySQL refuses it, and the consumer cannot know that the row is its own: staff
+// have to check the repair log. The same happens when the recovery thread takes a slow consumer for
+// a dead one.
 var s16Kind = kind{
 	number: "S1.6", name: "Redis list, backup list, repair log", open: openS16, rate: sharesPerSecond,
-	loses: "nothing, but what was written and not yet removed is left to a person",
+	loses: "nothing, but an order that was written and not yet removed is left to staff",
 	dies: []trouble{
 		{"decided", nil},
 		{"moved", nil},
@@ -79,7 +78,7 @@ func (d *s16Design) grab(ctx context.Context, packet, user string) (answer, erro
 	return readReply(reply)
 }
 
-// work is the consumer. LMOVE is BRPOPLPUSH without the waiting: it has to end.
+// work is the consumer. LMOVE is BRPOPLPUSH without blocking, so that it ends.
 func (d *s16Design) work(ctx context.Context, packet string) error {
 	k := s16Keys(packet)
 	for {
@@ -139,7 +138,7 @@ func (d *s16Design) acknowledged(tb testing.TB, packet string) map[string]int {
 	return d.hash(tb, s16Keys(packet).users)
 }
 
-// manualRepairs counts what was left to people.
+// manualRepairs counts the orders that were left to staff.
 func (d *s16Design) manualRepairs(tb testing.TB, packet string) (n int) {
 	tb.Helper()
 	if err := d.db.QueryRowContext(tb.Context(), "SELECT COUNT(*) FROM repair WHERE activity = ?", packet).Scan(&n); err != nil {

@@ -14,18 +14,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// s3Kind is the script of a published Java program with a payment API behind it:
-// pre-split list, task queue, draw hash and a counter of attempts a user. Workers
-// take tasks off the queue and pay; a payment that fails goes back to the queue.
-// The worker here writes the row from which one is paid, once by its key.
+// s3Kind is the script of a published Java program with a payment API: pre-split list, task queue,
+// draw hash and a counter of attempts per user. Workers take tasks off the queue and pay; a failed
+// payment returns to the queue. The worker here writes the row that is paid from, once by its key.
 //
-// Its known failures: an empty packet burns a try of the counter, so that who has
-// asked nine times in vain is locked out of the next packet too; the task in the
-// hands of a worker that dies is lost, told and not paid; the doubled mean of
-// s3Split leaves a later share below the minimum.
+// Its known failures: an empty packet counts as an attempt, so that a user with nine failed
+// attempts is locked out of the next packet too; a crash of a worker loses its task, which is
+// acknowledged and not paid; the doubled mean of s3Split yields shares below the minimum.
 var s3Kind = kind{
 	number: "S3", name: "Redis + Lua, task queue, counted tries", open: openS3, rate: sharesPerSecond,
-	loses: "the task in each worker's hands: told, and not paid",
+	loses: "the task of each worker: acknowledged, and not paid",
 	dies: []trouble{
 		{"decided", nil},
 		{"popped", []violation{unrecorded}},
@@ -34,7 +32,7 @@ var s3Kind = kind{
 	emptied: []violation{lockedOut},
 }
 
-// s3Limit is how often one may try.
+// s3Limit is the number of attempts of a user.
 const s3Limit = 9
 
 //go:embed s3.lua
@@ -103,8 +101,8 @@ func (d *s3Design) acknowledged(tb testing.TB, packet string) map[string]int {
 	return d.hash(tb, s3Keys(packet).drawn)
 }
 
-// s3Split divides a total by the published formula: each share is a random number
-// from 1 to the doubled mean of what is left, the last one takes the rest.
+// s3Split divides a total by the published formula: each share is a random number from 1 to the
+// doubled mean of the remainder, the last share is the rest.
 func s3Split(seed uint64, total int64, shares int) []int64 {
 	r := rand.New(rand.NewPCG(seed, 0))
 	out := make([]int64, shares)
@@ -114,7 +112,7 @@ func s3Split(seed uint64, total int64, shares int) []int64 {
 			out[i] = total
 			break
 		}
-		// Where the doubled mean is less than 1 there is nothing left to draw from.
+		// When the doubled mean is less than 1, nothing can be drawn.
 		out[i] = 1 + r.Int64N(max(2*total/left, 1))
 		total -= out[i]
 	}

@@ -12,8 +12,8 @@ import (
 	"hongbao/internal/devstack/stacktest"
 )
 
-// subject is the design as one: every caller's users grab a share each; who
-// does not get through asks again at once, until he has one.
+// subject returns the design as a subject: every caller's users grab a share each. A refused user
+// repeats the grab at once until it succeeds.
 func (k kind) subject(p place) subject {
 	return subject{k.number, func(tb testing.TB, callers int, length time.Duration) attempt {
 		p := p.apart(tb)
@@ -57,18 +57,18 @@ func (k kind) subject(p place) subject {
 	}}
 }
 
-// round is a crowd that asks once for as many shares as there are users, all at
-// the same moment, and then some who come too late.
+// round is a crowd of as many users as shares, all grabbing once at the same moment, and some users
+// after them.
 type round struct {
 	Users   int     `json:"users"`
-	Refused int     `json:"refused"`      // left with nothing although shares were left
-	Answer  float64 `json:"statements"`   // of the database for each share that was won, before the answers
-	After   float64 `json:"after_answer"` // for each, by the background work up to the booked claim
-	Late    float64 `json:"late"`         // for each who came too late
+	Refused int     `json:"refused"`      // users without a share while shares were left
+	Answer  float64 `json:"statements"`   // of the database per claimed share, before the answers
+	After   float64 `json:"after_answer"` // per share, by the background work until the claim is recorded
+	Late    float64 `json:"late"`         // per user after the last share
 }
 
-// crowd counts what one round costs, and that everybody who was told of a share
-// has it in MySQL in the end.
+// crowd counts the cost of one round, and checks that every acknowledged share is in MySQL in the
+// end.
 func (k kind) crowd(tb testing.TB, p place, count *questions, users int) round {
 	tb.Helper()
 	p = p.apart(tb)
@@ -112,10 +112,10 @@ func (k kind) crowd(tb testing.TB, p place, count *questions, users int) round {
 	return r
 }
 
-// late lets users ask after the last share is gone.
+// late makes users grab after the last share is claimed.
 func (k kind) late(tb testing.TB, d design, id string, count *questions, users int) float64 {
 	tb.Helper()
-	// What a crowd left over has to go first.
+	// Finish the work of the crowd first.
 	for i := 0; ; i++ {
 		a, err := d.grab(tb.Context(), id, "rest"+strconv.Itoa(i))
 		if err != nil {
@@ -134,14 +134,14 @@ func (k kind) late(tb testing.TB, d design, id string, count *questions, users i
 	return float64(count.statements(tb)-before) / float64(users)
 }
 
-// questions asks the database how many statements it was sent.
+// questions reads the number of statements from the database.
 type questions struct {
 	db    *sql.DB
 	asked int
 }
 
-// statements are those of all clients since the server began, without the
-// counting itself. Preparing one does not count, running it does.
+// statements returns those of all clients since the server started, without the counting itself.
+// Running a statement counts, preparing it does not.
 func (c *questions) statements(tb testing.TB) int {
 	tb.Helper()
 	var name string
@@ -172,7 +172,7 @@ type baselineNumbers struct {
 	Crowd     round   `json:"crowd"`
 }
 
-// measureBaselines puts ours beside the eight designs that were published before.
+// measureBaselines compares ours with the eight published designs.
 func measureBaselines(t *testing.T, p plan, say func(string, ...any)) []result {
 	callers, users, rounds, length := []int{4}, 40, 1, min(p.length, 50*time.Millisecond)
 	if p.full {
@@ -195,7 +195,7 @@ func measureBaselines(t *testing.T, p plan, say func(string, ...any)) []result {
 	at.rows = false
 	for i, n := range callers {
 		for r := range rounds {
-			for _, b := range all { // alternating, so that what else the machine does falls on all
+			for _, b := range all { // alternating, so that other load affects all alike
 				b.runs[i] = append(b.runs[i], run(t, b.subject(at), n, length))
 			}
 			say("%d callers, round %d of %d", n, r+1, rounds)
@@ -222,8 +222,8 @@ func baselineResult(all []*baselineRun, callers []int, users, rounds int, length
 		notes: []string{
 			"All on the same Redis with appendfsync always and the same MariaDB, which may write its log once a second: that favours the five " +
 				"(S1.1 to S1.5) that wait for it.",
-			"Every caller lets one new user after the other grab; who does not get through (S1.2, S1.4) asks again at once, and his time ends " +
-				"with his share.",
+			"Every caller makes one new user after the other grab; a refused user (S1.2, S1.4) repeats the grab at once, and the time ends " +
+				"with the share.",
 			fmt.Sprintf("Refused: of %d users who ask once for %d shares, all at the same moment, those who leave with nothing.", users, users),
 			"Statements: of the database for each share that was won in that round, before the answer and then by the background work, and for " +
 				"each who comes when all is gone.",

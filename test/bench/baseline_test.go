@@ -13,67 +13,64 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// design is one way to hand out a red packet: one of the eight that were published
-// before, written anew, or ours. Packets are named by ids of packet.NewID; shares
-// are numbered from 0 and each is worth the same.
+// design is one way to hand out a red packet: one of eight published ones, reimplemented, or ours.
+// Packets are named by ids of packet.NewID; shares are numbered from 0 and have the same amount.
 //
-// The methods stand for processes that run, or die, independently of each other:
-// two designs opened at the same place are two of them.
+// The methods stand for independent processes: two designs opened at the same place are two
+// processes.
 type design interface {
-	// load puts a new packet up for grabbing.
+	// load makes a new packet.
 	load(tb testing.TB, packet string, shares int)
-	// grab is a user who asks once.
+	// grab is one grab of a user.
 	grab(ctx context.Context, packet, user string) (answer, error)
-	// work does what the design's background threads do for a packet, until there
-	// is nothing left of it.
+	// work does the design's background work for a packet until none is left.
 	work(ctx context.Context, packet string) error
-	// lapse is time that passes: leases run out, and whoever looks after others
-	// that may have died does so.
+	// lapse lets time pass: leases end, and recovery of crashed processes runs.
 	lapse(ctx context.Context, packet string) error
-	// acknowledged is who was promised which share, where the design keeps its promises
-	// before work has gone over them.
+	// acknowledged returns the acknowledged shares by user, from the store that has them before work
+	// has run.
 	acknowledged(tb testing.TB, packet string) map[string]int
-	// booked is who has which share in MySQL, from where he is paid.
+	// booked returns the shares in MySQL by user, from which they are paid.
 	booked(tb testing.TB, packet string) map[string]int
 	close() error
 }
 
-// answer is what a user is told.
+// answer is the answer to a grab.
 type answer struct {
 	outcome outcome
-	share   int // of won and had; -1 when he is not told
+	share   int // of won and had; -1 when it is not returned
 }
 
-// outcome is one of the answers that designs give.
+// outcome is the kind of an answer.
 type outcome int
 
 const (
 	won     outcome = iota
-	had             // he has won before
-	none            // nothing is left
-	nothing         // one of the two: the design does not tell which
-	busy            // he did not get through; there may be shares left
-	barred          // he has asked too often
+	had             // the user has a share already
+	none            // no share is left
+	nothing         // had or none: the design does not distinguish them
+	busy            // refused; there may be shares left
+	barred          // too many attempts
 )
 
 func (o outcome) String() string {
 	return [...]string{"won", "had", "none", "had or none", "busy", "barred"}[o]
 }
 
-// place is where designs run, and how.
+// place holds the servers and settings that designs run with.
 type place struct {
 	redis string // address
 	dsn   string // of MariaDB
 	space string // of names in Redis that are not of one packet
 	conns int    // to Redis, at most; 0: 20
-	// rows: shares are in MySQL as well, where the design wants them there from the
-	// beginning. Without them nothing can be booked.
+	// rows: shares are in MySQL too, where the design wants them from the start. Without them nothing
+	// can be booked.
 	rows bool
-	// tries bounds the waiting for somebody else's lock; 0: as long as it takes.
+	// tries bounds the attempts to get a lock; 0: no bound.
 	tries int
-	// process tells apart those who take work from the same queue.
+	// process distinguishes the consumers of a queue.
 	process string
-	// at is called at the steps between which a process may die; nil: nothing.
+	// at is called at the steps at which a process may be killed; nil: nothing.
 	at func(step string)
 	// pick draws from 0..n-1; nil: at random.
 	pick func(n int) int
@@ -92,28 +89,28 @@ func (p place) draw(n int) int {
 	return rand.IntN(n)
 }
 
-// kind is a design with what is known of it.
+// kind is a design with its known properties.
 type kind struct {
 	number, name string
-	// loses is what a kill -9 costs, as killedTrials shows it.
+	// loses is what a kill -9 loses, as killedTrials shows.
 	loses string
 	open  func(ctx context.Context, p place) (design, error)
-	// rate is more shares than it hands out in a second, for runs that must not end early.
+	// rate exceeds the shares that the design hands out in a second, for runs that must not end early.
 	rate int
-	// contended is the step where users who ask at once have all seen the same, and
-	// only one can be right.
+	// contended is the step at which concurrent users have all read the same state, and only one can
+	// win.
 	contended string
-	// released: what a killed process held is free as soon as its server sees the
-	// connection closed, and others wait for that.
+	// released: the server frees what a killed process held as soon as its connection closes, and
+	// others wait for that.
 	released bool
-	// dies are the steps at which it is killed, and stalls those at which it stops
-	// for a while, each with what goes wrong then.
+	// dies are the steps at which the process is killed, stalls those at which it is stopped for a
+	// while, each with the resulting violations.
 	dies, stalls []trouble
-	// always is what goes wrong without any process dying.
+	// always lists the violations without any crash.
 	asksAgain, crowded, emptied []violation
 }
 
-// trouble is a step and what a process does wrong that ends, or stops, there.
+// trouble is a step, and the violations of a process that is killed or stopped there.
 type trouble struct {
 	step string
 	want []violation
@@ -143,7 +140,7 @@ type stores struct {
 	db  *sql.DB
 }
 
-// openStores connects. Redis commands are not sent twice: most are not repeatable.
+// openStores connects. Redis commands are not retried: most are not repeatable.
 func openStores(p place) (stores, error) {
 	if p.conns == 0 {
 		p.conns = 20
@@ -163,8 +160,7 @@ func openStores(p place) (stores, error) {
 
 func (s stores) close() error { return errors.Join(s.rdb.Close(), s.db.Close()) }
 
-// prepare makes one statement of the pool; database/sql prepares it on each
-// connection once.
+// prepare makes a statement of the pool; database/sql prepares it once per connection.
 func (s stores) prepare(ctx context.Context, into map[**sql.Stmt]string) error {
 	for stmt, text := range into {
 		var err error
@@ -175,7 +171,7 @@ func (s stores) prepare(ctx context.Context, into map[**sql.Stmt]string) error {
 	return nil
 }
 
-// inTx runs fn in a transaction: committed when it says so, else rolled back.
+// inTx runs fn in a transaction, commits when fn returns true, and rolls back otherwise.
 func (s stores) inTx(ctx context.Context, fn func(tx *sql.Tx) (commit bool, err error)) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -188,7 +184,7 @@ func (s stores) inTx(ctx context.Context, fn func(tx *sql.Tx) (commit bool, err 
 	return tx.Commit()
 }
 
-// changed tells whether an UPDATE found its row.
+// changed reports whether an UPDATE found its row.
 func changed(r sql.Result, err error) (bool, error) {
 	if err != nil {
 		return false, err
@@ -197,7 +193,7 @@ func changed(r sql.Result, err error) (bool, error) {
 	return n == 1, err
 }
 
-// refusal is the number of MySQL's error, 0 when it is not one of the server.
+// refusal returns the number of MySQL's error; 0 when it is not one of the server.
 func refusal(err error) uint16 {
 	var my *mysql.MySQLError
 	if errors.As(err, &my) {
@@ -212,12 +208,11 @@ const (
 	deadlock        = 1213
 	lockedNowait    = 3572 // MySQL's
 	baselineChunk   = 5_000
-	baselineRetries = 3 // the retry cap of those that have one
+	baselineRetries = 3 // the retry cap of designs that have one
 )
 
-// baselineSchema are the tables of the published designs: activity, redpack and
-// detail of the six ways; envelope of S0; repair of S1.6. Every one has the index
-// that it needs.
+// baselineSchema holds the tables of the published designs: activity, redpack and detail of the six
+// ways; envelope of S0; repair of S1.6, with all needed indexes.
 var baselineSchema = []string{
 	"CREATE TABLE activity (id VARBINARY(20) PRIMARY KEY, total INT NOT NULL, surplus INT NOT NULL, version INT NOT NULL)",
 	`CREATE TABLE redpack (activity VARBINARY(20) NOT NULL, seq INT NOT NULL, amount BIGINT NOT NULL, status TINYINT NOT NULL DEFAULT 0,
@@ -248,7 +243,7 @@ func (s stores) exec(tb testing.TB, statement string, args ...any) {
 	}
 }
 
-// holders reads who has which share from a query for user and share.
+// holders reads the shares by user from a query for user and share.
 func (s stores) holders(tb testing.TB, query, packet string) map[string]int {
 	tb.Helper()
 	return holders(tb, s.db, query, packet)
@@ -308,7 +303,7 @@ func (s stores) hash(tb testing.TB, key string) map[string]int {
 	return out
 }
 
-// ledger is the table detail, which five of the six ways write: who has which share.
+// ledger is the table detail, which five of the six ways write: the shares by user.
 type ledger struct {
 	stores
 	insert, find *sql.Stmt
@@ -331,8 +326,7 @@ func openLedger(ctx context.Context, p place, more map[**sql.Stmt]string) (ledge
 	return l, nil
 }
 
-// late answers a user for whom there is nothing: because he has a share, or
-// because none is left.
+// late answers a user when no share is left or the user has one.
 func (l ledger) late(ctx context.Context, packet, user string) (answer, error) {
 	var seq int
 	err := l.find.QueryRowContext(ctx, packet, user).Scan(&seq)
@@ -342,7 +336,7 @@ func (l ledger) late(ctx context.Context, packet, user string) (answer, error) {
 	return answer{had, seq}, err
 }
 
-// take inserts the row of a user within a transaction; false: he has one already.
+// take inserts the row of a user within a transaction; false: the user has one.
 func (l ledger) take(ctx context.Context, tx *sql.Tx, packet, user string, seq int) (bool, error) {
 	_, err := tx.StmtContext(ctx, l.insert).ExecContext(ctx, packet, user, seq, int64(share))
 	if refusal(err) == duplicateKey {
@@ -356,7 +350,7 @@ func (l ledger) booked(tb testing.TB, packet string) map[string]int {
 	return l.holders(tb, "SELECT user, seq FROM detail WHERE activity = ?", packet)
 }
 
-// acknowledged: the row is the promise.
+// acknowledged returns the rows: a row is the acknowledgement.
 func (l ledger) acknowledged(tb testing.TB, packet string) map[string]int {
 	tb.Helper()
 	return l.booked(tb, packet)

@@ -16,29 +16,28 @@ import (
 	"hongbao/internal/devstack/stacktest"
 )
 
-// violation is something that must not happen to those who grab.
+// violation is a broken guarantee towards users.
 type violation string
 
 const (
 	lostShare  violation = "a share is nobody's, and nobody can have it"
-	unrecorded violation = "a user was told of a share that is not booked for him"
+	unrecorded violation = "an acknowledged share is not booked for its user"
 	twice      violation = "a share is booked for two users"
 	refused    violation = "a user leaves with nothing although shares are left"
-	waits      violation = "nobody gets through while a process is dead or stopped"
-	noAmount   violation = "who asks again is not told what he has"
+	waits      violation = "no grab succeeds while a process is dead or stopped"
+	noAmount   violation = "a repeated grab does not return the share"
 	sameAnswer violation = "who has a share and who came too late get the same answer"
 	lockedOut  violation = "who only ever met empty packets may not try any more"
 	byHand     violation = "a person has to find out what happened"
 )
 
-// trial is a packet that is grabbed while something goes wrong, and what went
-// wrong with it.
+// trial is a packet that is grabbed during a fault, and the violations that were found.
 type trial struct {
 	testing.TB
 	design
 	packet string
 	shares int
-	heard  map[string]int // what users were told that they have
+	heard  map[string]int // acknowledged shares by user
 	found  map[violation]bool
 }
 
@@ -56,7 +55,7 @@ func (t *trial) must(err error) {
 	}
 }
 
-// ask lets a user grab.
+// ask makes a user grab.
 func (t *trial) ask(user string) answer {
 	t.Helper()
 	a, err := t.grab(t.Context(), t.packet, user)
@@ -71,12 +70,12 @@ func (t *trial) hear(user string, a answer) {
 		return
 	}
 	if before, ok := t.heard[user]; ok && before != a.share {
-		t.Fatalf("%s was told of share %d and then of share %d", user, before, a.share)
+		t.Fatalf("%s got share %d and then share %d", user, before, a.share)
 	}
 	t.heard[user] = a.share
 }
 
-// askAll lets each user grab and returns those who did not get through.
+// askAll makes each user grab and returns the refused ones.
 func (t *trial) askAll(users ...string) (busyOnes []string) {
 	t.Helper()
 	for _, user := range users {
@@ -87,8 +86,7 @@ func (t *trial) askAll(users ...string) (busyOnes []string) {
 	return busyOnes
 }
 
-// judge looks at what is booked in the end, after at least as many users as there
-// are shares have asked.
+// judge checks what is booked in the end, after at least as many users as shares have grabbed.
 func (t *trial) judge() {
 	t.Helper()
 	booked := t.booked(t, t.packet)
@@ -102,7 +100,7 @@ func (t *trial) judge() {
 	for user, seq := range t.heard {
 		if got, ok := booked[user]; !ok || got != seq {
 			t.found[unrecorded] = true
-			holders[seq] = user // it is somebody's, though
+			holders[seq] = user // it is booked, although wrongly
 		}
 	}
 	if len(holders) < t.shares {
@@ -115,7 +113,7 @@ func (t *trial) judge() {
 	}
 }
 
-// expect fails unless exactly these offences were found.
+// expect fails unless exactly these violations were found.
 func (t *trial) expect(want []violation) {
 	t.Helper()
 	for o := range t.found {
@@ -125,13 +123,13 @@ func (t *trial) expect(want []violation) {
 	}
 	for _, o := range want {
 		if !t.found[o] {
-			t.Errorf("expected, and did not happen: %s", o)
+			t.Errorf("expected, and not found: %s", o)
 		}
 	}
 }
 
-// TestBaselines lets all nine go through the same trials: each of the eight goes
-// wrong as it is known to, and in no other way; ours does not.
+// TestBaselines puts all nine designs through the same trials: each of the eight violates what is
+// known of it, and nothing else; ours violates nothing.
 func TestBaselines(t *testing.T) {
 	server := stacktest.FreshRedis(t)
 	p := newPlace(t, server.Addr)
@@ -143,7 +141,7 @@ func TestBaselines(t *testing.T) {
 	t.Run("redis killed", func(t *testing.T) { redisKilledTrials(t, p, server) })
 }
 
-// newPlace has a database of its own with the tables of all designs.
+// newPlace makes a database of its own with the tables of all designs.
 func newPlace(tb testing.TB, redisAddr string) place {
 	tb.Helper()
 	p := place{redis: redisAddr, dsn: stacktest.MariaDB(tb), rows: true, process: "w1"}
@@ -163,14 +161,14 @@ func newPlace(tb testing.TB, redisAddr string) place {
 	return p
 }
 
-// apart is the place for a trial that has nothing to do with others.
+// apart returns a place for a trial that shares no names with others.
 func (p place) apart(tb testing.TB) place {
 	tb.Helper()
 	p.space = newPacketID(tb)
 	return p
 }
 
-// opened opens a design there until the test ends.
+// opened opens a design that is closed at the end of the test.
 func (p place) opened(tb testing.TB, k kind) design {
 	tb.Helper()
 	d, err := k.open(tb.Context(), p)
@@ -185,8 +183,7 @@ func (p place) opened(tb testing.TB, k kind) design {
 	return d
 }
 
-// victim is a process that grabs once, does the background work, and is killed by
-// itself at a step of it.
+// victim is a process that grabs once, does the background work, and kills itself at a step of it.
 type victim struct{ Design, Step, Redis, DSN, Space, Packet, User string }
 
 // victimVar is the variable that makes the test binary a victim.
@@ -219,7 +216,7 @@ func TestVictim(t *testing.T) {
 	t.Fatal("still alive", errors.Join(err, d.work(t.Context(), v.Packet)))
 }
 
-// killVictim runs a victim to its end.
+// killVictim runs a victim until it is killed.
 func killVictim(tb testing.TB, v victim) {
 	tb.Helper()
 	program, err := os.Executable()
@@ -242,10 +239,9 @@ func killVictim(tb testing.TB, v victim) {
 	}
 }
 
-// killedTrials kills the process that serves alice, with SIGKILL, at every
-// step between which a design can be cut. She asks again; bob and carol ask for
-// what is left, dave is one too many. Then leases run out and the background work
-// is done.
+// killedTrials kills the process that serves alice with SIGKILL at every step of a design. Alice
+// repeats the grab; bob and carol grab the rest, dave is one too many. Then leases end and the
+// background work is done.
 func killedTrials(t *testing.T, p place) {
 	for _, k := range kinds() {
 		for _, c := range k.dies {
@@ -276,7 +272,7 @@ func killedTrials(t *testing.T, p place) {
 	}
 }
 
-// drop forgets what was looked for and not found.
+// drop clears the violations that were expected and not found.
 func (t *trial) drop() {
 	for o, is := range t.found {
 		if !is {
@@ -285,9 +281,9 @@ func (t *trial) drop() {
 	}
 }
 
-// stalledTrials stops the process that serves alice at every step, as a long
-// pause or a cut cable does: its connections stay, and nothing comes. Others ask,
-// leases run out, others ask again. Then it wakes up and goes on where it was.
+// stalledTrials stops the process that serves alice at every step, as a long pause or a cut cable
+// does: its connections stay open and silent. Other users grab, leases end, others grab again. Then
+// the process continues.
 func stalledTrials(t *testing.T, p place) {
 	for _, k := range kinds() {
 		for _, c := range k.stalls {
@@ -312,7 +308,7 @@ func stalledTrials(t *testing.T, p place) {
 	}
 }
 
-// sleeper is a process that has stopped in the middle.
+// sleeper is a process that is stopped at a step.
 type sleeper struct {
 	testing.TB
 	wakes  chan struct{}
@@ -320,7 +316,7 @@ type sleeper struct {
 	answer answer
 }
 
-// putToSleep grabs and does the background work in another process, as far as the step.
+// putToSleep grabs and does the background work in another process, up to the step.
 func putToSleep(tb testing.TB, p place, k kind, step, packet, user string) *sleeper {
 	tb.Helper()
 	s := &sleeper{TB: tb, wakes: make(chan struct{}), ended: make(chan error, 1)}
@@ -344,12 +340,12 @@ func putToSleep(tb testing.TB, p place, k kind, step, packet, user string) *slee
 	select {
 	case <-reached:
 	case err := <-s.ended:
-		tb.Fatalf("it never came to %q: %v", step, err)
+		tb.Fatalf("it never reached %q: %v", step, err)
 	}
 	return s
 }
 
-// wake lets it go on to its end and returns what its user was told.
+// wake continues the process to its end and returns the answer to its user.
 func (s *sleeper) wake() answer {
 	s.Helper()
 	close(s.wakes)
@@ -359,8 +355,8 @@ func (s *sleeper) wake() answer {
 	return s.answer
 }
 
-// repeatedGrabTrials: alice, whose answer was lost, asks again and has to be
-// told the same; and carol, for whom nothing is left, something else.
+// repeatedGrabTrials checks that alice, whose answer was lost, gets the same answer to a repeated
+// grab, and that carol, who is too late, gets another.
 func repeatedGrabTrials(t *testing.T, p place) {
 	for _, k := range kinds() {
 		t.Run(k.number, func(t *testing.T) {
@@ -386,8 +382,8 @@ func repeatedGrabTrials(t *testing.T, p place) {
 	}
 }
 
-// emptiedTrials: alice meets an empty packet and asks again and again. Then
-// there is a packet with a share for her.
+// emptiedTrials makes alice grab from an empty packet repeatedly, and then from a packet with a
+// share.
 func emptiedTrials(t *testing.T, p place) {
 	for _, k := range kinds() {
 		t.Run(k.number, func(t *testing.T) {
@@ -411,28 +407,28 @@ func emptiedTrials(t *testing.T, p place) {
 	}
 }
 
-// redisKilledTrials kills Redis while a crowd grabs, and starts it again:
-// what was acknowledged before is there. With appendfsync always that holds for all
-// nine: what is lost is lost by processes.
+// redisKilledTrials kills Redis while a crowd grabs, and starts it again: what was acknowledged
+// before is there. With appendfsync always that holds for all nine designs: only crashes of
+// processes lose data.
 func redisKilledTrials(t *testing.T, p place, server *stacktest.Server) {
 	for _, k := range kinds() {
 		t.Run(k.number, func(t *testing.T) {
 			const users, before = 60, 20
 			p := p.apart(t)
 			tr := newTrial(t, p.opened(t, k), users)
-			type told struct {
+			type reply struct {
 				user string
 				answer
 				err error
 			}
-			answers := make(chan told, users)
+			answers := make(chan reply, users)
 			for i := range users {
 				user := fmt.Sprint("u", i)
 				go func() {
 					ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 					defer cancel()
 					a, err := tr.grab(ctx, tr.packet, user)
-					answers <- told{user, a, err}
+					answers <- reply{user, a, err}
 				}()
 			}
 			for n := range users {
@@ -447,17 +443,17 @@ func redisKilledTrials(t *testing.T, p place, server *stacktest.Server) {
 			if len(tr.heard) == 0 {
 				t.Fatal("nothing was acknowledged")
 			}
-			fresh := p.opened(t, k) // the connections of the old one may be dead
+			fresh := p.opened(t, k) // the old connections may be closed
 			tr.must(fresh.lapse(t.Context(), tr.packet))
 			tr.must(fresh.work(t.Context(), tr.packet))
 			tr.judge()
-			delete(tr.found, lostShare) // who got an error may ask again: it is not asked here
+			delete(tr.found, lostShare) // a user with an error may repeat the grab, which this trial does not
 			tr.expect(nil)
 		})
 	}
 }
 
-// TestBaselineOffences: each offence is seen in books that have it.
+// TestBaselineOffences checks that each violation is found in records that contain it.
 func TestBaselineOffences(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -480,7 +476,7 @@ func TestBaselineOffences(t *testing.T) {
 	}
 }
 
-// fixedRecords is a design that has nothing but its end.
+// fixedRecords is a design with fixed records.
 type fixedRecords struct {
 	design
 	books   map[string]int
@@ -490,7 +486,7 @@ type fixedRecords struct {
 func (w fixedRecords) booked(testing.TB, string) map[string]int { return w.books }
 func (w fixedRecords) manualRepairs(testing.TB, string) int     { return w.repairs }
 
-// TestBaselineKinds: the table is whole, and of ours nothing is excused.
+// TestBaselineKinds checks that the table is complete, and that ours has no expected violation.
 func TestBaselineKinds(t *testing.T) {
 	var numbers []string
 	for _, k := range kinds() {

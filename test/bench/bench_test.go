@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestSameClaims: the comparison that stands behind every number sees each way
-// in which answers and claims can differ.
+// TestSameClaims checks that the comparison behind every number finds each way in which answers and
+// claims can differ.
 func TestSameClaims(t *testing.T) {
 	stored := map[string]int{"a": 0, "b": 1}
 	for name, answered := range map[string]map[string]int{
@@ -38,13 +38,13 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestRun: what is counted is what was asked while the clock ran.
+// TestRun checks that exactly the calls within the time are counted.
 func TestRun(t *testing.T) {
 	asked := make([]int, 3)
 	got := run(t, subject{"counter", func(_ testing.TB, callers int, _ time.Duration) attempt {
 		a := attempt{finish: func(tb testing.TB, done int) {
 			if sum := asked[0] + asked[1] + asked[2]; sum != done {
-				tb.Errorf("asked %d times, told of %d", sum, done)
+				tb.Errorf("%d calls, %d counted", sum, done)
 			}
 		}}
 		for i := range callers {
@@ -57,7 +57,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunSoldOut: the last share ends a run, and is counted.
+// TestRunSoldOut checks that the last share ends a run, and is counted.
 func TestRunSoldOut(t *testing.T) {
 	left := 5
 	got := run(t, subject{"counter", func(testing.TB, int, time.Duration) attempt {
@@ -71,7 +71,7 @@ func TestRunSoldOut(t *testing.T) {
 			}},
 			finish: func(tb testing.TB, done int) {
 				if done != 5 {
-					tb.Errorf("told of %d", done)
+					tb.Errorf("%d counted", done)
 				}
 			},
 		}
@@ -92,7 +92,7 @@ func TestShareIndex(t *testing.T) {
 	}
 }
 
-// TestSampled: a sample is of sorted times.
+// TestSampled checks that a sample has sorted times.
 func TestSampled(t *testing.T) {
 	var took []time.Duration
 	for i := 100; i > 0; i-- {

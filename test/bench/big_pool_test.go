@@ -17,19 +17,18 @@ import (
 	"hongbao/internal/pool"
 )
 
-// bigLane is the lane of all packets whose grabs are compared: then as many grabs
-// go with one call, whatever the size of a packet.
+// bigLane is the lane of all packets whose grabs are compared, so that the batches have the same
+// size.
 const bigLane = 7
 
-// bigGrabs is how many grabs of each size are measured in a round, bigCallers who
-// asks for them.
+// bigGrabs is the number of grabs of each size in a round, bigCallers the number of callers.
 const (
 	bigGrabs   = 50_000
 	bigCallers = 128
 )
 
-// measureGrabsBySize compares grabs of packets of different sizes: the same number
-// of grabs, by the same callers, who go on to the next packet when one is empty.
+// measureGrabsBySize compares grabs of packets of different sizes: the same number of grabs, by the
+// same callers, who continue with the next packet when one is sold out.
 func measureGrabsBySize(t *testing.T, p plan, say func(string, ...any)) result {
 	sizes, grabs, callers := []int{10, 1_000, 100_000, packet.MaxShares}, bigGrabs, bigCallers
 	if !p.full {
@@ -68,8 +67,8 @@ func measureGrabsBySize(t *testing.T, p plan, say func(string, ...any)) result {
 	return r
 }
 
-// grabsOfSize makes enough packets, has all callers grab, and compares what is
-// stored with what was answered.
+// grabsOfSize makes enough packets, makes all callers grab, and compares the stored claims with the
+// answers.
 func grabsOfSize(t *testing.T, server *stacktest.Server, size, grabs, callers int) (perSecond, microseconds float64) {
 	t.Helper()
 	p := openPool(t, server.Addr)
@@ -86,8 +85,8 @@ func grabsOfSize(t *testing.T, server *stacktest.Server, size, grabs, callers in
 	return float64(grabs) / used.wall.Seconds(), used.main.Seconds() * 1e6 / float64(grabs)
 }
 
-// grabInTurn lets everybody of the field grab until so many shares are taken: of
-// the first packet as many as it has, then of the next.
+// grabInTurn makes the callers of the field grab a number of shares: first all of the first packet,
+// then of the next.
 func grabInTurn(tb testing.TB, f *field, size, grabs int) {
 	tb.Helper()
 	ctx, cancel := context.WithCancelCause(tb.Context())
@@ -130,11 +129,11 @@ func openPool(tb testing.TB, addr string) *pool.Pool {
 	return p
 }
 
-// stock is what a big packet takes of the memory of Redis, in bytes a share.
+// stock is the memory of Redis that a big packet takes, in bytes per share.
 type stock struct{ loaded, claimed, drained float64 }
 
-// measureMemory fills Redis with one packet, has every share claimed, and takes
-// the hand-offs out, as workers do once payouts have been started.
+// measureMemory loads one packet into Redis, claims every share, and reads the hand-offs out, as
+// workers do once payouts have been started.
 func measureMemory(t *testing.T, shares int, say func(string, ...any)) stock {
 	server := stacktest.FreshRedis(t, noRewrite...)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr})
@@ -171,7 +170,7 @@ func usedMemory(tb testing.TB, rdb *redis.Client) int64 {
 	return n
 }
 
-// emptier reads hand-offs and acknowledges them, and starts nothing.
+// emptier reads and acknowledges hand-offs, and starts nothing.
 type emptier struct{ handoffs *pool.Handoffs }
 
 func newDrain(tb testing.TB, p *pool.Pool) *emptier {
@@ -187,7 +186,7 @@ func newDrain(tb testing.TB, p *pool.Pool) *emptier {
 // maxConcurrent is how many entries are read, and acknowledged, by one call.
 const atOnce = 100
 
-// each takes everything out of a lane until done.
+// each reads everything out of a lane until done.
 func (e *emptier) each(ctx context.Context, lane int, done func() bool, take func(packet.HandOff)) error {
 	for !done() {
 		b, err := e.handoffs.Read(ctx, lane, "bench", atOnce, 20*time.Millisecond)
@@ -209,7 +208,7 @@ func (e *emptier) each(ctx context.Context, lane int, done func() bool, take fun
 	return nil
 }
 
-// claims takes so many claims out of a lane and returns how many different ones there were.
+// claims reads so many claims out of a lane and returns the number of different ones.
 func (e *emptier) claims(tb testing.TB, lane, want int) int {
 	tb.Helper()
 	seen := make(map[int]bool, want)
@@ -227,8 +226,8 @@ func (e *emptier) claims(tb testing.TB, lane, want int) int {
 // stagedRun is one run of measureStaging.
 type stagedRun struct{ staged, drained, microseconds, p99 float64 }
 
-// measureStaging stages many packets at once, as many API processes would, and
-// takes their hand-offs out.
+// measureStaging stages many packets at once, as many API processes would, and reads their
+// hand-offs out.
 func measureStaging(t *testing.T, p plan, say func(string, ...any)) result {
 	packets, callers := 10_000, 256
 	if !p.full {
@@ -307,8 +306,8 @@ func stageAll(t *testing.T, packets, callers int) stagedRun {
 		microseconds: used.main.Seconds() * 1e6 / float64(packets), p99: p99(s)}
 }
 
-// all takes the hand-offs of these packets out, all lanes beside each other, and
-// fails unless each is there once.
+// all reads the hand-offs of these packets out, all lanes concurrently, and fails unless each is
+// there once.
 func (e *emptier) all(t *testing.T, ids []string) {
 	t.Helper()
 	lanes := make([]int, pool.DefaultLanes)

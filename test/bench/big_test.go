@@ -19,9 +19,8 @@ import (
 	"hongbao/workflows"
 )
 
-// measureBig is about packets of up to a million shares: how long they take to
-// open, what they take of memory and disk, and whether grabs of them cost more;
-// and about making ten thousand packets at once.
+// measureBig measures packets of up to a million shares: the time until they open, their memory and
+// disk, and the cost of their grabs; and ten thousand packets made at once.
 func measureBig(t *testing.T, p plan, say func(string, ...any)) []result {
 	sizes, paid := []int{1_000, 100_000, packet.MaxShares}, 2_000
 	if !p.full {
@@ -35,8 +34,8 @@ func measureBig(t *testing.T, p plan, say func(string, ...any)) []result {
 	return append(out, measureGrabsBySize(t, p, say), measureStaging(t, p, say))
 }
 
-// opening is one packet from the request to the first moment at which it can be
-// grabbed from, and where the time went.
+// opening is one packet from the request to the moment at which it can be grabbed, and the time of
+// each step.
 type opening struct {
 	answer, open                 time.Duration // from the request on
 	status                       int
@@ -44,13 +43,12 @@ type opening struct {
 	mysql, redis, worker, engine time.Duration // of processors
 }
 
-// measureOpening makes packets over HTTP with a worker beside, and looks at the
-// room they take.
+// measureOpening makes packets over HTTP with a worker, and measures the room they take.
 func measureOpening(t *testing.T, p plan, sizes []int, paid int, say func(string, ...any)) []result {
 	r := newRig(t)
 	w := spawn(t, r.settings("worker"))
 	address := r.listen(t)
-	r.post(t, w, address, 1) // what is done once, connections and prepared scripts, is done
+	r.post(t, w, address, 1) // so that connections and scripts are ready
 	empty := r.tableBytes(t)
 	largest, written := sizes[len(sizes)-1], 0
 	all := make([][]opening, len(sizes))
@@ -112,13 +110,12 @@ func (r *rig) post(t *testing.T, w *child, address string, shares int) opening {
 	return o
 }
 
-// steps reads from the packet's history where the time went: it has the server's
-// time of the beginning and the end of each activity. A small packet has none of
-// them: it is open when its run waits for the packet's end.
+// steps reads the time of each activity from the packet's history, which has the server's times of
+// both ends. A small packet has none: it is open when its run waits for the packet's end.
 func (r *rig) steps(t *testing.T, id string, began time.Time, o *opening) {
 	t.Helper()
 	names, scheduled := map[int64]string{}, map[int64]time.Time{}
-	await(t, "the history tells that the pool is open", func() bool {
+	await(t, "the history has the opened pool", func() bool {
 		events := r.client.GetWorkflowHistory(t.Context(), workflows.PacketID(id), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		for events.HasNext() {
 			e, err := events.Next()
@@ -162,7 +159,7 @@ func (r *rig) complete(t *testing.T, id string, shares int) {
 	}
 }
 
-// tableBytes is what all tables and their keys take in MySQL.
+// tableBytes returns the size of all tables and their keys in MySQL.
 func (r *rig) tableBytes(t *testing.T) int64 {
 	t.Helper()
 	rows, err := r.db.QueryContext(t.Context(), "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()")
@@ -184,8 +181,8 @@ func (r *rig) tableBytes(t *testing.T) int64 {
 	return r.number(t, "SELECT SUM(data_length + index_length) FROM information_schema.tables WHERE table_schema = DATABASE()")
 }
 
-// paidBytes has every share of a packet claimed and paid, and returns what MySQL
-// has for each then: claim, payout, attempt, postings and events, with all keys.
+// paidBytes makes every share of a packet claimed and paid, and returns the size in MySQL per
+// share: claim, payout, attempt, transfers and events, with all keys.
 func (r *rig) paidBytes(t *testing.T, shares int) float64 {
 	t.Helper()
 	before := r.tableBytes(t)

@@ -15,10 +15,9 @@ import (
 	"time"
 )
 
-// caller is one caller with a connection of its own that stays open. What it costs is
-// part of what is measured, the same on both sides, and is taken from what is measured:
-// so it does no more than it must, where a client for everybody resolves, pools, parses
-// and repeats. It does one call at a time.
+// caller is one client with one open connection. Its cost is part of the measurement, equal on both
+// sides, and is subtracted from it. It does only what is needed, where a general client resolves,
+// pools, parses and retries. It makes one call at a time.
 type caller struct {
 	addr  string
 	head  string // of every request
@@ -31,7 +30,7 @@ type caller struct {
 	body   []byte // valid until the next call
 }
 
-// errAnswer is an answer that no server of ours gives.
+// errAnswer is the error of an answer that our servers never send.
 var errAnswer = errors.New("cannot read the answer")
 
 func newCaller(addr, token string) *caller {
@@ -44,7 +43,7 @@ func (a *caller) send(url, user string) error {
 	return a.do(http.MethodPost, url, `{"user_id":"`+user+`"}`)
 }
 
-// post sends a grab that has to win.
+// post sends a grab that must win.
 func (a *caller) post(url, user string) error {
 	if err := a.send(url, user); err != nil {
 		return err
@@ -97,8 +96,8 @@ func (a *caller) do(method, url, body string) error {
 	return nil
 }
 
-// connect sees to a connection that waits for an answer between patience and half of it:
-// to set the deadline for every request costs as much as to write one.
+// connect opens the connection if needed. An answer may take between half of patience and patience,
+// because setting the deadline for every request costs as much as writing one.
 func (a *caller) connect() (err error) {
 	if a.conn == nil {
 		if a.conn, err = net.DialTimeout("tcp", a.addr, patience); err != nil {
@@ -115,7 +114,7 @@ func (a *caller) connect() (err error) {
 	return nil
 }
 
-// read takes an answer whose length is told, as our servers tell it.
+// read reads an answer with a Content-Length, which our servers always send.
 func (a *caller) read() error {
 	line, err := a.in.ReadSlice('\n')
 	if err != nil {
@@ -143,7 +142,7 @@ func (a *caller) read() error {
 		}
 	}
 	if length < 0 {
-		return fmt.Errorf("%w: its length is not told", errAnswer)
+		return fmt.Errorf("%w: it has no Content-Length", errAnswer)
 	}
 	if cap(a.body) < length {
 		a.body = make([]byte, length)
@@ -155,8 +154,8 @@ func (a *caller) read() error {
 
 var contentLength = []byte("Content-Length")
 
-// TestAsker: it sends what any server understands, and hears what it answers.
-func TestAsker(t *testing.T) {
+// TestCaller checks that the requests are valid for any server, and that answers are read.
+func TestCaller(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0123456789", 1000) // more than a buffer
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -33,19 +33,20 @@ import (
 	"hongbao/workflows"
 )
 
-// childEnv says what a process of its own is to be; without it TestChild is skipped.
+// childEnv holds the settings of a child process; without it TestChild is skipped.
 const childEnv = "HONGBAO_BENCH_CHILD"
 
-// childSettings is what a child is told.
+// childSettings are the settings of a child process.
 type childSettings struct {
 	Role                           string // of roles
 	Redis, DSN, Temporal, Provider string // addresses; the provider's is a URL
-	Dir                            string // of the provider's books
+	Dir                            string // of the provider's data
 	Fixed                          int    // pollers of a kind, fixed; 0: those of the product
 	Profile                        string // file for a profile of processor time, taken between two commands
 }
 
-// roles are what a child can be. Each starts, and returns what answers commands.
+// roles are the roles of a child. Each starts its servers and returns a function that answers
+// commands.
 var roles = map[string]func(t *testing.T, cfg childSettings) (address string, answer func(command string) string){
 	"provider": beProvider,
 	"worker":   beWorker,
@@ -53,8 +54,8 @@ var roles = map[string]func(t *testing.T, cfg childSettings) (address string, an
 	"timers":   beTimers,
 }
 
-// TestChild is a process whose cost is measured apart from all others: the
-// provider, our worker, or a baseline's. It works until its standard input ends.
+// TestChild is a process whose cost is measured separately: the provider, our worker, or a
+// baseline's. It runs until its standard input ends.
 func TestChild(t *testing.T) {
 	raw := os.Getenv(childEnv)
 	if raw == "" {
@@ -88,7 +89,7 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// replyPrefix keeps what a child says apart from what the test binary writes.
+// replyPrefix marks the replies of a child among the output of the test binary.
 const replyPrefix = "child: "
 
 func reply(what string) { _, _ = fmt.Fprintf(os.Stdout, "%s%s\n", replyPrefix, what) }
@@ -129,7 +130,7 @@ func spawn(tb testing.TB, cfg childSettings) *child {
 	return c
 }
 
-// readReply waits for what the child says next.
+// readReply waits for the child's next reply.
 func (c *child) readReply(tb testing.TB) string {
 	tb.Helper()
 	for c.out.Scan() {
@@ -160,7 +161,7 @@ func (c *child) number(tb testing.TB, command string) int64 {
 	return n
 }
 
-// end lets the child end what it does; one that does not is killed.
+// end lets the child finish; one that does not is killed.
 func (c *child) end() {
 	_ = c.in.Close()
 	late := time.AfterFunc(30*time.Second, c.proc.Kill)
@@ -181,7 +182,7 @@ func background(t *testing.T, run func(context.Context) error) {
 	})
 }
 
-// childLogger tells on standard error what went wrong.
+// childLogger logs errors to standard error.
 func childLogger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 }
@@ -189,7 +190,7 @@ func childLogger() *slog.Logger {
 // providerKey is the key of the sandbox provider.
 const providerKey = "k"
 
-// beProvider is the sandbox provider as it is, and counts the calls to its API.
+// beProvider runs the sandbox provider and counts the calls to its API.
 func beProvider(t *testing.T, cfg childSettings) (string, func(string) string) {
 	unused, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -218,8 +219,7 @@ func beProvider(t *testing.T, cfg childSettings) (string, func(string) string) {
 	return "http://" + counted.Addr().String(), func(string) string { return strconv.FormatInt(calls.Load(), 10) }
 }
 
-// fixedPollers changes options to so many pollers of a kind, whatever is to do;
-// 0 leaves them.
+// fixedPollers sets options to a fixed number of pollers of a kind; 0 leaves them.
 func fixedPollers(n int, o *sdk.Options) {
 	if n == 0 {
 		return
@@ -228,8 +228,8 @@ func fixedPollers(n int, o *sdk.Options) {
 	o.WorkflowTaskPollerBehavior, o.ActivityTaskPollerBehavior = fixed, fixed
 }
 
-// beWorker is our worker as cmd wires it, without what no payout passes through: the
-// epochs of the lanes in the books and their rebuild, beats of the process, metrics.
+// beWorker runs our worker as cmd wires it, without the parts that no payout uses: the epochs of
+// the lanes in MySQL and their rebuild, heartbeats of the process, metrics.
 func beWorker(t *testing.T, cfg childSettings) (string, func(string) string) {
 	ctx, logger := context.Background(), childLogger()
 	db, err := store.Open(store.Config{DSN: cfg.DSN})
@@ -278,8 +278,8 @@ func newProvider(tb testing.TB, url string) *provider.Sandbox {
 	return pay
 }
 
-// await waits until something is so, however long it takes: on a busy machine
-// that says nothing, and the run of all has a limit of its own.
+// await waits until ok, however long it takes: on a busy machine a slow step means nothing, and the
+// whole run has a limit.
 func await(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -295,5 +295,5 @@ func await(tb testing.TB, what string, ok func() bool) {
 	}
 }
 
-// awaitLimit is for what will not come any more.
+// awaitLimit is the time after which a condition is given up.
 const awaitLimit = 30 * time.Minute

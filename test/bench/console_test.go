@@ -30,26 +30,26 @@ import (
 	"hongbao/test/bench/bulk"
 )
 
-// consolePool is the memory that MariaDB has for pages of tables, on both sides: what
-// a server with these books would have at the least.
+// consolePool is MariaDB's memory for pages of tables, on both sides: the least of a server with
+// this much data.
 const consolePool = 1 << 30
 
-// pageViewLimit is generous: what is asked for first comes from a disk that is slow.
+// pageViewLimit is generous, because the first reads come from a slow disk.
 const pageViewLimit = 5 * time.Minute
 
-// consoleServer is the API with its console, on books with so many payouts.
+// consoleServer is the API with its console, on a database with so many payouts.
 type consoleServer struct {
 	base, token string
 	api         *http.Client // keeps its connection
 	pages       *http.Client // the same, signed in at the console
 	rows        int
-	took        time.Duration // to fill the books
+	took        time.Duration // to fill the database
 	version     string        // of MariaDB
 	ids         map[string]string
 }
 
-// newConsoleServer fills a new MariaDB, and serves it. The provider has the orders of the one packet whose
-// page is measured.
+// newConsoleServer fills a new MariaDB and serves it. The provider has the orders of the one packet
+// whose page is measured.
 func newConsoleServer(tb testing.TB, payouts int) *consoleServer {
 	tb.Helper()
 	_, dsn := stacktest.FreshMariaDB(tb)
@@ -188,14 +188,14 @@ func (d *consoleServer) serve(tb testing.TB, books *store.Store, pay *provider.S
 	}
 }
 
-// pageView is what somebody at the desk asks for.
+// pageView is one request of a user of the console.
 type pageView struct {
 	what, path string
 	has        string // what the answer must hold
 	first      bool   // until the first byte; the rest is not read
 }
 
-// pageViews are the same of every desk.
+// pageViews are the same for every server.
 func (d *consoleServer) pageViews() []pageView {
 	const list, one, sum = `"items":[{`, `"id":"`, `"count":`
 	v := func(text string) string { return url.QueryEscape(d.ids[text]) }
@@ -243,7 +243,7 @@ func (d *consoleServer) pageViews() []pageView {
 	}
 }
 
-// look asks once and tells how long the answer took.
+// look makes one request and returns how long the answer took.
 func (d *consoleServer) look(tb testing.TB, g pageView) time.Duration {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
@@ -277,8 +277,8 @@ func (d *consoleServer) look(tb testing.TB, g pageView) time.Duration {
 	return took
 }
 
-// warm waits until the overview knows all sums, which a new process adds up once,
-// and returns how long that took.
+// warm waits until the overview has all sums, which a new process adds up once, and returns how
+// long that took.
 func (d *consoleServer) warm(tb testing.TB) time.Duration {
 	tb.Helper()
 	began := time.Now()
@@ -307,10 +307,10 @@ func (d *consoleServer) warm(tb testing.TB) time.Duration {
 	return time.Since(began)
 }
 
-// consoleCalls is how often each question is put, at most.
+// consoleCalls is the most calls of each request.
 const consoleCalls = 60
 
-// measureConsole fills two databases and asks both for everything.
+// measureConsole fills two databases and sends all requests to both.
 func measureConsole(t *testing.T, p plan, say func(string, ...any)) []result {
 	if p.rows == 0 {
 		say("left out: -rows 0")
@@ -323,7 +323,8 @@ func measureConsole(t *testing.T, p plan, say func(string, ...any)) []result {
 	summed := many.warm(t)
 	calls := min(p.calls, consoleCalls)
 	small, large := figure(float64(few.rows))+" payouts", figure(float64(many.rows))+" payouts"
-	out := result{title: "how long the desk takes, over HTTP", columns: []string{"GET", "p50 ms", "p99 ms", "least", "most", "p50 at " + small,
+	out := result{title: "how long the console takes, over HTTP", columns: []string{"GET", "p50 ms", "p99 ms", "least", "most",
+		"p50 at " + small,
 		"ratio"},
 		notes: []string{
 			fmt.Sprintf("MariaDB %s with %d MiB for pages; %d payouts over 30 days, filled in %v.", many.version, consolePool>>20, many.rows,
@@ -333,7 +334,7 @@ func measureConsole(t *testing.T, p plan, say func(string, ...any)) []result {
 			fmt.Sprintf("The overview is asked after the ledger was added up, which a new process does once: %v here.",
 				summed.Round(10*time.Millisecond)),
 		},
-		plot: &plot{title: "The desk, p50", unit: "ms", log: true}}
+		plot: &plot{title: "The console, p50", unit: "ms", log: true}}
 	a, b := few.pageViews(), many.pageViews()
 	for i := range b {
 		say("%s", b[i].what)

@@ -42,8 +42,8 @@ func measureHTTP(t *testing.T, p plan, say func(string, ...any)) []result {
 // winnerEvery: of so many grabs of a sold-out packet one is by a winner.
 const winnerEvery = 20
 
-// soldOutGrabs is the API when everything is gone: a crowd that is too late, and
-// among it winners who ask again.
+// soldOutGrabs is the API when a packet is sold out: a late crowd, and winners among it who repeat
+// their grabs.
 func (h *house) soldOutGrabs() subject {
 	return subject{"POST grabs, sold out", func(tb testing.TB, callers int, _ time.Duration) attempt {
 		const shares = 200
@@ -77,7 +77,7 @@ func (h *house) soldOutGrabs() subject {
 	}}
 }
 
-// postLate grabs for somebody who has to be told that everything is gone.
+// postLate grabs for a user who must be refused as sold out.
 func (a *caller) postLate(url, user string) error {
 	if err := a.send(url, user); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (a *caller) postLate(url, user string) error {
 	return nil
 }
 
-// postAgain grabs for a winner, who has to get his share again.
+// postAgain grabs for a winner, who must get the same share.
 func (a *caller) postAgain(url, user string, share int) error {
 	if err := a.send(url, user); err != nil {
 		return err

@@ -1,8 +1,7 @@
-// Package bench measures how fast things are, each beside a baseline in the same
-// run, because a number from another day or machine says nothing. The measurements
-// are programs, not tests: nothing in `make test` depends on how fast a machine
-// is. `make bench` runs them, prints tables, and writes those of
-// docs/performance.md with its plots when it is told `-docs`.
+// Package bench measures rates and latencies, each beside a baseline in the same run, because a
+// number from another day or machine is not comparable. The measurements are programs, not tests:
+// `make test` does not depend on the speed of the machine. `make bench` runs them, prints tables,
+// and with `-docs` writes those of docs/performance.md with its plots.
 //
 // The report is a list of sections (section_test.go), which run in order:
 //
@@ -26,14 +25,12 @@
 //     on the past of a million payouts (package history), beside a thousand. `-rows`
 //     says how many; 0 leaves the desk out.
 //
-// A further one is a file with its own `section` and one line in sections(), and
-// a place in docs/performance.md.
+// A further section is a file with its own `section`, one line in sections(), and a place in
+// docs/performance.md.
 //
-// The load is made in the same process and on the same cores as what is
-// measured: every rate includes the cost of asking. Each grab is by a new user
-// who wins; after each run the claims in Redis are compared with the answers, one
-// by one, so that speed cannot come from losing or inventing any.
+// The load runs in the same process and on the same cores as the measured code: every rate includes
+// the cost of the calls. Each grab is by a new user who wins. After each run the claims in Redis
+// are compared with the answers, one by one, so that no rate comes from lost or invented claims.
 //
-// All of it is in test files, so that neither the product nor the rules about who
-// may import whom know of it.
+// All of it is in test files, outside the product and its import rules.
 package bench

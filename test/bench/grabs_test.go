@@ -7,12 +7,10 @@ import (
 	"hongbao/internal/devstack/stacktest"
 )
 
-// noRewrite keeps Redis from rewriting its log in the middle of a run, which
-// would fall on whoever's turn it is.
+// noRewrite keeps Redis from rewriting its log during a run, which would slow one side only.
 var noRewrite = []string{"--auto-aof-rewrite-percentage", "0"}
 
-// alone are further numbers of callers of the baseline: its best one is looked
-// for where we do not need it to be.
+// alone are further numbers of callers, for the baseline only, whose best one is searched.
 var alone = []int{64, 256, 512, 2000}
 
 // measureEngine compares pool.Grab with the well-known script, each round on a

@@ -14,12 +14,12 @@ import (
 
 const (
 	steadyRate   = 50 // grabs a second, at fixed times, whatever the answers do
-	steadyPacket = 10 // packets that are grabbed from meanwhile
+	steadyPacket = 10 // packets that are grabbed from
 	fifths       = 5
 )
 
-// measureLatency is the way of the money through all of it: how long after the
-// answer to a grab it is with the winner, and how long a crowd's payouts take.
+// measureLatency measures the whole path of the money: the time from the answer to a grab to the
+// payment, and the time for a crowd's payouts.
 func measureLatency(t *testing.T, p plan, say func(string, ...any)) []result {
 	r := newRig(t)
 	w := spawn(t, r.settings("worker"))
@@ -64,7 +64,7 @@ func (r *rig) listen(t *testing.T) (address string) {
 	return address
 }
 
-// steady lets somebody with that name grab every 20 ms over HTTP.
+// steady makes a user with that name grab every 20 ms over HTTP.
 func (r *rig) steady(t *testing.T, address string, length time.Duration, name string) (grab, pay sample) {
 	t.Helper()
 	n := int(length.Seconds() * steadyRate)
@@ -156,13 +156,13 @@ type drain struct {
 	took    time.Duration // from the first grab until the last money moved
 	at      [fifths + 1]time.Duration
 	cost    [fifths + 1]bill
-	repairs int64 // by the watch, of all kinds: it tells a packet that it is sold out when the relay has not come to that yet
+	repairs int64 // by the watch, of all kinds; it also signals sold out when the relay is slower
 }
 
-// repairsMade counts what the watch has ever put right.
+// repairsMade counts all repairs of the watch.
 const repairsMade = "SELECT COALESCE(SUM(made), 0) FROM repairs"
 
-// drain lets n users empty some packets at once and looks on while they are paid.
+// drain makes n users empty some packets at once and measures while they are paid.
 func (r *rig) drain(t *testing.T, w *child, n int, prefix string) drain {
 	t.Helper()
 	const packets = 10
@@ -201,8 +201,7 @@ func (r *rig) drain(t *testing.T, w *child, n int, prefix string) drain {
 	return d
 }
 
-// part is how fast a part of a backlog was paid, from one fifth on up to another, and what
-// one payout of it cost.
+// part returns the rate of a part of a backlog, in fifths, and the cost of one payout of it.
 func (d drain) part(from, to int) (perSecond float64, cost [4]float64) {
 	count := d.n*to/fifths - d.n*from/fifths
 	a, b := d.cost[from], d.cost[to]

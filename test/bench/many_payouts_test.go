@@ -20,8 +20,8 @@ type smallWins struct {
 	owed     map[string]money.Fen
 }
 
-// giantPayouts is one look at payouts of small packets: how long each winner
-// waited for his money, by whether his packet is in the giant's lane.
+// giantPayouts is one measurement of payouts of small packets: the time from claim to payment, by
+// whether the packet is in the giant's lane.
 type giantPayouts struct {
 	same, other sample
 	waiting     int           // payouts of the giant that waited when the small grabs began

@@ -185,9 +185,9 @@ type company struct {
 // watchers are small packets with one caller each: those in the giant's lane, and others.
 type watchers struct{ same, other []sample }
 
-// measureGiant measures grabs of small packets alone, beside a crowd that grabs
-// from many packets, and beside the same crowd on one giant packet. The second is
-// there to tell the giant from the mere load.
+// measureGiant measures grabs of small packets alone, beside a crowd that grabs from many packets,
+// and beside the same crowd on one giant packet. The second case separates the effect of the giant
+// from that of the load.
 func measureGiant(t *testing.T, p plan, say func(string, ...any)) []result {
 	const lane = 7
 	crowdSize, each, giant := 400, 32, packet.MaxShares
@@ -217,7 +217,7 @@ func measureGiant(t *testing.T, p plan, say func(string, ...any)) []result {
 		notes: []string{
 			fmt.Sprintf("%d small packets, half of them in the lane of the giant; each is grabbed from every %v. The crowd is %d callers who "+
 				"never pause.", 2*each, watchEvery, crowdSize),
-			"The same crowd on many packets tells what is the giant's doing from what is the load's.",
+			"The same crowd on many packets separates the effect of the giant from that of the load.",
 			fmt.Sprintf("Medians of %s of %v, the three in turn on the same Redis.", runs(p.rounds), p.length),
 		}}
 	for i, side := range sides {

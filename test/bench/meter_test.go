@@ -21,7 +21,7 @@ import (
 type usage struct {
 	wall  time.Duration
 	self  time.Duration // processor time of this process: load, and what is measured
-	busy  time.Duration // of all cores, whoever used them
+	busy  time.Duration // of all cores, by all processes
 	cores int           // of the machine
 
 	main    time.Duration // processor time of Redis' main thread

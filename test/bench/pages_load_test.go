@@ -14,8 +14,8 @@ const (
 	pageReaders    = 20
 )
 
-// grabsBesidePages is httpGrabs while the pages are read that everybody opens after a
-// rain of packets. A page that is not answered with 200 fails the run.
+// grabsBesidePages is httpGrabs during reads of the pages that users open after many packets. A
+// page that is not answered with 200 fails the run.
 func (h *house) grabsBesidePages() subject {
 	name := fmt.Sprintf("POST grabs beside %d pages/s", pagesPerSecond)
 	return subject{name, func(tb testing.TB, callers int, length time.Duration) attempt {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	pageSize    = 50  // of the API, unless told
+	pageSize    = 50  // the default of the API
 	largestPage = 200 // that the API gives
 	// fewRows are those of the baseline.
 	fewRows = 1_000
@@ -42,7 +42,7 @@ func (a *archive) lists() []list {
 	}
 }
 
-// item has the members that tell claims and packets apart.
+// item has the members that distinguish claims and packets.
 type item struct {
 	ID       string `json:"id"`        // of a packet
 	PacketID string `json:"packet_id"` // of a claim
@@ -63,7 +63,7 @@ func (a *archive) url(path string, query url.Values) string {
 	return "http://" + a.addr + path + "?" + query.Encode()
 }
 
-// read gets one answer, tells how long that took, and decodes it.
+// read reads one answer, decodes it, and returns how long it took.
 func (a *archive) read(tb testing.TB, url string, into any) time.Duration {
 	tb.Helper()
 	began := time.Now()
@@ -78,17 +78,16 @@ func (a *archive) read(tb testing.TB, url string, into any) time.Duration {
 	return took
 }
 
-// question is what is asked again and again, at several places of a list in turn.
+// question is a repeated request, at several places of a list in turn.
 type question struct {
 	what  string
 	urls  []string
 	items int // of each answer
 }
 
-// walk reads a list from its beginning to its end, fails unless every item is
-// there once, and returns questions for pages at the beginning, all over the
-// middle half, and at the end. It ends in small steps, so that the last page
-// begins where pages of the usual size would have it.
+// walk reads a whole list, fails unless every item is there once, and returns requests for pages at
+// the beginning, over the middle half, and at the end. It ends in small steps, so that the last
+// page begins where pages of the usual size would.
 func (a *archive) walk(tb testing.TB, l list) []question {
 	tb.Helper()
 	type cursor struct {
@@ -160,7 +159,7 @@ type summary struct {
 	} `json:"received"`
 }
 
-// questions checks all that an archive is asked for, and returns it.
+// questions checks and returns all requests to an archive.
 func (a *archive) questions(tb testing.TB) (all []question) {
 	tb.Helper()
 	for _, l := range a.lists() {
@@ -199,7 +198,7 @@ type latency struct {
 
 func (l latency) ratio() float64 { return l.many.at(50) / l.few.at(50) }
 
-// askBoth asks both archives in turn, so that what else the machine does falls on both.
+// askBoth sends to both archives in turn, so that other load affects both.
 func askBoth(tb testing.TB, few, many *archive, calls int) (out []latency) {
 	tb.Helper()
 	a, b := few.questions(tb), many.questions(tb)

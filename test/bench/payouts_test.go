@@ -92,7 +92,7 @@ func (r *rig) basePayouts(t *testing.T, flow string, n int, prefix string) payou
 	})
 }
 
-// ourPayouts grabs all but one share of each packet, so that no packet closes meanwhile.
+// ourPayouts grabs all but one share of each packet, so that no packet closes during the run.
 func (r *rig) ourPayouts(t *testing.T, n int, prefix, profileTo string) payoutRun {
 	t.Helper()
 	settings := r.settings("worker")
@@ -122,7 +122,7 @@ func (r *rig) ourPayouts(t *testing.T, n int, prefix, profileTo string) payoutRu
 	return run
 }
 
-// workOf tells whose work a sample of our worker is, by its functions.
+// workOf returns the group of a sample of our worker, by its functions.
 var workOf = []struct{ prefix, group string }{
 	{"gorm.io/", "MariaDB: gorm, driver, sockets"},
 	{"github.com/go-sql-driver/", "MariaDB: gorm, driver, sockets"},
@@ -139,7 +139,7 @@ var workOf = []struct{ prefix, group string }{
 	{"hongbao/", "our own code"},
 }
 
-// workGroup is whose work a stack is, the innermost function first.
+// workGroup returns the group of a stack, the innermost function first.
 func workGroup(stack []string) string {
 	for _, f := range stack {
 		switch f {
@@ -180,12 +180,12 @@ func workerTable(t *testing.T, file string) result {
 		all += float64(s.Value[1])
 	}
 	out := result{title: "where the processor time of our worker goes", columns: []string{"part", "of its time"}, numbers: []any{parts},
-		notes: []string{"A profile of the last run above; what the standard library does belongs to whoever called it."}}
+		notes: []string{"A profile of the last run above; work of the standard library counts for its caller."}}
 	for _, group := range slices.SortedFunc(maps.Keys(parts), func(a, b string) int { return cmp.Compare(parts[b], parts[a]) }) {
 		out.rows = append(out.rows, []string{group, percent(parts[group] / all)})
 	}
 	if len(out.rows) == 0 { // a tiny run may end between two samples
-		out.rows = [][]string{{"too short to tell", ""}}
+		out.rows = [][]string{{"too short to measure", ""}}
 	}
 	return out
 }

@@ -39,8 +39,8 @@ var owners = []struct{ prefix, group string }{
 	{"github.com/valyala/fasthttp", groupHTTP},
 }
 
-// groupOf finds whose work a sample is, from its functions, the innermost first.
-// Work of the standard library belongs to whoever asked for it.
+// groupOf returns the group of a sample from its functions, the innermost first. Work of the
+// standard library counts for its caller.
 func groupOf(stack []string) string {
 	has := func(prefixes ...string) bool {
 		return slices.ContainsFunc(stack, func(f string) bool {
@@ -168,7 +168,7 @@ func measureProfile(t *testing.T, p plan, say func(string, ...any)) []result {
 
 func whereTimeGoes(all ...*profiled) result {
 	r := result{title: "where the processor time of the Go process goes", columns: []string{"part"},
-		notes: []string{"Runs with a CPU profile. What the standard library does belongs to whoever called it.",
+		notes: []string{"Runs with a CPU profile. Work of the standard library counts for its caller.",
 			"API and load generator are one process here; on two machines the generator's part is free for grabs."}}
 	var groups []string
 	for _, l := range all {
@@ -200,7 +200,7 @@ func whereTimeGoes(all ...*profiled) result {
 }
 
 func whatTheMachineDoes(all ...*profiled) result {
-	r := result{title: "what the machine does meanwhile", columns: []string{"what"},
+	r := result{title: "what the machine does during the run", columns: []string{"what"},
 		notes: []string{"Waiting for the disk is what Redis' main thread was found at by a look every 2 ms: the fsync of `appendfsync " +
 			"always`. Idle is what remains."}}
 	lines := []struct {
@@ -243,7 +243,7 @@ func whatTheMachineDoes(all ...*profiled) result {
 	return r
 }
 
-// percent is of a whole that two clocks tell, which may differ by a tick.
+// percent returns the part of a whole; both are of different clocks, which may differ by a tick.
 func percent(part float64) string { return fmt.Sprintf("%.0f%%", 100*min(1, part)) }
 
 // each is a time divided among the grabs, in microseconds.
@@ -259,8 +259,8 @@ func (l *profiled) coresBusy() float64 {
 	return max(l.busy, l.self+l.main+l.others).Seconds() / l.wall.Seconds() / float64(l.cores)
 }
 
-// limit names what there is no more of. Redis does everything in one thread: when
-// that is never idle nothing else can help; else it is what nobody has enough of.
+// limit names the resource that bounds the rate. Redis uses one thread: when it is never idle, it
+// is the bound; otherwise the scarcest resource is.
 func (l *profiled) limit() string {
 	occupied := l.works() + l.waits() + l.onDisk()
 	parts := []struct {

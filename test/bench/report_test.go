@@ -23,7 +23,7 @@ var (
 	length = flag.Duration("length", 3*time.Second, "with -report: time of one run")
 	rounds = flag.Int("rounds", 3, "with -report: runs of each side, of which the median is reported")
 	rows   = flag.Int("rows", packet.MaxShares, "with -report: claimed shares in MySQL, and in Redis, that pages are read from, and "+
-		"payouts that the desk has; 0: neither")
+		"payouts that the console has; 0: neither")
 	lines = flag.String("json", "", "also write JSON lines to this `file`, relative to the root of the checkout")
 	docs  = flag.Bool("docs", false, "with -report: write the tables and plots of what was measured into docs/performance.md")
 )
@@ -39,17 +39,17 @@ func TestMain(m *testing.M) {
 
 // plan says what is measured.
 type plan struct {
-	full    bool // in earnest; else only to show that measuring works
+	full    bool // a full measurement; otherwise only a check that measuring works
 	length  time.Duration
 	rounds  int
 	callers []int // that grab in Redis
 	packets []int // over which they spread
 	conns   int   // over HTTP
-	rows    int   // that pages are read from, and payouts of the desk
+	rows    int   // that pages are read from, and payouts of the console
 	calls   int   // of each page
 }
 
-// tiny is what `go test` measures, and earnest what `make bench` does.
+// tiny is what `go test` measures, earnest what `make bench` measures.
 func tiny() plan {
 	return plan{length: 100 * time.Millisecond, rounds: 1, callers: []int{4, 8}, packets: []int{1, 4}, conns: 8, rows: 2 * fewRows, calls: 3}
 }
@@ -59,9 +59,9 @@ func earnest() plan {
 		calls: 300}
 }
 
-// TestReport goes through every section. By default it takes so little time
-// that the numbers say nothing: it shows that measuring works, and that what is
-// counted has happened. With -report it is what `make bench` runs.
+// TestReport runs every section. By default the runs are so short that the numbers mean nothing: it
+// checks that measuring works and that counted calls have happened. With -report it is what `make
+// bench` runs.
 func TestReport(t *testing.T) {
 	p, out, progress := tiny(), io.Discard, io.Discard
 	if *full {
@@ -131,8 +131,8 @@ func (s section) measure(t *testing.T, p plan, say func(string, ...any)) finding
 	return f
 }
 
-// teller tells how far a section is: its place in the report, the time since the
-// report began, and what comes next.
+// teller prints the progress of a section: its place in the report, the time since the report
+// began, and the next step.
 func teller(out io.Writer, began time.Time, where string) func(string, ...any) {
 	return func(format string, args ...any) {
 		_, _ = fmt.Fprintf(out, "[%s %6s] %s\n", where, time.Since(began).Round(time.Second), fmt.Sprintf(format, args...))
@@ -148,7 +148,7 @@ func inCheckout(path string) string {
 	return filepath.Join("..", "..", path)
 }
 
-// surroundings is the line without which no number means anything.
+// surroundings is the environment of a measurement, without which a number means nothing.
 type surroundings struct {
 	Kind      string `json:"kind"`
 	Cores     int    `json:"cores"`
@@ -202,7 +202,7 @@ func command(flags *flag.FlagSet) string {
 	return "make bench BENCH='" + strings.Join(given, " ") + "'"
 }
 
-// loadAverage is what Linux tells of the last minute; "unknown" elsewhere.
+// loadAverage returns Linux' load of the last minute; "unknown" elsewhere.
 func loadAverage() string {
 	line, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -34,8 +34,8 @@ import (
 var portion = flag.Float64("part", 1, "with -report: part of the full number of payouts, grabs and open packets where these are counted "+
 	"and not timed")
 
-// sized is the number of things in earnest, or only so many that one sees that
-// measuring works.
+// sized returns the number for a full measurement, or a small one that only checks that measuring
+// works.
 func (p plan) sized(full, little int) int {
 	if !p.full {
 		return little
@@ -43,9 +43,9 @@ func (p plan) sized(full, little int) int {
 	return max(int(float64(full)**portion), little)
 }
 
-// rig is one of everything that a payout needs. Redis, MariaDB, Temporal and the
-// provider are processes of their own, and so are workers: what each costs can be
-// told apart. All commits are on disk before they are answered.
+// rig has one of every part that a payout needs. Redis, MariaDB, Temporal, the provider and the
+// workers are processes of their own, so that the cost of each is measured separately. All commits
+// are on disk before they are answered.
 type rig struct {
 	redis, mysql, temporal *stacktest.Server
 	provider               *child

@@ -1,5 +1,5 @@
 -- s0.lua is the baseline: the well-known way to hand out a red packet with Redis,
--- written anew after its published design. The whole grab is one script; the
+-- reimplemented after its published design. The whole grab is one script; the
 -- envelope moves from one list to another and the user into a map. The user id
 -- comes as a key, as it does there.
 --

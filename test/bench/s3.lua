@@ -1,4 +1,4 @@
--- s3.lua is the grab of baseline S3, written anew after its published design:
+-- s3.lua is the grab of baseline S3, reimplemented after its published design:
 -- pre-split list, task queue, draw hash, and a counter of each user's tries that
 -- counts empty packets too.
 --

@@ -8,13 +8,11 @@ import (
 	"testing"
 )
 
-// section is one part of the report: what -only picks, and what fills its tables
-// and plots.
+// section is one part of the report, chosen by -only, with its tables and plots.
 type section struct {
 	name string // short, lower case: of -only and of the files of its plots
-	// run measures. By default it takes so little time that the numbers say
-	// nothing and only shows that measuring works; p.full asks for earnest. say
-	// tells how far it is, one line a step.
+	// run measures. By default it only checks that measuring works; with p.full it takes full
+	// measurements. say prints its progress, one line per step.
 	run func(t *testing.T, p plan, say func(format string, args ...any)) []result
 }
 
@@ -145,7 +143,7 @@ func (f finding) plotFile(i int) string {
 	return fmt.Sprintf("%s-%d.svg", f.section, n+1)
 }
 
-// numeric tells the columns of a table that hold numbers only; they are set to the right.
+// numeric returns the columns of a table that hold only numbers; they are right-aligned.
 func (r result) numeric(column int) bool {
 	return column > 0 && !slices.ContainsFunc(r.rows, func(row []string) bool {
 		return strings.ContainsFunc(row[column], func(c rune) bool { return !strings.ContainsRune("0123456789.,-+x% ", c) })

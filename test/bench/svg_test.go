@@ -24,7 +24,7 @@ const (
 	axisSpace  = 34
 )
 
-// shades are told apart also by those who do not see red or green (Okabe and Ito).
+// shades can be distinguished without red or green (Okabe and Ito).
 var shades = []string{"#999999", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442"}
 
 // scale turns values into pixels from the left edge of the bars.

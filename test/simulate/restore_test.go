@@ -620,7 +620,8 @@ func (p unfencedPool) EligibleUnfenced(context.Context, string) (list []string, 
 	return list, nil
 }
 
-// EachClaimUnfenced returns also users with a share conflict, whom a rebuild has put into the pool.
+// EachClaimUnfenced returns also the users with a share conflict that a rebuild has put into the
+// pool.
 func (p unfencedPool) EachClaimUnfenced(_ context.Context, _ string, each func([]packet.Claim) error) error {
 	var claims []packet.Claim
 	p.world.look(func() {
