@@ -20,15 +20,15 @@ import (
 type violation string
 
 const (
-	lostShare  violation = "a share is nobody's, and nobody can have it"
+	lostShare  violation = "a share is lost: it is not claimed and cannot be claimed"
 	unrecorded violation = "an acknowledged share is not booked for its user"
 	twice      violation = "a share is booked for two users"
 	refused    violation = "a user leaves with nothing although shares are left"
 	waits      violation = "no grab succeeds while a process is dead or stopped"
 	noAmount   violation = "a repeated grab does not return the share"
-	sameAnswer violation = "who has a share and who came too late get the same answer"
-	lockedOut  violation = "who only ever met empty packets may not try any more"
-	byHand     violation = "a person has to find out what happened"
+	sameAnswer violation = "a winner and a late user get the same answer"
+	lockedOut  violation = "a user is locked out by grabs of empty packets"
+	byHand     violation = "staff have to find out what happened"
 )
 
 // trial is a packet that is grabbed during a fault, and the violations that were found.
@@ -466,7 +466,7 @@ func TestBaselineOffences(t *testing.T) {
 		{"not booked", map[string]int{"a": 0, "b": 1}, map[string]int{"b": 1}, 0, []violation{unrecorded}},
 		{"another", map[string]int{"a": 0}, map[string]int{"a": 1, "b": 0}, 0, []violation{unrecorded}},
 		{"twice", map[string]int{"a": 0, "c": 0}, map[string]int{"a": 0, "b": 1, "c": 0}, 0, []violation{twice}},
-		{"left to people", nil, map[string]int{"a": 0, "b": 1}, 1, []violation{byHand}},
+		{"left to staff", nil, map[string]int{"a": 0, "b": 1}, 1, []violation{byHand}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tr := &trial{TB: t, design: fixedRecords{books: c.booked, repairs: c.repairs}, shares: 2, heard: c.heard, found: map[violation]bool{}}

@@ -10,10 +10,10 @@ import (
 func TestSameClaims(t *testing.T) {
 	stored := map[string]int{"a": 0, "b": 1}
 	for name, answered := range map[string]map[string]int{
-		"lost":           {"a": 0, "b": 1, "c": 2},
-		"invented":       {"a": 0},
-		"another share":  {"a": 0, "b": 2},
-		"another person": {"a": 0, "c": 1},
+		"lost":          {"a": 0, "b": 1, "c": 2},
+		"invented":      {"a": 0},
+		"another share": {"a": 0, "b": 2},
+		"another user":  {"a": 0, "c": 1},
 	} {
 		if sameClaims(answered, stored) == nil {
 			t.Errorf("%s: not seen", name)

@@ -209,7 +209,7 @@ func (d *consoleServer) pageViews() []pageView {
 		{"payouts to one user", staff + "/payouts?user_id=" + v("user"), list, false},
 		{"payouts of one packet", staff + "/payouts?packet_id=" + v("packet"), list, false},
 		{"payouts of an amount that few have", staff + "/payouts?amount_min=150000", `"items":[`, false},
-		{"payouts of an amount that nobody has", staff + "/payouts?amount_min=99999999", `"items":[]`, false},
+		{"payouts of an amount without rows", staff + "/payouts?amount_min=99999999", `"items":[]`, false},
 		{"payouts of an amount that many have", staff + "/payouts?amount_min=100&amount_max=300", list, false},
 		{"paid payouts of an amount that few have", staff + "/payouts?status=paid&amount_min=150000", `"items":[`, false},
 		{"search: an order number", staff + "/payouts?order_no=" + v("order"), list, false},

@@ -259,7 +259,7 @@ func TestDocument(t *testing.T) {
 	}
 	for _, m := range placeName.FindAllStringSubmatch(string(text), -1) {
 		if _, inside, _, err := between(string(text), m[1]); err != nil || inside != "" && !slices.Contains(names(sections()), m[1]) {
-			t.Errorf("section %s: what is shown is measured by nobody (%v)", m[1], err)
+			t.Errorf("section %s: no section measures what is shown (%v)", m[1], err)
 		}
 	}
 	pictures, err := filepath.Glob(inCheckout(plots) + "/*.svg")

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// ask does one thing that is counted. Each is used by one caller only.
+// ask makes one call that is counted. Each ask is used by one caller only.
 type ask func() error
 
-// errSoldOut is what an ask returns when there is nothing left; it ends the run.
+// errSoldOut is the error of an ask when no share is left; it ends the run.
 var errSoldOut = errors.New("nothing left")
 
 // attempt is one run of a subject.
 type attempt struct {
 	callers []ask
-	// finish gets the number of asks that went well. It fails the test unless
-	// exactly these left their traces, and puts away what the attempt made.
+	// finish gets the number of successful asks. It fails the test unless exactly these left their
+	// records, and removes what the attempt made.
 	finish func(tb testing.TB, done int)
 }
 
-// subject is something whose speed is measured.
+// subject is what is measured.
 type subject struct {
 	name  string
 	begin func(tb testing.TB, callers int, length time.Duration) attempt
@@ -35,21 +35,19 @@ type sample struct {
 	perSecond float64
 	p50, p99  time.Duration
 	longest   time.Duration
-	early     bool // nothing was left before its time was over
+	early     bool // sold out before its time was over
 }
 
-// run lets all callers ask one after the other, without pauses, for the given
-// time, or until there is nothing left. Each asks once before the clock starts, to
-// have its connection open. What is under way at the end is waited for and counted
-// with the time it took.
+// run makes all callers ask one after the other, without pauses, for the given time or until
+// nothing is left. Each asks once before the clock starts, to open its connection. Calls in
+// progress at the end are awaited and counted with the time they took.
 func run(tb testing.TB, s subject, callers int, length time.Duration) sample {
 	tb.Helper()
 	return watched(tb, s, callers, length, func() func(int) { return func(int) {} })
 }
 
-// watched is run with something that looks on: watch is called right before the
-// clock starts, and what it returns right after the last ask has ended, with the
-// number of those that are counted.
+// watched is run with an observer: watch is called right before the clock starts, and its result
+// right after the last ask has ended, with the number of counted asks.
 func watched(tb testing.TB, s subject, callers int, length time.Duration, watch func() func(done int)) sample {
 	tb.Helper()
 	a := s.begin(tb, callers, length)
@@ -120,8 +118,7 @@ type comparison struct {
 	baseRuns, times []sample
 }
 
-// compare runs both alternately, so that what else the machine does, and how warm
-// it is, falls on both.
+// compare runs both alternately, so that other load and warm caches affect both.
 func (c *comparison) compare(tb testing.TB, length time.Duration, rounds int) {
 	tb.Helper()
 	for range rounds {

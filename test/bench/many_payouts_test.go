@@ -81,7 +81,7 @@ const (
 	payoutEvery  = 50 * time.Millisecond
 )
 
-// giantPayouts is one round; a giant of 0 is none. Everybody is paid when it returns.
+// giantPayouts runs one round; a giant of 0 is none. Everything is paid when it returns.
 func (r *rig) giantPayouts(t *testing.T, prefix string, giant, grabs int) (out giantPayouts) {
 	t.Helper()
 	lane := packet.Lane(packet.NewID([]byte("bench"), prefix), pool.DefaultLanes)

@@ -13,9 +13,8 @@ import (
 	"hongbao/internal/pool"
 )
 
-// measureMany looks at many packets at once: what it costs that grabs spread over
-// a thousand of them, and whether a giant among them makes the others wait, for
-// the grab or for the money.
+// measureMany measures many packets at once: the cost of grabs that spread over a thousand of them,
+// and whether a giant delays the others, for the grab or for the money.
 func measureMany(t *testing.T, p plan, say func(string, ...any)) []result {
 	out := append(measureSpread(t, p, say), measureGiant(t, p, say)...)
 	return append(out, measureGiantPayouts(t, p, say)...)
@@ -46,15 +45,15 @@ func measureSpread(t *testing.T, p plan, say func(string, ...any)) []result {
 	return compared("grabs a second over many packets at once", []*comparison{one, c}, p)
 }
 
-// crowd is callers who ask at the same time as others. With every they ask at
-// fixed times, so that what is measured is their wait and not their number.
+// crowd is callers that grab at the same time as others. With every they grab at fixed times, so
+// that their wait is measured and not their number.
 type crowd struct {
 	callers []ask
-	every   time.Duration // 0: again as soon as the answer is there
+	every   time.Duration // 0: as soon as the answer arrives
 	took    [][]time.Duration
 }
 
-// together lets crowds ask for a time.
+// together makes crowds grab for a time.
 func together(tb testing.TB, length time.Duration, crowds ...*crowd) (elapsed time.Duration) {
 	tb.Helper()
 	var ended sync.WaitGroup
@@ -110,7 +109,7 @@ func (c *crowd) ask(i int, once ask, began, deadline time.Time) error {
 	}
 }
 
-// total is what a crowd did.
+// total returns the sum of what a crowd did.
 func (c *crowd) total(elapsed time.Duration) sample {
 	var all []time.Duration
 	for _, took := range c.took {
@@ -119,7 +118,7 @@ func (c *crowd) total(elapsed time.Duration) sample {
 	return sampled(all, elapsed)
 }
 
-// field is packets of one pool with the answers that were given for them.
+// field is packets of one pool with the answers of their grabs.
 type field struct {
 	pool *pool.Pool
 	ids  []string
@@ -175,7 +174,7 @@ func (f *field) settle(tb testing.TB) {
 	settle(tb, f.pool, f.ids, newBooks(len(f.ids), f.got))
 }
 
-// company is what grabs beside the small packets.
+// company is the load beside the small packets.
 type company struct {
 	name    string
 	packets int // over which its callers spread

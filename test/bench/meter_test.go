@@ -17,7 +17,7 @@ import (
 	"hongbao/internal/devstack/stacktest"
 )
 
-// usage is what runs took from the machine.
+// usage is what runs used of the machine.
 type usage struct {
 	wall  time.Duration
 	self  time.Duration // processor time of this process: load, and what is measured
@@ -56,7 +56,7 @@ func (u *usage) add(v usage) {
 	u.main, u.waiting, u.others, u.calls = u.main+v.main, u.waiting+v.waiting, u.others+v.others, u.calls+v.calls
 }
 
-// reading is what the counters of Linux and of Redis say at one moment.
+// reading is one reading of the counters of Linux and of Redis.
 type reading struct {
 	at                          time.Time
 	self, busy                  time.Duration
@@ -64,8 +64,8 @@ type reading struct {
 	main, waiting, allOfProcess time.Duration
 }
 
-// lookEvery is how often the state of Redis' main thread is looked at: seldom
-// enough not to be seen itself.
+// lookEvery is the interval at which the state of Redis' main thread is read: long enough to have
+// no effect itself.
 const lookEvery = 2 * time.Millisecond
 
 // tick is Linux' unit in /proc/stat and /proc/<pid>/stat: USER_HZ, 100 on every
@@ -155,7 +155,7 @@ func statFields(pid int) ([]string, error) {
 	return fields, nil
 }
 
-// meter watches this process, the machine and one Redis; what it returns ends it.
+// meter measures this process, the machine and one Redis; its result ends it.
 func meter(tb testing.TB, server *stacktest.Server) func() usage {
 	tb.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr})

@@ -94,8 +94,7 @@ func (r *rig) settings(role string) childSettings {
 	return childSettings{Role: role, Redis: r.redis.Addr, DSN: r.dsn, Temporal: r.temporal.Addr, Provider: r.provider.address}
 }
 
-// exec and number are the measurement's own statements; they are counted, so that
-// they can be left out.
+// exec and number are the measurement's own statements; they are counted and subtracted.
 func (r *rig) exec(tb testing.TB, statement string, args ...any) {
 	tb.Helper()
 	r.asked++
@@ -113,7 +112,7 @@ func (r *rig) number(tb testing.TB, query string, args ...any) (n int64) {
 	return n
 }
 
-// statements is how many were sent to MariaDB by anybody but the measurement.
+// statements returns the number of statements in MariaDB without those of the measurement.
 func (r *rig) statements(tb testing.TB) int64 {
 	tb.Helper()
 	var name string
@@ -125,7 +124,7 @@ func (r *rig) statements(tb testing.TB) int64 {
 	return n - r.asked
 }
 
-// bill is what everything has used so far.
+// bill is the resources used so far.
 type bill struct {
 	temporal, mysql, redis, worker time.Duration // of processors
 	statements, calls              int64
@@ -223,8 +222,8 @@ func (r *rig) movedOf(tb testing.TB, op, prefix string) []movement {
 	return some
 }
 
-// paidOnce fails unless each of these accounts got its amount, once, and nobody
-// else of that prefix anything.
+// paidOnce fails unless each of these accounts got its amount, once, and no other account of that
+// prefix got anything.
 func (r *rig) paidOnce(tb testing.TB, op, prefix string, want map[string]money.Fen) {
 	tb.Helper()
 	if err := movedOnce(r.movedOf(tb, op, prefix), want); err != nil {
@@ -270,8 +269,7 @@ type wanted struct {
 	expires time.Time // instead of life, to the second
 }
 
-// stage makes packets as the API does, `callers` at a time: from there on
-// everything goes its way through the worker.
+// stage makes packets as the API does, `callers` at a time; the worker does the rest.
 func (r *rig) stage(tb testing.TB, n int, w wanted) []string {
 	tb.Helper()
 	const callers = 32
@@ -317,7 +315,7 @@ func (r *rig) stageAs(ctx context.Context, id string, w wanted) (string, error) 
 	return id, err
 }
 
-// awaitOpen waits until all these packets can be grabbed from.
+// awaitOpen waits until all these packets are open.
 func (r *rig) awaitOpen(tb testing.TB, ids []string) {
 	tb.Helper()
 	left := ids
@@ -340,8 +338,7 @@ func (r *rig) allOpen(tb testing.TB, ids []string) bool {
 	return !slices.ContainsFunc(ids, func(id string) bool { return views[id].State != packet.PoolOpen })
 }
 
-// grabAll lets n users grab at once, shares of several packets in turn, and
-// returns what each was answered.
+// grabAll makes n users grab at once, shares of several packets in turn, and returns their answers.
 func (r *rig) grabAll(ctx context.Context, ids []string, prefix string, n int) (map[string]money.Fen, error) {
 	const callers = 256
 	won := make(map[string]money.Fen, n)

@@ -21,16 +21,16 @@ const (
 	openShares = 2
 )
 
-// measureTimers is about packets that wait for their end: what each takes while it
-// waits, and what happens when many end in the same second.
+// measureTimers measures packets that wait for their end: the cost of each while it waits, and what
+// happens when many end in the same second.
 func measureTimers(t *testing.T, p plan, say func(string, ...any)) []result {
-	open, ends := newRig(t).measurePackets(t, p, say) // first: what others leave in a server would be taken for theirs
+	open, ends := newRig(t).measurePackets(t, p, say) // first, because what others leave in a server would count as theirs
 	bare := newRig(t).measureBare(t, p, say)
 	return []result{open, dueTable("packets that expire in the same second, until all are refunded and closed", ends),
 		dueTable("bare timers due in the same instant", bare)}
 }
 
-// dueRun is how work went on that was due in one instant.
+// dueRun is the progress of work that was due at one instant.
 type dueRun struct {
 	pollers string
 	n       int
@@ -46,8 +46,8 @@ func pollersOf(fixed int) string {
 	return strconv.Itoa(fixed) + ", fixed"
 }
 
-// measureBare compares our pollers with fixed ones, in turn, on runs that do
-// nothing but wait and one step.
+// measureBare compares our pollers with fixed ones, in turn, on runs that only wait and do one
+// step.
 func (r *rig) measureBare(t *testing.T, p plan, say func(string, ...any)) (all []dueRun) {
 	n := p.sized(2000, 20)
 	ahead := time.Second
@@ -65,7 +65,7 @@ func (r *rig) measureBare(t *testing.T, p plan, say func(string, ...any)) (all [
 	return all
 }
 
-// bareTimers starts n runs that wait for the same instant, and looks on.
+// bareTimers starts n runs that wait for the same instant, and measures their progress.
 func (r *rig) bareTimers(t *testing.T, n, fixed int, prefix string, ahead time.Duration) dueRun {
 	t.Helper()
 	settings := r.settings("timers")
@@ -93,7 +93,7 @@ func (run *dueRun) await(t *testing.T, due int64, done func() int64) {
 	}
 }
 
-// footprint is the memory of everything, in bytes.
+// footprint is the memory and disk of everything, in bytes.
 type footprint struct {
 	worker, heap, temporal, temporalDisk, redis, mysql int64
 }
@@ -177,8 +177,8 @@ func (r *rig) measurePackets(t *testing.T, p plan, say func(string, ...any)) (re
 	return out, ends
 }
 
-// progressOfEnds counts what is done of the ends of a sender's packets, in steps
-// that MariaDB sees: closing, books closed, refund known, under way and paid, closed.
+// progressOfEnds counts the progress of the ends of a sender's packets, in steps that MySQL has:
+// closing, remainder fixed, refund recorded, sent and paid, closed.
 const progressOfEnds = `SELECT COALESCE(SUM((status IN ('closing', 'closed')) + (books_closed_at IS NOT NULL) + (status = 'closed')), 0) +
 	(SELECT COALESCE(SUM(1 + (f.status <> 'pending') + (f.status = 'paid')), 0) FROM payments f JOIN packets k ON k.id = f.packet_id
 	WHERE f.kind = 'r' AND k.sender_id = ?)

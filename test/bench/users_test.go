@@ -31,7 +31,7 @@ func sharesAt(perSecond int, length time.Duration, callers, n int) int {
 	return min(packet.MaxShares, (int(length.Seconds()*float64(perSecond))+callers)/n+callers+1)
 }
 
-// user makes new users: nobody else in a run has the name of this one.
+// user makes new users, with names that are unique in a run.
 type user struct {
 	caller string
 	serial int
@@ -44,7 +44,7 @@ func (u *user) next() string {
 	return u.caller + strconv.Itoa(u.serial)
 }
 
-// books is what callers were answered: who got which share, by packet.
+// books holds the answers of callers: the shares by user, by packet.
 type books []map[string]int
 
 // receipt is one answer.

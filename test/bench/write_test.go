@@ -36,7 +36,7 @@ func (r result) table() table.Writer {
 	return w
 }
 
-// print writes what a section found for people at a terminal.
+// print writes the results of a section to a terminal.
 func (f finding) print(out io.Writer) {
 	for _, r := range f.results {
 		_, _ = fmt.Fprintf(out, "\n%s: %s\n%s\n", f.section, r.title, r.table().Render())
@@ -57,7 +57,7 @@ type line struct {
 	Number  any        `json:"number,omitempty"`
 }
 
-// lines writes what a section found for programs.
+// lines writes the results of a section for programs.
 func (f finding) lines(out io.Writer) error {
 	enc := json.NewEncoder(out)
 	if err := enc.Encode(f.env); err != nil {

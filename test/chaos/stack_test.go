@@ -80,7 +80,7 @@ func (s *stack) stop() error {
 		defer s.network.close()
 	}
 	if s.proc != nil && !s.proc.Stop(35*time.Second) {
-		return errors.New("the stack was not gone after 35 s, and was killed")
+		return errors.New("the stack did not stop within 35 s, and was killed")
 	}
 	return nil
 }

@@ -193,7 +193,7 @@ func shareConflict(t *testing.T, c *crashes, name string) {
 		t.Fatal(err)
 	}
 	db := c.mysql(t)
-	wait.Until(t, "the promise is kept as a break", func() bool {
+	wait.Until(t, "the share conflict is recorded as a break", func() bool {
 		return count(t, db, "SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", l.id) == 1
 	})
 	var id string
@@ -202,7 +202,7 @@ func shareConflict(t *testing.T, c *crashes, name string) {
 	}
 	a := c.decided(t, "FINANCE", "/payouts/"+id+"/cancel", name, 202, map[string]any{"reason": "the order was void"})
 	c.decided(t, "FINANCE2", "/approvals/"+a.str("approval", "id")+"/approve", name+"-2", 202, map[string]any{"reason": "agreed"})
-	wait.Until(t, "the promise is void", func() bool {
+	wait.Until(t, "the share conflict is void", func() bool {
 		return count(t, db, "SELECT COUNT(*) FROM payments WHERE id = ? AND status = 'cancelled'", id) == 1
 	})
 	l.recall(t)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// furtherWorkers run beside the stack's own worker and are restarted like it. While a killed worker
-// restarts, another takes over its work.
+// furtherWorkers run next to the stack's own worker and are restarted like it. While a killed
+// worker restarts, another takes over its work.
 const furtherWorkers = 1
 
 // workers are the processes of the further workers.

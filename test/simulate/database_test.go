@@ -47,7 +47,7 @@ type database struct {
 	world          *world
 	rec            packet.Record
 	recorded       bool
-	noted          int // claims recorded when the books were closed
+	noted          int // claims recorded when the remainder was fixed
 	shares         []share
 	rows           map[string]*row
 	ids            []string // of rows, in order of insertion

@@ -57,12 +57,12 @@ func fair(sides int) *rapid.Generator[int] {
 // model takes the steps of one lifetime, one after the other.
 type model struct {
 	*world
-	clock time.Time
-	runs  []*run
-	lives []*packetRun
-	made  int // runs started
-	asked map[string]bool
-	kept  []*backup // of MySQL, the oldest first
+	clock      time.Time
+	runs       []*run
+	packetRuns []*packetRun
+	made       int // runs started
+	asked      map[string]bool
+	kept       []*backup // of MySQL, the oldest first
 	// lossy: MySQL is restored more often in this lifetime, and again after its recovery.
 	lossy bool
 	t     *testing.T // of the test; nil: the provider answers every query of a recovery
@@ -77,7 +77,7 @@ type model struct {
 func newModel(d dice) *model {
 	m := &model{clock: born, asked: map[string]bool{}}
 	m.world = newWorld(d, func() time.Time { return m.clock }, "key")
-	m.lives = append(m.lives, m.newPacketRun())
+	m.packetRuns = append(m.packetRuns, m.newPacketRun())
 	m.lossy = m.dice.n("lossy", 4) == 3
 	return m
 }
@@ -154,11 +154,11 @@ func (m *model) ready() (out []func()) {
 			})
 		}
 	}
-	for _, l := range m.lives {
+	for _, l := range m.packetRuns {
 		if !l.due().After(m.clock) && !l.waits() && !m.rests(l.charge) {
 			out = append(out, func() {
 				if m.take(l.step) || l.over {
-					m.lives = slices.DeleteFunc(m.lives, func(x *packetRun) bool { return x == l })
+					m.packetRuns = slices.DeleteFunc(m.packetRuns, func(x *packetRun) bool { return x == l })
 				}
 			})
 		}
@@ -188,8 +188,8 @@ func (m *model) watch() {
 		}
 	}
 	m.startClaims(winners)
-	if alive && len(m.lives) == 0 {
-		m.lives = append(m.lives, m.newPacketRun())
+	if alive && len(m.packetRuns) == 0 {
+		m.packetRuns = append(m.packetRuns, m.newPacketRun())
 	}
 }
 
@@ -252,7 +252,7 @@ func (m *model) next() time.Duration {
 			earlier(r.due())
 		}
 	}
-	for _, l := range m.lives {
+	for _, l := range m.packetRuns {
 		if !m.rests(l.charge) {
 			earlier(l.due())
 		}
@@ -326,9 +326,9 @@ func (m *model) act() {
 		case 5:
 			m.pool.recall()
 		case 6:
-			m.lives = append(m.lives, m.newPacketRun())
+			m.packetRuns = append(m.packetRuns, m.newPacketRun())
 		case 7: // a process is killed with all its runs
-			m.runs, m.lives = nil, nil
+			m.runs, m.packetRuns = nil, nil
 			m.payments.Admission = m.newAdmission()
 		case 8, 12:
 			m.pool.restored(1 + m.dice.n("lost", 3))
@@ -425,7 +425,7 @@ func (m *model) live(steps int) {
 			m.pass(m.next())
 		}
 	}
-	m.violated("no end after %d steps: %d runs, %d lives, outbox %v", calmSteps, len(m.runs), len(m.lives), m.db.outbox)
+	m.violated("no end after %d steps: %d runs, %d packet runs, outbox %v", calmSteps, len(m.runs), len(m.packetRuns), m.db.outbox)
 }
 
 // calms ends all faults.

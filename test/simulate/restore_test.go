@@ -190,7 +190,7 @@ func (m *model) recovers() (result worker.Recovery) {
 		return result
 	}
 	m.diesAfter = 0
-	if !m.calm && m.dice.n("recovery dies", 2) == 1 {
+	if !m.calm && m.dice.n("recovery is killed", 2) == 1 {
 		m.diesAfter = 1 + m.dice.n("after", 8)
 	}
 	if n := len(m.kept); !m.calm && n > 0 && m.dice.n("restored during recovery", 6) == 5 {
@@ -815,7 +815,7 @@ func TestRestoreBeforeTheChargeFailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(tc.dice)
-			l := m.lives[0]
+			l := m.packetRuns[0]
 			for l.stage != stageReject {
 				if len(m.kept) == 0 {
 					m.keepBackup()

@@ -133,7 +133,7 @@ func (m *model) turns(no string, kind payout.ObservationKind) {
 
 // loseRuns loses Temporal, and losePool Redis too.
 func loseRuns(m *model) {
-	m.emptied, m.runs, m.lives = true, nil, nil
+	m.emptied, m.runs, m.packetRuns = true, nil, nil
 }
 
 func losePool(m *model) {
@@ -146,7 +146,7 @@ func losePool(m *model) {
 // keeps the first backup of that stage.
 func refuses(until int) func(m *model) {
 	return func(m *model) {
-		for l := m.lives[0]; l.stage < until || !m.db.recorded; {
+		for l := m.packetRuns[0]; l.stage < until || !m.db.recorded; {
 			m.take(l.step)
 		}
 		m.keepBackup()
@@ -155,7 +155,7 @@ func refuses(until int) func(m *model) {
 
 // rejects takes the steps of a run until its packet is rejected.
 func rejects(m *model) {
-	for l := m.lives[0]; !l.over; {
+	for l := m.packetRuns[0]; !l.over; {
 		m.take(l.step)
 	}
 }
@@ -163,7 +163,7 @@ func rejects(m *model) {
 // chargesAfterAll rejects a packet; then its charge succeeds.
 func chargesAfterAll(m *model) {
 	rejects(m)
-	m.lives = nil
+	m.packetRuns = nil
 	m.look(func() {
 		o := m.bank.orders[m.db.chargeNo()]
 		o.turned, o.kind = true, payout.ObsSucceeded
@@ -196,11 +196,11 @@ func chargeStories() map[string]story {
 		"charged after it was rejected, backup from after the rejection": {dice: fixedDice{"charged": 1, "fate": 6}, before: rejects,
 			after: chargesAfterAll, want: goesBack},
 		"charged before it was rejected": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(stageReject), after: func(m *model) {
-			lives := m.lives
-			m.lives = nil
+			runs := m.packetRuns
+			m.packetRuns = nil
 			clear(m.dice.(fixedDice))
 			m.turns(m.db.chargeNo(), payout.ObsSucceeded)
-			m.lives = lives
+			m.packetRuns = runs
 			m.runUntilIdle()
 			m.pays(0, 1, 2, 3)
 		}, want: func(m *model, result worker.Recovery) bool {
