@@ -167,7 +167,7 @@ func TestDoctor(t *testing.T) {
 			t.Cleanup(temporal.Close)
 			c.PingTemporal = func(ctx context.Context) error { return worker.Ping(ctx, temporal, w.namespace) }
 		}})
-	w.expect(exitFailed, "workers", verdictWrong, "Nobody asks Temporal for work: hongbao activity, hongbao workflow, hongbao-drain activity",
+	w.expect(exitFailed, "workers", verdictWrong, "No worker polls: hongbao activity, hongbao workflow, hongbao-drain activity",
 		"hongbao worker")
 
 	ctx, end := context.WithCancel(context.Background())
@@ -204,7 +204,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("exit code %d, besides: %+v", code, found)
 		}
 		_, out, _ := w.doctor(w.settings())
-		contains(t, out, "ok       redis durability", "Nothing is wrong: 37 checks are well, 0 warnings, 0 wrong, 0 skipped.")
+		contains(t, out, "ok       redis durability", "HEALTHY: 37 ok, 0 warnings, 0 wrong, 0 skipped.")
 	})
 	for name, test := range map[string]func(*doctorRig){"Settings": (*doctorRig).testSettings, "Redis": (*doctorRig).testRedis,
 		"MySQL":    (*doctorRig).testMySQL,

@@ -125,7 +125,7 @@ func TestPoolStatusChangesNothing(t *testing.T) {
 	}{
 		{"its Redis", r.redis, "All 4 lanes are open.", exitOK},
 		{"an empty Redis", empty, "4 of 4 lanes are NOT OPEN", exitFailed},
-		{"an empty Redis, and why", empty, "4 lanes are open in MySQL, and Redis at " + empty, exitFailed},
+		{"an empty Redis, and why", empty, "4 lanes are open in MySQL, but Redis at " + empty, exitFailed},
 		{"a later epoch", other, "epoch 7, 0, closed", exitFailed},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -74,5 +74,5 @@ func TestR13_RecoverCommand(t *testing.T) {
 	run(exitOK, "MySQL is not restored (heartbeat 1009); nothing was changed.", "recover", "--by", "op")
 	since := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
 	run(exitOK, `"made":0`, "recover", "--by", "op", "--since", since, "--json")
-	run(exitOK, "MySQL is normal (heartbeat 2009)", "recover", "--by", "op")
+	run(exitOK, "MySQL is not restored (heartbeat 2009)", "recover", "--by", "op")
 }

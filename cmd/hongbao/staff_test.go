@@ -350,7 +350,7 @@ func TestStaffCompletion(t *testing.T) {
 		"payouts show " + id + " ":      ":4\n",
 		"payouts ":                      "ask\t",
 		"refunds retry ":                id + "\t",
-		"approvals approve ":            "a1\tcancel, asked by li-na: gone\n",
+		"approvals approve ":            "a1\tcancel, requested by li-na: gone\n",
 		"approvals list --status ":      "waiting\nopen\n",
 		"reconcile breaks --kind ":      "mismatch\ncontradiction\n",
 		"reconcile list --status ":      "requested\nrunning\n",

@@ -149,7 +149,7 @@ func TestDoctorTemporalTLS(t *testing.T) {
 		check, verdict, says, do string
 	}{
 		{"right", c.env(c.front, "CERT_FILE", cert, "KEY_FILE", key), "temporal", verdictOK, "answers", ""},
-		{"attributes", c.env(c.front, "CERT_FILE", cert, "KEY_FILE", key), "search attributes", verdictOK, "All are there", ""},
+		{"attributes", c.env(c.front, "CERT_FILE", cert, "KEY_FILE", key), "search attributes", verdictOK, "All exist.", ""},
 		{"valid for long", c.env(c.front, "CERT_FILE", cert, "KEY_FILE", key), "temporal certificate", verdictOK, "is valid until", ""},
 		{"ends soon", c.env(c.front, "CERT_FILE", soonCert, "KEY_FILE", soonKey), "temporal certificate", verdictWarning, "only",
 			"HONGBAO_TEMPORAL_CERT_FILE and HONGBAO_TEMPORAL_KEY_FILE"},
@@ -164,7 +164,7 @@ func TestDoctorTemporalTLS(t *testing.T) {
 		{"no TLS", c.env(c.front, "TLS", "", "CA_FILE", "", "SERVER_NAME", ""), "temporal", verdictWrong, string(worker.WhyTLS),
 			"HONGBAO_TEMPORAL_TLS to true"},
 		{"key", c.env(c.gateway, "API_KEY", c.key), "temporal", verdictOK, "answers", ""},
-		{"attributes by a key for a namespace", c.env(c.gateway, "API_KEY", c.key), "search attributes", verdictOK, "All are there", ""},
+		{"attributes by a key for a namespace", c.env(c.gateway, "API_KEY", c.key), "search attributes", verdictOK, "All exist.", ""},
 		{"attributes of another namespace", c.env(c.gateway, "API_KEY", c.key, "NAMESPACE", "temporal-system"), "search attributes", verdictWrong,
 			"App, PacketID", "tcld namespace search-attributes add"},
 		{"no key", c.env(c.gateway), "temporal", verdictWrong, string(worker.WhyKey), "HONGBAO_TEMPORAL_API_KEY"},
