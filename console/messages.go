@@ -76,7 +76,7 @@ var frameMessages = map[string]message{
 	"login.saved":    {"Your session has ended. Your input is saved: sign in to see it again.", "登录已失效。您填写的内容已保留，登录后会再次显示。"},
 	"login.ended": {"Your session has ended. Your input stays on this page. When you submit it, you sign in first and then see it again.",
 		"登录已失效。您填写的内容仍保留在本页：提交后请重新登录，内容会再次显示。"},
-	"login.not_ended": {"You are signed out in this browser, but the platform could not record it. A copy of this session would stay " +
+	"login.not_ended": {"You are signed out in this browser, but the platform could not record it. A copy of the session would stay " +
 		"valid until it expires. If a copy may exist, have the key revoked.",
 		"本浏览器已退出，但系统未能记录。如果本次登录信息已被他人复制，在其过期前仍然有效。如有此可能，请吊销该密钥。"},
 	"done.title":     {"Done.", "操作成功。"},

@@ -92,8 +92,8 @@ func withCookie(r *http.Request, name, value string) *http.Request {
 	return r
 }
 
-// showStaleForm shows a form again that the same person submitted with the CSRF token of an
-// earlier session; false if another person submitted it.
+// showStaleForm shows a form again that the same person submitted with the CSRF token of a
+// session before; false if another person submitted it.
 func (v *visit) showStaleForm() bool {
 	a := savedFormOf(v.r).submission(v.owner)
 	if a == nil {

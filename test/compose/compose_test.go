@@ -89,8 +89,8 @@ func (p *project) app() *client.Client {
 	return c
 }
 
-// crowd lets more users than there are shares grab a packet, and does something to the
-// services meanwhile. Every share has to be won once and paid.
+// crowd lets more users than there are shares grab a packet while during changes
+// something about the services. Every share has to be won once and paid.
 func (p *project) crowd(name string, during func()) {
 	p.t.Helper()
 	ctx, stop := context.WithTimeout(p.t.Context(), slow)
@@ -221,7 +221,7 @@ func (p *project) prometheus() {
 	})
 }
 
-// secrets starts anew with public secrets that are no longer accepted, which names one and
+// secrets starts again with public secrets that are no longer accepted, which names one and
 // ends, and with secrets of its own, which serves and refuses the public keys.
 func (p *project) secrets() {
 	p.must("--profile", "observability", "down", "--volumes")

@@ -359,8 +359,11 @@ func folders(t *testing.T) (out []string) {
 func walk(t *testing.T, visit func(path string, d fs.DirEntry)) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && slices.Contains([]string{".git", ".cache", ".hongbao", "node_modules", "build"}, d.Name()) {
-			return filepath.SkipDir
+		if err == nil && slices.Contains([]string{".git", ".cache", ".hongbao", "node_modules", "build"}, d.Name()) {
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil // a worktree's .git is a file, and its .cache may be a link
 		}
 		if err == nil {
 			visit(path, d)
