@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/test/wait"
 )
 
 // The steps of the workflows, as far as a test wants them.
@@ -53,21 +54,20 @@ func (s *Stack) Fund(ctx context.Context, packetID string) error {
 	return s.Pool.OpenPool(ctx, packetID, shares, nil)
 }
 
-// driveSteps bounds the steps of one payment in Drive.
-const driveSteps = 100
-
-// Drive does the next step of a payment until none is left, and returns its last state.
-func (s *Stack) Drive(ctx context.Context, paymentID string) (payout.State, error) {
-	for range driveSteps {
-		st, err := s.Store.PaymentState(ctx, paymentID)
-		if err != nil || st.Step.Do == payout.ActionEnd {
-			return st, err
+// Drive does the next step of a payment until none is left, and returns its last state. A
+// send that a busy machine lets leave too late is unknown until its landing window ends.
+func (s *Stack) Drive(ctx context.Context, paymentID string) (st payout.State, err error) {
+	ended := wait.Reached(wait.Limit(), func() bool {
+		if st, err = s.Store.PaymentState(ctx, paymentID); err != nil || st.Step.Do == payout.ActionEnd {
+			return true
 		}
-		if err := s.step(ctx, paymentID, st.Step); err != nil {
-			return st, err
-		}
+		err = s.step(ctx, paymentID, st.Step)
+		return err != nil
+	})
+	if !ended {
+		return payout.State{}, fmt.Errorf("payment %s: not at its end within %v: %s", paymentID, wait.Limit(), st.Status)
 	}
-	return payout.State{}, fmt.Errorf("payment %s: not at its end after %d steps", paymentID, driveSteps)
+	return st, err
 }
 
 // step does one step of a payment.
