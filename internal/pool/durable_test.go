@@ -97,6 +97,11 @@ func TestSentinelPromotedBeforeRewrite(t *testing.T) {
 	switchOn(t, replica, "1000000")
 	must(t, w.sentinel(t, w.sentinels[0]).Failover(t.Context(), masterName).Err())
 	w.promoted(t)
+	master := admin(t, w.master.Addr)
+	wait.Until(t, "the old master serves no grabs", func() bool { // the sentinels name the new one before
+		info, err := master.InfoMap(t.Context(), "replication").Result()
+		return err == nil && info["Replication"]["role"] == "slave"
+	})
 	wait.Until(t, "a grab is refused because of the rewrite", func() bool {
 		_, err := p.Grab(t.Context(), pk.ID, "second", packet.Profile{})
 		if err == nil {
