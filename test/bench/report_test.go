@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -170,19 +171,19 @@ func environment(t *testing.T) surroundings {
 	}
 	return surroundings{
 		Kind: "environment", Cores: runtime.GOMAXPROCS(0), Processor: processor(), OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
-		Redis: version, Commit: commit(t), Load: loadAverage(), At: time.Now().UTC().Format(time.RFC3339), Command: command(flag.CommandLine),
+		Redis: version, Commit: commit(), Load: loadAverage(), At: time.Now().UTC().Format(time.RFC3339), Command: command(flag.CommandLine),
 	}
 }
 
-// commit is the commit that the checkout is at; "unknown" outside a checkout.
-func commit(t *testing.T) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "git", "describe", "--always", "--dirty").Output()
+// commit is the commit that the checkout is at, with "-dirty" when files differed at the first
+// section: -docs changes files. "unknown" outside a checkout.
+var commit = sync.OnceValue(func() string {
+	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
 	if err != nil {
 		return "unknown"
 	}
 	return strings.TrimSpace(string(out))
-}
+})
 
 // command is how the same is measured again.
 func command(flags *flag.FlagSet) string {
