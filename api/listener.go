@@ -90,7 +90,7 @@ func newListener(s *Server, kind listenerKind) *listener {
 	return l
 }
 
-// take adopts a bound listener.
+// take records a bound listener.
 func (l *listener) take(ln net.Listener) {
 	bound, perAddress := staffConns, 0
 	if l.kind == listenPublic {

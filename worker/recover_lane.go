@@ -24,7 +24,7 @@ func (r *Recover) view(ctx context.Context, id string) (packet.PoolView, error) 
 }
 
 // lanes brings the lanes in MySQL up to date with Redis (rules R9 and R13). If Redis has a later
-// epoch, MySQL adopts the lane from Redis, unless its pools lack something that MySQL has. Then
+// epoch, MySQL takes the lane from Redis, unless its pools lack something that MySQL has. Then
 // the lane is fenced, and rebuilt once MySQL is normal.
 func (r *Recover) lanes(ctx context.Context) error {
 	rows, err := r.Store.PoolLanes(ctx)

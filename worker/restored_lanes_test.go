@@ -89,7 +89,7 @@ func (r *rig) rebuiltSinceBackup(t *testing.T) (p packet.Packet, before, after p
 }
 
 // TestR9_R13RedisIsNewer: MySQL is restored from before a rebuild. Lanes with a later epoch in
-// Redis accept no grabs until the recovery has adopted them from Redis; nothing is rebuilt.
+// Redis accept no grabs until the recovery has taken them from Redis; nothing is rebuilt.
 func TestR9_R13RedisIsNewer(t *testing.T) {
 	t.Parallel()
 	old, stop := beatingRig(t)

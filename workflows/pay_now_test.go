@@ -37,7 +37,7 @@ func TestPayNowCourses(t *testing.T) {
 			then: []string{"Ask", "Settle succeeded"}},
 		"refused for now: sent again": {now: sent(payout.ObsRetryAfter, ready(payout.StatusSending, payout.ActionSend, at(time.Second))),
 			then: []string{"Send"}, timers: 1},
-		"parked: sent later": {now: activities.Outcome{State: payout.State{PaymentID: payoutID, Status: payout.StatusPending,
+		"deferred: sent later": {now: activities.Outcome{State: payout.State{PaymentID: payoutID, Status: payout.StatusPending,
 			Step: payout.Step{Do: payout.ActionSend, At: at(time.Second), Deferred: payout.DeferredHeld}}},
 			then: []string{"Send"}, timers: 1},
 		"booked only: sent by steps": {now: activities.Outcome{State: ready(payout.StatusPending, payout.ActionSend, time.Time{})},

@@ -29,7 +29,7 @@ func TestSendIsOneStep(t *testing.T) {
 		"repeated or late: the note is asked about": {
 			sends: []activities.Outcome{{State: ready(payout.StatusSending, payout.ActionQuery, time.Time{})}},
 			then:  []string{"Ask", "Settle succeeded"}, upsert: []string{"paid"}},
-		"refused for now, or parked: sent again": {sends: []activities.Outcome{
+		"refused for now, or deferred: sent again": {sends: []activities.Outcome{
 			sent(payout.ObsRetryAfter, ready(payout.StatusSending, payout.ActionSend, at(time.Second))),
 			{State: payout.State{PaymentID: payoutID, Status: payout.StatusSending, Step: payout.Step{Do: payout.ActionSend, At: at(time.Minute),
 				Deferred: payout.DeferredHeld}}},

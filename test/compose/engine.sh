@@ -28,7 +28,7 @@ for _ in $(seq 300); do
 	sleep 0.2
 done
 
-# The build context is a folder of links to what prepare.sh has made.
+# The build context holds what prepare.sh has made.
 context=$work/context
 mkdir "$context"
 cp "$root"/test/compose/images/* "$context/"
