@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -25,6 +24,7 @@ import (
 	"time"
 
 	"hongbao/client"
+	"hongbao/internal/devstack"
 	"hongbao/internal/money"
 	"hongbao/test/wait"
 )
@@ -277,25 +277,15 @@ func variables(t *testing.T) map[string]string {
 	}
 	for name := range out {
 		if strings.HasSuffix(name, "_PORT") {
-			out[name] = freePort(t)
+			port, err := devstack.FreePort()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[name] = strconv.Itoa(port)
 		}
 	}
 	out["HB_TRY_OUT"] = "true"
 	return out
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	_, port, err := net.SplitHostPort(ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 func command(t *testing.T, name string, args ...string) string {
