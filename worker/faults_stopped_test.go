@@ -48,7 +48,7 @@ func TestWorkerProcess(t *testing.T) {
 	}
 	r := &faultRig{limits: &sync.Map{}, rig: &rig{seedKey: [32]byte{7}, logger: quietLogger()}}
 	r.store = must(store.Open(store.Config{DSN: cfg.DSN}))(t)
-	r.pool = must(pool.Open(t.Context(), pool.Config{Addr: cfg.Redis, Lanes: harness.Lanes, Logger: r.logger}))(t)
+	r.pool = harness.OpenPool(t, pool.Config{Addr: cfg.Redis, Lanes: harness.Lanes, Logger: r.logger})
 	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.Provider, APIKey: harness.ProviderKey,
 		WebhookSecret: harness.WebhookSecret,
 		Timeout:       providerTimeout}))(t)

@@ -44,14 +44,7 @@ func TestFullRedis(t *testing.T) {
 	if err := r.pool.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "Redis answers", func() bool {
-		again, err := pool.Open(ctx, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Epochs: r.store, Logger: r.logger})
-		if err == nil {
-			r.pool = again
-			t.Cleanup(func() { _ = again.Close() })
-		}
-		return err == nil
-	})
+	r.pool = harness.OpenPool(t, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Epochs: r.store, Logger: r.logger})
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
 	if _, err := r.pool.Recall(ctx, recalled.ID); err != nil {

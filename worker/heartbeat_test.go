@@ -25,8 +25,7 @@ func TestR13_Heartbeat(t *testing.T) {
 	raw := must(store.OpenSQL(dsn))(t)
 	t.Cleanup(func() { _ = raw.Close() })
 	stacktest.Migrate(t, dsn)
-	p := must(pool.Open(ctx, pool.Config{Addr: server.Addr, Lanes: harness.Lanes, Logger: slog.New(slog.DiscardHandler)}))(t)
-	t.Cleanup(func() { _ = p.Close() })
+	p := harness.OpenPool(t, pool.Config{Addr: server.Addr, Lanes: harness.Lanes, Logger: slog.New(slog.DiscardHandler)})
 	process := func() (*store.Store, *worker.Heartbeat) {
 		s := must(store.Open(store.Config{DSN: dsn, MustCompare: true}))(t)
 		t.Cleanup(func() { _ = s.Close() })

@@ -148,8 +148,7 @@ func allThreeRestored(t *testing.T, mysqlFirst bool) {
 		t.Errorf("moved by the recovery:\n%v\nwas\n%v", got, want)
 	}
 
-	r.pool = must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: harness.Lanes, Epochs: r.store, Logger: r.logger}))(t)
-	t.Cleanup(func() { _ = r.pool.Close() })
+	r.pool = harness.OpenPool(t, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Epochs: r.store, Logger: r.logger})
 	r.supervised(t)
 	r.awaitRebuilt(t, harness.Lanes-1)
 	r.sameAgain(t, h.claims...)

@@ -225,7 +225,7 @@ func TestR13_RebuildStopsAtRestoredBooks(t *testing.T) {
 			}
 		}
 	})
-	pools := must(pool.Open(ctx, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Observe: true, Logger: r.logger}))(t)
+	pools := harness.OpenPool(t, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Observe: true, Logger: r.logger})
 	defer func() { _ = pools.Close() }()
 	count := func() (n int) {
 		if err := pools.EachClaimUnfenced(ctx, p.ID, func(claims []packet.Claim) error { n += len(claims); return nil }); err != nil {

@@ -105,8 +105,7 @@ func (r *rig) restored(t *testing.T, dsn string) *rig {
 		ClockOff: func() time.Duration { return time.Duration(r.off.Load()) }}))(t)
 	t.Cleanup(func() { _ = back.store.Close() })
 	_ = r.pool.Close()
-	back.pool = must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: harness.Lanes, Epochs: back.store, Logger: r.logger}))(t)
-	t.Cleanup(func() { _ = back.pool.Close() })
+	back.pool = harness.OpenPool(t, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Epochs: back.store, Logger: r.logger})
 	return &back
 }
 
@@ -139,8 +138,7 @@ func (r *rig) declareRestored(t testing.TB, until time.Time) {
 func (r *rig) recovery(t testing.TB) *worker.Recover {
 	adapter := &stepped{Sandbox: r.provider}
 	adapter.off.Store(int64(-10 * time.Minute))
-	pools := must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: harness.Lanes, Observe: true, Logger: r.logger}))(t)
-	t.Cleanup(func() { _ = pools.Close() })
+	pools := harness.OpenPool(t, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Observe: true, Logger: r.logger})
 	return &worker.Recover{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter, Lanes: harness.Lanes, SeedKey: r.seedKey,
 		By: "operator", Logger: r.logger}
 }

@@ -136,14 +136,24 @@ func (s *Stack) openStores(t testing.TB, o Options) {
 	if o.Pool != nil {
 		o.Pool(&cfg)
 	}
-	wait.Until(t, "Redis answers", func() bool { // slow on a busy machine
-		s.Pool, err = pool.Open(t.Context(), cfg)
+	s.Pool = OpenPool(t, cfg)
+}
+
+// OpenPool opens a pool, as a process does: it waits while Redis is unavailable, for instance
+// because another process has made it rewrite its file. The pool is closed when the test ends.
+func OpenPool(t testing.TB, cfg pool.Config) *pool.Pool {
+	t.Helper()
+	var p *pool.Pool
+	var err error
+	wait.Until(t, "Redis answers", func() bool {
+		p, err = pool.Open(t.Context(), cfg)
 		return !errors.Is(err, packet.ErrUnavailable)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Pool.Close() }) // likewise
+	t.Cleanup(func() { _ = p.Close() }) // a test may have closed it, or ended its server
+	return p
 }
 
 func (s *Stack) openProvider(t testing.TB, o Options) {
