@@ -105,6 +105,8 @@ type keyRow struct {
 	ReplacedBy      *string
 }
 
+func (keyRow) TableName() string { return "api_keys" }
+
 func (r keyRow) key() access.Key {
 	return access.Key{ID: r.ID, Role: access.Role(r.Role), AppID: orEmpty(r.AppID), Owner: r.Owner, SecretHash: r.SecretHash,
 		ExpiresAt: orZero(r.ExpiresAt)}

@@ -31,6 +31,8 @@ type decisionRow struct {
 	EndedAt       *time.Time
 }
 
+func (decisionRow) TableName() string { return "decisions" }
+
 // decision returns the decision. One that waited too long is returned as expired, although its row
 // still says waiting.
 func (r decisionRow) decision(now time.Time) payout.Decision {

@@ -27,6 +27,8 @@ type auditRow struct {
 	Hash     []byte
 }
 
+func (auditRow) TableName() string { return "audit" }
+
 func (r auditRow) entry() payout.AuditEntry {
 	e := payout.AuditEntry{Seq: r.Seq, At: r.At.UTC(), Actor: r.Actor, Role: r.Role, KeyID: orEmpty(r.KeyID), Action: r.Action,
 		Subject: r.Subject, Reason: r.Reason, Before: r.BeforeIs, After: r.AfterIs}
@@ -38,6 +40,8 @@ type auditHead struct {
 	Seq  int64
 	Hash []byte
 }
+
+func (auditHead) TableName() string { return "audit_head" }
 
 // auditHead locks the end of the chain and creates it for the first entry. It selects before it
 // inserts: INSERT IGNORE of an existing row takes a shared lock, and two holders of it deadlock over

@@ -16,6 +16,8 @@ type campaignDayRow struct {
 	OpensAt, DecidedAt    time.Time
 }
 
+func (campaignDayRow) TableName() string { return "campaign_days" }
+
 func campaignDaysOf(rows []campaignDayRow) []campaign.Day {
 	out := make([]campaign.Day, len(rows))
 	for i, r := range rows {

@@ -25,6 +25,8 @@ type laneRow struct {
 	LeaseUntil *time.Time
 }
 
+func (laneRow) TableName() string { return "pool_lanes" }
+
 func (r laneRow) row() packet.LaneRow {
 	return packet.LaneRow{
 		Lane: r.Lane, Epoch: r.Epoch, State: packet.LaneState(r.State), AckedSeq: r.Seen, AckedGrabs: r.SeenGrabs,

@@ -64,6 +64,8 @@ type outboxRow struct {
 	CreatedAt       time.Time
 }
 
+func (outboxRow) TableName() string { return "outbox" }
+
 // DueOutbox returns payments whose run has to be started or woken, and delays their rows so that
 // another worker does not repeat it at once. Rows that are done are deleted. Repeating a start is
 // harmless (rule R3). Errors: ErrUnavailable.

@@ -19,6 +19,8 @@ type ticketKeyRow struct {
 	RevokedAt *time.Time
 }
 
+func (ticketKeyRow) TableName() string { return "app_ticket_keys" }
+
 func (r ticketKeyRow) record() access.TicketKeyRecord {
 	return access.TicketKeyRecord{TicketKey: access.TicketKey{ID: r.Kid, AppID: r.AppID, Public: r.PublicKey}, Name: orEmpty(r.Name),
 		CreatedAt: r.CreatedAt.UTC(), RevokedAt: orZero(r.RevokedAt)}
