@@ -99,15 +99,45 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	case !cmd.HasSubCommands():
 		return &usageError{fmt.Errorf("%s takes no arguments, got %q", cmd.CommandPath(), args[0])}
 	}
+	return unknownCommand(cmd, args[0])
+}
+
+// unknownCommand is the usage error for a name that no subcommand of cmd has. It names the subcommand that was probably meant.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	if !cmd.HasSubCommands() {
+		return &usageError{fmt.Errorf("unknown command %q: %q has no subcommands", name, cmd.CommandPath())}
+	}
 	var known []string
 	for _, sub := range cmd.Commands() {
 		known = append(known, sub.Name())
 	}
 	help := fmt.Sprintf(`"%s --help" lists the commands`, cmd.CommandPath())
-	if best := nearest(args[0], known); distance(args[0], best) <= maxTypos {
+	if best := nearest(name, known); distance(name, best) <= maxTypos {
 		help = "did you mean " + best + "? " + help
 	}
-	return &usageError{fmt.Errorf("unknown command %q of %q; %s", args[0], cmd.CommandPath(), help)}
+	return &usageError{fmt.Errorf("unknown command %q of %q; %s", name, cmd.CommandPath(), help)}
+}
+
+// rejectUnknownTopics makes "help" refuse the names of unknown commands. Without this, cobra prints the general help and succeeds.
+func rejectUnknownTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Args = knownTopic
+		}
+	}
+}
+
+// knownTopic accepts the path of a command.
+func knownTopic(help *cobra.Command, path []string) error {
+	cmd, rest, err := help.Root().Find(path)
+	switch {
+	case err != nil:
+		return &usageError{err}
+	case len(rest) > 0:
+		return unknownCommand(cmd, rest[0])
+	}
+	return nil
 }
 
 // oneArg refuses any other number of arguments than one as a usage error.

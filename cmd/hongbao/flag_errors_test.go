@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,12 +35,16 @@ func TestFlagErrors(t *testing.T) {
 		"payouts list --older-than soon":     `parse --older-than "soon": write a number and a unit`,
 		"payouts lst": `unknown command "lst" of "hongbao payouts"; did you mean list? ` +
 			`"hongbao payouts --help" lists the commands`,
-		"payouts list x":                         `hongbao payouts list takes no arguments, got "x"`,
-		"payouts show":                           `hongbao payouts show takes one argument, got 0: write hongbao payouts show <payout id>`,
-		"nonsense":                               `unknown command "nonsense" of "hongbao"; "hongbao --help" lists the commands`,
-		"audit list --from yesterday":            `parse --from "yesterday": write an RFC 3339 time such as 2026-02-17T20:00:00+08:00`,
-		"close balances --at noon":               `parse --at "noon": write an RFC 3339 time such as 2026-02-17T20:00:00+08:00`,
-		"packets watch --timeout=-1s 97h0uojo11": `parse --timeout "-1s": write 0s or more; 0s = no limit`,
+		"payouts list x":              `hongbao payouts list takes no arguments, got "x"`,
+		"payouts show":                `hongbao payouts show takes one argument, got 0: write hongbao payouts show <payout id>`,
+		"nonsense":                    `unknown command "nonsense" of "hongbao"; "hongbao --help" lists the commands`,
+		"help nope":                   `unknown command "nope" of "hongbao"; "hongbao --help" lists the commands`,
+		"help payout":                 `unknown command "payout" of "hongbao"; did you mean payouts? "hongbao --help" lists the commands`,
+		"help payouts lst":            `unknown command "lst" of "hongbao payouts"; did you mean list?`,
+		"help payouts list x":         `unknown command "x": "hongbao payouts list" has no subcommands`,
+		"audit list --from yesterday": `parse --from "yesterday": write an RFC 3339 time such as 2026-02-17T20:00:00+08:00`,
+		"close balances --at noon":    `parse --at "noon": write an RFC 3339 time such as 2026-02-17T20:00:00+08:00`,
+		"packets watch --timeout=-1s 97h0uojo11oljc4bchnk": `parse --timeout "-1s": write 0s or more; 0s = no limit`,
 	} {
 		var out, errs bytes.Buffer
 		env := []string{"HONGBAO_APP_KEY=k", "HONGBAO_FINANCE_KEY=k", "HONGBAO_AUDITOR_KEY=k"}
@@ -48,6 +53,18 @@ func TestFlagErrors(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s\nwant\n%s", line, code, errs.String(), want)
 		}
 	}
+}
+
+// TestHelpKnowsEveryCommand: "help" prints the same help as --help, for each command.
+func TestHelpKnowsEveryCommand(t *testing.T) {
+	t.Parallel()
+	everyCommand(newRoot(nil), func(path []string, cmd *cobra.Command) {
+		_, want, _ := said(t, nil, slices.Concat(path, []string{"--help"})...)
+		code, out, errs := said(t, nil, slices.Concat([]string{"help"}, path)...)
+		if code != exitOK || errs != "" || out != want || !strings.HasPrefix(out, cmp.Or(cmd.Long, cmd.Short)) {
+			t.Errorf("help %s: exit code %d, %s\n%s\nwant\n%s", strings.Join(path, " "), code, errs, out, want)
+		}
+	})
 }
 
 // TestNumbersAreDecimal: a leading zero changes no amount, and other notations are refused.

@@ -54,6 +54,7 @@ warning. "hongbao help exit-codes" lists the exit codes.`,
 		newVersionCommand(),
 		newExitCodesTopic(),
 	)
+	rejectUnknownTopics(root)
 	rejectEmptyValues(root)
 	return root
 }
