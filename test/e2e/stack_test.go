@@ -6,19 +6,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"hongbao/client"
+	"hongbao/internal/devstack"
 	"hongbao/test/wait"
 )
 
@@ -96,12 +95,13 @@ func start(home string, settings ...string) (*stack, error) {
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.cmd.Env = append(os.Environ(), "HONGBAO_HOME="+home, "HONGBAO_FIRST_PACKET=0", "HONGBAO_NO_INSTALL=1")
-	for _, name := range []string{"API", "STAFF", "PROVIDER", "REDIS", "MYSQL", "TEMPORAL", "TEMPORAL_UI"} {
-		port, err := freePort()
-		if err != nil {
-			return nil, err
-		}
-		s.cmd.Env = append(s.cmd.Env, fmt.Sprintf("HONGBAO_PORT_%s=%d", name, port))
+	names := []string{"API", "STAFF", "PROVIDER", "REDIS", "MYSQL", "TEMPORAL", "TEMPORAL_UI"}
+	ports, err := devstack.FreePorts(len(names))
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		s.cmd.Env = append(s.cmd.Env, fmt.Sprintf("%s%s=%d", devstack.EnvPortPrefix, name, ports[i]))
 	}
 	s.cmd.Env = append(s.cmd.Env, settings...)
 	if err := s.cmd.Start(); err != nil {
@@ -122,23 +122,6 @@ func start(home string, settings ...string) (*stack, error) {
 	}
 	s.app, err = client.New(s.env("HONGBAO_URL"), s.env("HONGBAO_APP_KEY"), client.WithHTTPClient(s.http), client.WithRetry(patience))
 	return s, err
-}
-
-// ports are those that freePort has given out, because two stacks may be started at once.
-var ports sync.Map
-
-func freePort() (int, error) {
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return 0, err
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		_ = l.Close()
-		if _, given := ports.LoadOrStore(port, true); !given {
-			return port, nil
-		}
-	}
 }
 
 // stop ends the stack by SIGTERM to its process group and waits at most 30 s. Then it searches the
