@@ -14,7 +14,7 @@ import (
 
 // ApprovalItem is a decision that needs, or needed, a second person.
 type ApprovalItem struct {
-	ID            string            `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6C"`
+	ID            string            `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6CD"`
 	Status        string            `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"The decision's status."`
 	Decision      Decision          `json:"decision" doc:"The decision that waits."`
 	Evidence      Nullable[string]  `json:"evidence" doc:"Of mark_paid: the evidence of the payment."`

@@ -92,7 +92,7 @@ var memberExamples = map[string]any{
 	"opens_at": "2026-02-17T12:00:00.000Z", "claimed_at": "2026-02-17T12:00:05.120Z", "started_at": "2026-02-17T12:00:05.310Z",
 	"user_id": "u2", "sender_id": "u1", "packet_id": "3q5k9v0c1m7e2u8h4r6t", "payment_id": "p3q5k9v0c1m7e2u8h4r6t0003",
 	"payout_id": "p3q5k9v0c1m7e2u8h4r6t0003", "refund_id": "r3q5k9v0c1m7e2u8h4r6t0000", "order_no": "p3q5k9v0c1m7e2u8h4r6t000301",
-	"provider": "sandbox", "reconciliation_id": "sq5k9v0c1m7e2u8h4r6t00030a", "app": "shop", "app_id": "shop", "by": "li.na",
+	"provider": "sandbox", "reconciliation_id": "sKQ3X7M2P5R6T4V2W3Y7Z5B6CD", "app": "shop", "app_id": "shop", "by": "li.na",
 	"key_id": "k3q5v2c7m4e2", "run_id": "0198c2f4-7c1e-7f3a-9d52-6b1f0c8e4a77", "status": "running", "name": "evening rain",
 	"message": "the account is frozen", "detail": "the statement has no such order", "greeting": "恭喜发财", "reason": "see ticket 4711",
 	"token": "the new key's token", "metadata": map[string]any{}, "timeline": []any{}, "before": map[string]any{}, "after": map[string]any{},

@@ -17,7 +17,7 @@ import (
 
 // Reconciliation is one comparison of a day of a provider's statement with our records.
 type Reconciliation struct {
-	ID          string               `json:"id" doc:"The id." example:"sq5k9v0c1m7e2u8h4r6t00030a"`
+	ID          string               `json:"id" doc:"The id." example:"sKQ3X7M2P5R6T4V2W3Y7Z5B6CD"`
 	Provider    string               `json:"provider" doc:"The provider of the statement." example:"sandbox"`
 	Date        Date                 `json:"date" doc:"The day, in the time zone of the provider's statement."`
 	Status      ReconciliationStatus `json:"status" doc:"requested: not started yet. running: in progress. done: complete. failed: the statement could not be read; request it again."`

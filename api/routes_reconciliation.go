@@ -14,7 +14,7 @@ func breakFilters() []param {
 	}
 	return []param{
 		text("kind", "not_in_statement", "Breaks of this kind."), text("packet_id", "3q5k9v0c1m7e2u8h4r6t", "Breaks about this packet."),
-		text("reconciliation_id", "sq5k9v0c1m7e2u8h4r6t00030a", "Breaks that this reconciliation was the last to see."),
+		text("reconciliation_id", "sKQ3X7M2P5R6T4V2W3Y7Z5B6CD", "Breaks that this reconciliation was the last to see."),
 		{in: "query", name: "resolved", schema: true, example: false, about: "false: open breaks only; true: resolved breaks only."},
 		olderParam("Breaks first seen at least this many seconds ago."),
 	}
@@ -59,7 +59,7 @@ func reconciliationRoutes() []*route {
 			id: "getReconciliation", method: http.MethodGet, path: "/v1/staff/reconciliations/{id}", listener: listenStaff, realm: realmStaff,
 			tag: "staff reconciliation", summary: "Get a reconciliation",
 			about:    "`GET /v1/staff/breaks?reconciliation_id=` lists its breaks.",
-			params:   []param{id("sq5k9v0c1m7e2u8h4r6t00030a", "The reconciliation's id.")},
+			params:   []param{id("sKQ3X7M2P5R6T4V2W3Y7Z5B6CD", "The reconciliation's id.")},
 			answers:  []reply{{status: http.StatusOK, about: "The reconciliation.", body: Reconciliation{}}},
 			problems: []Code{CodeNotFound}, handle: getReconciliation,
 		},

@@ -77,7 +77,7 @@ func newApprovalsListCommand(env environment) *cobra.Command {
 	page.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&filter.Status, "status", "", "only this `status`: "+strings.Join(decisionStatuses, ", "))
-	flags.StringVar(&filter.PaymentID, "payment", "", "only this payout or refund `id`")
+	paymentID.flag(cmd, &filter.PaymentID, "payment", "only this payout or refund `id`")
 	flags.BoolVar(&filter.ByOthers, "by-others", false, "only decisions of others; of the waiting ones, those you may answer")
 	complete(cmd, "status", decisionStatuses...)
 	complete(cmd, "payment")
@@ -109,8 +109,8 @@ func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *c
 	cmd := &cobra.Command{
 		Use:               verb + " <approval id> --reason <text>",
 		Short:             short,
-		Example:           "  hongbao approvals " + verb + " aKQ3X7M2P5R6T4V2W3Y7Z5B6C --reason 'bank slip checked'",
-		Args:              oneArg,
+		Example:           "  hongbao approvals " + verb + " aKQ3X7M2P5R6T4V2W3Y7Z5B6CD --reason 'bank slip checked'",
+		Args:              approvalID.arg,
 		ValidArgsFunction: completeApprovals(env, &f, verb == "withdraw"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {

@@ -101,7 +101,7 @@ func newCampaignsShowCommand(env environment) *cobra.Command {
 		Short:             "Show a campaign and the outcome of its last days",
 		Long:              "Show a campaign and the outcome of its last 7 days. --json prints the campaign alone.",
 		Example:           "  hongbao campaigns show 3q5k9v0c1m7e2u8h4r6t",
-		Args:              oneCampaignArg,
+		Args:              campaignID.arg,
 		ValidArgsFunction: completeCampaigns(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error { return t.showCampaign(ctx, args[0]) })
@@ -147,7 +147,7 @@ func newCampaignsDaysCommand(env environment) *cobra.Command {
 created; "hongbao packets show" shows it. missed: no packet could be created before it
 would have expired. Days of a pause are not listed.`,
 		Example:           "  hongbao campaigns days 3q5k9v0c1m7e2u8h4r6t --all",
-		Args:              oneCampaignArg,
+		Args:              campaignID.arg,
 		ValidArgsFunction: completeCampaigns(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := page.check(); err != nil {
@@ -252,7 +252,7 @@ func newCampaignsChangeCommand(env environment, verb, short, long string,
 		Short:             short,
 		Long:              long + "\nRepeating it changes nothing.",
 		Example:           "  hongbao campaigns " + verb + " 3q5k9v0c1m7e2u8h4r6t",
-		Args:              oneCampaignArg,
+		Args:              campaignID.arg,
 		ValidArgsFunction: completeCampaigns(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error {
@@ -310,14 +310,6 @@ func (t *appCommand) printCampaign(c *client.Campaign) error {
 }
 
 func opensDaily(c *client.Campaign) string { return c.OpensDailyAt + " " + c.TimeZone }
-
-// oneCampaignArg accepts exactly one argument, a campaign id.
-func oneCampaignArg(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return &usageError{fmt.Errorf("give exactly one campaign id, not %d", len(args))}
-	}
-	return nil
-}
 
 // completeCampaigns completes the newest campaigns of the app.
 func completeCampaigns(env environment) cobra.CompletionFunc {

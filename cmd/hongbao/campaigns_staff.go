@@ -58,7 +58,7 @@ func newStaffCampaignsListCommand(env environment) *cobra.Command {
 	}
 	f.add(cmd, false)
 	campaignStatusFlag(cmd, &status)
-	cmd.Flags().StringVar(&want.App, "app", "", "only campaigns of this `app`")
+	appID.flag(cmd, &want.App, "app", "only campaigns of this `app`")
 	complete(cmd, "app")
 	page.add(cmd)
 	return cmd
@@ -72,7 +72,7 @@ func newStaffCampaignsStopCommand(env environment, verb, short, long string,
 		Short:             short,
 		Long:              long,
 		Example:           "  hongbao campaigns staff " + verb + " 3q5k9v0c1m7e2u8h4r6t --reason 'the sender has left, ticket 4711'",
-		Args:              oneCampaignArg,
+		Args:              campaignID.arg,
 		ValidArgsFunction: completeStaffCampaigns(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {

@@ -18,6 +18,9 @@ func (d *staffStack) shop(want int, args ...string) (stdout, stderr string) {
 	return d.shAs([]string{"HONGBAO_URL=" + d.public, "HONGBAO_APP_KEY=" + d.appKey}, want, append([]string{"campaigns"}, args...)...)
 }
 
+// rainID has the form of a campaign's id.
+const rainID = "3q5k9v0c1m7e2u8h4r6t"
+
 // rain is a command line that creates a campaign.
 func rain(more ...string) []string {
 	return append([]string{"create", "--name", "evening rain", "--opens-daily-at", "20:05", "--sender", "alice", "--total", "1000", "--shares",
@@ -174,12 +177,12 @@ func TestCampaignsUsage(t *testing.T) {
 		"create --name=\xd5\xc5 --opens-daily-at=20:00 --sender=a --total=1 --shares=1":              "UTF-8",
 		"create --opens-at=2027-01-01T00:00:00Z":                                                     "unknown flag",
 		"list --limit=0":                                                                             "--limit 0",
-		"days x --limit=0":                                                                           "--limit 0",
+		"days " + rainID + " --limit=0":                                                              "--limit 0",
 		"list x":                                                                                     "takes no arguments",
-		"show":                                                                                       "exactly one campaign id",
-		"days":                                                                                       "exactly one campaign id",
-		"pause a b":                                                                                  "exactly one campaign id",
-		"end --timeout=-1s x":                                                                        "--timeout",
+		"show":                                                                                       "takes one argument",
+		"days":                                                                                       "takes one argument",
+		"pause a b":                                                                                  "takes one argument",
+		"end --timeout=-1s " + rainID:                                                                "--timeout",
 	} {
 		code, stdout, stderr, c := asApp(t, nil, append([]string{"campaigns"}, strings.Fields(args)...)...)
 		if code != exitUsage || stdout != "" || len(c.asked) != 0 || !strings.Contains(stderr, says) {
@@ -204,8 +207,8 @@ func TestCampaignsNotKnown(t *testing.T) {
 func TestCampaignsHostile(t *testing.T) {
 	for _, refuse := range []bool{false, true} {
 		address := newTestServer(t, hostileAPI{refuse})
-		for _, line := range []string{"list", "show x", "days x", "pause x", "resume x", "end x",
-			"create --name=n --opens-daily-at=20:00 --sender=a --total=1 --shares=1", "list --json", "show x --json"} {
+		for _, line := range []string{"list", "show " + rainID, "days " + rainID, "pause " + rainID, "resume " + rainID, "end " + rainID,
+			"create --name=n --opens-daily-at=20:00 --sender=a --total=1 --shares=1", "list --json", "show " + rainID + " --json"} {
 			var out bytes.Buffer
 			code := execute(t.Context(), strings.Fields("campaigns "+line), []string{"HONGBAO_URL=" + address, "HONGBAO_APP_KEY=k"}, &out, &out)
 			if refuse == (code == exitOK) || !strings.Contains(out.String(), "forged") {

@@ -15,7 +15,7 @@ import (
 func rejectEmptyValues(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		switch flag.Value.Type() {
-		case "string", "stringSlice": // the others cannot be parsed when they are empty
+		case "string", "stringSlice", "id": // the others cannot be parsed when they are empty
 			flag.Value = nonEmptyValue{flag.Value}
 		case "int", "int64":
 			flag.Value = decimalValue{flag.Value}

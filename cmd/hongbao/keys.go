@@ -177,17 +177,13 @@ func newDirectRevokeCommand(env environment) *cobra.Command {
 		Short: "Revoke a key for good",
 		Long: `Revoke a key for good. Give its id from "hongbao keys direct list" (the third part of
 hb_role_id_secret), or a whole leaked token. Repeating it changes nothing.`,
-		Args: oneArg,
+		Args: keyID.arg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := readConfig(cmd, cmdKeysDirectList, env)
 			if err != nil {
 				return err
 			}
-			id := args[0]
-			if part, ok := access.ParseToken(id); ok {
-				id = part // messages must not hold a token
-			}
-			return revokeKey(cmd.Context(), c.secret("mysql-dsn"), id, cmd.OutOrStdout())
+			return revokeKey(cmd.Context(), c.secret("mysql-dsn"), idOfKey(args[0]), cmd.OutOrStdout())
 		},
 	}
 	addSettings(cmd, cmdKeysDirectList)

@@ -49,7 +49,7 @@ administrator run "hongbao keys direct create".`,
 	f.add(cmd, true)
 	flags := cmd.Flags()
 	flags.StringVar(&want.Role, "role", "", "role of the key: app, finance, ops, auditor or admin (required)")
-	flags.StringVar(&want.AppID, "app", "", "app of the key; only with role app")
+	appID.flag(cmd, &want.AppID, "app", "`app` of the key; only with role app")
 	flags.StringVar(&want.Owner, "owner", "", "owner of the key: a member of staff; default with role app: the app's id")
 	flags.StringVar(&want.Name, "name", "", "purpose of the key")
 	flags.DurationVar(&life, "expires-in", 0, "let the key expire after this `duration`; 0 = never")
@@ -69,7 +69,7 @@ printed once to standard output. The old key stays valid for --grace. A new key 
 finance, or of role admin for another person, first needs approval ("hongbao keys
 approve"): choose a grace period that is long enough.`,
 		Example: `  hongbao keys rotate k3q5v2c7m4e2 --grace 24h --reason yearly`,
-		Args:    oneArg,
+		Args:    keyID.arg,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			want.Reason, want.IdempotencyKey = f.reason, f.idempotencyKey
 			if want.GraceSeconds, err = wholeSeconds("grace", grace); err != nil {
@@ -79,7 +79,7 @@ approve"): choose a grace period that is long enough.`,
 				return err
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				made, err := t.staff.RotateKey(ctx, keyID(args[0]), want)
+				made, err := t.staff.RotateKey(ctx, idOfKey(args[0]), want)
 				if err != nil {
 					return err
 				}
@@ -107,10 +107,10 @@ the key of another administrator or of finance, but not of the person who create
 rotated the key. Check made_by and owner first (hongbao keys list). To reject a key,
 revoke it as an administrator.`,
 		Example: `  hongbao keys approve k3q5v2c7m4e2 --reason 'li-na has joined, asked her lead'`,
-		Args:    oneArg,
+		Args:    keyID.arg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				k, err := t.staff.ApproveKey(ctx, keyID(args[0]), f.decision())
+				k, err := t.staff.ApproveKey(ctx, idOfKey(args[0]), f.decision())
 				if err != nil {
 					return err
 				}
@@ -133,10 +133,10 @@ func newKeysRevokeCommand(env environment) *cobra.Command {
 		Long: `Revoke a key for good. Give its id from "hongbao keys list" (the third part of
 hb_role_id_secret), or a whole leaked token. Repeating it changes nothing. The API
 refuses to revoke the calling key and the last administrator key.`,
-		Args: oneArg,
+		Args: keyID.arg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				k, err := t.staff.RevokeKey(ctx, keyID(args[0]), client.RevokeKeyRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
+				k, err := t.staff.RevokeKey(ctx, idOfKey(args[0]), client.RevokeKeyRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
 				if err != nil {
 					return err
 				}
@@ -166,14 +166,13 @@ may. --json prints one key a line.`,
 	}
 	f.add(cmd, false)
 	cmd.Flags().StringVar(&filter.Role, "role", "", "keys of this role only")
-	cmd.Flags().StringVar(&filter.AppID, "app", "", "keys of this app only")
+	appID.flag(cmd, &filter.AppID, "app", "keys of this `app` only")
 	complete(cmd, "role", roleNames()...)
 	return cmd
 }
 
-// keyID takes an id, or the token it stands in, which is not to be repeated in
-// messages or addresses.
-func keyID(text string) string {
+// idOfKey returns the id in a token, and any other text as it is. Messages and addresses must not hold a token.
+func idOfKey(text string) string {
 	if id, ok := access.ParseToken(text); ok {
 		return id
 	}

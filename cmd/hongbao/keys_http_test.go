@@ -34,7 +34,7 @@ func TestKeysHTTP(t *testing.T) {
 	}
 	out, notes := run(exitOK, "create", "--role", "app", "--app", "mall", "--name", "checkout", "--reason", "r", "--idempotency-key", "k1")
 	token := strings.TrimSpace(out)
-	id := keyID(token)
+	id := idOfKey(token)
 	if id == token || !strings.Contains(notes, id) || strings.Contains(notes, token) {
 		t.Fatalf("%q, %q", out, notes)
 	}
@@ -48,12 +48,12 @@ func TestKeysHTTP(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &made); err != nil || made.Token == nil || made.Replaced.ID != id || *made.Key.Name != "checkout" {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, notes = run(exitOK, "rotate", made.Key.ID, "--grace", "0s", "--reason", "r"); keyID(strings.TrimSpace(out)) == strings.TrimSpace(
+	if out, notes = run(exitOK, "rotate", made.Key.ID, "--grace", "0s", "--reason", "r"); idOfKey(strings.TrimSpace(out)) == strings.TrimSpace(
 		out) ||
 		!strings.Contains(notes, "The old key "+made.Key.ID) {
 		t.Errorf("%q, %q", out, notes)
 	}
-	last := keyID(strings.TrimSpace(out))
+	last := idOfKey(strings.TrimSpace(out))
 	if out, _ = run(exitOK, "revoke", last, "--reason", "closed"); !strings.Contains(out, last+" of role app for mall is revoked") {
 		t.Errorf("%q", out)
 	}
@@ -75,12 +75,12 @@ func TestKeysHTTP(t *testing.T) {
 	}
 	out, notes = run(exitOK, "create", "--role", "finance", "--owner", "wang-wei", "--reason", "r")
 	finance := strings.TrimSpace(out)
-	if !strings.Contains(notes, "hongbao keys approve "+keyID(finance)+" --reason <text>") {
+	if !strings.Contains(notes, "hongbao keys approve "+idOfKey(finance)+" --reason <text>") {
 		t.Errorf("%q", notes)
 	}
 	run(exitFailed, "list", "--admin-key", finance)
 	out, _ = run(exitOK, "approve", finance, "--reason", "r", "--admin-key", second)
-	if !strings.Contains(out, keyID(finance)+" of role finance for wang-wei, made by li-na, is active") {
+	if !strings.Contains(out, idOfKey(finance)+" of role finance for wang-wei, made by li-na, is active") {
 		t.Errorf("%q", out)
 	}
 	run(exitOK, "list", "--admin-key", finance)
@@ -89,16 +89,16 @@ func TestKeysHTTP(t *testing.T) {
 		code int
 		says string
 	}{
-		{"approve " + keyID(finance) + " --reason r", exitRefused, "forbidden"},
-		{"approve " + keyID(finance), exitUsage, "--reason is required"},
+		{"approve " + idOfKey(finance) + " --reason r", exitRefused, "forbidden"},
+		{"approve " + idOfKey(finance), exitUsage, "--reason is required"},
 		{"approve " + last + " --reason r --admin-key " + second, exitRefused, "key_ended"},
-		{"revoke " + keyID(admin) + " --reason r", exitRefused, "own_key"},
+		{"revoke " + idOfKey(admin) + " --reason r", exitRefused, "own_key"},
 		{"rotate " + last + " --reason r", exitRefused, "key_ended"},
-		{"revoke nobody --reason r --json", exitFailed, "not_found"},
+		{"revoke aaaabbbbcccc --reason r --json", exitFailed, "not_found"},
 		{"create --role app --app nobody --reason r", exitUsage, "app_id"},
 		{"create --role ops --owner x", exitUsage, "--reason is required"},
 		{"create --reason r", exitUsage, "--role is required"},
-		{"rotate x --reason r --grace 1ms", exitUsage, "whole seconds"},
+		{"rotate aaaabbbbcccc --reason r --grace 1ms", exitUsage, "whole seconds"},
 		{"rotate --reason r", exitUsage, "takes one argument"},
 		{"list --timeout -1s", exitUsage, "write 0s or more"},
 		{"list --admin-key " + token, exitRefused, "forbidden"},
@@ -107,7 +107,7 @@ func TestKeysHTTP(t *testing.T) {
 			t.Errorf("%s: %s", c.args, errs)
 		}
 	}
-	if out, _ := run(exitFailed, "revoke", "nobody", "--reason", "r", "--json"); !json.Valid(bytes.TrimSpace([]byte(out))) {
+	if out, _ := run(exitFailed, "revoke", "aaaabbbbcccc", "--reason", "r", "--json"); !json.Valid(bytes.TrimSpace([]byte(out))) {
 		t.Errorf("%s", out)
 	}
 	var errs bytes.Buffer

@@ -120,7 +120,7 @@ func TestKeys(t *testing.T) {
 		{"keys direct create --role ops --owner x --app mall", exitUsage, "--app goes with role app"},
 		{"keys direct create --role app --app nobody", exitFailed, "hongbao apps create nobody"},
 		{"keys direct create --role root --owner x", exitUsage, "HONGBAO_KEY_ROLE"},
-		{"keys direct revoke nobody", exitFailed, "nobody"},
+		{"keys direct revoke aaaabbbbcccc", exitFailed, "aaaabbbbcccc"},
 		{"keys direct revoke", exitUsage, "takes one argument"},
 		{"apps create Mall", exitUsage, "a-z"},
 	} {

@@ -60,12 +60,12 @@ func TestOutputToFullDisk(t *testing.T) {
 	}{
 		"version": {exitFailed, nil, []string{"version"}},
 		"list":    {exitFailed, map[string][]string{"GET /v1/staff/packets?limit=50": {list}}, []string{"packets", "list"}},
-		"show": {exitFailed, map[string][]string{"GET /v1/packets/p1": {"200 " + packetText("open", 0, "")}},
-			[]string{"packets", "show", "p1"}},
+		"show": {exitFailed, map[string][]string{"GET /v1/packets/97h0uojo11oljc4bchnk": {"200 " + packetText("open", 0, "")}},
+			[]string{"packets", "show", "97h0uojo11oljc4bchnk"}},
 		"created": {exitFailed, map[string][]string{"POST /v1/packets": {"201 " + packetText("open", 0, "")}}, []string{"packets", "create",
 			"--sender", "a", "--total", "1000", "--shares", "4"}},
 		"usage":   {exitUsage, nil, []string{"packets", "show"}},
-		"unknown": {exitFailed, nil, []string{"packets", "show", "p2"}},
+		"unknown": {exitFailed, nil, []string{"packets", "show", "97h0uojo11oljc4bchn0"}},
 	} {
 		for _, json := range []bool{false, true} {
 			args := tc.args

@@ -216,14 +216,6 @@ func formatAmount(f money.Fen) string { return fmt.Sprintf("%s (%s fen)", format
 
 func formatTime(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05") }
 
-// onePacketArg accepts exactly one argument, a packet id.
-func onePacketArg(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return &usageError{fmt.Errorf("give exactly one packet id, not %d", len(args))}
-	}
-	return nil
-}
-
 // completePackets completes the newest packets of the app.
 func completePackets(env environment) cobra.CompletionFunc {
 	return completeOwn(env, func(ctx context.Context, t *appCommand) (found []cobra.Completion, err error) {

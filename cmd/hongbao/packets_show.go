@@ -12,7 +12,7 @@ import (
 
 func newPacketsShowCommand(env environment) *cobra.Command {
 	var f appFlags
-	desk, staff := newOpsFlags(), false
+	ops, staff := newOpsFlags(), false
 	cmd := &cobra.Command{
 		Use:   "show <packet id>",
 		Short: "Show a packet and its newest claims",
@@ -20,12 +20,12 @@ func newPacketsShowCommand(env environment) *cobra.Command {
 "hongbao verify". --staff shows a packet of any app, with its payouts by status and its
 refunds.`,
 		Example:           "  hongbao packets show 97h0uojo11oljc4bchnk\n  hongbao packets show --staff 97h0uojo11oljc4bchnk",
-		Args:              onePacketArg,
+		Args:              packetID.arg,
 		ValidArgsFunction: completePackets(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if staff {
-				desk.json, desk.timeout = f.json, f.timeout
-				return desk.run(cmd, env, func(ctx context.Context, t *staffCommand) error { return t.showPacket(ctx, args[0]) })
+				ops.json, ops.timeout = f.json, f.timeout
+				return ops.run(cmd, env, func(ctx context.Context, t *staffCommand) error { return t.showPacket(ctx, args[0]) })
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error { return t.printPacketAndClaims(ctx, args[0]) })
 		},
@@ -70,7 +70,7 @@ func newPacketsClaimsCommand(env environment) *cobra.Command {
 		Short: "List all claims of a packet",
 		Long: `List all claims of a packet, newest first. --json prints all pages as one,
 {"items":[...],"next_cursor":null}, as input of "hongbao verify --claims".`,
-		Args:              onePacketArg,
+		Args:              packetID.arg,
 		ValidArgsFunction: completePackets(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error { return t.printClaims(ctx, args[0]) })
@@ -109,7 +109,7 @@ func newPacketsGrabCommand(env environment) *cobra.Command {
 		Long: `Grab a share for a user. A printed claim is on disk and will be paid. A repeated grab
 of the same user returns the same claim.`,
 		Example:           "  hongbao packets grab 97h0uojo11oljc4bchnk --user bob",
-		Args:              onePacketArg,
+		Args:              packetID.arg,
 		ValidArgsFunction: completePackets(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if request.UserID == "" {

@@ -44,7 +44,7 @@ operations or finance.`,
 	f.add(cmd, false)
 	packetStatusFlag(cmd, &status)
 	flags := cmd.Flags()
-	flags.StringVar(&want.App, "app", "", "only packets of this `app`")
+	appID.flag(cmd, &want.App, "app", "only packets of this `app`")
 	flags.StringVar(&want.SenderID, "sender", "", "only packets of this `user`, in every app")
 	flags.BoolVar(&want.Overdue, "overdue", false, "only packets that expired 5 minutes ago or earlier and are not closed")
 	for _, name := range []string{"app", "sender", "overdue"} {
@@ -63,7 +63,7 @@ func newPacketsRecallCommand(env environment) *cobra.Command {
 unclaimed remainder is refunded to the sender. Claims are paid. A packet that has ended
 does not change. The audit records the recall.`,
 		Example:           "  hongbao packets recall 97h0uojo11oljc4bchnk --reason 'the sender was deceived, ticket 4711'",
-		Args:              onePacketArg,
+		Args:              packetID.arg,
 		ValidArgsFunction: completeStaffPackets(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {

@@ -55,13 +55,13 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // packetText is a packet of 4 shares and 1000 fen.
 func packetText(status string, claimed int, more string) string {
-	return fmt.Sprintf(`{"id":"p1","status":%q,"sender_id":"alice","total_amount":1000,"share_count":4,"split":"even","min_share":1,"max_share":null,`+
+	return fmt.Sprintf(`{"id":"97h0uojo11oljc4bchnk","status":%q,"sender_id":"alice","total_amount":1000,"share_count":4,"split":"even","min_share":1,"max_share":null,`+
 		`"claimed_count":%d,"claimed_amount":%d,"remaining_count":%d,"remaining_amount":%d,"refunded_amount":0,"fairness":{"commitment":"c0ffee","seed":null}%s}`,
 		status, claimed, 250*claimed, 4-claimed, 1000-250*claimed, more)
 }
 
 func claimText(user string, share int, more string) string {
-	return fmt.Sprintf(`{"packet_id":"p1","user_id":%q,"share_index":%d,"amount":250,"claimed_at":"2026-02-17T20:00:00.000Z","payout":{"id":"pp1000%d","status":"paid"}%s}`, user, share, share, more)
+	return fmt.Sprintf(`{"packet_id":"97h0uojo11oljc4bchnk","user_id":%q,"share_index":%d,"amount":250,"claimed_at":"2026-02-17T20:00:00.000Z","payout":{"id":"pp1000%d","status":"paid"}%s}`, user, share, share, more)
 }
 
 // packets runs a packets command against answers.
@@ -98,14 +98,14 @@ func contains(t *testing.T, output string, texts ...string) {
 func TestPacketsCreate(t *testing.T) {
 	t.Run("OK", func(t *testing.T) {
 		code, stdout, stderr, c := packets(t, map[string][]string{
-			"POST /v1/packets": {"202 " + packetText("funding", 0, "")}, "GET /v1/packets/p1": {"200 " + packetText("open", 0, `,"greeting":"恭喜"`)},
+			"POST /v1/packets": {"202 " + packetText("funding", 0, "")}, "GET /v1/packets/97h0uojo11oljc4bchnk": {"200 " + packetText("open", 0, `,"greeting":"恭喜"`)},
 		}, "create", "--sender", "alice", "--total", "1000", "--shares", "4", "--split", "even", "--min", "2", "--max", "900", "--greeting", "恭喜",
 			"--opens-at", "2026-02-17T20:00:00+08:00", "--expires-in", "1m", "--eligible", "bob,carol", "--group", "g", "--metadata", "a=b,c=d",
 			"--idempotency-key", "k1")
 		if code != exitOK || stderr != "" || c.keys[0] != "k1" {
 			t.Fatalf("exit code %d, keys %q: %s", code, c.keys, stderr)
 		}
-		contains(t, stdout, "p1", "open", "¥10.00 (1000 fen)", "4, even, ¥0.01 or more each", "恭喜", "c0ffee")
+		contains(t, stdout, "97h0uojo11oljc4bchnk", "open", "¥10.00 (1000 fen)", "4, even, ¥0.01 or more each", "恭喜", "c0ffee")
 		want := `POST /v1/packets {"sender_id":"alice","total_amount":1000,"share_count":4,"split":"even","min_share":2,"max_share":900,"greeting":"恭喜",` +
 			`"opens_at":"2026-02-17T20:00:00+08:00","expires_in_seconds":60,"eligible_user_ids":["bob","carol"],"group_id":"g","metadata":{"a":"b","c":"d"}}`
 		if c.asked[0] != want {
@@ -138,7 +138,7 @@ func TestPacketsCreate(t *testing.T) {
 		}
 	})
 	t.Run("ErrDeclined", func(t *testing.T) {
-		declined := `{"code":"funding_declined","detail":"Declined.","request_id":"req_9","packet_id":"p1","failure":{"code":"no_money","message":"Too poor."}}`
+		declined := `{"code":"funding_declined","detail":"Declined.","request_id":"req_9","packet_id":"97h0uojo11oljc4bchnk","failure":{"code":"no_money","message":"Too poor."}}`
 		code, stdout, stderr, _ := packets(t, map[string][]string{"POST /v1/packets": {"402 " + declined}}, "create", "--sender=a",
 			"--total=1000", "--shares=4")
 		if code != exitRefused || stdout != "" || stderr != "hongbao: funding_declined: Declined. (no_money: Too poor.) (request req_9)\n" {
@@ -160,12 +160,12 @@ func TestPacketsCreate(t *testing.T) {
 	})
 	t.Run("ErrTimeout", func(t *testing.T) {
 		code, stdout, stderr, _ := packets(t, map[string][]string{
-			"POST /v1/packets": {"202 " + packetText("funding", 0, "")}, "GET /v1/packets/p1": {"200 " + packetText("funding", 0, "")},
+			"POST /v1/packets": {"202 " + packetText("funding", 0, "")}, "GET /v1/packets/97h0uojo11oljc4bchnk": {"200 " + packetText("funding", 0, "")},
 		}, "create", "--sender=a", "--total=1000", "--shares=4", "--timeout=100ms")
 		if code != exitFailed {
 			t.Errorf("exit code %d", code)
 		}
-		contains(t, stdout+stderr, "funding", "p1")
+		contains(t, stdout+stderr, "funding", "97h0uojo11oljc4bchnk")
 	})
 	for name, args := range map[string]string{
 		"--sender is required": "--total=1 --shares=1", "--total is required": "--sender=a --shares=1",
@@ -185,22 +185,22 @@ func TestPacketsCreate(t *testing.T) {
 
 func TestPacketsShow(t *testing.T) {
 	page := `200 {"items":[` + claimText("bob", 0, `,"best_luck":true`) + `],"next_cursor":"next"}`
-	answers := map[string][]string{"GET /v1/packets/p1": {"200 " + packetText("open", 2, "")}, "GET /v1/packets/p1/grabs?limit=20": {page}}
-	code, stdout, stderr, _ := packets(t, answers, "show", "p1")
+	answers := map[string][]string{"GET /v1/packets/97h0uojo11oljc4bchnk": {"200 " + packetText("open", 2, "")}, "GET /v1/packets/97h0uojo11oljc4bchnk/grabs?limit=20": {page}}
+	code, stdout, stderr, _ := packets(t, answers, "show", "97h0uojo11oljc4bchnk")
 	if code != exitOK || stderr != "" {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	contains(t, stdout, "2, ¥5.00 (500 fen)", "bob", "¥2.50", "best", "paid", "The newest 1 of 2. For all: hongbao packets claims p1")
+	contains(t, stdout, "2, ¥5.00 (500 fen)", "bob", "¥2.50", "best", "paid", "The newest 1 of 2. For all: hongbao packets claims 97h0uojo11oljc4bchnk")
 
-	code, stdout, _, c := packets(t, answers, "show", "p1", "--json")
+	code, stdout, _, c := packets(t, answers, "show", "97h0uojo11oljc4bchnk", "--json")
 	if code != exitOK || stdout != packetText("open", 2, "")+"\n" || len(c.asked) != 1 {
 		t.Errorf("exit code %d, asked %q\n%s", code, c.asked, stdout)
 	}
-	code, stdout, stderr, _ = packets(t, nil, "show", "p2")
+	code, stdout, stderr, _ = packets(t, nil, "show", "97h0uojo11oljc4bchn0")
 	if code != exitFailed || stdout != "" || stderr != "hongbao: packet_not_found: There is no such packet. (request req_1)\n" {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	for _, args := range [][]string{{"show"}, {"show", ""}, {"show", "p1", "p2"}} {
+	for _, args := range [][]string{{"show"}, {"show", ""}, {"show", "97h0uojo11oljc4bchnk", "97h0uojo11oljc4bchn0"}} {
 		if code, _, _, c := packets(t, nil, args...); code != exitUsage || len(c.asked) != 0 {
 			t.Errorf("%q: exit code %d", args, code)
 		}
@@ -210,50 +210,50 @@ func TestPacketsShow(t *testing.T) {
 func TestPacketsClaims(t *testing.T) {
 	bob, carol := claimText("bob", 1, `,"new_member":"<&>"`), claimText("carol", 0, "")
 	answers := map[string][]string{
-		"GET /v1/packets/p1/grabs?limit=200":             {`200 {"items":[` + bob + `],"next_cursor":"next"}`},
-		"GET /v1/packets/p1/grabs?cursor=next&limit=200": {`200 {"items":[` + carol + `],"next_cursor":null}`},
+		"GET /v1/packets/97h0uojo11oljc4bchnk/grabs?limit=200":             {`200 {"items":[` + bob + `],"next_cursor":"next"}`},
+		"GET /v1/packets/97h0uojo11oljc4bchnk/grabs?cursor=next&limit=200": {`200 {"items":[` + carol + `],"next_cursor":null}`},
 	}
-	code, stdout, stderr, _ := packets(t, answers, "claims", "p1", "--json")
+	code, stdout, stderr, _ := packets(t, answers, "claims", "97h0uojo11oljc4bchnk", "--json")
 	if want := `{"items":[` + bob + `,` + carol + `],"next_cursor":null}` + "\n"; code != exitOK || stdout != want || stderr != "" {
 		t.Errorf("exit code %d\n%s%s, want\n%s", code, stdout, stderr, want)
 	}
-	code, stdout, _, _ = packets(t, answers, "claims", "p1")
+	code, stdout, _, _ = packets(t, answers, "claims", "97h0uojo11oljc4bchnk")
 	if code != exitOK || strings.Count(stdout, "¥2.50") != 2 {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
-	code, stdout, _, _ = packets(t, map[string][]string{"GET /v1/packets/p1/grabs?limit=200": {`200 {"items":[],"next_cursor":null}`}},
-		"claims", "p1", "--json")
+	code, stdout, _, _ = packets(t, map[string][]string{"GET /v1/packets/97h0uojo11oljc4bchnk/grabs?limit=200": {`200 {"items":[],"next_cursor":null}`}},
+		"claims", "97h0uojo11oljc4bchnk", "--json")
 	if code != exitOK || stdout != `{"items":[],"next_cursor":null}`+"\n" {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
 }
 
 func TestPacketsGrab(t *testing.T) {
-	won := map[string][]string{"POST /v1/packets/p1/grabs": {"201 " + claimText("bob", 3, "")}}
-	code, stdout, _, c := packets(t, won, "grab", "p1", "--user", "bob", "--nickname", "B", "--avatar-url", "https://x/y", "--recipient", "r",
+	won := map[string][]string{"POST /v1/packets/97h0uojo11oljc4bchnk/grabs": {"201 " + claimText("bob", 3, "")}}
+	code, stdout, _, c := packets(t, won, "grab", "97h0uojo11oljc4bchnk", "--user", "bob", "--nickname", "B", "--avatar-url", "https://x/y", "--recipient", "r",
 		"--ticket", "x.y.z")
 	if code != exitOK || stdout != "bob won ¥2.50 (250 fen): share 3, payout pp10003 is paid\n" {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
-	if want := `POST /v1/packets/p1/grabs {"user_id":"bob","nickname":"B","avatar_url":"https://x/y","recipient":"r","ticket":"x.y.z"}`; c.asked[0] != want {
+	if want := `POST /v1/packets/97h0uojo11oljc4bchnk/grabs {"user_id":"bob","nickname":"B","avatar_url":"https://x/y","recipient":"r","ticket":"x.y.z"}`; c.asked[0] != want {
 		t.Errorf("asked %s, want %s", c.asked[0], want)
 	}
-	code, stdout, _, _ = packets(t, won, "grab", "p1", "--user", "bob", "--json")
+	code, stdout, _, _ = packets(t, won, "grab", "97h0uojo11oljc4bchnk", "--user", "bob", "--json")
 	if code != exitOK || stdout != claimText("bob", 3, "")+"\n" {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
-	_, stdout, _, _ = packets(t, map[string][]string{"POST /v1/packets/p1/grabs": {"200 " + claimText("bob", 3, `,"replayed":true`)}}, "grab",
-		"p1", "--user", "bob")
+	_, stdout, _, _ = packets(t, map[string][]string{"POST /v1/packets/97h0uojo11oljc4bchnk/grabs": {"200 " + claimText("bob", 3, `,"replayed":true`)}}, "grab",
+		"97h0uojo11oljc4bchnk", "--user", "bob")
 	contains(t, stdout, "bob had won ¥2.50")
 	sold := map[string][]string{
-		"POST /v1/packets/p1/grabs": {`409 {"code":"sold_out","detail":"The last share was claimed.","request_id":"req_2"}`}}
-	code, stdout, stderr, c := packets(t, sold, "grab", "p1", "--user", "late")
+		"POST /v1/packets/97h0uojo11oljc4bchnk/grabs": {`409 {"code":"sold_out","detail":"The last share was claimed.","request_id":"req_2"}`}}
+	code, stdout, stderr, c := packets(t, sold, "grab", "97h0uojo11oljc4bchnk", "--user", "late")
 	if code != exitRefused || stdout != "" || stderr != "hongbao: sold_out: The last share was claimed. (request req_2)\n" ||
 		len(c.asked) != 1 {
 		t.Errorf("exit code %d, asked %q\n%s%s", code, c.asked, stdout, stderr)
 	}
 	// A terminal that is not in UTF-8: JSON would pay another user.
-	code, _, stderr, c = packets(t, won, "grab", "p1", "--user", "\xd5\xc5")
+	code, _, stderr, c = packets(t, won, "grab", "97h0uojo11oljc4bchnk", "--user", "\xd5\xc5")
 	if code != exitUsage || len(c.asked) != 0 || !strings.Contains(stderr, "UTF-8") {
 		t.Errorf("exit code %d, asked %q, %s", code, c.asked, stderr)
 	}
@@ -261,19 +261,19 @@ func TestPacketsGrab(t *testing.T) {
 	if code != exitUsage || len(c.asked) != 0 || strings.Contains(stderr, "idempotency-key") {
 		t.Errorf("exit code %d, asked %q, %s", code, c.asked, stderr)
 	}
-	if code, _, stderr, _ := packets(t, nil, "grab", "p1"); code != exitUsage || !strings.Contains(stderr, "--user is required") {
+	if code, _, stderr, _ := packets(t, nil, "grab", "97h0uojo11oljc4bchnk"); code != exitUsage || !strings.Contains(stderr, "--user is required") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
 
 func TestPacketsWatch(t *testing.T) {
 	watched := func(texts ...string) map[string][]string {
-		return map[string][]string{"GET /v1/packets/p1": texts}
+		return map[string][]string{"GET /v1/packets/97h0uojo11oljc4bchnk": texts}
 	}
 	full := []string{"200 " + packetText("open", 0, ""), "503 ", "200 " + packetText("open", 0, ""), "200 " + packetText("open", 3, ""),
 		"200 " + packetText("sold_out", 4, ""), "200 " + packetText("closed", 4, "")}
 	t.Run("every share claimed", func(t *testing.T) {
-		code, stdout, stderr, _ := packets(t, watched(full...), "watch", "p1")
+		code, stdout, stderr, _ := packets(t, watched(full...), "watch", "97h0uojo11oljc4bchnk")
 		if code != exitOK || stderr != "" || strings.Count(stdout, "\n") != 5 {
 			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
@@ -282,7 +282,7 @@ func TestPacketsWatch(t *testing.T) {
 			"closed: 4 of 4 shares claimed, ¥10.00; ¥0.00 refunded")
 	})
 	t.Run("JSON", func(t *testing.T) {
-		code, stdout, _, _ := packets(t, watched(full...), "watch", "p1", "--json")
+		code, stdout, _, _ := packets(t, watched(full...), "watch", "97h0uojo11oljc4bchnk", "--json")
 		lines := strings.Split(strings.TrimSpace(stdout), "\n")
 		if code != exitOK || len(lines) != 4 || lines[3] != packetText("closed", 4, "") {
 			t.Errorf("exit code %d\n%s", code, stdout)
@@ -294,7 +294,7 @@ func TestPacketsWatch(t *testing.T) {
 		}
 	})
 	t.Run("shares left", func(t *testing.T) {
-		code, stdout, stderr, _ := packets(t, watched("200 "+packetText("closing", 1, ""), "200 "+packetText("closed", 1, "")), "watch", "p1")
+		code, stdout, stderr, _ := packets(t, watched("200 "+packetText("closing", 1, ""), "200 "+packetText("closed", 1, "")), "watch", "97h0uojo11oljc4bchnk")
 		if code != exitLeft || stderr != "" {
 			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
@@ -302,14 +302,14 @@ func TestPacketsWatch(t *testing.T) {
 	})
 	t.Run("rejected", func(t *testing.T) {
 		code, _, stderr, _ := packets(t, watched("200 "+packetText("rejected", 0, `,"failure":{"code":"no_money","message":"Too poor."}`)),
-			"watch", "p1")
-		if code != exitFailed || !strings.Contains(stderr, "packet p1 was rejected: no_money: Too poor.") {
+			"watch", "97h0uojo11oljc4bchnk")
+		if code != exitFailed || !strings.Contains(stderr, "packet 97h0uojo11oljc4bchnk was rejected: no_money: Too poor.") {
 			t.Errorf("exit code %d\n%s", code, stderr)
 		}
 	})
 	t.Run("timeout", func(t *testing.T) {
-		code, _, stderr, _ := packets(t, watched("200 "+packetText("open", 0, "")), "watch", "p1", "--timeout", "300ms")
-		if code != exitFailed || !strings.Contains(stderr, "p1") {
+		code, _, stderr, _ := packets(t, watched("200 "+packetText("open", 0, "")), "watch", "97h0uojo11oljc4bchnk", "--timeout", "300ms")
+		if code != exitFailed || !strings.Contains(stderr, "97h0uojo11oljc4bchnk") {
 			t.Errorf("exit code %d\n%s", code, stderr)
 		}
 	})
@@ -336,7 +336,7 @@ func TestPacketsHelp(t *testing.T) {
 		contains(t, stdout, "--json", "--timeout", "--url", "env HONGBAO_URL", "--app-key", "env HONGBAO_APP_KEY", "hongbao packets "+name)
 	}
 	var stdout, stderr bytes.Buffer
-	if code := execute(t.Context(), []string{"packets", "show", "p1"}, nil, &stdout, &stderr); code != exitUsage ||
+	if code := execute(t.Context(), []string{"packets", "show", "97h0uojo11oljc4bchnk"}, nil, &stdout, &stderr); code != exitUsage ||
 		!strings.Contains(stderr.String(), "HONGBAO_APP_KEY") {
 		t.Errorf("without a key: exit code %d, %s", code, &stderr)
 	}
@@ -368,9 +368,9 @@ func TestHelpExports(t *testing.T) {
 func TestPacketsCompletion(t *testing.T) {
 	list := map[string][]string{"GET /v1/packets?limit=20": {`200 {"items":[` + packetText("open", 1, "") + `],"next_cursor":null}`}}
 	for args, want := range map[string]string{
-		"packets create --split ":  "random\nequal\neven\nnormal\n",
-		"packets show ":            "p1\topen, ¥10.00 of alice, 1 of 4 claimed\n",
-		"packets grab p1 --user ":  "",
+		"packets create --split ":                   "random\nequal\neven\nnormal\n",
+		"packets show ":                             "97h0uojo11oljc4bchnk\topen, ¥10.00 of alice, 1 of 4 claimed\n",
+		"packets grab 97h0uojo11oljc4bchnk --user ": "",
 		"packets ":                 "claims\t",
 		"verify ":                  "json\n",
 		"verify x.json --claims a": "json\n",

@@ -24,7 +24,7 @@ func newPacketsWatchCommand(env environment) *cobra.Command {
 Exit code: 0 closed with every share claimed; 3 closed with shares left, which were
 refunded to the sender; 1 the charge was declined, or watching failed; 2 wrong
 arguments.`,
-		Args:              onePacketArg,
+		Args:              packetID.arg,
 		ValidArgsFunction: completePackets(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error { return t.watch(ctx, args[0]) },

@@ -10,7 +10,6 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/money"
-	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
 
@@ -32,9 +31,9 @@ var filterNames = []string{"status", "packet", "user", "order-no", "failure-code
 func (f *filterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.status, "status", "", "only this `status`: "+strings.Join(statusNames(), ", "))
-	flags.StringVar(&f.packetID, "packet", "", "only of the packet with this `id`")
+	packetID.flag(cmd, &f.packetID, "packet", "only of the packet with this `id`")
 	flags.StringVar(&f.userID, "user", "", "only to the user with this `id`")
-	flags.StringVar(&f.orderNo, "order-no", "", "only with this order `number`, in any attempt")
+	orderNumber.flag(cmd, &f.orderNo, "order-no", "only with this order `number`, in any attempt")
 	flags.StringVar(&f.failureCode, "failure-code", "", "only with this failure `code`, such as account_frozen")
 	flags.DurationVar(&f.olderThan, "older-than", 0, "only created at least this `duration` ago: whole seconds, such as 36h")
 	flags.Int64Var(&f.amountMin, "amount-min", 0, "only of this amount in `fen` or more")
@@ -85,14 +84,6 @@ func (f *filterFlags) read(cmd *cobra.Command) (client.PayoutFilter, error) {
 	if f.status != "" && !payout.Status(f.status).Valid() {
 		wrong("--status %q is none of %s: write one of them", f.status, strings.Join(statusNames(), ", "))
 	}
-	if f.packetID != "" && !packet.ValidID(f.packetID) {
-		wrong("--packet %q is not the id of a packet: write 20 characters of 0-9 and a-v", f.packetID)
-	}
-	if f.orderNo != "" {
-		if parts, err := payout.Parse(f.orderNo); err != nil || parts.PaymentID == f.orderNo {
-			wrong("--order-no %q is not an order number: write 27 characters, such as p3q5k9v0c1m7e2u8h4r6t000301", f.orderNo)
-		}
-	}
 	if strings.ContainsFunc(f.failureCode, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		wrong("--failure-code %q has other than visible ASCII characters: remove spaces and line ends", f.failureCode)
 	}
@@ -110,29 +101,4 @@ func (f *filterFlags) read(cmd *cobra.Command) (client.PayoutFilter, error) {
 	}
 	return client.PayoutFilter{Status: client.PayoutStatus(f.status), PacketID: f.packetID, UserID: f.userID, OrderNo: f.orderNo,
 		FailureCode: f.failureCode, OlderThan: f.olderThan, AmountMin: money.Fen(f.amountMin), AmountMax: money.Fen(f.amountMax)}, nil
-}
-
-// paymentID accepts exactly one argument: the id of a payment of one of the kinds.
-func paymentID(what string, kinds ...payout.Kind) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := oneArg(cmd, args); err != nil {
-			return err
-		}
-		return checkPaymentID(args[0], what, kinds...)
-	}
-}
-
-func checkPaymentID(id, what string, kinds ...payout.Kind) error {
-	parts, err := payout.Parse(id)
-	if err == nil && parts.PaymentID == id {
-		for _, kind := range kinds {
-			if parts.Kind == kind {
-				return nil
-			}
-		}
-	}
-	if err == nil && parts.PaymentID != id {
-		return &usageError{fmt.Errorf("%q is an order number; the %s it belongs to is %s", id, what, parts.PaymentID)}
-	}
-	return &usageError{fmt.Errorf("%q is not the id of a %s: write 25 characters, such as those that the list command prints", id, what)}
 }

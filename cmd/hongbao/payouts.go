@@ -104,7 +104,7 @@ func newPayoutsShowCommand(env environment) *cobra.Command {
 		Short: "Show a payout with its timeline and the effect of a retry",
 		Long: `Show a payout with its attempts, its timeline, the effect of a retry, and the link to
 its workflow in the Temporal UI. --json prints the API's response.`,
-		Args:              paymentID("payout", payout.KindPayout, payout.KindHonour),
+		Args:              payoutID.arg,
 		ValidArgsFunction: completePayouts(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error { return t.showPayout(ctx, args[0]) })

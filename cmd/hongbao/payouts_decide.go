@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
-	"hongbao/internal/payout"
 )
 
 // payoutDecision is a client method that decides about one payout.
@@ -21,7 +20,7 @@ func newPayoutDecision(env environment, verb, short, long string, decide payoutD
 		Short:             short,
 		Long:              long,
 		Example:           "  hongbao payouts " + verb + " p3q5k9v0c1m7e2u8h4r6t0003 --reason 'ticket 4711'",
-		Args:              paymentID("payout", payout.KindPayout, payout.KindHonour),
+		Args:              payoutID.arg,
 		ValidArgsFunction: completePayouts(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
@@ -51,7 +50,7 @@ func newPayoutMarkPaidCommand(env environment) *cobra.Command {
 has to approve. A success that the provider reports later is a break.`,
 		Example: "  hongbao payouts mark-paid p3q5k9v0c1m7e2u8h4r6t0003 --reason 'account closed' --evidence 'bank slip " +
 			"2026-03-01/4711'",
-		Args:              paymentID("payout", payout.KindPayout, payout.KindHonour),
+		Args:              payoutID.arg,
 		ValidArgsFunction: completePayouts(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if evidence == "" {

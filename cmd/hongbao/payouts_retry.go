@@ -55,7 +55,7 @@ func (f *retryFlags) command(cmd *cobra.Command, env environment) *cobra.Command
 		if len(args) == 0 {
 			return nil
 		}
-		return paymentID(f.of.one, f.of.kinds...)(cmd, args)
+		return f.of.id.arg(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.retry(cmd, env, args) }
 	f.add(cmd, true)

@@ -165,8 +165,8 @@ func (d *staffStack) testMend(t *testing.T) {
 	// What the provider never received is sent again under its number.
 	other := strings.Replace(id, id[1:3], "00", 1)
 	for args, says := range map[string]string{
-		"show": "takes one argument", "show x": "not the id of a payout", "show " + payout.OrderNo(id, 1): "is an order number; the payout it " +
-			"belongs to is " + id,
+		"show": "takes one argument", "show x": "not the id of a payout", "show " + payout.OrderNo(id, 1): "an order number and not the id of a payout: " +
+			"write " + id,
 		"show r" + id[1:]: "not the id of a payout", "cancel " + id: "--reason is required", "mark-paid " + id +
 			" --reason r": "--evidence is required", "ask " + id: "--reason is required",
 		"retry " + id: "--reason is required", "retry": "a filter that selects payouts",
@@ -192,6 +192,9 @@ func (d *staffStack) testMend(t *testing.T) {
 	_, errs = d.shAs(d.as("HONGBAO_FINANCE_KEY", ""), exitUsage, "payouts", "list")
 	contains(t, errs, "HONGBAO_FINANCE_KEY (--finance-key) is required")
 }
+
+// noApproval has the form of an approval's id.
+const noApproval = "aKQ3X7M2P5R6T4V2W3Y7Z5B6CD"
 
 // testTwoPersons: what needs a second person says so, and who may be that.
 func (d *staffStack) testTwoPersons(t *testing.T) {
@@ -236,7 +239,7 @@ func (d *staffStack) testTwoPersons(t *testing.T) {
 		t.Errorf("%s, %s", d.status(kept), d.status(gone))
 	}
 	for args, says := range map[string]string{
-		"list --status maybe": "none of waiting, open", "approve x": "--reason is required", "approve": "takes one argument",
+		"list --status maybe": "none of waiting, open", "approve " + noApproval: "--reason is required", "approve": "takes one argument",
 		"list --limit 999": "write a number from 1 to 200",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"approvals"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
@@ -244,7 +247,7 @@ func (d *staffStack) testTwoPersons(t *testing.T) {
 		}
 	}
 	d.sh(exitUsage, "approvals", "reject", " ", "--reason", "r")
-	_, errs = d.sh(exitFailed, "approvals", "reject", "nobody", "--reason", "r")
+	_, errs = d.sh(exitFailed, "approvals", "reject", noApproval, "--reason", "r")
 	contains(t, errs, "not_found")
 }
 

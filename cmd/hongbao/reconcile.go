@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
-	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
 
@@ -192,7 +191,7 @@ func newReconcileShowCommand(env environment) *cobra.Command {
 		Short: "Show a reconciliation and its breaks",
 		Long: "Show a reconciliation and its breaks. --json prints the reconciliation alone; for the\nbreaks run \"hongbao reconcile " +
 			"breaks --reconciliation <id> --json\".",
-		Args: oneArg,
+		Args: reconciliationID.arg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				r, err := t.staff.Reconciliation(ctx, args[0])
@@ -247,9 +246,6 @@ func newReconcileBreaksCommand(env environment) *cobra.Command {
 		Example: "  hongbao reconcile breaks --open --older-than 24h",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if filter.PacketID != "" && !packet.ValidID(filter.PacketID) {
-				return &usageError{fmt.Errorf("--packet %q is not the id of a packet: write 20 characters of 0-9 and a-v", filter.PacketID)}
-			}
 			if _, err := wholeSeconds("older-than", filter.OlderThan); err != nil {
 				return err
 			}
@@ -271,8 +267,8 @@ func newReconcileBreaksCommand(env environment) *cobra.Command {
 	page.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&filter.Kind, "kind", "", "only this `kind`, such as not_booked")
-	flags.StringVar(&filter.PacketID, "packet", "", "only of the packet with this `id`")
-	flags.StringVar(&filter.ReconciliationID, "reconciliation", "", "only breaks last seen by the reconciliation with this `id`")
+	packetID.flag(cmd, &filter.PacketID, "packet", "only of the packet with this `id`")
+	reconciliationID.flag(cmd, &filter.ReconciliationID, "reconciliation", "only breaks last seen by the reconciliation with this `id`")
 	flags.BoolVar(&open, "open", false, "only unresolved breaks")
 	flags.DurationVar(&filter.OlderThan, "older-than", 0, "only breaks first seen at least this `duration` ago: whole seconds, such as 24h")
 	complete(cmd, "kind", breakKinds()...)
@@ -296,7 +292,7 @@ func newReconcileResolveCommand(env environment) *cobra.Command {
 		Use:     "resolve <break id> --reason <text>",
 		Short:   "Resolve a break with a reason; no money moves",
 		Example: "  hongbao reconcile resolve b4711 --reason 'provider has corrected the statement'",
-		Args:    oneArg,
+		Args:    breakID.arg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				b, err := t.staff.ResolveBreak(ctx, args[0], client.ResolveRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})

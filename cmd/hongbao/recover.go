@@ -59,8 +59,8 @@ wrong settings.`,
 				}
 			}
 			for _, no := range f.leave {
-				if parts, err := payout.Parse(no); err != nil || parts.Attempt == 0 {
-					return &usageError{fmt.Errorf("parse --leave %q: write order numbers of 27 characters, such as p3q5k9v0c1m7e2u8h4r6t000301", no)}
+				if err := orderNumber.check(no); err != nil {
+					return &usageError{fmt.Errorf("parse --leave %q: %w", no, err)}
 				}
 			}
 			if f.by == "" {

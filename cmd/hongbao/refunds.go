@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
-	"hongbao/internal/payout"
 	"hongbao/internal/visible"
 )
 
@@ -65,7 +64,7 @@ func newRefundsShowCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "show <refund id>",
 		Short:             "Show a refund with its timeline and the effect of a retry",
-		Args:              paymentID("refund", payout.KindRefund),
+		Args:              refundID.arg,
 		ValidArgsFunction: completeRefunds(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
@@ -113,7 +112,7 @@ func newRefundsMarkPaidCommand(env environment) *cobra.Command {
 		Short: "Mark a refund as paid by other means",
 		Long: "Mark a refund as paid by other means, with evidence. A second person has to approve. A\nremainder that is marked as paid " +
 			"closes its packet.",
-		Args:              paymentID("refund", payout.KindRefund),
+		Args:              refundID.arg,
 		ValidArgsFunction: completeRefunds(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if evidence == "" {

@@ -8,13 +8,12 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/money"
-	"hongbao/internal/payout"
 )
 
 // retryKind holds what differs between retries of payouts and of refunds.
 type retryKind struct {
 	one, many string
-	kinds     []payout.Kind
+	id        idForm
 	statuses  []client.PayoutStatus // selected without --status
 	// list iterates over the items that match the filters, newest first.
 	list func(context.Context, *client.Staff, client.PayoutFilter) iter.Seq2[retryItem, error]
@@ -29,7 +28,7 @@ type retryKind struct {
 }
 
 var payoutRetries = retryKind{
-	one: "payout", many: "payouts", kinds: []payout.Kind{payout.KindPayout, payout.KindHonour},
+	one: "payout", many: "payouts", id: payoutID,
 	statuses: []client.PayoutStatus{client.PayoutFailed, client.PayoutReturned},
 	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[retryItem, error] {
 		return itemsOf(s.Payouts(ctx, f), itemOfPayout)
@@ -69,7 +68,7 @@ var payoutRetries = retryKind{
 }
 
 var refundRetries = retryKind{
-	one: "refund", many: "refunds", kinds: []payout.Kind{payout.KindRefund}, statuses: payoutRetries.statuses,
+	one: "refund", many: "refunds", id: refundID, statuses: payoutRetries.statuses,
 	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[retryItem, error] {
 		return itemsOf(s.Refunds(ctx, client.RefundFilter(f)), itemOfRefund)
 	},

@@ -111,7 +111,7 @@ func (d *staffStack) testReconcile(t *testing.T) {
 			t.Errorf("%s: %s", args, errs)
 		}
 	}
-	_, errs = d.sh(exitFailed, "reconcile", "show", "nobody")
+	_, errs = d.sh(exitFailed, "reconcile", "show", "s"+noApproval[1:])
 	contains(t, errs, "not_found")
 	_, errs = d.sh(exitFailed, "reconcile", "resolve", "b999999", "--reason", "r")
 	contains(t, errs, "not_found")
@@ -298,8 +298,8 @@ func TestStaffHostile(t *testing.T) {
 		"payouts cancel " + id + " --reason r", "payouts ask " + id + " --reason r", "payouts mark-paid " + id + " --reason r --evidence e",
 		"refunds list", "refunds show r" + id[1:], "refunds retry r" + id[1:] + " --reason r", "refunds retry r" + id[1:] + " --dry-run",
 		"refunds retry --user u --reason r --yes", "refunds mark-paid r" + id[1:] + " --reason r --evidence e", "approvals list",
-		"approvals approve a --reason r", "approvals reject a --reason r", "reconcile list", "reconcile start --reason r",
-		"reconcile start --reason r --wait", "reconcile show s", "reconcile breaks", "reconcile resolve b --reason r", "providers list",
+		"approvals approve " + noApproval + " --reason r", "approvals reject " + noApproval + " --reason r", "reconcile list", "reconcile start --reason r",
+		"reconcile start --reason r --wait", "reconcile show s" + noApproval[1:], "reconcile breaks", "reconcile resolve b1 --reason r", "providers list",
 		"providers hold sandbox --reason r", "providers release sandbox --reason r", "audit list", "audit verify --api", "keys list"}
 	for _, refuse := range []bool{false, true} {
 		address := newTestServer(t, hostileAPI{refuse})

@@ -69,7 +69,7 @@ old one is revoked. A revoked public key cannot be added again.`,
 	}
 	f.add(cmd, true)
 	flags := cmd.Flags()
-	flags.StringVar(&want.AppID, "app", "", "app that holds the private key (required)")
+	appID.flag(cmd, &want.AppID, "app", "`app` that holds the private key (required)")
 	flags.StringVar(&file, "file", file, "file with the public key; - = standard input")
 	flags.StringVar(&want.Name, "name", "", "purpose of the key")
 	return cmd
@@ -110,7 +110,7 @@ staff key. --json prints one key per line.`,
 		},
 	}
 	f.add(cmd, false)
-	cmd.Flags().StringVar(&filter.AppID, "app", "", "only keys of this app")
+	appID.flag(cmd, &filter.AppID, "app", "only keys of this `app`")
 	return cmd
 }
 
@@ -141,7 +141,7 @@ func newTicketKeysRevokeCommand(env environment) *cobra.Command {
 		Short: "Revoke a ticket key of an app for good",
 		Long: `Revoke a ticket key of an app for good, and with it all its tickets. Claims that were won
 with them remain. Repeating it changes nothing.`,
-		Args: oneArg,
+		Args: ticketKeyID.arg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				k, err := t.staff.RevokeTicketKey(ctx, args[0], client.RevokeKeyRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})

@@ -77,7 +77,7 @@ func TestTicketKeysCommand(t *testing.T) {
 		"no such app":        {exitUsage, third, "add --app nobody --reason r", "app_id"},
 		"no app":             {exitUsage, third, "add --reason r", "--app is required"},
 		"no reason":          {exitUsage, third, "add --app mall", "--reason is required"},
-		"no such key":        {exitFailed, "", "revoke nobody --reason r", "not_found"},
+		"no such key":        {exitFailed, "", "revoke aaaabbbbcccc --reason r", "not_found"},
 		"none to revoke":     {exitUsage, "", "revoke --reason r", "takes one argument"},
 	} {
 		if out, errs := run(c.code, c.stdin, strings.Fields(c.args)...); !strings.Contains(errs, c.says) ||
