@@ -23,9 +23,8 @@ const (
 // childNames lists the children in the order of dev.env.
 var childNames = []string{childAPI, childWorker, childProvider, childRedis, childMySQL, childTemporal}
 
-// stopOrder lists the children in the order in which they are stopped, each
-// before what it needs, with the time each has before it is killed. The sum
-// stays below the 30 s in which everything must be gone.
+// stopOrder lists the children in the order of their stop: each before those that it uses. After its grace period a child
+// is killed. The sum stays below stopLimit.
 var stopOrder = []struct {
 	name  string
 	grace time.Duration
@@ -39,16 +38,15 @@ var stopOrder = []struct {
 }
 
 const (
-	// restartPause keeps a child that cannot start from taking all of a core.
-	// It does not grow: a child is back within a second of any death. A child
-	// that had lived for a while is started again at once.
+	// restartPause is the pause before a restart after a failed start: a child that cannot start must not occupy a core.
+	// It is constant, without backoff, so that a child runs again within a second after its last obstacle is gone.
 	restartPause = 300 * time.Millisecond
-	// quickEnd is the age below which the end of a child counts as a failed start.
+	// quickEnd is the run time below which the end of a child counts as a failed start.
 	quickEnd = 5 * time.Second
-	// quickEndsToReport is after how many failed starts in a row the end of the
-	// log is shown, and after how many the very first start is given up.
+	// quickEndsToReport is the number of failed starts in a row after which the end of the log is printed, and after which
+	// the start of the whole stack fails.
 	quickEndsToReport = 3
-	// reportEvery repeats that report while it goes on.
+	// reportEvery is the number of failed starts after which the report is repeated.
 	reportEvery = 60
 )
 
@@ -57,16 +55,16 @@ type child struct {
 	name     string
 	part     Part
 	log      string
-	launched bool // keep has been started; set and read by the supervisor's goroutine
+	launched bool // supervise runs or has returned; used only by the supervisor's goroutine
 
 	mu       sync.Mutex
 	proc     *Process // nil while it is down
 	restarts int
 	stopped  bool // no further start
 
-	ready    chan struct{} // closed when it is ready for the first time
-	failed   chan error    // gets one error after quickEndsToReport failed starts
-	finished chan struct{} // closed when keep has returned
+	ready    chan struct{} // closed when the child is ready for the first time
+	failed   chan error    // receives one error after quickEndsToReport failed starts
+	finished chan struct{} // closed when supervise has returned
 }
 
 func newChild(name string, part Part, log string) *child {
@@ -78,7 +76,7 @@ func newChild(name string, part Part, log string) *child {
 	}
 }
 
-// id returns the process that runs now, and false while the child is down.
+// procID returns the current process, and false while the child is down.
 func (c *child) procID() (procID, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,14 +86,14 @@ func (c *child) procID() (procID, bool) {
 	return identify(c.proc.PID())
 }
 
-// restartCount is how often the child has been started again.
+// restartCount returns the number of restarts of the child.
 func (c *child) restartCount() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.restarts
 }
 
-// errStopped means that a child is not to be started any more.
+// errStopped means that the child was stopped and must not start again.
 var errStopped = errors.New("stopped")
 
 // start prepares and launches the child once.
@@ -112,7 +110,7 @@ func (c *child) start(ctx context.Context) (*Process, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopped { // asked under the lock that stop takes
+	if c.stopped { // read under the lock of stop: no process may start after stop has read proc
 		return nil, errStopped
 	}
 	proc, err := Launch(cmd)
@@ -123,8 +121,8 @@ func (c *child) start(ctx context.Context) (*Process, error) {
 	return proc, nil
 }
 
-// keep runs the child until stop is called, again and again. changed is called
-// after each start and each end.
+// supervise runs the child and restarts it when its process ends, until stop is called or ctx ends. It calls changed after
+// each start and each end.
 func (c *child) supervise(ctx context.Context, say func(string, ...any), changed func()) {
 	defer close(c.finished)
 	quick := 0
@@ -162,7 +160,7 @@ func (c *child) supervise(ctx context.Context, say func(string, ...any), changed
 	}
 }
 
-// pause waits for d or the end of ctx.
+// pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -172,7 +170,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// run is one life of the child, from start to end, and returns how it ended.
+// run starts one process of the child, waits for its end and returns the reason of the end. The error is never nil.
 func (c *child) run(ctx context.Context, changed func()) error {
 	proc, err := c.start(ctx)
 	if err != nil {
@@ -195,8 +193,8 @@ func (c *child) run(ctx context.Context, changed func()) error {
 	return exitError(proc.Err())
 }
 
-// awaitFirstReady closes ready once; later lives are not asked. Only one life
-// runs at a time, so nobody else closes it.
+// awaitFirstReady closes ready when the child is ready for the first time. After a restart it does nothing. Processes of a
+// child do not overlap, so ready cannot be closed twice.
 func (c *child) awaitFirstReady(ctx context.Context, proc *Process) {
 	select {
 	case <-c.ready:
@@ -208,18 +206,17 @@ func (c *child) awaitFirstReady(ctx context.Context, proc *Process) {
 	}
 }
 
-// report shows the end of the child's log to the person at the terminal.
+// report prints the end of the child's log.
 func (c *child) report(say func(string, ...any), err error) {
 	say("%s keeps ending (%v); it is started again every %v", c.name, err, restartPause)
 	text, readErr := os.ReadFile(c.log)
 	if readErr != nil {
-		return // it has not come as far as that
+		return // the child failed before its log was created
 	}
 	say("the end of %s:\n%s", c.log, lastLines(text, 12))
 }
 
-// stop ends the child for good and returns when it is gone, and whether it did
-// so by itself.
+// stop ends the child for good. It returns when the process is reaped, and false when the process had to be killed.
 func (c *child) stop(grace time.Duration) (gracefully bool) {
 	c.mu.Lock()
 	c.stopped = true
@@ -230,7 +227,7 @@ func (c *child) stop(grace time.Duration) (gracefully bool) {
 	return gracefully
 }
 
-// kill ends the child at once. For a stop that takes too long.
+// kill sends SIGKILL to the process of the child.
 func (c *child) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,14 +17,14 @@ var ErrNotRunning = errors.New("no stack is running")
 // ChildStatus is one line of Status.
 type ChildStatus struct {
 	Name     string
-	PID      int    // 0 while it is down
-	Addr     string // host:port it is reached at
-	Restarts int    // since the stack was started
-	// Problem says why the child cannot be used; nil = healthy.
+	PID      int    // 0 while the child is down
+	Addr     string // host:port at which the child is reached
+	Restarts int    // since the start of the stack
+	// Problem is the reason why the child cannot be used; nil for a healthy child.
 	Problem error
 }
 
-// Status is what runs in a home folder.
+// Status describes the running stack of a home folder.
 type Status struct {
 	Supervisor int // process id
 	Ports      Ports
@@ -41,11 +41,11 @@ func (s Status) Healthy() bool {
 	return true
 }
 
-// errDown is the problem of a child without a process.
+// errDown is the Problem of a child without a process.
 var errDown = errors.New("down")
 
-// ReadStatus asks every child of the stack in a home folder for its health. It
-// returns ErrNotRunning when there is no stack.
+// ReadStatus returns the status of the stack in a home folder. It probes every child, each for at most 2 s. It returns
+// ErrNotRunning when no stack runs.
 func ReadStatus(ctx context.Context, home Home) (Status, error) {
 	if err := home.running(); err != nil {
 		return Status{}, err
@@ -85,8 +85,8 @@ func ReadStatus(ctx context.Context, home Home) (Status, error) {
 	return status, nil
 }
 
-// running returns ErrNotRunning unless the supervisor that wrote the state of
-// this home is alive. It takes no lock, so it disturbs no start.
+// running returns ErrNotRunning unless the supervisor that wrote the state of this home is alive. It does not take the
+// lock of the home, so a start at the same time does not fail.
 func (h Home) running() error {
 	now, err := h.loadState()
 	if err != nil {
@@ -98,14 +98,14 @@ func (h Home) running() error {
 	return nil
 }
 
-// stopWait is how long Stop waits: the supervisor's own limit and a margin.
+// stopWait is the timeout of Stop: the supervisor's own limit and a margin.
 const stopWait = stopLimit + 8*time.Second
 
-// ErrStopTimeout means that a supervisor was asked to stop and did not.
+// ErrStopTimeout means that the supervisor has not stopped in time after SIGTERM.
 var ErrStopTimeout = errors.New("the stack does not stop")
 
-// Stop asks the supervisor of a home folder to stop and waits until it and all
-// its children are gone. It returns ErrNotRunning when there is no supervisor.
+// Stop sends SIGTERM to the supervisor of a home folder and waits until the supervisor and all its children have ended. It
+// returns ErrNotRunning when no supervisor runs, and an error that wraps ErrStopTimeout after 35 s.
 func Stop(ctx context.Context, home Home) error {
 	if err := home.running(); err != nil {
 		return err
@@ -128,9 +128,8 @@ func Stop(ctx context.Context, home Home) error {
 	return now.endLeftovers()
 }
 
-// Reset stops the stack of a home folder, if one runs, and deletes its state:
-// everything Run has made there, and nothing else. A folder that Run has not
-// made is refused with ErrNotAHome; one that does not exist is no error.
+// Reset stops the stack of a home folder, if one runs, and deletes everything that Run has created there, and nothing
+// else. It returns ErrNotAHome for a folder that Run has not created, and nil for a folder that does not exist.
 func Reset(ctx context.Context, home Home) error {
 	if _, err := os.Stat(home.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil

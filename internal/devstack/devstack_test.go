@@ -17,7 +17,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestShellQuote lets a shell read what ShellQuote writes.
+// TestShellQuote: a shell reads back the value that ShellQuote has quoted.
 func TestShellQuote(t *testing.T) {
 	for _, value := range []string{"", "plain", "it's", `'`, `''\`, `$HOME`, "`id`", `"double"`, "two\nlines", "a b", `\`, "红包", "!x", "*"} {
 		output, err := exec.Command("sh", "-c", "v="+ShellQuote(value)+`; printf %s "$v"`).Output()
@@ -34,10 +34,10 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// TestDropVariables: the programs get our environment, without what they would refuse.
+// TestDropVariables: the programs inherit the environment without the variables that they would refuse.
 func TestDropVariables(t *testing.T) {
 	t.Setenv("HONGBAO_NONSENSE", "1")
-	t.Setenv("HONGBAO_NONSENSE_TOO", "") // empty, and still refused by its name
+	t.Setenv("HONGBAO_NONSENSE_TOO", "") // programs refuse the name, also with an empty value
 	t.Setenv("HONGBAO_LOG_LEVEL", "warn")
 	for name, part := range makeParts(Home{t.TempDir()}, testPorts(t), Tools{}, "hongbao", secrets{}, nil, "HONGBAO_NONSENSE",
 		"HONGBAO_NONSENSE_TOO") {
@@ -77,7 +77,7 @@ func TestPortsCheck(t *testing.T) {
 	}
 }
 
-// TestMariaDBInit interrupts the first initialisation: the next one starts over.
+// TestMariaDBInit: after an interrupted initialisation the next one creates a complete data folder.
 func TestMariaDBInit(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mysql")
 	server := MariaDB{Tools: testTools(t), Dir: dir}
@@ -90,12 +90,12 @@ func TestMariaDBInit(t *testing.T) {
 	})
 	cancel()
 	if err := <-interrupted; err == nil {
-		t.Fatal("an interrupted initialisation succeeds")
+		t.Fatal("an interrupted initialisation has succeeded")
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it leaves a data folder: %v", err)
+		t.Errorf("an interrupted initialisation has left a data folder: %v", err)
 	}
-	// A killed process cannot clean up.
+	// The temporary folder of a process that was killed.
 	stale := dir + ".init-123"
 	if err := os.Mkdir(stale, 0o700); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestMariaDBInit(t *testing.T) {
 	}
 }
 
-// TestMariaDBTempDir: a server that starts leaves other servers' temporary tables alone.
+// TestMariaDBTempDir: a start deletes no temporary tables of other servers.
 func TestMariaDBTempDir(t *testing.T) {
 	shared := t.TempDir()
 	t.Setenv("TMPDIR", shared)
@@ -139,8 +139,7 @@ func TestMariaDBTempDir(t *testing.T) {
 	}
 }
 
-// TestSetup looks for the error on a machine without the tools. No package is
-// installed here: that is tried on a fresh machine.
+// TestSetup: on a machine without the tools the error names all packages. The test installs none.
 func TestSetup(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Setup{Checkout: t.TempDir(), NoInstall: true, Tests: true}.Run(t.Context())
@@ -158,7 +157,7 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// TestFindPrometheus: both programs or none.
+// TestFindPrometheus: it finds both programs or fails.
 func TestFindPrometheus(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	dir := t.TempDir()
@@ -175,8 +174,7 @@ func TestFindPrometheus(t *testing.T) {
 	}
 }
 
-// TestProcessStop ends a child that ignores signals: a stopped one gets SIGCONT,
-// one that ignores SIGTERM is killed.
+// TestProcessStop: Stop kills a child that ignores SIGTERM, after the grace period.
 func TestProcessStop(t *testing.T) {
 	deaf := exec.Command("sh", "-c", "trap '' TERM; echo ready; while :; do read line; done")
 	output, err := deaf.StdoutPipe()
@@ -197,7 +195,7 @@ func TestProcessStop(t *testing.T) {
 	}
 	began := time.Now()
 	if p.Stop(200 * time.Millisecond) {
-		t.Error("it ended by itself")
+		t.Error("a child that ignores SIGTERM has ended by itself")
 	}
 	if took := time.Since(began); took < 200*time.Millisecond || took > 5*time.Second {
 		t.Errorf("stopping took %v", took)
@@ -210,10 +208,10 @@ func TestIdentify(t *testing.T) {
 		t.Fatalf("this process: %v, %v", me, ok)
 	}
 	if other := (procID{PID: me.PID, Start: me.Start + "0"}); other.alive() {
-		t.Error("a number used again counts as the same process")
+		t.Error("a process with a reused id counts as the same process")
 	}
 	if (procID{}).alive() {
-		t.Error("no process is alive")
+		t.Error("the zero procID is alive")
 	}
 }
 
@@ -224,7 +222,7 @@ func TestSecrets(t *testing.T) {
 	}
 	first, second := mustSecrets(t, home), mustSecrets(t, home)
 	if first != second {
-		t.Error("secrets change from start to start")
+		t.Error("the secrets change at a restart")
 	}
 	info, err := os.Stat(home.path(homeSecrets))
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -267,7 +265,7 @@ func TestRotateLogs(t *testing.T) {
 	}
 }
 
-// TestFreePorts: a port is given out once, though nothing listens on it yet.
+// TestFreePorts: no port is returned twice, although nothing listens on it.
 func TestFreePorts(t *testing.T) {
 	given := map[int]bool{}
 	for range heldPorts {
@@ -276,7 +274,7 @@ func TestFreePorts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if given[port] {
-			t.Fatalf("%d was given out before", port)
+			t.Fatalf("%d was returned twice", port)
 		}
 		given[port] = true
 	}

@@ -1,12 +1,8 @@
-// Package devstack runs the parts of hongbao on one machine, without
-// containers and without system services: Redis, MariaDB, the Temporal
-// development server and hongbao's own programs, each as one child process.
+// Package devstack runs the parts of hongbao on one machine, without containers and system services: Redis, MariaDB, the
+// Temporal development server and hongbao's own programs, each as one child process.
 //
-// It has two users. `hongbao dev` runs all of them under a Supervisor that
-// keeps its state in one folder; tests start single parts through package
-// stacktest. Every child dies with the process that started it, also when that
-// process is killed with SIGKILL.
+// `hongbao dev` runs all parts under a supervisor (Run), whose state is in one folder (Home). Tests start single parts
+// through package stacktest. The kernel kills every child when the process that started it ends, also by SIGKILL.
 //
-// The package is meant for development and tests on Linux. It is not how the
-// product is operated.
+// The package is for development and tests on Linux, not for the operation of the product.
 package devstack

@@ -17,8 +17,8 @@ type Keys struct {
 	Admin    string `json:"admin"`
 }
 
-// Env is what a user of the running stack needs to know, as dev.env says it.
-// MySQLDSN, SandboxWebhookSecret and Keys are secret.
+// Env holds the addresses and keys of a running stack: the content of dev.env. MySQLDSN, SandboxWebhookSecret and Keys are
+// secret.
 type Env struct {
 	URL                  string // public listener of the API
 	StaffURL             string // staff listener of the API
@@ -35,8 +35,8 @@ type Env struct {
 // variable is one line of dev.env.
 type variable struct{ name, value string }
 
-// variables lists the content of dev.env in its order. pids holds the process id
-// of every child by its name; 0 stands for a child that is down.
+// variables returns the content of dev.env in its order. pids maps the name of each child to its process id. A child that
+// is down has no entry and gets an empty value.
 func (e Env) variables(pids map[string]int) []variable {
 	list := []variable{
 		{"HONGBAO_URL", e.URL},
@@ -66,7 +66,7 @@ func (e Env) variables(pids map[string]int) []variable {
 	return list
 }
 
-// formatEnv renders variables for `.` (source) of any POSIX shell.
+// formatEnv returns variables as assignments that any POSIX shell can source.
 func formatEnv(list []variable) []byte {
 	var b strings.Builder
 	for _, v := range list {
@@ -75,14 +75,12 @@ func formatEnv(list []variable) []byte {
 	return []byte(b.String())
 }
 
-// ShellQuote makes value one word of a POSIX shell: it puts value in single
-// quotes. A single quote in it closes the quotes, stands escaped, and opens them
-// again.
+// ShellQuote returns value as one word of a POSIX shell: in single quotes, in which each single quote of value is escaped.
 func ShellQuote(value string) string {
 	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }
 
-// without returns base, which has the form of os.Environ, without the variables of names.
+// without returns base, in the form of os.Environ, without the variables of these names.
 func without(base, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -90,8 +88,8 @@ func without(base, names []string) []string {
 	})
 }
 
-// overlay returns base with the variables of changes set, in the form of
-// os.Environ. The last of two equal names in changes counts.
+// overlay returns base, in the form of os.Environ, with the variables of changes set. Of two equal names in changes the
+// last one counts.
 func overlay(base []string, changes ...variable) []string {
 	set := map[string]bool{}
 	for _, v := range changes {

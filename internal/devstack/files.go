@@ -9,14 +9,13 @@ import (
 	"syscall"
 )
 
-// replaceFile writes a private file (0600) so that a reader sees the old or the
-// new content, never a part of it.
+// replaceFile writes a private file (0600) atomically: a reader sees the old or the new content, never a part of it.
 func replaceFile(path string, content []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp.Name()) // gone already after the rename
+	defer os.Remove(temp.Name()) // does nothing after the rename
 	if _, err := temp.Write(content); err != nil {
 		return errors.Join(err, temp.Close())
 	}
@@ -26,14 +25,14 @@ func replaceFile(path string, content []byte) error {
 	return os.Rename(temp.Name(), path)
 }
 
-// ErrLocked means that another process holds a lock file.
+// ErrLocked means that another process holds the lock.
 var ErrLocked = errors.New("locked by another process")
 
-// FileLock is an exclusive lock that ends with the process that holds it.
+// FileLock is an exclusive lock on a file. The kernel releases it when the process that holds it ends.
 type FileLock struct{ file *os.File }
 
-// LockFile takes the lock on path and creates the file when missing. When
-// another process holds it, LockFile waits for it (wait) or returns ErrLocked.
+// LockFile takes the lock on path, whose file it creates when missing. While another process holds the lock, LockFile waits
+// without limit (wait), or returns an error that wraps ErrLocked.
 func LockFile(path string, wait bool) (*FileLock, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -58,8 +57,7 @@ func LockFile(path string, wait bool) (*FileLock, error) {
 	return &FileLock{file: file}, nil
 }
 
-// Unlock gives the lock up. The file stays: removing it would let two processes
-// lock two files of one name.
+// Unlock releases the lock. The file remains: if it were removed, two processes could lock two files of one name.
 func (l *FileLock) Unlock() error { return l.file.Close() }
 
 // lastLines returns at most n lines from the end of text.

@@ -13,28 +13,28 @@ import (
 	"strings"
 )
 
-// Home is the folder that holds the state of one local stack. It may be shared
-// with other things: only the names below are ours.
+// Home is the folder with the state of one local stack. The folder may hold other files too: the stack uses only the names
+// below.
 type Home struct{ dir string }
 
-// ErrNotAHome means that a folder was not made by hongbao dev.
+// ErrNotAHome means that hongbao dev has not created the folder.
 var ErrNotAHome = errors.New("not a folder of hongbao dev")
 
 // The names in a home folder.
 const (
-	homeMarker     = "hongbao-home" // says that the folder is ours
-	homeLock       = "lock"         // held by the running supervisor
-	homeState      = "stack.json"   // what runs, for status and stop
+	homeMarker     = "hongbao-home" // marks a folder that create has made
+	homeLock       = "lock"         // locked by the running supervisor
+	homeState      = "stack.json"   // the running processes, for status and stop
 	homeSecrets    = "secrets.json"
 	homeEnv        = "dev.env"
-	homeFirstStart = "first-packet" // exists once a first start has been completed
-	homeData       = "data"         // one folder a server
+	homeFirstStart = "first-packet" // exists after the first successful call of Options.Ready
+	homeData       = "data"         // one folder for each server
 	homeLogs       = "logs"
 )
 
 const markerText = "The state of a local hongbao stack. `make reset` deletes it.\n"
 
-// NewHome names a home folder. It touches nothing.
+// NewHome returns the home in a folder. It creates nothing. The error is that of filepath.Abs.
 func NewHome(dir string) (Home, error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
@@ -43,23 +43,23 @@ func NewHome(dir string) (Home, error) {
 	return Home{dir: absolute}, nil
 }
 
-// Dir is the absolute path of the folder.
+// Dir returns the absolute path of the folder.
 func (h Home) Dir() string { return h.dir }
 
-// EnvFile is the path of dev.env.
+// EnvFile returns the path of dev.env.
 func (h Home) EnvFile() string { return h.path(homeEnv) }
 
-// LogFile is the path of a child's log.
+// LogFile returns the path of the log of a child, such as "api".
 func (h Home) LogFile(child string) string { return h.path(homeLogs, child+".log") }
 
-// providerDB is the database file of the sandbox provider.
+// providerDB returns the path of the sandbox provider's database file.
 func (h Home) providerDB() string { return h.path(homeData, childProvider, "provider.db") }
 
 func (h Home) path(names ...string) string {
 	return filepath.Join(append([]string{h.dir}, names...)...)
 }
 
-// create makes the folder (0700 when it is new) and what lies in it.
+// create makes the folder, with mode 0700 when it is new, its subfolders and its marker.
 func (h Home) create() error {
 	for _, dir := range []string{h.dir, h.path(homeData), h.path(homeLogs)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -72,7 +72,7 @@ func (h Home) create() error {
 	return nil
 }
 
-// check returns ErrNotAHome unless the folder was made by create.
+// check returns ErrNotAHome unless create has made the folder.
 func (h Home) check() error {
 	text, err := os.ReadFile(h.path(homeMarker))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && string(text) != markerText {
@@ -84,8 +84,8 @@ func (h Home) check() error {
 	return nil
 }
 
-// remove deletes what hongbao dev made, and the folder itself when nothing else
-// is in it. The caller holds the lock, which is deleted last.
+// remove deletes the files of hongbao dev, and the folder itself when nothing else is in it. The caller holds the lock,
+// whose file is deleted last.
 func (h Home) remove() error {
 	names := []string{homeEnv, homeState, homeSecrets, homeFirstStart, homeMarker, homeLock}
 	for _, child := range childNames {
@@ -95,7 +95,7 @@ func (h Home) remove() error {
 			}
 		}
 	}
-	// Half-finished and generated files beside the data folders.
+	// Unfinished data folders and generated files beside the data folders.
 	leftovers, err := filepath.Glob(filepath.Join(globEscape(h.path(homeData)), "mysql.init*"))
 	if err != nil {
 		return fmt.Errorf("delete state: %w", err)
@@ -116,14 +116,13 @@ func (h Home) remove() error {
 	return nil
 }
 
-// removeIfEmpty deletes a folder unless it holds other files, or
-// it is a mount point or otherwise not ours to delete.
+// removeIfEmpty deletes an empty folder. It ignores errors: other files, a mount point or missing permissions keep the folder.
 func removeIfEmpty(dir string) { _ = os.Remove(dir) }
 
-// maxLogBytes is the size from which a child's log is put aside at a start.
+// maxLogBytes is the size from which a child's log is rotated at a start.
 const maxLogBytes = 8 << 20
 
-// rotateLogs puts large logs aside; the file put aside before is lost.
+// rotateLogs renames large logs to *.1, over earlier ones.
 func (h Home) rotateLogs() error {
 	for _, child := range childNames {
 		info, err := os.Stat(h.LogFile(child))
@@ -139,17 +138,17 @@ func (h Home) rotateLogs() error {
 
 func rotated(path string) string { return path + ".1" }
 
-// secrets are made once for a home and survive restarts.
+// secrets are generated once for each home and kept over restarts.
 type secrets struct {
 	MySQLPassword string `json:"mysql_password"`
 	SeedKey       string `json:"seed_key"`     // 32 bytes in hex
 	SessionKey    string `json:"session_key"`  // the same
-	ProviderKey   string `json:"provider_key"` // our key at the sandbox provider
+	ProviderKey   string `json:"provider_key"` // bearer key of API and worker at the sandbox provider
 	WebhookSecret string `json:"sandbox_webhook_secret"`
 	Keys          Keys   `json:"keys"`
 }
 
-// loadSecrets reads the secrets of a home and makes those that are missing.
+// loadSecrets reads the secrets of a home. It generates and stores those that are missing.
 func (h Home) loadSecrets() (secrets, error) {
 	var s secrets
 	text, err := os.ReadFile(h.path(homeSecrets))
@@ -174,7 +173,7 @@ func (h Home) loadSecrets() (secrets, error) {
 	return s, nil
 }
 
-// fill sets an empty secret to what encode makes of 32 random bytes.
+// fill sets an empty secret to the encoding of 32 random bytes.
 func fill(target *string, encode func([]byte) string) {
 	if *target != "" {
 		return

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// lockWait lets a supervisor that is just ending give its lock up.
+// lockWait is how long lock waits for a supervisor that is ending.
 const lockWait = time.Second
 
-// lock takes the home for this process, or returns ErrRunning.
+// lock takes the lock of the home for this process. It returns an error that wraps ErrRunning when another process holds it.
 func (h Home) lock(ctx context.Context) (*FileLock, error) {
 	deadline := time.Now().Add(lockWait)
 	for {
@@ -27,8 +27,8 @@ func (h Home) lock(ctx context.Context) (*FileLock, error) {
 	}
 }
 
-// claimHome cleans up after an earlier run and checks what must be free, before
-// anything is started and before anything takes its time.
+// claimHome ends the processes of an earlier run, removes its dev.env and stack.json, checks the ports and loads the
+// secrets. It runs first, so that a conflict is reported before any slow step.
 func (s *supervisor) claimHome() error {
 	if err := removeFile(s.home.EnvFile()); err != nil {
 		return err
@@ -53,8 +53,8 @@ func (s *supervisor) claimHome() error {
 	return err
 }
 
-// setUp gets the tools, in a home that is claimed. It may take minutes, so status and
-// stop can already find this process, and the ports are looked at once more after it.
+// setUp calls Options.Setup. It may take minutes, so it publishes this process first, for status and stop, and checks the
+// ports again afterwards.
 func (s *supervisor) setUp(ctx context.Context) error {
 	if s.options.Setup == nil {
 		return nil

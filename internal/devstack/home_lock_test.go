@@ -16,7 +16,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// claimedHome is a folder in which a supervisor was killed: its dev.env is there.
+// claimedHome returns the home of a supervisor that was killed, with its dev.env.
 func claimedHome(t *testing.T) Home {
 	t.Helper()
 	home, err := NewHome(filepath.Join(t.TempDir(), "home"))
@@ -37,17 +37,17 @@ func isGone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// TestRunClaimsBeforeSetup: before Setup takes its minutes the old dev.env is gone and a
-// busy port is reported; until then the home belongs to this process and can be asked about.
+// TestRunClaimsBeforeSetup: before it calls Setup, Run locks the home, removes the old dev.env, reports a busy port and
+// publishes its process for status.
 func TestRunClaimsBeforeSetup(t *testing.T) {
 	home, ports := claimedHome(t), testPorts(t)
-	errSetup := errors.New("nothing to build from")
+	errSetup := errors.New("no source")
 	called := 0
 	run := func(ctx context.Context, setup func(context.Context) (Tools, error)) error {
 		return Run(ctx, Options{Home: home.Dir(), Ports: ports, Setup: func(ctx context.Context) (Tools, error) {
 			called++
 			if !isGone(home.EnvFile()) {
-				t.Error("the old dev.env is there during setup")
+				t.Error("the old dev.env exists during setup")
 			}
 			return setup(ctx)
 		}})
@@ -71,7 +71,7 @@ func TestRunClaimsBeforeSetup(t *testing.T) {
 		if err := home.running(); err != nil {
 			t.Errorf("status during setup: %v", err)
 		}
-		if err := os.WriteFile(home.EnvFile(), nil, 0o600); err != nil { // stands for that of a stack that runs
+		if err := os.WriteFile(home.EnvFile(), nil, 0o600); err != nil { // as of a running stack
 			t.Error(err)
 		}
 		if err := Run(t.Context(), Options{Home: home.Dir(), Ports: testPorts(t)}); !errors.Is(err, ErrRunning) || isGone(home.EnvFile()) {
@@ -98,7 +98,7 @@ func TestRunClaimsBeforeSetup(t *testing.T) {
 	}
 }
 
-// TestSetupWaits: a run that waits for another one says so, and can be stopped.
+// TestSetupWaits: a setup that waits for another one prints this, and can be interrupted.
 func TestSetupWaits(t *testing.T) {
 	checkout := t.TempDir()
 	if err := os.MkdirAll(CacheDir(checkout), 0o755); err != nil {
@@ -115,7 +115,7 @@ func TestSetupWaits(t *testing.T) {
 		_, err := Setup{Checkout: checkout, NoInstall: true, Out: &out}.Run(ctx)
 		ended <- err
 	}()
-	wait.Until(t, "it says that it waits", func() bool { return strings.Contains(out.String(), "waiting for it") })
+	wait.Until(t, "setup prints that it waits", func() bool { return strings.Contains(out.String(), "waiting for it") })
 	stop()
 	select {
 	case err := <-ended:
@@ -123,15 +123,15 @@ func TestSetupWaits(t *testing.T) {
 			t.Errorf("stopped: %v", err)
 		}
 	case <-time.After(wait.Limit()):
-		t.Error("it cannot be stopped")
+		t.Error("the waiting setup cannot be interrupted")
 	}
 	if err := other.Unlock(); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestRunKilledWhileInitialising: a supervisor that is killed while MariaDB creates its
-// data folder leaves nothing that disturbs the next one, however far that had come.
+// TestRunKilledWhileInitialising: after a supervisor was killed during the creation of MariaDB's data folder, the next one
+// starts, and ends the leftover mariadbd.
 func TestRunKilledWhileInitialising(t *testing.T) {
 	options := testOptions{Home: filepath.Join(t.TempDir(), "home"), Ports: testPorts(t), Tools: testTools(t)}
 	s := startStack(t, options)
@@ -143,7 +143,7 @@ func TestRunKilledWhileInitialising(t *testing.T) {
 			}
 		}
 	})
-	wait.Until(t, "mariadbd fills the data folder", func() bool {
+	wait.Until(t, "mariadbd writes the data folder", func() bool {
 		now, err := s.home.loadState()
 		if err != nil {
 			t.Fatal(err)
@@ -160,12 +160,12 @@ func TestRunKilledWhileInitialising(t *testing.T) {
 	s.terminate(syscall.SIGKILL)
 	wait.Until(t, "the script has ended with the supervisor", func() bool { return !leader.alive() })
 	if !server.alive() {
-		t.Fatal("the stopped mariadbd has ended: nothing is left to be found")
+		t.Fatal("the stopped mariadbd has ended: the test has no leftover process")
 	}
 	s = startStack(t, options)
 	s.awaitReady()
 	if server.alive() {
-		t.Error("the next start has left mariadbd running")
+		t.Error("the leftover mariadbd runs after the next start")
 	}
 	s.terminate(syscall.SIGTERM)
 }

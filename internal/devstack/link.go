@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Links says at which address, as host:port, one child reaches another: by the
-// name of the link, such as "worker-redis". A link that is not in it is direct.
-// Tests put proxies there and break the network between two parts of the stack.
+// Links maps the name of a link, such as "worker-redis", to the address, host:port, at which one child reaches another. A
+// link without an entry is direct. Tests enter the addresses of proxies to interrupt the network between two children.
 type Links map[string]string
 
 // LinkNames lists the links that can be redirected, as caller-callee.
@@ -23,7 +22,7 @@ var LinkNames = []string{
 // ErrLinks is wrapped by every error of ParseLinks.
 var ErrLinks = errors.New("links")
 
-// ParseLinks reads links in the form "worker-redis=127.0.0.1:7000 provider-api=127.0.0.1:7001".
+// ParseLinks parses links in the form "worker-redis=127.0.0.1:7000 provider-api=127.0.0.1:7001". Its errors wrap ErrLinks.
 func ParseLinks(text string) (Links, error) {
 	links := Links{}
 	for entry := range strings.FieldsSeq(text) {
@@ -43,7 +42,7 @@ func ParseLinks(text string) (Links, error) {
 	return links, nil
 }
 
-// at is the address of a link: its own, or the direct one.
+// resolve returns the address of a link: its entry, or the direct address.
 func (l Links) resolve(name, direct string) string {
 	if addr, ok := l[name]; ok {
 		return addr

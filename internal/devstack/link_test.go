@@ -29,8 +29,7 @@ func TestParseLinks(t *testing.T) {
 	}
 }
 
-// TestLinks: every link changes exactly one address of one child, and
-// no link changes dev.env.
+// TestLinks: each link changes exactly one address of one child, and none changes dev.env.
 func TestLinks(t *testing.T) {
 	ports := Ports{API: 1, Staff: 2, Provider: 3, Redis: 4, MySQL: 5, Temporal: 6, TemporalUI: 7}
 	const elsewhere = "127.0.0.1:9999"
@@ -58,7 +57,7 @@ func TestLinks(t *testing.T) {
 				if was := direct[name][i]; v != was {
 					changed++
 					if !strings.Contains(v.value, elsewhere) {
-						t.Errorf("%s: %s of %s becomes %q", link, v.name, name, v.value)
+						t.Errorf("%s: %s of %s is %q", link, v.name, name, v.value)
 					}
 				}
 			}
@@ -68,12 +67,12 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	if slices.ContainsFunc(makeEnv(ports, secrets{}).variables(nil), func(v variable) bool { return strings.Contains(v.value, "9999") }) {
-		t.Error("dev.env is not direct")
+		t.Error("a link changes dev.env")
 	}
 }
 
-// TestPartsInPlainText: a shell that is set up for another Redis or another Temporal does not
-// have the programs of a stack ask their own for TLS, users or replicas, of which they know nothing.
+// TestPartsInPlainText: the programs do not inherit settings for TLS, users or replicas of another Redis or Temporal. The
+// servers of a stack have none of these.
 func TestPartsInPlainText(t *testing.T) {
 	var names []string
 	for prefix, settings := range map[string][]string{
@@ -94,7 +93,7 @@ func TestPartsInPlainText(t *testing.T) {
 		}
 		for _, name := range names {
 			if !slices.Contains(cmd.Env, name+"=") || slices.Contains(cmd.Env, name+"=of another") {
-				t.Errorf("%s is started with another's %s", child, name)
+				t.Errorf("%s inherits %s", child, name)
 			}
 		}
 	}

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// TestMain makes the test binary play three parts: the tests, a supervisor in a
-// process of its own (which tests can kill), and the programs api, worker and
-// provider that the supervisor runs. The servers are always the real ones.
+// TestMain lets the test binary run as one of three: the tests; a supervisor in its own process, which tests can kill; one of
+// the programs api, worker and provider that the supervisor starts. The servers are the real ones.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveReady answers every request on the addresses with 200, until a signal.
+// serveReady returns 200 to every request on the addresses, until SIGTERM.
 func serveReady(addrs ...string) {
 	failed := make(chan error)
 	for _, addr := range addrs {
@@ -49,10 +48,10 @@ func serveReady(addrs ...string) {
 	}
 }
 
-// testKeys hold what a shell could trip over.
+// testKeys hold characters that are special in a shell.
 var testKeys = Keys{App: `it's`, App2: `$HOME "x" \`, Finance: "f", Finance2: "f2", Ops: "o", Auditor: "a", Admin: "ad"}
 
-// testOptions are the options of a supervisor process of a test.
+// testOptions are the options of a supervisor in its own process.
 type testOptions struct {
 	Home  string
 	Ports Ports

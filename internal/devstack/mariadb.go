@@ -15,8 +15,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// MariaDB is a MariaDB server with one database and one user. Commits are on
-// disk before they are answered.
+// MariaDB is a MariaDB server with one database and one user. Commits are on disk before they are acknowledged. It
+// implements Part.
 type MariaDB struct {
 	Tools    Tools
 	Dir      string // data folder; created by Init when missing
@@ -24,30 +24,29 @@ type MariaDB struct {
 	Database string // created when missing; letters, digits and _ only
 	User     string // created when missing; letters, digits and _ only
 	Password string // letters, digits, - and _ only
-	// AllDatabases lets the user create and drop databases. For tests.
+	// AllDatabases permits the user to create and drop databases, for tests.
 	AllDatabases bool
 	// Flags are further mariadbd options.
 	Flags []string
 
-	// preparing, unless nil, is called with the group of processes that create the data
-	// folder while there is one, and then the zero value.
+	// preparing, unless nil, receives the group of the processes that create the data folder, and the zero value when they
+	// have ended.
 	preparing func(processGroup)
 }
 
-// Addr is host:port for clients.
+// Addr returns host:port for clients.
 func (m MariaDB) Addr() string { return hostPort(m.Port) }
 
-// DSN is the data source name of a database on this server in the form of
-// github.com/go-sql-driver/mysql. It holds the password.
+// DSN returns the data source name of a database on this server, in the form of github.com/go-sql-driver/mysql. It holds
+// the password.
 func (m MariaDB) DSN(database string) string { return m.dsnAt(m.Addr(), database) }
 
-// dsnAt is DSN for who reaches the server at another address.
+// dsnAt returns the DSN for clients that reach the server at another address, such as that of a proxy.
 func (m MariaDB) dsnAt(addr, database string) string {
 	return fmt.Sprintf("%s:%s@tcp(%s)/%s?parseTime=true", m.User, m.Password, addr, database)
 }
 
-// Command implements Part. It creates the data folder on the first call, which
-// takes about two seconds.
+// Command implements Part. Its first call creates the data folder, which takes about two seconds.
 func (m MariaDB) Command(ctx context.Context) (*exec.Cmd, error) {
 	if err := m.Init(ctx); err != nil {
 		return nil, err
@@ -65,8 +64,7 @@ func (m MariaDB) Command(ctx context.Context) (*exec.Cmd, error) {
 		"--tmpdir=" + m.tempDir(),
 		"--port=" + strconv.Itoa(m.Port),
 		"--bind-address=" + loopback,
-		// No Unix socket: its path may have at most 107 bytes, and the data
-		// folder may lie anywhere.
+		// No Unix socket: its path may have at most 107 bytes, and the path of the data folder may be longer.
 		"--socket=",
 		"--skip-name-resolve",
 		"--init-file=" + initFile,
@@ -82,15 +80,15 @@ func (m MariaDB) Command(ctx context.Context) (*exec.Cmd, error) {
 	return exec.Command(m.Tools.MariaDB, append(args, m.Flags...)...), nil
 }
 
-// tempDir is where the server keeps temporary tables. A server that starts removes
-// those it finds: in a folder that several share, others' in the middle of a statement.
+// tempDir returns the folder of temporary tables. Each server has its own: a server deletes at its start all temporary
+// tables in the folder, also those that another server uses.
 func (m MariaDB) tempDir() string { return m.Dir + ".tmp" }
 
-// redoLogSize keeps a new data folder small; it is plenty for one machine.
+// redoLogSize keeps a new data folder small. It is sufficient for development and tests.
 const redoLogSize = "64M"
 
-// asRoot is the option without which MariaDB refuses to run as root. Containers
-// and build machines often have no other user.
+// asRoot returns the option without which MariaDB refuses to run as root. Containers and build machines often have no other
+// user.
 func asRoot() []string {
 	if os.Geteuid() == 0 {
 		return []string{"--user=root"}
@@ -98,9 +96,8 @@ func asRoot() []string {
 	return nil
 }
 
-// Init creates the data folder unless it exists. It works under another name and
-// renames at the end, so an interrupted Init leaves nothing that looks finished;
-// leftovers of an interrupted one are removed.
+// Init creates the data folder unless it exists. It creates it under a temporary name and renames it at the end, so an
+// interrupted Init leaves no incomplete data folder. Temporary folders of interrupted calls are removed.
 func (m MariaDB) Init(ctx context.Context) error {
 	if _, err := os.Stat(m.Dir); err == nil {
 		return nil
@@ -123,16 +120,16 @@ func (m MariaDB) Init(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("mariadb folder: %w", err)
 	}
-	defer os.RemoveAll(temp) // nothing left to remove after the rename
+	defer os.RemoveAll(temp) // does nothing after the rename
 	if err := os.MkdirAll(m.tempDir(), 0o700); err != nil {
 		return fmt.Errorf("mariadb folder: %w", err)
 	}
 
 	args := []string{
 		"--no-defaults",
-		"--datadir=./" + filepath.Base(temp), // the script loses spaces in longer paths
-		// Root may only come in through a Unix socket, which is never opened:
-		// nobody on this machine can be root of the database without a password.
+		"--datadir=./" + filepath.Base(temp), // relative: the script breaks paths at spaces
+		// Root can log in only through a Unix socket, and the server opens none: no local user becomes root of the database
+		// without a password.
 		"--auth-root-authentication-method=socket",
 		"--skip-test-db",
 		"--innodb-log-file-size=" + redoLogSize,
@@ -150,8 +147,8 @@ func (m MariaDB) Init(ctx context.Context) error {
 	return nil
 }
 
-// prepare runs the script that creates the data folder. It runs mariadbd as its child:
-// both end when ctx does. When this process is killed the kernel ends the script alone.
+// prepare runs the script that creates the data folder. The script starts mariadbd as its own child. When ctx ends, both
+// are killed. When this process is killed, the kernel kills only the script; endLeftovers then kills mariadbd.
 func (m MariaDB) prepare(ctx context.Context, cmd *exec.Cmd) error {
 	proc, err := Launch(cmd)
 	if err != nil {
@@ -171,13 +168,13 @@ func (m MariaDB) prepare(ctx context.Context, cmd *exec.Cmd) error {
 	}
 }
 
-// globEscape makes path match itself as a pattern.
+// globEscape returns a pattern that matches exactly path.
 func globEscape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// writeInitFile writes the statements the server runs at each start, before it
-// takes connections. They make the database and the user and may be repeated.
+// writeInitFile writes the file of statements that the server executes at each start before it accepts connections. They
+// create the database and the user and are idempotent.
 func (m MariaDB) writeInitFile() (string, error) {
 	scope := "`" + m.Database + "`.*"
 	if m.AllDatabases {
@@ -198,7 +195,7 @@ func (m MariaDB) writeInitFile() (string, error) {
 	return path, nil
 }
 
-// Ready implements Part: the user can log in and the database is there.
+// Ready implements Part: the user can log in and the database exists.
 func (m MariaDB) Ready(ctx context.Context) error {
 	config := mysql.NewConfig()
 	config.Net, config.Addr = "tcp", m.Addr()

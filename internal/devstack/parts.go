@@ -14,7 +14,7 @@ const (
 	namespace     = "hongbao"
 )
 
-// makeEnv says where everything of a stack is found.
+// makeEnv returns the addresses and keys of a stack.
 func makeEnv(ports Ports, s secrets) Env {
 	database := MariaDB{Port: ports.MySQL, User: mysqlUser, Password: s.MySQLPassword}
 	return Env{
@@ -31,9 +31,9 @@ func makeEnv(ports Ports, s secrets) Env {
 	}
 }
 
-// makeParts says what the processes of a stack are. Every program gets exactly
-// the settings it needs; the names are those of `hongbao <command> --help`. The
-// programs reach the other parts by links, and get nothing of what is withheld.
+// makeParts returns the parts of a stack by the names of their children. Each program gets exactly the settings that it
+// needs, under the names in `hongbao <command> --help`. The programs reach the other parts through links, and do not get the
+// variables of withhold from the environment.
 func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, links Links, withhold ...string) map[string]Part {
 	env := makeEnv(ports, s)
 	own := func(command string, settings []variable, ready ...string) *program {
@@ -49,8 +49,8 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 			{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
 			{"HONGBAO_TEMPORAL_ADDRESS", links.resolve(who+"-temporal", env.TemporalAddress)},
 			{"HONGBAO_TEMPORAL_NAMESPACE", env.TemporalNamespace},
-			// Of a shell that is set up for another provider, Redis or Temporal: those of this stack
-			// are on this machine, one server each, in plain text, and ask nobody who comes.
+			// The environment may be set up for another provider, Redis or Temporal. The servers of this stack are single
+			// ones without TLS and authentication.
 			{"HONGBAO_PROVIDER_ACCOUNT", ""},
 			{"HONGBAO_REDIS_MODE", ""},
 			{"HONGBAO_REDIS_MASTER", ""},
@@ -97,12 +97,12 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 		childTemporal: Temporal{
 			Tools: tools, DB: home.path(homeData, childTemporal, "temporal.db"),
 			Port: ports.Temporal, UIPort: ports.TemporalUI, Namespace: namespace,
-			Whole: exists(home.path(homeFirstStart)), // of homes that are older than the note of it
+			Whole: exists(home.path(homeFirstStart)), // older homes have no marker file of their database
 		},
 	}
 }
 
-// makeChildren fills in what start needs.
+// makeChildren sets the env and the children of s.
 func (s *supervisor) makeChildren() {
 	s.env = makeEnv(s.options.Ports, s.secrets)
 	for name, part := range makeParts(s.home, s.options.Ports, s.options.Tools, s.options.Binary, s.secrets, s.options.Links,
@@ -115,8 +115,8 @@ func (s *supervisor) makeChildren() {
 	}
 }
 
-// prepares notes what creates a data folder, so that nobody has to wonder whose it is
-// when this process is killed before.
+// prepares records the processes that create a data folder. If this process is killed, the next supervisor or Stop ends
+// them.
 func (s *supervisor) prepares(group processGroup) {
 	s.mu.Lock()
 	s.preparing = group
@@ -124,7 +124,7 @@ func (s *supervisor) prepares(group processGroup) {
 	s.changed()
 }
 
-// partWithFolder makes a folder before each start of a part.
+// partWithFolder creates a folder before each start of a part.
 type partWithFolder struct {
 	Part
 	folder string

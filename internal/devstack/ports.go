@@ -10,39 +10,36 @@ import (
 	"syscall"
 )
 
-// loopback is the only address the stack listens on.
+// loopback is the only address on which the stack listens.
 const loopback = "127.0.0.1"
 
-// hostPort is the address of a port on the loopback interface.
+// hostPort returns the address of a port on the loopback interface.
 func hostPort(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
-// Free ports are taken from below the range that Linux gives to outgoing
-// connections (from 32768 on): a server that is killed and started again must
-// find its port not used by a client in between.
+// Free ports are below the range of outgoing connections on Linux (from 32768 on): while a server restarts, no client
+// connection may take its port.
 const (
 	freePortMin = 20000
 	freePortMax = 32000
 )
 
-// ErrNoFreePort means that no free port was found.
+// ErrNoFreePort means that FreePorts has found too few free ports.
 var ErrNoFreePort = errors.New("no free port")
 
-// held are the latest ports that FreePorts gave to this process, each held by a
-// UDP socket of the same number, which no server of ours uses: a second process
-// gets another port, also while a server is not yet, or not again, at its own.
-// The kernel lets go of them when the process ends.
+// held are the latest ports that FreePorts has returned in this process. A UDP socket of the same number, which no server
+// uses, holds each: FreePorts in another process skips the port, also while its server is down. The kernel closes the
+// sockets when the process ends.
 var held struct {
 	sync.Mutex
 	sockets [heldPorts]net.PacketConn
 	next    int
 }
 
-// heldPorts is how many ports a process holds: more than its servers have at a time.
+// heldPorts is the number of ports that a process holds. It exceeds the number of its servers at a time.
 const heldPorts = 1000
 
-// FreePorts returns n different TCP ports of 127.0.0.1 that are free and that no
-// other process gets from FreePorts as long as this one lives and asks for fewer
-// than a thousand others.
+// FreePorts returns n different free TCP ports of 127.0.0.1. FreePorts in other processes does not return them until this
+// process ends or has taken heldPorts others. The error is ErrNoFreePort.
 func FreePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for range 100 * n {
@@ -59,7 +56,7 @@ func FreePorts(n int) ([]int, error) {
 	return nil, ErrNoFreePort
 }
 
-// hold says whether a port is free and is this process's now.
+// hold holds a port for this process. It returns false when the port is not free.
 func hold(port int) bool {
 	socket, err := net.ListenPacket("udp", hostPort(port))
 	if err != nil {
@@ -81,7 +78,7 @@ func hold(port int) bool {
 	return true
 }
 
-// FreePort returns one port as FreePorts does.
+// FreePort returns one port of FreePorts.
 func FreePort() (int, error) {
 	ports, err := FreePorts(1)
 	if err != nil {
@@ -101,14 +98,13 @@ type Ports struct {
 	TemporalUI int `json:"temporal_ui"`
 }
 
-// DefaultPorts are the ports of a stack without other settings.
+// DefaultPorts are the ports of a stack without settings for its ports.
 var DefaultPorts = Ports{API: 8080, Staff: 8081, Provider: 8090, Redis: 16379, MySQL: 13306, Temporal: 17233, TemporalUI: 18233}
 
-// EnvPortPrefix and a port's name, as in HONGBAO_PORT_API, is the environment
-// variable that sets it.
+// EnvPortPrefix is the prefix of the environment variables that set ports, such as HONGBAO_PORT_API.
 const EnvPortPrefix = "HONGBAO_PORT_"
 
-// namedPort is one port with the name it has in the environment.
+// namedPort is a port and the name of its variable without EnvPortPrefix.
 type namedPort struct {
 	name string
 	port int
@@ -121,11 +117,11 @@ func (p Ports) list() []namedPort {
 	}
 }
 
-// PortError says that a port of the stack cannot be used.
+// PortError means that a port of the stack cannot be used.
 type PortError struct {
-	Name string // as in HONGBAO_PORT_<Name>
+	Name string // the variable of the port without EnvPortPrefix, such as API
 	Port int
-	Err  error
+	Err  error // ErrPortBusy, ErrPortTwice, or an error of the operating system
 }
 
 func (e *PortError) Error() string {

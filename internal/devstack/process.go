@@ -13,17 +13,16 @@ import (
 
 // Process is one running child process.
 //
-// It has a process group of its own, so that a Ctrl-C in the terminal reaches
-// only the supervisor, which then stops the children in order. The kernel
-// kills it when the starting process ends for any reason.
+// It has its own process group, so a Ctrl-C in the terminal reaches only the supervisor, which then stops the children in
+// order. The kernel kills it when the process that started it ends, for whatever reason.
 type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error // what Wait returned; valid once done is closed
 }
 
-// Launch starts cmd as a child and returns once it runs. Signals, process group
-// and the link to our own life are set here; the caller sets everything else.
+// Launch starts cmd as a child process and returns when it runs. It sets the process group and the parent death signal of
+// cmd; the caller sets everything else. The error is that of cmd.Start.
 func Launch(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -34,9 +33,8 @@ func Launch(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
-		// Linux sends the parent death signal when the *thread* that forked
-		// ends, and the Go runtime may end idle threads. So this goroutine
-		// keeps its thread for as long as the child lives.
+		// Linux sends the parent death signal when the forking *thread* ends, and the Go runtime may end idle threads. So
+		// this goroutine keeps its thread until the child ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -53,17 +51,17 @@ func Launch(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// PID is the process id of the child, also after it has ended.
+// PID returns the process id of the child, also after the child has ended.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the child has ended and has been reaped.
+// Done returns a channel that is closed when the child has ended and is reaped.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says how the child ended: nil for exit status 0, else an *exec.ExitError.
-// It may only be called after Done is closed.
+// Err returns how the child ended: nil for exit status 0, otherwise an *exec.ExitError. It may be called only after Done is
+// closed.
 func (p *Process) Err() error { return p.err }
 
-// Signal sends sig to the child. A child that has already ended is no error.
+// Signal sends sig to the child. It returns nil when the child has already ended.
 func (p *Process) Signal(sig syscall.Signal) error {
 	err := p.cmd.Process.Signal(sig)
 	if errors.Is(err, os.ErrProcessDone) {
@@ -72,9 +70,8 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return err
 }
 
-// Stop asks the child to end with SIGTERM, waits up to grace and then kills it.
-// It returns when the child is reaped, and whether it ended by itself. SIGCONT
-// follows the SIGTERM so that a stopped (SIGSTOP) child hears it.
+// Stop sends SIGTERM to the child, waits at most grace for its end and then kills it. It returns when the child is reaped,
+// and false when the child had to be killed. SIGCONT follows, so that a child stopped by SIGSTOP handles the SIGTERM.
 func (p *Process) Stop(grace time.Duration) (gracefully bool) {
 	_ = p.Signal(syscall.SIGTERM)
 	_ = p.Signal(syscall.SIGCONT)
@@ -89,26 +86,23 @@ func (p *Process) Stop(grace time.Duration) (gracefully bool) {
 	}
 }
 
-// Kill ends the child with SIGKILL and waits until it is reaped.
+// Kill sends SIGKILL to the child and waits until it is reaped.
 func (p *Process) Kill() {
 	_ = p.Signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// Part is one piece of the stack: how its process is started, and how to find
-// out that it does its work.
+// Part is one process of the stack: its command and its readiness probe.
 type Part interface {
-	// Command prepares what the process needs on disk and returns the command
-	// to run. It is called before every start, so it must be repeatable.
+	// Command creates the files that the process needs and returns the command. It is called before each start and must be
+	// idempotent.
 	Command(ctx context.Context) (*exec.Cmd, error)
-	// Ready returns nil when the part answers as its users need it, and an
-	// error that says what is missing otherwise. It does not wait or retry.
+	// Ready probes the process once. It returns nil when clients can use the part, and otherwise what is missing.
 	Ready(ctx context.Context) error
 }
 
-// Start launches a part with its output appended to logPath and waits until it
-// is ready. When ctx ends or the child exits before that, the child is killed
-// and the error says which of the two happened.
+// Start launches a part, whose output it appends to logPath, and waits until the part is ready. When ctx or the child ends
+// earlier, Start kills the child and returns an error that names the cause.
 func Start(ctx context.Context, part Part, logPath string) (*Process, error) {
 	p, err := launchPart(ctx, part, logPath)
 	if err != nil {
@@ -121,7 +115,7 @@ func Start(ctx context.Context, part Part, logPath string) (*Process, error) {
 	return p, nil
 }
 
-// launchPart prepares and launches a part without waiting for it.
+// launchPart launches a part and does not wait until it is ready.
 func launchPart(ctx context.Context, part Part, logPath string) (*Process, error) {
 	cmd, err := part.Command(ctx)
 	if err != nil {
@@ -136,15 +130,14 @@ func launchPart(ctx context.Context, part Part, logPath string) (*Process, error
 	return Launch(cmd)
 }
 
-// readyPollInterval is short against every start time, and long enough to cost
-// nothing.
+// readyPollInterval is the pause between two probes: short compared with the start of a part, and long enough to need
+// little CPU time.
 const readyPollInterval = 25 * time.Millisecond
 
-// readyProbeTimeout bounds one probe, so that a part that accepts a connection
-// and then says nothing is asked again.
+// readyProbeTimeout bounds one probe. A part may accept a connection and send nothing.
 const readyProbeTimeout = 2 * time.Second
 
-// waitReady polls the part until it is ready, its process ends or ctx is done.
+// waitReady probes the part until it is ready, or its process or ctx ends.
 func waitReady(ctx context.Context, p *Process, part Part) error {
 	ticker := time.NewTicker(readyPollInterval)
 	defer ticker.Stop()
@@ -166,7 +159,7 @@ func waitReady(ctx context.Context, p *Process, part Part) error {
 	}
 }
 
-// errExitZero stands for a child that ended by itself without complaint.
+// errExitZero is the error of a child that ended by itself with exit status 0.
 var errExitZero = errors.New("exit status 0")
 
 func exitError(err error) error {

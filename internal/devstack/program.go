@@ -10,24 +10,22 @@ import (
 	"sync"
 )
 
-// program is one of hongbao's own processes: the binary with a sub-command. Its
-// settings come in environment variables, on top of our own environment, so that
-// a person can tune it with HONGBAO_LOG_LEVEL and the like.
+// program is one of hongbao's own processes: a command of the binary. It gets its settings in environment variables, and
+// inherits the other variables of this process, so that a developer can set HONGBAO_LOG_LEVEL and the like.
 type program struct {
 	binary  string
 	command string
 	dir     string // working folder
 	env     []variable
-	// withhold are the names of variables of our environment that it does not get.
+	// withhold are the names of variables that it does not inherit.
 	withhold []string
-	ready    []string // URLs that answer 200 when the program is ready
+	ready    []string // URLs that return 200 when the program is ready
 
-	// healthEnv, when set, is a variable that gets a newly found free address at
-	// each start; /readyz there counts as ready. It is for a program without a
-	// port of its own.
+	// healthEnv, unless empty, is the variable for the listen address of a program without a port in Ports. Each start sets
+	// it to a new free port; the program is ready when /readyz there returns 200.
 	healthEnv string
 	mu        sync.Mutex
-	health    string // address of the current process
+	health    string // listen address of the current process
 }
 
 // Command implements Part.
@@ -49,18 +47,17 @@ func (p *program) Command(context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// healthAddr is the health address of the current process, or "".
+// healthAddr returns the health address of the current process, or "".
 func (p *program) healthAddr() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.health
 }
 
-// errNotReady is an answer other than 200.
+// errNotReady is a response other than 200.
 var errNotReady = errors.New("not ready")
 
-// readyClient opens a connection for each question: one that is kept would
-// outlive the process it leads to.
+// readyClient opens a new connection for each probe. A kept connection could lead to a process that has ended.
 var readyClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // Ready implements Part.
@@ -70,25 +67,26 @@ func (p *program) Ready(ctx context.Context) error {
 		urls = append(urls[:len(urls):len(urls)], "http://"+addr+"/readyz")
 	}
 	for _, url := range urls {
-		if err := askReady(ctx, url); err != nil {
+		if err := probeReady(ctx, url); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func askReady(ctx context.Context, url string) error {
+// probeReady returns nil when url returns 200.
+func probeReady(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return fmt.Errorf("ask for readiness: %w", err)
+		return fmt.Errorf("probe readiness: %w", err)
 	}
 	response, err := readyClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("ask for readiness: %w", err)
+		return fmt.Errorf("probe readiness: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%w: %s answers %s", errNotReady, url, response.Status)
+		return fmt.Errorf("%w: %s returned %s", errNotReady, url, response.Status)
 	}
 	return nil
 }

@@ -9,19 +9,17 @@ import (
 	"path/filepath"
 )
 
-// Prometheus holds the absolute paths of the two programs that test dashboards
-// and alerts: the server, and the checker of its rules.
+// Prometheus holds the absolute paths of the two programs with which tests check dashboards and alerts.
 type Prometheus struct {
-	Server   string // prometheus
-	Promtool string
+	Server   string // prometheus, the server
+	Promtool string // promtool, which checks rules
 }
 
-// packagePrometheus holds both. To install it would start a service, so that it
-// is only unpacked.
+// packagePrometheus is Debian's package of both programs. Installing it would start a service, so it is only unpacked.
 const packagePrometheus = "prometheus"
 
-// FindPrometheus looks for the programs in cacheDir, then on PATH. The error is a
-// *MissingToolsError.
+// FindPrometheus searches for the programs in cacheDir, then on PATH. The error is a *MissingToolsError that names the
+// missing ones.
 func FindPrometheus(cacheDir string) (Prometheus, error) {
 	var found Prometheus
 	missing := &MissingToolsError{Packages: []string{packagePrometheus}}
@@ -38,8 +36,8 @@ func FindPrometheus(cacheDir string) (Prometheus, error) {
 	return found, nil
 }
 
-// unpackPrometheus gets Debian's package into cache, without installing it, unless
-// the programs are there. It needs no root where apt knows the packages.
+// unpackPrometheus downloads Debian's package and unpacks the two programs into cache, unless they are there. It needs root
+// only to update the package lists.
 func (s Setup) unpackPrometheus(ctx context.Context, cache string) error {
 	if _, err := FindPrometheus(cache); err == nil {
 		return nil
@@ -52,7 +50,7 @@ func (s Setup) unpackPrometheus(ctx context.Context, cache string) error {
 			return fmt.Errorf("%w: this system has no %s; put prometheus and promtool on PATH", ErrCannotInstall, program)
 		}
 	}
-	s.printf("getting Debian's package %s: its two programs for the tests, not its service", packagePrometheus)
+	s.printf("downloading Debian's package %s for two programs of the tests; its service is not installed", packagePrometheus)
 	dir, err := os.MkdirTemp(cache, "prometheus-")
 	if err != nil {
 		return fmt.Errorf("unpack prometheus: %w", err)
@@ -70,13 +68,14 @@ func (s Setup) unpackPrometheus(ctx context.Context, cache string) error {
 	}
 	for _, program := range []string{"prometheus", "promtool"} {
 		if err := os.Rename(filepath.Join(dir, "usr", "bin", program), filepath.Join(cache, program)); err != nil {
-			return fmt.Errorf("keep %s: %w", program, err)
+			return fmt.Errorf("move %s to the tool cache: %w", program, err)
 		}
 	}
 	return nil
 }
 
-// download gets a package's file into dir; with old lists it fails once.
+// download downloads the archive of a package into dir. After a failure it updates the package lists, which may be old, and
+// tries once more.
 func (s Setup) download(ctx context.Context, dir, pkg string) error {
 	get := func() error {
 		cmd := exec.CommandContext(ctx, "apt-get", "download", pkg, "-o", "APT::Sandbox::User=root")

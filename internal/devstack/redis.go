@@ -12,20 +12,19 @@ import (
 	"time"
 )
 
-// Redis is a Redis server that keeps every acknowledged write: append-only file,
-// fsync before the answer, and no eviction.
+// Redis is a Redis server that keeps every acknowledged write: an append-only file, fsync before each response, and no
+// eviction. It implements Part.
 type Redis struct {
 	Tools Tools
 	Dir   string // data folder, created when missing
 	Port  int    // on 127.0.0.1
 	// Flags are further redis-server options, such as "--maxmemory", "64mb".
 	Flags []string
-	// Env are further environment variables, NAME=value: tests give the server a
-	// clock of its own so.
+	// Env are further environment variables, NAME=value, with which tests set the clock of the server.
 	Env []string
 }
 
-// Addr is host:port for clients.
+// Addr returns host:port for clients.
 func (r Redis) Addr() string { return hostPort(r.Port) }
 
 // Command implements Part.
@@ -36,7 +35,7 @@ func (r Redis) Command(context.Context) (*exec.Cmd, error) {
 	args := []string{
 		"--port", strconv.Itoa(r.Port),
 		"--bind", loopback,
-		"--dir", ".", // the folder's own name never enters the option parser
+		"--dir", ".", // relative: Redis' parser could misread a path
 		"--daemonize", "no",
 		"--appendonly", "yes",
 		"--appendfsync", "always",
@@ -53,7 +52,7 @@ func (r Redis) Command(context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Ready implements Part: the server answers PING, so its data is loaded.
+// Ready implements Part: the server responds to PING with PONG, so its data is loaded.
 func (r Redis) Ready(ctx context.Context) error {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", r.Addr())
@@ -76,7 +75,7 @@ func (r Redis) Ready(ctx context.Context) error {
 		return fmt.Errorf("redis ping: %w", err)
 	}
 	if answer := strings.TrimSpace(line); answer != "+PONG" {
-		return fmt.Errorf("redis ping: answered %q", answer)
+		return fmt.Errorf("redis ping: got %q, want +PONG", answer)
 	}
 	return nil
 }

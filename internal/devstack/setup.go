@@ -17,34 +17,34 @@ import (
 	"time"
 )
 
-// Setup gets what a stack needs onto this machine: Debian packages for Redis and
-// MariaDB, and the Temporal CLI, built from the source that internal/devstack/tools pins; for
-// the tests a C compiler and the two programs of Prometheus too.
+// Setup installs the tools of a stack: Debian's packages of Redis and MariaDB, and the Temporal CLI, built from the source
+// that internal/devstack/tools pins.
 type Setup struct {
 	Checkout  string // root of the source tree; see FindCheckout
 	NoInstall bool   // refuse to install packages
-	// also get what the tests need: a C compiler for the race detector, Prometheus, a browser and a Chinese font for the console
+	// Tests also installs the tools of the tests: a C compiler for the race detector, Prometheus, and a browser and a Chinese
+	// font for the console.
 	Tests bool
-	Out   io.Writer
+	Out   io.Writer // receives lines about the progress; nil discards them
 }
 
 // Errors of Setup.
 var (
 	// ErrInstallForbidden means that packages are missing and NoInstall is set.
 	ErrInstallForbidden = errors.New("packages are missing and installing is forbidden by HONGBAO_NO_INSTALL")
-	// ErrCannotInstall means that packages are missing and this user or system
-	// has no way to install them.
+	// ErrCannotInstall means that packages are missing and that this system has no apt-get, or this user no way to root.
 	ErrCannotInstall = errors.New("packages are missing and cannot be installed from here")
 )
 
-// Run installs and builds what is missing and returns the tools. It prints what
-// it does before it does it. When nothing is missing it is quick and silent.
+// Run installs and builds what is missing and returns the tools. It prints each step before the step, and nothing when nothing
+// is missing. Its errors wrap ErrInstallForbidden or ErrCannotInstall, or hold the end of
+// the output of the command that failed.
 func (s Setup) Run(ctx context.Context) (Tools, error) {
 	cache := CacheDir(s.Checkout)
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return Tools{}, fmt.Errorf("tool cache: %w", err)
 	}
-	// Two runs at once would fight over apt and build the same thing twice.
+	// Two runs at once would wait for the lock of apt and build the same program twice.
 	lock, err := s.lock(ctx, filepath.Join(filepath.Dir(cache), "setup.lock"))
 	if err != nil {
 		return Tools{}, err
@@ -53,10 +53,10 @@ func (s Setup) Run(ctx context.Context) (Tools, error) {
 	return tools, errors.Join(err, lock.Unlock())
 }
 
-// lockPollInterval is how often a run that waits for another one looks.
+// lockPollInterval is the pause between two attempts to take the lock.
 const lockPollInterval = 200 * time.Millisecond
 
-// lock waits for another run to end, or for the end of ctx.
+// lock takes the lock when no other run holds it. It fails when ctx ends first.
 func (s Setup) lock(ctx context.Context, path string) (*FileLock, error) {
 	for waited := false; ; waited = true {
 		lock, err := LockFile(path, false)
@@ -87,10 +87,10 @@ func (s Setup) run(ctx context.Context, cache string) (Tools, error) {
 		packages = append(packages, "gcc", "libc6-dev")
 	}
 	if s.Tests && !haveBrowser() {
-		packages = append(packages, "chromium") // the tests of the console are done in it
+		packages = append(packages, "chromium") // the tests of the console use it
 	}
 	if s.Tests && !haveChineseFont(ctx) {
-		packages = append(packages, packageChineseFont) // chromium brings none: its pages would show boxes
+		packages = append(packages, packageChineseFont) // without one, Chromium displays boxes
 	}
 	if len(packages) > 0 {
 		if err := s.install(ctx, packages); err != nil {
@@ -108,7 +108,7 @@ func (s Setup) run(ctx context.Context, cache string) (Tools, error) {
 	return FindTools(cache)
 }
 
-// haveCCompiler reports whether cgo, and with it the race detector, can work.
+// haveCCompiler reports whether there is a C compiler, which cgo and the race detector need.
 func haveCCompiler() bool {
 	for _, compiler := range []string{os.Getenv("CC"), "gcc", "clang"} {
 		if _, err := exec.LookPath(compiler); err == nil && compiler != "" {
@@ -118,11 +118,10 @@ func haveCCompiler() bool {
 	return false
 }
 
-// Browsers are the programs that the tests of the console can be done in, the one
-// that setup installs first.
+// Browsers are the browsers that the tests of the console can use. Setup installs the first.
 var Browsers = []string{"chromium", "chromium-browser", "google-chrome"}
 
-// haveBrowser reports whether one of Browsers is there.
+// haveBrowser reports whether one of Browsers is on PATH.
 func haveBrowser() bool {
 	return slices.ContainsFunc(Browsers, func(name string) bool {
 		_, err := exec.LookPath(name)
@@ -130,17 +129,16 @@ func haveBrowser() bool {
 	})
 }
 
-// packageChineseFont is the smallest of Debian's packages that will do, 1.6 MB.
+// packageChineseFont is Debian's smallest sufficient package, 1.6 MB.
 const packageChineseFont = "fonts-wqy-microhei"
 
-// haveChineseFont reports whether fontconfig, which comes with a browser, knows a
-// font that can write Chinese.
+// haveChineseFont reports whether fontconfig, which browsers depend on, finds a font with Chinese characters.
 func haveChineseFont(ctx context.Context) bool {
 	list, err := exec.CommandContext(ctx, "fc-list", ":lang=zh-cn", "file").Output()
 	return err == nil && len(bytes.TrimSpace(list)) > 0
 }
 
-// install gets Debian packages with apt-get, as root or through sudo.
+// install installs Debian packages with apt-get, as root or through sudo.
 func (s Setup) install(ctx context.Context, packages []string) error {
 	install := append([]string{"apt-get", "install", "-y", "--no-install-recommends"}, packages...)
 	command := strings.Join(install, " ")
@@ -155,7 +153,7 @@ func (s Setup) install(ctx context.Context, packages []string) error {
 	if err != nil {
 		return err
 	}
-	s.printf("installing %s with apt-get (they bring no system service)", strings.Join(packages, " "))
+	s.printf("installing %s with apt-get (the packages start no system service)", strings.Join(packages, " "))
 	if !haveAptLists() {
 		s.printf("the package lists are empty: apt-get update")
 		if err := s.apt(ctx, prefix, "apt-get", "update"); err != nil {
@@ -166,16 +164,16 @@ func (s Setup) install(ctx context.Context, packages []string) error {
 	if err := s.apt(ctx, prefix, install...); err == nil || ctx.Err() != nil {
 		return err
 	}
-	// Most often the lists are old and name files that are gone.
-	s.printf("that failed; again after apt-get update")
+	// The most frequent cause is old package lists, whose files are gone from the server.
+	s.printf("apt-get install failed; running apt-get update and trying once more")
 	if err := s.apt(ctx, prefix, "apt-get", "update"); err != nil {
 		return err
 	}
 	return s.apt(ctx, prefix, install...)
 }
 
-// rootPrefix is what stands before a command that needs root; without a way to become
-// it the error names the commands to run by hand.
+// rootPrefix returns the words before a command that needs root. Without root and sudo the error wraps ErrCannotInstall and
+// names the command to run as root.
 func rootPrefix(command string) ([]string, error) {
 	prefix := []string{"env", "DEBIAN_FRONTEND=noninteractive"}
 	if os.Geteuid() == 0 {
@@ -187,13 +185,13 @@ func rootPrefix(command string) ([]string, error) {
 	return append([]string{"sudo"}, prefix...), nil
 }
 
-// haveAptLists reports whether apt knows any package.
+// haveAptLists reports whether apt has package lists.
 func haveAptLists() bool {
 	lists, err := filepath.Glob("/var/lib/apt/lists/*_Packages*")
 	return err == nil && len(lists) > 0
 }
 
-// apt runs one apt-get command; its output is only shown when it fails.
+// apt runs an apt-get command. Its output is printed only when the command fails.
 func (s Setup) apt(ctx context.Context, prefix []string, args ...string) error {
 	args = append(append(prefix[:len(prefix):len(prefix)], args...), "-o", "DPkg::Lock::Timeout=120")
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -201,12 +199,12 @@ func (s Setup) apt(ctx context.Context, prefix []string, args ...string) error {
 	return s.quietly(cmd, "apt-get")
 }
 
-// quietly runs a command, says now and then that it still runs, and adds the end
-// of its output to its error.
+// quietly runs a command without its output. Every 20 s it prints that the command still runs. Its error holds the end of the
+// output.
 func (s Setup) quietly(cmd *exec.Cmd, what string) error {
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	// An interrupted apt-get or compiler gets the chance to clean up.
+	// SIGTERM instead of SIGKILL: an interrupted apt-get or compiler cleans up.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	began := time.Now()
@@ -220,7 +218,7 @@ func (s Setup) quietly(cmd *exec.Cmd, what string) error {
 			case <-done:
 				return
 			case <-ticker.C:
-				s.printf("%s: still working, %.0f s", what, time.Since(began).Seconds())
+				s.printf("%s: still running after %.0f s", what, time.Since(began).Seconds())
 			}
 		}
 	}()
@@ -233,8 +231,7 @@ func (s Setup) quietly(cmd *exec.Cmd, what string) error {
 // temporalPackage is the main package of the Temporal CLI.
 const temporalPackage = "github.com/temporalio/cli/cmd/temporal"
 
-// buildTemporal builds the Temporal CLI unless the cache has it in the version
-// that internal/devstack/tools asks for.
+// buildTemporal builds the Temporal CLI unless the cache holds it in the version that internal/devstack/tools pins.
 func (s Setup) buildTemporal(ctx context.Context, cache string) error {
 	module := filepath.Join(s.Checkout, "internal", "devstack", "tools")
 	want, err := moduleStamp(module)
@@ -243,16 +240,16 @@ func (s Setup) buildTemporal(ctx context.Context, cache string) error {
 	}
 	binary := filepath.Join(cache, "temporal")
 	stamp := binary + ".stamp"
-	have, _ := os.ReadFile(stamp) // missing = other than wanted
+	have, _ := os.ReadFile(stamp) // a missing file differs from want
 	if _, err := os.Stat(binary); err == nil && string(have) == want {
 		return nil
 	}
-	s.printf("building the Temporal CLI from source: three to four minutes on two cores, and only the first time")
+	s.printf("building the Temporal CLI from source, once: three to four minutes on two cores")
 	if err := removeFile(stamp); err != nil {
 		return err
 	}
 	temp := binary + ".new"
-	// -s -w leaves the debug tables out, a third of the file.
+	// -s -w omits the debug tables, a third of the file.
 	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", temp, temporalPackage)
 	cmd.Dir = module
 	cmd.Env = overlay(os.Environ(), variable{"GOWORK", "off"})
@@ -261,22 +258,22 @@ func (s Setup) buildTemporal(ctx context.Context, cache string) error {
 		return err
 	}
 	if err := os.Rename(temp, binary); err != nil {
-		return fmt.Errorf("keep the Temporal CLI: %w", err)
+		return fmt.Errorf("store the Temporal CLI: %w", err)
 	}
 	if err := replaceFile(stamp, []byte(want)); err != nil {
-		return fmt.Errorf("keep the Temporal CLI: %w", err)
+		return fmt.Errorf("store the Temporal CLI: %w", err)
 	}
 	s.printf("the Temporal CLI is built (%.0f s)", time.Since(began).Seconds())
 	return nil
 }
 
-// moduleStamp is a hash over what decides which versions a module builds.
+// moduleStamp returns a hash of the files that determine the versions of a module's dependencies.
 func moduleStamp(dir string) (string, error) {
 	hash := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
-			return "", fmt.Errorf("versions of the tools: %w", err)
+			return "", fmt.Errorf("read the versions of the tools: %w", err)
 		}
 		hash.Write(text)
 	}

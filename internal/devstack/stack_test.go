@@ -16,7 +16,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// stack is a supervisor in a process of its own.
+// stack is a supervisor in its own process.
 type stack struct {
 	t       *testing.T
 	home    Home
@@ -106,7 +106,7 @@ func (s *stack) env() map[string]string {
 	return values
 }
 
-// pid is what dev.env says at this moment; 0 while the child is down.
+// pid returns the process id of a child in dev.env; 0 while the child is down.
 func (s *stack) pid(child string) int {
 	s.t.Helper()
 	text, err := os.ReadFile(s.home.EnvFile())

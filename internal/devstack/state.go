@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// procID names a process beyond the reuse of its number: the number and the
-// moment it started, in clock ticks since boot.
+// procID identifies a process even if its process id is reused: the process id and the start time in clock ticks since boot.
 type procID struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start"`
@@ -24,23 +23,22 @@ type procID struct {
 type state struct {
 	Supervisor procID            `json:"supervisor"`
 	Ports      Ports             `json:"ports"`
-	Children   map[string]procID `json:"children"` // those that run
+	Children   map[string]procID `json:"children"` // the running ones
 	Restarts   map[string]int    `json:"restarts"`
-	Health     map[string]string `json:"health"` // address of /readyz of a child without a port
-	// Preparing creates a data folder; zero: nothing does.
+	Health     map[string]string `json:"health"` // addresses of /readyz of children without a port in Ports
+	// Preparing is the group that creates a data folder; zero when there is none.
 	Preparing processGroup `json:"preparing,omitzero"`
 }
 
-// identify returns the procID of a process, and false when it is gone. A zombie counts as
-// gone, unless threads of it are still ending: they hold its files and ports until then.
+// identify returns the procID of a process, and false when the process has ended. A zombie has ended, unless some of its
+// threads still run: they hold its files and ports.
 func identify(pid int) (procID, bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return procID{}, false
 	}
-	// The second field is the program's name in parentheses and may hold
-	// anything; the third one, behind it, is the state, the 20th the number of threads and
-	// the 22nd the start.
+	// The second field, the program's name in parentheses, may hold any character. After it: field 3, the state; field 20,
+	// the number of threads; field 22, the start time.
 	_, rest, found := cutLast(string(text), ") ")
 	fields := strings.Fields(rest)
 	if !found || len(fields) < 20 || fields[0] == "X" || fields[0] == "Z" && fields[17] <= "1" {
@@ -49,13 +47,13 @@ func identify(pid int) (procID, bool) {
 	return procID{PID: pid, Start: fields[19]}, true
 }
 
-// processGroup is a process with all its descendants that work in a folder.
+// processGroup is a process and those of its descendants whose working folder is Dir or below.
 type processGroup struct {
 	Leader procID `json:"leader"`
 	Dir    string `json:"dir"` // without symbolic links
 }
 
-// groupOf names the group of a child that works in dir.
+// groupOf returns the group of a child whose working folder is dir.
 func groupOf(p *Process, dir string) processGroup {
 	g := processGroup{Dir: dir}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -65,8 +63,8 @@ func groupOf(p *Process, dir string) processGroup {
 	return g
 }
 
-// members lists the processes of the group. Its leader may have ended: a number stays
-// that of a group until the last member has. A process with another working folder is not ours.
+// members returns the running processes of the group. The leader may have ended: the kernel does not reuse the id of a group
+// before its last member has ended.
 func (g processGroup) members() []procID {
 	if g.Leader.PID == 0 {
 		return nil
@@ -76,7 +74,7 @@ func (g processGroup) members() []procID {
 	}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
-		return nil // the pattern is a good one
+		return nil // impossible: the pattern is valid
 	}
 	var found []procID
 	for _, stat := range stats {
@@ -105,22 +103,21 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// alive reports whether this very process still runs.
+// alive reports whether this process, and not a later one with its id, runs.
 func (p procID) alive() bool {
 	now, ok := identify(p.PID)
 	return ok && now == p
 }
 
-// leftoverTimeout bounds the wait for children of a killed supervisor. A large
-// process needs a moment to give its memory back.
+// leftoverTimeout bounds the wait for children of a killed supervisor. The kernel needs some time to free the memory of a
+// large process.
 const leftoverTimeout = 10 * time.Second
 
-// ErrLeftover means that a process of an earlier run does not go away.
+// ErrLeftover means that a process of an earlier run has not ended in time after SIGKILL.
 var ErrLeftover = errors.New("a process of an earlier run does not end")
 
-// endLeftovers makes sure that no child of an earlier supervisor of this home
-// runs any more. The kernel has killed them with it; here we only wait, and kill
-// what a very unlucky moment has left.
+// endLeftovers kills the children of an earlier supervisor of this home and waits until they have ended. The kernel has
+// usually killed them with their supervisor. Its errors wrap ErrLeftover.
 func (s state) endLeftovers() error {
 	deadline := time.Now().Add(leftoverTimeout)
 	for name, child := range s.Children {
@@ -128,7 +125,7 @@ func (s state) endLeftovers() error {
 			return err
 		}
 	}
-	for left := s.Preparing.members(); len(left) > 0; left = s.Preparing.members() { // one that is being born is seen then
+	for left := s.Preparing.members(); len(left) > 0; left = s.Preparing.members() { // again: a member may have forked
 		for _, process := range left {
 			if err := process.end(childMySQL, deadline); err != nil {
 				return err
@@ -138,7 +135,7 @@ func (s state) endLeftovers() error {
 	return nil
 }
 
-// end kills a process and waits until it is gone.
+// end kills a process and waits until it has ended.
 func (p procID) end(name string, deadline time.Time) error {
 	ticker := time.NewTicker(readyPollInterval)
 	defer ticker.Stop()
@@ -152,8 +149,8 @@ func (p procID) end(name string, deadline time.Time) error {
 	return nil
 }
 
-// loadState reads what the last supervisor of a home wrote. A file that cannot
-// be understood is as good as none.
+// loadState reads the state that the last supervisor of a home has written. It returns the zero state when there is no file
+// or the file is not valid JSON.
 func (h Home) loadState() (state, error) {
 	var s state
 	text, err := os.ReadFile(h.path(homeState))
@@ -164,7 +161,7 @@ func (h Home) loadState() (state, error) {
 		return s, fmt.Errorf("stack state: %w", err)
 	}
 	if json.Unmarshal(text, &s) != nil {
-		return state{}, nil //nolint:nilerr // as good as none, see above
+		return state{}, nil //nolint:nilerr // like no file, see above
 	}
 	return s, nil
 }

@@ -11,51 +11,48 @@ import (
 	"time"
 )
 
-// Options says what a local stack consists of.
+// Options configures a local stack.
 type Options struct {
-	Home   string // folder of its state
+	Home   string // folder of the state, created when missing
 	Ports  Ports
 	Tools  Tools
-	Binary string // the hongbao program, whose commands api, worker and provider are run
-	Links  Links  // how the programs reach the other parts; nil: directly
+	Binary string // path of the hongbao binary, which runs as api, worker and provider
+	Links  Links  // how these three reach the other parts; nil: directly
 
-	// Withhold are environment variables of ours that the programs do not get: those that
-	// they would refuse.
+	// DropVariables are the names of environment variables that the programs do not inherit, because they would refuse them.
 	DropVariables []string
 
-	// Setup, unless it is nil, returns the Tools. It is called when the home belongs to
-	// this process, an earlier dev.env is gone and the ports are free. The context ends
-	// when the stack is to stop.
+	// Setup, unless nil, returns the Tools. Run calls it when the home is locked, an earlier dev.env is removed and the ports
+	// are free. The context ends when the stack has to stop.
 	Setup func(ctx context.Context) (Tools, error)
 
-	// Prepare is called when MySQL is up and before worker and API start. It
-	// brings the schema up to date and makes sure that the keys work. It gets
-	// the keys of the last start (empty on a new home) and returns those that
-	// dev.env will hold. It may be called again with keys that exist already.
+	// Prepare, unless nil, migrates the schema and creates the keys that do not exist. Run calls it when MySQL is ready, before
+	// worker and API start. env holds the keys of the last start, empty in a new home. Prepare returns the keys for dev.env. It
+	// must be idempotent.
 	Prepare func(ctx context.Context, env Env) (Keys, error)
 
-	// Ready is called once when everything answers and dev.env is written. first
-	// is true until a call on this home has returned nil. An error is printed
-	// and the stack stays up. The context ends when the stack is stopped.
+	// Ready, unless nil, is called once, when all children are ready and dev.env is written. first is true until a call in this
+	// home has returned nil. Run prints an error of Ready; the stack continues to run. The context ends when the stack has to
+	// stop.
 	Ready func(ctx context.Context, env Env, first bool) error
 
-	// Out gets lines for a person. Nil discards them.
+	// Out receives lines about the progress and about failures of children; nil discards them.
 	Out io.Writer
 }
 
-// Errors of Run beside *PortError.
+// Errors of Run, besides *PortError.
 var (
 	// ErrRunning means that another supervisor uses the home folder.
 	ErrRunning = errors.New("a stack is already running")
-	// ErrNotReady means that the stack did not get ready in time.
+	// ErrNotReady means that not all children were ready within 3 minutes.
 	ErrNotReady = errors.New("the stack did not get ready")
 )
 
-// startLimit bounds the first start, from nothing to everything ready. It is
-// generous: a slow disk may take half a minute for the MySQL data folder.
+// startLimit bounds the time until all children are ready for the first time. On a slow disk the creation of the MySQL data
+// folder alone may take half a minute.
 const startLimit = 3 * time.Minute
 
-// stopLimit is when whatever is left is killed without further waiting.
+// stopLimit is the time after which a stop kills the remaining children.
 const stopLimit = 27 * time.Second
 
 // supervisor is one run of a stack.
@@ -67,15 +64,15 @@ type supervisor struct {
 	children map[string]*child
 	sayMu    sync.Mutex
 
-	mu        sync.Mutex // guards what follows and the files dev.env and stack.json
-	published bool       // dev.env is to be written
-	closed    bool       // neither file is to be written any more
+	mu        sync.Mutex // guards the fields below and the files dev.env and stack.json
+	published bool       // dev.env is written from now on
+	closed    bool       // neither file is written any more
 	preparing processGroup
 }
 
-// Run starts the stack, keeps it running and stops it when ctx ends. It returns
-// nil after such a stop, and otherwise why the stack could not be started; then
-// nothing of it is left running either.
+// Run starts the stack, restarts children that end, and stops the stack when ctx ends. It returns nil after such a stop. It
+// returns an error when the stack could not be started, after it has stopped all children: ErrRunning, ErrNotReady,
+// ErrLeftover, *PortError or an error of a part.
 func Run(ctx context.Context, options Options) (err error) {
 	if options.Out == nil {
 		options.Out = io.Discard
@@ -99,7 +96,7 @@ func Run(ctx context.Context, options Options) (err error) {
 	}
 	if err := s.setUp(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil // as below
+			return nil // an interrupted start is no failure
 		}
 		return err
 	}
@@ -110,15 +107,15 @@ func Run(ctx context.Context, options Options) (err error) {
 	living, cancel := context.WithCancel(ctx)
 	defer cancel()
 	startErr := s.run(living)
-	cancel() // interrupts what is still being prepared
+	cancel() // interrupts Command of children, such as the creation of a data folder
 	s.stop()
 	if ctx.Err() != nil {
-		return nil // whatever the interruption broke
+		return nil // an interrupted start is no failure
 	}
 	return startErr
 }
 
-// run starts everything and waits for the end of ctx.
+// run starts all children and waits until ctx ends.
 func (s *supervisor) run(ctx context.Context) error {
 	if err := s.start(ctx); err != nil {
 		return err
@@ -134,7 +131,7 @@ func (s *supervisor) run(ctx context.Context) error {
 	return nil
 }
 
-// start brings the children up in the order of what they need.
+// start starts the children, each after those that it uses, and returns when all are ready.
 func (s *supervisor) start(ctx context.Context) error {
 	began := time.Now()
 	limited, cancel := context.WithTimeoutCause(ctx, startLimit, ErrNotReady)
@@ -176,16 +173,15 @@ func (s *supervisor) start(ctx context.Context) error {
 	return nil
 }
 
-// launch starts to keep one child running. The end of ctx stops no process, but
-// nothing is started again and preparations, such as the creation of a data
-// folder, are interrupted.
+// launch starts a child and its supervision. When ctx ends, the process continues to run but is not restarted, and a
+// preparation, such as the creation of a data folder, is interrupted.
 func (s *supervisor) launch(ctx context.Context, name string) {
 	c := s.children[name]
 	c.launched = true
 	go c.supervise(ctx, s.printf, s.changed)
 }
 
-// await returns when the named children are ready, or why one cannot be.
+// await returns nil when the named children are ready, and an error when one does not start or ctx ends.
 func (s *supervisor) await(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		c := s.children[name]
@@ -193,7 +189,7 @@ func (s *supervisor) await(ctx context.Context, names ...string) error {
 		case <-c.ready:
 		case err := <-c.failed:
 			select {
-			case <-c.ready: // it has come up after all
+			case <-c.ready: // ready after the failed starts
 			default:
 				return err
 			}
@@ -204,7 +200,7 @@ func (s *supervisor) await(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// callReady runs the Ready hook and notes when a first start is complete.
+// callReady calls Options.Ready and records its first success in the home.
 func (s *supervisor) callReady(ctx context.Context) {
 	if s.options.Ready == nil {
 		return
@@ -225,14 +221,14 @@ func (s *supervisor) callReady(ctx context.Context) {
 	}
 }
 
-// changed rewrites what other processes read about us.
+// changed publishes the children after a change. It prints an error, because the stack can run without the files.
 func (s *supervisor) changed() {
 	if err := s.publish(); err != nil {
 		s.printf("%v", err)
 	}
 }
 
-// publish writes stack.json and, once everything has been ready, dev.env.
+// publish writes stack.json and, as soon as all children have been ready, dev.env.
 func (s *supervisor) publish() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,7 +267,7 @@ func (s *supervisor) publish() error {
 	return nil
 }
 
-// stop ends all children in order. It is called once, whatever start came to.
+// stop stops all children in stopOrder and removes dev.env and stack.json. It is called once, also after a failed start.
 func (s *supervisor) stop() {
 	s.mu.Lock()
 	s.closed = true
@@ -298,8 +294,7 @@ func (s *supervisor) stop() {
 	s.printf("stopped")
 }
 
-// say prints one line for the person at the terminal. A terminal that is gone is
-// no reason to stop.
+// printf prints a line with the time. It ignores errors: the stack runs on when its terminal is closed.
 func (s *supervisor) printf(format string, args ...any) {
 	s.sayMu.Lock()
 	defer s.sayMu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestRun lives one home folder through: its name is longer than a Unix socket's
-// path may be, and holds what shells and option parsers stumble over.
+// TestRun covers the lifetime of one home folder, from the first start to Reset. The path of the folder is too long for a Unix
+// socket and holds characters that are special in shells and URLs.
 func TestRun(t *testing.T) {
 	base := t.TempDir()
 	options := testOptions{
@@ -38,8 +38,8 @@ func TestRun(t *testing.T) {
 	t.Run("EnvFile", func(t *testing.T) { testEnvFile(t, s) })
 	t.Run("OneProcessOwnsItsPort", func(t *testing.T) { testOwnership(t, s) })
 	t.Run("SecondSupervisor", func(t *testing.T) { testSecondSupervisor(t, s) })
-	t.Run("StoppedChildIsLeftAlone", func(t *testing.T) { testStoppedChild(t, s) })
-	t.Run("KilledChildComesBack", func(t *testing.T) { testKilledChildren(t, s) })
+	t.Run("StoppedChildIsNotRestarted", func(t *testing.T) { testStoppedChild(t, s) })
+	t.Run("KilledChildRestarts", func(t *testing.T) { testKilledChildren(t, s) })
 	t.Run("StopWithStoppedChild", func(t *testing.T) {
 		pids := s.pids()
 		if err := syscall.Kill(s.pid(childMySQL), syscall.SIGSTOP); err != nil {
@@ -78,7 +78,7 @@ func TestRun(t *testing.T) {
 
 	t.Run("StartAfterSIGKILL", func(t *testing.T) {
 		s := startStack(t, options)
-		// The old dev.env goes away first, so that nobody takes it for the new one.
+		// First, because a script that waits for dev.env must not read the old one.
 		wait.Until(t, "the old dev.env is removed", func() bool {
 			_, err := os.Stat(s.home.EnvFile())
 			return errors.Is(err, fs.ErrNotExist)
@@ -105,7 +105,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("left: %v, %v", entries, err)
 		}
 		if err := Reset(t.Context(), s.home); !errors.Is(err, ErrNotAHome) {
-			t.Errorf("reset of a folder that is not ours: %v", err)
+			t.Errorf("reset of a folder without a marker: %v", err)
 		}
 	})
 }
@@ -147,7 +147,7 @@ func testEnvFile(t *testing.T, s *stack) {
 	}
 }
 
-// testOwnership asks the kernel which process listens on each port.
+// testOwnership checks in /proc which process listens on each port.
 func testOwnership(t *testing.T, s *stack) {
 	ports := s.options.Ports
 	for child, listen := range map[string][]int{
@@ -228,10 +228,10 @@ func testStoppedChild(t *testing.T, s *stack) {
 		t.Fatal(err)
 	}
 	redis := Redis{Port: s.options.Ports.Redis}
-	wait.Until(t, "Redis answers again", func() bool { return redis.Ready(t.Context()) == nil })
+	wait.Until(t, "Redis is ready again", func() bool { return redis.Ready(t.Context()) == nil })
 }
 
-// testKilledChildren kills each child several times: pauses must not grow.
+// testKilledChildren kills each child several times. The restarts must not back off.
 func testKilledChildren(t *testing.T, s *stack) {
 	parts := makeParts(s.home, s.options.Ports, Tools{}, "", mustSecrets(t, s.home), nil)
 	for _, child := range childNames {
@@ -246,12 +246,12 @@ func testKilledChildren(t *testing.T, s *stack) {
 			if child == childWorker {
 				continue // its health address changes with every start
 			}
-			wait.Until(t, child+" works again", func() bool {
+			wait.Until(t, child+" is ready again", func() bool {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				return parts[child].Ready(ctx) == nil
 			})
-			t.Logf("%s, round %d: works again after %v", child, round, time.Since(began).Round(time.Millisecond))
+			t.Logf("%s, round %d: ready again after %v", child, round, time.Since(began).Round(time.Millisecond))
 		}
 	}
 }
@@ -265,7 +265,7 @@ func mustSecrets(t *testing.T, home Home) secrets {
 	return s
 }
 
-// TestRunBusyPort names the port that is busy before it starts anything.
+// TestRunBusyPort: Run reports a busy port before it starts a child.
 func TestRunBusyPort(t *testing.T) {
 	ports := testPorts(t)
 	listener, err := net.Listen("tcp", hostPort(ports.Provider))
@@ -285,8 +285,7 @@ func TestRunBusyPort(t *testing.T) {
 	}
 }
 
-// TestRunFailingChild gives up a first start when a program cannot start, and
-// leaves nothing behind.
+// TestRunFailingChild: when a program cannot start, Run stops the other children and fails.
 func TestRunFailingChild(t *testing.T) {
 	var out lockedBuffer
 	home := t.TempDir()
@@ -306,8 +305,7 @@ func TestRunFailingChild(t *testing.T) {
 	}
 }
 
-// TestRunFailingPrepare gives up when the database cannot be prepared, as that of an
-// older build, and tries it once.
+// TestRunFailingPrepare: when Prepare fails, Run fails and does not try again.
 func TestRunFailingPrepare(t *testing.T) {
 	refused, tried := errors.New("made by an older build"), 0
 	err := Run(t.Context(), Options{

@@ -21,31 +21,29 @@ import (
 	namespacepb "go.temporal.io/api/namespace/v1"
 )
 
-// SearchAttributes are the custom Keyword attributes workflows carry.
+// SearchAttributes are the custom Keyword search attributes of the workflows.
 var SearchAttributes = []string{"App", "PacketID", "UserID", "PayoutStatus", "FailureCode", "Provider"}
 
-// Retention is how long Temporal keeps closed workflows: the relay and the watch
-// count on at least seven days.
+// Retention is the retention of closed workflows. The relay and the watch rely on at least seven days.
 const Retention = 7 * 24 * time.Hour
 
-// Temporal is the Temporal development server with its web UI and one namespace
-// that has our search attributes. Its state is one SQLite file.
+// Temporal is the Temporal development server with its web UI, and one namespace with SearchAttributes. Its state is one
+// SQLite file. It implements Part.
 type Temporal struct {
 	Tools     Tools
 	DB        string // database file; its folder is created when missing
 	Port      int    // gRPC, on 127.0.0.1
 	UIPort    int    // web UI, on 127.0.0.1; 0 = no web UI
 	Namespace string
-	// Whole says that the database file, if there is one, is known to have its schema.
+	// Whole means that the database file, if it exists, has a complete schema, even without its marker file.
 	Whole bool
 	// Settings are further dynamic settings of the server, name=value.
 	Settings []string
 }
 
-// dynamicConfig are server settings for one small machine. Without the poll
-// rates every hop of a workflow waits for a 50 ms tick; one partition a task
-// queue keeps a few pollers from missing each other; the namespace limit must
-// not be what a crowd meets first.
+// dynamicConfig are server settings for one small machine. With the default poll rates each step of a workflow waits up to
+// 50 ms. One partition for each task queue lets few pollers find every task. The limit of the namespace must not be the
+// first limit that a load test reaches.
 var dynamicConfig = []string{
 	"history.transferProcessorMaxPollRPS=1000",
 	"history.timerProcessorMaxPollRPS=1000",
@@ -55,7 +53,7 @@ var dynamicConfig = []string{
 	"frontend.namespaceRPS=20000",
 }
 
-// Addr is host:port of the gRPC endpoint.
+// Addr returns host:port of the gRPC endpoint.
 func (s Temporal) Addr() string { return hostPort(s.Port) }
 
 // Command implements Part.
@@ -71,7 +69,7 @@ func (s Temporal) Command(context.Context) (*exec.Cmd, error) {
 		"server", "start-dev",
 		"--ip", loopback,
 		"--port", strconv.Itoa(s.Port),
-		"--db-filename", file, // relative, because it becomes part of a URL
+		"--db-filename", file, // relative: it becomes part of a URL
 		"--sqlite-pragma", "journal_mode=wal",
 		"--sqlite-pragma", "synchronous=normal",
 		"--namespace", s.Namespace,
@@ -95,8 +93,8 @@ func (s Temporal) Command(context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Ready implements Part: the namespace exists with its retention, and its search
-// attributes can be asked for. It raises the retention when it is too short.
+// Ready implements Part: the namespace exists and its search attributes can be queried. It raises the namespace's retention
+// to Retention, and marks the database file as complete.
 func (s Temporal) Ready(ctx context.Context) error {
 	options := client.Options{
 		HostPort:  s.Addr(),
@@ -135,30 +133,29 @@ func (s Temporal) Ready(ctx context.Context) error {
 	return s.writeMarker()
 }
 
-// markerFile is the file that marks a database file with a complete schema.
+// markerFile returns the path of the file that marks the database file as complete.
 func (s Temporal) markerFile() string { return s.DB + ".whole" }
 
-// writeMarker notes that the server has answered from its database file.
+// writeMarker marks the database file as complete: the server has responded.
 func (s Temporal) writeMarker() error {
 	if exists(s.markerFile()) {
 		return nil
 	}
 	if err := os.WriteFile(s.markerFile(), nil, 0o600); err != nil {
-		return fmt.Errorf("temporal note: %w", err)
+		return fmt.Errorf("temporal marker: %w", err)
 	}
 	return nil
 }
 
-// removeUnfinished removes a database file that no server has answered from yet. The server
-// makes its schema when there is no file, table by table, and never starts again from
-// one that was left in the middle; nobody can have put anything into it.
+// removeUnfinished removes a database file that is not marked as complete. The server creates the schema only when there is
+// no file, table by table, and cannot start from a file with a part of the schema. Such a file holds no data.
 func (s Temporal) removeUnfinished() error {
 	if exists(s.DB) && (s.Whole || exists(s.markerFile())) {
 		return nil
 	}
 	for _, file := range []string{s.markerFile(), s.DB, s.DB + "-wal", s.DB + "-shm", s.DB + "-journal"} {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("temporal database that was not finished: %w", err)
+			return fmt.Errorf("remove an incomplete temporal database: %w", err)
 		}
 	}
 	return nil

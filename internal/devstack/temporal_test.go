@@ -8,8 +8,7 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestTemporalKilledWhileInitialising: a database file whose schema was not finished
-// is created again, and one that a server has answered from is kept.
+// TestTemporalKilledWhileInitialising: a database file with an incomplete schema is created again, and a complete one is kept.
 func TestTemporalKilledWhileInitialising(t *testing.T) {
 	port, err := FreePort()
 	if err != nil {
@@ -19,7 +18,7 @@ func TestTemporalKilledWhileInitialising(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(part.DB), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(part.DB, nil, 0o600); err != nil { // the server does not get over a file without its tables
+	if err := os.WriteFile(part.DB, nil, 0o600); err != nil { // the server cannot start from a file without tables
 		t.Fatal(err)
 	}
 	live := func() os.FileInfo {
@@ -33,7 +32,7 @@ func TestTemporalKilledWhileInitialising(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Kill()
-		wait.Until(t, "Temporal answers", func() bool { return part.Ready(t.Context()) == nil })
+		wait.Until(t, "Temporal is ready", func() bool { return part.Ready(t.Context()) == nil })
 		file, err := os.Stat(part.DB)
 		if err != nil {
 			t.Fatal(err)
@@ -56,6 +55,6 @@ func TestTemporalKilledWhileInitialising(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := part.Command(t.Context()); err != nil || exists(part.markerFile()) {
-		t.Errorf("the note of a database that is gone stays: %v", err)
+		t.Errorf("the marker of a removed database remains: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Tools holds the absolute paths of the programs the stack runs.
+// Tools holds the absolute paths of the programs that the stack runs.
 type Tools struct {
 	RedisServer      string
 	MariaDB          string // mariadbd, the server
@@ -18,9 +18,9 @@ type Tools struct {
 	Temporal         string // the Temporal CLI with `server start-dev`
 }
 
-// MissingToolsError says which programs were not found and how to get them.
+// MissingToolsError names the programs that were not found and their Debian packages.
 type MissingToolsError struct {
-	Programs []string // what was looked for
+	Programs []string // those that were not found
 	Packages []string // Debian packages that hold them; may be empty
 }
 
@@ -32,19 +32,17 @@ func (e *MissingToolsError) Error() string {
 	return text
 }
 
-// Debian packages that hold the servers without registering a service. The
-// Redis server is in redis-tools: its binary is called redis-check-rdb there
-// and becomes the server when it is called redis-server.
+// Debian packages of the servers that install no service. redis-tools holds the Redis binary under the name redis-check-rdb;
+// under the name redis-server the same binary is the server.
 const (
 	packageRedis         = "redis-tools"
 	packageMariaDB       = "mariadb-server-core"
 	packageMariaDBClient = "mariadb-client-core" // my_print_defaults, needed by mariadb-install-db
 )
 
-// FindTools looks for the programs in cacheDir, then on PATH and in the folders
-// for servers that PATH of an ordinary user lacks. When the system has the Redis
-// binary but no redis-server, it makes the link of that name in cacheDir.
-// Missing programs give a *MissingToolsError that names all of them.
+// FindTools searches for the programs in cacheDir, then on PATH and in the folders of servers that are missing on the PATH of
+// an ordinary user. When the system has the Redis binary but no redis-server, FindTools creates the link of that name in
+// cacheDir. The error for missing programs is a *MissingToolsError.
 func FindTools(cacheDir string) (Tools, error) {
 	var tools Tools
 	missing := &MissingToolsError{}
@@ -73,7 +71,7 @@ func FindTools(cacheDir string) (Tools, error) {
 	return tools, nil
 }
 
-// lookup returns the absolute path of a program.
+// lookup returns the absolute path of a program, and false when there is none.
 func lookup(cacheDir, program string) (string, bool) {
 	dirs := []string{cacheDir}
 	dirs = append(dirs, filepath.SplitList(os.Getenv("PATH"))...)
@@ -93,15 +91,14 @@ func lookup(cacheDir, program string) (string, bool) {
 	return "", false
 }
 
-// linkRedisServer makes cacheDir/redis-server where only redis-check-rdb is
-// installed. It is safe to run in several processes at once.
+// linkRedisServer creates cacheDir/redis-server where only redis-check-rdb is installed. Several processes may run it at once.
 func linkRedisServer(cacheDir string) error {
 	if _, ok := lookup(cacheDir, "redis-server"); ok || cacheDir == "" {
 		return nil
 	}
 	binary, ok := lookup("", "redis-check-rdb")
 	if !ok {
-		return nil // reported as a missing redis-server
+		return nil // FindTools reports redis-server as missing
 	}
 	if err := os.MkdirAll(cacheDir, 0o755); err != nil {
 		return fmt.Errorf("tool cache: %w", err)
@@ -117,11 +114,11 @@ func linkRedisServer(cacheDir string) error {
 	return nil
 }
 
-// ErrNoCheckout means that no folder above holds the source of hongbao.
+// ErrNoCheckout means that a folder is not inside a source tree of hongbao.
 var ErrNoCheckout = errors.New("not inside a checkout of hongbao")
 
-// FindCheckout returns the root of the source tree that holds dir: the nearest
-// folder upwards with the go.mod of module hongbao, else ErrNoCheckout.
+// FindCheckout returns the root of the source tree that contains dir: the nearest folder upwards with the go.mod of module
+// hongbao. The error is ErrNoCheckout when there is none.
 func FindCheckout(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -140,6 +137,5 @@ func FindCheckout(dir string) (string, error) {
 	}
 }
 
-// CacheDir is the folder of built and linked tools in a checkout. Everything in
-// it can be deleted and is made again.
+// CacheDir returns the folder of the built and linked tools in a checkout. Setup creates its content again when it is deleted.
 func CacheDir(checkout string) string { return filepath.Join(checkout, ".cache", "bin") }
