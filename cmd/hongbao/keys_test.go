@@ -163,7 +163,7 @@ func TestKeysEnsure(t *testing.T) {
 	}
 	id, _ := access.ParseToken(lina)
 	o.mustRun("keys", "direct", "revoke", id)
-	if code, stdout, _ := ensure("li-na=" + lina); code != exitOK || !strings.Contains(stdout, "was revoked and stays so") {
+	if code, stdout, _ := ensure("li-na=" + lina); code != exitOK || !strings.Contains(stdout, "was revoked and stays revoked") {
 		t.Errorf("a revoked key: exit code %d, %s", code, stdout)
 	}
 	if _, keys := o.storedAccess(); len(keys) != 1 {

@@ -57,7 +57,7 @@ func TestMigrateAsOrdinaryUser(t *testing.T) {
 	exec("SET GLOBAL log_bin_trust_function_creators = 1")
 	run(exitOK, "migrations applied.", "migrate", "up")
 	run(exitOK, "0 migrations applied.", "migrate", "up")
-	run(exitOK, "taken back.", "migrate", "down")
+	run(exitOK, "reverted.", "migrate", "down")
 	run(exitOK, "1 migrations applied.", "migrate", "up")
 	run(exitOK, "", "ledger", "verify")
 	run(exitOK, "", "audit", "verify")
@@ -188,7 +188,7 @@ func TestStartNeedsMigrations(t *testing.T) {
 	refused("MySQL lacks migrations of this version: 1, the first is 00132")
 	exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (132, 1), (99999, 1)")
 	starts(dsn, "")
-	starts("u:p@tcp(127.0.0.1:1)/x", "Whether MySQL is migrated could not be read")
+	starts("u:p@tcp(127.0.0.1:1)/x", "The migrations of MySQL could not be read")
 }
 
 // TestOtherBuild: every process refuses what a build with another data format made, in

@@ -73,7 +73,7 @@ func TestFirstStartKeepsTheAccount(t *testing.T) {
 		_ = db.Close()
 	}
 	db, err := openForProvider(t.Context(), store.Config{DSN: "u:p@tcp(127.0.0.1:1)/x"}, acts, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil || !strings.Contains(log.String(), "Whose payments MySQL has could not be compared") {
+	if err != nil || !strings.Contains(log.String(), "The provider account could not be compared") {
 		t.Errorf("%v, %s", err, log.String())
 	}
 	_ = db.Close()

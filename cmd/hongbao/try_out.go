@@ -8,8 +8,7 @@ import (
 	"hongbao/internal/access"
 )
 
-// publicSecretValues are the secrets that docker-compose.yml has where nobody sets others. They
-// are in the repository, so that everybody knows them.
+// publicSecretValues are the default secrets of docker-compose.yml. They are public, because the repository holds them.
 var publicSecretValues = []string{
 	"for-trying-out-only",
 	"7075626c69632d666f722d747279696e672d6f75742d6f6e6c792d3332627974",
@@ -22,11 +21,10 @@ var publicSecretValues = []string{
 	"hb_auditor_tryoutaud222_THISKEYISPUBLICFORTRYINGOUTONLY222222222222222222222BWUXROC",
 }
 
-// errPublicSecret is a secret that everybody knows, outside of a try-out.
+// errPublicSecret means that a setting holds a public secret and --try-out is not set.
 var errPublicSecret = errors.New("holds a secret that is public")
 
-// containsPublicSecret reports whether a value is or holds a public secret. Case counts for nothing:
-// hex digits have two.
+// containsPublicSecret reports whether a value contains a public secret. It ignores case, because hex digits have two.
 func containsPublicSecret(value string) bool {
 	value = strings.ToLower(value)
 	for _, s := range publicSecretValues {
@@ -37,8 +35,7 @@ func containsPublicSecret(value string) bool {
 	return false
 }
 
-// publicNames are the names in a list of name=secret pairs whose secrets are public; none
-// where the value is no such list.
+// publicNames returns the names with public secrets in a list of name=secret pairs; none for a value that is not such a list.
 func publicNames(value string) (names []string) {
 	for _, pair := range strings.Fields(value) {
 		if name, secret, ok := strings.Cut(pair, "="); ok && containsPublicSecret(secret) && !strings.ContainsAny(name, ":@/") {
@@ -48,11 +45,10 @@ func publicNames(value string) (names []string) {
 	return names
 }
 
-// rejectPublicSecrets refuses public secrets among the settings of a command that takes
-// --try-out, unless it is set. Commands of clients do not take it: their keys are refused
-// by the API.
+// rejectPublicSecrets returns an error for each public secret among the settings of a command that has --try-out, unless it is
+// set. The commands of clients do not have it: the API refuses their public keys.
 func (c config) rejectPublicSecrets() (problems error) {
-	if text, takes := c.values["try-out"]; !takes || text != "" && kindBool.check(text) == nil && c.boolean("try-out") {
+	if text, has := c.values["try-out"]; !has || text != "" && kindBool.check(text) == nil && c.boolean("try-out") {
 		return nil
 	}
 	for _, s := range settingsOf(c.command) {
@@ -63,13 +59,13 @@ func (c config) rejectPublicSecrets() (problems error) {
 		if names := publicNames(c.values[s.flag]); len(names) > 0 {
 			where = ", of " + strings.Join(names, ", ")
 		}
-		problems = errors.Join(problems, fmt.Errorf("%s %w%s: set one of your own; to try out with it, set HONGBAO_TRY_OUT=true (--try-out)",
+		problems = errors.Join(problems, fmt.Errorf("%s %w%s: set your own; to try hongbao out with it, set HONGBAO_TRY_OUT=true (--try-out)",
 			s.name(), errPublicSecret, where))
 	}
 	return problems
 }
 
-// publicTokens are the hashes of the tokens among the public secrets.
+// publicTokens returns the hashes of the tokens among the public secrets.
 func publicTokens() (hashes [][]byte) {
 	for _, s := range publicSecretValues {
 		if _, ok := access.RoleOf(s); ok {

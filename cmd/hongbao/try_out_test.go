@@ -14,26 +14,25 @@ import (
 	"hongbao/internal/access"
 )
 
-// openDefaults are the variables of docker-compose.yml that hold no secret.
+// openDefaults matches the variables of docker-compose.yml that hold no secret.
 var openDefaults = regexp.MustCompile(`^HB_(\w+_PORT|VERSION|TRY_OUT)$`)
 
-// composeDefaults are the variables of docker-compose.yml and the values they have there.
+// composeDefaults returns the variables of docker-compose.yml and their defaults.
 func composeDefaults(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, m := range regexp.MustCompile(`\$\{(\w+):-([^}]*)\}`).FindAllStringSubmatch(readRepo(t, "docker-compose.yml"), -1) {
-		if m[1] != "NAME" { // of the text at its top
+		if m[1] != "NAME" { // an example in a comment of the file
 			out[m[1]] = m[2]
 		}
 	}
 	if len(out) < 10 {
-		t.Fatalf("only %v are found", out)
+		t.Fatalf("only %v were found", out)
 	}
 	return out
 }
 
-// TestPublicSecretsAreListed: each secret of docker-compose.yml is on the list, and the list
-// holds nothing else.
+// TestPublicSecretsAreListed: publicSecretValues holds each default secret of docker-compose.yml, and nothing else.
 func TestPublicSecretsAreListed(t *testing.T) {
 	listed := slices.Clone(publicSecretValues)
 	for name, secret := range composeDefaults(t) {
@@ -41,12 +40,12 @@ func TestPublicSecretsAreListed(t *testing.T) {
 			continue
 		}
 		if !slices.Contains(publicSecretValues, secret) {
-			t.Errorf("%s: %q is not among publicSecrets", name, secret)
+			t.Errorf("%s: %q is not among publicSecretValues", name, secret)
 		}
 		listed = slices.DeleteFunc(listed, func(s string) bool { return s == secret })
 	}
 	if len(listed) > 0 {
-		t.Errorf("publicSecrets has %q, which the file has not", listed)
+		t.Errorf("publicSecretValues has %q, which the file does not have", listed)
 	}
 	tokens := 0
 	for _, s := range publicSecretValues {
@@ -59,7 +58,7 @@ func TestPublicSecretsAreListed(t *testing.T) {
 	}
 }
 
-// composeWith is docker-compose.yml as it is with these variables.
+// composeWith returns the project of docker-compose.yml with these variables.
 func composeWith(t *testing.T, set map[string]string) *types.Project {
 	t.Helper()
 	details, err := composeDetails(readRepo(t, "docker-compose.yml"))
@@ -74,10 +73,10 @@ func composeWith(t *testing.T, set map[string]string) *types.Project {
 	return p
 }
 
-// publicRefusals are what our services say when they start, all together.
+// publicRefusals returns the errors of the services of this repository about public secrets, one a line.
 func publicRefusals(t *testing.T, p *types.Project) string {
 	t.Helper()
-	var said []string
+	var refusals []string
 	for _, s := range p.Services {
 		if !ours(s) {
 			continue
@@ -89,13 +88,13 @@ func publicRefusals(t *testing.T, p *types.Project) string {
 		if !errors.Is(err, errPublicSecret) {
 			t.Errorf("%s: %v", s.Name, err)
 		}
-		said = append(said, err.Error())
+		refusals = append(refusals, err.Error())
 	}
-	return strings.Join(said, "\n")
+	return strings.Join(refusals, "\n")
 }
 
-// TestPublicSecretsAreRefused: with HB_TRY_OUT=false each single secret that was left as it
-// is in docker-compose.yml keeps some service of ours from starting, which names the setting.
+// TestPublicSecretsAreRefused: with HB_TRY_OUT=false, a service does not start with a default secret of docker-compose.yml, and
+// its error names the setting.
 func TestPublicSecretsAreRefused(t *testing.T) {
 	names := map[string]string{"HB_MYSQL_PASSWORD": "HONGBAO_MYSQL_DSN", "HB_SEED_KEY": "HONGBAO_SEED_KEY",
 		"HB_SESSION_KEY":  "HONGBAO_SESSION_KEY",
@@ -119,8 +118,8 @@ func TestPublicSecretsAreRefused(t *testing.T) {
 			own[name] = "s3cret"
 		}
 	}
-	if said := publicRefusals(t, composeWith(t, own)); said != "" {
-		t.Fatalf("with secrets of one's own: %s", said)
+	if refusals := publicRefusals(t, composeWith(t, own)); refusals != "" {
+		t.Fatalf("with own secrets: %s", refusals)
 	}
 	for name, secret := range composeDefaults(t) {
 		if openDefaults.MatchString(name) {
@@ -128,24 +127,23 @@ func TestPublicSecretsAreRefused(t *testing.T) {
 		}
 		for _, public := range []string{secret, strings.ToUpper(secret)} {
 			if public != secret && name != "HB_SEED_KEY" && name != "HB_SESSION_KEY" {
-				continue // another secret, and mostly none of its kind
+				continue // these are case-sensitive: in upper case they are other secrets
 			}
 			set := maps.Clone(own)
 			set[name] = public
-			said := publicRefusals(t, composeWith(t, set))
-			if names[name] == "" || !strings.Contains(said, names[name]) || strings.Contains(said, public) {
-				t.Errorf("%s=%s: %q, want %q", name, public, said, names[name])
+			refusals := publicRefusals(t, composeWith(t, set))
+			if names[name] == "" || !strings.Contains(refusals, names[name]) || strings.Contains(refusals, public) {
+				t.Errorf("%s=%s: %q, want %q", name, public, refusals, names[name])
 			}
 			set["HB_TRY_OUT"] = "true"
-			if said := publicRefusals(t, composeWith(t, set)); said != "" {
-				t.Errorf("%s=%s in a try-out: %s", name, public, said)
+			if refusals := publicRefusals(t, composeWith(t, set)); refusals != "" {
+				t.Errorf("%s=%s in a try-out: %s", name, public, refusals)
 			}
 		}
 	}
 }
 
-// TestPublicSecretsOfEveryCommand: each command that has a secret of the installation
-// refuses a public one, whichever way it comes.
+// TestPublicSecretsOfEveryCommand: each command that has a secret of the installation refuses a public one.
 func TestPublicSecretsOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	for _, s := range settings {
@@ -155,7 +153,7 @@ func TestPublicSecretsOfEveryCommand(t *testing.T) {
 		for _, command := range s.commands {
 			c := config{command: command, values: map[string]string{"try-out": "false", s.flag: "x for-trying-out-only"}}
 			if !slices.Contains(secretCommands, command) {
-				t.Errorf("%s takes %s and not --try-out", command, s.name())
+				t.Errorf("%s has %s and no --try-out", command, s.name())
 			}
 			if err := c.rejectPublicSecrets(); !errors.Is(err, errPublicSecret) || !strings.Contains(err.Error(), s.env) {
 				t.Errorf("%s, %s: %v", command, s.name(), err)

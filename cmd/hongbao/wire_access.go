@@ -16,7 +16,7 @@ import (
 	"hongbao/internal/store"
 )
 
-// withStore opens the store for a short command.
+// withStore calls act with an open store and closes the store. It is for commands that end after a few queries.
 func withStore(ctx context.Context, dsn Secret, act func(*store.Store) error) error {
 	db, err := openMigrated(ctx, store.Config{DSN: dsn.Reveal(), MaxOpenConns: 2}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -25,7 +25,7 @@ func withStore(ctx context.Context, dsn Secret, act func(*store.Store) error) er
 	return errors.Join(act(db), db.Close())
 }
 
-// newApp makes an app with a salt of its own.
+// newApp returns an app with a new random salt.
 func newApp(id, name string) access.App {
 	salt := make([]byte, 32)
 	_, _ = rand.Read(salt) // never fails
@@ -39,7 +39,7 @@ func createApp(ctx context.Context, cfg appsConfig, out io.Writer) error {
 	return withStore(ctx, cfg.MySQLDSN, func(db *store.Store) error {
 		err := db.CreateApp(ctx, newApp(cfg.ID, cfg.Name))
 		if errors.Is(err, store.ErrConflict) {
-			return fmt.Errorf("app %s exists already and is left as it is: %w", cfg.ID, err)
+			return fmt.Errorf("app %s exists already and was not changed: %w", cfg.ID, err)
 		}
 		if err != nil {
 			return fmt.Errorf("create app %s: %w", cfg.ID, err)
@@ -69,30 +69,30 @@ func listApps(ctx context.Context, dsn Secret, out io.Writer) error {
 	})
 }
 
-// createKey prints the token alone to out, for scripts, and what belongs to it to notes.
+// createKey creates a key. It prints the token alone to out, for scripts, and remarks to notes.
 func createKey(ctx context.Context, cfg keyConfig, out, notes io.Writer) error {
 	token, id := access.NewToken(cfg.Role)
 	key := access.Key{ID: id, Role: cfg.Role, AppID: cfg.App, Owner: cfg.Owner, SecretHash: access.HashToken(token)}
 	return withStore(ctx, cfg.MySQLDSN, func(db *store.Store) error {
 		err := db.CreateKey(ctx, key)
 		if errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("create key: %w; `hongbao apps create %s` makes it", err, cfg.App)
+			return fmt.Errorf("create key: %w; create the app with `hongbao apps create %s`", err, cfg.App)
 		}
 		if err != nil {
 			return fmt.Errorf("create key: %w", err)
 		}
 		if _, err := fmt.Fprintln(out, token); err != nil {
-			return fmt.Errorf("key %s works, but its token could not be printed; revoke it: %w", id, err)
+			return fmt.Errorf("key %s is valid, but its token could not be printed; revoke it: %w", id, err)
 		}
-		_, _ = fmt.Fprintf(notes, "Key %s of role %s for %s. The token above is shown this once.\n", id, key.Role, key.Owner)
+		_, _ = fmt.Fprintf(notes, "Key %s of role %s for %s. The token above is printed only once.\n", id, key.Role, key.Owner)
 		return nil
 	})
 }
 
-// errOtherKey is a key that exists with another owner or token than the one given.
+// errOtherKey means that a key exists with another owner or token than the given ones.
 var errOtherKey = errors.New("exists with another owner or token")
 
-// ensureTokens makes every token work that was not revoked, and says what it did.
+// ensureTokens creates the keys of tokens unless they exist, and prints one line for each. A revoked key stays revoked.
 func ensureTokens(ctx context.Context, dsn Secret, tokens []ensuredToken, out io.Writer) error {
 	return withStore(ctx, dsn, func(db *store.Store) error {
 		for _, given := range tokens {
@@ -106,6 +106,8 @@ func ensureTokens(ctx context.Context, dsn Secret, tokens []ensuredToken, out io
 	})
 }
 
+// ensureToken creates the key of one token, and its app, unless they exist. It returns the result in words. The error is
+// errOtherKey when the key exists with another owner or token.
 func ensureToken(ctx context.Context, db *store.Store, want access.Key) (done string, err error) {
 	if want.AppID != "" {
 		if err := db.EnsureApp(ctx, newApp(want.AppID, want.AppID)); err != nil {
@@ -126,11 +128,11 @@ func ensureToken(ctx context.Context, db *store.Store, want access.Key) (done st
 	case !sameKey(found.Key, want):
 		return "", errOtherKey
 	case !found.RevokedAt.IsZero():
-		return "was revoked and stays so", nil
+		return "was revoked and stays revoked", nil
 	case found.Waiting:
-		return "waits for a second person", nil
+		return "exists, and waits for the approval of a second person", nil
 	}
-	return "is there", nil
+	return "exists already", nil
 }
 
 func sameKey(a, b access.Key) bool {
@@ -163,7 +165,7 @@ func revokeKey(ctx context.Context, dsn Secret, id string, out io.Writer) error 
 	})
 }
 
-// moment renders a time in UTC; the zero time is empty.
+// formatUTC formats a time in UTC; "" for the zero time.
 func formatUTC(t time.Time) string {
 	if t.IsZero() {
 		return ""

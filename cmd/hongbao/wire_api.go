@@ -15,8 +15,8 @@ import (
 	"hongbao/worker"
 )
 
-// runAPI serves until ctx ends. Its ports are open from the first moment: what it waits for
-// may hang, and /livez, /readyz and a 503 distinguish that from a missing process.
+// runAPI runs the API until ctx ends. It listens before it connects to MySQL and Redis: while it waits for them, /livez,
+// /readyz and responses with 503 show that the process runs.
 func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	slog.SetDefault(logger)
 	if err := armFailpoints(ctx, cfg.FailpointDir, logger); err != nil {
@@ -30,12 +30,12 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	err = serveAPI(ctx, cfg, starting, logger)
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		logger.InfoContext(ctx, "api stops while it starts", slog.Any("cause", context.Cause(ctx)))
-		return nil // nothing had begun
+		return nil // an interrupted start is no failure
 	}
 	return err
 }
 
-// serveAPI waits for the parts of the API and serves.
+// serveAPI connects to everything that the API uses, which may wait for MySQL and Redis, and serves until ctx ends.
 func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger *slog.Logger) error {
 	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.ProviderURL, APIKey: cfg.ProviderKey.Reveal(),
 		Account: cfg.ProviderAccount, WebhookSecret: cfg.SandboxWebhookSecret.Reveal()})
@@ -55,8 +55,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		return err
 	}
 	defer func() { _ = redis.Close() }()
-	// Asked by /readyz, and how a payment's runs stand: the API starts no workflows, the
-	// relay does.
+	// Only for /readyz and for the state of a payment's workflows: the relay, not the API, starts workflows.
 	temporal, refused, err := cfg.Temporal.dial(logger)
 	if err != nil {
 		return err
@@ -71,7 +70,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		return err
 	}
 	defer stopTracing()
-	asks, closeRisk, err := cfg.Risk.check()
+	riskCheck, closeRisk, err := cfg.Risk.open()
 	if err != nil {
 		return err
 	}
@@ -87,7 +86,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		SeedKey: key32(cfg.SeedKey), MirrorKey: deriveKey(key32(cfg.SeedKey), "hongbao copy of apps v1"),
 		PublicTokens:   refusedTokens(cfg.TryOut, logger),
 		ApprovalAmount: approvalAmount(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
-		Limits: cfg.Limits, Limiter: redis, Risk: asks, RiskRefuseUnanswered: cfg.Risk.RefuseUnanswered, RiskRefuseFrom: cfg.Risk.RefuseFrom,
+		Limits: cfg.Limits, Limiter: redis, Risk: riskCheck, RiskRefuseUnanswered: cfg.Risk.RefuseUnanswered, RiskRefuseFrom: cfg.Risk.RefuseFrom,
 		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.Temporal.Namespace, Version: version,
 	})
 	if err != nil {
@@ -107,35 +106,34 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 	return group.Wait()
 }
 
-// logRefused says once when Temporal does not take this process. It is no error that ends
-// it: grabs need no Temporal, and its certificates and keys must not stop them.
+// logRefused logs when Temporal refuses this process, such as for its certificate or key. It always returns nil: grabs need no
+// Temporal, so the API continues to run.
 func logRefused(ctx context.Context, refused func(context.Context) error, logger *slog.Logger) error {
 	if err := refused(ctx); err != nil {
-		logger.ErrorContext(ctx, "Temporal does not take this process. Grabs go on and wait.", slog.Any("error", err))
+		logger.ErrorContext(ctx, "Temporal refuses this process. Grabs are accepted; their payouts wait.", slog.Any("error", err))
 	}
 	return nil
 }
 
-// refusedTokens are the hashes of the tokens that open nothing: the public ones, unless
-// this is a try-out.
+// refusedTokens returns the hashes of the tokens that the API refuses: the public ones, unless this is a try-out.
 func refusedTokens(tryOut bool, logger *slog.Logger) [][]byte {
 	if !tryOut {
 		return publicTokens()
 	}
-	logger.Warn("This is a try-out: secrets and keys that everybody knows are taken.")
+	logger.Warn("This is a try-out: public secrets and keys are accepted.")
 	return nil
 }
 
-// approvalAmount is from which amount on a retry needs a second person. 0 is set for
-// "always", and the API takes it for its default: nothing is less than one fen.
+// approvalAmount returns the amount from which a retry needs a second person. The setting 0 means every amount; for the API, 0
+// means its default. So 0 becomes 1 fen, the lowest amount.
 func approvalAmount(fen int64) money.Fen { return money.Fen(max(1, fen)) }
 
-// mountConsole gives the staff listener its pages for people.
+// mountConsole adds the pages of the console to the staff listener.
 func mountConsole(server *api.Server, keys [][32]byte) error {
-	desk, err := console.New(console.Config{StaffAPI: server, SessionKeys: keys})
+	pages, err := console.New(console.Config{StaffAPI: server, SessionKeys: keys})
 	if err != nil {
 		return err
 	}
-	server.MountConsole(desk, console.Folders...)
+	server.MountConsole(pages, console.Folders...)
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"hongbao/internal/failpoint"
 )
 
-// armFailpoints lets a test kill this process at the steps that package crash
-// lists. Nothing happens without a folder.
+// armFailpoints lets a test kill this process at the steps that package failpoint lists. Without a folder it does nothing. Its
+// errors wrap failpoint.ErrFolder.
 func armFailpoints(ctx context.Context, folder string, logger *slog.Logger) error {
 	if folder == "" {
 		return nil
@@ -18,7 +18,7 @@ func armFailpoints(ctx context.Context, folder string, logger *slog.Logger) erro
 	if err := failpoint.Arm(folder); err != nil {
 		return err
 	}
-	logger.WarnContext(ctx, "Crash points can be armed: this process may be killed by a test.", slog.String("folder", folder))
+	logger.WarnContext(ctx, "Failpoints are enabled: a test may kill this process.", slog.String("folder", folder))
 	return nil
 }
 

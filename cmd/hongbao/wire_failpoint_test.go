@@ -9,8 +9,7 @@ import (
 	"hongbao/internal/failpoint"
 )
 
-// TestFailpointsOnlyWithATestProvider: where the provider is another machine,
-// money is real, and nobody may ask the process to kill itself.
+// TestFailpointsOnlyWithATestProvider: failpoints need a provider on this machine. Another one may move real money.
 func TestFailpointsOnlyWithATestProvider(t *testing.T) {
 	for provider, fine := range map[string]bool{
 		"http://127.0.0.1:8090": true, "http://[::1]:8090": true,
@@ -21,7 +20,7 @@ func TestFailpointsOnlyWithATestProvider(t *testing.T) {
 			env := validSettings()
 			env["HONGBAO_PROVIDER_URL"] = provider
 			if _, err := read(t, command, env); err != nil {
-				t.Errorf("%s with %s, no crash points: %v", command, provider, err)
+				t.Errorf("%s with %s, no failpoints: %v", command, provider, err)
 			}
 			env["HONGBAO_CRASH_POINTS"] = "/tmp/points"
 			_, err := read(t, command, env)
@@ -40,6 +39,6 @@ func TestArmFailpoints(t *testing.T) {
 		t.Errorf("without a folder: %v", err)
 	}
 	if err := armFailpoints(t.Context(), "no/such/folder", slog.New(slog.DiscardHandler)); !errors.Is(err, failpoint.ErrFolder) {
-		t.Errorf("a folder that is not there: %v", err)
+		t.Errorf("a missing folder: %v", err)
 	}
 }

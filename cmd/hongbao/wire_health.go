@@ -15,26 +15,25 @@ import (
 	"hongbao/worker"
 )
 
-// healthSources returns the sources of the metrics of every process.
+// healthSources returns the sources of the metrics that API and worker read from Redis and MySQL.
 func healthSources(db *store.Store, redis *pool.Pool, provider string) map[string]observe.Source {
-	books := store.NewHealthReader(db)
+	mysql := store.NewHealthReader(db)
 	return map[string]observe.Source{"redis": redis.HealthSnapshot, "mysql": func(ctx context.Context, v *observe.HealthSnapshot) error {
 		v.HeldProviders[provider] = time.Time{}
-		for _, kind := range worker.Repairs { // a series that is there from the start can be alarmed on
+		for _, kind := range worker.Repairs { // an alert on an increase needs the series from the start
 			v.Repairs[string(kind)] = 0
 		}
-		return books.Read(ctx, v)
+		return mysql.Read(ctx, v)
 	}}
 }
 
-// newRegistry returns a registry with the figures that are read from the sources,
-// and who reads them.
+// newRegistry returns a registry with the metrics of the sources, and the collector that reads them.
 func newRegistry(sources map[string]observe.Source) (*prometheus.Registry, *observe.Collector, error) {
 	registry, collector := prometheus.NewRegistry(), observe.NewCollector(sources)
 	return registry, collector, collector.Register(registry)
 }
 
-// withMetrics serves /metrics beside the health of a worker, its own included.
+// withMetrics returns a handler that serves /metrics, with the worker's own collectors, and otherwise health.
 func withMetrics(health http.Handler, sources map[string]observe.Source, own ...prometheus.Collector) (http.Handler, error) {
 	registry, _, err := newRegistry(sources)
 	if err != nil {

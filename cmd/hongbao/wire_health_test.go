@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWorkerReportsItsVersion: the runbook has people look which versions of the worker run
-// when workflow code does not fit a history.
+// TestWorkerReportsItsVersion: /metrics of a worker holds its version, which the runbook needs when workflow code does not match
+// a history.
 func TestWorkerReportsItsVersion(t *testing.T) {
 	h, err := withMetrics(http.NotFoundHandler(), nil)
 	if err != nil {

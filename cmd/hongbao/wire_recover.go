@@ -11,7 +11,7 @@ import (
 	"hongbao/workflows"
 )
 
-// openRecover connects to everything that knows what has happened. end closes it all.
+// openRecover connects to MySQL, Redis, Temporal and the provider. end closes all connections; it is nil with an error.
 func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recover, end func(), err error) {
 	logger := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var opened []func()
@@ -22,7 +22,7 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 	}
 	defer func() {
 		if err != nil {
-			closeAll() // end is nil by now: an error is returned without it
+			closeAll() // end is nil here
 		}
 	}()
 	if err := armFailpoints(ctx, c.text("crash-points"), logger); err != nil {

@@ -11,8 +11,8 @@ import (
 	"hongbao/internal/pool"
 )
 
-// redisConfig is how a command reaches Redis, of all that it takes: the only place that
-// reads these settings. Who opens the pool adds what is not configured.
+// redisConfig returns the configuration of the pool from the settings of a command. openPool adds Epochs and Logger. The error
+// is a *usageError about the file of authorities.
 func redisConfig(c config) (pool.Config, error) {
 	cfg := pool.Config{
 		Addr: c.text("redis-addr"), Mode: pool.Mode(c.text("redis-mode")), Master: c.text("redis-master"), Lanes: int(c.number("lanes")),
@@ -21,15 +21,15 @@ func redisConfig(c config) (pool.Config, error) {
 			SentinelPassword: c.secret("redis-sentinel-password").Reveal(), TLS: c.boolean("redis-tls"),
 		},
 	}
-	if _, takes := c.values["redis-replicas"]; takes {
+	if _, has := c.values["redis-replicas"]; has {
 		cfg.Replicas = int(c.number("redis-replicas"))
 	}
-	if _, takes := c.values["allow-volatile-redis"]; takes {
+	if _, has := c.values["allow-volatile-redis"]; has {
 		cfg.AllowVolatile = c.boolean("allow-volatile-redis")
 	}
 	if file := c.text("redis-ca-file"); file != "" {
 		authorities, err := readAuthorities(file)
-		if err != nil { // it was there when the settings were checked
+		if err != nil { // the file has changed since checkAuthorities
 			return cfg, &usageError{fmt.Errorf("HONGBAO_REDIS_CA_FILE (--redis-ca-file) %w", err)}
 		}
 		cfg.Access.Authorities = authorities
@@ -37,12 +37,12 @@ func redisConfig(c config) (pool.Config, error) {
 	return cfg, nil
 }
 
-// readAuthorities reads certificates from a PEM file.
+// readAuthorities reads the certificates of authorities from a PEM file.
 func readAuthorities(file string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		if path, ok := errors.AsType[*fs.PathError](err); ok {
-			err = path.Err // the message names the file by itself
+			err = path.Err // this message names the file
 		}
 		return nil, fmt.Errorf("cannot be read (%w): %q", err, file)
 	}
@@ -53,6 +53,7 @@ func readAuthorities(file string) (*x509.CertPool, error) {
 	return authorities, nil
 }
 
+// checkAuthorities checks the name of a PEM file and its content.
 func checkAuthorities(value string) error {
 	if err := checkFile(value); err != nil {
 		return err
@@ -84,28 +85,27 @@ func (c config) redisContradictions() error {
 	return problems
 }
 
-// redisAdvice says what to do when Redis does not let us in, or we do not trust it; ""
-// when that is not what is wrong.
+// redisAdvice returns what to correct when Redis refuses this process, or its certificate is not trusted; "" for other errors.
 func redisAdvice(err error) string {
 	lack, _ := errors.AsType[*pool.RightsError](err)
 	switch {
 	case errors.Is(err, pool.ErrSentinelAuth):
-		return "Correct HONGBAO_REDIS_SENTINEL_PASSWORD: the sentinels have a password of their own."
+		return "Correct HONGBAO_REDIS_SENTINEL_PASSWORD: the sentinels have their own password."
 	case errors.Is(err, pool.ErrAuth):
-		return "Correct HONGBAO_REDIS_USERNAME and HONGBAO_REDIS_PASSWORD, or make the user in Redis, of a Cluster on every node " +
-			"(docs/scaling.md has the line)."
+		return "Correct HONGBAO_REDIS_USERNAME and HONGBAO_REDIS_PASSWORD, or create the user in Redis (in a Cluster on every node) " +
+			"with the command in docs/scaling.md."
 	case lack != nil:
-		return "In Redis: ACL SETUSER <user> " + strings.Join(lack.Rules, " ") + " and ACL SAVE, of a Cluster on every node; docs/scaling.md " +
-			"has the whole line."
+		return "Run in Redis, in a Cluster on every node: ACL SETUSER <user> " + strings.Join(lack.Rules, " ") + " and ACL SAVE; " +
+			"docs/scaling.md has the whole command."
 	case errors.Is(err, pool.ErrRights):
-		return "Give the user of HONGBAO_REDIS_USERNAME the rights that docs/scaling.md lists (ACL SETUSER, ACL SAVE), of a Cluster on every " +
+		return "Give the user of HONGBAO_REDIS_USERNAME the rights that docs/scaling.md lists (ACL SETUSER, ACL SAVE), in a Cluster on every " +
 			"node."
 	case errors.Is(err, pool.ErrProtected):
-		return "Give Redis a password or users, and HONGBAO_REDIS_PASSWORD with it (docs/scaling.md), or, where only this network reaches it, " +
-			"start it with --protected-mode no."
+		return "Set a password or users in Redis, and HONGBAO_REDIS_PASSWORD (docs/scaling.md). If only a trusted network reaches Redis, " +
+			"you can start it with --protected-mode no instead."
 	case errors.Is(err, pool.ErrTLS):
-		return "Set HONGBAO_REDIS_TLS as the servers have it, and HONGBAO_REDIS_CA_FILE to who signed their certificates; these must name the " +
-			"host of HONGBAO_REDIS_ADDR, and what a Cluster or Sentinel calls its servers. Certificates of clients cannot be given."
+		return "Set HONGBAO_REDIS_TLS to true if the servers use TLS, and HONGBAO_REDIS_CA_FILE to the authority of their certificates. These " +
+			"must name the host of HONGBAO_REDIS_ADDR, and the hosts that a Cluster or Sentinel announces. Client certificates are not supported."
 	}
 	return ""
 }

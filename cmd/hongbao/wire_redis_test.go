@@ -11,8 +11,7 @@ import (
 	"hongbao/internal/pool"
 )
 
-// TestOpenPoolRefused: a start waits for a Redis that is away, and not for one that does
-// not let us in: it ends, says what to correct, and no password.
+// TestOpenPoolRefused: a start fails when Redis refuses the process. The error says what to correct and holds no password.
 func TestOpenPoolRefused(t *testing.T) {
 	authority := stacktest.NewAuthority(t)
 	const secret = "only-for-tests-redis"
@@ -43,7 +42,7 @@ func TestOpenPoolRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %v, %q", name, err, c.why, c.do)
 		}
 		if strings.Contains(log.String()+err.Error(), "only-for-tests") {
-			t.Errorf("%s: a password is shown: %v\n%s", name, err, &log)
+			t.Errorf("%s: a password is printed: %v\n%s", name, err, &log)
 		}
 	}
 	redis, err := openPool(t.Context(), pool.Config{Addr: server.Addr, Access: right}, nil, slog.New(slog.DiscardHandler))

@@ -11,20 +11,20 @@ import (
 	"hongbao/internal/risk"
 )
 
-// riskConfig says who is asked about grabs that could win.
+// riskConfig configures the risk check of grabs that could win.
 type riskConfig struct {
-	URL              string // "" = nobody
+	URL              string // of the risk service; "" = no check
 	Key              Secret
 	Timeout          time.Duration
 	RefuseUnanswered bool
 	RefuseFrom       money.Fen
 }
 
-// riskTimeLayout is how a question says when the grab came.
+// riskTimeLayout is the layout of the time of a grab in a request to the risk service.
 const riskTimeLayout = "2006-01-02T15:04:05.000Z"
 
-// check returns what the API asks, nil for nobody, and what ends it.
-func (c riskConfig) check() (api.RiskCheck, func(), error) {
+// open returns the check for the API, nil without a URL, and a function that closes its connections.
+func (c riskConfig) open() (api.RiskCheck, func(), error) {
 	if c.URL == "" {
 		return nil, func() {}, nil
 	}

@@ -16,14 +16,12 @@ import (
 	"hongbao/migrations"
 )
 
-// migrationsTimeout is for how long a process that starts asks MySQL for its schema.
+// migrationsTimeout bounds the check of MySQL at the start of a process.
 const migrationsTimeout = 2 * time.Second
 
-// openMigrated opens MySQL for every process but the doctor. It refuses a database of
-// another data format, and one that lacks a table that the process knows: some steps would
-// fail again and again while others go on. A MySQL that is away is no reason to wait, grabs
-// are taken without it: then nothing is compared. Migrations of a newer build are accepted,
-// so that a rollback to the build before is possible.
+// openMigrated opens MySQL for every process except the doctor. It refuses a database of another data format (*dataformat.Error)
+// or without a migration of this build (errNotMigrated): some steps would succeed and others fail. It accepts migrations of a
+// newer build, so that a rollback is possible. When MySQL does not answer, it skips the check, because grabs do not need MySQL.
 func openMigrated(ctx context.Context, cfg store.Config, logger *slog.Logger) (*store.Store, error) {
 	if err := checkMigrated(ctx, cfg.DSN, logger); err != nil {
 		return nil, err
@@ -31,9 +29,9 @@ func openMigrated(ctx context.Context, cfg store.Config, logger *slog.Logger) (*
 	return store.Open(cfg)
 }
 
-// openForProvider is openMigrated for a process that acts at the provider. The first one keeps
-// there whose payments these are; every later one with another account is refused. While
-// MySQL is away nothing is compared here, and another account still sends nothing.
+// openForProvider is openMigrated for a process that calls the provider. The first such process stores its provider account in
+// MySQL. A process with another account gets a *usageError. When MySQL does not answer, it skips the check; sends check the
+// account again.
 func openForProvider(ctx context.Context, cfg store.Config, acts payout.Adapter, logger *slog.Logger) (*store.Store, error) {
 	db, err := openMigrated(ctx, cfg, logger)
 	if err != nil {
@@ -44,17 +42,20 @@ func openForProvider(ctx context.Context, cfg store.Config, acts payout.Adapter,
 	switch err := db.SaveAdapter(within, acts); {
 	case errors.Is(err, payout.ErrWrongProvider):
 		_ = db.Close()
-		return nil, &usageError{fmt.Errorf("HONGBAO_PROVIDER_ACCOUNT (--provider-account): %w; every open payment would be made once more "+
-			"there: correct it (docs/runbook.md#provider-account)", err)}
+		return nil, &usageError{fmt.Errorf("HONGBAO_PROVIDER_ACCOUNT (--provider-account): %w; open payments would be paid twice, "+
+			"once by each account: correct it (docs/runbook.md#provider-account)", err)}
 	case err != nil:
-		logger.WarnContext(ctx, "Whose payments MySQL has could not be compared; this process starts nevertheless.", slog.Any("error", err))
+		logger.WarnContext(ctx, "The provider account could not be compared with that in MySQL; the process starts without this check.",
+			slog.Any("error", err))
 	}
 	return db, nil
 }
 
-// errNotMigrated: MySQL lacks migrations of this program.
+// errNotMigrated means that MySQL lacks migrations of this build.
 var errNotMigrated = errors.New("MySQL lacks migrations of this version")
 
+// checkMigrated returns errNotMigrated when MySQL lacks migrations, a *dataformat.Error for another data format, and nil when
+// MySQL does not answer.
 func checkMigrated(ctx context.Context, dsn string, logger *slog.Logger) error {
 	db, err := store.OpenSQL(dsn)
 	if err != nil {
@@ -68,18 +69,18 @@ func checkMigrated(ctx context.Context, dsn string, logger *slog.Logger) error {
 		return err
 	}
 	if err != nil {
-		logger.WarnContext(ctx, "Whether MySQL is migrated could not be read; this process starts nevertheless.",
+		logger.WarnContext(ctx, "The migrations of MySQL could not be read; the process starts without this check.",
 			slog.Any("error", err), slog.String("do", mysqlAdvice(err)))
 		return nil
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%w: %d, the first is %s; stop the API and workers of the version before, then: hongbao migrate up "+
+		return fmt.Errorf("%w: %d, the first is %s; stop the API and workers of the previous version, then run: hongbao migrate up "+
 			"(docs/runbook.md#upgrade)", errNotMigrated, len(missing), missing[0])
 	}
 	return nil
 }
 
-// runMigrate carries out one action and prints its result to out.
+// runMigrate executes one action and prints its result to out.
 func runMigrate(ctx context.Context, cfg migrateConfig, out io.Writer, logger *slog.Logger) error {
 	db, err := store.OpenSQL(cfg.MySQLDSN.Reveal())
 	if err != nil {
@@ -105,7 +106,7 @@ func runMigrate(ctx context.Context, cfg migrateConfig, out io.Writer, logger *s
 		if err != nil {
 			return fmt.Errorf("migrate down: %w", err)
 		}
-		_, _ = fmt.Fprintf(out, "Migration %d taken back.\n", done.Source.Version)
+		_, _ = fmt.Fprintf(out, "Migration %d reverted.\n", done.Source.Version)
 	case migrateStatus:
 		return showMigrations(ctx, p, out)
 	}
@@ -129,11 +130,11 @@ func showMigrations(ctx context.Context, p *migrations.Provider, out io.Writer) 
 	return nil
 }
 
-// demoApp is the app of the local stack whose key dev.env holds.
+// demoApp is the first app of the local stack. Its key is HONGBAO_APP_KEY in dev.env.
 const demoApp = "demo"
 
-// ensureKeys makes the keys of the local stack work: those of the last start, and
-// new ones for those that are empty.
+// ensureKeys creates the apps and keys of the local stack unless they exist, and a new token for each empty key. It returns all
+// keys.
 func ensureKeys(ctx context.Context, dsn Secret, keys devstack.Keys) (devstack.Keys, error) {
 	db, err := openMigrated(ctx, store.Config{DSN: dsn.Reveal(), MaxOpenConns: 2}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -164,7 +165,7 @@ func ensureKeys(ctx context.Context, dsn Secret, keys devstack.Keys) (devstack.K
 		}
 		id, ok := access.ParseToken(*k.token)
 		if !ok {
-			return keys, fmt.Errorf("stored key of %s is damaged; run make reset", k.owner)
+			return keys, fmt.Errorf("the stored key of %s is damaged; run make reset", k.owner)
 		}
 		if err := db.EnsureKey(ctx, access.Key{ID: id, Role: k.role, AppID: k.app, Owner: k.owner,
 			SecretHash: access.HashToken(*k.token)}); err != nil {

@@ -18,22 +18,21 @@ import (
 	"hongbao/internal/observe"
 )
 
-// tracingConfig is where traces go, and which begin.
+// tracingConfig configures the destination and the sampling of traces.
 type tracingConfig struct {
-	Endpoint string // "" = nothing is traced
-	Sampler  string // of OTEL_TRACES_SAMPLER, or samplerFromCaller
-	Ratio    string
+	Endpoint string // base URL of the collector; "" = no traces
+	Sampler  string // a value of OTEL_TRACES_SAMPLER, or samplerFromCaller
+	Ratio    string // of the sampler traceidratio, 0 to 1
 }
 
-// samplerFromCaller begins no traces: a worker goes on with those of the API.
+// samplerFromCaller starts no traces. The worker only continues those of the API.
 const samplerFromCaller = "parentbased_always_off"
 
-// spanFlushTimeout is how long a process that ends waits for its last spans to go out.
+// spanFlushTimeout bounds the export of the last spans when a process ends.
 const spanFlushTimeout = 2 * time.Second
 
-// startTracing connects to nothing: a collector may come and go, and what it does
-// not take in time is dropped. stop sends what is left. The tracer is nil without
-// an endpoint.
+// startTracing returns a tracer, nil without an endpoint, and a function that exports the remaining spans. It does not connect: a
+// process runs without its collector, and spans that the collector does not accept in time are lost.
 func startTracing(ctx context.Context, cfg tracingConfig, service string, logger *slog.Logger) (tracer trace.Tracer, stop func(),
 	err error) {
 	if cfg.Endpoint == "" {
@@ -49,13 +48,13 @@ func startTracing(ctx context.Context, cfg tracingConfig, service string, logger
 		return nil, nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		logger.WarnContext(ctx, "Traces could not be sent; they are lost.", slog.Any("error", err))
+		logger.WarnContext(ctx, "Spans could not be exported and are lost.", slog.Any("error", err))
 	}))
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithSampler(cfg.sampler()), sdktrace.WithResource(about))
 	return provider.Tracer(observe.TracerName), func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spanFlushTimeout)
 		defer cancel()
-		_ = provider.Shutdown(ctx) // what does not go out is lost
+		_ = provider.Shutdown(ctx) // spans that are not exported are lost
 	}, nil
 }
 
@@ -66,7 +65,7 @@ func (c tracingConfig) sampler() sdktrace.Sampler {
 	case "always_on":
 		root = sdktrace.AlwaysSample()
 	case "traceidratio":
-		ratio, _ := strconv.ParseFloat(c.Ratio, 64) // was checked
+		ratio, _ := strconv.ParseFloat(c.Ratio, 64) // checked by checkRatio
 		root = sdktrace.TraceIDRatioBased(ratio)
 	}
 	if follow {

@@ -20,10 +20,10 @@ import (
 	"hongbao/workflows"
 )
 
-// openPool waits for Redis: it may be started after us, or be restarting. What does not
-// pass by itself ends the start. books may be nil.
-func openPool(ctx context.Context, cfg pool.Config, books pool.Epochs, logger *slog.Logger) (*pool.Pool, error) {
-	cfg.Epochs, cfg.Logger = books, logger
+// openPool opens the pool. It waits for an unavailable Redis, which may start later or be restarting, until ctx ends. Errors that
+// a retry does not change are returned, with advice. epochs may be nil.
+func openPool(ctx context.Context, cfg pool.Config, epochs pool.Epochs, logger *slog.Logger) (*pool.Pool, error) {
+	cfg.Epochs, cfg.Logger = epochs, logger
 	for {
 		p, err := pool.Open(ctx, cfg)
 		if do := redisAdvice(err); do != "" {
@@ -32,7 +32,7 @@ func openPool(ctx context.Context, cfg pool.Config, books pool.Epochs, logger *s
 		if err == nil || !errors.Is(err, pool.ErrUnavailable) || errors.Is(err, pool.ErrVolatile) {
 			return p, err
 		}
-		logger.WarnContext(ctx, "Redis is not there yet.", slog.Any("error", err))
+		logger.WarnContext(ctx, "Redis is not available yet.", slog.Any("error", err))
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("open pool: %w", context.Cause(ctx))
@@ -41,7 +41,7 @@ func openPool(ctx context.Context, cfg pool.Config, books pool.Epochs, logger *s
 	}
 }
 
-// runWorker works until ctx ends.
+// runWorker runs a worker until ctx ends.
 func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error {
 	slog.SetDefault(logger)
 	if err := armFailpoints(ctx, cfg.FailpointDir, logger); err != nil {
@@ -80,7 +80,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	}
 	defer temporal.Close()
 
-	gate, err := newAdmission(cfg, redis, pay.Name(), logger)
+	admission, err := newAdmission(cfg, redis, pay.Name(), logger)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		Client: temporal,
 		Packets: &activities.Packets{Store: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: key32(cfg.SeedKey),
 			PoolRebuild: lostPoolRebuild(cfg, db, redis)},
-		Payments: &activities.Payments{Store: db, Provider: pay, Admission: gate, Pools: redis},
+		Payments: &activities.Payments{Store: db, Provider: pay, Admission: admission, Pools: redis},
 		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db, Returns: db,
 		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: pay}, Store: db, Closes: db, Hour: hour,
 			Minute: minute},
@@ -103,7 +103,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	if cfg.Listen != "" {
 		sources := healthSources(db, redis, pay.Name())
 		sources["temporal"] = worker.NewQueues(temporal, cfg.Temporal.Namespace).HealthSnapshot
-		health, err := withMetrics(w.Health(healthChecks(cfg, db, redis, temporal)), sources, gate, metrics, w)
+		health, err := withMetrics(w.Health(healthChecks(cfg, db, redis, temporal)), sources, admission, metrics, w)
 		if err != nil {
 			return err
 		}
@@ -113,14 +113,14 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	return group.Wait()
 }
 
-// healthChecks are what a worker has to reach to be ready.
+// healthChecks returns the checks that a ready worker passes.
 func healthChecks(cfg workerConfig, db *store.Store, redis *pool.Pool, temporal client.Client) []worker.Check {
 	ping := func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) }
 	return []worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "pool", Ask: redis.CheckFences}, {Name: "mysql", Ask: db.Ping},
 		{Name: "books", Ask: db.BooksBelieved}, {Name: "temporal", Ask: ping}}
 }
 
-// rebuildConfig is nil when lanes are rebuilt by hand.
+// rebuildConfig returns nil when only operators rebuild lanes.
 func rebuildConfig(cfg workerConfig, db *store.Store, redis *pool.Pool, handoffs *pool.Handoffs, starter *worker.Starter,
 	logger *slog.Logger) *worker.RebuildConfig {
 	if cfg.PoolRebuild == rebuildManual {
@@ -130,8 +130,8 @@ func rebuildConfig(cfg workerConfig, db *store.Store, redis *pool.Pool, handoffs
 		Logger: logger}
 }
 
-// remake is nil when lanes are rebuilt by hand: one packet is no reason to shut one until
-// an operator rebuilds it.
+// lostPoolRebuild returns nil when only operators rebuild lanes: the loss of one packet's pool must not close its lane until an
+// operator rebuilds it.
 func lostPoolRebuild(cfg workerConfig, db *store.Store, redis *pool.Pool) *activities.PoolRebuild {
 	if cfg.PoolRebuild == rebuildManual {
 		return nil
@@ -139,19 +139,19 @@ func lostPoolRebuild(cfg workerConfig, db *store.Store, redis *pool.Pool) *activ
 	return &activities.PoolRebuild{Lanes: redis, Store: db}
 }
 
-// newAdmission makes what parks payments; without a rate it does not ask Redis.
+// newAdmission returns the admission that defers payments. Without a rate it has no throttle and does not use Redis.
 func newAdmission(cfg workerConfig, redis *pool.Pool, provider string, logger *slog.Logger) (*activities.Admission, error) {
 	if cfg.ProviderRate == 0 {
 		return activities.NewAdmission(provider, nil, logger), nil
 	}
-	pace, err := pool.NewThrottle(redis, provider, cfg.ProviderRate)
+	throttle, err := pool.NewThrottle(redis, provider, cfg.ProviderRate)
 	if err != nil {
 		return nil, err
 	}
-	return activities.NewAdmission(provider, pace, logger), nil
+	return activities.NewAdmission(provider, throttle, logger), nil
 }
 
-// serveHealth serves until ctx ends.
+// serveHealth serves h at addr until ctx ends.
 func serveHealth(ctx context.Context, addr string, h http.Handler) error {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
