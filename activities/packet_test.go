@@ -216,8 +216,8 @@ func (b slowBooks) CloseBooks(context.Context, string) (money.Fen, error) {
 	}
 }
 
-// TestCloseBooksHeartbeats: reading a million shares takes longer than the heartbeat timeout.
-func TestCloseBooksHeartbeats(t *testing.T) {
+// TestClosingHeartbeats: reading a million shares takes longer than the heartbeat timeout.
+func TestClosingHeartbeats(t *testing.T) {
 	t.Parallel()
 	b := slowBooks{beats: make(chan struct{}, 100)}
 	steps := &Packets{Store: b, Provider: b}

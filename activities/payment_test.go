@@ -34,9 +34,9 @@ func (b *bank) Query(_ context.Context, _ payout.Op, orderNo string) payout.Obse
 		EndedAt: now.Add(3 * time.Second)}
 }
 
-// TestR5_AskedByTheBooksClock: a query is timed by the clock that also times decisions, whatever
+// TestR5_QueryByMySQLClock: a query is timed by the clock that also times decisions, whatever
 // this machine's clock shows. Without that time there is no query.
-func TestR5_AskedByTheBooksClock(t *testing.T) {
+func TestR5_QueryByMySQLClock(t *testing.T) {
 	at := time.Now().UTC().Add(-10 * time.Minute)
 	orderNo := payout.OrderNo(paymentID(0), 1)
 	to := &bank{}

@@ -204,8 +204,8 @@ func TestStreamKnowsItsSignIn(t *testing.T) {
 	}
 }
 
-// TestStreamTellsNothingOlder: a stream sends no part that was read before the page was rendered.
-func TestStreamTellsNothingOlder(t *testing.T) {
+// TestStreamSendsNothingOlder: a stream sends no part that was read before the page was rendered.
+func TestStreamSendsNothingOlder(t *testing.T) {
 	desk, _ := newConsole(t, map[string]access.Role{"k": access.RoleOps})
 	desk.feed.reading, desk.feed.keepAlive = true, time.Millisecond
 	v := newVisitor(t, desk)

@@ -11,9 +11,9 @@ import (
 	"hongbao/worker"
 )
 
-// TestR9_RebuildByTheBooksClock: the age of a lane's fence is measured by MySQL's clock, so that
+// TestR9_RebuildByMySQLClock: the age of a lane's fence is measured by MySQL's clock, so that
 // a worker whose clock is ten minutes behind rebuilds it too.
-func TestR9_RebuildByTheBooksClock(t *testing.T) {
+func TestR9_RebuildByMySQLClock(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)
 	p := r.create(t, spec{total: 1000, count: 10})

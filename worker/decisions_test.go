@@ -161,9 +161,9 @@ func TestRefusedRefunds(t *testing.T) {
 	})
 }
 
-// TestR5_TwoPeopleAtOnce: of two concurrent decisions the second is refused, and one takes
+// TestR5_ConcurrentDecisions: of two concurrent decisions the second is refused, and one takes
 // effect.
-func TestR5_TwoPeopleAtOnce(t *testing.T) {
+func TestR5_ConcurrentDecisions(t *testing.T) {
 	r := sharedRig(t)
 	c := r.claimOne(t, "race~frozen")
 	bad := r.awaitPayout(t, c, payout.StatusFailed)

@@ -12,9 +12,9 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestR9_PoolBehindTheBooks: the watch finds a pool that lacks claims which MySQL has, although
+// TestR9_PoolBehindMySQL: the watch finds a pool that lacks claims which MySQL has, although
 // the lane's counters are right, and fences its lane.
-func TestR9_PoolBehindTheBooks(t *testing.T) {
+func TestR9_PoolBehindMySQL(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t)
 	ctx := t.Context()

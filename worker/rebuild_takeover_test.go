@@ -249,10 +249,10 @@ func TestR9_RebuildStale(t *testing.T) {
 	}
 }
 
-// TestR9_LatePromise: a stalled relay holds the hand-off of a grab that Redis lost, until its
+// TestR9_StaleHandOffBecomesShareConflict: a stalled relay holds the hand-off of a grab that Redis lost, until its
 // share has another owner. It ends as a share conflict (rule R10) and does not count as a winner
 // without a row: closing waits.
-func TestR9_LatePromise(t *testing.T) {
+func TestR9_StaleHandOffBecomesShareConflict(t *testing.T) {
 	t.Parallel()
 	r, _ := newR9Rig(t)
 	ctx := t.Context()

@@ -125,9 +125,9 @@ type rawJSON string
 
 func (j rawJSON) MarshalJSON() ([]byte, error) { return []byte(j), nil }
 
-// TestReconcileFindsReturnNobodyToldOf: the money was returned and its notification never
+// TestReconcileFindsUnnotifiedReturn: the money was returned and its notification never
 // arrived. The row says paid until the statement is read.
-func TestReconcileFindsReturnNobodyToldOf(t *testing.T) {
+func TestReconcileFindsUnnotifiedReturn(t *testing.T) {
 	awayFromMidnight(t)
 	r := sharedRig(t)
 	r.spoil(t, `{"op":"transfer","kind":"notify_never","rate":1,"account_prefix":"silent"}`)

@@ -154,11 +154,11 @@ func TestR9_R13RedisIsGone(t *testing.T) {
 	r.paidOnce(t, late, "third")
 }
 
-// TestR9_R13LanesProveIt: MySQL is restored from before a rebuild, and the copies of its number
+// TestR9_R13LanesRevealRestore: MySQL is restored from before a rebuild, and the copies of its number
 // are lost, so no heartbeat detects it. The first process that reads the lanes does: a lane with
 // a later epoch in Redis was begun by MySQL. From then on MySQL is restored for every process
 // until the recovery.
-func TestR9_R13LanesProveIt(t *testing.T) {
+func TestR9_R13LanesRevealRestore(t *testing.T) {
 	t.Parallel()
 	old, stop := beatingRig(t)
 	p, first, second, dsn := old.rebuiltSinceBackup(t)
@@ -192,10 +192,10 @@ func TestR9_R13LanesProveIt(t *testing.T) {
 	}
 }
 
-// TestR13_RebuildStopsAtRestoredBooks: MySQL is restored while a lane is being rebuilt. The
+// TestR13_RebuildStopsAfterRestore: MySQL is restored while a lane is being rebuilt. The
 // rebuild ends before it replaces the lane, of which MySQL may lack rows; it begins again after
 // the recovery.
-func TestR13_RebuildStopsAtRestoredBooks(t *testing.T) {
+func TestR13_RebuildStopsAfterRestore(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)
 	ctx := t.Context()

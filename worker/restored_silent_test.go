@@ -28,10 +28,10 @@ func (m mute) Query(ctx context.Context, op payout.Op, orderNo string) payout.Ob
 	return seen
 }
 
-// TestR13_LeftShareIsRecoveredAgain: only the provider knows that a share was paid, and gave no
+// TestR13_FurtherRecoveryFindsShare: only the provider knows that a share was paid, and gave no
 // answer until the order was left to staff. A further recovery finds the owner, before the break
 // is resolved and the rest refunded.
-func TestR13_LeftShareIsRecoveredAgain(t *testing.T) {
+func TestR13_FurtherRecoveryFindsShare(t *testing.T) {
 	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	old, stop := beatingRig(t)

@@ -493,9 +493,9 @@ func (r *rig) verified(t *testing.T) {
 	}
 }
 
-// TestR13_RecoverLeavesToPeople: what neither the provider nor Redis nor Temporal determines
+// TestR13_RecoverLeavesBreaksToStaff: what neither the provider nor Redis nor Temporal determines
 // becomes a break, and its packet is unchanged until staff have resolved it.
-func TestR13_RecoverLeavesToPeople(t *testing.T) {
+func TestR13_RecoverLeavesBreaksToStaff(t *testing.T) {
 	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	server, ns := stacktest.TemporalNamespace(t)

@@ -29,10 +29,10 @@ func (r *rig) resolve(t *testing.T, kind payout.BreakKind, packetID string) {
 	}
 }
 
-// TestR13_R9UndecidedIsWithheld: MySQL is restored, Redis is empty, and of one paid share only
+// TestR13_R9UnresolvedShareHoldsPool: MySQL is restored, Redis is empty, and of one paid share only
 // the account is known, which is another winner's. Until staff decide, the rebuilt pool returns
 // earlier claims and grants no share, because any free share may be the paid one.
-func TestR13_R9UndecidedIsWithheld(t *testing.T) {
+func TestR13_R9UnresolvedShareHoldsPool(t *testing.T) {
 	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	old, stop := beatingRig(t)

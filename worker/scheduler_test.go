@@ -28,9 +28,9 @@ func (s *scheduler) working(t *testing.T) (stop func()) {
 	}
 }
 
-// TestR11_CarriedUntilTemporalAnswers: a start that Temporal did not accept is retried after
+// TestR11_StartIsRetriedUntilTemporalAnswers: a start that Temporal did not accept is retried after
 // every error; only an answer, or the worker's own end, ends the retries.
-func TestR11_CarriedUntilTemporalAnswers(t *testing.T) {
+func TestR11_StartIsRetriedUntilTemporalAnswers(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []error{errors.New("not now"), serviceerror.NewInvalidArgument("too long"), serviceerror.NewUnavailable("away")} {
 		synctest.Test(t, func(t *testing.T) {

@@ -124,9 +124,9 @@ func (c *conflictCase) conserved(t *testing.T, house money.Fen) {
 
 var small = payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: money.Max} // below the approval amount
 
-// TestR10_Promises: a claim that cannot be recorded fails visibly and ends as two persons decide;
+// TestR10_ShareConflicts: a claim that cannot be recorded fails visibly and ends as two persons decide;
 // the packet's own money is the same in each case.
-func TestR10_Promises(t *testing.T) {
+func TestR10_ShareConflicts(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
 	t.Run("honoured, by runs at once, paid once", func(t *testing.T) {

@@ -125,9 +125,9 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 	r.awaitPayout(t, waits, payout.StatusPaid)
 }
 
-// TestR11_GiantBacklogIsLeftAlone: while the relay makes progress, ten thousand winners and more
+// TestR11_GiantBacklogIsNotReadAgain: while the relay makes progress, ten thousand winners and more
 // are not read again in every round.
-func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
+func TestR11_GiantBacklogIsNotReadAgain(t *testing.T) {
 	night.Volume(t)
 	t.Parallel()
 	relay := &heldRelay{}

@@ -116,9 +116,9 @@ func endedRefund(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string))
 	r.balanced(t, p)
 }
 
-// TestR3_ClosingUnheard: a packet is set to closing without its run, as a recovery does after the
+// TestR3_ClosingWithoutSignal: a packet is set to closing without its run, as a recovery does after the
 // run has read the row. It closes without waiting for its expiry.
-func TestR3_ClosingUnheard(t *testing.T) {
+func TestR3_ClosingWithoutSignal(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t)
 	r.watchFast(t)

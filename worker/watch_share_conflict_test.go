@@ -13,10 +13,10 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestR11_PromiseHidesNoWinner: a share conflict that the pool contains without counting it, as
+// TestR11_ShareConflictHidesNoClaim: a share conflict that the pool contains without counting it, as
 // after a rebuild (rule R9), does not hide a winner without a row. The watch starts the payout.
 // Neither does a user's own conflict about another share.
-func TestR11_PromiseHidesNoWinner(t *testing.T) {
+func TestR11_ShareConflictHidesNoClaim(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)
 	ctx := t.Context()
@@ -67,9 +67,9 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	}
 }
 
-// TestR9_ForgottenPromise: a share conflict is recorded during the lane's rebuild, and the pool
+// TestR9_PoolLacksShareConflict: a share conflict is recorded during the lane's rebuild, and the pool
 // lacks it. The watch detects that, and a repeated grab returns the acknowledged claim again.
-func TestR9_ForgottenPromise(t *testing.T) {
+func TestR9_PoolLacksShareConflict(t *testing.T) {
 	t.Parallel()
 	r, _ := newR9Rig(t)
 	p := r.create(t, spec{total: 1000, count: 10})

@@ -194,8 +194,8 @@ func TestR11_LostHandOffs(t *testing.T) {
 	})
 }
 
-// TestPaymentAskedByWatch: a run hangs and makes no query; the watch does.
-func TestPaymentAskedByWatch(t *testing.T) {
+// TestPaymentQueriedByWatch: a run hangs and makes no query; the watch does.
+func TestPaymentQueriedByWatch(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t)
 	c := r.claimOne(t, "u~confirm")

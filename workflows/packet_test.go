@@ -398,10 +398,10 @@ func TestPacketRestartsOnRestoredRows(t *testing.T) {
 	p.want(t, steps(opening, closing(packet.CloseExpired))...)
 }
 
-// TestR13_DeclinedChargeOfRestoredBooks: a run has seen the charge fail, and after a restore of
+// TestR13_DeclinedChargeAfterRestore: a run has seen the charge fail, and after a restore of
 // MySQL its row has not. It does not reject the packet: it continues from the row, queries the
 // charge, and opens the packet if that is paid.
-func TestR13_DeclinedChargeOfRestoredBooks(t *testing.T) {
+func TestR13_DeclinedChargeAfterRestore(t *testing.T) {
 	p, in := newSteps(t), aPacket(time.Minute)
 	p.settle = func(payout.Observation) payout.State { return ended(payout.StatusFailed) }
 	p.reject = func(int) error {

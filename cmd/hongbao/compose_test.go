@@ -649,9 +649,9 @@ func (r composeRule) offences(ctx context.Context, text string) (out []string) {
 	return out
 }
 
-// TestR8_TemporalTellsUsersApart: ids of runs hold users' ids. What Temporal's own tool
+// TestR8_TemporalComparesUserIDsExactly: ids of runs hold users' ids. What Temporal's own tool
 // would create compares them by MySQL's default, which neither sees case nor accents.
-func TestR8_TemporalTellsUsersApart(t *testing.T) {
+func TestR8_TemporalComparesUserIDsExactly(t *testing.T) {
 	const want = "CREATE DATABASE IF NOT EXISTS temporal CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_bin;"
 	if script := readRepo(t, "deploy/mysql/temporal-user.sh"); !strings.Contains(script, want) {
 		t.Errorf("Temporal's database is not created by\n%s\n%s", want, script)

@@ -142,9 +142,9 @@ func TestPoolStatusChangesNothing(t *testing.T) {
 	}
 }
 
-// TestPoolRebuildReportsLanesLeftShut: lanes that no rebuild may open are named, and the command fails,
+// TestPoolRebuildReportsClosedLanes: lanes that no rebuild may open are named, and the command fails,
 // though it has rebuilt others; on books that are restored it does nothing at all.
-func TestPoolRebuildReportsLanesLeftShut(t *testing.T) {
+func TestPoolRebuildReportsClosedLanes(t *testing.T) {
 	t.Parallel()
 	temporal, namespace := stacktest.Temporal(t)
 	r := newLanesRig(t, "HONGBAO_TEMPORAL_ADDRESS="+temporal, "HONGBAO_TEMPORAL_NAMESPACE="+namespace, "HONGBAO_LOG_LEVEL=error")

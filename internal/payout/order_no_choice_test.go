@@ -162,7 +162,7 @@ func TestR5_MaxAttempts(t *testing.T) {
 	}
 }
 
-func TestR3_NotedSendIsAskedAbout(t *testing.T) {
+func TestR3_RecordedSendIsQueried(t *testing.T) {
 	s := story(t, KindPayout).sends("").next(ActionQuery, 1).begins(NoOrderNo)
 	if no, err := s.send(); no != "" || err != nil {
 		t.Fatal("sent twice under one note", no, err)

@@ -132,9 +132,9 @@ func TestActivityReadsItsRange(t *testing.T) {
 	}
 }
 
-// TestR13_ActivityOfRestoredBooks: after a restore of MySQL a running process does not report
+// TestR13_ActivityAfterRestore: after a restore of MySQL a running process does not report
 // transfers that no longer exist.
-func TestR13_ActivityOfRestoredBooks(t *testing.T) {
+func TestR13_ActivityAfterRestore(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	older, _ := newStore(t)

@@ -41,9 +41,9 @@ func TestWatchAudit(t *testing.T) {
 	}
 }
 
-// TestR13_AuditOfRestoredBooks: after a restore of MySQL a running process checks the chain as it
+// TestR13_AuditAfterRestore: after a restore of MySQL a running process checks the chain as it
 // is, with other entries after those of the backup.
-func TestR13_AuditOfRestoredBooks(t *testing.T) {
+func TestR13_AuditAfterRestore(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	older, _ := newStore(t)

@@ -84,9 +84,9 @@ func TestR4_SentChargeDoesNotExpire(t *testing.T) {
 	wantErr(t, err, ErrNotFound)
 }
 
-// TestR13_RestoredBooksExpireNoCharge: a MySQL restored since a packet's creation cannot know
+// TestR13_RestoredMySQLExpiresNoCharge: a MySQL restored since a packet's creation cannot know
 // whether its charge was sent. For later packets it can.
-func TestR13_RestoredBooksExpireNoCharge(t *testing.T) {
+func TestR13_RestoredMySQLExpiresNoCharge(t *testing.T) {
 	t.Parallel()
 	s, c, _, _ := newHeartbeatStore(t)
 	ctx := t.Context()

@@ -29,7 +29,7 @@ func closed(t testing.TB, s *Store, p packet.Packet) {
 	must(t, err)
 }
 
-func TestClosedBooksKnowTheirClaims(t *testing.T) {
+func TestClosedPacketCountsItsClaims(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()

@@ -40,7 +40,7 @@ func newHeartbeatStore(t testing.TB) (s *Store, c *clock, dsn string, set func(n
 	}
 }
 
-func TestR13_BooksBeat(t *testing.T) {
+func TestR13_HeartbeatAdvances(t *testing.T) {
 	t.Parallel()
 	s, c, dsn, set := newHeartbeatStore(t)
 	ctx := t.Context()
@@ -184,10 +184,10 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	}
 }
 
-// TestR13_RestoredBooksRefuse: whatever closes, sends or decides is refused by a process that has
+// TestR13_RestoredMySQLRefusesWrites: whatever closes, sends or decides is refused by a process that has
 // seen a higher number, before any process has noticed, and then by every process. Nothing is
 // changed. A normal MySQL lets all of it pass.
-func TestR13_RestoredBooksRefuse(t *testing.T) {
+func TestR13_RestoredMySQLRefusesWrites(t *testing.T) {
 	t.Parallel()
 	s, _, dsn, set := newHeartbeatStore(t)
 	ctx := t.Context()
@@ -248,9 +248,9 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 	wantErr(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "x"), provider, "claimed by another")), ErrMoved)
 }
 
-// TestR13_UndecidedPacketStays: what the recovery left to staff stays as it is until its break is
+// TestR13_UnresolvedPacketIsUnchanged: what the recovery left to staff stays as it is until its break is
 // resolved; other packets continue.
-func TestR13_UndecidedPacketStays(t *testing.T) {
+func TestR13_UnresolvedPacketIsUnchanged(t *testing.T) {
 	t.Parallel()
 	s, _, _, _ := newHeartbeatStore(t)
 	ctx := t.Context()
@@ -284,10 +284,10 @@ func TestR13_UndecidedPacketStays(t *testing.T) {
 	must(t, err)
 }
 
-// TestR13_LeftNumberIsAskedAbout: an order number that a recovery left to staff is not sent after
+// TestR13_UnresolvedOrderIsQueried: an order number that a recovery left to staff is not sent after
 // its break is resolved: the provider may know it with another request. It is queried, and a
 // difference is a break. Other order numbers are sent.
-func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
+func TestR13_UnresolvedOrderIsQueried(t *testing.T) {
 	t.Parallel()
 	s, _, _, _ := newHeartbeatStore(t)
 	ctx := t.Context()
@@ -338,10 +338,10 @@ func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
 	}
 }
 
-// TestR13_LeftChargeIsNotRejected: a charge failed in the backup and was left to staff. Whether it
+// TestR13_UnresolvedChargeIsNotRejected: a charge failed in the backup and was left to staff. Whether it
 // succeeded since, and which payouts its packet had, was not searched for. The packet is not
 // rejected before another recovery: a late success would be refunded in full.
-func TestR13_LeftChargeIsNotRejected(t *testing.T) {
+func TestR13_UnresolvedChargeIsNotRejected(t *testing.T) {
 	t.Parallel()
 	s, _, _, _ := newHeartbeatStore(t)
 	ctx := t.Context()

@@ -67,9 +67,9 @@ func TestOverviewSums(t *testing.T) {
 	}
 }
 
-// TestR13_OverviewOfRestoredBooks: after a restore of MySQL a running process does not report sums
+// TestR13_OverviewAfterRestore: after a restore of MySQL a running process does not report sums
 // of transfers that no longer exist.
-func TestR13_OverviewOfRestoredBooks(t *testing.T) {
+func TestR13_OverviewAfterRestore(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()

@@ -330,9 +330,9 @@ func TestClosingWithoutRemainder(t *testing.T) {
 	}
 }
 
-// TestR6_BooksCloseOnce: claims race with the closing of the books, many times. Every fen is either
+// TestR6_CloseOnce: claims race with the closing of the books, many times. Every fen is either
 // claimed or in the remainder, and a late claim is refused.
-func TestR6_BooksCloseOnce(t *testing.T) {
+func TestR6_CloseOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()

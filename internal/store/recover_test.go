@@ -155,9 +155,9 @@ func TestR13_RemainderAsRefunded(t *testing.T) {
 	}
 }
 
-// TestR13_OtherBooksAreNotComplete: MySQL was restored again during its recovery. The end of that
+// TestR13_RecoveryOfEarlierRestoreIsRefused: MySQL was restored again during its recovery. The end of that
 // recovery is refused.
-func TestR13_OtherBooksAreNotComplete(t *testing.T) {
+func TestR13_RecoveryOfEarlierRestoreIsRefused(t *testing.T) {
 	s, c := newStore(t)
 	first := declared(t, s)
 	ended(t, s, first)
@@ -170,10 +170,10 @@ func TestR13_OtherBooksAreNotComplete(t *testing.T) {
 	must(t, s.BooksBelieved(t.Context()))
 }
 
-// TestR13_LeftCancelIsNotPaidAgain: it is unknown whether a payout was cancelled: the recovery had
+// TestR13_UnresolvedCancelIsNotPaidAgain: it is unknown whether a payout was cancelled: the recovery had
 // no answer about its refund. A retry is refused, a cancel is not. After another recovery, with an
 // answer, both are allowed.
-func TestR13_LeftCancelIsNotPaidAgain(t *testing.T) {
+func TestR13_UnresolvedCancelIsNotPaidAgain(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 100, 1)
@@ -199,10 +199,10 @@ func TestR13_LeftCancelIsNotPaidAgain(t *testing.T) {
 	must(t, retry("after a further recovery"))
 }
 
-// TestR13_LeftChargeOpensNothing: a recovery had no answer about a charge, which is found paid
+// TestR13_UnresolvedChargeOpensNothing: a recovery had no answer about a charge, which is found paid
 // later. The payouts of its packet were not searched for, so it is neither opened nor closed (which
 // would refund it in full) before another recovery.
-func TestR13_LeftChargeOpensNothing(t *testing.T) {
+func TestR13_UnresolvedChargeOpensNothing(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
 	p := recorded(t, s, samplePacket(100, 2))

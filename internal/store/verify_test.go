@@ -228,9 +228,9 @@ func TestHealthSnapshot(t *testing.T) {
 	}
 }
 
-// TestR13_HealthOfRestoredBooks: after a restore of MySQL a running process checks new transfers,
+// TestR13_HealthAfterRestore: after a restore of MySQL a running process checks new transfers,
 // although it had read higher ids before.
-func TestR13_HealthOfRestoredBooks(t *testing.T) {
+func TestR13_HealthAfterRestore(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	older, _ := newStore(t)

@@ -295,7 +295,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-func TestTeller(t *testing.T) {
+func TestProgress(t *testing.T) {
 	var out bytes.Buffer
 	teller(&out, time.Now().Add(-61*time.Second), "2/5 http")("round %d", 3)
 	if got := out.String(); got != "[2/5 http   1m1s] round 3\n" {

@@ -223,10 +223,10 @@ func (m *model) recoversAgain() {
 	m.recovers()
 }
 
-// TestLeftSees checks that wrong handling of what was left to staff is reported. A claim was made
+// TestUnresolvedSees checks that wrong handling of what was left to staff is reported. A claim was made
 // and paid after the backup; the provider gives no answer about its order, and staff resolve it.
 // Then it is sent without a query, used without a recovery, or forgotten.
-func TestLeftSees(t *testing.T) {
+func TestUnresolvedSees(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(m *model, no string)
 		want  string

@@ -352,10 +352,10 @@ func TestRecoverStories(t *testing.T) {
 	}
 }
 
-// TestRecoverWaitsByTheBooksClock checks that MySQL's clock decides how long sends after the backup
+// TestRecoverWaitsByMySQLClock checks that MySQL's clock decides how long sends after the backup
 // may still be open, and which part of the statement is read. The machine's clock is a hundred
 // years behind here.
-func TestRecoverWaitsByTheBooksClock(t *testing.T) {
+func TestRecoverWaitsByMySQLClock(t *testing.T) {
 	const window = payout.LeaveWithin + landingWindow
 	for _, gone := range []time.Duration{0, window / 4, window} {
 		m := newModel(ordinaryDice{})
