@@ -12,11 +12,8 @@ import (
 // AppsAndKeys reads every app and every usable key, including keys with an expiry time. Errors:
 // ErrUnavailable.
 func (s *Store) AppsAndKeys(ctx context.Context) ([]access.App, []access.Key, error) {
-	var apps []struct {
-		ID, Name string
-		IDSalt   []byte
-	}
-	if err := s.read(ctx).Raw("SELECT id, name, id_salt FROM apps").Scan(&apps).Error; err != nil {
+	var apps []appRow
+	if err := s.read(ctx).Find(&apps).Error; err != nil {
 		return nil, nil, classify(err)
 	}
 	now, err := s.Clock(ctx)
@@ -24,8 +21,7 @@ func (s *Store) AppsAndKeys(ctx context.Context) ([]access.App, []access.Key, er
 		return nil, nil, err
 	}
 	var keys []keyRow
-	const works = " WHERE NOT waiting AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
-	err = s.read(ctx).Raw(selectKeys+works, now).Scan(&keys).Error
+	err = s.read(ctx).Where("NOT waiting AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)", now).Find(&keys).Error
 	if err != nil {
 		return nil, nil, classify(err)
 	}
@@ -59,7 +55,7 @@ func (s *Store) EnsureKey(ctx context.Context, k access.Key) error {
 // ErrUnavailable.
 func (s *Store) CreateApp(ctx context.Context, a access.App) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		err := tx.Exec("INSERT INTO apps (id, name, id_salt, created_at) VALUES (?, ?, ?, ?)", a.ID, a.Name, a.Salt, tx.now).Error
+		err := tx.Create(&appRow{ID: a.ID, Name: a.Name, IDSalt: a.Salt, CreatedAt: tx.now}).Error
 		if duplicate(err) {
 			return fmt.Errorf("app %s: %w", a.ID, ErrConflict)
 		}
@@ -72,22 +68,39 @@ func (s *Store) CreateApp(ctx context.Context, a access.App) error {
 func (s *Store) CreateKey(ctx context.Context, k access.Key) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if k.AppID != "" {
-			var apps int64
-			if err := tx.Raw("SELECT COUNT(*) FROM apps WHERE id = ?", k.AppID).Scan(&apps).Error; err != nil {
+			if err := tx.appExists(k.AppID); err != nil {
 				return err
 			}
-			if apps == 0 {
-				return fmt.Errorf("app %s: %w", k.AppID, ErrNotFound)
-			}
 		}
-		err := tx.Exec("INSERT INTO api_keys (id, role, app_id, owner, secret_hash, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-			k.ID, string(k.Role), optString(k.AppID), k.Owner, k.SecretHash, tx.now).Error
+		err := tx.Create(&keyRow{ID: k.ID, Role: string(k.Role), AppID: optString(k.AppID), Owner: k.Owner, SecretHash: k.SecretHash,
+			CreatedAt: tx.now}).Error
 		if duplicate(err) {
 			return fmt.Errorf("key %s: %w", k.ID, ErrConflict)
 		}
 		return err
 	})
 }
+
+// appExists returns ErrNotFound unless the app exists.
+func (tx tx) appExists(id string) error {
+	var apps int64
+	if err := tx.Model(&appRow{}).Where("id = ?", id).Count(&apps).Error; err != nil {
+		return err
+	}
+	if apps == 0 {
+		return fmt.Errorf("app %s: %w", id, ErrNotFound)
+	}
+	return nil
+}
+
+type appRow struct {
+	ID        string
+	Name      string
+	IDSalt    []byte
+	CreatedAt time.Time
+}
+
+func (appRow) TableName() string { return "apps" }
 
 // keyRow is a row of api_keys.
 type keyRow struct {
@@ -118,13 +131,10 @@ func (r keyRow) record() access.KeyRecord {
 		ApprovedBy: orEmpty(r.ApprovedBy)}
 }
 
-const selectKeys = "SELECT id, role, app_id, owner, secret_hash, name, created_at, expires_at, revoked_at, last_used_at, replaced_by, " +
-	"made_by, waiting, approved_by FROM api_keys"
-
 // ListKeys reads every key, revoked ones included, oldest first. Errors: ErrUnavailable.
 func (s *Store) ListKeys(ctx context.Context) ([]access.KeyRecord, error) {
 	var rows []keyRow
-	if err := s.read(ctx).Raw(selectKeys + " ORDER BY created_at, id").Scan(&rows).Error; err != nil {
+	if err := s.read(ctx).Order("created_at, id").Find(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
 	out := make([]access.KeyRecord, len(rows))
@@ -137,7 +147,7 @@ func (s *Store) ListKeys(ctx context.Context) ([]access.KeyRecord, error) {
 // FindKey reads one key, revoked or not. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) FindKey(ctx context.Context, id string) (access.KeyRecord, error) {
 	var rows []keyRow
-	if err := s.read(ctx).Raw(selectKeys+" WHERE id = ?", id).Scan(&rows).Error; err != nil {
+	if err := s.read(ctx).Where("id = ?", id).Find(&rows).Error; err != nil {
 		return access.KeyRecord{}, classify(err)
 	}
 	if len(rows) == 0 {

@@ -17,7 +17,7 @@ func (tx tx) actor(w payout.StaffWrite) error {
 		return err
 	}
 	var rows []keyRow
-	if err := tx.Raw(selectKeys+" WHERE id = ? LOCK IN SHARE MODE", w.KeyID).Scan(&rows).Error; err != nil {
+	if err := tx.Raw("SELECT * FROM api_keys WHERE id = ? LOCK IN SHARE MODE", w.KeyID).Scan(&rows).Error; err != nil {
 		return err
 	}
 	if len(rows) == 0 || !tx.authorizes(rows[0].record(), w) {

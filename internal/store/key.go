@@ -13,7 +13,7 @@ import (
 
 // Keys lists keys, ended ones included, newest first. Errors: ErrUnavailable.
 func (s *Store) Keys(ctx context.Context, f access.KeyFilter) ([]access.KeyRecord, error) {
-	q := s.read(ctx).Table("api_keys")
+	q := s.read(ctx)
 	if f.Role != "" {
 		q = q.Where("role = ?", string(f.Role))
 	}
@@ -24,7 +24,7 @@ func (s *Store) Keys(ctx context.Context, f access.KeyFilter) ([]access.KeyRecor
 		q = q.Where("created_at <= ? AND (created_at < ? OR id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
 	}
 	var rows []keyRow
-	if err := q.Order("created_at DESC, id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
+	if err := q.Order("created_at DESC, id DESC").Limit(f.Limit).Find(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
 	out := make([]access.KeyRecord, len(rows))
@@ -37,7 +37,8 @@ func (s *Store) Keys(ctx context.Context, f access.KeyFilter) ([]access.KeyRecor
 // namesOf lists the spellings of a person in staff keys, and owner itself.
 func (s *Store) namesOf(ctx context.Context, owner string) ([]string, error) {
 	var owners []string
-	if err := s.read(ctx).Raw("SELECT DISTINCT owner FROM api_keys WHERE role <> ?", string(access.RoleApp)).Scan(&owners).Error; err != nil {
+	err := s.read(ctx).Model(&keyRow{}).Where("role <> ?", string(access.RoleApp)).Distinct().Pluck("owner", &owners).Error
+	if err != nil {
 		return nil, classify(err)
 	}
 	others := func(other string) bool { return !access.SamePerson(owner, other) }
@@ -51,12 +52,8 @@ func (s *Store) IssueKey(ctx context.Context, w payout.StaffWrite, k access.KeyR
 	render func(access.KeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
 		if k.AppID != "" {
-			var apps int64
-			if err := tx.Raw("SELECT COUNT(*) FROM apps WHERE id = ?", k.AppID).Scan(&apps).Error; err != nil {
+			if err := tx.appExists(k.AppID); err != nil {
 				return out, err
-			}
-			if apps == 0 {
-				return out, fmt.Errorf("app %s: %w", k.AppID, ErrNotFound)
 			}
 		}
 		made, err := tx.addKey(w, k, life, nil)
@@ -76,9 +73,8 @@ func (tx tx) addKey(w payout.StaffWrite, k access.KeyRecord, life time.Duration,
 	}
 	k.MadeBy = w.Owner
 	k.Waiting = k.NeedsApproval()
-	err := tx.Exec("INSERT INTO api_keys (id, role, app_id, owner, name, secret_hash, created_at, expires_at, made_by, waiting) "+
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", k.ID, string(k.Role), optString(k.AppID), k.Owner, optString(k.Name), k.SecretHash, k.CreatedAt,
-		optTime(k.ExpiresAt), k.MadeBy, k.Waiting).Error
+	err := tx.Create(&keyRow{ID: k.ID, Role: string(k.Role), AppID: optString(k.AppID), Owner: k.Owner, Name: optString(k.Name),
+		SecretHash: k.SecretHash, CreatedAt: k.CreatedAt, ExpiresAt: optTime(k.ExpiresAt), MadeBy: &k.MadeBy, Waiting: k.Waiting}).Error
 	if err != nil {
 		return k, err
 	}
@@ -130,8 +126,8 @@ func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, id string, s
 			old.ExpiresAt = end
 		}
 		old.ReplacedBy = made.ID
-		if err := tx.Exec("UPDATE api_keys SET expires_at = ?, replaced_by = ? WHERE id = ?", old.ExpiresAt, old.ReplacedBy,
-			id).Error; err != nil {
+		err = tx.Model(&keyRow{}).Where("id = ?", id).Updates(map[string]any{"expires_at": old.ExpiresAt, "replaced_by": old.ReplacedBy}).Error
+		if err != nil {
 			return out, err
 		}
 		if err := tx.audit(w, "rotate_key", "key/"+id, before, keyNote(old)); err != nil {
@@ -172,7 +168,7 @@ func (s *Store) EndKey(ctx context.Context, w payout.StaffWrite, id string,
 		}
 		before := keyNote(k)
 		k.RevokedAt = tx.now.Truncate(time.Millisecond)
-		if err := tx.Exec("UPDATE api_keys SET revoked_at = ? WHERE id = ?", k.RevokedAt, id).Error; err != nil {
+		if err := tx.Model(&keyRow{}).Where("id = ?", id).Update("revoked_at", k.RevokedAt).Error; err != nil {
 			return out, err
 		}
 		if err := tx.audit(w, "revoke_key", "key/"+id, before, keyNote(k)); err != nil {
@@ -207,7 +203,8 @@ func (s *Store) ApproveKey(ctx context.Context, w payout.StaffWrite, id string,
 		}
 		before := keyNote(k)
 		k.Waiting, k.ApprovedBy = false, w.Owner
-		if err := tx.Exec("UPDATE api_keys SET waiting = FALSE, approved_by = ? WHERE id = ?", k.ApprovedBy, id).Error; err != nil {
+		err = tx.Model(&keyRow{}).Where("id = ?", id).Updates(map[string]any{"waiting": false, "approved_by": k.ApprovedBy}).Error
+		if err != nil {
 			return out, err
 		}
 		if err := tx.audit(w, "approve_key", "key/"+id, before, keyNote(k)); err != nil {
@@ -231,7 +228,7 @@ func (a administrators) remainWithout(id string) bool {
 // access.ErrActorKeyEnded: the write's key is not an active administrator key.
 func (tx tx) administrators(w payout.StaffWrite) (administrators, error) {
 	var rows []keyRow
-	if err := tx.Raw(selectKeys+" WHERE role = ? ORDER BY id FOR UPDATE", string(access.RoleAdmin)).Scan(&rows).Error; err != nil {
+	if err := tx.Raw("SELECT * FROM api_keys WHERE role = ? ORDER BY id FOR UPDATE", string(access.RoleAdmin)).Scan(&rows).Error; err != nil {
 		return nil, err
 	}
 	var lasting administrators
@@ -254,7 +251,7 @@ func (tx tx) administrators(w payout.StaffWrite) (administrators, error) {
 
 func (tx tx) lockKey(id string) (access.KeyRecord, error) {
 	var rows []keyRow
-	if err := tx.Raw(selectKeys+" WHERE id = ? FOR UPDATE", id).Scan(&rows).Error; err != nil {
+	if err := tx.Raw("SELECT * FROM api_keys WHERE id = ? FOR UPDATE", id).Scan(&rows).Error; err != nil {
 		return access.KeyRecord{}, err
 	}
 	if len(rows) == 0 {

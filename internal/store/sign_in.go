@@ -11,11 +11,20 @@ import (
 // expiredSignIns is how many expired rows one transaction deletes.
 const expiredSignIns = 1000
 
+type endedSignInRow struct {
+	ID      []byte
+	KeyID   string
+	UntilAt time.Time
+}
+
+func (endedSignInRow) TableName() string { return "ended_sign_ins" }
+
 // EndSignIn ends a console sign-in for every process. It is stored until its cookie expires. A
 // repeat changes nothing. Errors: ErrUnavailable.
 func (s *Store) EndSignIn(ctx context.Context, e access.EndedSignIn) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		if err := tx.Exec("DELETE FROM ended_sign_ins WHERE until_at < ? ORDER BY until_at LIMIT ?", tx.now, expiredSignIns).Error; err != nil {
+		err := tx.Where("until_at < ?", tx.now).Order("until_at").Limit(expiredSignIns).Delete(&endedSignInRow{}).Error
+		if err != nil {
 			return err
 		}
 		// gorm would expand a byte slice after a parenthesis as a list.
@@ -30,11 +39,7 @@ func (s *Store) EndedSignIns(ctx context.Context) ([]access.EndedSignIn, error) 
 	if err != nil {
 		return nil, err
 	}
-	var rows []struct {
-		ID      []byte
-		KeyID   string
-		UntilAt time.Time
-	}
+	var rows []endedSignInRow
 	if err := s.read(ctx).Raw("SELECT id, key_id, until_at FROM ended_sign_ins FORCE INDEX (ended_sign_ins_until) WHERE until_at >= ?",
 		now).Scan(&rows).Error; err != nil {
 		return nil, classify(err)

@@ -26,12 +26,10 @@ func (r ticketKeyRow) record() access.TicketKeyRecord {
 		CreatedAt: r.CreatedAt.UTC(), RevokedAt: orZero(r.RevokedAt)}
 }
 
-const selectTicketKeys = "SELECT kid, app_id, name, public_key, created_at, revoked_at FROM app_ticket_keys"
-
 // TicketKeysInUse reads every ticket key that is not revoked, by id. Errors: ErrUnavailable.
 func (s *Store) TicketKeysInUse(ctx context.Context) ([]access.TicketKey, error) {
 	var rows []ticketKeyRow
-	if err := s.read(ctx).Raw(selectTicketKeys + " WHERE revoked_at IS NULL ORDER BY kid").Scan(&rows).Error; err != nil {
+	if err := s.read(ctx).Where("revoked_at IS NULL").Order("kid").Find(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
 	var out []access.TicketKey
@@ -44,7 +42,7 @@ func (s *Store) TicketKeysInUse(ctx context.Context) ([]access.TicketKey, error)
 // TicketKeys lists ticket keys, revoked ones included, newest first. The filter's role is ignored.
 // Errors: ErrUnavailable.
 func (s *Store) TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.TicketKeyRecord, error) {
-	q := s.read(ctx).Table("app_ticket_keys")
+	q := s.read(ctx)
 	if f.AppID != "" {
 		q = q.Where("app_id = ?", f.AppID)
 	}
@@ -52,7 +50,7 @@ func (s *Store) TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.Ti
 		q = q.Where("created_at <= ? AND (created_at < ? OR kid < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
 	}
 	var rows []ticketKeyRow
-	if err := q.Order("created_at DESC, kid DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
+	if err := q.Order("created_at DESC, kid DESC").Limit(f.Limit).Find(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
 	out := make([]access.TicketKeyRecord, len(rows))
@@ -71,23 +69,18 @@ func (s *Store) AddTicketKey(ctx context.Context, w payout.StaffWrite, k access.
 		if _, err := tx.administrators(w); err != nil { // their lock serializes additions
 			return out, err
 		}
-		var apps, taken int64
-		if err := tx.Raw("SELECT COUNT(*) FROM apps WHERE id = ?", k.AppID).Scan(&apps).Error; err != nil {
+		if err := tx.appExists(k.AppID); err != nil {
 			return out, err
 		}
-		if apps == 0 {
-			return out, fmt.Errorf("app %s: %w", k.AppID, ErrNotFound)
-		}
-		if err := tx.Raw("SELECT COUNT(*) FROM app_ticket_keys WHERE public_key = ?", []byte(k.Public)).Scan(&taken).Error; err != nil {
+		var taken int64
+		if err := tx.Model(&ticketKeyRow{}).Where("public_key = ?", []byte(k.Public)).Count(&taken).Error; err != nil {
 			return out, err
 		}
 		if taken > 0 {
 			return out, access.ErrTicketKeyTaken
 		}
 		k.CreatedAt = tx.now.Truncate(time.Millisecond)
-		// gorm would expand a byte slice after a parenthesis as a list.
-		err = tx.Exec("INSERT INTO app_ticket_keys (kid, public_key, app_id, name, created_at) VALUES (?, ?, ?, ?, ?)",
-			k.ID, []byte(k.Public), k.AppID, optString(k.Name), k.CreatedAt).Error
+		err = tx.Create(&ticketKeyRow{Kid: k.ID, PublicKey: k.Public, AppID: k.AppID, Name: optString(k.Name), CreatedAt: k.CreatedAt}).Error
 		if err != nil {
 			return out, err
 		}
@@ -109,7 +102,7 @@ func (s *Store) EndTicketKey(ctx context.Context, w payout.StaffWrite, id string
 			return out, err
 		}
 		var rows []ticketKeyRow
-		if err := tx.Raw(selectTicketKeys+" WHERE kid = ? FOR UPDATE", id).Scan(&rows).Error; err != nil {
+		if err := tx.Raw("SELECT * FROM app_ticket_keys WHERE kid = ? FOR UPDATE", id).Scan(&rows).Error; err != nil {
 			return out, err
 		}
 		if len(rows) == 0 {
@@ -119,7 +112,7 @@ func (s *Store) EndTicketKey(ctx context.Context, w payout.StaffWrite, id string
 		if k.RevokedAt.IsZero() {
 			before := ticketKeyNote(k)
 			k.RevokedAt = tx.now.Truncate(time.Millisecond)
-			if err := tx.Exec("UPDATE app_ticket_keys SET revoked_at = ? WHERE kid = ?", k.RevokedAt, id).Error; err != nil {
+			if err := tx.Model(&ticketKeyRow{}).Where("kid = ?", id).Update("revoked_at", k.RevokedAt).Error; err != nil {
 				return out, err
 			}
 			if err := tx.audit(w, "revoke_ticket_key", "ticket_key/"+id, before, ticketKeyNote(k)); err != nil {
