@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"gorm.io/gorm/clause"
+
 	"hongbao/internal/access"
 	"hongbao/internal/payout"
 )
@@ -53,7 +55,7 @@ func (r decisionRow) decision(now time.Time) payout.Decision {
 // liveDecision returns the decision of a payment with the given status. At most one waits and at
 // most one is open.
 func (tx tx) liveDecision(paymentID string, status payout.DecisionStatus) (r decisionRow, found bool, err error) {
-	err = tx.Raw("SELECT * FROM decisions WHERE payment_id = ? AND status = ?", paymentID, string(status)).Scan(&r).Error
+	err = tx.Where("payment_id = ? AND status = ?", paymentID, string(status)).Limit(1).Find(&r).Error
 	return r, r.ID != "", err
 }
 
@@ -72,12 +74,12 @@ func (tx tx) casDecision(from payout.DecisionStatus, d payout.Decision) error {
 }
 
 func (tx tx) decisionOf(approvalID string, lock bool) (payout.Decision, error) {
-	query := "SELECT * FROM decisions WHERE approval_id = ?"
+	q := tx.Where("approval_id = ?", approvalID)
 	if lock {
-		query += " FOR UPDATE"
+		q = q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
 	}
 	var r decisionRow
-	if err := tx.Raw(query, approvalID).Scan(&r).Error; err != nil {
+	if err := q.Limit(1).Find(&r).Error; err != nil {
 		return payout.Decision{}, err
 	}
 	if r.ID == "" {
@@ -259,7 +261,7 @@ func (s *Store) attemptsOfWaiting(ctx context.Context, decisions []decisionRow) 
 		return out, nil
 	}
 	var rows []attemptRow
-	err := s.read(ctx).Raw("SELECT * FROM attempts WHERE payment_id IN ? ORDER BY payment_id, no", ids).Scan(&rows).Error
+	err := s.read(ctx).Where("payment_id IN ?", ids).Order("payment_id, no").Find(&rows).Error
 	for _, r := range rows {
 		out[r.PaymentID] = append(out[r.PaymentID], r.attempt())
 	}

@@ -81,12 +81,12 @@ func (tx tx) audit(w payout.StaffWrite, action, subject string, before, after an
 	if e.Hash, err = e.Sum(prev); err != nil {
 		return err
 	}
-	err = tx.Exec("INSERT INTO audit ("+auditColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		e.Seq, e.At, e.Actor, e.Role, optString(e.KeyID), e.Action, e.Subject, e.Reason, b, a, e.Hash[:]).Error
+	err = tx.Create(&auditRow{Seq: e.Seq, At: e.At, Actor: e.Actor, Role: e.Role, KeyID: optString(e.KeyID), Action: e.Action,
+		Subject: e.Subject, Reason: e.Reason, BeforeIs: e.Before, AfterIs: e.After, Hash: e.Hash[:]}).Error
 	if err != nil {
 		return err
 	}
-	return tx.Exec("UPDATE audit_head SET seq = ?, hash = ? WHERE id = 1", e.Seq, e.Hash[:]).Error
+	return tx.Model(&auditHead{}).Where("id = 1").Updates(map[string]any{"seq": e.Seq, "hash": e.Hash[:]}).Error
 }
 
 // auditIndex names the index that has the rows of a filter in list order.
@@ -150,11 +150,13 @@ func (s *Store) VerifyAudit(ctx context.Context) (payout.AuditCheck, error) {
 
 func walkAudit(ctx context.Context, tx *sql.Tx) (check payout.AuditCheck, err error) {
 	var hash []byte
+	// raw: one snapshot
 	err = tx.QueryRowContext(ctx, "SELECT seq, hash FROM audit_head WHERE id = 1").Scan(&check.Head.Seq, &hash)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) { // no row: no entry was ever appended
 		return check, err
 	}
 	copy(check.Head.Hash[:], hash)
+	// raw: row by row, so memory does not grow
 	rows, err := tx.QueryContext(ctx, "SELECT "+auditColumns+" FROM audit ORDER BY seq")
 	if err != nil {
 		return check, err

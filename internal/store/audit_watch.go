@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"sync"
 	"time"
 
@@ -46,12 +44,12 @@ func (w *auditWalk) advance(ctx context.Context, s *Store) (out payout.AuditWatc
 	if err != nil {
 		return out, err
 	}
-	var hash []byte
-	err = s.sql.QueryRowContext(ctx, "SELECT seq, hash FROM audit_head WHERE id = 1").Scan(&out.Head.Seq, &hash)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) { // no row: no entry was ever appended
+	var head auditHead // stays zero before the first entry
+	if err := s.read(ctx).Where("id = 1").Limit(1).Find(&head).Error; err != nil {
 		return out, err
 	}
-	copy(out.Head.Hash[:], hash)
+	out.Head.Seq = head.Seq
+	copy(out.Head.Hash[:], head.Hash)
 	books, err := s.MySQLState(ctx)
 	if err != nil {
 		return out, err
@@ -68,8 +66,7 @@ func (w *auditWalk) advance(ctx context.Context, s *Store) (out payout.AuditWatc
 	for !w.ended && patience.Err() == nil {
 		// Entries above the head were appended since; the next call checks them.
 		var rows []auditRow
-		err := s.read(ctx).Raw("SELECT "+auditColumns+" FROM audit WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?", w.checked,
-			out.Head.Seq, auditStep).Scan(&rows).Error
+		err := s.read(ctx).Where("seq > ? AND seq <= ?", w.checked, out.Head.Seq).Order("seq").Limit(auditStep).Find(&rows).Error
 		if err != nil {
 			return out, err
 		}

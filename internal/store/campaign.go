@@ -90,7 +90,7 @@ func (s *Store) CreateCampaign(ctx context.Context, c campaign.Campaign) (made c
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		made, existed = c, false
 		var rows []campaignRow
-		if err := tx.Raw("SELECT * FROM campaigns WHERE id = ?", c.ID).Scan(&rows).Error; err != nil {
+		if err := tx.Where("id = ?", c.ID).Find(&rows).Error; err != nil {
 			return err
 		}
 		if len(rows) > 0 {
@@ -110,7 +110,7 @@ func (s *Store) CreateCampaign(ctx context.Context, c campaign.Campaign) (made c
 			return fmt.Errorf("campaign %s: %w", c.ID, campaign.ErrNoDay)
 		}
 		var running int64
-		if err := tx.Raw("SELECT COUNT(*) FROM campaigns WHERE app_id = ? AND status <> 'ended'", c.App).Scan(&running).Error; err != nil {
+		if err := tx.Model(&campaignRow{}).Where("app_id = ? AND status <> 'ended'", c.App).Count(&running).Error; err != nil {
 			return err
 		}
 		if running >= campaign.MaxRunning {
@@ -121,10 +121,7 @@ func (s *Store) CreateCampaign(ctx context.Context, c campaign.Campaign) (made c
 		}
 		made.Status, made.NextDay, made.NextOpens = campaign.StatusActive, day, opens
 		made.CreatedAt, made.UpdatedAt, made.Revision = tx.now, tx.now, 1
-		return tx.Exec(`INSERT INTO campaigns (id, app_id, name, salt, zone, opens_minute, starts_on, ends_on, template, eligible, body_hash,
-			status, next_day, next_opens, unsynced, created_at, updated_at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, TRUE, ?, ?)`, c.ID, c.App, c.Name, c.Salt, c.Zone, c.Minute,
-			string(made.StartsOn), optString(string(c.EndsOn)), template, eligible, c.BodyHash, string(day), opens, tx.now, tx.now).Error
+		return tx.addCampaign(made, template, eligible)
 	})
 	if duplicate(err) { // a concurrent request wrote it
 		return s.CreateCampaign(ctx, c)
@@ -132,10 +129,19 @@ func (s *Store) CreateCampaign(ctx context.Context, c campaign.Campaign) (made c
 	return made, existed, err
 }
 
+// addCampaign stores an active campaign with an unsynced schedule.
+func (tx tx) addCampaign(c campaign.Campaign, template, eligible []byte) error {
+	unsynced := true
+	return tx.Create(&campaignRow{ID: c.ID, AppID: c.App, Name: c.Name, Salt: c.Salt, Zone: c.Zone, OpensMinute: c.Minute,
+		StartsOn: string(c.StartsOn), EndsOn: optString(string(c.EndsOn)), Template: template, Eligible: eligible, BodyHash: c.BodyHash,
+		Status: string(c.Status), NextDay: optString(string(c.NextDay)), NextOpens: optTime(c.NextOpens), Revision: c.Revision,
+		Unsynced: &unsynced, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt}).Error
+}
+
 // Campaign reads a campaign. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Campaign(ctx context.Context, id string) (campaign.Campaign, error) {
 	var rows []campaignRow
-	if err := s.read(ctx).Raw("SELECT * FROM campaigns WHERE id = ?", id).Scan(&rows).Error; err != nil {
+	if err := s.read(ctx).Where("id = ?", id).Find(&rows).Error; err != nil {
 		return campaign.Campaign{}, classify(err)
 	}
 	if len(rows) == 0 {
@@ -247,8 +253,8 @@ func (tx tx) nextDayOnResume(c campaign.Campaign, to campaign.Status) (day payou
 		return day, opens, err
 	}
 	var decided int64
-	if err := tx.Raw("SELECT COUNT(*) FROM campaign_days WHERE campaign_id = ? AND day = ?", c.ID,
-		string(day)).Scan(&decided).Error; err != nil || decided == 0 {
+	err = tx.Model(&campaignDayRow{}).Where("campaign_id = ? AND day = ?", c.ID, string(day)).Count(&decided).Error
+	if err != nil || decided == 0 {
 		return day, opens, err
 	}
 	return c.DayAfter(day)

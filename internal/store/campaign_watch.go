@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"gorm.io/gorm"
+
 	"hongbao/internal/campaign"
 	"hongbao/internal/failpoint"
 	"hongbao/internal/observe"
@@ -14,12 +16,12 @@ import (
 // UnsyncedCampaigns lists campaigns with an unsynced schedule after an id, by id. Errors:
 // ErrUnavailable; errors of unreadable rows, joined, beside the readable ones.
 func (s *Store) UnsyncedCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
-	return s.listCampaigns(ctx, "campaigns WHERE unsynced = TRUE AND id > ? ORDER BY id LIMIT ?", after, limit)
+	return listCampaigns(s.read(ctx).Where("unsynced = TRUE"), after, limit)
 }
 
 // ScheduledCampaigns lists campaigns that need a schedule, like UnsyncedCampaigns.
 func (s *Store) ScheduledCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
-	return s.listCampaigns(ctx, "campaigns WHERE ended_at IS NULL AND id > ? ORDER BY id LIMIT ?", after, limit)
+	return listCampaigns(s.read(ctx).Where("ended_at IS NULL"), after, limit)
 }
 
 // OverdueCampaigns lists campaigns with a day whose packet was due campaign.OverdueAfter ago (MySQL's
@@ -29,9 +31,9 @@ func (s *Store) OverdueCampaigns(ctx context.Context, after string, limit int) (
 	if err != nil {
 		return nil, err
 	}
-	return s.listCampaigns(ctx, `campaigns JOIN (SELECT id AS late FROM campaigns WHERE status = 'active' AND next_opens < ?
-		UNION SELECT campaign_id FROM campaign_days WHERE status = 'making' AND opens_at < ?) l ON id = late WHERE id > ? ORDER BY id LIMIT ?`,
-		opens, opens, after, limit)
+	late := s.read(ctx).Joins(`JOIN (SELECT id AS late FROM campaigns WHERE status = 'active' AND next_opens < ?
+		UNION SELECT campaign_id FROM campaign_days WHERE status = 'making' AND opens_at < ?) l ON id = late`, opens, opens)
+	return listCampaigns(late, after, limit)
 }
 
 // overdueOpening returns the opening time of packets that were due campaign.OverdueAfter ago.
@@ -40,9 +42,10 @@ func (s *Store) overdueOpening(ctx context.Context) (time.Time, error) {
 	return now.Add(campaign.CreateAhead - campaign.OverdueAfter), err
 }
 
-func (s *Store) listCampaigns(ctx context.Context, from string, args ...any) ([]campaign.Campaign, error) {
+// listCampaigns reads campaigns of a query after an id, by id.
+func listCampaigns(q *gorm.DB, after string, limit int) ([]campaign.Campaign, error) {
 	var rows []campaignRow
-	if err := s.read(ctx).Raw("SELECT "+campaignColumns+" FROM "+from, args...).Scan(&rows).Error; err != nil {
+	if err := q.Select(campaignColumns).Where("id > ?", after).Order("id").Limit(limit).Find(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
 	return campaignsOf(rows)
@@ -53,6 +56,7 @@ func (s *Store) listCampaigns(ctx context.Context, from string, args ...any) ([]
 // ErrUnavailable.
 func (s *Store) MarkCampaignSynced(ctx context.Context, id string, revision int) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		// raw: compares the revision; gorm would also write updated_at
 		return tx.Exec("UPDATE campaigns SET unsynced = IF(revision = ?, NULL, TRUE) WHERE id = ?", revision, id).Error
 	})
 }

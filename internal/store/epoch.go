@@ -38,7 +38,7 @@ func (r laneRow) row() packet.LaneRow {
 // PoolLanes returns every lane that was ever used, by lane (rule R9). Errors: ErrUnavailable.
 func (s *Store) PoolLanes(ctx context.Context) ([]packet.LaneRow, error) {
 	var rows []laneRow
-	if err := s.read(ctx).Raw("SELECT * FROM pool_lanes ORDER BY lane").Scan(&rows).Error; err != nil {
+	if err := s.read(ctx).Order("lane").Find(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
 	lanes := make([]packet.LaneRow, len(rows))
@@ -138,9 +138,9 @@ func (s *Store) RecoverPoolLane(ctx context.Context, l packet.LaneRow) error {
 		if to.State != packet.LaneOpen {
 			shutAt = &tx.now
 		}
-		return tx.Exec(`UPDATE pool_lanes SET epoch = ?, state = ?, seen = ?, seen_grabs = ?, reason = ?, shut_at = ?, holder = NULL,
-			lease_until = NULL, updated_at = ?
-			WHERE lane = ?`, to.Epoch, string(to.State), to.AckedSeq, to.AckedGrabs, optString(string(to.Reason)), shutAt, tx.now, l.Lane).Error
+		return tx.Model(&laneRow{}).Where("lane = ?", l.Lane).Updates(map[string]any{"epoch": to.Epoch, "state": string(to.State),
+			"seen": to.AckedSeq, "seen_grabs": to.AckedGrabs, "reason": optString(string(to.Reason)), "shut_at": shutAt, "holder": nil,
+			"lease_until": nil, "updated_at": tx.now}).Error
 	})
 }
 
@@ -174,6 +174,7 @@ func (s *Store) RaiseSeenSeqs(ctx context.Context, seen []packet.LanePosition) e
 		updated_at = ?
 		WHERE (lane, epoch) IN (%s)`, cases, cases, pairs)
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		// raw: different values in one statement
 		return tx.Exec(statement, append(append(append(seqs, grabs...), tx.now), ids...)...).Error
 	})
 }

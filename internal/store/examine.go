@@ -29,11 +29,13 @@ func (s *Store) Examine(ctx context.Context) (Examination, error) {
 	var seen Examination
 	var at time.Time
 	asked := time.Now()
+	// raw: both statements on one connection
 	if err := conn.QueryRowContext(ctx, "SELECT VERSION(), UTC_TIMESTAMP(6)").Scan(&seen.Version, &at); err != nil {
 		return seen, classify(err)
 	}
 	seen.Ahead = at.Sub(asked.Add(time.Since(asked) / 2))
 	// MariaDB before 11.1 calls it tx_isolation.
+	// raw: no table
 	rows, err := conn.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN
 		('transaction_isolation', 'tx_isolation', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin')`)
 	if err != nil {
@@ -66,6 +68,6 @@ func (s *Store) NewestSeed(ctx context.Context) (packetID string, sealed []byte,
 		ID         string
 		SealedSeed []byte
 	}
-	err = s.read(ctx).Raw("SELECT id, sealed_seed FROM packets ORDER BY created_at DESC, id DESC LIMIT 1").Scan(&row).Error
+	err = s.read(ctx).Model(&packetRow{}).Select("id, sealed_seed").Order("created_at DESC, id DESC").Limit(1).Scan(&row).Error
 	return row.ID, row.SealedSeed, classify(err)
 }

@@ -31,7 +31,8 @@ func (s *Store) RecordNotification(ctx context.Context, by payout.Adapter, event
 		if res.Error != nil || res.RowsAffected == 0 || !known {
 			return res.Error
 		}
-		if err := tx.Exec("UPDATE attempts SET ask_requested = TRUE, next_at = ? WHERE order_no = ?", tx.now, orderNo).Error; err != nil {
+		err := tx.Model(&attemptRow{}).Where("order_no = ?", orderNo).Updates(map[string]any{"ask_requested": true, "next_at": tx.now}).Error
+		if err != nil {
 			return err
 		}
 		return tx.putOutbox(parts.PaymentID, outboxQuery)

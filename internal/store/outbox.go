@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"gorm.io/gorm"
+
 	"hongbao/internal/failpoint"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -61,6 +63,7 @@ const longestTurn = 2 * time.Hour
 type outboxRow struct {
 	PaymentID, Kind string
 	Tries           int
+	DueAt           time.Time
 	CreatedAt       time.Time
 }
 
@@ -101,6 +104,7 @@ func (s *Store) MarkOutboxStarted(ctx context.Context, d payout.DueRun) error {
 	if err != nil {
 		return err
 	}
+	// raw: compares tries
 	err = s.read(ctx).Exec("UPDATE outbox SET reached_at = ?, due_at = GREATEST(due_at, ?) WHERE payment_id = ? AND kind = ? AND tries = ?",
 		now, now.Add(startedPause(d.Tries, now.Sub(d.Since))), d.Payment.ID, d.Kind, d.Tries+1).Error
 	return classify(err)
@@ -122,14 +126,14 @@ func (tx tx) takeOutbox(r outboxRow) (p payout.Payment, due bool, err error) {
 		return p, false, err
 	}
 	if moved {
-		return p, false, tx.Exec("DELETE FROM outbox WHERE payment_id = ? AND kind = ?", r.PaymentID, r.Kind).Error
+		return p, false, tx.Where("payment_id = ? AND kind = ?", r.PaymentID, r.Kind).Delete(&outboxRow{}).Error
 	}
 	return p, true, tx.putOff(r, outboxPause(r.Tries))
 }
 
 func (tx tx) putOff(r outboxRow, pause time.Duration) error {
-	return tx.Exec("UPDATE outbox SET tries = tries + 1, due_at = ? WHERE payment_id = ? AND kind = ?", tx.now.Add(pause), r.PaymentID,
-		r.Kind).Error
+	return tx.Model(&outboxRow{}).Where("payment_id = ? AND kind = ?", r.PaymentID, r.Kind).
+		Updates(map[string]any{"tries": gorm.Expr("tries + 1"), "due_at": tx.now.Add(pause)}).Error
 }
 
 func (tx tx) outboxMoved(kind string, p payout.Payment, attempts []payout.Attempt) (bool, error) {
@@ -140,7 +144,7 @@ func (tx tx) outboxMoved(kind string, p payout.Payment, attempts []payout.Attemp
 		return p.OpenDecision == "", nil
 	case outboxFinish:
 		var status string
-		err := tx.Raw("SELECT status FROM packets WHERE id = ?", p.PacketID).Scan(&status).Error
+		err := tx.Model(&packetRow{}).Select("status").Where("id = ?", p.PacketID).Scan(&status).Error
 		return status == string(packet.StatusClosed) || status == string(packet.StatusRejected), err // see refundLateCharge
 	}
 	for _, a := range attempts {

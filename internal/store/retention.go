@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"gorm.io/gorm"
+
 	"hongbao/internal/failpoint"
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
@@ -57,6 +59,13 @@ var retainedTables = map[payout.RetainedTable]retained{
 		from: "quarantine b FORCE INDEX (quarantine_created)"},
 }
 
+type retentionRow struct {
+	Name    string
+	Removed int64
+}
+
+func (retentionRow) TableName() string { return "retention" }
+
 // retainedRow is a candidate for removal.
 type retainedRow struct {
 	ID         int64
@@ -70,7 +79,7 @@ type retainedRow struct {
 func (s *Store) TakeRetentionTurn(ctx context.Context, table payout.RetainedTable, every time.Duration) (ok bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		var known int64 // select first: INSERT IGNORE of an existing row locks it, and two workers would deadlock
-		if err := tx.Raw("SELECT COUNT(*) FROM retention WHERE name = ?", string(table)).Scan(&known).Error; err != nil {
+		if err := tx.Model(&retentionRow{}).Where("name = ?", string(table)).Count(&known).Error; err != nil {
 			return err
 		}
 		if known == 0 {
@@ -121,7 +130,7 @@ func (s *Store) RemoveOld(ctx context.Context, table payout.RetainedTable, keep 
 		if removed, err = tx.remove(table, gone); err != nil || removed == 0 {
 			return err
 		}
-		return tx.Exec("UPDATE retention SET removed = removed + ? WHERE name = ?", removed, string(table)).Error
+		return tx.Model(&retentionRow{}).Where("name = ?", string(table)).Update("removed", gorm.Expr("removed + ?", removed)).Error
 	})
 	return removed, next, more, err
 }
@@ -141,6 +150,7 @@ func (tx tx) oldest(t retained, before time.Time, after payout.RetentionCursor) 
 		columns += ", b." + t.id + " AS id"
 		rest = " FROM " + t.from + " WHERE b." + t.id + " > @id ORDER BY b." + t.id + " LIMIT @batch"
 	}
+	// raw: t.from names the index
 	err = tx.Raw("SELECT "+columns+rest, map[string]any{"id": after.ID, "at": from.UTC(), "before": before, "batch": retainedBatch,
 		"kept": after.Kept}).Scan(&rows).Error
 	return rows, err
@@ -169,6 +179,7 @@ func (tx tx) remove(table payout.RetainedTable, rows []retainedRow) (int64, erro
 			args = append(args, value)
 		}
 	}
+	// raw: the tables and their keys are data, without a row struct
 	res := tx.Exec("DELETE FROM "+string(table)+" WHERE "+strings.Repeat(one+" OR ", len(rows)-1)+one, args...)
 	return res.RowsAffected, res.Error
 }
@@ -191,8 +202,8 @@ func (tx tx) keepRepeatable(rows []retainedRow) error {
 		case routePacket.Match(route):
 			packetID = string(routePacket.FindSubmatch(route)[1])
 		case routeApproval.Match(route):
-			err := tx.Raw("SELECT SUBSTRING(payment_id, 2, 20) FROM decisions WHERE approval_id = ?",
-				routeApproval.FindSubmatch(route)[1]).Scan(&packetID).Error
+			err := tx.Model(&decisionRow{}).Where("approval_id = ?", routeApproval.FindSubmatch(route)[1]).
+				Select("SUBSTRING(payment_id, 2, 20)").Scan(&packetID).Error
 			if err != nil {
 				return err
 			}
@@ -201,8 +212,8 @@ func (tx tx) keepRepeatable(rows []retainedRow) error {
 			continue
 		}
 		var lives int64
-		err := tx.Raw("SELECT COUNT(*) FROM packets WHERE id = ? AND (status NOT IN ('closed', 'rejected') OR COALESCE(closed_at, "+
-			"expires_at) > ?)", packetID, tx.now.Add(-repeatedFor)).Scan(&lives).Error
+		err := tx.Model(&packetRow{}).Where("id = ? AND (status NOT IN ('closed', 'rejected') OR COALESCE(closed_at, expires_at) > ?)",
+			packetID, tx.now.Add(-repeatedFor)).Count(&lives).Error
 		if err != nil {
 			return err
 		}
@@ -213,11 +224,8 @@ func (tx tx) keepRepeatable(rows []retainedRow) error {
 
 // retention reads what was removed of each table and the age of its oldest row.
 func (r *HealthReader) retention(ctx context.Context, v *observe.HealthSnapshot) error {
-	var rows []struct {
-		Name    string
-		Removed int64
-	}
-	if err := r.store.read(ctx).Raw("SELECT name, removed FROM retention").Scan(&rows).Error; err != nil {
+	var rows []retentionRow
+	if err := r.store.read(ctx).Find(&rows).Error; err != nil {
 		return err
 	}
 	removed := map[string]int64{}
@@ -232,6 +240,7 @@ func (r *HealthReader) retention(ctx context.Context, v *observe.HealthSnapshot)
 		}
 		index := t.from[:strings.Index(t.from, ")")+1]
 		var oldest struct{ At *time.Time }
+		// raw: index is FORCE INDEX
 		err := r.store.read(ctx).Raw("SELECT b."+t.at+" AS at FROM "+index+" WHERE b."+order+" > ? ORDER BY b."+order+" LIMIT 1",
 			from).Scan(&oldest).Error
 		if err != nil {

@@ -36,6 +36,7 @@ func (tx tx) putShares(packetID string, amounts []money.Fen) error {
 			list = append(strconv.AppendInt(list, int64(a), 10), ',')
 		}
 		list[len(list)-1] = ']'
+		// raw: INSERT ... SELECT
 		res := tx.Exec(`INSERT INTO shares (packet_id, share_index, amount)
 			SELECT ?, ? + j.n, j.amount FROM JSON_TABLE(?, '$[*]' COLUMNS (n FOR ORDINALITY, amount BIGINT PATH '$')) j`,
 			packetID, from-1, string(list))

@@ -25,13 +25,8 @@ func (s *Store) Timeline(ctx context.Context, d payout.Detail) (payout.Timeline,
 	if out.Notifications, err = t.notifications(d.Provider, d.Attempts); err != nil {
 		return out, classify(err)
 	}
-	var rows []struct {
-		Kind             string
-		CreatedAt, DueAt time.Time
-		Tries            int
-	}
-	if err := t.Raw("SELECT kind, created_at, due_at, tries FROM outbox WHERE payment_id = ? ORDER BY kind",
-		d.ID).Scan(&rows).Error; err != nil {
+	var rows []outboxRow
+	if err := t.Where("payment_id = ?", d.ID).Order("kind").Find(&rows).Error; err != nil {
 		return out, classify(err)
 	}
 	for _, r := range rows {
@@ -49,11 +44,12 @@ func (tx tx) acknowledged(p payout.Payment) (out payout.Timeline, err error) {
 	}
 	switch p.Kind {
 	case payout.KindPayout:
-		err = tx.Raw("SELECT claimed_at AS at, epoch, seq FROM claims WHERE packet_id = ? AND user_id = ?", p.PacketID, p.UserID).Scan(&row).Error
+		err = tx.Table("claims").Select("claimed_at AS at, epoch, seq").Where("packet_id = ? AND user_id = ?", p.PacketID, p.UserID).
+			Scan(&row).Error
 	case payout.KindHonour:
-		err = tx.Raw("SELECT claimed_at AS at FROM promises WHERE payment_id = ?", p.ID).Scan(&row).Error
+		err = tx.Model(&shareConflictRow{}).Select("claimed_at AS at").Where("payment_id = ?", p.ID).Scan(&row).Error
 	case payout.KindCharge:
-		err = tx.Raw("SELECT created_at AS at FROM packets WHERE id = ?", p.PacketID).Scan(&row).Error
+		err = tx.Model(&packetRow{}).Select("created_at AS at").Where("id = ?", p.PacketID).Scan(&row).Error
 	}
 	out.AcknowledgedAt = orZero(row.At)
 	if row.Epoch != nil && row.Seq != nil {

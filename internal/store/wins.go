@@ -21,8 +21,8 @@ func (s *Store) CampaignWinnersOfLane(ctx context.Context, lane, lanes int, pass
 		return err
 	}
 	var rows []campaignRow
-	err = s.read(ctx).Raw("SELECT id, template FROM campaigns WHERE "+idsOfLane+" AND (ended_at IS NULL OR ended_at > ?)",
-		packet.LanePrefixes(lane, lanes), now.Add(-packet.MaxLife-campaign.CreateAhead)).Scan(&rows).Error
+	err = s.read(ctx).Select("id, template").Where(idsOfLane+" AND (ended_at IS NULL OR ended_at > ?)", packet.LanePrefixes(lane, lanes),
+		now.Add(-packet.MaxLife-campaign.CreateAhead)).Find(&rows).Error
 	if err != nil {
 		return classify(err)
 	}
@@ -49,9 +49,9 @@ func (s *Store) winners(ctx context.Context, id string, pass func(campaign strin
 	after := place{PacketID: part}
 	for {
 		var rows []place
-		err := s.read(ctx).Raw(`SELECT packet_id, user_id FROM claims
-			WHERE packet_id >= ? AND packet_id < ? AND (packet_id > ? OR user_id > ?) ORDER BY packet_id, user_id LIMIT ?`,
-			after.PacketID, part+"w", after.PacketID, after.UserID, winnersAtOnce).Scan(&rows).Error
+		err := s.read(ctx).Table("claims").Select("packet_id, user_id").
+			Where("packet_id >= ? AND packet_id < ? AND (packet_id > ? OR user_id > ?)", after.PacketID, part+"w", after.PacketID, after.UserID).
+			Order("packet_id, user_id").Limit(winnersAtOnce).Find(&rows).Error
 		if err != nil || len(rows) == 0 {
 			return classify(err)
 		}
