@@ -96,7 +96,7 @@ type approvalCursor struct {
 // filter returns the filter of the next page. It returns false for a cursor that no page
 // returned for this owner.
 func (c approvalCursor) filter(asked payout.ApprovalFilter, owner string) (payout.ApprovalFilter, bool) {
-	if c.ID == "" || !writable(c.At) || c.Status != "" && checkDecisionStatus(c.Status) != nil || c.PaymentID != "" &&
+	if c.ID == "" || !inMySQLRange(c.At) || c.Status != "" && checkDecisionStatus(c.Status) != nil || c.PaymentID != "" &&
 		checkCode(c.PaymentID) != nil || c.NotBy != "" && c.NotBy != owner ||
 		asked.Status != "" && string(asked.Status) != c.Status || asked.PaymentID != "" && asked.PaymentID != c.PaymentID || asked.NotBy != "" &&
 		asked.NotBy != c.NotBy {
@@ -153,7 +153,7 @@ func listApprovals(r *request) (answer, error) {
 		}
 	}
 	f.Limit = limit + 1
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	rows, err := r.server.cfg.Store.Approvals(ctx, f)
 	if err != nil {
@@ -201,7 +201,7 @@ func writeApproval(do approvalWrite) func(*request) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		if idErr != nil || !visible(id, maxApprovalID) {
+		if idErr != nil || !isVisible(id, maxApprovalID) {
 			return answer{}, noSuch("approval")
 		}
 		w.Route = r.c.Method() + " " + r.route.on(id)
@@ -220,5 +220,5 @@ func (r *request) renderAnswered(d *payout.Decision, p payout.Row, refused error
 	var out Answered
 	out.Decision, out.Approval = renderDecided(*d)
 	out.Payout, out.Refund = r.server.subject(p)
-	return rendered(out)
+	return accepted(out)
 }

@@ -105,7 +105,7 @@ func listAudit(r *request) (answer, error) {
 	}
 	if text != "" {
 		var c auditCursor
-		if decodeCursor(text, &c) != nil || c.Seq < 1 || !writable(c.At) || len(given) > 0 && !maps.Equal(given, c.Filters) {
+		if decodeCursor(text, &c) != nil || c.Seq < 1 || !inMySQLRange(c.At) || len(given) > 0 && !maps.Equal(given, c.Filters) {
 			return answer{}, badCursor()
 		}
 		again := filtersOf(c.Filters)
@@ -115,7 +115,7 @@ func listAudit(r *request) (answer, error) {
 		filter.AfterTime, filter.AfterSeq, given = c.At, c.Seq, c.Filters
 	}
 	filter.Limit = limit + 1
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	entries, err := r.server.cfg.Store.Audit(ctx, filter)
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 type realm int
 
 const (
-	realmOpen  realm = iota // no key needed
-	realmApp                // apps, their own packets
-	realmStaff              // staff of the platform
-	realmAny                // no route; a valid key is required to learn that
+	realmOpen    realm = iota // no key
+	realmApp                  // the key of an app
+	realmStaff                // the key of a member of staff
+	realmUnknown              // any valid key, to be answered that the path does not exist
 )
 
 const (
@@ -39,11 +39,11 @@ func (l *listener) realmOf(path []byte) realm {
 	case startsWith(path, apiPrefix):
 		return realmApp
 	default:
-		return realmAny
+		return realmUnknown
 	}
 }
 
-// openPaths are the paths of a listener without a key.
+// openPaths are the paths of a listener that need no key.
 type openPaths struct {
 	exact    map[string]bool
 	prefixes []string // of paths that end in a parameter
@@ -70,13 +70,13 @@ func startsWith(path []byte, prefix string) bool {
 
 // authenticate checks key and role before the answer reveals anything about the path.
 func (l *listener) authenticate(c *fiber.Ctx) error {
-	in := l.realmOf(c.Context().URI().PathOriginal())
-	if in == realmOpen {
+	required := l.realmOf(c.Context().URI().PathOriginal())
+	if required == realmOpen {
 		return c.Next()
 	}
 	r := requestOf(c)
 	who, err := l.callerOf(r)
-	if err = in.check(who, err); err != nil {
+	if err = required.check(who, err); err != nil {
 		return err
 	}
 	r.caller = who
@@ -86,8 +86,8 @@ func (l *listener) authenticate(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// callerOf returns the caller of a request: the owner of its key, or, for a request from
-// within the process, the owner of the key that it acts for.
+// callerOf returns the caller of a request: the owner of the key in its headers. A request that
+// the console makes within the process has the id of a key instead.
 func (l *listener) callerOf(r *request) (*caller, error) {
 	if id, ok := r.c.Context().UserValue(inProcessKeyContext{}).(string); ok {
 		if who, ok := l.server.dir.byID(id, l.server.cfg.Now()); ok {
@@ -98,19 +98,20 @@ func (l *listener) callerOf(r *request) (*caller, error) {
 		}
 		return nil, refuse(CodeUnauthenticated)
 	}
-	return l.holderOf(r.ctx, &r.c.Request().Header)
+	return l.keyHolder(r.ctx, &r.c.Request().Header)
 }
 
-// check refuses callers without access to the realm; err is why no caller was found.
-func (in realm) check(who *caller, err error) error {
-	if err == nil && (in == realmStaff && !who.key.Role.Staff() || in == realmApp && who.key.Role != access.RoleApp) {
+// check refuses callers without access to the realm. err is why there is no caller; it is
+// returned.
+func (m realm) check(who *caller, err error) error {
+	if err == nil && (m == realmStaff && !who.key.Role.Staff() || m == realmApp && who.key.Role != access.RoleApp) {
 		return refuse(CodeForbidden)
 	}
 	return err
 }
 
-// holderOf returns the owner of the key in the headers of a request.
-func (l *listener) holderOf(ctx context.Context, h *fasthttp.RequestHeader) (*caller, error) {
+// keyHolder returns the owner of the key in the headers of a request.
+func (l *listener) keyHolder(ctx context.Context, h *fasthttp.RequestHeader) (*caller, error) {
 	token, ok := bearer(h)
 	if !ok {
 		return nil, refuse(CodeUnauthenticated)

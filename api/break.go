@@ -102,7 +102,7 @@ func listBreaks(r *request) (answer, error) {
 		filter.CreatedTo, filter.AfterTime, filter.AfterID, given = c.To, c.At, id, c.Filters
 	}
 	filter.Limit = limit + 1
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	rows, err := r.server.cfg.Store.Breaks(ctx, filter)
 	if err != nil {
@@ -140,7 +140,7 @@ func resolveBreak(r *request) (answer, error) {
 	}
 	w.Route = r.c.Method() + " " + r.route.on(strings.Clone(text))
 	stored, err := r.server.cfg.Store.ResolveBreak(r.ctx, w, id, func(b payout.BreakRow) (int, []byte) {
-		_, raw := rendered(renderBreak(b, r.server.cfg.Now()))
+		raw := encodeBody(renderBreak(b, r.server.cfg.Now()))
 		return http.StatusOK, raw
 	})
 	return staffAnswer(stored, err, noSuch("break"))

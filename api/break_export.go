@@ -30,8 +30,8 @@ func breakLine(row payout.BreakRow, now time.Time, form fileForm) []string {
 		at, by, how = r.At.String(), cell(r.By), cell(r.Reason)
 	}
 	return []string{
-		cell(b.ID), cell(b.Kind), optional(b.PacketID), optional(b.PaymentID), optional(b.OrderNo), optional(b.UserID), cell(b.Detail),
-		optional(b.Provider), fen[0], fen[1], optional(b.ReconciliationID), strconv.Itoa(b.Seen), b.CreatedAt.String(), b.LastSeenAt.String(),
+		cell(b.ID), cell(b.Kind), optionalCell(b.PacketID), optionalCell(b.PaymentID), optionalCell(b.OrderNo), optionalCell(b.UserID), cell(b.Detail),
+		optionalCell(b.Provider), fen[0], fen[1], optionalCell(b.ReconciliationID), strconv.Itoa(b.Seen), b.CreatedAt.String(), b.LastSeenAt.String(),
 		strconv.FormatInt(b.AgeSeconds, 10), at, by, how, yuan[0], yuan[1], form.local(row.CreatedAt), form.local(row.LastSeen),
 		form.local(row.ResolvedAt), form.zone.String(),
 	}

@@ -7,33 +7,33 @@ import (
 	"hongbao/internal/packet"
 )
 
-// maxFacts bounds the caches to some megabytes.
+// maxFacts is how many packets each cache holds, which takes some megabytes.
 const maxFacts = 50_000
 
-// facts are the immutable properties of a packet.
-type facts struct {
+// packetFacts are the properties of a packet that never change and that a grab needs.
+type packetFacts struct {
 	app        string
 	opensAt    time.Time
 	shares     int
-	restricted bool  // to a list of users
-	tickets    bool  // a grab needs one
-	epoch      int64 // epoch of the pool at the time of the read
+	restricted bool  // only users on its list may grab
+	tickets    bool  // a grab needs a ticket
+	epoch      int64 // of the pool when the facts were read
 }
 
-func factsOf(p packet.Packet) facts {
-	return facts{app: p.App, opensAt: p.OpensAt, shares: p.ShareCount, restricted: p.EligibleCount > 0, tickets: p.Tickets}
+func factsOf(p packet.Packet) packetFacts {
+	return packetFacts{app: p.App, opensAt: p.OpensAt, shares: p.ShareCount, restricted: p.EligibleCount > 0, tickets: p.Tickets}
 }
 
-// rememberFacts stores facts with the current epoch of the pool.
-func (s *Server) rememberFacts(id string, f facts) {
+// rememberFacts caches the facts of a packet for the current epoch of its lane.
+func (s *Server) rememberFacts(id string, f packetFacts) {
 	f.epoch, _ = s.cfg.Fence(id)
 	s.facts.put(id, f)
 }
 
-// cache stores immutable values up to about limit of weight. It has two generations: when the
-// young one is full it becomes the old one, and unused entries of the old one are dropped.
+// cache holds values in two generations. When the young one is full it becomes the old one,
+// and the entries of the previous old one that nothing has read since are dropped.
 type cache[V any] struct {
-	limit int // of one generation
+	limit int // weight of one generation
 	weigh func(V) int
 
 	mu         sync.RWMutex
@@ -46,6 +46,7 @@ func newCache[V any](limit int) *cache[V] {
 	return newWeighedCache(limit, func(V) int { return 1 })
 }
 
+// newWeighedCache returns a cache for values of about limit total weight.
 func newWeighedCache[V any](limit int, weigh func(V) int) *cache[V] {
 	return &cache[V]{limit: limit / 2, weigh: weigh, young: map[string]V{}}
 }
@@ -80,17 +81,17 @@ func (c *cache[V]) put(key string, v V) {
 }
 
 type (
-	factCache = cache[facts]
+	factCache = cache[packetFacts]
 	// luckCache holds the best-luck share of packets that are sold out or closed.
 	luckCache = cache[luck]
 )
 
-// luck is the best-luck share; nil: no claim exists. A rebuilt pool can give out shares again;
-// it then has another epoch (R9).
+// luck is the best-luck share of a packet. It is valid for one epoch: a rebuilt pool may give
+// out shares again (R9).
 type luck struct {
-	share *int
+	share *int // index; nil: nobody won a share
 	epoch int64
 }
 
-func newFactCache(limit int) *factCache { return newCache[facts](limit) }
+func newFactCache(limit int) *factCache { return newCache[packetFacts](limit) }
 func newLuckCache(limit int) *luckCache { return newCache[luck](limit) }

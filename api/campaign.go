@@ -171,7 +171,7 @@ func readCampaign(body []byte) (campaignRequest, error) {
 	inner := o.object("packet")
 	if !o.faulty("packet") {
 		q.Packet = createMembers(inner, false)
-		inner.unknown()
+		inner.rejectUnknown()
 	}
 	return q, o.done()
 }
@@ -251,11 +251,20 @@ func renderCampaign(c campaign.Campaign) Campaign {
 	return out
 }
 
+// campaignID returns the campaign id of the path, which has the form of a packet id.
+func (r *request) campaignID() (string, error) {
+	id, err := r.packetID()
+	if err != nil {
+		return "", refuse(CodeCampaignNotFound)
+	}
+	return id, nil
+}
+
 // campaign reads the campaign of the path. A campaign of another app is found by staff only.
 func (r *request) campaign() (campaign.Campaign, error) {
-	id, err := r.packetID() // campaign ids have the same form
+	id, err := r.campaignID()
 	if err != nil {
-		return campaign.Campaign{}, refuse(CodeCampaignNotFound)
+		return campaign.Campaign{}, err
 	}
 	c, err := r.server.cfg.Store.Campaign(r.ctx, id)
 	if errors.Is(err, packet.ErrNotFound) || err == nil && r.route.realm == realmApp && c.App != r.caller.app.ID {

@@ -47,11 +47,11 @@ func getStaffCampaign(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: renderStaffCampaign(c)}, nil
 }
 
-// stopCampaign handles pause and end by staff.
+// stopCampaign returns the handler by which staff pauses or ends a campaign.
 func stopCampaign(to campaign.Status) func(*request) (answer, error) {
 	return func(r *request) (answer, error) {
 		// A malformed id in the path is answered like an unknown id.
-		id, idErr := r.packetID()
+		id, idErr := r.campaignID()
 		reason, err := readReason(r.payload)
 		if err != nil {
 			return answer{}, err
@@ -61,16 +61,16 @@ func stopCampaign(to campaign.Status) func(*request) (answer, error) {
 			return answer{}, err
 		}
 		if idErr != nil {
-			return answer{}, refuse(CodeCampaignNotFound)
+			return answer{}, idErr
 		}
 		w.Route = r.c.Method() + " " + r.route.on(id)
 		stored, err := r.server.cfg.Store.StopCampaign(r.ctx, w, id, to, func(c campaign.Campaign, ended bool) (int, []byte) {
 			if ended {
 				problem := refuse(CodeCampaignEnded).problem(instanceOf(r.c), r.id)
-				_, raw := rendered(problem)
+				raw := encodeBody(problem)
 				return problem.Status, raw
 			}
-			_, raw := rendered(renderStaffCampaign(c))
+			raw := encodeBody(renderStaffCampaign(c))
 			return http.StatusOK, raw
 		})
 		return staffAnswer(stored, err, refuse(CodeCampaignNotFound))

@@ -121,7 +121,7 @@ func BenchmarkChain(b *testing.B) {
 			s.public.app.Handler() // makes the routes
 			serve := func(c net.Conn) error {
 				return s.public.app.Server().ServeConn(
-					&conn{Conn: c, watch: watchConns(b.Context(), nil, 1, 0, prometheus.NewGauge(prometheus.GaugeOpts{}),
+					&conn{Conn: c, owner: newConns(b.Context(), nil, 1, 0, prometheus.NewGauge(prometheus.GaugeOpts{}),
 						prometheus.NewCounter(prometheus.CounterOpts{}), prometheus.NewCounter(prometheus.CounterOpts{}))})
 			}
 			serveOnce(b, serve, request, side.status)

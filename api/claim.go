@@ -44,8 +44,8 @@ type Grab struct {
 	Ticket    *string `json:"ticket" required:"false" maxLength:"2048" doc:"For packets with tickets: the ticket that your app signed for this packet and user, see docs/integrate.md. At most 2048 bytes; other packets ignore it."`
 }
 
-// grabbing is a parsed grab request.
-type grabbing struct {
+// grabRequest is a parsed and checked Grab.
+type grabRequest struct {
 	user    string
 	profile packet.Profile
 	ticket  string // "": none
@@ -59,13 +59,13 @@ const (
 
 // readGrab parses and checks the body of a grab. A faultless body is decoded in one step; any
 // other body is read member by member to report its faults.
-func readGrab(body []byte) (grabbing, error) {
+func readGrab(body []byte) (grabRequest, error) {
 	if g, ok := decodeGrab(body); ok {
 		return g, nil
 	}
 	o, err := readObject(body)
 	if err != nil {
-		return grabbing{}, err
+		return grabRequest{}, err
 	}
 	return grabFrom(o)
 }
@@ -73,21 +73,21 @@ func readGrab(body []byte) (grabbing, error) {
 // decodeGrab decodes the body of a grab; false: the body may have faults. The decoder refuses
 // duplicate and unknown members, other types and invalid UTF-8; null counts as omitted, as in
 // readGrab.
-func decodeGrab(body []byte) (grabbing, bool) {
+func decodeGrab(body []byte) (grabRequest, bool) {
 	var g Grab
 	if json.Unmarshal(body, &g, json.RejectUnknownMembers(true)) != nil || checkID(g.UserID) != nil ||
 		g.Nickname != nil && checkText(maxNickname)(*g.Nickname) != nil ||
 		g.AvatarURL != nil && checkAvatar(*g.AvatarURL) != nil ||
 		g.Recipient != nil && checkID(*g.Recipient) != nil ||
 		g.Ticket != nil && checkTicket(*g.Ticket) != nil {
-		return grabbing{}, false
+		return grabRequest{}, false
 	}
-	return grabbing{user: g.UserID, ticket: valueOr(g.Ticket, ""),
+	return grabRequest{user: g.UserID, ticket: valueOr(g.Ticket, ""),
 		profile: packet.Profile{Nickname: nonEmpty(g.Nickname), AvatarURL: nonEmpty(g.AvatarURL), Recipient: valueOr(g.Recipient, "")}}, true
 }
 
-func grabFrom(o *object) (grabbing, error) {
-	var g grabbing
+func grabFrom(o *object) (grabRequest, error) {
+	var g grabRequest
 	g.user = valueOr(o.text("user_id", true, checkID), "")
 	g.profile = packet.Profile{
 		Nickname:  nonEmpty(o.text("nickname", false, checkText(maxNickname))),
@@ -105,8 +105,8 @@ func checkTicket(s string) *fault {
 	return nil
 }
 
-// nonEmpty returns nil for an empty name or picture: apps send empty values for profiles that
-// users have not filled in.
+// nonEmpty returns nil for an empty nickname or avatar: apps send empty values for users without
+// a profile.
 func nonEmpty(s *string) *string {
 	if s != nil && *s == "" {
 		return nil
@@ -137,38 +137,39 @@ func renderClaim(c packet.Claim, p payout.PayoutProgress) Claim {
 	}
 }
 
-// notRecorded is the progress of a payout that MySQL does not have yet.
-func notRecorded(c payout.ClaimRef) payout.PayoutProgress {
+// pendingPayout is the progress of a claim's payout as long as MySQL does not have it.
+func pendingPayout(c payout.ClaimRef) payout.PayoutProgress {
 	return payout.PayoutProgress{ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Status: payout.StatusPending}
 }
 
-func claimed(c packet.Claim) payout.ClaimRef {
+func claimRefOf(c packet.Claim) payout.ClaimRef {
 	return payout.ClaimRef{PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex}
 }
 
-// statuses reads the progress of payouts. Unrecorded payouts are pending, and all are pending
-// while MySQL is unavailable: claims are returned without MySQL.
-func (s *Server) statuses(ctx context.Context, claims []packet.Claim, limit time.Duration) func(packet.Claim) payout.PayoutProgress {
+// payoutProgress reads the progress of the payouts of claims, and returns it by claim.
+// Unrecorded payouts are pending, and all are pending while MySQL is unavailable: claims are
+// returned without MySQL.
+func (s *Server) payoutProgress(ctx context.Context, claims []packet.Claim, limit time.Duration) func(packet.Claim) payout.PayoutProgress {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	of := make([]payout.ClaimRef, len(claims))
+	refs := make([]payout.ClaimRef, len(claims))
 	for i, c := range claims {
-		of[i] = claimed(c)
+		refs[i] = claimRefOf(c)
 	}
-	found, err := s.cfg.Store.PayoutProgress(ctx, of)
+	found, err := s.cfg.Store.PayoutProgress(ctx, refs)
 	if err != nil {
 		slog.WarnContext(ctx, "payout statuses were not read", slog.Any("error", err))
 	}
 	return func(c packet.Claim) payout.PayoutProgress {
-		if p, ok := found[claimed(c)]; ok && err == nil {
+		if p, ok := found[claimRefOf(c)]; ok && err == nil {
 			return p
 		}
-		return notRecorded(claimed(c))
+		return pendingPayout(claimRefOf(c))
 	}
 }
 
-// luck returns the best-luck share of a packet; nil while shares can be claimed, and without
-// claims.
+// luck returns the index of the best-luck share of a packet; nil while shares can be claimed,
+// or when no share was claimed.
 func (s *Server) luck(l location) *int {
 	id := l.snapshot().ID
 	if known, ok := s.lucky.get(id); ok && known.epoch == l.epoch {
@@ -181,15 +182,17 @@ func (s *Server) luck(l location) *int {
 	return best
 }
 
+// bestLuck returns the index of the best-luck share, and whether it is final.
 func (l location) bestLuck() (share *int, final bool) {
-	if l.alive {
+	if l.hasPool {
 		return l.view.BestLuck()
 	}
-	return l.rec.BestShare, l.settled
+	return l.rec.BestShare, l.complete
 }
 
-// isBest reports whether a claim has the best luck. A share conflict never has: it has its own
-// payout, and its share belongs to another claim (R10).
+// isBest reports whether a claim has the best luck: best is the index of that share. A share
+// conflict never has it (R10): its payout has another id, and its share belongs to another
+// claim.
 func isBest(best *int, c packet.Claim, p payout.PayoutProgress) bool {
-	return best != nil && *best == c.ShareIndex && p.ID == notRecorded(claimed(c)).ID
+	return best != nil && *best == c.ShareIndex && p.ID == pendingPayout(claimRefOf(c)).ID
 }

@@ -13,11 +13,12 @@ import (
 	"hongbao/internal/payout"
 )
 
-// statusLimit bounds the read of a payout's status on the grab path.
-const statusLimit = 300 * time.Millisecond
+// progressTimeout bounds the read of a payout's progress during a grab.
+const progressTimeout = 300 * time.Millisecond
 
-// grabShare returns the first outcome that applies, in the order of packet.GrabResult.
-// grab.lua decides it; grabFromRow decides for packets no longer in Redis.
+// grabShare answers a grab with the first outcome that applies, in the order of
+// packet.GrabResult. grab.lua decides; grabFromRow decides for packets no longer in Redis. What
+// this process remembers answers first, to save Redis the call.
 func grabShare(r *request) (answer, error) {
 	// A malformed id is answered like an unknown one, after the body is checked.
 	id, idErr := r.packetID()
@@ -34,9 +35,9 @@ func grabShare(r *request) (answer, error) {
 		return answer{}, err
 	}
 	user := asked.user
-	if r.server.soldOut.excludes(id, user) {
-		if unticketed := r.unticketed(fact, id, asked); unticketed != nil { // the packet is open and the user has no claim
-			return r.refuseUnticketed(unticketed)
+	if r.server.soldOut.refuses(id, user) {
+		if refused := r.ticketRefusal(fact, id, asked); refused != nil { // not_eligible comes before sold_out
+			return r.refuseWithoutTicket(refused)
 		}
 		r.server.metrics.soldOutLocally.Inc()
 		return r.answerGrab(packet.GrabAnswer{Result: packet.GrabSoldOut})
@@ -45,18 +46,18 @@ func grabShare(r *request) (answer, error) {
 		r.server.metrics.grab(packet.GrabReplayed)
 		return answer{status: http.StatusOK, raw: r.renderRepeated(known.claim, r.progressOf(known))}, nil
 	}
-	over, unticketed := r.mayGrab(fact, id, asked)
-	if over != nil {
-		return r.grabLimited(id, user, over)
+	overLimit, noTicket := r.checkBeforePool(fact, id, asked)
+	if overLimit != nil {
+		return r.answerOverLimit(id, user, overLimit)
 	}
-	if unticketed != nil {
-		return r.grabUnticketed(id, user, unticketed)
+	if noTicket != nil {
+		return r.answerWithoutTicket(id, user, noTicket)
 	}
-	if err := r.riskRefuses(id, user, fact); err != nil {
+	if err := r.checkRisk(id, user, fact); err != nil {
 		return r.refusedByRisk(user, err)
 	}
 	got, err := r.grab(id, user, asked.profile)
-	r.attempted(user, got.Result, err)
+	r.giveBackUnused(user, got.Result, err)
 	if err == nil && (got.Result == packet.GrabNotFound || got.Result == packet.GrabRetired) {
 		return r.grabFromRow(id, user)
 	}
@@ -76,7 +77,7 @@ func grabShare(r *request) (answer, error) {
 	return r.answerGrab(got)
 }
 
-// errLaneFenced is the logged cause of a 503.
+// errLaneFenced is the cause of a 503, for the log only.
 var errLaneFenced = errors.New("the pool is being checked or rebuilt")
 
 // admit refuses changes of a packet while its lane is fenced (R9).
@@ -88,7 +89,7 @@ func (s *Server) admit(id string) error {
 }
 
 // factsOf returns the facts of a packet of the calling app. The pool does not check the app.
-func (r *request) factsOf(id string) (facts, error) {
+func (r *request) factsOf(id string) (packetFacts, error) {
 	// Facts of an earlier epoch may be stale: Redis lost the packet before MySQL had its row,
 	// and the packet was then created again.
 	epoch, _ := r.server.cfg.Fence(id)
@@ -96,13 +97,13 @@ func (r *request) factsOf(id string) (facts, error) {
 	if !ok || fact.epoch != epoch {
 		l, err := r.server.locate(r.ctx, id)
 		if err != nil {
-			return facts{}, err
+			return packetFacts{}, err
 		}
 		p := l.snapshot().Packet
 		return factsOf(p), r.own(p)
 	}
 	if fact.app != r.caller.app.ID {
-		return facts{}, refuse(CodePacketNotFound)
+		return packetFacts{}, refuse(CodePacketNotFound)
 	}
 	return fact, nil
 }
@@ -115,12 +116,12 @@ func (r *request) answerGrab(got packet.GrabAnswer) (answer, error) {
 	r.server.metrics.grab(got.Result)
 	switch got.Result {
 	case packet.GrabWon:
-		claim := renderClaim(got.Claim, notRecorded(claimed(got.Claim)))
+		claim := renderClaim(got.Claim, pendingPayout(claimRefOf(got.Claim)))
 		return answer{status: http.StatusCreated, raw: encodeClaim(&claim)}, nil
 	case packet.GrabReplayed:
 		r.server.rememberClaim(got.Claim)
-		paid, _ := r.server.replays.progress(r.ctx, claimed(got.Claim), statusLimit)
-		return answer{status: http.StatusOK, raw: r.renderRepeated(got.Claim, paid)}, nil
+		p, _ := r.server.replays.progress(r.ctx, claimRefOf(got.Claim), progressTimeout)
+		return answer{status: http.StatusOK, raw: r.renderRepeated(got.Claim, p)}, nil
 	case packet.GrabNotOpenYet:
 		return answer{}, notOpenYet(got.OpensAt, max(shortPause, got.OpensAt.Sub(r.server.cfg.Now())))
 	case packet.GrabNotEligible:
@@ -139,24 +140,23 @@ func (r *request) answerGrab(got packet.GrabAnswer) (answer, error) {
 	return answer{}, unavailable(errors.New("the pool cannot decide"))
 }
 
-// answerLastShare answers the grab that took the last share. From then on best luck is
-// decided; other grabs need no read of it.
+// answerLastShare answers the grab that took the last share. It decides best luck, so only this
+// answer to a new claim includes it.
 func (r *request) answerLastShare(got packet.GrabAnswer) (answer, error) {
 	r.server.metrics.grab(got.Result)
-	ctx, cancel := context.WithTimeout(r.ctx, statusLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, progressTimeout)
 	defer cancel()
-	paid := notRecorded(claimed(got.Claim))
-	claim := renderClaim(got.Claim, paid)
-	claim.BestLuck = isBest(r.knownBestLuck(ctx, got.Claim.PacketID), got.Claim, paid)
+	p := pendingPayout(claimRefOf(got.Claim))
+	claim := renderClaim(got.Claim, p)
+	claim.BestLuck = isBest(r.knownBestLuck(ctx, got.Claim.PacketID), got.Claim, p)
 	return answer{status: http.StatusCreated, raw: encodeClaim(&claim)}, nil
 }
 
-// renderRepeated renders an existing claim. Status and best luck are included as far as they
-// are known.
-func (r *request) renderRepeated(c packet.Claim, paid payout.PayoutProgress) []byte {
-	out := renderClaim(c, paid)
+// renderRepeated renders an existing claim, with best luck as far as it is known.
+func (r *request) renderRepeated(c packet.Claim, p payout.PayoutProgress) []byte {
+	out := renderClaim(c, p)
 	out.Replayed = true
-	out.BestLuck = isBest(r.knownBestLuck(r.ctx, c.PacketID), c, paid)
+	out.BestLuck = isBest(r.knownBestLuck(r.ctx, c.PacketID), c, p)
 	return encodeClaim(&out)
 }
 
@@ -182,29 +182,29 @@ func (r *request) bestLuck(ctx context.Context, id string) (*int, error) {
 	return r.server.luck(l), nil
 }
 
-// grabFromRow decides in the same order for a packet that is not in Redis. Only a row that has
-// every claim may refuse the grab.
+// grabFromRow decides in the same order for a packet that is not in Redis. It refuses only when
+// the row has every claim: the user's own claim may otherwise be missing.
 func (r *request) grabFromRow(id, user string) (answer, error) {
 	l, err := r.server.locate(r.ctx, id)
 	if err != nil {
 		return answer{}, err
 	}
-	if l.alive { // rebuilt or staged since the read
+	if l.hasPool { // rebuilt or staged since grab.lua ran
 		return answer{}, unavailable(errors.New("the pool was rebuilt during the request"))
 	}
 	if err := r.own(l.rec.Packet); err != nil {
 		return answer{}, err
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
-	paid, err := r.server.cfg.Store.Claim(ctx, id, user)
+	recorded, err := r.server.cfg.Store.Claim(ctx, id, user)
 	got := packet.GrabAnswer{OpensAt: l.rec.OpensAt}
 	switch {
 	case err == nil:
-		got.Result, got.Claim = packet.GrabReplayed, paid.Claim
+		got.Result, got.Claim = packet.GrabReplayed, recorded.Claim
 	case !errors.Is(err, packet.ErrNotFound):
 		return answer{}, err
-	case !l.settled:
+	case !l.complete:
 		got.Result = packet.GrabUnavailable
 	case r.server.cfg.Now().Before(l.rec.OpensAt):
 		got.Result = packet.GrabNotOpenYet

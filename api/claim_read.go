@@ -46,7 +46,7 @@ func (r *request) grabsAfter(id string, after grabCursor, limit int) (grabPage, 
 		if err := r.own(l.snapshot().Packet); err != nil {
 			return grabPage{}, err
 		}
-		if !l.alive {
+		if !l.hasPool {
 			return r.recordedGrabs(l, after, limit)
 		}
 		page, err := r.pooledGrabs(l, id, after, limit)
@@ -71,30 +71,30 @@ func (r *request) pooledGrabs(l location, id string, after grabCursor, limit int
 		claims, made = claims[1:], made-1
 	}
 	claims = claims[:min(limit, len(claims))]
-	return grabPage{location: l, claims: claims, payout: r.server.statuses(r.ctx, claims, readLimit),
+	return grabPage{location: l, claims: claims, payout: r.server.payoutProgress(r.ctx, claims, readTimeout),
 		before: func(n int) int { return made - n }}, nil
 }
 
 func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPage, error) {
-	if !l.settled {
+	if !l.complete {
 		return grabPage{}, unavailable(errors.New("the pool is not in redis, and the packet is not closed"))
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
-	paid, err := r.server.cfg.Store.AcknowledgedClaimsAfter(ctx, l.rec.ID, after.Share, after.User, limit)
+	recorded, err := r.server.cfg.Store.AcknowledgedClaimsAfter(ctx, l.rec.ID, after.Share, after.User, limit)
 	if err != nil {
 		return grabPage{}, err
 	}
 	page := grabPage{location: l}
-	of := make(map[string]payout.PayoutProgress, len(paid))
-	for _, p := range paid {
+	of := make(map[string]payout.PayoutProgress, len(recorded))
+	for _, p := range recorded {
 		page.claims = append(page.claims, p.Claim)
 		of[p.UserID] = progressOf(p)
 	}
 	page.payout = func(c packet.Claim) payout.PayoutProgress { return of[c.UserID] }
 	// A share is listed again for each share conflict about it (R10), so the next page may
 	// continue with the same share. Claims do not contain their position.
-	page.before = func(n int) int { return paid[n-1].ShareIndex + 1 }
+	page.before = func(n int) int { return recorded[n-1].ShareIndex + 1 }
 	return page, nil
 }
 
@@ -124,9 +124,9 @@ func listGrabs(r *request) (answer, error) {
 	}
 	best := r.server.luck(found.location)
 	for _, c := range found.claims {
-		paid := found.payout(c)
-		item := renderClaim(c, paid)
-		item.BestLuck = isBest(best, c, paid)
+		p := found.payout(c)
+		item := renderClaim(c, p)
+		item.BestLuck = isBest(best, c, p)
 		page.Items = append(page.Items, item)
 	}
 	return answer{status: http.StatusOK, body: page}, nil
@@ -145,34 +145,34 @@ func getGrab(r *request) (answer, error) {
 	if err := r.own(l.snapshot().Packet); err != nil {
 		return answer{}, err
 	}
-	c, paid, err := r.oneClaim(l, id, user)
+	c, p, err := r.oneClaim(l, id, user)
 	if err != nil {
 		return answer{}, err
 	}
-	out := renderClaim(c, paid)
-	out.BestLuck = isBest(r.server.luck(l), c, paid)
+	out := renderClaim(c, p)
+	out.BestLuck = isBest(r.server.luck(l), c, p)
 	return answer{status: http.StatusOK, body: out}, nil
 }
 
 // oneClaim reads one user's claim from Redis, or else from MySQL. Only a store that has every
 // claim may answer "not found".
 func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.PayoutProgress, error) {
-	if l.alive {
+	if l.hasPool {
 		c, ok, err := r.server.cfg.Pool.Claim(r.ctx, id, user)
 		if err != nil {
 			return c, payout.PayoutProgress{}, err
 		}
 		if ok {
-			return c, r.server.statuses(r.ctx, []packet.Claim{c}, readLimit)(c), nil
+			return c, r.server.payoutProgress(r.ctx, []packet.Claim{c}, readTimeout)(c), nil
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
-	paid, err := r.server.cfg.Store.Claim(ctx, id, user)
+	recorded, err := r.server.cfg.Store.Claim(ctx, id, user)
 	switch {
 	case err == nil:
-		return paid.Claim, progressOf(paid), nil
-	case errors.Is(err, packet.ErrNotFound) && (l.alive || l.settled), errors.Is(err, packet.ErrUnavailable) && l.alive && r.stillAlive(id):
+		return recorded.Claim, progressOf(recorded), nil
+	case errors.Is(err, packet.ErrNotFound) && (l.hasPool || l.complete), errors.Is(err, packet.ErrUnavailable) && l.hasPool && r.stillAlive(id):
 		return packet.Claim{}, payout.PayoutProgress{}, refuse(CodeClaimNotFound)
 	case errors.Is(err, packet.ErrNotFound):
 		return packet.Claim{}, payout.PayoutProgress{}, unavailable(err)

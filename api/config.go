@@ -66,8 +66,8 @@ type Config struct {
 	// unknown.
 	TaskQueues func(context.Context) (queues []observe.QueueBacklog, workers int, err error)
 
-	// Fence is called before a packet is created, grabbed or recalled, and before an answer
-	// from the memory of the process; nil: one epoch, all lanes open.
+	// Fence is called before a packet is created, grabbed or recalled, and before this process
+	// answers from memory. nil: all lanes are open and in one epoch.
 	Fence Fence
 	// LanesOpen is called by /readyz; nil leaves the lanes out of it.
 	LanesOpen func(context.Context) error
@@ -133,10 +133,9 @@ type Config struct {
 	Version string
 }
 
-// Fence returns the epoch of the lane of a packet, and false while the lane is checked or
-// rebuilt (R9). It is called with every grab and must not block. Sold-out packets that the
-// process remembers are valid only for the epoch in which they were learned, and while the
-// lane is open.
+// Fence returns the epoch of a packet's lane, and false while the lane is checked or rebuilt
+// (R9). It is called with every grab and must not block. What a process remembers of a packet is
+// valid only in the epoch in which it was read, and while the lane is open.
 type Fence func(packetID string) (epoch int64, open bool)
 
 func (c Config) withDefaults() (Config, error) {

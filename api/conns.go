@@ -12,13 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// conns tracks the connections of a listener and which of them are quiet: no byte of a request
-// has arrived since the last answer, or since the connection was opened. At shutdown quiet
-// connections are closed at once; the HTTP server itself would wait for those that never sent
-// anything. At most max connections are kept. For a further one the longest idle keyless
-// connection is closed: no request on it has shown a valid key, and no handler runs. Without
-// such a connection the new one is answered 503. So connections without a key cannot keep out
-// those with one.
+// conns bounds the connections of a listener, and closes quiet ones at shutdown.
+//
+// Quiet: no byte of a request has arrived since the last answer, or since the connection was
+// opened. The HTTP server itself would wait for those that never sent anything.
+//
+// Keyless: no request on the connection has shown a valid key. When max connections are open,
+// the longest idle keyless one is closed for a new one, unless a handler runs for all of them;
+// then the new one is answered 503. So connections without a key cannot keep out those with one.
 type conns struct {
 	net.Listener
 	base       context.Context // ends with the server
@@ -27,17 +28,17 @@ type conns struct {
 	open       prometheus.Gauge
 	refused    prometheus.Counter
 	evicted    prometheus.Counter
-	turnAway   chan struct{} // a slot for each connection that is being refused
+	refusing   chan struct{} // one element for each connection that is answered 503 now
 	mu         sync.Mutex
 	all        map[*conn]struct{}
 	keyless    *list.List     // of *conn without a handler, the longest idle one first
 	addresses  map[string]int // connections per network address, if they are limited
 }
 
-func watchConns(base context.Context, ln net.Listener, max, perAddress int, open prometheus.Gauge,
+func newConns(base context.Context, ln net.Listener, max, perAddress int, open prometheus.Gauge,
 	refused, evicted prometheus.Counter) *conns {
 	return &conns{Listener: ln, base: base, max: max, perAddress: perAddress, open: open, refused: refused, evicted: evicted,
-		turnAway: make(chan struct{}, maxTurnedAway), all: map[*conn]struct{}{}, keyless: list.New(), addresses: map[string]int{}}
+		refusing: make(chan struct{}, maxTurnedAway), all: map[*conn]struct{}{}, keyless: list.New(), addresses: map[string]int{}}
 }
 
 // Accept implements net.Listener. It waits and retries after transient errors such as a lack
@@ -68,14 +69,15 @@ func (w *conns) admit(inner net.Conn) net.Conn {
 		_ = evicted.Close()
 	}
 	if c == nil {
-		return nil
+		return nil // not a net.Conn that holds a nil *conn
 	}
 	return c
 }
 
-// place registers a connection if there is room, or evicts another one.
+// place registers a connection; nil: no room. For room it may evict another one, which the
+// caller closes.
 func (w *conns) place(inner net.Conn) (placed, evicted *conn) {
-	c := &conn{Conn: inner, watch: w}
+	c := &conn{Conn: inner, owner: w}
 	if w.perAddress > 0 {
 		c.address = addressOf(inner)
 	}
@@ -166,14 +168,14 @@ func (w *conns) quiet() []*conn {
 // conn is one connection.
 type conn struct {
 	net.Conn
-	watch    *conns
+	owner    *conns
 	busy     atomic.Bool   // bytes of a request arrived that is not answered
 	handling atomic.Bool   // a handler runs
 	answered atomic.Bool   // the handler ended; its answer is written before the next read
-	last     []byte        // the last read, in the buffer of the reader
+	lastRead []byte        // what arrived last; a view of the buffer of the reader, for hasInvalidKey
 	keyed    atomic.Bool   // a request on it has shown a valid key
 	address  string        // network address, if it is limited
-	idle     *list.Element // in watch.keyless; nil: a handler runs, or it is keyed. Guarded by watch.mu
+	idle     *list.Element // in owner.keyless; nil: a handler runs, or it is keyed. Guarded by owner.mu
 }
 
 // Read implements net.Conn.
@@ -184,18 +186,18 @@ func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
 		c.busy.Store(true)
-		c.last = b[:n]
+		c.lastRead = b[:n]
 	}
 	return n, err
 }
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.watch.mu.Lock()
-	if _, ok := c.watch.all[c]; ok {
-		c.watch.remove(c)
+	c.owner.mu.Lock()
+	if _, ok := c.owner.all[c]; ok {
+		c.owner.remove(c)
 	}
-	c.watch.mu.Unlock()
+	c.owner.mu.Unlock()
 	return c.Conn.Close()
 }
 
@@ -204,9 +206,9 @@ func (c *conn) begin() {
 	c.busy.Store(true)
 	c.handling.Store(true)
 	if !c.keyed.Load() {
-		c.watch.mu.Lock()
-		c.watch.unlist(c)
-		c.watch.mu.Unlock()
+		c.owner.mu.Lock()
+		c.owner.unlist(c)
+		c.owner.mu.Unlock()
 	}
 }
 
@@ -216,10 +218,10 @@ func (c *conn) end() {
 	c.handling.Store(false)
 	c.answered.Store(true)
 	if !c.keyed.Load() {
-		c.watch.mu.Lock()
-		if _, ok := c.watch.all[c]; ok && c.idle == nil {
-			c.idle = c.watch.keyless.PushBack(c)
+		c.owner.mu.Lock()
+		if _, ok := c.owner.all[c]; ok && c.idle == nil {
+			c.idle = c.owner.keyless.PushBack(c)
 		}
-		c.watch.mu.Unlock()
+		c.owner.mu.Unlock()
 	}
 }

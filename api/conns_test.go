@@ -37,7 +37,7 @@ func TestAcceptGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	w := watchConns(t.Context(), &starved{ln, []error{syscall.EMFILE, syscall.ENFILE, syscall.ECONNABORTED}}, 1, 0,
+	w := newConns(t.Context(), &starved{ln, []error{syscall.EMFILE, syscall.ENFILE, syscall.ECONNABORTED}}, 1, 0,
 		prometheus.NewGauge(prometheus.GaugeOpts{}), prometheus.NewCounter(prometheus.CounterOpts{}),
 		prometheus.NewCounter(prometheus.CounterOpts{}))
 	c, err := w.Accept()

@@ -10,10 +10,11 @@ import (
 // lineEnds normalizes line ends: the CSV writer would drop a lone CR.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// cell makes a text harmless for spreadsheets. An apostrophe in front keeps it a text that
-// would be read as a formula, a number, a date, a time or a truth value: the user id 007 would
-// become 7, and a long id would lose digits. A text that begins with an apostrophe gets one
-// too, so that programs can remove it unambiguously. Every id and text of a file is a cell.
+// cell makes a text safe for spreadsheets. Every id and text of a file goes through it.
+// A spreadsheet would compute a formula, and change a text that looks like a number, a date,
+// a time or a truth value: the user id 007 would become 7, and a long id would lose digits. An
+// apostrophe in front prevents that. A text that begins with an apostrophe gets one more, so
+// that programs can always remove the first.
 func cell(text string) string {
 	text = lineEnds.Replace(strings.ToValidUTF8(text, "?"))
 	for _, start := range []string{"=", "+", "-", "@", "\t", "\n", "'", "＝", "＋", "－", "＠"} {
@@ -21,14 +22,14 @@ func cell(text string) string {
 			return "'" + text
 		}
 	}
-	if valueLike(text) {
+	if looksLikeValue(text) {
 		return "'" + text
 	}
 	return text
 }
 
-// optional returns the cell of a nullable text; null is empty.
-func optional[T ~string](text Nullable[T]) string {
+// optionalCell returns the cell of a nullable text; null is empty.
+func optionalCell[T ~string](text Nullable[T]) string {
 	if text.Value == nil {
 		return ""
 	}
@@ -47,9 +48,9 @@ var (
 	partWords = regexp.MustCompile(`^(e|t|z|a|p|am|pm|年|月|日|号|时|分|秒)$`)
 )
 
-// valueLike reports whether a spreadsheet may read a text as a value: all its words are words
-// of numbers, dates and times. A false positive costs only an apostrophe.
-func valueLike(text string) bool {
+// looksLikeValue reports whether a spreadsheet may read a text as a value: all its words are
+// words of numbers, dates and times. A false positive costs only an apostrophe.
+func looksLikeValue(text string) bool {
 	digits, truth := false, false
 	var word strings.Builder
 	fits := func() bool {

@@ -94,7 +94,8 @@ func markPaidFrom(o *object) (MarkPaid, error) {
 	return MarkPaid{Reason: valueOr(reason, ""), Evidence: valueOr(evidence, "")}, o.done()
 }
 
-// decide handles a decision of one kind about payments of another.
+// decide returns the handler of one kind of decision about one kind of payment: payouts or
+// refunds.
 func decide(kind payout.DecisionKind, about payout.Kind) func(*request) (answer, error) {
 	missing := CodePayoutNotFound
 	if about == payout.KindRefund {
@@ -103,8 +104,8 @@ func decide(kind payout.DecisionKind, about payout.Kind) func(*request) (answer,
 	return func(r *request) (answer, error) {
 		// A malformed id in the path is answered like an unknown id.
 		id, idErr := r.paymentID(about, missing)
-		c := payout.DecisionRequest{Kind: kind, ApproveFrom: r.server.cfg.ApprovalAmount}
-		w, err := r.readDecision(&c)
+		wanted := payout.DecisionRequest{Kind: kind, ApproveFrom: r.server.cfg.ApprovalAmount}
+		w, err := r.readDecision(&wanted)
 		if err != nil {
 			return answer{}, err
 		}
@@ -112,14 +113,15 @@ func decide(kind payout.DecisionKind, about payout.Kind) func(*request) (answer,
 			return answer{}, idErr
 		}
 		w.Route = r.c.Method() + " " + r.route.on(id)
-		stored, err := r.server.cfg.Store.Decide(r.ctx, w, id, c, r.renderDecision)
+		stored, err := r.server.cfg.Store.Decide(r.ctx, w, id, wanted, r.renderDecision)
 		return staffAnswer(stored, err, refuse(missing))
 	}
 }
 
-// readDecision reads body and key of a decision.
-func (r *request) readDecision(c *payout.DecisionRequest) (payout.StaffWrite, error) {
-	if c.Kind != payout.DecisionMarkPaid {
+// readDecision reads the body and the Idempotency-Key of a decision. The evidence, which only
+// mark_paid has, is set in wanted.
+func (r *request) readDecision(wanted *payout.DecisionRequest) (payout.StaffWrite, error) {
+	if wanted.Kind != payout.DecisionMarkPaid {
 		body, err := readReason(r.payload)
 		if err != nil {
 			return payout.StaffWrite{}, err
@@ -130,11 +132,12 @@ func (r *request) readDecision(c *payout.DecisionRequest) (payout.StaffWrite, er
 	if err != nil {
 		return payout.StaffWrite{}, err
 	}
-	c.Evidence = body.Evidence
+	wanted.Evidence = body.Evidence
 	return r.staffWrite(body, body.Reason)
 }
 
-// staffWrite returns the actor, reason and key of a write. The caller fills in the route.
+// staffWrite returns who writes, why, and under which Idempotency-Key. The caller sets the
+// route.
 func (r *request) staffWrite(body any, reason string) (payout.StaffWrite, error) {
 	key, err := r.idempotencyKey()
 	if err != nil {
@@ -181,9 +184,9 @@ func (r *request) renderDecision(d *payout.Decision, p payout.Row, refused error
 	}
 	decision, approval := renderDecided(*d)
 	if p.Kind == payout.KindRefund {
-		return rendered(DecidedRefund{Decision: decision, Refund: r.server.renderRefund(p), Approval: approval})
+		return accepted(DecidedRefund{Decision: decision, Refund: r.server.renderRefund(p), Approval: approval})
 	}
-	return rendered(Decided{Decision: decision, Payout: r.server.renderPayout(p), Approval: approval})
+	return accepted(Decided{Decision: decision, Payout: r.server.renderPayout(p), Approval: approval})
 }
 
 func (r *request) renderRefusedDecision(refused error) (int, []byte) {
@@ -202,7 +205,7 @@ func (r *request) renderRefusedDecision(refused error) (int, []byte) {
 	if changed, ok := errors.AsType[*payout.ChangedError](refused); ok {
 		problem.Preview = previewOf(changed.Now)
 	}
-	_, raw := rendered(problem)
+	raw := encodeBody(problem)
 	return problem.Status, raw
 }
 
@@ -215,10 +218,14 @@ func renderDecided(d payout.Decision) (Decision, Nullable[Approval]) {
 		Status: string(d.Status)}, orNull(approval)
 }
 
-func rendered(body any) (int, []byte) {
+// accepted returns status 202 and a body.
+func accepted(body any) (int, []byte) { return http.StatusAccepted, encodeBody(body) }
+
+// encodeBody encodes an answer of this package, which cannot fail.
+func encodeBody(body any) []byte {
 	raw, err := encode(body)
-	if err != nil { // only types of this package are encoded
-		raw = []byte("{}")
+	if err != nil {
+		return []byte("{}")
 	}
-	return http.StatusAccepted, raw
+	return raw
 }

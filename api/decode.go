@@ -38,7 +38,7 @@ func readObject(body []byte) (*object, error) {
 		return nil, invalid(FieldError{"", faultType, "the body must be an object"})
 	}
 	o.members = membersOf(value)
-	o.checkTwice()
+	o.rejectDuplicates()
 	return o, nil
 }
 
@@ -125,12 +125,13 @@ func (o *object) fault(field string, f fault) {
 // faulty reports whether one of the members has a fault.
 func (o *object) faulty(fields ...string) bool {
 	return slices.ContainsFunc(*o.faults, func(e FieldError) bool {
-		name, ours := strings.CutPrefix(e.Field, o.prefix)
-		return ours && slices.Contains(fields, name)
+		name, inside := strings.CutPrefix(e.Field, o.prefix)
+		return inside && slices.Contains(fields, name)
 	})
 }
 
-func (o *object) checkTwice() {
+// rejectDuplicates records a fault for each member that occurs again.
+func (o *object) rejectDuplicates() {
 	seen := map[string]bool{}
 	for _, m := range o.members {
 		if seen[m.name] {
@@ -142,15 +143,15 @@ func (o *object) checkTwice() {
 
 // done records unknown members and returns all faults.
 func (o *object) done() error {
-	o.unknown()
+	o.rejectUnknown()
 	if len(*o.faults) == 0 {
 		return nil
 	}
 	return invalid(*o.faults...)
 }
 
-// unknown records unknown members as faults.
-func (o *object) unknown() {
+// rejectUnknown records a fault for each member that nothing has read.
+func (o *object) rejectUnknown() {
 	for _, m := range o.members {
 		if !slices.Contains(o.known, m.name) {
 			o.fault(m.name, fault{faultUnknown, "is not a member of this request"})
@@ -259,7 +260,7 @@ func (o *object) texts(name string) map[string]string {
 		return out
 	}
 	inner := &object{prefix: o.prefix + name + ".", members: membersOf(value), faults: o.faults}
-	inner.checkTwice()
+	inner.rejectDuplicates()
 	for _, m := range inner.members {
 		s, f := textOf(m.value)
 		if f != nil {
@@ -271,8 +272,8 @@ func (o *object) texts(name string) map[string]string {
 	return out
 }
 
-// object reads an object member; the caller reads its members and calls unknown at the end. It
-// is empty when the member is missing, null or wrong.
+// object reads an object member; the caller reads its members and calls rejectUnknown at the
+// end. It is empty when the member is missing, null or wrong.
 func (o *object) object(name string) *object {
 	inner := &object{prefix: o.prefix + name + ".", faults: o.faults}
 	value, ok := o.get(name, true)
@@ -282,7 +283,7 @@ func (o *object) object(name string) *object {
 		o.fault(name, fault{faultType, "must be an object"})
 	default:
 		inner.members = membersOf(value)
-		inner.checkTwice()
+		inner.rejectDuplicates()
 	}
 	return inner
 }

@@ -10,13 +10,13 @@ import (
 
 // example returns a valid example of a schema. Optional members appear only when their
 // field has an example, so that a request can be sent unchanged. Nullable members are null
-// unless shown lists them.
+// unless shownNullables lists them.
 func example(reg huma.Registry, name string, s *huma.Schema, request bool) any {
 	if v, ok := memberExamples[name]; ok && s.Format == "date-time" {
 		return v
 	}
 	if len(s.Examples) > 0 {
-		return plain(s.Examples[0])
+		return jsonTypes(s.Examples[0])
 	}
 	if s.Ref != "" {
 		return example(reg, name, reg.SchemaFromRef(s.Ref), request)
@@ -29,7 +29,7 @@ func example(reg huma.Registry, name string, s *huma.Schema, request bool) any {
 	}
 	switch {
 	case len(s.AnyOf) > 0:
-		if s.AnyOf[len(s.AnyOf)-1].Type == "null" && !slices.Contains(shown, name) {
+		if s.AnyOf[len(s.AnyOf)-1].Type == "null" && !slices.Contains(shownNullables, name) {
 			return nil
 		}
 		return example(reg, name, s.AnyOf[0], request)
@@ -55,13 +55,13 @@ func example(reg huma.Registry, name string, s *huma.Schema, request bool) any {
 func exampleObject(reg huma.Registry, s *huma.Schema, request bool) map[string]any {
 	out := map[string]any{}
 	for member, m := range s.Properties {
-		dated := request && m.Format == "date" // a fixed day is over some time
+		dated := request && m.Format == "date" // the fixed day of the examples is soon in the past
 		if len(m.Examples) > 0 && !dated || slices.Contains(s.Required, member) {
 			out[member] = example(reg, member, m, request)
 		}
 	}
 	if more, ok := s.AdditionalProperties.(*huma.Schema); ok && !request && more.Ref != "" {
-		out["redis"] = example(reg, "", more, request) // the only such member: dependencies of readiness
+		out["redis"] = example(reg, "", more, request) // only readiness has such a map: of dependencies by name
 	}
 	return out
 }
@@ -80,8 +80,8 @@ func exampleText(s *huma.Schema) string {
 	return "text"
 }
 
-// shown are the nullable members that answers show with a value.
-var shown = []string{"token", "share_index", "key_id", "payment_id", "payout", "money", "charge"}
+// shownNullables are the nullable members whose examples have a value instead of null.
+var shownNullables = []string{"token", "share_index", "key_id", "payment_id", "payout", "money", "charge"}
 
 // enumExamples are values of enums where the first value would be a rare one.
 var enumExamples = map[string]any{"status": "open", "split": "random", "op": "transfer"}
@@ -123,8 +123,8 @@ func fits(s *huma.Schema, v any) bool {
 	return s.Type == huma.TypeObject && len(s.Properties) == 0
 }
 
-// plain converts an example of a field to the types of JSON.
-func plain(v any) any {
+// jsonTypes converts an example to the types that JSON decodes to: maps, slices, numbers.
+func jsonTypes(v any) any {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // an example of this package
@@ -144,7 +144,7 @@ func problemExamples() map[string]*huma.Example {
 		if row.code == CodeInvalidRequest {
 			r.fields = []FieldError{{Field: "total_amount", Code: faultRange, Message: "must be from 1 to 9007199254740991"}}
 		}
-		out[string(row.code)] = &huma.Example{Summary: row.title, Value: plain(r.problem("/v1/packets", "req_3f9a1c"))}
+		out[string(row.code)] = &huma.Example{Summary: row.title, Value: jsonTypes(r.problem("/v1/packets", "req_3f9a1c"))}
 	}
 	return out
 }

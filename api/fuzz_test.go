@@ -205,7 +205,7 @@ func FuzzQuery(f *testing.F) {
 				t.Fatalf("%q of %s: limit %d", raw, name, limit)
 			}
 			for _, code := range codes {
-				if code != "" && !visible(code, maxFieldName) {
+				if code != "" && !isVisible(code, maxFieldName) {
 					t.Fatalf("%q of %s: %q", raw, name, code)
 				}
 			}

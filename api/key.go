@@ -130,7 +130,7 @@ func listKeys(r *request) (answer, error) {
 		return answer{}, err
 	}
 	filter.AfterTime, filter.AfterID, filter.Limit = after.At, after.ID, limit+1
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	rows, err := r.server.cfg.Store.Keys(ctx, filter)
 	if err != nil {
@@ -184,8 +184,7 @@ func createKey(r *request) (answer, error) {
 	stored, err := r.server.cfg.Store.IssueKey(r.ctx, w, k, seconds(body.ExpiresInSeconds),
 		func(k access.KeyRecord) (int, []byte) {
 			made = CreatedKey{Key: r.server.renderKey(k)}
-			_, raw := rendered(made) // the stored answer, without the token
-			return http.StatusCreated, raw
+			return http.StatusCreated, encodeBody(made) // the stored answer, without the token
 		})
 	if errors.Is(err, packet.ErrNotFound) {
 		return answer{}, invalid(FieldError{"app_id", faultEnum, "is not the id of an app that exists"})
@@ -225,7 +224,7 @@ func rotateKey(r *request) (answer, error) {
 				return r.renderRefusedKey(old, refused)
 			}
 			made = RotatedKey{Key: r.server.renderKey(k), Replaced: r.server.renderKey(old)}
-			_, raw := rendered(made)
+			raw := encodeBody(made)
 			return http.StatusCreated, raw
 		})
 	a, err := r.keyAnswer(stored, err, "key")
@@ -257,7 +256,7 @@ func (r *request) onKey(change keyChange) (answer, error) {
 		if refused != nil {
 			return r.renderRefusedKey(k, refused)
 		}
-		_, raw := rendered(r.server.renderKey(k))
+		raw := encodeBody(r.server.renderKey(k))
 		return http.StatusOK, raw
 	})
 	return r.keyAnswer(stored, err, "key")
@@ -301,7 +300,7 @@ func (r *request) renderRefusedKey(k access.KeyRecord, refused error) (int, []by
 		why.detail = fmt.Sprintf("The key was rotated already: its successor is %s.", k.ReplacedBy)
 	}
 	problem := why.problem(instanceOf(r.c), r.id)
-	_, raw := rendered(problem)
+	raw := encodeBody(problem)
 	return problem.Status, raw
 }
 

@@ -14,10 +14,10 @@ import (
 )
 
 // Limits are rate limits over all processes, counted in Redis. While Redis is unavailable no
-// limit applies, and grabs fail by themselves.
+// limit applies; grabs then fail for want of the pool.
 type Limits struct {
 	User    access.Limit // grabs of one user of an app
-	Address access.Limit // grabs from one network address of a connection, which may be a proxy
+	Address access.Limit // grabs over connections from one network address, which may be a proxy's
 	Key     access.Limit // all requests of one key of an app
 	Wins    access.Limit // shares that one user of an app wins, over all packets
 }
@@ -28,8 +28,9 @@ func (l Limits) valid() bool {
 	return l.User.Valid() && l.Address.Valid() && l.Key.Valid() && l.Wins.Valid()
 }
 
-// Limiter counts requests over all processes, against all limits of a request, or against none
-// when one of them is exceeded.
+// Limiter counts requests over all processes. WithinLimits counts a request against all its
+// limits, or against none when one is exceeded: over is its position, wait is how long to wait.
+// GiveBack takes the counts of a request off again.
 type Limiter interface {
 	WithinLimits(ctx context.Context, limits []access.AppliedLimit) (over int, wait time.Duration, err error)
 	GiveBack(ctx context.Context, limits []access.AppliedLimit) error
@@ -47,21 +48,21 @@ const (
 var limitKinds = []string{limitAddress, limitKey, limitUser, limitWins}
 
 const (
-	// limitPatience is how long a check of limits may take. A limit saves load; requests must
-	// not wait for it.
-	limitPatience = 200 * time.Millisecond
-	// maxRefusals bounds the remembered refusals to some megabytes.
+	// limitTimeout bounds a check of limits. It is short because limits only save load: requests
+	// must not wait for them.
+	limitTimeout = 200 * time.Millisecond
+	// maxRefusals is how many refusals are remembered, which takes some megabytes.
 	maxRefusals = 50_000
-	// rememberRefusal and rememberUser bound how long a refusal is remembered: then Redis is
-	// asked again. Another process may give back a count of a user at any time.
-	rememberRefusal = 10 * time.Second
-	rememberUser    = time.Second
+	// A refusal is remembered for maxRefusalMemory, then Redis decides again. The limits of a
+	// user have the shorter maxUserRefusalMemory: another process may give back a count.
+	maxRefusalMemory     = 10 * time.Second
+	maxUserRefusalMemory = time.Second
 )
 
 var noLimiterLog logThrottle
 
 // refusals remembers until when limits refuse, so that repeated requests over a limit cost
-// Redis nothing. Times are of the process clock.
+// Redis nothing. Times are of the clock of this process.
 type refusals struct {
 	until *cache[time.Time]
 }
@@ -70,9 +71,9 @@ func newRefusals() *refusals { return &refusals{newCache[time.Time](maxRefusals)
 
 func refusalKey(c access.AppliedLimit) string { return c.Kind + "\x00" + c.Party }
 
-// first returns the position of the first limit that is known to refuse, and its wait; 0:
-// none.
-func (f *refusals) first(limits []access.AppliedLimit) (over int, wait time.Duration) {
+// firstKnown returns the position of the first limit that is known to refuse, and how long; wait
+// 0: none.
+func (f *refusals) firstKnown(limits []access.AppliedLimit) (over int, wait time.Duration) {
 	for i, c := range limits {
 		if until, ok := f.until.get(refusalKey(c)); ok {
 			if wait := time.Until(until); wait > 0 {
@@ -85,9 +86,9 @@ func (f *refusals) first(limits []access.AppliedLimit) (over int, wait time.Dura
 
 // learn remembers a refusal until its wait is over, within the bound.
 func (f *refusals) learn(c access.AppliedLimit, wait time.Duration) {
-	most := rememberRefusal
+	most := maxRefusalMemory
 	if c.Kind == limitUser || c.Kind == limitWins {
-		most = rememberUser
+		most = maxUserRefusalMemory
 	}
 	f.until.put(refusalKey(c), time.Now().Add(min(wait, most)))
 }
@@ -101,14 +102,14 @@ func (f *refusals) forget(limits []access.AppliedLimit) {
 	}
 }
 
-// remembered refuses a request that is known to be over one of its limits.
-func (r *request) remembered(limits []access.AppliedLimit) *refusal {
-	return overLimit(limits, r.server.refusals.first)
+// knownOverLimit refuses a request that is known to be over one of its limits.
+func (r *request) knownOverLimit(limits []access.AppliedLimit) *refusal {
+	over, wait := r.server.refusals.firstKnown(limits)
+	return overLimit(limits, over, wait)
 }
 
-// overLimit returns the refusal of the first exceeded limit; nil: none.
-func overLimit(limits []access.AppliedLimit, first func([]access.AppliedLimit) (int, time.Duration)) *refusal {
-	over, wait := first(limits)
+// overLimit returns the refusal for exceeding the limit at position over; nil without a wait.
+func overLimit(limits []access.AppliedLimit, over int, wait time.Duration) *refusal {
 	if wait <= 0 {
 		return nil
 	}
@@ -120,22 +121,19 @@ func (r *request) count(limits []access.AppliedLimit) *refusal {
 	if len(limits) == 0 {
 		return nil
 	}
-	if over := r.remembered(limits); over != nil {
-		return over
+	if refused := r.knownOverLimit(limits); refused != nil {
+		return refused
 	}
-	return overLimit(limits, func([]access.AppliedLimit) (int, time.Duration) {
-		ctx, cancel := context.WithTimeout(r.ctx, limitPatience)
-		defer cancel()
-		over, wait, err := r.server.cfg.Limiter.WithinLimits(ctx, limits)
-		if err != nil && noLimiterLog.allow() {
-			slog.WarnContext(r.named(), "rate limits cannot be counted and do not apply",
-				slog.Any("error", err))
-		}
-		if wait > 0 {
-			r.server.refusals.learn(limits[over], wait)
-		}
-		return over, wait
-	})
+	ctx, cancel := context.WithTimeout(r.ctx, limitTimeout)
+	defer cancel()
+	over, wait, err := r.server.cfg.Limiter.WithinLimits(ctx, limits)
+	if err != nil && noLimiterLog.allow() {
+		slog.WarnContext(r.named(), "rate limits cannot be counted and do not apply", slog.Any("error", err))
+	}
+	if wait > 0 {
+		r.server.refusals.learn(limits[over], wait)
+	}
+	return overLimit(limits, over, wait)
 }
 
 // limitError is the kind of the exceeded limit, for the log only.
@@ -154,8 +152,7 @@ func (r *request) refuseLimited(over *refusal) error {
 	return over
 }
 
-// limitsOf returns the configured limits of some kinds, in the order of checks: address, key,
-// user, wins.
+// limitsOf returns the configured limits of some kinds with the party that each counts here.
 func (r *request) limitsOf(user string, kinds ...string) []access.AppliedLimit {
 	limits := &r.server.cfg.Limits
 	if !limits.any() {
@@ -191,31 +188,31 @@ func (r *request) keyOverLimit() error {
 	return r.refuseLimited(r.count(r.limitsOf("", limitKey)))
 }
 
-// mayGrab checks what refuses a grab before the pool is asked: the limits of address and key,
-// then the ticket, then the limits of the user. A grab without a valid ticket does not count
-// for the user, because anyone could name that user. A grab known to be over a limit costs
-// neither a signature check nor Redis.
-func (r *request) mayGrab(fact facts, id string, asked grabbing) (over, unticketed *refusal) {
-	beside := r.limitsOf(asked.user, limitAddress, limitKey)
-	if over := r.remembered(beside); over != nil {
-		return over, nil
+// checkBeforePool checks what refuses a grab before the pool is called: the limits of address
+// and key, then the ticket, then the limits of the user. A grab without a valid ticket does not
+// count for the user, because anyone could name that user. A grab known to be over a limit costs
+// neither a signature check nor Redis. Of two refusals overLimit counts.
+func (r *request) checkBeforePool(fact packetFacts, id string, asked grabRequest) (overLimit, noTicket *refusal) {
+	limits := r.limitsOf(asked.user, limitAddress, limitKey)
+	if refused := r.knownOverLimit(limits); refused != nil {
+		return refused, nil
 	}
-	if unticketed := r.unticketed(fact, id, asked); unticketed != nil {
-		return r.count(beside), unticketed
+	if refused := r.ticketRefusal(fact, id, asked); refused != nil {
+		return r.count(limits), refused
 	}
-	return r.count(append(beside, r.limitsOf(asked.user, limitUser, limitWins)...)), nil
+	return r.count(append(limits, r.limitsOf(asked.user, limitUser, limitWins)...)), nil
 }
 
-// countsAsAttempt reports whether a grab counts against the user's limits: it won, was too
+// countsAsAttempt reports whether a grab counts against the limits of its user: it won, was too
 // early or not eligible. A repeated grab and one of a sold-out packet do not count.
 func countsAsAttempt(got packet.GrabResult) bool {
 	return got == packet.GrabWon || got == packet.GrabNotOpenYet || got == packet.GrabNotEligible
 }
 
-// attempted gives back the counts of a grab against the limits of its user: the attempt when
-// it does not count, the win when nothing was won. If that fails, the user has one less for a
-// while. Limits of addresses and keys count all requests.
-func (r *request) attempted(user string, got packet.GrabResult, err error) {
+// giveBackUnused gives back counts of a grab against the limits of its user, which were taken
+// before its result was known: the attempt when it does not count, the win when nothing was won.
+// If that fails, the user has one less for a while. Addresses and keys count all requests.
+func (r *request) giveBackUnused(user string, got packet.GrabResult, err error) {
 	switch {
 	case err != nil || !countsAsAttempt(got):
 		r.giveBack(user, limitUser, limitWins)
@@ -230,7 +227,7 @@ func (r *request) giveBack(user string, kinds ...string) {
 	if len(counted) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), limitPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), limitTimeout)
 	defer cancel()
 	if err := r.server.cfg.Limiter.GiveBack(ctx, counted); err != nil && noLimiterLog.allow() {
 		slog.WarnContext(r.named(), "counts of rate limits cannot be given back", slog.Any("limits", kinds),
@@ -250,50 +247,4 @@ func networkOf(ip net.IP) string {
 		return netip.PrefixFrom(at, 64).Masked().String()
 	}
 	return at.String()
-}
-
-// grabLimited answers a grab that is over a limit: with the existing claim of the user, else
-// with the refusal. While the pool has the packet it costs three reads of Redis.
-func (r *request) grabLimited(id, user string, over *refusal) (answer, error) {
-	c, found, alive, err := r.server.cfg.Pool.LiveClaim(r.ctx, id, user)
-	switch {
-	case err != nil:
-		return answer{}, err
-	case found:
-		return r.answerGrab(packet.GrabAnswer{Result: packet.GrabReplayed, Claim: c})
-	case alive:
-		return answer{}, r.refuseLimited(over)
-	}
-	return r.existingClaimOr(id, user, func(location) (answer, error) { return answer{}, r.refuseLimited(over) })
-}
-
-// existingClaimOr answers a grab that may take no share: with the existing claim of the user
-// in every state of the packet, else with instead.
-func (r *request) existingClaimOr(id, user string, instead func(location) (answer, error)) (answer, error) {
-	c, ok, err := r.server.cfg.Pool.Claim(r.ctx, id, user)
-	if err != nil {
-		return answer{}, err
-	}
-	if ok {
-		return r.answerGrab(packet.GrabAnswer{Result: packet.GrabReplayed, Claim: c})
-	}
-	l, err := r.server.locate(r.ctx, id) // claims of a retired pool are in MySQL
-	if err != nil {
-		return answer{}, err
-	}
-	if l.alive {
-		return instead(l)
-	}
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
-	defer cancel()
-	paid, err := r.server.cfg.Store.Claim(ctx, id, user)
-	switch {
-	case err == nil:
-		return r.answerGrab(packet.GrabAnswer{Result: packet.GrabReplayed, Claim: paid.Claim})
-	case !errors.Is(err, packet.ErrNotFound):
-		return answer{}, err
-	case !l.settled:
-		return r.answerGrab(packet.GrabAnswer{Result: packet.GrabUnavailable})
-	}
-	return instead(l)
 }

@@ -82,7 +82,7 @@ func checkBool(s string) *fault {
 // both.
 func (q *query) flag(name string) bool { return q.text(name, checkBool) == "true" }
 
-// page returns limit and cursor.
+// page reads limit and cursor; "" is the first page.
 func (q *query) page() (limit int, cursor string) {
 	n, ok := q.integer("limit", 1, maxLimit)
 	if !ok {
@@ -96,7 +96,7 @@ func (q *query) page() (limit int, cursor string) {
 	})
 }
 
-// given returns the given parameters among the known ones, in their order.
+// given returns the known parameters that the request has, apart from some.
 func (q *query) given(except ...string) map[string]string {
 	out := map[string]string{}
 	for _, name := range q.known {
@@ -107,6 +107,7 @@ func (q *query) given(except ...string) map[string]string {
 	return out
 }
 
+// done returns all faults, unknown parameters included. It is called after the last read.
 func (q *query) done() error {
 	for _, name := range slices.Sorted(maps.Keys(q.values)) {
 		if slices.Contains(q.known, name) {
@@ -127,12 +128,12 @@ func badCursor() error {
 	return invalid(FieldError{"cursor", faultFormat, "must be the next_cursor of a page of this list"})
 }
 
-// maxMs is the last valid millisecond.
+// maxMs is the last millisecond that a time may have.
 const maxMs = packet.MaxMillis
 
-// writable reports whether a time is in the range of MySQL: a forged cursor may contain any
+// inMySQLRange reports whether MySQL can compare with a time: a forged cursor may contain any
 // number.
-func writable(at time.Time) bool {
+func inMySQLRange(at time.Time) bool {
 	ms := at.UnixMilli()
 	return ms >= 0 && ms <= maxMs
 }

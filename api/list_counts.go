@@ -32,9 +32,9 @@ type BreakSum struct {
 // packet by packet.
 var countedStatuses = []packet.Status{"", packet.StatusFunding, packet.StatusRejected, packet.StatusClosed}
 
-// tally returns the result of count within its time limit.
-func tally(r *request, count func(context.Context) (payout.ListTotal, error)) (ListSum, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
+// countList returns the result of count, and no amount when it did not reach the end.
+func countList(r *request, count func(context.Context) (payout.ListTotal, error)) (ListSum, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, listTimeout)
 	defer cancel()
 	found, err := count(ctx)
 	out := ListSum{ListCount: ListCount{Count: found.Count, More: found.AtLeast}}
@@ -55,9 +55,9 @@ func sumStaffPackets(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out, err := tally(r, func(ctx context.Context) (payout.ListTotal, error) {
+	out, err := countList(r, func(ctx context.Context) (payout.ListTotal, error) {
 		if !f.overdue.IsZero() && final(f.status) {
-			return payout.ListTotal{}, nil // as in the list
+			return payout.ListTotal{}, nil // ended packets are never overdue
 		}
 		if !slices.Contains(countedStatuses, f.status) {
 			return r.server.scanPackets(ctx, f, scanMost, scanTime)
@@ -75,24 +75,25 @@ const (
 	scanTime = 2 * time.Second
 )
 
-// scanPackets counts the packets of a filter by reading every candidate.
+// scanPackets counts the packets of a filter by reading every candidate, at most most of them
+// and for about limit.
 func (s *Server) scanPackets(ctx context.Context, f packetFilter, most int, limit time.Duration) (t payout.ListTotal, err error) {
 	began := time.Now()
-	after := packet.Cursor{At: f.to} // as in the list
-	for looked := 0; ; {
-		some, end, err := s.packetStep(ctx, f, after, min(scanStep, most-looked))
+	after := packet.Cursor{At: f.to} // newest first
+	for scanned := 0; ; {
+		candidates, end, err := s.packetStep(ctx, f, after, min(scanStep, most-scanned))
 		if err != nil {
 			return t, err
 		}
-		for _, c := range some {
+		for _, c := range candidates {
 			if c.known && f.passes(c.status) {
 				t.Count++
 				t.Amount = t.Amount.Plus(c.TotalAmount)
 			}
 			after = c.at
 		}
-		looked += len(some)
-		if t.AtLeast = !end && (looked >= most || time.Since(began) > limit); end || t.AtLeast {
+		scanned += len(candidates)
+		if t.AtLeast = !end && (scanned >= most || time.Since(began) > limit); end || t.AtLeast {
 			return t, nil
 		}
 	}
@@ -104,7 +105,7 @@ func sumApprovals(r *request) (answer, error) {
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}
-	out, err := tally(r, func(ctx context.Context) (payout.ListTotal, error) { return r.server.cfg.Store.ApprovalTotal(ctx, f) })
+	out, err := countList(r, func(ctx context.Context) (payout.ListTotal, error) { return r.server.cfg.Store.ApprovalTotal(ctx, f) })
 	return answer{status: http.StatusOK, body: out}, err
 }
 
@@ -124,7 +125,7 @@ func (r *request) sumBreaks() (out BreakSum, err error) {
 	if err := q.done(); err != nil {
 		return out, err
 	}
-	out.ListSum, err = tally(r, func(ctx context.Context) (payout.ListTotal, error) {
+	out.ListSum, err = countList(r, func(ctx context.Context) (payout.ListTotal, error) {
 		found, err := r.server.cfg.Store.BreakTotal(ctx, f)
 		out.WithoutAmount = found.WithoutAmount
 		return found, err
@@ -138,6 +139,6 @@ func countAudit(r *request) (answer, error) {
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}
-	out, err := tally(r, func(ctx context.Context) (payout.ListTotal, error) { return r.server.cfg.Store.AuditTotal(ctx, f) })
+	out, err := countList(r, func(ctx context.Context) (payout.ListTotal, error) { return r.server.cfg.Store.AuditTotal(ctx, f) })
 	return answer{status: http.StatusOK, body: out.ListCount}, err
 }

@@ -97,7 +97,7 @@ func (l *listener) take(ln net.Listener) {
 		bound, perAddress = l.server.cfg.MaxConns, l.server.cfg.ConnsPerAddress
 	}
 	m, kind := l.server.metrics, l.kind.String()
-	l.ln = watchConns(l.server.base, ln, bound, perAddress, m.conns.WithLabelValues(kind), m.turnedAway.WithLabelValues(kind),
+	l.ln = newConns(l.server.base, ln, bound, perAddress, m.conns.WithLabelValues(kind), m.turnedAway.WithLabelValues(kind),
 		m.evicted.WithLabelValues(kind))
 }
 
@@ -145,7 +145,7 @@ func (l *listener) around(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 		if _, ok := l.refused.Load(&ctx.Request.Header); ok {
 			l.refused.Delete(&ctx.Request.Header)
 		}
-		if ambiguous(ctx.Request.Header.RawHeaders()) {
+		if hasFoldedLine(ctx.Request.Header.RawHeaders()) {
 			l.transportError(ctx, errAmbiguous)
 			ctx.SetConnectionClose()
 			return
@@ -169,7 +169,7 @@ func (l *listener) transportError(ctx *fasthttp.RequestCtx, err error) {
 	id := newRequestID()
 	c.Set(fiber.HeaderXRequestID, id)
 	refused := fromTransport(err)
-	if by, ok := ctx.Conn().(*conn); ok && refused.code == CodeMalformedRequest && keyUnreadable(by.last) {
+	if by, ok := ctx.Conn().(*conn); ok && refused.code == CodeMalformedRequest && hasInvalidKey(by.lastRead) {
 		refused = refuse(CodeKeyRequired)
 	}
 	writeProblem(c, refused, id)

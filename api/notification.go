@@ -19,10 +19,11 @@ type Notification struct {
 	CreatedAt string `json:"created_at" required:"false" format:"date-time" doc:"When it happened."`
 }
 
-var unsignedLog logThrottle // no key is needed to send them
+// unsignedLog bounds the log lines about unsigned notifications: anybody can send them.
+var unsignedLog logThrottle
 
-// receiveNotification stores a signed notification once. An answer to an unsigned or wrongly
-// signed one gives no details; a sender with the secret gets the faults of the body.
+// receiveNotification stores a notification once. The provider's signature is checked first: an
+// unsigned notification is refused without details, a signed one with the faults of its body.
 func receiveNotification(r *request) (answer, error) {
 	header := http.Header{}
 	for name, value := range r.c.Request().Header.All() {
@@ -36,7 +37,7 @@ func receiveNotification(r *request) (answer, error) {
 			slog.WarnContext(r.ctx, "notification refused", slog.String(observe.LogRequest, r.id), slog.Any("error", err))
 		}
 		if signed {
-			return answer{}, unread(r.payload)
+			return answer{}, notificationFaults(r.payload)
 		}
 		return answer{}, refuse(CodeUnauthenticated)
 	}
@@ -46,9 +47,9 @@ func receiveNotification(r *request) (answer, error) {
 	return answer{status: http.StatusNoContent}, nil
 }
 
-// unread returns the faults of a signed body without an event. Unknown members are permitted:
-// a provider may add some.
-func unread(body []byte) error {
+// notificationFaults returns what is wrong with a signed body that names no order. Unknown
+// members are permitted: a provider may add some.
+func notificationFaults(body []byte) error {
 	o, err := readObject(body)
 	if err != nil {
 		return err

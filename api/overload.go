@@ -71,13 +71,13 @@ func boundByFiles(conns int) int {
 func (w *conns) refuse(c net.Conn) {
 	w.refused.Inc()
 	select {
-	case w.turnAway <- struct{}{}:
+	case w.refusing <- struct{}{}:
 	default:
 		_ = c.Close()
 		return
 	}
 	go func() {
-		defer func() { <-w.turnAway }()
+		defer func() { <-w.refusing }()
 		stop := context.AfterFunc(w.base, func() { _ = c.Close() }) // it must not delay the end of the server
 		defer stop()
 		_ = answerNoRoom(w.base, c) // the client has disconnected

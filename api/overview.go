@@ -126,7 +126,7 @@ func (r *request) paymentSum(kind payout.Kind) (answer, error) {
 		return answer{}, err
 	}
 	filter.Kind = kind
-	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, listTimeout)
 	defer cancel()
 	sum, more, err := r.server.cfg.Store.PaymentSum(ctx, filter)
 	if err != nil {

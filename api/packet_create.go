@@ -18,8 +18,8 @@ const (
 	// rowTimeout bounds the check whether MySQL has a packet that Redis does not have. Creates
 	// must work without MySQL, so it is short.
 	rowTimeout = 300 * time.Millisecond
-	// readLimit bounds a read from MySQL.
-	readLimit = 2 * time.Second
+	// readTimeout bounds a read from MySQL.
+	readTimeout = 2 * time.Second
 	// Pauses between polls of a packet that is being funded.
 	firstLook = 5 * time.Millisecond
 	lastLook  = 50 * time.Millisecond
@@ -274,7 +274,7 @@ func (c *creation) renderCurrent(rec packet.Record) (answer, error) {
 
 // row reads the packet's row. A missing row is an error here, like an unavailable MySQL.
 func (c *creation) row() (packet.Record, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(c.ctx, readTimeout)
 	defer cancel()
 	rec, err := c.server.cfg.Store.Packet(ctx, c.packet.ID)
 	if errors.Is(err, packet.ErrNotFound) {

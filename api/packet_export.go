@@ -40,11 +40,11 @@ func packetLine(p StaffPacket, form fileForm) ([]string, error) {
 	}
 	yuan := func(amount Fen) string { return money.Fen(amount).String() }
 	return []string{
-		cell(p.ID), cell(p.App), string(p.Status), optional(p.StoredStatus), optional(p.CloseReason), cell(p.SenderID), p.Currency,
-		fenCell(p.TotalAmount), strconv.Itoa(p.ShareCount), string(p.Split), fenCell(p.MinShare), most, cell(p.Greeting), optional(p.GroupID),
+		cell(p.ID), cell(p.App), string(p.Status), optionalCell(p.StoredStatus), optionalCell(p.CloseReason), cell(p.SenderID), p.Currency,
+		fenCell(p.TotalAmount), strconv.Itoa(p.ShareCount), string(p.Split), fenCell(p.MinShare), most, cell(p.Greeting), optionalCell(p.GroupID),
 		cell(string(metadata)), strconv.Itoa(p.ClaimedCount), fenCell(p.ClaimedAmount), strconv.Itoa(p.RemainingCount),
 		fenCell(p.RemainingAmount), fenCell(p.RefundedAmount), p.CreatedAt.String(), p.OpensAt.String(), p.ExpiresAt.String(), closed,
-		cell(failure.Code), cell(failure.Message), p.Fairness.Algorithm, cell(p.Fairness.Commitment), optional(p.Fairness.Seed),
+		cell(failure.Code), cell(failure.Message), p.Fairness.Algorithm, cell(p.Fairness.Commitment), optionalCell(p.Fairness.Seed),
 		cell(p.Workflow.ID),
 		p.Workflow.URL, strconv.FormatBool(p.Tickets), yuan(p.TotalAmount), yuan(p.ClaimedAmount), yuan(p.RemainingAmount),
 		yuan(p.RefundedAmount), form.local(time.Time(p.CreatedAt)), form.local(time.Time(p.OpensAt)), form.local(time.Time(p.ExpiresAt)),

@@ -181,7 +181,7 @@ func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Cu
 			return nil, false, err
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, readLimit)
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	rows, err := s.cfg.Store.Packets(limited, f.records(after, n))
 	if err != nil {

@@ -12,21 +12,20 @@ import (
 
 // location is the authoritative source of a packet at one moment.
 type location struct {
-	view  packet.PoolView
-	alive bool // the pool exists and is not retired
-	rec   packet.Record
-	// settled: the row (when not alive) has every claim.
-	settled bool
-	now     time.Time // by the clock of this process
-	epoch   int64     // of the pool, read first
+	view     packet.PoolView
+	hasPool  bool // the pool exists and is not retired; else rec is authoritative
+	rec      packet.Record
+	complete bool      // without a pool: rec has every claim
+	now      time.Time // by the clock of this process
+	epoch    int64     // of the pool, read first
 }
 
 // snapshot merges pool and row.
 func (l location) snapshot() snapshot {
 	switch {
-	case l.alive && l.rec.ID != "":
+	case l.hasPool && l.rec.ID != "":
 		return merge(l.view, l.rec)
-	case l.alive:
+	case l.hasPool:
 		return ofView(l.view)
 	}
 	return ofRecord(l.rec, l.now)
@@ -38,7 +37,7 @@ func (s *Server) locate(ctx context.Context, id string) (location, error) {
 	epoch, _ := s.cfg.Fence(id)
 	view, err := s.cfg.Pool.View(ctx, id)
 	if err == nil && !view.Retired {
-		return location{view: view, alive: true, epoch: epoch}, nil
+		return location{view: view, hasPool: true, epoch: epoch}, nil
 	}
 	away := errors.Is(err, packet.ErrUnavailable)
 	unknown := errors.Is(err, packet.ErrNotFound)
@@ -54,16 +53,16 @@ func (s *Server) locate(ctx context.Context, id string) (location, error) {
 	case rowErr != nil:
 		return location{}, rowErr
 	}
-	settled := err == nil || settled(rec)
-	if away && !settled {
-		return location{}, unavailable(err) // the row of a live packet is behind
+	complete := err == nil || hasEveryClaim(rec)
+	if away && !complete {
+		return location{}, unavailable(err) // Redis may have claims that the row lacks
 	}
-	return location{rec: rec, settled: settled, now: s.cfg.Now(), epoch: epoch}, nil
+	return location{rec: rec, complete: complete, now: s.cfg.Now(), epoch: epoch}, nil
 }
 
-// settled reports whether the row of a packet without a pool is authoritative: no share can be
-// claimed and every claim is recorded.
-func settled(rec packet.Record) bool {
+// hasEveryClaim reports whether the row of a packet without a pool is authoritative: no share can
+// be claimed and every claim is recorded.
+func hasEveryClaim(rec packet.Record) bool {
 	return rec.Stored == packet.StatusClosed || rec.Stored == packet.StatusRejected || !rec.BooksClosedAt.IsZero() ||
 		rec.ClaimedCount == rec.ShareCount
 }
@@ -75,7 +74,7 @@ func (s *Server) find(ctx context.Context, id string) (snapshot, error) {
 	if err != nil {
 		return snapshot{}, err
 	}
-	if l.alive && l.view.State == packet.PoolClosing {
+	if l.hasPool && l.view.State == packet.PoolClosing {
 		rec, err := s.row(ctx, id)
 		if err != nil && !errors.Is(err, packet.ErrNotFound) && !errors.Is(err, packet.ErrUnavailable) {
 			return snapshot{}, err
@@ -85,16 +84,16 @@ func (s *Server) find(ctx context.Context, id string) (snapshot, error) {
 	return l.snapshot(), nil
 }
 
-// record reads a packet's row within readLimit.
+// record reads a packet's row within readTimeout.
 func (s *Server) record(ctx context.Context, id string) (packet.Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	return s.cfg.Store.Packet(ctx, id)
 }
 
 // row is record for callers that count the claims elsewhere.
 func (s *Server) row(ctx context.Context, id string) (packet.Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	return s.cfg.Store.PacketRow(ctx, id)
 }

@@ -44,7 +44,7 @@ func recallStaffPacket(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	stored.Status, stored.Body = rendered(body)
+	stored.Status, stored.Body = accepted(body)
 	stored, err = r.server.cfg.Store.EndRecall(r.ctx, w, stored)
 	return staffAnswer(stored, err, refuse(CodePacketNotFound))
 }
@@ -62,12 +62,12 @@ func (r *request) beforeRecall(ctx context.Context, id string) (payout.Recall, e
 	out := payout.Recall{Before: string(snap.status), After: string(snap.status)}
 	undecided := &refusal{code: CodeNotRetryable, detail: undecidedDetail}
 	problem := undecided.problem(instanceOf(r.c), r.id)
-	_, out.Undecided.Body = rendered(problem)
+	out.Undecided.Body = encodeBody(problem)
 	out.Undecided.Status = problem.Status
 	switch snap.status {
 	case packet.StatusFunding:
 		problem := notOpenYet(snap.OpensAt, shortPause).problem(instanceOf(r.c), r.id)
-		_, out.Refused.Body = rendered(problem)
+		out.Refused.Body = encodeBody(problem)
 		out.Refused.Status = problem.Status
 	case packet.StatusScheduled, packet.StatusOpen:
 		out.After = string(packet.StatusClosing)

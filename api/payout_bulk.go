@@ -92,9 +92,9 @@ func (of bulkOf) from(o *object, now time.Time) (BulkRetry, payout.Filter, error
 			o.fault("filter", fault{faultType, "must be an object"})
 		} else {
 			in := &object{prefix: "filter.", members: membersOf(value), faults: o.faults}
-			in.checkTwice()
+			in.rejectDuplicates()
 			out.Filter, f = of.filter(in, now)
-			if in.unknown(); len(*o.faults) == 0 && out.Filter.IsZero() {
+			if in.rejectUnknown(); len(*o.faults) == 0 && out.Filter.IsZero() {
 				o.fault("filter", fault{faultRequired, "must have at least one member"})
 			}
 		}
@@ -209,7 +209,7 @@ const (
 
 // checkNamed refuses unknown ids.
 func (r *request) checkNamed(ids []string, of bulkOf) error {
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	for i, id := range ids {
 		_, err := r.server.cfg.Store.Payment(ctx, id)
@@ -235,7 +235,7 @@ func (of bulkOf) checkID(s string) *fault {
 // bulkIDs lists the selected payments: those that can be retried, unless the filter has a
 // status.
 func (r *request) bulkIDs(f payout.Filter) (ids []string, more bool, err error) {
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	f.Limit = maxBulk + 1
 	statuses := []payout.Status{f.Status}
@@ -303,7 +303,7 @@ func (r *request) bulkDecide(w payout.StaffWrite, id string, c payout.DecisionRe
 				one.Result = bulkApproval
 			}
 		}
-		_, raw := rendered(one)
+		raw := encodeBody(one)
 		return http.StatusOK, raw
 	})
 	if err != nil {

@@ -45,7 +45,7 @@ func (s *Server) payoutLine(r payout.Row, form fileForm) []string {
 
 func (s *Server) refundLine(r payout.Row, form fileForm) []string {
 	refund := s.renderRefund(r)
-	return append([]string{cell(r.ID), cell(r.PacketID), refund.Kind, optional(refund.PayoutID), cell(r.UserID)},
+	return append([]string{cell(r.ID), cell(r.PacketID), refund.Kind, optionalCell(refund.PayoutID), cell(r.UserID)},
 		paymentCells(r, refund.Workflow, form)...)
 }
 

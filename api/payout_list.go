@@ -15,8 +15,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// listLimit bounds the read of a page of payments.
-const listLimit = 8 * time.Second
+// listTimeout bounds the read of a page of payments.
+const listTimeout = 8 * time.Second
 
 // maxAge bounds older_than_seconds: some hundred years.
 const maxAge = 1 << 33
@@ -48,7 +48,7 @@ func checkFilter(s string) *fault {
 // checkCode checks a text that is compared with codes, which are ASCII: MySQL refuses to
 // compare them with other text.
 func checkCode(s string) *fault {
-	if !visible(s, maxFieldName) {
+	if !isVisible(s, maxFieldName) {
 		return &fault{faultFormat, "must have 1 to 128 visible ASCII characters"}
 	}
 	return nil
@@ -107,7 +107,7 @@ func (r *request) paymentPage(kind payout.Kind) (rows []payout.Row, next Nullabl
 		filter, given = more.filter, more.given
 	}
 	filter.Kind, filter.Limit = kind, limit+1
-	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, listTimeout)
 	defer cancel()
 	rows, err = r.server.cfg.Store.Payments(ctx, filter)
 	if err != nil {
@@ -143,7 +143,7 @@ type continuation struct {
 // change them. The id identifies the list.
 func continued(text string, given map[string]string, kind payout.Kind) (continuation, error) {
 	var c payoutCursor
-	if decodeCursor(text, &c) != nil || !writable(c.At) || !c.To.IsZero() && !writable(c.To) || len(given) > 0 &&
+	if decodeCursor(text, &c) != nil || !inMySQLRange(c.At) || !c.To.IsZero() && !inMySQLRange(c.To) || len(given) > 0 &&
 		!maps.Equal(given, c.Filters) {
 		return continuation{}, badCursor()
 	}
@@ -212,7 +212,7 @@ func getPayout(r *request) (answer, error) {
 
 // payment reads a payment with its attempts and history.
 func (r *request) payment(id string, missing Code) (payout.Detail, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	d, err := r.server.cfg.Store.Payment(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {

@@ -55,7 +55,7 @@ func (r *request) statuses(of bulkOf, body func([]PayoutAt) any) (answer, error)
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	ids := strings.Split(text, ",")
 	found, err := r.server.cfg.Store.PaymentStatuses(ctx, ids)

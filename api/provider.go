@@ -79,7 +79,7 @@ func (r *request) decideHold(hold bool) (answer, error) {
 	}
 	w.Route = r.c.Method() + " " + strings.Replace(r.route.path, "{name}", name, 1)
 	stored, err := r.server.cfg.Store.HoldProvider(r.ctx, w, strings.Clone(name), hold, func(p payout.ProviderState) (int, []byte) {
-		_, raw := rendered(r.server.renderProvider(p))
+		raw := encodeBody(r.server.renderProvider(p))
 		return http.StatusOK, raw
 	})
 	return staffAnswer(stored, err, noSuch("provider"))

@@ -117,7 +117,7 @@ func startReconciliation(r *request) (answer, error) {
 	}
 	stored, err := r.server.cfg.Store.RequestReconciliation(r.ctx, w, body.Provider, payout.Day(body.Date),
 		func(one payout.Reconciliation) (int, []byte) {
-			return rendered(r.server.renderReconciliation(one))
+			return accepted(r.server.renderReconciliation(one))
 		})
 	return staffAnswer(stored, err, noSuch("reconciliation"))
 }
@@ -172,7 +172,7 @@ func readReconciliationFilter(q *query) payout.ReconciliationFilter {
 // repeat but not change the filters.
 func continueList(text string, given map[string]string, read func(*query)) (listCursor, error) {
 	var c listCursor
-	if decodeCursor(text, &c) != nil || c.ID == "" || !writable(c.At) || !c.To.IsZero() && !writable(c.To) || len(given) > 0 &&
+	if decodeCursor(text, &c) != nil || c.ID == "" || !inMySQLRange(c.At) || !c.To.IsZero() && !inMySQLRange(c.To) || len(given) > 0 &&
 		!maps.Equal(given, c.Filters) {
 		return c, badCursor()
 	}
@@ -222,7 +222,7 @@ func listReconciliations(r *request) (answer, error) {
 		return answer{}, err
 	}
 	filter.AfterTime, filter.AfterID, filter.Limit = after.At, after.ID, limit+1
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	rows, err := r.server.cfg.Store.Reconciliations(ctx, filter)
 	if err != nil {
@@ -240,7 +240,7 @@ func getReconciliation(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, noSuch("reconciliation")
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	one, err := r.server.cfg.Store.Reconciliation(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {

@@ -71,7 +71,7 @@ func (r *request) progressOf(c *repeatedClaim) payout.PayoutProgress {
 	if last != nil && !now.Before(last.at) && now.Sub(last.at) < progressFresh {
 		return last.PayoutProgress
 	}
-	p, ok := r.server.replays.progress(r.ctx, claimed(c.claim), statusLimit)
+	p, ok := r.server.replays.progress(r.ctx, claimRefOf(c.claim), progressTimeout)
 	if !ok && last != nil {
 		p = last.PayoutProgress
 	}

@@ -171,8 +171,8 @@ func plainPath(path string) bool {
 	return path != ""
 }
 
-// visible reports whether s is 1 to max visible ASCII characters.
-func visible(s string, max int) bool {
+// isVisible reports whether s is 1 to max visible ASCII characters.
+func isVisible(s string, max int) bool {
 	if len(s) == 0 || len(s) > max {
 		return false
 	}
@@ -189,7 +189,7 @@ const maxRequestID = 128
 
 // requestID returns the client's id if it is valid, else a new one.
 func requestID(c *fiber.Ctx) string {
-	if id := c.Get(fiber.HeaderXRequestID); visible(id, maxRequestID) {
+	if id := c.Get(fiber.HeaderXRequestID); isVisible(id, maxRequestID) {
 		return id
 	}
 	return newRequestID()
@@ -269,7 +269,7 @@ func (r *request) isJSON() bool {
 			return false
 		}
 	}
-	if headerLines(head.RawHeaders(), fiber.HeaderContentType) > 1 {
+	if countHeaderLines(head.RawHeaders(), fiber.HeaderContentType) > 1 {
 		return false
 	}
 	kinds := head.PeekAll(fiber.HeaderContentType)

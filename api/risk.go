@@ -37,9 +37,9 @@ const riskDetail = "The grab was refused."
 
 var riskUnansweredLog logThrottle
 
-// riskRefuses calls the risk check for a grab that could win; other grabs cause no call. A
+// checkRisk calls the risk check for a grab that could win; other grabs cause no call. A
 // non-nil error is the answer to the grab, which took nothing.
-func (r *request) riskRefuses(id, user string, fact facts) error {
+func (r *request) checkRisk(id, user string, fact packetFacts) error {
 	if r.server.cfg.Risk == nil {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (c *Config) refuseUnanswered(stake money.Fen) bool {
 
 // couldWin reports whether a grab could win now, without taking anything, and the total amount
 // of its packet. When that is unknown, the grab itself decides.
-func (r *request) couldWin(id, user string, fact facts) (stake money.Fen, could bool, err error) {
+func (r *request) couldWin(id, user string, fact packetFacts) (stake money.Fen, could bool, err error) {
 	pool := r.server.cfg.Pool
 	view, err := pool.View(r.ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {
@@ -101,11 +101,11 @@ func (r *request) couldWin(id, user string, fact facts) (stake money.Fen, could 
 // user, one that could not be checked does not.
 func (r *request) refusedByRisk(user string, err error) (answer, error) {
 	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == CodeNotEligible {
-		r.attempted(user, packet.GrabNotEligible, nil)
+		r.giveBackUnused(user, packet.GrabNotEligible, nil)
 		r.server.metrics.grab(packet.GrabNotEligible)
 		return answer{}, refused
 	}
-	r.attempted(user, packet.GrabUnavailable, err)
+	r.giveBackUnused(user, packet.GrabUnavailable, err)
 	r.server.metrics.grab(packet.GrabUnavailable)
 	return answer{}, err
 }

@@ -60,7 +60,7 @@ func New(cfg Config) (*Server, error) {
 	cfg.MaxConns = boundByFiles(cfg.MaxConns)
 	s := &Server{cfg: cfg, dir: newDirectory(cfg.Store, cfg.Pool, cfg.MirrorKey, cfg.Now),
 		facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts), refusals: newRefusals(), ended: newCache[seenPacket](maxFacts)}
-	s.dir.refuse(cfg.PublicTokens)
+	s.dir.rejectPublic(cfg.PublicTokens)
 	if s.metrics, err = newMetrics(cfg.Metrics, cfg.Version); err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ type appList struct {
 }
 
 // appsOf returns the part of all keys that belongs in the copy.
-func appsOf(found accessList) appList {
+func appsOf(found accessData) appList {
 	out := appList{Apps: found.Apps, TicketKeys: found.TicketKeys}
 	for _, k := range found.Keys {
 		if k.Role == access.RoleApp {

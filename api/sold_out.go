@@ -77,8 +77,9 @@ func newSoldOut(base context.Context, grabs Grabs, books PacketReader, gate Fenc
 	}
 }
 
-// excludes reports whether the packet is known to be sold out and the user is not a winner.
-func (s *soldOut) excludes(id, user string) bool {
+// refuses reports whether a grab gets sold_out: all winners are known, and the user is none of
+// them.
+func (s *soldOut) refuses(id, user string) bool {
 	w, ok := s.known.get(id)
 	if !ok || w.has(maphash.String(s.seed, user)) {
 		return false
@@ -99,7 +100,7 @@ func (s *soldOut) final(id string) (epoch int64, ok bool) {
 
 // learn starts reading the winners of a sold-out packet, unless that already runs or all slots
 // are taken.
-func (s *soldOut) learn(id string, fact facts) {
+func (s *soldOut) learn(id string, fact packetFacts) {
 	epoch, open := s.fence(id)
 	if !open || fact.restricted {
 		return
@@ -215,14 +216,14 @@ func (s *soldOut) conflictUsers(ctx context.Context, id string, _ int) ([]string
 
 // fromMySQL reads a page of the winners of the shares below upTo.
 func (s *soldOut) fromMySQL(ctx context.Context, id string, upTo int) (users []string, err error) {
-	paid, err := s.packets.ClaimsBefore(ctx, id, upTo, winnersPage)
+	recorded, err := s.packets.ClaimsBefore(ctx, id, upTo, winnersPage)
 	if err != nil {
 		return nil, err
 	}
-	if len(paid) == 0 {
+	if len(recorded) == 0 {
 		return nil, fmt.Errorf("%w: %d missing in mysql", errNotFinal, upTo)
 	}
-	for _, c := range paid {
+	for _, c := range recorded {
 		users = append(users, c.UserID)
 	}
 	return users, nil

@@ -163,7 +163,7 @@ func (c *placed) Close() error {
 // ServeHTTP answers /livez with 200, /readyz as not ready, and everything else with 503.
 func (s *Starting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("X-Request-Id")
-	if !visible(id, 128) {
+	if !isVisible(id, 128) {
 		id = newRequestID()
 	}
 	status, kind, body := s.answer(r, id)

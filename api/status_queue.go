@@ -42,11 +42,11 @@ func (q *statusQueue) progress(ctx context.Context, c payout.ClaimRef, limit tim
 		if p, recorded := l.found[c]; recorded {
 			return p, true
 		}
-		return notRecorded(c), l.looked
+		return pendingPayout(c), l.looked
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return notRecorded(c), false
+	return pendingPayout(c), false
 }
 
 // join adds a claim to the next query and starts it if none runs.
@@ -59,7 +59,7 @@ func (q *statusQueue) join(c payout.ClaimRef) *statusLook {
 	q.next.of = append(q.next.of, c)
 	if !q.looking {
 		q.looking = true
-		go q.serve() // ends within statusLimit after the last request
+		go q.serve() // ends within progressTimeout after the last request
 	}
 	return q.next
 }
@@ -86,7 +86,7 @@ func (q *statusQueue) lookAt(l *statusLook) {
 			slog.ErrorContext(q.base, "panic while payout statuses were read", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 		}
 	}()
-	ctx, cancel := context.WithTimeout(q.base, statusLimit)
+	ctx, cancel := context.WithTimeout(q.base, progressTimeout)
 	defer cancel()
 	found, err := q.look(ctx, l.of)
 	if err != nil {

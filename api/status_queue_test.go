@@ -86,7 +86,7 @@ func TestStatusQueueWithoutMySQL(t *testing.T) {
 func TestProgressOfRepeatedClaims(t *testing.T) {
 	now, away := time.Now(), false
 	claim := &repeatedClaim{claim: packet.Claim{PacketID: "p", UserID: "u", ShareIndex: 3}}
-	of := claimed(claim.claim)
+	of := claimRefOf(claim.claim)
 	paid := payout.PayoutProgress{ID: "h1", Status: payout.StatusPaid}
 	found := map[payout.ClaimRef]payout.PayoutProgress{}
 	s := &Server{cfg: Config{Now: func() time.Time { return now }}}
@@ -106,9 +106,9 @@ func TestProgressOfRepeatedClaims(t *testing.T) {
 		now = now.Add(progressFresh)
 	}
 	away = true
-	shows("nothing known yet", notRecorded(of))
+	shows("nothing known yet", pendingPayout(of))
 	away = false
-	shows("not recorded", notRecorded(of))
+	shows("not recorded", pendingPayout(of))
 	found[of] = paid
 	shows("paid", paid)
 	away = true

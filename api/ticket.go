@@ -27,9 +27,9 @@ var ticketDetails = []struct {
 	{ticket.ErrNotYetValid, "The ticket is not valid yet."},
 }
 
-// unticketed refuses a grab without a valid ticket for a packet that needs one; nil: no
+// ticketRefusal refuses a grab without a valid ticket for a packet that needs one; nil: no
 // objection.
-func (r *request) unticketed(fact facts, id string, asked grabbing) *refusal {
+func (r *request) ticketRefusal(fact packetFacts, id string, asked grabRequest) *refusal {
 	if !fact.tickets {
 		return nil
 	}
@@ -50,22 +50,22 @@ func (r *request) unticketed(fact facts, id string, asked grabbing) *refusal {
 	return refused
 }
 
-func (r *request) refuseUnticketed(refused *refusal) (answer, error) {
+func (r *request) refuseWithoutTicket(refused *refusal) (answer, error) {
 	r.server.metrics.grab(packet.GrabNotEligible)
 	return answer{}, refused
 }
 
 // grabUnticketed answers a grab without a valid ticket in the order of every grab, and takes
 // no share. It does not count for the user, because anyone could name that user.
-func (r *request) grabUnticketed(id, user string, refused *refusal) (answer, error) {
+func (r *request) answerWithoutTicket(id, user string, refused *refusal) (answer, error) {
 	return r.existingClaimOr(id, user, func(l location) (answer, error) {
 		snap, now := l.snapshot(), l.now
-		if l.alive {
+		if l.hasPool {
 			now = l.view.Now
 		}
 		if snap.status == packet.StatusFunding || now.Before(snap.OpensAt) {
 			return r.answerGrab(packet.GrabAnswer{Result: packet.GrabNotOpenYet, OpensAt: snap.OpensAt})
 		}
-		return r.refuseUnticketed(refused)
+		return r.refuseWithoutTicket(refused)
 	})
 }

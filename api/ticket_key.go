@@ -62,7 +62,7 @@ func listTicketKeys(r *request) (answer, error) {
 		return answer{}, err
 	}
 	filter.AfterTime, filter.AfterID, filter.Limit = after.At, after.ID, limit+1
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	rows, err := r.server.cfg.Store.TicketKeys(ctx, filter)
 	if err != nil {
@@ -111,7 +111,7 @@ func addTicketKey(r *request) (answer, error) {
 	k := access.TicketKeyRecord{Name: body.Name, TicketKey: access.TicketKey{ID: access.TicketKeyID(public), AppID: body.AppID,
 		Public: public}}
 	stored, err := r.server.cfg.Store.AddTicketKey(r.ctx, w, k, func(k access.TicketKeyRecord) (int, []byte) {
-		_, raw := rendered(renderTicketKey(k))
+		raw := encodeBody(renderTicketKey(k))
 		return http.StatusCreated, raw
 	})
 	switch {
@@ -133,7 +133,7 @@ func revokeTicketKey(r *request) (answer, error) {
 		return answer{}, err
 	}
 	stored, err := r.server.cfg.Store.EndTicketKey(r.ctx, w, id, func(k access.TicketKeyRecord) (int, []byte) {
-		_, raw := rendered(renderTicketKey(k))
+		raw := encodeBody(renderTicketKey(k))
 		return http.StatusOK, raw
 	})
 	return r.keyAnswer(stored, err, "ticket key")

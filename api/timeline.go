@@ -56,7 +56,7 @@ const temporalTimeout = 700 * time.Millisecond
 // timeline returns the events of a payment from every source, oldest first, and its runs. began
 // describes the first row of the payment.
 func (r *request) timeline(d payout.Detail, began, workflowID string) ([]TimelineEntry, TemporalRuns, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	recorded, err := r.server.cfg.Store.Timeline(ctx, d)
 	if err != nil {

@@ -149,7 +149,7 @@ func (r *request) userClaims(user string, after packet.Cursor, limit int) ([]Use
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	rows, err := r.server.cfg.Store.UserClaims(ctx, r.caller.app.ID, user, after, limit)
 	if err != nil {
@@ -168,9 +168,9 @@ func (r *request) userClaims(user string, after packet.Cursor, limit int) ([]Use
 		if recorded[c.PacketID] || p.retired {
 			continue
 		}
-		paid := notRecorded(claimed(c))
-		item := UserClaim{Claim: renderClaim(c, paid), SenderID: p.sender, Greeting: p.greeting}
-		item.BestLuck = live.best(c, paid)
+		pending := pendingPayout(claimRefOf(c))
+		item := UserClaim{Claim: renderClaim(c, pending), SenderID: p.sender, Greeting: p.greeting}
+		item.BestLuck = live.best(c, pending)
 		items = append(items, item)
 	}
 	slices.SortFunc(items, func(a, b UserClaim) int { return placeOf(a).Compare(placeOf(b)) })
@@ -263,7 +263,7 @@ func (r *request) sums(user string, in packet.Span) (packet.UserSums, error) {
 			ids = append(ids, c.PacketID)
 			held.ReceivedCount++
 			held.ReceivedAmount = held.ReceivedAmount.Plus(c.Amount)
-			if live.best(c, notRecorded(claimed(c))) {
+			if live.best(c, pendingPayout(claimRefOf(c))) {
 				best = append(best, c)
 			}
 		}
@@ -271,13 +271,13 @@ func (r *request) sums(user string, in packet.Span) (packet.UserSums, error) {
 			break
 		}
 	}
-	paid := r.server.statuses(r.ctx, best, readLimit)
+	payoutOf := r.server.payoutProgress(r.ctx, best, readTimeout)
 	for _, c := range best {
-		if isBest(&c.ShareIndex, c, paid(c)) {
+		if isBest(&c.ShareIndex, c, payoutOf(c)) {
 			held.BestLuckCount++
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	sums, err := r.server.cfg.Store.UserSums(ctx, r.caller.app.ID, user, in, ids)
 	sums.ReceivedCount += held.ReceivedCount

@@ -6,36 +6,12 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
-
-// Balances are the balances of every ledger account at a moment.
-type Balances struct {
-	At       Stamp            `json:"at" doc:"The moment; ledger entries before it are included."`
-	Settled  bool             `json:"settled" doc:"false within five minutes of the moment: a running transaction may still add an earlier entry."`
-	Entries  int64            `json:"entries" minimum:"0" doc:"Sum of the ledger entries."`
-	Sound    bool             `json:"sound" doc:"true: all balances add up to 0, and holding, owed and refunding are not negative."`
-	Accounts []AccountBalance `json:"accounts" nullable:"false" doc:"Every account."`
-	Apps     []AppBalances    `json:"apps" nullable:"false" doc:"The balances by app; their sums are accounts."`
-}
-
-// AccountBalance is the balance of one account.
-type AccountBalance struct {
-	Account  string          `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house" doc:"provider: held by the provider, negative for our money. holding: in packets, not claimed. owed: claimed, not paid. refunding: being refunded to senders. outside: paid by other means. suspense: moved twice. house: our own money."`
-	Balance  NetFen          `json:"balance" doc:"Credits minus debits; a negative value is a debit balance."`
-	Payments Nullable[int64] `json:"payments" doc:"How many payments the balance of owed or refunding consists of; null for other accounts."`
-}
-
-// AppBalances are the balances of one app.
-type AppBalances struct {
-	AppID    string           `json:"app_id" doc:"The app of the packets."`
-	Accounts []AccountBalance `json:"accounts" nullable:"false" doc:"Every account."`
-}
 
 // CloseStatus is the status of a day-end close.
 type CloseStatus string
@@ -117,7 +93,8 @@ type AppDay struct {
 	Movements []KindSum    `json:"movements" nullable:"false" doc:"Ledger entries of the day by kind, including kinds without entries."`
 }
 
-// StatementTie is the statement match of a day: the ledger beside the provider's statement.
+// StatementTie is the statement match of a day: the ledger beside the provider's statement. Its
+// name is part of the OpenAPI document.
 type StatementTie struct {
 	Provider         string          `json:"provider" doc:"The provider of the statement." example:"sandbox"`
 	ReconciliationID string          `json:"reconciliation_id" doc:"The last reconciliation that read the statement."`
@@ -172,23 +149,6 @@ type CloseBreak struct {
 
 func renderSum(s payout.Sum) Sums { return Sums{Count: s.Count, Amount: TotalFen(s.Amount)} }
 
-// paymentsOf returns the number of payments in a balance, for accounts that have it.
-func paymentsOf(a payout.Account, balance payout.Sum) Nullable[int64] {
-	if a != payout.AccountOwed && a != payout.AccountRefunding {
-		return Nullable[int64]{}
-	}
-	return orNull(&balance.Count)
-}
-
-func renderBalances(t payout.Totals) []AccountBalance {
-	out := make([]AccountBalance, 0, len(payout.Accounts))
-	for _, a := range payout.Accounts {
-		balance := t.Balance(a)
-		out = append(out, AccountBalance{Account: string(a), Balance: NetFen(balance.Amount), Payments: paymentsOf(a, balance)})
-	}
-	return out
-}
-
 func renderAccounts(opening, closing payout.Totals) []AccountDay {
 	day := closing.Minus(opening)
 	out := make([]AccountDay, 0, len(payout.Accounts))
@@ -233,8 +193,8 @@ func renderCloseSummary(c payout.DayClose) CloseSummary {
 		out.Pending = append(out.Pending, string(p))
 	}
 	if c.Match != nil {
-		ties := c.Match.Agrees()
-		out.Differences, out.OpenBreaks, out.Ties = orNull(&c.Match.Count), orNull(&c.Match.OpenBreaks), orNull(&ties)
+		agrees := c.Match.Agrees()
+		out.Differences, out.OpenBreaks, out.Ties = orNull(&c.Match.Count), orNull(&c.Match.OpenBreaks), orNull(&agrees)
 	}
 	return out
 }
@@ -248,24 +208,24 @@ func renderClose(c payout.DayClose) Close {
 			Movements: renderMovements(closing.Minus(opening))})
 	}
 	if c.Match != nil {
-		tie := renderTie(c.Match)
-		out.Statement = orNull(&tie)
+		match := renderStatementMatch(c.Match)
+		out.Statement = orNull(&match)
 	}
 	return out
 }
 
-func renderTie(t *payout.StatementMatch) StatementTie {
-	out := StatementTie{Provider: t.Provider, ReconciliationID: t.ReconciliationID, ReadAt: Stamp(t.ReadAt), ComparedAt: Stamp(t.MatchedAt),
-		Operations: []TieOp{}, ByKind: []DifferenceSum{}, Differences: []DayDifference{}, Unexplained: t.Unexplained}
-	for _, o := range t.Ops {
+func renderStatementMatch(m *payout.StatementMatch) StatementTie {
+	out := StatementTie{Provider: m.Provider, ReconciliationID: m.ReconciliationID, ReadAt: Stamp(m.ReadAt), ComparedAt: Stamp(m.MatchedAt),
+		Operations: []TieOp{}, ByKind: []DifferenceSum{}, Differences: []DayDifference{}, Unexplained: m.Unexplained}
+	for _, o := range m.Ops {
 		out.Operations = append(out.Operations, TieOp{Op: string(o.Op), Ours: renderSum(o.Ours), Theirs: renderSum(o.Theirs),
 			Explained: NetSums{Count: o.Differ.Count, Amount: NetFen(o.Differ.Amount)}})
 	}
-	for _, s := range t.Sums {
+	for _, s := range m.Sums {
 		out.ByKind = append(out.ByKind, DifferenceSum{Kind: string(s.Kind), Op: string(s.Op), Ours: renderSum(s.Ours),
 			Theirs: renderSum(s.Theirs)})
 	}
-	for _, d := range t.Differences {
+	for _, d := range m.Differences {
 		one := DayDifference{Kind: string(d.Kind), Op: string(d.Op), OrderNo: d.OrderNo, Ours: TotalFen(d.Ours), Theirs: TotalFen(d.Theirs),
 			BookedAt: stampOrNull(d.BookedAt), MovedAt: stampOrNull(d.MovedAt), Breaks: []CloseBreak{}}
 		for _, b := range d.Breaks {
@@ -276,29 +236,6 @@ func renderTie(t *payout.StatementMatch) StatementTie {
 	return out
 }
 
-func getBalances(r *request) (answer, error) {
-	q := readQuery(r)
-	at := q.instant("at")
-	if at.After(time.Now().Add(time.Minute)) {
-		q.fault("at", fault{faultRange, "must not be in the future"})
-	}
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
-	defer cancel()
-	found, err := r.server.cfg.Store.LedgerBalances(ctx, at)
-	if err != nil {
-		return answer{}, err
-	}
-	out := Balances{At: Stamp(found.At), Settled: found.Settled, Entries: found.Totals.Entries(), Sound: found.Totals.Sound(),
-		Accounts: renderBalances(found.Totals), Apps: []AppBalances{}}
-	for _, app := range found.Totals.Apps() {
-		out.Apps = append(out.Apps, AppBalances{AppID: app, Accounts: renderBalances(found.Totals.OfApp(app))})
-	}
-	return answer{status: http.StatusOK, body: out}, nil
-}
-
 func listCloses(r *request) (answer, error) {
 	_, given, after, limit, err := readList(r, func(*query) struct{} { return struct{}{} })
 	if err != nil {
@@ -307,7 +244,7 @@ func listCloses(r *request) (answer, error) {
 	if after.ID != "" && checkDay(after.ID) != nil {
 		return answer{}, badCursor()
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, listTimeout)
 	defer cancel()
 	p := r.server.cfg.Provider
 	found, err := r.server.cfg.Store.DayCloses(ctx, p.Name(), p.Zone(), payout.Day(after.ID), limit+1)
@@ -321,23 +258,23 @@ func listCloses(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
-// noDay refuses a day without a close.
-func noDay() *refusal {
+// dayNotFound refuses a day without a close.
+func dayNotFound() *refusal {
 	return &refusal{code: CodeNotFound, detail: "The ledger has no such day: there is no entry until its end, it is in the future, or it " +
 		"is not written YYYY-MM-DD."}
 }
 
-// readClose reads the close of a day.
+// readClose reads the close of a day; it is not found for a day that has none.
 func (r *request) readClose(date string) (payout.DayClose, error) {
 	if checkDay(date) != nil {
-		return payout.DayClose{}, noDay()
+		return payout.DayClose{}, dayNotFound()
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
+	ctx, cancel := context.WithTimeout(r.ctx, listTimeout)
 	defer cancel()
 	p := r.server.cfg.Provider
 	c, err := r.server.cfg.Store.DayClose(ctx, p.Name(), payout.Day(date), p.Zone())
 	if errors.Is(err, packet.ErrNotFound) {
-		return c, noDay()
+		return c, dayNotFound()
 	}
 	return c, err
 }
@@ -345,7 +282,7 @@ func (r *request) readClose(date string) (payout.DayClose, error) {
 func getClose(r *request) (answer, error) {
 	date, err := url.PathUnescape(r.c.Params("date"))
 	if err != nil {
-		return answer{}, noDay()
+		return answer{}, dayNotFound()
 	}
 	c, err := r.readClose(date)
 	if err != nil {

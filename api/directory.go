@@ -24,69 +24,57 @@ const missPause = time.Second
 // loadTimeout bounds one read of the keys.
 const loadTimeout = 2 * time.Second
 
-// caller is the owner of the key of a request.
+// caller is the owner of a key, as a request has it.
 type caller struct {
 	key  access.Key
-	app  access.App // of role app
+	app  access.App // only for a key of role app
 	used *keyUse
 }
 
-// keyUse is the last use of a key, in minutes of Unix time. The grab path only compares it
-// with the clock.
-type keyUse struct{ seen, noted atomic.Int64 }
-
-func (u *keyUse) note(now time.Time) {
-	if minute := now.Unix() / 60; u.seen.Load() != minute {
-		u.seen.Store(minute)
-	}
-}
-
-// pending reports whether the last use is not in MySQL yet.
-func (u *keyUse) pending() bool { return u.seen.Load() > u.noted.Load() }
-
-// accessList is the content of the directory.
-type accessList struct {
-	Apps  []access.App
-	Keys  []access.Key
-	Ended []access.EndedSignIn
-	// TicketKeys are the keys that are not revoked.
-	TicketKeys []access.TicketKey
+// accessData is what a directory is loaded from.
+type accessData struct {
+	Apps       []access.App
+	Keys       []access.Key
+	Ended      []access.EndedSignIn
+	TicketKeys []access.TicketKey // those not revoked
 }
 
 // directory holds apps, keys and ended sign-ins in memory, read from MySQL. Until MySQL
 // answers for the first time it has the apps from the copy in Redis, and no staff keys.
 type directory struct {
-	keys   Keys
-	mirror appMirror // under mu
-	now    func() time.Time
-	public map[string]bool // hashes of public tokens
+	keys         Keys
+	mirror       appMirror // under mu
+	now          func() time.Time
+	publicTokens map[string]bool // hashes of tokens that everybody knows, as those of the documents
 
-	list    atomic.Pointer[map[string]*caller]          // nil until loaded
+	// What requests read, replaced as a whole; nil until loaded.
+	callers atomic.Pointer[map[string]*caller]          // by the ids of keys
 	appIDs  atomic.Pointer[[]string]                    // ascending
 	ended   atomic.Pointer[map[string]bool]             // sign-ins, by their ids
 	tickets atomic.Pointer[map[string]access.TicketKey] // by their ids
-	mu      sync.Mutex                                  // one load at a time
-	last    time.Time                                   // of the last load, whether or not it succeeded
-	fresh   atomic.Bool                                 // loaded from MySQL at least once
-	gone    map[string]*keyUse                          // ended keys whose last use is not in MySQL yet; under mu
 
-	reached atomic.Bool // MySQL answered the last load
+	mu        sync.Mutex         // one load at a time
+	lastLoad  time.Time          // whether or not it succeeded
+	endedUses map[string]*keyUse // of ended keys, until MySQL has them; under mu
+
+	fromMySQL    atomic.Bool // MySQL was read at least once
+	mysqlAnswers atomic.Bool // the last load read MySQL
 }
 
 func newDirectory(keys Keys, redis KeyMirror, mirrorKey [32]byte, now func() time.Time) *directory {
-	return &directory{keys: keys, mirror: appMirror{redis: redis, key: mirrorKey, now: now}, now: now, gone: map[string]*keyUse{}}
+	return &directory{keys: keys, mirror: appMirror{redis: redis, key: mirrorKey, now: now}, now: now, endedUses: map[string]*keyUse{}}
 }
 
-// refuse makes the directory reject the tokens with these hashes.
-func (d *directory) refuse(hashes [][]byte) {
-	d.public = make(map[string]bool, len(hashes))
+// rejectPublic makes the directory reject the tokens with these hashes.
+func (d *directory) rejectPublic(hashes [][]byte) {
+	d.publicTokens = make(map[string]bool, len(hashes))
 	for _, h := range hashes {
-		d.public[string(h)] = true
+		d.publicTokens[string(h)] = true
 	}
 }
 
-// ready reports whether keys are loaded.
-func (d *directory) ready() bool { return d.list.Load() != nil }
+// ready reports whether keys are loaded, from MySQL or from Redis.
+func (d *directory) ready() bool { return d.callers.Load() != nil }
 
 // run keeps the directory fresh until ctx ends.
 func (d *directory) run(ctx context.Context, every time.Duration) {
@@ -98,7 +86,7 @@ func (d *directory) run(ctx context.Context, every time.Duration) {
 				pause = min(every, 250*time.Millisecond)
 			}
 		}
-		if err := d.noteUse(ctx); err != nil && ctx.Err() == nil {
+		if err := d.recordUses(ctx); err != nil && ctx.Err() == nil {
 			slog.WarnContext(ctx, "last use of keys was not written", slog.Any("error", err))
 		}
 		timer := time.NewTimer(pause)
@@ -137,7 +125,7 @@ func (d *directory) find(ctx context.Context, token []byte) (*caller, error) {
 }
 
 // staffKnown reports whether staff keys are loaded: they come from MySQL only.
-func (d *directory) staffKnown() bool { return d.fresh.Load() }
+func (d *directory) staffKnown() bool { return d.fromMySQL.Load() }
 
 // apps lists the ids of all apps.
 func (d *directory) apps() []string {
@@ -147,12 +135,13 @@ func (d *directory) apps() []string {
 	return nil
 }
 
+// match returns the owner of a valid token and records the use of its key.
 func (d *directory) match(id, token []byte) (*caller, bool) {
-	list := d.list.Load()
-	if list == nil {
+	callers := d.callers.Load()
+	if callers == nil {
 		return nil, false
 	}
-	who, ok := (*list)[string(id)]
+	who, ok := (*callers)[string(id)]
 	if !ok || !who.key.Matches(token) {
 		return nil, false
 	}
@@ -160,22 +149,22 @@ func (d *directory) match(id, token []byte) (*caller, bool) {
 	if who.key.Expired(now) {
 		return nil, false
 	}
-	who.used.note(now)
+	who.used.touch(now)
 	return who, true
 }
 
 // byID returns the owner of a key by the key's id, for callers whose token was verified
 // before.
 func (d *directory) byID(id string, now time.Time) (*caller, bool) {
-	list := d.list.Load()
-	if list == nil {
+	callers := d.callers.Load()
+	if callers == nil {
 		return nil, false
 	}
-	who, ok := (*list)[id]
+	who, ok := (*callers)[id]
 	if !ok || who.key.Expired(now) {
 		return nil, false
 	}
-	who.used.note(now)
+	who.used.touch(now)
 	return who, true
 }
 
@@ -214,70 +203,37 @@ func (d *directory) ticketKey(app, kid string) (ed25519.PublicKey, bool) {
 	return k.Public, ok && k.AppID == app
 }
 
-// noteUse writes to MySQL when keys were last used.
-func (d *directory) noteUse(ctx context.Context) error {
-	list := d.list.Load()
-	if list == nil || !d.reached.Load() {
-		return nil
-	}
-	d.mu.Lock()
-	uses := maps.Clone(d.gone)
-	d.mu.Unlock()
-	for id, who := range *list {
-		uses[id] = who.used
-	}
-	used, minutes := map[string]time.Time{}, map[*keyUse]int64{}
-	for id, use := range uses {
-		if minute := use.seen.Load(); minute > use.noted.Load() {
-			used[id], minutes[use] = time.Unix(minute*60, 0), minute
-		}
-	}
-	if len(used) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
-	defer cancel()
-	if err := d.keys.RecordKeyUse(ctx, used); err != nil {
-		return err
-	}
-	for use, minute := range minutes {
-		use.noted.Store(minute)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	maps.DeleteFunc(d.gone, func(_ string, use *keyUse) bool { return !use.pending() })
-	return nil
-}
-
 // load reads the keys, unless a load was tried less than pause ago.
 func (d *directory) load(ctx context.Context, pause time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if pause > 0 && time.Since(d.last) < pause {
+	if pause > 0 && time.Since(d.lastLoad) < pause {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	defer func() { d.last = time.Now() }()
-	apps, keys, err := d.keys.AppsAndKeys(ctx)
-	d.reached.Store(err == nil)
+	defer func() { d.lastLoad = time.Now() }()
+	found, err := d.readMySQL(ctx)
+	d.mysqlAnswers.Store(err == nil)
 	if err != nil {
-		return errors.Join(fmt.Errorf("read from mysql: %w", err), d.loadMirror(ctx))
+		return errors.Join(err, d.loadMirror(ctx))
 	}
-	ended, err := d.keys.EndedSignIns(ctx)
-	if err != nil {
-		d.reached.Store(false)
-		return errors.Join(fmt.Errorf("read ended sign-ins from mysql: %w", err), d.loadMirror(ctx))
-	}
-	tickets, err := d.keys.TicketKeysInUse(ctx)
-	if err != nil {
-		d.reached.Store(false)
-		return errors.Join(fmt.Errorf("read keys of tickets from mysql: %w", err), d.loadMirror(ctx))
-	}
-	found := accessList{Apps: apps, Keys: keys, Ended: ended, TicketKeys: tickets}
-	d.use(found)
-	d.fresh.Store(true)
+	d.install(found)
+	d.fromMySQL.Store(true)
 	return d.mirror.save(ctx, appsOf(found))
+}
+
+func (d *directory) readMySQL(ctx context.Context) (found accessData, err error) {
+	if found.Apps, found.Keys, err = d.keys.AppsAndKeys(ctx); err != nil {
+		return found, fmt.Errorf("read from mysql: %w", err)
+	}
+	if found.Ended, err = d.keys.EndedSignIns(ctx); err != nil {
+		return found, fmt.Errorf("read ended sign-ins from mysql: %w", err)
+	}
+	if found.TicketKeys, err = d.keys.TicketKeysInUse(ctx); err != nil {
+		return found, fmt.Errorf("read keys of tickets from mysql: %w", err)
+	}
+	return found, nil
 }
 
 // loadMirror uses the copy in Redis as long as MySQL has never answered.
@@ -298,12 +254,13 @@ func (d *directory) loadMirror(ctx context.Context) error {
 	if err := json.Unmarshal(list, &found); err != nil {
 		return fmt.Errorf("decode the copy in redis: %w", err)
 	}
-	found = appsOf(accessList{Apps: found.Apps, Keys: found.Keys, TicketKeys: found.TicketKeys})
-	d.use(accessList{Apps: found.Apps, Keys: found.Keys, TicketKeys: found.TicketKeys})
+	found = appsOf(accessData{Apps: found.Apps, Keys: found.Keys, TicketKeys: found.TicketKeys}) // never keys of staff
+	d.install(accessData{Apps: found.Apps, Keys: found.Keys, TicketKeys: found.TicketKeys})
 	return nil
 }
 
-func (d *directory) use(found accessList) {
+// install replaces what requests read. Callers that stay keep their last use.
+func (d *directory) install(found accessData) {
 	ids := make([]string, len(found.Apps))
 	for i, a := range found.Apps {
 		ids[i] = a.ID
@@ -324,11 +281,11 @@ func (d *directory) use(found accessList) {
 	for _, a := range found.Apps {
 		apps[a.ID] = a
 	}
-	list := make(map[string]*caller, len(found.Keys))
-	before := d.list.Load()
+	callers := make(map[string]*caller, len(found.Keys))
+	before := d.callers.Load()
 	for _, k := range found.Keys {
-		if d.public[string(k.SecretHash)] {
-			if before == nil {
+		if d.publicTokens[string(k.SecretHash)] {
+			if before == nil { // log it once
 				slog.Warn("a key with a public token is rejected; revoke it", slog.String("key", k.ID))
 			}
 			continue
@@ -336,7 +293,7 @@ func (d *directory) use(found accessList) {
 		who := &caller{key: k, used: new(keyUse)}
 		if before != nil && (*before)[k.ID] != nil {
 			who.used = (*before)[k.ID].used
-		} else if used := d.gone[k.ID]; used != nil {
+		} else if used := d.endedUses[k.ID]; used != nil {
 			who.used = used
 		}
 		if k.Role == access.RoleApp {
@@ -346,21 +303,8 @@ func (d *directory) use(found accessList) {
 			}
 			who.app = app
 		}
-		list[k.ID] = who
+		callers[k.ID] = who
 	}
-	d.keepUses(before, list)
-	d.list.Store(&list)
-}
-
-// keepUses keeps the last uses of keys that left the list: after a revocation they matter
-// most.
-func (d *directory) keepUses(before *map[string]*caller, list map[string]*caller) {
-	if before == nil {
-		return
-	}
-	for id, who := range *before {
-		if list[id] == nil && who.used.pending() {
-			d.gone[id] = who.used
-		}
-	}
+	d.keepEndedUses(before, callers)
+	d.callers.Store(&callers)
 }
