@@ -23,8 +23,8 @@ func (g *Admission) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Every series exists from the start, so that alerts can
-// use it.
+// Collect implements prometheus.Collector. Every series exists from the start: an alert cannot see
+// a counter rise that appears with its first value.
 func (g *Admission) Collect(out chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

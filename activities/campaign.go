@@ -49,7 +49,7 @@ func (a *Campaigns) MakeCampaignPackets(ctx context.Context, id string) ([]campa
 		return nil, nil // MySQL was restored from before the campaign; only its schedule is left
 	}
 	if err != nil {
-		return nil, typed(err)
+		return nil, temporalError(err)
 	}
 	for range maxDaysPerRun {
 		_, ok, reserved := a.Store.ReserveDay(ctx, id)
@@ -72,7 +72,7 @@ func (a *Campaigns) MakeCampaignPackets(ctx context.Context, id string) ([]campa
 		day.Status = status
 		decided = append(decided, day)
 	}
-	return decided, typed(err)
+	return decided, temporalError(err)
 }
 
 // rowPause and rowPatience bound the wait for the row of a staged packet. The packet's workflow

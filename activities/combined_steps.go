@@ -27,13 +27,12 @@ type CombinedSteps struct {
 
 // Opened is how far OpenNow brought a packet.
 type Opened struct {
-	// Status is the row's.
+	// Status is the status of the row.
 	Status packet.Status `json:"status"`
-	// Charge is the outcome of the charge; nil if it was not attempted: the packet is past it, or
-	// the charge's row was not read.
-	Charge *Outcome `json:"charge,omitempty"`
-	// Open: the pool is open.
-	Open bool `json:"open,omitempty"`
+	// Charge is the outcome of the charge; nil if the packet is past it, or the charge's row could
+	// not be read.
+	Charge   *Outcome `json:"charge,omitempty"`
+	PoolOpen bool     `json:"open,omitempty"`
 }
 
 // OpenNow records a packet, charges its sender, writes its shares and opens its pool. Errors:
@@ -49,7 +48,7 @@ func (a *CombinedSteps) OpenNow(ctx context.Context, p packet.Packet) (Opened, e
 		return out, a.logStopped(ctx, p.ID, err)
 	}
 	out.Charge = &charge
-	if !charge.ended(payout.StatusPaid) || p.ShareCount > CombinedMaxShares || !a.Payments.clock().Before(p.ExpiresAt) {
+	if !charge.endedAs(payout.StatusPaid) || p.ShareCount > CombinedMaxShares || !a.Payments.clock().Before(p.ExpiresAt) {
 		return out, nil
 	}
 	funded, err := a.Packets.Fund(ctx, p.ID)
@@ -62,25 +61,25 @@ func (a *CombinedSteps) OpenNow(ctx context.Context, p packet.Packet) (Opened, e
 	if err := a.Packets.OpenPool(ctx, p.ID); err != nil {
 		return out, a.logStopped(ctx, p.ID, err)
 	}
-	out.Open = true
+	out.PoolOpen = true
 	return out, nil
 }
 
 // Closed is how far CloseNow brought a packet.
 type Closed struct {
-	// Closing: the row is closing or past it.
+	// Closing: the status of the row is closing, or a later one.
 	Closing bool `json:"closing,omitempty"`
-	// Pool: grabbing has ended.
-	Pool bool `json:"pool,omitempty"`
-	// Books: the ledger accounts are closed, and Remainder is refunded.
-	Books     bool      `json:"books,omitempty"`
-	Remainder money.Fen `json:"remainder,omitempty"`
-	// Finished: there was no remainder, and the packet is closed.
-	Finished bool `json:"finished,omitempty"`
+	// PoolClosed: nobody can grab any more.
+	PoolClosed bool `json:"pool,omitempty"`
+	// LedgerClosed: the remainder is fixed; it is what has to be refunded.
+	LedgerClosed bool      `json:"books,omitempty"`
+	Remainder    money.Fen `json:"remainder,omitempty"`
+	// PacketClosed: the end, because there was no remainder.
+	PacketClosed bool `json:"finished,omitempty"`
 }
 
-// CloseNow ends grabbing. If every winner has a row it closes the ledger accounts, and without a
-// remainder the packet too. It never returns an error; the result shows how far it came.
+// CloseNow ends grabbing. If every claim is recorded it fixes the remainder; if that is 0 it closes
+// the packet too. It never returns an error; the result shows how far it came.
 func (a *CombinedSteps) CloseNow(ctx context.Context, p packet.Packet, reason packet.CloseReason) (out Closed, _ error) {
 	if _, err := a.Packets.BeginClosing(ctx, p.ID, reason); err != nil {
 		return out, a.logStopped(ctx, p.ID, err)
@@ -90,7 +89,7 @@ func (a *CombinedSteps) CloseNow(ctx context.Context, p packet.Packet, reason pa
 	if err != nil {
 		return out, a.logStopped(ctx, p.ID, err)
 	}
-	if out.Pool = rem.NotYet <= 0; !out.Pool || p.ShareCount > CombinedMaxShares {
+	if out.PoolClosed = rem.NotYet <= 0; !out.PoolClosed || p.ShareCount > CombinedMaxShares {
 		return out, nil
 	}
 	if drained, err := a.awaitDrained(ctx, p.ID); err != nil || !drained {
@@ -99,22 +98,22 @@ func (a *CombinedSteps) CloseNow(ctx context.Context, p packet.Packet, reason pa
 	if out.Remainder, err = a.Packets.CloseBooks(ctx, p.ID); err != nil {
 		return out, a.logStopped(ctx, p.ID, err)
 	}
-	if out.Books = true; out.Remainder > 0 {
+	if out.LedgerClosed = true; out.Remainder > 0 {
 		return out, nil
 	}
-	if out.Finished, err = a.Packets.FinishPacket(ctx, p.ID); err != nil {
+	if out.PacketClosed, err = a.Packets.FinishPacket(ctx, p.ID); err != nil {
 		return out, a.logStopped(ctx, p.ID, err)
 	}
 	return out, nil
 }
 
-// drainLooks are the pauses before each check: the last claims of a sold-out packet are paid
-// while it closes.
-var drainLooks = []time.Duration{0, 20 * time.Millisecond, 60 * time.Millisecond}
+// drainPauses are the pauses before each check of awaitDrained: the payouts that record the last
+// claims of a sold-out packet start together with its closing.
+var drainPauses = []time.Duration{0, 20 * time.Millisecond, 60 * time.Millisecond}
 
-// awaitDrained checks a few times whether every winner has a row.
+// awaitDrained checks a few times whether every claim is recorded.
 func (a *CombinedSteps) awaitDrained(ctx context.Context, id string) (drained bool, err error) {
-	for _, wait := range drainLooks {
+	for _, wait := range drainPauses {
 		if wait > 0 {
 			select {
 			case <-ctx.Done():
@@ -122,7 +121,7 @@ func (a *CombinedSteps) awaitDrained(ctx context.Context, id string) (drained bo
 			case <-time.After(wait):
 			}
 		}
-		if _, drained, err = a.Packets.recorded(ctx, id); err != nil || drained {
+		if _, drained, err = a.Packets.countRecorded(ctx, id); err != nil || drained {
 			return drained, err
 		}
 	}
@@ -132,8 +131,8 @@ func (a *CombinedSteps) awaitDrained(ctx context.Context, id string) (drained bo
 // Refunded is how far RefundNow brought a refund.
 type Refunded struct {
 	Outcome
-	// Closed: the refund is paid and the packet closed.
-	Closed bool `json:"closed,omitempty"`
+	// PacketClosed: the refund was paid before.
+	PacketClosed bool `json:"closed,omitempty"`
 }
 
 // RefundNow sends a refund that is due and closes the packet once it is paid. Errors: those of
@@ -141,20 +140,20 @@ type Refunded struct {
 func (a *CombinedSteps) RefundNow(ctx context.Context, paymentID, packetID string) (Refunded, error) {
 	sent, err := a.Payments.sendInWorkflowTask(ctx, paymentID)
 	out := Refunded{Outcome: sent}
-	if err != nil || !sent.ended(payout.StatusPaid, payout.StatusPaidOutside) {
+	if err != nil || !sent.endedAs(payout.StatusPaid, payout.StatusPaidOutside) {
 		return out, err
 	}
-	if out.Closed, err = a.Packets.FinishPacket(ctx, packetID); err != nil {
+	if out.PacketClosed, err = a.Packets.FinishPacket(ctx, packetID); err != nil {
 		return out, a.logStopped(ctx, packetID, err)
 	}
 	return out, nil
 }
 
-// logStopped logs why the run continues with single steps. It returns nil, because the caller has
-// a result to return.
-func (a *CombinedSteps) logStopped(ctx context.Context, packetID string, why error) error {
-	if why != nil {
-		logger(ctx).Warn("Combined steps stopped; the run continues with single steps.", "packet_id", packetID, "error", why)
+// logStopped logs an error after which the run continues with single steps. It returns nil,
+// because the caller has a result to return.
+func (a *CombinedSteps) logStopped(ctx context.Context, packetID string, err error) error {
+	if err != nil {
+		logger(ctx).Warn("Combined steps stopped; the run continues with single steps.", "packet_id", packetID, "error", err)
 	}
 	return nil
 }

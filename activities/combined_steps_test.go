@@ -166,7 +166,7 @@ func TestOpenNow(t *testing.T) {
 			if got.Charge != nil {
 				charge = got.Charge.State.Status
 			}
-			if got.Status != tc.status || charge != tc.charge || got.Open != tc.open {
+			if got.Status != tc.status || charge != tc.charge || got.PoolOpen != tc.open {
 				t.Errorf("%+v, charge %q", got, charge)
 			}
 		})
@@ -181,22 +181,22 @@ func TestCloseNow(t *testing.T) {
 		did  []string
 		want Closed
 	}{
-		"all": {did: all, want: Closed{Closing: true, Pool: true, Books: true, Finished: true}},
+		"all": {did: all, want: Closed{Closing: true, PoolClosed: true, LedgerClosed: true, PacketClosed: true}},
 		"a remainder": {set: func(w *whole) { w.rest = 7 }, did: all[:4],
-			want: Closed{Closing: true, Pool: true, Books: true, Remainder: 7}},
+			want: Closed{Closing: true, PoolClosed: true, LedgerClosed: true, Remainder: 7}},
 		"closing breaks": {set: func(w *whole) { w.breaks = "begin closing" }, did: all[:1]},
 		"pool breaks":    {set: func(w *whole) { w.breaks = "close pool" }, did: all[:2], want: Closed{Closing: true}},
 		"not yet":        {set: func(w *whole) { w.notYet = 1 }, did: all[:2], want: Closed{Closing: true}},
-		"count breaks":   {set: func(w *whole) { w.breaks = "count" }, did: all[:3], want: Closed{Closing: true, Pool: true}},
-		"books break":    {set: func(w *whole) { w.breaks = "close books" }, did: all[:4], want: Closed{Closing: true, Pool: true}},
-		"finish breaks":  {set: func(w *whole) { w.breaks = "finish" }, did: all[:5], want: Closed{Closing: true, Pool: true, Books: true}},
+		"count breaks":   {set: func(w *whole) { w.breaks = "count" }, did: all[:3], want: Closed{Closing: true, PoolClosed: true}},
+		"books break":    {set: func(w *whole) { w.breaks = "close books" }, did: all[:4], want: Closed{Closing: true, PoolClosed: true}},
+		"finish breaks":  {set: func(w *whole) { w.breaks = "finish" }, did: all[:5], want: Closed{Closing: true, PoolClosed: true, LedgerClosed: true}},
 		"a winner has no row": {set: func(w *whole) { w.won, w.winners = 2, []int{0, 1, 1} },
-			did: []string{"begin closing", "close pool", "count", "count", "count"}, want: Closed{Closing: true, Pool: true}},
+			did: []string{"begin closing", "close pool", "count", "count", "count"}, want: Closed{Closing: true, PoolClosed: true}},
 		"the last winner is recorded": {set: func(w *whole) { w.won, w.winners = 2, []int{1, 2} },
 			did:  slices.Insert(slices.Clone(all), 2, "count"),
-			want: Closed{Closing: true, Pool: true, Books: true, Finished: true}},
+			want: Closed{Closing: true, PoolClosed: true, LedgerClosed: true, PacketClosed: true}},
 		"large: not looked at": {set: func(w *whole) { w.packet.ShareCount = CombinedMaxShares + 1 }, did: all[:2],
-			want: Closed{Closing: true, Pool: true}},
+			want: Closed{Closing: true, PoolClosed: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWhole(t)
@@ -208,8 +208,8 @@ func TestCloseNow(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.want(t, tc.did...)
-			if closed := w.reason == packet.CloseExpired; closed != got.Pool { // the row may have had an earlier one
-				t.Errorf("the row says %q, the pool is closed: %t", w.reason, got.Pool)
+			if closed := w.reason == packet.CloseExpired; closed != got.PoolClosed { // the row may have had an earlier one
+				t.Errorf("the row says %q, the pool is closed: %t", w.reason, got.PoolClosed)
 			}
 			if got != tc.want {
 				t.Errorf("%+v, want %+v", got, tc.want)
@@ -246,7 +246,7 @@ func TestRefundNow(t *testing.T) {
 				t.Fatalf("ended with %v", err)
 			}
 			w.want(t, tc.did...)
-			if got.State.Status != tc.status || got.Closed != tc.closed {
+			if got.State.Status != tc.status || got.PacketClosed != tc.closed {
 				t.Errorf("%+v", got)
 			}
 		})

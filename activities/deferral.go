@@ -12,7 +12,7 @@ import (
 func (a *Payments) readDeferred(ctx context.Context, id string, why payout.Deferral, wait time.Duration) (payout.SendStart, error) {
 	st, err := a.Store.PaymentState(ctx, id)
 	if err != nil {
-		return payout.SendStart{}, typed(err)
+		return payout.SendStart{}, temporalError(err)
 	}
 	a.deferStep(&st, why, wait)
 	return payout.SendStart{State: st}, nil

@@ -34,8 +34,8 @@ const (
 	TypeDefect = "defect"
 )
 
-// typed maps our errors to Temporal's error types; no other code does.
-func typed(err error) error {
+// temporalError maps our errors to Temporal's error types; no other code does.
+func temporalError(err error) error {
 	switch {
 	case err == nil:
 		return nil

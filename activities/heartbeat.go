@@ -2,24 +2,13 @@ package activities
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/log"
 )
 
 // HeartbeatEvery is well below every heartbeat timeout that the workflows set.
 const HeartbeatEvery = time.Second
-
-// logger returns the logger of the running activity. `hongbao recover` calls some activities
-// directly, where activity.GetLogger panics; then it is the default logger of the process.
-func logger(ctx context.Context) log.Logger {
-	if activity.IsActivity(ctx) {
-		return activity.GetLogger(ctx)
-	}
-	return log.NewStructuredLogger(slog.Default())
-}
 
 // heartbeat sends heartbeats until the returned function is called. A dead worker is then
 // detected within the heartbeat timeout, however long a step on a store takes. A hung step is

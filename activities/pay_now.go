@@ -52,7 +52,7 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) 
 	switch {
 	case err != nil:
 		a.Admission.cancel(op)
-		return Outcome{}, typed(err)
+		return Outcome{}, temporalError(err)
 	case begun.Hold != nil:
 		return a.recordOnly(ctx, c, payout.DeferredHeld, a.Admission.deferHeld(op, id))
 	case begun.Order == nil, elapsed(noted, a.clock()) >= payout.LeaveWithin:
@@ -71,11 +71,11 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) 
 // recordOnly records the claim without paying it. Its send is due at once, or deferred.
 func (a *Payments) recordOnly(ctx context.Context, c packet.Claim, why payout.Deferral, wait time.Duration) (Outcome, error) {
 	if err := a.checkStaleClaim(ctx, c); err != nil {
-		return Outcome{}, typed(err)
+		return Outcome{}, temporalError(err)
 	}
 	st, err := a.Store.RecordClaim(ctx, c, a.Provider.Name())
 	if err != nil {
-		return Outcome{}, typed(err)
+		return Outcome{}, temporalError(err)
 	}
 	if why != payout.NotDeferred {
 		a.deferStep(&st, why, wait)

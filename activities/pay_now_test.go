@@ -141,7 +141,7 @@ func TestR3_PayNowNotesFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want(t, "begin", "send stored", "settle")
-	if got.State.Status != payout.StatusPaid || got.Unbooked || got.Observation.Kind != payout.ObsSucceeded {
+	if got.State.Status != payout.StatusPaid || got.Unsettled || got.Observation.Kind != payout.ObsSucceeded {
 		t.Errorf("%+v", got)
 	}
 	if o := s.rows.settled[0]; o.ID != payout.OrderNo(paymentID(0), 1)+"/1" {
@@ -213,14 +213,14 @@ func TestPayNowOutcomes(t *testing.T) {
 		payout.ObsNotSent, payout.ObsPending, payout.ObsNeedsRecipient} {
 		s := newShort(nil)
 		s.wire.answer.Kind = kind
-		if got, err := s.pay(t); err != nil || got.Observation.Kind != kind || got.Unbooked {
+		if got, err := s.pay(t); err != nil || got.Observation.Kind != kind || got.Unsettled {
 			t.Errorf("%s: %+v, %v", kind, got, err)
 		}
 	}
 	s := newShort(nil)
 	s.rows.settleErr = errors.New("connection refused")
 	got, err := s.pay(t)
-	if err != nil || !got.Unbooked || got.Observation.Kind != payout.ObsSucceeded || got.Observation.ID == "" {
+	if err != nil || !got.Unsettled || got.Observation.Kind != payout.ObsSucceeded || got.Observation.ID == "" {
 		t.Errorf("not booked: %+v, %v", got, err)
 	}
 	if no := payout.OrderNo(paymentID(0), 1); got.State.Step.OrderNo != no || got.OrderNo != no {

@@ -34,10 +34,10 @@ type Payments struct {
 // only if a repeated grab returns it (rule R9).
 func (a *Payments) RecordClaim(ctx context.Context, c packet.Claim) (payout.State, error) {
 	if err := a.checkStaleClaim(ctx, c); err != nil {
-		return payout.State{}, typed(err)
+		return payout.State{}, temporalError(err)
 	}
 	st, err := RecordClaimOrConflict(ctx, a.Store, c, a.Provider.Name())
-	return st, typed(err)
+	return st, temporalError(err)
 }
 
 // RecordClaimOrConflict records an acknowledged claim, or stores it as a share conflict.
@@ -53,7 +53,7 @@ func RecordClaimOrConflict(ctx context.Context, book ClaimStore, c packet.Claim,
 // ReadPayment reads the state of a payment, which is the program counter (rule R3).
 func (a *Payments) ReadPayment(ctx context.Context, id string) (payout.State, error) {
 	st, err := a.Store.PaymentState(ctx, id)
-	return st, typed(err)
+	return st, temporalError(err)
 }
 
 // begin stores order number and exact request and notes the send before the call, or returns
@@ -83,7 +83,7 @@ func (a *Payments) begin(ctx context.Context, id string) (begun payout.SendStart
 	default:
 		a.Admission.sendNoted(id)
 	}
-	return begun, noted, typed(err)
+	return begun, noted, temporalError(err)
 }
 
 // callProvider makes the call of a noted send. Every result is an observation.
@@ -115,7 +115,7 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 	asked, err := a.Store.BeginQuery(clockCtx, orderNo, a.Provider.Limits().Adapter)
 	cancel()
 	if err != nil {
-		return payout.Observation{}, typed(fmt.Errorf("query order %s: %w", orderNo, err))
+		return payout.Observation{}, temporalError(fmt.Errorf("query order %s: %w", orderNo, err))
 	}
 	var seen payout.Observation
 	_ = failpoint.Do(failpoint.OrderQuery, func() error { // every result is an observation
@@ -140,7 +140,7 @@ func (a *Payments) Settle(ctx context.Context, o payout.Observation, asked strin
 		st, err = a.Store.PaymentState(ctx, paymentOf(asked))
 	}
 	if err != nil {
-		return st, typed(fmt.Errorf("settle %s: %w", asked, err))
+		return st, temporalError(fmt.Errorf("settle %s: %w", asked, err))
 	}
 	return st, nil
 }
@@ -149,7 +149,7 @@ func (a *Payments) Settle(ctx context.Context, o payout.Observation, asked strin
 // becomes a refund to the sender. Repeatable.
 func (a *Payments) CarryOut(ctx context.Context, id string) (payout.State, error) {
 	st, err := a.Store.CarryOut(ctx, id)
-	return st, typed(err)
+	return st, temporalError(err)
 }
 
 // expireCharge ends a charge instead of sending it when its packet can no longer open. The packet
@@ -166,5 +166,5 @@ func (a *Payments) expireCharge(ctx context.Context, id string) (st payout.State
 		return st, false, nil //nolint:nilerr // see above
 	}
 	st, err = a.Store.ExpireCharge(ctx, id)
-	return st, err == nil && st.Step.Do == payout.ActionEnd, typed(err)
+	return st, err == nil && st.Step.Do == payout.ActionEnd, temporalError(err)
 }

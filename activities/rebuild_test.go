@@ -70,7 +70,7 @@ func TestR9_LostPoolRebuildsItsLane(t *testing.T) {
 			l := &lostPool{row: packet.Record{Stored: packet.StatusOpen, SealedSeed: sealed,
 				Packet: packet.Packet{ID: id, TotalAmount: 10_000, ShareCount: 50,
 					Split: packet.SplitRandom, MinShare: 1, ExpiresAt: time.Now().Add(time.Hour)}}}
-			steps := &Packets{Store: l, Pool: l, SeedKey: key, PoolRebuild: &PoolRebuild{Lanes: l, Store: l}}
+			steps := &Packets{Store: l, Pool: l, SeedKey: key, PoolRebuild: &PoolRebuild{Fences: l, MySQL: l}}
 			tc.change(l, steps)
 			env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 			env.RegisterActivity(steps.OpenPool)

@@ -11,7 +11,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Statements is a payment API with statements. An error of Statement means that there was no
+// Statements reads the statements of the provider. An error of Statement means that there was no
 // usable answer; the call may be repeated.
 type Statements interface {
 	Name() string
@@ -47,71 +47,72 @@ type Reconciliations struct {
 	Provider Statements
 }
 
-// compareBatch is the number of lines, transfers or breaks that are compared at once, so that
-// memory does not grow with the day.
+// compareBatch is the number of lines, transfers or breaks that one transaction compares.
 const compareBatch = 1000
 
-// RequestReconciliation requests the reconciliation of the day before a moment, in the provider's
-// time zone.
+// RequestReconciliation requests the reconciliation of the day before at, in the provider's time
+// zone.
 func (a *Reconciliations) RequestReconciliation(ctx context.Context, at time.Time) (payout.Day, error) {
 	day := payout.DayOf(at, a.Provider.Zone()).Add(-1)
 	_, err := a.Store.RequestDailyReconciliation(ctx, a.Provider.Name(), day, payout.BySchedule)
-	return day, typed(err)
+	return day, temporalError(err)
 }
 
 // BeginReconciliation marks a reconciliation as running and returns it.
 func (a *Reconciliations) BeginReconciliation(ctx context.Context, id string, day payout.Day) (payout.Reconciliation, error) {
 	_, end := day.Span(a.Provider.Zone())
 	r, err := a.Store.BeginReconciliation(ctx, id, end)
-	return r, typed(err)
+	return r, temporalError(err)
 }
 
-// reading is the position in a statement, from which another worker continues.
-type reading struct {
+// statementPosition is how far a statement was read. It is the detail of the heartbeats, so that
+// another worker can continue there.
+type statementPosition struct {
 	After string `json:"after"`
 	Lines int    `json:"lines"`
 }
 
-// ReadStatement stores a day's statement page by page and returns the number of its lines. A
-// worker that takes over continues after the last page.
+// ReadStatement stores a day's statement page by page and returns the number of its lines. After
+// the end of its worker another one continues with the next page.
 func (a *Reconciliations) ReadStatement(ctx context.Context, r payout.Reconciliation, day payout.Day) (int, error) {
-	var at reading
+	var at statementPosition
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &at); err != nil {
-			at = reading{} // from the start: storing a page is idempotent
+			at = statementPosition{} // from the start: storing a page is idempotent
 		}
 	}
-	done, first := atomic.Pointer[reading]{}, at
-	done.Store(&first)
-	defer heartbeatWith(ctx, func() any { return *done.Load() })()
+	stored, first := atomic.Pointer[statementPosition]{}, at
+	stored.Store(&first)
+	defer heartbeatWith(ctx, func() any { return *stored.Load() })()
 	for {
 		page, err := a.Provider.Statement(ctx, day, at.After)
 		if err != nil {
 			return at.Lines, err
 		}
 		if err := a.Store.SaveStatement(ctx, r.ID, a.Provider.Adapter(), day, page.Lines); err != nil {
-			return at.Lines, typed(err)
+			return at.Lines, temporalError(err)
 		}
-		at = reading{After: page.Next, Lines: at.Lines + len(page.Lines)}
+		at = statementPosition{After: page.Next, Lines: at.Lines + len(page.Lines)}
 		if page.Next == "" {
 			break
 		}
 		next := at
-		done.Store(&next)
+		stored.Store(&next)
 	}
-	// Everything that moved before the run began is in the pages read after it.
-	return at.Lines, typed(a.Store.SealStatement(ctx, r.ID, a.Provider.Adapter(), day, r.StartedAt))
+	// The pages were read after the run began, so they have everything that moved before.
+	return at.Lines, temporalError(a.Store.SealStatement(ctx, r.ID, a.Provider.Adapter(), day, r.StartedAt))
 }
 
-// CompareLines matches the day's statement with the ledger.
+// CompareLines matches the lines of the day's statement with the ledger.
 func (a *Reconciliations) CompareLines(ctx context.Context, r payout.Reconciliation) error {
 	defer heartbeat(ctx)()
-	return typed(a.compareLines(ctx, r, false))
+	return temporalError(a.compareLines(ctx, r, false))
 }
 
-func (a *Reconciliations) compareLines(ctx context.Context, r payout.Reconciliation, unsettled bool) error {
+// compareLines compares all lines, or only those that did not match before.
+func (a *Reconciliations) compareLines(ctx context.Context, r payout.Reconciliation, onlyUnsettled bool) error {
 	return inBatches(ctx, func(after int64) (int64, error) {
-		return a.Store.CompareLines(ctx, r, after, unsettled, compareBatch)
+		return a.Store.CompareLines(ctx, r, after, onlyUnsettled, compareBatch)
 	})
 }
 
@@ -129,8 +130,8 @@ func inBatches(ctx context.Context, do func(after int64) (int64, error)) error {
 	}
 }
 
-// ComparePostings matches the day's transfers with the statements. It returns the days whose
-// statements must be read before all transfers can be judged.
+// ComparePostings matches the day's ledger transfers with the statements. Unread in its result are
+// the days whose statements must be read first: some transfers may be in them.
 func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconciliation) (payout.TransferPage, error) {
 	defer heartbeat(ctx)()
 	all := payout.TransferPage{Missing: map[payout.Op]payout.Sum{}}
@@ -140,7 +141,7 @@ func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconcil
 			err = ctx.Err()
 		}
 		if err != nil {
-			return all, typed(err)
+			return all, temporalError(err)
 		}
 		for op, sum := range page.Missing {
 			all.Missing[op] = all.Missing[op].Plus(sum)
@@ -155,31 +156,30 @@ func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconcil
 	}
 }
 
-// SettleBreaks compares the breaks again and resolves those that match now. It returns how many a
-// query of the provider may still settle.
+// SettleBreaks compares breaks again and resolves those that match now. It returns how many may
+// still be resolved by queries of the provider.
 func (a *Reconciliations) SettleBreaks(ctx context.Context, r payout.Reconciliation) (int64, error) {
 	defer heartbeat(ctx)()
-	// Breaks first: a payment that settles between the two steps is then seen as open and
-	// compared again. In the other order its break would be resolved while its line kept the old
-	// result.
+	// Breaks first. A payment that settles between the two steps then keeps its break for another
+	// comparison. In the other order the break would be resolved while its line kept the old result.
 	err := inBatches(ctx, func(after int64) (int64, error) { return a.Store.ReviewBreaks(ctx, r, after, compareBatch) })
 	if err == nil {
 		err = a.compareLines(ctx, r, true)
 	}
 	if err != nil {
-		return 0, typed(err)
+		return 0, temporalError(err)
 	}
 	n, err := a.Store.CountUnsettled(ctx, r)
-	return n, typed(err)
+	return n, temporalError(err)
 }
 
-// FinishReconciliation ends it and stores the result.
+// FinishReconciliation ends a reconciliation and stores its result.
 func (a *Reconciliations) FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]payout.Sum) error {
 	defer heartbeat(ctx)() // it adds up the lines of the day
-	return typed(a.Store.FinishReconciliation(ctx, id, missing))
+	return temporalError(a.Store.FinishReconciliation(ctx, id, missing))
 }
 
 // FailReconciliation ends a reconciliation whose statement could not be read.
 func (a *Reconciliations) FailReconciliation(ctx context.Context, id, why string) error {
-	return typed(a.Store.FailReconciliation(ctx, id, why))
+	return temporalError(a.Store.FailReconciliation(ctx, id, why))
 }

@@ -22,39 +22,39 @@ type Outcome struct {
 	State payout.State `json:"state"`
 	// Observation is the provider's answer; nil if nothing was sent.
 	Observation *payout.Observation `json:"observation,omitempty"`
-	// Unbooked: the answer was not settled, or that is not known. The caller settles it, under
-	// its own id, as an answer about OrderNo.
-	Unbooked bool `json:"unbooked,omitempty"`
-	// OrderNo is the order number that was sent, whatever the answer says; "" if the answer is
-	// settled or nothing was sent.
+	// Unsettled: the observation was not settled, or it is not known whether it was. The caller
+	// settles it as an observation of OrderNo; its id makes a repeat harmless.
+	Unsettled bool `json:"unbooked,omitempty"`
+	// OrderNo is the order number that was sent, even if the answer has another; "" unless
+	// Unsettled.
 	OrderNo string `json:"order_no,omitempty"`
 }
 
-// ended reports whether the payment needs no more steps and has one of these statuses.
-func (o Outcome) ended(as ...payout.Status) bool {
-	return !o.Unbooked && o.State.Step.Do == payout.ActionEnd && slices.Contains(as, o.State.Status)
+// endedAs reports whether the payment needs no more steps and has one of these statuses.
+func (o Outcome) endedAs(as ...payout.Status) bool {
+	return !o.Unsettled && o.State.Step.Do == payout.ActionEnd && slices.Contains(as, o.State.Status)
 }
 
-// Send makes one send of a payment. It notes the send, calls the provider and settles the answer
-// in one activity, so that no task queue delays the call after the note. While the provider fails
-// or is held nothing is noted, and the step is deferred (Admission). If the row needs another
-// step than a send, the state names it. An answer of the provider, or its silence, is an outcome;
-// an error means that nothing was sent.
+// Send makes one send of a payment: it notes the send in the row, calls the provider and settles
+// the answer. One activity does all three, so that no task queue delays the call after the note.
+// An answer of the provider, or its silence, is an outcome; an error means that nothing was sent.
+// Nothing is noted or sent while the step is deferred (Admission), or if the row needs another
+// step; the returned state has that step.
 //
-// It is repeatable at any time, also while an earlier attempt still runs. The note is committed
-// before the call, and a repeat that finds it sends nothing and queries (rule R3). The row is not
-// read again before the request leaves; only the time since the note is measured, on this
-// machine's clock. That is enough, as for PayNow:
-//   - This call made the note, under the row's lock. A later reader of the row finds the note and
-//     queries first.
-//   - The answer to that query cannot become final early. Until LeaveWithin and the landing
-//     window after the note have passed, the send counts as open, so "never received" fails
-//     nothing. Another order number is used only after the provider's final answer about this
-//     one, which also holds for a repeat of it. Without such an answer it is used more than a day
-//     after the last instant at which this one may be noted (Limits.Remembers; rules R4, R5). The
-//     same order number with the same bytes may be sent again; the provider executes it once.
-//   - A request does not leave later than LeaveWithin: this check catches a suspended process or
-//     a delayed transaction.
+// It may be repeated at any time, also while an earlier call of it still runs: the note is
+// committed before the provider is called, and a repeat that finds a note queries instead (R3).
+//
+// Between note and call the row is not read again. Money still moves once (the same holds for
+// PayNow), because:
+//   - Only this call made the note, under the row's lock. Every later reader of the row queries.
+//   - Such a query ends nothing too early: until LeaveWithin plus the landing window after the
+//     note, the send counts as open, and "never received" is not a failure (R4).
+//   - Another order number follows only a final answer about this one, which binds a late arrival
+//     of this send too (R5). Without a final answer it follows more than a day after sends of this
+//     one have stopped (Limits.Remembers).
+//   - A second send of this order number has the same bytes; the provider executes it once.
+//   - A request that has not left LeaveWithin after the note does not leave: the process may have
+//     been suspended, or the transaction slow.
 func (a *Payments) Send(ctx context.Context, id string) (Outcome, error) {
 	defer heartbeat(ctx)()
 	return a.sendWithin(ctx, id, SendCallTimeout, SendSettleTimeout)
@@ -68,17 +68,18 @@ func (a *Payments) sendInWorkflowTask(ctx context.Context, id string) (Outcome, 
 		return a.sendWithin(ctx, id, PayNowCallTimeout, PayNowSettleTimeout)
 	}
 	st, err := a.Store.PaymentState(ctx, id)
-	return Outcome{State: st}, typed(err)
+	return Outcome{State: st}, temporalError(err)
 }
 
 // fitsWorkflowTask reports whether a provider call of this operation may run within a workflow
 // task.
 func (a *Payments) fitsWorkflowTask(ctx context.Context, op payout.Op) bool {
-	by, ends := ctx.Deadline()
-	return !a.calls.slow(op, a.clock()) && !(ends && time.Until(by) < PayNowCallTimeout+PayNowSettleTimeout)
+	deadline, ok := ctx.Deadline()
+	tooLate := ok && time.Until(deadline) < PayNowCallTimeout+PayNowSettleTimeout
+	return !a.calls.slow(op, a.clock()) && !tooLate
 }
 
-func (a *Payments) sendWithin(ctx context.Context, id string, call, book time.Duration) (Outcome, error) {
+func (a *Payments) sendWithin(ctx context.Context, id string, callTimeout, settleTimeout time.Duration) (Outcome, error) {
 	begun, noted, err := a.begin(ctx, id)
 	if err != nil || begun.Order == nil {
 		return Outcome{State: begun.State}, err
@@ -87,29 +88,31 @@ func (a *Payments) sendWithin(ctx context.Context, id string, call, book time.Du
 		a.Admission.cancel(begun.Order.Op)
 		return Outcome{State: begun.State}, nil
 	}
-	return a.sendNow(ctx, begun, noted, call, book), nil
+	return a.sendNow(ctx, begun, noted, callTimeout, settleTimeout), nil
 }
 
-// sendNow makes the call of a send that was just noted, and settles the answer within the
-// timeouts call and book. The end of the step does not cancel it, because an answer is better
-// settled than lost. An answer that arrives after the send no longer counts as open is not
-// settled here. A later send may be open by then, and this answer must not end it.
-func (a *Payments) sendNow(ctx context.Context, begun payout.SendStart, noted time.Time, call, book time.Duration) Outcome {
+// sendNow makes the call of a send that was just noted, and settles the answer. The end of ctx
+// cancels neither: an answer must not be lost. An answer that arrives after the send has ceased to
+// count as open is not settled here, because a later send may be open by then, which this answer
+// must not end.
+func (a *Payments) sendNow(
+	ctx context.Context, begun payout.SendStart, noted time.Time, callTimeout, settleTimeout time.Duration,
+) Outcome {
 	o := *begun.Order
-	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), call)
+	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	seen := a.callProvider(callCtx, o)
 	cancel()
 	seen.ID = fmt.Sprintf("%s/%d", o.OrderNo, o.Send) // one answer per noted send
-	unbooked := Outcome{State: begun.State, Observation: &seen, Unbooked: true, OrderNo: o.OrderNo}
+	unsettled := Outcome{State: begun.State, Observation: &seen, Unsettled: true, OrderNo: o.OrderNo}
 	if elapsed(noted, a.clock()) >= payout.LeaveWithin+a.Provider.Limits().LandingWindow {
-		return unbooked
+		return unsettled
 	}
-	bookCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), book)
+	settleCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	st, err := a.Store.Settle(bookCtx, seen, o.OrderNo)
+	st, err := a.Store.Settle(settleCtx, seen, o.OrderNo)
 	if err != nil {
 		logger(ctx).Warn("Answer of the provider not settled yet; the run settles it.", "order_no", o.OrderNo, "error", err)
-		return unbooked
+		return unsettled
 	}
 	return Outcome{State: st, Observation: &seen}
 }

@@ -61,7 +61,7 @@ func TestR3_SendNotesFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want(t, "note", "send stored", "settle")
-	if got.State.Status != payout.StatusPaid || got.Unbooked || got.Observation.Kind != payout.ObsSucceeded {
+	if got.State.Status != payout.StatusPaid || got.Unsettled || got.Observation.Kind != payout.ObsSucceeded {
 		t.Errorf("%+v", got)
 	}
 	if o := s.rows.settled[0]; o.ID != payout.OrderNo(paymentID(0), 1)+"/1" {
@@ -155,7 +155,7 @@ func TestR4_LateAnswerIsNotBookedBesideTheRun(t *testing.T) {
 		s := newShort(nil)
 		s.wire.took = func() { s.at = s.at.Add(late) }
 		got, err := s.send(t)
-		if err != nil || got.Unbooked != want || got.Observation == nil || len(s.rows.settled) > 0 == want {
+		if err != nil || got.Unsettled != want || got.Observation == nil || len(s.rows.settled) > 0 == want {
 			t.Errorf("after %v: %+v, %v", late, got, err)
 		}
 	}
@@ -168,14 +168,14 @@ func TestSendOutcomes(t *testing.T) {
 		payout.ObsNotSent, payout.ObsPending, payout.ObsNeedsRecipient} {
 		s := newShort(nil)
 		s.wire.answer.Kind = kind
-		if got, err := s.send(t); err != nil || got.Observation.Kind != kind || got.Unbooked {
+		if got, err := s.send(t); err != nil || got.Observation.Kind != kind || got.Unsettled {
 			t.Errorf("%s: %+v, %v", kind, got, err)
 		}
 	}
 	s := newShort(nil)
 	s.rows.settleErr = errors.New("connection refused")
 	got, err := s.send(t)
-	if err != nil || !got.Unbooked || got.Observation.Kind != payout.ObsSucceeded || got.Observation.ID == "" ||
+	if err != nil || !got.Unsettled || got.Observation.Kind != payout.ObsSucceeded || got.Observation.ID == "" ||
 		got.OrderNo != payout.OrderNo(paymentID(0), 1) {
 		t.Errorf("not booked: %+v, %v", got, err)
 	}

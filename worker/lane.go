@@ -45,7 +45,7 @@ type laneReader struct {
 }
 
 func newLaneReader(r *relay, lane int, consumer string, sched, quarantine *scheduler) *laneReader {
-	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, quarantine: quarantine, room: semaphore.NewWeighted(laneLimit),
+	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, quarantine: quarantine, room: semaphore.NewWeighted(maxLaneClaims),
 		underway: map[string]bool{}, held: map[string]int{}, postponed: map[string][]string{}, resume: make(chan struct{}, 1),
 		toAck: make(chan struct{}, 1)}
 }
@@ -91,7 +91,7 @@ func (l *laneReader) readPending(ctx context.Context) error {
 func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 	defer l.markTaking()()
 	parts := map[string]int{}
-	for _, b := range batch.Bad {
+	for _, b := range batch.Undecodable {
 		parts[b.EntryID]++
 	}
 	entries := map[string]*entry{}
@@ -99,7 +99,7 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 		if e := entries[id]; e != nil {
 			return e, nil
 		}
-		n := int64(min(max(jobs+parts[id], 1), laneLimit))
+		n := int64(min(max(jobs+parts[id], 1), maxLaneClaims))
 		if err := l.room.Acquire(ctx, n); err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 			l.sched.put(l.relayJob(j, e))
 		}
 	}
-	for _, b := range batch.Bad {
+	for _, b := range batch.Undecodable {
 		if entries[b.EntryID] == nil && !l.markUnderway(b.EntryID) {
 			continue
 		}
@@ -193,14 +193,14 @@ func (l *laneReader) relayJob(j job, e *entry) job {
 }
 
 // logBad logs a hand-off that cannot be decoded. The row in quarantine raises the alert.
-func (l *laneReader) logBad(ctx context.Context, b pool.Bad) {
+func (l *laneReader) logBad(ctx context.Context, b pool.Undecodable) {
 	l.relay.logger.ErrorContext(ctx, "Hand-off cannot be decoded; moving it to quarantine.",
 		slog.Int("lane", b.Lane), slog.String("entry_id", b.EntryID), slog.Any("error", b.Err))
 }
 
 // quarantineJob returns a job that moves an undecodable entry to MySQL. The entry is acknowledged
 // once the row exists; the lane continues while MySQL is unavailable.
-func (l *laneReader) quarantineJob(b pool.Bad, e *entry) job {
+func (l *laneReader) quarantineJob(b pool.Undecodable, e *entry) job {
 	logged := false
 	return job{
 		packetID: strconv.Itoa(l.lane), // lanes take turns
@@ -236,7 +236,7 @@ func (l *laneReader) markStuck(e *entry) bool {
 
 // excludedLimit bounds the claims of stuck entries of a lane in this process, which laneLimit
 // does not count.
-const excludedLimit = laneLimit
+const excludedLimit = maxLaneClaims
 
 // exclude removes a stuck entry from the limits of lane and packet, so that later entries
 // continue. It does nothing when excludedLimit is reached.

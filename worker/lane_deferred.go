@@ -14,7 +14,7 @@ import (
 // Without the limit the claims of a giant packet fill the lane's room, and small packets wait
 // until nearly all of them are started. Entries above it are postponed: they stay pending in
 // Redis under our name, and only their ids are kept.
-const packetLimit = laneLimit / 4
+const packetLimit = maxLaneClaims / 4
 
 // packetOf returns the packet of an entry's claims; grabs of one call and packet share an entry.
 // Entries without claims are few and never postponed.

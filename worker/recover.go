@@ -122,20 +122,20 @@ type Recover struct {
 	// Progress is called with the number of finished packets and their total.
 	Progress func(done, of int)
 
-	began   time.Time // MySQL's time, as all times here
-	since   time.Time // of the statement, with a margin
-	horizon time.Time // the provider may not remember sends before this time
-	mu      sync.Mutex
-	report  Recovery
-	lines   map[string]map[string]movedAt // packet -> order number
-	left    map[string]bool               // subjects left to staff
+	began          time.Time // MySQL's time, as all times here
+	since          time.Time // of the statement, with a margin
+	memoryBegin    time.Time // the provider may have forgotten sends before this time
+	mu             sync.Mutex
+	report         Recovery
+	statementLines map[string]map[string]orderMoves // packet -> order number
+	left           map[string]bool                  // subjects left to staff
 	// unanswered are order numbers without a usable answer of the provider, see
 	// postponeUnanswered
 	unanswered []string
 }
 
-// movedAt is the statement's content about an order number.
-type movedAt struct {
+// orderMoves is what the statement has about an order number.
+type orderMoves struct {
 	first    time.Time
 	returned bool
 	moved    bool
@@ -204,10 +204,10 @@ func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 	if err := r.awaitLanding(ctx, books); err != nil {
 		return r.report, err
 	}
-	if err := r.each(ctx, ids); err != nil {
+	if err := r.restoreEach(ctx, ids); err != nil {
 		return r.report, err
 	}
-	if err := r.lanes(ctx); err != nil {
+	if err := r.restoreLanes(ctx); err != nil {
 		return r.report, err
 	}
 	slices.Sort(r.report.Undecided)
@@ -254,7 +254,7 @@ func (r *Recover) begin(ctx context.Context) (payout.MySQLState, int64, error) {
 	}
 	r.report, r.left, r.unanswered = Recovery{}, map[string]bool{}, nil
 	r.since, r.report.Since, r.report.DryRun = until.Add(-recoverMargin), until.Add(-recoverMargin), r.DryRun
-	r.began, r.horizon = now, now.Add(24*time.Hour-r.Provider.Limits().Remembers)
+	r.began, r.memoryBegin = now, now.Add(24*time.Hour-r.Provider.Limits().Remembers)
 	if books.State == payout.MySQLRestored && books.Heartbeat == 0 && r.Since.IsZero() {
 		return books, 0, ErrNoSince
 	}
@@ -281,7 +281,7 @@ func (r *Recover) awaitLanding(ctx context.Context, b payout.MySQLState) error {
 
 // readStatement stores what moved since the backup, by packet.
 func (r *Recover) readStatement(ctx context.Context) error {
-	r.lines = map[string]map[string]movedAt{}
+	r.statementLines = map[string]map[string]orderMoves{}
 	zone := r.Provider.Zone()
 	last := payout.DayOf(r.began, zone)
 	for day := payout.DayOf(r.since, zone); day <= last; day = day.Add(1) {
@@ -307,10 +307,10 @@ func (r *Recover) addLine(l payout.StatementLine) {
 		return
 	}
 	r.report.Lines++
-	of := r.lines[parts.PacketID]
+	of := r.statementLines[parts.PacketID]
 	if of == nil {
-		of = map[string]movedAt{}
-		r.lines[parts.PacketID] = of
+		of = map[string]orderMoves{}
+		r.statementLines[parts.PacketID] = of
 	}
 	m, seen := of[l.OrderNo]
 	if !seen {
@@ -326,15 +326,15 @@ func (r *Recover) addLine(l payout.StatementLine) {
 
 // dropBookedLines drops lines that MySQL has booked.
 func (r *Recover) dropBookedLines(ctx context.Context) error {
-	for id, of := range r.lines {
+	for id, of := range r.statementLines {
 		unknown, err := r.unbookedOrders(ctx, id)
 		if err != nil {
 			return err
 		}
 		r.report.Unknown += len(unknown)
-		maps.DeleteFunc(of, func(no string, _ movedAt) bool { return !slices.Contains(unknown, no) })
+		maps.DeleteFunc(of, func(no string, _ orderMoves) bool { return !slices.Contains(unknown, no) })
 		if len(of) == 0 {
-			delete(r.lines, id)
+			delete(r.statementLines, id)
 		}
 	}
 	return nil
@@ -343,7 +343,7 @@ func (r *Recover) dropBookedLines(ctx context.Context) error {
 // unbookedOrders lists the order numbers of a packet's lines that MySQL does not have as the
 // statement does.
 func (r *Recover) unbookedOrders(ctx context.Context, packetID string) ([]string, error) {
-	of := r.lines[packetID]
+	of := r.statementLines[packetID]
 	var out []string
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(of)), recoverPage) {
 		known, err := r.Store.FindOrders(ctx, some)
@@ -359,14 +359,14 @@ func (r *Recover) unbookedOrders(ctx context.Context, packetID string) ([]string
 	return out, nil
 }
 
-// each recovers packets, some concurrently.
-func (r *Recover) each(ctx context.Context, ids []string) error {
+// restoreEach restores packets, some concurrently.
+func (r *Recover) restoreEach(ctx context.Context, ids []string) error {
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(recoverPackets)
 	done := 0
 	for _, id := range ids {
 		group.Go(func() error {
-			if err := r.postponeUnanswered(gctx, r.packet(gctx, id)); err != nil {
+			if err := r.postponeUnanswered(gctx, r.restorePacket(gctx, id)); err != nil {
 				return fmt.Errorf("packet %s: %w", id, err)
 			}
 			r.mu.Lock()
@@ -383,8 +383,8 @@ func (r *Recover) each(ctx context.Context, ids []string) error {
 	return r.unansweredError()
 }
 
-// note updates the report.
-func (r *Recover) note(count func(*Recovery)) {
+// updateReport changes the report under its lock.
+func (r *Recover) updateReport(count func(*Recovery)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	count(&r.report)

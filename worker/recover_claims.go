@@ -13,11 +13,11 @@ import (
 	"hongbao/internal/payout"
 )
 
-// claims records the claims that Redis or Temporal has and MySQL lacks. If the provider knows the
+// restoreClaims records the claims that Redis or Temporal has and MySQL lacks. If the provider knows the
 // refund of the remainder, claims that the provider knows come first: with them the refund may
 // match MySQL's remainder exactly. Redis had then lost any other acknowledged claim of the share.
 // Recorded first, that claim would contradict the refund.
-func (r *Recover) claims(ctx context.Context, id string) error {
+func (r *Recover) restoreClaims(ctx context.Context, id string) error {
 	no, _ := r.refundOrder(id)
 	refund, err := r.query(ctx, no)
 	known, sentFirst := err == nil && refund.Kind != payout.ObsNeverReceived, true
@@ -46,7 +46,7 @@ func (r *Recover) claims(ctx context.Context, id string) error {
 // Then the claim that the provider has paid is recorded first, since nothing else shows the
 // owner.
 func (r *Recover) maybeConflicting(ctx context.Context, id string) (bool, error) {
-	view, err := r.view(ctx, id)
+	view, err := r.readPool(ctx, id)
 	switch {
 	case errors.Is(err, packet.ErrNotFound), err == nil && view.Retired:
 		return true, nil
@@ -129,14 +129,14 @@ func (r *Recover) recordClaim(ctx context.Context, c packet.Claim) error {
 		_, err = r.Store.RecoverShareConflict(ctx, c, r.Provider.Name(), err.Error())
 	}
 	if err == nil {
-		r.note(func(v *Recovery) { v.Claims++ })
+		r.updateReport(func(v *Recovery) { v.Claims++ })
 	}
 	return err
 }
 
-// shares queries the first order number of every share without a claim in MySQL: the rest of them
+// queryUnclaimedShares queries the first order number of every share without a claim in MySQL: the rest of them
 // would be refunded.
-func (r *Recover) shares(ctx context.Context, id string) error {
+func (r *Recover) queryUnclaimedShares(ctx context.Context, id string) error {
 	for after := -1; ; {
 		left, err := r.Store.UnclaimedShares(ctx, id, after, recoverPage)
 		if err != nil || len(left) == 0 {
@@ -163,10 +163,10 @@ func (r *Recover) recoverShare(ctx context.Context, id string, share payout.Uncl
 		return err
 	}
 	if seen.Account == "" || seen.Amount != 0 && seen.Amount != share.Amount {
-		return r.undecided(ctx, id, no, fmt.Sprintf("share %d of %d fen has no claim in MySQL; the provider has an order of %d fen to %q",
+		return r.leaveToStaff(ctx, id, no, fmt.Sprintf("share %d of %d fen has no claim in MySQL; the provider has an order of %d fen to %q",
 			share.Index, share.Amount, seen.Amount, seen.Account))
 	}
-	at := r.lines[id][no].first
+	at := r.statementLines[id][no].first
 	if at.IsZero() {
 		at = r.began
 	}
@@ -174,12 +174,12 @@ func (r *Recover) recoverShare(ctx context.Context, id string, share payout.Uncl
 		ClaimedAt: at.UTC().Truncate(time.Millisecond)}
 	_, err = r.Store.RecoverClaim(ctx, c, r.Provider.Name())
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
-		return r.undecided(ctx, id, no, fmt.Sprintf("share %d was paid to account %q, but the claim cannot be recorded: %v", share.Index,
+		return r.leaveToStaff(ctx, id, no, fmt.Sprintf("share %d was paid to account %q, but the claim cannot be recorded: %v", share.Index,
 			seen.Account,
 			err))
 	}
 	if err == nil {
-		r.note(func(v *Recovery) { v.Claims++; v.Guessed++ })
+		r.updateReport(func(v *Recovery) { v.Claims++; v.Guessed++ })
 	}
 	return err
 }

@@ -16,10 +16,10 @@ import (
 // claims that only Redis or Temporal has count too.
 func (r *Recover) candidates(ctx context.Context) ([]string, error) {
 	found := map[string]bool{}
-	for id := range r.lines {
+	for id := range r.statementLines {
 		found[id] = true
 	}
-	for _, find := range []func(context.Context, map[string]bool) error{r.unfinished, r.waiting, r.live, r.started, r.claimed} {
+	for _, find := range []func(context.Context, map[string]bool) error{r.addUnfinished, r.addWaiting, r.addInRedis, r.addStarted, r.addClaimed} {
 		if err := find(ctx, found); err != nil {
 			return nil, err
 		}
@@ -27,7 +27,7 @@ func (r *Recover) candidates(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-func (r *Recover) unfinished(ctx context.Context, found map[string]bool) error {
+func (r *Recover) addUnfinished(ctx context.Context, found map[string]bool) error {
 	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing} {
 		for after := (packet.Cursor{}); ; {
 			page, err := r.Store.UnfinishedPackets(ctx, status, after, recoverPage)
@@ -46,7 +46,7 @@ func (r *Recover) unfinished(ctx context.Context, found map[string]bool) error {
 	return nil
 }
 
-func (r *Recover) waiting(ctx context.Context, found map[string]bool) error {
+func (r *Recover) addWaiting(ctx context.Context, found map[string]bool) error {
 	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
 		for _, status := range payout.Statuses {
 			if !status.Open() && status != payout.StatusFailed && status != payout.StatusReturned {
@@ -72,8 +72,8 @@ func (r *Recover) waiting(ctx context.Context, found map[string]bool) error {
 	return nil
 }
 
-// live adds the packets of Redis that MySQL lacks.
-func (r *Recover) live(ctx context.Context, found map[string]bool) error {
+// addInRedis adds the packets of Redis that MySQL lacks.
+func (r *Recover) addInRedis(ctx context.Context, found map[string]bool) error {
 	for lane := range r.Lanes {
 		if err := r.eachRemaining(ctx, lane, func(ids []string) error { return r.addUnknown(ctx, ids, found) }); err != nil {
 			return err
@@ -82,8 +82,8 @@ func (r *Recover) live(ctx context.Context, found map[string]bool) error {
 	return nil
 }
 
-// started adds the packets with a run that MySQL lacks.
-func (r *Recover) started(ctx context.Context, found map[string]bool) error {
+// addStarted adds the packets with a run that MySQL lacks.
+func (r *Recover) addStarted(ctx context.Context, found map[string]bool) error {
 	ids, err := r.Starter.PacketsSince(ctx, r.since)
 	if err != nil {
 		return err
@@ -96,9 +96,9 @@ func (r *Recover) started(ctx context.Context, found map[string]bool) error {
 	return nil
 }
 
-// claimed adds the packets with a claim that Temporal got since the backup and MySQL lacks. If
+// addClaimed adds the packets with a claim that Temporal got since the backup and MySQL lacks. If
 // the packet had ended before, that is a share conflict (rule R10).
-func (r *Recover) claimed(ctx context.Context, found map[string]bool) error {
+func (r *Recover) addClaimed(ctx context.Context, found map[string]bool) error {
 	winners, err := r.Starter.WinnersSince(ctx, r.since)
 	if err != nil {
 		return err
@@ -137,9 +137,9 @@ func (r *Recover) addUnknown(ctx context.Context, ids []string, found map[string
 	return nil
 }
 
-// record ensures that MySQL has a packet. It reports false for a packet that needs no row:
+// ensureRow ensures that MySQL has a packet. It reports false for a packet that needs no row:
 // nothing shows that its sender was charged, and no run continues it.
-func (r *Recover) record(ctx context.Context, id string) (packet.Record, bool, error) {
+func (r *Recover) ensureRow(ctx context.Context, id string) (packet.Record, bool, error) {
 	rec, err := r.Store.Packet(ctx, id)
 	if !errors.Is(err, packet.ErrNotFound) {
 		return rec, err == nil, err
@@ -149,8 +149,8 @@ func (r *Recover) record(ctx context.Context, id string) (packet.Record, bool, e
 		return rec, false, err
 	}
 	if p.ID == "" {
-		if _, moved := r.lines[id]; moved {
-			return rec, false, r.undecided(ctx, id, payout.ID(payout.KindCharge, id, 0), "the provider moved money for it, and neither Redis nor "+
+		if _, moved := r.statementLines[id]; moved {
+			return rec, false, r.leaveToStaff(ctx, id, payout.ID(payout.KindCharge, id, 0), "the provider moved money for it, and neither Redis nor "+
 				"Temporal has the packet")
 		}
 		return rec, false, nil
@@ -166,7 +166,7 @@ func (r *Recover) record(ctx context.Context, id string) (packet.Record, bool, e
 	if err := r.recordLost(ctx, p); err != nil {
 		return rec, false, err
 	}
-	r.note(func(v *Recovery) { v.Made++ })
+	r.updateReport(func(v *Recovery) { v.Made++ })
 	rec, err = r.Store.Packet(ctx, id)
 	return rec, err == nil, err
 }
@@ -196,7 +196,7 @@ func (r *Recover) recordLost(ctx context.Context, p packet.Packet) error {
 // lostPacket finds a packet that MySQL lacks, in Redis or as the input of its run; open reports
 // that a run or Redis continues it.
 func (r *Recover) lostPacket(ctx context.Context, id string) (p packet.Packet, open bool, err error) {
-	view, err := r.view(ctx, id)
+	view, err := r.readPool(ctx, id)
 	if err != nil && !errors.Is(err, packet.ErrNotFound) {
 		return p, false, err
 	}
@@ -213,8 +213,8 @@ func (r *Recover) lostPacket(ctx context.Context, id string) (p packet.Packet, o
 	return p, open, nil
 }
 
-// fund writes the shares of a packet whose charge was found paid.
-func (r *Recover) fund(ctx context.Context, rec packet.Record) error {
+// writeShares writes the shares of a packet whose charge was found paid.
+func (r *Recover) writeShares(ctx context.Context, rec packet.Record) error {
 	seed, err := packet.OpenSeed(r.SeedKey, rec.ID, rec.SealedSeed)
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"hongbao/internal/pool"
 )
 
-// view returns a packet from Redis, whatever the state of its lane's fence.
-func (r *Recover) view(ctx context.Context, id string) (packet.PoolView, error) {
+// readPool returns a packet from Redis, whatever the state of its lane's fence.
+func (r *Recover) readPool(ctx context.Context, id string) (packet.PoolView, error) {
 	views, err := r.Pools.ViewsUnfenced(ctx, []string{id})
 	if err != nil {
 		return packet.PoolView{}, err
@@ -23,10 +23,10 @@ func (r *Recover) view(ctx context.Context, id string) (packet.PoolView, error) 
 	return v, nil
 }
 
-// lanes brings the lanes in MySQL up to date with Redis (rules R9 and R13). If Redis has a later
+// restoreLanes brings the lanes in MySQL up to date with Redis (rules R9 and R13). If Redis has a later
 // epoch, MySQL takes the lane from Redis, unless its pools lack something that MySQL has. Then
 // the lane is fenced, and rebuilt once MySQL is normal.
-func (r *Recover) lanes(ctx context.Context) error {
+func (r *Recover) restoreLanes(ctx context.Context) error {
 	rows, err := r.Store.PoolLanes(ctx)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (r *Recover) lanes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := r.lane(ctx, known[lane], found, r.laneAs(lane, known[lane], found, lacking[lane])); err != nil {
+		if err := r.restoreLane(ctx, known[lane], found, r.laneAs(lane, known[lane], found, lacking[lane])); err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (r *Recover) laneAs(lane int, row packet.LaneRow, found pool.Epoch, lacks b
 	return l
 }
 
-func (r *Recover) lane(ctx context.Context, row packet.LaneRow, found pool.Epoch, l packet.LaneRow) error {
+func (r *Recover) restoreLane(ctx context.Context, row packet.LaneRow, found pool.Epoch, l packet.LaneRow) error {
 	if l.Epoch == 0 {
 		if l.State == packet.LaneOpen {
 			return nil // unknown to both and without packets: it is new
@@ -84,10 +84,10 @@ func (r *Recover) lane(ctx context.Context, row packet.LaneRow, found pool.Epoch
 		}
 	}
 	if found.Number > row.Epoch {
-		r.note(func(v *Recovery) { v.Raised++ })
+		r.updateReport(func(v *Recovery) { v.Raised++ })
 	}
 	if l.State == packet.LaneShut {
-		r.note(func(v *Recovery) { v.Shut++ })
+		r.updateReport(func(v *Recovery) { v.Shut++ })
 	}
 	return r.Store.RecoverPoolLane(ctx, l)
 }
@@ -98,7 +98,7 @@ func (r *Recover) lane(ctx context.Context, row packet.LaneRow, found pool.Epoch
 func (r *Recover) lacking(ctx context.Context) (map[int]bool, error) {
 	lacking, seen := map[int]bool{}, map[string]bool{}
 	books := map[string]bool{}
-	if err := r.unfinished(ctx, books); err != nil {
+	if err := r.addUnfinished(ctx, books); err != nil {
 		return nil, err
 	}
 	for lane := range r.Lanes {

@@ -11,19 +11,19 @@ import (
 	"hongbao/internal/payout"
 )
 
-// packet restores what MySQL lacks of one packet: the row, its charge, shares, claims, the order
-// numbers of its payments, and its closing.
-func (r *Recover) packet(ctx context.Context, id string) error {
-	rec, known, err := r.record(ctx, id)
+// restorePacket restores what MySQL lacks of one packet: the row, its charge, shares, claims, the
+// order numbers of its payments, and its closing.
+func (r *Recover) restorePacket(ctx context.Context, id string) error {
+	rec, known, err := r.ensureRow(ctx, id)
 	if err != nil || !known {
 		return err
 	}
 	if rec.Stored == packet.StatusRejected {
 		return r.checkRejected(ctx, id)
 	}
-	charge, err := r.payment(ctx, payout.ID(payout.KindCharge, id, 0))
-	if err == nil && charge.Status == payout.StatusFailed { // a success after a refusal counts once it is answered twice
-		charge, err = r.payment(ctx, charge.ID)
+	charge, err := r.restorePayment(ctx, payout.ID(payout.KindCharge, id, 0))
+	if err == nil && charge.Status == payout.StatusFailed { // a second query may confirm a success
+		charge, err = r.restorePayment(ctx, charge.ID)
 	}
 	if err != nil {
 		return err
@@ -32,22 +32,22 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 		switch {
 		case charge.Status == payout.StatusPaid, charge.Status == payout.StatusFailed:
 			var rejected bool
-			if rejected, err = r.charged(ctx, rec, charge); err == nil && rejected {
+			if rejected, err = r.fundOrReject(ctx, rec, charge); err == nil && rejected {
 				return r.checkRejected(ctx, id)
 			}
 		case charge.Status.Open():
-			err = r.rejected(ctx, id, charge)
+			err = r.rejectAsAnswered(ctx, id, charge)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	type step = func(ctx context.Context, id string) error
-	steps := []step{r.payments, r.remainder, r.checkUnexplained, r.checkProviderMemory}
+	steps := []step{r.restorePayments, r.restoreClosing, r.checkUnexplained, r.checkProviderMemory}
 	switch {
 	case charge.Status != payout.StatusPaid:
 	case rec.BooksClosedAt.IsZero():
-		steps = append([]step{r.claims, r.shares}, steps...)
+		steps = append([]step{r.restoreClaims, r.queryUnclaimedShares}, steps...)
 	default: // claims found after closing are share conflicts
 		steps = append([]step{func(ctx context.Context, id string) error { return r.eachLost(ctx, id, r.recordAll) }}, steps...)
 	}
@@ -67,15 +67,15 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 func (r *Recover) checkRejected(ctx context.Context, id string) error {
 	open, err := r.Store.UnsettledPayments(ctx, id)
 	refunds := slices.ContainsFunc(open, func(p payout.Payment) bool { return p.Kind == payout.KindRefund })
-	if err != nil || len(r.lines[id]) == 0 && !refunds {
+	if err != nil || len(r.statementLines[id]) == 0 && !refunds {
 		return err
 	}
-	for range 2 { // a success after a refusal counts once it is answered twice
-		if _, err := r.payment(ctx, payout.ID(payout.KindCharge, id, 0)); err != nil {
+	for range 2 { // after a failure, a success counts only if two queries report it
+		if _, err := r.restorePayment(ctx, payout.ID(payout.KindCharge, id, 0)); err != nil {
 			return err
 		}
 	}
-	if err := r.payments(ctx, id); err != nil || r.hasUnanswered(id) {
+	if err := r.restorePayments(ctx, id); err != nil || r.hasUnanswered(id) {
 		return err
 	}
 	if err := r.checkUnexplained(ctx, id); err != nil {
@@ -84,10 +84,10 @@ func (r *Recover) checkRejected(ctx context.Context, id string) error {
 	return r.checkProviderMemory(ctx, id)
 }
 
-// rejected rejects a packet whose sender got that answer: a charge without a trace at the
-// provider would otherwise be made now.
-func (r *Recover) rejected(ctx context.Context, id string, charge payout.Payment) error {
-	view, err := r.view(ctx, id)
+// rejectAsAnswered rejects a packet again if Redis shows that its sender got this answer, and the
+// provider has not received its charge. Otherwise the charge would be made now.
+func (r *Recover) rejectAsAnswered(ctx context.Context, id string, charge payout.Payment) error {
+	view, err := r.readPool(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) || err == nil && view.State != packet.PoolRejected {
 		return nil
 	}
@@ -96,12 +96,12 @@ func (r *Recover) rejected(ctx context.Context, id string, charge payout.Payment
 	}
 	seen, err := r.query(ctx, payout.OrderNo(charge.ID, max(1, charge.Attempt)))
 	if err != nil || seen.Kind != payout.ObsNeverReceived {
-		return err // it is queried, and ends with the provider's answer
+		return err // the provider has the charge: its status decides
 	}
 	return r.Store.RecoverRejected(ctx, id, failureOf(view))
 }
 
-// failureOf returns why a packet was rejected; a tombstone in Redis does not have it.
+// failureOf returns why a packet was rejected; a tombstone in Redis does not have the reason.
 func failureOf(view packet.PoolView) packet.Failure {
 	if view.Failure == nil {
 		return packet.Failure{}
@@ -109,12 +109,14 @@ func failureOf(view packet.PoolView) packet.Failure {
 	return *view.Failure
 }
 
-// charged writes the shares of a packet whose charge was found paid. If the packet was rejected
-// since, it is rejected again and refunded in full, because the sender was informed that nothing
-// is charged. So is one whose charge failed: the provider may report its success later. It
-// reports whether the packet is rejected.
-func (r *Recover) charged(ctx context.Context, rec packet.Record, charge payout.Payment) (rejected bool, err error) {
-	view, err := r.view(ctx, rec.ID)
+// fundOrReject continues a packet in status funding whose charge is paid or failed, and reports
+// whether it is rejected now:
+//   - If its sender got the answer that it was rejected, it is rejected again. A paid charge is
+//     then refunded in full.
+//   - Else, if the charge is paid, its shares are written.
+//   - Else it stays as it is; its run rejects it.
+func (r *Recover) fundOrReject(ctx context.Context, rec packet.Record, charge payout.Payment) (rejected bool, err error) {
+	view, err := r.readPool(ctx, rec.ID)
 	switch {
 	case err == nil && view.State == packet.PoolRejected:
 		return true, r.Store.RecoverRejected(ctx, rec.ID, failureOf(view))
@@ -123,12 +125,12 @@ func (r *Recover) charged(ctx context.Context, rec packet.Record, charge payout.
 	case charge.Status != payout.StatusPaid:
 		return false, nil
 	}
-	return false, r.fund(ctx, rec)
+	return false, r.writeShares(ctx, rec)
 }
 
-// payments brings every payment of a packet to the provider's state, including payments that were
-// final in MySQL and were returned since.
-func (r *Recover) payments(ctx context.Context, id string) error {
+// restorePayments brings every payment of a packet to the provider's state: those that MySQL has as
+// unfinished, and those with lines in the statement, as returned ones.
+func (r *Recover) restorePayments(ctx context.Context, id string) error {
 	open, err := r.Store.UnsettledPayments(ctx, id)
 	if err != nil {
 		return err
@@ -137,7 +139,7 @@ func (r *Recover) payments(ctx context.Context, id string) error {
 	for _, p := range open {
 		todo[p.ID] = true
 	}
-	for no := range r.lines[id] {
+	for no := range r.statementLines[id] {
 		todo[no[:payout.IDLen]] = true
 	}
 	for paymentID := range todo {
@@ -145,12 +147,12 @@ func (r *Recover) payments(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		p, err := r.payment(ctx, paymentID)
+		p, err := r.restorePayment(ctx, paymentID)
 		if errors.Is(err, packet.ErrNotFound) {
-			continue // a cancel's refund follows its payout, the remainder's all claims; see checkUnexplained
+			continue // the refund of a cancel or of a remainder is restored later, or left by checkUnexplained
 		}
 		if err == nil && parts.Kind == payout.KindPayout {
-			err = r.cancelled(ctx, p)
+			err = r.restoreCancel(ctx, p)
 		}
 		if err == nil {
 			err = r.checkRunResult(ctx, paymentID)
@@ -162,8 +164,8 @@ func (r *Recover) payments(ctx context.Context, id string) error {
 	return nil
 }
 
-// cancelled restores a cancel if the provider has its refund.
-func (r *Recover) cancelled(ctx context.Context, p payout.Payment) error {
+// restoreCancel restores the cancel of a payout if the provider has the refund of that share.
+func (r *Recover) restoreCancel(ctx context.Context, p payout.Payment) error {
 	switch p.Status {
 	case payout.StatusPaid, payout.StatusCancelled, payout.StatusPaidOutside:
 		return nil
@@ -175,18 +177,18 @@ func (r *Recover) cancelled(ctx context.Context, p payout.Payment) error {
 	}
 	refund, err := r.Store.RecoverCancel(ctx, p.ID)
 	if errors.Is(err, payout.ErrUndecided) {
-		return r.undecided(ctx, p.PacketID, no, err.Error())
+		return r.leaveToStaff(ctx, p.PacketID, no, err.Error())
 	}
 	if err != nil {
 		return err
 	}
-	r.note(func(v *Recovery) { v.Cancels++ })
-	_, err = r.payment(ctx, refund)
+	r.updateReport(func(v *Recovery) { v.Cancels++ })
+	_, err = r.restorePayment(ctx, refund)
 	return err
 }
 
-// checkRunResult finds decisions that only Temporal shows: a payment that its run saw final by a
-// decision, and that the provider does not know.
+// checkRunResult leaves a payment to staff if its run ended by a decision that MySQL has lost: the
+// provider does not know of decisions.
 func (r *Recover) checkRunResult(ctx context.Context, paymentID string) error {
 	p, err := r.Store.PaymentRow(ctx, paymentID)
 	if err != nil {
@@ -202,14 +204,14 @@ func (r *Recover) checkRunResult(ctx context.Context, paymentID string) error {
 	}
 	switch {
 	case ended == payout.StatusPaidOutside, ended == payout.StatusCancelled, ended == payout.StatusPaid && p.Attempt == 0:
-		return r.undecided(ctx, p.PacketID, paymentID, fmt.Sprintf("it is %s in MySQL, and its run ended with %s", p.Status, ended))
+		return r.leaveToStaff(ctx, p.PacketID, paymentID, fmt.Sprintf("it is %s in MySQL, and its run ended with %s", p.Status, ended))
 	}
 	return nil
 }
 
-// remainder restores the closing of a packet whose remainder was refunded, or which was closed
+// restoreClosing restores the closing of a packet whose remainder was refunded, or which was closed
 // without one.
-func (r *Recover) remainder(ctx context.Context, id string) error {
+func (r *Recover) restoreClosing(ctx context.Context, id string) error {
 	rec, err := r.Store.Packet(ctx, id)
 	if err != nil || !rec.BooksClosedAt.IsZero() || rec.Stored == packet.StatusRejected {
 		return err
@@ -219,11 +221,11 @@ func (r *Recover) remainder(ctx context.Context, id string) error {
 	seen, err := r.query(ctx, no)
 	if err == nil && seen.Kind == payout.ObsNeverReceived {
 		var closed bool
-		if closed, err = r.retired(ctx, id); err != nil || !closed {
+		if closed, err = r.isClosedInRedis(ctx, id); err != nil || !closed {
 			return err
 		}
 		if left := rec.TotalAmount - rec.ClaimedAmount; left > 0 {
-			return r.undecided(ctx, id, refund, fmt.Sprintf("it was closed, and the provider has not refunded the %d fen that remain in MySQL",
+			return r.leaveToStaff(ctx, id, refund, fmt.Sprintf("it was closed, and the provider has not refunded the %d fen that remain in MySQL",
 				left))
 		}
 	}
@@ -232,16 +234,16 @@ func (r *Recover) remainder(ctx context.Context, id string) error {
 	}
 	err = r.Store.RecoverRemainder(ctx, id, seen.Amount, closeReason(rec, r.began))
 	if errors.Is(err, payout.ErrUndecided) {
-		return r.undecided(ctx, id, no, err.Error())
+		return r.leaveToStaff(ctx, id, no, err.Error())
 	}
 	if err != nil {
 		return err
 	}
-	r.note(func(v *Recovery) { v.Closed++ })
+	r.updateReport(func(v *Recovery) { v.Closed++ })
 	if seen.Kind == payout.ObsNeverReceived {
 		return nil
 	}
-	_, err = r.payment(ctx, refund)
+	_, err = r.restorePayment(ctx, refund)
 	return err
 }
 
@@ -253,16 +255,16 @@ func (r *Recover) closeIfRefundMatches(ctx context.Context, id string, refund pa
 	if err != nil || refund.Amount != rec.TotalAmount-rec.ClaimedAmount {
 		return err
 	}
-	return r.remainder(ctx, id)
+	return r.restoreClosing(ctx, id)
 }
 
-// refundOrder returns the order number that refunded a packet's remainder by the statement: the
-// first that moved, else number 1.
+// refundOrder returns the order number that refunded a packet's remainder: by the statement the
+// first that moved money, or else the first of the refund, with moved false.
 func (r *Recover) refundOrder(id string) (no string, moved bool) {
 	refund := payout.ID(payout.KindRefund, id, 0)
-	for n, at := range r.lines[id] {
-		if at.moved && n[:payout.IDLen] == refund && (!moved || n < no) {
-			no, moved = n, true
+	for candidate, line := range r.statementLines[id] {
+		if line.moved && candidate[:payout.IDLen] == refund && (!moved || candidate < no) {
+			no, moved = candidate, true
 		}
 	}
 	if !moved {
@@ -271,9 +273,9 @@ func (r *Recover) refundOrder(id string) (no string, moved bool) {
 	return no, moved
 }
 
-// retired reports whether Redis has the tombstone of a closed packet.
-func (r *Recover) retired(ctx context.Context, id string) (bool, error) {
-	view, err := r.view(ctx, id)
+// isClosedInRedis reports whether Redis has the tombstone of a closed packet.
+func (r *Recover) isClosedInRedis(ctx context.Context, id string) (bool, error) {
+	view, err := r.readPool(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {
 		return false, nil
 	}
@@ -295,32 +297,32 @@ func closeReason(rec packet.Record, now time.Time) packet.CloseReason {
 	return packet.CloseRecalled
 }
 
-// checkUnexplained leaves to staff what the statement has and MySQL still lacks: honoured share
-// conflicts, for example, and contradictions.
+// checkUnexplained leaves to staff the order numbers that moved money by the statement and that
+// MySQL still lacks: honoured share conflicts, for example, and contradictions.
 func (r *Recover) checkUnexplained(ctx context.Context, id string) error {
-	left, err := r.unbookedOrders(ctx, id)
-	for _, no := range left {
+	unexplained, err := r.unbookedOrders(ctx, id)
+	for _, no := range unexplained {
 		if err == nil {
-			err = r.undecided(ctx, id, no, "the provider's statement has it, and MySQL has no matching payment")
+			err = r.leaveToStaff(ctx, id, no, "the provider's statement has it, and MySQL has no matching payment")
 		}
 	}
 	return err
 }
 
-// checkProviderMemory leaves packets to staff whose order numbers may have been sent since the
-// backup, but before the provider's memory begins. Its "never received" proves nothing then.
+// checkProviderMemory leaves a packet to staff whose order numbers may have been sent so long ago
+// that the provider has forgotten them. Its "never received" proves nothing then.
 func (r *Recover) checkProviderMemory(ctx context.Context, id string) error {
-	if !r.since.Before(r.horizon) {
+	if !r.since.Before(r.memoryBegin) {
 		return nil
 	}
 	rec, err := r.Store.Packet(ctx, id)
-	if err != nil || !rec.CreatedAt.Before(r.horizon) {
+	if err != nil || !rec.CreatedAt.Before(r.memoryBegin) {
 		return err
 	}
 	open, err := r.Store.UnsettledPayments(ctx, id)
 	if err != nil || rec.Stored == packet.StatusClosed && len(open) == 0 {
 		return err
 	}
-	return r.undecided(ctx, id, payout.ID(payout.KindCharge, id, 0), "it is older than the provider's memory of order numbers: look up what "+
+	return r.leaveToStaff(ctx, id, payout.ID(payout.KindCharge, id, 0), "it is older than the provider's memory of order numbers: look up what "+
 		"was sent and when")
 }

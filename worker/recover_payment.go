@@ -11,10 +11,10 @@ import (
 // twice.
 const maxQueries = 4
 
-// payment brings a payment to the provider's state. A noted order number is queried; so is a
+// restorePayment brings a payment to the provider's state. A noted order number is queried; so is a
 // failed one, which may have been sent again. After a refused, returned or unsent order number
 // the next one is tried, as long as the provider knows another. Errors: packet.ErrNotFound.
-func (r *Recover) payment(ctx context.Context, id string) (payout.Payment, error) {
+func (r *Recover) restorePayment(ctx context.Context, id string) (payout.Payment, error) {
 	looked := map[int]int{}
 	for {
 		p, err := r.Store.PaymentRow(ctx, id)
@@ -26,7 +26,7 @@ func (r *Recover) payment(ctx context.Context, id string) (payout.Payment, error
 		case payout.StatusCancelled, payout.StatusPaidOutside:
 			return p, nil
 		case payout.StatusPaid:
-			lines := r.lines[p.PacketID]
+			lines := r.statementLines[p.PacketID]
 			returned, later := lines[no].returned, lines[payout.OrderNo(id, p.Attempt+1)].moved
 			if !returned && (!later || looked[p.Attempt] > 0) {
 				return p, r.restoreLaterPaid(ctx, p)
@@ -82,7 +82,7 @@ func (r *Recover) checkResent(ctx context.Context, p payout.Payment) error {
 func (r *Recover) restoreLaterPaid(ctx context.Context, p payout.Payment) error {
 	for n := p.Attempt + 1; ; n++ {
 		no := payout.OrderNo(p.ID, n)
-		if line, ok := r.lines[p.PacketID][no]; !ok || !line.moved {
+		if line, ok := r.statementLines[p.PacketID][no]; !ok || !line.moved {
 			return nil
 		}
 		if _, err := r.restoreAttempt(ctx, p, n); err != nil {
@@ -111,7 +111,7 @@ func (r *Recover) restoreNext(ctx context.Context, p payout.Payment) (bool, erro
 		// If MySQL did not have it at the backup, it was sent since.
 		put, err := r.restoreAttempt(ctx, p, n)
 		if errors.Is(err, payout.ErrUndecided) {
-			return false, r.undecided(ctx, p.PacketID, no, err.Error())
+			return false, r.leaveToStaff(ctx, p.PacketID, no, err.Error())
 		}
 		if err == nil {
 			_, err = r.Store.Settle(ctx, seen, no)
@@ -127,7 +127,7 @@ func (r *Recover) restoreNext(ctx context.Context, p payout.Payment) (bool, erro
 func (r *Recover) restoreAttempt(ctx context.Context, p payout.Payment, no int) (bool, error) {
 	put, err := r.Store.RecoverAttempt(ctx, p.ID, no, r.since, r.Provider.Limits(), r.Provider.EncodeRequest)
 	if put {
-		r.note(func(v *Recovery) { v.Numbers++ })
+		r.updateReport(func(v *Recovery) { v.Numbers++ })
 	}
 	return put, err
 }

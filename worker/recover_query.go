@@ -44,7 +44,7 @@ func (r *Recover) postponeUnanswered(ctx context.Context, err error) error {
 		if parseErr != nil {
 			return parseErr
 		}
-		return r.undecided(ctx, parts.PacketID, about.no, "the provider gives no usable answer about it, and "+r.By+" has left it to staff")
+		return r.leaveToStaff(ctx, parts.PacketID, about.no, "the provider gives no usable answer about it, and "+r.By+" has left it to staff")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +85,7 @@ func (r *Recover) query(ctx context.Context, no string) (payout.Observation, err
 	}
 	for range recoverTries {
 		seen := r.Provider.Query(ctx, payout.OpOf(parts.Kind), no)
-		r.note(func(v *Recovery) { v.Asked++ })
+		r.updateReport(func(v *Recovery) { v.Asked++ })
 		switch seen.Kind {
 		case payout.ObsUnknown, payout.ObsNoAnswer, payout.ObsNotSent, payout.ObsRetryAfter:
 		default:
@@ -110,8 +110,8 @@ func (r *Recover) queryToSettle(ctx context.Context, no string) (payout.Observat
 	return seen, err
 }
 
-// undecided leaves a subject to staff, once.
-func (r *Recover) undecided(ctx context.Context, packetID, subject, why string) error {
+// leaveToStaff leaves a subject to staff, once.
+func (r *Recover) leaveToStaff(ctx context.Context, packetID, subject, why string) error {
 	r.mu.Lock()
 	known := r.left[subject]
 	r.left[subject] = true
@@ -121,6 +121,6 @@ func (r *Recover) undecided(ctx context.Context, packetID, subject, why string) 
 	}
 	r.Logger.WarnContext(ctx, "Recovery leaves a decision to staff.", slog.String("packet_id", packetID),
 		slog.String("subject", subject), slog.String("why", why))
-	r.note(func(v *Recovery) { v.Undecided = append(v.Undecided, subject+": "+why) })
+	r.updateReport(func(v *Recovery) { v.Undecided = append(v.Undecided, subject+": "+why) })
 	return r.Store.NoteUndecided(ctx, packetID, subject, why)
 }

@@ -35,15 +35,15 @@ type Quarantine interface {
 }
 
 const (
-	maxSlots        = 64
-	slotLife        = 2 * time.Second // then a dead worker's entries are taken over
-	slotRenew       = 500 * time.Millisecond
-	takeoverEvery   = time.Second // interval of the check for dead consumers
-	readCount       = 16          // entries per read: under load each has hundreds of claims
-	readBlock       = 2 * time.Second
-	laneLimit       = 2000 // claims of a lane in this process
-	startLimit      = 32   // concurrent starts of this process
-	quarantineLimit = 2    // concurrent writes to quarantine
+	maxSlots            = 64
+	slotLife            = 2 * time.Second // of the lease; then the worker's hand-offs are taken over
+	slotRenew           = 500 * time.Millisecond
+	takeoverEvery       = time.Second // interval of the check for dead consumers
+	readCount           = 16          // entries per read: under load each has hundreds of claims
+	readBlock           = 2 * time.Second
+	maxLaneClaims       = 2000 // claims of a lane that this process is relaying
+	maxStarts           = 32   // concurrent calls of Temporal by this process
+	maxQuarantineWrites = 2    // concurrent writes to quarantine
 )
 
 // relay starts a workflow for each hand-off, and acknowledges the hand-off only after Temporal
@@ -55,7 +55,7 @@ type relay struct {
 	starter    *Starter
 	lanes      int
 	logger     *slog.Logger
-	readers    atomic.Pointer[[]*laneReader] // nil: no slot yet
+	readers    atomic.Pointer[[]*laneReader] // one per lane; nil: no slot yet
 	stuck      atomic.Int64                  // hand-offs that fail while others succeed
 }
 
@@ -75,8 +75,8 @@ func newRelay(cfg Config) *relay {
 	return &relay{handoffs: cfg.Handoffs, quarantine: cfg.Quarantine, starter: cfg.Starter, lanes: cfg.Lanes, logger: cfg.Logger}
 }
 
-// run holds a worker slot and relays under its name. When the lease is lost it drops everything
-// and starts again under a free slot.
+// run leases a worker slot and relays under the slot's name. When the lease is lost it drops all
+// work, which another worker takes over, and starts again under a free slot.
 func (r *relay) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		slot, err := r.handoffs.AcquireSlot(ctx, maxSlots, slotLife)
@@ -86,7 +86,7 @@ func (r *relay) run(ctx context.Context) error {
 			continue
 		}
 		r.logger.InfoContext(ctx, "Relay started.", slog.String("consumer", slot.Consumer()))
-		err = r.underSlot(ctx, slot)
+		err = r.relayUnder(ctx, slot)
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		if rerr := slot.Release(release); rerr != nil && ctx.Err() == nil {
 			r.warn(ctx, "Worker slot not released; its lease expires.", rerr)
@@ -100,9 +100,10 @@ func (r *relay) run(ctx context.Context) error {
 	return nil
 }
 
-func (r *relay) underSlot(ctx context.Context, slot pool.Slot) error {
+// relayUnder relays until the lease is lost, a step fails or ctx ends.
+func (r *relay) relayUnder(ctx context.Context, slot pool.Slot) error {
 	group, gctx := errgroup.WithContext(ctx)
-	sched, quarantine := newScheduler(startLimit), newScheduler(quarantineLimit)
+	sched, quarantine := newScheduler(maxStarts), newScheduler(maxQuarantineWrites)
 	r.stuck.Store(0)
 	group.Go(func() error { return r.renewLease(gctx, slot) })
 	readers := make([]*laneReader, r.lanes)
@@ -114,22 +115,22 @@ func (r *relay) underSlot(ctx context.Context, slot pool.Slot) error {
 		group.Go(func() error { return l.readPostponed(gctx) })
 	}
 	r.readers.Store(&readers)
-	for range startLimit {
+	for range maxStarts {
 		group.Go(func() error { return sched.work(gctx) })
 	}
-	for range quarantineLimit {
+	for range maxQuarantineWrites {
 		group.Go(func() error { return quarantine.work(gctx) })
 	}
 	group.Go(func() error { return r.takeOver(gctx, slot.Consumer(), readers) })
 	err := group.Wait()
-	r.stuck.Store(0) // the next reader counts them
+	r.stuck.Store(0) // the readers of the next slot count them
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // stopped: errors of the shutdown do not count
 	}
 	return err
 }
 
-// renewLease renews the lease. Losing it ends everything that runs under its name.
+// renewLease renews the lease until it is lost, which ends relayUnder.
 func (r *relay) renewLease(ctx context.Context, slot pool.Slot) error {
 	renewed := time.Now()
 	for pause(ctx, slotRenew) {
@@ -150,8 +151,8 @@ func (r *relay) warn(ctx context.Context, what string, err error) {
 	}
 }
 
-// jobsOf returns the calls to Temporal for one entry, in order: sold-out signals come last, after
-// the starts of earlier claims.
+// jobsOf returns the calls of Temporal for one hand-off in their order: a packet is signalled to
+// close only after the payouts of its claims were started.
 func (r *relay) jobsOf(h packet.HandOff) []job {
 	var jobs []job
 	if h.Created != nil {

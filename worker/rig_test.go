@@ -196,7 +196,7 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 		r.change(r, &cfg)
 	}
 	if cfg.Rebuild != nil {
-		cfg.Packets.PoolRebuild = &activities.PoolRebuild{Lanes: r.pool, Store: r.store}
+		cfg.Packets.PoolRebuild = &activities.PoolRebuild{Fences: r.pool, MySQL: r.store}
 	}
 	return cfg
 }

@@ -16,7 +16,7 @@ func outcome(o activities.Outcome) *activities.Outcome { return &o }
 func TestOpenNowCourses(t *testing.T) {
 	readCharge := "ReadPayment c" + packetID + "0000"
 	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))
-	unbooked.Unbooked, unbooked.OrderNo = true, chargeNo
+	unbooked.Unsettled, unbooked.OrderNo = true, chargeNo
 	frozen := ended(payout.StatusFailed)
 	for name, tc := range map[string]struct {
 		opened activities.Opened
@@ -25,7 +25,7 @@ func TestOpenNowCourses(t *testing.T) {
 		ends   []string // nil: by its timer
 	}{
 		"open": {opened: activities.Opened{Status: packet.StatusOpen,
-			Charge: outcome(sent(payout.ObsSucceeded, ended(payout.StatusPaid))), Open: true}},
+			Charge: outcome(sent(payout.ObsSucceeded, ended(payout.StatusPaid))), PoolOpen: true}},
 		"broke":    {err: errBroke, then: opening[1:]},
 		"recorded": {opened: activities.Opened{Status: packet.StatusFunding}, then: opening[2:]},
 		"charge due": {opened: activities.Opened{Status: packet.StatusFunding,
@@ -74,14 +74,14 @@ func TestCloseNowCourses(t *testing.T) {
 		then   []string
 		result string
 	}{
-		"closed": {closed: activities.Closed{Closing: true, Pool: true, Books: true, Finished: true}},
-		"a refund": {closed: activities.Closed{Closing: true, Pool: true, Books: true, Remainder: 7},
+		"closed": {closed: activities.Closed{Closing: true, PoolClosed: true, LedgerClosed: true, PacketClosed: true}},
+		"a refund": {closed: activities.Closed{Closing: true, PoolClosed: true, LedgerClosed: true, Remainder: 7},
 			result: "expired: 0.07 go back by refund/" + packetID + "/0"},
 		"broke":             {err: errBroke, then: all},
 		"nothing done":      {then: all},
 		"closing":           {closed: activities.Closed{Closing: true}, then: all[1:]},
-		"winners not there": {closed: activities.Closed{Closing: true, Pool: true}, then: all[2:]},
-		"books closed":      {closed: activities.Closed{Closing: true, Pool: true, Books: true}, then: all[4:]},
+		"winners not there": {closed: activities.Closed{Closing: true, PoolClosed: true}, then: all[2:]},
+		"books closed":      {closed: activities.Closed{Closing: true, PoolClosed: true, LedgerClosed: true}, then: all[4:]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newParts(t)
@@ -101,14 +101,14 @@ func TestCloseNowCourses(t *testing.T) {
 // TestRefundNowCourses: a refund is sent and its packet closed by one local activity if possible.
 func TestRefundNowCourses(t *testing.T) {
 	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))
-	unbooked.Unbooked, unbooked.OrderNo = true, "r"+packetID+"000001"
+	unbooked.Unsettled, unbooked.OrderNo = true, "r"+packetID+"000001"
 	for name, tc := range map[string]struct {
 		done  activities.Refunded
 		err   error
 		then  []string
 		fails bool
 	}{
-		"paid and closed": {done: activities.Refunded{Outcome: sent(payout.ObsSucceeded, ended(payout.StatusPaid)), Closed: true}},
+		"paid and closed": {done: activities.Refunded{Outcome: sent(payout.ObsSucceeded, ended(payout.StatusPaid)), PacketClosed: true}},
 		"paid": {done: activities.Refunded{Outcome: sent(payout.ObsSucceeded, ended(payout.StatusPaid))},
 			then: []string{"FinishPacket"}},
 		"broke": {err: errBroke, then: []string{"ReadPayment " + refundID, "Send", "FinishPacket"}},

@@ -52,7 +52,7 @@ func Packet(ctx workflow.Context, in PacketInput) (string, error) {
 		// Otherwise it closes only if it has expired or is sold out.
 		reason = packet.CloseExpired
 	}
-	if status == packet.StatusOpen && !o.Open {
+	if status == packet.StatusOpen && !o.PoolOpen {
 		if status, err = l.open(ctx); err != nil {
 			return "", err
 		}
@@ -243,13 +243,13 @@ func (l *packetRun) close(ctx workflow.Context, reason packet.CloseReason) (stri
 			return "", err
 		}
 	}
-	if !done.Pool {
+	if !done.PoolClosed {
 		if err := l.closePool(ctx, reason); err != nil {
 			return "", err
 		}
 	}
 	remainder := done.Remainder
-	if !done.Books {
+	if !done.LedgerClosed {
 		if remainder, err = l.closeBooks(ctx); rowMovedBack(err) {
 			return "", l.restart(ctx)
 		}
@@ -261,7 +261,7 @@ func (l *packetRun) close(ctx workflow.Context, reason packet.CloseReason) (stri
 		workflow.SetCurrentDetails(ctx, fmt.Sprintf("Books closed. Refund of %s: workflow `%s`", amountOf(remainder), RefundID(id, 0)))
 		return fmt.Sprintf("%s: %s go back by %s", reason, amountOf(remainder), RefundID(id, 0)), nil
 	}
-	if !done.Finished {
+	if !done.PacketClosed {
 		if _, err := step[bool](storeStep(ctx, "close the packet, retire its pool"), packets.FinishPacket, id); err != nil {
 			return "", err
 		}

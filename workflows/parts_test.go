@@ -98,13 +98,13 @@ func newParts(t *testing.T) *parts {
 		return sent(payout.ObsSucceeded, p.settle(payout.Observation{})), nil
 	}
 	p.openNow = func() (activities.Opened, error) {
-		return activities.Opened{Status: packet.StatusOpen, Charge: &activities.Outcome{State: ended(payout.StatusPaid)}, Open: true}, nil
+		return activities.Opened{Status: packet.StatusOpen, Charge: &activities.Outcome{State: ended(payout.StatusPaid)}, PoolOpen: true}, nil
 	}
 	p.closeNow = func() (activities.Closed, error) {
-		return activities.Closed{Closing: true, Pool: true, Books: true, Remainder: p.remainder, Finished: p.remainder == 0}, nil
+		return activities.Closed{Closing: true, PoolClosed: true, LedgerClosed: true, Remainder: p.remainder, PacketClosed: p.remainder == 0}, nil
 	}
 	p.refundNow = func() (activities.Refunded, error) {
-		return activities.Refunded{Outcome: sent(payout.ObsSucceeded, ended(payout.StatusPaid)), Closed: true}, nil
+		return activities.Refunded{Outcome: sent(payout.ObsSucceeded, ended(payout.StatusPaid)), PacketClosed: true}, nil
 	}
 	p.openPool = func(int) error { return nil }
 	p.reject = func(int) error { return nil }

@@ -68,7 +68,7 @@ func TestPayNowCourses(t *testing.T) {
 func TestR3_PayNowAnswerIsNotLost(t *testing.T) {
 	p := newParts(t)
 	now := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))
-	now.Unbooked, now.OrderNo = true, payoutNo
+	now.Unsettled, now.OrderNo = true, payoutNo
 	now.Observation.OrderNo, now.State.Step.OrderNo = "another", "an earlier one"
 	p.payNow = func() (activities.Outcome, error) { return now, nil }
 	p.env.ExecuteWorkflow(Payout, claimInput())

@@ -100,7 +100,7 @@ func (m *paymentRun) send(ctx workflow.Context, st payout.State) (payout.State, 
 
 // sent returns the state after a send, whose answer may still have to be settled.
 func (m *paymentRun) sent(ctx workflow.Context, o activities.Outcome) (payout.State, error) {
-	if o.Unbooked {
+	if o.Unsettled {
 		return m.settleOnce(ctx, *o.Observation, o.OrderNo)
 	}
 	return o.State, nil

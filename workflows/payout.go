@@ -55,7 +55,7 @@ func (m *paymentRun) refund(ctx workflow.Context, in RefundInput) (st payout.Sta
 	done, err := local[activities.Refunded](ctx, "send the refund, close the packet", combined.RefundNow, in.PaymentID, in.PacketID)
 	if err == nil {
 		st, err = m.sent(ctx, done.Outcome)
-		return st, done.Closed, err
+		return st, done.PacketClosed, err
 	}
 	if temporal.IsCanceledError(err) {
 		return st, false, err

@@ -57,7 +57,7 @@ func TestSendIsOneStep(t *testing.T) {
 func TestR3_SendAnswerIsNotLost(t *testing.T) {
 	p := newParts(t)
 	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))
-	unbooked.Unbooked, unbooked.OrderNo = true, payoutNo
+	unbooked.Unsettled, unbooked.OrderNo = true, payoutNo
 	unbooked.Observation.OrderNo, unbooked.State.Step.OrderNo = "another", "an earlier one"
 	p.send = func(int) (activities.Outcome, error) { return unbooked, nil }
 	p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID})

@@ -136,7 +136,7 @@ func lostPoolRebuild(cfg workerConfig, db *store.Store, redis *pool.Pool) *activ
 	if cfg.PoolRebuild == rebuildManual {
 		return nil
 	}
-	return &activities.PoolRebuild{Lanes: redis, Store: db}
+	return &activities.PoolRebuild{Fences: redis, MySQL: db}
 }
 
 // newAdmission returns the admission that defers payments. Without a rate it has no throttle and does not use Redis.

@@ -103,7 +103,7 @@ func handshakeError(addr string, err error) error {
 
 // isAlert reports whether the server ended TLS with an alert. A server that requires a
 // client certificate sends it after the handshake.
-func isAlert(err error) bool {
+func isTLSAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error" // the name crypto/tls gives to a received alert
 }
@@ -169,7 +169,7 @@ func (c Config) tryTLS(ctx context.Context, addr string, as Access) error {
 	if err := cn.SetReadDeadline(time.Now().Add(min(c.Timeout, alertWait))); err != nil {
 		return err
 	}
-	if _, err := cn.Read(make([]byte, 1)); isAlert(err) {
+	if _, err := cn.Read(make([]byte, 1)); isTLSAlert(err) {
 		return fmt.Errorf("%w: %s: %w", ErrTLS, addr, err)
 	}
 	return nil

@@ -119,7 +119,7 @@ func accessKind(err error) error {
 		return ErrAuth
 	case redis.IsPermissionError(err): // NOPERM
 		return ErrRights
-	case isAlert(err):
+	case isTLSAlert(err):
 		return ErrTLS
 	case redis.HasErrorPrefix(err, protectedCode):
 		return ErrProtected

@@ -76,7 +76,7 @@ func Examine(ctx context.Context, cfg Config) (Examination, error) {
 	}
 	wg.Wait()
 	var mu sync.Mutex
-	_, _, err = p.askCopies(ctx, keyLanes, func(ctx context.Context, key string) (bool, error) {
+	_, _, err = p.askEachCopy(ctx, keyLanes, func(ctx context.Context, key string) (bool, error) {
 		n, err := p.rdb.Get(ctx, key).Int()
 		if errors.Is(err, redis.Nil) {
 			return false, nil

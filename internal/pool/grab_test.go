@@ -285,8 +285,8 @@ func testGrabStrangeUserIDs(t *testing.T, on setup) {
 			users = append(users, c.UserID)
 		}
 	}
-	if len(b.Bad) > 0 || !slices.Equal(users, strangeUsers) {
-		t.Errorf("handed off %q, bad %v", users, b.Bad)
+	if len(b.Undecodable) > 0 || !slices.Equal(users, strangeUsers) {
+		t.Errorf("handed off %q, bad %v", users, b.Undecodable)
 	}
 	claims, err := p.Claims(t.Context(), pk.ID)
 	if err != nil || len(claims) != len(strangeUsers) {

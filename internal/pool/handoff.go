@@ -18,16 +18,16 @@ type Batch struct {
 	HandOffs []packet.HandOff
 	// Bad are entries, or parts of entries, that could not be decoded. An entry with
 	// readable and unreadable claims is in both lists with the same id.
-	Bad []Bad
+	Undecodable []Undecodable
 	// Last is the id of the last entry of the batch, decoded or not.
 	Last string
 }
 
 // Empty reports whether the batch has no entries.
-func (b Batch) Empty() bool { return len(b.HandOffs) == 0 && len(b.Bad) == 0 }
+func (b Batch) Empty() bool { return len(b.HandOffs) == 0 && len(b.Undecodable) == 0 }
 
 // Bad is an entry that could not be decoded, for the quarantine.
-type Bad struct {
+type Undecodable struct {
 	EntryID string
 	Lane    int
 	Values  map[string]any // the undecoded fields, unchanged
@@ -59,7 +59,7 @@ func decodeBatch(lane int, messages []redis.XMessage) (b Batch, deleted []string
 			b.HandOffs = append(b.HandOffs, h)
 		}
 		if bad != nil {
-			b.Bad = append(b.Bad, *bad)
+			b.Undecodable = append(b.Undecodable, *bad)
 		}
 	}
 	return b, deleted
@@ -68,10 +68,10 @@ func decodeBatch(lane int, messages []redis.XMessage) (b Batch, deleted []string
 // decodeEntry decodes one entry. The claims are in the order of winning, which is the order
 // of their share indices. bad is nil unless a part could not be decoded; ok reports whether
 // there is a hand-off.
-func decodeEntry(lane int, m redis.XMessage) (h packet.HandOff, ok bool, bad *Bad) {
+func decodeEntry(lane int, m redis.XMessage) (h packet.HandOff, ok bool, bad *Undecodable) {
 	h.EntryID = m.ID
-	whole := func(err error) (packet.HandOff, bool, *Bad) {
-		return packet.HandOff{}, false, &Bad{EntryID: m.ID, Lane: lane, Values: m.Values, Err: err}
+	whole := func(err error) (packet.HandOff, bool, *Undecodable) {
+		return packet.HandOff{}, false, &Undecodable{EntryID: m.ID, Lane: lane, Values: m.Values, Err: err}
 	}
 	switch kind := m.Values[fieldKind]; kind {
 	case "created":
@@ -126,7 +126,7 @@ func decodeCreated(values map[string]any) (packet.Packet, error) {
 
 // decodeClaims sets the claims of h. err means that the whole entry is unreadable; bad has
 // the unreadable claims.
-func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) (bad *Bad, err error) {
+func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) (bad *Undecodable, err error) {
 	field := func(name string) string {
 		s, _ := m.Values[name].(string)
 		return s
@@ -153,7 +153,7 @@ func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) (bad *Bad, err 
 		claim, err := packet.NewClaim(id, users[i], share, field("at"), profiles[i+1])
 		if err != nil {
 			if bad == nil {
-				bad = &Bad{EntryID: m.ID, Lane: lane, Values: map[string]any{"packet_id": id, "at": field("at")}, Err: err}
+				bad = &Undecodable{EntryID: m.ID, Lane: lane, Values: map[string]any{"packet_id": id, "at": field("at")}, Err: err}
 			}
 			bad.Values["claim:"+users[i]] = share + " " + profiles[i+1]
 			continue

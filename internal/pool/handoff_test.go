@@ -35,7 +35,7 @@ func testHandOffs(t *testing.T, on setup) {
 	}
 
 	got := readAll(t, h, lane)
-	if len(got.Bad) != 0 || len(got.HandOffs) != 5 {
+	if len(got.Undecodable) != 0 || len(got.HandOffs) != 5 {
 		t.Fatalf("read %+v", got)
 	}
 	if c := got.HandOffs[0].Created; c == nil || !reflect.DeepEqual(*c, stagedA.View.Packet) {
@@ -136,10 +136,10 @@ func testReadBadEntries(t *testing.T, on setup) {
 			}
 			check := func(b Batch, handOffs int) {
 				t.Helper()
-				if len(b.Bad) != 1 || len(b.HandOffs) != handOffs || b.Empty() {
+				if len(b.Undecodable) != 1 || len(b.HandOffs) != handOffs || b.Empty() {
 					t.Fatalf("read %+v", b)
 				}
-				bad := b.Bad[0]
+				bad := b.Undecodable[0]
 				var fields []string
 				for k := range bad.Values {
 					fields = append(fields, k)
@@ -156,7 +156,7 @@ func testReadBadEntries(t *testing.T, on setup) {
 				return
 			}
 			check(b, 1) // other claims of the entry are decoded
-			if !reflect.DeepEqual(b.HandOffs[0].Claims, []packet.Claim{goodClaim}) || b.HandOffs[0].EntryID != b.Bad[0].EntryID {
+			if !reflect.DeepEqual(b.HandOffs[0].Claims, []packet.Claim{goodClaim}) || b.HandOffs[0].EntryID != b.Undecodable[0].EntryID {
 				t.Errorf("good part %+v", b.HandOffs[0])
 			}
 		})
@@ -195,7 +195,7 @@ func testHandOffNamesWinners(t *testing.T, on setup) {
 	}
 	read := readAll(t, h, lane)
 	last := epochOf(t, p, lane)
-	if len(read.HandOffs) != 1 || len(read.Bad) != 0 ||
+	if len(read.HandOffs) != 1 || len(read.Undecodable) != 0 ||
 		!reflect.DeepEqual(read.HandOffs[0].Claims, []packet.Claim{wonAt(got[2].Claim, last.Number, last.Seq-1),
 			wonAt(got[3].Claim, last.Number, last.Seq)}) ||
 		!slices.Equal(read.HandOffs[0].SoldOut, []string{pk.ID}) {

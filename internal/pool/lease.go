@@ -101,7 +101,7 @@ func (s Slot) run(ctx context.Context, op string, script *redis.Script, key stri
 // Errors: ErrLeaseLost when it has expired; the holder must stop reading and acknowledging
 // under the slot's name. ErrUnavailable.
 func (s Slot) Renew(ctx context.Context) error {
-	held, votes, err := s.pool.askCopies(ctx, s.key, s.renew)
+	held, votes, err := s.pool.askEachCopy(ctx, s.key, s.renew)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (s Slot) Renew(ctx context.Context) error {
 	if countVotes(votes, voteNo) > 0 {
 		// One copy expired while its master was away. Take it again: otherwise the next
 		// unreachable master would end the lease. The holder has a majority.
-		_, _, err = s.pool.askCopies(ctx, s.key, s.acquire)
+		_, _, err = s.pool.askEachCopy(ctx, s.key, s.acquire)
 	}
 	return err
 }
@@ -120,7 +120,7 @@ func (s Slot) Renew(ctx context.Context) error {
 //
 // Errors: ErrUnavailable; then the lease expires.
 func (s Slot) Release(ctx context.Context) error {
-	_, _, err := s.pool.askCopies(ctx, s.key, s.release)
+	_, _, err := s.pool.askEachCopy(ctx, s.key, s.release)
 	return err
 }
 

@@ -259,7 +259,7 @@ func (p *Pool) checkFormat(ctx context.Context) error {
 // whether a majority of the copies has that number, and the highest other number.
 func (p *Pool) keepFirst(ctx context.Context, key func(n int) string, number int) (same bool, other int, err error) {
 	var others maximum
-	same, _, err = p.askCopies(ctx, key, func(ctx context.Context, key string) (bool, error) {
+	same, _, err = p.askEachCopy(ctx, key, func(ctx context.Context, key string) (bool, error) {
 		was, err := p.rdb.Get(ctx, key).Int()
 		if errors.Is(err, redis.Nil) && p.cfg.Observe {
 			return true, nil // never used, or emptied: no other number

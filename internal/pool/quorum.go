@@ -113,7 +113,7 @@ func (p *Pool) warnUnreachable(ctx context.Context, v masterResults) {
 // askCopies calls ask for the key of every copy concurrently, with one timeout. It returns
 // whether a majority voted yes, and the votes. Without replies of a majority it returns
 // ErrUnavailable.
-func (p *Pool) askCopies(ctx context.Context, key func(n int) string, ask func(ctx context.Context, key string) (bool, error)) (yes bool,
+func (p *Pool) askEachCopy(ctx context.Context, key func(n int) string, ask func(ctx context.Context, key string) (bool, error)) (yes bool,
 	votes [copies]vote, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()

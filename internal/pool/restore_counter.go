@@ -15,7 +15,7 @@ import (
 // Errors: ErrUnavailable, ErrMalformed.
 func (p *Pool) BooksNumber(ctx context.Context) (int64, error) {
 	var highest maximum
-	_, _, err := p.askCopies(ctx, keyBooks, func(ctx context.Context, key string) (bool, error) {
+	_, _, err := p.askEachCopy(ctx, keyBooks, func(ctx context.Context, key string) (bool, error) {
 		n, err := p.rdb.Get(ctx, key).Int64()
 		if errors.Is(err, redis.Nil) {
 			return false, nil
@@ -30,7 +30,7 @@ func (p *Pool) BooksNumber(ctx context.Context) (int64, error) {
 //
 // Errors: ErrUnavailable when no majority of the copies has it then.
 func (p *Pool) RaiseBooksNumber(ctx context.Context, number int64) error {
-	_, _, err := p.askCopies(ctx, keyBooks, func(ctx context.Context, key string) (bool, error) {
+	_, _, err := p.askEachCopy(ctx, keyBooks, func(ctx context.Context, key string) (bool, error) {
 		n, err := raiseScript.Run(ctx, p.rdb, []string{key}, number).Int64()
 		return n >= number, redisError("raise the restore counter", err)
 	})

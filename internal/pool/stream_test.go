@@ -40,7 +40,7 @@ func readAll(t testing.TB, h *Handoffs, lane int) Batch {
 		if b.Empty() {
 			return all
 		}
-		all.HandOffs, all.Bad, all.Last = append(all.HandOffs, b.HandOffs...), append(all.Bad, b.Bad...), b.Last
+		all.HandOffs, all.Undecodable, all.Last = append(all.HandOffs, b.HandOffs...), append(all.Undecodable, b.Undecodable...), b.Last
 	}
 }
 

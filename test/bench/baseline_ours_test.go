@@ -140,8 +140,8 @@ func (d *oursDesign) lapse(ctx context.Context, id string) error {
 }
 
 func (d *oursDesign) record(ctx context.Context, lane int, b pool.Batch) error {
-	if len(b.Bad) > 0 {
-		return fmt.Errorf("hand-offs that cannot be decoded: %+v", b.Bad)
+	if len(b.Undecodable) > 0 {
+		return fmt.Errorf("hand-offs that cannot be decoded: %+v", b.Undecodable)
 	}
 	d.step("read")
 	entries := make([]string, len(b.HandOffs))

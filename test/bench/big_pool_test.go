@@ -193,8 +193,8 @@ func (e *emptier) each(ctx context.Context, lane int, done func() bool, take fun
 		if err != nil {
 			return err
 		}
-		if len(b.Bad) > 0 {
-			return fmt.Errorf("lane %d: %w", lane, b.Bad[0].Err)
+		if len(b.Undecodable) > 0 {
+			return fmt.Errorf("lane %d: %w", lane, b.Undecodable[0].Err)
 		}
 		var ids []string
 		for _, h := range b.HandOffs {

@@ -34,7 +34,7 @@ func (s *Server) query(orderNo string) (reply, error) {
 		return answer, nil
 	}
 	err := s.writer.do(func(tx *txn) (err error) {
-		answer, err = s.queryWithRules(tx, orderNo)
+		answer, err = s.queryWithFaults(tx, orderNo)
 		return err
 	})
 	return answer, err
@@ -48,7 +48,7 @@ func (s *Server) currentView(rec *record) (Status, *orderView) {
 	return rec.Status, rec.view()
 }
 
-func (s *Server) queryWithRules(tx *txn, orderNo string) (reply, error) {
+func (s *Server) queryWithFaults(tx *txn, orderNo string) (reply, error) {
 	rec, err := getOrder(tx.Tx, orderNo)
 	if err != nil {
 		return reply{}, err
