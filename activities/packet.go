@@ -50,7 +50,8 @@ func (a *Packets) RecordPacket(ctx context.Context, p packet.Packet) (packet.Sta
 			if rec, err := a.Store.Packet(ctx, p.ID); err == nil && rec.BodyHash == p.BodyHash {
 				return rec.Stored, nil
 			}
-			return "", temporalError(fmt.Errorf("packet %s: eligible list has %d of %d ids: %w", p.ID, len(eligible), p.EligibleCount, packet.ErrPoolGone))
+			return "", temporalError(fmt.Errorf("packet %s: eligible list has %d of %d ids: %w",
+				p.ID, len(eligible), p.EligibleCount, packet.ErrPoolGone))
 		}
 	}
 	status, err := a.Store.RecordPacket(ctx, p, sealed, eligible, a.Provider.Name())

@@ -25,14 +25,15 @@ func breakLine(row payout.BreakRow, now time.Time, form fileForm) []string {
 			fen[i], yuan[i] = fenCell(*amount.Value), money.Fen(*amount.Value).String()
 		}
 	}
-	at, by, how := "", "", ""
+	at, by, reason := "", "", ""
 	if r := b.Resolved.Value; r != nil {
-		at, by, how = r.At.String(), cell(r.By), cell(r.Reason)
+		at, by, reason = r.At.String(), cell(r.By), cell(r.Reason)
 	}
 	return []string{
-		cell(b.ID), cell(b.Kind), optionalCell(b.PacketID), optionalCell(b.PaymentID), optionalCell(b.OrderNo), optionalCell(b.UserID), cell(b.Detail),
-		optionalCell(b.Provider), fen[0], fen[1], optionalCell(b.ReconciliationID), strconv.Itoa(b.Seen), b.CreatedAt.String(), b.LastSeenAt.String(),
-		strconv.FormatInt(b.AgeSeconds, 10), at, by, how, yuan[0], yuan[1], form.local(row.CreatedAt), form.local(row.LastSeen),
+		cell(b.ID), cell(b.Kind), optionalCell(b.PacketID), optionalCell(b.PaymentID), optionalCell(b.OrderNo),
+		optionalCell(b.UserID), cell(b.Detail), optionalCell(b.Provider), fen[0], fen[1], optionalCell(b.ReconciliationID),
+		strconv.Itoa(b.Seen), b.CreatedAt.String(), b.LastSeenAt.String(),
+		strconv.FormatInt(b.AgeSeconds, 10), at, by, reason, yuan[0], yuan[1], form.local(row.CreatedAt), form.local(row.LastSeen),
 		form.local(row.ResolvedAt), form.zone.String(),
 	}
 }

@@ -172,7 +172,8 @@ func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.Pa
 	switch {
 	case err == nil:
 		return recorded.Claim, progressOf(recorded), nil
-	case errors.Is(err, packet.ErrNotFound) && (l.hasPool || l.complete), errors.Is(err, packet.ErrUnavailable) && l.hasPool && r.stillAlive(id):
+	case errors.Is(err, packet.ErrNotFound) && (l.hasPool || l.complete),
+		errors.Is(err, packet.ErrUnavailable) && l.hasPool && r.stillAlive(id):
 		return packet.Claim{}, payout.PayoutProgress{}, refuse(CodeClaimNotFound)
 	case errors.Is(err, packet.ErrNotFound):
 		return packet.Claim{}, payout.PayoutProgress{}, unavailable(err)

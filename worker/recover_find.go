@@ -19,7 +19,9 @@ func (r *Recover) candidates(ctx context.Context) ([]string, error) {
 	for id := range r.statementLines {
 		found[id] = true
 	}
-	for _, find := range []func(context.Context, map[string]bool) error{r.addUnfinished, r.addWaiting, r.addInRedis, r.addStarted, r.addClaimed} {
+	for _, find := range []func(context.Context, map[string]bool) error{
+		r.addUnfinished, r.addWaiting, r.addInRedis, r.addStarted, r.addClaimed,
+	} {
 		if err := find(ctx, found); err != nil {
 			return nil, err
 		}
@@ -150,8 +152,8 @@ func (r *Recover) ensureRow(ctx context.Context, id string) (packet.Record, bool
 	}
 	if p.ID == "" {
 		if _, moved := r.statementLines[id]; moved {
-			return rec, false, r.leaveToStaff(ctx, id, payout.ID(payout.KindCharge, id, 0), "the provider moved money for it, and neither Redis nor "+
-				"Temporal has the packet")
+			return rec, false, r.leaveToStaff(ctx, id, payout.ID(payout.KindCharge, id, 0),
+				"the provider moved money for it, and neither Redis nor Temporal has the packet")
 		}
 		return rec, false, nil
 	}

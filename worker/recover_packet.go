@@ -323,6 +323,6 @@ func (r *Recover) checkProviderMemory(ctx context.Context, id string) error {
 	if err != nil || rec.Stored == packet.StatusClosed && len(open) == 0 {
 		return err
 	}
-	return r.leaveToStaff(ctx, id, payout.ID(payout.KindCharge, id, 0), "it is older than the provider's memory of order numbers: look up what "+
-		"was sent and when")
+	return r.leaveToStaff(ctx, id, payout.ID(payout.KindCharge, id, 0),
+		"it is older than the provider's memory of order numbers: look up what was sent and when")
 }

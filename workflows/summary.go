@@ -10,19 +10,18 @@ import (
 	"hongbao/internal/payout"
 )
 
-// SummaryLimit is the maximum size of a summary's payload in bytes: servers reject a start or an
-// activity with a longer summary (limit.userMetadataSummarySize). The payload is JSON, with a
-// header.
+// SummaryLimit is the maximum size of a summary in bytes, as sent: a JSON string with a header.
+// Temporal rejects a start or an activity with a longer one (limit.userMetadataSummarySize).
 const SummaryLimit = 400
 
-// summaryHeader exceeds the size of a payload without its JSON.
+// summaryHeader is room for the header; it is slightly more than the header takes.
 const summaryHeader = 40
 
 // summary shortens a text to what every server accepts as the summary of a run, an activity or a
 // timer. A text that is too long ends with an ellipsis; no character is cut in half.
 func summary(text string) string {
 	const room, ellipsis = SummaryLimit - summaryHeader - len(`""`), "…"
-	size, end := 0, 0 // end: of the text that fits before an ellipsis
+	size, end := 0, 0 // in JSON so far; end of the text that fits before an ellipsis
 	for i, r := range text {
 		size += sizeInJSON(r)
 		if size > room {

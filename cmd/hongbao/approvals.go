@@ -42,7 +42,7 @@ var decisionStatuses = []string{string(payout.DecisionWaiting), string(payout.De
 	string(payout.DecisionOvertaken), string(payout.DecisionRejected), string(payout.DecisionExpired),
 	string(payout.DecisionWithdrawn)}
 
-// checkOneOf checks a flag with a fixed set of values; empty is accepted.
+// checkOneOf checks a flag with a fixed set of values. Empty means that the flag is not set.
 func checkOneOf(name, value string, values []string) error {
 	if value != "" && !slices.Contains(values, value) {
 		return &usageError{fmt.Errorf("--%s %q is none of %s: write one of them", name, value, strings.Join(values, ", "))}
@@ -85,18 +85,18 @@ func newApprovalsListCommand(env environment) *cobra.Command {
 }
 
 func approvalRow(a *client.ApprovalItem) []any {
-	about, sum, to := "", "", ""
+	about, amount, to := "", "", ""
 	switch {
 	case a.Payout != nil:
-		about, sum, to = a.Payout.ID, formatYuan(a.Payout.Amount), a.Payout.UserID
+		about, amount, to = a.Payout.ID, formatYuan(a.Payout.Amount), a.Payout.UserID
 	case a.Refund != nil:
-		about, sum, to = a.Refund.ID, formatYuan(a.Refund.Amount), a.Refund.UserID
+		about, amount, to = a.Refund.ID, formatYuan(a.Refund.Amount), a.Refund.UserID
 	}
 	status := a.Status
 	if a.Changed {
 		status += ", changed"
 	}
-	return []any{a.ID, a.Decision.Kind, about, sum, to, a.Decision.By, a.Decision.Reason, optionalText(a.Evidence), status,
+	return []any{a.ID, a.Decision.Kind, about, amount, to, a.Decision.By, a.Decision.Reason, optionalText(a.Evidence), status,
 		optionalText(a.AnsweredBy),
 		formatTime(a.ExpiresAt)}
 }
@@ -104,6 +104,7 @@ func approvalRow(a *client.ApprovalItem) []any {
 // approvalAnswer is a client method that approves, rejects or withdraws a decision.
 type approvalAnswer func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.Answered, error)
 
+// newAnswerCommand returns the command that answers one request for approval, or withdraws it.
 func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *cobra.Command {
 	f := newFinanceFlags()
 	cmd := &cobra.Command{
@@ -111,7 +112,7 @@ func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *c
 		Short:             short,
 		Example:           "  hongbao approvals " + verb + " aKQ3X7M2P5R6T4V2W3Y7Z5B6CD --reason 'bank slip checked'",
 		Args:              approvalID.arg,
-		ValidArgsFunction: completeApprovals(env, &f, verb == "withdraw"),
+		ValidArgsFunction: completeApprovals(env, &f, verb != "withdraw"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				a, err := do(t.staff, ctx, args[0], f.decision())
@@ -136,10 +137,10 @@ func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *c
 	return cmd
 }
 
-// completeApprovals completes waiting approvals: those of others that the caller may answer, or with asked all.
-func completeApprovals(env environment, f *staffFlags, asked bool) cobra.CompletionFunc {
+// completeApprovals completes the ids of waiting approvals; with byOthers those that the caller may answer.
+func completeApprovals(env environment, f *staffFlags, byOthers bool) cobra.CompletionFunc {
 	return completeItems(env, f, func(ctx context.Context, t *staffCommand) (found []cobra.Completion, err error) {
-		list, err := t.staff.ListApprovals(ctx, client.ApprovalFilter{Status: string(payout.DecisionWaiting), ByOthers: !asked},
+		list, err := t.staff.ListApprovals(ctx, client.ApprovalFilter{Status: string(payout.DecisionWaiting), ByOthers: byOthers},
 			client.Page{Limit: 20})
 		if err != nil {
 			return nil, err

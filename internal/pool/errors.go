@@ -16,27 +16,29 @@ var (
 	ErrUnavailable = fmt.Errorf("redis %w", packet.ErrUnavailable)
 	// ErrOverloaded: too many grabs wait in the lane; nothing was taken. It is an ErrUnavailable.
 	ErrOverloaded = fmt.Errorf("too many grabs waiting: %w", ErrUnavailable)
-	// ErrInconsistent: counters and shares of a packet disagree, as of a withheld one
-	// (Restore); nothing was taken. It is an ErrUnavailable.
+	// ErrInconsistent: counters and shares of a packet disagree, or a rebuild withholds it (see
+	// Restore); nothing was taken. It is an ErrUnavailable.
 	ErrInconsistent = fmt.Errorf("counters and shares of the packet disagree, or it is withheld: %w", ErrUnavailable)
-	// ErrReplicas: the master has the write, and fewer replicas than configured do. It is an
-	// ErrUnavailable: a repeated call succeeds once they do.
+	// ErrReplicas: the master has the write, but fewer replicas have it than configured. It is an
+	// ErrUnavailable: a repeated call succeeds once enough have it.
 	ErrReplicas = fmt.Errorf("too few replicas have the write: %w", ErrUnavailable)
 	// ErrFenced: the lane lacks acknowledged changes, or may (R9). Nothing was changed; the lane
 	// refuses calls until it is rebuilt. It is an ErrUnavailable.
 	ErrFenced = fmt.Errorf("the fence of the lane is closed: %w", ErrUnavailable)
 	// ErrEpoch: the lane is in another epoch than the one whose fence should change.
 	ErrEpoch = errors.New("lane is in another epoch")
-	// ErrVolatile: Redis' settings may lose acknowledged writes. It comes with ErrUnavailable.
+	// ErrVolatile: with its settings Redis may lose acknowledged writes. An error that wraps it
+	// wraps ErrUnavailable too.
 	ErrVolatile = errors.New("redis may lose acknowledged writes")
-	// ErrRewrite: a former replica, or a server whose append-only file was just switched on,
-	// appends to a file that its next start ignores, until a rewrite ends. It is an ErrUnavailable.
+	// ErrRewrite: the append-only file is not complete yet, so a restart now would lose writes. A
+	// former replica, and a server whose file was just switched on, must first rewrite it. It is an
+	// ErrUnavailable.
 	ErrRewrite = fmt.Errorf("redis must finish a rewrite before its append-only file is used: %w", ErrUnavailable)
 	// ErrLanes: this Redis was used with another number of lanes.
 	ErrLanes = errors.New("number of lanes differs from the one in use")
 	// ErrAccess: Redis refuses this process, or its certificate is not trusted: an ErrAuth,
-	// ErrRights, ErrTLS or ErrProtected. It comes with ErrUnavailable, and stays until the
-	// settings of one side are corrected.
+	// ErrRights, ErrTLS or ErrProtected. It stays until the settings of one side are corrected. An
+	// error that wraps it wraps ErrUnavailable too.
 	ErrAccess = errors.New("no access to redis")
 	// ErrAuth: user or password is wrong or missing.
 	ErrAuth = fmt.Errorf("%w: user or password is wrong or missing", ErrAccess)
@@ -109,8 +111,8 @@ func isReply(err error) bool {
 	return ok
 }
 
-// accessKind returns the kind of ErrAccess that an error of the client or of Redis is; nil
-// for any other error, or when it is one already.
+// accessKind returns the kind of ErrAccess for an error of the client library; nil for any other
+// error, and for one that wraps ErrAccess already.
 func accessKind(err error) error {
 	switch {
 	case errors.Is(err, ErrAccess):
@@ -132,7 +134,7 @@ const protectedCode = "DENIED"
 
 // transientCodes are the codes of transient error replies, of Redis or of a proxy in front
 // of it. The client library has functions for some; a list is easier to review. A trailing
-// blank excludes longer codes. The word ERR in front of a text is left out.
+// blank excludes longer codes. Texts are without the word ERR in front.
 var transientCodes = []string{
 	"LOADING", "BUSY ", "READONLY", "MISCONF", "NOREPLICAS", "NOSCRIPT", "OOM", "EXECABORT", "UNBLOCKED",
 	"MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED ", "ASK ", "REDIRECT", "INPROG", "NOMASTERLINK", "IOERR",

@@ -16,8 +16,8 @@ import (
 // Batch is the result of one read of hand-offs.
 type Batch struct {
 	HandOffs []packet.HandOff
-	// Bad are entries, or parts of entries, that could not be decoded. An entry with
-	// readable and unreadable claims is in both lists with the same id.
+	// Undecodable are entries, or parts of entries. An entry with readable and unreadable claims is
+	// in both lists with the same id.
 	Undecodable []Undecodable
 	// Last is the id of the last entry of the batch, decoded or not.
 	Last string
@@ -26,7 +26,7 @@ type Batch struct {
 // Empty reports whether the batch has no entries.
 func (b Batch) Empty() bool { return len(b.HandOffs) == 0 && len(b.Undecodable) == 0 }
 
-// Bad is an entry that could not be decoded, for the quarantine.
+// Undecodable is an entry, or the part of one, that goes to the quarantine.
 type Undecodable struct {
 	EntryID string
 	Lane    int
@@ -37,11 +37,11 @@ type Undecodable struct {
 // Kinds and fields of entries, as the scripts write them:
 //
 //	create.lua  kind created, packet JSON, created_at, opens_at, expires_at in ms
-//	grab.lua    kind claims, packet_id, app, shares separated by blanks, claimed at in ms,
-//	            their users in the same order as a MessagePack array, profiles as a
-//	            MessagePack map from position in it (from 1) to JSON or empty, last 1 when
-//	            the packet's last share is among them, epoch of the lane and seq of the
-//	            first claim, each further claim one more (missing in old entries)
+//	grab.lua    kind claims, packet_id, app, shares separated by blanks, at in ms, users in
+//	            the order of shares as a MessagePack array, profiles as a MessagePack map
+//	            from position in users (from 1) to JSON, or empty, last (1 when the packet's
+//	            last share is among them), epoch of the lane and seq of the first claim; each
+//	            further claim has the next seq (epoch and seq are missing in old entries)
 //	recall.lua  kind recalled, packet_id
 const fieldKind = "kind"
 
@@ -65,37 +65,37 @@ func decodeBatch(lane int, messages []redis.XMessage) (b Batch, deleted []string
 	return b, deleted
 }
 
-// decodeEntry decodes one entry. The claims are in the order of winning, which is the order
-// of their share indices. bad is nil unless a part could not be decoded; ok reports whether
-// there is a hand-off.
+// decodeEntry decodes one entry. The claims are in the order of their share indices, in which
+// they were won. bad has the parts that could not be decoded; ok reports whether there is a
+// hand-off.
 func decodeEntry(lane int, m redis.XMessage) (h packet.HandOff, ok bool, bad *Undecodable) {
 	h.EntryID = m.ID
-	whole := func(err error) (packet.HandOff, bool, *Undecodable) {
+	rejectEntry := func(err error) (packet.HandOff, bool, *Undecodable) {
 		return packet.HandOff{}, false, &Undecodable{EntryID: m.ID, Lane: lane, Values: m.Values, Err: err}
 	}
 	switch kind := m.Values[fieldKind]; kind {
 	case "created":
 		created, err := decodeCreated(m.Values)
 		if err != nil {
-			return whole(err)
+			return rejectEntry(err)
 		}
 		h.Created = &created
 		return h, true, nil
 	case "recalled":
 		id, _ := m.Values["packet_id"].(string)
 		if !packet.ValidID(id) {
-			return whole(fmt.Errorf("%w: recalled packet %q", ErrMalformed, id))
+			return rejectEntry(fmt.Errorf("%w: recalled packet %q", ErrMalformed, id))
 		}
 		h.Recalled = id
 		return h, true, nil
 	case "claims":
 		bad, err := decodeClaims(lane, m, &h)
 		if err != nil {
-			return whole(err)
+			return rejectEntry(err)
 		}
 		return h, len(h.Claims)+len(h.SoldOut) > 0, bad
 	default:
-		return whole(fmt.Errorf("%w: kind %q", ErrMalformed, kind))
+		return rejectEntry(fmt.Errorf("%w: kind %q", ErrMalformed, kind))
 	}
 }
 
@@ -124,8 +124,8 @@ func decodeCreated(values map[string]any) (packet.Packet, error) {
 	return p, nil
 }
 
-// decodeClaims sets the claims of h. err means that the whole entry is unreadable; bad has
-// the unreadable claims.
+// decodeClaims fills in h from an entry of claims. err means that the whole entry is unreadable;
+// bad has single unreadable claims.
 func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) (bad *Undecodable, err error) {
 	field := func(name string) string {
 		s, _ := m.Values[name].(string)

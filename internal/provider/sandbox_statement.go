@@ -16,6 +16,7 @@ import (
 )
 
 const (
+	// statementLines is the number of lines of a page.
 	statementLines = 1000
 	// statementBytes bounds a page: a thousand lines of at most a kilobyte.
 	statementBytes = 1 << 20
@@ -41,10 +42,10 @@ type statementItem struct {
 // Zone is the time zone of the days of the statement.
 func (s *Sandbox) Zone() *time.Location { return time.UTC }
 
-// Statement reads one page of a day's statement: every movement of money of the account, under any
-// number. after is "" or the Next of the previous page. An incomplete or unordered statement is
-// refused: a line with a missing member, out of order or of another day makes the whole page an
-// error. Errors wrap ErrAnswer; the call moves nothing and may be repeated.
+// Statement reads one page of a day's statement: every movement of our money at the provider, also
+// under order numbers that we do not know. after is "" or the Next of the previous page. A line
+// with a missing member, out of order or of another day makes the whole page an error: an
+// incomplete statement must not be compared. Errors wrap ErrAnswer; the call may be repeated.
 func (s *Sandbox) Statement(ctx context.Context, day payout.Day, after string) (payout.StatementPage, error) {
 	fail := func(err error) (payout.StatementPage, error) {
 		return payout.StatementPage{}, fmt.Errorf("statement of %s: %w: %w", day, ErrAnswer, err)

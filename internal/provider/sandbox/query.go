@@ -7,11 +7,11 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// query answers the query of an order. Without a rule that may affect it, and without a newly
-// reported status, it only reads.
+// query answers the query of an order. It writes only if a rule of injected faults may affect the
+// answer, or if the answer reports a final status for the first time; else a read is enough.
 func (s *Server) query(orderNo string) (reply, error) {
 	var answer reply
-	simple := false
+	answered := false
 	if !s.faults.mayAffectQueries() {
 		err := s.db.View(func(tx *bolt.Tx) error {
 			rec, err := getOrder(tx, orderNo)
@@ -19,18 +19,18 @@ func (s *Server) query(orderNo string) (reply, error) {
 				return err
 			}
 			if rec == nil {
-				answer, simple = refuse(problemOrderNotFound), true
+				answer, answered = refuse(problemOrderNotFound), true
 				return nil
 			}
 			reported, view := s.currentView(rec)
-			answer, simple = reply{order: view}, !reported.final() || reported == rec.Reported
+			answer, answered = reply{order: view}, !reported.final() || reported == rec.Reported
 			return nil
 		})
 		if err != nil {
 			return reply{}, fmt.Errorf("query: %w", err)
 		}
 	}
-	if simple {
+	if answered {
 		return answer, nil
 	}
 	err := s.writer.do(func(tx *txn) (err error) {
@@ -40,7 +40,7 @@ func (s *Server) query(orderNo string) (reply, error) {
 	return answer, err
 }
 
-// currentView is the order as it is, or as processing while a pending_forever rule masks it.
+// currentView returns the order as it is, or as processing while a rule pending_forever applies.
 func (s *Server) currentView(rec *record) (Status, *orderView) {
 	if s.faults.masks(rec) {
 		return StatusProcessing, rec.viewAs(outcome{Status: StatusProcessing})
@@ -48,6 +48,7 @@ func (s *Server) currentView(rec *record) (Status, *orderView) {
 	return rec.Status, rec.view()
 }
 
+// queryWithFaults answers with the first rule that applies, and notes that it was used.
 func (s *Server) queryWithFaults(tx *txn, orderNo string) (reply, error) {
 	rec, err := getOrder(tx.Tx, orderNo)
 	if err != nil {
@@ -92,7 +93,7 @@ func canAffectQuery(r *Rule, rec *record) bool {
 	return false
 }
 
-// answerQuery returns the answer and the final status in it, if any.
+// answerQuery returns the answer under a rule, and the final status in it, if any.
 func (s *Server) answerQuery(rec *record, rule *Rule) (reply, Status) {
 	switch rule.Kind {
 	case faultErrorBefore, faultErrorAfter:
