@@ -133,7 +133,7 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 			return err
 		}
 		l.exclude(e) // it waits only for MySQL
-		l.logBad(ctx, b)
+		l.logUndecodable(ctx, b)
 		l.quarantine.put(l.quarantineJob(b, e))
 	}
 	return nil
@@ -192,8 +192,8 @@ func (l *laneReader) relayJob(j job, e *entry) job {
 	return j
 }
 
-// logBad logs a hand-off that cannot be decoded. The row in quarantine raises the alert.
-func (l *laneReader) logBad(ctx context.Context, b pool.Undecodable) {
+// logUndecodable logs a hand-off that cannot be decoded. The row in quarantine raises the alert.
+func (l *laneReader) logUndecodable(ctx context.Context, b pool.Undecodable) {
 	l.relay.logger.ErrorContext(ctx, "Hand-off cannot be decoded; moving it to quarantine.",
 		slog.Int("lane", b.Lane), slog.String("entry_id", b.EntryID), slog.Any("error", b.Err))
 }

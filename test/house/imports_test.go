@@ -72,7 +72,7 @@ var forTests = []string{"devstack/stacktest", "provider/providertest", "test"}
 
 // workerSees are the names of pool that worker may use: the content of streams. Writes to Redis go
 // through interfaces that cmd implements.
-var workerSees = []string{"Batch", "Bad", "Consumer", "Slot", "LivePacket", "ErrLeaseLost", "Epoch", "ErrTorn"}
+var workerSees = []string{"Batch", "Undecodable", "Consumer", "Slot", "LivePacket", "ErrLeaseLost", "Epoch", "ErrTorn"}
 
 // owners lists which packages may import a library or a package below it.
 var owners = []struct {
