@@ -105,11 +105,11 @@ func (f *refusals) forget(limits []access.AppliedLimit) {
 // knownOverLimit refuses a request that is known to be over one of its limits.
 func (r *request) knownOverLimit(limits []access.AppliedLimit) *refusal {
 	over, wait := r.server.refusals.firstKnown(limits)
-	return overLimit(limits, over, wait)
+	return limitRefusal(limits, over, wait)
 }
 
-// overLimit returns the refusal for exceeding the limit at position over; nil without a wait.
-func overLimit(limits []access.AppliedLimit, over int, wait time.Duration) *refusal {
+// limitRefusal returns the refusal for exceeding the limit at position over; nil without a wait.
+func limitRefusal(limits []access.AppliedLimit, over int, wait time.Duration) *refusal {
 	if wait <= 0 {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (r *request) count(limits []access.AppliedLimit) *refusal {
 	if wait > 0 {
 		r.server.refusals.learn(limits[over], wait)
 	}
-	return overLimit(limits, over, wait)
+	return limitRefusal(limits, over, wait)
 }
 
 // limitError is the kind of the exceeded limit, for the log only.
