@@ -17,7 +17,7 @@ var auditColumns = []string{"seq", "at", "actor", "role", "action", "subject", "
 func auditLine(e payout.AuditEntry, form fileForm) ([]string, error) {
 	states := make([]string, 2)
 	for i, state := range []string{e.Before, e.After} {
-		text, err := State(state).MarshalJSON() // an invalid state is as visible as in the list
+		text, err := State(state).MarshalJSON() // as the list renders it, an invalid one too
 		if err != nil {
 			return nil, fmt.Errorf("audit entry %d: %w", e.Seq, err)
 		}

@@ -247,9 +247,9 @@ func (o *object) boolean(name string) *bool {
 	return &yes
 }
 
-// texts reads an object whose values are strings. It is empty, not nil, when the
+// textMap reads an object whose values are strings. It is empty, not nil, when the
 // member is missing or null.
-func (o *object) texts(name string) map[string]string {
+func (o *object) textMap(name string) map[string]string {
 	out := map[string]string{}
 	value, ok := o.get(name, false)
 	if !ok {

@@ -88,7 +88,7 @@ func createMembers(o *object, opens bool) (q createRequest) {
 		o.fault("tickets", fault{faultEnum, "cannot be combined with eligible_user_ids"})
 	}
 	q.GroupID = o.text("group_id", false, checkID)
-	q.Metadata = o.texts("metadata")
+	q.Metadata = o.textMap("metadata")
 	if f := checkMetadata(q.Metadata); f != nil {
 		o.fault("metadata", *f)
 	}

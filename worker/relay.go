@@ -14,7 +14,8 @@ import (
 	"hongbao/internal/pool"
 )
 
-// Handoffs is the worker's access to the lanes' streams.
+// Handoffs is what the relay needs of Redis: the streams of the lanes, and the slots, whose names
+// the consumers of the streams have.
 type Handoffs interface {
 	Read(ctx context.Context, lane int, consumer string, count int, block time.Duration) (pool.Batch, error)
 	ReadOwnPending(ctx context.Context, lane int, consumer, after string, count int) (pool.Batch, error)
