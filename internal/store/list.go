@@ -130,7 +130,7 @@ func (s *Store) ClaimsBefore(ctx context.Context, packetID string, before, limit
 // claimsAfter is ClaimsBefore including share before when its user sorts after user; "": without it.
 func (s *Store) claimsAfter(ctx context.Context, packetID string, before int, user string, limit int) ([]packet.ClaimWithPayout, error) {
 	if before < 0 {
-		err := s.read(ctx).Raw("SELECT COALESCE(last_share, share_count) + 1 FROM packets WHERE id = ?", packetID).Scan(&before).Error
+		err := s.read(ctx).Model(&packetRow{}).Where("id = ?", packetID).Pluck("COALESCE(last_share, share_count) + 1", &before).Error
 		if err != nil {
 			return nil, classify(err)
 		}

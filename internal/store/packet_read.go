@@ -26,7 +26,7 @@ func (s *Store) Packet(ctx context.Context, id string) (packet.Record, error) {
 // best luck. Its cost does not grow with the packet. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) PacketRow(ctx context.Context, id string) (packet.Record, error) {
 	var row packetRow
-	if err := s.read(ctx).Raw("SELECT * FROM packets WHERE id = ?", id).Scan(&row).Error; err != nil {
+	if err := s.read(ctx).Where("id = ?", id).Limit(1).Find(&row).Error; err != nil {
 		return packet.Record{}, classify(err)
 	}
 	if row.ID == "" {
@@ -194,8 +194,8 @@ func (s *Store) unclaimed(ctx context.Context, packetID string, claims []packet.
 		indexes[i] = c.ShareIndex
 	}
 	var taken []int
-	err := s.read(ctx).Raw("SELECT share_index FROM shares WHERE packet_id = ? AND share_index IN ? AND user_id IS NOT NULL", packetID,
-		indexes).Scan(&taken).Error
+	err := s.read(ctx).Model(&shareRow{}).Where("packet_id = ? AND share_index IN ? AND user_id IS NOT NULL", packetID, indexes).
+		Pluck("share_index", &taken).Error
 	return slices.DeleteFunc(claims, func(c packet.Claim) bool { return slices.Contains(taken, c.ShareIndex) }), classify(err)
 }
 

@@ -184,7 +184,7 @@ func (s *Store) Payment(ctx context.Context, id string) (payout.Detail, error) {
 	}
 	d := payout.Detail{Row: row.listed(attempts), Attempts: attempts}
 	var rows []eventRow
-	if err := t.Raw("SELECT * FROM payment_events WHERE payment_id = ? ORDER BY id", id).Scan(&rows).Error; err != nil {
+	if err := t.Where("payment_id = ?", id).Order("id").Find(&rows).Error; err != nil {
 		return d, classify(err)
 	}
 	for _, r := range rows {
@@ -202,7 +202,7 @@ func (s *Store) PaymentStatuses(ctx context.Context, ids []string) (map[string]p
 		return nil, nil
 	}
 	var rows []struct{ ID, Status string }
-	if err := s.read(ctx).Raw("SELECT id, status FROM payments WHERE id IN ?", ids).Scan(&rows).Error; err != nil {
+	if err := s.read(ctx).Model(&paymentRow{}).Select("id", "status").Where("id IN ?", ids).Find(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
 	out := make(map[string]payout.Status, len(rows))
@@ -215,7 +215,7 @@ func (s *Store) PaymentStatuses(ctx context.Context, ids []string) (map[string]p
 // PaymentRow reads the payment row alone. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) PaymentRow(ctx context.Context, id string) (payout.Payment, error) {
 	var row paymentRow
-	if err := s.read(ctx).Raw("SELECT * FROM payments WHERE id = ?", id).Scan(&row).Error; err != nil {
+	if err := s.read(ctx).Where("id = ?", id).Limit(1).Find(&row).Error; err != nil {
 		return payout.Payment{}, classify(err)
 	}
 	if row.ID == "" {

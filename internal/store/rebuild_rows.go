@@ -47,7 +47,7 @@ func (s *Store) laneRows(ctx context.Context, columns string, lane, lanes int, s
 // ErrUnavailable.
 func (s *Store) PoolOf(ctx context.Context, id string) (r packet.RebuildInput, found bool, err error) {
 	var rows []packetRow
-	err = s.read(ctx).Raw("SELECT * FROM packets WHERE id = ? AND status IN ('funding', 'open', 'closing')", id).Scan(&rows).Error
+	err = s.read(ctx).Where("id = ? AND status IN ('funding', 'open', 'closing')", id).Find(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return r, false, classify(err)
 	}
@@ -79,8 +79,8 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.RebuildInpu
 			return r, classify(err)
 		}
 		var amount int64
-		if err := s.read(ctx).Raw("SELECT amount FROM shares WHERE packet_id = ? AND share_index = ?", r.ID,
-			*r.BestShare).Scan(&amount).Error; err != nil {
+		if err := s.read(ctx).Model(&shareRow{}).Where("packet_id = ? AND share_index = ?", r.ID, *r.BestShare).
+			Pluck("amount", &amount).Error; err != nil {
 			return r, classify(err)
 		}
 		r.BestAmount = money.Fen(amount)
@@ -110,8 +110,7 @@ func (s *Store) conflictClaims(ctx context.Context, packetID string) ([]packet.C
 // ErrUnavailable.
 func (s *Store) SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error) {
 	var rows []shareRow
-	err := s.read(ctx).Raw("SELECT * FROM shares WHERE packet_id = ? AND share_index > ? ORDER BY share_index LIMIT ?", packetID, index,
-		limit).Scan(&rows).Error
+	err := s.read(ctx).Where("packet_id = ? AND share_index > ?", packetID, index).Order("share_index").Limit(limit).Find(&rows).Error
 	out := make([]packet.Share, len(rows))
 	for i, r := range rows {
 		out[i] = packet.Share{Index: r.ShareIndex, Amount: money.Fen(r.Amount)}
@@ -172,8 +171,8 @@ func (s *Store) CountClaimsAfterSeq(ctx context.Context, lane, lanes int, epoch,
 				return 0, err
 			}
 			var some int64
-			err = s.read(ctx).Raw("SELECT COUNT(*) FROM claims WHERE packet_id >= ? AND packet_id < ? AND epoch = ? AND seq > ?", from, next, epoch,
-				seq).Scan(&some).Error
+			err = s.read(ctx).Table("claims").Where("packet_id >= ? AND packet_id < ? AND epoch = ? AND seq > ?", from, next, epoch, seq).
+				Count(&some).Error
 			if err != nil {
 				return 0, classify(err)
 			}
@@ -190,8 +189,8 @@ func (s *Store) nextClaimsPage(ctx context.Context, from, end string) (string, e
 		offset int
 	}{{">=", countPage}, {">", 0}} { // second try: one packet has more claims than a page
 		var ids []string
-		err := s.read(ctx).Raw("SELECT packet_id FROM claims WHERE packet_id "+page.after+" ? AND packet_id < ? ORDER BY packet_id LIMIT 1 "+
-			"OFFSET ?", from, end, page.offset).Scan(&ids).Error
+		err := s.read(ctx).Table("claims").Where("packet_id "+page.after+" ? AND packet_id < ?", from, end).Order("packet_id").
+			Limit(1).Offset(page.offset).Pluck("packet_id", &ids).Error
 		switch {
 		case err != nil:
 			return "", classify(err)

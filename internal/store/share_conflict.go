@@ -85,8 +85,8 @@ func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, provider,
 // packet row is locked.
 func (tx tx) shareConflictOf(c packet.Claim, row packetRow, provider, detail string) (string, error) {
 	var id string
-	if err := tx.Raw("SELECT payment_id FROM promises WHERE packet_id = ? AND user_id = ?", c.PacketID,
-		c.UserID).Scan(&id).Error; err != nil || id != "" {
+	if err := tx.Model(&shareConflictRow{}).Where("packet_id = ? AND user_id = ?", c.PacketID, c.UserID).
+		Pluck("payment_id", &id).Error; err != nil || id != "" {
 		return id, err
 	}
 	var last *string
@@ -160,7 +160,7 @@ func (s *Store) PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (m
 		ids[i] = payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	}
 	var rows []struct{ ID, UserID, Status string }
-	if err := s.read(ctx).Raw("SELECT id, user_id, status FROM payments WHERE id IN ?", ids).Scan(&rows).Error; err != nil {
+	if err := s.read(ctx).Model(&paymentRow{}).Select("id", "user_id", "status").Where("id IN ?", ids).Find(&rows).Error; err != nil {
 		return out, classify(err)
 	}
 	type booked struct{ user, status string }
@@ -212,6 +212,6 @@ func (s *Store) ShareConflicts(ctx context.Context, packetID string) (payout.Sha
 // a share. Errors: ErrUnavailable.
 func (s *Store) ShareConflictUsers(ctx context.Context, packetID string) ([]string, error) {
 	var users []string
-	err := s.read(ctx).Raw("SELECT user_id FROM promises WHERE packet_id = ?", packetID).Scan(&users).Error
+	err := s.read(ctx).Model(&shareConflictRow{}).Where("packet_id = ?", packetID).Pluck("user_id", &users).Error
 	return users, classify(err)
 }

@@ -36,7 +36,7 @@ func (s *Store) transaction(ctx context.Context, step failpoint.Step, fn func(tx
 // queries and decisions, and due times are then the same for every process.
 func serverTime(db *gorm.DB) (time.Time, error) {
 	var now time.Time
-	err := db.Raw("SELECT UTC_TIMESTAMP(6)").Scan(&now).Error
+	err := db.Raw("SELECT UTC_TIMESTAMP(6)").Scan(&now).Error // raw: no table
 	return now.UTC(), err
 }
 

@@ -96,7 +96,7 @@ func (s *Store) PacketStates(ctx context.Context, ids []string) (map[string]pack
 		ID, Status string
 		UpdatedAt  time.Time
 	}
-	err := s.read(ctx).Raw("SELECT id, status, updated_at FROM packets WHERE id IN ?", ids).Scan(&rows).Error
+	err := s.read(ctx).Model(&packetRow{}).Select("id", "status", "updated_at").Where("id IN ?", ids).Find(&rows).Error
 	for _, r := range rows {
 		out[r.ID] = packet.RowState{Stored: packet.Status(r.Status), UpdatedAt: r.UpdatedAt.UTC()}
 	}
