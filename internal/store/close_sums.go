@@ -24,9 +24,12 @@ const (
 var ledgerBegin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 type sumsRow struct {
-	ClosedTo time.Time
-	Totals   []byte
+	ClosedTo  time.Time
+	Totals    []byte
+	CreatedAt time.Time
 }
+
+func (sumsRow) TableName() string { return "ledger_closes" }
 
 func (r sumsRow) totals() (payout.Totals, error) {
 	var t payout.Totals
@@ -51,8 +54,7 @@ func (s *Store) LedgerSumsAt(ctx context.Context, at time.Time) (payout.Totals, 
 // ledgerBegin.
 func (s *Store) latestSums(ctx context.Context, at time.Time) (payout.Totals, time.Time, error) {
 	var row sumsRow
-	err := s.read(ctx).Raw("SELECT closed_to, totals FROM ledger_closes WHERE closed_to <= ? ORDER BY closed_to DESC LIMIT 1",
-		at.UTC()).Scan(&row).Error
+	err := s.read(ctx).Select("closed_to", "totals").Where("closed_to <= ?", at.UTC()).Order("closed_to DESC").Limit(1).Find(&row).Error
 	if err != nil || row.Totals == nil {
 		return payout.Totals{}, ledgerBegin, classify(err)
 	}
@@ -142,7 +144,7 @@ func (s *Store) SaveLedgerSums(ctx context.Context, zone *time.Location) (bool, 
 		return false, fmt.Errorf("encode ledger sums: %w", err)
 	}
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		return tx.Exec("INSERT INTO ledger_closes (closed_to, totals, created_at) VALUES (?, ?, ?)", next.UTC(), text, tx.now).Error
+		return tx.Create(&sumsRow{ClosedTo: next.UTC(), Totals: text, CreatedAt: tx.now}).Error
 	})
 	if duplicate(err) {
 		err = nil
@@ -154,12 +156,12 @@ func (s *Store) SaveLedgerSums(ctx context.Context, zone *time.Location) (bool, 
 // and was set back since. New transfers may belong before them and would be missing in all later
 // sums. Sums of a final day stay.
 func (s *Store) deleteFutureSums(ctx context.Context, settled time.Time) error {
-	const ahead = " FROM ledger_closes WHERE closed_to > ? AND final_at IS NULL"
+	const ahead = "closed_to > ? AND final_at IS NULL"
 	var n int64
-	if err := s.read(ctx).Raw("SELECT COUNT(*)"+ahead, settled.UTC()).Scan(&n).Error; err != nil || n == 0 {
+	if err := s.read(ctx).Model(&sumsRow{}).Where(ahead, settled.UTC()).Count(&n).Error; err != nil || n == 0 {
 		return classify(err)
 	}
 	slog.WarnContext(ctx, "Ledger sums are from the future: MySQL's clock was set back. They are computed again.",
 		slog.Int64("sums", n))
-	return s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.Exec("DELETE"+ahead, settled.UTC()).Error })
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.Where(ahead, settled.UTC()).Delete(&sumsRow{}).Error })
 }

@@ -183,7 +183,7 @@ func (r *HealthReader) breaks(ctx context.Context, v *observe.HealthSnapshot) er
 // heldProviders reads which providers are held. A provider that was never held has no row.
 func (r *HealthReader) heldProviders(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []providerRow
-	err := r.store.read(ctx).Raw("SELECT * FROM providers").Scan(&rows).Error
+	err := r.store.read(ctx).Find(&rows).Error
 	for _, row := range rows {
 		v.HeldProviders[row.Name] = orZero(row.HeldAt)
 	}
@@ -208,7 +208,7 @@ func (r *HealthReader) waiting(ctx context.Context, v *observe.HealthSnapshot) e
 		return err
 	}
 	v.Outbox = outbox.backlog()
-	return r.store.read(ctx).Raw("SELECT COUNT(*) FROM quarantine").Scan(&v.Quarantined).Error
+	return r.store.read(ctx).Table("quarantine").Count(&v.Quarantined).Error
 }
 
 // lanes counts the pool's lanes by fence state; the table has one row a lane.
@@ -244,7 +244,7 @@ func (r *HealthReader) repairs(ctx context.Context, v *observe.HealthSnapshot) e
 		Kind string
 		Made int64
 	}
-	err := r.store.read(ctx).Raw("SELECT kind, made FROM repairs").Scan(&rows).Error
+	err := r.store.read(ctx).Table("repairs").Select("kind", "made").Find(&rows).Error
 	for _, row := range rows {
 		v.Repairs[row.Kind] = row.Made
 	}
@@ -282,8 +282,8 @@ func (r *HealthReader) ledger(ctx context.Context, v *observe.HealthSnapshot) er
 		ID       int64
 		PacketID string
 	}
-	err = r.store.read(ctx).Raw("SELECT id, packet_id FROM transfers WHERE id > ? ORDER BY id DESC LIMIT ?", r.posted,
-		healthTransfers).Scan(&rows).Error
+	err = r.store.read(ctx).Model(&transferRow{}).Select("id", "packet_id").Where("id > ?", r.posted).Order("id DESC").
+		Limit(healthTransfers).Find(&rows).Error
 	if err != nil {
 		return err
 	}
@@ -319,11 +319,11 @@ const selectSuspense = `SELECT LEAST(COALESCE(SUM(IF(t.kind = ?, t.amount, -CAST
 	WHERE b.resolved_at IS NULL AND b.kind = ?`
 
 func (r *HealthReader) addUp(ctx context.Context, packetID string) error {
-	var shares *int
-	if err := r.store.read(ctx).Raw("SELECT share_count FROM packets WHERE id = ?", packetID).Scan(&shares).Error; err != nil {
+	var shares int // 0 without a packet
+	if err := r.store.read(ctx).Model(&packetRow{}).Where("id = ?", packetID).Pluck("share_count", &shares).Error; err != nil {
 		return err
 	}
-	if shares != nil && *shares > healthMaxShares {
+	if shares > healthMaxShares {
 		return nil
 	}
 	b, err := r.store.Balances(ctx, packetID)

@@ -39,8 +39,8 @@ func (s *Store) matchDay(ctx context.Context, r payout.Reconciliation, zone *tim
 	t := &dayMatch{store: s, match: payout.NewStatementMatch(r.Provider, r.Day), zone: zone, open: map[int64]bool{}}
 	t.match.ReconciliationID = r.ID
 	var read struct{ ReadAt *time.Time }
-	if err := s.read(ctx).Raw("SELECT read_at FROM statements WHERE provider = ? AND day = ?", r.Provider,
-		string(r.Day)).Scan(&read).Error; err != nil {
+	if err := s.read(ctx).Table("statements").Select("read_at").Where("provider = ? AND day = ?", r.Provider, string(r.Day)).
+		Limit(1).Find(&read).Error; err != nil {
 		return nil, classify(err)
 	}
 	t.match.ReadAt = orZero(read.ReadAt)
@@ -323,12 +323,14 @@ type closeRow struct {
 	kept  bool // the row is final, whatever day it ends
 }
 
+func (closeRow) TableName() string { return "ledger_closes" }
+
 // readCloseRow reads the stored end of a day. ClosedTo is zero without one.
 func (s *Store) readCloseRow(ctx context.Context, day payout.Day, zone *time.Location) (closeRow, error) {
 	var row closeRow
 	_, to := day.Span(zone)
-	if err := s.read(ctx).Raw("SELECT closed_to, tie, tied_at, final_at FROM ledger_closes WHERE closed_to = ?",
-		to).Scan(&row).Error; err != nil {
+	err := s.read(ctx).Select("closed_to", "tie", "tied_at", "final_at").Where("closed_to = ?", to).Limit(1).Find(&row).Error
+	if err != nil {
 		return row, classify(err)
 	}
 	row.ClosedTo = row.ClosedTo.UTC()

@@ -144,8 +144,8 @@ func (c *ledgerCheck) packets() *pages[ledgerPacketRow] {
 		if last != nil {
 			after = last.ID
 		}
-		err = c.db.Raw(`SELECT id, total_amount, share_count, status, books_closed_at, closed_at, remainder, claimed_count
-			FROM packets WHERE id > ? ORDER BY id LIMIT ?`, after, verifyPackets).Scan(&rows).Error
+		err = c.db.Model(&packetRow{}).Select("id", "total_amount", "share_count", "status", "books_closed_at", "closed_at", "remainder",
+			"claimed_count").Where("id > ?", after).Order("id").Limit(verifyPackets).Find(&rows).Error
 		if err != nil || len(rows) == 0 {
 			return rows, err
 		}

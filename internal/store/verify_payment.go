@@ -66,7 +66,7 @@ func (c *ledgerCheck) refundsOf(rows []ledgerPaymentRow) error {
 		ID     string
 		Amount int64
 	}
-	err := c.db.Raw("SELECT id, amount FROM payments WHERE id IN ?", ids).Scan(&refunds).Error
+	err := c.db.Model(&paymentRow{}).Select("id", "amount").Where("id IN ?", ids).Find(&refunds).Error
 	for _, r := range refunds {
 		of[r.ID].cancelled = money.Fen(r.Amount)
 	}
@@ -83,12 +83,11 @@ type ledgerAttemptRow struct {
 
 func (c *ledgerCheck) attempts() *pages[ledgerAttemptRow] {
 	return &pages[ledgerAttemptRow]{size: verifyRows, read: func(last *ledgerAttemptRow) (rows []ledgerAttemptRow, err error) {
-		const query, order = "SELECT order_no, payment_id, no, booked, return_booked FROM attempts ", " ORDER BY order_no LIMIT ?"
-		if last == nil {
-			err = c.db.Raw(query+order, verifyRows).Scan(&rows).Error
-			return rows, err
+		q := c.db.Model(&attemptRow{}).Select("order_no", "payment_id", "no", "booked", "return_booked")
+		if last != nil {
+			q = q.Where("order_no > ?", last.OrderNo)
 		}
-		err = c.db.Raw(query+"WHERE order_no > ?"+order, last.OrderNo, verifyRows).Scan(&rows).Error
+		err = q.Order("order_no").Limit(verifyRows).Find(&rows).Error
 		return rows, err
 	}}
 }
