@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"gorm.io/gorm"
+
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
@@ -36,6 +38,7 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.BookedOrder, f fi
 			return nil // staff resolved the order's break after this evidence
 		}
 		if more.ResolvedAt == nil {
+			// raw: seen compares with the reconciliation_id that a later assignment replaces
 			return tx.Exec(`UPDATE breaks SET seen = seen + IF(reconciliation_id <=> ?, 0, 1), last_seen = ?, detail = ?, provider = ?,
 				amount = GREATEST(COALESCE(amount, 0), ?), reconciliation_id = ? WHERE id = ?`, r.ID, tx.now, joinDetails(more.Detail, f.Detail),
 				r.Provider, int64(f.amount), r.ID, more.ID).Error
@@ -69,7 +72,8 @@ func (s *Store) requestQuery(ctx context.Context, orderNo, source, why string,
 			unless(tx, p.payment(), attempts[parts.Attempt-1]) {
 			return err
 		}
-		if err := tx.Exec("UPDATE attempts SET ask_requested = TRUE, next_at = ? WHERE order_no = ?", tx.now, orderNo).Error; err != nil {
+		if err := tx.Model(&attemptRow{}).Where("order_no = ?", orderNo).
+			Updates(map[string]any{"ask_requested": true, "next_at": tx.now}).Error; err != nil {
 			return err
 		}
 		if err := tx.addEvent(parts.PaymentID, payout.Event{Source: source, OrderNo: orderNo, What: why}); err != nil {
@@ -147,7 +151,8 @@ func (tx tx) writeJudged(r payout.Reconciliation, both orders, all []judged, aga
 			agree = append(agree, j.line.ID)
 			continue
 		}
-		err := tx.Exec("UPDATE statement_lines SET verdict = ?, booked = ? WHERE id = ?", verdict, int64(j.verdict.Booked), j.line.ID).Error
+		err := tx.Model(&lineRow{}).Where("id = ?", j.line.ID).
+			Updates(map[string]any{"verdict": verdict, "booked": int64(j.verdict.Booked)}).Error
 		if err != nil {
 			return err
 		}
@@ -160,7 +165,8 @@ func (tx tx) writeJudged(r payout.Reconciliation, both orders, all []judged, aga
 	if len(agree) == 0 {
 		return nil
 	}
-	return tx.Exec("UPDATE statement_lines SET verdict = ?, booked = amount WHERE id IN ?", verdictMatched, agree).Error
+	return tx.Model(&lineRow{}).Where("id IN ?", agree).
+		Updates(map[string]any{"verdict": verdictMatched, "booked": gorm.Expr("amount")}).Error
 }
 
 // ComparePostings checks that the statements have the movements of the next transfers of a day,
@@ -251,8 +257,8 @@ func (tx tx) readDays(provider string, last payout.Day) (func(payout.Day) time.T
 		Day    string
 		ReadAt time.Time
 	}
-	err := tx.Raw("SELECT day, read_at FROM statements WHERE provider = ? AND day <= ? ORDER BY day DESC LIMIT 100", provider,
-		string(last)).Scan(&rows).Error
+	err := tx.Table("statements").Select("day", "read_at").Where("provider = ? AND day <= ?", provider, string(last)).Order("day DESC").
+		Limit(100).Find(&rows).Error
 	read := make(map[payout.Day]time.Time, len(rows))
 	for _, row := range rows {
 		read[payout.Day(row.Day)] = row.ReadAt.UTC()

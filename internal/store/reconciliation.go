@@ -18,12 +18,14 @@ type reconciliationRow struct {
 	Provider    string
 	Day         string
 	Status      string
+	Active      bool // stored as TRUE or NULL
 	Provisional bool
 	RequestedBy string
 	Reason      string
 	CreatedAt   time.Time
 	StartedAt   *time.Time
 	EndedAt     *time.Time
+	DueAt       time.Time
 	LineCount   int64
 	Matched     int64
 	InFlight    int64
@@ -32,6 +34,8 @@ type reconciliationRow struct {
 	Sums        []byte
 	Error       string
 }
+
+func (reconciliationRow) TableName() string { return "reconciliations" }
 
 func (r reconciliationRow) reconciliation() (payout.Reconciliation, error) {
 	out := payout.Reconciliation{
@@ -82,19 +86,17 @@ func (s *Store) RequestDailyReconciliation(ctx context.Context, provider string,
 }
 
 func (tx tx) requestReconciliation(provider string, day payout.Day, by, reason string) (r payout.Reconciliation, made bool, err error) {
-	const active = "SELECT * FROM reconciliations WHERE provider = ? AND day = ? AND active = TRUE"
 	var row reconciliationRow
-	if err := tx.Raw(active, provider, string(day)).Scan(&row).Error; err != nil {
+	if err := tx.Where("provider = ? AND day = ? AND active = TRUE", provider, string(day)).Limit(1).Find(&row).Error; err != nil {
 		return r, false, err
 	}
-	if row.ID == "" {
-		row.ID, made = "s"+rand.Text()[:25], true
-		err := tx.Exec(`INSERT INTO reconciliations (id, provider, day, status, active, requested_by, reason, created_at, due_at)
-			VALUES (?, ?, ?, 'requested', TRUE, ?, ?, ?, ?)`, row.ID, provider, string(day), by, clip(reason, 500), tx.now, tx.now).Error
-		if err != nil {
+	if made = row.ID == ""; made {
+		row = reconciliationRow{ID: "s" + rand.Text()[:25], Provider: provider, Day: string(day), Status: string(payout.ReconciliationRequested),
+			Active: true, RequestedBy: by, Reason: clip(reason, 500), CreatedAt: tx.now, DueAt: tx.now}
+		if err := tx.Create(&row).Error; err != nil {
 			return r, false, err
 		}
-		if err := tx.Raw("SELECT * FROM reconciliations WHERE id = ?", row.ID).Scan(&row).Error; err != nil {
+		if err := tx.Take(&row).Error; err != nil { // by its id, as stored
 			return r, false, err
 		}
 	}
@@ -120,7 +122,7 @@ func (s *Store) DueReconciliations(ctx context.Context, again time.Duration, lim
 			if err != nil {
 				return err
 			}
-			if err := tx.Exec("UPDATE reconciliations SET due_at = ? WHERE id = ?", tx.now.Add(again), r.ID).Error; err != nil {
+			if err := tx.Model(&reconciliationRow{}).Where("id = ?", r.ID).Update("due_at", tx.now.Add(again)).Error; err != nil {
 				return err
 			}
 			out = append(out, r)
@@ -151,7 +153,7 @@ func (s *Store) BeginReconciliation(ctx context.Context, id string, dayEnd time.
 // Reconciliation reads a reconciliation. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Reconciliation(ctx context.Context, id string) (payout.Reconciliation, error) {
 	var row reconciliationRow
-	if err := s.read(ctx).Raw("SELECT * FROM reconciliations WHERE id = ?", id).Scan(&row).Error; err != nil {
+	if err := s.read(ctx).Where("id = ?", id).Limit(1).Find(&row).Error; err != nil {
 		return payout.Reconciliation{}, classify(err)
 	}
 	if row.ID == "" {

@@ -15,6 +15,8 @@ type returnWatchRow struct {
 	UntilAt  *time.Time
 }
 
+func (returnWatchRow) TableName() string { return "return_watches" }
+
 // TakeReturnWatchTurn takes the next turn of the search for returned payments and returns its
 // position. No other turn begins for every. ok is false when none is due, because another
 // worker has the turn: then nothing changes. Errors: payout.ErrWrongProvider, ErrUnavailable.
@@ -25,7 +27,7 @@ func (s *Store) TakeReturnWatchTurn(ctx context.Context, by payout.Adapter, ever
 			return err
 		}
 		var known int64 // select first: INSERT IGNORE of an existing row locks it, and two workers would deadlock
-		if err := tx.Raw("SELECT COUNT(*) FROM return_watches WHERE provider = ?", by.Provider).Scan(&known).Error; err != nil {
+		if err := tx.Model(&returnWatchRow{}).Where("provider = ?", by.Provider).Count(&known).Error; err != nil {
 			return err
 		}
 		if known == 0 {
@@ -39,8 +41,7 @@ func (s *Store) TakeReturnWatchTurn(ctx context.Context, by payout.Adapter, ever
 			return res.Error
 		}
 		var row returnWatchRow
-		err := tx.Raw("SELECT provider, day, place, until_at FROM return_watches WHERE provider = ?", by.Provider).Scan(&row).Error
-		if err != nil {
+		if err := tx.Where("provider = ?", by.Provider).Take(&row).Error; err != nil {
 			return err
 		}
 		w = payout.ReturnWatch{Provider: by.Provider, Day: payout.Day(orEmpty(row.Day)), After: row.Place, Until: orZero(row.UntilAt)}

@@ -33,6 +33,8 @@ type lineRow struct {
 	Verdict   string
 }
 
+func (lineRow) TableName() string { return "statement_lines" }
+
 func (r lineRow) line() payout.StatementLine {
 	return payout.StatementLine{Ref: r.Ref, Op: payout.Op(r.Op), OrderNo: r.OrderNo, Account: r.Account, Amount: money.Fen(r.Amount),
 		At: r.MovedAt.UTC()}
@@ -82,7 +84,7 @@ func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapt
 // and the installation.
 func (tx tx) statementOf(runID string, by payout.Adapter) error {
 	var provider string
-	if err := tx.Raw("SELECT provider FROM reconciliations WHERE id = ?", runID).Scan(&provider).Error; err != nil {
+	if err := tx.Model(&reconciliationRow{}).Where("id = ?", runID).Pluck("provider", &provider).Error; err != nil {
 		return err
 	}
 	if provider != "" && provider != by.Provider {
@@ -99,9 +101,9 @@ func (s *Store) SealStatement(ctx context.Context, runID string, by payout.Adapt
 		if err := tx.statementOf(runID, by); err != nil {
 			return err
 		}
-		err := tx.Exec(`DELETE FROM statement_lines WHERE provider = ? AND day = ? AND reconciliation_id <> ? AND reconciliation_id NOT IN
+		err := tx.Where(`provider = ? AND day = ? AND reconciliation_id <> ? AND reconciliation_id NOT IN
 			(SELECT id FROM reconciliations WHERE active OR ended_at > ?)`,
-			by.Provider, string(day), runID, readAt.Add(time.Millisecond).UTC()).Error
+			by.Provider, string(day), runID, readAt.Add(time.Millisecond).UTC()).Delete(&lineRow{}).Error
 		if err != nil {
 			return err
 		}
@@ -135,8 +137,7 @@ func (tx tx) loadOrders(provider string, numbers []string) (orders, error) {
 		return o, nil
 	}
 	var lines []lineRow
-	err := tx.Raw("SELECT * FROM statement_lines WHERE provider = ? AND order_no IN ? ORDER BY moved_at, id", provider,
-		numbers).Scan(&lines).Error
+	err := tx.Where("provider = ? AND order_no IN ?", provider, numbers).Order("moved_at, id").Find(&lines).Error
 	for _, l := range lines {
 		o.lines[l.OrderNo] = append(o.lines[l.OrderNo], l)
 	}
@@ -145,7 +146,7 @@ func (tx tx) loadOrders(provider string, numbers []string) (orders, error) {
 
 func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
 	var payments []paymentRow
-	if err := tx.Raw("SELECT * FROM payments WHERE id IN ?", ids).Scan(&payments).Error; err != nil {
+	if err := tx.Where("id IN ?", ids).Find(&payments).Error; err != nil {
 		return err
 	}
 	byID := make(map[string]payout.Payment, len(payments))
@@ -153,7 +154,7 @@ func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
 		byID[p.ID] = p.payment()
 	}
 	var attempts []attemptRow
-	if err := tx.Raw("SELECT * FROM attempts WHERE order_no IN ?", numbers).Scan(&attempts).Error; err != nil {
+	if err := tx.Where("order_no IN ?", numbers).Find(&attempts).Error; err != nil {
 		return err
 	}
 	for _, a := range attempts {
@@ -162,7 +163,7 @@ func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
 		}
 	}
 	var posts []transferRow
-	if err := tx.Raw("SELECT * FROM transfers WHERE order_no IN ?", numbers).Scan(&posts).Error; err != nil {
+	if err := tx.Where("order_no IN ?", numbers).Find(&posts).Error; err != nil {
 		return err
 	}
 	for _, post := range posts {
