@@ -170,6 +170,7 @@ func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.C
 		args = append(args, at, at, after.ID)
 	}
 	var rows []receivedRow
+	// raw: index hint and join order
 	err := s.read(ctx).Raw(text+" ORDER BY c.claimed_at DESC, c.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
 	out := make([]packet.ReceivedClaim, len(rows))
 	for i, r := range rows {
@@ -205,6 +206,7 @@ func (s *Store) UserSums(ctx context.Context, app, user string, in packet.Span, 
 	if len(except) > 0 {
 		text, args = text+" AND c.packet_id NOT IN ?", append(args, except)
 	}
+	// raw: index hint and join order
 	if err := s.read(ctx).Raw(text, args...).Scan(&received).Error; err != nil {
 		return packet.UserSums{}, classify(err)
 	}

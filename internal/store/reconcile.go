@@ -88,13 +88,13 @@ func (s *Store) requestQuery(ctx context.Context, orderNo, source, why string,
 // not match last time. It returns the last line seen, 0 at the end. Repeatable. Errors:
 // ErrUnavailable.
 func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after int64, unsettled bool, limit int) (int64, error) {
-	text := "SELECT * FROM statement_lines FORCE INDEX (statement_lines_day) WHERE provider = ? AND day = ? AND id > ?"
-	args := []any{r.Provider, string(r.Day), after}
+	q := s.read(ctx).Table("statement_lines FORCE INDEX (statement_lines_day)").
+		Where("provider = ? AND day = ? AND id > ?", r.Provider, string(r.Day), after)
 	if unsettled {
-		text, args = text+" AND verdict <> ?", append(args, verdictMatched)
+		q = q.Where("verdict <> ?", verdictMatched)
 	}
 	var rows []lineRow
-	if err := s.read(ctx).Raw(text+" ORDER BY id LIMIT ?", append(args, limit)...).Scan(&rows).Error; err != nil {
+	if err := q.Order("id").Limit(limit).Find(&rows).Error; err != nil {
 		return 0, classify(err)
 	}
 	if len(rows) == 0 {

@@ -33,6 +33,7 @@ func (s *Store) userShareConflicts(ctx context.Context, app, user string, after 
 		args = append(args, at, at, after.ID)
 	}
 	var rows []receivedConflictRow
+	// raw: index hint and join order
 	err := s.read(ctx).Raw(text+" ORDER BY m.claimed_at DESC, m.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
 	out := make([]packet.ReceivedClaim, len(rows))
 	for i, r := range rows {
@@ -72,6 +73,7 @@ func (s *Store) AcknowledgedClaimsAfter(ctx context.Context, packetID string, sh
 		args = append(args, share, share, user, user)
 	}
 	var rows []conflictClaimRow
+	// raw: join
 	err = s.read(ctx).Raw(text+" ORDER BY m.share_index DESC, m.user_id LIMIT ?", append(args, limit)...).Scan(&rows).Error
 	for _, r := range rows {
 		out = append(out, r.withPayout())
@@ -94,6 +96,7 @@ func (s *Store) addShareConflictSums(ctx context.Context, sums *packet.UserSums,
 		N   int
 		Sum money.Fen
 	}
+	// raw: index hint and join order
 	err := s.read(ctx).Raw(text, args...).Scan(&conflicts).Error
 	sums.ReceivedCount += conflicts.N
 	sums.ReceivedAmount = sums.ReceivedAmount.Plus(conflicts.Sum)

@@ -76,7 +76,7 @@ func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapt
 		if err := tx.statementOf(runID, by); err != nil {
 			return err
 		}
-		return tx.Exec(text.String(), args...).Error
+		return tx.Exec(text.String(), args...).Error // raw: ON DUPLICATE KEY UPDATE with conditions
 	})
 }
 

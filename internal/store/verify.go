@@ -92,19 +92,16 @@ func (r transferRow) transfer() payout.StoredTransfer {
 			Debit: payout.Account(r.Debit), Credit: payout.Account(r.Credit), Amount: money.Fen(r.Amount), OrderNo: r.OrderNo}}
 }
 
-const selectTransfers = "SELECT id, packet_id, kind, debit, credit, amount, order_no, reference FROM transfers "
+const transferColumns = "id, packet_id, kind, debit, credit, amount, order_no, reference"
 
 // transfersBy reads the ledger by packet or by order number.
 func (c *ledgerCheck) transfersBy(column, index string, of func(transferRow) string) *pages[transferRow] {
 	return &pages[transferRow]{size: verifyRows, read: func(last *transferRow) (rows []transferRow, err error) {
-		query := selectTransfers + "FORCE INDEX (" + index + ") "
-		order := " ORDER BY " + column + ", id LIMIT ?"
-		if last == nil {
-			err = c.db.Raw(query+order, verifyRows).Scan(&rows).Error
-			return rows, err
+		q := c.db.Table("transfers FORCE INDEX (" + index + ")").Select(transferColumns)
+		if last != nil {
+			q = q.Where("("+column+" = ? AND id > ?) OR "+column+" > ?", of(*last), last.ID, of(*last))
 		}
-		err = c.db.Raw(query+"WHERE ("+column+" = ? AND id > ?) OR "+column+" > ?"+order, of(*last), last.ID, of(*last),
-			verifyRows).Scan(&rows).Error
+		err = q.Order(column + ", id").Limit(verifyRows).Find(&rows).Error
 		return rows, err
 	}}
 }

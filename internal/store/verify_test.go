@@ -267,10 +267,10 @@ func TestHealthReadsIndexes(t *testing.T) {
 			"DAY": "packets_status",
 		"SELECT id, packet_id FROM transfers WHERE id > 5 ORDER BY id DESC LIMIT " +
 			"2000": "PRIMARY",
-		selectTransfers + "FORCE INDEX (transfers_packet) WHERE (packet_id = 'a' AND id > 5) OR packet_id > 'a' ORDER BY packet_id, id LIMIT " +
-			"5000": "transfers_packet",
-		selectTransfers + "FORCE INDEX (transfers_order) WHERE (order_no = 'a' AND id > 5) OR order_no > 'a' ORDER BY order_no, id LIMIT " +
-			"5000": "transfers_order",
+		"SELECT " + transferColumns + " FROM transfers FORCE INDEX (transfers_packet) WHERE (packet_id = 'a' AND id > 5) OR packet_id > 'a' " +
+			"ORDER BY packet_id, id LIMIT 5000": "transfers_packet",
+		"SELECT " + transferColumns + " FROM transfers FORCE INDEX (transfers_order) WHERE (order_no = 'a' AND id > 5) OR order_no > 'a' " +
+			"ORDER BY order_no, id LIMIT 5000": "transfers_order",
 		selectUnfinished + " WHERE k.status = 'open' AND (k.expires_at > '2026-01-01' OR (k.expires_at = '2026-01-01' AND k.id > 'a')) ORDER " +
 			"BY k.expires_at, k.id LIMIT 100": "packets_status",
 	} {
