@@ -22,10 +22,9 @@ const (
 	crowdUser = "crowd"
 	// regular is the sender of most packets, and the recipient of their only share.
 	regular = "regular"
-	// rejected is the number of this sender's packets that were never charged: a rare status, but more
-	// than a page of it.
+	// rejected is the number of this sender's packets with this rare status: more than a page.
 	rejected = pageSize + 1
-	// filledYear is the year of rows that only MySQL has; those in Redis are of today.
+	// filledYear is the year of the rows that only MySQL has.
 	filledYear = 2020
 )
 
@@ -36,7 +35,7 @@ const (
 //     which MySQL has nothing but the packet;
 //   - packets of one sender, of one share each.
 type archive struct {
-	*house
+	*installation
 	db         *sql.DB
 	rows, sent int
 	closed     string // packet that MySQL has
@@ -45,15 +44,15 @@ type archive struct {
 	reader     *caller
 }
 
-// sentFor is the number of packets for so many rows: at least some pages, because a page must be
-// full in a small archive too, or it would be faster there.
+// sentFor returns the number of packets of the sender for a number of rows: at least some pages, because a page that is not full
+// would be faster in a small archive.
 func sentFor(rows int) int { return max(rows/50, 4*pageSize) }
 
-// newArchive fills a new installation. The closed packet's rows are written by two statements, so
-// that a million of them take half a minute; those in Redis are grabbed.
+// newArchive fills a new installation. Two statements write the rows of the closed packet: a million rows take half a minute. The claims
+// in Redis are grabbed.
 func newArchive(tb testing.TB, rows int) *archive {
 	tb.Helper()
-	a := &archive{house: newHouse(tb, stacktest.FreshRedis(tb, "--auto-aof-rewrite-percentage", "0").Addr), rows: rows, sent: sentFor(rows)}
+	a := &archive{installation: newInstallation(tb, stacktest.FreshRedis(tb, noRewrite...).Addr), rows: rows, sent: sentFor(rows)}
 	a.reader = newCaller(a.addr, a.token)
 	tb.Cleanup(a.reader.close)
 	began := time.Now()
@@ -68,7 +67,7 @@ func newArchive(tb testing.TB, rows int) *archive {
 	return a
 }
 
-// row is a packet with what differs among those of an archive. All give 1 yuan a share.
+// row is a packet of an archive. Every share is 1 yuan.
 type row struct {
 	id, sender string
 	status     packet.Status
@@ -76,7 +75,7 @@ type row struct {
 	created    time.Time
 }
 
-// fill writes to MySQL what the worker would write.
+// fill writes to MySQL the rows that the worker would write.
 func (a *archive) fill(tb testing.TB) {
 	tb.Helper()
 	start := time.Date(filledYear, time.January, 2, 0, 0, 0, 0, time.UTC)
@@ -106,8 +105,8 @@ func (a *archive) fill(tb testing.TB) {
 		FROM shares ORDER BY packet_id, share_index`)
 }
 
-// addPackets inserts packets in their final state or, when open, in their first. Seeds are sealed
-// one by one, because every page opens those it shows.
+// addPackets inserts packets with their statuses. Each has its own sealed seed, because a page of the API opens the seeds of its
+// packets.
 func (a *archive) addPackets(tb testing.TB, rows []row) {
 	tb.Helper()
 	const chunk = 500

@@ -9,8 +9,7 @@ import (
 	"hongbao/internal/packet"
 )
 
-// barrier holds users together at a step until every user who still tries has reached it: a crowd
-// at its worst.
+// barrier makes users wait at a step until every user without an answer has reached it: the worst contention.
 type barrier struct {
 	mu              sync.Mutex
 	trying, waiting int
@@ -19,12 +18,12 @@ type barrier struct {
 
 func newBarrier(users int) *barrier { return &barrier{trying: users, gone: make(chan struct{})} }
 
-// wait returns when all others that are still trying wait as well.
+// wait returns when all other users without an answer wait too.
 func (m *barrier) wait() {
 	m.mu.Lock()
 	m.waiting++
 	gone := m.gone
-	m.goOn()
+	m.openIfFull()
 	m.mu.Unlock()
 	<-gone
 }
@@ -34,19 +33,19 @@ func (m *barrier) leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.trying--
-	m.goOn()
+	m.openIfFull()
 }
 
-func (m *barrier) goOn() {
+// openIfFull opens the barrier when all users without an answer wait. The caller holds mu.
+func (m *barrier) openIfFull() {
 	if m.waiting > 0 && m.waiting == m.trying {
 		close(m.gone)
 		m.waiting, m.gone = 0, make(chan struct{})
 	}
 }
 
-// crowdedTrials makes as many users grab at once as there are shares, each once. Where a design
-// lets several users see the same state, all of them do: its chance is pinned to its worst. No user
-// may leave without a share.
+// crowdedTrials makes as many users as shares grab at the same time, once each. Where several users can read the same state,
+// all of them do, which is the worst case. Each user must get a share.
 func crowdedTrials(t *testing.T, p place) {
 	const users = 8
 	for _, k := range kinds() {
@@ -72,7 +71,7 @@ func crowdedTrials(t *testing.T, p place) {
 			wins := 0
 			for i, a := range answers {
 				tr.must(errs[i])
-				tr.hear(fmt.Sprint("u", i), a)
+				tr.recordAnswer(fmt.Sprint("u", i), a)
 				if a.outcome == won {
 					wins++
 				}

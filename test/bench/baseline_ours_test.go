@@ -14,12 +14,12 @@ import (
 	"hongbao/internal/store"
 )
 
-// oursKind is pool.Grab. Its work stands for relay and payout workflow: it reads
-// the hand-offs, records each claim by store.RecordClaim and acknowledges.
+// oursKind is pool.Grab. Its background work is that of relay and payout workflow until the claim is recorded: it reads the hand-offs,
+// records each claim by store.RecordClaim and acknowledges.
 var oursKind = kind{
 	number: "ours", name: "pool.Grab", open: openOurs, rate: 2 * sharesPerSecond,
 	loses:  "nothing",
-	dies:   []trouble{{"decided", nil}, {"read", nil}, {"recorded", nil}},
+	kills:  []trouble{{"decided", nil}, {"read", nil}, {"recorded", nil}},
 	stalls: []trouble{{"decided", nil}, {"read", nil}, {"recorded", nil}},
 }
 
@@ -27,30 +27,30 @@ type oursDesign struct {
 	place
 	pool  *pool.Pool
 	queue *pool.Handoffs
-	books *store.Store
+	store *store.Store
 	db    *sql.DB
 }
 
 func openOurs(ctx context.Context, p place) (design, error) {
 	d := &oursDesign{place: p}
 	var err error
-	if d.books, err = store.Open(store.Config{DSN: p.dsn, MaxOpenConns: sqlConns}); err != nil {
+	if d.store, err = store.Open(store.Config{DSN: p.dsn, MaxOpenConns: sqlConns}); err != nil {
 		return nil, err
 	}
 	if d.db, err = store.OpenSQL(p.dsn); err != nil {
-		return nil, errors.Join(err, d.books.Close())
+		return nil, errors.Join(err, d.store.Close())
 	}
 	if d.pool, err = pool.Open(ctx, pool.Config{Addr: p.redis, Timeout: patience}); err != nil {
-		return nil, errors.Join(err, d.db.Close(), d.books.Close())
+		return nil, errors.Join(err, d.db.Close(), d.store.Close())
 	}
 	if d.queue, err = pool.NewHandoffs(ctx, d.pool); err != nil {
-		return nil, errors.Join(err, d.pool.Close(), d.db.Close(), d.books.Close())
+		return nil, errors.Join(err, d.pool.Close(), d.db.Close(), d.store.Close())
 	}
 	return d, nil
 }
 
 func (d *oursDesign) close() error {
-	return errors.Join(d.queue.Close(), d.pool.Close(), d.db.Close(), d.books.Close())
+	return errors.Join(d.queue.Close(), d.pool.Close(), d.db.Close(), d.store.Close())
 }
 
 func (d *oursDesign) load(tb testing.TB, id string, shares int) {
@@ -59,7 +59,7 @@ func (d *oursDesign) load(tb testing.TB, id string, shares int) {
 	if !d.rows {
 		return
 	}
-	a := &archive{house: &house{app: "bench", dsn: d.dsn}, db: d.db}
+	a := &archive{installation: &installation{app: "bench", dsn: d.dsn}, db: d.db}
 	a.addPackets(tb, []row{{id, "sender", packet.StatusOpen, shares, time.Now().UTC()}})
 	a.exec(tb, "INSERT INTO shares (packet_id, share_index, amount) SELECT ?, seq, ? FROM seq_0_to_"+strconv.Itoa(shares-1), id, int64(share))
 }
@@ -81,7 +81,7 @@ func (d *oursDesign) grab(ctx context.Context, id, user string) (answer, error) 
 	return answer{}, fmt.Errorf("%s: %v", user, got.Result)
 }
 
-// handOffs is how many entries are read at once.
+// handOffs is the number of hand-offs that one call reads.
 const handOffs = 50
 
 // work is the relay of one lane: first the entries that this consumer has read before, then new
@@ -150,7 +150,7 @@ func (d *oursDesign) record(ctx context.Context, lane int, b pool.Batch) error {
 		entries[i] = h.EntryID
 		claims += len(h.Claims)
 		for _, c := range h.Claims {
-			if _, err := d.books.RecordClaim(ctx, c, "sandbox"); err != nil {
+			if _, err := d.store.RecordClaim(ctx, c, "sandbox"); err != nil {
 				return err
 			}
 		}

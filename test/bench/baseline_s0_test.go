@@ -20,12 +20,12 @@ import (
 var s0Kind = kind{
 	number: "S0", name: "Redis + Lua, drained by a thread", open: openS0, rate: sharesPerSecond,
 	loses: "the batch of the drainer; and a lost answer stays lost",
-	dies: []trouble{
+	kills: []trouble{
 		{"decided", []violation{noAmount}},
 		{"drained", []violation{noAmount, lostShare}},
 	},
-	stalls:    []trouble{{"decided", nil}, {"drained", nil}},
-	asksAgain: []violation{noAmount, sameAnswer},
+	stalls:   []trouble{{"decided", nil}, {"drained", nil}},
+	repeated: []violation{noAmount, sameAnswer},
 }
 
 type s0Design struct {

@@ -21,7 +21,7 @@ import (
 var s11Kind = kind{
 	number: "S1.1", name: "distributed lock a packet", open: openS11, rate: 10_000,
 	loses:  "nothing, but no grab succeeds until the lock's lease ends",
-	dies:   []trouble{{"counted", []violation{waits}}},
+	kills:  []trouble{{"counted", []violation{waits}}},
 	stalls: []trouble{{"counted", []violation{waits, twice}}},
 }
 

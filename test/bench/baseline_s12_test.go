@@ -14,7 +14,7 @@ import (
 var s12Kind = kind{
 	number: "S1.2", name: "optimistic version on the packet row", open: openS12, rate: 10_000, contended: "counted",
 	loses:   "nothing",
-	dies:    []trouble{{"counted", nil}},
+	kills:   []trouble{{"counted", nil}},
 	stalls:  []trouble{{"counted", nil}},
 	crowded: []violation{refused},
 }

@@ -14,7 +14,7 @@ import (
 var s13Kind = kind{
 	number: "S1.3", name: "SELECT ... FOR UPDATE on the packet row", open: openS13, rate: 10_000, released: true,
 	loses:  "nothing; but the lock of a disconnected machine stays",
-	dies:   []trouble{{"locked", nil}},
+	kills:  []trouble{{"locked", nil}},
 	stalls: []trouble{{"locked", []violation{waits}}},
 }
 

@@ -18,7 +18,7 @@ import (
 var s14Kind = kind{
 	number: "S1.4", name: "pre-split rows, a random free one", open: openS14, rate: 10_000, contended: "chosen",
 	loses:   "nothing",
-	dies:    []trouble{{"chosen", nil}},
+	kills:   []trouble{{"chosen", nil}},
 	stalls:  []trouble{{"chosen", nil}},
 	crowded: []violation{refused},
 }

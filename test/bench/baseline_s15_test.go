@@ -17,7 +17,7 @@ import (
 var s15Kind = kind{
 	number: "S1.5", name: "Redis list, then a row", open: openS15, rate: 60_000,
 	loses:  "every share that was popped and is not yet a row",
-	dies:   []trouble{{"popped", []violation{lostShare}}},
+	kills:  []trouble{{"popped", []violation{lostShare}}},
 	stalls: []trouble{{"popped", nil}},
 }
 

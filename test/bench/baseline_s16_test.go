@@ -26,7 +26,7 @@ import (
 var s16Kind = kind{
 	number: "S1.6", name: "Redis list, backup list, repair log", open: openS16, rate: sharesPerSecond,
 	loses: "nothing, but an order that was written and not yet removed is left to staff",
-	dies: []trouble{
+	kills: []trouble{
 		{"decided", nil},
 		{"moved", nil},
 		{"written", []violation{byHand}},

@@ -24,7 +24,7 @@ import (
 var s3Kind = kind{
 	number: "S3", name: "Redis + Lua, task queue, counted tries", open: openS3, rate: sharesPerSecond,
 	loses: "the task of each worker: acknowledged, and not paid",
-	dies: []trouble{
+	kills: []trouble{
 		{"decided", nil},
 		{"popped", []violation{unrecorded}},
 	},

@@ -26,7 +26,7 @@ func (k kind) subject(p place) subject {
 		d.load(tb, id, sharesAt(k.rate, length, callers, 1))
 		receipts := make([][]receipt, callers)
 		a := attempt{finish: func(tb testing.TB, done int) {
-			answered := newBooks(1, receipts)
+			answered := collectClaims(1, receipts)
 			answered.total(tb, done)
 			answered.agree(tb, 0, d.acknowledged(tb, id))
 			if err := d.close(); err != nil {
@@ -34,9 +34,9 @@ func (k kind) subject(p place) subject {
 			}
 		}}
 		for i := range callers {
-			who, ctx := newUser(i), tb.Context()
+			users, ctx := newUser(i), tb.Context()
 			a.callers = append(a.callers, func() error {
-				name := who.next()
+				name := users.next()
 				for {
 					got, err := d.grab(ctx, id, name)
 					switch {
@@ -69,7 +69,7 @@ type round struct {
 
 // crowd counts the cost of one round, and checks that every acknowledged share is in MySQL in the
 // end.
-func (k kind) crowd(tb testing.TB, p place, count *questions, users int) round {
+func (k kind) crowd(tb testing.TB, p place, count *statementCounter, users int) round {
 	tb.Helper()
 	p = p.apart(tb)
 	p.conns = 128
@@ -88,7 +88,7 @@ func (k kind) crowd(tb testing.TB, p place, count *questions, users int) round {
 	}
 	close(start)
 	wg.Wait()
-	asked := count.statements(tb)
+	answered := count.statements(tb)
 	wins := map[string]int{}
 	for i, a := range answers {
 		if errs[i] != nil {
@@ -106,14 +106,14 @@ func (k kind) crowd(tb testing.TB, p place, count *questions, users int) round {
 	if err := sameClaims(wins, d.booked(tb, id)); err != nil {
 		tb.Fatalf("%s: %v", k.number, err)
 	}
-	r := round{Users: users, Refused: users - len(wins), Answer: float64(asked-before) / float64(len(wins)),
+	r := round{Users: users, Refused: users - len(wins), Answer: float64(answered-before) / float64(len(wins)),
 		After: float64(done-worked) / float64(len(wins))}
 	r.Late = k.late(tb, d, id, count, users)
 	return r
 }
 
 // late makes users grab after the last share is claimed.
-func (k kind) late(tb testing.TB, d design, id string, count *questions, users int) float64 {
+func (k kind) late(tb testing.TB, d design, id string, count *statementCounter, users int) float64 {
 	tb.Helper()
 	// Finish the work of the crowd first.
 	for i := 0; ; i++ {
@@ -134,23 +134,23 @@ func (k kind) late(tb testing.TB, d design, id string, count *questions, users i
 	return float64(count.statements(tb)-before) / float64(users)
 }
 
-// questions reads the number of statements from the database.
-type questions struct {
-	db    *sql.DB
-	asked int
+// statementCounter reads the number of executed statements from the database.
+type statementCounter struct {
+	db  *sql.DB
+	own int // statements of the counter itself
 }
 
-// statements returns those of all clients since the server started, without the counting itself.
-// Running a statement counts, preparing it does not.
-func (c *questions) statements(tb testing.TB) int {
+// statements returns the number of statements of all clients since the start of the server, without those of the counter.
+// Executing a statement counts, preparing it does not.
+func (c *statementCounter) statements(tb testing.TB) int {
 	tb.Helper()
 	var name string
 	var n int
 	if err := c.db.QueryRowContext(tb.Context(), "SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&name, &n); err != nil {
 		tb.Fatal(err)
 	}
-	c.asked++
-	return n - c.asked
+	c.own++
+	return n - c.own
 }
 
 // baselineRun is one design in the report.
@@ -185,7 +185,7 @@ func measureBaselines(t *testing.T, p plan, say func(string, ...any)) []result {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	count := &questions{db: db}
+	count := &statementCounter{db: db}
 
 	all := make([]*baselineRun, len(kinds()))
 	for i, k := range kinds() {
@@ -222,17 +222,17 @@ func baselineResult(all []*baselineRun, callers []int, users, rounds int, length
 		notes: []string{
 			"All on the same Redis with appendfsync always and the same MariaDB, which may write its log once a second: that favours the five " +
 				"(S1.1 to S1.5) that wait for it.",
-			"Every caller makes one new user after the other grab; a refused user (S1.2, S1.4) repeats the grab at once, and the time ends " +
-				"with the share.",
-			fmt.Sprintf("Refused: of %d users who ask once for %d shares, all at the same moment, those who leave with nothing.", users, users),
-			"Statements: of the database for each share that was won in that round, before the answer and then by the background work, and for " +
-				"each who comes when all is gone.",
-			"S0, S1.6, S3 and ours record in MySQL after the answer, and nothing of that runs while grabs are measured. Ours records by a " +
-				"workflow; its statements are those of store.RecordClaim, which books claim, payment and ledger in one transaction. None of the " +
-				"eight has a ledger.",
+			"Each caller grabs for one new user after another. A refused user (S1.2, S1.4) repeats the grab at once; the time of the " +
+				"grab ends with the share.",
+			fmt.Sprintf("Refused: of %d users who grab once, at the same moment, from a packet of %d shares, those without a share.", users, users),
+			"Statements: those of the database for each claimed share of that round, before the answer and then by the background " +
+				"work, and for each user after the last share.",
+			"S0, S1.6, S3 and ours record in MySQL after the answer, and none of that work runs while grabs are measured. Ours " +
+				"records in a workflow; its statements are those of store.RecordClaim, which writes claim, payment and ledger in one " +
+				"transaction. None of the eight has a ledger.",
 			fmt.Sprintf("Medians of %s of %v each, all nine in turn.", runs(rounds), length),
-			"What a kill -9 loses: of a process, at its worst moment, as TestBaselines shows. Killing Redis loses nothing acknowledged, for all " +
-				"nine.",
+			"A kill -9 loses: what is lost when a process is killed at the worst moment, as TestBaselines shows. After a kill of " +
+				"Redis none of the nine has lost an acknowledged share.",
 		},
 	}
 	for _, n := range callers {

@@ -100,14 +100,14 @@ type kind struct {
 	// contended is the step at which concurrent users have all read the same state, and only one can
 	// win.
 	contended string
-	// released: the server frees what a killed process held as soon as its connection closes, and
-	// others wait for that.
+	// released: when the connection of a killed process closes, the server releases its locks, for which others wait.
 	released bool
-	// dies are the steps at which the process is killed, stalls those at which it is stopped for a
+	// kills are the steps at which the process is killed, stalls those at which it is stopped for a
 	// while, each with the resulting violations.
-	dies, stalls []trouble
-	// always lists the violations without any crash.
-	asksAgain, crowded, emptied []violation
+	kills, stalls []trouble
+	// repeated, crowded and emptied are the violations in the trials without a crash: repeatedGrabTrials, crowdedTrials and
+	// emptiedTrials.
+	repeated, crowded, emptied []violation
 }
 
 // trouble is a step, and the violations of a process that is killed or stopped there.

@@ -37,13 +37,13 @@ type trial struct {
 	design
 	packet string
 	shares int
-	heard  map[string]int // acknowledged shares by user
+	acks   map[string]int // acknowledged shares by user
 	found  map[violation]bool
 }
 
 func newTrial(tb testing.TB, d design, shares int) *trial {
 	tb.Helper()
-	t := &trial{TB: tb, design: d, packet: newPacketID(tb), shares: shares, heard: map[string]int{}, found: map[violation]bool{}}
+	t := &trial{TB: tb, design: d, packet: newPacketID(tb), shares: shares, acks: map[string]int{}, found: map[violation]bool{}}
 	d.load(tb, t.packet, shares)
 	return t
 }
@@ -55,38 +55,39 @@ func (t *trial) must(err error) {
 	}
 }
 
-// ask makes a user grab.
-func (t *trial) ask(user string) answer {
+// grabAs makes a user grab, and records the answer.
+func (t *trial) grabAs(user string) answer {
 	t.Helper()
 	a, err := t.grab(t.Context(), t.packet, user)
 	t.must(err)
-	t.hear(user, a)
+	t.recordAnswer(user, a)
 	return a
 }
 
-func (t *trial) hear(user string, a answer) {
+// recordAnswer records the share of an answer. It fails when the user has got another share before.
+func (t *trial) recordAnswer(user string, a answer) {
 	t.Helper()
 	if a.outcome != won && a.outcome != had || a.share < 0 {
 		return
 	}
-	if before, ok := t.heard[user]; ok && before != a.share {
+	if before, ok := t.acks[user]; ok && before != a.share {
 		t.Fatalf("%s got share %d and then share %d", user, before, a.share)
 	}
-	t.heard[user] = a.share
+	t.acks[user] = a.share
 }
 
-// askAll makes each user grab and returns the refused ones.
-func (t *trial) askAll(users ...string) (busyOnes []string) {
+// grabAll makes each user grab and returns the refused ones.
+func (t *trial) grabAll(users ...string) (refusedUsers []string) {
 	t.Helper()
 	for _, user := range users {
-		if t.ask(user).outcome == busy {
-			busyOnes = append(busyOnes, user)
+		if t.grabAs(user).outcome == busy {
+			refusedUsers = append(refusedUsers, user)
 		}
 	}
-	return busyOnes
+	return refusedUsers
 }
 
-// judge checks what is booked in the end, after at least as many users as shares have grabbed.
+// judge compares the rows in MySQL with the answers, after at least as many users as shares have grabbed.
 func (t *trial) judge() {
 	t.Helper()
 	booked := t.booked(t, t.packet)
@@ -97,7 +98,7 @@ func (t *trial) judge() {
 		}
 		holders[seq] = user
 	}
-	for user, seq := range t.heard {
+	for user, seq := range t.acks {
 		if got, ok := booked[user]; !ok || got != seq {
 			t.found[unrecorded] = true
 			holders[seq] = user // it is booked, although wrongly
@@ -113,7 +114,7 @@ func (t *trial) judge() {
 	}
 }
 
-// expect fails unless exactly these violations were found.
+// expect fails the test unless exactly these violations were found.
 func (t *trial) expect(want []violation) {
 	t.Helper()
 	for o := range t.found {
@@ -128,20 +129,20 @@ func (t *trial) expect(want []violation) {
 	}
 }
 
-// TestBaselines puts all nine designs through the same trials: each of the eight violates what is
-// known of it, and nothing else; ours violates nothing.
+// TestBaselines runs the same trials with all nine designs: each of the eight shows exactly its known violations; ours shows
+// none.
 func TestBaselines(t *testing.T) {
 	server := stacktest.FreshRedis(t)
 	p := newPlace(t, server.Addr)
 	t.Run("killed", func(t *testing.T) { killedTrials(t, p) })
 	t.Run("stalled", func(t *testing.T) { stalledTrials(t, p) })
-	t.Run("asks again", func(t *testing.T) { repeatedGrabTrials(t, p) })
+	t.Run("repeated", func(t *testing.T) { repeatedGrabTrials(t, p) })
 	t.Run("emptied", func(t *testing.T) { emptiedTrials(t, p) })
 	t.Run("crowded", func(t *testing.T) { crowdedTrials(t, p) })
 	t.Run("redis killed", func(t *testing.T) { redisKilledTrials(t, p, server) })
 }
 
-// newPlace makes a database of its own with the tables of all designs.
+// newPlace creates a database with the tables of all designs.
 func newPlace(tb testing.TB, redisAddr string) place {
 	tb.Helper()
 	p := place{redis: redisAddr, dsn: stacktest.MariaDB(tb), rows: true, process: "w1"}
@@ -193,7 +194,7 @@ const victimVar = "HONGBAO_BENCH_VICTIM"
 func TestVictim(t *testing.T) {
 	text := os.Getenv(victimVar)
 	if text == "" {
-		t.Skip("only as a process of its own, which TestBaselines starts")
+		t.Skip("runs only as a process that TestBaselines starts")
 	}
 	var v victim
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -206,14 +207,14 @@ func TestVictim(t *testing.T) {
 	d, err := k.open(t.Context(), place{redis: v.Redis, dsn: v.DSN, space: v.Space, process: "w0", at: func(step string) {
 		if step == v.Step {
 			_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
-			select {} // the signal is on its way
+			select {} // until the signal arrives
 		}
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = d.grab(t.Context(), v.Packet, v.User)
-	t.Fatal("still alive", errors.Join(err, d.work(t.Context(), v.Packet)))
+	t.Fatal("not killed", errors.Join(err, d.work(t.Context(), v.Packet)))
 }
 
 // killVictim runs a victim until it is killed.
@@ -232,10 +233,10 @@ func killVictim(tb testing.TB, v victim) {
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
-		tb.Fatalf("it was not killed: %v\n%s", err, out)
+		tb.Fatalf("the process was not killed: %v\n%s", err, out)
 	}
 	if status, ok := exit.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
-		tb.Fatalf("it was not killed: %v\n%s", err, out)
+		tb.Fatalf("the process was not killed: %v\n%s", err, out)
 	}
 }
 
@@ -244,7 +245,7 @@ func killVictim(tb testing.TB, v victim) {
 // background work is done.
 func killedTrials(t *testing.T, p place) {
 	for _, k := range kinds() {
-		for _, c := range k.dies {
+		for _, c := range k.kills {
 			t.Run(k.number+"/"+c.step, func(t *testing.T) {
 				p := p.apart(t)
 				if !k.released {
@@ -252,8 +253,8 @@ func killedTrials(t *testing.T, p place) {
 				}
 				tr := newTrial(t, p.opened(t, k), 3)
 				killVictim(t, victim{k.number, c.step, p.redis, p.dsn, p.space, tr.packet, "alice"})
-				again := tr.ask("alice")
-				late := tr.askAll("bob", "carol", "dave")
+				again := tr.grabAs("alice")
+				late := tr.grabAll("bob", "carol", "dave")
 				switch again.outcome {
 				case busy:
 					late = append([]string{"alice"}, late...)
@@ -262,7 +263,7 @@ func killedTrials(t *testing.T, p place) {
 				}
 				tr.found[waits] = len(late) > 0
 				tr.must(tr.lapse(t.Context(), tr.packet))
-				tr.found[refused] = len(tr.askAll(late...)) > 0
+				tr.found[refused] = len(tr.grabAll(late...)) > 0
 				tr.must(tr.work(t.Context(), tr.packet))
 				tr.judge()
 				tr.drop()
@@ -281,9 +282,8 @@ func (t *trial) drop() {
 	}
 }
 
-// stalledTrials stops the process that serves alice at every step, as a long pause or a cut cable
-// does: its connections stay open and silent. Other users grab, leases end, others grab again. Then
-// the process continues.
+// stalledTrials suspends the process that serves alice at every step, as a long pause or a network partition does: its
+// connections stay open without traffic. Other users grab, leases end, others grab again. Then the process continues.
 func stalledTrials(t *testing.T, p place) {
 	for _, k := range kinds() {
 		for _, c := range k.stalls {
@@ -291,14 +291,14 @@ func stalledTrials(t *testing.T, p place) {
 				p := p.apart(t)
 				p.tries = 3
 				tr := newTrial(t, p.opened(t, k), 3)
-				s := putToSleep(t, p, k, c.step, tr.packet, "alice")
-				late := tr.askAll("bob", "carol", "dave")
+				s := suspendAt(t, p, k, c.step, tr.packet, "alice")
+				late := tr.grabAll("bob", "carol", "dave")
 				tr.found[waits] = len(late) > 0
 				tr.must(tr.lapse(t.Context(), tr.packet))
-				late = tr.askAll(late...)
+				late = tr.grabAll(late...)
 				tr.must(tr.work(t.Context(), tr.packet))
-				tr.hear("alice", s.wake())
-				tr.found[refused] = len(tr.askAll(late...)) > 0
+				tr.recordAnswer("alice", s.resume())
+				tr.found[refused] = len(tr.grabAll(late...)) > 0
 				tr.must(tr.work(t.Context(), tr.packet))
 				tr.judge()
 				tr.drop()
@@ -308,26 +308,26 @@ func stalledTrials(t *testing.T, p place) {
 	}
 }
 
-// sleeper is a process that is stopped at a step.
-type sleeper struct {
+// suspended is a process that is stopped at a step.
+type suspended struct {
 	testing.TB
-	wakes  chan struct{}
-	ended  chan error
-	answer answer
+	resumed chan struct{}
+	ended   chan error
+	answer  answer
 }
 
-// putToSleep grabs and does the background work in another process, up to the step.
-func putToSleep(tb testing.TB, p place, k kind, step, packet, user string) *sleeper {
+// suspendAt grabs and does the background work in another process, up to the step.
+func suspendAt(tb testing.TB, p place, k kind, step, packet, user string) *suspended {
 	tb.Helper()
-	s := &sleeper{TB: tb, wakes: make(chan struct{}), ended: make(chan error, 1)}
+	s := &suspended{TB: tb, resumed: make(chan struct{}), ended: make(chan error, 1)}
 	reached := make(chan struct{})
-	asleep := false
+	stopped := false
 	p.process = "w0"
 	p.at = func(at string) {
-		if at == step && !asleep { // it is one goroutine
-			asleep = true
+		if at == step && !stopped { // only the first time
+			stopped = true
 			close(reached)
-			<-s.wakes
+			<-s.resumed
 		}
 	}
 	d := p.opened(tb, k)
@@ -340,15 +340,15 @@ func putToSleep(tb testing.TB, p place, k kind, step, packet, user string) *slee
 	select {
 	case <-reached:
 	case err := <-s.ended:
-		tb.Fatalf("it never reached %q: %v", step, err)
+		tb.Fatalf("the process ended before step %q: %v", step, err)
 	}
 	return s
 }
 
-// wake continues the process to its end and returns the answer to its user.
-func (s *sleeper) wake() answer {
+// resume continues the process to its end and returns the answer to its user.
+func (s *suspended) resume() answer {
 	s.Helper()
-	close(s.wakes)
+	close(s.resumed)
 	if err := <-s.ended; err != nil {
 		s.Fatal(err)
 	}
@@ -361,23 +361,23 @@ func repeatedGrabTrials(t *testing.T, p place) {
 	for _, k := range kinds() {
 		t.Run(k.number, func(t *testing.T) {
 			tr := newTrial(t, p.apart(t).opened(t, k), 2)
-			if a := tr.ask("alice"); a.outcome != won {
+			if a := tr.grabAs("alice"); a.outcome != won {
 				t.Fatalf("alice: %v", a.outcome)
 			}
-			again := tr.ask("alice")
-			tr.found[noAmount] = again.outcome != had || again.share != tr.heard["alice"]
-			if a := tr.ask("bob"); a.outcome != won {
+			again := tr.grabAs("alice")
+			tr.found[noAmount] = again.outcome != had || again.share != tr.acks["alice"]
+			if a := tr.grabAs("bob"); a.outcome != won {
 				t.Fatalf("bob: %v", a.outcome)
 			}
-			later := tr.ask("alice")
-			tr.found[sameAnswer] = later.outcome == tr.ask("carol").outcome
+			later := tr.grabAs("alice")
+			tr.found[sameAnswer] = later.outcome == tr.grabAs("carol").outcome
 			if later.outcome != again.outcome {
 				t.Errorf("alice: %v, and after the last share %v", again.outcome, later.outcome)
 			}
 			tr.must(tr.work(t.Context(), tr.packet))
 			tr.judge()
 			tr.drop()
-			tr.expect(k.asksAgain)
+			tr.expect(k.repeated)
 		})
 	}
 }
@@ -389,14 +389,14 @@ func emptiedTrials(t *testing.T, p place) {
 		t.Run(k.number, func(t *testing.T) {
 			d := p.apart(t).opened(t, k)
 			empty := newTrial(t, d, 1)
-			empty.ask("bob")
+			empty.grabAs("bob")
 			for range s3Limit {
-				if a := empty.ask("alice"); a.outcome != none && a.outcome != nothing {
+				if a := empty.grabAs("alice"); a.outcome != none && a.outcome != nothing {
 					t.Fatalf("alice: %v", a.outcome)
 				}
 			}
 			tr := newTrial(t, d, 1)
-			a := tr.ask("alice")
+			a := tr.grabAs("alice")
 			tr.found[lockedOut] = a.outcome == barred
 			if a.outcome != barred && a.outcome != won {
 				t.Fatalf("alice: %v", a.outcome)
@@ -407,9 +407,8 @@ func emptiedTrials(t *testing.T, p place) {
 	}
 }
 
-// redisKilledTrials kills Redis while a crowd grabs, and starts it again: what was acknowledged
-// before is there. With appendfsync always that holds for all nine designs: only crashes of
-// processes lose data.
+// redisKilledTrials kills Redis while a crowd grabs, and restarts it: all acknowledged shares are recorded. With appendfsync
+// always that is so for all nine designs: only crashes of processes lose data.
 func redisKilledTrials(t *testing.T, p place, server *stacktest.Server) {
 	for _, k := range kinds() {
 		t.Run(k.number, func(t *testing.T) {
@@ -433,14 +432,14 @@ func redisKilledTrials(t *testing.T, p place, server *stacktest.Server) {
 			}
 			for n := range users {
 				if a := <-answers; a.err == nil {
-					tr.hear(a.user, a.answer)
+					tr.recordAnswer(a.user, a.answer)
 				}
 				if n == before {
 					server.Kill()
 					server.Restart(t)
 				}
 			}
-			if len(tr.heard) == 0 {
+			if len(tr.acks) == 0 {
 				t.Fatal("nothing was acknowledged")
 			}
 			fresh := p.opened(t, k) // the old connections may be closed
@@ -453,13 +452,13 @@ func redisKilledTrials(t *testing.T, p place, server *stacktest.Server) {
 	}
 }
 
-// TestBaselineOffences checks that each violation is found in records that contain it.
-func TestBaselineOffences(t *testing.T) {
+// TestBaselineViolations checks that judge finds each violation in records that contain it.
+func TestBaselineViolations(t *testing.T) {
 	for _, c := range []struct {
-		name          string
-		heard, booked map[string]int
-		repairs       int
-		want          []violation
+		name         string
+		acks, booked map[string]int
+		repairs      int
+		want         []violation
 	}{
 		{"fine", map[string]int{"a": 0}, map[string]int{"a": 0, "b": 1}, 0, nil},
 		{"lost", map[string]int{"a": 0}, map[string]int{"a": 0}, 0, []violation{lostShare}},
@@ -469,7 +468,7 @@ func TestBaselineOffences(t *testing.T) {
 		{"left to staff", nil, map[string]int{"a": 0, "b": 1}, 1, []violation{byHand}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tr := &trial{TB: t, design: fixedRecords{books: c.booked, repairs: c.repairs}, shares: 2, heard: c.heard, found: map[violation]bool{}}
+			tr := &trial{TB: t, design: fixedRecords{rows: c.booked, repairs: c.repairs}, shares: 2, acks: c.acks, found: map[violation]bool{}}
 			tr.judge()
 			tr.expect(c.want)
 		})
@@ -479,11 +478,11 @@ func TestBaselineOffences(t *testing.T) {
 // fixedRecords is a design with fixed records.
 type fixedRecords struct {
 	design
-	books   map[string]int
+	rows    map[string]int
 	repairs int
 }
 
-func (w fixedRecords) booked(testing.TB, string) map[string]int { return w.books }
+func (w fixedRecords) booked(testing.TB, string) map[string]int { return w.rows }
 func (w fixedRecords) manualRepairs(testing.TB, string) int     { return w.repairs }
 
 // TestBaselineKinds checks that the table is complete, and that ours has no expected violation.
@@ -491,19 +490,19 @@ func TestBaselineKinds(t *testing.T) {
 	var numbers []string
 	for _, k := range kinds() {
 		numbers = append(numbers, k.number)
-		if k.name == "" || k.loses == "" || len(k.dies) == 0 || len(k.stalls) == 0 {
+		if k.name == "" || k.loses == "" || len(k.kills) == 0 || len(k.stalls) == 0 {
 			t.Errorf("%s: %+v", k.number, k)
 		}
 	}
 	if got := strings.Join(numbers, " "); got != "S0 S1.1 S1.2 S1.3 S1.4 S1.5 S1.6 S3 ours" {
 		t.Error(got)
 	}
-	for _, c := range slices.Concat(oursKind.dies, oursKind.stalls) {
+	for _, c := range slices.Concat(oursKind.kills, oursKind.stalls) {
 		if len(c.want) > 0 {
-			t.Errorf("excused at %s: %q", c.step, c.want)
+			t.Errorf("violations of ours are expected at %s: %q", c.step, c.want)
 		}
 	}
-	if n := len(oursKind.asksAgain) + len(oursKind.crowded) + len(oursKind.emptied); n > 0 {
-		t.Errorf("%d offences are excused", n)
+	if n := len(oursKind.repeated) + len(oursKind.crowded) + len(oursKind.emptied); n > 0 {
+		t.Errorf("%d violations of ours are expected", n)
 	}
 }

@@ -16,12 +16,12 @@ func TestSameClaims(t *testing.T) {
 		"another user":  {"a": 0, "c": 1},
 	} {
 		if sameClaims(answered, stored) == nil {
-			t.Errorf("%s: not seen", name)
+			t.Errorf("%s: not found", name)
 		}
 	}
 	twice := map[string]int{"a": 1, "b": 1}
 	if sameClaims(twice, twice) == nil {
-		t.Error("a share given twice: not seen")
+		t.Error("a share given twice: not found")
 	}
 	if err := sameClaims(stored, stored); err != nil {
 		t.Error(err)
@@ -40,20 +40,20 @@ func TestSpread(t *testing.T) {
 
 // TestRun checks that exactly the calls within the time are counted.
 func TestRun(t *testing.T) {
-	asked := make([]int, 3)
+	calls := make([]int, 3)
 	got := run(t, subject{"counter", func(_ testing.TB, callers int, _ time.Duration) attempt {
 		a := attempt{finish: func(tb testing.TB, done int) {
-			if sum := asked[0] + asked[1] + asked[2]; sum != done {
+			if sum := calls[0] + calls[1] + calls[2]; sum != done {
 				tb.Errorf("%d calls, %d counted", sum, done)
 			}
 		}}
 		for i := range callers {
-			a.callers = append(a.callers, func() error { asked[i]++; return nil })
+			a.callers = append(a.callers, func() error { calls[i]++; return nil })
 		}
 		return a
 	}}, 3, 5*time.Millisecond)
-	if sum := asked[0] + asked[1] + asked[2]; got.done != sum-3 || got.perSecond <= 0 {
-		t.Errorf("asked %d times, of which 3 before the clock: %+v", sum, got)
+	if sum := calls[0] + calls[1] + calls[2]; got.done != sum-3 || got.perSecond <= 0 {
+		t.Errorf("%d calls, of which 3 before the measurement: %+v", sum, got)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestRunSoldOut(t *testing.T) {
 	left := 5
 	got := run(t, subject{"counter", func(testing.TB, int, time.Duration) attempt {
 		return attempt{
-			callers: []ask{func() error {
+			callers: []operation{func() error {
 				if left == 0 {
 					return errSoldOut
 				}

@@ -52,10 +52,10 @@ func measureGrabsBySize(t *testing.T, p plan, say func(string, ...any)) result {
 		"of the smallest", "grabs/s", "least", "most"},
 		plot: &plot{title: "Processor time of Redis a grab", unit: "µs"},
 		notes: []string{
-			fmt.Sprintf("%s grabs of each size in %s, the sizes in turn on the same Redis, by %d callers who go on to the next packet when one "+
-				"is empty. All packets are in one lane.", figure(float64(grabs)), runs(p.rounds), callers),
-			"Redis' time is that of its main thread, which decides grabs and writes the log; it does not depend on what else the machine does, " +
-				"the rate does.",
+			fmt.Sprintf("%s grabs of each size in %s, the sizes in turn on the same Redis, by %d callers, who continue with the next packet "+
+				"when one is sold out. All packets are in one lane.", figure(float64(grabs)), runs(p.rounds), callers),
+			"Redis' time is that of its main thread, which decides grabs and writes the log. It does not depend on other load of the " +
+				"machine; the rate does.",
 		}}
 	for i, size := range sizes {
 		c, s, name := rateOf(cost[i]), rateOf(rates[i]), figure(float64(size))
@@ -67,27 +67,25 @@ func measureGrabsBySize(t *testing.T, p plan, say func(string, ...any)) result {
 	return r
 }
 
-// grabsOfSize makes enough packets, makes all callers grab, and compares the stored claims with the
-// answers.
+// grabsOfSize opens enough packets, lets all callers grab, and compares the claims in Redis with the answers.
 func grabsOfSize(t *testing.T, server *stacktest.Server, size, grabs, callers int) (perSecond, microseconds float64) {
 	t.Helper()
 	p := openPool(t, server.Addr)
-	f := &field{pool: p, got: make([][]receipt, callers)}
+	f := &packetGroup{pool: p, got: make([][]receipt, callers)}
 	for range (grabs + size - 1) / size {
 		f.add(t, size, bigLane)
 	}
 	ended := meter(t, server)
 	grabInTurn(t, f, size, grabs)
 	used := ended()
-	answered := newBooks(len(f.ids), f.got)
+	answered := collectClaims(len(f.ids), f.got)
 	answered.total(t, grabs)
 	f.settle(t)
 	return float64(grabs) / used.wall.Seconds(), used.main.Seconds() * 1e6 / float64(grabs)
 }
 
-// grabInTurn makes the callers of the field grab a number of shares: first all of the first packet,
-// then of the next.
-func grabInTurn(tb testing.TB, f *field, size, grabs int) {
+// grabInTurn lets the callers of the group grab a number of shares: all of the first packet, then those of the next.
+func grabInTurn(tb testing.TB, f *packetGroup, size, grabs int) {
 	tb.Helper()
 	ctx, cancel := context.WithCancelCause(tb.Context())
 	defer cancel(nil)
@@ -129,20 +127,20 @@ func openPool(tb testing.TB, addr string) *pool.Pool {
 	return p
 }
 
-// stock is the memory of Redis that a big packet takes, in bytes per share.
-type stock struct{ loaded, claimed, drained float64 }
+// shareMemory is the memory of a big packet in Redis, in bytes per share.
+type shareMemory struct{ loaded, claimed, drained float64 }
 
 // measureMemory loads one packet into Redis, claims every share, and reads the hand-offs out, as
 // workers do once payouts have been started.
-func measureMemory(t *testing.T, shares int, say func(string, ...any)) stock {
+func measureMemory(t *testing.T, shares int, say func(string, ...any)) shareMemory {
 	server := stacktest.FreshRedis(t, noRewrite...)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer func() { _ = rdb.Close() }()
-	f := &field{pool: openPool(t, server.Addr), got: make([][]receipt, 4*bigCallers)}
-	drain := newDrain(t, f.pool)
+	f := &packetGroup{pool: openPool(t, server.Addr), got: make([][]receipt, 4*bigCallers)}
+	drain := newHandOffReader(t, f.pool)
 	before := usedMemory(t, rdb)
 	each := func() float64 { return float64(usedMemory(t, rdb)-before) / float64(shares) }
-	var s stock
+	var s shareMemory
 	say("memory of Redis: loading %s shares", figure(float64(shares)))
 	f.add(t, shares, bigLane)
 	s.loaded = each()
@@ -170,24 +168,24 @@ func usedMemory(tb testing.TB, rdb *redis.Client) int64 {
 	return n
 }
 
-// emptier reads and acknowledges hand-offs, and starts nothing.
-type emptier struct{ handoffs *pool.Handoffs }
+// handOffReader reads and acknowledges hand-offs without starting workflows.
+type handOffReader struct{ handoffs *pool.Handoffs }
 
-func newDrain(tb testing.TB, p *pool.Pool) *emptier {
+func newHandOffReader(tb testing.TB, p *pool.Pool) *handOffReader {
 	tb.Helper()
 	h, err := pool.NewHandoffs(tb.Context(), p)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = h.Close() })
-	return &emptier{h}
+	return &handOffReader{h}
 }
 
-// maxConcurrent is how many entries are read, and acknowledged, by one call.
+// atOnce is the number of hand-offs that one call reads or acknowledges.
 const atOnce = 100
 
-// each reads everything out of a lane until done.
-func (e *emptier) each(ctx context.Context, lane int, done func() bool, take func(packet.HandOff)) error {
+// each reads and acknowledges the hand-offs of a lane, and passes them to take, until done returns true.
+func (e *handOffReader) each(ctx context.Context, lane int, done func() bool, take func(packet.HandOff)) error {
 	for !done() {
 		b, err := e.handoffs.Read(ctx, lane, "bench", atOnce, 20*time.Millisecond)
 		if err != nil {
@@ -208,8 +206,8 @@ func (e *emptier) each(ctx context.Context, lane int, done func() bool, take fun
 	return nil
 }
 
-// claims reads so many claims out of a lane and returns the number of different ones.
-func (e *emptier) claims(tb testing.TB, lane, want int) int {
+// claims reads hand-offs of a lane until it has seen this number of different claims, and returns that number.
+func (e *handOffReader) claims(tb testing.TB, lane, want int) int {
 	tb.Helper()
 	seen := make(map[int]bool, want)
 	err := e.each(tb.Context(), lane, func() bool { return len(seen) >= want }, func(h packet.HandOff) {
@@ -274,7 +272,7 @@ func stageAll(t *testing.T, packets, callers int) stagedRun {
 	t.Helper()
 	server := stacktest.FreshRedis(t, noRewrite...)
 	p := openPool(t, server.Addr)
-	drain := newDrain(t, p)
+	drain := newHandOffReader(t, p)
 	ids := make([]string, packets)
 	for i := range ids {
 		ids[i] = packet.NewID([]byte(t.Name()), strconv.Itoa(i))
@@ -308,7 +306,7 @@ func stageAll(t *testing.T, packets, callers int) stagedRun {
 
 // all reads the hand-offs of these packets out, all lanes concurrently, and fails unless each is
 // there once.
-func (e *emptier) all(t *testing.T, ids []string) {
+func (e *handOffReader) all(t *testing.T, ids []string) {
 	t.Helper()
 	lanes := make([]int, pool.DefaultLanes)
 	for _, id := range ids {

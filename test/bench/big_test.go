@@ -48,7 +48,7 @@ func measureOpening(t *testing.T, p plan, sizes []int, paid int, say func(string
 	r := newRig(t)
 	w := spawn(t, r.settings("worker"))
 	address := r.listen(t)
-	r.post(t, w, address, 1) // so that connections and scripts are ready
+	r.post(t, w, address, 1) // opens connections and loads scripts
 	empty := r.tableBytes(t)
 	largest, written := sizes[len(sizes)-1], 0
 	all := make([][]opening, len(sizes))
@@ -145,7 +145,7 @@ func (r *rig) steps(t *testing.T, id string, began time.Time, o *opening) {
 	})
 }
 
-// complete fails unless MySQL has every share of a packet, and its money.
+// complete fails the test unless MySQL and the pool have every share of a packet, with its amount.
 func (r *rig) complete(t *testing.T, id string, shares int) {
 	t.Helper()
 	n, sum := r.number(t, "SELECT COUNT(*) FROM shares WHERE packet_id = ?", id),
@@ -159,7 +159,7 @@ func (r *rig) complete(t *testing.T, id string, shares int) {
 	}
 }
 
-// tableBytes returns the size of all tables and their keys in MySQL.
+// tableBytes returns the size of all tables and their indexes in MySQL.
 func (r *rig) tableBytes(t *testing.T) int64 {
 	t.Helper()
 	rows, err := r.db.QueryContext(t.Context(), "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()")
@@ -181,8 +181,8 @@ func (r *rig) tableBytes(t *testing.T) int64 {
 	return r.number(t, "SELECT SUM(data_length + index_length) FROM information_schema.tables WHERE table_schema = DATABASE()")
 }
 
-// paidBytes makes every share of a packet claimed and paid, and returns the size in MySQL per
-// share: claim, payout, attempt, transfers and events, with all keys.
+// paidBytes lets every share of a packet be claimed and paid, and returns the size in MySQL per share: claim, payout, attempt,
+// transfers and events, with all indexes.
 func (r *rig) paidBytes(t *testing.T, shares int) float64 {
 	t.Helper()
 	before := r.tableBytes(t)
@@ -244,7 +244,7 @@ func openingTable(sizes []int, all [][]opening, p plan) result {
 	return out
 }
 
-func roomTable(largest, written, paid int, loaded, settled float64, memory stock) result {
+func roomTable(largest, written, paid int, loaded, settled float64, memory shareMemory) result {
 	row := func(where, when string, bytes float64, of int) []string {
 		return []string{where, when, figure(bytes), figure(float64(of))}
 	}
@@ -256,9 +256,9 @@ func roomTable(largest, written, paid int, loaded, settled float64, memory stock
 			row("MySQL", "the packet is open", loaded, written), row("MySQL", "all are claimed and paid", settled, paid),
 		},
 		notes: []string{
-			"Redis: `used_memory`; users have ids of up to 7 bytes and no profile. MySQL: rows and keys of all tables after ANALYZE; paid means " +
-				"claim, payout, attempt, postings and events.",
-			fmt.Sprintf("A share is %s of money in both; a packet of %s shares in Redis until its books are closed.", money.Fen(2_000),
+			"Redis: `used_memory`; users have ids of up to 7 bytes and no profile. MySQL: rows and keys of all tables after ANALYZE; " +
+				"paid means claim, payout, attempt, transfers and events.",
+			fmt.Sprintf("A share is %s of money in both. A packet of %s shares stays in Redis until it is closed.", money.Fen(2_000),
 				figure(float64(largest))),
 		},
 		numbers: []any{map[string]any{"kind": "bytes a share", "redis_open": memory.loaded, "redis_claimed": memory.claimed,

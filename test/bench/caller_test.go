@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// caller is one client with one open connection. Its cost is part of the measurement, equal on both
-// sides, and is subtracted from it. It does only what is needed, where a general client resolves,
-// pools, parses and retries. It makes one call at a time.
+// caller is an HTTP client with one connection that makes one call at a time. Its cost is part of every measurement, equal on
+// both sides. So it does only what is needed, whereas a general client resolves, pools, parses and retries.
 type caller struct {
 	addr  string
 	head  string // of every request
@@ -88,7 +87,7 @@ func (a *caller) do(method, url, body string) error {
 	a.out = append(a.out, "\r\n\r\n"...)
 	a.out = append(a.out, body...)
 	if _, err := a.conn.Write(a.out); err != nil {
-		return fmt.Errorf("ask: %w", err)
+		return fmt.Errorf("send a request: %w", err)
 	}
 	if err := a.read(); err != nil {
 		return fmt.Errorf("%s %s: %w", method, url, err)
@@ -101,14 +100,14 @@ func (a *caller) do(method, url, body string) error {
 func (a *caller) connect() (err error) {
 	if a.conn == nil {
 		if a.conn, err = net.DialTimeout("tcp", a.addr, patience); err != nil {
-			return fmt.Errorf("ask: %w", err)
+			return fmt.Errorf("send a request: %w", err)
 		}
 		a.in = bufio.NewReader(a.conn)
 	}
 	if now := time.Now(); a.until.Sub(now) < patience/2 {
 		a.until = now.Add(patience)
 		if err := a.conn.SetDeadline(a.until); err != nil {
-			return fmt.Errorf("ask: %w", err)
+			return fmt.Errorf("send a request: %w", err)
 		}
 	}
 	return nil

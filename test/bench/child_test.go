@@ -45,8 +45,8 @@ type childSettings struct {
 	Profile                        string // file for a profile of processor time, taken between two commands
 }
 
-// roles are the roles of a child. Each starts its servers and returns a function that answers
-// commands.
+// roles are the roles of a child. Each starts its servers and returns a function that executes commands and returns their
+// replies.
 var roles = map[string]func(t *testing.T, cfg childSettings) (address string, answer func(command string) string){
 	"provider": beProvider,
 	"worker":   beWorker,
@@ -134,16 +134,16 @@ func spawn(tb testing.TB, cfg childSettings) *child {
 func (c *child) readReply(tb testing.TB) string {
 	tb.Helper()
 	for c.out.Scan() {
-		if said, ok := strings.CutPrefix(c.out.Text(), replyPrefix); ok {
-			return said
+		if text, ok := strings.CutPrefix(c.out.Text(), replyPrefix); ok {
+			return text
 		}
 	}
 	tb.Fatalf("a child has ended: %v", c.out.Err())
 	return ""
 }
 
-// ask gives a command and returns the answer.
-func (c *child) ask(tb testing.TB, format string, args ...any) string {
+// command sends a command and returns the reply.
+func (c *child) command(tb testing.TB, format string, args ...any) string {
 	tb.Helper()
 	if _, err := fmt.Fprintf(c.in, format+"\n", args...); err != nil {
 		tb.Fatal(err)
@@ -153,15 +153,15 @@ func (c *child) ask(tb testing.TB, format string, args ...any) string {
 
 func (c *child) number(tb testing.TB, command string) int64 {
 	tb.Helper()
-	said := c.ask(tb, "%s", command)
-	n, err := strconv.ParseInt(said, 10, 64)
+	text := c.command(tb, "%s", command)
+	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		tb.Fatalf("%s: %q", command, said)
+		tb.Fatalf("%s: %q", command, text)
 	}
 	return n
 }
 
-// end lets the child finish; one that does not is killed.
+// end stops the child, and kills it when it does not end in time.
 func (c *child) end() {
 	_ = c.in.Close()
 	late := time.AfterFunc(30*time.Second, c.proc.Kill)
@@ -278,8 +278,7 @@ func newProvider(tb testing.TB, url string) *provider.Sandbox {
 	return pay
 }
 
-// await waits until ok, however long it takes: on a busy machine a slow step means nothing, and the
-// whole run has a limit.
+// await waits until ok returns true, for at most awaitLimit: on a busy machine a slow step is no failure.
 func await(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -295,5 +294,5 @@ func await(tb testing.TB, what string, ok func() bool) {
 	}
 }
 
-// awaitLimit is the time after which a condition is given up.
+// awaitLimit is the timeout of await.
 const awaitLimit = 30 * time.Minute

@@ -14,8 +14,9 @@ func compared(title string, all []*comparison, p plan) []result {
 	rates := result{title: title, columns: []string{"load", "who", "per second", "least", "most", "of the baseline"}, notes: []string{note},
 		plot: &plot{title: title, unit: "a second"}}
 	times := result{title: "how long one of them takes", columns: []string{"load", "who", "p50 ms", "p99 ms", "least p99", "most p99"},
-		plot:  &plot{title: title + ": how long one takes, p99", unit: "ms", log: true},
-		notes: []string{"From asking to the answer, including the time the load generator had to wait for a core of the same machine."}}
+		plot: &plot{title: title + ": how long one takes, p99", unit: "ms", log: true},
+		notes: []string{"From the request to the answer, including the time in which the load generator waited for a core of the " +
+			"same machine."}}
 	early := 0
 	for _, c := range all {
 		for _, s := range slices.Concat(c.baseRuns, c.times) {
@@ -38,7 +39,8 @@ func compared(title string, all []*comparison, p plan) []result {
 		side(c.ours.name, c.times, c.ratio())
 	}
 	if early > 0 {
-		rates.notes = append(rates.notes, fmt.Sprintf("%s ended early, with the last share: a rate is of the time that it took.", runs(early)))
+		rates.notes = append(rates.notes, fmt.Sprintf("%s ended early, with the last share; the rate is that of the time until "+
+			"then.", runs(early)))
 	}
 	return []result{rates, times}
 }

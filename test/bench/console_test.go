@@ -53,13 +53,13 @@ type consoleServer struct {
 func newConsoleServer(tb testing.TB, payouts int) *consoleServer {
 	tb.Helper()
 	_, dsn := stacktest.FreshMariaDB(tb)
-	books := openStore(tb, dsn)
+	mysql := openStore(tb, dsn)
 	d := &consoleServer{rows: payouts, ids: map[string]string{}}
 	var id string
 	d.token, id = access.NewToken(access.RoleAuditor)
 	app := access.App{ID: "app" + id, Name: "bench", Salt: []byte(rand.Text())}
 	key := access.Key{ID: id, Role: access.RoleAuditor, SecretHash: access.HashToken(d.token), Owner: "bench"}
-	if err := errors.Join(books.EnsureApp(tb.Context(), app), books.EnsureKey(tb.Context(), key)); err != nil {
+	if err := errors.Join(mysql.EnsureApp(tb.Context(), app), mysql.EnsureKey(tb.Context(), key)); err != nil {
 		tb.Fatal(err)
 	}
 	other, err := sandbox.Open(sandbox.Config{Listen: "127.0.0.1:0", DBPath: filepath.Join(tb.TempDir(), "provider.db"), APIKey: "key"})
@@ -70,7 +70,7 @@ func newConsoleServer(tb testing.TB, payouts int) *consoleServer {
 	serve(tb, other.Serve)
 	pay := newSandbox(tb, "http://"+other.Addr().String())
 	d.fill(tb, dsn, pay, app)
-	d.serve(tb, books, pay)
+	d.serve(tb, mysql, pay)
 	return d
 }
 
@@ -147,14 +147,14 @@ func sendPacket(tb testing.TB, db *sql.DB, pay *provider.Sandbox, packetID strin
 	}
 }
 
-func (d *consoleServer) serve(tb testing.TB, books *store.Store, pay *provider.Sandbox) {
+func (d *consoleServer) serve(tb testing.TB, mysql *store.Store, pay *provider.Sandbox) {
 	tb.Helper()
 	redis, err := pool.Open(tb.Context(), pool.Config{Addr: stacktest.FreshRedis(tb).Addr, Timeout: patience})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = redis.Close() })
-	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: redis, Store: books, Provider: pay,
+	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: redis, Store: mysql, Provider: pay,
 		SeedKey: seedKey, Version: "bench"})
 	if err != nil {
 		tb.Fatal(err)
@@ -300,7 +300,7 @@ func (d *consoleServer) warm(tb testing.TB) time.Duration {
 			tb.Fatal(err)
 		}
 		if seen.Money != nil && !seen.Money.Ties {
-			tb.Fatal("the money does not tie")
+			tb.Fatal("the ledger and the provider differ")
 		}
 		return seen.Money != nil
 	})
@@ -313,7 +313,7 @@ const consoleCalls = 60
 // measureConsole fills two databases and sends all requests to both.
 func measureConsole(t *testing.T, p plan, say func(string, ...any)) []result {
 	if p.rows == 0 {
-		say("left out: -rows 0")
+		say("skipped: -rows 0")
 		return nil
 	}
 	say("filling one MariaDB with %d payouts, and one with %d", p.rows, fewRows)
@@ -329,9 +329,9 @@ func measureConsole(t *testing.T, p plan, say func(string, ...any)) []result {
 		notes: []string{
 			fmt.Sprintf("MariaDB %s with %d MiB for pages; %d payouts over 30 days, filled in %v.", many.version, consolePool>>20, many.rows,
 				many.took.Round(time.Second)),
-			fmt.Sprintf("Each asked %d times by one caller, in turn with an API that has %d payouts; a ratio of 1 says that more rows cost "+
-				"nothing. Counts and sums go up to 10,000 payments.", calls, few.rows),
-			fmt.Sprintf("The overview is asked after the ledger was added up, which a new process does once: %v here.",
+			fmt.Sprintf("One caller sends each request %d times, in turn with the same request to an API with %d payouts. A ratio of 1 means "+
+				"that more rows cost nothing. Counts and sums go up to 10,000 payments.", calls, few.rows),
+			fmt.Sprintf("The overview is requested after the process has summed up the ledger, which a new process does once: %v here.",
 				summed.Round(10*time.Millisecond)),
 		},
 		plot: &plot{title: "The console, p50", unit: "ms", log: true}}

@@ -12,10 +12,10 @@ import (
 	"hongbao/internal/packet"
 )
 
-// measureHTTP compares the API with a handler that does nothing: while there are
-// shares, and when everything is gone.
+// measureHTTP compares the API with a handler that does nothing: while shares are left, while pages are read, and when the
+// packet is sold out.
 func measureHTTP(t *testing.T, p plan, say func(string, ...any)) []result {
-	h := newHouse(t, stacktest.FreshRedis(t, noRewrite...).Addr)
+	h := newInstallation(t, stacktest.FreshRedis(t, noRewrite...).Addr)
 	nothing := idle(t, h.token)
 	all := []*comparison{
 		{title: "everybody wins", callers: p.conns, baseline: nothing, ours: h.httpGrabs()},
@@ -30,21 +30,20 @@ func measureHTTP(t *testing.T, p plan, say func(string, ...any)) []result {
 	}
 	out := compared("grabs a second over HTTP beside a handler that does nothing", all, p)
 	out[0].notes = append(out[0].notes,
-		"The handler that does nothing answers 201 without a body, on a web server with the settings of the API's, and gets the same "+
-			"requests, down to the key.",
+		"The handler that does nothing returns 201 without a body, on a web server with the settings of the API, and gets the same "+
+			"requests, including the key.",
 		fmt.Sprintf("While pages are read: %d a second, in turn a user's claims, an unknown user's claims, a user's packets and the app's "+
 			"open packets; the baseline is the same grabs without them.", pagesPerSecond),
-		"Sold out: winners who ask again have to get their share again, everybody else 409; afterwards Redis holds the claims that were "+
-			"answered, and no others.")
+		"Sold out: a repeated grab of a winner must return the share, every other grab 409. Afterwards Redis must hold exactly the "+
+			"acknowledged claims.")
 	return out
 }
 
-// winnerEvery: of so many grabs of a sold-out packet one is by a winner.
+// winnerEvery: one of this number of grabs of a sold-out packet is by a winner.
 const winnerEvery = 20
 
-// soldOutGrabs is the API when a packet is sold out: a late crowd, and winners among it who repeat
-// their grabs.
-func (h *house) soldOutGrabs() subject {
+// soldOutGrabs is the API with a sold-out packet: grabs of late users, and repeated grabs of winners.
+func (h *installation) soldOutGrabs() subject {
 	return subject{"POST grabs, sold out", func(tb testing.TB, callers int, _ time.Duration) attempt {
 		const shares = 200
 		id := openPackets(tb, h.pool, h.app, 1, shares)[0]
@@ -60,13 +59,13 @@ func (h *house) soldOutGrabs() subject {
 			won[names[i]] = got.Claim.ShareIndex
 		}
 		a := attempt{finish: func(tb testing.TB, _ int) {
-			settle(tb, h.pool, []string{id}, books{won})
+			settle(tb, h.pool, []string{id}, answeredClaims{won})
 		}}
 		for i := range callers {
-			who, from, turn := newUser(i), newCaller(h.addr, h.token), i
+			users, from, turn := newUser(i), newCaller(h.addr, h.token), i
 			a.callers = append(a.callers, func() error {
 				if turn++; turn%winnerEvery != 0 {
-					return from.postLate(url, who.next())
+					return from.postLate(url, users.next())
 				}
 				name := names[turn/winnerEvery%shares]
 				return from.postAgain(url, name, won[name])

@@ -10,20 +10,21 @@
 //   - http: the API as it runs, keys checked, beside a handler with the same
 //     settings of the web server that does nothing;
 //   - baselines: pool.Grab beside eight published designs on the same Redis and
-//     MariaDB, one file each (baseline_*_test.go). TestBaselines shows how each of
-//     them fails, and that ours does not, by the same trials;
-//   - profile: where the time goes of one run of each, and what the limit is;
+//     MariaDB, one file each (baseline_*_test.go). TestBaselines shows the failures
+//     of each, and that ours has none, by the same trials;
+//   - profile: where the processor time of one run of each goes, and which resource
+//     bounds the rate;
 //   - many: grabs that spread over a thousand packets, and small packets beside a
 //     giant, for the grab and for the money;
 //   - big: packets of up to a million shares: from POST to open, the room they take,
 //     grabs of them beside grabs of small ones; ten thousand packets made at once;
-//   - pages: how long a page of a list takes over HTTP, or a summary, when there
-//     are a million claims in MySQL and another million in Redis. An API that has a
-//     thousand is asked the same in turn. Before, every list is read to its end and
-//     has to add up. `-rows` says how many; 0 leaves pages out;
-//   - desk: how long lists, searches, counts, exports and pages of the console take
-//     on the past of a million payouts (package history), beside a thousand. `-rows`
-//     says how many; 0 leaves the desk out.
+//   - pages: the time of a page of a list, or a summary, over HTTP, with a million
+//     claims in MySQL and another million in Redis, beside an API with a thousand.
+//     First, every list is read to its end and its numbers are checked. `-rows` sets
+//     the number of rows; 0 skips the section;
+//   - console: the time of lists, searches, counts, exports and pages of the console with
+//     a million payouts (package bulk), beside a thousand. `-rows` sets the number of
+//     payouts; 0 skips the section.
 //
 // A further section is a file with its own `section`, one line in sections(), and a place in
 // docs/performance.md.

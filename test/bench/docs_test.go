@@ -12,17 +12,16 @@ const (
 	plots    = "docs/plots"
 )
 
-// marks stand around what is generated for one section. Everything else in the
-// document is written by hand.
+// marks returns the lines before and after the generated part of a section. The rest of the document is written by hand.
 func marks(section string) (begin, end string) {
 	return "<!-- begin " + section + ": made by make bench -->\n", "<!-- end " + section + " -->\n"
 }
 
-// between cuts a document at the marks of a section.
+// between cuts a document at the marks of a section. It fails unless each mark occurs once, in order.
 func between(text, section string) (before, inside, after string, err error) {
 	begin, end := marks(section)
 	if strings.Count(text, begin) != 1 || strings.Count(text, end) != 1 {
-		return "", "", "", fmt.Errorf("%s has not one place for section %q: it is between the lines %q and %q", document, section,
+		return "", "", "", fmt.Errorf("%s needs exactly one place for section %q, between the lines %q and %q", document, section,
 			strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
 	before, rest, _ := strings.Cut(text, begin)
@@ -33,7 +32,7 @@ func between(text, section string) (before, inside, after string, err error) {
 	return before, inside, after, nil
 }
 
-// place puts what a section found where its marks are.
+// place replaces the text between the marks of the section by its results.
 func (f finding) place(text string) (string, error) {
 	before, _, after, err := between(text, f.section)
 	if err != nil {
@@ -43,7 +42,7 @@ func (f finding) place(text string) (string, error) {
 	return before + begin + f.markdown() + end + after, nil
 }
 
-// markdown is what a section found, for readers of the document.
+// markdown returns the results of a section in Markdown.
 func (f finding) markdown() string {
 	var b strings.Builder
 	for i, r := range f.results {
@@ -63,8 +62,8 @@ func (f finding) markdown() string {
 	return b.String()
 }
 
-// save writes the section's part of the document and its plots, in the checkout
-// whose root is given. Plots of earlier runs that it has no more go away.
+// save writes the section's part of the document and its plots, in the checkout with this root. It deletes the section's plots of
+// earlier runs.
 func (f finding) save(root string) error {
 	path := filepath.Join(root, document)
 	text, err := os.ReadFile(path)

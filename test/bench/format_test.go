@@ -36,7 +36,7 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// sampleFinding has what can go wrong in output: marks of XML, two plots, an empty cell.
+// sampleFinding returns a finding with difficult output: XML metacharacters, two plots, an empty cell.
 func sampleFinding() finding {
 	runs := []sample{{done: 1, perSecond: 100, p50: time.Millisecond, p99: 2 * time.Millisecond},
 		{done: 1, perSecond: 120, p50: time.Millisecond, p99: 3 * time.Millisecond}}
@@ -94,7 +94,7 @@ func TestLines(t *testing.T) {
 	}
 	bad := finding{results: []result{{numbers: []any{func() {}}}}}
 	if bad.lines(io.Discard) == nil {
-		t.Error("a number that is none was written")
+		t.Error("a value that JSON cannot hold was written")
 	}
 }
 
@@ -123,11 +123,11 @@ func TestSVG(t *testing.T) {
 		read := wellFormed(t, text)
 		for _, want := range []string{"one <packet>, 20 callers", "old & slow", r.plot.unit} {
 			if !strings.Contains(read, want) {
-				t.Errorf("%q is not to be read in\n%s", want, text)
+				t.Errorf("%q is missing in\n%s", want, text)
 			}
 		}
 		if text != r.plot.svg() {
-			t.Error("the same numbers, another picture")
+			t.Error("the same numbers give another plot")
 		}
 		if bars := strings.Count(text, "<rect "); bars != 1+len(r.plot.bars) { // and the background
 			t.Errorf("%d rectangles", bars)
@@ -193,7 +193,7 @@ func TestCheck(t *testing.T) {
 		r := good()
 		spoil(&r)
 		if r.check() == nil {
-			t.Errorf("%s: not seen", name)
+			t.Errorf("%s: not found", name)
 		}
 	}
 }
@@ -245,8 +245,7 @@ func TestSave(t *testing.T) {
 
 var placeName = regexp.MustCompile(`<!-- begin (.*): made by make bench -->`)
 
-// TestDocument: the document has a place for every section, and shows nothing
-// that no section measures.
+// TestDocument: the document has a place for every section, and for no other.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile(inCheckout(document))
 	if err != nil {
@@ -295,9 +294,9 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-func TestProgress(t *testing.T) {
+func TestProgressPrinter(t *testing.T) {
 	var out bytes.Buffer
-	teller(&out, time.Now().Add(-61*time.Second), "2/5 http")("round %d", 3)
+	progressPrinter(&out, time.Now().Add(-61*time.Second), "2/5 http")("round %d", 3)
 	if got := out.String(); got != "[2/5 http   1m1s] round 3\n" {
 		t.Errorf("%q", got)
 	}
@@ -310,7 +309,7 @@ func TestPagesResult(t *testing.T) {
 		}
 		return out
 	}
-	s := &shelf{MariaDB: "10.11", Rows: 2_000, Few: 1_000, results: []latency{
+	s := &pagesReport{MariaDB: "10.11", Rows: 2_000, Few: 1_000, results: []latency{
 		{"claims, first page", ms(1, 2, 9), ms(2, 4, 8, 16)}, {"  last page", ms(1), ms(3)}}}
 	r := s.result()
 	if err := r.check(); err != nil {
@@ -361,7 +360,7 @@ func TestProfileShares(t *testing.T) {
 	}
 }
 
-// TestLimit: the sentence names what there is no more of.
+// TestLimit: the sentence names the resource that bounds the rate.
 func TestLimit(t *testing.T) {
 	for want, u := range map[string]usage{
 		"work of Redis' main thread": {main: 95 * time.Second, busy: 100 * time.Second},

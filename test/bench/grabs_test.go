@@ -7,10 +7,10 @@ import (
 	"hongbao/internal/devstack/stacktest"
 )
 
-// noRewrite keeps Redis from rewriting its log during a run, which would slow one side only.
+// noRewrite disables rewrites of Redis' log: one during a run would slow only one side.
 var noRewrite = []string{"--auto-aof-rewrite-percentage", "0"}
 
-// alone are further numbers of callers, for the baseline only, whose best one is searched.
+// alone are further numbers of callers of the baseline, to find its best one.
 var alone = []int{64, 256, 512, 2000}
 
 // measureEngine compares pool.Grab with the well-known script, each round on a

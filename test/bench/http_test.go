@@ -25,8 +25,8 @@ import (
 
 var shareMember = []byte(`"share_index":`)
 
-// shareIndex finds the share in a claim; a JSON decoder for the whole of it would
-// cost the client more than the grab costs the server.
+// shareIndex finds the share in a claim without decoding the JSON: a decoder would cost the client more than the grab costs the
+// server.
 func shareIndex(claim []byte) (int, error) {
 	_, rest, ok := bytes.Cut(claim, shareMember)
 	if !ok {
@@ -39,8 +39,8 @@ func shareIndex(claim []byte) (int, error) {
 	return strconv.Atoi(string(rest[:end]))
 }
 
-// house is the API on real Redis and MariaDB, with one app that has a key.
-type house struct {
+// installation is the API with real Redis and MariaDB, and one app with a key.
+type installation struct {
 	pool  *pool.Pool
 	addr  string
 	app   string
@@ -51,11 +51,11 @@ type house struct {
 // seedKey is the API's key for seeds.
 var seedKey = [32]byte{1}
 
-func newHouse(tb testing.TB, redisAddr string) *house {
+func newInstallation(tb testing.TB, redisAddr string) *installation {
 	tb.Helper()
-	h := &house{dsn: stacktest.MariaDB(tb)}
-	books := openStore(tb, h.dsn)
-	h.app, h.token = newApp(tb, books)
+	h := &installation{dsn: stacktest.MariaDB(tb)}
+	mysql := openStore(tb, h.dsn)
+	h.app, h.token = newApp(tb, mysql)
 	var err error
 	if h.pool, err = pool.Open(tb.Context(), pool.Config{Addr: redisAddr, Timeout: patience}); err != nil {
 		tb.Fatal(err)
@@ -67,7 +67,7 @@ func newHouse(tb testing.TB, redisAddr string) *house {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(pay.Close)
-	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: books, Provider: pay,
+	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: mysql, Provider: pay,
 		SeedKey: seedKey, Version: "bench"})
 	if err != nil {
 		tb.Fatal(err)
@@ -135,17 +135,17 @@ func newApp(tb testing.TB, s *store.Store) (app, token string) {
 	return a.ID, token
 }
 
-// httpGrabs is the API: POST /v1/packets/{id}/grabs, with the key checked.
-func (h *house) httpGrabs() subject {
+// httpGrabs is POST /v1/packets/{id}/grabs of the API, with the check of the key.
+func (h *installation) httpGrabs() subject {
 	return subject{"POST grabs", func(tb testing.TB, callers int, length time.Duration) attempt {
 		ids := openPackets(tb, h.pool, h.app, 1, sharesFor(length, callers, 1))
 		url := "http://" + h.addr + "/v1/packets/" + ids[0] + "/grabs"
 		receipts := make([][]receipt, callers)
 		a := attempt{}
 		for i := range callers {
-			who, from := newUser(i), newCaller(h.addr, h.token)
+			users, from := newUser(i), newCaller(h.addr, h.token)
 			a.callers = append(a.callers, func() error {
-				name := who.next()
+				name := users.next()
 				if err := from.post(url, name); err != nil {
 					return err
 				}
@@ -159,7 +159,7 @@ func (h *house) httpGrabs() subject {
 			tb.Cleanup(from.close)
 		}
 		a.finish = func(tb testing.TB, done int) {
-			answered := newBooks(1, receipts)
+			answered := collectClaims(1, receipts)
 			answered.total(tb, done)
 			settle(tb, h.pool, ids, answered)
 		}
@@ -167,8 +167,8 @@ func (h *house) httpGrabs() subject {
 	}}
 }
 
-// idle is a web server with the settings of the API's, whose POST handler answers
-// 201 and does nothing else. It gets the same requests, down to the key.
+// idle is a web server with the settings of the API, whose POST handler only returns 201. It gets the same requests, including the
+// key.
 func idle(tb testing.TB, token string) subject {
 	tb.Helper()
 	app := fiber.New(fiber.Config{
@@ -193,10 +193,10 @@ func idle(tb testing.TB, token string) subject {
 	})
 	addr := ln.Addr().String()
 	return subject{"POST nothing", func(tb testing.TB, callers int, _ time.Duration) attempt {
-		a := attempt{finish: func(testing.TB, int) {}} // it leaves no traces
+		a := attempt{finish: func(testing.TB, int) {}} // nothing is recorded
 		for i := range callers {
-			who, from := newUser(i), newCaller(addr, token)
-			a.callers = append(a.callers, func() error { return from.post("http://"+addr+"/v1/packets/00000000000000000000/grabs", who.next()) })
+			users, from := newUser(i), newCaller(addr, token)
+			a.callers = append(a.callers, func() error { return from.post("http://"+addr+"/v1/packets/00000000000000000000/grabs", users.next()) })
 			tb.Cleanup(from.close)
 		}
 		return a

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	steadyRate   = 50 // grabs a second, at fixed times, whatever the answers do
+	steadyRate   = 50 // grabs a second, at fixed times, independent of the answers
 	steadyPacket = 10 // packets that are grabbed from
 	fifths       = 5
 )
@@ -123,8 +123,8 @@ func (r *rig) steady(t *testing.T, address string, length time.Duration, name st
 func steadyTable(grabs, paid []sample, length time.Duration) result {
 	out := result{title: fmt.Sprintf("%d grabs a second for %v", steadyRate, length),
 		columns: []string{"what", "p50 ms", "least", "most", "p99 ms", "least", "most", "max ms"},
-		notes: []string{"Grabs are asked for at fixed times over HTTP; their time counts from when they were due, and the money's from the " +
-			"201 to the movement at the provider.",
+		notes: []string{"Grabs are sent at fixed times over HTTP. Their time counts from the moment at which they are due; that of " +
+			"the money from the 201 to the movement at the provider.",
 			fmt.Sprintf("Medians of %s, with the least and the most; the maximum is that of all.", runs(len(grabs)))},
 		plot: &plot{title: "Time at 50 grabs a second", unit: "ms", log: true}}
 	for _, l := range []struct {
@@ -149,7 +149,7 @@ func steadyTable(grabs, paid []sample, length time.Duration) result {
 
 func millis(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
-// drain is a backlog that was paid.
+// drain is the measurement of a backlog of payouts, from the first grab until all are paid.
 type drain struct {
 	n       int
 	grabbed time.Duration // until the last grab was answered
@@ -162,7 +162,7 @@ type drain struct {
 // repairsMade counts all repairs of the watch.
 const repairsMade = "SELECT COALESCE(SUM(made), 0) FROM repairs"
 
-// drain makes n users empty some packets at once and measures while they are paid.
+// drain makes n users grab all shares of some packets at once, and measures until all are paid.
 func (r *rig) drain(t *testing.T, w *child, n int, prefix string) drain {
 	t.Helper()
 	const packets = 10
@@ -211,13 +211,13 @@ func (d drain) part(from, to int) (perSecond float64, cost [4]float64) {
 	return float64(count) / max((d.at[to]-d.at[from]).Seconds(), 1e-3), cost
 }
 
-// drainTable shows whether it gets slower as the backlog grows.
+// drainTable shows how the rate of payouts depends on the size of the backlog.
 func drainTable(sizes [][]drain) result {
 	out := result{title: "a crowd's payouts, by fifths of the backlog", columns: []string{"grabs at once", "part", "after s", "payouts/s",
 		"least", "most", "Temporal ms", "MariaDB ms", "Redis ms", "worker ms"},
 		notes: []string{fmt.Sprintf("Medians of %s, the sizes in turn on one installation, which keeps what was paid before.",
 			runs(len(sizes[0]))),
-			"The first fifth is paid while the most are waiting; its costs include the grabs themselves and the starts of later payouts.",
+			"The first fifth is paid while most payouts wait; its costs include the grabs themselves and the starts of later payouts.",
 			"Milliseconds are processor time of that process for one payout."},
 		plot: &plot{title: "Payouts a second while a backlog drains", unit: "payouts/s"}}
 	for _, all := range sizes {
@@ -241,7 +241,7 @@ func drainTable(sizes [][]drain) result {
 		answered, repairs := spread(all, func(d drain) float64 { return d.grabbed.Seconds() }),
 			spread(all, func(d drain) float64 { return float64(d.repairs) })
 		out.notes = append(out.notes,
-			fmt.Sprintf("The last of %s grabs was answered after %.2f s. The watch put %.0f to %.0f things right, of whatever kind.",
+			fmt.Sprintf("The last of %s grabs was answered after %.2f s. The watch made %.0f to %.0f repairs, of all kinds.",
 				figure(float64(n)), answered.Median, repairs.Min, repairs.Max))
 	}
 	return out

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// ask makes one call that is counted. Each ask is used by one caller only.
-type ask func() error
+// operation makes one counted call. Only one caller uses each operation.
+type operation func() error
 
-// errSoldOut is the error of an ask when no share is left; it ends the run.
+// errSoldOut is the error of an operation when no share is left; it ends the run.
 var errSoldOut = errors.New("nothing left")
 
 // attempt is one run of a subject.
 type attempt struct {
-	callers []ask
-	// finish gets the number of successful asks. It fails the test unless exactly these left their
-	// records, and removes what the attempt made.
+	callers []operation
+	// finish gets the number of successful operations. It fails the test unless exactly these are recorded, and releases what
+	// the attempt has opened.
 	finish func(tb testing.TB, done int)
 }
 
@@ -35,19 +35,18 @@ type sample struct {
 	perSecond float64
 	p50, p99  time.Duration
 	longest   time.Duration
-	early     bool // sold out before its time was over
+	early     bool // sold out before the end of the given time
 }
 
-// run makes all callers ask one after the other, without pauses, for the given time or until
-// nothing is left. Each asks once before the clock starts, to open its connection. Calls in
-// progress at the end are awaited and counted with the time they took.
+// run lets all callers repeat their operations, without pauses, for the given time or until no share is left. Each caller calls
+// its operation once before the measurement, to open its connection. Operations that run at the end are awaited and counted.
 func run(tb testing.TB, s subject, callers int, length time.Duration) sample {
 	tb.Helper()
 	return watched(tb, s, callers, length, func() func(int) { return func(int) {} })
 }
 
-// watched is run with an observer: watch is called right before the clock starts, and its result
-// right after the last ask has ended, with the number of counted asks.
+// watched is run with an observer: watch is called right before the measurement, and its result right after the last operation,
+// with the number of counted operations.
 func watched(tb testing.TB, s subject, callers int, length time.Duration, watch func() func(done int)) sample {
 	tb.Helper()
 	a := s.begin(tb, callers, length)
@@ -100,7 +99,7 @@ func watched(tb testing.TB, s subject, callers int, length time.Duration, watch 
 	return got
 }
 
-// sampled makes a sample of the times that asks took.
+// sampled returns the sample of operations with these durations.
 func sampled(took []time.Duration, elapsed time.Duration) sample {
 	if len(took) == 0 {
 		return sample{}
@@ -118,7 +117,7 @@ type comparison struct {
 	baseRuns, times []sample
 }
 
-// compare runs both alternately, so that other load and warm caches affect both.
+// compare runs both alternately, so that other load and warm caches affect both alike.
 func (c *comparison) compare(tb testing.TB, length time.Duration, rounds int) {
 	tb.Helper()
 	for range rounds {
@@ -149,7 +148,7 @@ func p50(s sample) float64       { return s.p50.Seconds() * 1e3 }
 func p99(s sample) float64       { return s.p99.Seconds() * 1e3 }
 func longest(s sample) float64   { return s.longest.Seconds() * 1e3 }
 
-// ratio is our median over the baseline's.
+// ratio returns our median rate divided by that of the baseline.
 func (c *comparison) ratio() float64 {
 	return spread(c.times, perSecond).Median / spread(c.baseRuns, perSecond).Median
 }

@@ -13,7 +13,7 @@ import (
 	"hongbao/workflows"
 )
 
-// smallWins are grabs of small packets, with the moments of their answers.
+// smallWins are grabs of small packets and the times of their answers.
 type smallWins struct {
 	prefix   string // of the users' names, which end in a number
 	answered []time.Time
@@ -28,9 +28,8 @@ type giantPayouts struct {
 	drained     time.Duration // from the giant's first grab until its last payout; 0 without one
 }
 
-// measureGiantPayouts grabs from small packets at a steady rate, alone and right
-// after a crowd has left a backlog of payouts of one giant packet, and compares
-// how long the money takes.
+// measureGiantPayouts grabs from small packets at a steady rate, once alone and once while a giant packet has a backlog of payouts, and
+// compares the times until the payments.
 func measureGiantPayouts(t *testing.T, p plan, say func(string, ...any)) []result {
 	r := newRig(t)
 	w := spawn(t, r.settings("worker"))
@@ -81,7 +80,7 @@ const (
 	payoutEvery  = 50 * time.Millisecond
 )
 
-// giantPayouts runs one round; a giant of 0 is none. Everything is paid when it returns.
+// giantPayouts runs one round, without a giant when giant is 0, and returns when everything is paid.
 func (r *rig) giantPayouts(t *testing.T, prefix string, giant, grabs int) (out giantPayouts) {
 	t.Helper()
 	lane := packet.Lane(packet.NewID([]byte("bench"), prefix), pool.DefaultLanes)
@@ -141,7 +140,7 @@ func (r *rig) giantPayouts(t *testing.T, prefix string, giant, grabs int) (out g
 	return out
 }
 
-// grabSmall grabs at fixed times, from one packet after the other.
+// grabSmall grabs at fixed times, from the packets in turn.
 func (r *rig) grabSmall(t *testing.T, ids []string, prefix string, n int) smallWins {
 	t.Helper()
 	wins := smallWins{prefix: prefix, owed: map[string]money.Fen{}}

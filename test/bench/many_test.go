@@ -45,15 +45,15 @@ func measureSpread(t *testing.T, p plan, say func(string, ...any)) []result {
 	return compared("grabs a second over many packets at once", []*comparison{one, c}, p)
 }
 
-// crowd is callers that grab at the same time as others. With every they grab at fixed times, so
-// that their wait is measured and not their number.
+// crowd is a number of callers. With every, each starts its operations at fixed times, so that durations and not rates are
+// measured.
 type crowd struct {
-	callers []ask
-	every   time.Duration // 0: as soon as the answer arrives
+	callers []operation
+	every   time.Duration // between two operations of a caller; 0: no pause
 	took    [][]time.Duration
 }
 
-// together makes crowds grab for a time.
+// together runs the callers of all crowds at the same time, for this length.
 func together(tb testing.TB, length time.Duration, crowds ...*crowd) (elapsed time.Duration) {
 	tb.Helper()
 	var ended sync.WaitGroup
@@ -64,10 +64,10 @@ func together(tb testing.TB, length time.Duration, crowds ...*crowd) (elapsed ti
 		c.took = make([][]time.Duration, len(c.callers))
 		for i, once := range c.callers {
 			ended.Go(func() {
-				if err := c.ask(i, once, began, deadline); err != nil {
+				if err := c.call(i, once, began, deadline); err != nil {
 					select {
 					case errs <- err:
-					default: // the first one is enough
+					default: // another error is reported
 					}
 				}
 			})
@@ -83,8 +83,8 @@ func together(tb testing.TB, length time.Duration, crowds ...*crowd) (elapsed ti
 	return elapsed
 }
 
-// ask is one caller of the crowd until the deadline.
-func (c *crowd) ask(i int, once ask, began, deadline time.Time) error {
+// call repeats the operation of one caller of the crowd until the deadline.
+func (c *crowd) call(i int, once operation, began, deadline time.Time) error {
 	due := began.Add(c.every * time.Duration(i) / time.Duration(len(c.callers)))
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
@@ -109,7 +109,7 @@ func (c *crowd) ask(i int, once ask, began, deadline time.Time) error {
 	}
 }
 
-// total returns the sum of what a crowd did.
+// total returns the sample of all operations of a crowd.
 func (c *crowd) total(elapsed time.Duration) sample {
 	var all []time.Duration
 	for _, took := range c.took {
@@ -118,15 +118,15 @@ func (c *crowd) total(elapsed time.Duration) sample {
 	return sampled(all, elapsed)
 }
 
-// field is packets of one pool with the answers of their grabs.
-type field struct {
+// packetGroup holds packets of one pool and the answers to their grabs.
+type packetGroup struct {
 	pool *pool.Pool
 	ids  []string
 	got  [][]receipt // by caller
 }
 
 // add opens one more packet, in that lane unless it is negative, and returns its number.
-func (f *field) add(tb testing.TB, shares, lane int) int {
+func (f *packetGroup) add(tb testing.TB, shares, lane int) int {
 	tb.Helper()
 	id := ""
 	for id == "" || lane >= 0 && packet.Lane(id, pool.DefaultLanes) != lane {
@@ -149,11 +149,11 @@ func (f *field) add(tb testing.TB, shares, lane int) int {
 }
 
 // caller grabs from packet n, each time as a new user.
-func (f *field) caller(tb testing.TB, n int) ask {
-	who, id, caller := newUser(len(f.got)), f.ids[n], len(f.got)
+func (f *packetGroup) caller(tb testing.TB, n int) operation {
+	users, id, caller := newUser(len(f.got)), f.ids[n], len(f.got)
 	f.got = append(f.got, nil)
 	return func() error {
-		name := who.next()
+		name := users.next()
 		got, err := f.pool.Grab(tb.Context(), id, name, packet.Profile{})
 		switch {
 		case err != nil:
@@ -169,20 +169,20 @@ func (f *field) caller(tb testing.TB, n int) ask {
 }
 
 // settle compares every packet's claims with the answers.
-func (f *field) settle(tb testing.TB) {
+func (f *packetGroup) settle(tb testing.TB) {
 	tb.Helper()
-	settle(tb, f.pool, f.ids, newBooks(len(f.ids), f.got))
+	settle(tb, f.pool, f.ids, collectClaims(len(f.ids), f.got))
 }
 
-// company is the load beside the small packets.
-type company struct {
+// sideLoad is the load during the grabs of small packets.
+type sideLoad struct {
 	name    string
 	packets int // over which its callers spread
 	shares  int // of each
 }
 
-// watchers are small packets with one caller each: those in the giant's lane, and others.
-type watchers struct{ same, other []sample }
+// probes holds the grabs of small packets with one caller each: packets in the giant's lane, and in others.
+type probes struct{ same, other []sample }
 
 // measureGiant measures grabs of small packets alone, beside a crowd that grabs from many packets,
 // and beside the same crowd on one giant packet. The second case separates the effect of the giant
@@ -193,9 +193,9 @@ func measureGiant(t *testing.T, p plan, say func(string, ...any)) []result {
 	if !p.full {
 		crowdSize, each, giant = 16, 4, 20_000
 	}
-	sides := []company{{name: "alone"}, {"beside a crowd on " + packetCount(crowdSize), crowdSize, giant / crowdSize},
+	sides := []sideLoad{{name: "alone"}, {"beside a crowd on " + packetCount(crowdSize), crowdSize, giant / crowdSize},
 		{"beside the same crowd on one giant packet", 1, giant}}
-	small, loads := make([]watchers, len(sides)), make([][]sample, len(sides))
+	small, loads := make([]probes, len(sides)), make([][]sample, len(sides))
 	for round := range p.rounds {
 		t.Run(fmt.Sprintf("giant, round %d", round+1), func(t *testing.T) {
 			addr := stacktest.FreshRedis(t, noRewrite...).Addr
@@ -238,17 +238,17 @@ func measureGiant(t *testing.T, p plan, say func(string, ...any)) []result {
 	return []result{r}
 }
 
-// watchEvery is how often each small packet is grabbed from.
+// watchEvery is the interval of the grabs of each small packet.
 const watchEvery = 20 * time.Millisecond
 
-func giantRun(t *testing.T, addr string, length time.Duration, lane, each, crowdSize int, side company) (same, other, load sample) {
+func giantRun(t *testing.T, addr string, length time.Duration, lane, each, crowdSize int, side sideLoad) (same, other, load sample) {
 	t.Helper()
 	p, err := pool.Open(t.Context(), pool.Config{Addr: addr, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = p.Close() }()
-	f := &field{pool: p}
+	f := &packetGroup{pool: p}
 	small := int(length/watchEvery) + 10
 	near, far, crowded := &crowd{every: watchEvery}, &crowd{every: watchEvery}, &crowd{}
 	for i := range each {

@@ -17,22 +17,22 @@ import (
 	"hongbao/internal/devstack/stacktest"
 )
 
-// usage is what runs used of the machine.
+// usage holds the resources that runs have used.
 type usage struct {
 	wall  time.Duration
-	self  time.Duration // processor time of this process: load, and what is measured
+	self  time.Duration // processor time of this process: load generator and measured code
 	busy  time.Duration // of all cores, by all processes
 	cores int           // of the machine
 
 	main    time.Duration // processor time of Redis' main thread
-	waiting time.Duration // that it could have run, and no core was free
+	waiting time.Duration // time in which it was runnable and no core was free
 	others  time.Duration // processor time of Redis' other threads
-	looks   map[byte]int  // states in which the main thread was found
+	looks   map[byte]int  // samples of the main thread's state, by state
 	calls   int           // of scripts
 }
 
-// onDisk is the part of the time in which Redis' main thread waited for the disk:
-// with appendfsync always, the fsync before the answers of a turn go out.
+// onDisk returns the part of the time in which Redis' main thread waited for the disk: with appendfsync always, for the fsync before
+// the responses of a loop are sent.
 func (u usage) onDisk() float64 {
 	all := 0
 	for _, n := range u.looks {
@@ -64,12 +64,10 @@ type reading struct {
 	main, waiting, allOfProcess time.Duration
 }
 
-// lookEvery is the interval at which the state of Redis' main thread is read: long enough to have
-// no effect itself.
+// lookEvery is the interval at which the state of Redis' main thread is sampled: long enough for the sampling to cost nothing.
 const lookEvery = 2 * time.Millisecond
 
-// tick is Linux' unit in /proc/stat and /proc/<pid>/stat: USER_HZ, 100 on every
-// architecture that matters.
+// tick is the unit of times in /proc/stat and /proc/<pid>/stat: 1/USER_HZ, where USER_HZ is 100 on all common architectures.
 const tick = 10 * time.Millisecond
 
 func read(ctx context.Context, rdb *redis.Client, pid int) (r reading, err error) {
@@ -113,7 +111,7 @@ func read(ctx context.Context, rdb *redis.Client, pid int) (r reading, err error
 	return r, nil
 }
 
-// machineBusy reads /proc/stat: what all cores have worked, and how many there are.
+// machineBusy reads the busy time of all cores, and their number, from /proc/stat.
 func machineBusy() (busy time.Duration, cores int, err error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -141,8 +139,8 @@ func machineBusy() (busy time.Duration, cores int, err error) {
 	return busy, cores, nil
 }
 
-// statFields are the fields of /proc/<pid>/stat from the state on, which is the
-// third: the name before it may hold anything.
+// statFields returns the fields of /proc/<pid>/stat from the third on, the state. The second field, the name, may hold any
+// character.
 func statFields(pid int) ([]string, error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -155,7 +153,7 @@ func statFields(pid int) ([]string, error) {
 	return fields, nil
 }
 
-// meter measures this process, the machine and one Redis; its result ends it.
+// meter starts to measure this process, the machine and one Redis. The returned function ends it and returns the usage.
 func meter(tb testing.TB, server *stacktest.Server) func() usage {
 	tb.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr})

@@ -16,7 +16,7 @@ const (
 
 // grabsBesidePages is httpGrabs during reads of the pages that users open after many packets. A
 // page that is not answered with 200 fails the run.
-func (h *house) grabsBesidePages() subject {
+func (h *installation) grabsBesidePages() subject {
 	name := fmt.Sprintf("POST grabs beside %d pages/s", pagesPerSecond)
 	return subject{name, func(tb testing.TB, callers int, length time.Duration) attempt {
 		a := h.httpGrabs().begin(tb, callers, length)
@@ -45,9 +45,8 @@ func (h *house) grabsBesidePages() subject {
 	}}
 }
 
-// readPages reads its part of the pages until ctx ends. A page that takes longer than
-// its turn leaves turns out.
-func (h *house) readPages(ctx context.Context, reader int) error {
+// readPages reads the pages of one reader until ctx ends. It skips the turns that pass during a slow page.
+func (h *installation) readPages(ctx context.Context, reader int) error {
 	from, base := newCaller(h.addr, h.token), "http://"+h.addr
 	defer from.close()
 	pages := []string{"/v1/users/u0-1/claims", "/v1/users/unknown/claims", "/v1/users/sender/packets", "/v1/packets?status=open"}

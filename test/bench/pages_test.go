@@ -20,7 +20,7 @@ const (
 	fewRows = 1_000
 )
 
-// list is one that has an end, with what all of its pages have to add up to.
+// list is a list of the API, with the expected numbers of its items.
 type list struct {
 	what, path string
 	query      url.Values
@@ -28,7 +28,7 @@ type list struct {
 	lucky      int // of them
 }
 
-// lists are the same of every archive.
+// lists returns the lists that are measured, the same for every archive.
 func (a *archive) lists() []list {
 	user, only := "/v1/users/"+regular, func(status packet.Status) url.Values { return url.Values{"status": {string(status)}} }
 	taken := a.sent - rejected
@@ -50,7 +50,7 @@ type item struct {
 	Best     bool   `json:"best_luck"`
 }
 
-// page is an answer of the API.
+// page is a page of a list in a response.
 type page struct {
 	Items []item  `json:"items"`
 	Next  *string `json:"next_cursor"`
@@ -63,7 +63,7 @@ func (a *archive) url(path string, query url.Values) string {
 	return "http://" + a.addr + path + "?" + query.Encode()
 }
 
-// read reads one answer, decodes it, and returns how long it took.
+// read sends a request, decodes the response, and returns the duration of the call.
 func (a *archive) read(tb testing.TB, url string, into any) time.Duration {
 	tb.Helper()
 	began := time.Now()
@@ -78,17 +78,16 @@ func (a *archive) read(tb testing.TB, url string, into any) time.Duration {
 	return took
 }
 
-// question is a repeated request, at several places of a list in turn.
-type question struct {
+// pageRequest is a repeated request, for pages at several places of a list in turn.
+type pageRequest struct {
 	what  string
 	urls  []string
 	items int // of each answer
 }
 
-// walk reads a whole list, fails unless every item is there once, and returns requests for pages at
-// the beginning, over the middle half, and at the end. It ends in small steps, so that the last
-// page begins where pages of the usual size would.
-func (a *archive) walk(tb testing.TB, l list) []question {
+// walk reads a whole list and fails the test unless each item occurs once. It returns requests for pages at the beginning, in the
+// middle half and at the end. It reads the end in small pages, so that the last page begins where one of the usual size would.
+func (a *archive) walk(tb testing.TB, l list) []pageRequest {
 	tb.Helper()
 	type cursor struct {
 		after int
@@ -130,7 +129,7 @@ func (a *archive) walk(tb testing.TB, l list) []question {
 		tb.Fatalf("%s: %d items, %d different ones, %d with the best luck; want %d, %d", l.what, n, len(seen), lucky, l.items, l.lucky)
 	}
 	at := func(c cursor) string { return a.url(l.path, url.Values{"cursor": {c.text}}) }
-	out := []question{{l.what + ", first page", []string{a.url(l.path, l.query)}, min(pageSize, n)}}
+	out := []pageRequest{{l.what + ", first page", []string{a.url(l.path, l.query)}, min(pageSize, n)}}
 	var middle []string
 	for _, c := range cursors {
 		if c.after >= n/4 && c.after <= n*3/4 && n-c.after >= pageSize {
@@ -138,15 +137,15 @@ func (a *archive) walk(tb testing.TB, l list) []question {
 		}
 	}
 	if len(middle) > 0 {
-		out = append(out, question{"  in the middle", middle, pageSize})
+		out = append(out, pageRequest{"  in the middle", middle, pageSize})
 	}
 	if len(cursors) > 0 {
-		out = append(out, question{"  last page", []string{at(cursors[len(cursors)-1])}, last})
+		out = append(out, pageRequest{"  last page", []string{at(cursors[len(cursors)-1])}, last})
 	}
 	return out
 }
 
-// summary is the part of one that is compared.
+// summary is the part of a user's summary that is checked.
 type summary struct {
 	Sent struct {
 		Count  int   `json:"count"`
@@ -159,8 +158,8 @@ type summary struct {
 	} `json:"received"`
 }
 
-// questions checks and returns all requests to an archive.
-func (a *archive) questions(tb testing.TB) (all []question) {
+// requests returns all requests to an archive, after it has checked the lists behind them.
+func (a *archive) requests(tb testing.TB) (all []pageRequest) {
 	tb.Helper()
 	for _, l := range a.lists() {
 		all = append(all, a.walk(tb, l)...)
@@ -179,18 +178,19 @@ func (a *archive) questions(tb testing.TB) (all []question) {
 		}
 	}
 	return append(all,
-		question{"packets that are sold out (of Redis)", []string{a.url("/v1/packets", url.Values{"status": {string(packet.StatusSoldOut)}})}, 1},
-		question{"claims of a user who has two", []string{a.url("/v1/users/"+one+"/claims", nil)}, 2},
-		question{"summary of a user who has two", []string{of(one)}, 0},
-		question{"summary of one who sent and got all", []string{of(regular)}, 0})
+		pageRequest{"packets that are sold out (of Redis)",
+			[]string{a.url("/v1/packets", url.Values{"status": {string(packet.StatusSoldOut)}})}, 1},
+		pageRequest{"claims of a user who has two", []string{a.url("/v1/users/"+one+"/claims", nil)}, 2},
+		pageRequest{"summary of a user who has two", []string{of(one)}, 0},
+		pageRequest{"summary of one who sent and got all", []string{of(regular)}, 0})
 }
 
-// times are those of one question, rising.
+// times are the durations of one request, in rising order.
 type times []time.Duration
 
 func (t times) at(percent int) float64 { return t[(len(t)-1)*percent/100].Seconds() * 1e3 }
 
-// latency is one question at both archives.
+// latency holds the durations of one request to both archives.
 type latency struct {
 	what      string
 	few, many times
@@ -198,19 +198,19 @@ type latency struct {
 
 func (l latency) ratio() float64 { return l.many.at(50) / l.few.at(50) }
 
-// askBoth sends to both archives in turn, so that other load affects both.
-func askBoth(tb testing.TB, few, many *archive, calls int) (out []latency) {
+// callBoth sends the requests to both archives in turn, so that other load affects both.
+func callBoth(tb testing.TB, few, many *archive, calls int) (out []latency) {
 	tb.Helper()
-	a, b := few.questions(tb), many.questions(tb)
+	a, b := few.requests(tb), many.requests(tb)
 	if len(a) != len(b) {
-		tb.Fatalf("%d questions and %d", len(a), len(b))
+		tb.Fatalf("%d requests and %d", len(a), len(b))
 	}
 	for i := range a {
 		if a[i].what != b[i].what {
 			tb.Fatalf("%q beside %q", a[i].what, b[i].what)
 		}
 		l := latency{what: b[i].what}
-		once := func(of *archive, q question, n int) time.Duration {
+		once := func(of *archive, q pageRequest, n int) time.Duration {
 			var p page
 			took := of.read(tb, q.urls[n*len(q.urls)/calls], &p)
 			if len(p.Items) != q.items {
@@ -229,8 +229,8 @@ func askBoth(tb testing.TB, few, many *archive, calls int) (out []latency) {
 	return out
 }
 
-// shelf is the report about pages.
-type shelf struct {
+// pagesReport holds the results of measurePages.
+type pagesReport struct {
 	MariaDB  string
 	Rows     int // of each large table, and claims in Redis
 	Few      int // of the baseline
@@ -240,24 +240,24 @@ type shelf struct {
 	results  []latency
 }
 
-// measurePages makes both archives and asks them.
+// measurePages creates both archives and measures the requests to them.
 func measurePages(t *testing.T, p plan, say func(string, ...any)) []result {
 	if p.rows == 0 {
-		say("left out: -rows 0")
+		say("skipped: -rows 0")
 		return nil
 	}
 	say("filling MariaDB and Redis with %d claims each, and with %d", p.rows, fewRows)
 	few, many := newArchive(t, fewRows), newArchive(t, p.rows)
-	s := &shelf{Rows: p.rows, Few: fewRows, Packets: many.sent + 2, Calls: p.calls, LoadTime: many.took}
+	s := &pagesReport{Rows: p.rows, Few: fewRows, Packets: many.sent + 2, Calls: p.calls, LoadTime: many.took}
 	if err := many.db.QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&s.MariaDB); err != nil {
 		t.Fatal(err)
 	}
-	say("asking")
-	s.results = askBoth(t, few, many, p.calls)
+	say("sending the requests")
+	s.results = callBoth(t, few, many, p.calls)
 	return []result{s.result()}
 }
 
-// pageTime is one question as a line of JSON.
+// pageTime is one request as a line of JSON.
 type pageTime struct {
 	What     string  `json:"what"`
 	P50      float64 `json:"p50_ms"`
@@ -269,16 +269,17 @@ type pageTime struct {
 }
 
 // result is the report as a table.
-func (s *shelf) result() result {
+func (s *pagesReport) result() result {
 	few, many := figure(float64(s.Few))+" claims", figure(float64(s.Rows))+" claims"
 	r := result{title: "how long a page of a list takes, over HTTP", columns: []string{"GET", "p50 ms", "p99 ms", "least", "most", "p50 at " +
 		few, "ratio"},
 		notes: []string{
 			fmt.Sprintf("MariaDB %s with %d claimed shares, as many payouts and %d packets; Redis with %d claims; filled in %v.", s.MariaDB, s.Rows,
 				s.Packets, s.Rows, s.LoadTime.Round(100*time.Millisecond)),
-			fmt.Sprintf("Each asked %d times by one caller, in turn with an API that has %d claims; a ratio of 1 says that more rows cost nothing.",
+			fmt.Sprintf("One caller sends each request %d times, in turn with the same request to an API with %d claims. A ratio of 1 "+
+				"means that more rows cost nothing.",
 				s.Calls, s.Few),
-			"Before, every list was read to its end and had to add up.",
+			"Before, every list was read to its end and its numbers were checked.",
 		},
 		plot: &plot{title: "A page of a list, p50", unit: "ms"}}
 	list := ""

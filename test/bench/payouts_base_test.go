@@ -23,10 +23,9 @@ import (
 	"hongbao/worker"
 )
 
-// The baselines of payouts. The first is what one writes first: a workflow of three
-// regular activities, persist, pay and settle, with the default retries; the order
-// number is the provider's key, so that a repeat of pay moves nothing twice. The second
-// is the same with local activities, which cost Temporal one workflow task.
+// The baselines of payouts. The first is the obvious implementation: a workflow of three regular activities, persist, pay and settle,
+// with the default retries. The order number is the provider's idempotency key, so a retry of pay moves no money twice. The second is
+// the same with local activities, which cost Temporal one workflow task.
 
 const (
 	baseQueue   = "baseline"
@@ -123,7 +122,7 @@ func (b *regulars) Settle(ctx context.Context, o baseOrder, ref string) error {
 		return err
 	}
 	if n, err := done.RowsAffected(); n == 0 || err != nil {
-		return err // settled before
+		return err // a retry after the settlement
 	}
 	if _, err := tx.ExecContext(ctx, "INSERT INTO baseline_ledger (order_no, debit, credit, amount, created_at) VALUES (?, 'owed', "+
 		"'provider', ?, ?)", o.OrderNo, int64(o.Amount), now); err != nil {
@@ -174,7 +173,7 @@ func beBaseline(t *testing.T, cfg childSettings) (string, func(string) string) {
 	}
 }
 
-// startAll starts n things, some at a time.
+// startAll calls start n times, baseStarts at a time, and returns the first error.
 func startAll(n int, start func(ctx context.Context, i int) error) error {
 	var next atomic.Int64
 	var group sync.WaitGroup

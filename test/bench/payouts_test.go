@@ -17,11 +17,11 @@ import (
 	"hongbao/workflows"
 )
 
-// payoutPackets is over how many packets the payouts of a run spread.
+// payoutPackets is the number of packets over which the payouts of a run spread.
 const payoutPackets = 4
 
-// payoutRun is one run: so many payouts, from the first grab, or start, until all
-// are settled; the costs also of what comes after that.
+// payoutRun is one run: a number of payouts, from the first grab, or start, until all are settled. The costs include the work after
+// that.
 type payoutRun struct {
 	n    int
 	took time.Duration
@@ -34,7 +34,7 @@ func (r payoutRun) millis(d time.Duration) float64 { return d.Seconds() * 1e3 / 
 
 func (r payoutRun) each(n int64) float64 { return float64(n) / float64(r.n) }
 
-// payoutsSection is ours beside three regular activities, on one Temporal server,
+// measurePayouts compares ours with a workflow of three regular activities and one of local ones, on one Temporal server,
 // one MariaDB and one provider, in turn.
 func measurePayouts(t *testing.T, p plan, say func(string, ...any)) []result {
 	r := newRig(t)
@@ -61,7 +61,7 @@ func (r *rig) payAll(t *testing.T, w *child, n int, prefix, settled, workflowTyp
 	before, rows := r.bill(t, w), r.number(t, settled)
 	began := time.Now()
 	owed := begin()
-	// The provider is asked first: its answers cost MariaDB nothing.
+	// The provider is queried first, because that costs MariaDB nothing.
 	await(t, "all money moved", func() bool { return len(r.movedOf(t, "transfer", prefix)) >= n })
 	await(t, "all payouts settled", func() bool { return r.number(t, settled)-rows >= int64(n) })
 	run := payoutRun{n: n, took: time.Since(began)}
@@ -70,7 +70,7 @@ func (r *rig) payAll(t *testing.T, w *child, n int, prefix, settled, workflowTyp
 	run.cost = bill{temporal: after.temporal - before.temporal, mysql: after.mysql - before.mysql, redis: after.redis - before.redis,
 		worker: after.worker - before.worker, statements: after.statements - before.statements, calls: after.calls - before.calls}
 	if len(owed) != n {
-		t.Fatalf("%d payouts were begun, want %d", len(owed), n)
+		t.Fatalf("%d payouts were started, want %d", len(owed), n)
 	}
 	r.paidOnce(t, "transfer", prefix, owed)
 	return run
@@ -81,8 +81,8 @@ func (r *rig) basePayouts(t *testing.T, flow string, n int, prefix string) payou
 	w := spawn(t, r.settings("baseline"))
 	defer w.end()
 	return r.payAll(t, w, n, prefix, "SELECT COUNT(*) FROM baseline_payouts WHERE status = 'paid'", flow, func() map[string]money.Fen {
-		if said := w.ask(t, "start %s %d %s", flow, n, prefix); said != "started" {
-			t.Fatal(said)
+		if reply := w.command(t, "start %s %d %s", flow, n, prefix); reply != "started" {
+			t.Fatal(reply)
 		}
 		owed := make(map[string]money.Fen, n)
 		for i := range n {
@@ -101,8 +101,8 @@ func (r *rig) ourPayouts(t *testing.T, n int, prefix, profileTo string) payoutRu
 	defer w.end()
 	ids := r.stage(t, payoutPackets, wanted{sender: "sender", shares: n/payoutPackets + 2, life: time.Hour})
 	r.awaitOpen(t, ids)
-	if said := w.ask(t, "profile"); said != "<nil>" {
-		t.Fatal(said)
+	if reply := w.command(t, "profile"); reply != "<nil>" {
+		t.Fatal(reply)
 	}
 	run := r.payAll(t, w, n, prefix, "SELECT COUNT(*) FROM payments WHERE kind = 'p' AND status = 'paid'", workflows.PayoutWorkflow,
 		func() map[string]money.Fen {
@@ -112,7 +112,7 @@ func (r *rig) ourPayouts(t *testing.T, n int, prefix, profileTo string) payoutRu
 			}
 			return owed
 		})
-	w.ask(t, "profiled")
+	w.command(t, "profiled")
 	for _, id := range ids {
 		if _, err := r.pool.Recall(t.Context(), id); err != nil {
 			t.Fatal(err)
@@ -232,8 +232,8 @@ func payoutTable(n int, base, local, ours []payoutRun) result {
 		notes: []string{
 			"Each run from the first grab (the first start) until every payout is settled in MariaDB; each moved money once.",
 			"Milliseconds are processor time of that process for one payout; MariaDB and Redis write to disk before they answer.",
-			"The baselines are one workflow, with regular and with local activities. Each books one row and one ledger line and has no " +
-				"search attributes, no shares, no decisions.",
+			"The baselines are one workflow, with regular and with local activities. Each writes one row and one ledger line and has " +
+				"no search attributes, no shares, no decisions.",
 		},
 		plot: &plot{title: "Payouts a second", unit: "payouts/s"}}
 	for i, l := range lines {

@@ -100,7 +100,7 @@ func shares(p *profile.Profile) map[string]float64 {
 	return out
 }
 
-// profiled are runs that were looked at.
+// profiled holds the profile and the counters of some runs.
 type profiled struct {
 	name  string
 	done  int
@@ -108,7 +108,7 @@ type profiled struct {
 	usage
 }
 
-// lookAt runs a subject some times with a CPU profile and all counters.
+// lookAt runs a subject p.rounds times with a CPU profile and all counters.
 func lookAt(t *testing.T, name string, s subject, server *stacktest.Server, callers int, p plan) *profiled {
 	t.Helper()
 	l := &profiled{name: name}
@@ -142,12 +142,12 @@ func lookAt(t *testing.T, name string, s subject, server *stacktest.Server, call
 	return l
 }
 
-// measureProfile shows where the time goes: of the engine, with few callers and
-// with many, on one packet and on several, and of the API.
+// measureProfile measures where the processor time goes: of pool.Grab with few and with many callers, on one packet and on several,
+// and of the API.
 func measureProfile(t *testing.T, p plan, say func(string, ...any)) []result {
 	few, most, spread := p.callers[0], p.callers[len(p.callers)-1], p.packets[len(p.packets)-1]
 	server := stacktest.FreshRedis(t, noRewrite...)
-	h := newHouse(t, server.Addr)
+	h := newInstallation(t, server.Addr)
 	var all []*profiled
 	for _, run := range []struct {
 		name    string
@@ -243,10 +243,10 @@ func whatTheMachineDoes(all ...*profiled) result {
 	return r
 }
 
-// percent returns the part of a whole; both are of different clocks, which may differ by a tick.
+// percent formats a part of a whole, at most 100%. Both come from different clocks, which may differ by a tick.
 func percent(part float64) string { return fmt.Sprintf("%.0f%%", 100*min(1, part)) }
 
-// each is a time divided among the grabs, in microseconds.
+// each returns a time per grab in microseconds.
 func (l *profiled) each(d time.Duration) float64 {
 	return float64(d.Microseconds()) / float64(max(1, l.done))
 }
@@ -254,7 +254,7 @@ func (l *profiled) perSecond() float64 { return float64(l.done) / l.wall.Seconds
 func (l *profiled) works() float64     { return l.main.Seconds() / l.wall.Seconds() }
 func (l *profiled) waits() float64     { return l.waiting.Seconds() / l.wall.Seconds() }
 
-// coresBusy is never less than what is known to have been used: the kernel counts ticks.
+// coresBusy returns the part of all cores that was busy. It is at least the known usage, because /proc/stat counts only whole ticks.
 func (l *profiled) coresBusy() float64 {
 	return max(l.busy, l.self+l.main+l.others).Seconds() / l.wall.Seconds() / float64(l.cores)
 }

@@ -19,10 +19,10 @@ import (
 //go:embed s0.lua
 var s0Script string
 
-// enginePerSecond is more than pool.Grab hands out on two cores.
+// enginePerSecond exceeds the grabs a second of pool.Grab on two cores.
 const enginePerSecond = 500_000
 
-// engine is pool.Grab, with the caller's ask as it comes from the API.
+// engine is pool.Grab, called as the API calls it.
 func engine(redisAddr string, packets int) subject {
 	return subject{"pool.Grab", func(tb testing.TB, callers int, length time.Duration) attempt {
 		p, err := pool.Open(tb.Context(), pool.Config{Addr: redisAddr, Timeout: patience})
@@ -32,7 +32,7 @@ func engine(redisAddr string, packets int) subject {
 		ids := openPackets(tb, p, "bench", packets, sharesAt(enginePerSecond, length, callers, packets))
 		receipts := make([][]receipt, callers)
 		a := attempt{finish: func(tb testing.TB, done int) {
-			answered := newBooks(packets, receipts)
+			answered := collectClaims(packets, receipts)
 			answered.total(tb, done)
 			settle(tb, p, ids, answered)
 			if err := p.Close(); err != nil {
@@ -40,9 +40,9 @@ func engine(redisAddr string, packets int) subject {
 			}
 		}}
 		for i := range callers {
-			who, turn := newUser(i), i
+			users, turn := newUser(i), i
 			a.callers = append(a.callers, func() error {
-				name, n := who.next(), turn%packets
+				name, n := users.next(), turn%packets
 				turn++
 				got, err := p.Grab(tb.Context(), ids[n], name, packet.Profile{})
 				if err != nil {
@@ -98,7 +98,7 @@ func s0(redisAddr string, packets int) subject {
 					receipts[i] = append(receipts[i], receipt{got.packet, e.UserID, e.ID})
 				}
 			}
-			answered := newBooks(packets, receipts)
+			answered := collectClaims(packets, receipts)
 			answered.total(tb, done)
 			for i := range keys {
 				answered.agree(tb, i, takenS0(tb, rdb, keys[i]))
@@ -109,14 +109,14 @@ func s0(redisAddr string, packets int) subject {
 			_ = rdb.Close()
 		}}
 		for i := range callers {
-			who, turn, ctx := newUser(i), i, tb.Context()
+			users, turn, ctx := newUser(i), i, tb.Context()
 			conns[i] = rdb.Conn()
 			a.callers = append(a.callers, func() error {
-				name, n := who.next(), turn%packets
+				name, n := users.next(), turn%packets
 				turn++
 				k := keys[n]
 				record, err := conns[i].Eval(ctx, s0Script, []string{k.untaken, k.taken, k.users, name}).Text()
-				if errors.Is(err, redis.Nil) { // every user is new, so it can mean one thing only
+				if errors.Is(err, redis.Nil) { // sold out: every user is new
 					return errSoldOut
 				}
 				if err != nil {
@@ -155,8 +155,7 @@ func loadS0(tb testing.TB, rdb *redis.Client, k s0Packet, shares int) {
 	}
 }
 
-// takenS0 reads what the baseline has handed out, and checks that the map of
-// users says the same.
+// takenS0 returns the shares that the baseline has handed out, by user. It fails the test unless the map of users agrees.
 func takenS0(tb testing.TB, rdb *redis.Client, k s0Packet) map[string]int {
 	tb.Helper()
 	records, err := rdb.LRange(tb.Context(), k.taken, 0, -1).Result()
@@ -187,7 +186,7 @@ func decodeEnvelope(tb testing.TB, text string) envelope {
 	return e
 }
 
-// redisVersion asks the server what it is.
+// redisVersion returns the version of the server.
 func redisVersion(ctx context.Context, addr string) (string, error) {
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	defer func() { _ = rdb.Close() }()

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(stacktest.Main(m))
 }
 
-// plan says what is measured.
+// plan holds the sizes of the measurements.
 type plan struct {
 	full    bool // a full measurement; otherwise only a check that measuring works
 	length  time.Duration
@@ -50,7 +50,7 @@ type plan struct {
 	calls   int   // of each page
 }
 
-// tiny is what `go test` measures, earnest what `make bench` measures.
+// tiny returns the plan of `go test`, earnest that of `make bench`.
 func tiny() plan {
 	return plan{length: 100 * time.Millisecond, rounds: 1, callers: []int{4, 8}, packets: []int{1, 4}, conns: 8, rows: 2 * fewRows, calls: 3}
 }
@@ -60,16 +60,15 @@ func earnest() plan {
 		calls: 300}
 }
 
-// TestReport runs every section. By default the runs are so short that the numbers mean nothing: it
-// checks that measuring works and that counted calls have happened. With -report it is what `make
-// bench` runs.
+// TestReport runs every section. By default the runs are short: the test checks that the measurements work and that all counted
+// calls are recorded, and the numbers are meaningless. With -report it is the run of `make bench`.
 func TestReport(t *testing.T) {
 	p, out, progress := tiny(), io.Discard, io.Discard
 	if *full {
 		p, out, progress = earnest(), os.Stdout, os.Stderr
 	}
 	if *docs && !*full {
-		t.Fatal("-docs without -report: numbers of tiny runs say nothing")
+		t.Fatal("-docs needs -report: numbers of tiny runs are not meaningful")
 	}
 	if p.rows != 0 && (p.rows < fewRows || p.rows > packet.MaxShares) {
 		t.Fatalf("%d rows: a packet has up to %d shares, and the baseline %d", p.rows, packet.MaxShares, fewRows)
@@ -97,7 +96,7 @@ func TestReport(t *testing.T) {
 	began := time.Now()
 	for i, s := range picked {
 		t.Run(s.name, func(t *testing.T) {
-			say := teller(progress, began, fmt.Sprintf("%d/%d %s", i+1, len(picked), s.name))
+			say := progressPrinter(progress, began, fmt.Sprintf("%d/%d %s", i+1, len(picked), s.name))
 			f := s.measure(t, p, say)
 			f.print(out)
 			if err := f.lines(keep); err != nil {
@@ -116,13 +115,13 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// measure runs a section and checks the form of what it found.
+// measure runs a section and checks the form of its results.
 func (s section) measure(t *testing.T, p plan, say func(string, ...any)) finding {
-	say("begins")
+	say("start")
 	f := finding{section: s.name, env: environment(t)}
 	f.results = s.run(t, p, say)
 	if t.Failed() {
-		t.Fatal("what was measured is not what was done: no report")
+		t.Fatal("a check of the measurement failed: no report")
 	}
 	for _, r := range f.results {
 		if err := r.check(); err != nil {
@@ -132,9 +131,9 @@ func (s section) measure(t *testing.T, p plan, say func(string, ...any)) finding
 	return f
 }
 
-// teller prints the progress of a section: its place in the report, the time since the report
-// began, and the next step.
-func teller(out io.Writer, began time.Time, where string) func(string, ...any) {
+// progressPrinter returns a function that prints a step of a section with the section's place in the report and the time since
+// the report began.
+func progressPrinter(out io.Writer, began time.Time, where string) func(string, ...any) {
 	return func(format string, args ...any) {
 		_, _ = fmt.Fprintf(out, "[%s %6s] %s\n", where, time.Since(began).Round(time.Second), fmt.Sprintf(format, args...))
 	}
@@ -157,8 +156,8 @@ type surroundings struct {
 	OS        string `json:"os"`
 	Go        string `json:"go"`
 	Redis     string `json:"redis"`
-	Commit    string `json:"commit"`       // that was measured, "-dirty" behind it when files differed
-	Load      string `json:"load_average"` // before the section; what else the machine did
+	Commit    string `json:"commit"`       // the measured commit, with "-dirty" when files differed
+	Load      string `json:"load_average"` // before the section: other work of the machine
 	At        string `json:"at"`
 	Command   string `json:"command"` // that repeats it
 }
@@ -175,7 +174,7 @@ func environment(t *testing.T) surroundings {
 	}
 }
 
-// commit is the commit that the checkout is at, with "-dirty" when files differed at the first
+// commit returns the commit of the checkout, with "-dirty" when files differed at the first
 // section: -docs changes files. "unknown" outside a checkout.
 var commit = sync.OnceValue(func() string {
 	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
@@ -185,7 +184,7 @@ var commit = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(out))
 })
 
-// command is how the same is measured again.
+// command returns the command that repeats the measurement.
 func command(flags *flag.FlagSet) string {
 	var given []string
 	flags.Visit(func(f *flag.Flag) {
@@ -213,7 +212,7 @@ func loadAverage() string {
 	return first
 }
 
-// processor is the name that Linux gives to the first one; "unknown" elsewhere.
+// processor returns the model name of the first processor on Linux; "unknown" elsewhere.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

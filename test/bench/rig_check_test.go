@@ -8,8 +8,7 @@ import (
 	"hongbao/internal/money"
 )
 
-// TestMovedOnce: what stands behind every payout that is counted sees each way in
-// which money and debts can differ.
+// TestMovedOnce: the check of every measured payout finds each way in which movements and debts can differ.
 func TestMovedOnce(t *testing.T) {
 	owed := map[string]money.Fen{"a": 1, "b": 2}
 	a, b := movement{Account: "a", Amount: 1}, movement{Account: "b", Amount: 2}
@@ -20,7 +19,7 @@ func TestMovedOnce(t *testing.T) {
 		"nobody's":       {a, b, {Account: "c", Amount: 1}},
 	} {
 		if movedOnce(moved, owed) == nil {
-			t.Errorf("%s: not seen", name)
+			t.Errorf("%s: not found", name)
 		}
 	}
 	if err := movedOnce([]movement{b, a}, owed); err != nil {

@@ -43,9 +43,8 @@ func (p plan) sized(full, little int) int {
 	return max(int(float64(full)**portion), little)
 }
 
-// rig has one of every part that a payout needs. Redis, MariaDB, Temporal, the provider and the
-// workers are processes of their own, so that the cost of each is measured separately. All commits
-// are on disk before they are answered.
+// rig holds one of every part that a payout needs. Redis, MariaDB, Temporal, the provider and the workers are separate processes,
+// so that the cost of each can be measured. All commits are on disk before they are acknowledged.
 type rig struct {
 	redis, mysql, temporal *stacktest.Server
 	provider               *child
@@ -53,8 +52,8 @@ type rig struct {
 	pool                   *pool.Pool
 	store                  *store.Store
 	client                 client.Client
-	db                     *sql.DB // the measurement's own questions
-	asked                  int64   // of them
+	db                     *sql.DB // for the measurement's own statements
+	own                    int64   // the number of them
 	rdb                    *redis.Client
 	moved                  []movement // what was read of the provider so far
 }
@@ -73,7 +72,7 @@ func newRig(tb testing.TB) *rig {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = r.db.Close() })
-	// Servers of tests leave it to the kernel when to write; a payment must not.
+	// The servers of tests do not flush their logs at a commit; a measurement of payments needs it.
 	r.exec(tb, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	quiet := slog.New(slog.DiscardHandler)
 	if r.pool, err = pool.Open(tb.Context(), pool.Config{Addr: r.redis.Addr, Timeout: patience, Logger: quiet}); err != nil {
@@ -97,7 +96,7 @@ func (r *rig) settings(role string) childSettings {
 // exec and number are the measurement's own statements; they are counted and subtracted.
 func (r *rig) exec(tb testing.TB, statement string, args ...any) {
 	tb.Helper()
-	r.asked++
+	r.own++
 	if _, err := r.db.ExecContext(tb.Context(), statement, args...); err != nil {
 		tb.Fatalf("%.60s: %v", statement, err)
 	}
@@ -105,7 +104,7 @@ func (r *rig) exec(tb testing.TB, statement string, args ...any) {
 
 func (r *rig) number(tb testing.TB, query string, args ...any) (n int64) {
 	tb.Helper()
-	r.asked++
+	r.own++
 	if err := r.db.QueryRowContext(tb.Context(), query, args...).Scan(&n); err != nil {
 		tb.Fatalf("%.60s: %v", query, err)
 	}
@@ -117,11 +116,11 @@ func (r *rig) statements(tb testing.TB) int64 {
 	tb.Helper()
 	var name string
 	var n int64
-	r.asked++
+	r.own++
 	if err := r.db.QueryRowContext(tb.Context(), "SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&name, &n); err != nil {
 		tb.Fatal(err)
 	}
-	return n - r.asked
+	return n - r.own
 }
 
 // bill is the resources used so far.
@@ -176,7 +175,7 @@ type movement struct {
 	At      time.Time `json:"at"`
 }
 
-// movements reads what has moved since the last look and returns all.
+// movements reads the new movements from the provider and returns all.
 func (r *rig) movements(tb testing.TB) []movement {
 	tb.Helper()
 	const limit = 1000
@@ -261,7 +260,7 @@ func (r *rig) running(tb testing.TB, workflowType string) int64 {
 	return answer.GetCount()
 }
 
-// wanted is a packet to be made.
+// wanted describes a packet to create.
 type wanted struct {
 	sender  string
 	shares  int
@@ -269,7 +268,7 @@ type wanted struct {
 	expires time.Time // instead of life, to the second
 }
 
-// stage makes packets as the API does, `callers` at a time; the worker does the rest.
+// stage stages packets as the API does, several at a time; the worker opens them.
 func (r *rig) stage(tb testing.TB, n int, w wanted) []string {
 	tb.Helper()
 	const callers = 32
@@ -338,7 +337,7 @@ func (r *rig) allOpen(tb testing.TB, ids []string) bool {
 	return !slices.ContainsFunc(ids, func(id string) bool { return views[id].State != packet.PoolOpen })
 }
 
-// grabAll makes n users grab at once, shares of several packets in turn, and returns their answers.
+// grabAll makes n users grab at once, from several packets in turn, and returns the amounts of their claims by user.
 func (r *rig) grabAll(ctx context.Context, ids []string, prefix string, n int) (map[string]money.Fen, error) {
 	const callers = 256
 	won := make(map[string]money.Fen, n)

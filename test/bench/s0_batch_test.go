@@ -16,7 +16,7 @@ var s0BatchScript string
 
 const (
 	s0BatchUsers   = 100 // of one call
-	s0BatchSenders = 2   // one batch is on its way while the next one fills
+	s0BatchSenders = 2   // one batch is sent while the next one fills
 )
 
 // s0Waiting is a grab that waits for a place in a batch.
@@ -30,8 +30,7 @@ type s0Record struct {
 	err  error
 }
 
-// s0Batched is the baseline with the batching that its author proposes: grabs of one
-// packet that wait are sent in one call.
+// s0Batched is the baseline with the batching that its author proposes: waiting grabs of one packet are sent in one call.
 func s0Batched(redisAddr string) subject {
 	return subject{"S0 in batches", func(tb testing.TB, callers int, length time.Duration) attempt {
 		rdb := redis.NewClient(&redis.Options{Addr: redisAddr, PoolSize: s0BatchSenders + 2, MaxRetries: -1, ReadTimeout: patience,
@@ -52,15 +51,15 @@ func s0Batched(redisAddr string) subject {
 					receipts[i] = append(receipts[i], receipt{0, e.UserID, e.ID})
 				}
 			}
-			answered := newBooks(1, receipts)
+			answered := collectClaims(1, receipts)
 			answered.total(tb, done)
 			answered.agree(tb, 0, takenS0(tb, rdb, k))
 			_ = rdb.Close()
 		}}
 		for i := range callers {
-			who, answer := newUser(i), make(chan s0Record, 1)
+			users, answer := newUser(i), make(chan s0Record, 1)
 			a.callers = append(a.callers, func() error {
-				waiting <- s0Waiting{who.next(), answer}
+				waiting <- s0Waiting{users.next(), answer}
 				got := <-answer
 				if got.err == nil && got.text == "" { // every user is new, so nothing is left
 					return errSoldOut
@@ -75,7 +74,7 @@ func s0Batched(redisAddr string) subject {
 	}}
 }
 
-// sendS0 sends what waits, at most s0BatchUsers in one call, until waiting is closed.
+// sendS0 sends the waiting grabs, at most s0BatchUsers in one call, until waiting is closed.
 func sendS0(ctx context.Context, rdb *redis.Client, k s0Packet, waiting <-chan s0Waiting) {
 	for first := range waiting {
 		batch := []s0Waiting{first}

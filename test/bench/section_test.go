@@ -16,7 +16,7 @@ type section struct {
 	run func(t *testing.T, p plan, say func(format string, args ...any)) []result
 }
 
-// sections is the whole report in its order. Each has its place in
+// sections returns the sections of the report in their order. Each has its place in
 // docs/performance.md, between marks with its name.
 func sections() []section {
 	return []section{
@@ -30,7 +30,7 @@ func sections() []section {
 		{"latency", measureLatency},
 		{"timers", measureTimers},
 		{"pages", measurePages},
-		{"desk", measureConsole},
+		{"console", measureConsole},
 	}
 }
 
@@ -59,8 +59,8 @@ type bar struct {
 	median, min, max float64
 }
 
-// pick returns those of all whose names match one of the words of only, which are
-// regular expressions for a whole name, separated by commas. Nothing picks all.
+// pick returns the sections whose whole name matches one of the regular expressions in only, which are separated by commas. An
+// empty only picks all. An expression without a match is an error.
 func pick(all []section, only string) ([]section, error) {
 	if only == "" {
 		return all, nil
@@ -78,7 +78,7 @@ func pick(all []section, only string) ([]section, error) {
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("-only %s: no section is named %q; there are %s", only, word, strings.Join(names(all), ", "))
+			return nil, fmt.Errorf("-only %s: no section is named %q; write some of %s", only, word, strings.Join(names(all), ", "))
 		}
 	}
 	var out []section
@@ -98,14 +98,14 @@ func names(all []section) []string {
 	return out
 }
 
-// check says what is wrong with a result before anything is made of it.
+// check returns an error for a result that cannot be rendered.
 func (r result) check() error {
 	if r.title == "" || len(r.columns) == 0 || len(r.rows) == 0 {
 		return fmt.Errorf("%q: no title, columns or rows", r.title)
 	}
 	for _, row := range r.rows {
 		if len(row) != len(r.columns) {
-			return fmt.Errorf("%s: row %q has not the %d columns of the table", r.title, row, len(r.columns))
+			return fmt.Errorf("%s: row %q does not have the %d columns of the table", r.title, row, len(r.columns))
 		}
 	}
 	if r.plot == nil {
@@ -122,7 +122,7 @@ func (r result) check() error {
 	return nil
 }
 
-// finding is what a section found, and under which circumstances.
+// finding holds the results of a section and the environment of their measurement.
 type finding struct {
 	section string
 	env     surroundings

@@ -8,11 +8,9 @@ import (
 	"strings"
 )
 
-// The plots are a hundred lines of our own, because the libraries that draw
-// charts bring fonts and anti-aliased images, and none draws bars with whiskers in
-// groups. What is needed are rectangles, lines and text; the same numbers
-// make the same bytes, so that a diff shows what has changed. The background is
-// white, because a page may be dark where the text of a transparent plot is black.
+// The plots are drawn here and not by a library: chart libraries need fonts or produce bitmaps, and none draws grouped bars with
+// whiskers. The same numbers give the same bytes, so a diff shows what has changed. The background is white, because black text
+// on a transparent background is unreadable on a dark page.
 
 const (
 	plotWidth  = 760
@@ -35,7 +33,7 @@ type scale struct {
 	log       bool
 }
 
-// letter is about the width of a letter in pixels: the font is the reader's.
+// letter is the approximate width of a letter in pixels. The reader's browser chooses the font.
 const letter = 7.2
 
 func (p *plot) scale() scale {
@@ -52,7 +50,7 @@ func (p *plot) scale() scale {
 		if s.low == s.high {
 			s.high *= 10
 		}
-		if s.low == low { // else the least of all would have no length
+		if s.low == low { // otherwise the shortest bar would have no length
 			s.low /= 10
 		}
 	case s.high == 0:
@@ -90,7 +88,7 @@ func (s scale) ticks() (out []float64) {
 	return out
 }
 
-// figure writes a value as short as it can be read: three digits, thousands apart.
+// figure formats a value with three significant digits or all digits before the point, and commas between thousands.
 func figure(v float64) string {
 	digits := 0
 	if v != 0 && v < 100 {
@@ -164,7 +162,7 @@ func (p *plot) svg() string {
 	}
 	text(s.names, bottom+30, ` fill="#555" font-size="11"`, axis)
 	height := bottom + axisSpace + 4
-	size := min(16, plotWidth/(0.65*float64(len(p.title)+1))) // a long title is set smaller
+	size := min(16, plotWidth/(0.65*float64(len(p.title)+1))) // a long title gets a smaller font
 	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%g\" viewBox=\"0 0 %d %g\" role=\"img\" "+
 		"aria-label=\"%s\" font-family=\"system-ui, sans-serif\" font-size=\"13\" fill=\"#222\">\n<rect width=\"100%%\" height=\"100%%\" "+
 		"fill=\"#fff\"/>\n<text x=\"12\" y=\"26\" font-size=\"%.3g\" font-weight=\"600\">%s</text>\n%s%s</svg>\n",

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// giveUp is for a stall that does not end; the known ones end after a minute.
+	// giveUp is the timeout of a stall; the known stalls end after a minute.
 	giveUp = 3 * time.Minute
-	// knownBad is the number of pollers of the known-bad case: as many as ours begin with.
+	// knownBad is the fixed number of pollers that is known to stall: as many as ours begin with.
 	knownBad   = 4
 	openShares = 2
 )
@@ -24,7 +24,7 @@ const (
 // measureTimers measures packets that wait for their end: the cost of each while it waits, and what
 // happens when many end in the same second.
 func measureTimers(t *testing.T, p plan, say func(string, ...any)) []result {
-	open, ends := newRig(t).measurePackets(t, p, say) // first, because what others leave in a server would count as theirs
+	open, ends := newRig(t).measurePackets(t, p, say) // first: a new server, so that the footprint is that of the packets
 	bare := newRig(t).measureBare(t, p, say)
 	return []result{open, dueTable("packets that expire in the same second, until all are refunded and closed", ends),
 		dueTable("bare timers due in the same instant", bare)}
@@ -74,8 +74,8 @@ func (r *rig) bareTimers(t *testing.T, n, fixed int, prefix string, ahead time.D
 	defer w.end()
 	began := time.Now()
 	at := began.Add(ahead)
-	if said := w.ask(t, "start %d %s %d", n, prefix, at.UnixMilli()); said != "started" {
-		t.Fatal(said)
+	if reply := w.command(t, "start %d %s %d", n, prefix, at.UnixMilli()); reply != "started" {
+		t.Fatal(reply)
 	}
 	run := dueRun{pollers: pollersOf(fixed), n: n, started: float64(n) / time.Since(began).Seconds()}
 	<-time.After(time.Until(at)) // on a slow machine the last are started when the first are through
@@ -114,11 +114,11 @@ func (r *rig) footprint(t *testing.T, w *child) footprint {
 	return f
 }
 
-// analyze lets MariaDB count again how large its tables are.
+// analyze updates MariaDB's statistics of table sizes.
 func (r *rig) analyze(t *testing.T) {
 	t.Helper()
 	var tables string
-	r.asked++
+	r.own++
 	if err := r.db.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = "+
 		"DATABASE()").Scan(&tables); err != nil {
 		t.Fatal(err)
@@ -186,8 +186,7 @@ const progressOfEnds = `SELECT COALESCE(SUM((status IN ('closing', 'closed')) + 
 
 const stepsOfEnd = 6
 
-// expire opens packets that all expire in the same second and looks on until each
-// is refunded and closed.
+// expire opens packets that all expire in the same second, and measures their progress until each is refunded and closed.
 func (r *rig) expire(t *testing.T, n int, perSecond float64, sender string) dueRun {
 	t.Helper()
 	// Twice the time that the others took: all are to be open before.
@@ -229,7 +228,7 @@ func openTable(n int, took time.Duration, before, after footprint, cost, costs b
 			"included. Processor time for each: Temporal %s ms, MariaDB %s ms, worker %s ms.",
 			took.Seconds(), figure(float64(n)/took.Seconds()), figure(millis(costs.temporal-cost.temporal)/float64(n)),
 			figure(millis(costs.mysql-cost.mysql)/float64(n)), figure(millis(costs.worker-cost.worker)/float64(n))),
-			"Before and with them in MiB, for each in bytes. The worker keeps up to 10,000 runs at hand; what it forgets is read again from " +
+			"Before and with them in MiB, for each in bytes. The worker caches up to 10,000 runs; it reads evicted ones again from " +
 				"Temporal."},
 		numbers: []any{map[string]any{"kind": "open_packets", "packets": n, "per_second": float64(n) / took.Seconds(), "before": before.numbers(),
 			"after": after.numbers()}}}
@@ -256,7 +255,7 @@ func (f footprint) numbers() map[string]int64 {
 
 func dueTable(title string, runs []dueRun) result {
 	out := result{title: title, columns: []string{"pollers", "due at once", "opened/s", "all done after s", "longest pause s", "stalled"},
-		notes: []string{"The longest pause is the longest time in which nothing got done although work was due; 20 s are a stall."},
+		notes: []string{"The longest pause is the longest time without any step although work was due; 20 s are a stall."},
 		plot:  &plot{title: "Longest pause while work was due", unit: "s"}}
 	for i, run := range runs {
 		stalled := "no"

@@ -13,11 +13,10 @@ import (
 )
 
 const (
-	// sharesPerSecond is more than a small machine hands out; on a larger one the
-	// last share ends the run.
+	// sharesPerSecond exceeds the grabs a second of a small machine. On a larger one the run ends with the last share.
 	sharesPerSecond = 120_000
 	share           = money.Fen(100)
-	// patience is for calls on a busy machine; it does not slow down any.
+	// patience is the timeout of calls, long enough for a busy machine.
 	patience = 10 * time.Second
 )
 
@@ -26,12 +25,12 @@ func sharesFor(length time.Duration, callers, n int) int {
 	return sharesAt(sharesPerSecond, length, callers, n)
 }
 
-// sharesAt is sharesFor for what hands out so many a second at most.
+// sharesAt is sharesFor with another maximum of grabs a second.
 func sharesAt(perSecond int, length time.Duration, callers, n int) int {
 	return min(packet.MaxShares, (int(length.Seconds()*float64(perSecond))+callers)/n+callers+1)
 }
 
-// user makes new users, with names that are unique in a run.
+// user generates names of users that are unique in a run.
 type user struct {
 	caller string
 	serial int
@@ -44,8 +43,8 @@ func (u *user) next() string {
 	return u.caller + strconv.Itoa(u.serial)
 }
 
-// books holds the answers of callers: the shares by user, by packet.
-type books []map[string]int
+// answeredClaims holds the claims in the answers to all callers: for each packet, the shares by user.
+type answeredClaims []map[string]int
 
 // receipt is one answer.
 type receipt struct {
@@ -54,8 +53,8 @@ type receipt struct {
 	share  int
 }
 
-func newBooks(packets int, receipts [][]receipt) books {
-	b := make(books, packets)
+func collectClaims(packets int, receipts [][]receipt) answeredClaims {
+	b := make(answeredClaims, packets)
 	for i := range b {
 		b[i] = map[string]int{}
 	}
@@ -67,9 +66,8 @@ func newBooks(packets int, receipts [][]receipt) books {
 	return b
 }
 
-// agree fails unless the claims of packet i in Redis are those that were
-// answered, and no share was given twice.
-func (b books) agree(tb testing.TB, i int, stored map[string]int) {
+// agree fails the test unless the claims of packet i in Redis are those in the answers, and no share is claimed twice.
+func (b answeredClaims) agree(tb testing.TB, i int, stored map[string]int) {
 	tb.Helper()
 	if err := sameClaims(b[i], stored); err != nil {
 		tb.Fatalf("packet %d: %v", i, err)
@@ -78,12 +76,12 @@ func (b books) agree(tb testing.TB, i int, stored map[string]int) {
 
 func sameClaims(answered, stored map[string]int) error {
 	if len(answered) != len(stored) {
-		return fmt.Errorf("%d claims were answered, %d are stored", len(answered), len(stored))
+		return fmt.Errorf("%d claims in answers, %d in the store", len(answered), len(stored))
 	}
 	holders := make(map[int]string, len(stored))
 	for user, share := range stored {
 		if got, ok := answered[user]; !ok || got != share {
-			return fmt.Errorf("%s has share %d and was answered %d (%t)", user, share, got, ok)
+			return fmt.Errorf("%s has share %d in the store and %d in the answer (%t)", user, share, got, ok)
 		}
 		if other, ok := holders[share]; ok {
 			return fmt.Errorf("share %d is %s's and %s's", share, other, user)
@@ -93,21 +91,21 @@ func sameClaims(answered, stored map[string]int) error {
 	return nil
 }
 
-// total fails unless the books hold as many claims as asks that went well.
-func (b books) total(tb testing.TB, done int) {
+// total fails the test unless there are as many claims as successful operations.
+func (b answeredClaims) total(tb testing.TB, done int) {
 	tb.Helper()
 	n := 0
 	for _, claims := range b {
 		n += len(claims)
 	}
 	if n != done {
-		tb.Fatalf("%d grabs went well, %d users have a claim", done, n)
+		tb.Fatalf("%d successful grabs, %d users with a claim", done, n)
 	}
 }
 
 var packetSerial atomic.Int64
 
-// openPackets makes packets of the app that are open, without a workflow around them.
+// openPackets creates open packets of the app in the pool, without workflows.
 func openPackets(tb testing.TB, p *pool.Pool, app string, packets, shares int) []string {
 	tb.Helper()
 	ids := make([]string, packets)
@@ -118,12 +116,12 @@ func openPackets(tb testing.TB, p *pool.Pool, app string, packets, shares int) [
 	return ids
 }
 
-// newPacketID returns an id that no other packet has.
+// newPacketID returns a new unique id.
 func newPacketID(tb testing.TB) string {
 	return packet.NewID([]byte(tb.Name()), strconv.FormatInt(packetSerial.Add(1), 10))
 }
 
-// openPacket makes one packet that is open, without a workflow around it.
+// openPacket creates an open packet in the pool, without a workflow.
 func openPacket(tb testing.TB, p *pool.Pool, id, app string, shares int) {
 	tb.Helper()
 	pk := packet.Packet{
@@ -142,8 +140,8 @@ func openPacket(tb testing.TB, p *pool.Pool, id, app string, shares int) {
 	}
 }
 
-// settle compares the claims in the pool with what was answered.
-func settle(tb testing.TB, p *pool.Pool, ids []string, answered books) {
+// settle compares the claims in the pool with those in the answers.
+func settle(tb testing.TB, p *pool.Pool, ids []string, answered answeredClaims) {
 	tb.Helper()
 	for i, id := range ids {
 		claims, err := p.Claims(tb.Context(), id)

@@ -9,12 +9,12 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// table is the result as go-pretty renders it, in text or in Markdown. A row
-// whose first column is empty belongs to the one before.
+// table returns the result as a table for go-pretty, which renders text or Markdown. A row with an empty first column belongs to the
+// row before.
 func (r result) table() table.Writer {
 	w := table.NewWriter()
 	style := table.StyleLight
-	style.Format.Header = text.FormatDefault // units are not to be shouted
+	style.Format.Header = text.FormatDefault // units keep their case
 	w.SetStyle(style)
 	row := func(cells []string) (out table.Row) {
 		for _, c := range cells {
