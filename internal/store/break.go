@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"gorm.io/gorm"
+
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
@@ -31,6 +33,8 @@ type breakRow struct {
 	Reason           *string
 	PaymentAmount    *int64
 }
+
+func (breakRow) TableName() string { return "breaks" }
 
 func (r breakRow) row() payout.BreakRow {
 	b := payout.BreakRow{
@@ -85,8 +89,8 @@ func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
 		return err
 	}
 	if more := about.more; more.ID != 0 && more.ResolvedAt == nil {
-		return tx.Exec("UPDATE breaks SET seen = seen + 1, last_seen = ?, detail = ? WHERE id = ?", tx.now, joinDetails(more.Detail, b.Detail),
-			more.ID).Error
+		return tx.Model(&breakRow{}).Where("id = ?", more.ID).Updates(map[string]any{"seen": gorm.Expr("seen + 1"), "last_seen": tx.now,
+			"detail": joinDetails(more.Detail, b.Detail)}).Error
 	}
 	detail := b.Detail
 	for _, less := range about.less {
@@ -182,7 +186,8 @@ func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64,
 		}
 		if row.ResolvedAt == nil {
 			row.ResolvedAt, row.ResolvedBy, row.Reason = &tx.now, &w.Owner, &w.Reason
-			err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ?", tx.now, w.Owner, w.Reason, id).Error
+			err := tx.Model(&breakRow{}).Where("id = ?", id).
+				Updates(map[string]any{"resolved_at": tx.now, "resolved_by": w.Owner, "reason": w.Reason}).Error
 			if err != nil {
 				return out, err
 			}
@@ -192,7 +197,8 @@ func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64,
 			}
 		}
 		// A separate statement: only the break is locked.
-		if err := tx.Raw("SELECT amount FROM payments WHERE id = ?", row.PaymentID).Scan(&row.PaymentAmount).Error; err != nil {
+		err = tx.Model(&paymentRow{}).Select("amount").Where("id = ?", row.PaymentID).Scan(&row.PaymentAmount).Error
+		if err != nil {
 			return out, err
 		}
 		out.Status, out.Body = render(row.row())
@@ -285,6 +291,7 @@ func (s *Store) CountUnsettled(ctx context.Context, r payout.Reconciliation) (in
 		}
 	}
 	var n int64
+	// raw: two tables in one statement
 	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(*) FROM breaks WHERE reconciliation_id = ? AND kind IN ? AND resolved_at IS NULL)
 		+ (SELECT COUNT(*) FROM statement_lines WHERE provider = ? AND day = ? AND verdict = ?)`,
 		r.ID, repairable, r.Provider, string(r.Day), verdictQueried).Scan(&n).Error

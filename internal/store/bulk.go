@@ -29,14 +29,7 @@ func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string)
 		if err := tx.actor(w); err != nil {
 			return err
 		}
-		var made []struct {
-			BodyHash  string
-			Status    int
-			Body      []byte
-			CreatedAt time.Time
-		}
-		err := tx.Raw("SELECT body_hash, status, body, created_at FROM staff_idempotency WHERE owner = ? AND route = ? AND idem_key = ?",
-			w.Owner, w.Route, w.Key).Scan(&made).Error
+		made, err := tx.answersTo(w)
 		switch {
 		case err != nil:
 			return err
@@ -111,8 +104,8 @@ func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Decisio
 		return v, err
 	}
 	var waiting int64
-	err = t.Raw("SELECT COUNT(*) FROM decisions WHERE payment_id = ? AND status = 'waiting' AND "+inTime, id,
-		t.now, t.now.Add(longestWait)).Scan(&waiting).Error
+	err = t.Model(&decisionRow{}).Where("payment_id = ? AND status = 'waiting' AND "+inTime, id, t.now, t.now.Add(longestWait)).
+		Count(&waiting).Error
 	if err == nil && waiting > 0 {
 		return v, payout.ErrDecisionPending
 	}

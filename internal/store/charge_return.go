@@ -20,8 +20,8 @@ func (tx tx) refundLateCharge(was paymentRow, now payout.Payment) error {
 		return err
 	}
 	var refunds int64
-	if err := tx.Raw("SELECT COUNT(*) FROM payments WHERE id = ?", payout.ID(payout.KindRefund, row.ID, 0)).Scan(&refunds).Error; err != nil ||
-		refunds > 0 {
+	err = tx.Model(&paymentRow{}).Where("id = ?", payout.ID(payout.KindRefund, row.ID, 0)).Count(&refunds).Error
+	if err != nil || refunds > 0 {
 		return err
 	}
 	return tx.createRemainderRefund(row, money.Fen(was.Amount))

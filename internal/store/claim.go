@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -164,8 +165,8 @@ func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Pa
 		return nil, tx.claimRefusal(c, fmt.Errorf("packet %s: share %d: %w", c.PacketID, c.ShareIndex, ErrMoved))
 	}
 	// The primary key refuses a second share of a user.
-	err := tx.Exec("INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at, epoch, seq) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		c.PacketID, c.UserID, c.ShareIndex, row.AppID, c.ClaimedAt.UTC(), optNumber(c.Epoch), optNumber(c.Seq)).Error
+	err := tx.Create(&recordedClaimRow{PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex, AppID: row.AppID,
+		ClaimedAt: c.ClaimedAt.UTC(), Epoch: optNumber(c.Epoch), Seq: optNumber(c.Seq)}).Error
 	if err != nil {
 		return nil, err
 	}
@@ -213,10 +214,23 @@ func claimError(err error, c packet.Claim) error {
 	return err
 }
 
+type recordedClaimRow struct {
+	PacketID   string
+	UserID     string
+	ShareIndex int
+	AppID      string
+	ClaimedAt  time.Time
+	Epoch      *int64
+	Seq        *int64
+}
+
+func (recordedClaimRow) TableName() string { return "claims" }
+
 // CountRecordedClaims counts the recorded claims of a packet: claimed shares and share conflicts
 // (rule R10). Errors: ErrUnavailable.
 func (s *Store) CountRecordedClaims(ctx context.Context, packetID string) (int, error) {
 	var n int
+	// raw: two tables in one statement
 	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(*) FROM claims WHERE packet_id = ?) +
 		(SELECT COUNT(*) FROM promises WHERE packet_id = ?)`, packetID, packetID).Scan(&n).Error
 	return n, classify(err)
@@ -224,9 +238,9 @@ func (s *Store) CountRecordedClaims(ctx context.Context, packetID string) (int, 
 
 // CountClaimedShares counts the claimed shares of a packet. Errors: ErrUnavailable.
 func (s *Store) CountClaimedShares(ctx context.Context, packetID string) (int, error) {
-	var n int
-	err := s.read(ctx).Raw("SELECT COUNT(*) FROM claims WHERE packet_id = ?", packetID).Scan(&n).Error
-	return n, classify(err)
+	var n int64
+	err := s.read(ctx).Model(&recordedClaimRow{}).Where("packet_id = ?", packetID).Count(&n).Error
+	return int(n), classify(err)
 }
 
 // closeBooks fixes what was claimed of a packet and returns the remainder.
@@ -259,7 +273,7 @@ func (tx tx) closeBooks(row packetRow) (money.Fen, error) {
 // every claim of the packet.
 func bestShare(db *gorm.DB, packetID string) (*int, error) {
 	var best *int
-	err := db.Raw(`SELECT share_index FROM shares WHERE packet_id = ? AND user_id IS NOT NULL
-		ORDER BY amount DESC, claimed_at, share_index LIMIT 1`, packetID).Scan(&best).Error
+	err := db.Model(&shareRow{}).Select("share_index").Where("packet_id = ? AND user_id IS NOT NULL", packetID).
+		Order("amount DESC, claimed_at, share_index").Limit(1).Scan(&best).Error
 	return best, err
 }

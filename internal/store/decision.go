@@ -111,10 +111,9 @@ func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 	} else if err := tx.carryOut(row, &p, attempts, d, false); err != nil {
 		return p, err
 	}
-	err = tx.Exec(`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, key_id, status, approval_id, expires_at, evidence,
-		preview_hash, created_at, ended_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, d.ID, d.PaymentID, string(d.Kind), d.Reason, d.By, d.Role, optString(d.KeyID),
-		string(d.Status), optString(d.ApprovalID), optTime(d.ExpiresAt), optString(d.Evidence), d.PreviewHash, tx.now, optTime(d.EndedAt)).Error
+	err = tx.Create(&decisionRow{ID: d.ID, PaymentID: d.PaymentID, Kind: string(d.Kind), Reason: d.Reason, DecidedBy: d.By, Role: d.Role,
+		KeyID: optString(d.KeyID), Status: string(d.Status), ApprovalID: optString(d.ApprovalID), ExpiresAt: optTime(d.ExpiresAt),
+		Evidence: optString(d.Evidence), PreviewHash: d.PreviewHash, CreatedAt: tx.now, EndedAt: optTime(d.EndedAt)}).Error
 	if err != nil {
 		return p, err
 	}
@@ -160,11 +159,12 @@ func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attem
 			return err
 		}
 	}
+	ofPayment := tx.Model(&attemptRow{}).Where("payment_id = ?", p.ID)
 	if effect.QueryFirst {
-		return tx.Exec("UPDATE attempts SET asked_at = NULL, next_at = NULL WHERE payment_id = ?", p.ID).Error
+		return ofPayment.Updates(map[string]any{"asked_at": nil, "next_at": nil}).Error
 	}
 	if effect.QueryAll {
-		return tx.Exec("UPDATE attempts SET ask_requested = TRUE, next_at = ? WHERE payment_id = ?", tx.now, p.ID).Error
+		return ofPayment.Updates(map[string]any{"ask_requested": true, "next_at": tx.now}).Error
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 
 func (tx tx) refundOfCancel(p payout.Payment) error {
 	var sender string
-	if err := tx.Raw("SELECT sender_id FROM packets WHERE id = ?", p.PacketID).Scan(&sender).Error; err != nil {
+	if err := tx.Model(&packetRow{}).Select("sender_id").Where("id = ?", p.PacketID).Scan(&sender).Error; err != nil {
 		return err
 	}
 	refund, err := tx.withChargeProvider(payout.CancelRefund(p, sender, tx.now))
@@ -276,14 +276,26 @@ func (tx tx) noteCarriedOut(row paymentRow, p payout.Payment, status payout.Deci
 	return tx.noteDecision(w, d.Kind+"_"+string(status), row, p, payout.Decision{ID: d.ID, Status: status})
 }
 
+type answerRow struct {
+	Owner     string
+	Route     string
+	IdemKey   string
+	BodyHash  string
+	Status    int
+	Body      []byte
+	CreatedAt time.Time
+}
+
+func (answerRow) TableName() string { return "staff_idempotency" }
+
+// answersTo reads the stored answer to a staff write, at most one.
+func (tx tx) answersTo(w payout.StaffWrite) (rows []answerRow, err error) {
+	err = tx.Where("owner = ? AND route = ? AND idem_key = ?", w.Owner, w.Route, w.Key).Find(&rows).Error
+	return rows, err
+}
+
 func (tx tx) storedAnswer(w payout.StaffWrite, out *payout.StaffAnswer) (bool, error) {
-	var rows []struct {
-		BodyHash string
-		Status   int
-		Body     []byte
-	}
-	err := tx.Raw("SELECT body_hash, status, body FROM staff_idempotency WHERE owner = ? AND route = ? AND idem_key = ?", w.Owner, w.Route,
-		w.Key).Scan(&rows).Error
+	rows, err := tx.answersTo(w)
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
@@ -295,6 +307,6 @@ func (tx tx) storedAnswer(w payout.StaffWrite, out *payout.StaffAnswer) (bool, e
 }
 
 func (tx tx) storeAnswer(w payout.StaffWrite, a payout.StaffAnswer) error {
-	return tx.Exec("INSERT INTO staff_idempotency (owner, route, idem_key, body_hash, status, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		w.Owner, w.Route, w.Key, w.BodyHash, a.Status, a.Body, tx.now).Error
+	return tx.Create(&answerRow{Owner: w.Owner, Route: w.Route, IdemKey: w.Key, BodyHash: w.BodyHash, Status: a.Status, Body: a.Body,
+		CreatedAt: tx.now}).Error
 }

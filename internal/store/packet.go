@@ -407,7 +407,8 @@ func (s *Store) FinishPacket(ctx context.Context, id string, first *packet.First
 		}
 		if *row.Remainder > 0 {
 			var status string
-			if err := tx.Raw("SELECT status FROM payments WHERE id = ?", payout.ID(payout.KindRefund, id, 0)).Scan(&status).Error; err != nil {
+			err := tx.Model(&paymentRow{}).Select("status").Where("id = ?", payout.ID(payout.KindRefund, id, 0)).Scan(&status).Error
+			if err != nil {
 				return err
 			}
 			if s := payout.Status(status); s != payout.StatusPaid && s != payout.StatusPaidOutside {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"gorm.io/gorm/clause"
+
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
@@ -180,16 +182,17 @@ func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 			return row, attempts, err
 		}
 	}
-	return row, attempts, tx.Exec("UPDATE payments SET updated_at = ?, decided_at = ? WHERE id = ?", row.UpdatedAt, row.DecidedAt, id).Error
+	return row, attempts, tx.Model(&paymentRow{}).Where("id = ?", id).
+		Updates(map[string]any{"updated_at": row.UpdatedAt, "decided_at": row.DecidedAt}).Error
 }
 
 func (tx tx) loadStored(id string, lock bool) (paymentRow, []payout.Attempt, error) {
-	query := "SELECT * FROM payments WHERE id = ?"
+	q := tx.Where("id = ?", id)
 	if lock {
-		query += " FOR UPDATE"
+		q = q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
 	}
 	var row paymentRow
-	if err := tx.Raw(query, id).Scan(&row).Error; err != nil {
+	if err := q.Limit(1).Find(&row).Error; err != nil {
 		return row, nil, err
 	}
 	if row.ID == "" {
@@ -199,7 +202,7 @@ func (tx tx) loadStored(id string, lock bool) (paymentRow, []payout.Attempt, err
 		return row, nil, nil
 	}
 	var rows []attemptRow
-	if err := tx.Raw("SELECT * FROM attempts WHERE payment_id = ? ORDER BY no", id).Scan(&rows).Error; err != nil {
+	if err := tx.Where("payment_id = ?", id).Order("no").Find(&rows).Error; err != nil {
 		return row, nil, err
 	}
 	attempts := make([]payout.Attempt, len(rows))

@@ -73,8 +73,8 @@ func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease
 		switch {
 		case l.State == packet.LaneShut && l.Reason != packet.LaneNew && l.Reason != packet.LaneMySQLOlder:
 		case l.State == packet.LaneRebuilding && (l.Holder == holder || !l.Leased(tx.now, lease)):
-			if err := tx.Raw("SELECT * FROM pool_rebuilds WHERE lane = ? AND epoch = ? AND ended_at IS NULL", lane,
-				l.Epoch).Scan(&began).Error; err != nil {
+			err := tx.Where("lane = ? AND epoch = ? AND ended_at IS NULL", lane, l.Epoch).Limit(1).Find(&began).Error
+			if err != nil {
 				return err
 			}
 		default:
@@ -84,15 +84,15 @@ func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease
 		if began.ID == 0 {
 			err = tx.Create(&began).Error
 		} else {
+			// raw: compares ended_at
 			err = tx.Exec("UPDATE pool_rebuilds SET epoch = ?, holder = ? WHERE id = ? AND ended_at IS NULL", began.Epoch, holder, began.ID).Error
 		}
 		if err != nil {
 			return err
 		}
 		b, taken = began.rebuild(), true
-		return tx.Exec("UPDATE pool_lanes SET state = ?, epoch = ?, seen = 0, seen_grabs = 0, holder = ?, lease_until = ?, updated_at = ? "+
-			"WHERE lane = ?",
-			string(packet.LaneRebuilding), began.Epoch, holder, tx.now.Add(lease), tx.now, lane).Error
+		return tx.Model(&laneRow{}).Where("lane = ?", lane).Updates(map[string]any{"state": string(packet.LaneRebuilding),
+			"epoch": began.Epoch, "seen": 0, "seen_grabs": 0, "holder": holder, "lease_until": tx.now.Add(lease), "updated_at": tx.now}).Error
 	})
 	return b, taken, err
 }
@@ -134,6 +134,7 @@ func (s *Store) EndRebuild(ctx context.Context, b packet.Rebuild) error {
 // moveLane updates the row of a lane that the rebuild still holds.
 func (tx tx) moveLane(b packet.Rebuild, set string, values ...any) error {
 	args := append(values, tx.now, b.Lane, b.Epoch, string(packet.LaneRebuilding), b.Holder)
+	// raw: compares epoch, state and holder
 	res := tx.Exec("UPDATE pool_lanes SET "+set+", updated_at = ? WHERE lane = ? AND epoch = ? AND state = ? AND holder = ?", args...)
 	if res.Error == nil && res.RowsAffected != 1 {
 		return fmt.Errorf("rebuild of lane %d in epoch %d: %w", b.Lane, b.Epoch, ErrMoved)
@@ -144,7 +145,7 @@ func (tx tx) moveLane(b packet.Rebuild, set string, values ...any) error {
 // Rebuilds lists the last rebuilds, newest first. Errors: ErrUnavailable.
 func (s *Store) Rebuilds(ctx context.Context, limit int) ([]packet.Rebuild, error) {
 	var rows []rebuildRow
-	err := s.read(ctx).Raw("SELECT * FROM pool_rebuilds ORDER BY id DESC LIMIT ?", limit).Scan(&rows).Error
+	err := s.read(ctx).Order("id DESC").Limit(limit).Find(&rows).Error
 	out := make([]packet.Rebuild, len(rows))
 	for i, r := range rows {
 		out[i] = r.rebuild()
@@ -159,7 +160,8 @@ func (tx tx) laneOpen(packetID string, lanes int) error {
 		return nil
 	}
 	var state string
-	if err := tx.Raw("SELECT state FROM pool_lanes WHERE lane = ?", packet.Lane(packetID, lanes)).Scan(&state).Error; err != nil {
+	err := tx.Model(&laneRow{}).Select("state").Where("lane = ?", packet.Lane(packetID, lanes)).Scan(&state).Error
+	if err != nil {
 		return err
 	}
 	if state != "" && state != string(packet.LaneOpen) {

@@ -44,12 +44,8 @@ func (s *Store) FindOrders(ctx context.Context, numbers []string) (map[string]pa
 	if len(numbers) == 0 {
 		return out, nil
 	}
-	var rows []struct {
-		OrderNo      string
-		Booked       bool
-		ReturnBooked bool
-	}
-	err := s.read(ctx).Raw("SELECT order_no, booked, return_booked FROM attempts WHERE order_no IN ?", numbers).Scan(&rows).Error
+	var rows []attemptRow
+	err := s.read(ctx).Select("order_no, booked, return_booked").Where("order_no IN ?", numbers).Find(&rows).Error
 	for _, r := range rows {
 		out[r.OrderNo] = payout.KnownOrder{Booked: r.Booked, ReturnBooked: r.ReturnBooked}
 	}
@@ -73,9 +69,9 @@ func (s *Store) UnsettledPayments(ctx context.Context, packetID string) ([]payou
 // ErrUnavailable.
 func (s *Store) UnclaimedShares(ctx context.Context, packetID string, after, limit int) ([]payout.UnclaimedShare, error) {
 	var rows []shareRow
-	err := s.read(ctx).Raw("SELECT packet_id, share_index, amount FROM shares WHERE packet_id = ? AND share_index > ? AND user_id IS NULL "+
-		"ORDER BY share_index LIMIT ?",
-		packetID, after, limit).Scan(&rows).Error
+	err := s.read(ctx).Select("packet_id, share_index, amount").
+		Where("packet_id = ? AND share_index > ? AND user_id IS NULL", packetID, after).
+		Order("share_index").Limit(limit).Find(&rows).Error
 	out := make([]payout.UnclaimedShare, len(rows))
 	for i, r := range rows {
 		out[i] = payout.UnclaimedShare{Index: r.ShareIndex, Amount: money.Fen(r.Amount)}

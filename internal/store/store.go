@@ -99,6 +99,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 		fmt.Sprintf("SET SESSION wait_timeout = %d, sql_mode = %s", max(1, int64(c.idle/time.Second)), sqlMode),
 	} {
+		// raw: no table
 		if _, err := exec.ExecContext(ctx, set, nil); err != nil {
 			_ = conn.Close()
 			return nil, err
