@@ -54,8 +54,8 @@ func (r mysqlStateRow) state() payout.MySQLState {
 }
 
 func (tx tx) saveMySQLState(b payout.MySQLState) error {
-	return tx.Exec("UPDATE books SET number = ?, state = ?, beat_at = ?, known = ?, restored_at = ?, recovered_at = ? WHERE id = 1",
-		b.Heartbeat, string(b.State), b.HeartbeatAt, b.Known, optTime(b.RestoredAt), optTime(b.RecoveredAt)).Error
+	return tx.Model(&mysqlStateRow{}).Where("id = 1").Updates(map[string]any{"number": b.Heartbeat, "state": string(b.State),
+		"beat_at": b.HeartbeatAt, "known": b.Known, "restored_at": optTime(b.RestoredAt), "recovered_at": optTime(b.RecoveredAt)}).Error
 }
 
 // lockMySQLState locks the single row and creates it when it is missing.
@@ -77,7 +77,7 @@ func (tx tx) lockMySQLState() (payout.MySQLState, error) {
 // ErrUnavailable.
 func (s *Store) MySQLState(ctx context.Context) (payout.MySQLState, error) {
 	var row mysqlStateRow
-	err := s.read(ctx).Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error
+	err := s.read(ctx).Where("id = 1").Limit(1).Find(&row).Error
 	return row.state(), classify(err)
 }
 
@@ -230,21 +230,22 @@ func (s *Store) SaveAdapter(ctx context.Context, a payout.Adapter) error {
 		if err := tx.checkAdapter(a); err != nil {
 			return err
 		}
-		return tx.Exec("UPDATE books SET provider = ?, provider_account = ? WHERE id = 1", a.Provider, a.Account).Error
+		return tx.Model(&mysqlStateRow{}).Where("id = 1").
+			Updates(map[string]any{"provider": a.Provider, "provider_account": a.Account}).Error
 	})
 }
 
 // SavedAdapter returns what SaveAdapter stored; zero before the first start. Errors: ErrUnavailable.
 func (s *Store) SavedAdapter(ctx context.Context) (payout.Adapter, error) {
 	var row mysqlStateRow
-	err := s.read(ctx).Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error
+	err := s.read(ctx).Where("id = 1").Limit(1).Find(&row).Error
 	return row.adapter(), classify(err)
 }
 
 // checkAdapter refuses an adapter of another provider or account than the stored one.
 func (tx tx) checkAdapter(a payout.Adapter) error {
 	var row mysqlStateRow
-	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
+	if err := tx.Where("id = 1").Limit(1).Find(&row).Error; err != nil {
 		return err
 	}
 	return row.checkAdapter(a)
