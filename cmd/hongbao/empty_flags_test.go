@@ -19,8 +19,8 @@ func everyCommand(cmd *cobra.Command, do func(path []string, cmd *cobra.Command)
 	}
 }
 
-// said runs a command line with this environment. It must end within the test.
-func said(t *testing.T, environ []string, args ...string) (code int, stdout, stderr string) {
+// runLine runs a command line with this environment and returns its exit code and output.
+func runLine(t *testing.T, environ []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -41,7 +41,7 @@ func TestEmptyFlags(t *testing.T) {
 				given = append(given, []string{"--" + flag.Name + "=alice", "--" + flag.Name + "="})
 			}
 			for _, more := range given {
-				code, stdout, stderr := said(t, nil, slices.Concat(path, more)...)
+				code, stdout, stderr := runLine(t, nil, slices.Concat(path, more)...)
 				if code != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "hongbao: parse --"+flag.Name+` "": `) {
 					t.Errorf("%q %q: exit code %d\n%s%s", path, more, code, stdout, stderr)
 				}
@@ -61,7 +61,7 @@ func TestEmptyArguments(t *testing.T) {
 			return
 		}
 		for _, empty := range []string{"", " "} {
-			code, stdout, stderr := said(t, nil, slices.Concat(path, []string{empty})...)
+			code, stdout, stderr := runLine(t, nil, slices.Concat(path, []string{empty})...)
 			if code != exitUsage || stdout != "" || !strings.Contains(stderr, "argument 1 is empty") {
 				t.Errorf("%q %q: exit code %d\n%s%s", path, empty, code, stdout, stderr)
 			}

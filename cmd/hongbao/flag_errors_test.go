@@ -59,8 +59,8 @@ func TestFlagErrors(t *testing.T) {
 func TestHelpKnowsEveryCommand(t *testing.T) {
 	t.Parallel()
 	everyCommand(newRoot(nil), func(path []string, cmd *cobra.Command) {
-		_, want, _ := said(t, nil, slices.Concat(path, []string{"--help"})...)
-		code, out, errs := said(t, nil, slices.Concat([]string{"help"}, path)...)
+		_, want, _ := runLine(t, nil, slices.Concat(path, []string{"--help"})...)
+		code, out, errs := runLine(t, nil, slices.Concat([]string{"help"}, path)...)
 		if code != exitOK || errs != "" || out != want || !strings.HasPrefix(out, cmp.Or(cmd.Long, cmd.Short)) {
 			t.Errorf("help %s: exit code %d, %s\n%s\nwant\n%s", strings.Join(path, " "), code, errs, out, want)
 		}
@@ -100,7 +100,7 @@ func TestFlagErrorsHideGo(t *testing.T) {
 				if flag.Value.Set(value) == nil {
 					continue
 				}
-				_, _, errs := said(t, nil, slices.Concat(path, []string{"--" + flag.Name + "=" + value})...)
+				_, _, errs := runLine(t, nil, slices.Concat(path, []string{"--" + flag.Name + "=" + value})...)
 				for _, inside := range []string{"strconv.", "time:", "invalid argument", "parse error", "invalid syntax"} {
 					if strings.Contains(errs, inside) {
 						t.Errorf("%s --%s=%s: %s", cmd.CommandPath(), flag.Name, value, errs)

@@ -37,7 +37,7 @@ func TestImpossibleIDs(t *testing.T) {
 		env = append(env, "HONGBAO_"+role+"_KEY=k")
 	}
 	refused := func(want string, line ...string) {
-		if code, out, errs := said(t, env, line...); code != exitUsage || out != "" || errs != "hongbao: "+want+"\n" {
+		if code, out, errs := runLine(t, env, line...); code != exitUsage || out != "" || errs != "hongbao: "+want+"\n" {
 			t.Errorf("%q: exit code %d\n%s%s\nwant %s", line, code, out, errs, want)
 		}
 	}
@@ -118,7 +118,7 @@ func TestMistypedTokenIsNotPrinted(t *testing.T) {
 	token, _ := access.NewToken(access.RoleAdmin)
 	token = token[:len(token)-1]
 	for _, line := range []string{"keys revoke", "keys rotate", "keys approve", "keys direct revoke"} {
-		code, out, errs := said(t, nil, append(strings.Fields(line), token)...)
+		code, out, errs := runLine(t, nil, append(strings.Fields(line), token)...)
 		if code != exitUsage || out != "" || strings.Contains(errs, token[10:20]) || !strings.Contains(errs, keyID.write) {
 			t.Errorf("%s: exit code %d, %s%s", line, code, out, errs)
 		}

@@ -124,8 +124,8 @@ func (t *appCommand) problemText(err error) error {
 // twice.
 func withIdempotencyKey(refusal, err error) error {
 	call, called := errors.AsType[*client.CallError](err)
-	p, said := errors.AsType[*client.Problem](err)
-	if !called || call.Tries == 0 || call.IdempotencyKey == "" || said && p.Status < http.StatusInternalServerError &&
+	p, answered := errors.AsType[*client.Problem](err)
+	if !called || call.Tries == 0 || call.IdempotencyKey == "" || answered && p.Status < http.StatusInternalServerError &&
 		p.Code != client.CodeRequestInProgress {
 		return refusal
 	}

@@ -144,7 +144,7 @@ func (f *createFlags) create(ctx context.Context, t *appCommand) error {
 
 // withKeyIfUnanswered adds the idempotency key to an error without an API response; problemText handles the others.
 func withKeyIfUnanswered(err error) error {
-	if _, said := errors.AsType[*client.Problem](err); !said {
+	if _, answered := errors.AsType[*client.Problem](err); !answered {
 		return withIdempotencyKey(err, err)
 	}
 	return err

@@ -45,11 +45,11 @@ var payoutRetries = retryKind{
 		if err != nil {
 			return nil, err
 		}
-		said := map[string]client.BulkItem{}
+		results := map[string]client.BulkItem{}
 		for _, item := range dry.Items {
-			said[item.PayoutID] = item
+			results[item.PayoutID] = item
 		}
-		return said, nil
+		return results, nil
 	},
 	retry: func(ctx context.Context, s *client.Staff, id string, r client.DecisionRequest) (*client.Approval, error) {
 		done, err := s.RetryPayout(ctx, id, r)
@@ -85,11 +85,11 @@ var refundRetries = retryKind{
 		if err != nil {
 			return nil, err
 		}
-		said := map[string]client.BulkItem{}
+		results := map[string]client.BulkItem{}
 		for _, item := range dry.Items {
-			said[item.RefundID] = client.BulkItem{Result: item.Result, Code: item.Code, OrderNo: item.OrderNo, SameOrderNo: item.SameOrderNo}
+			results[item.RefundID] = client.BulkItem{Result: item.Result, Code: item.Code, OrderNo: item.OrderNo, SameOrderNo: item.SameOrderNo}
 		}
-		return said, nil
+		return results, nil
 	},
 	retry: func(ctx context.Context, s *client.Staff, id string, r client.DecisionRequest) (*client.Approval, error) {
 		done, err := s.RetryRefund(ctx, id, r)
@@ -226,12 +226,12 @@ func (t retrier) preview(ctx context.Context, m *retryReport) error {
 		for i := range some {
 			ids[i] = some[i].id()
 		}
-		said, err := t.of.wouldRetry(ctx, t.staff, ids)
+		results, err := t.of.wouldRetry(ctx, t.staff, ids)
 		if err != nil {
 			return err
 		}
 		for i := range some {
-			s, ok := said[some[i].id()]
+			s, ok := results[some[i].id()]
 			if !ok {
 				continue
 			}

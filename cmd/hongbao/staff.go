@@ -77,9 +77,9 @@ func (f *staffFlags) run(cmd *cobra.Command, env environment, work func(context.
 
 // withURL adds the URL to an error without an API response, and the next step when the outcome is unknown.
 func withURL(err error, url string) error {
-	_, said := errors.AsType[*client.Problem](err)
+	_, answered := errors.AsType[*client.Problem](err)
 	_, called := errors.AsType[*client.CallError](err)
-	if !called || said {
+	if !called || answered {
 		return err
 	}
 	return withIdempotencyKey(fmt.Errorf("%s: %w", url, err), err)
