@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"gorm.io/gorm/clause"
-
 	"hongbao/internal/access"
 	"hongbao/internal/payout"
 )
@@ -74,12 +72,8 @@ func (tx tx) casDecision(from payout.DecisionStatus, d payout.Decision) error {
 }
 
 func (tx tx) decisionOf(approvalID string, lock bool) (payout.Decision, error) {
-	q := tx.Where("approval_id = ?", approvalID)
-	if lock {
-		q = q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
-	}
 	var r decisionRow
-	if err := q.Limit(1).Find(&r).Error; err != nil {
+	if err := tx.locking(lock).Where("approval_id = ?", approvalID).Limit(1).Find(&r).Error; err != nil {
 		return payout.Decision{}, err
 	}
 	if r.ID == "" {

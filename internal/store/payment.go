@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"gorm.io/gorm/clause"
-
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
@@ -187,12 +185,8 @@ func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 }
 
 func (tx tx) loadStored(id string, lock bool) (paymentRow, []payout.Attempt, error) {
-	q := tx.Where("id = ?", id)
-	if lock {
-		q = q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
-	}
 	var row paymentRow
-	if err := q.Limit(1).Find(&row).Error; err != nil {
+	if err := tx.locking(lock).Where("id = ?", id).Limit(1).Find(&row).Error; err != nil {
 		return row, nil, err
 	}
 	if row.ID == "" {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"hongbao/internal/failpoint"
 )
@@ -30,6 +31,14 @@ func (s *Store) transaction(ctx context.Context, step failpoint.Step, fn func(tx
 		failpoint.After(step)
 	}
 	return err
+}
+
+// locking returns a handle whose reads lock their rows when lock is set.
+func (tx tx) locking(lock bool) *gorm.DB {
+	if !lock {
+		return tx.DB
+	}
+	return tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
 }
 
 // serverTime reads MySQL's clock, the only one for stored times. Landing windows, the order of
