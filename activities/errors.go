@@ -53,7 +53,7 @@ func temporalError(err error) error {
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeGone, err)
 	case errors.Is(err, packet.ErrNotFound):
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeNotFound, err)
-	case errors.Is(err, packet.ErrUnavailable), errors.Is(err, payout.ErrMySQLRestored):
+	case errors.Is(err, packet.ErrUnavailable), errors.Is(err, payout.ErrHeld), errors.Is(err, payout.ErrMySQLRestored):
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeUnavailable, err)
 	}
 	return err

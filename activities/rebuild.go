@@ -23,7 +23,7 @@ type LaneFences interface {
 
 // RestoreCheck returns an error while MySQL is restored and not yet recovered (rule R13).
 type RestoreCheck interface {
-	BooksBelieved(ctx context.Context) error
+	CheckNotRestored(ctx context.Context) error
 }
 
 // rebuildMinLife is the least time until expiry that justifies a rebuild, which takes seconds and
@@ -44,7 +44,7 @@ func (a *Packets) requestRebuild(ctx context.Context, id string) error {
 	if err != nil || rec.Stored != packet.StatusOpen || time.Until(rec.ExpiresAt) < rebuildMinLife {
 		return err
 	}
-	if err := a.PoolRebuild.MySQL.BooksBelieved(ctx); err != nil {
+	if err := a.PoolRebuild.MySQL.CheckNotRestored(ctx); err != nil {
 		return err
 	}
 	// Read the pool after the row: a rebuild that ended in between has written the pool.

@@ -35,7 +35,7 @@ func (l *lostPool) View(context.Context, string) (packet.PoolView, error) {
 	return packet.PoolView{}, packet.ErrNotFound
 }
 
-func (l *lostPool) BooksBelieved(context.Context) error { return l.restored }
+func (l *lostPool) CheckNotRestored(context.Context) error { return l.restored }
 
 func (*lostPool) Lanes() int { return 4 }
 

@@ -43,8 +43,10 @@ var advice = map[Code]string{
 	CodeNotRetryable: "Read the payout or refund. `failed` and `returned` can be retried, cancelled or marked as paid. " +
 		"`unknown` can be retried or marked as paid once the provider no longer knows its order number; marked as paid also when money " +
 		"moved under an earlier number. A query needs an order number that was sent. Another person may have decided first; a decision " +
-		"that was answered or has expired cannot be approved, rejected or withdrawn. While a packet has an open break of kind " +
-		"`restored`, no decision about it is possible, and `detail` says so.",
+		"that was answered or has expired cannot be approved, rejected or withdrawn.",
+	CodeRecoveryRequired: "The outcome of the packet's charge is not known, so its shares are not written. Have operations run " +
+		"`hongbao recover` again once the provider answers.",
+	CodeHeld: "`detail` names the hold. `GET /v1/staff/holds/{id}` shows it and what its release lets go; release it, then decide again.",
 	CodeDecisionPending: "`GET /v1/staff/approvals?payment_id=` lists it. A `waiting` decision has to be approved, rejected or " +
 		"withdrawn first. An `open` decision is being carried out and ends without further requests: read the payout or refund again " +
 		"later.",

@@ -196,10 +196,9 @@ func (r *request) renderRefusedDecision(refused error) (int, []byte) {
 		e = refuse(CodeDecisionPending)
 	case errors.Is(refused, payout.ErrDecisionChanged):
 		e = refuse(CodeDecisionChanged)
-	case errors.Is(refused, payout.ErrCancelLeft):
-		e.detail = cancelLeftDetail
-	case errors.Is(refused, payout.ErrUndecided):
-		e.detail = undecidedDetail
+	}
+	if by, ok := errors.AsType[*payout.HeldError](refused); ok {
+		e = refuseHeld(by.Hold)
 	}
 	problem := e.problem(instanceOf(r.c), r.id)
 	if changed, ok := errors.AsType[*payout.ChangedError](refused); ok {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -47,6 +48,8 @@ const (
 	CodeNotRetryable      Code = "not_retryable"
 	CodeDecisionPending   Code = "decision_pending"
 	CodeDecisionChanged   Code = "decision_changed"
+	CodeHeld              Code = "held"
+	CodeRecoveryRequired  Code = "recovery_required"
 	CodeOwnKey            Code = "own_key"
 	CodeLastAdminKey      Code = "last_admin_key"
 	CodeKeyEnded          Code = "key_ended"
@@ -95,7 +98,9 @@ var catalogue = []struct {
 	{CodeDecisionPending, http.StatusConflict, "Decision pending",
 		"Another decision about this payment waits for a second person or is being carried out."},
 	{CodeDecisionChanged, http.StatusConflict, "Decision changed",
-		"The payment has changed since the decision was made; see preview. Nothing has moved, and the decision still waits."},
+		"What was decided on has changed since. Nothing has moved, and the decision still waits."},
+	{CodeRecoveryRequired, http.StatusConflict, "Recovery required", "Only another recovery of MySQL ends this hold."},
+	{CodeHeld, http.StatusConflict, "Held", "A hold on the packet or payment stops this decision."},
 	{CodeOwnKey, http.StatusConflict, "Own key", "The request would end the key that sent it."},
 	{CodeLastAdminKey, http.StatusConflict, "Last admin key", "No other admin key without an expiry would remain."},
 	{CodeKeyEnded, http.StatusConflict, "Key ended", "The key was revoked, has expired or was rotated already."},
@@ -188,14 +193,11 @@ const (
 		"have recovered it; repeat the request then."
 )
 
-// The answers when a recovery could not settle a packet or payment. The state lasts until
-// staff has looked into it.
-const (
-	undecidedDetail = "A break of kind restored about this packet is open: decisions are refused until it is resolved. Then repeat the " +
-		"request with a new Idempotency-Key."
-	cancelLeftDetail = "The recovery could not find out whether this payout was cancelled and refunded. It can be cancelled or marked as " +
-		"paid, but not retried; another recovery may settle it."
-)
+// refuseHeld is the refusal of a decision that a hold stops.
+func refuseHeld(h payout.Hold) *refusal {
+	return &refusal{code: CodeHeld, detail: fmt.Sprintf("Hold %d on the %s %s stops this: %s. Release it, then repeat the request with a "+
+		"new Idempotency-Key.", h.ID, h.Scope, h.Name, h.Reason)}
+}
 
 // shortPause is the default of Retry-After.
 const shortPause = time.Second

@@ -371,6 +371,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 	campaignID := m.campaignOfDays(2)
 	campaigns := "/v1/campaigns/" + campaignID
 	m.signs(m.administrator(), m.app)
+	held := m.releasedHold()
 	ended := "/v1/campaigns/" + m.campaign(m.app, rand.Text(), campaignBody()).ID
 	return map[string]matrixRow{
 		"createPacket":    {who: apps, path: "/v1/packets", body: with(), status: http.StatusCreated},
@@ -443,6 +444,12 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"listProviders":   read(allStaff, staff+"/providers"),
 		"holdProvider":    {who: "ops finance", path: staff + "/providers/sandbox/hold", body: because, status: http.StatusOK},
 		"releaseProvider": {who: "ops finance", path: staff + "/providers/sandbox/release", body: because, status: http.StatusOK},
+
+		"listHolds": read(allStaff, staff+"/holds"),
+		"getHold":   read(allStaff, staff+"/holds/"+held),
+		"placeHold": {who: "ops finance", path: staff + "/holds", body: `{"scope":"packet","name":"1c5emuasbbm9p6qmv2gr","reason":"r"}`,
+			status: http.StatusOK},
+		"releaseHold": {who: "ops finance", path: staff + "/holds/" + held + "/release", body: because, status: http.StatusOK},
 
 		"listKeys":  read(allStaff, staff+"/keys"),
 		"createKey": {who: "admin", path: staff + "/keys", body: `{"role":"ops","owner":"x","reason":"r"}`, status: http.StatusCreated},

@@ -47,6 +47,7 @@ func Document(version string) ([]byte, error) {
 			{Name: "staff refunds", Description: "Staff: refunds to senders."},
 			{Name: "staff decisions", Description: "Finance: retry, cancel, mark as paid, query, and approvals by a second person."},
 			{Name: "staff providers", Description: "Staff: payment providers and their holds."},
+			{Name: "staff holds", Description: "Staff: what stops sends, closings and decisions of a provider, a packet or a payment."},
 			{Name: "staff campaigns", Description: "Staff: campaigns of all apps."},
 			{Name: "staff reconciliation", Description: "Staff: comparison with the provider's statement, and breaks."},
 			{Name: "staff ledger", Description: "Staff: balances and day-end closes of the ledger."},

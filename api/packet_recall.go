@@ -60,10 +60,6 @@ func (r *request) beforeRecall(ctx context.Context, id string) (payout.Recall, e
 		return payout.Recall{}, err
 	}
 	out := payout.Recall{Before: string(snap.status), After: string(snap.status)}
-	undecided := &refusal{code: CodeNotRetryable, detail: undecidedDetail}
-	problem := undecided.problem(instanceOf(r.c), r.id)
-	out.Undecided.Body = encodeBody(problem)
-	out.Undecided.Status = problem.Status
 	switch snap.status {
 	case packet.StatusFunding:
 		problem := notOpenYet(snap.OpensAt, shortPause).problem(instanceOf(r.c), r.id)

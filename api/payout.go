@@ -70,8 +70,8 @@ type PayoutDetail struct {
 // RetryPreview is the effect that a retry would have now.
 type RetryPreview struct {
 	Possible     bool             `json:"possible" doc:"true: the status permits a retry."`
-	Code         Nullable[string] `json:"code" doc:"Why a retry is not possible: not_retryable or decision_pending; null when it is possible."`
-	Undecided    Nullable[string] `json:"undecided" doc:"What the recovery of a restored MySQL could not settle. packet: the packet has an open break of kind restored, and decisions are refused. cancel: the refund of a cancel; the payout can be cancelled or marked as paid, but not retried. null otherwise."`
+	Code         Nullable[string] `json:"code" doc:"Why a retry is not possible: not_retryable, decision_pending or held; null when it is possible."`
+	Held         Nullable[string] `json:"held" doc:"Why a hold stops a retry: its reason; null without a hold."`
 	OrderNo      Nullable[string] `json:"order_no" doc:"The order number that would be sent after the queries; null when a retry is not possible."`
 	SameOrderNo  bool             `json:"same_order_no" doc:"The order number is that of the last attempt, which the provider never received."`
 	SecondPerson bool             `json:"second_person" doc:"true: a second person would have to approve."`
@@ -85,18 +85,15 @@ func (r *request) previewRetry(id string) (RetryPreview, error) {
 		return RetryPreview{}, err
 	}
 	if err != nil {
-		return RetryPreview{Code: BulkItem{}.orSkipped(err).Code, Undecided: textOrNull(undecidedOf(err))}, nil
+		return RetryPreview{Code: BulkItem{}.orSkipped(err).Code, Held: textOrNull(heldBy(err))}, nil
 	}
 	return RetryPreview{Possible: true, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo, SecondPerson: v.NeedsApproval}, nil
 }
 
-// undecidedOf returns what a recovery could not settle; "": nothing.
-func undecidedOf(err error) string {
-	switch {
-	case errors.Is(err, payout.ErrCancelLeft):
-		return "cancel"
-	case errors.Is(err, payout.ErrUndecided):
-		return "packet"
+// heldBy returns the reason of the hold that refused something; "": none did.
+func heldBy(err error) string {
+	if by, ok := errors.AsType[*payout.HeldError](err); ok {
+		return by.Hold.Reason
 	}
 	return ""
 }

@@ -288,7 +288,8 @@ func (r *request) bulkItem(w payout.StaffWrite, id string, dryRun bool) (BulkIte
 }
 
 func refusedByState(err error) bool {
-	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending) || errors.Is(err, payout.ErrUndecided)
+	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending) ||
+		errors.Is(err, payout.ErrHeld) && !errors.Is(err, payout.ErrMySQLRestored)
 }
 
 // bulkDecide decides about one payout, also when the preview refused it. There is one decision
@@ -321,8 +322,11 @@ func (i BulkItem) orSkipped(refused error) BulkItem {
 		return i
 	}
 	code := CodeNotRetryable
-	if errors.Is(refused, payout.ErrDecisionPending) {
+	switch {
+	case errors.Is(refused, payout.ErrDecisionPending):
 		code = CodeDecisionPending
+	case errors.Is(refused, payout.ErrHeld):
+		code = CodeHeld
 	}
 	return BulkItem{ID: i.ID, Result: bulkSkipped, Code: textOrNull(string(code)), OrderNo: textOrNull("")}
 }

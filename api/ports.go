@@ -120,8 +120,13 @@ type Audit interface {
 	VerifyAudit(ctx context.Context) (payout.AuditCheck, error)
 }
 
-// Holds places and releases holds on a provider.
+// Holds reads, places and releases holds.
 type Holds interface {
+	Holds(ctx context.Context, f payout.HoldFilter) ([]payout.Hold, error)
+	Hold(ctx context.Context, id int64) (payout.Hold, payout.Releases, error)
+	PlaceHold(ctx context.Context, w payout.StaffWrite, scope payout.HoldScope, name string, render payout.HoldAnswer) (payout.StaffAnswer,
+		error)
+	ReleaseHold(ctx context.Context, w payout.StaffWrite, id int64, render payout.HoldAnswer) (payout.StaffAnswer, error)
 	ProviderState(ctx context.Context, name string) (payout.ProviderState, error)
 	HoldProvider(ctx context.Context, w payout.StaffWrite, name string, hold bool, render payout.ProviderAnswer) (payout.StaffAnswer, error)
 }

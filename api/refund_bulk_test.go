@@ -3,12 +3,13 @@ package api_test
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"hongbao/api"
+	"hongbao/internal/access"
 	"hongbao/internal/payout"
+	"hongbao/test/wait"
 )
 
 // bulkRefundsBody is the answer to a bulk retry of refunds.
@@ -101,7 +102,8 @@ func TestBulkRetryOfRefunds(t *testing.T) {
 	}
 }
 
-// leaves has the books restored and recovered, which leaves a packet to people.
+// leaves has MySQL restored and recovered, which leaves a packet to people; operations release the
+// provider.
 func (h *fixture) leaves(id, orderNo string) {
 	h.t.Helper()
 	w := payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}
@@ -110,6 +112,9 @@ func (h *fixture) leaves(id, orderNo string) {
 	h.check(h.store.NoteUndecided(h.t.Context(), id, orderNo, "d"))
 	_, err = h.store.EndRecovery(h.t.Context(), w, books, 0, "sandbox", nil)
 	h.check(err)
+	if r := h.write(h.finance, "providers/sandbox/release", "release-the-provider", because); r.status != http.StatusOK {
+		h.t.Fatalf("%s", r)
+	}
 }
 
 // TestBulkRetryPassesOverUndecided: of a packet that a recovery of the books has left to a
@@ -126,27 +131,27 @@ func TestBulkRetryPassesOverUndecided(t *testing.T) {
 		var b bulkBody
 		r.json(t, &b)
 		if r.status != http.StatusOK || b.Count != 1 || len(b.Items) != 2 || b.Items[0].PayoutID != bad || b.Items[0].Result != "skipped" ||
-			*b.Items[0].Code != "not_retryable" ||
+			*b.Items[0].Code != "held" ||
 			b.Items[1].PayoutID != small || b.Items[1].Result != c.small {
 			t.Fatalf("%s", r)
 		}
 	}
 	var detail struct {
 		Retry struct {
-			Possible        bool
-			Code, Undecided *string
+			Possible   bool
+			Code, Held *string
 		}
 	}
 	h.as(h.finance, "GET", "/v1/staff/payouts/"+bad, "").json(t, &detail)
-	if d := detail.Retry; d.Possible || d.Code == nil || *d.Code != "not_retryable" || d.Undecided == nil || *d.Undecided != "packet" {
+	if d := detail.Retry; d.Possible || d.Code == nil || *d.Code != "held" || d.Held == nil {
 		t.Errorf("%+v", detail)
 	}
 }
 
-// TestUndecidedPacketIsAState: a decision about the packet that a recovery could not settle is
-// refused because of its open break, not because of the recovery. The refusal is stored and
-// ends when the break is resolved.
-func TestUndecidedPacketIsAState(t *testing.T) {
+// TestHeldPacketIsAState: retries and cancellations of a packet that a recovery could not settle are
+// refused because of its hold. The refusal is stored. It ends when two persons of finance release the
+// hold, after seeing what moves; a query goes on.
+func TestHeldPacketIsAState(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})
 	left, bad := h.failed()
@@ -155,26 +160,97 @@ func TestUndecidedPacketIsAState(t *testing.T) {
 	h.write(h.finance, "payouts/"+bad+"/cancel", "ask", because).json(t, &waits)
 	h.leaves(left, payout.OrderNo(bad, 2))
 	approve := "approvals/" + waits.Approval.ID + "/approve"
-	refused := map[string]string{"payouts/" + bad + "/retry": because, "payouts/" + bad + "/cancel": because, "payouts/" + bad +
-		"/ask": because,
-		"payouts/" + bad + "/mark-paid": `{"reason":"r","evidence":"e"}`, approve: because, "packets/" + left + "/recall": because}
-	for path, body := range refused {
+	for path, body := range map[string]string{"payouts/" + bad + "/retry": because, "payouts/" + bad + "/cancel": because, approve: because} {
 		for _, replayed := range []string{"", "true"} {
 			r := h.write(colleague, path, "k", body)
-			if r.status != http.StatusConflict || r.code() != "not_retryable" || r.header.Get("Idempotency-Replayed") != replayed ||
-				!strings.Contains(string(r.body), "A break of kind restored about this packet is open") {
+			if r.status != http.StatusConflict || r.code() != "held" || r.header.Get("Idempotency-Replayed") != replayed {
 				t.Errorf("%s: %s", path, r)
 			}
 		}
 	}
-	if r := h.write(h.finance, "breaks/"+h.breaks("?packet_id=" + left + "&kind=restored").Items[0].ID+"/resolve", "resolve",
-		because); r.status >= 300 {
-		t.Fatalf("%s", r)
+	if r := h.write(colleague, "payouts/"+bad+"/ask", "k", because); r.status != http.StatusAccepted {
+		t.Errorf("%s", r)
+	}
+	var list struct {
+		Items []struct{ ID, Scope, Name, Kind string }
+	}
+	h.as(h.finance, "GET", "/v1/staff/holds?active=true&scope=packet", "").json(t, &list)
+	if len(list.Items) != 1 || list.Items[0].Name != left || list.Items[0].Kind != "recovery" {
+		t.Fatalf("%+v", list)
+	}
+	path := "holds/" + list.Items[0].ID
+	var item struct {
+		Releases     struct{ Amount int64 }
+		SecondPerson bool `json:"second_person"`
+		Hold         struct {
+			Release    *struct{ By string }
+			ReleasedBy *string `json:"released_by"`
+		}
+	}
+	h.as(h.finance, "GET", "/v1/staff/"+path, "").json(t, &item)
+	if !item.SecondPerson || item.Releases.Amount != 500 {
+		t.Errorf("%+v", item)
+	}
+	ops := h.newOwner(access.RoleOps)
+	wait.Until(t, "the new key is known", func() bool { return h.as(ops, "GET", "/v1/staff/holds", "").status == http.StatusOK })
+	if r := h.write(ops, path+"/release", "k", because); r.status != http.StatusForbidden {
+		t.Errorf("released by operations: %s", r)
+	}
+	if r := h.write(h.finance, path+"/release", "k", because); r.status != http.StatusAccepted {
+		t.Errorf("%s", r)
+	}
+	r := h.write(colleague, path+"/release", "k", because)
+	if r.json(t, &item); r.status != http.StatusOK || item.Hold.ReleasedBy == nil {
+		t.Errorf("%s", r)
 	}
 	if r := h.write(colleague, approve, "now", because); r.status != http.StatusAccepted { // it went on waiting
 		t.Errorf("%s", r)
 	}
-	if r := h.write(colleague, "packets/"+left+"/recall", "now", because); r.status != http.StatusAccepted {
-		t.Errorf("%s", r)
+}
+
+// releasedHold is the id of a hold on the provider that was released. There is another hold.
+func (h *fixture) releasedHold() string {
+	h.t.Helper()
+	h.write(h.finance, "holds", "another", `{"scope":"packet","name":"1c5emuasbbm9p6qmv2gr","reason":"r"}`)
+	var item struct{ Hold struct{ ID string } }
+	h.write(h.finance, "holds", "place", `{"scope":"provider","name":"sandbox","reason":"r"}`).json(h.t, &item)
+	if r := h.write(h.finance, "holds/"+item.Hold.ID+"/release", "release", because); r.status != http.StatusOK {
+		h.t.Fatalf("%s", r)
+	}
+	return item.Hold.ID
+}
+
+// TestPlaceHold: a hold of a name of the wrong form is refused; a packet need not exist yet.
+func TestPlaceHold(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, parts{})
+	for body, want := range map[string]int{
+		`{"scope":"packet","name":"1c5emuasbbm9p6qmv2gr","reason":"r"}`:         200,
+		`{"scope":"payment","name":"p1c5emuasbbm9p6qmv2gr0003","reason":"r"}`:   200,
+		`{"scope":"provider","name":"sandbox","reason":"r"}`:                    200,
+		`{"scope":"all","reason":"r"}`:                                          200,
+		`{"scope":"all","name":"x","reason":"r"}`:                               422,
+		`{"scope":"packet","name":"x","reason":"r"}`:                            422,
+		`{"scope":"packet","reason":"r"}`:                                       422,
+		`{"scope":"payment","name":"p1c5emuasbbm9p6qmv2gr000301","reason":"r"}`: 422,
+		`{"scope":"provider","name":"bank","reason":"r"}`:                       422,
+		`{"scope":"lane","name":"1","reason":"r"}`:                              422,
+		`{"scope":"packet","name":"1c5emuasbbm9p6qmv2gr"}`:                      422,
+	} {
+		if r := h.write(h.finance, "holds", body, body); r.status != want {
+			t.Errorf("%s: %s", body, r)
+		}
+	}
+	var list struct {
+		Items      []struct{ ID string }
+		NextCursor *string `json:"next_cursor"`
+	}
+	h.as(h.finance, "GET", "/v1/staff/holds?limit=3", "").json(t, &list)
+	if len(list.Items) != 3 || list.NextCursor == nil {
+		t.Fatalf("%+v", list)
+	}
+	h.as(h.finance, "GET", "/v1/staff/holds?limit=3&cursor="+*list.NextCursor, "").json(t, &list)
+	if len(list.Items) != 1 || list.NextCursor != nil {
+		t.Errorf("%+v", list)
 	}
 }

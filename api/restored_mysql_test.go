@@ -15,7 +15,7 @@ import (
 // out.
 func TestR13_DecisionsRefused(t *testing.T) {
 	t.Parallel()
-	h := newFixture(t, parts{change: func(c *api.Config) { c.MySQLCurrent = c.Store.(*store.Store).BooksBelieved }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.MySQLCurrent = c.Store.(*store.Store).CheckNotRestored }})
 	ctx := t.Context()
 	id, bad := h.failed()
 	found, err := h.store.CompareHeartbeat(ctx, 7)
@@ -23,8 +23,7 @@ func TestR13_DecisionsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		for path, body := range map[string]string{"payouts/" + bad + "/retry": because, "payouts/" + bad + "/cancel": because, "payouts/" + bad +
-			"/ask": because,
+		for path, body := range map[string]string{"payouts/" + bad + "/retry": because, "payouts/" + bad + "/cancel": because,
 			"payouts/" + bad + "/mark-paid": `{"reason":"r","evidence":"e"}`,
 			"payouts/retry":                 `{"reason":"r","dry_run":false,"filter":{"packet_id":"` + id + `"}}`} {
 			r := h.write(h.finance, path, "k/"+path, body)

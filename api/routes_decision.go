@@ -29,7 +29,7 @@ func decisionRoutes() []*route {
 			tag:     "staff decisions",
 			summary: summary, about: about, params: []param{with, keyParam}, body: body,
 			answers:  []reply{{status: http.StatusAccepted, about: "The decision is recorded.", body: answered, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, missing, CodeNotRetryable, CodeDecisionPending, CodeKeyReused},
+			problems: []Code{CodeKeyRequired, missing, CodeNotRetryable, CodeDecisionPending, CodeHeld, CodeKeyReused},
 			handle:   handle,
 		}
 	}

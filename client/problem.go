@@ -36,6 +36,8 @@ const (
 	CodeNotRetryable      Code = "not_retryable"
 	CodeDecisionPending   Code = "decision_pending"
 	CodeDecisionChanged   Code = "decision_changed"
+	CodeHeld              Code = "held"
+	CodeRecoveryRequired  Code = "recovery_required"
 	CodeOwnKey            Code = "own_key"
 	CodeLastAdminKey      Code = "last_admin_key"
 	CodeKeyEnded          Code = "key_ended"

@@ -130,8 +130,8 @@ type PayoutDetail struct {
 // RetryPreview is the effect that a retry would have now.
 type RetryPreview struct {
 	Possible     bool    `json:"possible"`
-	Code         *string `json:"code"`      // why not: not_retryable or decision_pending
-	Undecided    *string `json:"undecided"` // what a recovery could not settle: packet or cancel
+	Code         *string `json:"code"` // why not: not_retryable or decision_pending
+	Held         *string `json:"held"` // why a hold stops a retry
 	OrderNo      *string `json:"order_no"`
 	SameOrderNo  bool    `json:"same_order_no"` // the order number of the last attempt, which the provider never received
 	SecondPerson bool    `json:"second_person"` // a second person would have to approve

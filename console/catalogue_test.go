@@ -72,7 +72,7 @@ func open(word string) (keys []string) {
 	case "retry_number":
 		add("same", "first", "failed", "returned", "forgotten")
 	case "retry_not":
-		add("asked", "packet", "cancel")
+		add("asked", "held")
 	case "outcome":
 		for _, k := range []payout.ObservationKind{payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient, payout.ObsDeclined,
 			payout.ObsReturned,
@@ -202,9 +202,9 @@ func written(pattern string, files ...string) (found []string) {
 func TestEveryAuditAction(t *testing.T) {
 	want := written(`tx\.audit\(w, "([a-z_]+)"`, "../internal/store/break.go", "../internal/store/key.go", "../internal/store/recover.go",
 		"../internal/store/reconciliation.go", "../internal/store/recall.go", "../internal/store/ticket.go")
-	want = append(want, written(`action(?: :?=|, refused :=| := before,) "([a-z]+)"`, "../internal/store/provider.go")...)
+	want = append(want, written(`action(?: :?=|, refused :=| := before,) "([a-z]+)"`, "../internal/store/hold.go")...)
 	want = append(want, written(`"([a-z]+_campaign)"`, "../internal/store/campaign.go")...)
-	want = append(want, "hold", "release", "cancel_carried_out", "cancel_overtaken", string(payout.DecisionQuery))
+	want = append(want, "hold", "release", "ask_release", "cancel_carried_out", "cancel_overtaken", string(payout.DecisionQuery))
 	for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid} {
 		want = append(want, string(kind), "approve_"+string(kind), "reject_"+string(kind), "withdraw_"+string(kind))
 	}
@@ -339,7 +339,7 @@ func TestCatalogue(t *testing.T) {
 	}
 	for _, code := range []client.Code{client.CodeForbidden, client.CodeNotFound, client.CodePacketNotFound, client.CodeNotOpenYet,
 		client.CodePayoutNotFound, client.CodeRefundNotFound,
-		client.CodeInvalidRequest, codeQuery, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged,
+		client.CodeInvalidRequest, codeQuery, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged, client.CodeHeld, client.CodeRecoveryRequired,
 		client.CodeCampaignNotFound, client.CodeCampaignEnded,
 		client.CodeKeyReused, client.CodeRequestInProgress, client.CodeUnavailable, client.CodeInternal} {
 		use("problem." + string(code))

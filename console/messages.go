@@ -113,6 +113,9 @@ var frameMessages = map[string]message{
 	"problem.not_retryable": {"Not possible now: the status has just changed, or a recovery of MySQL left this packet to a manual decision.",
 		"当前不能进行此操作：状态可能刚刚变化，或 MySQL 恢复时无法判定、须人工处理。"},
 	"problem.decision_pending": {"Another decision is awaiting approval or in progress.", "已有一项处理决定正在复核或执行中。"},
+	"problem.recovery_required": {"Only another recovery of MySQL ends this hold: the outcome of the charge is not known yet.",
+		"该暂停只能由再次恢复 MySQL 解除：收款结果尚不明确。"},
+	"problem.held": {"A hold on the packet or the payment stops this decision. Release the hold first.", "该红包或该款项已暂停，请先解除暂停再处理。"},
 	"problem.decision_changed": {"The payment has changed since the request. No money has moved: reject the request, or have it " +
 		"withdrawn and submitted again.",
 		"申请提交后，款项情况已有变化。资金没有变动：请驳回，或由申请人撤回后重新申请。"},

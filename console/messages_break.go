@@ -23,9 +23,9 @@ var breakMessages = map[string]message{
 	"break_about.share_conflict": {"A user's grab was acknowledged, but the claim cannot be recorded: another user has the share, or the " +
 		"packet's books are closed. Nothing has been paid for it.",
 		"用户的领取已确认，但无法入账：该份已归他人，或红包已结账。尚未为此付款。"},
-	"break_about.restored": {"MySQL was restored from a backup, and the recovery could not determine what happened. Until this break is " +
-		"resolved, the packet is on hold: no sends, no closing, no decisions.",
-		"MySQL 由备份恢复后，系统无法判定实际情况。此差异处理完毕之前，该红包暂停：不发起款项、不关闭、不执行任何处理决定。"},
+	"break_about.restored": {"MySQL was restored from a backup, and the recovery could not determine what happened. A hold on the packet " +
+		"stops sends, closing and decisions until two persons release it.",
+		"MySQL 由备份恢复后，系统无法判定实际情况。该红包已暂停：两人解除暂停之前，不发起款项、不结账、不执行任何处理决定。"},
 	"break_about.pool_lost": {"Redis lost acknowledged grabs, and the users are not known. The detail states the maximum number.",
 		"Redis 丢失了已确认的领取记录，且无法得知属于哪些用户。最多丢失多少笔见下方细节。"},
 	"break_about.not_booked": {"The provider's statement shows a movement that our records do not have. The platform queries the " +
@@ -73,8 +73,8 @@ var breakMessages = map[string]message{
 		"records that it was honoured by other means. Each needs approval by a second person. Then resolve the break.",
 		"查看该用户失败的付款：重付由平台出资兑现，取消则作废，标记为线下已付表示已以其他方式兑现；均须另一人复核。然后将差异标记为已处理。"},
 	"break_do.restored": {"Find out what happened from the provider's records and your own evidence, and correct it at the provider if " +
-		"necessary. Resolve the break only after that: resolving it ends the hold on the packet.",
-		"根据渠道记录与我方凭证查明实情，必要时先在渠道更正。之后再标记为已处理：标记后该红包解除暂停，继续运行。"},
+		"necessary. Then resolve the break and release the hold on the packet, which needs two persons.",
+		"根据渠道记录与我方凭证查明实情，必要时先在渠道更正。然后将差异标记为已处理，并由两人解除该红包的暂停。"},
 	"break_do.pool_lost": {"Compare with users' reports and decide how to compensate them. Have operations find out why Redis lost " +
 		"data. Then resolve the break and state the decision.",
 		"与用户反馈核对，决定如何补偿，并由运维查明 Redis 丢失数据的原因。然后标记为已处理并写明决定。"},

@@ -77,11 +77,8 @@ var decisionMessages = map[string]message{
 	"retry_not.asked": {"The platform is querying the provider. A decision is possible once the outcome is known or the provider no " +
 		"longer knows the order number.",
 		"正在向渠道查询。结果确定，或渠道已查无此单号后，方可处理。"},
-	"retry_not.packet": {"The packet is on hold: a recovery of MySQL could not determine its state. Decisions are possible once its open " +
-		"break is resolved.", "该红包已暂停：MySQL 恢复时无法判定其状态。其未处理差异处理完毕之前，不执行任何处理决定。"},
-	"retry_not.cancel": {"A recovery of MySQL could not determine whether this payout was cancelled: the sender may have the money. It " +
-		"can be cancelled or marked as paid, not retried.",
-		"MySQL 恢复时无法判定该付款是否已取消，款项可能已退回发红包人。可取消或标记为线下已付，不能重付。"},
+	"retry_not.held": {"A hold on the packet or the payment stops retries and cancellations until it is released. The payment can be " +
+		"marked as paid.", "该红包或该款项已暂停：解除暂停之前不能重付或取消，可标记为线下已付。"},
 
 	"failure.declined":                    {"Declined by the provider", "渠道拒绝"},
 	"failure.payee_declined":              {"Recipient's account does not accept transfers", "收款账户拒收"},

@@ -95,11 +95,9 @@ func (b paymentPage) InProgress() bool {
 	return b.Payment.Open() || client.Code(valueOr(b.Retry.Code, "")) == client.CodeDecisionPending
 }
 
-// Correctable reports whether a cancellation or mark as paid may be possible. A payout whose
-// cancellation a recovery could not determine allows both, but no retry.
-func (b paymentPage) Correctable() bool {
-	return b.Retry.Possible || valueOr(b.Retry.Undecided, "") == "cancel"
-}
+// Correctable reports whether a cancellation or mark as paid may be possible. A held payment can be
+// marked as paid.
+func (b paymentPage) Correctable() bool { return b.Retry.Possible || b.Retry.Held != nil }
 
 // OrderNoReason is the reason why a retry uses its order number, as a key of retry_number.
 func (b paymentPage) OrderNoReason() string {
@@ -120,8 +118,8 @@ func (b paymentPage) OrderNoReason() string {
 // the problem code explains it.
 func (b paymentPage) RetryRefusal() string {
 	switch {
-	case b.Retry.Undecided != nil:
-		return *b.Retry.Undecided
+	case b.Retry.Held != nil:
+		return "held"
 	case b.Payment.Status == client.PayoutUnknown && client.Code(valueOr(b.Retry.Code, "")) == client.CodeNotRetryable:
 		return "asked"
 	}

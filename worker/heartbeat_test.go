@@ -58,7 +58,7 @@ func TestR13_Heartbeat(t *testing.T) {
 	}
 
 	one, first := process()
-	if err := one.BooksBelieved(ctx); !errors.Is(err, store.ErrUnavailable) {
+	if err := one.CheckNotRestored(ctx); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("believed before anything was compared: %v", err)
 	}
 	beat(first)
@@ -83,7 +83,7 @@ func TestR13_Heartbeat(t *testing.T) {
 	beat(fourth)
 	numbers(four, 1, 0, payout.MySQLRestored)
 	for _, s := range []*store.Store{one, two, three, four} {
-		if err := s.BooksBelieved(ctx); !errors.Is(err, payout.ErrMySQLRestored) {
+		if err := s.CheckNotRestored(ctx); !errors.Is(err, payout.ErrMySQLRestored) {
 			t.Errorf("a restored MySQL counts as current: %v", err)
 		}
 	}
@@ -92,7 +92,7 @@ func TestR13_Heartbeat(t *testing.T) {
 	if err := fifth.Beat(ctx); !errors.Is(err, pool.ErrUnavailable) {
 		t.Errorf("a beat without Redis: %v", err)
 	}
-	if err := five.BooksBelieved(ctx); !errors.Is(err, store.ErrUnavailable) {
+	if err := five.CheckNotRestored(ctx); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("believed without Redis: %v", err)
 	}
 }

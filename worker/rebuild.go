@@ -23,7 +23,7 @@ import (
 // RebuildStore is the part of MySQL that stores rebuilds.
 type RebuildStore interface {
 	PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
-	BooksBelieved(ctx context.Context) error
+	CheckNotRestored(ctx context.Context) error
 	BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LanePosition) (packet.Rebuild, bool, error)
 	ExtendRebuildLease(ctx context.Context, b packet.Rebuild, lease time.Duration) error
 	EndRebuild(ctx context.Context, b packet.Rebuild) error
@@ -150,7 +150,7 @@ func (r *Rebuilder) Run(ctx context.Context) error {
 		if len(lanes) == 0 {
 			continue
 		}
-		if err := r.cfg.Books.BooksBelieved(ctx); err != nil {
+		if err := r.cfg.Books.CheckNotRestored(ctx); err != nil {
 			r.logWaiting(ctx, &loggedAt, "Rebuild of lanes waits until MySQL is recovered.", slog.Int("lanes", len(lanes)), slog.Any("error", err))
 			continue
 		}

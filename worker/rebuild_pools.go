@@ -33,7 +33,7 @@ func (r *Rebuilder) rebuildFromRows(ctx context.Context, b *packet.Rebuild) erro
 		return err
 	}
 	defer r.heavy.Release(1)
-	if err := r.cfg.Books.BooksBelieved(ctx); err != nil {
+	if err := r.cfg.Books.CheckNotRestored(ctx); err != nil {
 		return err
 	}
 	b.Packets, b.Unknown = 0, 0

@@ -42,7 +42,7 @@ func (r *rig) lane(t testing.TB, id string) (row packet.LaneRow) {
 // shutWhileRestored: grabs of a packet are refused, and its lane is not rebuilt.
 func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneReason) {
 	t.Helper()
-	wait.Until(t, "MySQL is restored", func() bool { return errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrMySQLRestored) })
+	wait.Until(t, "MySQL is restored", func() bool { return errors.Is(r.store.CheckNotRestored(t.Context()), payout.ErrMySQLRestored) })
 	wait.Until(t, "lane is shut", func() bool { return r.lane(t, p.ID).State == packet.LaneShut })
 	if row := r.lane(t, p.ID); row.Reason != why {
 		t.Errorf("shut because of %s, want %s", row.Reason, why)
@@ -176,7 +176,7 @@ func TestR9_R13LanesRevealRestore(t *testing.T) {
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
 	r.shutWhileRestored(t, p, packet.LaneMySQLOlder)
-	if err := other.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
+	if err := other.CheckNotRestored(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
 		t.Errorf("another process treats MySQL as current: %v", err)
 	}
 	report, err := r.recovery(t).Run(t.Context())
@@ -187,7 +187,7 @@ func TestR9_R13LanesRevealRestore(t *testing.T) {
 	r.paid(t, p, "third")
 	r.settled(t, []packet.Packet{p})
 	r.paidOnce(t, p, "first", "second", "third")
-	if err := r.store.BooksBelieved(t.Context()); err != nil {
+	if err := r.store.CheckNotRestored(t.Context()); err != nil {
 		t.Errorf("restored again: %v", err)
 	}
 }

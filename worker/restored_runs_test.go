@@ -61,7 +61,7 @@ func TestR13_RunsGoOn(t *testing.T) {
 	r := old.restored(t, dsn)
 	w, _ := r.startWorker(t)
 	wait.Until(t, "a restored MySQL is detected, worker ready", func() bool {
-		return w.Ready() && errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrMySQLRestored)
+		return w.Ready() && errors.Is(r.store.CheckNotRestored(t.Context()), payout.ErrMySQLRestored)
 	})
 	if rec := must(r.store.Packet(t.Context(), q.ID))(t); rec.Stored != packet.StatusOpen {
 		t.Fatalf("the packet is %s in the backup", rec.Stored)

@@ -86,7 +86,7 @@ func (r *rig) backup(t *testing.T) (dsn string) {
 	}
 	tx := must(to.BeginTx(t.Context(), nil))(t)
 	for _, table := range tables {
-		if _, err := tx.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO %s SELECT * FROM `%s`.%s", table, name, table)); err != nil {
+		if _, err := tx.ExecContext(t.Context(), fmt.Sprintf("REPLACE INTO %s SELECT * FROM `%s`.%s", table, name, table)); err != nil {
 			t.Fatalf("%s: %v", table, err)
 		}
 	}
@@ -134,13 +134,42 @@ func (r *rig) declareRestored(t testing.TB, until time.Time) {
 	must(r.store.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}, 0, until))(t)
 }
 
+// recovery is a recovery whose end operations follow up: they release the provider.
+type recovery struct {
+	*worker.Recover
+	rig *rig
+	t   testing.TB
+}
+
+// Run recovers and releases the provider.
+func (v *recovery) Run(ctx context.Context) (worker.Recovery, error) {
+	report, err := v.Recover.Run(ctx)
+	if report.Ended && !report.DryRun {
+		v.rig.releases(v.t, payout.HoldProvider, v.rig.provider.Name())
+	}
+	return report, err
+}
+
+// releases has two persons release the active holds of a name.
+func (r *rig) releases(t testing.TB, scope payout.HoldScope, name string) {
+	t.Helper()
+	active := true
+	for _, h := range must(r.store.Holds(t.Context(), payout.HoldFilter{Active: &active, Scope: scope, Name: name, Limit: 100}))(t) {
+		for _, owner := range []string{"anna", "ben"} {
+			w := by(t, r.store, payout.StaffWrite{Owner: owner, Role: "finance", Route: fmt.Sprint("release ", h.ID), Key: owner, BodyHash: "h",
+				Reason: "looked at"})
+			must(r.store.ReleaseHold(t.Context(), w, h.ID, func(payout.Hold, payout.Releases) (int, []byte) { return 200, []byte("{}") }))(t)
+		}
+	}
+}
+
 // recovery is a recovery as the command makes it, on a machine whose clock is ten minutes behind.
-func (r *rig) recovery(t testing.TB) *worker.Recover {
+func (r *rig) recovery(t testing.TB) *recovery {
 	adapter := &stepped{Sandbox: r.provider}
 	adapter.off.Store(int64(-10 * time.Minute))
 	pools := harness.OpenPool(t, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Observe: true, Logger: r.logger})
-	return &worker.Recover{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter, Lanes: harness.Lanes, SeedKey: r.seedKey,
-		By: "operator", Logger: r.logger}
+	return &recovery{rig: r, t: t, Recover: &worker.Recover{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter, Lanes: harness.Lanes, SeedKey: r.seedKey,
+		By: "operator", Logger: r.logger}}
 }
 
 // moves are all movements of the provider but for those of the given packets.
@@ -308,7 +337,7 @@ func TestR13_Recover(t *testing.T) {
 	}
 	w, _ = r.startWorker(t)
 	wait.Until(t, "a restored MySQL is detected, worker ready", func() bool {
-		return w.Ready() && errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrMySQLRestored)
+		return w.Ready() && errors.Is(r.store.CheckNotRestored(t.Context()), payout.ErrMySQLRestored)
 	})
 	r.watchFast(t)
 	r.refuses(t, &l)
@@ -333,7 +362,7 @@ func TestR13_Recover(t *testing.T) {
 			t.Fatal("not killed")
 		}
 		kill()
-		if err := r.store.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
+		if err := r.store.CheckNotRestored(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
 			t.Fatalf("after a recovery that was killed: %v", err)
 		}
 	}
@@ -368,7 +397,7 @@ func (r *rig) unanswered(t *testing.T, no string) {
 	if report.Ended || !errors.Is(err, worker.ErrUnanswered) || !strings.Contains(err.Error(), no) || left != 0 {
 		t.Errorf("%d packets are not looked at: %+v, %v", left, report, err)
 	}
-	if err := r.store.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
+	if err := r.store.CheckNotRestored(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
 		t.Errorf("believed without an answer: %v", err)
 	}
 	if open := r.openBreaks(t)[payout.BreakRestored]; len(open) != 0 {
@@ -579,13 +608,13 @@ func TestR13_RecoverLeavesBreaksToStaff(t *testing.T) {
 	before := r.allMoves(t, []string{account.ID, outside.ID, unheard.ID, refused.ID})
 	w, _ = r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
-	if err := r.decideOn(t, slip, payout.DecisionRetry, "guarded"); !errors.Is(err, payout.ErrMySQLRestored) {
+	if err := r.decideOn(t, slip, payout.DecisionRetry, "guarded"); !errors.Is(err, payout.ErrHeld) {
 		t.Errorf("a retry of what was paid by other means: %v", err)
 	}
 	if _, err := r.store.BeginClosing(t.Context(), account.ID, packet.CloseRecalled); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.store.CloseBooks(t.Context(), account.ID); !errors.Is(err, payout.ErrMySQLRestored) {
+	if _, err := r.store.CloseBooks(t.Context(), account.ID); !errors.Is(err, payout.ErrHeld) {
 		t.Errorf("the share that nobody has would be refunded: %v", err)
 	}
 	other := r.create(t, spec{total: 100, count: 1})
@@ -596,16 +625,7 @@ func TestR13_RecoverLeavesBreaksToStaff(t *testing.T) {
 		t.Errorf("moved: %v, before %v", after, before)
 	}
 	// Staff determine the owner of the share; then the packet continues.
-	for _, b := range r.openBreaks(t)[payout.BreakRestored] {
-		w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: fmt.Sprint(b.ID), Key: "k", BodyHash: "h",
-			Reason: "looked at"})
-		if b.PacketID != outside.ID {
-			continue
-		}
-		if _, err := r.store.ResolveBreak(t.Context(), w, b.ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") }); err != nil {
-			t.Fatal(err)
-		}
-	}
+	r.releases(t, payout.HoldPacket, outside.ID)
 	r.twoPersons(t, bad.ID, payout.DecisionRequest{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
 	r.awaitPayout(t, slip, payout.StatusPaidOutside)
 	r.verified(t)

@@ -3,7 +3,6 @@ package worker_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -15,19 +14,6 @@ import (
 	"hongbao/worker"
 	"hongbao/workflows"
 )
-
-// resolve resolves the open breaks of a kind of a packet, as staff do.
-func (r *rig) resolve(t *testing.T, kind payout.BreakKind, packetID string) {
-	t.Helper()
-	for _, b := range r.openBreaks(t)[kind] {
-		if b.PacketID != packetID {
-			continue
-		}
-		w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: fmt.Sprint(b.ID), Key: "k", BodyHash: "h",
-			Reason: "looked at"})
-		must(r.store.ResolveBreak(t.Context(), w, b.ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") }))(t)
-	}
-}
 
 // TestR13_R9UnresolvedShareHoldsPool: MySQL is restored, Redis is empty, and of one paid share only
 // the account is known, which is another winner's. Until staff decide, the rebuilt pool returns
@@ -67,7 +53,7 @@ func TestR13_R9UnresolvedShareHoldsPool(t *testing.T) {
 
 	// After the decision the shares can be grabbed again, by itself, though nothing was lost
 	// since.
-	r.resolve(t, payout.BreakRestored, p.ID)
+	r.releases(t, payout.HoldPacket, p.ID)
 	var third packet.GrabAnswer
 	wait.Until(t, "grabbed again", func() bool {
 		var err error

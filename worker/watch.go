@@ -31,7 +31,7 @@ type WatchedPackets interface {
 	CountClaimedShares(ctx context.Context, packetID string) (int, error)
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
 	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
-	Undecided(ctx context.Context, packetID string) (bool, error)
+	WithheldByRecovery(ctx context.Context, packetID string) (bool, error)
 }
 
 // WatchedPayments reads payments for the watch.

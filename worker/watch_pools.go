@@ -319,7 +319,7 @@ func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolVie
 		return nil
 	}
 	cfg := l.watch.cfg
-	if undecided, err := cfg.Store.Undecided(ctx, id); err != nil || undecided {
+	if undecided, err := cfg.Store.WithheldByRecovery(ctx, id); err != nil || undecided {
 		return err
 	}
 	cfg.Logger.WarnContext(ctx, "Withheld packet is decided; rebuilding its lane.", slog.String("packet_id", id),

@@ -57,7 +57,8 @@ func (e *usageError) Unwrap() error { return e.err }
 // refusedCodes are API codes that a repeat does not change.
 var refusedCodes = []client.Code{
 	client.CodeFundingDeclined, client.CodeForbidden, client.CodeNotEligible, client.CodeNotOpenYet, client.CodeSoldOut, client.CodeExpired,
-	client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged, client.CodeOwnKey, client.CodeLastAdminKey,
+	client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged, client.CodeHeld, client.CodeRecoveryRequired,
+	client.CodeOwnKey, client.CodeLastAdminKey,
 	client.CodeKeyEnded,
 	client.CodeCampaignEnded, client.CodeManyCampaigns,
 }

@@ -40,6 +40,10 @@ var (
 		valid: regexp.MustCompile(`^a[A-Z2-7]{25}$`).MatchString}
 	reconciliationID = idForm{name: "the id of a reconciliation", write: "s and 25 characters of A-Z and 2-7",
 		valid: regexp.MustCompile(`^s[A-Z2-7]{25}$`).MatchString}
+	anyPaymentID = idForm{name: "the id of a charge, payout or refund", write: writePayout,
+		valid: idOf(payout.KindCharge, payout.KindPayout, payout.KindHonour, payout.KindRefund)}
+	holdID = idForm{name: "the id of a hold", write: "h and a number, such as h12",
+		valid: regexp.MustCompile(`^h[1-9][0-9]{0,18}$`).MatchString}
 	breakID = idForm{name: "the id of a break", write: "b and a number, such as b4711",
 		valid: regexp.MustCompile(`^b[1-9][0-9]{0,18}$`).MatchString}
 	keyID       = idForm{name: "the id of a key", write: writeKey + ", or a whole token", valid: isKeyOrToken, secret: true}
@@ -68,8 +72,13 @@ func (f idForm) arg(cmd *cobra.Command, args []string) error {
 	if err := oneArg(cmd, args); err != nil {
 		return err
 	}
-	if err := f.check(args[0]); err != nil {
-		given := fmt.Sprintf("%q", args[0])
+	return f.argument(args[0])
+}
+
+// argument checks one argument of a command.
+func (f idForm) argument(text string) error {
+	if err := f.check(text); err != nil {
+		given := fmt.Sprintf("%q", text)
 		if f.secret {
 			given = "the argument"
 		}

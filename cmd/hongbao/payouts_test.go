@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -339,16 +340,28 @@ func (d *staffStack) testUndecided(t *testing.T) {
 	d.check(d.store.NoteUndecided(t.Context(), left, payout.OrderNo(bad, 2), "d"))
 	_, err = d.store.EndRecovery(t.Context(), w, books, 0, "sandbox", nil)
 	d.check(err)
+	d.sh(exitOK, "providers", "release", "sandbox", "--reason", "checked")
 	many := []string{"payouts", "retry", "--user", "undecided~frozen", "--reason", "r"}
 	out, _ := d.sh(exitOK, many...)
-	contains(t, out, "refused: not_retryable", "would_retry", "Selected: 2")
+	contains(t, out, "refused: held", "would_retry", "Selected: 2")
 	out, _ = d.sh(exitRefused, append(many, "--yes")...)
-	contains(t, out, "refused: not_retryable", "1 retried, 0 wait for approval, 1 refused, 0 not tried")
+	contains(t, out, "refused: held", "1 retried, 0 wait for approval, 1 refused, 0 not tried")
 	if d.status(bad) != payout.StatusFailed || d.status(other) != payout.StatusPending {
 		t.Errorf("left to people: %s, the other: %s", d.status(bad), d.status(other))
 	}
 	_, errs := d.sh(exitRefused, "payouts", "retry", bad, "--reason", "r")
-	contains(t, errs, "not_retryable", "A break of kind restored about this packet is open")
+	contains(t, errs, "held", "on the packet "+left)
+	out, _ = d.sh(exitOK, "holds", "list", "--scope", "packet")
+	id := regexp.MustCompile(`h\d+`).FindString(out)
+	contains(t, out, left, "recovery")
+	out, _ = d.sh(exitOK, "holds", "show", id)
+	contains(t, out, "two persons of finance have to release it")
+	out, _ = d.shAs(d.as("HONGBAO_OPS_KEY", d.finance), exitWaiting, "holds", "release", id, "--reason", "looked at")
+	contains(t, out, "has asked to release it")
+	_, errs = d.sh(exitUsage, "holds", "place", "packet", "x", "--reason", "r")
+	contains(t, errs, "not the id of a packet")
+	out, _ = d.sh(exitOK, "holds", "place", "payment", bad, "--reason", "r")
+	contains(t, out, "active")
 }
 
 // testBrokenOff: a retry of many that breaks in the middle says what it did, and

@@ -147,5 +147,9 @@ func showRecovery(out io.Writer, v worker.Recovery) error {
 	if v.DryRun {
 		return printf(out, "Dry run: nothing was recovered. MySQL is %s.\n", v.Books.State)
 	}
-	return printf(out, "MySQL is %s (heartbeat %d); %d left to staff.\n", v.Books.State, v.Books.Heartbeat, len(v.Undecided))
+	err := printf(out, "MySQL is %s (heartbeat %d); %d left to staff.\n", v.Books.State, v.Books.Heartbeat, len(v.Undecided))
+	if err != nil {
+		return err
+	}
+	return printf(out, "The provider is held: check what was held before the restore, then run `hongbao providers release`.\n")
 }

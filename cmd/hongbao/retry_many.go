@@ -295,7 +295,7 @@ func (t retrier) decideMany(ctx context.Context, m *retryReport) error {
 		item := &m.Items[i]
 		waits, err := t.of.retry(ctx, t.staff, item.id(), client.DecisionRequest{IdempotencyKey: m.Key, Reason: t.flags.reason})
 		switch {
-		case client.IsCode(err, client.CodeNotRetryable, client.CodeDecisionPending):
+		case client.IsCode(err, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeHeld):
 			p, _ := errors.AsType[*client.Problem](err)
 			code := string(p.Code)
 			item.Result, item.Code = resultSkipped, &code

@@ -50,7 +50,7 @@ const (
 	cmdPackets          = "packets create|show|claims|grab|watch, campaigns"
 	cmdDoctor           = "doctor"
 	cmdFinance          = "payouts|refunds|approvals|reconcile|close"
-	cmdOps              = "providers list|hold|release, packets list|recall, packets show --staff, campaigns staff"
+	cmdOps              = "providers list|hold|release, holds, packets list|recall, packets show --staff, campaigns staff"
 	cmdAuditor          = "audit list, audit verify --api"
 )
 

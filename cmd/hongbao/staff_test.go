@@ -188,7 +188,7 @@ func (d *staffStack) testAudit(t *testing.T) {
 // every exit code is documented.
 func TestExitCodes(t *testing.T) {
 	refused := "funding_declined forbidden not_eligible not_open_yet sold_out expired not_retryable decision_pending " +
-		"decision_changed own_key " +
+		"decision_changed held recovery_required own_key " +
 		"last_admin_key key_ended campaign_ended too_many_campaigns"
 	usage := "invalid_request malformed_json malformed_request idempotency_key_required idempotency_key_reused body_too_large " +
 		"headers_too_large"
@@ -300,7 +300,8 @@ func TestStaffHostile(t *testing.T) {
 		"refunds retry --user u --reason r --yes", "refunds mark-paid r" + id[1:] + " --reason r --evidence e", "approvals list",
 		"approvals approve " + noApproval + " --reason r", "approvals reject " + noApproval + " --reason r", "reconcile list", "reconcile start --reason r",
 		"reconcile start --reason r --wait", "reconcile show s" + noApproval[1:], "reconcile breaks", "reconcile resolve b1 --reason r", "providers list",
-		"providers hold sandbox --reason r", "providers release sandbox --reason r", "audit list", "audit verify --api", "keys list"}
+		"providers hold sandbox --reason r", "providers release sandbox --reason r", "holds list", "holds show h1", "holds place all --reason r",
+		"holds release h1 --reason r", "audit list", "audit verify --api", "keys list"}
 	for _, refuse := range []bool{false, true} {
 		address := newTestServer(t, hostileAPI{refuse})
 		env := []string{"HONGBAO_STAFF_URL=" + address, "HONGBAO_FINANCE_KEY=k", "HONGBAO_OPS_KEY=k", "HONGBAO_AUDITOR_KEY=k",

@@ -82,7 +82,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		Pool: redis, Store: db, Provider: pay, Fence: redis.Fence, LanesOpen: redis.CheckFences,
 		PingTemporal: func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) },
 		Runs:         worker.NewRuns(temporal, cfg.Temporal.Namespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.Temporal.Namespace).Look,
-		MySQLCurrent: db.BooksBelieved, HealthSnapshot: watched.HealthSnapshot,
+		MySQLCurrent: db.CheckNotRestored, HealthSnapshot: watched.HealthSnapshot,
 		SeedKey: key32(cfg.SeedKey), MirrorKey: deriveKey(key32(cfg.SeedKey), "hongbao copy of apps v1"),
 		PublicTokens:   refusedTokens(cfg.TryOut, logger),
 		ApprovalAmount: approvalAmount(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,

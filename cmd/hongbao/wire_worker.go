@@ -117,7 +117,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 func healthChecks(cfg workerConfig, db *store.Store, redis *pool.Pool, temporal client.Client) []worker.Check {
 	ping := func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) }
 	return []worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "pool", Ask: redis.CheckFences}, {Name: "mysql", Ask: db.Ping},
-		{Name: "books", Ask: db.BooksBelieved}, {Name: "temporal", Ask: ping}}
+		{Name: "books", Ask: db.CheckNotRestored}, {Name: "temporal", Ask: ping}}
 }
 
 // rebuildConfig returns nil when only operators rebuild lanes.

@@ -156,8 +156,7 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	h.must(h.Store.NoteUndecided(ctx, gone, payout.OrderNo(refund, 1), "d"))
 	_, err = h.Store.EndRecovery(ctx, w, books, 0, "sandbox", nil)
 	h.must(err)
-	_, err = db.ExecContext(ctx, "UPDATE breaks SET resolved_at = last_seen, resolved_by = 'op', reason = 'looked at' WHERE packet_id = ?",
-		gone)
+	_, err = db.ExecContext(ctx, "UPDATE holds SET released_at = placed_at, released_by = 'op' WHERE scope = 'provider'")
 	h.must(err)
 	h.spoil(`{"op":"refund","kind":"decline","rate":1}`)
 	back := h.remainder("sender", 300)
@@ -182,8 +181,8 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 			[]string{"retry", "mark-paid", "ask"}},
 		{promise, map[string]string{"en": "because nothing was sent before", "zh-CN": "此前从未发起"}, all[:3]},
 		{asked, map[string]string{"en": "The platform is querying the provider.", "zh-CN": "正在向渠道查询。"}, none},
-		{undecided, map[string]string{"en": "could not determine its state", "zh-CN": "MySQL 恢复时无法判定其状态"}, none},
-		{maybe, map[string]string{"en": "could not determine whether this payout was cancelled", "zh-CN": "无法判定该付款是否已取消"}, mend},
+		{undecided, map[string]string{"en": "A hold on the packet or the payment", "zh-CN": "该红包或该款项已暂停"}, mend},
+		{maybe, map[string]string{"en": "A hold on the packet or the payment", "zh-CN": "该红包或该款项已暂停"}, mend},
 	} {
 		for lang, says := range c.says {
 			b := h.signIn(h.finance, lang)

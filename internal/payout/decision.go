@@ -33,7 +33,6 @@ type StaffAnswer struct {
 type Recall struct {
 	Before, After string
 	Refused       StaffAnswer // Status 0: the state permits the recall
-	Undecided     StaffAnswer // set while a recovery has left the packet to staff
 }
 
 // DecisionAnswer renders the answer of a decision inside its transaction, so that effect and stored

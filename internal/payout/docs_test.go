@@ -81,5 +81,25 @@ number of tries makes a payment fail.
 		}
 	}
 	out.WriteString(". Every other status waits for a decision, or for a new statement of the provider.\n")
+	writeHolds(&out)
 	compareFile(t, filepath.Join("..", "..", "docs", "states.md"), out.Bytes())
+}
+
+// writeHolds writes what a hold of each scope stops.
+func writeHolds(out *bytes.Buffer) {
+	scopes := []Hold{{Scope: HoldAll, Kind: HoldRestored}, {Scope: HoldProvider}, {Scope: HoldPacket}, {Scope: HoldPayment}}
+	out.WriteString("\n## What a hold stops\n\n| action | restored MySQL | provider | packet | payment |\n|---|---|---|---|---|\n")
+	for _, action := range HoldActions {
+		fmt.Fprintf(out, "| %s |", action)
+		for _, h := range scopes {
+			verdict := "goes on"
+			if h.Stops(action) {
+				verdict = "stops"
+			}
+			fmt.Fprintf(out, " %s |", verdict)
+		}
+		out.WriteString("\n")
+	}
+	out.WriteString("\nRecording a packet with its charge, ending its grabs, queries, settling, notifications and the proof go on under every hold. " +
+		"A hold of staff on\neverything acts as one on every provider. Opening a packet and ending one that never opened look at the hold of its charge.\n")
 }

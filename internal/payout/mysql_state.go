@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// ErrMySQLRestored means that MySQL was restored from an older backup (rule R13), or that recovery
-// has left this packet to staff. Nothing was changed. Closing, sends and decisions wait until
+// ErrMySQLRestored means that MySQL was restored from an older backup (rule R13). Nothing was changed. Closing, sends and decisions wait until
 // `hongbao recover` has run.
 var ErrMySQLRestored = errors.New("MySQL was restored from an older backup and is not recovered")
 
@@ -66,11 +65,11 @@ func (b MySQLState) Recovered(known int64, now time.Time) MySQLState {
 	return b
 }
 
-// Hold is the hold that stops sends while MySQL is restored; nil while it is normal.
+// Hold is the hold on everything while MySQL is restored; nil while it is normal.
 func (b MySQLState) Hold() *Hold {
 	if b.State != MySQLRestored {
 		return nil
 	}
-	return &Hold{By: "watch", Role: "system", Reason: "MySQL was restored from an older backup; hongbao recover has to run",
-		Since: b.RestoredAt}
+	return &Hold{Scope: HoldAll, Kind: HoldRestored, By: "watch", Role: "system", Since: b.RestoredAt,
+		Reason: "MySQL was restored from an older backup; hongbao recover has to run"}
 }

@@ -40,14 +40,6 @@ func (a Adapter) Assign(p *Payment) error {
 	return nil
 }
 
-// Hold is a hold on a provider's payments, with its author and reason.
-type Hold struct {
-	By     string
-	Role   string
-	Reason string
-	Since  time.Time
-}
-
 // ProviderState is the hold of a provider. Hold is nil while payments go out; ReleasedAt is when
 // the last hold ended, zero if there was none.
 type ProviderState struct {

@@ -12,10 +12,6 @@ import (
 // payment since the backup (rule R13). Staff have to decide.
 var ErrUndecided = errors.New("not recoverable without a decision of staff")
 
-// ErrCancelLeft is an ErrUndecided about a payout: it is unknown whether it was cancelled and
-// refunded to the sender. It may be cancelled or marked as paid, not paid again.
-var ErrCancelLeft = fmt.Errorf("the refund of its cancel: %w", ErrUndecided)
-
 // RecordRecovered restores an attempt that MySQL lost and the provider knows (rule R13): it was sent
 // at sentAt or later. Its outcome is unknown and is queried; that the order exists proves nothing.
 // A decision that was being carried out is overtaken by it. A payment that is paid under an earlier
@@ -36,14 +32,6 @@ func RecordRecovered(p *Payment, a *Attempt, l Limits, sentAt, now time.Time) er
 		return fmt.Errorf("payment %s is %s and has order number %d: %w", p.ID, p.Status, a.No, ErrUndecided)
 	}
 	return p.unknownUnder(a, path, now)
-}
-
-// NoteLeft records the next order number of a pending payment as sent at sentAt or later, when
-// recovery has left that number to staff (rule R13): the provider may know it with another request.
-// Its outcome is unknown and is queried. Errors: those of the status table.
-func NoteLeft(p *Payment, a *Attempt, l Limits, sentAt, now time.Time) error {
-	a.sentBefore(l, sentAt, now)
-	return p.unknownUnder(a, []Status{StatusSending, StatusUnknown}, now)
 }
 
 // sentBefore makes an attempt one that was sent at an unknown time after sentAt.

@@ -52,6 +52,10 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 		"HoldProvider": func(w payout.StaffWrite) error {
 			return errOnly(s.HoldProvider(ctx, w, provider, true, renderProvider))
 		},
+		"PlaceHold": func(w payout.StaffWrite) error {
+			return errOnly(s.PlaceHold(ctx, w, payout.HoldProvider, provider, renderHold))
+		},
+		"ReleaseHold": func(w payout.StaffWrite) error { return errOnly(s.ReleaseHold(ctx, w, 1<<40, renderHold)) },
 		"RequestReconciliation": func(w payout.StaffWrite) error {
 			return errOnly(s.RequestReconciliation(ctx, w, provider, "2026-02-17", func(payout.Reconciliation) (int, []byte) { return 202, body }))
 		},

@@ -94,7 +94,11 @@ func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approva
 		if access.SamePerson(d.By, w.Owner) {
 			return payout.StaffAnswer{}, payout.ErrSelfApproval
 		}
-		if err := tx.believed(row.PacketID); err != nil { // the decision keeps waiting
+		action := payout.ActionResolve // to reject it
+		if agree {
+			action = d.Kind.Action()
+		}
+		if err := tx.allow(action, holdNames{packet: row.PacketID, payment: row.ID}); err != nil { // the decision keeps waiting
 			return answerDecision(row, attempts, row.payment(), nil, err, render)
 		}
 		p, err := tx.answer(w, row, attempts, &d, agree)

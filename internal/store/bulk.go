@@ -34,7 +34,7 @@ func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string)
 		case err != nil:
 			return err
 		case len(made) == 0:
-			if err := tx.believed(""); err != nil {
+			if err := tx.allow(payout.ActionDecide, holdNames{}); err != nil {
 				return err
 			}
 			body, err := json.Marshal(ids)
@@ -87,8 +87,7 @@ func (s *Store) endPlanned(
 }
 
 // PreviewDecision returns what a decision would do now. It changes nothing. Errors: ErrNotFound,
-// payout.ErrNotRetryable, payout.ErrDecisionPending, payout.ErrUndecided while its packet or the
-// refund of its cancel is left to staff, ErrUnavailable.
+// payout.ErrNotRetryable, payout.ErrDecisionPending, payout.ErrHeld, ErrUnavailable.
 func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.DecisionRequest) (payout.Preview, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -112,12 +111,5 @@ func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Decisio
 	if err != nil {
 		return v, classify(err)
 	}
-	left, err := t.left(row.PacketID)
-	if err == nil && left {
-		return v, fmt.Errorf("packet %s: %w", row.PacketID, payout.ErrUndecided)
-	}
-	if err == nil {
-		err = t.cancelLeft(row.payment(), c.Kind)
-	}
-	return v, classify(err)
+	return v, classify(t.allow(c.Kind.Action(), holdNames{packet: row.PacketID, payment: row.ID}))
 }

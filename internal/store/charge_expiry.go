@@ -60,7 +60,7 @@ func (tx tx) expiredUnsent(p payout.Payment) (bool, error) {
 		!of.CreatedAt.After(*of.RestoredAt) {
 		return false, err
 	}
-	if err := tx.mayReject(p.PacketID); !errors.Is(err, payout.ErrMySQLRestored) {
+	if err := tx.allow(payout.ActionEndUnopened, aboutCharge(p.PacketID)); !errors.Is(err, payout.ErrHeld) {
 		return err == nil, err
 	}
 	return false, nil

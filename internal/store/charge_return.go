@@ -27,11 +27,11 @@ func (tx tx) refundLateCharge(was paymentRow, now payout.Payment) error {
 	return tx.createRemainderRefund(row, money.Fen(was.Amount))
 }
 
-// chargeBelieved is charged for a normal MySQL. A restored one may not know that the packet was
-// rejected before its charge succeeded (rule R13).
-func (tx tx) chargeBelieved(id string) error {
+// mayOpen is charged unless a hold stops the opening. A restored MySQL may not know that the packet
+// was rejected before its charge succeeded (rule R13).
+func (tx tx) mayOpen(id string) error {
 	if err := tx.charged(id); err != nil {
 		return err
 	}
-	return tx.believed(id)
+	return tx.allow(payout.ActionOpenPacket, aboutCharge(id))
 }

@@ -20,7 +20,7 @@ import (
 // ErrBooksClosed, ErrConflict (share taken by another user, or another amount: rule R10),
 // payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error) {
-	return s.recordClaim(ctx, c, provider, tx.trusted)
+	return s.recordClaim(ctx, c, provider, tx.mayRecordClaims)
 }
 
 // RecoverClaim is RecordClaim during a recovery. Errors: as RecordClaim; ErrMoved when MySQL is
@@ -28,6 +28,9 @@ func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string
 func (s *Store) RecoverClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error) {
 	return s.recordClaim(ctx, c, provider, tx.restoredOnly)
 }
+
+// mayRecordClaims: only a restored MySQL stops the recording of claims.
+func (tx tx) mayRecordClaims() error { return tx.allow(payout.ActionRecordClaim, holdNames{}) }
 
 func (s *Store) recordClaim(ctx context.Context, c packet.Claim, provider string, allowed func(tx) error) (payout.State, error) {
 	var out payout.State
@@ -59,7 +62,7 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 	var out payout.SendStart
 	err := s.inTx(ctx, failpoint.ClaimBegin, func(tx tx) error {
 		out = payout.SendStart{}
-		hold, guarded, err := tx.sending(limits.Adapter, c.PacketID)
+		hold, err := tx.sendHold(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), c.PacketID, limits.Adapter)
 		switch {
 		case err != nil:
 			return err
@@ -82,13 +85,6 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 		}
 		first, err := newAttempt(*p, 1, encode)
 		if err != nil {
-			return err
-		}
-		if left, err := tx.leftToPeople(guarded, first); left || err != nil { // BeginSend queries it
-			out.State = tx.state(*p, nil)
-			if err == nil {
-				err = tx.bookClaim(*p)
-			}
 			return err
 		}
 		if err := payout.RecordSend(p, &first, limits, tx.now); err != nil {

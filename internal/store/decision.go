@@ -57,7 +57,7 @@ func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c pa
 		if err != nil {
 			return payout.StaffAnswer{}, err
 		}
-		if err := tx.believed(row.PacketID); err != nil {
+		if err := tx.allow(c.Kind.Action(), holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
 			return answerDecision(row, attempts, row.payment(), nil, err, render)
 		}
 		d := payout.Decision{ID: "d" + rand.Text()[:25], PaymentID: id, Kind: c.Kind, Reason: w.Reason, By: w.Owner, Role: w.Role, KeyID: w.KeyID,
@@ -84,8 +84,8 @@ func answerDecision(row paymentRow, attempts []payout.Attempt, p payout.Payment,
 }
 
 func refusedByState(err error) bool {
-	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending) || errors.Is(err, payout.ErrUndecided) ||
-		errors.Is(err, payout.ErrDecisionChanged)
+	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending) ||
+		errors.Is(err, payout.ErrDecisionChanged) || errors.Is(err, payout.ErrHeld) && !errors.Is(err, payout.ErrMySQLRestored)
 }
 
 // decide returns the payment as it is afterwards.
@@ -95,9 +95,6 @@ func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 	p := row.payment()
 	preview, err := payout.PreviewDecision(p, attempts, c, tx.now)
 	if err != nil {
-		return p, err
-	}
-	if err := tx.cancelLeft(p, c.Kind); err != nil {
 		return p, err
 	}
 	if c.Kind != payout.DecisionQuery {
@@ -136,9 +133,6 @@ func (tx tx) checkNoneWaiting(paymentID string) error {
 // two persons made it.
 func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attempt, d *payout.Decision, second bool) error {
 	effect, err := payout.Decide(p, attempts, d.Kind, second, tx.now)
-	if err == nil && second { // with one person it was just checked
-		err = tx.cancelLeft(*p, d.Kind)
-	}
 	if err != nil {
 		return err
 	}
@@ -227,7 +221,7 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 		if !ok {
 			return nil
 		}
-		if err := tx.believed(row.PacketID); err != nil {
+		if err := tx.allow(payout.ActionDecide, holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
 			return err
 		}
 		if err := tx.casPayment(row, p); err != nil {

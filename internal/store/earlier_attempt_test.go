@@ -92,7 +92,7 @@ func TestR12_NotificationWhileHeld(t *testing.T) {
 }
 
 // TestR5_CancelRefundWaits: the money of a cancelled payout has reached the recipient after all. The
-// refund waits until staff have resolved that.
+// refund waits until two persons release it.
 func TestR5_CancelRefundWaits(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -108,18 +108,16 @@ func TestR5_CancelRefundWaits(t *testing.T) {
 	must(t, err)
 	refund := payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1)
 	fail(t, s, refund) // the sender's account refuses it
-	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsSucceeded)
-	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsSucceeded)
 	decide(t, s, refund)
 	settle(t, s, payout.SourceQuery, payout.OrderNo(refund, 1), payout.ObsDeclined)
-	if b := sends(t, s, refund); b.Order != nil || b.Hold == nil {
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsSucceeded)
+	if b := sends(t, s, refund); b.Order != nil || b.Hold == nil || b.Hold.Kind != payout.HoldSecondSuccess {
 		t.Fatalf("%+v", b)
 	}
-	open := query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'second_success' AND resolved_at IS NULL")
-	must(t, errOnly(s.ResolveBreak(t.Context(), staff(t, s, "resolve", "h"), open,
-		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
+	releaseByTwo(t, s, query[int64](t, s, "SELECT id FROM holds WHERE scope = 'payment' AND name = ?", refund))
 	if b := sends(t, s, refund); b.Order == nil || b.Hold != nil {
-		t.Errorf("resolved: %+v", b)
+		t.Errorf("released: %+v", b)
 	}
 }
 

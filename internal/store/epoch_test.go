@@ -159,7 +159,7 @@ func TestR9_R13LaneAhead(t *testing.T) {
 			t.Errorf("epoch %d: %v, %v", epoch, older, err)
 		}
 	}
-	must(t, s.BooksBelieved(ctx))
+	must(t, s.CheckNotRestored(ctx))
 	for range 2 {
 		if older, err := s.CompareLaneEpoch(ctx, 3, 5); !older || err != nil {
 			t.Errorf("%v, %v", older, err)

@@ -180,12 +180,16 @@ func (r *HealthReader) breaks(ctx context.Context, v *observe.HealthSnapshot) er
 	return err
 }
 
-// heldProviders reads which providers are held. A provider that was never held has no row.
+// heldProviders reads since when providers are held; zero for one that was held before.
 func (r *HealthReader) heldProviders(ctx context.Context, v *observe.HealthSnapshot) error {
-	var rows []providerRow
-	err := r.store.read(ctx).Find(&rows).Error
+	var rows []struct {
+		Name string
+		Held *time.Time
+	}
+	err := r.store.read(ctx).Raw("SELECT name, MIN(IF(released_at IS NULL, placed_at, NULL)) AS held FROM holds WHERE scope = ? GROUP BY name",
+		string(payout.HoldProvider)).Scan(&rows).Error
 	for _, row := range rows {
-		v.HeldProviders[row.Name] = orZero(row.HeldAt)
+		v.HeldProviders[row.Name] = orZero(row.Held)
 	}
 	return err
 }

@@ -50,8 +50,13 @@ func (tx tx) addEvent(paymentID string, e payout.Event) error {
 
 // Balances sums a packet's ledger; zero without transfers. Errors: ErrUnavailable.
 func (s *Store) Balances(ctx context.Context, packetID string) (payout.Balances, error) {
+	b, err := tx{DB: s.read(ctx)}.balances(packetID)
+	return b, classify(err)
+}
+
+func (tx tx) balances(packetID string) (payout.Balances, error) {
 	var rows []ledgerSum
-	err := s.read(ctx).Raw(`SELECT kind, debit, credit, SUBSTRING(order_no, 1, 1) = 'h' AS promise, SUM(amount) AS sum FROM transfers
+	err := tx.Raw(`SELECT kind, debit, credit, SUBSTRING(order_no, 1, 1) = 'h' AS promise, SUM(amount) AS sum FROM transfers
 		WHERE packet_id = ? GROUP BY kind, debit, credit, promise`, packetID).Scan(&rows).Error
-	return balancesOf(rows), classify(err)
+	return balancesOf(rows), err
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -37,18 +36,14 @@ type mysqlStateRow struct {
 	Known       int64
 	RestoredAt  *time.Time
 	RecoveredAt *time.Time
-	Guarded     bool
 
 	Provider, ProviderAccount *string // nil before the first start
 }
 
 func (mysqlStateRow) TableName() string { return "books" }
 
-// state returns the stored state; without a row, no heartbeat was written yet.
+// state returns the stored state.
 func (r mysqlStateRow) state() payout.MySQLState {
-	if r.ID == 0 {
-		return payout.MySQLState{State: payout.MySQLNormal}
-	}
 	return payout.MySQLState{Heartbeat: r.Number, State: payout.MySQLStatus(r.State), HeartbeatAt: r.BeatAt.UTC(), Known: r.Known,
 		RestoredAt: orZero(r.RestoredAt), RecoveredAt: orZero(r.RecoveredAt)}
 }
@@ -58,18 +53,10 @@ func (tx tx) saveMySQLState(b payout.MySQLState) error {
 		"beat_at": b.HeartbeatAt, "known": b.Known, "restored_at": optTime(b.RestoredAt), "recovered_at": optTime(b.RecoveredAt)}).Error
 }
 
-// lockMySQLState locks the single row and creates it when it is missing.
+// lockMySQLState locks the single row.
 func (tx tx) lockMySQLState() (payout.MySQLState, error) {
-	const lock = "SELECT * FROM books WHERE id = 1 FOR UPDATE"
 	var row mysqlStateRow
-	if err := tx.Raw(lock).Scan(&row).Error; err != nil || row.ID != 0 {
-		return row.state(), err
-	}
-	if err := tx.Exec("INSERT IGNORE INTO books (id, number, state, beat_at) VALUES (1, 0, 'normal', '2000-01-01 " +
-		"00:00:00')").Error; err != nil {
-		return payout.MySQLState{}, err
-	}
-	err := tx.Raw(lock).Scan(&row).Error
+	err := tx.Raw("SELECT * FROM books WHERE id = 1 FOR UPDATE").Scan(&row).Error
 	return row.state(), err
 }
 
@@ -81,11 +68,11 @@ func (s *Store) MySQLState(ctx context.Context) (payout.MySQLState, error) {
 	return row.state(), classify(err)
 }
 
-// BooksBelieved returns nil while MySQL's state is normal. Errors: payout.ErrMySQLRestored,
+// CheckNotRestored returns nil while MySQL's state is normal. Errors: payout.ErrMySQLRestored,
 // ErrUnavailable.
-func (s *Store) BooksBelieved(ctx context.Context) error {
+func (s *Store) CheckNotRestored(ctx context.Context) error {
 	// The time does not matter here.
-	return classify(tx{DB: s.read(ctx), highest: s.highest}.believed(""))
+	return classify(tx{DB: s.read(ctx), highest: s.highest}.allow(payout.ActionMaintain, holdNames{}))
 }
 
 // CompareHeartbeat compares MySQL's heartbeat number with known and with the highest one that this
@@ -144,69 +131,6 @@ func (tx tx) seen() int64 {
 	return tx.highest.number.Load()
 }
 
-// believed refuses what must not be done on a restored MySQL, or to a packet that the recovery left
-// undecided (payout.ErrUndecided too). packetID may be empty. It runs inside the transaction that
-// does it.
-func (tx tx) believed(packetID string) error {
-	row, err := tx.normalBooks()
-	if err != nil {
-		return err
-	}
-	undecided, err := tx.undecided(row, packetID)
-	if err == nil && undecided {
-		err = fmt.Errorf("packet %s: its break of kind %s is open: %w: %w", packetID, payout.BreakRestored, payout.ErrUndecided,
-			payout.ErrMySQLRestored)
-	}
-	return err
-}
-
-// trusted is believed without the check of undecided packets.
-func (tx tx) trusted() error {
-	_, err := tx.normalBooks()
-	return err
-}
-
-func (tx tx) normalBooks() (mysqlStateRow, error) {
-	seen := tx.seen()
-	var row mysqlStateRow
-	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
-		return row, err
-	}
-	b, err := tx.compareRow(row, seen)
-	if err == nil && b.State != payout.MySQLNormal {
-		err = fmt.Errorf("heartbeat of MySQL is %d, %d is known: %w", b.Heartbeat, b.Known, payout.ErrMySQLRestored)
-	}
-	return row, err
-}
-
-// undecided reports whether a recovery left a packet undecided and its break is still open.
-func (tx tx) undecided(row mysqlStateRow, packetID string) (bool, error) {
-	if !row.Guarded || packetID == "" {
-		return false, nil
-	}
-	var n int64
-	err := tx.Raw("SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = ? AND resolved_at IS NULL", packetID,
-		string(payout.BreakRestored)).Scan(&n).Error
-	return n > 0, err
-}
-
-// Undecided reports whether a recovery left a packet to staff and the break is still open. Errors:
-// ErrUnavailable.
-func (s *Store) Undecided(ctx context.Context, packetID string) (bool, error) {
-	tx := tx{DB: s.read(ctx)} // the time does not matter here
-	left, err := tx.left(packetID)
-	return left, classify(err)
-}
-
-// left is undecided without a row read before.
-func (tx tx) left(packetID string) (bool, error) {
-	var row mysqlStateRow
-	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
-		return false, err
-	}
-	return tx.undecided(row, packetID)
-}
-
 // adapter returns the provider and account of this installation; zero before the first start.
 func (r mysqlStateRow) adapter() payout.Adapter {
 	return payout.Adapter{Provider: orEmpty(r.Provider), Account: orEmpty(r.ProviderAccount)}
@@ -249,77 +173,4 @@ func (tx tx) checkAdapter(a payout.Adapter) error {
 		return err
 	}
 	return row.checkAdapter(a)
-}
-
-// sending returns the hold that stops sends of a packet's payments through a provider, nil without
-// one: placed by staff, or derived from a restored MySQL. guarded: a recovery left something to
-// staff, see leftToPeople. Every send calls it; it takes one statement once a heartbeat was written.
-func (tx tx) sending(by payout.Adapter, packetID string) (hold *payout.Hold, guarded bool, err error) {
-	seen := tx.seen()
-	var row struct {
-		Provider providerRow   `gorm:"embedded;embeddedPrefix:p_"`
-		Books    mysqlStateRow `gorm:"embedded;embeddedPrefix:b_"`
-	}
-	err = tx.Raw(`SELECT p.name AS p_name, p.held_by AS p_held_by, p.held_role AS p_held_role, p.reason AS p_reason, p.held_at AS p_held_at,
-		p.released_at AS p_released_at,
-		b.id AS b_id, b.number AS b_number, b.state AS b_state, b.beat_at AS b_beat_at, b.known AS b_known, b.restored_at AS b_restored_at,
-		b.guarded AS b_guarded, b.provider AS b_provider, b.provider_account AS b_provider_account
-		FROM books b LEFT JOIN providers p ON p.name = ? WHERE b.id = 1`, by.Provider).Scan(&row).Error
-	if err == nil && row.Books.ID == 0 { // no heartbeat was written yet
-		err = tx.Raw("SELECT name AS p_name, held_by AS p_held_by, held_role AS p_held_role, reason AS p_reason, held_at AS p_held_at FROM "+
-			"providers WHERE name = ?", by.Provider).Scan(&row).Error
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	if err := row.Books.checkAdapter(by); err != nil {
-		return nil, false, err
-	}
-	b, err := tx.compareRow(row.Books, seen)
-	if err != nil {
-		return nil, false, err
-	}
-	if hold := b.Hold(); hold != nil {
-		return hold, false, nil
-	}
-	undecided, err := tx.undecided(row.Books, packetID)
-	if err != nil {
-		return nil, false, err
-	}
-	if undecided {
-		return &payout.Hold{By: "recover", Role: "system", Reason: "the recovery of MySQL left this packet to staff: resolve its break first",
-				Since: tx.now}, true,
-			nil
-	}
-	return row.Provider.state().Hold, row.Books.Guarded, nil
-}
-
-// holding is sending for a payment. The refund of a cancelled payout is held too while the payout's
-// money may still move (rule R5: a share is queried with all its order numbers). So it is while an
-// open break says that the money has reached the recipient.
-func (tx tx) holding(p payout.Payment, by payout.Adapter) (hold *payout.Hold, guarded bool, err error) {
-	if hold, guarded, err = tx.sending(by, p.PacketID); hold != nil || err != nil || p.Kind != payout.KindRefund {
-		return hold, guarded, err
-	}
-	parts, err := payout.Parse(p.ID)
-	if err != nil || parts.Number == 0 { // refund of the remainder
-		return nil, guarded, err
-	}
-	cancelled := payout.ID(payout.KindPayout, p.PacketID, parts.Number-1)
-	_, attempts, err := tx.load(cancelled, false)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return nil, guarded, err
-	}
-	if payout.MayStillMove(attempts) {
-		return &payout.Hold{By: "ledger", Role: "system", Reason: "the cancelled payout is in progress again: its outcome is queried first",
-			Since: tx.now}, guarded, nil
-	}
-	var n int64
-	err = tx.Raw("SELECT COUNT(*) FROM breaks WHERE payment_id = ? AND kind = ? AND resolved_at IS NULL",
-		cancelled, string(payout.BreakSecondSuccess)).Scan(&n).Error
-	if n > 0 {
-		hold = &payout.Hold{By: "ledger", Role: "system", Reason: "the cancelled payout has reached its recipient: resolve the break first",
-			Since: tx.now}
-	}
-	return hold, guarded, err
 }

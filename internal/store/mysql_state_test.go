@@ -3,13 +3,10 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"hongbao/internal/devstack/stacktest"
-	"hongbao/internal/failpoint"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
@@ -63,13 +60,13 @@ func TestR13_HeartbeatAdvances(t *testing.T) {
 	// Redis knows a higher number than MySQL: after one comparison every process knows it.
 	set(2)
 	fresh := another(t, s, dsn, Config{})
-	must(t, fresh.BooksBelieved(ctx)) // Redis was not read, and no process has noticed
+	must(t, fresh.CheckNotRestored(ctx)) // Redis was not read, and no process has noticed
 	if b, err = fresh.CompareHeartbeat(ctx, 5); err != nil || b.State != payout.MySQLRestored || b.Heartbeat != 2 || b.Known != 5 ||
 		b.RestoredAt.IsZero() {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	later := another(t, s, dsn, Config{})
-	wantErr(t, later.BooksBelieved(ctx), payout.ErrMySQLRestored)
+	wantErr(t, later.CheckNotRestored(ctx), payout.ErrMySQLRestored)
 	// The number does not rise, whatever Redis has lost since.
 	if b, err = later.AdvanceHeartbeat(ctx, 0); err != nil || b.State != payout.MySQLRestored || b.Heartbeat != 2 || b.Known != 5 {
 		t.Errorf("%+v, %v", b, err)
@@ -246,123 +243,6 @@ func TestR13_RestoredMySQLRefusesWrites(t *testing.T) {
 	}
 	wantErr(t, errOnly(s.RecoverClaim(ctx, claimOf(funded(t, s, 100, 1), 0, "u"), provider)), ErrMoved)
 	wantErr(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "x"), provider, "claimed by another")), ErrMoved)
-}
-
-// TestR13_UnresolvedPacketIsUnchanged: what the recovery left to staff stays as it is until its break is
-// resolved; other packets continue.
-func TestR13_UnresolvedPacketIsUnchanged(t *testing.T) {
-	t.Parallel()
-	s, _, _, _ := newHeartbeatStore(t)
-	ctx := t.Context()
-	p, other := funded(t, s, 100, 2), funded(t, s, 100, 2)
-	for _, id := range []string{p.ID, other.ID} {
-		_, err := s.BeginClosing(ctx, id, packet.CloseExpired)
-		must(t, err)
-	}
-	_, err := s.sql.ExecContext(ctx, "UPDATE books SET guarded = TRUE WHERE id = 1")
-	must(t, err)
-	no := payout.ID(payout.KindPayout, p.ID, 1)
-	must(t, s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		return tx.addBreak(p.ID, no, payout.Break{Kind: payout.BreakRestored, OrderNo: no, Detail: "whose is it"})
-	}))
-	claim(t, s, p, 0, "u")
-	if b, err := s.BeginSend(ctx, payoutID(p, 0), limits, encode); err != nil || b.Hold == nil {
-		t.Errorf("%+v, %v", b, err)
-	}
-	_, err = s.CloseBooks(ctx, p.ID)
-	wantErr(t, err, payout.ErrMySQLRestored)
-	_, err = s.CloseBooks(ctx, other.ID)
-	must(t, err)
-	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"})
-	_, err = s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
-		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
-	must(t, err)
-	if b, err := s.BeginSend(ctx, payoutID(p, 0), limits, encode); err != nil || b.Order == nil {
-		t.Errorf("%+v, %v", b, err)
-	}
-	_, err = s.CloseBooks(ctx, p.ID)
-	must(t, err)
-}
-
-// TestR13_UnresolvedOrderIsQueried: an order number that a recovery left to staff is not sent after
-// its break is resolved: the provider may know it with another request. It is queried, and a
-// difference is a break. Other order numbers are sent.
-func TestR13_UnresolvedOrderIsQueried(t *testing.T) {
-	t.Parallel()
-	s, _, _, _ := newHeartbeatStore(t)
-	ctx := t.Context()
-	p, other := funded(t, s, 300, 3), funded(t, s, 300, 3)
-	left := func(p packet.Packet, ids ...string) {
-		for i, id := range ids {
-			no := payout.OrderNo(id, 1)
-			must(t, s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-				return tx.addBreak(p.ID, id, payout.Break{Kind: payout.BreakRestored, OrderNo: no, Detail: "the provider has it"})
-			}))
-			w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: fmt.Sprint(p.ID, i), BodyHash: "h", Reason: "looked at"})
-			must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE resolved_at IS NULL"),
-				func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
-		}
-	}
-	refund := payout.ID(payout.KindRefund, p.ID, 0)
-	left(p, payoutID(p, 0), payoutID(p, 1), refund)
-	_, err := s.sql.ExecContext(ctx, "UPDATE books SET guarded = TRUE WHERE id = 1")
-	must(t, err)
-	b, err := s.BeginClaim(ctx, claimOf(p, 0, "u"), provider, limits, encode)
-	if err != nil || b.Order != nil || b.State.Status != payout.StatusPending || b.State.Step.Do != payout.ActionSend {
-		t.Fatalf("booked, and not paid at once: %+v, %v", b, err)
-	}
-	claim(t, s, p, 1, "v")
-	must(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
-	must(t, errOnly(s.CloseBooks(ctx, p.ID)))
-	for _, id := range []string{payoutID(p, 0), payoutID(p, 1), refund} {
-		for range 2 {
-			b, err := s.BeginSend(ctx, id, limits, encode)
-			if err != nil || b.Order != nil || b.State.Status != payout.StatusUnknown || b.State.Step.Do != payout.ActionQuery {
-				t.Fatalf("%s: %+v, %v", id, b, err)
-			}
-		}
-	}
-	o := observation(payout.SourceQuery, payout.OrderNo(refund, 1), payout.ObsSucceeded)
-	o.Amount = 17
-	if st, err := s.Settle(ctx, o, o.OrderNo); err != nil || st.Status != payout.StatusUnknown {
-		t.Errorf("another amount: %+v, %v", st, err)
-	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM breaks WHERE kind = 'mismatch' AND order_no = ?", o.OrderNo); n != 1 {
-		t.Errorf("%d breaks", n)
-	}
-	if st := settle(t, s, payout.SourceQuery, payout.OrderNo(payoutID(p, 0), 1), payout.ObsSucceeded); st.Status != payout.StatusPaid {
-		t.Errorf("the same request: %+v", st)
-	}
-	if b, err := s.BeginClaim(ctx, claimOf(other, 0, "u"), provider, limits, encode); err != nil || b.Order == nil {
-		t.Errorf("another packet: %+v, %v", b, err)
-	}
-}
-
-// TestR13_UnresolvedChargeIsNotRejected: a charge failed in the backup and was left to staff. Whether it
-// succeeded since, and which payouts its packet had, was not searched for. The packet is not
-// rejected before another recovery: a late success would be refunded in full.
-func TestR13_UnresolvedChargeIsNotRejected(t *testing.T) {
-	t.Parallel()
-	s, _, _, _ := newHeartbeatStore(t)
-	ctx := t.Context()
-	p := recorded(t, s, samplePacket(100, 2))
-	failAs(t, s, chargeID(p), "declined")
-	_, err := s.sql.ExecContext(ctx, "UPDATE books SET guarded = TRUE, restored_at = '2000-01-01' WHERE id = 1")
-	must(t, err)
-	must(t, s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		return tx.addBreak(p.ID, chargeID(p), payout.Break{Kind: payout.BreakRestored, OrderNo: payout.OrderNo(chargeID(p), 1),
-			Detail: "no usable answer"})
-	}))
-	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"})
-	must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
-		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
-	reject := func() error { return s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined"}) }
-	if err := reject(); !errors.Is(err, payout.ErrMySQLRestored) || !strings.Contains(err.Error(), chargeID(p)) {
-		t.Fatalf("%v", err)
-	}
-	_, err = s.sql.ExecContext(ctx, "UPDATE books SET restored_at = (SELECT MAX(last_seen) FROM breaks) + INTERVAL 1 SECOND WHERE id = 1")
-	must(t, err)
-	must(t, reject())
 }
 
 func errOnly[T any](_ T, err error) error { return err }

@@ -175,10 +175,10 @@ func remark(packetID string) string { return "hongbao " + packetID }
 // Fund moves the packet from funding to open and inserts its share rows, in one transaction. A
 // packet whose list is lost moves on to closing, unopened: its shares take only claims won before. A
 // packet that is open or later stays as it is. It returns the status afterwards. Errors:
-// ErrNotFound, ErrMoved while the charge is not paid, payout.ErrMySQLRestored (see charged and
-// chargeBelieved), ErrConflict when the amounts do not match total and share count, ErrUnavailable.
+// ErrNotFound, ErrMoved while the charge is not paid, payout.ErrMySQLRestored or another hold
+// (mayOpen), ErrConflict when the amounts do not match total and share count, ErrUnavailable.
 func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
-	return s.fund(ctx, id, amounts, tx.chargeBelieved)
+	return s.fund(ctx, id, amounts, tx.mayOpen)
 }
 
 // RecoverFund is Fund during a recovery. Errors: as Fund; ErrMoved when MySQL is normal.
@@ -220,19 +220,14 @@ func (s *Store) fund(ctx context.Context, id string, amounts []money.Fen, charge
 }
 
 // charged returns ErrMoved unless the packet's charge is paid: money that did not arrive is neither
-// handed out nor refunded. For a charge that a recovery left to staff it returns
-// payout.ErrMySQLRestored, even after its break is resolved: payouts since the backup were not
-// searched for, and a refund would return everything. Another recovery searches for them and writes
-// the shares (rule R13).
+// handed out nor refunded.
 func (tx tx) charged(id string) error {
-	charge, err := tx.chargeOf(id)
-	switch {
-	case err != nil:
-		return err
-	case payout.Status(charge.Status) != payout.StatusPaid:
-		return fmt.Errorf("packet %s: charge is %q: %w", id, charge.Status, ErrMoved)
+	var status string
+	err := tx.Model(&paymentRow{}).Where("id = ?", payout.ID(payout.KindCharge, id, 0)).Limit(1).Pluck("status", &status).Error
+	if err == nil && payout.Status(status) != payout.StatusPaid {
+		err = fmt.Errorf("packet %s: charge is %q: %w", id, status, ErrMoved)
 	}
-	return charge.behind()
+	return err
 }
 
 // movePacket is the only writer of packets.status: a compare-and-set.
@@ -279,7 +274,7 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 		if why := orEmpty(charge.FailureCode); charge.Status != string(payout.StatusFailed) || why != clipCode(f.Code) {
 			return fmt.Errorf("packet %s: charge is %s %q, not failed %q: %w: %w", id, charge.Status, why, f.Code, packet.ErrNotDeclined, ErrMoved)
 		}
-		if err := tx.mayReject(id); err != nil {
+		if err := tx.allow(payout.ActionEndUnopened, aboutCharge(id)); err != nil {
 			return err
 		}
 		return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
@@ -302,11 +297,11 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 			status = from
 			return nil
 		}
-		if err := tx.charged(id); err != nil && (from == packet.StatusFunding || !errors.Is(err, payout.ErrMySQLRestored)) {
-			return err // an open one was funded by a recovery
+		if err := tx.charged(id); err != nil {
+			return err
 		}
 		if from == packet.StatusFunding { // a restored MySQL cannot know that nothing was claimed
-			if err := tx.believed(id); err != nil {
+			if err := tx.allow(payout.ActionEndUnopened, aboutCharge(id)); err != nil {
 				return err
 			}
 		}
@@ -344,7 +339,7 @@ func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 		if row.Status != string(packet.StatusClosing) {
 			return fmt.Errorf("packet %s is %s: %w: %w", id, row.Status, packet.ErrNotClosing, ErrMoved)
 		}
-		if err := tx.believed(id); err != nil {
+		if err := tx.allow(payout.ActionCloseBooks, holdNames{packet: id}); err != nil {
 			return err
 		}
 		if err := tx.laneOpen(id, s.lanes); err != nil {

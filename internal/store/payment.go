@@ -270,10 +270,10 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 		if err := limits.Adapter.Assign(&p); err != nil {
 			return err
 		}
-		numbering, guarded := payout.ChooseOrderNo(p, attempts, tx.now), false
+		numbering := payout.ChooseOrderNo(p, attempts, tx.now)
 		if numbering != payout.NoOrderNo {
-			var hold *payout.Hold
-			if hold, guarded, err = tx.holding(p, limits.Adapter); err != nil {
+			hold, err := tx.sendHold(p.ID, p.PacketID, limits.Adapter)
+			if err != nil {
 				return err
 			}
 			if hold != nil { // nothing is stored, no order number is used
@@ -287,12 +287,6 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 		case payout.NewOrderNo:
 			next, err := newAttempt(p, len(attempts)+1, encode)
 			if err != nil {
-				return err
-			}
-			if left, err := tx.leftToPeople(guarded, next); left || err != nil {
-				if err == nil {
-					out.State, err = tx.askAboutLeft(row, p, next, limits)
-				}
 				return err
 			}
 			attempts = append(attempts, next)
@@ -425,6 +419,11 @@ func (tx tx) writeSettlement(row paymentRow, set payout.Settlement, o payout.Obs
 	}
 	for _, b := range set.Breaks {
 		if err := tx.addBreak(row.PacketID, row.ID, b); err != nil {
+			return err
+		}
+	}
+	if hold := set.Hold(); hold != nil {
+		if err := tx.placeHold(*hold); err != nil {
 			return err
 		}
 	}

@@ -57,7 +57,7 @@ func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease
 	taken bool, err error) {
 	err = s.inTx(ctx, failpoint.RebuildBegin, func(tx tx) error {
 		taken = false
-		if err := tx.believed(""); err != nil {
+		if err := tx.allow(payout.ActionChangePool, holdNames{}); err != nil {
 			return err
 		}
 		var row laneRow
@@ -111,7 +111,7 @@ func (s *Store) ExtendRebuildLease(ctx context.Context, b packet.Rebuild, lease 
 // payout.ErrMySQLRestored when it was rebuilt from a restored MySQL, ErrUnavailable.
 func (s *Store) EndRebuild(ctx context.Context, b packet.Rebuild) error {
 	return s.inTx(ctx, failpoint.RebuildEnd, func(tx tx) error {
-		if err := tx.believed(""); err != nil {
+		if err := tx.allow(payout.ActionChangePool, holdNames{}); err != nil {
 			return err
 		}
 		err := tx.moveLane(b, "state = ?, reason = NULL, shut_at = NULL, holder = NULL, lease_until = NULL, lost = ?, rebuilt_at = ?, seen = "+

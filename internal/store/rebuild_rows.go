@@ -88,7 +88,7 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.RebuildInpu
 	if r.ShareConflicts, err = s.conflictClaims(ctx, r.ID); err != nil {
 		return r, err
 	}
-	r.Withheld, err = s.Undecided(ctx, r.ID)
+	r.Withheld, err = s.WithheldByRecovery(ctx, r.ID)
 	return r, err
 }
 

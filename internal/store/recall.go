@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
@@ -44,12 +43,8 @@ func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID st
 		if out = seen.Refused; out.Status != planned {
 			return tx.storeAnswer(w, out)
 		}
-		if err := tx.believed(packetID); err != nil {
-			if !errors.Is(err, payout.ErrUndecided) {
-				return err
-			}
-			out = seen.Undecided
-			return tx.storeAnswer(w, out)
+		if err := tx.allow(payout.ActionChangePool, holdNames{packet: packetID}); err != nil {
+			return err
 		}
 		if err := tx.audit(w, "recall", "packet/"+packetID, map[string]string{"status": seen.Before},
 			map[string]string{"status": seen.After}); err != nil {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,12 +16,18 @@ import (
 
 // restoredOnly refuses a recovery step when MySQL is normal.
 func (tx tx) restoredOnly() error {
+	_, err := tx.restoredState()
+	return err
+}
+
+func (tx tx) restoredState() (payout.MySQLState, error) {
 	var row mysqlStateRow
 	err := tx.Raw("SELECT * FROM books WHERE id = 1 LOCK IN SHARE MODE").Scan(&row).Error
-	if b := row.state(); err == nil && b.State != payout.MySQLRestored {
+	b := row.state()
+	if err == nil && b.State != payout.MySQLRestored {
 		err = fmt.Errorf("MySQL is %s, not restored: %w", b.State, ErrMoved)
 	}
-	return err
+	return b, err
 }
 
 // chargeRecovered is charged during a recovery.
@@ -30,11 +35,7 @@ func (tx tx) chargeRecovered(packetID string) error {
 	if err := tx.restoredOnly(); err != nil {
 		return err
 	}
-	err := tx.charged(packetID)
-	if errors.Is(err, payout.ErrMySQLRestored) {
-		return nil
-	}
-	return err
+	return tx.charged(packetID)
 }
 
 // FindOrders reads what MySQL has of order numbers; unknown ones are missing from the map. Errors:
@@ -253,19 +254,17 @@ func (s *Store) RecoverRemainder(ctx context.Context, id string, amount money.Fe
 	})
 }
 
-// NoteUndecided stores what the recovery could not decide about a packet as a break. While it is
-// open, nothing of the packet is sent, closed or decided. subject is an order number or a payment
-// id. Errors: ErrUnavailable.
+// NoteUndecided stores what the recovery could not decide about a packet: a break, and a hold on the
+// packet until two persons release it. subject is an order number or a payment id. Errors:
+// ErrUnavailable.
 func (s *Store) NoteUndecided(ctx context.Context, packetID, subject, detail string) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		res := tx.Exec("UPDATE books SET guarded = TRUE WHERE id = 1 AND state = 'restored'")
-		if res.Error != nil {
-			return res.Error
+		b, err := tx.restoredState()
+		if err != nil {
+			return err
 		}
-		if res.RowsAffected == 0 { // MySQL is normal, or guarded already
-			if err := tx.restoredOnly(); err != nil {
-				return err
-			}
+		if err := tx.placeHold(payout.RecoveryHold(packetID, subject, detail, b)); err != nil {
+			return err
 		}
 		payment := subject[:min(len(subject), payout.IDLen)]
 		return tx.addBreak(packetID, payment, payout.Break{Kind: payout.BreakRestored, OrderNo: subject, Detail: detail})
@@ -291,8 +290,8 @@ func (s *Store) DeclareRestored(ctx context.Context, w payout.StaffWrite, known 
 	return out, err
 }
 
-// EndRecovery makes a restored MySQL normal, with a number above all known ones, and ends the
-// deferral of a provider's payments. The audit entry keeps report. found is the state at the begin
+// EndRecovery makes a restored MySQL normal, with a number above all known ones, and holds the
+// provider: a hold placed since the backup is not known. The audit entry keeps report. found is the state at the begin
 // of the recovery: a MySQL restored again since lacks what was recovered. A normal one stays as it
 // is. Errors: ErrMoved when it was restored again, ErrUnavailable.
 func (s *Store) EndRecovery(ctx context.Context, w payout.StaffWrite, found payout.MySQLState, known int64, provider string,
@@ -313,12 +312,7 @@ func (s *Store) EndRecovery(ctx context.Context, w payout.StaffWrite, found payo
 		if err := tx.saveMySQLState(out); err != nil {
 			return err
 		}
-		// Deferred payments continue when their provider's hold is released; this has the same
-		// effect.
-		err = tx.Exec("INSERT INTO providers (name, released_at) VALUES (?, ?) ON DUPLICATE KEY UPDATE released_at = IF(held_at IS NULL, "+
-			"VALUES(released_at), released_at)",
-			provider, tx.now).Error
-		if err != nil {
+		if err := tx.placeHold(payout.RecoveredHold(provider, out)); err != nil {
 			return err
 		}
 		return tx.audit(w, "books_recovered", "books", mysqlStateNote(b), map[string]any{"books": mysqlStateNote(out), "report": report})

@@ -1,9 +1,8 @@
 package store
 
 import (
-	"errors"
+	"crypto/rand"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,21 +20,11 @@ func declared(t *testing.T, s *Store) payout.MySQLState {
 	return b
 }
 
-// ended ends the recovery.
+// ended ends the recovery, and operations release the provider.
 func ended(t *testing.T, s *Store, found payout.MySQLState) {
 	t.Helper()
 	must(t, errOnly(s.EndRecovery(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, found, 0, provider, nil)))
-}
-
-// leaves ends a recovery without an outcome of an order; staff resolves the break.
-func leaves(t *testing.T, s *Store, p packet.Packet, orderNo string) {
-	t.Helper()
-	found := declared(t, s)
-	must(t, s.NoteUndecided(t.Context(), p.ID, orderNo, "no usable answer"))
-	ended(t, s, found)
-	must(t, errOnly(s.ResolveBreak(t.Context(), staff(t, s, "resolve", "h"),
-		query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
-		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
+	must(t, errOnly(s.HoldProvider(t.Context(), staff(t, s, rand.Text(), "h"), provider, false, renderProvider)))
 }
 
 // TestR13_ListIsLost: only a recovery records a packet whose user list is lost, and every reader
@@ -165,67 +154,32 @@ func TestR13_RecoveryOfEarlierRestoreIsRefused(t *testing.T) {
 	again := declared(t, s)
 	_, err := s.EndRecovery(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, first, 0, provider, nil)
 	wantErr(t, err, ErrMoved)
-	wantErr(t, s.BooksBelieved(t.Context()), payout.ErrMySQLRestored)
+	wantErr(t, s.CheckNotRestored(t.Context()), payout.ErrMySQLRestored)
 	ended(t, s, again)
-	must(t, s.BooksBelieved(t.Context()))
+	must(t, s.CheckNotRestored(t.Context()))
 }
 
-// TestR13_UnresolvedCancelIsNotPaidAgain: it is unknown whether a payout was cancelled: the recovery had
-// no answer about its refund. A retry is refused, a cancel is not. After another recovery, with an
-// answer, both are allowed.
-func TestR13_UnresolvedCancelIsNotPaidAgain(t *testing.T) {
-	s, c := newStore(t)
-	ctx := t.Context()
-	p := funded(t, s, 100, 1)
-	claim(t, s, p, 0, "u")
-	id := payoutID(p, 0)
-	fail(t, s, id)
-	leaves(t, s, p, payout.OrderNo(payout.ID(payout.KindRefund, p.ID, 1), 1))
-	_, err := s.PreviewDecision(ctx, id, retryCommand)
-	wantErr(t, err, payout.ErrCancelLeft)
-	_, err = s.PreviewDecision(ctx, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
-	must(t, err)
-	retry := func(key string) (refused error) {
-		_, err := s.Decide(ctx, staff(t, s, key, "h"), id, retryCommand, func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
-			refused = err
-			return 200, []byte("{}")
-		})
-		must(t, err)
-		return refused
-	}
-	wantErr(t, retry("again"), payout.ErrCancelLeft)
-	c.pass(time.Minute)
-	ended(t, s, declared(t, s))
-	must(t, retry("after a further recovery"))
-}
-
-// TestR13_UnresolvedChargeOpensNothing: a recovery had no answer about a charge, which is found paid
-// later. The payouts of its packet were not searched for, so it is neither opened nor closed (which
-// would refund it in full) before another recovery.
-func TestR13_UnresolvedChargeOpensNothing(t *testing.T) {
+// TestR13_UnresolvedChargeNeedsAnotherRecovery: the last recovery had no answer about a charge. The packet
+// is not released while it has no shares: its winners could not be recorded, and all of it would be
+// refunded. Another recovery that knows the outcome ends that.
+func TestR13_UnresolvedChargeNeedsAnotherRecovery(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
 	p := recorded(t, s, samplePacket(100, 2))
 	o := begin(t, s, chargeID(p))
-	leaves(t, s, p, o.OrderNo)
-	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
-	refused := func(name string, err error) {
-		t.Helper()
-		if !errors.Is(err, payout.ErrMySQLRestored) || !strings.Contains(err.Error(), "recover again") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	_, err := s.Fund(ctx, p.ID, even(p))
-	refused("opened", err)
-	_, err = s.BeginClosing(ctx, p.ID, packet.CloseUnopened)
-	refused("closed", err)
-	c.pass(time.Minute)
 	found := declared(t, s)
-	must(t, s.NoteUndecided(ctx, p.ID, o.OrderNo, "no usable answer, again"))
-	must(t, errOnly(s.RecoverFund(ctx, p.ID, even(p))))
-	must(t, s.RecoverRemainder(ctx, p.ID, 100, packet.CloseRecalled))
+	must(t, s.NoteUndecided(ctx, p.ID, o.OrderNo, "no usable answer"))
 	ended(t, s, found)
-	if n, back := query[int](t, s, "SELECT COUNT(*) FROM shares"), statusOf(t, s, refundID(p)); n != 2 || back != payout.StatusPending {
-		t.Errorf("%d shares, the refund is %s", n, back)
-	}
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
+	wantErr(t, errOnly(s.Fund(ctx, p.ID, even(p))), payout.ErrHeld)
+	wantErr(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseUnopened)), payout.ErrHeld)
+	id := query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet'")
+	wantErr(t, errOnly(s.ReleaseHold(ctx, staff(t, s, "release", "h"), id, renderHold)), payout.ErrRecoveryRequired)
+	c.pass(time.Minute)
+	found = declared(t, s)
+	must(t, errOnly(s.RecoverFund(ctx, p.ID, even(p))))
+	ended(t, s, found)
+	releaseByTwo(t, s, id)
+	must(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
+	must(t, errOnly(s.CloseBooks(ctx, p.ID)))
 }

@@ -33,7 +33,7 @@ func (shareConflictRow) TableName() string { return "promises" }
 // a restored MySQL nothing is recorded, as with RecordClaim. Errors: ErrNotFound (no such packet),
 // payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) RecordShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
-	return s.saveShareConflict(ctx, c, provider, detail, tx.trusted)
+	return s.saveShareConflict(ctx, c, provider, detail, tx.mayRecordClaims)
 }
 
 // RecoverShareConflict is RecordShareConflict during a recovery. Errors: as RecordShareConflict;

@@ -177,8 +177,11 @@ func TestHealthSnapshot(t *testing.T) {
 	c.pass(48 * time.Hour)
 	must(t, s.CountRepair(t.Context(), "packet_without_run", "x"))
 	must(t, s.CountRepair(t.Context(), "packet_without_run", "y"))
-	tamper(t, s.sql, "INSERT INTO providers (name, held_by, held_role, reason, held_at) VALUES ('x', 'o', 'ops', 'r', '2026-01-01'), ('y', "+
-		"NULL, NULL, NULL, NULL)")
+	for _, name := range []string{"x", "y"} {
+		tamper(t, s.sql, "INSERT INTO holds (scope, name, kind, cause, reason, placed_by, placed_role, placed_at) VALUES ('provider', '"+name+"', 'staff', '', "+
+			"'r', 'o', 'ops', '2026-01-01')")
+	}
+	tamper(t, s.sql, "UPDATE holds SET released_at = '2026-01-02', released_by = 'o' WHERE name = 'y'")
 	must(t, s.AddPoolLanes(t.Context(), []packet.LaneRow{{Lane: 0, Epoch: 1, State: packet.LaneOpen},
 		{Lane: 1, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneKeyMissing}}))
 	r := NewHealthReader(s)

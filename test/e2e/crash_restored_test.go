@@ -59,6 +59,7 @@ func (c *crashes) recovered(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 
+	c.decided(t, "OPS", "/providers/sandbox/release", "recovered", 200, map[string]any{"reason": "checked after the recovery"})
 	number.payoutOf(t, paid, client.PayoutPaid)
 	number.recall(t)
 	cancel.payoutOf(t, back, client.PayoutCancelled)

@@ -80,8 +80,7 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 	}
 	b.advance()
 	w.judgeSendDeadline(o.OrderNo)
-	w.judgeSendOfLeft(o.OrderNo)
-	if w.db.restored() || w.db.guarded() {
+	if w.db.restored() || w.db.held(payout.HoldPacket) {
 		w.violated("%s was sent from a restored MySQL, or about a packet that was left to staff", o.OrderNo)
 	}
 	switch {

@@ -52,8 +52,8 @@ func (b *database) ExpireCharge(_ context.Context, id string) (st payout.State, 
 			return packet.ErrNotFound
 		}
 		restored := !b.state.RestoredAt.IsZero() && !b.rec.CreatedAt.After(b.state.RestoredAt)
-		believed := !restored && b.believed() == nil && !b.leftBehind(b.chargeNo())
-		if r.Unsent() && b.rec.Stored == packet.StatusFunding && !now.Before(b.rec.ExpiresAt) && believed {
+		allowed := !restored && b.stopped(payout.ActionEndUnopened, id) == nil
+		if r.Unsent() && b.rec.Stored == packet.StatusFunding && !now.Before(b.rec.ExpiresAt) && allowed {
 			p := r.Payment
 			if err := payout.ExpireUnsent(&p, now); err != nil {
 				return err
@@ -75,8 +75,8 @@ func (b *database) BeginSend(_ context.Context, id string, l payout.Limits, enco
 		}
 		p, attempts := r.Payment, slices.Clone(r.attempts)
 		numbering := payout.ChooseOrderNo(p, attempts, now)
-		if numbering != payout.NoOrderNo && b.holds() != nil {
-			out.State, out.Hold = r.state(now), b.holds()
+		if hold := b.stopped(payout.ActionSendPayment, id); numbering != payout.NoOrderNo && hold != nil {
+			out.State, out.Hold = r.state(now), hold
 			b.world.reached["deferred: held"]++
 			return nil
 		}
@@ -101,16 +101,6 @@ func (b *database) BeginSend(_ context.Context, id string, l payout.Limits, enco
 			next, err := b.newAttempt(p, len(attempts)+1, encode)
 			if err != nil {
 				return err
-			}
-			if b.leftToPeople(next.OrderNo) {
-				if err := payout.NoteLeft(&p, &next, l, b.rec.CreatedAt, now); err != nil {
-					return err
-				}
-				r.attempts = append(attempts, next)
-				b.save(r, p)
-				out.State = r.state(now)
-				b.world.reached["queried what was left to staff"]++
-				return nil
 			}
 			attempts = append(attempts, next)
 		}
@@ -176,6 +166,9 @@ func (b *database) Settle(_ context.Context, o payout.Observation, asked string)
 			b.post(set.Transfers...)
 			b.giveBack(was, set.Payment)
 			b.breaks = append(b.breaks, set.Breaks...)
+			if hold := set.Hold(); hold != nil {
+				b.place(*hold)
+			}
 			if set.OvertakenDecision != "" {
 				b.endOpen(r.ID, payout.DecisionOvertaken)
 			}
@@ -210,7 +203,7 @@ func (b *database) CarryOut(_ context.Context, id string) (st payout.State, err 
 			return err
 		}
 		if ok {
-			if err := b.believed(); err != nil {
+			if err := b.allow(payout.ActionDecide, id); err != nil {
 				return err
 			}
 			b.save(r, p)

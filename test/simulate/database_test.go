@@ -59,9 +59,9 @@ type database struct {
 	outbox         []want
 	shareConflicts []shareConflict
 	decisions      []*decision
-	hold           *payout.Hold
+	holds          []payout.Hold
 	state          payout.MySQLState                 // rule R13
-	left           map[string]leftOrder              // order numbers that a recovery left to staff
+	left           map[string]time.Time              // when a recovery left an order number to staff last
 	heard          map[string]payout.ObservationKind // the last booked answer to a query, by order number
 }
 
@@ -77,7 +77,7 @@ func newSums() sums {
 
 func newDatabase(w *world) *database {
 	return &database{world: w, rows: map[string]*row{}, posted: map[string]bool{}, sums: newSums(), honours: newSums(),
-		heard: map[string]payout.ObservationKind{}, left: map[string]leftOrder{}}
+		heard: map[string]payout.ObservationKind{}, left: map[string]time.Time{}}
 }
 
 func (b *database) insert(p payout.Payment, attempts ...payout.Attempt) {
@@ -164,23 +164,13 @@ func (b *database) charged() error {
 	if s := b.rows[payout.ID(payout.KindCharge, b.rec.ID, 0)].Status; s != payout.StatusPaid {
 		return fmt.Errorf("charge is %s: %w", s, errMoved)
 	}
-	if b.leftBehind(b.chargeNo()) {
-		b.world.reached["neither funded nor closed, its charge was left"]++
-		return payout.ErrMySQLRestored
-	}
 	return nil
 }
 
-// chargeRecovered is charged for a MySQL that is being recovered.
-func (b *database) chargeRecovered() error {
-	if err := b.charged(); !errors.Is(err, payout.ErrMySQLRestored) {
-		return err
-	}
-	return nil
-}
+func (b *database) chargeID() string { return payout.ID(payout.KindCharge, b.world.packet.ID, 0) }
 
 func (b *database) Fund(_ context.Context, _ string, amounts []money.Fen) (status packet.Status, err error) {
-	return b.fund(amounts, func() error { return errors.Join(b.charged(), b.believed()) })
+	return b.fund(amounts, func() error { return errors.Join(b.charged(), b.allow(payout.ActionOpenPacket, b.chargeID())) })
 }
 
 // fund inserts the shares; allowed decides, which the recovery of a restored MySQL does
@@ -213,12 +203,8 @@ func (b *database) RejectPacket(_ context.Context, _ string, f packet.Failure) e
 		case packet.StatusFunding:
 			charge := b.rows[payout.ID(payout.KindCharge, b.rec.ID, 0)]
 			if charge.Status == payout.StatusFailed && charge.Failure.Code == f.Code {
-				if err := b.believed(); err != nil {
+				if err := b.allow(payout.ActionEndUnopened, b.chargeID()); err != nil {
 					return err
-				}
-				if b.leftBehind(b.chargeNo()) {
-					b.world.reached["not rejected, its charge was left"]++
-					return payout.ErrMySQLRestored
 				}
 				b.rec.Failure = &f
 				b.move(packet.StatusRejected)
@@ -232,11 +218,11 @@ func (b *database) RejectPacket(_ context.Context, _ string, f packet.Failure) e
 func (b *database) BeginClosing(_ context.Context, _ string, reason packet.CloseReason) (status packet.Status, err error) {
 	err = b.world.do("begin closing", func() error {
 		if s := b.rec.Stored; s == packet.StatusOpen || s == packet.StatusFunding {
-			if err := b.charged(); err != nil && (s == packet.StatusFunding || !errors.Is(err, payout.ErrMySQLRestored)) {
-				return err // a recovery may have funded a packet that this run rejects
+			if err := b.charged(); err != nil {
+				return err
 			}
 			if s == packet.StatusFunding {
-				if err := b.believed(); err != nil {
+				if err := b.allow(payout.ActionEndUnopened, b.chargeID()); err != nil {
 					return err
 				}
 			}
@@ -275,7 +261,7 @@ func (b *database) CloseBooks(_ context.Context, _ string) (remainder money.Fen,
 		if b.rec.Stored != packet.StatusClosing {
 			return fmt.Errorf("%w: %w", packet.ErrNotClosing, errMoved)
 		}
-		if err := b.believed(); err != nil {
+		if err := b.allow(payout.ActionCloseBooks, ""); err != nil {
 			return err
 		}
 		if b.world.pool.fenceClosed { // Redis may lack acknowledged claims (R9)
@@ -427,7 +413,8 @@ type encoder = func(payout.Instruction) ([]byte, error)
 func (b *database) BeginClaim(_ context.Context, c packet.Claim, provider string, l payout.Limits, encode encoder) (out payout.SendStart,
 	err error) {
 	err = b.world.do("book claim, note send", func() error {
-		if out = (payout.SendStart{Hold: b.holds()}); out.Hold != nil {
+		hold := b.stopped(payout.ActionSendPayment, payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
+		if out = (payout.SendStart{Hold: hold}); out.Hold != nil {
 			return nil
 		}
 		p, err := b.claim(c, provider)
@@ -441,12 +428,6 @@ func (b *database) BeginClaim(_ context.Context, c packet.Claim, provider string
 		first, err := b.newAttempt(*p, 1, encode)
 		if err != nil {
 			return err
-		}
-		if b.leftToPeople(first.OrderNo) {
-			b.insert(*p)
-			b.post(payout.NewTransfer(payout.PostClaim, p.ID, p.Amount))
-			out.State = b.rows[p.ID].state(b.world.now())
-			return nil
 		}
 		if err := payout.RecordSend(p, &first, l, b.world.now()); err != nil {
 			return err

@@ -32,7 +32,7 @@ func lived(t *testing.T) *model {
 
 // hold places a hold on the provider and runs the judge.
 func (m *model) hold() {
-	m.db.hold = &payout.Hold{}
+	m.db.place(payout.Hold{Scope: payout.HoldProvider, Name: simulatedProvider, Kind: payout.HoldStaff})
 	m.judge("hold")
 }
 
@@ -78,7 +78,7 @@ func TestJudgeSees(t *testing.T) {
 		"the packet is not closed":          {func(m *model, _ *row) { m.db.rec.Stored = packet.StatusClosing }, "the packet is closing"},
 		"a claim that was not acknowledged": {func(m *model, _ *row) { m.acknowledged = nil }, "without an acknowledged claim"},
 		"not on the list":                   {func(m *model, _ *row) { m.guests = map[string]bool{"another": true} }, "not on the list"},
-		"sent while held":                   {func(m *model, w *row) { m.hold(); w.attempts[no].Sends++ }, "while the provider was held"},
+		"sent while held":                   {func(m *model, w *row) { m.hold(); w.attempts[no].Sends++ }, "while it was held"},
 		"approved by its author":            {func(m *model, w *row) { m.decided(w, "anna", "anna", m.clock) }, "approved by \"anna\""},
 		"approved by no person":             {func(m *model, w *row) { m.decided(w, "anna", "", m.clock) }, "approved by \"\""},
 		"approved too late": {func(m *model, w *row) { m.decided(w, "anna", "ben", m.clock.Add(approvalLife)) },

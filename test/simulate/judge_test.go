@@ -38,7 +38,6 @@ func (w *world) judge(after string) {
 	}
 	w.judgeStatuses(after, f)
 	w.judgeRejected(after, f)
-	w.judgeLeft(after)
 	w.judgeClaims(after)
 	w.judgeShareConflicts(after)
 	if !b.restored() { // until the recovery MySQL lacks orders of the provider
@@ -168,21 +167,6 @@ func (w *world) judgeDecisions(after string) {
 			w.violated("after %s: %s is deciding %q, and %q is open", after, id, r.OpenDecision, deciding[id])
 		}
 	}
-}
-
-// judgeHold checks that no send is noted while staff hold the provider.
-func (w *world) judgeHold(after string) {
-	sent := 0
-	for _, id := range w.db.ids {
-		for _, a := range w.db.rows[id].attempts {
-			sent += a.Sends
-		}
-	}
-	held := w.db.hold != nil
-	if held && w.held && sent > w.sent && !w.recovering { // a recovered order number was sent before
-		w.violated("after %s: a send was noted while the provider was held", after)
-	}
-	w.held, w.sent = held, sent
 }
 
 // judgeSendDeadline checks that nothing is sent under an order number from one day before the
@@ -480,7 +464,7 @@ func (w *world) end() {
 			continue
 		case w.lost[keyOf(c)] && !b.booked(c):
 			continue
-		case !b.booked(c) && b.leftToPeople(payout.ID(payout.KindRefund, rec.ID, 0)):
+		case !b.booked(c) && b.wasLeft(payout.ID(payout.KindRefund, rec.ID, 0)):
 			w.reached["acknowledged, and the closing was left to staff"]++ // no store held the claim, and staff resolved the break
 			continue
 		case !b.booked(c) && slices.ContainsFunc(w.acknowledged, func(x packet.Claim) bool {

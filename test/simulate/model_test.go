@@ -262,7 +262,7 @@ func (m *model) next() time.Duration {
 
 // act does one thing that is drawn.
 func (m *model) act() {
-	if (m.db.restored() || m.db.guarded()) && (m.dice.n("recover", 8) == 7 || m.lossy && m.dice.n("soon", 3) > 0) {
+	if (m.db.restored() || m.db.held(payout.HoldPacket)) && (m.dice.n("recover", 8) == 7 || m.lossy && m.dice.n("soon", 3) > 0) {
 		m.mended()
 		return
 	}
@@ -436,6 +436,7 @@ func (w *world) calms() {
 		w.note("calm")
 	})
 	_ = w.db.setHold(false)
+	w.releasesPayments()
 }
 
 // staffActs decides with two persons about payments that only staff can move; some are left.
@@ -513,8 +514,8 @@ var (
 		"a loss was noticed", "rebuilt", "acknowledged, lost and reported", "charged after it was rejected", "refunded by paid",
 		"charged when it was too late to open", "charge lapsed", "MySQL restored", "MySQL recovered", "MySQL restored again",
 		"MySQL restored again, orders and claims between", "left to staff: silent", "recovered again, what was left",
-		"queried what was left to staff", "pending after a refusal", "neither funded nor closed, its charge was left"}
-	rarely = []string{"left to staff: c", "left to staff: p", "left to staff: r", "not rejected, its charge was left",
+		"held: recovery", "held: second_success", "pending after a refusal"}
+	rarely = []string{"left to staff: c", "left to staff: p", "left to staff: r",
 		"refunded by paid_outside", "refunded by returned", "charged late, and not rejected yet",
 		"h paid", "h cancelled", "h paid_outside", "posted honoured", "deferred: low_balance", "deferred: outage", "a decision was overtaken",
 		"MySQL restored again, to before the first loss", "MySQL restored again, not recovered yet",

@@ -47,33 +47,13 @@ func (b *database) clone() *database {
 	}
 	c.ids, c.shares, c.transfers, c.breaks = slices.Clone(b.ids), slices.Clone(b.shares), slices.Clone(b.transfers), slices.Clone(b.breaks)
 	c.outbox, c.shareConflicts = slices.Clone(b.outbox), slices.Clone(b.shareConflicts)
-	c.left, c.posted, c.heard, c.sums, c.honours = maps.Clone(b.left), maps.Clone(b.posted), maps.Clone(b.heard), b.sums.clone(),
+	c.holds, c.left, c.posted, c.heard, c.sums, c.honours = slices.Clone(b.holds), maps.Clone(b.left), maps.Clone(b.posted), maps.Clone(b.heard), b.sums.clone(),
 		b.honours.clone()
 	return &c
 }
 
 // restored reports whether MySQL is restored and not recovered. The lock is held.
 func (b *database) restored() bool { return b.state.State == payout.MySQLRestored }
-
-// holds returns what stops sends: a hold of staff, a restored MySQL, or an item that a recovery
-// left to staff. The lock is held.
-func (b *database) holds() *payout.Hold {
-	switch {
-	case b.restored():
-		return b.state.Hold()
-	case b.guarded():
-		return &payout.Hold{By: "recover", Since: b.world.now()}
-	}
-	return b.hold
-}
-
-// believed refuses what a restored MySQL must not do. The lock is held.
-func (b *database) believed() error {
-	if b.restored() || b.guarded() {
-		return payout.ErrMySQLRestored
-	}
-	return nil
-}
 
 // backups is the number of backups that are kept.
 const backups = 3
@@ -140,7 +120,7 @@ func (m *model) putBack(to *backup) {
 	m.kept = slices.DeleteFunc(m.kept, func(k *backup) bool { return k.at.After(to.at) }) // copies of a MySQL that is lost now
 	m.complete = b.state.HeartbeatAt
 	m.copied, b.state = known, b.state.CheckRestored(known, false, m.clock)
-	m.held = false // the sends of the lost MySQL do not count
+	m.held = nil // the sends of the lost MySQL do not count
 	m.note("MySQL restored: its backup is of %s", to.at.Sub(born))
 	m.reached["MySQL restored"]++
 }
@@ -234,13 +214,12 @@ func (m *model) recovers() (result worker.Recovery) {
 	return result
 }
 
-// resolve makes staff resolve everything that the recovery left to them.
-func (m *model) resolve() {
+// releases makes two persons release what a recovery left to staff.
+func (m *model) releases() {
 	m.look(func() {
-		for no := range m.db.left {
-			m.db.left[no] = leftOrder{m.db.left[no].lastSeen, true}
+		if !m.db.needsRecovery() {
+			m.db.release(payout.HoldPacket)
 		}
-		m.note("resolved")
 	})
 }
 
@@ -250,10 +229,14 @@ func (m *model) mended() bool {
 	switch {
 	case m.db.restored():
 		m.recovers()
-	case m.db.guarded() && (m.complete.IsZero() || m.dice.n("resolved", 2) == 0):
-		m.resolve()
-	case m.db.guarded(), m.calm && m.db.rec.Stored == packet.StatusFunding && m.db.leftBehind(m.db.chargeNo()):
+	case m.db.held(payout.HoldPacket) && (m.provable() || m.db.needsRecovery()):
 		m.recoversAgain()
+	case m.db.held(payout.HoldPacket):
+		m.releases()
+	case m.db.held(payout.HoldProvider):
+		_ = m.db.setHold(false)
+	case m.calm && m.db.held(payout.HoldPayment):
+		m.releasesPayments()
 	default:
 		return false
 	}
@@ -295,13 +278,14 @@ func (b restoredDatabase) EndRecovery(_ context.Context, _ payout.StaffWrite, fo
 		}
 		b.state = b.state.Recovered(known, b.world.now())
 		st = b.state
+		b.place(payout.RecoveredHold(simulatedProvider, st))
 		return nil
 	})
 	return st, err
 }
 
 func (b restoredDatabase) RecoverFund(_ context.Context, _ string, amounts []money.Fen) (packet.Status, error) {
-	return b.fund(amounts, b.chargeRecovered)
+	return b.fund(amounts, b.charged)
 }
 
 func (b restoredDatabase) RecoverClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
@@ -312,9 +296,10 @@ func (b restoredDatabase) RecoverShareConflict(_ context.Context, c packet.Claim
 	return b.noteShareConflict(c, provider, detail, true)
 }
 
-func (b restoredDatabase) NoteUndecided(_ context.Context, _, subject, detail string) error {
+func (b restoredDatabase) NoteUndecided(_ context.Context, packetID, subject, detail string) error {
 	return b.world.do("left to staff", func() error {
-		b.left[subject] = leftOrder{lastSeen: b.world.now()}
+		b.left[subject] = b.world.now()
+		b.place(payout.RecoveryHold(packetID, subject, detail, b.state))
 		b.breaks = append(b.breaks, payout.Break{Kind: payout.BreakRestored, OrderNo: subject, Detail: detail})
 		b.world.note("left to staff: %s: %s", subject, detail)
 		return nil
@@ -377,7 +362,7 @@ func (b restoredDatabase) RecoverRemainder(_ context.Context, _ string, amount m
 		n, sum := b.claimed()
 		left := b.rec.TotalAmount - sum
 		if b.rec.Stored != packet.StatusClosing {
-			if err := b.chargeRecovered(); err != nil {
+			if err := b.charged(); err != nil {
 				return err
 			}
 		}
@@ -561,8 +546,8 @@ func (b restoredDatabase) CountClaimedShares(context.Context, string) (n int, er
 	return n, nil
 }
 
-func (b restoredDatabase) Undecided(context.Context, string) (yes bool, err error) {
-	b.world.look(func() { yes = b.guarded() })
+func (b restoredDatabase) WithheldByRecovery(context.Context, string) (yes bool, err error) {
+	b.world.look(func() { yes = b.held(payout.HoldPacket) })
 	return yes, nil
 }
 

@@ -27,14 +27,11 @@ type decision struct {
 func (b *database) decide(id string, kind payout.DecisionKind, by string) error {
 	return b.world.do("decide", func() error {
 		r, now := b.rows[id], b.world.now()
-		if err := b.believed(); err != nil {
+		if err := b.allow(kind.Action(), id); err != nil {
 			return err
 		}
 		preview, err := payout.PreviewDecision(r.Payment, r.attempts, payout.DecisionRequest{Kind: kind, ApproveFrom: approveFrom}, now)
 		if err != nil {
-			return err
-		}
-		if err := b.cancelLeft(r.Payment, kind); err != nil {
 			return err
 		}
 		if kind != payout.DecisionQuery && b.waiting(id, now) {
@@ -71,7 +68,11 @@ func (b *database) waiting(id string, now time.Time) bool {
 func (b *database) approve(d *decision, by string, yes bool) error {
 	return b.world.do("agree", func() error {
 		r, now := b.rows[d.PaymentID], b.world.now()
-		if err := b.believed(); err != nil {
+		action := payout.ActionResolve // to reject it
+		if yes {
+			action = d.Kind.Action()
+		}
+		if err := b.allow(action, d.PaymentID); err != nil {
 			return err
 		}
 		switch {
@@ -83,9 +84,6 @@ func (b *database) approve(d *decision, by string, yes bool) error {
 			return payout.ErrNotRetryable
 		case d.Status != payout.DecisionWaiting:
 			return payout.ErrNotRetryable
-		}
-		if err := b.cancelLeft(r.Payment, d.Kind); yes && err != nil {
-			return err
 		}
 		if v, err := payout.PreviewDecision(r.Payment, r.attempts, payout.DecisionRequest{Kind: d.Kind}, now); yes && err == nil &&
 			!bytes.Equal(v.Hash[:],
@@ -201,18 +199,6 @@ func (b *database) risked(id string) bool {
 // MySQL about an order.
 func (b *database) reportedByStatement(no string) bool {
 	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.Kind == payout.BreakNotBooked && x.OrderNo == no })
-}
-
-// setHold places or releases a hold on the provider.
-func (b *database) setHold(on bool) error {
-	return b.world.do("hold", func() error {
-		b.hold = nil
-		if on {
-			b.hold = &payout.Hold{By: "ops", Since: b.world.now()}
-		}
-		b.world.note("held: %t", on)
-		return nil
-	})
 }
 
 // staff are the finance users.

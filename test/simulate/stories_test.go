@@ -42,6 +42,7 @@ func (s story) play(t *testing.T) *model {
 		s.lost(m)
 	}
 	result := m.recovers()
+	_ = m.db.setHold(false) // operations release the provider
 	if !result.Ended || s.want != nil && !s.want(m, result) {
 		m.violated("not recovered: %+v", result)
 	}

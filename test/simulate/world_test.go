@@ -72,10 +72,8 @@ type world struct {
 	missed       map[string]bool
 	// complete is the time of the backup that was restored last.
 	complete time.Time
-	// leftAt is when an order number was left to staff. chargeLeft: the charge was left to staff, and
-	// no recovery has run since.
-	leftAt     map[string]time.Time
-	chargeLeft bool
+	// silentLeft are the orders that the last recovery left to staff because the provider was silent.
+	silentLeft []string
 	// refused: the rejection of the packet was acknowledged to its sender.
 	refused bool
 	// lost are the claims that a rebuild reported as lost (R9); lateHandoffs are relayed after it.
@@ -96,9 +94,8 @@ type world struct {
 	started []packet.Claim
 	ended   map[string]payout.Status
 	limits  payout.Limits
-	// held and sent are what the last check saw: whether a hold existed, and the sends noted by then.
-	held bool
-	sent int
+	// held are the sends of each held payment at the last check.
+	held map[string]int
 
 	db   *database
 	pool *pool
@@ -111,7 +108,7 @@ type world struct {
 
 func newWorld(d dice, now func() time.Time, key string) *world {
 	w := &world{dice: d, now: now, faults: []int{0, 4, 8, 12, 30}[d.n("trouble", 5)], reached: map[string]int{}, missed: map[string]bool{},
-		lost: map[claimKey]bool{}, ended: map[string]payout.Status{}, leftAt: map[string]time.Time{}}
+		lost: map[claimKey]bool{}, ended: map[string]payout.Status{}}
 	w.limits = payout.Limits{LandingWindow: landingWindow, Remembers: remembersLong}
 	if d.n("memory", 3) == 2 {
 		w.limits.Remembers = remembersShort

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+
+	"hongbao/internal/access"
+)
+
+func holdRoutes() []*route {
+	id := param{in: "path", name: "id", required: true, schema: "", example: "h12", about: "The hold's id."}
+	return []*route{
+		{
+			id: "listHolds", method: http.MethodGet, path: "/v1/staff/holds", listener: listenStaff, realm: realmStaff,
+			tag:     "staff holds",
+			summary: "List holds",
+			about: "A hold stops sends, closings and decisions of a provider, a packet or a payment until it is released. Newest first. " +
+				"Filters are combined with AND. While MySQL is restored and not recovered, everything is held without an item here.",
+			params: slices.Concat([]param{
+				{in: "query", name: "active", schema: "boolean", example: "true", about: "true: only active holds; false: only released ones."},
+				{in: "query", name: "scope", schema: "", example: "packet", about: "Only holds of this scope."},
+				{in: "query", name: "name", schema: "", example: "sandbox", about: "Only holds of this provider, packet or payment."},
+			}, paging),
+			answers:  []reply{{status: http.StatusOK, about: "A page of holds.", body: StaffHolds{}}},
+			problems: []Code{CodeInvalidRequest}, handle: listHolds,
+		},
+		{
+			id: "getHold", method: http.MethodGet, path: "/v1/staff/holds/{id}", listener: listenStaff, realm: realmStaff,
+			tag: "staff holds", summary: "Get a hold",
+			about:    "Returns a hold and the money that may move when it is released.",
+			params:   []param{id},
+			answers:  []reply{{status: http.StatusOK, about: "The hold.", body: HeldItem{}}},
+			problems: []Code{CodeNotFound}, handle: getHold,
+		},
+		{
+			id: "placeHold", method: http.MethodPost, path: "/v1/staff/holds", listener: listenStaff, realm: realmStaff,
+			roles: []access.Role{access.RoleOps, access.RoleFinance}, tag: "staff holds",
+			summary: "Place a hold",
+			about: "Stops what begins after its commit; a send that was noted before may still leave for 5 seconds. Claims are recorded and " +
+				"queries continue under every hold. An active hold of staff on the same name keeps its author and reason.",
+			params: []param{keyParam}, body: NewHold{},
+			answers:  []reply{{status: http.StatusOK, about: "The hold.", body: HeldItem{}, headers: []param{replayed}}},
+			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: placeHold,
+		},
+		{
+			id: "releaseHold", method: http.MethodPost, path: "/v1/staff/holds/{id}/release", listener: listenStaff, realm: realmStaff,
+			roles: []access.Role{access.RoleOps, access.RoleFinance}, tag: "staff holds",
+			summary: "Release a hold",
+			about: "A hold of a packet or payment whose release lets money go needs two persons of finance: the first request is answered " +
+				"202 and releases nothing, the same request by another person releases it. 409 decision_changed: the first person was shown " +
+				"another amount or effect and has to ask again. Several holds may be active on one name; the others stay. A released hold " +
+				"stays as it is.",
+			params: []param{id, keyParam}, body: Reason{},
+			answers: []reply{{status: http.StatusOK, about: "The hold is released.", body: HeldItem{}, headers: []param{replayed}},
+				{status: http.StatusAccepted, about: "A second person has to release it too.", body: HeldItem{}, headers: []param{replayed}}},
+			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyReused, CodeDecisionChanged, CodeRecoveryRequired}, handle: releaseHold,
+		},
+	}
+}

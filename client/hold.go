@@ -1,0 +1,127 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Hold stops sends, closings and decisions of a provider, a packet or a payment until it is released.
+type Hold struct {
+	ID         string       `json:"id"`
+	Scope      string       `json:"scope"` // all, provider, packet or payment
+	Name       string       `json:"name"`  // the provider, packet or payment; "" for all
+	Kind       string       `json:"kind"`  // staff, recovery or second_success
+	Reason     string       `json:"reason"`
+	By         string       `json:"by"`
+	Role       string       `json:"role"`
+	Since      time.Time    `json:"since"`
+	Release    *HoldRelease `json:"release"` // asked for by the first of two persons; nil without
+	ReleasedBy *string      `json:"released_by"`
+	ReleasedAt *time.Time   `json:"released_at"` // nil while it is active
+
+	// Raw is the answer as received.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (h *Hold) UnmarshalJSON(text []byte) error {
+	type plain Hold
+	h.Raw = append(json.RawMessage(nil), text...)
+	return json.Unmarshal(text, (*plain)(h))
+}
+
+// HoldRelease is a release that waits for a second person.
+type HoldRelease struct {
+	By     string    `json:"by"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// Releases is the money that may move when a hold is released.
+type Releases struct {
+	Amount int64  `json:"amount"` // in fen
+	What   string `json:"what"`   // text for people
+}
+
+// HeldItem is a hold with what its release lets go.
+type HeldItem struct {
+	Hold         Hold     `json:"hold"`
+	Releases     Releases `json:"releases"`
+	SecondPerson bool     `json:"second_person"` // the release needs two persons
+
+	// Raw is the answer as received.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (h *HeldItem) UnmarshalJSON(text []byte) error {
+	type plain HeldItem
+	h.Raw = append(json.RawMessage(nil), text...)
+	return json.Unmarshal(text, (*plain)(h))
+}
+
+// HoldFilter selects holds. Empty fields select all.
+type HoldFilter struct {
+	Active *bool
+	Scope  string
+	Name   string
+}
+
+func (f HoldFilter) values() url.Values {
+	v := url.Values{}
+	if f.Active != nil {
+		v.Set("active", strconv.FormatBool(*f.Active))
+	}
+	for name, value := range map[string]string{"scope": f.Scope, "name": f.Name} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return v
+}
+
+// NewHold is a hold to place.
+type NewHold struct {
+	// IdempotencyKey identifies this write; "": the call generates one for its own tries.
+	IdempotencyKey string `json:"-"`
+	Scope          string `json:"scope"`
+	Name           string `json:"name,omitempty"` // "" for scope all
+	Reason         string `json:"reason"`         // for the audit
+}
+
+const holds = "/v1/staff/holds"
+
+// ListHolds returns one page of holds.
+func (s *Staff) ListHolds(ctx context.Context, f HoldFilter, p Page) (*List[Hold], error) {
+	return page[Hold](ctx, s.caller, holds, f.values(), p)
+}
+
+// Holds iterates over holds, newest first.
+func (s *Staff) Holds(ctx context.Context, f HoldFilter) iter.Seq2[*Hold, error] {
+	return each[Hold](ctx, s.caller, holds, f.values())
+}
+
+// GetHold returns a hold and what its release lets go. An unknown id is a problem with CodeNotFound.
+func (s *Staff) GetHold(ctx context.Context, id string) (*HeldItem, error) {
+	h := new(HeldItem)
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: holds + "/" + segment(id)}, h); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// PlaceHold places a hold. An active hold of staff on the same name stays as it is.
+func (s *Staff) PlaceHold(ctx context.Context, h NewHold) (*HeldItem, error) {
+	return decide[HeldItem](ctx, s, holds, h.IdempotencyKey, h)
+}
+
+// ReleaseHold releases a hold, or asks for it when a second person has to release it too: then
+// Hold.ReleasedAt is nil. CodeDecisionChanged: the first person was shown something else.
+func (s *Staff) ReleaseHold(ctx context.Context, id string, r HoldRequest) (*HeldItem, error) {
+	return decide[HeldItem](ctx, s, holds+"/"+segment(id)+"/release", r.IdempotencyKey, r)
+}

@@ -1,0 +1,252 @@
+package payout
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hongbao/internal/money"
+)
+
+// ErrHeld means that a hold stops the action. Nothing was changed. HeldError names the hold.
+var ErrHeld = errors.New("held")
+
+// ErrRecoveryRequired means that only another recovery ends a hold: a packet whose charge is not known
+// has no shares, and its winners cannot be recorded before them.
+var ErrRecoveryRequired = errors.New("only another recovery of MySQL ends this hold")
+
+// HoldScope says to what a hold applies.
+type HoldScope string
+
+// The scopes.
+const (
+	HoldAll      HoldScope = "all"      // every payment of the installation; Name is empty
+	HoldProvider HoldScope = "provider" // the payments of a provider
+	HoldPacket   HoldScope = "packet"   // a packet and its payments
+	HoldPayment  HoldScope = "payment"  // one payment, by its derived id, whether its row exists or not
+)
+
+// HoldScopes are all scopes, the widest first.
+var HoldScopes = []HoldScope{HoldAll, HoldProvider, HoldPacket, HoldPayment}
+
+// HoldKind says why a hold was placed.
+type HoldKind string
+
+// The kinds.
+const (
+	// HoldStaff: placed by staff.
+	HoldStaff HoldKind = "staff"
+	// HoldRestored: MySQL was restored from a backup (rule R13). It is derived from the heartbeat, not
+	// stored; only the end of a recovery releases it.
+	HoldRestored HoldKind = "mysql_restored"
+	// HoldRecovery: a recovery could not decide about a packet.
+	HoldRecovery HoldKind = "recovery"
+	// HoldSecondSuccess: a cancelled payout has reached its recipient after all (rule R5); its refund
+	// is held.
+	HoldSecondSuccess HoldKind = "second_success"
+	// HoldStillMoves: the money of a cancelled payout may still move, so its refund waits. It is
+	// derived from the payout's order numbers and ends with the answer to a query.
+	HoldStillMoves HoldKind = "still_moves"
+)
+
+// Hold stops actions on what it names, until it is released.
+type Hold struct {
+	ID    int64 // 0: derived, not stored
+	Scope HoldScope
+	Name  string // the provider's name, the packet's id or the payment's id
+	Kind  HoldKind
+	// Cause is the observation that placed it, for instance an order number. The same observation
+	// does not place a released hold again.
+	Cause  string
+	Reason string // for staff
+	By     string // owner of the key, or the part of the system that placed it
+	Role   string // role of the key, or "system"
+	Since  time.Time
+	// Release is the first of two persons' wish to release it; nil without one.
+	Release *HoldRelease
+	// ReleasedAt is zero while the hold is active.
+	ReleasedAt time.Time
+	ReleasedBy string
+}
+
+// HoldRelease is a release that waits for a second person.
+type HoldRelease struct {
+	By, Role, Reason string
+	At               time.Time
+	// Shown is the hash of what the first person was shown, see Releases.Hash.
+	Shown []byte
+}
+
+// HeldError is an ErrHeld with its hold. It is an ErrMySQLRestored too when the hold is derived from
+// a restored MySQL.
+type HeldError struct{ Hold Hold }
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("held: %s %s: %s", e.Hold.Scope, e.Hold.Name, e.Hold.Reason)
+}
+
+// Is matches ErrHeld and ErrMySQLRestored.
+func (e *HeldError) Is(target error) bool {
+	return target == ErrHeld || target == ErrMySQLRestored && e.Hold.Kind == HoldRestored
+}
+
+// HoldAction is what a hold may stop.
+type HoldAction string
+
+// The actions. What is not listed goes on under every hold: recording a packet with its charge,
+// ending its grabs, queries, settling, notifications and the proof.
+const (
+	ActionRecordClaim HoldAction = "record a claim or a share conflict"
+	ActionSendPayment HoldAction = "note a send"
+	ActionOpenPacket  HoldAction = "write shares, open the pool"
+	ActionEndUnopened HoldAction = "reject, lapse, close a packet that never opened"
+	ActionCloseBooks  HoldAction = "close the books"
+	ActionDecide      HoldAction = "retry, cancel, carry out, and their approval"
+	ActionResolve     HoldAction = "mark paid, withdraw, reject an approval, release a hold"
+	ActionChangePool  HoldAction = "rebuild a lane, recall by staff"
+	ActionMaintain    HoldAction = "make packets of campaigns, delete old rows"
+)
+
+// HoldActions are all actions, in the order of the documents' table.
+var HoldActions = []HoldAction{ActionRecordClaim, ActionSendPayment, ActionOpenPacket, ActionEndUnopened, ActionCloseBooks, ActionDecide,
+	ActionResolve, ActionChangePool, ActionMaintain}
+
+// stops says which actions a hold of a scope stops. A hold of a restored MySQL stops all of them.
+// ActionOpenPacket and ActionEndUnopened look for a hold of the packet's charge.
+var stops = map[HoldScope][]HoldAction{
+	HoldAll:      HoldActions,
+	HoldProvider: {ActionSendPayment},
+	HoldPacket:   {ActionSendPayment, ActionOpenPacket, ActionEndUnopened, ActionCloseBooks, ActionDecide},
+	HoldPayment:  {ActionSendPayment, ActionOpenPacket, ActionEndUnopened, ActionDecide},
+}
+
+// Stops reports whether an active hold stops an action on what it names. A hold of staff on
+// everything acts as a hold on every provider: the database knows everything then.
+func (h Hold) Stops(action HoldAction) bool {
+	scope := h.Scope
+	if scope == HoldAll && h.Kind != HoldRestored {
+		scope = HoldProvider
+	}
+	return slices.Contains(stops[scope], action)
+}
+
+// Releases is the money that may move when a hold is released.
+type Releases struct {
+	Amount money.Fen
+	What   string // for staff: where each part goes
+}
+
+// NeedsSecondPerson reports whether a release needs two persons: it lets money of a packet or a
+// payment go. A provider's payments all have been decided already.
+func (h Hold) NeedsSecondPerson(r Releases) bool {
+	return (h.Scope == HoldPacket || h.Scope == HoldPayment) && r.Amount > 0
+}
+
+// Hash covers what a person is shown of a release.
+func (r Releases) Hash() []byte {
+	sum := sha256.Sum256(fmt.Append(nil, int64(r.Amount), " ", r.What))
+	return sum[:]
+}
+
+// PacketReleases is what may move when a packet is released: its balances, and the charge while it
+// is open.
+func PacketReleases(b Balances, charge money.Fen) Releases {
+	var out Releases
+	var parts []string
+	for _, part := range []struct {
+		amount money.Fen
+		what   string
+	}{
+		{charge, "is charged to the sender"}, {b.ByAccount[AccountOwed], "is paid to winners"},
+		{b.ByAccount[AccountRefunding], "is refunded to the sender"}, {b.ByAccount[AccountHolding], "goes to winners or back to the sender"},
+	} {
+		if part.amount > 0 {
+			out.Amount = out.Amount.Plus(part.amount)
+			parts = append(parts, part.amount.String()+" "+part.what)
+		}
+	}
+	out.What = strings.Join(parts, "; ")
+	return out.orNothing()
+}
+
+// PaymentReleases is what may move when a payment is released: its amount while it is not final. id
+// is empty while it has no row.
+func PaymentReleases(id string, status Status, account string, amount money.Fen) Releases {
+	var out Releases
+	if id != "" && status != StatusPaid && status != StatusPaidOutside && status != StatusCancelled {
+		out = Releases{Amount: amount, What: fmt.Sprintf("%s of %s, now %s", amount, account, status)}
+	}
+	return out.orNothing()
+}
+
+func (r Releases) orNothing() Releases {
+	if r.What == "" {
+		r.What = "nothing moves now"
+	}
+	return r
+}
+
+// HoldFilter selects holds for a list.
+type HoldFilter struct {
+	Active  *bool // nil: both
+	Scope   HoldScope
+	Name    string
+	AfterID int64 // continues behind this one; 0: from the newest
+	Limit   int
+}
+
+// HoldAnswer renders the answer about a hold inside its transaction.
+type HoldAnswer func(h Hold, r Releases) (status int, body []byte)
+
+// RecoveryHold holds a packet about which a recovery could not decide. subject is the order number or
+// payment id in question, b the state of the restored MySQL: another recovery that does not know
+// either holds the packet again.
+func RecoveryHold(packetID, subject, detail string, b MySQLState) Hold {
+	return Hold{Scope: HoldPacket, Name: packetID, Kind: HoldRecovery, Cause: fmt.Sprintf("%s after %d", subject, b.Known), By: "recover",
+		Role: "system", Reason: subject + ": " + detail}
+}
+
+// OfLeftCharge reports whether the last recovery placed the hold because it did not know what became
+// of the packet's charge.
+func (h Hold) OfLeftCharge(b MySQLState) bool {
+	charge := OrderNo(ID(KindCharge, h.Name, 0), 1)
+	return h.Scope == HoldPacket && h.Kind == HoldRecovery && h.Cause == RecoveryHold(h.Name, charge, "", b).Cause
+}
+
+// RecoveredHold holds a provider when a recovery has ended: a hold that was placed since the backup
+// is not known any more.
+func RecoveredHold(provider string, b MySQLState) Hold {
+	return Hold{Scope: HoldProvider, Name: provider, Kind: HoldRecovery, Cause: fmt.Sprintf("recovered to %d", b.Heartbeat), By: "recover",
+		Role: "system", Reason: "MySQL was recovered: check what was held before the restore, then release"}
+}
+
+// Hold is the hold that a settlement places: a cancelled payout has reached its recipient, so the
+// refund of its cancellation must not leave as well. nil without one.
+func (s Settlement) Hold() *Hold {
+	p := s.Payment
+	if p.Kind != KindPayout || p.Status != StatusCancelled {
+		return nil
+	}
+	for _, b := range s.Breaks {
+		if b.Kind == BreakSecondSuccess {
+			return &Hold{Scope: HoldPayment, Name: ID(KindRefund, p.PacketID, p.ShareIndex+1), Kind: HoldSecondSuccess, Cause: s.Attempt.OrderNo,
+				By: "ledger", Role: "system", Reason: "the cancelled payout has reached its recipient: " + b.Detail}
+		}
+	}
+	return nil
+}
+
+// Action is what a decision does to a payment, for its holds. A query goes on under every hold.
+func (k DecisionKind) Action() HoldAction {
+	switch k {
+	case DecisionQuery:
+		return ""
+	case DecisionMarkPaid:
+		return ActionResolve
+	}
+	return ActionDecide
+}

@@ -1,0 +1,469 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"hongbao/internal/access"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+type holdRow struct {
+	ID                                    int64
+	Scope, Name, Kind, Cause, Reason      string
+	PlacedBy, PlacedRole                  string
+	PlacedAt                              time.Time
+	ReleaseBy, ReleaseRole, ReleaseReason *string
+	ReleaseShown                          []byte
+	ReleaseAt                             *time.Time
+	ReleasedBy                            *string
+	ReleasedAt                            *time.Time
+}
+
+func (holdRow) TableName() string { return "holds" }
+
+func (r holdRow) hold() payout.Hold {
+	h := payout.Hold{ID: r.ID, Scope: payout.HoldScope(r.Scope), Name: r.Name, Kind: payout.HoldKind(r.Kind), Cause: r.Cause, Reason: r.Reason,
+		By: r.PlacedBy, Role: r.PlacedRole, Since: r.PlacedAt.UTC(), ReleasedAt: orZero(r.ReleasedAt), ReleasedBy: orEmpty(r.ReleasedBy)}
+	if r.ReleaseAt != nil {
+		h.Release = &payout.HoldRelease{By: orEmpty(r.ReleaseBy), Role: orEmpty(r.ReleaseRole), Reason: orEmpty(r.ReleaseReason),
+			At: r.ReleaseAt.UTC(), Shown: r.ReleaseShown}
+	}
+	return h
+}
+
+// holdNames are the names that an action is about; empty ones do not count.
+type holdNames struct{ provider, packet, payment string }
+
+// aboutCharge are the names of an action that needs the packet's charge.
+func aboutCharge(packetID string) holdNames {
+	return holdNames{packet: packetID, payment: payout.ID(payout.KindCharge, packetID, 0)}
+}
+
+func (n holdNames) of(scope payout.HoldScope) string {
+	switch scope {
+	case payout.HoldProvider:
+		return n.provider
+	case payout.HoldPacket:
+		return n.packet
+	case payout.HoldPayment:
+		return n.payment
+	}
+	return ""
+}
+
+// stops is what one statement shows of everything that may stop an action: the state of MySQL, and
+// the first active hold of the widest scope, nil without one.
+func (tx tx) stops(action payout.HoldAction, on holdNames) (hold *payout.Hold, books mysqlStateRow, err error) {
+	seen := tx.seen()
+	var rows []struct {
+		Books mysqlStateRow `gorm:"embedded;embeddedPrefix:b_"`
+		Hold  holdRow       `gorm:"embedded;embeddedPrefix:h_"`
+	}
+	names := []string{""}
+	for _, scope := range payout.HoldScopes {
+		if name := on.of(scope); name != "" {
+			names = append(names, name)
+		}
+	}
+	err = tx.Raw(`SELECT b.id AS b_id, b.number AS b_number, b.state AS b_state, b.beat_at AS b_beat_at, b.known AS b_known,
+		b.restored_at AS b_restored_at, b.provider AS b_provider, b.provider_account AS b_provider_account,
+		h.id AS h_id, h.scope AS h_scope, h.name AS h_name, h.kind AS h_kind, h.cause AS h_cause, h.reason AS h_reason,
+		h.placed_by AS h_placed_by, h.placed_role AS h_placed_role, h.placed_at AS h_placed_at
+		FROM books b LEFT JOIN holds h ON h.name IN ? AND h.released_at IS NULL WHERE b.id = 1 ORDER BY h.id`,
+		names).Scan(&rows).Error
+	if err != nil {
+		return nil, books, err
+	}
+	if len(rows) == 0 {
+		return nil, books, fmt.Errorf("%w: the row of table books is missing", ErrUnavailable)
+	}
+	books = rows[0].Books
+	state, err := tx.compareRow(books, seen)
+	if err != nil {
+		return nil, books, err
+	}
+	if hold = state.Hold(); hold != nil && hold.Stops(action) {
+		return hold, books, nil
+	}
+	for _, scope := range payout.HoldScopes {
+		for _, r := range rows {
+			if h := r.Hold.hold(); h.ID != 0 && h.Scope == scope && h.Name == on.of(scope) && h.Stops(action) {
+				return &h, books, nil
+			}
+		}
+	}
+	return nil, books, nil
+}
+
+// allow refuses an action that a hold stops, with a payout.HeldError, inside the transaction that
+// does it.
+func (tx tx) allow(action payout.HoldAction, on holdNames) error {
+	hold, _, err := tx.stops(action, on)
+	if err == nil && hold != nil {
+		err = &payout.HeldError{Hold: *hold}
+	}
+	return err
+}
+
+// sendHold returns the hold that stops a send of a payment through an adapter, nil without one. The
+// refund of a cancelled payout is held too while the payout's money may still move (rule R5: a share
+// is queried with all its order numbers).
+func (tx tx) sendHold(paymentID, packetID string, by payout.Adapter) (*payout.Hold, error) {
+	hold, books, err := tx.stops(payout.ActionSendPayment, holdNames{provider: by.Provider, packet: packetID, payment: paymentID})
+	if err == nil {
+		err = books.checkAdapter(by)
+	}
+	if hold != nil || err != nil {
+		return hold, err
+	}
+	parts, err := payout.Parse(paymentID)
+	if err != nil || parts.Kind != payout.KindRefund || parts.Number == 0 { // number 0: refund of the remainder
+		return nil, err
+	}
+	cancelled := payout.ID(payout.KindPayout, packetID, parts.Number-1)
+	_, attempts, err := tx.load(cancelled, false)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, err
+	}
+	if !payout.MayStillMove(attempts) {
+		return nil, nil
+	}
+	return &payout.Hold{Scope: payout.HoldPayment, Name: paymentID, Kind: payout.HoldStillMoves, Cause: cancelled, By: "ledger", Role: "system",
+		Reason: "the cancelled payout is in progress again: its outcome is queried first", Since: tx.now}, nil
+}
+
+// placeHold stores a hold unless the same cause has placed it before.
+func (tx tx) placeHold(h payout.Hold) error {
+	return tx.Exec(`INSERT INTO holds (scope, name, kind, cause, reason, placed_by, placed_role, placed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON DUPLICATE KEY UPDATE id = id`, string(h.Scope), h.Name, string(h.Kind), h.Cause, clip(h.Reason, 500), h.By, h.Role, tx.now).Error
+}
+
+// activeHolds reads the active holds of a name and of everything; lock locks them.
+func (tx tx) activeHolds(scope payout.HoldScope, name string, lock bool) ([]payout.Hold, error) {
+	query := "SELECT * FROM holds WHERE name IN ? AND released_at IS NULL AND scope IN ? ORDER BY id"
+	if lock {
+		query += " FOR UPDATE"
+	}
+	var rows []holdRow
+	err := tx.Raw(query, []string{name, ""}, []string{string(scope), string(payout.HoldAll)}).Scan(&rows).Error
+	out := make([]payout.Hold, len(rows))
+	for i, r := range rows {
+		out[i] = r.hold()
+	}
+	return out, err
+}
+
+// ProviderState reads whether a hold stops sends to a provider. Errors: ErrUnavailable.
+func (s *Store) ProviderState(ctx context.Context, name string) (payout.ProviderState, error) {
+	state, err := tx{DB: s.read(ctx)}.provider(name, false)
+	return state, classify(err)
+}
+
+func (tx tx) provider(name string, lock bool) (payout.ProviderState, error) {
+	state := payout.ProviderState{Name: name}
+	held, err := tx.activeHolds(payout.HoldProvider, name, lock)
+	if err != nil {
+		return state, err
+	}
+	if len(held) > 0 {
+		state.Hold = &held[0]
+	}
+	var last struct{ At *time.Time }
+	err = tx.Raw("SELECT MAX(released_at) AS at FROM holds WHERE name IN ? AND scope IN ?", []string{name, ""},
+		[]string{string(payout.HoldProvider), string(payout.HoldAll)}).Scan(&last).Error
+	state.ReleasedAt = orZero(last.At)
+	return state, err
+}
+
+// HoldProvider places or releases the holds of a provider; queries continue. State, audit entry and
+// stored answer are one transaction. After its commit no send is recorded; a send recorded before
+// may still leave within payout.LeaveWithin. An existing hold keeps its author; both cases are
+// audited. The same key and body return the first answer. Errors: payout.ErrKeyReused,
+// ErrUnavailable.
+func (s *Store) HoldProvider(ctx context.Context, w payout.StaffWrite, name string, hold bool,
+	render payout.ProviderAnswer) (payout.StaffAnswer, error) {
+	return s.writeHold(ctx, w, func(tx tx) (payout.StaffAnswer, error) {
+		before, err := tx.provider(name, true)
+		if err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		action := "release"
+		switch {
+		case hold:
+			action = "hold"
+			err = tx.placeHold(staffHold(w, payout.HoldProvider, name))
+		case before.Hold != nil:
+			err = tx.endHolds(w, "scope = ? AND name = ?", string(payout.HoldProvider), name)
+		}
+		if err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		after, err := tx.provider(name, true)
+		if err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		if err := tx.audit(w, action, "provider/"+name, holdNote(before.Hold), holdNote(after.Hold)); err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		status, body := render(after)
+		return payout.StaffAnswer{Status: status, Body: body}, nil
+	})
+}
+
+// writeHold is a staff write about a hold.
+func (s *Store) writeHold(ctx context.Context, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.ProviderHold, w, fn)
+}
+
+// staffHold is a hold that a person places. Its cause is empty while it is active: one at a time.
+func staffHold(w payout.StaffWrite, scope payout.HoldScope, name string) payout.Hold {
+	return payout.Hold{Scope: scope, Name: name, Kind: payout.HoldStaff, Reason: w.Reason, By: w.Owner, Role: w.Role}
+}
+
+// endHolds releases the active holds of a condition. A hold of staff gets its id as cause, so that
+// another one can be placed.
+func (tx tx) endHolds(w payout.StaffWrite, where string, args ...any) error {
+	return tx.Exec("UPDATE holds SET released_by = ?, released_at = ?, cause = IF(kind = ?, id, cause) WHERE released_at IS NULL AND "+where,
+		append([]any{w.Owner, tx.now, string(payout.HoldStaff)}, args...)...).Error
+}
+
+// holdNote is the audit's copy of a hold; nil: not held.
+func holdNote(h *payout.Hold) map[string]any {
+	note := map[string]any{"held": h != nil && h.ReleasedAt.IsZero()}
+	if h != nil {
+		note["by"], note["reason"], note["since"], note["kind"] = h.By, h.Reason, h.Since, string(h.Kind)
+		if h.Release != nil {
+			note["release_by"] = h.Release.By
+		}
+	}
+	return note
+}
+
+// Holds lists holds, newest first. Errors: ErrUnavailable.
+func (s *Store) Holds(ctx context.Context, f payout.HoldFilter) ([]payout.Hold, error) {
+	q := s.read(ctx).Model(&holdRow{})
+	if f.Active != nil && *f.Active {
+		q = q.Where("released_at IS NULL")
+	} else if f.Active != nil {
+		q = q.Where("released_at IS NOT NULL")
+	}
+	if f.Scope != "" {
+		q = q.Where("scope = ?", string(f.Scope))
+	}
+	if f.Name != "" {
+		q = q.Where("name = ?", f.Name)
+	}
+	if f.AfterID != 0 {
+		q = q.Where("id < ?", f.AfterID)
+	}
+	var rows []holdRow
+	err := q.Order("id DESC").Limit(f.Limit).Find(&rows).Error
+	out := make([]payout.Hold, len(rows))
+	for i, r := range rows {
+		out[i] = r.hold()
+	}
+	return out, classify(err)
+}
+
+// PlaceHold places a hold of staff. An active one of the same name stays with its author. Audited;
+// the same key and body return the first answer. Errors: payout.ErrMySQLRestored,
+// payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) PlaceHold(ctx context.Context, w payout.StaffWrite, scope payout.HoldScope, name string, render payout.HoldAnswer) (
+	payout.StaffAnswer, error) {
+	return s.writeHold(ctx, w, func(tx tx) (out payout.StaffAnswer, err error) {
+		h := staffHold(w, scope, name)
+		if err := tx.placeHold(h); err != nil {
+			return out, err
+		}
+		var row holdRow
+		if err := tx.Raw("SELECT * FROM holds WHERE scope = ? AND name = ? AND kind = ? AND cause = '' FOR UPDATE", string(scope), name,
+			string(h.Kind)).Scan(&row).Error; err != nil {
+			return out, err
+		}
+		placed := row.hold()
+		if err := tx.audit(w, "hold", holdSubject(placed), holdNote(nil), holdNote(&placed)); err != nil {
+			return out, err
+		}
+		releases, err := tx.releases(placed)
+		if err != nil {
+			return out, err
+		}
+		out.Status, out.Body = render(placed, releases)
+		return out, nil
+	})
+}
+
+func holdSubject(h payout.Hold) string { return "hold/" + strconv.FormatInt(h.ID, 10) }
+
+// Hold returns a hold and what its release lets go. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) Hold(ctx context.Context, id int64) (payout.Hold, payout.Releases, error) {
+	t := tx{DB: s.read(ctx)}
+	h, err := t.hold(id, false)
+	if err != nil {
+		return h, payout.Releases{}, classify(err)
+	}
+	releases, err := t.releases(h)
+	return h, releases, classify(err)
+}
+
+func (tx tx) hold(id int64, lock bool) (payout.Hold, error) {
+	query := "SELECT * FROM holds WHERE id = ?"
+	if lock {
+		query += " FOR UPDATE"
+	}
+	var row holdRow
+	err := tx.Raw(query, id).Scan(&row).Error
+	if err == nil && row.ID == 0 {
+		err = fmt.Errorf("hold %d: %w", id, ErrNotFound)
+	}
+	return row.hold(), err
+}
+
+// ReleaseHold releases a hold, or stores the wish of the first of two persons when money may move
+// (payout.Hold.NeedsSecondPerson). The second one has to be shown the same. A released hold stays as
+// it is. Audited; the same key and body return the first answer. Errors: ErrNotFound,
+// payout.ErrDecisionChanged when the second person would release something else than the first was
+// shown, payout.ErrRecoveryRequired, payout.ErrMySQLRestored, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) ReleaseHold(ctx context.Context, w payout.StaffWrite, id int64, render payout.HoldAnswer) (payout.StaffAnswer, error) {
+	return s.writeHold(ctx, w, func(tx tx) (out payout.StaffAnswer, err error) {
+		h, err := tx.hold(id, true)
+		if err != nil {
+			return out, err
+		}
+		if err := tx.allow(payout.ActionResolve, holdNames{}); err != nil {
+			return out, err
+		}
+		releases, err := tx.releases(h)
+		if err != nil {
+			return out, err
+		}
+		if err := tx.releasable(h); err != nil {
+			return out, err
+		}
+		if h.ReleasedAt.IsZero() {
+			if h, err = tx.release(w, h, releases); err != nil {
+				return out, err
+			}
+		}
+		out.Status, out.Body = render(h, releases)
+		return out, nil
+	})
+}
+
+// releasable refuses to release a packet without shares whose charge the last recovery did not know.
+func (tx tx) releasable(h payout.Hold) error {
+	if h.Kind != payout.HoldRecovery || h.Scope != payout.HoldPacket {
+		return nil
+	}
+	var books mysqlStateRow
+	if err := tx.Where("id = 1").Limit(1).Find(&books).Error; err != nil {
+		return err
+	}
+	var funding int64
+	if err := tx.Model(&packetRow{}).Where("id = ? AND status = ?", h.Name, string(packet.StatusFunding)).Count(&funding).Error; err != nil {
+		return err
+	}
+	if funding > 0 && h.OfLeftCharge(books.state()) {
+		return fmt.Errorf("hold %d on packet %s: %w", h.ID, h.Name, payout.ErrRecoveryRequired)
+	}
+	return nil
+}
+
+func (tx tx) release(w payout.StaffWrite, h payout.Hold, releases payout.Releases) (payout.Hold, error) {
+	action, shown := "release", releases.Hash()
+	switch other := h.Release != nil && !access.SamePerson(h.Release.By, w.Owner); {
+	case other && string(h.Release.Shown) != string(shown):
+		return h, fmt.Errorf("hold %d: %w", h.ID, payout.ErrDecisionChanged)
+	case !other && h.NeedsSecondPerson(releases):
+		action = "ask_release"
+		if err := tx.Exec("UPDATE holds SET release_by = ?, release_role = ?, release_reason = ?, release_shown = ?, release_at = ? WHERE id = ?",
+			w.Owner, w.Role, w.Reason, shown, tx.now, h.ID).Error; err != nil {
+			return h, err
+		}
+	default:
+		if err := tx.endHolds(w, "id = ?", h.ID); err != nil {
+			return h, err
+		}
+		if err := tx.wakeHeld(h); err != nil {
+			return h, err
+		}
+	}
+	after, err := tx.hold(h.ID, false)
+	if err != nil {
+		return h, err
+	}
+	return after, tx.audit(w, action, holdSubject(h), holdNote(&h), holdNote(&after))
+}
+
+// wakeHeld has the outbox start the pending payments of a released packet or payment. Those of a
+// provider are woken by the worker, see ProviderState.
+func (tx tx) wakeHeld(h payout.Hold) error {
+	column := map[payout.HoldScope]string{payout.HoldPacket: "packet_id", payout.HoldPayment: "id"}[h.Scope]
+	if column == "" {
+		return nil
+	}
+	return tx.Exec("INSERT INTO outbox (payment_id, kind, due_at, created_at) SELECT id, ?, ?, ? FROM payments WHERE status = 'pending' AND "+
+		column+" = ? ON DUPLICATE KEY UPDATE due_at = VALUES(due_at), tries = 0, reached_at = NULL", outboxBegin, tx.now, tx.now, h.Name).Error
+}
+
+// releases is what a hold's release lets go: everything of a packet that has not left, or the amount
+// of a payment that is not final.
+func (tx tx) releases(h payout.Hold) (payout.Releases, error) {
+	switch h.Scope {
+	case payout.HoldPacket:
+		return tx.packetReleases(h.Name)
+	case payout.HoldPayment:
+		var row paymentRow
+		if err := tx.Where("id = ?", h.Name).Limit(1).Find(&row).Error; err != nil {
+			return payout.Releases{}, err
+		}
+		return payout.PaymentReleases(row.ID, payout.Status(row.Status), row.UserID, money.Fen(row.Amount)), nil
+	}
+	return payout.Releases{What: "every payment that waits for the release; each was decided before"}, nil
+}
+
+func (tx tx) packetReleases(packetID string) (payout.Releases, error) {
+	balances, err := tx.balances(packetID)
+	if err != nil {
+		return payout.Releases{}, err
+	}
+	var charge paymentRow
+	if err := tx.Where("id = ?", payout.ID(payout.KindCharge, packetID, 0)).Limit(1).Find(&charge).Error; err != nil {
+		return payout.Releases{}, err
+	}
+	var pending money.Fen
+	if payout.Status(charge.Status).Open() {
+		pending = money.Fen(charge.Amount)
+	}
+	return payout.PacketReleases(balances, pending), nil
+}
+
+// WithheldByRecovery reports whether a recovery left a packet to staff and its hold is active: no
+// grab may be decided by a pool that was rebuilt without knowing who has won. Errors: ErrUnavailable.
+func (s *Store) WithheldByRecovery(ctx context.Context, packetID string) (bool, error) {
+	var n int64
+	err := s.read(ctx).Model(&holdRow{}).Where("name = ? AND released_at IS NULL AND scope = ? AND kind = ?", packetID,
+		string(payout.HoldPacket), string(payout.HoldRecovery)).Count(&n).Error
+	return n > 0, classify(err)
+}
+
+// WaitingToSend returns open payments of a provider whose next step is a send, oldest first: those
+// that an ended hold deferred. Errors: ErrUnavailable.
+func (s *Store) WaitingToSend(ctx context.Context, provider string, limit int) ([]payout.Payment, error) {
+	var rows []paymentRow
+	err := s.read(ctx).Raw(`SELECT p.* FROM payments p LEFT JOIN attempts a ON a.order_no = p.order_no
+		WHERE p.kind IN ('c', 'p', 'r', 'h') AND p.status IN ('pending', 'sending', 'unknown') AND p.provider = ?
+		AND (p.status = 'pending' OR a.next_action = 'send') ORDER BY p.created_at LIMIT ?`, provider, limit).Scan(&rows).Error
+	out := make([]payout.Payment, len(rows))
+	for i, r := range rows {
+		out[i] = r.payment()
+	}
+	return out, classify(err)
+}
