@@ -147,12 +147,9 @@ func (tx tx) placeHold(h payout.Hold) error {
 
 // activeHolds reads the active holds of a name and of everything; lock locks them.
 func (tx tx) activeHolds(scope payout.HoldScope, name string, lock bool) ([]payout.Hold, error) {
-	query := "SELECT * FROM holds WHERE name IN ? AND released_at IS NULL AND scope IN ? ORDER BY id"
-	if lock {
-		query += " FOR UPDATE"
-	}
 	var rows []holdRow
-	err := tx.Raw(query, []string{name, ""}, []string{string(scope), string(payout.HoldAll)}).Scan(&rows).Error
+	err := tx.locking(lock).Where("name IN ? AND released_at IS NULL AND scope IN ?", []string{name, ""},
+		[]string{string(scope), string(payout.HoldAll)}).Order("id").Find(&rows).Error
 	out := make([]payout.Hold, len(rows))
 	for i, r := range rows {
 		out[i] = r.hold()
@@ -314,12 +311,8 @@ func (s *Store) Hold(ctx context.Context, id int64) (payout.Hold, payout.Release
 }
 
 func (tx tx) hold(id int64, lock bool) (payout.Hold, error) {
-	query := "SELECT * FROM holds WHERE id = ?"
-	if lock {
-		query += " FOR UPDATE"
-	}
 	var row holdRow
-	err := tx.Raw(query, id).Scan(&row).Error
+	err := tx.locking(lock).Where("id = ?", id).Limit(1).Find(&row).Error
 	if err == nil && row.ID == 0 {
 		err = fmt.Errorf("hold %d: %w", id, ErrNotFound)
 	}
@@ -383,8 +376,8 @@ func (tx tx) release(w payout.StaffWrite, h payout.Hold, releases payout.Release
 		return h, fmt.Errorf("hold %d: %w", h.ID, payout.ErrDecisionChanged)
 	case !other && h.NeedsSecondPerson(releases):
 		action = "ask_release"
-		if err := tx.Exec("UPDATE holds SET release_by = ?, release_role = ?, release_reason = ?, release_shown = ?, release_at = ? WHERE id = ?",
-			w.Owner, w.Role, w.Reason, shown, tx.now, h.ID).Error; err != nil {
+		if err := tx.Model(&holdRow{}).Where("id = ?", h.ID).Updates(map[string]any{"release_by": w.Owner, "release_role": w.Role,
+			"release_reason": w.Reason, "release_shown": []byte(shown), "release_at": tx.now}).Error; err != nil {
 			return h, err
 		}
 	default:
