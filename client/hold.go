@@ -15,7 +15,7 @@ type Hold struct {
 	ID         string       `json:"id"`
 	Scope      string       `json:"scope"` // all, provider, packet or payment
 	Name       string       `json:"name"`  // the provider, packet or payment; "" for all
-	Kind       string       `json:"kind"`  // staff, recovery or second_success
+	Kind       string       `json:"kind"`  // staff, recovery, second_success or charge_returned
 	Reason     string       `json:"reason"`
 	By         string       `json:"by"`
 	Role       string       `json:"role"`

@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -32,6 +34,7 @@ type WatchedPackets interface {
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
 	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 	WithheldByRecovery(ctx context.Context, packetID string) (bool, error)
+	PacketsWithoutCharge(ctx context.Context) ([]string, error)
 }
 
 // WatchedPayments reads payments for the watch.
@@ -48,6 +51,7 @@ type LivePools interface {
 	View(ctx context.Context, id string) (packet.PoolView, error)
 	EachClaim(ctx context.Context, id string, visit func([]packet.Claim) error) error
 	Retire(ctx context.Context, id string) error
+	Recall(ctx context.Context, id string) (packet.PoolView, error)
 	Fences
 }
 
@@ -129,6 +133,7 @@ func NewWatch(cfg WatchConfig) *Watch {
 func (w *Watch) Run(ctx context.Context) error {
 	for pause(ctx, w.cfg.Pace.Every) {
 		w.look(ctx, "Watch did not compare every lane; retrying.", w.watchLanes)
+		w.look(ctx, "Watch did not end the grabs of packets whose charge came back; retrying.", w.watchReturnedCharges)
 		w.look(ctx, "Watch did not list terminated runs; retrying.", w.watchEnded)
 		w.look(ctx, "Watch did not compare packets with their runs; retrying.", w.watchPackets)
 		w.look(ctx, "Watch did not list overdue payments; retrying.", w.watchPayments)
@@ -155,6 +160,19 @@ func (w *Watch) watchLanes(ctx context.Context) error {
 		group.Go(func() error { return w.lanes[i].round(ctx, now) })
 	}
 	return group.Wait()
+}
+
+// watchReturnedCharges ends the grabs of packets whose charge came back (rule R12), like a recall.
+// What was won stays owed; their hold stops payouts and the remainder.
+func (w *Watch) watchReturnedCharges(ctx context.Context) error {
+	ids, err := w.cfg.Store.PacketsWithoutCharge(ctx)
+	for _, id := range ids {
+		_, recalled := w.cfg.Pools.Recall(ctx, id)
+		if recalled != nil && !errors.Is(recalled, packet.ErrNotFound) && !errors.Is(recalled, packet.ErrNotOpenYet) && err == nil {
+			err = fmt.Errorf("recall packet %s: %w", id, recalled)
+		}
+	}
+	return err
 }
 
 // pages reads one page, and continues while pages need repairs.

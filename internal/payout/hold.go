@@ -47,6 +47,9 @@ const (
 	// HoldSecondSuccess: a cancelled payout has reached its recipient after all (rule R5); its refund
 	// is held.
 	HoldSecondSuccess HoldKind = "second_success"
+	// HoldChargeReturned: the charge of a packet came back to its sender. Its grabs end; what is owed
+	// and the remainder would be paid without the sender's money.
+	HoldChargeReturned HoldKind = "charge_returned"
 	// HoldStillMoves: the money of a cancelled payout may still move, so its refund waits. It is
 	// derived from the payout's order numbers and ends with the answer to a query.
 	HoldStillMoves HoldKind = "still_moves"
@@ -224,10 +227,15 @@ func RecoveredHold(provider string, b MySQLState) Hold {
 		Role: "system", Reason: "MySQL was recovered: check what was held before the restore, then release"}
 }
 
-// Hold is the hold that a settlement places: a cancelled payout has reached its recipient, so the
-// refund of its cancellation must not leave as well. nil without one.
+// Hold is the hold that a settlement places; nil without one. A cancelled payout has reached its
+// recipient, so the refund of its cancellation must not leave as well. Or the charge came back, so
+// the packet has no money.
 func (s Settlement) Hold() *Hold {
 	p := s.Payment
+	if s.chargeBack {
+		return &Hold{Scope: HoldPacket, Name: p.PacketID, Kind: HoldChargeReturned, Cause: s.Attempt.OrderNo, By: "ledger", Role: "system",
+			Reason: "the sender has the charge back: payouts and the remainder would be paid with the money of the house"}
+	}
 	if p.Kind != KindPayout || p.Status != StatusCancelled {
 		return nil
 	}

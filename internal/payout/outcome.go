@@ -179,14 +179,18 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 	return nil
 }
 
-// chargeReturned settles a charge that was returned to the sender. Staff have to look at a booked
-// one. An unbooked one fails when a query repeats the statement: its packet never opens (rule R2).
+// chargeReturned settles a charge that was returned to the sender. When a query repeats the
+// statement, the packet of a booked one is held (see Settlement.Hold), and an unbooked one fails:
+// its packet never opens (rule R2).
 func (s *Settlement) chargeReturned(was ObservationKind, o Observation, now time.Time) error {
 	s.addBreak(BreakContradiction, "the provider reports a charge as returned")
-	if was == ObsReturned && o.Source == SourceQuery && !s.Attempt.Booked {
-		return s.fail("returned", s.Attempt.Message, now)
+	if was != ObsReturned || o.Source != SourceQuery {
+		return s.queryAsUnknown(now)
 	}
-	return s.queryAsUnknown(now)
+	if s.chargeBack = s.Attempt.Booked; s.chargeBack {
+		return nil
+	}
+	return s.fail("returned", s.Attempt.Message, now)
 }
 
 // queriedDeclined settles a refusal. A final failure needs two statements, the second by a query.

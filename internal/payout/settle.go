@@ -19,6 +19,8 @@ type Settlement struct {
 	Changed bool
 	// Overtaken is the open decision that this observation made pointless.
 	OvertakenDecision DecisionKind
+	// chargeBack: a booked charge came back to its sender.
+	chargeBack bool
 }
 
 // Settle applies one observation to a payment and its attempt. It is the only writer of a payment's

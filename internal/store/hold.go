@@ -438,6 +438,18 @@ func (tx tx) packetReleases(packetID string) (payout.Releases, error) {
 	return payout.PacketReleases(balances, pending), nil
 }
 
+// PacketsWithoutCharge lists packets whose charge came back, and whose hold is active: their grabs
+// have to end. Errors: ErrUnavailable.
+func (s *Store) PacketsWithoutCharge(ctx context.Context) ([]string, error) {
+	var ids []string
+	err := s.read(ctx).Model(&holdRow{}).Where("released_at IS NULL AND kind = ?", string(payout.HoldChargeReturned)).Order("id").
+		Limit(holdsAtOnce).Pluck("name", &ids).Error
+	return ids, classify(err)
+}
+
+// holdsAtOnce bounds the packets that one round of the watch closes for grabs.
+const holdsAtOnce = 1000
+
 // WithheldByRecovery reports whether a recovery left a packet to staff and its hold is active: no
 // grab may be decided by a pool that was rebuilt without knowing who has won. Errors: ErrUnavailable.
 func (s *Store) WithheldByRecovery(ctx context.Context, packetID string) (bool, error) {

@@ -546,6 +546,8 @@ func (b restoredDatabase) CountClaimedShares(context.Context, string) (n int, er
 	return n, nil
 }
 
+func (b restoredDatabase) PacketsWithoutCharge(context.Context) ([]string, error) { return nil, nil }
+
 func (b restoredDatabase) WithheldByRecovery(context.Context, string) (yes bool, err error) {
 	b.world.look(func() { yes = b.held(payout.HoldPacket) })
 	return yes, nil
