@@ -47,10 +47,10 @@ type HealthPart struct {
 
 // HealthCheck is one check of a part.
 type HealthCheck struct {
-	Name      string          `json:"name" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,ledger,suspense,quarantine,queues,polling,held,under_way,unsent,low_balance,rate_limited,no_answer,unknown_outcomes,last_run,unreconciled,breaks,chain" doc:"The check."`
+	Name      string          `json:"name" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,ledger,suspense,quarantine,queues,polling,held,holds,under_way,unsent,low_balance,rate_limited,no_answer,unknown_outcomes,last_run,unreconciled,breaks,chain" doc:"The check."`
 	Status    string          `json:"status" enum:"ok,unknown,warning,wrong" doc:"The result of the check."`
 	LatencyUS Nullable[int64] `json:"latency_us" doc:"The latency of the answer in microseconds; null for checks without a call."`
-	Count     Nullable[int64] `json:"count" doc:"The count, depending on the check: lanes that are not open, waiting items, workers, verified entries, days whose statement could not be read. low_balance, rate_limited, no_answer: payments that the provider has not accepted, among the oldest 5,000 of each kind and status. suspense: fen. null for checks without a count."`
+	Count     Nullable[int64] `json:"count" doc:"The count, depending on the check: lanes that are not open, waiting items, workers, verified entries, days whose statement could not be read. low_balance, rate_limited, no_answer: payments that the provider has not accepted, among the oldest 5,000 of each kind and status. suspense: fen. holds: active holds of packets and payments. null for checks without a count."`
 	Since     Nullable[Stamp] `json:"since" doc:"Since when the oldest item waits; last_run: when it ended. null: no item, or no run yet."`
 }
 
@@ -255,6 +255,7 @@ func (s *Server) providerHealth(ctx context.Context, v observe.HealthSnapshot) [
 	return []HealthPart{partOf("provider",
 		s.providerAnswers(ctx),
 		known(v.FromMySQL, hold),
+		known(v.FromMySQL, aged("holds", v.HeldItems(), 0, healthWarning)),
 		known(v.FromMySQL, aged("under_way", moving, observe.MovingMaxAge, healthWrong)),
 		// Which payments a worker defers, and why, is known to the worker only. Visible here are
 		// the provider's refusals and the amount not sent.

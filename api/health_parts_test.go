@@ -81,7 +81,7 @@ func TestHealthOfParts(t *testing.T) {
 		}
 	}})
 	b, all := h.health()
-	if len(wrongChecks(all)) > 0 || b.Status != "ok" || len(all) != 40 {
+	if len(wrongChecks(all)) > 0 || b.Status != "ok" || len(all) != 41 {
 		t.Fatalf("new: %s, %d: %v", b.Status, len(all), wrongChecks(all))
 	}
 	names := []string{}
@@ -113,10 +113,11 @@ func TestHealthOfParts(t *testing.T) {
 	reconcile("2026-01-01", done)
 	h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
 	h.write(h.ops, "providers/sandbox/hold", "h", because)
+	h.write(h.ops, "holds", "p", `{"scope":"packet","name":"1c5emuasbbm9p6qmv2gr","reason":"r"}`)
 	workers, temporal = 0, errors.New("away")
 	b, all = h.health()
 	want := map[string]string{"decisions": "warning", "decisions payout_failed": "warning", "provider": "warning", "provider held": "warning",
-		"temporal": "wrong", "temporal answers": "wrong", "temporal queues": "unknown", "workers": "unknown", "workers polling": "unknown"}
+		"provider holds": "warning", "temporal": "wrong", "temporal answers": "wrong", "temporal queues": "unknown", "workers": "unknown", "workers polling": "unknown"}
 	if !maps.Equal(wrongChecks(all), want) || b.Status != "wrong" {
 		t.Errorf("%s: %v", b.Status, wrongChecks(all))
 	}
@@ -132,7 +133,7 @@ func TestHealthOfParts(t *testing.T) {
 	if _, all = h.health(); all["reconciliation last_run"] != "ok" || all["reconciliation unreconciled"] != "warning" {
 		t.Errorf("the next one did not: %v", wrongChecks(all))
 	}
-	if n := *b.Parts[len(b.Parts)-1].Checks[0].Count; n != 2 {
+	if n := *b.Parts[len(b.Parts)-1].Checks[0].Count; n != 3 {
 		t.Errorf("%d entries of the audit were checked", n)
 	}
 	if r := h.as(h.ops, "GET", "/v1/staff/health?x=1", ""); r.code() != "invalid_request" {

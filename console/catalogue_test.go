@@ -259,7 +259,7 @@ func TestWords(t *testing.T) {
 var healthChecks = []string{
 	"payout_failed", "payout_returned", "refund_failed", "refund_returned", "approval", "answers", "durable", "gates",
 	"lost_grabs", "handoffs", "books", "outbox", "overdue", "ledger", "suspense", "quarantine", "queues", "polling", "held",
-	"under_way", "unsent", "low_balance", "rate_limited", "no_answer", "unknown_outcomes", "last_run", "unreconciled",
+	"holds", "under_way", "unsent", "low_balance", "rate_limited", "no_answer", "unknown_outcomes", "last_run", "unreconciled",
 	"breaks", "chain",
 }
 

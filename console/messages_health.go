@@ -69,6 +69,7 @@ var healthMessages = map[string]message{
 	"check.queues":           {"Task queues", "任务队列"},
 	"check.polling":          {"Active", "在线数量"},
 	"check.held":             {"Hold", "暂停"},
+	"check.holds":            {"Packet and payment holds", "红包与款项的暂停"},
 	"check.under_way":        {"Payments in flight", "在途款项"},
 	"check.unsent":           {"Deferred payments", "暂缓发起的款项"},
 	"check.low_balance":      {"Insufficient balance", "余额不足"},
@@ -97,6 +98,7 @@ var healthMessages = map[string]message{
 	"good.quarantine":       {"empty", "无"},
 	"good.queues":           {"empty", "无积压"},
 	"good.held":             {"none", "无"},
+	"good.holds":            {"none", "无"},
 	"good.under_way":        {"none", "无"},
 	"good.unsent":           {"none", "无"},
 	"good.low_balance":      {"none", "无"},
@@ -143,6 +145,7 @@ var healthMessages = map[string]message{
 	"do.queues":     {"Too few workers, or workers are stuck.", "工作进程不足或停滞。"},
 	"do.polling":    {"Start hongbao worker. Nothing is paid until then.", "请启动 hongbao worker，此前不会付款。"},
 	"do.held":       {"Release the provider below when the cause is fixed.", "原因消除后，请在下方恢复渠道。"},
+	"do.holds":      {"Run hongbao holds list, and release the ones whose cause is gone.", "请运行 hongbao holds list 查看，原因消除后解除暂停。"},
 	"do.under_way":  {"Check that workers run, the provider responds and is not held.", "请确认工作进程正在运行、渠道有响应且未暂停。"},
 	"do.unsent": {"Deferred: no worker is running, the provider is held or failing (see this section), or the rate limit applies. They " +
 		"are sent automatically. Each payment's run in Temporal states its reason.",

@@ -278,8 +278,22 @@ func (d *doctor) checkFailedPayments(v observe.HealthSnapshot) {
 		do: strings.Join(lists, ", ") + "; docs/finance.md describes each case."})
 }
 
+// checkHolds checks the active holds of packets and payments.
+func (d *doctor) checkHolds(v observe.HealthSnapshot) {
+	what := "active holds of packets and payments"
+	if v.HeldFen > 0 {
+		what += ", which stop " + formatYuan(money.Fen(v.HeldFen))
+	}
+	if v.Releases.Waiting > 0 {
+		what += fmt.Sprintf(" (%d releases wait for a second person)", v.Releases.Waiting)
+	}
+	d.checkBacklog("holds", v.HeldItems(), ageLimit{warn: anyAge, what: what,
+		do: "hongbao holds list; hongbao holds show states what a release lets go. Release what has no cause any more."})
+}
+
 // checkBacklogs checks the backlogs by the limits of docs/metrics.md.
 func (d *doctor) checkBacklogs(v observe.HealthSnapshot) {
+	d.checkHolds(v)
 	d.checkLanes(v)
 	byStatus := map[string]observe.Backlog{}
 	for _, p := range v.Payments {

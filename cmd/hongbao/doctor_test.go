@@ -192,7 +192,7 @@ func TestDoctor(t *testing.T) {
 		found, code := w.look()
 		for _, check := range []string{"settings", "redis", "redis rights", "redis durability", "clock of redis", "redis lanes", "hand-offs",
 			"mysql", "mysql isolation", "mysql durability", "clock of mysql",
-			"migrations", "seed key", "provider account", "provider hold", "payments under way", "unknown outcomes", "failed payments",
+			"migrations", "seed key", "provider account", "provider hold", "holds", "payments under way", "unknown outcomes", "failed payments",
 			"packets overdue", "outbox", "approvals", "reconciliation", "campaigns", "campaign days", "last reconciliation", "breaks", "quarantine",
 			"ledger", "gates", "books", "temporal", "temporal namespace", "search attributes", "workers", "task queues", "provider", "api"} {
 			if found[check].Verdict != verdictOK {
@@ -204,7 +204,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("exit code %d, besides: %+v", code, found)
 		}
 		_, out, _ := w.doctor(w.settings())
-		contains(t, out, "ok       redis durability", "HEALTHY: 37 ok, 0 warnings, 0 wrong, 0 skipped.")
+		contains(t, out, "ok       redis durability", "HEALTHY: 38 ok, 0 warnings, 0 wrong, 0 skipped.")
 	})
 	for name, test := range map[string]func(*doctorRig){"Settings": (*doctorRig).testSettings, "Redis": (*doctorRig).testRedis,
 		"MySQL":    (*doctorRig).testMySQL,
@@ -355,6 +355,9 @@ func (w *doctorRig) testProvider() {
 	w.sh(exitOK, "providers", "hold", "sandbox", "--reason", "statement does not tie")
 	w.expect(exitOK, "provider hold", verdictWarning, "statement does not tie (op)", "hongbao providers release sandbox")
 	w.sh(exitOK, "providers", "release", "sandbox", "--reason", "solved")
+	w.sh(exitOK, "holds", "place", "packet", "1c5emuasbbm9p6qmv2gr", "--reason", "stolen account")
+	w.expect(exitOK, "holds", verdictWarning, "1 active holds of packets and payments, the oldest for", "hongbao holds list")
+	w.sql("DELETE FROM holds")
 }
 
 func (w *doctorRig) testWaiting() {
@@ -456,6 +459,10 @@ func TestDoctorJudges(t *testing.T) {
 			{Reason: "payout_failed", Fen: 409_000, Backlog: since(time.Minute)}, {Reason: "refund_returned", Fen: 281, Backlog: since(time.Hour)},
 			{Reason: "approval", Fen: 7, Backlog: since(time.Hour)}, {Reason: "break", Kind: "orphan", Fen: 7, Backlog: since(time.Hour)}}}),
 			"failed payments", verdictWarning, "6 failed or returned payments that wait for a decision, ¥4092.81 in all, the oldest for 1h0m0s"},
+		"holds": {health(observe.HealthSnapshot{HeldFen: 12_345, Releases: since(time.Minute), Holds: []observe.HoldBacklog{
+			{Scope: "packet", Kind: "recovery", Backlog: since(time.Hour)}, {Scope: "payment", Kind: "staff", Backlog: since(time.Minute)},
+			{Scope: "provider", Kind: "staff", Backlog: since(2 * time.Hour)}}}), "holds", verdictWarning,
+			"6 active holds of packets and payments, which stop ¥123.45 (3 releases wait for a second person), the oldest for 1h0m0s."},
 		"awaiting recipient": {health(payments("awaiting_recipient", 90*time.Hour)), "payments under way", verdictOK, "No payments"},
 		"overdue": {health(observe.HealthSnapshot{Overdue: []observe.PacketBacklog{{Status: "open", Backlog: since(6 * time.Minute)}}}),
 			"packets overdue", verdictWrong, "6m0s"},

@@ -79,7 +79,12 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricRemoved, "Total number of old rows removed by retention, by table.", []string{"table"}},
 		{MetricOldest, "Age in seconds of the oldest row of a table with retention; 0: the table is empty.", []string{"table"}},
 		{MetricDurable, "Whether Redis is configured to keep every acknowledged write: 1 yes, 0 no, and grabs may be lost.", nil},
-		{MetricHeld, "Time in seconds since staff placed the current hold on the provider; 0: not held.", []string{"provider"}},
+		{MetricHeld, "Time in seconds since the current hold on the provider was placed; 0: not held.", []string{"provider"}},
+		{MetricHolds, "Number of active holds, by scope and kind.", []string{"scope", "kind"}},
+		{MetricHoldAge, "Age in seconds of the oldest active hold, by scope and kind.", []string{"scope", "kind"}},
+		{MetricHeldFen, "Money in fen that the oldest thousand active holds of packets and payments stop.", nil},
+		{MetricReleases, "Number of releases of holds that wait for a second person.", nil},
+		{MetricReleaseAge, "Age in seconds of the oldest release of a hold that waits for a second person.", nil},
 		{MetricQueue, "Approximate number of tasks in a Temporal task queue that no worker has taken.", []string{"queue", "kind"}},
 		{MetricQueueAge, "Age in seconds of the oldest task in a Temporal task queue that no worker has taken.", []string{"queue", "kind"}},
 		{MetricImbalance, "Number of recently active packets whose ledger does not balance, or has an account below zero.", nil},
@@ -209,6 +214,17 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 	for _, d := range v.CampaignDays {
 		gauge(MetricDaysLost, float64(d.Waiting), d.Kind)
 	}
+	backlog(MetricOutbox, MetricOutboxAge, v.Outbox)
+	gauge(MetricQuarantined, float64(v.Quarantined))
+	gauge(MetricImbalance, float64(v.Imbalanced))
+	gauge(MetricSuspense, float64(v.Suspense))
+	gauge(MetricRestored, oneIf(v.MySQLRestored))
+	showStaff(v, now, gauge, backlog)
+}
+
+// showStaff exports what waits for staff: approvals, decisions and holds.
+func showStaff(v HealthSnapshot, now time.Time, gauge func(name string, value float64, labels ...string),
+	backlog func(count, age string, b Backlog, labels ...string)) {
 	backlog(MetricApprovals, MetricApprovalAge, v.Approvals)
 	due, fen := map[string]int64{}, map[string]int64{}
 	for _, d := range v.Decisions {
@@ -219,14 +235,14 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 		gauge(MetricDecisionsDue, float64(due[reason]), reason)
 		gauge(MetricDecisionsDueFen, float64(fen[reason]), reason)
 	}
-	backlog(MetricOutbox, MetricOutboxAge, v.Outbox)
 	for provider, since := range v.HeldProviders {
 		gauge(MetricHeld, Backlog{Oldest: since}.age(now), provider)
 	}
-	gauge(MetricQuarantined, float64(v.Quarantined))
-	gauge(MetricImbalance, float64(v.Imbalanced))
-	gauge(MetricSuspense, float64(v.Suspense))
-	gauge(MetricRestored, oneIf(v.MySQLRestored))
+	for _, h := range v.Holds {
+		backlog(MetricHolds, MetricHoldAge, h.Backlog, h.Scope, h.Kind)
+	}
+	gauge(MetricHeldFen, float64(v.HeldFen))
+	backlog(MetricReleases, MetricReleaseAge, v.Releases)
 }
 
 func oneIf(yes bool) float64 {

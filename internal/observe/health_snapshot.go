@@ -58,6 +58,13 @@ type HealthSnapshot struct {
 	Retention []Retained
 	// HeldProviders has the time since when a provider is held, by name; zero: not held.
 	HeldProviders map[string]time.Time
+	// Holds are the active holds by scope and kind; Oldest is when the first was placed.
+	Holds []HoldBacklog
+	// HeldFen is the money in fen that the oldest thousand active holds of packets and payments stop.
+	// Packets too large to be added up count with their total.
+	HeldFen int64
+	// Releases are releases of holds that wait for a second person.
+	Releases Backlog
 	// Queues are the tasks that no worker has taken yet.
 	Queues []QueueBacklog
 	// Imbalanced counts the recently active packets whose ledger does not balance or has an account
@@ -131,6 +138,23 @@ type PacketBacklog struct {
 type KindBacklog struct {
 	Kind string
 	Backlog
+}
+
+// HoldBacklog is the backlog of active holds of one scope and kind.
+type HoldBacklog struct {
+	Scope, Kind string
+	Backlog
+}
+
+// HeldItems adds up the active holds of packets and payments.
+func (v HealthSnapshot) HeldItems() Backlog {
+	var sum Backlog
+	for _, h := range v.Holds {
+		if h.Scope == "packet" || h.Scope == "payment" {
+			sum = sum.Add(h.Backlog)
+		}
+	}
+	return sum
 }
 
 // QueueBacklog is the backlog of one of Temporal's task queues; Kind is workflow

@@ -46,7 +46,7 @@ var paymentKinds = map[payout.Kind]string{payout.KindCharge: "charge", payout.Ki
 // Read fills in what MySQL knows. Errors: ErrUnavailable.
 func (r *HealthReader) Read(ctx context.Context, v *observe.HealthSnapshot) error {
 	for _, read := range []func(context.Context, *observe.HealthSnapshot) error{r.payments, r.packets, r.breaks, r.waiting, r.decisions,
-		r.heldProviders, r.lanes, r.repairs, r.ledger, r.books, r.reconciled, r.campaigns, r.retention} {
+		r.heldProviders, r.holds, r.lanes, r.repairs, r.ledger, r.books, r.reconciled, r.campaigns, r.retention} {
 		if err := read(ctx, v); err != nil {
 			return classify(err)
 		}
@@ -176,20 +176,6 @@ func (r *HealthReader) breaks(ctx context.Context, v *observe.HealthSnapshot) er
 	}
 	for _, kind := range slices.Sorted(maps.Keys(found)) {
 		v.Breaks = append(v.Breaks, observe.KindBacklog{Kind: kind, Backlog: found[kind]})
-	}
-	return err
-}
-
-// heldProviders reads since when providers are held; zero for one that was held before.
-func (r *HealthReader) heldProviders(ctx context.Context, v *observe.HealthSnapshot) error {
-	var rows []struct {
-		Name string
-		Held *time.Time
-	}
-	err := r.store.read(ctx).Raw("SELECT name, MIN(IF(released_at IS NULL, placed_at, NULL)) AS held FROM holds WHERE scope = ? GROUP BY name",
-		string(payout.HoldProvider)).Scan(&rows).Error
-	for _, row := range rows {
-		v.HeldProviders[row.Name] = orZero(row.Held)
 	}
 	return err
 }
