@@ -75,6 +75,8 @@ func (v *visit) audit(verdict *client.AuditVerdict) error {
 		line := auditLine{AuditEntry: e, BeforeText: stateText(e.Before), AfterText: stateText(e.After)}
 		if id, ok := strings.CutPrefix(e.Subject, "packet/"); ok && packet.ValidID(id) {
 			line.Link = "/packets/" + id
+		} else if id, ok := strings.CutPrefix(e.Subject, "hold/"); ok {
+			line.Link = "/holds/h" + id
 		} else if len(e.Subject) == idLen {
 			line.Link = paymentPath(e.Subject)
 		}

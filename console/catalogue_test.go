@@ -114,6 +114,20 @@ func open(word string) (keys []string) {
 		for _, k := range slices.Concat(payout.MachineBreaks, payout.StatementBreaks) {
 			add(string(k))
 		}
+	case "hold_scope":
+		add(holdScopes...)
+	case "hold_kind":
+		add(string(payout.HoldStaff), string(payout.HoldRecovery), string(payout.HoldSecondSuccess))
+	case "held":
+		add("packet", "payment", "charge")
+	case "hold_this", "hold_about", "hold_due":
+		add("packet", "payment")
+	case "releases":
+		for key := range catalogue { // TestReleasesAreTranslated reads them
+			if value, ok := strings.CutPrefix(key, "releases."); ok {
+				add(value)
+			}
+		}
 	case "differs":
 		add(written(`(?:differ\(|\t\{)"((?:ledger|packet|share_count)[^"]*[a-z])"`, "../api/proof.go")...)
 		for _, a := range []payout.Account{payout.AccountHolding, payout.AccountOwed, payout.AccountRefunding} {
@@ -125,7 +139,7 @@ func open(word string) (keys []string) {
 		add("query", "reason", "evidence", "date", "filter", "payout_ids", "status", "user_id", "sender_id", "packet_id", "order_no",
 			"failure_code",
 			"amount_min", "amount_max",
-			"older_than_seconds", "cursor", "kind", "actor", "action", "subject")
+			"older_than_seconds", "cursor", "kind", "actor", "action", "subject", "scope", "name")
 	case "kind":
 		add("charge", "payout", "refund", "honour")
 	case "op":
@@ -153,7 +167,7 @@ func open(word string) (keys []string) {
 	case "problem":
 		add("not_retryable", "decision_pending")
 	case "done":
-		add("hold", "release", "approve", "reject", "withdraw", "resolve", "reconcile", "recall", "campaign_pause", "campaign_end")
+		add("hold", "hold_packet", "hold_payment", "release", "release_hold", "release_waiting", "approve", "reject", "withdraw", "resolve", "reconcile", "recall", "campaign_pause", "campaign_end")
 		for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionQuery} {
 			for _, status := range firstStatuses[kind] {
 				add(string(kind) + "_" + string(status))
@@ -310,7 +324,7 @@ func TestCatalogue(t *testing.T) {
 		}
 	}
 	for _, word := range []string{"done", "event", "decision", "status", "packet", "campaign_is", "day", "outcome", "run", "outbox", "part",
-		"check", "fault", "field"} {
+		"check", "fault", "field", "releases"} {
 		use(open(word)...)
 	}
 	for _, check := range healthChecks {
@@ -340,6 +354,7 @@ func TestCatalogue(t *testing.T) {
 	for _, code := range []client.Code{client.CodeForbidden, client.CodeNotFound, client.CodePacketNotFound, client.CodeNotOpenYet,
 		client.CodePayoutNotFound, client.CodeRefundNotFound,
 		client.CodeInvalidRequest, codeQuery, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged, client.CodeHeld, client.CodeRecoveryRequired,
+		codeReleaseChanged,
 		client.CodeCampaignNotFound, client.CodeCampaignEnded,
 		client.CodeKeyReused, client.CodeRequestInProgress, client.CodeUnavailable, client.CodeInternal} {
 		use("problem." + string(code))

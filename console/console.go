@@ -71,7 +71,7 @@ type Console struct {
 // Folders are the path prefixes that the console serves, besides /.
 var Folders = []string{"/assets", "/login", "/logout", "/language", "/payouts", "/refunds", "/approvals", "/packets", "/campaigns",
 	"/search", "/audit",
-	"/reconciliations", "/breaks", "/closes", "/providers", "/live"}
+	"/reconciliations", "/breaks", "/closes", "/holds", "/providers", "/live"}
 
 // New returns a console. Errors: an invalid configuration, or an invalid template.
 func New(cfg Config) (*Console, error) {
@@ -137,6 +137,10 @@ func (c *Console) routes() map[string]route {
 		"GET /packets/export.csv":         {query: packetParams, handle: (*visit).exportPackets},
 		"GET /packets/{id}":               {query: cursorParam.and(doneParam), handle: (*visit).showPacket},
 		"POST /packets/{id}/recall":       {handle: (*visit).recallPacket},
+		"POST /packets/{id}/hold":         {handle: (*visit).holdPacket},
+		"GET /holds":                      {query: holdParams.and(cursorParam), handle: (*visit).listHolds},
+		"GET /holds/{id}":                 {query: doneParam, handle: (*visit).showHold},
+		"POST /holds/{id}/release":        {handle: (*visit).releaseHold},
 		"GET /campaigns":                  {query: params{"status": trimmed}.and(cursorParam), handle: (*visit).listCampaigns},
 		"GET /campaigns/{id}":             {query: cursorParam.and(doneParam), handle: (*visit).showCampaign},
 		"POST /campaigns/{id}/{action}":   {handle: (*visit).stopCampaign},
@@ -153,7 +157,7 @@ func (c *Console) routes() map[string]route {
 		"GET /closes/{date}":              {handle: (*visit).showClose},
 		"GET /closes/{date}/export.csv":   {handle: (*visit).exportClose},
 		"POST /breaks/{id}/resolve":       {handle: (*visit).resolveBreak},
-		"POST /providers/{name}/{action}": {handle: (*visit).decideHold},
+		"POST /providers/{name}/{action}": {handle: (*visit).decideProvider},
 	}
 }
 

@@ -96,6 +96,8 @@ var auditMessages = map[string]message{
 	"field.amount_max":         {"The maximum amount", "最高金额"},
 	"field.cursor":             {"The list position", "列表位置"},
 	"field.kind":               {"The kind", "类型"},
+	"field.scope":              {"The scope", "范围"},
+	"field.name":               {"The name", "对象"},
 	"field.actor":              {"The actor", "操作人"},
 	"field.action":             {"The action", "操作"},
 	"field.subject":            {"The subject", "对象"},

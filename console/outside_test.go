@@ -25,6 +25,7 @@ func TestNoTemporalUI(t *testing.T) {
 						Workflow: workflow}},
 					"/v1/staff/reconciliations/" + run:       client.Reconciliation{ID: run, Status: "done", Workflow: workflow},
 					"/v1/staff/approvals":                    client.List[client.ApprovalItem]{},
+					"/v1/staff/holds":                        client.List[client.Hold]{},
 					"/v1/staff/breaks":                       client.List[client.Break]{},
 					"/v1/staff/packets/" + packet:            staffPacket,
 					"/v1/staff/packets/" + packet + "/grabs": client.List[client.Claim]{},

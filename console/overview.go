@@ -25,7 +25,19 @@ type snapshot struct {
 	Activity  *client.Activity
 	Health    *client.Health
 	Providers []client.Provider
+	Holds     []holdsDue // of packets and payments
 }
+
+// Decisions are the reasons for which decisions are due.
+func (s snapshot) Decisions() []client.DecisionDue {
+	if s.Overview == nil {
+		return nil
+	}
+	return s.Overview.Decisions
+}
+
+// AllRead reports whether everything that needs a decision was read.
+func (s snapshot) AllRead() bool { return s.Overview != nil && s.Holds != nil }
 
 func (v *visit) overview() error {
 	snap, err := readSnapshot(v.r.Context(), v.staff)
@@ -59,6 +71,7 @@ func readSnapshot(ctx context.Context, staff *client.Staff) (snapshot, error) {
 			}
 			return err
 		},
+		func() (err error) { out.Holds, err = readHoldsDue(ctx, staff); return err },
 	}
 	errs := make([]error, len(reads))
 	var all sync.WaitGroup
@@ -77,8 +90,8 @@ func readSnapshot(ctx context.Context, staff *client.Staff) (snapshot, error) {
 	return out, nil
 }
 
-// decideHold holds or releases a provider.
-func (v *visit) decideHold() error {
+// decideProvider holds or releases a provider.
+func (v *visit) decideProvider() error {
 	name, action := v.r.PathValue("name"), v.r.PathValue("action")
 	req := client.HoldRequest{IdempotencyKey: v.key(), Reason: v.reason()}
 	var err error

@@ -68,7 +68,11 @@ type packetPage struct {
 	Claims *client.List[client.Claim] // nil if unavailable
 	Next   string
 	Fair   fairness
+	Holds  []hold // active ones, of the packet or its charge
 }
+
+// Holdable reports whether a hold of staff would stop something.
+func (p packetPage) Holdable() bool { return !heldByStaff(p.Holds, p.Packet.ID) }
 
 // Recallable reports whether the packet can be recalled.
 func (p packetPage) Recallable() bool {
@@ -100,6 +104,9 @@ func (v *visit) showPacket() error {
 		return err
 	}
 	body := packetPage{Packet: found, Fair: fairness{Verdict: "unread"}}
+	if body.Holds, err = v.activeHolds(found.ID, chargeID(found.ID)); err != nil {
+		return err
+	}
 	if body.Proof, err = v.staff.Proof(ctx, id); err != nil && !unavailable(err) {
 		return err
 	}

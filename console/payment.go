@@ -60,6 +60,11 @@ func (p payment) Open() bool {
 	return false
 }
 
+// Final reports whether no money of the payment moves any more.
+func (p payment) Final() bool {
+	return p.Status == client.PayoutPaid || p.Status == client.PayoutPaidOutside || p.Status == client.PayoutCancelled
+}
+
 // Path is the address of the payment's page.
 func (p payment) Path() string { return "/" + p.Kind + "s/" + p.ID }
 
@@ -85,8 +90,14 @@ type paymentPage struct {
 	Temporal           client.TemporalRuns
 	Retry              client.RetryPreview
 	Approvals          []client.ApprovalItem
+	Holds              []hold // active ones, of the payment or its packet
 	Poll               string // address that the page polls, with the digests of its content
 	DecisionsUnchanged bool   // a poll leaves the decision forms as they are
+}
+
+// Holdable reports whether a hold of staff would stop something.
+func (b paymentPage) Holdable() bool {
+	return !b.Payment.Final() && !heldByStaff(b.Holds, b.Payment.ID)
 }
 
 // InProgress reports whether the payment can still change without input on this page: by the
@@ -150,7 +161,7 @@ func (b paymentPage) outcome(done, tone string) (key, toneNow string) {
 // contentDigest identifies the content of the page. A poll sends it back, so an unchanged
 // page is answered with 204.
 func (b paymentPage) contentDigest() string {
-	return digest(b.Payment, b.Attempts, b.Timeline, b.Temporal)
+	return digest(b.Payment, b.Attempts, b.Timeline, b.Temporal, b.Holds)
 }
 
 // decisionsDigest identifies the possible decisions and pending approvals.
@@ -159,7 +170,7 @@ func (b paymentPage) decisionsDigest() string {
 	for _, a := range b.Approvals {
 		waiting = append(waiting, a.ID, fmt.Sprint(a.Changed))
 	}
-	return digest(b.Payment.Status, b.Payment.Sent(), b.Retry, waiting)
+	return digest(b.Payment.Status, b.Payment.Sent(), b.Retry, waiting, b.Holdable())
 }
 
 // digest returns a hash of values.
@@ -196,6 +207,9 @@ func (v *visit) payment(body paymentPage) error {
 		return err
 	}
 	body.Approvals = waiting.Items
+	if body.Holds, err = v.activeHolds(body.Payment.ID, body.Payment.PacketID); err != nil {
+		return err
+	}
 	shown, stands := body.contentDigest(), body.decisionsDigest()
 	if body.DecisionsUnchanged = v.polls() && v.query.Get("stands") == stands; body.DecisionsUnchanged && v.query.Get("shown") == shown {
 		v.w.WriteHeader(http.StatusNoContent)
@@ -226,6 +240,8 @@ func (v *visit) decidePayout() error {
 			Evidence: v.r.PostFormValue("evidence")})
 	case "ask":
 		made, err = v.staff.AskPayout(ctx, id, req)
+	case "hold":
+		return v.placeHold("payment", "/payouts/")
 	default:
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
@@ -246,6 +262,8 @@ func (v *visit) decideRefund() error {
 	case "mark-paid":
 		made, err = v.staff.MarkRefundPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: reason,
 			Evidence: v.r.PostFormValue("evidence")})
+	case "hold":
+		return v.placeHold("payment", "/refunds/")
 	default:
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}

@@ -115,7 +115,9 @@ func (v *visit) show(name string, status int, body any) {
 	if done := v.query.Get("done"); done != "" {
 		p.Done, p.Tone = "done."+done, "good"
 	}
-	if about, is := body.(paymentPage); is {
+	if about, is := body.(interface {
+		outcome(done, tone string) (key, toneNow string)
+	}); is {
 		p.Done, p.Tone = about.outcome(p.Done, p.Tone)
 	}
 	p.Waiting, p.AndMore = v.waiting()
@@ -222,13 +224,14 @@ func functions(l language) template.FuncMap {
 		"nav": func(p page, section, href, key string) link {
 			return link{Href: href, Key: key, Current: p.Owner != "" && p.Section == section}
 		},
-		"due":     dueOf,
-		"answer":  func(p page, item client.ApprovalItem, back string) answerPart { return answerPart{p, item, back} },
-		"sized":   func(n *total, file, filter string) sizePart { return sizePart{n, file, filter} },
-		"decided": func(kind string, item client.BulkItem) decidedPart { return decidedPart{kind, item} },
-		"more":    func(path, next string) morePart { return morePart{path, next} },
-		"run":     func(p page, run bulkRun) runPart { return runPart{p, run} },
-		"breaks":  func(p page, items []client.Break, back string) breaksPart { return breaksPart{p, items, back} },
+		"due":      dueOf,
+		"answer":   func(p page, item client.ApprovalItem, back string) answerPart { return answerPart{p, item, back} },
+		"sized":    func(n *total, file, filter string) sizePart { return sizePart{n, file, filter} },
+		"decided":  func(kind string, item client.BulkItem) decidedPart { return decidedPart{kind, item} },
+		"more":     func(path, next string) morePart { return morePart{path, next} },
+		"run":      func(p page, run bulkRun) runPart { return runPart{p, run} },
+		"holdThis": func(p page, scope string) holdPart { return holdPart{p, scope} },
+		"breaks":   func(p page, items []client.Break, back string) breaksPart { return breaksPart{p, items, back} },
 	}
 }
 
@@ -255,6 +258,10 @@ type (
 	runPart struct {
 		Page page
 		Run  bulkRun
+	}
+	holdPart struct {
+		Page  page
+		Scope string // packet or payment
 	}
 	breaksPart struct {
 		Page  page

@@ -105,6 +105,9 @@ func (v *visit) redirectTo(path string) error {
 	return nil
 }
 
+// chargeID returns the id of a packet's charge.
+func chargeID(packetID string) string { return "c" + packetID + "0000" }
+
 // paymentPath returns the page of a payment by its id; "" if the id is invalid.
 func paymentPath(id string) string {
 	if !packet.ValidID(id[1 : 1+packet.IDLen]) {

@@ -29,7 +29,8 @@ func TestEqualLinesAreOne(t *testing.T) {
 	line(51, "asked about t1: needs_recipient")
 	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: funcAPI{newKeys(map[string]access.Role{"o": access.RoleOps}),
 		func(r *http.Request) any {
-			return map[string]any{"/v1/staff/payouts/p1": d, "/v1/staff/approvals": client.List[client.ApprovalItem]{}}[r.URL.Path]
+			return map[string]any{"/v1/staff/payouts/p1": d, "/v1/staff/approvals": client.List[client.ApprovalItem]{},
+				"/v1/staff/holds": client.List[client.Hold]{}}[r.URL.Path]
 		}}})
 	if err != nil {
 		t.Fatal(err)

@@ -120,7 +120,7 @@ func pageOf(path string, form url.Values) string {
 		return "/" + kind + "?status=failed"
 	case !deep || action == "":
 		return ""
-	case kind == "payouts" || kind == "refunds" || kind == "packets" || kind == "campaigns":
+	case kind == "payouts" || kind == "refunds" || kind == "packets" || kind == "campaigns" || kind == "holds":
 		return "/" + kind + "/" + url.PathEscape(id)
 	case kind == "approvals" || kind == "breaks":
 		return localPath(form.Get("back"))

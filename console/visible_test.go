@@ -88,6 +88,7 @@ func TestNothingIsHidden(t *testing.T) {
 		"audit/count": disguise[client.ListCount](), "audit/verify": disguise[client.AuditVerdict](),
 		"reconciliations": disguise[client.List[client.Reconciliation]](), "reconciliations/p1": disguise[client.Reconciliation](),
 		"breaks": disguise[client.List[client.Break]](), "breaks/sum": disguise[client.BreakSum](),
+		"holds": disguise[client.List[client.Hold]](), "holds/p1": disguise[client.HeldItem](),
 		"closes": disguise[client.List[client.CloseSummary]](), "closes/2026-02-17": disguise[client.Close](),
 	}
 	roles := map[string]access.Role{"f": access.RoleFinance, "a": access.RoleAuditor}

@@ -27,7 +27,7 @@ func TestWrongRole(t *testing.T) {
 		b := h.signIn(who, "en")
 		b.open("/payouts/" + bad)
 		b.has("#why", "account_frozen")
-		b.lacks("#retry", "#cancel", "#mark-paid", "#ask", "textarea")
+		b.lacks("#retry", "#cancel", "#mark-paid", "#ask", ".decisions textarea")
 		form := url.Values{"csrf": {b.csrf()}, "key": {"k-" + who.Key.ID}, "reason": {"because"}, "evidence": {"slip"}}
 		for _, path := range []string{"/payouts/" + bad + "/retry", "/payouts/" + bad + "/cancel", "/payouts/" + bad + "/mark-paid", "/payouts/" +
 			bad + "/ask", "/breaks/b1/resolve", "/reconciliations"} {
@@ -40,6 +40,11 @@ func TestWrongRole(t *testing.T) {
 			hold = http.StatusSeeOther
 		}
 		for _, path := range []string{"/providers/sandbox/hold", "/providers/sandbox/release"} {
+			if status := b.post(path, url.Values{"csrf": {b.csrf()}, "key": {"h-" + path}, "reason": {"because"}}); status != hold {
+				t.Errorf("%s of %s: %d, want %d", path, who.Key.Role, status, hold)
+			}
+		}
+		for _, path := range []string{"/payouts/" + bad + "/hold", "/packets/" + id + "/hold"} {
 			if status := b.post(path, url.Values{"csrf": {b.csrf()}, "key": {"h-" + path}, "reason": {"because"}}); status != hold {
 				t.Errorf("%s of %s: %d, want %d", path, who.Key.Role, status, hold)
 			}

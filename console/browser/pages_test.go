@@ -48,6 +48,7 @@ type site struct {
 	daily      string // a campaign
 	office     string // a closed packet without hostile input
 	frozen     string // a payout of it, failed
+	hold       string // a hold on the payment long
 	losing     *answerDropper
 	server     *stacktest.Server // Redis
 }
@@ -74,6 +75,7 @@ func newSite(t *testing.T) *site {
 	h.conflict(s.office, "b & c")
 	h.finish(s.office)
 	h.decide(h.second, s.frozen, "cancel", "left the company")
+	s.hold = h.hold(payout.HoldPayment, s.long, hostileReason)
 	return s
 }
 
@@ -104,6 +106,9 @@ func (s *site) places() []place {
 		{path: "/search?q=" + s.frozen},
 		{path: "/breaks"},
 		{path: "/breaks?kind=share_conflict"},
+		{path: "/holds"},
+		{path: "/holds?active=&scope=payment"},
+		{path: "/holds/" + s.hold},
 		{path: "/closes"},
 		{path: "/closes/" + string(payout.DayOf(time.Now(), time.UTC))},
 		{path: "/reconciliations"},
@@ -151,6 +156,10 @@ func (s *site) readsHarm(t *testing.T) {
 		{"/packets", "tbody", hostileGreeting},
 		{"/search?q=" + url.QueryEscape(hostileSender), "main", hostileSender},
 		{"/breaks", "main", "<script>alert"},
+		{"/holds", "tbody", hostileReason},
+		{"/holds/" + s.hold, "main", hostileReason},
+		{"/holds/" + s.hold, "#lets-go", "~frozen"},
+		{"/payouts/" + s.long, ".held", hostileReason},
 		{"/reconciliations/" + s.run, "#run", hostileReason},
 	} {
 		b.open(one.path)
@@ -200,17 +209,17 @@ func (s *site) entersAll(t *testing.T) {
 			if status != want || r.at.Path == "/login" {
 				t.Errorf("%s for %s: %d at %s, want %d", p.path, role, status, r.where(), want)
 			}
-			// Other roles see no decision forms; operations see hold, recall and campaign stop.
-			forms := all(r.doc, "main form[method=post]")
-			for _, form := range forms {
+			// Other roles see no decision forms; operations see holds, recall and campaign stop.
+			for _, form := range all(r.doc, "main form[method=post]") {
 				to := attr(form, "action")
-				stops := strings.HasPrefix(to, "/providers/") || strings.HasPrefix(to, "/campaigns/") || strings.HasSuffix(to, "/recall")
+				stops := strings.HasPrefix(to, "/providers/") || strings.HasPrefix(to, "/campaigns/") || strings.HasSuffix(to, "/recall") ||
+					strings.HasSuffix(to, "/hold")
 				if role != access.RoleFinance && len(all(form, "button")) > 0 && (role != access.RoleOps || !stops) {
 					t.Errorf("%s offers %s to %s", p.path, to, role)
 				}
 			}
-			if strings.Contains(p.path, s.bad) && (len(forms) > 0) != (role == access.RoleFinance) {
-				t.Errorf("%s: %d forms for %s", p.path, len(forms), role)
+			if strings.Contains(p.path, s.bad) && len(all(r.doc, ".decisions form")) > 0 != (role == access.RoleFinance) {
+				t.Errorf("%s: the wrong decision forms for %s", p.path, role)
 			}
 		}
 		if role == "" {

@@ -64,6 +64,17 @@ func (s *site) refuses(b *tab, failed, waiting string) {
 	b.open("/")
 	b.do(click("#hold summary"))
 	refused(b, "#hold", "button")
+	b.open("/payouts/" + failed)
+	b.do(click("#hold-this summary"))
+	refused(b, "#hold-this", "button")
+	b.open("/holds/" + s.hold)
+	refused(b, "#release", "button")
+	b.open("/holds/" + s.hold)
+	b.fill("#release textarea", "the account is in order")
+	b.follow("#release form button")
+	b.inspect("hold-asked", "en")
+	b.open("/holds")
+	b.inspect("holds-asked", "en")
 }
 
 // moves decides about payments that another person has already decided.
