@@ -11,7 +11,6 @@ import (
 
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/packet"
-	"hongbao/test/wait"
 )
 
 // costs returns how often Redis ran the commands that a client sent while do ran, and their
@@ -120,26 +119,18 @@ func TestListsShared(t *testing.T) {
 	}}
 	var readers sync.WaitGroup
 	read := func(q string) {
+		f := c.join([]string{q}) // at once: the next reader comes later
 		readers.Go(func() {
-			if got, err := c.get(t.Context(), q); err != nil || got[q] != "of "+q {
-				t.Errorf("%s: %v, %v", q, got, err)
+			if <-f.done; f.err != nil || f.values[q] != "of "+q {
+				t.Errorf("%s: %v, %v", q, f.values, f.err)
 			}
 		})
-	}
-	waiting := func() int {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.pending == nil {
-			return 0
-		}
-		return len(c.pending.keys)
 	}
 	read("a")
 	first := <-reads
 	for _, q := range []string{"a", "b", "b", "c"} {
 		read(q)
 	}
-	wait.Until(t, "three keys wait", func() bool { return waiting() == 3 })
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := c.get(left, "d"); err == nil {
