@@ -40,7 +40,7 @@ type holdGroup struct {
 // placedHolds are the holds that are stored, without the derived ones.
 var placedHolds = []holdGroup{{payout.HoldAll, payout.HoldStaff}, {payout.HoldProvider, payout.HoldStaff},
 	{payout.HoldProvider, payout.HoldRecovery}, {payout.HoldPacket, payout.HoldStaff}, {payout.HoldPacket, payout.HoldRecovery},
-	{payout.HoldPayment, payout.HoldStaff}, {payout.HoldPayment, payout.HoldSecondSuccess}}
+	{payout.HoldPacket, payout.HoldChargeReturned}, {payout.HoldPayment, payout.HoldStaff}, {payout.HoldPayment, payout.HoldSecondSuccess}}
 
 const selectHolds = `SELECT scope, kind, COUNT(*) AS n, MIN(placed_at) AS oldest, COUNT(release_at) AS asked, MIN(release_at) AS first_asked
 	FROM holds FORCE INDEX (holds_list) WHERE released_at IS NULL GROUP BY scope, kind`
