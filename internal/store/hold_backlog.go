@@ -110,8 +110,8 @@ func (tx tx) heldFen() (money.Fen, error) {
 }
 
 // selectInPackets adds up what is in packets: not claimed, owed, or being refunded.
-const selectInPackets = `SELECT LEAST(COALESCE(SUM(IF(credit IN @in, amount, 0) - CAST(IF(debit IN @in, amount, 0) AS DECIMAL(20))), 0), @most)
-	FROM transfers FORCE INDEX (transfers_packet) WHERE packet_id IN @packets`
+const selectInPackets = `SELECT LEAST(COALESCE(SUM(IF(credit IN @in, amount, 0) - CAST(IF(debit IN @in, amount, 0) AS DECIMAL(20))), 0),
+	@most) FROM transfers FORCE INDEX (transfers_packet) WHERE packet_id IN @packets`
 
 // packetsFen is the money in packets. What exceeds healthMaxShares shares, the largest packets,
 // counts with their totals.
