@@ -117,7 +117,7 @@ func open(word string) (keys []string) {
 	case "hold_scope":
 		add(holdScopes...)
 	case "hold_kind":
-		add(string(payout.HoldStaff), string(payout.HoldRecovery), string(payout.HoldSecondSuccess))
+		add(strings.Split(written(`json:"kind" enum:"([a-z_,]+)"`, "../api/hold.go")[0], ",")...)
 	case "held":
 		add("packet", "payment", "charge")
 	case "hold_this", "hold_about", "hold_due":

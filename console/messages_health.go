@@ -145,7 +145,7 @@ var healthMessages = map[string]message{
 	"do.queues":     {"Too few workers, or workers are stuck.", "工作进程不足或停滞。"},
 	"do.polling":    {"Start hongbao worker. Nothing is paid until then.", "请启动 hongbao worker，此前不会付款。"},
 	"do.held":       {"Release the provider below when the cause is fixed.", "原因消除后，请在下方恢复渠道。"},
-	"do.holds":      {"Run hongbao holds list, and release the ones whose cause is gone.", "请运行 hongbao holds list 查看，原因消除后解除暂停。"},
+	"do.holds":      {"Open the list, and release the ones whose cause is gone.", "请查看列表，原因消除后解除暂停。"},
 	"do.under_way":  {"Check that workers run, the provider responds and is not held.", "请确认工作进程正在运行、渠道有响应且未暂停。"},
 	"do.unsent": {"Deferred: no worker is running, the provider is held or failing (see this section), or the rate limit applies. They " +
 		"are sent automatically. Each payment's run in Temporal states its reason.",

@@ -22,9 +22,10 @@ var holdMessages = map[string]message{
 	"hold_scope.packet":   {"packet", "红包"},
 	"hold_scope.payment":  {"payment", "款项"},
 
-	"hold_kind.staff":          {"Placed by staff", "员工暂停"},
-	"hold_kind.recovery":       {"Recovery of MySQL", "MySQL 恢复后待核实"},
-	"hold_kind.second_success": {"Cancelled payout was paid", "已取消的付款仍已付出"},
+	"hold_kind.staff":           {"Placed by staff", "员工暂停"},
+	"hold_kind.recovery":        {"Recovery of MySQL", "MySQL 恢复后待核实"},
+	"hold_kind.second_success":  {"Cancelled payout was paid", "已取消的付款仍已付出"},
+	"hold_kind.charge_returned": {"Charge was returned to the sender", "收款已退回发红包人"},
 
 	"held.packet":  {"The packet is held", "该红包已暂停"},
 	"held.payment": {"The payment is held", "该款项已暂停"},

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/payout"
+	"hongbao/test/wait"
 )
 
 // hold places a hold of operations through the store and returns its id.
@@ -71,7 +72,10 @@ func TestHoldOfAPacket(t *testing.T) {
 	second.open("/payouts/" + bad)
 	second.has(".held", "该红包已暂停", "the sender reports a stolen account")
 
-	first.open("/")
+	wait.Until(t, "a health snapshot with the hold", func() bool { // the API refreshes it
+		first.open("/")
+		return first.count(`#part-provider a[href="/holds"]`) == 1
+	})
 	first.has(`[data-key="held-packet"]`, "1")
 	first.lacks(`[data-key="held-payment"]`)
 	first.follow(`#live-people a[href="/holds?active=true&scope=packet"]`)
