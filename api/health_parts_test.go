@@ -117,7 +117,8 @@ func TestHealthOfParts(t *testing.T) {
 	workers, temporal = 0, errors.New("away")
 	b, all = h.health()
 	want := map[string]string{"decisions": "warning", "decisions payout_failed": "warning", "provider": "warning", "provider held": "warning",
-		"provider holds": "warning", "temporal": "wrong", "temporal answers": "wrong", "temporal queues": "unknown", "workers": "unknown", "workers polling": "unknown"}
+		"provider holds": "warning", "temporal": "wrong", "temporal answers": "wrong", "temporal queues": "unknown", "workers": "unknown",
+		"workers polling": "unknown"}
 	if !maps.Equal(wrongChecks(all), want) || b.Status != "wrong" {
 		t.Errorf("%s: %v", b.Status, wrongChecks(all))
 	}

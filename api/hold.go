@@ -66,8 +66,9 @@ type NewHold struct {
 const holdPrefix = "h"
 
 func renderHold(h payout.Hold) StaffHold {
-	out := StaffHold{ID: holdPrefix + strconv.FormatInt(h.ID, 10), Scope: string(h.Scope), Name: h.Name, Kind: string(h.Kind), Reason: h.Reason,
-		By: h.By, Role: h.Role, Since: Stamp(h.Since), ReleasedBy: textOrNull(h.ReleasedBy), ReleasedAt: stampOrNull(h.ReleasedAt)}
+	out := StaffHold{ID: holdPrefix + strconv.FormatInt(h.ID, 10), Scope: string(h.Scope), Name: h.Name, Kind: string(h.Kind),
+		Reason: h.Reason, By: h.By, Role: h.Role, Since: Stamp(h.Since),
+		ReleasedBy: textOrNull(h.ReleasedBy), ReleasedAt: stampOrNull(h.ReleasedAt)}
 	if r := h.Release; r != nil && h.ReleasedAt.IsZero() {
 		out.Release = orNull(&HoldRelease{By: r.By, Reason: r.Reason, At: Stamp(r.At)})
 	}
@@ -166,7 +167,8 @@ func readNewHold(body []byte, provider string) (NewHold, error) {
 	}
 	var h NewHold
 	h.Scope = valueOr(o.text("scope", true, checkHoldScope), "")
-	h.Name = valueOr(o.text("name", h.Scope != string(payout.HoldAll), func(s string) *fault { return checkHoldName(h.Scope, s, provider) }), "")
+	h.Name = valueOr(o.text("name", h.Scope != string(payout.HoldAll), func(s string) *fault { return checkHoldName(h.Scope, s, provider) }),
+		"")
 	h.Reason = valueOr(o.text("reason", true, checkReason), "")
 	return h, o.done()
 }

@@ -167,7 +167,8 @@ func open(word string) (keys []string) {
 	case "problem":
 		add("not_retryable", "decision_pending")
 	case "done":
-		add("hold", "hold_packet", "hold_payment", "release", "release_hold", "release_waiting", "approve", "reject", "withdraw", "resolve", "reconcile", "recall", "campaign_pause", "campaign_end")
+		add("hold", "hold_packet", "hold_payment", "release", "release_hold", "release_waiting", "approve", "reject", "withdraw", "resolve",
+			"reconcile", "recall", "campaign_pause", "campaign_end")
 		for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionQuery} {
 			for _, status := range firstStatuses[kind] {
 				add(string(kind) + "_" + string(status))
@@ -353,7 +354,8 @@ func TestCatalogue(t *testing.T) {
 	}
 	for _, code := range []client.Code{client.CodeForbidden, client.CodeNotFound, client.CodePacketNotFound, client.CodeNotOpenYet,
 		client.CodePayoutNotFound, client.CodeRefundNotFound,
-		client.CodeInvalidRequest, codeQuery, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged, client.CodeHeld, client.CodeRecoveryRequired,
+		client.CodeInvalidRequest, codeQuery, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged, client.CodeHeld,
+		client.CodeRecoveryRequired,
 		codeReleaseChanged,
 		client.CodeCampaignNotFound, client.CodeCampaignEnded,
 		client.CodeKeyReused, client.CodeRequestInProgress, client.CodeUnavailable, client.CodeInternal} {

@@ -47,7 +47,8 @@ var checkPages = map[string]string{"payout_failed": duePages["payout_failed"], "
 	"breaks": "/breaks", "suspense": "/breaks?kind=second_success", "under_way": unfinished,
 	"unsent":      unfinished,
 	"low_balance": "/payouts?status=sending", "rate_limited": "/payouts?status=sending", "unknown_outcomes": unfinished,
-	"last_run": "/reconciliations", "unreconciled": "/reconciliations?status=failed", "overdue": "/packets?overdue=true", "held": "#hold", "holds": "/holds"}
+	"last_run": "/reconciliations", "unreconciled": "/reconciliations?status=failed", "overdue": "/packets?overdue=true",
+	"held": "#hold", "holds": "/holds"}
 
 // viewHealth renders health in a language; nil means unavailable.
 func viewHealth(l language, h *client.Health) healthView {

@@ -12,6 +12,10 @@ import (
 	"hongbao/internal/payout"
 )
 
+func paymentReleases(status payout.Status, user string) string {
+	return payout.PaymentReleases(payout.Payment{ID: "p", Kind: payout.KindPayout, Status: status, UserID: user, Amount: 100}).What
+}
+
 // TestReleasesAreTranslated: every text of the platform about what a release lets go is shown in the
 // language of the page; another text is shown unchanged.
 func TestReleasesAreTranslated(t *testing.T) {
@@ -20,7 +24,7 @@ func TestReleasesAreTranslated(t *testing.T) {
 	texts := []string{payout.PacketReleases(balances, 1_234_500).What, payout.PacketReleases(payout.Balances{}, 0).What}
 	texts = append(texts, written(`Releases\{What: "([^"]+)"`, "../internal/store/hold.go")...)
 	for _, status := range payout.Statuses {
-		texts = append(texts, payout.PaymentReleases("p", status, "7", 100).What)
+		texts = append(texts, paymentReleases(status, "7"))
 	}
 	for _, text := range texts {
 		if got := translateReleases(chinese, text); strings.ContainsFunc(got, func(r rune) bool { return unicode.Is(unicode.Latin, r) }) {
@@ -34,7 +38,7 @@ func TestReleasesAreTranslated(t *testing.T) {
 		"¥3.00 is refunded to the sender; ¥4.00 goes to winners or back to the sender" {
 		t.Error(got)
 	}
-	if got := translateReleases(chinese, payout.PaymentReleases("p", payout.StatusFailed, "bob; x", 100).What); got != "用户 bob; x，目前状态：失败" {
+	if got := translateReleases(chinese, paymentReleases(payout.StatusFailed, "bob; x")); got != "用户 bob; x，目前状态：失败" {
 		t.Error(got)
 	}
 	for _, text := range []string{"", "1.00 is given to charity", "1.00 is paid to winners; and more"} {

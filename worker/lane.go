@@ -45,7 +45,8 @@ type laneReader struct {
 }
 
 func newLaneReader(r *relay, lane int, consumer string, sched, quarantine *scheduler) *laneReader {
-	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, quarantine: quarantine, room: semaphore.NewWeighted(maxLaneClaims),
+	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, quarantine: quarantine,
+		room:     semaphore.NewWeighted(maxLaneClaims),
 		underway: map[string]bool{}, held: map[string]int{}, postponed: map[string][]string{}, resume: make(chan struct{}, 1),
 		toAck: make(chan struct{}, 1)}
 }

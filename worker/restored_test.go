@@ -168,7 +168,8 @@ func (r *rig) recovery(t testing.TB) *recovery {
 	adapter := &stepped{Sandbox: r.provider}
 	adapter.off.Store(int64(-10 * time.Minute))
 	pools := harness.OpenPool(t, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Observe: true, Logger: r.logger})
-	return &recovery{rig: r, t: t, Recover: &worker.Recover{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter, Lanes: harness.Lanes, SeedKey: r.seedKey,
+	return &recovery{rig: r, t: t, Recover: &worker.Recover{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter,
+		Lanes: harness.Lanes, SeedKey: r.seedKey,
 		By: "operator", Logger: r.logger}}
 }
 

@@ -98,7 +98,8 @@ func contains(t *testing.T, output string, texts ...string) {
 func TestPacketsCreate(t *testing.T) {
 	t.Run("OK", func(t *testing.T) {
 		code, stdout, stderr, c := packets(t, map[string][]string{
-			"POST /v1/packets": {"202 " + packetText("funding", 0, "")}, "GET /v1/packets/97h0uojo11oljc4bchnk": {"200 " + packetText("open", 0, `,"greeting":"恭喜"`)},
+			"POST /v1/packets":                     {"202 " + packetText("funding", 0, "")},
+			"GET /v1/packets/97h0uojo11oljc4bchnk": {"200 " + packetText("open", 0, `,"greeting":"恭喜"`)},
 		}, "create", "--sender", "alice", "--total", "1000", "--shares", "4", "--split", "even", "--min", "2", "--max", "900", "--greeting", "恭喜",
 			"--opens-at", "2026-02-17T20:00:00+08:00", "--expires-in", "1m", "--eligible", "bob,carol", "--group", "g", "--metadata", "a=b,c=d",
 			"--idempotency-key", "k1")
@@ -160,7 +161,8 @@ func TestPacketsCreate(t *testing.T) {
 	})
 	t.Run("ErrTimeout", func(t *testing.T) {
 		code, stdout, stderr, _ := packets(t, map[string][]string{
-			"POST /v1/packets": {"202 " + packetText("funding", 0, "")}, "GET /v1/packets/97h0uojo11oljc4bchnk": {"200 " + packetText("funding", 0, "")},
+			"POST /v1/packets":                     {"202 " + packetText("funding", 0, "")},
+			"GET /v1/packets/97h0uojo11oljc4bchnk": {"200 " + packetText("funding", 0, "")},
 		}, "create", "--sender=a", "--total=1000", "--shares=4", "--timeout=100ms")
 		if code != exitFailed {
 			t.Errorf("exit code %d", code)
@@ -185,12 +187,14 @@ func TestPacketsCreate(t *testing.T) {
 
 func TestPacketsShow(t *testing.T) {
 	page := `200 {"items":[` + claimText("bob", 0, `,"best_luck":true`) + `],"next_cursor":"next"}`
-	answers := map[string][]string{"GET /v1/packets/97h0uojo11oljc4bchnk": {"200 " + packetText("open", 2, "")}, "GET /v1/packets/97h0uojo11oljc4bchnk/grabs?limit=20": {page}}
+	answers := map[string][]string{"GET /v1/packets/97h0uojo11oljc4bchnk": {"200 " + packetText("open", 2, "")},
+		"GET /v1/packets/97h0uojo11oljc4bchnk/grabs?limit=20": {page}}
 	code, stdout, stderr, _ := packets(t, answers, "show", "97h0uojo11oljc4bchnk")
 	if code != exitOK || stderr != "" {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	contains(t, stdout, "2, ¥5.00 (500 fen)", "bob", "¥2.50", "best", "paid", "The newest 1 of 2. For all: hongbao packets claims 97h0uojo11oljc4bchnk")
+	contains(t, stdout, "2, ¥5.00 (500 fen)", "bob", "¥2.50", "best", "paid",
+		"The newest 1 of 2. For all: hongbao packets claims 97h0uojo11oljc4bchnk")
 
 	code, stdout, _, c := packets(t, answers, "show", "97h0uojo11oljc4bchnk", "--json")
 	if code != exitOK || stdout != packetText("open", 2, "")+"\n" || len(c.asked) != 1 {
@@ -230,7 +234,8 @@ func TestPacketsClaims(t *testing.T) {
 
 func TestPacketsGrab(t *testing.T) {
 	won := map[string][]string{"POST /v1/packets/97h0uojo11oljc4bchnk/grabs": {"201 " + claimText("bob", 3, "")}}
-	code, stdout, _, c := packets(t, won, "grab", "97h0uojo11oljc4bchnk", "--user", "bob", "--nickname", "B", "--avatar-url", "https://x/y", "--recipient", "r",
+	code, stdout, _, c := packets(t, won, "grab", "97h0uojo11oljc4bchnk", "--user", "bob", "--nickname", "B", "--avatar-url", "https://x/y",
+		"--recipient", "r",
 		"--ticket", "x.y.z")
 	if code != exitOK || stdout != "bob won ¥2.50 (250 fen): share 3, payout pp10003 is paid\n" {
 		t.Errorf("exit code %d\n%s", code, stdout)
@@ -242,7 +247,8 @@ func TestPacketsGrab(t *testing.T) {
 	if code != exitOK || stdout != claimText("bob", 3, "")+"\n" {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
-	_, stdout, _, _ = packets(t, map[string][]string{"POST /v1/packets/97h0uojo11oljc4bchnk/grabs": {"200 " + claimText("bob", 3, `,"replayed":true`)}}, "grab",
+	_, stdout, _, _ = packets(t, map[string][]string{"POST /v1/packets/97h0uojo11oljc4bchnk/grabs": {
+		"200 " + claimText("bob", 3, `,"replayed":true`)}}, "grab",
 		"97h0uojo11oljc4bchnk", "--user", "bob")
 	contains(t, stdout, "bob had won ¥2.50")
 	sold := map[string][]string{
@@ -261,7 +267,8 @@ func TestPacketsGrab(t *testing.T) {
 	if code != exitUsage || len(c.asked) != 0 || strings.Contains(stderr, "idempotency-key") {
 		t.Errorf("exit code %d, asked %q, %s", code, c.asked, stderr)
 	}
-	if code, _, stderr, _ := packets(t, nil, "grab", "97h0uojo11oljc4bchnk"); code != exitUsage || !strings.Contains(stderr, "--user is required") {
+	if code, _, stderr, _ := packets(t, nil, "grab", "97h0uojo11oljc4bchnk"); code != exitUsage ||
+		!strings.Contains(stderr, "--user is required") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
@@ -294,7 +301,8 @@ func TestPacketsWatch(t *testing.T) {
 		}
 	})
 	t.Run("shares left", func(t *testing.T) {
-		code, stdout, stderr, _ := packets(t, watched("200 "+packetText("closing", 1, ""), "200 "+packetText("closed", 1, "")), "watch", "97h0uojo11oljc4bchnk")
+		code, stdout, stderr, _ := packets(t, watched("200 "+packetText("closing", 1, ""), "200 "+packetText("closed", 1, "")), "watch",
+			"97h0uojo11oljc4bchnk")
 		if code != exitLeft || stderr != "" {
 			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}

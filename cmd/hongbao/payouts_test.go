@@ -166,7 +166,8 @@ func (d *staffStack) testMend(t *testing.T) {
 	// What the provider never received is sent again under its number.
 	other := strings.Replace(id, id[1:3], "00", 1)
 	for args, says := range map[string]string{
-		"show": "takes one argument", "show x": "not the id of a payout", "show " + payout.OrderNo(id, 1): "an order number and not the id of a payout: " +
+		"show": "takes one argument", "show x": "not the id of a payout",
+		"show " + payout.OrderNo(id, 1): "an order number and not the id of a payout: " +
 			"write " + id,
 		"show r" + id[1:]: "not the id of a payout", "cancel " + id: "--reason is required", "mark-paid " + id +
 			" --reason r": "--evidence is required", "ask " + id: "--reason is required",

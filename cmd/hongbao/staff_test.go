@@ -177,7 +177,8 @@ func (d *staffStack) testAudit(t *testing.T) {
 	}
 	_, errs := d.shAs(d.as("HONGBAO_AUDITOR_KEY", d.finance), exitRefused, "audit", "list")
 	contains(t, errs, "forbidden")
-	for args, says := range map[string]string{"list --from noon": "RFC 3339", "list --to noon": "RFC 3339", "list --limit 0": "write a number from 1"} {
+	for args, says := range map[string]string{"list --from noon": "RFC 3339", "list --to noon": "RFC 3339",
+		"list --limit 0": "write a number from 1"} {
 		if _, errs := d.sh(exitUsage, append([]string{"audit"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
 			t.Errorf("%s: %s", args, errs)
 		}
@@ -298,8 +299,10 @@ func TestStaffHostile(t *testing.T) {
 		"payouts cancel " + id + " --reason r", "payouts ask " + id + " --reason r", "payouts mark-paid " + id + " --reason r --evidence e",
 		"refunds list", "refunds show r" + id[1:], "refunds retry r" + id[1:] + " --reason r", "refunds retry r" + id[1:] + " --dry-run",
 		"refunds retry --user u --reason r --yes", "refunds mark-paid r" + id[1:] + " --reason r --evidence e", "approvals list",
-		"approvals approve " + noApproval + " --reason r", "approvals reject " + noApproval + " --reason r", "reconcile list", "reconcile start --reason r",
-		"reconcile start --reason r --wait", "reconcile show s" + noApproval[1:], "reconcile breaks", "reconcile resolve b1 --reason r", "providers list",
+		"approvals approve " + noApproval + " --reason r", "approvals reject " + noApproval + " --reason r", "reconcile list",
+		"reconcile start --reason r",
+		"reconcile start --reason r --wait", "reconcile show s" + noApproval[1:], "reconcile breaks", "reconcile resolve b1 --reason r",
+		"providers list",
 		"providers hold sandbox --reason r", "providers release sandbox --reason r", "holds list", "holds show h1", "holds place all --reason r",
 		"holds release h1 --reason r", "audit list", "audit verify --api", "keys list"}
 	for _, refuse := range []bool{false, true} {

@@ -100,6 +100,7 @@ func writeHolds(out *bytes.Buffer) {
 		}
 		out.WriteString("\n")
 	}
-	out.WriteString("\nRecording a packet with its charge, ending its grabs, queries, settling, notifications and the proof go on under every hold. " +
-		"A hold of staff on\neverything acts as one on every provider. Opening a packet and ending one that never opened look at the hold of its charge.\n")
+	out.WriteString("\nRecording a packet with its charge, ending its grabs, queries, settling, notifications and the proof go on under " +
+		"every hold. A hold of staff on\neverything acts as one on every provider. Opening a packet and ending one that never opened look at " +
+		"the hold of its charge.\n")
 }

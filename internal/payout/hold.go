@@ -176,12 +176,12 @@ func PacketReleases(b Balances, charge money.Fen) Releases {
 	return out.orNothing()
 }
 
-// PaymentReleases is what may move when a payment is released: its amount while it is not final. id
-// is empty while it has no row.
-func PaymentReleases(id string, status Status, account string, amount money.Fen) Releases {
+// PaymentReleases is what may move when a payment is released: its amount while it is not final, or
+// may be retried. The zero Payment has no row yet.
+func PaymentReleases(p Payment) Releases {
 	var out Releases
-	if id != "" && status != StatusPaid && status != StatusPaidOutside && status != StatusCancelled {
-		out = Releases{Amount: amount, What: fmt.Sprintf("%s of %s, now %s", amount, account, status)}
+	if p.Status.Open() || p.decidable() && p.Kind != KindCharge {
+		out = Releases{Amount: p.Amount, What: fmt.Sprintf("%s of %s, now %s", p.Amount, p.UserID, p.Status)}
 	}
 	return out.orNothing()
 }

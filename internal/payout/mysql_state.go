@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ErrMySQLRestored means that MySQL was restored from an older backup (rule R13). Nothing was changed. Closing, sends and decisions wait until
-// `hongbao recover` has run.
+// ErrMySQLRestored means that MySQL was restored from an older backup (rule R13). Nothing was
+// changed. Closing, sends and decisions wait until `hongbao recover` has run.
 var ErrMySQLRestored = errors.New("MySQL was restored from an older backup and is not recovered")
 
 // MySQLStatus says whether MySQL holds everything that has happened.

@@ -135,7 +135,8 @@ func (tx tx) sendHold(paymentID, packetID string, by payout.Adapter) (*payout.Ho
 	if !payout.MayStillMove(attempts) {
 		return nil, nil
 	}
-	return &payout.Hold{Scope: payout.HoldPayment, Name: paymentID, Kind: payout.HoldStillMoves, Cause: cancelled, By: "ledger", Role: "system",
+	return &payout.Hold{Scope: payout.HoldPayment, Name: paymentID, Kind: payout.HoldStillMoves, Cause: cancelled,
+		By: "ledger", Role: "system",
 		Reason: "the cancelled payout is in progress again: its outcome is queried first", Since: tx.now}, nil
 }
 
@@ -215,7 +216,8 @@ func (s *Store) HoldProvider(ctx context.Context, w payout.StaffWrite, name stri
 }
 
 // writeHold is a staff write about a hold.
-func (s *Store) writeHold(ctx context.Context, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (payout.StaffAnswer, error) {
+func (s *Store) writeHold(ctx context.Context, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (payout.StaffAnswer,
+	error) {
 	return s.staffWrite(ctx, failpoint.ProviderHold, w, fn)
 }
 
@@ -320,7 +322,7 @@ func (tx tx) hold(id int64, lock bool) (payout.Hold, error) {
 }
 
 // ReleaseHold releases a hold, or stores the wish of the first of two persons when money may move
-// (payout.Hold.NeedsSecondPerson). The second one has to be shown the same. A released hold stays as
+// (payout.Hold.NeedsSecondPerson), for a day. The second one has to be shown the same. A released hold stays as
 // it is. Audited; the same key and body return the first answer. Errors: ErrNotFound,
 // payout.ErrDecisionChanged when the second person would release something else than the first was
 // shown, payout.ErrRecoveryRequired, payout.ErrMySQLRestored, payout.ErrKeyReused, ErrUnavailable.
@@ -371,13 +373,14 @@ func (tx tx) releasable(h payout.Hold) error {
 
 func (tx tx) release(w payout.StaffWrite, h payout.Hold, releases payout.Releases) (payout.Hold, error) {
 	action, shown := "release", releases.Hash()
-	switch other := h.Release != nil && !access.SamePerson(h.Release.By, w.Owner); {
+	asked := h.Release != nil && tx.now.Sub(h.Release.At) < approvalLife
+	switch other := asked && !access.SamePerson(h.Release.By, w.Owner); {
 	case other && string(h.Release.Shown) != string(shown):
 		return h, fmt.Errorf("hold %d: %w", h.ID, payout.ErrDecisionChanged)
 	case !other && h.NeedsSecondPerson(releases):
 		action = "ask_release"
 		if err := tx.Model(&holdRow{}).Where("id = ?", h.ID).Updates(map[string]any{"release_by": w.Owner, "release_role": w.Role,
-			"release_reason": w.Reason, "release_shown": []byte(shown), "release_at": tx.now}).Error; err != nil {
+			"release_reason": w.Reason, "release_shown": shown, "release_at": tx.now}).Error; err != nil {
 			return h, err
 		}
 	default:
@@ -414,10 +417,10 @@ func (tx tx) releases(h payout.Hold) (payout.Releases, error) {
 		return tx.packetReleases(h.Name)
 	case payout.HoldPayment:
 		var row paymentRow
-		if err := tx.Where("id = ?", h.Name).Limit(1).Find(&row).Error; err != nil {
-			return payout.Releases{}, err
+		if err := tx.Where("id = ?", h.Name).Limit(1).Find(&row).Error; err != nil || row.ID == "" {
+			return payout.PaymentReleases(payout.Payment{}), err
 		}
-		return payout.PaymentReleases(row.ID, payout.Status(row.Status), row.UserID, money.Fen(row.Amount)), nil
+		return payout.PaymentReleases(row.payment()), nil
 	}
 	return payout.Releases{What: "every payment that waits for the release; each was decided before"}, nil
 }

@@ -76,7 +76,8 @@ func (h *holdCase) waitingCancel() (p packet.Packet, id, approval string) {
 
 func (h *holdCase) answer(approval string, agree bool) error {
 	var refused error
-	_, err := h.s.AnswerApproval(h.t.Context(), h.staff("g"), approval, agree, func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
+	_, err := h.s.AnswerApproval(h.t.Context(), h.staff("g"), approval, agree, func(_ *payout.Decision, _ payout.Row, err error) (int,
+		[]byte) {
 		refused = err
 		return 202, []byte("{}")
 	})
@@ -107,14 +108,20 @@ func (h *holdCase) attempts() map[string]attempt {
 	pay(t, s, chargeID(late))
 	failAs(t, s, chargeID(refused), "declined")
 	must(t, errOnly(s.BeginClosing(ctx, closing.ID, packet.CloseExpired)))
-	add("write shares", payout.ActionOpenPacket, charged.ID, chargeID(charged), func() error { return errOnly(s.Fund(ctx, charged.ID, even(charged))) })
+	add("write shares", payout.ActionOpenPacket, charged.ID, chargeID(charged), func() error {
+		return errOnly(s.Fund(ctx, charged.ID,
+			even(charged)))
+	})
 	add("reject", payout.ActionEndUnopened, refused.ID, chargeID(refused), func() error {
 		return s.RejectPacket(ctx, refused.ID, packet.Failure{Code: "declined"})
 	})
 	add("close unopened", payout.ActionEndUnopened, late.ID, chargeID(late), func() error {
 		return errOnly(s.BeginClosing(ctx, late.ID, packet.CloseUnopened))
 	})
-	add("close the books", payout.ActionCloseBooks, closing.ID, chargeID(closing), func() error { return errOnly(s.CloseBooks(ctx, closing.ID)) })
+	add("close the books", payout.ActionCloseBooks, closing.ID, chargeID(closing), func() error {
+		return errOnly(s.CloseBooks(ctx,
+			closing.ID))
+	})
 	h.addDecisions(add)
 	add("recall", payout.ActionChangePool, p.ID, chargeID(p), func() error {
 		return errOnly(s.PlanRecall(ctx, h.staff("f"), p.ID, func(context.Context) (payout.Recall, error) {
@@ -199,7 +206,7 @@ func TestHoldStops(t *testing.T) {
 // TestReleaseByTwo: a release that lets money go needs two persons who are shown the same.
 func TestReleaseByTwo(t *testing.T) {
 	t.Parallel()
-	s, _ := newStore(t)
+	s, c := newStore(t)
 	ctx := t.Context()
 	h := &holdCase{t: t, s: s}
 	p := funded(t, s, 300, 3)
@@ -227,6 +234,15 @@ func TestReleaseByTwo(t *testing.T) {
 	claim(t, s, p, 1, "v") // now more is paid to winners than anna was shown
 	_, err := release("ben")
 	wantErr(t, err, payout.ErrDecisionChanged)
+	c.pass(approvalLife) // what anna asked for has expired: ben has to ask
+	if got, err := release("ben"); err != nil || got.Release == nil || got.Release.By != "ben" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	must(t, errOnly(release("anna")))
+	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, _ payout.Releases) (int, []byte) {
+		id = got.ID
+		return 200, []byte("{}")
+	})))
 	must(t, errOnly(release("anna")))
 	if got, err := release("ben"); err != nil || got.ReleasedBy != "ben" || got.ReleasedAt.IsZero() {
 		t.Fatalf("%+v, %v", got, err)
@@ -234,7 +250,7 @@ func TestReleaseByTwo(t *testing.T) {
 	if n := query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE kind = 'begin'"); n != 2 {
 		t.Errorf("%d payments woken", n)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM audit WHERE action IN ('hold', 'ask_release', 'release')"); n != 5 {
+	if n := query[int](t, s, "SELECT COUNT(*) FROM audit WHERE action IN ('hold', 'ask_release', 'release')"); n != 8 {
 		t.Errorf("%d audit entries", n)
 	}
 	if got, err := release("cora"); err != nil || got.ReleasedBy != "ben" {

@@ -15,7 +15,8 @@ const simulatedProvider = "sandbox"
 // place stores a hold unless the same cause has placed it before. The lock is held.
 func (b *database) place(h payout.Hold) {
 	same := func(x payout.Hold) bool {
-		return x.Scope == h.Scope && x.Name == h.Name && x.Kind == h.Kind && x.Cause == h.Cause && (x.Kind != payout.HoldStaff || x.ReleasedAt.IsZero())
+		return x.Scope == h.Scope && x.Name == h.Name && x.Kind == h.Kind && x.Cause == h.Cause && (x.Kind != payout.HoldStaff ||
+			x.ReleasedAt.IsZero())
 	}
 	if slices.ContainsFunc(b.holds, same) {
 		return

@@ -47,7 +47,8 @@ func (b *database) clone() *database {
 	}
 	c.ids, c.shares, c.transfers, c.breaks = slices.Clone(b.ids), slices.Clone(b.shares), slices.Clone(b.transfers), slices.Clone(b.breaks)
 	c.outbox, c.shareConflicts = slices.Clone(b.outbox), slices.Clone(b.shareConflicts)
-	c.holds, c.left, c.posted, c.heard, c.sums, c.honours = slices.Clone(b.holds), maps.Clone(b.left), maps.Clone(b.posted), maps.Clone(b.heard), b.sums.clone(),
+	c.holds, c.left, c.posted, c.heard, c.sums, c.honours = slices.Clone(b.holds), maps.Clone(b.left), maps.Clone(b.posted),
+		maps.Clone(b.heard), b.sums.clone(),
 		b.honours.clone()
 	return &c
 }
