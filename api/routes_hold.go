@@ -47,9 +47,9 @@ func holdRoutes() []*route {
 			roles: []access.Role{access.RoleOps, access.RoleFinance}, tag: "staff holds",
 			summary: "Release a hold",
 			about: "A hold of a packet or payment whose release lets money go needs two persons of finance: the first request is answered " +
-				"202 and releases nothing, the same request by another person within 24 hours releases it. 409 decision_changed: the first " +
-				"person was shown another amount or effect and has to ask again. Several holds may be active on one name; the others stay. A released hold " +
-				"stays as it is.",
+				"202 and releases nothing, the same request by another person within 24 hours releases it. 409 decision_changed: the " +
+				"first person was shown another amount or effect and has to ask again. Several holds may be active on one name; the " +
+				"others stay. A released hold stays as it is.",
 			params: []param{id, keyParam}, body: Reason{},
 			answers: []reply{{status: http.StatusOK, about: "The hold is released.", body: HeldItem{}, headers: []param{replayed}},
 				{status: http.StatusAccepted, about: "A second person has to release it too.", body: HeldItem{}, headers: []param{replayed}}},
