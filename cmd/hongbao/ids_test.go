@@ -17,8 +17,9 @@ import (
 // formOf maps what the usage of a command calls its argument to the form of the id. nil: the argument is no id.
 var formOf = map[string]*idForm{
 	"<packet id>": &packetID, "<campaign id>": &campaignID, "<payout id>": &payoutID, "<refund id>": &refundID,
-	"<approval id>": &approvalID, "<reconciliation id>": &reconciliationID, "<break id>": &breakID, "<id>": &keyID, "<kid>": &ticketKeyID,
-	"<url>": nil, "<provider>": nil, "<day>": nil, "<packet.json>": nil,
+	"<approval id>": &approvalID, "<reconciliation id>": &reconciliationID, "<break id>": &breakID, "<hold id>": &holdID,
+	"<id>": &keyID, "<kid>": &ticketKeyID,
+	"<url>": nil, "<provider>": nil, "<scope>": nil, "<day>": nil, "<packet.json>": nil,
 }
 
 // flagForms maps the flags that take an id of the platform to its form.
@@ -87,13 +88,14 @@ func TestIDForms(t *testing.T) {
 	token, key := access.NewToken(access.RoleOps)
 	forms := map[string][]*idForm{
 		"97h0uojo11oljc4bchnk":        {&packetID, &campaignID, &appID},
-		"p3q5k9v0c1m7e2u8h4r6t0003":   {&payoutID, &paymentID, &appID},
-		"h3q5k9v0c1m7e2u8h4r6t0003":   {&payoutID, &paymentID, &appID},
-		"r3q5k9v0c1m7e2u8h4r6t0003":   {&refundID, &paymentID, &appID},
+		"p3q5k9v0c1m7e2u8h4r6t0003":   {&payoutID, &paymentID, &anyPaymentID, &appID},
+		"h3q5k9v0c1m7e2u8h4r6t0003":   {&payoutID, &paymentID, &anyPaymentID, &appID},
+		"r3q5k9v0c1m7e2u8h4r6t0003":   {&refundID, &paymentID, &anyPaymentID, &appID},
 		"p3q5k9v0c1m7e2u8h4r6t000301": {&orderNumber, &appID},
 		"aKQ3X7M2P5R6T4V2W3Y7Z5B6CD":  {&approvalID},
 		"sKQ3X7M2P5R6T4V2W3Y7Z5B6CD":  {&reconciliationID},
 		"b4711":                       {&breakID, &appID},
+		"h12":                         {&holdID, &appID},
 		key:                           {&keyID, &ticketKeyID, &appID},
 		token:                         {&keyID},
 		"mall":                        {&appID},
@@ -101,8 +103,8 @@ func TestIDForms(t *testing.T) {
 		"-":                           nil,
 		"":                            nil,
 	}
-	all := []*idForm{&packetID, &campaignID, &payoutID, &refundID, &paymentID, &orderNumber, &approvalID, &reconciliationID, &breakID, &keyID,
-		&ticketKeyID, &appID}
+	all := []*idForm{&packetID, &campaignID, &payoutID, &refundID, &paymentID, &orderNumber, &approvalID, &reconciliationID, &breakID, &holdID,
+		&anyPaymentID, &keyID, &ticketKeyID, &appID}
 	for id, want := range forms {
 		for _, form := range all {
 			if err := form.check(id); (err == nil) != slices.Contains(want, form) {
