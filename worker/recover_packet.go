@@ -85,7 +85,9 @@ func (r *Recover) checkRejected(ctx context.Context, id string) error {
 }
 
 // rejectAsAnswered rejects a packet again if Redis shows that its sender got this answer, and the
-// provider has not received its charge. Otherwise the charge would be made now.
+// provider has not received its charge. Otherwise the charge would be made now. A charge that the
+// provider still has in progress may succeed, and would open the packet: it is left to another
+// recovery.
 func (r *Recover) rejectAsAnswered(ctx context.Context, id string, charge payout.Payment) error {
 	view, err := r.readPool(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) || err == nil && view.State != packet.PoolRejected {
@@ -94,9 +96,14 @@ func (r *Recover) rejectAsAnswered(ctx context.Context, id string, charge payout
 	if err != nil {
 		return err
 	}
-	seen, err := r.query(ctx, payout.OrderNo(charge.ID, max(1, charge.Attempt)))
-	if err != nil || seen.Kind != payout.ObsNeverReceived {
-		return err // the provider has the charge: its status decides
+	no := payout.OrderNo(charge.ID, max(1, charge.Attempt))
+	seen, err := r.query(ctx, no)
+	switch {
+	case err != nil || seen.Kind == payout.ObsDeclined: // its status decides
+		return err
+	case seen.Kind != payout.ObsNeverReceived:
+		return r.leaveToStaff(ctx, id, no, "its sender got the answer that the packet is rejected, and the provider has its charge in "+
+			"progress: recover again when the charge has ended")
 	}
 	return r.Store.RecoverRejected(ctx, id, failureOf(view))
 }
