@@ -69,7 +69,7 @@ func (a *CombinedSteps) OpenNow(ctx context.Context, p packet.Packet) (Opened, e
 type Closed struct {
 	// Closing: the status of the row is closing, or a later one.
 	Closing bool `json:"closing,omitempty"`
-	// PoolClosed: nobody can grab any more.
+	// PoolClosed: the pool accepts no more grabs.
 	PoolClosed bool `json:"pool,omitempty"`
 	// LedgerClosed: the remainder is fixed; it is what has to be refunded.
 	LedgerClosed bool      `json:"books,omitempty"`

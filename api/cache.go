@@ -89,7 +89,7 @@ type (
 // luck is the best-luck share of a packet. It is valid for one epoch: a rebuilt pool may give
 // out shares again (R9).
 type luck struct {
-	share *int // index; nil: nobody won a share
+	share *int // index; nil: no share was won
 	epoch int64
 }
 

@@ -441,12 +441,13 @@ func (tx tx) packetReleases(packetID string) (payout.Releases, error) {
 	return payout.PacketReleases(balances, pending), nil
 }
 
-// PacketsWithoutCharge lists packets whose charge came back, and whose hold is active: their grabs
-// have to end. Errors: ErrUnavailable.
+// PacketsWithoutCharge lists open packets whose charge came back, and whose hold is active: their
+// grabs have to end. Errors: ErrUnavailable.
 func (s *Store) PacketsWithoutCharge(ctx context.Context) ([]string, error) {
 	var ids []string
-	err := s.read(ctx).Model(&holdRow{}).Where("released_at IS NULL AND kind = ?", string(payout.HoldChargeReturned)).Order("id").
-		Limit(holdsAtOnce).Pluck("name", &ids).Error
+	err := s.read(ctx).Model(&holdRow{}).Joins("JOIN packets p ON p.id = holds.name AND p.status = ?", string(packet.StatusOpen)).
+		Where("holds.released_at IS NULL AND holds.kind = ?", string(payout.HoldChargeReturned)).Order("holds.id").Limit(holdsAtOnce).
+		Pluck("holds.name", &ids).Error
 	return ids, classify(err)
 }
 

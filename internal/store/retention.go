@@ -211,13 +211,13 @@ func (tx tx) keepRepeatable(rows []retainedRow) error {
 		if packetID == "" {
 			continue
 		}
-		var lives int64
+		var recent int64
 		err := tx.Model(&packetRow{}).Where("id = ? AND (status NOT IN ('closed', 'rejected') OR COALESCE(closed_at, expires_at) > ?)",
-			packetID, tx.now.Add(-repeatedFor)).Count(&lives).Error
+			packetID, tx.now.Add(-repeatedFor)).Count(&recent).Error
 		if err != nil {
 			return err
 		}
-		rows[i].Gone = lives == 0
+		rows[i].Gone = recent == 0
 	}
 	return nil
 }
