@@ -124,6 +124,7 @@ chaos: setup ## Break everything under load and count the money, e.g. make chaos
 
 # What the console's pages look like is kept in .cache/pictures, for people.
 night: export TEST_NIGHT := 1
+night: export TEST_PATIENCE ?= 5
 night: export CONSOLE_PICTURES ?= $(CURDIR)/.cache/pictures
 night: setup ## Run everything else, for hours: all tests marked for the night, 50 runs, chaos, soak, fuzz, mutants, simulation, docker-compose.yml
 	@mkdir -p "$(CONSOLE_PICTURES)"

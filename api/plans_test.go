@@ -93,7 +93,11 @@ func (d *planFixture) more() {
 		`INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at)
 			SELECT IF(seq <= 1500, 'campaign000000000100', CONCAT('campaign', LPAD(seq, 12, '0'))), DATE_FORMAT('2026-01-01' + INTERVAL seq DAY,
 			'%Y-%m-%d'), 'made', CONCAT('day', LPAD(seq, 17, '0')), NOW(3), NOW(3) - INTERVAL seq HOUR FROM seq_1_to_3000`,
-		"ANALYZE TABLE campaigns, campaign_days, breaks, reconciliations, decisions, audit",
+		`INSERT INTO holds (scope, name, kind, cause, reason, placed_by, placed_role, placed_at, released_by, released_at)
+			SELECT IF(seq % 3, 'payment', 'packet'), IF(seq % 3, id, packet_id), 'staff', CONCAT('', seq), 'why', 'li-na', 'finance', created_at,
+			IF(seq % 50 = 0, NULL, 'li-na'), IF(seq % 50 = 0, NULL, created_at)
+			FROM (SELECT id, packet_id, created_at, ROW_NUMBER() OVER (ORDER BY id) AS seq FROM payments WHERE kind = 'p' LIMIT 3000) x`,
+		"ANALYZE TABLE campaigns, campaign_days, breaks, reconciliations, decisions, audit, holds",
 	} {
 		rows, err := d.db.QueryContext(d.t.Context(), statement)
 		check(d.t, err)
@@ -133,10 +137,10 @@ func (d *planFixture) name() {
 		"sender_id": {one("SELECT sender_id FROM packets WHERE id = '" + packet + "'"), "nobody"}, "provider": {"sandbox"},
 		"tz": {"Asia/Shanghai"}, "late": {"true"}, "by_others": {"true"}, "overdue": {"true"},
 		"at": {time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)}, "date": {time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly)},
-		"limit": {"200"}, "cursor": {},
+		"active": {"true", "false"}, "scope": {"packet", "payment"}, "name": {failed}, "limit": {"200"}, "cursor": {},
 	}
 	d.ids = map[string]string{"payouts": failed, "refunds": refund, "packets": packet, "reconciliations": run,
-		"campaigns": "campaign000000000100"}
+		"campaigns": "campaign000000000100", "holds": one("SELECT CONCAT('h', MIN(id)) FROM holds")}
 }
 
 // operation is what the document says of a route.

@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS holds (
     released_at      DATETIME(3)   NULL COMMENT 'NULL: active',
     UNIQUE KEY holds_cause (scope, name, kind, cause),
     KEY holds_active (name, released_at),
-    KEY holds_list (released_at, placed_at),
+    KEY holds_list (released_at),
     CONSTRAINT holds_scope CHECK (scope IN ('all', 'provider', 'packet', 'payment')),
     CONSTRAINT holds_all CHECK ((scope = 'all') = (name = '')),
     CONSTRAINT holds_release CHECK ((release_at IS NULL) = (release_by IS NULL) AND (release_at IS NULL) = (release_role IS NULL)

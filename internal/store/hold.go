@@ -247,7 +247,14 @@ func holdNote(h *payout.Hold) map[string]any {
 
 // Holds lists holds, newest first. Errors: ErrUnavailable.
 func (s *Store) Holds(ctx context.Context, f payout.HoldFilter) ([]payout.Hold, error) {
-	q := s.read(ctx).Model(&holdRow{})
+	index := "PRIMARY" // the list's order; most holds are released
+	switch {
+	case f.Name != "":
+		index = "holds_active" // a name has few
+	case f.Active != nil && *f.Active:
+		index = "holds_list"
+	}
+	q := s.read(ctx).Table("holds FORCE INDEX (" + index + ")")
 	if f.Active != nil && *f.Active {
 		q = q.Where("released_at IS NULL")
 	} else if f.Active != nil {
