@@ -42,6 +42,10 @@ func (unseen) LivePage(context.Context, int, time.Time, int) ([]pool.LivePacket,
 	return nil, nil
 }
 
+func (unseen) View(context.Context, string) (packet.PoolView, error) {
+	return packet.PoolView{}, packet.ErrNotFound
+}
+
 func (unwatched) WaitingPayments(context.Context, payout.Kind, payout.Status, packet.Cursor, int) ([]payout.OpenPayment, error) {
 	return nil, nil
 }
