@@ -33,7 +33,7 @@ type Decision struct {
 	Reason string           `json:"reason" doc:"The reason."`
 	By     string           `json:"by" doc:"The person who decided."`
 	KeyID  Nullable[string] `json:"key_id" doc:"The id of the key that decided."`
-	Status string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"waiting: for a second person; nothing has moved. open: approved; every order number is queried first. carried_out: done. overtaken: an answer of the provider or another decision made it obsolete. rejected, expired, withdrawn: ended; nothing has moved."`
+	Status string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"waiting: for a second person; nothing has moved. open: approved; every order number is queried first. carried_out: done. overtaken: an answer of the provider or another decision made it obsolete. rejected, expired, withdrawn: ended; the decision has moved nothing."`
 }
 
 // Approval is the pending approval of a decision.
@@ -118,6 +118,24 @@ func decide(kind payout.DecisionKind, about payout.Kind) func(*request) (answer,
 	}
 }
 
+const noOpenCancel = "No cancel of the payout is open. A decision that waits for a second person is withdrawn by the person who " +
+	"decided, with POST /v1/staff/approvals/{id}/withdraw."
+
+// withdrawCancel withdraws the open cancel of a payout.
+func withdrawCancel(r *request) (answer, error) {
+	id, idErr := r.payoutID()
+	w, err := r.readDecision(&payout.DecisionRequest{Kind: payout.DecisionCancel})
+	if err != nil {
+		return answer{}, err
+	}
+	if idErr != nil {
+		return answer{}, idErr
+	}
+	w.Route = r.c.Method() + " " + r.route.on(id)
+	stored, err := r.server.cfg.Store.WithdrawCancel(r.ctx, w, id, r.renderDecision)
+	return staffAnswer(stored, err, refuse(CodePayoutNotFound))
+}
+
 // readDecision reads the body and the Idempotency-Key of a decision. The evidence, which only
 // mark_paid has, is set in wanted.
 func (r *request) readDecision(wanted *payout.DecisionRequest) (payout.StaffWrite, error) {
@@ -192,6 +210,8 @@ func (r *request) renderDecision(d *payout.Decision, p payout.Row, refused error
 func (r *request) renderRefusedDecision(refused error) (int, []byte) {
 	e := refuse(CodeNotRetryable)
 	switch {
+	case errors.Is(refused, payout.ErrNoOpenCancel):
+		e.detail = noOpenCancel
 	case errors.Is(refused, payout.ErrDecisionPending):
 		e = refuse(CodeDecisionPending)
 	case errors.Is(refused, payout.ErrDecisionChanged):

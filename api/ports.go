@@ -101,6 +101,7 @@ type Decisions interface {
 	PreviewDecision(ctx context.Context, id string, c payout.DecisionRequest) (payout.Preview, error)
 	Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payout.Approval, error)
 	WithdrawApproval(ctx context.Context, w payout.StaffWrite, approvalID string, render payout.DecisionAnswer) (payout.StaffAnswer, error)
+	WithdrawCancel(ctx context.Context, w payout.StaffWrite, id string, render payout.DecisionAnswer) (payout.StaffAnswer, error)
 	AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool, render payout.DecisionAnswer) (payout.StaffAnswer,
 		error)
 	PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string) ([]string, payout.StaffAnswer, error)

@@ -49,8 +49,14 @@ func decisionRoutes() []*route {
 		post("cancelPayout", "payouts/{id}/cancel", "Cancel a payout",
 			"Returns the amount of a failed or returned payout to its sender, always with a second person. After the approval every order "+
 				"number is queried. When none has moved money, the payout is cancelled and refunded to the sender. Until then the payout keeps its "+
-				"status and the decision is open.",
+				"status and the decision is open, and withdrawCancel ends it.",
 			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionCancel, payout.KindPayout)),
+		post("withdrawCancel", "payouts/{id}/withdraw", "Withdraw the open cancel of a payout",
+			"Ends a cancel that is open, for example because the provider answers \"in progress\" for ever. Any person of finance can withdraw "+
+				"it, under holds too. The payout keeps its status, nothing has moved, and another decision can be made at once; the next retry "+
+				"needs a second person at any amount. 409 not_retryable: no cancel is open. A decision that waits for a second person is "+
+				"withdrawn with the operation withdraw.",
+			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, withdrawCancel),
 		post("markPayoutPaid", "payouts/{id}/mark-paid", "Mark a payout as paid by other means",
 			"Records evidence of a payment outside the provider, always with a second person. It applies to failed and returned payouts. An "+
 				"unknown outcome can be marked once the provider no longer knows its order number, or when money moved under an earlier number; "+

@@ -59,13 +59,14 @@ func CheckDecision(p Payment, attempts []Attempt, kind DecisionKind) error {
 
 // NeedsApproval reports whether a second person has to approve: always for cancel and mark-paid;
 // for a retry from an amount on, for a retry that may need a new order number although the last one
-// is not final, and for every retry of a share conflict, which the house pays (rule R10).
+// is not final, for every retry of a share conflict, which the house pays (rule R10), and for the
+// first retry after a decision that requires it (Payment.NeedsSecondPerson).
 func NeedsApproval(p Payment, attempts []Attempt, c DecisionRequest, now time.Time) bool {
 	switch c.Kind {
 	case DecisionQuery:
 		return false
 	case DecisionRetry:
-		return p.Kind == KindHonour || p.Amount >= c.ApproveFrom || needsAgreement(p, attempts, now)
+		return p.NeedsSecondPerson || p.Kind == KindHonour || p.Amount >= c.ApproveFrom || needsAgreement(p, attempts, now)
 	}
 	return true
 }
@@ -125,7 +126,7 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 	if err := p.Move(StatusPending); err != nil {
 		return DecisionEffect{}, err
 	}
-	p.DecidedAt, p.Failure, p.NewNumberConsent = now, nil, agreed
+	p.DecidedAt, p.Failure, p.NewNumberConsent, p.NeedsSecondPerson = now, nil, agreed, false
 	p.Attempt = len(attempts) // an earlier number may have been paid and returned
 	clearAnswers(attempts)
 	return DecisionEffect{Status: DecisionCarriedOut, Transfers: honoured, QueryFirst: true}, nil

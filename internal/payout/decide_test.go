@@ -255,6 +255,7 @@ func TestPreviewHash(t *testing.T) {
 		"the same number":        func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) { a[0].Statement = ObsNeverReceived },
 		"a success":              func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) { a[0].Booked = true },
 		"a number was forgotten": func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) { a[0].Forgotten = true },
+		"a second person":        func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.NeedsSecondPerson = true },
 		"another decision":       func(_ *Payment, _ []Attempt, c *DecisionRequest, _ *time.Time) { c.Kind = DecisionCancel },
 		"a risk is taken": func(_ *Payment, a []Attempt, _ *DecisionRequest, now *time.Time) {
 			a[0].Statement, *now = ObsPending, a[0].QueryUntil

@@ -352,6 +352,11 @@ func (l *adversary) actions() map[string]func(*rapid.T) {
 				}
 			}
 		},
+		"the cancel is withdrawn": func(t *rapid.T) {
+			if WithdrawCancel(&l.p, l.now) != nil {
+				t.Skip("no cancel is open")
+			}
+		},
 		"time passes": func(t *rapid.T) {
 			l.now = l.now.Add(rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, 4 * time.Second, 11 * time.Second, time.Hour,
 				10 * 24 * time.Hour}).Draw(t, "d"))

@@ -133,7 +133,7 @@ const (
 	DecisionOvertaken  DecisionStatus = "overtaken" // the provider's answer made it pointless
 	DecisionRejected   DecisionStatus = "rejected"  // by the second person
 	DecisionExpired    DecisionStatus = "expired"   // no second person in time
-	DecisionWithdrawn  DecisionStatus = "withdrawn" // by its author, before an answer
+	DecisionWithdrawn  DecisionStatus = "withdrawn" // by its author before an answer, or an open cancel by finance
 )
 
 // Decision is one decision of staff about one payment.
@@ -154,7 +154,7 @@ type Decision struct {
 	// PreviewHash is Preview.Hash of the shown preview, when a second person has to approve.
 	PreviewHash []byte
 	// ApprovedBy and ApproveReason are those of the second person, who approved or rejected. Of a
-	// withdrawn decision ApproveReason is the reason of the withdrawal.
+	// decision that was withdrawn before an answer, ApproveReason is the reason of the withdrawal.
 	ApprovedBy    string
 	ApproveKeyID  string // of the key that answered, or withdrew
 	ApproveReason string

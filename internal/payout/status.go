@@ -108,9 +108,11 @@ type Payment struct {
 	// NewNumberConsent: two persons consented to a new order number although the provider no longer
 	// knows the last one. The next new number uses it up.
 	NewNumberConsent bool
-	Failure          *Failure // set only while failed or returned
-	CreatedAt        time.Time
-	UpdatedAt        time.Time
+	// NeedsSecondPerson: the next retry needs a second person, whatever its amount.
+	NeedsSecondPerson bool
+	Failure           *Failure // set only while failed or returned
+	CreatedAt         time.Time
+	UpdatedAt         time.Time
 }
 
 // Move changes the status, or returns ErrTransition when the table does not allow it. Moving to the

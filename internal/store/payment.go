@@ -11,30 +11,31 @@ import (
 )
 
 type paymentRow struct {
-	ID              string `gorm:"primaryKey"`
-	Kind            string
-	PacketID        string
-	AppID           string
-	UserID          string
-	ShareIndex      int
-	Account         string
-	Amount          int64
-	Currency        string
-	Remark          string
-	Provider        string
-	ProviderAccount string
-	Status          string
-	Version         int
-	Attempt         int
-	OrderNo         *string
-	DecidedAt       *time.Time
-	Deciding        string
-	NewNumberAgreed bool
-	FailureCode     *string
-	FailureMessage  *string
-	CreatedAt       time.Time
-	UpdatedAt       time.Time
-	SettledAt       *time.Time
+	ID                string `gorm:"primaryKey"`
+	Kind              string
+	PacketID          string
+	AppID             string
+	UserID            string
+	ShareIndex        int
+	Account           string
+	Amount            int64
+	Currency          string
+	Remark            string
+	Provider          string
+	ProviderAccount   string
+	Status            string
+	Version           int
+	Attempt           int
+	OrderNo           *string
+	DecidedAt         *time.Time
+	Deciding          string
+	NewNumberAgreed   bool
+	NeedsSecondPerson bool
+	FailureCode       *string
+	FailureMessage    *string
+	CreatedAt         time.Time
+	UpdatedAt         time.Time
+	SettledAt         *time.Time
 }
 
 func (paymentRow) TableName() string { return "payments" }
@@ -45,7 +46,8 @@ func newPaymentRow(p payout.Payment) paymentRow {
 		Amount: int64(p.Amount), Currency: p.Currency, Remark: p.Remark, Provider: p.Provider, ProviderAccount: p.ProviderAccount,
 		Status: string(p.Status), Attempt: p.Attempt,
 		DecidedAt: optTime(p.DecidedAt), Deciding: string(p.OpenDecision), NewNumberAgreed: p.NewNumberConsent,
-		CreatedAt: p.CreatedAt.UTC(), UpdatedAt: p.UpdatedAt.UTC(),
+		NeedsSecondPerson: p.NeedsSecondPerson,
+		CreatedAt:         p.CreatedAt.UTC(), UpdatedAt: p.UpdatedAt.UTC(),
 	}
 	if p.Attempt > 0 {
 		row.OrderNo = optString(payout.OrderNo(p.ID, p.Attempt))
@@ -63,7 +65,7 @@ func (r paymentRow) payment() payout.Payment {
 		ProviderAccount: r.ProviderAccount,
 		Status:          payout.Status(r.Status), Attempt: r.Attempt, DecidedAt: orZero(r.DecidedAt),
 		OpenDecision:     payout.DecisionKind(r.Deciding),
-		NewNumberConsent: r.NewNumberAgreed, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		NewNumberConsent: r.NewNumberAgreed, NeedsSecondPerson: r.NeedsSecondPerson, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 	if r.FailureCode != nil {
 		p.Failure = payout.FailureOf(p.Kind, *r.FailureCode, orEmpty(r.FailureMessage))
@@ -88,9 +90,9 @@ func (tx tx) casPayment(old paymentRow, p payout.Payment) error {
 		}
 	}
 	res := tx.Exec(`UPDATE payments SET status = ?, version = version + 1, attempt = ?, order_no = ?, decided_at = ?, deciding = ?,
-		new_number_agreed = ?,
+		new_number_agreed = ?, needs_second_person = ?,
 		failure_code = ?, failure_message = ?, updated_at = ?, settled_at = ?, provider_account = ? WHERE id = ? AND status = ? AND version = ?`,
-		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NewNumberAgreed, row.FailureCode, row.FailureMessage, tx.now,
+		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NewNumberAgreed, row.NeedsSecondPerson, row.FailureCode, row.FailureMessage, tx.now,
 		settled, row.ProviderAccount, old.ID, old.Status, old.Version)
 	if res.Error != nil {
 		return res.Error

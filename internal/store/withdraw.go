@@ -38,6 +38,45 @@ func (tx tx) withdraw(w payout.StaffWrite, row paymentRow, d *payout.Decision) e
 	return tx.noteDecision(w, "withdraw_"+string(d.Kind), row, row.payment(), *d)
 }
 
+// WithdrawCancel ends the open cancel of a payment by staff, before it is carried out: nothing has
+// moved, and another decision can be made. The row decides: a run that waits to carry the cancel out
+// finds none. The order numbers that are queried anyway stay with that run. A hold does not stop it,
+// a restored MySQL does. Errors: ErrNotFound, payout.ErrKeyReused, payout.ErrMySQLRestored,
+// ErrUnavailable.
+func (s *Store) WithdrawCancel(ctx context.Context, w payout.StaffWrite, id string, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Decide, w, func(tx tx) (payout.StaffAnswer, error) {
+		row, attempts, err := tx.load(id, true)
+		if err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		if err := tx.allow(payout.ActionResolve, holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		p, d, err := tx.withdrawCancel(w, row)
+		return answerDecision(row, attempts, p, &d, err, render)
+	})
+}
+
+func (tx tx) withdrawCancel(w payout.StaffWrite, row paymentRow) (payout.Payment, payout.Decision, error) {
+	p := row.payment()
+	if err := payout.WithdrawCancel(&p, tx.now); err != nil {
+		return p, payout.Decision{}, err
+	}
+	open, _, err := tx.liveDecision(p.ID, payout.DecisionOpen)
+	if err != nil {
+		return p, payout.Decision{}, err
+	}
+	d := open.decision(tx.now)
+	d.Status, d.EndedAt = payout.DecisionWithdrawn, tx.now
+	if err := tx.casPayment(row, p); err != nil {
+		return p, d, err
+	}
+	if err := tx.casDecision(payout.DecisionOpen, d); err != nil { // keeps the approver
+		return p, d, err
+	}
+	return p, d, tx.noteDecision(w, "withdraw_open_cancel", row, p, d)
+}
+
 // onDecision runs a staff write about a decision with approval. do gets its payment and the decision
 // locked.
 func (s *Store) onDecision(ctx context.Context, w payout.StaffWrite, approvalID string, do func(tx, paymentRow, []payout.Attempt,
