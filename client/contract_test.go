@@ -104,6 +104,7 @@ var operations = map[string]struct{ sends, reads any }{
 	"get /v1/staff/payouts/{id}":              {nil, client.PayoutDetail{}},
 	"post /v1/staff/payouts/{id}/retry":       {client.DecisionRequest{}, client.Decided{}},
 	"post /v1/staff/payouts/{id}/cancel":      {client.DecisionRequest{}, client.Decided{}},
+	"post /v1/staff/payouts/{id}/withdraw":    {client.DecisionRequest{}, client.Decided{}},
 	"post /v1/staff/payouts/{id}/mark-paid":   {client.MarkPaidRequest{}, client.Decided{}},
 	"post /v1/staff/payouts/{id}/ask":         {client.DecisionRequest{}, client.Decided{}},
 	"post /v1/staff/payouts/retry":            {client.BulkRetryRequest{}, client.BulkRetried{}},

@@ -148,6 +148,13 @@ func (s *Staff) CancelPayout(ctx context.Context, id string, r DecisionRequest) 
 	return decide[Decided](ctx, s, payouts+"/"+segment(id)+"/cancel", r.IdempotencyKey, r)
 }
 
+// WithdrawCancel ends the open cancel of a payout; nothing moves, and the next retry needs a second
+// person. Without an open cancel it is a problem with CodeNotRetryable; a decision that waits for a
+// second person is withdrawn with Withdraw.
+func (s *Staff) WithdrawCancel(ctx context.Context, id string, r DecisionRequest) (*Decided, error) {
+	return decide[Decided](ctx, s, payouts+"/"+segment(id)+"/withdraw", r.IdempotencyKey, r)
+}
+
 // MarkPayoutPaid marks a payout as paid by other means; a second person has to approve.
 // Refusals as for RetryPayout.
 func (s *Staff) MarkPayoutPaid(ctx context.Context, id string, r MarkPaidRequest) (*Decided, error) {

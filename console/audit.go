@@ -22,6 +22,7 @@ type auditPage struct {
 // auditActions are suggested as a filter; others can be entered.
 var auditActions = []string{"retry", "cancel", "mark_paid", "ask", "approve_retry", "approve_cancel", "approve_mark_paid", "reject_retry",
 	"reject_cancel", "reject_mark_paid", "withdraw_retry", "withdraw_cancel", "withdraw_mark_paid",
+	"withdraw_open_cancel",
 	"cancel_carried_out", "cancel_overtaken", "recall", "pause_campaign", "end_campaign", "hold", "release", "ask_release", "reconcile",
 	"resolve_break",
 	"create_key", "rotate_key", "approve_key", "revoke_key", "add_ticket_key", "revoke_ticket_key", "books_restored", "books_recovered"}

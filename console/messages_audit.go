@@ -38,6 +38,8 @@ var auditMessages = map[string]message{
 	"action.books_restored":     {"MySQL restored from a backup", "MySQL 已由备份恢复"},
 	"action.books_recovered":    {"Recovery completed", "数据恢复完成"},
 
+	"action.withdraw_open_cancel": {"Withdrew cancellation in progress", "撤回执行中的取消"},
+
 	"break_kind.mismatch":          {"Response does not match the request", "返回与请求不符"},
 	"break_kind.contradiction":     {"Contradictory responses", "渠道返回互相矛盾"},
 	"break_kind.second_success":    {"Duplicate movement", "重复交易"},

@@ -49,6 +49,11 @@ var decisionMessages = map[string]message{
 	"second.attempts":    {"order numbers used: %d", "已用单号：%d 个"},
 	"second.changed": {"The payment has changed since the request, so the request cannot be approved. Reject it, or have it withdrawn and " +
 		"submitted again.", "申请提交后，款项情况已有变化，不能同意。请驳回，或由申请人撤回后重新申请。"},
+	"open_cancel.title": {"Cancellation in progress", "取消执行中"},
+	"open_cancel.about": {"Every order number is queried first; the payout is cancelled once none of them can move money. To decide " +
+		"otherwise, withdraw the cancellation: no money moves, and the next retry needs approval by a second person.",
+		"系统正在向渠道查询全部单号，确认都不会再付出后才取消。如要改作其他处理，可撤回取消：资金不会变动，下一次重付须另一人复核。"},
+	"open_cancel.withdraw":   {"Withdraw cancellation", "撤回取消"},
 	"filter.for_me":          {"awaiting my approval", "待我复核"},
 	"approval.waiting":       {"awaiting approval", "待复核"},
 	"approval.open":          {"in progress", "执行中"},
@@ -65,6 +70,7 @@ var decisionMessages = map[string]message{
 	"done.retry_waiting":     {"The retry is awaiting approval. No money has moved.", "重付等待复核，资金没有变动。"},
 	"done.retry_open":        {"The retry is in progress.", "重付执行中。"},
 	"done.cancel_waiting":    {"The cancellation is awaiting approval. No money has moved.", "取消等待复核，资金没有变动。"},
+	"done.cancel_withdrawn":  {"Cancellation withdrawn. No money has moved.", "取消已撤回，资金没有变动。"},
 	"done.mark_paid_waiting": {"Mark as paid is awaiting approval. No money has moved.", "标记为线下已付等待复核，资金没有变动。"},
 	"done.ask_carried_out":   {"Querying the provider.", "正在查询渠道。"},
 	"done.ask_open":          {"Querying the provider.", "正在查询渠道。"},

@@ -14,6 +14,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // payment is a payout or refund as pages show it.
@@ -89,10 +90,11 @@ type paymentPage struct {
 	Timeline           []client.TimelineSpan
 	Temporal           client.TemporalRuns
 	Retry              client.RetryPreview
-	Approvals          []client.ApprovalItem
-	Holds              []hold // active ones, of the payment or its packet
-	Poll               string // address that the page polls, with the digests of its content
-	DecisionsUnchanged bool   // a poll leaves the decision forms as they are
+	Approvals          []client.ApprovalItem // that wait for a second person
+	OpenCancel         *client.ApprovalItem  // that is being carried out, nil without one
+	Holds              []hold                // active ones, of the payment or its packet
+	Poll               string                // address that the page polls, with the digests of its content
+	DecisionsUnchanged bool                  // a poll leaves the decision forms as they are
 }
 
 // Holdable reports whether a hold of staff would stop something.
@@ -103,7 +105,7 @@ func (b paymentPage) Holdable() bool {
 // InProgress reports whether the payment can still change without input on this page: by the
 // platform, by an open decision, or by an approval.
 func (b paymentPage) InProgress() bool {
-	return b.Payment.Open() || client.Code(valueOr(b.Retry.Code, "")) == client.CodeDecisionPending
+	return b.Payment.Open() || client.Code(valueOr(b.Retry.Code, "")) == client.CodeDecisionPending || b.OpenCancel != nil
 }
 
 // Correctable reports whether a cancellation or mark as paid may be possible. A held payment can be
@@ -170,7 +172,7 @@ func (b paymentPage) decisionsDigest() string {
 	for _, a := range b.Approvals {
 		waiting = append(waiting, a.ID, fmt.Sprint(a.Changed))
 	}
-	return digest(b.Payment.Status, b.Payment.Sent(), b.Retry, waiting, b.Holdable())
+	return digest(b.Payment.Status, b.Payment.Sent(), b.Retry, waiting, b.Holdable(), b.OpenCancel)
 }
 
 // digest returns a hash of values.
@@ -202,11 +204,18 @@ func (v *visit) showRefund() error {
 }
 
 func (v *visit) payment(body paymentPage) error {
-	waiting, err := v.staff.ListApprovals(v.r.Context(), client.ApprovalFilter{Status: "waiting", PaymentID: body.Payment.ID}, client.Page{})
+	approvals, err := v.staff.ListApprovals(v.r.Context(), client.ApprovalFilter{PaymentID: body.Payment.ID}, client.Page{})
 	if err != nil {
 		return err
 	}
-	body.Approvals = waiting.Items
+	for _, a := range approvals.Items { // newest first: one that waits or is open is on the first page
+		switch a.Status {
+		case string(payout.DecisionWaiting):
+			body.Approvals = append(body.Approvals, a)
+		case string(payout.DecisionOpen):
+			body.OpenCancel = &a
+		}
+	}
 	if body.Holds, err = v.activeHolds(body.Payment.ID, body.Payment.PacketID); err != nil {
 		return err
 	}
@@ -235,6 +244,8 @@ func (v *visit) decidePayout() error {
 		made, err = v.staff.RetryPayout(ctx, id, req)
 	case "cancel":
 		made, err = v.staff.CancelPayout(ctx, id, req)
+	case "withdraw":
+		made, err = v.staff.WithdrawCancel(ctx, id, req)
 	case "mark-paid":
 		made, err = v.staff.MarkPayoutPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: reason,
 			Evidence: v.r.PostFormValue("evidence")})

@@ -358,9 +358,10 @@ func age(l language, d time.Duration) string {
 var (
 	sendEntry  = regexp.MustCompile(`^sent (\S+): (\w+)(?: \((.*)\))?$`)
 	queryEntry = regexp.MustCompile(`^asked about (\S+): (\w+)(?: \((.*)\))?$`)
-	// cancel_carried_out and cancel_overtaken come first: they start like cancel.
+	// cancel_carried_out, cancel_overtaken and withdraw_open_cancel come first: they start like others.
 	decisionEntry = regexp.MustCompile(
-		`(?s)^(cancel_carried_out|cancel_overtaken|retry|cancel|mark_paid|ask|approve|reject|withdraw)(?:_\w+)? by (.*?): (.*)$`)
+		`(?s)^(cancel_carried_out|cancel_overtaken|withdraw_open_cancel|retry|cancel|mark_paid|ask|approve|reject|withdraw)(?:_\w+)?` +
+			` by (.*?): (.*)$`)
 )
 
 // translateEvent translates a timeline line of the API. A line of an unknown form is returned

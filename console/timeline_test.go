@@ -18,6 +18,7 @@ func TestTimelineLines(t *testing.T) {
 		"cancel by li.na: gone":                                             "取消，操作人 li.na：gone",
 		"approve_cancel by wang: seen":                                      "同意，操作人 wang：seen",
 		"withdraw_mark_paid by wang: wrong one":                             "撤回申请，操作人 wang：wrong one",
+		"withdraw_open_cancel by li.na: in progress for days":               "撤回执行中的取消，操作人 li.na：in progress for days",
 		"cancel_carried_out by worker: every order number was asked":        "取消已执行，操作人 worker：every order number was asked",
 		"cancel_overtaken by worker: every order number was asked":          "未取消：款项已付出，操作人 worker：every order number was asked",
 		"something else":                                                    "something else",

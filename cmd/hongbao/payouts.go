@@ -46,6 +46,11 @@ instead of tables, also of a refusal.`,
 			`Cancel a failed or returned payout and refund its amount to the sender of the packet. A
 second person has to approve. Then the provider is queried about every order number.
 When none has moved money, the payout is cancelled and a separate refund is sent.`, (*client.Staff).CancelPayout),
+		newPayoutDecision(env, "withdraw", "Withdraw the open cancel of a payout; no money moves",
+			`Withdraw the open cancel of a payout: approved, and not carried out yet, for example because
+the provider answers "in progress" for ever. Another decision can be made at once; the
+next retry needs a second person at any amount. A cancel that waits for a second person
+is withdrawn by "hongbao approvals withdraw".`, (*client.Staff).WithdrawCancel),
 		newPayoutMarkPaidCommand(env),
 		newPayoutDecision(env, "ask", "Query the provider about every order number of a payout",
 			`Query the provider about every order number of a payout, in any status once an attempt

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
+	"hongbao/internal/payout"
 )
 
 // payoutDecision is a client method that decides about one payout.
@@ -92,6 +93,8 @@ func (t *staffCommand) printDecision(raw []byte, d client.Decision, waits *clien
 		err = printf(t.out, "%s is requested; no money has moved: %s.\nA second person has to approve by %s:\n  hongbao approvals approve %s "+
 			"--reason ...\n",
 			decisionName(d), about, formatTime(waits.ExpiresAt), waits.ID)
+	case d.Status == string(payout.DecisionWithdrawn):
+		err = printf(t.out, "%s is withdrawn; no money has moved: %s.\n", decisionName(d), about)
 	default:
 		err = printf(t.out, "%s is decided (%s); %s.\n", decisionName(d), d.Status, about)
 	}

@@ -40,6 +40,7 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 		"Decide":           func(w payout.StaffWrite) error { return errOnly(s.Decide(ctx, w, id, retryCommand, render)) },
 		"AnswerApproval":   func(w payout.StaffWrite) error { return errOnly(s.AnswerApproval(ctx, w, "anone", true, render)) },
 		"WithdrawApproval": func(w payout.StaffWrite) error { return errOnly(s.WithdrawApproval(ctx, w, "anone", render)) },
+		"WithdrawCancel":   func(w payout.StaffWrite) error { return errOnly(s.WithdrawCancel(ctx, w, id, render)) },
 		"PlanBulk": func(w payout.StaffWrite) error {
 			_, _, err := s.PlanBulk(ctx, w, []string{id})
 			return err

@@ -148,6 +148,11 @@ func (h *holdCase) addDecisions(add func(name string, action payout.HoldAction, 
 	for range 2 {
 		settle(h.t, h.s, payout.SourceQuery, payout.OrderNo(doneID, 1), payout.ObsDeclined)
 	}
+	open, openID, given := h.waitingCancel()
+	must(h.t, h.answer(given, true))
+	add("withdraw an open cancel", payout.ActionResolve, open.ID, openID, func() error {
+		return errOnly(h.s.WithdrawCancel(h.t.Context(), cancelWithdrawal(h.t, h.s, openID), openID, render))
+	})
 	add("carry out", payout.ActionDecide, done.ID, doneID, func() error { return errOnly(h.s.CarryOut(h.t.Context(), doneID)) })
 }
 

@@ -92,7 +92,7 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	pay(t, s, chargeID(charged))
 	failAs(t, s, chargeID(refused), "declined")
 	first := owing(t, s)
-	failed, cancelled, waiting := owing(t, s), owing(t, s), owing(t, s)
+	failed, cancelled, waiting, withdrawn := owing(t, s), owing(t, s), owing(t, s), openCancel(t, s)
 	for _, id := range []string{failed, cancelled, waiting} {
 		fail(t, s, id)
 	}
@@ -163,6 +163,11 @@ func guardedCases(t *testing.T, s *Store) guarded {
 				t.Errorf("the cancel is not ready to be carried out: %+v", st)
 			}
 			return err
+		},
+		"withdraw a cancel": func(s *Store) error {
+			w := w
+			w.Key = "withdraw"
+			return errOnly(s.WithdrawCancel(ctx, w, withdrawn, decision))
 		},
 		"recall a packet": func(s *Store) error {
 			w := w
