@@ -83,6 +83,12 @@ func TestJudgeSees(t *testing.T) {
 		"approved by no person":             {func(m *model, w *row) { m.decided(w, "anna", "", m.clock) }, "approved by \"\""},
 		"approved too late": {func(m *model, w *row) { m.decided(w, "anna", "ben", m.clock.Add(approvalLife)) },
 			"after it expired"},
+		"retried by one person after a withdrawn cancel": {func(m *model, w *row) {
+			m.decided(w, "anna", "ben", m.clock)
+			m.decided(w, "cora", "", m.clock)
+			cancel, retry := m.db.decisions[0], m.db.decisions[1]
+			cancel.Kind, cancel.Status, retry.Kind = payout.DecisionCancel, payout.DecisionWithdrawn, payout.DecisionRetry
+		}, "retry of"},
 		"deciding without a decision": {func(_ *model, w *row) { w.OpenDecision = payout.DecisionCancel }, "is deciding"},
 		"a share conflict is forgotten": {func(m *model, w *row) {
 			m.addShareConflict(w, 1)

@@ -142,9 +142,11 @@ func (w *world) judgeShareConflicts(after string) {
 }
 
 // judgeDecisions checks that a decision which needs approval was approved by a second person before
-// it expired, and that the payment names its open decision.
+// it expired, also the next retry after a withdrawn cancel, and that the payment names its open
+// decision.
 func (w *world) judgeDecisions(after string) {
 	deciding := map[string]payout.DecisionKind{}
+	withdrawn := map[string]bool{} // the last decision about the payment was a withdrawn cancel
 	for _, d := range w.db.decisions {
 		r := w.db.rows[d.PaymentID]
 		if d.Status == payout.DecisionOpen {
@@ -154,9 +156,13 @@ func (w *world) judgeDecisions(after string) {
 			continue
 		}
 		takes := d.Kind == payout.DecisionCancel || d.Kind == payout.DecisionMarkPaid ||
-			d.Kind == payout.DecisionRetry && (d.amount >= approveFrom || r.Kind == payout.KindHonour || d.status == payout.StatusUnknown || d.blind)
+			d.Kind == payout.DecisionRetry && (d.amount >= approveFrom || r.Kind == payout.KindHonour || d.status == payout.StatusUnknown || d.blind ||
+				withdrawn[r.ID])
 		if takes && (d.ApprovedBy == "" || d.ApprovedBy == d.By) {
 			w.violated("after %s: %s of %s by %s was executed, approved by %q", after, d.Kind, r.ID, d.By, d.ApprovedBy)
+		}
+		if d.Kind != payout.DecisionQuery {
+			withdrawn[r.ID] = d.Status == payout.DecisionWithdrawn
 		}
 		if d.ApprovedBy != "" && !d.at.Before(d.ExpiresAt) {
 			w.violated("after %s: %s of %s was executed after it expired", after, d.Kind, r.ID)

@@ -508,6 +508,7 @@ func (c census) count(w *world) {
 // more.
 var (
 	reached = []string{"r paid_outside", "c unknown", "h failed", "a decision has expired", "a decision was rejected", "the same person",
+		"a cancel was withdrawn", "retried by two after a withdrawn cancel",
 		"not on the list",
 		"queried after the provider forgot it", "forgotten, left to staff: p", "forgotten, mark_paid by two", "forgotten, retry by two",
 		"deferred: held", "deferred: pace", "redis restored", "redis emptied",

@@ -108,6 +108,9 @@ func (b *database) approve(d *decision, by string, yes bool) error {
 func (b *database) executeDecision(r *row, d *decision, two bool, now time.Time) error {
 	p := r.Payment
 	status, blind := p.Status, b.blind(r, now)
+	if p.NeedsSecondPerson && d.Kind == payout.DecisionRetry {
+		b.world.reached["retried by two after a withdrawn cancel"]++
+	}
 	attempts := slices.Clone(r.attempts)
 	effect, err := payout.Decide(&p, attempts, d.Kind, two, now)
 	if err != nil {
@@ -134,6 +137,25 @@ func (b *database) executeDecision(r *row, d *decision, two bool, now time.Time)
 		}
 	}
 	return nil
+}
+
+// withdrawCancel withdraws the open cancel of a payment.
+func (b *database) withdrawCancel(id, by string) error {
+	return b.world.do("withdraw", func() error {
+		if err := b.allow(payout.ActionResolve, id); err != nil {
+			return err
+		}
+		r := b.rows[id]
+		p := r.Payment
+		if err := payout.WithdrawCancel(&p, b.world.now()); err != nil {
+			return err
+		}
+		b.save(r, p)
+		b.endOpen(id, payout.DecisionWithdrawn)
+		b.world.reached["a cancel was withdrawn"]++
+		b.world.note("%s: withdraws the cancel of %s", by, id)
+		return nil
+	})
 }
 
 // endOpen ends the open decision about a payment.
@@ -206,11 +228,11 @@ var staff = []string{"anna", "ben", "cora"}
 
 func (w *world) staffMember() string { return staff[w.dice.n("person", len(staff))] }
 
-// staffStep draws a decision about a payment, or an approval, whether or not it is allowed. It
+// staffStep draws a decision about a payment, an approval or a withdrawal, whether or not it is allowed. It
 // returns the step; nil: none.
 func (w *world) staffStep() func() error {
 	var ids []string
-	var waiting []*decision
+	var waiting, open []*decision
 	w.look(func() {
 		for _, id := range w.db.ids {
 			r := w.db.rows[id]
@@ -220,14 +242,21 @@ func (w *world) staffStep() func() error {
 			}
 		}
 		for _, d := range w.db.decisions {
-			if d.Status == payout.DecisionWaiting {
+			switch d.Status {
+			case payout.DecisionWaiting:
 				waiting = append(waiting, d)
+			case payout.DecisionOpen:
+				open = append(open, d)
 			}
 		}
 	})
 	if len(waiting) > 0 && w.dice.n("agree", 8) > 0 {
 		d, by, yes := waiting[w.dice.n("waiting", len(waiting))], w.staffMember(), w.dice.n("rejected", 6) < 5
 		return func() error { return w.db.approve(d, by, yes) }
+	}
+	if len(open) > 0 && w.dice.n("withdraw", 2) == 1 {
+		id, by := open[w.dice.n("open", len(open))].PaymentID, w.staffMember()
+		return func() error { return w.db.withdrawCancel(id, by) }
 	}
 	if len(ids) == 0 {
 		return nil
