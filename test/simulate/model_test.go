@@ -507,8 +507,7 @@ func (c census) count(w *world) {
 // reached are the events that 2,000 lifetimes of TestModel reach; rarely are those that need many
 // more.
 var (
-	reached = []string{"r paid_outside", "c unknown", "h failed", "a decision has expired", "a decision was rejected", "the same person",
-		"a cancel was withdrawn", "retried by two after a withdrawn cancel",
+	reached = []string{"r paid_outside", "c unknown", "h failed", "a decision has expired", "a decision was rejected", "the same person", "a cancel was withdrawn",
 		"not on the list",
 		"queried after the provider forgot it", "forgotten, left to staff: p", "forgotten, mark_paid by two", "forgotten, retry by two",
 		"deferred: held", "deferred: pace", "redis restored", "redis emptied",
@@ -516,7 +515,7 @@ var (
 		"charged when it was too late to open", "charge lapsed", "MySQL restored", "MySQL recovered", "MySQL restored again",
 		"MySQL restored again, orders and claims between", "left to staff: silent", "recovered again, what was left",
 		"held: recovery", "held: second_success", "pending after a refusal"}
-	rarely = []string{"left to staff: c", "left to staff: p", "left to staff: r",
+	rarely = []string{"retried by two after a withdrawn cancel", "left to staff: c", "left to staff: p", "left to staff: r",
 		"refunded by paid_outside", "refunded by returned", "charged late, and not rejected yet",
 		"h paid", "h cancelled", "h paid_outside", "posted honoured", "deferred: low_balance", "deferred: outage", "a decision was overtaken",
 		"MySQL restored again, to before the first loss", "MySQL restored again, not recovered yet",
