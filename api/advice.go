@@ -48,8 +48,8 @@ var advice = map[Code]string{
 		"`hongbao recover` again once the provider answers.",
 	CodeHeld: "`detail` names the hold. `GET /v1/staff/holds/{id}` shows it and what its release lets go; release it, then decide again.",
 	CodeDecisionPending: "`GET /v1/staff/approvals?payment_id=` lists it. A `waiting` decision has to be approved, rejected or " +
-		"withdrawn first. An `open` decision is being carried out and ends without further requests: read the payout or refund again " +
-		"later.",
+		"withdrawn first. An `open` cancel is being carried out and ends without further requests: read the payout again later. If the " +
+		"provider gives no final answer, `POST /v1/staff/payouts/{id}/withdraw` ends it.",
 	CodeDecisionChanged: "Read `preview` and the payout or refund. An approval covers only what was shown when the decision " +
 		"was made. Reject or withdraw the decision, then decide again on the current state.",
 	CodeOwnKey: "Send the request with the key of another administrator, or rotate the key with `grace_seconds` of at least 60 " +

@@ -346,6 +346,14 @@ func (m *matrix) waiting(colleague owner, payoutID string) string {
 	return m.decided(m.write(colleague, "payouts/"+payoutID+"/cancel", payoutID, because), "waiting").Approval.ID
 }
 
+// openCancel makes a cancel by two persons, and returns its payout.
+func (h *fixture) openCancel(colleague owner, payoutID string) string {
+	h.t.Helper()
+	d := h.decided(h.write(colleague, "payouts/"+payoutID+"/cancel", payoutID, because), "waiting")
+	h.decided(h.write(h.finance, "approvals/"+d.Approval.ID+"/approve", payoutID, because), "open")
+	return payoutID
+}
+
 // makeRows is the matrix: one row an operation of the document.
 func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 	m.t.Helper()
@@ -423,6 +431,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"approve":        decide("/approvals/"+m.waiting(colleague, failed[5])+"/approve", because),
 		"reject":         decide("/approvals/"+m.waiting(colleague, failed[6])+"/reject", because),
 		"withdraw":       decide("/approvals/"+m.waiting(m.finance, failed[7])+"/withdraw", because),
+		"withdrawCancel": decide("/payouts/"+m.openCancel(colleague, failed[4])+"/withdraw", because),
 		"listApprovals":  read(allStaff, staff+"/approvals"),
 		"listRefunds":    read(allStaff, staff+"/refunds"),
 		"getRefund":      read(allStaff, staff+"/refunds/"+refunds[0]),
