@@ -225,9 +225,9 @@ func TestWithdrawCancel(t *testing.T) {
 			t.Errorf("%s: %s", key, r)
 		}
 	}
-	refused("no decision")
+	refused("nothing")
 	waiting := h.decided(h.write(colleague, "payouts/"+bad+"/cancel", "first", because), "waiting")
-	refused("while it waits")
+	refused("waiting")
 	h.decided(h.write(h.finance, "approvals/"+waiting.Approval.ID+"/reject", "no", because), "rejected")
 	h.openCancel(colleague, bad)
 	no := payout.OrderNo(bad, 1)
@@ -246,7 +246,7 @@ func TestWithdrawCancel(t *testing.T) {
 		again.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("again: %s", again)
 	}
-	refused("once more")
+	refused("again")
 	if r := h.write(third, "payouts/"+payout.ID(payout.KindPayout, id, 3)+"/withdraw", "k", because); r.status != 404 ||
 		r.code() != "payout_not_found" {
 		t.Errorf("a share without a claim: %s", r)

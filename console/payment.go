@@ -14,7 +14,6 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/money"
-	"hongbao/internal/payout"
 )
 
 // payment is a payout or refund as pages show it.
@@ -210,9 +209,9 @@ func (v *visit) payment(body paymentPage) error {
 	}
 	for _, a := range approvals.Items { // newest first: one that waits or is open is on the first page
 		switch a.Status {
-		case string(payout.DecisionWaiting):
+		case "waiting":
 			body.Approvals = append(body.Approvals, a)
-		case string(payout.DecisionOpen):
+		case "open":
 			body.OpenCancel = &a
 		}
 	}

@@ -127,6 +127,39 @@ func TestWithdrawal(t *testing.T) {
 	other.lacks(".waits", "main form")
 }
 
+// TestOpenCancelWithdrawn: while a cancel is carried out, any person of finance withdraws it on the
+// payment's page; the next retry needs a second person. Others see it without the form.
+func TestOpenCancelWithdrawn(t *testing.T) {
+	t.Parallel()
+	h := newTestbed(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	b, other := h.signIn(h.finance, "en"), h.signIn(h.second, "zh-CN")
+	b.open("/payouts/" + bad)
+	b.fill("#cancel textarea[name=reason]", "left the company")
+	b.follow("#cancel button")
+	b.lacks("#open-cancel")
+	other.open("/payouts/" + bad)
+	other.fill(".waits textarea", "seen")
+	other.follow(".waits button.primary")
+	b.open("/payouts/" + bad)
+	b.has("#open-cancel", "Cancellation in progress", h.finance.Key.Owner+" requested: Cancel", "left the company", h.second.Key.Owner)
+	c := h.signIn(h.auditor, "en")
+	c.open("/payouts/" + bad)
+	c.has("#open-cancel", "left the company")
+	c.lacks("#withdraw")
+	other.open("/payouts/" + bad)
+	other.has("#open-cancel", "取消执行中")
+	other.fill("#withdraw textarea", "in progress for days")
+	other.follow("#withdraw button")
+	other.has(".note.good", "取消已撤回，资金没有变动。")
+	other.has(".timeline", "撤回执行中的取消，操作人 "+h.second.Key.Owner+"：in progress for days")
+	other.lacks("#open-cancel")
+	b.open("/payouts/" + bad)
+	b.has("#preview", "Needs approval by a second person")
+	b.lacks("#open-cancel")
+}
+
 // TestRetryMany: of three failed payouts two are selected, dry-run and retried; a repeated
 // submission decides nothing twice.
 func TestRetryMany(t *testing.T) {

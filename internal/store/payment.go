@@ -92,8 +92,8 @@ func (tx tx) casPayment(old paymentRow, p payout.Payment) error {
 	res := tx.Exec(`UPDATE payments SET status = ?, version = version + 1, attempt = ?, order_no = ?, decided_at = ?, deciding = ?,
 		new_number_agreed = ?, needs_second_person = ?,
 		failure_code = ?, failure_message = ?, updated_at = ?, settled_at = ?, provider_account = ? WHERE id = ? AND status = ? AND version = ?`,
-		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NewNumberAgreed, row.NeedsSecondPerson, row.FailureCode, row.FailureMessage, tx.now,
-		settled, row.ProviderAccount, old.ID, old.Status, old.Version)
+		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NewNumberAgreed, row.NeedsSecondPerson,
+		row.FailureCode, row.FailureMessage, tx.now, settled, row.ProviderAccount, old.ID, old.Status, old.Version)
 	if res.Error != nil {
 		return res.Error
 	}
