@@ -221,7 +221,8 @@ func TestWithdrawCancel(t *testing.T) {
 	refused := func(key string) {
 		t.Helper()
 		if r := h.write(third, path, key, because); r.status != 409 || r.code() != "not_retryable" ||
-			!strings.Contains(string(r.body), "No cancel of the payout is open.") || !strings.Contains(string(r.body), "/v1/staff/approvals/{id}/withdraw") {
+			!strings.Contains(string(r.body), "No cancel of the payout is open.") ||
+			!strings.Contains(string(r.body), "/v1/staff/approvals/{id}/withdraw") {
 			t.Errorf("%s: %s", key, r)
 		}
 	}
@@ -239,7 +240,8 @@ func TestWithdrawCancel(t *testing.T) {
 	}
 	first := h.write(third, path, "w", `{"reason":"in progress for days"}`)
 	a := h.decided(first, "withdrawn")
-	if a.Decision.Kind != "cancel" || a.Decision.By != colleague.key.Owner || a.Payout == nil || a.Payout.Status != "failed" || a.Approval != nil {
+	if a.Decision.Kind != "cancel" || a.Decision.By != colleague.key.Owner || a.Payout == nil || a.Payout.Status != "failed" ||
+		a.Approval != nil {
 		t.Errorf("%+v", a)
 	}
 	if again := h.write(third, path, "w", `{"reason":"in progress for days"}`); string(again.body) != string(first.body) ||

@@ -257,6 +257,12 @@ func (p *parts) Ask(_ context.Context, no string) (payout.Observation, error) {
 	return payout.Observation{Source: payout.SourceQuery, Kind: p.ask(p.did("Ask", "")), OrderNo: no}, nil
 }
 
+// CarryOut finds that the cancel was withdrawn.
+func (p *parts) CarryOut(_ context.Context, _ string) (payout.State, error) {
+	p.did("CarryOut", "")
+	return ended(payout.StatusFailed), nil
+}
+
 func (p *parts) Settle(_ context.Context, o payout.Observation, asked string) (payout.State, error) {
 	p.did("Settle", string(o.Kind))
 	p.mu.Lock()

@@ -96,6 +96,24 @@ func TestR3_PayoutRunHasNoAuthority(t *testing.T) {
 	}
 }
 
+// TestR5_WithdrawnCancelEndsItsRun: a run that queries for a cancel, or is about to carry it out, finds
+// in the row that the cancel was withdrawn.
+func TestR5_WithdrawnCancelEndsItsRun(t *testing.T) {
+	for do, steps := range map[payout.Action][]string{
+		payout.ActionQuery:    {"Ask", "Settle succeeded"},
+		payout.ActionCarryOut: {"CarryOut"},
+	} {
+		p := newSteps(t)
+		p.read = func(int) payout.State { return ready(payout.StatusFailed, do, at(time.Minute)) }
+		p.settle = func(payout.Observation) payout.State { return ended(payout.StatusFailed) }
+		p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID})
+		if err := p.env.GetWorkflowError(); err == nil {
+			t.Error("a failed payout ends its run as failed")
+		}
+		p.want(t, append([]string{"ReadPayment " + payoutID}, steps...)...)
+	}
+}
+
 // TestPayoutWake: a signal makes the run read its row at once instead of waiting.
 func TestPayoutWake(t *testing.T) {
 	p := newSteps(t)
