@@ -514,8 +514,8 @@ var (
 		"a loss was noticed", "rebuilt", "acknowledged, lost and reported", "charged after it was rejected", "refunded by paid",
 		"charged when it was too late to open", "charge lapsed", "MySQL restored", "MySQL recovered", "MySQL restored again",
 		"MySQL restored again, orders and claims between", "left to staff: silent", "recovered again, what was left",
-		"held: recovery", "held: second_success", "pending after a refusal"}
-	rarely = []string{"retried by two after a withdrawn cancel", "left to staff: c", "left to staff: p", "left to staff: r",
+		"held: recovery", "pending after a refusal"}
+	rarely = []string{"held: second_success", "retried by two after a withdrawn cancel", "left to staff: c", "left to staff: p", "left to staff: r",
 		"refunded by paid_outside", "refunded by returned", "charged late, and not rejected yet",
 		"h paid", "h cancelled", "h paid_outside", "posted honoured", "deferred: low_balance", "deferred: outage", "a decision was overtaken",
 		"MySQL restored again, to before the first loss", "MySQL restored again, not recovered yet",

@@ -254,7 +254,7 @@ func (w *world) staffStep() func() error {
 		d, by, yes := waiting[w.dice.n("waiting", len(waiting))], w.staffMember(), w.dice.n("rejected", 6) < 5
 		return func() error { return w.db.approve(d, by, yes) }
 	}
-	if len(open) > 0 && w.dice.n("withdraw", 2) == 1 {
+	if len(open) > 0 && w.dice.n("withdraw", 4) == 3 {
 		id, by := open[w.dice.n("open", len(open))].PaymentID, w.staffMember()
 		return func() error { return w.db.withdrawCancel(id, by) }
 	}
