@@ -131,16 +131,16 @@ func (a *CombinedSteps) awaitDrained(ctx context.Context, id string) (drained bo
 // Refunded is how far RefundNow brought a refund.
 type Refunded struct {
 	Outcome
-	// PacketClosed: the refund was paid before.
+	// PacketClosed: the refund has ended.
 	PacketClosed bool `json:"closed,omitempty"`
 }
 
-// RefundNow sends a refund that is due and closes the packet once it is paid. Errors: those of
+// RefundNow sends a refund that is due and closes the packet once it has ended. Errors: those of
 // reading the row.
 func (a *CombinedSteps) RefundNow(ctx context.Context, paymentID, packetID string) (Refunded, error) {
 	sent, err := a.Payments.sendInWorkflowTask(ctx, paymentID)
 	out := Refunded{Outcome: sent}
-	if err != nil || !sent.endedAs(payout.StatusPaid, payout.StatusPaidOutside) {
+	if err != nil || !sent.endedAs(payout.StatusPaid, payout.StatusPaidOutside, payout.StatusCancelled) {
 		return out, err
 	}
 	if out.PacketClosed, err = a.Packets.FinishPacket(ctx, packetID); err != nil {

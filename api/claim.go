@@ -32,7 +32,7 @@ type Claim struct {
 // PayoutRef is the payout of a claim.
 type PayoutRef struct {
 	ID     string       `json:"id" doc:"The payout's id, known when the share is won. For a share conflict it changes to an id that begins with h." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
-	Status PayoutStatus `json:"status" doc:"pending: not sent yet. sending: with the provider. unknown: the outcome is not known and is queried. awaiting_recipient: the recipient has to act. paid: done. failed, returned: finance decides. cancelled: refunded to the sender. paid_outside: paid by other means."`
+	Status PayoutStatus `json:"status" doc:"pending: not sent yet. sending: with the provider. unknown: the outcome is not known and is queried. awaiting_recipient: the recipient has to act. paid: done. failed, returned: finance decides. cancelled: refunded to the sender; of a refund: given up, because the sender must not get it. paid_outside: paid by other means."`
 }
 
 // Grab is the body of a grab.

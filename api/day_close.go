@@ -79,7 +79,7 @@ type AccountDay struct {
 
 // KindSum is the sum of the ledger entries of one kind.
 type KindSum struct {
-	Kind   string   `json:"kind" doc:"charge, claim, paid, returned, paid_outside, cancel, close, refunded, refund_returned, refund_outside, honoured, voided, second_success or second_returned; docs/finance.md lists all kinds." example:"paid"`
+	Kind   string   `json:"kind" doc:"charge, claim, paid, returned, paid_outside, cancel, close, refunded, refund_returned, refund_outside, honoured, voided, second_success, second_returned, charge_returned, refund_kept or refund_dropped; docs/finance.md lists all kinds." example:"paid"`
 	Debit  string   `json:"debit" doc:"The debited account." example:"owed"`
 	Credit string   `json:"credit" doc:"The credited account." example:"provider"`
 	Count  int64    `json:"count" minimum:"0" doc:"The count."`

@@ -426,7 +426,9 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 			status: http.StatusOK},
 		"retryRefunds": {who: "finance", path: staff + "/refunds/retry", body: `{"reason":"r","filter":{"status":"failed"}}`,
 			status: http.StatusOK},
-		"retryRefund":    decide("/refunds/"+refunds[0]+"/retry", because),
+		"retryRefund": decide("/refunds/"+refunds[0]+"/retry", because),
+		"cancelRefund": {who: "finance", path: staff + "/refunds/" + refunds[0] + "/cancel", body: because,
+			status: http.StatusConflict}, // its sender is owed it
 		"markRefundPaid": decide("/refunds/"+refunds[1]+"/mark-paid", evidence),
 		"approve":        decide("/approvals/"+m.waiting(colleague, failed[5])+"/approve", because),
 		"reject":         decide("/approvals/"+m.waiting(colleague, failed[6])+"/reject", because),

@@ -16,11 +16,11 @@ import (
 type Proof struct {
 	PacketID  string `json:"packet_id" doc:"The packet."`
 	Total     Fen    `json:"total" doc:"The amount charged to the sender: total_amount, or 0 while the packet is funding or rejected." example:"10000"`
-	Paid      Fen    `json:"paid" doc:"Paid to recipients, including payments by other means, without returned amounts." example:"1288"`
+	Paid      Fen    `json:"paid" doc:"Paid to recipients, including payments by other means and cancelled payouts that reached them after all, without returned amounts." example:"1288"`
 	Owed      Fen    `json:"owed" doc:"Claimed and not paid: pending, sending, unknown, awaiting_recipient, failed, returned."`
 	Remaining Fen    `json:"remaining" doc:"In the packet: not claimed, or claimed and not recorded yet (then also in in_flight)." example:"8712"`
 	Refunding Fen    `json:"refunding" doc:"Being refunded to the sender: remainder and cancelled payouts."`
-	Refunded  Fen    `json:"refunded" doc:"Refunded to the sender."`
+	Refunded  Fen    `json:"refunded" doc:"Refunded to the sender, or returned with the charge."`
 	Balanced  bool   `json:"balanced" doc:"true: the ledger adds up to total, and Redis and the provider agree with it; differences is empty."`
 	InFlight  Fen    `json:"in_flight" doc:"What running steps explain: claims in Redis that are not recorded yet, money that the provider moved for payments without an answer, and returned amounts that are recent or being queried."`
 
@@ -59,7 +59,7 @@ type LedgerFigures struct {
 	Charged   Fen   `json:"charged" doc:"Sum of the ledger entries." example:"10000"`
 	Claimed   Fen   `json:"claimed" doc:"Sum of the ledger entries." example:"1288"`
 	Paid      Fen   `json:"paid" doc:"Sum of the ledger entries, by the provider." example:"1288"`
-	Returned  Fen   `json:"returned" doc:"Sum of the ledger entries: returned after success, including returned refunds."`
+	Returned  Fen   `json:"returned" doc:"Sum of the ledger entries: returned after success, including returned refunds and charges."`
 	Refunded  Fen   `json:"refunded" doc:"Sum of the ledger entries."`
 }
 
@@ -73,7 +73,7 @@ type PoolFigures struct {
 type ProviderFigures struct {
 	Charged     Fen `json:"charged" doc:"Charged to the sender." example:"10000"`
 	Transferred Fen `json:"transferred" doc:"Paid to recipients." example:"1288"`
-	Returned    Fen `json:"returned" doc:"Returned transfers and refunds."`
+	Returned    Fen `json:"returned" doc:"Returned transfers, refunds and charges."`
 	Refunded    Fen `json:"refunded" doc:"Refunded to the sender."`
 }
 
@@ -192,9 +192,9 @@ func (a *proofCheck) figures() Proof {
 	by, of := a.ledger.ByKind, a.ledger.ByAccount
 	p := Proof{
 		PacketID: a.id, Total: Fen(by[payout.PostCharge]),
-		Paid: Fen(by[payout.PostPaid] - by[payout.PostReturned] + by[payout.PostPaidOutside]), Owed: Fen(of[payout.AccountOwed]),
+		Paid: Fen(a.ledger.Paid()), Owed: Fen(of[payout.AccountOwed]),
 		Remaining: Fen(of[payout.AccountHolding]), Refunding: Fen(of[payout.AccountRefunding]),
-		Refunded: Fen(by[payout.PostRefunded] - by[payout.PostRefundReturned] + by[payout.PostRefundPaidOutside]), Promises: a.promises,
+		Refunded: Fen(a.ledger.Refunded()), Promises: a.promises,
 		Differences: []Difference{},
 	}
 	p.Sources = ProofSources{

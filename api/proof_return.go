@@ -21,12 +21,13 @@ const (
 
 // returns sums the returns in the ledger.
 func returns(by map[payout.TransferKind]money.Fen) money.Fen {
-	return by[payout.PostReturned] + by[payout.PostRefundReturned] + by[payout.PostSecondReturned]
+	return by[payout.PostReturned] + by[payout.PostRefundReturned] + by[payout.PostSecondReturned] +
+		by[payout.PostChargeReturned]
 }
 
 // explainReturns reports whether running steps explain that the provider has more returns than
 // the ledger: a query is due, the payment itself waits for an answer, or the return is recent.
-// A returned charge is always a difference for staff.
+// A returned charge is a difference until its return is booked.
 func (a *proofCheck) explainReturns(ctx context.Context, ahead money.Fen) (bool, error) {
 	if a.look != 1 && a.look != proofLooks { // these calls are not throttled
 		return false, nil

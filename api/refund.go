@@ -40,6 +40,8 @@ type RefundDetail struct {
 	Timeline []TimelineEntry `json:"timeline" nullable:"false" doc:"Oldest first, merged from all sources."`
 	Temporal TemporalRuns    `json:"temporal" doc:"The runs of its workflow, from Temporal."`
 	Retry    RetryPreview    `json:"retry" doc:"What a retry would now do."`
+
+	Cancellable bool `json:"cancellable" doc:"true: the sender must not get this refund, and two persons can cancel it now."`
 }
 
 // Refunds is a page of refunds.
@@ -108,6 +110,10 @@ func getRefund(r *request) (answer, error) {
 		return answer{}, err
 	}
 	if out.Retry, err = r.previewRetry(id); err != nil {
+		return answer{}, err
+	}
+	_, err = r.server.cfg.Store.PreviewDecision(r.ctx, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
+	if out.Cancellable = err == nil; err != nil && !refusedByState(err) {
 		return answer{}, err
 	}
 	return answer{status: http.StatusOK, body: out}, nil

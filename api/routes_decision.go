@@ -68,6 +68,11 @@ func decisionRoutes() []*route {
 			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionQuery, payout.KindPayout)),
 		post("retryRefund", "refunds/{id}/retry", "Retry a refund", "Works like the retry of a payout.",
 			refundParam, Reason{}, DecidedRefund{}, CodeRefundNotFound, decide(payout.DecisionRetry, payout.KindRefund)),
+		post("cancelRefund", "refunds/{id}/cancel", "Cancel a refund",
+			"Gives up a refund that its sender must not get, always with a second person: the provider has returned the charge of the packet, "+
+				"or the cancelled payout has reached its recipient after all. It applies to pending, failed and returned refunds, also held ones. "+
+				"Every order number is queried before it takes effect. Any other refund is refused with 409 not_retryable.",
+			refundParam, Reason{}, DecidedRefund{}, CodeRefundNotFound, decide(payout.DecisionCancel, payout.KindRefund)),
 		post("markRefundPaid", "refunds/{id}/mark-paid", "Mark a refund as made by other means", "Works like the mark-paid of a payout.",
 			refundParam, MarkPaid{}, DecidedRefund{}, CodeRefundNotFound, decide(payout.DecisionMarkPaid, payout.KindRefund)),
 		post("reject", "approvals/{id}/reject", "Reject a decision of another person", "Ends the decision; nothing moves. The person who "+

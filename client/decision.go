@@ -172,6 +172,12 @@ func (s *Staff) RetryRefund(ctx context.Context, id string, r DecisionRequest) (
 	return decide[DecidedRefund](ctx, s, refunds+"/"+segment(id)+"/retry", r.IdempotencyKey, r)
 }
 
+// CancelRefund gives up a refund that its sender must not get; a second person has to approve.
+// Refusals as for RetryRefund.
+func (s *Staff) CancelRefund(ctx context.Context, id string, r DecisionRequest) (*DecidedRefund, error) {
+	return decide[DecidedRefund](ctx, s, refunds+"/"+segment(id)+"/cancel", r.IdempotencyKey, r)
+}
+
 // MarkRefundPaid marks a refund as made by other means; a second person has to approve.
 // Refusals as for RetryRefund.
 func (s *Staff) MarkRefundPaid(ctx context.Context, id string, r MarkPaidRequest) (*DecidedRefund, error) {

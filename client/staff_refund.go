@@ -47,6 +47,8 @@ type RefundDetail struct {
 	Timeline []TimelineEntry `json:"timeline"` // oldest first, merged from all sources
 	Temporal TemporalRuns    `json:"temporal"`
 	Retry    RetryPreview    `json:"retry"`
+	// Cancellable: the sender must not get this refund, and two persons can cancel it now.
+	Cancellable bool `json:"cancellable"`
 
 	// Raw is the detail as received.
 	Raw json.RawMessage `json:"-"`

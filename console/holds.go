@@ -244,7 +244,7 @@ func readHoldsDue(ctx context.Context, staff *client.Staff) ([]holdsDue, error) 
 
 var (
 	packetPart = regexp.MustCompile(`^(\d+)(\.\d{2}) (is charged to the sender|is paid to winners|is refunded to the sender|` +
-		`goes to winners or back to the sender)$`)
+		`goes to winners or back to the sender|of the house is paid to winners|of the house goes to winners who are not recorded yet)$`)
 	paymentPart = regexp.MustCompile(`(?s)^\d+\.\d{2} of (.*), now ([a-z_]+)$`) // its amount is shown beside it
 )
 

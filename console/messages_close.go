@@ -74,6 +74,9 @@ var closeMessages = map[string]message{
 	"posting.voided":          {"House money: share conflicts voided", "平台出资：作废份额冲突"},
 	"posting.second_success":  {"Duplicate movement", "重复交易"},
 	"posting.second_returned": {"Duplicate movement, returned", "重复交易退回"},
+	"posting.charge_returned": {"Charges returned to senders", "收款退回发红包人"},
+	"posting.refund_kept":     {"Refunds cancelled: returned with the charge", "取消退款：已随收款退回"},
+	"posting.refund_dropped":  {"Refunds cancelled: the payout was paid after all", "取消退款：原付款已付出"},
 
 	"difference.booked_later":   {"Moved on this day, booked on a later day", "跨日：渠道当日入账，我方次日或之后入账"},
 	"difference.booked_earlier": {"Moved on this day, booked on an earlier day", "跨日：渠道当日入账，我方早前入账"},

@@ -18,6 +18,9 @@ var decisionMessages = map[string]message{
 	"decide.mark_paid":    {"Request mark as paid", "申请标记为线下已付"},
 	"decide.ask":          {"Query provider now", "立即查询渠道"},
 	"decide.about_cancel": {"The amount is refunded to the sender. Needs approval by a second person.", "款项退回发红包人，须另一人复核。"},
+	"decide.about_cancel_refund": {"The sender must not get this refund: the charge was returned, or the cancelled payout has reached its " +
+		"recipient. Nothing is sent. Needs approval by a second person.",
+		"发红包人不应再得到此退款：收款已退回，或已取消的付款已到达收款人。不再发送款项，须另一人复核。"},
 	"decide.about_mark_paid": {"For a payment made by other means, with evidence. Needs approval by a second person.",
 		"已通过其他方式付款且有凭证，须另一人复核。"},
 	"decide.about_ask":   {"Queries every order number. Moves no money.", "查询全部单号，不动资金。"},

@@ -69,7 +69,10 @@ var holdMessages = map[string]message{
 	"releases.is paid to winners":                    {"%s is paid to winners", "%s 付给领取人"},
 	"releases.is refunded to the sender":             {"%s is refunded to the sender", "%s 退回发红包人"},
 	"releases.goes to winners or back to the sender": {"%s goes to winners or back to the sender", "%s 付给领取人或退回发红包人"},
-	"releases.nothing moves now":                     {"nothing moves now", "目前没有资金变动"},
+	"releases.of the house is paid to winners":       {"%s of the house is paid to winners", "%s 由平台资金付给领取人"},
+	"releases.of the house goes to winners who are not recorded yet": {"%s of the house goes to winners who are not recorded yet",
+		"%s 由平台资金付给尚未入账的领取人"},
+	"releases.nothing moves now": {"nothing moves now", "目前没有资金变动"},
 	"releases.every payment that waits for the release; each was decided before": {
 		"every payment that waits for the release; each was decided before", "所有因此暂缓的款项，均为此前已决定发起的"},
 }

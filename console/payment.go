@@ -89,6 +89,7 @@ type paymentPage struct {
 	Timeline           []client.TimelineSpan
 	Temporal           client.TemporalRuns
 	Retry              client.RetryPreview
+	RefundCancellable  bool                  // the sender must not get this refund
 	Approvals          []client.ApprovalItem // that wait for a second person
 	OpenCancel         *client.ApprovalItem  // that is being carried out, nil without one
 	Holds              []hold                // active ones, of the payment or its packet
@@ -110,6 +111,11 @@ func (b paymentPage) InProgress() bool {
 // Correctable reports whether a cancellation or mark as paid may be possible. A held payment can be
 // marked as paid.
 func (b paymentPage) Correctable() bool { return b.Retry.Possible || b.Retry.Held != nil }
+
+// Cancellable reports whether a cancellation can be requested.
+func (b paymentPage) Cancellable() bool {
+	return b.RefundCancellable || b.Payment.Cancellable() && b.Correctable()
+}
 
 // OrderNoReason is the reason why a retry uses its order number, as a key of retry_number.
 func (b paymentPage) OrderNoReason() string {
@@ -171,7 +177,7 @@ func (b paymentPage) decisionsDigest() string {
 	for _, a := range b.Approvals {
 		waiting = append(waiting, a.ID, fmt.Sprint(a.Changed))
 	}
-	return digest(b.Payment.Status, b.Payment.Sent(), b.Retry, waiting, b.Holdable(), b.OpenCancel)
+	return digest(b.Payment.Status, b.Payment.Sent(), b.Retry, b.RefundCancellable, waiting, b.Holdable(), b.OpenCancel)
 }
 
 // digest returns a hash of values.
@@ -199,7 +205,7 @@ func (v *visit) showRefund() error {
 		return err
 	}
 	return v.payment(paymentPage{Payment: paymentOfRefund(d.Refund), Attempts: d.Attempts, Timeline: client.Spans(d.Timeline),
-		Temporal: d.Temporal, Retry: d.Retry})
+		Temporal: d.Temporal, Retry: d.Retry, RefundCancellable: d.Cancellable})
 }
 
 func (v *visit) payment(body paymentPage) error {
@@ -269,6 +275,8 @@ func (v *visit) decideRefund() error {
 	switch v.r.PathValue("action") {
 	case "retry":
 		made, err = v.staff.RetryRefund(ctx, id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason})
+	case "cancel":
+		made, err = v.staff.CancelRefund(ctx, id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason})
 	case "mark-paid":
 		made, err = v.staff.MarkRefundPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: reason,
 			Evidence: v.r.PostFormValue("evidence")})

@@ -46,11 +46,10 @@ CREATE TABLE IF NOT EXISTS payments (
         'pending', 'sending', 'unknown', 'awaiting_recipient', 'paid', 'failed', 'returned', 'cancelled', 'paid_outside')),
     CONSTRAINT payments_settled CHECK ((settled_at IS NULL) = (status IN ('pending', 'sending', 'unknown', 'awaiting_recipient'))),
     CONSTRAINT payments_failed CHECK ((status IN ('failed', 'returned')) = (failure_code IS NOT NULL)),
-    CONSTRAINT payments_deciding CHECK (deciding = '' OR deciding = 'cancel' AND status IN ('failed', 'returned')),
+    CONSTRAINT payments_deciding CHECK (deciding = '' OR deciding = 'cancel' AND (status IN ('failed', 'returned') OR kind = 'r' AND settled_at IS NULL)),
     CONSTRAINT payments_numbered CHECK ((attempt = 0) = (order_no IS NULL) AND attempt BETWEEN 0 AND 1023),
     CONSTRAINT payments_share CHECK ((kind = 'p') = (share_index >= 0)),
-    CONSTRAINT payments_charge CHECK (kind <> 'c' OR status NOT IN ('returned', 'cancelled', 'paid_outside')),
-    CONSTRAINT payments_cancelled CHECK (status <> 'cancelled' OR kind IN ('p', 'h'))
+    CONSTRAINT payments_charge CHECK (kind <> 'c' OR status NOT IN ('cancelled', 'paid_outside'))
 ) ENGINE = InnoDB;
 
 -- +goose Down

@@ -27,7 +27,8 @@ CREATE TABLE IF NOT EXISTS transfers (
         'charge provider holding', 'claim holding owed', 'paid owed provider', 'close holding refunding', 'refunded refunding provider',
         'cancel owed refunding', 'returned provider owed', 'refund_returned provider refunding', 'paid_outside owed outside',
         'refund_outside refunding outside', 'honoured house owed', 'voided owed house', 'second_success suspense provider',
-        'second_returned provider suspense'))
+        'second_returned provider suspense', 'charge_returned house provider', 'refund_kept refunding house',
+        'refund_dropped refunding suspense'))
 ) ENGINE = InnoDB;
 CREATE TRIGGER IF NOT EXISTS transfers_no_update BEFORE UPDATE ON transfers FOR EACH ROW
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'transfers is append-only';

@@ -28,9 +28,10 @@ func (r *Recover) restorePacket(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	moved := charge.Status == payout.StatusPaid || charge.Status == payout.StatusReturned
 	if rec.Stored == packet.StatusFunding {
 		switch {
-		case charge.Status == payout.StatusPaid, charge.Status == payout.StatusFailed:
+		case moved, charge.Status == payout.StatusFailed:
 			var rejected bool
 			if rejected, err = r.fundOrReject(ctx, rec, charge); err == nil && rejected {
 				return r.checkRejected(ctx, id)
@@ -45,7 +46,7 @@ func (r *Recover) restorePacket(ctx context.Context, id string) error {
 	type step = func(ctx context.Context, id string) error
 	steps := []step{r.restorePayments, r.restoreClosing, r.checkUnexplained, r.checkProviderMemory}
 	switch {
-	case charge.Status != payout.StatusPaid:
+	case !moved:
 	case rec.BooksClosedAt.IsZero():
 		steps = append([]step{r.restoreClaims, r.queryUnclaimedShares}, steps...)
 	default: // claims found after closing are share conflicts
@@ -129,7 +130,7 @@ func (r *Recover) fundOrReject(ctx context.Context, rec packet.Record, charge pa
 		return true, r.Store.RecoverRejected(ctx, rec.ID, failureOf(view))
 	case err != nil && !errors.Is(err, packet.ErrNotFound):
 		return false, err
-	case charge.Status != payout.StatusPaid:
+	case charge.Status == payout.StatusFailed:
 		return false, nil
 	}
 	return false, r.writeShares(ctx, rec)

@@ -67,8 +67,7 @@ func (w *Watch) packetPage(ctx context.Context, status packet.Status, after pack
 func (w *Watch) unfinished(ctx context.Context, u packet.UnfinishedPacket) error {
 	key := "packet/" + u.ID
 	if u.BooksClosed() && u.Remainder > 0 {
-		switch payout.Status(u.RefundStatus) {
-		case payout.StatusPaid, payout.StatusPaidOutside:
+		if payout.Status(u.RefundStatus).Final() {
 			return w.finish(ctx, u)
 		}
 		return nil // an open refund is handled as a payment; a refused one waits for staff

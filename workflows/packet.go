@@ -38,7 +38,7 @@ func Packet(ctx workflow.Context, in PacketInput) (string, error) {
 		if st.Step.Do != payout.ActionEnd {
 			return "", workflow.NewContinueAsNewError(ctx, PacketWorkflow, in)
 		}
-		if st.Status != payout.StatusPaid {
+		if st.Status == payout.StatusFailed {
 			return l.reject(ctx, st)
 		}
 		if err := l.showPaid(ctx, st); err != nil {
@@ -143,7 +143,7 @@ func (l *packetRun) finishEnded(ctx workflow.Context, status packet.Status) (str
 	return l.reject(ctx, st)
 }
 
-// fund writes the shares of a charged packet, unless it has expired.
+// fund writes the shares of a charged packet, unless it has expired or the charge came back.
 func (l *packetRun) fund(ctx workflow.Context) (packet.Status, error) {
 	status := packet.StatusClosing
 	err := l.beforeExpiry(ctx, "write the shares", packets.Fund, &status)

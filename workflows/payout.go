@@ -42,7 +42,7 @@ func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
 	if st.Step.Do != payout.ActionEnd {
 		return st.Status, workflow.NewContinueAsNewError(ctx, RefundWorkflow, in)
 	}
-	if !closed && (st.Status == payout.StatusPaid || st.Status == payout.StatusPaidOutside) {
+	if !closed && st.Status.Final() {
 		if _, err := step[bool](storeStep(ctx, "close the packet, retire its pool"), packets.FinishPacket, in.PacketID); err != nil {
 			return st.Status, err
 		}

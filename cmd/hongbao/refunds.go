@@ -13,14 +13,15 @@ import (
 func newRefundsCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "refunds",
-		Short: "Find failed refunds, and retry or settle them",
-		Long: `Find failed refunds to senders, and retry or settle them: the unclaimed remainder of a
+		Short: "Find failed refunds, and retry, cancel or settle them",
+		Long: `Find failed refunds to senders, and retry, cancel or settle them: the unclaimed remainder of a
 packet (remainder), and the amount of a cancelled payout (cancel). Decisions work as
 those about payouts: "hongbao payouts --help".`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	group.AddCommand(newRefundsListCommand(env), newRefundsShowCommand(env), newRefundsRetryCommand(env), newRefundsMarkPaidCommand(env))
+	group.AddCommand(newRefundsListCommand(env), newRefundsShowCommand(env), newRefundsRetryCommand(env), newRefundsCancelCommand(env),
+		newRefundsMarkPaidCommand(env))
 	return group
 }
 
@@ -79,7 +80,7 @@ func newRefundsShowCommand(env environment) *cobra.Command {
 					{"refund", r.ID}, {"packet", r.PacketID}, {"kind", r.Kind}, {"of payout", optionalText(r.PayoutID)}, {"sender", r.UserID},
 					{"amount", formatAmount(r.Amount)}, {"status", r.Status}, {"waits for", waitsFor[r.Status]},
 					{"failure", failureText(r.Failure)}, {"next", nextAction(r.Failure)},
-					{"a retry", retryText(r.Status, r.Retry)}, {"order number", optionalText(r.OrderNo)}, {"created", formatTime(r.CreatedAt)},
+					{"a retry", retryText(r.Status, r.Retry)}, {"cancellable", r.Cancellable}, {"order number", optionalText(r.OrderNo)}, {"created", formatTime(r.CreatedAt)},
 					{"changed", formatTime(r.UpdatedAt)}, {"workflow", r.Workflow.ID}, {"Temporal UI", uiLink(r.Workflow)},
 				})
 				return t.printHistory(r.Attempts, r.Timeline, r.Temporal)
@@ -103,6 +104,31 @@ filters select, like "hongbao payouts retry": without --yes it is a dry run.`,
   hongbao refunds retry --failure-code account_frozen --reason 'bank has unfrozen them' --yes`,
 		ValidArgsFunction: completeRefunds(env, &f.staffFlags),
 	}, env)
+}
+
+func newRefundsCancelCommand(env environment) *cobra.Command {
+	f := newFinanceFlags()
+	cmd := &cobra.Command{
+		Use:   "cancel <refund id> --reason <text>",
+		Short: "Cancel a refund that its sender must not get",
+		Long: `Cancel a refund that its sender must not get: the provider has returned the charge of the
+packet, or the cancelled payout has reached its recipient after all. A second person has to
+approve. "show" says whether a refund can be cancelled.`,
+		Example:           "  hongbao refunds cancel r3q5k9v0c1m7e2u8h4r6t0004 --reason 'the recipient has the money, ticket 4711'",
+		Args:              refundID.arg,
+		ValidArgsFunction: completeRefunds(env, &f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
+				done, err := t.staff.CancelRefund(ctx, args[0], f.decision())
+				if err != nil {
+					return err
+				}
+				return t.printRefundDecision(done)
+			})
+		},
+	}
+	f.add(cmd, true)
+	return cmd
 }
 
 func newRefundsMarkPaidCommand(env environment) *cobra.Command {

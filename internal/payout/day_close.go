@@ -175,7 +175,8 @@ func (s Sum) Minus(other Sum) Sum {
 // TransferKinds lists every kind, in the order of a packet's life.
 var TransferKinds = []TransferKind{PostCharge, PostClaim, PostPaid, PostReturned, PostPaidOutside, PostCancel, PostClose, PostRefunded,
 	PostRefundReturned,
-	PostRefundPaidOutside, PostHonoured, PostVoided, PostSecondSuccess, PostSecondReturned}
+	PostRefundPaidOutside, PostHonoured, PostVoided, PostSecondSuccess, PostSecondReturned, PostChargeReturned, PostRefundKept,
+	PostRefundDropped}
 
 // Accounts returns the debited and the credited account of the kind.
 func (k TransferKind) Accounts() (debit, credit Account) {

@@ -26,6 +26,10 @@ type DecisionRequest struct {
 // decidable reports whether the payment waits for a decision of staff.
 func (p Payment) decidable() bool { return p.Status == StatusFailed || p.Status == StatusReturned }
 
+// cancellable reports whether the status permits a cancel. That of an open refund stops its sends,
+// and takes effect when no order number has moved money.
+func (p Payment) cancellable() bool { return p.decidable() || p.Kind == KindRefund && p.Status.Open() }
+
 // anyForgotten reports whether the provider no longer knows the newest order number, or an earlier
 // one that it last reported as in progress and that blocks the newest.
 func anyForgotten(attempts []Attempt) bool {
@@ -35,7 +39,8 @@ func anyForgotten(attempts []Attempt) bool {
 // CheckDecision checks that the state permits a decision: retry, cancel and mark-paid of a failed
 // or returned payment; retry and mark-paid of an unknown outcome once the provider no longer knows
 // the order number (rule R5); mark-paid of an unknown outcome once money has moved under one of its
-// numbers, which blocks the others; a query of any sent payment. Charges take no other decision.
+// numbers, which blocks the others; a query of any sent payment. Charges take no other decision. A
+// refund can be cancelled only when its sender must not get it.
 // Errors: ErrNotRetryable; ErrDecisionPending while a cancel is being carried out.
 func CheckDecision(p Payment, attempts []Attempt, kind DecisionKind) error {
 	ok := false
@@ -46,7 +51,7 @@ func CheckDecision(p Payment, attempts []Attempt, kind DecisionKind) error {
 		settled := anyForgotten(attempts) || kind == DecisionMarkPaid && slices.ContainsFunc(attempts, Attempt.recipientPaid)
 		ok = p.Kind != KindCharge && (p.decidable() || p.Status == StatusUnknown && settled)
 	case DecisionCancel:
-		ok = (p.Kind == KindPayout || p.Kind == KindHonour) && p.decidable()
+		ok = p.cancellable() && (p.Kind == KindPayout || p.Kind == KindHonour || p.Kind == KindRefund && p.TakenBack != "")
 	}
 	if !ok {
 		return fmt.Errorf("payment %s is %s: %s: %w", p.ID, p.Status, kind, ErrNotRetryable)
@@ -177,6 +182,10 @@ func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e DecisionEffect, 
 		return DecisionEffect{}, false, nil
 	}
 	p.UpdatedAt = now
+	if p.Kind == KindRefund && p.TakenBack == "" {
+		p.OpenDecision = ""
+		return DecisionEffect{Status: DecisionOvertaken}, true, nil
+	}
 	for _, a := range attempts {
 		if a.recipientPaid() {
 			p.OpenDecision = ""
@@ -193,6 +202,8 @@ func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e DecisionEffect, 
 	e = DecisionEffect{Status: DecisionCarriedOut}
 	switch {
 	case p.unhonoured(attempts): // voided: nothing was owed
+	case p.Kind == KindRefund:
+		e.Transfers = []Transfer{NewTransfer(p.TakenBack, p.ID, p.Amount)}
 	case p.Kind == KindHonour: // the money was the house's, not the sender's
 		e.Transfers = []Transfer{NewTransfer(PostVoided, p.ID, p.Amount)}
 	default:
@@ -209,6 +220,19 @@ func CancelRefund(p Payment, sender string, now time.Time) Payment {
 		Account: sender, Amount: p.Amount, Currency: p.Currency, Remark: p.Remark,
 		Status: StatusPending, CreatedAt: now, UpdatedAt: now,
 	}
+}
+
+// TakeBack says why the sender must not get a refund of a packet (rule R12): the provider has
+// returned the charge, or the cancelled payout, whose attempts these are, has reached its recipient.
+// The refund of the remainder has no payout.
+func TakeBack(charge Status, cancelled []Attempt) TransferKind {
+	switch {
+	case charge == StatusReturned:
+		return PostRefundKept
+	case slices.ContainsFunc(cancelled, func(a Attempt) bool { return a.Booked && !a.ReturnBooked }):
+		return PostRefundDropped
+	}
+	return ""
 }
 
 // outsideTransfer is the kind of ledger transfer for a payment made by other means.

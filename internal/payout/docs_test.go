@@ -9,34 +9,38 @@ import (
 
 // movers describes the cause of every transition.
 var movers = map[[2]Status]string{
-	{StatusPending, StatusSending}:            "BeginSend: order number and exact request are stored, the send is recorded, then it goes out",
-	{StatusPending, StatusUnknown}:            "an earlier order number, queried after a decision, is not final",
-	{StatusPending, StatusPaid}:               "an earlier order number, queried after a decision, has succeeded",
-	{StatusPending, StatusFailed}:             "an unsent charge, once its packet has expired; no other payment",
-	{StatusSending, StatusPaid}:               "the provider reports that the money has moved",
-	{StatusSending, StatusFailed}:             "final failure, confirmed by a query",
-	{StatusSending, StatusUnknown}:            "no answer, or one without information, or a contradiction",
-	{StatusSending, StatusAwaitingRecipient}:  "the recipient has to act",
-	{StatusSending, StatusReturned}:           "the money had moved and was returned",
-	{StatusUnknown, StatusPaid}:               "a query reports that the money has moved",
-	{StatusUnknown, StatusFailed}:             "final failure, confirmed by a query",
-	{StatusUnknown, StatusAwaitingRecipient}:  "the recipient has to act",
-	{StatusUnknown, StatusReturned}:           "the money had moved and was returned",
-	{StatusUnknown, StatusSending}:            "the provider has the order, or never received it: the same order number is sent again",
-	{StatusUnknown, StatusPending}:            "two persons retry once the provider no longer knows the order number: a new one",
-	{StatusUnknown, StatusPaidOutside}:        "two persons, with evidence, once the provider no longer knows the order number",
-	{StatusAwaitingRecipient, StatusPaid}:     "the recipient has acted",
-	{StatusAwaitingRecipient, StatusFailed}:   "the recipient has not acted in time, confirmed by a query",
-	{StatusAwaitingRecipient, StatusReturned}: "the money had moved and was returned",
-	{StatusAwaitingRecipient, StatusUnknown}:  "the provider contradicts itself or no longer knows the order",
-	{StatusPaid, StatusReturned}:              "the money was returned",
-	{StatusFailed, StatusPending}:             "staff retry",
-	{StatusFailed, StatusPaid}:                "the provider reports success after all: a break",
-	{StatusFailed, StatusCancelled}:           "two persons cancel: the money goes back to the sender",
-	{StatusFailed, StatusPaidOutside}:         "two persons, with evidence",
-	{StatusReturned, StatusPending}:           "staff retry",
-	{StatusReturned, StatusCancelled}:         "two persons cancel: the money goes back to the sender",
-	{StatusReturned, StatusPaidOutside}:       "two persons, with evidence",
+	{StatusPending, StatusSending}:             "BeginSend: order number and exact request are stored, the send is recorded, then it goes out",
+	{StatusPending, StatusUnknown}:             "an earlier order number, queried after a decision, is not final",
+	{StatusPending, StatusPaid}:                "an earlier order number, queried after a decision, has succeeded",
+	{StatusPending, StatusFailed}:              "an unsent charge, once its packet has expired; no other payment",
+	{StatusPending, StatusCancelled}:           "two persons cancel a refund that its sender must not get",
+	{StatusSending, StatusCancelled}:           "two persons cancel a refund that its sender must not get",
+	{StatusUnknown, StatusCancelled}:           "two persons cancel a refund that its sender must not get",
+	{StatusAwaitingRecipient, StatusCancelled}: "two persons cancel a refund that its sender must not get",
+	{StatusSending, StatusPaid}:                "the provider reports that the money has moved",
+	{StatusSending, StatusFailed}:              "final failure, confirmed by a query",
+	{StatusSending, StatusUnknown}:             "no answer, or one without information, or a contradiction",
+	{StatusSending, StatusAwaitingRecipient}:   "the recipient has to act",
+	{StatusSending, StatusReturned}:            "the money had moved and was returned",
+	{StatusUnknown, StatusPaid}:                "a query reports that the money has moved",
+	{StatusUnknown, StatusFailed}:              "final failure, confirmed by a query",
+	{StatusUnknown, StatusAwaitingRecipient}:   "the recipient has to act",
+	{StatusUnknown, StatusReturned}:            "the money had moved and was returned",
+	{StatusUnknown, StatusSending}:             "the provider has the order, or never received it: the same order number is sent again",
+	{StatusUnknown, StatusPending}:             "two persons retry once the provider no longer knows the order number: a new one",
+	{StatusUnknown, StatusPaidOutside}:         "two persons, with evidence, once the provider no longer knows the order number",
+	{StatusAwaitingRecipient, StatusPaid}:      "the recipient has acted",
+	{StatusAwaitingRecipient, StatusFailed}:    "the recipient has not acted in time, confirmed by a query",
+	{StatusAwaitingRecipient, StatusReturned}:  "the money had moved and was returned",
+	{StatusAwaitingRecipient, StatusUnknown}:   "the provider contradicts itself or no longer knows the order",
+	{StatusPaid, StatusReturned}:               "the money was returned",
+	{StatusFailed, StatusPending}:              "staff retry",
+	{StatusFailed, StatusPaid}:                 "the provider reports success after all: a break",
+	{StatusFailed, StatusCancelled}:            "two persons cancel: the money goes back to the sender, or a refund is given up",
+	{StatusFailed, StatusPaidOutside}:          "two persons, with evidence",
+	{StatusReturned, StatusPending}:            "staff retry",
+	{StatusReturned, StatusCancelled}:          "two persons cancel: the money goes back to the sender, or a refund is given up",
+	{StatusReturned, StatusPaidOutside}:        "two persons, with evidence",
 }
 
 // TestDocs compares docs/states.md with the transition table; -update rewrites it.
@@ -81,8 +85,40 @@ number of tries makes a payment fail.
 		}
 	}
 	out.WriteString(". Every other status waits for a decision, or for a new statement of the provider.\n")
+	writePostings(t, &out)
 	writeHolds(&out)
 	compareFile(t, filepath.Join("..", "..", "docs", "states.md"), out.Bytes())
+}
+
+// causes describes every kind of ledger transfer.
+var causes = map[TransferKind]string{
+	PostCharge: "the sender's charge has succeeded", PostClaim: "a claim is recorded", PostPaid: "a payout has succeeded",
+	PostReturned: "a payout was returned", PostPaidOutside: "a payout was marked as paid by other means",
+	PostCancel: "a payout was cancelled: its refund is owed", PostClose: "the books are closed: the remainder is owed to the sender",
+	PostRefunded: "a refund has succeeded", PostRefundReturned: "a refund was returned",
+	PostRefundPaidOutside: "a refund was marked as made by other means", PostHonoured: "a share conflict is paid with our own money",
+	PostVoided:         "an honoured share conflict was cancelled",
+	PostSecondSuccess:  "money moved under a superseded number, or after a cancel or mark-paid",
+	PostSecondReturned: "the money of a second success was returned", PostChargeReturned: "the sender has the charge back",
+	PostRefundKept:    "a refund of a packet whose charge came back: the sender has the money already",
+	PostRefundDropped: "the refund of a cancelled payout that has reached its recipient after all was cancelled",
+}
+
+// writePostings writes the ledger's kinds of transfer.
+func writePostings(t *testing.T, out *bytes.Buffer) {
+	out.WriteString("\n## Ledger transfers\n\nA payment's transfers are made in the transaction that changes its status. Holding, owed and " +
+		"refunding are never below\nzero; in each packet, the charge and honoured share conflicts equal what is held, owed, refunding, paid and " +
+		"refunded.\n`hongbao ledger verify` refuses every other pair of accounts.\n\n| kind | from | to | cause |\n|---|---|---|---|\n")
+	for _, kind := range TransferKinds {
+		if causes[kind] == "" {
+			t.Errorf("%s: name the cause", kind)
+		}
+		accounts := transferAccounts[kind]
+		fmt.Fprintf(out, "| `%s` | %s | %s | %s |\n", kind, accounts[0], accounts[1], causes[kind])
+	}
+	if len(TransferKinds) != len(transferAccounts) || len(causes) != len(transferAccounts) {
+		t.Errorf("%d kinds of transfer, %d listed, %d explained", len(transferAccounts), len(TransferKinds), len(causes))
+	}
 }
 
 // writeHolds writes what a hold of each scope stops.

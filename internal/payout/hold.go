@@ -47,8 +47,9 @@ const (
 	// HoldSecondSuccess: a cancelled payout has reached its recipient after all (rule R5); its refund
 	// is held.
 	HoldSecondSuccess HoldKind = "second_success"
-	// HoldChargeReturned: the charge of a packet came back to its sender. Its grabs end; what is owed
-	// and the remainder would be paid without the sender's money.
+	// HoldChargeReturned: the charge of a packet came back to its sender. Its grabs end, and what is
+	// owed would be paid with the money of the house. It stays on refunds of the packet, derived from
+	// the charge: nothing goes to the sender any more.
 	HoldChargeReturned HoldKind = "charge_returned"
 	// HoldStillMoves: the money of a cancelled payout may still move, so its refund waits. It is
 	// derived from the payout's order numbers and ends with the answer to a query.
@@ -109,7 +110,7 @@ const (
 	ActionEndUnopened HoldAction = "reject, lapse, close a packet that never opened"
 	ActionCloseBooks  HoldAction = "close the books"
 	ActionDecide      HoldAction = "retry, cancel, carry out, and their approval"
-	ActionResolve     HoldAction = "mark paid, withdraw, reject an approval, release a hold"
+	ActionResolve     HoldAction = "mark paid, cancel a refund, withdraw, reject an approval, release a hold"
 	ActionChangePool  HoldAction = "rebuild a lane, recall by staff"
 	ActionMaintain    HoldAction = "make packets of campaigns, delete old rows"
 )
@@ -156,17 +157,21 @@ func (r Releases) Hash() []byte {
 }
 
 // PacketReleases is what may move when a packet is released: its balances, and the charge while it
-// is open.
+// is open. After the charge came back the house pays, and the sender gets nothing.
 func PacketReleases(b Balances, charge money.Fen) Releases {
-	var out Releases
-	var parts []string
-	for _, part := range []struct {
+	type part struct {
 		amount money.Fen
 		what   string
-	}{
-		{charge, "is charged to the sender"}, {b.ByAccount[AccountOwed], "is paid to winners"},
-		{b.ByAccount[AccountRefunding], "is refunded to the sender"}, {b.ByAccount[AccountHolding], "goes to winners or back to the sender"},
-	} {
+	}
+	all := []part{{charge, "is charged to the sender"}, {b.ByAccount[AccountOwed], "is paid to winners"},
+		{b.ByAccount[AccountRefunding], "is refunded to the sender"}, {b.ByAccount[AccountHolding], "goes to winners or back to the sender"}}
+	if b.ByKind[PostChargeReturned] > 0 { // nothing goes to the sender again
+		all = []part{{b.ByAccount[AccountOwed], "of the house is paid to winners"},
+			{b.ByAccount[AccountHolding], "of the house goes to winners who are not recorded yet"}}
+	}
+	var out Releases
+	var parts []string
+	for _, part := range all {
 		if part.amount > 0 {
 			out.Amount = out.Amount.Plus(part.amount)
 			parts = append(parts, part.amount.String()+" "+part.what)
@@ -232,9 +237,9 @@ func RecoveredHold(provider string, b MySQLState) Hold {
 // the packet has no money.
 func (s Settlement) Hold() *Hold {
 	p := s.Payment
-	if s.chargeBack {
+	if p.Kind == KindCharge && s.Attempt.ReturnBooked {
 		return &Hold{Scope: HoldPacket, Name: p.PacketID, Kind: HoldChargeReturned, Cause: s.Attempt.OrderNo, By: "ledger", Role: "system",
-			Reason: "the sender has the charge back: payouts and the remainder would be paid with the money of the house"}
+			Reason: "the sender has the charge back: payouts would be paid with the money of the house"}
 	}
 	if p.Kind != KindPayout || p.Status != StatusCancelled {
 		return nil
@@ -248,12 +253,13 @@ func (s Settlement) Hold() *Hold {
 	return nil
 }
 
-// Action is what a decision does to a payment, for its holds. A query goes on under every hold.
-func (k DecisionKind) Action() HoldAction {
-	switch k {
-	case DecisionQuery:
+// Action is what a decision does to a payment of a kind, for its holds. A query goes on under every
+// hold.
+func (k DecisionKind) Action(of Kind) HoldAction {
+	switch {
+	case k == DecisionQuery:
 		return ""
-	case DecisionMarkPaid:
+	case k == DecisionMarkPaid, k == DecisionCancel && of == KindRefund: // nothing is sent
 		return ActionResolve
 	}
 	return ActionDecide

@@ -42,6 +42,12 @@ const (
 	PostSecondSuccess TransferKind = "second_success"
 	// PostSecondReturned: the money of a second success was returned.
 	PostSecondReturned TransferKind = "second_returned"
+	// PostChargeReturned: the sender has the charge back. What is owed is paid by the house.
+	PostChargeReturned TransferKind = "charge_returned"
+	// PostRefundKept: the sender had the money of this refund back with the charge already.
+	PostRefundKept TransferKind = "refund_kept"
+	// PostRefundDropped: the cancelled payout of this refund has reached its recipient after all.
+	PostRefundDropped TransferKind = "refund_dropped"
 )
 
 // transferAccounts are the debited and the credited account of each kind.
@@ -60,6 +66,9 @@ var transferAccounts = map[TransferKind][2]Account{
 	PostVoided:            {AccountOwed, AccountHouse},
 	PostSecondSuccess:     {AccountSuspense, AccountProvider},
 	PostSecondReturned:    {AccountProvider, AccountSuspense},
+	PostChargeReturned:    {AccountHouse, AccountProvider},
+	PostRefundKept:        {AccountRefunding, AccountHouse},
+	PostRefundDropped:     {AccountRefunding, AccountSuspense},
 }
 
 // Transfer is one append-only entry of the ledger. Its reference, order number and kind, is unique,
@@ -94,10 +103,14 @@ func successTransfer(k Kind) TransferKind {
 }
 
 func returnTransfer(k Kind) TransferKind {
-	if k == KindRefund {
+	switch k {
+	case KindCharge:
+		return PostChargeReturned
+	case KindRefund:
 		return PostRefundReturned
+	default:
+		return PostReturned
 	}
-	return PostReturned
 }
 
 // Break (差异) is a difference that staff have to resolve.
@@ -157,8 +170,18 @@ func (b Balances) Imbalanced() bool {
 
 // parts is the sum of paid, owed, held, refunding and refunded money.
 func (b Balances) parts() money.Fen {
+	return b.Paid() + b.Refunded() + b.ByAccount[AccountHolding] + b.ByAccount[AccountOwed] + b.ByAccount[AccountRefunding]
+}
+
+// Paid is the money that recipients have: by the provider and by other means, without returned
+// amounts, and of cancelled payouts that have reached them after all.
+func (b Balances) Paid() money.Fen {
 	k := b.ByKind
-	paid := k[PostPaid] - k[PostReturned] + b.ByAccount[AccountOutside]
-	refunded := k[PostRefunded] - k[PostRefundReturned]
-	return paid + refunded + b.ByAccount[AccountHolding] + b.ByAccount[AccountOwed] + b.ByAccount[AccountRefunding]
+	return k[PostPaid] - k[PostReturned] + k[PostPaidOutside] + k[PostRefundDropped]
+}
+
+// Refunded is the money that the sender has back: by a refund, by other means, or with the charge.
+func (b Balances) Refunded() money.Fen {
+	k := b.ByKind
+	return k[PostRefunded] - k[PostRefundReturned] + k[PostRefundPaidOutside] + k[PostRefundKept]
 }

@@ -110,10 +110,10 @@ func (a Attempt) replaced(p Payment) bool {
 
 // ownStep is the payment's own next step, without requested queries.
 func ownStep(p Payment, attempts []Attempt) Step {
+	if p.OpenDecision != "" {
+		return nextCancelStep(p, attempts)
+	}
 	if !p.Status.Open() {
-		if p.OpenDecision != "" {
-			return nextCancelStep(p, attempts)
-		}
 		return Step{Do: ActionEnd}
 	}
 	if len(attempts) == 0 {
@@ -146,6 +146,9 @@ const (
 
 // ChooseOrderNo decides under which order number a send may go out now (rule R5).
 func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
+	if p.OpenDecision != "" {
+		return NoOrderNo
+	}
 	if len(attempts) == 0 {
 		if p.Status == StatusPending {
 			return NewOrderNo

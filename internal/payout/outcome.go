@@ -147,7 +147,9 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 	}
 	a.Statement = ObsReturned
 	if p.Kind == KindCharge {
-		return s.chargeReturned(was, o, now)
+		if done, err := s.chargeReturned(was, o, now); done || err != nil {
+			return err
+		}
 	}
 	switch p.Status {
 	case StatusReturned, StatusCancelled, StatusPaidOutside, StatusFailed, StatusPending:
@@ -179,18 +181,23 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 	return nil
 }
 
-// chargeReturned settles a charge that was returned to the sender. When a query repeats the
-// statement, the packet of a booked one is held (see Settlement.Hold), and an unbooked one fails:
-// its packet never opens (rule R2).
-func (s *Settlement) chargeReturned(was ObservationKind, o Observation, now time.Time) error {
+// chargeReturned settles a charge that was returned to the sender. It counts when a query repeats it:
+// then an unbooked one fails, and its packet never opens (rule R2). done is false for a booked one,
+// which is settled like every return; its packet is held (see Settlement.Hold).
+func (s *Settlement) chargeReturned(was ObservationKind, o Observation, now time.Time) (done bool, err error) {
+	if s.Attempt.ReturnBooked {
+		return true, nil
+	}
 	s.addBreak(BreakContradiction, "the provider reports a charge as returned")
-	if was != ObsReturned || o.Source != SourceQuery {
-		return s.queryAsUnknown(now)
+	switch repeated := was == ObsReturned && o.Source == SourceQuery; {
+	case repeated && s.Attempt.Booked:
+		return false, nil
+	case repeated:
+		return true, s.fail("returned", s.Attempt.Message, now)
+	case s.Attempt.Booked:
+		s.Attempt.QueryRequested = true
 	}
-	if s.chargeBack = s.Attempt.Booked; s.chargeBack {
-		return nil
-	}
-	return s.fail("returned", s.Attempt.Message, now)
+	return true, s.queryAsUnknown(now)
 }
 
 // queriedDeclined settles a refusal. A final failure needs two statements, the second by a query.
@@ -255,7 +262,7 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 	if a.ProviderRef != "" {
 		s.addBreak(BreakForgotten, "the provider does not know an order it had accepted")
 	}
-	if p.Status == StatusPending {
+	if p.Status == StatusPending || p.OpenDecision != "" { // nothing is sent again
 		if a.Statement != ObsDeclined || refused {
 			a.Statement = ObsNeverReceived
 		}

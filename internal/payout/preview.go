@@ -83,11 +83,12 @@ func (v Preview) hash(p Payment, attempts []Attempt, c DecisionRequest, now time
 		Kind                                                  DecisionKind
 		Amount                                                money.Fen
 		Status                                                Status
+		TakenBack                                             TransferKind
 		Same, Agreed                                          bool // Agreed: consent to a new number although an earlier one is open
 		NeedsSecondPerson                                     bool
 		Numbers                                               []number
 	}{ID: p.ID, Account: p.Account, Currency: p.Currency, Provider: p.Provider, FailureCode: v.FailureCode, OrderNo: v.OrderNo,
-		Kind: c.Kind, Amount: p.Amount, Status: p.Status, Same: v.SameOrderNo, Agreed: needsAgreement(p, attempts, now),
+		Kind: c.Kind, Amount: p.Amount, Status: p.Status, TakenBack: p.TakenBack, Same: v.SameOrderNo, Agreed: needsAgreement(p, attempts, now),
 		NeedsSecondPerson: p.NeedsSecondPerson}
 	for _, a := range attempts {
 		shown.Numbers = append(shown.Numbers, number{a.OrderNo, a.Statement, a.Refused, a.Booked, a.ReturnBooked, a.Forgotten})

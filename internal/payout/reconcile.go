@@ -141,7 +141,7 @@ func (p BookedMovement) Op() Op {
 	switch p.Kind {
 	case PostCharge, PostPaid, PostRefunded, PostSecondSuccess:
 		return OpOf(p.Payment.Kind)
-	case PostReturned, PostRefundReturned, PostSecondReturned:
+	case PostReturned, PostRefundReturned, PostSecondReturned, PostChargeReturned:
 		return OpReturn
 	}
 	return ""

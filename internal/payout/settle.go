@@ -19,8 +19,6 @@ type Settlement struct {
 	Changed bool
 	// Overtaken is the open decision that this observation made pointless.
 	OvertakenDecision DecisionKind
-	// chargeBack: a booked charge came back to its sender.
-	chargeBack bool
 }
 
 // Settle applies one observation to a payment and its attempt. It is the only writer of a payment's
@@ -57,7 +55,7 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	if early {
 		s.Attempt.QueryRequested, s.Attempt.NextAt = true, a.NextAt
 	}
-	if d := s.Payment.OpenDecision; d != "" && !s.Payment.decidable() {
+	if d := s.Payment.OpenDecision; d != "" && !s.Payment.cancellable() {
 		s.Payment.OpenDecision, s.OvertakenDecision = "", d
 	}
 	return s, err

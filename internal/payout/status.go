@@ -27,7 +27,7 @@ const (
 	StatusFailed Status = "failed"
 	// StatusReturned: returned after success (退票). Waits for a decision.
 	StatusReturned Status = "returned"
-	// StatusCancelled: staff gave the money back to the sender. Final.
+	// StatusCancelled: staff gave the money back to the sender, or gave up a refund. Final.
 	StatusCancelled Status = "cancelled"
 	// StatusPaidOutside: staff paid it by other means. Final.
 	StatusPaidOutside Status = "paid_outside"
@@ -40,13 +40,14 @@ var Statuses = []Status{StatusPending, StatusSending, StatusUnknown, StatusAwait
 // Transitions is the table of allowed status changes (rules R4 and R5). From pending, paid and
 // unknown are reached only while earlier order numbers are queried before a new one is made.
 // unknown changes to pending and paid_outside only by two persons, once the provider no longer
-// knows the number. From pending, failed is for unsent charges only.
+// knows the number. From pending, failed is for unsent charges only. An open refund alone is
+// cancelled.
 var Transitions = map[Status][]Status{
-	StatusPending: {StatusSending, StatusUnknown, StatusPaid, StatusFailed},
-	StatusSending: {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusReturned},
+	StatusPending: {StatusSending, StatusUnknown, StatusPaid, StatusFailed, StatusCancelled},
+	StatusSending: {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusReturned, StatusCancelled},
 	StatusUnknown: {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusReturned, StatusSending, StatusPending,
-		StatusPaidOutside},
-	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned, StatusUnknown},
+		StatusPaidOutside, StatusCancelled},
+	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned, StatusUnknown, StatusCancelled},
 	StatusPaid:              {StatusReturned},
 	StatusFailed:            {StatusPending, StatusPaid, StatusCancelled, StatusPaidOutside},
 	StatusReturned:          {StatusPending, StatusCancelled, StatusPaidOutside},
@@ -69,6 +70,12 @@ func (s Status) Open() bool {
 		return true
 	}
 	return false
+}
+
+// Final reports whether the payment has ended: no run, decision or notification continues it. A paid
+// one may still be returned.
+func (s Status) Final() bool {
+	return s == StatusPaid || s == StatusCancelled || s == StatusPaidOutside
 }
 
 // Valid reports whether s is one of Statuses.
@@ -111,8 +118,12 @@ type Payment struct {
 	// NeedsSecondPerson: the next retry needs a second person, whatever its amount.
 	NeedsSecondPerson bool
 	Failure           *Failure // set only while failed or returned
-	CreatedAt         time.Time
-	UpdatedAt         time.Time
+	// TakenBack says why the sender must not get a refund, as the posting that takes its money back:
+	// PostRefundKept or PostRefundDropped; "": the sender gets it. The store reads it from the charge
+	// and the cancelled payout wherever it decides about a refund.
+	TakenBack TransferKind
+	CreatedAt time.Time
+	UpdatedAt time.Time
 }
 
 // Move changes the status, or returns ErrTransition when the table does not allow it. Moving to the
@@ -121,7 +132,14 @@ func (p *Payment) Move(to Status) error {
 	if p.Status == to {
 		return nil
 	}
-	if !CanMove(p.Status, to) || p.Status == StatusPending && to == StatusFailed && !p.Unsent() {
+	allowed := CanMove(p.Status, to)
+	switch {
+	case p.Status == StatusPending && to == StatusFailed:
+		allowed = p.Unsent()
+	case p.Status.Open() && to == StatusCancelled:
+		allowed = p.Kind == KindRefund
+	}
+	if !allowed {
 		return fmt.Errorf("payment %s: %w: %s to %s", p.ID, ErrTransition, p.Status, to)
 	}
 	p.Status = to

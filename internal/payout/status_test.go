@@ -22,11 +22,13 @@ var documented = map[Status][]Status{
 // payment, one that is not final makes it unknown again. An order that waits for its recipient is
 // also queried when the provider knows less of it than before.
 var added = map[Status][]Status{
-	// Failed: an unsent charge whose packet has expired.
-	StatusPending:           {StatusUnknown, StatusPaid, StatusFailed},
-	StatusAwaitingRecipient: {StatusUnknown},
+	// Failed: an unsent charge whose packet has expired. Cancelled: a refund that its sender must not
+	// get.
+	StatusPending:           {StatusUnknown, StatusPaid, StatusFailed, StatusCancelled},
+	StatusSending:           {StatusCancelled},
+	StatusAwaitingRecipient: {StatusUnknown, StatusCancelled},
 	// A new number by two persons, once the provider no longer knows the last one.
-	StatusUnknown: {StatusPending},
+	StatusUnknown: {StatusPending, StatusCancelled},
 }
 
 func TestR4_TransitionsAsDesigned(t *testing.T) {
@@ -52,6 +54,12 @@ func TestR4_CanMoveAgreesWithTheTable(t *testing.T) {
 				t.Errorf("CanMove(%s, %s) = %t", from, to, !want)
 			}
 			p := Payment{ID: "p", Kind: KindCharge, Status: from}
+			if from.Open() && to == StatusCancelled { // of refunds alone
+				if err := p.Move(to); !errors.Is(err, ErrTransition) {
+					t.Errorf("a charge: %s to %s: %v", from, to, err)
+				}
+				p.Kind = KindRefund
+			}
 			err := p.Move(to)
 			switch {
 			case from == to || want:
@@ -171,6 +179,9 @@ func TestR12_PostingsAsDesigned(t *testing.T) {
 		"refund_outside":  {"refunding", "outside"}, // added: POST /refunds/{id}/mark-paid
 		"second_returned": {"provider", "suspense"}, // added: a second success that was returned
 		"voided":          {"owed", "house"},        // added: an honoured share conflict that was not paid and is given up
+		"charge_returned": {"house", "provider"},
+		"refund_dropped":  {"refunding", "suspense"},
+		"refund_kept":     {"refunding", "house"}, // added: of a packet whose charge came back
 	}
 	if len(transferAccounts) != len(want) {
 		t.Errorf("%d kinds of postings, designed %d", len(transferAccounts), len(want))

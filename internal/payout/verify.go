@@ -158,9 +158,7 @@ func (v *PacketVerifier) totals() {
 	if k[PostCharge] != charged {
 		v.add(RuleTotal, "", "charged %d, want %d while %s", k[PostCharge], charged, p.Status)
 	}
-	paid := k[PostPaid] - k[PostReturned] + v.balance[AccountOutside]
-	refunded := k[PostRefunded] - k[PostRefundReturned]
-	parts := paid + refunded + v.balance[AccountHolding] + v.balance[AccountOwed] + v.balance[AccountRefunding]
+	parts := Balances{ByKind: k, ByAccount: v.balance}.parts()
 	if whole := k[PostCharge] + k[PostHonoured] - k[PostVoided]; parts != whole {
 		v.add(RuleTotal, "", "the parts sum to %d of %d", parts, whole)
 	}

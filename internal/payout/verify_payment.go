@@ -76,9 +76,6 @@ func (v *paymentVerifier) moved() {
 	p := v.payment
 	success, back := successTransfer(p.Kind), returnTransfer(p.Kind)
 	net, want := v.byKind[success]-v.byKind[back], money.Fen(0)
-	if p.Kind == KindCharge {
-		net = v.byKind[success]
-	}
 	if p.Status == StatusPaid {
 		want = p.Amount
 	}
@@ -90,12 +87,15 @@ func (v *paymentVerifier) moved() {
 // decided checks that a decision of staff has its transfers, and nothing else has.
 func (v *paymentVerifier) decided() {
 	p := v.payment
-	cancelled, promise := p.Status == StatusCancelled, p.Kind == KindHonour
-	v.posts(PostCancel, cancelled && !promise)
-	v.posts(PostVoided, cancelled && promise && v.honoured())
+	cancelled := p.Status == StatusCancelled
+	v.posts(PostCancel, cancelled && p.Kind == KindPayout)
+	v.posts(PostVoided, cancelled && p.Kind == KindHonour && v.honoured())
+	dropped := v.byKind[PostRefundDropped] > 0 // for one of two reasons
+	v.posts(PostRefundDropped, cancelled && p.Kind == KindRefund && dropped)
+	v.posts(PostRefundKept, cancelled && p.Kind == KindRefund && !dropped)
 	v.posts(outsideTransfer(p.Kind), p.Status == StatusPaidOutside)
 	want := money.Fen(0)
-	if cancelled && !promise { // a share conflict was never the sender's money
+	if cancelled && p.Kind == KindPayout { // a share conflict was never the sender's money
 		want = p.Amount
 	}
 	if p.CancelRefund != want {

@@ -96,7 +96,7 @@ func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approva
 		}
 		action := payout.ActionResolve // to reject it
 		if agree {
-			action = d.Kind.Action()
+			action = d.Kind.Action(row.payment().Kind)
 		}
 		if err := tx.allow(action, holdNames{packet: row.PacketID, payment: row.ID}); err != nil { // the decision keeps waiting
 			return answerDecision(row, attempts, row.payment(), nil, err, render)
@@ -109,6 +109,9 @@ func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approva
 func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, d *payout.Decision, agree bool) (payout.Payment,
 	error) {
 	p := row.payment()
+	if err := tx.fillTakenBack(&p); err != nil {
+		return p, err
+	}
 	if d.Status != payout.DecisionWaiting {
 		if d.Status == payout.DecisionExpired {
 			if err := tx.checkNoneWaiting(p.ID); err != nil {
@@ -207,6 +210,11 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 		row, found := about[r.PaymentID]
 		if !found {
 			return nil, fmt.Errorf("payment %s: %w", r.PaymentID, ErrNotFound)
+		}
+		if r.Status == string(payout.DecisionWaiting) {
+			if err := (tx{DB: s.read(ctx), now: now}).fillTakenBack(&row.Payment); err != nil {
+				return nil, classify(err)
+			}
 		}
 		out[i] = approvalOf(r.decision(now), row, attempts[r.PaymentID], now)
 	}

@@ -98,7 +98,11 @@ func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Decisio
 	if err != nil {
 		return payout.Preview{}, classify(err)
 	}
-	v, err := payout.PreviewDecision(row.payment(), attempts, c, t.now)
+	p := row.payment()
+	if err := t.fillTakenBack(&p); err != nil {
+		return payout.Preview{}, classify(err)
+	}
+	v, err := payout.PreviewDecision(p, attempts, c, t.now)
 	if err != nil {
 		return v, err
 	}
@@ -111,5 +115,5 @@ func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Decisio
 	if err != nil {
 		return v, classify(err)
 	}
-	return v, classify(t.allow(c.Kind.Action(), holdNames{packet: row.PacketID, payment: row.ID}))
+	return v, classify(t.allow(c.Kind.Action(p.Kind), holdNames{packet: row.PacketID, payment: row.ID}))
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -97,6 +98,62 @@ func TestLateChargeRefundedOutside(t *testing.T) {
 	c.pass(time.Minute)
 	if got := due(t, s, 10); len(got) != 0 || len(dueKinds(t, s, refundID(p))) != 0 {
 		t.Errorf("due %v, outbox %v", got, dueKinds(t, s, refundID(p)))
+	}
+	if _, found := verified(t, s); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
+// TestR12_ChargeCameBack: the provider returns the charge of an open packet. Who won is paid with the
+// money of the house; nothing goes to the sender again, neither the remainder nor a cancelled payout.
+func TestR12_ChargeCameBack(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	p := funded(t, s, 100, 4)
+	for i, user := range []string{"a", "b", "late"} {
+		claim(t, s, p, i, user)
+	}
+	pay(t, s, payoutID(p, 0))
+	one, late := fail(t, s, payoutID(p, 1)), fail(t, s, payoutID(p, 2))
+	agreed(t, s, payoutID(p, 2), payout.DecisionRequest{Kind: payout.DecisionCancel})
+	c.pass(time.Minute)
+	settle(t, s, payout.SourceQuery, late.OrderNo, payout.ObsDeclined)
+	must(t, errOnly(s.CarryOut(ctx, payoutID(p, 2)))) // before the charge came back: its refund waits to be sent
+	charge := payout.OrderNo(chargeID(p), 1)
+	settle(t, s, payout.SourceQuery, charge, payout.ObsReturned)
+	if st := settle(t, s, payout.SourceQuery, charge, payout.ObsReturned); st.Status != payout.StatusReturned {
+		t.Fatalf("the charge is %s", st.Status)
+	}
+	must(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
+	if _, err := s.CloseBooks(ctx, p.ID); !errors.Is(err, payout.ErrHeld) {
+		t.Fatalf("its books are closed under the hold: %v", err)
+	}
+	releaseByTwo(t, s, query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet' AND name = ?", p.ID))
+	must(t, errOnly(s.CloseBooks(ctx, p.ID)))
+	agreed(t, s, payoutID(p, 1), payout.DecisionRequest{Kind: payout.DecisionCancel})
+	c.pass(time.Minute)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
+	must(t, errOnly(s.CarryOut(ctx, payoutID(p, 1))))
+	early := payout.ID(payout.KindRefund, p.ID, 3)
+	for id, want := range map[string]payout.Status{refundID(p): payout.StatusCancelled, payout.ID(payout.KindRefund, p.ID, 2): payout.StatusCancelled,
+		early: payout.StatusPending} {
+		if b := sends(t, s, id); b.Order != nil || b.State.Status != want {
+			t.Errorf("refund %s: %+v", id, b)
+		}
+	}
+	if b := sends(t, s, early); b.Hold == nil || b.Hold.Kind != payout.HoldChargeReturned {
+		t.Errorf("%+v", b)
+	}
+	agreed(t, s, early, payout.DecisionRequest{Kind: payout.DecisionCancel})
+	must(t, errOnly(s.CarryOut(ctx, early)))
+	if closed, err := s.FinishPacket(ctx, p.ID, nil); err != nil || !closed {
+		t.Errorf("closed %v: %v", closed, err)
+	}
+	b, err := s.Balances(ctx, p.ID)
+	must(t, err)
+	if a := b.ByAccount; a[payout.AccountHouse] != -25 || a[payout.AccountProvider] != 25 || b.Paid() != 25 || b.Refunded() != 75 {
+		t.Errorf("%+v", b)
 	}
 	if _, found := verified(t, s); len(found) != 0 {
 		t.Errorf("%+v", found)

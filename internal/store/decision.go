@@ -57,7 +57,7 @@ func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c pa
 		if err != nil {
 			return payout.StaffAnswer{}, err
 		}
-		if err := tx.allow(c.Kind.Action(), holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
+		if err := tx.allow(c.Kind.Action(row.payment().Kind), holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
 			return answerDecision(row, attempts, row.payment(), nil, err, render)
 		}
 		d := payout.Decision{ID: "d" + rand.Text()[:25], PaymentID: id, Kind: c.Kind, Reason: w.Reason, By: w.Owner, Role: w.Role, KeyID: w.KeyID,
@@ -93,6 +93,9 @@ func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 	d *payout.Decision) (payout.Payment,
 	error) {
 	p := row.payment()
+	if err := tx.fillTakenBack(&p); err != nil {
+		return p, err
+	}
 	preview, err := payout.PreviewDecision(p, attempts, c, tx.now)
 	if err != nil {
 		return p, err
@@ -213,6 +216,9 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 			return err
 		}
 		p := row.payment()
+		if err := tx.fillTakenBack(&p); err != nil {
+			return err
+		}
 		effect, ok, err := payout.CarryOut(&p, attempts, tx.now)
 		if err != nil {
 			return err
@@ -221,7 +227,7 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 		if !ok {
 			return nil
 		}
-		if err := tx.allow(payout.ActionDecide, holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
+		if err := tx.allow(payout.DecisionCancel.Action(p.Kind), holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
 			return err
 		}
 		if err := tx.casPayment(row, p); err != nil {
@@ -247,14 +253,7 @@ func (tx tx) refundOfCancel(p payout.Payment) error {
 	if err := tx.Model(&packetRow{}).Select("sender_id").Where("id = ?", p.PacketID).Scan(&sender).Error; err != nil {
 		return err
 	}
-	refund, err := tx.withChargeProvider(payout.CancelRefund(p, sender, tx.now))
-	if err != nil {
-		return err
-	}
-	if err := tx.insertPayment(refund); err != nil {
-		return err
-	}
-	return tx.putOutbox(refund.ID, outboxBegin)
+	return tx.createRefund(payout.CancelRefund(p, sender, tx.now))
 }
 
 // noteCarriedOut adds the worker's audit entry; the staff's entries exist already.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"crypto/rand"
+	"errors"
 	"testing"
 	"time"
 
@@ -118,6 +119,42 @@ func TestR5_CancelRefundWaits(t *testing.T) {
 	releaseByTwo(t, s, query[int64](t, s, "SELECT id FROM holds WHERE scope = 'payment' AND name = ?", refund))
 	if b := sends(t, s, refund); b.Order == nil || b.Hold != nil {
 		t.Errorf("released: %+v", b)
+	}
+}
+
+// TestR12_CancelRefundDropped: the money of a cancelled payout has reached the recipient after all. Two
+// persons cancel its refund while it is held, and nothing is in suspense.
+func TestR12_CancelRefundDropped(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	id := owing(t, s)
+	one := fail(t, s, id)
+	agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
+	c.pass(time.Minute)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
+	must(t, errOnly(s.CarryOut(t.Context(), id)))
+	parts, err := payout.Parse(id)
+	must(t, err)
+	refund, h := payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1), &holdCase{t: t, s: s}
+	if err := h.decide(refund, payout.DecisionCancel); !errors.Is(err, payout.ErrNotRetryable) {
+		t.Errorf("owed to its sender: %v", err)
+	}
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsSucceeded)
+	agreed(t, s, refund, payout.DecisionRequest{Kind: payout.DecisionCancel})
+	if b := sends(t, s, refund); b.Order != nil || b.State.Step.Do != payout.ActionCarryOut {
+		t.Errorf("%+v", b)
+	}
+	if st, err := s.CarryOut(t.Context(), refund); err != nil || st.Status != payout.StatusCancelled {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	b, err := s.Balances(t.Context(), parts.PacketID)
+	must(t, err)
+	if b.ByAccount[payout.AccountSuspense] != 0 || b.ByAccount[payout.AccountRefunding] != 0 {
+		t.Errorf("%+v", b)
+	}
+	if _, found := verified(t, s); len(found) != 0 {
+		t.Errorf("%+v", found)
 	}
 }
 

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -123,21 +122,32 @@ func (tx tx) sendHold(paymentID, packetID string, by payout.Adapter) (*payout.Ho
 	if hold != nil || err != nil {
 		return hold, err
 	}
-	parts, err := payout.Parse(paymentID)
-	if err != nil || parts.Kind != payout.KindRefund || parts.Number == 0 { // number 0: refund of the remainder
-		return nil, err
-	}
-	cancelled := payout.ID(payout.KindPayout, packetID, parts.Number-1)
-	_, attempts, err := tx.load(cancelled, false)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return nil, err
-	}
-	if !payout.MayStillMove(attempts) {
+	return tx.refundHold(paymentID, packetID)
+}
+
+// refundHold returns the derived hold of a refund: the sender has the charge back, or the money of
+// the cancelled payout may still move. nil for other payments.
+func (tx tx) refundHold(paymentID, packetID string) (*payout.Hold, error) {
+	if payout.Kind(paymentID[0]) != payout.KindRefund {
 		return nil, nil
 	}
-	return &payout.Hold{Scope: payout.HoldPayment, Name: paymentID, Kind: payout.HoldStillMoves, Cause: cancelled,
-		By: "ledger", Role: "system",
-		Reason: "the cancelled payout is in progress again: its outcome is queried first", Since: tx.now}, nil
+	held := payout.Hold{Scope: payout.HoldPayment, Name: paymentID, By: "ledger", Role: "system", Since: tx.now}
+	charge, err := tx.chargeStatus(packetID, false)
+	if err != nil {
+		return nil, err
+	}
+	if charge == payout.StatusReturned {
+		held.Kind, held.Cause = payout.HoldChargeReturned, payout.ID(payout.KindCharge, packetID, 0)
+		held.Reason = "the sender has the charge back: cancel this refund"
+		return &held, nil
+	}
+	attempts, err := tx.cancelledAttempts(paymentID)
+	if err != nil || !payout.MayStillMove(attempts) {
+		return nil, err
+	}
+	held.Kind, held.Cause = payout.HoldStillMoves, attempts[0].PaymentID
+	held.Reason = "the cancelled payout is in progress again: its outcome is queried first"
+	return &held, nil
 }
 
 // placeHold stores a hold unless the same cause has placed it before.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -174,7 +175,8 @@ func remark(packetID string) string { return "hongbao " + packetID }
 
 // Fund moves the packet from funding to open and inserts its share rows, in one transaction. A
 // packet whose list is lost moves on to closing, unopened: its shares take only claims won before. A
-// packet that is open or later stays as it is. It returns the status afterwards. Errors:
+// packet that is open or later stays as it is; one whose charge came back moves to closing without
+// shares. It returns the status afterwards. Errors:
 // ErrNotFound, ErrMoved while the charge is not paid, payout.ErrMySQLRestored or another hold
 // (mayOpen), ErrConflict when the amounts do not match total and share count, ErrUnavailable.
 func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
@@ -196,7 +198,10 @@ func (s *Store) fund(ctx context.Context, id string, amounts []money.Fen, charge
 		if status = packet.Status(row.Status); status != packet.StatusFunding {
 			return nil
 		}
-		if err := charged(tx, id); err != nil {
+		if err := charged(tx, id); errors.Is(err, errChargeReturned) {
+			status = packet.StatusClosing
+			return tx.closeUnopened(id)
+		} else if err != nil {
 			return err
 		}
 		if sum, err := money.Sum(amounts...); err != nil || int64(sum) != row.TotalAmount || len(amounts) != row.ShareCount {
@@ -219,15 +224,38 @@ func (s *Store) fund(ctx context.Context, id string, amounts []money.Fen, charge
 	return status, err
 }
 
+// closeUnopened moves a charged packet in funding to closing. A restored MySQL cannot know that nothing
+// was claimed.
+func (tx tx) closeUnopened(id string) error {
+	if err := tx.allow(payout.ActionEndUnopened, aboutCharge(id)); err != nil {
+		return err
+	}
+	return tx.movePacket(id, packet.StatusFunding, packet.StatusClosing, map[string]any{"close_reason": string(packet.CloseUnopened)})
+}
+
+// errChargeReturned means that the sender has the charge back.
+var errChargeReturned = fmt.Errorf("the charge was returned: %w", ErrMoved)
+
 // charged returns ErrMoved unless the packet's charge is paid: money that did not arrive is neither
 // handed out nor refunded.
-func (tx tx) charged(id string) error {
-	var status string
-	err := tx.Model(&paymentRow{}).Where("id = ?", payout.ID(payout.KindCharge, id, 0)).Limit(1).Pluck("status", &status).Error
-	if err == nil && payout.Status(status) != payout.StatusPaid {
-		err = fmt.Errorf("packet %s: charge is %q: %w", id, status, ErrMoved)
+func (tx tx) charged(id string) error { return tx.chargeIs(id, payout.StatusPaid) }
+
+// chargeIs returns ErrMoved unless the packet's charge has one of these statuses.
+func (tx tx) chargeIs(id string, wanted ...payout.Status) error {
+	status, err := tx.chargeStatus(id, false)
+	switch {
+	case err != nil || slices.Contains(wanted, status):
+		return err
+	case status == payout.StatusReturned:
+		return fmt.Errorf("packet %s: %w", id, errChargeReturned)
 	}
-	return err
+	return fmt.Errorf("packet %s: charge is %q: %w", id, status, ErrMoved)
+}
+
+func (tx tx) chargeStatus(packetID string, lock bool) (payout.Status, error) {
+	var row paymentRow
+	err := tx.locking(lock).Select("id", "status").Where("id = ?", payout.ID(payout.KindCharge, packetID, 0)).Limit(1).Find(&row).Error
+	return payout.Status(row.Status), err
 }
 
 // movePacket is the only writer of packets.status: a compare-and-set.
@@ -297,7 +325,7 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 			status = from
 			return nil
 		}
-		if err := tx.charged(id); err != nil {
+		if err := tx.chargeIs(id, payout.StatusPaid, payout.StatusReturned); err != nil {
 			return err
 		}
 		if from == packet.StatusFunding { // a restored MySQL cannot know that nothing was claimed
@@ -321,8 +349,8 @@ func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.Clos
 }
 
 // CloseBooks closes a packet's books once (rule R6). The remainder is total - claimed shares. It
-// becomes a pending refund with an outbox row and moves from holding to refunding. RecordClaim
-// refuses from then on. It returns the remainder, the same at every repeat. Errors:
+// becomes a pending refund with an outbox row and moves from holding to refunding, and on to the house
+// when the sender has the charge back. RecordClaim refuses from then on. It returns the remainder, the same at every repeat. Errors:
 // packet.ErrNotClosing and ErrMoved when it is not closing, payout.ErrMySQLRestored, ErrUnavailable,
 // also while the lane's fence is shut: then claims may be missing (rule R9).
 func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
@@ -357,29 +385,71 @@ func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 }
 
 func (tx tx) createRemainderRefund(row packetRow, amount money.Fen) error {
-	refund, err := tx.withChargeProvider(payout.Payment{
-		ID: payout.ID(payout.KindRefund, row.ID, 0), Kind: payout.KindRefund, PacketID: row.ID, App: row.AppID, UserID: row.SenderID,
+	id := payout.ID(payout.KindRefund, row.ID, 0)
+	if err := tx.post(row.ID, payout.NewTransfer(payout.PostClose, id, amount)); err != nil {
+		return err
+	}
+	return tx.createRefund(payout.Payment{
+		ID: id, Kind: payout.KindRefund, PacketID: row.ID, App: row.AppID, UserID: row.SenderID,
 		ShareIndex: -1, Account: row.SenderID, Amount: amount, Currency: row.Currency, Remark: remark(row.ID),
 		Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
 	})
+}
+
+// createRefund inserts a refund, with the provider and account of its packet's charge: the money is
+// there, whichever account is configured now. When the sender has the charge back, the refund is
+// cancelled at once (rule R12).
+func (tx tx) createRefund(refund payout.Payment) error {
+	charge, _, err := tx.load(payout.ID(payout.KindCharge, refund.PacketID, 0), true)
 	if err != nil {
 		return err
 	}
+	refund.Provider, refund.ProviderAccount = charge.Provider, charge.ProviderAccount
+	if payout.Status(charge.Status) != payout.StatusReturned {
+		if err := tx.insertPayment(refund); err != nil {
+			return err
+		}
+		return tx.putOutbox(refund.ID, outboxBegin)
+	}
+	refund.Status = payout.StatusCancelled
 	if err := tx.insertPayment(refund); err != nil {
 		return err
 	}
-	if err := tx.post(row.ID, payout.NewTransfer(payout.PostClose, refund.ID, amount)); err != nil {
-		return err
+	if refund.ID == payout.ID(payout.KindRefund, refund.PacketID, 0) { // its run closes the packet
+		if err := tx.putOutbox(refund.ID, outboxFinish); err != nil {
+			return err
+		}
 	}
-	return tx.putOutbox(refund.ID, outboxBegin)
+	return tx.post(refund.PacketID, payout.NewTransfer(payout.PostRefundKept, refund.ID, refund.Amount))
 }
 
-// withChargeProvider sets a refund's provider and account to those of its packet's charge: the money
-// is there, whichever account is configured now.
-func (tx tx) withChargeProvider(refund payout.Payment) (payout.Payment, error) {
-	charge, _, err := tx.load(payout.ID(payout.KindCharge, refund.PacketID, 0), false)
-	refund.Provider, refund.ProviderAccount = charge.Provider, charge.ProviderAccount
-	return refund, err
+// fillTakenBack sets why the sender must not get a refund (payout.Payment.TakenBack); other payments
+// stay as they are.
+func (tx tx) fillTakenBack(p *payout.Payment) error {
+	if p.Kind != payout.KindRefund {
+		return nil
+	}
+	charge, err := tx.chargeStatus(p.PacketID, false)
+	if err != nil {
+		return err
+	}
+	cancelled, err := tx.cancelledAttempts(p.ID)
+	p.TakenBack = payout.TakeBack(charge, cancelled)
+	return err
+}
+
+// cancelledAttempts are the attempts of the payout whose cancel a refund pays back; none for the
+// refund of a remainder and for other payments.
+func (tx tx) cancelledAttempts(refundID string) ([]payout.Attempt, error) {
+	parts, err := payout.Parse(refundID)
+	if err != nil || parts.Kind != payout.KindRefund || parts.Number == 0 {
+		return nil, err
+	}
+	_, attempts, err := tx.load(payout.ID(payout.KindPayout, parts.PacketID, parts.Number-1), false)
+	if errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return attempts, err
 }
 
 // FinishPacket moves closing to closed once the books are closed and the remainder is refunded, and
@@ -406,7 +476,7 @@ func (s *Store) FinishPacket(ctx context.Context, id string, first *packet.First
 			if err != nil {
 				return err
 			}
-			if s := payout.Status(status); s != payout.StatusPaid && s != payout.StatusPaidOutside {
+			if !payout.Status(status).Final() {
 				return nil
 			}
 		}

@@ -75,6 +75,9 @@ func (r paymentRow) payment() payout.Payment {
 
 func (tx tx) insertPayment(p payout.Payment) error {
 	row := newPaymentRow(p)
+	if !p.Status.Open() {
+		row.SettledAt = &tx.now
+	}
 	return tx.Create(&row).Error
 }
 

@@ -30,12 +30,13 @@ func (tx tx) restoredState() (payout.MySQLState, error) {
 	return b, err
 }
 
-// chargeRecovered is charged during a recovery.
+// chargeRecovered returns ErrMoved unless the packet's charge has moved, returned or not: during a
+// recovery its winners are owed.
 func (tx tx) chargeRecovered(packetID string) error {
 	if err := tx.restoredOnly(); err != nil {
 		return err
 	}
-	return tx.charged(packetID)
+	return tx.chargeIs(packetID, payout.StatusPaid, payout.StatusReturned)
 }
 
 // FindOrders reads what MySQL has of order numbers; unknown ones are missing from the map. Errors:
@@ -201,7 +202,7 @@ func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure
 			return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
 				map[string]any{"failure_code": clipCode(failure.Code), "failure_message": clip(failure.Message, 255)})
 		}
-		if p.Status == payout.StatusPaid {
+		if p.Status == payout.StatusPaid || p.Status == payout.StatusReturned {
 			if err := reject(); err != nil {
 				return err
 			}

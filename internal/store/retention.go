@@ -22,7 +22,7 @@ const repeatedFor = 7 * 24 * time.Hour
 
 // atEnd selects payments that are final since before a time. Failed and returned ones wait for
 // staff, except charges: nothing more happens to them.
-const atEnd = "COALESCE((p.status IN ('paid', 'paid_outside', 'cancelled') OR p.kind = 'c' AND p.status = 'failed') " +
+const atEnd = "COALESCE((p.status IN ('paid', 'paid_outside', 'cancelled') OR p.kind = 'c' AND p.status IN ('failed', 'returned')) " +
 	"AND p.settled_at < @before, FALSE)"
 
 // noneOrEnded is atEnd, or without a payment.

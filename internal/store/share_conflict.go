@@ -105,9 +105,7 @@ func (tx tx) shareConflictOf(c packet.Claim, row packetRow, provider, detail str
 		ID: payout.ID(payout.KindHonour, c.PacketID, number), PacketID: c.PacketID, App: row.AppID, UserID: c.UserID, Account: c.Account(),
 		Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID), Provider: provider,
 	}, tx.now)
-	prow := newPaymentRow(p)
-	prow.SettledAt = &tx.now
-	if err := tx.Create(&prow).Error; err != nil {
+	if err := tx.insertPayment(p); err != nil {
 		return "", err
 	}
 	err := tx.Create(&shareConflictRow{PacketID: c.PacketID, UserID: c.UserID, PaymentID: p.ID, AppID: row.AppID, ShareIndex: c.ShareIndex,

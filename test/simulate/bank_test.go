@@ -229,9 +229,7 @@ func (b *bank) fate(o *order) {
 			later(payout.ObsNeedsRecipient, []payout.ObservationKind{payout.ObsSucceeded, payout.ObsDeclined}[w.dice.n("confirms", 2)])
 		}
 	case 10:
-		if !charge {
-			later(payout.ObsSucceeded, payout.ObsReturned)
-		}
+		later(payout.ObsSucceeded, payout.ObsReturned)
 	case 11:
 		if w.hit("turns", 60) { // refused, then executed or pending after all
 			into := []payout.ObservationKind{payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient}

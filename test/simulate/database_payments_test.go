@@ -80,9 +80,8 @@ func (b *database) BeginSend(_ context.Context, id string, l payout.Limits, enco
 			b.world.reached["deferred: held"]++
 			return nil
 		}
-		if of := b.cancelled(p); numbering != payout.NoOrderNo && of != nil && payout.MayStillMove(of.attempts) {
+		if numbering != payout.NoOrderNo && b.refundHeld(p) {
 			out.State, out.Hold = r.state(now), &payout.Hold{By: "ledger", Since: now}
-			b.world.reached["a refund waits for its payout"]++
 			return nil
 		}
 		switch numbering {
@@ -115,6 +114,35 @@ func (b *database) BeginSend(_ context.Context, id string, l payout.Limits, enco
 		return nil
 	})
 	return out, err
+}
+
+// refundHeld reports whether the sender of a refund has the charge back, or the money of the cancelled
+// payout may still move. The lock is held.
+func (b *database) refundHeld(p payout.Payment) bool {
+	if p.Kind == payout.KindRefund && b.rows[b.chargeID()].Status == payout.StatusReturned {
+		b.world.reached["a refund of a returned charge is held"]++
+		return true
+	}
+	of := b.cancelled(p)
+	waits := of != nil && payout.MayStillMove(of.attempts)
+	if waits {
+		b.world.reached["a refund waits for its payout"]++
+	}
+	return waits
+}
+
+// withTakenBack returns the payment of a row with the reason why its sender must not get it. The lock
+// is held.
+func (b *database) withTakenBack(r *row) payout.Payment {
+	p := r.Payment
+	if p.Kind == payout.KindRefund {
+		var attempts []payout.Attempt
+		if of := b.cancelled(p); of != nil {
+			attempts = of.attempts
+		}
+		p.TakenBack = payout.TakeBack(b.rows[b.chargeID()].Status, attempts)
+	}
+	return p
 }
 
 // cancelled returns the cancelled payout that a refund gives back; nil for another refund.
@@ -197,13 +225,13 @@ func (b *database) CarryOut(_ context.Context, id string) (st payout.State, err 
 		if r == nil {
 			return packet.ErrNotFound
 		}
-		p := r.Payment
+		p := b.withTakenBack(r)
 		effect, ok, err := payout.CarryOut(&p, r.attempts, b.world.now())
 		if err != nil {
 			return err
 		}
 		if ok {
-			if err := b.allow(payout.ActionDecide, id); err != nil {
+			if err := b.allow(payout.DecisionCancel.Action(r.Kind), id); err != nil {
 				return err
 			}
 			b.save(r, p)
@@ -211,9 +239,7 @@ func (b *database) CarryOut(_ context.Context, id string) (st payout.State, err 
 			b.world.note("cancel of %s: %s", id, effect.Status)
 			b.endOpen(id, effect.Status)
 			if effect.Status == payout.DecisionCarriedOut && p.Kind == payout.KindPayout {
-				refund := payout.CancelRefund(p, b.rec.SenderID, b.world.now())
-				b.insert(refund)
-				b.wants(refund.ID, wantBegin)
+				b.insertRefund(payout.CancelRefund(p, b.rec.SenderID, b.world.now()))
 			}
 		}
 		st = r.state(b.world.now())
@@ -278,7 +304,7 @@ func (b *database) lost() (payments []string, winners []packet.Claim, life bool)
 			r := b.rows[id]
 			if r.Kind != payout.KindCharge && !b.stuck(id) && (r.state(b.world.now()).Step.Do != payout.ActionEnd || !r.Status.Open() &&
 				id == payout.ID(payout.KindRefund, b.rec.ID, 0) &&
-				(r.Status == payout.StatusPaid || r.Status == payout.StatusPaidOutside) && b.rec.Stored == packet.StatusClosing) {
+				r.Status.Final() && b.rec.Stored == packet.StatusClosing) {
 				payments = append(payments, id)
 			}
 		}

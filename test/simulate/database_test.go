@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 
 // errMoved is the error of a compare-and-set that finds another state.
 var errMoved = errors.New("moved")
+
+// errChargeReturned is the error of an opening after the charge came back.
+var errChargeReturned = fmt.Errorf("the charge was returned: %w", errMoved)
 
 // row is a payment with its attempts.
 type row struct {
@@ -161,16 +165,29 @@ func (b *database) move(to packet.Status) {
 }
 
 func (b *database) charged() error {
-	if s := b.rows[payout.ID(payout.KindCharge, b.rec.ID, 0)].Status; s != payout.StatusPaid {
+	if s := b.rows[b.chargeID()].Status; s == payout.StatusReturned {
+		return errChargeReturned
+	} else if s != payout.StatusPaid {
 		return fmt.Errorf("charge is %s: %w", s, errMoved)
 	}
 	return nil
 }
 
+// chargeMoved is charged, also when the provider has returned the charge.
+func (b *database) chargeMoved() error {
+	switch r := b.rows[b.chargeID()]; {
+	case r == nil:
+		return errMoved
+	case r.Status == payout.StatusReturned:
+		return nil
+	}
+	return b.charged()
+}
+
 func (b *database) chargeID() string { return payout.ID(payout.KindCharge, b.world.packet.ID, 0) }
 
 func (b *database) Fund(_ context.Context, _ string, amounts []money.Fen) (status packet.Status, err error) {
-	return b.fund(amounts, func() error { return errors.Join(b.charged(), b.allow(payout.ActionOpenPacket, b.chargeID())) })
+	return b.fund(amounts, func() error { return cmp.Or(b.charged(), b.allow(payout.ActionOpenPacket, b.chargeID())) })
 }
 
 // fund inserts the shares; allowed decides, which the recovery of a restored MySQL does
@@ -178,7 +195,14 @@ func (b *database) Fund(_ context.Context, _ string, amounts []money.Fen) (statu
 func (b *database) fund(amounts []money.Fen, allowed func() error) (status packet.Status, err error) {
 	err = b.world.do("fund", func() error {
 		if b.rec.Stored == packet.StatusFunding {
-			if err := allowed(); err != nil {
+			if err := allowed(); errors.Is(err, errChargeReturned) {
+				if err := b.allow(payout.ActionEndUnopened, b.chargeID()); err != nil {
+					return err
+				}
+				b.rec.Reason, status = packet.CloseUnopened, packet.StatusClosing
+				b.move(status)
+				return nil
+			} else if err != nil {
 				return err
 			}
 			if b.move(packet.StatusOpen); b.rec.EligibleListLost() {
@@ -218,7 +242,7 @@ func (b *database) RejectPacket(_ context.Context, _ string, f packet.Failure) e
 func (b *database) BeginClosing(_ context.Context, _ string, reason packet.CloseReason) (status packet.Status, err error) {
 	err = b.world.do("begin closing", func() error {
 		if s := b.rec.Stored; s == packet.StatusOpen || s == packet.StatusFunding {
-			if err := b.charged(); err != nil {
+			if err := b.chargeMoved(); err != nil {
 				return err
 			}
 			if s == packet.StatusFunding {
@@ -284,11 +308,26 @@ func (b *database) CloseBooks(_ context.Context, _ string) (remainder money.Fen,
 // owesRefund inserts the refund of the remainder. The lock is held.
 func (b *database) owesRefund(amount money.Fen) {
 	id, now := payout.ID(payout.KindRefund, b.rec.ID, 0), b.world.now()
-	b.insert(payout.Payment{ID: id, Kind: payout.KindRefund, PacketID: b.rec.ID, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1,
+	b.post(payout.NewTransfer(payout.PostClose, id, amount))
+	b.insertRefund(payout.Payment{ID: id, Kind: payout.KindRefund, PacketID: b.rec.ID, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1,
 		Account: b.rec.SenderID,
 		Amount:  amount, Currency: b.rec.Currency, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
-	b.post(payout.NewTransfer(payout.PostClose, id, amount))
-	b.wants(id, wantBegin)
+}
+
+// insertRefund inserts a refund; one of a returned charge is cancelled at once. The lock is held.
+func (b *database) insertRefund(p payout.Payment) {
+	if b.rows[b.chargeID()].Status == payout.StatusReturned {
+		p.Status = payout.StatusCancelled
+		b.post(payout.NewTransfer(payout.PostRefundKept, p.ID, p.Amount))
+		b.insert(p)
+		b.rows[p.ID].settled = b.world.now()
+		if p.ID == payout.ID(payout.KindRefund, b.rec.ID, 0) {
+			b.wants(p.ID, wantFinish)
+		}
+		return
+	}
+	b.insert(p)
+	b.wants(p.ID, wantBegin)
 }
 
 // giveBack refunds a charge that succeeded after its packet was rejected (R2). The lock is held.
@@ -317,7 +356,7 @@ func (b *database) FinishPacket(context.Context, string, *packet.FirstAnswer) (c
 			return nil
 		}
 		if b.rec.Remainder > 0 {
-			if s := b.rows[payout.ID(payout.KindRefund, b.rec.ID, 0)].Status; s != payout.StatusPaid && s != payout.StatusPaidOutside {
+			if !b.rows[payout.ID(payout.KindRefund, b.rec.ID, 0)].Status.Final() {
 				return nil
 			}
 		}

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"errors"
 	"slices"
 
 	"hongbao/internal/packet"
@@ -84,10 +85,37 @@ func (b *database) setHold(on bool) error {
 	})
 }
 
-// releasesPayments makes two persons release what is held of single payments: they accept that the
-// sender gets the refund of a payout that has reached its recipient.
-func (w *world) releasesPayments() {
+// staffReleases makes two persons end what is held. Of the refunds of payouts that have reached their
+// recipient some are cancelled; of the others they accept that the sender gets them.
+func (w *world) staffReleases() {
+	w.cancelsRefunds(func(string) bool { return w.hit("dropped", 2) })
 	w.look(func() { w.db.release(payout.HoldPayment) })
+}
+
+// cancelsRefunds makes two persons cancel refunds that their sender must not get. It reports whether
+// one was decided.
+func (w *world) cancelsRefunds(which func(id string) bool) (decided bool) {
+	var ids []string
+	w.look(func() {
+		for _, id := range w.db.ids {
+			if r := w.db.rows[id]; w.db.takenBack(id) && r.OpenDecision == "" && which(id) {
+				ids = append(ids, id)
+			}
+		}
+	})
+	for _, id := range ids {
+		if err := w.db.decide(id, payout.DecisionCancel, staff[0]); err != nil && !errors.Is(err, payout.ErrDecisionPending) {
+			continue // held by a restored MySQL
+		}
+		for _, d := range w.db.decisions { // or another decision that waits
+			if d.PaymentID != id || d.Status != payout.DecisionWaiting {
+				continue
+			}
+			err := w.db.approve(d, staff[(slices.Index(staff, d.By)+1)%len(staff)], d.Kind == payout.DecisionCancel)
+			decided = decided || err == nil
+		}
+	}
+	return decided
 }
 
 // judgeHold checks that no send of a payment is noted while a hold stops it.
@@ -99,7 +127,7 @@ func (w *world) judgeHold(after string) {
 			sends += a.Sends
 		}
 		before, was := w.held[id]
-		if w.db.stopped(payout.ActionSendPayment, id) == nil {
+		if w.db.stopped(payout.ActionSendPayment, id) == nil && !w.db.refundHeld(w.db.rows[id].Payment) {
 			continue
 		}
 		if held[id] = sends; was && sends > before && !w.recovering { // a recovered order number was sent before

@@ -79,8 +79,15 @@ func TestJudgeSees(t *testing.T) {
 		"a claim that was not acknowledged": {func(m *model, _ *row) { m.acknowledged = nil }, "without an acknowledged claim"},
 		"not on the list":                   {func(m *model, _ *row) { m.guests = map[string]bool{"another": true} }, "not on the list"},
 		"sent while held":                   {func(m *model, w *row) { m.hold(); w.attempts[no].Sends++ }, "while it was held"},
-		"approved by its author":            {func(m *model, w *row) { m.decided(w, "anna", "anna", m.clock) }, "approved by \"anna\""},
-		"approved by no person":             {func(m *model, w *row) { m.decided(w, "anna", "", m.clock) }, "approved by \"\""},
+		"a refund of a returned charge is sent": {func(m *model, _ *row) {
+			m.db.rows[m.db.chargeID()].Status = payout.StatusReturned
+			refund := payout.Payment{ID: payout.ID(payout.KindRefund, m.packet.ID, 0), Kind: payout.KindRefund, Status: payout.StatusPending}
+			m.db.insert(refund, payout.NewAttempt(refund, 1, nil))
+			m.judge("hold")
+			m.db.rows[refund.ID].attempts[0].Sends++
+		}, "while it was held"},
+		"approved by its author": {func(m *model, w *row) { m.decided(w, "anna", "anna", m.clock) }, "approved by \"anna\""},
+		"approved by no person":  {func(m *model, w *row) { m.decided(w, "anna", "", m.clock) }, "approved by \"\""},
 		"approved too late": {func(m *model, w *row) { m.decided(w, "anna", "ben", m.clock.Add(approvalLife)) },
 			"after it expired"},
 		"retried by one person after a withdrawn cancel": {func(m *model, w *row) {

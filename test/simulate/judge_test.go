@@ -14,13 +14,10 @@ import (
 type figures struct{ total, paid, owed, remaining, refunding, refunded, suspense money.Fen }
 
 func (b *database) figures() figures {
-	k, of := b.byKind, b.balance
-	return figures{
-		total: k[payout.PostCharge], paid: k[payout.PostPaid] - k[payout.PostReturned] + k[payout.PostPaidOutside], owed: of[payout.AccountOwed],
-		remaining: of[payout.AccountHolding], refunding: of[payout.AccountRefunding],
-		refunded: k[payout.PostRefunded] - k[payout.PostRefundReturned] + k[payout.PostRefundPaidOutside],
-		suspense: -of[payout.AccountSuspense],
-	}
+	of, sums := b.balance, payout.Balances{ByKind: b.byKind, ByAccount: b.balance}
+	return figures{total: b.byKind[payout.PostCharge], paid: sums.Paid(), owed: of[payout.AccountOwed],
+		remaining: of[payout.AccountHolding], refunding: of[payout.AccountRefunding], refunded: sums.Refunded(),
+		suspense: -of[payout.AccountSuspense]}
 }
 
 // judge checks every invariant that holds after each step, and reports violations. The caller holds
@@ -57,12 +54,12 @@ func (w *world) judgeStatuses(after string, f figures) {
 		r := b.rows[id]
 		switch done := r.Status == payout.StatusPaid || r.Status == payout.StatusPaidOutside; {
 		case r.Kind == payout.KindCharge:
-			if done {
+			if done || r.Status == payout.StatusReturned {
 				charged += r.Amount
 			}
 		case r.Kind == payout.KindPayout && !done && r.Status != payout.StatusCancelled:
 			owed += r.Amount
-		case r.Kind == payout.KindRefund && !done:
+		case r.Kind == payout.KindRefund && !done && r.Status != payout.StatusCancelled:
 			refunding += r.Amount
 		}
 		if (r.Failure != nil) != (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned) {

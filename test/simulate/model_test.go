@@ -436,7 +436,7 @@ func (w *world) calms() {
 		w.note("calm")
 	})
 	_ = w.db.setHold(false)
-	w.releasesPayments()
+	w.staffReleases()
 }
 
 // staffActs decides with two persons about payments that only staff can move; some are left.
@@ -515,7 +515,8 @@ var (
 		"charged when it was too late to open", "charge lapsed", "MySQL restored", "MySQL recovered", "MySQL restored again",
 		"MySQL restored again, orders and claims between", "left to staff: silent", "recovered again, what was left",
 		"held: recovery", "pending after a refusal"}
-	rarely = []string{"held: second_success", "retried by two after a withdrawn cancel", "left to staff: c", "left to staff: p", "left to staff: r",
+	rarely = []string{"retried by two after a withdrawn cancel", "left to staff: c", "left to staff: p", "left to staff: r",
+		"held: second_success", "held: charge_returned", "posted charge_returned", "posted refund_kept", "posted refund_dropped",
 		"refunded by paid_outside", "refunded by returned", "charged late, and not rejected yet",
 		"h paid", "h cancelled", "h paid_outside", "posted honoured", "deferred: low_balance", "deferred: outage", "a decision was overtaken",
 		"MySQL restored again, to before the first loss", "MySQL restored again, not recovered yet",

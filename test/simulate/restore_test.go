@@ -101,7 +101,10 @@ func (m *model) restoreTo(to *backup) {
 		return m.lost[keyOf(c)] && o != nil
 	})
 	invisible := slices.ContainsFunc(b.decisions, func(d *decision) bool { return d.Kind == payout.DecisionMarkPaid && d.at.After(to.at) })
-	if twice || invisible || len(b.shareConflicts) != len(to.db.shareConflicts) || !maps.Equal(b.honours.byKind, to.db.honours.byKind) {
+	// A restore after the charge came back is left out: nothing says whether the packet was open.
+	charge := m.bank.orders[b.chargeNo()]
+	cameBack := charge != nil && (charge.kind == payout.ObsReturned || charge.then == payout.ObsReturned)
+	if twice || invisible || cameBack || len(b.shareConflicts) != len(to.db.shareConflicts) || !maps.Equal(b.honours.byKind, to.db.honours.byKind) {
 		m.reached["not restored: no store would show it"]++
 		return
 	}
@@ -237,7 +240,9 @@ func (m *model) mended() bool {
 	case m.db.held(payout.HoldProvider):
 		_ = m.db.setHold(false)
 	case m.calm && m.db.held(payout.HoldPayment):
-		m.releasesPayments()
+		m.staffReleases()
+	case m.calm:
+		return m.cancelsRefunds(func(id string) bool { return m.db.rows[id].Status.Open() })
 	default:
 		return false
 	}
@@ -286,7 +291,7 @@ func (b restoredDatabase) EndRecovery(_ context.Context, _ payout.StaffWrite, fo
 }
 
 func (b restoredDatabase) RecoverFund(_ context.Context, _ string, amounts []money.Fen) (packet.Status, error) {
-	return b.fund(amounts, b.charged)
+	return b.fund(amounts, b.chargeMoved)
 }
 
 func (b restoredDatabase) RecoverClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
@@ -363,7 +368,7 @@ func (b restoredDatabase) RecoverRemainder(_ context.Context, _ string, amount m
 		n, sum := b.claimed()
 		left := b.rec.TotalAmount - sum
 		if b.rec.Stored != packet.StatusClosing {
-			if err := b.charged(); err != nil {
+			if err := b.chargeMoved(); err != nil {
 				return err
 			}
 		}

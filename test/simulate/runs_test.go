@@ -107,7 +107,7 @@ func (r *run) enter() (payout.State, error) {
 
 func (r *run) end() error {
 	if id := payout.ID(payout.KindRefund, r.w.packet.ID, 0); r.payment == id &&
-		(r.st.Status == payout.StatusPaid || r.st.Status == payout.StatusPaidOutside) {
+		r.st.Status.Final() {
 		if _, err := r.w.packets.FinishPacket(ctx, r.w.packet.ID); err != nil {
 			return err
 		}
@@ -180,8 +180,8 @@ func (l *packetRun) step() (err error) {
 		if err = l.charge.step(); err == nil && !l.charge.over {
 			return nil
 		}
-		if next = stageReject; l.charge.over && l.charge.st.Status == payout.StatusPaid {
-			next = stageFund
+		if next = stageFund; err == nil && l.charge.st.Status == payout.StatusFailed {
+			next = stageReject
 		}
 	case stageReject:
 		f := payout.NewFailure("", "")

@@ -27,10 +27,10 @@ type decision struct {
 func (b *database) decide(id string, kind payout.DecisionKind, by string) error {
 	return b.world.do("decide", func() error {
 		r, now := b.rows[id], b.world.now()
-		if err := b.allow(kind.Action(), id); err != nil {
+		if err := b.allow(kind.Action(r.Kind), id); err != nil {
 			return err
 		}
-		preview, err := payout.PreviewDecision(r.Payment, r.attempts, payout.DecisionRequest{Kind: kind, ApproveFrom: approveFrom}, now)
+		preview, err := payout.PreviewDecision(b.withTakenBack(r), r.attempts, payout.DecisionRequest{Kind: kind, ApproveFrom: approveFrom}, now)
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (b *database) approve(d *decision, by string, yes bool) error {
 		r, now := b.rows[d.PaymentID], b.world.now()
 		action := payout.ActionResolve // to reject it
 		if yes {
-			action = d.Kind.Action()
+			action = d.Kind.Action(r.Kind)
 		}
 		if err := b.allow(action, d.PaymentID); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (b *database) approve(d *decision, by string, yes bool) error {
 		case d.Status != payout.DecisionWaiting:
 			return payout.ErrNotRetryable
 		}
-		if v, err := payout.PreviewDecision(r.Payment, r.attempts, payout.DecisionRequest{Kind: d.Kind}, now); yes && err == nil &&
+		if v, err := payout.PreviewDecision(b.withTakenBack(r), r.attempts, payout.DecisionRequest{Kind: d.Kind}, now); yes && err == nil &&
 			!bytes.Equal(v.Hash[:],
 				d.PreviewHash) {
 			b.world.reached["a decision has changed"]++
@@ -106,7 +106,7 @@ func (b *database) approve(d *decision, by string, yes bool) error {
 
 // executeDecision executes a decision that needs no further approval.
 func (b *database) executeDecision(r *row, d *decision, two bool, now time.Time) error {
-	p := r.Payment
+	p := b.withTakenBack(r)
 	status, blind := p.Status, b.blind(r, now)
 	if p.NeedsSecondPerson && d.Kind == payout.DecisionRetry {
 		b.world.reached["retried by two after a withdrawn cancel"]++
@@ -186,6 +186,12 @@ func (b *database) stuck(id string) bool {
 		!slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.QueryRequested })
 }
 
+// takenBack reports whether staff can cancel a refund that its sender must not get. The lock is held.
+func (b *database) takenBack(id string) bool {
+	r := b.rows[id]
+	return payout.CheckDecision(b.withTakenBack(r), r.attempts, payout.DecisionCancel) == nil && r.Kind == payout.KindRefund
+}
+
 // movedBefore reports whether money moved under an earlier order number of a payment and the newest
 // was never received. The newest is not sent again then.
 func (b *database) movedBefore(id string) bool {
@@ -237,7 +243,7 @@ func (w *world) staffStep() func() error {
 		for _, id := range w.db.ids {
 			r := w.db.rows[id]
 			if r.Kind != payout.KindCharge && (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned || w.db.stuck(id) ||
-				w.hit("another", 5)) {
+				w.db.takenBack(id) || w.hit("another", 5)) {
 				ids = append(ids, id)
 			}
 		}

@@ -301,6 +301,8 @@ func (t *workflowModel) live(ctx workflow.Context) error {
 		t.dispatch(ctx)
 		t.watch(ctx)
 		t.closeMoved()
+		t.look(func() { t.db.release(payout.HoldPacket) })
+		t.cancelsRefunds(func(id string) bool { return t.db.rows[id].Status.Open() })
 		if t.sleep(ctx, 10*time.Minute); !t.quiet() {
 			continue
 		}
