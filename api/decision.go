@@ -94,13 +94,18 @@ func markPaidFrom(o *object) (MarkPaid, error) {
 	return MarkPaid{Reason: valueOr(reason, ""), Evidence: valueOr(evidence, "")}, o.done()
 }
 
+// missingPayment is the code of an unknown payment of a kind.
+func missingPayment(about payout.Kind) Code {
+	if about == payout.KindRefund {
+		return CodeRefundNotFound
+	}
+	return CodePayoutNotFound
+}
+
 // decide returns the handler of one kind of decision about one kind of payment: payouts or
 // refunds.
 func decide(kind payout.DecisionKind, about payout.Kind) func(*request) (answer, error) {
-	missing := CodePayoutNotFound
-	if about == payout.KindRefund {
-		missing = CodeRefundNotFound
-	}
+	missing := missingPayment(about)
 	return func(r *request) (answer, error) {
 		// A malformed id in the path is answered like an unknown id.
 		id, idErr := r.paymentID(about, missing)
@@ -118,22 +123,25 @@ func decide(kind payout.DecisionKind, about payout.Kind) func(*request) (answer,
 	}
 }
 
-const noOpenCancel = "No cancel of the payout is open. A decision that waits for a second person is withdrawn by the person who " +
+const noOpenCancel = "No cancel is open. A decision that waits for a second person is withdrawn by the person who " +
 	"decided, with POST /v1/staff/approvals/{id}/withdraw."
 
-// withdrawCancel withdraws the open cancel of a payout.
-func withdrawCancel(r *request) (answer, error) {
-	id, idErr := r.payoutID()
-	w, err := r.readDecision(&payout.DecisionRequest{Kind: payout.DecisionCancel})
-	if err != nil {
-		return answer{}, err
+// withdrawCancel returns the handler that withdraws the open cancel of a payout or refund.
+func withdrawCancel(about payout.Kind) func(*request) (answer, error) {
+	missing := missingPayment(about)
+	return func(r *request) (answer, error) {
+		id, idErr := r.paymentID(about, missing)
+		w, err := r.readDecision(&payout.DecisionRequest{Kind: payout.DecisionCancel})
+		if err != nil {
+			return answer{}, err
+		}
+		if idErr != nil {
+			return answer{}, idErr
+		}
+		w.Route = r.c.Method() + " " + r.route.on(id)
+		stored, err := r.server.cfg.Store.WithdrawCancel(r.ctx, w, id, r.renderDecision)
+		return staffAnswer(stored, err, refuse(missing))
 	}
-	if idErr != nil {
-		return answer{}, idErr
-	}
-	w.Route = r.c.Method() + " " + r.route.on(id)
-	stored, err := r.server.cfg.Store.WithdrawCancel(r.ctx, w, id, r.renderDecision)
-	return staffAnswer(stored, err, refuse(CodePayoutNotFound))
 }
 
 // readDecision reads the body and the Idempotency-Key of a decision. The evidence, which only

@@ -429,6 +429,8 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"retryRefund": decide("/refunds/"+refunds[0]+"/retry", because),
 		"cancelRefund": {who: "finance", path: staff + "/refunds/" + refunds[0] + "/cancel", body: because,
 			status: http.StatusConflict}, // its sender is owed it
+		"withdrawRefundCancel": {who: "finance", path: staff + "/refunds/" + refunds[0] + "/withdraw", body: because,
+			status: http.StatusConflict}, // none is open
 		"markRefundPaid": decide("/refunds/"+refunds[1]+"/mark-paid", evidence),
 		"approve":        decide("/approvals/"+m.waiting(colleague, failed[5])+"/approve", because),
 		"reject":         decide("/approvals/"+m.waiting(colleague, failed[6])+"/reject", because),

@@ -56,7 +56,7 @@ func decisionRoutes() []*route {
 				"it, under holds too. The payout keeps its status, nothing has moved, and another decision can be made at once; the next retry "+
 				"needs a second person at any amount. 409 not_retryable: no cancel is open. A decision that waits for a second person is "+
 				"withdrawn with the operation withdraw.",
-			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, withdrawCancel),
+			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, withdrawCancel(payout.KindPayout)),
 		post("markPayoutPaid", "payouts/{id}/mark-paid", "Mark a payout as paid by other means",
 			"Records evidence of a payment outside the provider, always with a second person. It applies to failed and returned payouts. An "+
 				"unknown outcome can be marked once the provider no longer knows its order number, or when money moved under an earlier number; "+
@@ -73,6 +73,9 @@ func decisionRoutes() []*route {
 				"or the cancelled payout has reached its recipient after all. It applies to pending, failed and returned refunds, also held ones. "+
 				"Every order number is queried before it takes effect. Any other refund is refused with 409 not_retryable.",
 			refundParam, Reason{}, DecidedRefund{}, CodeRefundNotFound, decide(payout.DecisionCancel, payout.KindRefund)),
+		post("withdrawRefundCancel", "refunds/{id}/withdraw", "Withdraw the open cancel of a refund",
+			"Works like that of a payout. The refund goes on.",
+			refundParam, Reason{}, DecidedRefund{}, CodeRefundNotFound, withdrawCancel(payout.KindRefund)),
 		post("markRefundPaid", "refunds/{id}/mark-paid", "Mark a refund as made by other means", "Works like the mark-paid of a payout.",
 			refundParam, MarkPaid{}, DecidedRefund{}, CodeRefundNotFound, decide(payout.DecisionMarkPaid, payout.KindRefund)),
 		post("reject", "approvals/{id}/reject", "Reject a decision of another person", "Ends the decision; nothing moves. The person who "+

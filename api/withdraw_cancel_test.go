@@ -19,7 +19,7 @@ func TestWithdrawCancel(t *testing.T) {
 	refused := func(key string) {
 		t.Helper()
 		if r := h.write(third, path, key, because); r.status != 409 || r.code() != "not_retryable" ||
-			!strings.Contains(string(r.body), "No cancel of the payout is open.") ||
+			!strings.Contains(string(r.body), "No cancel is open.") ||
 			!strings.Contains(string(r.body), "/v1/staff/approvals/{id}/withdraw") {
 			t.Errorf("%s: %s", key, r)
 		}

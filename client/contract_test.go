@@ -111,6 +111,7 @@ var operations = map[string]struct{ sends, reads any }{
 	"get /v1/staff/refunds/statuses":          {nil, client.PayoutStatuses{}},
 	"post /v1/staff/refunds/retry":            {client.BulkRefundRequest{}, client.BulkRefundsRetried{}},
 	"post /v1/staff/refunds/{id}/retry":       {client.DecisionRequest{}, client.DecidedRefund{}},
+	"post /v1/staff/refunds/{id}/withdraw":    {client.DecisionRequest{}, client.DecidedRefund{}},
 	"post /v1/staff/refunds/{id}/cancel":      {client.DecisionRequest{}, client.DecidedRefund{}},
 	"post /v1/staff/refunds/{id}/mark-paid":   {client.MarkPaidRequest{}, client.DecidedRefund{}},
 	"get /v1/staff/approvals":                 {nil, client.List[client.ApprovalItem]{}},

@@ -155,6 +155,12 @@ func (s *Staff) WithdrawCancel(ctx context.Context, id string, r DecisionRequest
 	return decide[Decided](ctx, s, payouts+"/"+segment(id)+"/withdraw", r.IdempotencyKey, r)
 }
 
+// WithdrawRefundCancel ends the open cancel of a refund, which goes on. Refusals as for
+// WithdrawCancel.
+func (s *Staff) WithdrawRefundCancel(ctx context.Context, id string, r DecisionRequest) (*DecidedRefund, error) {
+	return decide[DecidedRefund](ctx, s, refunds+"/"+segment(id)+"/withdraw", r.IdempotencyKey, r)
+}
+
 // MarkPayoutPaid marks a payout as paid by other means; a second person has to approve.
 // Refusals as for RetryPayout.
 func (s *Staff) MarkPayoutPaid(ctx context.Context, id string, r MarkPaidRequest) (*Decided, error) {

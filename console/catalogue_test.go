@@ -219,7 +219,8 @@ func TestEveryAuditAction(t *testing.T) {
 		"../internal/store/reconciliation.go", "../internal/store/recall.go", "../internal/store/ticket.go")
 	want = append(want, written(`action(?: :?=|, refused :=| := before,) "([a-z]+)"`, "../internal/store/hold.go")...)
 	want = append(want, written(`"([a-z]+_campaign)"`, "../internal/store/campaign.go")...)
-	want = append(want, "hold", "release", "ask_release", "withdraw_open_cancel", "cancel_carried_out", "cancel_overtaken", string(payout.DecisionQuery))
+	want = append(want, "hold", "release", "ask_release", "withdraw_open_cancel", "cancel_carried_out", "cancel_overtaken",
+		string(payout.DecisionQuery))
 	for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid} {
 		want = append(want, string(kind), "approve_"+string(kind), "reject_"+string(kind), "withdraw_"+string(kind))
 	}

@@ -275,6 +275,8 @@ func (v *visit) decideRefund() error {
 	switch v.r.PathValue("action") {
 	case "retry":
 		made, err = v.staff.RetryRefund(ctx, id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason})
+	case "withdraw":
+		made, err = v.staff.WithdrawRefundCancel(ctx, id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason})
 	case "cancel":
 		made, err = v.staff.CancelRefund(ctx, id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason})
 	case "mark-paid":

@@ -232,7 +232,7 @@ func (d *staffStack) testTwoPersons(t *testing.T) {
 	out, _ = d.sh(exitOK, "approvals", "withdraw", d.waiting(gone), "--reason", "meant another")
 	contains(t, out, "Cancelling, requested by li-na, is withdrawn", "is failed")
 	_, errs = d.sh(exitRefused, "payouts", "withdraw", gone, "--reason", "none is open")
-	contains(t, errs, "not_retryable", "No cancel of the payout is open")
+	contains(t, errs, "not_retryable", "No cancel is open")
 	d.sh(exitWaiting, "payouts", "cancel", gone, "--reason", "recipient is gone")
 	d.shAs(second, exitOK, "approvals", "approve", d.waiting(gone), "--reason", "seen")
 	out, _ = d.sh(exitOK, "payouts", "withdraw", gone, "--reason", "in progress for days")

@@ -20,8 +20,13 @@ those about payouts: "hongbao payouts --help".`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	group.AddCommand(newRefundsListCommand(env), newRefundsShowCommand(env), newRefundsRetryCommand(env), newRefundsCancelCommand(env),
-		newRefundsMarkPaidCommand(env))
+	group.AddCommand(newRefundsListCommand(env), newRefundsShowCommand(env), newRefundsRetryCommand(env), newRefundsMarkPaidCommand(env),
+		newRefundDecision(env, "cancel", "Cancel a refund that its sender must not get",
+			`Cancel a refund that its sender must not get: the provider has returned the charge of the
+packet, or the cancelled payout has reached its recipient after all. A second person has to
+approve. "show" says whether a refund can be cancelled.`, (*client.Staff).CancelRefund),
+		newRefundDecision(env, "withdraw", "Withdraw the open cancel of a refund, which goes on",
+			`Withdraw a cancel that is open while every order number is queried. The refund goes on.`, (*client.Staff).WithdrawRefundCancel))
 	return group
 }
 
@@ -80,7 +85,8 @@ func newRefundsShowCommand(env environment) *cobra.Command {
 					{"refund", r.ID}, {"packet", r.PacketID}, {"kind", r.Kind}, {"of payout", optionalText(r.PayoutID)}, {"sender", r.UserID},
 					{"amount", formatAmount(r.Amount)}, {"status", r.Status}, {"waits for", waitsFor[r.Status]},
 					{"failure", failureText(r.Failure)}, {"next", nextAction(r.Failure)},
-					{"a retry", retryText(r.Status, r.Retry)}, {"cancellable", r.Cancellable}, {"order number", optionalText(r.OrderNo)}, {"created", formatTime(r.CreatedAt)},
+					{"a retry", retryText(r.Status, r.Retry)}, {"cancellable", r.Cancellable},
+					{"order number", optionalText(r.OrderNo)}, {"created", formatTime(r.CreatedAt)},
 					{"changed", formatTime(r.UpdatedAt)}, {"workflow", r.Workflow.ID}, {"Temporal UI", uiLink(r.Workflow)},
 				})
 				return t.printHistory(r.Attempts, r.Timeline, r.Temporal)
@@ -106,20 +112,20 @@ filters select, like "hongbao payouts retry": without --yes it is a dry run.`,
 	}, env)
 }
 
-func newRefundsCancelCommand(env environment) *cobra.Command {
+type refundDecision = func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.DecidedRefund, error)
+
+func newRefundDecision(env environment, verb, short, long string, decide refundDecision) *cobra.Command {
 	f := newFinanceFlags()
 	cmd := &cobra.Command{
-		Use:   "cancel <refund id> --reason <text>",
-		Short: "Cancel a refund that its sender must not get",
-		Long: `Cancel a refund that its sender must not get: the provider has returned the charge of the
-packet, or the cancelled payout has reached its recipient after all. A second person has to
-approve. "show" says whether a refund can be cancelled.`,
-		Example:           "  hongbao refunds cancel r3q5k9v0c1m7e2u8h4r6t0004 --reason 'the recipient has the money, ticket 4711'",
+		Use:               verb + " <refund id> --reason <text>",
+		Short:             short,
+		Long:              long,
+		Example:           "  hongbao refunds " + verb + " r3q5k9v0c1m7e2u8h4r6t0004 --reason 'ticket 4711'",
 		Args:              refundID.arg,
 		ValidArgsFunction: completeRefunds(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				done, err := t.staff.CancelRefund(ctx, args[0], f.decision())
+				done, err := decide(t.staff, ctx, args[0], f.decision())
 				if err != nil {
 					return err
 				}

@@ -107,8 +107,8 @@ var causes = map[TransferKind]string{
 // writePostings writes the ledger's kinds of transfer.
 func writePostings(t *testing.T, out *bytes.Buffer) {
 	out.WriteString("\n## Ledger transfers\n\nA payment's transfers are made in the transaction that changes its status. Holding, owed and " +
-		"refunding are never below\nzero; in each packet, the charge and honoured share conflicts equal what is held, owed, refunding, paid and " +
-		"refunded.\n`hongbao ledger verify` refuses every other pair of accounts.\n\n| kind | from | to | cause |\n|---|---|---|---|\n")
+		"refunding are never below\nzero; in each packet, the charge and honoured share conflicts equal what is held, owed, refunding, paid " +
+		"and refunded.\n`hongbao ledger verify` refuses every other pair of accounts.\n\n| kind | from | to | cause |\n|---|---|---|---|\n")
 	for _, kind := range TransferKinds {
 		if causes[kind] == "" {
 			t.Errorf("%s: name the cause", kind)

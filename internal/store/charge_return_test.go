@@ -136,8 +136,8 @@ func TestR12_ChargeCameBack(t *testing.T) {
 	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
 	must(t, errOnly(s.CarryOut(ctx, payoutID(p, 1))))
 	early := payout.ID(payout.KindRefund, p.ID, 3)
-	for id, want := range map[string]payout.Status{refundID(p): payout.StatusCancelled, payout.ID(payout.KindRefund, p.ID, 2): payout.StatusCancelled,
-		early: payout.StatusPending} {
+	for id, want := range map[string]payout.Status{refundID(p): payout.StatusCancelled,
+		payout.ID(payout.KindRefund, p.ID, 2): payout.StatusCancelled, early: payout.StatusPending} {
 		if b := sends(t, s, id); b.Order != nil || b.State.Status != want {
 			t.Errorf("refund %s: %+v", id, b)
 		}

@@ -138,7 +138,8 @@ func (h *holdCase) addDecisions(add func(name string, action payout.HoldAction, 
 		add(name, kind.Action(payout.KindPayout), p.ID, id, func() error { return h.decide(id, kind) })
 	}
 	asked, askedID := h.failedPayout()
-	add("query", payout.DecisionQuery.Action(payout.KindPayout), asked.ID, askedID, func() error { return h.decide(askedID, payout.DecisionQuery) })
+	add("query", payout.DecisionQuery.Action(payout.KindPayout), asked.ID, askedID,
+		func() error { return h.decide(askedID, payout.DecisionQuery) })
 	yes, yesID, approval := h.waitingCancel()
 	add("approve", payout.ActionDecide, yes.ID, yesID, func() error { return h.answer(approval, true) })
 	no, noID, rejected := h.waitingCancel()

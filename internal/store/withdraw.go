@@ -43,7 +43,8 @@ func (tx tx) withdraw(w payout.StaffWrite, row paymentRow, d *payout.Decision) e
 // finds none. The order numbers that are queried anyway stay with that run. A hold does not stop it,
 // a restored MySQL does. Errors: ErrNotFound, payout.ErrKeyReused, payout.ErrMySQLRestored,
 // ErrUnavailable.
-func (s *Store) WithdrawCancel(ctx context.Context, w payout.StaffWrite, id string, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+func (s *Store) WithdrawCancel(ctx context.Context, w payout.StaffWrite, id string, render payout.DecisionAnswer) (
+	payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Decide, w, func(tx tx) (payout.StaffAnswer, error) {
 		row, attempts, err := tx.load(id, true)
 		if err != nil {
@@ -73,6 +74,11 @@ func (tx tx) withdrawCancel(w payout.StaffWrite, row paymentRow) (payout.Payment
 	}
 	if err := tx.casDecision(payout.DecisionOpen, d); err != nil { // keeps the approver
 		return p, d, err
+	}
+	if p.Status == payout.StatusPending { // a refund goes on
+		if err := tx.putOutbox(p.ID, outboxBegin); err != nil {
+			return p, d, err
+		}
 	}
 	return p, d, tx.noteDecision(w, "withdraw_open_cancel", row, p, d)
 }

@@ -72,7 +72,8 @@ func TestR5_WithdrawCancel(t *testing.T) {
 	declineQueries(t, s, id)
 	retry := payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: approveFrom}
 	agreed(t, s, id, retry) // it has waited for a second person
-	if after, err := s.Balances(ctx, parts.PacketID); err != nil || after.ByAccount[payout.AccountOwed] != before.ByAccount[payout.AccountOwed] {
+	after, err := s.Balances(ctx, parts.PacketID)
+	if err != nil || after.ByAccount[payout.AccountOwed] != before.ByAccount[payout.AccountOwed] {
 		t.Errorf("%+v, %v; before %+v", after, err, before)
 	}
 	// The need of a second person ends with that retry.

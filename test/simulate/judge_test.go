@@ -153,8 +153,8 @@ func (w *world) judgeDecisions(after string) {
 			continue
 		}
 		takes := d.Kind == payout.DecisionCancel || d.Kind == payout.DecisionMarkPaid ||
-			d.Kind == payout.DecisionRetry && (d.amount >= approveFrom || r.Kind == payout.KindHonour || d.status == payout.StatusUnknown || d.blind ||
-				withdrawn[r.ID])
+			d.Kind == payout.DecisionRetry && (d.amount >= approveFrom || r.Kind == payout.KindHonour || d.status == payout.StatusUnknown ||
+				d.blind || withdrawn[r.ID])
 		if takes && (d.ApprovedBy == "" || d.ApprovedBy == d.By) {
 			w.violated("after %s: %s of %s by %s was executed, approved by %q", after, d.Kind, r.ID, d.By, d.ApprovedBy)
 		}

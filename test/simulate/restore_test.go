@@ -104,7 +104,8 @@ func (m *model) restoreTo(to *backup) {
 	// A restore after the charge came back is left out: nothing says whether the packet was open.
 	charge := m.bank.orders[b.chargeNo()]
 	cameBack := charge != nil && (charge.kind == payout.ObsReturned || charge.then == payout.ObsReturned)
-	if twice || invisible || cameBack || len(b.shareConflicts) != len(to.db.shareConflicts) || !maps.Equal(b.honours.byKind, to.db.honours.byKind) {
+	if twice || invisible || cameBack || len(b.shareConflicts) != len(to.db.shareConflicts) ||
+		!maps.Equal(b.honours.byKind, to.db.honours.byKind) {
 		m.reached["not restored: no store would show it"]++
 		return
 	}
