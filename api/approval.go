@@ -17,7 +17,7 @@ type ApprovalItem struct {
 	ID            string            `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6CD"`
 	Status        string            `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"The decision's status."`
 	Decision      Decision          `json:"decision" doc:"The decision that waits."`
-	Evidence      Nullable[string]  `json:"evidence" doc:"Of mark_paid: the evidence of the payment."`
+	Evidence      Nullable[string]  `json:"evidence" doc:"Of mark_paid: the evidence of the payment. Of a retry of a payment that was not final: that its earlier order numbers will not pay."`
 	Payout        Nullable[Payout]  `json:"payout" doc:"The current payout that the decision is about; null for a decision about a refund."`
 	Refund        Nullable[Refund]  `json:"refund" doc:"The current refund that the decision is about; null for a decision about a payout."`
 	Preview       Nullable[Preview] `json:"preview" doc:"What the decision would now do; null unless it waits and the state permits it."`
@@ -36,13 +36,14 @@ type Preview struct {
 	Amount       Fen              `json:"amount" doc:"Its amount."`
 	FailureCode  Nullable[string] `json:"failure_code" doc:"Of a failed or returned payment: the failure code."`
 	AttemptCount int              `json:"attempt_count" minimum:"0" doc:"How many order numbers were used."`
+	LastAnswer   Nullable[string] `json:"last_answer" doc:"The provider's last answer about the newest order number, as the outcome of an attempt; null before the first answer. An approval covers it: after another answer it is refused with decision_changed."`
 	OrderNo      Nullable[string] `json:"order_no" doc:"Of a retry: the order number that would be sent after the queries; otherwise null."`
 	SameOrderNo  bool             `json:"same_order_no" doc:"The order number is that of the last attempt, which the provider never received."`
 }
 
 func previewOf(v payout.Preview) *Preview {
 	return &Preview{Status: PayoutStatus(v.Status), Amount: Fen(v.Amount), FailureCode: textOrNull(v.FailureCode),
-		AttemptCount: v.AttemptCount, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo}
+		AttemptCount: v.AttemptCount, LastAnswer: answerOrNull(v.LastAnswer), OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo}
 }
 
 // Approvals is a page of approvals.

@@ -20,6 +20,12 @@ type Reason struct {
 	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"account unfrozen, see ticket 4711"`
 }
 
+// Retry is the body of a decision to retry a payment.
+type Retry struct {
+	Reason   string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"account unfrozen, see ticket 4711"`
+	Evidence string `json:"evidence,omitempty" minLength:"1" maxLength:"500" doc:"The evidence that the earlier order numbers will not pay: 1 to 500 characters. Required for a payment that is not final, unless the provider no longer knows its order number." example:"letter of the provider, 2026-04-02"`
+}
+
 // MarkPaid is the body of a decision to mark a payment as paid by other means.
 type MarkPaid struct {
 	Reason   string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"paid by bank transfer after the account was closed"`
@@ -79,6 +85,19 @@ func readReason(body []byte) (Reason, error) {
 func reasonFrom(o *object) (Reason, error) {
 	reason := o.text("reason", true, checkReason)
 	return Reason{Reason: valueOr(reason, "")}, o.done()
+}
+
+func readRetry(body []byte) (Retry, error) {
+	o, err := readObject(body)
+	if err != nil {
+		return Retry{}, err
+	}
+	return retryFrom(o)
+}
+
+func retryFrom(o *object) (Retry, error) {
+	reason, evidence := o.text("reason", true, checkReason), o.text("evidence", false, checkReason)
+	return Retry{Reason: valueOr(reason, ""), Evidence: valueOr(evidence, "")}, o.done()
 }
 
 func readMarkPaid(body []byte) (MarkPaid, error) {
@@ -144,21 +163,29 @@ func withdrawCancel(about payout.Kind) func(*request) (answer, error) {
 	}
 }
 
-// readDecision reads the body and the Idempotency-Key of a decision. The evidence, which only
-// mark_paid has, is set in wanted.
+// readDecision reads the body and the Idempotency-Key of a decision. The evidence of a retry and of
+// mark_paid is set in wanted.
 func (r *request) readDecision(wanted *payout.DecisionRequest) (payout.StaffWrite, error) {
-	if wanted.Kind != payout.DecisionMarkPaid {
-		body, err := readReason(r.payload)
+	switch wanted.Kind {
+	case payout.DecisionRetry:
+		body, err := readRetry(r.payload)
 		if err != nil {
 			return payout.StaffWrite{}, err
 		}
+		wanted.Evidence = body.Evidence
+		return r.staffWrite(body, body.Reason)
+	case payout.DecisionMarkPaid:
+		body, err := readMarkPaid(r.payload)
+		if err != nil {
+			return payout.StaffWrite{}, err
+		}
+		wanted.Evidence = body.Evidence
 		return r.staffWrite(body, body.Reason)
 	}
-	body, err := readMarkPaid(r.payload)
+	body, err := readReason(r.payload)
 	if err != nil {
 		return payout.StaffWrite{}, err
 	}
-	wanted.Evidence = body.Evidence
 	return r.staffWrite(body, body.Reason)
 }
 
@@ -185,6 +212,8 @@ func staffAnswer(stored payout.StaffAnswer, err error, missing *refusal) (answer
 		return answer{}, missing
 	case errors.Is(err, access.ErrActorKeyEnded):
 		return answer{}, refuse(CodeUnauthenticated)
+	case errors.Is(err, payout.ErrEvidenceRequired):
+		return answer{}, invalid(FieldError{"evidence", faultRequired, "is required: the payment is not final"})
 	case errors.Is(err, payout.ErrKeyReused):
 		return answer{}, refuse(CodeKeyReused)
 	case errors.Is(err, payout.ErrInProgress):

@@ -50,6 +50,7 @@ func FuzzDecisions(f *testing.F) {
 	now := time.Date(2026, 2, 17, 0, 0, 0, 0, time.UTC)
 	readers := map[string]func([]byte) (any, error){
 		"reason":    func(b []byte) (any, error) { return readReason(b) },
+		"retry":     func(b []byte) (any, error) { return readRetry(b) },
 		"mark paid": func(b []byte) (any, error) { return readMarkPaid(b) },
 		"bulk": func(b []byte) (any, error) {
 			read, filter, err := bulkPayouts.read(b, now)

@@ -151,6 +151,7 @@ func TestRequestsAndDocument(t *testing.T) {
 		"CreatePacket": func(o *object) { _, _ = createFrom(o) },
 		"Grab":         func(o *object) { _, _ = grabFrom(o) },
 		"Reason":       func(o *object) { _, _ = reasonFrom(o) },
+		"Retry":        func(o *object) { _, _ = retryFrom(o) },
 		"MarkPaid":     func(o *object) { _, _ = markPaidFrom(o) },
 		"BulkRetry":    func(o *object) { _, _, _ = bulkPayouts.from(o, time.Now()) },
 		"BulkFilter":   func(o *object) { _, _ = bulkPayouts.filter(o, time.Now()) },

@@ -75,6 +75,7 @@ type RetryPreview struct {
 	OrderNo      Nullable[string] `json:"order_no" doc:"The order number that would be sent after the queries; null when a retry is not possible."`
 	SameOrderNo  bool             `json:"same_order_no" doc:"The order number is that of the last attempt, which the provider never received."`
 	SecondPerson bool             `json:"second_person" doc:"true: a second person would have to approve."`
+	Evidence     bool             `json:"evidence_required" doc:"true: the retry has to have evidence."`
 }
 
 // previewRetry returns the effect of a retry of a payment.
@@ -87,7 +88,16 @@ func (r *request) previewRetry(id string) (RetryPreview, error) {
 	if err != nil {
 		return RetryPreview{Code: BulkItem{}.orSkipped(err).Code, Held: textOrNull(heldBy(err))}, nil
 	}
-	return RetryPreview{Possible: true, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo, SecondPerson: v.NeedsApproval}, nil
+	return RetryPreview{Possible: true, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo, SecondPerson: v.NeedsApproval,
+		Evidence: v.NeedsEvidence}, nil
+}
+
+// answerOrNull returns the provider's last answer about an order number; null without one.
+func answerOrNull(last payout.ObservationKind) Nullable[string] {
+	if last == payout.ObsNoAnswer {
+		last = ""
+	}
+	return textOrNull(string(last))
 }
 
 // heldBy returns the reason of the hold that refused something; "": none did.
@@ -147,7 +157,7 @@ func (s *Server) workflowLink(id string) WorkflowLink {
 func renderAttempts(d payout.Detail) []Attempt {
 	out := []Attempt{}
 	for _, a := range d.Attempts {
-		out = append(out, Attempt{No: a.No, Op: string(a.Op), OrderNo: a.OrderNo, Outcome: textOrNull(string(a.Statement)),
+		out = append(out, Attempt{No: a.No, Op: string(a.Op), OrderNo: a.OrderNo, Outcome: answerOrNull(a.LastAnswer()),
 			Code: textOrNull(a.Code), StartedAt: stampOrNull(a.StartedAt), EndedAt: stampOrNull(a.EndedAt), Message: textOrNull(a.Message),
 			ProviderRef: textOrNull(a.ProviderRef), Request: textOrNull(masked(a.Request)), Sends: a.Sends, Asks: a.Queries})
 	}

@@ -51,7 +51,7 @@ type BulkRetry struct {
 type BulkItem struct {
 	ID          string           `json:"payout_id" doc:"The payout."`
 	Result      string           `json:"result" enum:"would_retry,retried,needs_approval,skipped" doc:"would_retry: in a dry run. retried: the retry is decided. needs_approval: a second person has to approve, or would have to in a dry run. skipped: not possible."`
-	Code        Nullable[string] `json:"code" doc:"Of skipped: not_retryable or decision_pending; otherwise the failure code."`
+	Code        Nullable[string] `json:"code" doc:"Of skipped: not_retryable, also for a retry that needs evidence, or decision_pending; otherwise the failure code."`
 	OrderNo     Nullable[string] `json:"order_no" doc:"The order number that is sent after the queries; null when skipped."`
 	SameOrderNo bool             `json:"same_order_no" doc:"The order number is that of the last attempt, which the provider never received."`
 }
@@ -280,7 +280,10 @@ func (r *request) bulkItem(w payout.StaffWrite, id string, dryRun bool) (BulkIte
 	if v.NeedsApproval {
 		item.Result = bulkApproval
 	}
-	if dryRun {
+	if v.NeedsEvidence {
+		refused = payout.ErrEvidenceRequired
+	}
+	if dryRun || v.NeedsEvidence {
 		return item.orSkipped(refused), d.Amount, nil
 	}
 	item, err = r.bulkDecide(w, id, c, item)
@@ -307,6 +310,9 @@ func (r *request) bulkDecide(w payout.StaffWrite, id string, c payout.DecisionRe
 		raw := encodeBody(one)
 		return http.StatusOK, raw
 	})
+	if errors.Is(err, payout.ErrEvidenceRequired) { // since the preview
+		return item.orSkipped(err), nil
+	}
 	if err != nil {
 		return item, err
 	}

@@ -158,7 +158,7 @@ func TestRetry(t *testing.T) {
 	for body, want := range map[string]string{
 		`{}`: "reason required", `{"reason":null}`: "reason required", `{"reason":" \n"}`: "reason wrong_length",
 		`{"reason":1}`: "reason wrong_type", `{"reason":"a\u0000"}`: "reason invalid_characters", `{"reason":"` + strings.Repeat("因", 501) +
-			`"}`: "reason wrong_length", `{"reason":"r","evidence":"e"}`: "evidence unknown_field",
+			`"}`: "reason wrong_length", `{"reason":"r","proof":"e"}`: "proof unknown_field", `{"reason":"r","evidence":" "}`: "evidence wrong_length",
 	} {
 		if r := h.retry(h.finance, bad, "k", body); r.status != 422 || !slices.Equal(fieldsOf(t, r), []string{want}) {
 			t.Errorf("%.60s: %s", body, r)

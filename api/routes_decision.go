@@ -43,9 +43,10 @@ func decisionRoutes() []*route {
 		approve,
 		post("retryPayout", "payouts/{id}/retry", "Retry a payout",
 			"Pays a failed or returned payout again. Every earlier order number is queried before anything is sent. From the approval amount "+
-				"on, a second person has to approve: then approval is set and nothing has moved yet. An unknown outcome can be retried once the "+
-				"provider no longer knows its order number, always with a second person and with a new order number.",
-			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionRetry, payout.KindPayout)),
+				"on, a second person has to approve: then approval is set and nothing has moved yet. A payout that is not final can be retried "+
+				"after the provider's memory of its order number ends, with evidence, always with a second person and with a new order number. "+
+				"Both give the earlier numbers up on the last answer that they were shown; after another answer the payout is unknown again.",
+			payoutParam, Retry{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionRetry, payout.KindPayout)),
 		post("cancelPayout", "payouts/{id}/cancel", "Cancel a payout",
 			"Returns the amount of a failed or returned payout to its sender, always with a second person. After the approval every order "+
 				"number is queried. When none has moved money, the payout is cancelled and refunded to the sender. Until then the payout keeps its "+
@@ -58,16 +59,16 @@ func decisionRoutes() []*route {
 				"withdrawn with the operation withdraw.",
 			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, withdrawCancel(payout.KindPayout)),
 		post("markPayoutPaid", "payouts/{id}/mark-paid", "Mark a payout as paid by other means",
-			"Records evidence of a payment outside the provider, always with a second person. It applies to failed and returned payouts. An "+
-				"unknown outcome can be marked once the provider no longer knows its order number, or when money moved under an earlier number; "+
-				"nothing is sent afterwards. A success that the provider reports later becomes a break.",
+			"Records evidence of a payment outside the provider, always with a second person. It applies to failed and returned payouts. A "+
+				"payout that is not final can be marked after the provider's memory of its order number ends, and an unknown one when money moved "+
+				"under an earlier number; nothing is sent afterwards. A success that the provider reports later becomes a break.",
 			payoutParam, MarkPaid{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionMarkPaid, payout.KindPayout)),
 		post("askPayout", "payouts/{id}/ask", "Query the provider about a payout",
 			"Queries every order number of the payout and records the answers. It sends nothing. It is possible in every status, once an order "+
 				"number was sent.",
 			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionQuery, payout.KindPayout)),
 		post("retryRefund", "refunds/{id}/retry", "Retry a refund", "Works like the retry of a payout.",
-			refundParam, Reason{}, DecidedRefund{}, CodeRefundNotFound, decide(payout.DecisionRetry, payout.KindRefund)),
+			refundParam, Retry{}, DecidedRefund{}, CodeRefundNotFound, decide(payout.DecisionRetry, payout.KindRefund)),
 		post("cancelRefund", "refunds/{id}/cancel", "Cancel a refund",
 			"Gives up a refund that its sender must not get, always with a second person: the provider has returned the charge of the packet, "+
 				"or the cancelled payout has reached its recipient after all. It applies to pending, failed and returned refunds, also held ones. "+

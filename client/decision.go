@@ -20,6 +20,16 @@ type DecisionRequest struct {
 	Reason         string `json:"reason"` // for the audit
 }
 
+// RetryRequest is a decision to retry a payment.
+type RetryRequest struct {
+	// IdempotencyKey identifies this decision; "": the call generates one for its own tries.
+	IdempotencyKey string `json:"-"`
+	Reason         string `json:"reason"` // for the audit
+	// Evidence says why the earlier order numbers will not pay. A payment that is not final needs it (see
+	// RetryPreview).
+	Evidence string `json:"evidence,omitempty"`
+}
+
 // MarkPaidRequest is a decision to mark a payment as paid by other means.
 type MarkPaidRequest struct {
 	// IdempotencyKey names this decision; "": the call makes one for its own tries.
@@ -120,7 +130,8 @@ type Preview struct {
 	Amount       money.Fen    `json:"amount"`
 	FailureCode  *string      `json:"failure_code"`
 	AttemptCount int          `json:"attempt_count"`
-	OrderNo      *string      `json:"order_no"` // of a retry: the order number that would be sent
+	LastAnswer   *string      `json:"last_answer"` // of the provider about the newest order number
+	OrderNo      *string      `json:"order_no"`    // of a retry: the order number that would be sent
 	SameOrderNo  bool         `json:"same_order_no"`
 }
 
@@ -130,15 +141,19 @@ func (v *Preview) String() string {
 	if v.FailureCode != nil {
 		text += ", " + *v.FailureCode
 	}
+	if v.LastAnswer != nil {
+		text += ", last answer " + *v.LastAnswer
+	}
 	if v.OrderNo != nil {
 		text += ", would send " + *v.OrderNo
 	}
 	return text
 }
 
-// RetryPayout retries a failed or returned payout. Refusals are problems with
-// CodeNotRetryable, CodeDecisionPending or CodePayoutNotFound.
-func (s *Staff) RetryPayout(ctx context.Context, id string, r DecisionRequest) (*Decided, error) {
+// RetryPayout retries a failed or returned payout, or one that is not final after the provider's
+// memory of its order number has ended. Refusals are problems with CodeNotRetryable,
+// CodeDecisionPending or CodePayoutNotFound.
+func (s *Staff) RetryPayout(ctx context.Context, id string, r RetryRequest) (*Decided, error) {
 	return decide[Decided](ctx, s, payouts+"/"+segment(id)+"/retry", r.IdempotencyKey, r)
 }
 
@@ -174,7 +189,7 @@ func (s *Staff) AskPayout(ctx context.Context, id string, r DecisionRequest) (*D
 
 // RetryRefund retries a refund. Refusals are problems with CodeNotRetryable,
 // CodeDecisionPending or CodeRefundNotFound.
-func (s *Staff) RetryRefund(ctx context.Context, id string, r DecisionRequest) (*DecidedRefund, error) {
+func (s *Staff) RetryRefund(ctx context.Context, id string, r RetryRequest) (*DecidedRefund, error) {
 	return decide[DecidedRefund](ctx, s, refunds+"/"+segment(id)+"/retry", r.IdempotencyKey, r)
 }
 

@@ -144,7 +144,7 @@ func ExampleStaff_Payouts() {
 		if payout.Failure.Code != "account_frozen" {
 			continue
 		}
-		decided, err := s.RetryPayout(ctx, payout.ID, client.DecisionRequest{Reason: "account unfrozen, ticket 4711"})
+		decided, err := s.RetryPayout(ctx, payout.ID, client.RetryRequest{Reason: "account unfrozen, ticket 4711"})
 		if err != nil {
 			log.Fatal(err)
 		}

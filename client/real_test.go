@@ -259,12 +259,12 @@ func (b *bank) testPayouts(t *testing.T) {
 		t.Errorf("ask: %+v, %v", asked, err)
 	}
 	b.decideByTwo(ctx, failed)
-	decided, err := b.staff.RetryPayout(ctx, failed, client.DecisionRequest{Reason: "unfrozen"})
+	decided, err := b.staff.RetryPayout(ctx, failed, client.RetryRequest{Reason: "unfrozen"})
 	b.must(err)
 	if decided.Decision.Kind != "retry" || decided.Approval != nil || decided.Payout.ID != failed {
 		t.Errorf("decided %+v", decided)
 	}
-	if _, err := b.staff.RetryPayout(ctx, failed, client.DecisionRequest{Reason: "again"}); !client.IsCode(err, client.CodeNotRetryable) {
+	if _, err := b.staff.RetryPayout(ctx, failed, client.RetryRequest{Reason: "again"}); !client.IsCode(err, client.CodeNotRetryable) {
 		t.Errorf("second retry: %v", err)
 	}
 }

@@ -135,6 +135,7 @@ type RetryPreview struct {
 	OrderNo      *string `json:"order_no"`
 	SameOrderNo  bool    `json:"same_order_no"` // the order number of the last attempt, which the provider never received
 	SecondPerson bool    `json:"second_person"` // a second person would have to approve
+	Evidence     bool    `json:"evidence_required"`
 }
 
 // UnmarshalJSON implements json.Unmarshaler; it keeps Raw.

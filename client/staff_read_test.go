@@ -178,7 +178,7 @@ func (b *bank) testAudit(t *testing.T) {
 		b.must(err)
 		failed = one.ID
 	}
-	_, err := b.staff.RetryPayout(ctx, failed, client.DecisionRequest{Reason: "因为"})
+	_, err := b.staff.RetryPayout(ctx, failed, client.RetryRequest{Reason: "因为"})
 	b.must(err)
 	verdict, err := b.auditor.VerifyAudit(ctx)
 	b.must(err)

@@ -23,6 +23,8 @@ var decisionMessages = map[string]message{
 		"发红包人不应再得到此退款：收款已退回，或已取消的付款已到达收款人。不再发送款项，须另一人复核。"},
 	"decide.about_mark_paid": {"For a payment made by other means, with evidence. Needs approval by a second person.",
 		"已通过其他方式付款且有凭证，须另一人复核。"},
+	"decide.about_evidence": {"The outcome is open. The evidence has to show that the earlier order numbers will not pay.",
+		"结果未定。凭证须能证明此前的单号不会再付款。"},
 	"decide.about_ask":   {"Queries every order number. Moves no money.", "查询全部单号，不动资金。"},
 	"decision.retry":     {"Retry", "重付"},
 	"decision.cancel":    {"Cancel", "取消"},
@@ -49,6 +51,7 @@ var decisionMessages = map[string]message{
 	"second.not_yours":   {"You requested this: another person has to approve it.", "由您申请，须另一人复核。"},
 	"second.now":         {"Now", "目前"},
 	"second.would_send":  {"would send %s", "将使用单号 %s"},
+	"second.last_answer": {"last answer of the provider: %s", "渠道最近答复：%s"},
 	"second.attempts":    {"order numbers used: %d", "已用单号：%d 个"},
 	"second.changed": {"The payment has changed since the request, so the request cannot be approved. Reject it, or have it withdrawn and " +
 		"submitted again.", "申请提交后，款项情况已有变化，不能同意。请驳回，或由申请人撤回后重新申请。"},
@@ -78,14 +81,15 @@ var decisionMessages = map[string]message{
 	"done.ask_carried_out":   {"Querying the provider.", "正在查询渠道。"},
 	"done.ask_open":          {"Querying the provider.", "正在查询渠道。"},
 
-	"retry_number.same":      {"the same order number, because the provider never received it", "原单号（渠道从未收到）"},
-	"retry_number.first":     {"the first order number, because nothing was sent before", "首个单号（此前从未发起）"},
-	"retry_number.failed":    {"a new order number, because the last one failed", "新单号（上一单号已确认失败）"},
-	"retry_number.returned":  {"a new order number, because the last one was returned", "新单号（上一单号已退票）"},
-	"retry_number.forgotten": {"a new order number, because the provider no longer knows the last one", "新单号（渠道已查无上一单号）"},
-	"retry_not.asked": {"The platform is querying the provider. A decision is possible once the outcome is known or the provider no " +
-		"longer knows the order number.",
-		"正在向渠道查询。结果确定，或渠道已查无此单号后，方可处理。"},
+	"retry_number.same":     {"the same order number, because the provider never received it", "原单号（渠道从未收到）"},
+	"retry_number.first":    {"the first order number, because nothing was sent before", "首个单号（此前从未发起）"},
+	"retry_number.failed":   {"a new order number, because the last one failed", "新单号（上一单号已确认失败）"},
+	"retry_number.returned": {"a new order number, because the last one was returned", "新单号（上一单号已退票）"},
+	"retry_number.forgotten": {"a new order number, because the provider's memory of the last one has ended",
+		"新单号（上一单号已超过渠道可查期限）"},
+	"retry_not.asked": {"The platform is querying the provider. A decision is possible once the outcome is known or the provider's " +
+		"memory of the order number has ended.",
+		"正在向渠道查询。结果确定，或该单号超过渠道可查期限后，方可处理。"},
 	"retry_not.held": {"A hold on the packet or the payment stops retries and cancellations until it is released. The payment can be " +
 		"marked as paid.", "该红包或该款项已暂停：解除暂停之前不能重付或取消，可标记为线下已付。"},
 

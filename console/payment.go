@@ -68,8 +68,8 @@ func (p payment) Final() bool {
 // Path is the address of the payment's page.
 func (p payment) Path() string { return "/" + p.Kind + "s/" + p.ID }
 
-// NeedsDecision reports whether staff can decide about the payment.
-func (p payment) NeedsDecision() bool {
+// needsDecision reports whether the status waits for staff, or may.
+func (p payment) needsDecision() bool {
 	return p.Status == client.PayoutFailed || p.Status == client.PayoutReturned || p.Status == client.PayoutUnknown
 }
 
@@ -108,6 +108,9 @@ func (b paymentPage) InProgress() bool {
 	return b.Payment.Open() || client.Code(valueOr(b.Retry.Code, "")) == client.CodeDecisionPending || b.OpenCancel != nil
 }
 
+// NeedsDecision reports whether staff can decide about the payment, or are shown why they cannot.
+func (b paymentPage) NeedsDecision() bool { return b.Payment.needsDecision() || b.Retry.Possible }
+
 // Correctable reports whether a cancellation or mark as paid may be possible. A held payment can be
 // marked as paid.
 func (b paymentPage) Correctable() bool { return b.Retry.Possible || b.Retry.Held != nil }
@@ -124,7 +127,7 @@ func (b paymentPage) OrderNoReason() string {
 		return "same"
 	case b.Payment.Status == client.PayoutReturned:
 		return "returned"
-	case b.Payment.Status == client.PayoutUnknown:
+	case b.Payment.Open():
 		return "forgotten"
 	case !b.Payment.Sent():
 		return "first"
@@ -242,18 +245,18 @@ func (v *visit) payment(body paymentPage) error {
 func (v *visit) decidePayout() error {
 	ctx, id, reason := v.r.Context(), v.r.PathValue("id"), v.reason()
 	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason}
+	evidence := v.r.PostFormValue("evidence")
 	var made *client.Decided
 	var err error
 	switch v.r.PathValue("action") {
 	case "retry":
-		made, err = v.staff.RetryPayout(ctx, id, req)
+		made, err = v.staff.RetryPayout(ctx, id, client.RetryRequest{IdempotencyKey: req.IdempotencyKey, Reason: reason, Evidence: evidence})
 	case "cancel":
 		made, err = v.staff.CancelPayout(ctx, id, req)
 	case "withdraw":
 		made, err = v.staff.WithdrawCancel(ctx, id, req)
 	case "mark-paid":
-		made, err = v.staff.MarkPayoutPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: reason,
-			Evidence: v.r.PostFormValue("evidence")})
+		made, err = v.staff.MarkPayoutPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: req.IdempotencyKey, Reason: reason, Evidence: evidence})
 	case "ask":
 		made, err = v.staff.AskPayout(ctx, id, req)
 	case "hold":
@@ -274,7 +277,8 @@ func (v *visit) decideRefund() error {
 	var err error
 	switch v.r.PathValue("action") {
 	case "retry":
-		made, err = v.staff.RetryRefund(ctx, id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason})
+		made, err = v.staff.RetryRefund(ctx, id, client.RetryRequest{IdempotencyKey: v.key(), Reason: reason,
+			Evidence: v.r.PostFormValue("evidence")})
 	case "withdraw":
 		made, err = v.staff.WithdrawRefundCancel(ctx, id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason})
 	case "cancel":

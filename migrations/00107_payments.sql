@@ -1,10 +1,9 @@
 -- Payments: every obligation to move money once. Charges (c), payouts (p), refunds (r) and
 -- honoured share conflicts (h) use one table, because one transition table moves them all.
 -- status is written by a compare-and-set on (status, version) alone. deciding holds a
--- decision that queries the provider before it takes effect (cancel). new_number_agreed:
--- two persons agreed to a new order number although the provider no longer knows the last
--- one (rule R5). needs_second_person: the next retry needs a second person, whatever its
--- amount. Keys that lists go by end in amount, so that sums read no rows.
+-- decision that queries the provider before it takes effect (cancel). needs_second_person: the
+-- next retry needs a second person, whatever its amount. Keys that lists go by end in amount, so
+-- that sums read no rows.
 -- +goose Up
 CREATE TABLE IF NOT EXISTS payments (
     id                VARBINARY(25) NOT NULL PRIMARY KEY COMMENT 'order number without the attempt',
@@ -30,7 +29,6 @@ CREATE TABLE IF NOT EXISTS payments (
     updated_at        DATETIME(3)   NOT NULL,
     settled_at        DATETIME(3)   NULL,
     deciding          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
-    new_number_agreed BOOLEAN       NOT NULL DEFAULT FALSE,
     needs_second_person BOOLEAN     NOT NULL DEFAULT FALSE,
     KEY payments_packet (packet_id, kind, share_index),
     KEY payments_user (kind, user_id, created_at, id),

@@ -1,7 +1,7 @@
 -- Attempts: one order number at the provider each. The exact request is stored before the
--- first send; a send is recorded before it goes out and after its answer. forgotten: a query
--- past ask_until found that the provider does not know the order number; from then on two
--- persons may decide (rule R5).
+-- first send; a send is recorded before it goes out and after its answer. Past ask_until two
+-- persons may decide without the outcome (rule R5). consented: the last answer that both were
+-- shown. forgotten: a query past ask_until found that the provider does not know the number.
 -- +goose Up
 CREATE TABLE IF NOT EXISTS attempts (
     order_no      VARBINARY(27) NOT NULL PRIMARY KEY,
@@ -30,6 +30,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     ask_until     DATETIME(6)   NOT NULL,
     ended_at      DATETIME(6)   NULL,
     forgotten     BOOLEAN       NOT NULL DEFAULT FALSE,
+    consented     VARCHAR(20) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'no_answer: there was none',
     UNIQUE KEY attempts_no (payment_id, no),
     KEY attempts_ref (provider_ref),
     CONSTRAINT attempts_sent CHECK (sends > 0),

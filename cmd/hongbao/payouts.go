@@ -221,7 +221,7 @@ const dryRunReason = "dry run"
 
 // retryText describes the effect of a retry now, or "" for a status that permits none.
 func retryText(status client.PayoutStatus, would client.RetryPreview) string {
-	if !retryable(status) {
+	if !would.Possible && !retryable(status) {
 		return ""
 	}
 	if !would.Possible {
@@ -231,6 +231,9 @@ func retryText(status client.PayoutStatus, would client.RetryPreview) string {
 	text := fmt.Sprintf("queries every earlier order number, then sends the new order number %s: %s", number, why)
 	if would.SameOrderNo {
 		text = fmt.Sprintf("sends the same order number %s again: %s", number, why)
+	}
+	if would.Evidence {
+		text += "; needs --evidence"
 	}
 	if would.SecondPerson {
 		text += "; a second person has to approve first"
@@ -247,8 +250,8 @@ func orderNumberReason(status client.PayoutStatus, would client.RetryPreview) st
 		return "the provider never received it"
 	case status == client.PayoutReturned:
 		return "the last one was returned"
-	case status == client.PayoutUnknown:
-		return "the provider no longer knows the last one"
+	case !retryable(status) || status == client.PayoutUnknown:
+		return "the provider's memory of the last one has ended"
 	}
 	if number, err := payout.Parse(*would.OrderNo); err == nil && number.Attempt == 1 {
 		return "nothing was sent before"

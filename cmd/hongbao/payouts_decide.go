@@ -47,8 +47,9 @@ func newPayoutMarkPaidCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mark-paid <payout id> --reason <text> --evidence <text>",
 		Short: "Mark a payout as paid by other means",
-		Long: `Mark a failed or returned payout as paid by other means, with evidence. A second person
-has to approve. A success that the provider reports later is a break.`,
+		Long: `Mark a failed or returned payout as paid by other means, with evidence; also one that is
+not final, after the provider's memory of its order number has ended. A second person has
+to approve. A success that the provider reports later is a break.`,
 		Example: "  hongbao payouts mark-paid p3q5k9v0c1m7e2u8h4r6t0003 --reason 'account closed' --evidence 'bank slip " +
 			"2026-03-01/4711'",
 		Args:              payoutID.arg,

@@ -18,6 +18,8 @@ type retryFlags struct {
 	filter filterFlags
 	yes    bool
 	dryRun bool
+	// evidence is that of one retry of a payment that is not final.
+	evidence string
 }
 
 func newPayoutsRetryCommand(env environment) *cobra.Command {
@@ -29,6 +31,10 @@ func newPayoutsRetryCommand(env environment) *cobra.Command {
 number before anything is sent. From the installation's approval amount on, a second
 person has to approve first.
 
+A payout that is not final can be retried after the provider's memory of its order number
+has ended. That needs --evidence that the earlier order numbers will not pay, unless the
+provider no longer knows them, and always a second person.
+
 Without an id the command retries all payouts that the filters select: failed and
 returned ones, unless --status is set. Without --yes it is a dry run that lists the
 payouts, their order numbers (the same or a new one, and why) and those that need
@@ -36,6 +42,7 @@ approval. With --yes each listed payout is retried once; payouts that fail later
 included. After an interruption run the command again with the --idempotency-key that it
 prints.`,
 		Example: `  hongbao payouts retry p3q5k9v0c1m7e2u8h4r6t0003 --reason 'account unfrozen, ticket 4711'
+  hongbao payouts retry p3q5k9v0c1m7e2u8h4r6t0003 --reason 'in progress for a year' --evidence 'letter of the provider'
   hongbao payouts retry --failure-code account_frozen --older-than 1h
   hongbao payouts retry --failure-code account_frozen --older-than 1h --reason 'bank has unfrozen them' --yes`,
 		ValidArgsFunction: completePayouts(env, &f.staffFlags),
@@ -61,6 +68,8 @@ func (f *retryFlags) command(cmd *cobra.Command, env environment) *cobra.Command
 	f.add(cmd, true)
 	f.filter.add(cmd)
 	flags := cmd.Flags()
+	flags.StringVar(&f.evidence, "evidence", "", "evidence that the earlier order numbers will not pay; with an id")
+	complete(cmd, "evidence")
 	flags.BoolVar(&f.yes, "yes", false, "retry the selected ones instead of a dry run")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show the effect without deciding; default without an id, unless --yes is set")
 	return cmd
@@ -77,6 +86,8 @@ func (f *retryFlags) retry(cmd *cobra.Command, env environment, args []string) e
 		return &usageError{errors.New("--yes and --dry-run contradict each other: give one of them")}
 	case len(args) == 1 && len(given) > 0:
 		return &usageError{fmt.Errorf("%s cannot be combined with an id: give one of them", given[0])}
+	case len(args) == 0 && f.evidence != "":
+		return &usageError{errors.New("--evidence is about one payment: give its id")}
 	case len(args) == 0 && want.Status != "" && !retryable(want.Status):
 		return &usageError{fmt.Errorf("--status %s: only failed, returned and unknown %s can be paid again", want.Status, f.of.many)}
 	case len(args) == 0 && len(given) == 0:
@@ -94,7 +105,7 @@ func (f *retryFlags) retry(cmd *cobra.Command, env environment, args []string) e
 		case dry:
 			return r.previewOne(ctx, args[0])
 		}
-		return f.of.decide(ctx, t, args[0], f.decision())
+		return f.of.decide(ctx, t, args[0], client.RetryRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason, Evidence: f.evidence})
 	})
 }
 

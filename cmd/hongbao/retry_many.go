@@ -22,9 +22,9 @@ type retryKind struct {
 	// wouldRetry is a dry run for at most previewStep ids.
 	wouldRetry func(context.Context, *client.Staff, []string) (map[string]client.BulkItem, error)
 	// retry retries one item and returns the approval that it waits for, or nil.
-	retry func(context.Context, *client.Staff, string, client.DecisionRequest) (*client.Approval, error)
+	retry func(context.Context, *client.Staff, string, client.RetryRequest) (*client.Approval, error)
 	// decide retries one item and prints the decision.
-	decide func(context.Context, *staffCommand, string, client.DecisionRequest) error
+	decide func(context.Context, *staffCommand, string, client.RetryRequest) error
 }
 
 var payoutRetries = retryKind{
@@ -51,14 +51,14 @@ var payoutRetries = retryKind{
 		}
 		return results, nil
 	},
-	retry: func(ctx context.Context, s *client.Staff, id string, r client.DecisionRequest) (*client.Approval, error) {
+	retry: func(ctx context.Context, s *client.Staff, id string, r client.RetryRequest) (*client.Approval, error) {
 		done, err := s.RetryPayout(ctx, id, r)
 		if err != nil {
 			return nil, err
 		}
 		return done.Approval, nil
 	},
-	decide: func(ctx context.Context, t *staffCommand, id string, r client.DecisionRequest) error {
+	decide: func(ctx context.Context, t *staffCommand, id string, r client.RetryRequest) error {
 		done, err := t.staff.RetryPayout(ctx, id, r)
 		if err != nil {
 			return err
@@ -91,14 +91,14 @@ var refundRetries = retryKind{
 		}
 		return results, nil
 	},
-	retry: func(ctx context.Context, s *client.Staff, id string, r client.DecisionRequest) (*client.Approval, error) {
+	retry: func(ctx context.Context, s *client.Staff, id string, r client.RetryRequest) (*client.Approval, error) {
 		done, err := s.RetryRefund(ctx, id, r)
 		if err != nil {
 			return nil, err
 		}
 		return done.Approval, nil
 	},
-	decide: func(ctx context.Context, t *staffCommand, id string, r client.DecisionRequest) error {
+	decide: func(ctx context.Context, t *staffCommand, id string, r client.RetryRequest) error {
 		done, err := t.staff.RetryRefund(ctx, id, r)
 		if err != nil {
 			return err
@@ -294,7 +294,7 @@ func (t retrier) decideMany(ctx context.Context, m *retryReport) error {
 	}
 	for i := range m.Items {
 		item := &m.Items[i]
-		waits, err := t.of.retry(ctx, t.staff, item.id(), client.DecisionRequest{IdempotencyKey: m.Key, Reason: t.flags.reason})
+		waits, err := t.of.retry(ctx, t.staff, item.id(), client.RetryRequest{IdempotencyKey: m.Key, Reason: t.flags.reason})
 		switch {
 		case client.IsCode(err, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeHeld):
 			p, _ := errors.AsType[*client.Problem](err)

@@ -549,7 +549,7 @@ func TestWouldText(t *testing.T) {
 		{client.PayoutReturned, client.RetryPreview{Possible: true, OrderNo: &second},
 			"queries every earlier order number, then sends the new order number " + second + ": the last one was returned"},
 		{client.PayoutUnknown, client.RetryPreview{Possible: true, OrderNo: &second, SecondPerson: true},
-			"queries every earlier order number, then sends the new order number " + second + ": the provider no longer knows the last one; " +
+			"queries every earlier order number, then sends the new order number " + second + ": the provider's memory of the last one has ended; " +
 				"a second person has to approve first"},
 		{client.PayoutFailed, client.RetryPreview{Possible: true, OrderNo: &first, SecondPerson: true},
 			"queries every earlier order number, then sends the new order number " + first + ": nothing was sent before; a second person has to " +

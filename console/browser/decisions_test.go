@@ -109,7 +109,7 @@ func TestForgotten(t *testing.T) {
 	_, err = db.ExecContext(ctx, "UPDATE payments SET status = 'unknown', settled_at = NULL, failure_code = NULL, failure_message = NULL "+
 		"WHERE id = ?", bad)
 	h.must(err)
-	_, err = db.ExecContext(ctx, "UPDATE attempts SET forgotten = 1 WHERE payment_id = ?", bad)
+	_, err = db.ExecContext(ctx, "UPDATE attempts SET forgotten = 1, ask_until = NOW(6) WHERE payment_id = ?", bad)
 	h.must(err)
 	b := h.signIn(h.finance, "en")
 	b.open("/payouts/" + bad)
@@ -143,7 +143,7 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	for _, change := range []string{
 		"UPDATE payments SET status = 'unknown', settled_at = NULL, failure_code = NULL, failure_message = NULL WHERE id IN ('" + asked + "', '" +
 			forgotten + "')",
-		"UPDATE attempts SET forgotten = 1 WHERE payment_id = '" + forgotten + "'",
+		"UPDATE attempts SET forgotten = 1, ask_until = NOW(6) WHERE payment_id = '" + forgotten + "'",
 		"UPDATE payments SET status = 'returned' WHERE id = '" + returned + "'",
 	} {
 		_, err = db.ExecContext(ctx, change)
@@ -182,7 +182,7 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	}{
 		{failed, map[string]string{"en": "because the last one failed", "zh-CN": "上一单号已确认失败"}, all},
 		{returned, map[string]string{"en": "because the last one was returned", "zh-CN": "上一单号已退票"}, all},
-		{forgotten, map[string]string{"en": "because the provider no longer knows the last one", "zh-CN": "渠道已查无上一单号"},
+		{forgotten, map[string]string{"en": "because the provider's memory of the last one has ended", "zh-CN": "上一单号已超过渠道可查期限"},
 			[]string{"retry", "mark-paid", "ask"}},
 		{promise, map[string]string{"en": "because nothing was sent before", "zh-CN": "此前从未发起"}, all[:3]},
 		{asked, map[string]string{"en": "The platform is querying the provider.", "zh-CN": "正在向渠道查询。"}, none},

@@ -54,7 +54,7 @@ func TestR12_RefundTakenBack(t *testing.T) {
 		failed := story(t, KindRefund).sends(ObsDeclined).queries(1, ObsDeclined).is(StatusFailed)
 		lost := story(t, KindRefund).sends(ObsNoAnswer).queries(1, ObsNeverReceived).is(StatusUnknown)
 		for name, s := range map[string]*script{"unsent": unsent, "failed": failed, "never received": lost} {
-			if err := CheckDecision(s.p, s.attempts, DecisionCancel); !errors.Is(err, ErrNotRetryable) {
+			if err := CheckDecision(s.p, s.attempts, DecisionCancel, t0); !errors.Is(err, ErrNotRetryable) {
 				t.Fatalf("%s, owed to its sender: %v", name, err)
 			}
 			s.p.TakenBack = kind

@@ -12,13 +12,17 @@ import (
 // ErrSelfApproval is returned when the author of a decision tries to approve it.
 var ErrSelfApproval = errors.New("the second person must not be the author")
 
+// ErrEvidenceRequired is returned for a retry without evidence of a payment that is not final, while
+// the provider still answers otherwise than that it does not know the order number.
+var ErrEvidenceRequired = errors.New("a retry of a payment that is not final needs evidence")
+
 // ErrNotAuthor is returned when staff withdraw a request of another person.
 var ErrNotAuthor = errors.New("only its author can withdraw a request")
 
 // DecisionRequest is a decision of staff before it is checked.
 type DecisionRequest struct {
 	Kind     DecisionKind
-	Evidence string // of mark_paid: the proof of payment
+	Evidence string // the proof of payment, or that the earlier order numbers will not pay
 	// ApproveFrom is the amount in fen from which a retry needs a second person.
 	ApproveFrom money.Fen
 }
@@ -30,26 +34,31 @@ func (p Payment) decidable() bool { return p.Status == StatusFailed || p.Status 
 // and takes effect when no order number has moved money.
 func (p Payment) cancellable() bool { return p.decidable() || p.Kind == KindRefund && p.Status.Open() }
 
-// anyForgotten reports whether the provider no longer knows the newest order number, or an earlier
-// one that it last reported as in progress and that blocks the newest.
-func anyForgotten(attempts []Attempt) bool {
-	return slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Forgotten && (a.No == len(attempts) || a.mayMove()) })
+// canEnd reports whether staff may retry a payment, or mark it as paid: a failed or returned one; one
+// whose outcome is open after the provider's memory of its order number has ended. Money that moved
+// under one of its numbers forbids that retry (rule R5).
+func canEnd(p Payment, attempts []Attempt, kind DecisionKind, now time.Time) bool {
+	switch {
+	case p.Kind == KindCharge:
+		return false
+	case p.decidable(), kind == DecisionMarkPaid && p.Status == StatusUnknown && slices.ContainsFunc(attempts, Attempt.recipientPaid):
+		return true
+	case !p.Status.Open(), p.Status == StatusPending, kind == DecisionRetry && slices.ContainsFunc(attempts, Attempt.reportedPaid):
+		return false
+	}
+	return memoryEnded(attempts, now)
 }
 
-// CheckDecision checks that the state permits a decision: retry, cancel and mark-paid of a failed
-// or returned payment; retry and mark-paid of an unknown outcome once the provider no longer knows
-// the order number (rule R5); mark-paid of an unknown outcome once money has moved under one of its
-// numbers, which blocks the others; a query of any sent payment. Charges take no other decision. A
-// refund can be cancelled only when its sender must not get it.
-// Errors: ErrNotRetryable; ErrDecisionPending while a cancel is being carried out.
-func CheckDecision(p Payment, attempts []Attempt, kind DecisionKind) error {
+// CheckDecision checks that the state permits a decision: retry and mark-paid as canEnd; cancel of a
+// failed or returned payout, and of a refund that its sender must not get; a query of any sent payment.
+// Charges take no other decision. Errors: ErrNotRetryable; ErrDecisionPending while a cancel is being carried out.
+func CheckDecision(p Payment, attempts []Attempt, kind DecisionKind, now time.Time) error {
 	ok := false
 	switch kind {
 	case DecisionQuery:
 		ok = len(attempts) > 0
 	case DecisionRetry, DecisionMarkPaid:
-		settled := anyForgotten(attempts) || kind == DecisionMarkPaid && slices.ContainsFunc(attempts, Attempt.recipientPaid)
-		ok = p.Kind != KindCharge && (p.decidable() || p.Status == StatusUnknown && settled)
+		ok = canEnd(p, attempts, kind, now)
 	case DecisionCancel:
 		ok = p.cancellable() && (p.Kind == KindPayout || p.Kind == KindHonour || p.Kind == KindRefund && p.TakenBack != "")
 	}
@@ -71,21 +80,9 @@ func NeedsApproval(p Payment, attempts []Attempt, c DecisionRequest, now time.Ti
 	case DecisionQuery:
 		return false
 	case DecisionRetry:
-		return p.NeedsSecondPerson || p.Kind == KindHonour || p.Amount >= c.ApproveFrom || needsAgreement(p, attempts, now)
+		return p.NeedsSecondPerson || p.Kind == KindHonour || p.Amount >= c.ApproveFrom || needsConsent(p, attempts, now)
 	}
 	return true
-}
-
-// needsAgreement reports whether two persons have to consent to a new order number: the newest one
-// is not confirmed final and can neither be sent nor queried any more, or the provider forgot an
-// earlier one while it was in progress.
-func needsAgreement(p Payment, attempts []Attempt, now time.Time) bool {
-	if len(attempts) == 0 {
-		return false
-	}
-	cur := attempts[len(attempts)-1]
-	lost := func(a Attempt) bool { return a.mayMove() && !now.Before(a.QueryUntil) }
-	return p.Status == StatusUnknown || !cur.refused() && !now.Before(cur.QueryUntil) || slices.ContainsFunc(attempts, lost)
 }
 
 // DecisionEffect is what a decision changes at once, beside the payment itself.
@@ -103,10 +100,13 @@ type DecisionEffect struct {
 // writes payment, attempts, transfers, decision, audit and outbox rows in one transaction. Errors:
 // as CheckDecision.
 func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now time.Time) (DecisionEffect, error) {
-	if err := CheckDecision(*p, attempts, kind); err != nil {
+	if err := CheckDecision(*p, attempts, kind, now); err != nil {
 		return DecisionEffect{}, err
 	}
 	p.UpdatedAt = now
+	if second && (kind == DecisionRetry || kind == DecisionMarkPaid) {
+		p.giveUp(attempts, now)
+	}
 	var honoured []Transfer // a share conflict is owed from the moment the house pays it
 	if p.unhonoured(attempts) {
 		honoured = []Transfer{NewTransfer(PostHonoured, p.ID, p.Amount)}
@@ -127,11 +127,10 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 		transfers := append(honoured, NewTransfer(outsideTransfer(p.Kind), p.ID, p.Amount))
 		return DecisionEffect{Status: DecisionCarriedOut, QueryAll: true, Transfers: transfers}, nil
 	}
-	agreed := second && needsAgreement(*p, attempts, now)
 	if err := p.Move(StatusPending); err != nil {
 		return DecisionEffect{}, err
 	}
-	p.DecidedAt, p.Failure, p.NewNumberConsent, p.NeedsSecondPerson = now, nil, agreed, false
+	p.DecidedAt, p.Failure, p.NeedsSecondPerson = now, nil, false
 	p.Attempt = len(attempts) // an earlier number may have been paid and returned
 	clearAnswers(attempts)
 	return DecisionEffect{Status: DecisionCarriedOut, Transfers: honoured, QueryFirst: true}, nil

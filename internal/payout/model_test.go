@@ -29,8 +29,41 @@ type adversary struct {
 	sends   []sent
 	heard   map[int][]Observation // by number, in the order settled
 	settled []Observation
-	given   map[int]bool // numbers that two persons gave up because the provider no longer knew them
+	given   map[int]consent          // numbers that two persons gave up past the provider's memory
+	used    map[ObservationKind]bool // consents under which a new number was made
 	reached map[Status]bool
+}
+
+// consent is what two persons were shown of a number that they gave up.
+type consent struct {
+	kind  ObservationKind
+	heard int // answers about the number before
+}
+
+func newAdversary(kind Kind) *adversary {
+	return &adversary{paymentStore: newPaymentStore(kind), heard: map[int][]Observation{}, given: map[int]consent{},
+		used: map[ObservationKind]bool{}, reached: map[Status]bool{}}
+}
+
+// gaveUp reports whether two persons gave a number up, and the provider has not reported since that
+// its money moves, in another way than they were shown.
+func (l *adversary) gaveUp(no int) bool {
+	c, given := l.given[no]
+	for _, h := range slices.Backward(l.heard[no][min(c.heard, len(l.heard[no])):]) {
+		if h.Source == SourceQuery && h.Kind.usable() {
+			return given && (!h.Kind.mayMove() || h.Kind == c.kind)
+		}
+	}
+	return given
+}
+
+// gives records what two persons have just been shown.
+func (l *adversary) gives() {
+	for _, a := range l.attempts {
+		if !l.now.Before(a.QueryUntil) && a.Consented != "" {
+			l.given[a.No] = consent{a.Consented, len(l.heard[a.No])}
+		}
+	}
 }
 
 func (l *adversary) observation(t *rapid.T, source Source, no int) Observation {
@@ -203,7 +236,7 @@ func (l *adversary) send(t *rapid.T) {
 	}
 	cur := l.attempts[len(l.attempts)-1]
 	for _, a := range l.attempts[:len(l.attempts)-1] {
-		if last := l.lastAsked(a.No); last.mayMove() && !a.Forgotten && !l.given[a.No] {
+		if last := l.lastAsked(a.No); last.mayMove() && !a.Forgotten && !l.gaveUp(a.No) {
 			t.Fatalf("number %d sent despite %s of %+v", cur.No, last, a)
 		}
 	}
@@ -218,7 +251,10 @@ func (l *adversary) send(t *rapid.T) {
 		// An earlier number was refused before it was superseded. Forgotten since, it stays
 		// refused, unless it was reported as in progress after that.
 		lost := a.Forgotten && a.No < cur.No-1 && !slices.ContainsFunc(l.heard[a.No], func(o Observation) bool { return o.Kind.mayMove() })
-		final := a.Statement == ObsDeclined || a.Statement == ObsReturned || l.given[a.No] || lost
+		final := a.Statement == ObsDeclined || a.Statement == ObsReturned || lost
+		if !final && l.gaveUp(a.No) {
+			final, l.used[l.given[a.No].kind] = true, true
+		}
 		if !final || !a.QueriedAt.After(decided) {
 			t.Fatalf("number %d made while %+v", cur.No, a)
 		}
@@ -346,11 +382,30 @@ func (l *adversary) actions() map[string]func(*rapid.T) {
 			if l.decide(kind, two) != nil {
 				t.Skip("the state does not permit it")
 			}
-			for _, a := range l.attempts { // the content of the consent: the newest number, and earlier ones that were in progress
-				if kind == DecisionRetry && two && !l.now.Before(a.QueryUntil) && (a.No == len(l.attempts) || a.mayMove()) {
-					l.given[a.No] = true
+			if kind == DecisionRetry && two {
+				l.gives()
+			}
+		},
+		"the provider says the same past its memory": func(t *rapid.T) {
+			l.now = maxTime(l.now, l.attempt(pick(t)).QueryUntil).Add(time.Minute)
+			kind := rapid.SampledFrom([]ObservationKind{ObsPending, ObsNeedsRecipient, ObsNeverReceived, ObsUnknown}).Draw(t, "kind")
+			queries := func() {
+				l.now = l.now.Add(time.Second)
+				for _, a := range l.attempts {
+					if !a.final() {
+						l.hear(t, a.No, l.observed(t, SourceQuery, a.No, kind))
+					} else {
+						l.hear(t, a.No, l.observed(t, SourceQuery, a.No, a.Statement))
+					}
 				}
 			}
+			queries()
+			if l.decide(DecisionRetry, true) != nil {
+				t.Skip("the state does not permit it")
+			}
+			l.gives()
+			queries()
+			l.send(t)
 		},
 		"the cancel is withdrawn": func(t *rapid.T) {
 			if WithdrawCancel(&l.p, l.now) != nil {
@@ -368,14 +423,16 @@ func (l *adversary) actions() map[string]func(*rapid.T) {
 // sequence ends failed without the confirmation of rule R4, nothing is booked twice, owed is never
 // negative, and a new number is only made when every earlier one is final.
 func TestR4_FailedMeansConfirmed(t *testing.T) {
-	reached := map[Status]int{}
+	reached, used := map[Status]int{}, map[ObservationKind]int{}
 	for range 60 { // random answers seldom agree for long enough to cancel
 		rapid.Check(t, func(t *rapid.T) {
-			l := &adversary{paymentStore: newPaymentStore(KindPayout), heard: map[int][]Observation{}, given: map[int]bool{},
-				reached: map[Status]bool{}}
+			l := newAdversary(KindPayout)
 			t.Repeat(l.actions())
 			for s := range l.reached {
 				reached[s]++
+			}
+			for kind := range l.used {
+				used[kind]++
 			}
 		})
 	}
@@ -384,5 +441,13 @@ func TestR4_FailedMeansConfirmed(t *testing.T) {
 			t.Errorf("no run was ever %s: the model tests too little (%v)", s, reached)
 		}
 	}
-	t.Log(reached)
+	for _, kind := range []ObservationKind{ObsPending, ObsNeedsRecipient, ObsNeverReceived, ObsNoAnswer} {
+		if used[kind] == 0 {
+			t.Errorf("no number was made by consent after %s: the model tests too little (%v)", kind, used)
+		}
+	}
+	if used[ObsSucceeded] > 0 {
+		t.Errorf("a number was made by consent after a success: %v", used)
+	}
+	t.Log(reached, used)
 }

@@ -51,7 +51,7 @@ func TestR5_EarlierNumberMovesAgain(t *testing.T) {
 						t.Error("retried while it can be queried")
 					}
 					// Once the provider may have forgotten it, two persons decide.
-					s.after(limits.Remembers).queries(1, ObsNeverReceived).refuses().is(StatusUnknown)
+					s.after(limits.Remembers).queries(1, ObsNeverReceived).refuses().queries(2, ObsNeverReceived).is(StatusUnknown)
 					if c := (DecisionRequest{Kind: DecisionRetry, ApproveFrom: amount + 1}); !NeedsApproval(s.p, s.attempts, c, s.now) {
 						t.Error("one person is enough")
 					}

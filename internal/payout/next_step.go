@@ -72,7 +72,7 @@ func Next(p Payment, attempts []Attempt) Step {
 		if !a.QueryRequested {
 			continue
 		}
-		first = first || own.Do == ActionSend && (a.No == len(attempts) || !a.replaced(p))
+		first = first || own.Do == ActionSend && (a.No == len(attempts) || !a.replaced())
 		if asked.Do == "" || a.NextAt.Before(asked.At) {
 			asked = Step{Do: ActionQuery, OrderNo: a.OrderNo, At: a.NextAt}
 		}
@@ -104,8 +104,8 @@ func (a Attempt) queryDue(now time.Time) bool { return a.QueryRequested && !a.Ne
 
 // replaced reports whether a later order number has replaced this one, and no later answer speaks
 // against that.
-func (a Attempt) replaced(p Payment) bool {
-	return a.refused() || a.Statement == ObsNeverReceived || a.consented(p)
+func (a Attempt) replaced() bool {
+	return a.refused() || a.Statement == ObsNeverReceived || a.consented()
 }
 
 // ownStep is the payment's own next step, without requested queries.
@@ -159,7 +159,7 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 	switch p.Status {
 	case StatusSending, StatusUnknown:
 		// Money that moved, or may move, under an earlier number is not sent again.
-		forbids := func(a Attempt) bool { return a.queryDue(now) || a.No != cur.No && a.blocksResend(p, cur) }
+		forbids := func(a Attempt) bool { return a.queryDue(now) || a.No != cur.No && a.blocksResend() }
 		if cur.Next == ActionSend && !cur.Booked && now.Before(cur.QueryUntil) && !slices.ContainsFunc(attempts, forbids) {
 			return SameOrderNo
 		}
@@ -172,11 +172,11 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 		if !a.QueriedAt.After(p.DecidedAt) || a.QueryRequested {
 			return NoOrderNo
 		}
-		if !a.refused() && !a.consented(p) && !(a.No == cur.No && a.Statement == ObsNeverReceived) {
+		if !a.refused() && !a.consented() && !(a.No == cur.No && a.Statement == ObsNeverReceived) {
 			return NoOrderNo
 		}
 	}
-	if cur.Statement == ObsNeverReceived && !cur.consented(p) {
+	if cur.Statement == ObsNeverReceived && !cur.consented() {
 		if cur.Booked || cur.open(now) || !now.Before(cur.QueryUntil) {
 			return NoOrderNo
 		}
@@ -192,14 +192,6 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 // or it was returned.
 func (a Attempt) refused() bool { return a.Statement == ObsDeclined || a.Statement == ObsReturned }
 
-// consented reports whether two persons consented to a new number although the provider no longer
-// knows this one. A later sent number proves the consent, unless this number was refused by then
-// and reported as in progress only afterwards.
-func (a Attempt) consented(p Payment) bool {
-	consented := p.NewNumberConsent && !a.QueryUntil.After(p.DecidedAt) // a number that was forgotten later is not part of the decision
-	return a.Forgotten && !a.Booked && (consented || a.No < p.Attempt && !a.mayMove())
-}
-
 // mayMove reports whether the provider last reported that the money of a number moves, or may; the
 // number is not booked, or its money was returned.
 func (a Attempt) mayMove() bool { return (!a.Booked || a.ReturnBooked) && a.Statement.mayMove() }
@@ -210,13 +202,9 @@ func (a Attempt) unsettled() bool {
 	return a.mayMove() || a.refused() && a.QueryRequested && a.EndedAt.IsZero()
 }
 
-// blocksResend reports whether an earlier number forbids a send under cur: its money moved, or may
-// (rule R5). cur itself, if created after the provider forgot the earlier number, proves that two
-// persons gave that number up.
-func (a Attempt) blocksResend(p Payment, cur Attempt) bool {
-	givenUp := a.consented(p) || a.Forgotten && !a.QueryUntil.After(cur.StartedAt)
-	return a.recipientPaid() || a.unsettled() && !givenUp
-}
+// blocksResend reports whether an earlier number forbids a send under the newest: its money moved,
+// or may (rule R5).
+func (a Attempt) blocksResend() bool { return a.recipientPaid() || a.unsettled() && !a.consented() }
 
 // MayStillMove reports whether the money of one of a payment's numbers may still move, while the
 // provider can be queried about it. The refund of a cancelled payout waits for that (rule R5).
@@ -252,9 +240,6 @@ const LeaveWithin = 5 * time.Second
 func RecordSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 	if err := p.Move(StatusSending); err != nil {
 		return err
-	}
-	if a.No != p.Attempt {
-		p.NewNumberConsent = false
 	}
 	p.Attempt = a.No
 	p.Failure = nil

@@ -42,6 +42,11 @@ type Preview struct {
 	OrderNo string
 	// SameOrderNo: it is the number of the last attempt, which the provider never received.
 	SameOrderNo bool
+	// LastAnswer is the provider's last answer about the newest order number (see Attempt.LastAnswer);
+	// "": nothing was sent.
+	LastAnswer ObservationKind
+	// NeedsEvidence: a retry has to have evidence.
+	NeedsEvidence bool
 	// Hash covers everything that a person consents to: the payment, the known state of each of its
 	// order numbers, and the effect of the decision. Times and counts of calls are not part of it.
 	Hash [sha256.Size]byte
@@ -50,14 +55,18 @@ type Preview struct {
 // PreviewDecision returns what a decision would do now. Errors: as CheckDecision.
 func PreviewDecision(p Payment, attempts []Attempt, c DecisionRequest, now time.Time) (Preview, error) {
 	v := Preview{Amount: p.Amount, Status: p.Status, AttemptCount: len(attempts)}
+	if n := len(attempts); n > 0 {
+		v.LastAnswer = attempts[n-1].LastAnswer()
+	}
 	if p.Failure != nil {
 		v.FailureCode = p.Failure.Code
 	}
-	if err := CheckDecision(p, attempts, c.Kind); err != nil {
+	if err := CheckDecision(p, attempts, c.Kind, now); err != nil {
 		return v, err
 	}
 	v.NeedsApproval = NeedsApproval(p, attempts, c, now)
 	if c.Kind == DecisionRetry {
+		v.NeedsEvidence = needsEvidence(p, attempts)
 		next := len(attempts) + 1
 		if n := len(attempts); n > 0 && attempts[n-1].Statement == ObsNeverReceived && now.Before(attempts[n-1].QueryUntil) {
 			next, v.SameOrderNo = n, true
@@ -88,7 +97,7 @@ func (v Preview) hash(p Payment, attempts []Attempt, c DecisionRequest, now time
 		NeedsSecondPerson                                     bool
 		Numbers                                               []number
 	}{ID: p.ID, Account: p.Account, Currency: p.Currency, Provider: p.Provider, FailureCode: v.FailureCode, OrderNo: v.OrderNo,
-		Kind: c.Kind, Amount: p.Amount, Status: p.Status, TakenBack: p.TakenBack, Same: v.SameOrderNo, Agreed: needsAgreement(p, attempts, now),
+		Kind: c.Kind, Amount: p.Amount, Status: p.Status, TakenBack: p.TakenBack, Same: v.SameOrderNo, Agreed: needsConsent(p, attempts, now),
 		NeedsSecondPerson: p.NeedsSecondPerson}
 	for _, a := range attempts {
 		shown.Numbers = append(shown.Numbers, number{a.OrderNo, a.Statement, a.Refused, a.Booked, a.ReturnBooked, a.Forgotten})

@@ -47,7 +47,7 @@ func (p *Payment) unknownUnder(a *Attempt, path []Status, now time.Time) error {
 	if err := p.along(path); err != nil {
 		return err
 	}
-	p.Attempt, p.Failure, p.OpenDecision, p.NewNumberConsent, p.UpdatedAt = a.No, nil, "", false, now
+	p.Attempt, p.Failure, p.OpenDecision, p.UpdatedAt = a.No, nil, "", now
 	return nil
 }
 
@@ -68,8 +68,8 @@ func RecordResent(p *Payment, a *Attempt, l Limits, now time.Time) (bool, error)
 	if err := p.along(path); err != nil {
 		return false, err
 	}
-	p.Failure, p.OpenDecision, p.NewNumberConsent, p.UpdatedAt = nil, "", false, now
-	a.Statement, a.Forgotten = "", false
+	p.Failure, p.OpenDecision, p.UpdatedAt = nil, "", now
+	a.Statement, a.Forgotten, a.Consented = "", false, ""
 	a.Sends++
 	a.EarlierSendsUntil = now.Add(LeaveWithin + l.LandingWindow)
 	a.Next, a.NextAt = ActionQuery, now

@@ -88,7 +88,7 @@ func TestR5_ForgottenInFlight(t *testing.T) {
 func TestR5_ForgottenInFlightConsented(t *testing.T) {
 	s := secondNumber(t, ObsNotSent)
 	s.sends(ObsDeclined).queries(2, ObsDeclined).retries().queries(1, ObsPending).queries(2, ObsDeclined).is(StatusFailed)
-	s.after(30 * 24 * time.Hour)
+	s.after(30*24*time.Hour).queries(1, ObsNeverReceived)
 	s.must(s.decide(DecisionRetry, true))
 	s.after(time.Second).queries(1, ObsNeverReceived).queries(2, ObsNeverReceived)
 	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NewOrderNo {

@@ -39,10 +39,13 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	s.Event = describe(o)
 	o = s.verify(o)
 	// A query put before the request, at NextAt, cannot answer what the request is about.
-	early := a.QueryRequested && o.Source == SourceQuery && o.Kind.usable() && o.queriedAt(now).Before(a.NextAt) && !a.NextAt.After(now)
+	early := a.QueryRequested && s.answered(o) && o.queriedAt(now).Before(a.NextAt) && !a.NextAt.After(now)
 	s.recordAnswer(o, now)
 	var err error
 	switch {
+	case s.noNews(o):
+		s.scheduleQuery(now)
+		s.Attempt.NextAt = maxTime(s.Attempt.NextAt, now.Add(o.RetryAfter))
 	case s.superseded():
 		s.settleSuperseded(o, now)
 	case s.Attempt.Booked:
@@ -51,6 +54,9 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 		err = s.settleSend(o, now)
 	default:
 		err = s.settleQuery(o, now)
+	}
+	if err == nil {
+		err = s.endRetry(o, now)
 	}
 	if early {
 		s.Attempt.QueryRequested, s.Attempt.NextAt = true, a.NextAt
@@ -124,11 +130,13 @@ func (s *Settlement) recordAnswer(o Observation, now time.Time) {
 	}
 	if o.Source == SourceQuery {
 		a.Queries++
-		if o.Kind.usable() {
+		if s.answered(o) {
 			if a.QueriedAt = o.queriedAt(now); o.StartedAt.After(now) {
 				a.QueriedAt = time.Time{} // the clock was set back: the time of the query is unknown
 			}
 			a.QueryRequested = false
+		}
+		if o.Kind.usable() {
 			a.Forgotten = o.Kind == ObsNeverReceived && !a.QueriedAt.Before(a.QueryUntil)
 		}
 	} else {
@@ -205,7 +213,9 @@ func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 	case o.Kind.mayMove(): // or, of a returned payment, succeeded
 		s.movesAgain(o, now)
 	case o.Source == SourceQuery && o.Kind == ObsNeverReceived:
-		a.Statement = o.Kind
+		if !a.Forgotten { // a refusal stays final when the provider has forgotten it
+			a.Statement = o.Kind
+		}
 	case o.Source == SourceQuery && o.Kind.Definite():
 		s.endWhenRepeated(o, now)
 	}

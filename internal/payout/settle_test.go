@@ -53,6 +53,27 @@ var pasts = []struct {
 	{"cancelled, under way again", func(s *script) {
 		s.sends(ObsDeclined).queries(1, ObsDeclined).cancels(ObsDeclined).queries(1, ObsPending)
 	}},
+	{"in progress past memory, retried by two", func(s *script) { inProgress(s).decides(DecisionRetry, true) }},
+	{"in progress past memory, a new number sent", func(s *script) {
+		inProgress(s).decides(DecisionRetry, true).queries(1, ObsPending).sends(ObsRetryAfter)
+	}},
+	{"in progress past memory, marked paid", func(s *script) { inProgress(s).decides(DecisionMarkPaid, true) }},
+	{"with the recipient past memory, retried by two", func(s *script) { withRecipient(s).decides(DecisionRetry, true) }},
+	{"with the recipient past memory, a new number sent", func(s *script) {
+		withRecipient(s).decides(DecisionRetry, true).queries(1, ObsNeedsRecipient).sends("")
+	}},
+	{"with the recipient past memory, marked paid", func(s *script) { withRecipient(s).decides(DecisionMarkPaid, true) }},
+	{"unanswered past memory, retried by two", func(s *script) { unanswered(s).decides(DecisionRetry, true) }},
+	{"unanswered past memory, a new number sent", func(s *script) {
+		unanswered(s).decides(DecisionRetry, true).queries(1, ObsUnknown).sends(ObsPending)
+	}},
+	{"unanswered past memory, a new number paid", func(s *script) {
+		unanswered(s).decides(DecisionRetry, true).queries(1, ObsUnknown).sends(ObsSucceeded)
+	}},
+	{"unanswered past memory, marked paid", func(s *script) { unanswered(s).decides(DecisionMarkPaid, true) }},
+	{"refused once, unanswered past memory, retried by two", func(s *script) {
+		s.sends(ObsDeclined).after(limits.Remembers).queries(1, ObsUnknown).decides(DecisionRetry, true)
+	}},
 }
 
 // TestSettleTable settles every kind of observation, of both sources, after every history of a

@@ -39,18 +39,20 @@ var Statuses = []Status{StatusPending, StatusSending, StatusUnknown, StatusAwait
 
 // Transitions is the table of allowed status changes (rules R4 and R5). From pending, paid and
 // unknown are reached only while earlier order numbers are queried before a new one is made.
-// unknown changes to pending and paid_outside only by two persons, once the provider no longer
-// knows the number. From pending, failed is for unsent charges only. An open refund alone is
-// cancelled.
+// sending, unknown and awaiting_recipient change to pending and paid_outside only by two persons,
+// after the provider's memory of the number has ended. From pending, failed is for unsent charges
+// only. An open refund alone is cancelled.
 var Transitions = map[Status][]Status{
 	StatusPending: {StatusSending, StatusUnknown, StatusPaid, StatusFailed, StatusCancelled},
-	StatusSending: {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusReturned, StatusCancelled},
+	StatusSending: {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusReturned, StatusPending,
+		StatusPaidOutside, StatusCancelled},
 	StatusUnknown: {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusReturned, StatusSending, StatusPending,
 		StatusPaidOutside, StatusCancelled},
-	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned, StatusUnknown, StatusCancelled},
-	StatusPaid:              {StatusReturned},
-	StatusFailed:            {StatusPending, StatusPaid, StatusCancelled, StatusPaidOutside},
-	StatusReturned:          {StatusPending, StatusCancelled, StatusPaidOutside},
+	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned, StatusUnknown, StatusPending, StatusPaidOutside,
+		StatusCancelled},
+	StatusPaid:     {StatusReturned},
+	StatusFailed:   {StatusPending, StatusPaid, StatusCancelled, StatusPaidOutside},
+	StatusReturned: {StatusPending, StatusCancelled, StatusPaidOutside},
 }
 
 // CanMove reports whether the table allows from -> to.
@@ -112,9 +114,6 @@ type Payment struct {
 	// Deciding is the open decision that waits for queries: a cancel. The status stays failed or
 	// returned until it is carried out (rule R5).
 	OpenDecision DecisionKind
-	// NewNumberConsent: two persons consented to a new order number although the provider no longer
-	// knows the last one. The next new number uses it up.
-	NewNumberConsent bool
 	// NeedsSecondPerson: the next retry needs a second person, whatever its amount.
 	NeedsSecondPerson bool
 	Failure           *Failure // set only while failed or returned
@@ -177,9 +176,11 @@ type Attempt struct {
 	QueriedAt time.Time
 	// QueryRequested: a notification or staff request a query, in any status.
 	QueryRequested bool
-	// Forgotten: queried after QueryUntil, the provider did not know the number. That proves
-	// nothing; from then on staff may decide (rule R5).
+	// Forgotten: queried after QueryUntil, the provider did not know the number. That proves nothing.
 	Forgotten bool
+	// Consented is the last answer about the number that two persons were shown when they gave it up
+	// (rule R5). "": not given up, or another answer has arrived since.
+	Consented ObservationKind
 	// Observed holds the ids of the last settled observations, newest first, separated by spaces. A
 	// run without the answer to its Settle repeats the observation, perhaps after another run's.
 	ObservedIDs string

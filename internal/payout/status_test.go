@@ -23,12 +23,11 @@ var documented = map[Status][]Status{
 // also queried when the provider knows less of it than before.
 var added = map[Status][]Status{
 	// Failed: an unsent charge whose packet has expired. Cancelled: a refund that its sender must not
-	// get.
+	// get. Pending and paid_outside from an open status: by two persons, after the provider's memory.
 	StatusPending:           {StatusUnknown, StatusPaid, StatusFailed, StatusCancelled},
-	StatusSending:           {StatusCancelled},
-	StatusAwaitingRecipient: {StatusUnknown, StatusCancelled},
-	// A new number by two persons, once the provider no longer knows the last one.
-	StatusUnknown: {StatusPending, StatusCancelled},
+	StatusSending:           {StatusPending, StatusPaidOutside, StatusCancelled},
+	StatusAwaitingRecipient: {StatusUnknown, StatusPending, StatusPaidOutside, StatusCancelled},
+	StatusUnknown:           {StatusPending, StatusCancelled},
 }
 
 func TestR4_TransitionsAsDesigned(t *testing.T) {

@@ -49,7 +49,8 @@ func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w payout.St
 // Decide records a staff decision about a payment. Unless an approval is needed, it carries the
 // decision out in the same transaction: status, transfers, audit entry and the outbox row that
 // starts the run (rules R3 and R5). Refusals by the state are answers and stored; render makes them.
-// Errors: ErrNotFound, payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
+// Errors: ErrNotFound, payout.ErrEvidenceRequired, payout.ErrKeyReused, payout.ErrMySQLRestored,
+// ErrUnavailable.
 func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.DecisionRequest,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Decide, w, func(tx tx) (payout.StaffAnswer, error) {
@@ -97,6 +98,9 @@ func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 		return p, err
 	}
 	preview, err := payout.PreviewDecision(p, attempts, c, tx.now)
+	if err == nil && preview.NeedsEvidence && c.Evidence == "" {
+		err = fmt.Errorf("payment %s is %s: %w", p.ID, p.Status, payout.ErrEvidenceRequired)
+	}
 	if err != nil {
 		return p, err
 	}
@@ -156,12 +160,28 @@ func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attem
 			return err
 		}
 	}
+	if err := tx.storeConsent(attempts); err != nil {
+		return err
+	}
 	ofPayment := tx.Model(&attemptRow{}).Where("payment_id = ?", p.ID)
 	if effect.QueryFirst {
 		return ofPayment.Updates(map[string]any{"asked_at": nil, "next_at": nil}).Error
 	}
 	if effect.QueryAll {
 		return ofPayment.Updates(map[string]any{"ask_requested": true, "next_at": tx.now}).Error
+	}
+	return nil
+}
+
+// storeConsent stores what two persons were shown of the order numbers that they gave up (rule R5).
+func (tx tx) storeConsent(attempts []payout.Attempt) error {
+	for _, a := range attempts {
+		if a.Consented == "" {
+			continue
+		}
+		if err := tx.Model(&attemptRow{}).Where("order_no = ?", a.OrderNo).Update("consented", string(a.Consented)).Error; err != nil {
+			return err
+		}
 	}
 	return nil
 }

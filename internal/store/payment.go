@@ -29,7 +29,6 @@ type paymentRow struct {
 	OrderNo           *string
 	DecidedAt         *time.Time
 	Deciding          string
-	NewNumberAgreed   bool
 	NeedsSecondPerson bool
 	FailureCode       *string
 	FailureMessage    *string
@@ -45,9 +44,8 @@ func newPaymentRow(p payout.Payment) paymentRow {
 		ID: p.ID, Kind: string(p.Kind), PacketID: p.PacketID, AppID: p.App, UserID: p.UserID, ShareIndex: p.ShareIndex, Account: p.Account,
 		Amount: int64(p.Amount), Currency: p.Currency, Remark: p.Remark, Provider: p.Provider, ProviderAccount: p.ProviderAccount,
 		Status: string(p.Status), Attempt: p.Attempt,
-		DecidedAt: optTime(p.DecidedAt), Deciding: string(p.OpenDecision), NewNumberAgreed: p.NewNumberConsent,
-		NeedsSecondPerson: p.NeedsSecondPerson,
-		CreatedAt:         p.CreatedAt.UTC(), UpdatedAt: p.UpdatedAt.UTC(),
+		DecidedAt: optTime(p.DecidedAt), Deciding: string(p.OpenDecision), NeedsSecondPerson: p.NeedsSecondPerson,
+		CreatedAt: p.CreatedAt.UTC(), UpdatedAt: p.UpdatedAt.UTC(),
 	}
 	if p.Attempt > 0 {
 		row.OrderNo = optString(payout.OrderNo(p.ID, p.Attempt))
@@ -64,8 +62,8 @@ func (r paymentRow) payment() payout.Payment {
 		Account: r.Account, Amount: money.Fen(r.Amount), Currency: r.Currency, Remark: r.Remark, Provider: r.Provider,
 		ProviderAccount: r.ProviderAccount,
 		Status:          payout.Status(r.Status), Attempt: r.Attempt, DecidedAt: orZero(r.DecidedAt),
-		OpenDecision:     payout.DecisionKind(r.Deciding),
-		NewNumberConsent: r.NewNumberAgreed, NeedsSecondPerson: r.NeedsSecondPerson, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		OpenDecision: payout.DecisionKind(r.Deciding), NeedsSecondPerson: r.NeedsSecondPerson,
+		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 	if r.FailureCode != nil {
 		p.Failure = payout.FailureOf(p.Kind, *r.FailureCode, orEmpty(r.FailureMessage))
@@ -93,9 +91,9 @@ func (tx tx) casPayment(old paymentRow, p payout.Payment) error {
 		}
 	}
 	res := tx.Exec(`UPDATE payments SET status = ?, version = version + 1, attempt = ?, order_no = ?, decided_at = ?, deciding = ?,
-		new_number_agreed = ?, needs_second_person = ?,
+		needs_second_person = ?,
 		failure_code = ?, failure_message = ?, updated_at = ?, settled_at = ?, provider_account = ? WHERE id = ? AND status = ? AND version = ?`,
-		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NewNumberAgreed, row.NeedsSecondPerson,
+		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NeedsSecondPerson,
 		row.FailureCode, row.FailureMessage, tx.now, settled, row.ProviderAccount, old.ID, old.Status, old.Version)
 	if res.Error != nil {
 		return res.Error
@@ -125,6 +123,7 @@ type attemptRow struct {
 	AskedAt      *time.Time
 	AskRequested bool
 	Forgotten    bool
+	Consented    string
 	Observed     string
 	Code         string
 	Message      string
@@ -143,7 +142,8 @@ func newAttemptRow(a payout.Attempt) attemptRow {
 		NotedUntil: optTime(a.CurrentSendUntil), OpenUntil: optTime(a.EarlierSendsUntil), Statement: string(a.Statement), Refused: a.Refused,
 		Booked:       a.Booked,
 		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.QueriedAt),
-		AskRequested: a.QueryRequested, Forgotten: a.Forgotten, Observed: a.ObservedIDs, Code: clipCode(a.Code),
+		AskRequested: a.QueryRequested, Forgotten: a.Forgotten, Consented: string(a.Consented),
+		Observed: a.ObservedIDs, Code: clipCode(a.Code),
 		Message:     clip(a.Message, messageLen),
 		ProviderRef: clipKey(a.ProviderRef, refLen), Token: a.Token, StartedAt: a.StartedAt.UTC(), AskUntil: a.QueryUntil.UTC(),
 		EndedAt: optTime(a.EndedAt),
@@ -157,7 +157,8 @@ func (r attemptRow) attempt() payout.Attempt {
 		Refused: r.Refused,
 		Booked:  r.Booked, ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt),
 		QueriedAt:      orZero(r.AskedAt),
-		QueryRequested: r.AskRequested, Forgotten: r.Forgotten, ObservedIDs: r.Observed, Code: r.Code, Message: r.Message,
+		QueryRequested: r.AskRequested, Forgotten: r.Forgotten, Consented: payout.ObservationKind(r.Consented),
+		ObservedIDs: r.Observed, Code: r.Code, Message: r.Message,
 		ProviderRef: r.ProviderRef,
 		Token:       r.Token, StartedAt: r.StartedAt.UTC(), QueryUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
 	}

@@ -24,6 +24,8 @@ type order struct {
 	// movedAt and backAt are the times of both movements, for the statement.
 	movedAt, backAt time.Time
 	first           time.Time
+	// endless: it stays in progress, and the provider never forgets it.
+	endless bool
 }
 
 // landing is a request that has not reached the provider yet.
@@ -40,8 +42,10 @@ type bank struct {
 	orders  map[string]*order
 	numbers []string // in order of arrival
 	late    []landing
-	notices []string          // order numbers to notify about
-	answers map[string]answer // the last answer to a query, by order number
+	notices []string             // order numbers to notify about
+	answers map[string]answer    // the last answer to a query, by order number
+	queried map[string]time.Time // the last query, answered or not
+	deaf    map[string]bool      // queries about the order number are never answered
 	// asks counts the queries of a recovery.
 	asks int
 	// silent are the orders about which a recovery gets no usable answer.
@@ -79,6 +83,9 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 		how = 1 + w.dice.n("how", 8)
 	}
 	b.advance()
+	if _, drawn := b.deaf[o.OrderNo]; !drawn && w.endless && !w.calm && o.Op != payout.OpCharge {
+		b.deaf[o.OrderNo] = w.hit("deaf", 10)
+	}
 	w.judgeSendDeadline(o.OrderNo)
 	if w.db.restored() || w.db.held(payout.HoldPacket) {
 		w.violated("%s was sent from a restored MySQL, or about a packet that was left to staff", o.OrderNo)
@@ -134,6 +141,7 @@ func (b *bank) Query(_ context.Context, _ payout.Op, no string) (seen payout.Obs
 		panic("the recovery queries " + no + " without end")
 	}
 	now := w.now()
+	b.queried[no] = now
 	seen = payout.Observation{Source: payout.SourceQuery, OrderNo: no, Kind: payout.ObsNeverReceived, StartedAt: now, EndedAt: now}
 	o := b.orders[no]
 	if now.Before(b.mute) {
@@ -141,6 +149,8 @@ func (b *bank) Query(_ context.Context, _ payout.Op, no string) (seen payout.Obs
 	} else if w.recovering && b.silent[no] {
 		seen.Kind = payout.ObsUnknown // ten times, then the recovery reports it
 		return seen
+	} else if !w.recovering && b.deaf[no] {
+		seen.Kind = payout.ObsUnknown
 	} else if o != nil && b.forgot(o) {
 		w.reached["queried after the provider forgot it"]++
 	} else if !w.calm && !w.recovering && w.hit("ask", w.faults) {
@@ -172,7 +182,12 @@ func (b *bank) answer(seen *payout.Observation, o *order) {
 func (b *bank) forgot(o *order) bool { return b.forgotAt(o, b.world.now()) }
 
 func (b *bank) forgotAt(o *order, at time.Time) bool {
-	return !at.Before(o.first.Add(b.world.limits.Remembers))
+	return !o.endless && !at.Before(o.first.Add(b.world.limits.Remembers))
+}
+
+// hopeless reports whether no query will give the outcome of an order number.
+func (b *bank) hopeless(no string) bool {
+	return b.deaf[no] || b.orders[no] != nil && b.orders[no].endless
 }
 
 // arrive executes an order once, whatever happens to the answer.
@@ -213,6 +228,10 @@ func (b *bank) fate(o *order) {
 	later := func(now, then payout.ObservationKind) { o.kind, o.then, o.at = now, then, w.now().Add(b.later()) }
 	charge := o.ins.Op == payout.OpCharge
 	if w.calm || charge && w.dice.n("charged", 2) == 0 { // without a charge nothing else happens
+		return
+	}
+	if w.endless && !charge && w.hit("endless", 15) {
+		o.kind, o.endless = []payout.ObservationKind{payout.ObsPending, payout.ObsNeedsRecipient}[w.dice.n("says", 2)], true
 		return
 	}
 	switch w.dice.n("fate", 12) {

@@ -109,6 +109,11 @@ func (b *database) BeginSend(_ context.Context, id string, l payout.Limits, enco
 		}
 		r.attempts = attempts
 		b.save(r, p)
+		if cur.Sends == 1 {
+			b.world.judgeConsents(r)
+		} else if b.heard[cur.OrderNo] == payout.ObsNeverReceived {
+			delete(b.heard, cur.OrderNo) // that was about the send before
+		}
 		b.world.judgeInFlight(r)
 		out.State, out.Order = r.state(b.world.now()), orderOf(*cur)
 		return nil
@@ -155,11 +160,10 @@ func (b *database) cancelled(p payout.Payment) *row {
 }
 
 // inFlight reports whether the provider's last booked answer about an attempt was that its money
-// may still move. After QueryUntil two persons may decide without the provider, and the answer no
-// longer counts.
+// may still move, and two persons have not given it up after that answer.
 func (b *database) inFlight(a payout.Attempt) bool {
 	kind := b.heard[a.OrderNo]
-	return (kind == payout.ObsPending || kind == payout.ObsNeedsRecipient) && !a.Forgotten && (!a.Booked || a.ReturnBooked)
+	return (kind == payout.ObsPending || kind == payout.ObsNeedsRecipient) && !a.Forgotten && b.world.gaveUp[a.OrderNo] != kind && (!a.Booked || a.ReturnBooked)
 }
 
 // waits counts sends that wait for an earlier order number.
@@ -302,7 +306,7 @@ func (b *database) lost() (payments []string, winners []packet.Claim, life bool)
 	b.world.look(func() {
 		for _, id := range b.ids {
 			r := b.rows[id]
-			if r.Kind != payout.KindCharge && !b.stuck(id) && (r.state(b.world.now()).Step.Do != payout.ActionEnd || !r.Status.Open() &&
+			if r.Kind != payout.KindCharge && !b.idles(id) && (r.state(b.world.now()).Step.Do != payout.ActionEnd || !r.Status.Open() &&
 				id == payout.ID(payout.KindRefund, b.rec.ID, 0) &&
 				r.Status.Final() && b.rec.Stored == packet.StatusClosing) {
 				payments = append(payments, id)

@@ -8,6 +8,7 @@
 //   - requests and answers of the provider are lost or late
 //   - an order is refused, pending, returned later, or executed after a refusal
 //   - the provider is silent until it has forgotten its orders, has no balance, or is held
+//   - an order is in progress for ever, or queries about it are never answered
 //   - a process is killed before or after a transaction
 //   - steps are repeated, several runs work on one row, runs continue as new ones
 //   - hand-offs and notifications are lost or delivered twice

@@ -104,7 +104,7 @@ func (w *world) cancelsRefunds(which func(id string) bool) (decided bool) {
 		}
 	})
 	for _, id := range ids {
-		if err := w.db.decide(id, payout.DecisionCancel, staff[0]); err != nil && !errors.Is(err, payout.ErrDecisionPending) {
+		if err := w.db.decide(id, payout.DecisionCancel, staff[0], "slip"); err != nil && !errors.Is(err, payout.ErrDecisionPending) {
 			continue // held by a restored MySQL
 		}
 		for _, d := range w.db.decisions { // or another decision that waits

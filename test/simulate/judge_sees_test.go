@@ -123,6 +123,14 @@ func TestJudgeSees(t *testing.T) {
 			m.bank.answers[w.attempts[no].OrderNo] = answer{w.attempts[no].QueryUntil, payout.ObsNeverReceived}
 			m.judgeNewAttempt(w.attempts[1].OrderNo)
 		}, "no two persons approved it"},
+		"a new number after another answer than was shown": {func(m *model, w *row) {
+			m.gaveUp[w.attempts[no].OrderNo], m.db.heard[w.attempts[no].OrderNo] = payout.ObsNoAnswer, payout.ObsPending
+			w.attempts = append(w.attempts, payout.NewAttempt(w.Payment, 2, w.attempts[no].Request))
+			m.judgeConsents(w)
+		}, "two persons were shown no_answer"},
+		"a decision about a charge": {func(m *model, w *row) {
+			m.decided(m.db.rows[payout.ID(payout.KindCharge, m.packet.ID, 0)], "anna", "ben", m.clock)
+		}, "of the charge by"},
 		"sent while an earlier number is pending": {func(m *model, w *row) {
 			m.db.heard[w.attempts[no].OrderNo], w.attempts[no].Booked = payout.ObsPending, false
 			w.attempts = append(w.attempts, payout.NewAttempt(w.Payment, 2, w.attempts[no].Request))

@@ -153,10 +153,13 @@ func (w *world) judgeDecisions(after string) {
 			continue
 		}
 		takes := d.Kind == payout.DecisionCancel || d.Kind == payout.DecisionMarkPaid ||
-			d.Kind == payout.DecisionRetry && (d.amount >= approveFrom || r.Kind == payout.KindHonour || d.status == payout.StatusUnknown ||
-				d.blind || withdrawn[r.ID])
+			d.Kind == payout.DecisionRetry && (d.amount >= approveFrom || r.Kind == payout.KindHonour || d.status.Open() || d.blind ||
+				withdrawn[r.ID])
 		if takes && (d.ApprovedBy == "" || d.ApprovedBy == d.By) {
 			w.violated("after %s: %s of %s by %s was executed, approved by %q", after, d.Kind, r.ID, d.By, d.ApprovedBy)
+		}
+		if r.Kind == payout.KindCharge && d.Kind != payout.DecisionQuery {
+			w.violated("after %s: %s of the charge by %s was executed", after, d.Kind, d.By)
 		}
 		if d.Kind != payout.DecisionQuery {
 			withdrawn[r.ID] = d.Status == payout.DecisionWithdrawn
@@ -298,7 +301,7 @@ func (b *database) hasBreakWith(about func(of string) bool) bool {
 
 // paidOut returns the net amount in fen that left for a payment: through the provider, by other
 // means, or to the sender as the refund of its cancellation. lied: the provider executed an order
-// that it had refused, or two persons accepted the risk that a forgotten order moved nothing.
+// that it had refused, or one that two persons gave up.
 func (w *world) paidOut(id string) (sum money.Fen, lied bool) {
 	r := w.db.rows[id]
 	if r == nil {
@@ -308,7 +311,8 @@ func (w *world) paidOut(id string) (sum money.Fen, lied bool) {
 		if strings.HasPrefix(no, id) {
 			o := w.bank.orders[no]
 			sum += o.net()
-			lied = lied || o.turned
+			_, given := w.gaveUp[no]
+			lied = lied || o.turned || given && o.net() > 0
 		}
 	}
 	if r.Status == payout.StatusPaidOutside {
@@ -341,7 +345,8 @@ func (w *world) judgeFailed(after string) {
 			continue
 		}
 		for _, a := range r.attempts {
-			if o := w.bank.orders[a.OrderNo]; o != nil && !o.turned && !w.db.risked(id) && o.kind != payout.ObsDeclined &&
+			_, given := w.gaveUp[a.OrderNo]
+			if o := w.bank.orders[a.OrderNo]; o != nil && !o.turned && !given && o.kind != payout.ObsDeclined &&
 				o.kind != payout.ObsReturned {
 				w.violated("after %s: %s has failed, and the provider reports %s for %s", after, id, o.kind, a.OrderNo)
 			}
@@ -370,14 +375,35 @@ func (w *world) judgeNewAttempt(no string) {
 		earlier = r.attempts
 	}
 	for _, a := range earlier {
-		switch last := w.bank.answers[a.OrderNo]; {
+		last := w.bank.answers[a.OrderNo]
+		_, given := w.gaveUp[a.OrderNo]
+		switch {
+		case given && w.bank.queried[a.OrderNo].After(r.DecidedAt): // see judgeConsents
 		case !last.at.After(r.DecidedAt):
 			w.violated("%s reached the provider; %s was not queried since the decision", no, a.OrderNo)
 		case w.bank.orders[a.OrderNo] != nil && w.bank.orders[a.OrderNo].turned: // it moved money after the refusal
-		case last.kind == payout.ObsNeverReceived && !last.at.Before(a.QueryUntil) && !w.db.risked(r.ID) && r.Status != payout.StatusCancelled:
+		case last.kind == payout.ObsNeverReceived && !last.at.Before(a.QueryUntil) && r.Status != payout.StatusCancelled:
 			w.violated("%s reached the provider, which may have forgotten %s, and no two persons approved it", no, a.OrderNo)
 		case last.kind != payout.ObsDeclined && last.kind != payout.ObsReturned && last.kind != payout.ObsNeverReceived:
 			w.violated("%s reached the provider, whose last answer was %s for %s", no, last.kind, a.OrderNo)
+		}
+	}
+}
+
+// judgeConsents checks that a new order number is noted only while each earlier number that two
+// persons gave up says what they were shown, or nothing.
+func (w *world) judgeConsents(r *row) {
+	earlier := r.attempts[:len(r.attempts)-1]
+	for _, a := range earlier {
+		shown, given := w.gaveUp[a.OrderNo]
+		last := w.db.heard[a.OrderNo]
+		forgotten := last == payout.ObsNeverReceived && a.Forgotten && a.No == len(earlier) // before, it would be sent again
+		if given && shown != "" && last != shown && (forgotten || last == payout.ObsPending || last == payout.ObsNeedsRecipient ||
+			last == payout.ObsSucceeded) {
+			w.violated("a new number of %s was noted after %s for %s, and two persons were shown %s", r.ID, last, a.OrderNo, shown)
+		}
+		if given {
+			w.reached["noted after: "+string(shown)]++
 		}
 	}
 }
@@ -438,7 +464,7 @@ func (w *world) reconcile() (asked bool) {
 			}
 			a := row.attempts[parts.Attempt-1]
 			if (a.Booked && !a.ReturnBooked) != (w.bank.orders[no].kind == payout.ObsSucceeded) {
-				if w.bank.forgot(w.bank.orders[no]) { // a query finds nothing: only a break helps
+				if w.bank.forgot(w.bank.orders[no]) || w.bank.hopeless(no) { // a query finds nothing: only a break helps
 					if !w.db.reportedByStatement(no) {
 						w.db.breaks = append(w.db.breaks, payout.Break{Kind: payout.BreakNotBooked, OrderNo: no})
 						w.reached["forgotten, and in the statement"]++

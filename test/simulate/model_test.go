@@ -79,6 +79,7 @@ func newModel(d dice) *model {
 	m.world = newWorld(d, func() time.Time { return m.clock }, "key")
 	m.packetRuns = append(m.packetRuns, m.newPacketRun())
 	m.lossy = m.dice.n("lossy", 4) == 3
+	m.endless = m.limits.Remembers == remembersShort
 	return m
 }
 
@@ -171,7 +172,7 @@ func (m *model) rests(r *run) bool {
 	if m.calm && r != nil && r.claim == nil && m.db.rows[r.payment] == nil {
 		return true // it waits for the row of a cancellation that the restore lost
 	}
-	return m.calm && r != nil && r.st != nil && m.db.stuck(r.payment)
+	return m.calm && r != nil && r.st != nil && m.db.idles(r.payment)
 }
 
 // resting reports whether no run has anything to do.
@@ -451,7 +452,10 @@ func (m *model) staffActs() (decided bool) {
 			kind = payout.DecisionMarkPaid
 		}
 		m.asked[id], decided = true, true
-		err := m.db.decide(id, kind, staff[0])
+		err := m.db.decide(id, kind, staff[0], "slip")
+		if errors.Is(err, payout.ErrNotRetryable) { // money has moved under one of its numbers
+			err = m.db.decide(id, payout.DecisionMarkPaid, staff[0], "slip")
+		}
 		if err == nil {
 			err = m.db.approve(m.db.decisions[len(m.db.decisions)-1], staff[1], true)
 		}
@@ -514,7 +518,8 @@ var (
 		"a loss was noticed", "rebuilt", "acknowledged, lost and reported", "charged after it was rejected", "refunded by paid",
 		"charged when it was too late to open", "charge lapsed", "MySQL restored", "MySQL recovered", "MySQL restored again",
 		"MySQL restored again, orders and claims between", "left to staff: silent", "recovered again, what was left",
-		"held: recovery", "pending after a refusal"}
+		"held: recovery", "pending after a refusal",
+		"noted after: pending", "noted after: needs_recipient", "noted after: no_answer", "noted after: never_received"}
 	rarely = []string{"retried by two after a withdrawn cancel", "left to staff: c", "left to staff: p", "left to staff: r",
 		"held: second_success", "held: charge_returned", "posted charge_returned", "posted refund_kept", "posted refund_dropped",
 		"refunded by paid_outside", "refunded by returned", "charged late, and not rejected yet",

@@ -24,13 +24,17 @@ type decision struct {
 }
 
 // decide makes a decision of finance: it is executed at once, or waits for a second person.
-func (b *database) decide(id string, kind payout.DecisionKind, by string) error {
+func (b *database) decide(id string, kind payout.DecisionKind, by, evidence string) error {
 	return b.world.do("decide", func() error {
 		r, now := b.rows[id], b.world.now()
 		if err := b.allow(kind.Action(r.Kind), id); err != nil {
 			return err
 		}
 		preview, err := payout.PreviewDecision(b.withTakenBack(r), r.attempts, payout.DecisionRequest{Kind: kind, ApproveFrom: approveFrom}, now)
+		if err == nil && preview.NeedsEvidence && evidence == "" {
+			b.world.reached["no evidence"]++
+			err = payout.ErrEvidenceRequired
+		}
 		if err != nil {
 			return err
 		}
@@ -117,6 +121,7 @@ func (b *database) executeDecision(r *row, d *decision, two bool, now time.Time)
 		return err
 	}
 	r.attempts = attempts
+	b.giveUp(r, d, two)
 	d.at, d.status, d.amount, d.blind = now, status, p.Amount, blind
 	if d.Status = effect.Status; d.Status == payout.DecisionCarriedOut {
 		d.EndedAt = now
@@ -158,6 +163,16 @@ func (b *database) withdrawCancel(id, by string) error {
 	})
 }
 
+// giveUp keeps for the judge, which no restore makes forget it, what two persons were shown of the
+// order numbers that they gave up.
+func (b *database) giveUp(r *row, d *decision, two bool) {
+	for _, a := range r.attempts {
+		if d.Kind != payout.DecisionQuery && two && a.Consented != "" {
+			b.world.gaveUp[a.OrderNo] = a.Consented
+		}
+	}
+}
+
 // endOpen ends the open decision about a payment.
 func (b *database) endOpen(id string, as payout.DecisionStatus) {
 	for _, d := range b.decisions {
@@ -178,18 +193,45 @@ func (b *database) blind(r *row, now time.Time) bool {
 	return !now.Before(cur.QueryUntil) && heard != payout.ObsDeclined && heard != payout.ObsReturned
 }
 
-// stuck reports whether only staff can move a payment: its outcome is unknown and the provider has
-// forgotten it, or money moved under an earlier order number (R5).
+// stuck reports whether only staff can move a payment: its outcome is open and the provider has
+// forgotten it, or never says more; or money moved under an earlier order number (R5).
 func (b *database) stuck(id string) bool {
 	r := b.rows[id]
-	return r != nil && r.Status == payout.StatusUnknown && (r.attempts[len(r.attempts)-1].Forgotten || b.movedBefore(id)) &&
-		!slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.QueryRequested })
+	if r == nil || !r.Status.Open() || r.Status == payout.StatusPending || b.asked(r) {
+		return false
+	}
+	cur := r.attempts[len(r.attempts)-1]
+	past := func(a payout.Attempt) bool {
+		return b.world.bank.hopeless(a.OrderNo) && !b.world.now().Before(a.QueryUntil)
+	}
+	blocked := slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool {
+		return past(a) && a.Consented == "" && (a.Statement == payout.ObsPending || a.Statement == payout.ObsNeedsRecipient)
+	})
+	return r.Status == payout.StatusUnknown && (cur.Forgotten || b.movedBefore(id)) || past(cur) ||
+		blocked && b.world.bank.orders[cur.OrderNo] == nil
+}
+
+// asked reports whether a query is requested that gets an answer, or is about a number that was given
+// up.
+func (b *database) asked(r *row) bool {
+	return slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool {
+		return a.QueryRequested && (a.Consented != "" || !b.world.bank.hopeless(a.OrderNo))
+	})
+}
+
+// idles reports whether the runs of a payment only repeat a query without hope, as a stuck one's, an
+// ended one's, or a cancel's that was decided.
+func (b *database) idles(id string) bool {
+	r := b.rows[id]
+	hopeless := func(a payout.Attempt) bool { return b.world.bank.hopeless(a.OrderNo) }
+	return b.stuck(id) || r != nil && !r.Status.Open() && !b.asked(r) && slices.ContainsFunc(r.attempts, hopeless) &&
+		r.state(b.world.now()).Step.Do == payout.ActionQuery
 }
 
 // takenBack reports whether staff can cancel a refund that its sender must not get. The lock is held.
 func (b *database) takenBack(id string) bool {
 	r := b.rows[id]
-	return payout.CheckDecision(b.withTakenBack(r), r.attempts, payout.DecisionCancel) == nil && r.Kind == payout.KindRefund
+	return payout.CheckDecision(b.withTakenBack(r), r.attempts, payout.DecisionCancel, b.world.now()) == nil && r.Kind == payout.KindRefund
 }
 
 // movedBefore reports whether money moved under an earlier order number of a payment and the newest
@@ -214,11 +256,11 @@ func (b *database) allStuck() (ids []string) {
 	return ids
 }
 
-// risked reports whether two persons decided about a payment after the provider had forgotten its
-// order number. Its money may have moved twice.
+// risked reports whether two persons cancelled a payment after the provider had forgotten its order
+// number. Its money may have moved twice.
 func (b *database) risked(id string) bool {
 	return slices.ContainsFunc(b.decisions, func(d *decision) bool {
-		return d.PaymentID == id && !d.at.IsZero() && d.blind &&
+		return d.PaymentID == id && d.Kind == payout.DecisionCancel && !d.at.IsZero() && d.blind &&
 			d.ApprovedBy != ""
 	})
 }
@@ -269,5 +311,6 @@ func (w *world) staffStep() func() error {
 	}
 	kinds := []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionQuery}
 	id, kind, by := ids[w.dice.n("payment", len(ids))], kinds[w.dice.n("decision", len(kinds))], w.staffMember()
-	return func() error { return w.db.decide(id, kind, by) }
+	evidence := []string{"slip", ""}[w.dice.n("without evidence", 2)]
+	return func() error { return w.db.decide(id, kind, by, evidence) }
 }

@@ -321,7 +321,7 @@ func (t *workflowModel) closeMoved() {
 		if !t.db.movedBefore(id) {
 			continue
 		}
-		err := t.db.decide(id, payout.DecisionMarkPaid, staff[0])
+		err := t.db.decide(id, payout.DecisionMarkPaid, staff[0], "slip")
 		if err == nil {
 			err = t.db.approve(t.db.decisions[len(t.db.decisions)-1], staff[1], true)
 		}

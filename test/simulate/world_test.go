@@ -54,6 +54,8 @@ type world struct {
 	returnsErrors bool
 	// briefly: nothing stays pending for long, because each query costs time.
 	briefly bool
+	// endless: some orders are in progress for ever, and queries about some are never answered.
+	endless bool
 	// faults is the number of faults in a hundred steps.
 	faults int
 	wrong  []string // violations, in order
@@ -77,7 +79,9 @@ type world struct {
 	// refused: the rejection of the packet was acknowledged to its sender.
 	refused bool
 	// lost are the claims that a rebuild reported as lost (R9); lateHandoffs are relayed after it.
-	lost         map[claimKey]bool
+	lost map[claimKey]bool
+	// gaveUp is what two persons were last shown of the order numbers that they gave up.
+	gaveUp       map[string]payout.ObservationKind
 	lateHandoffs []packet.Claim
 	// copied is the copy of MySQL's heartbeat in Redis. recovering: a recovery runs, in several
 	// goroutines, and nothing is drawn. diesAfter is the number of changes after which it is killed;
@@ -108,7 +112,7 @@ type world struct {
 
 func newWorld(d dice, now func() time.Time, key string) *world {
 	w := &world{dice: d, now: now, faults: []int{0, 4, 8, 12, 30}[d.n("trouble", 5)], reached: map[string]int{}, missed: map[string]bool{},
-		lost: map[claimKey]bool{}, ended: map[string]payout.Status{}}
+		lost: map[claimKey]bool{}, gaveUp: map[string]payout.ObservationKind{}, ended: map[string]payout.Status{}}
 	w.limits = payout.Limits{LandingWindow: landingWindow, Remembers: remembersLong}
 	if d.n("memory", 3) == 2 {
 		w.limits.Remembers = remembersShort
@@ -135,7 +139,8 @@ func newWorld(d dice, now func() time.Time, key string) *world {
 	w.db = newDatabase(w)
 	w.pool = &pool{world: w, state: packet.PoolFunding, byUser: map[string]packet.Claim{}, restricted: w.guests != nil,
 		eligible: maps.Clone(w.guests)}
-	w.bank = &bank{world: w, orders: map[string]*order{}, answers: map[string]answer{}}
+	w.bank = &bank{world: w, orders: map[string]*order{}, answers: map[string]answer{}, queried: map[string]time.Time{},
+		deaf: map[string]bool{}}
 	w.packets = &activities.Packets{Store: w.db, Pool: w.pool, Provider: w.bank, SeedKey: seedKey}
 	w.payments = &activities.Payments{Store: w.db, Provider: w.bank, Admission: w.newAdmission(), Pools: chargePools{pool: w.pool},
 		Now: w.clock}
