@@ -294,17 +294,19 @@ func (s *Store) Holds(ctx context.Context, f payout.HoldFilter) ([]payout.Hold, 
 func (s *Store) PlaceHold(ctx context.Context, w payout.StaffWrite, scope payout.HoldScope, name string, render payout.HoldAnswer) (
 	payout.StaffAnswer, error) {
 	return s.writeHold(ctx, w, func(tx tx) (out payout.StaffAnswer, err error) {
-		h := staffHold(w, scope, name)
-		if err := tx.placeHold(h); err != nil {
+		before, err := tx.staffHoldOn(scope, name)
+		if err != nil {
 			return out, err
 		}
-		var row holdRow
-		if err := tx.Raw("SELECT * FROM holds WHERE scope = ? AND name = ? AND kind = ? AND cause = '' FOR UPDATE", string(scope), name,
-			string(h.Kind)).Scan(&row).Error; err != nil {
+		if err := tx.placeHold(staffHold(w, scope, name)); err != nil {
 			return out, err
 		}
-		placed := row.hold()
-		if err := tx.audit(w, "hold", holdSubject(placed), holdNote(nil), holdNote(&placed)); err != nil {
+		found, err := tx.staffHoldOn(scope, name)
+		if err != nil {
+			return out, err
+		}
+		placed := *found
+		if err := tx.audit(w, "hold", holdSubject(placed), holdNote(before), holdNote(&placed)); err != nil {
 			return out, err
 		}
 		releases, err := tx.releases(placed)
@@ -314,6 +316,18 @@ func (s *Store) PlaceHold(ctx context.Context, w payout.StaffWrite, scope payout
 		out.Status, out.Body = render(placed, releases)
 		return out, nil
 	})
+}
+
+// staffHoldOn locks and reads the active hold of staff on a name; nil without one.
+func (tx tx) staffHoldOn(scope payout.HoldScope, name string) (*payout.Hold, error) {
+	var row holdRow
+	err := tx.locking(true).Where("scope = ? AND name = ? AND kind = ? AND cause = ''", string(scope), name, string(payout.HoldStaff)).
+		Limit(1).Find(&row).Error
+	if err != nil || row.ID == 0 {
+		return nil, err
+	}
+	h := row.hold()
+	return &h, nil
 }
 
 func holdSubject(h payout.Hold) string { return "hold/" + strconv.FormatInt(h.ID, 10) }

@@ -249,6 +249,10 @@ func TestReleaseByTwo(t *testing.T) {
 		id = got.ID
 		return 200, []byte("{}")
 	})))
+	must(t, errOnly(s.PlaceHold(ctx, h.staff("second ops"), payout.HoldPacket, p.ID, renderHold)))
+	if n := query[int](t, s, `SELECT COUNT(*) FROM audit WHERE action = 'hold' AND JSON_VALUE(before_is, '$.by') = 'ops'`); n != 1 {
+		t.Errorf("%d entries say that it was held before", n)
+	}
 	must(t, errOnly(release("anna")))
 	if got, err := release("ben"); err != nil || got.ReleasedBy != "ben" || got.ReleasedAt.IsZero() {
 		t.Fatalf("%+v, %v", got, err)
@@ -256,7 +260,7 @@ func TestReleaseByTwo(t *testing.T) {
 	if n := query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE kind = 'begin'"); n != 2 {
 		t.Errorf("%d payments woken", n)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM audit WHERE action IN ('hold', 'ask_release', 'release')"); n != 8 {
+	if n := query[int](t, s, "SELECT COUNT(*) FROM audit WHERE action IN ('hold', 'ask_release', 'release')"); n != 9 {
 		t.Errorf("%d audit entries", n)
 	}
 	if got, err := release("cora"); err != nil || got.ReleasedBy != "ben" {
