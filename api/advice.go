@@ -42,7 +42,8 @@ var advice = map[Code]string{
 	CodeRequestInProgress: "Wait for Retry-After and repeat the same request. The first request ends within 10 s.",
 	CodeNotRetryable: "Read the payout or refund. `failed` and `returned` can be retried, cancelled or marked as paid. " +
 		"One that is not final can be retried or marked as paid after the provider's memory of its order number ends, and an " +
-		"`unknown` one marked as paid when money moved under an earlier number. A query needs an order number that was sent. Another person may have decided first; a decision " +
+		"`unknown` one marked as paid when money moved under an earlier number. A query needs an order number that was sent. " +
+		"Another person may have decided first; a decision " +
 		"that was answered or has expired cannot be approved, rejected or withdrawn.",
 	CodeRecoveryRequired: "The outcome of the packet's charge is not known, so its shares are not written. Have operations run " +
 		"`hongbao recover` again once the provider answers.",

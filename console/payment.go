@@ -256,7 +256,8 @@ func (v *visit) decidePayout() error {
 	case "withdraw":
 		made, err = v.staff.WithdrawCancel(ctx, id, req)
 	case "mark-paid":
-		made, err = v.staff.MarkPayoutPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: req.IdempotencyKey, Reason: reason, Evidence: evidence})
+		made, err = v.staff.MarkPayoutPaid(ctx, id,
+			client.MarkPaidRequest{IdempotencyKey: req.IdempotencyKey, Reason: reason, Evidence: evidence})
 	case "ask":
 		made, err = v.staff.AskPayout(ctx, id, req)
 	case "hold":

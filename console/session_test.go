@@ -499,7 +499,8 @@ func TestCancellable(t *testing.T) {
 	for kind, kinds := range map[string][]payout.Kind{"payout": {payout.KindPayout, payout.KindHonour}, "refund": {payout.KindRefund}} {
 		for _, status := range payout.Statuses {
 			for _, k := range kinds {
-				want := payout.CheckDecision(payout.Payment{Kind: k, Status: status}, []payout.Attempt{{Forgotten: true}}, payout.DecisionCancel, time.Now()) == nil
+				p, attempts := payout.Payment{Kind: k, Status: status}, []payout.Attempt{{Forgotten: true}}
+				want := payout.CheckDecision(p, attempts, payout.DecisionCancel, time.Now()) == nil
 				if got := (payment{Kind: kind, Status: client.PayoutStatus(status)}).Cancellable(); got != want {
 					t.Errorf("%v in %s: %v, want %v", k, status, got, want)
 				}

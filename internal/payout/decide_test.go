@@ -196,13 +196,13 @@ func TestPreview(t *testing.T) {
 		v.Hash = [32]byte{}
 		return v
 	}
-	if v, want := of(s), (Preview{Amount: amount, Status: StatusFailed, FailureCode: s.p.Failure.Code, AttemptCount: 1, LastAnswer: ObsDeclined,
-		OrderNo: OrderNo(s.p.ID, 2)}); v != want {
+	if v, want := of(s), (Preview{Amount: amount, Status: StatusFailed, FailureCode: s.p.Failure.Code, AttemptCount: 1,
+		LastAnswer: ObsDeclined, OrderNo: OrderNo(s.p.ID, 2)}); v != want {
 		t.Errorf("%+v", v)
 	}
 	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived)
-	if v, want := of(s), (Preview{Amount: amount, Status: StatusFailed, FailureCode: "never_received", AttemptCount: 1, LastAnswer: ObsNeverReceived,
-		OrderNo: OrderNo(s.p.ID, 1), SameOrderNo: true}); v != want {
+	if v, want := of(s), (Preview{Amount: amount, Status: StatusFailed, FailureCode: "never_received", AttemptCount: 1,
+		LastAnswer: ObsNeverReceived, OrderNo: OrderNo(s.p.ID, 1), SameOrderNo: true}); v != want {
 		t.Errorf("%+v", v)
 	}
 	if _, err := PreviewDecision(story(t, KindPayout).sends(ObsSucceeded).p, nil, c, t0); !errors.Is(err, ErrNotRetryable) {

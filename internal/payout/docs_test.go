@@ -9,7 +9,7 @@ import (
 
 // movers describes the cause of every transition.
 var movers = map[[2]Status]string{
-	{StatusPending, StatusSending}:               "BeginSend: order number and exact request are stored, the send is recorded, then it goes out",
+	{StatusPending, StatusSending}:               "BeginSend: order number and exact request are stored, the send is noted, then it goes out",
 	{StatusPending, StatusUnknown}:               "an earlier order number, queried after a decision, is not final",
 	{StatusPending, StatusPaid}:                  "an earlier order number, queried after a decision, has succeeded",
 	{StatusPending, StatusFailed}:                "an unsent charge, once its packet has expired; no other payment",

@@ -42,7 +42,8 @@ func TestR5_RetryPastMemory(t *testing.T) {
 	if _, err := s.AnswerApproval(ctx, second(t, s, "no"), approval, false, render); err != nil {
 		t.Fatal(err)
 	}
-	later, err := s.Decide(ctx, staff(t, s, "later", "h"), id, payout.DecisionRequest{Kind: payout.DecisionRetry, Evidence: "letter 4712"}, render)
+	later, err := s.Decide(ctx, staff(t, s, "later", "h"), id,
+		payout.DecisionRequest{Kind: payout.DecisionRetry, Evidence: "letter 4712"}, render)
 	if must(t, err); len(strings.Fields(string(later.Body))) != 4 {
 		t.Fatalf("%d %s", later.Status, later.Body)
 	}

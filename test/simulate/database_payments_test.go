@@ -163,7 +163,8 @@ func (b *database) cancelled(p payout.Payment) *row {
 // may still move, and two persons have not given it up after that answer.
 func (b *database) inFlight(a payout.Attempt) bool {
 	kind := b.heard[a.OrderNo]
-	return (kind == payout.ObsPending || kind == payout.ObsNeedsRecipient) && !a.Forgotten && b.world.gaveUp[a.OrderNo] != kind && (!a.Booked || a.ReturnBooked)
+	return (kind == payout.ObsPending || kind == payout.ObsNeedsRecipient) && !a.Forgotten && b.world.gaveUp[a.OrderNo] != kind &&
+		(!a.Booked || a.ReturnBooked)
 }
 
 // waits counts sends that wait for an earlier order number.

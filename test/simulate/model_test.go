@@ -521,7 +521,7 @@ var (
 		"held: recovery", "pending after a refusal",
 		"noted after: pending", "noted after: needs_recipient", "noted after: no_answer", "noted after: never_received"}
 	rarely = []string{"retried by two after a withdrawn cancel", "left to staff: c", "left to staff: p", "left to staff: r",
-		"held: second_success", "held: charge_returned", "posted charge_returned", "posted refund_kept", "posted refund_dropped",
+		"held: second_success", "held: charge_returned", "posted charge_returned", "posted refund_kept",
 		"refunded by paid_outside", "refunded by returned", "charged late, and not rejected yet",
 		"h paid", "h cancelled", "h paid_outside", "posted honoured", "deferred: low_balance", "deferred: outage", "a decision was overtaken",
 		"MySQL restored again, to before the first loss", "MySQL restored again, not recovered yet",

@@ -377,3 +377,42 @@ func TestRecoverWaitsByMySQLClock(t *testing.T) {
 		})
 	}
 }
+
+// refusingDice draws the ordinary case, but the provider refuses the first payouts.
+type refusingDice struct{ left *int }
+
+func (d refusingDice) n(what string, _ int) int {
+	if what == "fate" && *d.left > 0 {
+		*d.left--
+		return 6
+	}
+	return 0
+}
+
+// TestRefundDropped: a cancelled payout reaches its recipient while its refund waits. Two persons cancel
+// the refund, and nothing is in suspense.
+func TestRefundDropped(t *testing.T) {
+	left := 1
+	m := newModel(refusingDice{&left})
+	opens(m)
+	m.pays(0)
+	id, refund := payout.ID(payout.KindPayout, m.packet.ID, 0), payout.ID(payout.KindRefund, m.packet.ID, 1)
+	_ = m.db.setHold(true) // so that the refund is not sent before the success is known
+	if m.twoDecide(id, payout.DecisionCancel); m.db.rows[id].Status != payout.StatusCancelled {
+		t.Fatalf("%+v", m.db.rows[id])
+	}
+	m.turns(payout.OrderNo(id, 1), payout.ObsSucceeded)
+	if r := m.db.rows[refund]; r == nil || r.Status != payout.StatusPending || m.db.balance[payout.AccountSuspense] == 0 {
+		t.Fatalf("%+v", r)
+	}
+	if !m.cancelsRefunds(func(string) bool { return true }) {
+		t.Fatal("it cannot be cancelled")
+	}
+	m.runUntilIdle()
+	if r := m.db.rows[refund]; r.Status != payout.StatusCancelled || m.db.balance[payout.AccountSuspense] != 0 {
+		t.Errorf("%+v, %v", r, m.db.balance)
+	}
+	if m.live(0); len(m.wrong) > 0 {
+		t.Errorf("%q\n%s", m.wrong, strings.Join(m.story, "\n"))
+	}
+}
