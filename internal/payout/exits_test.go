@@ -1,0 +1,83 @@
+package payout
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// goesOn does what the runs of a payment do for a while. The provider gives one answer to everything.
+func (s *script) goesOn(answer ObservationKind, d time.Duration) {
+	s.t.Helper()
+	end := s.now.Add(d)
+	for n := 0; ; n++ {
+		if n == 200 { // the rest of the queries would be alike
+			s.now = maxTime(s.now, end.Add(-6*time.Hour))
+		}
+		step := NextDue(s.p, s.attempts, s.now)
+		if step.Do == ActionEnd {
+			return
+		}
+		if s.now = maxTime(s.now, step.At).Add(time.Second); s.now.After(end) {
+			s.now = end
+			return
+		}
+		switch step.Do {
+		case ActionSend:
+			no, err := s.send()
+			if s.must(err); no != "" {
+				s.answers(SourceSend, len(s.attempts), answer)
+			}
+		case ActionCarryOut:
+			_, err := s.carryOut()
+			s.must(err)
+		default:
+			parts, err := Parse(step.OrderNo)
+			s.must(err)
+			s.queries(parts.Attempt, answer)
+		}
+	}
+}
+
+var observations = []ObservationKind{ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsReturned, ObsNeverReceived, ObsUnknown,
+	ObsNoAnswer, ObsNotSent, ObsRetryAfter}
+
+// TestEveryStateHasAnExit: whatever the provider answers for ever, before and after a decision, two
+// persons can end a payout, a refund and a share conflict.
+func TestEveryStateHasAnExit(t *testing.T) {
+	const beyond = 40 * 24 * time.Hour // longer than any provider of the test remembers
+	ended := map[string]int{}
+	for _, kind := range []Kind{KindPayout, KindRefund, KindHonour} {
+		for _, first := range observations {
+			for _, forever := range observations {
+				for _, decision := range []DecisionKind{"", DecisionRetry, DecisionCancel} {
+					s := story(t, kind)
+					s.goesOn(first, time.Minute)
+					s.goesOn(forever, beyond)
+					name := fmt.Sprintf("%c, %s and then %s, %s", kind, first, forever, decision)
+					if s.p.Status.Final() || decision != "" && CheckDecision(s.p, s.attempts, decision, s.now) != nil {
+						continue
+					}
+					if decision != "" {
+						s.decides(decision, true).goesOn(forever, beyond)
+					}
+					if s.p.OpenDecision != "" {
+						s.must(WithdrawCancel(&s.p, s.now))
+						ended["cancel withdrawn"]++
+					}
+					if !s.p.Status.Final() {
+						if err := s.paymentStore.decide(DecisionMarkPaid, true); err != nil || !s.p.Status.Final() {
+							t.Errorf("%s: %s has no exit: %v; %+v", name, s.p.Status, err, s.step())
+						}
+					}
+					ended[string(decision)+" "+string(s.p.Status)]++
+				}
+			}
+		}
+	}
+	for _, want := range []string{"cancel withdrawn", "cancel cancelled", "retry paid_outside", " paid_outside"} {
+		if ended[want] == 0 {
+			t.Errorf("nothing ended by %q: %v", want, ended)
+		}
+	}
+}
