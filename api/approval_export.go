@@ -13,7 +13,7 @@ var approvalColumns = []string{
 	"id", "status", "kind", "payment_id", "packet_id", "user_id", "amount", "payment_status", "decided_by", "reason", "evidence",
 	"answered_by", "answer_reason", "created_at", "expires_at", "ended_at", "decision_id", "amount_yuan", "created_local", "expires_local",
 	"ended_local", "local_zone", "key_id", "answer_key_id", "changed", "preview_status", "preview_amount", "preview_failure_code",
-	"preview_attempt_count", "preview_order_no", "preview_same_order_no",
+	"preview_attempt_count", "preview_order_no", "preview_same_order_no", "preview_last_answer",
 }
 
 func approvalLine(a payout.Approval, form fileForm) []string {
@@ -32,10 +32,14 @@ func approvalLine(a payout.Approval, form fileForm) []string {
 	}
 	v := a.Preview
 	if v == nil {
-		return append(line, "", "", "", "", "", "")
+		return append(line, "", "", "", "", "", "", "")
+	}
+	last := ""
+	if answer := answerOrNull(v.LastAnswer); answer.Value != nil {
+		last = *answer.Value
 	}
 	return append(line, string(v.Status), fenCell(Fen(v.Amount)), cell(v.FailureCode), strconv.Itoa(v.AttemptCount), cell(v.OrderNo),
-		strconv.FormatBool(v.SameOrderNo))
+		strconv.FormatBool(v.SameOrderNo), last)
 }
 
 func exportApprovals(r *request) (answer, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"time"
 
 	"hongbao/internal/packet"
@@ -230,6 +231,13 @@ func askedAfterForgetting(s *scene) {
 		return n
 	}
 	wait.Until(s, "two queries after the provider may have forgotten", func() bool { return asked() >= 2 })
+	wait.Until(s, "no send may land any more", func() bool { // before, nobody may decide
+		d, err := s.r.store.Payment(s.Context(), s.id)
+		now, failed := s.r.store.Clock(s.Context())
+		return err == nil && failed == nil && !slices.ContainsFunc(d.Attempts, func(a payout.Attempt) bool {
+			return a.CurrentSendUntil.After(now) || a.EarlierSendsUntil.After(now)
+		})
+	})
 }
 
 // loseSends loses every send of the payment until release.

@@ -150,7 +150,16 @@ var accountRows = []faultRow{
 		calls: "send succeeded; ask returned+; #2 send succeeded; #2 ask returned+", status: payout.StatusReturned, money: "twice, returned",
 		code: "returned", tries: 2},
 	{what: "`~returned` sender: the charge is returned", ops: charges, suffix: "~returned",
-		calls: "send succeeded; ask returned+", status: payout.StatusPaid, money: "once, returned", breaks: "contradiction", adrift: true},
+		then: func(s *scene) {
+			wait.Until(s, "the packet is held", func() bool {
+				active := true
+				held, err := s.r.store.Holds(s.Context(), payout.HoldFilter{Active: &active, Name: s.packet.ID, Limit: 1})
+				return err == nil && len(held) == 1
+			})
+			s.r.releases(s, payout.HoldPacket, s.packet.ID)
+		},
+		calls: "send succeeded; ask returned; ask returned", status: payout.StatusReturned, money: "once, returned", code: "returned",
+		breaks: "contradiction"},
 	{what: "`~returned` sender: the refund is returned", ops: refunds, suffix: "~returned", set: chargedElsewhere,
 		calls: "send succeeded; ask returned+", status: payout.StatusReturned, money: "once, returned", code: "returned"},
 	{what: "`~returned` sender: the charge was returned, so the refund is above what is left of it", ops: refunds, suffix: "~returned",

@@ -21,7 +21,7 @@ func TestReturnWithoutNotification(t *testing.T) {
 		c.Returns, c.ReturnsEvery = r.store, 50*time.Millisecond
 	})
 	r.spoil(t, `{"op":"transfer","kind":"notify_never","rate":1,"account_prefix":"silent"}`)
-	// A returned charge is decided by staff and is not queried again.
+	// A returned charge is queried again because of its notification alone.
 	charge := payout.ID(payout.KindCharge, r.create(t, spec{sender: "sender~returned", total: 100, count: 1}).ID, 0)
 	p := r.create(t, spec{total: 300, count: 3})
 	r.awaitOpen(t, p.ID)

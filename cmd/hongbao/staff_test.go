@@ -525,7 +525,7 @@ func TestStaffFlags(t *testing.T) {
 			}
 		}
 	}
-	if seen != 24 {
+	if seen != 27 {
 		t.Errorf("%d commands", seen)
 	}
 }

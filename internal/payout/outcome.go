@@ -188,7 +188,9 @@ func (s *Settlement) chargeReturned(was ObservationKind, o Observation, now time
 	if s.Attempt.ReturnBooked {
 		return true, nil
 	}
-	s.addBreak(BreakContradiction, "the provider reports a charge as returned")
+	if was != ObsReturned {
+		s.addBreak(BreakContradiction, "the provider reports a charge as returned")
+	}
 	switch repeated := was == ObsReturned && o.Source == SourceQuery; {
 	case repeated && s.Attempt.Booked:
 		return false, nil
