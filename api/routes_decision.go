@@ -17,12 +17,12 @@ func approvalFilters() []param {
 	}
 }
 
+var approvalParam = param{in: "path", name: "id", required: true, schema: "", example: "aKQ3X7M2P5R6T4V2W3Y7Z5B6CD",
+	about: "The approval's id."}
+
 // decisionRoutes returns the routes with which finance decides about payouts and refunds.
 func decisionRoutes() []*route {
 	finance := []access.Role{access.RoleFinance}
-	approvalParam := param{in: "path", name: "id", required: true, schema: "", example: "aKQ3X7M2P5R6T4V2W3Y7Z5B6CD",
-		about: "The approval's id."}
-	refundParam := param{in: "path", name: "id", required: true, schema: "", example: "r3q5k9v0c1m7e2u8h4r6t0000", about: "The refund's id."}
 	post := func(id, path, summary, about string, with param, body, answered any, missing Code, handle func(*request) (answer, error)) *route {
 		return &route{
 			id: id, method: http.MethodPost, path: "/v1/staff/" + path, listener: listenStaff, realm: realmStaff, roles: finance,

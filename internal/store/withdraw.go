@@ -45,7 +45,7 @@ func (tx tx) withdraw(w payout.StaffWrite, row paymentRow, d *payout.Decision) e
 // ErrUnavailable.
 func (s *Store) WithdrawCancel(ctx context.Context, w payout.StaffWrite, id string, render payout.DecisionAnswer) (
 	payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.Decide, w, func(tx tx) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (payout.StaffAnswer, error) {
 		row, attempts, err := tx.load(id, true)
 		if err != nil {
 			return payout.StaffAnswer{}, err
