@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -125,11 +126,20 @@ func TestR12_ChargeCameBack(t *testing.T) {
 	if st := settle(t, s, payout.SourceQuery, charge, payout.ObsReturned); st.Status != payout.StatusReturned {
 		t.Fatalf("the charge is %s", st.Status)
 	}
+	releaseByTwo(t, s, query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet' AND name = ?", p.ID)) // before the watch has looked
+	if got, err := s.PacketsWithoutCharge(ctx); err != nil || !slices.Equal(got, []string{p.ID}) {
+		t.Errorf("grabs end for %v, %v", got, err)
+	}
 	must(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
+	if got, err := s.PacketsWithoutCharge(ctx); err != nil || len(got) != 0 {
+		t.Errorf("grabs have ended, and again for %v, %v", got, err)
+	}
+	h := &holdCase{t: t, s: s}
+	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, renderHold)))
 	if _, err := s.CloseBooks(ctx, p.ID); !errors.Is(err, payout.ErrHeld) {
 		t.Fatalf("its books are closed under the hold: %v", err)
 	}
-	releaseByTwo(t, s, query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet' AND name = ?", p.ID))
+	releaseByTwo(t, s, query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet' AND name = ? AND released_at IS NULL", p.ID))
 	must(t, errOnly(s.CloseBooks(ctx, p.ID)))
 	agreed(t, s, payoutID(p, 1), payout.DecisionRequest{Kind: payout.DecisionCancel})
 	c.pass(time.Minute)

@@ -472,13 +472,13 @@ func (tx tx) packetReleases(packetID string) (payout.Releases, error) {
 	return payout.PacketReleases(balances, pending), nil
 }
 
-// PacketsWithoutCharge lists open packets whose charge came back, and whose hold is active: their
-// grabs have to end. Errors: ErrUnavailable.
+// PacketsWithoutCharge lists open packets whose charge came back: their grabs have to end, whether
+// their hold is still active or not. Errors: ErrUnavailable.
 func (s *Store) PacketsWithoutCharge(ctx context.Context) ([]string, error) {
 	var ids []string
-	err := s.read(ctx).Model(&holdRow{}).Joins("JOIN packets p ON p.id = holds.name AND p.status = ?", string(packet.StatusOpen)).
-		Where("holds.released_at IS NULL AND holds.kind = ?", string(payout.HoldChargeReturned)).Order("holds.id").Limit(holdsAtOnce).
-		Pluck("holds.name", &ids).Error
+	err := s.read(ctx).Model(&paymentRow{}).Joins("JOIN packets p ON p.id = payments.packet_id AND p.status = ?", string(packet.StatusOpen)).
+		Where("payments.kind = ? AND payments.status = ?", string(payout.KindCharge), string(payout.StatusReturned)).
+		Order("payments.created_at").Limit(holdsAtOnce).Pluck("payments.packet_id", &ids).Error
 	return ids, classify(err)
 }
 
