@@ -112,8 +112,10 @@ filters select, like "hongbao payouts retry": without --yes it is a dry run.`,
 	}, env)
 }
 
-type refundDecision = func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.DecidedRefund, error)
+// refundDecision is a client method that decides about one refund.
+type refundDecision func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.DecidedRefund, error)
 
+// newRefundDecision returns a command that decides about one refund.
 func newRefundDecision(env environment, verb, short, long string, decide refundDecision) *cobra.Command {
 	f := newFinanceFlags()
 	cmd := &cobra.Command{

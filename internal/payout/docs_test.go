@@ -89,7 +89,7 @@ number of tries makes a payment fail.
 		}
 	}
 	out.WriteString(". Every other status waits for a decision, or for a new statement of the provider.\n")
-	writePostings(t, &out)
+	writeTransfers(t, &out)
 	writeHolds(&out)
 	compareFile(t, filepath.Join("..", "..", "docs", "states.md"), out.Bytes())
 }
@@ -108,8 +108,8 @@ var causes = map[TransferKind]string{
 	PostRefundDropped: "the refund of a cancelled payout that has reached its recipient after all was cancelled",
 }
 
-// writePostings writes the ledger's kinds of transfer.
-func writePostings(t *testing.T, out *bytes.Buffer) {
+// writeTransfers writes the ledger's kinds of transfer.
+func writeTransfers(t *testing.T, out *bytes.Buffer) {
 	out.WriteString("\n## Ledger transfers\n\nA payment's transfers are made in the transaction that changes its status. Holding, owed and " +
 		"refunding are never below\nzero; in each packet, the charge and honoured share conflicts equal what is held, owed, refunding, paid " +
 		"and refunded.\n`hongbao ledger verify` refuses every other pair of accounts.\n\n| kind | from | to | cause |\n|---|---|---|---|\n")

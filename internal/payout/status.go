@@ -117,7 +117,7 @@ type Payment struct {
 	// NeedsSecondPerson: the next retry needs a second person, whatever its amount.
 	NeedsSecondPerson bool
 	Failure           *Failure // set only while failed or returned
-	// TakenBack says why the sender must not get a refund, as the posting that takes its money back:
+	// TakenBack says why the sender must not get a refund, as the transfer that takes its money back:
 	// PostRefundKept or PostRefundDropped; "": the sender gets it. The store reads it from the charge
 	// and the cancelled payout wherever it decides about a refund.
 	TakenBack TransferKind

@@ -92,13 +92,12 @@ func TestR12_NotificationWhileHeld(t *testing.T) {
 	}
 }
 
-// TestR5_CancelRefundWaits: the money of a cancelled payout has reached the recipient after all. The
-// refund waits until two persons release it.
-func TestR5_CancelRefundWaits(t *testing.T) {
-	t.Parallel()
-	s, c := newStore(t)
+// cancelledPayout is a payout that was refused under its only order and cancelled, and the id of its
+// refund.
+func cancelledPayout(t *testing.T, s *Store, c *clock) (one payout.Order, refund string) {
+	t.Helper()
 	id := owing(t, s)
-	one := fail(t, s, id)
+	one = fail(t, s, id)
 	agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
 	c.pass(time.Minute)
 	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
@@ -107,7 +106,15 @@ func TestR5_CancelRefundWaits(t *testing.T) {
 	}
 	parts, err := payout.Parse(id)
 	must(t, err)
-	refund := payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1)
+	return one, payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1)
+}
+
+// TestR5_CancelRefundWaits: the money of a cancelled payout has reached the recipient after all. The
+// refund waits until two persons release it.
+func TestR5_CancelRefundWaits(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	one, refund := cancelledPayout(t, s, c)
 	fail(t, s, refund) // the sender's account refuses it
 	decide(t, s, refund)
 	settle(t, s, payout.SourceQuery, payout.OrderNo(refund, 1), payout.ObsDeclined)
@@ -127,15 +134,8 @@ func TestR5_CancelRefundWaits(t *testing.T) {
 func TestR12_CancelRefundDropped(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
-	id := owing(t, s)
-	one := fail(t, s, id)
-	agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
-	c.pass(time.Minute)
-	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
-	must(t, errOnly(s.CarryOut(t.Context(), id)))
-	parts, err := payout.Parse(id)
-	must(t, err)
-	refund, h := payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1), &holdCase{t: t, s: s}
+	one, refund := cancelledPayout(t, s, c)
+	h := &holdCase{t: t, s: s}
 	if err := h.decide(refund, payout.DecisionCancel); !errors.Is(err, payout.ErrNotRetryable) {
 		t.Errorf("owed to its sender: %v", err)
 	}
@@ -148,6 +148,8 @@ func TestR12_CancelRefundDropped(t *testing.T) {
 	if st, err := s.CarryOut(t.Context(), refund); err != nil || st.Status != payout.StatusCancelled {
 		t.Fatalf("%+v, %v", st, err)
 	}
+	parts, err := payout.Parse(refund)
+	must(t, err)
 	b, err := s.Balances(t.Context(), parts.PacketID)
 	must(t, err)
 	if b.ByAccount[payout.AccountSuspense] != 0 || b.ByAccount[payout.AccountRefunding] != 0 {
