@@ -105,7 +105,8 @@ func (s *durabilityChecker) knows(server string) bool {
 // durableSettings are the settings that make Redis keep what it acknowledges.
 var durableSettings = []string{"appendonly", "appendfsync", "maxmemory-policy", "no-appendfsync-on-rewrite"}
 
-// check returns nil, a *VolatileError, ErrRewrite or the client's error.
+// check returns nil, a *VolatileError, ErrRewrite, ErrUnavailable while the server loads its
+// file, or the client's error.
 func (s *durabilityChecker) check(ctx context.Context, c redis.Cmdable) error {
 	ctx = skipRecheck(ctx)
 	values := map[string]string{}
@@ -124,6 +125,9 @@ func (s *durabilityChecker) check(ctx context.Context, c redis.Cmdable) error {
 	fields, err := readInfo(info)
 	if err != nil {
 		return err
+	}
+	if fields["loading"] == "1" { // INFO says aof_enabled:0 until the file is read
+		return fmt.Errorf("redis is loading its data: %w", ErrUnavailable)
 	}
 	found := &VolatileError{}
 	for i, name := range durableSettings {
