@@ -62,10 +62,8 @@ func (e *RightsError) Error() string {
 	return fmt.Sprintf("%v: %s", ErrRights, strings.Join(e.Rules, " "))
 }
 
-// Is matches ErrRights, ErrAccess and ErrUnavailable.
-func (e *RightsError) Is(target error) bool {
-	return target == ErrRights || target == ErrAccess || target == ErrUnavailable
-}
+// Unwrap returns ErrRights and ErrUnavailable.
+func (e *RightsError) Unwrap() []error { return []error{ErrRights, ErrUnavailable} }
 
 // checkRights returns a *RightsError when the user lacks a needed right. Otherwise a missing
 // right shows only at the first call that needs it, and in a script as an error without a

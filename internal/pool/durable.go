@@ -35,9 +35,13 @@ func (e *VolatileError) Error() string {
 	return text
 }
 
-// Is matches ErrVolatile and ErrUnavailable, and ErrRights when reading is denied.
-func (e *VolatileError) Is(target error) bool {
-	return target == ErrVolatile || target == ErrUnavailable || e.Denied && (target == ErrRights || target == ErrAccess)
+// Unwrap returns ErrVolatile and ErrUnavailable, and ErrRights when reading is denied.
+func (e *VolatileError) Unwrap() []error {
+	errs := []error{ErrVolatile, ErrUnavailable}
+	if e.Denied {
+		errs = append(errs, ErrRights)
+	}
+	return errs
 }
 
 func (e *VolatileError) durable() bool {

@@ -290,7 +290,7 @@ func TestVolatile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := stacktest.FreshRedis(t, flags...)
 			_, err := Open(ctx, Config{Addr: server.Addr, Logger: quiet, Timeout: patience})
-			wantErr(t, err, ErrVolatile, ErrUnavailable)
+			wantErr(t, err, ErrVolatile, ErrUnavailable, packet.ErrUnavailable)
 			p := openAt(t, Config{Addr: server.Addr, AllowVolatile: true})
 			if err := p.Durable(ctx); err != nil {
 				t.Errorf("allowed, but %v", err)
@@ -324,13 +324,13 @@ func TestVolatile(t *testing.T) {
 		must(t, admin.ConfigSet(ctx, "appendfsync", "no").Err())
 		wantErr(t, p.Durable(ctx), ErrVolatile)
 		_, err := p.Grab(ctx, pk.ID, "u", packet.Profile{}) // on an open connection
-		wantErr(t, err, ErrVolatile, ErrUnavailable)
+		wantErr(t, err, ErrVolatile, ErrUnavailable, packet.ErrUnavailable)
 		// New connections, as after a restart, make the check.
 		if err := admin.ClientKillByFilter(ctx, "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
 			t.Fatal(err)
 		}
 		_, err = p.Grab(ctx, pk.ID, "u", packet.Profile{})
-		wantErr(t, err, ErrVolatile, ErrUnavailable)
+		wantErr(t, err, ErrVolatile, ErrUnavailable, packet.ErrUnavailable)
 		if err := admin.ConfigSet(ctx, "appendfsync", "always").Err(); err != nil {
 			t.Fatal(err)
 		}
