@@ -268,14 +268,6 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 	return out, err
 }
 
-func (tx tx) refundOfCancel(p payout.Payment) error {
-	var sender string
-	if err := tx.Model(&packetRow{}).Select("sender_id").Where("id = ?", p.PacketID).Scan(&sender).Error; err != nil {
-		return err
-	}
-	return tx.createRefund(payout.CancelRefund(p, sender, tx.now))
-}
-
 // noteCarriedOut adds the worker's audit entry; the staff's entries exist already.
 func (tx tx) noteCarriedOut(row paymentRow, p payout.Payment, status payout.DecisionStatus) error {
 	d, _, err := tx.liveDecision(p.ID, payout.DecisionOpen)

@@ -125,31 +125,6 @@ func (tx tx) sendHold(paymentID, packetID string, by payout.Adapter) (*payout.Ho
 	return tx.refundHold(paymentID, packetID)
 }
 
-// refundHold returns the derived hold of a refund: the sender has the charge back, or the money of
-// the cancelled payout may still move. nil for other payments.
-func (tx tx) refundHold(paymentID, packetID string) (*payout.Hold, error) {
-	if payout.Kind(paymentID[0]) != payout.KindRefund {
-		return nil, nil
-	}
-	held := payout.Hold{Scope: payout.HoldPayment, Name: paymentID, By: "ledger", Role: "system", Since: tx.now}
-	charge, err := tx.chargeStatus(packetID, false)
-	if err != nil {
-		return nil, err
-	}
-	if charge == payout.StatusReturned {
-		held.Kind, held.Cause = payout.HoldChargeReturned, payout.ID(payout.KindCharge, packetID, 0)
-		held.Reason = "the sender has the charge back: cancel this refund"
-		return &held, nil
-	}
-	attempts, err := tx.cancelledAttempts(paymentID)
-	if err != nil || !payout.MayStillMove(attempts) {
-		return nil, err
-	}
-	held.Kind, held.Cause = payout.HoldStillMoves, attempts[0].PaymentID
-	held.Reason = "the cancelled payout is in progress again: its outcome is queried first"
-	return &held, nil
-}
-
 // placeHold stores a hold unless the same cause has placed it before.
 func (tx tx) placeHold(h payout.Hold) error {
 	return tx.Exec(`INSERT INTO holds (scope, name, kind, cause, reason, placed_by, placed_role, placed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
