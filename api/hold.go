@@ -38,8 +38,16 @@ type HoldRelease struct {
 
 // Releases is the money that may move when a hold is released.
 type Releases struct {
-	Amount Fen    `json:"amount" doc:"The amount that may move."`
-	What   string `json:"what" doc:"Where each part goes, as text for people." example:"3.00 is paid to winners"`
+	Amount TotalFen      `json:"amount" doc:"The sum of the parts."`
+	What   string        `json:"what" doc:"The parts as an English sentence." example:"3.00 in 2 payments is paid to winners"`
+	Parts  []ReleasePart `json:"parts" nullable:"false" doc:"Where the money goes; empty when nothing moves."`
+}
+
+// ReleasePart is a part of what a release lets go.
+type ReleasePart struct {
+	Code   string             `json:"code" enum:"charge,winners,refunds,unclaimed,remainder,house_winners,house_unclaimed,nothing_to_sender,honours,after_retry,decided" doc:"charge: is charged to the sender. winners: is paid to winners. refunds: is refunded to the sender. unclaimed: goes to winners or back to the sender. remainder: grabs have ended, and it goes back to the sender. house_winners, house_unclaimed: the charge came back, so the house pays winners, recorded or not recorded yet; nothing_to_sender stands beside them. honours: the house pays share conflicts. after_retry: a failed or returned payment, which a retry moves. decided: every payment that waits for the release of a provider."`
+	Count  Nullable[int]      `json:"count" doc:"The number of payments; null when they are not counted."`
+	Amount Nullable[TotalFen] `json:"amount" doc:"The amount; null when the part has none."`
 }
 
 // HeldItem is a hold with what its release lets go.
@@ -75,8 +83,22 @@ func renderHold(h payout.Hold) StaffHold {
 	return out
 }
 
+func renderReleases(r payout.Releases) Releases {
+	out := Releases{Amount: TotalFen(r.Amount()), What: r.What(), Parts: make([]ReleasePart, len(r))}
+	for i, p := range r {
+		out.Parts[i].Code = string(p.Code)
+		if p.Count != 0 {
+			out.Parts[i].Count = orNull(&p.Count)
+		}
+		if amount := TotalFen(p.Amount); amount != 0 {
+			out.Parts[i].Amount = orNull(&amount)
+		}
+	}
+	return out
+}
+
 func renderHeld(h payout.Hold, r payout.Releases) HeldItem {
-	return HeldItem{Hold: renderHold(h), Releases: Releases{Amount: Fen(r.Amount), What: r.What}, SecondPerson: h.NeedsSecondPerson(r)}
+	return HeldItem{Hold: renderHold(h), Releases: renderReleases(r), SecondPerson: h.NeedsSecondPerson(r)}
 }
 
 // answerHold renders a hold inside its transaction: 202 while a release waits for a second person.

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"hongbao/internal/money"
 )
 
 // Hold stops sends, closings and decisions of a provider, a packet or a payment until it is released.
@@ -44,8 +46,16 @@ type HoldRelease struct {
 
 // Releases is the money that may move when a hold is released.
 type Releases struct {
-	Amount int64  `json:"amount"` // in fen
-	What   string `json:"what"`   // text for people
+	Amount money.Fen     `json:"amount"`
+	What   string        `json:"what"`  // the parts as an English sentence
+	Parts  []ReleasePart `json:"parts"` // empty: nothing moves
+}
+
+// ReleasePart is a part of what a release lets go.
+type ReleasePart struct {
+	Code   string     `json:"code"`   // where the money goes
+	Count  *int       `json:"count"`  // payments; nil: not counted
+	Amount *money.Fen `json:"amount"` // nil: none
 }
 
 // HeldItem is a hold with what its release lets go.

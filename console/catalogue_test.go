@@ -20,7 +20,7 @@ var (
 	saidByTemplate = regexp.MustCompile(`\bt "([a-z_.]+\.[a-z_]+)"`)
 	saidByPart     = regexp.MustCompile(`printf "([a-z_]+)\.%s"`)
 	saidAsWord     = regexp.MustCompile(`\bword "([a-z_]+)"`)
-	saidByCode     = regexp.MustCompile(`"((?:after|age|fault|problem|login|filter|event|nav|health|chart|verdict)\.[a-z_]+)"`)
+	saidByCode     = regexp.MustCompile(`"((?:after|age|fault|problem|login|filter|event|nav|health|chart|verdict|hold)\.[a-z_]+)"`)
 	verbs          = regexp.MustCompile(`%[a-z]`)
 )
 
@@ -123,10 +123,8 @@ func open(word string) (keys []string) {
 	case "hold_this", "hold_about", "hold_due":
 		add("packet", "payment")
 	case "releases":
-		for key := range catalogue { // TestReleasesAreTranslated reads them
-			if value, ok := strings.CutPrefix(key, "releases."); ok {
-				add(value)
-			}
+		for _, code := range payout.ReleaseCodes {
+			add(string(code))
 		}
 	case "differs":
 		add(written(`(?:differ\(|\t\{)"((?:ledger|packet|share_count)[^"]*[a-z])"`, "../api/proof.go")...)

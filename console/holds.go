@@ -4,11 +4,9 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"hongbao/client"
 	"hongbao/internal/access"
@@ -160,8 +158,8 @@ func (v *visit) showHold() error {
 	if err != nil {
 		return err
 	}
-	v.show("hold", http.StatusOK, holdPage{Hold: hold{found.Hold}, Amount: money.Fen(found.Releases.Amount),
-		What: translateReleases(v.lang, found.Releases.What), SecondPerson: found.SecondPerson})
+	v.show("hold", http.StatusOK, holdPage{Hold: hold{found.Hold}, Amount: found.Releases.Amount,
+		What: releasesText(v.lang, found.Releases), SecondPerson: found.SecondPerson})
 	return nil
 }
 
@@ -242,26 +240,29 @@ func readHoldsDue(ctx context.Context, staff *client.Staff) ([]holdsDue, error) 
 	return out, nil
 }
 
-var (
-	packetPart = regexp.MustCompile(`^(\d+)(\.\d{2}) (is charged to the sender|is paid to winners|is refunded to the sender|` +
-		`goes to winners or back to the sender|of the house is paid to winners|of the house goes to winners who are not recorded yet)$`)
-	paymentPart = regexp.MustCompile(`(?s)^\d+\.\d{2} of (.*), now ([a-z_]+)$`) // its amount is shown beside it
-)
-
-// translateReleases translates the API's text about what a release lets go. A text of an unknown form
-// is returned unchanged.
-func translateReleases(l language, what string) string {
-	if m := paymentPart.FindStringSubmatch(what); m != nil {
-		status := strings.TrimLeftFunc(word(l, "status", m[2]), func(r rune) bool { return !unicode.IsLetter(r) }) // without its sign
-		return say(l, "releases.payment", m[1], status)
+// releasesText says in words what a release lets go. Of a code without words the API's sentence is
+// shown: another version may have written it.
+func releasesText(l language, r client.Releases) string {
+	if len(r.Parts) == 0 {
+		return say(l, "hold.nothing")
 	}
-	parts := strings.Split(what, "; ")
-	for i, part := range parts {
-		m := packetPart.FindStringSubmatch(part)
-		if m == nil {
-			return word(l, "releases", what)
+	parts := make([]string, len(r.Parts))
+	for i, p := range r.Parts {
+		amount := ""
+		if p.Amount != nil {
+			amount = yuan(*p.Amount)
 		}
-		parts[i] = say(l, "releases."+m[3], "¥"+thousands(m[1])+m[2])
+		switch {
+		case p.Count != nil && *p.Count == 1:
+			amount = say(l, "hold.in_one", amount)
+		case p.Count != nil:
+			amount = say(l, "hold.in_many", amount, grouped(*p.Count))
+		}
+		text, err := translate(l, "releases."+p.Code)
+		if err != nil {
+			return r.What
+		}
+		parts[i] = strings.Replace(text, "%s", amount, 1)
 	}
 	return strings.Join(parts, separator(l, ";"))
 }

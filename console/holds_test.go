@@ -12,39 +12,34 @@ import (
 	"hongbao/internal/payout"
 )
 
-func paymentReleases(status payout.Status, user string) string {
-	return payout.PaymentReleases(payout.Payment{ID: "p", Kind: payout.KindPayout, Status: status, UserID: user, Amount: 100}).What
-}
-
-// TestReleasesAreTranslated: every text of the platform about what a release lets go is shown in the
-// language of the page; another text is shown unchanged.
-func TestReleasesAreTranslated(t *testing.T) {
-	balances := payout.Balances{ByAccount: map[payout.Account]money.Fen{payout.AccountOwed: 200, payout.AccountRefunding: 300,
-		payout.AccountHolding: 400}}
-	texts := []string{payout.PacketReleases(balances, 1_234_500).What, payout.PacketReleases(payout.Balances{}, 0).What}
-	texts = append(texts, written(`Releases\{What: "([^"]+)"`, "../internal/store/hold.go")...)
-	for _, status := range payout.Statuses {
-		texts = append(texts, paymentReleases(status, "7"))
-	}
-	for _, text := range texts {
-		if got := translateReleases(chinese, text); strings.ContainsFunc(got, func(r rune) bool { return unicode.Is(unicode.Latin, r) }) {
-			t.Errorf("%q is %q in Chinese", text, got)
+// TestReleasesInWords: every part of what a release lets go is shown in the language of the page; the
+// sentence of the API is shown for a code that this version does not know.
+func TestReleasesInWords(t *testing.T) {
+	amount, one, many := money.Fen(1_234_500), 1, 1200
+	for _, code := range payout.ReleaseCodes {
+		r := client.Releases{What: "another version's words", Parts: []client.ReleasePart{{Code: string(code), Amount: &amount}}}
+		if got := releasesText(chinese, r); strings.ContainsFunc(got, func(r rune) bool { return unicode.Is(unicode.Latin, r) }) {
+			t.Errorf("%s is %q in Chinese", code, got)
 		}
-		if got := translateReleases(english, text); strings.ContainsFunc(got, isHan) || got == "" {
-			t.Errorf("%q is %q in English", text, got)
+		if got := releasesText(english, r); strings.ContainsFunc(got, isHan) || got == r.What {
+			t.Errorf("%s is %q in English", code, got)
 		}
 	}
-	if got := translateReleases(english, texts[0]); got != "¥12,345.00 is charged to the sender; ¥2.00 is paid to winners; "+
-		"¥3.00 is refunded to the sender; ¥4.00 goes to winners or back to the sender" {
+	r := client.Releases{What: "1.00 is given to charity", Parts: []client.ReleasePart{{Code: "winners", Amount: &amount, Count: &one},
+		{Code: "refunds", Amount: &amount, Count: &many}, {Code: "nothing_to_sender"}}}
+	if got := releasesText(english, r); got != "¥12,345.00 in 1 payment is paid to winners; "+
+		"¥12,345.00 in 1,200 payments is refunded to the sender; nothing goes to the sender" {
 		t.Error(got)
 	}
-	if got := translateReleases(chinese, paymentReleases(payout.StatusFailed, "bob; x")); got != "用户 bob; x，目前状态：失败" {
+	if got := releasesText(chinese, r); got != "¥12,345.00（1 笔） 付给领取人；¥12,345.00（1,200 笔） 退回发红包人；不退给发红包人" {
 		t.Error(got)
 	}
-	for _, text := range []string{"", "1.00 is given to charity", "1.00 is paid to winners; and more"} {
-		if got := translateReleases(chinese, text); got != text {
-			t.Errorf("%q became %q", text, got)
-		}
+	if got := releasesText(chinese, client.Releases{}); got != "目前没有资金变动" {
+		t.Error(got)
+	}
+	r.Parts[1].Code = "charity"
+	if got := releasesText(chinese, r); got != r.What {
+		t.Error(got)
 	}
 }
 

@@ -186,5 +186,20 @@ func (t *staffCommand) printHold(item *client.HeldItem) error {
 		state = "active; two persons of finance have to release it"
 	}
 	return printf(t.out, "Hold %s on %s (%s) by %s since %s: %s\nState: %s\nIts release lets go: %s\n", h.ID, name, h.Kind, h.By,
-		formatTime(h.Since), h.Reason, state, item.Releases.What)
+		formatTime(h.Since), h.Reason, state, releasesOf(item.Releases).What())
+}
+
+// releasesOf are the parts of what a release lets go.
+func releasesOf(r client.Releases) payout.Releases {
+	out := make(payout.Releases, len(r.Parts))
+	for i, p := range r.Parts {
+		out[i].Code = payout.ReleaseCode(p.Code)
+		if p.Count != nil {
+			out[i].Count = *p.Count
+		}
+		if p.Amount != nil {
+			out[i].Amount = *p.Amount
+		}
+	}
+	return out
 }

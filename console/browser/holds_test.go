@@ -81,7 +81,7 @@ func TestHoldOfAPacket(t *testing.T) {
 	first.follow(`#live-people a[href="/holds?active=true&scope=packet"]`)
 	first.has("tbody", id, "Placed by staff", "the sender reports a stolen account", h.ops.Key.Owner, "operations", "–")
 	first.follow(`tbody a[href="` + hold + `"]`)
-	first.has("#lets-go", "¥6.00", "¥3.00 is paid to winners; ¥3.00 goes to winners or back to the sender")
+	first.has("#lets-go", "¥6.00", "¥3.00 in 1 payment is paid to winners; ¥3.00 goes to winners or back to the sender")
 	first.has("#release", "needs two persons of finance")
 	release := func(b *reader, button, reason string) {
 		t.Helper()
@@ -152,7 +152,7 @@ func TestHoldOfAPayment(t *testing.T) {
 	b.follow(`#live-people a[href="/holds?active=true&scope=payment"]`)
 	b.follow(`tbody a[href="/payouts/` + bad + `"]`)
 	b.follow(".held a")
-	b.has("#lets-go", "¥1.00", "user bob~frozen, now failed")
+	b.has("#lets-go", "¥1.00", "¥1.00 moves after a retry")
 	b.open("/holds?scope=packet")
 	b.lacks("tbody")
 	b.open("/holds?scope=payment&name=" + bad)

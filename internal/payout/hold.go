@@ -1,14 +1,10 @@
 package payout
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"hongbao/internal/money"
 )
 
 // ErrHeld means that a hold stops the action. Nothing was changed. HeldError names the hold.
@@ -136,66 +132,6 @@ func (h Hold) Stops(action HoldAction) bool {
 		scope = HoldProvider
 	}
 	return slices.Contains(stops[scope], action)
-}
-
-// Releases is the money that may move when a hold is released.
-type Releases struct {
-	Amount money.Fen
-	What   string // for staff: where each part goes
-}
-
-// NeedsSecondPerson reports whether a release needs two persons: it lets money of a packet or a
-// payment go. A provider's payments all have been decided already.
-func (h Hold) NeedsSecondPerson(r Releases) bool {
-	return (h.Scope == HoldPacket || h.Scope == HoldPayment) && r.Amount > 0
-}
-
-// Hash covers what a person is shown of a release.
-func (r Releases) Hash() []byte {
-	sum := sha256.Sum256(fmt.Append(nil, int64(r.Amount), " ", r.What))
-	return sum[:]
-}
-
-// PacketReleases is what may move when a packet is released: its balances, and the charge while it
-// is open. After the charge came back the house pays, and the sender gets nothing.
-func PacketReleases(b Balances, charge money.Fen) Releases {
-	type part struct {
-		amount money.Fen
-		what   string
-	}
-	all := []part{{charge, "is charged to the sender"}, {b.ByAccount[AccountOwed], "is paid to winners"},
-		{b.ByAccount[AccountRefunding], "is refunded to the sender"}, {b.ByAccount[AccountHolding], "goes to winners or back to the sender"}}
-	if b.ByKind[PostChargeReturned] > 0 { // nothing goes to the sender again
-		all = []part{{b.ByAccount[AccountOwed], "of the house is paid to winners"},
-			{b.ByAccount[AccountHolding], "of the house goes to winners who are not recorded yet"}}
-	}
-	var out Releases
-	var parts []string
-	for _, part := range all {
-		if part.amount > 0 {
-			out.Amount = out.Amount.Plus(part.amount)
-			parts = append(parts, part.amount.String()+" "+part.what)
-		}
-	}
-	out.What = strings.Join(parts, "; ")
-	return out.orNothing()
-}
-
-// PaymentReleases is what may move when a payment is released: its amount while it is not final, or
-// may be retried. The zero Payment has no row yet.
-func PaymentReleases(p Payment) Releases {
-	var out Releases
-	if p.Status.Open() || p.decidable() && p.Kind != KindCharge {
-		out = Releases{Amount: p.Amount, What: fmt.Sprintf("%s of %s, now %s", p.Amount, p.UserID, p.Status)}
-	}
-	return out.orNothing()
-}
-
-func (r Releases) orNothing() Releases {
-	if r.What == "" {
-		r.What = "nothing moves now"
-	}
-	return r
 }
 
 // HoldFilter selects holds for a list.

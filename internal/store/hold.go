@@ -416,35 +416,50 @@ func (tx tx) wakeHeld(h payout.Hold) error {
 }
 
 // releases is what a hold's release lets go: everything of a packet that has not left, or the amount
-// of a payment that is not final.
+// of a payment that is not final. A released hold lets nothing go.
 func (tx tx) releases(h payout.Hold) (payout.Releases, error) {
-	switch h.Scope {
-	case payout.HoldPacket:
+	switch {
+	case !h.ReleasedAt.IsZero():
+		return nil, nil
+	case h.Scope == payout.HoldPacket:
 		return tx.packetReleases(h.Name)
-	case payout.HoldPayment:
+	case h.Scope == payout.HoldPayment:
 		var row paymentRow
 		if err := tx.Where("id = ?", h.Name).Limit(1).Find(&row).Error; err != nil || row.ID == "" {
-			return payout.PaymentReleases(payout.Payment{}), err
+			return nil, err
 		}
 		return payout.PaymentReleases(row.payment()), nil
 	}
-	return payout.Releases{What: "every payment that waits for the release; each was decided before"}, nil
+	return payout.Releases{{Code: payout.ReleaseDecided}}, nil
 }
 
+// selectWaiting counts and adds up the payments of payout.HeldPacket.
+const selectWaiting = `SELECT kind, COUNT(*) AS n, LEAST(SUM(amount), ?) AS fen FROM payments WHERE packet_id = ?
+	AND (status IN ('pending', 'sending', 'unknown', 'awaiting_recipient') OR status IN ('failed', 'returned') AND kind IN ('p', 'r'))
+	GROUP BY kind`
+
 func (tx tx) packetReleases(packetID string) (payout.Releases, error) {
+	var row packetRow
+	if err := tx.Select("id", "status").Where("id = ?", packetID).Limit(1).Find(&row).Error; err != nil || row.ID == "" {
+		return nil, err
+	}
 	balances, err := tx.balances(packetID)
 	if err != nil {
-		return payout.Releases{}, err
+		return nil, err
 	}
-	var charge paymentRow
-	if err := tx.Where("id = ?", payout.ID(payout.KindCharge, packetID, 0)).Limit(1).Find(&charge).Error; err != nil {
-		return payout.Releases{}, err
+	var sums []struct {
+		Kind   string
+		N, Fen int64
 	}
-	var pending money.Fen
-	if payout.Status(charge.Status).Open() {
-		pending = money.Fen(charge.Amount)
+	if err := tx.Raw(selectWaiting, int64(money.Saturated), packetID).Scan(&sums).Error; err != nil {
+		return nil, err
 	}
-	return payout.PacketReleases(balances, pending), nil
+	p := payout.HeldPacket{Balances: balances, GrabsEnded: packet.Status(row.Status) == packet.StatusClosing,
+		Waiting: map[payout.Kind]payout.ReleasePart{}}
+	for _, s := range sums {
+		p.Waiting[payout.Kind(s.Kind[0])] = payout.ReleasePart{Count: int(s.N), Amount: money.Fen(s.Fen)}
+	}
+	return p.Releases(), nil
 }
 
 // PacketsWithoutCharge lists open packets whose charge came back: their grabs have to end, whether

@@ -220,7 +220,7 @@ func TestReleaseByTwo(t *testing.T) {
 	var id int64
 	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, r payout.Releases) (int, []byte) {
 		id = got.ID
-		if r.Amount != 300 || r.What != "1.00 is paid to winners; 2.00 goes to winners or back to the sender" {
+		if r.What() != "1.00 in 1 payment is paid to winners; 2.00 goes to winners or back to the sender" {
 			t.Errorf("%+v", r)
 		}
 		return 200, []byte("{}")
