@@ -103,6 +103,7 @@ var decisionMessages = map[string]message{
 	"failure.returned":                    {"Returned after success", "成功后退票"},
 	"failure.share_conflict":              {"Share conflict: the claim cannot be recorded", "份额冲突：领取无法入账"},
 	"failure.confirmation_expired":        {"Recipient did not confirm in time", "收款人未及时确认"},
+	"failure.operator_not_moved":          {"Two persons stated that the money has not moved", "经两人确认，款项未付出"},
 	"failure.expired_before_charge":       {"The packet expired before the sender was charged", "红包在收款前已过期，未扣款"},
 	"advice.declined":                     {"Ask the provider for the reason, then retry or cancel.", "向渠道了解原因，然后重付或取消。"},
 	"advice.payee_declined": {"A retry pays the same account. Pay another account of the recipient yourself and mark as paid, or cancel.",
@@ -119,7 +120,9 @@ var decisionMessages = map[string]message{
 		"核对收款账户：可收款则以新单号重付；否则自行付至其他账户并标记为线下已付，或取消。"},
 	"advice.share_conflict": {"Retry to honour it with house money, or cancel to void it. Both need two persons.",
 		"重付由平台出资兑现，取消则作废，均须两人复核。"},
-	"advice.confirmation_expired":  {"Contact the recipient, then retry.", "联系收款人后重付。"},
+	"advice.confirmation_expired": {"Contact the recipient, then retry.", "联系收款人后重付。"},
+	"advice.operator_not_moved": {"Retry with a second person, or pay another way and mark as paid, or cancel.",
+		"重付（须两人复核），或另行付款并标记为线下已付，或取消。"},
 	"advice.expired_before_charge": {"Create the packet again with another Idempotency-Key.", "请使用新的 Idempotency-Key 重新创建红包。"},
 	"advice_refund.declined": {"Ask the provider for the reason, then retry, or pay the sender yourself and mark as paid. If the " +
 		"charge was returned to the sender, nothing more is owed.",
@@ -135,4 +138,6 @@ var decisionMessages = map[string]message{
 		"another account yourself and mark as paid.",
 		"核对发红包人的账户：可收款则以新单号重付；否则自行付至其他账户并标记为线下已付。"},
 	"advice_refund.confirmation_expired": {"Contact the sender, then retry.", "联系发红包人后重付。"},
+	"advice_refund.operator_not_moved": {"Retry with a second person, or pay the sender yourself and mark as paid.",
+		"重付（须两人复核），或自行付给发红包人并标记为线下已付。"},
 }

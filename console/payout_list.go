@@ -122,7 +122,7 @@ var ages = []string{"600", "3600", "86400", "604800"}
 
 // failureCodes are suggested as a filter; others can be entered.
 var failureCodes = []string{"declined", "payee_declined", "account_frozen", "declined_by_rule", "never_received", "returned",
-	"share_conflict", "confirmation_expired"}
+	"share_conflict", "confirmation_expired", "operator_not_moved"}
 
 func (v *visit) listPayouts() error {
 	body, err := v.workList("payout")

@@ -88,15 +88,20 @@ func (s *Settlement) givenUp() bool {
 }
 
 // answered reports whether an observation answers the query of its order number. For a number that
-// was given up no answer is an answer too.
+// was given up, or is about to be, no answer is an answer too.
 func (s *Settlement) answered(o Observation) bool {
-	return o.Source == SourceQuery && (o.Kind.usable() || s.givenUp())
+	return o.Source == SourceQuery && (o.Kind.usable() || s.givenUp() || s.Payment.OpenDecision == DecisionNotMoved)
 }
 
 // noNews reports whether an observation about a number that was given up repeats what two persons
-// were shown, or says nothing.
-func (s *Settlement) noNews(o Observation) bool {
-	return o.Source == SourceQuery && s.givenUp() && !o.Kind.Definite() && (o.Kind == s.Attempt.Consented || !o.Kind.usable())
+// were shown, or says nothing. While two persons state that no money has moved, that was the last
+// answer.
+func (s *Settlement) noNews(o Observation, last ObservationKind) bool {
+	shown, given := s.Attempt.Consented, s.givenUp()
+	if s.Payment.OpenDecision == DecisionNotMoved {
+		shown, given = last, true
+	}
+	return o.Source == SourceQuery && given && !o.Kind.Definite() && (o.Kind == shown || !o.Kind.usable())
 }
 
 // retryPatience is how long after a retry the payment waits for an answer about a number that the

@@ -25,6 +25,11 @@ type DecisionRequest struct {
 	Evidence string // the proof of payment, or that the earlier order numbers will not pay
 	// ApproveFrom is the amount in fen from which a retry needs a second person.
 	ApproveFrom money.Fen
+	// OrderNo and BreakID are what moved and not_moved are about. OnStatement: a line of the provider's
+	// statement shows the movement.
+	OrderNo     string
+	BreakID     int64
+	OnStatement bool
 }
 
 // decidable reports whether the payment waits for a decision of staff.
@@ -36,10 +41,10 @@ func (p Payment) cancellable() bool { return p.decidable() || p.Kind == KindRefu
 
 // canEnd reports whether staff may retry a payment, or mark it as paid: a failed or returned one; one
 // whose outcome is open after the provider's memory of its order number has ended. Money that moved
-// under one of its numbers forbids that retry (rule R5).
+// under one of its numbers, and was not returned, forbids a retry (rule R5).
 func canEnd(p Payment, attempts []Attempt, kind DecisionKind, now time.Time) bool {
 	switch {
-	case p.Kind == KindCharge:
+	case p.Kind == KindCharge, kind == DecisionRetry && slices.ContainsFunc(attempts, Attempt.recipientPaid):
 		return false
 	case p.decidable(), kind == DecisionMarkPaid && p.Status == StatusUnknown && slices.ContainsFunc(attempts, Attempt.recipientPaid):
 		return true
@@ -59,6 +64,8 @@ func CheckDecision(p Payment, attempts []Attempt, kind DecisionKind, now time.Ti
 		ok = len(attempts) > 0
 	case DecisionRetry, DecisionMarkPaid:
 		ok = canEnd(p, attempts, kind, now)
+	case DecisionNotMoved:
+		ok = canDeny(p, attempts, now)
 	case DecisionCancel:
 		ok = p.cancellable() && (p.Kind == KindPayout || p.Kind == KindHonour || p.Kind == KindRefund && p.TakenBack != "")
 	}
@@ -94,6 +101,8 @@ type DecisionEffect struct {
 	// QueryFirst: query every order number before anything else. QueriedAt and NextAt of the
 	// attempts were cleared for it.
 	QueryFirst bool
+	// Settlement is that of the operator's observation, when it is carried out.
+	Settlement *Settlement
 }
 
 // Decide applies a decision that needs no further approval. second: two persons made it. The caller
@@ -114,8 +123,8 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 	switch kind {
 	case DecisionQuery:
 		return DecisionEffect{Status: DecisionCarriedOut, QueryAll: true}, nil
-	case DecisionCancel:
-		p.OpenDecision, p.DecidedAt = DecisionCancel, now
+	case DecisionCancel, DecisionNotMoved:
+		p.OpenDecision, p.DecidedAt = kind, now
 		clearAnswers(attempts)
 		return DecisionEffect{Status: DecisionOpen, QueryFirst: true}, nil
 	case DecisionMarkPaid:
@@ -144,12 +153,12 @@ func clearAnswers(attempts []Attempt) {
 	}
 }
 
-// nextCancelStep queries every order number before the ledger moves: a cancel has the same
-// condition as a new number (rule R5).
+// nextCancelStep queries every order number before an open decision is carried out: a cancel has the
+// same condition as a new number (rule R5).
 func nextCancelStep(p Payment, attempts []Attempt) Step {
 	var at time.Time
 	for _, a := range attempts {
-		if !a.QueriedAt.After(p.DecidedAt) || !a.queriesDone() {
+		if !a.QueriedAt.After(p.DecidedAt) || p.OpenDecision == DecisionCancel && !a.queriesDone() {
 			return Step{Do: ActionQuery, OrderNo: a.OrderNo, At: a.NextAt}
 		}
 		if !a.refused() {
@@ -174,13 +183,16 @@ func (a Attempt) recipientPaid() bool {
 }
 
 // CarryOut completes the open decision of a payment after every order number was queried:
-// cancelled, with its transfers; or overtaken, when money moved under one of the numbers. ok is
+// cancelled or failed, with its transfers; or overtaken, when money moved under one of the numbers. ok is
 // false when it is too early, or when there is nothing to carry out.
 func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e DecisionEffect, ok bool, err error) {
-	if p.OpenDecision != DecisionCancel || Next(*p, attempts).Do != ActionCarryOut {
+	if p.OpenDecision == "" || Next(*p, attempts).Do != ActionCarryOut {
 		return DecisionEffect{}, false, nil
 	}
 	p.UpdatedAt = now
+	if p.OpenDecision == DecisionNotMoved {
+		return carryOutNotMoved(p, attempts, now)
+	}
 	if p.Kind == KindRefund && p.TakenBack == "" {
 		p.OpenDecision = ""
 		return DecisionEffect{Status: DecisionOvertaken}, true, nil

@@ -240,14 +240,16 @@ func TestPreviewHash(t *testing.T) {
 		}
 	}
 	for what, change := range map[string]func(*Payment, []Attempt, *DecisionRequest, *time.Time){
-		"another amount":         func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Amount++ },
-		"another account":        func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Account += "x" },
-		"another provider":       func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Provider += "x" },
-		"another status":         func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Status = StatusReturned },
-		"another reason":         func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Failure.Code += "x" },
-		"another answer":         func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) { a[0].Statement = ObsPending },
-		"the same number":        func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) { a[0].Statement = ObsNeverReceived },
-		"a success":              func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) { a[0].Booked = true },
+		"another amount":   func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Amount++ },
+		"another account":  func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Account += "x" },
+		"another provider": func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Provider += "x" },
+		"another status":   func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Status = StatusReturned },
+		"another reason":   func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.Failure.Code += "x" },
+		"another answer":   func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) { a[0].Statement = ObsPending },
+		"the same number":  func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) { a[0].Statement = ObsNeverReceived },
+		"a return": func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) {
+			a[0].Booked, a[0].ReturnBooked = true, true
+		},
 		"a number was forgotten": func(_ *Payment, a []Attempt, _ *DecisionRequest, _ *time.Time) { a[0].Forgotten = true },
 		"a second person":        func(p *Payment, _ []Attempt, _ *DecisionRequest, _ *time.Time) { p.NeedsSecondPerson = true },
 		"another decision":       func(_ *Payment, _ []Attempt, c *DecisionRequest, _ *time.Time) { c.Kind = DecisionCancel },

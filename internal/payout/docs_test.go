@@ -18,17 +18,17 @@ var movers = map[[2]Status]string{
 	{StatusUnknown, StatusCancelled}:             "two persons cancel a refund that its sender must not get",
 	{StatusAwaitingRecipient, StatusCancelled}:   "two persons cancel a refund that its sender must not get",
 	{StatusSending, StatusPaid}:                  "the provider reports that the money has moved",
-	{StatusSending, StatusFailed}:                "final failure, confirmed by a query",
+	{StatusSending, StatusFailed}:                "final failure, confirmed by a query or stated by two persons",
 	{StatusSending, StatusUnknown}:               "no answer, or one without information, or a contradiction",
 	{StatusSending, StatusAwaitingRecipient}:     "the recipient has to act",
 	{StatusSending, StatusReturned}:              "the money had moved and was returned",
 	{StatusUnknown, StatusPaid}:                  "a query reports that the money has moved",
-	{StatusUnknown, StatusFailed}:                "final failure, confirmed by a query",
+	{StatusUnknown, StatusFailed}:                "final failure, confirmed by a query or stated by two persons",
 	{StatusUnknown, StatusAwaitingRecipient}:     "the recipient has to act",
 	{StatusUnknown, StatusReturned}:              "the money had moved and was returned",
 	{StatusUnknown, StatusSending}:               "the provider has the order, or never received it: the same order number is sent again",
 	{StatusAwaitingRecipient, StatusPaid}:        "the recipient has acted",
-	{StatusAwaitingRecipient, StatusFailed}:      "the recipient has not acted in time, confirmed by a query",
+	{StatusAwaitingRecipient, StatusFailed}:      "the recipient has not acted in time, confirmed by a query or stated by two persons",
 	{StatusAwaitingRecipient, StatusReturned}:    "the money had moved and was returned",
 	{StatusAwaitingRecipient, StatusUnknown}:     "the provider contradicts itself or no longer knows the order",
 	{StatusPaid, StatusReturned}:                 "the money was returned",
@@ -55,8 +55,8 @@ func TestDocs(t *testing.T) {
 <!-- Generated from payout.Transitions by "go test ./internal/payout -run Docs -update". Do not edit. -->
 
 Charges, payouts and refunds share one table. The status is stored only in the MySQL row; it changes by
-compare-and-set. ` + "`failed`" + ` means that a query of the provider confirmed it, or that a charge was never sent; no
-number of tries makes a payment fail.
+compare-and-set. ` + "`failed`" + ` means that a query of the provider confirmed it, that two persons stated it with
+evidence, or that a charge was never sent; no number of tries makes a payment fail.
 
 ` + "```mermaid\nstateDiagram-v2\n    [*] --> pending\n")
 	rows := 0

@@ -50,7 +50,7 @@ func TestEveryStateHasAnExit(t *testing.T) {
 	for _, kind := range []Kind{KindPayout, KindRefund, KindHonour} {
 		for _, first := range observations {
 			for _, forever := range observations {
-				for _, decision := range []DecisionKind{"", DecisionRetry, DecisionCancel} {
+				for _, decision := range []DecisionKind{"", DecisionRetry, DecisionCancel, DecisionNotMoved} {
 					s := story(t, kind)
 					s.goesOn(first, time.Minute)
 					s.goesOn(forever, beyond)
@@ -75,7 +75,8 @@ func TestEveryStateHasAnExit(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"cancel withdrawn", "cancel cancelled", "retry paid_outside", " paid_outside"} {
+	for _, want := range []string{"cancel withdrawn", "cancel cancelled", "retry paid_outside", " paid_outside",
+		"not_moved paid_outside"} {
 		if ended[want] == 0 {
 			t.Errorf("nothing ended by %q: %v", want, ended)
 		}

@@ -61,6 +61,8 @@ var FailureCodes = []FailureCode{
 		"Check the sender's account. If it can be paid, retry with a new order number; if not, pay another one yourself and mark it as paid."},
 	{FailureShareConflict, "The claim cannot be recorded: the share is taken, or the packet's books are closed.", true,
 		"Retry to honour it with the house's money, or cancel to void it; both need two persons.", ""},
+	{FailureNotMoved, "Two persons stated that the money has not moved.", true, "Retry, with a second person, or pay another way and mark " +
+		"it as paid, or cancel.", "Retry, with a second person, or pay the sender yourself and mark it as paid."},
 	{"confirmation_expired", "The recipient did not confirm in time.", true, "Ask the recipient, then retry.", "Ask the sender, then retry."},
 }
 

@@ -106,7 +106,7 @@ const (
 	ActionEndUnopened HoldAction = "reject, lapse, close a packet that never opened"
 	ActionCloseBooks  HoldAction = "close the books"
 	ActionDecide      HoldAction = "retry, cancel, carry out, and their approval"
-	ActionResolve     HoldAction = "mark paid, cancel a refund, withdraw, reject an approval, release a hold"
+	ActionResolve     HoldAction = "mark paid, state what moved, cancel a refund, withdraw, reject an approval, release a hold"
 	ActionChangePool  HoldAction = "rebuild a lane, recall by staff"
 	ActionMaintain    HoldAction = "make packets of campaigns, delete old rows"
 )
@@ -195,7 +195,7 @@ func (k DecisionKind) Action(of Kind) HoldAction {
 	switch {
 	case k == DecisionQuery:
 		return ""
-	case k == DecisionMarkPaid, k == DecisionCancel && of == KindRefund: // nothing is sent
+	case k == DecisionMarkPaid, k == DecisionMoved, k == DecisionNotMoved, k == DecisionCancel && of == KindRefund: // nothing is sent
 		return ActionResolve
 	}
 	return ActionDecide

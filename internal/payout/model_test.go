@@ -32,6 +32,8 @@ type adversary struct {
 	given   map[int]consent          // numbers that two persons gave up past the provider's memory
 	used    map[ObservationKind]bool // consents under which a new number was made
 	reached map[Status]bool
+	// notMoved and moved count what two persons stated.
+	notMoved, moved int
 }
 
 // consent is what two persons were shown of a number that they gave up.
@@ -205,7 +207,7 @@ func (l *adversary) Check(t *rapid.T) {
 		t.Fatalf("%s with failure %+v", l.p.Status, l.p.Failure)
 	}
 	wanted := slices.ContainsFunc(l.attempts, func(a Attempt) bool { return a.QueryRequested })
-	if l.p.OpenDecision != "" && !l.p.decidable() {
+	if l.p.OpenDecision != "" && !l.p.decidable() && !(l.p.OpenDecision == DecisionNotMoved && l.p.inFlight()) {
 		t.Fatalf("%s, deciding %s", l.p.Status, l.p.OpenDecision)
 	}
 	if step := l.step(); (l.p.Status.Open() || wanted || l.p.OpenDecision != "") == (step.Do == ActionEnd) {
@@ -274,11 +276,15 @@ func (l *adversary) lastAsked(no int) ObservationKind {
 // carry carries out a cancel: not before every number was queried since the decision, and never
 // when one of them is reported as paid.
 func (l *adversary) carry(t *rapid.T) {
-	decided := l.p.DecidedAt
-	if _, err := l.carryOut(); err != nil {
+	decided, kind := l.p.DecidedAt, l.p.OpenDecision
+	status, err := l.carryOut()
+	if err != nil {
 		t.Fatal(err)
 	}
 	l.reached[l.p.Status] = true
+	if kind == DecisionNotMoved && status == DecisionCarriedOut {
+		l.judgeNotMoved(t, decided)
+	}
 	if l.p.Status != StatusCancelled {
 		return
 	}
@@ -297,6 +303,28 @@ func (l *adversary) carry(t *rapid.T) {
 				t.Fatalf("cancelled despite %+v, %+v", h, a)
 			}
 			break
+		}
+	}
+}
+
+// judgeNotMoved: two persons state that no money has moved. Every number was queried since, none is
+// reported as paid, and no send may land.
+func (l *adversary) judgeNotMoved(t *rapid.T, decided time.Time) {
+	l.notMoved++
+	for _, a := range l.attempts {
+		last := ObsNoAnswer
+		for _, h := range l.heard[a.No] {
+			if h.Kind.usable() {
+				last = h.Kind
+			}
+		}
+		if !a.QueriedAt.After(decided) || a.Booked && !a.ReturnBooked || !a.Booked && last == ObsSucceeded {
+			t.Fatalf("stated not to have moved despite %+v", a)
+		}
+	}
+	for _, s := range l.sends {
+		if !s.answered && l.now.Before(s.at.Add(limits.LandingWindow)) && l.attempt(s.no).Statement == "" {
+			t.Fatalf("stated not to have moved while the send of %v was open at %v", s.at, l.now)
 		}
 	}
 }
@@ -407,6 +435,29 @@ func (l *adversary) actions() map[string]func(*rapid.T) {
 			queries()
 			l.send(t)
 		},
+		"two persons state that it has moved": func(t *rapid.T) {
+			no, onStatement := pick(t), rapid.IntRange(0, 3).Draw(t, "statement") == 0
+			if CheckMoved(l.p, l.attempts, l.attempt(no).OrderNo, onStatement) != nil {
+				t.Skip("nothing shows it")
+			}
+			if err := l.settle(no, OperatorObservation(l.attempt(no).OrderNo, ObsSucceeded, l.now)); err != nil || !l.attempt(no).Booked {
+				t.Fatalf("%+v, %v", l.attempt(no), err)
+			}
+			l.moved++
+		},
+		"two persons state that it has not moved": func(t *rapid.T) {
+			if l.decide(DecisionNotMoved, true) != nil {
+				t.Skip("the state does not permit it")
+			}
+			for n := 0; l.p.OpenDecision == DecisionNotMoved && n < 4; n++ {
+				l.now = l.now.Add(time.Second)
+				if step := l.step(); step.Do == ActionCarryOut {
+					l.carry(t)
+				} else if parts, err := Parse(step.OrderNo); err == nil {
+					l.hear(t, parts.Attempt, l.observed(t, SourceQuery, parts.Attempt, ObsNoAnswer, l.attempt(parts.Attempt).LastAnswer(), ObsPending))
+				}
+			}
+		},
 		"the cancel is withdrawn": func(t *rapid.T) {
 			if WithdrawCancel(&l.p, l.now) != nil {
 				t.Skip("no cancel is open")
@@ -424,10 +475,12 @@ func (l *adversary) actions() map[string]func(*rapid.T) {
 // negative, and a new number is only made when every earlier one is final.
 func TestR4_FailedMeansConfirmed(t *testing.T) {
 	reached, used := map[Status]int{}, map[ObservationKind]int{}
+	notMoved, moved := 0, 0
 	for range 60 { // random answers seldom agree for long enough to cancel
 		rapid.Check(t, func(t *rapid.T) {
 			l := newAdversary(KindPayout)
 			t.Repeat(l.actions())
+			notMoved, moved = notMoved+l.notMoved, moved+l.moved
 			for s := range l.reached {
 				reached[s]++
 			}
@@ -449,5 +502,8 @@ func TestR4_FailedMeansConfirmed(t *testing.T) {
 	if used[ObsSucceeded] > 0 {
 		t.Errorf("a number was made by consent after a success: %v", used)
 	}
-	t.Log(reached, used)
+	if notMoved == 0 || moved == 0 {
+		t.Errorf("two persons stated %d times that money has moved, %d times that it has not: the model tests too little", moved, notMoved)
+	}
+	t.Log(reached, used, notMoved, moved)
 }

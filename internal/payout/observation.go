@@ -13,6 +13,8 @@ type Source string
 const (
 	SourceSend  Source = "send" // the answer to a charge, transfer or refund call, or its absence
 	SourceQuery Source = "ask"  // the answer to a query by order number
+	// SourceOperator: two persons state, with evidence, whether money has moved.
+	SourceOperator Source = "operator"
 )
 
 // ObservationKind is what the provider answered, or that it did not answer.

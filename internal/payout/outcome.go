@@ -29,12 +29,20 @@ func (s *Settlement) succeeded(o Observation, now time.Time) error {
 	if once && o.Source == SourceQuery {
 		return s.queryAsUnknown(now)
 	}
+	return s.pay(o, now)
+}
+
+// pay books a success. Of a payment that has ended, its money was not owed.
+func (s *Settlement) pay(o Observation, now time.Time) error {
+	p, a := &s.Payment, &s.Attempt
 	switch p.Status {
 	case StatusPaid, StatusReturned, StatusCancelled, StatusPaidOutside:
 		s.secondSuccess(now)
 		return nil
 	case StatusFailed:
-		s.addBreak(BreakLateSuccess, "the provider reports success of a payment that had failed")
+		if o.Source != SourceOperator {
+			s.addBreak(BreakLateSuccess, "the provider reports success of a payment that had failed")
+		}
 	}
 	if err := p.Move(StatusPaid); err != nil {
 		return err

@@ -120,6 +120,10 @@ const (
 	DecisionMarkPaid DecisionKind = "mark_paid"
 	// DecisionQuery makes the provider be queried again. It moves nothing.
 	DecisionQuery DecisionKind = "ask"
+	// DecisionMoved states, with evidence, that the money of an order number has moved.
+	DecisionMoved DecisionKind = "moved"
+	// DecisionNotMoved states, with evidence, that the money of a payment has not moved: it fails.
+	DecisionNotMoved DecisionKind = "not_moved"
 )
 
 // DecisionStatus is the progress of a decision.
@@ -150,7 +154,10 @@ type Decision struct {
 	// ApprovalID and ExpiresAt are set when a second person has to approve.
 	ApprovalID string
 	ExpiresAt  time.Time
-	Evidence   string // of mark_paid
+	Evidence   string // of mark_paid, moved and not_moved
+	// OrderNo and BreakID are the order number and the break that moved and not_moved are about.
+	OrderNo string
+	BreakID int64
 	// PreviewHash is Preview.Hash of the shown preview, when a second person has to approve.
 	PreviewHash []byte
 	// ApprovedBy and ApproveReason are those of the second person, who approved or rejected. Of a

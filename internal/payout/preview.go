@@ -52,7 +52,8 @@ type Preview struct {
 	Hash [sha256.Size]byte
 }
 
-// PreviewDecision returns what a decision would do now. Errors: as CheckDecision.
+// PreviewDecision returns what a decision would do now. Errors: as CheckDecision
+// and CheckMoved.
 func PreviewDecision(p Payment, attempts []Attempt, c DecisionRequest, now time.Time) (Preview, error) {
 	v := Preview{Amount: p.Amount, Status: p.Status, AttemptCount: len(attempts)}
 	if n := len(attempts); n > 0 {
@@ -61,7 +62,11 @@ func PreviewDecision(p Payment, attempts []Attempt, c DecisionRequest, now time.
 	if p.Failure != nil {
 		v.FailureCode = p.Failure.Code
 	}
-	if err := CheckDecision(p, attempts, c.Kind, now); err != nil {
+	err := CheckDecision(p, attempts, c.Kind, now)
+	if c.Kind == DecisionMoved {
+		err = CheckMoved(p, attempts, c.OrderNo, c.OnStatement)
+	}
+	if err != nil {
 		return v, err
 	}
 	v.NeedsApproval = NeedsApproval(p, attempts, c, now)
@@ -75,7 +80,6 @@ func PreviewDecision(p Payment, attempts []Attempt, c DecisionRequest, now time.
 			v.OrderNo = OrderNo(p.ID, next)
 		}
 	}
-	var err error
 	v.Hash, err = v.hash(p, attempts, c, now)
 	return v, err
 }

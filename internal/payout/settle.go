@@ -38,12 +38,20 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	s.Attempt.remember(o.ID)
 	s.Event = describe(o)
 	o = s.verify(o)
+	if o.Source == SourceOperator {
+		s.Event = s.operatorEvent(o)
+		err := s.settleOperator(o, now)
+		if err == nil {
+			err = s.endRetry(o, now)
+		}
+		return s, err
+	}
 	// A query put before the request, at NextAt, cannot answer what the request is about.
 	early := a.QueryRequested && s.answered(o) && o.queriedAt(now).Before(a.NextAt) && !a.NextAt.After(now)
 	s.recordAnswer(o, now)
 	var err error
 	switch {
-	case s.noNews(o):
+	case s.noNews(o, a.LastAnswer()):
 		s.scheduleQuery(now)
 		s.Attempt.NextAt = maxTime(s.Attempt.NextAt, now.Add(o.RetryAfter))
 	case s.superseded():
@@ -61,8 +69,8 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	if early {
 		s.Attempt.QueryRequested, s.Attempt.NextAt = true, a.NextAt
 	}
-	if d := s.Payment.OpenDecision; d != "" && !s.Payment.cancellable() {
-		s.Payment.OpenDecision, s.OvertakenDecision = "", d
+	if err == nil {
+		err = s.overtake(a.LastAnswer())
 	}
 	return s, err
 }

@@ -22,8 +22,8 @@ const (
 	StatusAwaitingRecipient Status = "awaiting_recipient"
 	// StatusPaid: the provider confirmed. Final unless the money is returned.
 	StatusPaid Status = "paid"
-	// StatusFailed: a query confirmed the final failure (rule R4), or nothing was ever sent
-	// (ExpireUnsent). Waits for a decision, unless it is a charge.
+	// StatusFailed: a query confirmed the final failure (rule R4), two persons stated it, or nothing was
+	// ever sent (ExpireUnsent). Waits for a decision, unless it is a charge.
 	StatusFailed Status = "failed"
 	// StatusReturned: returned after success (退票). Waits for a decision.
 	StatusReturned Status = "returned"
@@ -111,8 +111,8 @@ type Payment struct {
 	// DecidedAt is when staff last set the row to pending; every earlier order number has to be
 	// queried after it.
 	DecidedAt time.Time
-	// Deciding is the open decision that waits for queries: a cancel. The status stays failed or
-	// returned until it is carried out (rule R5).
+	// OpenDecision is the decision that waits for queries: a cancel, or not_moved. The status stays as
+	// it is until it is carried out (rule R5).
 	OpenDecision DecisionKind
 	// NeedsSecondPerson: the next retry needs a second person, whatever its amount.
 	NeedsSecondPerson bool
