@@ -17,6 +17,8 @@ type paymentRun struct {
 	console Console
 	settled int           // number of observations of this run
 	shown   payout.Status // last status upserted
+	// onFinal, if set, runs once when the payment is final. Requested queries may follow.
+	onFinal func(workflow.Context) error
 }
 
 func newPaymentRun(ctx workflow.Context, console Console) *paymentRun {
@@ -43,7 +45,17 @@ func (m *paymentRun) enter(ctx workflow.Context, in PayoutInput) (payout.State, 
 // run does steps until the payment needs none. It returns early, with the open state, when the
 // history is long: the caller continues as new.
 func (m *paymentRun) run(ctx workflow.Context, st payout.State) (payout.State, error) {
-	for st.Step.Do != payout.ActionEnd {
+	for {
+		if st.Status.Final() && m.onFinal != nil {
+			if err := m.onFinal(ctx); err != nil {
+				return st, err
+			}
+			m.onFinal = nil
+		}
+		if st.Step.Do == payout.ActionEnd {
+			workflow.SetCurrentDetails(ctx, endDetails(st, m.console))
+			return st, nil
+		}
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return st, nil
 		}
@@ -70,8 +82,6 @@ func (m *paymentRun) run(ctx workflow.Context, st payout.State) (payout.State, e
 			return st, err
 		}
 	}
-	workflow.SetCurrentDetails(ctx, endDetails(st, m.console))
-	return st, nil
 }
 
 // await waits until the step is due or a wake signal arrives.

@@ -36,16 +36,17 @@ func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
 	if err != nil {
 		return "", err
 	}
+	if !closed {
+		m.onFinal = func(ctx workflow.Context) error {
+			_, err := step[bool](storeStep(ctx, "close the packet, retire its pool"), packets.FinishPacket, in.PacketID)
+			return err
+		}
+	}
 	if st, err = m.run(ctx, st); err != nil {
 		return st.Status, err
 	}
 	if st.Step.Do != payout.ActionEnd {
 		return st.Status, workflow.NewContinueAsNewError(ctx, RefundWorkflow, in)
-	}
-	if !closed && st.Status.Final() {
-		if _, err := step[bool](storeStep(ctx, "close the packet, retire its pool"), packets.FinishPacket, in.PacketID); err != nil {
-			return st.Status, err
-		}
 	}
 	return st.Status, m.finish(ctx, st, false)
 }

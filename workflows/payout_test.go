@@ -224,6 +224,17 @@ func TestRefund(t *testing.T) {
 		p.result(t)
 		p.want(t, "RefundNow "+refundID, "ReadPayment "+refundID, "FinishPacket")
 	})
+	t.Run("a requested query does not delay the close", func(t *testing.T) {
+		p := newSteps(t)
+		p.read = func(int) payout.State {
+			st := ended(payout.StatusPaid)
+			st.Step = payout.Step{Do: payout.ActionQuery, OrderNo: "r"}
+			return st
+		}
+		p.env.ExecuteWorkflow(Refund, in)
+		p.result(t)
+		p.want(t, "RefundNow "+refundID, "ReadPayment "+refundID, "FinishPacket", "Ask", "Settle succeeded")
+	})
 	t.Run("failed leaves the packet closing, and is red", func(t *testing.T) {
 		p := newSteps(t)
 		p.settle = func(payout.Observation) payout.State { return ended(payout.StatusFailed) }

@@ -43,10 +43,11 @@ func (p Payment) cancellable() bool { return p.decidable() || p.Kind == KindRefu
 // whose outcome is open after the provider's memory of its order number has ended. Money that moved
 // under one of its numbers, and was not returned, forbids a retry (rule R5).
 func canEnd(p Payment, attempts []Attempt, kind DecisionKind, now time.Time) bool {
+	paid := slices.ContainsFunc(attempts, Attempt.recipientPaid)
 	switch {
-	case p.Kind == KindCharge, kind == DecisionRetry && slices.ContainsFunc(attempts, Attempt.recipientPaid):
+	case p.Kind == KindCharge, kind == DecisionRetry && paid:
 		return false
-	case p.decidable(), kind == DecisionMarkPaid && p.Status == StatusUnknown && slices.ContainsFunc(attempts, Attempt.recipientPaid):
+	case p.decidable(), kind == DecisionMarkPaid && p.Status == StatusUnknown && paid:
 		return true
 	case !p.Status.Open(), p.Status == StatusPending, kind == DecisionRetry && slices.ContainsFunc(attempts, Attempt.reportedPaid):
 		return false
@@ -158,7 +159,7 @@ func clearAnswers(attempts []Attempt) {
 func nextCancelStep(p Payment, attempts []Attempt) Step {
 	var at time.Time
 	for _, a := range attempts {
-		if !a.QueriedAt.After(p.DecidedAt) || p.OpenDecision == DecisionCancel && !a.queriesDone() {
+		if !a.QueriedAt.After(p.DecidedAt) || p.waitsFor(a) {
 			return Step{Do: ActionQuery, OrderNo: a.OrderNo, At: a.NextAt}
 		}
 		if !a.refused() {
@@ -166,6 +167,12 @@ func nextCancelStep(p Payment, attempts []Attempt) Step {
 		}
 	}
 	return Step{Do: ActionCarryOut, At: at}
+}
+
+// waitsFor reports whether an open cancel waits for another answer about an order number. That of a
+// refund does not wait for one that was given up: nobody is paid instead.
+func (p Payment) waitsFor(a Attempt) bool {
+	return p.OpenDecision == DecisionCancel && !a.queriesDone() && !(p.Kind == KindRefund && a.consented())
 }
 
 // queriesDone reports whether further queries of an order number give no new information.

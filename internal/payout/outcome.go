@@ -115,7 +115,7 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 	case o.Kind.Definite() || p.Status.Open() || p.OpenDecision != "":
 		s.contradiction(o)
 	}
-	if p.Status.Open() || p.OpenDecision != "" { // money is about to move: the last statement counts
+	if p.Status.Open() || p.OpenDecision != "" || o.Kind == ObsSucceeded { // it decides whether money may move again
 		s.recordStatement(o.Kind)
 	}
 	if p.Status.Open() {

@@ -1,6 +1,9 @@
 package payout
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 // TestR5_LaterNumberThanThePaidOne: the second number was refused, and then the first one, refused
 // before, was carried out after all and returned. A retry queries both; one contradictory answer
@@ -28,4 +31,28 @@ func TestR5_LaterNumberThanThePaidOne(t *testing.T) {
 		t.Fatalf("%s, and next is %+v", s.p.Status, s.step())
 	}
 	s.owes(amount)
+}
+
+// TestR5_NoRetryBesideAPaidNumber: while the recipient has the money of a later number, the payment is
+// not retried, and the return of that number moves no money that is owed.
+func TestR5_NoRetryBesideAPaidNumber(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1, ObsDeclined)
+	s.sends(ObsDeclined).queries(2, ObsDeclined).is(StatusFailed)
+	s.queries(1, ObsSucceeded).queries(1, ObsSucceeded).queries(1, ObsReturned).is(StatusReturned).owes(amount)
+	s.queries(2, ObsSucceeded).queries(2, ObsSucceeded).is(StatusReturned)
+	if err := s.retry(); !errors.Is(err, ErrNotRetryable) {
+		t.Errorf("a retry beside a second success: %v", err)
+	}
+	s.queries(2, ObsReturned).is(StatusReturned).owes(amount).retries()
+}
+
+// TestR5_PaidAgainAfterItsReturn: a returned number that is reported as paid while the payment is
+// failed stops a retry until the provider says otherwise.
+func TestR5_PaidAgainAfterItsReturn(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).retries().queries(1, ObsReturned)
+	s.sends(ObsDeclined).queries(2, ObsDeclined).is(StatusFailed).queries(1, ObsSucceeded).broke(BreakContradiction)
+	if err := s.retry(); !errors.Is(err, ErrNotRetryable) {
+		t.Errorf("a retry although the recipient is reported as paid: %v", err)
+	}
+	s.queries(1, ObsReturned).retries().is(StatusPending)
 }

@@ -126,9 +126,6 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 	default:
 		b.answer(&seen, b.arrive(o, now))
 	}
-	if seen.Kind.Definite() {
-		b.deaf[o.OrderNo] = false // who reports an outcome answers queries about it
-	}
 	w.note("sent %s: %s (%d)", o.OrderNo, seen.Kind, how)
 	w.judge("send")
 	return seen
@@ -251,9 +248,7 @@ func (b *bank) fate(o *order) {
 			later(payout.ObsNeedsRecipient, []payout.ObservationKind{payout.ObsSucceeded, payout.ObsDeclined}[w.dice.n("confirms", 2)])
 		}
 	case 10:
-		if !charge || !w.endless { // beside orders without end, a returned charge is left out
-			later(payout.ObsSucceeded, payout.ObsReturned)
-		}
+		later(payout.ObsSucceeded, payout.ObsReturned)
 	case 11:
 		if w.hit("turns", 60) { // refused, then executed or pending after all
 			into := []payout.ObservationKind{payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient}

@@ -29,6 +29,7 @@ type run struct {
 	about string              // the order number that it is settled under
 	seq   int                 // observations of this run
 	over  bool
+	final bool // the payment is final, and its packet was finished
 }
 
 // runKey returns the workflow of a payment: one per user for payouts, one per share conflict, one
@@ -65,6 +66,8 @@ func (r *run) step() (err error) {
 		}
 	case r.st == nil:
 		st, err = r.enter()
+	case r.st.Status.Final() && !r.final:
+		return r.finish()
 	case r.st.Step.Do == payout.ActionSend:
 		out, serr := p.Send(ctx, r.payment)
 		st, err = out.State, serr
@@ -105,13 +108,18 @@ func (r *run) enter() (payout.State, error) {
 	return r.w.payments.RecordClaim(ctx, *r.claim)
 }
 
-func (r *run) end() error {
-	if id := payout.ID(payout.KindRefund, r.w.packet.ID, 0); r.payment == id &&
-		r.st.Status.Final() {
+// finish closes the packet once its refund is final; queries may follow.
+func (r *run) finish() error {
+	if r.payment == payout.ID(payout.KindRefund, r.w.packet.ID, 0) {
 		if _, err := r.w.packets.FinishPacket(ctx, r.w.packet.ID); err != nil {
 			return err
 		}
 	}
+	r.final = true
+	return nil
+}
+
+func (r *run) end() error {
 	r.over = true
 	r.w.look(func() {
 		if delete(r.w.ended, r.payment); r.st.Status != payout.StatusFailed { // that run fails
