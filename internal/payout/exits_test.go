@@ -82,3 +82,36 @@ func TestEveryStateHasAnExit(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryChargeHasAnEnd: whatever the provider answers for ever, a charge ends by itself, or two
+// persons end it past the provider's memory, and not before. Its packet is then opened or rejected.
+func TestEveryChargeHasAnEnd(t *testing.T) {
+	const beyond = 40 * 24 * time.Hour
+	denied := 0
+	for _, first := range observations {
+		for _, forever := range observations {
+			s := story(t, KindCharge)
+			s.goesOn(first, time.Minute)
+			s.goesOn(forever, time.Hour)
+			early := s.paymentStore.decide(DecisionNotMoved, true)
+			if early == nil {
+				t.Errorf("%s and then %s: denied after an hour", first, forever)
+			}
+			if s.goesOn(forever, beyond); !s.p.Status.Open() {
+				continue
+			}
+			s.must(s.paymentStore.decide(DecisionNotMoved, true))
+			s.goesOn(forever, time.Hour)
+			denied++
+			if s.is(StatusFailed); s.p.Failure.Code != FailureNotMoved {
+				t.Errorf("%s and then %s: %+v", first, forever, s.p.Failure)
+			}
+			if s.queries(1, ObsSucceeded).queries(1, ObsSucceeded); !ChargeSucceededLate(StatusFailed, s.p) {
+				t.Errorf("a late success is not refunded: %s", s.p.Status)
+			}
+		}
+	}
+	if denied == 0 {
+		t.Error("every charge ended by itself")
+	}
+}

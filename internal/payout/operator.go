@@ -17,12 +17,13 @@ var ErrNotShown = fmt.Errorf("no statement line or answer of the provider shows 
 func (p Payment) inFlight() bool { return p.Status.Open() && p.Status != StatusPending }
 
 // canDeny reports whether two persons may state that a payment's money has not moved: its outcome is
-// open, no send may still land, no order number is reported as paid, and the newest never was. A charge
-// ends otherwise.
+// open, no send may still land, no order number is reported as paid, and the newest never was. Of a
+// charge only past the provider's memory of it: until then its packet waits (rule R5).
 func canDeny(p Payment, attempts []Attempt, now time.Time) bool {
 	excluded := func(a Attempt) bool { return a.open(now) || a.reportedPaid() }
 	n := len(attempts)
-	return p.Kind != KindCharge && p.inFlight() && n > 0 && !attempts[n-1].Booked && !slices.ContainsFunc(attempts, excluded)
+	return p.inFlight() && n > 0 && !attempts[n-1].Booked && !slices.ContainsFunc(attempts, excluded) &&
+		(p.Kind != KindCharge || memoryEnded(attempts, now))
 }
 
 // CheckMoved checks that two persons may state that the money of an order number has moved: its

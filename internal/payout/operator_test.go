@@ -93,7 +93,6 @@ func TestR4_WhoMayDeny(t *testing.T) {
 	}{
 		"in progress":                 {story(t, KindPayout).sends(ObsPending), nil},
 		"past the provider's memory":  {inProgress(story(t, KindPayout)), nil},
-		"a charge":                    {story(t, KindCharge).sends(ObsPending), ErrNotRetryable},
 		"nothing was sent":            {story(t, KindPayout), ErrNotRetryable},
 		"a send may land":             {story(t, KindPayout).sends(ObsNoAnswer), ErrNotRetryable},
 		"failed":                      {failed(t), ErrNotRetryable},
