@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"hongbao/internal/access"
+	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
@@ -45,7 +46,7 @@ type Releases struct {
 
 // ReleasePart is a part of what a release lets go.
 type ReleasePart struct {
-	Code   string             `json:"code" enum:"charge,winners,refunds,unclaimed,remainder,house_winners,house_unclaimed,nothing_to_sender,honours,after_retry,decided" doc:"charge: is charged to the sender. winners: is paid to winners. refunds: is refunded to the sender. unclaimed: goes to winners or back to the sender. remainder: grabs have ended, and it goes back to the sender. house_winners, house_unclaimed: the charge came back, so the house pays winners, recorded or not recorded yet; nothing_to_sender stands beside them. honours: the house pays share conflicts. after_retry: a failed or returned payment, which a retry moves. decided: every payment that waits for the release of a provider."`
+	Code   string             `json:"code" enum:"charge,winners,refunds,unclaimed,remainder,house_winners,house_unclaimed,nothing_to_sender,honours,after_retry,decided" doc:"charge: is charged to the sender. winners: is paid to winners. refunds: is refunded to the sender. unclaimed: goes to winners or back to the sender. remainder: grabs have ended, and it goes back to the sender. house_winners, house_unclaimed: the charge came back, so the house pays winners, recorded or not recorded yet; nothing_to_sender comes with them. honours: the house pays share conflicts. after_retry: a failed or returned payment, which a retry moves. decided: every payment that waits for the release of a provider."`
 	Count  Nullable[int]      `json:"count" doc:"The number of payments; null when they are not counted."`
 	Amount Nullable[TotalFen] `json:"amount" doc:"The amount; null when the part has none."`
 }
@@ -97,6 +98,16 @@ func renderReleases(r payout.Releases) Releases {
 	return out
 }
 
+// parts reverses renderReleases.
+func (r Releases) parts() payout.Releases {
+	out := make(payout.Releases, len(r.Parts))
+	for i, p := range r.Parts {
+		out[i] = payout.ReleasePart{Code: payout.ReleaseCode(p.Code), Count: valueOr(p.Count.Value, 0),
+			Amount: money.Fen(valueOr(p.Amount.Value, 0))}
+	}
+	return out
+}
+
 func renderHeld(h payout.Hold, r payout.Releases) HeldItem {
 	return HeldItem{Hold: renderHold(h), Releases: renderReleases(r), SecondPerson: h.NeedsSecondPerson(r)}
 }
@@ -112,7 +123,8 @@ func answerHold(h payout.Hold, r payout.Releases) (int, []byte) {
 }
 
 func readHoldFilter(q *query) payout.HoldFilter {
-	f := payout.HoldFilter{Scope: payout.HoldScope(q.text("scope", checkCode)), Name: q.text("name", checkCode)}
+	f := payout.HoldFilter{Scope: payout.HoldScope(q.text("scope", checkCode)), Name: q.text("name", checkCode),
+		Kind: payout.HoldKind(q.text("kind", checkCode))}
 	if text := q.text("active", checkBool); text != "" {
 		yes := text == "true"
 		f.Active = &yes

@@ -463,6 +463,8 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"placeHold": {who: "ops finance", path: staff + "/holds", body: `{"scope":"packet","name":"1c5emuasbbm9p6qmv2gr","reason":"r"}`,
 			status: http.StatusOK},
 		"releaseHold": {who: "ops finance", path: staff + "/holds/" + held + "/release", body: because, status: http.StatusOK},
+		"releaseHolds": {who: "finance", path: staff + "/holds/release", body: `{"filter":{"scope":"packet"},"reason":"r"}`,
+			status: http.StatusOK},
 
 		"listKeys":  read(allStaff, staff+"/keys"),
 		"createKey": {who: "admin", path: staff + "/keys", body: `{"role":"ops","owner":"x","reason":"r"}`, status: http.StatusCreated},

@@ -165,35 +165,50 @@ func (r *request) retryMany(of bulkOf) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if more {
-		ids = append(ids, bulkMore) // stored in the plan, so that a repeat returns the same
-	}
-	store := r.server.cfg.Store
-	ids, done, err := store.PlanBulk(r.ctx, w, ids)
-	if err != nil || done.Status != 0 {
-		return staffAnswer(done, err, refuse(of.missing))
-	}
-	out := BulkRetried{DryRun: body.DryRun, Items: []BulkItem{}, More: slices.Contains(ids, bulkMore)}
-	for _, id := range ids {
-		if id == bulkMore {
-			continue
-		}
+	out := BulkRetried{DryRun: body.DryRun, Items: []BulkItem{}}
+	return r.decideMany(w, ids, more, refuse(of.missing), func(id string) error {
 		item, amount, err := r.bulkItem(w, id, body.DryRun)
 		if err != nil {
-			return answer{}, err
+			return err
 		}
 		if item.Result != bulkSkipped {
 			out.Count++
 			out.Amount = TotalFen(money.Fen(out.Amount).Plus(amount))
 		}
 		out.Items = append(out.Items, item)
+		return nil
+	}, func(more bool) any {
+		out.More = more
+		return of.answer(out)
+	})
+}
+
+// decideMany decides about each id of a stored plan and stores the answer. more: more matched than
+// ids has.
+func (r *request) decideMany(w payout.StaffWrite, ids []string, more bool, missing *refusal, decide func(id string) error,
+	render func(more bool) any) (answer, error) {
+	if more {
+		ids = append(ids, bulkMore) // stored in the plan, so that a repeat returns the same
 	}
-	raw, err := encode(of.answer(out))
+	store := r.server.cfg.Store
+	ids, done, err := store.PlanBulk(r.ctx, w, ids)
+	if err != nil || done.Status != 0 {
+		return staffAnswer(done, err, missing)
+	}
+	for _, id := range ids {
+		if id == bulkMore {
+			continue
+		}
+		if err := decide(id); err != nil {
+			return answer{}, err
+		}
+	}
+	raw, err := encode(render(slices.Contains(ids, bulkMore)))
 	if err != nil {
 		return answer{}, err
 	}
 	first, err := store.EndBulk(r.ctx, w, payout.StaffAnswer{Status: http.StatusOK, Body: raw})
-	return staffAnswer(first, err, refuse(of.missing))
+	return staffAnswer(first, err, missing)
 }
 
 // bulkMore marks in a plan that more payouts matched than one call takes.

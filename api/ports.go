@@ -128,6 +128,7 @@ type Holds interface {
 	PlaceHold(ctx context.Context, w payout.StaffWrite, scope payout.HoldScope, name string, render payout.HoldAnswer) (payout.StaffAnswer,
 		error)
 	ReleaseHold(ctx context.Context, w payout.StaffWrite, id int64, render payout.HoldAnswer) (payout.StaffAnswer, error)
+	PreviewRelease(ctx context.Context, owner string, id int64) (payout.ReleasePlan, error)
 	ProviderState(ctx context.Context, name string) (payout.ProviderState, error)
 	HoldProvider(ctx context.Context, w payout.StaffWrite, name string, hold bool, render payout.ProviderAnswer) (payout.StaffAnswer, error)
 }

@@ -20,6 +20,7 @@ func holdRoutes() []*route {
 				{in: "query", name: "active", schema: "boolean", example: "true", about: "true: only active holds; false: only released ones."},
 				{in: "query", name: "scope", schema: "", example: "packet", about: "Only holds of this scope."},
 				{in: "query", name: "name", schema: "", example: "sandbox", about: "Only holds of this provider, packet or payment."},
+				{in: "query", name: "kind", schema: "", example: "recovery", about: "Only holds of this kind."},
 			}, paging),
 			answers:  []reply{{status: http.StatusOK, about: "A page of holds.", body: StaffHolds{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listHolds,
@@ -54,6 +55,20 @@ func holdRoutes() []*route {
 			answers: []reply{{status: http.StatusOK, about: "The hold is released.", body: HeldItem{}, headers: []param{replayed}},
 				{status: http.StatusAccepted, about: "A second person has to release it too.", body: HeldItem{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyReused, CodeDecisionChanged, CodeRecoveryRequired}, handle: releaseHold,
+		},
+		{
+			id: "releaseHolds", method: http.MethodPost, path: "/v1/staff/holds/release", listener: listenStaff, realm: realmStaff,
+			roles: []access.Role{access.RoleFinance}, tag: "staff holds",
+			summary: "Release many holds",
+			about: "Releases the active holds of packets and payments that match, at most 200, newest first, each as the release of one " +
+				"hold does. A dry run shows for each hold what its release moves. When money may move, the first person's call only asks; " +
+				"the same call by another person of finance releases what others have asked for, if they were shown the same, and asks for " +
+				"the rest. Holds whose release you have asked for are left out; name them in hold_ids to ask again. The same key decides " +
+				"about a hold once.",
+			params: []param{keyParam}, body: BulkRelease{},
+			answers: []reply{{status: http.StatusOK, about: "The result for each hold; of a dry run, what would be done.",
+				body: BulkReleased{}, headers: []param{replayed}}},
+			problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused}, handle: releaseHolds,
 		},
 	}
 }

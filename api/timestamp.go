@@ -82,6 +82,9 @@ func (TotalFen) Schema(r huma.Registry) *huma.Schema { return orDigits(Fen(0).Sc
 // MarshalJSON implements json.Marshaler.
 func (f TotalFen) MarshalJSON() ([]byte, error) { return money.Fen(f).MarshalJSON() }
 
+// UnmarshalJSON implements json.Unmarshaler, for stored answers.
+func (f *TotalFen) UnmarshalJSON(raw []byte) error { return (*money.Fen)(f).UnmarshalJSON(raw) }
+
 // NetFen is a sum that may be negative: a balance or a difference.
 type NetFen money.Fen
 

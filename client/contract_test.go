@@ -138,6 +138,7 @@ var operations = map[string]struct{ sends, reads any }{
 	"post /v1/staff/holds":                    {client.NewHold{}, client.HeldItem{}},
 	"get /v1/staff/holds/{id}":                {nil, client.HeldItem{}},
 	"post /v1/staff/holds/{id}/release":       {client.HoldRequest{}, client.HeldItem{}},
+	"post /v1/staff/holds/release":            {client.BulkReleaseRequest{}, client.BulkReleased{}},
 	"get /v1/staff/audit":                     {nil, client.List[client.AuditEntry]{}},
 	"get /v1/staff/audit/verify":              {nil, client.AuditVerdict{}},
 	"get /v1/staff/refunds":                   {nil, client.List[client.Refund]{}},

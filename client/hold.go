@@ -80,6 +80,7 @@ type HoldFilter struct {
 	Active *bool
 	Scope  string
 	Name   string
+	Kind   string
 }
 
 func (f HoldFilter) values() url.Values {
@@ -87,7 +88,7 @@ func (f HoldFilter) values() url.Values {
 	if f.Active != nil {
 		v.Set("active", strconv.FormatBool(*f.Active))
 	}
-	for name, value := range map[string]string{"scope": f.Scope, "name": f.Name} {
+	for name, value := range map[string]string{"scope": f.Scope, "name": f.Name, "kind": f.Kind} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -134,4 +135,58 @@ func (s *Staff) PlaceHold(ctx context.Context, h NewHold) (*HeldItem, error) {
 // Hold.ReleasedAt is nil. CodeDecisionChanged: the first person was shown something else.
 func (s *Staff) ReleaseHold(ctx context.Context, id string, r HoldRequest) (*HeldItem, error) {
 	return decide[HeldItem](ctx, s, holds+"/"+segment(id)+"/release", r.IdempotencyKey, r)
+}
+
+// BulkHoldFilter is the filter of a bulk release of holds on packets and payments; at least one member
+// has to be set. It selects active holds, without those whose release the caller has asked for.
+type BulkHoldFilter struct {
+	Scope   string   `json:"scope,omitempty"` // packet or payment; "": both
+	Name    string   `json:"name,omitempty"`
+	Kind    string   `json:"kind,omitempty"`
+	HoldIDs []string `json:"hold_ids,omitempty"` // at most 200; then no other member is permitted
+}
+
+// BulkReleaseRequest is a release of many holds.
+type BulkReleaseRequest struct {
+	// IdempotencyKey identifies this release; "": the call generates one for its own tries.
+	IdempotencyKey string         `json:"-"`
+	Filter         BulkHoldFilter `json:"filter"`
+	Reason         string         `json:"reason"`  // for the audit
+	DryRun         bool           `json:"dry_run"` // return what would happen and release nothing
+}
+
+// BulkReleased is the result of a bulk release, or of its dry run.
+type BulkReleased struct {
+	DryRun   bool              `json:"dry_run"`
+	Count    int               `json:"count"`    // released, or waiting for a second person
+	Releases Releases          `json:"releases"` // the sum of these
+	More     bool              `json:"more"`     // more match than one call takes
+	Items    []BulkReleaseItem `json:"items"`
+
+	// Raw is the answer as received.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (b *BulkReleased) UnmarshalJSON(text []byte) error {
+	type plain BulkReleased
+	b.Raw = append(json.RawMessage(nil), text...)
+	return json.Unmarshal(text, (*plain)(b))
+}
+
+// BulkReleaseItem is the result for one hold.
+type BulkReleaseItem struct {
+	HoldID   string   `json:"hold_id"`
+	Scope    string   `json:"scope"`
+	Name     string   `json:"name"`
+	Releases Releases `json:"releases"`
+	Result   string   `json:"result"`   // would_release, released, waiting (for a second person) or skipped
+	Code     *string  `json:"code"`     // of skipped: why
+	AskedBy  *string  `json:"asked_by"` // the person who asked for the release
+}
+
+// ReleaseHolds releases many holds, at most 200 per call. What the call of another person has asked
+// for is released if that person was shown the same. DryRun has no default here: false releases.
+func (s *Staff) ReleaseHolds(ctx context.Context, r BulkReleaseRequest) (*BulkReleased, error) {
+	return decide[BulkReleased](ctx, s, holds+"/release", r.IdempotencyKey, r)
 }

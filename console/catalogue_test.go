@@ -116,6 +116,8 @@ func open(word string) (keys []string) {
 		}
 	case "hold_scope":
 		add(holdScopes...)
+	case "release_is":
+		add(strings.Split(written(`json:"result" enum:"([a-z_,]+)"`, "../api/hold_bulk.go")[0], ",")...)
 	case "hold_kind":
 		add(strings.Split(written(`json:"kind" enum:"([a-z_,]+)"`, "../api/hold.go")[0], ",")...)
 	case "held":

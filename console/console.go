@@ -140,6 +140,7 @@ func (c *Console) routes() map[string]route {
 		"POST /packets/{id}/hold":         {handle: (*visit).holdPacket},
 		"GET /holds":                      {query: holdParams.and(cursorParam), handle: (*visit).listHolds},
 		"GET /holds/{id}":                 {query: doneParam, handle: (*visit).showHold},
+		"POST /holds/release":             {handle: (*visit).releaseHolds},
 		"POST /holds/{id}/release":        {handle: (*visit).releaseHold},
 		"GET /campaigns":                  {query: params{"status": trimmed}.and(cursorParam), handle: (*visit).listCampaigns},
 		"GET /campaigns/{id}":             {query: cursorParam.and(doneParam), handle: (*visit).showCampaign},

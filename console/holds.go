@@ -55,8 +55,11 @@ type holdsPage struct {
 	Active string // true, false or "" for both
 	Scope  string
 	Name   string
+	Kind   string
 	Items  []hold
 	Next   string
+
+	Release holdsRelease
 }
 
 // Tabs are the values of Active.
@@ -65,29 +68,36 @@ func (holdsPage) Tabs() []string { return []string{"true", "false", ""} }
 // Scopes are the scopes of the filter.
 func (holdsPage) Scopes() []string { return holdScopes }
 
+// Kinds are the kinds of the filter.
+func (holdsPage) Kinds() []string { return holdKinds }
+
+// holdKinds are the kinds of stored holds.
+var holdKinds = []string{"staff", "recovery", "second_success", "charge_returned"}
+
 // With is the query of the same list with another value of Active.
 func (p holdsPage) With(active string) string {
-	q := queryOf(map[string]string{"scope": p.Scope, "name": p.Name})
+	q := queryOf(map[string]string{"scope": p.Scope, "name": p.Name, "kind": p.Kind})
 	q.Set("active", active)
 	return q.Encode()
 }
 
-func readHoldsPage(q url.Values) holdsPage {
-	p := holdsPage{Active: "true", Scope: q.Get("scope"), Name: q.Get("name")}
+// holdsPage is the requested list without its items. After a bulk release that was not carried out it
+// has the input.
+func (v *visit) holdsPage() holdsPage {
+	q := v.query
+	p := holdsPage{Active: "true", Scope: q.Get("scope"), Name: q.Get("name"), Kind: q.Get("kind")}
 	if q.Has("active") {
 		p.Active = q.Get("active")
+	}
+	if sent := v.submission; sent != nil && sent.Path == "/holds/release" {
+		p.Release.Reason, p.Release.Seen = sent.Reason, sent.form["seen"]
 	}
 	return p
 }
 
 func (v *visit) listHolds() error {
-	body := readHoldsPage(v.query)
-	f := client.HoldFilter{Scope: body.Scope, Name: body.Name}
-	if yes, err := strconv.ParseBool(body.Active); err == nil {
-		f.Active = &yes
-	}
-	found, err := v.staff.ListHolds(v.r.Context(), f, client.Page{Cursor: v.query.Get("cursor")})
-	if err != nil {
+	body := v.holdsPage()
+	if err := v.readHolds(&body); err != nil {
 		refused, err := v.refused(err)
 		if err != nil {
 			return err
@@ -95,11 +105,24 @@ func (v *visit) listHolds() error {
 		v.show("holds", refused, body)
 		return nil
 	}
+	v.show("holds", http.StatusOK, body)
+	return nil
+}
+
+// readHolds reads the items of a list.
+func (v *visit) readHolds(body *holdsPage) error {
+	f := client.HoldFilter{Scope: body.Scope, Name: body.Name, Kind: body.Kind}
+	if yes, err := strconv.ParseBool(body.Active); err == nil {
+		f.Active = &yes
+	}
+	found, err := v.staff.ListHolds(v.r.Context(), f, client.Page{Cursor: v.query.Get("cursor")})
+	if err != nil {
+		return err
+	}
 	body.Items = holdsOf(found.Items)
 	if found.NextCursor != nil {
 		body.Next = v.next(*found.NextCursor)
 	}
-	v.show("holds", http.StatusOK, body)
 	return nil
 }
 

@@ -64,6 +64,19 @@ var holdMessages = map[string]message{
 	"hold_due.packet":  {"Held packets", "已暂停的红包"},
 	"hold_due.payment": {"Held payments", "已暂停的款项"},
 
+	"hold.many": {"Release all that match the filter", "解除符合筛选条件的全部暂停"},
+	"hold.about_many": {"A dry run shows what each release moves. Then the release covers exactly these holds, up to 200. When money may " +
+		"move, the first person of finance asks, and another one releases what the first one was shown.",
+		"先预演，查看每项解除涉及的资金；随后只解除预演中的这些暂停，一次最多 200 项。涉及资金的，由财务一人申请，另一人按申请时所示内容解除。"},
+	"hold.release_many": {"Release: %s", "解除 %s 项"},
+	"hold.many_did":     {"Result of the release", "解除结果"},
+	"hold.none_left":    {"Nothing is left for you: what you have asked for waits for another person.", "没有待您处理的暂停：您已申请的，须由另一人确认解除。"},
+
+	"release_is.would_release": {"will be released", "将解除"},
+	"release_is.released":      {"released", "已解除"},
+	"release_is.waiting":       {"needs two persons", "须两人办理"},
+	"release_is.skipped":       {"skipped", "跳过"},
+
 	"hold.nothing": {"nothing moves now", "目前没有资金变动"},
 	"hold.in_one":  {"%s in 1 payment", "%s（1 笔）"},
 	"hold.in_many": {"%s in %s payments", "%s（%s 笔）"},

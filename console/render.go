@@ -210,7 +210,8 @@ func functions(l language) template.FuncMap {
 		"asset":       func(name string) string { return "/assets/" + name + "?v=" + assetVersion(name) },
 		"text":        func(s *string) string { return valueOr(s, "") },
 		// Without a configured Temporal UI the API returns bare paths, which are no links of the console.
-		"outside": func(url string) bool { return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://") },
+		"releases": func(r client.Releases) string { return releasesText(l, r) },
+		"outside":  func(url string) bool { return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://") },
 		"status": func(s client.PayoutStatus) statusTag {
 			return statusTag{Key: "status." + string(s), Tone: tones[string(s)]}
 		},

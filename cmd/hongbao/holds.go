@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,10 +58,16 @@ func newHoldsListCommand(env environment) *cobra.Command {
 	flags.BoolVar(&all, "released", false, "released holds too")
 	flags.StringVar(&filter.Scope, "scope", "", "only of this `scope`: all, provider, packet or payment")
 	flags.StringVar(&filter.Name, "name", "", "only of the provider, packet or payment with this `name`")
+	flags.StringVar(&filter.Kind, "kind", "", "only of this `kind`: "+strings.Join(holdKinds, ", "))
 	complete(cmd, "scope", holdScopes()...)
 	complete(cmd, "name")
+	complete(cmd, "kind", holdKinds...)
 	return cmd
 }
+
+// holdKinds are the kinds of stored holds.
+var holdKinds = []string{string(payout.HoldStaff), string(payout.HoldRecovery), string(payout.HoldSecondSuccess),
+	string(payout.HoldChargeReturned)}
 
 func holdScopes() []string {
 	var scopes []string
@@ -134,33 +141,6 @@ func holdArgs(cmd *cobra.Command, args []string) error {
 		return anyPaymentID.argument(args[1])
 	}
 	return &usageError{fmt.Errorf("scope %q: write all, provider, packet or payment", args[0])}
-}
-
-func newHoldsReleaseCommand(env environment) *cobra.Command {
-	f := newOpsFlags()
-	cmd := &cobra.Command{
-		Use:   "release <hold id> --reason <text>",
-		Short: "Release a hold",
-		Long: `Release a hold. When that lets money of a packet or payment go, two persons of finance
-have to run it: the first one asks, the second one releases. Show the hold first: it says
-what moves.`,
-		Example: "  hongbao holds release h12 --reason 'looked at'",
-		Args:    holdID.arg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				h, err := t.staff.ReleaseHold(ctx, args[0], client.HoldRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
-				if err != nil {
-					return err
-				}
-				if err := t.printHold(h); err != nil || h.Hold.ReleasedAt != nil {
-					return err
-				}
-				return errNeedsApproval
-			})
-		},
-	}
-	f.add(cmd, true)
-	return cmd
 }
 
 // printHold prints a hold and what its release lets go.

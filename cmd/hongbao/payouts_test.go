@@ -371,6 +371,27 @@ func (d *staffStack) testUndecided(t *testing.T) {
 	contains(t, errs, "not the id of a packet")
 	out, _ = d.sh(exitOK, "holds", "place", "payment", bad, "--reason", "r")
 	contains(t, out, "active")
+	d.testReleaseMany()
+}
+
+// testReleaseMany: a dry run releases nothing; two persons release what lets money go.
+func (d *staffStack) testReleaseMany() {
+	t := d.t
+	first, second := d.as("HONGBAO_OPS_KEY", d.finance), d.as("HONGBAO_OPS_KEY", d.second)
+	many := []string{"holds", "release", "--scope", "payment", "--kind", "staff"}
+	out, _ := d.shAs(first, exitOK, many...)
+	contains(t, out, "waiting", "moves after a retry", "Selected: 1, ", "Nothing was released")
+	many = append(many, "--reason", "looked at", "--yes")
+	out, _ = d.shAs(first, exitWaiting, many...)
+	contains(t, out, "li-na", "Of 1 holds, ", "0 released, 1 wait for a second person, 0 refused")
+	out, _ = d.shAs(first, exitOK, many...)
+	contains(t, out, "No hold matches")
+	out, _ = d.shAs(second, exitOK, append(many, "--json")...)
+	contains(t, out, `"result":"released"`, `"asked_by":"li-na"`)
+	_, errs := d.shAs(first, exitUsage, "holds", "release", "--reason", "r")
+	contains(t, errs, "give a hold id, or a filter")
+	_, errs = d.shAs(first, exitUsage, "holds", "release", "h1", "--scope", "packet", "--reason", "r")
+	contains(t, errs, "cannot be combined")
 }
 
 // testBrokenOff: a retry of many that breaks in the middle says what it did, and

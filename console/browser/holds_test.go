@@ -173,3 +173,42 @@ func TestHoldOfAPayment(t *testing.T) {
 	b.open("/payouts/" + bad)
 	b.has(".held", "the account is under investigation")
 }
+
+// TestReleaseMany: after a dry run the first of two persons of finance asks for the release of all
+// holds that match the filter; another one, who sees who has asked, releases them.
+func TestReleaseMany(t *testing.T) {
+	t.Parallel()
+	h := newTestbed(t, nil)
+	var ids []string
+	for range 2 {
+		id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+		ids = append(ids, id)
+		h.hold(payout.HoldPacket, id, "looked into")
+	}
+	first, second := h.signIn(h.finance, "en"), h.signIn(h.second, "zh-CN")
+	first.open("/holds")
+	first.lacks("#release-many") // without a filter
+	first.open("/holds?active=true&kind=staff&scope=packet")
+	first.has("tbody", ids[0], ids[1])
+	first.lacks(`#release-many [value="release"]`)
+	first.follow(`#release-many [value="dry"]`)
+	first.has("#release-result", "Dry run result", "¥4.00", "needs two persons", ids[0], "¥2.00 goes to winners or back to the sender")
+	first.follow(`#release-many [value="release"]`)
+	first.has("#release-many", "The input is not valid")
+	first.fill("#release-many textarea", "looked at both")
+	first.follow(`#release-many [value="release"]`)
+	first.has("#release-result", "Result of the release", "needs two persons", h.finance.Key.Owner)
+	first.follow(`#release-many [value="dry"]`)
+	first.has("#release-result", "Nothing is left for you")
+	second.open("/holds?active=true&scope=packet")
+	second.follow(`#release-many [value="dry"]`)
+	second.has("#release-result", "将解除", h.finance.Key.Owner, "¥4.00")
+	second.fill("#release-many textarea", "已核实")
+	second.follow(`#release-many [value="release"]`)
+	second.has("#release-result", "已解除", ids[0], ids[1])
+	second.open("/holds")
+	second.lacks("tbody")
+	ops := h.signIn(h.ops, "en")
+	ops.open("/holds?active=true&kind=staff")
+	ops.lacks("#release-many")
+}

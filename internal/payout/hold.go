@@ -139,7 +139,9 @@ type HoldFilter struct {
 	Active  *bool // nil: both
 	Scope   HoldScope
 	Name    string
-	AfterID int64 // continues behind this one; 0: from the newest
+	Kind    HoldKind
+	NotBy   string // without holds whose release this person asked for in time and that wait for a second one
+	AfterID int64  // continues behind this one; 0: from the newest
 	Limit   int
 }
 

@@ -121,6 +121,13 @@ func (h Hold) NeedsSecondPerson(r Releases) bool {
 	return (h.Scope == HoldPacket || h.Scope == HoldPayment) && r.Amount() > 0
 }
 
+// ReleasePlan is what a person's release of a hold would do now.
+type ReleasePlan struct {
+	Hold     Hold
+	Releases Releases
+	Asks     bool // only a second person releases it
+}
+
 // HeldPacket is what a packet's release is about.
 type HeldPacket struct {
 	Balances Balances

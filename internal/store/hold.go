@@ -6,9 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"hongbao/internal/access"
 	"hongbao/internal/failpoint"
-	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
@@ -251,6 +249,20 @@ func (s *Store) Holds(ctx context.Context, f payout.HoldFilter) ([]payout.Hold, 
 	if f.Name != "" {
 		q = q.Where("name = ?", f.Name)
 	}
+	if f.Kind != "" {
+		q = q.Where("kind = ?", string(f.Kind))
+	}
+	if f.NotBy != "" {
+		names, err := s.namesOf(ctx, f.NotBy)
+		if err != nil {
+			return nil, err
+		}
+		now, err := s.Clock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		q = q.Where("(release_at IS NULL OR release_at <= ? OR release_by NOT IN ?)", now.Add(-approvalLife), names)
+	}
 	if f.AfterID != 0 {
 		q = q.Where("id < ?", f.AfterID)
 	}
@@ -325,141 +337,6 @@ func (tx tx) hold(id int64, lock bool) (payout.Hold, error) {
 		err = fmt.Errorf("hold %d: %w", id, ErrNotFound)
 	}
 	return row.hold(), err
-}
-
-// ReleaseHold releases a hold, or stores the wish of the first of two persons when money may move
-// (payout.Hold.NeedsSecondPerson), for a day. The second one has to be shown the same. A released hold stays as
-// it is. Audited; the same key and body return the first answer. Errors: ErrNotFound,
-// payout.ErrDecisionChanged when the second person would release something else than the first was
-// shown, payout.ErrRecoveryRequired, payout.ErrMySQLRestored, payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) ReleaseHold(ctx context.Context, w payout.StaffWrite, id int64, render payout.HoldAnswer) (payout.StaffAnswer, error) {
-	return s.writeHold(ctx, w, func(tx tx) (out payout.StaffAnswer, err error) {
-		h, err := tx.hold(id, true)
-		if err != nil {
-			return out, err
-		}
-		if err := tx.allow(payout.ActionResolve, holdNames{}); err != nil {
-			return out, err
-		}
-		releases, err := tx.releases(h)
-		if err != nil {
-			return out, err
-		}
-		if err := tx.releasable(h); err != nil {
-			return out, err
-		}
-		if h.ReleasedAt.IsZero() {
-			if h, err = tx.release(w, h, releases); err != nil {
-				return out, err
-			}
-		}
-		out.Status, out.Body = render(h, releases)
-		return out, nil
-	})
-}
-
-// releasable refuses to release a packet without shares whose charge the last recovery did not know.
-func (tx tx) releasable(h payout.Hold) error {
-	if h.Kind != payout.HoldRecovery || h.Scope != payout.HoldPacket {
-		return nil
-	}
-	var books mysqlStateRow
-	if err := tx.Where("id = 1").Limit(1).Find(&books).Error; err != nil {
-		return err
-	}
-	var funding int64
-	if err := tx.Model(&packetRow{}).Where("id = ? AND status = ?", h.Name, string(packet.StatusFunding)).Count(&funding).Error; err != nil {
-		return err
-	}
-	if funding > 0 && h.OfLeftCharge(books.state()) {
-		return fmt.Errorf("hold %d on packet %s: %w", h.ID, h.Name, payout.ErrRecoveryRequired)
-	}
-	return nil
-}
-
-func (tx tx) release(w payout.StaffWrite, h payout.Hold, releases payout.Releases) (payout.Hold, error) {
-	action, shown := "release", releases.Hash()
-	asked := h.Release != nil && tx.now.Sub(h.Release.At) < approvalLife
-	switch other := asked && !access.SamePerson(h.Release.By, w.Owner); {
-	case other && string(h.Release.Shown) != string(shown):
-		return h, fmt.Errorf("hold %d: %w", h.ID, payout.ErrDecisionChanged)
-	case !other && h.NeedsSecondPerson(releases):
-		action = "ask_release"
-		if err := tx.Model(&holdRow{}).Where("id = ?", h.ID).Updates(map[string]any{"release_by": w.Owner, "release_role": w.Role,
-			"release_reason": w.Reason, "release_shown": shown, "release_at": tx.now}).Error; err != nil {
-			return h, err
-		}
-	default:
-		if err := tx.endHolds(w, "id = ?", h.ID); err != nil {
-			return h, err
-		}
-		if err := tx.wakeHeld(h); err != nil {
-			return h, err
-		}
-	}
-	after, err := tx.hold(h.ID, false)
-	if err != nil {
-		return h, err
-	}
-	return after, tx.audit(w, action, holdSubject(h), holdNote(&h), holdNote(&after))
-}
-
-// wakeHeld has the outbox start the pending payments of a released packet or payment. Those of a
-// provider are woken by the worker, see ProviderState.
-func (tx tx) wakeHeld(h payout.Hold) error {
-	column := map[payout.HoldScope]string{payout.HoldPacket: "packet_id", payout.HoldPayment: "id"}[h.Scope]
-	if column == "" {
-		return nil
-	}
-	return tx.Exec("INSERT INTO outbox (payment_id, kind, due_at, created_at) SELECT id, ?, ?, ? FROM payments WHERE status = 'pending' AND "+
-		column+" = ? ON DUPLICATE KEY UPDATE due_at = VALUES(due_at), tries = 0, reached_at = NULL", outboxBegin, tx.now, tx.now, h.Name).Error
-}
-
-// releases is what a hold's release lets go: everything of a packet that has not left, or the amount
-// of a payment that is not final. A released hold lets nothing go.
-func (tx tx) releases(h payout.Hold) (payout.Releases, error) {
-	switch {
-	case !h.ReleasedAt.IsZero():
-		return nil, nil
-	case h.Scope == payout.HoldPacket:
-		return tx.packetReleases(h.Name)
-	case h.Scope == payout.HoldPayment:
-		var row paymentRow
-		if err := tx.Where("id = ?", h.Name).Limit(1).Find(&row).Error; err != nil || row.ID == "" {
-			return nil, err
-		}
-		return payout.PaymentReleases(row.payment()), nil
-	}
-	return payout.Releases{{Code: payout.ReleaseDecided}}, nil
-}
-
-// selectWaiting counts and adds up the payments of payout.HeldPacket.
-const selectWaiting = `SELECT kind, COUNT(*) AS n, LEAST(SUM(amount), ?) AS fen FROM payments WHERE packet_id = ?
-	AND (status IN ('pending', 'sending', 'unknown', 'awaiting_recipient') OR status IN ('failed', 'returned') AND kind IN ('p', 'r'))
-	GROUP BY kind`
-
-func (tx tx) packetReleases(packetID string) (payout.Releases, error) {
-	var row packetRow
-	if err := tx.Select("id", "status").Where("id = ?", packetID).Limit(1).Find(&row).Error; err != nil || row.ID == "" {
-		return nil, err
-	}
-	balances, err := tx.balances(packetID)
-	if err != nil {
-		return nil, err
-	}
-	var sums []struct {
-		Kind   string
-		N, Fen int64
-	}
-	if err := tx.Raw(selectWaiting, int64(money.Saturated), packetID).Scan(&sums).Error; err != nil {
-		return nil, err
-	}
-	p := payout.HeldPacket{Balances: balances, GrabsEnded: packet.Status(row.Status) == packet.StatusClosing,
-		Waiting: map[payout.Kind]payout.ReleasePart{}}
-	for _, s := range sums {
-		p.Waiting[payout.Kind(s.Kind[0])] = payout.ReleasePart{Count: int(s.N), Amount: money.Fen(s.Fen)}
-	}
-	return p.Releases(), nil
 }
 
 // PacketsWithoutCharge lists open packets whose charge came back: their grabs have to end, whether

@@ -175,6 +175,10 @@ func TestR13_UnresolvedChargeNeedsAnotherRecovery(t *testing.T) {
 	wantErr(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseUnopened)), payout.ErrHeld)
 	id := query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet'")
 	wantErr(t, errOnly(s.ReleaseHold(ctx, staff(t, s, "release", "h"), id, renderHold)), payout.ErrRecoveryRequired)
+	plan, err := s.PreviewRelease(ctx, "anna", id)
+	if wantErr(t, err, payout.ErrRecoveryRequired); plan.Hold.ID != id {
+		t.Errorf("%+v", plan)
+	}
 	c.pass(time.Minute)
 	found = declared(t, s)
 	must(t, errOnly(s.RecoverFund(ctx, p.ID, even(p))))
