@@ -17,7 +17,7 @@ type ApprovalItem struct {
 	ID            string            `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6CD"`
 	Status        string            `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"The decision's status."`
 	Decision      Decision          `json:"decision" doc:"The decision that waits."`
-	Evidence      Nullable[string]  `json:"evidence" doc:"Of mark_paid: the evidence of the payment. Of a retry of a payment that was not final: that its earlier order numbers will not pay."`
+	Evidence      Nullable[string]  `json:"evidence" doc:"Of mark_paid: the evidence of the payment. Of moved and not_moved: that of the outcome. Of a retry of a payment that was not final: that its earlier order numbers will not pay."`
 	Payout        Nullable[Payout]  `json:"payout" doc:"The current payout that the decision is about; null for a decision about a refund."`
 	Refund        Nullable[Refund]  `json:"refund" doc:"The current refund that the decision is about; null for a decision about a payout."`
 	Preview       Nullable[Preview] `json:"preview" doc:"What the decision would now do; null unless it waits and the state permits it."`

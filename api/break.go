@@ -123,8 +123,71 @@ func breakID(text string) (int64, bool) {
 	return id, ok && err == nil && id > 0 && strconv.FormatInt(id, 10) == digits
 }
 
+// ResolveBreak is the body of the resolution of a break.
+type ResolveBreak struct {
+	Reason   string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"the recipient confirms it, see ticket 4711"`
+	Outcome  string `json:"outcome,omitempty" enum:"none,moved,not_moved" doc:"What became of the money of the break's order number; none, the default, states nothing. moved: a statement line or the provider's last answer has to show it, and it is booked as the provider's success. not_moved: of a payout or refund whose outcome is open, and of a charge after the provider's memory of its order number; it fails. Both are decisions about the payment by two persons, and the break is resolved when they have taken effect." example:"not_moved"`
+	Evidence string `json:"evidence,omitempty" minLength:"1" maxLength:"500" doc:"The evidence of the outcome: 1 to 500 characters. Required with moved and not_moved, refused otherwise." example:"letter of the provider, 2026-04-02"`
+}
+
+// DecidedBreak is the answer to a resolution with an outcome: a decision about the break's payment.
+type DecidedBreak struct {
+	Decision Decision           `json:"decision" doc:"The decision."`
+	Payout   Nullable[Payout]   `json:"payout" doc:"The payout, or charge, of the break; null for a refund."`
+	Refund   Nullable[Refund]   `json:"refund" doc:"The refund of the break; null for another payment."`
+	Approval Nullable[Approval] `json:"approval" doc:"Set while a second person has to approve; nothing has moved yet."`
+}
+
+// outcomeNone states nothing about the money.
+const outcomeNone = "none"
+
+// outcomes are the decisions that a resolution of a break can be, by outcome.
+var outcomes = map[string]payout.DecisionKind{"moved": payout.DecisionMoved, "not_moved": payout.DecisionNotMoved}
+
+func checkOutcome(s string) *fault {
+	if _, known := outcomes[s]; !known && s != outcomeNone {
+		return &fault{faultEnum, "must be none, moved or not_moved"}
+	}
+	return nil
+}
+
+func readResolveBreak(body []byte) (ResolveBreak, error) {
+	o, err := readObject(body)
+	if err != nil {
+		return ResolveBreak{}, err
+	}
+	reason, outcome := o.text("reason", true, checkReason), o.text("outcome", false, checkOutcome)
+	evidence := o.text("evidence", false, checkReason)
+	out := ResolveBreak{Reason: valueOr(reason, ""), Outcome: valueOr(outcome, outcomeNone), Evidence: valueOr(evidence, "")}
+	if err := o.done(); err != nil {
+		return out, err
+	}
+	_, stated := outcomes[out.Outcome]
+	switch {
+	case stated && out.Evidence == "":
+		return out, invalid(FieldError{"evidence", faultRequired, "is required with this outcome"})
+	case !stated && out.Evidence != "":
+		return out, invalid(FieldError{"evidence", faultUnknown, "is possible only with the outcomes moved and not_moved"})
+	}
+	if !stated {
+		out.Outcome = "" // the same request as without the member
+	}
+	return out, nil
+}
+
+// renderDecidedBreak returns the answer that is stored with the decision.
+func (r *request) renderDecidedBreak(d *payout.Decision, p payout.Row, refused error) (int, []byte) {
+	if refused != nil {
+		return r.renderRefusedDecision(refused)
+	}
+	out := DecidedBreak{}
+	out.Decision, out.Approval = renderDecided(*d)
+	out.Payout, out.Refund = r.server.subject(p)
+	return accepted(out)
+}
+
 func resolveBreak(r *request) (answer, error) {
-	body, err := readReason(r.payload)
+	body, err := readResolveBreak(r.payload)
 	if err != nil {
 		return answer{}, err
 	}
@@ -139,6 +202,11 @@ func resolveBreak(r *request) (answer, error) {
 		return answer{}, noSuch("break")
 	}
 	w.Route = r.c.Method() + " " + r.route.on(strings.Clone(text))
+	if kind, stated := outcomes[body.Outcome]; stated {
+		c := payout.DecisionRequest{Kind: kind, Evidence: body.Evidence}
+		stored, err := r.server.cfg.Store.DecideBreak(r.ctx, w, id, c, r.renderDecidedBreak)
+		return staffAnswer(stored, err, noSuch("break"))
+	}
 	stored, err := r.server.cfg.Store.ResolveBreak(r.ctx, w, id, func(b payout.BreakRow) (int, []byte) {
 		raw := encodeBody(renderBreak(b, r.server.cfg.Now()))
 		return http.StatusOK, raw

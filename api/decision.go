@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -35,11 +36,14 @@ type MarkPaid struct {
 // Decision is a decision of a member of staff.
 type Decision struct {
 	ID     string           `json:"id" doc:"The decision's id." example:"KQ3X7M2P5R6T4V2W3Y7Z5B6CDE"`
-	Kind   string           `json:"kind" enum:"retry,cancel,mark_paid,ask" doc:"The decision."`
+	Kind   string           `json:"kind" enum:"retry,cancel,mark_paid,ask,moved,not_moved" doc:"The decision; moved and not_moved state what became of the money of a break's order number."`
 	Reason string           `json:"reason" doc:"The reason."`
 	By     string           `json:"by" doc:"The person who decided."`
 	KeyID  Nullable[string] `json:"key_id" doc:"The id of the key that decided."`
-	Status string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"waiting: for a second person; nothing has moved. open: approved; every order number is queried first. carried_out: done. overtaken: an answer of the provider or another decision made it obsolete. rejected, expired, withdrawn: ended; the decision has moved nothing."`
+	// OrderNo and BreakID are null unless the decision resolves a break.
+	OrderNo Nullable[string] `json:"order_no" doc:"Of moved and not_moved: the order number that they are about."`
+	BreakID Nullable[string] `json:"break_id" doc:"Of moved and not_moved: the break that they resolve."`
+	Status  string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"waiting: for a second person; nothing has moved. open: approved; every order number is queried first. carried_out: done. overtaken: an answer of the provider or another decision made it obsolete. rejected, expired, withdrawn: ended; the decision has moved nothing."`
 }
 
 // Approval is the pending approval of a decision.
@@ -141,6 +145,9 @@ func decide(kind payout.DecisionKind, about payout.Kind) func(*request) (answer,
 		return staffAnswer(stored, err, refuse(missing))
 	}
 }
+
+const notShown = "Neither a statement line nor the provider's last answer shows that the money of this order number has moved. " +
+	"A payment by other means is recorded with mark-paid."
 
 const noOpenCancel = "No cancel is open. A decision that waits for a second person is withdrawn by the person who " +
 	"decided, with POST /v1/staff/approvals/{id}/withdraw."
@@ -249,6 +256,10 @@ func (r *request) renderRefusedDecision(refused error) (int, []byte) {
 	switch {
 	case errors.Is(refused, payout.ErrNoOpenCancel):
 		e.detail = noOpenCancel
+	case errors.Is(refused, payout.ErrNotShown):
+		e.detail = notShown
+	case errors.Is(refused, payout.ErrNoOrder):
+		e.detail = "The break is resolved, or not about an order number of a payment: it can be resolved only with the outcome none."
 	case errors.Is(refused, payout.ErrDecisionPending):
 		e = refuse(CodeDecisionPending)
 	case errors.Is(refused, payout.ErrDecisionChanged):
@@ -270,8 +281,12 @@ func renderDecided(d payout.Decision) (Decision, Nullable[Approval]) {
 	if d.Status == payout.DecisionWaiting {
 		approval = &Approval{ID: d.ApprovalID, ExpiresAt: Stamp(d.ExpiresAt)}
 	}
-	return Decision{ID: d.ID, Kind: string(d.Kind), Reason: d.Reason, By: d.By, KeyID: textOrNull(d.KeyID),
-		Status: string(d.Status)}, orNull(approval)
+	out := Decision{ID: d.ID, Kind: string(d.Kind), Reason: d.Reason, By: d.By, KeyID: textOrNull(d.KeyID), Status: string(d.Status),
+		OrderNo: textOrNull(d.OrderNo)}
+	if d.BreakID != 0 {
+		out.BreakID = textOrNull(breakPrefix + strconv.FormatInt(d.BreakID, 10))
+	}
+	return out, orNull(approval)
 }
 
 // accepted returns status 202 and a body.

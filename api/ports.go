@@ -144,6 +144,8 @@ type Reconciling interface {
 	Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.BreakRow, error)
 	ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (
 		payout.StaffAnswer, error)
+	DecideBreak(ctx context.Context, w payout.StaffWrite, id int64, c payout.DecisionRequest, render payout.DecisionAnswer) (
+		payout.StaffAnswer, error)
 }
 
 // Closing reads ledger balances and day-end closes from MySQL.

@@ -101,12 +101,19 @@ func breakRoutes() []*route {
 			id: "resolveBreak", method: http.MethodPost, path: "/v1/staff/breaks/{id}/resolve", listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleFinance}, tag: "staff reconciliation",
 			summary: "Resolve a break",
-			about: "Records that the break was dealt with. It moves no money. A break that is resolved keeps its first reason. " +
-				"It is opened again when the difference is seen again; a break found by reconciliation only when something new " +
-				"is seen, such as a second movement of the same money.",
+			about: "Records that the break was dealt with. Without an outcome it moves no money. A break that is resolved keeps its first " +
+				"reason. It is opened again when the difference is seen again; a break found by reconciliation only when something new " +
+				"is seen, such as a second movement of the same money. With the outcome moved or not_moved two persons state, with " +
+				"evidence, what became of the money of an open break's order number: a decision about its payment with its own approval. " +
+				"not_moved queries every order number first; after another answer than the one that was shown it ends, and the break stays " +
+				"open. 409 not_retryable: the state does not permit the outcome, or nothing of the provider shows that the money has moved; " +
+				"mark-paid records a payment by other means.",
 			params: []param{{in: "path", name: "id", required: true, schema: "", example: "b4711", about: "The break's id."}, keyParam},
-			body:   Reason{}, answers: []reply{{status: http.StatusOK, about: "The break.", body: Break{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyReused}, handle: resolveBreak,
+			body:   ResolveBreak{}, answers: []reply{{status: http.StatusOK, about: "The break.", body: Break{}, headers: []param{replayed}},
+				{status: http.StatusAccepted, about: "The outcome waits for a second person.", body: DecidedBreak{},
+					headers: []param{replayed}}},
+			problems: []Code{CodeKeyRequired, CodeNotFound, CodeNotRetryable, CodeDecisionPending, CodeHeld, CodeKeyReused},
+			handle:   resolveBreak,
 		},
 	}
 }

@@ -41,11 +41,14 @@ type MarkPaidRequest struct {
 // Decision is a decision of a member of staff.
 type Decision struct {
 	ID     string  `json:"id"`
-	Kind   string  `json:"kind"` // retry, cancel, mark_paid, ask
+	Kind   string  `json:"kind"` // retry, cancel, mark_paid, ask, moved, not_moved
 	Reason string  `json:"reason"`
 	By     string  `json:"by"`
 	KeyID  *string `json:"key_id"` // of the key that decided
 	Status string  `json:"status"` // waiting, open, carried_out, overtaken, rejected, expired, withdrawn
+	// OrderNo and BreakID are what moved and not_moved are about.
+	OrderNo *string `json:"order_no"`
+	BreakID *string `json:"break_id"`
 }
 
 // Approval is the pending approval of a decision.
@@ -84,6 +87,24 @@ type DecidedRefund struct {
 // UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
 func (d *DecidedRefund) UnmarshalJSON(text []byte) error {
 	type plain DecidedRefund
+	d.Raw = append(json.RawMessage(nil), text...)
+	return json.Unmarshal(text, (*plain)(d))
+}
+
+// DecidedBreak is the answer to a resolution of a break with an outcome: a decision about its payment.
+type DecidedBreak struct {
+	Decision Decision  `json:"decision"`
+	Payout   *Payout   `json:"payout"`   // of a payout or charge
+	Refund   *Refund   `json:"refund"`   // of a refund
+	Approval *Approval `json:"approval"` // set while a second person has to approve; nothing has moved
+
+	// Raw is the answer as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (d *DecidedBreak) UnmarshalJSON(text []byte) error {
+	type plain DecidedBreak
 	d.Raw = append(json.RawMessage(nil), text...)
 	return json.Unmarshal(text, (*plain)(d))
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"net/http"
 	"net/url"
@@ -183,13 +184,35 @@ func (s *Staff) Breaks(ctx context.Context, f BreakFilter) iter.Seq2[*Break, err
 
 // ResolveRequest is the resolution of a break.
 type ResolveRequest struct {
-	// IdempotencyKey identifies this write; "": ResolveBreak generates one for its own tries.
+	// IdempotencyKey identifies this write; "": the call generates one for its own tries.
 	IdempotencyKey string `json:"-"`
 	Reason         string `json:"reason"` // for the audit
+	// Outcome says what became of the money of the break's order number: moved or not_moved; "" or none
+	// states nothing. Evidence is required with an outcome.
+	Outcome  string `json:"outcome,omitempty"`
+	Evidence string `json:"evidence,omitempty"`
 }
 
-// ResolveBreak records that a break was dealt with; it moves no money. A resolved break keeps
-// its first reason. An unknown id is a problem with CodeNotFound.
+// States reports whether the resolution has an outcome, and so is a decision by two persons.
+func (r ResolveRequest) States() bool { return r.Outcome != "" && r.Outcome != "none" }
+
+var errOutcome = errors.New("resolve a break: with an outcome use DecideBreak, otherwise ResolveBreak")
+
+// ResolveBreak records that a break was dealt with; it states no outcome and moves no money. A resolved
+// break keeps its first reason. An unknown id is a problem with CodeNotFound.
 func (s *Staff) ResolveBreak(ctx context.Context, id string, r ResolveRequest) (*Break, error) {
+	if r.States() {
+		return nil, errOutcome
+	}
 	return decide[Break](ctx, s, breaks+"/"+segment(id)+"/resolve", r.IdempotencyKey, r)
+}
+
+// DecideBreak states, with evidence, what became of the money of a break's order number; a second person
+// has to approve. The break is resolved when the decision has taken effect. Refusals are problems with
+// CodeNotRetryable, CodeDecisionPending or CodeNotFound.
+func (s *Staff) DecideBreak(ctx context.Context, id string, r ResolveRequest) (*DecidedBreak, error) {
+	if !r.States() {
+		return nil, errOutcome
+	}
+	return decide[DecidedBreak](ctx, s, breaks+"/"+segment(id)+"/resolve", r.IdempotencyKey, r)
 }

@@ -1,7 +1,7 @@
 -- Payments: every obligation to move money once. Charges (c), payouts (p), refunds (r) and
 -- honoured share conflicts (h) use one table, because one transition table moves them all.
 -- status is written by a compare-and-set on (status, version) alone. deciding holds a
--- decision that queries the provider before it takes effect (cancel). needs_second_person: the
+-- decision that queries the provider before it takes effect (cancel, not_moved). needs_second_person: the
 -- next retry needs a second person, whatever its amount. Keys that lists go by end in amount, so
 -- that sums read no rows.
 -- +goose Up
@@ -44,7 +44,8 @@ CREATE TABLE IF NOT EXISTS payments (
         'pending', 'sending', 'unknown', 'awaiting_recipient', 'paid', 'failed', 'returned', 'cancelled', 'paid_outside')),
     CONSTRAINT payments_settled CHECK ((settled_at IS NULL) = (status IN ('pending', 'sending', 'unknown', 'awaiting_recipient'))),
     CONSTRAINT payments_failed CHECK ((status IN ('failed', 'returned')) = (failure_code IS NOT NULL)),
-    CONSTRAINT payments_deciding CHECK (deciding = '' OR deciding = 'cancel' AND (status IN ('failed', 'returned') OR kind = 'r' AND settled_at IS NULL)),
+    CONSTRAINT payments_deciding CHECK (deciding = '' OR deciding = 'cancel' AND (status IN ('failed', 'returned') OR kind = 'r' AND settled_at IS NULL)
+        OR deciding = 'not_moved' AND status IN ('sending', 'unknown', 'awaiting_recipient')),
     CONSTRAINT payments_numbered CHECK ((attempt = 0) = (order_no IS NULL) AND attempt BETWEEN 0 AND 1023),
     CONSTRAINT payments_share CHECK ((kind = 'p') = (share_index >= 0)),
     CONSTRAINT payments_charge CHECK (kind <> 'c' OR status NOT IN ('cancelled', 'paid_outside'))

@@ -92,6 +92,9 @@ func approvalRow(a *client.ApprovalItem) []any {
 	case a.Refund != nil:
 		about, amount, to = a.Refund.ID, formatYuan(a.Refund.Amount), a.Refund.UserID
 	}
+	if a.Decision.OrderNo != nil { // it states what became of the money of this order number
+		about = *a.Decision.OrderNo
+	}
 	status := a.Status
 	if a.Changed {
 		status += ", changed"
@@ -99,6 +102,17 @@ func approvalRow(a *client.ApprovalItem) []any {
 	return []any{a.ID, a.Decision.Kind, about, amount, to, a.Decision.By, a.Decision.Reason, optionalText(a.Evidence), status,
 		optionalText(a.AnsweredBy),
 		formatTime(a.ExpiresAt)}
+}
+
+// aboutPayment says which payment a decision is about, and its status.
+func aboutPayment(p *client.Payout, r *client.Refund) string {
+	switch {
+	case p != nil:
+		return fmt.Sprintf("payout %s is %s", p.ID, p.Status)
+	case r != nil:
+		return fmt.Sprintf("refund %s is %s", r.ID, r.Status)
+	}
+	return "no payment changed"
 }
 
 // approvalAnswer is a client method that approves, rejects or withdraws a decision.
@@ -119,13 +133,7 @@ func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *c
 				if err != nil {
 					return err
 				}
-				about := "no payment changed"
-				switch {
-				case a.Payout != nil:
-					about = fmt.Sprintf("payout %s is %s", a.Payout.ID, a.Payout.Status)
-				case a.Refund != nil:
-					about = fmt.Sprintf("refund %s is %s", a.Refund.ID, a.Refund.Status)
-				}
+				about := aboutPayment(a.Payout, a.Refund)
 				if t.json {
 					return t.printRaw(a.Raw)
 				}

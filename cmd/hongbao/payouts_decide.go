@@ -115,6 +115,10 @@ func decisionName(d client.Decision) string {
 		return "Marking as paid"
 	case "ask":
 		return "Querying the provider"
+	case "moved":
+		return `Recording the outcome "moved"`
+	case "not_moved":
+		return `Recording the outcome "not_moved"`
 	}
 	return d.Kind
 }

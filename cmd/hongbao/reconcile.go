@@ -288,14 +288,28 @@ func breakKinds() []string {
 
 func newReconcileResolveCommand(env environment) *cobra.Command {
 	f := newFinanceFlags()
+	var outcome, evidence string
 	cmd := &cobra.Command{
-		Use:     "resolve <break id> --reason <text>",
-		Short:   "Resolve a break with a reason; no money moves",
-		Example: "  hongbao reconcile resolve b4711 --reason 'provider has corrected the statement'",
-		Args:    breakID.arg,
+		Use:   "resolve <break id> --reason <text>",
+		Short: "Resolve a break with a reason, or state what became of its money",
+		Long: `Resolve a break with a reason; no money moves. With --outcome moved or not_moved two persons state,
+with evidence, what became of the money of the break's order number. moved: a statement line or the provider's last
+answer shows it, and it is booked. not_moved: every order number is queried once more; then the payment fails, and
+its next retry needs two persons. The break is resolved when the decision has taken effect.`,
+		Example: `  hongbao reconcile resolve b4711 --reason 'provider has corrected the statement'
+  hongbao reconcile resolve b4711 --outcome not_moved --evidence 'letter of the provider' --reason 'ticket 4711'`,
+		Args: breakID.arg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				b, err := t.staff.ResolveBreak(ctx, args[0], client.ResolveRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
+				r := client.ResolveRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason, Outcome: outcome, Evidence: evidence}
+				if r.States() {
+					done, err := t.staff.DecideBreak(ctx, args[0], r)
+					if err != nil {
+						return err
+					}
+					return t.printDecision(done.Raw, done.Decision, done.Approval, aboutPayment(done.Payout, done.Refund))
+				}
+				b, err := t.staff.ResolveBreak(ctx, args[0], r)
 				if err != nil {
 					return err
 				}
@@ -308,5 +322,9 @@ func newReconcileResolveCommand(env environment) *cobra.Command {
 		},
 	}
 	f.add(cmd, true)
+	cmd.Flags().StringVar(&outcome, "outcome", "none", "what became of the money: none, moved or not_moved")
+	cmd.Flags().StringVar(&evidence, "evidence", "", "evidence of the outcome, such as a letter of the provider (required with one)")
+	complete(cmd, "outcome", "none", "moved", "not_moved")
+	complete(cmd, "evidence")
 	return cmd
 }

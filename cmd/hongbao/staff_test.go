@@ -105,7 +105,8 @@ func (d *staffStack) testReconcile(t *testing.T) {
 		"start --date 2026-02-30 --reason r": "write YYYY-MM-DD", "start --date 2099-01-01 --reason r": "invalid_request",
 		"start": "--reason is required", "list --date x": "write YYYY-MM-DD", "list --status x": "none of requested",
 		"breaks --packet x": "not the id of a packet", "breaks --older-than 1ms": "whole seconds", "show": "takes one argument",
-		"resolve b1": "--reason is required", "list --limit 0": "write a number from 1 to 200",
+		"resolve b1": "--reason is required", "resolve b1 --outcome moved --reason r": "evidence", "resolve b1 --outcome x --reason r": "outcome",
+		"list --limit 0": "write a number from 1 to 200",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"reconcile"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
 			t.Errorf("%s: %s", args, errs)
@@ -115,6 +116,8 @@ func (d *staffStack) testReconcile(t *testing.T) {
 	contains(t, errs, "not_found")
 	_, errs = d.sh(exitFailed, "reconcile", "resolve", "b999999", "--reason", "r")
 	contains(t, errs, "not_found")
+	_, errs = d.sh(exitFailed, "reconcile", "resolve", ids[1], "--outcome", "moved", "--evidence", "letter", "--reason", "r")
+	contains(t, errs, "not_retryable", "not about an order number of a payment")
 }
 
 // testUnread: the list says why a statement could not be read, and the view all of it.

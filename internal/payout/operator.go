@@ -13,6 +13,10 @@ const FailureNotMoved = "operator_not_moved"
 // number has moved money. It is an ErrNotRetryable.
 var ErrNotShown = fmt.Errorf("no statement line or answer of the provider shows it: %w", ErrNotRetryable)
 
+// ErrNoOrder means that a break is resolved, or not about an order number of a payment. It is an
+// ErrNotRetryable.
+var ErrNoOrder = fmt.Errorf("the break is not open, or not about an order number of ours: %w", ErrNotRetryable)
+
 // inFlight reports whether the provider has an order number of the payment, without an outcome.
 func (p Payment) inFlight() bool { return p.Status.Open() && p.Status != StatusPending }
 

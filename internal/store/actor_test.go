@@ -63,6 +63,9 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 		"ResolveBreak": func(w payout.StaffWrite) error {
 			return errOnly(s.ResolveBreak(ctx, w, 1<<40, func(payout.BreakRow) (int, []byte) { return 200, body }))
 		},
+		"DecideBreak": func(w payout.StaffWrite) error {
+			return errOnly(s.DecideBreak(ctx, w, 1<<40, payout.DecisionRequest{Kind: payout.DecisionMoved}, render))
+		},
 		"StopCampaign": func(w payout.StaffWrite) error {
 			return errOnly(s.StopCampaign(ctx, w, "none", campaign.StatusPaused, func(campaign.Campaign, bool) (int, []byte) { return 200, body }))
 		},

@@ -23,6 +23,8 @@ type decisionRow struct {
 	ApprovalID    *string
 	ExpiresAt     *time.Time
 	Evidence      *string
+	OrderNo       *string
+	BreakID       *int64
 	ApprovedBy    *string
 	ApproveKeyID  *string
 	ApproveReason *string
@@ -39,8 +41,11 @@ func (r decisionRow) decision(now time.Time) payout.Decision {
 	d := payout.Decision{ID: r.ID, PaymentID: r.PaymentID, Kind: payout.DecisionKind(r.Kind), Reason: r.Reason, By: r.DecidedBy, Role: r.Role,
 		KeyID:  orEmpty(r.KeyID),
 		Status: payout.DecisionStatus(r.Status), CreatedAt: r.CreatedAt.UTC(), ApprovalID: orEmpty(r.ApprovalID), ExpiresAt: orZero(r.ExpiresAt),
-		Evidence: orEmpty(r.Evidence), ApprovedBy: orEmpty(r.ApprovedBy), ApproveKeyID: orEmpty(r.ApproveKeyID),
+		Evidence: orEmpty(r.Evidence), OrderNo: orEmpty(r.OrderNo), ApprovedBy: orEmpty(r.ApprovedBy), ApproveKeyID: orEmpty(r.ApproveKeyID),
 		ApproveReason: orEmpty(r.ApproveReason), EndedAt: orZero(r.EndedAt), PreviewHash: r.PreviewHash}
+	if r.BreakID != nil {
+		d.BreakID = *r.BreakID
+	}
 	if ahead := d.ExpiresAt.After(now.Add(longestWait)); d.Status == payout.DecisionWaiting && (ahead || !now.Before(d.ExpiresAt)) {
 		d.Status, d.EndedAt = payout.DecisionExpired, d.ExpiresAt
 		if ahead {
@@ -149,10 +154,11 @@ func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 }
 
 // previewDecision returns what a waiting decision would do now, and whether that differs from the preview
-// shown at its creation. Errors: as payout.PreviewDecision.
+// shown at its creation. That a statement shows the money of a moved is checked when it is carried
+// out. Errors: as payout.PreviewDecision.
 func previewDecision(p payout.Payment, attempts []payout.Attempt, d payout.Decision, now time.Time) (v payout.Preview, changed bool,
 	err error) {
-	v, err = payout.PreviewDecision(p, attempts, payout.DecisionRequest{Kind: d.Kind}, now)
+	v, err = payout.PreviewDecision(p, attempts, payout.DecisionRequest{Kind: d.Kind, OrderNo: d.OrderNo, OnStatement: true}, now)
 	return v, err != nil || !bytes.Equal(v.Hash[:], d.PreviewHash), err
 }
 

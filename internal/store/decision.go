@@ -58,13 +58,7 @@ func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c pa
 		if err != nil {
 			return payout.StaffAnswer{}, err
 		}
-		if err := tx.allow(c.Kind.Action(row.payment().Kind), holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
-			return answerDecision(row, attempts, row.payment(), nil, err, render)
-		}
-		d := payout.Decision{ID: "d" + rand.Text()[:25], PaymentID: id, Kind: c.Kind, Reason: w.Reason, By: w.Owner, Role: w.Role, KeyID: w.KeyID,
-			Evidence: c.Evidence, CreatedAt: tx.now}
-		p, err := tx.decide(w, row, attempts, c, &d)
-		return answerDecision(row, attempts, p, &d, err, render)
+		return tx.decideAbout(w, row, attempts, c, render)
 	})
 }
 
@@ -117,7 +111,8 @@ func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 	}
 	err = tx.Create(&decisionRow{ID: d.ID, PaymentID: d.PaymentID, Kind: string(d.Kind), Reason: d.Reason, DecidedBy: d.By, Role: d.Role,
 		KeyID: optString(d.KeyID), Status: string(d.Status), ApprovalID: optString(d.ApprovalID), ExpiresAt: optTime(d.ExpiresAt),
-		Evidence: optString(d.Evidence), PreviewHash: d.PreviewHash, CreatedAt: tx.now, EndedAt: optTime(d.EndedAt)}).Error
+		Evidence: optString(d.Evidence), OrderNo: optString(d.OrderNo), BreakID: optNumber(d.BreakID), PreviewHash: d.PreviewHash,
+		CreatedAt: tx.now, EndedAt: optTime(d.EndedAt)}).Error
 	if err != nil {
 		return p, err
 	}
@@ -139,6 +134,9 @@ func (tx tx) checkNoneWaiting(paymentID string) error {
 // carryOut applies a decision that needs no further approval: payment, transfers and outbox. second:
 // two persons made it.
 func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attempt, d *payout.Decision, second bool) error {
+	if d.Kind == payout.DecisionMoved {
+		return tx.settleMoved(row, p, attempts, d)
+	}
 	effect, err := payout.Decide(p, attempts, d.Kind, second, tx.now)
 	if err != nil {
 		return err
@@ -192,7 +190,7 @@ func outboxOf(p payout.Payment, kind payout.DecisionKind, ask bool) []string {
 	switch {
 	case kind == payout.DecisionRetry:
 		out = append(out, outboxBegin)
-	case kind == payout.DecisionCancel:
+	case kind == payout.DecisionCancel, kind == payout.DecisionNotMoved:
 		out = append(out, outboxDecide)
 	case kind == payout.DecisionMarkPaid && p.ID == payout.ID(payout.KindRefund, p.PacketID, 0):
 		out = append(out, outboxFinish)
@@ -212,6 +210,9 @@ func (tx tx) noteDecision(w payout.StaffWrite, action string, row paymentRow, p 
 	after := map[string]string{"status": string(p.Status), "decision": d.ID, "decision_status": string(d.Status)}
 	if d.Evidence != "" {
 		after["evidence"] = d.Evidence
+	}
+	if d.BreakID != 0 {
+		after["break"], after["order_no"] = fmt.Sprint(d.BreakID), d.OrderNo
 	}
 	return tx.audit(w, action, p.ID, map[string]string{"status": row.Status}, after)
 }
@@ -247,8 +248,11 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 		if !ok {
 			return nil
 		}
-		if err := tx.allow(payout.DecisionCancel.Action(p.Kind), holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
+		if err := tx.allow(row.payment().OpenDecision.Action(p.Kind), holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
 			return err
+		}
+		if effect.Settlement != nil {
+			return tx.settleNotMoved(row, *effect.Settlement)
 		}
 		if err := tx.casPayment(row, p); err != nil {
 			return err

@@ -155,6 +155,34 @@ func (h *holdCase) addDecisions(add func(name string, action payout.HoldAction, 
 		return errOnly(h.s.WithdrawCancel(h.t.Context(), cancelWithdrawal(h.t, h.s, openID), openID, render))
 	})
 	add("carry out", payout.ActionDecide, done.ID, doneID, func() error { return errOnly(h.s.CarryOut(h.t.Context(), doneID)) })
+	h.addNotMoved(add)
+}
+
+// addNotMoved adds the statement of two persons that no money has moved, from a break to its end.
+func (h *holdCase) addNotMoved(add func(name string, action payout.HoldAction, packetID, payment string, do func() error)) {
+	undecided := func() (packet.Packet, string, func() error) {
+		p := funded(h.t, h.s, 100, 2)
+		claim(h.t, h.s, p, 0, "u")
+		o := begin(h.t, h.s, payoutID(p, 0))
+		settle(h.t, h.s, payout.SourceSend, o.OrderNo, payout.ObsPending)
+		broken := aboutOrder(h.t, h.s, o.OrderNo)
+		return p, payoutID(p, 0), func() error {
+			var refused error
+			_, err := h.s.DecideBreak(h.t.Context(), h.staff("f"), broken, payout.DecisionRequest{Kind: payout.DecisionNotMoved, Evidence: "e"},
+				func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
+					refused = err
+					return 202, []byte("{}")
+				})
+			return errors.Join(err, refused)
+		}
+	}
+	p, id, state := undecided()
+	add("state that no money has moved", payout.ActionResolve, p.ID, id, state)
+	p, id, state = undecided()
+	must(h.t, state())
+	must(h.t, h.answer(query[string](h.t, h.s, "SELECT approval_id FROM decisions WHERE payment_id = ?", id), true))
+	settle(h.t, h.s, payout.SourceQuery, payout.OrderNo(id, 1), payout.ObsPending)
+	add("carry out that no money has moved", payout.ActionResolve, p.ID, id, func() error { return errOnly(h.s.CarryOut(h.t.Context(), id)) })
 }
 
 // held returns an error for a send that a hold stopped.

@@ -433,6 +433,9 @@ func (tx tx) writeSettlement(row paymentRow, set payout.Settlement, o payout.Obs
 			return err
 		}
 	}
+	if o.Source == payout.SourceOperator {
+		return tx.addEvent(row.ID, payout.Event{Source: "operator", OrderNo: set.Attempt.OrderNo, Outcome: string(o.Kind), What: set.Event})
+	}
 	return tx.addEvent(row.ID, payout.Event{Source: "provider", Op: string(o.Source), OrderNo: set.Attempt.OrderNo, Outcome: string(o.Kind),
 		Code: o.Code, What: set.Event, StartedAt: o.StartedAt, EndedAt: o.EndedAt})
 }

@@ -38,8 +38,8 @@ func (tx tx) withdraw(w payout.StaffWrite, row paymentRow, d *payout.Decision) e
 	return tx.noteDecision(w, "withdraw_"+string(d.Kind), row, row.payment(), *d)
 }
 
-// WithdrawCancel ends the open cancel of a payment by staff, before it is carried out: nothing has
-// moved, and another decision can be made. The row decides: a run that waits to carry the cancel out
+// WithdrawCancel ends the open cancel or not_moved of a payment by staff, before it is carried out:
+// nothing has moved, and another decision can be made. The row decides: a run that waits to carry it out
 // finds none. The order numbers that are queried anyway stay with that run. A hold does not stop it,
 // a restored MySQL does. Errors: ErrNotFound, payout.ErrKeyReused, payout.ErrMySQLRestored,
 // ErrUnavailable.
@@ -80,7 +80,7 @@ func (tx tx) withdrawCancel(w payout.StaffWrite, row paymentRow) (payout.Payment
 			return p, d, err
 		}
 	}
-	return p, d, tx.noteDecision(w, "withdraw_open_cancel", row, p, d)
+	return p, d, tx.noteDecision(w, "withdraw_open_"+string(d.Kind), row, p, d)
 }
 
 // onDecision runs a staff write about a decision with approval. do gets its payment and the decision

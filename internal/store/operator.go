@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/payout"
+)
+
+// DecideBreak records what staff state about the order number of an open break: that its money has
+// moved, or has not. It is a decision about the payment, by two persons, like those of Decide; when it
+// has taken effect, the break is resolved in the same transaction. Errors: as Decide.
+func (s *Store) DecideBreak(ctx context.Context, w payout.StaffWrite, id int64, c payout.DecisionRequest, render payout.DecisionAnswer) (
+	payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Decide, w, func(tx tx) (payout.StaffAnswer, error) {
+		var about breakRow
+		if err := tx.Where("id = ?", id).Limit(1).Find(&about).Error; err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		if about.ID == 0 {
+			return payout.StaffAnswer{}, fmt.Errorf("break %d: %w", id, ErrNotFound)
+		}
+		row, attempts, err := tx.loadOrder(about.OrderNo)
+		if err == nil && about.ResolvedAt != nil || errors.Is(err, ErrNotFound) {
+			var out payout.StaffAnswer
+			out.Status, out.Body = render(nil, payout.Row{}, fmt.Errorf("break %d: %w", id, payout.ErrNoOrder))
+			return out, nil
+		}
+		if err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		c.OrderNo, c.BreakID = about.OrderNo, id
+		if c.OnStatement, err = tx.onStatement(row, c.OrderNo); err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		return tx.decideAbout(w, row, attempts, c, render)
+	})
+}
+
+// loadOrder locks the payment of one of our order numbers. Errors: ErrNotFound.
+func (tx tx) loadOrder(orderNo string) (row paymentRow, attempts []payout.Attempt, err error) {
+	parts, err := payout.Parse(orderNo)
+	if err != nil {
+		return row, nil, fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	if row, attempts, err = tx.load(parts.PaymentID, true); err == nil && (parts.Attempt < 1 || parts.Attempt > len(attempts)) {
+		err = fmt.Errorf("attempt %s: %w", orderNo, ErrNotFound)
+	}
+	return row, attempts, err
+}
+
+// onStatement reports whether a line of the provider's statement shows that the money of an order
+// number has moved as its request says, and no line that it was returned.
+func (tx tx) onStatement(row paymentRow, orderNo string) (bool, error) {
+	var sum struct{ Moved, Returned int64 }
+	err := tx.Raw(`SELECT COALESCE(SUM(op = ? AND account = ? AND amount = ?), 0) AS moved, COALESCE(SUM(op = ?), 0) AS returned
+		FROM statement_lines FORCE INDEX (statement_lines_order) WHERE provider = ? AND order_no = ?`,
+		string(payout.OpOf(payout.Kind(row.Kind[0]))), row.Account, row.Amount, string(payout.OpReturn), row.Provider, orderNo).Scan(&sum).Error
+	return sum.Moved > 0 && sum.Returned == 0, err
+}
+
+// decideAbout makes a decision about a locked payment, unless a hold stops it.
+func (tx tx) decideAbout(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, c payout.DecisionRequest,
+	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+	if err := tx.allow(c.Kind.Action(row.payment().Kind), holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
+		return answerDecision(row, attempts, row.payment(), nil, err, render)
+	}
+	d := payout.Decision{ID: "d" + rand.Text()[:25], PaymentID: row.ID, Kind: c.Kind, Reason: w.Reason, By: w.Owner, Role: w.Role,
+		KeyID: w.KeyID, Evidence: c.Evidence, OrderNo: c.OrderNo, BreakID: c.BreakID, CreatedAt: tx.now}
+	p, err := tx.decide(w, row, attempts, c, &d)
+	return answerDecision(row, attempts, p, &d, err, render)
+}
+
+// settleMoved books what two persons state to have moved, after the provider has shown it, and
+// resolves the break of the decision. A break that the money causes stays open.
+func (tx tx) settleMoved(row paymentRow, p *payout.Payment, attempts []payout.Attempt, d *payout.Decision) error {
+	shown, err := tx.onStatement(row, d.OrderNo)
+	if err != nil {
+		return err
+	}
+	if err := payout.CheckMoved(*p, attempts, d.OrderNo, shown); err != nil {
+		return err
+	}
+	parts, err := payout.Parse(d.OrderNo)
+	if err != nil {
+		return err
+	}
+	o := payout.OperatorObservation(d.OrderNo, payout.ObsSucceeded, tx.now)
+	set, err := payout.Settle(*p, attempts[parts.Attempt-1], o, tx.now)
+	if err != nil {
+		return err
+	}
+	set.Event += "; evidence: " + d.Evidence
+	if err := tx.resolveDecided(*d); err != nil {
+		return err
+	}
+	if err := tx.writeSettlement(row, set, o); err != nil {
+		return err
+	}
+	*p, attempts[parts.Attempt-1] = set.Payment, set.Attempt
+	d.Status, d.EndedAt = payout.DecisionCarriedOut, tx.now
+	if p.ID == payout.ID(payout.KindRefund, p.PacketID, 0) {
+		if err := tx.putOutbox(p.ID, outboxFinish); err != nil {
+			return err
+		}
+	}
+	return tx.refundLateCharge(row, *p)
+}
+
+// settleNotMoved fails a payment of which two persons state that its money has not moved, and
+// resolves the break of the decision.
+func (tx tx) settleNotMoved(row paymentRow, set payout.Settlement) error {
+	open, _, err := tx.liveDecision(row.ID, payout.DecisionOpen)
+	if err != nil {
+		return err
+	}
+	set.Event += "; evidence: " + orEmpty(open.Evidence)
+	if err := tx.resolveDecided(open.decision(tx.now)); err != nil {
+		return err
+	}
+	o := payout.OperatorObservation(set.Attempt.OrderNo, payout.ObsDeclined, tx.now)
+	if err := tx.writeSettlement(row, set, o); err != nil {
+		return err
+	}
+	return tx.noteCarriedOut(row, set.Payment, payout.DecisionCarriedOut)
+}
+
+// resolveDecided resolves the break that a decision is about.
+func (tx tx) resolveDecided(d payout.Decision) error {
+	return tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL", tx.now, d.By,
+		clip(string(d.Kind)+": "+d.Reason, 500), d.BreakID).Error
+}
