@@ -14,7 +14,7 @@ import (
 // TimelineEntry is one event of a payment.
 type TimelineEntry struct {
 	At     Stamp  `json:"at" doc:"When it happened, by the clock of its source."`
-	Source string `json:"source" doc:"Where the event comes from. redis: the grab or creation and its hand-off. temporal: the workflow's runs. ledger, finance, reconciliation, provider: MySQL, with the provider's responses. notification: a notification of the provider. outbox: a run that is still to be started or woken." example:"provider"`
+	Source string `json:"source" doc:"Where the event comes from. redis: the grab or creation and its hand-off. temporal: the workflow's runs. ledger, finance, reconciliation, provider: MySQL, with the provider's responses. notification: a notification of the provider. outbox: a run that is still to be started or woken. operator: what two persons stated about an order number." example:"provider"`
 	What   string `json:"what" doc:"What happened, as text."`
 }
 

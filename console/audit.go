@@ -23,7 +23,9 @@ type auditPage struct {
 var auditActions = []string{"retry", "cancel", "mark_paid", "ask", "approve_retry", "approve_cancel", "approve_mark_paid", "reject_retry",
 	"reject_cancel", "reject_mark_paid", "withdraw_retry", "withdraw_cancel", "withdraw_mark_paid",
 	"withdraw_open_cancel",
-	"cancel_carried_out", "cancel_overtaken", "recall", "pause_campaign", "end_campaign", "hold", "release", "ask_release", "reconcile",
+	"cancel_carried_out", "cancel_overtaken", "moved", "not_moved", "approve_moved", "approve_not_moved", "reject_moved", "reject_not_moved",
+	"withdraw_moved", "withdraw_not_moved", "withdraw_open_not_moved", "not_moved_carried_out", "not_moved_overtaken",
+	"recall", "pause_campaign", "end_campaign", "hold", "release", "ask_release", "reconcile",
 	"resolve_break",
 	"create_key", "rotate_key", "approve_key", "revoke_key", "add_ticket_key", "revoke_ticket_key", "books_restored", "books_recovered"}
 

@@ -85,7 +85,11 @@ func open(word string) (keys []string) {
 		}
 	case "decision":
 		add(string(payout.DecisionRetry), string(payout.DecisionCancel), string(payout.DecisionMarkPaid), string(payout.DecisionQuery), "approve",
-			"reject", "withdraw")
+			"reject", "withdraw", string(payout.DecisionMoved), string(payout.DecisionNotMoved))
+	case "stated":
+		add(outcomes...)
+	case "open_title", "open_about", "open_withdraw":
+		add(string(payout.DecisionCancel), string(payout.DecisionNotMoved))
 	case "refund":
 		add(string(client.RefundRemainder), string(client.RefundCancel))
 	case "close":
@@ -136,7 +140,7 @@ func open(word string) (keys []string) {
 	case "fault":
 		add(written(`fault[A-Z][a-z]+ += "([a-z_]+)"`, "../api/request.go")...)
 	case "field":
-		add("query", "reason", "evidence", "date", "filter", "payout_ids", "status", "user_id", "sender_id", "packet_id", "order_no",
+		add("query", "reason", "evidence", "outcome", "date", "filter", "payout_ids", "status", "user_id", "sender_id", "packet_id", "order_no",
 			"failure_code",
 			"amount_min", "amount_max",
 			"older_than_seconds", "cursor", "kind", "actor", "action", "subject", "scope", "name")
@@ -151,7 +155,7 @@ func open(word string) (keys []string) {
 	case "reconcile":
 		add("requested", "running", "done", "failed")
 	case "source":
-		add("ledger", "workflow", "provider", "finance", payout.ByReconciliation, "redis", "temporal", "notification", "outbox")
+		add("ledger", "workflow", "provider", "finance", payout.ByReconciliation, "redis", "temporal", "notification", "outbox", "operator")
 	case "waits":
 		for _, s := range payout.Statuses {
 			if s.Open() {
@@ -169,8 +173,8 @@ func open(word string) (keys []string) {
 	case "done":
 		add("hold", "hold_packet", "hold_payment", "release", "release_hold", "release_waiting", "approve", "reject", "withdraw", "resolve",
 			"reconcile", "recall", "campaign_pause", "campaign_end")
-		for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionQuery} {
-			for _, status := range firstStatuses[kind] {
+		for kind, statuses := range firstStatuses {
+			for _, status := range statuses {
 				add(string(kind) + "_" + string(status))
 			}
 		}
@@ -185,7 +189,7 @@ func open(word string) (keys []string) {
 	case "check":
 		add(healthChecks...)
 	case "event":
-		add("grab_acknowledged", "creation_acknowledged", "sent", "asked", "person", "claim booked, payout owed",
+		add("moved", "not_moved", "grab_acknowledged", "creation_acknowledged", "sent", "asked", "person", "claim booked, payout owed",
 			"claim acknowledged, nothing booked", "packet recorded, charge due",
 			"books closed, remainder goes back", "payout cancelled, its money goes back", "returned without a notification: query requested")
 	}
@@ -220,8 +224,9 @@ func TestEveryAuditAction(t *testing.T) {
 	want = append(want, written(`action(?: :?=|, refused :=| := before,) "([a-z]+)"`, "../internal/store/hold.go")...)
 	want = append(want, written(`"([a-z]+_campaign)"`, "../internal/store/campaign.go")...)
 	want = append(want, "hold", "release", "ask_release", "withdraw_open_cancel", "cancel_carried_out", "cancel_overtaken",
-		string(payout.DecisionQuery))
-	for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid} {
+		"withdraw_open_not_moved", "not_moved_carried_out", "not_moved_overtaken", string(payout.DecisionQuery))
+	for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionMoved,
+		payout.DecisionNotMoved} {
 		want = append(want, string(kind), "approve_"+string(kind), "reject_"+string(kind), "withdraw_"+string(kind))
 	}
 	for _, action := range want {
@@ -287,6 +292,8 @@ var firstStatuses = map[payout.DecisionKind][]payout.DecisionStatus{
 	payout.DecisionRetry:    {payout.DecisionCarriedOut, payout.DecisionWaiting, payout.DecisionOpen},
 	payout.DecisionCancel:   {payout.DecisionWaiting, payout.DecisionWithdrawn},
 	payout.DecisionMarkPaid: {payout.DecisionWaiting},
+	payout.DecisionMoved:    {payout.DecisionWaiting},
+	payout.DecisionNotMoved: {payout.DecisionWaiting, payout.DecisionWithdrawn},
 	payout.DecisionQuery:    {payout.DecisionCarriedOut, payout.DecisionOpen},
 }
 

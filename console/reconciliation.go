@@ -148,9 +148,25 @@ func (v *visit) listBreaks() error {
 	return nil
 }
 
-// resolveBreak resolves a break.
+// outcomes are what staff can state about the money of a break's order number.
+var outcomes = []string{"none", "moved", "not_moved"}
+
+// Outcomes are the choices of a break's form.
+func (breaksPart) Outcomes() []string { return outcomes }
+
+// resolveBreak resolves a break, or submits the decision that its outcome is.
 func (v *visit) resolveBreak() error {
-	_, err := v.staff.ResolveBreak(v.r.Context(), v.r.PathValue("id"), client.ResolveRequest{IdempotencyKey: v.key(), Reason: v.reason()})
+	ctx, id := v.r.Context(), v.r.PathValue("id")
+	r := client.ResolveRequest{IdempotencyKey: v.key(), Reason: v.reason(), Outcome: v.r.PostFormValue("outcome"),
+		Evidence: v.r.PostFormValue("evidence")}
+	if r.States() {
+		made, err := v.staff.DecideBreak(ctx, id, r)
+		if err != nil {
+			return v.showFormAgain(err)
+		}
+		return v.redirectDone(v.returnPath(), made.Decision.Kind+"_"+made.Decision.Status)
+	}
+	_, err := v.staff.ResolveBreak(ctx, id, r)
 	if err != nil {
 		return v.showFormAgain(err)
 	}

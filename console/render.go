@@ -359,9 +359,13 @@ func age(l language, d time.Duration) string {
 var (
 	sendEntry  = regexp.MustCompile(`^sent (\S+): (\w+)(?: \((.*)\))?$`)
 	queryEntry = regexp.MustCompile(`^asked about (\S+): (\w+)(?: \((.*)\))?$`)
-	// cancel_carried_out, cancel_overtaken and withdraw_open_cancel come first: they start like others.
+	// operatorEntry is what two persons state about an order number.
+	operatorEntry = regexp.MustCompile(
+		`(?s)^(moved|not_moved): stated by two persons about (\S+); the provider's last answer: (\w+); evidence: (.*)$`)
+	// The longer actions come first: they start like others.
 	decisionEntry = regexp.MustCompile(
-		`(?s)^(cancel_carried_out|cancel_overtaken|withdraw_open_cancel|retry|cancel|mark_paid|ask|approve|reject|withdraw)(?:_\w+)?` +
+		`(?s)^(cancel_carried_out|cancel_overtaken|not_moved_carried_out|not_moved_overtaken|withdraw_open_cancel|withdraw_open_not_moved|` +
+			`retry|cancel|mark_paid|ask|moved|not_moved|approve|reject|withdraw)(?:_\w+)?` +
 			` by (.*?): (.*)$`)
 )
 
@@ -390,6 +394,9 @@ func translateEvent(l language, what string) string {
 	}
 	if m := queryEntry.FindStringSubmatch(what); m != nil {
 		return say("event.asked", m[1], outcome(m[2], m[3]))
+	}
+	if m := operatorEntry.FindStringSubmatch(what); m != nil {
+		return say("event."+m[1], m[2], outcome(m[3], ""), m[4])
 	}
 	if m := decisionEntry.FindStringSubmatch(what); m != nil {
 		key := "decision." + m[1]

@@ -18,6 +18,7 @@ import (
 type submission struct {
 	Path                   string // path of the submission
 	Reason, Evidence, Date string
+	Outcome                string // of a break
 	Problem                *notice
 	OutcomeUnknown         bool // it may have been carried out
 	form                   url.Values
@@ -45,8 +46,8 @@ func (v *visit) failedSubmission(p *client.Problem) *submission {
 
 // submissionOf returns a form as submitted, with its Idempotency-Key.
 func submissionOf(path string, form url.Values) *submission {
-	return &submission{Path: path, Reason: form.Get("reason"), Evidence: form.Get("evidence"), Date: form.Get("date"), form: form,
-		key: form.Get("key")}
+	return &submission{Path: path, Reason: form.Get("reason"), Evidence: form.Get("evidence"), Date: form.Get("date"),
+		Outcome: form.Get("outcome"), form: form, key: form.Get("key")}
 }
 
 // keySpent reports whether the form needs a new Idempotency-Key: the API has stored a response

@@ -203,6 +203,16 @@ func TestR5_WhoMayDecidePastMemory(t *testing.T) {
 	}
 }
 
+// TestR5_ShownAfterResend: a number that had failed is sent again. What the provider has forgotten of it
+// is not final any more, and two persons are shown that.
+func TestR5_ShownAfterResend(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).is(StatusFailed).retries().queries(1, ObsNeverReceived)
+	s.sends(ObsDeclined).after(limits.Remembers).queries(1, ObsNeverReceived)
+	if a := s.attempt(1); !a.Forgotten || a.LastAnswer() != ObsNeverReceived {
+		t.Errorf("shown: %s, %+v", a.LastAnswer(), a)
+	}
+}
+
 // TestR5_RetryIsNeverAnswered: one person retries a refused payment, and the provider is silent about
 // its number for ever. After a day the payment is unknown, and staff may decide.
 func TestR5_RetryIsNeverAnswered(t *testing.T) {

@@ -249,7 +249,7 @@ func RecordSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 		a.QueryUntil = now.Add(l.Remembers - 24*time.Hour)
 	}
 	a.Sends++
-	a.Refused = false // the refusal of an earlier send is no answer to this one
+	a.Refused, a.EndedAt = false, time.Time{} // the refusal of an earlier send is no answer to this one
 	a.keepWindow()
 	a.CurrentSendUntil = now.Add(LeaveWithin + l.LandingWindow)
 	a.Next, a.NextAt = ActionQuery, now

@@ -192,24 +192,29 @@ func (b *database) Settle(_ context.Context, o payout.Observation, asked string)
 		}
 		if set.Changed {
 			b.observe(asked, o)
-			r.attempts = slices.Clone(r.attempts)
-			r.attempts[parts.Attempt-1] = set.Attempt
-			was := r.Status
-			b.save(r, set.Payment)
-			b.post(set.Transfers...)
-			b.giveBack(was, set.Payment)
-			b.breaks = append(b.breaks, set.Breaks...)
-			if hold := set.Hold(); hold != nil {
-				b.place(*hold)
-			}
-			if set.OvertakenDecision != "" {
-				b.endOpen(r.ID, payout.DecisionOvertaken)
-			}
+			b.writeSettlement(r, parts.Attempt, set)
 		}
 		st = r.state(b.world.now())
 		return nil
 	})
 	return st, err
+}
+
+func (b *database) writeSettlement(r *row, no int, set payout.Settlement) {
+	r.attempts = slices.Clone(r.attempts)
+	r.attempts[no-1] = set.Attempt
+	was := r.Status
+	b.save(r, set.Payment)
+	b.post(set.Transfers...)
+	b.giveBack(was, set.Payment)
+	b.breaks = append(b.breaks, set.Breaks...)
+	if hold := set.Hold(); hold != nil {
+		b.place(*hold)
+	}
+	if d := set.OvertakenDecision; d != "" {
+		b.endOpen(r.ID, payout.DecisionOvertaken)
+		b.world.reached["overtaken: "+string(d)]++
+	}
 }
 
 // observe stores the provider's answer to a query of an order number. "Never received" does not
@@ -231,19 +236,22 @@ func (b *database) CarryOut(_ context.Context, id string) (st payout.State, err 
 			return packet.ErrNotFound
 		}
 		p := b.withTakenBack(r)
-		effect, ok, err := payout.CarryOut(&p, r.attempts, b.world.now())
+		attempts := slices.Clone(r.attempts)
+		effect, ok, err := payout.CarryOut(&p, attempts, b.world.now())
 		if err != nil {
 			return err
 		}
 		if ok {
-			if err := b.allow(payout.DecisionCancel.Action(r.Kind), id); err != nil {
+			if err := b.allow(r.OpenDecision.Action(r.Kind), id); err != nil {
 				return err
 			}
+			b.world.note("%s of %s: %s", r.OpenDecision, id, effect.Status)
+			b.world.reached[string(r.OpenDecision)+" "+string(effect.Status)]++
+			r.attempts = attempts
 			b.save(r, p)
 			b.post(effect.Transfers...)
-			b.world.note("cancel of %s: %s", id, effect.Status)
 			b.endOpen(id, effect.Status)
-			if effect.Status == payout.DecisionCarriedOut && p.Kind == payout.KindPayout {
+			if p.Status == payout.StatusCancelled && p.Kind == payout.KindPayout {
 				b.insertRefund(payout.CancelRefund(p, b.rec.SenderID, b.world.now()))
 			}
 		}

@@ -139,11 +139,11 @@ func (w *world) judgeShareConflicts(after string) {
 }
 
 // judgeDecisions checks that a decision which needs approval was approved by a second person before
-// it expired, also the next retry after a withdrawn cancel, and that the payment names its open
+// it expired, also the next retry after a withdrawn cancel or a not_moved, and that the payment names its open
 // decision.
 func (w *world) judgeDecisions(after string) {
 	deciding := map[string]payout.DecisionKind{}
-	withdrawn := map[string]bool{} // the last decision about the payment was a withdrawn cancel
+	withdrawn := map[string]bool{} // the last decision about the payment was a withdrawn cancel, or that nothing has moved
 	for _, d := range w.db.decisions {
 		r := w.db.rows[d.PaymentID]
 		if d.Status == payout.DecisionOpen {
@@ -152,7 +152,7 @@ func (w *world) judgeDecisions(after string) {
 		if d.at.IsZero() {
 			continue
 		}
-		takes := d.Kind == payout.DecisionCancel || d.Kind == payout.DecisionMarkPaid ||
+		takes := d.Kind != payout.DecisionRetry && d.Kind != payout.DecisionQuery ||
 			d.Kind == payout.DecisionRetry && (d.amount >= approveFrom || r.Kind == payout.KindHonour || d.status.Open() || d.blind ||
 				withdrawn[r.ID])
 		if takes && (d.ApprovedBy == "" || d.ApprovedBy == d.By) {
@@ -162,7 +162,7 @@ func (w *world) judgeDecisions(after string) {
 			w.violated("after %s: %s of the charge by %s was executed", after, d.Kind, d.By)
 		}
 		if d.Kind != payout.DecisionQuery {
-			withdrawn[r.ID] = d.Status == payout.DecisionWithdrawn
+			withdrawn[r.ID] = d.Status == payout.DecisionWithdrawn || d.Kind == payout.DecisionNotMoved && d.Status == payout.DecisionCarriedOut
 		}
 		if d.ApprovedBy != "" && !d.at.Before(d.ExpiresAt) {
 			w.violated("after %s: %s of %s was executed after it expired", after, d.Kind, r.ID)
@@ -346,6 +346,7 @@ func (w *world) judgeFailed(after string) {
 		}
 		for _, a := range r.attempts {
 			_, given := w.gaveUp[a.OrderNo]
+			given = given || r.Failure.Code == payout.FailureNotMoved
 			if o := w.bank.orders[a.OrderNo]; o != nil && !o.turned && !given && o.kind != payout.ObsDeclined &&
 				o.kind != payout.ObsReturned {
 				w.violated("after %s: %s has failed, and the provider reports %s for %s", after, id, o.kind, a.OrderNo)

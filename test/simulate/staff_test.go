@@ -21,6 +21,8 @@ type decision struct {
 	amount money.Fen
 	// blind: the provider no longer knew the newest order number at the execution.
 	blind bool
+	// notMoved: two persons had stated that the payment's money has not moved.
+	notMoved bool
 }
 
 // decide makes a decision of finance: it is executed at once, or waits for a second person.
@@ -30,7 +32,8 @@ func (b *database) decide(id string, kind payout.DecisionKind, by, evidence stri
 		if err := b.allow(kind.Action(r.Kind), id); err != nil {
 			return err
 		}
-		preview, err := payout.PreviewDecision(b.withTakenBack(r), r.attempts, payout.DecisionRequest{Kind: kind, ApproveFrom: approveFrom}, now)
+		c := b.request(r, kind)
+		preview, err := payout.PreviewDecision(b.withTakenBack(r), r.attempts, c, now)
 		if err == nil && preview.NeedsEvidence && evidence == "" {
 			b.world.reached["no evidence"]++
 			err = payout.ErrEvidenceRequired
@@ -41,7 +44,8 @@ func (b *database) decide(id string, kind payout.DecisionKind, by, evidence stri
 		if kind != payout.DecisionQuery && b.waiting(id, now) {
 			return payout.ErrDecisionPending
 		}
-		d := &decision{Decision: payout.Decision{ID: fmt.Sprintf("d%d", len(b.decisions)+1), PaymentID: id, Kind: kind, By: by, CreatedAt: now}}
+		d := &decision{Decision: payout.Decision{ID: fmt.Sprintf("d%d", len(b.decisions)+1), PaymentID: id, Kind: kind, By: by, CreatedAt: now,
+			OrderNo: c.OrderNo}}
 		if preview.NeedsApproval {
 			d.Status, d.ExpiresAt, d.PreviewHash = payout.DecisionWaiting, now.Add(approvalLife), preview.Hash[:]
 		} else if err := b.executeDecision(r, d, false, now); err != nil {
@@ -89,9 +93,8 @@ func (b *database) approve(d *decision, by string, yes bool) error {
 		case d.Status != payout.DecisionWaiting:
 			return payout.ErrNotRetryable
 		}
-		if v, err := payout.PreviewDecision(b.withTakenBack(r), r.attempts, payout.DecisionRequest{Kind: d.Kind}, now); yes && err == nil &&
-			!bytes.Equal(v.Hash[:],
-				d.PreviewHash) {
+		c := payout.DecisionRequest{Kind: d.Kind, OrderNo: d.OrderNo, OnStatement: true}
+		if v, err := payout.PreviewDecision(b.withTakenBack(r), r.attempts, c, now); yes && err == nil && !bytes.Equal(v.Hash[:], d.PreviewHash) {
 			b.world.reached["a decision has changed"]++
 			return payout.ErrDecisionChanged
 		}
@@ -112,6 +115,10 @@ func (b *database) approve(d *decision, by string, yes bool) error {
 func (b *database) executeDecision(r *row, d *decision, two bool, now time.Time) error {
 	p := b.withTakenBack(r)
 	status, blind := p.Status, b.blind(r, now)
+	d.notMoved = p.Failure != nil && p.Failure.Code == payout.FailureNotMoved
+	if d.Kind == payout.DecisionMoved {
+		return b.settleMoved(r, p, d, now)
+	}
 	if p.NeedsSecondPerson && d.Kind == payout.DecisionRetry {
 		b.world.reached["retried by two after a withdrawn cancel"]++
 	}
@@ -131,7 +138,7 @@ func (b *database) executeDecision(r *row, d *decision, two bool, now time.Time)
 	switch {
 	case d.Kind == payout.DecisionRetry:
 		b.wants(r.ID, wantBegin)
-	case d.Kind == payout.DecisionCancel:
+	case d.Kind == payout.DecisionCancel, d.Kind == payout.DecisionNotMoved:
 		b.wants(r.ID, wantDecide)
 	case d.Kind == payout.DecisionMarkPaid && r.ID == payout.ID(payout.KindRefund, b.rec.ID, 0):
 		b.wants(r.ID, wantFinish)
@@ -257,11 +264,12 @@ func (b *database) allStuck() (ids []string) {
 }
 
 // risked reports whether two persons cancelled a payment after the provider had forgotten its order
-// number. Its money may have moved twice.
+// number, or ended one of which two persons had stated that its money has not moved. Its money may have
+// moved twice.
 func (b *database) risked(id string) bool {
 	return slices.ContainsFunc(b.decisions, func(d *decision) bool {
-		return d.PaymentID == id && d.Kind == payout.DecisionCancel && !d.at.IsZero() && d.blind &&
-			d.ApprovedBy != ""
+		cancelled := d.Kind == payout.DecisionCancel && d.blind
+		return d.PaymentID == id && !d.at.IsZero() && d.ApprovedBy != "" && (cancelled || d.Kind == payout.DecisionMarkPaid && d.notMoved)
 	})
 }
 
@@ -309,7 +317,8 @@ func (w *world) staffStep() func() error {
 	if len(ids) == 0 {
 		return nil
 	}
-	kinds := []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionQuery}
+	kinds := []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionQuery,
+		payout.DecisionMoved, payout.DecisionNotMoved}
 	id, kind, by := ids[w.dice.n("payment", len(ids))], kinds[w.dice.n("decision", len(kinds))], w.staffMember()
 	evidence := []string{"slip", ""}[w.dice.n("without evidence", 2)]
 	return func() error { return w.db.decide(id, kind, by, evidence) }

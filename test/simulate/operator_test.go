@@ -1,0 +1,53 @@
+package simulate
+
+import (
+	"slices"
+	"time"
+
+	"hongbao/internal/payout"
+)
+
+// request is the decision that staff make. A statement whether money has moved is about the newest
+// order number whose success is not booked; the provider's statement shows its money once it has moved.
+func (b *database) request(r *row, kind payout.DecisionKind) payout.DecisionRequest {
+	c := payout.DecisionRequest{Kind: kind, ApproveFrom: approveFrom}
+	if kind != payout.DecisionMoved {
+		return c
+	}
+	for _, a := range slices.Backward(r.attempts) {
+		if !a.Booked {
+			c.OrderNo, c.OnStatement = a.OrderNo, b.onStatement(a.OrderNo)
+			break
+		}
+	}
+	return c
+}
+
+// onStatement reports whether the provider's statement shows that the money of an order has moved, and
+// was not returned.
+func (b *database) onStatement(no string) bool {
+	o := b.world.bank.orders[no]
+	return o != nil && o.moved && o.kind == payout.ObsSucceeded
+}
+
+// settleMoved executes the statement of two persons that the money of an order number has moved.
+func (b *database) settleMoved(r *row, p payout.Payment, d *decision, now time.Time) error {
+	if err := payout.CheckMoved(p, r.attempts, d.OrderNo, b.onStatement(d.OrderNo)); err != nil {
+		return err
+	}
+	parts, err := payout.Parse(d.OrderNo)
+	if err != nil {
+		return err
+	}
+	set, err := payout.Settle(p, r.attempts[parts.Attempt-1], payout.OperatorObservation(d.OrderNo, payout.ObsSucceeded, now), now)
+	if err != nil {
+		return err
+	}
+	d.Status, d.EndedAt, d.at, d.status, d.amount = payout.DecisionCarriedOut, now, now, p.Status, p.Amount
+	b.writeSettlement(r, parts.Attempt, set)
+	if r.ID == payout.ID(payout.KindRefund, b.rec.ID, 0) {
+		b.wants(r.ID, wantFinish)
+	}
+	b.world.reached["stated to have moved: "+string(r.Status)]++
+	return nil
+}
