@@ -16,11 +16,37 @@ import (
 // twoPersons decides about a payment, and another person agrees.
 func (r *rig) twoPersons(t *testing.T, id string, c payout.DecisionRequest) {
 	t.Helper()
+	r.agree(t, func(w payout.StaffWrite, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+		return r.store.Decide(t.Context(), w, id, c, render)
+	})
+}
+
+// notMoved makes two persons state that the money of a payment has not moved.
+func (r *rig) notMoved(t *testing.T, p payout.Payment) {
+	t.Helper()
+	no := payout.OrderNo(p.ID, p.Attempt)
+	_, err := r.sql(t).ExecContext(t.Context(), `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen)
+		VALUES ('forgotten', ?, ?, ?, 'x', NOW(3), NOW(3))`, p.PacketID, p.ID, no)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := r.store.Breaks(t.Context(), payout.BreakFilter{PacketID: p.PacketID, Limit: 10})
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	r.agree(t, func(w payout.StaffWrite, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+		return r.store.DecideBreak(t.Context(), w, found[0].ID, payout.DecisionRequest{Kind: payout.DecisionNotMoved, Evidence: "letter"}, render)
+	})
+}
+
+// agree makes one person decide, and another one approve it.
+func (r *rig) agree(t *testing.T, decide func(payout.StaffWrite, payout.DecisionAnswer) (payout.StaffAnswer, error)) {
+	t.Helper()
 	var approval string
 	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h", Reason: "r"})
-	a, err := r.store.Decide(t.Context(), w, id, c, func(d *payout.Decision, p payout.Row, err error) (int, []byte) {
+	a, err := decide(w, func(d *payout.Decision, p payout.Row, err error) (int, []byte) {
 		if err != nil || d.Status != payout.DecisionWaiting {
-			t.Errorf("%s of a %s payment: %+v, %v", c.Kind, p.Status, d, err)
+			t.Errorf("a %s payment: %+v, %v", p.Status, d, err)
 			return 409, nil
 		}
 		approval = d.ApprovalID
@@ -113,6 +139,26 @@ func TestR5_Cancel(t *testing.T) {
 			r.balanced(t, p)
 		})
 	}
+}
+
+// TestR4_NotMoved: the recipient never confirms. Two persons state that no money has moved: the waiting run
+// is woken, queries once more and ends the payout as failed, and its run too.
+func TestR4_NotMoved(t *testing.T) {
+	t.Parallel()
+	r := sharedRig(t)
+	c := r.claimOne(t, "never~confirm")
+	p := r.awaitPayout(t, c, payout.StatusAwaitingRecipient)
+	r.notMoved(t, p)
+	p = r.awaitPayout(t, c, payout.StatusFailed)
+	if p.Failure.Code != payout.FailureNotMoved || p.OpenDecision != "" || !p.NeedsSecondPerson {
+		t.Errorf("%+v", p)
+	}
+	open := false
+	left, err := r.store.Breaks(t.Context(), payout.BreakFilter{PacketID: c.PacketID, Resolved: &open, Limit: 10})
+	if err != nil || len(left) != 0 {
+		t.Errorf("%+v, %v", left, err)
+	}
+	wait.Until(t, "the run failed", func() bool { return r.runs(t, workflows.PayoutID(c.PacketID, c.UserID)) == "Failed" })
 }
 
 // TestRefusedRefunds: the sender's account refuses refunds. The provider's rules are global, so
