@@ -158,7 +158,7 @@ func (w *world) judgeDecisions(after string) {
 		if takes && (d.ApprovedBy == "" || d.ApprovedBy == d.By) {
 			w.violated("after %s: %s of %s by %s was executed, approved by %q", after, d.Kind, r.ID, d.By, d.ApprovedBy)
 		}
-		if r.Kind == payout.KindCharge && d.Kind != payout.DecisionQuery {
+		if r.Kind == payout.KindCharge && d.Kind != payout.DecisionQuery && d.Kind != payout.DecisionMoved && d.Kind != payout.DecisionNotMoved {
 			w.violated("after %s: %s of the charge by %s was executed", after, d.Kind, d.By)
 		}
 		if d.Kind != payout.DecisionQuery {
@@ -375,12 +375,13 @@ func (w *world) judgeNewAttempt(no string) {
 		r = w.db.rows[payout.ID(payout.KindPayout, parts.PacketID, parts.Number-1)]
 		earlier = r.attempts
 	}
+	decided := w.db.sendDecidedAt(r)
 	for _, a := range earlier {
 		last := w.bank.answers[a.OrderNo]
 		_, given := w.gaveUp[a.OrderNo]
 		switch {
-		case given && w.bank.queried[a.OrderNo].After(r.DecidedAt): // see judgeConsents
-		case !last.at.After(r.DecidedAt):
+		case given && w.bank.queried[a.OrderNo].After(decided): // see judgeConsents
+		case !last.at.After(decided):
 			w.violated("%s reached the provider; %s was not queried since the decision", no, a.OrderNo)
 		case w.bank.orders[a.OrderNo] != nil && w.bank.orders[a.OrderNo].turned: // it moved money after the refusal
 		case last.kind == payout.ObsNeverReceived && !last.at.Before(a.QueryUntil) && r.Status != payout.StatusCancelled:

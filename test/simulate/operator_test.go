@@ -48,6 +48,28 @@ func (b *database) settleMoved(r *row, p payout.Payment, d *decision, now time.T
 	if r.ID == payout.ID(payout.KindRefund, b.rec.ID, 0) {
 		b.wants(r.ID, wantFinish)
 	}
-	b.world.reached["stated to have moved: "+string(r.Status)]++
+	b.world.reached["stated to have moved: "+r.ID[:1]+" "+string(r.Status)]++
 	return nil
+}
+
+// sendDecidedAt is when the decision was made under which a payment is sent. A statement that its money
+// has not moved, which was withdrawn or overtaken since, decides about no send.
+func (b *database) sendDecidedAt(r *row) time.Time {
+	stated := false
+	for _, d := range slices.Backward(b.decisions) {
+		switch {
+		case d.PaymentID != r.ID || d.at.IsZero():
+		case d.Kind == payout.DecisionNotMoved:
+			stated = true
+		case d.Kind == payout.DecisionQuery || d.Kind == payout.DecisionMoved:
+		case stated:
+			return d.at
+		default:
+			return r.DecidedAt
+		}
+	}
+	if stated {
+		return time.Time{}
+	}
+	return r.DecidedAt
 }

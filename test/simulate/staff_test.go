@@ -287,11 +287,14 @@ func (w *world) staffMember() string { return staff[w.dice.n("person", len(staff
 // staffStep draws a decision about a payment, an approval or a withdrawal, whether or not it is allowed. It
 // returns the step; nil: none.
 func (w *world) staffStep() func() error {
-	var ids []string
+	var ids, sent []string
 	var waiting, open []*decision
 	w.look(func() {
 		for _, id := range w.db.ids {
 			r := w.db.rows[id]
+			if len(r.attempts) > 0 {
+				sent = append(sent, id)
+			}
 			if r.Kind != payout.KindCharge && (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned || w.db.stuck(id) ||
 				w.db.takenBack(id) || w.hit("another", 5)) {
 				ids = append(ids, id)
@@ -314,11 +317,15 @@ func (w *world) staffStep() func() error {
 		id, by := open[w.dice.n("open", len(open))].PaymentID, w.staffMember()
 		return func() error { return w.db.withdrawCancel(id, by) }
 	}
+	if len(sent) > 0 && w.dice.n("outcome", 4) == 3 { // also of charges
+		kind := []payout.DecisionKind{payout.DecisionMoved, payout.DecisionNotMoved}[w.dice.n("moved", 2)]
+		id, by := sent[w.dice.n("sent", len(sent))], w.staffMember()
+		return func() error { return w.db.decide(id, kind, by, "letter") }
+	}
 	if len(ids) == 0 {
 		return nil
 	}
-	kinds := []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionQuery,
-		payout.DecisionMoved, payout.DecisionNotMoved}
+	kinds := []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionQuery}
 	id, kind, by := ids[w.dice.n("payment", len(ids))], kinds[w.dice.n("decision", len(kinds))], w.staffMember()
 	evidence := []string{"slip", ""}[w.dice.n("without evidence", 2)]
 	return func() error { return w.db.decide(id, kind, by, evidence) }
