@@ -25,8 +25,8 @@ const (
 	chargeID = "c" + packetID + "0000"
 	paidID   = "p" + packetID + "0000"
 	failedID = "p" + packetID + "0001"
-	// promiseID is the payment of a share conflict.
-	promiseID = "h" + packetID + "0001"
+	// conflictID is the payment of a share conflict.
+	conflictID = "h" + packetID + "0001"
 )
 
 // sound are rows that satisfy every constraint.
@@ -36,11 +36,10 @@ var sound = []string{
 		status, created_at, opens_at, expires_at, updated_at) VALUES ('` + packetID +
 		`', 'a', 's', 'CNY', 100, 2, 'equal', 1, 0, '', '{}', 'h', 'c', 's',
 		'open', NOW(), NOW(), NOW() + INTERVAL 1 DAY, NOW())`,
-	`INSERT INTO shares (packet_id, share_index, amount, user_id, app_id, claimed_at) VALUES ('` + packetID +
-		`', 0, 50, 'u', 'a', NOW()), ('` + packetID + `', 1, 50, NULL, NULL, NULL)`,
-	`INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) VALUES ('` + packetID + `', 'u', 0, 'a', NOW())`,
-	`INSERT INTO promises (packet_id, user_id, payment_id, app_id, share_index, claimed_at) VALUES ('` + packetID + `', 'w', '` + promiseID +
-		`', 'a', 0, NOW())`,
+	`INSERT INTO shares (packet_id, share_index, amount, user_id, claimed_at) VALUES ('` + packetID +
+		`', 0, 50, 'u', NOW()), ('` + packetID + `', 1, 50, NULL, NULL)`,
+	`INSERT INTO claims (packet_id, user_id, kind, share_index, amount, payment_id, app_id, claimed_at) VALUES ('` + packetID +
+		`', 'u', 'share', 0, 50, '` + paidID + `', 'a', NOW()), ('` + packetID + `', 'w', 'conflict', 0, 50, '` + conflictID + `', 'a', NOW())`,
 	`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt,
 		order_no, failure_code, created_at, updated_at, settled_at) VALUES
 		('` + chargeID + `', 'c', '` + packetID + `', 'a', 's', -1, 's', 100, 'CNY', '', 'x', 'paid', 1, '` + chargeID +
@@ -101,7 +100,6 @@ var guards = map[string]string{
 	"packets_life":          "UPDATE packets SET expires_at = opens_at",
 	"shares_amount":         "UPDATE shares SET amount = 0",
 	"shares_claimed":        "UPDATE shares SET claimed_at = NULL WHERE share_index = 0",
-	"shares_claimed_app":    "UPDATE shares SET app_id = 'a' WHERE share_index = 1",
 	"payments_kind":         "UPDATE payments SET kind = 'x' WHERE kind = 'c'",
 	"payments_amount":       "UPDATE payments SET amount = 0",
 	"payments_known_status": "UPDATE payments SET status = 'lost' WHERE kind = 'c'",
@@ -134,7 +132,9 @@ var guards = map[string]string{
 	"decisions_observed_by_two": `UPDATE decisions SET kind = 'moved', evidence = 'e', order_no = 'o', break_id = 1, status = 'open',
 		approval_id = NULL, expires_at = NULL, preview_hash = NULL`,
 	"retention_removed":      "INSERT INTO retention (name, removed, due_at) VALUES ('breaks', -1, NOW())",
-	"promises_payment_kind":  "UPDATE promises SET payment_id = 'p" + packetID + "0001'",
+	"claims_known_kind":      "UPDATE claims SET kind = 'promise' WHERE kind = 'conflict'",
+	"claims_payment":         "UPDATE claims SET payment_id = 'p" + packetID + "0001' WHERE kind = 'conflict'",
+	"claims_amount":          "UPDATE claims SET amount = 0",
 	"outbox_known_kind":      "UPDATE outbox SET kind = 'gift'",
 	"breaks_resolved":        "UPDATE breaks SET resolved_at = NOW(), resolved_by = 'ann'",
 	"holds_scope":            "UPDATE holds SET scope = 'lane'",
@@ -193,12 +193,8 @@ func TestR12_TablesRefuse(t *testing.T) {
 		_ = refused(t, db, statement, errSignal)
 	}
 	_ = refused(t, db, insertTransfer("charge", "provider", "holding", "100", chargeID+"01", chargeID+"01:charge"), errDuplicate)
-	_ = refused(t, db, "INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) VALUES ('"+packetID+"', 'u', 1, 'a', NOW())",
-		errDuplicate)
-	_ = refused(t, db, "INSERT INTO promises (packet_id, user_id, payment_id, app_id, share_index, claimed_at) VALUES ('"+packetID+
-		"', 'w', 'h"+packetID+"0002', 'a', 0, NOW())", errDuplicate)
-	_ = refused(t, db, "INSERT INTO promises (packet_id, user_id, payment_id, app_id, share_index, claimed_at) VALUES ('"+packetID+"', 'x', '"+
-		promiseID+"', 'a', 0, NOW())", errDuplicate)
+	_ = refused(t, db, "INSERT INTO claims SELECT * FROM claims WHERE kind = 'share'", errDuplicate)
+	_ = refused(t, db, "INSERT INTO claims SELECT * FROM claims WHERE kind = 'conflict'", errDuplicate)
 	_ = refused(t, db, "INSERT INTO payments SELECT * FROM payments", errDuplicate)
 	_ = refused(t, db, "INSERT INTO attempts SELECT * FROM attempts", errDuplicate)
 }

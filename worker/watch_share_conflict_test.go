@@ -60,7 +60,7 @@ func TestR11_ShareConflictHidesNoClaim(t *testing.T) {
 	_, r.stop = r.startWorker(t)
 	r.awaitPayout(t, twice, payout.StatusPaid)
 	if n := len(must(r.store.ShareConflictUsers(ctx, p.ID))(t)); n != 2 {
-		t.Errorf("%d promises, want two", n)
+		t.Errorf("%d share conflicts, want two", n)
 	}
 	if _, open := r.pool.Fence(p.ID); !open {
 		t.Error("the pool lacks nothing, and its lane is shut")

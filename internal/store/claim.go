@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -151,9 +150,9 @@ func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Pa
 	if row.BooksClosedAt != nil {
 		return nil, tx.claimRefusal(c, fmt.Errorf("packet %s: %w", c.PacketID, ErrBooksClosed))
 	}
-	res := tx.Exec(`UPDATE shares SET app_id = ?, user_id = ?, nickname = ?, avatar_url = ?, recipient = ?, claimed_at = ?
+	res := tx.Exec(`UPDATE shares SET user_id = ?, claimed_at = ?
 		WHERE packet_id = ? AND share_index = ? AND user_id IS NULL AND amount = ?`,
-		row.AppID, c.UserID, c.Nickname, c.AvatarURL, optString(c.Recipient), c.ClaimedAt.UTC(), c.PacketID, c.ShareIndex, int64(c.Amount))
+		c.UserID, c.ClaimedAt.UTC(), c.PacketID, c.ShareIndex, int64(c.Amount))
 	if res.Error != nil {
 		return nil, res.Error
 	}
@@ -161,13 +160,12 @@ func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Pa
 		return nil, tx.claimRefusal(c, fmt.Errorf("packet %s: share %d: %w", c.PacketID, c.ShareIndex, ErrMoved))
 	}
 	// The primary key refuses a second share of a user.
-	err := tx.Create(&recordedClaimRow{PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex, AppID: row.AppID,
-		ClaimedAt: c.ClaimedAt.UTC(), Epoch: optNumber(c.Epoch), Seq: optNumber(c.Seq)}).Error
-	if err != nil {
+	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
+	if err := tx.Create(newClaimRow(c, claimOfShare, id, row.AppID)).Error; err != nil {
 		return nil, err
 	}
 	return &payout.Payment{
-		ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Kind: payout.KindPayout, PacketID: c.PacketID, App: row.AppID,
+		ID: id, Kind: payout.KindPayout, PacketID: c.PacketID, App: row.AppID,
 		UserID: c.UserID, ShareIndex: c.ShareIndex, Account: c.Account(), Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID),
 		Provider: provider, Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
 	}, nil
@@ -208,35 +206,6 @@ func claimError(err error, c packet.Claim) error {
 		return fmt.Errorf("packet %s: user has another share: %w", c.PacketID, ErrConflict)
 	}
 	return err
-}
-
-type recordedClaimRow struct {
-	PacketID   string
-	UserID     string
-	ShareIndex int
-	AppID      string
-	ClaimedAt  time.Time
-	Epoch      *int64
-	Seq        *int64
-}
-
-func (recordedClaimRow) TableName() string { return "claims" }
-
-// CountRecordedClaims counts the recorded claims of a packet: claimed shares and share conflicts
-// (rule R10). Errors: ErrUnavailable.
-func (s *Store) CountRecordedClaims(ctx context.Context, packetID string) (int, error) {
-	var n int
-	// raw: two tables in one statement
-	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(*) FROM claims WHERE packet_id = ?) +
-		(SELECT COUNT(*) FROM promises WHERE packet_id = ?)`, packetID, packetID).Scan(&n).Error
-	return n, classify(err)
-}
-
-// CountClaimedShares counts the claimed shares of a packet. Errors: ErrUnavailable.
-func (s *Store) CountClaimedShares(ctx context.Context, packetID string) (int, error) {
-	var n int64
-	err := s.read(ctx).Model(&recordedClaimRow{}).Where("packet_id = ?", packetID).Count(&n).Error
-	return int(n), classify(err)
 }
 
 // closeBooks fixes what was claimed of a packet and returns the remainder.

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
@@ -135,9 +137,9 @@ func (s *Store) claimsAfter(ctx context.Context, packetID string, before int, us
 			return nil, classify(err)
 		}
 	}
-	var rows []claimRow
-	err := s.read(ctx).Raw(`SELECT s.*, p.status FROM shares s LEFT JOIN payments p
-		ON p.packet_id = s.packet_id AND p.kind = 'p' AND p.share_index = s.share_index
+	var rows []paidClaimRow
+	err := s.read(ctx).Raw(`SELECT c.*, y.status FROM shares s
+		JOIN claims c ON c.packet_id = s.packet_id AND c.kind = 'share' AND c.user_id = s.user_id LEFT JOIN payments y ON y.id = c.payment_id
 		WHERE s.packet_id = ? AND s.share_index <= ? AND (s.share_index < ? OR ? <> '' AND s.user_id > ?) AND s.user_id IS NOT NULL
 		ORDER BY s.share_index DESC LIMIT ?`, packetID, before, before, user, user, limit).Scan(&rows).Error
 	out := make([]packet.ClaimWithPayout, len(rows))
@@ -147,22 +149,48 @@ func (s *Store) claimsAfter(ctx context.Context, packetID string, before int, us
 	return out, classify(err)
 }
 
+// AcknowledgedClaimsAfter lists up to limit acknowledged claims of a packet: recorded claims and
+// share conflicts. They are ordered by share, descending, then by user, and start after the given
+// ones; a negative share means the beginning. Errors: ErrUnavailable.
+func (s *Store) AcknowledgedClaimsAfter(ctx context.Context, packetID string, share int, user string, limit int) (
+	[]packet.ClaimWithPayout, error) {
+	out, err := s.claimsAfter(ctx, packetID, share, user, limit)
+	if err != nil {
+		return nil, err
+	}
+	text := `SELECT c.*, y.status FROM claims c JOIN payments y ON y.id = c.payment_id WHERE c.packet_id = ? AND c.kind = 'conflict' AND` +
+		shownClaim
+	args := []any{packetID}
+	if share >= 0 {
+		text += " AND c.share_index <= ? AND (c.share_index < ? OR ? <> '' AND c.user_id > ?)"
+		args = append(args, share, share, user, user)
+	}
+	var rows []paidClaimRow
+	// raw: join
+	err = s.read(ctx).Raw(text+" ORDER BY c.share_index DESC, c.user_id LIMIT ?", append(args, limit)...).Scan(&rows).Error
+	for _, r := range rows {
+		out = append(out, r.withPayout())
+	}
+	slices.SortFunc(out, func(a, b packet.ClaimWithPayout) int {
+		return cmp.Or(cmp.Compare(b.ShareIndex, a.ShareIndex), strings.Compare(a.UserID, b.UserID))
+	})
+	return out[:min(limit, len(out))], classify(err)
+}
+
 // receivedRow is a claim with what its user may see of the packet.
 type receivedRow struct {
-	Claim     claimRow `gorm:"embedded"`
-	SenderID  string
-	Greeting  string
-	BestShare *int
+	Claim    paidClaimRow `gorm:"embedded"`
+	SenderID string
+	Greeting string
+	BestLuck bool
 }
 
 // UserClaims lists up to limit recorded claims of a user in packets of an app after a place, newest
 // first, including share conflicts. Errors: ErrUnavailable.
 func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error) {
-	text := `SELECT s.*, y.status, p.sender_id, p.greeting, p.best_share
-		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id
-		STRAIGHT_JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
-		LEFT JOIN payments y ON y.packet_id = c.packet_id AND y.kind = 'p' AND y.share_index = c.share_index
-		WHERE c.app_id = ? AND c.user_id = ?`
+	text := `SELECT c.*, y.status, p.sender_id, p.greeting, c.kind = 'share' AND COALESCE(p.best_share = c.share_index, FALSE) AS best_luck
+		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id LEFT JOIN payments y ON y.id = c.payment_id
+		WHERE c.app_id = ? AND c.user_id = ? AND` + shownClaim
 	args := []any{app, user}
 	if after.ID != "" {
 		at := after.At.UTC()
@@ -174,13 +202,9 @@ func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.C
 	err := s.read(ctx).Raw(text+" ORDER BY c.claimed_at DESC, c.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
 	out := make([]packet.ReceivedClaim, len(rows))
 	for i, r := range rows {
-		out[i] = packet.ReceivedClaim{ClaimWithPayout: r.Claim.withPayout(), SenderID: r.SenderID, Greeting: r.Greeting,
-			BestLuck: r.BestShare != nil && *r.BestShare == r.Claim.Share.ShareIndex}
+		out[i] = packet.ReceivedClaim{ClaimWithPayout: r.Claim.withPayout(), SenderID: r.SenderID, Greeting: r.Greeting, BestLuck: r.BestLuck}
 	}
-	if err != nil {
-		return out, classify(err)
-	}
-	return s.withShareConflicts(ctx, out, app, user, after, limit)
+	return out, classify(err)
 }
 
 // UserSums adds up what a user of an app sent and received: charged packets by creation time, and
@@ -198,10 +222,10 @@ func (s *Store) UserSums(ctx context.Context, app, user string, in packet.Span, 
 	if err != nil {
 		return packet.UserSums{}, classify(err)
 	}
-	text := `SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(s.amount), 0), ?) AS sum, COALESCE(SUM(p.best_share = s.share_index), 0) AS best
+	text := `SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(c.amount), 0), ?) AS sum,
+		COALESCE(SUM(c.kind = 'share' AND p.best_share = c.share_index), 0) AS best
 		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id
-		STRAIGHT_JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
-		WHERE c.app_id = ? AND c.user_id = ? AND c.claimed_at >= ? AND c.claimed_at < ?`
+		WHERE c.app_id = ? AND c.user_id = ? AND c.claimed_at >= ? AND c.claimed_at < ? AND` + shownClaim
 	args := []any{int64(money.Saturated), app, user, from, to}
 	if len(except) > 0 {
 		text, args = text+" AND c.packet_id NOT IN ?", append(args, except)
@@ -210,7 +234,6 @@ func (s *Store) UserSums(ctx context.Context, app, user string, in packet.Span, 
 	if err := s.read(ctx).Raw(text, args...).Scan(&received).Error; err != nil {
 		return packet.UserSums{}, classify(err)
 	}
-	out := packet.UserSums{SentCount: sent.N, SentAmount: money.Fen(sent.Sum),
-		ReceivedCount: received.N, ReceivedAmount: money.Fen(received.Sum), BestLuckCount: received.Best}
-	return out, s.addShareConflictSums(ctx, &out, app, user, in, except)
+	return packet.UserSums{SentCount: sent.N, SentAmount: money.Fen(sent.Sum),
+		ReceivedCount: received.N, ReceivedAmount: money.Fen(received.Sum), BestLuckCount: received.Best}, nil
 }

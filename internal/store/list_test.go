@@ -227,11 +227,12 @@ commitment, sealed_seed, status, close_reason, created_at, opens_at, expires_at,
 last_share, closed_at, updated_at)
 	SELECT CONCAT('g', LPAD(seq, 19, '0')), 'app', 'giant', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'closed', 'sold_out',
 	NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) + INTERVAL 1 DAY, NOW(3), 0, 1, 0, 0, NOW(3), NOW(3) FROM seq_1_to_6000;
-INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at) SELECT CONCAT('g', LPAD(seq, 19, '0')), 0, 100, 'app',
+INSERT INTO shares (packet_id, share_index, amount, user_id, claimed_at) SELECT CONCAT('g', LPAD(seq, 19, '0')), 0, 100,
 'giant', NOW(3) - INTERVAL seq SECOND FROM seq_1_to_6000;
-INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at) SELECT 'g0000000000000000001', seq, 1, 'app', CONCAT('u',
+INSERT INTO shares (packet_id, share_index, amount, user_id, claimed_at) SELECT 'g0000000000000000001', seq, 1, CONCAT('u',
 seq), NOW(3) FROM seq_1_to_6000;
-INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) SELECT packet_id, user_id, share_index, app_id, claimed_at
+INSERT INTO claims (packet_id, user_id, kind, share_index, amount, payment_id, app_id, claimed_at) SELECT packet_id, user_id, 'share',
+share_index, amount, CONCAT('p', packet_id, LPAD(share_index MOD 10000, 4, '0')), 'app', claimed_at
 FROM shares WHERE user_id IS NOT NULL AND packet_id LIKE 'g%';
 ANALYZE TABLE packets, shares, claims;`
 

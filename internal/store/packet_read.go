@@ -50,7 +50,7 @@ func (s *Store) countClaims(ctx context.Context, rec *packet.Record) error {
 		Sum int64
 	}
 	var last *int
-	if err := s.read(ctx).Raw("SELECT MAX(share_index) FROM claims WHERE packet_id = ?", rec.ID).Scan(&last).Error; err != nil || last == nil {
+	if err := s.read(ctx).Raw("SELECT MAX(share_index) FROM claims WHERE packet_id = ? AND kind = 'share'", rec.ID).Scan(&last).Error; err != nil || last == nil {
 		return classify(err)
 	}
 	err := s.read(ctx).Raw("SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum FROM shares WHERE packet_id = ? AND share_index <= ? AND "+
@@ -81,51 +81,28 @@ func (s *Store) refunded(ctx context.Context, ids []string) (map[string]money.Fe
 	return out, classify(err)
 }
 
-// claimRow names its embedded row: gorm skips unexported embedded fields.
-type claimRow struct {
-	Share  shareRow `gorm:"embedded"`
-	Status *string
-}
-
-func (c claimRow) withPayout() packet.ClaimWithPayout {
-	r := c.Share
-	claim := packet.Claim{PacketID: r.PacketID, UserID: orEmpty(r.UserID), ShareIndex: r.ShareIndex, Amount: money.Fen(r.Amount),
-		ClaimedAt: orZero(r.ClaimedAt),
-		Profile:   packet.Profile{Nickname: r.Nickname, AvatarURL: r.AvatarURL, Recipient: orEmpty(r.Recipient)}}
-	id := payout.ID(payout.KindPayout, r.PacketID, r.ShareIndex)
-	status := string(payout.StatusPending)
-	if c.Status != nil {
-		status = *c.Status
-	}
-	return packet.ClaimWithPayout{Claim: claim, PayoutID: id, PayoutStatus: status}
-}
-
-// Claim reads a user's recorded claim or share conflict (rule R10); both have the acknowledged
-// amount. Errors: ErrNotFound, ErrUnavailable.
+// Claim reads a user's recorded claim, or without one the share conflict (rule R10); both have the
+// acknowledged amount. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.ClaimWithPayout, error) {
-	var rows []claimRow
-	err := s.read(ctx).Raw(`SELECT s.*, p.status FROM claims c JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
-		LEFT JOIN payments p ON p.packet_id = c.packet_id AND p.kind = 'p' AND p.share_index = c.share_index
-		WHERE c.packet_id = ? AND c.user_id = ?`, packetID, userID).Scan(&rows).Error
+	var rows []paidClaimRow
+	err := s.read(ctx).Raw(`SELECT c.*, y.status FROM claims c LEFT JOIN payments y ON y.id = c.payment_id
+		WHERE c.packet_id = ? AND c.kind IN ('share', 'conflict') AND c.user_id = ? ORDER BY c.kind = 'conflict' LIMIT 1`, packetID,
+		userID).Scan(&rows).Error
 	if err != nil {
 		return packet.ClaimWithPayout{}, classify(err)
 	}
-	if len(rows) > 0 {
-		return rows[0].withPayout(), nil
+	if len(rows) == 0 {
+		return packet.ClaimWithPayout{}, fmt.Errorf("claim of packet %s: %w", packetID, ErrNotFound)
 	}
-	conflict, found, err := s.shareConflict(ctx, packetID, userID)
-	if err == nil && !found {
-		err = fmt.Errorf("claim of packet %s: %w", packetID, ErrNotFound)
-	}
-	return conflict, err
+	return rows[0].withPayout(), nil
 }
 
 // RecordedUsers returns which of the users have a recorded claim or a share conflict, as
 // CountRecordedClaims counts them. Errors: ErrUnavailable.
 func (s *Store) RecordedUsers(ctx context.Context, packetID string, users []string) (map[string]bool, error) {
 	var ids []string
-	err := s.read(ctx).Raw(`SELECT user_id FROM claims WHERE packet_id = ? AND user_id IN ?
-		UNION ALL SELECT user_id FROM promises WHERE packet_id = ? AND user_id IN ?`, packetID, users, packetID, users).Scan(&ids).Error
+	err := s.read(ctx).Model(&claimRow{}).Where("packet_id = ? AND kind IN ('share', 'conflict') AND user_id IN ?", packetID, users).
+		Pluck("user_id", &ids).Error
 	out := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		out[id] = true
@@ -145,14 +122,9 @@ func (s *Store) UnrecordedClaims(ctx context.Context, packetID string, claims []
 	for i, c := range claims {
 		users[i] = c.UserID
 	}
-	var rows []struct {
-		UserID     string
-		ShareIndex int
-		Conflict   bool
-	}
-	err := s.read(ctx).Raw(`SELECT user_id, share_index, 0 AS conflict FROM claims WHERE packet_id = ? AND user_id IN ?
-		UNION ALL SELECT user_id, share_index, 1 FROM promises WHERE packet_id = ? AND user_id IN ?`, packetID, users, packetID,
-		users).Scan(&rows).Error
+	var rows []claimRow
+	err := s.read(ctx).Select("user_id", "share_index", "kind").
+		Where("packet_id = ? AND kind IN ('share', 'conflict') AND user_id IN ?", packetID, users).Find(&rows).Error
 	if err != nil {
 		return nil, classify(err)
 	}
@@ -163,7 +135,7 @@ func (s *Store) UnrecordedClaims(ctx context.Context, packetID string, claims []
 	have, recorded, conflicts := map[of]bool{}, map[string]bool{}, map[string]bool{}
 	for _, r := range rows {
 		have[of{r.UserID, r.ShareIndex}], have[of{r.UserID, anyShare}] = true, true
-		if r.Conflict {
+		if r.Kind == claimConflict {
 			conflicts[r.UserID] = true
 		} else {
 			recorded[r.UserID] = true

@@ -211,9 +211,10 @@ INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count,
 commitment, sealed_seed, status, created_at, opens_at, expires_at, updated_at)
 	SELECT CONCAT('k', LPAD(seq, 19, '0')), 'app', CONCAT('s', seq MOD 500), 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'open',
 	NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_4000;
-INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at) SELECT CONCAT('k', LPAD(seq, 19, '0')), 0, 100, 'app',
+INSERT INTO shares (packet_id, share_index, amount, user_id, claimed_at) SELECT CONCAT('k', LPAD(seq, 19, '0')), 0, 100,
 CONCAT('u', seq MOD 500), NOW(3) FROM seq_1_to_4000;
-INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) SELECT packet_id, user_id, share_index, app_id, claimed_at
+INSERT INTO claims (packet_id, user_id, kind, share_index, amount, payment_id, app_id, claimed_at) SELECT packet_id, user_id, 'share',
+share_index, amount, CONCAT('p', packet_id, LPAD(share_index, 4, '0')), 'app', claimed_at
 FROM shares WHERE user_id IS NOT NULL;
 INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt,
 order_no, created_at, updated_at, settled_at)

@@ -68,7 +68,7 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.RebuildInpu
 	}
 	// Shares after the last claimed one are free and need not be read.
 	err = s.read(ctx).Raw(`SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum, MAX(claimed_at) AS last FROM shares
-		WHERE packet_id = ? AND share_index <= (SELECT MAX(share_index) FROM claims WHERE packet_id = ?)
+		WHERE packet_id = ? AND share_index <= (SELECT MAX(share_index) FROM claims WHERE packet_id = ? AND kind = 'share')
 		AND user_id IS NOT NULL`, r.ID, r.ID).Scan(&claimed).Error
 	if err != nil {
 		return r, classify(err)
@@ -95,13 +95,12 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.RebuildInpu
 // conflictClaims returns the share conflicts of users without a share of the packet. A share counts
 // before a conflict, as in every list.
 func (s *Store) conflictClaims(ctx context.Context, packetID string) ([]packet.Claim, error) {
-	var rows []conflictClaimRow
-	err := s.read(ctx).Raw(`SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
-		WHERE m.packet_id = ? AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.packet_id = m.packet_id
-		AND c.user_id = m.user_id)`, packetID).Scan(&rows).Error
+	var rows []claimRow
+	// raw: subquery
+	err := s.read(ctx).Raw("SELECT * FROM claims c WHERE c.packet_id = ? AND c.kind = 'conflict' AND"+shownClaim, packetID).Scan(&rows).Error
 	var out []packet.Claim
 	for _, r := range rows {
-		out = append(out, r.withPayout().Claim)
+		out = append(out, r.claim())
 	}
 	return out, classify(err)
 }
@@ -109,13 +108,19 @@ func (s *Store) conflictClaims(ctx context.Context, packetID string) ([]packet.C
 // SharesAfter lists shares of a packet after an index, in order, claimed or not. Errors:
 // ErrUnavailable.
 func (s *Store) SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error) {
-	var rows []shareRow
-	err := s.read(ctx).Where("packet_id = ? AND share_index > ?", packetID, index).Order("share_index").Limit(limit).Find(&rows).Error
+	var rows []struct {
+		Place int
+		Size  int64
+		Claim claimRow `gorm:"embedded"`
+	}
+	err := s.read(ctx).Raw(`SELECT s.share_index AS place, s.amount AS size, c.* FROM shares s
+		LEFT JOIN claims c ON c.packet_id = s.packet_id AND c.kind = 'share' AND c.user_id = s.user_id
+		WHERE s.packet_id = ? AND s.share_index > ? ORDER BY s.share_index LIMIT ?`, packetID, index, limit).Scan(&rows).Error
 	out := make([]packet.Share, len(rows))
 	for i, r := range rows {
-		out[i] = packet.Share{Index: r.ShareIndex, Amount: money.Fen(r.Amount)}
-		if r.UserID != nil {
-			claim := claimRow{Share: r}.withPayout().Claim
+		out[i] = packet.Share{Index: r.Place, Amount: money.Fen(r.Size)}
+		if r.Claim.PacketID != "" {
+			claim := r.Claim.claim()
 			out[i].Claim = &claim
 		}
 	}
@@ -171,7 +176,8 @@ func (s *Store) CountClaimsAfterSeq(ctx context.Context, lane, lanes int, epoch,
 				return 0, err
 			}
 			var some int64
-			err = s.read(ctx).Table("claims").Where("packet_id >= ? AND packet_id < ? AND epoch = ? AND seq > ?", from, next, epoch, seq).
+			err = s.read(ctx).Model(&claimRow{}).
+				Where("packet_id >= ? AND packet_id < ? AND kind = ? AND epoch = ? AND seq > ?", from, next, claimOfShare, epoch, seq).
 				Count(&some).Error
 			if err != nil {
 				return 0, classify(err)
@@ -189,7 +195,8 @@ func (s *Store) nextClaimsPage(ctx context.Context, from, end string) (string, e
 		offset int
 	}{{">=", countPage}, {">", 0}} { // second try: one packet has more claims than a page
 		var ids []string
-		err := s.read(ctx).Table("claims").Where("packet_id "+page.after+" ? AND packet_id < ?", from, end).Order("packet_id").
+		err := s.read(ctx).Model(&claimRow{}).Where("packet_id "+page.after+" ? AND packet_id < ? AND kind = ?", from, end, claimOfShare).
+			Order("packet_id").
 			Limit(1).Offset(page.offset).Pluck("packet_id", &ids).Error
 		switch {
 		case err != nil:

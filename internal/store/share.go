@@ -13,9 +13,6 @@ type shareRow struct {
 	ShareIndex int    `gorm:"primaryKey"`
 	Amount     int64
 	UserID     *string
-	Nickname   *string
-	AvatarURL  *string
-	Recipient  *string
 	ClaimedAt  *time.Time
 }
 

@@ -4,28 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
-
-// shareConflictRow is an acknowledged claim that cannot be recorded (rule R10).
-type shareConflictRow struct {
-	PacketID   string
-	UserID     string
-	PaymentID  string
-	AppID      string
-	ShareIndex int
-	Nickname   *string
-	AvatarURL  *string
-	Recipient  *string
-	ClaimedAt  time.Time
-}
-
-func (shareConflictRow) TableName() string { return "promises" }
 
 // RecordShareConflict records a share conflict (rule R10): a break and a payout failed with
 // share_conflict. The payout gets the packet's next h number. A repeat for the same user finds the
@@ -85,7 +69,7 @@ func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, provider,
 // packet row is locked.
 func (tx tx) shareConflictOf(c packet.Claim, row packetRow, provider, detail string) (string, error) {
 	var id string
-	if err := tx.Model(&shareConflictRow{}).Where("packet_id = ? AND user_id = ?", c.PacketID, c.UserID).
+	if err := tx.Model(&claimRow{}).Where("packet_id = ? AND kind = ? AND user_id = ?", c.PacketID, claimConflict, c.UserID).
 		Pluck("payment_id", &id).Error; err != nil || id != "" {
 		return id, err
 	}
@@ -108,41 +92,11 @@ func (tx tx) shareConflictOf(c packet.Claim, row packetRow, provider, detail str
 	if err := tx.insertPayment(p); err != nil {
 		return "", err
 	}
-	err := tx.Create(&shareConflictRow{PacketID: c.PacketID, UserID: c.UserID, PaymentID: p.ID, AppID: row.AppID, ShareIndex: c.ShareIndex,
-		Nickname: c.Nickname, AvatarURL: c.AvatarURL, Recipient: optString(c.Recipient), ClaimedAt: c.ClaimedAt.UTC()}).Error
-	if err != nil {
+	if err := tx.Create(newClaimRow(c, claimConflict, p.ID, row.AppID)).Error; err != nil {
 		return "", err
 	}
 	return p.ID, tx.addEvent(p.ID, payout.Event{Source: "ledger", Outcome: string(p.Status), Code: p.Failure.Code, What: "not recorded: " +
 		detail})
-}
-
-// conflictClaimRow names its embedded row: gorm skips unexported embedded fields.
-type conflictClaimRow struct {
-	Promise shareConflictRow `gorm:"embedded"`
-	Amount  int64
-	Status  string
-}
-
-func (r conflictClaimRow) withPayout() packet.ClaimWithPayout {
-	m := r.Promise
-	return packet.ClaimWithPayout{
-		Claim: packet.Claim{PacketID: m.PacketID, UserID: m.UserID, ShareIndex: m.ShareIndex, Amount: money.Fen(r.Amount),
-			ClaimedAt: m.ClaimedAt.UTC(),
-			Profile:   packet.Profile{Nickname: m.Nickname, AvatarURL: m.AvatarURL, Recipient: orEmpty(m.Recipient)}},
-		PayoutID: m.PaymentID, PayoutStatus: r.Status,
-	}
-}
-
-// shareConflict reads a user's share conflict; found is false without one.
-func (s *Store) shareConflict(ctx context.Context, packetID, userID string) (p packet.ClaimWithPayout, found bool, err error) {
-	var rows []conflictClaimRow
-	err = s.read(ctx).Raw(`SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
-		WHERE m.packet_id = ? AND m.user_id = ?`, packetID, userID).Scan(&rows).Error
-	if err != nil || len(rows) == 0 {
-		return p, false, classify(err)
-	}
-	return rows[0].withPayout(), true, nil
 }
 
 // PayoutProgress reads the state of the payouts of claims. A share conflict has its own payout, not
@@ -184,8 +138,8 @@ func (s *Store) addConflictProgress(ctx context.Context, out map[payout.ClaimRef
 		return nil
 	}
 	var rows []struct{ PacketID, UserID, PaymentID, Status string }
-	err := s.read(ctx).Raw(`SELECT m.packet_id, m.user_id, m.payment_id, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
-		WHERE m.packet_id IN ? AND m.user_id IN ?`, packets, users).Scan(&rows).Error
+	err := s.read(ctx).Raw(`SELECT c.packet_id, c.user_id, c.payment_id, y.status FROM claims c JOIN payments y ON y.id = c.payment_id
+		WHERE c.packet_id IN ? AND c.kind = 'conflict' AND c.user_id IN ?`, packets, users).Scan(&rows).Error
 	for _, r := range rows {
 		for _, c := range claims {
 			if _, known := out[c]; !known && c.PacketID == r.PacketID && c.UserID == r.UserID {
@@ -201,8 +155,8 @@ func (s *Store) ShareConflicts(ctx context.Context, packetID string) (payout.Sha
 	var sums struct{ Count, Amount, Free int64 }
 	err := s.read(ctx).Raw(`SELECT COUNT(*) AS count, COALESCE(SUM(y.amount), 0) AS amount, COALESCE(SUM(IF(s.user_id IS NULL, y.amount, 0)),
 		0) AS free
-		FROM promises m JOIN payments y ON y.id = m.payment_id LEFT JOIN shares s ON s.packet_id = m.packet_id AND s.share_index = m.share_index
-		WHERE m.packet_id = ?`, packetID).Scan(&sums).Error
+		FROM claims c JOIN payments y ON y.id = c.payment_id LEFT JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
+		WHERE c.packet_id = ? AND c.kind = 'conflict'`, packetID).Scan(&sums).Error
 	return payout.ShareConflicts{Count: sums.Count, Amount: money.Fen(sums.Amount), Free: money.Fen(sums.Free)}, classify(err)
 }
 
@@ -210,6 +164,6 @@ func (s *Store) ShareConflicts(ctx context.Context, packetID string) (payout.Sha
 // a share. Errors: ErrUnavailable.
 func (s *Store) ShareConflictUsers(ctx context.Context, packetID string) ([]string, error) {
 	var users []string
-	err := s.read(ctx).Model(&shareConflictRow{}).Where("packet_id = ?", packetID).Pluck("user_id", &users).Error
+	err := s.read(ctx).Model(&claimRow{}).Where("packet_id = ? AND kind = ?", packetID, claimConflict).Pluck("user_id", &users).Error
 	return users, classify(err)
 }

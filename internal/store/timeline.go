@@ -43,11 +43,10 @@ func (tx tx) acknowledged(p payout.Payment) (out payout.Timeline, err error) {
 		Epoch, Seq *int64
 	}
 	switch p.Kind {
-	case payout.KindPayout:
-		err = tx.Table("claims").Select("claimed_at AS at, epoch, seq").Where("packet_id = ? AND user_id = ?", p.PacketID, p.UserID).
-			Scan(&row).Error
-	case payout.KindHonour:
-		err = tx.Model(&shareConflictRow{}).Select("claimed_at AS at").Where("payment_id = ?", p.ID).Scan(&row).Error
+	case payout.KindPayout, payout.KindHonour:
+		kind := map[payout.Kind]string{payout.KindPayout: claimOfShare, payout.KindHonour: claimConflict}[p.Kind]
+		err = tx.Model(&claimRow{}).Select("claimed_at AS at, epoch, seq").
+			Where("packet_id = ? AND kind = ? AND user_id = ?", p.PacketID, kind, p.UserID).Scan(&row).Error
 	case payout.KindCharge:
 		err = tx.Model(&packetRow{}).Select("created_at AS at").Where("id = ?", p.PacketID).Scan(&row).Error
 	}

@@ -169,10 +169,10 @@ func (c *ledgerCheck) packets() *pages[ledgerPacketRow] {
 			PacketID string
 			N, Fit   int
 		}
-		err = c.db.Raw(`SELECT c.packet_id, COUNT(*) AS n, COALESCE(SUM(s.user_id = c.user_id AND s.app_id = c.app_id
-			AND s.claimed_at = c.claimed_at), 0) AS fit
+		err = c.db.Raw(`SELECT c.packet_id, COUNT(*) AS n, COALESCE(SUM(s.user_id = c.user_id AND p.app_id = c.app_id
+			AND s.amount = c.amount AND s.claimed_at = c.claimed_at), 0) AS fit
 			FROM claims c LEFT JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
-			WHERE c.packet_id IN ? GROUP BY c.packet_id`, ids).Scan(&claims).Error
+			LEFT JOIN packets p ON p.id = c.packet_id WHERE c.packet_id IN ? AND c.kind = 'share' GROUP BY c.packet_id`, ids).Scan(&claims).Error
 		for _, n := range claims {
 			at[n.PacketID].ClaimRows, at[n.PacketID].ClaimStrays = n.N, n.N-n.Fit
 		}

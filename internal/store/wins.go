@@ -49,8 +49,9 @@ func (s *Store) winners(ctx context.Context, id string, pass func(campaign strin
 	after := place{PacketID: part}
 	for {
 		var rows []place
-		err := s.read(ctx).Table("claims").Select("packet_id, user_id").
-			Where("packet_id >= ? AND packet_id < ? AND (packet_id > ? OR user_id > ?)", after.PacketID, part+"w", after.PacketID, after.UserID).
+		err := s.read(ctx).Model(&claimRow{}).Select("packet_id, user_id").
+			Where("packet_id >= ? AND packet_id < ? AND kind = ? AND (packet_id > ? OR user_id > ?)", after.PacketID, part+"w", claimOfShare,
+				after.PacketID, after.UserID).
 			Order("packet_id, user_id").Limit(winnersAtOnce).Find(&rows).Error
 		if err != nil || len(rows) == 0 {
 			return classify(err)

@@ -89,20 +89,21 @@ func (a *archive) fill(tb testing.TB) {
 		rows = append(rows, r)
 	}
 	a.addPackets(tb, rows)
-	a.exec(tb, `INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at)
-		SELECT ?, seq, ?, ?, CONCAT(?, seq), ? + INTERVAL seq * 1000 MICROSECOND FROM seq_0_to_`+strconv.Itoa(a.rows-1), a.closed, int64(share),
-		a.app, crowdUser, start)
-	a.exec(tb, `INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at)
-		SELECT id, 0, total_amount, app_id, sender_id, created_at + INTERVAL 1 SECOND FROM packets
+	a.exec(tb, `INSERT INTO shares (packet_id, share_index, amount, user_id, claimed_at)
+		SELECT ?, seq, ?, CONCAT(?, seq), ? + INTERVAL seq * 1000 MICROSECOND FROM seq_0_to_`+strconv.Itoa(a.rows-1), a.closed, int64(share),
+		crowdUser, start)
+	a.exec(tb, `INSERT INTO shares (packet_id, share_index, amount, user_id, claimed_at)
+		SELECT id, 0, total_amount, sender_id, created_at + INTERVAL 1 SECOND FROM packets
 		WHERE sender_id = ? AND status = 'closed'`, regular)
-	a.exec(tb, `INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at)
-		SELECT packet_id, user_id, share_index, app_id, claimed_at FROM shares WHERE user_id IS NOT NULL`)
+	a.exec(tb, `INSERT INTO claims (packet_id, user_id, kind, share_index, amount, payment_id, app_id, claimed_at)
+		SELECT packet_id, user_id, 'share', share_index, amount, CONCAT('p', packet_id, LOWER(LPAD(CONV(share_index, 10, 32), 4, '0'))),
+			?, claimed_at FROM shares WHERE user_id IS NOT NULL`, a.app)
 	a.exec(tb, `INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status,
 		version, attempt, order_no, created_at, updated_at, settled_at)
-		SELECT CONCAT('p', packet_id, LOWER(LPAD(CONV(share_index, 10, 32), 4, '0'))), 'p', packet_id, app_id, user_id, share_index, user_id,
+		SELECT CONCAT('p', packet_id, LOWER(LPAD(CONV(share_index, 10, 32), 4, '0'))), 'p', packet_id, ?, user_id, share_index, user_id,
 		amount, 'CNY', '', 'sandbox', 'paid', 2, 1,
 			CONCAT('p', packet_id, LOWER(LPAD(CONV(share_index, 10, 32), 4, '0')), '01'), claimed_at, claimed_at, claimed_at
-		FROM shares ORDER BY packet_id, share_index`)
+		FROM shares ORDER BY packet_id, share_index`, a.app)
 }
 
 // addPackets inserts packets with their statuses. Each has its own sealed seed, because a page of the API opens the seeds of its

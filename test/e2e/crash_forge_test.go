@@ -197,7 +197,7 @@ func shareConflict(t *testing.T, c *crashes, name string) {
 		return count(t, db, "SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", l.id) == 1
 	})
 	var id string
-	if err := db.QueryRowContext(t.Context(), "SELECT payment_id FROM promises WHERE packet_id = ?", l.id).Scan(&id); err != nil {
+	if err := db.QueryRowContext(t.Context(), "SELECT payment_id FROM claims WHERE packet_id = ? AND kind = 'conflict'", l.id).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
 	a := c.decided(t, "FINANCE", "/payouts/"+id+"/cancel", name, 202, map[string]any{"reason": "the order was void"})

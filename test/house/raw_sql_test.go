@@ -165,3 +165,74 @@ func commented(s source, call *ast.CallExpr) bool {
 	}
 	return false
 }
+
+var claimsRead = regexp.MustCompile(`(?i)\b(FROM|JOIN|UPDATE) claims\b`)
+
+// TestClaimsNameTheirKind: claims with and without a share are in one table, and count differently
+// (rules R6 and R10). Every statement of the store names the kinds that it reads.
+func TestClaimsNameTheirKind(t *testing.T) {
+	found := 0
+	for _, s := range parseAll(t) {
+		if !productOf("store")(s) {
+			continue
+		}
+		rule := sourceRule{applies: func(source) bool { return true }, check: func(s source, offend func(ast.Node, string)) {
+			found += checkClaims(s, offend)
+		}}
+		for _, offence := range rule.offences(s) {
+			t.Errorf("%s: the statement names no kind", offence)
+		}
+	}
+	if found == 0 {
+		t.Fatal("no statement about claims found: the store has moved")
+	}
+}
+
+func TestClaimsNameTheirKindCatches(t *testing.T) {
+	for body, good := range map[string]bool{
+		"tx.Raw(`SELECT COUNT(*) FROM claims WHERE packet_id = ?`)":                     false,
+		"tx.Raw(`SELECT 1 FROM shares s LEFT JOIN claims c ON c.user_id = s.user_id`)":  false,
+		"tx.Model(&claimRow{}).Where(`packet_id = ?`, id)":                              false,
+		"tx.Raw(`SELECT COUNT(*) FROM claims WHERE packet_id = ? AND kind = 'share'`)":  true,
+		"tx.Model(&claimRow{}).Where(`packet_id = ? AND kind = ?`, id, kind).Count(&n)": true,
+		"tx.Raw(`SELECT COUNT(*) FROM packets WHERE id = ?`)":                           true,
+	} {
+		s := parse(t, file{"store/x.go", "package x\nfunc f() {\n" + body + "\n}\n"})
+		offences := 0
+		checkClaims(s, func(ast.Node, string) { offences++ })
+		if offences == 0 != good {
+			t.Errorf("want %v: %s: %d", good, body, offences)
+		}
+	}
+}
+
+// checkClaims counts the statements about claims of a file, and reports those without a kind.
+func checkClaims(s source, offend func(ast.Node, string)) (found int) {
+	for _, d := range s.tree.Decls {
+		var texts []string
+		var models []ast.Node
+		ast.Inspect(d, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				text := unquote(n)
+				texts = append(texts, text)
+				if claimsRead.MatchString(text) {
+					if found++; !strings.Contains(text, "kind") {
+						offend(n, "claims without a kind")
+					}
+				}
+			case *ast.CompositeLit:
+				if name, ok := n.Type.(*ast.Ident); ok && name.Name == "claimRow" && len(n.Elts) == 0 {
+					models = append(models, n)
+				}
+			}
+			return true
+		})
+		for _, m := range models {
+			if found++; !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "kind") }) {
+				offend(m, "claims without a kind")
+			}
+		}
+	}
+	return found
+}

@@ -8,20 +8,21 @@
 --     others     paid
 
 -- Users of low numbers claim most; the users of one packet have consecutive numbers.
-INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at)
-SELECT packet_id, share_index, amount, IF(won, app_id, NULL),
+INSERT INTO shares (packet_id, share_index, amount, user_id, claimed_at)
+SELECT packet_id, share_index, amount,
     IF(won, CONCAT('user', LPAD(FLOOR(190000 * POW(CRC32(packet_id) / 4294967296, 2)) + share_index, 6, '0'),
         CASE WHEN fate < 6 THEN '~frozen' WHEN fate < 11 THEN '~declined' ELSE '' END), NULL),
     IF(won, created_at + INTERVAL (share_index + 1) * 300000 DIV share_count * 1000 MICROSECOND, NULL)
 FROM (
-    SELECT STRAIGHT_JOIN id AS packet_id, seq AS share_index, total_amount DIV share_count AS amount, app_id, created_at, share_count,
+    SELECT STRAIGHT_JOIN id AS packet_id, seq AS share_index, total_amount DIV share_count AS amount, created_at, share_count,
         seq < claimed_count AS won, CRC32(CONCAT(id, ':', seq)) % 1000 AS fate
     FROM packets JOIN seq_0_to_399 ON seq < share_count
     WHERE status = 'closed'
 ) s;
 
-INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at)
-SELECT packet_id, user_id, share_index, app_id, claimed_at FROM shares WHERE user_id IS NOT NULL;
+INSERT INTO claims (packet_id, user_id, kind, share_index, amount, payment_id, app_id, claimed_at)
+SELECT s.packet_id, s.user_id, 'share', s.share_index, s.amount, CONCAT('p', s.packet_id, LOWER(LPAD(CONV(s.share_index, 10, 32), 4, '0'))),
+    p.app_id, s.claimed_at FROM shares s JOIN packets p ON p.id = s.packet_id WHERE s.user_id IS NOT NULL;
 
 -- Charges.
 INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider,
@@ -54,9 +55,9 @@ FROM (
         END AS code,
         CASE WHEN fate IN (6, 7) OR fate BETWEEN 11 AND 15 THEN 2401 WHEN fate BETWEEN 17 AND 20 THEN 1200 ELSE 1 END AS seconds
     FROM (
-        SELECT CONCAT('p', packet_id, LOWER(LPAD(CONV(share_index, 10, 32), 4, '0'))) AS id, packet_id, app_id, user_id, share_index, amount, claimed_at,
+        SELECT payment_id AS id, packet_id, app_id, user_id, share_index, amount, claimed_at,
             CRC32(CONCAT(packet_id, ':', share_index)) % 1000 AS fate
-        FROM shares WHERE user_id IS NOT NULL
+        FROM claims WHERE kind = 'share'
     ) p
 ) f;
 
