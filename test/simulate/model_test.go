@@ -172,7 +172,7 @@ func (m *model) rests(r *run) bool {
 	if m.calm && r != nil && r.claim == nil && m.db.rows[r.payment] == nil {
 		return true // it waits for the row of a cancellation that the restore lost
 	}
-	return m.calm && r != nil && r.st != nil && m.db.idles(r.payment)
+	return m.calm && r != nil && r.st != nil && m.db.idles(r.payment) && (r.final || !m.db.rows[r.payment].Status.Final())
 }
 
 // resting reports whether no run has anything to do.
