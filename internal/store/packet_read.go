@@ -50,10 +50,11 @@ func (s *Store) countClaims(ctx context.Context, rec *packet.Record) error {
 		Sum int64
 	}
 	var last *int
-	if err := s.read(ctx).Raw("SELECT MAX(share_index) FROM claims WHERE packet_id = ? AND kind = 'share'", rec.ID).Scan(&last).Error; err != nil || last == nil {
+	err := s.read(ctx).Raw("SELECT MAX(share_index) FROM claims WHERE packet_id = ? AND kind = 'share'", rec.ID).Scan(&last).Error
+	if err != nil || last == nil {
 		return classify(err)
 	}
-	err := s.read(ctx).Raw("SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum FROM shares WHERE packet_id = ? AND share_index <= ? AND "+
+	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum FROM shares WHERE packet_id = ? AND share_index <= ? AND "+
 		"user_id IS NOT NULL",
 		rec.ID, *last).Scan(&claimed).Error
 	if err != nil {

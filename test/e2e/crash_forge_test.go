@@ -197,7 +197,8 @@ func shareConflict(t *testing.T, c *crashes, name string) {
 		return count(t, db, "SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", l.id) == 1
 	})
 	var id string
-	if err := db.QueryRowContext(t.Context(), "SELECT payment_id FROM claims WHERE packet_id = ? AND kind = 'conflict'", l.id).Scan(&id); err != nil {
+	query := "SELECT payment_id FROM claims WHERE packet_id = ? AND kind = 'conflict'"
+	if err := db.QueryRowContext(t.Context(), query, l.id).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
 	a := c.decided(t, "FINANCE", "/payouts/"+id+"/cancel", name, 202, map[string]any{"reason": "the order was void"})
