@@ -36,8 +36,8 @@ func (claimRow) TableName() string { return "claims" }
 
 func newClaimRow(c packet.Claim, kind, paymentID, app string) *claimRow {
 	return &claimRow{PacketID: c.PacketID, UserID: c.UserID, Kind: kind, ShareIndex: c.ShareIndex, Amount: int64(c.Amount),
-		PaymentID: paymentID, AppID: app, Nickname: c.Nickname, AvatarURL: c.AvatarURL, Recipient: optString(c.Recipient), ClaimedAt: c.ClaimedAt.UTC(),
-		Epoch: optNumber(c.Epoch), Seq: optNumber(c.Seq)}
+		PaymentID: paymentID, AppID: app, Nickname: c.Nickname, AvatarURL: c.AvatarURL, Recipient: optString(c.Recipient),
+		ClaimedAt: c.ClaimedAt.UTC(), Epoch: optNumber(c.Epoch), Seq: optNumber(c.Seq)}
 }
 
 // claim returns the claim as lists show it, without its place in the history of its lane.
