@@ -46,6 +46,11 @@ func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w payout.St
 	return out, err
 }
 
+// decision is staffWrite for a decision about a payment.
+func (s *Store) decision(ctx context.Context, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Decide, w, fn)
+}
+
 // Decide records a staff decision about a payment. Unless an approval is needed, it carries the
 // decision out in the same transaction: status, transfers, audit entry and the outbox row that
 // starts the run (rules R3 and R5). Refusals by the state are answers and stored; render makes them.
@@ -53,7 +58,7 @@ func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w payout.St
 // ErrUnavailable.
 func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.DecisionRequest,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.Decide, w, func(tx tx) (payout.StaffAnswer, error) {
+	return s.decision(ctx, w, func(tx tx) (payout.StaffAnswer, error) {
 		row, attempts, err := tx.load(id, true)
 		if err != nil {
 			return payout.StaffAnswer{}, err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
 )
 
@@ -15,7 +14,7 @@ import (
 // has taken effect, the break is resolved in the same transaction. Errors: as Decide.
 func (s *Store) DecideBreak(ctx context.Context, w payout.StaffWrite, id int64, c payout.DecisionRequest, render payout.DecisionAnswer) (
 	payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.Decide, w, func(tx tx) (payout.StaffAnswer, error) {
+	return s.decision(ctx, w, func(tx tx) (payout.StaffAnswer, error) {
 		var about breakRow
 		if err := tx.Where("id = ?", id).Limit(1).Find(&about).Error; err != nil {
 			return payout.StaffAnswer{}, err
