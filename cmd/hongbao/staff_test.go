@@ -116,7 +116,7 @@ func (d *staffStack) testReconcile(t *testing.T) {
 	contains(t, errs, "not_found")
 	_, errs = d.sh(exitFailed, "reconcile", "resolve", "b999999", "--reason", "r")
 	contains(t, errs, "not_found")
-	_, errs = d.sh(exitFailed, "reconcile", "resolve", ids[1], "--outcome", "moved", "--evidence", "letter", "--reason", "r")
+	_, errs = d.sh(exitRefused, "reconcile", "resolve", ids[1], "--outcome", "moved", "--evidence", "letter", "--reason", "r")
 	contains(t, errs, "not_retryable", "not about an order number of a payment")
 }
 
