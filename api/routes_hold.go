@@ -65,7 +65,7 @@ func holdRoutes() []*route {
 				"the same call by another person of finance releases what others have asked for, if they were shown the same, and asks for " +
 				"the rest. Holds whose release you have asked for are left out; name them in hold_ids to ask again. The same key decides " +
 				"about a hold once.",
-			params: []param{keyParam}, body: BulkRelease{},
+			params: []param{keyParam}, body: BulkRelease{}, maxBody: 2 * bodyLimit,
 			answers: []reply{{status: http.StatusOK, about: "The result for each hold; of a dry run, what would be done.",
 				body: BulkReleased{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused}, handle: releaseHolds,
