@@ -46,7 +46,7 @@ type Releases struct {
 
 // ReleasePart is a part of what a release lets go.
 type ReleasePart struct {
-	Code   string             `json:"code" enum:"charge,winners,refunds,unclaimed,remainder,house_winners,house_unclaimed,nothing_to_sender,honours,after_retry,decided" doc:"charge: is charged to the sender. winners: is paid to winners. refunds: is refunded to the sender. unclaimed: goes to winners or back to the sender. remainder: grabs have ended, and it goes back to the sender. house_winners, house_unclaimed: the charge came back, so the house pays winners, recorded or not recorded yet; nothing_to_sender comes with them. honours: the house pays share conflicts. after_retry: a failed or returned payment, which a retry moves. decided: every payment that waits for the release of a provider."`
+	Code   string             `json:"code" enum:"charge,winners,refunds,unclaimed,remainder,house_winners,house_unclaimed,nothing_to_sender,honours,after_retry,decided" doc:"charge: is charged to the sender. winners: is paid to winners. refunds: is refunded to the sender. unclaimed: goes to winners or back to the sender. remainder: grabs have ended, and it goes back to the sender. house_winners, house_unclaimed: the charge was returned, so the house pays winners, recorded or not recorded yet; nothing_to_sender comes with them. honours: the house pays share conflicts. after_retry: a failed or returned payment, which a retry moves. decided: every payment that waits for the release of a provider."`
 	Count  Nullable[int]      `json:"count" doc:"The number of payments; null when they are not counted."`
 	Amount Nullable[TotalFen] `json:"amount" doc:"The amount; null when the part has none."`
 }

@@ -45,7 +45,8 @@ func decisionRoutes() []*route {
 			"Pays a failed or returned payout again. Every earlier order number is queried before anything is sent. From the approval amount "+
 				"on, a second person has to approve: then approval is set and nothing has moved yet. A payout that is not final can be retried "+
 				"after the provider's memory of its order number ends, with evidence, always with a second person and with a new order number. "+
-				"Both give the earlier numbers up on the last answer that they were shown; after another answer the payout is unknown again.",
+				"Both give the earlier numbers up on the last answer that they were shown; after another answer the payout is unknown again. "+
+				"409 not_retryable also while the recipient has the money of one of the order numbers.",
 			payoutParam, Retry{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionRetry, payout.KindPayout)),
 		post("cancelPayout", "payouts/{id}/cancel", "Cancel a payout",
 			"Returns the amount of a failed or returned payout to its sender, always with a second person. After the approval every order "+

@@ -83,7 +83,7 @@ func TestEveryStateHasAnExit(t *testing.T) {
 	}
 }
 
-// TestEveryChargeHasAnEnd: whatever the provider answers for ever, a charge ends by itself, or two
+// TestEveryChargeHasAnEnd: for every answer that the provider repeats for ever, a charge ends by itself, or two
 // persons end it past the provider's memory, and not before. Its packet is then opened or rejected.
 func TestEveryChargeHasAnEnd(t *testing.T) {
 	const beyond = 40 * 24 * time.Hour

@@ -131,8 +131,8 @@ func TestR5_AfterNotMoved(t *testing.T) {
 	denied().decides(DecisionMarkPaid, true).is(StatusPaidOutside).owes(0)
 }
 
-// TestR4_Moved: what the provider's statement or last answer shows is booked at once, whatever the
-// payment's status. A later refusal is a contradiction.
+// TestR4_Moved: what the provider's statement or last answer shows is booked at once, in every
+// status of the payment. A later refusal is a contradiction.
 func TestR4_Moved(t *testing.T) {
 	for _, past := range pasts {
 		s := story(t, KindPayout)

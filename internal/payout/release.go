@@ -20,9 +20,9 @@ const (
 	ReleaseRefunds         ReleaseCode = "refunds"           // being refunded to the sender
 	ReleaseUnclaimed       ReleaseCode = "unclaimed"         // not claimed, and grabs may go on
 	ReleaseRemainder       ReleaseCode = "remainder"         // not claimed, and grabs have ended
-	ReleaseHouseWinners    ReleaseCode = "house_winners"     // owed to recorded winners after the charge came back
-	ReleaseHouseUnclaimed  ReleaseCode = "house_unclaimed"   // not claimed after the charge came back
-	ReleaseNothingToSender ReleaseCode = "nothing_to_sender" // beside the two above
+	ReleaseHouseWinners    ReleaseCode = "house_winners"     // owed to recorded winners after the charge was returned
+	ReleaseHouseUnclaimed  ReleaseCode = "house_unclaimed"   // not claimed after the charge was returned
+	ReleaseNothingToSender ReleaseCode = "nothing_to_sender" // together with the two above
 	ReleaseHonours         ReleaseCode = "honours"           // honoured share conflicts
 	ReleaseAfterRetry      ReleaseCode = "after_retry"       // a failed or returned payment
 	ReleaseDecided         ReleaseCode = "decided"           // all payments of a provider, not added up
@@ -138,7 +138,7 @@ type HeldPacket struct {
 	Waiting map[Kind]ReleasePart
 }
 
-// Releases is what may move when the packet is released. After the charge came back the house pays,
+// Releases is what may move when the packet is released. After a return of the charge the house pays,
 // and the sender gets nothing.
 func (p HeldPacket) Releases() Releases {
 	charge, honours := p.Waiting[KindCharge], p.Waiting[KindHonour]

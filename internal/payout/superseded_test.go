@@ -41,7 +41,7 @@ func TestR5_NoRetryBesideAPaidNumber(t *testing.T) {
 	s.queries(1, ObsSucceeded).queries(1, ObsSucceeded).queries(1, ObsReturned).is(StatusReturned).owes(amount)
 	s.queries(2, ObsSucceeded).queries(2, ObsSucceeded).is(StatusReturned)
 	if err := s.retry(); !errors.Is(err, ErrNotRetryable) {
-		t.Errorf("a retry beside a second success: %v", err)
+		t.Errorf("a retry after a second success: %v", err)
 	}
 	s.queries(2, ObsReturned).is(StatusReturned).owes(amount).retries()
 }

@@ -339,7 +339,7 @@ func (tx tx) hold(id int64, lock bool) (payout.Hold, error) {
 	return row.hold(), err
 }
 
-// PacketsWithoutCharge lists open packets whose charge came back: their grabs have to end, whether
+// PacketsWithoutCharge lists open packets whose charge was returned: their grabs have to end, whether
 // their hold is still active or not. Errors: ErrUnavailable.
 func (s *Store) PacketsWithoutCharge(ctx context.Context) ([]string, error) {
 	var ids []string
