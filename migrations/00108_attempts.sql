@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     UNIQUE KEY attempts_no (payment_id, no),
     KEY attempts_ref (provider_ref),
     CONSTRAINT attempts_sent CHECK (sends > 0),
-    CONSTRAINT attempts_booked CHECK (booked = FALSE OR ended_at IS NOT NULL),
+    CONSTRAINT attempts_booked CHECK (booked = FALSE OR return_booked = TRUE OR ended_at IS NOT NULL),
     CONSTRAINT attempts_returned CHECK (return_booked = FALSE OR booked = TRUE),
     CONSTRAINT attempts_op CHECK (op IN ('charge', 'transfer', 'refund')),
     CONSTRAINT attempts_number CHECK (no BETWEEN 1 AND 1023 AND asks >= 0 AND SUBSTRING(order_no, 1, 25) = payment_id)

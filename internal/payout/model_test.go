@@ -105,6 +105,7 @@ func (l *adversary) hear(t *rapid.T, no int, o Observation) {
 	if err := l.settle(no, o); err != nil {
 		t.Fatalf("settle %+v: %v", o, err)
 	}
+	t.Logf("%s about number %d: %s; from %s to %s, %+v", o.Source, no, o.Kind, before.Status, l.p.Status, l.attempt(no))
 	l.settled = append(l.settled, o)
 	if l.mismatch(o, no) {
 		if len(l.posted) != posted || len(l.breaks) == breaks || l.p.Status == StatusPaid && before.Status != StatusPaid {

@@ -96,7 +96,7 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		}
 		return nil // a late answer to a send; a query has been answered since
 	}
-	if p.endedByStaff() && a.ReturnBooked && o.Kind.usable() && (o.Kind.mayMove() || a.unsettled()) {
+	if !p.Status.Open() && p.OpenDecision == "" && a.ReturnBooked && o.Kind.usable() && (o.Kind.mayMove() || a.unsettled()) {
 		s.settleSuperseded(o, now)
 		return nil
 	}

@@ -3,6 +3,7 @@ package payout
 import (
 	"errors"
 	"testing"
+	"time"
 )
 
 // TestR5_LaterNumberThanThePaidOne: the second number was refused, and then the first one, refused
@@ -55,4 +56,22 @@ func TestR5_PaidAgainAfterItsReturn(t *testing.T) {
 		t.Errorf("a retry although the recipient is reported as paid: %v", err)
 	}
 	s.queries(1, ObsReturned).retries().is(StatusPending)
+}
+
+// TestR5_ReturnedThatMovesAgain: a returned number that is reported as in progress while the payment is
+// failed or returned stops the number after it until the provider repeats an end.
+func TestR5_ReturnedThatMovesAgain(t *testing.T) {
+	for _, again := range []ObservationKind{ObsPending, ObsNeedsRecipient, ObsSucceeded} {
+		s := story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).retries().queries(1, ObsReturned)
+		s.sends(ObsNoAnswer).after(time.Hour).queries(2, ObsDeclined).queries(2, ObsDeclined).is(StatusFailed)
+		s.queries(1, again).broke(BreakContradiction).is(StatusFailed).next(ActionQuery, 1)
+		if again != ObsSucceeded { // a retry is refused
+			s.retries().queries(2, ObsPending).is(StatusUnknown).queries(2, ObsNeverReceived).begins(NoOrderNo)
+		}
+		s.queries(1, ObsDeclined).begins(NoOrderNo).next(ActionQuery, 1)
+		s.queries(1, ObsDeclined)
+		if s.attempt(1).QueryRequested {
+			t.Errorf("%s: asked for ever", again)
+		}
+	}
 }

@@ -262,3 +262,18 @@ func TestR4_RestatedLine(t *testing.T) {
 	}
 	x.want(x.breaks(false), "amount_differs "+o.OrderNo)
 }
+
+// TestR5_ReturnedNumberMovesAgain: the rows take what the provider says about a returned number that is
+// in progress again, and paid again.
+func TestR5_ReturnedNumberMovesAgain(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	one := pay(t, s, owing(t, s))
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsReturned)
+	for _, again := range []payout.ObservationKind{payout.ObsPending, payout.ObsSucceeded, payout.ObsReturned} {
+		st := settle(t, s, payout.SourceQuery, one.OrderNo, again)
+		if ended := again == payout.ObsReturned; st.Status != payout.StatusReturned || (st.Step.Do == payout.ActionEnd) != ended {
+			t.Errorf("%s: %+v", again, st)
+		}
+	}
+}
