@@ -19,6 +19,7 @@ type PacketStore interface {
 	Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
 	RejectPacket(ctx context.Context, id string, f packet.Failure) error
 	SaveFirstAnswer(ctx context.Context, id string, first packet.FirstAnswer) error
+	PaymentState(ctx context.Context, id string) (payout.State, error)
 	ClosingStore
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
@@ -25,86 +24,76 @@ type CombinedSteps struct {
 	Payments *Payments
 }
 
-// Opened is how far OpenNow brought a packet.
-type Opened struct {
-	// Status is the status of the row.
-	Status packet.Status `json:"status"`
-	// Charge is the outcome of the charge; nil if the packet is past it, or the charge's row could
-	// not be read.
-	Charge   *Outcome `json:"charge,omitempty"`
-	PoolOpen bool     `json:"open,omitempty"`
+// Advanced is how far Advance brought a packet.
+type Advanced struct {
+	Facts packet.Facts `json:"facts"`
+	// Charge is the outcome of a charge that is not final yet, from where the run continues.
+	Charge *Outcome `json:"charge,omitempty"`
 }
 
-// OpenNow records a packet, charges its sender, writes its shares and opens its pool. Errors:
-// those of RecordPacket; a later failure only shortens the progress that it returns.
-func (a *CombinedSteps) OpenNow(ctx context.Context, p packet.Packet) (Opened, error) {
-	status, err := a.Packets.RecordPacket(ctx, p)
-	out := Opened{Status: status}
-	if err != nil || status != packet.StatusFunding {
-		return out, err
+// Advance takes a packet's steps until one has to wait, takes long or fails. It never returns an
+// error: what it has not done is still the next step.
+func (a *CombinedSteps) Advance(ctx context.Context, p packet.Packet, f packet.Facts) (Advanced, error) {
+	out := Advanced{Facts: f}
+	for range advanceSteps {
+		step, wait := packet.Next(p, out.Facts, a.Payments.clock())
+		if wait > 0 || step == packet.StepEnd || p.ShareCount > CombinedMaxShares && readsShares(step) {
+			break
+		}
+		if goesOn, err := a.take(ctx, step, p, &out); err != nil || !goesOn {
+			return out, a.logStopped(ctx, p.ID, err)
+		}
 	}
-	charge, err := a.Payments.sendInWorkflowTask(ctx, payout.ID(payout.KindCharge, p.ID, 0))
-	if err != nil {
-		return out, a.logStopped(ctx, p.ID, err)
-	}
-	out.Charge = &charge
-	if !charge.endedAs(payout.StatusPaid) || p.ShareCount > CombinedMaxShares || !a.Payments.clock().Before(p.ExpiresAt) {
-		return out, nil
-	}
-	funded, err := a.Packets.Fund(ctx, p.ID)
-	if err != nil {
-		return out, a.logStopped(ctx, p.ID, err)
-	}
-	if out.Status = funded; funded != packet.StatusOpen {
-		return out, nil
-	}
-	if err := a.Packets.OpenPool(ctx, p.ID); err != nil {
-		return out, a.logStopped(ctx, p.ID, err)
-	}
-	out.PoolOpen = true
 	return out, nil
 }
 
-// Closed is how far CloseNow brought a packet.
-type Closed struct {
-	// Closing: the status of the row is closing, or a later one.
-	Closing bool `json:"closing,omitempty"`
-	// PoolClosed: the pool accepts no more grabs.
-	PoolClosed bool `json:"pool,omitempty"`
-	// LedgerClosed: the remainder is fixed; it is what has to be refunded.
-	LedgerClosed bool      `json:"books,omitempty"`
-	Remainder    money.Fen `json:"remainder,omitempty"`
-	// PacketClosed: the end, because there was no remainder.
-	PacketClosed bool `json:"finished,omitempty"`
+// advanceSteps is above the number of steps of any packet, so that a row that moves back in each of
+// them does not keep Advance busy.
+const advanceSteps = 12
+
+// take takes one step and reports whether the next may follow at once.
+func (a *CombinedSteps) take(ctx context.Context, step packet.Step, p packet.Packet, out *Advanced) (goesOn bool, err error) {
+	switch step {
+	case packet.StepCharge:
+		charge, err := a.Payments.sendInWorkflowTask(ctx, payout.ID(payout.KindCharge, p.ID, 0))
+		if err != nil {
+			return false, err
+		}
+		if out.Charge = &charge; !charge.Unsettled {
+			out.Facts.Charge = ChargeFact(charge.State)
+		}
+		return out.Facts.Charge != packet.ChargeUnknown, nil
+	case packet.StepDrain: // no fact by itself: if the books stay open, the claims are read again
+		if drained, err := a.awaitDrained(ctx, p.ID); err != nil || !drained {
+			return false, err
+		}
+		step = packet.StepCloseBooks
+	}
+	f, err := TakeStep(ctx, a.Packets, step, p, out.Facts)
+	if err == nil {
+		out.Facts = f
+	}
+	return err == nil, err
 }
 
-// CloseNow ends grabbing. If every claim is recorded it fixes the remainder; if that is 0 it closes
-// the packet too. It never returns an error; the result shows how far it came.
-func (a *CombinedSteps) CloseNow(ctx context.Context, p packet.Packet, reason packet.CloseReason) (out Closed, _ error) {
-	if _, err := a.Packets.BeginClosing(ctx, p.ID, reason); err != nil {
-		return out, a.logStopped(ctx, p.ID, err)
+// readsShares reports whether a step reads or writes every share of a packet.
+func readsShares(step packet.Step) bool {
+	switch step {
+	case packet.StepFund, packet.StepOpenPool, packet.StepDrain, packet.StepCloseBooks:
+		return true
 	}
-	out.Closing = true
-	rem, err := a.Packets.ClosePool(ctx, p.ID, reason)
-	if err != nil {
-		return out, a.logStopped(ctx, p.ID, err)
+	return false
+}
+
+// ChargeFact returns what a packet's run learns from its charge.
+func ChargeFact(charge payout.State) packet.ChargeFact {
+	switch {
+	case charge.Step.Do != payout.ActionEnd:
+		return packet.ChargeUnknown
+	case charge.Status == payout.StatusFailed:
+		return packet.ChargeDeclined
 	}
-	if out.PoolClosed = rem.NotYet <= 0; !out.PoolClosed || p.ShareCount > CombinedMaxShares {
-		return out, nil
-	}
-	if drained, err := a.awaitDrained(ctx, p.ID); err != nil || !drained {
-		return out, a.logStopped(ctx, p.ID, err)
-	}
-	if out.Remainder, err = a.Packets.CloseBooks(ctx, p.ID); err != nil {
-		return out, a.logStopped(ctx, p.ID, err)
-	}
-	if out.LedgerClosed = true; out.Remainder > 0 {
-		return out, nil
-	}
-	if out.PacketClosed, err = a.Packets.FinishPacket(ctx, p.ID); err != nil {
-		return out, a.logStopped(ctx, p.ID, err)
-	}
-	return out, nil
+	return packet.ChargeTaken
 }
 
 // drainPauses are the pauses before each check of awaitDrained: the payouts that record the last
@@ -143,10 +132,9 @@ func (a *CombinedSteps) RefundNow(ctx context.Context, paymentID, packetID strin
 	if err != nil || !sent.endedAs(payout.StatusPaid, payout.StatusPaidOutside, payout.StatusCancelled) {
 		return out, err
 	}
-	if out.PacketClosed, err = a.Packets.FinishPacket(ctx, packetID); err != nil {
-		return out, a.logStopped(ctx, packetID, err)
-	}
-	return out, nil
+	f, err := a.Packets.FinishPacket(ctx, packet.Packet{ID: packetID}, packet.Facts{})
+	out.PacketClosed = err == nil && f.Finished
+	return out, a.logStopped(ctx, packetID, err)
 }
 
 // logStopped logs an error after which the run continues with single steps. It returns nil,

@@ -1,8 +1,10 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -29,6 +31,9 @@ type whole struct {
 	won     int
 	rest    money.Fen
 	notYet  time.Duration
+	ended   packet.Status // of a row that is past open
+	// movedBack: the books of the row cannot be closed.
+	movedBack bool
 }
 
 func newWhole(t *testing.T) *whole {
@@ -69,7 +74,7 @@ func (w *whole) Fund(context.Context, string, []money.Fen) (packet.Status, error
 func (w *whole) OpenPool(context.Context, string, []money.Fen, func(int)) error { return w.do("open") }
 
 func (w *whole) BeginClosing(context.Context, string, packet.CloseReason) (packet.Status, error) {
-	return packet.StatusClosing, w.do("begin closing")
+	return cmp.Or(w.ended, packet.StatusClosing), w.do("begin closing")
 }
 
 func (w *whole) ClosePool(_ context.Context, _ string, reason packet.CloseReason) (packet.PoolCloseResult, error) {
@@ -95,12 +100,19 @@ func (w *whole) CountRecordedClaims(context.Context, string) (n int, _ error) {
 }
 
 func (w *whole) CloseBooks(context.Context, string) (money.Fen, error) {
-	return w.rest, w.do("close books")
+	if err := w.do("close books"); err != nil || !w.movedBack {
+		return w.rest, err
+	}
+	return 0, packet.ErrMoved
 }
 
 func (w *whole) FinishPacket(context.Context, string, *packet.FirstAnswer) (bool, error) {
 	err := w.do("finish")
 	return err == nil, err
+}
+
+func (w *whole) PaymentState(ctx context.Context, id string) (payout.State, error) {
+	return w.rows.PaymentState(ctx, id)
 }
 
 func (w *whole) Retire(context.Context, string) error { return w.do("retire") }
@@ -117,106 +129,129 @@ func (w *whole) run(t *testing.T, out any, step func(*CombinedSteps) any, args .
 	return value.Get(out)
 }
 
-// TestOpenNow: each step is made once, in order, and the result shows the exact progress,
+// TestAdvanceOpens: each step is taken once, in order, and the facts show the exact progress,
 // whichever step fails or is not due.
-func TestOpenNow(t *testing.T) {
+func TestAdvanceOpens(t *testing.T) {
 	charged := []string{"record", "note", "send stored", "settle"}
+	funding, taken := packet.Facts{Status: packet.StatusFunding}, packet.Facts{Status: packet.StatusFunding, Charge: packet.ChargeTaken}
+	unopened := []string{"begin closing", "close pool", "count", "close books", "finish", "retire"}
 	for name, tc := range map[string]struct {
 		set    func(*whole)
 		did    []string
-		status packet.Status
+		want   packet.Facts
 		charge payout.Status // "": not looked at
-		open   bool
-		fails  bool
 	}{
-		"all": {did: slices.Concat(charged, []string{"fund", "open"}), status: packet.StatusOpen, charge: payout.StatusPaid,
-			open: true},
-		"record breaks": {set: func(w *whole) { w.breaks = "record" }, did: charged[:1], fails: true},
-		"note breaks":   {set: func(w *whole) { w.rows.beginErr = errBroke }, did: charged[:2], status: packet.StatusFunding},
-		"fund breaks": {set: func(w *whole) { w.breaks = "fund" }, did: slices.Concat(charged, []string{"fund"}),
-			status: packet.StatusFunding, charge: payout.StatusPaid},
-		"open breaks": {set: func(w *whole) { w.breaks = "open" }, did: slices.Concat(charged, []string{"fund", "open"}),
-			status: packet.StatusOpen, charge: payout.StatusPaid},
-		"past funding": {set: func(w *whole) { w.status = packet.StatusClosing }, did: charged[:1], status: packet.StatusClosing},
-		"noted before: asked": {set: func(w *whole) { w.rows.noted = true }, did: charged[:2], status: packet.StatusFunding,
-			charge: payout.StatusSending},
-		"answer not booked": {set: func(w *whole) { w.rows.settleErr = errBroke }, did: charged, status: packet.StatusFunding,
-			charge: payout.StatusSending},
-		"large": {set: func(w *whole) { w.packet.ShareCount = CombinedMaxShares + 1 }, did: charged, status: packet.StatusFunding,
+		"all": {did: slices.Concat(charged, []string{"fund", "open"}), charge: payout.StatusPaid,
+			want: packet.Facts{Status: packet.StatusOpen, Charge: packet.ChargeTaken, Pool: packet.PoolUsed}},
+		"record breaks": {set: func(w *whole) { w.breaks = "record" }, did: charged[:1]},
+		"note breaks":   {set: func(w *whole) { w.rows.beginErr = errBroke }, did: charged[:2], want: funding},
+		"fund breaks": {set: func(w *whole) { w.breaks = "fund" }, did: slices.Concat(charged, []string{"fund"}), want: taken,
 			charge: payout.StatusPaid},
-		"expired": {set: func(w *whole) { w.packet.ExpiresAt = w.at }, did: charged, status: packet.StatusFunding, charge: payout.StatusPaid},
+		"open breaks": {set: func(w *whole) { w.breaks = "open" }, did: slices.Concat(charged, []string{"fund", "open"}),
+			want: packet.Facts{Status: packet.StatusOpen, Charge: packet.ChargeTaken}, charge: payout.StatusPaid},
+		"past funding": {set: func(w *whole) { w.status, w.breaks = packet.StatusClosing, "close pool" },
+			did: []string{"record", "close pool"}, want: packet.Facts{Status: packet.StatusClosing}},
+		"noted before: queried": {set: func(w *whole) { w.rows.noted = true }, did: charged[:2], want: funding, charge: payout.StatusSending},
+		"answer not settled":    {set: func(w *whole) { w.rows.settleErr = errBroke }, did: charged, want: funding, charge: payout.StatusSending},
+		"large": {set: func(w *whole) { w.packet.ShareCount = CombinedMaxShares + 1 }, did: charged, want: taken,
+			charge: payout.StatusPaid},
+		"expired": {set: func(w *whole) { w.packet.ExpiresAt = w.at }, did: slices.Concat(charged, unopened), charge: payout.StatusPaid,
+			want: packet.Facts{Status: packet.StatusClosed, Charge: packet.ChargeTaken, Pool: packet.PoolEnded, Reason: packet.CloseUnopened,
+				Remainder: new(money.Fen), Finished: true}},
 		"slow provider": {set: func(w *whole) {
 			for range slowCalls + 1 {
 				w.calls.note(payout.OpCharge, slowCall+1, w.at)
 			}
-		}, did: []string{"record", "read"}, status: packet.StatusFunding, charge: payout.StatusPending},
+		}, did: []string{"record", "read"}, want: funding, charge: payout.StatusPending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWhole(t)
 			if tc.set != nil {
 				tc.set(w)
 			}
-			var got Opened
-			err := w.run(t, &got, func(a *CombinedSteps) any { return a.OpenNow }, w.packet)
-			if (err != nil) != tc.fails {
-				t.Fatalf("ended with %v", err)
-			}
-			w.want(t, tc.did...)
+			got := w.advance(t, packet.Facts{}, tc.want, tc.did)
 			var charge payout.Status
 			if got.Charge != nil {
 				charge = got.Charge.State.Status
 			}
-			if got.Status != tc.status || charge != tc.charge || got.PoolOpen != tc.open {
-				t.Errorf("%+v, charge %q", got, charge)
+			if charge != tc.charge {
+				t.Errorf("charge %q", charge)
 			}
 		})
 	}
 }
 
-// TestCloseNow: as TestOpenNow; the packet does not close while a winner has no row (rule R11).
-func TestCloseNow(t *testing.T) {
+// advance takes the steps of the packet and compares those taken and the facts afterwards.
+func (w *whole) advance(t *testing.T, from, want packet.Facts, did []string) (got Advanced) {
+	t.Helper()
+	if err := w.run(t, &got, func(a *CombinedSteps) any { return a.Advance }, w.packet, from); err != nil {
+		t.Fatal(err)
+	}
+	w.want(t, did...)
+	if !reflect.DeepEqual(got.Facts, want) {
+		t.Errorf("facts %+v, want %+v", got.Facts, want)
+	}
+	return got
+}
+
+// TestAdvanceCloses: as TestAdvanceOpens; the books do not close while a claim is not recorded (rule
+// R11).
+func TestAdvanceCloses(t *testing.T) {
 	all := []string{"begin closing", "close pool", "count", "close books", "finish", "retire"}
+	open := packet.Facts{Status: packet.StatusOpen, Pool: packet.PoolUsed, Reason: packet.CloseExpired}
+	after := func(change func(*packet.Facts)) packet.Facts {
+		f := packet.Facts{Status: packet.StatusClosing, Pool: packet.PoolEnded, Reason: packet.CloseExpired}
+		change(&f)
+		return f
+	}
+	ended := after(func(*packet.Facts) {})
+	closed := after(func(f *packet.Facts) { f.Status, f.Remainder, f.Finished = packet.StatusClosed, new(money.Fen), true })
 	for name, tc := range map[string]struct {
 		set  func(*whole)
 		did  []string
-		want Closed
+		want packet.Facts
 	}{
-		"all": {did: all, want: Closed{Closing: true, PoolClosed: true, LedgerClosed: true, PacketClosed: true}},
+		"all": {did: all, want: closed},
 		"a remainder": {set: func(w *whole) { w.rest = 7 }, did: all[:4],
-			want: Closed{Closing: true, PoolClosed: true, LedgerClosed: true, Remainder: 7}},
-		"closing breaks": {set: func(w *whole) { w.breaks = "begin closing" }, did: all[:1]},
-		"pool breaks":    {set: func(w *whole) { w.breaks = "close pool" }, did: all[:2], want: Closed{Closing: true}},
-		"not yet":        {set: func(w *whole) { w.notYet = 1 }, did: all[:2], want: Closed{Closing: true}},
-		"count breaks":   {set: func(w *whole) { w.breaks = "count" }, did: all[:3], want: Closed{Closing: true, PoolClosed: true}},
-		"books break":    {set: func(w *whole) { w.breaks = "close books" }, did: all[:4], want: Closed{Closing: true, PoolClosed: true}},
+			want: after(func(f *packet.Facts) { f.Remainder = new(money.Fen(7)) })},
+		"closing breaks": {set: func(w *whole) { w.breaks = "begin closing" }, did: all[:1], want: open},
+		"pool breaks": {set: func(w *whole) { w.breaks = "close pool" }, did: all[:2],
+			want: after(func(f *packet.Facts) { f.Pool = packet.PoolUsed })},
+		"not yet": {set: func(w *whole) { w.notYet = 1 }, did: all[:2],
+			want: after(func(f *packet.Facts) { f.Pool, f.NotYet = packet.PoolUsed, 1 })},
+		"count breaks": {set: func(w *whole) { w.breaks = "count" }, did: all[:3], want: ended},
+		"books break":  {set: func(w *whole) { w.breaks = "close books" }, did: all[:4], want: ended},
 		"finish breaks": {set: func(w *whole) { w.breaks = "finish" }, did: all[:5],
-			want: Closed{Closing: true, PoolClosed: true, LedgerClosed: true}},
-		"a winner has no row": {set: func(w *whole) { w.won, w.winners = 2, []int{0, 1, 1} },
-			did: []string{"begin closing", "close pool", "count", "count", "count"}, want: Closed{Closing: true, PoolClosed: true}},
-		"the last winner is recorded": {set: func(w *whole) { w.won, w.winners = 2, []int{1, 2} },
-			did:  slices.Insert(slices.Clone(all), 2, "count"),
-			want: Closed{Closing: true, PoolClosed: true, LedgerClosed: true, PacketClosed: true}},
-		"large: not looked at": {set: func(w *whole) { w.packet.ShareCount = CombinedMaxShares + 1 }, did: all[:2],
-			want: Closed{Closing: true, PoolClosed: true}},
+			want: after(func(f *packet.Facts) { f.Remainder = new(money.Fen) })},
+		"a claim is not recorded": {set: func(w *whole) { w.won, w.winners = 2, []int{0, 1, 1} },
+			did: []string{"begin closing", "close pool", "count", "count", "count"}, want: ended},
+		"the last claim is recorded": {set: func(w *whole) { w.won, w.winners = 2, []int{1, 2} },
+			did: slices.Insert(slices.Clone(all), 2, "count"), want: closed},
+		"large: claims not read": {set: func(w *whole) { w.packet.ShareCount = CombinedMaxShares + 1 }, did: all[:2], want: ended},
+		"the row is open no longer": {set: func(w *whole) { w.ended = packet.StatusClosed }, did: []string{all[0], all[4], all[5]},
+			want: packet.Facts{Status: packet.StatusClosed, Pool: packet.PoolUsed, Reason: packet.CloseExpired, Finished: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWhole(t)
 			if tc.set != nil {
 				tc.set(w)
 			}
-			var got Closed
-			if err := w.run(t, &got, func(a *CombinedSteps) any { return a.CloseNow }, w.packet, packet.CloseExpired); err != nil {
-				t.Fatal(err)
-			}
-			w.want(t, tc.did...)
-			if closed := w.reason == packet.CloseExpired; closed != got.PoolClosed { // the row may have had an earlier one
-				t.Errorf("the row says %q, the pool is closed: %t", w.reason, got.PoolClosed)
-			}
-			if got != tc.want {
-				t.Errorf("%+v, want %+v", got, tc.want)
+			got := w.advance(t, open, tc.want, tc.did)
+			corrected := w.reason == packet.CloseExpired // the row may have had an earlier one
+			if ended := got.Facts.Pool == packet.PoolEnded; corrected != ended {
+				t.Errorf("the row says %q, the pool has ended: %t", w.reason, ended)
 			}
 		})
 	}
+}
+
+// TestAdvanceReadsTheRowAgain: MySQL is restored, so that the packet is open again when its books are
+// to be closed. The facts of the run are void, and the row decides.
+func TestAdvanceReadsTheRowAgain(t *testing.T) {
+	w := newWhole(t)
+	w.status, w.movedBack = packet.StatusOpen, true
+	w.advance(t, packet.Facts{Status: packet.StatusClosing, Pool: packet.PoolEnded, Reason: packet.CloseExpired},
+		packet.Facts{Status: packet.StatusOpen, Pool: packet.PoolUsed}, []string{"count", "close books", "record", "open"})
 }
 
 // TestRefundNow: the packet is closed once its refund is paid, not before.

@@ -24,10 +24,14 @@ const (
 )
 
 // Drain returns once every claim of the pool is recorded in MySQL (rule R11). When the relay makes
-// no progress, it starts the missing payouts. It sends heartbeats, is repeatable and never gives
-// up.
-func (a *Packets) Drain(ctx context.Context, p packet.Packet) error {
+// no progress, it starts the missing payouts. It sends heartbeats and never gives up.
+func (a *Packets) Drain(ctx context.Context, p packet.Packet, f packet.Facts) (packet.Facts, error) {
 	defer heartbeat(ctx)()
+	f.Drained = true
+	return f, a.drain(ctx, p)
+}
+
+func (a *Packets) drain(ctx context.Context, p packet.Packet) error {
 	pause, before, progressAt := drainFirstPause, -1, time.Now()
 	for {
 		began := time.Now()

@@ -22,11 +22,6 @@ const (
 	TypeGone = "pool_gone"
 	// TypeNotFound: the row does not exist (yet). Retried.
 	TypeNotFound = "not_found"
-	// TypeNotClosing: the row is at a step before closing, because MySQL was restored (rule R13).
-	// Final: the run continues as new and reads the row (rule R3).
-	TypeNotClosing = "not_closing"
-	// TypeNotDeclined: the charge is not declined, for the same reason. Final, as above.
-	TypeNotDeclined = "not_declined"
 	// TypeOtherProvider: the payment belongs to another provider or merchant account than this
 	// worker's adapter. Retried until a matching worker takes it or the settings are corrected.
 	TypeOtherProvider = "other_provider"
@@ -43,10 +38,6 @@ func temporalError(err error) error {
 		return temporal.NewNonRetryableApplicationError(err.Error(), TypeConflict, err)
 	case errors.Is(err, payout.ErrTransition):
 		return temporal.NewNonRetryableApplicationError(err.Error(), TypeDefect, err)
-	case errors.Is(err, packet.ErrNotClosing):
-		return temporal.NewNonRetryableApplicationError(err.Error(), TypeNotClosing, err)
-	case errors.Is(err, packet.ErrNotDeclined):
-		return temporal.NewNonRetryableApplicationError(err.Error(), TypeNotDeclined, err)
 	case errors.Is(err, payout.ErrWrongProvider):
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeOtherProvider, err)
 	case errors.Is(err, packet.ErrPoolGone):

@@ -12,7 +12,10 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Packets holds the activities of a packet's workflow.
+// Packets holds the activities of a packet's workflow. Each step of a packet (packet.Next) is one
+// activity: it takes the packet and the facts that the run has, and returns the facts afterwards. All
+// are repeatable. One that finds the row at another step than the facts say returns no facts, so that
+// the run reads the row again (rule R3).
 type Packets struct {
 	Store    PacketStore
 	Pool     Pool
@@ -34,45 +37,56 @@ type fundedShares struct {
 }
 
 // RecordPacket writes the row of a packet with its sealed seed, in status funding, and its pending
-// charge. It returns the row's status. Repeatable.
-func (a *Packets) RecordPacket(ctx context.Context, p packet.Packet) (packet.Status, error) {
+// charge. An existing row stays as it is; its status becomes a fact.
+func (a *Packets) RecordPacket(ctx context.Context, p packet.Packet, _ packet.Facts) (packet.Facts, error) {
+	status, err := a.record(ctx, p)
+	return packet.Facts{Status: status}, temporalError(err)
+}
+
+func (a *Packets) record(ctx context.Context, p packet.Packet) (packet.Status, error) {
 	sealed, err := packet.SealedSeed(a.SeedKey, p)
 	if err != nil {
-		return "", temporalError(err)
+		return "", err
 	}
 	var eligible []string
 	if p.EligibleCount > 0 {
 		if eligible, err = a.Pool.Eligible(ctx, p.ID); err != nil {
-			return "", temporalError(err)
+			return "", err
 		}
 		if len(eligible) != p.EligibleCount {
 			// The pool may be lost after the packet was recorded: the row counts (rule R3).
 			if rec, err := a.Store.Packet(ctx, p.ID); err == nil && rec.BodyHash == p.BodyHash {
 				return rec.Stored, nil
 			}
-			return "", temporalError(fmt.Errorf("packet %s: eligible list has %d of %d ids: %w",
-				p.ID, len(eligible), p.EligibleCount, packet.ErrPoolGone))
+			return "", fmt.Errorf("packet %s: eligible list has %d of %d ids: %w", p.ID, len(eligible), p.EligibleCount, packet.ErrPoolGone)
 		}
 	}
-	status, err := a.Store.RecordPacket(ctx, p, sealed, eligible, a.Provider.Name())
-	return status, temporalError(err)
+	return a.Store.RecordPacket(ctx, p, sealed, eligible, a.Provider.Name())
 }
 
-// Fund moves the packet to open and writes its shares in one transaction. Repeatable.
-func (a *Packets) Fund(ctx context.Context, id string) (packet.Status, error) {
+// afterStep returns the facts after a step on the row: none if the row was at another step.
+func afterStep(f packet.Facts, err error) (packet.Facts, error) {
+	if errors.Is(err, packet.ErrMoved) {
+		return packet.Facts{}, nil
+	}
+	return f, temporalError(err)
+}
+
+// Fund moves the packet to open and writes its shares in one transaction.
+func (a *Packets) Fund(ctx context.Context, p packet.Packet, f packet.Facts) (packet.Facts, error) {
 	defer heartbeat(ctx)()
-	shares, rec, err := a.computeShares(ctx, id)
+	shares, rec, err := a.computeShares(ctx, p.ID)
 	if err != nil {
-		return "", temporalError(err)
+		return f, temporalError(err)
 	}
-	if rec.Stored != packet.StatusFunding {
-		return rec.Stored, nil
+	if f.Status = rec.Stored; f.Status != packet.StatusFunding {
+		return f, nil
 	}
-	status, err := a.Store.Fund(ctx, id, shares)
-	if err == nil && status == packet.StatusOpen {
-		a.funded.Store(&fundedShares{id, shares})
+	f.Status, err = a.Store.Fund(ctx, p.ID, shares)
+	if err == nil && f.Status == packet.StatusOpen {
+		a.funded.Store(&fundedShares{p.ID, shares})
 	}
-	return status, temporalError(err)
+	return afterStep(f, err)
 }
 
 // computeShares derives the shares of a packet from its sealed seed.
@@ -89,27 +103,28 @@ func (a *Packets) computeShares(ctx context.Context, id string) ([]money.Fen, pa
 	return shares, rec, err
 }
 
-// OpenPool loads the shares into Redis and opens the pool (rule R7). Repeatable. While the pool
-// is not in Redis it fails, until a rebuild of the lane has written it (rebuild.go).
-func (a *Packets) OpenPool(ctx context.Context, id string) error {
+// OpenPool loads the shares into Redis and opens the pool (rule R7). While the pool is not in Redis it
+// fails, until a rebuild of the lane has written it (rebuild.go).
+func (a *Packets) OpenPool(ctx context.Context, p packet.Packet, f packet.Facts) (packet.Facts, error) {
 	defer heartbeat(ctx)()
 	var shares []money.Fen
-	if last := a.funded.Load(); last != nil && last.id == id && a.funded.CompareAndSwap(last, nil) {
+	if last := a.funded.Load(); last != nil && last.id == p.ID && a.funded.CompareAndSwap(last, nil) {
 		shares = last.shares
 	} else {
 		var err error
-		if shares, _, err = a.computeShares(ctx, id); err != nil {
-			return temporalError(err)
+		if shares, _, err = a.computeShares(ctx, p.ID); err != nil {
+			return f, temporalError(err)
 		}
 	}
-	err := a.Pool.OpenPool(ctx, id, shares, nil)
+	err := a.Pool.OpenPool(ctx, p.ID, shares, nil)
 	if errors.Is(err, packet.ErrPoolGone) {
-		err = cmp.Or(a.requestRebuild(ctx, id), err)
+		err = cmp.Or(a.requestRebuild(ctx, p.ID), err)
 	}
-	if err != nil {
-		return temporalError(err)
+	if err == nil {
+		err = a.keepFirstAnswer(ctx, p.ID)
 	}
-	return temporalError(a.keepFirstAnswer(ctx, id))
+	f.Pool = packet.PoolUsed
+	return f, temporalError(err)
 }
 
 // keepFirstAnswer stores in MySQL which answer the create request got, so that a repeat gets the
@@ -125,67 +140,93 @@ func (a *Packets) keepFirstAnswer(ctx context.Context, id string) error {
 	return a.Store.SaveFirstAnswer(ctx, id, *view.First)
 }
 
-// RejectPacket ends a packet whose charge was declined, in MySQL and in Redis. Repeatable.
-func (a *Packets) RejectPacket(ctx context.Context, id string, f payout.Failure) error {
-	failure := packet.Failure{Code: f.Code, Message: f.Message}
-	if err := a.Store.RejectPacket(ctx, id, failure); err != nil {
-		return temporalError(err)
+// RejectPacket ends a packet whose charge was declined, in MySQL and in Redis.
+func (a *Packets) RejectPacket(ctx context.Context, p packet.Packet, f packet.Facts) (packet.Facts, error) {
+	charge, err := a.Store.PaymentState(ctx, payout.ID(payout.KindCharge, p.ID, 0))
+	if err != nil {
+		return f, temporalError(err)
+	}
+	why := payout.NewFailure("", "")
+	if charge.Failure != nil {
+		why = charge.Failure
+	}
+	if err := a.Store.RejectPacket(ctx, p.ID, packet.Failure{Code: why.Code, Message: why.Message}); err != nil {
+		return afterStep(f, err)
 	}
 	// The first reason stays, because the sender has it, even if the charge has another one by now.
-	rec, err := a.Store.Packet(ctx, id)
+	rec, err := a.Store.Packet(ctx, p.ID)
 	if err != nil {
-		return temporalError(err)
+		return f, temporalError(err)
 	}
-	if rec.Failure != nil {
-		failure = *rec.Failure
+	if f.Failure = rec.Failure; f.Failure == nil {
+		f.Failure = &packet.Failure{Code: why.Code, Message: why.Message}
 	}
-	err = a.Pool.Reject(ctx, id, failure)
+	err = a.Pool.Reject(ctx, p.ID, *f.Failure)
 	if errors.Is(err, packet.ErrPoolGone) || errors.Is(err, packet.ErrNotFound) {
-		return nil // the pool was lost; the row says the same
+		err = nil // the pool was lost; the row says the same
 	}
-	return temporalError(err)
+	f.Status, f.Finished = packet.StatusRejected, true
+	return f, temporalError(err)
 }
 
-// BeginClosing moves the row to closing and returns its status. Repeatable.
-func (a *Packets) BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error) {
-	status, err := a.Store.BeginClosing(ctx, id, reason)
-	return status, temporalError(err)
+// BeginClosing moves the row to closing, with the reason of the facts.
+func (a *Packets) BeginClosing(ctx context.Context, p packet.Packet, f packet.Facts) (packet.Facts, error) {
+	var err error
+	f.Reason = f.CloseReason()
+	f.Status, err = a.Store.BeginClosing(ctx, p.ID, f.Reason)
+	return afterStep(f, err)
 }
 
-// ClosePool ends grabbing and returns the claimed total, the same at every repeat. A close for
-// expiry returns NotYet, and changes nothing, until the clock of Redis has passed expires_at.
-func (a *Packets) ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.PoolCloseResult, error) {
-	closed, err := a.Pool.ClosePool(ctx, id, reason)
-	if err != nil {
-		return closed, temporalError(err)
+// ClosePool ends grabs. A pool that is open closes for expiry only once the clock of Redis has passed
+// expires_at. Before, nothing changes, and the time to wait is a fact.
+func (a *Packets) ClosePool(ctx context.Context, p packet.Packet, f packet.Facts) (packet.Facts, error) {
+	closed, err := a.Pool.ClosePool(ctx, p.ID, f.CloseReason())
+	if f.NotYet = closed.NotYet; err != nil || f.NotYet > 0 {
+		return f, temporalError(err)
 	}
-	if closed.NotYet == 0 && !closed.Gone && closed.Reason != "" {
-		// Also if the reason is the requested one: the row may hold an earlier expiry that Redis
-		// did not know when the recall arrived.
-		err = a.Store.CorrectReason(ctx, id, closed.Reason)
+	f.Pool = packet.PoolEnded
+	if closed.Gone || closed.Reason == "" {
+		return f, nil
 	}
-	return closed, temporalError(err)
+	f.Reason = closed.Reason
+	// Also if the reason is the requested one: the row may hold an earlier expiry that Redis did not
+	// know when the recall arrived.
+	return f, temporalError(a.Store.CorrectReason(ctx, p.ID, closed.Reason))
 }
 
-// CloseBooks fixes and returns the remainder of a packet, after which no claim of it is recorded
-// (rule R6). A remainder becomes a pending refund, whose workflow the outbox starts. Repeatable.
-// The name is in the histories of runs.
-func (a *Packets) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
+// CloseBooks fixes the remainder of a packet, after which no claim of it is recorded (rule R6). A
+// remainder becomes a pending refund, whose workflow the outbox starts.
+func (a *Packets) CloseBooks(ctx context.Context, p packet.Packet, f packet.Facts) (packet.Facts, error) {
 	defer heartbeat(ctx)() // it reads every claim
-	rem, err := a.Store.CloseBooks(ctx, id)
-	return rem, temporalError(err)
+	remainder, err := a.Store.CloseBooks(ctx, p.ID)
+	f.Remainder = &remainder
+	return afterStep(f, err)
 }
 
-// FinishPacket closes a packet whose remainder is refunded (or zero) and retires its pool. It
-// reports whether the packet is closed. Repeatable.
-func (a *Packets) FinishPacket(ctx context.Context, id string) (bool, error) {
-	view, err := a.Pool.View(ctx, id)
+// FinishPacket closes a packet whose remainder is refunded (or zero) and retires its pool. While the
+// refund is not final it changes nothing and returns no facts.
+func (a *Packets) FinishPacket(ctx context.Context, p packet.Packet, f packet.Facts) (packet.Facts, error) {
+	view, err := a.Pool.View(ctx, p.ID)
 	if err != nil && !errors.Is(err, packet.ErrNotFound) {
-		return false, temporalError(err)
+		return f, temporalError(err)
 	}
-	closed, err := a.Store.FinishPacket(ctx, id, view.First)
-	if err != nil || !closed {
-		return false, temporalError(err)
+	closed, err := a.Store.FinishPacket(ctx, p.ID, view.First)
+	if err != nil {
+		return f, temporalError(err)
 	}
-	return true, temporalError(a.Pool.Retire(ctx, id))
+	if !closed {
+		return packet.Facts{}, nil
+	}
+	f.Status, f.Finished = packet.StatusClosed, true
+	return f, temporalError(a.Pool.Retire(ctx, p.ID))
+}
+
+// TakeStep does one step of a packet, any but its charge.
+func TakeStep(ctx context.Context, a *Packets, step packet.Step, p packet.Packet, f packet.Facts) (packet.Facts, error) {
+	do := map[packet.Step]func(context.Context, packet.Packet, packet.Facts) (packet.Facts, error){
+		packet.StepRecord: a.RecordPacket, packet.StepFund: a.Fund, packet.StepOpenPool: a.OpenPool, packet.StepReject: a.RejectPacket,
+		packet.StepBeginClosing: a.BeginClosing, packet.StepClosePool: a.ClosePool, packet.StepDrain: a.Drain,
+		packet.StepCloseBooks: a.CloseBooks, packet.StepFinish: a.FinishPacket,
+	}[step]
+	return do(ctx, p, f)
 }

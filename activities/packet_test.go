@@ -58,7 +58,7 @@ func TestR11_DrainStartsWhatIsMissing(t *testing.T) {
 	steps := &Packets{Store: l, Pool: l, Starter: l}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps.Drain)
-	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}); err != nil {
+	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}, packet.Facts{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"bob of app", "eve of app"}; !slices.Equal(l.started, want) {
@@ -85,7 +85,7 @@ func TestR9_DrainLooksPastConflicts(t *testing.T) {
 	steps := &Packets{Store: p, Pool: p, Starter: p}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps.Drain)
-	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}); err != nil {
+	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}, packet.Facts{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"bob of app"}; !slices.Equal(p.started, want) {
@@ -115,7 +115,7 @@ func TestDrainLeavesTheRelayItsWork(t *testing.T) {
 	steps := &Packets{Store: r, Pool: r, Starter: r}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps.Drain)
-	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}); err != nil {
+	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}, packet.Facts{}); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.started) != 0 || len(r.recorded) != len(r.winners) {
@@ -173,7 +173,7 @@ func TestOpenPoolOpensWhatWasFunded(t *testing.T) {
 	env.RegisterActivity(steps)
 	do := func(step any, id string) {
 		t.Helper()
-		if _, err := env.ExecuteActivity(step, id); err != nil {
+		if _, err := env.ExecuteActivity(step, packet.Packet{ID: id}, packet.Facts{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -224,7 +224,7 @@ func TestClosingHeartbeats(t *testing.T) {
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { b.beats <- struct{}{} })
 	env.RegisterActivity(steps.CloseBooks)
-	if _, err := env.ExecuteActivity(steps.CloseBooks, "p"); err != nil {
+	if _, err := env.ExecuteActivity(steps.CloseBooks, packet.Packet{ID: "p"}, packet.Facts{}); err != nil {
 		t.Error(err)
 	}
 }

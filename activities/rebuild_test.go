@@ -74,7 +74,7 @@ func TestR9_LostPoolRebuildsItsLane(t *testing.T) {
 			tc.change(l, steps)
 			env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 			env.RegisterActivity(steps.OpenPool)
-			if _, err := env.ExecuteActivity(steps.OpenPool, id); err == nil {
+			if _, err := env.ExecuteActivity(steps.OpenPool, packet.Packet{ID: id}, packet.Facts{}); err == nil {
 				t.Error("the pool is said to be open")
 			}
 			if len(l.shut) != tc.shut || tc.shut > 0 && l.shut[0] != packet.LanePoolBehind {

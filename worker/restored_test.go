@@ -552,7 +552,7 @@ func TestR13_RecoverLeavesBreaksToStaff(t *testing.T) {
 	refused.Commitment = packet.Commitment(packet.DeriveSeed(old.seedKey, refused.ID))
 	old.occupied(t, workflows.PacketID(refused.ID))
 	staged := must(old.pool.Create(t.Context(), refused, nil, nil, time.Hour, 5*time.Second))(t)
-	if _, err := old.steps().RecordPacket(t.Context(), staged.View.Packet); err != nil {
+	if _, err := old.steps().RecordPacket(t.Context(), staged.View.Packet, packet.Facts{}); err != nil {
 		t.Fatal(err)
 	}
 	dsn := old.backup(t)

@@ -48,11 +48,11 @@ func TestR11_WatchGoesOnBesideAFault(t *testing.T) {
 	addr, ns := stacktest.Temporal(t)
 	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr, ns) // no worker: a run that was started stays
 	p := r.create(t, spec{total: 300, count: 2})
-	if _, err := r.steps().RecordPacket(t.Context(), p); err != nil {
+	if _, err := r.steps().RecordPacket(t.Context(), p, packet.Facts{}); err != nil {
 		t.Fatal(err)
 	}
 	r.exec(t, "UPDATE payments SET status = 'paid', settled_at = updated_at WHERE id = ?", payout.ID(payout.KindCharge, p.ID, 0))
-	if _, err := r.steps().Fund(t.Context(), p.ID); err != nil {
+	if _, err := r.steps().Fund(t.Context(), p, packet.Facts{}); err != nil {
 		t.Fatal(err)
 	}
 	share := must(r.store.UnclaimedShares(t.Context(), p.ID, -1, 1))(t)[0]

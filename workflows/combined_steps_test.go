@@ -1,99 +1,106 @@
 package workflows
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
 	"hongbao/activities"
+	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
 
 func outcome(o activities.Outcome) *activities.Outcome { return &o }
 
-// TestOpenNowCourses: a packet is opened by one local activity if possible. The rest continues
-// with single activities: visible, and with unlimited retries.
-func TestOpenNowCourses(t *testing.T) {
-	readCharge := "ReadPayment c" + packetID + "0000"
-	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))
-	unbooked.Unsettled, unbooked.OrderNo = true, chargeNo
-	frozen := ended(payout.StatusFailed)
+// TestAdvanceCourses: a packet is opened, and closed, by one local activity each if possible. The rest
+// continues with single activities: visible, and with unlimited retries.
+func TestAdvanceCourses(t *testing.T) {
+	unsettled := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionQuery, time.Time{}))
+	unsettled.Unsettled, unsettled.OrderNo = true, chargeNo
+	funding, taken := packet.Facts{Status: packet.StatusFunding}, packet.Facts{Status: packet.StatusFunding, Charge: packet.ChargeTaken}
+	open := packet.Facts{Status: packet.StatusOpen}
 	for name, tc := range map[string]struct {
-		opened activities.Opened
+		opened activities.Advanced
 		err    error
 		then   []string
-		ends   []string // nil: by its timer
 	}{
-		"open": {opened: activities.Opened{Status: packet.StatusOpen,
-			Charge: outcome(sent(payout.ObsSucceeded, ended(payout.StatusPaid))), PoolOpen: true}},
+		"open":     {opened: activities.Advanced{Facts: packet.Facts{Status: packet.StatusOpen, Pool: packet.PoolUsed}}},
 		"broke":    {err: errBroke, then: opening[1:]},
-		"recorded": {opened: activities.Opened{Status: packet.StatusFunding}, then: opening[2:]},
-		"charge due": {opened: activities.Opened{Status: packet.StatusFunding,
+		"recorded": {opened: activities.Advanced{Facts: funding}, then: opening[2:]},
+		"charge due": {opened: activities.Advanced{Facts: funding,
 			Charge: outcome(activities.Outcome{State: ready(payout.StatusPending, payout.ActionSend, time.Time{})})}, then: opening[3:]},
-		"charge unknown": {opened: activities.Opened{Status: packet.StatusFunding,
+		"charge unknown": {opened: activities.Advanced{Facts: funding,
 			Charge: outcome(sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionQuery, time.Time{})))},
 			then: steps([]string{"Ask", "Settle succeeded"}, opening[4:])},
-		"charge's answer unbooked": {opened: activities.Opened{Status: packet.StatusFunding, Charge: &unbooked},
+		"charge's answer not settled": {opened: activities.Advanced{Facts: funding, Charge: &unsettled},
 			then: steps([]string{"Settle succeeded"}, opening[4:])},
-		"charged": {opened: activities.Opened{Status: packet.StatusFunding,
-			Charge: outcome(sent(payout.ObsSucceeded, ended(payout.StatusPaid)))}, then: opening[4:]},
-		"funded": {opened: activities.Opened{Status: packet.StatusOpen,
-			Charge: outcome(sent(payout.ObsSucceeded, ended(payout.StatusPaid)))}, then: opening[5:]},
-		"funded by an earlier run": {opened: activities.Opened{Status: packet.StatusOpen}, then: opening[5:]},
-		"charge declined": {opened: activities.Opened{Status: packet.StatusFunding, Charge: outcome(sent(payout.ObsDeclined, frozen))},
-			ends: []string{"RejectPacket account_frozen"}},
-		"closed by an earlier run":  {opened: activities.Opened{Status: packet.StatusClosed}, ends: []string{"FinishPacket"}},
-		"closing by an earlier run": {opened: activities.Opened{Status: packet.StatusClosing}, ends: []string{"CloseNow expired"}},
-		"rejected by an earlier run": {opened: activities.Opened{Status: packet.StatusRejected},
-			ends: []string{readCharge, "RejectPacket declined"}},
+		"charged":                  {opened: activities.Advanced{Facts: taken}, then: opening[5:]},
+		"funded":                   {opened: activities.Advanced{Facts: open}, then: opening[6:]},
+		"closed by an earlier run": {opened: activities.Advanced{Facts: packet.Facts{Status: packet.StatusClosed}}, then: []string{"FinishPacket"}},
+		"rejected by an earlier run": {opened: activities.Advanced{Facts: packet.Facts{Status: packet.StatusRejected}},
+			then: []string{"RejectPacket"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newParts(t)
-			p.openNow = func() (activities.Opened, error) { return tc.opened, tc.err }
+			p.advance = func(f packet.Facts) (activities.Advanced, error) {
+				switch {
+				case f.Status == "":
+					return tc.opened, tc.err
+				case f.Reason == "":
+					return activities.Advanced{}, errBroke
+				}
+				f.Status, f.Finished = packet.StatusClosed, true
+				return activities.Advanced{Facts: f}, nil
+			}
 			p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
 			p.result(t)
-			end, after := []string{"CloseNow expired"}, time.Hour
-			if tc.ends != nil {
-				end, after = tc.ends, 0
+			end, after := []string{"Advance expired"}, time.Hour
+			if ended := tc.opened.Facts.Status; ended == packet.StatusClosed || ended == packet.StatusRejected {
+				end, after = nil, 0
 			}
-			p.want(t, steps([]string{"OpenNow"}, tc.then, end)...)
-			if late := p.elapsed() - after; late < 0 || late > jitterMax {
+			p.want(t, steps([]string{"Advance"}, tc.then, end)...)
+			if late := p.elapsed() - after; late < 0 || late > 2*time.Second {
 				t.Errorf("ended after %v", p.elapsed())
 			}
 		})
 	}
-}
-
-// TestCloseNowCourses: a packet is closed by one local activity if possible; the rest continues
-// with single activities.
-func TestCloseNowCourses(t *testing.T) {
 	all := closing(packet.CloseExpired, "FinishPacket")[1:]
 	for name, tc := range map[string]struct {
-		closed activities.Closed
+		closed func(*packet.Facts)
 		err    error
 		then   []string
 		result string
 	}{
-		"closed": {closed: activities.Closed{Closing: true, PoolClosed: true, LedgerClosed: true, PacketClosed: true}},
-		"a refund": {closed: activities.Closed{Closing: true, PoolClosed: true, LedgerClosed: true, Remainder: 7},
-			result: "expired: 0.07 go back by refund/" + packetID + "/0"},
-		"broke":             {err: errBroke, then: all},
-		"nothing done":      {then: all},
-		"closing":           {closed: activities.Closed{Closing: true}, then: all[1:]},
-		"winners not there": {closed: activities.Closed{Closing: true, PoolClosed: true}, then: all[2:]},
-		"books closed":      {closed: activities.Closed{Closing: true, PoolClosed: true, LedgerClosed: true}, then: all[4:]},
+		"a refund": {closed: func(f *packet.Facts) {
+			f.Status, f.Pool, f.Remainder = packet.StatusClosing, packet.PoolEnded, new(money.Fen(7))
+		}, result: "expired: 0.07 go back by refund/" + packetID + "/0"},
+		"broke":        {err: errBroke, then: all},
+		"nothing done": {closed: func(*packet.Facts) {}, then: all},
+		"closing":      {closed: func(f *packet.Facts) { f.Status = packet.StatusClosing }, then: all[1:]},
+		"claims not recorded": {closed: func(f *packet.Facts) { f.Status, f.Pool = packet.StatusClosing, packet.PoolEnded },
+			then: all[2:]},
+		"books closed": {closed: func(f *packet.Facts) {
+			f.Status, f.Pool, f.Remainder = packet.StatusClosing, packet.PoolEnded, new(money.Fen)
+		}, then: all[4:]},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("closing: "+name, func(t *testing.T) {
 			p := newParts(t)
-			p.closeNow = func() (activities.Closed, error) { return tc.closed, tc.err }
-			p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
-			if tc.result == "" {
-				tc.result = "expired: nothing remained"
+			normal := p.advance
+			p.advance = func(f packet.Facts) (activities.Advanced, error) {
+				if f.Reason == "" {
+					return normal(f)
+				}
+				if tc.err == nil {
+					tc.closed(&f)
+				}
+				return activities.Advanced{Facts: f}, tc.err
 			}
-			if got := p.result(t); got != tc.result {
+			p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
+			if got := p.result(t); got != cmp.Or(tc.result, "expired: nothing remained") {
 				t.Errorf("result %q", got)
 			}
-			p.want(t, steps([]string{"OpenNow", "CloseNow expired"}, tc.then)...)
+			p.want(t, steps([]string{"Advance", "Advance expired"}, tc.then)...)
 		})
 	}
 }

@@ -45,9 +45,6 @@ func TestTimeoutsNest(t *testing.T) {
 	if heartbeat >= bulkTimeout || storeTimeout >= bulkTimeout {
 		t.Errorf("heartbeat %v and store timeout %v must be below %v", heartbeat, storeTimeout, bulkTimeout)
 	}
-	if jitterMax >= jitterFrom {
-		t.Errorf("jitter of %v for lives from %v", jitterMax, jitterFrom)
-	}
 }
 
 func TestPaymentWorkflowIDs(t *testing.T) {

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -52,25 +53,24 @@ type parts struct {
 	openPool  func(n int) error
 	closePool func(n int) packet.PoolCloseResult
 	remainder money.Fen // CloseBooks
-	// notClosing: CloseBooks finds that the packet is open.
-	notClosing bool
-	reject     func(n int) error // RejectPacket
-	settled    []payout.Observation
-	sends      []string // the payments that were sent
-	asked      []string // the order number that each was settled under
-	payNow     func() (activities.Outcome, error)
-	send       func(n int) (activities.Outcome, error) // Send
-	record     func() payout.State                     // RecordClaim; nil: it is booked
-	openNow    func() (activities.Opened, error)
-	closeNow   func() (activities.Closed, error)
-	refundNow  func() (activities.Refunded, error)
+	// movedBack: once, CloseBooks or RejectPacket finds the row at an earlier step.
+	movedBack bool
+	failure   string // of the charge, as RejectPacket reads it
+	settled   []payout.Observation
+	sends     []string // the payments that were sent
+	asked     []string // the order number that each was settled under
+	payNow    func() (activities.Outcome, error)
+	send      func(n int) (activities.Outcome, error) // Send
+	record    func() payout.State                     // RecordClaim; nil: it is booked
+	advance   func(packet.Facts) (activities.Advanced, error)
+	refundNow func() (activities.Refunded, error)
 }
 
 func newParts(t *testing.T) *parts {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(hearing(t))
 	p := &parts{env: suite.NewTestWorkflowEnvironment(), seen: map[string]int{}, options: map[string]activity.Info{},
-		row: packet.StatusFunding}
+		row: packet.StatusFunding, failure: "account_frozen"}
 	p.env.SetStartTime(born)
 	p.env.SetTestTimeout(30 * time.Second)
 	p.env.RegisterActivity(p)
@@ -97,17 +97,20 @@ func newParts(t *testing.T) *parts {
 	p.send = func(int) (activities.Outcome, error) {
 		return sent(payout.ObsSucceeded, p.settle(payout.Observation{})), nil
 	}
-	p.openNow = func() (activities.Opened, error) {
-		return activities.Opened{Status: packet.StatusOpen, Charge: &activities.Outcome{State: ended(payout.StatusPaid)}, PoolOpen: true}, nil
-	}
-	p.closeNow = func() (activities.Closed, error) {
-		return activities.Closed{Closing: true, PoolClosed: true, LedgerClosed: true, Remainder: p.remainder, PacketClosed: p.remainder == 0}, nil
+	p.advance = func(f packet.Facts) (activities.Advanced, error) {
+		if f.Reason == "" {
+			return activities.Advanced{Facts: packet.Facts{Status: packet.StatusOpen, Charge: packet.ChargeTaken, Pool: packet.PoolUsed}}, nil
+		}
+		f.Status, f.Pool, f.Remainder = packet.StatusClosing, packet.PoolEnded, &p.remainder
+		if p.remainder == 0 {
+			f.Status, f.Finished = packet.StatusClosed, true
+		}
+		return activities.Advanced{Facts: f}, nil
 	}
 	p.refundNow = func() (activities.Refunded, error) {
 		return activities.Refunded{Outcome: sent(payout.ObsSucceeded, ended(payout.StatusPaid)), PacketClosed: true}, nil
 	}
 	p.openPool = func(int) error { return nil }
-	p.reject = func(int) error { return nil }
 	p.closePool = func(int) packet.PoolCloseResult { return packet.PoolCloseResult{} }
 	return p
 }
@@ -118,8 +121,7 @@ var errBroke = errors.New("broke")
 func newSteps(t *testing.T) *parts {
 	p := newParts(t)
 	p.payNow = func() (activities.Outcome, error) { return activities.Outcome{}, errBroke }
-	p.openNow = func() (activities.Opened, error) { return activities.Opened{}, errBroke }
-	p.closeNow = func() (activities.Closed, error) { return activities.Closed{}, errBroke }
+	p.advance = func(packet.Facts) (activities.Advanced, error) { return activities.Advanced{}, errBroke }
 	p.refundNow = func() (activities.Refunded, error) { return activities.Refunded{}, errBroke }
 	return p
 }
@@ -165,48 +167,73 @@ func (p *parts) outcome(o activities.Outcome, err error) (activities.Outcome, er
 	return o, err
 }
 
-func (p *parts) RecordPacket(_ context.Context, _ packet.Packet) (packet.Status, error) {
+func (p *parts) RecordPacket(_ context.Context, _ packet.Packet, _ packet.Facts) (packet.Facts, error) {
 	p.did("RecordPacket", "")
-	return p.row, nil
+	return packet.Facts{Status: p.row}, nil
 }
 
-func (p *parts) Fund(_ context.Context, _ string) (packet.Status, error) {
+func (p *parts) Fund(_ context.Context, _ packet.Packet, f packet.Facts) (packet.Facts, error) {
 	if n := p.did("Fund", ""); p.fund != nil {
 		if err := p.fund(n); err != nil {
-			return "", err
+			return f, err
 		}
 	}
-	return packet.StatusOpen, nil
+	f.Status = packet.StatusOpen
+	return f, nil
 }
 
-func (p *parts) OpenPool(_ context.Context, _ string) error { return p.openPool(p.did("OpenPool", "")) }
-
-func (p *parts) RejectPacket(_ context.Context, _ string, f payout.Failure) error {
-	return p.reject(p.did("RejectPacket", f.Code))
+func (p *parts) OpenPool(_ context.Context, _ packet.Packet, f packet.Facts) (packet.Facts, error) {
+	f.Pool = packet.PoolUsed
+	return f, p.openPool(p.did("OpenPool", ""))
 }
 
-func (p *parts) BeginClosing(_ context.Context, _ string, reason packet.CloseReason) (packet.Status, error) {
-	p.did("BeginClosing", string(reason))
-	return packet.StatusClosing, nil
-}
-
-func (p *parts) ClosePool(_ context.Context, _ string, reason packet.CloseReason) (packet.PoolCloseResult, error) {
-	return p.closePool(p.did("ClosePool", string(reason))), nil
-}
-
-func (p *parts) Drain(_ context.Context, _ packet.Packet) error { p.did("Drain", ""); return nil }
-
-func (p *parts) CloseBooks(_ context.Context, _ string) (money.Fen, error) {
-	p.did("CloseBooks", "")
-	if p.notClosing {
-		return 0, temporal.NewNonRetryableApplicationError("the packet is open", activities.TypeNotClosing, nil)
+func (p *parts) RejectPacket(_ context.Context, _ packet.Packet, f packet.Facts) (packet.Facts, error) {
+	if p.did("RejectPacket", ""); p.rowMovedBack() {
+		return packet.Facts{}, nil
 	}
-	return p.remainder, nil
+	f.Status, f.Failure, f.Finished = packet.StatusRejected, &packet.Failure{Code: p.failure}, true
+	return f, nil
 }
 
-func (p *parts) FinishPacket(_ context.Context, _ string) (bool, error) {
+// rowMovedBack reports, once, that MySQL was restored.
+func (p *parts) rowMovedBack() bool {
+	was := p.movedBack
+	p.movedBack = false
+	return was
+}
+
+func (p *parts) BeginClosing(_ context.Context, _ packet.Packet, f packet.Facts) (packet.Facts, error) {
+	f.Reason, f.Status = f.CloseReason(), packet.StatusClosing
+	p.did("BeginClosing", string(f.Reason))
+	return f, nil
+}
+
+func (p *parts) ClosePool(_ context.Context, _ packet.Packet, f packet.Facts) (packet.Facts, error) {
+	if f.NotYet = p.closePool(p.did("ClosePool", string(f.CloseReason()))).NotYet; f.NotYet == 0 {
+		f.Pool = packet.PoolEnded
+	}
+	return f, nil
+}
+
+func (p *parts) Drain(_ context.Context, _ packet.Packet, f packet.Facts) (packet.Facts, error) {
+	p.did("Drain", "")
+	f.Drained = true
+	return f, nil
+}
+
+func (p *parts) CloseBooks(_ context.Context, _ packet.Packet, f packet.Facts) (packet.Facts, error) {
+	if p.did("CloseBooks", ""); p.rowMovedBack() {
+		p.row = packet.StatusOpen
+		return packet.Facts{}, nil
+	}
+	f.Remainder = &p.remainder
+	return f, nil
+}
+
+func (p *parts) FinishPacket(_ context.Context, _ packet.Packet, f packet.Facts) (packet.Facts, error) {
 	p.did("FinishPacket", "")
-	return true, nil
+	f.Status, f.Finished = packet.StatusClosed, true
+	return f, nil
 }
 
 func (p *parts) PayNow(_ context.Context, c packet.Claim) (activities.Outcome, error) {
@@ -214,19 +241,14 @@ func (p *parts) PayNow(_ context.Context, c packet.Claim) (activities.Outcome, e
 	return p.outcome(p.payNow())
 }
 
-func (p *parts) OpenNow(_ context.Context, _ packet.Packet) (activities.Opened, error) {
-	p.did("OpenNow", "")
-	done, err := p.openNow()
+func (p *parts) Advance(_ context.Context, _ packet.Packet, f packet.Facts) (activities.Advanced, error) {
+	p.did("Advance", cmp.Or(string(f.Reason), string(f.Charge)))
+	done, err := p.advance(f)
 	if done.Charge != nil {
 		charge, _ := p.outcome(*done.Charge, nil)
 		done.Charge = &charge
 	}
 	return done, err
-}
-
-func (p *parts) CloseNow(_ context.Context, _ packet.Packet, reason packet.CloseReason) (activities.Closed, error) {
-	p.did("CloseNow", string(reason))
-	return p.closeNow()
 }
 
 func (p *parts) RefundNow(_ context.Context, id, _ string) (activities.Refunded, error) {

@@ -5,6 +5,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"hongbao/activities"
+	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
 
@@ -38,7 +39,8 @@ func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
 	}
 	if !closed {
 		m.onFinal = func(ctx workflow.Context) error {
-			_, err := step[bool](storeStep(ctx, "close the packet, retire its pool"), packets.FinishPacket, in.PacketID)
+			_, err := step[packet.Facts](storeStep(ctx, "close the packet, retire its pool"), packets.FinishPacket,
+				packet.Packet{ID: in.PacketID}, packet.Facts{})
 			return err
 		}
 	}

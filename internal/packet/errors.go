@@ -22,12 +22,9 @@ var (
 	ErrOpensTooFar = errors.New("opens too far ahead")
 	// ErrBooksClosed: the packet's books are closed, so claims cannot be recorded any more.
 	ErrBooksClosed = errors.New("books are closed")
-	// ErrNotClosing: books cannot be closed, because the packet is not closing, or no longer, after
-	// a restore of MySQL.
-	ErrNotClosing = errors.New("packet is not closing")
-	// ErrNotDeclined: a packet cannot be rejected, because its charge is not failed for that
-	// reason, or no longer, after a restore of MySQL.
-	ErrNotDeclined = errors.New("charge is not declined")
+	// ErrMoved: the row is at another step than the caller assumed. A compare-and-set failed, or
+	// MySQL was restored.
+	ErrMoved = errors.New("row has moved")
 	// ErrStaleClaim: the claim is from before the last rebuild of its lane, which is open. The
 	// rebuilt pool may lack it (rule R9), so it is recorded only after a check of the pool.
 	ErrStaleClaim = fmt.Errorf("won before its lane was rebuilt: %w", ErrUnavailable)

@@ -2,9 +2,15 @@ package payout
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
 )
 
 // movers describes the cause of every transition.
@@ -50,7 +56,7 @@ var movers = map[[2]Status]string{
 // TestDocs compares docs/states.md with the transition table; -update rewrites it.
 func TestDocs(t *testing.T) {
 	var out bytes.Buffer
-	out.WriteString(`# States of a payment
+	out.WriteString(`# States of a payment, steps of a packet
 
 <!-- Generated from payout.Transitions by "go test ./internal/payout -run Docs -update". Do not edit. -->
 
@@ -91,6 +97,7 @@ evidence, or that a charge was never sent; no number of tries makes a payment fa
 	out.WriteString(". Every other status waits for a decision, or for a new statement of the provider.\n")
 	writeTransfers(t, &out)
 	writeHolds(&out)
+	writePacketSteps(t, &out)
 	compareFile(t, filepath.Join("..", "..", "docs", "states.md"), out.Bytes())
 }
 
@@ -143,4 +150,96 @@ func writeHolds(out *bytes.Buffer) {
 	out.WriteString("\nRecording a packet with its charge, ending its grabs, queries, settling, notifications and the proof go on under " +
 		"every hold. A hold of staff on\neverything acts as one on every provider. Opening a packet and ending one that never opened look at " +
 		"the hold of its charge.\n")
+}
+
+// result is one result of a packet's step: what became known.
+type result struct {
+	text  string
+	after func(*packet.Facts)
+}
+
+func known(s packet.Status) func(*packet.Facts) { return func(f *packet.Facts) { f.Status = s } }
+
+func nothing(f *packet.Facts) { *f = packet.Facts{} }
+
+func late(f *packet.Facts) { f.Late = true }
+
+// packetResults are the results of each step of a packet.
+var packetResults = map[packet.Step][]result{
+	packet.StepRecord: {{"new, or an earlier run has not charged it", known(packet.StatusFunding)}, {"the row is open", known(packet.StatusOpen)},
+		{"the row is closing", known(packet.StatusClosing)}, {"the row is closed", known(packet.StatusClosed)},
+		{"the row is rejected", known(packet.StatusRejected)}},
+	packet.StepCharge: {{"paid", func(f *packet.Facts) { f.Charge = packet.ChargeTaken }},
+		{"paid after expires_at", func(f *packet.Facts) { f.Charge, f.Late = packet.ChargeTaken, true }},
+		{"declined", func(f *packet.Facts) { f.Charge = packet.ChargeDeclined }}},
+	packet.StepReject: {{"rejected", func(f *packet.Facts) { f.Status, f.Finished = packet.StatusRejected, true }},
+		{"a restored MySQL: the charge is open again", nothing}},
+	packet.StepFund: {{"shares written", known(packet.StatusOpen)},
+		{"the sender has the charge back, or the list of users is lost", known(packet.StatusClosing)}, {"not written by expires_at", late}},
+	packet.StepOpenPool: {{"open", func(f *packet.Facts) { f.Pool = packet.PoolUsed }}, {"not open by expires_at", late}},
+	packet.StepBeginClosing: {{"closing", func(f *packet.Facts) { f.Reason, f.Status = f.CloseReason(), packet.StatusClosing }},
+		{"another run has closed it", known(packet.StatusClosed)}, {"another run has rejected it", known(packet.StatusRejected)},
+		{"a restored MySQL: the charge is open again", nothing}},
+	packet.StepClosePool: {{"no more grabs, or no pool", func(f *packet.Facts) { f.Pool = packet.PoolEnded }}},
+	packet.StepDrain:     {{"every claim is recorded", func(f *packet.Facts) { f.Drained = true }}},
+	packet.StepCloseBooks: {{"nothing remains", func(f *packet.Facts) { f.Remainder = new(money.Fen) }},
+		{"a remainder: its refund closes the packet", func(f *packet.Facts) { f.Remainder = new(money.Fen(1)) }},
+		{"a restored MySQL: the row is not closing", nothing}},
+	packet.StepFinish: {{"closed", func(f *packet.Facts) { f.Status, f.Finished = packet.StatusClosed, true }},
+		{"a restored MySQL: the books are open again", nothing}},
+}
+
+// writePacketSteps draws the steps of a packet that follow from every result of the one before.
+func writePacketSteps(t *testing.T, out *bytes.Buffer) {
+	out.WriteString("\n## Steps of a packet\n\n`packet.Next` names the next step from what is known about a packet. A run starts with " +
+		"nothing known, and each step\nproves its own precondition again. An open packet waits for its last share, a recall or `expires_at` " +
+		"before `begin_closing`; a\npool that is open by the clock of Redis is closed again later.\n\n```mermaid\nstateDiagram-v2\n" +
+		"    [*] --> record\n")
+	type edge struct {
+		from packet.Step
+		text string
+		to   packet.Step
+	}
+	var edges []edge
+	seen := map[string]bool{}
+	of := packet.Packet{ExpiresAt: time.Unix(1, 0)}
+	var explore func(packet.Facts)
+	explore = func(f packet.Facts) {
+		remainder := f.Remainder != nil && *f.Remainder > 0
+		plain := f
+		plain.Remainder = nil
+		key := fmt.Sprintf("%+v %t %t", plain, f.Remainder != nil, remainder)
+		if seen[key] {
+			return
+		}
+		seen[key] = true
+		step, _ := packet.Next(of, f, time.Time{})
+		if step != packet.StepEnd && packetResults[step] == nil {
+			t.Errorf("step %s: name its results", step)
+		}
+		for _, r := range packetResults[step] {
+			after := f
+			r.after(&after)
+			next, _ := packet.Next(of, after, time.Time{})
+			if e := (edge{step, r.text, next}); !slices.Contains(edges, e) {
+				edges = append(edges, e)
+			}
+			explore(after)
+		}
+	}
+	explore(packet.Facts{})
+	order := []packet.Step{packet.StepRecord, packet.StepCharge, packet.StepReject, packet.StepFund, packet.StepOpenPool,
+		packet.StepBeginClosing, packet.StepClosePool, packet.StepDrain, packet.StepCloseBooks, packet.StepFinish, packet.StepEnd}
+	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(slices.Index(order, a.from), slices.Index(order, b.from)) })
+	drawn := map[string]bool{}
+	for _, e := range edges {
+		if line := fmt.Sprintf("    %s --> %s\n", e.from, e.to); !drawn[line] {
+			drawn[line] = true
+			out.WriteString(line)
+		}
+	}
+	out.WriteString("    end --> [*]\n```\n\n| step | result | next |\n|---|---|---|\n")
+	for _, e := range edges {
+		fmt.Fprintf(out, "| `%s` | %s | `%s` |\n", e.from, e.text, e.to)
+	}
 }

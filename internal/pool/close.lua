@@ -7,13 +7,14 @@
 -- KEYS[3] shares; deleted when the packet never opened
 --
 -- ARGV[1] fencing token of the caller (epoch.go)
--- ARGV[2] reason: expired or sold_out (checked by Redis TIME and the counters),
---         recalled or unopened (not checked)
+-- ARGV[2] reason. A pool that never opened closes as unopened, whatever the reason. An open
+--         one closes as recalled, or as expired or sold out if Redis TIME or its
+--         counters say so.
 --
 -- Returns {outcome, reason, claimed count, claimed amount, ms until expires_at,
 -- counts (epoch.go)}.
--- Outcomes: closing; not_yet (neither expired nor sold out, nothing changed); gone;
--- rejected (nothing to close).
+-- Outcomes: closing; not_yet (open, neither expired nor sold out, nothing changed);
+-- gone; rejected (nothing to close).
 
 -- The fence (R9): refuse a caller of another epoch, and a lane that lacks acknowledged changes.
 local epoch, seen_seq, process, seen_own = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
@@ -30,12 +31,14 @@ if state == 'rejected' then return {'rejected', '', '0', '0', 0, {}} end
 if state == 'closing' then return {'closing', reason, claimed_count, claimed_amount, 0, {}} end
 
 reason = ARGV[2]
-if reason == 'expired' or reason == 'sold_out' then
+if state ~= 'open' then
+  reason = 'unopened'
+elseif reason ~= 'recalled' then
   local t = redis.call('TIME')
   local left = tonumber(f[5]) - (t[1] * 1000 + math.floor(t[2] / 1000))
-  local sold_out = state == 'open' and f[4] == '0'
+  local sold_out = f[4] == '0'
   if left > 0 and not sold_out then return {'not_yet', '', claimed_count, claimed_amount, left, {}} end
-  if reason == 'sold_out' and not sold_out then reason = 'expired' end
+  if reason ~= 'sold_out' or not sold_out then reason = 'expired' end
 end
 redis.call('HSET', KEYS[2], 'state', 'closing', 'reason', reason)
 if state ~= 'open' then redis.call('UNLINK', KEYS[3]) end

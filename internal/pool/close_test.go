@@ -106,8 +106,10 @@ func testClosePool(t *testing.T, on setup) {
 		{"not sold out, but expired", late(oneOfTwo), packet.CloseSoldOut, false, half, packet.CloseExpired},
 		{"recalled", oneOfTwo, packet.CloseRecalled, false, half, packet.CloseRecalled},
 		{"unopened", stagedOnly, packet.CloseUnopened, false, packet.PoolCloseResult{}, packet.CloseUnopened},
-		{"funding, expired", late(stagedOnly), packet.CloseExpired, false, packet.PoolCloseResult{}, packet.CloseExpired},
-		{"funding, not expired", stagedOnly, packet.CloseExpired, true, packet.PoolCloseResult{}, ""},
+		{"funding, expired", late(stagedOnly), packet.CloseExpired, false, packet.PoolCloseResult{}, packet.CloseUnopened},
+		{"funding, not expired", stagedOnly, packet.CloseExpired, false, packet.PoolCloseResult{}, packet.CloseUnopened},
+		{"open, to be closed unopened", oneOfTwo, packet.CloseUnopened, true, half, ""},
+		{"open, to be closed unopened, expired", late(oneOfTwo), packet.CloseUnopened, false, half, packet.CloseExpired},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pk := newPacket(t, 2)

@@ -288,7 +288,7 @@ func (tx tx) lockPacket(id string) (packetRow, error) {
 // RejectPacket moves funding to rejected after the charge has failed with that code. The row
 // decides, not the run (rules R3 and R4): on a restored MySQL the charge may be pending again and
 // succeed later, or have succeeded and opened the packet. Repeatable. Errors: ErrNotFound,
-// packet.ErrNotDeclined and ErrMoved when the row differs, payout.ErrMySQLRestored, ErrUnavailable.
+// ErrMoved when the row differs, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) error {
 	return s.inTx(ctx, failpoint.RejectRow, func(tx tx) error {
 		row, err := tx.lockPacket(id)
@@ -300,7 +300,7 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 			return err
 		}
 		if why := orEmpty(charge.FailureCode); charge.Status != string(payout.StatusFailed) || why != clipCode(f.Code) {
-			return fmt.Errorf("packet %s: charge is %s %q, not failed %q: %w: %w", id, charge.Status, why, f.Code, packet.ErrNotDeclined, ErrMoved)
+			return fmt.Errorf("packet %s: charge is %s %q, not failed %q: %w", id, charge.Status, why, f.Code, ErrMoved)
 		}
 		if err := tx.allow(payout.ActionEndUnopened, aboutCharge(id)); err != nil {
 			return err
@@ -351,7 +351,7 @@ func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.Clos
 // CloseBooks closes a packet's books once (rule R6). The remainder is total - claimed shares. It
 // becomes a pending refund with an outbox row and moves from holding to refunding, and on to the house
 // when the sender has the charge back. RecordClaim refuses from then on. It returns the remainder, the same at every repeat. Errors:
-// packet.ErrNotClosing and ErrMoved when it is not closing, payout.ErrMySQLRestored, ErrUnavailable,
+// ErrMoved when it is not closing, payout.ErrMySQLRestored, ErrUnavailable,
 // also while the lane's fence is shut: then claims may be missing (rule R9).
 func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 	var remainder money.Fen
@@ -365,7 +365,7 @@ func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 			return nil
 		}
 		if row.Status != string(packet.StatusClosing) {
-			return fmt.Errorf("packet %s is %s: %w: %w", id, row.Status, packet.ErrNotClosing, ErrMoved)
+			return fmt.Errorf("packet %s is %s, not closing: %w", id, row.Status, ErrMoved)
 		}
 		if err := tx.allow(payout.ActionCloseBooks, holdNames{packet: id}); err != nil {
 			return err

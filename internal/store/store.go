@@ -32,7 +32,7 @@ var (
 	// ErrConflict: the row exists with other contents.
 	ErrConflict = packet.ErrConflict
 	// ErrMoved: a compare-and-set failed, the row has changed.
-	ErrMoved = errors.New("row has moved")
+	ErrMoved = packet.ErrMoved
 	// ErrBooksClosed: the packet's books are closed, no claim can be recorded.
 	ErrBooksClosed = packet.ErrBooksClosed
 )

@@ -14,7 +14,7 @@ import (
 )
 
 // errMoved is the error of a compare-and-set that finds another state.
-var errMoved = errors.New("moved")
+var errMoved = fmt.Errorf("simulated: %w", packet.ErrMoved)
 
 // errChargeReturned is the error of an opening after the charge came back.
 var errChargeReturned = fmt.Errorf("the charge was returned: %w", errMoved)
@@ -235,7 +235,7 @@ func (b *database) RejectPacket(_ context.Context, _ string, f packet.Failure) e
 				return nil
 			}
 		}
-		return fmt.Errorf("%w: %w", packet.ErrNotDeclined, errMoved)
+		return errMoved
 	})
 }
 
@@ -283,7 +283,7 @@ func (b *database) CloseBooks(_ context.Context, _ string) (remainder money.Fen,
 			return nil
 		}
 		if b.rec.Stored != packet.StatusClosing {
-			return fmt.Errorf("%w: %w", packet.ErrNotClosing, errMoved)
+			return errMoved
 		}
 		if err := b.allow(payout.ActionCloseBooks, ""); err != nil {
 			return err

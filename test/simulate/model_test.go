@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	lifetimes = flag.Int("lifetimes", 2000, "lifetimes that TestModel draws")
+	lifetimes = flag.Int("lifetimes", 4000, "lifetimes that TestModel draws")
 	seed      = flag.Uint64("seed", 1, "seed of the lifetimes; 0: a random one, which is printed")
 	progress  = flag.Bool("progress", false, "print how far TestModel has come")
 )

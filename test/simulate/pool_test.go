@@ -132,11 +132,14 @@ func (p *pool) ClosePool(_ context.Context, _ string, reason packet.CloseReason)
 		case p.state != packet.PoolClosing:
 			soldOut := p.state == packet.PoolOpen && len(p.free) == 0
 			left := w.packet.ExpiresAt.Sub(w.now())
-			if (reason == packet.CloseExpired || reason == packet.CloseSoldOut) && left > 0 && !soldOut {
+			switch {
+			case p.state != packet.PoolOpen:
+				reason = packet.CloseUnopened
+			case reason == packet.CloseRecalled, reason == packet.CloseSoldOut && soldOut:
+			case left > 0 && !soldOut:
 				rem.NotYet = left
 				return nil
-			}
-			if reason == packet.CloseSoldOut && !soldOut {
+			default:
 				reason = packet.CloseExpired
 			}
 			p.state, p.reason = packet.PoolClosing, reason

@@ -810,7 +810,7 @@ func TestRestoreBeforeTheChargeFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(tc.dice)
 			l := m.packetRuns[0]
-			for l.stage != stageReject {
+			for !l.before(packet.StepReject) {
 				if len(m.kept) == 0 {
 					m.keepBackup()
 				}
@@ -822,7 +822,7 @@ func TestRestoreBeforeTheChargeFailed(t *testing.T) {
 			}
 			m.pass(2 * unnoticed)
 			m.restore()
-			if m.take(l.step); m.reached["declined no more"] != 1 || m.db.rec.Stored != packet.StatusFunding ||
+			if m.take(l.step); m.reached["the row moved back before reject"] != 1 || m.db.rec.Stored != packet.StatusFunding ||
 				m.pool.state != packet.PoolFunding {
 				t.Errorf("%v, packet %s, pool %s", m.reached, m.db.rec.Stored, m.pool.state)
 			}

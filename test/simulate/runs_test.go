@@ -2,12 +2,9 @@ package simulate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	"go.temporal.io/sdk/temporal"
 
 	"hongbao/activities"
 	"hongbao/internal/packet"
@@ -111,7 +108,7 @@ func (r *run) enter() (payout.State, error) {
 // finish closes the packet once its refund is final; queries may follow.
 func (r *run) finish() error {
 	if r.payment == payout.ID(payout.KindRefund, r.w.packet.ID, 0) {
-		if _, err := r.w.packets.FinishPacket(ctx, r.w.packet.ID); err != nil {
+		if _, err := r.w.packets.FinishPacket(ctx, r.w.packet, packet.Facts{}); err != nil {
 			return err
 		}
 	}
@@ -129,42 +126,35 @@ func (r *run) end() error {
 	return nil
 }
 
-// packetRun is a run of the packet's workflow.
+// packetRun is a run of the packet's workflow. Its steps are those of packet.Next, one activity each.
 type packetRun struct {
 	w      *world
 	id     string
-	status packet.Status
-	charge *run // while the charge is executed
-	reason packet.CloseReason
+	facts  packet.Facts
+	charge *run      // while the charge is executed
 	again  time.Time // the earliest repetition of a step that was too early
-	stage  int
 	over   bool
 }
 
-// The stages of a packet's run.
-const (
-	stageRecord = iota
-	stageCharge
-	stageReject
-	stageFund
-	stageOpen
-	stageAwait
-	stageBegin
-	stageClose
-	stageDrain
-	stageBooks
-	stageFinish
-)
+func (l *packetRun) next() (packet.Step, time.Duration) {
+	return packet.Next(l.w.packet, l.facts, l.w.clock())
+}
+
+// before reports whether this step is the next.
+func (l *packetRun) before(step packet.Step) bool {
+	next, _ := l.next()
+	return next == step
+}
 
 func (l *packetRun) due() time.Time {
-	switch l.stage {
-	case stageCharge:
+	switch step, wait := l.next(); {
+	case step == packet.StepCharge && l.charge != nil:
 		return l.charge.due()
-	case stageOpen, stageClose:
-		return l.again
-	case stageAwait:
+	case step == packet.StepBeginClosing && wait > 0:
 		_, at := l.w.pool.closesAt()
 		return at
+	case step == packet.StepOpenPool, step == packet.StepClosePool:
+		return l.again
 	}
 	return time.Time{}
 }
@@ -172,102 +162,47 @@ func (l *packetRun) due() time.Time {
 // waits reports whether the drain waits for claims that are not recorded. A retired pool returns
 // none.
 func (l *packetRun) waits() bool {
-	return l.stage == stageDrain && !l.w.pool.retired &&
+	step, _ := l.next()
+	return step == packet.StepDrain && !l.w.pool.retired &&
 		slices.ContainsFunc(l.w.pool.winners, func(c packet.Claim) bool { return !l.w.db.accountedFor(c) })
 }
 
-func (l *packetRun) step() (err error) {
-	w, id := l.w, l.w.packet.ID
-	next := l.stage + 1
-	switch l.stage {
-	case stageRecord:
-		if l.status, err = w.packets.RecordPacket(ctx, w.packet); err == nil {
-			next = l.after()
-		}
-	case stageCharge:
-		if err = l.charge.step(); err == nil && !l.charge.over {
-			return nil
-		}
-		if next = stageFund; err == nil && l.charge.st.Status == payout.StatusFailed {
-			next = stageReject
-		}
-	case stageReject:
-		f := payout.NewFailure("", "")
-		if l.charge != nil && l.charge.st.Failure != nil {
-			f = l.charge.st.Failure
-		}
-		if err = w.packets.RejectPacket(ctx, id, *f); isType(err, activities.TypeNotDeclined) {
-			w.look(func() { w.reached["declined no more"]++ })
-			l.restart()
-			return nil
-		}
-		l.over = err == nil
-	case stageFund:
-		if !w.now().Before(w.packet.ExpiresAt) {
-			l.reason, next = packet.CloseUnopened, stageBegin
-			break
-		}
-		l.status, err = w.packets.Fund(ctx, id)
-		if l.status != packet.StatusOpen {
-			next = stageBegin
-		}
-	case stageOpen:
-		if !w.now().Before(w.packet.ExpiresAt) {
-			l.reason, next = packet.CloseUnopened, stageBegin
-			break
-		}
-		err = w.packets.OpenPool(ctx, id)
-		l.again = w.clock().Add(time.Minute)
-	case stageAwait:
-		l.reason, _ = w.pool.closesAt()
-	case stageBegin:
-		_, err = w.packets.BeginClosing(ctx, id, l.reason)
-	case stageClose:
-		var rem packet.PoolCloseResult
-		if rem, err = w.packets.ClosePool(ctx, id, l.reason); err == nil && rem.NotYet > 0 {
-			l.again = w.clock().Add(rem.NotYet)
-			return nil
-		}
-	case stageDrain:
-		err = w.packets.Drain(ctx, w.packet)
-	case stageBooks:
-		rem, cerr := w.packets.CloseBooks(ctx, id)
-		if isType(cerr, activities.TypeNotClosing) {
-			l.restart()
-			return nil
-		}
-		err, l.over = cerr, cerr == nil && rem > 0
-	case stageFinish:
-		_, err = w.packets.FinishPacket(ctx, id)
-		l.over = err == nil
+func (l *packetRun) step() error {
+	step, wait := l.next()
+	switch {
+	case step == packet.StepEnd:
+		l.over = true
+		return nil
+	case step == packet.StepBeginClosing && wait > 0:
+		l.facts.Reason, _ = l.w.pool.closesAt()
+		return nil
+	case step == packet.StepCharge:
+		return l.stepCharge()
+	case step == packet.StepOpenPool:
+		l.again = l.w.clock().Add(time.Minute)
 	}
-	if err == nil {
-		l.stage = next
+	l.facts.NotYet = 0
+	after, err := activities.TakeStep(ctx, l.w.packets, step, l.w.packet, l.facts)
+	if err != nil {
+		return err
+	}
+	if l.facts = after; after.Status == "" {
+		l.charge = nil
+		l.w.look(func() { l.w.reached["the row moved back before "+string(step)]++ })
+	}
+	if _, wait = l.next(); step == packet.StepClosePool && wait > 0 {
+		l.again = l.w.clock().Add(wait)
+	}
+	return nil
+}
+
+func (l *packetRun) stepCharge() error {
+	if l.charge == nil {
+		l.charge = &run{w: l.w, id: l.id, payment: payout.ID(payout.KindCharge, l.w.packet.ID, 0)}
+	}
+	err := l.charge.step()
+	if err == nil && l.charge.over {
+		l.facts.Charge = activities.ChargeFact(*l.charge.st)
 	}
 	return err
-}
-
-func isType(err error, name string) bool {
-	app, ok := errors.AsType[*temporal.ApplicationError](err)
-	return ok && app.Type() == name
-}
-
-// restart makes the run begin again, from the row.
-func (l *packetRun) restart() { l.stage, l.charge, l.again = stageRecord, nil, time.Time{} }
-
-// after returns the stage of a run that has read the packet's row.
-func (l *packetRun) after() int {
-	switch l.status {
-	case packet.StatusFunding:
-		l.charge = &run{w: l.w, id: l.id, payment: payout.ID(payout.KindCharge, l.w.packet.ID, 0)}
-		return stageCharge
-	case packet.StatusRejected, packet.StatusClosed:
-		l.over = true
-		return stageFinish
-	case packet.StatusOpen:
-		l.reason = packet.CloseExpired
-		return stageOpen
-	}
-	l.reason = packet.CloseExpired
-	return stageBegin
 }

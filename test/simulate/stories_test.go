@@ -143,11 +143,11 @@ func losePool(m *model) {
 	clear(m.pool.byUser)
 }
 
-// refuses takes the steps of a packet whose charge is refused until its run reaches a stage, and
-// keeps the first backup of that stage.
-func refuses(until int) func(m *model) {
+// refuses takes the steps of a packet whose charge is refused until its run is to take a step, and
+// keeps the first backup from there.
+func refuses(until packet.Step) func(m *model) {
 	return func(m *model) {
-		for l := m.packetRuns[0]; l.stage < until || !m.db.recorded; {
+		for l := m.packetRuns[0]; !l.before(until) || !m.db.recorded; {
 			m.take(l.step)
 		}
 		m.keepBackup()
@@ -190,13 +190,13 @@ func (m *model) refused(do func()) {
 // chargeStories: a charge was refused, and executed after all.
 func chargeStories() map[string]story {
 	return map[string]story{
-		"charged after it was rejected, backup from before the refusal": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(stageCharge),
+		"charged after it was rejected, backup from before the refusal": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(packet.StepCharge),
 			after: chargesAfterAll, want: goesBack},
-		"charged after it was rejected, backup from between": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(stageReject),
+		"charged after it was rejected, backup from between": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(packet.StepReject),
 			after: chargesAfterAll, want: goesBack},
 		"charged after it was rejected, backup from after the rejection": {dice: fixedDice{"charged": 1, "fate": 6}, before: rejects,
 			after: chargesAfterAll, want: goesBack},
-		"charged before it was rejected": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(stageReject), after: func(m *model) {
+		"charged before it was rejected": {dice: fixedDice{"charged": 1, "fate": 6}, before: refuses(packet.StepReject), after: func(m *model) {
 			runs := m.packetRuns
 			m.packetRuns = nil
 			clear(m.dice.(fixedDice))
@@ -299,7 +299,7 @@ func listStories() map[string]story {
 		"for a list that is lost, claimed": {dice: list(), before: unrecorded, after: func(m *model) { opens(m); m.pays(0) }, lost: emptied,
 			want: func(m *model, _ worker.Recovery) bool { return m.paid(0, 0) && closedToOthers(m, packet.StatusClosing) }},
 		"for a list that is lost, not charged yet": {dice: list(), before: unrecorded, after: func(m *model) {
-			m.take(func() error { _, err := m.packets.RecordPacket(ctx, m.packet); return err })
+			m.take(func() error { _, err := m.packets.RecordPacket(ctx, m.packet, packet.Facts{}); return err })
 		}, lost: emptied, want: func(m *model, _ worker.Recovery) bool {
 			if !closedToOthers(m, packet.StatusFunding) {
 				return false
