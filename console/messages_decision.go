@@ -115,6 +115,7 @@ var decisionMessages = map[string]message{
 	"failure.confirmation_expired":        {"Recipient did not confirm in time", "收款人未及时确认"},
 	"failure.operator_not_moved":          {"Two persons stated that the money has not moved", "经两人认定，资金未划转"},
 	"failure.expired_before_charge":       {"The packet expired before the sender was charged", "红包在收款前已过期，未扣款"},
+	"failure.restored_before_charge":      {"MySQL was restored before the sender was charged", "数据库恢复时尚未收款，未扣款"},
 	"advice.declined":                     {"Ask the provider for the reason, then retry or cancel.", "向渠道了解原因，然后重付或取消。"},
 	"advice.payee_declined": {"A retry pays the same account. Pay another account of the recipient yourself and mark as paid, or cancel.",
 		"重付仍付往原账户：请自行付至收款人的其他账户并标记为线下已付，或取消。"},
@@ -134,6 +135,7 @@ var decisionMessages = map[string]message{
 	"advice.operator_not_moved": {"Retry with a second person, or pay another way and mark as paid, or cancel.",
 		"重付（须两人复核），或另行付款并标记为线下已付，或取消。"},
 	"advice.expired_before_charge": {"Create the packet again with another Idempotency-Key.", "请使用新的 Idempotency-Key 重新创建红包。"},
+	"advice.restored_before_charge": {"Create the packet again with another Idempotency-Key.", "请使用新的 Idempotency-Key 重新创建红包。"},
 	"advice_refund.declined": {"Ask the provider for the reason, then retry, or pay the sender yourself and mark as paid. If the " +
 		"charge was returned to the sender, nothing more is owed.",
 		"向渠道了解原因，然后重付，或自行付给发红包人并标记为线下已付。若收款已退回发红包人，则无须再付。"},

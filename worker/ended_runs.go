@@ -150,15 +150,11 @@ func (s *Starter) claimOf(ctx context.Context, packetID, user string, runIDs []s
 	return nil, nil
 }
 
-// PacketOf returns the input of a packet's latest run and whether that run is open; found is
-// false if Temporal has none.
-func (s *Starter) PacketOf(ctx context.Context, packetID string) (p packet.Packet, open, found bool, err error) {
+// PacketOf returns the input of a packet's latest run; found is false if Temporal has none.
+func (s *Starter) PacketOf(ctx context.Context, packetID string) (p packet.Packet, found bool, err error) {
 	var in workflows.PacketInput
-	if found, err = s.input(ctx, workflows.PacketID(packetID), "", &in); err != nil || !found || in.ID != packetID {
-		return p, false, false, err
-	}
-	latest, err := s.latest(ctx, workflows.PacketID(packetID))
-	return in.Packet, latest.open, true, err
+	found, err = s.input(ctx, workflows.PacketID(packetID), "", &in)
+	return in.Packet, found && in.ID == packetID, err
 }
 
 // input reads the input of a run; runID "" is the latest.

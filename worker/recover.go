@@ -90,7 +90,7 @@ type RestoredRuns interface {
 	ClaimsOf(ctx context.Context, packetID string, known func(users []string) (map[string]bool, error)) ([]packet.Claim, error)
 	PacketsSince(ctx context.Context, since time.Time) ([]string, error)
 	WinnersSince(ctx context.Context, since time.Time) (map[string][]string, error)
-	PacketOf(ctx context.Context, packetID string) (p packet.Packet, open, found bool, err error)
+	PacketOf(ctx context.Context, packetID string) (p packet.Packet, found bool, err error)
 	EndedAs(ctx context.Context, p payout.Payment) (payout.Status, error)
 }
 
@@ -107,9 +107,6 @@ type Recover struct {
 	Lanes    int
 	// By is the operator, for the audit.
 	By string
-	// Leave are order numbers that are left to staff if the provider gives no usable answer.
-	// Without it an unanswered order keeps MySQL in state restored.
-	Leave []string
 	// Since, if set, is until when MySQL is complete, instead of its last heartbeat. It also
 	// declares a normal MySQL restored.
 	Since time.Time
@@ -124,14 +121,14 @@ type Recover struct {
 
 	began          time.Time // MySQL's time, as all times here
 	since          time.Time // of the statement, with a margin
+	restoredAt     time.Time // when the restore was detected or declared
 	memoryBegin    time.Time // the provider may have forgotten sends before this time
 	mu             sync.Mutex
 	report         Recovery
 	statementLines map[string]map[string]orderMoves // packet -> order number
 	left           map[string]bool                  // subjects left to staff
-	// unanswered are order numbers without a usable answer of the provider, see
-	// postponeUnanswered
-	unanswered []string
+	held           map[string]bool                  // their packets
+	unanswered     map[string]bool                  // order numbers without a usable answer
 }
 
 // orderMoves is what the statement has about an order number.
@@ -159,8 +156,11 @@ type Recovery struct {
 	Raised  int       `json:"raised"`  // lanes with a later epoch in Redis than in MySQL
 	Shut    int       `json:"shut"`    // lanes to be rebuilt from MySQL
 	// Undecided is what staff must decide; each is a break of kind restored.
-	Undecided []string          `json:"undecided,omitempty"`
-	Books     payout.MySQLState `json:"-"`
+	Undecided []string `json:"undecided,omitempty"`
+	// Held is the number of packets held for it, and HeldAmount the sum of their total amounts.
+	Held       int               `json:"held"`
+	HeldAmount money.Fen         `json:"held_amount"`
+	Books      payout.MySQLState `json:"-"`
 }
 
 const (
@@ -182,7 +182,7 @@ var ErrNoSince = errors.New("MySQL has no heartbeat to show from when it is inco
 // Run recovers MySQL, which is normal when it returns without an error. If MySQL was normal
 // before, it changes nothing. After an error MySQL stays restored: finished work is kept, and
 // another run continues. Errors: ErrNoSince, those of the stores, of Temporal and of the
-// provider; ErrUnanswered names orders, see Leave.
+// provider; ErrProviderAway.
 func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 	books, known, err := r.begin(ctx)
 	if err != nil || books.State == payout.MySQLNormal {
@@ -208,6 +208,9 @@ func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 		return r.report, err
 	}
 	if err := r.restoreLanes(ctx); err != nil {
+		return r.report, err
+	}
+	if err := r.countHeld(ctx); err != nil {
 		return r.report, err
 	}
 	slices.Sort(r.report.Undecided)
@@ -252,9 +255,9 @@ func (r *Recover) begin(ctx context.Context) (payout.MySQLState, int64, error) {
 	if !r.Since.IsZero() && (r.Since.Before(until) || books.Heartbeat == 0) {
 		until = r.Since
 	}
-	r.report, r.left, r.unanswered = Recovery{}, map[string]bool{}, nil
+	r.report, r.left, r.held, r.unanswered = Recovery{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	r.since, r.report.Since, r.report.DryRun = until.Add(-recoverMargin), until.Add(-recoverMargin), r.DryRun
-	r.began, r.memoryBegin = now, now.Add(24*time.Hour-r.Provider.Limits().Remembers)
+	r.began, r.restoredAt, r.memoryBegin = now, books.RestoredAt, now.Add(24*time.Hour-r.Provider.Limits().Remembers)
 	if books.State == payout.MySQLRestored && books.Heartbeat == 0 && r.Since.IsZero() {
 		return books, 0, ErrNoSince
 	}
@@ -366,7 +369,7 @@ func (r *Recover) restoreEach(ctx context.Context, ids []string) error {
 	done := 0
 	for _, id := range ids {
 		group.Go(func() error {
-			if err := r.postponeUnanswered(gctx, r.restorePacket(gctx, id)); err != nil {
+			if err := r.skipUnanswered(r.restorePacket(gctx, id)); err != nil {
 				return fmt.Errorf("packet %s: %w", id, err)
 			}
 			r.mu.Lock()
@@ -380,7 +383,7 @@ func (r *Recover) restoreEach(ctx context.Context, ids []string) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return r.unansweredError()
+	return r.leaveUnanswered(ctx)
 }
 
 // updateReport changes the report under its lock.

@@ -13,52 +13,29 @@ import (
 	"hongbao/internal/payout"
 )
 
-// restoreClaims records the claims that Redis or Temporal has and MySQL lacks. If the provider knows the
-// refund of the remainder, claims that the provider knows come first: with them the refund may
-// match MySQL's remainder exactly. Redis had then lost any other acknowledged claim of the share.
-// Recorded first, that claim would contradict the refund.
+// restoreClaims records the claims that Redis or Temporal has and MySQL lacks. Claims that the
+// provider knows come first: of two claims of one share, the paid one is recorded, and the refund of a
+// remainder may match MySQL's remainder exactly with them. Then Redis had lost any other acknowledged
+// claim of the packet; recorded first, it would contradict the refund.
 func (r *Recover) restoreClaims(ctx context.Context, id string) error {
 	no, _ := r.refundOrder(id)
 	refund, err := r.query(ctx, no)
-	known, sentFirst := err == nil && refund.Kind != payout.ObsNeverReceived, true
-	switch {
-	case known:
+	known := err == nil && refund.Kind != payout.ObsNeverReceived
+	if known {
 		err = r.closeIfRefundMatches(ctx, id, refund)
-	case err == nil:
-		sentFirst, err = r.maybeConflicting(ctx, id)
-	default:
-		err = r.postponeUnanswered(ctx, err)
+	} else {
+		err = r.skipUnanswered(err)
 	}
-	if err == nil && sentFirst {
+	if err == nil {
 		err = r.eachLost(ctx, id, r.recordSent)
 	}
-	if err == nil && known && !r.hasUnanswered(id) {
+	if err == nil && known {
 		err = r.closeIfRefundMatches(ctx, id, refund)
 	}
-	if err != nil || r.hasUnanswered(id) {
+	if err != nil {
 		return err
 	}
 	return r.eachLost(ctx, id, r.recordAll)
-}
-
-// maybeConflicting reports whether a share may have two acknowledged claims, one of which is a
-// share conflict (rule R10). Redis has more claims than claimed shares, or only Temporal has any.
-// Then the claim that the provider has paid is recorded first, since nothing else shows the
-// owner.
-func (r *Recover) maybeConflicting(ctx context.Context, id string) (bool, error) {
-	view, err := r.readPool(ctx, id)
-	switch {
-	case errors.Is(err, packet.ErrNotFound), err == nil && view.Retired:
-		return true, nil
-	case err != nil:
-		return false, err
-	}
-	total := 0
-	err = r.Pools.EachClaimUnfenced(ctx, id, func(claims []packet.Claim) error {
-		total += len(claims)
-		return nil
-	})
-	return total > view.ClaimedCount, err
 }
 
 // eachLost calls do with the claims that MySQL lacks, in batches.
@@ -94,7 +71,7 @@ func (r *Recover) recordSent(ctx context.Context, claims []packet.Claim) error {
 		group.Go(func() error {
 			seen, err := r.query(gctx, payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1))
 			sent[i] = err == nil && seen.Kind != payout.ObsNeverReceived && seen.Account == c.Account()
-			return r.postponeUnanswered(gctx, err)
+			return r.skipUnanswered(err)
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -146,7 +123,7 @@ func (r *Recover) queryUnclaimedShares(ctx context.Context, id string) error {
 		group, gctx := errgroup.WithContext(ctx)
 		group.SetLimit(recoverQueries)
 		for _, share := range left {
-			group.Go(func() error { return r.postponeUnanswered(gctx, r.recoverShare(gctx, id, share)) })
+			group.Go(func() error { return r.skipUnanswered(r.recoverShare(gctx, id, share)) })
 		}
 		if err := group.Wait(); err != nil {
 			return err

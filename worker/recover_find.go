@@ -139,31 +139,22 @@ func (r *Recover) addUnknown(ctx context.Context, ids []string, found map[string
 	return nil
 }
 
-// ensureRow ensures that MySQL has a packet. It reports false for a packet that needs no row:
-// nothing shows that its sender was charged, and no run continues it.
+// ensureRow ensures that MySQL has a packet. It reports false for a packet that no store has.
 func (r *Recover) ensureRow(ctx context.Context, id string) (packet.Record, bool, error) {
 	rec, err := r.Store.Packet(ctx, id)
 	if !errors.Is(err, packet.ErrNotFound) {
 		return rec, err == nil, err
 	}
-	p, open, err := r.lostPacket(ctx, id)
+	p, found, err := r.lostPacket(ctx, id)
 	if err != nil {
 		return rec, false, err
 	}
-	if p.ID == "" {
+	if !found {
 		if _, moved := r.statementLines[id]; moved {
 			return rec, false, r.leaveToStaff(ctx, id, payout.ID(payout.KindCharge, id, 0),
 				"the provider moved money for it, and neither Redis nor Temporal has the packet")
 		}
 		return rec, false, nil
-	}
-	if !open {
-		// Its run has ended. If the provider never received the charge, the packet was rejected:
-		// the sender must not be charged after that answer.
-		seen, err := r.query(ctx, payout.OrderNo(payout.ID(payout.KindCharge, id, 0), 1))
-		if err != nil || seen.Kind == payout.ObsNeverReceived {
-			return rec, false, err
-		}
 	}
 	if err := r.recordLost(ctx, p); err != nil {
 		return rec, false, err
@@ -195,24 +186,16 @@ func (r *Recover) recordLost(ctx context.Context, p packet.Packet) error {
 	return err
 }
 
-// lostPacket finds a packet that MySQL lacks, in Redis or as the input of its run; open reports
-// that a run or Redis continues it.
-func (r *Recover) lostPacket(ctx context.Context, id string) (p packet.Packet, open bool, err error) {
+// lostPacket finds a packet that MySQL lacks, in Redis or as the input of its run.
+func (r *Recover) lostPacket(ctx context.Context, id string) (p packet.Packet, found bool, err error) {
 	view, err := r.readPool(ctx, id)
-	if err != nil && !errors.Is(err, packet.ErrNotFound) {
+	switch {
+	case err == nil && !view.Retired:
+		return view.Packet, true, nil
+	case err != nil && !errors.Is(err, packet.ErrNotFound):
 		return p, false, err
 	}
-	if err == nil && view.State == packet.PoolRejected {
-		return p, false, nil
-	}
-	if err == nil && !view.Retired {
-		return view.Packet, true, nil
-	}
-	p, open, found, err := r.Starter.PacketOf(ctx, id)
-	if err != nil || !found {
-		return packet.Packet{}, false, err
-	}
-	return p, open, nil
+	return r.Starter.PacketOf(ctx, id)
 }
 
 // writeShares writes the shares of a packet whose charge was found paid.

@@ -30,17 +30,12 @@ func (r *Recover) restorePacket(ctx context.Context, id string) error {
 	}
 	moved := charge.Status == payout.StatusPaid || charge.Status == payout.StatusReturned
 	if rec.Stored == packet.StatusFunding {
-		switch {
-		case moved, charge.Status == payout.StatusFailed:
-			var rejected bool
-			if rejected, err = r.fundOrReject(ctx, rec, charge); err == nil && rejected {
-				return r.checkRejected(ctx, id)
-			}
-		case charge.Status.Open():
-			err = r.rejectAsAnswered(ctx, id, charge)
-		}
+		rejected, err := r.endFunding(ctx, rec, charge)
 		if err != nil {
 			return err
+		}
+		if rejected {
+			return r.checkRejected(ctx, id)
 		}
 	}
 	type step = func(ctx context.Context, id string) error
@@ -53,10 +48,7 @@ func (r *Recover) restorePacket(ctx context.Context, id string) error {
 		steps = append([]step{func(ctx context.Context, id string) error { return r.eachLost(ctx, id, r.recordAll) }}, steps...)
 	}
 	for _, step := range steps {
-		if r.hasUnanswered(id) {
-			return nil
-		}
-		if err := r.postponeUnanswered(ctx, step(ctx, id)); err != nil {
+		if err := r.skipUnanswered(step(ctx, id)); err != nil {
 			return err
 		}
 	}
@@ -76,7 +68,7 @@ func (r *Recover) checkRejected(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	if err := r.restorePayments(ctx, id); err != nil || r.hasUnanswered(id) {
+	if err := r.restorePayments(ctx, id); err != nil {
 		return err
 	}
 	if err := r.checkUnexplained(ctx, id); err != nil {
@@ -85,28 +77,48 @@ func (r *Recover) checkRejected(ctx context.Context, id string) error {
 	return r.checkProviderMemory(ctx, id)
 }
 
-// rejectAsAnswered rejects a packet again if Redis shows that its sender got this answer, and the
-// provider has not received its charge. Otherwise the charge would be made now. A charge that the
-// provider still has in progress may succeed, and would open the packet: it is left to another
-// recovery.
-func (r *Recover) rejectAsAnswered(ctx context.Context, id string, charge payout.Payment) error {
-	view, err := r.readPool(ctx, id)
-	if errors.Is(err, packet.ErrNotFound) || err == nil && view.State != packet.PoolRejected {
-		return nil
+// endFunding continues a packet in status funding from its charge, and reports whether it is rejected
+// now. A packet that Redis knows as rejected is rejected again: its sender has that answer, and a
+// charge that succeeds is refunded in full. Otherwise a paid charge funds the packet, and the run of
+// the packet handles a failed one.
+func (r *Recover) endFunding(ctx context.Context, rec packet.Record, charge payout.Payment) (rejected bool, err error) {
+	view, err := r.readPool(ctx, rec.ID)
+	if err != nil && !errors.Is(err, packet.ErrNotFound) {
+		return false, err
 	}
-	if err != nil {
-		return err
+	refused := err == nil && view.State == packet.PoolRejected
+	switch {
+	case charge.Status.Open():
+		return r.endUncharged(ctx, rec, charge, refused, failureOf(view))
+	case refused:
+		return true, r.Store.RecoverRejected(ctx, rec.ID, failureOf(view))
+	case charge.Status == payout.StatusFailed:
+		return false, nil
 	}
+	return false, r.writeShares(ctx, rec)
+}
+
+// endUncharged rejects a packet whose charge the provider never received: a charge from before the
+// restore is not sent after it, because its sender may have any answer by now. A charge that the
+// provider has in progress is queried by its run; if its sender has the answer that the packet is
+// rejected, it is left to another recovery.
+func (r *Recover) endUncharged(
+	ctx context.Context, rec packet.Record, charge payout.Payment, refused bool, why packet.Failure,
+) (rejected bool, err error) {
 	no := payout.OrderNo(charge.ID, max(1, charge.Attempt))
 	seen, err := r.query(ctx, no)
 	switch {
 	case err != nil || seen.Kind == payout.ObsDeclined: // its status decides
-		return err
-	case seen.Kind != payout.ObsNeverReceived:
-		return r.leaveToStaff(ctx, id, no, "its sender got the answer that the packet is rejected, and the provider has its charge in "+
-			"progress: recover again when the charge has ended")
+		return false, err
+	case seen.Kind != payout.ObsNeverReceived && refused:
+		return false, r.leaveToStaff(ctx, rec.ID, no, "its sender got the answer that the packet is rejected, and the provider has its charge "+
+			"in progress: recover again when the charge has ended")
+	case seen.Kind != payout.ObsNeverReceived || !refused && (!rec.CreatedAt.Before(r.restoredAt) || rec.CreatedAt.Before(r.memoryBegin)):
+		return false, nil
+	case !refused:
+		why = packet.Failure{Code: payout.FailureRestoredBeforeCharge}
 	}
-	return r.Store.RecoverRejected(ctx, id, failureOf(view))
+	return true, r.Store.RecoverRejected(ctx, rec.ID, why)
 }
 
 // failureOf returns why a packet was rejected; a tombstone in Redis does not have the reason.
@@ -115,25 +127,6 @@ func failureOf(view packet.PoolView) packet.Failure {
 		return packet.Failure{}
 	}
 	return *view.Failure
-}
-
-// fundOrReject continues a packet in status funding whose charge is paid or failed, and reports
-// whether it is rejected now:
-//   - If its sender got the answer that it was rejected, it is rejected again. A paid charge is
-//     then refunded in full.
-//   - Else, if the charge is paid, its shares are written.
-//   - Else it stays as it is; its run rejects it.
-func (r *Recover) fundOrReject(ctx context.Context, rec packet.Record, charge payout.Payment) (rejected bool, err error) {
-	view, err := r.readPool(ctx, rec.ID)
-	switch {
-	case err == nil && view.State == packet.PoolRejected:
-		return true, r.Store.RecoverRejected(ctx, rec.ID, failureOf(view))
-	case err != nil && !errors.Is(err, packet.ErrNotFound):
-		return false, err
-	case charge.Status == payout.StatusFailed:
-		return false, nil
-	}
-	return false, r.writeShares(ctx, rec)
 }
 
 // restorePayments brings every payment of a packet to the provider's state: those that MySQL has as
@@ -165,7 +158,7 @@ func (r *Recover) restorePayments(ctx context.Context, id string) error {
 		if err == nil {
 			err = r.checkRunResult(ctx, paymentID)
 		}
-		if err = r.postponeUnanswered(ctx, err); err != nil {
+		if err = r.skipUnanswered(err); err != nil {
 			return err
 		}
 	}
@@ -310,7 +303,7 @@ func closeReason(rec packet.Record, now time.Time) packet.CloseReason {
 func (r *Recover) checkUnexplained(ctx context.Context, id string) error {
 	unexplained, err := r.unbookedOrders(ctx, id)
 	for _, no := range unexplained {
-		if err == nil {
+		if err == nil && !r.isUnanswered(no) {
 			err = r.leaveToStaff(ctx, id, no, "the provider's statement has it, and MySQL has no matching payment")
 		}
 	}

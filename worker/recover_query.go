@@ -3,11 +3,14 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
 
@@ -18,63 +21,55 @@ const (
 	recoverAgain = 500 * time.Millisecond
 	// recoverPause bounds a pause that the provider requests.
 	recoverPause = 30 * time.Second
-	// maxUnanswered ends a recovery at once: with so many unanswered orders the provider is down.
+	// maxUnanswered is how many orders without a usable answer are left to staff. With more of them
+	// the provider is away, and the recovery ends.
 	maxUnanswered = 20
 )
 
-// ErrUnanswered means that the provider gave no usable answer about an order.
-var ErrUnanswered = errors.New("the provider gives no usable answer")
+// ErrProviderAway means that the provider gave no usable answer about too many orders.
+var ErrProviderAway = errors.New("the provider gives no usable answers")
 
-// unansweredOrder is ErrUnanswered for one order.
+// unansweredOrder means that the provider gave no usable answer about an order.
 type unansweredOrder struct{ no string }
 
-func (e unansweredOrder) Error() string { return "order " + e.no + ": " + ErrUnanswered.Error() }
-func (unansweredOrder) Unwrap() error   { return ErrUnanswered }
+func (e unansweredOrder) Error() string {
+	return "order " + e.no + ": the provider gives no usable answer"
+}
 
-// postponeUnanswered lets the recovery continue after an unanswered order. If the operator named
-// the order in Leave, it is left to staff; otherwise it fails the recovery after all other orders
-// were queried. Other errors are returned unchanged.
-func (r *Recover) postponeUnanswered(ctx context.Context, err error) error {
+// skipUnanswered lets the recovery continue after an unanswered order, which is left to staff in the
+// end. Errors: ErrProviderAway; other errors are returned unchanged.
+func (r *Recover) skipUnanswered(err error) error {
 	var about unansweredOrder
 	if !errors.As(err, &about) {
 		return err
 	}
-	if slices.Contains(r.Leave, about.no) {
-		parts, parseErr := payout.Parse(about.no)
-		if parseErr != nil {
-			return parseErr
-		}
-		return r.leaveToStaff(ctx, parts.PacketID, about.no, "the provider gives no usable answer about it, and "+r.By+" has left it to staff")
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !slices.Contains(r.unanswered, about.no) { // an order may be queried twice
-		r.unanswered = append(r.unanswered, about.no)
-	}
-	if len(r.unanswered) >= maxUnanswered {
-		return err
+	if r.unanswered[about.no] = true; len(r.unanswered) > maxUnanswered {
+		return fmt.Errorf("%w: %s", ErrProviderAway, strings.Join(slices.Sorted(maps.Keys(r.unanswered)), ", "))
 	}
 	return nil
 }
 
-// hasUnanswered reports whether an order of a packet is unanswered, which makes further
-// conclusions about the packet unsafe.
-func (r *Recover) hasUnanswered(packetID string) bool {
+func (r *Recover) isUnanswered(no string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.unanswered, func(no string) bool {
-		parts, err := payout.Parse(no)
-		return err != nil || parts.PacketID == packetID
-	})
+	return r.unanswered[no]
 }
 
-// unansweredError returns the error of the unanswered orders that are not left to staff.
-func (r *Recover) unansweredError() error {
-	if len(r.unanswered) == 0 {
-		return nil
+// leaveUnanswered leaves the unanswered orders to staff. Their packets are held: what depends on the
+// orders was not searched.
+func (r *Recover) leaveUnanswered(ctx context.Context) error {
+	for _, no := range slices.Sorted(maps.Keys(r.unanswered)) {
+		parts, err := payout.Parse(no)
+		if err == nil {
+			err = r.leaveToStaff(ctx, parts.PacketID, no, "the provider gives no usable answer about it")
+		}
+		if err != nil {
+			return err
+		}
 	}
-	slices.Sort(r.unanswered)
-	return unansweredOrder{strings.Join(r.unanswered, ", ")}
+	return nil
 }
 
 // query queries an order number until the answer is usable; never_received is.
@@ -114,7 +109,7 @@ func (r *Recover) queryToSettle(ctx context.Context, no string) (payout.Observat
 func (r *Recover) leaveToStaff(ctx context.Context, packetID, subject, why string) error {
 	r.mu.Lock()
 	known := r.left[subject]
-	r.left[subject] = true
+	r.left[subject], r.held[packetID] = true, true
 	r.mu.Unlock()
 	if known {
 		return nil
@@ -123,4 +118,17 @@ func (r *Recover) leaveToStaff(ctx context.Context, packetID, subject, why strin
 		slog.String("subject", subject), slog.String("why", why))
 	r.updateReport(func(v *Recovery) { v.Undecided = append(v.Undecided, subject+": "+why) })
 	return r.Store.NoteUndecided(ctx, packetID, subject, why)
+}
+
+// countHeld counts the packets that are held for what was left to staff. Some may be in no store.
+func (r *Recover) countHeld(ctx context.Context) error {
+	for id := range r.held {
+		rec, err := r.Store.Packet(ctx, id)
+		if err != nil && !errors.Is(err, packet.ErrNotFound) {
+			return err
+		}
+		r.report.Held++
+		r.report.HeldAmount += rec.TotalAmount
+	}
+	return nil
 }

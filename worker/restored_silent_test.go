@@ -64,7 +64,7 @@ func TestR13_FurtherRecoveryFindsShare(t *testing.T) {
 func (r *rig) leave(t *testing.T, no string) {
 	t.Helper()
 	recovery := r.recovery(t)
-	recovery.Provider, recovery.Leave = mute{recovery.Provider, no}, []string{no}
+	recovery.Provider = mute{recovery.Provider, no}
 	if report, err := recovery.Run(t.Context()); err != nil || !report.Ended || len(report.Undecided) != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}

@@ -371,7 +371,6 @@ func TestR13_Recover(t *testing.T) {
 			t.Fatalf("after a recovery that was killed: %v", err)
 		}
 	}
-	r.unanswered(t, payout.OrderNo(payout.ID(payout.KindRefund, l.retried.ID, 0), 1)) // queried each time, as the packet is not closed
 	report, err := r.recovery(t).Run(t.Context())
 	if err != nil || !report.Ended || len(report.Undecided) != 0 {
 		t.Fatalf("%+v, %v", report, err)
@@ -388,25 +387,6 @@ func TestR13_Recover(t *testing.T) {
 	again, err := r.recovery(t).Run(t.Context())
 	if err != nil || again.Ended || again.Packets != 0 || again.Books.State != payout.MySQLNormal {
 		t.Errorf("recovered again: %+v, %v", again, err)
-	}
-}
-
-// unanswered: a recovery without a usable answer about an order names it, processes all other
-// packets, and MySQL stays restored, without a break.
-func (r *rig) unanswered(t *testing.T, no string) {
-	t.Helper()
-	silent, left := r.recovery(t), -1
-	silent.Provider = mute{silent.Provider, no}
-	silent.Progress = func(done, of int) { left = of - done }
-	report, err := silent.Run(t.Context())
-	if report.Ended || !errors.Is(err, worker.ErrUnanswered) || !strings.Contains(err.Error(), no) || left != 0 {
-		t.Errorf("%d packets are not looked at: %+v, %v", left, report, err)
-	}
-	if err := r.store.CheckNotRestored(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
-		t.Errorf("believed without an answer: %v", err)
-	}
-	if open := r.openBreaks(t)[payout.BreakRestored]; len(open) != 0 {
-		t.Errorf("left to staff without --leave: %+v", open)
 	}
 }
 

@@ -21,7 +21,6 @@ type recoverFlags struct {
 	since  string
 	lanes  bool
 	by     string
-	leave  []string
 }
 
 func newRecoverCommand(env environment) *cobra.Command {
@@ -38,11 +37,10 @@ Workers and API may run: until recovery ends they send, close and decide nothing
 command may be interrupted and repeated; it records nothing twice. It does not change a
 MySQL that is not restored.
 
-A payment that cannot be decided becomes a break of kind restored, and its packet is
-held until staff resolves the break. An order without a usable answer of the provider is
-listed, and MySQL stays restored: contact the provider and run the command again, or
-leave the order to staff with --leave. When the provider answers later, run recover with
---since before the break is resolved.
+What cannot be decided becomes a break of kind restored, and its packet is held until
+two persons release it. That includes orders without a usable answer of the provider:
+when it answers later, run recover with --since before the hold is released. With more
+than 20 such orders the provider is away: MySQL stays restored, run the command again.
 
 Exit code: 0 recovered (or --dry-run); 1 not recovered, or breaks are left to staff; 2
 wrong settings.`,
@@ -56,11 +54,6 @@ wrong settings.`,
 			if f.since != "" {
 				if since, err = time.Parse(time.RFC3339, f.since); err != nil {
 					return &usageError{fmt.Errorf("parse --since %q: write an RFC 3339 time such as 2026-03-01T04:10:00Z", f.since)}
-				}
-			}
-			for _, no := range f.leave {
-				if err := orderNumber.check(no); err != nil {
-					return &usageError{fmt.Errorf("parse --leave %q: %w", no, err)}
 				}
 			}
 			if f.by == "" {
@@ -77,10 +70,7 @@ wrong settings.`,
 	flags.BoolVar(&f.lanes, "rebuild-lanes", false, "Redis was restored or lost too: rebuild every lane from MySQL after "+
 		"recovery")
 	flags.StringVar(&f.by, "by", "", "your `name`, for the audit (required)")
-	flags.StringSliceVar(&f.leave, "leave", nil, "order `numbers` to leave to staff when the provider gives no usable answer, separated by "+
-		"commas")
 	complete(cmd, "since")
-	complete(cmd, "leave")
 	complete(cmd, "by")
 	addSettings(cmd, cmdRecover)
 	return cmd
@@ -93,7 +83,7 @@ func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, ou
 		return err
 	}
 	defer end()
-	r.By, r.Since, r.DryRun, r.Rebuild, r.Leave = f.by, since, f.dryRun, f.lanes, f.leave
+	r.By, r.Since, r.DryRun, r.Rebuild = f.by, since, f.dryRun, f.lanes
 	var shown meter
 	r.Progress = func(done, of int) {
 		if shown == nil {
@@ -105,8 +95,8 @@ func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, ou
 	if shown != nil {
 		shown.end()
 	}
-	if errors.Is(err, worker.ErrUnanswered) {
-		return fmt.Errorf("%w: contact the provider and run the command again, or leave these orders to staff with --leave", err)
+	if errors.Is(err, worker.ErrProviderAway) {
+		return fmt.Errorf("%w: contact the provider and run the command again", err)
 	}
 	if err != nil {
 		return err
@@ -134,7 +124,7 @@ func showRecovery(out io.Writer, v worker.Recovery) error {
 		{"packets checked", v.Packets}, {"packets recovered", v.Made}, {"claims recovered", v.Claims},
 		{"of them known by account only", v.Guessed}, {"order numbers recovered", v.Numbers}, {"cancels recovered", v.Cancels},
 		{"packets that were closed", v.Closed}, {"queries to the provider", v.Asked}, {"lanes with a later epoch in Redis", v.Raised},
-		{"lanes to rebuild", v.Shut},
+		{"lanes to rebuild", v.Shut}, {"packets held for staff", v.Held}, {"their amount", v.HeldAmount},
 	} {
 		t.row(row...)
 	}

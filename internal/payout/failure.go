@@ -50,6 +50,8 @@ var FailureCodes = []FailureCode{
 		"The sender has to top up and create the packet again.", ""},
 	{FailureExpiredBeforeCharge, "The packet expired before its charge was sent: nothing was taken.", true,
 		"Create the packet again, under another Idempotency-Key.", ""},
+	{FailureRestoredBeforeCharge, "MySQL was restored from a backup before the charge was sent: nothing was taken.", true,
+		"Create the packet again, under another Idempotency-Key.", ""},
 	{"declined_by_rule", "The provider's rules refused the order.", true, "Retry later, or ask the provider.", ""},
 	{"never_received", "The provider refused the request and does not know the order number.", true,
 		"Correct the cause named in the message, then retry: the same order number is used.",
@@ -93,6 +95,10 @@ func FailureOf(kind Kind, code, message string) *Failure {
 
 // FailureExpiredBeforeCharge is the code of a charge whose packet expired before anything was sent.
 const FailureExpiredBeforeCharge = "expired_before_charge"
+
+// FailureRestoredBeforeCharge is the code of a charge from before a restore of MySQL that the provider
+// never received (rule R13).
+const FailureRestoredBeforeCharge = "restored_before_charge"
 
 // Unsent reports whether this is a charge without any send. It has no order number, so no money can
 // have moved. It is the only payment that fails without an answer of the provider (rule R4).

@@ -1,8 +1,6 @@
 package simulate
 
 import (
-	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +12,8 @@ import (
 	"hongbao/worker"
 )
 
-// Orders about which the provider gives no answer during a recovery. They are left to staff
-// (hongbao recover --leave), who recover again once it answers, or release the packet.
+// Orders about which the provider gives no answer during a recovery. They are left to staff, who
+// recover again once it answers, or release the packet.
 
 // leftBehind reports whether the last recovery left an order number to staff. A further recovery
 // gets an answer or leaves it again. The lock is held.
@@ -57,35 +55,14 @@ func (m *model) falls() {
 	}
 }
 
-// runRecovery runs a recovery as an operator does: orders without an answer are left to staff, or
-// the recovery runs again once the provider answers.
+// runRecovery runs a recovery as an operator does: orders without an answer are left to staff.
 func (m *model) runRecovery(r *worker.Recover) (result worker.Recovery, err error) {
 	if m.falls(); len(m.bank.silent) == 0 {
 		return m.recovery(r)
 	}
-	leaves := m.dice.n("leaves", 4) > 0
-	run := func() { synctest.Test(m.t, func(*testing.T) { result, err = m.recovery(r) }) } // on a clock that skips pauses
-	if run(); !errors.Is(err, worker.ErrUnanswered) {
-		return result, err
-	}
-	m.look(func() { m.judgeSilent(result, err) })
-	if !leaves {
-		clear(m.bank.silent)
-		return m.recovery(r)
-	}
-	r.Leave = slices.Concat(slices.Sorted(maps.Keys(m.bank.silent)), m.bank.numbers[:min(1, len(m.bank.numbers))])
-	run()
+	synctest.Test(m.t, func(*testing.T) { result, err = m.recovery(r) }) // on a clock that skips pauses
+	m.look(func() { m.reached["an order without an answer"]++ })
 	return result, err
-}
-
-// judgeSilent checks that a recovery does not end while the outcome of an order is unknown and not
-// left to staff. The lock is held.
-func (m *model) judgeSilent(result worker.Recovery, err error) {
-	m.note("%v", err)
-	m.reached["an order without an answer"]++
-	if !m.db.restored() || result.Ended {
-		m.violated("the recovery ended, and the outcome of an order is unknown: %v", err)
-	}
 }
 
 // lands advances the time until no send that the restore lost can be open.
@@ -194,8 +171,6 @@ func TestUnresolvedSees(t *testing.T) {
 		"sent while it is held": {func(m *model, no string) {
 			m.bank.Send(ctx, payout.Order{Op: payout.OpTransfer, OrderNo: no, Request: m.bank.orders[no].raw})
 		}, "or about a packet that was left to staff"},
-		"ended without an answer": {func(m *model, _ string) { m.judgeSilent(worker.Recovery{}, worker.ErrUnanswered) },
-			"the outcome of an order is unknown"},
 		"left, and there is an answer": {func(m *model, _ string) {
 			m.leaves(worker.Recovery{Undecided: []string{m.bank.numbers[1] + ": no usable answer"}})
 		}, "was left to staff, and the provider has answered"},
@@ -206,7 +181,7 @@ func TestUnresolvedSees(t *testing.T) {
 		}, "MySQL does not"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(fixedDice{"silent": 3, "leaves": 1, "which": 2})
+			m := newModel(fixedDice{"silent": 3, "which": 2})
 			m.t = t
 			m.packet.ShareCount, m.packet.TotalAmount, m.packet.Split = 4, 2000, packet.SplitEqual
 			for m.pool.state != packet.PoolOpen {
@@ -222,7 +197,7 @@ func TestUnresolvedSees(t *testing.T) {
 			m.restore()
 			m.recovers()
 			if len(m.wrong) == 0 && (!m.db.leftBehind(no) || len(m.db.left) != 1 || !m.db.held(payout.HoldPacket) || !m.provable()) {
-				t.Fatalf("the setup failed: %v", m.db.left)
+				t.Fatalf("the setup failed: %v\n%s", m.db.left, strings.Join(m.story, "\n"))
 			}
 			tc.spoil(m, no)
 			if len(m.wrong) == 0 {

@@ -301,11 +301,7 @@ func listStories() map[string]story {
 		"for a list that is lost, not charged yet": {dice: list(), before: unrecorded, after: func(m *model) {
 			m.take(func() error { _, err := m.packets.RecordPacket(ctx, m.packet, packet.Facts{}); return err })
 		}, lost: emptied, want: func(m *model, _ worker.Recovery) bool {
-			if !closedToOthers(m, packet.StatusFunding) {
-				return false
-			}
-			m.runUntilIdle()
-			return m.refund() != nil && m.refund().Amount == m.packet.TotalAmount && m.db.rec.Reason == packet.CloseUnopened
+			return m.db.rec.Stored == packet.StatusRejected && m.refund() == nil
 		}},
 		"for a list that Redis has": {dice: list(), before: unrecorded, after: func(m *model) { opens(m); m.pays(0) },
 			want: func(m *model, _ worker.Recovery) bool {
