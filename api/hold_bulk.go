@@ -104,40 +104,31 @@ func releaseHolds(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	w, err := r.staffWrite(body, body.Reason)
-	if err != nil {
-		return answer{}, err
-	}
-	w.Route = r.c.Method() + " " + r.route.path
-	ids, more := body.Filter.IDs, false
-	if ids != nil {
-		err = r.checkHeld(ids)
-	} else {
-		ids, more, err = r.heldIDs(body.Filter, w.Owner)
-	}
-	if err != nil {
-		return answer{}, err
-	}
 	out := BulkReleased{DryRun: body.DryRun, Items: []BulkReleaseItem{}}
 	var sum payout.Releases
 	summed := map[string]bool{}
-	return r.decideMany(w, ids, more, noSuch("hold"), func(text string) error {
-		item, err := r.releaseOne(w, text, body.DryRun)
-		if err != nil {
-			return err
-		}
-		out.Items = append(out.Items, item)
-		if item.Result == bulkSkipped {
+	return r.decideMany(bulk{
+		body: body, reason: body.Reason, named: body.Filter.IDs, check: r.checkHeld, missing: noSuch("hold"),
+		list: func(owner string) ([]string, bool, error) { return r.heldIDs(body.Filter, owner) },
+		decide: func(w payout.StaffWrite, text string) error {
+			item, err := r.releaseOne(w, text, body.DryRun)
+			if err != nil {
+				return err
+			}
+			out.Items = append(out.Items, item)
+			if item.Result == bulkSkipped {
+				return nil
+			}
+			out.Count++
+			if parts := item.Releases.parts(); len(parts) > 0 && !summed[item.Name] {
+				sum, summed[item.Name] = sum.Plus(parts), true
+			}
 			return nil
-		}
-		out.Count++
-		if parts := item.Releases.parts(); len(parts) > 0 && !summed[item.Name] {
-			sum, summed[item.Name] = sum.Plus(parts), true
-		}
-		return nil
-	}, func(more bool) any {
-		out.More, out.Releases = more, renderReleases(sum)
-		return out
+		},
+		render: func(more bool) any {
+			out.More, out.Releases = more, renderReleases(sum)
+			return out
+		},
 	})
 }
 
@@ -183,11 +174,10 @@ func (r *request) heldIDs(f BulkHoldFilter, owner string) (ids []string, more bo
 	return ids, len(found) > maxBulk, nil
 }
 
-// Results of a bulk release, with bulkSkipped.
+// Results of a bulk release, with bulkWaiting and bulkSkipped.
 const (
 	bulkWouldRelease = "would_release"
 	bulkReleased     = "released"
-	bulkWaiting      = "waiting"
 )
 
 // releaseOne releases one hold as releaseHold does, or returns what would be done. There is one

@@ -463,6 +463,10 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"placeHold": {who: "ops finance", path: staff + "/holds", body: `{"scope":"packet","name":"1c5emuasbbm9p6qmv2gr","reason":"r"}`,
 			status: http.StatusOK},
 		"releaseHold": {who: "ops finance", path: staff + "/holds/" + held + "/release", body: because, status: http.StatusOK},
+		"honourShareConflicts": {who: "finance", path: staff + "/share-conflicts/honour", body: `{"filter":{"user_id":"u"},"reason":"r"}`,
+			status: http.StatusOK},
+		"voidShareConflicts": {who: "finance", path: staff + "/share-conflicts/void", body: `{"filter":{"user_id":"u"},"reason":"r"}`,
+			status: http.StatusOK},
 		"releaseHolds": {who: "finance", path: staff + "/holds/release", body: `{"filter":{"scope":"packet"},"reason":"r"}`,
 			status: http.StatusOK},
 

@@ -17,12 +17,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// maxBulk is how many payouts or refunds one bulk retry decides about, maxNamed how many of
-// them it can list by id.
-const (
-	maxBulk  = 200
-	maxNamed = 100
-)
+// maxNamed is how many payments a bulk decision can list by id.
+const maxNamed = 100
 
 // BulkFilter is the filter of a bulk retry of payouts, as in the list of payouts.
 type BulkFilter struct {
@@ -151,75 +147,35 @@ func (r *request) retryMany(of bulkOf) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	w, err := r.staffWrite(body, body.Reason)
-	if err != nil {
-		return answer{}, err
-	}
-	w.Route = r.c.Method() + " " + r.route.path
-	ids, more := body.Filter.IDs, false
-	if ids != nil {
-		err = r.checkNamed(ids, of)
-	} else {
-		ids, more, err = r.bulkIDs(filter)
-	}
-	if err != nil {
-		return answer{}, err
-	}
 	out := BulkRetried{DryRun: body.DryRun, Items: []BulkItem{}}
-	return r.decideMany(w, ids, more, refuse(of.missing), func(id string) error {
-		item, amount, err := r.bulkItem(w, id, body.DryRun)
-		if err != nil {
-			return err
-		}
-		if item.Result != bulkSkipped {
-			out.Count++
-			out.Amount = TotalFen(money.Fen(out.Amount).Plus(amount))
-		}
-		out.Items = append(out.Items, item)
-		return nil
-	}, func(more bool) any {
-		out.More = more
-		return of.answer(out)
+	return r.decideMany(bulk{
+		body: body, reason: body.Reason, named: body.Filter.IDs, missing: refuse(of.missing),
+		check: func(ids []string) error { return r.checkNamed(ids, of) },
+		list:  func(string) ([]string, bool, error) { return r.bulkIDs(filter) },
+		decide: func(w payout.StaffWrite, id string) error {
+			item, amount, err := r.bulkItem(w, id, body.DryRun)
+			if err != nil {
+				return err
+			}
+			if item.Result != bulkSkipped {
+				out.Count++
+				out.Amount = TotalFen(money.Fen(out.Amount).Plus(amount))
+			}
+			out.Items = append(out.Items, item)
+			return nil
+		},
+		render: func(more bool) any {
+			out.More = more
+			return of.answer(out)
+		},
 	})
 }
-
-// decideMany decides about each id of a stored plan and stores the answer. more: more matched than
-// ids has.
-func (r *request) decideMany(w payout.StaffWrite, ids []string, more bool, missing *refusal, decide func(id string) error,
-	render func(more bool) any) (answer, error) {
-	if more {
-		ids = append(ids, bulkMore) // stored in the plan, so that a repeat returns the same
-	}
-	store := r.server.cfg.Store
-	ids, done, err := store.PlanBulk(r.ctx, w, ids)
-	if err != nil || done.Status != 0 {
-		return staffAnswer(done, err, missing)
-	}
-	for _, id := range ids {
-		if id == bulkMore {
-			continue
-		}
-		if err := decide(id); err != nil {
-			return answer{}, err
-		}
-	}
-	raw, err := encode(render(slices.Contains(ids, bulkMore)))
-	if err != nil {
-		return answer{}, err
-	}
-	first, err := store.EndBulk(r.ctx, w, payout.StaffAnswer{Status: http.StatusOK, Body: raw})
-	return staffAnswer(first, err, missing)
-}
-
-// bulkMore marks in a plan that more payouts matched than one call takes.
-const bulkMore = "more"
 
 // Results of a bulk retry for one payout.
 const (
 	bulkWould    = "would_retry"
 	bulkRetried  = "retried"
 	bulkApproval = "needs_approval"
-	bulkSkipped  = "skipped"
 )
 
 // checkNamed refuses unknown ids.
@@ -307,7 +263,7 @@ func (r *request) bulkItem(w payout.StaffWrite, id string, dryRun bool) (BulkIte
 
 func refusedByState(err error) bool {
 	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending) ||
-		errors.Is(err, payout.ErrHeld) && !errors.Is(err, payout.ErrMySQLRestored)
+		errors.Is(err, payout.ErrDecisionChanged) || errors.Is(err, payout.ErrHeld) && !errors.Is(err, payout.ErrMySQLRestored)
 }
 
 // bulkDecide decides about one payout, also when the preview refused it. There is one decision
@@ -342,12 +298,18 @@ func (i BulkItem) orSkipped(refused error) BulkItem {
 	if refused == nil {
 		return i
 	}
-	code := CodeNotRetryable
+	return BulkItem{ID: i.ID, Result: bulkSkipped, Code: textOrNull(string(skippedCode(refused))), OrderNo: textOrNull("")}
+}
+
+// skippedCode says why the state refuses a decision.
+func skippedCode(refused error) Code {
 	switch {
 	case errors.Is(refused, payout.ErrDecisionPending):
-		code = CodeDecisionPending
+		return CodeDecisionPending
+	case errors.Is(refused, payout.ErrDecisionChanged):
+		return CodeDecisionChanged
 	case errors.Is(refused, payout.ErrHeld):
-		code = CodeHeld
+		return CodeHeld
 	}
-	return BulkItem{ID: i.ID, Result: bulkSkipped, Code: textOrNull(string(code)), OrderNo: textOrNull("")}
+	return CodeNotRetryable
 }

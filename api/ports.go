@@ -104,6 +104,10 @@ type Decisions interface {
 	WithdrawCancel(ctx context.Context, w payout.StaffWrite, id string, render payout.DecisionAnswer) (payout.StaffAnswer, error)
 	AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool, render payout.DecisionAnswer) (payout.StaffAnswer,
 		error)
+	OpenShareConflicts(ctx context.Context, f payout.ConflictFilter) ([]payout.ConflictPlan, error)
+	DecideConflict(ctx context.Context, w payout.StaffWrite, id string, kind payout.DecisionKind,
+		render payout.ConflictAnswer) (payout.StaffAnswer, error)
+	PreviewConflict(ctx context.Context, owner, id string, kind payout.DecisionKind) (payout.ConflictPlan, error)
 	PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string) ([]string, payout.StaffAnswer, error)
 	EndBulk(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error)
 }

@@ -99,7 +99,7 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // every server.
 func routes() []*route {
 	return slices.Concat(packetRoutes(), claimRoutes(), userRoutes(), campaignRoutes(), staffCampaignRoutes(), staffRoutes(),
-		decisionRoutes(), approvalListRoutes(), auditRoutes(), refundRoutes(), staffPacketRoutes(), providerRoutes(), holdRoutes(),
-		reconciliationRoutes(), breakRoutes(), closeRoutes(), exportRoutes(), keyRoutes(), ticketKeyRoutes(), platformRoutes(),
+		decisionRoutes(), conflictRoutes(), approvalListRoutes(), auditRoutes(), refundRoutes(), staffPacketRoutes(), providerRoutes(),
+		holdRoutes(), reconciliationRoutes(), breakRoutes(), closeRoutes(), exportRoutes(), keyRoutes(), ticketKeyRoutes(), platformRoutes(),
 		documentRoutes())
 }

@@ -91,6 +91,15 @@ func decisionRoutes() []*route {
 	}
 }
 
+// conflictRoutes returns the routes with which finance decides about many share conflicts.
+func conflictRoutes() []*route {
+	return []*route{
+		conflictRoute("honour", "Honour many share conflicts", "Pays the acknowledged amount of each with the money of the house."),
+		conflictRoute("void", "Void many share conflicts", "Ends each without paying anything, for example because its user has another "+
+			"claim of the packet."),
+	}
+}
+
 // approvalListRoutes returns the routes that list decisions with a second person.
 func approvalListRoutes() []*route {
 	return []*route{
@@ -129,5 +138,22 @@ func bulkRetryRoute(finance []access.Role) *route {
 			"done.", body: BulkRetried{}, headers: []param{replayed}}},
 		problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused},
 		handle:   retryMany(bulkPayouts),
+	}
+}
+
+// conflictRoute returns the route of a bulk decision about share conflicts.
+func conflictRoute(decision, summary, effect string) *route {
+	return &route{
+		id: decision + "ShareConflicts", method: http.MethodPost, path: "/v1/staff/share-conflicts/" + decision, listener: listenStaff,
+		realm: realmStaff, roles: []access.Role{access.RoleFinance}, tag: "staff decisions", summary: summary,
+		about: effect + " Decides about the share conflicts that match and that nobody has decided about, at most 200, newest first. " +
+			"The first person's call only asks; the same call by another person of finance carries out what others have asked for within 24 " +
+			"hours, and asks for the rest. Those that you have asked for are left out. The same key decides about a share conflict once. " +
+			"dry_run is true by default.",
+		params: []param{keyParam}, body: BulkConflictDecision{}, maxBody: 2 * bodyLimit,
+		answers: []reply{{status: http.StatusOK, about: "The result for each share conflict; of a dry run, what would be done.",
+			body: BulkConflictsDecided{}, headers: []param{replayed}}},
+		problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused},
+		handle:   decideConflicts(conflictDecisions[decision]),
 	}
 }

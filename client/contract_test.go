@@ -139,6 +139,8 @@ var operations = map[string]struct{ sends, reads any }{
 	"get /v1/staff/holds/{id}":                {nil, client.HeldItem{}},
 	"post /v1/staff/holds/{id}/release":       {client.HoldRequest{}, client.HeldItem{}},
 	"post /v1/staff/holds/release":            {client.BulkReleaseRequest{}, client.BulkReleased{}},
+	"post /v1/staff/share-conflicts/honour":   {client.BulkConflictRequest{}, client.BulkConflictsDecided{}},
+	"post /v1/staff/share-conflicts/void":     {client.BulkConflictRequest{}, client.BulkConflictsDecided{}},
 	"get /v1/staff/audit":                     {nil, client.List[client.AuditEntry]{}},
 	"get /v1/staff/audit/verify":              {nil, client.AuditVerdict{}},
 	"get /v1/staff/refunds":                   {nil, client.List[client.Refund]{}},

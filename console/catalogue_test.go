@@ -122,6 +122,10 @@ func open(word string) (keys []string) {
 		add(holdScopes...)
 	case "release_is":
 		add(strings.Split(written(`json:"result" enum:"([a-z_,]+)"`, "../api/hold_bulk.go")[0], ",")...)
+	case "conflict_is":
+		add(strings.Split(written(`json:"result" enum:"([a-z_,]+)"`, "../api/conflict_bulk.go")[0], ",")...)
+	case "conflict_do":
+		add(conflictsPage{}.Decisions()...)
 	case "hold_kind":
 		add(strings.Split(written(`json:"kind" enum:"([a-z_,]+)"`, "../api/hold.go")[0], ",")...)
 	case "held":

@@ -71,7 +71,7 @@ type Console struct {
 // Folders are the path prefixes that the console serves, besides /.
 var Folders = []string{"/assets", "/login", "/logout", "/language", "/payouts", "/refunds", "/approvals", "/packets", "/campaigns",
 	"/search", "/audit",
-	"/reconciliations", "/breaks", "/closes", "/holds", "/providers", "/live"}
+	"/reconciliations", "/breaks", "/closes", "/holds", "/share-conflicts", "/providers", "/live"}
 
 // New returns a console. Errors: an invalid configuration, or an invalid template.
 func New(cfg Config) (*Console, error) {
@@ -141,6 +141,8 @@ func (c *Console) routes() map[string]route {
 		"GET /holds":                      {query: holdParams.and(cursorParam), handle: (*visit).listHolds},
 		"GET /holds/{id}":                 {query: doneParam, handle: (*visit).showHold},
 		"POST /holds/release":             {handle: (*visit).releaseHolds},
+		"GET /share-conflicts":            {query: conflictParams, handle: (*visit).showConflicts},
+		"POST /share-conflicts/decide":    {handle: (*visit).decideConflicts},
 		"POST /holds/{id}/release":        {handle: (*visit).releaseHold},
 		"GET /campaigns":                  {query: params{"status": trimmed}.and(cursorParam), handle: (*visit).listCampaigns},
 		"GET /campaigns/{id}":             {query: cursorParam.and(doneParam), handle: (*visit).showCampaign},

@@ -61,6 +61,28 @@ var holdMessages = map[string]message{
 	"problem.release_changed": {"What the release lets go has changed since it was asked for. Nothing is released: the first person has to " +
 		"ask again.", "申请之后，解除涉及的资金已有变化。暂停没有解除，请申请人重新申请。"},
 
+	"nav.share_conflicts": {"Share conflicts", "份额冲突"},
+	"conflict.about": {"A share conflict is an acknowledged claim without a share. Two persons of finance honour it with house " +
+		"money, or void it.",
+		"份额冲突：已告知用户抢到，但没有对应的份额。由财务两人决定：以平台资金兑现，或作废。"},
+	"conflict.list":    {"All open share conflicts", "全部待处理的份额冲突"},
+	"conflict.default": {"Default decision", "默认处理"},
+	"conflict.many":    {"Decide about all that match the filter", "处理符合筛选条件的全部份额冲突"},
+	"conflict.about_many": {"A dry run lists them with the sum. Then the decision covers exactly these, up to 200: the first person of " +
+		"finance asks, and another one decides the same. The default decision is to void where the user has another claim of the packet.",
+		"先预演，列出各笔和合计；随后只处理预演中的这些，一次最多 200 笔：由财务一人申请，另一人作同样处理后生效。用户在同一红包中另有领取的，默认作废。"},
+	"conflict.did":       {"Result", "处理结果"},
+	"conflict.asked_by":  {"Asked for by", "申请人"},
+	"conflict.none_left": {"Nothing is left for you: what you have asked for waits for another person.", "没有待您处理的份额冲突：您已申请的，须由另一人处理。"},
+
+	"conflict_do.honour": {"honour", "兑现"},
+	"conflict_do.void":   {"void", "作废"},
+
+	"conflict_is.would_decide": {"will be decided", "将生效"},
+	"conflict_is.decided":      {"decided", "已生效"},
+	"conflict_is.waiting":      {"needs two persons", "须两人办理"},
+	"conflict_is.skipped":      {"skipped", "跳过"},
+
 	"hold_due.packet":  {"Held packets", "已暂停的红包"},
 	"hold_due.payment": {"Held payments", "已暂停的款项"},
 

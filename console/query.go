@@ -65,6 +65,7 @@ var (
 	packetParams   = params{"status": trimmed, "sender": verbatim, "overdue": flag}
 	auditParams    = params{"actor": trimmed, "action": trimmed, "subject": trimmed}
 	breakParams    = params{"kind": trimmed, "packet": trimmed, "run": trimmed, "resolved": yesOrNo}
+	conflictParams = params{"packet_id": trimmed, "user_id": verbatim, "default_decision": trimmed}
 	holdParams     = params{"active": yesOrNo, "scope": trimmed, "name": trimmed, "kind": trimmed}
 	// pollParams are the digests that a polling page has (paymentPage.Poll).
 	pollParams = params{"shown": verbatim, "stands": verbatim, "done": doneKey}

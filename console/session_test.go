@@ -349,7 +349,8 @@ func TestWritesShowTheirOrigin(t *testing.T) {
 	paths := []string{"/payouts/p1/retry", "/payouts/p1/cancel", "/payouts/p1/mark-paid", "/payouts/p1/ask", "/payouts/retry",
 		"/refunds/r1/retry", "/refunds/r1/mark-paid",
 		"/approvals/a1/approve", "/approvals/a1/reject", "/providers/sandbox/hold", "/providers/sandbox/release", "/breaks/b1/resolve",
-		"/reconciliations", "/packets/p1/hold", "/payouts/p1/hold", "/refunds/r1/hold", "/holds/h1/release", "/holds/release"}
+		"/reconciliations", "/packets/p1/hold", "/payouts/p1/hold", "/refunds/r1/hold", "/holds/h1/release", "/holds/release",
+		"/share-conflicts/decide"}
 	for _, path := range paths {
 		for _, token := range []string{"", "x", theirs.CSRF} {
 			if res := v.do("POST", path, url.Values{"csrf": {token}, "reason": {"r"}}); res.StatusCode != http.StatusForbidden {

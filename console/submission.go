@@ -106,7 +106,8 @@ func pageOf(path string, form url.Values) string {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	id, action, deep := strings.Cut(rest, "/")
 	switch {
-	case path == "/payouts/retry", path == "/refunds/retry", path == "/holds/release":
+	case path == "/payouts/retry", path == "/refunds/retry", path == "/holds/release",
+		path == "/share-conflicts/decide":
 		q, err := url.ParseQuery(form.Get("filter"))
 		if err != nil {
 			return ""

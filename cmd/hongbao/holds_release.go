@@ -96,13 +96,7 @@ func (t *staffCommand) releaseHolds(ctx context.Context, r client.BulkReleaseReq
 	if err := t.printReleased(done, results); err != nil || done.DryRun {
 		return err
 	}
-	switch {
-	case results[resultSkipped] > 0:
-		return errSomeRefused
-	case results[resultWaiting] > 0:
-		return errNeedsApproval
-	}
-	return nil
+	return bulkError(results)
 }
 
 // Results of a release of many, with resultSkipped.

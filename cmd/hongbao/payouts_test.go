@@ -372,6 +372,7 @@ func (d *staffStack) testUndecided(t *testing.T) {
 	out, _ = d.sh(exitOK, "holds", "place", "payment", bad, "--reason", "r")
 	contains(t, out, "active")
 	d.testReleaseMany()
+	d.testDecideConflicts()
 }
 
 // testReleaseMany: a dry run releases nothing; two persons release what lets money go.

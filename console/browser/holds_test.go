@@ -5,8 +5,10 @@ import (
 	"net/url"
 	"strconv"
 	"testing"
+	"time"
 
 	"hongbao/internal/access"
+	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
@@ -211,4 +213,44 @@ func TestReleaseMany(t *testing.T) {
 	ops := h.signIn(h.ops, "en")
 	ops.open("/holds?active=true&kind=staff")
 	ops.lacks("#release-many")
+}
+
+// TestDecideConflicts: after a dry run the first of two persons of finance asks to honour the share
+// conflicts that match the filter; another one, who sees who has asked, honours them.
+func TestDecideConflicts(t *testing.T) {
+	t.Parallel()
+	h := newTestbed(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	conflict := packet.Claim{PacketID: id, UserID: "conflicting", Amount: 100, ClaimedAt: time.Now()}
+	st, err := h.Store.RecordShareConflict(t.Context(), conflict, "sandbox", "share taken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := h.signIn(h.finance, "en"), h.signIn(h.second, "zh-CN")
+	first.open("/share-conflicts")
+	first.lacks("#decide-many") // without a filter
+	first.open("/share-conflicts?default_decision=honour")
+	first.lacks(`#decide-many button[value="decide"]`)
+	first.follow(`#decide-many button[value="void"]`)
+	first.has("#decide-result", "Dry run result", "void", "¥1.00")
+	first.follow(`#decide-many button[value="honour"]`)
+	first.has("#decide-result", "Dry run result", "honour", "¥1.00", "needs two persons", st.PaymentID, "conflicting")
+	first.follow(`#decide-many button[value="decide"]`)
+	first.has("#decide-many", "The input is not valid", "honour: 1")
+	first.fill("#decide-many textarea", "looked at it")
+	first.follow(`#decide-many button[value="decide"]`)
+	first.has("#decide-result", "Result", "needs two persons")
+	first.follow(`#decide-many button[value="honour"]`)
+	first.has("#decide-result", "Nothing is left for you")
+	second.open("/share-conflicts?packet_id=" + id)
+	second.follow(`#decide-many button[value="void"]`)
+	second.has("#decide-result", "跳过")
+	second.follow(`#decide-many button[value="honour"]`)
+	second.has("#decide-result", "将生效", h.finance.Key.Owner, "¥1.00")
+	second.fill("#decide-many textarea", "已核实")
+	second.follow(`#decide-many button[value="decide"]`)
+	second.has("#decide-result", "已生效", st.PaymentID)
+	ops := h.signIn(h.ops, "en")
+	ops.open("/share-conflicts?default_decision=honour")
+	ops.lacks("#decide-many")
 }

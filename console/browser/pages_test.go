@@ -109,6 +109,8 @@ func (s *site) places() []place {
 		{path: "/holds"},
 		{path: "/holds?active=&scope=payment"},
 		{path: "/holds/" + s.hold},
+		{path: "/share-conflicts"},
+		{path: "/share-conflicts?default_decision=honour"},
 		{path: "/closes"},
 		{path: "/closes/" + string(payout.DayOf(time.Now(), time.UTC))},
 		{path: "/reconciliations"},

@@ -15,6 +15,11 @@ func NewShareConflict(p Payment, now time.Time) Payment {
 	return p
 }
 
+// OpenConflict reports whether a payment is a share conflict that nobody has decided about.
+func (p Payment) OpenConflict(attempts []Attempt) bool {
+	return p.unhonoured(attempts) && p.Status == StatusFailed
+}
+
 // unhonoured reports whether a payment is a share conflict that the house has not honoured: nothing
 // is owed for it. An honoured one has an attempt.
 func (p Payment) unhonoured(attempts []Attempt) bool {
@@ -29,3 +34,34 @@ type ShareConflicts struct {
 	// books were closed before the claims were recorded.
 	Free money.Fen
 }
+
+// ConflictFilter selects share conflicts that nobody has decided about, newest first. Zero members do
+// not filter.
+type ConflictFilter struct {
+	PacketID string
+	UserID   string
+	Default  DecisionKind // DecisionRetry or DecisionCancel, see ConflictPlan.Default
+	NotBy    string       // without those about which this person's decision waits for another one
+	Limit    int
+}
+
+// ConflictPlan is what a person's decision about a share conflict would do now.
+type ConflictPlan struct {
+	Payment Payment
+	// OtherClaim: the user has a share of the packet beside the conflict.
+	OtherClaim bool
+	// AskedBy is the other person whose same decision waits for this one; "": the decision waits.
+	AskedBy string
+}
+
+// Default is the decision that fits without other knowledge: the house honours a conflict once, and
+// a user with another claim of the packet has been paid.
+func (p ConflictPlan) Default() DecisionKind {
+	if p.OtherClaim {
+		return DecisionCancel
+	}
+	return DecisionRetry
+}
+
+// ConflictAnswer renders the answer about a share conflict inside its transaction.
+type ConflictAnswer func(p ConflictPlan, refused error) (status int, body []byte)

@@ -41,6 +41,9 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 		"AnswerApproval":   func(w payout.StaffWrite) error { return errOnly(s.AnswerApproval(ctx, w, "anone", true, render)) },
 		"WithdrawApproval": func(w payout.StaffWrite) error { return errOnly(s.WithdrawApproval(ctx, w, "anone", render)) },
 		"WithdrawCancel":   func(w payout.StaffWrite) error { return errOnly(s.WithdrawCancel(ctx, w, id, render)) },
+		"DecideConflict": func(w payout.StaffWrite) error {
+			return errOnly(s.DecideConflict(ctx, w, id, payout.DecisionRetry, func(payout.ConflictPlan, error) (int, []byte) { return 200, body }))
+		},
 		"PlanBulk": func(w payout.StaffWrite) error {
 			_, _, err := s.PlanBulk(ctx, w, []string{id})
 			return err

@@ -96,19 +96,25 @@ func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approva
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d payout.Decision) (payout.StaffAnswer,
 		error) {
-		if access.SamePerson(d.By, w.Owner) {
-			return payout.StaffAnswer{}, payout.ErrSelfApproval
-		}
-		action := payout.ActionResolve // to reject it
-		if agree {
-			action = d.Kind.Action(row.payment().Kind)
-		}
-		if err := tx.allow(action, holdNames{packet: row.PacketID, payment: row.ID}); err != nil { // the decision keeps waiting
-			return answerDecision(row, attempts, row.payment(), nil, err, render)
-		}
-		p, err := tx.answer(w, row, attempts, &d, agree)
-		return answerDecision(row, attempts, p, &d, err, render)
+		return tx.answerAbout(w, row, attempts, d, agree, render)
 	})
+}
+
+// answerAbout is the second person's answer to a decision about a locked payment, unless a hold stops it.
+func (tx tx) answerAbout(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, d payout.Decision, agree bool,
+	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+	if access.SamePerson(d.By, w.Owner) {
+		return payout.StaffAnswer{}, payout.ErrSelfApproval
+	}
+	action := payout.ActionResolve // to reject it
+	if agree {
+		action = d.Kind.Action(row.payment().Kind)
+	}
+	if err := tx.allow(action, holdNames{packet: row.PacketID, payment: row.ID}); err != nil { // the decision keeps waiting
+		return answerDecision(row, attempts, row.payment(), nil, err, render)
+	}
+	p, err := tx.answer(w, row, attempts, &d, agree)
+	return answerDecision(row, attempts, p, &d, err, render)
 }
 
 func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, d *payout.Decision, agree bool) (payout.Payment,

@@ -1,0 +1,75 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+
+	"hongbao/internal/payout"
+)
+
+// maxBulk is how many payments or holds one bulk call decides about.
+const maxBulk = 200
+
+// bulk is a call of staff that decides about many payments or holds: the named ones, or those that its
+// filter selects.
+type bulk struct {
+	body    any
+	reason  string
+	named   []string // nil: those of list
+	check   func(named []string) error
+	list    func(owner string) (ids []string, more bool, err error)
+	decide  func(w payout.StaffWrite, id string) error
+	missing *refusal
+	render  func(more bool) any
+}
+
+// Results of a bulk call for one item, beside its own.
+const (
+	bulkWaiting = "waiting" // for another person's same call
+	bulkSkipped = "skipped"
+)
+
+// bulkMore marks in a plan that more matched than one call takes.
+const bulkMore = "more"
+
+// decideMany decides about each id of a stored plan and stores the answer, so that a repeat of the call
+// returns the same.
+func (r *request) decideMany(b bulk) (answer, error) {
+	w, err := r.staffWrite(b.body, b.reason)
+	if err != nil {
+		return answer{}, err
+	}
+	w.Route = r.c.Method() + " " + r.route.path
+	ids, more := b.named, false
+	switch {
+	case ids != nil:
+		err = b.check(ids)
+	default:
+		ids, more, err = b.list(w.Owner)
+	}
+	if more {
+		ids = append(ids, bulkMore)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	store := r.server.cfg.Store
+	ids, done, err := store.PlanBulk(r.ctx, w, ids)
+	if err != nil || done.Status != 0 {
+		return staffAnswer(done, err, b.missing)
+	}
+	for _, id := range ids {
+		if id == bulkMore {
+			continue
+		}
+		if err := b.decide(w, id); err != nil {
+			return answer{}, err
+		}
+	}
+	raw, err := encode(b.render(slices.Contains(ids, bulkMore)))
+	if err != nil {
+		return answer{}, err
+	}
+	first, err := store.EndBulk(r.ctx, w, payout.StaffAnswer{Status: http.StatusOK, Body: raw})
+	return staffAnswer(first, err, b.missing)
+}

@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"hongbao/internal/access"
+	"hongbao/internal/payout"
+)
+
+// conflictRow is an open share conflict y with whether its user has a share of the packet too.
+type conflictRow struct {
+	Payment    paymentRow `gorm:"embedded"`
+	OtherClaim bool
+}
+
+// openConflicts selects share conflicts that nobody has decided about.
+const (
+	openConflicts = "payments y FORCE INDEX (payments_failure) WHERE y.kind = 'h' AND y.failure_code = '" + payout.FailureShareConflict + "'"
+	hasOtherClaim = "EXISTS (SELECT 1 FROM claims c WHERE c.packet_id = y.packet_id AND c.kind = 'share' AND c.user_id = y.user_id)"
+)
+
+// OpenShareConflicts lists share conflicts that nobody has decided about, newest first. Errors:
+// ErrUnavailable.
+func (s *Store) OpenShareConflicts(ctx context.Context, f payout.ConflictFilter) ([]payout.ConflictPlan, error) {
+	names, err := s.namesOf(ctx, f.NotBy)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text := "SELECT y.*, " + hasOtherClaim + " AS other_claim FROM " + openConflicts + ` AND y.deciding = ''
+		AND NOT EXISTS (SELECT 1 FROM decisions WHERE payment_id = y.id AND status = 'waiting' AND ` + inTime + " AND decided_by IN ?)"
+	args := []any{now, now.Add(longestWait), names}
+	for _, by := range []struct{ column, value string }{{"y.packet_id", f.PacketID}, {"y.user_id", f.UserID}} {
+		if by.value != "" {
+			text, args = text+" AND "+by.column+" = ?", append(args, by.value)
+		}
+	}
+	if f.Default != "" {
+		text, args = text+" AND "+hasOtherClaim+" = ?", append(args, f.Default == payout.DecisionCancel)
+	}
+	var rows []conflictRow
+	// raw: index hint and subqueries
+	err = s.read(ctx).Raw(text+" ORDER BY y.created_at DESC, y.id DESC LIMIT ?", append(args, f.Limit)...).Scan(&rows).Error
+	out := make([]payout.ConflictPlan, len(rows))
+	for i, r := range rows {
+		out[i] = payout.ConflictPlan{Payment: r.Payment.payment(), OtherClaim: r.OtherClaim}
+	}
+	return out, classify(err)
+}
+
+// DecideConflict honours (DecisionRetry) or voids (DecisionCancel) an open share conflict together with
+// another person: the first one's call makes the decision, which waits; the same call of a second one
+// approves it, as AnswerApproval does. Refusals by the state are answers and stored; render makes them.
+// Errors: ErrNotFound, payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
+func (s *Store) DecideConflict(ctx context.Context, w payout.StaffWrite, id string, kind payout.DecisionKind,
+	render payout.ConflictAnswer) (payout.StaffAnswer, error) {
+	return s.decision(ctx, w, func(tx tx) (payout.StaffAnswer, error) {
+		row, attempts, err := tx.load(id, true)
+		if err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		plan, first, err := tx.planConflict(w.Owner, row, attempts, kind)
+		answer := func(_ *payout.Decision, _ payout.Row, refused error) (int, []byte) { return render(plan, refused) }
+		switch {
+		case err != nil:
+			return answerDecision(row, attempts, row.payment(), nil, err, answer)
+		case plan.AskedBy != "":
+			return tx.answerAbout(w, row, attempts, first, true, answer)
+		}
+		return tx.decideAbout(w, row, attempts, payout.DecisionRequest{Kind: kind}, answer)
+	})
+}
+
+// PreviewConflict returns what DecideConflict by a person would do now, also with the error that refuses
+// it. It changes nothing. Errors: ErrNotFound, payout.ErrNotRetryable, payout.ErrDecisionPending,
+// payout.ErrDecisionChanged, payout.ErrHeld, ErrUnavailable.
+func (s *Store) PreviewConflict(ctx context.Context, owner, id string, kind payout.DecisionKind) (plan payout.ConflictPlan, err error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return plan, err
+	}
+	tx := tx{DB: s.read(ctx), now: now}
+	row, attempts, err := tx.load(id, false)
+	if err != nil {
+		return plan, classify(err)
+	}
+	if plan, _, err = tx.planConflict(owner, row, attempts, kind); err != nil {
+		return plan, classify(err)
+	}
+	return plan, classify(tx.allow(kind.Action(plan.Payment.Kind), holdNames{packet: row.PacketID, payment: row.ID}))
+}
+
+// planConflict returns what a person's decision would do, and the other person's decision that it
+// approves.
+func (tx tx) planConflict(owner string, row paymentRow, attempts []payout.Attempt, kind payout.DecisionKind) (plan payout.ConflictPlan,
+	first payout.Decision, err error) {
+	plan.Payment = row.payment()
+	// raw: shares its text with the list
+	if err := tx.Raw("SELECT "+hasOtherClaim+" FROM payments y WHERE y.id = ?", row.ID).Scan(&plan.OtherClaim).Error; err != nil {
+		return plan, first, err
+	}
+	if !plan.Payment.OpenConflict(attempts) {
+		return plan, first, fmt.Errorf("payment %s is no open share conflict: %w", row.ID, payout.ErrNotRetryable)
+	}
+	if err := payout.CheckDecision(plan.Payment, attempts, kind, tx.now); err != nil {
+		return plan, first, err
+	}
+	waiting, found, err := tx.liveDecision(row.ID, payout.DecisionWaiting)
+	if err != nil || !found {
+		return plan, first, err
+	}
+	first = waiting.decision(tx.now)
+	switch {
+	case first.Status != payout.DecisionWaiting: // expired
+		return plan, first, nil
+	case first.Kind != kind, access.SamePerson(first.By, owner):
+		return plan, first, fmt.Errorf("payment %s: %w", row.ID, payout.ErrDecisionPending)
+	}
+	if _, changed, _ := previewDecision(plan.Payment, attempts, first, tx.now); changed {
+		return plan, first, fmt.Errorf("payment %s: %w", row.ID, payout.ErrDecisionChanged)
+	}
+	plan.AskedBy = first.By
+	return plan, first, nil
+}
