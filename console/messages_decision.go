@@ -134,7 +134,7 @@ var decisionMessages = map[string]message{
 	"advice.confirmation_expired": {"Contact the recipient, then retry.", "联系收款人后重付。"},
 	"advice.operator_not_moved": {"Retry with a second person, or pay another way and mark as paid, or cancel.",
 		"重付（须两人复核），或另行付款并标记为线下已付，或取消。"},
-	"advice.expired_before_charge": {"Create the packet again with another Idempotency-Key.", "请使用新的 Idempotency-Key 重新创建红包。"},
+	"advice.expired_before_charge":  {"Create the packet again with another Idempotency-Key.", "请使用新的 Idempotency-Key 重新创建红包。"},
 	"advice.restored_before_charge": {"Create the packet again with another Idempotency-Key.", "请使用新的 Idempotency-Key 重新创建红包。"},
 	"advice_refund.declined": {"Ask the provider for the reason, then retry, or pay the sender yourself and mark as paid. If the " +
 		"charge was returned to the sender, nothing more is owed.",
