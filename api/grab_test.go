@@ -38,7 +38,7 @@ func TestGrabTable(t *testing.T) {
 	}
 	h.finish(retired, packet.CloseRecalled)
 	h.finish(soldOut, packet.CloseSoldOut)
-	h.finish(lost, packet.CloseUnopened)
+	h.finish(lost, packet.CloseRecalled)
 	if _, err := h.database(h.dsn).ExecContext(t.Context(), "UPDATE packets SET eligible = NULL WHERE id = ?", lost); err != nil {
 		t.Fatal(err)
 	}
