@@ -190,8 +190,8 @@ func TestLostReply(t *testing.T) {
 			return v.Reason, err
 		}, want: packet.CloseRecalled},
 		{name: "close", script: closeScript, make: opened, call: func(pk packet.Packet) (any, error) {
-			return p.ClosePool(ctx, pk.ID, packet.CloseUnopened)
-		}, want: packet.PoolCloseResult{Reason: packet.CloseUnopened}},
+			return p.ClosePool(ctx, pk.ID, packet.CloseRecalled)
+		}, want: packet.PoolCloseResult{Reason: packet.CloseRecalled}},
 		{name: "retire", script: retireScript, make: closing, call: func(pk packet.Packet) (any, error) {
 			return nil, p.Retire(ctx, pk.ID)
 		}},
