@@ -56,10 +56,10 @@ type packetRun struct {
 // activity of its own: visible, and with unlimited retries.
 func (l *packetRun) advance(ctx workflow.Context) error {
 	what := "close the pool and the books: " + string(l.facts.CloseReason())
-	switch l.facts.Status {
-	case "":
+	switch {
+	case l.facts.Status == "":
 		what = "record the packet, charge " + amountOf(l.packet.TotalAmount) + ", open the pool"
-	case packet.StatusFunding:
+	case l.facts.Status == packet.StatusFunding && !l.facts.Late:
 		what = "write the shares, open the pool"
 	}
 	done, err := local[activities.Advanced](ctx, what, combined.Advance, l.packet, l.facts)
@@ -107,7 +107,7 @@ func (l *packetRun) take(ctx workflow.Context, step packet.Step) error {
 	// attempt's own error. The sender is refunded, whatever the cause (rule R2).
 	workflow.GetLogger(ctx).Error("Packet not opened in time; closing it unopened.", "packet_id", l.packet.ID, "step", do.what, "error", err)
 	l.facts.Late = true
-	return nil
+	return l.advance(ctx)
 }
 
 // openStep returns options for a step towards an open pool, which is tried until expires_at. A late

@@ -196,7 +196,7 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 		if p.count("Fund") != 0 || p.count("OpenPool") != 0 || p.count("Send") != 1 || p.count("Ask") < 10 {
 			t.Errorf("steps %q", p.calls)
 		}
-		if got := p.calls[len(p.calls)-4:]; !slices.Equal(got, closing(packet.CloseUnopened)[1:]) {
+		if got := p.calls[len(p.calls)-5:]; !slices.Equal(got, append([]string{"Advance taken"}, closing(packet.CloseUnopened)[1:]...)) {
 			t.Errorf("end %q", got)
 		}
 		if got := p.elapsed(); got < paidAt {
@@ -232,7 +232,7 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 				if got := p.result(t); !strings.HasPrefix(got, "unopened: ") {
 					t.Errorf("result %q", got)
 				}
-				if got := p.calls[len(p.calls)-4:]; !slices.Equal(got, closing(packet.CloseUnopened)[1:]) {
+				if got := p.calls[len(p.calls)-5:]; !slices.Equal(got, append([]string{"Advance taken"}, closing(packet.CloseUnopened)[1:]...)) {
 					t.Errorf("end %q", got)
 				}
 				if late := p.elapsed() - time.Hour; late > 0 {
@@ -256,7 +256,7 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 				if got := p.result(t); !strings.HasPrefix(got, "unopened: ") {
 					t.Errorf("result %q", got)
 				}
-				if got := p.calls[len(p.calls)-4:]; !slices.Equal(got, closing(packet.CloseUnopened)[1:]) || p.count("OpenPool") != 0 {
+				if got := p.calls[len(p.calls)-5:]; !slices.Equal(got, append([]string{"Advance taken"}, closing(packet.CloseUnopened)[1:]...)) || p.count("OpenPool") != 0 {
 					t.Errorf("steps %q", p.calls)
 				}
 				if late := p.elapsed() - time.Hour; late > 0 {
