@@ -143,18 +143,8 @@ func (r *Rebuilder) eachLive(ctx context.Context, lane int, do func(map[string]p
 		if len(live) < lanePage {
 			return nil
 		}
-		from = nextPageFrom(live, from)
+		from = pool.NextPage(live, from)
 	}
-}
-
-// nextPageFrom returns the start of the next page. Packets created in the same millisecond may
-// occur twice.
-func nextPageFrom(live []pool.LivePacket, from time.Time) time.Time {
-	last := live[len(live)-1].CreatedAt
-	if !last.After(from) { // a page full of one millisecond
-		last = last.Add(time.Millisecond)
-	}
-	return last
 }
 
 // restartPayouts starts the payouts of a packet's winners without a row.

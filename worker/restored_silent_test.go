@@ -7,20 +7,20 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/recovery"
 	"hongbao/test/night"
 	"hongbao/test/wait"
-	"hongbao/worker"
 	"hongbao/workflows"
 )
 
 // mute is a provider that gives no usable answer about one order, ever.
 type mute struct {
-	worker.RestoredProvider
+	recovery.Provider
 	no string
 }
 
 func (m mute) Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
-	seen := m.RestoredProvider.Query(ctx, op, orderNo)
+	seen := m.Provider.Query(ctx, op, orderNo)
 	if orderNo == m.no {
 		return payout.Observation{Adapter: seen.Adapter, Kind: payout.ObsUnknown, Code: "internal", StartedAt: seen.StartedAt,
 			EndedAt: seen.EndedAt}

@@ -18,6 +18,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/recovery"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/night"
@@ -138,16 +139,16 @@ func (r *rig) declareRestored(t testing.TB, until time.Time) {
 	must(r.store.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}, 0, until))(t)
 }
 
-// recovery is a recovery whose end operations follow up: they release the provider.
-type recovery struct {
-	*worker.Recover
+// recoveryRun is a recovery whose end operations follow up: they release the provider.
+type recoveryRun struct {
+	*recovery.Recovery
 	rig *rig
 	t   testing.TB
 }
 
 // Run recovers and releases the provider.
-func (v *recovery) Run(ctx context.Context) (worker.Recovery, error) {
-	report, err := v.Recover.Run(ctx)
+func (v *recoveryRun) Run(ctx context.Context) (recovery.Report, error) {
+	report, err := v.Recovery.Run(ctx)
 	if report.Ended && !report.DryRun {
 		v.rig.releases(v.t, payout.HoldProvider, v.rig.provider.Name())
 	}
@@ -168,11 +169,11 @@ func (r *rig) releases(t testing.TB, scope payout.HoldScope, name string) {
 }
 
 // recovery is a recovery as the command makes it, on a machine whose clock is ten minutes behind.
-func (r *rig) recovery(t testing.TB) *recovery {
+func (r *rig) recovery(t testing.TB) *recoveryRun {
 	adapter := &stepped{Sandbox: r.provider}
 	adapter.off.Store(int64(-10 * time.Minute))
 	pools := harness.OpenPool(t, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Observe: true, Logger: r.logger})
-	return &recovery{rig: r, t: t, Recover: &worker.Recover{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter,
+	return &recoveryRun{rig: r, t: t, Recovery: &recovery.Recovery{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter,
 		Lanes: harness.Lanes, SeedKey: r.seedKey,
 		By: "operator", Logger: r.logger}}
 }

@@ -111,7 +111,7 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) (failed error) {
 	return failed
 }
 
-// next moves to the following page. Packets created in the same millisecond may occur twice.
+// next moves to the following page.
 func (l *laneWatch) next(live []pool.LivePacket) {
 	if l.from.IsZero() { // the first page
 		l.agreed.nextPass()
@@ -120,11 +120,7 @@ func (l *laneWatch) next(live []pool.LivePacket) {
 		l.from = time.Time{}
 		return
 	}
-	last := live[len(live)-1].CreatedAt
-	if !last.After(l.from) { // a page full of one millisecond
-		last = last.Add(time.Millisecond)
-	}
-	l.from = last
+	l.from = pool.NextPage(live, l.from)
 }
 
 // compare repairs one packet that is older than the grace time. settledRow: so is its row.

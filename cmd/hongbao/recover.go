@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/internal/payout"
-	"hongbao/worker"
+	"hongbao/internal/recovery"
 )
 
 // recoverFlags are the flags of "recover".
@@ -95,7 +95,7 @@ func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, ou
 	if shown != nil {
 		shown.end()
 	}
-	if errors.Is(err, worker.ErrProviderAway) {
+	if errors.Is(err, recovery.ErrProviderAway) {
 		return fmt.Errorf("%w: contact the provider and run the command again", err)
 	}
 	if err != nil {
@@ -114,7 +114,7 @@ func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, ou
 	return err
 }
 
-func showRecovery(out io.Writer, v worker.Recovery) error {
+func showRecovery(out io.Writer, v recovery.Report) error {
 	if !v.Ended && !v.DryRun || v.DryRun && v.Books.State == payout.MySQLNormal {
 		return printf(out, "MySQL is not restored (heartbeat %d); nothing was changed.\n", v.Books.Heartbeat)
 	}

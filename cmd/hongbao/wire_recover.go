@@ -6,13 +6,14 @@ import (
 	"log/slog"
 
 	"hongbao/internal/provider"
+	"hongbao/internal/recovery"
 	"hongbao/internal/store"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
 
 // openRecover connects to MySQL, Redis, Temporal and the provider. end closes all connections; it is nil with an error.
-func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recover, end func(), err error) {
+func openRecover(ctx context.Context, c config, errs io.Writer) (r *recovery.Recovery, end func(), err error) {
 	logger := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var opened []func()
 	closeAll := func() {
@@ -55,7 +56,7 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 	}
 	opened = append(opened, temporal.Close)
 	starter, seed := worker.NewStarter(temporal, pay.Name()).LinkedTo(c.text("console-url")), key32(c.secret("seed-key"))
-	return &worker.Recover{
+	return &recovery.Recovery{
 		Store: db, Pools: redis, Provider: pay, Starter: starter, Lanes: redis.Lanes(), SeedKey: seed, Logger: logger,
 	}, closeAll, nil
 }

@@ -191,6 +191,16 @@ type LivePacket struct {
 	CreatedAt time.Time
 }
 
+// NextPage returns where the page after a non-empty page of LivePage begins, which began at from.
+// Packets created in the same millisecond may occur in both.
+func NextPage(page []LivePacket, from time.Time) time.Time {
+	last := page[len(page)-1].CreatedAt
+	if !last.After(from) { // a page full of one millisecond
+		last = last.Add(time.Millisecond)
+	}
+	return last
+}
+
 // LivePage returns up to limit packets of a lane that are not retired, created at or after
 // the given time, oldest first (R11). The cost does not grow with the lane.
 //

@@ -44,6 +44,7 @@ var layers = map[string][]string{
 	"workflows":             {"campaign", "money", "packet", "payout", "activities"},
 	// pool: see workerSees
 	"worker":             {"campaign", "failpoint", "money", "packet", "payout", "observe", "activities", "workflows", "pool"},
+	"recovery":           {"money", "packet", "payout", "activities", "pool"}, // reads the pool behind its fence
 	"devstack":           {"observe"},
 	"devstack/stacktest": {"devstack", "migrations", "test/wait"},            // a database with the schema
 	"client":             {"money"},                                          // also for programs outside this module
@@ -72,7 +73,7 @@ var forTests = []string{"devstack/stacktest", "provider/providertest", "test"}
 
 // workerSees are the names of pool that worker may use: the content of streams. Writes to Redis go
 // through interfaces that cmd implements.
-var workerSees = []string{"Batch", "Undecodable", "Consumer", "Slot", "LivePacket", "ErrLeaseLost", "Epoch", "ErrTorn"}
+var workerSees = []string{"Batch", "Undecodable", "Consumer", "Slot", "LivePacket", "NextPage", "ErrLeaseLost", "Epoch", "ErrTorn"}
 
 // owners lists which packages may import a library or a package below it.
 var owners = []struct {

@@ -44,6 +44,6 @@
 // each story has a known end.
 //
 // This package implements only the ports of packages activities and worker. Decisions,
-// sends, transfers and recovery are the product's own code (worker.Recover too). All of
+// sends, transfers and recovery are the product's own code (recovery.Recovery too). All of
 // it is in test files.
 package simulate

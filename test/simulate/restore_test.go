@@ -15,10 +15,10 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	redis "hongbao/internal/pool"
-	"hongbao/worker"
+	"hongbao/internal/recovery"
 )
 
-// Rule R13: MySQL is restored from a backup, and the product's own recovery (worker.Recover) runs
+// Rule R13: MySQL is restored from a backup, and the product's own recovery (recovery.Recovery) runs
 // with the same provider, pool and runs.
 
 // unnoticed is the age up to which a restored backup may miss no heartbeat.
@@ -163,13 +163,13 @@ func (m *model) goneOn() bool {
 type marks struct{ orders, claims int }
 
 // newRecovery returns the product's recovery of MySQL.
-func (m *model) newRecovery() *worker.Recover {
-	return &worker.Recover{Store: restoredDatabase{m.db}, Pools: unfencedPool{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1,
+func (m *model) newRecovery() *recovery.Recovery {
+	return &recovery.Recovery{Store: restoredDatabase{m.db}, Pools: unfencedPool{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1,
 		SeedKey: seedKey, By: "ops", Logger: slog.New(slog.DiscardHandler)}
 }
 
 // recovers runs the product's recovery, which may be killed, once no send can be open.
-func (m *model) recovers() (result worker.Recovery) {
+func (m *model) recovers() (result recovery.Report) {
 	m.lands()
 	if m.bank.mute.After(m.clock) {
 		return result

@@ -9,7 +9,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
-	"hongbao/worker"
+	"hongbao/internal/recovery"
 )
 
 // Orders about which the provider gives no answer during a recovery. They are left to staff, who
@@ -56,7 +56,7 @@ func (m *model) falls() {
 }
 
 // runRecovery runs a recovery as an operator does: orders without an answer are left to staff.
-func (m *model) runRecovery(r *worker.Recover) (result worker.Recovery, err error) {
+func (m *model) runRecovery(r *recovery.Recovery) (result recovery.Report, err error) {
 	if m.falls(); len(m.bank.silent) == 0 {
 		return m.recovery(r)
 	}
@@ -74,7 +74,7 @@ func (m *model) lands() {
 }
 
 // recovery runs the product's recovery once.
-func (m *model) recovery(r *worker.Recover) (worker.Recovery, error) {
+func (m *model) recovery(r *recovery.Recovery) (recovery.Report, error) {
 	m.recovering = false
 	m.lands()
 	m.recovering, m.began, m.bank.asks = true, m.clock, 0
@@ -82,7 +82,7 @@ func (m *model) recovery(r *worker.Recover) (worker.Recovery, error) {
 }
 
 // leaves notes the orders without an answer that a recovery left to staff. The lock is held.
-func (m *model) leaves(result worker.Recovery) {
+func (m *model) leaves(result recovery.Report) {
 	m.silentLeft = nil
 	for _, line := range result.Undecided {
 		no, why, _ := strings.Cut(line, ": ")
@@ -172,7 +172,7 @@ func TestUnresolvedSees(t *testing.T) {
 			m.bank.Send(ctx, payout.Order{Op: payout.OpTransfer, OrderNo: no, Request: m.bank.orders[no].raw})
 		}, "or about a packet that was left to staff"},
 		"left, and there is an answer": {func(m *model, _ string) {
-			m.leaves(worker.Recovery{Undecided: []string{m.bank.numbers[1] + ": no usable answer"}})
+			m.leaves(recovery.Report{Undecided: []string{m.bank.numbers[1] + ": no usable answer"}})
 		}, "was left to staff, and the provider has answered"},
 		"answered since, and not in MySQL": {func(m *model, no string) {
 			m.db.left[no] = m.db.state.RestoredAt.Add(-time.Second)

@@ -9,7 +9,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
-	"hongbao/worker"
+	"hongbao/internal/recovery"
 )
 
 // Restores of MySQL that random lifetimes reach rarely or never. Each story fixes what happens
@@ -23,7 +23,7 @@ type story struct {
 	lost func(m *model)
 	// want reports whether the recovery found everything; nil: it only has to end. left is the start
 	// of the one case that staff has to decide; nil: none, and the packet ends by itself.
-	want func(m *model, result worker.Recovery) bool
+	want func(m *model, result recovery.Report) bool
 	left func(m *model) string
 }
 
@@ -173,7 +173,7 @@ func chargesAfterAll(m *model) {
 }
 
 // goesBack reports whether a packet is rejected and its charge fully refunded.
-func goesBack(m *model, _ worker.Recovery) bool {
+func goesBack(m *model, _ recovery.Report) bool {
 	return m.db.rec.Stored == packet.StatusRejected && m.refund() != nil && m.refund().Amount == m.packet.TotalAmount
 }
 
@@ -204,7 +204,7 @@ func chargeStories() map[string]story {
 			m.packetRuns = runs
 			m.runUntilIdle()
 			m.pays(0, 1, 2, 3)
-		}, want: func(m *model, result worker.Recovery) bool {
+		}, want: func(m *model, result recovery.Report) bool {
 			return result.Claims == 4 && result.Closed == 1 && m.refund() == nil && m.paid(3, 3)
 		}},
 	}
@@ -228,14 +228,14 @@ func paidUnderTheEarlier(m *model) {
 func numberStories() map[string]story {
 	return map[string]story{
 		"paid under the earlier number": {dice: fixedDice{}, before: paidUnderTheEarlier, after: func(*model) {},
-			want: func(m *model, _ worker.Recovery) bool {
+			want: func(m *model, _ recovery.Report) bool {
 				r := m.db.rows[payoutOf(m, 0)]
 				return len(r.attempts) == 2 && r.Attempt == 1 && r.Status == payout.StatusReturned
 			}},
 		"paid under a number after one that MySQL has": {dice: fixedDice{}, before: paidUnderTheEarlier, after: func(m *model) {
 			m.take(func() error { return m.db.decide(payoutOf(m, 0), payout.DecisionRetry, staff[0], "slip") })
 			m.runUntilIdle()
-		}, want: func(m *model, result worker.Recovery) bool {
+		}, want: func(m *model, result recovery.Report) bool {
 			r := m.db.rows[payoutOf(m, 0)]
 			return result.Numbers == 1 && len(r.attempts) == 3 && m.paid(0, 0)
 		}},
@@ -243,37 +243,37 @@ func numberStories() map[string]story {
 			opens(m)
 			m.refused(func() { m.pays(0) })
 		}, after: func(m *model) { m.twoDecide(payoutOf(m, 0), payout.DecisionCancel) },
-			want: func(m *model, result worker.Recovery) bool { return result.Cancels == 1 }},
+			want: func(m *model, result recovery.Report) bool { return result.Cancels == 1 }},
 		"paid, and only the provider has it": {before: opens, after: func(m *model) { m.pays(0) }, lost: losePool,
-			want: func(m *model, result worker.Recovery) bool { return result.Guessed == 1 && m.paid(0, 0) }},
+			want: func(m *model, result recovery.Report) bool { return result.Guessed == 1 && m.paid(0, 0) }},
 	}
 }
 
 // shareConflictStories: claims that Redis had lost are delivered (R10).
 func shareConflictStories() map[string]story {
-	closed := func(m *model, result worker.Recovery) bool {
+	closed := func(m *model, result recovery.Report) bool {
 		return result.Closed == 1 && m.hasShareConflict(0) && m.refund().Status == payout.StatusPaid
 	}
 	return map[string]story{
 		"a share conflict after the end": {before: func(m *model) { opens(m); m.pays(1); m.closes() }, after: func(m *model) { m.comes(0, 1) },
-			want: func(m *model, _ worker.Recovery) bool { return m.hasShareConflict(0) }},
+			want: func(m *model, _ recovery.Report) bool { return m.hasShareConflict(0) }},
 		"a stale claim and the paid one": {before: opens, after: func(m *model) { m.pays(1); m.closes(); m.comes(0, 1) },
 			want: closed},
 		"refunded in full, under a new number": {dice: fixedDice{}, before: opens, after: func(m *model) {
 			m.refused(m.closes)
 			m.twoDecide(payout.ID(payout.KindRefund, m.packet.ID, 0), payout.DecisionRetry)
 			m.comes(0, 0)
-		}, want: func(m *model, result worker.Recovery) bool { return closed(m, result) && m.refund().Attempt == 2 }},
+		}, want: func(m *model, result recovery.Report) bool { return closed(m, result) && m.refund().Attempt == 2 }},
 		"one share acknowledged twice": {before: opens, after: func(m *model) {
 			m.pays(1)
 			m.comes(0, 0)
 			m.pool.byUser[user(0)] = m.db.shareConflicts[0].claim // as after a rebuild of the lane
-		}, want: func(m *model, _ worker.Recovery) bool { return m.hasShareConflict(0) && m.paid(1, 0) }},
+		}, want: func(m *model, _ recovery.Report) bool { return m.hasShareConflict(0) && m.paid(1, 0) }},
 		"one share acknowledged twice, and only Temporal has it": {before: opens, after: func(m *model) { m.pays(1); m.comes(0, 0) },
 			lost: func(m *model) {
 				m.pool.gone, m.pool.winners = true, nil
 				slices.Reverse(m.started)
-			}, want: func(m *model, _ worker.Recovery) bool { return m.hasShareConflict(0) && m.paid(1, 0) }},
+			}, want: func(m *model, _ recovery.Report) bool { return m.hasShareConflict(0) && m.paid(1, 0) }},
 	}
 }
 
@@ -297,14 +297,14 @@ func listStories() map[string]story {
 	}
 	return map[string]story{
 		"for a list that is lost, claimed": {dice: list(), before: unrecorded, after: func(m *model) { opens(m); m.pays(0) }, lost: emptied,
-			want: func(m *model, _ worker.Recovery) bool { return m.paid(0, 0) && closedToOthers(m, packet.StatusClosing) }},
+			want: func(m *model, _ recovery.Report) bool { return m.paid(0, 0) && closedToOthers(m, packet.StatusClosing) }},
 		"for a list that is lost, not charged yet": {dice: list(), before: unrecorded, after: func(m *model) {
 			m.take(func() error { _, err := m.packets.RecordPacket(ctx, m.packet, packet.Facts{}); return err })
-		}, lost: emptied, want: func(m *model, _ worker.Recovery) bool {
+		}, lost: emptied, want: func(m *model, _ recovery.Report) bool {
 			return m.db.rec.Stored == packet.StatusRejected && m.refund() == nil
 		}},
 		"for a list that Redis has": {dice: list(), before: unrecorded, after: func(m *model) { opens(m); m.pays(0) },
-			want: func(m *model, _ worker.Recovery) bool {
+			want: func(m *model, _ recovery.Report) bool {
 				return m.db.rec.Stored == packet.StatusOpen && !m.db.rec.EligibleListLost() && !m.pool.grab(user(5)) && m.pool.grab(user(1))
 			}},
 	}

@@ -1,4 +1,4 @@
-package worker
+package recovery
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func (e unansweredOrder) Error() string {
 
 // skipUnanswered lets the recovery continue after an unanswered order, which is left to staff in the
 // end. Errors: ErrProviderAway; other errors are returned unchanged.
-func (r *Recover) skipUnanswered(err error) error {
+func (r *Recovery) skipUnanswered(err error) error {
 	var about unansweredOrder
 	if !errors.As(err, &about) {
 		return err
@@ -51,7 +51,7 @@ func (r *Recover) skipUnanswered(err error) error {
 	return nil
 }
 
-func (r *Recover) isUnanswered(no string) bool {
+func (r *Recovery) isUnanswered(no string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.unanswered[no]
@@ -59,7 +59,7 @@ func (r *Recover) isUnanswered(no string) bool {
 
 // leaveUnanswered leaves the unanswered orders to staff. Their packets are held: what depends on the
 // orders was not searched.
-func (r *Recover) leaveUnanswered(ctx context.Context) error {
+func (r *Recovery) leaveUnanswered(ctx context.Context) error {
 	for _, no := range slices.Sorted(maps.Keys(r.unanswered)) {
 		parts, err := payout.Parse(no)
 		if err == nil {
@@ -73,14 +73,14 @@ func (r *Recover) leaveUnanswered(ctx context.Context) error {
 }
 
 // query queries an order number until the answer is usable; never_received is.
-func (r *Recover) query(ctx context.Context, no string) (payout.Observation, error) {
+func (r *Recovery) query(ctx context.Context, no string) (payout.Observation, error) {
 	parts, err := payout.Parse(no)
 	if err != nil {
 		return payout.Observation{}, err
 	}
 	for range recoverTries {
 		seen := r.Provider.Query(ctx, payout.OpOf(parts.Kind), no)
-		r.updateReport(func(v *Recovery) { v.Asked++ })
+		r.updateReport(func(v *Report) { v.Asked++ })
 		switch seen.Kind {
 		case payout.ObsUnknown, payout.ObsNoAnswer, payout.ObsNotSent, payout.ObsRetryAfter:
 		default:
@@ -95,7 +95,7 @@ func (r *Recover) query(ctx context.Context, no string) (payout.Observation, err
 
 // queryToSettle is query for an answer that is settled: its start is a time of MySQL's clock
 // (rule R5).
-func (r *Recover) queryToSettle(ctx context.Context, no string) (payout.Observation, error) {
+func (r *Recovery) queryToSettle(ctx context.Context, no string) (payout.Observation, error) {
 	asked, err := r.Store.Clock(ctx)
 	if err != nil {
 		return payout.Observation{}, err
@@ -106,7 +106,7 @@ func (r *Recover) queryToSettle(ctx context.Context, no string) (payout.Observat
 }
 
 // leaveToStaff leaves a subject to staff, once.
-func (r *Recover) leaveToStaff(ctx context.Context, packetID, subject, why string) error {
+func (r *Recovery) leaveToStaff(ctx context.Context, packetID, subject, why string) error {
 	r.mu.Lock()
 	known := r.left[subject]
 	r.left[subject], r.held[packetID] = true, true
@@ -116,12 +116,12 @@ func (r *Recover) leaveToStaff(ctx context.Context, packetID, subject, why strin
 	}
 	r.Logger.WarnContext(ctx, "Recovery leaves a decision to staff.", slog.String("packet_id", packetID),
 		slog.String("subject", subject), slog.String("why", why))
-	r.updateReport(func(v *Recovery) { v.Undecided = append(v.Undecided, subject+": "+why) })
+	r.updateReport(func(v *Report) { v.Undecided = append(v.Undecided, subject+": "+why) })
 	return r.Store.NoteUndecided(ctx, packetID, subject, why)
 }
 
 // countHeld counts the packets that are held for what was left to staff. Some may be in no store.
-func (r *Recover) countHeld(ctx context.Context) error {
+func (r *Recovery) countHeld(ctx context.Context) error {
 	for id := range r.held {
 		rec, err := r.Store.Packet(ctx, id)
 		if err != nil && !errors.Is(err, packet.ErrNotFound) {

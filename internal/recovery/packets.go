@@ -1,4 +1,4 @@
-package worker
+package recovery
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // candidates returns the packets that may have changed without MySQL knowing it. These are
 // unfinished ones, and those with an unfinished payment or an unbooked movement. Packets and
 // claims that only Redis or Temporal has count too.
-func (r *Recover) candidates(ctx context.Context) ([]string, error) {
+func (r *Recovery) candidates(ctx context.Context) ([]string, error) {
 	found := map[string]bool{}
 	for id := range r.statementLines {
 		found[id] = true
@@ -29,7 +29,7 @@ func (r *Recover) candidates(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-func (r *Recover) addUnfinished(ctx context.Context, found map[string]bool) error {
+func (r *Recovery) addUnfinished(ctx context.Context, found map[string]bool) error {
 	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing} {
 		for after := (packet.Cursor{}); ; {
 			page, err := r.Store.UnfinishedPackets(ctx, status, after, recoverPage)
@@ -48,7 +48,7 @@ func (r *Recover) addUnfinished(ctx context.Context, found map[string]bool) erro
 	return nil
 }
 
-func (r *Recover) addWaiting(ctx context.Context, found map[string]bool) error {
+func (r *Recovery) addWaiting(ctx context.Context, found map[string]bool) error {
 	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
 		for _, status := range payout.Statuses {
 			if !status.Open() && status != payout.StatusFailed && status != payout.StatusReturned {
@@ -75,7 +75,7 @@ func (r *Recover) addWaiting(ctx context.Context, found map[string]bool) error {
 }
 
 // addInRedis adds the packets of Redis that MySQL lacks.
-func (r *Recover) addInRedis(ctx context.Context, found map[string]bool) error {
+func (r *Recovery) addInRedis(ctx context.Context, found map[string]bool) error {
 	for lane := range r.Lanes {
 		if err := r.eachRemaining(ctx, lane, func(ids []string) error { return r.addUnknown(ctx, ids, found) }); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (r *Recover) addInRedis(ctx context.Context, found map[string]bool) error {
 }
 
 // addStarted adds the packets with a run that MySQL lacks.
-func (r *Recover) addStarted(ctx context.Context, found map[string]bool) error {
+func (r *Recovery) addStarted(ctx context.Context, found map[string]bool) error {
 	ids, err := r.Starter.PacketsSince(ctx, r.since)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (r *Recover) addStarted(ctx context.Context, found map[string]bool) error {
 
 // addClaimed adds the packets with a claim that Temporal got since the backup and MySQL lacks. If
 // the packet had ended before, that is a share conflict (rule R10).
-func (r *Recover) addClaimed(ctx context.Context, found map[string]bool) error {
+func (r *Recovery) addClaimed(ctx context.Context, found map[string]bool) error {
 	winners, err := r.Starter.WinnersSince(ctx, r.since)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (r *Recover) addClaimed(ctx context.Context, found map[string]bool) error {
 	return nil
 }
 
-func (r *Recover) addUnknown(ctx context.Context, ids []string, found map[string]bool) error {
+func (r *Recovery) addUnknown(ctx context.Context, ids []string, found map[string]bool) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (r *Recover) addUnknown(ctx context.Context, ids []string, found map[string
 }
 
 // ensureRow ensures that MySQL has a packet. It reports false for a packet that no store has.
-func (r *Recover) ensureRow(ctx context.Context, id string) (packet.Record, bool, error) {
+func (r *Recovery) ensureRow(ctx context.Context, id string) (packet.Record, bool, error) {
 	rec, err := r.Store.Packet(ctx, id)
 	if !errors.Is(err, packet.ErrNotFound) {
 		return rec, err == nil, err
@@ -159,14 +159,14 @@ func (r *Recover) ensureRow(ctx context.Context, id string) (packet.Record, bool
 	if err := r.recordLost(ctx, p); err != nil {
 		return rec, false, err
 	}
-	r.updateReport(func(v *Recovery) { v.Made++ })
+	r.updateReport(func(v *Report) { v.Made++ })
 	rec, err = r.Store.Packet(ctx, id)
 	return rec, err == nil, err
 }
 
 // recordLost records a packet with its list of eligible users. If Redis does not have the whole
 // list, it is lost and the row says so, because without it every user could grab.
-func (r *Recover) recordLost(ctx context.Context, p packet.Packet) error {
+func (r *Recovery) recordLost(ctx context.Context, p packet.Packet) error {
 	sealed, err := packet.SealedSeed(r.SeedKey, p)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (r *Recover) recordLost(ctx context.Context, p packet.Packet) error {
 }
 
 // lostPacket finds a packet that MySQL lacks, in Redis or as the input of its run.
-func (r *Recover) lostPacket(ctx context.Context, id string) (p packet.Packet, found bool, err error) {
+func (r *Recovery) lostPacket(ctx context.Context, id string) (p packet.Packet, found bool, err error) {
 	view, err := r.readPool(ctx, id)
 	switch {
 	case err == nil && !view.Retired:
@@ -199,7 +199,7 @@ func (r *Recover) lostPacket(ctx context.Context, id string) (p packet.Packet, f
 }
 
 // writeShares writes the shares of a packet whose charge was found paid.
-func (r *Recover) writeShares(ctx context.Context, rec packet.Record) error {
+func (r *Recovery) writeShares(ctx context.Context, rec packet.Record) error {
 	seed, err := packet.OpenSeed(r.SeedKey, rec.ID, rec.SealedSeed)
 	if err != nil {
 		return err

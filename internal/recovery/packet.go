@@ -1,4 +1,4 @@
-package worker
+package recovery
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // restorePacket restores what MySQL lacks of one packet: the row, its charge, shares, claims, the
 // order numbers of its payments, and its closing.
-func (r *Recover) restorePacket(ctx context.Context, id string) error {
+func (r *Recovery) restorePacket(ctx context.Context, id string) error {
 	rec, known, err := r.ensureRow(ctx, id)
 	if err != nil || !known {
 		return err
@@ -57,7 +57,7 @@ func (r *Recover) restorePacket(ctx context.Context, id string) error {
 
 // checkRejected checks a packet that was rejected. It has no money, unless its charge succeeded
 // later: then all of it is refunded to the sender (Store.Settle).
-func (r *Recover) checkRejected(ctx context.Context, id string) error {
+func (r *Recovery) checkRejected(ctx context.Context, id string) error {
 	open, err := r.Store.UnsettledPayments(ctx, id)
 	refunds := slices.ContainsFunc(open, func(p payout.Payment) bool { return p.Kind == payout.KindRefund })
 	if err != nil || len(r.statementLines[id]) == 0 && !refunds {
@@ -81,7 +81,7 @@ func (r *Recover) checkRejected(ctx context.Context, id string) error {
 // now. A packet that Redis knows as rejected is rejected again: its sender has that answer, and a
 // charge that succeeds is refunded in full. Otherwise a paid charge funds the packet, and the run of
 // the packet handles a failed one.
-func (r *Recover) endFunding(ctx context.Context, rec packet.Record, charge payout.Payment) (rejected bool, err error) {
+func (r *Recovery) endFunding(ctx context.Context, rec packet.Record, charge payout.Payment) (rejected bool, err error) {
 	view, err := r.readPool(ctx, rec.ID)
 	if err != nil && !errors.Is(err, packet.ErrNotFound) {
 		return false, err
@@ -102,7 +102,7 @@ func (r *Recover) endFunding(ctx context.Context, rec packet.Record, charge payo
 // restore is not sent after it, because its sender may have any answer by now. A charge that the
 // provider has in progress is queried by its run; if its sender has the answer that the packet is
 // rejected, it is left to another recovery.
-func (r *Recover) endUncharged(
+func (r *Recovery) endUncharged(
 	ctx context.Context, rec packet.Record, charge payout.Payment, refused bool, why packet.Failure,
 ) (rejected bool, err error) {
 	no := payout.OrderNo(charge.ID, max(1, charge.Attempt))
@@ -131,7 +131,7 @@ func failureOf(view packet.PoolView) packet.Failure {
 
 // restorePayments brings every payment of a packet to the provider's state: those that MySQL has as
 // unfinished, and those with lines in the statement, as returned ones.
-func (r *Recover) restorePayments(ctx context.Context, id string) error {
+func (r *Recovery) restorePayments(ctx context.Context, id string) error {
 	open, err := r.Store.UnsettledPayments(ctx, id)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (r *Recover) restorePayments(ctx context.Context, id string) error {
 }
 
 // restoreCancel restores the cancel of a payout if the provider has the refund of that share.
-func (r *Recover) restoreCancel(ctx context.Context, p payout.Payment) error {
+func (r *Recovery) restoreCancel(ctx context.Context, p payout.Payment) error {
 	switch p.Status {
 	case payout.StatusPaid, payout.StatusCancelled, payout.StatusPaidOutside:
 		return nil
@@ -183,14 +183,14 @@ func (r *Recover) restoreCancel(ctx context.Context, p payout.Payment) error {
 	if err != nil {
 		return err
 	}
-	r.updateReport(func(v *Recovery) { v.Cancels++ })
+	r.updateReport(func(v *Report) { v.Cancels++ })
 	_, err = r.restorePayment(ctx, refund)
 	return err
 }
 
 // checkRunResult leaves a payment to staff if its run ended by a decision that MySQL has lost: the
 // provider does not know of decisions.
-func (r *Recover) checkRunResult(ctx context.Context, paymentID string) error {
+func (r *Recovery) checkRunResult(ctx context.Context, paymentID string) error {
 	p, err := r.Store.PaymentRow(ctx, paymentID)
 	if err != nil {
 		return err
@@ -212,7 +212,7 @@ func (r *Recover) checkRunResult(ctx context.Context, paymentID string) error {
 
 // restoreClosing restores the closing of a packet whose remainder was refunded, or which was closed
 // without one.
-func (r *Recover) restoreClosing(ctx context.Context, id string) error {
+func (r *Recovery) restoreClosing(ctx context.Context, id string) error {
 	rec, err := r.Store.Packet(ctx, id)
 	if err != nil || !rec.BooksClosedAt.IsZero() || rec.Stored == packet.StatusRejected {
 		return err
@@ -240,7 +240,7 @@ func (r *Recover) restoreClosing(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	r.updateReport(func(v *Recovery) { v.Closed++ })
+	r.updateReport(func(v *Report) { v.Closed++ })
 	if seen.Kind == payout.ObsNeverReceived {
 		return nil
 	}
@@ -251,7 +251,7 @@ func (r *Recover) restoreClosing(ctx context.Context, id string) error {
 // closeIfRefundMatches closes a packet whose refund at the provider equals MySQL's remainder: no
 // other share was claimed then. Other acknowledged claims, which Redis had lost, become share
 // conflicts (rule R10) and get none of this packet.
-func (r *Recover) closeIfRefundMatches(ctx context.Context, id string, refund payout.Observation) error {
+func (r *Recovery) closeIfRefundMatches(ctx context.Context, id string, refund payout.Observation) error {
 	rec, err := r.Store.Packet(ctx, id)
 	if err != nil || refund.Amount != rec.TotalAmount-rec.ClaimedAmount {
 		return err
@@ -261,7 +261,7 @@ func (r *Recover) closeIfRefundMatches(ctx context.Context, id string, refund pa
 
 // refundOrder returns the order number that refunded a packet's remainder: by the statement the
 // first that moved money, or else the first of the refund, with moved false.
-func (r *Recover) refundOrder(id string) (no string, moved bool) {
+func (r *Recovery) refundOrder(id string) (no string, moved bool) {
 	refund := payout.ID(payout.KindRefund, id, 0)
 	for candidate, line := range r.statementLines[id] {
 		if line.moved && candidate[:payout.IDLen] == refund && (!moved || candidate < no) {
@@ -275,7 +275,7 @@ func (r *Recover) refundOrder(id string) (no string, moved bool) {
 }
 
 // isClosedInRedis reports whether Redis has the tombstone of a closed packet.
-func (r *Recover) isClosedInRedis(ctx context.Context, id string) (bool, error) {
+func (r *Recovery) isClosedInRedis(ctx context.Context, id string) (bool, error) {
 	view, err := r.readPool(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {
 		return false, nil
@@ -300,7 +300,7 @@ func closeReason(rec packet.Record, now time.Time) packet.CloseReason {
 
 // checkUnexplained leaves to staff the order numbers that moved money by the statement and that
 // MySQL still lacks: honoured share conflicts, for example, and contradictions.
-func (r *Recover) checkUnexplained(ctx context.Context, id string) error {
+func (r *Recovery) checkUnexplained(ctx context.Context, id string) error {
 	unexplained, err := r.unbookedOrders(ctx, id)
 	for _, no := range unexplained {
 		if err == nil && !r.isUnanswered(no) {
@@ -312,7 +312,7 @@ func (r *Recover) checkUnexplained(ctx context.Context, id string) error {
 
 // checkProviderMemory leaves a packet to staff whose order numbers may have been sent so long ago
 // that the provider has forgotten them. Its "never received" proves nothing then.
-func (r *Recover) checkProviderMemory(ctx context.Context, id string) error {
+func (r *Recovery) checkProviderMemory(ctx context.Context, id string) error {
 	if !r.since.Before(r.memoryBegin) {
 		return nil
 	}

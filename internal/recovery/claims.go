@@ -1,4 +1,4 @@
-package worker
+package recovery
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // provider knows come first: of two claims of one share, the paid one is recorded, and the refund of a
 // remainder may match MySQL's remainder exactly with them. Then Redis had lost any other acknowledged
 // claim of the packet; recorded first, it would contradict the refund.
-func (r *Recover) restoreClaims(ctx context.Context, id string) error {
+func (r *Recovery) restoreClaims(ctx context.Context, id string) error {
 	no, _ := r.refundOrder(id)
 	refund, err := r.query(ctx, no)
 	known := err == nil && refund.Kind != payout.ObsNeverReceived
@@ -39,7 +39,7 @@ func (r *Recover) restoreClaims(ctx context.Context, id string) error {
 }
 
 // eachLost calls do with the claims that MySQL lacks, in batches.
-func (r *Recover) eachLost(ctx context.Context, id string, do func(context.Context, []packet.Claim) error) error {
+func (r *Recovery) eachLost(ctx context.Context, id string, do func(context.Context, []packet.Claim) error) error {
 	err := r.Pools.EachClaimUnfenced(ctx, id, func(claims []packet.Claim) error {
 		for some := range slices.Chunk(claims, compareUsers) {
 			left, err := r.Store.UnrecordedClaims(ctx, id, some)
@@ -63,7 +63,7 @@ func (r *Recover) eachLost(ctx context.Context, id string, do func(context.Conte
 }
 
 // recordSent records those claims whose payouts the provider has received.
-func (r *Recover) recordSent(ctx context.Context, claims []packet.Claim) error {
+func (r *Recovery) recordSent(ctx context.Context, claims []packet.Claim) error {
 	sent := make([]bool, len(claims))
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(recoverQueries)
@@ -89,7 +89,7 @@ func (r *Recover) recordSent(ctx context.Context, claims []packet.Claim) error {
 }
 
 // recordAll records claims, one after the other.
-func (r *Recover) recordAll(ctx context.Context, claims []packet.Claim) error {
+func (r *Recovery) recordAll(ctx context.Context, claims []packet.Claim) error {
 	for _, c := range claims {
 		if err := r.recordClaim(ctx, c); err != nil {
 			return err
@@ -100,20 +100,20 @@ func (r *Recover) recordAll(ctx context.Context, claims []packet.Claim) error {
 
 // recordClaim records a claim as its payout's run would on a normal MySQL, if need be as a share
 // conflict (rule R10).
-func (r *Recover) recordClaim(ctx context.Context, c packet.Claim) error {
+func (r *Recovery) recordClaim(ctx context.Context, c packet.Claim) error {
 	_, err := r.Store.RecoverClaim(ctx, c, r.Provider.Name())
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
 		_, err = r.Store.RecoverShareConflict(ctx, c, r.Provider.Name(), err.Error())
 	}
 	if err == nil {
-		r.updateReport(func(v *Recovery) { v.Claims++ })
+		r.updateReport(func(v *Report) { v.Claims++ })
 	}
 	return err
 }
 
 // queryUnclaimedShares queries the first order number of every share without a claim in MySQL: the rest of them
 // would be refunded.
-func (r *Recover) queryUnclaimedShares(ctx context.Context, id string) error {
+func (r *Recovery) queryUnclaimedShares(ctx context.Context, id string) error {
 	for after := -1; ; {
 		left, err := r.Store.UnclaimedShares(ctx, id, after, recoverPage)
 		if err != nil || len(left) == 0 {
@@ -133,7 +133,7 @@ func (r *Recover) queryUnclaimedShares(ctx context.Context, id string) error {
 
 // recoverShare assigns a share to the account that the provider paid, if no other store has the
 // user.
-func (r *Recover) recoverShare(ctx context.Context, id string, share payout.UnclaimedShare) error {
+func (r *Recovery) recoverShare(ctx context.Context, id string, share payout.UnclaimedShare) error {
 	no := payout.OrderNo(payout.ID(payout.KindPayout, id, share.Index), 1)
 	seen, err := r.query(ctx, no)
 	if err != nil || seen.Kind == payout.ObsNeverReceived {
@@ -156,7 +156,7 @@ func (r *Recover) recoverShare(ctx context.Context, id string, share payout.Uncl
 			err))
 	}
 	if err == nil {
-		r.updateReport(func(v *Recovery) { v.Claims++; v.Guessed++ })
+		r.updateReport(func(v *Report) { v.Claims++; v.Guessed++ })
 	}
 	return err
 }

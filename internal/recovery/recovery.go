@@ -1,4 +1,6 @@
-package worker
+// Package recovery brings a MySQL that was restored from a backup up to date (rule R13, `hongbao
+// recover`): from the provider, Redis and Temporal's runs. It moves no money.
+package recovery
 
 import (
 	"context"
@@ -19,8 +21,8 @@ import (
 	"hongbao/internal/pool"
 )
 
-// RestoredBooks is the part of MySQL that stores that MySQL was restored.
-type RestoredBooks interface {
+// Books is the part of MySQL that stores that MySQL was restored.
+type Books interface {
 	CompareHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error)
 	DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.MySQLState, error)
 	EndRecovery(ctx context.Context, w payout.StaffWrite, found payout.MySQLState, known int64, provider string, report any) (
@@ -29,8 +31,8 @@ type RestoredBooks interface {
 	activities.Clock
 }
 
-// RestoredPackets is the part of MySQL that recovers packets and claims.
-type RestoredPackets interface {
+// Packets is the part of MySQL that recovers packets and claims.
+type Packets interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
 	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status, error)
 	RecoverFund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
@@ -40,37 +42,42 @@ type RestoredPackets interface {
 	RecoverRemainder(ctx context.Context, id string, amount money.Fen, reason packet.CloseReason) error
 	RecordedUsers(ctx context.Context, packetID string, users []string) (map[string]bool, error)
 	UnclaimedShares(ctx context.Context, packetID string, after, limit int) ([]payout.UnclaimedShare, error)
-	WatchedPackets
+	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
+	UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket, error)
+	CountClaimedShares(ctx context.Context, packetID string) (int, error)
+	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 }
 
-// RestoredPayments is the part of MySQL that recovers payments.
-type RestoredPayments interface {
+// Payments is the part of MySQL that recovers payments.
+type Payments interface {
 	FindOrders(ctx context.Context, numbers []string) (map[string]payout.KnownOrder, error)
 	UnsettledPayments(ctx context.Context, packetID string) ([]payout.Payment, error)
 	RecoverAttempt(ctx context.Context, id string, no int, sentAt time.Time, limits payout.Limits,
 		encode func(payout.Instruction) ([]byte, error)) (put bool, err error)
 	RecoverCancel(ctx context.Context, id string) (refund string, err error)
 	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)
-	WatchedPayments
+	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor, limit int) ([]payout.OpenPayment, error)
+	PaymentRow(ctx context.Context, id string) (payout.Payment, error)
 }
 
-// RestoredStore is the part of MySQL that a recovery needs.
-type RestoredStore interface {
-	RestoredBooks
-	RestoredPackets
-	RestoredPayments
-	RestoredLanes
+// Store is the part of MySQL that a recovery needs.
+type Store interface {
+	Books
+	Packets
+	Payments
+	Lanes
 }
 
-// RestoredLanes is the part of MySQL that stores the epochs of lanes.
-type RestoredLanes interface {
+// Lanes is the part of MySQL that stores the epochs of lanes.
+type Lanes interface {
 	PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
 	RecoverPoolLane(ctx context.Context, l packet.LaneRow) error
 }
 
-// RestoredPools is the part of Redis that a recovery reads, also behind closed fences.
-type RestoredPools interface {
-	HeartbeatCopy
+// Pools is the part of Redis that a recovery reads, also behind closed fences.
+type Pools interface {
+	BooksNumber(ctx context.Context) (int64, error)
+	RaiseBooksNumber(ctx context.Context, number int64) error
 	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
 	ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	EachClaimUnfenced(ctx context.Context, id string, visit func([]packet.Claim) error) error
@@ -79,14 +86,14 @@ type RestoredPools interface {
 	HaltFence(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) error
 }
 
-// RestoredProvider is the payment API that is queried.
-type RestoredProvider interface {
+// Provider is the payment API that is queried.
+type Provider interface {
 	activities.Provider
 	activities.Statements
 }
 
-// RestoredRuns reads Temporal's runs, open and ended.
-type RestoredRuns interface {
+// Runs reads Temporal's runs, open and ended.
+type Runs interface {
 	ClaimsOf(ctx context.Context, packetID string, known func(users []string) (map[string]bool, error)) ([]packet.Claim, error)
 	PacketsSince(ctx context.Context, since time.Time) ([]string, error)
 	WinnersSince(ctx context.Context, since time.Time) (map[string][]string, error)
@@ -94,15 +101,15 @@ type RestoredRuns interface {
 	EndedAs(ctx context.Context, p payout.Payment) (payout.Status, error)
 }
 
-// Recover brings a restored MySQL up to date with what happened since the backup (rule R13). Its
+// Recovery brings a restored MySQL up to date with what happened since the backup (rule R13). Its
 // sources are the provider's statement and its answers about every order number that may have
 // been sent, Redis, and Temporal's runs. It moves no money and may be stopped and run again at
 // any time.
-type Recover struct {
-	Store    RestoredStore
-	Pools    RestoredPools
-	Provider RestoredProvider
-	Starter  RestoredRuns
+type Recovery struct {
+	Store    Store
+	Pools    Pools
+	Provider Provider
+	Starter  Runs
 	SeedKey  [32]byte
 	Lanes    int
 	// By is the operator, for the audit.
@@ -124,7 +131,7 @@ type Recover struct {
 	restoredAt     time.Time // when the restore was detected or declared
 	memoryBegin    time.Time // the provider may have forgotten sends before this time
 	mu             sync.Mutex
-	report         Recovery
+	report         Report
 	statementLines map[string]map[string]orderMoves // packet -> order number
 	left           map[string]bool                  // subjects left to staff
 	held           map[string]bool                  // their packets
@@ -138,8 +145,8 @@ type orderMoves struct {
 	moved    bool
 }
 
-// Recovery is the report of a recovery or a dry run.
-type Recovery struct {
+// Report is the report of a recovery or a dry run.
+type Report struct {
 	DryRun  bool      `json:"dry_run,omitempty"`
 	Ended   bool      `json:"ended"`   // MySQL was restored, and is normal now
 	Since   time.Time `json:"since"`   // start of the provider's statement that was read
@@ -172,6 +179,8 @@ const (
 	recoverPackets = 8
 	recoverQueries = 16
 	recoverPage    = 1000
+	// compareUsers is the number of claims that one query of MySQL compares.
+	compareUsers = 500
 	// maxAudited bounds the items left to staff that the audit entry lists.
 	maxAudited = 20
 )
@@ -183,7 +192,7 @@ var ErrNoSince = errors.New("MySQL has no heartbeat to show from when it is inco
 // before, it changes nothing. After an error MySQL stays restored: finished work is kept, and
 // another run continues. Errors: ErrNoSince, those of the stores, of Temporal and of the
 // provider; ErrProviderAway.
-func (r *Recover) Run(ctx context.Context) (Recovery, error) {
+func (r *Recovery) Run(ctx context.Context) (Report, error) {
 	books, known, err := r.begin(ctx)
 	if err != nil || books.State == payout.MySQLNormal {
 		r.report.Books = books
@@ -225,13 +234,13 @@ func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 	return r.report, r.Pools.RaiseBooksNumber(ctx, books.Heartbeat)
 }
 
-func (r *Recover) write(reason string) payout.StaffWrite {
+func (r *Recovery) write(reason string) payout.StaffWrite {
 	return payout.StaffWrite{Owner: r.By, Role: "operator", Reason: reason}
 }
 
 // begin compares MySQL with the copy of its number, as every process does, and determines from
 // when it is incomplete.
-func (r *Recover) begin(ctx context.Context) (payout.MySQLState, int64, error) {
+func (r *Recovery) begin(ctx context.Context) (payout.MySQLState, int64, error) {
 	now, err := r.Store.Clock(ctx)
 	if err != nil {
 		return payout.MySQLState{}, 0, err
@@ -255,7 +264,7 @@ func (r *Recover) begin(ctx context.Context) (payout.MySQLState, int64, error) {
 	if !r.Since.IsZero() && (r.Since.Before(until) || books.Heartbeat == 0) {
 		until = r.Since
 	}
-	r.report, r.left, r.held, r.unanswered = Recovery{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	r.report, r.left, r.held, r.unanswered = Report{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	r.since, r.report.Since, r.report.DryRun = until.Add(-recoverMargin), until.Add(-recoverMargin), r.DryRun
 	r.began, r.restoredAt, r.memoryBegin = now, books.RestoredAt, now.Add(24*time.Hour-r.Provider.Limits().Remembers)
 	if books.State == payout.MySQLRestored && books.Heartbeat == 0 && r.Since.IsZero() {
@@ -266,7 +275,7 @@ func (r *Recover) begin(ctx context.Context) (payout.MySQLState, int64, error) {
 
 // awaitLanding waits until no send can be in flight whose note is lost. After that the provider's
 // "never received" is final.
-func (r *Recover) awaitLanding(ctx context.Context, b payout.MySQLState) error {
+func (r *Recovery) awaitLanding(ctx context.Context, b payout.MySQLState) error {
 	now, err := r.Store.Clock(ctx)
 	if err != nil {
 		return err
@@ -283,7 +292,7 @@ func (r *Recover) awaitLanding(ctx context.Context, b payout.MySQLState) error {
 }
 
 // readStatement stores what moved since the backup, by packet.
-func (r *Recover) readStatement(ctx context.Context) error {
+func (r *Recovery) readStatement(ctx context.Context) error {
 	r.statementLines = map[string]map[string]orderMoves{}
 	zone := r.Provider.Zone()
 	last := payout.DayOf(r.began, zone)
@@ -304,7 +313,7 @@ func (r *Recover) readStatement(ctx context.Context) error {
 	return r.dropBookedLines(ctx)
 }
 
-func (r *Recover) addLine(l payout.StatementLine) {
+func (r *Recovery) addLine(l payout.StatementLine) {
 	parts, err := payout.Parse(l.OrderNo)
 	if l.At.Before(r.since) || err != nil || parts.Attempt == 0 { // not ours: reconciliation reports it
 		return
@@ -328,7 +337,7 @@ func (r *Recover) addLine(l payout.StatementLine) {
 }
 
 // dropBookedLines drops lines that MySQL has booked.
-func (r *Recover) dropBookedLines(ctx context.Context) error {
+func (r *Recovery) dropBookedLines(ctx context.Context) error {
 	for id, of := range r.statementLines {
 		unknown, err := r.unbookedOrders(ctx, id)
 		if err != nil {
@@ -345,7 +354,7 @@ func (r *Recover) dropBookedLines(ctx context.Context) error {
 
 // unbookedOrders lists the order numbers of a packet's lines that MySQL does not have as the
 // statement does.
-func (r *Recover) unbookedOrders(ctx context.Context, packetID string) ([]string, error) {
+func (r *Recovery) unbookedOrders(ctx context.Context, packetID string) ([]string, error) {
 	of := r.statementLines[packetID]
 	var out []string
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(of)), recoverPage) {
@@ -363,7 +372,7 @@ func (r *Recover) unbookedOrders(ctx context.Context, packetID string) ([]string
 }
 
 // restoreEach restores packets, some concurrently.
-func (r *Recover) restoreEach(ctx context.Context, ids []string) error {
+func (r *Recovery) restoreEach(ctx context.Context, ids []string) error {
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(recoverPackets)
 	done := 0
@@ -387,8 +396,18 @@ func (r *Recover) restoreEach(ctx context.Context, ids []string) error {
 }
 
 // updateReport changes the report under its lock.
-func (r *Recover) updateReport(count func(*Recovery)) {
+func (r *Recovery) updateReport(count func(*Report)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	count(&r.report)
+}
+
+// pause waits for d and reports false when ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }

@@ -1,4 +1,4 @@
-package worker
+package recovery
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 // TestR13_RecoverySkipsUnanswered: a recovery goes on after an order without a usable answer, and ends
 // when there are so many that the provider is away.
 func TestR13_RecoverySkipsUnanswered(t *testing.T) {
-	r := &Recover{unanswered: map[string]bool{}}
+	r := &Recovery{unanswered: map[string]bool{}}
 	for i := range 2 * maxUnanswered { // each is queried twice
 		no := fmt.Sprintf("order %d", i/2)
 		if err := r.skipUnanswered(fmt.Errorf("packet: %w", unansweredOrder{no})); err != nil || !r.isUnanswered(no) {

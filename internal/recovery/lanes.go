@@ -1,4 +1,4 @@
-package worker
+package recovery
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // readPool returns a packet from Redis, whatever the state of its lane's fence.
-func (r *Recover) readPool(ctx context.Context, id string) (packet.PoolView, error) {
+func (r *Recovery) readPool(ctx context.Context, id string) (packet.PoolView, error) {
 	views, err := r.Pools.ViewsUnfenced(ctx, []string{id})
 	if err != nil {
 		return packet.PoolView{}, err
@@ -26,7 +26,7 @@ func (r *Recover) readPool(ctx context.Context, id string) (packet.PoolView, err
 // restoreLanes brings the lanes in MySQL up to date with Redis (rules R9 and R13). If Redis has a later
 // epoch, MySQL takes the lane from Redis, unless its pools lack something that MySQL has. Then
 // the lane is fenced, and rebuilt once MySQL is normal.
-func (r *Recover) restoreLanes(ctx context.Context) error {
+func (r *Recovery) restoreLanes(ctx context.Context) error {
 	rows, err := r.Store.PoolLanes(ctx)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (r *Recover) restoreLanes(ctx context.Context) error {
 }
 
 // laneAs returns the row that a lane must get.
-func (r *Recover) laneAs(lane int, row packet.LaneRow, found pool.Epoch, lacks bool) packet.LaneRow {
+func (r *Recovery) laneAs(lane int, row packet.LaneRow, found pool.Epoch, lacks bool) packet.LaneRow {
 	l := packet.LaneRow{Lane: lane, Epoch: max(row.Epoch, found.Number), State: packet.LaneOpen}
 	if found.Number == l.Epoch {
 		l.AckedSeq, l.AckedGrabs = found.Seq, found.Grabs
@@ -71,7 +71,7 @@ func (r *Recover) laneAs(lane int, row packet.LaneRow, found pool.Epoch, lacks b
 	return l
 }
 
-func (r *Recover) restoreLane(ctx context.Context, row packet.LaneRow, found pool.Epoch, l packet.LaneRow) error {
+func (r *Recovery) restoreLane(ctx context.Context, row packet.LaneRow, found pool.Epoch, l packet.LaneRow) error {
 	if l.Epoch == 0 {
 		if l.State == packet.LaneOpen {
 			return nil // unknown to both and without packets: it is new
@@ -84,10 +84,10 @@ func (r *Recover) restoreLane(ctx context.Context, row packet.LaneRow, found poo
 		}
 	}
 	if found.Number > row.Epoch {
-		r.updateReport(func(v *Recovery) { v.Raised++ })
+		r.updateReport(func(v *Report) { v.Raised++ })
 	}
 	if l.State == packet.LaneShut {
-		r.updateReport(func(v *Recovery) { v.Shut++ })
+		r.updateReport(func(v *Report) { v.Shut++ })
 	}
 	return r.Store.RecoverPoolLane(ctx, l)
 }
@@ -95,7 +95,7 @@ func (r *Recover) restoreLane(ctx context.Context, row packet.LaneRow, found poo
 // lacking returns the lanes in which Redis lacks something that MySQL has. That is an unfinished
 // packet, claims of one, or the end of one that can still be grabbed. MySQL is read first, so
 // that nothing it returns can be newer than Redis.
-func (r *Recover) lacking(ctx context.Context) (map[int]bool, error) {
+func (r *Recovery) lacking(ctx context.Context) (map[int]bool, error) {
 	lacking, seen := map[int]bool{}, map[string]bool{}
 	books := map[string]bool{}
 	if err := r.addUnfinished(ctx, books); err != nil {
@@ -135,7 +135,7 @@ func (r *Recover) lacking(ctx context.Context) (map[int]bool, error) {
 }
 
 // lacks reports whether the pool of one of these packets lacks what MySQL has.
-func (r *Recover) lacks(ctx context.Context, ids []string) (bool, error) {
+func (r *Recovery) lacks(ctx context.Context, ids []string) (bool, error) {
 	rows, err := r.Store.PacketStates(ctx, ids)
 	if err != nil {
 		return false, err
@@ -170,7 +170,7 @@ func ended(row packet.RowState) bool {
 }
 
 // eachRemaining calls do with the packets of a lane in Redis, page by page.
-func (r *Recover) eachRemaining(ctx context.Context, lane int, do func(ids []string) error) error {
+func (r *Recovery) eachRemaining(ctx context.Context, lane int, do func(ids []string) error) error {
 	for from := (time.Time{}); ; {
 		page, err := r.Pools.LivePageUnfenced(ctx, lane, from, recoverPage)
 		if err != nil {
@@ -185,6 +185,6 @@ func (r *Recover) eachRemaining(ctx context.Context, lane int, do func(ids []str
 		if err := do(ids); err != nil || len(page) < recoverPage {
 			return err
 		}
-		from = nextPageFrom(page, from)
+		from = pool.NextPage(page, from)
 	}
 }

@@ -1,4 +1,4 @@
-package worker
+package recovery
 
 import (
 	"context"
@@ -14,7 +14,7 @@ const maxQueries = 4
 // restorePayment brings a payment to the provider's state. A noted order number is queried; so is a
 // failed one, which may have been sent again. After a refused, returned or unsent order number
 // the next one is tried, as long as the provider knows another. Errors: packet.ErrNotFound.
-func (r *Recover) restorePayment(ctx context.Context, id string) (payout.Payment, error) {
+func (r *Recovery) restorePayment(ctx context.Context, id string) (payout.Payment, error) {
 	looked := map[int]int{}
 	for {
 		p, err := r.Store.PaymentRow(ctx, id)
@@ -64,7 +64,7 @@ func (r *Recover) restorePayment(ctx context.Context, id string) (payout.Payment
 // checkResent resets the current order number to unknown if the provider had not received it at
 // the time of the backup and knows it now. For a refused one it settles that money has moved
 // after all.
-func (r *Recover) checkResent(ctx context.Context, p payout.Payment) error {
+func (r *Recovery) checkResent(ctx context.Context, p payout.Payment) error {
 	no := payout.OrderNo(p.ID, p.Attempt)
 	seen, err := r.queryToSettle(ctx, no)
 	if err != nil || seen.Kind == payout.ObsNeverReceived {
@@ -79,7 +79,7 @@ func (r *Recover) checkResent(ctx context.Context, p payout.Payment) error {
 
 // restoreLaterPaid restores later order numbers of a paid payment that moved money too: the
 // provider executed a refused order after all.
-func (r *Recover) restoreLaterPaid(ctx context.Context, p payout.Payment) error {
+func (r *Recovery) restoreLaterPaid(ctx context.Context, p payout.Payment) error {
 	for n := p.Attempt + 1; ; n++ {
 		no := payout.OrderNo(p.ID, n)
 		if line, ok := r.statementLines[p.PacketID][no]; !ok || !line.moved {
@@ -101,7 +101,7 @@ func (r *Recover) restoreLaterPaid(ctx context.Context, p payout.Payment) error 
 // restoreNext restores the next order number of a payment if the provider knows it. Order numbers
 // that MySQL has are skipped: an earlier one is current if the provider executed it after its
 // refusal.
-func (r *Recover) restoreNext(ctx context.Context, p payout.Payment) (bool, error) {
+func (r *Recovery) restoreNext(ctx context.Context, p payout.Payment) (bool, error) {
 	for n := p.Attempt + 1; n <= payout.MaxAttempts; n++ {
 		no := payout.OrderNo(p.ID, n)
 		seen, err := r.queryToSettle(ctx, no)
@@ -124,10 +124,10 @@ func (r *Recover) restoreNext(ctx context.Context, p payout.Payment) (bool, erro
 }
 
 // restoreAttempt restores an order number that was sent since the backup.
-func (r *Recover) restoreAttempt(ctx context.Context, p payout.Payment, no int) (bool, error) {
+func (r *Recovery) restoreAttempt(ctx context.Context, p payout.Payment, no int) (bool, error) {
 	put, err := r.Store.RecoverAttempt(ctx, p.ID, no, r.since, r.Provider.Limits(), r.Provider.EncodeRequest)
 	if put {
-		r.updateReport(func(v *Recovery) { v.Numbers++ })
+		r.updateReport(func(v *Report) { v.Numbers++ })
 	}
 	return put, err
 }
