@@ -13,6 +13,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/relay"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
@@ -21,7 +22,7 @@ import (
 
 // ackTrouble is a Redis that serves reads of hand-offs and rejects their removal.
 type ackTrouble struct {
-	worker.Handoffs
+	relay.Handoffs
 	trouble func(ctx context.Context, lane int) error // before each call
 }
 

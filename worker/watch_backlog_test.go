@@ -15,6 +15,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/relay"
 	"hongbao/test/harness"
 	"hongbao/test/night"
 	"hongbao/test/wait"
@@ -24,7 +25,7 @@ import (
 
 // heldRelay is a delayed relay: it reads nothing from the streams while it is held.
 type heldRelay struct {
-	worker.Handoffs
+	relay.Handoffs
 	held     atomic.Bool
 	blocking atomic.Int64 // reads that may still bring something
 }

@@ -26,6 +26,8 @@ const (
 	// relayStuck is the time without a change of the lane's oldest hand-off after which the watch
 	// no longer waits for the relay.
 	relayStuck = time.Minute
+	// maxLanes is the number of lanes that are compared at once.
+	maxLanes = 8
 	// handoffAfter exceeds the time between a claim and its hand-off in a script.
 	handoffAfter = time.Second
 )

@@ -18,6 +18,7 @@ import (
 
 	"hongbao/activities"
 	"hongbao/internal/observe"
+	"hongbao/internal/relay"
 	"hongbao/workflows"
 )
 
@@ -27,8 +28,8 @@ type Config struct {
 	Packets    *activities.Packets
 	Payments   *activities.Payments
 	Starter    *Starter
-	Handoffs   Handoffs
-	Quarantine Quarantine
+	Handoffs   relay.Handoffs
+	Quarantine relay.Quarantine
 	Outbox     Outbox
 	Watch      WatchStore
 	Live       LivePools
@@ -53,7 +54,7 @@ type Config struct {
 // Worker is one worker process: workflows, relay, dispatcher, watch, canary.
 type Worker struct {
 	cfg   Config
-	relay *relay
+	relay *relay.Relay
 	watch *Watch
 	// rebuilder is nil when lanes are rebuilt by hand.
 	rebuilder *Rebuilder
@@ -66,10 +67,12 @@ type Worker struct {
 func New(cfg Config) *Worker {
 	watch := NewWatch(WatchConfig{Store: cfg.Watch, Pools: cfg.Live, Backlog: cfg.Handoffs, Starter: cfg.Starter, Payments: cfg.Payments,
 		Lanes: cfg.Lanes, Logger: cfg.Logger})
-	w := &Worker{cfg: cfg, relay: newRelay(cfg), watch: watch, gone: make(chan error, 1)}
+	carrier := relay.New(relay.Config{Handoffs: cfg.Handoffs, Quarantine: cfg.Quarantine, Starter: cfg.Starter, Lanes: cfg.Lanes,
+		Logger: cfg.Logger})
+	w := &Worker{cfg: cfg, relay: carrier, watch: watch, gone: make(chan error, 1)}
 	if cfg.Rebuild != nil {
 		rebuild := *cfg.Rebuild
-		rebuild.Underway = w.relay.underway
+		rebuild.Underway = w.relay.Underway
 		w.rebuilder = NewRebuilder(rebuild)
 	}
 	return w
@@ -88,7 +91,7 @@ func (w *Worker) Describe(out chan<- *prometheus.Desc) { out <- stuckDesc }
 
 // Collect implements prometheus.Collector.
 func (w *Worker) Collect(out chan<- prometheus.Metric) {
-	out <- prometheus.MustNewConstMetric(stuckDesc, prometheus.GaugeValue, float64(w.relay.stuck.Load()))
+	out <- prometheus.MustNewConstMetric(stuckDesc, prometheus.GaugeValue, float64(w.relay.Stuck()))
 }
 
 // Run works until ctx ends, then lets running activities end. Temporal, Redis and MySQL may be
@@ -100,7 +103,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	group, gctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return w.relay.run(gctx) })
+	group.Go(func() error { return w.relay.Run(gctx) })
 	group.Go(func() error { return w.dispatch(gctx) })
 	group.Go(func() error { return w.watch.Run(gctx) })
 	group.Go(func() error { return w.canary(gctx) })

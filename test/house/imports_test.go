@@ -43,7 +43,8 @@ var layers = map[string][]string{
 	"activities":            {"campaign", "failpoint", "money", "packet", "payout", "observe"},
 	"workflows":             {"campaign", "money", "packet", "payout", "activities"},
 	// pool: see workerSees
-	"worker":             {"campaign", "failpoint", "money", "packet", "payout", "observe", "activities", "workflows", "pool"},
+	"worker":             {"campaign", "failpoint", "money", "packet", "payout", "observe", "activities", "workflows", "pool", "relay"},
+	"relay":              {"failpoint", "packet", "activities", "pool"},
 	"recovery":           {"money", "packet", "payout", "activities", "pool"}, // reads the pool behind its fence
 	"devstack":           {"observe"},
 	"devstack/stacktest": {"devstack", "migrations", "test/wait"},            // a database with the schema

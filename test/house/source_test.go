@@ -198,7 +198,7 @@ var sourceRules = []sourceRule{
 	},
 	{
 		name: "worker sees only the content of streams", why: "writes to Redis go through interfaces that cmd implements",
-		applies: productOf("worker"),
+		applies: productOf("worker", "relay", "recovery"),
 		check: func(s source, offend func(ast.Node, string)) {
 			ast.Inspect(s.tree, func(n ast.Node) bool {
 				if sel, ok := n.(*ast.SelectorExpr); ok {

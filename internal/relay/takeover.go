@@ -1,4 +1,4 @@
-package worker
+package relay
 
 import (
 	"context"
@@ -18,7 +18,7 @@ const (
 
 // takeOver takes over the hand-offs of dead workers, whose lease has expired. It takes a few
 // entries per call, lane by lane, so that live workers are not delayed.
-func (r *relay) takeOver(ctx context.Context, self string, lanes []*laneReader) error {
+func (r *Relay) takeOver(ctx context.Context, self string, lanes []*laneReader) error {
 	refused := false
 	for pause(ctx, takeoverEvery) {
 		err := r.handoffs.RewriteAfterStart(ctx)
@@ -41,7 +41,7 @@ func (r *relay) takeOver(ctx context.Context, self string, lanes []*laneReader) 
 
 // takeOverLanes checks all lanes, some concurrently: one dead Redis master must not delay the
 // lanes of the others.
-func (r *relay) takeOverLanes(ctx context.Context, lanes []*laneReader, alive map[string]bool) {
+func (r *Relay) takeOverLanes(ctx context.Context, lanes []*laneReader, alive map[string]bool) {
 	var group errgroup.Group
 	group.SetLimit(maxLanes)
 	for _, l := range lanes {
@@ -52,7 +52,7 @@ func (r *relay) takeOverLanes(ctx context.Context, lanes []*laneReader, alive ma
 	}
 }
 
-func (r *relay) takeOverLane(ctx context.Context, l *laneReader, alive map[string]bool) (err error) {
+func (r *Relay) takeOverLane(ctx context.Context, l *laneReader, alive map[string]bool) (err error) {
 	if l.unseen {
 		if err := l.readPending(ctx); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (r *relay) takeOverLane(ctx context.Context, l *laneReader, alive map[strin
 // hasUnseen reports whether two checks in a row found entries pending under our name that we
 // never received. After one check they may be in transit. A stalled worker that held our slot
 // before may still have reads open under its name; it drops their entries once it notices.
-func (r *relay) hasUnseen(ctx context.Context, l *laneReader, pending int) bool {
+func (r *Relay) hasUnseen(ctx context.Context, l *laneReader, pending int) bool {
 	before := l.more
 	l.more = !l.hasAll(pending)
 	if before && l.more {
@@ -98,7 +98,7 @@ func (r *relay) hasUnseen(ctx context.Context, l *laneReader, pending int) bool 
 
 // takeOverOrphaned takes hand-offs that belong to no reader. Otherwise they would never be paid
 // or removed, and a rebuild of the lane would wait for them.
-func (r *relay) takeOverOrphaned(ctx context.Context, l *laneReader) error {
+func (r *Relay) takeOverOrphaned(ctx context.Context, l *laneReader) error {
 	for {
 		batch, err := r.handoffs.TakeOrphans(ctx, l.lane, l.consumer, takeoverBatch)
 		if err != nil || batch.Empty() {
@@ -112,7 +112,7 @@ func (r *relay) takeOverOrphaned(ctx context.Context, l *laneReader) error {
 	}
 }
 
-func (r *relay) takeOverFrom(ctx context.Context, l *laneReader, dead pool.Consumer) error {
+func (r *Relay) takeOverFrom(ctx context.Context, l *laneReader, dead pool.Consumer) error {
 	for {
 		batch, err := r.handoffs.TakeOver(ctx, l.lane, dead.Name, l.consumer, takeoverBatch)
 		if err != nil || batch.Empty() {

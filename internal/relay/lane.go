@@ -1,4 +1,4 @@
-package worker
+package relay
 
 import (
 	"context"
@@ -23,7 +23,7 @@ const (
 // laneReader reads one lane's hand-offs, relays them to Temporal and acknowledges them
 // afterwards.
 type laneReader struct {
-	relay      *relay
+	relay      *Relay
 	lane       int
 	consumer   string
 	sched      *scheduler          // to Temporal
@@ -44,7 +44,7 @@ type laneReader struct {
 	toAck     chan struct{} // signals that relayed is not empty
 }
 
-func newLaneReader(r *relay, lane int, consumer string, sched, quarantine *scheduler) *laneReader {
+func newLaneReader(r *Relay, lane int, consumer string, sched, quarantine *scheduler) *laneReader {
 	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, quarantine: quarantine,
 		room:     semaphore.NewWeighted(maxLaneClaims),
 		underway: map[string]bool{}, held: map[string]int{}, postponed: map[string][]string{}, resume: make(chan struct{}, 1),

@@ -1,4 +1,4 @@
-package worker
+package relay
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 // TestGiantLeavesRoom: a packet takes no more than its part of a lane, whatever arrives for
 // others. Its postponed entries are read later, in order and completely.
 func TestGiantLeavesRoom(t *testing.T) {
-	l := newLaneReader(&relay{}, 0, "w", newScheduler(1), newScheduler(1))
+	l := newLaneReader(&Relay{}, 0, "w", newScheduler(1), newScheduler(1))
 	const entries = 3 * packetLimit
 	held := 0
 	for i := range entries {
@@ -46,7 +46,7 @@ func TestGiantLeavesRoom(t *testing.T) {
 }
 
 func TestLargeEntryComesBack(t *testing.T) {
-	l := newLaneReader(&relay{}, 0, "w", newScheduler(1), newScheduler(1))
+	l := newLaneReader(&Relay{}, 0, "w", newScheduler(1), newScheduler(1))
 	if !l.admit("1-0", "p", 2*packetLimit) || l.admit("1-1", "p", 2*packetLimit) {
 		t.Fatal("the first has to be taken, the second to wait")
 	}

@@ -1,4 +1,6 @@
-package worker
+// Package relay carries hand-offs from the lanes' streams in Redis to Temporal: one workflow start or
+// signal for each part, acknowledged only after Temporal has answered.
+package relay
 
 import (
 	"context"
@@ -27,7 +29,7 @@ type Handoffs interface {
 	RemoveConsumer(ctx context.Context, lane int, consumer string) (bool, error)
 	AcquireSlot(ctx context.Context, maxSlots int, life time.Duration) (pool.Slot, error)
 	LiveSlots(ctx context.Context, maxSlots int) (map[string]bool, error)
-	Backlog
+	Depth(ctx context.Context, lane int) (entries int, oldest time.Time, err error)
 }
 
 // Quarantine stores hand-offs that cannot be decoded.
@@ -47,21 +49,37 @@ const (
 	maxQuarantineWrites = 2    // concurrent writes to quarantine
 )
 
-// relay starts a workflow for each hand-off, and acknowledges the hand-off only after Temporal
+// Starter starts and signals workflows. It is idempotent.
+type Starter interface {
+	StartPacket(ctx context.Context, p packet.Packet) error
+	StartPayout(ctx context.Context, c packet.Claim, app string) error
+	SignalClose(ctx context.Context, packetID string, reason packet.CloseReason) error
+}
+
+// Config is what a Relay needs.
+type Config struct {
+	Handoffs   Handoffs
+	Quarantine Quarantine
+	Starter    Starter
+	Lanes      int
+	Logger     *slog.Logger
+}
+
+// Relay starts a workflow for each hand-off, and acknowledges the hand-off only after Temporal
 // has answered for everything in it. If Temporal is slow or unavailable, entries wait in Redis
 // and grabs are not affected.
-type relay struct {
+type Relay struct {
 	handoffs   Handoffs
 	quarantine Quarantine
-	starter    *Starter
+	starter    Starter
 	lanes      int
 	logger     *slog.Logger
 	readers    atomic.Pointer[[]*laneReader] // one per lane; nil: no slot yet
 	stuck      atomic.Int64                  // hand-offs that fail while others succeed
 }
 
-// underway returns the number of a lane's hand-offs that are being relayed.
-func (r *relay) underway(lane int) int {
+// Underway returns the number of a lane's hand-offs that are being relayed.
+func (r *Relay) Underway(lane int) int {
 	readers := r.readers.Load()
 	if readers == nil || lane >= len(*readers) {
 		return 0
@@ -72,13 +90,17 @@ func (r *relay) underway(lane int) int {
 	return len(l.underway)
 }
 
-func newRelay(cfg Config) *relay {
-	return &relay{handoffs: cfg.Handoffs, quarantine: cfg.Quarantine, starter: cfg.Starter, lanes: cfg.Lanes, logger: cfg.Logger}
+// New returns a relay; Run does the work.
+func New(cfg Config) *Relay {
+	return &Relay{handoffs: cfg.Handoffs, quarantine: cfg.Quarantine, starter: cfg.Starter, lanes: cfg.Lanes, logger: cfg.Logger}
 }
 
-// run leases a worker slot and relays under the slot's name. When the lease is lost it drops all
+// Stuck returns the number of hand-offs that fail to be relayed or quarantined while others succeed.
+func (r *Relay) Stuck() int64 { return r.stuck.Load() }
+
+// Run leases a worker slot and relays under the slot's name. When the lease is lost it drops all
 // work, which another worker takes over, and starts again under a free slot.
-func (r *relay) run(ctx context.Context) error {
+func (r *Relay) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		slot, err := r.handoffs.AcquireSlot(ctx, maxSlots, slotLife)
 		if err != nil {
@@ -102,7 +124,7 @@ func (r *relay) run(ctx context.Context) error {
 }
 
 // relayUnder relays until the lease is lost, a step fails or ctx ends.
-func (r *relay) relayUnder(ctx context.Context, slot pool.Slot) error {
+func (r *Relay) relayUnder(ctx context.Context, slot pool.Slot) error {
 	group, gctx := errgroup.WithContext(ctx)
 	sched, quarantine := newScheduler(maxStarts), newScheduler(maxQuarantineWrites)
 	r.stuck.Store(0)
@@ -132,7 +154,7 @@ func (r *relay) relayUnder(ctx context.Context, slot pool.Slot) error {
 }
 
 // renewLease renews the lease until it is lost, which ends relayUnder.
-func (r *relay) renewLease(ctx context.Context, slot pool.Slot) error {
+func (r *Relay) renewLease(ctx context.Context, slot pool.Slot) error {
 	renewed := time.Now()
 	for pause(ctx, slotRenew) {
 		err := slot.Renew(ctx)
@@ -146,7 +168,7 @@ func (r *relay) renewLease(ctx context.Context, slot pool.Slot) error {
 	return ctx.Err()
 }
 
-func (r *relay) warn(ctx context.Context, what string, err error) {
+func (r *Relay) warn(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil {
 		r.logger.WarnContext(ctx, what, slog.Any("error", err))
 	}
@@ -154,7 +176,7 @@ func (r *relay) warn(ctx context.Context, what string, err error) {
 
 // jobsOf returns the calls of Temporal for one hand-off in their order: a packet is signalled to
 // close only after the payouts of its claims were started.
-func (r *relay) jobsOf(h packet.HandOff) []job {
+func (r *Relay) jobsOf(h packet.HandOff) []job {
 	var jobs []job
 	if h.Created != nil {
 		p := *h.Created
@@ -176,7 +198,7 @@ func (r *relay) jobsOf(h packet.HandOff) []job {
 }
 
 // closeJob returns the job that signals a packet's workflow to close, with the reason.
-func (r *relay) closeJob(id string, reason packet.CloseReason) job {
+func (r *Relay) closeJob(id string, reason packet.CloseReason) job {
 	return job{packetID: id, do: withFailpoint(failpoint.RelayClose, func(ctx context.Context) error {
 		return r.starter.SignalClose(ctx, id, reason)
 	})}
@@ -185,4 +207,16 @@ func (r *relay) closeJob(id string, reason packet.CloseReason) job {
 // withFailpoint wraps a call to Temporal in the failpoints of its step.
 func withFailpoint(step failpoint.Step, call func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error { return failpoint.Do(step, func() error { return call(ctx) }) }
+}
+
+// pause waits for d and reports false when ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
 }
