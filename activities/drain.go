@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/packet"
+	"hongbao/internal/reconcile"
 )
 
 // Timing of Drain.
@@ -81,9 +81,6 @@ func (a *Packets) countRecorded(ctx context.Context, id string) (n int, all bool
 	return n, err == nil && len(missing) == 0, temporalError(err)
 }
 
-// compareUsers is the number of users that one query of MySQL compares.
-const compareUsers = 500
-
 // startMissingPayouts starts the payouts of unrecorded claims. A failed start does not delay the
 // others. A claim whose start Temporal rejects is recorded here; the watch starts its run once
 // Temporal accepts it.
@@ -113,16 +110,10 @@ func (a *Packets) startMissingPayouts(ctx context.Context, p packet.Packet) erro
 }
 
 // unrecordedClaims returns the claims of a pool that MySQL does not have.
-func (a *Packets) unrecordedClaims(ctx context.Context, id string) (unrecordedClaims []packet.Claim, err error) {
-	err = a.Pool.EachClaim(ctx, id, func(some []packet.Claim) error {
-		for part := range slices.Chunk(some, compareUsers) {
-			unrecorded, err := a.Store.UnrecordedClaims(ctx, id, part)
-			if err != nil {
-				return err
-			}
-			unrecordedClaims = append(unrecordedClaims, unrecorded...)
-		}
+func (a *Packets) unrecordedClaims(ctx context.Context, id string) (missing []packet.Claim, err error) {
+	err = reconcile.Unrecorded(ctx, a.Pool.EachClaim, a.Store, id, func(some []packet.Claim) error {
+		missing = append(missing, some...)
 		return nil
 	})
-	return unrecordedClaims, err
+	return missing, err
 }

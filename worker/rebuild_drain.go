@@ -11,6 +11,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
+	"hongbao/internal/reconcile"
 )
 
 // rebuildLook is the pause between two checks of a wait.
@@ -152,33 +153,18 @@ func (r *Rebuilder) restartPayouts(ctx context.Context, id string, view packet.P
 	if view.Retired {
 		return nil
 	}
-	return r.cfg.Pools.EachClaimUnfenced(ctx, id, func(claims []packet.Claim) error {
-		for len(claims) > 0 {
-			some := claims[:min(compareUsers, len(claims))]
-			claims = claims[len(some):]
-			if err := r.restartBatch(ctx, id, view.Packet.App, some, missing); err != nil {
+	return reconcile.Unrecorded(ctx, r.cfg.Pools.EachClaimUnfenced, r.cfg.Rows, id, func(claims []packet.Claim) error {
+		for _, c := range claims {
+			if _, err := restartPayout(ctx, r.cfg.Starter, r.cfg.Rows, c, view.Packet.App); storeUnavailable(err) {
 				return err
+			} else if err != nil { // it does not delay the others, and is awaited like them
+				r.cfg.Logger.ErrorContext(ctx, "Payout of a claim not started.", slog.String("packet_id", id),
+					slog.Int("share_index", c.ShareIndex), slog.Any("error", err))
 			}
+			missing[claimed{c.PacketID, c.UserID}] = c.ShareIndex
 		}
 		return nil
 	})
-}
-
-func (r *Rebuilder) restartBatch(ctx context.Context, id, app string, claims []packet.Claim, missing map[claimed]int) error {
-	left, err := r.cfg.Rows.UnrecordedClaims(ctx, id, claims)
-	if err != nil {
-		return err
-	}
-	for _, c := range left {
-		if _, err := restartPayout(ctx, r.cfg.Starter, r.cfg.Rows, c, app); storeUnavailable(err) {
-			return err
-		} else if err != nil { // it does not delay the others, and is awaited like them
-			r.cfg.Logger.ErrorContext(ctx, "Payout of a claim not started.", slog.String("packet_id", id),
-				slog.Int("share_index", c.ShareIndex), slog.Any("error", err))
-		}
-		missing[claimed{c.PacketID, c.UserID}] = c.ShareIndex
-	}
-	return nil
 }
 
 // awaitRuns waits until every started run of the lane's packets is recorded. Claims that Redis

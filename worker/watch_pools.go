@@ -10,6 +10,7 @@ import (
 	"hongbao/activities"
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
+	"hongbao/internal/reconcile"
 )
 
 const (
@@ -335,27 +336,26 @@ type missingResult struct {
 // startMissingWinners starts the payout of every winner without a row whose claim is not being
 // relayed. Claims are read after carried.
 func (w *Watch) startMissingWinners(ctx context.Context, id string, view packet.PoolView, carried time.Time) (n missingResult, err error) {
-	var failed error
-	err = w.cfg.Pools.EachClaim(ctx, id, func(some []packet.Claim) error {
-		all := len(some)
-		some = slices.DeleteFunc(some, func(c packet.Claim) bool {
-			// The relay is normally much faster; that of a dead worker is taken over.
-			return view.Now.Sub(c.ClaimedAt) < w.cfg.Pace.Grace || !carried.IsZero() && !c.ClaimedAt.Before(carried)
+	due := func(ctx context.Context, id string, visit func([]packet.Claim) error) error {
+		return w.cfg.Pools.EachClaim(ctx, id, func(some []packet.Claim) error {
+			all := len(some)
+			some = slices.DeleteFunc(some, func(c packet.Claim) bool {
+				// The relay is normally much faster; that of a dead worker is taken over.
+				return view.Now.Sub(c.ClaimedAt) < w.cfg.Pace.Grace || !carried.IsZero() && !c.ClaimedAt.Before(carried)
+			})
+			n.missing += all - len(some) // as far as compared
+			return visit(some)
 		})
-		n.missing += all - len(some) // as far as compared
-		for part := range slices.Chunk(some, compareUsers) {
-			unrecorded, err := w.cfg.Store.UnrecordedClaims(ctx, id, part)
-			if err != nil {
-				return err
-			}
-			n.missing += len(unrecorded)
-			err = w.startWinners(ctx, view, unrecorded, &n)
-			if storeUnavailable(err) {
-				return err
-			}
-			if err != nil && failed == nil {
-				failed = err
-			}
+	}
+	var failed error
+	err = reconcile.Unrecorded(ctx, due, w.cfg.Store, id, func(unrecorded []packet.Claim) error {
+		n.missing += len(unrecorded)
+		err := w.startWinners(ctx, view, unrecorded, &n)
+		if storeUnavailable(err) {
+			return err
+		}
+		if err != nil && failed == nil {
+			failed = err
 		}
 		return nil
 	})

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/reconcile"
 )
 
 // restoreClaims records the claims that Redis or Temporal has and MySQL lacks. Claims that the
@@ -40,18 +40,7 @@ func (r *Recovery) restoreClaims(ctx context.Context, id string) error {
 
 // eachLost calls do with the claims that MySQL lacks, in batches.
 func (r *Recovery) eachLost(ctx context.Context, id string, do func(context.Context, []packet.Claim) error) error {
-	err := r.Pools.EachClaimUnfenced(ctx, id, func(claims []packet.Claim) error {
-		for some := range slices.Chunk(claims, compareUsers) {
-			left, err := r.Store.UnrecordedClaims(ctx, id, some)
-			if err == nil {
-				err = do(ctx, left)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := reconcile.Unrecorded(ctx, r.Pools.EachClaimUnfenced, r.Store, id, func(some []packet.Claim) error { return do(ctx, some) })
 	if err != nil {
 		return err
 	}

@@ -40,12 +40,13 @@ var layers = map[string][]string{
 	"provider/providertest": {"money", "payout"}, // knows adapters only by their interface
 	"provider/sandbox":      {},                  // another company's system: it shares no code with us
 	"api":                   {"campaign", "money", "packet", "payout", "access", "ticket", "observe"},
-	"activities":            {"campaign", "failpoint", "money", "packet", "payout", "observe"},
+	"activities":            {"campaign", "failpoint", "money", "packet", "payout", "observe", "reconcile"},
 	"workflows":             {"campaign", "money", "packet", "payout", "activities"},
 	// pool: see workerSees
-	"worker":             {"campaign", "failpoint", "money", "packet", "payout", "observe", "activities", "workflows", "pool", "relay"},
+	"worker":             {"campaign", "failpoint", "money", "packet", "payout", "observe", "activities", "workflows", "pool", "reconcile", "relay"},
+	"reconcile":          {"packet"},
 	"relay":              {"failpoint", "packet", "activities", "pool"},
-	"recovery":           {"money", "packet", "payout", "activities", "pool"}, // reads the pool behind its fence
+	"recovery":           {"money", "packet", "payout", "activities", "pool", "reconcile"}, // reads the pool behind its fence
 	"devstack":           {"observe"},
 	"devstack/stacktest": {"devstack", "migrations", "test/wait"},            // a database with the schema
 	"client":             {"money"},                                          // also for programs outside this module
