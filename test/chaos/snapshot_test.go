@@ -87,7 +87,7 @@ func readSnapshot(ctx context.Context, s *stack, db *sql.DB) (*snapshot, error) 
 				b.packets[p.id] = p
 				return err
 			}},
-		{"SELECT packet_id, share_index, amount, user_id, recipient FROM shares WHERE user_id IS NOT NULL", func(scan func(...any) error) error {
+		{"SELECT packet_id, share_index, amount, user_id, recipient FROM claims WHERE kind = 'share'", func(scan func(...any) error) error {
 			var packet, user string
 			r := &shareRow{}
 			if err := scan(&packet, &r.index, &r.amount, &user, &r.recipient); err != nil {
