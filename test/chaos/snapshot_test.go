@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"testing"
 
 	_ "github.com/go-sql-driver/mysql"
+
+	"hongbao/internal/devstack/stacktest"
 )
 
 // snapshot is everything that MySQL and the provider hold after a run.
@@ -74,6 +77,31 @@ func rows(ctx context.Context, db *sql.DB, query string, each func(scan func(...
 // readSnapshot reads MySQL first and the provider last: money that moves between both reads is then
 // seen as too much, never as too little.
 func readSnapshot(ctx context.Context, s *stack, db *sql.DB) (*snapshot, error) {
+	b, err := readRows(ctx, db)
+	if err == nil {
+		b.movements, err = readMovements(ctx, s)
+	}
+	return b, err
+}
+
+// TestSnapshotFitsTheSchema: the queries of the snapshot, which only the night makes, name columns that
+// exist.
+func TestSnapshotFitsTheSchema(t *testing.T) {
+	t.Parallel()
+	dsn := stacktest.MariaDB(t)
+	stacktest.Migrate(t, dsn)
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if _, err := readRows(t.Context(), db); err != nil {
+		t.Error(err)
+	}
+}
+
+// readRows reads the rows of MySQL.
+func readRows(ctx context.Context, db *sql.DB) (*snapshot, error) {
 	b := &snapshot{packets: map[string]*packetRow{}, payments: map[string]*paymentRow{}, attempts: map[string]string{},
 		breaks: map[string]int{}}
 	for _, part := range []struct {
@@ -131,9 +159,7 @@ func readSnapshot(ctx context.Context, s *stack, db *sql.DB) (*snapshot, error) 
 			return nil, err
 		}
 	}
-	var err error
-	b.movements, err = readMovements(ctx, s)
-	return b, err
+	return b, nil
 }
 
 func readMovements(ctx context.Context, s *stack) (all []movement, err error) {
