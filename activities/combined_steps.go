@@ -59,10 +59,14 @@ func (a *CombinedSteps) take(ctx context.Context, step packet.Step, p packet.Pac
 		if err != nil {
 			return false, err
 		}
-		if out.Charge = &charge; !charge.Unsettled {
+		if !charge.Unsettled {
 			out.Facts.Charge = ChargeFact(charge.State)
 		}
-		return out.Facts.Charge != packet.ChargeUnknown, nil
+		if out.Facts.Charge == packet.ChargeUnknown {
+			out.Charge = &charge
+			return false, nil
+		}
+		return true, nil
 	case packet.StepDrain: // no fact by itself: if the books stay open, the claims are read again
 		if drained, err := a.awaitDrained(ctx, p.ID); err != nil || !drained {
 			return false, err

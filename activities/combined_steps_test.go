@@ -139,23 +139,21 @@ func TestAdvanceOpens(t *testing.T) {
 		set    func(*whole)
 		did    []string
 		want   packet.Facts
-		charge payout.Status // "": not looked at
+		charge payout.Status // while it is not final
 	}{
-		"all": {did: slices.Concat(charged, []string{"fund", "open"}), charge: payout.StatusPaid,
+		"all": {did: slices.Concat(charged, []string{"fund", "open"}),
 			want: packet.Facts{Status: packet.StatusOpen, Charge: packet.ChargeTaken, Pool: packet.PoolUsed}},
 		"record breaks": {set: func(w *whole) { w.breaks = "record" }, did: charged[:1]},
 		"note breaks":   {set: func(w *whole) { w.rows.beginErr = errBroke }, did: charged[:2], want: funding},
-		"fund breaks": {set: func(w *whole) { w.breaks = "fund" }, did: slices.Concat(charged, []string{"fund"}), want: taken,
-			charge: payout.StatusPaid},
+		"fund breaks":   {set: func(w *whole) { w.breaks = "fund" }, did: slices.Concat(charged, []string{"fund"}), want: taken},
 		"open breaks": {set: func(w *whole) { w.breaks = "open" }, did: slices.Concat(charged, []string{"fund", "open"}),
-			want: packet.Facts{Status: packet.StatusOpen, Charge: packet.ChargeTaken}, charge: payout.StatusPaid},
+			want: packet.Facts{Status: packet.StatusOpen, Charge: packet.ChargeTaken}},
 		"past funding": {set: func(w *whole) { w.status, w.breaks = packet.StatusClosing, "close pool" },
 			did: []string{"record", "close pool"}, want: packet.Facts{Status: packet.StatusClosing}},
 		"noted before: queried": {set: func(w *whole) { w.rows.noted = true }, did: charged[:2], want: funding, charge: payout.StatusSending},
 		"answer not settled":    {set: func(w *whole) { w.rows.settleErr = errBroke }, did: charged, want: funding, charge: payout.StatusSending},
-		"large": {set: func(w *whole) { w.packet.ShareCount = CombinedMaxShares + 1 }, did: charged, want: taken,
-			charge: payout.StatusPaid},
-		"expired": {set: func(w *whole) { w.packet.ExpiresAt = w.at }, did: slices.Concat(charged, unopened), charge: payout.StatusPaid,
+		"large":                 {set: func(w *whole) { w.packet.ShareCount = CombinedMaxShares + 1 }, did: charged, want: taken},
+		"expired": {set: func(w *whole) { w.packet.ExpiresAt = w.at }, did: slices.Concat(charged, unopened),
 			want: packet.Facts{Status: packet.StatusClosed, Charge: packet.ChargeTaken, Pool: packet.PoolEnded, Reason: packet.CloseUnopened,
 				Remainder: new(money.Fen), Finished: true}},
 		"slow provider": {set: func(w *whole) {
