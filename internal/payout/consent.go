@@ -10,7 +10,9 @@ import (
 // each earlier number, with the answer that both were shown.
 
 // final reports whether a refusal or return of this number is confirmed.
-func (a Attempt) final() bool { return a.refused() && !a.EndedAt.IsZero() }
+func (a Attempt) final() bool {
+	return a.shadow("final", a.refused() && !a.EndedAt.IsZero(), a.fate() == FateEnded)
+}
 
 // consented reports whether two persons gave the number up, and no other answer than the one that
 // they were shown has arrived since.

@@ -177,6 +177,10 @@ func (p Payment) waitsFor(a Attempt) bool {
 
 // queriesDone reports whether further queries of an order number give no new information.
 func (a Attempt) queriesDone() bool {
+	return a.shadow("queriesDone", a.wasQueriesDone(), a.Forgotten || !a.fate().in(FateSilent, FateMoving))
+}
+
+func (a Attempt) wasQueriesDone() bool {
 	if a.ReturnBooked && !a.refused() { // a returned payment may have been paid again
 		return a.recipientPaid() || a.Forgotten
 	}
@@ -186,7 +190,7 @@ func (a Attempt) queriesDone() bool {
 // recipientPaid reports whether the recipient has the money of an order number: it was not
 // returned, or the provider has reported success since.
 func (a Attempt) recipientPaid() bool {
-	return a.Booked && (!a.ReturnBooked || a.Statement == ObsSucceeded)
+	return a.shadow("recipientPaid", a.Booked && (!a.ReturnBooked || a.Statement == ObsSucceeded), a.fate().in(fatesPaid...))
 }
 
 // CarryOut completes the open decision of a payment after every order number was queried:

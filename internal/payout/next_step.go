@@ -105,7 +105,8 @@ func (a Attempt) queryDue(now time.Time) bool { return a.QueryRequested && !a.Ne
 // replaced reports whether a later order number has replaced this one, and no later answer speaks
 // against that.
 func (a Attempt) replaced() bool {
-	return a.refused() || a.Statement == ObsNeverReceived || a.consented()
+	return a.shadow("replaced", a.refused() || a.Statement == ObsNeverReceived || a.consented(),
+		a.fate().in(FateEnding, FateEnded, FateNotFound) || a.consented())
 }
 
 // ownStep is the payment's own next step, without requested queries.
@@ -190,26 +191,37 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 
 // refused reports whether the provider's last statement about this number is final: no money moves,
 // or it was returned.
-func (a Attempt) refused() bool { return a.Statement == ObsDeclined || a.Statement == ObsReturned }
+func (a Attempt) refused() bool {
+	return a.shadow("refused", a.Statement == ObsDeclined || a.Statement == ObsReturned, a.fate().in(fatesRefused...))
+}
 
 // mayMove reports whether the provider last reported that the money of a number moves, or may; the
 // number is not booked, or its money was returned.
-func (a Attempt) mayMove() bool { return (!a.Booked || a.ReturnBooked) && a.Statement.mayMove() }
+func (a Attempt) mayMove() bool {
+	return a.shadow("mayMove", (!a.Booked || a.ReturnBooked) && a.Statement.mayMove(), a.fate().in(fatesMoving...))
+}
 
 // unsettled reports whether the money of a number that was given up may still move: the provider
 // says so, or has reported the end of it only once.
 func (a Attempt) unsettled() bool {
-	return a.mayMove() || a.refused() && a.QueryRequested && a.EndedAt.IsZero()
+	a.mayMove()
+	a.refused()
+	return a.fate().in(fatesUnsettled...)
 }
 
 // blocksResend reports whether an earlier number forbids a send under the newest: its money moved,
 // or may (rule R5).
-func (a Attempt) blocksResend() bool { return a.recipientPaid() || a.unsettled() && !a.consented() }
+func (a Attempt) blocksResend() bool {
+	return a.shadow("blocksResend", a.recipientPaid() || a.unsettled() && !a.consented(),
+		a.fate().in(fatesPaid...) || a.fate().in(fatesUnsettled...) && !a.consented())
+}
 
 // MayStillMove reports whether the money of one of a payment's numbers may still move, while the
 // provider can be queried about it. The refund of a cancelled payout waits for that (rule R5).
 func MayStillMove(attempts []Attempt) bool {
-	return slices.ContainsFunc(attempts, func(a Attempt) bool { return a.unsettled() && !a.Forgotten })
+	return slices.ContainsFunc(attempts, func(a Attempt) bool {
+		return (a.mayMove() || a.fate() == FateEnding && !a.consented()) && !a.Forgotten
+	})
 }
 
 // open reports whether a send may still land. The answer to a repeat does not end the window of an

@@ -116,7 +116,7 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		s.contradiction(o)
 	}
 	if p.Status.Open() || p.OpenDecision != "" || o.Kind == ObsSucceeded { // it decides whether money may move again
-		s.recordStatement(o.Kind)
+		s.recordStatement(o, now)
 	}
 	if p.Status.Open() {
 		return p.Move(StatusUnknown)
@@ -128,12 +128,16 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 
 // recordStatement keeps the last statement about a booked number. A refusal counts for a cancel
 // when it is repeated: then nobody has the money, whichever statement is true.
-func (s *Settlement) recordStatement(kind ObservationKind) {
+func (s *Settlement) recordStatement(o Observation, now time.Time) {
 	a := &s.Attempt
-	if s.Payment.OpenDecision != "" && kind == ObsDeclined && a.Statement != kind {
+	if o.Kind != ObsDeclined {
+		a.Statement = o.Kind
+		return
+	}
+	if s.Payment.OpenDecision != "" && a.Statement != o.Kind {
 		a.QueriedAt = time.Time{}
 	}
-	a.Statement = kind
+	s.endWhenRepeated(o, now)
 }
 
 // returned settles a return, perhaps before the success was known.
@@ -169,8 +173,8 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 			// Moved and returned under a number already given up: there is nothing to record.
 			s.addBreak(BreakLateSuccess, "moved and was returned after the payment had been given up")
 			s.queryAgainSoon(now)
-		} else if a.EndedAt.IsZero() {
-			a.EndedAt = now
+		} else {
+			s.confirm(now)
 		}
 		return nil
 	}
@@ -275,6 +279,8 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 	if p.Status == StatusPending || p.OpenDecision != "" { // nothing is sent again
 		if a.Statement != ObsDeclined || refused {
 			a.Statement = ObsNeverReceived
+		} else {
+			s.confirm(now)
 		}
 		return nil
 	}
@@ -299,9 +305,7 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 func (s *Settlement) fail(code, message string, now time.Time) error {
 	p := &s.Payment
 	if p.Status == StatusPending || !p.Status.Open() {
-		if p.endedByStaff() && s.Attempt.EndedAt.IsZero() {
-			s.Attempt.EndedAt = now
-		}
+		s.confirm(now)
 		return nil
 	}
 	if err := p.Move(StatusFailed); err != nil {

@@ -250,10 +250,17 @@ func (s *Settlement) endWhenRepeated(o Observation, now time.Time) {
 	a := &s.Attempt
 	if once := a.mayMove(); once {
 		a.QueryRequested, a.NextAt = true, now.Add(firstPause)
-	} else if a.EndedAt.IsZero() {
-		a.EndedAt = now
+	} else {
+		s.confirm(now)
 	}
 	a.Statement = o.Kind
+}
+
+// confirm records since when the outcome of an order number is final.
+func (s *Settlement) confirm(now time.Time) {
+	if s.Attempt.EndedAt.IsZero() {
+		s.Attempt.EndedAt = now
+	}
 }
 
 // forgottenInFlight settles "never received" for a number that the provider had reported as in
