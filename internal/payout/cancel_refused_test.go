@@ -1,6 +1,9 @@
 package payout
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestR5_CancelOfRefused: a payout was returned, two persons cancel it, and then the provider
 // reports it as refused. When that is repeated, the recipient does not have the money: the cancel
@@ -30,4 +33,15 @@ func TestR5_CancelOfRefused(t *testing.T) {
 		ObsReturned)
 	s.must(s.decide(DecisionCancel, true))
 	ends(s.after(1).queries(1, ObsPending), map[int]ObservationKind{1: ObsDeclined, 2: ObsReturned})
+}
+
+// TestR5_CancelOfNeverReceived: the provider knows nothing of a number of which two persons stated that
+// its money has not moved. The cancel does not wait for the end of the provider's memory.
+func TestR5_CancelOfNeverReceived(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsRetryAfter).after(time.Minute)
+	s.must(s.decide(DecisionNotMoved, true))
+	s.after(time.Second).queries(1, ObsNoAnswer).next(ActionCarryOut, 0)
+	_, err := s.carryOut()
+	s.must(err)
+	s.is(StatusFailed).cancels(ObsNeverReceived)
 }

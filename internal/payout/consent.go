@@ -9,11 +9,6 @@ import (
 // then decide without its outcome (rule R5). A new order number is their consent: it is stored in
 // each earlier number, with the answer that both were shown.
 
-// final reports whether a refusal or return of this number is confirmed.
-func (a Attempt) final() bool {
-	return a.shadow("final", a.refused() && !a.EndedAt.IsZero(), a.fate() == FateEnded)
-}
-
 // consented reports whether two persons gave the number up, and no other answer than the one that
 // they were shown has arrived since.
 func (a Attempt) consented() bool { return a.Consented != "" }
@@ -22,7 +17,7 @@ func (a Attempt) consented() bool { return a.Consented != "" }
 // ObsNoAnswer: there was none. That the provider has forgotten a final number is no answer.
 func (a Attempt) LastAnswer() ObservationKind {
 	switch {
-	case a.Forgotten && !a.final():
+	case a.Forgotten && a.fate() != FateEnded:
 		return ObsNeverReceived
 	case a.Statement == "":
 		return ObsNoAnswer
@@ -45,26 +40,26 @@ func memoryEnded(attempts []Attempt, now time.Time) bool {
 	}
 	cur := attempts[len(attempts)-1]
 	return slices.ContainsFunc(attempts, func(a Attempt) bool {
-		return a.pastMemory(now) && (a.No == cur.No || a.mayMove() && !a.consented() && !cur.mayMove())
+		return a.pastMemory(now) && (a.No == cur.No || a.fate().moving() && !a.consented() && !cur.fate().moving())
 	})
 }
 
 // needsConsent reports whether two persons have to consent to a new order number: the payment is not
 // final, or an order number is neither refused nor given up and can not be sent any more.
 func needsConsent(p Payment, attempts []Attempt, now time.Time) bool {
-	open := func(a Attempt) bool { return a.pastMemory(now) && !a.refused() && !a.consented() }
+	open := func(a Attempt) bool { return a.pastMemory(now) && !a.fate().refused() && !a.consented() }
 	return p.Status.Open() || slices.ContainsFunc(attempts, open)
 }
 
 // reportedPaid reports whether the recipient has the money of an order number, or the provider's last
 // answer says so. Then nobody gives the number up.
-func (a Attempt) reportedPaid() bool { return a.recipientPaid() || a.LastAnswer() == ObsSucceeded }
+func (a Attempt) reportedPaid() bool { return a.fate().paid() || a.LastAnswer() == ObsSucceeded }
 
 // giveUp records in every order number whose outcome may never be known the answer that two persons
 // were shown. A failed or returned payment waits for the answers about its final numbers.
 func (p Payment) giveUp(attempts []Attempt, now time.Time) {
 	for i := range attempts {
-		if a := &attempts[i]; a.pastMemory(now) && !(a.final() && p.decidable()) && !a.reportedPaid() {
+		if a := &attempts[i]; a.pastMemory(now) && !(a.fate() == FateEnded && p.decidable()) && !a.reportedPaid() {
 			a.Consented = a.LastAnswer()
 		}
 	}
@@ -73,7 +68,7 @@ func (p Payment) giveUp(attempts []Attempt, now time.Time) {
 // anyForgotten reports whether the provider no longer knows the newest order number, or an earlier
 // one that it last reported as in progress and that blocks the newest.
 func anyForgotten(attempts []Attempt) bool {
-	return slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Forgotten && (a.No == len(attempts) || a.mayMove()) })
+	return slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Forgotten && (a.No == len(attempts) || a.fate().moving()) })
 }
 
 // needsEvidence reports whether a retry needs evidence: the payment is not final. What the provider has

@@ -43,7 +43,7 @@ func (p Payment) cancellable() bool { return p.decidable() || p.Kind == KindRefu
 // whose outcome is open after the provider's memory of its order number has ended. Money that moved
 // under one of its numbers, and was not returned, forbids a retry (rule R5).
 func canEnd(p Payment, attempts []Attempt, kind DecisionKind, now time.Time) bool {
-	paid := slices.ContainsFunc(attempts, Attempt.recipientPaid)
+	paid := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.fate().paid() })
 	switch {
 	case p.Kind == KindCharge, kind == DecisionRetry && paid:
 		return false
@@ -162,7 +162,7 @@ func nextCancelStep(p Payment, attempts []Attempt) Step {
 		if !a.QueriedAt.After(p.DecidedAt) || p.waitsFor(a) {
 			return Step{Do: ActionQuery, OrderNo: a.OrderNo, At: a.NextAt}
 		}
-		if !a.refused() {
+		if !a.fate().refused() {
 			at = maxTime(at, maxTime(a.EarlierSendsUntil, a.CurrentSendUntil))
 		}
 	}
@@ -172,25 +172,8 @@ func nextCancelStep(p Payment, attempts []Attempt) Step {
 // waitsFor reports whether an open cancel waits for another answer about an order number. That of a
 // refund does not wait for one that was given up: nobody is paid instead.
 func (p Payment) waitsFor(a Attempt) bool {
-	return p.OpenDecision == DecisionCancel && !a.queriesDone() && !(p.Kind == KindRefund && a.consented())
-}
-
-// queriesDone reports whether further queries of an order number give no new information.
-func (a Attempt) queriesDone() bool {
-	return a.shadow("queriesDone", a.wasQueriesDone(), a.Forgotten || !a.fate().in(FateSilent, FateMoving))
-}
-
-func (a Attempt) wasQueriesDone() bool {
-	if a.ReturnBooked && !a.refused() { // a returned payment may have been paid again
-		return a.recipientPaid() || a.Forgotten
-	}
-	return a.refused() || a.Statement == ObsNeverReceived || a.Forgotten || a.Booked
-}
-
-// recipientPaid reports whether the recipient has the money of an order number: it was not
-// returned, or the provider has reported success since.
-func (a Attempt) recipientPaid() bool {
-	return a.shadow("recipientPaid", a.Booked && (!a.ReturnBooked || a.Statement == ObsSucceeded), a.fate().in(fatesPaid...))
+	open := !a.Forgotten && (a.fate() == FateSilent || a.fate() == FateMoving)
+	return p.OpenDecision == DecisionCancel && open && !(p.Kind == KindRefund && a.consented())
 }
 
 // CarryOut completes the open decision of a payment after every order number was queried:
@@ -209,11 +192,11 @@ func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e DecisionEffect, 
 		return DecisionEffect{Status: DecisionOvertaken}, true, nil
 	}
 	for _, a := range attempts {
-		if a.recipientPaid() {
+		if a.fate().paid() {
 			p.OpenDecision = ""
 			return DecisionEffect{Status: DecisionOvertaken}, true, nil
 		}
-		if !a.refused() && a.open(now) {
+		if !a.fate().refused() && a.open(now) {
 			return DecisionEffect{}, false, nil
 		}
 	}
@@ -251,7 +234,7 @@ func TakeBack(charge Status, cancelled []Attempt) TransferKind {
 	switch {
 	case charge == StatusReturned:
 		return PostRefundKept
-	case slices.ContainsFunc(cancelled, func(a Attempt) bool { return a.Booked && !a.ReturnBooked }):
+	case slices.ContainsFunc(cancelled, func(a Attempt) bool { return a.fate() == FatePaid }):
 		return PostRefundDropped
 	}
 	return ""

@@ -1,10 +1,5 @@
 package payout
 
-import (
-	"fmt"
-	"slices"
-)
-
 // Fate is what has become of an order number, by what the provider has said and what is in the ledger.
 // Two things are kept beside it: whether the provider still knows the number (Attempt.Forgotten), and
 // whether two persons gave it up (Attempt.Consented).
@@ -28,7 +23,7 @@ const (
 	FatePaidAgain Fate = "paid_again"
 )
 
-// fate is the only reader of what the provider has said about an order number as a whole.
+// fate returns what has become of the order number.
 func (a Attempt) fate() Fate {
 	switch said := a.Statement; {
 	case a.Booked && !a.ReturnBooked:
@@ -48,26 +43,15 @@ func (a Attempt) fate() Fate {
 	return FateSilent
 }
 
-// in reports whether the fate is one of those.
-func (f Fate) in(fates ...Fate) bool { return slices.Contains(fates, f) }
+// paid reports whether the recipient has the money, or the provider says so after its return.
+func (f Fate) paid() bool { return f == FatePaid || f == FatePaidAgain }
 
-// The questions about an order number that decide about money.
-var (
-	// fatesPaid: the recipient has the money.
-	fatesPaid = []Fate{FatePaid, FatePaidAgain}
-	// fatesMoving: the provider last reported that money moves, or may.
-	fatesMoving = []Fate{FateMoving, FatePaidAgain}
-	// fatesUnsettled: money may still move.
-	fatesUnsettled = []Fate{FateMoving, FatePaidAgain, FateEnding}
-	// fatesRefused: no money moves, or it was returned, by the provider's last statement.
-	fatesRefused = []Fate{FateEnding, FateEnded}
-)
+// moving reports whether the provider last said that money moves, or may; no success is in the ledger,
+// or it was returned.
+func (f Fate) moving() bool { return f == FateMoving || f == FatePaidAgain }
 
-// shadow asserts that a predicate and the fate agree. They differ on purpose where the ledger has the
-// money as paid, whatever was said since, and where a returned number is not found: nobody replaces it.
-func (a Attempt) shadow(what string, was, is bool) bool {
-	if was != is && a.fate() != FatePaid && !(a.Booked && a.Statement == ObsNeverReceived) {
-		panic(fmt.Sprintf("%s was %t: %s %+v", what, was, a.fate(), a))
-	}
-	return was
-}
+// unsettled reports whether money may still move: the provider says so, or has reported the end once.
+func (f Fate) unsettled() bool { return f.moving() || f == FateEnding }
+
+// refused reports whether the provider last said that no money moves, or that it was returned.
+func (f Fate) refused() bool { return f == FateEnding || f == FateEnded }

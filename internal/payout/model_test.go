@@ -216,6 +216,9 @@ func (l *adversary) Check(t *rapid.T) {
 	} else if wanted && (step.Do == ActionCarryOut || step.Do == ActionSend && l.p.Status == StatusPending) {
 		t.Fatalf("%s and next %+v, before a requested query", l.p.Status, step)
 	}
+	if l.p.Status == StatusCancelled && MayStillMove(l.attempts) && !wanted {
+		t.Fatalf("the refund waits, and no query is requested: %+v", l.attempts)
+	}
 	for _, a := range l.attempts {
 		if last := l.lastAsked(a.No); l.p.Status == StatusCancelled && (last == ObsPending || last == ObsNeedsRecipient) &&
 			(!a.Booked || a.ReturnBooked) && !MayStillMove(l.attempts) {
@@ -421,7 +424,7 @@ func (l *adversary) actions() map[string]func(*rapid.T) {
 			queries := func() {
 				l.now = l.now.Add(time.Second)
 				for _, a := range l.attempts {
-					if !a.final() {
+					if a.fate() != FateEnded {
 						l.hear(t, a.No, l.observed(t, SourceQuery, a.No, kind))
 					} else {
 						l.hear(t, a.No, l.observed(t, SourceQuery, a.No, a.Statement))

@@ -72,7 +72,8 @@ func Next(p Payment, attempts []Attempt) Step {
 		if !a.QueryRequested {
 			continue
 		}
-		first = first || own.Do == ActionSend && (a.No == len(attempts) || !a.replaced())
+		replaced := a.fate().refused() || a.fate() == FateNotFound || a.consented() // by a later order number
+		first = first || own.Do == ActionSend && (a.No == len(attempts) || !replaced)
 		if asked.Do == "" || a.NextAt.Before(asked.At) {
 			asked = Step{Do: ActionQuery, OrderNo: a.OrderNo, At: a.NextAt}
 		}
@@ -101,13 +102,6 @@ func NextDue(p Payment, attempts []Attempt, now time.Time) Step {
 // queryDue reports whether a query of the order number is requested, by a notification for example,
 // and due. An unanswered query is not due again for a while.
 func (a Attempt) queryDue(now time.Time) bool { return a.QueryRequested && !a.NextAt.After(now) }
-
-// replaced reports whether a later order number has replaced this one, and no later answer speaks
-// against that.
-func (a Attempt) replaced() bool {
-	return a.shadow("replaced", a.refused() || a.Statement == ObsNeverReceived || a.consented(),
-		a.fate().in(FateEnding, FateEnded, FateNotFound) || a.consented())
-}
 
 // ownStep is the payment's own next step, without requested queries.
 func ownStep(p Payment, attempts []Attempt) Step {
@@ -160,7 +154,9 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 	switch p.Status {
 	case StatusSending, StatusUnknown:
 		// Money that moved, or may move, under an earlier number is not sent again.
-		forbids := func(a Attempt) bool { return a.queryDue(now) || a.No != cur.No && a.blocksResend() }
+		forbids := func(a Attempt) bool {
+			return a.queryDue(now) || a.No != cur.No && (a.fate().paid() || a.fate().unsettled() && !a.consented())
+		}
 		if cur.Next == ActionSend && !cur.Booked && now.Before(cur.QueryUntil) && !slices.ContainsFunc(attempts, forbids) {
 			return SameOrderNo
 		}
@@ -173,12 +169,12 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 		if !a.QueriedAt.After(p.DecidedAt) || a.QueryRequested {
 			return NoOrderNo
 		}
-		if !a.refused() && !a.consented() && !(a.No == cur.No && a.Statement == ObsNeverReceived) {
+		if a.fate() != FateEnded && !a.consented() && !(a.No == cur.No && a.fate() == FateNotFound) {
 			return NoOrderNo
 		}
 	}
-	if cur.Statement == ObsNeverReceived && !cur.consented() {
-		if cur.Booked || cur.open(now) || !now.Before(cur.QueryUntil) {
+	if cur.fate() == FateNotFound && !cur.consented() {
+		if cur.open(now) || !now.Before(cur.QueryUntil) {
 			return NoOrderNo
 		}
 		return SameOrderNo
@@ -189,38 +185,11 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 	return NewOrderNo
 }
 
-// refused reports whether the provider's last statement about this number is final: no money moves,
-// or it was returned.
-func (a Attempt) refused() bool {
-	return a.shadow("refused", a.Statement == ObsDeclined || a.Statement == ObsReturned, a.fate().in(fatesRefused...))
-}
-
-// mayMove reports whether the provider last reported that the money of a number moves, or may; the
-// number is not booked, or its money was returned.
-func (a Attempt) mayMove() bool {
-	return a.shadow("mayMove", (!a.Booked || a.ReturnBooked) && a.Statement.mayMove(), a.fate().in(fatesMoving...))
-}
-
-// unsettled reports whether the money of a number that was given up may still move: the provider
-// says so, or has reported the end of it only once.
-func (a Attempt) unsettled() bool {
-	a.mayMove()
-	a.refused()
-	return a.fate().in(fatesUnsettled...)
-}
-
-// blocksResend reports whether an earlier number forbids a send under the newest: its money moved,
-// or may (rule R5).
-func (a Attempt) blocksResend() bool {
-	return a.shadow("blocksResend", a.recipientPaid() || a.unsettled() && !a.consented(),
-		a.fate().in(fatesPaid...) || a.fate().in(fatesUnsettled...) && !a.consented())
-}
-
 // MayStillMove reports whether the money of one of a payment's numbers may still move, while the
 // provider can be queried about it. The refund of a cancelled payout waits for that (rule R5).
 func MayStillMove(attempts []Attempt) bool {
 	return slices.ContainsFunc(attempts, func(a Attempt) bool {
-		return (a.mayMove() || a.fate() == FateEnding && !a.consented()) && !a.Forgotten
+		return !a.Forgotten && (a.fate().moving() || a.fate() == FateEnding && !a.consented())
 	})
 }
 

@@ -96,7 +96,7 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		}
 		return nil // a late answer to a send; a query has been answered since
 	}
-	if !p.Status.Open() && p.OpenDecision == "" && a.ReturnBooked && o.Kind.usable() && (o.Kind.mayMove() || a.unsettled()) {
+	if !p.Status.Open() && p.OpenDecision == "" && a.ReturnBooked && o.Kind.usable() && (o.Kind.mayMove() || a.fate().unsettled()) {
 		s.settleSuperseded(o, now)
 		return nil
 	}
@@ -144,7 +144,7 @@ func (s *Settlement) recordStatement(o Observation, now time.Time) {
 func (s *Settlement) returned(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	was := a.Statement
-	if p.endedByStaff() && a.mayMove() {
+	if p.endedByStaff() && a.fate().moving() {
 		if !a.Booked {
 			s.addBreak(BreakLateSuccess, "moved and was returned after the payment had been given up")
 		}
@@ -165,7 +165,7 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 	}
 	switch p.Status {
 	case StatusReturned, StatusCancelled, StatusPaidOutside, StatusFailed, StatusPending:
-		if a.Booked && !a.ReturnBooked {
+		if a.fate() == FatePaid {
 			s.secondReturned(now)
 			return nil
 		}
@@ -217,7 +217,7 @@ func (s *Settlement) chargeReturned(was ObservationKind, o Observation, now time
 // queriedDeclined settles a refusal. A final failure needs two statements, the second by a query.
 func (s *Settlement) queriedDeclined(o Observation, now time.Time) error {
 	a := &s.Attempt
-	if s.Payment.endedByStaff() && a.mayMove() {
+	if s.Payment.endedByStaff() && a.fate().moving() {
 		if a.Statement == ObsSucceeded {
 			s.contradiction(o)
 		}
@@ -241,17 +241,21 @@ func (s *Settlement) queriedDeclined(o Observation, now time.Time) error {
 func (s *Settlement) queryAgainSoon(now time.Time) {
 	a := &s.Attempt
 	a.Next, a.NextAt = ActionQuery, now.Add(firstPause)
-	if s.Payment.Status == StatusPending || s.Payment.OpenDecision != "" {
-		a.QueriedAt = time.Time{}
-	}
+	s.repeat()
 }
 
 func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	if !p.Status.Open() {
 		s.scheduleQuery(now)
+		switch {
+		case a.fate() == FateEnding: // nothing moves by either statement
+			s.confirm(now)
+		case a.fate() == FateSilent && !a.Forgotten:
+			a.Statement = ObsNeverReceived
+		}
 		// The provider had accepted the order: the request for a query is not answered yet.
-		a.QueryRequested = (a.ProviderRef != "" || a.mayMove()) && !a.Forgotten
+		a.QueryRequested = (a.ProviderRef != "" || a.fate().moving()) && !a.Forgotten
 		return nil
 	}
 	if !now.Before(a.QueryUntil) { // the provider may have forgotten it: no proof
@@ -261,7 +265,7 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 		}
 		return p.Move(StatusUnknown) // staff decide from there
 	}
-	if a.No < p.Attempt && a.mayMove() { // given up as refused, and reported as in progress afterwards
+	if a.No < p.Attempt && a.fate().moving() { // given up as refused, and reported as in progress afterwards
 		s.scheduleQuery(now)
 		s.forgottenInFlight()
 		return nil

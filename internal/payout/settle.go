@@ -195,9 +195,9 @@ func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 		s.scheduleQuery(now)
 		a.NextAt = maxTime(a.NextAt, now.Add(o.RetryAfter))
 	}
-	gone := a.Booked && !a.ReturnBooked
+	gone := a.fate() == FatePaid
 	switch {
-	case o.Source == SourceQuery && o.Kind == ObsNeverReceived && a.mayMove():
+	case o.Source == SourceQuery && o.Kind == ObsNeverReceived && a.fate().moving():
 		s.forgottenInFlight()
 	case o.Kind == ObsReturned && gone:
 		s.secondReturned(now)
@@ -208,9 +208,12 @@ func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 		a.Statement = o.Kind
 	case o.Kind == ObsDeclined && gone, o.Kind == ObsNeverReceived && a.Booked:
 		s.contradiction(o)
+		if a.fate() == FateEnding && !a.Forgotten {
+			s.repeat()
+		}
 	case o.Kind == ObsDeclined && a.Booked:
 		s.contradiction(o)
-		if o.Source == SourceQuery && (!a.refused() || a.EndedAt.IsZero()) {
+		if o.Source == SourceQuery && a.fate() != FateEnded {
 			s.endWhenRepeated(o, now)
 		}
 	case o.Kind.mayMove() && gone:
@@ -233,7 +236,7 @@ func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 // return. It is queried until it is final; nothing is paid in its place before.
 func (s *Settlement) movesAgain(o Observation, now time.Time) {
 	a := &s.Attempt
-	if a.Statement != "" && !a.mayMove() {
+	if a.Statement != "" && !a.fate().moving() {
 		s.contradiction(o)
 	}
 	a.Statement, a.EndedAt = o.Kind, time.Time{}
@@ -248,7 +251,7 @@ func (s *Settlement) movesAgain(o Observation, now time.Time) {
 // when it is repeated.
 func (s *Settlement) endWhenRepeated(o Observation, now time.Time) {
 	a := &s.Attempt
-	if once := a.mayMove(); once {
+	if once := a.fate().moving(); once {
 		a.QueryRequested, a.NextAt = true, now.Add(firstPause)
 	} else {
 		s.confirm(now)
@@ -374,10 +377,18 @@ func (s *Settlement) queryAsUnknown(now time.Time) error {
 	if s.Payment.Status.Open() {
 		return s.Payment.Move(StatusUnknown)
 	}
-	if s.Payment.OpenDecision != "" {
-		s.Attempt.QueriedAt = time.Time{}
-	}
+	s.repeat()
 	return nil
+}
+
+// repeat asks for another answer after a statement that was made once, where a decision or a refund
+// waits for the order number.
+func (s *Settlement) repeat() {
+	p, a := &s.Payment, &s.Attempt
+	if p.Status == StatusPending || p.OpenDecision != "" {
+		a.QueriedAt = time.Time{}
+	}
+	a.QueryRequested = a.QueryRequested || p.endedByStaff()
 }
 
 func (s *Settlement) contradiction(o Observation) {
