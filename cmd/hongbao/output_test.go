@@ -58,8 +58,9 @@ func TestOutputToFullDisk(t *testing.T) {
 		answers map[string][]string
 		args    []string
 	}{
-		"version": {exitFailed, nil, []string{"version"}},
-		"list":    {exitFailed, map[string][]string{"GET /v1/staff/packets?limit=50": {list}}, []string{"packets", "list"}},
+		"version":   {exitFailed, nil, []string{"version"}},
+		"--version": {exitFailed, nil, []string{"--version"}},
+		"list":      {exitFailed, map[string][]string{"GET /v1/staff/packets?limit=50": {list}}, []string{"packets", "list"}},
 		"show": {exitFailed, map[string][]string{"GET /v1/packets/97h0uojo11oljc4bchnk": {"200 " + packetText("open", 0, "")}},
 			[]string{"packets", "show", "97h0uojo11oljc4bchnk"}},
 		"created": {exitFailed, map[string][]string{"POST /v1/packets": {"201 " + packetText("open", 0, "")}}, []string{"packets", "create",
@@ -69,7 +70,7 @@ func TestOutputToFullDisk(t *testing.T) {
 	} {
 		for _, json := range []bool{false, true} {
 			args := tc.args
-			if json && name != "version" && name != "unknown" {
+			if json && !strings.HasSuffix(name, "version") && name != "unknown" {
 				args = slices.Concat(args, []string{"--json"})
 			}
 			api := &counter{answers: tc.answers}

@@ -20,45 +20,39 @@ Settings come from flags and from environment variables. A flag overrides the va
 the variable overrides the default; "hongbao <command> --help" lists all three. An
 unknown HONGBAO_ variable is an error; for "hongbao dev" and its subcommands it is a
 warning. "hongbao help exit-codes" lists the exit codes.`,
+		Version:       versionText(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("{{.Version}}\n")
 	env := newEnvironment(environ)
-	root.AddCommand(
-		newAPICommand(env),
-		newWorkerCommand(env),
-		newProviderCommand(env),
-		newMigrateCommand(env),
-		newAppsCommand(env),
-		newKeysCommand(env),
-		newTicketKeysCommand(env),
-		newHealthcheckCommand(),
-		newDevCommand(env),
-		newPacketsCommand(env),
-		newCampaignsCommand(env),
-		newDoctorCommand(env),
-		newPayoutsCommand(env),
-		newRefundsCommand(env),
-		newApprovalsCommand(env),
-		newReconcileCommand(env),
-		newCloseCommand(env),
-		newProvidersCommand(env),
-		newHoldsCommand(env),
-		newShareConflictsCommand(env),
-		newVerifyCommand(),
-		newLedgerCommand(env),
-		newRecoverCommand(env),
-		newPoolCommand(env),
-		newAuditCommand(env),
-		newVersionCommand(),
-		newExitCodesTopic(),
-	)
+	addGroup(root, "app", "Commands for apps:",
+		newPacketsCommand(env), newCampaignsCommand(env), newVerifyCommand())
+	addGroup(root, "finance", "Commands for finance and audit:",
+		newPayoutsCommand(env), newRefundsCommand(env), newApprovalsCommand(env), newShareConflictsCommand(env), newReconcileCommand(env),
+		newCloseCommand(env), newLedgerCommand(env), newAuditCommand(env))
+	addGroup(root, "operations", "Commands for operations:",
+		newDoctorCommand(env), newProvidersCommand(env), newHoldsCommand(env), newPoolCommand(env), newRecoverCommand(env),
+		newAppsCommand(env), newKeysCommand(env), newTicketKeysCommand(env))
+	addGroup(root, "servers", "Servers:",
+		newAPICommand(env), newWorkerCommand(env), newProviderCommand(env), newMigrateCommand(env), newDevCommand(env),
+		newHealthcheckCommand())
+	root.AddCommand(newVersionCommand(), newExitCodesTopic())
 	rejectUnknownTopics(root)
 	rejectEmptyValues(root)
 	return root
+}
+
+// addGroup adds commands that "hongbao help" lists under a title.
+func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = id
+	}
+	root.AddCommand(commands...)
 }
 
 // argument checks an argument like a setting of its kind.
@@ -78,12 +72,17 @@ func newVersionCommand() *cobra.Command {
 		Short: "Print the version and the Go version it was built with",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			goVersion := ""
-			if info, ok := debug.ReadBuildInfo(); ok {
-				goVersion = info.GoVersion
-			}
-			cmd.Printf("hongbao %s %s\n", version, goVersion)
+			cmd.Println(versionText())
 			return nil
 		},
 	}
+}
+
+// versionText returns the version and the Go version it was built with.
+func versionText() string {
+	goVersion := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		goVersion = info.GoVersion
+	}
+	return fmt.Sprintf("hongbao %s %s", version, goVersion)
 }
