@@ -15,12 +15,12 @@ var advice = map[Code]string{
 	CodeMalformedJSON:    "Check how the client encodes the body. Repeating it unchanged does not help.",
 	CodeMalformedRequest: "Check the HTTP client: request line, headers, percent-encoding of the path.",
 	CodeKeyRequired:      "Choose one key per operation (your order id is best), store it, and send it with every repeat.",
-	CodeUnauthenticated: "Send `Authorization: Bearer <key>`. A revoked, expired or mistyped key is answered like an unknown " +
-		"one.",
+	CodeUnauthenticated: "Send `Authorization: Bearer <key>`. `detail` says whether the key is missing, malformed (its checksum does not " +
+		"fit: copy it again) or unknown. A key that was revoked, has expired or is not approved yet is answered like an unknown one.",
 	CodeFundingDeclined: "Show the sender the reason (`failure`). The packet can still be read; it is `rejected`. If the " +
 		"charge succeeds later, the sender is refunded in full automatically. A new attempt needs a new Idempotency-Key.",
-	CodeForbidden: "Use a key with the right role: app keys for app paths, staff keys for staff paths, finance for decisions, " +
-		"admin for keys. When `detail` asks for another person, that person has to send the request.",
+	CodeForbidden: "Use a key with the right role, which `detail` names: app keys for app paths, staff keys for staff paths, finance " +
+		"for decisions, admin for keys. When `detail` asks for another person, that person has to send the request.",
 	CodeNotEligible: "Show the user that this packet is not open to them. The answer is final for a packet with a list, and " +
 		"when `detail` says that the user won another packet of the campaign. For a packet with tickets, `detail` says what is wrong " +
 		"with the ticket: sign a new ticket and repeat the grab with it. \"The grab was refused.\" comes from the platform's risk " +

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -96,7 +97,7 @@ func (l *listener) callerOf(r *request) (*caller, error) {
 		if !l.server.dir.staffKnown() {
 			return nil, unavailable(errors.New("keys of staff are not loaded yet"))
 		}
-		return nil, refuse(CodeUnauthenticated)
+		return nil, refuseKey(keyUnknown)
 	}
 	return l.keyHolder(r.ctx, &r.c.Request().Header)
 }
@@ -104,17 +105,44 @@ func (l *listener) callerOf(r *request) (*caller, error) {
 // check refuses callers without access to the realm. err is why there is no caller; it is
 // returned.
 func (m realm) check(who *caller, err error) error {
-	if err == nil && (m == realmStaff && !who.key.Role.Staff() || m == realmApp && who.key.Role != access.RoleApp) {
-		return refuse(CodeForbidden)
+	switch {
+	case err != nil:
+		return err
+	case m == realmStaff && !who.key.Role.Staff():
+		return refuseRole(who.key.Role, staffRoles)
+	case m == realmApp && who.key.Role != access.RoleApp:
+		return refuseRole(who.key.Role, []access.Role{access.RoleApp})
 	}
-	return err
+	return nil
+}
+
+// Details of 401 answers.
+const (
+	keyMissing   = "The request has no API key. Send exactly one header Authorization: Bearer <key>."
+	keyMalformed = "The API key is malformed: it is incomplete or mistyped. Copy it again."
+	keyUnknown   = "The API key is unknown, revoked, expired or not approved yet."
+)
+
+func refuseKey(detail string) *refusal { return &refusal{code: CodeUnauthenticated, detail: detail} }
+
+// staffRoles are the roles of staff.
+var staffRoles = slices.DeleteFunc(slices.Clone(access.Roles), func(r access.Role) bool { return !r.Staff() })
+
+// refuseRole is the refusal of a key whose role is not one of the required.
+func refuseRole(has access.Role, required []access.Role) *refusal {
+	names := make([]string, len(required))
+	for i, role := range required {
+		names[i] = string(role)
+	}
+	return &refusal{code: CodeForbidden,
+		detail: fmt.Sprintf("The request needs a key of role %s; the role of this key is %s.", strings.Join(names, " or "), has)}
 }
 
 // keyHolder returns the owner of the key in the headers of a request.
 func (l *listener) keyHolder(ctx context.Context, h *fasthttp.RequestHeader) (*caller, error) {
 	token, ok := bearer(h)
 	if !ok {
-		return nil, refuse(CodeUnauthenticated)
+		return nil, refuseKey(keyMissing)
 	}
 	return l.server.dir.find(ctx, token)
 }

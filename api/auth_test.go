@@ -131,17 +131,24 @@ func TestKeys(t *testing.T) {
 		other = h.app.token[:len(h.app.token)-1] + "B"
 	}
 	unknown, _ := access.NewToken(access.RoleApp)
-	for name, header := range map[string]map[string]string{
-		"none":         {},
-		"empty":        {"Authorization": " "},
-		"basic":        {"Authorization": "Basic " + h.app.token},
-		"bare":         {"Authorization": h.app.token},
-		"typing error": {"Authorization": "Bearer " + other},
-		"unknown":      {"Authorization": "Bearer " + unknown},
-		"trailing":     {"Authorization": "Bearer " + h.app.token + " x"},
-		"long":         {"Authorization": "Bearer " + strings.Repeat("x", 4000)},
+	for name, c := range map[string]struct{ header, detail string }{
+		"none":         {"", "has no API key"},
+		"empty":        {" ", "has no API key"},
+		"basic":        {"Basic " + h.app.token, "has no API key"},
+		"bare":         {h.app.token, "has no API key"},
+		"typing error": {"Bearer " + other, "malformed"},
+		"cut":          {"Bearer " + h.app.token[:40], "malformed"},
+		"trailing":     {"Bearer " + h.app.token + " x", "malformed"},
+		"long":         {"Bearer " + strings.Repeat("x", 4000), "malformed"},
+		"unknown":      {"Bearer " + unknown, "unknown, revoked"},
 	} {
-		if r := h.do(call{method: "GET", path: "/v1/packets/" + anonymous, header: header}); r.status != http.StatusUnauthorized {
+		header := map[string]string{}
+		if c.header != "" {
+			header["Authorization"] = c.header
+		}
+		r := h.do(call{method: "GET", path: "/v1/packets/" + anonymous, header: header})
+		if r.status != http.StatusUnauthorized || r.code() != "unauthenticated" || !strings.Contains(r.detail(), c.detail) ||
+			r.header.Get("WWW-Authenticate") != "Bearer" {
 			t.Errorf("%s: %s", name, r)
 		}
 	}
@@ -157,6 +164,24 @@ func TestKeys(t *testing.T) {
 	// A new key opens within a second or so, without a restart.
 	fresh := h.newOwner(access.RoleApp)
 	wait.Until(h.t, "new key", func() bool { return h.as(fresh, "GET", "/v1/packets/"+anonymous, "").status == http.StatusNotFound })
+}
+
+// TestRoles: a key of the wrong role is answered which role it has and which are needed.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	h := sharedFixture(t)
+	for _, c := range []struct{ base, method, path, key, needed, has string }{
+		{h.public, "GET", "/v1/packets/" + anonymous, h.ops.token, "app;", "ops."},
+		{h.staff, "GET", "/v1/staff/payouts", h.app.token, "finance or ops or auditor or admin;", "app."},
+		{h.staff, "POST", "/v1/staff/payouts/x/retry", h.auditor.token, "finance;", "auditor."},
+		{h.staff, "POST", "/v1/staff/holds", h.auditor.token, "ops or finance;", "auditor."},
+	} {
+		r := h.do(call{method: c.method, base: c.base, path: c.path, key: c.key})
+		want := "The request needs a key of role " + c.needed + " the role of this key is " + c.has
+		if r.status != http.StatusForbidden || r.code() != "forbidden" || r.detail() != want {
+			t.Errorf("%s %s: want %q, got %s", c.method, c.path, want, r)
+		}
+	}
 }
 
 // TestKeysInAStaleRedis: the copy of the keys is made again in a Redis that has lost it, or

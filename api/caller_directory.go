@@ -107,7 +107,7 @@ func (d *directory) find(ctx context.Context, token []byte) (*caller, error) {
 		if !d.ready() {
 			return nil, unavailable(errors.New("keys are not loaded yet"))
 		}
-		return nil, refuse(CodeUnauthenticated)
+		return nil, refuseKey(keyMalformed)
 	}
 	if who, ok := d.match(id, token); ok {
 		return who, nil
@@ -121,7 +121,7 @@ func (d *directory) find(ctx context.Context, token []byte) (*caller, error) {
 	if role, _ := access.RoleOf(string(token)); !d.ready() || role.Staff() && !d.staffKnown() {
 		return nil, unavailable(errors.New("keys are not loaded yet"))
 	}
-	return nil, refuse(CodeUnauthenticated)
+	return nil, refuseKey(keyUnknown)
 }
 
 // staffKnown reports whether staff keys are loaded: they come from MySQL only.

@@ -218,7 +218,7 @@ func staffAnswer(stored payout.StaffAnswer, err error, missing *refusal) (answer
 	case errors.Is(err, packet.ErrNotFound):
 		return answer{}, missing
 	case errors.Is(err, access.ErrActorKeyEnded):
-		return answer{}, refuse(CodeUnauthenticated)
+		return answer{}, refuseKey(keyUnknown)
 	case errors.Is(err, payout.ErrEvidenceRequired):
 		return answer{}, invalid(FieldError{"evidence", faultRequired, "is required: the payment is not final"})
 	case errors.Is(err, payout.ErrKeyReused):

@@ -77,7 +77,7 @@ var catalogue = []struct {
 	{CodeMalformedRequest, http.StatusBadRequest, "Malformed request", "The request is not well-formed HTTP."},
 	{CodeKeyRequired, http.StatusBadRequest, "Idempotency key required",
 		"The Idempotency-Key header is missing or is not 1 to 128 visible ASCII characters."},
-	{CodeUnauthenticated, http.StatusUnauthorized, "Unauthenticated", "The API key is missing or unknown."},
+	{CodeUnauthenticated, http.StatusUnauthorized, "Unauthenticated", "The API key is missing, malformed or unknown."},
 	{CodeFundingDeclined, http.StatusPaymentRequired, "Funding declined",
 		"The provider declined to charge the sender. No money was taken."},
 	{CodeForbidden, http.StatusForbidden, "Forbidden", "The role of the API key does not permit this operation."},

@@ -158,6 +158,13 @@ func (r result) code() string {
 	return p.Code
 }
 
+// detail returns a problem's detail.
+func (r result) detail() string {
+	var p struct{ Detail string }
+	_ = json.Unmarshal(r.body, &p)
+	return p.Detail
+}
+
 var client = &http.Client{Timeout: wait.Limit(), Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
 
 // do sends a request as a client would; every answer is checked against the document.

@@ -271,7 +271,7 @@ func releaseHold(r *request) (answer, error) {
 	case err != nil:
 		return answer{}, err
 	case r.caller.key.Role != access.RoleFinance && (h.Scope == payout.HoldPacket || h.Scope == payout.HoldPayment):
-		return answer{}, &refusal{code: CodeForbidden, detail: "Only finance releases what holds a packet or a payment."}
+		return answer{}, refuseRole(r.caller.key.Role, []access.Role{access.RoleFinance})
 	}
 	w.Route = r.c.Method() + " " + r.route.on(text)
 	stored, err := r.server.cfg.Store.ReleaseHold(r.ctx, w, id, answerHold)

@@ -223,7 +223,7 @@ func (l *listener) handler(r *route, method string) fiber.Handler {
 		req := requestOf(c)
 		req.route, req.clock = r, clock
 		if r.realm != realmOpen && !r.allows(req.caller.key.Role) {
-			return refuse(CodeForbidden)
+			return refuseRole(req.caller.key.Role, r.roles)
 		}
 		if r.body != nil || r.method == fiber.MethodPost {
 			if err := req.readBody(); err != nil {
