@@ -2,11 +2,14 @@ package api_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -133,13 +136,18 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%s: %d, %s, %d bytes", asset, r.status, r.header.Get("Content-Type"), len(r.body))
 		}
 	}
-	if r := h.get("/errors/sold_out"); r.status != 200 || !strings.Contains(string(r.body), "sold_out") {
-		t.Errorf("page of an error: %d %s", r.status, r.body)
+	document, err := os.ReadFile("../docs/errors.md")
+	h.check(err)
+	codes := regexp.MustCompile(`(?m)^## (\w+)$`).FindAllSubmatch(document, -1)
+	if len(codes) < 30 {
+		t.Errorf("docs/errors.md has %d codes", len(codes))
 	}
 	for _, base := range []string{h.public, h.staff} { // wherever an error comes from, its type leads to its page
-		if r := h.do(call{method: "GET", base: base, path: "/errors/not_retryable"}); r.status != 200 ||
-			!strings.Contains(string(r.body), "not_retryable") {
-			t.Errorf("page of an error at %s: %d %s", base, r.status, r.body)
+		for _, code := range codes {
+			r := h.do(call{method: "GET", base: base, path: "/errors/" + string(code[1])})
+			if r.status != 200 || !bytes.Contains(r.body, code[1]) {
+				t.Errorf("page of %s at %s: %d %s", code[1], base, r.status, r.body)
+			}
 		}
 		if r := h.do(call{method: "GET", base: base, path: "/errors/nothing"}); r.code() != "not_found" {
 			t.Errorf("page of no error at %s: %d %s", base, r.status, r.body)
