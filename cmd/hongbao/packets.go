@@ -20,16 +20,17 @@ import (
 func newPacketsCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "packets",
-		Short: "Create, show, grab and watch packets as an app; list and recall packets as staff",
-		Long: `Create, show, grab and watch packets through the API with the key of an app. In a
+		Short: "Create, list, show, grab and watch packets as an app; list and recall packets as staff",
+		Long: `Create, list, show, grab and watch packets through the API with the key of an app. In a
 second terminal beside "hongbao dev":
 
   . .hongbao/dev.env
   export HONGBAO_URL HONGBAO_APP_KEY
   hongbao packets create --sender alice --total 10000 --shares 10
 
-"list", "recall" and "show --staff" are for staff and cover the packets of every app.
-They need a key of operations or finance: HONGBAO_STAFF_URL and HONGBAO_OPS_KEY.
+"recall" and "show --staff" are for staff and cover the packets of every app, and so does
+"list" with the key of staff. They need a key of operations or finance: HONGBAO_STAFF_URL
+and HONGBAO_OPS_KEY.
 
 Write amounts in fen (100 fen = ¥1); tables show yuan. --json prints the API's response
 instead of tables, also of a refusal.`,

@@ -9,51 +9,6 @@ import (
 	"hongbao/client"
 )
 
-// packetStatusFlag declares the filter by a packet's status.
-func packetStatusFlag(cmd *cobra.Command, status *string) {
-	cmd.Flags().StringVar(status, "status", "", "only packets in this `status`: funding, rejected, scheduled, open, sold_out, closing, closed")
-	complete(cmd, "status", "funding", "rejected", "scheduled", "open", "sold_out", "closing", "closed")
-}
-
-func newPacketsListCommand(env environment) *cobra.Command {
-	f, page, want, status := newOpsFlags(), pageFlags{}, client.StaffPacketFilter{}, ""
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the packets of all apps, newest first, as staff",
-		Long: `List the packets of all apps that match all filters, newest first, with a key of
-operations or finance.`,
-		Example: "  hongbao packets list --sender alice\n  hongbao packets list --overdue",
-		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := page.check(); err != nil {
-				return err
-			}
-			want.Status = client.Status(status)
-			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				fetch := func(ctx context.Context, p client.Page) (*client.List[client.StaffPacket], error) {
-					return t.staff.ListPackets(ctx, want, p)
-				}
-				return printList(ctx, t.appCommand, page, fetch, []any{"packet", "app", "sender", "status", "total", "claimed", "created"},
-					func(p *client.StaffPacket) []any {
-						return []any{p.ID, p.App, p.SenderID, p.Status, formatYuan(p.TotalAmount), fmt.Sprintf("%d of %d", p.ClaimedCount, p.ShareCount),
-							formatTime(p.CreatedAt)}
-					})
-			})
-		},
-	}
-	f.add(cmd, false)
-	packetStatusFlag(cmd, &status)
-	flags := cmd.Flags()
-	appID.flag(cmd, &want.App, "app", "only packets of this `app`")
-	flags.StringVar(&want.SenderID, "sender", "", "only packets of this `user`, in every app")
-	flags.BoolVar(&want.Overdue, "overdue", false, "only packets that expired 5 minutes ago or earlier and are not closed")
-	for _, name := range []string{"app", "sender", "overdue"} {
-		complete(cmd, name)
-	}
-	page.add(cmd)
-	return cmd
-}
-
 func newPacketsRecallCommand(env environment) *cobra.Command {
 	f := newOpsFlags()
 	cmd := &cobra.Command{

@@ -26,6 +26,10 @@ func TestStaffPackets(t *testing.T) {
 	if out, _ = d.sh(exitOK, "packets", "list", "--overdue", "--json"); strings.Contains(out, id) {
 		t.Errorf("overdue: %s", out)
 	}
+	out, _ = d.shAs([]string{"HONGBAO_URL=" + d.public, "HONGBAO_APP_KEY=" + d.appKey}, exitOK, "packets", "list", "--status", "open")
+	if strings.Contains(out, sold) || !strings.Contains(out, id) {
+		t.Errorf("as the app: %s", out)
+	}
 	out, _ = d.sh(exitOK, "packets", "show", "--staff", id)
 	contains(t, out, id, "open", "mall", "packet/"+id, "paid", "¥5.00", "alice", "bob")
 	out, _ = d.sh(exitOK, "packets", "show", "--staff", id, "--json")

@@ -211,6 +211,46 @@ func TestPacketsShow(t *testing.T) {
 	}
 }
 
+// TestPacketsList: the keys decide whose packets are listed.
+func TestPacketsList(t *testing.T) {
+	server := httptest.NewServer(&counter{answers: map[string][]string{
+		"GET /v1/packets?limit=50&sender_id=alice&status=open": {`200 {"items":[` + packetText("open", 1, "") + `],"next_cursor":"c"}`},
+		"GET /v1/staff/packets?limit=50&sender_id=alice&status=open": {
+			`200 {"items":[` + packetText("open", 1, `,"app":"mall"`) + `],"next_cursor":null}`},
+	}})
+	t.Cleanup(server.Close)
+	app, staff := "HONGBAO_APP_KEY=s3cret", "HONGBAO_OPS_KEY=s3cret"
+	for _, tc := range []struct {
+		keys []string
+		more string
+		code int
+		want string // in the output, or in the error
+		not  string
+	}{
+		{[]string{app}, "", exitOK, "97h0uojo11oljc4bchnk", "mall"},
+		{[]string{app}, "--json", exitOK, `"next_cursor":"c"`, "mall"},
+		{[]string{staff}, "", exitOK, "mall", ""},
+		{[]string{app, staff}, "", exitOK, "mall", ""},
+		{[]string{staff}, "--app-key s3cret", exitOK, "97h0uojo11oljc4bchnk", "mall"},
+		{[]string{app}, "--overdue", exitUsage, "--overdue is for staff", ""},
+		{[]string{app}, "--app mall", exitUsage, "--app is for staff", ""},
+		{nil, "--app-key s3cret --ops-key s3cret", exitUsage, "--ops-key is for staff", ""},
+		{nil, "", exitUsage, "HONGBAO_APP_KEY", ""},
+		{nil, "", exitUsage, "HONGBAO_OPS_KEY", ""},
+	} {
+		var out, errs bytes.Buffer
+		env := append([]string{"HONGBAO_URL=" + server.URL, "HONGBAO_STAFF_URL=" + server.URL}, tc.keys...)
+		code := execute(t.Context(), strings.Fields("packets list --sender alice --status open "+tc.more), env, &out, &errs)
+		text := out.String()
+		if code != exitOK {
+			text = errs.String()
+		}
+		if code != tc.code || !strings.Contains(text, tc.want) || tc.not != "" && strings.Contains(text, tc.not) {
+			t.Errorf("%v %s: exit code %d\n%s%s", tc.keys, tc.more, code, &out, &errs)
+		}
+	}
+}
+
 func TestPacketsClaims(t *testing.T) {
 	bob, carol := claimText("bob", 1, `,"new_member":"<&>"`), claimText("carol", 0, "")
 	answers := map[string][]string{
@@ -336,7 +376,7 @@ func TestPacketsWatch(t *testing.T) {
 }
 
 func TestPacketsHelp(t *testing.T) {
-	for _, name := range []string{"create", "show", "claims", "grab", "watch"} {
+	for _, name := range []string{"create", "list", "show", "claims", "grab", "watch"} {
 		code, stdout, _, _ := packets(t, nil, name, "--help")
 		if code != exitOK {
 			t.Errorf("%s: exit code %d", name, code)
