@@ -46,7 +46,7 @@ the same command by another person of finance decides.`,
 	}
 	f.add(cmd, true)
 	flags := cmd.Flags()
-	flags.StringVar(&f.filter.PacketID, "packet", "", "only of the packet with this `id`")
+	packetID.flag(cmd, &f.filter.PacketID, "packet", "only of the packet with this `id`")
 	flags.StringVar(&f.filter.UserID, "user", "", "only of the user with this `id`")
 	flags.StringVar(&f.filter.DefaultDecision, "default-decision", "", "only those whose default `decision` is honour or void")
 	flags.BoolVar(&f.yes, "yes", false, "decide instead of a dry run")
