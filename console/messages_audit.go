@@ -56,6 +56,7 @@ var auditMessages = map[string]message{
 	"break_kind.second_success":    {"Duplicate movement", "重复交易"},
 	"break_kind.late_success":      {"Paid after failure", "失败后又成功"},
 	"break_kind.forgotten":         {"Order no longer known", "渠道查无此单"},
+	"break_kind.outcome_unknown":   {"Outcome unknown", "结果未知"},
 	"break_kind.share_conflict":    {"Share conflict", "份额冲突"},
 	"break_kind.restored":          {"Undetermined after restore", "恢复后无法判定"},
 	"break_kind.pool_lost":         {"Grabs lost in Redis", "Redis 丢失领取记录"},

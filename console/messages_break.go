@@ -20,6 +20,9 @@ var breakMessages = map[string]message{
 		"已判定失败的款项，渠道后来执行成功。系统已记为已付；若款项随后又退回，则不入账。若为收款失败的红包，会自动全额退回发红包人。"},
 	"break_about.forgotten": {"The provider no longer knows an order that it had accepted or carried out.",
 		"渠道查无此单，而此前它已受理或已执行该单。"},
+	"break_about.outcome_unknown": {"The provider has not reported the outcome of an order, and may have forgotten it by now. Nothing is " +
+		"sent under its number any more; the platform keeps querying.",
+		"渠道一直没有给出该单的结果，且已超过其查询期限。系统不会再用该单号发起，仅继续查询。"},
 	"break_about.share_conflict": {"A user's grab was acknowledged, but the claim cannot be recorded: another user has the share, or the " +
 		"packet's books are closed. Nothing has been paid for it.",
 		"用户的领取已确认，但无法入账：该份已归他人，或红包已结账。尚未为此付款。"},
@@ -69,6 +72,9 @@ var breakMessages = map[string]message{
 	"break_do.forgotten": {"Ask the provider by order number whether the money moved. Then open the payment: while its outcome is " +
 		"unknown, two persons can retry it or mark it as paid. Then resolve the break.",
 		"请渠道凭单号确认款项是否已付出。再打开该款项：若仍为结果未知，可经两人复核后重付或标记为线下已付。然后将差异标记为已处理。"},
+	"break_do.outcome_unknown": {"Ask the provider by order number, or check its statement. Then state here whether the money has moved, with " +
+		"evidence and a second person; a payout or refund can also be retried or marked as paid.",
+		"请渠道凭单号查明，或核对其账单。然后在此登记款项是否已付出，须附凭证并由另一人复核；付款和退款也可重付或标记为线下已付。"},
 	"break_do.share_conflict": {"Open the user's failed payout. Retry honours it with house money; cancel voids it; mark as paid " +
 		"records that it was honoured by other means. Each needs approval by a second person. Then resolve the break.",
 		"查看该用户失败的付款：重付由平台出资兑现，取消则作废，标记为线下已付表示已以其他方式兑现；均须另一人复核。然后将差异标记为已处理。"},

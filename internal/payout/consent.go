@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -29,6 +30,17 @@ func (a Attempt) LastAnswer() ObservationKind {
 // any more, and its outcome may never be known.
 func (a Attempt) pastMemory(now time.Time) bool {
 	return !a.QueryUntil.IsZero() && !now.Before(a.QueryUntil)
+}
+
+// outcomeUnknown returns the break of an order number whose outcome is open at the first change of its
+// payment after the end of the provider's memory, and that nobody gave up. before is the last change.
+func outcomeUnknown(p Payment, a Attempt, before, now time.Time) *Break {
+	ended := a.fate() == FateEnded || a.fate().paid() || a.consented()
+	if ended || !p.inFlight() || !a.pastMemory(now) || !before.Before(a.QueryUntil) {
+		return nil
+	}
+	return &Break{Kind: BreakOutcomeUnknown, OrderNo: a.OrderNo,
+		Detail: fmt.Sprintf("no outcome before the provider may forget it; its last answer: %s", a.LastAnswer())}
 }
 
 // memoryEnded reports whether nobody can wait for an outcome any more: the provider's memory of the

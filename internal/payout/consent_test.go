@@ -40,7 +40,8 @@ func TestR5_NewNumberPastMemory(t *testing.T) {
 					t.Fatalf("consented to %q", got)
 				}
 				s.queries(1, past.code).is(StatusPending).next(ActionSend, 0).begins(NewOrderNo).sends(ObsRetryAfter)
-				s.queries(1, past.code).after(time.Minute).begins(SameOrderNo).sends(ObsSucceeded).is(StatusPaid).next(ActionEnd, 0).broke()
+				s.queries(1, past.code).after(time.Minute).begins(SameOrderNo).sends(ObsSucceeded).is(StatusPaid).next(ActionEnd, 0).broke(
+					BreakOutcomeUnknown)
 				if s.p.Attempt != 2 || len(s.posted) != 1 {
 					t.Errorf("paid under %d", s.p.Attempt)
 				}
@@ -106,11 +107,11 @@ func TestR5_QueryFromBeforeTheConsent(t *testing.T) {
 func TestR5_SuccessAfterNewNumber(t *testing.T) {
 	for _, past := range endless {
 		s := past.live(story(t, KindPayout)).decides(DecisionRetry, true).queries(1, past.code).sends(ObsRetryAfter)
-		s.queries(1, ObsSucceeded).broke(BreakSecondSuccess).refuses()
+		s.queries(1, ObsSucceeded).broke(BreakOutcomeUnknown, BreakSecondSuccess).refuses()
 		s.must(s.decide(DecisionMarkPaid, true))
 		s.is(StatusPaidOutside)
 		s = past.live(story(t, KindPayout)).decides(DecisionRetry, true).queries(1, past.code).sends(ObsSucceeded)
-		s.queries(1, ObsSucceeded).is(StatusPaid).owes(0).broke(BreakSecondSuccess)
+		s.queries(1, ObsSucceeded).is(StatusPaid).owes(0).broke(BreakOutcomeUnknown, BreakSecondSuccess)
 	}
 }
 
@@ -144,8 +145,8 @@ func TestR5_NoMoneyUnderEarlierNumber(t *testing.T) {
 func TestR5_MarkPaidPastMemory(t *testing.T) {
 	for name, past := range endless {
 		s := past.live(story(t, KindPayout)).decides(DecisionMarkPaid, true).is(StatusPaidOutside).owes(0).next(ActionQuery, 1)
-		s.queries(1, past.code).broke().next(ActionEnd, 0)
-		if s.queries(1, ObsSucceeded).is(StatusPaidOutside); len(s.breaks) != 1 {
+		s.queries(1, past.code).broke(BreakOutcomeUnknown).next(ActionEnd, 0)
+		if s.queries(1, ObsSucceeded).is(StatusPaidOutside); len(s.breaks) != 2 {
 			t.Errorf("%s: %v", name, s.breaks)
 		}
 	}
@@ -189,7 +190,8 @@ func TestR5_WhoMayDecidePastMemory(t *testing.T) {
 		check("while it is queried", secondNumber(t, ObsRetryAfter).queries(1, ObsPending), kind, false)
 	}
 	// One number is booked: the recipient has its money.
-	s := secondNumber(t, ObsPending).queries(1, ObsSucceeded).after(limits.Remembers).queries(2, ObsPending).broke(BreakSecondSuccess)
+	s := secondNumber(t, ObsPending).queries(1, ObsSucceeded).after(limits.Remembers).queries(2, ObsPending).broke(BreakSecondSuccess,
+		BreakOutcomeUnknown)
 	check("a number is booked", s, DecisionRetry, false)
 	check("a number is booked", s, DecisionMarkPaid, true)
 	// The last answer was success, once: the provider had refused it before.

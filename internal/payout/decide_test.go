@@ -174,7 +174,7 @@ func TestR12_SuccessAfterCancelOrMarkPaid(t *testing.T) {
 		t.Errorf("posted %v", s.posted)
 	}
 	s = lost(t).decides(DecisionMarkPaid, true).is(StatusPaidOutside).owes(0).next(ActionQuery, 1)
-	s.queries(1, ObsSucceeded).is(StatusPaidOutside).broke(BreakSecondSuccess).next(ActionEnd, 0)
+	s.queries(1, ObsSucceeded).is(StatusPaidOutside).broke(BreakOutcomeUnknown, BreakSecondSuccess).next(ActionEnd, 0)
 }
 
 func TestR12_MarkPaidOfARefund(t *testing.T) {

@@ -39,6 +39,20 @@ func (s *script) goesOn(answer ObservationKind, d time.Duration) {
 	}
 }
 
+// hasBreak checks that staff find a break about a number whose outcome is open, on which they can state it.
+func (s *script) hasBreak(name string) {
+	s.t.Helper()
+	no, found := s.attempt(len(s.attempts)).OrderNo, 0
+	for _, b := range s.breaks {
+		if b.Kind == BreakOutcomeUnknown && b.OrderNo == no {
+			found++
+		}
+	}
+	if open := s.p.inFlight(); found > 1 || open != (found == 1) {
+		s.t.Errorf("%s: %s, with %d breaks for its unknown outcome: %v", name, s.p.Status, found, s.breakKinds())
+	}
+}
+
 var observations = []ObservationKind{ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsReturned, ObsNeverReceived, ObsUnknown,
 	ObsNoAnswer, ObsNotSent, ObsRetryAfter}
 
@@ -55,6 +69,7 @@ func TestEveryStateHasAnExit(t *testing.T) {
 					s.goesOn(first, time.Minute)
 					s.goesOn(forever, beyond)
 					name := fmt.Sprintf("%c, %s and then %s, %s", kind, first, forever, decision)
+					s.hasBreak(name)
 					if s.p.Status.Final() || decision != "" && CheckDecision(s.p, s.attempts, decision, s.now) != nil {
 						continue
 					}
@@ -100,6 +115,7 @@ func TestEveryChargeHasAnEnd(t *testing.T) {
 			if s.goesOn(forever, beyond); !s.p.Status.Open() {
 				continue
 			}
+			s.hasBreak(fmt.Sprintf("%s and then %s", first, forever))
 			s.must(s.paymentStore.decide(DecisionNotMoved, true))
 			s.goesOn(forever, time.Hour)
 			denied++

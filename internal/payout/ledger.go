@@ -138,6 +138,9 @@ const (
 	BreakLateSuccess BreakKind = "late_success"
 	// BreakForgotten: the provider no longer knows an order number that it had accepted.
 	BreakForgotten BreakKind = "forgotten"
+	// BreakOutcomeUnknown: the provider may have forgotten an order number of an open payment, and has not
+	// reported its outcome. Staff state what became of its money, or decide without it (rule R5).
+	BreakOutcomeUnknown BreakKind = "outcome_unknown"
 	// BreakShareConflict: a claim of the pool cannot be recorded (rule R10).
 	BreakShareConflict BreakKind = "share_conflict"
 	// BreakRestored: recovery could not decide about a packet after a restore of MySQL. Sends,
@@ -148,14 +151,14 @@ const (
 )
 
 // MachineBreaks lists the breaks that are found without a provider's statement.
-var MachineBreaks = []BreakKind{BreakMismatch, BreakContradiction, BreakSecondSuccess, BreakLateSuccess, BreakForgotten, BreakShareConflict,
-	BreakRestored, BreakPoolLost}
+var MachineBreaks = []BreakKind{BreakMismatch, BreakContradiction, BreakSecondSuccess, BreakLateSuccess, BreakForgotten,
+	BreakOutcomeUnknown, BreakShareConflict, BreakRestored, BreakPoolLost}
 
 // OrderBreaks lists the breaks about an order number, the most serious first. One bad order is one
 // break, of the first kind that applies; its detail lists the other findings.
 var OrderBreaks = []BreakKind{BreakSecondSuccess, BreakLateSuccess, BreakMismatch, BreakContradiction, BreakForgotten, BreakForeignOrder,
 	BreakOpDiffers, BreakMovedTwice, BreakAccountDiffers, BreakAmountDiffers, BreakSuperseded, BreakReturnNotBooked, BreakNotBooked,
-	BreakNotInStatement}
+	BreakNotInStatement, BreakOutcomeUnknown}
 
 // Imbalanced reports whether a packet's balances cannot be right: an account of neverNegative is
 // below zero, or the parts do not sum to the whole.

@@ -238,12 +238,13 @@ func RecordSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 }
 
 // RevertToUnknown ends a retry whose earlier order numbers are not all confirmed final (rule R5):
-// the payment is queried further.
-func RevertToUnknown(p *Payment, a *Attempt, now time.Time) error {
+// the payment is queried further. The break is that of an order number that was sent for too long.
+func RevertToUnknown(p *Payment, a *Attempt, now time.Time) (*Break, error) {
 	if err := p.Move(StatusUnknown); err != nil {
-		return err
+		return nil, err
 	}
+	before := p.UpdatedAt
 	p.UpdatedAt = now
 	a.Next, a.NextAt = ActionQuery, now.Add(a.pause(a.Queries, now))
-	return nil
+	return outcomeUnknown(*p, *a, before, now), nil
 }

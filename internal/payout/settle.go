@@ -72,6 +72,9 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	if err == nil {
 		err = s.overtake(a.LastAnswer())
 	}
+	if b := outcomeUnknown(s.Payment, s.Attempt, p.UpdatedAt, now); b != nil {
+		s.Breaks = append(s.Breaks, *b)
+	}
 	return s, err
 }
 

@@ -345,8 +345,14 @@ func (tx tx) refuseSend(row paymentRow, p payout.Payment, attempts []payout.Atte
 	step := payout.NextDue(p, attempts, tx.now)
 	if step.Do == payout.ActionSend && len(attempts) > 0 {
 		cur := &attempts[len(attempts)-1]
-		if err := payout.RevertToUnknown(&p, cur, tx.now); err != nil {
+		found, err := payout.RevertToUnknown(&p, cur, tx.now)
+		if err != nil {
 			return err
+		}
+		if found != nil {
+			if err := tx.addBreak(row.PacketID, row.ID, *found); err != nil {
+				return err
+			}
 		}
 		arow := newAttemptRow(*cur)
 		if err := tx.Save(&arow).Error; err != nil {

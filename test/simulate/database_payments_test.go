@@ -88,8 +88,12 @@ func (b *database) BeginSend(_ context.Context, id string, l payout.Limits, enco
 		case payout.NoOrderNo:
 			b.world.waits(p, attempts)
 			if len(attempts) > 0 && payout.NextDue(p, attempts, now).Do == payout.ActionSend {
-				if err := payout.RevertToUnknown(&p, &attempts[len(attempts)-1], now); err != nil {
+				found, err := payout.RevertToUnknown(&p, &attempts[len(attempts)-1], now)
+				if err != nil {
 					return err
+				}
+				if found != nil {
+					b.breaks = append(b.breaks, *found)
 				}
 			}
 			r.attempts = attempts

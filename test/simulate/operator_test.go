@@ -23,6 +23,11 @@ func (b *database) request(r *row, kind payout.DecisionKind) payout.DecisionRequ
 	return c
 }
 
+// broken reports whether there is a break about an order number, on which staff can state its outcome.
+func (b *database) broken(no string) bool {
+	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.OrderNo == no })
+}
+
 // onStatement reports whether the provider's statement shows that the money of an order has moved, and
 // was not returned.
 func (b *database) onStatement(no string) bool {

@@ -292,7 +292,7 @@ func (w *world) staffStep() func() error {
 	w.look(func() {
 		for _, id := range w.db.ids {
 			r := w.db.rows[id]
-			if len(r.attempts) > 0 {
+			if len(r.attempts) > 0 && (r.Kind != payout.KindCharge || w.db.broken(r.attempts[0].OrderNo)) {
 				sent = append(sent, id)
 			}
 			if r.Kind != payout.KindCharge && (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned || w.db.stuck(id) ||
