@@ -58,7 +58,7 @@ func open(word string) (keys []string) {
 				add(string(r))
 			}
 		}
-		add(written(`Role: "([a-z]+)"`, "../internal/store/decision.go", "../worker/recover.go")...) // only in the audit log
+		add(written(`Role: "([a-z]+)"`, "../internal/store/decision.go", "../internal/recovery/recovery.go")...) // only in the audit log
 	case "failure", "advice":
 		for _, f := range payout.FailureCodes {
 			add(f.Code)
