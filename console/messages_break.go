@@ -72,8 +72,8 @@ var breakMessages = map[string]message{
 	"break_do.forgotten": {"Ask the provider by order number whether the money moved. Then open the payment: while its outcome is " +
 		"unknown, two persons can retry it or mark it as paid. Then resolve the break.",
 		"请渠道凭单号确认款项是否已付出。再打开该款项：若仍为结果未知，可经两人复核后重付或标记为线下已付。然后将差异标记为已处理。"},
-	"break_do.outcome_unknown": {"Ask the provider by order number, or check its statement. Then state here whether the money has moved, with " +
-		"evidence and a second person; a payout or refund can also be retried or marked as paid.",
+	"break_do.outcome_unknown": {"Ask the provider by order number, or check its statement. Then state here whether the money has moved, " +
+		"with evidence and a second person; a payout or refund can also be retried or marked as paid.",
 		"请渠道凭单号查明，或核对其账单。然后在此登记款项是否已付出，须附凭证并由另一人复核；付款和退款也可重付或标记为线下已付。"},
 	"break_do.share_conflict": {"Open the user's failed payout. Retry honours it with house money; cancel voids it; mark as paid " +
 		"records that it was honoured by other means. Each needs approval by a second person. Then resolve the break.",

@@ -94,8 +94,8 @@ func (breaksPage) Tabs() []string { return []string{"false", "true", ""} }
 
 // breakKinds are suggested as a filter; others can be entered.
 var breakKinds = []string{"account_differs", "amount_differs", "contradiction", "foreign_order", "forgotten", "late_success", "mismatch",
-	"moved_twice", "not_booked",
-	"not_in_statement", "op_differs", "outcome_unknown", "pool_lost", "restored", "return_not_booked", "second_success", "share_conflict", "superseded"}
+	"moved_twice", "not_booked", "not_in_statement", "op_differs", "outcome_unknown", "pool_lost", "restored", "return_not_booked",
+	"second_success", "share_conflict", "superseded"}
 
 // Kinds are the suggested kinds.
 func (breaksPage) Kinds() []string { return breakKinds }

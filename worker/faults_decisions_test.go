@@ -184,7 +184,7 @@ var decisionRows = []faultRow{
 			}
 			s.agree("mark-paid")
 		},
-		calls: "send internal; ...; ask order_not_found", status: payout.StatusPaidOutside, money: "never"},
+		calls: "send internal; ...; ask order_not_found", status: payout.StatusPaidOutside, money: "never", breaks: "outcome_unknown"},
 	{what: "not found past `ask_until`; two persons take a new number, then an earlier send lands", ops: transfers, limits: forgetting,
 		set: loseFirst, loose: true,
 		then: func(s *scene) {
