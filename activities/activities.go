@@ -74,12 +74,10 @@ type Pool interface {
 	PoolReader
 }
 
-// ClaimPools is the part of Redis that is read before a stale claim is recorded (rule R9).
+// ClaimPools is the part of Redis that keeps stale claims (rule R9) and is read before a charge is sent.
 type ClaimPools interface {
-	Lanes() int
-	Claim(ctx context.Context, id, user string) (packet.Claim, bool, error)
+	KeepStaleClaim(ctx context.Context, c packet.Claim) (packet.Claim, packet.StaleResult, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
-	HaltLane(ctx context.Context, lane int, reason packet.LaneReason) error
 }
 
 // PoolReader reads the contents of a pool.

@@ -70,10 +70,11 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) 
 
 // recordOnly records the claim without paying it. Its send is due at once, or deferred.
 func (a *Payments) recordOnly(ctx context.Context, c packet.Claim, why payout.Deferral, wait time.Duration) (Outcome, error) {
-	if err := a.checkStaleClaim(ctx, c); err != nil {
-		return Outcome{}, temporalError(err)
+	st, done, err := a.recordStale(ctx, c)
+	if err != nil || done {
+		return Outcome{State: st}, temporalError(err)
 	}
-	st, err := a.Store.RecordClaim(ctx, c, a.Provider.Name())
+	st, err = a.Store.RecordClaim(ctx, c, a.Provider.Name())
 	if err != nil {
 		return Outcome{}, temporalError(err)
 	}

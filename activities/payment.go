@@ -19,8 +19,7 @@ type Payments struct {
 	Provider Provider
 	// Admission defers sends while the provider fails or is held; nil admits all.
 	Admission *Admission
-	// Pools is read before a stale claim is recorded and before a charge is sent; nil disables
-	// both checks.
+	// Pools keeps stale claims, and is read before a charge is sent; nil disables both.
 	Pools ClaimPools
 	// Now is the clock; nil: time.Now. A simulation sets its own.
 	Now func() time.Time
@@ -30,13 +29,12 @@ type Payments struct {
 
 // RecordClaim records a claim and makes its payout pending. Repeatable. A claim that cannot be
 // recorded is stored as a share conflict (rule R10). That is a failed payout of its own, until
-// staff decide, and a break. The returned state is then that payout's. A stale claim is recorded
-// only if a repeated grab returns it (rule R9).
+// staff decide, and a break. The returned state is then that payout's. So is a stale claim (rule R9).
 func (a *Payments) RecordClaim(ctx context.Context, c packet.Claim) (payout.State, error) {
-	if err := a.checkStaleClaim(ctx, c); err != nil {
-		return payout.State{}, temporalError(err)
+	st, done, err := a.recordStale(ctx, c)
+	if err == nil && !done {
+		st, err = RecordClaimOrConflict(ctx, a.Store, c, a.Provider.Name())
 	}
-	st, err := RecordClaimOrConflict(ctx, a.Store, c, a.Provider.Name())
 	return st, temporalError(err)
 }
 

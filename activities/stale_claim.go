@@ -2,45 +2,43 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
-// checkStaleClaim returns nil if a claim may be recorded: a repeated grab returns it. A stale
-// claim (Store.Late) may be unknown to Redis: a stalled relay held its hand-off while the lane
-// was rebuilt without it (rule R9). If it were only recorded, or stored as a share conflict (rule
-// R10), its user could win a second share. A free share could be dealt again. So the lane is
-// fenced before the claim becomes visible. The error is retried until MySQL has the fence too.
-// The claim is then recorded behind the fence, and the rebuild, which waits for its run, writes
-// it into the pool.
-func (a *Payments) checkStaleClaim(ctx context.Context, c packet.Claim) error {
+// RecordStale records a claim that is stale as a share conflict, and does nothing about any other claim.
+// Repeatable. Errors: those of the stores.
+func (a *Payments) RecordStale(ctx context.Context, c packet.Claim) error {
+	_, _, err := a.recordStale(ctx, c)
+	return err
+}
+
+// recordStale records a stale claim (Store.IsStaleClaim) as a share conflict (rules R9, R10): a stalled
+// relay held its hand-off while the lane was rebuilt without it, and its share may have been dealt again
+// or may be dealt at any time. The claim is in the pool before it is in MySQL, so that its user cannot win
+// a second share in between. It reports false, and has done nothing, for a claim that RecordClaim
+// records: one that is not stale, one whose user has won the same share again, and one whose pool is
+// gone, so that no share can be dealt.
+func (a *Payments) recordStale(ctx context.Context, c packet.Claim) (st payout.State, done bool, err error) {
 	if a.Pools == nil {
-		return nil
+		return st, false, nil
 	}
-	late, err := a.Store.IsStaleClaim(ctx, c)
-	if err != nil || !late {
-		return err
+	stale, err := a.Store.IsStaleClaim(ctx, c)
+	if err != nil || !stale {
+		return st, false, err
 	}
-	// A claim of another share counts too: the user has grabbed again before this claim arrived.
-	_, found, err := a.Pools.Claim(ctx, c.PacketID, c.UserID)
-	if err != nil || found {
-		return err
+	known, result, err := a.Pools.KeepStaleClaim(ctx, c)
+	if err != nil || result == packet.StaleGone || result == packet.StaleRepeated {
+		return st, false, err
 	}
-	// The pool is read after the claim: a retired pool has no claims, and MySQL answers.
-	view, err := a.Pools.View(ctx, c.PacketID)
-	switch {
-	case errors.Is(err, packet.ErrNotFound), err == nil && view.Retired:
-		return nil
-	case err != nil:
-		return err
+	detail := "the lane was rebuilt without the claim"
+	if result == packet.StaleOther {
+		detail += fmt.Sprintf("; the user has another claim: share %d", known.ShareIndex)
 	}
-	lane := packet.Lane(c.PacketID, a.Pools.Lanes())
-	logger(ctx).Warn("Stale claim is missing in its rebuilt lane; rebuilding the lane again.",
-		"packet_id", c.PacketID, "share_index", c.ShareIndex, "lane", lane, "epoch", c.Epoch)
-	if err := a.Pools.HaltLane(ctx, lane, packet.LanePoolBehind); err != nil {
-		return err
-	}
-	return fmt.Errorf("claim of packet %s: %w", c.PacketID, packet.ErrStaleClaim)
+	logger(ctx).Warn("Stale claim is kept as a share conflict.", "packet_id", c.PacketID, "share_index", c.ShareIndex, "epoch", c.Epoch,
+		"pool_has", string(result))
+	st, err = a.Store.RecordShareConflict(ctx, c, a.Provider.Name(), detail)
+	return st, err == nil, err
 }

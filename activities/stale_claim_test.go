@@ -3,10 +3,10 @@ package activities
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -16,72 +16,64 @@ import (
 	"hongbao/internal/payout"
 )
 
-// latePool is a pool that may have been rebuilt without a claim.
-type latePool struct {
-	rows    *rows
-	known   bool
-	retired bool
-	viewErr error
-	err     error
+// stalePool is a pool that was rebuilt without a claim.
+type stalePool struct {
+	ClaimPools
+	rows   *rows
+	result packet.StaleResult
+	err    error
 }
 
-func (*latePool) Lanes() int { return 64 }
-
-func (p *latePool) Claim(_ context.Context, _, user string) (packet.Claim, bool, error) {
-	p.rows.did = append(p.rows.did, "ask for "+user)
-	return packet.Claim{ShareIndex: 9}, p.known, p.err
+func (p *stalePool) KeepStaleClaim(_ context.Context, c packet.Claim) (packet.Claim, packet.StaleResult, error) {
+	p.rows.did = append(p.rows.did, "keep "+c.UserID)
+	return packet.Claim{ShareIndex: 9}, p.result, p.err
 }
 
-func (p *latePool) View(context.Context, string) (packet.PoolView, error) {
-	return packet.PoolView{Retired: p.retired}, p.viewErr
-}
-
-func (p *latePool) HaltLane(_ context.Context, lane int, reason packet.LaneReason) error {
-	p.rows.did = append(p.rows.did, fmt.Sprintf("shut lane %d: %s", lane, reason))
-	return nil
-}
-
-// lateRows are rows whose lane was rebuilt since the claim.
-type lateRows struct {
+// staleRows are rows whose lane was rebuilt since the claim.
+type staleRows struct {
 	*rows
-	late bool
+	stale bool
 }
 
-func (r *lateRows) IsStaleClaim(context.Context, packet.Claim) (bool, error) {
-	r.did = append(r.did, "late?")
-	return r.late, nil
+func (r *staleRows) IsStaleClaim(context.Context, packet.Claim) (bool, error) {
+	r.did = append(r.did, "stale?")
+	return r.stale, nil
 }
 
-// TestR9_StaleClaimRebuildsItsLane: a claim from before the last rebuild of its lane is recorded,
-// or becomes a share conflict, only if a repeated grab returns it. A lane that lacks it is
-// fenced.
-func TestR9_StaleClaimRebuildsItsLane(t *testing.T) {
+func (r *staleRows) RecordShareConflict(_ context.Context, _ packet.Claim, _, detail string) (payout.State, error) {
+	r.did = append(r.did, "conflict: "+detail)
+	return payout.State{PaymentID: "h"}, nil
+}
+
+// TestR9_StaleClaimIsConflict: a claim from before the last rebuild of its lane is kept in the pool
+// first, then recorded as a share conflict. Nothing is recorded while Redis is away. It is recorded like
+// any other when the user has won the same share again, or the pool is gone.
+func TestR9_StaleClaimIsConflict(t *testing.T) {
 	c := packet.Claim{PacketID: strings.Repeat("0", packet.IDLen), UserID: "u", ShareIndex: 1, Amount: 5}
-	lane := packet.Lane(c.PacketID, 64)
+	const conflict = "stale?, keep u, conflict: the lane was rebuilt without the claim"
 	for _, tc := range []struct {
-		name string
-		late bool
-		pool latePool
-		did  string // none of them: not booked
-		want error
+		name  string
+		stale bool
+		pool  stalePool
+		did   string
+		want  error
 	}{
-		{"not late", false, latePool{}, "late?, book", nil},
-		{"known", true, latePool{known: true}, "late?, ask for u, book", nil},
-		{"retired", true, latePool{retired: true}, "late?, ask for u, book", nil},
-		{"gone", true, latePool{viewErr: packet.ErrNotFound}, "late?, ask for u, book", nil},
-		{"unknown", true, latePool{}, fmt.Sprintf("late?, ask for u, shut lane %d: pool_behind", lane), packet.ErrStaleClaim},
-		{"Redis away", true, latePool{err: packet.ErrUnavailable}, "late?, ask for u", packet.ErrUnavailable},
-		{"Redis away then", true, latePool{viewErr: packet.ErrUnavailable}, "late?, ask for u", packet.ErrUnavailable},
+		{"not stale", false, stalePool{}, "stale?, book", nil},
+		{"kept", true, stalePool{result: packet.StaleKept}, conflict, nil},
+		{"grabbed again", true, stalePool{result: packet.StaleOther}, conflict + "; the user has another claim: share 9", nil},
+		{"same share again", true, stalePool{result: packet.StaleRepeated}, "stale?, keep u, book", nil},
+		{"gone", true, stalePool{result: packet.StaleGone}, "stale?, keep u, book", nil},
+		{"Redis away", true, stalePool{err: packet.ErrUnavailable}, "stale?, keep u", packet.ErrUnavailable},
 	} {
 		for _, way := range []string{"RecordClaim", "payLater"} {
 			t.Run(tc.name+"/"+way, func(t *testing.T) {
-				r, pool := &lateRows{&rows{}, tc.late}, tc.pool
+				r, pool := &staleRows{&rows{}, tc.stale}, tc.pool
 				pool.rows = r.rows
 				steps := &Payments{Store: r, Provider: &wire{}, Pools: &pool}
 				env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 				env.RegisterActivity(steps.RecordClaim)
 				env.RegisterActivityWithOptions(func(ctx context.Context, c packet.Claim) (Outcome, error) {
-					return steps.recordOnly(ctx, c, payout.NotDeferred, 0)
+					return steps.recordOnly(ctx, c, payout.DeferredHeld, time.Minute)
 				}, activity.RegisterOptions{Name: "payLater"})
 				_, err := env.ExecuteActivity(way, c)
 				var typed *temporal.ApplicationError

@@ -136,7 +136,7 @@ type Config struct {
 // Fence returns the epoch of a packet's lane, and false while the lane is checked or rebuilt
 // (R9). It is called with every grab and must not block. What a process remembers of a packet is
 // valid only in the epoch in which it was read, and while the lane is open.
-type Fence func(packetID string) (epoch int64, open bool)
+type Fence func(packetID string) (version int64, open bool)
 
 func (c Config) withDefaults() (Config, error) {
 	if c.ApprovalAmount == 0 {

@@ -395,3 +395,30 @@ func TestSoldOutBehindFence(t *testing.T) {
 	h.tooLate(id)
 	asks("learned again", true)
 }
+
+// TestR9_SoldOutKnowsStaleClaims: a user whose stale claim is kept in the pool gets it also from a process
+// that knew all winners of the sold-out packet before.
+func TestR9_SoldOutKnowsStaleClaims(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, parts{})
+	p := proofFixture{h, h.open(h.app, with("share_count", "1", "total_amount", "250"))}
+	if r := h.grab(h.app, p.id, "winner"); r.status != http.StatusCreated {
+		t.Fatalf("%s", r)
+	}
+	h.tooLate(p.id)
+	c, _, err := h.pool.Claim(t.Context(), p.id, "winner")
+	h.check(err)
+	c.UserID = "lost"
+	_, result, err := h.pool.KeepStaleClaim(t.Context(), c)
+	if h.check(err); result != packet.StaleKept {
+		t.Fatal(result)
+	}
+	_, err = h.store.RecordShareConflict(t.Context(), c, "sandbox", "stale")
+	h.check(err)
+	wait.Until(t, "the process knows the claim", func() bool { return h.grab(h.app, p.id, "lost").status == http.StatusOK })
+	h.tooLate(p.id)
+	var again claimBody
+	if h.grab(h.app, p.id, "lost").json(t, &again); again.Amount != 250 || again.ShareIndex != 0 {
+		t.Errorf("%+v", again)
+	}
+}

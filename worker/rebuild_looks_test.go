@@ -63,7 +63,7 @@ func TestR9_LongListIsNoQuiet(t *testing.T) {
 	cfg.Pace = rebuildPace
 	cfg.Starter = worker.NewStarter(&longList{Client: r.temporal, during: func() {
 		began := time.Now()
-		if err := r.starter.StartPayout(ctx, held, "demo"); err != nil {
+		if _, err := r.starter.StartPayout(ctx, held, "demo"); err != nil {
 			t.Error(err)
 		}
 		wait.Until(t, "the list has taken long", func() bool { return time.Since(began) > rebuildPace.Settle })

@@ -14,7 +14,6 @@ import (
 
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/packet"
-	"hongbao/internal/payout"
 	"hongbao/internal/pool"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
@@ -249,99 +248,12 @@ func TestR9_RebuildStale(t *testing.T) {
 	}
 }
 
-// TestR9_StaleHandOffBecomesShareConflict: a stalled relay holds the hand-off of a grab that Redis lost, until its
-// share has another owner. It ends as a share conflict (rule R10) and does not count as a winner
-// without a row: closing waits.
-func TestR9_StaleHandOffBecomesShareConflict(t *testing.T) {
-	t.Parallel()
-	r, _ := newR9Rig(t)
-	ctx := t.Context()
-	p := r.create(t, spec{total: 1000, count: 10})
-	r.awaitOpen(t, p.ID)
-	r.stop() // the hand-off stays in Redis and is lost with it
-	lost := r.grab(t, p.ID, "lost").Claim
-	r.flush(t)
-	_, r.stop = r.startWorker(t)
-	r.awaitRebuilt(t, harness.Lanes-1)
-	second := r.grab(t, p.ID, "second").Claim
-	if second.ShareIndex != lost.ShareIndex || second.Amount != lost.Amount {
-		t.Fatalf("the share of %+v went to %+v", lost, second)
-	}
-	r.awaitPayout(t, second, payout.StatusPaid)
-	if err := r.starter.StartPayout(ctx, lost, "demo"); err != nil {
-		t.Fatal(err)
-	}
-	wait.Until(t, "share conflict recorded", func() bool {
-		conflict, err := r.store.Claim(ctx, p.ID, "lost")
-		return err == nil && conflict.PayoutStatus == string(payout.StatusFailed) && conflict.Amount == lost.Amount && conflict.PayoutID[0] == 'h'
-	})
-	p2, err := r.store.PaymentRow(ctx, must(r.store.Claim(ctx, p.ID, "lost"))(t).PayoutID)
-	if err != nil || p2.Failure.Code != payout.FailureShareConflict {
-		t.Errorf("share conflict %+v, %v", p2, err)
-	}
-	r.acknowledged(t, lost)
-	// As many claims and share conflicts as the pool counts, and one winner without a row.
-	third := func() packet.Claim {
-		r.stop()
-		defer func() { _, r.stop = r.startWorker(t) }()
-		return r.grab(t, p.ID, "third").Claim
-	}()
-	must(r.pool.Recall(ctx, p.ID))(t)
-	r.awaitStatus(t, p.ID, packet.StatusClosed)
-	r.awaitPayout(t, third, payout.StatusPaid)
-	r.balanced(t, p)
-	if n := len(must(r.store.ShareConflictUsers(ctx, p.ID))(t)); n != 1 {
-		t.Errorf("%d share conflicts, want one", n)
-	}
-	if lost := r.lost(t); lost != 1 {
-		t.Errorf("%d grabs reported as lost, want one", lost)
-	}
-}
-
 // acknowledged checks that a repeated grab returns the claim; its lane may be fenced in between.
 func (r *rig) acknowledged(t testing.TB, c packet.Claim) {
 	t.Helper()
 	again := r.grab(t, c.PacketID, c.UserID)
 	if again.Result != packet.GrabReplayed || again.Claim.ShareIndex != c.ShareIndex || again.Claim.Amount != c.Amount {
 		t.Errorf("acknowledged %+v, then %s %+v", c, again.Result, again.Claim)
-	}
-}
-
-// TestR9_LateClaim: the same, but the share was not claimed again: the claim is recorded.
-func TestR9_LateClaim(t *testing.T) {
-	t.Parallel()
-	r, _ := newR9Rig(t)
-	ctx := t.Context()
-	p := r.create(t, spec{total: 1000, count: 10})
-	r.awaitOpen(t, p.ID)
-	first := r.grab(t, p.ID, "first").Claim
-	r.awaitPayout(t, first, payout.StatusPaid)
-	r.stop()
-	lost := r.grab(t, p.ID, "lost").Claim
-	lost.Epoch, lost.Seq = 1, 2 // as in a hand-off
-	r.flush(t)
-	_, r.stop = r.startWorker(t)
-	r.awaitRebuilt(t, harness.Lanes-1)
-	if err := r.starter.StartPayout(ctx, lost, "demo"); err != nil {
-		t.Fatal(err)
-	}
-	wait.Until(t, "booked", func() bool {
-		claim, err := r.store.Claim(ctx, p.ID, "lost")
-		return err == nil && claim.ShareIndex == lost.ShareIndex && claim.PayoutID[0] == 'p'
-	})
-	r.acknowledged(t, lost)
-	r.acknowledged(t, first)
-	second := r.grab(t, p.ID, "second")
-	if second.Result != packet.GrabWon || second.Claim.ShareIndex == lost.ShareIndex {
-		t.Errorf("the second one got %+v", second)
-	}
-	r.awaitPayout(t, lost, payout.StatusPaid)
-	r.awaitPayout(t, second.Claim, payout.StatusPaid)
-	must(r.pool.Recall(ctx, p.ID))(t)
-	r.awaitStatus(t, p.ID, packet.StatusClosed)
-	r.balanced(t, p)
-	if n := len(must(r.store.ShareConflictUsers(ctx, p.ID))(t)); n != 0 {
-		t.Errorf("%d share conflicts, want none", n)
 	}
 }
 

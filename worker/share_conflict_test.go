@@ -33,7 +33,7 @@ func lostGrab(t *testing.T, r *rig, user string) conflictCase {
 	if _, err := r.store.RecordClaim(t.Context(), lost, "sandbox"); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.starter.StartPayout(t.Context(), lost, "demo"); err != nil {
+	if _, err := r.starter.StartPayout(t.Context(), lost, "demo"); err != nil {
 		t.Fatal(err)
 	}
 	c.claim = r.grab(t, c.p.ID, user).Claim
@@ -196,7 +196,7 @@ func TestR10_ShareConflicts(t *testing.T) {
 		}
 		r.awaitStatus(t, c.p.ID, packet.StatusClosed)
 		c.claim = packet.Claim{PacketID: c.p.ID, UserID: "too late", ShareIndex: 1, Amount: 1, ClaimedAt: time.Now().UTC()}
-		if err := r.starter.StartPayout(t.Context(), c.claim, "demo"); err != nil {
+		if _, err := r.starter.StartPayout(t.Context(), c.claim, "demo"); err != nil {
 			t.Fatal(err)
 		}
 		c.failed(t, payout.FailureShareConflict)

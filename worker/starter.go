@@ -45,7 +45,8 @@ func (s *Starter) LinkedTo(console string) *Starter {
 // StartPacket starts the workflow of a staged packet. It is idempotent; nil means that Temporal
 // has answered (rule R3).
 func (s *Starter) StartPacket(ctx context.Context, p packet.Packet) error {
-	return s.startOnce(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
+	_, err := s.startOnce(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
+	return err
 }
 
 func (s *Starter) packetInput(p packet.Packet) workflows.PacketInput {
@@ -64,8 +65,9 @@ func (s *Starter) packetStart(p packet.Packet) client.StartWorkflowOptions {
 	}
 }
 
-// StartPayout starts the workflow of a claim, as StartPacket does. app may be empty.
-func (s *Starter) StartPayout(ctx context.Context, c packet.Claim, app string) error {
+// StartPayout starts the workflow of a claim, as StartPacket does. app may be empty. It reports false if
+// the user's workflow exists, which may be that of another claim.
+func (s *Starter) StartPayout(ctx context.Context, c packet.Claim, app string) (started bool, err error) {
 	options, in := s.payoutStart(c, app)
 	return s.startOnce(observe.WithTraceparent(ctx, c.Trace), options, workflows.PayoutWorkflow, in)
 }
@@ -88,21 +90,25 @@ func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowO
 	}, in
 }
 
-// startOnce starts a workflow unless its id is open or was ever used (REJECT_DUPLICATE +
-// USE_EXISTING). After Temporal's retention it starts a new run, which reads the row and ends: it
-// saves runs, it is no lock.
-func (s *Starter) startOnce(ctx context.Context, o client.StartWorkflowOptions, name string, in any) error {
+// startOnce starts a workflow unless its id is open or was ever used (REJECT_DUPLICATE + FAIL), and
+// reports whether it started one. After Temporal's retention it starts a new run, which reads the row
+// and ends: it saves runs, it is no lock.
+func (s *Starter) startOnce(ctx context.Context, o client.StartWorkflowOptions, name string, in any) (bool, error) {
 	o.TaskQueue = workflows.TaskQueue
 	o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
-	o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+	o.WorkflowExecutionErrorWhenAlreadyStarted = true
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	_, err := s.client.ExecuteWorkflow(ctx, o, name, in)
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
-	if err == nil || errors.As(err, &started) {
-		return nil
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &started):
+		return false, nil
 	}
-	return fmt.Errorf("start %s: %w", o.ID, err)
+	return false, fmt.Errorf("start %s: %w", o.ID, err)
 }
 
 // Run starts a new run for a payment with an outbox entry (ALLOW_DUPLICATE + FAIL). If an earlier

@@ -32,6 +32,7 @@ type WatchedPackets interface {
 	UnfinishedPacket(ctx context.Context, id string) (packet.UnfinishedPacket, bool, error)
 	CountClaimedShares(ctx context.Context, packetID string) (int, error)
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
+	ClaimUsers(ctx context.Context, packetID string) ([]string, error)
 	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 	WithheldByRecovery(ctx context.Context, packetID string) (bool, error)
 	PacketsWithoutCharge(ctx context.Context) ([]string, error)

@@ -240,8 +240,10 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 	if !w.retryState.allow(key, now) {
 		return nil
 	}
-	if behind, err := l.checkConflicts(ctx, id, promised); behind || err != nil {
-		return err
+	if len(promised) > 0 {
+		if behind, err := l.checkUsers(ctx, id); behind || err != nil {
+			return err
+		}
 	}
 	found, err := w.startMissingWinners(ctx, id, view, carried)
 	if err != nil {
@@ -280,17 +282,19 @@ func (l *laneWatch) checkBehind(ctx context.Context, id string) (bool, error) {
 	return true, cfg.Pools.HaltLane(ctx, l.lane, packet.LanePoolBehind)
 }
 
-// checkConflicts does the same for share conflicts: a repeated grab must return the acknowledged
-// claim. The pool is read after the conflicts.
-func (l *laneWatch) checkConflicts(ctx context.Context, id string, promised []string) (bool, error) {
-	if len(promised) == 0 {
-		return false, nil
+// checkUsers does the same for a packet with share conflicts, of which the counts say nothing: each user
+// with a claim in MySQL, with or without a share, has one in the pool. The pool is read after MySQL.
+func (l *laneWatch) checkUsers(ctx context.Context, id string) (bool, error) {
+	cfg := l.watch.cfg
+	users, err := cfg.Store.ClaimUsers(ctx, id)
+	if err != nil {
+		return false, err
 	}
-	lacks := make(map[string]bool, len(promised))
-	for _, user := range promised {
+	lacks := make(map[string]bool, len(users))
+	for _, user := range users {
 		lacks[user] = true
 	}
-	err := l.watch.cfg.Pools.EachClaim(ctx, id, func(some []packet.Claim) error {
+	err = cfg.Pools.EachClaim(ctx, id, func(some []packet.Claim) error {
 		for _, c := range some {
 			delete(lacks, c.UserID)
 		}
@@ -299,14 +303,13 @@ func (l *laneWatch) checkConflicts(ctx context.Context, id string, promised []st
 	if err != nil || len(lacks) == 0 {
 		return false, err
 	}
-	cfg := l.watch.cfg
 	switch _, err := cfg.Pools.ClaimedCount(ctx, id); {
 	case errors.Is(err, packet.ErrNotFound): // retired since
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	cfg.Logger.WarnContext(ctx, "Pool lacks share conflicts that MySQL has; fencing its lane.", slog.String("packet_id", id),
+	cfg.Logger.WarnContext(ctx, "Pool lacks users whose claims MySQL has; fencing its lane.", slog.String("packet_id", id),
 		slog.Int("users", len(lacks)))
 	return true, cfg.Pools.HaltLane(ctx, l.lane, packet.LanePoolBehind)
 }

@@ -54,7 +54,7 @@ func TestR11_ShareConflictHidesNoClaim(t *testing.T) {
 	twice := r.grab(t, p.ID, "twice").Claim
 	early := conflict
 	early.UserID = twice.UserID
-	if err := r.starter.StartPayout(ctx, early, "demo"); err != nil {
+	if _, err := r.starter.StartPayout(ctx, early, "demo"); err != nil {
 		t.Fatal(err)
 	}
 	_, r.stop = r.startWorker(t)

@@ -67,8 +67,8 @@ type Worker struct {
 func New(cfg Config) *Worker {
 	watch := NewWatch(WatchConfig{Store: cfg.Watch, Pools: cfg.Live, Backlog: cfg.Handoffs, Starter: cfg.Starter, Payments: cfg.Payments,
 		Lanes: cfg.Lanes, Logger: cfg.Logger})
-	carrier := relay.New(relay.Config{Handoffs: cfg.Handoffs, Quarantine: cfg.Quarantine, Starter: cfg.Starter, Lanes: cfg.Lanes,
-		Logger: cfg.Logger})
+	carrier := relay.New(relay.Config{Handoffs: cfg.Handoffs, Quarantine: cfg.Quarantine, Starter: cfg.Starter, Stale: cfg.Payments,
+		Lanes: cfg.Lanes, Logger: cfg.Logger})
 	w := &Worker{cfg: cfg, relay: carrier, watch: watch, gone: make(chan error, 1)}
 	if cfg.Rebuild != nil {
 		rebuild := *cfg.Rebuild

@@ -79,7 +79,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		Metrics: registry, Tracer: tracer,
 		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen, Starting: starting,
 		MaxConns: cfg.MaxConnections, ConnsPerAddress: cfg.ConnectionsPerAddress,
-		Pool: redis, Store: db, Provider: pay, Fence: redis.Fence, LanesOpen: redis.CheckFences,
+		Pool: redis, Store: db, Provider: pay, Fence: redis.ClaimsVersion, LanesOpen: redis.CheckFences,
 		PingTemporal: func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) },
 		Runs:         worker.NewRuns(temporal, cfg.Temporal.Namespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.Temporal.Namespace).Look,
 		MySQLCurrent: db.CheckNotRestored, HealthSnapshot: watched.HealthSnapshot,

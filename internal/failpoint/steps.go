@@ -46,6 +46,7 @@ var (
 	ClaimRecord = step(PathPayout, "claim_book", "the claim is recorded in MySQL, its payout pending, the money owed")
 	ClaimBegin  = step(PathPayout, "claim_begin", "the claim is recorded in MySQL, the money owed, and the first send recorded with its "+
 		"order number and request, in one transaction")
+	ClaimKeep     = step(PathPayout, "claim_keep", "a claim from before the rebuild of its lane is in the pool, without a share")
 	ClaimConflict = step(PathPayout, "claim_conflict", "a share conflict is stored as a break")
 	PayoutBegin   = step(PathPayout, "payout_begin", "the send of the payout is recorded, with its order number and request")
 	PayoutSend    = step(PathPayout, "payout_send", "the payout was sent to the provider, which has answered")

@@ -51,6 +51,17 @@ var ErrBadClaim = errors.New("malformed claim record")
 // MaxMillis is the last millisecond of the year 9999, since 1970: the upper limit of databases.
 const MaxMillis = 253402300799999
 
+// StaleResult says what the pool of a packet has for the user of a stale claim.
+type StaleResult string
+
+// The results.
+const (
+	StaleGone     StaleResult = "gone"     // there is no pool: repeated grabs are answered from MySQL
+	StaleKept     StaleResult = "kept"     // the claim, without a share
+	StaleRepeated StaleResult = "repeated" // the user has won the same share again
+	StaleOther    StaleResult = "other"    // the user has won another share
+)
+
 // recordFields is the number of fields of a claim record: those of the share (PoolShare), time,
 // mark, profile.
 const recordFields = 7

@@ -35,6 +35,7 @@ type Epoch struct {
 	Seq, Grabs int64
 	Fence      FenceState
 	Reason     packet.LaneReason // why the epoch was halted
+	Kept       int64             // claims written without a share (KeepStaleClaim)
 }
 
 // Open reports whether the fence is open: calls with this epoch are accepted.
@@ -49,7 +50,7 @@ func (e Epoch) Open() bool { return e.Fence == FenceOpen }
 // lost data, and the script refuses. Seq alone does not suffice: after the last grab is
 // lost, the next grab of another process gets its seq. The reply ends with the new counts
 // {seq, changes of the process}, empty when nothing changed.
-var epochFields = []string{"epoch", "seq", "grabs", "gate", "reason"}
+var epochFields = []string{"epoch", "seq", "grabs", "gate", "reason", "kept"}
 
 // ReadEpoch returns the state of a lane in Redis; the zero Epoch when Redis has no data of
 // the lane.
@@ -78,8 +79,8 @@ func (p *Pool) decodeEpoch(lane int, cmd *redis.SliceCmd) (e Epoch, changes int6
 	if texts[1] == "" {
 		return Epoch{}, 0, nil
 	}
-	for i, to := range []*int64{&changes, &e.Number, &e.Seq, &e.Grabs} {
-		if i == 0 && texts[i] == "" {
+	for i, to := range map[int]*int64{0: &changes, 1: &e.Number, 2: &e.Seq, 3: &e.Grabs, 6: &e.Kept} {
+		if (i == 0 || i == 6) && texts[i] == "" {
 			continue
 		}
 		if *to, err = strconv.ParseInt(texts[i], 10, 64); err != nil {

@@ -241,6 +241,7 @@ func (w *epochWatch) readEpochs(ctx context.Context, lanes []laneSnapshot) []err
 // epoch, or at Redis' position when the epoch is new to it.
 func (w *epochWatch) admit(ctx context.Context, lane int, s laneSnapshot) {
 	f := w.pool.fences[lane]
+	defer func() { f.last.Load().kept.Store(s.redis.Kept) }()
 	if now := f.open.Load(); now != nil && now.epoch == s.redis.Number {
 		if s.replicated {
 			now.advance(s.redis.Seq, s.redisChanges, s.redis.Grabs)

@@ -29,6 +29,7 @@ type fence struct {
 type positionTracker struct {
 	epoch               int64
 	seq, changes, grabs atomic.Int64 // changes: by this process
+	kept                atomic.Int64 // claims without a share, at the last look
 }
 
 // position is a position at one moment. The zero position is before every other.
@@ -103,6 +104,17 @@ func (p *Pool) Fence(packetID string) (epoch int64, open bool) {
 		return 0, false
 	}
 	return s.epoch, true
+}
+
+// ClaimsVersion is Fence with a number that also changes when users of the lane got claims otherwise
+// than by grabs (KeepStaleClaim), within a second.
+func (p *Pool) ClaimsVersion(packetID string) (version int64, open bool) {
+	epoch, open := p.Fence(packetID)
+	if !open || !packet.ValidID(packetID) {
+		return epoch, open
+	}
+	s := p.fences[packet.Lane(packetID, p.cfg.Lanes)].last.Load()
+	return epoch<<32 | s.kept.Load(), open
 }
 
 // LanesFenced returns the number of lanes whose fence is closed for this process.

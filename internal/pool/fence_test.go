@@ -194,6 +194,9 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 				"close": func(pass string) error {
 					return closeScript.Run(ctx, p.rdb, append(keys, k.packet, k.shares), pass, "recalled").Err()
 				},
+				"keep": func(pass string) error {
+					return keepScript.Run(ctx, p.rdb, append(keys, k.packet, k.winners), pass, "v", "0:100:100:0:0:conflict:").Err()
+				},
 				"retire": func(pass string) error {
 					return retireScript.Run(ctx, p.rdb, append(keys, all...), pass, pk.ID, 1000, 1000).Err()
 				},

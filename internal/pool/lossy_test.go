@@ -192,6 +192,10 @@ func TestLostReply(t *testing.T) {
 		{name: "close", script: closeScript, make: opened, call: func(pk packet.Packet) (any, error) {
 			return p.ClosePool(ctx, pk.ID, packet.CloseRecalled)
 		}, want: packet.PoolCloseResult{Reason: packet.CloseRecalled}},
+		{name: "keep", script: keepScript, make: opened, call: func(pk packet.Packet) (any, error) {
+			_, result, err := p.KeepStaleClaim(ctx, packet.Claim{PacketID: pk.ID, UserID: "u", Amount: 100, ClaimedAt: time.Now()})
+			return result, err
+		}, want: packet.StaleKept},
 		{name: "retire", script: retireScript, make: closing, call: func(pk packet.Packet) (any, error) {
 			return nil, p.Retire(ctx, pk.ID)
 		}},

@@ -30,8 +30,10 @@ const (
 	clearPackets = 200
 	// tombstoneBatch is the number of tombstones in one pipeline.
 	tombstoneBatch = 500
-	// restoredMark replaces the call's mark in a restored claim record.
+	// restoredMark replaces the call's mark in a restored claim record, conflictMark in one without a
+	// share.
 	restoredMark = "restored"
+	conflictMark = "conflict"
 )
 
 // The kinds of keys that restore.lua writes.
@@ -217,7 +219,7 @@ func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) 
 			continue
 		}
 		f.sum += s.Amount
-		record, err := f.record(*s.Claim, f.sum)
+		record, err := claimRecord(*s.Claim, f.share(*s.Claim), restoredMark)
 		if err != nil {
 			return err
 		}
@@ -249,8 +251,13 @@ func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) 
 	return nil
 }
 
-// record returns a claim record as grab.lua writes it.
-func (f *packetRestore) record(c packet.Claim, sum money.Fen) (string, error) {
+// share returns the share of a claim, with the sum of the claims up to it.
+func (f *packetRestore) share(c packet.Claim) packet.PoolShare {
+	return packet.PoolShare{Index: c.ShareIndex, Amount: c.Amount, Sum: f.sum, Best: best(f.packet)}
+}
+
+// claimRecord returns a claim record as grab.lua writes it.
+func claimRecord(c packet.Claim, share packet.PoolShare, mark string) (string, error) {
 	profile := ""
 	if c.Profile != (packet.Profile{}) {
 		encoded, err := json.Marshal(c.Profile)
@@ -259,8 +266,7 @@ func (f *packetRestore) record(c packet.Claim, sum money.Fen) (string, error) {
 		}
 		profile = string(encoded)
 	}
-	share := packet.PoolShare{Index: c.ShareIndex, Amount: c.Amount, Sum: sum, Best: best(f.packet)}.AppendText(nil)
-	return fmt.Sprintf("%s:%d:%s:%s", share, c.ClaimedAt.UnixMilli(), restoredMark, profile), nil
+	return fmt.Sprintf("%s:%d:%s:%s", share.AppendText(nil), c.ClaimedAt.UnixMilli(), mark, profile), nil
 }
 
 func packUsers(users []string) []byte {
@@ -283,7 +289,7 @@ func (f *packetRestore) finish(ctx context.Context) error {
 	}
 	var records []any // of users without a share (R10)
 	for _, c := range f.withoutShare {
-		record, err := f.record(c, f.sum)
+		record, err := claimRecord(c, f.share(c), conflictMark)
 		if err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ var (
 	grabScript     = newScript("grab")
 	recallScript   = newScript("recall")
 	closeScript    = newScript("close")
+	keepScript     = newScript("keep")
 	retireScript   = newScript("retire")
 	indexScript    = newScript("index")
 	viewScript     = newScript("view")

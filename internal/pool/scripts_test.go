@@ -167,6 +167,8 @@ func everyScript(t *testing.T, p *Pool) {
 	must(err)
 	_, err = p.ClosePool(ctx, one.ID, packet.CloseSoldOut)
 	must(err)
+	_, _, err = p.KeepStaleClaim(ctx, packet.Claim{PacketID: one.ID, UserID: "stale", Amount: 1, ClaimedAt: time.Now()})
+	must(err)
 	must(p.Retire(ctx, one.ID))
 	h := handoffs(t, p)
 	s, err := h.AcquireSlot(ctx, 200, time.Minute)

@@ -52,8 +52,13 @@ const (
 // Starter starts and signals workflows. It is idempotent.
 type Starter interface {
 	StartPacket(ctx context.Context, p packet.Packet) error
-	StartPayout(ctx context.Context, c packet.Claim, app string) error
+	StartPayout(ctx context.Context, c packet.Claim, app string) (started bool, err error)
 	SignalClose(ctx context.Context, packetID string, reason packet.CloseReason) error
+}
+
+// StaleClaims records claims that are stale (rule R9). It is idempotent.
+type StaleClaims interface {
+	RecordStale(ctx context.Context, c packet.Claim) error
 }
 
 // Config is what a Relay needs.
@@ -61,6 +66,7 @@ type Config struct {
 	Handoffs   Handoffs
 	Quarantine Quarantine
 	Starter    Starter
+	Stale      StaleClaims
 	Lanes      int
 	Logger     *slog.Logger
 }
@@ -72,6 +78,7 @@ type Relay struct {
 	handoffs   Handoffs
 	quarantine Quarantine
 	starter    Starter
+	stale      StaleClaims
 	lanes      int
 	logger     *slog.Logger
 	readers    atomic.Pointer[[]*laneReader] // one per lane; nil: no slot yet
@@ -92,7 +99,8 @@ func (r *Relay) Underway(lane int) int {
 
 // New returns a relay; Run does the work.
 func New(cfg Config) *Relay {
-	return &Relay{handoffs: cfg.Handoffs, quarantine: cfg.Quarantine, starter: cfg.Starter, lanes: cfg.Lanes, logger: cfg.Logger}
+	return &Relay{handoffs: cfg.Handoffs, quarantine: cfg.Quarantine, starter: cfg.Starter, stale: cfg.Stale,
+		lanes: cfg.Lanes, logger: cfg.Logger}
 }
 
 // Stuck returns the number of hand-offs that fail to be relayed or quarantined while others succeed.
@@ -185,7 +193,7 @@ func (r *Relay) jobsOf(h packet.HandOff) []job {
 	}
 	for _, c := range h.Claims {
 		jobs = append(jobs, job{packetID: c.PacketID, do: withFailpoint(failpoint.RelayPayout, func(ctx context.Context) error {
-			return r.starter.StartPayout(ctx, c, h.App)
+			return r.startPayout(ctx, c, h.App)
 		})})
 	}
 	for _, id := range h.SoldOut {
@@ -195,6 +203,17 @@ func (r *Relay) jobsOf(h packet.HandOff) []job {
 		jobs = append(jobs, r.closeJob(h.Recalled, packet.CloseRecalled))
 	}
 	return jobs
+}
+
+// startPayout starts the workflow of a claim. When the user's workflow exists it may be that of another
+// claim: a stale claim, whose user has grabbed again, is recorded here before its hand-off is
+// acknowledged (rule R9).
+func (r *Relay) startPayout(ctx context.Context, c packet.Claim, app string) error {
+	started, err := r.starter.StartPayout(ctx, c, app)
+	if err == nil && !started {
+		err = r.stale.RecordStale(ctx, c)
+	}
+	return err
 }
 
 // closeJob returns the job that signals a packet's workflow to close, with the reason.

@@ -133,13 +133,15 @@ func staleAfter(c packet.Claim, lanes int) (lane int, epoch int64) {
 }
 
 // IsStaleClaim reports whether a claim on an existing share is older than the last rebuild of its
-// lane, and the lane is open again: the rebuilt pool may lack the claim (rule R9). On a lane that is
-// not open the claim is not stale, because the rebuild waits for it. Errors: ErrUnavailable.
-func (s *Store) IsStaleClaim(ctx context.Context, c packet.Claim) (late bool, err error) {
+// lane, the lane is open again, and the share is not recorded for its user: the rebuilt pool may lack
+// the claim (rule R9). On a lane that is not open the claim is not stale, because the rebuild waits for
+// it. Errors: ErrUnavailable.
+func (s *Store) IsStaleClaim(ctx context.Context, c packet.Claim) (stale bool, err error) {
 	lane, since := staleAfter(c, s.lanes)
 	err = s.read(ctx).Raw(`SELECT EXISTS (SELECT 1 FROM pool_lanes WHERE lane = ? AND state = 'open' AND epoch > ?)
-		AND EXISTS (SELECT 1 FROM shares WHERE packet_id = ? AND share_index = ?)`, lane, since, c.PacketID, c.ShareIndex).Scan(&late).Error
-	return late, classify(err)
+		AND EXISTS (SELECT 1 FROM shares WHERE packet_id = ? AND share_index = ? AND (user_id IS NULL OR user_id <> ?))`,
+		lane, since, c.PacketID, c.ShareIndex, c.UserID).Scan(&stale).Error
+	return stale, classify(err)
 }
 
 // claimOf is claimShare for a locked packet row.

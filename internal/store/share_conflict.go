@@ -167,3 +167,11 @@ func (s *Store) ShareConflictUsers(ctx context.Context, packetID string) ([]stri
 	err := s.read(ctx).Model(&claimRow{}).Where("packet_id = ? AND kind = ?", packetID, claimConflict).Pluck("user_id", &users).Error
 	return users, classify(err)
 }
+
+// ClaimUsers lists the users with a recorded claim in a packet, with or without a share; one with both
+// is listed twice. Errors: ErrUnavailable.
+func (s *Store) ClaimUsers(ctx context.Context, packetID string) ([]string, error) {
+	var users []string
+	err := s.read(ctx).Model(&claimRow{}).Where("packet_id = ? AND kind IN ('share', 'conflict')", packetID).Pluck("user_id", &users).Error
+	return users, classify(err)
+}

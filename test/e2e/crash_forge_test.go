@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
@@ -186,13 +187,43 @@ func shareConflict(t *testing.T, c *crashes, name string) {
 		t.Fatal(err)
 	}
 	parts := strings.SplitN(record, ":", 6) // the share has four parts, then follows the time
-	late := name + "-too-late"
-	forged := []any{"kind", "claims", "packet_id", l.id, "app", "", "shares", strings.Join(parts[:4], ":"), "at", parts[4],
-		"users", "\x91\xd9" + string([]byte{byte(len(late))}) + late, "profiles", "\x80", "last", "0"}
+	l.forgeClaim(t, r, stream, name+"-too-late", strings.Join(parts[:4], ":"), parts[4])
+	l.conflictVoided(t, name)
+}
+
+// staleClaim has the lane of a packet rebuilt, and forges a hand-off from before the rebuild, of a claim
+// that Redis lost: its share is free. The claim is kept in the pool, becomes a share conflict, and moves no
+// money until two persons void it (R9, R10).
+func staleClaim(t *testing.T, c *crashes, name string) {
+	l := c.newPacketLife(t, name, 3)
+	l.grabbed(t, name+"-a")
+	r := c.redis(t)
+	key, stream := l.keyOf(t, r)
+	lane, _, _ := strings.Cut(key, "packet:")
+	if err := r.HSet(t.Context(), lane+"epoch", "gate", "halted", "reason", "by_hand").Err(); err != nil {
+		t.Fatal(err)
+	}
+	l.grabbed(t, name+"-b") // from the rebuilt lane
+	amount := count(t, c.mysql(t), "SELECT amount FROM shares WHERE packet_id = ? AND share_index = 2", l.id)
+	l.forgeClaim(t, r, stream, name+"-stale", fmt.Sprintf("2:%d:%d:0", amount, amount), fmt.Sprint(time.Now().UnixMilli()), "epoch", "1",
+		"seq", "2")
+	l.conflictVoided(t, name)
+}
+
+// forgeClaim adds the hand-off of a claim.
+func (l *packetLife) forgeClaim(t *testing.T, r *redis.Client, stream, user, share, at string, more ...any) {
+	t.Helper()
+	forged := append([]any{"kind", "claims", "packet_id", l.id, "app", "", "shares", share, "at", at,
+		"users", "\x91\xd9" + string([]byte{byte(len(user))}) + user, "profiles", "\x80", "last", "0"}, more...)
 	if err := r.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, Values: forged}).Err(); err != nil {
 		t.Fatal(err)
 	}
-	db := c.mysql(t)
+}
+
+// conflictVoided waits for the packet's share conflict, which two persons void, and ends the packet.
+func (l *packetLife) conflictVoided(t *testing.T, name string) {
+	t.Helper()
+	db := l.mysql(t)
 	wait.Until(t, "the share conflict is recorded as a break", func() bool {
 		return count(t, db, "SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", l.id) == 1
 	})
@@ -201,8 +232,8 @@ func shareConflict(t *testing.T, c *crashes, name string) {
 	if err := db.QueryRowContext(t.Context(), query, l.id).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	a := c.decided(t, "FINANCE", "/payouts/"+id+"/cancel", name, 202, map[string]any{"reason": "the order was void"})
-	c.decided(t, "FINANCE2", "/approvals/"+a.str("approval", "id")+"/approve", name+"-2", 202, map[string]any{"reason": "agreed"})
+	a := l.decided(t, "FINANCE", "/payouts/"+id+"/cancel", name, 202, map[string]any{"reason": "the order was void"})
+	l.decided(t, "FINANCE2", "/approvals/"+a.str("approval", "id")+"/approve", name+"-2", 202, map[string]any{"reason": "agreed"})
 	wait.Until(t, "the share conflict is void", func() bool {
 		return count(t, db, "SELECT COUNT(*) FROM payments WHERE id = ? AND status = 'cancelled'", id) == 1
 	})

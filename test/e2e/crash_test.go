@@ -46,6 +46,7 @@ type story func(t *testing.T, c *crashes, name string)
 var stories = map[failpoint.Step]story{
 	failpoint.CloseReason:       recalledAtExpiry, // these take longest
 	failpoint.DrainStart:        lostHandOff,
+	failpoint.ClaimKeep:         staleClaim,
 	failpoint.ClaimConflict:     shareConflict,
 	failpoint.RelayTakeOver:     quarantined,
 	failpoint.RelayQuarantine:   quarantined,
@@ -104,10 +105,10 @@ func TestCrashPointsOfRebuilds(t *testing.T) {
 	c.assertNothingPending(t, steps)
 }
 
-// rebuilds reports whether a step belongs to the rebuild of a lane.
+// rebuilds reports whether a step belongs to the rebuild of a lane, or follows it.
 func rebuilds(s failpoint.Step) bool {
 	return slices.Contains([]failpoint.Step{failpoint.RebuildBegin, failpoint.RebuildShut, failpoint.RebuildPool,
-		failpoint.RebuildOpen, failpoint.RebuildEnd}, s)
+		failpoint.RebuildOpen, failpoint.RebuildEnd, failpoint.ClaimKeep}, s)
 }
 
 // together runs the stories of the failpoints of steps, some at once.

@@ -106,7 +106,7 @@ func Open(t testing.TB, o Options) *Stack {
 	s.openProvider(t, o)
 	s.Owners = s.NewOwners(t, o.Owners...)
 	s.Config = api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: s.Pool, Store: s.Store, Provider: s.Provider,
-		Fence: s.Pool.Fence, LanesOpen: s.Pool.CheckFences,
+		Fence: s.Pool.ClaimsVersion, LanesOpen: s.Pool.CheckFences,
 		SeedKey: [32]byte{7}, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: stacktest.Namespace, Version: "test",
 		Refresh: 200 * time.Millisecond}
 	if o.API != nil {

@@ -325,7 +325,7 @@ func (b *database) lost() (payments []string, winners []packet.Claim, life bool)
 				payments = append(payments, id)
 			}
 		}
-		for _, c := range b.world.pool.winners {
+		for _, c := range b.world.pool.claims() {
 			if !b.world.pool.retired && !b.accountedFor(c) { // a retired pool returns no claims
 				winners = append(winners, c)
 			}

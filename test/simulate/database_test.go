@@ -392,6 +392,18 @@ func (b *database) ShareConflictUsers(context.Context, string) (users []string, 
 	return users, nil
 }
 
+func (b *database) ClaimUsers(ctx context.Context, id string) ([]string, error) {
+	users, err := b.ShareConflictUsers(ctx, id)
+	b.world.look(func() {
+		for _, s := range b.shares {
+			if s.user != "" {
+				users = append(users, s.user)
+			}
+		}
+	})
+	return users, err
+}
+
 // claim records a share for its user; nil when it is recorded already.
 func (b *database) claim(c packet.Claim, provider string) (*payout.Payment, error) {
 	if !b.recorded || c.ShareIndex >= len(b.shares) {
@@ -444,8 +456,17 @@ func (b *database) recordClaim(c packet.Claim, provider string, recovery bool) (
 	return st, err
 }
 
-// IsStaleClaim reports false: a rebuild of this pool waits for every run.
-func (b *database) IsStaleClaim(context.Context, packet.Claim) (bool, error) { return false, nil }
+func (b *database) IsStaleClaim(_ context.Context, c packet.Claim) (stale bool, err error) {
+	b.world.look(func() { stale = b.stale(c) })
+	return stale, nil
+}
+
+// stale reports whether a claim is older than the last rebuild of the open lane, and its share is not
+// recorded for its user.
+func (b *database) stale(c packet.Claim) bool {
+	p := b.world.pool
+	return b.recorded && !p.fenceClosed && max(c.Epoch, 1) < p.epoch && c.ShareIndex < len(b.shares) && b.shares[c.ShareIndex].user != c.UserID
+}
 
 type encoder = func(payout.Instruction) ([]byte, error)
 
@@ -456,9 +477,14 @@ func (b *database) BeginClaim(_ context.Context, c packet.Claim, provider string
 		if out = (payout.SendStart{Hold: hold}); out.Hold != nil {
 			return nil
 		}
+		stale := b.stale(c)
 		p, err := b.claim(c, provider)
 		if err != nil {
 			return err
+		}
+		if stale { // the transaction rolls back
+			b.shares[c.ShareIndex].user = ""
+			return packet.ErrStaleClaim
 		}
 		if p == nil {
 			out.State = b.rows[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)].state(b.world.now())

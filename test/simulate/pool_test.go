@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"hongbao/activities"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 )
@@ -33,6 +32,9 @@ type pool struct {
 	// fenceClosed: a loss of the lane was noticed, or a rebuild is wanted (R9). Scripts refuse until
 	// the rebuild.
 	fenceClosed bool
+	// epoch counts the rebuilds; withoutShare are the users in byUser whose claim has no share (R10).
+	epoch        int64
+	withoutShare map[string]bool
 }
 
 // script makes one change, unless the fence of the lane is closed.
@@ -69,7 +71,12 @@ func (p *pool) grab(user string) (won bool) {
 			w.violated("share %d was dealt to %s, and is %s's", i, user, other.UserID)
 		}
 	}
-	c := packet.Claim{PacketID: w.packet.ID, UserID: user, ShareIndex: i, Amount: p.shares[i], ClaimedAt: now}
+	for _, c := range w.acknowledged {
+		if c.UserID == user && w.db.booked(c) && !w.missed[user] {
+			w.violated("%s won share %d, and a claim of share %d is recorded", user, i, c.ShareIndex)
+		}
+	}
+	c := packet.Claim{PacketID: w.packet.ID, UserID: user, ShareIndex: i, Amount: p.shares[i], ClaimedAt: now, Epoch: p.epoch}
 	p.winners, p.byUser[user] = append(p.winners, c), c
 	p.claimed += c.Amount
 	p.handoffs = append(p.handoffs, c)
@@ -166,20 +173,45 @@ func (p *pool) View(context.Context, string) (v packet.PoolView, err error) {
 	return v, err
 }
 
-// chargePools is the pool that is read before a charge is sent. IsStaleClaim handles stale claims.
-type chargePools struct {
-	activities.ClaimPools
-	pool *pool
+// KeepStaleClaim simulates keep.lua.
+func (p *pool) KeepStaleClaim(_ context.Context, c packet.Claim) (known packet.Claim, result packet.StaleResult, err error) {
+	err = p.script("keep a stale claim", func() error {
+		var found bool
+		known, found = p.byUser[c.UserID]
+		switch {
+		case p.gone || p.retired:
+			result = packet.StaleGone
+		case found && keyOf(known) != keyOf(c):
+			result = packet.StaleOther
+		case found && !p.withoutShare[c.UserID]:
+			result = packet.StaleRepeated
+		default:
+			known, result = c, packet.StaleKept
+			p.byUser[c.UserID], p.withoutShare[c.UserID] = c, true
+		}
+		p.world.note("stale claim of %s, share %d: %s", c.UserID, c.ShareIndex, result)
+		p.world.reached["stale claim: "+string(result)]++
+		return nil
+	})
+	return known, result, err
 }
 
-func (c chargePools) View(ctx context.Context, id string) (packet.PoolView, error) {
-	return c.pool.View(ctx, id)
+// claims returns all claims, with and without a share. Their records have no epoch.
+func (p *pool) claims() []packet.Claim {
+	claims := slices.Clone(p.winners)
+	for _, user := range slices.Sorted(maps.Keys(p.withoutShare)) {
+		claims = append(claims, p.byUser[user])
+	}
+	for i := range claims {
+		claims[i].Epoch = 0
+	}
+	return claims
 }
 
 func (p *pool) EachClaim(_ context.Context, _ string, each func([]packet.Claim) error) (err error) {
 	var claims []packet.Claim
 	p.world.look(func() {
-		if claims = slices.Clone(p.winners); p.fenceClosed || p.gone {
+		if claims = p.claims(); p.fenceClosed || p.gone {
 			err = p.away()
 		}
 	})
@@ -247,6 +279,7 @@ func (p *pool) emptied() {
 	}
 	p.winners, p.signal = nil, ""
 	clear(p.byUser)
+	clear(p.withoutShare)
 }
 
 // take gives one hand-off to the relay, which acknowledges it or leaves it to be delivered again.

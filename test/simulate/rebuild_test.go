@@ -69,7 +69,7 @@ func (w *world) noticeLoss(lost int) {
 func (w *world) rebuildPool(running func(packet.Claim) bool) error {
 	return w.do("rebuild", func() error {
 		b, p := w.db, w.pool
-		for _, c := range slices.Concat(p.handoffs, p.winners) {
+		for _, c := range slices.Concat(p.handoffs, p.claims()) {
 			if !b.accountedFor(c) && !running(c) {
 				w.violated("rebuilt, and the lane held share %d of %s, which is not recorded", c.ShareIndex, c.UserID)
 			}
@@ -82,7 +82,8 @@ func (w *world) rebuildPool(running func(packet.Claim) bool) error {
 			}
 		}
 		p.fenceClosed, p.gone, p.signal, p.reason, p.claimed = false, false, "", "", 0
-		p.shares, p.free, p.winners, p.byUser = nil, nil, nil, map[string]packet.Claim{}
+		p.shares, p.free, p.winners, p.byUser, p.withoutShare = nil, nil, nil, map[string]packet.Claim{}, map[string]bool{}
+		p.epoch++
 		p.restricted, p.eligible = b.rec.EligibleCount > 0, map[string]bool{}
 		for _, user := range b.rec.Eligible {
 			p.eligible[user] = true
@@ -98,7 +99,9 @@ func (w *world) rebuildPool(running func(packet.Claim) bool) error {
 			p.claimed += s.amount
 		}
 		for _, x := range b.shareConflicts {
-			p.byUser[x.claim.UserID] = x.claim
+			if _, has := p.byUser[x.claim.UserID]; !has { // a claim with a share wins
+				p.byUser[x.claim.UserID], p.withoutShare[x.claim.UserID] = x.claim, true
+			}
 		}
 		switch b.rec.Stored {
 		case packet.StatusFunding:
@@ -124,7 +127,7 @@ func (w *world) rebuildPool(running func(packet.Claim) bool) error {
 func (w *world) remainingClaims() (claims []packet.Claim) {
 	w.look(func() {
 		claims, w.pool.handoffs = w.pool.handoffs, nil
-		for _, c := range w.pool.winners {
+		for _, c := range w.pool.claims() {
 			if !w.db.accountedFor(c) && !slices.ContainsFunc(claims, func(h packet.Claim) bool { return keyOf(h) == keyOf(c) }) {
 				claims = append(claims, c)
 			}
@@ -193,6 +196,14 @@ func TestRebuildSees(t *testing.T) {
 			m.pool.grab(user(0))
 		},
 			"share 0 of 500 fen is recorded"},
+		"a stale claim is not kept in the pool": {func(m *model) {
+			c := m.pool.winners[0]
+			m.pool.winners, m.pool.handoffs = nil, nil
+			_ = m.rebuildPool(func(packet.Claim) bool { return true })
+			_, _ = m.db.RecordShareConflict(ctx, c, "bank", "stale")
+			m.pool.grab(user(0))
+		},
+			"user0 won share 0, and a claim of share 0 is recorded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(ordinaryDice{})

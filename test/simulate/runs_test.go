@@ -164,7 +164,7 @@ func (l *packetRun) due() time.Time {
 func (l *packetRun) waits() bool {
 	step, _ := l.next()
 	return step == packet.StepDrain && !l.w.pool.retired &&
-		slices.ContainsFunc(l.w.pool.winners, func(c packet.Claim) bool { return !l.w.db.accountedFor(c) })
+		slices.ContainsFunc(l.w.pool.claims(), func(c packet.Claim) bool { return !l.w.db.accountedFor(c) })
 }
 
 func (l *packetRun) step() error {

@@ -137,12 +137,13 @@ func newWorld(d dice, now func() time.Time, key string) *world {
 		w.packet.EligibleCount = len(w.guests)
 	}
 	w.db = newDatabase(w)
-	w.pool = &pool{world: w, state: packet.PoolFunding, byUser: map[string]packet.Claim{}, restricted: w.guests != nil,
-		eligible: maps.Clone(w.guests)}
+	w.pool = &pool{world: w, state: packet.PoolFunding, byUser: map[string]packet.Claim{}, withoutShare: map[string]bool{}, epoch: 1,
+		restricted: w.guests != nil,
+		eligible:   maps.Clone(w.guests)}
 	w.bank = &bank{world: w, orders: map[string]*order{}, answers: map[string]answer{}, queried: map[string]time.Time{},
 		deaf: map[string]bool{}}
 	w.packets = &activities.Packets{Store: w.db, Pool: w.pool, Provider: w.bank, SeedKey: seedKey}
-	w.payments = &activities.Payments{Store: w.db, Provider: w.bank, Admission: w.newAdmission(), Pools: chargePools{pool: w.pool},
+	w.payments = &activities.Payments{Store: w.db, Provider: w.bank, Admission: w.newAdmission(), Pools: w.pool,
 		Now: w.clock}
 	w.atOnce = &activities.CombinedSteps{Packets: w.packets, Payments: w.payments}
 	return w
