@@ -26,9 +26,6 @@ type Booked struct {
 }
 
 func getActivity(r *request) (answer, error) {
-	if err := readQuery(r).done(); err != nil {
-		return answer{}, err
-	}
 	ctx, cancel := context.WithTimeout(r.ctx, overviewLimit)
 	defer cancel()
 	minutes, err := r.server.cfg.Store.Activity(ctx)

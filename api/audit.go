@@ -136,9 +136,6 @@ func listAudit(r *request) (answer, error) {
 }
 
 func verifyAudit(r *request) (answer, error) {
-	if err := readQuery(r).done(); err != nil {
-		return answer{}, err
-	}
 	ctx, cancel := context.WithTimeout(r.server.base, verifyLimit)
 	defer cancel()
 	check, err := r.server.cfg.Store.VerifyAudit(ctx)

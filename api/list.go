@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,18 @@ func readQuery(r *request) *query {
 		q.values[string(name)] = append(q.values[string(name)], string(value))
 	}
 	return q
+}
+
+// checkQuery refuses a query that cannot be decoded, and any query of a route without parameters:
+// what is not applied would mislead, such as a dry_run that belongs into the body.
+func (r *request) checkQuery() error {
+	if _, err := url.QueryUnescape(string(r.c.Context().URI().QueryString())); err != nil {
+		return invalid(FieldError{"query", faultFormat, "is not percent-encoded"})
+	}
+	if r.route.hasQuery() {
+		return nil
+	}
+	return readQuery(r).done()
 }
 
 func (q *query) fault(name string, f fault) {
@@ -116,7 +129,7 @@ func (q *query) done() error {
 		if len(name) > maxFieldName {
 			name = name[:maxFieldName]
 		}
-		q.fault(strings.ToValidUTF8(name, "?"), fault{faultUnknown, "is not a parameter of this list"})
+		q.fault(strings.ToValidUTF8(name, "?"), fault{faultUnknown, "is not a parameter of this path"})
 	}
 	if len(q.faults) > 0 {
 		return invalid(q.faults[:min(len(q.faults), maxFaults)]...)

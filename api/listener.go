@@ -235,6 +235,11 @@ func (l *listener) handler(r *route, method string) fiber.Handler {
 				return err
 			}
 		}
+		if r.realm != realmOpen && len(c.Context().URI().QueryString()) > 0 {
+			if err := req.checkQuery(); err != nil {
+				return err
+			}
+		}
 		if l.kind == listenStaff { // on the public listener a context per request would cost throughput
 			req.ctx = req.named()
 		}

@@ -71,9 +71,6 @@ var kindNames = map[payout.Kind]string{payout.KindCharge: "charge", payout.KindP
 	payout.KindHonour: "honour"}
 
 func getOverview(r *request) (answer, error) {
-	if err := readQuery(r).done(); err != nil {
-		return answer{}, err
-	}
 	ctx, cancel := context.WithTimeout(r.ctx, overviewLimit)
 	defer cancel()
 	found, err := r.server.cfg.Store.Overview(ctx)

@@ -63,6 +63,51 @@ func TestParametersAndDocument(t *testing.T) {
 	}
 }
 
+// TestQueriesAreReadWhole: no route drops a parameter that it does not know, or cannot decode, also one
+// that has no parameters: POST .../retry?dry_run=true must not retry.
+func TestQueriesAreReadWhole(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, parts{})
+	admin := h.administrator()
+	id := h.open(h.app, with())
+	seen := 0
+	for path, item := range newContract(t).doc.Paths.Map() {
+		who := h.app
+		switch {
+		case strings.HasPrefix(path, "/v1/staff/keys"), strings.HasPrefix(path, "/v1/staff/ticket-keys"):
+			who = admin
+		case strings.Contains(path, "/audit"):
+			who = h.auditor
+		case strings.HasPrefix(path, "/v1/staff/providers"), strings.HasSuffix(path, "/recall"):
+			who = h.ops
+		case strings.HasPrefix(path, "/v1/staff/"):
+			who = h.finance
+		case !strings.HasPrefix(path, "/v1/"):
+			continue
+		}
+		path = strings.NewReplacer("{id}", id, "{user_id}", "u1", "{date}", "2026-02-17", "{name}", "sandbox").Replace(path)
+		for method, op := range item.Operations() {
+			if op.Security != nil && len(*op.Security) == 0 {
+				continue
+			}
+			for query, want := range map[string]string{"dry_run=true": "dry_run unknown_field", "nobody": "nobody unknown_field",
+				"limit=%zz": "query invalid_format", "%": "query invalid_format"} {
+				seen++
+				c := call{method: method, path: path + "?" + query, key: who.token, header: map[string]string{"Idempotency-Key": "k"}}
+				if method == http.MethodPost {
+					c.body = "{}"
+				}
+				if r := h.do(c); r.code() != "invalid_request" || !slices.Contains(fieldsOf(t, r), want) {
+					t.Errorf("%s %s?%s: %s", method, path, query, r)
+				}
+			}
+		}
+	}
+	if seen < 200 {
+		t.Errorf("only %d queries", seen)
+	}
+}
+
 // valuesOf are values at the edge of what a schema allows, and just outside. Text that is free
 // has none.
 func valuesOf(s *openapi3.Schema) (good, bad []string) {

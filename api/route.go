@@ -63,6 +63,11 @@ func (r *route) allows(role access.Role) bool {
 	return r.roles == nil || slices.Contains(r.roles, role)
 }
 
+// hasQuery reports whether the route has query parameters; its handler then reads them all.
+func (r *route) hasQuery() bool {
+	return slices.ContainsFunc(r.params, func(p param) bool { return p.in == "query" })
+}
+
 // on returns the path with its parameter filled in.
 func (r *route) on(id string) string { return strings.Replace(r.path, "{id}", id, 1) }
 
@@ -70,13 +75,13 @@ func (r *route) on(id string) string { return strings.Replace(r.path, "{id}", id
 func (r *route) codes() []Code {
 	codes := slices.Clone(r.problems)
 	if r.realm != realmOpen {
-		codes = append(codes, CodeUnauthenticated, CodeForbidden, CodeUnavailable)
+		codes = append(codes, CodeUnauthenticated, CodeForbidden, CodeUnavailable, CodeInvalidRequest)
 	}
 	if r.realm == realmApp {
 		codes = append(codes, CodeRateLimited)
 	}
 	if r.method == http.MethodPost {
-		codes = append(codes, CodeMalformedJSON, CodeRequestTimeout, CodeBodyTooLarge, CodeUnsupportedMedia, CodeInvalidRequest)
+		codes = append(codes, CodeMalformedJSON, CodeRequestTimeout, CodeBodyTooLarge, CodeUnsupportedMedia)
 	}
 	codes = append(codes, CodeInternal)
 	var unique []Code

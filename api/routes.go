@@ -57,8 +57,8 @@ func packetRoutes() []*route {
 				{in: "query", name: "sender_id", schema: "", example: "u1", about: "Packets of this sender."}, packetStatusParam, limitParam,
 				cursorParam,
 			},
-			answers:  []reply{{status: http.StatusOK, about: "A page of packets.", body: Packets{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listPackets,
+			answers: []reply{{status: http.StatusOK, about: "A page of packets.", body: Packets{}}},
+			handle:  listPackets,
 		},
 		{
 			id: "getPacket", method: http.MethodGet, path: "/v1/packets/{id}", listener: listenPublic, realm: realmApp, tag: "packets",
@@ -115,7 +115,7 @@ func claimRoutes() []*route {
 			about:    "Newest first. best_luck is true on exactly one claim once the packet is sold out or closed.",
 			params:   []param{packetParam, limitParam, cursorParam},
 			answers:  []reply{{status: http.StatusOK, about: "A page of claims.", body: Claims{}}},
-			problems: []Code{CodePacketNotFound, CodeInvalidRequest}, handle: listGrabs,
+			problems: []Code{CodePacketNotFound}, handle: listGrabs,
 		},
 		{
 			id: "getGrab", method: http.MethodGet, path: "/v1/packets/{id}/grabs/{user_id}", listener: listenPublic, realm: realmApp, tag: "claims",
@@ -123,7 +123,7 @@ func claimRoutes() []*route {
 			about:    "Returns the claim of one user in one packet, in every state of the packet.",
 			params:   []param{packetParam, userParam},
 			answers:  []reply{{status: http.StatusOK, about: "The claim.", body: Claim{}}},
-			problems: []Code{CodePacketNotFound, CodeClaimNotFound, CodeInvalidRequest}, handle: getGrab,
+			problems: []Code{CodePacketNotFound, CodeClaimNotFound}, handle: getGrab,
 		},
 	}
 }
@@ -132,19 +132,19 @@ func userRoutes() []*route {
 	return []*route{
 		{
 			id: "listUserClaims", method: http.MethodGet, path: "/v1/users/{user_id}/claims", listener: listenPublic, realm: realmApp, tag: "users",
-			summary:  "List the claims of a user",
-			about:    "Newest first, from all packets of the app. A claim is listed as soon as it is won.",
-			params:   []param{userParam, limitParam, cursorParam},
-			answers:  []reply{{status: http.StatusOK, about: "A page of claims.", body: UserClaims{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listUserClaims,
+			summary: "List the claims of a user",
+			about:   "Newest first, from all packets of the app. A claim is listed as soon as it is won.",
+			params:  []param{userParam, limitParam, cursorParam},
+			answers: []reply{{status: http.StatusOK, about: "A page of claims.", body: UserClaims{}}},
+			handle:  listUserClaims,
 		},
 		{
 			id: "listUserPackets", method: http.MethodGet, path: "/v1/users/{user_id}/packets", listener: listenPublic, realm: realmApp,
 			tag: "users", summary: "List the packets that a user sent",
-			about:    "Newest first.",
-			params:   []param{userParam, packetStatusParam, limitParam, cursorParam},
-			answers:  []reply{{status: http.StatusOK, about: "A page of packets.", body: Packets{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listUserPackets,
+			about:   "Newest first.",
+			params:  []param{userParam, packetStatusParam, limitParam, cursorParam},
+			answers: []reply{{status: http.StatusOK, about: "A page of packets.", body: Packets{}}},
+			handle:  listUserPackets,
 		},
 		{
 			id: "getUserSummary", method: http.MethodGet, path: "/v1/users/{user_id}/summary", listener: listenPublic, realm: realmApp, tag: "users",
@@ -157,8 +157,8 @@ func userRoutes() []*route {
 					"" + defaultZone +
 					" by default."},
 			},
-			answers:  []reply{{status: http.StatusOK, about: "The summary.", body: Summary{}}},
-			problems: []Code{CodeInvalidRequest}, handle: getSummary,
+			answers: []reply{{status: http.StatusOK, about: "The summary.", body: Summary{}}},
+			handle:  getSummary,
 		},
 	}
 }
@@ -167,43 +167,43 @@ func staffRoutes() []*route {
 	return []*route{
 		{
 			id: "listPayouts", method: http.MethodGet, path: "/v1/staff/payouts", listener: listenStaff, realm: realmStaff, tag: "staff payouts",
-			summary:  "List payouts",
-			about:    "Newest first. Filters are combined with AND.",
-			params:   append(paymentFilters("Payouts"), limitParam, cursorParam),
-			answers:  []reply{{status: http.StatusOK, about: "A page of payouts.", body: Payouts{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listPayouts,
+			summary: "List payouts",
+			about:   "Newest first. Filters are combined with AND.",
+			params:  append(paymentFilters("Payouts"), limitParam, cursorParam),
+			answers: []reply{{status: http.StatusOK, about: "A page of payouts.", body: Payouts{}}},
+			handle:  listPayouts,
 		},
 		{
 			id: "sumPayouts", method: http.MethodGet, path: "/v1/staff/payouts/sum", listener: listenStaff, realm: realmStaff, tag: "staff payouts",
-			summary:  "Count and sum payouts",
-			about:    "Covers the payouts that the list returns for the same filters; of more than 10,000, the newest 10,000.",
-			params:   paymentFilters("Payouts"),
-			answers:  []reply{{status: http.StatusOK, about: "Count and sum.", body: PaymentSum{}}},
-			problems: []Code{CodeInvalidRequest}, handle: sumPayouts,
+			summary: "Count and sum payouts",
+			about:   "Covers the payouts that the list returns for the same filters; of more than 10,000, the newest 10,000.",
+			params:  paymentFilters("Payouts"),
+			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: PaymentSum{}}},
+			handle:  sumPayouts,
 		},
 		{
 			id: "getPayoutStatuses", method: http.MethodGet, path: "/v1/staff/payouts/statuses", listener: listenStaff, realm: realmStaff,
 			tag: "staff payouts", summary: "Get the statuses of several payouts",
-			about:    "Returns the statuses of recorded payouts from MySQL in one read. Use it to poll many payouts.",
-			params:   []param{payoutIDsParam},
-			answers:  []reply{{status: http.StatusOK, about: "The statuses.", body: PayoutStatuses{}}},
-			problems: []Code{CodeInvalidRequest}, handle: getPayoutStatuses,
+			about:   "Returns the statuses of recorded payouts from MySQL in one read. Use it to poll many payouts.",
+			params:  []param{payoutIDsParam},
+			answers: []reply{{status: http.StatusOK, about: "The statuses.", body: PayoutStatuses{}}},
+			handle:  getPayoutStatuses,
 		},
 		{
 			id: "getOverview", method: http.MethodGet, path: "/v1/staff/overview", listener: listenStaff, realm: realmStaff, tag: "staff overview",
 			summary: "Get the balances and the open work",
 			about: "Returns the ledger over all packets, unfinished payments by kind and status, open breaks, and decisions " +
 				"that wait for a second person.",
-			answers:  []reply{{status: http.StatusOK, about: "The overview.", body: Overview{}}},
-			problems: []Code{CodeInvalidRequest}, handle: getOverview,
+			answers: []reply{{status: http.StatusOK, about: "The overview.", body: Overview{}}},
+			handle:  getOverview,
 		},
 		{
 			id: "getActivity", method: http.MethodGet, path: "/v1/staff/activity", listener: listenStaff, realm: realmStaff, tag: "staff overview",
 			summary: "Get grabs and payouts per minute",
 			about: "Counts what was recorded in each of the last 60 minutes, by MySQL's clock. A worker records a grab right " +
 				"after it was won.",
-			answers:  []reply{{status: http.StatusOK, about: "The last hour.", body: Activity{}}},
-			problems: []Code{CodeInvalidRequest}, handle: getActivity,
+			answers: []reply{{status: http.StatusOK, about: "The last hour.", body: Activity{}}},
+			handle:  getActivity,
 		},
 		{
 			id: "getHealth", method: http.MethodGet, path: "/v1/staff/health", listener: listenStaff, realm: realmStaff, tag: "staff overview",
@@ -211,8 +211,8 @@ func staffRoutes() []*route {
 			about: "Applies the limits of /readyz, the metrics and `hongbao doctor` and returns one status per part. It answers " +
 				"also while MySQL, Redis or Temporal is unavailable; figures are up to five seconds old. The audit chain is " +
 				"verified in steps, completely about once an hour.",
-			answers:  []reply{{status: http.StatusOK, about: "Each part.", body: Health{}}},
-			problems: []Code{CodeInvalidRequest}, handle: getHealth,
+			answers: []reply{{status: http.StatusOK, about: "Each part.", body: Health{}}},
+			handle:  getHealth,
 		},
 		{
 			id: "getPayout", method: http.MethodGet, path: "/v1/staff/payouts/{id}", listener: listenStaff, realm: realmStaff, tag: "staff payouts",

@@ -28,18 +28,18 @@ func auditRoutes() []*route {
 		{
 			id: "listAudit", method: http.MethodGet, path: "/v1/staff/audit", listener: listenStaff, realm: realmStaff, roles: auditReaders,
 			tag: "staff audit", summary: "List audit entries",
-			about:    "Newest first. Filters are combined with AND. The roles whose decisions are audited cannot read the audit.",
-			params:   slices.Concat(filters, paging),
-			answers:  []reply{{status: http.StatusOK, about: "A page of the audit.", body: AuditEntries{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listAudit,
+			about:   "Newest first. Filters are combined with AND. The roles whose decisions are audited cannot read the audit.",
+			params:  slices.Concat(filters, paging),
+			answers: []reply{{status: http.StatusOK, about: "A page of the audit.", body: AuditEntries{}}},
+			handle:  listAudit,
 		},
 		{
 			id: "countAudit", method: http.MethodGet, path: "/v1/staff/audit/count", listener: listenStaff, realm: realmStaff, roles: auditReaders,
 			tag: "staff audit", summary: "Count audit entries",
-			about:    "Counts the entries that the list returns for the same filters, up to 10,000.",
-			params:   filters,
-			answers:  []reply{{status: http.StatusOK, about: "The count.", body: ListCount{}}},
-			problems: []Code{CodeInvalidRequest}, handle: countAudit,
+			about:   "Counts the entries that the list returns for the same filters, up to 10,000.",
+			params:  filters,
+			answers: []reply{{status: http.StatusOK, about: "The count.", body: ListCount{}}},
+			handle:  countAudit,
 		},
 		{
 			id: "verifyAudit", method: http.MethodGet, path: "/v1/staff/audit/verify", listener: listenStaff, realm: realmStaff, roles: auditReaders,
@@ -47,8 +47,8 @@ func auditRoutes() []*route {
 			about: "Reads every entry: each holds a hash of its content and of the entry before it. Changed, removed, added and " +
 				"moved entries are found, also at the end. A completely rewritten audit is found only by comparing head with a " +
 				"copy kept elsewhere. The call may take a minute.",
-			answers:  []reply{{status: http.StatusOK, about: "The result.", body: AuditVerdict{}}},
-			problems: []Code{CodeInvalidRequest}, handle: verifyAudit,
+			answers: []reply{{status: http.StatusOK, about: "The result.", body: AuditVerdict{}}},
+			handle:  verifyAudit,
 		},
 	}
 }

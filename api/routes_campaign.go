@@ -37,11 +37,11 @@ func campaignRoutes() []*route {
 		},
 		{
 			id: "listCampaigns", method: http.MethodGet, path: "/v1/campaigns", listener: listenPublic, realm: realmApp, tag: "campaigns",
-			summary:  "List campaigns",
-			about:    "Newest first.",
-			params:   []param{campaignStatusParam, limitParam, cursorParam},
-			answers:  []reply{{status: http.StatusOK, about: "A page of campaigns.", body: Campaigns{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listCampaigns,
+			summary: "List campaigns",
+			about:   "Newest first.",
+			params:  []param{campaignStatusParam, limitParam, cursorParam},
+			answers: []reply{{status: http.StatusOK, about: "A page of campaigns.", body: Campaigns{}}},
+			handle:  listCampaigns,
 		},
 		{
 			id: "getCampaign", method: http.MethodGet, path: "/v1/campaigns/{id}", listener: listenPublic, realm: realmApp, tag: "campaigns",
@@ -57,7 +57,7 @@ func campaignRoutes() []*route {
 			about:    "Returns what happened on each day. Newest first.",
 			params:   []param{campaignParam, limitParam, cursorParam},
 			answers:  []reply{{status: http.StatusOK, about: "A page of days.", body: CampaignDays{}}},
-			problems: []Code{CodeCampaignNotFound, CodeInvalidRequest}, handle: listCampaignDays,
+			problems: []Code{CodeCampaignNotFound}, handle: listCampaignDays,
 		},
 		change("pauseCampaign", "pause", "Pause a campaign", "Creates no more packets until it is resumed. A packet that is being created "+
 			"is completed.",
@@ -90,8 +90,8 @@ func staffCampaignRoutes() []*route {
 			about:   "Newest first. Filters are combined with AND.",
 			params: []param{campaignStatusParam, {in: "query", name: "app", schema: "", example: "shop", about: "Campaigns of this app."},
 				limitParam, cursorParam},
-			answers:  []reply{{status: http.StatusOK, about: "A page of campaigns.", body: StaffCampaigns{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listStaffCampaigns,
+			answers: []reply{{status: http.StatusOK, about: "A page of campaigns.", body: StaffCampaigns{}}},
+			handle:  listStaffCampaigns,
 		},
 		{
 			id: "getStaffCampaign", method: http.MethodGet, path: "/v1/staff/campaigns/{id}", listener: listenStaff, realm: realmStaff,
@@ -108,7 +108,7 @@ func staffCampaignRoutes() []*route {
 			about:    "Returns the same as for the app.",
 			params:   []param{campaignParam, limitParam, cursorParam},
 			answers:  []reply{{status: http.StatusOK, about: "A page of days.", body: CampaignDays{}}},
-			problems: []Code{CodeCampaignNotFound, CodeInvalidRequest}, handle: listCampaignDays,
+			problems: []Code{CodeCampaignNotFound}, handle: listCampaignDays,
 		},
 		stop("pauseStaffCampaign", "pause", "Pause a campaign of any app", "Creates no more packets until its app resumes it. A packet that "+
 			"is being created is completed.", campaign.StatusPaused, CodeCampaignEnded),

@@ -17,16 +17,16 @@ func closeRoutes() []*route {
 				"the ledger is append-only.",
 			params: []param{{in: "query", name: "at", schema: "", example: "2026-02-17T16:00:00.000Z",
 				about: "The moment: ledger entries before it are included. By default it is now."}},
-			answers:  []reply{{status: http.StatusOK, about: "The balances.", body: Balances{}}},
-			problems: []Code{CodeInvalidRequest}, handle: getBalances,
+			answers: []reply{{status: http.StatusOK, about: "The balances.", body: Balances{}}},
+			handle:  getBalances,
 		},
 		{
 			id: "listCloses", method: http.MethodGet, path: "/v1/staff/closes", listener: listenStaff, realm: realmStaff, tag: "staff ledger",
-			summary:  "List the day-end closes",
-			about:    "Newest first, from today back to the day of the first transfer in the ledger.",
-			params:   []param{limitParam, cursorParam},
-			answers:  []reply{{status: http.StatusOK, about: "A page of days.", body: Closes{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listCloses,
+			summary: "List the day-end closes",
+			about:   "Newest first, from today back to the day of the first transfer in the ledger.",
+			params:  []param{limitParam, cursorParam},
+			answers: []reply{{status: http.StatusOK, about: "A page of days.", body: Closes{}}},
+			handle:  listCloses,
 		},
 		{
 			id: "getClose", method: http.MethodGet, path: "/v1/staff/closes/{date}", listener: listenStaff, realm: realmStaff, tag: "staff ledger",
@@ -54,7 +54,7 @@ func closeRoutes() []*route {
 					"to recognize UTF-8."}},
 			answers: []reply{{status: http.StatusOK, about: "The file.", body: "", kind: contentCSV,
 				headers: []param{{name: "Content-Disposition", about: "Contains the file name."}}}},
-			problems: []Code{CodeInvalidRequest, CodeNotFound}, handle: exportClose,
+			problems: []Code{CodeNotFound}, handle: exportClose,
 		},
 	}
 }

@@ -105,12 +105,12 @@ func approvalListRoutes() []*route {
 	return []*route{
 		{
 			id: "listApprovals", method: http.MethodGet, path: "/v1/staff/approvals", listener: listenStaff, realm: realmStaff,
-			tag:      "staff decisions",
-			summary:  "List decisions that need a second person",
-			about:    "Newest first.",
-			params:   append(approvalFilters(), limitParam, cursorParam),
-			answers:  []reply{{status: http.StatusOK, about: "A page of approvals.", body: Approvals{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listApprovals,
+			tag:     "staff decisions",
+			summary: "List decisions that need a second person",
+			about:   "Newest first.",
+			params:  append(approvalFilters(), limitParam, cursorParam),
+			answers: []reply{{status: http.StatusOK, about: "A page of approvals.", body: Approvals{}}},
+			handle:  listApprovals,
 		},
 		{
 			id: "sumApprovals", method: http.MethodGet, path: "/v1/staff/approvals/sum", listener: listenStaff, realm: realmStaff,
@@ -119,9 +119,9 @@ func approvalListRoutes() []*route {
 			about: "Covers the decisions that the list returns for the same filters, up to 10,000 of the status, decisions without a second " +
 				"person included in that limit. The amounts " +
 				"are those of the payouts and refunds; two decisions about one payment count twice.",
-			params:   approvalFilters(),
-			answers:  []reply{{status: http.StatusOK, about: "Count and sum.", body: ListSum{}}},
-			problems: []Code{CodeInvalidRequest}, handle: sumApprovals,
+			params:  approvalFilters(),
+			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: ListSum{}}},
+			handle:  sumApprovals,
 		},
 	}
 }

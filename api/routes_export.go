@@ -34,7 +34,7 @@ func exportRoute(id, what, of string, columns []string, filters []param, roles [
 		}),
 		answers: []reply{{status: http.StatusOK, about: "The file.", body: "", kind: contentCSV,
 			headers: []param{{name: "Content-Disposition", about: "Contains the file name."}}}},
-		problems: []Code{CodeInvalidRequest}, handle: handle,
+		handle: handle,
 	}
 }
 

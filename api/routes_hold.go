@@ -22,8 +22,8 @@ func holdRoutes() []*route {
 				{in: "query", name: "name", schema: "", example: "sandbox", about: "Only holds of this provider, packet or payment."},
 				{in: "query", name: "kind", schema: "", example: "recovery", about: "Only holds of this kind."},
 			}, paging),
-			answers:  []reply{{status: http.StatusOK, about: "A page of holds.", body: StaffHolds{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listHolds,
+			answers: []reply{{status: http.StatusOK, about: "A page of holds.", body: StaffHolds{}}},
+			handle:  listHolds,
 		},
 		{
 			id: "getHold", method: http.MethodGet, path: "/v1/staff/holds/{id}", listener: listenStaff, realm: realmStaff,

@@ -24,8 +24,8 @@ func keyRoutes() []*route {
 				{in: "query", name: "app_id", schema: "", example: "mall", about: "Keys of this app."},
 				limitParam, cursorParam,
 			},
-			answers:  []reply{{status: http.StatusOK, about: "A page of keys.", body: APIKeys{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listKeys,
+			answers: []reply{{status: http.StatusOK, about: "A page of keys.", body: APIKeys{}}},
+			handle:  listKeys,
 		},
 		{
 			id: "createKey", method: http.MethodPost, path: "/v1/staff/keys", listener: listenStaff, realm: realmStaff, roles: admin,

@@ -38,9 +38,9 @@ func staffPacketRoutes() []*route {
 			summary: "List the packets of all apps",
 			about: "Newest first. Filters are combined with AND. While a lane of the pool is closed, its packets are listed as " +
 				"stored in MySQL.",
-			params:   slices.Concat([]param{packetStatusParam}, filters, paging),
-			answers:  []reply{{status: http.StatusOK, about: "A page of packets.", body: StaffPackets{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listStaffPackets,
+			params:  slices.Concat([]param{packetStatusParam}, filters, paging),
+			answers: []reply{{status: http.StatusOK, about: "A page of packets.", body: StaffPackets{}}},
+			handle:  listStaffPackets,
 		},
 		{
 			id: "sumStaffPackets", method: http.MethodGet, path: "/v1/staff/packets/sum", listener: listenStaff, realm: realmStaff,
@@ -49,9 +49,9 @@ func staffPacketRoutes() []*route {
 			about: "Covers the packets that the list returns for the same filters, as stored in MySQL, up to 10,000 of each " +
 				"stored status. A packet that is being created may be missing. Packets that are scheduled, open, sold_out or " +
 				"closing are read one by one, mostly from Redis, for at most two seconds.",
-			params:   slices.Concat([]param{packetStatusParam}, filters),
-			answers:  []reply{{status: http.StatusOK, about: "Count and sum.", body: ListSum{}}},
-			problems: []Code{CodeInvalidRequest}, handle: sumStaffPackets,
+			params:  slices.Concat([]param{packetStatusParam}, filters),
+			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: ListSum{}}},
+			handle:  sumStaffPackets,
 		},
 		{
 			id: "getStaffPacket", method: http.MethodGet, path: "/v1/staff/packets/{id}", listener: listenStaff, realm: realmStaff,
@@ -68,7 +68,7 @@ func staffPacketRoutes() []*route {
 			about:    "Returns the same as for the app.",
 			params:   []param{packetParam, limitParam, cursorParam},
 			answers:  []reply{{status: http.StatusOK, about: "A page of claims.", body: Claims{}}},
-			problems: []Code{CodePacketNotFound, CodeInvalidRequest}, handle: listGrabs,
+			problems: []Code{CodePacketNotFound}, handle: listGrabs,
 		},
 		{
 			id: "getStaffProof", method: http.MethodGet, path: "/v1/staff/packets/{id}/proof", listener: listenStaff, realm: realmStaff,

@@ -13,11 +13,11 @@ func providerRoutes() []*route {
 	return []*route{
 		{
 			id: "listProviders", method: http.MethodGet, path: "/v1/staff/providers", listener: listenStaff, realm: realmStaff,
-			tag:      "staff providers",
-			summary:  "List payment providers",
-			about:    "Returns for each provider its hold (who placed it, when and why) and the rate limit that all workers share.",
-			answers:  []reply{{status: http.StatusOK, about: "The providers.", body: PaymentProviders{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listProviders,
+			tag:     "staff providers",
+			summary: "List payment providers",
+			about:   "Returns for each provider its hold (who placed it, when and why) and the rate limit that all workers share.",
+			answers: []reply{{status: http.StatusOK, about: "The providers.", body: PaymentProviders{}}},
+			handle:  listProviders,
 		},
 		{
 			id: "holdProvider", method: http.MethodPost, path: "/v1/staff/providers/{name}/hold", listener: listenStaff, realm: realmStaff,

@@ -38,8 +38,8 @@ func reconciliationRoutes() []*route {
 					"this day."),
 				text("status", ReconciliationStatus(""), "done", "Reconciliations in this status."), limitParam, cursorParam,
 			},
-			answers:  []reply{{status: http.StatusOK, about: "A page of reconciliations.", body: Reconciliations{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listReconciliations,
+			answers: []reply{{status: http.StatusOK, about: "A page of reconciliations.", body: Reconciliations{}}},
+			handle:  listReconciliations,
 		},
 		{
 			id: "startReconciliation", method: http.MethodPost, path: "/v1/staff/reconciliations", listener: listenStaff, realm: realmStaff,
@@ -70,21 +70,21 @@ func breakRoutes() []*route {
 	return []*route{
 		{
 			id: "listBreaks", method: http.MethodGet, path: "/v1/staff/breaks", listener: listenStaff, realm: realmStaff,
-			tag:      "staff reconciliation",
-			summary:  "List breaks",
-			about:    "A break is a difference that staff has to look into. Newest first. Filters are combined with AND.",
-			params:   slices.Concat(breakFilters(), paging),
-			answers:  []reply{{status: http.StatusOK, about: "A page of breaks.", body: Breaks{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listBreaks,
+			tag:     "staff reconciliation",
+			summary: "List breaks",
+			about:   "A break is a difference that staff has to look into. Newest first. Filters are combined with AND.",
+			params:  slices.Concat(breakFilters(), paging),
+			answers: []reply{{status: http.StatusOK, about: "A page of breaks.", body: Breaks{}}},
+			handle:  listBreaks,
 		},
 		{
 			id: "countBreaks", method: http.MethodGet, path: "/v1/staff/breaks/count", listener: listenStaff, realm: realmStaff,
-			tag:      "staff reconciliation",
-			summary:  "Count breaks",
-			about:    "Counts the breaks that the list returns for the same filters, up to 10,000.",
-			params:   breakFilters(),
-			answers:  []reply{{status: http.StatusOK, about: "The count.", body: ListCount{}}},
-			problems: []Code{CodeInvalidRequest}, handle: countBreaks,
+			tag:     "staff reconciliation",
+			summary: "Count breaks",
+			about:   "Counts the breaks that the list returns for the same filters, up to 10,000.",
+			params:  breakFilters(),
+			answers: []reply{{status: http.StatusOK, about: "The count.", body: ListCount{}}},
+			handle:  countBreaks,
 		},
 		{
 			id: "sumBreaks", method: http.MethodGet, path: "/v1/staff/breaks/sum", listener: listenStaff, realm: realmStaff,
@@ -93,9 +93,9 @@ func breakRoutes() []*route {
 			about: "Covers the breaks that the list returns for the same filters, up to 10,000. A break counts with its amount, " +
 				"without one with its payment_amount. The sum is not what is missing or surplus: a payment with several breaks " +
 				"counts in each. Breaks without any amount, such as grabs that Redis lost, are counted in without_amount.",
-			params:   breakFilters(),
-			answers:  []reply{{status: http.StatusOK, about: "Count and sum.", body: BreakSum{}}},
-			problems: []Code{CodeInvalidRequest}, handle: sumBreaks,
+			params:  breakFilters(),
+			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: BreakSum{}}},
+			handle:  sumBreaks,
 		},
 		{
 			id: "resolveBreak", method: http.MethodPost, path: "/v1/staff/breaks/{id}/resolve", listener: listenStaff, realm: realmStaff,

@@ -19,8 +19,8 @@ func ticketKeyRoutes() []*route {
 				{in: "query", name: "app_id", schema: "", example: "mall", about: "Keys of this app."},
 				limitParam, cursorParam,
 			},
-			answers:  []reply{{status: http.StatusOK, about: "A page of keys.", body: TicketKeyPage{}}},
-			problems: []Code{CodeInvalidRequest}, handle: listTicketKeys,
+			answers: []reply{{status: http.StatusOK, about: "A page of keys.", body: TicketKeyPage{}}},
+			handle:  listTicketKeys,
 		},
 		{
 			id: "addTicketKey", method: http.MethodPost, path: "/v1/staff/ticket-keys", listener: listenStaff, realm: realmStaff, roles: admin,
