@@ -18,6 +18,11 @@ const (
 	longestWait  = approvalLife + payout.LongestDelay
 )
 
+// askedInTime reports whether a second person may still approve what the first one asked for at a time.
+func askedInTime(at, now time.Time) bool {
+	return now.Sub(at) < approvalLife && !payout.TooFarAhead(at, now)
+}
+
 // staffWrite runs fn once for an Idempotency-Key, in one transaction with storing its answer. The
 // same key and body return the first answer. Errors: what fn returns, access.ErrActorKeyEnded,
 // payout.ErrKeyReused, ErrUnavailable.

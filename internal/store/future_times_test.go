@@ -167,3 +167,32 @@ func TestApprovalOfAClockAhead(t *testing.T) {
 		t.Errorf("another decision is refused: %+v, %v", v, err)
 	}
 }
+
+// TestHoldReleaseOfAClockAhead: a release that a first person asked for by a clock ahead has expired
+// once the clock is right: nobody releases alone with it.
+func TestHoldReleaseOfAClockAhead(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	h := &holdCase{t: t, s: s}
+	p := funded(t, s, 300, 3)
+	claim(t, s, p, 0, "u")
+	var id int64
+	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, _ payout.Releases) (int, []byte) {
+		id = got.ID
+		return 200, []byte("{}")
+	})))
+	release := func(who string) { must(t, errOnly(s.ReleaseHold(ctx, h.staff(who), id, renderHold))) }
+	c.whileAhead(func() { release("anna") })
+	if list, err := s.Holds(ctx, payout.HoldFilter{NotBy: "anna", Limit: 10}); err != nil || len(list) != 1 {
+		t.Errorf("anna does not find what waits for her to ask again: %+v, %v", list, err)
+	}
+	release("ben")
+	if got, _, err := s.Hold(ctx, id); err != nil || !got.ReleasedAt.IsZero() || got.Release == nil || got.Release.By != "ben" {
+		t.Errorf("released with what was asked for by a clock ahead: %+v, %v", got, err)
+	}
+	release("anna")
+	if got, _, err := s.Hold(ctx, id); err != nil || got.ReleasedBy != "anna" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -261,7 +261,8 @@ func (s *Store) Holds(ctx context.Context, f payout.HoldFilter) ([]payout.Hold, 
 		if err != nil {
 			return nil, err
 		}
-		q = q.Where("(release_at IS NULL OR release_at <= ? OR release_by NOT IN ?)", now.Add(-approvalLife), names)
+		q = q.Where("(release_at IS NULL OR release_at <= ? OR release_at > ? OR release_by NOT IN ?)", now.Add(-approvalLife),
+			now.Add(payout.LongestDelay), names)
 	}
 	if f.AfterID != 0 {
 		q = q.Where("id < ?", f.AfterID)

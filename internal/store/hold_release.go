@@ -55,7 +55,7 @@ func (tx tx) planRelease(owner string, id int64, lock bool) (p payout.ReleasePla
 	if err := tx.releasable(p.Hold); err != nil {
 		return p, err
 	}
-	asked := p.Hold.Release != nil && p.Hold.ReleasedAt.IsZero() && tx.now.Sub(p.Hold.Release.At) < approvalLife
+	asked := p.Hold.Release != nil && p.Hold.ReleasedAt.IsZero() && askedInTime(p.Hold.Release.At, tx.now)
 	other := asked && !access.SamePerson(p.Hold.Release.By, owner)
 	if other && string(p.Hold.Release.Shown) != string(p.Releases.Hash()) {
 		return p, fmt.Errorf("hold %d: %w", id, payout.ErrDecisionChanged)
