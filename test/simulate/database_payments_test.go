@@ -250,6 +250,9 @@ func (b *database) CarryOut(_ context.Context, id string) (st payout.State, err 
 				return err
 			}
 			b.world.note("%s of %s: %s", r.OpenDecision, id, effect.Status)
+			if r.OpenDecision == payout.DecisionNotMoved && effect.Status == payout.DecisionCarriedOut {
+				b.world.notMoved[id] = true
+			}
 			b.world.reached[string(r.OpenDecision)+" "+string(effect.Status)]++
 			r.attempts = attempts
 			b.save(r, p)

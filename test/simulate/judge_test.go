@@ -384,7 +384,7 @@ func (w *world) judgeNewAttempt(no string) {
 		case !last.at.After(decided):
 			w.violated("%s reached the provider; %s was not queried since the decision", no, a.OrderNo)
 		case w.bank.orders[a.OrderNo] != nil && w.bank.orders[a.OrderNo].turned: // it moved money after the refusal
-		case last.kind == payout.ObsNeverReceived && !last.at.Before(a.QueryUntil) && r.Status != payout.StatusCancelled:
+		case last.kind == payout.ObsNeverReceived && !last.at.Before(a.QueryUntil) && r.Status != payout.StatusCancelled && !w.notMoved[r.ID]:
 			w.violated("%s reached the provider, which may have forgotten %s, and no two persons approved it", no, a.OrderNo)
 		case last.kind != payout.ObsDeclined && last.kind != payout.ObsReturned && last.kind != payout.ObsNeverReceived:
 			w.violated("%s reached the provider, whose last answer was %s for %s", no, last.kind, a.OrderNo)
