@@ -290,17 +290,8 @@ func (l *laneWatch) checkUsers(ctx context.Context, id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	lacks := make(map[string]bool, len(users))
-	for _, user := range users {
-		lacks[user] = true
-	}
-	err = cfg.Pools.EachClaim(ctx, id, func(some []packet.Claim) error {
-		for _, c := range some {
-			delete(lacks, c.UserID)
-		}
-		return nil
-	})
-	if err != nil || len(lacks) == 0 {
+	lacks, err := reconcile.Lacking(ctx, cfg.Pools.EachClaim, id, users)
+	if err != nil || lacks == 0 {
 		return false, err
 	}
 	switch _, err := cfg.Pools.ClaimedCount(ctx, id); {
@@ -310,7 +301,7 @@ func (l *laneWatch) checkUsers(ctx context.Context, id string) (bool, error) {
 		return false, err
 	}
 	cfg.Logger.WarnContext(ctx, "Pool lacks users whose claims MySQL has; fencing its lane.", slog.String("packet_id", id),
-		slog.Int("users", len(lacks)))
+		slog.Int("users", lacks))
 	return true, cfg.Pools.HaltLane(ctx, l.lane, packet.LanePoolBehind)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
+	"hongbao/internal/reconcile"
 )
 
 // readPool returns a packet from Redis, whatever the state of its lane's fence.
@@ -93,7 +94,7 @@ func (r *Recovery) restoreLane(ctx context.Context, row packet.LaneRow, found po
 }
 
 // lacking returns the lanes in which Redis lacks something that MySQL has. That is an unfinished
-// packet, claims of one, or the end of one that can still be grabbed. MySQL is read first, so
+// packet, claims of one, with or without a share, or the end of one that can still be grabbed. MySQL is read first, so
 // that nothing it returns can be newer than Redis.
 func (r *Recovery) lacking(ctx context.Context) (map[int]bool, error) {
 	lacking, seen := map[int]bool{}, map[string]bool{}
@@ -140,12 +141,19 @@ func (r *Recovery) lacks(ctx context.Context, ids []string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	claims := make(map[string]int, len(rows))
+	claims, users := make(map[string]int, len(rows)), map[string][]string{}
 	for id, row := range rows {
 		if ended(row) {
 			continue
 		}
 		if claims[id], err = r.Store.CountClaimedShares(ctx, id); err != nil {
+			return false, err
+		}
+		conflicts, err := r.Store.ShareConflictUsers(ctx, id)
+		if err == nil && len(conflicts) > 0 {
+			users[id], err = r.Store.ClaimUsers(ctx, id)
+		}
+		if err != nil {
 			return false, err
 		}
 	}
@@ -160,6 +168,14 @@ func (r *Recovery) lacks(ctx context.Context, ids []string) (bool, error) {
 		case view.Retired, ended(row) && !goesOn:
 		case !found, ended(row), claims[id] > view.ClaimedCount:
 			return true, nil
+		}
+	}
+	for id, of := range users {
+		if view, found := views[id]; !found || view.Retired {
+			continue
+		}
+		if lacks, err := reconcile.Lacking(ctx, r.Pools.EachClaimUnfenced, id, of); err != nil || lacks > 0 {
+			return lacks > 0, err
 		}
 	}
 	return false, nil

@@ -45,6 +45,8 @@ type Packets interface {
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
 	UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket, error)
 	CountClaimedShares(ctx context.Context, packetID string) (int, error)
+	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
+	ClaimUsers(ctx context.Context, packetID string) ([]string, error)
 	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 }
 
