@@ -61,7 +61,8 @@ func TestR10_SecondShare(t *testing.T) {
 		}
 		return did
 	})
-	id := payout.ID(payout.KindHonour, p.ID, 1)
+	number := payout.HonourNumber(p.ID, first.UserID)
+	id := payout.ID(payout.KindHonour, p.ID, number)
 	conflict, err := r.store.PaymentRow(ctx, id)
 	if err != nil || conflict.UserID != first.UserID || int64(conflict.Amount) != amount || conflict.Status != payout.StatusFailed ||
 		conflict.Failure.Code != payout.FailureShareConflict {
@@ -90,7 +91,7 @@ func TestR10_SecondShare(t *testing.T) {
 	}
 	r.awaitPayout(t, first, payout.StatusPaid)
 	wait.Until(t, "both runs are at their end", func() bool {
-		return r.runs(t, workflows.HonourID(p.ID, 1)) == "Completed" && r.runs(t, workflows.PayoutID(p.ID, first.UserID)) == "Completed"
+		return r.runs(t, workflows.HonourID(p.ID, number)) == "Completed" && r.runs(t, workflows.PayoutID(p.ID, first.UserID)) == "Completed"
 	})
 
 	must(r.pool.Recall(ctx, p.ID))(t)

@@ -4,6 +4,9 @@
 package payout
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -38,9 +41,23 @@ const MaxAttempts = 32*32 - 1
 // ErrBadOrderNo is wrapped by errors about order numbers and payment ids that are not ours.
 var ErrBadOrderNo = errors.New("not one of our order numbers")
 
+// honourNumbers is how many numbers four base32 digits have.
+const honourNumbers = 1 << (5 * numberLen)
+
+// HonourNumber is the number of a user's share conflict in a packet: bits of an HMAC, so that a restored
+// MySQL gives it to no other user.
+func HonourNumber(packetID, userID string) int {
+	mac := hmac.New(sha256.New, []byte(packetID))
+	mac.Write([]byte(userID))
+	return int(binary.BigEndian.Uint32(mac.Sum(nil)) % honourNumbers)
+}
+
+// NextHonourNumber follows a number that another user of the packet has.
+func NextHonourNumber(n int) int { return (n + 1) % honourNumbers }
+
 // ID derives the id of a payment (rule R1): kind, packet id and four base32 digits. n is the share
 // index of a payout, 0 of a charge and of the refund of the remainder, share + 1 of the refund of a
-// cancelled payout.
+// cancelled payout, HonourNumber of a share conflict.
 func ID(kind Kind, packetID string, n int) string {
 	return string(kind) + packetID + base32(n, numberLen)
 }

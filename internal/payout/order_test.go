@@ -72,6 +72,20 @@ func TestR1_OrderNumberRoundTrip(t *testing.T) {
 	})
 }
 
+// TestR1_HonourNumberGolden: the number of a user's share conflict never changes, and the last number is
+// followed by the first.
+func TestR1_HonourNumberGolden(t *testing.T) {
+	t.Parallel()
+	for user, want := range map[string]string{"u": "h0123456789abcdefghij40sf", "用户": "h0123456789abcdefghijanu8"} {
+		if got := ID(KindHonour, "0123456789abcdefghij", HonourNumber("0123456789abcdefghij", user)); got != want {
+			t.Errorf("%s: %s, want %s", user, got, want)
+		}
+	}
+	if n := NextHonourNumber(1<<20 - 1); n != 0 {
+		t.Errorf("%d follows the last number", n)
+	}
+}
+
 // TestR1_OrderNumbersAreUnique: different parts give different numbers; a payment id is never an
 // order number.
 func TestR1_OrderNumbersAreUnique(t *testing.T) {

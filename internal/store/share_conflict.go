@@ -12,7 +12,7 @@ import (
 )
 
 // RecordShareConflict records a share conflict (rule R10): a break and a payout failed with
-// share_conflict. The payout gets the packet's next h number. A repeat for the same user finds the
+// share_conflict. The payout gets the user's h number (payout.HonourNumber). A repeat for the same user finds the
 // existing payout in any state. No transfer is made: staff decide. It returns the payout's state. On
 // a restored MySQL nothing is recorded, as with RecordClaim. Errors: ErrNotFound (no such packet),
 // payout.ErrMySQLRestored, ErrUnavailable.
@@ -30,7 +30,7 @@ func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, provider,
 	error) {
 	var out payout.State
 	err := s.inTx(ctx, failpoint.ClaimConflict, func(tx tx) error {
-		// The lock serializes h numbers and keeps claims of the packet from being recorded
+		// The lock serializes the choice of h numbers and keeps claims of the packet from being recorded
 		// concurrently.
 		var row packetRow
 		if err := tx.Raw("SELECT id, app_id, currency FROM packets WHERE id = ? FOR UPDATE", c.PacketID).Scan(&row).Error; err != nil {
@@ -73,20 +73,12 @@ func (tx tx) shareConflictOf(c packet.Claim, row packetRow, provider, detail str
 		Pluck("payment_id", &id).Error; err != nil || id != "" {
 		return id, err
 	}
-	var last *string
-	if err := tx.Raw("SELECT MAX(id) FROM payments WHERE packet_id = ? AND kind = 'h'", c.PacketID).Scan(&last).Error; err != nil {
+	free, err := tx.freeHonour(c.PacketID, c.UserID)
+	if err != nil {
 		return "", err
 	}
-	number := 1
-	if last != nil {
-		parts, err := payout.Parse(*last)
-		if err != nil {
-			return "", fmt.Errorf("share conflict of packet %s: %w", c.PacketID, err)
-		}
-		number = parts.Number + 1
-	}
 	p := payout.NewShareConflict(payout.Payment{
-		ID: payout.ID(payout.KindHonour, c.PacketID, number), PacketID: c.PacketID, App: row.AppID, UserID: c.UserID, Account: c.Account(),
+		ID: free, PacketID: c.PacketID, App: row.AppID, UserID: c.UserID, Account: c.Account(),
 		Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID), Provider: provider,
 	}, tx.now)
 	if err := tx.insertPayment(p); err != nil {
@@ -97,6 +89,18 @@ func (tx tx) shareConflictOf(c packet.Claim, row packetRow, provider, detail str
 	}
 	return p.ID, tx.addEvent(p.ID, payout.Event{Source: "ledger", Outcome: string(p.Status), Code: p.Failure.Code, What: "not recorded: " +
 		detail})
+}
+
+// freeHonour returns the id of a user's share conflict: that of the user's number, or of the next one
+// that no other user of the packet has. The packet row is locked.
+func (tx tx) freeHonour(packetID, userID string) (string, error) {
+	for n := payout.HonourNumber(packetID, userID); ; n = payout.NextHonourNumber(n) {
+		id := payout.ID(payout.KindHonour, packetID, n)
+		var taken int64
+		if err := tx.Model(&paymentRow{}).Where("id = ?", id).Count(&taken).Error; err != nil || taken == 0 {
+			return id, err
+		}
+	}
 }
 
 // PayoutProgress reads the state of the payouts of claims. A share conflict has its own payout, not

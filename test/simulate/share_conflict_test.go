@@ -39,7 +39,11 @@ func (b *database) noteShareConflict(c packet.Claim, provider, detail string, re
 		i := slices.IndexFunc(b.shareConflicts, func(p shareConflict) bool { return p.claim.UserID == c.UserID })
 		if i < 0 {
 			i = len(b.shareConflicts)
-			p := payout.NewShareConflict(payout.Payment{ID: payout.ID(payout.KindHonour, c.PacketID, i+1), PacketID: c.PacketID, App: b.rec.App,
+			n := payout.HonourNumber(c.PacketID, c.UserID)
+			for b.rows[payout.ID(payout.KindHonour, c.PacketID, n)] != nil {
+				n = payout.NextHonourNumber(n)
+			}
+			p := payout.NewShareConflict(payout.Payment{ID: payout.ID(payout.KindHonour, c.PacketID, n), PacketID: c.PacketID, App: b.rec.App,
 				UserID:  c.UserID,
 				Account: c.Account(), Amount: c.Amount, Currency: b.rec.Currency, Provider: provider}, b.world.now())
 			b.shareConflicts = append(b.shareConflicts, shareConflict{c, p.ID})
