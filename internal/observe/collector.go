@@ -85,6 +85,8 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricHeldFen, "Money in fen that the oldest thousand active holds of packets and payments stop.", nil},
 		{MetricReleases, "Number of releases of holds that wait for a second person.", nil},
 		{MetricReleaseAge, "Age in seconds of the oldest release of a hold that waits for a second person.", nil},
+		{MetricConflicts, "Number of share conflicts that are neither honoured nor voided.", nil},
+		{MetricConflictsFen, "Their sum in fen, which the house pays if all are honoured.", nil},
 		{MetricQueue, "Approximate number of tasks in a Temporal task queue that no worker has taken.", []string{"queue", "kind"}},
 		{MetricQueueAge, "Age in seconds of the oldest task in a Temporal task queue that no worker has taken.", []string{"queue", "kind"}},
 		{MetricImbalance, "Number of recently active packets whose ledger does not balance, or has an account below zero.", nil},
@@ -243,6 +245,8 @@ func showStaff(v HealthSnapshot, now time.Time, gauge func(name string, value fl
 	}
 	gauge(MetricHeldFen, float64(v.HeldFen))
 	backlog(MetricReleases, MetricReleaseAge, v.Releases)
+	gauge(MetricConflicts, float64(v.ShareConflicts))
+	gauge(MetricConflictsFen, float64(v.ShareConflictsFen))
 }
 
 func oneIf(yes bool) float64 {

@@ -42,6 +42,7 @@ func TestCollector(t *testing.T) {
 			v.HeldProviders["p"], v.HeldProviders["q"] = at.Add(-21*time.Second), time.Time{}
 			v.Holds, v.HeldFen, v.Releases = []HoldBacklog{{"packet", "staff", old(22, 25*time.Second)},
 				{Scope: "payment", Kind: "second_success"}}, 26, old(27, 28*time.Second)
+			v.ShareConflicts, v.ShareConflictsFen = 29, 2930
 			v.Repairs["packet_without_run"] = 11
 			v.Lanes, v.LostGrabs = []LaneBacklog{{"open", Backlog{Waiting: 61}}, {"shut", old(2, 15*time.Second)},
 				{"rebuilding", old(1, 20*time.Second)}}, 14
@@ -88,7 +89,8 @@ func TestCollector(t *testing.T) {
 		"hongbao_redis_durable 1", `hongbao_provider_held_seconds{provider="p"} 21`, `hongbao_provider_held_seconds{provider="q"} 0`,
 		`hongbao_holds_active{kind="staff",scope="packet"} 22`, `hongbao_holds_active{kind="second_success",scope="payment"} 0`,
 		`hongbao_hold_oldest_seconds{kind="staff",scope="packet"} 25`, `hongbao_hold_oldest_seconds{kind="second_success",scope="payment"} 0`,
-		"hongbao_holds_fen 26", "hongbao_hold_releases_waiting 27", "hongbao_hold_release_oldest_seconds 28",
+		"hongbao_holds_fen 26", "hongbao_share_conflicts_open 29", "hongbao_share_conflicts_open_fen 2930",
+		"hongbao_hold_releases_waiting 27", "hongbao_hold_release_oldest_seconds 28",
 		`hongbao_task_queue_backlog{kind="workflow",queue="main"} 14`, `hongbao_task_queue_oldest_seconds{kind="workflow",queue="main"} 15`,
 		`hongbao_repairs_total{kind="packet_without_run"} 11`, "hongbao_vitals_age_seconds 0", `hongbao_vitals_up{source="mysql"} 1`,
 		`hongbao_vitals_up{source="redis"} 1`,

@@ -65,6 +65,9 @@ type HealthSnapshot struct {
 	HeldFen int64
 	// Releases are releases of holds that wait for a second person.
 	Releases Backlog
+	// ShareConflicts counts the share conflicts that are neither honoured nor voided; ShareConflictsFen is
+	// their sum in fen.
+	ShareConflicts, ShareConflictsFen int64
 	// Queues are the tasks that no worker has taken yet.
 	Queues []QueueBacklog
 	// Imbalanced counts the recently active packets whose ledger does not balance or has an account

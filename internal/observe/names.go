@@ -40,6 +40,8 @@ const (
 	MetricHeldFen         = "hongbao_holds_fen"
 	MetricReleases        = "hongbao_hold_releases_waiting"
 	MetricReleaseAge      = "hongbao_hold_release_oldest_seconds"
+	MetricConflicts       = "hongbao_share_conflicts_open"
+	MetricConflictsFen    = "hongbao_share_conflicts_open_fen"
 	MetricImbalance       = "hongbao_ledger_imbalanced_packets"
 	MetricSuspense        = "hongbao_ledger_suspense_fen"
 	MetricRestored        = "hongbao_books_restored"

@@ -46,7 +46,7 @@ var paymentKinds = map[payout.Kind]string{payout.KindCharge: "charge", payout.Ki
 // Read fills in what MySQL knows. Errors: ErrUnavailable.
 func (r *HealthReader) Read(ctx context.Context, v *observe.HealthSnapshot) error {
 	for _, read := range []func(context.Context, *observe.HealthSnapshot) error{r.payments, r.packets, r.breaks, r.waiting, r.decisions,
-		r.heldProviders, r.holds, r.lanes, r.repairs, r.ledger, r.books, r.reconciled, r.campaigns, r.retention} {
+		r.heldProviders, r.holds, r.shareConflicts, r.lanes, r.repairs, r.ledger, r.books, r.reconciled, r.campaigns, r.retention} {
 		if err := read(ctx, v); err != nil {
 			return classify(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"hongbao/internal/access"
+	"hongbao/internal/money"
+	"hongbao/internal/observe"
 	"hongbao/internal/payout"
 )
 
@@ -125,4 +127,14 @@ func (tx tx) planConflict(owner string, row paymentRow, attempts []payout.Attemp
 	}
 	plan.AskedBy = first.By
 	return plan, first, nil
+}
+
+// shareConflicts counts and adds up the share conflicts that nobody has decided about.
+func (r *HealthReader) shareConflicts(ctx context.Context, v *observe.HealthSnapshot) error {
+	var sums struct{ N, Fen int64 }
+	// raw: shares its text with the list
+	err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(y.amount), 0), ?) AS fen FROM "+openConflicts,
+		int64(money.Saturated)).Scan(&sums).Error
+	v.ShareConflicts, v.ShareConflictsFen = sums.N, sums.Fen
+	return err
 }

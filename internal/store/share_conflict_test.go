@@ -470,3 +470,25 @@ func TestR10_ListedWithTheClaims(t *testing.T) {
 		}
 	}
 }
+
+// TestHealthShareConflicts: share conflicts count until they are honoured or voided.
+func TestHealthShareConflicts(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	p := funded(t, s, 200, 2)
+	claim(t, s, p, 0, "u")
+	read := func(n, fen int64) {
+		t.Helper()
+		v := newHealthReader()
+		must(t, NewHealthReader(s).Read(t.Context(), v))
+		if v.ShareConflicts != n || v.ShareConflictsFen != fen {
+			t.Errorf("%d share conflicts of %d fen, want %d of %d", v.ShareConflicts, v.ShareConflictsFen, n, fen)
+		}
+	}
+	read(0, 0)
+	st := recordConflict(t, s, claimOf(p, 0, "v"))
+	recordConflict(t, s, claimOf(p, 0, "w"))
+	read(2, 200)
+	must(t, s.db.Exec("UPDATE payments SET status = 'cancelled', failure_code = NULL WHERE id = ?", st.PaymentID).Error)
+	read(1, 100)
+}
