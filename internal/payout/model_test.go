@@ -267,9 +267,12 @@ func (l *adversary) send(t *rapid.T) {
 	}
 }
 
-// lastAsked is the provider's last usable answer to a query of a number.
+// lastAsked is the provider's last usable answer to a query of a number; or a return, which a send reports.
 func (l *adversary) lastAsked(no int) ObservationKind {
 	for _, h := range slices.Backward(l.heard[no]) {
+		if h.Source == SourceSend && h.Kind == ObsReturned {
+			return h.Kind
+		}
 		if h.Source == SourceQuery && h.Kind.usable() {
 			return h.Kind
 		}

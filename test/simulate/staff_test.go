@@ -268,8 +268,8 @@ func (b *database) allStuck() (ids []string) {
 // moved twice.
 func (b *database) risked(id string) bool {
 	return slices.ContainsFunc(b.decisions, func(d *decision) bool {
-		cancelled := d.Kind == payout.DecisionCancel && d.blind
-		return d.PaymentID == id && !d.at.IsZero() && d.ApprovedBy != "" && (cancelled || d.Kind == payout.DecisionMarkPaid && d.notMoved)
+		ended := d.Kind == payout.DecisionCancel && (d.blind || d.notMoved) || d.Kind == payout.DecisionMarkPaid && d.notMoved
+		return d.PaymentID == id && !d.at.IsZero() && d.ApprovedBy != "" && ended
 	})
 }
 
