@@ -236,7 +236,7 @@ func (s *Server) renderCharge(d payout.Detail) *Charge {
 	return &Charge{ID: p.ID, Amount: p.Amount, Status: p.Status, OrderNo: p.OrderNo, Provider: p.Provider, ProviderRef: p.ProviderRef,
 		Failure:      p.Failure,
 		AttemptCount: p.AttemptCount, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt, Attempts: renderAttempts(d),
-		Timeline: storedEntries(d, "packet recorded, charge due")}
+		Timeline: storedEntries(d, payout.EventPacketRecorded)}
 }
 
 // getStaffProof returns the proof of a packet of any app.

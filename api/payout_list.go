@@ -197,9 +197,9 @@ func getPayout(r *request) (answer, error) {
 		return answer{}, err
 	}
 	out := PayoutDetail{Payout: r.server.renderPayout(d.Row), Attempts: renderAttempts(d)}
-	began := "claim booked, payout owed"
+	began := payout.EventClaimBooked
 	if d.Kind == payout.KindHonour {
-		began = "claim acknowledged, nothing booked"
+		began = payout.EventClaimConflict
 	}
 	if out.Timeline, out.Temporal, err = r.timeline(d, began, out.Workflow.ID); err != nil {
 		return answer{}, err

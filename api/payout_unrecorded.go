@@ -26,7 +26,7 @@ func (r *request) getUnbooked(id string, missing error) (answer, error) {
 		Retry: RetryPreview{Code: textOrNull(string(CodeNotRetryable))}}
 	out.Temporal = r.runsOf(out.Workflow.ID)
 	out.Timeline = append(redisEntries(payout.KindPayout, payout.Timeline{AcknowledgedAt: c.ClaimedAt}),
-		TimelineEntry{At: Stamp(c.ClaimedAt), Source: "redis", What: "not booked yet"})
+		newTimelineEntry(payout.Event{At: c.ClaimedAt, Source: "redis", Event: payout.EventNotBooked}))
 	out.Timeline = sortByTime(append(out.Timeline, out.Temporal.entries()...))
 	return answer{status: http.StatusOK, body: out}, nil
 }

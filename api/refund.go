@@ -102,9 +102,9 @@ func getRefund(r *request) (answer, error) {
 		return answer{}, err
 	}
 	out := RefundDetail{Refund: r.server.renderRefund(d.Row), Attempts: renderAttempts(d)}
-	began := "books closed, remainder goes back"
+	began := payout.EventBooksClosed
 	if out.Kind == refundCancel {
-		began = "payout cancelled, its money goes back"
+		began = payout.EventPayoutCancelled
 	}
 	if out.Timeline, out.Temporal, err = r.timeline(d, began, out.Workflow.ID); err != nil {
 		return answer{}, err

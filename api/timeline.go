@@ -3,19 +3,33 @@ package api
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"hongbao/internal/payout"
 )
 
 // TimelineEntry is one event of a payment.
 type TimelineEntry struct {
-	At     Stamp  `json:"at" doc:"When it happened, by the clock of its source."`
-	Source string `json:"source" doc:"Where the event comes from. redis: the grab or creation and its hand-off. temporal: the workflow's runs. ledger, finance, reconciliation, provider: MySQL, with the provider's responses. notification: a notification of the provider. outbox: a run that is still to be started or woken. operator: what two persons stated about an order number." example:"provider"`
-	What   string `json:"what" doc:"What happened, as text."`
+	At     Stamp             `json:"at" doc:"When it happened, by the clock of its source."`
+	Source string            `json:"source" doc:"Where the event comes from. redis: the grab or creation and its hand-off. temporal: the workflow's runs. ledger, finance, reconciliation, provider: MySQL, with the provider's responses. notification: a notification of the provider. outbox: a run that is still to be started or woken. operator: what two persons stated about an order number." example:"provider"`
+	Event  EventCode         `json:"event" doc:"What happened. A newer version may have further values." example:"queried"`
+	Args   map[string]string `json:"args" nullable:"false" doc:"What the event is about, by name: order_no, outcome and code as far as it has them, and the other arguments of the text." example:"{\"order_no\":\"p3q5k9v0c1m7e2u8h4r6t000301\",\"outcome\":\"declined\",\"code\":\"account_frozen\"}"`
+	What   string            `json:"what" doc:"The event and its arguments as text." example:"asked about p3q5k9v0c1m7e2u8h4r6t000301: declined (account_frozen)"`
+}
+
+// EventCode is the kind of an event of a timeline.
+type EventCode payout.EventCode
+
+// Schema lists the kinds.
+func (EventCode) Schema(huma.Registry) *huma.Schema { return enum(payout.EventCodes) }
+
+func newTimelineEntry(e payout.Event) TimelineEntry {
+	return TimelineEntry{At: Stamp(e.At), Source: e.Source, Event: EventCode(e.Event), Args: e.Arguments(), What: e.What()}
 }
 
 // TemporalRuns is what Temporal knows about a payment's workflow.
@@ -55,7 +69,7 @@ const temporalTimeout = 700 * time.Millisecond
 
 // timeline returns the events of a payment from every source, oldest first, and its runs. began
 // describes the first row of the payment.
-func (r *request) timeline(d payout.Detail, began, workflowID string) ([]TimelineEntry, TemporalRuns, error) {
+func (r *request) timeline(d payout.Detail, began payout.EventCode, workflowID string) ([]TimelineEntry, TemporalRuns, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	recorded, err := r.server.cfg.Store.Timeline(ctx, d)
@@ -66,11 +80,12 @@ func (r *request) timeline(d payout.Detail, began, workflowID string) ([]Timelin
 	out := append(redisEntries(d.Kind, recorded), runs.entries()...)
 	out = append(out, storedEntries(d, began)...)
 	for _, n := range recorded.Notifications {
-		out = append(out, TimelineEntry{At: Stamp(n.At), Source: "notification", What: "notification for " + n.OrderNo + ": event " + n.EventID})
+		out = append(out, newTimelineEntry(payout.Event{At: n.At, Source: "notification", Event: payout.EventNotification, OrderNo: n.OrderNo,
+			Args: map[string]string{"event_id": n.EventID}}))
 	}
 	for _, e := range recorded.OutboxEntries {
-		out = append(out, TimelineEntry{At: Stamp(e.Since), Source: "outbox", What: fmt.Sprintf("start or wake-up pending: %s, attempts %d",
-			e.Kind, e.Tries)})
+		out = append(out, newTimelineEntry(payout.Event{At: e.Since, Source: "outbox", Event: payout.EventOutbox,
+			Args: map[string]string{"kind": e.Kind, "attempts": strconv.Itoa(e.Tries)}}))
 	}
 	return sortByTime(out), runs, nil
 }
@@ -85,9 +100,11 @@ func sortByTime(entries []TimelineEntry) []TimelineEntry {
 // entries returns the start and end of each run.
 func (t TemporalRuns) entries() (out []TimelineEntry) {
 	for _, run := range t.Runs {
-		out = append(out, TimelineEntry{At: run.StartedAt, Source: "temporal", What: "run " + run.RunID + " started"})
-		if run.ClosedAt.Value != nil {
-			out = append(out, TimelineEntry{At: *run.ClosedAt.Value, Source: "temporal", What: "run " + run.RunID + " ended: " + run.Status})
+		out = append(out, newTimelineEntry(payout.Event{At: time.Time(run.StartedAt), Source: "temporal", Event: payout.EventRunStarted,
+			Args: map[string]string{"run_id": run.RunID}}))
+		if end := run.ClosedAt.Value; end != nil {
+			out = append(out, newTimelineEntry(payout.Event{At: time.Time(*end), Source: "temporal", Event: payout.EventRunEnded,
+				Args: map[string]string{"run_id": run.RunID, "status": run.Status}}))
 		}
 	}
 	return out
@@ -98,21 +115,21 @@ func redisEntries(kind payout.Kind, p payout.Timeline) []TimelineEntry {
 	if p.AcknowledgedAt.IsZero() {
 		return nil
 	}
-	what := "grab acknowledged, hand-off written"
+	e := payout.Event{At: p.AcknowledgedAt, Source: "redis", Event: payout.EventGrabAcknowledged}
 	if kind == payout.KindCharge {
-		what = "creation acknowledged, hand-off written"
+		e.Event = payout.EventCreationAcknowledged
 	}
 	if p.Seq > 0 {
-		what += fmt.Sprintf(": seq %d, epoch %d", p.Seq, p.Epoch)
+		e.Args = map[string]string{"seq": strconv.FormatInt(p.Seq, 10), "epoch": strconv.FormatInt(p.Epoch, 10)}
 	}
-	return []TimelineEntry{{At: Stamp(p.AcknowledgedAt), Source: "redis", What: what}}
+	return []TimelineEntry{newTimelineEntry(e)}
 }
 
 // storedEntries returns the events stored in MySQL.
-func storedEntries(d payout.Detail, began string) []TimelineEntry {
-	out := []TimelineEntry{{At: Stamp(d.CreatedAt), Source: "ledger", What: began}}
+func storedEntries(d payout.Detail, began payout.EventCode) []TimelineEntry {
+	out := []TimelineEntry{newTimelineEntry(payout.Event{At: d.CreatedAt, Source: "ledger", Event: began})}
 	for _, e := range d.Events {
-		out = append(out, TimelineEntry{At: Stamp(e.At), Source: e.Source, What: cmp.Or(e.What, e.Op+" "+e.Outcome)})
+		out = append(out, newTimelineEntry(e))
 	}
 	return out
 }

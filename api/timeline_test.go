@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,8 +17,9 @@ import (
 // timelineBody is the timeline in the response of a payment.
 type timelineBody struct {
 	Timeline []struct {
-		At           time.Time
-		Source, What string
+		At                  time.Time
+		Source, Event, What string
+		Args                map[string]string
 	}
 	Temporal struct {
 		State string
@@ -152,8 +154,22 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("sources %q, want %q", sources(got), want)
 	}
 	var said []string
+	args := map[string]map[string]string{}
 	for _, e := range got.Timeline {
-		said = append(said, e.What)
+		if said = append(said, e.What); !slices.Contains(payout.EventCodes, payout.EventCode(e.Event)) || e.Args == nil {
+			t.Errorf("%+v", e)
+		}
+		args[e.Event] = e.Args
+	}
+	for event, want := range map[payout.EventCode]map[string]string{
+		payout.EventQueried:      {"order_no": d.OrderNo, "outcome": "declined", "code": d.Failure.Code},
+		payout.EventNotification: {"order_no": d.OrderNo, "event_id": "evt-1"},
+		payout.EventClaimBooked:  {},
+		payout.EventRunEnded:     {"run_id": "first", "status": "failed"},
+	} {
+		if !maps.Equal(args[string(event)], want) {
+			t.Errorf("%s is about %v, want %v", event, args[string(event)], want)
+		}
 	}
 	for _, want := range []string{"grab acknowledged, hand-off written", "run first started", "notification for " + d.OrderNo + ": event evt-1",
 		"start or wake-up pending: ask, attempts 0", "run first ended: failed", "run second started"} {

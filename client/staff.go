@@ -68,7 +68,11 @@ type Attempt struct {
 type TimelineEntry struct {
 	At     time.Time `json:"at"`
 	Source string    `json:"source"` // redis, temporal, ledger, provider, notification, outbox, finance, reconciliation
-	What   string    `json:"what"`
+	// Event is what happened, such as sent, queried or decision, and Args what it is about, by name:
+	// order_no, outcome, code and others.
+	Event string            `json:"event"`
+	Args  map[string]string `json:"args"`
+	What  string            `json:"what"` // both as text
 }
 
 // TimelineSpan is a line of a timeline with the equal lines directly after it.

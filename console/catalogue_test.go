@@ -84,8 +84,8 @@ func open(word string) (keys []string) {
 			add(s)
 		}
 	case "decision":
-		add(string(payout.DecisionRetry), string(payout.DecisionCancel), string(payout.DecisionMarkPaid), string(payout.DecisionQuery), "approve",
-			"reject", "withdraw", string(payout.DecisionMoved), string(payout.DecisionNotMoved))
+		add(string(payout.DecisionRetry), string(payout.DecisionCancel), string(payout.DecisionMarkPaid), string(payout.DecisionQuery),
+			string(payout.DecisionMoved), string(payout.DecisionNotMoved))
 	case "stated":
 		add(outcomes...)
 	case "open_title", "open_about", "open_withdraw":
@@ -193,9 +193,9 @@ func open(word string) (keys []string) {
 	case "check":
 		add(healthChecks...)
 	case "event":
-		add("moved", "not_moved", "grab_acknowledged", "creation_acknowledged", "sent", "asked", "person", "claim booked, payout owed",
-			"claim acknowledged, nothing booked", "packet recorded, charge due",
-			"books closed, remainder goes back", "payout cancelled, its money goes back", "returned without a notification: query requested")
+		for _, code := range payout.EventCodes {
+			add(string(code))
+		}
 	}
 	return keys
 }
@@ -383,7 +383,7 @@ func TestCatalogue(t *testing.T) {
 		if strings.ContainsFunc(m.en, isHan) {
 			t.Errorf("%q is not English: %s", key, m.en)
 		}
-		if !strings.ContainsFunc(m.zh, isHan) && key != "event.person" {
+		if !strings.ContainsFunc(m.zh, isHan) && key != "event.decision" {
 			t.Errorf("%q is not Chinese: %s", key, m.zh)
 		}
 		if en, zh := verbs.FindAllString(m.en, -1), verbs.FindAllString(m.zh, -1); !slices.Equal(en, zh) {

@@ -14,7 +14,7 @@ type message struct{ en, zh string }
 var catalogue = func() map[string]message {
 	all := map[string]message{}
 	for _, part := range []map[string]message{frameMessages, moneyMessages, closeMessages, listMessages, decisionMessages, statusMessages,
-		timelineMessages, healthMessages, auditMessages, breakMessages, campaignMessages, holdMessages} {
+		timelineMessages, eventMessages, healthMessages, auditMessages, breakMessages, campaignMessages, holdMessages} {
 		maps.Copy(all, part)
 	}
 	return all

@@ -40,18 +40,4 @@ var statusMessages = map[string]message{
 	"outcome.unknown":           {"inconclusive response", "返回结果无法判定"},
 	"outcome.no_answer":         {"no response", "无响应"},
 	"outcome.not_sent":          {"not sent", "未发出"},
-	"event.sent":                {"Sent %s: %s", "以单号 %s 发起：%s"},
-	"event.asked":               {"Queried %s: %s", "查询单号 %s：%s"},
-	"event.moved": {"Two persons stated that the money of %s has moved; last answer of the provider: %s; evidence: %s",
-		"两人认定单号 %s 资金已划转；渠道最近答复：%s；凭证：%s"},
-	"event.not_moved": {"Two persons stated that the money of %s has not moved; last answer of the provider: %s; evidence: %s",
-		"两人认定单号 %s 资金未划转；渠道最近答复：%s；凭证：%s"},
-	"event.person": {"%s by %s: %s", "%s，操作人 %s：%s"},
-
-	"event.claim booked, payout owed":                        {"Claim booked, payout owed", "领取已入账，转应付"},
-	"event.claim acknowledged, nothing booked":               {"Claim acknowledged, not booked (share conflict)", "领取已确认，未能入账（份额冲突）"},
-	"event.packet recorded, charge due":                      {"Packet recorded, charge due", "红包已登记，待收款"},
-	"event.books closed, remainder goes back":                {"Books closed, remainder is refunded", "已结账，剩余金额转退款"},
-	"event.returned without a notification: query requested": {"Returned without a notification: query requested", "款项已退回但未收到通知，已安排查询渠道"},
-	"event.payout cancelled, its money goes back":            {"Payout cancelled, the amount is refunded", "付款已取消，款项退回"},
 }

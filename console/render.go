@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -205,7 +204,7 @@ func functions(l language) template.FuncMap {
 		"sep":         func(mark string) string { return separator(l, mark) },
 		"count":       grouped[int],
 		"newestFirst": newestFirst,
-		"event":       func(what string) string { return translateEvent(l, what) },
+		"event":       func(e client.TimelineEntry) string { return eventText(l, e) },
 		"query":       func(encoded string) template.URL { return template.URL(encoded) }, // of url.Values.Encode alone
 		"asset":       func(name string) string { return "/assets/" + name + "?v=" + assetVersion(name) },
 		"text":        func(s *string) string { return valueOr(s, "") },
@@ -354,64 +353,6 @@ func age(l language, d time.Duration) string {
 		return say("age.minutes", minutes)
 	}
 	return say("age.seconds", int(d/time.Second))
-}
-
-var (
-	sendEntry  = regexp.MustCompile(`^sent (\S+): (\w+)(?: \((.*)\))?$`)
-	queryEntry = regexp.MustCompile(`^asked about (\S+): (\w+)(?: \((.*)\))?$`)
-	// operatorEntry is what two persons state about an order number.
-	operatorEntry = regexp.MustCompile(
-		`(?s)^(moved|not_moved): stated by two persons about (\S+); the provider's last answer: (\w+); evidence: (.*)$`)
-	// The longer actions come first: they start like others.
-	decisionEntry = regexp.MustCompile(
-		`(?s)^(cancel_carried_out|cancel_overtaken|not_moved_carried_out|not_moved_overtaken|withdraw_open_cancel|withdraw_open_not_moved|` +
-			`retry|cancel|mark_paid|ask|moved|not_moved|approve|reject|withdraw)(?:_\w+)?` +
-			` by (.*?): (.*)$`)
-)
-
-// translateEvent translates a timeline line of the API. A line of an unknown form is returned
-// unchanged.
-func translateEvent(l language, what string) string {
-	say := func(key string, args ...any) string {
-		text, err := translate(l, key, args...)
-		if err != nil {
-			return what
-		}
-		return text
-	}
-	outcome := func(kind, code string) string {
-		text := kind
-		if _, ok := catalogue["outcome."+kind]; ok {
-			text = say("outcome." + kind)
-		}
-		if code != "" {
-			text += " (" + code + ")"
-		}
-		return text
-	}
-	if m := sendEntry.FindStringSubmatch(what); m != nil {
-		return say("event.sent", m[1], outcome(m[2], m[3]))
-	}
-	if m := queryEntry.FindStringSubmatch(what); m != nil {
-		return say("event.asked", m[1], outcome(m[2], m[3]))
-	}
-	if m := operatorEntry.FindStringSubmatch(what); m != nil {
-		return say("event."+m[1], m[2], outcome(m[3], ""), m[4])
-	}
-	if m := decisionEntry.FindStringSubmatch(what); m != nil {
-		key := "decision." + m[1]
-		if _, ok := catalogue[key]; !ok {
-			key = "action." + m[1]
-		}
-		return say("event.person", say(key), m[2], m[3])
-	}
-	if text, ok := translateOtherSource(say, what); ok {
-		return text
-	}
-	if _, ok := catalogue["event."+what]; ok {
-		return say("event." + what)
-	}
-	return what
 }
 
 // assetVersion is a prefix of a file's hash. It makes the address change with the content, so

@@ -1,4 +1,4 @@
--- Payment events: the timeline of a payment, in words for staff.
+-- Payment events: the timeline of a payment.
 -- +goose Up
 CREATE TABLE IF NOT EXISTS payment_events (
     id         BIGINT        NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -9,7 +9,8 @@ CREATE TABLE IF NOT EXISTS payment_events (
     order_no   VARBINARY(27) NOT NULL,
     outcome    VARCHAR(20) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     code       VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-    what       VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    event      VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'payout.EventCode',
+    args       BLOB          NOT NULL COMMENT 'JSON object of strings: arguments that have no column',
     started_at DATETIME(3)   NULL,
     ended_at   DATETIME(3)   NULL,
     KEY payment_events_payment (payment_id, id)

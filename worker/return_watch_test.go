@@ -55,8 +55,8 @@ func TestReturnWithoutNotification(t *testing.T) {
 	for id, want := range map[string]int{charge: 0, payout.ID(payout.KindPayout, p.ID, silent.ShareIndex): 1,
 		payout.ID(payout.KindPayout, p.ID, notified.ShareIndex): 0} {
 		var n int
-		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND what LIKE 'returned without a "+
-			"notification%'", id).Scan(&n)
+		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND event = 'return_listed'",
+			id).Scan(&n)
 		if err != nil || n != want {
 			t.Errorf("%s: asked about %d times, want %d: %v", id, n, want, err)
 		}

@@ -47,7 +47,7 @@ func TestTwoPersons(t *testing.T) {
 	c.lacks(".badge", ".waits")
 	c.open("/payouts/" + bad)
 	c.has("#status", "paid outside")
-	c.has(".timeline", "Approved by "+h.second.Key.Owner+": slip seen")
+	c.has(".timeline", "Approved mark as paid by "+h.second.Key.Owner+": slip seen")
 }
 
 // TestDoneFollowsTheOutcome: the message after a decision follows its outcome: a retry that fails
@@ -118,7 +118,7 @@ func TestWithdrawal(t *testing.T) {
 	}
 	b.open("/payouts/" + bad)
 	b.has("#status", "failed")
-	b.has(".timeline", "Withdrawn by "+h.finance.Key.Owner+": meant another payout")
+	b.has(".timeline", "Withdrew cancellation request by "+h.finance.Key.Owner+": meant another payout")
 	b.has("#retry button", "Retry")
 	b.lacks(".waits")
 	other.open("/approvals?status=withdrawn")

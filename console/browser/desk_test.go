@@ -54,7 +54,7 @@ func TestRetryOfAFailedPayout(t *testing.T) {
 	b.follow("#retry button")
 	b.has(".note.good", "Retry started")
 	b.has("#status", "pending")
-	b.has(".timeline", "Retry by "+h.finance.Key.Owner+": unfrozen, ticket 4711")
+	b.has(".timeline", "Retried by "+h.finance.Key.Owner+": unfrozen, ticket 4711")
 	if got := h.drive(bad); got != payout.StatusPaid {
 		t.Fatalf("after the retry: %s", got)
 	}

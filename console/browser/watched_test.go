@@ -156,7 +156,7 @@ func TestWatchedCancel(t *testing.T) {
 	wait.Until(h.t, "what waited is gone", func() bool { return eval[bool](b, `!document.querySelector(".waits")`) })
 	b.has("#status", "failed")
 	b.has("#preview", "awaiting approval or in progress")
-	b.has(".timeline", "Approved by "+h.second.Key.Owner)
+	b.has(".timeline", "Approved cancellation by "+h.second.Key.Owner)
 
 	if status := h.drive(bad); status != payout.StatusCancelled {
 		t.Fatalf("%s", status)

@@ -51,15 +51,6 @@ func OperatorObservation(orderNo string, kind ObservationKind, now time.Time) Ob
 	return Observation{Source: SourceOperator, Kind: kind, OrderNo: orderNo, StartedAt: now, EndedAt: now}
 }
 
-// operatorEvent is the line of the timeline for what two persons state.
-func (s *Settlement) operatorEvent(o Observation) string {
-	outcome := DecisionMoved
-	if o.Kind == ObsDeclined {
-		outcome = DecisionNotMoved
-	}
-	return fmt.Sprintf("%s: stated by two persons about %s; the provider's last answer: %s", outcome, o.OrderNo, s.Attempt.LastAnswer())
-}
-
 // settleOperator settles what two persons state. It counts at once. The provider's last answer stays
 // as it is, except for a success, which the provider has shown.
 func (s *Settlement) settleOperator(o Observation, now time.Time) error {

@@ -87,19 +87,6 @@ type PayoutProgress struct {
 	Status Status
 }
 
-// Event is one line of a payment's timeline.
-type Event struct {
-	At        time.Time
-	Source    string // workflow, provider or finance
-	Op        string // send or ask; empty otherwise
-	OrderNo   string
-	Outcome   string
-	Code      string
-	What      string
-	StartedAt time.Time
-	EndedAt   time.Time
-}
-
 // Detail is everything known about one payment.
 type Detail struct {
 	Row

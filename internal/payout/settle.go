@@ -14,7 +14,7 @@ type Settlement struct {
 	Attempt   Attempt
 	Transfers []Transfer
 	Breaks    []Break
-	Event     string
+	Event     Event
 	// Changed is false when the observation was settled before.
 	Changed bool
 	// Overtaken is the open decision that this observation made pointless.
@@ -36,10 +36,9 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 		s.Payment.DecidedAt = now
 	}
 	s.Attempt.remember(o.ID)
-	s.Event = describe(o)
+	s.Event = o.event(a)
 	o = s.verify(o)
 	if o.Source == SourceOperator {
-		s.Event = s.operatorEvent(o)
 		err := s.settleOperator(o, now)
 		if err == nil {
 			err = s.endRetry(o, now)
@@ -99,17 +98,6 @@ func (a *Attempt) remember(id string) {
 		ids = ids[:len(ids)-1]
 	}
 	a.ObservedIDs = strings.Join(ids, " ")
-}
-
-func describe(o Observation) string {
-	text := string(o.Kind)
-	if o.Code != "" {
-		text += " (" + o.Code + ")"
-	}
-	if o.Source == SourceSend {
-		return "sent " + o.OrderNo + ": " + text
-	}
-	return "asked about " + o.OrderNo + ": " + text
 }
 
 // verify turns an answer about another order, account or amount into a break and an unknown

@@ -37,8 +37,8 @@ func (s *Store) ExpireCharge(ctx context.Context, id string) (payout.State, erro
 			return err
 		}
 		out = tx.state(p, attempts)
-		return tx.addEvent(id, payout.Event{Source: "ledger", Outcome: string(p.Status), Code: p.Failure.Code,
-			What: "the packet expired before the charge was sent"})
+		return tx.addEvent(id, payout.Event{Source: "ledger", Event: payout.EventChargeExpired, Outcome: string(p.Status),
+			Code: p.Failure.Code})
 	})
 	return out, err
 }

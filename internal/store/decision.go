@@ -213,8 +213,8 @@ func outboxOf(p payout.Payment, kind payout.DecisionKind, ask bool) []string {
 
 // noteDecision adds the timeline event and the audit entry of a staff step.
 func (tx tx) noteDecision(w payout.StaffWrite, action string, row paymentRow, p payout.Payment, d payout.Decision) error {
-	what := fmt.Sprintf("%s by %s: %s", action, w.Owner, w.Reason)
-	if err := tx.addEvent(p.ID, payout.Event{Source: "finance", Outcome: string(d.Status), What: what}); err != nil {
+	if err := tx.addEvent(p.ID, payout.Event{Source: "finance", Event: payout.EventDecision, Outcome: string(d.Status),
+		Args: map[string]string{"action": action, "by": w.Owner, "reason": w.Reason}}); err != nil {
 		return err
 	}
 	after := map[string]string{"status": string(p.Status), "decision": d.ID, "decision_status": string(d.Status)}

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"hongbao/internal/payout"
@@ -27,6 +29,9 @@ func (tx tx) post(packetID string, p payout.Transfer) error {
 		Amount: int64(p.Amount), OrderNo: p.OrderNo, Reference: p.Reference(), CreatedAt: tx.now}).Error
 }
 
+// argLen is the longest argument of an event, in characters, as of a reason.
+const argLen = 500
+
 type eventRow struct {
 	ID        int64
 	PaymentID string
@@ -36,7 +41,8 @@ type eventRow struct {
 	OrderNo   string
 	Outcome   string
 	Code      string
-	What      string
+	Event     string
+	Args      []byte
 	StartedAt *time.Time
 	EndedAt   *time.Time
 }
@@ -44,8 +50,25 @@ type eventRow struct {
 func (eventRow) TableName() string { return "payment_events" }
 
 func (tx tx) addEvent(paymentID string, e payout.Event) error {
+	args := make(map[string]string, len(e.Args))
+	for name, value := range e.Args {
+		args[name] = clip(value, argLen)
+	}
+	text, err := json.Marshal(args)
+	if err != nil {
+		return fmt.Errorf("event of payment %s: %w", paymentID, err)
+	}
 	return tx.Create(&eventRow{PaymentID: paymentID, At: tx.now, Source: e.Source, Op: e.Op, OrderNo: e.OrderNo, Outcome: e.Outcome,
-		Code: clipCode(e.Code), What: clip(e.What, 255), StartedAt: optTime(e.StartedAt), EndedAt: optTime(e.EndedAt)}).Error
+		Code: clipCode(e.Code), Event: string(e.Event), Args: text, StartedAt: optTime(e.StartedAt), EndedAt: optTime(e.EndedAt)}).Error
+}
+
+func (r eventRow) event() (payout.Event, error) {
+	e := payout.Event{At: r.At.UTC(), Source: r.Source, Event: payout.EventCode(r.Event), Op: r.Op, OrderNo: r.OrderNo, Outcome: r.Outcome,
+		Code: r.Code, StartedAt: orZero(r.StartedAt), EndedAt: orZero(r.EndedAt)}
+	if err := json.Unmarshal(r.Args, &e.Args); err != nil {
+		return e, fmt.Errorf("event %d of payment %s: %w", r.ID, r.PaymentID, err)
+	}
+	return e, nil
 }
 
 // Balances sums a packet's ledger; zero without transfers. Errors: ErrUnavailable.

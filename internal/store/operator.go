@@ -92,11 +92,11 @@ func (tx tx) settleMoved(row paymentRow, p *payout.Payment, attempts []payout.At
 	if err != nil {
 		return err
 	}
-	set.Event += "; evidence: " + d.Evidence
+	set.Event.Args["evidence"] = d.Evidence
 	if err := tx.resolveDecided(*d); err != nil {
 		return err
 	}
-	if err := tx.writeSettlement(row, set, o); err != nil {
+	if err := tx.writeSettlement(row, set); err != nil {
 		return err
 	}
 	*p, attempts[parts.Attempt-1] = set.Payment, set.Attempt
@@ -116,12 +116,11 @@ func (tx tx) settleNotMoved(row paymentRow, set payout.Settlement) error {
 	if err != nil {
 		return err
 	}
-	set.Event += "; evidence: " + orEmpty(open.Evidence)
+	set.Event.Args["evidence"] = orEmpty(open.Evidence)
 	if err := tx.resolveDecided(open.decision(tx.now)); err != nil {
 		return err
 	}
-	o := payout.OperatorObservation(set.Attempt.OrderNo, payout.ObsDeclined, tx.now)
-	if err := tx.writeSettlement(row, set, o); err != nil {
+	if err := tx.writeSettlement(row, set); err != nil {
 		return err
 	}
 	return tx.noteCarriedOut(row, set.Payment, payout.DecisionCarriedOut)

@@ -403,7 +403,7 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 		if !set.Changed {
 			return nil
 		}
-		if err := tx.writeSettlement(row, set, o); err != nil {
+		if err := tx.writeSettlement(row, set); err != nil {
 			return err
 		}
 		return tx.refundLateCharge(row, set.Payment)
@@ -411,7 +411,7 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 	return out, err
 }
 
-func (tx tx) writeSettlement(row paymentRow, set payout.Settlement, o payout.Observation) error {
+func (tx tx) writeSettlement(row paymentRow, set payout.Settlement) error {
 	arow := newAttemptRow(set.Attempt)
 	if err := tx.Save(&arow).Error; err != nil {
 		return err
@@ -439,9 +439,5 @@ func (tx tx) writeSettlement(row paymentRow, set payout.Settlement, o payout.Obs
 			return err
 		}
 	}
-	if o.Source == payout.SourceOperator {
-		return tx.addEvent(row.ID, payout.Event{Source: "operator", OrderNo: set.Attempt.OrderNo, Outcome: string(o.Kind), What: set.Event})
-	}
-	return tx.addEvent(row.ID, payout.Event{Source: "provider", Op: string(o.Source), OrderNo: set.Attempt.OrderNo, Outcome: string(o.Kind),
-		Code: o.Code, What: set.Event, StartedAt: o.StartedAt, EndedAt: o.EndedAt})
+	return tx.addEvent(row.ID, set.Event)
 }

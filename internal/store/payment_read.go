@@ -188,9 +188,11 @@ func (s *Store) Payment(ctx context.Context, id string) (payout.Detail, error) {
 		return d, classify(err)
 	}
 	for _, r := range rows {
-		d.Events = append(d.Events, payout.Event{At: r.At.UTC(), Source: r.Source, Op: r.Op, OrderNo: r.OrderNo, Outcome: r.Outcome, Code: r.Code,
-			What:      r.What,
-			StartedAt: orZero(r.StartedAt), EndedAt: orZero(r.EndedAt)})
+		e, err := r.event()
+		if err != nil {
+			return d, err
+		}
+		d.Events = append(d.Events, e)
 	}
 	return d, nil
 }

@@ -227,8 +227,8 @@ ask_requested, observed, code, message, provider_ref, token, started_at, ask_unt
 INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at) SELECT CONCAT('k', LPAD(seq, 19, '0')),
 'paid', 'owed', 'provider', 100, CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '000001:paid'), NOW(3)
 FROM seq_1_to_4000;
-INSERT INTO payment_events (payment_id, at, source, op, order_no, outcome, code, what) SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'),
-NOW(3), 'provider', 'send', '', 'succeeded', '', '' FROM seq_1_to_4000;
+INSERT INTO payment_events (payment_id, at, source, op, order_no, outcome, code, event, args) SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'),
+NOW(3), 'provider', 'send', '', 'succeeded', '', 'sent', '{}' FROM seq_1_to_4000;
 INSERT INTO outbox (payment_id, kind, due_at, created_at) SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 'begin', NOW(3) + INTERVAL 1 DAY,
 NOW(3) FROM seq_1_to_4000;
 INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, created_at, ended_at) SELECT CONCAT('d', seq), CONCAT('pk',

@@ -60,7 +60,7 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.BookedOrder, f fi
 
 // requestQuery requests a query of an order number, like a notification; no money moves. unless
 // selects attempts that need no query.
-func (s *Store) requestQuery(ctx context.Context, orderNo, source, why string,
+func (s *Store) requestQuery(ctx context.Context, orderNo string, why payout.Event,
 	unless func(tx tx, p payout.Payment, a payout.Attempt) bool) error {
 	parts, err := payout.Parse(orderNo)
 	if err != nil {
@@ -76,7 +76,8 @@ func (s *Store) requestQuery(ctx context.Context, orderNo, source, why string,
 			Updates(map[string]any{"ask_requested": true, "next_at": tx.now}).Error; err != nil {
 			return err
 		}
-		if err := tx.addEvent(parts.PaymentID, payout.Event{Source: source, OrderNo: orderNo, What: why}); err != nil {
+		why.OrderNo = orderNo
+		if err := tx.addEvent(parts.PaymentID, why); err != nil {
 			return err
 		}
 		return tx.putOutbox(parts.PaymentID, outboxQuery)
@@ -128,8 +129,9 @@ func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after
 	}
 	for _, j := range all {
 		if j.verdict.Query {
-			why := fmt.Sprintf("the statement of %s has a %s that MySQL lacks: query requested", r.Day, j.line.Op)
-			if err := s.requestQuery(ctx, j.line.OrderNo, payout.ByReconciliation, why,
+			why := payout.Event{Source: payout.ByReconciliation, Event: payout.EventOnStatement,
+				Args: map[string]string{"day": string(r.Day), "op": j.line.Op}}
+			if err := s.requestQuery(ctx, j.line.OrderNo, why,
 				func(tx, payout.Payment, payout.Attempt) bool { return false }); err != nil {
 				return 0, err
 			}

@@ -253,7 +253,8 @@ func TestReconcileRepairsByQuery(t *testing.T) {
 	}
 	detail, err := x.s.Payment(t.Context(), id)
 	must(t, err)
-	if last := detail.Events[len(detail.Events)-1]; last.Source != payout.ByReconciliation || last.What == "" {
+	if last := detail.Events[len(detail.Events)-1]; last.Source != payout.ByReconciliation || last.OrderNo != o.OrderNo ||
+		last.What() != "the statement of "+last.Args["day"]+" has a transfer that MySQL lacks: query requested" {
 		t.Errorf("%+v", last)
 	}
 	settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)

@@ -135,13 +135,13 @@ func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt ti
 				return err
 			}
 		}
-		return tx.recovered(id, a.OrderNo, "the provider knows this order number, and the restored MySQL lacked its send")
+		return tx.recovered(id, a.OrderNo, payout.EventSendRecovered)
 	})
 	return put, err
 }
 
-func (tx tx) recovered(paymentID, orderNo, what string) error {
-	return tx.addEvent(paymentID, payout.Event{Source: "ledger", OrderNo: orderNo, Outcome: "recovered", What: what})
+func (tx tx) recovered(paymentID, orderNo string, what payout.EventCode) error {
+	return tx.addEvent(paymentID, payout.Event{Source: "ledger", Event: what, OrderNo: orderNo})
 }
 
 // RecoverCancel cancels a payout whose cancel refund the provider knows: its money is owed to the
@@ -176,7 +176,7 @@ func (s *Store) RecoverCancel(ctx context.Context, id string) (refund string, er
 		if err := tx.endOpenDecision(id, payout.DecisionCarriedOut); err != nil {
 			return err
 		}
-		return tx.recovered(id, "", "cancelled after the backup: its refund is known to the provider")
+		return tx.recovered(id, "", payout.EventCancelRecovered)
 	})
 	return refund, err
 }
@@ -214,7 +214,7 @@ func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure
 		if err := tx.casPayment(row, p); err != nil {
 			return err
 		}
-		if err := tx.recovered(p.ID, "", "its packet was rejected after the backup; the provider did not charge it"); err != nil {
+		if err := tx.recovered(p.ID, "", payout.EventRejectionRecovered); err != nil {
 			return err
 		}
 		return reject()

@@ -160,8 +160,8 @@ func TestRetentionReadsIndexes(t *testing.T) {
 	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
 	at := s.Now().Add(-100 * retainedDay)
-	_, err := raw.ExecContext(t.Context(), `INSERT INTO payment_events (payment_id, at, source, op, order_no, outcome, code, what)
-		SELECT 'p', ?, 'ledger', '', '', '', '', '' FROM seq_1_to_3000;
+	_, err := raw.ExecContext(t.Context(), `INSERT INTO payment_events (payment_id, at, source, op, order_no, outcome, code, event, args)
+		SELECT 'p', ?, 'ledger', '', '', '', '', 'sent', '{}' FROM seq_1_to_3000;
 		INSERT INTO notifications (provider, event_id, order_no, known, body, received_at)
 		SELECT 'p', seq, CONCAT('x', seq), FALSE, '', ? FROM seq_1_to_3000;
 		INSERT INTO statement_lines (provider, ref, day, op, order_no, account, amount, moved_at, created_at, reconciliation_id)

@@ -14,7 +14,7 @@ import (
 // about a returned charge (payout.BreakContradiction). Errors: ErrUnavailable.
 func (s *Store) RequestReturnQuery(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error) {
 	was := payout.ReturnQueryNotNeeded
-	err := s.requestQuery(ctx, orderNo, "provider", "returned without a notification: query requested",
+	err := s.requestQuery(ctx, orderNo, payout.Event{Source: "provider", Event: payout.EventReturnListed},
 		func(tx tx, p payout.Payment, a payout.Attempt) bool {
 			switch {
 			case p.Kind == payout.KindCharge, a.ReturnBooked, !a.Booked && !p.Status.Open():

@@ -87,8 +87,8 @@ func (tx tx) shareConflictOf(c packet.Claim, row packetRow, provider, detail str
 	if err := tx.Create(newClaimRow(c, claimConflict, p.ID, row.AppID)).Error; err != nil {
 		return "", err
 	}
-	return p.ID, tx.addEvent(p.ID, payout.Event{Source: "ledger", Outcome: string(p.Status), Code: p.Failure.Code, What: "not recorded: " +
-		detail})
+	return p.ID, tx.addEvent(p.ID, payout.Event{Source: "ledger", Event: payout.EventNotRecorded, Outcome: string(p.Status),
+		Code: p.Failure.Code, Args: map[string]string{"detail": detail}})
 }
 
 // freeHonour returns the id of a user's share conflict: that of the user's number, or of the next one

@@ -65,8 +65,8 @@ func TestR5_WithdrawCancel(t *testing.T) {
 		id); got != "finance3: 确认过" {
 		t.Errorf("audit: %s", got)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND what LIKE 'withdraw_open_cancel by finance3: %'",
-		id); n != 1 {
+	if n := query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND event = 'decision' AND "+
+		`args LIKE '{"action":"withdraw_open_cancel","by":"finance3",%'`, id); n != 1 {
 		t.Errorf("%d times in the timeline", n)
 	}
 	declineQueries(t, s, id)

@@ -94,18 +94,17 @@ FROM (
 ) a;
 
 -- The timeline: sends, and the queries that confirm what was declined or returned.
-INSERT INTO payment_events (payment_id, at, source, op, order_no, outcome, code, what, started_at, ended_at)
-SELECT payment_id, ended_at, 'provider', 'send', order_no, outcome, code,
-    CONCAT('sent ', order_no, ': ', outcome, IF(code = '', '', CONCAT(' (', code, ')'))), started_at, ended_at
+INSERT INTO payment_events (payment_id, at, source, op, order_no, outcome, code, event, args, started_at, ended_at)
+SELECT payment_id, ended_at, 'provider', 'send', order_no, outcome, code, 'sent', '{}', started_at, ended_at
 FROM (
     SELECT payment_id, order_no, started_at, ended_at,
         IF(statement = 'declined', 'declined', 'succeeded') AS outcome, IF(statement = 'declined', code, '') AS code
     FROM attempts
 ) a;
 
-INSERT INTO payment_events (payment_id, at, source, op, order_no, outcome, code, what, started_at, ended_at)
-SELECT payment_id, ended_at + INTERVAL 1 SECOND, 'provider', 'ask', order_no, statement, code,
-    CONCAT('asked about ', order_no, ': ', statement, ' (', code, ')'), ended_at, ended_at + INTERVAL 1 SECOND
+INSERT INTO payment_events (payment_id, at, source, op, order_no, outcome, code, event, args, started_at, ended_at)
+SELECT payment_id, ended_at + INTERVAL 1 SECOND, 'provider', 'ask', order_no, statement, code, 'queried', '{}', ended_at,
+    ended_at + INTERVAL 1 SECOND
 FROM attempts WHERE asks > 0;
 
 -- The ledger is in the order of time.
