@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     next_action   VARCHAR(8) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     next_at       DATETIME(6)   NULL,
     asked_at      DATETIME(6)   NULL,
-    ask_requested BOOLEAN       NOT NULL,
+    ask_wanted_at DATETIME(6)   NULL COMMENT 'only the answer to a query put at or after it ends the wait',
     observed      VARBINARY(128) NOT NULL COMMENT 'ids of the last observations settled',
     code          VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     message       VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,

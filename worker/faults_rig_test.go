@@ -351,7 +351,7 @@ func (s *scene) agree(what string) {
 func (s *scene) quiet() bool {
 	var n int
 	err := s.r.db.QueryRowContext(s.Context(), `SELECT (SELECT COUNT(*) FROM outbox WHERE payment_id = ?)
-		+ (SELECT COUNT(*) FROM attempts WHERE payment_id = ? AND ask_requested)`, s.id, s.id).Scan(&n)
+		+ (SELECT COUNT(*) FROM attempts WHERE payment_id = ? AND ask_wanted_at IS NOT NULL)`, s.id, s.id).Scan(&n)
 	return err == nil && n == 0
 }
 

@@ -27,12 +27,12 @@ func TestR5_CancelOfRefused(t *testing.T) {
 	}
 	s := story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).is(StatusReturned)
 	s.must(s.decide(DecisionCancel, true))
-	ends(s.after(1), map[int]ObservationKind{1: ObsDeclined})
+	ends(s.after(time.Second), map[int]ObservationKind{1: ObsDeclined})
 
 	s = story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).retries().queries(1, ObsReturned).sends(ObsSucceeded).queries(2,
 		ObsReturned)
 	s.must(s.decide(DecisionCancel, true))
-	ends(s.after(1).queries(1, ObsPending), map[int]ObservationKind{1: ObsDeclined, 2: ObsReturned})
+	ends(s.after(time.Second).queries(1, ObsPending), map[int]ObservationKind{1: ObsDeclined, 2: ObsReturned})
 }
 
 // TestR5_CancelOfNeverReceived: the provider knows nothing of a number of which two persons stated that

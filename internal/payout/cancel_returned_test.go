@@ -1,6 +1,9 @@
 package payout
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestR5_CancelOfPaidAgain: a payout was returned, two persons cancel it, and a query reports that
 // the money has moved after all. The cancel is overtaken, as a retry would be: the sender is not
@@ -9,7 +12,7 @@ func TestR5_CancelOfPaidAgain(t *testing.T) {
 	returned := func() *script {
 		s := story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).is(StatusReturned)
 		s.must(s.decide(DecisionCancel, true))
-		return s.after(1).next(ActionQuery, 1)
+		return s.after(time.Second).next(ActionQuery, 1)
 	}
 	carries := func(s *script, want DecisionStatus, status Status) {
 		t.Helper()
@@ -34,7 +37,7 @@ func TestR5_CancelOfPaidAgain(t *testing.T) {
 		s := story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).retries().queries(1, ObsReturned).sends(ObsSucceeded).queries(2,
 			ObsReturned)
 		s.must(s.decide(DecisionCancel, true))
-		s.after(1).queries(1, kind).queries(2, ObsReturned)
+		s.after(time.Second).queries(1, kind).queries(2, ObsReturned)
 		if status, err := s.carryOut(); status == DecisionCarriedOut || err != nil || s.p.Status == StatusCancelled {
 			t.Errorf("%s of a superseded number: %s, %v, %s", kind, status, err, s.p.Status)
 		}
@@ -46,5 +49,5 @@ func TestR5_CancelOfPaidAgain(t *testing.T) {
 func TestR5_CancelAfterAContradiction(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).is(StatusFailed)
 	s.must(s.decide(DecisionCancel, true))
-	s.after(1).queries(1, ObsSucceeded).queries(1, ObsDeclined).next(ActionQuery, 1).queries(1, ObsDeclined).next(ActionCarryOut, 0)
+	s.after(time.Second).queries(1, ObsSucceeded).queries(1, ObsDeclined).next(ActionQuery, 1).queries(1, ObsDeclined).next(ActionCarryOut, 0)
 }

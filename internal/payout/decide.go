@@ -97,11 +97,8 @@ func NeedsApproval(p Payment, attempts []Attempt, c DecisionRequest, now time.Ti
 type DecisionEffect struct {
 	Status    DecisionStatus // carried_out, or open while order numbers are queried
 	Transfers []Transfer
-	// QueryAll: query every order number of the payment.
+	// QueryAll: a query of every order number is wanted. The attempts say so.
 	QueryAll bool
-	// QueryFirst: query every order number before anything else. QueriedAt and NextAt of the
-	// attempts were cleared for it.
-	QueryFirst bool
 	// Settlement is that of the operator's observation, when it is carried out.
 	Settlement *Settlement
 }
@@ -121,13 +118,16 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 	if p.unhonoured(attempts) {
 		honoured = []Transfer{NewTransfer(PostHonoured, p.ID, p.Amount)}
 	}
+	for i := range attempts {
+		attempts[i].QueryWantedAt = now.Add(time.Microsecond) // a query of the same instant may have been put before
+		attempts[i].NextAt = time.Time{}                      // at once, whatever the clock says then
+	}
 	switch kind {
 	case DecisionQuery:
 		return DecisionEffect{Status: DecisionCarriedOut, QueryAll: true}, nil
 	case DecisionCancel, DecisionNotMoved:
 		p.OpenDecision, p.DecidedAt = kind, now
-		clearAnswers(attempts)
-		return DecisionEffect{Status: DecisionOpen, QueryFirst: true}, nil
+		return DecisionEffect{Status: DecisionOpen}, nil
 	case DecisionMarkPaid:
 		if err := p.Move(StatusPaidOutside); err != nil {
 			return DecisionEffect{}, err
@@ -142,16 +142,7 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 	}
 	p.DecidedAt, p.Failure, p.NeedsSecondPerson = now, nil, false
 	p.Attempt = len(attempts) // an earlier number may have been paid and returned
-	clearAnswers(attempts)
-	return DecisionEffect{Status: DecisionCarriedOut, Transfers: honoured, QueryFirst: true}, nil
-}
-
-// clearAnswers makes every order number due for a query now. An answer from before the decision
-// does not count as one after it, whatever the clock said then.
-func clearAnswers(attempts []Attempt) {
-	for i := range attempts {
-		attempts[i].QueriedAt, attempts[i].NextAt = time.Time{}, time.Time{}
-	}
+	return DecisionEffect{Status: DecisionCarriedOut, Transfers: honoured}, nil
 }
 
 // nextCancelStep queries every order number before an open decision is carried out: a cancel has the
@@ -159,7 +150,7 @@ func clearAnswers(attempts []Attempt) {
 func nextCancelStep(p Payment, attempts []Attempt) Step {
 	var at time.Time
 	for _, a := range attempts {
-		if !a.QueriedAt.After(p.DecidedAt) || p.waitsFor(a) {
+		if p.waitsFor(a) {
 			return Step{Do: ActionQuery, OrderNo: a.OrderNo, At: a.NextAt}
 		}
 		if !a.fate().refused() {

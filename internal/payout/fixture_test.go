@@ -78,11 +78,6 @@ func (b *paymentStore) decide(kind DecisionKind, second bool) error {
 		return err
 	}
 	b.posted = append(b.posted, e.Transfers...)
-	if e.QueryAll {
-		for i := range b.attempts {
-			b.attempts[i].QueryRequested, b.attempts[i].NextAt = true, b.now
-		}
-	}
 	return nil
 }
 

@@ -43,7 +43,7 @@ func ClampFutureTimes(p *Payment, attempts []Attempt, now time.Time) (rewound bo
 			}
 			a.QueryUntil = now.Add(left)
 		}
-		for _, t := range []*time.Time{&a.StartedAt, &a.NextAt, &a.QueriedAt, &a.EndedAt} {
+		for _, t := range []*time.Time{&a.StartedAt, &a.NextAt, &a.QueriedAt, &a.QueryWantedAt, &a.EndedAt} {
 			back(t, now)
 		}
 		for _, until := range []*time.Time{&a.CurrentSendUntil, &a.EarlierSendsUntil} { // a send may land for as long as it could by that clock

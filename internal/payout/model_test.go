@@ -207,7 +207,7 @@ func (l *adversary) Check(t *rapid.T) {
 	if (l.p.Failure != nil) != (l.p.Status == StatusFailed || l.p.Status == StatusReturned) {
 		t.Fatalf("%s with failure %+v", l.p.Status, l.p.Failure)
 	}
-	wanted := slices.ContainsFunc(l.attempts, func(a Attempt) bool { return a.QueryRequested })
+	wanted := slices.ContainsFunc(l.attempts, func(a Attempt) bool { return a.wanted() })
 	if l.p.OpenDecision != "" && !l.p.decidable() && !(l.p.OpenDecision == DecisionNotMoved && l.p.inFlight()) {
 		t.Fatalf("%s, deciding %s", l.p.Status, l.p.OpenDecision)
 	}
@@ -261,7 +261,7 @@ func (l *adversary) send(t *rapid.T) {
 		if !final && l.gaveUp(a.No) {
 			final, l.used[l.given[a.No].kind] = true, true
 		}
-		if !final || !a.QueriedAt.After(decided) {
+		if !final || a.QueriedAt.Before(decided) {
 			t.Fatalf("number %d made while %+v", cur.No, a)
 		}
 	}
@@ -296,7 +296,7 @@ func (l *adversary) carry(t *rapid.T) {
 		return
 	}
 	for _, a := range l.attempts {
-		if !a.QueriedAt.After(decided) || a.Statement == ObsSucceeded && !a.Forgotten || a.Booked && !a.ReturnBooked {
+		if a.QueriedAt.Before(decided) || a.Statement == ObsSucceeded && !a.Forgotten || a.Booked && !a.ReturnBooked {
 			t.Fatalf("cancelled despite %+v", a)
 		}
 		for _, h := range slices.Backward(l.heard[a.No]) { // its last answer to a query counts
@@ -325,7 +325,7 @@ func (l *adversary) judgeNotMoved(t *rapid.T, decided time.Time) {
 				last = h.Kind
 			}
 		}
-		if !a.QueriedAt.After(decided) || a.Booked && !a.ReturnBooked || !a.Booked && last == ObsSucceeded {
+		if a.QueriedAt.Before(decided) || a.Booked && !a.ReturnBooked || !a.Booked && last == ObsSucceeded {
 			t.Fatalf("stated not to have moved despite %+v", a)
 		}
 	}
@@ -409,7 +409,7 @@ func (l *adversary) actions() map[string]func(*rapid.T) {
 				t.Fatalf("the repeat changed something: %+v, %v", l.last, err)
 			}
 		},
-		"a notification": func(t *rapid.T) { a := l.attempt(pick(t)); a.QueryRequested, a.NextAt = true, l.now },
+		"a notification": func(t *rapid.T) { a := l.attempt(pick(t)); a.QueryWantedAt, a.NextAt = l.now, l.now },
 		"a decision": func(t *rapid.T) {
 			kind := rapid.SampledFrom([]DecisionKind{DecisionRetry, DecisionRetry, DecisionRetry, DecisionRetry, DecisionCancel, DecisionMarkPaid,
 				DecisionQuery}).Draw(t, "kind")

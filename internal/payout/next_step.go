@@ -69,7 +69,7 @@ func Next(p Payment, attempts []Attempt) Step {
 	own, asked := ownStep(p, attempts), Step{}
 	first := own.Do == ActionEnd || own.Do == ActionCarryOut || own.Do == ActionSend && p.Status == StatusPending
 	for _, a := range attempts {
-		if !a.QueryRequested {
+		if !a.wanted() {
 			continue
 		}
 		replaced := a.fate().refused() || a.fate() == FateNotFound || a.consented() // by a later order number
@@ -101,7 +101,18 @@ func NextDue(p Payment, attempts []Attempt, now time.Time) Step {
 
 // queryDue reports whether a query of the order number is requested, by a notification for example,
 // and due. An unanswered query is not due again for a while.
-func (a Attempt) queryDue(now time.Time) bool { return a.QueryRequested && !a.NextAt.After(now) }
+func (a Attempt) queryDue(now time.Time) bool { return a.wanted() && !a.NextAt.After(now) }
+
+// wanted reports whether a query of the order number is requested.
+func (a Attempt) wanted() bool { return !a.QueryWantedAt.IsZero() }
+
+// want requests a query of the order number that is put from now on. An earlier request stands: runs that
+// query at once must not put each other's answers off.
+func (a *Attempt) want(now time.Time) {
+	if !a.wanted() {
+		a.QueryWantedAt = now
+	}
+}
 
 // ownStep is the payment's own next step, without requested queries.
 func ownStep(p Payment, attempts []Attempt) Step {
@@ -115,12 +126,7 @@ func ownStep(p Payment, attempts []Attempt) Step {
 		return Step{Do: ActionSend}
 	}
 	if p.Status == StatusPending {
-		for _, a := range attempts {
-			if !a.QueriedAt.After(p.DecidedAt) {
-				return Step{Do: ActionQuery, OrderNo: a.OrderNo, At: a.NextAt}
-			}
-		}
-		return Step{Do: ActionSend}
+		return Step{Do: ActionSend} // after the queries that the decision wants
 	}
 	cur := attempts[len(attempts)-1]
 	return Step{Do: cur.Next, OrderNo: cur.OrderNo, At: cur.NextAt}
@@ -166,7 +172,7 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 		return NoOrderNo
 	}
 	for _, a := range attempts {
-		if !a.QueriedAt.After(p.DecidedAt) || a.QueryRequested {
+		if a.wanted() {
 			return NoOrderNo
 		}
 		if a.fate() != FateEnded && !a.consented() && !(a.No == cur.No && a.fate() == FateNotFound) {

@@ -37,7 +37,7 @@ func TestR4_NotMoved(t *testing.T) {
 			for _, answer := range allKinds {
 				s := past.live(story(t, kind)).decides(DecisionNotMoved, true).next(ActionQuery, 1).begins(NoOrderNo).carries(DecisionOpen)
 				stale := said(SourceQuery, s.attempt(1).OrderNo, ObsNoAnswer)
-				stale.StartedAt = t0
+				stale.StartedAt = t0.Add(-time.Second)
 				s.must(s.settle(1, stale))
 				s.next(ActionQuery, 1).after(time.Second).queries(1, answer)
 				refused := past.shown == ObsDeclined

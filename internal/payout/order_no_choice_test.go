@@ -175,15 +175,15 @@ func TestR3_NextOfEveryStatus(t *testing.T) {
 		s := story(t, KindPayout)
 		past.live(s)
 		step := s.step()
-		wanted := slices.ContainsFunc(s.attempts, func(a Attempt) bool { return a.QueryRequested })
+		wanted := slices.ContainsFunc(s.attempts, func(a Attempt) bool { return a.wanted() })
 		if (s.p.Status.Open() || wanted) == (step.Do == ActionEnd) {
 			t.Errorf("%s: %s, next %+v", past.name, s.p.Status, step)
 		}
 		// A notification or staff request a query: in any status.
-		s.attempts[0].QueryRequested, s.attempts[0].NextAt = true, s.now // as the store does
+		s.attempts[0].QueryWantedAt, s.attempts[0].NextAt = s.now, s.now // as the store does
 		// An unanswered query stays requested; the number in progress is due before it.
 		if s.attempts[0].consented() || s.p.OpenDecision == DecisionNotMoved { // two persons gave it up: no answer is an answer
-			if s.next(ActionQuery, 1).queries(1, ObsNoAnswer); s.attempts[0].QueryRequested {
+			if s.next(ActionQuery, 1).queries(1, ObsNoAnswer); s.attempts[0].wanted() {
 				t.Errorf("%s: asked for ever", past.name)
 			}
 			continue
@@ -193,7 +193,7 @@ func TestR3_NextOfEveryStatus(t *testing.T) {
 			own = ActionSend
 		}
 		s.next(ActionQuery, 1).queries(1, ObsNoAnswer).next(own, len(s.attempts))
-		if a := s.attempt(1); !a.QueryRequested || !a.NextAt.After(s.now) {
+		if a := s.attempt(1); a.QueryWantedAt.IsZero() || !a.NextAt.After(s.now) {
 			t.Errorf("%s: an unanswered query is repeated at once", past.name)
 		}
 	}
@@ -327,7 +327,7 @@ func TestR5_BookedIsNeverSent(t *testing.T) {
 func TestR5_EveryNumberIsQueriedAgain(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1, ObsDeclined)
 	s.sends(ObsDeclined).queries(2, ObsDeclined).retries().queries(1,
-		ObsSucceeded).broke(BreakContradiction).is(StatusPending).next(ActionQuery, 1)
+		ObsSucceeded).broke(BreakContradiction).is(StatusPending).next(ActionQuery, 2).queries(2, ObsDeclined).next(ActionQuery, 1)
 	if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NoOrderNo {
 		t.Errorf("begins %d", n)
 	}

@@ -12,12 +12,13 @@ func (s *Settlement) succeeded(o Observation, now time.Time) error {
 		// A send and a query disagree: only a repeated statement counts.
 		s.contradiction(o)
 		a.Statement, a.EndedAt = ObsSucceeded, time.Time{}
-		a.QueryRequested = !p.Status.Open() || a.No != p.Attempt
+		if !p.Status.Open() || a.No != p.Attempt {
+			a.want(now)
+		}
 		if p.Status == StatusPending && a.No != p.Attempt {
 			// The number still counts: nothing was sent since the decision that queries all of
 			// them. As unknown, the payment would wait for its last number and pass this one over.
 			s.scheduleQuery(now)
-			a.QueriedAt = time.Time{}
 			return nil
 		}
 		return s.queryAsUnknown(now)
@@ -122,7 +123,9 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		return p.Move(StatusUnknown)
 	}
 	// The request for a query, such as news of a return, is not answered yet.
-	a.QueryRequested = !a.ReturnBooked && now.Before(a.QueryUntil)
+	if !a.ReturnBooked && now.Before(a.QueryUntil) {
+		a.want(now)
+	}
 	return nil
 }
 
@@ -135,7 +138,7 @@ func (s *Settlement) recordStatement(o Observation, now time.Time) {
 		return
 	}
 	if s.Payment.OpenDecision != "" && a.Statement != o.Kind {
-		a.QueriedAt = time.Time{}
+		a.want(now)
 	}
 	s.endWhenRepeated(o, now)
 }
@@ -209,7 +212,7 @@ func (s *Settlement) chargeReturned(was ObservationKind, o Observation, now time
 	case repeated:
 		return true, s.fail("returned", s.Attempt.Message, now)
 	case s.Attempt.Booked:
-		s.Attempt.QueryRequested = true
+		s.Attempt.want(now)
 	}
 	return true, s.queryAsUnknown(now)
 }
@@ -241,7 +244,7 @@ func (s *Settlement) queriedDeclined(o Observation, now time.Time) error {
 func (s *Settlement) queryAgainSoon(now time.Time) {
 	a := &s.Attempt
 	a.Next, a.NextAt = ActionQuery, now.Add(firstPause)
-	s.repeat()
+	s.repeat(now)
 }
 
 func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
@@ -255,7 +258,9 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 			a.Statement = ObsNeverReceived
 		}
 		// The provider had accepted the order: the request for a query is not answered yet.
-		a.QueryRequested = (a.ProviderRef != "" || a.fate().moving()) && !a.Forgotten
+		if (a.ProviderRef != "" || a.fate().moving()) && !a.Forgotten {
+			a.want(now)
+		}
 		return nil
 	}
 	if !now.Before(a.QueryUntil) { // the provider may have forgotten it: no proof
@@ -267,7 +272,7 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 	}
 	if a.No < p.Attempt && a.fate().moving() { // given up as refused, and reported as in progress afterwards
 		s.scheduleQuery(now)
-		s.forgottenInFlight()
+		s.forgottenInFlight(now)
 		return nil
 	}
 	if a.Statement == ObsSucceeded || a.Statement == ObsReturned {

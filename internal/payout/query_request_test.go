@@ -47,7 +47,7 @@ func TestRequestedQueryBlocksNothing(t *testing.T) {
 	s.is(StatusPaid).owes(0).broke().next(ActionQuery, 1) // and number 1 is queried until it answers
 	// A notification about a superseded number.
 	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1, ObsDeclined).sends(ObsNotSent)
-	s.attempt(1).QueryRequested, s.attempt(1).NextAt = true, s.now
+	s.attempt(1).QueryWantedAt, s.attempt(1).NextAt = s.now, s.now
 	s.next(ActionQuery, 1).queries(1, ObsUnknown).next(ActionSend, 2)
 	if _, sent := s.lives(time.Minute); sent != 1 {
 		t.Errorf("sent %d times", sent)
@@ -60,33 +60,33 @@ func TestRequestedQueryBlocksNothing(t *testing.T) {
 func TestR5_RequestedQueryComesFirst(t *testing.T) {
 	late := func(s *script, no int, do Action) *script { // due long before the query
 		t.Helper()
-		if a := s.attempt(no); !a.QueryRequested || !a.NextAt.After(s.now) {
+		if a := s.attempt(no); a.QueryWantedAt.IsZero() || !a.NextAt.After(s.now) {
 			t.Fatalf("nothing is wanted about %d: %+v", no, a)
 		}
 		a := s.attempt(no)
-		a.QueryRequested = false
+		a.QueryWantedAt = time.Time{}
 		if s.step().Do != do {
 			t.Fatalf("%+v would be next without it, want %s", s.step(), do)
 		}
-		a.QueryRequested = true
+		a.QueryWantedAt = s.now
 		return s.next(ActionQuery, no)
 	}
 	// A new number.
 	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1, ObsDeclined).begins(NewOrderNo)
-	s.attempt(1).QueryRequested = true
+	s.attempt(1).QueryWantedAt = s.now
 	late(s.queries(1, ObsNoAnswer), 1, ActionSend)
 	// A cancel.
 	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).is(StatusFailed).after(time.Second)
 	s.must(s.decide(DecisionCancel, true))
 	s.after(time.Second).queries(1, ObsDeclined)
-	s.attempt(1).QueryRequested = true
+	s.attempt(1).QueryWantedAt = s.now
 	late(s.queries(1, ObsNoAnswer), 1, ActionCarryOut)
 	// The number itself, sent again.
 	s = story(t, KindPayout).sends(ObsNotSent)
-	s.attempt(1).QueryRequested, s.attempt(1).NextAt = true, s.now.Add(time.Hour)
+	s.attempt(1).QueryWantedAt, s.attempt(1).NextAt = s.now.Add(time.Hour), s.now.Add(time.Hour)
 	late(s, 1, ActionSend)
 	// An earlier number that may move money again.
 	s = secondOf(t, ObsNotSent).queries(1, ObsNoAnswer)
-	s.attempt(1).Statement, s.attempt(2).QueryRequested = ObsSucceeded, false
+	s.attempt(1).Statement, s.attempt(2).QueryWantedAt = ObsSucceeded, time.Time{}
 	late(s, 1, ActionSend)
 }

@@ -43,7 +43,7 @@ func TestR5_EarlierSuccessBlocksSend(t *testing.T) {
 // for long when a notification about another number arrives.
 func TestR5_DueQueryComesBeforeDeferredSend(t *testing.T) {
 	s := secondNumber(t, ObsRetryAfter).after(time.Hour)
-	s.attempt(1).QueryRequested, s.attempt(1).NextAt = true, s.now.Add(time.Second)
+	s.attempt(1).QueryWantedAt, s.attempt(1).NextAt = s.now.Add(time.Second), s.now.Add(time.Second)
 	if step := NextDue(s.p, s.attempts, s.now); step.Do != ActionSend {
 		t.Errorf("not due yet: %+v", step)
 	}

@@ -31,10 +31,6 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	}
 	s.Changed = true
 	s.Payment.UpdatedAt = now
-	// The decision was made by now: the clock was set back since. Later queries count as after it.
-	if s.Payment.DecidedAt.After(now) {
-		s.Payment.DecidedAt = now
-	}
 	s.Attempt.remember(o.ID)
 	s.Event = o.event(a)
 	o = s.verify(o)
@@ -45,8 +41,7 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 		}
 		return s, err
 	}
-	// A query put before the request, at NextAt, cannot answer what the request is about.
-	early := a.QueryRequested && s.answered(o) && o.queriedAt(now).Before(a.NextAt) && !a.NextAt.After(now)
+	wanted := s.Attempt.QueryWantedAt
 	s.recordAnswer(o, now)
 	var err error
 	switch {
@@ -65,8 +60,8 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	if err == nil {
 		err = s.endRetry(o, now)
 	}
-	if early {
-		s.Attempt.QueryRequested, s.Attempt.NextAt = true, a.NextAt
+	if o.queriedAt(now).Before(wanted) && s.answered(o) && !a.NextAt.After(now) { // the wanted query is still due
+		s.Attempt.NextAt = wanted
 	}
 	if err == nil {
 		err = s.overtake(a.LastAnswer())
@@ -130,13 +125,13 @@ func (s *Settlement) recordAnswer(o Observation, now time.Time) {
 	if o.Source == SourceQuery {
 		a.Queries++
 		if s.answered(o) {
-			if a.QueriedAt = o.queriedAt(now); o.StartedAt.After(now) {
-				a.QueriedAt = time.Time{} // the clock was set back: the time of the query is unknown
+			a.QueriedAt = maxTime(a.QueriedAt, o.queriedAt(now))
+			if !o.StartedAt.After(now) && !o.queriedAt(now).Before(a.QueryWantedAt) { // an earlier query does not answer it
+				a.QueryWantedAt = time.Time{}
 			}
-			a.QueryRequested = false
 		}
 		if o.Kind.usable() {
-			a.Forgotten = o.Kind == ObsNeverReceived && !a.QueriedAt.Before(a.QueryUntil)
+			a.Forgotten = o.Kind == ObsNeverReceived && !o.queriedAt(now).Before(a.QueryUntil)
 		}
 	} else {
 		// While an earlier send is open, this may be the answer to that one.
@@ -189,7 +184,7 @@ func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 	gone := a.fate() == FatePaid
 	switch {
 	case o.Source == SourceQuery && o.Kind == ObsNeverReceived && a.fate().moving():
-		s.forgottenInFlight()
+		s.forgottenInFlight(now)
 	case o.Kind == ObsReturned && gone:
 		s.secondReturned(now)
 	case o.Kind == ObsSucceeded && !a.Booked:
@@ -200,7 +195,7 @@ func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 	case o.Kind == ObsDeclined && gone, o.Kind == ObsNeverReceived && a.Booked:
 		s.contradiction(o)
 		if a.fate() == FateEnding && !a.Forgotten {
-			s.repeat()
+			s.repeat(now)
 		}
 	case o.Kind == ObsDeclined && a.Booked:
 		s.contradiction(o)
@@ -232,7 +227,9 @@ func (s *Settlement) movesAgain(o Observation, now time.Time) {
 	}
 	a.Statement, a.EndedAt = o.Kind, time.Time{}
 	// A success ends a cancel that is being carried out: no query is needed.
-	a.QueryRequested = o.Kind != ObsSucceeded || s.Payment.OpenDecision == ""
+	if o.Kind != ObsSucceeded || s.Payment.OpenDecision == "" {
+		a.want(now)
+	}
 	if o.Source == SourceSend {
 		a.Next, a.NextAt = ActionQuery, now
 	}
@@ -243,7 +240,8 @@ func (s *Settlement) movesAgain(o Observation, now time.Time) {
 func (s *Settlement) endWhenRepeated(o Observation, now time.Time) {
 	a := &s.Attempt
 	if once := a.fate().moving(); once {
-		a.QueryRequested, a.NextAt = true, now.Add(firstPause)
+		a.want(now)
+		a.NextAt = now.Add(firstPause)
 	} else {
 		s.confirm(now)
 	}
@@ -259,12 +257,12 @@ func (s *Settlement) confirm(now time.Time) {
 
 // forgottenInFlight settles "never received" for a number that the provider had reported as in
 // progress. While the provider remembers numbers, that proves nothing.
-func (s *Settlement) forgottenInFlight() {
+func (s *Settlement) forgottenInFlight(now time.Time) {
 	if s.Attempt.Forgotten {
 		return
 	}
 	s.addBreak(BreakForgotten, "the provider does not know an order that it had reported as in progress")
-	s.Attempt.QueryRequested = true
+	s.Attempt.want(now)
 }
 
 // endedByStaff reports whether a decision ended the payment without the provider. The sender's
@@ -343,10 +341,11 @@ func (s *Settlement) underway(o Observation, now time.Time) error {
 	}
 	a.Statement, a.EndedAt = o.Kind, time.Time{}
 	s.scheduleQuery(now)
-	a.QueryRequested = a.QueryRequested || a.No != p.Attempt // a later number waits for it
+	if !p.Status.Open() || a.No != p.Attempt { // its money may still move, or a later number waits for it
+		a.want(now)
+	}
 	switch {
-	case !p.Status.Open(): // its money may still move: continue to query
-		a.QueryRequested = true
+	case !p.Status.Open():
 		return nil
 	case contradicted, p.Status == StatusPending:
 		return p.Move(StatusUnknown)
@@ -368,18 +367,17 @@ func (s *Settlement) queryAsUnknown(now time.Time) error {
 	if s.Payment.Status.Open() {
 		return s.Payment.Move(StatusUnknown)
 	}
-	s.repeat()
+	s.repeat(now)
 	return nil
 }
 
 // repeat asks for another answer after a statement that was made once, where a decision or a refund
 // waits for the order number.
-func (s *Settlement) repeat() {
+func (s *Settlement) repeat(now time.Time) {
 	p, a := &s.Payment, &s.Attempt
-	if p.Status == StatusPending || p.OpenDecision != "" {
-		a.QueriedAt = time.Time{}
+	if p.Status == StatusPending || p.OpenDecision != "" || p.endedByStaff() {
+		a.want(now)
 	}
-	a.QueryRequested = a.QueryRequested || p.endedByStaff()
 }
 
 func (s *Settlement) contradiction(o Observation) {

@@ -22,7 +22,7 @@ func TestR12_EarlierQuery(t *testing.T) {
 	settle(SourceSend, ObsPending, b.now)
 	put := b.now.Add(2 * time.Second)
 	noted := put.Add(300 * time.Millisecond)
-	b.attempt(1).QueryRequested, b.attempt(1).NextAt = true, noted // as the store does
+	b.attempt(1).QueryWantedAt, b.attempt(1).NextAt = noted, noted // as the store does
 	b.now = noted.Add(4 * time.Second)
 
 	settle(SourceQuery, ObsRetryAfter, put)

@@ -108,8 +108,7 @@ type Payment struct {
 	ProviderAccount string
 	Status          Status
 	Attempt         int // number of the current attempt; 0: none
-	// DecidedAt is when staff last set the row to pending; every earlier order number has to be
-	// queried after it.
+	// DecidedAt is when staff last made a decision about the payment that was carried out or opened.
 	DecidedAt time.Time
 	// OpenDecision is the decision that waits for queries: a cancel, or not_moved. The status stays as
 	// it is until it is carried out (rule R5).
@@ -174,8 +173,9 @@ type Attempt struct {
 	NextAt time.Time
 	// QueriedAt is when the last query with a usable answer was put.
 	QueriedAt time.Time
-	// QueryRequested: a notification or staff request a query, in any status.
-	QueryRequested bool
+	// QueryWantedAt is since when a query is wanted, in any status: by a decision, a notification, staff,
+	// or a statement that has to be repeated. Only the answer to a query put at or after it clears it.
+	QueryWantedAt time.Time
 	// Forgotten: queried after QueryUntil, the provider did not know the number. That proves nothing.
 	Forgotten bool
 	// Consented is the last answer about the number that two persons were shown when they gave it up

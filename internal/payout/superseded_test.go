@@ -70,7 +70,7 @@ func TestR5_ReturnedThatMovesAgain(t *testing.T) {
 		}
 		s.queries(1, ObsDeclined).begins(NoOrderNo).next(ActionQuery, 1)
 		s.queries(1, ObsDeclined)
-		if s.attempt(1).QueryRequested {
+		if s.attempt(1).wanted() {
 			t.Errorf("%s: asked for ever", again)
 		}
 	}

@@ -39,7 +39,7 @@ func TestR5_CancelWithdrawn(t *testing.T) {
 		t.Error("the second retry needs a second person too")
 	}
 	// A returned payout, with no answer at all.
-	s = cameBack(t).decides(DecisionCancel, true).withdraws().is(StatusReturned).next(ActionEnd, 0).owes(amount)
+	s = cameBack(t).decides(DecisionCancel, true).withdraws().is(StatusReturned).owes(amount)
 	if s.retryAlone() {
 		t.Error("one person retries after a withdrawn cancel")
 	}

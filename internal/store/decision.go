@@ -171,14 +171,11 @@ func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attem
 	if err := tx.storeConsent(attempts); err != nil {
 		return err
 	}
-	ofPayment := tx.Model(&attemptRow{}).Where("payment_id = ?", p.ID)
-	if effect.QueryFirst {
-		return ofPayment.Updates(map[string]any{"asked_at": nil, "next_at": nil}).Error
+	if len(attempts) == 0 {
+		return nil
 	}
-	if effect.QueryAll {
-		return ofPayment.Updates(map[string]any{"ask_requested": true, "next_at": tx.now}).Error
-	}
-	return nil
+	return tx.Model(&attemptRow{}).Where("payment_id = ?", p.ID).
+		Updates(map[string]any{"ask_wanted_at": attempts[0].QueryWantedAt, "next_at": nil}).Error
 }
 
 // storeConsent stores what two persons were shown of the order numbers that they gave up (rule R5).

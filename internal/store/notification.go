@@ -31,7 +31,7 @@ func (s *Store) RecordNotification(ctx context.Context, by payout.Adapter, event
 		if res.Error != nil || res.RowsAffected == 0 || !known {
 			return res.Error
 		}
-		err := tx.Model(&attemptRow{}).Where("order_no = ?", orderNo).Updates(map[string]any{"ask_requested": true, "next_at": tx.now}).Error
+		err := tx.Model(&attemptRow{}).Where("order_no = ?", orderNo).Updates(map[string]any{"ask_wanted_at": tx.now, "next_at": tx.now}).Error
 		if err != nil {
 			return err
 		}

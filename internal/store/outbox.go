@@ -148,7 +148,7 @@ func (tx tx) outboxMoved(kind string, p payout.Payment, attempts []payout.Attemp
 		return status == string(packet.StatusClosed) || status == string(packet.StatusRejected), err // see refundLateCharge
 	}
 	for _, a := range attempts {
-		if a.QueryRequested {
+		if !a.QueryWantedAt.IsZero() {
 			return false, nil
 		}
 	}

@@ -283,7 +283,7 @@ func TestNotificationsAndOutboxAtOnce(t *testing.T) {
 			must(t, err)
 		}
 		c.pass(time.Minute)
-		wanted := query[bool](t, s, "SELECT ask_requested FROM attempts WHERE order_no = ?", o.OrderNo)
+		wanted := query[bool](t, s, "SELECT ask_wanted_at IS NOT NULL FROM attempts WHERE order_no = ?", o.OrderNo)
 		if got := due(t, s, 10); wanted != slices.Contains(got, id) {
 			t.Fatalf("round %d: query wanted %t, due %v", round, wanted, got)
 		}
@@ -315,7 +315,7 @@ func TestNotificationOvertakesAnAnswer(t *testing.T) {
 	if st.Status != payout.StatusPaid || st.Step.Do != payout.ActionQuery {
 		t.Errorf("after the answer: %+v", st)
 	}
-	if !query[bool](t, s, "SELECT ask_requested FROM attempts WHERE order_no = ?", o.OrderNo) {
+	if !query[bool](t, s, "SELECT ask_wanted_at IS NOT NULL FROM attempts WHERE order_no = ?", o.OrderNo) {
 		t.Error("the notification requested no query")
 	}
 }

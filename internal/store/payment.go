@@ -121,7 +121,7 @@ type attemptRow struct {
 	NextAction   string
 	NextAt       *time.Time
 	AskedAt      *time.Time
-	AskRequested bool
+	AskWantedAt  *time.Time
 	Forgotten    bool
 	Consented    string
 	Observed     string
@@ -142,7 +142,7 @@ func newAttemptRow(a payout.Attempt) attemptRow {
 		NotedUntil: optTime(a.CurrentSendUntil), OpenUntil: optTime(a.EarlierSendsUntil), Statement: string(a.Statement), Refused: a.Refused,
 		Booked:       a.Booked,
 		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.QueriedAt),
-		AskRequested: a.QueryRequested, Forgotten: a.Forgotten, Consented: string(a.Consented),
+		AskWantedAt: optTime(a.QueryWantedAt), Forgotten: a.Forgotten, Consented: string(a.Consented),
 		Observed: a.ObservedIDs, Code: clipCode(a.Code),
 		Message:     clip(a.Message, messageLen),
 		ProviderRef: clipKey(a.ProviderRef, refLen), Token: a.Token, StartedAt: a.StartedAt.UTC(), AskUntil: a.QueryUntil.UTC(),
@@ -156,8 +156,8 @@ func (r attemptRow) attempt() payout.Attempt {
 		CurrentSendUntil: orZero(r.NotedUntil), EarlierSendsUntil: orZero(r.OpenUntil), Statement: payout.ObservationKind(r.Statement),
 		Refused: r.Refused,
 		Booked:  r.Booked, ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt),
-		QueriedAt:      orZero(r.AskedAt),
-		QueryRequested: r.AskRequested, Forgotten: r.Forgotten, Consented: payout.ObservationKind(r.Consented),
+		QueriedAt:     orZero(r.AskedAt),
+		QueryWantedAt: orZero(r.AskWantedAt), Forgotten: r.Forgotten, Consented: payout.ObservationKind(r.Consented),
 		ObservedIDs: r.Observed, Code: r.Code, Message: r.Message,
 		ProviderRef: r.ProviderRef,
 		Token:       r.Token, StartedAt: r.StartedAt.UTC(), QueryUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
@@ -386,13 +386,6 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 		p, a := row.payment(), attempts[parts.Attempt-1]
 		if err := o.Adapter.Assign(&p); err != nil {
 			return err
-		}
-		if a.QueryRequested && a.NextAt.After(tx.now) {
-			// A query may have been requested after this transaction read the clock and before it
-			// locked the row. Then this answer belongs to an earlier query.
-			if tx.now, err = s.clock(tx.DB); err != nil {
-				return err
-			}
 		}
 		set, err := payout.Settle(p, a, o, tx.now)
 		if err != nil {

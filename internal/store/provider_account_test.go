@@ -30,7 +30,7 @@ func TestPaymentOfAnotherProvider(t *testing.T) {
 		return [2]string{
 			query[string](t, s, "SELECT CONCAT_WS(' ', provider, provider_account, status, version, attempt, updated_at) FROM payments "+
 				"WHERE id = ?", id),
-			query[string](t, s, "SELECT CONCAT_WS(' ', sends, asks, next_action, statement, ask_requested) FROM attempts WHERE order_no = ?",
+			query[string](t, s, "SELECT CONCAT_WS(' ', sends, asks, next_action, statement, ask_wanted_at) FROM attempts WHERE order_no = ?",
 				o.OrderNo)}
 	}
 	before := row()

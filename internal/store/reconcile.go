@@ -68,12 +68,12 @@ func (s *Store) requestQuery(ctx context.Context, orderNo string, why payout.Eve
 	}
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		p, attempts, err := tx.load(parts.PaymentID, true)
-		if err != nil || parts.Attempt < 1 || parts.Attempt > len(attempts) || attempts[parts.Attempt-1].QueryRequested ||
+		if err != nil || parts.Attempt < 1 || parts.Attempt > len(attempts) || !attempts[parts.Attempt-1].QueryWantedAt.IsZero() ||
 			unless(tx, p.payment(), attempts[parts.Attempt-1]) {
 			return err
 		}
 		if err := tx.Model(&attemptRow{}).Where("order_no = ?", orderNo).
-			Updates(map[string]any{"ask_requested": true, "next_at": tx.now}).Error; err != nil {
+			Updates(map[string]any{"ask_wanted_at": tx.now, "next_at": tx.now}).Error; err != nil {
 			return err
 		}
 		why.OrderNo = orderNo

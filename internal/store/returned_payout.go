@@ -45,10 +45,10 @@ func (s *Store) RecordedReturns(ctx context.Context, orderNos []string) (map[str
 		OrderNo      string
 		Booked       bool
 		ReturnBooked bool
-		AskRequested bool
+		AskWanted    bool
 		Status       string
 	}
-	err := s.read(ctx).Raw(`SELECT a.order_no, a.booked, a.return_booked, a.ask_requested, p.status FROM attempts a
+	err := s.read(ctx).Raw(`SELECT a.order_no, a.booked, a.return_booked, a.ask_wanted_at IS NOT NULL AS ask_wanted, p.status FROM attempts a
 		JOIN payments p ON p.id = a.payment_id
 		WHERE a.order_no IN ?`, orderNos).Scan(&rows).Error
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Store) RecordedReturns(ctx context.Context, orderNos []string) (map[str
 	out := make(map[string]payout.KnownReturn, len(rows))
 	for _, r := range rows {
 		out[r.OrderNo] = payout.KnownReturn{Booked: r.ReturnBooked, Waiting: !r.Booked && payout.Status(r.Status).Open(),
-			QueryRequested: r.AskRequested}
+			QueryRequested: r.AskWanted}
 	}
 	return out, nil
 }

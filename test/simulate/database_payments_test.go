@@ -269,7 +269,7 @@ func (b *database) CarryOut(_ context.Context, id string) (st payout.State, err 
 }
 
 func (b *database) askFor(r *row, i int) {
-	r.attempts[i].QueryRequested, r.attempts[i].NextAt = true, b.world.now()
+	r.attempts[i].QueryWantedAt, r.attempts[i].NextAt = b.world.now(), b.world.now()
 	b.wants(r.ID, wantAsk)
 }
 
@@ -313,7 +313,7 @@ func (b *database) moved(w want) bool {
 	case wantFinish:
 		return b.rec.Stored == packet.StatusClosed || b.rec.Stored == packet.StatusRejected
 	}
-	return !slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.QueryRequested })
+	return !slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return !a.QueryWantedAt.IsZero() })
 }
 
 // lost returns what the watch starts again: payments with a step to do, the refund of a packet that

@@ -143,10 +143,8 @@ func (b *database) executeDecision(r *row, d *decision, two bool, now time.Time)
 	case d.Kind == payout.DecisionMarkPaid && r.ID == payout.ID(payout.KindRefund, b.rec.ID, 0):
 		b.wants(r.ID, wantFinish)
 	}
-	if effect.QueryAll {
-		for i := range r.attempts {
-			b.askFor(r, i)
-		}
+	if effect.QueryAll && len(r.attempts) > 0 {
+		b.wants(r.ID, wantAsk)
 	}
 	return nil
 }
@@ -222,7 +220,7 @@ func (b *database) stuck(id string) bool {
 // up.
 func (b *database) asked(r *row) bool {
 	return slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool {
-		return a.QueryRequested && (a.Consented != "" || !b.world.bank.hopeless(a.OrderNo))
+		return !a.QueryWantedAt.IsZero() && (a.Consented != "" || !b.world.bank.hopeless(a.OrderNo))
 	})
 }
 
