@@ -66,7 +66,11 @@ func TestR3_QueuesBetweenStepsCostNoSend(t *testing.T) {
 	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server, ns, func(_ *rig, cfg *worker.Config) {
 		cfg.Tune = func(o *sdk.Options) { o.Interceptors = append(o.Interceptors, &queued{}) }
 	})
-	p := r.create(t, spec{total: 1000, count: 5, life: packet.MinLife})
+	p := r.create(t, spec{total: 1000, count: 5}) // it lives longer than any queue
+	r.awaitOpen(t, p.ID)
+	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
+	}
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	for _, id := range []string{payout.ID(payout.KindCharge, p.ID, 0), payout.ID(payout.KindRefund, p.ID, 0)} {
 		d := must(r.store.Payment(t.Context(), id))(t)
