@@ -40,7 +40,7 @@ func (a *CombinedSteps) Advance(ctx context.Context, p packet.Packet, f packet.F
 		if wait > 0 || step == packet.StepEnd || p.ShareCount > CombinedMaxShares && readsShares(step) {
 			break
 		}
-		if goesOn, err := a.take(ctx, step, p, &out); err != nil || !goesOn {
+		if more, err := a.take(ctx, step, p, &out); err != nil || !more {
 			return out, a.logStopped(ctx, p.ID, err)
 		}
 	}
@@ -51,8 +51,8 @@ func (a *CombinedSteps) Advance(ctx context.Context, p packet.Packet, f packet.F
 // them does not keep Advance busy.
 const advanceSteps = 12
 
-// take takes one step and reports whether the next may follow at once.
-func (a *CombinedSteps) take(ctx context.Context, step packet.Step, p packet.Packet, out *Advanced) (goesOn bool, err error) {
+// take takes one step. more: the next step may follow at once.
+func (a *CombinedSteps) take(ctx context.Context, step packet.Step, p packet.Packet, out *Advanced) (more bool, err error) {
 	switch step {
 	case packet.StepCharge:
 		charge, err := a.Payments.sendInWorkflowTask(ctx, payout.ID(payout.KindCharge, p.ID, 0))

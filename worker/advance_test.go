@@ -10,9 +10,9 @@ import (
 	"hongbao/internal/payout"
 )
 
-// TestR3_AdvanceBesideItself: a local activity that timed out goes on beside the next one. Several
-// Advances of one packet at once charge it once, give each share once and close it once.
-func TestR3_AdvanceBesideItself(t *testing.T) {
+// TestR3_ConcurrentAdvances: a local activity that times out keeps running while the next one starts.
+// Concurrent Advances of one packet charge it once, give each share once and close it once.
+func TestR3_ConcurrentAdvances(t *testing.T) {
 	t.Parallel()
 	addr, ns := stacktest.Temporal(t)
 	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr, ns) // no worker
@@ -33,7 +33,7 @@ func TestR3_AdvanceBesideItself(t *testing.T) {
 				return
 			}
 		}
-		t.Fatal("does not get there")
+		t.Fatal("the packet does not advance")
 	}
 	advance(packet.Facts{}, func(f packet.Facts) bool { return f.Pool == packet.PoolUsed })
 	first := r.grab(t, p.ID, "a").Claim

@@ -66,7 +66,7 @@ func TestR3_QueuesBetweenStepsCostNoSend(t *testing.T) {
 	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server, ns, func(_ *rig, cfg *worker.Config) {
 		cfg.Tune = func(o *sdk.Options) { o.Interceptors = append(o.Interceptors, &queued{}) }
 	})
-	p := r.create(t, spec{total: 1000, count: 5}) // it lives longer than any queue
+	p := r.create(t, spec{total: 1000, count: 5}) // it does not expire while its steps are queued
 	r.awaitOpen(t, p.ID)
 	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
 		t.Fatal(err)

@@ -216,12 +216,12 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 			return err
 		}
 	}
-	promised, err := w.cfg.Store.ShareConflictUsers(ctx, id)
+	conflicts, err := w.cfg.Store.ShareConflictUsers(ctx, id)
 	if err != nil {
 		return err
 	}
 	key, waits := "winners/"+id, "carried/"+id
-	if recorded >= view.ClaimedCount && len(promised) == 0 {
+	if recorded >= view.ClaimedCount && len(conflicts) == 0 {
 		l.agreed.note(id, view.ClaimedCount, now)
 		w.retryState.clear(key)
 		w.retryState.clear(waits)
@@ -240,7 +240,7 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 	if !w.retryState.allow(key, now) {
 		return nil
 	}
-	if len(promised) > 0 {
+	if len(conflicts) > 0 {
 		if behind, err := l.checkUsers(ctx, id); behind || err != nil {
 			return err
 		}

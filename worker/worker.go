@@ -67,9 +67,9 @@ type Worker struct {
 func New(cfg Config) *Worker {
 	watch := NewWatch(WatchConfig{Store: cfg.Watch, Pools: cfg.Live, Backlog: cfg.Handoffs, Starter: cfg.Starter, Payments: cfg.Payments,
 		Lanes: cfg.Lanes, Logger: cfg.Logger})
-	carrier := relay.New(relay.Config{Handoffs: cfg.Handoffs, Quarantine: cfg.Quarantine, Starter: cfg.Starter, Stale: cfg.Payments,
+	handoffs := relay.New(relay.Config{Handoffs: cfg.Handoffs, Quarantine: cfg.Quarantine, Starter: cfg.Starter, Stale: cfg.Payments,
 		Lanes: cfg.Lanes, Logger: cfg.Logger})
-	w := &Worker{cfg: cfg, relay: carrier, watch: watch, gone: make(chan error, 1)}
+	w := &Worker{cfg: cfg, relay: handoffs, watch: watch, gone: make(chan error, 1)}
 	if cfg.Rebuild != nil {
 		rebuild := *cfg.Rebuild
 		rebuild.Underway = w.relay.Underway

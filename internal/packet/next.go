@@ -70,8 +70,8 @@ type Facts struct {
 	Finished bool `json:"finished,omitempty"`
 }
 
-// CloseReason returns the reason with which grabs end. The pool has the last word: one that never
-// opened ends as unopened, and the first reason of an open one stays (close.lua).
+// CloseReason returns the reason with which grabs end. The state of the pool decides: a pool that
+// never opened ends as unopened, and the first reason of an open one stays (close.lua).
 func (f Facts) CloseReason() CloseReason {
 	switch {
 	case f.Reason != "":

@@ -1,5 +1,5 @@
-// Package relay carries hand-offs from the lanes' streams in Redis to Temporal: one workflow start or
-// signal for each part, acknowledged only after Temporal has answered.
+// Package relay reads hand-offs from the lanes' streams in Redis and starts or signals their workflows.
+// A hand-off is acknowledged only after Temporal has answered for each of its parts.
 package relay
 
 import (
