@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Statements reads the statements of the provider. An error of Statement means that there was no
@@ -23,9 +24,9 @@ type Statements interface {
 
 // ReconciliationStore is the part of MySQL that stores reconciliations.
 type ReconciliationStore interface {
-	RequestDailyReconciliation(ctx context.Context, provider string, day payout.Day, by string) (payout.Reconciliation, error)
-	BeginReconciliation(ctx context.Context, id string, dayEnd time.Time) (payout.Reconciliation, error)
-	FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]payout.Sum) error
+	RequestDailyReconciliation(ctx context.Context, provider string, day payout.Day, by string) (staff.Reconciliation, error)
+	BeginReconciliation(ctx context.Context, id string, dayEnd time.Time) (staff.Reconciliation, error)
+	FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]staff.Sum) error
 	FailReconciliation(ctx context.Context, id, why string) error
 	StatementStore
 }
@@ -34,11 +35,11 @@ type ReconciliationStore interface {
 type StatementStore interface {
 	SaveStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, lines []payout.StatementLine) error
 	SealStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, readAt time.Time) error
-	CompareLines(ctx context.Context, r payout.Reconciliation, after int64, unsettled bool, limit int) (int64, error)
-	ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.TransferCursor,
-		limit int) (payout.TransferPage, error)
-	ReviewBreaks(ctx context.Context, r payout.Reconciliation, after int64, limit int) (int64, error)
-	CountUnsettled(ctx context.Context, r payout.Reconciliation) (int64, error)
+	CompareLines(ctx context.Context, r staff.Reconciliation, after int64, unsettled bool, limit int) (int64, error)
+	ComparePostings(ctx context.Context, r staff.Reconciliation, zone *time.Location, after staff.TransferCursor,
+		limit int) (staff.TransferPage, error)
+	ReviewBreaks(ctx context.Context, r staff.Reconciliation, after int64, limit int) (int64, error)
+	CountUnsettled(ctx context.Context, r staff.Reconciliation) (int64, error)
 }
 
 // Reconciliations holds the activities of a reconciliation. All are repeatable.
@@ -54,12 +55,12 @@ const compareBatch = 1000
 // zone.
 func (a *Reconciliations) RequestReconciliation(ctx context.Context, at time.Time) (payout.Day, error) {
 	day := payout.DayOf(at, a.Provider.Zone()).Add(-1)
-	_, err := a.Store.RequestDailyReconciliation(ctx, a.Provider.Name(), day, payout.BySchedule)
+	_, err := a.Store.RequestDailyReconciliation(ctx, a.Provider.Name(), day, staff.BySchedule)
 	return day, temporalError(err)
 }
 
 // BeginReconciliation marks a reconciliation as running and returns it.
-func (a *Reconciliations) BeginReconciliation(ctx context.Context, id string, day payout.Day) (payout.Reconciliation, error) {
+func (a *Reconciliations) BeginReconciliation(ctx context.Context, id string, day payout.Day) (staff.Reconciliation, error) {
 	_, end := day.Span(a.Provider.Zone())
 	r, err := a.Store.BeginReconciliation(ctx, id, end)
 	return r, temporalError(err)
@@ -74,7 +75,7 @@ type statementPosition struct {
 
 // ReadStatement stores a day's statement page by page and returns the number of its lines. After
 // the end of its worker another one continues with the next page.
-func (a *Reconciliations) ReadStatement(ctx context.Context, r payout.Reconciliation, day payout.Day) (int, error) {
+func (a *Reconciliations) ReadStatement(ctx context.Context, r staff.Reconciliation, day payout.Day) (int, error) {
 	var at statementPosition
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &at); err != nil {
@@ -104,13 +105,13 @@ func (a *Reconciliations) ReadStatement(ctx context.Context, r payout.Reconcilia
 }
 
 // CompareLines matches the lines of the day's statement with the ledger.
-func (a *Reconciliations) CompareLines(ctx context.Context, r payout.Reconciliation) error {
+func (a *Reconciliations) CompareLines(ctx context.Context, r staff.Reconciliation) error {
 	defer heartbeat(ctx)()
 	return temporalError(a.compareLines(ctx, r, false))
 }
 
 // compareLines compares all lines, or only those that did not match before.
-func (a *Reconciliations) compareLines(ctx context.Context, r payout.Reconciliation, onlyUnsettled bool) error {
+func (a *Reconciliations) compareLines(ctx context.Context, r staff.Reconciliation, onlyUnsettled bool) error {
 	return inBatches(ctx, func(after int64) (int64, error) {
 		return a.Store.CompareLines(ctx, r, after, onlyUnsettled, compareBatch)
 	})
@@ -132,10 +133,10 @@ func inBatches(ctx context.Context, do func(after int64) (int64, error)) error {
 
 // ComparePostings matches the day's ledger transfers with the statements. Unread in its result are
 // the days whose statements must be read first: some transfers may be in them.
-func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconciliation) (payout.TransferPage, error) {
+func (a *Reconciliations) ComparePostings(ctx context.Context, r staff.Reconciliation) (staff.TransferPage, error) {
 	defer heartbeat(ctx)()
-	all := payout.TransferPage{Missing: map[payout.Op]payout.Sum{}}
-	for at := (payout.TransferCursor{}); ; {
+	all := staff.TransferPage{Missing: map[payout.Op]staff.Sum{}}
+	for at := (staff.TransferCursor{}); ; {
 		page, err := a.Store.ComparePostings(ctx, r, a.Provider.Zone(), at, compareBatch)
 		if err == nil {
 			err = ctx.Err()
@@ -158,7 +159,7 @@ func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconcil
 
 // SettleBreaks compares breaks again and resolves those that match now. It returns how many may
 // still be resolved by queries of the provider.
-func (a *Reconciliations) SettleBreaks(ctx context.Context, r payout.Reconciliation) (int64, error) {
+func (a *Reconciliations) SettleBreaks(ctx context.Context, r staff.Reconciliation) (int64, error) {
 	defer heartbeat(ctx)()
 	// Breaks first. A payment that settles between the two steps then keeps its break for another
 	// comparison. In the other order the break would be resolved while its line kept the old result.
@@ -174,7 +175,7 @@ func (a *Reconciliations) SettleBreaks(ctx context.Context, r payout.Reconciliat
 }
 
 // FinishReconciliation ends a reconciliation and stores its result.
-func (a *Reconciliations) FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]payout.Sum) error {
+func (a *Reconciliations) FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]staff.Sum) error {
 	defer heartbeat(ctx)() // it adds up the lines of the day
 	return temporalError(a.Store.FinishReconciliation(ctx, id, missing))
 }

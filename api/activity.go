@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Activity is the claims and payouts recorded per minute of the last hour.
@@ -42,6 +42,6 @@ func getActivity(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: out}, nil
 }
 
-func renderBooked(s payout.Sum) Nullable[Booked] {
+func renderBooked(s staff.Sum) Nullable[Booked] {
 	return orNull(&Booked{Count: s.Count, Amount: TotalFen(s.Amount)})
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // verifyLimit bounds one verification of the audit. A million entries take some seconds,
@@ -86,8 +86,8 @@ func checkActor(s string) *fault {
 }
 
 // readAuditFilter reads the filters of the audit.
-func readAuditFilter(q *query) payout.AuditFilter {
-	f := payout.AuditFilter{}
+func readAuditFilter(q *query) staff.AuditFilter {
+	f := staff.AuditFilter{}
 	f.Actor = q.text("actor", checkActor)
 	f.Action = q.text("action", checkCode)
 	f.Subject = q.text("subject", checkFilter)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // auditColumns are the members of an AuditEntry, one per column, followed by columns formatted
@@ -14,7 +14,7 @@ import (
 var auditColumns = []string{"seq", "at", "actor", "role", "action", "subject", "reason", "before", "after", "hash", "at_local",
 	"local_zone", "key_id"}
 
-func auditLine(e payout.AuditEntry, form fileForm) ([]string, error) {
+func auditLine(e staff.AuditEntry, form fileForm) ([]string, error) {
 	states := make([]string, 2)
 	for i, state := range []string{e.Before, e.After} {
 		text, err := State(state).MarshalJSON() // as the list renders it, an invalid one too

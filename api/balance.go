@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Balances are the balances of every ledger account at a moment.
@@ -32,14 +33,14 @@ type AppBalances struct {
 }
 
 // paymentsOf returns the number of payments in a balance, for accounts that have it.
-func paymentsOf(a payout.Account, balance payout.Sum) Nullable[int64] {
+func paymentsOf(a payout.Account, balance staff.Sum) Nullable[int64] {
 	if a != payout.AccountOwed && a != payout.AccountRefunding {
 		return Nullable[int64]{}
 	}
 	return orNull(&balance.Count)
 }
 
-func renderBalances(t payout.Totals) []AccountBalance {
+func renderBalances(t staff.Totals) []AccountBalance {
 	out := make([]AccountBalance, 0, len(payout.Accounts))
 	for _, a := range payout.Accounts {
 		balance := t.Balance(a)

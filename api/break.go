@@ -10,6 +10,7 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Break is a difference that staff has to look into.
@@ -47,7 +48,7 @@ type Breaks struct {
 
 const breakPrefix = "b"
 
-func renderBreak(b payout.BreakRow, now time.Time) Break {
+func renderBreak(b staff.BreakRow, now time.Time) Break {
 	out := Break{
 		ID: breakPrefix + strconv.FormatInt(b.ID, 10), Kind: string(b.Kind), PacketID: textOrNull(b.PacketID), PaymentID: textOrNull(b.PaymentID),
 		OrderNo: textOrNull(b.OrderNo), UserID: textOrNull(b.UserID), Detail: b.Detail, Provider: textOrNull(b.Provider),
@@ -70,8 +71,8 @@ func renderBreak(b payout.BreakRow, now time.Time) Break {
 	return out
 }
 
-func readBreakFilter(q *query, now time.Time) payout.BreakFilter {
-	f := payout.BreakFilter{Kind: payout.BreakKind(q.text("kind", checkCode)), PacketID: q.text("packet_id", checkFilter),
+func readBreakFilter(q *query, now time.Time) staff.BreakFilter {
+	f := staff.BreakFilter{Kind: payout.BreakKind(q.text("kind", checkCode)), PacketID: q.text("packet_id", checkFilter),
 		ReconciliationID: q.text("reconciliation_id", checkFilter)}
 	resolved := q.text("resolved", checkBool)
 	if resolved != "" {
@@ -109,8 +110,8 @@ func listBreaks(r *request) (answer, error) {
 		return answer{}, err
 	}
 	var page Breaks
-	show := func(b payout.BreakRow) Break { return renderBreak(b, now) }
-	page.Items, page.NextCursor = pageOf(rows, limit, func(b payout.BreakRow) listCursor {
+	show := func(b staff.BreakRow) Break { return renderBreak(b, now) }
+	page.Items, page.NextCursor = pageOf(rows, limit, func(b staff.BreakRow) listCursor {
 		return listCursor{Filters: given, To: filter.CreatedTo, At: b.CreatedAt, ID: show(b).ID}
 	}, show)
 	return answer{status: http.StatusOK, body: page}, nil
@@ -207,7 +208,7 @@ func resolveBreak(r *request) (answer, error) {
 		stored, err := r.server.cfg.Store.DecideBreak(r.ctx, w, id, c, r.renderDecidedBreak)
 		return staffAnswer(stored, err, noSuch("break"))
 	}
-	stored, err := r.server.cfg.Store.ResolveBreak(r.ctx, w, id, func(b payout.BreakRow) (int, []byte) {
+	stored, err := r.server.cfg.Store.ResolveBreak(r.ctx, w, id, func(b staff.BreakRow) (int, []byte) {
 		raw := encodeBody(renderBreak(b, r.server.cfg.Now()))
 		return http.StatusOK, raw
 	})

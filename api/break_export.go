@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hongbao/internal/money"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // breakFileColumns are the members of a Break, one per column, followed by columns formatted
@@ -17,7 +17,7 @@ var breakFileColumns = []string{
 	"created_local", "last_seen_local", "resolved_local", "local_zone",
 }
 
-func breakLine(row payout.BreakRow, now time.Time, form fileForm) []string {
+func breakLine(row staff.BreakRow, now time.Time, form fileForm) []string {
 	b := renderBreak(row, now)
 	fen, yuan := make([]string, 2), make([]string, 2)
 	for i, amount := range []Nullable[Fen]{b.Amount, b.PaymentAmount} {

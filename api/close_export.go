@@ -13,6 +13,7 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // closeColumns are the columns of the file of a day. Cells that do not apply are empty.
@@ -26,7 +27,7 @@ var localZone = time.FixedZone("UTC+8", 8*60*60)
 
 // closeFile writes the lines of the file of a day.
 type closeFile struct {
-	c   payout.DayClose
+	c   staff.DayClose
 	out *csv.Writer
 	err error
 }
@@ -53,7 +54,7 @@ func fillTime(cells map[string]string, column string, at time.Time) {
 	}
 }
 
-func (f *closeFile) balances(section, app string, totals payout.Totals) {
+func (f *closeFile) balances(section, app string, totals staff.Totals) {
 	for _, a := range payout.Accounts {
 		balance := totals.Balance(a)
 		cells := map[string]string{"section": section, "app_id": cell(app), "name": string(a)}
@@ -66,7 +67,7 @@ func (f *closeFile) balances(section, app string, totals payout.Totals) {
 }
 
 // book writes the balances and movements of one app; "" is the total.
-func (f *closeFile) book(app string, opening, closing payout.Totals) {
+func (f *closeFile) book(app string, opening, closing staff.Totals) {
 	f.balances("opening", app, opening)
 	for _, m := range renderMovements(closing.Minus(opening)) {
 		cells := map[string]string{"section": "movement", "app_id": cell(app), "name": m.Kind, "debit": m.Debit, "credit": m.Credit,
@@ -77,7 +78,7 @@ func (f *closeFile) book(app string, opening, closing payout.Totals) {
 	f.balances("closing", app, closing)
 }
 
-func (f *closeFile) sides(cells map[string]string, ours, theirs payout.Sum) {
+func (f *closeFile) sides(cells map[string]string, ours, theirs staff.Sum) {
 	cells["ours_count"], cells["theirs_count"] = strconv.FormatInt(ours.Count, 10), strconv.FormatInt(theirs.Count, 10)
 	fill(cells, "ours", ours.Amount)
 	fill(cells, "theirs", theirs.Amount)
@@ -86,7 +87,7 @@ func (f *closeFile) sides(cells map[string]string, ours, theirs payout.Sum) {
 	f.line(cells)
 }
 
-func (f *closeFile) statement(t *payout.StatementMatch) {
+func (f *closeFile) statement(t *staff.StatementMatch) {
 	for _, o := range t.Ops {
 		f.sides(map[string]string{"section": "statement", "name": cell(string(o.Op))}, o.Ours, o.Theirs)
 	}
@@ -109,11 +110,11 @@ func (f *closeFile) statement(t *payout.StatementMatch) {
 	}
 }
 
-func countOf(amount money.Fen) payout.Sum {
+func countOf(amount money.Fen) staff.Sum {
 	if amount == 0 {
-		return payout.Sum{}
+		return staff.Sum{}
 	}
-	return payout.Sum{Count: 1, Amount: amount}
+	return staff.Sum{Count: 1, Amount: amount}
 }
 
 // exportClose returns the file of a day, which is small for every day.

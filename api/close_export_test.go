@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestCloseFileNotListed: a file in which differences are missing says how many, and has
@@ -14,16 +15,16 @@ import (
 func TestCloseFileNotListed(t *testing.T) {
 	t.Parallel()
 	write := func(differences int) (lines []string) {
-		tie := payout.NewStatementMatch("sandbox", "2026-02-17")
+		tie := staff.NewStatementMatch("sandbox", "2026-02-17")
 		tie.Count = 3
-		sum := payout.Sum{Count: 3, Amount: 30}
-		tie.Sums = []payout.DifferenceSum{{Kind: payout.DifferTheirs, Op: payout.OpRefund, Theirs: sum}}
+		sum := staff.Sum{Count: 3, Amount: 30}
+		tie.Sums = []staff.DifferenceSum{{Kind: staff.DifferTheirs, Op: payout.OpRefund, Theirs: sum}}
 		for range differences {
-			tie.Differences = append(tie.Differences, payout.Difference{Kind: payout.DifferTheirs, Op: payout.OpRefund, OrderNo: "other",
+			tie.Differences = append(tie.Differences, staff.Difference{Kind: staff.DifferTheirs, Op: payout.OpRefund, OrderNo: "other",
 				Theirs: 10})
 		}
 		var text bytes.Buffer
-		f := &closeFile{c: payout.DayClose{Day: "2026-02-17", Match: tie}, out: csv.NewWriter(&text)}
+		f := &closeFile{c: staff.DayClose{Day: "2026-02-17", Match: tie}, out: csv.NewWriter(&text)}
 		f.statement(tie)
 		if f.out.Flush(); f.err != nil || f.out.Error() != nil {
 			t.Fatal(f.err, f.out.Error())

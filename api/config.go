@@ -14,7 +14,7 @@ import (
 	"hongbao/internal/access"
 	"hongbao/internal/money"
 	"hongbao/internal/observe"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Defaults of Config.
@@ -55,7 +55,7 @@ type Config struct {
 	PingTemporal func(context.Context) error
 	// Runs returns the runs of a workflow from Temporal, for the timeline of a payment; nil:
 	// the timeline says that Temporal is unavailable. Its context ends within temporalTimeout.
-	Runs func(ctx context.Context, workflowID string) (payout.WorkflowRuns, error)
+	Runs func(ctx context.Context, workflowID string) (staff.WorkflowRuns, error)
 	// MySQLCurrent is called by /readyz. It returns an error while MySQL is behind after a
 	// restore (R13); nil leaves it out.
 	MySQLCurrent func(context.Context) error

@@ -11,6 +11,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // CloseStatus is the status of a day-end close.
@@ -147,9 +148,9 @@ type CloseBreak struct {
 	Open bool   `json:"open" doc:"true: it was not resolved at the time of the statement match."`
 }
 
-func renderSum(s payout.Sum) Sums { return Sums{Count: s.Count, Amount: TotalFen(s.Amount)} }
+func renderSum(s staff.Sum) Sums { return Sums{Count: s.Count, Amount: TotalFen(s.Amount)} }
 
-func renderAccounts(opening, closing payout.Totals) []AccountDay {
+func renderAccounts(opening, closing staff.Totals) []AccountDay {
 	day := closing.Minus(opening)
 	out := make([]AccountDay, 0, len(payout.Accounts))
 	for _, a := range payout.Accounts {
@@ -161,7 +162,7 @@ func renderAccounts(opening, closing payout.Totals) []AccountDay {
 	return out
 }
 
-func renderMovements(t payout.Totals) []KindSum {
+func renderMovements(t staff.Totals) []KindSum {
 	byKind := t.ByKind()
 	out := make([]KindSum, 0, len(payout.TransferKinds))
 	for _, kind := range payout.TransferKinds {
@@ -173,7 +174,7 @@ func renderMovements(t payout.Totals) []KindSum {
 	return out
 }
 
-func renderCloseSummary(c payout.DayClose) CloseSummary {
+func renderCloseSummary(c staff.DayClose) CloseSummary {
 	day := c.Movements()
 	kinds := day.ByKind()
 	out := CloseSummary{Date: Date(c.Day), Status: closeProvisional, Pending: []string{}, From: Stamp(c.From), To: Stamp(c.To),
@@ -199,7 +200,7 @@ func renderCloseSummary(c payout.DayClose) CloseSummary {
 	return out
 }
 
-func renderClose(c payout.DayClose) Close {
+func renderClose(c staff.DayClose) Close {
 	out := Close{CloseSummary: renderCloseSummary(c), Accounts: renderAccounts(c.Opening, c.Closing),
 		Movements: renderMovements(c.Movements()), Apps: []AppDay{}}
 	for _, app := range c.Closing.Apps() {
@@ -214,7 +215,7 @@ func renderClose(c payout.DayClose) Close {
 	return out
 }
 
-func renderStatementMatch(m *payout.StatementMatch) StatementTie {
+func renderStatementMatch(m *staff.StatementMatch) StatementTie {
 	out := StatementTie{Provider: m.Provider, ReconciliationID: m.ReconciliationID, ReadAt: Stamp(m.ReadAt), ComparedAt: Stamp(m.MatchedAt),
 		Operations: []TieOp{}, ByKind: []DifferenceSum{}, Differences: []DayDifference{}, Unexplained: m.Unexplained}
 	for _, o := range m.Ops {
@@ -252,7 +253,7 @@ func listCloses(r *request) (answer, error) {
 		return answer{}, err
 	}
 	var page Closes
-	page.Items, page.NextCursor = pageOf(found, limit, func(k payout.DayClose) listCursor {
+	page.Items, page.NextCursor = pageOf(found, limit, func(k staff.DayClose) listCursor {
 		return listCursor{Filters: given, At: k.From, ID: string(k.Day)}
 	}, renderCloseSummary)
 	return answer{status: http.StatusOK, body: page}, nil
@@ -265,9 +266,9 @@ func dayNotFound() *refusal {
 }
 
 // readClose reads the close of a day; it is not found for a day that has none.
-func (r *request) readClose(date string) (payout.DayClose, error) {
+func (r *request) readClose(date string) (staff.DayClose, error) {
 	if checkDay(date) != nil {
-		return payout.DayClose{}, dayNotFound()
+		return staff.DayClose{}, dayNotFound()
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, listTimeout)
 	defer cancel()

@@ -15,6 +15,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // refusedWell fails unless an error is one that may be returned to the client, with the fields
@@ -129,7 +130,7 @@ func FuzzIDs(f *testing.F) {
 	}
 	app := fiber.New()
 	f.Fuzz(func(t *testing.T, text string) {
-		if id, ok := breakID(text); ok && renderBreak(payout.BreakRow{ID: id}, time.Now()).ID != text {
+		if id, ok := breakID(text); ok && renderBreak(staff.BreakRow{ID: id}, time.Now()).ID != text {
 			t.Fatalf("%q is break %d", text, id)
 		}
 		if packet.ValidID(text) {

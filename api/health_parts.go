@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Verdicts of health, in ascending severity.
@@ -151,12 +152,12 @@ func (s *Server) decisionHealth(ctx context.Context, _ observe.HealthSnapshot) [
 	defer cancel()
 	due, err := s.cfg.Store.DecisionBacklogs(ctx)
 	var checks []HealthCheck
-	for _, reason := range payout.DecisionReasons {
-		if reason == payout.ReasonBreak {
+	for _, reason := range staff.DecisionReasons {
+		if reason == staff.ReasonBreak {
 			continue
 		}
 		var limit time.Duration // any failed payment needs a decision
-		if reason == payout.ReasonApproval {
+		if reason == staff.ReasonApproval {
 			limit = observe.ApprovalWarnAge
 		}
 		var b observe.Backlog
@@ -287,7 +288,7 @@ func (s *Server) reconciliationHealth(ctx context.Context, v observe.HealthSnaps
 	last := HealthCheck{Name: "last_run", Status: healthUnknown}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	if runs, err := s.cfg.Store.Reconciliations(ctx, payout.ReconciliationFilter{Limit: reconcileLook}); err == nil {
+	if runs, err := s.cfg.Store.Reconciliations(ctx, staff.ReconciliationFilter{Limit: reconcileLook}); err == nil {
 		installed, err := s.cfg.Store.InstalledAt(ctx)
 		if last = lastRun(runs, installed); err != nil && last.Since.Value == nil {
 			last.Status = healthUnknown
@@ -299,7 +300,7 @@ func (s *Server) reconciliationHealth(ctx context.Context, v observe.HealthSnaps
 
 // lastRun checks the latest reconciliation that has ended. A new installation has none;
 // without any it is as late as the installation is old.
-func lastRun(runs []payout.Reconciliation, installed time.Time) HealthCheck {
+func lastRun(runs []staff.Reconciliation, installed time.Time) HealthCheck {
 	c := held("last_run", time.Since(installed) <= observe.ReconciledWarnAge, healthWarning)
 	for _, r := range runs {
 		if r.EndedAt.IsZero() {
@@ -307,7 +308,7 @@ func lastRun(runs []payout.Reconciliation, installed time.Time) HealthCheck {
 		}
 		c.Since = stampOrNull(r.EndedAt)
 		switch {
-		case r.Status == payout.ReconciliationFailed:
+		case r.Status == staff.ReconciliationFailed:
 			c.Status = healthWrong
 		case time.Since(r.EndedAt) > observe.ReconciledWarnAge:
 			c.Status = healthWarning

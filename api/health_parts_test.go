@@ -13,6 +13,7 @@ import (
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 )
 
@@ -98,7 +99,7 @@ func TestHealthOfParts(t *testing.T) {
 	_, bad := h.failed()
 	reconcile := func(day payout.Day, end func(id string) error) {
 		t.Helper()
-		r, err := h.store.RequestDailyReconciliation(t.Context(), "sandbox", day, payout.BySchedule)
+		r, err := h.store.RequestDailyReconciliation(t.Context(), "sandbox", day, staff.BySchedule)
 		if err == nil {
 			_, err = h.store.BeginReconciliation(t.Context(), r.ID, time.Now().Add(-24*time.Hour))
 		}

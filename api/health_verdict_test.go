@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"hongbao/internal/observe"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestVerdicts: a backlog is judged by the age of its oldest, where it has a limit,
@@ -29,24 +29,24 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
-	running := payout.Reconciliation{Status: payout.ReconciliationRunning}
-	ended := func(s payout.ReconciliationStatus, d time.Duration) payout.Reconciliation {
-		return payout.Reconciliation{Status: s, EndedAt: ago(d)}
+	running := staff.Reconciliation{Status: staff.ReconciliationRunning}
+	ended := func(s staff.ReconciliationStatus, d time.Duration) staff.Reconciliation {
+		return staff.Reconciliation{Status: s, EndedAt: ago(d)}
 	}
 	for name, tc := range map[string]struct {
-		runs []payout.Reconciliation
+		runs []staff.Reconciliation
 		want string
 		age  time.Duration // of the installation
 	}{
 		"none":       {nil, healthOK, time.Hour},
-		"runs":       {[]payout.Reconciliation{running}, healthOK, time.Hour},
+		"runs":       {[]staff.Reconciliation{running}, healthOK, time.Hour},
 		"never any":  {nil, healthWarning, 48 * time.Hour},
-		"only begun": {[]payout.Reconciliation{running}, healthWarning, 48 * time.Hour},
-		"done": {[]payout.Reconciliation{running, ended(payout.ReconciliationDone, time.Hour),
-			ended(payout.ReconciliationFailed, 2*time.Hour)}, healthOK, 48 * time.Hour},
-		"failed": {[]payout.Reconciliation{ended(payout.ReconciliationFailed, time.Hour),
-			ended(payout.ReconciliationDone, 2*time.Hour)}, healthWrong, 48 * time.Hour},
-		"none for two days": {[]payout.Reconciliation{ended(payout.ReconciliationDone, 48*time.Hour)}, healthWarning, 72 * time.Hour},
+		"only begun": {[]staff.Reconciliation{running}, healthWarning, 48 * time.Hour},
+		"done": {[]staff.Reconciliation{running, ended(staff.ReconciliationDone, time.Hour),
+			ended(staff.ReconciliationFailed, 2*time.Hour)}, healthOK, 48 * time.Hour},
+		"failed": {[]staff.Reconciliation{ended(staff.ReconciliationFailed, time.Hour),
+			ended(staff.ReconciliationDone, 2*time.Hour)}, healthWrong, 48 * time.Hour},
+		"none for two days": {[]staff.Reconciliation{ended(staff.ReconciliationDone, 48*time.Hour)}, healthWarning, 72 * time.Hour},
 	} {
 		if c := lastRun(tc.runs, ago(tc.age)); c.Status != tc.want {
 			t.Errorf("%s: %s", name, c.Status)

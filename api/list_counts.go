@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hongbao/internal/packet"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // ListCount is the length of a list.
@@ -33,7 +33,7 @@ type BreakSum struct {
 var countedStatuses = []packet.Status{"", packet.StatusFunding, packet.StatusRejected, packet.StatusClosed}
 
 // countList returns the result of count, and no amount when it did not reach the end.
-func countList(r *request, count func(context.Context) (payout.ListTotal, error)) (ListSum, error) {
+func countList(r *request, count func(context.Context) (staff.ListTotal, error)) (ListSum, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, listTimeout)
 	defer cancel()
 	found, err := count(ctx)
@@ -55,9 +55,9 @@ func sumStaffPackets(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out, err := countList(r, func(ctx context.Context) (payout.ListTotal, error) {
+	out, err := countList(r, func(ctx context.Context) (staff.ListTotal, error) {
 		if !f.overdue.IsZero() && final(f.status) {
-			return payout.ListTotal{}, nil // ended packets are never overdue
+			return staff.ListTotal{}, nil // ended packets are never overdue
 		}
 		if !slices.Contains(countedStatuses, f.status) {
 			return r.server.scanPackets(ctx, f, scanMost, scanTime)
@@ -77,7 +77,7 @@ const (
 
 // scanPackets counts the packets of a filter by reading every candidate, at most most of them
 // and for about limit.
-func (s *Server) scanPackets(ctx context.Context, f packetFilter, most int, limit time.Duration) (t payout.ListTotal, err error) {
+func (s *Server) scanPackets(ctx context.Context, f packetFilter, most int, limit time.Duration) (t staff.ListTotal, err error) {
 	began := time.Now()
 	after := packet.Cursor{At: f.to} // newest first
 	for scanned := 0; ; {
@@ -105,7 +105,7 @@ func sumApprovals(r *request) (answer, error) {
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}
-	out, err := countList(r, func(ctx context.Context) (payout.ListTotal, error) { return r.server.cfg.Store.ApprovalTotal(ctx, f) })
+	out, err := countList(r, func(ctx context.Context) (staff.ListTotal, error) { return r.server.cfg.Store.ApprovalTotal(ctx, f) })
 	return answer{status: http.StatusOK, body: out}, err
 }
 
@@ -125,7 +125,7 @@ func (r *request) sumBreaks() (out BreakSum, err error) {
 	if err := q.done(); err != nil {
 		return out, err
 	}
-	out.ListSum, err = countList(r, func(ctx context.Context) (payout.ListTotal, error) {
+	out.ListSum, err = countList(r, func(ctx context.Context) (staff.ListTotal, error) {
 		found, err := r.server.cfg.Store.BreakTotal(ctx, f)
 		out.WithoutAmount = found.WithoutAmount
 		return found, err
@@ -139,6 +139,6 @@ func countAudit(r *request) (answer, error) {
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}
-	out, err := countList(r, func(ctx context.Context) (payout.ListTotal, error) { return r.server.cfg.Store.AuditTotal(ctx, f) })
+	out, err := countList(r, func(ctx context.Context) (staff.ListTotal, error) { return r.server.cfg.Store.AuditTotal(ctx, f) })
 	return answer{status: http.StatusOK, body: out.ListCount}, err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // overviewLimit bounds the read of the overview.
@@ -96,7 +97,7 @@ func getOverview(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: out}, nil
 }
 
-func renderPile(p payout.Backlog) Pile { return Pile{Count: p.Count, OldestAt: stampOrNull(p.Oldest)} }
+func renderPile(p staff.Backlog) Pile { return Pile{Count: p.Count, OldestAt: stampOrNull(p.Oldest)} }
 
 // fundsOf returns the figures of a proof over all packets. Share conflicts are paid with our
 // own money and are left out.

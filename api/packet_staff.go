@@ -9,6 +9,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // StaffPacket is a packet in answers to staff.
@@ -210,7 +211,7 @@ func (s *Server) addMoney(ctx context.Context, id string, out *StaffPacketDetail
 		return err
 	}
 	out.Refunds = s.renderRefunds(rows)
-	breaks, err := s.cfg.Store.Breaks(ctx, payout.BreakFilter{PacketID: id, Limit: shownOfPacket})
+	breaks, err := s.cfg.Store.Breaks(ctx, staff.BreakFilter{PacketID: id, Limit: shownOfPacket})
 	if err != nil {
 		return err
 	}
@@ -221,7 +222,7 @@ func (s *Server) addMoney(ctx context.Context, id string, out *StaffPacketDetail
 	return nil
 }
 
-func renderSums(sums map[payout.Status]payout.Sum) *[]PayoutSum {
+func renderSums(sums map[payout.Status]staff.Sum) *[]PayoutSum {
 	out := []PayoutSum{}
 	for _, status := range payout.Statuses {
 		if sum, ok := sums[status]; ok {

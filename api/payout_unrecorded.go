@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // getUnbooked answers for a payout that MySQL does not have: its claim may be acknowledged in
@@ -25,7 +26,7 @@ func (r *request) getUnbooked(id string, missing error) (answer, error) {
 	out := PayoutDetail{Payout: r.server.renderPayout(row), Attempts: []Attempt{},
 		Retry: RetryPreview{Code: textOrNull(string(CodeNotRetryable))}}
 	out.Temporal = r.runsOf(out.Workflow.ID)
-	out.Timeline = append(redisEntries(payout.KindPayout, payout.Timeline{AcknowledgedAt: c.ClaimedAt}),
+	out.Timeline = append(redisEntries(payout.KindPayout, staff.Timeline{AcknowledgedAt: c.ClaimedAt}),
 		newTimelineEntry(payout.Event{At: c.ClaimedAt, Source: "redis", Event: payout.EventNotBooked}))
 	out.Timeline = sortByTime(append(out.Timeline, out.Temporal.entries()...))
 	return answer{status: http.StatusOK, body: out}, nil

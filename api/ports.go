@@ -8,6 +8,7 @@ import (
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // The interfaces of the handlers' dependencies. Errors are matched with errors.Is against
@@ -60,7 +61,7 @@ type PacketReader interface {
 	UserSums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.UserSums, error)
 	Claim(ctx context.Context, packetID, userID string) (packet.ClaimWithPayout, error)
 	Balances(ctx context.Context, packetID string) (payout.Balances, error)
-	PayoutSums(ctx context.Context, packetID string) (map[payout.Status]payout.Sum, error)
+	PayoutSums(ctx context.Context, packetID string) (map[payout.Status]staff.Sum, error)
 	ShareConflicts(ctx context.Context, packetID string) (payout.ShareConflicts, error)
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
 }
@@ -70,8 +71,8 @@ type Payments interface {
 	PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error)
 	Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error)
 	Payment(ctx context.Context, id string) (payout.Detail, error)
-	Timeline(ctx context.Context, d payout.Detail) (payout.Timeline, error)
-	PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error)
+	Timeline(ctx context.Context, d payout.Detail) (staff.Timeline, error)
+	PaymentSum(ctx context.Context, f payout.Filter) (sum staff.Sum, more bool, err error)
 	RecordNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error
 	RecordedReturns(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error)
 	RequestReturnQuery(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error)
@@ -79,19 +80,19 @@ type Payments interface {
 
 // Dashboard reads from MySQL the data of overview, activity and health.
 type Dashboard interface {
-	Overview(ctx context.Context) (payout.Overview, error)
-	DecisionBacklogs(ctx context.Context) ([]payout.DecisionBacklog, error)
+	Overview(ctx context.Context) (staff.Overview, error)
+	DecisionBacklogs(ctx context.Context) ([]staff.DecisionBacklog, error)
 	PaymentStatuses(ctx context.Context, ids []string) (map[string]payout.Status, error)
-	Activity(ctx context.Context) ([]payout.ActivityMinute, error)
-	WatchAudit(ctx context.Context) (payout.AuditWatch, error)
+	Activity(ctx context.Context) ([]staff.ActivityMinute, error)
+	WatchAudit(ctx context.Context) (staff.AuditWatch, error)
 }
 
 // Tallies counts the lists of staff in MySQL.
 type Tallies interface {
-	PacketTotal(ctx context.Context, f packet.RecordFilter) (payout.ListTotal, error)
-	ApprovalTotal(ctx context.Context, f payout.ApprovalFilter) (payout.ListTotal, error)
-	BreakTotal(ctx context.Context, f payout.BreakFilter) (payout.ListTotal, error)
-	AuditTotal(ctx context.Context, f payout.AuditFilter) (payout.ListTotal, error)
+	PacketTotal(ctx context.Context, f packet.RecordFilter) (staff.ListTotal, error)
+	ApprovalTotal(ctx context.Context, f payout.ApprovalFilter) (staff.ListTotal, error)
+	BreakTotal(ctx context.Context, f staff.BreakFilter) (staff.ListTotal, error)
+	AuditTotal(ctx context.Context, f staff.AuditFilter) (staff.ListTotal, error)
 }
 
 // Decisions records decisions about payments in MySQL.
@@ -121,8 +122,8 @@ type Recalls interface {
 
 // Audit reads the audit of decisions from MySQL.
 type Audit interface {
-	Audit(ctx context.Context, f payout.AuditFilter) ([]payout.AuditEntry, error)
-	VerifyAudit(ctx context.Context) (payout.AuditCheck, error)
+	Audit(ctx context.Context, f staff.AuditFilter) ([]staff.AuditEntry, error)
+	VerifyAudit(ctx context.Context) (staff.AuditCheck, error)
 }
 
 // Holds reads, places and releases holds.
@@ -141,12 +142,12 @@ type Holds interface {
 // resolutions.
 type Reconciling interface {
 	RequestReconciliation(ctx context.Context, w payout.StaffWrite, provider string, day payout.Day,
-		render func(payout.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error)
-	Reconciliations(ctx context.Context, f payout.ReconciliationFilter) ([]payout.Reconciliation, error)
-	Reconciliation(ctx context.Context, id string) (payout.Reconciliation, error)
+		render func(staff.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error)
+	Reconciliations(ctx context.Context, f staff.ReconciliationFilter) ([]staff.Reconciliation, error)
+	Reconciliation(ctx context.Context, id string) (staff.Reconciliation, error)
 	InstalledAt(ctx context.Context) (time.Time, error)
-	Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.BreakRow, error)
-	ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (
+	Breaks(ctx context.Context, f staff.BreakFilter) ([]staff.BreakRow, error)
+	ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(staff.BreakRow) (status int, body []byte)) (
 		payout.StaffAnswer, error)
 	DecideBreak(ctx context.Context, w payout.StaffWrite, id int64, c payout.DecisionRequest, render payout.DecisionAnswer) (
 		payout.StaffAnswer, error)
@@ -154,9 +155,9 @@ type Reconciling interface {
 
 // Closing reads ledger balances and day-end closes from MySQL.
 type Closing interface {
-	LedgerBalances(ctx context.Context, at time.Time) (payout.LedgerSnapshot, error)
-	DayClose(ctx context.Context, provider string, day payout.Day, zone *time.Location) (payout.DayClose, error)
-	DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]payout.DayClose, error)
+	LedgerBalances(ctx context.Context, at time.Time) (staff.LedgerSnapshot, error)
+	DayClose(ctx context.Context, provider string, day payout.Day, zone *time.Location) (staff.DayClose, error)
+	DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]staff.DayClose, error)
 }
 
 // Keys reads apps, keys and ended sign-ins from MySQL, ends sign-ins and records the last use

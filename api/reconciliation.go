@@ -13,6 +13,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Reconciliation is one comparison of a day of a provider's statement with our records.
@@ -71,16 +72,16 @@ func (Date) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Format: "date", Examples: []any{"2026-02-17"}}
 }
 
-// ReconciliationStatus is payout.ReconciliationStatus with its schema.
-type ReconciliationStatus payout.ReconciliationStatus
+// ReconciliationStatus is staff.ReconciliationStatus with its schema.
+type ReconciliationStatus staff.ReconciliationStatus
 
-var reconciliationStatuses = []payout.ReconciliationStatus{payout.ReconciliationRequested, payout.ReconciliationRunning,
-	payout.ReconciliationDone, payout.ReconciliationFailed}
+var reconciliationStatuses = []staff.ReconciliationStatus{staff.ReconciliationRequested, staff.ReconciliationRunning,
+	staff.ReconciliationDone, staff.ReconciliationFailed}
 
 // Schema implements huma.SchemaProvider.
 func (ReconciliationStatus) Schema(huma.Registry) *huma.Schema { return enum(reconciliationStatuses) }
 
-func (s *Server) renderReconciliation(r payout.Reconciliation) Reconciliation {
+func (s *Server) renderReconciliation(r staff.Reconciliation) Reconciliation {
 	out := Reconciliation{
 		ID: r.ID, Provider: r.Provider, Date: Date(r.Day), Status: ReconciliationStatus(r.Status), Provisional: r.Provisional,
 		RequestedBy: r.RequestedBy, Reason: textOrNull(r.Reason), CreatedAt: Stamp(r.CreatedAt), StartedAt: stampOrNull(r.StartedAt),
@@ -116,7 +117,7 @@ func startReconciliation(r *request) (answer, error) {
 		body.Date = Date(payout.DayOf(r.server.cfg.Now(), r.server.cfg.Provider.Zone()))
 	}
 	stored, err := r.server.cfg.Store.RequestReconciliation(r.ctx, w, body.Provider, payout.Day(body.Date),
-		func(one payout.Reconciliation) (int, []byte) {
+		func(one staff.Reconciliation) (int, []byte) {
 			return accepted(r.server.renderReconciliation(one))
 		})
 	return staffAnswer(stored, err, noSuch("reconciliation"))
@@ -155,9 +156,9 @@ type listCursor struct {
 	ID      string            `json:"id"`
 }
 
-func readReconciliationFilter(q *query) payout.ReconciliationFilter {
-	f := payout.ReconciliationFilter{Provider: q.text("provider", checkCode), Day: payout.Day(q.text("date", checkDay))}
-	f.Status = payout.ReconciliationStatus(q.text("status", func(s string) *fault {
+func readReconciliationFilter(q *query) staff.ReconciliationFilter {
+	f := staff.ReconciliationFilter{Provider: q.text("provider", checkCode), Day: payout.Day(q.text("date", checkDay))}
+	f.Status = staff.ReconciliationStatus(q.text("status", func(s string) *fault {
 		for _, known := range reconciliationStatuses {
 			if s == string(known) {
 				return nil
@@ -229,7 +230,7 @@ func listReconciliations(r *request) (answer, error) {
 		return answer{}, err
 	}
 	var page Reconciliations
-	page.Items, page.NextCursor = pageOf(rows, limit, func(k payout.Reconciliation) listCursor {
+	page.Items, page.NextCursor = pageOf(rows, limit, func(k staff.Reconciliation) listCursor {
 		return listCursor{Filters: given, At: k.CreatedAt, ID: k.ID}
 	}, r.server.renderReconciliation)
 	return answer{status: http.StatusOK, body: page}, nil

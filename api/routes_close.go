@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 func closeRoutes() []*route {
@@ -45,7 +45,7 @@ func closeRoutes() []*route {
 			about: "RFC 4180 in UTF-8 with a header line. The columns are " + strings.Join(closeColumns, ", ") +
 				". Sections: opening, movement and closing for all apps (app_id is empty) and for each app, statement, differences (sums by " +
 				"operation and kind), difference (single differences, the first " +
-				strconv.Itoa(payout.MatchDifferences) + "), and " +
+				strconv.Itoa(staff.MatchDifferences) + "), and " +
 				"not_listed with the count of the others if there are any. Amounts are given in whole fen and in yuan, times in UTC and at UTC+8; " +
 				"cells that do not apply are empty. Text that a spreadsheet could read as a formula or a value is prefixed with an apostrophe, as " +
 				"in the export of payouts.",

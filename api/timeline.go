@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TimelineEntry is one event of a payment.
@@ -111,7 +112,7 @@ func (t TemporalRuns) entries() (out []TimelineEntry) {
 }
 
 // redisEntries returns the acknowledgment by Redis; none if its time is unknown.
-func redisEntries(kind payout.Kind, p payout.Timeline) []TimelineEntry {
+func redisEntries(kind payout.Kind, p staff.Timeline) []TimelineEntry {
 	if p.AcknowledgedAt.IsZero() {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"hongbao/api"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // timelineBody is the timeline in the response of a payment.
@@ -94,11 +95,11 @@ func TestPayoutBeforeItIsBooked(t *testing.T) {
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	var asked string
-	answer := func(context.Context) (payout.WorkflowRuns, error) {
-		return payout.WorkflowRuns{}, errors.New("refused")
+	answer := func(context.Context) (staff.WorkflowRuns, error) {
+		return staff.WorkflowRuns{}, errors.New("refused")
 	}
 	h := newFixture(t, parts{change: func(c *api.Config) {
-		c.Runs = func(ctx context.Context, id string) (payout.WorkflowRuns, error) { asked = id; return answer(ctx) }
+		c.Runs = func(ctx context.Context, id string) (staff.WorkflowRuns, error) { asked = id; return answer(ctx) }
 	}})
 	id, bad := h.failed()
 	read := func() (body timelineBody) {
@@ -120,10 +121,10 @@ func TestTimeline(t *testing.T) {
 		return out
 	}
 	books := []string{"redis", "ledger", "provider", "provider"}
-	for name, a := range map[string]func(ctx context.Context) (payout.WorkflowRuns, error){
-		"refuses": answer, "silent": func(ctx context.Context) (payout.WorkflowRuns, error) {
+	for name, a := range map[string]func(ctx context.Context) (staff.WorkflowRuns, error){
+		"refuses": answer, "silent": func(ctx context.Context) (staff.WorkflowRuns, error) {
 			<-ctx.Done()
-			return payout.WorkflowRuns{}, ctx.Err()
+			return staff.WorkflowRuns{}, ctx.Err()
 		},
 	} {
 		answer = a
@@ -134,7 +135,7 @@ func TestTimeline(t *testing.T) {
 	if want := "payout/" + id + "/用/户~frozen"; asked != want {
 		t.Errorf("asked about %q, want %q", asked, want)
 	}
-	answer = func(context.Context) (payout.WorkflowRuns, error) { return payout.WorkflowRuns{}, nil }
+	answer = func(context.Context) (staff.WorkflowRuns, error) { return staff.WorkflowRuns{}, nil }
 	if got := read(); got.Temporal.State != "gone" || !slices.Equal(sources(got), books) {
 		t.Errorf("gone: %+v", got)
 	}
@@ -142,11 +143,11 @@ func TestTimeline(t *testing.T) {
 	h.check(err)
 	h.check(h.store.RecordNotification(t.Context(), h.stack.Provider.Adapter(), "evt-1", d.OrderNo, []byte("{}")))
 	now := time.Now()
-	answer = func(context.Context) (payout.WorkflowRuns, error) {
-		return payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{
+	answer = func(context.Context) (staff.WorkflowRuns, error) {
+		return staff.WorkflowRuns{Known: true, Runs: []staff.WorkflowRun{
 			{ID: "first", Status: "failed", StartedAt: d.CreatedAt, ClosedAt: now.Add(time.Second)},
 			{ID: "second", Status: "running", StartedAt: now.Add(2 * time.Second)},
-		}, Pending: []payout.PendingActivity{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "no MySQL", NextAt: now}}}, nil
+		}, Pending: []staff.PendingActivity{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "no MySQL", NextAt: now}}}, nil
 	}
 	got := read()
 	if want := []string{"redis", "temporal", "ledger", "provider", "provider", "notification", "outbox", "temporal",

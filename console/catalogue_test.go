@@ -14,6 +14,7 @@ import (
 	"hongbao/internal/campaign"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 var (
@@ -97,7 +98,7 @@ func open(word string) (keys []string) {
 	case "close_status":
 		add("open", "provisional", "final")
 	case "pending":
-		for _, p := range payout.CloseBlockers {
+		for _, p := range staff.CloseBlockers {
 			add(string(p))
 		}
 	case "account":
@@ -109,7 +110,7 @@ func open(word string) (keys []string) {
 			add(string(k))
 		}
 	case "difference":
-		for _, k := range payout.DifferenceKinds {
+		for _, k := range staff.DifferenceKinds {
 			add(string(k))
 		}
 	case "action":
@@ -159,7 +160,7 @@ func open(word string) (keys []string) {
 	case "reconcile":
 		add("requested", "running", "done", "failed")
 	case "source":
-		add("ledger", "workflow", "provider", "finance", payout.ByReconciliation, "redis", "temporal", "notification", "outbox", "operator")
+		add("ledger", "workflow", "provider", "finance", staff.ByReconciliation, "redis", "temporal", "notification", "outbox", "operator")
 	case "waits":
 		for _, s := range payout.Statuses {
 			if s.Open() {
@@ -187,7 +188,7 @@ func open(word string) (keys []string) {
 	case "part":
 		add("decisions", "redis", "mysql", "temporal", "workers", "provider", "reconciliation", "audit")
 	case "due":
-		for _, r := range payout.DecisionReasons {
+		for _, r := range staff.DecisionReasons {
 			add(string(r))
 		}
 	case "check":

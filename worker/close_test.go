@@ -17,6 +17,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/provider"
+	"hongbao/internal/staff"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )
@@ -83,12 +84,12 @@ func (d *dated) lineOf(t *testing.T, orderNo string) time.Time {
 }
 
 // closedDay waits until the worker has closed a day for good.
-func (r *rig) closedDay(t *testing.T, d *dated, day payout.Day) payout.DayClose {
+func (r *rig) closedDay(t *testing.T, d *dated, day payout.Day) staff.DayClose {
 	t.Helper()
-	if got := r.reconcileDay(t, day); got.Status != payout.ReconciliationDone || got.Provisional || got.Breaks != 0 {
+	if got := r.reconcileDay(t, day); got.Status != staff.ReconciliationDone || got.Provisional || got.Breaks != 0 {
 		t.Fatalf("reconciliation of %s: %+v", day, got)
 	}
-	var c payout.DayClose
+	var c staff.DayClose
 	wait.Until(t, "close of "+string(day)+" is final", func() bool {
 		var err error
 		c, err = r.store.DayClose(t.Context(), "sandbox", day, d.Zone())
@@ -100,9 +101,9 @@ func (r *rig) closedDay(t *testing.T, d *dated, day payout.Day) payout.DayClose 
 	return c
 }
 
-func fen(n int64, amount money.Fen) payout.Sum { return payout.Sum{Count: n, Amount: amount} }
+func fen(n int64, amount money.Fen) staff.Sum { return staff.Sum{Count: n, Amount: amount} }
 
-func wantMovements(t *testing.T, c payout.DayClose, want map[payout.TransferKind]payout.Sum) {
+func wantMovements(t *testing.T, c staff.DayClose, want map[payout.TransferKind]staff.Sum) {
 	t.Helper()
 	got := c.Movements().ByKind()
 	for _, kind := range payout.TransferKinds {
@@ -154,10 +155,10 @@ func TestClosesTieToTheProvider(t *testing.T) {
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 
 	first := d.endDay(midnight)
-	r.off.Store(int64(2 * payout.LedgerSettled))
+	r.off.Store(int64(2 * staff.LedgerSettled))
 	owed := ice.Amount + slow.Amount + late.Amount
 	c := r.closedDay(t, d, first)
-	wantMovements(t, c, map[payout.TransferKind]payout.Sum{payout.PostCharge: fen(2, 4300), payout.PostClaim: fen(5, 4000+small.Amount),
+	wantMovements(t, c, map[payout.TransferKind]staff.Sum{payout.PostCharge: fen(2, 4300), payout.PostClaim: fen(5, 4000+small.Amount),
 		payout.PostPaid: fen(2, anna.Amount+small.Amount), payout.PostClose: fen(1, 300-small.Amount),
 		payout.PostRefunded: fen(1, 300-small.Amount)})
 	if got := c.Closing.Balance(payout.AccountOwed); got != fen(3, owed) {
@@ -170,7 +171,7 @@ func TestClosesTieToTheProvider(t *testing.T) {
 		op.Differ != fen(1, late.Amount) {
 		t.Errorf("transfers: %+v", op)
 	}
-	if diff := c.Match.Differences; len(diff) != 1 || diff[0].Kind != payout.DifferBookedLater || diff[0].OrderNo != lateNo ||
+	if diff := c.Match.Differences; len(diff) != 1 || diff[0].Kind != staff.DifferBookedLater || diff[0].OrderNo != lateNo ||
 		diff[0].Theirs != late.Amount {
 		t.Errorf("%+v", diff)
 	}
@@ -178,8 +179,8 @@ func TestClosesTieToTheProvider(t *testing.T) {
 
 	r.off.Store(int64(25 * time.Hour))
 	second := r.closedDay(t, d, first.Add(1))
-	wantMovements(t, second, map[payout.TransferKind]payout.Sum{payout.PostPaid: fen(3, owed)})
-	if diff := second.Match.Differences; len(diff) != 1 || diff[0].Kind != payout.DifferMovedEarlier || diff[0].OrderNo != lateNo ||
+	wantMovements(t, second, map[payout.TransferKind]staff.Sum{payout.PostPaid: fen(3, owed)})
+	if diff := second.Match.Differences; len(diff) != 1 || diff[0].Kind != staff.DifferMovedEarlier || diff[0].OrderNo != lateNo ||
 		diff[0].Ours != late.Amount {
 		t.Errorf("%+v", diff)
 	}

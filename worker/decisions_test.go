@@ -9,6 +9,7 @@ import (
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/wait"
 	"hongbao/workflows"
 )
@@ -30,7 +31,7 @@ func (r *rig) notMoved(t *testing.T, p payout.Payment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := r.store.Breaks(t.Context(), payout.BreakFilter{PacketID: p.PacketID, Limit: 10})
+	found, err := r.store.Breaks(t.Context(), staff.BreakFilter{PacketID: p.PacketID, Limit: 10})
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}
@@ -154,7 +155,7 @@ func TestR4_NotMoved(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	open := false
-	left, err := r.store.Breaks(t.Context(), payout.BreakFilter{PacketID: c.PacketID, Resolved: &open, Limit: 10})
+	left, err := r.store.Breaks(t.Context(), staff.BreakFilter{PacketID: c.PacketID, Resolved: &open, Limit: 10})
 	if err != nil || len(left) != 0 {
 		t.Errorf("%+v, %v", left, err)
 	}

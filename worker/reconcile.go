@@ -15,13 +15,13 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"hongbao/activities"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/workflows"
 )
 
 // ReconciliationRequests is the part of MySQL that stores requested reconciliations.
 type ReconciliationRequests interface {
-	DueReconciliations(ctx context.Context, again time.Duration, limit int) ([]payout.Reconciliation, error)
+	DueReconciliations(ctx context.Context, again time.Duration, limit int) ([]staff.Reconciliation, error)
 	RetryReconciliations(ctx context.Context, provider string) (int, error)
 }
 
@@ -125,7 +125,7 @@ func (w *Worker) repeatReconciliations(ctx context.Context) error {
 
 // StartReconciliation starts the run of a reconciliation. An open run is left alone: a provider
 // and day have at most one active reconciliation, and the caller repeats until it has ended.
-func (s *Starter) StartReconciliation(ctx context.Context, r payout.Reconciliation) error {
+func (s *Starter) StartReconciliation(ctx context.Context, r staff.Reconciliation) error {
 	in := workflows.ReconcileInput{ID: r.ID, Provider: r.Provider, Day: r.Day}
 	id := workflows.ReconcileID(r.Provider, r.Day)
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)

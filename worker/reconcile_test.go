@@ -14,6 +14,7 @@ import (
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/test/wait"
 	"hongbao/worker"
@@ -37,13 +38,13 @@ func awayFromMidnight(t *testing.T) {
 }
 
 // reconcileDay has a day reconciled, as the API does, and waits for the end.
-func (r *rig) reconcileDay(t *testing.T, day payout.Day) payout.Reconciliation {
+func (r *rig) reconcileDay(t *testing.T, day payout.Day) staff.Reconciliation {
 	t.Helper()
 	asked, err := r.store.RequestDailyReconciliation(t.Context(), "sandbox", day, "tester")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got payout.Reconciliation
+	var got staff.Reconciliation
 	wait.Until(t, "reconciliation of "+string(day), func() bool {
 		got, err = r.store.Reconciliation(t.Context(), asked.ID)
 		return err == nil && hasEnded(got)
@@ -94,14 +95,14 @@ func agedRig(t *testing.T) *rig {
 	return r
 }
 
-func (r *rig) openBreaks(t *testing.T) map[payout.BreakKind][]payout.BreakRow {
+func (r *rig) openBreaks(t *testing.T) map[payout.BreakKind][]staff.BreakRow {
 	t.Helper()
 	no := false
-	rows, err := r.store.Breaks(t.Context(), payout.BreakFilter{Resolved: &no, Limit: 200})
+	rows, err := r.store.Breaks(t.Context(), staff.BreakFilter{Resolved: &no, Limit: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[payout.BreakKind][]payout.BreakRow{}
+	out := map[payout.BreakKind][]staff.BreakRow{}
 	for _, b := range rows {
 		out[b.Kind] = append(out[b.Kind], b)
 	}
@@ -140,7 +141,7 @@ func TestReconcileFindsUnnotifiedReturn(t *testing.T) {
 		t.Fatalf("payout is %s before anybody asked", got)
 	}
 	got := r.reconcileDay(t, today())
-	if got.Status != payout.ReconciliationDone || !got.Provisional || got.InFlight != 0 || got.Lines < 3 || got.Repaired != 1 ||
+	if got.Status != staff.ReconciliationDone || !got.Provisional || got.InFlight != 0 || got.Lines < 3 || got.Repaired != 1 ||
 		got.Matched != got.Lines {
 		t.Errorf("%+v", got)
 	}
@@ -184,12 +185,12 @@ func TestReconcileEveryBreak(t *testing.T) {
 	// Everything was booked long ago, apart from what the rows below say.
 	exec(t, db, 1+6+6+1, "UPDATE transfers SET created_at = created_at - INTERVAL 2 MINUTE")
 	first := r.reconcileDay(t, today())
-	if first.Status != payout.ReconciliationDone || first.Lines != 8 || first.Matched != 8 || first.Breaks != 0 || first.Repaired != 0 ||
+	if first.Status != staff.ReconciliationDone || first.Lines != 8 || first.Matched != 8 || first.Breaks != 0 || first.Repaired != 0 ||
 		first.InFlight != 0 {
 		t.Fatalf("before anything was done: %+v", first)
 	}
 	for _, sum := range first.Sums {
-		if sum.Provider != sum.Books || sum.Op == payout.OpTransfer && (sum.Provider != payout.Sum{Count: 6, Amount: 1200}) {
+		if sum.Provider != sum.Books || sum.Op == payout.OpTransfer && (sum.Provider != staff.Sum{Count: 6, Amount: 1200}) {
 			t.Errorf("%+v", sum)
 		}
 	}
@@ -245,12 +246,12 @@ func TestReconcileEveryBreak(t *testing.T) {
 		}
 	}
 	yes := true
-	repaired, err := r.store.Breaks(t.Context(), payout.BreakFilter{Resolved: &yes, Limit: 10})
-	if err != nil || len(repaired) != 2 || repaired[0].ResolvedBy != payout.ByReconciliation || repaired[0].Reason == "" {
+	repaired, err := r.store.Breaks(t.Context(), staff.BreakFilter{Resolved: &yes, Limit: 10})
+	if err != nil || len(repaired) != 2 || repaired[0].ResolvedBy != staff.ByReconciliation || repaired[0].Reason == "" {
 		t.Errorf("%+v, %v", repaired, err)
 	}
 	third := r.reconcileDay(t, today())
-	all, err := r.store.Breaks(t.Context(), payout.BreakFilter{Limit: 200})
+	all, err := r.store.Breaks(t.Context(), staff.BreakFilter{Limit: 200})
 	if err != nil || third.Breaks != 6 || third.Repaired != 0 || len(all) != 8 {
 		t.Errorf("a further run finds something new: %+v, %d breaks, %v", third, len(all), err)
 	}
@@ -335,8 +336,8 @@ func TestReconciliationsAreScheduled(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait.Until(t, "the day before is reconciled", func() bool {
-		list, err := r.store.Reconciliations(t.Context(), payout.ReconciliationFilter{Day: today().Add(-1), Limit: 5})
-		return err == nil && len(list) == 1 && list[0].Status == payout.ReconciliationDone && list[0].RequestedBy == payout.BySchedule &&
+		list, err := r.store.Reconciliations(t.Context(), staff.ReconciliationFilter{Day: today().Add(-1), Limit: 5})
+		return err == nil && len(list) == 1 && list[0].Status == staff.ReconciliationDone && list[0].RequestedBy == staff.BySchedule &&
 			!list[0].Provisional
 	})
 	wait.Until(t, "its run has ended", func() bool { return r.runs(t, workflows.ReconcileID("sandbox", today().Add(-1))) == "Completed" })
@@ -360,13 +361,13 @@ func TestReconciliationSurvivesItsRun(t *testing.T) {
 		return r.temporal.TerminateWorkflow(t.Context(), id, "", "by hand") == nil || ended(t, r, asked.ID)
 	})
 	wait.Until(t, "end", func() bool { return ended(t, r, asked.ID) })
-	if one := must(r.store.Reconciliation(t.Context(), asked.ID))(t); one.Status != payout.ReconciliationDone {
+	if one := must(r.store.Reconciliation(t.Context(), asked.ID))(t); one.Status != staff.ReconciliationDone {
 		t.Errorf("%+v", one)
 	}
 }
 
-func hasEnded(one payout.Reconciliation) bool {
-	return one.Status == payout.ReconciliationDone || one.Status == payout.ReconciliationFailed
+func hasEnded(one staff.Reconciliation) bool {
+	return one.Status == staff.ReconciliationDone || one.Status == staff.ReconciliationFailed
 }
 
 func ended(t *testing.T, r *rig, id string) bool {

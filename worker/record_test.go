@@ -21,6 +21,7 @@ import (
 	"hongbao/activities"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/wait"
 	"hongbao/workflows"
 )
@@ -212,7 +213,7 @@ func liveChargeAsked(t *testing.T, r *rig) (string, string) {
 
 func liveReconciled(t *testing.T, r *rig) (string, string) {
 	day := today().Add(-20)
-	if one := r.reconcileDay(t, day); one.Status != payout.ReconciliationDone {
+	if one := r.reconcileDay(t, day); one.Status != staff.ReconciliationDone {
 		t.Errorf("%+v", one)
 	}
 	return workflows.ReconcileID("sandbox", day), "Completed"

@@ -5,21 +5,21 @@ import (
 	"log/slog"
 	"time"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // RetentionStore is the part of MySQL that removes old rows.
 type RetentionStore interface {
-	TakeRetentionTurn(ctx context.Context, table payout.RetainedTable, every time.Duration) (ok bool, err error)
-	RemoveOld(ctx context.Context, table payout.RetainedTable, keep time.Duration, after payout.RetentionCursor) (removed int64,
-		next payout.RetentionCursor, more bool, err error)
+	TakeRetentionTurn(ctx context.Context, table staff.RetainedTable, every time.Duration) (ok bool, err error)
+	RemoveOld(ctx context.Context, table staff.RetainedTable, keep time.Duration, after staff.RetentionCursor) (removed int64,
+		next staff.RetentionCursor, more bool, err error)
 }
 
 // Retention removes old rows by the settings of the process. Tables missing in Keep are kept
 // without limit.
 type Retention struct {
 	Book RetentionStore
-	Keep map[payout.RetainedTable]time.Duration
+	Keep map[staff.RetainedTable]time.Duration
 }
 
 const (
@@ -39,7 +39,7 @@ func (w *Worker) removeOld(ctx context.Context) error {
 		return nil
 	}
 	for pause(ctx, retentionLook) {
-		for _, one := range payout.Retentions {
+		for _, one := range staff.Retentions {
 			removed, err := w.cfg.Retention.turn(ctx, one.Table)
 			switch {
 			case err != nil && ctx.Err() == nil:
@@ -54,7 +54,7 @@ func (w *Worker) removeOld(ctx context.Context) error {
 }
 
 // turn removes the old rows of a table in batches, unless another worker does.
-func (r *Retention) turn(ctx context.Context, table payout.RetainedTable) (removed int64, err error) {
+func (r *Retention) turn(ctx context.Context, table staff.RetainedTable) (removed int64, err error) {
 	keep, limited := r.Keep[table]
 	if !limited {
 		return 0, nil
@@ -65,7 +65,7 @@ func (r *Retention) turn(ctx context.Context, table payout.RetainedTable) (remov
 	}
 	ctx, cancel := context.WithTimeout(ctx, retentionTurn)
 	defer cancel()
-	var at payout.RetentionCursor
+	var at staff.RetentionCursor
 	for more := true; more; {
 		var n int64
 		if n, at, more, err = r.Book.RemoveOld(ctx, table, keep, at); err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // oldRows are those of one table, which are removed two at a time.
@@ -15,13 +15,13 @@ type oldRows struct {
 	kept  []time.Duration
 }
 
-func (o *oldRows) TakeRetentionTurn(context.Context, payout.RetainedTable, time.Duration) (bool, error) {
+func (o *oldRows) TakeRetentionTurn(context.Context, staff.RetainedTable, time.Duration) (bool, error) {
 	o.turns++
 	return o.turns == 1, nil
 }
 
-func (o *oldRows) RemoveOld(_ context.Context, _ payout.RetainedTable, keep time.Duration, after payout.RetentionCursor) (int64,
-	payout.RetentionCursor, bool, error) {
+func (o *oldRows) RemoveOld(_ context.Context, _ staff.RetainedTable, keep time.Duration, after staff.RetentionCursor) (int64,
+	staff.RetentionCursor, bool, error) {
 	o.kept = append(o.kept, keep)
 	n := min(2, o.left)
 	o.left -= n
@@ -34,12 +34,12 @@ func (o *oldRows) RemoveOld(_ context.Context, _ payout.RetainedTable, keep time
 func TestRetentionTurn(t *testing.T) {
 	t.Parallel()
 	rows := &oldRows{left: 5}
-	r := &Retention{Book: rows, Keep: map[payout.RetainedTable]time.Duration{payout.RetainedBreaks: time.Hour}}
-	if n, err := r.turn(t.Context(), payout.RetainedEvents); err != nil || n != 0 || rows.turns != 0 {
+	r := &Retention{Book: rows, Keep: map[staff.RetainedTable]time.Duration{staff.RetainedBreaks: time.Hour}}
+	if n, err := r.turn(t.Context(), staff.RetainedEvents); err != nil || n != 0 || rows.turns != 0 {
 		t.Errorf("for ever: %d, %v, %d turns", n, err, rows.turns)
 	}
 	for _, want := range []int64{5, 0} {
-		if n, err := r.turn(t.Context(), payout.RetainedBreaks); err != nil || n != want {
+		if n, err := r.turn(t.Context(), staff.RetainedBreaks); err != nil || n != want {
 			t.Errorf("%d, %v, want %d", n, err, want)
 		}
 	}

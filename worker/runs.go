@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 const (
@@ -37,22 +37,22 @@ func NewRuns(c client.Client, namespace string) *Runs { return &Runs{client: c, 
 
 // Of returns the runs of a workflow, and the pending steps of the latest. Errors: Temporal did
 // not answer before ctx ended, or refused.
-func (r *Runs) Of(ctx context.Context, workflowID string) (payout.WorkflowRuns, error) {
+func (r *Runs) Of(ctx context.Context, workflowID string) (staff.WorkflowRuns, error) {
 	found, err := r.client.DescribeWorkflowExecution(ctx, workflowID, "")
 	var none *serviceerror.NotFound
 	if errors.As(err, &none) {
-		return payout.WorkflowRuns{}, nil
+		return staff.WorkflowRuns{}, nil
 	}
 	if err != nil {
-		return payout.WorkflowRuns{}, fmt.Errorf("describe %s: %w", workflowID, err)
+		return staff.WorkflowRuns{}, fmt.Errorf("describe %s: %w", workflowID, err)
 	}
 	latest := runOf(found.GetWorkflowExecutionInfo())
-	out := payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{latest}, Pending: pendingSteps(found)}
+	out := staff.WorkflowRuns{Known: true, Runs: []staff.WorkflowRun{latest}, Pending: pendingSteps(found)}
 	listed, err := r.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: r.namespace, PageSize: lookedAt, Query: queryOf(workflowID),
 	})
 	if err != nil {
-		return payout.WorkflowRuns{}, fmt.Errorf("list runs of %s: %w", workflowID, err)
+		return staff.WorkflowRuns{}, fmt.Errorf("list runs of %s: %w", workflowID, err)
 	}
 	for _, e := range listed.GetExecutions() {
 		// The list lags some seconds behind the description of the latest run.
@@ -60,7 +60,7 @@ func (r *Runs) Of(ctx context.Context, workflowID string) (payout.WorkflowRuns, 
 			out.Runs = append(out.Runs, one)
 		}
 	}
-	slices.SortFunc(out.Runs, func(a, b payout.WorkflowRun) int { return a.StartedAt.Compare(b.StartedAt) })
+	slices.SortFunc(out.Runs, func(a, b staff.WorkflowRun) int { return a.StartedAt.Compare(b.StartedAt) })
 	out.Runs = out.Runs[max(0, len(out.Runs)-shownRuns):]
 	return out, nil
 }
@@ -76,8 +76,8 @@ func queryOf(workflowID string) string {
 	return "WorkflowId " + compare + " '" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
-func runOf(e *workflowpb.WorkflowExecutionInfo) payout.WorkflowRun {
-	run := payout.WorkflowRun{ID: e.GetExecution().GetRunId(), Status: statusName(e.GetStatus()), StartedAt: e.GetStartTime().AsTime()}
+func runOf(e *workflowpb.WorkflowExecutionInfo) staff.WorkflowRun {
+	run := staff.WorkflowRun{ID: e.GetExecution().GetRunId(), Status: statusName(e.GetStatus()), StartedAt: e.GetStartTime().AsTime()}
 	if at := e.GetCloseTime(); at != nil {
 		run.ClosedAt = at.AsTime()
 	}
@@ -97,9 +97,9 @@ func statusName(s enumspb.WorkflowExecutionStatus) string {
 
 // pendingSteps lists the open activities, and the workflow task if it has failed: then no code
 // can continue the run.
-func pendingSteps(d *workflowservice.DescribeWorkflowExecutionResponse) (steps []payout.PendingActivity) {
+func pendingSteps(d *workflowservice.DescribeWorkflowExecutionResponse) (steps []staff.PendingActivity) {
 	for _, a := range d.GetPendingActivities() {
-		step := payout.PendingActivity{Name: a.GetActivityType().GetName(), Attempt: int(a.GetAttempt()),
+		step := staff.PendingActivity{Name: a.GetActivityType().GetName(), Attempt: int(a.GetAttempt()),
 			LastFailure: clipped(a.GetLastFailure().GetMessage())}
 		switch a.GetState() {
 		case enumspb.PENDING_ACTIVITY_STATE_STARTED:
@@ -117,7 +117,7 @@ func pendingSteps(d *workflowservice.DescribeWorkflowExecutionResponse) (steps [
 		steps = append(steps, step)
 	}
 	if t := d.GetPendingWorkflowTask(); t.GetAttempt() > 1 {
-		step := payout.PendingActivity{Name: "workflow task", State: "scheduled", Attempt: int(t.GetAttempt())}
+		step := staff.PendingActivity{Name: "workflow task", State: "scheduled", Attempt: int(t.GetAttempt())}
 		if t.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_STARTED {
 			step.State = "started"
 		}
@@ -129,7 +129,7 @@ func pendingSteps(d *workflowservice.DescribeWorkflowExecutionResponse) (steps [
 
 // set sets when the last attempt of a step began or ended, and when the next one begins; a
 // running step has no next attempt.
-func set(step *payout.PendingActivity, last, next *timestamppb.Timestamp) {
+func set(step *staff.PendingActivity, last, next *timestamppb.Timestamp) {
 	if last != nil {
 		step.LastAt = last.AsTime()
 	}

@@ -10,6 +10,7 @@ import (
 
 	"hongbao/activities"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Registered names of the workflows of reconciliation.
@@ -64,8 +65,8 @@ func reconcileNote(ctx workflow.Context, what string) workflow.Context {
 // differences that a query can settle are queried, the rest become breaks. A restarted run
 // continues the same reconciliation; it fails if the statement cannot be read.
 func Reconcile(ctx workflow.Context, in ReconcileInput) error {
-	r, err := step[payout.Reconciliation](reconcileNote(ctx, "begin"), reconciliations.BeginReconciliation, in.ID, in.Day)
-	if err != nil || r.Status != payout.ReconciliationRunning {
+	r, err := step[staff.Reconciliation](reconcileNote(ctx, "begin"), reconciliations.BeginReconciliation, in.ID, in.Day)
+	if err != nil || r.Status != staff.ReconciliationRunning {
 		return err
 	}
 	missing, err := compare(ctx, r)
@@ -93,7 +94,7 @@ func cause(err error) string {
 
 // compare reads the statements, compares in both directions and waits for queries to settle
 // differences.
-func compare(ctx workflow.Context, r payout.Reconciliation) (map[payout.Op]payout.Sum, error) {
+func compare(ctx workflow.Context, r staff.Reconciliation) (map[payout.Op]staff.Sum, error) {
 	if err := readStatement(ctx, r, r.Day); err != nil {
 		return nil, err
 	}
@@ -101,14 +102,14 @@ func compare(ctx workflow.Context, r payout.Reconciliation) (map[payout.Op]payou
 		return nil, err
 	}
 	const look = "compare the ledger with the statement"
-	page, err := step[payout.TransferPage](reconcileStep(ctx, look), reconciliations.ComparePostings, r)
+	page, err := step[staff.TransferPage](reconcileStep(ctx, look), reconciliations.ComparePostings, r)
 	if err == nil && len(page.Unread) > 0 { // moved around midnight, or booked days later
 		for _, day := range page.Unread {
 			if err := readStatement(ctx, r, day); err != nil {
 				return nil, err
 			}
 		}
-		page, err = step[payout.TransferPage](reconcileStep(ctx, look), reconciliations.ComparePostings, r)
+		page, err = step[staff.TransferPage](reconcileStep(ctx, look), reconciliations.ComparePostings, r)
 	}
 	if err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func compare(ctx workflow.Context, r payout.Reconciliation) (map[payout.Op]payou
 	return page.Missing, err
 }
 
-func readStatement(ctx workflow.Context, r payout.Reconciliation, day payout.Day) error {
+func readStatement(ctx workflow.Context, r staff.Reconciliation, day payout.Day) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: DrainTaskQueue,
 		ScheduleToCloseTimeout: statementTimeout, HeartbeatTimeout: heartbeat, Summary: summary("read the statement of " + string(day)),
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute}})

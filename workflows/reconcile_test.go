@@ -11,6 +11,7 @@ import (
 
 	"hongbao/activities"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // silent is a provider whose statement cannot be read, and the store that records the failure.
@@ -30,8 +31,8 @@ func (s *silent) Statement(context.Context, payout.Day, string) (payout.Statemen
 	return payout.StatementPage{}, errors.New("statement of 2026-02-17: status 500")
 }
 
-func (s *silent) BeginReconciliation(_ context.Context, id string, end time.Time) (payout.Reconciliation, error) {
-	return payout.Reconciliation{ID: id, Provider: s.Name(), Day: "2026-02-17", Status: payout.ReconciliationRunning, StartedAt: end}, nil
+func (s *silent) BeginReconciliation(_ context.Context, id string, end time.Time) (staff.Reconciliation, error) {
+	return staff.Reconciliation{ID: id, Provider: s.Name(), Day: "2026-02-17", Status: staff.ReconciliationRunning, StartedAt: end}, nil
 }
 
 func (s *silent) FailReconciliation(_ context.Context, _, why string) error {

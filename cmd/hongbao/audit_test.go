@@ -11,7 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"hongbao/internal/devstack/stacktest"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 )
 
@@ -70,9 +70,9 @@ func TestAuditVerify(t *testing.T) {
 // writeAudit appends n entries as decisions do.
 func writeAudit(t *testing.T, db *sql.DB, n int64) {
 	t.Helper()
-	var prev payout.AuditHash
+	var prev staff.AuditHash
 	for seq := int64(1); seq <= n; seq++ {
-		e := payout.AuditEntry{Seq: seq, At: auditTime, Actor: "li.na", Role: "finance", Action: "retry", Subject: "p", Reason: "r", Before: "{}",
+		e := staff.AuditEntry{Seq: seq, At: auditTime, Actor: "li.na", Role: "finance", Action: "retry", Subject: "p", Reason: "r", Before: "{}",
 			After: "{}"}
 		sum, err := e.Sum(prev)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/migrations"
 )
@@ -255,10 +256,10 @@ func (d *doctor) checkLanes(v observe.HealthSnapshot) {
 }
 
 // failedLists holds the commands that list payments waiting for a decision, by reason.
-var failedLists = map[string]string{string(payout.ReasonPayoutFailed): "hongbao payouts list --status failed",
-	string(payout.ReasonPayoutReturned): "hongbao payouts list --status returned",
-	string(payout.ReasonRefundFailed):   "hongbao refunds list --status failed",
-	string(payout.ReasonRefundReturned): "hongbao refunds list --status returned"}
+var failedLists = map[string]string{string(staff.ReasonPayoutFailed): "hongbao payouts list --status failed",
+	string(staff.ReasonPayoutReturned): "hongbao payouts list --status returned",
+	string(staff.ReasonRefundFailed):   "hongbao refunds list --status failed",
+	string(staff.ReasonRefundReturned): "hongbao refunds list --status returned"}
 
 // checkFailedPayments checks the payments that wait for a decision, as on the console's overview.
 func (d *doctor) checkFailedPayments(v observe.HealthSnapshot) {

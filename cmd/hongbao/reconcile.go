@@ -12,6 +12,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 func newReconcileCommand(env environment) *cobra.Command {
@@ -28,8 +29,8 @@ lacks or that differ. Workers compare every day automatically; start compares on
 	return group
 }
 
-var reconciliationStatuses = []string{string(payout.ReconciliationRequested), string(payout.ReconciliationRunning),
-	string(payout.ReconciliationDone), string(payout.ReconciliationFailed)}
+var reconciliationStatuses = []string{string(staff.ReconciliationRequested), string(staff.ReconciliationRunning),
+	string(staff.ReconciliationDone), string(staff.ReconciliationFailed)}
 
 // checkDay checks the value of --date; empty is accepted.
 func checkDay(date string) error {
@@ -152,7 +153,7 @@ func (t *staffCommand) awaitReconciliation(ctx context.Context, r *client.Reconc
 	if err := t.showReconciliation(ctx, r); err != nil {
 		return err
 	}
-	if r.Status != string(payout.ReconciliationDone) || r.Breaks > 0 {
+	if r.Status != string(staff.ReconciliationDone) || r.Breaks > 0 {
 		return errReported
 	}
 	return nil

@@ -7,9 +7,9 @@ import (
 
 	"hongbao/api"
 	"hongbao/internal/devstack"
-	"hongbao/internal/payout"
 	"hongbao/internal/provider"
 	"hongbao/internal/risk"
+	"hongbao/internal/staff"
 )
 
 // setting is one configurable value. The table below declares all of them: flags, help texts, validation and the check for
@@ -181,13 +181,13 @@ var settings = []setting{
 	{flag: "reconcile-at", env: "HONGBAO_RECONCILE_AT", fallback: "04:10", kind: kindClock, required: true,
 		usage:    "time of day of the reconciliation of the day before, in the time zone of the provider's statement (sandbox: UTC)",
 		commands: []string{cmdWorker}},
-	retainSetting(payout.RetainedNotifications),
-	retainSetting(payout.RetainedEvents),
-	retainSetting(payout.RetainedLines),
-	retainSetting(payout.RetainedStaffIdempotency),
-	retainSetting(payout.RetainedDecisions),
-	retainSetting(payout.RetainedBreaks),
-	retainSetting(payout.RetainedQuarantine),
+	retainSetting(staff.RetainedNotifications),
+	retainSetting(staff.RetainedEvents),
+	retainSetting(staff.RetainedLines),
+	retainSetting(staff.RetainedStaffIdempotency),
+	retainSetting(staff.RetainedDecisions),
+	retainSetting(staff.RetainedBreaks),
+	retainSetting(staff.RetainedQuarantine),
 	{flag: "sandbox-webhook-secret", env: "HONGBAO_SANDBOX_WEBHOOK_SECRET", kind: kindWebhookSecret, secret: true, required: true,
 		usage: "secret that signs the sandbox provider's notifications, whsec_ and base64", commands: []string{cmdAPI, cmdProvider}},
 	{flag: "webhook-url", env: "HONGBAO_PROVIDER_WEBHOOK_URL", kind: kindURL,
@@ -284,10 +284,10 @@ var scriptVariables = []string{
 }
 
 // retainFlag returns the flag of a table's retention.
-func retainFlag(table payout.RetainedTable) string { return "retain-" + kebab(string(table)) }
+func retainFlag(table staff.RetainedTable) string { return "retain-" + kebab(string(table)) }
 
-func retainSetting(table payout.RetainedTable) setting {
-	for _, r := range payout.Retentions {
+func retainSetting(table staff.RetainedTable) setting {
+	for _, r := range staff.Retentions {
 		if r.Table == table {
 			return setting{flag: retainFlag(table), env: "HONGBAO_RETAIN_" + strings.ToUpper(string(table)), fallback: strconv.FormatInt(r.Days, 10),
 				kind: kindDays(r.Minimum), required: true, commands: []string{cmdWorker},

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/staff"
 )
 
 // workerConfig holds the settings of `hongbao worker`.
@@ -22,7 +22,7 @@ type workerConfig struct {
 	ProviderKey     Secret
 	ProviderRate    int64  // charges, payouts and refunds a second of all workers; 0 = no limit
 	ReconcileAt     string // hours and minutes, see clock
-	Retain          map[payout.RetainedTable]time.Duration
+	Retain          map[staff.RetainedTable]time.Duration
 	PoolRebuild     string // rebuildAuto or rebuildManual
 	FailpointDir    string // "" = none, see package crash
 	Tracing         tracingConfig
@@ -66,9 +66,9 @@ func newWorkerCommand(env environment) *cobra.Command {
 }
 
 // retain is for how long rows of tables are kept; tables that keep theirs for ever left out.
-func (c config) retain() map[payout.RetainedTable]time.Duration {
-	out := map[payout.RetainedTable]time.Duration{}
-	for _, r := range payout.Retentions {
+func (c config) retain() map[staff.RetainedTable]time.Duration {
+	out := map[staff.RetainedTable]time.Duration{}
+	for _, r := range staff.Retentions {
 		if days := c.number(retainFlag(r.Table)); days > 0 {
 			out[r.Table] = time.Duration(days) * 24 * time.Hour
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 )
 
@@ -87,10 +88,10 @@ func TestDayClose(t *testing.T) {
 	b.has("main", "Only in the provider's statement", hostile, "¥0.77", "foreign_order",
 		"Both sides agree, apart from the explained differences below")
 	look(b)
-	found, err := h.Store.Breaks(t.Context(), payout.BreakFilter{Limit: 10})
+	found, err := h.Store.Breaks(t.Context(), staff.BreakFilter{Limit: 10})
 	h.must(err)
 	w := h.By(t, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "r"})
-	_, err = h.Store.ResolveBreak(t.Context(), w, found[0].ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
+	_, err = h.Store.ResolveBreak(t.Context(), w, found[0].ID, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	h.must(err)
 	off.Add(int64(time.Hour))
 	h.closeDays(later)

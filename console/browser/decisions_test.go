@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
 )
@@ -205,9 +206,9 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 func TestRetryManyOfAnotherPage(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
-	h.runs = func(context.Context, string) (payout.WorkflowRuns, error) {
+	h.runs = func(context.Context, string) (staff.WorkflowRuns, error) {
 		t.Error("Temporal is asked for what MySQL knows")
-		return payout.WorkflowRuns{}, nil
+		return staff.WorkflowRuns{}, nil
 	}
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 5300, "share_count": 53, "split": "equal"})
 	for i := range 53 {

@@ -16,6 +16,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/harness"
 )
 
@@ -288,7 +289,7 @@ func (h *testbed) compare(reason, account string) (runID string) {
 		Route: "POST /test/reconciliations", Key: "k",
 		BodyHash: "h", Reason: reason}
 	_, err := h.Store.RequestReconciliation(ctx, w, "sandbox", payout.DayOf(time.Now(), time.UTC),
-		func(r payout.Reconciliation) (int, []byte) {
+		func(r staff.Reconciliation) (int, []byte) {
 			runID = r.ID
 			return http.StatusAccepted, []byte("{}")
 		})

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/wait"
 )
 
@@ -156,19 +157,19 @@ func (s *site) resumes(b *tab, failed string) {
 func (s *site) showsRuns(b *tab, failed string) {
 	s.t.Helper()
 	at := time.Now().Add(-time.Minute)
-	known := payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{
+	known := staff.WorkflowRuns{Known: true, Runs: []staff.WorkflowRun{
 		{ID: "run-1", Status: "failed", StartedAt: at, ClosedAt: at.Add(time.Second)},
 		{ID: "run-2", Status: "running", StartedAt: at.Add(2 * time.Second)},
-	}, Pending: []payout.PendingActivity{
+	}, Pending: []staff.PendingActivity{
 		{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "mysql is <i>away</i>", NextAt: time.Now().Add(time.Minute)},
 	}}
-	s.runs = func(context.Context, string) (payout.WorkflowRuns, error) { return known, nil }
+	s.runs = func(context.Context, string) (staff.WorkflowRuns, error) { return known, nil }
 	b.open("/payouts/" + failed)
 	b.has("#temporal", "mysql is <i>away</i>")
 	b.inspect("runs", "en")
-	s.runs = func(ctx context.Context, _ string) (payout.WorkflowRuns, error) {
+	s.runs = func(ctx context.Context, _ string) (staff.WorkflowRuns, error) {
 		<-ctx.Done()
-		return payout.WorkflowRuns{}, ctx.Err()
+		return staff.WorkflowRuns{}, ctx.Err()
 	}
 	b.open("/payouts/" + failed)
 	b.has("#temporal", "Temporal is not responding")

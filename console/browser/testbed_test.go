@@ -23,6 +23,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/provider"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
@@ -46,7 +47,7 @@ type testbed struct {
 	second  harness.Owner
 	ops     harness.Owner
 	auditor harness.Owner
-	runs    func(context.Context, string) (payout.WorkflowRuns, error) // what Temporal returns
+	runs    func(context.Context, string) (staff.WorkflowRuns, error) // what Temporal returns
 }
 
 func newTestbed(t *testing.T, change func(*console.Config)) *testbed {
@@ -70,7 +71,7 @@ func newTestbedOn(t *testing.T, redis string, change func(*console.Config)) *tes
 	}, Client: func(c *provider.SandboxConfig) { c.Timeout = 10 * time.Second },
 		Owners: []access.Role{access.RoleApp, access.RoleFinance, access.RoleFinance, access.RoleOps, access.RoleAuditor}})
 	h.app, h.finance, h.second, h.ops, h.auditor = h.Owners[0], h.Owners[1], h.Owners[2], h.Owners[3], h.Owners[4]
-	h.Config.Runs = func(ctx context.Context, id string) (payout.WorkflowRuns, error) { return h.runs(ctx, id) }
+	h.Config.Runs = func(ctx context.Context, id string) (staff.WorkflowRuns, error) { return h.runs(ctx, id) }
 	h.Config.HealthSnapshot = observe.NewCollector(map[string]observe.Source{"redis": h.Pool.HealthSnapshot, "mysql": store.NewHealthReader(h.Store).Read}).HealthSnapshot
 	h.Config.TaskQueues = func(context.Context) ([]observe.QueueBacklog, int, error) { return nil, 1, nil } // the tests do the work of workers
 	h.Config.Refresh = 100 * time.Millisecond

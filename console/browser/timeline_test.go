@@ -11,12 +11,13 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 )
 
 // likelyRuns returns the runs that Temporal would have for a payment; the test replaces the
 // workflow.
-func (h *testbed) likelyRuns(ctx context.Context, workflowID string) (payout.WorkflowRuns, error) {
+func (h *testbed) likelyRuns(ctx context.Context, workflowID string) (staff.WorkflowRuns, error) {
 	id := ""
 	kind, rest, _ := strings.Cut(workflowID, "/")
 	packetID, who, _ := strings.Cut(rest, "/")
@@ -24,7 +25,7 @@ func (h *testbed) likelyRuns(ctx context.Context, workflowID string) (payout.Wor
 	case "payout":
 		c, err := h.Store.Claim(ctx, packetID, who)
 		if err != nil {
-			return payout.WorkflowRuns{}, err
+			return staff.WorkflowRuns{}, err
 		}
 		id = c.PayoutID
 	case "refund":
@@ -34,19 +35,19 @@ func (h *testbed) likelyRuns(ctx context.Context, workflowID string) (payout.Wor
 	}
 	p, err := h.Store.PaymentRow(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return payout.WorkflowRuns{}, nil
+		return staff.WorkflowRuns{}, nil
 	}
 	if err != nil {
-		return payout.WorkflowRuns{}, err
+		return staff.WorkflowRuns{}, err
 	}
-	run := payout.WorkflowRun{ID: "0198a1b2-c3d4-7e5f-8a9b-" + id[1:13], Status: "completed", StartedAt: p.CreatedAt, ClosedAt: p.UpdatedAt}
+	run := staff.WorkflowRun{ID: "0198a1b2-c3d4-7e5f-8a9b-" + id[1:13], Status: "completed", StartedAt: p.CreatedAt, ClosedAt: p.UpdatedAt}
 	switch {
 	case p.Status.Open():
 		run.Status, run.ClosedAt = "running", time.Time{}
 	case p.Status == payout.StatusFailed || p.Status == payout.StatusReturned:
 		run.Status = "failed"
 	}
-	return payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{run}}, nil
+	return staff.WorkflowRuns{Known: true, Runs: []staff.WorkflowRun{run}}, nil
 }
 
 // TestOneTimeline: the page of a payout shows one timeline with the source of each entry, and
@@ -59,12 +60,12 @@ func TestOneTimeline(t *testing.T) {
 	d, err := h.Store.Payment(t.Context(), bad)
 	h.must(err)
 	h.must(h.Store.RecordNotification(t.Context(), h.Provider.Adapter(), "evt-<b>1</b>", d.OrderNo, []byte("{}")))
-	h.runs = func(context.Context, string) (payout.WorkflowRuns, error) {
+	h.runs = func(context.Context, string) (staff.WorkflowRuns, error) {
 		at := d.CreatedAt
-		return payout.WorkflowRuns{Known: true, Runs: []payout.WorkflowRun{{ID: "run-1", Status: "failed", StartedAt: at,
+		return staff.WorkflowRuns{Known: true, Runs: []staff.WorkflowRun{{ID: "run-1", Status: "failed", StartedAt: at,
 			ClosedAt: at.Add(time.Second)},
 			{ID: "run-2", Status: "running", StartedAt: at.Add(2 * time.Second)}},
-			Pending: []payout.PendingActivity{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "mysql is <i>away</i>",
+			Pending: []staff.PendingActivity{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "mysql is <i>away</i>",
 				NextAt: time.Now().Add(10 * time.Second)}}}, nil
 	}
 	b := h.signIn(h.finance, "en")
@@ -78,14 +79,14 @@ func TestOneTimeline(t *testing.T) {
 	if len(sources) != 9 || sources[0] != "Redis" || sources[1] != "Temporal" || sources[2] != "ledger" || sources[8] != "Temporal" {
 		t.Errorf("sources in order: %q", sources)
 	}
-	h.runs = func(ctx context.Context, _ string) (payout.WorkflowRuns, error) {
+	h.runs = func(ctx context.Context, _ string) (staff.WorkflowRuns, error) {
 		<-ctx.Done()
-		return payout.WorkflowRuns{}, ctx.Err()
+		return staff.WorkflowRuns{}, ctx.Err()
 	}
 	b.open("/payouts/" + bad)
 	b.has("#temporal", "Temporal is not responding")
 	b.has(".timeline", "Claim booked, payout owed", "Notification for "+d.OrderNo)
-	h.runs = func(context.Context, string) (payout.WorkflowRuns, error) { return payout.WorkflowRuns{}, nil }
+	h.runs = func(context.Context, string) (staff.WorkflowRuns, error) { return staff.WorkflowRuns{}, nil }
 	b.open("/payouts/" + bad)
 	b.has("#temporal", "Temporal has no run of this workflow")
 	zh := h.signIn(h.auditor, "zh-CN")

@@ -71,6 +71,23 @@ var transferAccounts = map[TransferKind][2]Account{
 	PostRefundDropped:     {AccountRefunding, AccountSuspense},
 }
 
+// TransferKinds lists every kind, in the order of a packet's life.
+var TransferKinds = []TransferKind{PostCharge, PostClaim, PostPaid, PostReturned, PostPaidOutside, PostCancel, PostClose, PostRefunded,
+	PostRefundReturned,
+	PostRefundPaidOutside, PostHonoured, PostVoided, PostSecondSuccess, PostSecondReturned, PostChargeReturned, PostRefundKept,
+	PostRefundDropped}
+
+// Accounts returns the debited and the credited account of the kind.
+func (k TransferKind) Accounts() (debit, credit Account) {
+	return transferAccounts[k][0], transferAccounts[k][1]
+}
+
+// Op is the operation that a provider's statement lists for a transfer of this kind and a payment
+// of the kind of; "": no movement at a provider.
+func (k TransferKind) Op(of Kind) Op {
+	return BookedMovement{Transfer: Transfer{Kind: k}, Payment: Payment{Kind: of}}.Op()
+}
+
 // Transfer is one append-only entry of the ledger. Its reference, order number and kind, is unique,
 // so that it is recorded once.
 type Transfer struct {
@@ -160,10 +177,10 @@ var OrderBreaks = []BreakKind{BreakSecondSuccess, BreakLateSuccess, BreakMismatc
 	BreakOpDiffers, BreakMovedTwice, BreakAccountDiffers, BreakAmountDiffers, BreakSuperseded, BreakReturnNotBooked, BreakNotBooked,
 	BreakNotInStatement, BreakOutcomeUnknown}
 
-// Imbalanced reports whether a packet's balances cannot be right: an account of neverNegative is
+// Imbalanced reports whether a packet's balances cannot be right: an account of NeverNegative is
 // below zero, or the parts do not sum to the whole.
 func (b Balances) Imbalanced() bool {
-	for _, account := range neverNegative {
+	for _, account := range NeverNegative {
 		if b.ByAccount[account] < 0 {
 			return true
 		}

@@ -106,8 +106,8 @@ func NewPacketVerifier(p LedgerPacket) *PacketVerifier {
 		byKind: map[TransferKind]money.Fen{}}
 }
 
-// neverNegative are the accounts that hold only what was put into them before.
-var neverNegative = []Account{AccountHolding, AccountOwed, AccountRefunding}
+// NeverNegative are the accounts that hold only what was put into them before.
+var NeverNegative = []Account{AccountHolding, AccountOwed, AccountRefunding}
 
 // Add checks the next transfer and the balances after it.
 func (v *PacketVerifier) Add(t StoredTransfer) {
@@ -133,7 +133,7 @@ func (v *PacketVerifier) Add(t StoredTransfer) {
 	v.balance[t.Debit] -= t.Amount
 	v.balance[t.Credit] += t.Amount
 	v.byKind[t.Kind] += t.Amount
-	if slices.Contains(neverNegative, t.Debit) && v.balance[t.Debit] < 0 {
+	if slices.Contains(NeverNegative, t.Debit) && v.balance[t.Debit] < 0 {
 		v.add(RuleNegative, subject, "%s is %d after it", t.Debit, v.balance[t.Debit])
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 const (
@@ -27,15 +28,15 @@ type minuteSums struct {
 	mu         sync.Mutex
 	restoredAt time.Time // RestoredAt of the MySQL that the sums are from
 	upTo       time.Time // exclusive
-	booked     map[int64]payout.ActivityMinute
+	booked     map[int64]staff.ActivityMinute
 	// timeLimit 0 means activityTimeLimit.
 	timeLimit time.Duration
 }
 
-// Activity counts what was booked in each of the last payout.ActivitySpan minutes, the current one
+// Activity counts what was booked in each of the last staff.ActivitySpan minutes, the current one
 // last. It reads a range of the index on the ledger's times and caches past minutes. Minutes not
 // reached in one call are not Counted. Errors: ErrUnavailable.
-func (s *Store) Activity(ctx context.Context) ([]payout.ActivityMinute, error) {
+func (s *Store) Activity(ctx context.Context) ([]staff.ActivityMinute, error) {
 	m := &s.minutes
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,7 +52,7 @@ func (s *Store) Activity(ctx context.Context) ([]payout.ActivityMinute, error) {
 		m.restoredAt, m.booked = books.RestoredAt, nil
 	}
 	last := now.Truncate(time.Minute)
-	first := last.Add(-(payout.ActivitySpan - 1) * time.Minute)
+	first := last.Add(-(staff.ActivitySpan - 1) * time.Minute)
 	m.dropBefore(first, now)
 	settled := now.Add(-activitySettled).Truncate(activityStep)
 	patience, cancel := context.WithTimeout(ctx, cmp.Or(m.timeLimit, activityTimeLimit))
@@ -66,14 +67,14 @@ func (s *Store) Activity(ctx context.Context) ([]payout.ActivityMinute, error) {
 		}
 		m.upTo = to
 	}
-	fresh := map[int64]payout.ActivityMinute{}
+	fresh := map[int64]staff.ActivityMinute{}
 	whole := !m.upTo.Before(settled)
 	if whole {
 		if err := s.countMinutes(ctx, m.upTo, last.Add(time.Minute), fresh); err != nil {
 			return nil, classify(err)
 		}
 	}
-	out := make([]payout.ActivityMinute, 0, payout.ActivitySpan)
+	out := make([]staff.ActivityMinute, 0, staff.ActivitySpan)
 	for at := first; !at.After(last); at = at.Add(time.Minute) {
 		one := addMinutes(m.booked[at.Unix()], fresh[at.Unix()])
 		one.At, one.Counted = at, whole || !at.Add(time.Minute).After(m.upTo)
@@ -85,7 +86,7 @@ func (s *Store) Activity(ctx context.Context) ([]payout.ActivityMinute, error) {
 // dropBefore drops the minutes before first. It drops everything when the clock jumped.
 func (m *minuteSums) dropBefore(first, now time.Time) {
 	if m.booked == nil || m.upTo.Before(first) || m.upTo.After(now) {
-		m.upTo, m.booked = first, map[int64]payout.ActivityMinute{}
+		m.upTo, m.booked = first, map[int64]staff.ActivityMinute{}
 	}
 	for at := range m.booked {
 		if at < first.Unix() {
@@ -95,7 +96,7 @@ func (m *minuteSums) dropBefore(first, now time.Time) {
 }
 
 // countMinutes adds the transfers from from (inclusive) to to (exclusive) to into, by minute.
-func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[int64]payout.ActivityMinute) error {
+func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[int64]staff.ActivityMinute) error {
 	var rows []struct {
 		Past   int64
 		Kind   string
@@ -111,7 +112,7 @@ func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[i
 	}
 	for _, r := range rows {
 		at := base.Add(time.Duration(r.Past) * time.Minute).Unix()
-		one, sum := payout.ActivityMinute{}, payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)}
+		one, sum := staff.ActivityMinute{}, staff.Sum{Count: r.N, Amount: money.Fen(r.Sum)}
 		if payout.TransferKind(r.Kind) == payout.PostClaim {
 			one.Grabs = sum
 		} else {
@@ -123,7 +124,7 @@ func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[i
 }
 
 // addMinutes adds two parts of a minute.
-func addMinutes(a, b payout.ActivityMinute) payout.ActivityMinute {
+func addMinutes(a, b staff.ActivityMinute) staff.ActivityMinute {
 	a.Grabs, a.Paid = a.Grabs.Plus(b.Grabs), a.Paid.Plus(b.Paid)
 	return a
 }

@@ -12,6 +12,7 @@ import (
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestActivity: a transfer counts in its minute, cached or not, and is dropped after an hour.
@@ -45,8 +46,8 @@ func TestActivity(t *testing.T) {
 		}
 		for _, m := range minutes {
 			n := want[m.At]
-			if m.Grabs != (payout.Sum{Count: n[0], Amount: money.Fen(250 * n[0])}) ||
-				m.Paid != (payout.Sum{Count: n[1], Amount: money.Fen(250 * n[1])}) || !m.Counted {
+			if m.Grabs != (staff.Sum{Count: n[0], Amount: money.Fen(250 * n[0])}) ||
+				m.Paid != (staff.Sum{Count: n[1], Amount: money.Fen(250 * n[1])}) || !m.Counted {
 				t.Errorf("%s: %+v, want %v", what, m, n)
 			}
 		}
@@ -88,13 +89,13 @@ func TestActivityInTurns(t *testing.T) {
 	s.minutes.timeLimit = -time.Second
 	minutes, err := s.Activity(t.Context())
 	must(t, err)
-	if slices.ContainsFunc(minutes, func(m payout.ActivityMinute) bool { return m.Counted || m.Grabs.Count > 0 }) {
+	if slices.ContainsFunc(minutes, func(m staff.ActivityMinute) bool { return m.Counted || m.Grabs.Count > 0 }) {
 		t.Errorf("reported before it was counted: %+v", minutes)
 	}
 	s.minutes.timeLimit = time.Minute
 	minutes, err = s.Activity(t.Context())
 	must(t, err)
-	if slices.ContainsFunc(minutes, func(m payout.ActivityMinute) bool { return !m.Counted }) ||
+	if slices.ContainsFunc(minutes, func(m staff.ActivityMinute) bool { return !m.Counted }) ||
 		minutes[59].Grabs.Count+minutes[58].Grabs.Count != 1 {
 		t.Errorf("%+v", minutes)
 	}

@@ -13,6 +13,7 @@ import (
 	"hongbao/internal/campaign"
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/wait"
 )
 
@@ -61,10 +62,10 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 		},
 		"ReleaseHold": func(w payout.StaffWrite) error { return errOnly(s.ReleaseHold(ctx, w, 1<<40, renderHold)) },
 		"RequestReconciliation": func(w payout.StaffWrite) error {
-			return errOnly(s.RequestReconciliation(ctx, w, provider, "2026-02-17", func(payout.Reconciliation) (int, []byte) { return 202, body }))
+			return errOnly(s.RequestReconciliation(ctx, w, provider, "2026-02-17", func(staff.Reconciliation) (int, []byte) { return 202, body }))
 		},
 		"ResolveBreak": func(w payout.StaffWrite) error {
-			return errOnly(s.ResolveBreak(ctx, w, 1<<40, func(payout.BreakRow) (int, []byte) { return 200, body }))
+			return errOnly(s.ResolveBreak(ctx, w, 1<<40, func(staff.BreakRow) (int, []byte) { return 200, body }))
 		},
 		"DecideBreak": func(w payout.StaffWrite) error {
 			return errOnly(s.DecideBreak(ctx, w, 1<<40, payout.DecisionRequest{Kind: payout.DecisionMoved}, render))
@@ -149,7 +150,7 @@ func TestRevocationWaitsForAWrite(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
-	w := staff(t, s, "k", "h")
+	w := financeWrite(t, s, "k", "h")
 	inside, revoked := make(chan struct{}), make(chan error, 1)
 	go func() {
 		<-inside

@@ -16,7 +16,7 @@ import (
 
 // second returns a write of another person.
 func second(t testing.TB, s *Store, key string) payout.StaffWrite {
-	w := staff(t, s, key, "h")
+	w := financeWrite(t, s, key, "h")
 	w.Owner, w.Route = "finance2", "POST /v1/staff/approvals/x/approve"
 	return by(t, s, w)
 }
@@ -24,7 +24,7 @@ func second(t testing.TB, s *Store, key string) payout.StaffWrite {
 // proposed makes a waiting decision and returns its approval id.
 func proposed(t testing.TB, s *Store, id string, c payout.DecisionRequest) string {
 	t.Helper()
-	a, err := s.Decide(t.Context(), staff(t, s, "propose "+string(c.Kind)+id, "h"), id, c, render)
+	a, err := s.Decide(t.Context(), financeWrite(t, s, "propose "+string(c.Kind)+id, "h"), id, c, render)
 	must(t, err)
 	words := strings.Fields(string(a.Body))
 	if a.Status != 202 || len(words) != 4 || words[1] != "waiting" {
@@ -105,7 +105,8 @@ func TestR5_Cancel(t *testing.T) {
 	if st, err := s.CarryOut(ctx, id); err != nil || st.Step.Do != payout.ActionQuery {
 		t.Errorf("%+v, %v: carried out before any query", st, err)
 	}
-	if a, err := s.Decide(ctx, staff(t, s, "concurrent", "h"), id, retryCommand, render); err != nil || string(a.Body) != "decision_pending" {
+	a, err = s.Decide(ctx, financeWrite(t, s, "concurrent", "h"), id, retryCommand, render)
+	if err != nil || string(a.Body) != "decision_pending" {
 		t.Errorf("retry while it waits: %s, %v", a.Body, err)
 	}
 	c.pass(time.Second)
@@ -396,7 +397,7 @@ func TestBulkPlan(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
-	w := staff(t, s, "bulk", "h")
+	w := financeWrite(t, s, "bulk", "h")
 	plan, done, err := s.PlanBulk(ctx, w, []string{"a", "b"})
 	if err != nil || !slices.Equal(plan, []string{"a", "b"}) || done.Status != 0 {
 		t.Fatalf("%v, %+v, %v", plan, done, err)
@@ -407,7 +408,7 @@ func TestBulkPlan(t *testing.T) {
 	if plan, _, err = s.PlanBulk(ctx, w, []string{"c"}); err != nil || !slices.Equal(plan, []string{"a", "b"}) {
 		t.Errorf("a repeat after a crash works on %v, %v", plan, err)
 	}
-	_, _, err = s.PlanBulk(ctx, staff(t, s, "bulk", "other"), nil)
+	_, _, err = s.PlanBulk(ctx, financeWrite(t, s, "bulk", "other"), nil)
 	wantErr(t, err, payout.ErrKeyReused)
 	for _, body := range []string{"first", "second"} {
 		a, err := s.EndBulk(ctx, w, payout.StaffAnswer{Status: 200, Body: []byte(body)})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 const auditColumns = "seq, at, actor, role, key_id, action, subject, reason, before_is, after_is, hash"
@@ -29,8 +30,8 @@ type auditRow struct {
 
 func (auditRow) TableName() string { return "audit" }
 
-func (r auditRow) entry() payout.AuditEntry {
-	e := payout.AuditEntry{Seq: r.Seq, At: r.At.UTC(), Actor: r.Actor, Role: r.Role, KeyID: orEmpty(r.KeyID), Action: r.Action,
+func (r auditRow) entry() staff.AuditEntry {
+	e := staff.AuditEntry{Seq: r.Seq, At: r.At.UTC(), Actor: r.Actor, Role: r.Role, KeyID: orEmpty(r.KeyID), Action: r.Action,
 		Subject: r.Subject, Reason: r.Reason, Before: r.BeforeIs, After: r.AfterIs}
 	copy(e.Hash[:], r.Hash)
 	return e
@@ -59,7 +60,7 @@ func (tx tx) auditHead() (auditHead, error) {
 	return head, err
 }
 
-// audit appends one entry to the hash chain (payout.AuditEntry). The head row stays locked until
+// audit appends one entry to the hash chain (staff.AuditEntry). The head row stays locked until
 // commit.
 func (tx tx) audit(w payout.StaffWrite, action, subject string, before, after any) error {
 	head, err := tx.auditHead()
@@ -74,9 +75,9 @@ func (tx tx) audit(w payout.StaffWrite, action, subject string, before, after an
 	if err != nil {
 		return fmt.Errorf("encode audit: %w", err)
 	}
-	e := payout.AuditEntry{Seq: head.Seq + 1, At: tx.now.Truncate(time.Millisecond), Actor: w.Owner, Role: w.Role, KeyID: w.KeyID,
+	e := staff.AuditEntry{Seq: head.Seq + 1, At: tx.now.Truncate(time.Millisecond), Actor: w.Owner, Role: w.Role, KeyID: w.KeyID,
 		Action: action, Subject: subject, Reason: w.Reason, Before: string(b), After: string(a)}
-	var prev payout.AuditHash
+	var prev staff.AuditHash
 	copy(prev[:], head.Hash)
 	if e.Hash, err = e.Sum(prev); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (tx tx) audit(w payout.StaffWrite, action, subject string, before, after an
 }
 
 // auditIndex names the index that has the rows of a filter in list order.
-func auditIndex(f payout.AuditFilter) string {
+func auditIndex(f staff.AuditFilter) string {
 	switch {
 	case f.Subject != "":
 		return "audit_subject"
@@ -103,7 +104,7 @@ func auditIndex(f payout.AuditFilter) string {
 }
 
 // Audit lists audit entries, newest first. Errors: ErrUnavailable.
-func (s *Store) Audit(ctx context.Context, f payout.AuditFilter) ([]payout.AuditEntry, error) {
+func (s *Store) Audit(ctx context.Context, f staff.AuditFilter) ([]staff.AuditEntry, error) {
 	q := s.read(ctx).Table("audit FORCE INDEX (" + auditIndex(f) + ")")
 	for _, eq := range []struct{ column, value string }{{"subject", f.Subject}, {"actor", f.Actor}, {"action", f.Action}} {
 		if eq.value != "" {
@@ -124,7 +125,7 @@ func (s *Store) Audit(ctx context.Context, f payout.AuditFilter) ([]payout.Audit
 	if err := q.Order("at DESC, seq DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
-	out := make([]payout.AuditEntry, len(rows))
+	out := make([]staff.AuditEntry, len(rows))
 	for i, r := range rows {
 		out[i] = r.entry()
 	}
@@ -135,8 +136,8 @@ func (s *Store) Audit(ctx context.Context, f payout.AuditFilter) ([]payout.Audit
 // Memory does not grow with the audit; time does. It cannot detect a consistent rewrite of entries
 // and head. Therefore it returns the head, to be stored elsewhere and compared later. Errors:
 // ErrUnavailable.
-func (s *Store) VerifyAudit(ctx context.Context) (payout.AuditCheck, error) {
-	var check payout.AuditCheck
+func (s *Store) VerifyAudit(ctx context.Context) (staff.AuditCheck, error) {
+	var check staff.AuditCheck
 	tx, err := s.sql.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
 		return check, classify(err)
@@ -148,7 +149,7 @@ func (s *Store) VerifyAudit(ctx context.Context) (payout.AuditCheck, error) {
 	return check, nil
 }
 
-func walkAudit(ctx context.Context, tx *sql.Tx) (check payout.AuditCheck, err error) {
+func walkAudit(ctx context.Context, tx *sql.Tx) (check staff.AuditCheck, err error) {
 	var hash []byte
 	// raw: one snapshot
 	err = tx.QueryRowContext(ctx, "SELECT seq, hash FROM audit_head WHERE id = 1").Scan(&check.Head.Seq, &hash)
@@ -162,7 +163,7 @@ func walkAudit(ctx context.Context, tx *sql.Tx) (check payout.AuditCheck, err er
 		return check, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	var chain payout.AuditChain
+	var chain staff.AuditChain
 	for rows.Next() {
 		check.Entries++
 		if check.FirstBad != nil {

@@ -13,7 +13,7 @@ import (
 
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/failpoint"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // appended writes n entries as decisions do.
@@ -21,14 +21,14 @@ func appended(t testing.TB, s *Store, n int) {
 	t.Helper()
 	for i := range n {
 		must(t, s.inTx(t.Context(), failpoint.Administration, func(tx tx) error {
-			w := staff(t, s, fmt.Sprint(i), "h")
+			w := financeWrite(t, s, fmt.Sprint(i), "h")
 			w.Owner, w.Reason = fmt.Sprint("person ", i%3), "因为 <&> \"\\ \u2028 🧧 "
 			return tx.audit(w, []string{"retry", "cancel"}[i%2], fmt.Sprint("s", i%5), map[string]string{"status": "failed"}, map[string]any{"n": i})
 		}))
 	}
 }
 
-func audited(t testing.TB, s *Store) payout.AuditCheck {
+func audited(t testing.TB, s *Store) staff.AuditCheck {
 	t.Helper()
 	check, err := s.VerifyAudit(t.Context())
 	must(t, err)
@@ -61,12 +61,12 @@ func TestVerifyAudit(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
-	if check := audited(t, s); check.FirstBad != nil || check.Entries != 0 || check.Head != (payout.AuditHead{}) {
+	if check := audited(t, s); check.FirstBad != nil || check.Entries != 0 || check.Head != (staff.AuditHead{}) {
 		t.Errorf("empty: %+v", check)
 	}
 	appended(t, s, 7)
 	whole := audited(t, s)
-	if whole.FirstBad != nil || whole.Entries != 7 || whole.Head.Seq != 7 || whole.Head.Hash == (payout.AuditHash{}) {
+	if whole.FirstBad != nil || whole.Entries != 7 || whole.Head.Seq != 7 || whole.Head.Hash == (staff.AuditHash{}) {
 		t.Fatalf("%+v", whole)
 	}
 	unguarded(t, s)
@@ -144,7 +144,7 @@ func TestVerifyAuditWhileItGrows(t *testing.T) {
 		defer close(done)
 		for i := range 60 {
 			if err := s.inTx(t.Context(), failpoint.Administration,
-				func(tx tx) error { return tx.audit(staff(t, s, fmt.Sprint(i), "h"), "ask", "s", nil, nil) }); err != nil {
+				func(tx tx) error { return tx.audit(financeWrite(t, s, fmt.Sprint(i), "h"), "ask", "s", nil, nil) }); err != nil {
 				errs <- err
 				return
 			}
@@ -177,7 +177,7 @@ func TestAuditList(t *testing.T) {
 	mid := s.Now()
 	c.pass(time.Second)
 	appended(t, s, 9)
-	walk := func(f payout.AuditFilter, limit int) (seqs []int64) {
+	walk := func(f staff.AuditFilter, limit int) (seqs []int64) {
 		t.Helper()
 		f.Limit = limit
 		for {
@@ -206,20 +206,20 @@ func TestAuditList(t *testing.T) {
 		return int(seq) - 1
 	}
 	for name, tc := range map[string]struct {
-		filter payout.AuditFilter
+		filter staff.AuditFilter
 		keep   func(seq int64) bool
 	}{
-		"all":     {payout.AuditFilter{}, func(int64) bool { return true }},
-		"actor":   {payout.AuditFilter{Actor: "person 1"}, func(n int64) bool { return entry(n)%3 == 1 }},
-		"action":  {payout.AuditFilter{Action: "cancel"}, func(n int64) bool { return entry(n)%2 == 1 }},
-		"subject": {payout.AuditFilter{Subject: "s3"}, func(n int64) bool { return entry(n)%5 == 3 }},
-		"case":    {payout.AuditFilter{Subject: "S3"}, func(int64) bool { return false }},
-		"both":    {payout.AuditFilter{Subject: "s3", Action: "cancel"}, func(n int64) bool { return entry(n)%5 == 3 && entry(n)%2 == 1 }},
-		"from":    {payout.AuditFilter{From: mid}, func(n int64) bool { return n > 12 }},
-		"to":      {payout.AuditFilter{To: mid}, func(n int64) bool { return n <= 12 }},
-		"within": {payout.AuditFilter{Actor: "person 0", From: mid.Add(-time.Hour), To: mid},
+		"all":     {staff.AuditFilter{}, func(int64) bool { return true }},
+		"actor":   {staff.AuditFilter{Actor: "person 1"}, func(n int64) bool { return entry(n)%3 == 1 }},
+		"action":  {staff.AuditFilter{Action: "cancel"}, func(n int64) bool { return entry(n)%2 == 1 }},
+		"subject": {staff.AuditFilter{Subject: "s3"}, func(n int64) bool { return entry(n)%5 == 3 }},
+		"case":    {staff.AuditFilter{Subject: "S3"}, func(int64) bool { return false }},
+		"both":    {staff.AuditFilter{Subject: "s3", Action: "cancel"}, func(n int64) bool { return entry(n)%5 == 3 && entry(n)%2 == 1 }},
+		"from":    {staff.AuditFilter{From: mid}, func(n int64) bool { return n > 12 }},
+		"to":      {staff.AuditFilter{To: mid}, func(n int64) bool { return n <= 12 }},
+		"within": {staff.AuditFilter{Actor: "person 0", From: mid.Add(-time.Hour), To: mid},
 			func(n int64) bool { return n <= 12 && entry(n)%3 == 0 }},
-		"nothing": {payout.AuditFilter{From: mid, To: mid}, func(int64) bool { return false }},
+		"nothing": {staff.AuditFilter{From: mid, To: mid}, func(int64) bool { return false }},
 	} {
 		var want []int64
 		for seq := int64(21); seq > 0; seq-- {
@@ -233,7 +233,7 @@ func TestAuditList(t *testing.T) {
 			}
 		}
 	}
-	page, err := s.Audit(t.Context(), payout.AuditFilter{Limit: 1})
+	page, err := s.Audit(t.Context(), staff.AuditFilter{Limit: 1})
 	must(t, err)
 	e := page[0]
 	if hash := query[string](t, s, "SELECT HEX(hash) FROM audit WHERE seq = 21"); e.Actor != "person 2" || e.Role != "finance" ||
@@ -257,7 +257,7 @@ ANALYZE TABLE audit`)
 	rec := &recorder{Interface: logger.Discard}
 	s.db = s.db.Session(&gorm.Session{Logger: rec})
 	hour := time.Now().Add(-time.Hour)
-	for _, f := range []payout.AuditFilter{{}, {Actor: "giant"}, {Action: "retry"}, {Action: "cancel"}, {Subject: "s"}, {Subject: "s2"},
+	for _, f := range []staff.AuditFilter{{}, {Actor: "giant"}, {Action: "retry"}, {Action: "cancel"}, {Subject: "s"}, {Subject: "s2"},
 		{Actor: "a3"}, {Actor: "nobody"}} {
 		for _, span := range [][2]time.Time{{}, {hour}, {{}, hour}} {
 			for _, after := range []time.Time{{}, hour} {

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 const (
@@ -23,7 +23,7 @@ type auditWalk struct {
 	mu         sync.Mutex
 	restoredAt time.Time // RestoredAt of the MySQL that was checked
 	began      time.Time
-	chain      payout.AuditChain
+	chain      staff.AuditChain
 	checked    int64 // seq of the last checked entry
 	ended      bool  // reached the end or a bad entry
 }
@@ -31,7 +31,7 @@ type auditWalk struct {
 // WatchAudit checks the audit chain incrementally: each call continues for about a second and
 // returns the position reached. After an hour the check restarts. VerifyAudit checks everything at
 // once. Errors: ErrUnavailable.
-func (s *Store) WatchAudit(ctx context.Context) (payout.AuditWatch, error) {
+func (s *Store) WatchAudit(ctx context.Context) (staff.AuditWatch, error) {
 	w := &s.auditWalk
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,7 +39,7 @@ func (s *Store) WatchAudit(ctx context.Context) (payout.AuditWatch, error) {
 	return out, classify(err)
 }
 
-func (w *auditWalk) advance(ctx context.Context, s *Store) (out payout.AuditWatch, err error) {
+func (w *auditWalk) advance(ctx context.Context, s *Store) (out staff.AuditWatch, err error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return out, err
@@ -58,7 +58,7 @@ func (w *auditWalk) advance(ctx context.Context, s *Store) (out payout.AuditWatc
 		w.restoredAt, w.began = books.RestoredAt, time.Time{}
 	}
 	if w.began.IsZero() || w.checked > out.Head.Seq || w.ended && now.Sub(w.began) > auditRestartAfter || now.Before(w.began) {
-		w.began, w.chain, w.checked = now, payout.AuditChain{}, 0
+		w.began, w.chain, w.checked = now, staff.AuditChain{}, 0
 	}
 	patience, cancel := context.WithTimeout(ctx, auditTimeLimit)
 	defer cancel()

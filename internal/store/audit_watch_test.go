@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestWatchAudit: appended entries are checked from where the last call ended, and a changed entry
@@ -11,7 +12,7 @@ import (
 func TestWatchAudit(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
-	watch := func() payout.AuditWatch {
+	watch := func() staff.AuditWatch {
 		t.Helper()
 		w, err := s.WatchAudit(t.Context())
 		must(t, err)

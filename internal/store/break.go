@@ -12,6 +12,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 type breakRow struct {
@@ -36,8 +37,8 @@ type breakRow struct {
 
 func (breakRow) TableName() string { return "breaks" }
 
-func (r breakRow) row() payout.BreakRow {
-	b := payout.BreakRow{
+func (r breakRow) row() staff.BreakRow {
+	b := staff.BreakRow{
 		Break: payout.Break{Kind: payout.BreakKind(r.Kind), OrderNo: r.OrderNo, UserID: r.UserID, Detail: r.Detail},
 		ID:    r.ID, PacketID: r.PacketID, PaymentID: r.PaymentID, Provider: r.Provider, ReconciliationID: orEmpty(r.ReconciliationID),
 		Seen: r.Seen, CreatedAt: r.CreatedAt.UTC(), LastSeen: r.LastSeen.UTC(), ResolvedAt: orZero(r.ResolvedAt),
@@ -72,7 +73,7 @@ func (tx tx) breaksOfOrder(paymentID string, b payout.Break) (out orderBreaks, e
 		"ORDER BY resolved_at IS NOT NULL, resolved_at DESC", paymentID, b.OrderNo, payout.OrderBreaks, string(b.Kind)).Scan(&rows).Error
 	for _, r := range rows {
 		switch {
-		case rank(r.Kind) < mine && out.more.ID == 0 && (r.ResolvedAt == nil || orEmpty(r.ResolvedBy) != payout.ByReconciliation):
+		case rank(r.Kind) < mine && out.more.ID == 0 && (r.ResolvedAt == nil || orEmpty(r.ResolvedBy) != staff.ByReconciliation):
 			out.more = r
 		case rank(r.Kind) > mine && r.ResolvedAt == nil:
 			out.less = append(out.less, r)
@@ -110,7 +111,7 @@ func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
 func (tx tx) resolveSuperseded(less []breakRow, kind payout.BreakKind) error {
 	for _, r := range less {
 		err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL", tx.now,
-			payout.ByReconciliation, fmt.Sprintf("The break %s of the same order covers it.", kind), r.ID).Error
+			staff.ByReconciliation, fmt.Sprintf("The break %s of the same order covers it.", kind), r.ID).Error
 		if err != nil {
 			return err
 		}
@@ -127,7 +128,7 @@ func joinDetails(detail, other string) string {
 }
 
 // breaksIndex names the index that has the rows of a filter in list order.
-func breaksIndex(f payout.BreakFilter) string {
+func breaksIndex(f staff.BreakFilter) string {
 	switch {
 	case f.PacketID != "":
 		return " FORCE INDEX (breaks_packet_list)"
@@ -140,7 +141,7 @@ func breaksIndex(f payout.BreakFilter) string {
 }
 
 // Breaks lists breaks, newest first. Errors: ErrUnavailable.
-func (s *Store) Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.BreakRow, error) {
+func (s *Store) Breaks(ctx context.Context, f staff.BreakFilter) ([]staff.BreakRow, error) {
 	q := s.read(ctx).Table("breaks b" + breaksIndex(f)).Select("b.*, p.amount AS payment_amount").Joins("LEFT JOIN payments p ON p.id = " +
 		"b.payment_id")
 	for _, eq := range []struct{ column, value string }{{"kind", string(f.Kind)}, {"packet_id", f.PacketID},
@@ -164,7 +165,7 @@ func (s *Store) Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.Brea
 	if err := q.Order("b.created_at DESC, b.id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
-	out := make([]payout.BreakRow, len(rows))
+	out := make([]staff.BreakRow, len(rows))
 	for i, r := range rows {
 		out[i] = r.row()
 	}
@@ -174,7 +175,7 @@ func (s *Store) Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.Brea
 // ResolveBreak resolves a break, with the audit entry in the same transaction. A resolved break
 // stays as it is. No money moves. The same key and body return the first answer. Errors:
 // ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (
+func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(staff.BreakRow) (status int, body []byte)) (
 	payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
 		var row breakRow
@@ -208,7 +209,7 @@ func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64,
 
 // ReviewBreaks compares the next open breaks of a provider after id after, and resolves those that
 // no longer exist. It returns the last id seen, 0 at the end. Errors: ErrUnavailable.
-func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after int64, limit int) (int64, error) {
+func (s *Store) ReviewBreaks(ctx context.Context, r staff.Reconciliation, after int64, limit int) (int64, error) {
 	var rows []breakRow
 	err := s.read(ctx).Raw(`SELECT * FROM breaks FORCE INDEX (breaks_provider) WHERE provider = ? AND resolved_at IS NULL AND id > ?
 		AND kind IN ?
@@ -230,7 +231,7 @@ func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after
 				continue
 			}
 			err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL",
-				tx.now, payout.ByReconciliation, "Statement and MySQL agree now.", b.ID).Error
+				tx.now, staff.ByReconciliation, "Statement and MySQL agree now.", b.ID).Error
 			if err != nil {
 				return err
 			}
@@ -245,7 +246,7 @@ func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after
 }
 
 // stillApplies reports whether both sides still show the break.
-func (o orders) stillApplies(r payout.Reconciliation, b breakRow, now time.Time) bool {
+func (o orders) stillApplies(r staff.Reconciliation, b breakRow, now time.Time) bool {
 	switch kind := payout.BreakKind(b.Kind); {
 	case kind == payout.BreakNotInStatement:
 		return o.booked[b.OrderNo] == nil || o.missing(b.OrderNo)
@@ -283,7 +284,7 @@ func (o orders) findings(provider, orderNo string, now time.Time) (out []finding
 
 // CountUnsettled counts what queries may still settle of a reconciliation: open repairable breaks
 // and pending queries. Errors: ErrUnavailable.
-func (s *Store) CountUnsettled(ctx context.Context, r payout.Reconciliation) (int64, error) {
+func (s *Store) CountUnsettled(ctx context.Context, r staff.Reconciliation) (int64, error) {
 	var repairable []payout.BreakKind
 	for _, kind := range payout.StatementBreaks {
 		if kind.Repairable() {

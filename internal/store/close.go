@@ -6,24 +6,25 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // DayClose reads the close of a ledger day and its statement match. A final day is read as stored;
 // of others the closing balances are summed from the last stored sums. Errors: ErrNotFound when the
 // day begins in the future or ends before the first transfer, ErrUnavailable.
-func (s *Store) DayClose(ctx context.Context, provider string, day payout.Day, zone *time.Location) (payout.DayClose, error) {
+func (s *Store) DayClose(ctx context.Context, provider string, day payout.Day, zone *time.Location) (staff.DayClose, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
-		return payout.DayClose{}, err
+		return staff.DayClose{}, err
 	}
 	return s.readClose(ctx, provider, day, zone, now)
 }
 
-func (s *Store) readClose(ctx context.Context, provider string, day payout.Day, zone *time.Location, now time.Time) (payout.DayClose,
+func (s *Store) readClose(ctx context.Context, provider string, day payout.Day, zone *time.Location, now time.Time) (staff.DayClose,
 	error) {
 	row, err := s.readCloseRow(ctx, day, zone)
 	if err != nil {
-		return payout.DayClose{}, err
+		return staff.DayClose{}, err
 	}
 	if row.FinalAt != nil && now.Before(row.ClosedTo) {
 		now = row.ClosedTo // a stored final day is over, even when the clock was set back
@@ -36,8 +37,8 @@ func (s *Store) readClose(ctx context.Context, provider string, day payout.Day, 
 }
 
 // closeOf reads the opening and closing balances of a day.
-func (s *Store) closeOf(ctx context.Context, day payout.Day, zone *time.Location, now time.Time) (payout.DayClose, error) {
-	c := payout.DayClose{Day: day}
+func (s *Store) closeOf(ctx context.Context, day payout.Day, zone *time.Location, now time.Time) (staff.DayClose, error) {
+	c := staff.DayClose{Day: day}
 	c.From, c.To = day.Span(zone)
 	if c.At = c.To; now.Before(c.To) {
 		c.At = now
@@ -57,7 +58,7 @@ func (s *Store) closeOf(ctx context.Context, day payout.Day, zone *time.Location
 }
 
 // fillPending fills in the statement match and what the close waits for.
-func (s *Store) fillPending(ctx context.Context, c *payout.DayClose, provider string, row closeRow) error {
+func (s *Store) fillPending(ctx context.Context, c *staff.DayClose, provider string, row closeRow) error {
 	c.Match = row.match
 	if row.FinalAt != nil {
 		c.FinalAt = row.FinalAt.UTC()
@@ -65,10 +66,10 @@ func (s *Store) fillPending(ctx context.Context, c *payout.DayClose, provider st
 	}
 	switch {
 	case c.At.Before(c.To):
-		c.Blockers = []payout.CloseBlocker{payout.BlockedByDay}
+		c.Blockers = []staff.CloseBlocker{staff.BlockedByDay}
 		return nil
 	case row.ClosedTo.IsZero():
-		c.Blockers = []payout.CloseBlocker{payout.BlockedBySums}
+		c.Blockers = []staff.CloseBlocker{staff.BlockedBySums}
 	}
 	r, err := s.readDay(ctx, provider, c.Day)
 	if err != nil {
@@ -76,14 +77,14 @@ func (s *Store) fillPending(ctx context.Context, c *payout.DayClose, provider st
 	}
 	c.Blockers = append(c.Blockers, c.FindBlockers(r.ID == "" || r.Provisional)...)
 	if c.Match != nil && c.Match.ReconciliationID != r.ID {
-		c.Blockers = append(c.Blockers, payout.BlockedByMatch)
+		c.Blockers = append(c.Blockers, staff.BlockedByMatch)
 	}
 	return nil
 }
 
 // DayCloses lists the ledger's days, newest first, from the day before before (or today) to the
 // first transfer's day. Differences of the statement match are left out. Errors: ErrUnavailable.
-func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]payout.DayClose,
+func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]staff.DayClose,
 	error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -97,7 +98,7 @@ func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Locat
 	if err != nil || first.IsZero() {
 		return nil, err
 	}
-	var out []payout.DayClose
+	var out []staff.DayClose
 	for last := payout.DayOf(first, zone); day >= last && len(out) < limit; day = day.Add(-1) {
 		c, err := s.readClose(ctx, provider, day, zone, now)
 		if err != nil {
@@ -113,14 +114,14 @@ func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Locat
 
 // LedgerBalances returns the balances at a moment; the zero time or a future one means now. Errors:
 // ErrUnavailable.
-func (s *Store) LedgerBalances(ctx context.Context, at time.Time) (payout.LedgerSnapshot, error) {
+func (s *Store) LedgerBalances(ctx context.Context, at time.Time) (staff.LedgerSnapshot, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
-		return payout.LedgerSnapshot{}, err
+		return staff.LedgerSnapshot{}, err
 	}
 	if at.IsZero() || at.After(now) {
 		at = now
 	}
 	totals, err := s.LedgerSumsAt(ctx, at)
-	return payout.LedgerSnapshot{At: at.UTC(), Settled: !at.After(now.Add(-payout.LedgerSettled)), Totals: totals}, err
+	return staff.LedgerSnapshot{At: at.UTC(), Settled: !at.After(now.Add(-staff.LedgerSettled)), Totals: totals}, err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestCloseAfterTheClockWasSetBack: sums stored while MySQL's clock was ahead lack the transfers
@@ -26,7 +27,7 @@ func TestCloseAfterTheClockWasSetBack(t *testing.T) {
 	claim(t, x.s, p, 0, "u0")
 	x.moves(payoutID(p, 0), "u0", 250)
 	day := x.midnight(time.Second)
-	x.c.pass(2 * payout.LedgerSettled)
+	x.c.pass(2 * staff.LedgerSettled)
 	x.closing()
 	x.reconcile(day)
 	x.closing()
@@ -51,7 +52,7 @@ func TestCloseAfterTheClockWasSetBack(t *testing.T) {
 func TestFinalDaySurvivesClockSetBack(t *testing.T) {
 	t.Parallel()
 	x, first, _ := twoDays(t)
-	x.c.pass(2 * payout.LedgerSettled)
+	x.c.pass(2 * staff.LedgerSettled)
 	x.closing()
 	x.reconcile(first)
 	x.closing()

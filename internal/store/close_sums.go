@@ -10,6 +10,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 const (
@@ -31,8 +32,8 @@ type sumsRow struct {
 
 func (sumsRow) TableName() string { return "ledger_closes" }
 
-func (r sumsRow) totals() (payout.Totals, error) {
-	var t payout.Totals
+func (r sumsRow) totals() (staff.Totals, error) {
+	var t staff.Totals
 	if err := json.Unmarshal(r.Totals, &t); err != nil {
 		return nil, fmt.Errorf("decode ledger sums at %s: %w", r.ClosedTo.UTC().Format(time.RFC3339), err)
 	}
@@ -40,8 +41,8 @@ func (r sumsRow) totals() (payout.Totals, error) {
 }
 
 // LedgerSumsAt adds up all transfers made before a moment, starting from the last stored sums. Sums
-// of the last minutes may still change (payout.LedgerSettled). Errors: ErrUnavailable.
-func (s *Store) LedgerSumsAt(ctx context.Context, at time.Time) (payout.Totals, error) {
+// of the last minutes may still change (staff.LedgerSettled). Errors: ErrUnavailable.
+func (s *Store) LedgerSumsAt(ctx context.Context, at time.Time) (staff.Totals, error) {
 	totals, from, err := s.latestSums(ctx, at)
 	if err != nil {
 		return nil, err
@@ -52,11 +53,11 @@ func (s *Store) LedgerSumsAt(ctx context.Context, at time.Time) (payout.Totals, 
 
 // latestSums returns the last stored sums at or before a moment; without any, zero sums at
 // ledgerBegin.
-func (s *Store) latestSums(ctx context.Context, at time.Time) (payout.Totals, time.Time, error) {
+func (s *Store) latestSums(ctx context.Context, at time.Time) (staff.Totals, time.Time, error) {
 	var row sumsRow
 	err := s.read(ctx).Select("closed_to", "totals").Where("closed_to <= ?", at.UTC()).Order("closed_to DESC").Limit(1).Find(&row).Error
 	if err != nil || row.Totals == nil {
-		return payout.Totals{}, ledgerBegin, classify(err)
+		return staff.Totals{}, ledgerBegin, classify(err)
 	}
 	totals, err := row.totals()
 	return totals, row.ClosedTo.UTC(), err
@@ -77,8 +78,8 @@ const sumTransfersByApp = `SELECT COALESCE(k.app_id, '') AS app, t.kind, SUBSTRI
 
 // sumBetween adds up the transfers in [from, to), one sumWindow a statement. Spans without transfers
 // are skipped.
-func (s *Store) sumBetween(ctx context.Context, from, to time.Time) (payout.Totals, error) {
-	out := payout.Totals{}
+func (s *Store) sumBetween(ctx context.Context, from, to time.Time) (staff.Totals, error) {
+	out := staff.Totals{}
 	for {
 		first, err := s.nextTransfer(ctx, from, to)
 		if err != nil || first.IsZero() {
@@ -96,8 +97,8 @@ func (s *Store) sumBetween(ctx context.Context, from, to time.Time) (payout.Tota
 			return out, classify(err)
 		}
 		for _, r := range rows {
-			key := payout.TotalsKey{App: r.App, Kind: payout.TransferKind(r.Kind), Payment: payout.Kind(r.Payment[0])}
-			out[key] = out[key].Plus(payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)})
+			key := staff.TotalsKey{App: r.App, Kind: payout.TransferKind(r.Kind), Payment: payout.Kind(r.Payment[0])}
+			out[key] = out[key].Plus(staff.Sum{Count: r.N, Amount: money.Fen(r.Sum)})
 		}
 		from = end
 	}
@@ -111,7 +112,7 @@ func (s *Store) SaveLedgerSums(ctx context.Context, zone *time.Location) (bool, 
 	if err != nil {
 		return false, err
 	}
-	settled := now.Add(-payout.LedgerSettled)
+	settled := now.Add(-staff.LedgerSettled)
 	if err := s.deleteFutureSums(ctx, settled); err != nil {
 		return false, err
 	}

@@ -16,6 +16,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // midnight advances to a moment after the end of the store's day.
@@ -41,7 +42,7 @@ func (x *statement) closing() {
 	must(x.t, err)
 }
 
-func (x *statement) close(day payout.Day) payout.DayClose {
+func (x *statement) close(day payout.Day) staff.DayClose {
 	x.t.Helper()
 	c, err := x.s.DayClose(x.t.Context(), provider, day, time.UTC)
 	must(x.t, err)
@@ -65,9 +66,9 @@ func (x *statement) packet(app string, total money.Fen, shares int) packet.Packe
 	return p
 }
 
-func sums(pairs ...int64) payout.Sum { return payout.Sum{Count: pairs[0], Amount: money.Fen(pairs[1])} }
+func sums(pairs ...int64) staff.Sum { return staff.Sum{Count: pairs[0], Amount: money.Fen(pairs[1])} }
 
-func wantKinds(t *testing.T, what string, got map[payout.TransferKind]payout.Sum, want map[payout.TransferKind]payout.Sum) {
+func wantKinds(t *testing.T, what string, got map[payout.TransferKind]staff.Sum, want map[payout.TransferKind]staff.Sum) {
 	t.Helper()
 	for _, kind := range payout.TransferKinds {
 		if got[kind] != want[kind] {
@@ -76,7 +77,7 @@ func wantKinds(t *testing.T, what string, got map[payout.TransferKind]payout.Sum
 	}
 }
 
-func wantBalances(t *testing.T, what string, got payout.Totals, want map[payout.Account]payout.Sum) {
+func wantBalances(t *testing.T, what string, got staff.Totals, want map[payout.Account]staff.Sum) {
 	t.Helper()
 	for _, a := range payout.Accounts {
 		sum := got.Balance(a)
@@ -133,14 +134,14 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	t.Parallel()
 	x, first, late := twoDays(t)
 	second := first.Add(1)
-	x.c.pass(2 * payout.LedgerSettled)
+	x.c.pass(2 * staff.LedgerSettled)
 	x.closing()
-	if c := x.close(first); !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByStatement}) || c.Match != nil ||
+	if c := x.close(first); !slices.Equal(c.Blockers, []staff.CloseBlocker{staff.BlockedByStatement}) || c.Match != nil ||
 		c.EntriesMatch() != nil {
 		t.Errorf("nothing was read: %v, %+v", c.Blockers, c.Match)
 	}
 	x.reconcile(first)
-	if c := x.close(first); !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByMatch}) {
+	if c := x.close(first); !slices.Equal(c.Blockers, []staff.CloseBlocker{staff.BlockedByMatch}) {
 		t.Errorf("read, but not matched: %v", c.Blockers)
 	}
 	x.closing()
@@ -149,58 +150,58 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 		t.Fatalf("pending %v, %+v", c.Blockers, c.Match)
 	}
 	wantBalances(t, "opening", c.Opening, nil)
-	wantKinds(t, "first day", c.Movements().ByKind(), map[payout.TransferKind]payout.Sum{payout.PostCharge: sums(3, 1800),
+	wantKinds(t, "first day", c.Movements().ByKind(), map[payout.TransferKind]staff.Sum{payout.PostCharge: sums(3, 1800),
 		payout.PostClaim: sums(5, 1100),
 		payout.PostPaid:  sums(2, 350), payout.PostClose: sums(1, 200), payout.PostRefunded: sums(1, 200)})
-	atMidnight := map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -1250), payout.AccountHolding: sums(0, 500),
+	atMidnight := map[payout.Account]staff.Sum{payout.AccountProvider: sums(0, -1250), payout.AccountHolding: sums(0, 500),
 		payout.AccountOwed: sums(3, 750)}
 	wantBalances(t, "closing", c.Closing, atMidnight)
-	wantBalances(t, "closing of the other app", c.Closing.OfApp("other"), map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500),
+	wantBalances(t, "closing of the other app", c.Closing.OfApp("other"), map[payout.Account]staff.Sum{payout.AccountProvider: sums(0, -500),
 		payout.AccountHolding: sums(0, 500)})
-	if ops := c.Match.Ops; ops[0] != (payout.MatchOp{Op: payout.OpCharge, Ours: sums(3, 1800), Theirs: sums(3, 1800)}) ||
-		ops[1] != (payout.MatchOp{Op: payout.OpTransfer, Ours: sums(2, 350), Theirs: sums(3, 600), Differ: sums(1, 250)}) ||
-		ops[2] != (payout.MatchOp{Op: payout.OpRefund, Ours: sums(1, 200), Theirs: sums(1, 200)}) {
+	if ops := c.Match.Ops; ops[0] != (staff.MatchOp{Op: payout.OpCharge, Ours: sums(3, 1800), Theirs: sums(3, 1800)}) ||
+		ops[1] != (staff.MatchOp{Op: payout.OpTransfer, Ours: sums(2, 350), Theirs: sums(3, 600), Differ: sums(1, 250)}) ||
+		ops[2] != (staff.MatchOp{Op: payout.OpRefund, Ours: sums(1, 200), Theirs: sums(1, 200)}) {
 		t.Errorf("%+v", ops)
 	}
-	if d := c.Match.Differences; len(d) != 1 || d[0].Kind != payout.DifferBookedLater || d[0].OrderNo != late.OrderNo || d[0].Theirs != 250 ||
+	if d := c.Match.Differences; len(d) != 1 || d[0].Kind != staff.DifferBookedLater || d[0].OrderNo != late.OrderNo || d[0].Theirs != 250 ||
 		d[0].Ours != 0 ||
 		payout.DayOf(d[0].MovedAt, time.UTC) != first || payout.DayOf(d[0].BookedAt, time.UTC) != second {
 		t.Errorf("%+v", d)
 	}
 
 	today := x.close(second)
-	if !slices.Equal(today.Blockers, []payout.CloseBlocker{payout.BlockedByDay}) {
+	if !slices.Equal(today.Blockers, []staff.CloseBlocker{staff.BlockedByDay}) {
 		t.Errorf("today waits for %v", today.Blockers)
 	}
 	wantBalances(t, "opening of the second day", today.Opening, atMidnight)
-	wantKinds(t, "second day", today.Movements().ByKind(), map[payout.TransferKind]payout.Sum{payout.PostPaid: sums(3, 750)})
+	wantKinds(t, "second day", today.Movements().ByKind(), map[payout.TransferKind]staff.Sum{payout.PostPaid: sums(3, 750)})
 
 	x.add(payout.OpTransfer, "nobody-sent-this", "stranger", 77, x.s.Now())
-	x.midnight(2 * payout.LedgerSettled)
+	x.midnight(2 * staff.LedgerSettled)
 	x.reconcile(second)
 	x.closing()
 	c = x.close(second)
-	if !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByBreaks}) || !c.FinalAt.IsZero() || !c.Match.Agrees() ||
+	if !slices.Equal(c.Blockers, []staff.CloseBlocker{staff.BlockedByBreaks}) || !c.FinalAt.IsZero() || !c.Match.Agrees() ||
 		c.Match.OpenBreaks != 1 {
 		t.Fatalf("pending %v, %+v", c.Blockers, c.Match)
 	}
-	if op := c.Match.Ops[1]; op != (payout.MatchOp{Op: payout.OpTransfer, Ours: sums(3, 750), Theirs: sums(3, 577), Differ: sums(0, -173)}) {
+	if op := c.Match.Ops[1]; op != (staff.MatchOp{Op: payout.OpTransfer, Ours: sums(3, 750), Theirs: sums(3, 577), Differ: sums(0, -173)}) {
 		t.Errorf("%+v", op)
 	}
 	if len(c.Match.Sums) != 2 ||
-		c.Match.Sums[0] != (payout.DifferenceSum{Kind: payout.DifferMovedEarlier, Op: payout.OpTransfer, Ours: sums(1, 250)}) ||
-		c.Match.Sums[1] != (payout.DifferenceSum{Kind: payout.DifferTheirs, Op: payout.OpTransfer, Theirs: sums(1, 77)}) {
+		c.Match.Sums[0] != (staff.DifferenceSum{Kind: staff.DifferMovedEarlier, Op: payout.OpTransfer, Ours: sums(1, 250)}) ||
+		c.Match.Sums[1] != (staff.DifferenceSum{Kind: staff.DifferTheirs, Op: payout.OpTransfer, Theirs: sums(1, 77)}) {
 		t.Errorf("%+v", c.Match.Sums)
 	}
 	b := c.Match.Differences[1].Breaks
 	if len(b) != 1 || b[0].Kind != payout.BreakForeignOrder || !b[0].Open {
 		t.Fatalf("%+v", c.Match.Differences)
 	}
-	_, err := x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), b[0].ID,
-		func(payout.BreakRow) (int, []byte) { return 200, []byte("resolved") })
+	_, err := x.s.ResolveBreak(t.Context(), financeWrite(t, x.s, "resolve", "h"), b[0].ID,
+		func(staff.BreakRow) (int, []byte) { return 200, []byte("resolved") })
 	must(t, err)
 	x.closing() // too soon after the last match
-	if c := x.close(second); !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByBreaks}) {
+	if c := x.close(second); !slices.Equal(c.Blockers, []staff.CloseBlocker{staff.BlockedByBreaks}) {
 		t.Errorf("pending %v", c.Blockers)
 	}
 	x.c.pass(2 * matchInterval)
@@ -208,7 +209,7 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	if c = x.close(second); len(c.Blockers) != 0 || c.FinalAt.IsZero() || c.Match.OpenBreaks != 0 || c.Match.Differences[1].Breaks[0].Open {
 		t.Errorf("pending %v, %+v", c.Blockers, c.Match)
 	}
-	wantBalances(t, "closing of the second day", c.Closing, map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500),
+	wantBalances(t, "closing of the second day", c.Closing, map[payout.Account]staff.Sum{payout.AccountProvider: sums(0, -500),
 		payout.AccountHolding: sums(0, 500)})
 	checkLedger(t, x.s)
 }
@@ -217,7 +218,7 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 func TestFinalDayStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	x, first, _ := twoDays(t)
-	x.c.pass(2 * payout.LedgerSettled)
+	x.c.pass(2 * staff.LedgerSettled)
 	x.reconcile(first)
 	x.closing()
 	text := func() []byte {
@@ -238,7 +239,7 @@ func TestFinalDayStaysAsItIs(t *testing.T) {
 		t.Errorf("the statement was changed, and %d breaks", r.Breaks)
 	}
 	x.packet("app", 4000, 4)
-	x.midnight(2 * payout.LedgerSettled)
+	x.midnight(2 * staff.LedgerSettled)
 	x.reconcile(first.Add(1))
 	x.closing()
 	if after := text(); !bytes.Equal(before, after) {
@@ -251,7 +252,7 @@ func TestFinalDayStaysAsItIs(t *testing.T) {
 func TestCloseSeesEntriesThatAreMissing(t *testing.T) {
 	t.Parallel()
 	x, first, _ := twoDays(t)
-	x.c.pass(2 * payout.LedgerSettled)
+	x.c.pass(2 * staff.LedgerSettled)
 	x.closing()
 	// Deleted after the sums were stored, on both sides.
 	gone := x.lines[first][slices.IndexFunc(x.lines[first], func(l payout.StatementLine) bool { return l.Op == payout.OpRefund })]
@@ -261,7 +262,7 @@ func TestCloseSeesEntriesThatAreMissing(t *testing.T) {
 	x.reconcile(first)
 	x.closing()
 	c := x.close(first)
-	if !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByEntries}) || c.EntriesMatch() == nil || *c.EntriesMatch() ||
+	if !slices.Equal(c.Blockers, []staff.CloseBlocker{staff.BlockedByEntries}) || c.EntriesMatch() == nil || *c.EntriesMatch() ||
 		!c.FinalAt.IsZero() {
 		t.Errorf("pending %v", c.Blockers)
 	}
@@ -272,13 +273,13 @@ func TestCloseSeesEntriesThatAreMissing(t *testing.T) {
 func TestCloseNeedsABreakForEachDifference(t *testing.T) {
 	t.Parallel()
 	x, first, _ := twoDays(t)
-	x.c.pass(2 * payout.LedgerSettled)
+	x.c.pass(2 * staff.LedgerSettled)
 	x.add(payout.OpTransfer, "nobody-sent-this", "stranger", 77, x.lines[first][0].At)
 	x.reconcile(first)
 	must(t, x.s.db.Exec("DELETE FROM breaks").Error)
 	x.closing()
 	c := x.close(first)
-	if !slices.Equal(c.Blockers, []payout.CloseBlocker{payout.BlockedByUnexplained}) || c.Match.Unexplained != 1 {
+	if !slices.Equal(c.Blockers, []staff.CloseBlocker{staff.BlockedByUnexplained}) || c.Match.Unexplained != 1 {
 		t.Errorf("pending %v, %+v", c.Blockers, c.Match)
 	}
 }
@@ -299,11 +300,11 @@ func TestLedgerAtAnyMoment(t *testing.T) {
 	check := func(what string) {
 		t.Helper()
 		for at := begun; at.Before(x.s.Now()); at = at.Add(97*time.Minute + 3*time.Second) {
-			want := payout.Totals{}
+			want := staff.Totals{}
 			var rows []transferRow
 			must(t, x.s.db.Raw("SELECT * FROM transfers WHERE created_at < ?", at).Scan(&rows).Error)
 			for _, r := range rows {
-				key := payout.TotalsKey{App: "app", Kind: payout.TransferKind(r.Kind), Payment: payout.Kind(r.OrderNo[0])}
+				key := staff.TotalsKey{App: "app", Kind: payout.TransferKind(r.Kind), Payment: payout.Kind(r.OrderNo[0])}
 				want[key] = want[key].Plus(sums(1, r.Amount))
 			}
 			got, err := x.s.LedgerSumsAt(t.Context(), at)
@@ -336,7 +337,7 @@ func TestLedgerAtAnyMoment(t *testing.T) {
 func TestClosesAtOnce(t *testing.T) {
 	t.Parallel()
 	x, first, _ := twoDays(t)
-	x.c.pass(2 * payout.LedgerSettled)
+	x.c.pass(2 * staff.LedgerSettled)
 	x.reconcile(first)
 	for _, err := range together(4, func(int) error {
 		for {
@@ -375,7 +376,7 @@ func TestClosesAreListed(t *testing.T) {
 	must(t, err)
 	list = append(list, rest...)
 	for i, c := range list {
-		want := map[int]payout.Sum{0: sums(1, 200), 4: sums(1, 100)}[i]
+		want := map[int]staff.Sum{0: sums(1, 200), 4: sums(1, 100)}[i]
 		if c.Day != first.Add(4-i) || c.Movements().ByKind()[payout.PostCharge] != want {
 			t.Errorf("%d: %s %+v", i, c.Day, c.Movements())
 		}
@@ -413,7 +414,7 @@ func TestClosesReadIndexes(t *testing.T) {
 	must(t, err)
 	rec := &recorder{Interface: logger.Discard}
 	s.db = s.db.Session(&gorm.Session{Logger: rec})
-	day := x.midnight(2 * payout.LedgerSettled)
+	day := x.midnight(2 * staff.LedgerSettled)
 	from := len(rec.texts)
 	x.closing()
 	x.close(day)

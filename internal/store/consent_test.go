@@ -20,13 +20,13 @@ func TestR5_RetryPastMemory(t *testing.T) {
 	_, err := s.BeginSend(ctx, id, forgetful, encode)
 	must(t, err)
 	settle(t, s, payout.SourceSend, number, payout.ObsPending)
-	early := retryPayment(t, s, staff(t, s, "early", "h"), id)
+	early := retryPayment(t, s, financeWrite(t, s, "early", "h"), id)
 	if early.Status != 409 {
 		t.Fatalf("within the memory: %d %s", early.Status, early.Body)
 	}
 	c.pass(2 * time.Hour)
 	settle(t, s, payout.SourceQuery, number, payout.ObsPending)
-	_, err = s.Decide(ctx, staff(t, s, "bare", "h"), id, retryCommand, render)
+	_, err = s.Decide(ctx, financeWrite(t, s, "bare", "h"), id, retryCommand, render)
 	wantErr(t, err, payout.ErrEvidenceRequired)
 	if n := query[int](t, s, "SELECT COUNT(*) FROM decisions WHERE payment_id = ?", id); n != 0 {
 		t.Errorf("%d decisions without evidence", n)
@@ -42,7 +42,7 @@ func TestR5_RetryPastMemory(t *testing.T) {
 	if _, err := s.AnswerApproval(ctx, second(t, s, "no"), approval, false, render); err != nil {
 		t.Fatal(err)
 	}
-	later, err := s.Decide(ctx, staff(t, s, "later", "h"), id,
+	later, err := s.Decide(ctx, financeWrite(t, s, "later", "h"), id,
 		payout.DecisionRequest{Kind: payout.DecisionRetry, Evidence: "letter 4712"}, render)
 	if must(t, err); len(strings.Fields(string(later.Body))) != 4 {
 		t.Fatalf("%d %s", later.Status, later.Body)

@@ -7,13 +7,14 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // DecisionBacklogs counts what waits for a staff decision, each as its list shows it: failed or returned
 // payments, approvals, and open breaks by kind. Overview, health, metrics and `hongbao doctor`
 // report it. Payment reasons are included with zero; kinds of breaks are not. Errors:
 // ErrUnavailable.
-func (s *Store) DecisionBacklogs(ctx context.Context) ([]payout.DecisionBacklog, error) {
+func (s *Store) DecisionBacklogs(ctx context.Context) ([]staff.DecisionBacklog, error) {
 	out, err := s.paymentsDue(ctx)
 	if err != nil {
 		return nil, classify(err)
@@ -22,7 +23,7 @@ func (s *Store) DecisionBacklogs(ctx context.Context) ([]payout.DecisionBacklog,
 	if err != nil {
 		return nil, err
 	}
-	approvals := payout.DecisionBacklog{Reason: payout.ReasonApproval, Oldest: orZero(waiting.Oldest), Sum: payout.Sum{Count: waiting.N}}
+	approvals := staff.DecisionBacklog{Reason: staff.ReasonApproval, Oldest: orZero(waiting.Oldest), Sum: staff.Sum{Count: waiting.N}}
 	if waiting.N > 0 {
 		tally, err := s.ApprovalTotal(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting})
 		if err != nil {
@@ -36,7 +37,7 @@ func (s *Store) DecisionBacklogs(ctx context.Context) ([]payout.DecisionBacklog,
 
 // paymentsDue counts failed and returned payments. Share conflicts count as payouts, as in their
 // list. The index covers the amounts.
-func (s *Store) paymentsDue(ctx context.Context) ([]payout.DecisionBacklog, error) {
+func (s *Store) paymentsDue(ctx context.Context) ([]staff.DecisionBacklog, error) {
 	var rows []struct {
 		Kind, Status string
 		N, Sum       int64
@@ -46,13 +47,13 @@ func (s *Store) paymentsDue(ctx context.Context) ([]payout.DecisionBacklog, erro
 	if err != nil {
 		return nil, err
 	}
-	out := slices.Clone(payout.PaymentDecisions)
+	out := slices.Clone(staff.PaymentDecisions)
 	for _, r := range rows {
-		reason := payout.DecisionReason("payout_" + r.Status)
+		reason := staff.DecisionReason("payout_" + r.Status)
 		if payout.Kind(r.Kind[0]) == payout.KindRefund {
-			reason = payout.DecisionReason("refund_" + r.Status)
+			reason = staff.DecisionReason("refund_" + r.Status)
 		}
-		i := slices.IndexFunc(out, func(d payout.DecisionBacklog) bool { return d.Reason == reason })
+		i := slices.IndexFunc(out, func(d staff.DecisionBacklog) bool { return d.Reason == reason })
 		since, err := NewHealthReader(s).statusSince(ctx, r.Kind, r.Status)
 		if err != nil {
 			return nil, err
@@ -65,7 +66,7 @@ func (s *Store) paymentsDue(ctx context.Context) ([]payout.DecisionBacklog, erro
 }
 
 // breaksDue counts the open breaks by kind. The amounts are bounded as in their list.
-func (s *Store) breaksDue(ctx context.Context) (out []payout.DecisionBacklog, err error) {
+func (s *Store) breaksDue(ctx context.Context) (out []staff.DecisionBacklog, err error) {
 	var rows []backlogRow
 	err = s.read(ctx).Raw("SELECT kind, COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL GROUP BY kind " +
 		"ORDER BY kind").Scan(&rows).Error
@@ -74,12 +75,12 @@ func (s *Store) breaksDue(ctx context.Context) (out []payout.DecisionBacklog, er
 	}
 	open := false
 	for _, r := range rows {
-		due := payout.DecisionBacklog{Reason: payout.ReasonBreak, Break: payout.BreakKind(r.Kind), Oldest: orZero(r.Oldest)}
-		tally, err := s.BreakTotal(ctx, payout.BreakFilter{Kind: due.Break, Resolved: &open})
+		due := staff.DecisionBacklog{Reason: staff.ReasonBreak, Break: payout.BreakKind(r.Kind), Oldest: orZero(r.Oldest)}
+		tally, err := s.BreakTotal(ctx, staff.BreakFilter{Kind: due.Break, Resolved: &open})
 		if err != nil {
 			return nil, err
 		}
-		due.Sum, due.AtLeast = payout.Sum{Count: r.N, Amount: tally.Amount}, tally.AtLeast
+		due.Sum, due.AtLeast = staff.Sum{Count: r.N, Amount: tally.Amount}, tally.AtLeast
 		out = append(out, due)
 	}
 	return out, nil

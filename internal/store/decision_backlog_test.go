@@ -7,6 +7,7 @@ import (
 
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestDecisionsDue: counts and amounts of what waits for staff equal those of the lists and metrics.
@@ -29,7 +30,7 @@ func TestDecisionsDue(t *testing.T) {
 
 	due, err := s.DecisionBacklogs(ctx)
 	must(t, err)
-	seen := map[string]payout.DecisionBacklog{}
+	seen := map[string]staff.DecisionBacklog{}
 	for _, d := range due {
 		seen[string(d.Reason)+" "+string(d.Break)] = d
 		if (d.Count == 0) != d.Oldest.IsZero() || d.AtLeast {
@@ -37,20 +38,20 @@ func TestDecisionsDue(t *testing.T) {
 		}
 	}
 	open := false
-	for reason, list := range map[string]func() (payout.Sum, error){
-		"payout_failed ": func() (payout.Sum, error) {
+	for reason, list := range map[string]func() (staff.Sum, error){
+		"payout_failed ": func() (staff.Sum, error) {
 			sum, _, err := s.PaymentSum(ctx, payout.Filter{Kind: payout.KindPayout, IncludeHonours: true, Status: payout.StatusFailed})
 			return sum, err
 		},
-		"payout_returned ": func() (payout.Sum, error) { return payout.Sum{}, nil },
-		"refund_failed ":   func() (payout.Sum, error) { return payout.Sum{}, nil },
-		"refund_returned ": func() (payout.Sum, error) { return payout.Sum{}, nil },
-		"approval ": func() (payout.Sum, error) {
+		"payout_returned ": func() (staff.Sum, error) { return staff.Sum{}, nil },
+		"refund_failed ":   func() (staff.Sum, error) { return staff.Sum{}, nil },
+		"refund_returned ": func() (staff.Sum, error) { return staff.Sum{}, nil },
+		"approval ": func() (staff.Sum, error) {
 			tally, err := s.ApprovalTotal(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting})
 			return tally.Sum, err
 		},
-		"break share_conflict": func() (payout.Sum, error) {
-			tally, err := s.BreakTotal(ctx, payout.BreakFilter{Kind: payout.BreakShareConflict, Resolved: &open})
+		"break share_conflict": func() (staff.Sum, error) {
+			tally, err := s.BreakTotal(ctx, staff.BreakFilter{Kind: payout.BreakShareConflict, Resolved: &open})
 			return tally.Sum, err
 		},
 	} {

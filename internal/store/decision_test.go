@@ -18,7 +18,7 @@ const approveFrom = money.Fen(100_000)
 
 var retryCommand = payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: approveFrom}
 
-func staff(t testing.TB, s *Store, key, body string) payout.StaffWrite {
+func financeWrite(t testing.TB, s *Store, key, body string) payout.StaffWrite {
 	return by(t, s, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /v1/staff/payouts/x/retry", Key: key, BodyHash: body,
 		Reason: "确认过"})
 }
@@ -48,7 +48,7 @@ func retryPayment(t testing.TB, s *Store, w payout.StaffWrite, id string) payout
 // decide retries a failed or returned payment.
 func decide(t testing.TB, s *Store, id string) {
 	t.Helper()
-	if a := retryPayment(t, s, staff(t, s, "key of "+id, "h"), id); a.Status != 202 || a.Replayed {
+	if a := retryPayment(t, s, financeWrite(t, s, "key of "+id, "h"), id); a.Status != 202 || a.Replayed {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 }
@@ -58,11 +58,11 @@ func TestRetryPayment(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
-	if a := retryPayment(t, s, staff(t, s, "early", "h"), id); a.Status != 409 || string(a.Body) != "not_retryable pending" {
+	if a := retryPayment(t, s, financeWrite(t, s, "early", "h"), id); a.Status != 409 || string(a.Body) != "not_retryable pending" {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
 	fail(t, s, id)
-	first := retryPayment(t, s, staff(t, s, "k", "h"), id)
+	first := retryPayment(t, s, financeWrite(t, s, "k", "h"), id)
 	if first.Status != 202 || first.Replayed || !bytes.HasSuffix(first.Body, []byte("carried_out  pending")) {
 		t.Errorf("%d %s", first.Status, first.Body)
 	}
@@ -75,17 +75,17 @@ func TestRetryPayment(t *testing.T) {
 		t.Errorf("outbox %+v, %v", due, err)
 	}
 	t.Run("replay", func(t *testing.T) {
-		again := retryPayment(t, s, staff(t, s, "k", "h"), id)
+		again := retryPayment(t, s, financeWrite(t, s, "k", "h"), id)
 		if again.Status != 202 || !again.Replayed || !bytes.Equal(again.Body, first.Body) {
 			t.Errorf("%d %s", again.Status, again.Body)
 		}
 	})
 	t.Run("other body", func(t *testing.T) {
-		_, err := s.Decide(ctx, staff(t, s, "k", "other"), id, retryCommand, render)
+		_, err := s.Decide(ctx, financeWrite(t, s, "k", "other"), id, retryCommand, render)
 		wantErr(t, err, payout.ErrKeyReused)
 	})
 	t.Run("other key", func(t *testing.T) {
-		if a := retryPayment(t, s, staff(t, s, "K", "h"), id); a.Status != 409 || a.Replayed {
+		if a := retryPayment(t, s, financeWrite(t, s, "K", "h"), id); a.Status != 409 || a.Replayed {
 			t.Errorf("%d %s", a.Status, a.Body)
 		}
 	})
@@ -94,12 +94,13 @@ func TestRetryPayment(t *testing.T) {
 		o := payout.OrderNo(id, 1)
 		settle(t, s, payout.SourceQuery, o, payout.ObsDeclined)
 		fail(t, s, id)
-		if a := retryPayment(t, s, staff(t, s, "early", "h"), id); a.Status != 409 || !a.Replayed || string(a.Body) != "not_retryable pending" {
+		a := retryPayment(t, s, financeWrite(t, s, "early", "h"), id)
+		if a.Status != 409 || !a.Replayed || string(a.Body) != "not_retryable pending" {
 			t.Errorf("%d %s", a.Status, a.Body)
 		}
 	})
 	t.Run("unknown payment", func(t *testing.T) {
-		_, err := s.Decide(ctx, staff(t, s, "nobody", "h"), payout.ID('p', newID(), 0), retryCommand, render)
+		_, err := s.Decide(ctx, financeWrite(t, s, "nobody", "h"), payout.ID('p', newID(), 0), retryCommand, render)
 		wantErr(t, err, ErrNotFound)
 		if n := query[int](t, s, "SELECT COUNT(*) FROM staff_idempotency WHERE idem_key = 'nobody'"); n != 0 {
 			t.Error("a 404 is not to be remembered")
@@ -117,7 +118,7 @@ func TestRetryPaymentNeedsASecondPerson(t *testing.T) {
 		claim(t, s, p, 0, "u")
 		id := payoutID(p, 0)
 		fail(t, s, id)
-		a := retryPayment(t, s, staff(t, s, "first "+id, "h"), id)
+		a := retryPayment(t, s, financeWrite(t, s, "first "+id, "h"), id)
 		if a.Status != 202 || bytes.Contains(a.Body, []byte("waiting")) != waits {
 			t.Errorf("%d fen: %d %s", amount, a.Status, a.Body)
 		}
@@ -139,11 +140,11 @@ func TestRetryPaymentNeedsASecondPerson(t *testing.T) {
 		if st.Status != payout.StatusFailed {
 			t.Errorf("%d fen: %s before a second person agreed", amount, st.Status)
 		}
-		if a := retryPayment(t, s, staff(t, s, "second "+id, "h"), id); a.Status != 409 || string(a.Body) != "decision_pending" {
+		if a := retryPayment(t, s, financeWrite(t, s, "second "+id, "h"), id); a.Status != 409 || string(a.Body) != "decision_pending" {
 			t.Errorf("%d %s", a.Status, a.Body)
 		}
 		c.pass(approvalLife + time.Second)
-		if a := retryPayment(t, s, staff(t, s, "third "+id, "h"), id); a.Status != 202 {
+		if a := retryPayment(t, s, financeWrite(t, s, "third "+id, "h"), id); a.Status != 202 {
 			t.Errorf("after the first one ran out: %d %s", a.Status, a.Body)
 		}
 	}
@@ -160,7 +161,7 @@ func TestRetryPaymentAtOnce(t *testing.T) {
 		fail(t, s, id)
 		answers := make([]payout.StaffAnswer, 6)
 		for _, err := range together(len(answers), func(i int) (err error) {
-			w := staff(t, s, fmt.Sprint(round, "/", i/3), "h") // three requests under each of two keys
+			w := financeWrite(t, s, fmt.Sprint(round, "/", i/3), "h") // three requests under each of two keys
 			w.Owner = fmt.Sprint("finance", i/3)
 			answers[i], err = s.Decide(ctx, by(t, s, w), id, retryCommand, render)
 			return err
@@ -197,7 +198,7 @@ func TestAuditAtOnce(t *testing.T) {
 	const n = 16
 	for _, err := range together(4, func(i int) error {
 		return s.inTx(t.Context(), failpoint.Administration,
-			func(tx tx) error { return tx.audit(staff(t, s, "first", "h"), "first", fmt.Sprint(i), nil, nil) })
+			func(tx tx) error { return tx.audit(financeWrite(t, s, "first", "h"), "first", fmt.Sprint(i), nil, nil) })
 	}) {
 		must(t, err)
 	}
@@ -209,7 +210,7 @@ func TestAuditAtOnce(t *testing.T) {
 	const deadlocks = "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'INNODB_DEADLOCKS'"
 	before := query[int](t, s, deadlocks)
 	for _, err := range together(n, func(i int) error {
-		_, err := s.Decide(t.Context(), staff(t, s, fmt.Sprint(i), "h"), payoutID(p, i), retryCommand, render)
+		_, err := s.Decide(t.Context(), financeWrite(t, s, fmt.Sprint(i), "h"), payoutID(p, i), retryCommand, render)
 		return err
 	}) {
 		must(t, err)

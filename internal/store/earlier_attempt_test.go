@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // notify stores a notification about an order.
@@ -71,7 +72,7 @@ func TestR12_NotificationWhileHeld(t *testing.T) {
 	settle(t, s, payout.SourceSend, two.OrderNo, payout.ObsRetryAfter)
 	c.pass(time.Minute)
 	hold := func(on bool) {
-		_, err := s.HoldProvider(t.Context(), staff(t, s, rand.Text(), "h"), provider, on,
+		_, err := s.HoldProvider(t.Context(), financeWrite(t, s, rand.Text(), "h"), provider, on,
 			func(payout.ProviderState) (int, []byte) { return 200, []byte("{}") })
 		must(t, err)
 	}
@@ -246,8 +247,8 @@ func TestR4_RestatedLine(t *testing.T) {
 	x.want(x.breaks(false), "amount_differs "+o.OrderNo)
 	x.c.pass(time.Minute)
 	id := query[int64](t, x.s, "SELECT id FROM breaks WHERE kind = 'amount_differs'")
-	must(t, errOnly(x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), id,
-		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
+	must(t, errOnly(x.s.ResolveBreak(t.Context(), financeWrite(t, x.s, "resolve", "h"), id,
+		func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })))
 	x.c.pass(time.Hour)
 	x.reconcile(day)
 	x.want(x.breaks(false)) // unchanged: it stays resolved

@@ -7,6 +7,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // MySQL's clock is ahead by clockAhead and is then set right.
@@ -28,7 +29,7 @@ func TestDueOnceTheClockIsSetRight(t *testing.T) {
 	retried, notified := failedPayment(t, s), owing(t, s)
 	order := begin(t, s, notified)
 	settle(t, s, payout.SourceSend, order.OrderNo, payout.ObsPending)
-	bulk := staff(t, s, "bulk", "h")
+	bulk := financeWrite(t, s, "bulk", "h")
 	turns := map[string]func() bool{
 		"return watch": func() bool {
 			_, ok, err := s.TakeReturnWatchTurn(ctx, adapter, time.Second)
@@ -36,7 +37,7 @@ func TestDueOnceTheClockIsSetRight(t *testing.T) {
 			return ok
 		},
 		"retention": func() bool {
-			ok, err := s.TakeRetentionTurn(ctx, payout.RetainedBreaks, time.Hour)
+			ok, err := s.TakeRetentionTurn(ctx, staff.RetainedBreaks, time.Hour)
 			must(t, err)
 			return ok
 		},

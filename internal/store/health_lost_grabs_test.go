@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestR9_LostGrabsUntilResolved: possibly lost grabs are reported until their break is resolved,
@@ -47,7 +48,7 @@ func TestR9_LostGrabsUntilResolved(t *testing.T) {
 		t.Helper()
 		id := query[int64](t, s, "SELECT id FROM breaks WHERE kind = ? AND order_no = ?", string(payout.BreakPoolLost), order)
 		w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "users informed", Key: order})
-		_, err := s.ResolveBreak(ctx, w, id, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
+		_, err := s.ResolveBreak(ctx, w, id, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })
 		must(t, err)
 	}
 	resolve("epoch/1")

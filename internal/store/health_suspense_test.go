@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestHealthSuspense: money that moved twice is reported by every process, whatever was posted
@@ -43,7 +44,7 @@ func TestHealthSuspense(t *testing.T) {
 	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Key: "k",
 		Reason: "the recipient has paid it back by bank"})
 	id := query[int64](t, s, "SELECT id FROM breaks WHERE kind = ? AND order_no = ?", string(payout.BreakSecondSuccess), second)
-	_, err := s.ResolveBreak(t.Context(), w, id, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
+	_, err := s.ResolveBreak(t.Context(), w, id, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	must(t, err)
 	reported(0)
 }

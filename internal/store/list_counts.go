@@ -8,6 +8,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // tallyLimit bounds the rows of a list that are counted. Larger counts are reported as "at least".
@@ -47,7 +48,7 @@ type counting struct {
 const none = "0"
 
 // tally runs a counting.
-func (s *Store) tally(ctx context.Context, c counting) (t payout.ListTotal, err error) {
+func (s *Store) tally(ctx context.Context, c counting) (t staff.ListTotal, err error) {
 	var row struct{ Looked, N, Bare, Sum int64 }
 	args := append([]any{int64(money.Saturated)}, c.fits.args...)
 	args = append(append(args, c.within.args...), tallyLimit+1)
@@ -74,7 +75,7 @@ func (c *conditions) span(column string, from, to time.Time) {
 
 // PacketTotal counts the packets of Packets, ignoring place and limit, and adds up their totals, up
 // to 10,000 of each status. Packets only in Redis are not counted. Errors: ErrUnavailable.
-func (s *Store) PacketTotal(ctx context.Context, f packet.RecordFilter) (all payout.ListTotal, err error) {
+func (s *Store) PacketTotal(ctx context.Context, f packet.RecordFilter) (all staff.ListTotal, err error) {
 	stored := f.Stored
 	if f.App == "" && f.SenderID != "" && len(stored) == 0 {
 		stored = storedStatuses // as in Packets
@@ -118,10 +119,10 @@ func packetCounting(f packet.RecordFilter, status packet.Status) counting {
 
 // ApprovalTotal counts the decisions of Approvals, ignoring place and limit, and adds up the amounts
 // of their payments. A payment with two decisions counts twice. Errors: ErrUnavailable.
-func (s *Store) ApprovalTotal(ctx context.Context, f payout.ApprovalFilter) (payout.ListTotal, error) {
+func (s *Store) ApprovalTotal(ctx context.Context, f payout.ApprovalFilter) (staff.ListTotal, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
-		return payout.ListTotal{}, err
+		return staff.ListTotal{}, err
 	}
 	c := counting{from: "decisions FORCE INDEX (decisions_waiting)", columns: "payment_id AS x",
 		join: " LEFT JOIN payments p ON p.id = f.x AND f.fits", sum: "p.amount", without: none}
@@ -148,7 +149,7 @@ func (s *Store) ApprovalTotal(ctx context.Context, f payout.ApprovalFilter) (pay
 	if f.NotBy != "" {
 		names, err := s.namesOf(ctx, f.NotBy)
 		if err != nil {
-			return payout.ListTotal{}, err
+			return staff.ListTotal{}, err
 		}
 		c.fits.and("decided_by NOT IN ?", names)
 	}
@@ -159,7 +160,7 @@ func (s *Store) ApprovalTotal(ctx context.Context, f payout.ApprovalFilter) (pay
 // moved or was booked when reconciliation recorded it, else the payment's amount. A payment with
 // several breaks counts in each. WithoutAmount counts those about no payment and no amount. Errors:
 // ErrUnavailable.
-func (s *Store) BreakTotal(ctx context.Context, f payout.BreakFilter) (payout.ListTotal, error) {
+func (s *Store) BreakTotal(ctx context.Context, f staff.BreakFilter) (staff.ListTotal, error) {
 	c := counting{columns: "NULLIF(amount, 0) AS x, payment_id AS y", join: " LEFT JOIN payments p ON p.id = f.y AND f.fits AND f.x IS NULL",
 		sum: "IF(f.fits, COALESCE(f.x, p.amount), 0)", without: "f.fits AND f.x IS NULL AND p.id IS NULL"}
 	kind, resolved, created := &c.fits, &c.fits, &c.fits
@@ -197,7 +198,7 @@ func (s *Store) BreakTotal(ctx context.Context, f payout.BreakFilter) (payout.Li
 }
 
 // AuditTotal counts the entries of Audit, ignoring place and limit. Errors: ErrUnavailable.
-func (s *Store) AuditTotal(ctx context.Context, f payout.AuditFilter) (payout.ListTotal, error) {
+func (s *Store) AuditTotal(ctx context.Context, f staff.AuditFilter) (staff.ListTotal, error) {
 	index := auditIndex(f)
 	c := counting{from: "audit FORCE INDEX (" + index + ")", columns: none, sum: none, without: none}
 	for _, eq := range []struct{ index, column, value string }{{"audit_subject", "subject", f.Subject}, {"audit_actor", "actor", f.Actor},

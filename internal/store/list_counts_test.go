@@ -16,6 +16,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // desks are lists longer than the counting limit: half of the decisions need no approval, few breaks
@@ -68,7 +69,7 @@ const everything = 100_000
 
 // same: a count equals the list, or is at most the list when it is incomplete. Each statement reads
 // a bounded number of rows.
-func (x *tallies) same(name string, more bool, count func() (payout.ListTotal, error), list func() payout.Sum) {
+func (x *tallies) same(name string, more bool, count func() (staff.ListTotal, error), list func() staff.Sum) {
 	x.t.Helper()
 	x.rec.texts = nil
 	got, err := count()
@@ -158,13 +159,13 @@ func (x *tallies) packets() {
 		{packet.RecordFilter{Stored: late, ExpiresBefore: time.Now(), App: "app1", To: hour.Add(-time.Hour)}, false},
 		{packet.RecordFilter{Stored: late[:1], ExpiresBefore: time.Now(), SenderID: "s100"}, false},
 	} {
-		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.ListTotal, error) { return x.s.PacketTotal(x.t.Context(), tc.f) },
-			func() (sum payout.Sum) {
+		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (staff.ListTotal, error) { return x.s.PacketTotal(x.t.Context(), tc.f) },
+			func() (sum staff.Sum) {
 				tc.f.Limit = everything
 				rows, err := x.s.Packets(x.t.Context(), tc.f)
 				must(x.t, err)
 				for _, r := range rows {
-					sum = sum.Plus(payout.Sum{Count: 1, Amount: r.TotalAmount})
+					sum = sum.Plus(staff.Sum{Count: 1, Amount: r.TotalAmount})
 				}
 				return sum
 			})
@@ -181,13 +182,13 @@ func (x *tallies) approvals() {
 	for status, more := range map[payout.DecisionStatus]bool{"": true, payout.DecisionWaiting: false, payout.DecisionOpen: false,
 		payout.DecisionCarriedOut: true,
 		payout.DecisionOvertaken:  false, payout.DecisionRejected: true, payout.DecisionExpired: false} {
-		x.same(string(status), more, func() (payout.ListTotal, error) {
+		x.same(string(status), more, func() (staff.ListTotal, error) {
 			return x.s.ApprovalTotal(x.t.Context(), payout.ApprovalFilter{Status: status})
-		}, func() (sum payout.Sum) {
+		}, func() (sum staff.Sum) {
 			rows, err := x.s.Approvals(x.t.Context(), payout.ApprovalFilter{Status: status, Limit: everything})
 			must(x.t, err)
 			for _, r := range rows {
-				sum = sum.Plus(payout.Sum{Count: 1, Amount: r.Row.Amount})
+				sum = sum.Plus(staff.Sum{Count: 1, Amount: r.Row.Amount})
 			}
 			return sum
 		})
@@ -207,25 +208,25 @@ func (x *tallies) breaks() {
 	yes, no := true, false
 	hour := time.Now().Add(-time.Hour)
 	for _, tc := range []struct {
-		f    payout.BreakFilter
+		f    staff.BreakFilter
 		more bool
 	}{
-		{payout.BreakFilter{}, true}, {payout.BreakFilter{Resolved: &no}, false}, {payout.BreakFilter{Resolved: &yes}, true},
-		{payout.BreakFilter{Kind: "mismatch"}, true}, {payout.BreakFilter{Kind: "mismatch", Resolved: &no}, false},
-		{payout.BreakFilter{CreatedTo: hour}, false}, {payout.BreakFilter{CreatedTo: hour, Kind: "mismatch"}, false},
-		{payout.BreakFilter{CreatedTo: hour, Resolved: &no}, false}, {payout.BreakFilter{CreatedTo: hour, Resolved: &yes}, true},
-		{payout.BreakFilter{PacketID: giantPacket}, true}, {payout.BreakFilter{PacketID: "00000000000000000004"}, false},
-		{payout.BreakFilter{PacketID: "00000000000000000004", Resolved: &no, Kind: "mismatch"}, false},
-		{payout.BreakFilter{PacketID: giantPacket, Kind: "mismatch", CreatedTo: hour}, false},
-		{payout.BreakFilter{ReconciliationID: "run1"}, false}, {payout.BreakFilter{ReconciliationID: "nothing"}, false},
-		{payout.BreakFilter{ReconciliationID: "run2", Resolved: &yes, Kind: "mismatch"}, false},
-		{payout.BreakFilter{ReconciliationID: "run2", PacketID: "00000000000000000004"}, false},
+		{staff.BreakFilter{}, true}, {staff.BreakFilter{Resolved: &no}, false}, {staff.BreakFilter{Resolved: &yes}, true},
+		{staff.BreakFilter{Kind: "mismatch"}, true}, {staff.BreakFilter{Kind: "mismatch", Resolved: &no}, false},
+		{staff.BreakFilter{CreatedTo: hour}, false}, {staff.BreakFilter{CreatedTo: hour, Kind: "mismatch"}, false},
+		{staff.BreakFilter{CreatedTo: hour, Resolved: &no}, false}, {staff.BreakFilter{CreatedTo: hour, Resolved: &yes}, true},
+		{staff.BreakFilter{PacketID: giantPacket}, true}, {staff.BreakFilter{PacketID: "00000000000000000004"}, false},
+		{staff.BreakFilter{PacketID: "00000000000000000004", Resolved: &no, Kind: "mismatch"}, false},
+		{staff.BreakFilter{PacketID: giantPacket, Kind: "mismatch", CreatedTo: hour}, false},
+		{staff.BreakFilter{ReconciliationID: "run1"}, false}, {staff.BreakFilter{ReconciliationID: "nothing"}, false},
+		{staff.BreakFilter{ReconciliationID: "run2", Resolved: &yes, Kind: "mismatch"}, false},
+		{staff.BreakFilter{ReconciliationID: "run2", PacketID: "00000000000000000004"}, false},
 	} {
-		var got payout.ListTotal
-		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (t payout.ListTotal, err error) {
+		var got staff.ListTotal
+		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (t staff.ListTotal, err error) {
 			got, err = x.s.BreakTotal(x.t.Context(), tc.f)
 			return got, err
-		}, func() (sum payout.Sum) {
+		}, func() (sum staff.Sum) {
 			tc.f.Limit = everything
 			rows, err := x.s.Breaks(x.t.Context(), tc.f)
 			must(x.t, err)
@@ -235,7 +236,7 @@ func (x *tallies) breaks() {
 				if amount == 0 {
 					without++
 				}
-				sum = sum.Plus(payout.Sum{Count: 1, Amount: amount})
+				sum = sum.Plus(staff.Sum{Count: 1, Amount: amount})
 			}
 			if got.WithoutAmount > without || got.WithoutAmount < without && !tc.more {
 				x.t.Errorf("%+v: %d without an amount, the list has %d", tc.f, got.WithoutAmount, without)
@@ -243,7 +244,7 @@ func (x *tallies) breaks() {
 			return sum
 		})
 	}
-	open, err := x.s.BreakTotal(x.t.Context(), payout.BreakFilter{Resolved: &no})
+	open, err := x.s.BreakTotal(x.t.Context(), staff.BreakFilter{Resolved: &no})
 	must(x.t, err)
 	var sum, without int64
 	for seq := int64(10); seq <= 12_000; seq += 10 { // as desks makes them; even ones are about no payment of ours
@@ -261,9 +262,9 @@ func (x *tallies) breaks() {
 	}
 	about := func(order string, want ...money.Fen) {
 		x.t.Helper()
-		rows, err := x.s.Breaks(x.t.Context(), payout.BreakFilter{CreatedTo: time.Now(), Limit: everything})
+		rows, err := x.s.Breaks(x.t.Context(), staff.BreakFilter{CreatedTo: time.Now(), Limit: everything})
 		must(x.t, err)
-		i := slices.IndexFunc(rows, func(r payout.BreakRow) bool { return r.OrderNo == order })
+		i := slices.IndexFunc(rows, func(r staff.BreakRow) bool { return r.OrderNo == order })
 		if i < 0 || rows[i].Amount != want[0] || rows[i].PaymentAmount != want[1] {
 			x.t.Errorf("break of %s: %+v, want %d", order, rows[max(i, 0)], want)
 		}
@@ -277,22 +278,22 @@ func (x *tallies) breaks() {
 func (x *tallies) audit() {
 	hour := time.Now().Add(-time.Hour)
 	for _, tc := range []struct {
-		f    payout.AuditFilter
+		f    staff.AuditFilter
 		more bool
 	}{
-		{payout.AuditFilter{}, true}, {payout.AuditFilter{From: hour}, false}, {payout.AuditFilter{To: hour}, false},
-		{payout.AuditFilter{Actor: "li-na"}, true}, {payout.AuditFilter{Actor: "wang-wei"}, false}, {payout.AuditFilter{Actor: "nobody"}, false},
-		{payout.AuditFilter{Actor: "li-na", Action: "retry"}, true}, {payout.AuditFilter{Actor: "li-na", Action: "retry", From: hour}, false},
-		{payout.AuditFilter{Actor: "wang-wei", Action: "retry"}, false}, {payout.AuditFilter{Action: "ask"}, false},
-		{payout.AuditFilter{Action: "retry", To: hour}, false}, {payout.AuditFilter{Subject: "p42"}, false},
-		{payout.AuditFilter{Subject: "p42", Actor: "li-na", Action: "ask"}, false}, {payout.AuditFilter{Subject: "p42", From: hour}, false},
+		{staff.AuditFilter{}, true}, {staff.AuditFilter{From: hour}, false}, {staff.AuditFilter{To: hour}, false},
+		{staff.AuditFilter{Actor: "li-na"}, true}, {staff.AuditFilter{Actor: "wang-wei"}, false}, {staff.AuditFilter{Actor: "nobody"}, false},
+		{staff.AuditFilter{Actor: "li-na", Action: "retry"}, true}, {staff.AuditFilter{Actor: "li-na", Action: "retry", From: hour}, false},
+		{staff.AuditFilter{Actor: "wang-wei", Action: "retry"}, false}, {staff.AuditFilter{Action: "ask"}, false},
+		{staff.AuditFilter{Action: "retry", To: hour}, false}, {staff.AuditFilter{Subject: "p42"}, false},
+		{staff.AuditFilter{Subject: "p42", Actor: "li-na", Action: "ask"}, false}, {staff.AuditFilter{Subject: "p42", From: hour}, false},
 	} {
-		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.ListTotal, error) { return x.s.AuditTotal(x.t.Context(), tc.f) },
-			func() payout.Sum {
+		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (staff.ListTotal, error) { return x.s.AuditTotal(x.t.Context(), tc.f) },
+			func() staff.Sum {
 				tc.f.Limit = everything
 				rows, err := x.s.Audit(x.t.Context(), tc.f)
 				must(x.t, err)
-				return payout.Sum{Count: int64(len(rows))}
+				return staff.Sum{Count: int64(len(rows))}
 			})
 	}
 }

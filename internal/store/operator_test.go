@@ -23,7 +23,7 @@ func aboutOrder(t testing.TB, s *Store, orderNo string) int64 {
 // states makes one person state an outcome about a break.
 func states(t testing.TB, s *Store, id int64, kind payout.DecisionKind) payout.StaffAnswer {
 	t.Helper()
-	a, err := s.DecideBreak(t.Context(), staff(t, s, fmt.Sprint(kind, id, s.Now().UnixNano()), "h"), id,
+	a, err := s.DecideBreak(t.Context(), financeWrite(t, s, fmt.Sprint(kind, id, s.Now().UnixNano()), "h"), id,
 		payout.DecisionRequest{Kind: kind, Evidence: "letter"}, render)
 	must(t, err)
 	return a
@@ -88,7 +88,7 @@ func TestR4_NotMovedByTwo(t *testing.T) {
 	if event != `not_moved{"evidence":"letter","last":"no_answer"}` {
 		t.Error(event)
 	}
-	if a := retryPayment(t, s, staff(t, s, "alone", "h"), id); a.Status != 202 || !strings.Contains(string(a.Body), "waiting") {
+	if a := retryPayment(t, s, financeWrite(t, s, "alone", "h"), id); a.Status != 202 || !strings.Contains(string(a.Body), "waiting") {
 		t.Errorf("the retry needs two persons: %d %s", a.Status, a.Body)
 	}
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
@@ -240,6 +240,6 @@ func TestBreakWithoutOrder(t *testing.T) {
 			}
 		}
 	}
-	_, err = s.DecideBreak(t.Context(), staff(t, s, "none", "h"), 1<<40, payout.DecisionRequest{Kind: payout.DecisionMoved}, render)
+	_, err = s.DecideBreak(t.Context(), financeWrite(t, s, "none", "h"), 1<<40, payout.DecisionRequest{Kind: payout.DecisionMoved}, render)
 	wantErr(t, err, ErrNotFound)
 }

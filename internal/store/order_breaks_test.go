@@ -8,15 +8,16 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // one fails unless an order has one open break, of this kind, whose detail has every part.
-func (x *statement) one(kind payout.BreakKind, orderNo string, amount money.Fen, parts ...string) payout.BreakRow {
+func (x *statement) one(kind payout.BreakKind, orderNo string, amount money.Fen, parts ...string) staff.BreakRow {
 	x.t.Helper()
 	open := false
-	rows, err := x.s.Breaks(x.t.Context(), payout.BreakFilter{Resolved: &open, Limit: 100})
+	rows, err := x.s.Breaks(x.t.Context(), staff.BreakFilter{Resolved: &open, Limit: 100})
 	must(x.t, err)
-	rows = slices.DeleteFunc(rows, func(b payout.BreakRow) bool { return b.OrderNo != orderNo })
+	rows = slices.DeleteFunc(rows, func(b staff.BreakRow) bool { return b.OrderNo != orderNo })
 	if len(rows) != 1 || rows[0].Kind != kind || rows[0].Amount != amount {
 		x.t.Fatalf("%+v, want one %s of %d fen", rows, kind, amount)
 	}
@@ -73,7 +74,7 @@ func TestOneBadOrderIsOneBreak(t *testing.T) {
 	// What staff resolved stays resolved, whichever check finds it again.
 	b := x.one(payout.BreakMismatch, mismatched.OrderNo, 100)
 	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "they say 100"})
-	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
+	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	must(t, err)
 	x.reconcile(today())
 	x.want(x.breaks(false), "amount_differs "+strange.OrderNo)
@@ -96,7 +97,7 @@ func TestMoreSevereBreakWins(t *testing.T) {
 	must(t, err)
 	n := int64(0)
 	for _, d := range due {
-		if d.Reason == payout.ReasonBreak {
+		if d.Reason == staff.ReasonBreak {
 			n += d.Count
 		}
 	}
@@ -107,7 +108,7 @@ func TestMoreSevereBreakWins(t *testing.T) {
 	// What a statement has, or lacks, is new evidence after an earlier resolution.
 	b := x.one(payout.BreakLateSuccess, o.OrderNo, 0)
 	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "seen"})
-	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
+	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	must(t, err)
 	x.c.pass(2 * payout.InFlightAge)
 	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))

@@ -10,6 +10,7 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 const (
@@ -55,8 +56,8 @@ const unfinished = `(kind IN ('p', 'r', 'h') AND status IN ('pending', 'sending'
 // Overview adds up the whole ledger and counts unfinished work. Each statement reads an index from
 // the unfinished rows, and of the ledger only the transfers since the last call. The ledger is left
 // out when a sum exceeds 64 bits. Errors: ErrUnavailable.
-func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
-	var out payout.Overview
+func (s *Store) Overview(ctx context.Context) (staff.Overview, error) {
+	var out staff.Overview
 	if err := s.sumLedger(ctx, &out); err != nil {
 		return out, classify(err)
 	}
@@ -73,20 +74,20 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 		return out, classify(err)
 	}
 	for _, r := range rows {
-		out.Payments = append(out.Payments, payout.StatusCount{Kind: payout.Kind(r.Kind[0]), Status: payout.Status(r.Status),
-			Sum: payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)}, Oldest: orZero(r.Oldest)})
+		out.Payments = append(out.Payments, staff.StatusCount{Kind: payout.Kind(r.Kind[0]), Status: payout.Status(r.Status),
+			Sum: staff.Sum{Count: r.N, Amount: money.Fen(r.Sum)}, Oldest: orZero(r.Oldest)})
 	}
 	var breaks backlogRow
 	if err := s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL").Scan(
 		&breaks).Error; err != nil {
 		return out, classify(err)
 	}
-	out.Breaks = payout.Backlog{Count: breaks.N, Oldest: orZero(breaks.Oldest)}
+	out.Breaks = staff.Backlog{Count: breaks.N, Oldest: orZero(breaks.Oldest)}
 	waiting, err := s.waitingDecisions(ctx)
 	if err != nil {
 		return out, err
 	}
-	out.Approvals = payout.Backlog{Count: waiting.N, Oldest: orZero(waiting.Oldest)}
+	out.Approvals = staff.Backlog{Count: waiting.N, Oldest: orZero(waiting.Oldest)}
 	if out.Decisions, err = s.DecisionBacklogs(ctx); err != nil {
 		return out, err
 	}
@@ -95,21 +96,21 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 }
 
 // lateRefunds counts unfinished refunds that are due since payout.RefundLateAfter.
-func (s *Store) lateRefunds(ctx context.Context) (payout.Backlog, error) {
+func (s *Store) lateRefunds(ctx context.Context) (staff.Backlog, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
-		return payout.Backlog{}, err
+		return staff.Backlog{}, err
 	}
 	var row backlogRow
 	by := now.Add(-payout.RefundLateAfter)
 	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(p.created_at) AS oldest FROM payments p FORCE INDEX (payments_status) WHERE p.kind = "+
 		"'r' AND "+lateRefund,
 		unfinishedStatuses, by, by).Scan(&row).Error
-	return payout.Backlog{Count: row.N, Oldest: orZero(row.Oldest)}, err
+	return staff.Backlog{Count: row.N, Oldest: orZero(row.Oldest)}, err
 }
 
 // sumLedger fills in the sums of all transfers, or how far they have been added up.
-func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
+func (s *Store) sumLedger(ctx context.Context, out *staff.Overview) error {
 	l := &s.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,7 +214,7 @@ const sumLimit = 10_000
 
 // PaymentSum counts the payments of a filter and adds up their amounts, up to 10,000; more reports
 // that there are others. Errors: ErrUnavailable.
-func (s *Store) PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error) {
+func (s *Store) PaymentSum(ctx context.Context, f payout.Filter) (sum staff.Sum, more bool, err error) {
 	kinds := []payout.Kind{f.Kind}
 	if f.Kind == payout.KindPayout && f.IncludeHonours {
 		kinds = append(kinds, payout.KindHonour)

@@ -10,6 +10,7 @@ import (
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestOverviewSums: the ledger's sums are those of its packets, whether transfers are new, cached,
@@ -19,7 +20,7 @@ func TestOverviewSums(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
 	var packets []string
-	check := func(what string) payout.Overview {
+	check := func(what string) staff.Overview {
 		t.Helper()
 		o, err := s.Overview(ctx)
 		must(t, err)
@@ -52,7 +53,7 @@ func TestOverviewSums(t *testing.T) {
 			t.Fatal("nothing was remembered")
 		}
 		o := check("remembered")
-		found := map[payout.Status]payout.StatusCount{}
+		found := map[payout.Status]staff.StatusCount{}
 		for _, u := range o.Payments {
 			if u.Kind == payout.KindPayout {
 				found[u.Status] = u

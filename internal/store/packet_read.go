@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Packet reads a packet with its claimed sums. Errors: ErrNotFound, ErrUnavailable.
@@ -194,7 +195,7 @@ func (s *Store) Quarantine(ctx context.Context, lane int, entryID string, fields
 
 // PayoutSums counts and adds up the payouts of a packet by status. It reads each of them. Errors:
 // ErrUnavailable.
-func (s *Store) PayoutSums(ctx context.Context, packetID string) (map[payout.Status]payout.Sum, error) {
+func (s *Store) PayoutSums(ctx context.Context, packetID string) (map[payout.Status]staff.Sum, error) {
 	var rows []struct {
 		Status string
 		N      int64
@@ -202,9 +203,9 @@ func (s *Store) PayoutSums(ctx context.Context, packetID string) (map[payout.Sta
 	}
 	err := s.read(ctx).Raw(`SELECT status, COUNT(*) AS n, SUM(amount) AS sum FROM payments FORCE INDEX (payments_packet)
 		WHERE packet_id = ? AND kind = 'p' GROUP BY status`, packetID).Scan(&rows).Error
-	out := make(map[payout.Status]payout.Sum, len(rows))
+	out := make(map[payout.Status]staff.Sum, len(rows))
 	for _, r := range rows {
-		out[payout.Status(r.Status)] = payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)}
+		out[payout.Status(r.Status)] = staff.Sum{Count: r.N, Amount: money.Fen(r.Sum)}
 	}
 	return out, classify(err)
 }

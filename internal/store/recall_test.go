@@ -22,7 +22,7 @@ func TestPlanRecall(t *testing.T) {
 		return payout.Recall{Before: "open", After: "closing"}, nil
 	}
 	entries := func() int64 { return query[int64](t, s, "SELECT COUNT(*) FROM audit") }
-	w := staff(t, s, "recall", "h")
+	w := financeWrite(t, s, "recall", "h")
 	for range 2 { // as after a crash
 		if a, err := s.PlanRecall(ctx, w, p.ID, look); err != nil || a.Status != 0 || a.Body != nil || a.Replayed {
 			t.Fatalf("%+v, %v", a, err)
@@ -40,14 +40,15 @@ func TestPlanRecall(t *testing.T) {
 	if a, err := s.PlanRecall(ctx, w, p.ID, look); err != nil || a.Status != 202 || string(a.Body) != "first" || !a.Replayed {
 		t.Errorf("%+v, %v", a, err)
 	}
-	_, err := s.PlanRecall(ctx, staff(t, s, "recall", "other"), p.ID, look)
+	_, err := s.PlanRecall(ctx, financeWrite(t, s, "recall", "other"), p.ID, look)
 	wantErr(t, err, payout.ErrKeyReused)
 	failed := errors.New("redis is away")
-	_, err = s.PlanRecall(ctx, staff(t, s, "away", "h"), p.ID, func(context.Context) (payout.Recall, error) { return payout.Recall{}, failed })
+	_, err = s.PlanRecall(ctx, financeWrite(t, s, "away", "h"), p.ID,
+		func(context.Context) (payout.Recall, error) { return payout.Recall{}, failed })
 	wantErr(t, err, failed)
 	refused := payout.StaffAnswer{Status: 409, Body: []byte("too early")}
 	for i := range 2 {
-		a, err := s.PlanRecall(ctx, staff(t, s, "early", "h"), p.ID, func(context.Context) (payout.Recall, error) {
+		a, err := s.PlanRecall(ctx, financeWrite(t, s, "early", "h"), p.ID, func(context.Context) (payout.Recall, error) {
 			return payout.Recall{Before: "funding", After: "funding", Refused: refused}, nil
 		})
 		if err != nil || a.Status != 409 || string(a.Body) != "too early" || a.Replayed != (i == 1) {
@@ -60,7 +61,7 @@ func TestPlanRecall(t *testing.T) {
 	verifyAudit(t, s, 1)
 	answers := make([]payout.StaffAnswer, 8)
 	for _, err := range together(len(answers), func(i int) (err error) {
-		w := staff(t, s, "together", "h")
+		w := financeWrite(t, s, "together", "h")
 		if answers[i], err = s.PlanRecall(ctx, w, p.ID, func(context.Context) (payout.Recall, error) {
 			return payout.Recall{Before: "open", After: "closing"}, nil
 		}); err == nil && answers[i].Status == 0 {

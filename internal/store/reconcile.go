@@ -10,6 +10,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // finding is a break that reconciliation is about to store.
@@ -23,7 +24,7 @@ type finding struct {
 
 // noteFinding stores a break found by a reconciliation. Found again by the same run it changes
 // nothing. A break resolved by reconciliation is reopened.
-func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.BookedOrder, f finding) error {
+func (tx tx) noteFinding(r staff.Reconciliation, ours *payout.BookedOrder, f finding) error {
 	var packetID, paymentID string
 	if parts, err := payout.Parse(f.OrderNo); err == nil && ours != nil {
 		packetID, paymentID = parts.PacketID, parts.PaymentID
@@ -51,7 +52,7 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.BookedOrder, f fi
 		detail = VALUES(detail), provider = VALUES(provider), amount = VALUES(amount), reconciliation_id = VALUES(reconciliation_id),
 		resolved_at = IF(resolved_by = ? OR resolved_at < ?, NULL, resolved_at)`,
 		string(f.Kind), packetID, paymentID, f.OrderNo, clip(f.Detail, 255), r.Provider, int64(f.amount), r.ID, tx.now, tx.now,
-		payout.ByReconciliation, f.evidence).Error
+		staff.ByReconciliation, f.evidence).Error
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (s *Store) requestQuery(ctx context.Context, orderNo string, why payout.Eve
 // breaks and requests queries for what queries can settle. unsettled restricts it to lines that did
 // not match last time. It returns the last line seen, 0 at the end. Repeatable. Errors:
 // ErrUnavailable.
-func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after int64, unsettled bool, limit int) (int64, error) {
+func (s *Store) CompareLines(ctx context.Context, r staff.Reconciliation, after int64, unsettled bool, limit int) (int64, error) {
 	q := s.read(ctx).Table("statement_lines FORCE INDEX (statement_lines_day)").
 		Where("provider = ? AND day = ? AND id > ?", r.Provider, string(r.Day), after)
 	if unsettled {
@@ -129,7 +130,7 @@ func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after
 	}
 	for _, j := range all {
 		if j.verdict.Query {
-			why := payout.Event{Source: payout.ByReconciliation, Event: payout.EventOnStatement,
+			why := payout.Event{Source: staff.ByReconciliation, Event: payout.EventOnStatement,
 				Args: map[string]string{"day": string(r.Day), "op": j.line.Op}}
 			if err := s.requestQuery(ctx, j.line.OrderNo, why,
 				func(tx, payout.Payment, payout.Attempt) bool { return false }); err != nil {
@@ -142,7 +143,7 @@ func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after
 
 // writeJudged stores verdicts and breaks. Matching lines, nearly all, take one statement. again:
 // this run compared them before.
-func (tx tx) writeJudged(r payout.Reconciliation, both orders, all []judged, again bool) error {
+func (tx tx) writeJudged(r staff.Reconciliation, both orders, all []judged, again bool) error {
 	var agree []int64
 	for _, j := range all {
 		verdict := j.text()
@@ -174,9 +175,9 @@ func (tx tx) writeJudged(r payout.Reconciliation, both orders, all []judged, aga
 // ComparePostings checks that the statements have the movements of the next transfers of a day,
 // after a place. It returns days whose statement has to be read first, and stores nothing about
 // their transfers. Repeatable. Errors: ErrUnavailable.
-func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.TransferCursor,
-	limit int) (payout.TransferPage, error) {
-	var page payout.TransferPage
+func (s *Store) ComparePostings(ctx context.Context, r staff.Reconciliation, zone *time.Location, after staff.TransferCursor,
+	limit int) (staff.TransferPage, error) {
+	var page staff.TransferPage
 	from, to := r.Day.Span(zone)
 	if r.StartedAt.Before(to) {
 		to = r.StartedAt // a later run compares what comes later
@@ -191,7 +192,7 @@ func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zo
 		return page, classify(err)
 	}
 	last := posts[len(posts)-1]
-	page.Next = &payout.TransferCursor{At: last.CreatedAt.UTC(), ID: last.ID}
+	page.Next = &staff.TransferCursor{At: last.CreatedAt.UTC(), ID: last.ID}
 	var numbers []string
 	for _, p := range posts {
 		numbers = append(numbers, p.OrderNo)

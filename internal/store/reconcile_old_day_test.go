@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestReconcileOfLongAgo: a day is compared from both sides even when more than a hundred later ones
@@ -21,7 +22,7 @@ func TestReconcileOfLongAgo(t *testing.T) {
 	x.c.pass(131 * 24 * time.Hour)
 	r := x.reconcile(day)
 	x.want(x.breaks(false), "not_in_statement "+o.OrderNo)
-	if sum := x.sums(r, payout.OpTransfer); r.Breaks != 1 || sum.Books != (payout.Sum{Count: 1, Amount: 100}) {
+	if sum := x.sums(r, payout.OpTransfer); r.Breaks != 1 || sum.Books != (staff.Sum{Count: 1, Amount: 100}) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -37,7 +38,7 @@ func TestStatementReadByTwo(t *testing.T) {
 	x.reconcile(day)
 	x.lines[day] = x.lines[day][:2]
 	x.c.pass(48 * time.Hour)
-	begin := func(of payout.Day) payout.Reconciliation {
+	begin := func(of payout.Day) staff.Reconciliation {
 		asked, err := x.s.RequestDailyReconciliation(ctx, provider, of, "tester")
 		must(t, err)
 		_, end := of.Span(time.UTC)

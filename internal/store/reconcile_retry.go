@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // uncovered selects failed reconciliations of days that no other reconciliation has compared. One
@@ -15,7 +16,7 @@ const uncovered = ` FROM reconciliations f FORCE INDEX (reconciliations_created)
 		(SELECT 1 FROM reconciliations d WHERE d.provider = f.provider AND d.day = f.day AND d.status = 'done' AND NOT d.provisional)`
 
 // RetryReconciliations requests a reconciliation again for each uncovered day whose pause is over
-// (payout.ReconcileRetryDelay), and returns their number. Runs older than matchDays do not
+// (staff.ReconcileRetryDelay), and returns their number. Runs older than matchDays do not
 // count: staff request those days. Errors: ErrUnavailable.
 func (s *Store) RetryReconciliations(ctx context.Context, provider string) (int, error) {
 	now, err := s.Clock(ctx)
@@ -35,10 +36,10 @@ func (s *Store) RetryReconciliations(ctx context.Context, provider string) (int,
 	}
 	requested := 0
 	for _, row := range rows {
-		if now.Before(row.Last.Add(payout.ReconcileRetryDelay(row.N))) {
+		if now.Before(row.Last.Add(staff.ReconcileRetryDelay(row.N))) {
 			continue
 		}
-		if _, err := s.RequestDailyReconciliation(ctx, provider, payout.Day(row.Day), payout.BySchedule); err != nil {
+		if _, err := s.RequestDailyReconciliation(ctx, provider, payout.Day(row.Day), staff.BySchedule); err != nil {
 			return requested, err
 		}
 		requested++

@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestFailedReconciliationIsRetried: a day whose statement could not be read is reported and
@@ -16,9 +17,9 @@ func TestFailedReconciliationIsRetried(t *testing.T) {
 	ctx := t.Context()
 	const day, other = payout.Day("2026-02-17"), payout.Day("2026-02-18")
 	over, lasts := s.Now().Add(-time.Hour), s.Now().Add(time.Hour)
-	fails := func(day payout.Day, end time.Time) payout.Reconciliation {
+	fails := func(day payout.Day, end time.Time) staff.Reconciliation {
 		t.Helper()
-		r := made(s.RequestDailyReconciliation(ctx, provider, day, payout.BySchedule))(t)
+		r := made(s.RequestDailyReconciliation(ctx, provider, day, staff.BySchedule))(t)
 		made(s.BeginReconciliation(ctx, r.ID, end))(t)
 		must(t, s.FailReconciliation(ctx, r.ID, "no statement"))
 		return made(s.Reconciliation(ctx, r.ID))(t)
@@ -68,7 +69,7 @@ func TestFailedReconciliationIsRetried(t *testing.T) {
 	fails(other, over)
 	uncovered(2, 46*time.Hour)
 
-	r := made(s.RequestDailyReconciliation(ctx, provider, day, payout.BySchedule))(t)
+	r := made(s.RequestDailyReconciliation(ctx, provider, day, staff.BySchedule))(t)
 	made(s.BeginReconciliation(ctx, r.ID, over))(t)
 	must(t, s.FinishReconciliation(ctx, r.ID, nil))
 	uncovered(1, 0)
@@ -76,7 +77,7 @@ func TestFailedReconciliationIsRetried(t *testing.T) {
 	older(48 * time.Hour)
 	uncovered(1, 48*time.Hour)
 	again(1)
-	if r := made(s.RequestDailyReconciliation(ctx, provider, other, "x"))(t); r.RequestedBy != payout.BySchedule {
+	if r := made(s.RequestDailyReconciliation(ctx, provider, other, "x"))(t); r.RequestedBy != staff.BySchedule {
 		t.Errorf("requested by %q", r.RequestedBy)
 	}
 	must(t, s.db.Exec("UPDATE reconciliations SET created_at = created_at - INTERVAL ? DAY", matchDays+1).Error)

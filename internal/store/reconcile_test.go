@@ -11,6 +11,7 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // statement is a provider's statement, written by the test.
@@ -21,7 +22,7 @@ type statement struct {
 	lines map[payout.Day][]payout.StatementLine
 	refs  int
 	// missing are the movements without a statement line in the last run.
-	missing map[payout.Op]payout.Sum
+	missing map[payout.Op]staff.Sum
 }
 
 func newStatement(t *testing.T) *statement {
@@ -57,7 +58,7 @@ func (x *statement) owing() payout.Order {
 	return begin(x.t, x.s, payoutID(p, 0))
 }
 
-func (x *statement) read(r payout.Reconciliation, day payout.Day) {
+func (x *statement) read(r staff.Reconciliation, day payout.Day) {
 	x.t.Helper()
 	for part := range slices.Chunk(x.lines[day], 2) {
 		must(x.t, x.s.SaveStatement(x.t.Context(), r.ID, adapter, day, part))
@@ -66,7 +67,7 @@ func (x *statement) read(r payout.Reconciliation, day payout.Day) {
 }
 
 // reconcile runs the workflow's steps, two rows at a time, each step twice.
-func (x *statement) reconcile(day payout.Day) payout.Reconciliation {
+func (x *statement) reconcile(day payout.Day) staff.Reconciliation {
 	x.t.Helper()
 	ctx := x.t.Context()
 	asked, err := x.s.RequestDailyReconciliation(ctx, provider, day, "tester")
@@ -92,7 +93,7 @@ func (x *statement) reconcile(day payout.Day) payout.Reconciliation {
 	must(x.t, x.s.FinishReconciliation(ctx, r.ID, nil)) // a repeat changes nothing
 	r, err = x.s.Reconciliation(ctx, r.ID)
 	must(x.t, err)
-	if r.Status != payout.ReconciliationDone || r.EndedAt.IsZero() {
+	if r.Status != staff.ReconciliationDone || r.EndedAt.IsZero() {
 		x.t.Errorf("%+v", r)
 	}
 	return r
@@ -113,15 +114,15 @@ func (x *statement) inBatches(do func(after int64) (int64, error)) {
 	}
 }
 
-func (x *statement) comparePostings(r payout.Reconciliation) (unread []payout.Day) {
+func (x *statement) comparePostings(r staff.Reconciliation) (unread []payout.Day) {
 	x.t.Helper()
-	x.missing = map[payout.Op]payout.Sum{}
-	for at := (payout.TransferCursor{}); ; {
+	x.missing = map[payout.Op]staff.Sum{}
+	for at := (staff.TransferCursor{}); ; {
 		page, err := x.s.ComparePostings(x.t.Context(), r, time.UTC, at, 2)
 		must(x.t, err)
 		unread = append(unread, page.Unread...)
 		for op, sum := range page.Missing {
-			x.missing[op] = payout.Sum{Count: x.missing[op].Count + sum.Count, Amount: x.missing[op].Amount + sum.Amount}
+			x.missing[op] = staff.Sum{Count: x.missing[op].Count + sum.Count, Amount: x.missing[op].Amount + sum.Amount}
 		}
 		if page.Next == nil {
 			slices.Sort(unread)
@@ -134,7 +135,7 @@ func (x *statement) comparePostings(r payout.Reconciliation) (unread []payout.Da
 // breaks are the open breaks as "kind number", sorted.
 func (x *statement) breaks(resolved bool) (out []string) {
 	x.t.Helper()
-	rows, err := x.s.Breaks(x.t.Context(), payout.BreakFilter{Resolved: &resolved, Limit: 100})
+	rows, err := x.s.Breaks(x.t.Context(), staff.BreakFilter{Resolved: &resolved, Limit: 100})
 	must(x.t, err)
 	for _, b := range rows {
 		out = append(out, string(b.Kind)+" "+b.OrderNo)
@@ -151,8 +152,8 @@ func (x *statement) want(got []string, want ...string) {
 	}
 }
 
-func (x *statement) sums(r payout.Reconciliation, op payout.Op) payout.OpSum {
-	i := slices.IndexFunc(r.Sums, func(s payout.OpSum) bool { return s.Op == op })
+func (x *statement) sums(r staff.Reconciliation, op payout.Op) staff.OpSum {
+	i := slices.IndexFunc(r.Sums, func(s staff.OpSum) bool { return s.Op == op })
 	return r.Sums[max(i, 0)]
 }
 
@@ -173,7 +174,7 @@ func TestReconcileAgrees(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, op := range []payout.Op{payout.OpCharge, payout.OpTransfer, payout.OpReturn} {
-		if got := x.sums(r, op); got.Provider != got.Books || got.Books != (payout.Sum{Count: 3, Amount: 300}) {
+		if got := x.sums(r, op); got.Provider != got.Books || got.Books != (staff.Sum{Count: 3, Amount: 300}) {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -200,7 +201,7 @@ func TestReconcileHugeAmounts(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	// And MySQL may have what the statement lacks, of any number of large packets.
-	var page payout.TransferPage
+	var page staff.TransferPage
 	for range 2000 {
 		page.AddMissing(payout.OpCharge, money.Max)
 	}
@@ -213,11 +214,11 @@ func TestReconcileHugeAmounts(t *testing.T) {
 	x.read(again, day)
 	_, err = x.s.CompareLines(t.Context(), again, 0, false, 100)
 	must(t, err)
-	page.Missing[payout.OpTransfer] = payout.Sum{Count: 2, Amount: 2 * money.Max}
+	page.Missing[payout.OpTransfer] = staff.Sum{Count: 2, Amount: 2 * money.Max}
 	must(t, x.s.FinishReconciliation(t.Context(), again.ID, page.Missing))
 	r, err = x.s.Reconciliation(t.Context(), again.ID)
 	must(t, err)
-	for op, want := range map[payout.Op]payout.Sum{payout.OpCharge: {Count: 2000, Amount: money.Saturated},
+	for op, want := range map[payout.Op]staff.Sum{payout.OpCharge: {Count: 2000, Amount: money.Saturated},
 		payout.OpTransfer: {Count: 2, Amount: 2 * money.Max}} {
 		if got := x.sums(r, op).Books; got != want {
 			t.Errorf("missing: %+v", got)
@@ -253,7 +254,7 @@ func TestReconcileRepairsByQuery(t *testing.T) {
 	}
 	detail, err := x.s.Payment(t.Context(), id)
 	must(t, err)
-	if last := detail.Events[len(detail.Events)-1]; last.Source != payout.ByReconciliation || last.OrderNo != o.OrderNo ||
+	if last := detail.Events[len(detail.Events)-1]; last.Source != staff.ByReconciliation || last.OrderNo != o.OrderNo ||
 		last.What() != "the statement of "+last.Args["day"]+" has a transfer that MySQL lacks: query requested" {
 		t.Errorf("%+v", last)
 	}
@@ -389,7 +390,7 @@ func TestReconcileCutAtMidnight(t *testing.T) {
 			}
 			// The day with the line counts it, on both sides.
 			if r := x.reconcile(payout.DayOf(midnight.Add(moved), time.UTC)); r.Breaks != 0 ||
-				x.sums(r, payout.OpTransfer).Books != (payout.Sum{Count: 1, Amount: 100}) {
+				x.sums(r, payout.OpTransfer).Books != (staff.Sum{Count: 1, Amount: 100}) {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -409,7 +410,7 @@ func TestReconcileBookedAndNotInStatement(t *testing.T) {
 	x.c.pass(2 * payout.InFlightAge)
 	r := x.reconcile(day)
 	x.want(x.breaks(false), "not_in_statement "+o.OrderNo)
-	if sum := x.sums(r, payout.OpTransfer); r.Breaks != 1 || sum.Provider.Count != 0 || sum.Books != (payout.Sum{Count: 1, Amount: 100}) {
+	if sum := x.sums(r, payout.OpTransfer); r.Breaks != 1 || sum.Provider.Count != 0 || sum.Books != (staff.Sum{Count: 1, Amount: 100}) {
 		t.Errorf("%+v", r)
 	}
 	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
@@ -437,11 +438,11 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	x.c.pass(2 * payout.InFlightAge)
 	day := payout.DayOf(x.s.Now(), time.UTC)
 	x.reconcile(day)
-	rows, err := x.s.Breaks(t.Context(), payout.BreakFilter{Kind: payout.BreakMovedTwice, Limit: 10})
+	rows, err := x.s.Breaks(t.Context(), staff.BreakFilter{Kind: payout.BreakMovedTwice, Limit: 10})
 	must(t, err)
 	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h",
 		Reason: "they paid it back by bank"})
-	render := func(b payout.BreakRow) (int, []byte) { return 200, []byte(b.ResolvedBy + ": " + b.Reason) }
+	render := func(b staff.BreakRow) (int, []byte) { return 200, []byte(b.ResolvedBy + ": " + b.Reason) }
 	for try := range 3 {
 		a, err := x.s.ResolveBreak(t.Context(), w, rows[0].ID, render)
 		must(t, err)
@@ -484,11 +485,11 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
 	const day = payout.Day("2026-02-17")
-	render := func(r payout.Reconciliation) (int, []byte) { return 202, []byte(r.ID) }
+	render := func(r staff.Reconciliation) (int, []byte) { return 202, []byte(r.ID) }
 	ids := make([]string, 12)
 	for _, err := range together(len(ids), func(i int) error {
 		if i%2 == 0 {
-			r, err := s.RequestDailyReconciliation(ctx, provider, day, payout.BySchedule)
+			r, err := s.RequestDailyReconciliation(ctx, provider, day, staff.BySchedule)
 			ids[i] = r.ID
 			return err
 		}
@@ -509,7 +510,7 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 		t.Errorf("another day: %+v, %v", r, err)
 	}
 	wanted, err := s.DueReconciliations(ctx, time.Minute, 10)
-	if err != nil || len(wanted) != 2 || wanted[0].Status != payout.ReconciliationRequested {
+	if err != nil || len(wanted) != 2 || wanted[0].Status != staff.ReconciliationRequested {
 		t.Errorf("%+v, %v", wanted, err)
 	}
 	if again, err := s.DueReconciliations(ctx, time.Minute, 10); err != nil || len(again) != 0 {
@@ -518,7 +519,7 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 	end := s.Now().Add(-payout.InFlightAge)
 	for range 2 {
 		r, err := s.BeginReconciliation(ctx, ids[0], end)
-		if err != nil || r.Status != payout.ReconciliationRunning || r.Provisional || !r.StartedAt.After(r.CreatedAt) {
+		if err != nil || r.Status != staff.ReconciliationRunning || r.Provisional || !r.StartedAt.After(r.CreatedAt) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		end = s.Now().Add(time.Hour) // has begun: nothing changes
@@ -526,24 +527,24 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 	must(t, s.FailReconciliation(ctx, ids[0], "no statement"))
 	must(t, s.FinishReconciliation(ctx, ids[0], nil))
 	r, err := s.Reconciliation(ctx, ids[0])
-	if err != nil || r.Status != payout.ReconciliationFailed || r.Error != "no statement" || r.EndedAt.IsZero() {
+	if err != nil || r.Status != staff.ReconciliationFailed || r.Error != "no statement" || r.EndedAt.IsZero() {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if next, err := s.RequestDailyReconciliation(ctx, provider, day, "x"); err != nil || next.ID == ids[0] ||
-		next.Status != payout.ReconciliationRequested {
+		next.Status != staff.ReconciliationRequested {
 		t.Errorf("%+v, %v", next, err)
 	}
 	_, err = s.Reconciliation(ctx, "nobody's")
 	wantErr(t, err, ErrNotFound)
-	list, err := s.Reconciliations(ctx, payout.ReconciliationFilter{Day: day, Limit: 10})
+	list, err := s.Reconciliations(ctx, staff.ReconciliationFilter{Day: day, Limit: 10})
 	if err != nil || len(list) != 2 || list[1].ID != ids[0] {
 		t.Errorf("%+v, %v", list, err)
 	}
-	rest, err := s.Reconciliations(ctx, payout.ReconciliationFilter{Day: day, Limit: 10, AfterTime: list[0].CreatedAt, AfterID: list[0].ID})
+	rest, err := s.Reconciliations(ctx, staff.ReconciliationFilter{Day: day, Limit: 10, AfterTime: list[0].CreatedAt, AfterID: list[0].ID})
 	if err != nil || len(rest) != 1 || rest[0].ID != ids[0] {
 		t.Errorf("%+v, %v", rest, err)
 	}
-	if failed, err := s.Reconciliations(ctx, payout.ReconciliationFilter{Status: payout.ReconciliationFailed, Provider: provider,
+	if failed, err := s.Reconciliations(ctx, staff.ReconciliationFilter{Status: staff.ReconciliationFailed, Provider: provider,
 		Limit: 10}); err != nil || len(failed) != 1 {
 		t.Errorf("%+v, %v", failed, err)
 	}
@@ -558,7 +559,7 @@ func TestBreakList(t *testing.T) {
 	}
 	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	var got []string
-	f := payout.BreakFilter{ReconciliationID: r.ID, Limit: 2}
+	f := staff.BreakFilter{ReconciliationID: r.ID, Limit: 2}
 	for range 5 {
 		rows, err := x.s.Breaks(t.Context(), f)
 		must(t, err)
@@ -575,7 +576,7 @@ func TestBreakList(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	yes := true
-	for want, f := range map[int]payout.BreakFilter{
+	for want, f := range map[int]staff.BreakFilter{
 		0: {Resolved: &yes}, 5: {Kind: payout.BreakForeignOrder, CreatedTo: x.s.Now()},
 	} {
 		f.Limit = 10
@@ -583,7 +584,7 @@ func TestBreakList(t *testing.T) {
 			t.Errorf("%+v: %d, %v", f, len(rows), err)
 		}
 	}
-	for _, f := range []payout.BreakFilter{{PacketID: "x"}, {Kind: "x"}, {ReconciliationID: "x"}, {CreatedTo: x.s.Now().Add(-time.Hour)}} {
+	for _, f := range []staff.BreakFilter{{PacketID: "x"}, {Kind: "x"}, {ReconciliationID: "x"}, {CreatedTo: x.s.Now().Add(-time.Hour)}} {
 		f.Limit = 10
 		if rows, err := x.s.Breaks(t.Context(), f); err != nil || len(rows) != 0 {
 			t.Errorf("%+v: %d, %v", f, len(rows), err)
@@ -636,7 +637,7 @@ func TestBreakOfManyLines(t *testing.T) {
 	amounts := func(want map[string]money.Fen) {
 		t.Helper()
 		open := false
-		rows, err := x.s.Breaks(t.Context(), payout.BreakFilter{Resolved: &open, Limit: 100})
+		rows, err := x.s.Breaks(t.Context(), staff.BreakFilter{Resolved: &open, Limit: 100})
 		must(t, err)
 		got := map[string]money.Fen{}
 		for _, b := range rows {

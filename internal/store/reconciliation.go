@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 type reconciliationRow struct {
@@ -37,9 +38,9 @@ type reconciliationRow struct {
 
 func (reconciliationRow) TableName() string { return "reconciliations" }
 
-func (r reconciliationRow) reconciliation() (payout.Reconciliation, error) {
-	out := payout.Reconciliation{
-		ID: r.ID, Provider: r.Provider, Day: payout.Day(r.Day), Status: payout.ReconciliationStatus(r.Status), Provisional: r.Provisional,
+func (r reconciliationRow) reconciliation() (staff.Reconciliation, error) {
+	out := staff.Reconciliation{
+		ID: r.ID, Provider: r.Provider, Day: payout.Day(r.Day), Status: staff.ReconciliationStatus(r.Status), Provisional: r.Provisional,
 		RequestedBy: r.RequestedBy, Reason: r.Reason, CreatedAt: r.CreatedAt.UTC(), StartedAt: orZero(r.StartedAt), EndedAt: orZero(r.EndedAt),
 		Lines: r.LineCount, Matched: r.Matched, InFlight: r.InFlight, Repaired: r.Repaired, Breaks: r.BreakCount, Error: r.Error,
 	}
@@ -55,7 +56,7 @@ func (r reconciliationRow) reconciliation() (payout.Reconciliation, error) {
 // worker runs it. An active one of that day is returned instead. The same key and body return the
 // first answer. Errors: payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) RequestReconciliation(ctx context.Context, w payout.StaffWrite, provider string, day payout.Day,
-	render func(payout.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error) {
+	render func(staff.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
 		r, made, err := tx.requestReconciliation(provider, day, w.Owner, w.Reason)
 		if err != nil {
@@ -72,8 +73,8 @@ func (s *Store) RequestReconciliation(ctx context.Context, w payout.StaffWrite, 
 
 // RequestDailyReconciliation requests a reconciliation of a day by the schedule. It may be repeated
 // while one is active. Errors: ErrUnavailable.
-func (s *Store) RequestDailyReconciliation(ctx context.Context, provider string, day payout.Day, by string) (payout.Reconciliation, error) {
-	var out payout.Reconciliation
+func (s *Store) RequestDailyReconciliation(ctx context.Context, provider string, day payout.Day, by string) (staff.Reconciliation, error) {
+	var out staff.Reconciliation
 	run := func(tx tx) (err error) {
 		out, _, err = tx.requestReconciliation(provider, day, by, "")
 		return err
@@ -85,13 +86,13 @@ func (s *Store) RequestDailyReconciliation(ctx context.Context, provider string,
 	return out, err
 }
 
-func (tx tx) requestReconciliation(provider string, day payout.Day, by, reason string) (r payout.Reconciliation, made bool, err error) {
+func (tx tx) requestReconciliation(provider string, day payout.Day, by, reason string) (r staff.Reconciliation, made bool, err error) {
 	var row reconciliationRow
 	if err := tx.Where("provider = ? AND day = ? AND active = TRUE", provider, string(day)).Limit(1).Find(&row).Error; err != nil {
 		return r, false, err
 	}
 	if made = row.ID == ""; made {
-		row = reconciliationRow{ID: "s" + rand.Text()[:25], Provider: provider, Day: string(day), Status: string(payout.ReconciliationRequested),
+		row = reconciliationRow{ID: "s" + rand.Text()[:25], Provider: provider, Day: string(day), Status: string(staff.ReconciliationRequested),
 			Active: true, RequestedBy: by, Reason: clip(reason, 500), CreatedAt: tx.now, DueAt: tx.now}
 		if err := tx.Create(&row).Error; err != nil {
 			return r, false, err
@@ -107,8 +108,8 @@ func (tx tx) requestReconciliation(provider string, day payout.Day, by, reason s
 // DueReconciliations returns active reconciliations whose run has to be started or checked, and
 // delays them so that another worker does not repeat it at once. Starting a running one is harmless.
 // Errors: ErrUnavailable.
-func (s *Store) DueReconciliations(ctx context.Context, again time.Duration, limit int) ([]payout.Reconciliation, error) {
-	var out []payout.Reconciliation
+func (s *Store) DueReconciliations(ctx context.Context, again time.Duration, limit int) ([]staff.Reconciliation, error) {
+	var out []staff.Reconciliation
 	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		out = out[:0]
 		var rows []reconciliationRow
@@ -135,7 +136,7 @@ func (s *Store) DueReconciliations(ctx context.Context, again time.Duration, lim
 // BeginReconciliation moves a requested reconciliation to running and returns it; any other stays as
 // it is. Its day ends at dayEnd: a run started before is provisional. Errors: ErrNotFound,
 // ErrUnavailable.
-func (s *Store) BeginReconciliation(ctx context.Context, id string, dayEnd time.Time) (payout.Reconciliation, error) {
+func (s *Store) BeginReconciliation(ctx context.Context, id string, dayEnd time.Time) (staff.Reconciliation, error) {
 	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		began := tx.Exec("UPDATE reconciliations SET status = 'running', started_at = ?, provisional = ? WHERE id = ? AND status = 'requested'",
 			tx.now, tx.now.Before(dayEnd.Add(payout.InFlightAge)), id)
@@ -145,25 +146,25 @@ func (s *Store) BeginReconciliation(ctx context.Context, id string, dayEnd time.
 		return began.Error
 	})
 	if err != nil {
-		return payout.Reconciliation{}, err
+		return staff.Reconciliation{}, err
 	}
 	return s.Reconciliation(ctx, id)
 }
 
 // Reconciliation reads a reconciliation. Errors: ErrNotFound, ErrUnavailable.
-func (s *Store) Reconciliation(ctx context.Context, id string) (payout.Reconciliation, error) {
+func (s *Store) Reconciliation(ctx context.Context, id string) (staff.Reconciliation, error) {
 	var row reconciliationRow
 	if err := s.read(ctx).Where("id = ?", id).Limit(1).Find(&row).Error; err != nil {
-		return payout.Reconciliation{}, classify(err)
+		return staff.Reconciliation{}, classify(err)
 	}
 	if row.ID == "" {
-		return payout.Reconciliation{}, fmt.Errorf("reconciliation %s: %w", id, ErrNotFound)
+		return staff.Reconciliation{}, fmt.Errorf("reconciliation %s: %w", id, ErrNotFound)
 	}
 	return row.reconciliation()
 }
 
 // Reconciliations lists reconciliations, newest first. Errors: ErrUnavailable.
-func (s *Store) Reconciliations(ctx context.Context, f payout.ReconciliationFilter) ([]payout.Reconciliation, error) {
+func (s *Store) Reconciliations(ctx context.Context, f staff.ReconciliationFilter) ([]staff.Reconciliation, error) {
 	index := " FORCE INDEX (reconciliations_created)"
 	if f.Provider != "" && f.Day != "" {
 		index = "" // a day of a provider has few
@@ -181,7 +182,7 @@ func (s *Store) Reconciliations(ctx context.Context, f payout.ReconciliationFilt
 	if err := q.Order("created_at DESC, id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
-	out := make([]payout.Reconciliation, 0, len(rows))
+	out := make([]staff.Reconciliation, 0, len(rows))
 	for _, row := range rows {
 		r, err := row.reconciliation()
 		if err != nil {
@@ -194,7 +195,7 @@ func (s *Store) Reconciliations(ctx context.Context, f payout.ReconciliationFilt
 
 // FinishReconciliation ends a running reconciliation with its sums; missing are movements that MySQL
 // has and no statement. One that has ended stays as it is. Errors: ErrUnavailable.
-func (s *Store) FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]payout.Sum) error {
+func (s *Store) FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]staff.Sum) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		var row reconciliationRow
 		err := tx.Raw("SELECT * FROM reconciliations WHERE id = ? AND status = 'running' FOR UPDATE", id).Scan(&row).Error
@@ -215,7 +216,7 @@ func (s *Store) FinishReconciliation(ctx context.Context, id string, missing map
 		var found struct{ Open, Repaired int64 }
 		err = tx.Raw(`SELECT COALESCE(SUM(resolved_at IS NULL), 0) AS open,
 			COALESCE(SUM(resolved_by = ? AND resolved_at >= ?), 0) AS repaired FROM breaks WHERE reconciliation_id = ?`,
-			payout.ByReconciliation, row.StartedAt, id).Scan(&found).Error
+			staff.ByReconciliation, row.StartedAt, id).Scan(&found).Error
 		if err != nil {
 			return err
 		}
@@ -232,7 +233,7 @@ func (s *Store) FinishReconciliation(ctx context.Context, id string, missing map
 type lineCounts struct{ all, matched, inFlight, repaired int64 }
 
 // lineSums adds up the lines of a reconciliation's day, by operation and verdict.
-func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
+func (tx tx) lineSums(r reconciliationRow) ([]staff.OpSum, lineCounts, error) {
 	var rows []struct {
 		Op, Verdict    string
 		N, Amount      int64
@@ -243,7 +244,7 @@ func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
 		LEAST(COALESCE(SUM(booked), 0), ?) AS entered FROM statement_lines WHERE provider = ? AND day = ? GROUP BY op, verdict`,
 		int64(money.Saturated), int64(money.Saturated), r.Provider, r.Day).Scan(&rows).Error
 	var counts lineCounts
-	sums := []payout.OpSum{{Op: payout.OpCharge}, {Op: payout.OpTransfer}, {Op: payout.OpRefund}, {Op: payout.OpReturn}}
+	sums := []staff.OpSum{{Op: payout.OpCharge}, {Op: payout.OpTransfer}, {Op: payout.OpRefund}, {Op: payout.OpReturn}}
 	for _, row := range rows {
 		counts.all += row.N
 		switch row.Verdict {
@@ -257,8 +258,8 @@ func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
 		}
 		for i := range sums {
 			if one := &sums[i]; one.Op == payout.Op(row.Op) {
-				one.Provider = one.Provider.Plus(payout.Sum{Count: row.N, Amount: money.Fen(row.Amount)})
-				one.Books = one.Books.Plus(payout.Sum{Count: row.Known, Amount: money.Fen(row.Entered)})
+				one.Provider = one.Provider.Plus(staff.Sum{Count: row.N, Amount: money.Fen(row.Amount)})
+				one.Books = one.Books.Plus(staff.Sum{Count: row.Known, Amount: money.Fen(row.Entered)})
 			}
 		}
 	}

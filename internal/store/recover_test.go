@@ -24,7 +24,7 @@ func declared(t *testing.T, s *Store) payout.MySQLState {
 func ended(t *testing.T, s *Store, found payout.MySQLState) {
 	t.Helper()
 	must(t, errOnly(s.EndRecovery(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, found, 0, provider, nil)))
-	must(t, errOnly(s.HoldProvider(t.Context(), staff(t, s, rand.Text(), "h"), provider, false, renderProvider)))
+	must(t, errOnly(s.HoldProvider(t.Context(), financeWrite(t, s, rand.Text(), "h"), provider, false, renderProvider)))
 }
 
 // TestR13_ListIsLost: only a recovery records a packet whose user list is lost, and every reader
@@ -174,7 +174,7 @@ func TestR13_UnresolvedChargeNeedsAnotherRecovery(t *testing.T) {
 	wantErr(t, errOnly(s.Fund(ctx, p.ID, even(p))), payout.ErrHeld)
 	wantErr(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseUnopened)), payout.ErrHeld)
 	id := query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet'")
-	wantErr(t, errOnly(s.ReleaseHold(ctx, staff(t, s, "release", "h"), id, renderHold)), payout.ErrRecoveryRequired)
+	wantErr(t, errOnly(s.ReleaseHold(ctx, financeWrite(t, s, "release", "h"), id, renderHold)), payout.ErrRecoveryRequired)
 	plan, err := s.PreviewRelease(ctx, "anna", id)
 	if wantErr(t, err, payout.ErrRecoveryRequired); plan.Hold.ID != id {
 		t.Errorf("%+v", plan)

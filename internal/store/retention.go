@@ -12,6 +12,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // retainedBatch is the number of rows that one transaction reads.
@@ -36,26 +37,26 @@ type retained struct {
 	gone   string   // rows that may be removed, age apart
 }
 
-// retainedTables are the tables of payout.Retentions.
-var retainedTables = map[payout.RetainedTable]retained{
-	payout.RetainedNotifications: {key: []string{"provider", "event_id"}, at: "received_at", gone: noneOrEnded,
+// retainedTables are the tables of staff.Retentions.
+var retainedTables = map[staff.RetainedTable]retained{
+	staff.RetainedNotifications: {key: []string{"provider", "event_id"}, at: "received_at", gone: noneOrEnded,
 		from: "notifications b FORCE INDEX (notifications_received) LEFT JOIN attempts a ON a.order_no = b.order_no " +
 			"LEFT JOIN payments p ON p.id = a.payment_id"},
-	payout.RetainedEvents: {key: []string{"id"}, id: "id", at: "at", gone: atEnd,
+	staff.RetainedEvents: {key: []string{"id"}, id: "id", at: "at", gone: atEnd,
 		from: "payment_events b FORCE INDEX (PRIMARY) LEFT JOIN payments p ON p.id = b.payment_id"},
-	payout.RetainedLines: {key: []string{"id"}, id: "id", at: "created_at",
+	staff.RetainedLines: {key: []string{"id"}, id: "id", at: "created_at",
 		gone: noneOrEnded + " AND NOT EXISTS (SELECT 1 FROM breaks k FORCE INDEX (breaks_subject) WHERE k.payment_id = COALESCE(p.id, '') " +
 			"AND k.order_no = b.order_no AND k.resolved_at IS NULL)",
 		from: "statement_lines b FORCE INDEX (PRIMARY) LEFT JOIN attempts a ON a.order_no = b.order_no " +
 			"LEFT JOIN payments p ON p.id = a.payment_id"},
-	payout.RetainedStaffIdempotency: {key: []string{"owner", "route", "idem_key"}, at: "created_at", gone: "TRUE",
+	staff.RetainedStaffIdempotency: {key: []string{"owner", "route", "idem_key"}, at: "created_at", gone: "TRUE",
 		from: "staff_idempotency b FORCE INDEX (staff_idempotency_created)"},
-	payout.RetainedDecisions: {key: []string{"id"}, at: "created_at",
+	staff.RetainedDecisions: {key: []string{"id"}, at: "created_at",
 		gone: atEnd + " AND b.status <> 'open' AND COALESCE(b.ended_at, b.expires_at) < @before",
 		from: "decisions b FORCE INDEX (decisions_created) LEFT JOIN payments p ON p.id = b.payment_id"},
-	payout.RetainedBreaks: {key: []string{"id"}, at: "resolved_at", gone: noneOrEnded,
+	staff.RetainedBreaks: {key: []string{"id"}, at: "resolved_at", gone: noneOrEnded,
 		from: "breaks b FORCE INDEX (breaks_open) LEFT JOIN payments p ON p.id = b.payment_id"},
-	payout.RetainedQuarantine: {key: []string{"lane", "entry_id"}, at: "created_at", gone: "TRUE",
+	staff.RetainedQuarantine: {key: []string{"lane", "entry_id"}, at: "created_at", gone: "TRUE",
 		from: "quarantine b FORCE INDEX (quarantine_created)"},
 }
 
@@ -76,7 +77,7 @@ type retainedRow struct {
 
 // TakeRetentionTurn takes the next turn of removing old rows of a table; no other turn begins for
 // every. ok is false when none is due. Errors: ErrUnavailable.
-func (s *Store) TakeRetentionTurn(ctx context.Context, table payout.RetainedTable, every time.Duration) (ok bool, err error) {
+func (s *Store) TakeRetentionTurn(ctx context.Context, table staff.RetainedTable, every time.Duration) (ok bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		var known int64 // select first: INSERT IGNORE of an existing row locks it, and two workers would deadlock
 		if err := tx.Model(&retentionRow{}).Where("name = ?", string(table)).Count(&known).Error; err != nil {
@@ -98,8 +99,8 @@ func (s *Store) TakeRetentionTurn(ctx context.Context, table payout.RetainedTabl
 // RemoveOld reads the next rows of a table after a place, oldest first, and removes those older than
 // keep whose subject is final. more: old rows remain after next. Errors: payout.ErrMySQLRestored,
 // ErrUnavailable.
-func (s *Store) RemoveOld(ctx context.Context, table payout.RetainedTable, keep time.Duration, after payout.RetentionCursor) (
-	removed int64, next payout.RetentionCursor, more bool, err error) {
+func (s *Store) RemoveOld(ctx context.Context, table staff.RetainedTable, keep time.Duration, after staff.RetentionCursor) (
+	removed int64, next staff.RetentionCursor, more bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		removed, next, more = 0, after, false
 		if err := tx.allow(payout.ActionMaintain, holdNames{}); err != nil { // statuses in a restored MySQL may be wrong
@@ -110,7 +111,7 @@ func (s *Store) RemoveOld(ctx context.Context, table payout.RetainedTable, keep 
 		if err != nil {
 			return err
 		}
-		if table == payout.RetainedStaffIdempotency {
+		if table == staff.RetainedStaffIdempotency {
 			if err := tx.keepRepeatable(rows); err != nil {
 				return err
 			}
@@ -136,7 +137,7 @@ func (s *Store) RemoveOld(ctx context.Context, table payout.RetainedTable, keep 
 }
 
 // oldest reads the next rows after a place.
-func (tx tx) oldest(t retained, before time.Time, after payout.RetentionCursor) (rows []retainedRow, err error) {
+func (tx tx) oldest(t retained, before time.Time, after staff.RetentionCursor) (rows []retainedRow, err error) {
 	columns := "b." + t.at + " AS at, " + t.gone + " AS gone"
 	for i, name := range t.key {
 		columns += fmt.Sprintf(", b.%s AS k%d", name, i+1)
@@ -157,7 +158,7 @@ func (tx tx) oldest(t retained, before time.Time, after payout.RetentionCursor) 
 }
 
 // placeAfter is the place after a row that stays.
-func placeAfter(p payout.RetentionCursor, r retainedRow) payout.RetentionCursor {
+func placeAfter(p staff.RetentionCursor, r retainedRow) staff.RetentionCursor {
 	if !r.At.Equal(p.At) {
 		p.At, p.Kept = r.At.UTC(), 0
 	}
@@ -167,7 +168,7 @@ func placeAfter(p payout.RetentionCursor, r retainedRow) payout.RetentionCursor 
 }
 
 // remove deletes rows by primary key.
-func (tx tx) remove(table payout.RetainedTable, rows []retainedRow) (int64, error) {
+func (tx tx) remove(table staff.RetainedTable, rows []retainedRow) (int64, error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
@@ -232,7 +233,7 @@ func (r *HealthReader) retention(ctx context.Context, v *observe.HealthSnapshot)
 	for _, row := range rows {
 		removed[row.Name] = row.Removed
 	}
-	for _, one := range payout.Retentions {
+	for _, one := range staff.Retentions {
 		t := retainedTables[one.Table]
 		order, from := t.at, any(everBefore)
 		if t.id != "" {

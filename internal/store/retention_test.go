@@ -12,19 +12,20 @@ import (
 
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 const retainedDay = 24 * time.Hour
 
 // removeAll removes old rows of every table, as a worker's turns do.
-func removeAll(t *testing.T, s *Store, keep time.Duration) map[payout.RetainedTable]int64 {
+func removeAll(t *testing.T, s *Store, keep time.Duration) map[staff.RetainedTable]int64 {
 	t.Helper()
-	out := map[payout.RetainedTable]int64{}
-	for _, r := range payout.Retentions {
+	out := map[staff.RetainedTable]int64{}
+	for _, r := range staff.Retentions {
 		if _, err := s.TakeRetentionTurn(t.Context(), r.Table, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		var at payout.RetentionCursor
+		var at staff.RetentionCursor
 		for more := true; more; {
 			n, next, left, err := s.RemoveOld(t.Context(), r.Table, keep, at)
 			must(t, err)
@@ -59,7 +60,7 @@ func TestRetention(t *testing.T) {
 	}
 	must(t, s.RecordNotification(ctx, adapter, "foreign", "Foreign1", []byte("{}")))
 	proposed(t, s, waits, payout.DecisionRequest{Kind: payout.DecisionCancel})
-	repeated := staff(t, s, "repeated", "h")
+	repeated := financeWrite(t, s, "repeated", "h")
 	repeated.Route = "POST /v1/staff/payouts/" + paid + "/ask"
 	first, err := s.Decide(ctx, repeated, paid, payout.DecisionRequest{Kind: payout.DecisionQuery}, render)
 	must(t, err)
@@ -82,8 +83,8 @@ func TestRetention(t *testing.T) {
 	waiting := eventsOf(t, s, bad)
 	c.pass(40 * retainedDay)
 	got := removeAll(t, s, 30*retainedDay) // of the answers, the one whose path names no payment
-	for table, want := range map[payout.RetainedTable]int64{payout.RetainedNotifications: 2, payout.RetainedLines: 2, payout.RetainedBreaks: 1,
-		payout.RetainedDecisions: 1, payout.RetainedQuarantine: 1, payout.RetainedStaffIdempotency: 1} {
+	for table, want := range map[staff.RetainedTable]int64{staff.RetainedNotifications: 2, staff.RetainedLines: 2, staff.RetainedBreaks: 1,
+		staff.RetainedDecisions: 1, staff.RetainedQuarantine: 1, staff.RetainedStaffIdempotency: 1} {
 		if got[table] != want {
 			t.Errorf("%s: %d rows were removed, want %d", table, got[table], want)
 		}
@@ -105,7 +106,7 @@ func TestRetention(t *testing.T) {
 	v := newHealthReader()
 	must(t, NewHealthReader(s).Read(ctx, v))
 	for _, r := range v.Retention {
-		if r.Removed != got[payout.RetainedTable(r.Table)] || r.Table == "quarantine" && !r.Oldest.IsZero() ||
+		if r.Removed != got[staff.RetainedTable(r.Table)] || r.Table == "quarantine" && !r.Oldest.IsZero() ||
 			r.Table == "payment_events" && r.Oldest.IsZero() {
 			t.Errorf("%+v", r)
 		}
@@ -118,7 +119,7 @@ func TestRetention(t *testing.T) {
 		want int64
 	}{{6 * retainedDay, 0}, {2 * retainedDay, 1}} {
 		c.pass(step.pass)
-		if got := removeAll(t, s, 30*retainedDay)[payout.RetainedStaffIdempotency]; got != step.want {
+		if got := removeAll(t, s, 30*retainedDay)[staff.RetainedStaffIdempotency]; got != step.want {
 			t.Errorf("%d answers were removed %v on, want %d", got, step.pass, step.want)
 		}
 	}
@@ -131,7 +132,7 @@ func TestRetentionTurns(t *testing.T) {
 	turns := func() (n int) {
 		mine := make([]bool, 4)
 		for _, err := range together(len(mine), func(i int) (err error) {
-			mine[i], err = s.TakeRetentionTurn(t.Context(), payout.RetainedBreaks, time.Hour)
+			mine[i], err = s.TakeRetentionTurn(t.Context(), staff.RetainedBreaks, time.Hour)
 			return err
 		}) {
 			must(t, err)
@@ -182,9 +183,9 @@ func TestRetentionReadsIndexes(t *testing.T) {
 	v := newHealthReader()
 	must(t, NewHealthReader(s).retention(t.Context(), v))
 	// Without a payment row: an event or a decision always has one, and stays.
-	for table, want := range map[payout.RetainedTable]int64{payout.RetainedEvents: 0, payout.RetainedDecisions: 0,
-		payout.RetainedNotifications: 3000,
-		payout.RetainedLines:         3000, payout.RetainedStaffIdempotency: 3000, payout.RetainedBreaks: 3000, payout.RetainedQuarantine: 3000} {
+	for table, want := range map[staff.RetainedTable]int64{staff.RetainedEvents: 0, staff.RetainedDecisions: 0,
+		staff.RetainedNotifications: 3000,
+		staff.RetainedLines:         3000, staff.RetainedStaffIdempotency: 3000, staff.RetainedBreaks: 3000, staff.RetainedQuarantine: 3000} {
 		if got[table] != want {
 			t.Errorf("%s: %d rows were removed, want %d", table, got[table], want)
 		}

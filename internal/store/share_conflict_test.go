@@ -219,7 +219,7 @@ func TestR10_Honoured(t *testing.T) {
 	}
 	c.pass(time.Second)
 	checkLedger(t, s)
-	again, err := s.Decide(ctx, staff(t, s, "a second retry", "h"), id, smallRetry, render)
+	again, err := s.Decide(ctx, financeWrite(t, s, "a second retry", "h"), id, smallRetry, render)
 	must(t, err)
 	words := strings.Fields(string(again.Body))
 	if again.Status != 202 || words[1] != "waiting" {

@@ -10,6 +10,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Results of comparing a statement line.
@@ -187,14 +188,14 @@ type judged struct {
 	line    lineRow
 	verdict payout.LineVerdict
 	// same are all lines of the order number with the same break, this one included.
-	same map[payout.BreakKind]payout.Sum
+	same map[payout.BreakKind]staff.Sum
 }
 
 // judge compares all lines of one order number with MySQL.
 func (o orders) judge(provider, orderNo string, asOf time.Time) []judged {
 	var before []payout.StatementLine
 	var out []judged
-	same := map[payout.BreakKind]payout.Sum{}
+	same := map[payout.BreakKind]staff.Sum{}
 	for _, row := range o.lines[orderNo] {
 		l := row.line()
 		v := payout.CompareLine(provider, l, before, o.booked[orderNo], asOf)
@@ -202,7 +203,7 @@ func (o orders) judge(provider, orderNo string, asOf time.Time) []judged {
 		before = append(before, l)
 		for _, b := range v.Breaks {
 			sum := same[b.Kind]
-			same[b.Kind] = sum.Plus(payout.Sum{Count: 1, Amount: l.Amount})
+			same[b.Kind] = sum.Plus(staff.Sum{Count: 1, Amount: l.Amount})
 		}
 	}
 	return out

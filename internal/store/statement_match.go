@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 const (
@@ -28,15 +29,15 @@ const (
 // dayMatch is the statement match of a day in progress.
 type dayMatch struct {
 	store *Store
-	match *payout.StatementMatch
+	match *staff.StatementMatch
 	zone  *time.Location
 	open  map[int64]bool // breaks
 }
 
 // matchDay matches a day with the statement that a reconciliation has read, by order number and from
 // both sides. It only reads.
-func (s *Store) matchDay(ctx context.Context, r payout.Reconciliation, zone *time.Location) (*payout.StatementMatch, error) {
-	t := &dayMatch{store: s, match: payout.NewStatementMatch(r.Provider, r.Day), zone: zone, open: map[int64]bool{}}
+func (s *Store) matchDay(ctx context.Context, r staff.Reconciliation, zone *time.Location) (*staff.StatementMatch, error) {
+	t := &dayMatch{store: s, match: staff.NewStatementMatch(r.Provider, r.Day), zone: zone, open: map[int64]bool{}}
 	t.match.ReconciliationID = r.ID
 	var read struct{ ReadAt *time.Time }
 	if err := s.read(ctx).Table("statements").Select("read_at").Where("provider = ? AND day = ?", r.Provider, string(r.Day)).
@@ -64,14 +65,14 @@ type matchLineRow struct {
 	Verdict string
 }
 
-func (r matchLineRow) line() payout.DatedLine {
-	return payout.DatedLine{ID: r.ID, Day: payout.Day(r.Day), Broken: r.Verdict == verdictBreak, StatementLine: payout.StatementLine{
+func (r matchLineRow) line() staff.DatedLine {
+	return staff.DatedLine{ID: r.ID, Day: payout.Day(r.Day), Broken: r.Verdict == verdictBreak, StatementLine: payout.StatementLine{
 		Op: payout.Op(r.Op), OrderNo: r.OrderNo, Amount: money.Fen(r.Amount), At: r.MovedAt.UTC()}}
 }
 
-func (r transferRow) dated() payout.DatedTransfer {
+func (r transferRow) dated() staff.DatedTransfer {
 	kind := payout.TransferKind(r.Kind)
-	return payout.DatedTransfer{ID: r.ID, Kind: kind, Op: kind.Op(payout.Kind(r.OrderNo[0])), OrderNo: r.OrderNo, Amount: money.Fen(r.Amount),
+	return staff.DatedTransfer{ID: r.ID, Kind: kind, Op: kind.Op(payout.Kind(r.OrderNo[0])), OrderNo: r.OrderNo, Amount: money.Fen(r.Amount),
 		At: r.CreatedAt.UTC()}
 }
 
@@ -92,7 +93,7 @@ func (t *dayMatch) lines(ctx context.Context) error {
 			t.match.AddLine(r.line())
 			numbers = append(numbers, r.OrderNo)
 		}
-		if err := t.compare(ctx, numbers, func(m payout.Movement) bool { return m.Line != nil && here[m.Line.ID] }); err != nil {
+		if err := t.compare(ctx, numbers, func(m staff.Movement) bool { return m.Line != nil && here[m.Line.ID] }); err != nil {
 			return err
 		}
 	}
@@ -101,7 +102,7 @@ func (t *dayMatch) lines(ctx context.Context) error {
 // transfers matches the transfers of the day. Those with a line of the day are done.
 func (t *dayMatch) transfers(ctx context.Context) error {
 	from, to := t.match.Day.Span(t.zone)
-	after := payout.TransferCursor{At: from}
+	after := staff.TransferCursor{At: from}
 	for {
 		var rows []transferRow
 		err := t.store.read(ctx).Raw(`SELECT * FROM transfers FORCE INDEX (transfers_created) WHERE created_at >= ? AND created_at < ?
@@ -111,7 +112,7 @@ func (t *dayMatch) transfers(ctx context.Context) error {
 		}
 		here, numbers := map[int64]bool{}, []string{}
 		for _, r := range rows {
-			after = payout.TransferCursor{At: r.CreatedAt.UTC(), ID: r.ID}
+			after = staff.TransferCursor{At: r.CreatedAt.UTC(), ID: r.ID}
 			p := r.dated()
 			t.match.AddTransfer(p)
 			if p.Op != "" {
@@ -119,7 +120,7 @@ func (t *dayMatch) transfers(ctx context.Context) error {
 				numbers = append(numbers, r.OrderNo)
 			}
 		}
-		elsewhere := func(m payout.Movement) bool {
+		elsewhere := func(m staff.Movement) bool {
 			return m.Post != nil && here[m.Post.ID] && (m.Line == nil || m.Line.Day != t.match.Day)
 		}
 		if err := t.compare(ctx, numbers, elsewhere); err != nil {
@@ -129,7 +130,7 @@ func (t *dayMatch) transfers(ctx context.Context) error {
 }
 
 // compare collects the differences of order numbers, restricted to the movements that meant accepts.
-func (t *dayMatch) compare(ctx context.Context, numbers []string, meant func(payout.Movement) bool) error {
+func (t *dayMatch) compare(ctx context.Context, numbers []string, meant func(staff.Movement) bool) error {
 	if len(numbers) == 0 {
 		return nil
 	}
@@ -145,15 +146,15 @@ func (t *dayMatch) compare(ctx context.Context, numbers []string, meant func(pay
 		numbers).Scan(&postRows).Error; err != nil {
 		return err
 	}
-	lines, posts := make([]payout.DatedLine, len(lineRows)), make([]payout.DatedTransfer, len(postRows))
+	lines, posts := make([]staff.DatedLine, len(lineRows)), make([]staff.DatedTransfer, len(postRows))
 	for i, r := range lineRows {
 		lines[i] = r.line()
 	}
 	for i, r := range postRows {
 		posts[i] = r.dated()
 	}
-	var found []payout.Difference
-	for _, m := range payout.Pair(lines, posts) {
+	var found []staff.Difference
+	for _, m := range staff.Pair(lines, posts) {
 		if !meant(m) {
 			continue
 		}
@@ -170,7 +171,7 @@ func (t *dayMatch) compare(ctx context.Context, numbers []string, meant func(pay
 }
 
 // breaks reads the breaks about the order numbers of differences.
-func (t *dayMatch) breaks(ctx context.Context, of []payout.Difference) (map[string][]payout.MatchBreak, error) {
+func (t *dayMatch) breaks(ctx context.Context, of []staff.Difference) (map[string][]staff.MatchBreak, error) {
 	if len(of) == 0 {
 		return nil, nil
 	}
@@ -184,10 +185,10 @@ func (t *dayMatch) breaks(ctx context.Context, of []payout.Difference) (map[stri
 	var rows []breakRow
 	err := t.store.read(ctx).Raw(`SELECT id, kind, order_no, resolved_at FROM breaks FORCE INDEX (breaks_subject)
 		WHERE payment_id IN ? AND order_no IN ? ORDER BY id`, payments, numbers).Scan(&rows).Error
-	out := map[string][]payout.MatchBreak{}
+	out := map[string][]staff.MatchBreak{}
 	for _, b := range rows {
 		t.note(b)
-		out[b.OrderNo] = append(out[b.OrderNo], payout.MatchBreak{ID: b.ID, Kind: payout.BreakKind(b.Kind), Open: b.ResolvedAt == nil})
+		out[b.OrderNo] = append(out[b.OrderNo], staff.MatchBreak{ID: b.ID, Kind: payout.BreakKind(b.Kind), Open: b.ResolvedAt == nil})
 	}
 	return out, err
 }
@@ -246,7 +247,7 @@ func (s *Store) daysToMatch(ctx context.Context, provider string, today payout.D
 	for n := 1; n <= matchDays; n++ {
 		days = append(days, today.Add(-n))
 	}
-	lately, err := s.Reconciliations(ctx, payout.ReconciliationFilter{Provider: provider, Limit: matchDays})
+	lately, err := s.Reconciliations(ctx, staff.ReconciliationFilter{Provider: provider, Limit: matchDays})
 	for _, r := range lately {
 		if r.Day < days[matchDays-1] && !slices.Contains(days, r.Day) {
 			days = append(days, r.Day)
@@ -256,20 +257,20 @@ func (s *Store) daysToMatch(ctx context.Context, provider string, today payout.D
 }
 
 // readDay returns the last ended reconciliation of a day; its id is empty without one.
-func (s *Store) readDay(ctx context.Context, provider string, day payout.Day) (payout.Reconciliation, error) {
+func (s *Store) readDay(ctx context.Context, provider string, day payout.Day) (staff.Reconciliation, error) {
 	var row reconciliationRow
 	err := s.read(ctx).Raw(`SELECT * FROM reconciliations FORCE INDEX (reconciliations_active) WHERE provider = ? AND day = ?
 		AND active IS NULL
 		AND status = 'done' ORDER BY started_at DESC, id LIMIT 1`, provider, string(day)).Scan(&row).Error
 	if err != nil || row.ID == "" {
-		return payout.Reconciliation{}, classify(err)
+		return staff.Reconciliation{}, classify(err)
 	}
 	return row.reconciliation()
 }
 
 // matchOnce matches a day unless it is final, its sums are not stored yet, or the same reading was
 // matched a short time ago.
-func (s *Store) matchOnce(ctx context.Context, r payout.Reconciliation, zone *time.Location, now time.Time) (bool, error) {
+func (s *Store) matchOnce(ctx context.Context, r staff.Reconciliation, zone *time.Location, now time.Time) (bool, error) {
 	before, err := s.readCloseRow(ctx, r.Day, zone)
 	if err != nil || before.ClosedTo.IsZero() || before.kept {
 		return false, err
@@ -309,7 +310,7 @@ func (s *Store) matchOnce(ctx context.Context, r payout.Reconciliation, zone *ti
 type storedMatch struct {
 	Zone string        `json:"zone"` // of the day: in another zone the row ends another day, or none
 	Took time.Duration `json:"took"`
-	*payout.StatementMatch
+	*staff.StatementMatch
 }
 
 type closeRow struct {
@@ -318,7 +319,7 @@ type closeRow struct {
 	FinalAt  *time.Time
 	Tie      []byte
 
-	match *payout.StatementMatch
+	match *staff.StatementMatch
 	took  time.Duration
 	kept  bool // the row is final, whatever day it ends
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestDayOfLongAgoBecomesFinal: a day whose last break was resolved after weeks is final once it was
@@ -15,20 +16,20 @@ func TestDayOfLongAgoBecomesFinal(t *testing.T) {
 	x := newStatement(t)
 	x.packet("app", 500, 5)
 	x.add(payout.OpTransfer, "nobody-sent-this", "stranger", 77, x.s.Now())
-	day := x.midnight(2 * payout.LedgerSettled)
+	day := x.midnight(2 * staff.LedgerSettled)
 	x.reconcile(day)
 	x.closing()
-	waits := func(want ...payout.CloseBlocker) {
+	waits := func(want ...staff.CloseBlocker) {
 		t.Helper()
 		if c := x.close(day); !slices.Equal(c.Blockers, want) || c.FinalAt.IsZero() != (len(want) > 0) {
 			t.Errorf("pending %v, want %v", c.Blockers, want)
 		}
 	}
-	waits(payout.BlockedByBreaks)
+	waits(staff.BlockedByBreaks)
 	x.c.pass((matchDays + 5) * 24 * time.Hour)
 	id := query[int64](t, x.s, "SELECT id FROM breaks")
-	_, err := x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), id,
-		func(payout.BreakRow) (int, []byte) { return 200, []byte("resolved") })
+	_, err := x.s.ResolveBreak(t.Context(), financeWrite(t, x.s, "resolve", "h"), id,
+		func(staff.BreakRow) (int, []byte) { return 200, []byte("resolved") })
 	must(t, err)
 	x.reconcile(day)
 	x.closing()

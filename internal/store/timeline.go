@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 
 // Timeline reads how a payment was created and the notifications about it. Each statement reads a
 // few rows by an index. Errors: ErrUnavailable.
-func (s *Store) Timeline(ctx context.Context, d payout.Detail) (payout.Timeline, error) {
+func (s *Store) Timeline(ctx context.Context, d payout.Detail) (staff.Timeline, error) {
 	t := tx{DB: s.read(ctx)}
 	out, err := t.acknowledged(d.Payment)
 	if err != nil {
@@ -30,14 +31,14 @@ func (s *Store) Timeline(ctx context.Context, d payout.Detail) (payout.Timeline,
 		return out, classify(err)
 	}
 	for _, r := range rows {
-		out.OutboxEntries = append(out.OutboxEntries, payout.OutboxEntry{Kind: r.Kind, Since: r.CreatedAt.UTC(), DueAt: r.DueAt.UTC(),
+		out.OutboxEntries = append(out.OutboxEntries, staff.OutboxEntry{Kind: r.Kind, Since: r.CreatedAt.UTC(), DueAt: r.DueAt.UTC(),
 			Tries: r.Tries})
 	}
 	return out, nil
 }
 
 // acknowledged reads when Redis accepted the payment's claim or packet.
-func (tx tx) acknowledged(p payout.Payment) (out payout.Timeline, err error) {
+func (tx tx) acknowledged(p payout.Payment) (out staff.Timeline, err error) {
 	var row struct {
 		At         *time.Time
 		Epoch, Seq *int64
@@ -58,7 +59,7 @@ func (tx tx) acknowledged(p payout.Payment) (out payout.Timeline, err error) {
 }
 
 // notifications reads the provider's notifications about order numbers, oldest first; of many, the newest.
-func (tx tx) notifications(provider string, attempts []payout.Attempt) ([]payout.Notification, error) {
+func (tx tx) notifications(provider string, attempts []payout.Attempt) ([]staff.Notification, error) {
 	if len(attempts) == 0 {
 		return nil, nil
 	}
@@ -73,9 +74,9 @@ func (tx tx) notifications(provider string, attempts []payout.Attempt) ([]payout
 	err := tx.Raw(`SELECT event_id, order_no, received_at FROM notifications FORCE INDEX (notifications_order)
 		WHERE order_no IN ? AND provider = ? ORDER BY received_at DESC, event_id DESC LIMIT ?`, numbers, provider,
 		maxNotifications).Scan(&rows).Error
-	out := make([]payout.Notification, len(rows))
+	out := make([]staff.Notification, len(rows))
 	for i, r := range rows {
-		out[len(rows)-1-i] = payout.Notification{At: r.ReceivedAt.UTC(), EventID: r.EventID, OrderNo: r.OrderNo}
+		out[len(rows)-1-i] = staff.Notification{At: r.ReceivedAt.UTC(), EventID: r.EventID, OrderNo: r.OrderNo}
 	}
 	return out, err
 }

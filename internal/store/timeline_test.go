@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestTimeline: a payment's timeline starts with the acknowledgement in Redis and has the provider's
@@ -20,7 +21,7 @@ func TestTimeline(t *testing.T) {
 		"sandbox")
 	must(t, err)
 	id := payoutID(p, 0)
-	of := func(id string) payout.Timeline {
+	of := func(id string) staff.Timeline {
 		t.Helper()
 		d, err := s.Payment(ctx, id)
 		must(t, err)

@@ -11,7 +11,7 @@ import (
 
 // cancelWithdrawal returns a write of a third person, who neither made nor approved the cancel.
 func cancelWithdrawal(t testing.TB, s *Store, key string) payout.StaffWrite {
-	w := staff(t, s, key, "h")
+	w := financeWrite(t, s, key, "h")
 	w.Owner, w.Route = "finance3", "POST /v1/staff/payouts/x/withdraw"
 	return by(t, s, w)
 }
@@ -79,7 +79,7 @@ func TestR5_WithdrawCancel(t *testing.T) {
 	// The need of a second person ends with that retry.
 	settle(t, s, payout.SourceQuery, payout.OrderNo(id, 1), payout.ObsDeclined)
 	fail(t, s, id)
-	if a := retryPayment(t, s, staff(t, s, "alone", "h"), id); a.Status != 202 || statusOf(t, s, id) != payout.StatusPending {
+	if a := retryPayment(t, s, financeWrite(t, s, "alone", "h"), id); a.Status != 202 || statusOf(t, s, id) != payout.StatusPending {
 		t.Errorf("the second retry: %d %s", a.Status, a.Body)
 	}
 	verifyAudit(t, s, 6)

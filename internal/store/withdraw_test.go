@@ -11,7 +11,7 @@ import (
 
 // withdrawalBy returns a write of the decision's author.
 func withdrawalBy(t testing.TB, s *Store, key string) payout.StaffWrite {
-	w := staff(t, s, key, "h")
+	w := financeWrite(t, s, key, "h")
 	w.Route = "POST /v1/staff/approvals/x/withdraw"
 	return w
 }

@@ -34,17 +34,18 @@ var layers = map[string][]string{
 	"migrations":            {"dataformat"},
 	"packet":                {"money"},
 	"payout":                {"money", "sentence"},
+	"staff":                 {"money", "payout"},
 	"campaign":              {"packet", "payout"},
 	"pool":                  {"failpoint", "dataformat", "money", "packet", "payout", "access", "observe"},
-	"store":                 {"campaign", "failpoint", "money", "packet", "payout", "access", "observe"},
+	"store":                 {"campaign", "failpoint", "money", "packet", "payout", "staff", "access", "observe"},
 	"provider":              {"money", "packet", "payout", "observe"},
 	"provider/providertest": {"money", "payout"}, // knows adapters only by their interface
 	"provider/sandbox":      {},                  // another company's system: it shares no code with us
-	"api":                   {"campaign", "money", "packet", "payout", "access", "ticket", "observe"},
-	"activities":            {"campaign", "failpoint", "money", "packet", "payout", "observe", "reconcile"},
-	"workflows":             {"campaign", "money", "packet", "payout", "activities"},
+	"api":                   {"campaign", "money", "packet", "payout", "staff", "access", "ticket", "observe"},
+	"activities":            {"campaign", "failpoint", "money", "packet", "payout", "staff", "observe", "reconcile"},
+	"workflows":             {"campaign", "money", "packet", "payout", "staff", "activities"},
 	// pool: see workerSees
-	"worker":             {"campaign", "failpoint", "money", "packet", "payout", "observe", "activities", "workflows", "pool", "reconcile", "relay"},
+	"worker":             {"campaign", "failpoint", "money", "packet", "payout", "staff", "observe", "activities", "workflows", "pool", "reconcile", "relay"},
 	"reconcile":          {"packet"},
 	"relay":              {"failpoint", "packet", "activities", "pool"},
 	"recovery":           {"money", "packet", "payout", "activities", "pool", "reconcile"}, // reads the pool behind its fence
@@ -111,7 +112,7 @@ var owners = []struct {
 
 // pure packages depend on the standard library, each other and Unicode tables only, so that every money
 // rule in them can be tested without a server.
-var pure = []string{"money", "sentence", "access", "failpoint", "packet", "payout"}
+var pure = []string{"money", "sentence", "access", "failpoint", "packet", "payout", "staff"}
 
 // driverless packages depend on no driver, directly or indirectly, so that a workflow or an
 // activity cannot do I/O by accident.

@@ -1,12 +1,16 @@
-package payout
+package staff
 
-import "time"
+import (
+	"time"
+
+	"hongbao/internal/payout"
+)
 
 // Overview is the summary of all payments for staff.
 type Overview struct {
 	// Ledger are the sums over all packets. They are zero while Summed is below Posted: a large
 	// ledger is summed in several steps.
-	Ledger Balances
+	Ledger payout.Balances
 	// Summed is the id of the last summed transfer, Posted that of the newest one.
 	Summed, Posted int64
 	// Payments are those that are not final, by kind and status.
@@ -43,7 +47,7 @@ var PaymentDecisions = []DecisionBacklog{{Reason: ReasonPayoutFailed}, {Reason: 
 // DecisionBacklog is what waits for staff for one reason. An item with two reasons counts in both.
 type DecisionBacklog struct {
 	Reason DecisionReason
-	Break  BreakKind // of ReasonBreak
+	Break  payout.BreakKind // of ReasonBreak
 	Sum
 	AtLeast bool      // Amount is a lower bound
 	Oldest  time.Time // since when the oldest item waits; zero: none
@@ -51,8 +55,8 @@ type DecisionBacklog struct {
 
 // StatusCount counts the payments of one kind in one status.
 type StatusCount struct {
-	Kind   Kind
-	Status Status
+	Kind   payout.Kind
+	Status payout.Status
 	Sum
 	Oldest time.Time // creation time of the oldest one
 }

@@ -1,4 +1,7 @@
-package payout
+// Package staff holds what people read and write about the money: the audit of their writes, the
+// overview and the timelines, reconciliations with their breaks, the day-end close and how long rows
+// are kept. It is pure, and no rule of payout depends on it.
+package staff
 
 import (
 	"crypto/sha256"

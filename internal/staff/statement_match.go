@@ -1,4 +1,4 @@
-package payout
+package staff
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // DifferenceKind says why a movement of a day is on one side only, or has different amounts.
@@ -44,7 +45,7 @@ func (k DifferenceKind) Timing() bool {
 // Difference is one movement in which the two sides of a day differ.
 type Difference struct {
 	Kind    DifferenceKind `json:"kind"`
-	Op      Op             `json:"op"`
+	Op      payout.Op      `json:"op"`
 	OrderNo string         `json:"order_no"`
 	// Ours and Theirs are the amounts of each side on this day; 0: nothing.
 	Ours   money.Fen `json:"ours"`
@@ -58,16 +59,16 @@ type Difference struct {
 
 // MatchBreak is a break that explains a difference.
 type MatchBreak struct {
-	ID   int64     `json:"id"`
-	Kind BreakKind `json:"kind"`
-	Open bool      `json:"open"`
+	ID   int64            `json:"id"`
+	Kind payout.BreakKind `json:"kind"`
+	Open bool             `json:"open"`
 }
 
 // MatchOp is one operation of a day on both sides: Theirs = Ours + Differ.
 type MatchOp struct {
-	Op     Op  `json:"op"`
-	Ours   Sum `json:"ours"`
-	Theirs Sum `json:"theirs"`
+	Op     payout.Op `json:"op"`
+	Ours   Sum       `json:"ours"`
+	Theirs Sum       `json:"theirs"`
 	// Differ sums the differences: theirs less ours.
 	Differ Sum `json:"differ"`
 }
@@ -75,7 +76,7 @@ type MatchOp struct {
 // DifferenceSum adds up the differences of one kind and operation.
 type DifferenceSum struct {
 	Kind   DifferenceKind `json:"kind"`
-	Op     Op             `json:"op"`
+	Op     payout.Op      `json:"op"`
 	Ours   Sum            `json:"ours"`
 	Theirs Sum            `json:"theirs"`
 }
@@ -85,25 +86,25 @@ const MatchDifferences = 1000
 
 // StatementMatch is a day of the ledger matched with the provider's statement of it.
 type StatementMatch struct {
-	Provider         string    `json:"provider"`
-	Day              Day       `json:"day"`
-	ReconciliationID string    `json:"reconciliation_id"` // the last completed one
-	ReadAt           time.Time `json:"read_at"`           // the statement is complete up to this time
-	MatchedAt        time.Time `json:"tied_at"`
-	Ops              []MatchOp `json:"ops"`
+	Provider         string     `json:"provider"`
+	Day              payout.Day `json:"day"`
+	ReconciliationID string     `json:"reconciliation_id"` // the last completed one
+	ReadAt           time.Time  `json:"read_at"`           // the statement is complete up to this time
+	MatchedAt        time.Time  `json:"tied_at"`
+	Ops              []MatchOp  `json:"ops"`
 	// Entries are the transfers of the day, summed one by one.
-	Entries     map[TransferKind]Sum `json:"entries"`
-	Sums        []DifferenceSum      `json:"sums"`
-	Differences []Difference         `json:"differences"` // in the order of time, at most MatchDifferences
-	Count       int64                `json:"count"`       // of all differences
-	OpenBreaks  int64                `json:"open_breaks"` // of the day
-	Unexplained int64                `json:"unexplained"` // differences that need a break and have none
+	Entries     map[payout.TransferKind]Sum `json:"entries"`
+	Sums        []DifferenceSum             `json:"sums"`
+	Differences []Difference                `json:"differences"` // in the order of time, at most MatchDifferences
+	Count       int64                       `json:"count"`       // of all differences
+	OpenBreaks  int64                       `json:"open_breaks"` // of the day
+	Unexplained int64                       `json:"unexplained"` // differences that need a break and have none
 }
 
 // NewStatementMatch returns an empty match.
-func NewStatementMatch(provider string, day Day) *StatementMatch {
-	t := &StatementMatch{Provider: provider, Day: day, Entries: map[TransferKind]Sum{}}
-	for _, op := range []Op{OpCharge, OpTransfer, OpRefund, OpReturn} {
+func NewStatementMatch(provider string, day payout.Day) *StatementMatch {
+	t := &StatementMatch{Provider: provider, Day: day, Entries: map[payout.TransferKind]Sum{}}
+	for _, op := range []payout.Op{payout.OpCharge, payout.OpTransfer, payout.OpRefund, payout.OpReturn} {
 		t.Ops = append(t.Ops, MatchOp{Op: op})
 	}
 	return t
@@ -119,7 +120,7 @@ func (t *StatementMatch) Agrees() bool {
 	return t.Unexplained == 0
 }
 
-func (t *StatementMatch) op(op Op) *MatchOp {
+func (t *StatementMatch) op(op payout.Op) *MatchOp {
 	for i := range t.Ops {
 		if t.Ops[i].Op == op {
 			return &t.Ops[i]
@@ -193,16 +194,16 @@ func one(amount money.Fen) Sum {
 // DatedLine is a line of a statement with the day of that statement.
 type DatedLine struct {
 	ID  int64
-	Day Day
-	StatementLine
+	Day payout.Day
+	payout.StatementLine
 	Broken bool // a break is about it
 }
 
 // DatedTransfer is a ledger transfer with the operation of a statement.
 type DatedTransfer struct {
 	ID      int64
-	Kind    TransferKind
-	Op      Op // "": no movement at a provider
+	Kind    payout.TransferKind
+	Op      payout.Op // "": no movement at a provider
 	OrderNo string
 	Amount  money.Fen
 	At      time.Time
@@ -219,7 +220,7 @@ type Movement struct {
 func Pair(lines []DatedLine, posts []DatedTransfer) []Movement {
 	type key struct {
 		orderNo string
-		op      Op
+		op      payout.Op
 	}
 	slices.SortFunc(lines, func(a, b DatedLine) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
 	slices.SortFunc(posts, func(a, b DatedTransfer) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
@@ -246,14 +247,14 @@ func Pair(lines []DatedLine, posts []DatedTransfer) []Movement {
 
 // Differ compares the two sides of a movement as far as they belong to a day. It returns false when
 // they are equal, or neither belongs to the day.
-func (m Movement) Differ(day Day, zone *time.Location) (Difference, bool) {
+func (m Movement) Differ(day payout.Day, zone *time.Location) (Difference, bool) {
 	var d Difference
 	var theirs, ours bool
 	if m.Line != nil {
 		d.Op, d.OrderNo, d.MovedAt, theirs = m.Line.Op, m.Line.OrderNo, m.Line.At, m.Line.Day == day
 	}
 	if m.Post != nil {
-		d.Op, d.OrderNo, d.BookedAt, ours = m.Post.Op, m.Post.OrderNo, m.Post.At, DayOf(m.Post.At, zone) == day
+		d.Op, d.OrderNo, d.BookedAt, ours = m.Post.Op, m.Post.OrderNo, m.Post.At, payout.DayOf(m.Post.At, zone) == day
 	}
 	if theirs {
 		d.Theirs = m.Line.Amount
@@ -273,7 +274,7 @@ func (m Movement) Differ(day Day, zone *time.Location) (Difference, bool) {
 	case theirs && ours:
 		d.Kind = DifferOther
 		return d, m.Line.Broken
-	case theirs && DayOf(m.Post.At, zone) > day:
+	case theirs && payout.DayOf(m.Post.At, zone) > day:
 		d.Kind = DifferBookedLater
 	case theirs:
 		d.Kind = DifferBookedEarlier

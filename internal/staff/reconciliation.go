@@ -1,9 +1,10 @@
-package payout
+package staff
 
 import (
 	"time"
 
 	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // ReconciliationStatus is the progress of a reconciliation.
@@ -22,7 +23,7 @@ const (
 type Reconciliation struct {
 	ID       string
 	Provider string
-	Day      Day
+	Day      payout.Day
 	Status   ReconciliationStatus
 	// Provisional: it began before the end of the day, which has to be reconciled again.
 	Provisional bool
@@ -61,15 +62,15 @@ type Sum struct {
 // for the same movements and for those missing in the statement. The sides are equal unless there
 // are breaks or movements in flight.
 type OpSum struct {
-	Op       Op  `json:"op"`
-	Provider Sum `json:"provider"`
-	Books    Sum `json:"books"`
+	Op       payout.Op `json:"op"`
+	Provider Sum       `json:"provider"`
+	Books    Sum       `json:"books"`
 }
 
 // ReconciliationFilter selects reconciliations, newest first. Zero members do not filter.
 type ReconciliationFilter struct {
 	Provider  string
-	Day       Day
+	Day       payout.Day
 	Status    ReconciliationStatus
 	AfterTime time.Time
 	AfterID   string
@@ -78,7 +79,7 @@ type ReconciliationFilter struct {
 
 // BreakRow is a stored break.
 type BreakRow struct {
-	Break
+	payout.Break
 	ID               int64
 	PacketID         string
 	PaymentID        string
@@ -96,7 +97,7 @@ type BreakRow struct {
 
 // BreakFilter selects breaks, newest first. Zero members do not filter.
 type BreakFilter struct {
-	Kind             BreakKind
+	Kind             payout.BreakKind
 	PacketID         string
 	ReconciliationID string
 	Resolved         *bool
@@ -116,15 +117,15 @@ type TransferCursor struct {
 type TransferPage struct {
 	Next *TransferCursor `json:"next"` // nil: no more transfers
 	// Missing sums up what is in the ledger and in no statement.
-	Missing map[Op]Sum `json:"missing"`
+	Missing map[payout.Op]Sum `json:"missing"`
 	// Unread are days that have to be read before their transfers can be compared.
-	Unread []Day `json:"unread"`
+	Unread []payout.Day `json:"unread"`
 }
 
 // AddMissing adds a movement to Missing.
-func (p *TransferPage) AddMissing(op Op, amount money.Fen) {
+func (p *TransferPage) AddMissing(op payout.Op, amount money.Fen) {
 	if p.Missing == nil {
-		p.Missing = map[Op]Sum{}
+		p.Missing = map[payout.Op]Sum{}
 	}
 	p.Missing[op] = p.Missing[op].Plus(Sum{Count: 1, Amount: amount})
 }

@@ -1,4 +1,4 @@
-package payout
+package staff
 
 import (
 	"cmp"
@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // TotalsKey groups the transfers of one sum.
 type TotalsKey struct {
 	App     string // the app of the packets
-	Kind    TransferKind
-	Payment Kind // kind of the payments that the transfers belong to
+	Kind    payout.TransferKind
+	Payment payout.Kind // kind of the payments that the transfers belong to
 }
 
 // Totals are counts and sums of ledger transfers by group: all up to a moment, or those of a day.
@@ -23,9 +24,9 @@ type Totals map[TotalsKey]Sum
 
 // totalRow is the stored form of one group of Totals.
 type totalRow struct {
-	App     string       `json:"app"`
-	Kind    TransferKind `json:"kind"`
-	Payment string       `json:"payment"`
+	App     string              `json:"app"`
+	Kind    payout.TransferKind `json:"kind"`
+	Payment string              `json:"payment"`
 	Sum
 }
 
@@ -52,7 +53,7 @@ func (t *Totals) UnmarshalJSON(text []byte) error {
 		if len(r.Payment) != 1 {
 			return fmt.Errorf("totals of transfers: kind of payment %q", r.Payment)
 		}
-		(*t)[TotalsKey{r.App, r.Kind, Kind(r.Payment[0])}] = r.Sum
+		(*t)[TotalsKey{r.App, r.Kind, payout.Kind(r.Payment[0])}] = r.Sum
 	}
 	return nil
 }
@@ -111,8 +112,8 @@ func (t Totals) Entries() int64 {
 }
 
 // ByKind sums by kind of transfer.
-func (t Totals) ByKind() map[TransferKind]Sum {
-	out := map[TransferKind]Sum{}
+func (t Totals) ByKind() map[payout.TransferKind]Sum {
+	out := map[payout.TransferKind]Sum{}
 	for key, sum := range t {
 		out[key.Kind] = out[key.Kind].Plus(sum)
 	}
@@ -122,13 +123,14 @@ func (t Totals) ByKind() map[TransferKind]Sum {
 // Balance is the balance of an account: credits less debits. The provider account normally has a
 // debit balance (below zero): the provider holds our money. Count is the number of payments in the
 // balance; it is meaningful only for owed and refunding, whose payments are transferred as a whole.
-func (t Totals) Balance(a Account) Sum {
+func (t Totals) Balance(a payout.Account) Sum {
 	var out Sum
 	for key, sum := range t {
+		debit, credit := key.Kind.Accounts()
 		switch a {
-		case transferAccounts[key.Kind][0]:
+		case debit:
 			out = out.Minus(sum)
-		case transferAccounts[key.Kind][1]:
+		case credit:
 			out = out.Plus(sum)
 		}
 	}
@@ -136,12 +138,13 @@ func (t Totals) Balance(a Account) Sum {
 }
 
 // Turnover sums the debits and the credits of an account.
-func (t Totals) Turnover(a Account) (debits, credits money.Fen) {
+func (t Totals) Turnover(a payout.Account) (debits, credits money.Fen) {
 	for key, sum := range t {
+		debit, credit := key.Kind.Accounts()
 		switch a {
-		case transferAccounts[key.Kind][0]:
+		case debit:
 			debits = debits.Plus(sum.Amount)
-		case transferAccounts[key.Kind][1]:
+		case credit:
 			credits = credits.Plus(sum.Amount)
 		}
 	}
@@ -149,13 +152,13 @@ func (t Totals) Turnover(a Account) (debits, credits money.Fen) {
 }
 
 // Sound reports whether the balances can be right: they sum to zero, and no account of
-// neverNegative is below zero.
+// NeverNegative is below zero.
 func (t Totals) Sound() bool {
 	var all money.Fen
-	for _, a := range Accounts {
+	for _, a := range payout.Accounts {
 		b := t.Balance(a)
 		all = all.Plus(b.Amount)
-		if b.Amount < 0 && slices.Contains(neverNegative, a) {
+		if b.Amount < 0 && slices.Contains(payout.NeverNegative, a) {
 			return false
 		}
 	}
@@ -170,23 +173,6 @@ func (s Sum) Plus(other Sum) Sum {
 // Minus returns s less other.
 func (s Sum) Minus(other Sum) Sum {
 	return Sum{Count: s.Count - other.Count, Amount: s.Amount.Plus(-other.Amount)}
-}
-
-// TransferKinds lists every kind, in the order of a packet's life.
-var TransferKinds = []TransferKind{PostCharge, PostClaim, PostPaid, PostReturned, PostPaidOutside, PostCancel, PostClose, PostRefunded,
-	PostRefundReturned,
-	PostRefundPaidOutside, PostHonoured, PostVoided, PostSecondSuccess, PostSecondReturned, PostChargeReturned, PostRefundKept,
-	PostRefundDropped}
-
-// Accounts returns the debited and the credited account of the kind.
-func (k TransferKind) Accounts() (debit, credit Account) {
-	return transferAccounts[k][0], transferAccounts[k][1]
-}
-
-// Op is the operation that a provider's statement lists for a transfer of this kind and a payment
-// of the kind of; "": no movement at a provider.
-func (k TransferKind) Op(of Kind) Op {
-	return BookedMovement{Transfer: Transfer{Kind: k}, Payment: Payment{Kind: of}}.Op()
 }
 
 // LedgerSnapshot is the ledger at a moment.
@@ -229,7 +215,7 @@ var CloseBlockers = []CloseBlocker{BlockedByDay, BlockedBySums, BlockedByStateme
 // DayClose (日结) is the day-end close of the ledger. The day is that of the provider's statement; a
 // transfer belongs to the day on which it was recorded.
 type DayClose struct {
-	Day      Day
+	Day      payout.Day
 	From, To time.Time
 	// At is the moment of the closing totals: To, or now before the end of the day.
 	At               time.Time
